@@ -1,0 +1,20 @@
+# anfora_collect_sources(TARGET FOLDER…): every .cc of src/FOLDER (not below it).
+function(anfora_collect_sources target)
+  foreach(folder ${ARGN})
+    file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${folder}/*.cc)
+    target_sources(${target} PRIVATE ${sources})
+  endforeach()
+endfunction()
+
+# anfora_layer(NAME [SOURCES folder…] [DEPENDS layer…] [LINK library…]): the static library anfora_NAME.
+function(anfora_layer name)
+  cmake_parse_arguments(layer "" "" "SOURCES;DEPENDS;LINK" ${ARGN})
+  if(NOT layer_SOURCES)
+    set(layer_SOURCES ${name})
+  endif()
+  add_library(anfora_${name} STATIC)
+  anfora_collect_sources(anfora_${name} ${layer_SOURCES})
+  target_include_directories(anfora_${name} PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+  list(TRANSFORM layer_DEPENDS PREPEND anfora_)
+  target_link_libraries(anfora_${name} PUBLIC ${layer_DEPENDS} ${layer_LINK} PRIVATE anfora_warnings)
+endfunction()

@@ -1,0 +1,33 @@
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+option(ANFORA_TESTS "Build the tests" ON)
+option(ANFORA_SANITIZE "AddressSanitizer and UndefinedBehaviorSanitizer" OFF)
+set(ANFORA_ARCH "x86-64-v3" CACHE STRING "Baseline instruction set (-march); oneDNN picks its own at run time")
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+set(CMAKE_CXX_FLAGS_RELEASE "-O2")
+
+# Contraction would make a result depend on which operations the compiler happened to fuse.
+add_compile_options(-march=${ANFORA_ARCH} -ffp-contract=off)
+if(ANFORA_SANITIZE)
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=address,undefined)
+endif()
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+find_program(MOLD mold)
+if(MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+add_library(anfora_warnings INTERFACE)
+target_compile_options(anfora_warnings INTERFACE -Wall -Wextra -Werror)

@@ -1,0 +1,59 @@
+#include "kernels/kernel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "anfora/error.h"
+
+namespace anfora::kernels {
+
+const Datum& KernelContext::input_datum(size_t i) const {
+  if (i >= inputs_.size()) throw Error(ErrorCode::InvalidArgument, fmt::format("input {} is missing", i));
+  return *inputs_[i];
+}
+
+const Tensor& KernelContext::input(size_t i) const {
+  if (!has_input(i)) throw Error(ErrorCode::InvalidArgument, fmt::format("input {} is missing", i));
+  return inputs_[i]->tensor();
+}
+
+const Tensor* KernelContext::optional_input(size_t i) const { return has_input(i) ? &inputs_[i]->tensor() : nullptr; }
+
+Tensor& KernelContext::allocate_output(size_t i, DType dtype, std::span<const int64_t> shape) {
+  if (i < planned_.size() && planned_[i].defined() && dtype != DType::String) {
+    Tensor planned = planned_[i];
+    if (planned.bytes() == static_cast<size_t>(element_count(shape)) * element_bytes(dtype)) {
+      outputs_[i] = Tensor::view(dtype, shape, planned.raw(), planned.owner());
+      return outputs_[i].tensor();
+    }
+  }
+  outputs_[i] = Tensor::allocate(dtype, shape);
+  return outputs_[i].tensor();
+}
+
+std::mt19937_64& KernelContext::random() const {
+  if (!random_) throw Error(ErrorCode::Internal, "this kernel was called without random state");
+  return *random_;
+}
+
+void KernelRegistry::add(std::string_view name, KernelFunction function) {
+  auto at = std::ranges::lower_bound(entries_, name, {}, &std::pair<std::string_view, KernelFunction>::first);
+  if (at != entries_.end() && at->first == name) {
+    throw Error(ErrorCode::Internal, fmt::format("two kernels are named {}", name));
+  }
+  entries_.emplace(at, name, function);
+}
+
+KernelFunction KernelRegistry::find(std::string_view name) const {
+  auto at = std::ranges::lower_bound(entries_, name, {}, &std::pair<std::string_view, KernelFunction>::first);
+  return at != entries_.end() && at->first == name ? at->second : nullptr;
+}
+
+std::vector<std::string_view> KernelRegistry::names() const {
+  std::vector<std::string_view> result;
+  for (const auto& entry : entries_) result.push_back(entry.first);
+  return result;
+}
+
+}  // namespace anfora::kernels

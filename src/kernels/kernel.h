@@ -1,0 +1,64 @@
+// The interface of every kernel: attributes, inputs and outputs; no IR. A reference kernel is a plain function.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "support/attribute.h"
+#include "support/datum.h"
+
+namespace anfora::kernels {
+
+// One invocation of a kernel. Omitted optional inputs are None data; inputs past the end count as omitted.
+class KernelContext {
+ public:
+  // `planned[i]`, when defined, is memory that output i should be written to if its bytes suffice.
+  KernelContext(const AttributeSet& attributes, std::span<const Datum* const> inputs, std::span<Datum> outputs,
+                std::span<const Tensor> planned = {}, std::mt19937_64* random = nullptr)
+      : attributes_(attributes), inputs_(inputs), outputs_(outputs), planned_(planned), random_(random) {}
+
+  const AttributeSet& attributes() const { return attributes_; }
+
+  size_t num_inputs() const { return inputs_.size(); }
+  bool has_input(size_t i) const { return i < inputs_.size() && !inputs_[i]->is_none(); }
+  const Datum& input_datum(size_t i) const;                // throws InvalidArgument when out of range
+  const Tensor& input(size_t i) const;                     // throws when absent or not a tensor
+  const Tensor* optional_input(size_t i) const;            // null when absent
+
+  size_t num_outputs() const { return outputs_.size(); }
+  // Room for output i: planned memory if there is some of the right size, else a new tensor. The bytes are
+  // not initialized, and may be those of an input when the operator is declared in-place.
+  Tensor& allocate_output(size_t i, DType dtype, std::span<const int64_t> shape);
+  void set_output(size_t i, Datum value) { outputs_[i] = std::move(value); }
+
+  // The executable's random state, for operators without a seed.
+  std::mt19937_64& random() const;
+
+ private:
+  const AttributeSet& attributes_;
+  std::span<const Datum* const> inputs_;
+  std::span<Datum> outputs_;
+  std::span<const Tensor> planned_;
+  std::mt19937_64* random_;
+};
+
+using KernelFunction = void (*)(KernelContext&);
+
+// Name → reference kernel. Names are the operators' ("Relu"); other domains are qualified ("ai.onnx.ml::Scaler").
+class KernelRegistry {
+ public:
+  void add(std::string_view name, KernelFunction function);
+  KernelFunction find(std::string_view name) const;  // null when there is none
+  std::vector<std::string_view> names() const;       // sorted
+
+ private:
+  std::vector<std::pair<std::string_view, KernelFunction>> entries_;  // sorted by name
+};
+
+// All reference kernels, made once.
+const KernelRegistry& reference_kernels();
+
+}  // namespace anfora::kernels

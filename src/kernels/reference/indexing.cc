@@ -1,0 +1,7 @@
+#include "kernels/reference/families.h"
+
+namespace anfora::kernels {
+
+void register_indexing(KernelRegistry&) {}
+
+}  // namespace anfora::kernels

@@ -1,0 +1,16 @@
+#include "support/arena.h"
+
+#include <algorithm>
+
+namespace anfora {
+
+void* Arena::allocate_slow(size_t bytes, size_t alignment) {
+  size_t block = std::max(next_block_, bytes + alignment);
+  next_block_ = std::min(next_block_ * 2, kLargestBlock);
+  blocks_.push_back(std::make_unique_for_overwrite<std::byte[]>(block));
+  cursor_ = reinterpret_cast<uintptr_t>(blocks_.back().get());
+  end_ = cursor_ + block;
+  return allocate(bytes, alignment);
+}
+
+}  // namespace anfora

@@ -1,0 +1,26 @@
+// Data parallelism on the one pool of threads, OpenMP's, shared with oneDNN.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+namespace anfora {
+
+int thread_count();
+void set_thread_count(int threads);
+
+namespace detail {
+using RangeBody = void (*)(void* state, int64_t begin, int64_t end);
+void parallel_ranges(int64_t count, int64_t grain, void* state, RangeBody body);
+}  // namespace detail
+
+// Calls body(begin, end) on disjoint ranges that cover [0, count). Ranges are of at least `grain` items;
+// below two grains everything runs on the calling thread. An exception in a body is rethrown here.
+template <class Body>
+void parallel_for(int64_t count, int64_t grain, Body&& body) {
+  detail::parallel_ranges(count, grain, &body, [](void* state, int64_t begin, int64_t end) {
+    (*static_cast<std::remove_reference_t<Body>*>(state))(begin, end);
+  });
+}
+
+}  // namespace anfora
