@@ -34,13 +34,14 @@ std::shared_ptr<void> allocate_strings(size_t count) {
 
 int64_t element_count(std::span<const int64_t> shape) {
   int64_t count = 1;
-  bool zero = false;
+  bool zero = false, overflow = false;
   for (int64_t dim : shape) {
     if (dim < 0) throw Error(ErrorCode::InvalidArgument, fmt::format("negative dimension {}", dim));
-    if (dim == 0) zero = true;
-    if (!zero && (__builtin_mul_overflow(count, dim, &count) || count > kMostElements)) {
-      throw Error(ErrorCode::InvalidArgument, fmt::format("shape {} has too many elements", to_string(shape)));
-    }
+    zero = zero || dim == 0;
+    overflow = overflow || __builtin_mul_overflow(count, dim, &count) || count > kMostElements;
+  }
+  if (overflow && !zero) {
+    throw Error(ErrorCode::InvalidArgument, fmt::format("shape {} has too many elements", to_string(shape)));
   }
   return zero ? 0 : count;
 }
