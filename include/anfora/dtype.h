@@ -1,7 +1,7 @@
 // Element types of tensors: the full set of ONNX's TensorProto, with the same numbers, so that a
 // model file's value converts by a checked cast.
 //
-// Elements narrower than a byte (i4, u4, i2, u2, f4e2m1) take one byte each in memory; they are packed
+// Elements narrower than a byte (i4, u4, i2, u2, f4e2m1, f6e2m3, f6e3m2) take one byte each in memory; they are packed
 // only in files. The narrow float types are storage types: arithmetic on them happens in float.
 #pragma once
 
@@ -40,8 +40,10 @@ enum class DType : uint8_t {
   F8E8M0 = 24,
   U2 = 25,
   I2 = 26,
+  F6E2M3 = 27,
+  F6E3M2 = 28,
 };
-inline constexpr int kDTypeCount = 27;
+inline constexpr int kDTypeCount = 29;
 
 // Short name as in the text form: "f32", "bf16", "i64", "string", "f8e4m3fn".
 std::string_view name(DType dtype);
@@ -54,11 +56,11 @@ size_t element_bytes(DType dtype);
 int element_bits(DType dtype);
 
 bool is_float(DType dtype);           // every floating point type, narrow ones included
-bool is_narrow_float(DType dtype);    // f16, bf16, fp8 kinds, fp4: stored narrow, computed in float
+bool is_narrow_float(DType dtype);    // f16, bf16, fp8, fp6 and fp4 kinds: stored narrow, computed in float
 bool is_signed_integer(DType dtype);  // i2 … i64
 bool is_unsigned_integer(DType dtype);
 bool is_integer(DType dtype);
 bool is_complex(DType dtype);
-bool is_sub_byte(DType dtype);        // packed in files: i4, u4, i2, u2, f4e2m1
+bool is_sub_byte(DType dtype);        // packed in files: i4, u4, i2, u2, f4e2m1, f6e2m3, f6e3m2
 
 }  // namespace anfora

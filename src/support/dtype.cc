@@ -32,6 +32,7 @@ constexpr std::array<Description, kDTypeCount> kDescriptions = {{
     {"u4", Class::Unsigned, 4, 1},       {"i4", Class::Signed, 4, 1},
     {"f4e2m1", Class::Float, 4, 1},      {"f8e8m0", Class::Float, 8, 1},
     {"u2", Class::Unsigned, 2, 1},       {"i2", Class::Signed, 2, 1},
+    {"f6e2m3", Class::Float, 6, 1},      {"f6e3m2", Class::Float, 6, 1},
 }};
 
 const Description& describe(DType dtype) {

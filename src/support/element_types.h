@@ -37,7 +37,7 @@ struct BFloat16 {
   operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 };
 
-// fp8 kinds, fp8 scale and fp4, one byte each.
+// fp8 kinds, fp8 scale, fp6 kinds and fp4, one byte each.
 template <DType D>
 struct NarrowFloat {
   uint8_t bits = 0;
@@ -51,6 +51,8 @@ using Float8E5M2 = NarrowFloat<DType::F8E5M2>;
 using Float8E5M2FNUZ = NarrowFloat<DType::F8E5M2FNUZ>;
 using Float8E8M0 = NarrowFloat<DType::F8E8M0>;
 using Float4E2M1 = NarrowFloat<DType::F4E2M1>;
+using Float6E2M3 = NarrowFloat<DType::F6E2M3>;
+using Float6E3M2 = NarrowFloat<DType::F6E3M2>;
 
 // Integers of 2 and 4 bits, one byte each; a conversion from a wider integer keeps the low bits.
 template <int Bits, bool Signed>
@@ -83,7 +85,7 @@ inline constexpr DType dtype_of = DType::Undefined;
   X(U32, uint32_t) X(U64, uint64_t) X(C64, std::complex<float>) X(C128, std::complex<double>)       \
   X(BF16, BFloat16) X(F8E4M3FN, Float8E4M3FN) X(F8E4M3FNUZ, Float8E4M3FNUZ) X(F8E5M2, Float8E5M2)   \
   X(F8E5M2FNUZ, Float8E5M2FNUZ) X(U4, UInt4) X(I4, Int4) X(F4E2M1, Float4E2M1)                      \
-  X(F8E8M0, Float8E8M0) X(U2, UInt2) X(I2, Int2)
+  X(F8E8M0, Float8E8M0) X(U2, UInt2) X(I2, Int2) X(F6E2M3, Float6E2M3) X(F6E3M2, Float6E3M2)
 #define ANFORA_DTYPE_OF(D, T) \
   template <>                 \
   inline constexpr DType dtype_of<T> = DType::D;

@@ -1,7 +1,7 @@
 // Conversions of the one-byte float formats. Decoding is a table of 256 floats a format; encoding searches
 // nothing: it rescales to the format's mantissa width and rounds to nearest even, as IEEE 754 would.
 // Formats: OCP 8-bit floating point (E4M3FN, E5M2), the FNUZ kinds of Graphcore and AMD, OCP microscaling
-// formats (E8M0 scale, E2M1).
+// formats (E8M0 scale, E2M1, E2M3, E3M2).
 #include <array>
 #include <bit>
 #include <cmath>
@@ -25,7 +25,10 @@ constexpr Format format_of(DType dtype) {
     case DType::F8E4M3FNUZ: return {4, 3, 8, false, false, true};
     case DType::F8E5M2: return {5, 2, 15, true, false, false};
     case DType::F8E5M2FNUZ: return {5, 2, 16, false, false, true};
-    default: return {2, 1, 1, false, false, false};  // F4E2M1: every pattern is finite
+    // Every pattern of these is finite.
+    case DType::F6E2M3: return {2, 3, 1, false, false, false};
+    case DType::F6E3M2: return {3, 2, 3, false, false, false};
+    default: return {2, 1, 1, false, false, false};  // F4E2M1
   }
 }
 
@@ -120,13 +123,16 @@ Table make_table(DType dtype) {
 float narrow_to_float(DType dtype, uint8_t bits) {
   static const Table e4m3fn = make_table(DType::F8E4M3FN), e4m3fnuz = make_table(DType::F8E4M3FNUZ),
                      e5m2 = make_table(DType::F8E5M2), e5m2fnuz = make_table(DType::F8E5M2FNUZ),
-                     e8m0 = make_table(DType::F8E8M0), e2m1 = make_table(DType::F4E2M1);
+                     e8m0 = make_table(DType::F8E8M0), e2m1 = make_table(DType::F4E2M1),
+                     e2m3 = make_table(DType::F6E2M3), e3m2 = make_table(DType::F6E3M2);
   switch (dtype) {
     case DType::F8E4M3FN: return e4m3fn[bits];
     case DType::F8E4M3FNUZ: return e4m3fnuz[bits];
     case DType::F8E5M2: return e5m2[bits];
     case DType::F8E5M2FNUZ: return e5m2fnuz[bits];
     case DType::F8E8M0: return e8m0[bits];
+    case DType::F6E2M3: return e2m3[bits];
+    case DType::F6E3M2: return e3m2[bits];
     default: return e2m1[bits];
   }
 }

@@ -29,8 +29,10 @@ TEST(NarrowFloat, EveryPatternSurvivesTheRoundTrip) {
       EXPECT_EQ(float_to_narrow(dtype, value, false), bits) << name(dtype) << " " << bits;
     }
   }
-  for (int bits = 0; bits < 16; ++bits) {
-    EXPECT_EQ(float_to_narrow(DType::F4E2M1, narrow_to_float(DType::F4E2M1, static_cast<uint8_t>(bits)), true), bits);
+  for (DType dtype : {DType::F4E2M1, DType::F6E2M3, DType::F6E3M2}) {
+    for (int bits = 0; bits < 1 << element_bits(dtype); ++bits) {
+      EXPECT_EQ(float_to_narrow(dtype, narrow_to_float(dtype, static_cast<uint8_t>(bits)), true), bits) << name(dtype);
+    }
   }
 }
 
