@@ -1,17 +1,38 @@
 # Everything comes from the system or from the folder that scripts/bootstrap fills; nothing is downloaded here.
-find_package(OpenMP REQUIRED)
-find_package(fmt REQUIRED)
-find_package(CLI11 REQUIRED)
-find_package(nlohmann_json REQUIRED)
-find_package(Boost 1.74 REQUIRED)
+# What is missing is collected, so that one message names all of it and the one command that installs it.
+set(ANFORA_MISSING "")
 
-find_path(PROTOZERO_INCLUDE protozero/pbf_reader.hpp REQUIRED)
-add_library(protozero::protozero INTERFACE IMPORTED)
-target_include_directories(protozero::protozero INTERFACE ${PROTOZERO_INCLUDE})
+# anfora_require(WHAT PACKAGE [arguments of find_package…])
+macro(anfora_require what package)
+  find_package(${package} QUIET ${ARGN})
+  if(NOT ${package}_FOUND)
+    string(APPEND ANFORA_MISSING "  ${package}: ${what}\n")
+  endif()
+endmacro()
 
 # oneDNN: the wheel that scripts/bootstrap unpacks, or an installed one.
 list(APPEND CMAKE_PREFIX_PATH ${PROJECT_SOURCE_DIR}/build/deps/onednn)
-find_package(dnnl 3.2 REQUIRED CONFIG)
+
+anfora_require("OpenMP of this compiler" OpenMP)
+anfora_require("text formatting" fmt)
+anfora_require("command line options" CLI11)
+anfora_require("JSON" nlohmann_json)
+anfora_require("containers, 1.81 or newer" Boost 1.81)
+anfora_require("oneDNN 3.2 or newer" dnnl 3.2 CONFIG)
+if(ANFORA_TESTS)
+  anfora_require("GoogleTest" GTest)
+endif()
+find_path(PROTOZERO_INCLUDE protozero/pbf_reader.hpp)
+if(NOT PROTOZERO_INCLUDE)
+  string(APPEND ANFORA_MISSING "  protozero: reads and writes ONNX files\n")
+endif()
+
+if(ANFORA_MISSING)
+  message(FATAL_ERROR "Missing:\n${ANFORA_MISSING}Install it with the command\n  scripts/bootstrap\n")
+endif()
+
+add_library(protozero::protozero INTERFACE IMPORTED)
+target_include_directories(protozero::protozero SYSTEM INTERFACE ${PROTOZERO_INCLUDE})
 if(NOT TARGET dnnl::dnnl)
   add_library(dnnl::dnnl ALIAS DNNL::dnnl)
 endif()

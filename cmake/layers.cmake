@@ -1,3 +1,7 @@
+# Layers: a layer is one or more folders of src/, one static library, and the layers that it may include.
+# The calls of anfora_layer() in CMakeLists.txt are the only table of them: anfora_write_layers() writes it
+# out for the test that checks the includes (tests/layers/check_includes.py).
+
 # anfora_collect_sources(TARGET FOLDER…): every .cc of src/FOLDER (not below it).
 function(anfora_collect_sources target)
   foreach(folder ${ARGN})
@@ -6,15 +10,31 @@ function(anfora_collect_sources target)
   endforeach()
 endfunction()
 
-# anfora_layer(NAME [SOURCES folder…] [DEPENDS layer…] [LINK library…]): the static library anfora_NAME.
+# anfora_layer(NAME [PROGRAM target] [SOURCES folder…] [DEPENDS layer…] [LINK library…])
+# The static library anfora_NAME, or with PROGRAM the executable of that target name.
 function(anfora_layer name)
-  cmake_parse_arguments(layer "" "" "SOURCES;DEPENDS;LINK" ${ARGN})
+  cmake_parse_arguments(layer "" "PROGRAM" "SOURCES;DEPENDS;LINK" ${ARGN})
   if(NOT layer_SOURCES)
     set(layer_SOURCES ${name})
   endif()
-  add_library(anfora_${name} STATIC)
-  anfora_collect_sources(anfora_${name} ${layer_SOURCES})
-  target_include_directories(anfora_${name} PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+  set_property(GLOBAL APPEND_STRING PROPERTY ANFORA_LAYERS "${name} | ${layer_SOURCES} | ${layer_DEPENDS}\n")
+
+  if(layer_PROGRAM)
+    set(target ${layer_PROGRAM})
+    add_executable(${target})
+  else()
+    set(target anfora_${name})
+    add_library(${target} STATIC)
+    set_property(GLOBAL APPEND PROPERTY ANFORA_LAYER_TARGETS ${target})
+  endif()
+  anfora_collect_sources(${target} ${layer_SOURCES})
+  target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
   list(TRANSFORM layer_DEPENDS PREPEND anfora_)
-  target_link_libraries(anfora_${name} PUBLIC ${layer_DEPENDS} ${layer_LINK} PRIVATE anfora_warnings)
+  target_link_libraries(${target} PUBLIC ${layer_DEPENDS} ${layer_LINK} PRIVATE anfora_warnings)
+endfunction()
+
+# anfora_write_layers(FILE): a line a layer, "name | its folders | the layers it may include".
+function(anfora_write_layers file)
+  get_property(layers GLOBAL PROPERTY ANFORA_LAYERS)
+  file(CONFIGURE OUTPUT ${file} CONTENT "${layers}" @ONLY)
 endfunction()

@@ -1,0 +1,43 @@
+# Short names for what the presets in CMakePresets.json and the programs in scripts/ do.
+# `make PRESET=asan test` builds and tests under AddressSanitizer; PRESET is release, debug or asan.
+PRESET ?= release
+JOBS ?= $(shell nproc)
+BUILD = build/$(PRESET)
+
+.DEFAULT_GOAL := build
+.PHONY: help bootstrap build demo test bench fuzz format lint clean
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
+
+bootstrap: ## install what is missing (the other targets do it too)
+	@scripts/bootstrap
+
+build: bootstrap ## compile everything; the program is build/release/anfora
+	@cmake --preset $(PRESET) --log-level=WARNING
+	@cmake --build --preset $(PRESET) -j $(JOBS)
+
+demo: build ## import, optimize, run and compare a real model
+	@build/venv/bin/python scripts/demo.py $(BUILD)/anfora
+
+test: build ## all tests
+	@ctest --preset $(PRESET) -j $(JOBS)
+
+bench: build ## speed and memory beside ONNX Runtime and OpenVINO
+	@scripts/bootstrap --bench
+	@build/venv-bench/bin/python bench/run.py $(BUILD)/anfora
+
+fuzz: ## ten minutes of random input to each reader, under sanitizers
+	@scripts/bootstrap --fuzz
+	@scripts/fuzz
+
+format: ## format the sources in place
+	@scripts/bootstrap --lint
+	@git ls-files '*.cc' '*.h' | xargs clang-format-19 -i
+
+lint: build ## formatting, clang-tidy, direction of the layers
+	@scripts/bootstrap --lint
+	@scripts/lint $(BUILD)
+
+clean: ## remove what was compiled; build/deps and the Python environments stay
+	@rm -rf build/release build/debug build/asan build/fuzz

@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""Check that the includes under src/ follow the layers.
+
+usage: check_includes.py LAYERS ROOT
+
+LAYERS is the table that CMake writes from the anfora_layer() calls: "name | folders | layers it may include".
+ROOT is the source tree, with src/ and include/. A file may include its own layer, every layer that its layer
+depends on, directly or through others, and the public headers. The public headers may include each other only.
+Prints one line a violation and exits with status 1 when there is one.
+"""
+import pathlib
+import re
+import sys
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
+PUBLIC = "include/anfora"
+
+
+def read_layers(path):
+    """The layer of each folder, and for each layer the set of layers that it may include (itself too)."""
+    layer_of_folder, direct = {}, {}
+    for line in pathlib.Path(path).read_text().splitlines():
+        name, folders, depends = (part.strip() for part in line.split("|"))
+        direct[name] = depends.split(";") if depends else []
+        for folder in folders.split(";"):
+            layer_of_folder[folder] = name
+    allowed = {}
+    for name in direct:  # a layer comes after those that it depends on
+        allowed[name] = {name}.union(*(allowed[other] for other in direct[name]))
+    return layer_of_folder, allowed
+
+
+def violations_of(source, root, layer_of_folder, allowed):
+    relative = source.relative_to(root)
+    is_public = relative.is_relative_to(PUBLIC)
+    folder = relative.parent.relative_to("include" if is_public else "src").as_posix()
+    layer = None if is_public else layer_of_folder.get(folder)
+    if layer is None and not is_public:
+        yield f"{relative}: src/{folder} belongs to no layer; name it in CMakeLists.txt"
+        return
+    for number, line in enumerate(source.read_text(encoding="utf-8").splitlines(), 1):
+        match = INCLUDE.match(line)
+        if not match:
+            continue
+        included = match.group(1)
+        if (root / "include" / included).is_file():
+            continue
+        place = f"{relative}:{number}"
+        if not (root / "src" / included).is_file():
+            yield f'{place}: "{included}" is neither in src/ nor in include/'
+        elif is_public:
+            yield f'{place}: a public header may not include "{included}", which is not installed'
+        else:
+            other = layer_of_folder.get(pathlib.PurePath(included).parent.as_posix())
+            if other not in allowed[layer]:
+                yield f'{place}: layer {layer} may not include "{included}" of layer {other}'
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    layer_of_folder, allowed = read_layers(sys.argv[1])
+    root = pathlib.Path(sys.argv[2]).resolve()
+    sources = sorted(path for top in ("src", "include") for path in (root / top).rglob("*") if path.suffix in (".h", ".cc"))
+    violations = [v for source in sources for v in violations_of(source, root, layer_of_folder, allowed)]
+    print("\n".join(violations) or f"{len(sources)} files of {len(allowed)} layers follow the direction of the layers")
+    sys.exit(bool(violations))
+
+
+if __name__ == "__main__":
+    main()
