@@ -1,0 +1,187 @@
+#include "ir/context.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/container/small_vector.hpp>
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <map>
+#include <unordered_set>
+
+#include "anfora/error.h"
+#include "support/arena.h"
+#include "support/hash.h"
+
+namespace anfora::ir {
+
+struct Context::Impl {
+  Arena arena;
+  boost::unordered_flat_map<uint64_t, boost::container::small_vector<const Type*, 2>> types;
+  struct AttributeHash {
+    size_t operator()(const AttributeSet& set) const { return set.hash(); }
+  };
+  std::unordered_set<AttributeSet, AttributeHash> attribute_sets;
+  boost::unordered_flat_map<std::string_view, std::string_view> strings;
+  std::map<std::string, std::unique_ptr<Operator>, std::less<>> operators;
+  const Operator* primitives[static_cast<size_t>(Primitive::TupleGetItem) + 1] = {};
+};
+
+std::string qualified_name(std::string_view domain, std::string_view name) {
+  if (domain.empty() || domain == "ai.onnx" || domain == "anfora") return std::string(name);
+  return fmt::format("{}::{}", domain, name);
+}
+
+const AttributeDeclaration* Operator::find_attribute(std::string_view attribute_name) const {
+  for (const AttributeDeclaration& a : attributes) {
+    if (a.name == attribute_name) return &a;
+  }
+  return nullptr;
+}
+
+Context::Context() : impl_(std::make_unique<Impl>()) {
+  auto declare_primitive = [&](Primitive primitive, const char* name, const char* doc) {
+    Operator op;
+    op.domain = "anfora";
+    op.name = op.qualified = name;
+    op.doc = doc;
+    op.primitive = primitive;
+    impl_->primitives[static_cast<size_t>(primitive)] = declare(std::move(op));
+  };
+  declare_primitive(Primitive::Return, "return", "The result of a graph.");
+  declare_primitive(Primitive::Call, "call", "Applies a function to arguments.");
+  declare_primitive(Primitive::Switch, "Switch", "The first of two functions where the condition is true, else the second.");
+  declare_primitive(Primitive::MakeTuple, "MakeTuple", "A tuple of the operands.");
+  declare_primitive(Primitive::TupleGetItem, "TupleGetItem", "One item of a tuple.");
+  impl_->operators.find("TupleGetItem")->second->attributes.push_back(
+      {"index", AttributeDeclaration::Kind::Int, true, std::nullopt});
+}
+Context::~Context() = default;
+
+const Type* Context::intern(const Type& probe) {
+  uint64_t h = hash_combine(static_cast<uint64_t>(probe.kind_), static_cast<uint64_t>(probe.dtype_) * 2 + probe.ranked_);
+  for (Dim d : probe.dims_) h = hash_combine(h, hash_pointer(d.expr()));
+  for (const Type* t : probe.elements_) h = hash_combine(h, hash_pointer(t));
+  auto& bucket = impl_->types[h];
+  for (const Type* t : bucket) {
+    if (t->kind_ == probe.kind_ && t->dtype_ == probe.dtype_ && t->ranked_ == probe.ranked_ &&
+        std::ranges::equal(t->dims_, probe.dims_) && std::ranges::equal(t->elements_, probe.elements_)) {
+      return t;
+    }
+  }
+  Type* type = impl_->arena.make<Type>(probe);
+  type->dims_ = impl_->arena.copy(probe.dims_);
+  type->elements_ = impl_->arena.copy(probe.elements_);
+  bucket.push_back(type);
+  return type;
+}
+
+const Type* Context::none_type() { return intern(Type()); }
+const Type* Context::state_type() {
+  Type probe;
+  probe.kind_ = TypeKind::State;
+  return intern(probe);
+}
+const Type* Context::tensor_type(DType dtype, std::span<const Dim> dims) {
+  Type probe;
+  probe.kind_ = TypeKind::Tensor;
+  probe.dtype_ = dtype;
+  probe.ranked_ = true;
+  probe.dims_ = dims;
+  return intern(probe);
+}
+const Type* Context::tensor_type(DType dtype, std::span<const int64_t> shape) {
+  boost::container::small_vector<Dim, 6> dims;
+  for (int64_t d : shape) dims.push_back(dims_.constant(d));
+  return tensor_type(dtype, std::span<const Dim>(dims.data(), dims.size()));
+}
+const Type* Context::unranked_type(DType dtype) {
+  Type probe;
+  probe.kind_ = TypeKind::Tensor;
+  probe.dtype_ = dtype;
+  return intern(probe);
+}
+const Type* Context::tuple_type(std::span<const Type* const> items) {
+  Type probe;
+  probe.kind_ = TypeKind::Tuple;
+  probe.elements_ = items;
+  return intern(probe);
+}
+const Type* Context::sequence_type(const Type* element) {
+  Type probe;
+  probe.kind_ = TypeKind::Sequence;
+  probe.elements_ = {&element, 1};
+  return intern(probe);
+}
+const Type* Context::optional_type(const Type* element) {
+  Type probe;
+  probe.kind_ = TypeKind::Optional;
+  probe.elements_ = {&element, 1};
+  return intern(probe);
+}
+const Type* Context::map_type(const Type* key, const Type* value) {
+  const Type* both[] = {key, value};
+  Type probe;
+  probe.kind_ = TypeKind::Map;
+  probe.elements_ = both;
+  return intern(probe);
+}
+const Type* Context::func_type(std::span<const Type* const> parameters, const Type* result) {
+  boost::container::small_vector<const Type*, 8> all(parameters.begin(), parameters.end());
+  all.push_back(result);
+  Type probe;
+  probe.kind_ = TypeKind::Func;
+  probe.elements_ = {all.data(), all.size()};
+  return intern(probe);
+}
+
+const AttributeSet* Context::attributes(AttributeSet set) {
+  return &*impl_->attribute_sets.insert(std::move(set)).first;
+}
+
+std::string_view Context::string(std::string_view text) {
+  if (auto found = impl_->strings.find(text); found != impl_->strings.end()) return found->second;
+  std::string_view copy = impl_->arena.copy(text);
+  impl_->strings.emplace(copy, copy);
+  return copy;
+}
+
+const Operator* Context::declare(Operator op) {
+  if (op.qualified.empty()) op.qualified = qualified_name(op.domain, op.name);
+  std::string key = op.qualified;
+  auto [at, inserted] = impl_->operators.emplace(key, std::make_unique<Operator>(std::move(op)));
+  if (!inserted) throw Error(ErrorCode::Internal, fmt::format("operator {} is declared twice", key));
+  return at->second.get();
+}
+
+const Operator* Context::find_operator(std::string_view qualified) const {
+  auto found = impl_->operators.find(qualified);
+  return found == impl_->operators.end() ? nullptr : found->second.get();
+}
+const Operator* Context::find_operator(std::string_view domain, std::string_view name) const {
+  return find_operator(domain.empty() ? std::string(name) : qualified_name(domain, name));
+}
+const Operator& Context::get_operator(std::string_view qualified) const {
+  const Operator* op = find_operator(qualified);
+  if (!op) throw Error(ErrorCode::NotFound, fmt::format("there is no operator {}", qualified));
+  return *op;
+}
+const Operator* Context::operator_or_unknown(std::string_view domain, std::string_view name) {
+  if (const Operator* op = find_operator(domain, name)) return op;
+  Operator op;
+  op.domain = domain == "ai.onnx" ? "" : std::string(domain);
+  op.name = name;
+  op.known = false;
+  return declare(std::move(op));
+}
+const Operator& Context::primitive(Primitive primitive) const {
+  return *impl_->primitives[static_cast<size_t>(primitive)];
+}
+std::vector<const Operator*> Context::operators() const {
+  std::vector<const Operator*> all;
+  for (const auto& [name, op] : impl_->operators) {
+    if (op->known) all.push_back(op.get());
+  }
+  return all;
+}
+
+}  // namespace anfora::ir

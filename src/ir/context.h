@@ -1,0 +1,61 @@
+// A Context interns what modules share: types, symbolic dimensions, attribute sets, strings, and the table of
+// operators. It outlives its modules. Not thread-safe.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "ir/dim.h"
+#include "ir/operator.h"
+#include "ir/type.h"
+#include "support/attribute.h"
+
+namespace anfora::ir {
+
+class Context {
+ public:
+  Context();  // holds only the primitives; ops::make_context() gives one with all operators
+  ~Context();
+  Context(const Context&) = delete;
+
+  DimTable& dims() { return dims_; }
+
+  const Type* none_type();
+  const Type* state_type();
+  const Type* tensor_type(DType dtype, std::span<const Dim> dims);
+  const Type* tensor_type(DType dtype, std::span<const int64_t> shape);
+  const Type* unranked_type(DType dtype);   // any rank; DType::Undefined: any dtype too
+  const Type* tuple_type(std::span<const Type* const> items);
+  const Type* sequence_type(const Type* element);
+  const Type* optional_type(const Type* element);
+  const Type* map_type(const Type* key, const Type* value);
+  const Type* func_type(std::span<const Type* const> parameters, const Type* result);
+
+  const AttributeSet* attributes(AttributeSet set);
+  std::string_view string(std::string_view text);
+
+  // Declares an operator; throws Internal when it exists.
+  const Operator* declare(Operator op);
+  // Null when not declared.
+  const Operator* find_operator(std::string_view domain, std::string_view name) const;
+  const Operator* find_operator(std::string_view qualified) const;
+  // The declared operator; throws NotFound.
+  const Operator& get_operator(std::string_view qualified) const;
+  // The declared operator, or an unknown one made for it.
+  const Operator* operator_or_unknown(std::string_view domain, std::string_view name);
+  const Operator& primitive(Primitive primitive) const;
+  std::vector<const Operator*> operators() const;  // all declared ones, sorted by qualified name
+
+ private:
+  struct Impl;
+  const Type* intern(const Type& probe);
+  DimTable dims_;
+  std::unique_ptr<Impl> impl_;
+};
+
+// "Conv" for the main domain, "domain::Name" elsewhere.
+std::string qualified_name(std::string_view domain, std::string_view name);
+
+}  // namespace anfora::ir

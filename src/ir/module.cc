@@ -1,0 +1,338 @@
+#include "ir/module.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <deque>
+#include <unordered_set>
+
+#include "anfora/error.h"
+#include "support/hash.h"
+
+namespace anfora::ir {
+
+namespace {
+
+// Of a tensor's bytes, this much from either end and the middle goes into its hash: enough to tell weights
+// apart, little enough that opening a model does not read it.
+constexpr size_t kHashedWindow = 256;
+
+uint64_t fingerprint(const Tensor& t) {
+  uint64_t h = hash_combine(static_cast<uint64_t>(t.dtype()), hash_bytes(t.shape().data(), t.shape().size() * sizeof(int64_t)));
+  if (t.dtype() == DType::String) {
+    for (const std::string& s : t.data<std::string>()) h = hash_combine(h, hash_bytes(s.data(), s.size()));
+    return h;
+  }
+  const std::byte* bytes = static_cast<const std::byte*>(t.raw());
+  size_t size = t.bytes();
+  if (size <= 3 * kHashedWindow) return hash_combine(h, hash_bytes(bytes, size));
+  h = hash_combine(h, hash_bytes(bytes, kHashedWindow));
+  h = hash_combine(h, hash_bytes(bytes + (size - kHashedWindow) / 2, kHashedWindow));
+  return hash_combine(h, hash_bytes(bytes + size - kHashedWindow, kHashedWindow));
+}
+
+}  // namespace
+
+struct Module::ConstantTable {
+  std::deque<Tensor> tensors;
+  boost::unordered_flat_map<uint64_t, boost::container::small_vector<Value*, 1>> by_fingerprint;
+  std::unordered_set<std::string> graph_names;
+};
+
+bool Apply::has_input(size_t i) const {
+  if (i >= num_inputs()) return false;
+  const Value* value = input(i)->as_value();
+  return !value || !value->is_none();
+}
+
+std::string to_string(const Location& location) {
+  std::string place(location.file);
+  if (location.index >= 0) place += fmt::format("{}node {}", place.empty() ? "" : ": ", location.index);
+  if (location.name.empty()) return place;
+  return place.empty() ? std::string(location.name) : fmt::format("{} ({})", location.name, place);
+}
+
+std::string describe(const Node& node) {
+  std::string kind = node.is_apply() ? node.as_apply()->op().qualified : node.is_parameter() ? "parameter" : "constant";
+  std::string_view name = node.location() && !node.location()->name.empty() ? node.location()->name : node.name();
+  return name.empty() ? fmt::format("{} %{}", kind, node.id()) : fmt::format("{} '{}'", kind, name);
+}
+
+bool Graph::is_inside(const Graph* ancestor) const {
+  for (const Graph* g = this; g; g = g->parent_) {
+    if (g == ancestor) return true;
+  }
+  return false;
+}
+
+int Graph::depth() const {
+  int depth = 0;
+  for (const Graph* g = parent_; g; g = g->parent_) ++depth;
+  return depth;
+}
+
+Module::Module(Context& context) : context_(context), constant_table_(std::make_unique<ConstantTable>()) {}
+Module::~Module() = default;
+
+Graph* Module::make_graph(std::string_view name, Graph* parent) {
+  std::string unique(name);
+  for (int suffix = 1; !constant_table_->graph_names.insert(unique).second; ++suffix) {
+    unique = fmt::format("{}.{}", name, suffix);
+  }
+  auto graph = std::make_unique<Graph>();
+  graph->name_ = std::move(unique);
+  graph->module_ = this;
+  graph->parent_ = parent;
+  Value* value = init(new (arena_.allocate(sizeof(Value))) Value(), nullptr, nullptr, {});
+  value->function_ = graph.get();
+  graph->value_ = value;
+  graphs_.push_back(graph.get());
+  owned_graphs_.push_back(std::move(graph));
+  return graphs_.back();
+}
+
+Graph* Module::find_graph(std::string_view name) const {
+  auto found = std::ranges::find(graphs_, name, &Graph::name);
+  return found == graphs_.end() ? nullptr : *found;
+}
+
+void Module::erase_graph(Graph* graph) {
+  if (graph->value_->has_uses()) {
+    bool only_by_itself = std::ranges::all_of(graph->value_->uses(), [&](const Use& u) { return u.user->graph() == graph; });
+    if (!only_by_itself) {
+      throw Error(ErrorCode::Internal, fmt::format("graph @{} is erased while it is used", graph->name_));
+    }
+  }
+  // Operands first, so that nodes of the graph that use each other fall in any order.
+  for (Apply* node = graph->first_; node; node = node->next_) {
+    for (size_t i = 0; i < node->num_inputs_; ++i) unlink(node->mutable_operands()[i]);
+  }
+  for (Apply* node = graph->first_; node;) {
+    Apply* next = node->next_;
+    for (Listener* l : listeners_) l->on_erased(*node);
+    node->erased_ = true;
+    node->num_inputs_ = 0;
+    node = next;
+  }
+  graph->first_ = graph->last_ = nullptr;
+  graph->num_nodes_ = 0;
+  graph->return_ = nullptr;
+  std::erase(graphs_, graph);
+  constant_table_->graph_names.erase(graph->name_);
+  if (main_ == graph) main_ = nullptr;
+}
+
+template <class N>
+N* Module::init(N* node, Graph* graph, const Type* type, std::string_view name) {
+  node->id_ = next_id_++;
+  node->graph_ = graph;
+  node->type_ = type;
+  set_name(node, name);
+  return node;
+}
+
+void Module::set_name(Node* node, std::string_view name) {
+  std::string_view copy = name.empty() ? name : context_.string(name);
+  node->name_ = copy.data();
+  node->name_size_ = static_cast<uint32_t>(copy.size());
+}
+
+Parameter* Module::add_parameter(Graph* graph, const Type* type, std::string_view name) {
+  Parameter* parameter = init(new (arena_.allocate(sizeof(Parameter))) Parameter(), graph, type, name);
+  parameter->num_inputs_ = static_cast<uint32_t>(graph->parameters_.size());
+  graph->parameters_.push_back(parameter);
+  for (Listener* l : listeners_) l->on_created(*parameter);
+  return parameter;
+}
+
+void Module::remove_parameter(Parameter* parameter) {
+  if (parameter->has_uses()) throw Error(ErrorCode::Internal, "a parameter is removed while it is used");
+  auto& all = parameter->graph_->parameters_;
+  all.erase(all.begin() + parameter->num_inputs_);
+  for (size_t i = parameter->num_inputs_; i < all.size(); ++i) all[i]->num_inputs_ = static_cast<uint32_t>(i);
+  for (Listener* l : listeners_) l->on_erased(*parameter);
+  parameter->erased_ = true;
+}
+
+Value* Module::constant(Tensor tensor, std::string_view name) {
+  auto& bucket = constant_table_->by_fingerprint[fingerprint(tensor)];
+  for (Value* value : bucket) {
+    if (Tensor::identical(value->tensor(), tensor)) return value;
+  }
+  constant_table_->tensors.push_back(std::move(tensor));
+  const Tensor& kept = constant_table_->tensors.back();
+  const Type* type = context_.tensor_type(kept.dtype(), std::span<const int64_t>(kept.shape()));
+  Value* value = init(new (arena_.allocate(sizeof(Value))) Value(), nullptr, type, name);
+  value->tensor_ = &kept;
+  bucket.push_back(value);
+  constants_.push_back(value);
+  for (Listener* l : listeners_) l->on_created(*value);
+  return value;
+}
+
+Value* Module::none() {
+  if (!none_) none_ = init(new (arena_.allocate(sizeof(Value))) Value(), nullptr, context_.none_type(), {});
+  return none_;
+}
+
+void Module::link(Use& use, Node* node) {
+  use.node = node;
+  use.next = node->first_use_;
+  use.link = &node->first_use_;
+  if (use.next) use.next->link = &use.next;
+  node->first_use_ = &use;
+}
+
+void Module::unlink(Use& use) {
+  if (!use.link) return;
+  *use.link = use.next;
+  if (use.next) use.next->link = use.link;
+  use.link = nullptr;
+  use.next = nullptr;
+}
+
+void Module::append(Graph* graph, Apply* node) {
+  node->graph_ = graph;
+  node->previous_ = graph->last_;
+  node->next_ = nullptr;
+  (graph->last_ ? graph->last_->next_ : graph->first_) = node;
+  graph->last_ = node;
+  ++graph->num_nodes_;
+}
+
+void Module::remove(Apply* node) {
+  Graph* graph = node->graph_;
+  (node->previous_ ? node->previous_->next_ : graph->first_) = node->next_;
+  (node->next_ ? node->next_->previous_ : graph->last_) = node->previous_;
+  --graph->num_nodes_;
+}
+
+Apply* Module::apply_interned(Graph* graph, const Operator& op, std::span<Node* const> inputs,
+                              const AttributeSet* attributes, size_t num_outputs, const Location* location,
+                              std::string_view name) {
+  void* memory = arena_.allocate(sizeof(Apply) + inputs.size() * sizeof(Use), alignof(Apply));
+  Apply* node = init(new (memory) Apply(), graph, nullptr, name);
+  node->op_ = &op;
+  node->attributes_ = attributes;
+  node->num_outputs_ = static_cast<uint16_t>(num_outputs);
+  node->num_inputs_ = static_cast<uint32_t>(inputs.size());
+  node->location_ = location;
+  append(graph, node);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    Use* use = new (node->mutable_operands() + i) Use();
+    use->user = node;
+    link(*use, inputs[i]);
+  }
+  for (Listener* l : listeners_) l->on_created(*node);
+  return node;
+}
+
+Apply* Module::apply(Graph* graph, const Operator& op, std::span<Node* const> inputs, const AttributeSet& attributes,
+                     size_t num_outputs, const Location* location, std::string_view name) {
+  return apply_interned(graph, op, inputs, context_.attributes(attributes), num_outputs, location, name);
+}
+
+static const Location* first_location(std::span<Node* const> nodes) {
+  for (Node* n : nodes) {
+    if (n->location()) return n->location();
+  }
+  return nullptr;
+}
+
+Apply* Module::call(Graph* graph, Node* callee, std::span<Node* const> arguments) {
+  boost::container::small_vector<Node*, 8> inputs{callee};
+  inputs.insert(inputs.end(), arguments.begin(), arguments.end());
+  std::span<Node* const> all(inputs.data(), inputs.size());
+  return apply(graph, context_.primitive(Primitive::Call), all, {}, 1, first_location(all));
+}
+
+Apply* Module::make_switch(Graph* graph, Node* condition, Node* if_true, Node* if_false) {
+  Node* inputs[] = {condition, if_true, if_false};
+  return apply(graph, context_.primitive(Primitive::Switch), inputs, {}, 1, first_location(inputs));
+}
+
+Apply* Module::make_tuple(Graph* graph, std::span<Node* const> items) {
+  return apply(graph, context_.primitive(Primitive::MakeTuple), items, {}, 1, first_location(items));
+}
+
+Node* Module::tuple_item(Graph* graph, Node* tuple, size_t index) {
+  if (Apply* made = tuple->as(Primitive::MakeTuple)) return made->input(index);
+  Apply* item = apply(graph, context_.primitive(Primitive::TupleGetItem), {tuple},
+                      {{"index", static_cast<int64_t>(index)}}, 1, tuple->location());
+  if (tuple->type() && tuple->type()->is_tuple()) item->set_type(tuple->type()->element(index));
+  return item;
+}
+
+void Module::set_result(Graph* graph, Node* result) {
+  if (graph->return_) {
+    set_operand(graph->return_, 0, result);
+  } else {
+    graph->return_ = apply(graph, context_.primitive(Primitive::Return), {result});
+  }
+  graph->return_->type_ = result->type_;
+}
+
+const Location* Module::location(std::string_view file, std::string_view name, int32_t index) {
+  return arena_.make<Location>(Location{context_.string(file), arena_.copy(name), index});
+}
+
+void Module::set_operand(Apply* user, size_t index, Node* node) {
+  Use& use = user->mutable_operands()[index];
+  if (use.node == node) return;
+  unlink(use);
+  link(use, node);
+  for (Listener* l : listeners_) l->on_operand_changed(*user, index);
+}
+
+void Module::replace(Node* old_node, Node* new_node) {
+  if (old_node == new_node) return;
+  for (Listener* l : listeners_) l->on_replaced(*old_node, *new_node);
+  if (!new_node->location_ && new_node->is_apply()) new_node->location_ = old_node->location_;
+  if (new_node->name_size_ == 0 && new_node->is_apply()) {
+    new_node->name_ = old_node->name_;
+    new_node->name_size_ = old_node->name_size_;
+  }
+  while (Use* use = old_node->first_use_) {
+    unlink(*use);
+    link(*use, new_node);
+    for (Listener* l : listeners_) l->on_operand_changed(*use->user, use->index());
+  }
+}
+
+void Module::erase(Apply* node) {
+  if (node->has_uses()) {
+    throw Error(ErrorCode::Internal, fmt::format("{} is erased while it is used", describe(*node)));
+  }
+  if (node->erased_) return;
+  for (Listener* l : listeners_) l->on_erased(*node);
+  for (size_t i = 0; i < node->num_inputs_; ++i) unlink(node->mutable_operands()[i]);
+  remove(node);
+  if (node->graph_->return_ == node) node->graph_->return_ = nullptr;
+  node->erased_ = true;
+}
+
+void Module::erase_with_dead_operands(Apply* node) {
+  boost::container::small_vector<Apply*, 16> dead{node};
+  while (!dead.empty()) {
+    Apply* next = dead.back();
+    dead.pop_back();
+    if (next->erased_ || next->has_uses()) continue;
+    erase(next);
+    for (const Use& use : next->operands()) {
+      if (Apply* operand = use.node->as_apply(); operand && !operand->has_uses()) dead.push_back(operand);
+    }
+  }
+}
+
+void Module::set_attributes(Apply* node, const AttributeSet& attributes) {
+  node->attributes_ = context_.attributes(attributes);
+}
+
+void Module::move(Apply* node, Graph* graph) {
+  if (node->graph_ == graph) return;
+  remove(node);
+  append(graph, node);
+}
+
+}  // namespace anfora::ir

@@ -1,0 +1,97 @@
+// What is known of an operator. Declarations live in src/ops, one an operator; this is only their form.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "anfora/dtype.h"
+#include "support/attribute.h"
+
+namespace anfora::ops {
+class InferenceContext;
+}
+
+namespace anfora::ir {
+
+// Primitives that the IR itself gives a meaning to; all others are Operation.
+enum class Primitive : uint8_t {
+  Operation,
+  Return,        // return(x): the result of the graph; every graph has one
+  Call,          // call f(a…): f has Func type
+  Switch,        // Switch(condition, f, g): f where the scalar condition is true, else g; a Func value
+  MakeTuple,     // (a, b, …)
+  TupleGetItem,  // TupleGetItem{index}(t)
+};
+
+enum class FusionKind : uint8_t {
+  Opaque,       // never fused
+  Elementwise,  // each output element from the input elements at the same place
+  Broadcast,    // elementwise with broadcasting
+  Injective,    // moves elements: transpose, slice, gather
+  View,         // same bytes, another shape
+  Reduction,
+  Anchor,       // heavy; takes elementwise epilogues: convolution, matrix product
+};
+
+enum class Effect : uint8_t {
+  Pure,
+  Random,  // draws from the executable's random state, unless it carries a seed
+  State,   // reads or writes through a state token
+};
+
+struct Formal {  // of an input or output
+  enum class Arity : uint8_t { Required, Optional, Variadic };
+  std::string name;
+  std::string type;  // a type variable ("T") or one type ("i64", "seq(T)")
+  Arity arity = Arity::Required;
+  int at_least = 1;  // of a variadic
+};
+
+struct AttributeDeclaration {
+  enum class Kind : uint8_t { Int, Float, String, Tensor, Ints, Floats, Strings, Tensors, Type, Any };
+  std::string name;
+  Kind kind;
+  bool required = false;
+  std::optional<AttributeValue> otherwise;  // the default
+};
+
+// Dtypes that a type variable may stand for; empty: any type at all, also sequences.
+struct TypeVariable {
+  std::string name;
+  std::vector<DType> dtypes;
+};
+
+struct Cost {
+  double flops = 0;
+  double bytes = 0;  // read and written
+};
+
+struct Operator {
+  std::string domain;     // "" is ONNX's main domain, "anfora" our own primitives
+  std::string name;       // "Conv"
+  std::string qualified;  // "Conv", "ai.onnx.ml::Scaler"
+  std::string doc;
+  int since = 1;          // the opset version whose semantics these are
+  Primitive primitive = Primitive::Operation;
+  bool known = true;      // false: an operator of a domain that nothing was declared of
+
+  std::vector<Formal> inputs, outputs;
+  std::vector<AttributeDeclaration> attributes;
+  std::vector<TypeVariable> variables;
+
+  // Types of the outputs from those of the inputs; see ops/inference.h. Null: unknown outputs.
+  void (*infer)(ops::InferenceContext&) = nullptr;
+  // Null: bytes only.
+  double (*flops)(const ops::InferenceContext&) = nullptr;
+  FusionKind fusion = FusionKind::Opaque;
+  Effect effect = Effect::Pure;
+  // Inputs whose memory output 0 may take over, element for element, when nobody else needs it and it has as many bytes.
+  std::vector<int> in_place;
+  std::string kernel;     // name of the reference kernel; empty: there is none
+
+  const AttributeDeclaration* find_attribute(std::string_view attribute_name) const;
+};
+
+}  // namespace anfora::ir

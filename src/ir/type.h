@@ -1,0 +1,55 @@
+// Types, interned in a Context: equal types are the same pointer.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+
+#include "anfora/tensor.h"
+#include "ir/dim.h"
+
+namespace anfora::ir {
+
+enum class TypeKind : uint8_t { None, Tensor, Tuple, Sequence, Optional, Map, Func, State };
+
+// None is the type of an absent optional input. Func holds its parameters' types, then its result's.
+// Map holds the key (a scalar tensor type) and the value. State is the token that orders effects.
+class Type {
+ public:
+  TypeKind kind() const { return kind_; }
+  bool is_tensor() const { return kind_ == TypeKind::Tensor; }
+  bool is_none() const { return kind_ == TypeKind::None; }
+  bool is_func() const { return kind_ == TypeKind::Func; }
+  bool is_tuple() const { return kind_ == TypeKind::Tuple; }
+
+  // Of a tensor type. dtype() is Undefined when it is not known yet.
+  DType dtype() const { return dtype_; }
+  bool has_rank() const { return ranked_; }
+  int rank() const { return static_cast<int>(dims_.size()); }  // only when has_rank()
+  std::span<const Dim> dims() const { return dims_; }
+  Dim dim(int axis) const { return dims_[axis]; }
+  // The shape when every dimension is a constant.
+  std::optional<Shape> static_shape() const;
+  bool is_static() const { return static_shape().has_value(); }
+
+  // Items of a tuple, the element of a sequence or an optional, key and value of a map,
+  // parameters and result of a function.
+  std::span<const Type* const> elements() const { return elements_; }
+  const Type* element(size_t i = 0) const { return elements_[i]; }
+  std::span<const Type* const> parameters() const { return elements_.first(elements_.size() - 1); }
+  const Type* result() const { return elements_.back(); }
+
+ private:
+  friend class Context;
+  TypeKind kind_ = TypeKind::None;
+  DType dtype_ = DType::Undefined;
+  bool ranked_ = false;
+  std::span<const Dim> dims_;
+  std::span<const Type* const> elements_;
+};
+
+// "f32[N, 128]", "f32[*]" (unknown rank), "any[*]" (unknown dtype), "seq(f32[?])", "opt(…)", "map(i64, f32[])",
+// "(f32[2], i64[])", "func(f32[2]) -> f32[2]", "state", "none".
+std::string to_string(const Type* type);
+
+}  // namespace anfora::ir

@@ -1,0 +1,7 @@
+#include "ops/registry.h"
+
+namespace anfora::ops {
+
+void declare_ml_features(Declarations&) {}
+
+}  // namespace anfora::ops

@@ -1,0 +1,29 @@
+// All operators. A family is one file `src/ops/<family>.cc` with one function that declares its operators.
+#pragma once
+
+#include <memory>
+
+#include "ir/context.h"
+#include "kernels/kernel.h"
+#include "ops/declare.h"
+
+namespace anfora::ops {
+
+#define ANFORA_OPERATOR_FAMILIES(X)                                                            \
+  X(arithmetic) X(math) X(logic) X(activation) X(cast) X(quantization)                         \
+  X(shape) X(indexing) X(scatter) X(ordering) X(generation) X(random) X(image) X(detection)    \
+  X(sequence) X(text)                                                                          \
+  X(convolution) X(pooling) X(normalization) X(matmul) X(einsum) X(reduction) X(recurrent)     \
+  X(attention) X(signal) X(loss) X(training) X(ml_features) X(ml_models) X(ml_trees)
+
+#define ANFORA_DECLARE_FAMILY(family) void declare_##family(Declarations& declare);
+ANFORA_OPERATOR_FAMILIES(ANFORA_DECLARE_FAMILY)
+#undef ANFORA_DECLARE_FAMILY
+
+// A context that knows every operator.
+std::unique_ptr<ir::Context> make_context();
+
+// The reference kernel of an operator; null when there is none.
+kernels::KernelFunction reference_kernel(const ir::Operator& op);
+
+}  // namespace anfora::ops
