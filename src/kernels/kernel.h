@@ -33,6 +33,10 @@ class KernelContext {
   // not initialized, and may be those of an input when the operator is declared in-place.
   Tensor& allocate_output(size_t i, DType dtype, std::span<const int64_t> shape);
   void set_output(size_t i, Datum value) { outputs_[i] = std::move(value); }
+  // The memory planned for output i, null when there is none: for kernels whose output may be a view on an input.
+  const Tensor* planned_output(size_t i) const {
+    return i < planned_.size() && planned_[i].defined() ? &planned_[i] : nullptr;
+  }
 
   // The executable's random state, for operators without a seed.
   std::mt19937_64& random() const;

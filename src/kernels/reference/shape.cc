@@ -1,7 +1,329 @@
+// Operators that change or tell the shape of a tensor. Those that keep the order of the elements are views.
+#include <algorithm>
+#include <numeric>
+
+#include "kernels/reference/arguments.h"
+#include "kernels/reference/broadcast.h"
 #include "kernels/reference/families.h"
+#include "kernels/reference/strided_copy.h"
+#include "kernels/reference/view.h"
+#include "support/element_types.h"
 
 namespace anfora::kernels {
+namespace {
 
-void register_shape(KernelRegistry&) {}
+void reshape(KernelContext& context) {
+  const Tensor& data = context.input(0);
+  std::vector<int64_t> wanted = integers(context.input(1));
+  const bool zero_is_zero = context.attributes().get_int("allowzero", 0) != 0;
+  Shape shape;
+  int64_t known = 1;
+  int inferred = -1;
+  for (size_t d = 0; d < wanted.size(); ++d) {
+    int64_t dim = wanted[d];
+    if (dim == 0 && !zero_is_zero) {
+      if (d >= data.shape().size()) refuse("dimension {} is to be copied, but the input has rank {}", d, data.rank());
+      dim = data.shape()[d];
+    } else if (dim == -1) {
+      if (inferred >= 0) refuse("two dimensions of the new shape are -1");
+      inferred = static_cast<int>(d);
+      dim = 1;
+    } else if (dim < 0) {
+      refuse("dimension {} of the new shape is {}", d, dim);
+    }
+    known = checked_multiply(known, dim);
+    shape.push_back(dim);
+  }
+  if (inferred >= 0) {
+    if (known == 0 || data.size() % known != 0) {
+      refuse("{} elements cannot have the shape {}", data.size(), to_string(wanted));
+    }
+    shape[inferred] = data.size() / known;
+  } else if (known != data.size()) {
+    refuse("{} elements cannot have the shape {}", data.size(), to_string(wanted));
+  }
+  forward_or_copy(context, 0, data, shape);
+}
+
+void flatten(KernelContext& context) {
+  const Tensor& data = context.input(0);
+  int64_t axis = context.attributes().get_int("axis", 1);
+  if (axis < -data.rank() || axis > data.rank()) refuse("axis {} is out of range for rank {}", axis, data.rank());
+  int split = static_cast<int>(axis < 0 ? axis + data.rank() : axis);
+  forward_or_copy(context, 0, data, Shape{extent(data.shape(), 0, split), extent(data.shape(), split, data.rank())});
+}
+
+void squeeze(KernelContext& context) {
+  const Tensor& data = context.input(0);
+  Shape shape;
+  if (const Tensor* axes = context.optional_input(1)) {
+    std::vector<int> drop = normalize_axes(integers(*axes), data.rank());
+    for (int d = 0; d < data.rank(); ++d) {
+      bool dropped = std::ranges::find(drop, d) != drop.end();
+      if (dropped && data.dim(d) != 1) refuse("cannot squeeze axis {} of size {}", d, data.dim(d));
+      if (!dropped) shape.push_back(data.dim(d));
+    }
+  } else {
+    std::ranges::copy_if(data.shape(), std::back_inserter(shape), [](int64_t dim) { return dim != 1; });
+  }
+  forward_or_copy(context, 0, data, shape);
+}
+
+void unsqueeze(KernelContext& context) {
+  const Tensor& data = context.input(0);
+  std::vector<int64_t> given = integers(context.input(1));
+  int rank = data.rank() + static_cast<int>(given.size());
+  std::vector<int> added = normalize_axes(given, rank);
+  Shape shape;
+  int from = 0;
+  for (int d = 0; d < rank; ++d) {
+    shape.push_back(std::ranges::find(added, d) != added.end() ? 1 : data.dim(from++));
+  }
+  forward_or_copy(context, 0, data, shape);
+}
+
+void shape_of(KernelContext& context) {
+  const Shape& shape = context.input_datum(0).tensor().shape();
+  int64_t rank = std::ssize(shape);
+  auto bound = [&](std::string_view name, int64_t otherwise) {
+    int64_t axis = context.attributes().get_int(name, otherwise);
+    return std::clamp<int64_t>(axis < 0 ? axis + rank : axis, 0, rank);
+  };
+  int64_t start = bound("start", 0), end = std::max(bound("end", rank), start);
+  Tensor& output = context.allocate_output(0, DType::I64, Shape{end - start});
+  std::copy(shape.begin() + start, shape.begin() + end, output.data<int64_t>().begin());
+}
+
+void size_of(KernelContext& context) {
+  int64_t size = context.input(0).size();
+  context.allocate_output(0, DType::I64, {}).data<int64_t>()[0] = size;
+}
+
+// The dense tensor whose axis i is axis perm[i] of `data`, seen as of `shape`.
+void permute(const Tensor& data, std::span<const int64_t> shape, std::span<const int64_t> perm, Tensor& output) {
+  Shape strides = dense_strides(shape), sizes, from;
+  for (int64_t axis : perm) {
+    sizes.push_back(shape[axis]);
+    from.push_back(strides[axis]);
+  }
+  strided_copy(data.dtype(), sizes, output.raw(), dense_strides(sizes), data.raw(), from);
+}
+
+// Whether the permutation moves axes of size 1 only, so that the elements stay in order.
+bool keeps_order(std::span<const int64_t> shape, std::span<const int64_t> perm) {
+  int64_t last = -1;
+  for (int64_t axis : perm) {
+    if (shape[axis] == 1) continue;
+    if (axis < last) return false;
+    last = axis;
+  }
+  return true;
+}
+
+void transpose(KernelContext& context) {
+  const Tensor& data = context.input(0);
+  std::vector<int64_t> perm = context.attributes().get_ints("perm");
+  if (!context.attributes().has("perm")) {
+    perm.resize(data.shape().size());
+    std::iota(perm.rbegin(), perm.rend(), 0);
+  }
+  if (std::ssize(perm) != data.rank()) refuse("perm has {} axes, the input {}", perm.size(), data.rank());
+  Shape shape;
+  for (size_t i = 0; i < perm.size(); ++i) {
+    perm[i] = normalize_axis(perm[i], data.rank());
+    if (std::find(perm.begin(), perm.begin() + i, perm[i]) != perm.begin() + i) refuse("perm names axis {} twice", perm[i]);
+    shape.push_back(data.dim(static_cast<int>(perm[i])));
+  }
+  if (data.size() == 0 || keeps_order(data.shape(), perm)) return forward_or_copy(context, 0, data, shape);
+  permute(data, data.shape(), perm, context.allocate_output(0, data.dtype(), shape));
+}
+
+struct Blocks {
+  int64_t n, c, h, w, size;
+  bool depth_first;  // mode DCR
+};
+
+Blocks blocks_of(KernelContext& context) {
+  const Tensor& data = context.input(0);
+  if (data.rank() != 4) refuse("expected an input of rank 4, got {}", data.rank());
+  int64_t size = context.attributes().require_int("blocksize");
+  if (size < 1 || size > (int64_t{1} << 30)) refuse("blocksize is {}", size);
+  std::string mode = context.attributes().get_string("mode", "DCR");
+  if (mode != "DCR" && mode != "CRD") refuse("mode is '{}'; DCR and CRD exist", mode);
+  return {data.dim(0), data.dim(1), data.dim(2), data.dim(3), size, mode == "DCR"};
+}
+
+void depth_to_space(KernelContext& context) {
+  const Tensor& data = context.input(0);
+  auto [n, c, h, w, b, depth_first] = blocks_of(context);
+  if (c % (b * b) != 0) refuse("{} channels do not divide into blocks of {}", c, b * b);
+  int64_t depth = c / (b * b);
+  Tensor& output =
+      context.allocate_output(0, data.dtype(), Shape{n, depth, checked_multiply(h, b), checked_multiply(w, b)});
+  if (depth_first) return permute(data, Shape{n, b, b, depth, h, w}, Shape{0, 3, 4, 1, 5, 2}, output);
+  permute(data, Shape{n, depth, b, b, h, w}, Shape{0, 1, 4, 2, 5, 3}, output);
+}
+
+void space_to_depth(KernelContext& context) {
+  const Tensor& data = context.input(0);
+  auto [n, c, h, w, b, depth_first] = blocks_of(context);
+  if (h % b != 0 || w % b != 0) refuse("{} x {} does not divide into blocks of {}", h, w, b);
+  Tensor& output = context.allocate_output(0, data.dtype(), Shape{n, checked_multiply(c, b * b), h / b, w / b});
+  Shape blocks{n, c, h / b, b, w / b, b};
+  permute(data, blocks, depth_first ? Shape{0, 3, 5, 1, 2, 4} : Shape{0, 1, 3, 5, 2, 4}, output);
+}
+
+void expand(KernelContext& context) {
+  const Tensor& data = context.input(0);
+  Shape shape = broadcast_shape(data.shape(), integers(context.input(1)));
+  if (element_count(shape) == data.size()) return forward_or_copy(context, 0, data, shape);
+  Tensor& output = context.allocate_output(0, data.dtype(), shape);
+  strided_copy(data.dtype(), shape, output.raw(), dense_strides(shape), data.raw(),
+               broadcast_strides(data.shape(), shape));
+}
+
+// Axis d of size n, repeated r times, is the two axes [r, n] of which the source does not walk the first.
+void tile(KernelContext& context) {
+  const Tensor& data = context.input(0);
+  std::vector<int64_t> repeats = integers(context.input(1));
+  if (std::ssize(repeats) != data.rank()) refuse("{} repeats for rank {}", repeats.size(), data.rank());
+  Shape shape, sizes, from, strides = dense_strides(data.shape());
+  for (int d = 0; d < data.rank(); ++d) {
+    if (repeats[d] < 0) refuse("axis {} is to be repeated {} times", d, repeats[d]);
+    shape.push_back(checked_multiply(data.dim(d), repeats[d]));
+    sizes.insert(sizes.end(), {repeats[d], data.dim(d)});
+    from.insert(from.end(), {0, strides[d]});
+  }
+  if (shape == data.shape()) return forward_or_copy(context, 0, data);
+  Tensor& output = context.allocate_output(0, data.dtype(), shape);
+  if (output.size() == 0) return;
+  strided_copy(data.dtype(), sizes, output.raw(), dense_strides(sizes), data.raw(), from);
+}
+
+void concat(KernelContext& context) {
+  std::vector<const Tensor*> inputs;
+  for (size_t i = 0; i < context.num_inputs(); ++i) inputs.push_back(&context.input(i));
+  if (inputs.empty()) refuse("there is nothing to concatenate");
+  int axis = normalize_axis(context.attributes().require_int("axis"), inputs[0]->rank());
+  Shape shape = concatenated_shape(inputs, axis);
+  concatenate(inputs, axis, context.allocate_output(0, inputs[0]->dtype(), shape));
+}
+
+std::vector<int64_t> split_sizes(KernelContext& context, int64_t size) {
+  const int64_t outputs = static_cast<int64_t>(context.num_outputs());
+  if (const Tensor* given = context.optional_input(1)) {
+    std::vector<int64_t> sizes = integers(*given);
+    if (std::ssize(sizes) != outputs) refuse("{} sizes for {} outputs", sizes.size(), outputs);
+    int64_t sum = 0;
+    for (int64_t part : sizes) {
+      if (part < 0) refuse("a part is to have size {}", part);
+      sum = checked_add(sum, part);
+    }
+    if (sum != size) refuse("the parts sum up to {}, the axis has size {}", sum, size);
+    return sizes;
+  }
+  int64_t parts = context.attributes().get_int("num_outputs", outputs);
+  if (parts != outputs) refuse("num_outputs is {}, but there are {} outputs", parts, outputs);
+  // The last parts are smaller, or empty, when the size is no multiple.
+  int64_t part = (size + parts - 1) / parts;
+  std::vector<int64_t> sizes;
+  for (int64_t i = 0; i < parts; ++i) sizes.push_back(std::clamp<int64_t>(size - i * part, 0, part));
+  return sizes;
+}
+
+void split(KernelContext& context) {
+  const Tensor& data = context.input(0);
+  int axis = normalize_axis(context.attributes().get_int("axis", 0), data.rank());
+  std::vector<int64_t> sizes = split_sizes(context, data.dim(axis));
+  Shape shape = data.shape();
+  int64_t begin = 0;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    shape[axis] = sizes[i];
+    copy_slice(data, axis, begin, context.allocate_output(i, data.dtype(), shape));
+    begin += sizes[i];
+  }
+}
+
+void slice(KernelContext& context) {
+  const Tensor& data = context.input(0);
+  std::vector<int64_t> starts = integers(context.input(1)), ends = integers(context.input(2));
+  std::vector<int64_t> given_axes(starts.size()), steps(starts.size(), 1);
+  std::iota(given_axes.begin(), given_axes.end(), 0);
+  if (const Tensor* axes = context.optional_input(3)) given_axes = integers(*axes);
+  if (const Tensor* given = context.optional_input(4)) steps = integers(*given);
+  if (ends.size() != starts.size() || given_axes.size() != starts.size() || steps.size() != starts.size()) {
+    refuse("{} starts, {} ends, {} axes and {} steps", starts.size(), ends.size(), given_axes.size(), steps.size());
+  }
+  std::vector<int> axes = normalize_axes(given_axes, data.rank());
+  Shape shape = data.shape(), from = dense_strides(data.shape());
+  int64_t offset = 0;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    int64_t size = data.dim(axes[i]), step = steps[i];
+    if (step == 0) refuse("the step along axis {} is 0", axes[i]);
+    // The given bounds may be as large as their type allows; clamped, they lie within the axis.
+    auto bound = [&](int64_t at, int64_t lowest, int64_t highest) {
+      return std::clamp(at < 0 ? at + size : at, lowest, std::max(lowest, highest));
+    };
+    int64_t start = bound(starts[i], 0, step > 0 ? size : size - 1);
+    int64_t end = step > 0 ? bound(ends[i], 0, size) : bound(ends[i], -1, size - 1);
+    int64_t span = step > 0 ? end - start : start - end;
+    uint64_t stride = step > 0 ? static_cast<uint64_t>(step) : uint64_t{0} - static_cast<uint64_t>(step);
+    int64_t count = span <= 0 || size == 0 ? 0 : static_cast<int64_t>((static_cast<uint64_t>(span) - 1) / stride) + 1;
+    shape[axes[i]] = count;
+    offset += count > 0 ? start * from[axes[i]] : 0;
+    from[axes[i]] = count > 1 ? from[axes[i]] * step : 0;
+  }
+  if (shape == data.shape() && from == dense_strides(data.shape())) return forward_or_copy(context, 0, data);
+  Tensor& output = context.allocate_output(0, data.dtype(), shape);
+  strided_copy(data.dtype(), shape, output.raw(), dense_strides(shape), element_at(data.dtype(), data.raw(), offset),
+               from);
+}
+
+void reverse_sequence(KernelContext& context) {
+  const Tensor& data = context.input(0);
+  if (data.rank() < 2) refuse("expected an input of rank 2 or more, got {}", data.rank());
+  int batch = normalize_axis(context.attributes().get_int("batch_axis", 1), 2);
+  int time = normalize_axis(context.attributes().get_int("time_axis", 0), 2);
+  if (batch == time) refuse("batch_axis and time_axis are both {}", batch);
+  std::vector<int64_t> lengths = integers(context.input(1));
+  if (std::ssize(lengths) != data.dim(batch)) refuse("{} lengths for a batch of {}", lengths.size(), data.dim(batch));
+  for (int64_t length : lengths) {
+    if (length < 0 || length > data.dim(time)) refuse("a length is {}, the time axis {}", length, data.dim(time));
+  }
+  Tensor& output = context.allocate_output(0, data.dtype(), data.shape());
+  Shape strides = dense_strides(data.shape());
+  int64_t inner = extent(data.shape(), 2, data.rank());
+  for (int64_t b = 0; b < data.dim(batch); ++b) {
+    auto copy = [&](int64_t begin, int64_t count, int64_t from_begin, int64_t from_step) {
+      strided_copy(data.dtype(), Shape{count, inner},
+                   element_at(data.dtype(), output.raw(), b * strides[batch] + begin * strides[time]),
+                   Shape{strides[time], 1},
+                   element_at(data.dtype(), data.raw(), b * strides[batch] + from_begin * strides[time]),
+                   Shape{from_step * strides[time], 1});
+    };
+    copy(0, lengths[b], lengths[b] - 1, -1);
+    copy(lengths[b], data.dim(time) - lengths[b], lengths[b], 1);
+  }
+}
+
+}  // namespace
+
+void register_shape(KernelRegistry& registry) {
+  registry.add("Reshape", reshape);
+  registry.add("Flatten", flatten);
+  registry.add("Squeeze", squeeze);
+  registry.add("Unsqueeze", unsqueeze);
+  registry.add("Shape", shape_of);
+  registry.add("Size", size_of);
+  registry.add("Transpose", transpose);
+  registry.add("DepthToSpace", depth_to_space);
+  registry.add("SpaceToDepth", space_to_depth);
+  registry.add("Expand", expand);
+  registry.add("Tile", tile);
+  registry.add("Concat", concat);
+  registry.add("Split", split);
+  registry.add("Slice", slice);
+  registry.add("ReverseSequence", reverse_sequence);
+}
 
 }  // namespace anfora::kernels

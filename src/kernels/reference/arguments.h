@@ -1,0 +1,49 @@
+// Reading and checking the arguments of kernels: axes, indices, integers and shapes that come as data.
+// Every function throws Error(InvalidArgument) with the offending value.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "anfora/error.h"
+#include "anfora/tensor.h"
+
+namespace anfora::kernels {
+
+template <class... Args>
+[[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) {
+  throw Error(ErrorCode::InvalidArgument, fmt::format(format, std::forward<Args>(args)...));
+}
+
+// An axis of [-rank, rank) as one of [0, rank).
+int normalize_axis(int64_t axis, int64_t rank);
+// Each normalized; an axis that occurs twice is refused.
+std::vector<int> normalize_axes(std::span<const int64_t> axes, int64_t rank);
+
+// An index of [-size, size) as one of [0, size).
+[[noreturn]] void refuse_index(int64_t index, int64_t size);
+inline int64_t normalize_index(int64_t index, int64_t size) {
+  int64_t normal = index < 0 ? index + size : index;
+  if (normal < 0 || normal >= size) refuse_index(index, size);
+  return normal;
+}
+
+// All elements of a tensor of integers, as i64.
+std::vector<int64_t> integers(const Tensor& tensor);
+// All elements of a tensor of i32 or i64, as indices normalized for an axis of that size.
+std::vector<int64_t> normalized_indices(const Tensor& tensor, int64_t size);
+// The value of a tensor of exactly one element; floating point is truncated towards zero.
+int64_t integer(const Tensor& tensor);
+double number(const Tensor& tensor);
+
+int64_t checked_add(int64_t a, int64_t b);
+int64_t checked_multiply(int64_t a, int64_t b);
+
+// The product of the dimensions first … last-1.
+int64_t extent(std::span<const int64_t> shape, int first, int last);
+
+}  // namespace anfora::kernels

@@ -1,0 +1,140 @@
+// Operators that frame a tensor or blank a part of it. All of Pad's modes and CenterCropPad are one copy through an
+// index table for each axis, in which -1 stands for the padding value.
+#include <algorithm>
+
+#include "kernels/reference/arguments.h"
+#include "kernels/reference/families.h"
+#include "kernels/reference/strided_copy.h"
+#include "support/element_types.h"
+#include "support/parallel.h"
+
+namespace anfora::kernels {
+namespace {
+
+enum class PadMode { Constant, Reflect, Edge, Wrap };
+
+PadMode pad_mode(std::string_view name) {
+  if (name == "constant") return PadMode::Constant;
+  if (name == "reflect") return PadMode::Reflect;
+  if (name == "edge") return PadMode::Edge;
+  if (name == "wrap") return PadMode::Wrap;
+  refuse("mode is '{}'; constant, reflect, edge and wrap exist", name);
+}
+
+// Where index i, which lies outside [0, size), is read from.
+int64_t source_index(PadMode mode, int64_t i, int64_t size) {
+  switch (mode) {
+    case PadMode::Constant: return -1;
+    case PadMode::Edge: return i < 0 ? 0 : size - 1;
+    case PadMode::Wrap: return ((i % size) + size) % size;
+    case PadMode::Reflect: {
+      if (size == 1) return 0;
+      int64_t period = 2 * (size - 1), at = ((i % period) + period) % period;
+      return at < size ? at : period - at;
+    }
+  }
+  return -1;
+}
+
+// The table of an axis that keeps [lower, upper) of its `size` elements and grows by `before` and `after`: negative
+// pads remove elements, and what the other side repeats is what is left.
+IndexMap pad_map(PadMode mode, int64_t size, int64_t before, int64_t after) {
+  int64_t lower = std::min(std::max<int64_t>(-before, 0), size);
+  int64_t upper = std::max(lower, size - std::max<int64_t>(-after, 0));
+  int64_t kept = upper - lower;
+  int64_t length = checked_add(size, checked_add(before, after));
+  if (length < 0) refuse("pads {} and {} take more than an axis of size {} has", before, after, size);
+  if (kept == 0 && length > 0 && mode != PadMode::Constant) refuse("an empty axis can be padded by a constant only");
+  IndexMap map(static_cast<size_t>(length));
+  int64_t start = std::max<int64_t>(before, 0);
+  for (int64_t i = 0; i < length; ++i) {
+    int64_t at = i - start;
+    if (at < 0 || at >= kept) at = source_index(mode, at, kept);
+    map[i] = at < 0 ? -1 : at + lower;
+  }
+  return map;
+}
+
+void pad_by(KernelContext& context, const Tensor& data, PadMode mode, std::span<const int64_t> before,
+            std::span<const int64_t> after, const void* fill) {
+  Shape shape;
+  for (int d = 0; d < data.rank(); ++d) {
+    shape.push_back(std::max<int64_t>(0, checked_add(data.dim(d), checked_add(before[d], after[d]))));
+  }
+  Tensor& output = context.allocate_output(0, data.dtype(), shape);
+  std::vector<IndexMap> maps;
+  for (int d = 0; d < data.rank(); ++d) maps.push_back(pad_map(mode, data.dim(d), before[d], after[d]));
+  mapped_copy(data, output, maps, fill);
+}
+
+void pad(KernelContext& context) {
+  const Tensor& data = context.input(0);
+  PadMode mode = pad_mode(context.attributes().get_string("mode", "constant"));
+  std::vector<int64_t> pads = integers(context.input(1));
+  std::vector<int> axes(static_cast<size_t>(data.rank()));
+  for (int d = 0; d < data.rank(); ++d) axes[d] = d;
+  if (const Tensor* given = context.optional_input(3)) axes = normalize_axes(integers(*given), data.rank());
+  if (pads.size() != 2 * axes.size()) refuse("{} pads for {} axes", pads.size(), axes.size());
+  Shape before(data.shape().size(), 0), after(data.shape().size(), 0);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    before[axes[i]] = pads[i];
+    after[axes[i]] = pads[i + axes.size()];
+  }
+  const Tensor* value = context.optional_input(2);
+  if (value && (value->size() != 1 || value->dtype() != data.dtype())) {
+    refuse("constant_value is {} of shape {}", name(value->dtype()), to_string(value->shape()));
+  }
+  pad_by(context, data, mode, before, after, value ? value->raw() : nullptr);
+}
+
+void center_crop_pad(KernelContext& context) {
+  const Tensor& data = context.input(0);
+  std::vector<int64_t> sizes = integers(context.input(1));
+  std::vector<int> axes(static_cast<size_t>(data.rank()));
+  for (int d = 0; d < data.rank(); ++d) axes[d] = d;
+  if (context.attributes().has("axes")) axes = normalize_axes(context.attributes().get_ints("axes"), data.rank());
+  if (sizes.size() != axes.size()) refuse("{} sizes for {} axes", sizes.size(), axes.size());
+  Shape before(data.shape().size(), 0), after(data.shape().size(), 0);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (sizes[i] < 0) refuse("the size of axis {} is to be {}", axes[i], sizes[i]);
+    int64_t growth = sizes[i] - data.dim(axes[i]);
+    // An odd element more goes to the end, also when it is one more to remove.
+    before[axes[i]] = growth / 2;
+    after[axes[i]] = growth - growth / 2;
+  }
+  pad_by(context, data, PadMode::Constant, before, after, nullptr);
+}
+
+void trilu(KernelContext& context) {
+  const Tensor& data = context.input(0);
+  if (data.rank() < 2) refuse("expected an input of rank 2 or more, got {}", data.rank());
+  const bool upper = context.attributes().get_int("upper", 1) != 0;
+  const Tensor* given = context.optional_input(1);
+  const int64_t rows = data.dim(data.rank() - 2), columns = data.dim(data.rank() - 1);
+  const int64_t diagonal = std::clamp(given ? integer(*given) : 0, -rows, columns);
+  Tensor& output = context.allocate_output(0, data.dtype(), data.shape());
+  if (output.size() == 0) return;
+  dispatch_by_size(data.dtype(), [&]<class T>() {
+    auto from = data.data<T>();
+    auto to = output.data<T>();
+    parallel_for(data.size() / columns, std::max<int64_t>(1, 16384 / columns), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        // Elements left of `edge` lie below the diagonal.
+        int64_t edge = std::clamp<int64_t>(i % rows + diagonal + (upper ? 0 : 1), 0, columns);
+        auto source = from.begin() + i * columns, target = to.begin() + i * columns;
+        std::fill(upper ? target : target + edge, upper ? target + edge : target + columns, T{});
+        std::copy(upper ? source + edge : source, upper ? source + columns : source + edge, upper ? target + edge : target);
+      }
+    });
+  });
+}
+
+}  // namespace
+
+void register_padding(KernelRegistry& registry) {
+  registry.add("Pad", pad);
+  registry.add("CenterCropPad", center_crop_pad);
+  registry.add("Trilu", trilu);
+}
+
+}  // namespace anfora::kernels

@@ -1,0 +1,355 @@
+// How a strided copy is made fast.
+//
+// 1. Axes of size 1 are dropped, and neighbours that both sides walk as one are merged: a Transpose of (0, 2, 3, 1) is
+//    one of (0, 2, 1), a Slice of the first axis one memcpy.
+// 2. If the last axis is contiguous on both sides it becomes the unit that is copied: 1, 2, 4, 8 or 16 bytes by loads
+//    and stores of that size, other lengths by memcpy.
+// 3. What remains is a nest of loops over units, in the order of the destination. If some other axis is the contiguous
+//    one of the source, it is made the neighbour of the last axis, and the two are walked in tiles that go through
+//    a small buffer, so that whole cache lines are read and written, each once:
+//
+//          source: rows contiguous            destination: columns contiguous
+//            c0: r0 r1 r2 … r7                  r0: c0 c1 c2 … c7
+//            c1: r0 r1 r2 … r7        =>        r1: c0 c1 c2 … c7
+//
+// 4. The nest is cut into panels of about kPanelBytes, which threads share. Panels of tiles are kept narrow, since every
+//    row and every column of a large matrix lies on a memory page of its own, and the processor remembers few of them.
+#include "kernels/reference/strided_copy.h"
+
+#include <algorithm>
+#include <array>
+#include <boost/container/small_vector.hpp>
+#include <complex>
+#include <cstdlib>
+#include <cstring>
+
+#include "kernels/reference/arguments.h"
+#include "kernels/reference/broadcast.h"
+#include "support/element_types.h"
+#include "support/parallel.h"
+
+namespace anfora::kernels {
+namespace {
+
+constexpr int64_t kPanelBytes = 16 << 10;    // what one step of the outer loop moves, if the shape allows
+constexpr int64_t kGrainBytes = 128 << 10;   // what is worth a thread
+constexpr int64_t kLineBytes = 64;           // a cache line
+
+struct Axis {
+  int64_t extent, to, from;  // strides in bytes
+};
+using Axes = boost::container::small_vector<Axis, 8>;
+
+Axes collapse(std::span<const int64_t> shape, std::span<const int64_t> to_strides,
+              std::span<const int64_t> from_strides, int64_t bytes) {
+  Axes axes;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] == 1) continue;
+    Axis axis{shape[d], to_strides[d] * bytes, from_strides[d] * bytes};
+    if (!axes.empty() && axes.back().to == axis.to * axis.extent && axes.back().from == axis.from * axis.extent) {
+      axis.extent *= axes.back().extent;
+      axes.back() = axis;
+    } else {
+      axes.push_back(axis);
+    }
+  }
+  return axes;
+}
+
+// The units. Each copies one, or a row of them; `repeat` a row of copies of one.
+template <int64_t N>
+struct FixedUnit {
+  static constexpr int64_t bytes = N;
+  static constexpr bool tiled = true;
+  void copy(char* to, const char* from) const { std::memcpy(to, from, N); }
+  void row(int64_t count, char* to, int64_t to_stride, const char* from, int64_t from_stride) const {
+    if (from_stride == 0 && to_stride == N) {
+      std::array<char, N> value;
+      std::memcpy(value.data(), from, N);
+      for (int64_t i = 0; i < count; ++i) std::memcpy(to + i * N, value.data(), N);
+    } else if (to_stride == N) {
+      for (int64_t i = 0; i < count; ++i) std::memcpy(to + i * N, from + i * from_stride, N);
+    } else {
+      for (int64_t i = 0; i < count; ++i) std::memcpy(to + i * to_stride, from + i * from_stride, N);
+    }
+  }
+};
+
+struct RunUnit {
+  static constexpr bool tiled = false;
+  int64_t bytes;
+  void row(int64_t count, char* to, int64_t to_stride, const char* from, int64_t from_stride) const {
+    for (int64_t i = 0; i < count; ++i) {
+      std::memcpy(to + i * to_stride, from + i * from_stride, static_cast<size_t>(bytes));
+    }
+  }
+};
+
+struct StringUnit {
+  static constexpr bool tiled = false;
+  static constexpr int64_t bytes = sizeof(std::string);
+  void row(int64_t count, char* to, int64_t to_stride, const char* from, int64_t from_stride) const {
+    for (int64_t i = 0; i < count; ++i) {
+      *reinterpret_cast<std::string*>(to + i * to_stride) = *reinterpret_cast<const std::string*>(from + i * from_stride);
+    }
+  }
+};
+
+// Both sides of a tile are a cache line, at least 8 units, long.
+template <int64_t N>
+inline constexpr int64_t kTile = std::max<int64_t>(8, kLineBytes / N);
+
+template <int64_t N>
+void transpose_tile(char* to, int64_t to_row, const char* from, int64_t from_column) {
+  constexpr int64_t size = kTile<N>;
+  std::array<std::array<std::array<char, N>, size>, size> tile;
+  for (int64_t c = 0; c < size; ++c) std::memcpy(&tile[c], from + c * from_column, size * N);
+  for (int64_t r = 0; r < size; ++r) {
+    std::array<std::array<char, N>, size> row;
+    for (int64_t c = 0; c < size; ++c) row[c] = tile[c][r];
+    std::memcpy(to + r * to_row, &row, size * N);
+  }
+}
+
+// rows: contiguous in the source; columns: contiguous in the destination.
+template <int64_t N>
+void transpose_panel(int64_t rows, int64_t columns, char* to, int64_t to_row, const char* from, int64_t from_column) {
+  constexpr int64_t size = kTile<N>;
+  int64_t r = 0;
+  for (; r + size <= rows; r += size) {
+    int64_t c = 0;
+    for (; c + size <= columns; c += size) {
+      transpose_tile<N>(to + r * to_row + c * N, to_row, from + c * from_column + r * N, from_column);
+    }
+    for (; c < columns; ++c) {
+      for (int64_t i = r; i < r + size; ++i) std::memcpy(to + i * to_row + c * N, from + c * from_column + i * N, N);
+    }
+  }
+  for (; r < rows; ++r) {
+    for (int64_t c = 0; c < columns; ++c) std::memcpy(to + r * to_row + c * N, from + c * from_column + r * N, N);
+  }
+}
+
+// The axis that is contiguous in the source, when the last one is not; -1 if there is none.
+int source_axis(const Axes& axes, int64_t unit) {
+  if (axes.back().to != unit || axes.back().from == unit || axes.back().from == 0) return -1;
+  for (int d = static_cast<int>(axes.size()) - 2; d >= 0; --d) {
+    if (axes[d].from == unit && axes[d].extent > 1) return d;
+  }
+  return -1;
+}
+
+template <class Unit>
+void copy_nest(Axes axes, char* to, const char* from, Unit unit) {
+  int source = Unit::tiled ? source_axis(axes, unit.bytes) : -1;
+  if (source >= 0) std::rotate(axes.begin() + source, axes.begin() + source + 1, axes.end() - 1);
+  if (axes.size() < 2) axes.insert(axes.begin(), Axis{1, 0, 0});
+  const Axis columns = axes.back(), rows = axes[axes.size() - 2];
+  axes.resize(axes.size() - 2);
+
+  int64_t column_step = std::clamp<int64_t>(kPanelBytes / unit.bytes, 1, columns.extent);
+  int64_t row_step = std::clamp<int64_t>(kPanelBytes / (column_step * unit.bytes), 1, rows.extent);
+  if constexpr (Unit::tiled) {
+    if (source >= 0) {
+      constexpr int64_t size = kTile<Unit::bytes>;
+      row_step = std::min(rows.extent, 16 * size);
+      column_step = std::min(columns.extent, std::max(4 * size, kPanelBytes / (row_step * unit.bytes)));
+    }
+  }
+  int64_t column_panels = (columns.extent + column_step - 1) / column_step;
+  int64_t row_panels = (rows.extent + row_step - 1) / row_step;
+  int64_t outer = 1;
+  for (const Axis& axis : axes) outer *= axis.extent;
+
+  int64_t panel_bytes = column_step * row_step * unit.bytes;
+  parallel_for(outer * row_panels * column_panels, kGrainBytes / std::min(panel_bytes, kGrainBytes),
+               [&](int64_t begin, int64_t end) {
+    for (int64_t item = begin; item < end; ++item) {
+      int64_t c = item % column_panels * column_step, rest = item / column_panels;
+      int64_t r = rest % row_panels * row_step;
+      rest /= row_panels;
+      char* t = to + r * rows.to + c * columns.to;
+      const char* f = from + r * rows.from + c * columns.from;
+      for (size_t d = axes.size(); d-- > 0; rest /= axes[d].extent) {
+        t += rest % axes[d].extent * axes[d].to;
+        f += rest % axes[d].extent * axes[d].from;
+      }
+      int64_t last_row = std::min(row_step, rows.extent - r), last_column = std::min(column_step, columns.extent - c);
+      if constexpr (Unit::tiled) {
+        if (source >= 0) {
+          transpose_panel<Unit::bytes>(last_row, last_column, t, rows.to, f, columns.from);
+          continue;
+        }
+      }
+      for (int64_t i = 0; i < last_row; ++i) {
+        unit.row(last_column, t + i * rows.to, columns.to, f + i * rows.from, columns.from);
+      }
+    }
+  });
+}
+
+template <class F>
+void with_unit(int64_t bytes, F&& f) {
+  switch (bytes) {
+    case 1: return f(FixedUnit<1>{});
+    case 2: return f(FixedUnit<2>{});
+    case 4: return f(FixedUnit<4>{});
+    case 8: return f(FixedUnit<8>{});
+    case 16: return f(FixedUnit<16>{});
+    default: return f(RunUnit{bytes});
+  }
+}
+
+}  // namespace
+
+void strided_copy(DType dtype, std::span<const int64_t> shape, void* to, std::span<const int64_t> to_strides,
+                  const void* from, std::span<const int64_t> from_strides) {
+  if (std::ranges::find(shape, 0) != shape.end()) return;
+  int64_t bytes = static_cast<int64_t>(element_bytes(dtype));
+  Axes axes = collapse(shape, to_strides, from_strides, bytes);
+  auto* t = static_cast<char*>(to);
+  const auto* f = static_cast<const char*>(from);
+  if (axes.empty()) axes.push_back({1, bytes, bytes});
+  if (dtype == DType::String) return copy_nest(std::move(axes), t, f, StringUnit{});
+  if (axes.back().to == bytes && axes.back().from == bytes) {
+    if (axes.size() == 1) return dense_copy(dtype, axes[0].extent, to, from);
+    bytes *= axes.back().extent;
+    axes.pop_back();
+  }
+  with_unit(bytes, [&](auto unit) { copy_nest(std::move(axes), t, f, unit); });
+}
+
+void dense_copy(DType dtype, int64_t count, void* to, const void* from) {
+  if (dtype == DType::String) {
+    std::copy_n(static_cast<const std::string*>(from), count, static_cast<std::string*>(to));
+    return;
+  }
+  parallel_for(count * static_cast<int64_t>(element_bytes(dtype)), kGrainBytes, [&](int64_t begin, int64_t end) {
+    std::memcpy(static_cast<char*>(to) + begin, static_cast<const char*>(from) + begin, static_cast<size_t>(end - begin));
+  });
+}
+
+void dense_fill(DType dtype, int64_t count, void* to, const void* value) {
+  dispatch_by_size(dtype, [&]<class T>() {
+    parallel_for(count, kGrainBytes / static_cast<int64_t>(sizeof(T)), [&](int64_t begin, int64_t end) {
+      std::fill(static_cast<T*>(to) + begin, static_cast<T*>(to) + end, *static_cast<const T*>(value));
+    });
+  });
+}
+
+namespace {
+
+// A run of consecutive indices of an IndexMap; source -1: fill.
+struct Segment {
+  int64_t begin, length, source;
+};
+
+std::vector<Segment> segments_of(const IndexMap& map) {
+  std::vector<Segment> segments;
+  for (int64_t i = 0; i < std::ssize(map); ++i) {
+    if (!segments.empty()) {
+      Segment& last = segments.back();
+      if (map[i] == (last.source < 0 ? -1 : last.source + last.length)) {
+        ++last.length;
+        continue;
+      }
+    }
+    segments.push_back({i, 1, map[i]});
+  }
+  return segments;
+}
+
+bool is_identity(const IndexMap& map, int64_t size) {
+  if (std::ssize(map) != size) return false;
+  for (int64_t i = 0; i < size; ++i) {
+    if (map[i] != i) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void mapped_copy(const Tensor& from, Tensor& to, std::span<const IndexMap> maps, const void* fill) {
+  if (to.size() == 0) return;
+  if (to.rank() == 0) return dense_copy(to.dtype(), 1, to.raw(), from.raw());
+  int last = to.rank() - 1;  // the innermost axis that is not copied as it is; what is below moves in one run
+  while (last > 0 && is_identity(maps[last], from.dim(last))) --last;
+  const int64_t run = extent(to.shape(), last + 1, to.rank());
+  const int64_t row = to.dim(last) * run, rows = to.size() / row;
+  const std::vector<Segment> segments = segments_of(maps[last]);
+  // Single elements in scattered order go through the table, longer runs through the segments.
+  const bool scattered = run == 1 && std::ssize(segments) * 2 > to.dim(last) &&
+                         std::ranges::find(maps[last], -1) == maps[last].end();
+  Shape strides = dense_strides(from.shape());
+  dispatch_by_size(to.dtype(), [&]<class T>() {
+    const T* source = from.data<T>().data();
+    T* target = to.data<T>().data();
+    T none{};
+    if (fill) none = *static_cast<const T*>(fill);
+    int64_t grain = std::max<int64_t>(1, kGrainBytes / (row * static_cast<int64_t>(sizeof(T))));
+    parallel_for(rows, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        T* t = target + i * row;
+        int64_t offset = 0, rest = i;
+        bool outside = false;
+        for (int d = last - 1; d >= 0; rest /= to.dim(d), --d) {
+          int64_t index = maps[d][static_cast<size_t>(rest % to.dim(d))];
+          outside = outside || index < 0;
+          offset += index * strides[d];
+        }
+        if (outside) {
+          std::fill_n(t, row, none);
+        } else if (scattered) {
+          const IndexMap& map = maps[last];
+          for (size_t k = 0; k < map.size(); ++k) t[k] = source[offset + map[k]];
+        } else {
+          for (const Segment& s : segments) {
+            if (s.source < 0) {
+              std::fill_n(t + s.begin * run, s.length * run, none);
+            } else {
+              std::copy_n(source + offset + s.source * run, s.length * run, t + s.begin * run);
+            }
+          }
+        }
+      }
+    });
+  });
+}
+
+Shape concatenated_shape(std::span<const Tensor* const> inputs, int axis) {
+  Shape shape = inputs[0]->shape();
+  shape[axis] = 0;
+  for (const Tensor* input : inputs) {
+    if (input->dtype() != inputs[0]->dtype()) {
+      refuse("cannot concatenate {} and {}", name(inputs[0]->dtype()), name(input->dtype()));
+    }
+    bool fits = input->rank() == static_cast<int>(shape.size());
+    for (int d = 0; fits && d < input->rank(); ++d) fits = d == axis || input->dim(d) == shape[d];
+    if (!fits) {
+      refuse("cannot concatenate shapes {} and {} along axis {}", to_string(inputs[0]->shape()),
+             to_string(input->shape()), axis);
+    }
+    shape[axis] = checked_add(shape[axis], input->dim(axis));
+  }
+  return shape;
+}
+
+void concatenate(std::span<const Tensor* const> inputs, int axis, Tensor& output) {
+  int64_t outer = extent(output.shape(), 0, axis), inner = extent(output.shape(), axis + 1, output.rank());
+  int64_t row = output.dim(axis) * inner, begin = 0;
+  for (const Tensor* input : inputs) {
+    int64_t run = input->dim(axis) * inner;
+    strided_copy(output.dtype(), Shape{outer, run}, element_at(output.dtype(), output.raw(), begin), Shape{row, 1},
+                 input->raw(), Shape{run, 1});
+    begin += run;
+  }
+}
+
+void copy_slice(const Tensor& input, int axis, int64_t begin, Tensor& output) {
+  int64_t outer = extent(input.shape(), 0, axis), inner = extent(input.shape(), axis + 1, input.rank());
+  int64_t row = input.dim(axis) * inner, run = output.dim(axis) * inner;
+  strided_copy(input.dtype(), Shape{outer, run}, output.raw(), Shape{run, 1},
+               element_at(input.dtype(), input.raw(), begin * inner), Shape{row, 1});
+}
+
+}  // namespace anfora::kernels

@@ -1,0 +1,43 @@
+// Moving elements: copies between differently strided arrangements, fills, and copies through index tables. They
+// know elements by their size only, and use all threads when there is enough to move.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "anfora/tensor.h"
+
+namespace anfora::kernels {
+
+// to[i · to_strides] = from[i · from_strides] for every index i of `shape`. Strides are in elements. Those of `to` must
+// be positive and make no two indices meet; those of `from` may be zero (broadcast) or negative (reversal).
+// `to` is best given in descending strides, as a dense tensor has them.
+void strided_copy(DType dtype, std::span<const int64_t> shape, void* to, std::span<const int64_t> to_strides,
+                  const void* from, std::span<const int64_t> from_strides);
+
+// `count` elements in a row.
+void dense_copy(DType dtype, int64_t count, void* to, const void* from);
+// `count` times the element at `value`.
+void dense_fill(DType dtype, int64_t count, void* to, const void* value);
+
+// The address of element `index` of an array.
+inline void* element_at(DType dtype, void* data, int64_t index) {
+  return static_cast<char*>(data) + index * static_cast<int64_t>(element_bytes(dtype));
+}
+inline const void* element_at(DType dtype, const void* data, int64_t index) {
+  return static_cast<const char*>(data) + index * static_cast<int64_t>(element_bytes(dtype));
+}
+
+// to[i0, i1, …] = from[maps[0][i0], maps[1][i1], …], both dense; maps[d] has as many entries as axis d of `to`.
+// An index of -1 on any axis stands for the element at `fill`.
+using IndexMap = std::vector<int64_t>;
+void mapped_copy(const Tensor& from, Tensor& to, std::span<const IndexMap> maps, const void* fill = nullptr);
+
+// All inputs, which are of one dtype, one after the other along `axis`, into `output` of the right shape.
+void concatenate(std::span<const Tensor* const> inputs, int axis, Tensor& output);
+// The shape of that; throws when shapes or dtypes do not fit.
+Shape concatenated_shape(std::span<const Tensor* const> inputs, int axis);
+// The slice [begin, begin + output.dim(axis)) of `input` along `axis`.
+void copy_slice(const Tensor& input, int axis, int64_t begin, Tensor& output);
+
+}  // namespace anfora::kernels
