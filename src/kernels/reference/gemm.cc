@@ -1,0 +1,149 @@
+// Blocked as in Goto and van de Geijn, "Anatomy of high-performance matrix multiplication" (2008), at its simplest:
+//
+//   c is cut into tiles, one unit of work each; k into panels of kDepth. Of a panel, the tile's rows of a are packed
+//   into strips of kStripRows, its columns of b, one strip of 2 vectors after the other, into L1. A micro-kernel keeps
+//   the kStripRows x 2 vectors of sums in registers. Strips at an edge are padded with zeros.
+#include "kernels/reference/gemm.h"
+
+#include <algorithm>
+
+#include "support/parallel.h"
+
+namespace anfora::kernels {
+namespace {
+
+constexpr int64_t kStripRows = 4;
+constexpr int64_t kDepth = 256;
+constexpr int64_t kTileRows = 64, kTileColumns = 256;
+// Multiplications that are worth a thread of their own.
+constexpr int64_t kGrain = int64_t{1} << 17;
+
+template <class T>
+struct VectorOf {
+  typedef T type __attribute__((vector_size(32)));
+};
+template <class T>
+using Vector = typename VectorOf<T>::type;
+template <class T>
+constexpr int64_t kLanes = 32 / sizeof(T);
+template <class T>
+constexpr int64_t kStripColumns = 2 * kLanes<T>;
+
+// Rows [0, rows) of `from` as strips of kStripRows: element (r, k) of strip s is to[(s * depth + k) * kStripRows + r].
+template <class T>
+void pack_rows(MatrixView<const T> from, T* to) {
+  for (int64_t r0 = 0; r0 < from.rows; r0 += kStripRows) {
+    int64_t rows = std::min(kStripRows, from.rows - r0);
+    for (int64_t r = 0; r < kStripRows; ++r) {
+      const T* row = from.data + (r0 + r) * from.row_stride;
+      for (int64_t k = 0; k < from.columns; ++k) to[k * kStripRows + r] = r < rows ? row[k * from.column_stride] : T{0};
+    }
+    to += from.columns * kStripRows;
+  }
+}
+
+template <class T>
+void pack_columns(MatrixView<const T> from, T* to) {
+  constexpr int64_t width = kStripColumns<T>;
+  if (from.columns == width && from.column_stride == 1) {
+    for (int64_t k = 0; k < from.rows; ++k) std::copy_n(from.data + k * from.row_stride, width, to + k * width);
+    return;
+  }
+  for (int64_t j = 0; j < width; ++j) {
+    const T* column = from.data + j * from.column_stride;
+    for (int64_t k = 0; k < from.rows; ++k) to[k * width + j] = j < from.columns ? column[k * from.row_stride] : T{0};
+  }
+}
+
+// sums = the product of a packed strip of rows and one of columns.
+template <class T>
+void multiply_strips(const T* rows, const T* columns, int64_t depth, Vector<T> (&sums)[kStripRows][2]) {
+  Vector<T> s00{}, s01{}, s10{}, s11{}, s20{}, s21{}, s30{}, s31{};
+  for (int64_t k = 0; k < depth; ++k) {
+    const auto* b = reinterpret_cast<const Vector<T>*>(columns + k * kStripColumns<T>);
+    const T* a = rows + k * kStripRows;
+    s00 += a[0] * b[0];
+    s01 += a[0] * b[1];
+    s10 += a[1] * b[0];
+    s11 += a[1] * b[1];
+    s20 += a[2] * b[0];
+    s21 += a[2] * b[1];
+    s30 += a[3] * b[0];
+    s31 += a[3] * b[1];
+  }
+  Vector<T> result[kStripRows][2] = {{s00, s01}, {s10, s11}, {s20, s21}, {s30, s31}};
+  std::copy_n(&result[0][0], kStripRows * 2, &sums[0][0]);
+}
+
+template <class T>
+void store(const Vector<T> (&sums)[kStripRows][2], MatrixView<T> c, bool accumulate) {
+  for (int64_t r = 0; r < c.rows; ++r) {
+    const T* from = reinterpret_cast<const T*>(sums[r]);
+    T* to = c.data + r * c.row_stride;
+    for (int64_t j = 0; j < c.columns; ++j) {
+      T& target = to[j * c.column_stride];
+      target = accumulate ? target + from[j] : from[j];
+    }
+  }
+}
+
+template <class T>
+MatrixView<T> block(MatrixView<T> m, int64_t row, int64_t column, int64_t rows, int64_t columns) {
+  return {m.data + row * m.row_stride + column * m.column_stride, std::min(rows, m.rows - row),
+          std::min(columns, m.columns - column), m.row_stride, m.column_stride};
+}
+
+template <class T>
+void multiply_tile(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c, bool accumulate) {
+  constexpr int64_t width = kStripColumns<T>;
+  alignas(64) T rows[kTileRows * kDepth];
+  alignas(64) T columns[kDepth * width];
+  for (int64_t k0 = 0; k0 < a.columns; k0 += kDepth) {
+    MatrixView<const T> panel = block(a, 0, k0, a.rows, kDepth);
+    pack_rows(panel, rows);
+    for (int64_t j0 = 0; j0 < c.columns; j0 += width) {
+      pack_columns(block(b, k0, j0, kDepth, width), columns);
+      for (int64_t i0 = 0; i0 < c.rows; i0 += kStripRows) {
+        Vector<T> sums[kStripRows][2];
+        multiply_strips<T>(rows + i0 * panel.columns, columns, panel.columns, sums);
+        store<T>(sums, block(c, i0, j0, kStripRows, width), accumulate || k0 > 0);
+      }
+    }
+  }
+}
+
+template <class T>
+void fill_zero(MatrixView<T> c) {
+  for (int64_t i = 0; i < c.rows; ++i) {
+    for (int64_t j = 0; j < c.columns; ++j) c.data[i * c.row_stride + j * c.column_stride] = T{0};
+  }
+}
+
+}  // namespace
+
+template <class T>
+void multiply(MatrixView<std::type_identity_t<const T>> a, MatrixView<std::type_identity_t<const T>> b, MatrixView<T> c,
+              bool accumulate) {
+  if (c.rows == 0 || c.columns == 0) return;
+  if (a.columns == 0) {
+    if (!accumulate) fill_zero(c);
+    return;
+  }
+  int64_t tiles_down = (c.rows + kTileRows - 1) / kTileRows;
+  int64_t tiles_across = (c.columns + kTileColumns - 1) / kTileColumns;
+  int64_t work = std::min(c.rows, kTileRows) * std::min(c.columns, kTileColumns) * a.columns;
+  parallel_for(tiles_down * tiles_across, std::max<int64_t>(kGrain / work, 1), [&](int64_t begin, int64_t end) {
+    for (int64_t tile = begin; tile < end; ++tile) {
+      int64_t i = tile / tiles_across * kTileRows, j = tile % tiles_across * kTileColumns;
+      multiply_tile<T>(block(a, i, 0, kTileRows, a.columns), block(b, 0, j, b.rows, kTileColumns),
+                    block(c, i, j, kTileRows, kTileColumns), accumulate);
+    }
+  });
+}
+
+template void multiply(MatrixView<const float>, MatrixView<const float>, MatrixView<float>, bool);
+template void multiply(MatrixView<const double>, MatrixView<const double>, MatrixView<double>, bool);
+template void multiply(MatrixView<const uint32_t>, MatrixView<const uint32_t>, MatrixView<uint32_t>, bool);
+template void multiply(MatrixView<const uint64_t>, MatrixView<const uint64_t>, MatrixView<uint64_t>, bool);
+
+}  // namespace anfora::kernels
