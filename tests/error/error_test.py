@@ -1,0 +1,367 @@
+#!/usr/bin/env python3
+"""Bad input: each kind gets one clear message and a non-zero exit, and never leaves half an output behind.
+
+usage: ANFORA=build/release/anfora error_test.py [unittest arguments]
+
+The broken models are built here, one mutation each of a sound one, so that what is wrong is plain to see.
+"""
+import os
+import pathlib
+import random
+import resource
+import signal
+import subprocess
+import tempfile
+import unittest
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+ANFORA = os.path.abspath(os.environ["ANFORA"])
+TIME_LIMIT_S = 60
+
+
+def float_input(name, shape):
+    return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+
+
+def model_of(nodes, inputs=None, outputs=None, initializers=(), **more):
+    """A model that is checked by nobody: x: f32[2, 3] to y unless said otherwise."""
+    graph = helper.make_graph(
+        nodes, "g", inputs or [float_input("x", [2, 3])], outputs or [float_input("y", None)], list(initializers))
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9, **more)
+
+
+def sound_model():
+    weight = numpy_helper.from_array(np.arange(12, dtype=np.float32).reshape(3, 4), "w")
+    return model_of(
+        [helper.make_node("MatMul", ["x", "w"], ["h"], name="project"), helper.make_node("Relu", ["h"], ["y"], name="act")],
+        initializers=[weight])
+
+
+class BadInput(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name)
+
+    def save(self, model, name="model.onnx"):
+        path = self.folder / name
+        path.write_bytes(model if isinstance(model, bytes) else model.SerializeToString())
+        return path
+
+    def anfora(self, *arguments, **options):
+        return subprocess.run([ANFORA, *map(str, arguments)], capture_output=True, text=True, errors="replace",
+                              timeout=TIME_LIMIT_S, cwd=self.folder, **options)
+
+    def assert_clear(self, result):
+        """Failed as a program should: by its own decision, in at most a message and a hint, no C++ in it."""
+        self.assertGreater(result.returncode, 0, f"killed by a signal, or it succeeded: {result}")
+        self.assertLess(result.returncode, 128, result)
+        lines = result.stderr.strip().splitlines()
+        self.assertTrue(1 <= len(lines) <= 2, result.stderr)
+        self.assertLess(len(result.stderr), 1000)
+        for noise in ("terminate called", "what():", "std::", "Assertion", "bad_alloc"):
+            self.assertNotIn(noise, result.stderr)
+
+    def assert_refused(self, model, *words, command=("info",)):
+        """The model is refused, with a message in which each of the words occurs (case aside)."""
+        path = model if isinstance(model, pathlib.Path) else self.save(model)
+        result = self.anfora(*command, path)
+        self.assert_clear(result)
+        for word in (path.name, *words):
+            self.assertIn(word.lower(), result.stderr.lower())
+
+    # Files ------------------------------------------------------------------------------------------------
+
+    def test_no_such_file(self):
+        self.assert_refused(self.folder / "absent.onnx", "no such file")
+
+    def test_folder(self):
+        (self.folder / "folder.onnx").mkdir()
+        self.assert_refused(self.folder / "folder.onnx", "directory")
+
+    def test_empty(self):
+        self.assert_refused(b"", "empty")
+
+    def test_text(self):
+        self.assert_refused(b"<!DOCTYPE html><html><body>Not found</body></html>\n")
+
+    def test_truncated_anywhere(self):
+        data = sound_model().SerializeToString()
+        for end in range(1, len(data)):
+            with self.subTest(end=end):
+                self.assert_clear(self.anfora("info", self.save(data[:end])))
+
+    def test_corrupt_anywhere(self):
+        """A flipped byte may leave a sound model; then it has to load. Otherwise the refusal has to be clear."""
+        data = sound_model().SerializeToString()
+        chance = random.Random(7)
+        for _ in range(200):
+            mutant = bytearray(data)
+            for _ in range(chance.randint(1, 3)):
+                mutant[chance.randrange(len(mutant))] = chance.randrange(256)
+            with self.subTest(mutant=bytes(mutant).hex()):
+                result = self.anfora("info", self.save(bytes(mutant)))
+                if result.returncode != 0:
+                    self.assert_clear(result)
+
+    # Graphs -----------------------------------------------------------------------------------------------
+
+    def test_cycle(self):
+        nodes = [helper.make_node("Add", ["x", "b"], ["a"], name="first"), helper.make_node("Relu", ["a"], ["b"], name="second"),
+                 helper.make_node("Relu", ["b"], ["y"])]
+        self.assert_refused(model_of(nodes), "cycle", "first")
+
+    def test_value_that_nobody_makes(self):
+        self.assert_refused(model_of([helper.make_node("Add", ["x", "ghost"], ["y"], name="sum")]), "ghost", "sum")
+
+    def test_output_that_nobody_makes(self):
+        self.assert_refused(model_of([helper.make_node("Relu", ["x"], ["z"])]), "y")
+
+    def test_value_made_twice(self):
+        nodes = [helper.make_node("Relu", ["x"], ["y"], name="one"), helper.make_node("Neg", ["x"], ["y"], name="two")]
+        self.assert_refused(model_of(nodes), "y", "two")
+
+    def test_unequal_types(self):
+        whole = numpy_helper.from_array(np.ones((2, 3), np.int64), "k")
+        self.assert_refused(model_of([helper.make_node("Add", ["x", "k"], ["y"], name="sum")], initializers=[whole]), "add", "sum")
+
+    def test_shapes_that_do_not_fit(self):
+        weight = numpy_helper.from_array(np.ones((4, 5), np.float32), "w")
+        nodes = [helper.make_node("MatMul", ["x", "w"], ["y"], name="project")]
+        self.assert_refused(model_of(nodes, initializers=[weight]), "matmul", "project", "3", "4")
+
+    def test_declared_output_shape_is_wrong(self):
+        nodes = [helper.make_node("Relu", ["x"], ["y"], name="act")]
+        self.assert_refused(model_of(nodes, outputs=[float_input("y", [5, 5])]), "y")
+
+    def test_attribute_of_the_wrong_type(self):
+        self.assert_refused(model_of([helper.make_node("Softmax", ["x"], ["y"], name="soft", axis=1.5)]), "axis", "soft")
+
+    def test_unknown_attribute(self):
+        self.assert_refused(model_of([helper.make_node("Relu", ["x"], ["y"], name="act", colour=3)]), "colour", "act")
+
+    def test_missing_input_of_a_node(self):
+        self.assert_refused(model_of([helper.make_node("MatMul", ["x"], ["y"], name="project")]), "project")
+
+    def test_unknown_operator(self):
+        self.assert_refused(model_of([helper.make_node("Frobnicate", ["x"], ["y"], name="odd")]), "Frobnicate", "odd")
+
+    def test_operator_of_an_unknown_domain_runs_not_but_loads(self):
+        path = self.save(model_of([helper.make_node("Frobnicate", ["x"], ["y"], name="odd", domain="com.example")]))
+        self.assertEqual(self.anfora("info", path).returncode, 0)
+        self.assert_refused(path, "Frobnicate", "odd", command=("run", "--random"))
+
+    def test_operator_set_of_the_future(self):
+        model = sound_model()
+        model.opset_import[0].version = 9999
+        self.assert_refused(model, "9999")
+
+    # Constants --------------------------------------------------------------------------------------------
+
+    def with_weight(self, **fields):
+        """The sound model, with fields of its weight replaced."""
+        model = sound_model()
+        weight = model.graph.initializer[0]
+        for field, value in fields.items():
+            if isinstance(value, (list, tuple)):
+                del getattr(weight, field)[:]
+                getattr(weight, field).extend(value)
+            else:
+                setattr(weight, field, value)
+        return model
+
+    def with_external_weight(self, **entries):
+        model = self.with_weight(data_location=TensorProto.EXTERNAL)
+        weight = model.graph.initializer[0]
+        weight.ClearField("raw_data")
+        for key, value in entries.items():
+            weight.external_data.add(key=key, value=str(value))
+        return model
+
+    def test_too_few_bytes(self):
+        self.assert_refused(self.with_weight(raw_data=bytes(44)), "w", "44", "48")
+
+    def test_negative_dimension(self):
+        self.assert_refused(self.with_weight(dims=[3, -4]), "w", "-4")
+
+    def test_absurd_dimension(self):
+        self.assert_refused(self.with_weight(dims=[1 << 40, 1 << 40]), "w")
+
+    def test_undefined_element_type(self):
+        self.assert_refused(self.with_weight(data_type=77), "w", "77")
+
+    def test_absurd_computed_shape(self):
+        shape = numpy_helper.from_array(np.array([1 << 40, 1 << 40], np.int64), "s")
+        nodes = [helper.make_node("ConstantOfShape", ["s"], ["c"], name="fill"), helper.make_node("Add", ["x", "c"], ["y"])]
+        self.assert_refused(model_of(nodes, initializers=[shape]), "fill")
+
+    def test_more_than_memory(self):
+        """A size that fits an integer but no machine, known only when running."""
+        nodes = [helper.make_node("ConstantOfShape", ["s"], ["y"], name="fill")]
+        model = model_of(nodes, inputs=[helper.make_tensor_value_info("s", TensorProto.INT64, [2])])
+        np.savez(self.folder / "in.npz", s=np.array([1 << 28, 1 << 28], np.int64))
+        self.assert_refused(model, "fill", command=("run", "--input", "in.npz"))
+
+    def test_external_data_missing(self):
+        self.assert_refused(self.with_external_weight(location="gone.bin"), "gone.bin", "w")
+
+    def test_external_data_outside_of_the_folder(self):
+        secret = self.folder / "secret.bin"
+        secret.write_bytes(bytes(48))
+        inside = self.folder / "inside"
+        inside.mkdir()
+        (inside / "link.bin").symlink_to(secret)
+        for location in ("../secret.bin", "a/../../secret.bin", str(secret), "link.bin"):
+            with self.subTest(location=location):
+                path = self.save(self.with_external_weight(location=location), "inside/model.onnx")
+                self.assert_refused(path, "outside", location)
+
+    def test_external_data_beyond_the_end(self):
+        (self.folder / "data.bin").write_bytes(bytes(48))
+        for entries in ({"offset": 16}, {"offset": 1 << 62}, {"offset": -8}, {"length": 1 << 62}, {"length": 20}, {"offset": "x"}):
+            with self.subTest(entries=entries):
+                self.assert_refused(self.with_external_weight(location="data.bin", **entries), "data.bin")
+
+    # Depth ------------------------------------------------------------------------------------------------
+
+    def test_deeply_nested_branches(self):
+        """Fifty thousand If nodes, one inside the other, encoded by hand: the protocol buffer runtime refuses to."""
+        def field(number, payload):
+            return varint(number << 3 | 2) + varint(len(payload)) + payload
+
+        def varint(value):
+            encoded = bytearray()
+            while value >= 0x80:
+                encoded.append(value & 0x7F | 0x80)
+                value >>= 7
+            return bytes([*encoded, value])
+
+        # The closing parts first: each level wraps the one within, so the prefix lengths are added up outwards.
+        graph = field(1, field(1, b"x") + field(2, b"y") + field(4, b"Relu"))
+        prefixes, size = [], len(graph)
+        node_rest = field(1, b"c") + field(2, b"y") + field(4, b"If")
+        for _ in range(50_000):
+            branch = field(1, b"then_branch") + b"\xa0\x01\x05"  # type: GRAPH
+            in_attribute = varint(6 << 3 | 2) + varint(size)
+            attribute_size = len(branch) + len(in_attribute) + size
+            in_node = varint(5 << 3 | 2) + varint(attribute_size)
+            node_size = len(node_rest) + len(in_node) + attribute_size
+            in_graph = varint(1 << 3 | 2) + varint(node_size)
+            prefix = in_graph + node_rest + in_node + branch + in_attribute
+            prefixes.append(prefix)
+            size += len(prefix)
+        nested = b"".join(reversed(prefixes)) + graph
+        outputs = field(12, field(1, b"y"))
+        model = field(7, nested + outputs) + varint(1 << 3) + varint(9) + field(8, varint(2 << 3) + varint(17))
+        self.assert_refused(model, "deep")
+
+    def test_function_that_calls_itself(self):
+        function = helper.make_function(
+            "own", "F", ["a"], ["b"], [helper.make_node("F", ["a"], ["b"], domain="own", name="again")],
+            [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)])
+        model = model_of([helper.make_node("F", ["x"], ["y"], domain="own", name="call")], functions=[function])
+        model.opset_import.append(helper.make_opsetid("own", 1))
+        self.assert_refused(model, "F", command=("run", "--random"))
+
+    def test_deeply_nested_type(self):
+        model = sound_model()
+        kind = model.graph.input[0].type
+        for _ in range(90):  # near the most that the protocol buffer runtime writes
+            outer = onnx.TypeProto()
+            outer.sequence_type.elem_type.CopyFrom(kind)
+            kind = outer
+        model.graph.input[0].type.CopyFrom(kind)
+        self.assert_clear(self.anfora("info", self.save(model)))
+
+    # Inputs of a run --------------------------------------------------------------------------------------
+
+    def run_with(self, **arrays):
+        np.savez(self.folder / "in.npz", **arrays)
+        return self.anfora("run", self.save(sound_model()), "--input", "in.npz", "--output", "out.npz")
+
+    def assert_run_refused(self, arrays, *words):
+        result = self.run_with(**arrays)
+        self.assert_clear(result)
+        for word in words:
+            self.assertIn(word, result.stderr)
+        self.assertFalse((self.folder / "out.npz").exists())
+
+    def test_sound_run(self):
+        self.assertEqual(self.run_with(x=np.ones((2, 3), np.float32)).returncode, 0)
+        np.testing.assert_array_equal(np.load(self.folder / "out.npz")["y"], np.tile(np.float32([12, 15, 18, 21]), (2, 1)))
+
+    def test_wrong_input_name(self):
+        self.assert_run_refused({"z": np.ones((2, 3), np.float32)}, "z", "x")
+
+    def test_input_missing(self):
+        self.assert_run_refused({}, "x")
+
+    def test_wrong_input_shape(self):
+        self.assert_run_refused({"x": np.ones((2, 4), np.float32)}, "x", "2x4", "2x3")
+
+    def test_wrong_input_rank(self):
+        self.assert_run_refused({"x": np.ones(6, np.float32)}, "x")
+
+    def test_wrong_input_type(self):
+        self.assert_run_refused({"x": np.ones((2, 3), np.float64)}, "x", "f64", "f32")
+
+    def test_inputs_that_are_no_archive(self):
+        (self.folder / "in.npz").write_bytes(b"PK\x03\x04 and then nothing")
+        self.assert_clear(self.anfora("run", self.save(sound_model()), "--input", "in.npz"))
+
+    def test_truncated_inputs(self):
+        np.savez(self.folder / "whole.npz", x=np.ones((2, 3), np.float32))
+        data = (self.folder / "whole.npz").read_bytes()
+        model = self.save(sound_model())
+        for end in range(0, len(data), 7):
+            with self.subTest(end=end):
+                (self.folder / "in.npz").write_bytes(data[:end])
+                self.assert_clear(self.anfora("run", model, "--input", "in.npz"))
+
+    # Outputs ----------------------------------------------------------------------------------------------
+
+    def failing_write(self, arguments, output, **options):
+        """The command fails clearly, an older output stays as it was, and nothing new lies beside it."""
+        output.write_bytes(b"older")
+        before = sorted(path.name for path in self.folder.rglob("*"))
+        result = self.anfora(*arguments, **options)
+        self.assert_clear(result)
+        self.assertIn(output.name, result.stderr)
+        self.assertEqual(output.read_bytes(), b"older")
+        self.assertEqual(sorted(path.name for path in self.folder.rglob("*")), before)
+
+    @staticmethod
+    def disk_full():
+        """No file may grow beyond 100 bytes: writing then fails as on a full disk."""
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+
+    def test_disk_full_on_optimizing(self):
+        model = self.save(sound_model())
+        self.failing_write(("opt", model, "-o", "small.onnx"), self.folder / "small.onnx", preexec_fn=self.disk_full)
+
+    def test_disk_full_on_running(self):
+        model = self.save(sound_model())
+        self.failing_write(("run", model, "--random", "--output", "out.npz"), self.folder / "out.npz", preexec_fn=self.disk_full)
+
+    def test_full_device_as_standard_output(self):
+        with open("/dev/full", "w") as full:
+            result = subprocess.run([ANFORA, "dump", self.save(sound_model())], stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertGreater(result.returncode, 0)
+        self.assertIn("standard output", result.stderr)
+
+    def test_folder_that_cannot_be_written(self):
+        model = self.save(sound_model())
+        for output in ("absent/small.onnx", "model.onnx/small.onnx"):
+            with self.subTest(output=output):
+                result = self.anfora("opt", model, "-o", output)
+                self.assert_clear(result)
+                self.assertIn("small.onnx", result.stderr)
+        self.assertEqual([path.name for path in self.folder.iterdir()], ["model.onnx"])
+
+
+if __name__ == "__main__":
+    unittest.main()
