@@ -3,6 +3,9 @@ set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+# The library exports what the public headers declare: they open their namespace with default visibility.
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 
 option(ANFORA_TESTS "Build the tests" ON)
 option(ANFORA_SANITIZE "AddressSanitizer and UndefinedBehaviorSanitizer" OFF)

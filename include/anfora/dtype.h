@@ -10,7 +10,7 @@
 #include <optional>
 #include <string_view>
 
-namespace anfora {
+namespace [[gnu::visibility("default")]] anfora {
 
 enum class DType : uint8_t {
   Undefined = 0,

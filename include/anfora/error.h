@@ -5,7 +5,7 @@
 #include <exception>
 #include <string>
 
-namespace anfora {
+namespace [[gnu::visibility("default")]] anfora {
 
 enum class ErrorCode {
   InvalidArgument,    // the caller's fault: a wrong input name, shape, option

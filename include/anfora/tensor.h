@@ -12,7 +12,7 @@
 
 #include "anfora/dtype.h"
 
-namespace anfora {
+namespace [[gnu::visibility("default")]] anfora {
 
 using Shape = boost::container::small_vector<int64_t, 6>;
 
