@@ -1,0 +1,467 @@
+#include "analysis/infer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "anfora/error.h"
+#include "support/element_types.h"
+
+namespace anfora::analysis {
+
+using namespace ir;
+using ops::Dims;
+
+namespace {
+
+// Rounds that a module of any sane nesting needs; reaching it is a defect of the widening.
+constexpr int kMostRounds = 256;
+
+uint64_t key(const Node* node, size_t output) { return (static_cast<uint64_t>(node->id()) << 16) | output; }
+
+std::optional<Dims> elements_of_constant(DimTable& dims, const Tensor& tensor) {
+  if (tensor.rank() > 1 || tensor.size() > static_cast<int64_t>(ops::kMostTrackedElements) || !is_integer(tensor.dtype()) ||
+      is_sub_byte(tensor.dtype())) {
+    return std::nullopt;
+  }
+  return dispatch<Integers>(tensor.dtype(), [&]<class T>() -> std::optional<Dims> {
+    Dims elements;
+    for (T v : tensor.data<T>()) elements.push_back(dims.constant(static_cast<int64_t>(v)));
+    return elements;
+  });
+}
+
+// Throws unless the operands' dtypes fit the declared type variables.
+void check_operand_types(const Operator& op, const Apply& node) {
+  struct Binding {
+    const TypeVariable* variable;
+    DType dtype;
+  };
+  boost::container::small_vector<Binding, 4> bound;
+  for (size_t i = 0; i < node.num_inputs(); ++i) {
+    if (op.inputs.empty()) return;
+    const Formal& formal = op.inputs[std::min(i, op.inputs.size() - 1)];
+    const Type* type = node.input(i)->type();
+    if (!type || !type->is_tensor() || type->dtype() == DType::Undefined) continue;
+    auto variable = std::ranges::find(op.variables, formal.type, &TypeVariable::name);
+    if (variable == op.variables.end() || variable->dtypes.empty()) continue;
+    if (!std::ranges::count(variable->dtypes, type->dtype())) {
+      throw Error(ErrorCode::TypeMismatch,
+                  fmt::format("input {} ('{}') is {}, which the operator does not take", i, formal.name, name(type->dtype())));
+    }
+    auto known = std::ranges::find(bound, &*variable, &Binding::variable);
+    if (known == bound.end()) {
+      bound.push_back({&*variable, type->dtype()});
+    } else if (known->dtype != type->dtype()) {
+      throw Error(ErrorCode::TypeMismatch, fmt::format("input {} ('{}') is {}, another input of the same type is {}", i,
+                                                       formal.name, name(type->dtype()), name(known->dtype)));
+    }
+  }
+}
+
+void check_arity(const Operator& op, const Apply& node) {
+  if (!op.known) return;
+  size_t least = 0, most = op.inputs.size();
+  for (size_t i = 0; i < op.inputs.size(); ++i) {
+    const Formal& formal = op.inputs[i];
+    if (formal.arity == Formal::Arity::Required) least = i + 1;
+    if (formal.arity == Formal::Arity::Variadic) {
+      least = std::max(least, i + static_cast<size_t>(formal.at_least));
+      most = SIZE_MAX;
+    }
+  }
+  size_t given = node.num_inputs();
+  if (given < least || given > most) {
+    throw Error(ErrorCode::InvalidModel, fmt::format("{} inputs given, {} {} needed", given, given < least ? "at least" : "at most",
+                                                     given < least ? least : most));
+  }
+  for (size_t i = 0; i < std::min(least, op.inputs.size()); ++i) {
+    if (op.inputs[i].arity == Formal::Arity::Required && !node.has_input(i)) {
+      throw Error(ErrorCode::InvalidModel, fmt::format("the required input {} ('{}') is missing", i, op.inputs[i].name));
+    }
+  }
+}
+
+}  // namespace
+
+// One application as its declaration sees it.
+class Inference::Context : public ops::InferenceContext {
+ public:
+  Context(Inference& engine, const Apply& node)
+      : InferenceContext(engine.module_.context(), node.op(), node.attributes()), engine_(engine), node_(node) {
+    outputs_.resize(node.num_outputs());
+  }
+
+  size_t num_inputs() const override { return node_.num_inputs(); }
+  size_t num_outputs() const override { return node_.num_outputs(); }
+  const Type* input(size_t i) const override {
+    return i < node_.num_inputs() ? node_.input(i)->type() : context().none_type();
+  }
+  const Tensor* constant(size_t i) const override {
+    return i < node_.num_inputs() ? constant_tensor(node_.input(i)) : nullptr;
+  }
+  std::optional<Dims> elements(size_t i) const override {
+    return i < node_.num_inputs() ? engine_.elements(node_.input(i)) : std::nullopt;
+  }
+  void set_output(size_t i, const Type* type) override {
+    if (i < outputs_.size()) outputs_[i] = type;
+  }
+  void set_elements(size_t i, Dims elements) override {
+    if (i < outputs_.size() && elements.size() <= ops::kMostTrackedElements) {
+      engine_.elements_[key(&node_, i)] = std::move(elements);
+    }
+  }
+  const Type* output(size_t i) const override {
+    if (!node_.type() || i >= node_.num_outputs()) return context().none_type();
+    return node_.num_outputs() == 1 ? node_.type() : node_.type()->element(i);
+  }
+  Dim fresh_dim(size_t index) override { return engine_.fresh_dim(node_, index); }
+
+  // The node's type from what was set; null where the declaration said nothing.
+  std::span<const Type*> outputs() { return {outputs_.data(), outputs_.size()}; }
+
+ private:
+  Inference& engine_;
+  const Apply& node_;
+  boost::container::small_vector<const Type*, 4> outputs_;
+};
+
+std::optional<Dims> Inference::elements(const Node* node, size_t output) const {
+  if (const Tensor* tensor = constant_tensor(node)) return elements_of_constant(module_.context().dims(), *tensor);
+  if (const Apply* item = node->as(Primitive::TupleGetItem)) {
+    node = item->input(0);
+    output = static_cast<size_t>(item->attributes().require_int("index"));
+  }
+  auto found = elements_.find(key(node, output));
+  return found == elements_.end() ? std::nullopt : std::optional(found->second);
+}
+
+Dim Inference::fresh_dim(const Node& node, size_t index) {
+  Dim symbol = module_.context().dims().symbol(fmt::format("_{}_{}", node.id(), index));
+  symbol_owner_.try_emplace(symbol.expr(), node.graph());
+  return symbol;
+}
+
+// Replaces each `?` in the type by a symbol of the node's own.
+void Inference::name_unknown_dims(const Node& node, const Type*& type, size_t& next_index) {
+  if (!type || !type->is_tensor() || !type->has_rank()) return;
+  if (std::ranges::none_of(type->dims(), &Dim::is_unknown)) return;
+  Dims dims;
+  // Indices from a base of their own, apart from those a declaration asks for by fresh_dim().
+  constexpr size_t kNamedFrom = 100;
+  for (Dim d : type->dims()) dims.push_back(d.is_unknown() ? fresh_dim(node, kNamedFrom + next_index++) : d);
+  type = module_.context().tensor_type(type->dtype(), std::span<const Dim>(dims.data(), dims.size()));
+}
+
+// Rebuilds a type with each dimension mapped; the same pointer when nothing changes.
+template <class F>
+static const Type* map_dims(ir::Context& context, const Type* type, F&& f) {
+  if (!type) return type;
+  switch (type->kind()) {
+    case TypeKind::Tensor: {
+      if (!type->has_rank() || type->dims().empty()) return type;
+      Dims dims;
+      for (Dim d : type->dims()) dims.push_back(f(d));
+      return context.tensor_type(type->dtype(), std::span<const Dim>(dims.data(), dims.size()));
+    }
+    case TypeKind::Tuple: {
+      boost::container::small_vector<const Type*, 8> items;
+      for (const Type* t : type->elements()) items.push_back(map_dims(context, t, f));
+      return context.tuple_type({items.data(), items.size()});
+    }
+    case TypeKind::Sequence: return context.sequence_type(map_dims(context, type->element(), f));
+    case TypeKind::Optional: return context.optional_type(map_dims(context, type->element(), f));
+    default: return type;
+  }
+}
+
+const Type* Inference::erase_symbols_of(const Type* type, const Graph& graph) {
+  if (symbol_owner_.empty()) return type;
+  DimTable& table = module_.context().dims();
+  return map_dims(module_.context(), type, [&](Dim d) {
+    bool local = false;
+    for_each_symbol(d, [&](Dim symbol) {
+      auto owner = symbol_owner_.find(symbol.expr());
+      if (owner != symbol_owner_.end() && owner->second && owner->second->is_inside(&graph)) local = true;
+    });
+    return local ? table.unknown() : d;
+  });
+}
+
+// The least type above both; null is bottom. Dimensions that differ become unknown (widening).
+const Type* Inference::join(const Type* a, const Type* b) {
+  if (!a || a == b) return b;
+  if (!b) return a;
+  ir::Context& context = module_.context();
+  // An absent optional joins with a present value to an optional of it.
+  if (a->is_none() || b->is_none()) {
+    const Type* present = a->is_none() ? b : a;
+    return present->kind() == TypeKind::Optional ? present : context.optional_type(present);
+  }
+  if (a->kind() == TypeKind::Optional || b->kind() == TypeKind::Optional) {
+    const Type* x = a->kind() == TypeKind::Optional ? a->element() : a;
+    const Type* y = b->kind() == TypeKind::Optional ? b->element() : b;
+    return context.optional_type(join(x, y));
+  }
+  if (a->kind() != b->kind()) {
+    throw Error(ErrorCode::TypeMismatch, fmt::format("{} and {} meet in one value", to_string(a), to_string(b)));
+  }
+  switch (a->kind()) {
+    case TypeKind::Tensor: {
+      if (a->dtype() != b->dtype() && a->dtype() != DType::Undefined && b->dtype() != DType::Undefined) {
+        throw Error(ErrorCode::TypeMismatch, fmt::format("{} and {} meet in one value", to_string(a), to_string(b)));
+      }
+      DType dtype = a->dtype() == b->dtype() ? a->dtype() : DType::Undefined;
+      if (!a->has_rank() || !b->has_rank() || a->rank() != b->rank()) return context.unranked_type(dtype);
+      Dims dims;
+      for (int i = 0; i < a->rank(); ++i) {
+        dims.push_back(provably_equal(a->dim(i), b->dim(i)) ? a->dim(i) : context.dims().unknown());
+      }
+      return context.tensor_type(dtype, std::span<const Dim>(dims.data(), dims.size()));
+    }
+    case TypeKind::Tuple: {
+      if (a->elements().size() != b->elements().size()) {
+        throw Error(ErrorCode::TypeMismatch, fmt::format("{} and {} meet in one value", to_string(a), to_string(b)));
+      }
+      boost::container::small_vector<const Type*, 8> items;
+      for (size_t i = 0; i < a->elements().size(); ++i) items.push_back(join(a->element(i), b->element(i)));
+      return context.tuple_type({items.data(), items.size()});
+    }
+    case TypeKind::Sequence: return context.sequence_type(join(a->element(), b->element()));
+    default: return a;
+  }
+}
+
+std::vector<Graph*> Inference::callees(const Node* node) const {
+  std::vector<Graph*> found;
+  boost::container::small_vector<const Node*, 4> pending{node};
+  for (size_t i = 0; i < pending.size(); ++i) {
+    const Node* n = pending[i];
+    if (Graph* graph = constant_function(n)) {
+      if (!std::ranges::count(found, graph)) found.push_back(graph);
+    } else if (const Apply* choice = n->as(Primitive::Switch)) {
+      pending.push_back(choice->input(1));
+      pending.push_back(choice->input(2));
+    } else if (auto known = parameter_callees_.find(n); known != parameter_callees_.end()) {
+      for (Graph* graph : known->second) {
+        if (!std::ranges::count(found, graph)) found.push_back(graph);
+      }
+    }
+  }
+  return found;
+}
+
+Inference::Mark& Inference::mark(const Node* node) {
+  if (node->id() >= marks_.size()) marks_.resize(module_.next_id(), Mark::Unvisited);
+  return marks_[node->id()];
+}
+
+void Inference::run() {
+  Graph* main = module_.main();
+  if (!main || !main->result()) throw Error(ErrorCode::InvalidModel, "the module has no main graph");
+  for (Parameter* p : main->parameters()) {
+    if (!p->type()) p->set_type(module_.context().unranked_type(DType::Undefined));
+    const Type* type = p->type();
+    size_t index = 0;
+    name_unknown_dims(*p, type, index);
+    p->set_type(type);
+  }
+  for (int rounds = 0; round(); ++rounds) {
+    if (rounds == kMostRounds) throw Error(ErrorCode::Internal, "type inference does not converge");
+  }
+  if (!main->return_node()->type()) {
+    throw Error(ErrorCode::InvalidModel, "the result is never computed: a loop or recursion in it has no exit");
+  }
+  type_functions();
+}
+
+// One pass over everything reachable; true when another is needed.
+bool Inference::round() {
+  changed_ = false;
+  marks_.assign(module_.next_id(), Mark::Unvisited);
+  result_read_.clear();
+  elements_.clear();
+  visit(module_.main()->return_node());
+  for (auto& [graph, type] : result_read_) {
+    const Node* result = graph->return_node();
+    if (result->type() && erase_symbols_of(result->type(), *graph) != type) changed_ = true;
+  }
+  return changed_;
+}
+
+// Depth first over operands, and over the functions that a call reaches once its arguments are known. A node that is
+// needed while it is active is a recursive call's callee: its type of the previous round is used.
+void Inference::visit(Node* root) {
+  auto push = [&](Node* node) {
+    if (!node->is_apply() || mark(node) != Mark::Unvisited) return;
+    mark(node) = Mark::Active;
+    stack_.push_back({node});
+  };
+  push(root);
+  while (!stack_.empty()) {
+    Frame& frame = stack_.back();
+    Apply& node = *frame.node->as_apply();
+    if (frame.next < node.num_inputs()) {
+      push(node.input(frame.next++));
+      continue;
+    }
+    if (node.primitive() == Primitive::Call) {
+      size_t callee = frame.next - node.num_inputs();
+      std::vector<Graph*> targets = callees(node.input(0));
+      if (callee < targets.size()) {
+        ++frame.next;
+        bind_arguments(node, *targets[callee]);
+        push(targets[callee]->return_node());
+        continue;
+      }
+    }
+    try {
+      finish(node);
+    } catch (Error& error) {
+      error.at_node(describe(node));
+      if (node.location()) error.at_location(to_string(*node.location()));
+      throw;
+    }
+    mark(&node) = Mark::Done;
+    stack_.pop_back();
+  }
+}
+
+void Inference::bind_arguments(Apply& call, Graph& callee) {
+  if (!callee.return_node()) throw Error(ErrorCode::InvalidModel, fmt::format("graph @{} has no result", callee.name()));
+  size_t given = call.num_inputs() - 1;
+  if (given != callee.parameters().size()) {
+    throw Error(ErrorCode::TypeMismatch,
+                fmt::format("graph @{} takes {} arguments, {} are given", callee.name(), callee.parameters().size(), given))
+        .at_node(describe(call));
+  }
+  for (size_t i = 0; i < given; ++i) {
+    Parameter* parameter = callee.parameter(i);
+    Node* argument = call.input(i + 1);
+    for (Graph* target : callees(argument)) {
+      auto& known = parameter_callees_[parameter];
+      if (!std::ranges::count(known, target)) {
+        known.push_back(target);
+        changed_ = changed_ || mark(callee.return_node()) != Mark::Unvisited;
+      }
+    }
+    const Type*& joined = joined_[parameter];
+    const Type* type = join(joined, erase_symbols_of(argument->type(), callee));
+    if (type == joined) continue;
+    joined = type;
+    size_t index = 0;
+    name_unknown_dims(*parameter, type, index);
+    parameter->set_type(type);
+    changed_ = changed_ || mark(callee.return_node()) != Mark::Unvisited;
+  }
+}
+
+const Type* Inference::result_of(Graph& callee) {
+  const Type* type = erase_symbols_of(callee.return_node()->type(), callee);
+  auto [read, first] = result_read_.try_emplace(&callee, type);
+  if (!first && read->second != type) read->second = nullptr;  // read twice, differently: go round again
+  return type;
+}
+
+void Inference::finish_call(Apply& call) {
+  std::vector<Graph*> targets = callees(call.input(0));
+  if (targets.empty()) {
+    throw Error(ErrorCode::Unsupported, "the function that is called here is not known")
+        .with_hint("functions may be constants, Switch results or parameters");
+  }
+  const Type* type = nullptr;
+  for (Graph* target : targets) type = join(type, result_of(*target));
+  if (!type) return;  // bottom: recursion whose base case is not reached yet
+  size_t index = 0;
+  if (type->is_tuple()) {
+    boost::container::small_vector<const Type*, 8> items(type->elements().begin(), type->elements().end());
+    for (const Type*& item : items) name_unknown_dims(call, item, index);
+    type = module_.context().tuple_type({items.data(), items.size()});
+  } else {
+    name_unknown_dims(call, type, index);
+  }
+  call.set_type(type);
+}
+
+void Inference::finish(Apply& node) {
+  switch (node.primitive()) {
+    case Primitive::Return: node.set_type(node.input(0)->type()); return;
+    case Primitive::Call: finish_call(node); return;
+    case Primitive::Switch: return;  // typed at the end, when the functions are
+    case Primitive::MakeTuple: {
+      boost::container::small_vector<const Type*, 8> items;
+      for (const Use& use : node.operands()) {
+        if (!use.node->type()) return;
+        items.push_back(use.node->type());
+      }
+      node.set_type(module_.context().tuple_type({items.data(), items.size()}));
+      return;
+    }
+    case Primitive::TupleGetItem: {
+      const Type* tuple = node.input(0)->type();
+      if (!tuple) return;
+      int64_t index = node.attributes().require_int("index");
+      if (!tuple->is_tuple() || index < 0 || index >= static_cast<int64_t>(tuple->elements().size())) {
+        throw Error(ErrorCode::TypeMismatch, fmt::format("item {} is taken of {}", index, to_string(tuple)));
+      }
+      node.set_type(tuple->element(static_cast<size_t>(index)));
+      return;
+    }
+    case Primitive::Operation: infer(node); return;
+  }
+}
+
+void Inference::infer(Apply& node) {
+  for (const Use& use : node.operands()) {
+    if (!use.node->type()) return;  // bottom in, bottom out
+  }
+  const Operator& op = node.op();
+  if (!op.infer) {
+    if (node.type()) return;  // as the source declared it
+    const Type* unknown = module_.context().unranked_type(DType::Undefined);
+    std::vector<const Type*> items(node.num_outputs(), unknown);
+    node.set_type(items.size() == 1 ? unknown : module_.context().tuple_type(items));
+    return;
+  }
+  check_arity(op, node);
+  check_operand_types(op, node);
+  Context context(*this, node);
+  op.infer(context);
+  size_t index = 0;
+  for (const Type*& type : context.outputs()) {
+    if (!type) type = module_.context().unranked_type(DType::Undefined);
+    name_unknown_dims(node, type, index);
+  }
+  node.set_type(node.num_outputs() == 1 ? context.outputs()[0] : module_.context().tuple_type(context.outputs()));
+}
+
+double Inference::flops(const Apply& node) {
+  if (!node.op().flops || !node.type()) return 0;
+  Context context(*this, node);
+  return node.op().flops(context);
+}
+
+const Type* Inference::function_type(Graph& graph) {
+  boost::container::small_vector<const Type*, 8> parameters;
+  ir::Context& context = module_.context();
+  const Type* unknown = context.unranked_type(DType::Undefined);
+  for (Parameter* p : graph.parameters()) parameters.push_back(p->type() ? p->type() : unknown);
+  const Type* result = graph.return_node() ? graph.return_node()->type() : nullptr;
+  return context.func_type({parameters.data(), parameters.size()}, result ? result : unknown);
+}
+
+// Function values and Switches, once the functions are typed.
+void Inference::type_functions() {
+  for (Graph* graph : module_.graphs()) {
+    graph->value()->set_type(function_type(*graph));
+    for (Apply* node = graph->first_node(); node; node = node->next_in_graph()) {
+      if (node->primitive() != Primitive::Switch) continue;
+      std::vector<Graph*> targets = callees(node);
+      if (!targets.empty()) node->set_type(function_type(*targets[0]));
+    }
+  }
+}
+
+void infer_types(Module& module) { Inference(module).run(); }
+
+}  // namespace anfora::analysis

@@ -1,0 +1,85 @@
+// Type and shape inference: one abstract interpreter over the operator declarations, also through calls,
+// recursion and Switch.
+//
+// Abstract values are types (with symbolic dimensions) and, for small integer tensors, their elements as symbolic
+// expressions, so that shape arithmetic in a model (Shape → Gather → Mul → Concat → Reshape) is evaluated on
+// the way. A dimension that inference cannot express gets a symbol of its own, named after the application
+// (`_17_0`): unknown, but equal to itself.
+//
+// Functions: parameter types are the join of the arguments over all call sites, the result of a call is the join over
+// the functions it may reach. Recursive results start at bottom (null) and rise to a fixpoint; a dimension on which two
+// sites differ becomes unknown at once (widening), so that a round count of twice the lattice's height,
+// about four times the depth of nesting, suffices. A round is linear in the size of the module.
+//
+// A symbol made inside a function means another size at every invocation: it is erased to `?` where it leaves the
+// function by its result, or re-enters it by recursion.
+#pragma once
+
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <optional>
+#include <vector>
+
+#include "ir/module.h"
+#include "ops/inference.h"
+
+namespace anfora::analysis {
+
+class Inference {
+ public:
+  explicit Inference(ir::Module& module) : module_(module) {}
+
+  // Types everything that main's result depends on. Throws TypeMismatch (with node and location) where a
+  // declaration refuses its operands.
+  void run();
+
+  // Types one new application whose operands are typed; operators only, no calls.
+  void infer(ir::Apply& node);
+
+  // What is known of the elements of an integer tensor of rank 0 or 1 (of a tuple: its output `output`).
+  std::optional<ops::Dims> elements(const ir::Node* node, size_t output = 0) const;
+
+  // Floating point operations of an application by its declaration; 0 when there is no estimate.
+  double flops(const ir::Apply& node);
+
+  // Functions that a node of Func type may be. Empty: not known.
+  std::vector<ir::Graph*> callees(const ir::Node* node) const;
+
+  ir::Module& module() const { return module_; }
+
+ private:
+  class Context;
+  struct Frame {
+    ir::Node* node;
+    uint32_t next = 0;  // the operand to visit, then the callee
+  };
+  enum class Mark : uint8_t { Unvisited, Active, Done };
+
+  bool round();
+  void visit(ir::Node* root);
+  Mark& mark(const ir::Node* node);
+  void finish(ir::Apply& node);
+  void finish_call(ir::Apply& call);
+  void bind_arguments(ir::Apply& call, ir::Graph& callee);
+  const ir::Type* result_of(ir::Graph& callee);
+  void name_unknown_dims(const ir::Node& node, const ir::Type*& type, size_t& next_index);
+  const ir::Type* erase_symbols_of(const ir::Type* type, const ir::Graph& graph);
+  const ir::Type* join(const ir::Type* a, const ir::Type* b);
+  ir::Dim fresh_dim(const ir::Node& node, size_t index);
+  const ir::Type* function_type(ir::Graph& graph);
+  void type_functions();
+
+  ir::Module& module_;
+  std::vector<Mark> marks_;  // by node id
+  std::vector<Frame> stack_;
+  bool changed_ = false;
+  boost::unordered_flat_map<uint64_t, ops::Dims> elements_;                       // by node id and output
+  boost::unordered_flat_map<const ir::DimExpr*, const ir::Graph*> symbol_owner_;  // of fresh symbols
+  boost::unordered_flat_map<const ir::Node*, const ir::Type*> joined_;            // of parameters, before naming
+  boost::unordered_flat_map<const ir::Node*, std::vector<ir::Graph*>> parameter_callees_;
+  boost::unordered_flat_map<const ir::Graph*, const ir::Type*> result_read_;      // by callers in this round
+};
+
+// Inference(module).run().
+void infer_types(ir::Module& module);
+
+}  // namespace anfora::analysis
