@@ -9,6 +9,7 @@ set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 
 option(ANFORA_TESTS "Build the tests" ON)
 option(ANFORA_SANITIZE "AddressSanitizer and UndefinedBehaviorSanitizer" OFF)
+option(ANFORA_FUZZ "Build the fuzzers (Clang)" OFF)
 set(ANFORA_ARCH "x86-64-v3" CACHE STRING "Baseline instruction set (-march); oneDNN picks its own at run time")
 
 if(NOT CMAKE_BUILD_TYPE)
@@ -21,6 +22,10 @@ add_compile_options(-march=${ANFORA_ARCH} -ffp-contract=off)
 if(ANFORA_SANITIZE)
   add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
   add_link_options(-fsanitize=address,undefined)
+endif()
+
+if(ANFORA_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 
 find_program(CCACHE ccache)
