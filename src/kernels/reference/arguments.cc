@@ -69,6 +69,12 @@ double number(const Tensor& tensor) {
   });
 }
 
+DType dtype_attribute(const AttributeSet& attributes, std::string_view attribute, DType otherwise) {
+  int64_t number = attributes.get_int(attribute, static_cast<int64_t>(otherwise));
+  if (number <= 0 || number >= kDTypeCount) refuse("{} is {}, which is no element type", attribute, number);
+  return static_cast<DType>(number);
+}
+
 int64_t checked_add(int64_t a, int64_t b) {
   int64_t sum;
   if (__builtin_add_overflow(a, b, &sum)) refuse("{} + {} overflows", a, b);

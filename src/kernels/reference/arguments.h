@@ -11,6 +11,7 @@
 
 #include "anfora/error.h"
 #include "anfora/tensor.h"
+#include "support/attribute.h"
 
 namespace anfora::kernels {
 
@@ -39,6 +40,9 @@ std::vector<int64_t> normalized_indices(const Tensor& tensor, int64_t size);
 // The value of a tensor of exactly one element; floating point is truncated towards zero.
 int64_t integer(const Tensor& tensor);
 double number(const Tensor& tensor);
+
+// The dtype that an attribute names by ONNX's number.
+DType dtype_attribute(const AttributeSet& attributes, std::string_view attribute, DType otherwise);
 
 int64_t checked_add(int64_t a, int64_t b);
 int64_t checked_multiply(int64_t a, int64_t b);

@@ -1,7 +1,124 @@
+// Random tensors. An operator with a seed draws the same numbers in every run; the others draw from the state that the
+// executable passes.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <random>
+
+#include "kernels/reference/arguments.h"
 #include "kernels/reference/families.h"
+#include "support/element_types.h"
 
 namespace anfora::kernels {
+namespace {
 
-void register_random(KernelRegistry&) {}
+// Calls body(generator).
+template <class Body>
+void with_generator(KernelContext& context, Body&& body) {
+  if (!context.attributes().has("seed")) return body(context.random());
+  std::mt19937_64 seeded(std::bit_cast<uint32_t>(context.attributes().get_float("seed", 0)));
+  body(seeded);
+}
+
+template <class Distribution>
+void fill(KernelContext& context, Tensor& output, Distribution distribution) {
+  with_generator(context, [&](std::mt19937_64& generator) {
+    dispatch<Floats>(output.dtype(), [&]<class T>() {
+      for (T& element : output.data<T>()) element = static_cast<T>(static_cast<ComputeType<T>>(distribution(generator)));
+    });
+  });
+}
+
+void fill_normal(KernelContext& context, Tensor& output) {
+  float scale = context.attributes().get_float("scale", 1);
+  if (!(scale >= 0)) refuse("the standard deviation is {}", scale);
+  double mean = context.attributes().get_float("mean", 0);
+  fill(context, output, [normal = std::normal_distribution<double>(), mean, scale](std::mt19937_64& generator) mutable {
+    return mean + scale * normal(generator);
+  });
+}
+
+void fill_uniform(KernelContext& context, Tensor& output) {
+  double low = context.attributes().get_float("low", 0), high = context.attributes().get_float("high", 1);
+  if (!(low <= high && std::isfinite(high - low))) refuse("the range is [{}, {})", low, high);
+  fill(context, output, std::uniform_real_distribution<double>(low, high));
+}
+
+template <void (*Fill)(KernelContext&, Tensor&)>
+void random_of_shape(KernelContext& context) {
+  DType dtype = dtype_attribute(context.attributes(), "dtype", DType::F32);
+  Fill(context, context.allocate_output(0, dtype, context.attributes().get_ints("shape")));
+}
+
+template <void (*Fill)(KernelContext&, Tensor&)>
+void random_like(KernelContext& context) {
+  const Tensor& like = context.input(0);
+  DType dtype = dtype_attribute(context.attributes(), "dtype", like.dtype());
+  Fill(context, context.allocate_output(0, dtype, like.shape()));
+}
+
+// Calls body(i, value) for every element, as double.
+template <class Body>
+void for_each_real(const Tensor& tensor, Body&& body) {
+  dispatch<Floats>(tensor.dtype(), [&]<class T>() {
+    auto elements = tensor.data<T>();
+    for (size_t i = 0; i < elements.size(); ++i) body(i, static_cast<double>(static_cast<ComputeType<T>>(elements[i])));
+  });
+}
+
+void bernoulli(KernelContext& context) {
+  const Tensor& probabilities = context.input(0);
+  std::vector<uint8_t> drawn(static_cast<size_t>(probabilities.size()));
+  with_generator(context, [&](std::mt19937_64& generator) {
+    std::uniform_real_distribution<double> uniform(0, 1);
+    for_each_real(probabilities, [&](size_t i, double p) { drawn[i] = uniform(generator) < p; });
+  });
+  DType dtype = dtype_attribute(context.attributes(), "dtype", probabilities.dtype());
+  Tensor& output = context.allocate_output(0, dtype, probabilities.shape());
+  dispatch<Join<Numbers, TypeList<bool>>>(dtype, [&]<class T>() {
+    auto elements = output.data<T>();
+    for (size_t i = 0; i < drawn.size(); ++i) elements[i] = static_cast<T>(drawn[i]);
+  });
+}
+
+// Samples by the inverse of each row's cumulative distribution; the input holds logarithms of weights.
+void multinomial(KernelContext& context) {
+  const Tensor& logits = context.input(0);
+  if (logits.rank() != 2 || logits.dim(1) == 0) refuse("expected [batch, classes], got {}", to_string(logits.shape()));
+  const int64_t samples = context.attributes().get_int("sample_size", 1);
+  if (samples < 0) refuse("sample_size is {}", samples);
+  const int64_t batch = logits.dim(0), classes = logits.dim(1);
+  DType dtype = dtype_attribute(context.attributes(), "dtype", DType::I32);
+  Tensor& output = context.allocate_output(0, dtype, Shape{batch, samples});
+  std::vector<double> weights(static_cast<size_t>(logits.size()));
+  for_each_real(logits, [&](size_t i, double value) { weights[i] = value; });
+  with_generator(context, [&](std::mt19937_64& generator) {
+    for (int64_t b = 0; b < batch; ++b) {
+      auto row = std::span(weights).subspan(static_cast<size_t>(b * classes), static_cast<size_t>(classes));
+      const double highest = *std::max_element(row.begin(), row.end());
+      double sum = 0;
+      for (double& weight : row) weight = sum += std::exp(weight - highest);
+      if (!(sum > 0 && std::isfinite(sum))) refuse("row {} of the logarithms of weights is no distribution", b);
+      std::uniform_real_distribution<double> uniform(0, sum);
+      for (int64_t i = 0; i < samples; ++i) {
+        auto at = std::upper_bound(row.begin(), row.end() - 1, uniform(generator)) - row.begin();
+        dispatch<TypeList<int32_t, int64_t>>(dtype, [&]<class T>() {
+          output.data<T>()[b * samples + i] = static_cast<T>(at);
+        });
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void register_random(KernelRegistry& registry) {
+  registry.add("RandomNormal", random_of_shape<fill_normal>);
+  registry.add("RandomUniform", random_of_shape<fill_uniform>);
+  registry.add("RandomNormalLike", random_like<fill_normal>);
+  registry.add("RandomUniformLike", random_like<fill_uniform>);
+  registry.add("Bernoulli", bernoulli);
+  registry.add("Multinomial", multinomial);
+}
 
 }  // namespace anfora::kernels
