@@ -66,7 +66,10 @@ uint8_t encode(const Format& f, float value, bool saturate) {
   int width = 1 + f.exponent_bits + f.mantissa_bits;
   uint8_t sign_bit = std::signbit(value) ? static_cast<uint8_t>(1u << (width - 1)) : 0;
   bool has_nan = f.unsigned_zero || f.finite_nan_top || f.has_infinity;
-  if (std::isnan(value)) return has_nan ? nan_pattern(f, sign_bit) : static_cast<uint8_t>(sign_bit | largest_finite(f));
+  if (std::isnan(value)) {
+    // Where the format has no NaN: a zero of the opposite sign, as ml_dtypes, and with it ONNX's reference, does.
+    return has_nan ? nan_pattern(f, sign_bit) : static_cast<uint8_t>(sign_bit ^ (1u << (width - 1)));
+  }
   auto out_of_range = [&]() -> uint8_t {
     if (saturate || !has_nan) return static_cast<uint8_t>(sign_bit | largest_finite(f));
     if (f.has_infinity) return static_cast<uint8_t>(sign_bit | (((1u << f.exponent_bits) - 1) << f.mantissa_bits));

@@ -1,7 +1,259 @@
+// Binary and variadic arithmetic, with broadcasting: Add … Mod, Max, Min, Sum, Mean, the bitwise operations. (Pow: pow.cc.)
+//
+// Integers wrap around: sums and products are taken in unsigned arithmetic, which also lets signed and unsigned types
+// share a loop. Dividing an integer by zero is an error, not a crash.
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <type_traits>
+
+#include "kernels/reference/elementwise.h"
 #include "kernels/reference/families.h"
 
 namespace anfora::kernels {
+namespace {
 
-void register_arithmetic(KernelRegistry&) {}
+using Arithmetic = Join<WideFloats, UnsignedIntegers>;  // after as_unsigned
+using AllNumbers = Join<WideFloats, Integers>;
+
+// Two's complement makes addition, multiplication and the bitwise operations the same for both kinds of integers.
+DType as_unsigned(DType dtype) {
+  switch (dtype) {
+    case DType::I8: return DType::U8;
+    case DType::I16: return DType::U16;
+    case DType::I32: return DType::U32;
+    case DType::I64: return DType::U64;
+    default: return dtype;
+  }
+}
+
+template <class Types, class Op>
+void wrapping_pairs(KernelContext& context) {
+  const Tensor &a = context.input(0), &b = context.input(1);
+  check_same_dtype(a, b);
+  BinaryRun run = dispatch<Types>(as_unsigned(compute_dtype(a.dtype())),
+                                  []<class T>() -> BinaryRun { return binary_loop<T, T, Op>; });
+  Op op;
+  run_binary(run, &op, a, b, context.allocate_output(0, a.dtype(), broadcast_shape(a.shape(), b.shape())),
+             kElementwiseGrain);
+}
+
+struct Plus {
+  template <class T>
+  T operator()(T a, T b) const { return static_cast<T>(a + b); }
+};
+struct Minus {
+  template <class T>
+  T operator()(T a, T b) const { return static_cast<T>(a - b); }
+};
+struct Times {
+  template <class T>
+  T operator()(T a, T b) const {
+    // 16-bit operands would be promoted to int, whose overflow is undefined.
+    if constexpr (std::is_integral_v<T>) return static_cast<T>(uint64_t{a} * uint64_t{b});
+    else return a * b;
+  }
+};
+struct BitAnd {
+  template <class T>
+  T operator()(T a, T b) const { return a & b; }
+};
+struct BitOr {
+  template <class T>
+  T operator()(T a, T b) const { return a | b; }
+};
+struct BitXor {
+  template <class T>
+  T operator()(T a, T b) const { return a ^ b; }
+};
+struct BitNot {
+  template <class T>
+  T operator()(T a) const { return static_cast<T>(~a); }
+};
+
+template <class T>
+void check_divisor(T b) {
+  if (b == 0) throw Error(ErrorCode::InvalidArgument, "integer division by zero");
+}
+
+// Truncates integers towards zero; the one quotient that does not fit, lowest / -1, wraps onto itself.
+struct Divide {
+  template <class T>
+  T operator()(T a, T b) const {
+    if constexpr (std::is_floating_point_v<T>) {
+      return a / b;
+    } else {
+      check_divisor(b);
+      if constexpr (std::is_signed_v<T>) {
+        using U = std::make_unsigned_t<T>;
+        if (b == -1) return static_cast<T>(U{0} - static_cast<U>(a));
+      }
+      return static_cast<T>(a / b);
+    }
+  }
+};
+
+// The remainder of the truncated quotient (C's), with the sign of the dividend.
+struct TruncatedRemainder {
+  template <class T>
+  T operator()(T a, T b) const {
+    if constexpr (std::is_floating_point_v<T>) {
+      return std::fmod(a, b);
+    } else {
+      check_divisor(b);
+      if constexpr (std::is_signed_v<T>) {
+        if (b == -1) return 0;
+      }
+      return static_cast<T>(a % b);
+    }
+  }
+};
+
+// The remainder of the floored quotient (Python's), with the sign of the divisor.
+struct FlooredRemainder {
+  template <class T>
+  T operator()(T a, T b) const {
+    T rest = TruncatedRemainder{}(a, b);
+    if constexpr (std::is_floating_point_v<T>) {
+      if (rest == 0) return std::copysign(T{0}, b);
+      return (rest < 0) != (b < 0) ? rest + b : rest;
+    } else if constexpr (std::is_signed_v<T>) {
+      return rest != 0 && (rest < 0) != (b < 0) ? static_cast<T>(rest + b) : rest;
+    } else {
+      return rest;
+    }
+  }
+};
+
+void divide(KernelContext& context) { map_pairs<AllNumbers>(context, Divide{}); }
+
+void mod(KernelContext& context) {
+  if (context.attributes().get_int("fmod", 0) != 0) {
+    map_pairs<AllNumbers>(context, TruncatedRemainder{}, kCostlyGrain);
+  } else {
+    map_pairs<AllNumbers>(context, FlooredRemainder{}, kCostlyGrain);
+  }
+}
+
+// Shifts by the type's width or more, and by negative amounts, leave what sign extension alone gives.
+struct ShiftLeft {
+  template <class T>
+  T operator()(T a, T amount) const {
+    constexpr unsigned width = 8 * sizeof(T);
+    return amount < width ? static_cast<T>(a << (amount & (width - 1))) : T{0};  // negative amounts look huge here
+  }
+};
+struct ShiftRight {
+  template <class T>
+  T operator()(T a, T amount) const {
+    constexpr T width = 8 * sizeof(T);
+    const bool inside = amount >= 0 && amount < width;
+    if constexpr (std::is_signed_v<T>) {
+      return static_cast<T>(a >> (inside ? amount : width - 1));
+    } else {
+      return inside ? static_cast<T>(a >> amount) : T{0};
+    }
+  }
+};
+
+void bit_shift(KernelContext& context) {
+  const std::string direction = context.attributes().get_string("direction", "");
+  if (direction == "LEFT") return wrapping_pairs<UnsignedIntegers, ShiftLeft>(context);
+  if (direction == "RIGHT") return map_pairs<Integers>(context, ShiftRight{});
+  throw Error(ErrorCode::InvalidModel, "BitShift: direction must be LEFT or RIGHT, not '" + direction + "'");
+}
+
+void bitwise_not(KernelContext& context) {
+  const Tensor& in = context.input(0);
+  UnaryRun run = dispatch<UnsignedIntegers>(as_unsigned(in.dtype()),
+                                            []<class T>() -> UnaryRun { return unary_loop<T, T, BitNot>; });
+  BitNot op;
+  run_unary(run, &op, in, context.allocate_output(0, in.dtype(), in.shape()), kElementwiseGrain);
+}
+
+// NaN if either is NaN, as in numpy.
+struct Larger {
+  template <class T>
+  T operator()(T a, T b) const { return (a > b) | (a != a) ? a : b; }
+};
+struct Smaller {
+  template <class T>
+  T operator()(T a, T b) const { return (a < b) | (a != a) ? a : b; }
+};
+
+// ---- variadic operations ----
+
+Shape shape_of_all(const KernelContext& context) {
+  Shape shape = context.input(0).shape();
+  for (size_t i = 1; i < context.num_inputs(); ++i) {
+    check_same_dtype(context.input(0), context.input(i));
+    shape = broadcast_shape(shape, context.input(i).shape());
+  }
+  return shape;
+}
+
+// Whether writing the output early would destroy an input that is still to be read: the third or a later one.
+bool overwrites_later_input(const KernelContext& context, const Tensor& out) {
+  for (size_t i = 2; i < context.num_inputs(); ++i) {
+    if (context.input(i).raw() == out.raw()) return true;
+  }
+  return false;
+}
+
+struct AddThenDivide {
+  int64_t divisor;
+  template <class T>
+  T operator()(T a, T b) const { return (a + b) / static_cast<T>(divisor); }
+};
+
+// Folds the inputs from the left; `last` makes the final step. With more than two inputs the partial results of narrow
+// floats stay in float, in a buffer of their own; so do those whose place is an input that is still to be read.
+template <class Types, class Fold, class Last = Fold>
+void fold_inputs(KernelContext& context, Fold fold = {}, Last last = {}) {
+  const Tensor& first = context.input(0);
+  const size_t count = context.num_inputs();
+  const Shape shape = shape_of_all(context);
+  const DType compute = compute_dtype(first.dtype());
+  Tensor& out = context.allocate_output(0, first.dtype(), shape);
+  if (count == 1) {
+    if (out.raw() != first.raw()) std::memcpy(out.raw(), first.raw(), first.bytes());
+    return;
+  }
+  auto run_of = [&]<class Op>(const Op&) {
+    return dispatch<Types>(compute, []<class T>() -> BinaryRun { return binary_loop<T, T, Op>; });
+  };
+  const BinaryRun fold_run = run_of(fold), last_run = run_of(last);
+  const bool buffered = count > 2 && (compute != first.dtype() || overwrites_later_input(context, out));
+  Tensor partial = buffered ? Tensor::allocate(compute, shape) : out;
+  const Tensor* left = &first;
+  for (size_t i = 1; i + 1 < count; ++i) {
+    run_binary(fold_run, &fold, *left, context.input(i), partial, kElementwiseGrain);
+    left = &partial;
+  }
+  run_binary(last_run, &last, *left, context.input(count - 1), out, kElementwiseGrain);
+}
+
+void mean(KernelContext& context) {
+  fold_inputs<WideFloats>(context, Plus{}, AddThenDivide{static_cast<int64_t>(context.num_inputs())});
+}
+
+}  // namespace
+
+void register_arithmetic(KernelRegistry& registry) {
+  registry.add("Add", wrapping_pairs<Arithmetic, Plus>);
+  registry.add("Sub", wrapping_pairs<Arithmetic, Minus>);
+  registry.add("Mul", wrapping_pairs<Arithmetic, Times>);
+  registry.add("Div", divide);
+  registry.add("Mod", mod);
+  registry.add("Max", [](KernelContext& context) { fold_inputs<AllNumbers, Larger>(context); });
+  registry.add("Min", [](KernelContext& context) { fold_inputs<AllNumbers, Smaller>(context); });
+  registry.add("Sum", [](KernelContext& context) { fold_inputs<WideFloats, Plus>(context); });
+  registry.add("Mean", mean);
+  registry.add("BitShift", bit_shift);
+  registry.add("BitwiseAnd", wrapping_pairs<UnsignedIntegers, BitAnd>);
+  registry.add("BitwiseOr", wrapping_pairs<UnsignedIntegers, BitOr>);
+  registry.add("BitwiseXor", wrapping_pairs<UnsignedIntegers, BitXor>);
+  registry.add("BitwiseNot", bitwise_not);
+}
 
 }  // namespace anfora::kernels

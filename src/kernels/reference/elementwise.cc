@@ -44,13 +44,13 @@ void run_unary(UnaryRun run, const void* op, const Tensor& in, Tensor& out, int6
 void run_binary(BinaryRun run, const void* op, const Tensor& a, const Tensor& b, Tensor& out, int64_t grain) {
   const LoopNest nest = LoopNest::broadcast(out.shape(), {a.shape(), b.shape()});
   const int64_t stride_a = nest.run_stride(1), stride_b = nest.run_stride(2);
-  if (!is_narrow_float(a.dtype())) {
+  const bool narrow_out = is_narrow_float(out.dtype());
+  if (!narrow_out && !is_narrow_float(a.dtype()) && !is_narrow_float(b.dtype())) {
     nest.for_each_run(grain, [&](const int64_t* at, int64_t count) {
       run(op, element(a, at[1]), stride_a, element(b, at[2]), stride_b, element(out, at[0]), count);
     });
     return;
   }
-  const bool narrow_out = is_narrow_float(out.dtype());
   nest.for_each_run(grain, [&](const int64_t* at, int64_t count) {
     alignas(64) float left[kFloatBlock], right[kFloatBlock];
     for (int64_t done = 0; done < count; done += kFloatBlock) {

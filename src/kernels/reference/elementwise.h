@@ -25,8 +25,7 @@ using UnaryRun = void (*)(const void* op, const void* in, void* out, int64_t n);
 using BinaryRun = void (*)(const void* op, const void* a, int64_t stride_a, const void* b, int64_t stride_b, void* out,
                            int64_t n);
 
-// Runs over whole tensors, in parallel. When an input is a narrow float, `run` is a loop on float, and so is its
-// output if that is a narrow float too.
+// Runs over whole tensors, in parallel. Wherever one is a narrow float, `run` sees float.
 void run_unary(UnaryRun run, const void* op, const Tensor& in, Tensor& out, int64_t grain);
 void run_binary(BinaryRun run, const void* op, const Tensor& a, const Tensor& b, Tensor& out, int64_t grain);
 
