@@ -20,11 +20,19 @@ const Tensor& KernelContext::input(size_t i) const {
 
 const Tensor* KernelContext::optional_input(size_t i) const { return has_input(i) ? &inputs_[i]->tensor() : nullptr; }
 
+Datum KernelContext::take_input(size_t i) {
+  const Datum& datum = input_datum(i);
+  // The slot belongs to whoever runs the kernel, who said that it is free after this.
+  if (i < last_uses_.size() && last_uses_[i]) return std::move(const_cast<Datum&>(datum));
+  return datum;
+}
+
 Tensor& KernelContext::allocate_output(size_t i, DType dtype, std::span<const int64_t> shape) {
   if (i < planned_.size() && planned_[i].defined() && dtype != DType::String) {
-    Tensor planned = planned_[i];
-    if (planned.bytes() == static_cast<size_t>(element_count(shape)) * element_bytes(dtype)) {
-      outputs_[i] = Tensor::view(dtype, shape, planned.raw(), planned.owner());
+    const Tensor& planned = planned_[i];
+    Tensor output = Tensor::view(dtype, shape, const_cast<void*>(planned.raw()), planned.owner());
+    if (output.bytes() == planned.bytes()) {
+      outputs_[i] = std::move(output);
       return outputs_[i].tensor();
     }
   }

@@ -15,10 +15,13 @@ namespace anfora::kernels {
 // One invocation of a kernel. Omitted optional inputs are None data; inputs past the end count as omitted.
 class KernelContext {
  public:
-  // `planned[i]`, when defined, is memory that output i should be written to if its bytes suffice.
+  // `planned[i]`, when defined, is memory that output i should be written to if it has as many bytes.
+  // `last_uses[i]` says that nobody reads input i after this invocation; empty: all inputs live on.
   KernelContext(const AttributeSet& attributes, std::span<const Datum* const> inputs, std::span<Datum> outputs,
-                std::span<const Tensor> planned = {}, std::mt19937_64* random = nullptr)
-      : attributes_(attributes), inputs_(inputs), outputs_(outputs), planned_(planned), random_(random) {}
+                std::span<const Tensor> planned = {}, std::mt19937_64* random = nullptr,
+                std::span<const bool> last_uses = {})
+      : attributes_(attributes), inputs_(inputs), outputs_(outputs), planned_(planned), random_(random),
+        last_uses_(last_uses) {}
 
   const AttributeSet& attributes() const { return attributes_; }
 
@@ -27,6 +30,9 @@ class KernelContext {
   const Datum& input_datum(size_t i) const;                // throws InvalidArgument when out of range
   const Tensor& input(size_t i) const;                     // throws when absent or not a tensor
   const Tensor* optional_input(size_t i) const;            // null when absent
+  // Input i as a handle of its own: moved out when this is its last use, so that a sequence that grows in a loop is
+  // taken over rather than copied; do not read input i afterwards.
+  Datum take_input(size_t i);
 
   size_t num_outputs() const { return outputs_.size(); }
   // Room for output i: planned memory if there is some of the right size, else a new tensor. The bytes are
@@ -47,6 +53,7 @@ class KernelContext {
   std::span<Datum> outputs_;
   std::span<const Tensor> planned_;
   std::mt19937_64* random_;
+  std::span<const bool> last_uses_;
 };
 
 using KernelFunction = void (*)(KernelContext&);

@@ -1,0 +1,29 @@
+#include "kernels/prepared.h"
+
+#include <algorithm>
+
+namespace anfora::kernels {
+
+bool InputDescription::is_static() const {
+  return shape && std::ranges::none_of(*shape, [](int64_t dim) { return dim < 0; });
+}
+
+const InputDescription& PrepareRequest::input(size_t i) const {
+  static const InputDescription omitted;
+  return i < inputs.size() ? inputs[i] : omitted;
+}
+
+void PreparedRegistry::add(std::string_view op, std::string_view implementation, PrepareFunction prepare) {
+  auto at = std::ranges::upper_bound(candidates_, op, {}, &Candidate::op);
+  candidates_.insert(at, Candidate{std::string(op), std::string(implementation), prepare});
+}
+
+PreparedRegistry::Choice PreparedRegistry::prepare(const PrepareRequest& request) const {
+  auto candidates = std::ranges::equal_range(candidates_, request.op, {}, &Candidate::op);
+  for (const Candidate& candidate : candidates) {
+    if (auto kernel = candidate.prepare(request)) return {std::move(kernel), candidate.implementation};
+  }
+  return {};
+}
+
+}  // namespace anfora::kernels
