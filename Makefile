@@ -18,7 +18,7 @@ build: bootstrap ## compile everything; the program is build/release/anfora
 	@cmake --build --preset $(PRESET) -j $(JOBS)
 
 demo: build ## import, optimize, run and compare a real model
-	@build/venv/bin/python scripts/demo.py $(BUILD)/anfora
+	@build/venv/bin/python -W ignore scripts/demo.py $(BUILD)/anfora
 
 test: build ## all tests
 	@ctest --preset $(PRESET) -j $(JOBS)
