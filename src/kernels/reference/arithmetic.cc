@@ -174,11 +174,11 @@ void bitwise_not(KernelContext& context) {
 // NaN if either is NaN, as in numpy.
 struct Larger {
   template <class T>
-  T operator()(T a, T b) const { return (a > b) | (a != a) ? a : b; }
+  T operator()(T a, T b) const { return ((a > b) | (a != a)) ? a : b; }
 };
 struct Smaller {
   template <class T>
-  T operator()(T a, T b) const { return (a < b) | (a != a) ? a : b; }
+  T operator()(T a, T b) const { return ((a < b) | (a != a)) ? a : b; }
 };
 
 // ---- variadic operations ----

@@ -121,7 +121,8 @@ void trilu(KernelContext& context) {
       for (int64_t i = begin; i < end; ++i) {
         // Elements left of `edge` lie below the diagonal.
         int64_t edge = std::clamp<int64_t>(i % rows + diagonal + (upper ? 0 : 1), 0, columns);
-        auto source = from.begin() + i * columns, target = to.begin() + i * columns;
+        auto source = from.begin() + i * columns;
+        auto target = to.begin() + i * columns;
         std::fill(upper ? target : target + edge, upper ? target + edge : target + columns, T{});
         std::copy(upper ? source + edge : source, upper ? source + columns : source + edge, upper ? target + edge : target);
       }
