@@ -1,31 +1,23 @@
-// Binary and variadic arithmetic, with broadcasting: Add … Mod, Max, Min, Sum, Mean, the bitwise operations. (Pow: pow.cc.)
+// Binary and variadic arithmetic, with broadcasting: Add … Mod, Max, Min, Sum, Mean, Pow, the bitwise operations.
 //
 // Integers wrap around: sums and products are taken in unsigned arithmetic, which also lets signed and unsigned types
 // share a loop. Dividing an integer by zero is an error, not a crash.
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <type_traits>
 
+#include "kernels/reference/cast.h"
 #include "kernels/reference/elementwise.h"
 #include "kernels/reference/families.h"
 
 namespace anfora::kernels {
 namespace {
 
-using Arithmetic = Join<WideFloats, UnsignedIntegers>;  // after as_unsigned
-using AllNumbers = Join<WideFloats, Integers>;
-
 // Two's complement makes addition, multiplication and the bitwise operations the same for both kinds of integers.
-DType as_unsigned(DType dtype) {
-  switch (dtype) {
-    case DType::I8: return DType::U8;
-    case DType::I16: return DType::U16;
-    case DType::I32: return DType::U32;
-    case DType::I64: return DType::U64;
-    default: return dtype;
-  }
-}
+using Arithmetic = Join<WideFloats, UnsignedIntegers>;
+using AllNumbers = Join<WideFloats, Integers>;
 
 template <class Types, class Op>
 void wrapping_pairs(KernelContext& context) {
@@ -237,6 +229,84 @@ void mean(KernelContext& context) {
   fold_inputs<WideFloats>(context, Plus{}, AddThenDivide{static_cast<int64_t>(context.num_inputs())});
 }
 
+// ---- Pow ----
+//
+// The exponent's type is independent of the base's, which is also the result's:
+//   real ^ anything    in the base's compute type; in double when float cannot hold the exponent
+//   integer ^ integer  by repeated squaring, wrapping around
+//   integer ^ real     in double, truncated
+
+struct Power {
+  template <class T>
+  T operator()(T base, T exponent) const {
+    if constexpr (std::is_floating_point_v<T>) return std::pow(base, exponent);
+    else return integer_power(base, exponent);
+  }
+  static int64_t integer_power(int64_t base, int64_t exponent) {
+    if (exponent < 0) {  // 1 / base^-exponent, truncated
+      if (base == 0) throw Error(ErrorCode::InvalidArgument, "zero to a negative power, in integers");
+      if (base == 1) return 1;
+      return base == -1 ? (exponent % 2 == 0 ? 1 : -1) : 0;
+    }
+    uint64_t result = 1;
+    for (uint64_t square = static_cast<uint64_t>(base); exponent > 0; exponent >>= 1, square *= square) {
+      if (exponent & 1) result *= square;
+    }
+    return static_cast<int64_t>(result);
+  }
+};
+struct Square {
+  template <class T>
+  T operator()(T x) const { return x * x; }
+};
+struct Cube {
+  template <class T>
+  T operator()(T x) const { return x * x * x; }
+};
+struct SquareRoot {  // as pow has it: +0 for -0, infinity for -infinity
+  template <class T>
+  T operator()(T x) const {
+    const T infinity = std::numeric_limits<T>::infinity();
+    return x == -infinity ? infinity : std::sqrt(x) + T{0};
+  }
+};
+struct Inverse {
+  template <class T>
+  T operator()(T x) const { return T{1} / x; }
+};
+
+// The exponents that models have as constants, on a float type. Whether this was one of them.
+bool simple_power(KernelContext& context, double exponent) {
+  if (exponent == 2) map_elements<WideFloats>(context, Square{});
+  else if (exponent == 3) map_elements<WideFloats>(context, Cube{});
+  else if (exponent == 0.5) map_elements<WideFloats>(context, SquareRoot{});
+  else if (exponent == -1) map_elements<WideFloats>(context, Inverse{});
+  else return false;
+  return true;
+}
+
+void pow(KernelContext& context) {
+  const Tensor &base = context.input(0), &exponent = context.input(1);
+  const bool real = is_float(base.dtype());
+  DType compute = compute_dtype(base.dtype());
+  if (!real) compute = is_float(exponent.dtype()) ? DType::F64 : DType::I64;
+  if (exponent.size() == 1 && real) {
+    const double value = cast_tensor(exponent, DType::F64).data<double>()[0];
+    if (exponent.rank() <= base.rank() && simple_power(context, value)) return;
+    if (static_cast<double>(static_cast<float>(value)) != value) compute = DType::F64;
+  } else if (exponent.dtype() == DType::F64 || (is_integer(exponent.dtype()) && element_bits(exponent.dtype()) > 16)) {
+    compute = compute == DType::F32 ? DType::F64 : compute;
+  }
+  Tensor& out = context.allocate_output(0, base.dtype(), broadcast_shape(base.shape(), exponent.shape()));
+  const bool direct = compute_dtype(base.dtype()) == compute;
+  Tensor result = direct ? out : Tensor::allocate(compute, out.shape());
+  BinaryRun run = dispatch<TypeList<float, double, int64_t>>(
+      compute, []<class T>() -> BinaryRun { return binary_loop<T, T, Power>; });
+  const Power op;
+  run_binary(run, &op, direct ? base : cast_tensor(base, compute), cast_tensor(exponent, compute), result, kCostlyGrain);
+  if (!direct) cast_into(result, out);
+}
+
 }  // namespace
 
 void register_arithmetic(KernelRegistry& registry) {
@@ -249,6 +319,7 @@ void register_arithmetic(KernelRegistry& registry) {
   registry.add("Min", [](KernelContext& context) { fold_inputs<AllNumbers, Smaller>(context); });
   registry.add("Sum", [](KernelContext& context) { fold_inputs<WideFloats, Plus>(context); });
   registry.add("Mean", mean);
+  registry.add("Pow", pow);
   registry.add("BitShift", bit_shift);
   registry.add("BitwiseAnd", wrapping_pairs<UnsignedIntegers, BitAnd>);
   registry.add("BitwiseOr", wrapping_pairs<UnsignedIntegers, BitOr>);

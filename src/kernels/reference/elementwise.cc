@@ -20,6 +20,17 @@ std::byte* element(Tensor& tensor, int64_t index) {
 
 }  // namespace
 
+DType as_unsigned(DType dtype) {
+  switch (dtype) {
+    case DType::Bool:
+    case DType::I8: return DType::U8;
+    case DType::I16: return DType::U16;
+    case DType::I32: return DType::U32;
+    case DType::I64: return DType::U64;
+    default: return dtype;
+  }
+}
+
 void check_same_dtype(const Tensor& a, const Tensor& b) {
   if (a.dtype() == b.dtype()) return;
   throw Error(ErrorCode::TypeMismatch,

@@ -32,6 +32,9 @@ void run_binary(BinaryRun run, const void* op, const Tensor& a, const Tensor& b,
 // The dtype that arithmetic on `dtype` happens in: F32 for the narrow floats.
 inline DType compute_dtype(DType dtype) { return is_narrow_float(dtype) ? DType::F32 : dtype; }
 
+// The unsigned integer type of the same size for a signed one, u8 for bool; for operations on which they agree.
+DType as_unsigned(DType dtype);
+
 // Throws TypeMismatch when the dtypes differ.
 void check_same_dtype(const Tensor& a, const Tensor& b);
 

@@ -57,13 +57,14 @@ ANFORA_VECTOR_MATH float exp(float x) {
   return x != x ? x : scaled;
 }
 
-// exp(x) - 1 for x <= 0, without the cancellation near 0. (For x > 0 the result is of no use.)
-ANFORA_VECTOR_MATH float expm1_of_negative(float x) {
+// exp(x) - 1, without the cancellation near 0.
+ANFORA_VECTOR_MATH float expm1(float x) {
   float clamped = x >= -20.0f ? x : -20.0f;
-  clamped = clamped <= 0.0f ? clamped : 0.0f;
+  clamped = clamped <= 89.0f ? clamped : 89.0f;
   auto [n, tail] = detail::reduce_exponent(clamped);
-  float scale = detail::power_of_two(static_cast<int32_t>(n));
-  float result = std::fma(scale, tail, scale - 1.0f);
+  // 2^n (1 + tail) - 1, halved on the way, as 2^128 is not a float.
+  float scale = detail::power_of_two(static_cast<int32_t>(n) - 1);
+  float result = 2.0f * std::fma(scale, tail, scale - 0.5f);
   return x != x || x == 0.0f ? x : result;
 }
 
@@ -152,7 +153,7 @@ ANFORA_VECTOR_MATH float erf(float x) {
 }
 
 inline double exp(double x) { return std::exp(x); }
-inline double expm1_of_negative(double x) { return std::expm1(x); }
+inline double expm1(double x) { return std::expm1(x); }
 inline double log(double x) { return std::log(x); }
 inline double tanh(double x) { return std::tanh(x); }
 inline double erf(double x) { return std::erf(x); }
