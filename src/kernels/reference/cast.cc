@@ -24,6 +24,7 @@
 #include <string>
 
 #include "anfora/error.h"
+#include "kernels/reference/arguments.h"
 #include "kernels/reference/elementwise.h"
 #include "kernels/reference/families.h"
 #include "kernels/reference/float_block.h"
@@ -350,11 +351,8 @@ CastOptions options_of(const AttributeSet& attributes) {
 }
 
 DType target_dtype(const KernelContext& context) {
-  int64_t to = context.attributes().require_int("to");
-  if (to <= 0 || to >= kDTypeCount) {
-    throw Error(ErrorCode::InvalidModel, fmt::format("attribute 'to' is {}, which is no element type", to));
-  }
-  return static_cast<DType>(to);
+  context.attributes().require_int("to");
+  return dtype_attribute(context.attributes(), "to", DType::Undefined);
 }
 
 void copy_elements(const Tensor& in, Tensor& out) {

@@ -10,6 +10,7 @@
 #include <array>
 #include <vector>
 
+#include "kernels/reference/arguments.h"
 #include "kernels/reference/axis.h"
 #include "kernels/reference/cast.h"
 #include "kernels/reference/elementwise.h"
