@@ -28,9 +28,32 @@ struct Polynomial {
   Small<Monomial> terms;  // ordered by factors, no zero coefficient
 };
 
-bool before(const DimExpr* a, const DimExpr* b) { return a->id < b->id; }
+// A total order of expressions by content: symbols by name, then the compound ones. It must not depend on what was
+// made first, or the canonical form, and with it the text of a module, would differ from one table to another.
+int compare(const DimExpr* a, const DimExpr* b) {
+  if (a == b) return 0;
+  auto rank = [](const DimExpr* e) { return e->kind == Kind::Symbol ? -1 : static_cast<int>(e->kind); };
+  if (rank(a) != rank(b)) return rank(a) < rank(b) ? -1 : 1;
+  if (a->kind == Kind::Symbol) return a->name < b->name ? -1 : 1;
+  if (a->kind == Kind::Constant) return a->value < b->value ? -1 : 1;
+  if (a->kind != Kind::Sum) {
+    int left = compare(a->left, b->left);
+    return left ? left : compare(a->right, b->right);
+  }
+  for (size_t i = 0; i < std::min(a->terms.size(), b->terms.size()); ++i) {
+    const DimTerm &s = a->terms[i], &t = b->terms[i];
+    if (s.factors.size() != t.factors.size()) return s.factors.size() > t.factors.size() ? -1 : 1;
+    for (size_t f = 0; f < s.factors.size(); ++f) {
+      if (int c = compare(s.factors[f], t.factors[f])) return c;
+    }
+    if (s.coefficient != t.coefficient) return s.coefficient < t.coefficient ? -1 : 1;
+  }
+  if (a->terms.size() != b->terms.size()) return a->terms.size() < b->terms.size() ? -1 : 1;
+  return a->value < b->value ? -1 : 1;
+}
+bool before(const DimExpr* a, const DimExpr* b) { return compare(a, b) < 0; }
 
-// Longer products first, then by age of the factors, so that N*M+N+1 prints as people write it.
+// Longer products first, so that N*M+N+1 prints as people write it.
 template <class A, class B>
 bool factors_before(const A& a, const B& b) {
   if (a.size() != b.size()) return a.size() > b.size();
@@ -338,7 +361,7 @@ static Dim extremum(Kind kind, Dim a, Dim b, Choose choose) {
   Range difference = (a - b).range();
   if (difference.low >= 0) return kind == Kind::Max ? a : b;
   if (difference.high <= 0) return kind == Kind::Max ? b : a;
-  if (b.expr()->id < a.expr()->id) std::swap(a, b);
+  if (before(b.expr(), a.expr())) std::swap(a, b);
   return DimBuilder{table}.binary(kind, a, b, {choose(a.range().low, b.range().low), choose(a.range().high, b.range().high)});
 }
 

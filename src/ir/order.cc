@@ -1,0 +1,179 @@
+#include "ir/order.h"
+
+#include <algorithm>
+
+namespace anfora::ir {
+namespace {
+
+class Walk {
+ public:
+  explicit Walk(const Module& module, const Graph* within = nullptr)
+      : state_(module.next_id(), State::New), within_(within) {}
+
+  // Enters a function: it gets its place in the order of graphs, and its body is walked as part of what is
+  // being walked now.
+  void enter(Graph* graph) {
+    if (within_ && !graph->is_inside(within_)) return;
+    auto [at, is_new] = index_of_.emplace(graph, order.graphs.size());
+    if (is_new) {
+      order.graphs.push_back({graph, {}, {}});
+      discovered_by_.push_back(root_);
+    }
+    if (graph->return_node()) push(graph->return_node());
+  }
+
+  // Walks everything that `root` depends on and is not ordered yet.
+  void walk(Apply* root) {
+    ++root_;
+    push(root);
+    finish();
+  }
+  void walk(Graph* root) {
+    ++root_;
+    enter(root);
+    finish();
+  }
+
+  ModuleOrder order;
+
+ private:
+  enum class State : uint8_t { New, Open, Done };
+  struct Frame {
+    Apply* node;
+    size_t next_operand;
+  };
+
+  void push(Apply* node) {
+    if (node->id() >= state_.size() || state_[node->id()] != State::New) return;
+    if (within_ && node->graph() != within_ && !node->graph()->is_inside(within_)) return;
+    state_[node->id()] = State::Open;
+    stack_.push_back({node, 0});
+  }
+
+  void finish() {
+    while (!stack_.empty()) {
+      auto [node, i] = stack_.back();
+      if (i == node->num_inputs()) {
+        stack_.pop_back();
+        append(node);
+        continue;
+      }
+      ++stack_.back().next_operand;
+      Node* operand = node->input(i);
+      if (!operand) continue;
+      if (Apply* apply = operand->as_apply()) {
+        if (apply->id() < state_.size() && state_[apply->id()] == State::Open) order.back_edges.push_back({node, i});
+        push(apply);
+      } else if (Graph* function = constant_function(operand)) {
+        enter(function);
+      }
+    }
+  }
+
+  void append(Apply* node) {
+    state_[node->id()] = State::Done;
+    auto found = index_of_.find(node->graph());
+    if (found == index_of_.end()) {  // only in a broken module: used from where its graph is not visible
+      found = index_of_.emplace(node->graph(), order.graphs.size()).first;
+      order.graphs.push_back({node->graph(), {}, {}});
+      discovered_by_.push_back(root_);
+    }
+    // What a graph's return node depends on is ordered by the walk that discovers the graph.
+    GraphOrder& graph = order.graphs[found->second];
+    bool live = discovered_by_[found->second] == root_ || node == graph.graph->return_node();
+    (live ? graph.nodes : graph.dead).push_back(node);
+  }
+
+  std::vector<State> state_;  // by node id
+  const Graph* within_;
+  std::vector<Frame> stack_;
+  boost::unordered_flat_map<const Graph*, size_t> index_of_;
+  size_t root_ = 0;
+  std::vector<size_t> discovered_by_;  // the root of the walk, by index of the graph
+};
+
+}  // namespace
+
+ModuleOrder topological_order(const Module& module, Coverage coverage) {
+  Walk walk(module);
+  if (module.main()) walk.walk(module.main());
+  if (coverage == Coverage::Live) return std::move(walk.order);
+
+  size_t next = 0;
+  auto add_dead_nodes = [&] {  // of graphs reached so far, and of those reached by doing so
+    for (; next < walk.order.graphs.size(); ++next) {
+      for (Apply* node = walk.order.graphs[next].graph->first_node(); node; node = node->next_in_graph()) walk.walk(node);
+    }
+  };
+  add_dead_nodes();
+  for (Graph* graph : module.graphs()) {
+    walk.walk(graph);
+    add_dead_nodes();
+  }
+  return std::move(walk.order);
+}
+
+std::vector<Apply*> topological_order(const Graph& graph) {
+  Walk walk(graph.module(), &graph);
+  walk.walk(const_cast<Graph*>(&graph));
+  return std::move(walk.order.graphs.front().nodes);
+}
+
+// A variable is free in the graphs that use it directly, and then, against the direction "uses the function",
+// in all graphs up to its owner.
+FreeVariables::FreeVariables(const ModuleOrder& order) {
+  boost::unordered_flat_map<const Graph*, size_t> index_of;
+  for (size_t i = 0; i < order.graphs.size(); ++i) index_of.emplace(order.graphs[i].graph, i);
+
+  std::vector<std::vector<size_t>> users(order.graphs.size());  // graphs that use graph i as a value
+  std::vector<Node*> variables;
+  std::vector<std::vector<size_t>> direct;  // by variable: graphs that use it themselves
+  boost::unordered_flat_map<const Node*, size_t> variable_index;
+
+  auto add = [](std::vector<size_t>& set, size_t graph) {  // graphs come one after the other
+    if (set.empty() || set.back() != graph) set.push_back(graph);
+  };
+  auto scan = [&](Apply* node, size_t user) {
+    for (const Use& use : node->operands()) {
+      if (!use.node) continue;
+      if (Graph* function = constant_function(use.node)) {
+        if (auto found = index_of.find(function); found != index_of.end()) add(users[found->second], user);
+      } else if (use.node->graph() && use.node->graph() != order.graphs[user].graph) {
+        auto [at, is_new] = variable_index.emplace(use.node, variables.size());
+        if (is_new) {
+          variables.push_back(use.node);
+          direct.emplace_back();
+        }
+        add(direct[at->second], user);
+      }
+    }
+  };
+  for (size_t i = 0; i < order.graphs.size(); ++i) {
+    for (Apply* node : order.graphs[i].nodes) scan(node, i);
+    for (Apply* node : order.graphs[i].dead) scan(node, i);
+  }
+
+  std::vector<size_t> reached_by(order.graphs.size(), 0);  // variable index + 1
+  std::vector<size_t> pending;
+  for (size_t v = 0; v < variables.size(); ++v) {
+    auto reach = [&](size_t graph) {
+      if (order.graphs[graph].graph == variables[v]->graph() || reached_by[graph] == v + 1) return;
+      reached_by[graph] = v + 1;
+      pending.push_back(graph);
+    };
+    for (size_t graph : direct[v]) reach(graph);
+    while (!pending.empty()) {
+      size_t graph = pending.back();
+      pending.pop_back();
+      variables_[order.graphs[graph].graph].push_back(variables[v]);
+      for (size_t user : users[graph]) reach(user);
+    }
+  }
+}
+
+std::span<Node* const> FreeVariables::of(const Graph* graph) const {
+  auto found = variables_.find(graph);
+  return found == variables_.end() ? std::span<Node* const>() : std::span<Node* const>(found->second);
+}
+
+}  // namespace anfora::ir
