@@ -1,0 +1,38 @@
+// What declarations of several families share: shapes that broadcast, outputs typed like an input, estimates of cost.
+#pragma once
+
+#include "ops/declare.h"
+#include "ops/inference.h"
+
+namespace anfora::ops {
+
+// Output 0 has the type of input 0, and its elements.
+void infer_same(InferenceContext& ctx);
+
+// The dimension that two dimensions broadcast to; `?` when that depends on their values. Throws when they cannot.
+Dim broadcast_dim(const InferenceContext& ctx, Dim a, Dim b);
+Dims broadcast_dims(const InferenceContext& ctx, std::span<const Dim> a, std::span<const Dim> b);
+
+// Output 0: the shape that the inputs from `first` to before `last` broadcast to, with the given dtype.
+void set_broadcast(InferenceContext& ctx, DType dtype, size_t first, size_t last);
+// For binary and variadic operators: all inputs broadcast, the dtype of input 0.
+void infer_broadcast(InferenceContext& ctx);
+
+// Calls f(a, b) on the tracked elements of inputs 0 and 1, broadcast, and sets the elements of output 0.
+using ElementFunction = Dim (*)(const InferenceContext& ctx, Dim a, Dim b);
+void combine_elements(InferenceContext& ctx, ElementFunction f);
+
+// The number of elements of a tensor type, symbolic dimensions counted as 1; 0 for what is no ranked tensor.
+double element_estimate(const Type* type);
+
+// For Declaration::flops: that many operations for each element of output 0, or of input 0.
+template <int Count>
+double flops_per_element(const InferenceContext& ctx) {
+  return Count * element_estimate(ctx.output(0));
+}
+template <int Count>
+double flops_per_input_element(const InferenceContext& ctx) {
+  return Count * element_estimate(ctx.input(0));
+}
+
+}  // namespace anfora::ops
