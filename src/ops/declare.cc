@@ -23,6 +23,7 @@ const std::vector<DType> kIntegers = kSignedIntegers | kUnsignedIntegers;
 const std::vector<DType> kNumbers = kFloats | kIntegers;
 const std::vector<DType> kSignedNumbers = kFloats | kSignedIntegers;
 const std::vector<DType> kComplexes = {C64, C128};
+const std::vector<DType> kPlainDTypes = kNumbers | kComplexes | std::vector{Bool, String};
 const std::vector<DType> kAllDTypes = [] {
   std::vector<DType> all;
   for (int i = 1; i < kDTypeCount; ++i) all.push_back(static_cast<DType>(i));

@@ -11,6 +11,8 @@ void infer_same(InferenceContext& ctx) {
   if (auto elements = ctx.elements(0)) ctx.set_elements(0, *elements);
 }
 
+void infer_same_type(InferenceContext& ctx) { ctx.set_output(0, ctx.input(0)); }
+
 Dim broadcast_dim(const InferenceContext& ctx, Dim a, Dim b) {
   if (provably_equal(a, b)) return a;
   if (a.as_constant() == 1) return b;
@@ -54,6 +56,74 @@ void combine_elements(InferenceContext& ctx, ElementFunction f) {
     result.push_back(x.is_unknown() || y.is_unknown() ? ctx.unknown() : f(ctx, x, y));
   }
   ctx.set_elements(0, std::move(result));
+}
+
+Dim product(const InferenceContext& ctx, std::span<const Dim> dims) {
+  Dim result = ctx.dim(1);
+  // A constant 0 makes the product 0, whatever the others are.
+  if (std::ranges::any_of(dims, [](Dim d) { return d.as_constant() == 0; })) return ctx.dim(0);
+  for (Dim d : dims) result = result * d;
+  return result;
+}
+
+Dim merge_dim(const InferenceContext& ctx, Dim a, Dim b) {
+  if (a.is_unknown()) return b;
+  if (b.is_unknown() || a == b) return a;
+  if (provably_different(a, b)) {
+    ctx.fail(fmt::format("dimensions {} and {} should be the same", to_string(a), to_string(b)));
+  }
+  return b.is_constant() ? b : a;
+}
+
+Dims merge_dims(const InferenceContext& ctx, std::span<const Dim> a, std::span<const Dim> b) {
+  if (a.size() != b.size()) ctx.fail(fmt::format("ranks {} and {} should be the same", a.size(), b.size()));
+  Dims result;
+  for (size_t i = 0; i < a.size(); ++i) result.push_back(merge_dim(ctx, a[i], b[i]));
+  return result;
+}
+
+std::optional<int> vector_length(const InferenceContext& ctx, size_t i) {
+  auto dims = ctx.dims(i);
+  if (!dims) return std::nullopt;
+  if (dims->size() > 1) ctx.fail(fmt::format("input {} is to be a vector, it has rank {}", i, dims->size()));
+  if (dims->empty()) return 1;
+  auto length = (*dims)[0].as_constant();
+  return length && *length < 64 ? std::optional(static_cast<int>(*length)) : std::nullopt;
+}
+
+void set_tensor_of_shape(InferenceContext& ctx, size_t output, DType dtype, size_t shape_input) {
+  if (auto elements = ctx.elements(shape_input)) {
+    for (Dim d : *elements) {
+      if (d.range().high < 0) ctx.fail(fmt::format("a dimension would be {}", to_string(d)));
+    }
+    return ctx.set_tensor(output, dtype, *elements);
+  }
+  if (auto length = vector_length(ctx, shape_input)) {
+    return ctx.set_tensor(output, dtype, Dims(static_cast<size_t>(*length), ctx.unknown()));
+  }
+  ctx.set_unranked(output, dtype);
+}
+
+void require_rank(const InferenceContext& ctx, size_t i, int rank) {
+  auto given = ctx.rank(i);
+  if (given && *given != rank) ctx.fail(fmt::format("input {} has rank {} instead of {}", i, *given, rank));
+}
+
+const Type* join_types(InferenceContext& ctx, const Type* a, const Type* b) {
+  if (a == b || !a->is_tensor() || !b->is_tensor()) return a;
+  DType dtype = a->dtype() == b->dtype() ? a->dtype() : DType::Undefined;
+  if (!a->has_rank() || !b->has_rank() || a->rank() != b->rank()) return ctx.context().unranked_type(dtype);
+  Dims dims;
+  for (int d = 0; d < a->rank(); ++d) {
+    dims.push_back(provably_equal(a->dim(d), b->dim(d)) ? a->dim(d) : ctx.unknown());
+  }
+  return ctx.context().tensor_type(dtype, std::span<const Dim>(dims.data(), dims.size()));
+}
+
+DType dtype_attribute(const InferenceContext& ctx, std::string_view attribute, DType otherwise) {
+  int64_t number = ctx.attributes().get_int(attribute, static_cast<int64_t>(otherwise));
+  if (number < 0 || number >= kDTypeCount) ctx.fail(fmt::format("{} is {}, which is no element type", attribute, number));
+  return static_cast<DType>(number);
 }
 
 double element_estimate(const Type* type) {
