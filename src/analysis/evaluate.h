@@ -1,0 +1,22 @@
+// Evaluation with the reference kernels: of one application (what folding uses), and of whole modules (the oracle that
+// optimized and compiled results are compared with). Slow and plain on purpose.
+#pragma once
+
+#include <random>
+#include <span>
+#include <vector>
+
+#include "ir/module.h"
+#include "support/datum.h"
+
+namespace anfora::analysis {
+
+// The results of an operator on data. Throws Unsupported when it has no kernel.
+std::vector<Datum> evaluate_operator(const ir::Operator& op, const AttributeSet& attributes,
+                                     std::span<const Datum> inputs, size_t num_outputs, std::mt19937_64* random = nullptr);
+
+// Evaluates main. `inputs` are main's parameters in order; None takes the parameter's default. Values are computed when
+// they are needed; tail calls run in constant space.
+std::vector<Datum> interpret(const ir::Module& module, std::span<const Datum> inputs, uint64_t seed = 0);
+
+}  // namespace anfora::analysis
