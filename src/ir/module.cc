@@ -97,32 +97,6 @@ Graph* Module::find_graph(std::string_view name) const {
   return found == graphs_.end() ? nullptr : *found;
 }
 
-void Module::erase_graph(Graph* graph) {
-  if (graph->value_->has_uses()) {
-    bool only_by_itself = std::ranges::all_of(graph->value_->uses(), [&](const Use& u) { return u.user->graph() == graph; });
-    if (!only_by_itself) {
-      throw Error(ErrorCode::Internal, fmt::format("graph @{} is erased while it is used", graph->name_));
-    }
-  }
-  // Operands first, so that nodes of the graph that use each other fall in any order.
-  for (Apply* node = graph->first_; node; node = node->next_) {
-    for (size_t i = 0; i < node->num_inputs_; ++i) unlink(node->mutable_operands()[i]);
-  }
-  for (Apply* node = graph->first_; node;) {
-    Apply* next = node->next_;
-    for (Listener* l : listeners_) l->on_erased(*node);
-    node->erased_ = true;
-    node->num_inputs_ = 0;
-    node = next;
-  }
-  graph->first_ = graph->last_ = nullptr;
-  graph->num_nodes_ = 0;
-  graph->return_ = nullptr;
-  std::erase(graphs_, graph);
-  constant_table_->graph_names.erase(graph->name_);
-  if (main_ == graph) main_ = nullptr;
-}
-
 template <class N>
 N* Module::init(N* node, Graph* graph, const Type* type, std::string_view name) {
   node->id_ = next_id_++;
@@ -300,16 +274,43 @@ void Module::replace(Node* old_node, Node* new_node) {
   }
 }
 
-void Module::erase(Apply* node) {
+// The node's operands are unlinked and nothing uses it.
+void Module::finish_erasing(Apply* node) {
   if (node->has_uses()) {
     throw Error(ErrorCode::Internal, fmt::format("{} is erased while it is used", describe(*node)));
   }
-  if (node->erased_) return;
-  for (Listener* l : listeners_) l->on_erased(*node);
-  for (size_t i = 0; i < node->num_inputs_; ++i) unlink(node->mutable_operands()[i]);
   remove(node);
   if (node->graph_->return_ == node) node->graph_->return_ = nullptr;
   node->erased_ = true;
+}
+
+void Module::erase(Apply* node) {
+  if (node->erased_) return;
+  for (Listener* l : listeners_) l->on_erased(*node);
+  for (size_t i = 0; i < node->num_inputs_; ++i) unlink(node->mutable_operands()[i]);
+  finish_erasing(node);
+}
+
+void Module::erase_dead(std::span<Apply* const> nodes, std::span<Graph* const> graphs) {
+  std::vector<Apply*> dead(nodes.begin(), nodes.end());
+  for (Graph* graph : graphs) {
+    for (Apply* node = graph->first_; node; node = node->next_) dead.push_back(node);
+  }
+  for (Apply* node : dead) {
+    for (Listener* l : listeners_) l->on_erased(*node);
+    for (size_t i = 0; i < node->num_inputs_; ++i) unlink(node->mutable_operands()[i]);
+  }
+  for (Apply* node : dead) {
+    if (!node->erased_) finish_erasing(node);
+  }
+  for (Graph* graph : graphs) {
+    if (graph->value_->has_uses()) {
+      throw Error(ErrorCode::Internal, fmt::format("graph @{} is erased while it is used", graph->name_));
+    }
+    constant_table_->graph_names.erase(graph->name_);
+    if (main_ == graph) main_ = nullptr;
+  }
+  std::erase_if(graphs_, [&](Graph* g) { return std::ranges::count(graphs, g) > 0; });
 }
 
 void Module::erase_with_dead_operands(Apply* node) {

@@ -96,8 +96,6 @@ class Module {
   void set_main(Graph* graph) { main_ = graph; }
   // Moves a graph below another parent (null: the top level). The verifier checks its free variables.
   void set_parent(Graph* graph, Graph* parent) { graph->parent_ = parent; }
-  // Erases a graph with all its nodes; nothing may use them.
-  void erase_graph(Graph* graph);
   // Names of main's results, as the source gave them; as many as main has results.
   std::vector<std::string>& output_names() { return output_names_; }
   const std::vector<std::string>& output_names() const { return output_names_; }
@@ -155,6 +153,8 @@ class Module {
   void erase(Apply* node);
   // Erases it and then every operand that thereby loses its last use and is an application. Iterative.
   void erase_with_dead_operands(Apply* node);
+  // Erases applications and whole graphs that use only each other, in any order.
+  void erase_dead(std::span<Apply* const> nodes, std::span<Graph* const> graphs);
   void set_attributes(Apply* node, const AttributeSet& attributes);
   // Moves an application to another graph.
   void move(Apply* node, Graph* graph);
@@ -176,6 +176,7 @@ class Module {
   void unlink(Use& use);
   void append(Graph* graph, Apply* node);
   void remove(Apply* node);
+  void finish_erasing(Apply* node);
 
   Context& context_;
   Arena arena_;

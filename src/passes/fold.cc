@@ -1,0 +1,178 @@
+// Constant folding: applications whose operands are known before the run are computed now, by the reference
+// kernels; and integer values that shape inference knows element by element (Shape, Size, and arithmetic on them, also of
+// partly symbolic shapes) become constants.
+//
+// One pass over the applications in topological order computes transitively: a value of the constant region is
+// kept in memory while the region is walked, and only what is used outside of the region becomes a constant of
+// the module:
+//
+//     Constant ─ Transpose ─ Reshape ─┬─ MatMul(x, ·)        Transpose is computed, only Reshape's result is stored
+//                                     └─ …
+//
+// Size: a result may take at most `fold_limit` bytes more than the constants that it is made from and that nothing
+// else needs; otherwise (an Expand of a scalar to a weight's shape) the application stays, with a remark. Random operators
+// and effects never fold. Neither does main's parameter with a default: a caller may override it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/unordered/unordered_flat_map.hpp>
+
+#include "analysis/evaluate.h"
+#include "ir/order.h"
+#include "ops/registry.h"
+#include "passes/pass.h"
+
+namespace anfora::passes {
+namespace {
+
+using namespace ir;
+
+constexpr std::string_view kFolded = "constant-folding";
+constexpr std::string_view kShapeFolded = "shape-folding";
+
+class Folder {
+ public:
+  explicit Folder(PassContext& context) : context_(context), module_(context.module) {}
+
+  size_t run() {
+    for (Graph* graph : reachable_graphs(module_)) {
+      for (Apply* node : topological_order(*graph)) visit(*node);
+    }
+    return store();
+  }
+
+ private:
+  struct Known {
+    std::vector<Datum> outputs;
+    int64_t source_bytes = 0;  // of the constants this was made from
+    std::string_view rule;
+  };
+
+  void keep(Apply& node, Known known) {
+    known_.emplace(&node, std::move(known));
+    region_.push_back(&node);
+  }
+
+  void visit(Apply& node) {
+    if (node.primitive() == Primitive::TupleGetItem) {
+      auto tuple = known_.find(node.input(0));
+      if (tuple == known_.end()) return;
+      size_t index = static_cast<size_t>(node.attributes().require_int("index"));
+      if (index >= tuple->second.outputs.size()) return;
+      keep(node, {{tuple->second.outputs[index]}, tuple->second.source_bytes, tuple->second.rule});
+    } else if (node.primitive() == Primitive::Operation && !fold_elements(node)) {
+      fold_by_kernel(node);
+    }
+  }
+
+  // An integer tensor whose elements inference knows.
+  bool fold_elements(Apply& node) {
+    if (node.num_outputs() != 1 || !node.type() || !node.type()->is_tensor()) return false;
+    auto elements = context_.inference.elements(&node);
+    auto shape = node.type()->static_shape();
+    DType dtype = node.type()->dtype();
+    if (!elements || !shape || (dtype != DType::I64 && dtype != DType::I32)) return false;
+    if (element_count(*shape) != static_cast<int64_t>(elements->size())) return false;
+    if (!std::ranges::all_of(*elements, &Dim::is_constant)) return false;
+    Tensor value = Tensor::allocate(dtype, *shape);
+    for (size_t i = 0; i < elements->size(); ++i) {
+      int64_t element = (*elements)[i].constant();
+      if (dtype == DType::I64) {
+        value.data<int64_t>()[i] = element;
+      } else {
+        value.data<int32_t>()[i] = static_cast<int32_t>(element);
+      }
+    }
+    keep(node, {{std::move(value)}, 0, kShapeFolded});
+    return true;
+  }
+
+  const Datum* value_of(Node* node, int64_t& source_bytes) {
+    static const Datum kNone;
+    if (const Value* value = node->as_value()) {
+      if (value->is_none()) return &kNone;
+      if (!value->is_tensor()) return nullptr;
+      source_bytes += static_cast<int64_t>(value->tensor().bytes());
+      return &constants_.try_emplace(node, value->tensor()).first->second;
+    }
+    auto found = known_.find(node);
+    if (found == known_.end() || found->second.outputs.size() != 1) return nullptr;
+    source_bytes += found->second.source_bytes;
+    return &found->second.outputs[0];
+  }
+
+  void fold_by_kernel(Apply& node) {
+    const Operator& op = node.op();
+    if (op.effect != Effect::Pure || !ops::reference_kernel(op)) return;
+    int64_t source_bytes = 0;
+    std::vector<Datum> inputs;
+    for (const Use& use : node.operands()) {
+      const Datum* value = value_of(use.node, source_bytes);
+      if (!value) return;
+      inputs.push_back(*value);
+    }
+    if (!worth_storing(node, source_bytes)) return;
+    std::vector<Datum> outputs;
+    try {
+      outputs = analysis::evaluate_operator(op, node.attributes(), inputs, node.num_outputs());
+    } catch (const Error& error) {
+      // The model is wrong there, or the kernel lacks a type; the run will tell if it is ever reached.
+      context_.remarks.refused(kFold.name, kFolded, node, error.message());
+      return;
+    }
+    keep(node, {std::move(outputs), source_bytes, kFolded});
+  }
+
+  bool worth_storing(const Apply& node, int64_t source_bytes) {
+    int64_t bytes = 0;
+    auto add = [&](const Type* type) {
+      if (auto shape = type->static_shape()) {
+        bytes += element_count(*shape) * static_cast<int64_t>(element_bytes(type->dtype()));
+      }
+    };
+    if (!node.type()) return false;
+    if (node.type()->is_tuple()) {
+      for (const Type* item : node.type()->elements()) add(item);
+    } else {
+      add(node.type());
+    }
+    if (bytes <= source_bytes + context_.options.fold_limit) return true;
+    context_.remarks.refused(kFold.name, kFolded, node,
+                             fmt::format("the result has {} bytes, what it is made of {}; the limit is {} more", bytes,
+                                         source_bytes, context_.options.fold_limit));
+    return false;
+  }
+
+  // Stores what is used outside of the region and erases the region, users first. A sequence or a map stays an
+  // application: constants are tensors.
+  size_t store() {
+    size_t folded = 0;
+    for (auto at = region_.rbegin(); at != region_.rend(); ++at) {
+      Apply* node = *at;
+      const Known& known = known_.at(node);
+      if (node->has_uses()) {
+        if (known.outputs.size() != 1 || !known.outputs[0].is_tensor()) continue;
+        module_.replace(node, module_.constant(known.outputs[0].tensor(), node->name()));
+      }
+      context_.remarks.applied(kFold.name, known.rule, *node);
+      module_.erase(node);
+      ++folded;
+    }
+    return folded;
+  }
+
+ private:
+  PassContext& context_;
+  Module& module_;
+  boost::unordered_flat_map<const Node*, Known> known_;
+  boost::unordered_flat_map<const Node*, Datum> constants_;
+  std::vector<Apply*> region_;  // in topological order
+};
+
+size_t run(PassContext& context) { return Folder(context).run(); }
+
+}  // namespace
+
+const Pass kFold{"fold", "constant folding", run};
+
+}  // namespace anfora::passes

@@ -1,0 +1,46 @@
+// Passes: what the pipeline runs. A pass changes a module and keeps it typed and valid.
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <string>
+#include <string_view>
+
+#include "analysis/infer.h"
+#include "rewrite/remarks.h"
+#include "rewrite/rule.h"
+
+namespace anfora::passes {
+
+struct PassOptions {
+  rewrite::Promise math = rewrite::Promise::Real;  // the weakest promise that rules may make
+  // A folded constant may take this many bytes more than the constants that it replaces.
+  int64_t fold_limit = 1 << 16;
+};
+
+class PassContext {
+ public:
+  PassContext(ir::Module& module, rewrite::Remarks& remarks, const PassOptions& options)
+      : module(module), inference(module), remarks(remarks), options(options) {}
+
+  ir::Module& module;
+  analysis::Inference inference;
+  rewrite::Remarks& remarks;
+  const PassOptions& options;
+};
+
+struct Pass {
+  std::string_view name;  // "fold"
+  std::string_view doc;   // what a report calls its work: "constant folding"
+  size_t (*run)(PassContext&);  // returns the number of changes
+};
+
+// One file each.
+extern const Pass kInline;       // inline.cc
+extern const Pass kFold;         // fold.cc
+extern const Pass kSimplify;     // simplify.cc
+extern const Pass kFoldWeights;  // weights.cc
+extern const Pass kMerge;        // cse.cc
+extern const Pass kDropDead;     // dce.cc
+
+}  // namespace anfora::passes

@@ -1,0 +1,47 @@
+// What the optimizer did: one remark a rewrite, by pass and rule, with the place and the saving.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/module.h"
+
+namespace anfora::rewrite {
+
+struct Remark {
+  std::string_view pass;
+  std::string_view rule;
+  std::string node;      // what was rewritten, as describe() calls it
+  std::string location;  // may be empty
+  std::string message;   // what became of it, or why a rewrite that one would expect was refused
+  bool applied = true;   // false: refused
+};
+
+// Counts a rule: how often it was tried at a node of its operator, and how often it fired.
+struct RuleStatistics {
+  int64_t tried = 0, fired = 0;
+};
+
+class Remarks {
+ public:
+  // Each remark costs a few strings; off, only the statistics are kept.
+  explicit Remarks(bool keep = false) : keep_(keep) {}
+
+  void applied(std::string_view pass, std::string_view rule, const ir::Node& node, std::string message = {});
+  void refused(std::string_view pass, std::string_view rule, const ir::Node& node, std::string message);
+  void tried(std::string_view rule) { ++statistics_[rule].tried; }
+
+  const std::vector<Remark>& all() const { return remarks_; }
+  const std::map<std::string_view, RuleStatistics>& statistics() const { return statistics_; }
+
+ private:
+  void add(std::string_view pass, std::string_view rule, const ir::Node& node, std::string message, bool applied);
+  bool keep_;
+  std::vector<Remark> remarks_;
+  std::map<std::string_view, RuleStatistics> statistics_;
+};
+
+}  // namespace anfora::rewrite
