@@ -27,7 +27,7 @@ class Worklist : public Listener {
  public:
   void add(Node* node) {
     Apply* apply = node->as_apply();
-    if (!apply || apply->primitive() != Primitive::Operation || apply->is_erased()) return;
+    if (!apply || apply->is_erased() || apply->primitive() == Primitive::Return || apply->primitive() == Primitive::Call) return;
     if (apply->id() >= queued_.size()) queued_.resize(apply->id() + apply->id() / 2 + 64);
     if (queued_[apply->id()]) return;
     queued_[apply->id()] = true;
