@@ -48,12 +48,12 @@ struct Expression {
 
 size_t run(PassContext& context) {
   Module& module = context.module;
-  std::vector<Graph*> graphs = reachable_graphs(module);
-  std::ranges::stable_sort(graphs, {}, &Graph::depth);
+  ModuleOrder order = topological_order(module);
+  std::ranges::stable_sort(order.graphs, {}, [](const GraphOrder& g) { return g.graph->depth(); });
   boost::unordered_flat_map<Expression, Apply*> known;
   size_t merged = 0;
-  for (Graph* graph : graphs) {
-    for (Apply* node : topological_order(*graph)) {
+  for (const auto& [graph, nodes, dead] : order.graphs) {
+    for (Apply* node : nodes) {
       if (!may_merge(*node)) continue;
       Apply* same = nullptr;
       for (Graph* scope = graph; scope && !same; scope = scope->parent()) {

@@ -35,8 +35,8 @@ class Folder {
   explicit Folder(PassContext& context) : context_(context), module_(context.module) {}
 
   size_t run() {
-    for (Graph* graph : reachable_graphs(module_)) {
-      for (Apply* node : topological_order(*graph)) visit(*node);
+    for (const GraphOrder& graph : topological_order(module_).graphs) {
+      for (Apply* node : graph.nodes) visit(*node);
     }
     return store();
   }

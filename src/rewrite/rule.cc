@@ -87,8 +87,8 @@ size_t apply_rules(std::span<const Rule> rules, Promise weakest, analysis::Infer
     if (rule.promise <= weakest) by_operator[&module.context().get_operator(rule.op)].push_back(&rule);
   }
   Worklist worklist;
-  for (Graph* graph : reachable_graphs(module)) {
-    for (Apply* node : topological_order(*graph)) worklist.add(node);
+  for (const GraphOrder& graph : topological_order(module).graphs) {
+    for (Apply* node : graph.nodes) worklist.add(node);
   }
   ListenerScope listening(module, worklist);
   Rewriter rewriter(module, inference);

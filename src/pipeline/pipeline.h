@@ -1,0 +1,52 @@
+// The optimizer as a named list of passes with the reasons for their order.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "passes/pass.h"
+
+namespace anfora::pipeline {
+
+struct OptimizeOptions {
+  passes::PassOptions passes;
+  bool verify = false;                // the verifier around every pass
+  std::filesystem::path save_graphs;  // a folder for NN_pass.ir and NN_pass.dot of every stage; empty: none
+  bool keep_remarks = false;
+  // Told of each stage as it ends, for progress.
+  std::function<void(std::string_view pass, size_t round)> on_stage;
+};
+
+// What one pass did over all rounds.
+struct PassReport {
+  std::string_view name, doc;
+  int64_t nodes_removed = 0;  // operator applications before minus after; negative when it added some
+  size_t changes = 0;
+  double seconds = 0;
+};
+
+struct OptimizeReport {
+  size_t nodes_before = 0, nodes_after = 0;
+  size_t rounds = 0;
+  bool at_fixpoint = true;  // false: the bound on rounds was hit
+  std::vector<PassReport> passes;
+  rewrite::Remarks remarks;
+};
+
+// All passes that can be run by name.
+std::span<const passes::Pass* const> all_passes();
+const passes::Pass* find_pass(std::string_view name);  // null when there is none
+// Runs one pass on a module, which is typed before and after. Returns the number of changes.
+size_t run_pass(const passes::Pass& pass, ir::Module& module, const passes::PassOptions& options = {});
+
+// The canonicalizing pipeline, to a fixpoint. Types are inferred here.
+OptimizeReport optimize(ir::Module& module, const OptimizeOptions& options = {});
+
+// Applications that are operators in the sense of a model's reader: not tuples, returns or function calls.
+size_t count_operators(const ir::Module& module);
+
+}  // namespace anfora::pipeline
