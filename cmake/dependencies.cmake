@@ -27,12 +27,22 @@ if(NOT PROTOZERO_INCLUDE)
   string(APPEND ANFORA_MISSING "  protozero: reads and writes ONNX files\n")
 endif()
 
+# Debian's libzip package names programs of other packages in its CMake file, so the library is found by hand.
+find_path(LIBZIP_INCLUDE zip.h)
+find_library(LIBZIP_LIBRARY zip)
+if(NOT LIBZIP_INCLUDE OR NOT LIBZIP_LIBRARY)
+  string(APPEND ANFORA_MISSING "  libzip: reads and writes .npz files\n")
+endif()
+
 if(ANFORA_MISSING)
   message(FATAL_ERROR "Missing:\n${ANFORA_MISSING}Install it with the command\n  scripts/bootstrap\n")
 endif()
 
 add_library(protozero::protozero INTERFACE IMPORTED)
 target_include_directories(protozero::protozero SYSTEM INTERFACE ${PROTOZERO_INCLUDE})
+add_library(libzip::libzip INTERFACE IMPORTED)
+target_include_directories(libzip::libzip SYSTEM INTERFACE ${LIBZIP_INCLUDE})
+target_link_libraries(libzip::libzip INTERFACE ${LIBZIP_LIBRARY})
 if(NOT TARGET dnnl::dnnl)
   add_library(dnnl::dnnl ALIAS DNNL::dnnl)
 endif()

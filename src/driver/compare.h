@@ -1,0 +1,28 @@
+// Comparison of results: tolerance by dtype, the worst place named.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "support/datum.h"
+
+namespace anfora::driver {
+
+struct Tolerance {
+  double relative = 0, absolute = 0;
+};
+// f64 and f32 1e-4 relative + 1e-5 absolute, f16 1e-2, bf16 3e-2, narrower floats one step; everything else is exact.
+Tolerance tolerance_of(DType dtype);
+
+struct Comparison {
+  // Empty when equal within tolerance; else what differs, and where.
+  std::string difference;
+  double worst = 0;           // largest absolute difference of two finite elements
+  double worst_relative = 0;  // largest |got − want| / max(|want|, absolute tolerance/relative tolerance)
+};
+
+// |got − want| ≤ absolute + relative·|want| for each element; NaN equals NaN, infinities equal themselves. Sequences,
+// maps and optionals are compared item by item. An explicit tolerance overrides that of the floating dtypes.
+Comparison compare(const Datum& got, const Datum& want, std::optional<Tolerance> tolerance = std::nullopt);
+
+}  // namespace anfora::driver
