@@ -4,10 +4,8 @@
 namespace anfora::ops {
 namespace {
 
-void infer_type_only(InferenceContext& ctx) { ctx.set_output(0, ctx.input(0)); }
-
 void infer_prelu(InferenceContext& ctx) {
-  infer_type_only(ctx);
+  infer_same_type(ctx);
   auto x = ctx.dims(0), slope = ctx.dims(1);
   if (!x || !slope) return;
   if (slope->size() > x->size()) ctx.fail("the slope has more dimensions than the input");
@@ -20,7 +18,7 @@ void infer_prelu(InferenceContext& ctx) {
 }
 
 void infer_along_axis(InferenceContext& ctx) {
-  infer_type_only(ctx);
+  infer_same_type(ctx);
   if (auto rank = ctx.rank(0)) ctx.normalize_axis(ctx.attribute_int("axis"), *rank);
 }
 
@@ -31,7 +29,7 @@ Declaration unary(Declarations& declare, const char* name, int since, const char
       .input("X", "T")
       .output("Y", "T")
       .type("T", std::move(dtypes))
-      .infer(infer_type_only)
+      .infer(infer_same_type)
       .flops(flops_per_element<2>)
       .fusion(FusionKind::Elementwise)
       .in_place();

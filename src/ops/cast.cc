@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "kernels/reference/arguments.h"
 #include "ops/infer_helpers.h"
 #include "ops/registry.h"
 
@@ -17,9 +16,7 @@ void set_same_shape(InferenceContext& ctx, DType dtype) {
   }
 }
 
-DType target_dtype(const InferenceContext& ctx) {
-  return kernels::dtype_attribute(ctx.attributes(), "to", DType::Undefined);
-}
+DType target_dtype(const InferenceContext& ctx) { return dtype_attribute(ctx, "to", DType::Undefined); }
 
 // Between i64 and i32 sizes stay themselves (a size that does not fit cannot be a shape either); to bool they are
 // compared with zero.

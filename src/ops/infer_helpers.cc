@@ -82,6 +82,19 @@ Dims merge_dims(const InferenceContext& ctx, std::span<const Dim> a, std::span<c
   return result;
 }
 
+Dims matmul_dims(const InferenceContext& ctx, std::span<const Dim> a, std::span<const Dim> b) {
+  if (a.empty() || b.empty()) ctx.fail("a matrix product of a scalar");
+  const Dim inner_a = a.back(), inner_b = b.size() == 1 ? b[0] : b[b.size() - 2];
+  if (provably_different(inner_a, inner_b)) {
+    ctx.fail(fmt::format("the inner dimensions are {} and {}", to_string(inner_a), to_string(inner_b)));
+  }
+  auto batch = [](std::span<const Dim> dims) { return dims.first(dims.size() - std::min<size_t>(dims.size(), 2)); };
+  Dims result = broadcast_dims(ctx, batch(a), batch(b));
+  if (a.size() > 1) result.push_back(a[a.size() - 2]);
+  if (b.size() > 1) result.push_back(b.back());
+  return result;
+}
+
 std::optional<int> vector_length(const InferenceContext& ctx, size_t i) {
   auto dims = ctx.dims(i);
   if (!dims) return std::nullopt;

@@ -32,6 +32,10 @@ Dims merge_dims(const InferenceContext& ctx, std::span<const Dim> a, std::span<c
 // The least type above both, dimensions that are not equal being unknown.
 const Type* join_types(InferenceContext& ctx, const Type* a, const Type* b);
 
+// The shape of a matrix product as numpy's matmul: vectors are rows or columns, leading dimensions broadcast. Throws
+// when the inner dimensions cannot be equal.
+Dims matmul_dims(const InferenceContext& ctx, std::span<const Dim> a, std::span<const Dim> b);
+
 // How many elements input i, a vector or a scalar, has; empty when not known.
 std::optional<int> vector_length(const InferenceContext& ctx, size_t i);
 // An output whose shape is the elements of an input; at least its rank, when only their number is known.

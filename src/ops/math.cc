@@ -4,10 +4,8 @@
 namespace anfora::ops {
 namespace {
 
-void infer_type_only(InferenceContext& ctx) { ctx.set_output(0, ctx.input(0)); }
-
 void infer_neg(InferenceContext& ctx) {
-  infer_type_only(ctx);
+  infer_same_type(ctx);
   auto elements = ctx.elements(0);
   if (!elements) return;
   for (Dim& x : *elements) x = ctx.dim(0) - x;
@@ -15,7 +13,7 @@ void infer_neg(InferenceContext& ctx) {
 }
 
 void infer_abs(InferenceContext& ctx) {
-  infer_type_only(ctx);
+  infer_same_type(ctx);
   auto elements = ctx.elements(0);
   if (!elements) return;
   for (Dim& x : *elements) {
@@ -25,7 +23,7 @@ void infer_abs(InferenceContext& ctx) {
 }
 
 void infer_clip(InferenceContext& ctx) {
-  infer_type_only(ctx);
+  infer_same_type(ctx);
   auto elements = ctx.elements(0);
   if (!elements) return;
   for (size_t bound : {1u, 2u}) {
@@ -50,7 +48,7 @@ Declaration unary(Declarations& declare, const char* name, int since, const char
       .input("X", "T")
       .output("Y", "T")
       .type("T", std::move(dtypes))
-      .infer(infer_type_only)
+      .infer(infer_same_type)
       .flops(flops_per_element<1>)
       .fusion(FusionKind::Elementwise)
       .in_place();
