@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "kernels/reference/vectorize.h"
 #include "support/parallel.h"
 
 namespace anfora::kernels {
@@ -19,13 +20,9 @@ constexpr int64_t kTileRows = 64, kTileColumns = 256;
 constexpr int64_t kGrain = int64_t{1} << 17;
 
 template <class T>
-struct VectorOf {
-  typedef T type __attribute__((vector_size(32)));
-};
-template <class T>
-using Vector = typename VectorOf<T>::type;
-template <class T>
 constexpr int64_t kLanes = 32 / sizeof(T);
+template <class T>
+using Lanes = Vector<T, kLanes<T>>;
 template <class T>
 constexpr int64_t kStripColumns = 2 * kLanes<T>;
 
@@ -57,10 +54,10 @@ void pack_columns(MatrixView<const T> from, T* to) {
 
 // sums = the product of a packed strip of rows and one of columns.
 template <class T>
-void multiply_strips(const T* rows, const T* columns, int64_t depth, Vector<T> (&sums)[kStripRows][2]) {
-  Vector<T> s00{}, s01{}, s10{}, s11{}, s20{}, s21{}, s30{}, s31{};
+void multiply_strips(const T* rows, const T* columns, int64_t depth, Lanes<T> (&sums)[kStripRows][2]) {
+  Lanes<T> s00{}, s01{}, s10{}, s11{}, s20{}, s21{}, s30{}, s31{};
   for (int64_t k = 0; k < depth; ++k) {
-    const auto* b = reinterpret_cast<const Vector<T>*>(columns + k * kStripColumns<T>);
+    const auto* b = reinterpret_cast<const Lanes<T>*>(columns + k * kStripColumns<T>);
     const T* a = rows + k * kStripRows;
     s00 += a[0] * b[0];
     s01 += a[0] * b[1];
@@ -71,12 +68,12 @@ void multiply_strips(const T* rows, const T* columns, int64_t depth, Vector<T> (
     s30 += a[3] * b[0];
     s31 += a[3] * b[1];
   }
-  Vector<T> result[kStripRows][2] = {{s00, s01}, {s10, s11}, {s20, s21}, {s30, s31}};
+  Lanes<T> result[kStripRows][2] = {{s00, s01}, {s10, s11}, {s20, s21}, {s30, s31}};
   std::copy_n(&result[0][0], kStripRows * 2, &sums[0][0]);
 }
 
 template <class T>
-void store(const Vector<T> (&sums)[kStripRows][2], MatrixView<T> c, bool accumulate) {
+void store(const Lanes<T> (&sums)[kStripRows][2], MatrixView<T> c, bool accumulate) {
   for (int64_t r = 0; r < c.rows; ++r) {
     const T* from = reinterpret_cast<const T*>(sums[r]);
     T* to = c.data + r * c.row_stride;
@@ -104,7 +101,7 @@ void multiply_tile(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c
     for (int64_t j0 = 0; j0 < c.columns; j0 += width) {
       pack_columns(block(b, k0, j0, kDepth, width), columns);
       for (int64_t i0 = 0; i0 < c.rows; i0 += kStripRows) {
-        Vector<T> sums[kStripRows][2];
+        Lanes<T> sums[kStripRows][2];
         multiply_strips<T>(rows + i0 * panel.columns, columns, panel.columns, sums);
         store<T>(sums, block(c, i0, j0, kStripRows, width), accumulate || k0 > 0);
       }

@@ -1,7 +1,334 @@
+// Poolings: one number of each window of a plane, plane by plane.
+//
+// A window is cut to the taps that read the input, axis by axis, before its elements are visited, so that no element is
+// tested for being padding. Along the last axis the window is an inner loop with a fixed step.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "kernels/reference/accumulate.h"
 #include "kernels/reference/families.h"
+#include "kernels/reference/window.h"
+#include "support/parallel.h"
 
 namespace anfora::kernels {
+namespace {
 
-void register_pooling(KernelRegistry&) {}
+// Elements read that are worth a thread of their own.
+constexpr int64_t kGrain = 16384;
+
+// The part of one window that reads the input.
+class WindowCursor {
+ public:
+  explicit WindowCursor(const Window& window)
+      : window_(window), at_(window.rank(), 0), taps_(window.rank()), tap_(window.rank()) {}
+
+  // Calls body(offset, count, step) for each line of the window of output `position` (row-major): `count` elements of
+  // the plane from `offset` on, `step` apart.
+  template <class Body>
+  void for_each_line(int64_t position, Body&& body) {
+    size_t rank = window_.rank();
+    for (size_t i = rank; i-- > 0; position /= window_.axes[i].output) {
+      at_[i] = position % window_.axes[i].output;
+      taps_[i] = window_.axes[i].taps_inside(at_[i]);
+      if (taps_[i].first == taps_[i].last) return;
+      tap_[i] = taps_[i].first;
+    }
+    const WindowAxis& last = window_.axes.back();
+    while (true) {
+      int64_t offset = 0;
+      for (size_t i = 0; i < rank; ++i) {
+        offset = offset * window_.axes[i].input + window_.axes[i].start(at_[i]) + tap_[i] * window_.axes[i].dilation;
+      }
+      body(offset, taps_.back().last - taps_.back().first, last.dilation);
+      size_t axis = rank - 1;
+      while (axis > 0 && ++tap_[axis - 1] == taps_[axis - 1].last) {
+        tap_[axis - 1] = taps_[axis - 1].first;
+        --axis;
+      }
+      if (axis == 0) return;
+    }
+  }
+
+  // Taps of the window last visited that read input or padding, but nothing past the padding's end.
+  int64_t taps_with_padding() const {
+    int64_t count = 1;
+    for (size_t i = 0; i < window_.rank(); ++i) {
+      const WindowAxis& axis = window_.axes[i];
+      int64_t room = axis.input + axis.pad_end - axis.start(at_[i]);
+      count *= std::min(axis.kernel, (room + axis.dilation - 1) / axis.dilation);
+    }
+    return count;
+  }
+
+ private:
+  const Window& window_;
+  Shape at_;
+  boost::container::small_vector<WindowAxis::Taps, 3> taps_;
+  Shape tap_;
+};
+
+Shape pooled_shape(const Tensor& x, const Window& window) {
+  Shape shape{x.dim(0), x.dim(1)};
+  for (const WindowAxis& axis : window.axes) shape.push_back(axis.output);
+  return shape;
+}
+
+Window pooling_window(const KernelContext& context, const Tensor& x) {
+  Window window = read_window(context.attributes(), spatial_dims(x).size());
+  resolve_window(window, spatial_dims(x));
+  return window;
+}
+
+// Calls body(cursor, plane, output position) for every output; the threads share out the planes' outputs.
+template <class Body>
+void for_each_window(const Window& window, int64_t planes, Body&& body) {
+  int64_t outputs = window.outputs();
+  parallel_for(planes * outputs, std::max<int64_t>(kGrain / window.taps(), 1), [&](int64_t begin, int64_t end) {
+    WindowCursor cursor(window);
+    for (int64_t i = begin; i < end; ++i) body(cursor, i / outputs, i % outputs);
+  });
+}
+
+// y = finish(sum of term(x) over the window, taps to divide by).
+template <class T, class Term, class Finish>
+void pool_sums(const Window& window, const Tensor& x, T* y, bool count_padding, Term&& term, Finish&& finish) {
+  const T* data = x.data<T>().data();
+  int64_t inputs = window.inputs(), outputs = window.outputs();
+  for_each_window(window, x.dim(0) * x.dim(1), [&](WindowCursor& cursor, int64_t plane, int64_t position) {
+    double sum = 0;
+    int64_t count = 0;
+    cursor.for_each_line(position, [&](int64_t offset, int64_t length, int64_t step) {
+      const T* from = data + plane * inputs + offset;
+      for (int64_t i = 0; i < length; ++i) sum += term(static_cast<double>(from[i * step]));
+      count += length;
+    });
+    if (count_padding) count = cursor.taps_with_padding();
+    y[plane * outputs + position] = static_cast<T>(finish(sum, count));
+  });
+}
+
+void average_pool(KernelContext& context) {
+  const Tensor& x = context.input(0);
+  Window window = pooling_window(context, x);
+  bool count_padding = context.attributes().get_int("count_include_pad", 0) != 0;
+  Tensor wide = widen(x);
+  WideOutput y(context, 0, x.dtype(), pooled_shape(x, window));
+  dispatch<FloatAccumulators>(wide.dtype(), [&]<class T>() {
+    pool_sums<T>(
+        window, wide, y.data<T>(), count_padding, std::identity(),
+        [](double sum, int64_t count) { return count > 0 ? sum / static_cast<double>(count) : 0.0; });
+  });
+  y.finish();
+}
+
+// |x|^p, and the root of a sum of them.
+struct LpNorm {
+  double p;
+  double term(double x) const { return p == 2 ? x * x : p == 1 ? std::fabs(x) : std::pow(std::fabs(x), p); }
+  double root(double sum) const { return p == 2 ? std::sqrt(sum) : p == 1 ? sum : std::pow(sum, 1 / p); }
+};
+
+LpNorm read_norm(const KernelContext& context) {
+  int64_t p = context.attributes().get_int("p", 2);
+  if (p < 1) throw Error(ErrorCode::InvalidModel, fmt::format("a norm with p = {}", p));
+  return {static_cast<double>(p)};
+}
+
+void lp_pool(KernelContext& context) {
+  const Tensor& x = context.input(0);
+  Window window = pooling_window(context, x);
+  LpNorm norm = read_norm(context);
+  Tensor wide = widen(x);
+  WideOutput y(context, 0, x.dtype(), pooled_shape(x, window));
+  dispatch<FloatAccumulators>(wide.dtype(), [&]<class T>() {
+    pool_sums<T>(
+        window, wide, y.data<T>(), false, [&](double value) { return norm.term(value); },
+        [&](double sum, int64_t) { return norm.root(sum); });
+  });
+  y.finish();
+}
+
+// a is to be replaced by b in a maximum: NaN wins over every number.
+template <class T>
+bool exceeds(T b, T a) {
+  if constexpr (std::is_floating_point_v<T>) return b > a || (std::isnan(b) && !std::isnan(a));
+  return b > a;
+}
+
+template <class T>
+constexpr T lowest_value() {
+  if constexpr (std::is_floating_point_v<T>) return -std::numeric_limits<T>::infinity();
+  return std::numeric_limits<T>::lowest();
+}
+
+// The flat index of an element of a plane when the plane is stored column by column.
+int64_t column_major(const Window& window, int64_t offset) {
+  int64_t result = 0, remaining = window.inputs();
+  for (size_t i = window.rank(); i-- > 0; offset /= window.axes[i].input) {
+    remaining /= window.axes[i].input;
+    result += offset % window.axes[i].input * (remaining > 0 ? remaining : 1);
+  }
+  return result;
+}
+
+template <class T>
+void pool_maxima(const Window& window, const Tensor& x, T* y, int64_t* indices, bool by_columns) {
+  const T* data = x.data<T>().data();
+  int64_t inputs = window.inputs(), outputs = window.outputs();
+  for_each_window(window, x.dim(0) * x.dim(1), [&](WindowCursor& cursor, int64_t plane, int64_t position) {
+    T best = lowest_value<T>();
+    int64_t where = -1;
+    cursor.for_each_line(position, [&](int64_t offset, int64_t length, int64_t step) {
+      const T* from = data + plane * inputs + offset;
+      if (where < 0) best = from[0], where = offset;
+      for (int64_t i = 0; i < length; ++i) {
+        if (exceeds(from[i * step], best)) best = from[i * step], where = offset + i * step;
+      }
+    });
+    y[plane * outputs + position] = best;
+    if (indices) {
+      where = std::max<int64_t>(where, 0);  // a window of nothing but padding
+      indices[plane * outputs + position] = plane * inputs + (by_columns ? column_major(window, where) : where);
+    }
+  });
+}
+
+void max_pool(KernelContext& context) {
+  const Tensor& x = context.input(0);
+  Window window = pooling_window(context, x);
+  bool by_columns = context.attributes().get_int("storage_order", 0) != 0;
+  Shape shape = pooled_shape(x, window);
+  int64_t* indices = nullptr;
+  if (context.num_outputs() > 1) indices = context.allocate_output(1, DType::I64, shape).data<int64_t>().data();
+  if (x.dtype() == DType::I8 || x.dtype() == DType::U8) {
+    Tensor& y = context.allocate_output(0, x.dtype(), shape);
+    dispatch<TypeList<int8_t, uint8_t>>(x.dtype(), [&]<class T>() {
+      pool_maxima<T>(window, x, y.data<T>().data(), indices, by_columns);
+    });
+    return;
+  }
+  Tensor wide = widen(x);
+  WideOutput y(context, 0, x.dtype(), shape);
+  dispatch<FloatAccumulators>(wide.dtype(), [&]<class T>() {
+    pool_maxima<T>(window, wide, y.data<T>(), indices, by_columns);
+  });
+  y.finish();
+}
+
+// Calls body(first element of the plane, number of them) for every plane, and stores what it returns.
+template <class Body>
+void pool_planes(KernelContext& context, Body&& body) {
+  const Tensor& x = context.input(0);
+  if (x.rank() < 2) {
+    throw Error(ErrorCode::TypeMismatch, fmt::format("a global pooling of a tensor of shape {}", to_string(x.shape())));
+  }
+  Shape shape(x.rank(), 1);
+  shape[0] = x.dim(0), shape[1] = x.dim(1);
+  int64_t planes = shape[0] * shape[1], elements = element_count(std::span(x.shape()).subspan(2));
+  Tensor wide = widen(x);
+  WideOutput y(context, 0, x.dtype(), shape);
+  dispatch<FloatAccumulators>(wide.dtype(), [&]<class T>() {
+    const T* from = wide.data<T>().data();
+    T* to = y.data<T>();
+    parallel_for(planes, std::max<int64_t>(kGrain / std::max<int64_t>(elements, 1), 1), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) to[i] = static_cast<T>(body(from + i * elements, elements));
+    });
+  });
+  y.finish();
+}
+
+void global_average_pool(KernelContext& context) {
+  pool_planes(context, [](auto* from, int64_t count) {
+    double sum = 0;
+    for (int64_t i = 0; i < count; ++i) sum += static_cast<double>(from[i]);
+    return sum / static_cast<double>(count);
+  });
+}
+
+void global_max_pool(KernelContext& context) {
+  pool_planes(context, [](auto* from, int64_t count) {
+    auto best = count > 0 ? from[0] : lowest_value<std::remove_cvref_t<decltype(*from)>>();
+    for (int64_t i = 1; i < count; ++i) best = exceeds(from[i], best) ? from[i] : best;
+    return best;
+  });
+}
+
+void global_lp_pool(KernelContext& context) {
+  LpNorm norm = read_norm(context);
+  pool_planes(context, [norm](auto* from, int64_t count) {
+    double sum = 0;
+    for (int64_t i = 0; i < count; ++i) sum += norm.term(static_cast<double>(from[i]));
+    return norm.root(sum);
+  });
+}
+
+// The shape that MaxUnpool's attributes imply, the inverse of MaxPool's.
+Shape unpooled_shape(const KernelContext& context, const Tensor& x) {
+  Window window = read_window(context.attributes(), spatial_dims(x).size());
+  Shape shape{x.dim(0), x.dim(1)};
+  for (size_t i = 0; i < window.rank(); ++i) {
+    shape.push_back(transposed_output(window.axes[i], AutoPad::NotSet, 0, x.dim(static_cast<int>(i) + 2)));
+  }
+  return shape;
+}
+
+void max_unpool(KernelContext& context) {
+  const Tensor& x = context.input(0);
+  const Tensor& indices = context.input(1);
+  const Tensor* output_shape = context.optional_input(2);
+  if (indices.shape() != x.shape()) {
+    throw Error(ErrorCode::TypeMismatch, fmt::format("indices of shape {} for values of shape {}",
+                                                     to_string(indices.shape()), to_string(x.shape())));
+  }
+  // Indices address the shape that the attributes imply; a larger output_shape adds zeros after each axis' end.
+  Shape implied = unpooled_shape(context, x), shape = implied;
+  if (output_shape) {
+    std::span<const int64_t> wanted = output_shape->data<int64_t>();
+    shape.assign(wanted.begin(), wanted.end());
+    bool fits = shape.size() == implied.size();
+    for (size_t i = 0; fits && i < shape.size(); ++i) fits = shape[i] >= implied[i];
+    if (!fits) {
+      throw Error(ErrorCode::TypeMismatch, fmt::format("output_shape {} does not hold the unpooled {}",
+                                                       to_string(shape), to_string(implied)));
+    }
+  }
+  int64_t addressable = element_count(implied);
+  Tensor& y = context.allocate_output(0, x.dtype(), shape);
+  dispatch_by_size(x.dtype(), [&]<class T>() {
+    std::span<T> out = y.data<T>();
+    std::span<const T> values = x.data<T>();
+    std::fill(out.begin(), out.end(), T{});
+    std::span<const int64_t> at = indices.data<int64_t>();
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (at[i] < 0 || at[i] >= addressable) {
+        throw Error(ErrorCode::InvalidArgument, fmt::format("index {} is outside of {}", at[i], to_string(implied)));
+      }
+      int64_t rest = at[i], offset = 0, stride = 1;
+      for (size_t axis = shape.size(); axis-- > 0; rest /= implied[axis]) {
+        offset += rest % implied[axis] * stride;
+        stride *= shape[axis];
+      }
+      out[offset] = values[i];
+    }
+  });
+}
+
+}  // namespace
+
+void register_pooling(KernelRegistry& registry) {
+  registry.add("AveragePool", average_pool);
+  registry.add("LpPool", lp_pool);
+  registry.add("MaxPool", max_pool);
+  registry.add("GlobalAveragePool", global_average_pool);
+  registry.add("GlobalMaxPool", global_max_pool);
+  registry.add("GlobalLpPool", global_lp_pool);
+  registry.add("MaxUnpool", max_unpool);
+}
 
 }  // namespace anfora::kernels

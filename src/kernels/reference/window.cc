@@ -12,9 +12,6 @@ namespace {
 // Larger kernels, strides, dilations, pads and extents are refused: below it no sum or product here overflows.
 constexpr int64_t kLargestExtent = int64_t{1} << 30;
 
-int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((b - 1 - a) / b); }
-int64_t ceil_div(int64_t a, int64_t b) { return floor_div(a + b - 1, b); }
-
 AutoPad parse_auto_pad(const std::string& text) {
   if (text.empty() || text == "NOTSET") return AutoPad::NotSet;
   if (text == "SAME_UPPER") return AutoPad::SameUpper;
@@ -51,20 +48,13 @@ void split_padding(WindowAxis& axis, int64_t total, bool odd_one_at_the_end) {
 }
 
 void resolve_axis(WindowAxis& axis, AutoPad auto_pad, bool ceil_mode) {
+  axis.output = window_output(axis, auto_pad, ceil_mode, axis.input);
   if (auto_pad == AutoPad::SameUpper || auto_pad == AutoPad::SameLower) {
-    axis.output = ceil_div(axis.input, axis.stride);
     int64_t total = std::max<int64_t>((axis.output - 1) * axis.stride + axis.reach() - axis.input, 0);
     split_padding(axis, total, auto_pad == AutoPad::SameUpper);
-    return;
-  }
-  if (auto_pad == AutoPad::Valid) {
+  } else if (auto_pad == AutoPad::Valid) {
     axis.pad_begin = axis.pad_end = 0;
-    ceil_mode = false;  // a window that does not fit is not valid
   }
-  int64_t room = axis.input + axis.pad_begin + axis.pad_end - axis.reach();
-  axis.output = (ceil_mode ? ceil_div(room, axis.stride) : floor_div(room, axis.stride)) + 1;
-  // A window that would start in the padding at the end is ignored.
-  if (ceil_mode && (axis.output - 1) * axis.stride >= axis.input + axis.pad_begin) --axis.output;
   if (axis.output < 0) {
     throw Error(ErrorCode::TypeMismatch,
                 fmt::format("a window that spans {} elements does not fit an input of {} with padding {} and {}",
@@ -149,28 +139,33 @@ void resolve_window(Window& window, std::span<const int64_t> spatial) {
   }
 }
 
+TransposedExtents read_transposed_extents(const AttributeSet& attributes, size_t spatial_rank) {
+  TransposedExtents extents;
+  extents.output_padding = read_per_axis(attributes, "output_padding", spatial_rank, 0, {});
+  extents.output_shape = attributes.get_ints("output_shape");
+  std::vector<int64_t>& shape = extents.output_shape;
+  // Some exporters write batch and channels too.
+  if (shape.size() == spatial_rank + 2) shape.erase(shape.begin(), shape.begin() + 2);
+  if (!shape.empty() && shape.size() != spatial_rank) {
+    throw Error(ErrorCode::InvalidModel,
+                fmt::format("output_shape has {} values, expected {}", shape.size(), spatial_rank));
+  }
+  return extents;
+}
+
 void transposed_window(Window& window, const AttributeSet& attributes, std::span<const int64_t> spatial) {
   check_rank(window, spatial);
-  size_t rank = window.rank();
-  std::vector<int64_t> output_padding = read_per_axis(attributes, "output_padding", rank, 0, {});
-  std::vector<int64_t> output_shape = attributes.get_ints("output_shape");
-  // Some exporters write batch and channels too.
-  if (output_shape.size() == rank + 2) output_shape.erase(output_shape.begin(), output_shape.begin() + 2);
-  if (!output_shape.empty() && output_shape.size() != rank) {
-    throw Error(ErrorCode::InvalidModel,
-                fmt::format("output_shape has {} values, expected {}", output_shape.size(), rank));
-  }
+  TransposedExtents extents = read_transposed_extents(attributes, window.rank());
   bool same = window.auto_pad == AutoPad::SameUpper || window.auto_pad == AutoPad::SameLower;
-  for (size_t i = 0; i < rank; ++i) {
+  for (size_t i = 0; i < window.rank(); ++i) {
     WindowAxis& axis = window.axes[i];
     axis.output = spatial[i];
-    int64_t full = axis.stride * (axis.output - 1) + output_padding[i] + axis.reach();
-    if (same || !output_shape.empty()) {
-      axis.input = output_shape.empty() ? axis.output * axis.stride : output_shape[i];
+    if (window.auto_pad == AutoPad::Valid) axis.pad_begin = axis.pad_end = 0;
+    axis.input = transposed_output(axis, window.auto_pad, extents.output_padding[i], axis.output);
+    if (!extents.output_shape.empty()) axis.input = extents.output_shape[i];
+    if (same || !extents.output_shape.empty()) {
+      int64_t full = axis.stride * (axis.output - 1) + extents.output_padding[i] + axis.reach();
       split_padding(axis, std::max<int64_t>(full - axis.input, 0), window.auto_pad == AutoPad::SameUpper);
-    } else {
-      if (window.auto_pad == AutoPad::Valid) axis.pad_begin = axis.pad_end = 0;
-      axis.input = full - axis.pad_begin - axis.pad_end;
     }
     if (axis.input < 0) {
       throw Error(ErrorCode::TypeMismatch, fmt::format("an output extent of {} is not possible", axis.input));

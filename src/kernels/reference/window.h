@@ -12,9 +12,11 @@
 // the roles of input and output exchanged, so its axes are described by the same struct (see transposed_window()).
 #pragma once
 
+#include <algorithm>
 #include <boost/container/small_vector.hpp>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "anfora/tensor.h"
 #include "support/attribute.h"
@@ -51,6 +53,29 @@ struct Window {
   int64_t outputs() const;  // elements of one output plane
 };
 
+inline int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((b - 1 - a) / b); }
+inline int64_t ceil_div(int64_t a, int64_t b) { return floor_div(a + b - 1, b); }
+
+// The two formulas of output extents, for numbers and for symbolic dimensions (found by their operators). The pads of
+// the axis are those of the attribute.
+template <class Extent>
+Extent window_output(const WindowAxis& axis, AutoPad auto_pad, bool ceil_mode, Extent input) {
+  using std::min;
+  if (auto_pad == AutoPad::SameUpper || auto_pad == AutoPad::SameLower) return ceil_div(input, axis.stride);
+  bool valid = auto_pad == AutoPad::Valid;  // without padding, and a window that does not fit is not valid
+  int64_t padding = valid ? 0 : axis.pad_begin + axis.pad_end;
+  Extent room = input + (padding - axis.reach());
+  if (!ceil_mode || valid) return floor_div(room, axis.stride) + 1;
+  // A window that would start in the padding at the end is ignored.
+  return min(ceil_div(room, axis.stride) + 1, ceil_div(input + axis.pad_begin, axis.stride));
+}
+template <class Extent>
+Extent transposed_output(const WindowAxis& axis, AutoPad auto_pad, int64_t output_padding, Extent input) {
+  if (auto_pad == AutoPad::SameUpper || auto_pad == AutoPad::SameLower) return input * axis.stride;
+  int64_t padding = auto_pad == AutoPad::Valid ? 0 : axis.pad_begin + axis.pad_end;
+  return (input - 1) * axis.stride + (output_padding + axis.reach() - padding);
+}
+
 // Reads kernel_shape, strides, dilations, pads, auto_pad and ceil_mode. `weight_kernel` is the kernel's shape as the
 // weights have it; empty for poolings, where the attribute kernel_shape is required. Throws InvalidModel when an
 // attribute has the wrong length, a value that is not positive (pads: may be anything) or is absurdly large.
@@ -62,6 +87,10 @@ void resolve_window(Window& window, std::span<const int64_t> spatial);
 // The same for a transposed convolution over an input of extents `spatial`; reads output_padding and output_shape.
 // In the result `output` is the extent that is read and `input` the larger one that is written.
 void transposed_window(Window& window, const AttributeSet& attributes, std::span<const int64_t> spatial);
+struct TransposedExtents {
+  std::vector<int64_t> output_padding, output_shape;  // output_shape: empty, or spatial extents
+};
+TransposedExtents read_transposed_extents(const AttributeSet& attributes, size_t spatial_rank);
 
 // The dimensions after batch and channels; throws TypeMismatch when there are none.
 std::span<const int64_t> spatial_dims(const Tensor& tensor);
