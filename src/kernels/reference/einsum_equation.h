@@ -1,0 +1,20 @@
+// The equation of an Einsum with its ellipsis resolved: every dimension has a label, a small integer.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace anfora::kernels {
+
+struct EinsumEquation {
+  std::vector<std::vector<int>> inputs;  // labels of each operand's dimensions; one may repeat
+  std::vector<int> output;               // distinct, each occurs in an input
+  int label_count = 0;                   // labels are 0 … label_count - 1
+};
+
+// `ranks`: those of the operands. Dimensions that an ellipsis stands for broadcast from the right, so that operands may
+// have different numbers of them. Throws InvalidModel when the equation is malformed, TypeMismatch when it does not fit.
+EinsumEquation parse_einsum(std::string_view equation, std::span<const int> ranks);
+
+}  // namespace anfora::kernels
