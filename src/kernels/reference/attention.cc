@@ -1,7 +1,346 @@
+// Attention and FlexAttention (without modifiers).
+//
+// One unit of work is a block of query rows of one head of one batch entry:
+//
+//     scores = scale Q K^T   ->   softcap   ->   + bias   ->   softmax   ->   Y = P V
+//
+// so that the scores of a block, not of a whole sequence, are held at once. Heads are strided views of the packed
+// [batch, sequence, heads * size] form as of the [batch, heads, sequence, size] form. Of the bias only the mask is an
+// array: causality, windows and padding allow a range of keys for each query. Everything happens in the accumulator, f32
+// or f64, whatever softmax_precision says: in bfloat16, for one, a sum of probabilities would stop growing at 256 keys.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "kernels/reference/accumulate.h"
+#include "kernels/reference/broadcast.h"
 #include "kernels/reference/families.h"
+#include "kernels/reference/gemm.h"
+#include "support/parallel.h"
 
 namespace anfora::kernels {
+namespace {
 
-void register_attention(KernelRegistry&) {}
+// Query rows of a unit of work.
+constexpr int64_t kBlockRows = 64;
+
+// Q, K, V or Y as [batch, heads, sequence, size], in whichever of the two forms it is stored.
+struct HeadLayout {
+  int64_t batch = 0, heads = 0, sequence = 0, size = 0;
+  bool packed = false;  // [batch, sequence, heads * size]
+
+  Shape shape() const {
+    return packed ? Shape{batch, sequence, heads * size} : Shape{batch, heads, sequence, size};
+  }
+  template <class T>
+  MatrixView<T> head(T* data, int64_t b, int64_t h) const {
+    if (packed) return {data + (b * sequence * heads + h) * size, sequence, size, heads * size, 1};
+    return {data + (b * heads + h) * sequence * size, sequence, size, size, 1};
+  }
+};
+
+HeadLayout layout_of(const Tensor& tensor, const char* what, int64_t num_heads) {
+  if (tensor.rank() == 4) return {tensor.dim(0), tensor.dim(1), tensor.dim(2), tensor.dim(3), false};
+  if (tensor.rank() != 3) {
+    throw Error(ErrorCode::TypeMismatch, fmt::format("{} has shape {}, expected rank 3 or 4", what,
+                                                     to_string(tensor.shape())));
+  }
+  if (num_heads < 1 || tensor.dim(2) % num_heads != 0) {
+    throw Error(ErrorCode::TypeMismatch, fmt::format("{} of shape {} does not divide into {} heads", what,
+                                                     to_string(tensor.shape()), num_heads));
+  }
+  return {tensor.dim(0), num_heads, tensor.dim(1), tensor.dim(2) / num_heads, true};
+}
+
+// The cache after this step: past and new keys (or values) back to back, [batch, heads, sequence, size].
+Tensor append_to_cache(const Tensor* past, const Tensor& fresh, const HeadLayout& layout, const char* what) {
+  int64_t kept = past ? past->rank() == 4 ? past->dim(2) : -1 : 0;
+  if (past && (past->dtype() != fresh.dtype() || past->shape() != Shape{layout.batch, layout.heads, kept, layout.size})) {
+    throw Error(ErrorCode::TypeMismatch, fmt::format("past {} of shape {} does not go with {} of shape {}", what,
+                                                     to_string(past->shape()), what, to_string(fresh.shape())));
+  }
+  if (!past && !layout.packed) return fresh;
+  int64_t total = kept + layout.sequence;
+  Tensor result = Tensor::allocate(fresh.dtype(), Shape{layout.batch, layout.heads, total, layout.size});
+  dispatch_by_size(fresh.dtype(), [&]<class T>() {
+    T* to = result.data<T>().data();
+    const T* from = fresh.data<T>().data();
+    for (int64_t b = 0; b < layout.batch; ++b) {
+      for (int64_t h = 0; h < layout.heads; ++h, to += total * layout.size) {
+        if (past) {
+          const T* old = past->data<T>().data() + (b * layout.heads + h) * kept * layout.size;
+          std::copy_n(old, kept * layout.size, to);
+        }
+        MatrixView<const T> rows = layout.head(from, b, h);
+        for (int64_t s = 0; s < layout.sequence; ++s) {
+          std::copy_n(rows.data + s * rows.row_stride, layout.size, to + (kept + s) * layout.size);
+        }
+      }
+    }
+  });
+  return result;
+}
+
+// What of each query's keys is visible, and what is added to the scores.
+class Bias {
+ public:
+  int64_t keys = 0;
+  bool causal = false;
+  int64_t left = -1, right = -1;          // window; -1: unbounded
+  std::vector<int64_t> offsets;           // of each batch entry: position of query 0
+  std::vector<int64_t> valid;             // keys that are not padding, of each batch entry
+
+  // `target`: batch, query heads, query rows. Keys past the mask's last are masked.
+  void set_mask(const Tensor& mask, const Shape& target) {
+    Shape shape = mask.shape();
+    if (shape.empty()) shape.push_back(1);
+    masked_keys_ = shape.back();
+    shape.pop_back();
+    bool fits = shape.size() <= target.size() && masked_keys_ <= keys;
+    for (size_t i = 0; fits && i < shape.size(); ++i) {
+      fits = shape[i] == 1 || shape[i] == target[target.size() - shape.size() + i];
+    }
+    if (!fits) {
+      throw Error(ErrorCode::TypeMismatch, fmt::format("a mask of shape {} for scores of {}x{}", to_string(mask.shape()),
+                                                       to_string(target), keys));
+    }
+    strides_ = broadcast_strides(shape, target);
+    boolean_ = mask.dtype() == DType::Bool;
+    if (!boolean_ && accumulator_of(mask.dtype()) == DType::U32) {
+      throw Error(ErrorCode::Unsupported, fmt::format("an attention mask of {}", name(mask.dtype())));
+    }
+    mask_ = boolean_ ? mask : widen(mask);
+  }
+
+  // Adds the bias to a row of scores; false when no key at all is visible.
+  template <class T>
+  bool add_to(T* scores, int64_t b, int64_t h, int64_t q) const {
+    constexpr T masked = -std::numeric_limits<T>::infinity();
+    int64_t position = q + offsets[b];
+    int64_t first = left >= 0 ? std::max<int64_t>(position - left, 0) : 0, last = valid[b];
+    if (right >= 0) last = std::min(last, position + right + 1);
+    if (causal) last = std::min(last, position + 1);
+    if (mask_.defined()) last = std::min(last, masked_keys_);
+    first = std::clamp<int64_t>(first, 0, keys);
+    last = std::clamp(last, first, keys);
+    std::fill(scores, scores + first, masked);
+    std::fill(scores + last, scores + keys, masked);
+    if (!mask_.defined()) return first < last;
+    int64_t row = (strides_[0] * b + strides_[1] * h + strides_[2] * q) * masked_keys_;
+    bool visible = false;
+    for (int64_t k = first; k < last; ++k) {
+      T value = mask_value<T>(row + k);
+      scores[k] = value == masked ? masked : scores[k] + value;
+      visible |= value != masked;
+    }
+    return visible;
+  }
+
+ private:
+  template <class T>
+  T mask_value(int64_t i) const {
+    if (boolean_) return mask_.data<bool>()[i] ? T{0} : -std::numeric_limits<T>::infinity();
+    return mask_.dtype() == DType::F64 ? static_cast<T>(mask_.data<double>()[i]) : static_cast<T>(mask_.data<float>()[i]);
+  }
+
+  Tensor mask_;
+  bool boolean_ = false;
+  int64_t masked_keys_ = 0;
+  Shape strides_;  // of batch, head and query, in rows of the mask
+};
+
+// A row of scores to probabilities; all zero when every score is -infinity.
+template <class T>
+void softmax(T* row, int64_t count) {
+  T largest = *std::max_element(row, row + count), sum = 0;
+  if (largest == -std::numeric_limits<T>::infinity()) {
+    std::fill_n(row, count, T{0});
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) sum += row[i] = std::exp(row[i] - largest);
+  for (int64_t i = 0; i < count; ++i) row[i] /= sum;
+}
+
+// What qk_matmul_output shows.
+enum class ScoresShown : int64_t { Raw, Capped, Biased, Probabilities };
+
+struct Attention {
+  HeadLayout q, k, v, y;  // k and v with the cache
+  float scale = 1, softcap = 0;
+  Bias bias;
+  ScoresShown shown = ScoresShown::Raw;
+};
+
+template <class T>
+void attend(const Attention& a, const T* q, const T* k, const T* v, T* y, T* shown) {
+  int64_t keys = a.k.sequence, blocks = (a.q.sequence + kBlockRows - 1) / kBlockRows;
+  int64_t heads_per_kv = a.q.heads / a.k.heads;
+  parallel_for(a.q.batch * a.q.heads * blocks, 1, [&](int64_t begin, int64_t end) {
+    std::vector<T> scores(kBlockRows * keys);
+    for (int64_t unit = begin; unit < end; ++unit) {
+      int64_t b = unit / blocks / a.q.heads, h = unit / blocks % a.q.heads, first = unit % blocks * kBlockRows;
+      int64_t rows = std::min(kBlockRows, a.q.sequence - first), kv_head = h / heads_per_kv;
+      auto show = [&](ScoresShown stage) {
+        if (shown && stage == a.shown) {
+          std::copy_n(scores.data(), rows * keys, shown + ((b * a.q.heads + h) * a.q.sequence + first) * keys);
+        }
+      };
+      auto block_of = [&](auto view) {
+        view.data += first * view.row_stride;
+        view.rows = rows;
+        return view;
+      };
+      multiply(block_of(a.q.head(q, b, h)), a.k.head(k, b, kv_head).transposed(), matrix(scores.data(), rows, keys));
+      for (int64_t i = 0; i < rows * keys; ++i) scores[i] *= static_cast<T>(a.scale);
+      show(ScoresShown::Raw);
+      if (T cap = static_cast<T>(a.softcap); cap > 0) {
+        for (int64_t i = 0; i < rows * keys; ++i) scores[i] = cap * std::tanh(scores[i] / cap);
+      }
+      show(ScoresShown::Capped);
+      std::vector<uint8_t> visible(rows);
+      for (int64_t r = 0; r < rows; ++r) visible[r] = a.bias.add_to(&scores[r * keys], b, h, first + r);
+      show(ScoresShown::Biased);
+      for (int64_t r = 0; r < rows; ++r) {
+        if (visible[r]) {
+          softmax(&scores[r * keys], keys);
+        } else {
+          std::fill_n(&scores[r * keys], keys, T{0});
+        }
+      }
+      show(ScoresShown::Probabilities);
+      multiply(matrix(scores.data(), rows, keys), a.v.head(v, b, kv_head), block_of(a.y.head(y, b, h)));
+    }
+  });
+}
+
+// A wide tensor in the accumulator `dtype`, for values whose type differs from the queries'.
+Tensor as_accumulator(const Tensor& wide, DType dtype) {
+  if (wide.dtype() == dtype) return wide;
+  Tensor result = Tensor::allocate(dtype, wide.shape());
+  dispatch<FloatAccumulators>(wide.dtype(), [&]<class From>() {
+    dispatch<FloatAccumulators>(dtype, [&]<class To>() { std::ranges::copy(wide.data<From>(), result.data<To>().begin()); });
+  });
+  return result;
+}
+
+void check_heads(const Attention& a) {
+  bool fits = a.k.batch == a.q.batch && a.v.batch == a.q.batch && a.k.size == a.q.size && a.k.heads == a.v.heads &&
+              a.k.sequence == a.v.sequence && a.k.heads > 0 && a.q.heads % a.k.heads == 0;
+  if (!fits) {
+    throw Error(ErrorCode::TypeMismatch,
+                fmt::format("queries of {}, keys of {} and values of {} do not go together", to_string(a.q.shape()),
+                            to_string(a.k.shape()), to_string(a.v.shape())));
+  }
+}
+
+float default_scale(int64_t head_size) { return 1 / std::sqrt(static_cast<float>(std::max<int64_t>(head_size, 1))); }
+
+void run(KernelContext& context, Attention& a, const Tensor& q, const Tensor& k, const Tensor& v) {
+  check_heads(a);
+  a.bias.keys = a.k.sequence;
+  a.bias.offsets.resize(a.q.batch, 0);
+  a.bias.valid.resize(a.q.batch, a.k.sequence);
+  a.y = {a.q.batch, a.q.heads, a.q.sequence, a.v.size, a.q.packed};
+  Tensor wide_q = widen(q), wide_k = widen(k), wide_v = as_accumulator(widen(v), wide_q.dtype());
+  WideOutput y(context, 0, q.dtype(), a.y.shape());
+  std::optional<WideOutput> shown;
+  if (context.num_outputs() > 3) {
+    shown.emplace(context, 3, q.dtype(), Shape{a.q.batch, a.q.heads, a.q.sequence, a.k.sequence});
+  }
+  if (a.k.sequence == 0) {  // nothing to attend to
+    std::memset(y.tensor().raw(), 0, y.tensor().bytes());
+  } else {
+    dispatch<FloatAccumulators>(wide_q.dtype(), [&]<class T>() {
+      attend<T>(a, wide_q.data<T>().data(), wide_k.data<T>().data(), wide_v.data<T>().data(), y.data<T>(),
+                shown ? shown->data<T>() : nullptr);
+    });
+  }
+  y.finish();
+  if (shown) shown->finish();
+}
+
+void attention(KernelContext& context) {
+  const AttributeSet& attributes = context.attributes();
+  const Tensor& q = context.input(0);
+  const Tensor& k = context.input(1);
+  const Tensor& v = context.input(2);
+  const Tensor* past_key = context.optional_input(4);
+  const Tensor* past_value = context.optional_input(5);
+  const Tensor* nonpad = context.optional_input(6);
+  if (q.dtype() != k.dtype()) {
+    throw Error(ErrorCode::TypeMismatch, fmt::format("queries of {}, keys of {}", name(q.dtype()), name(k.dtype())));
+  }
+  if ((past_key != nullptr) != (past_value != nullptr)) {
+    throw Error(ErrorCode::InvalidModel, "past_key and past_value must be given together");
+  }
+  Attention a;
+  a.q = layout_of(q, "Q", attributes.get_int("q_num_heads", 0));
+  a.k = layout_of(k, "K", attributes.get_int("kv_num_heads", 0));
+  a.v = layout_of(v, "V", attributes.get_int("kv_num_heads", 0));
+  a.scale = attributes.get_float("scale", default_scale(a.q.size));
+  a.softcap = attributes.get_float("softcap", 0);
+  int64_t shown = attributes.get_int("qk_matmul_output_mode", 0);
+  if (shown < 0 || shown > 3) throw Error(ErrorCode::InvalidModel, fmt::format("qk_matmul_output_mode is {}", shown));
+  a.shown = static_cast<ScoresShown>(shown);
+  a.bias.causal = attributes.get_int("is_causal", 0) != 0;
+  a.bias.left = attributes.get_int("left_window_size", -1);
+  a.bias.right = attributes.get_int("right_window_size", -1);
+
+  // Without a past the inputs are read in place, and the cache is made only for the outputs.
+  Tensor keys = k, values = v;
+  bool caches = past_key || context.num_outputs() > 1;
+  if (caches) {
+    Tensor present_key = append_to_cache(past_key, k, a.k, "key");
+    Tensor present_value = append_to_cache(past_value, v, a.v, "value");
+    if (past_key) {
+      keys = present_key, values = present_value;
+      a.k = layout_of(keys, "past key", 0), a.v = layout_of(values, "past value", 0);
+      a.bias.offsets.assign(a.q.batch, past_key->dim(2));
+    }
+    if (context.num_outputs() > 1) context.set_output(1, present_key);
+    if (context.num_outputs() > 2) context.set_output(2, present_value);
+  }
+  a.bias.keys = a.k.sequence;
+  if (nonpad) {
+    if (nonpad->dtype() != DType::I64 || nonpad->shape() != Shape{a.q.batch}) {
+      throw Error(ErrorCode::TypeMismatch, fmt::format("nonpad_kv_seqlen of shape {} for a batch of {}",
+                                                       to_string(nonpad->shape()), a.q.batch));
+    }
+    std::span<const int64_t> lengths = nonpad->data<int64_t>();
+    for (int64_t length : lengths) {
+      a.bias.valid.push_back(std::clamp<int64_t>(length, 0, a.k.sequence));
+      if (!past_key) a.bias.offsets.push_back(length - a.q.sequence);
+    }
+  }
+  if (const Tensor* mask = context.optional_input(3)) a.bias.set_mask(*mask, {a.q.batch, a.q.heads, a.q.sequence});
+  run(context, a, q, keys, values);
+}
+
+void flex_attention(KernelContext& context) {
+  const AttributeSet& attributes = context.attributes();
+  if (attributes.has("score_mod") || attributes.has("prob_mod")) {
+    throw Error(ErrorCode::Unsupported, "FlexAttention with a modifier is not a kernel")
+        .with_hint("it is expanded where the model is read");
+  }
+  const Tensor& q = context.input(0);
+  const Tensor& k = context.input(1);
+  const Tensor& v = context.input(2);
+  Attention a;
+  a.q = layout_of(q, "Q", 0), a.k = layout_of(k, "K", 0), a.v = layout_of(v, "V", 0);
+  a.scale = attributes.get_float("scale", default_scale(a.q.size));
+  run(context, a, q, k, v);
+}
+
+}  // namespace
+
+void register_attention(KernelRegistry& registry) {
+  registry.add("Attention", attention);
+  registry.add("ai.onnx.preview::FlexAttention", flex_attention);
+}
 
 }  // namespace anfora::kernels
