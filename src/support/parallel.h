@@ -1,6 +1,7 @@
 // Data parallelism on the one pool of threads, OpenMP's, shared with oneDNN.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
@@ -8,6 +9,9 @@ namespace anfora {
 
 int thread_count();
 void set_thread_count(int threads);
+
+// The grain of items that cost `cost` each, when `work` of it is worth a thread; at least 1.
+inline int64_t grain_of(int64_t work, int64_t cost) { return std::max<int64_t>(work / std::max<int64_t>(cost, 1), 1); }
 
 namespace detail {
 using RangeBody = void (*)(void* state, int64_t begin, int64_t end);

@@ -6,8 +6,9 @@
 //
 // so that the scores of a block, not of a whole sequence, are held at once. Heads are strided views of the packed
 // [batch, sequence, heads * size] form as of the [batch, heads, sequence, size] form. Of the bias only the mask is an
-// array: causality, windows and padding allow a range of keys for each query. Everything happens in the accumulator, f32
-// or f64, whatever softmax_precision says: in bfloat16, for one, a sum of probabilities would stop growing at 256 keys.
+// array: causality, windows and padding allow a range of keys for each query. Everything happens in the accumulator,
+// f32 or f64, whatever softmax_precision says: in bfloat16, for one, a sum of probabilities would stop growing at 256
+// keys.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,6 +20,7 @@
 
 #include "kernels/reference/accumulate.h"
 #include "kernels/reference/broadcast.h"
+#include "kernels/reference/cast.h"
 #include "kernels/reference/families.h"
 #include "kernels/reference/gemm.h"
 #include "support/parallel.h"
@@ -60,7 +62,8 @@ HeadLayout layout_of(const Tensor& tensor, const char* what, int64_t num_heads) 
 // The cache after this step: past and new keys (or values) back to back, [batch, heads, sequence, size].
 Tensor append_to_cache(const Tensor* past, const Tensor& fresh, const HeadLayout& layout, const char* what) {
   int64_t kept = past ? past->rank() == 4 ? past->dim(2) : -1 : 0;
-  if (past && (past->dtype() != fresh.dtype() || past->shape() != Shape{layout.batch, layout.heads, kept, layout.size})) {
+  Shape expected{layout.batch, layout.heads, kept, layout.size};
+  if (past && (past->dtype() != fresh.dtype() || past->shape() != expected)) {
     throw Error(ErrorCode::TypeMismatch, fmt::format("past {} of shape {} does not go with {} of shape {}", what,
                                                      to_string(past->shape()), what, to_string(fresh.shape())));
   }
@@ -106,8 +109,8 @@ class Bias {
       fits = shape[i] == 1 || shape[i] == target[target.size() - shape.size() + i];
     }
     if (!fits) {
-      throw Error(ErrorCode::TypeMismatch, fmt::format("a mask of shape {} for scores of {}x{}", to_string(mask.shape()),
-                                                       to_string(target), keys));
+      throw Error(ErrorCode::TypeMismatch, fmt::format("a mask of shape {} for scores of {}x{}",
+                                                       to_string(mask.shape()), to_string(target), keys));
     }
     strides_ = broadcast_strides(shape, target);
     boolean_ = mask.dtype() == DType::Bool;
@@ -145,7 +148,8 @@ class Bias {
   template <class T>
   T mask_value(int64_t i) const {
     if (boolean_) return mask_.data<bool>()[i] ? T{0} : -std::numeric_limits<T>::infinity();
-    return mask_.dtype() == DType::F64 ? static_cast<T>(mask_.data<double>()[i]) : static_cast<T>(mask_.data<float>()[i]);
+    if (mask_.dtype() == DType::F64) return static_cast<T>(mask_.data<double>()[i]);
+    return static_cast<T>(mask_.data<float>()[i]);
   }
 
   Tensor mask_;
@@ -218,16 +222,6 @@ void attend(const Attention& a, const T* q, const T* k, const T* v, T* y, T* sho
   });
 }
 
-// A wide tensor in the accumulator `dtype`, for values whose type differs from the queries'.
-Tensor as_accumulator(const Tensor& wide, DType dtype) {
-  if (wide.dtype() == dtype) return wide;
-  Tensor result = Tensor::allocate(dtype, wide.shape());
-  dispatch<FloatAccumulators>(wide.dtype(), [&]<class From>() {
-    dispatch<FloatAccumulators>(dtype, [&]<class To>() { std::ranges::copy(wide.data<From>(), result.data<To>().begin()); });
-  });
-  return result;
-}
-
 void check_heads(const Attention& a) {
   bool fits = a.k.batch == a.q.batch && a.v.batch == a.q.batch && a.k.size == a.q.size && a.k.heads == a.v.heads &&
               a.k.sequence == a.v.sequence && a.k.heads > 0 && a.q.heads % a.k.heads == 0;
@@ -246,7 +240,7 @@ void run(KernelContext& context, Attention& a, const Tensor& q, const Tensor& k,
   a.bias.offsets.resize(a.q.batch, 0);
   a.bias.valid.resize(a.q.batch, a.k.sequence);
   a.y = {a.q.batch, a.q.heads, a.q.sequence, a.v.size, a.q.packed};
-  Tensor wide_q = widen(q), wide_k = widen(k), wide_v = as_accumulator(widen(v), wide_q.dtype());
+  Tensor wide_q = widen(q), wide_k = widen(k), wide_v = cast_tensor(v, wide_q.dtype());
   WideOutput y(context, 0, q.dtype(), a.y.shape());
   std::optional<WideOutput> shown;
   if (context.num_outputs() > 3) {

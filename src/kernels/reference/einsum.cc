@@ -66,7 +66,8 @@ void lay_out(const Operand<T>& operand, const std::vector<int>& labels, T* to) {
   Shape dense = dense_strides(sizes);
   LoopNest nest(sizes, {dense, strides});
   nest.for_each_run(kElementwiseGrain, [&](const int64_t* at, int64_t count) {
-    for (int64_t i = 0; i < count; ++i) to[at[0] + i * nest.run_stride(0)] = operand.data[at[1] + i * nest.run_stride(1)];
+    const T* from = operand.data + at[1];
+    for (int64_t i = 0; i < count; ++i) to[at[0] + i * nest.run_stride(0)] = from[i * nest.run_stride(1)];
   });
 }
 
@@ -93,7 +94,7 @@ Operand<T> sum_out(Operand<T> operand, const std::vector<bool>& needed) {
   int64_t rows = element_count(sizes), columns = element_count(summed_sizes);
   std::vector<T> flat(rows * columns), sums(rows);
   lay_out(operand, order, flat.data());
-  parallel_for(rows, std::max<int64_t>(kElementwiseGrain / std::max<int64_t>(columns, 1), 1),
+  parallel_for(rows, grain_of(kElementwiseGrain, columns),
                [&](int64_t begin, int64_t end) {
                  for (int64_t i = begin; i < end; ++i) {
                    T sum = 0;
@@ -156,7 +157,7 @@ Operand<T> contract(const Operand<T>& a, const Operand<T>& b, const std::vector<
   std::vector<T> left_storage, right_storage, product(batch * m * n);
   MatrixView<const T> left = as_matrices(a, c.batch, c.left, c.summed, left_storage);
   MatrixView<const T> right = as_matrices(b, c.batch, c.summed, c.right, right_storage);
-  parallel_for(batch, std::max<int64_t>(kBatchGrain / std::max<int64_t>(m * n * k, 1), 1), [&](int64_t begin, int64_t end) {
+  parallel_for(batch, grain_of(kBatchGrain, m * n * k), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       MatrixView<const T> l = left, r = right;
       l.data += i * m * k;
@@ -261,7 +262,9 @@ void einsum(KernelContext& context) {
   Shape shape;
   for (int label : equation.output) shape.push_back(label_sizes[label]);
   WideOutput out(context, 0, dtype, shape);
-  dispatch<Accumulators>(inputs[0].dtype(), [&]<class T>() { evaluate<T>(equation, label_sizes, inputs, out.data<T>()); });
+  dispatch<Accumulators>(inputs[0].dtype(), [&]<class T>() {
+    evaluate<T>(equation, label_sizes, inputs, out.data<T>());
+  });
   out.finish();
 }
 

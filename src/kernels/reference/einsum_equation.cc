@@ -111,7 +111,8 @@ EinsumEquation parse_einsum(std::string_view equation, std::span<const int> rank
     }
     ellipsis_rank = std::max(ellipsis_rank, rest);
   }
-  Term output = arrow == std::string_view::npos ? implicit_output(terms) : parse_term(equation, equation.substr(arrow + 2));
+  bool is_explicit = arrow != std::string_view::npos;
+  Term output = is_explicit ? parse_term(equation, equation.substr(arrow + 2)) : implicit_output(terms);
 
   Labels labels(ellipsis_rank);
   EinsumEquation result;
@@ -120,7 +121,8 @@ EinsumEquation parse_einsum(std::string_view equation, std::span<const int> rank
   }
   for (size_t i = 0; i < output.letters.size(); ++i) {
     if (!labels.known(output.letters[i])) malformed(equation, "has an output label that no operand has");
-    if (output.letters.find(output.letters[i], i + 1) != std::string::npos) malformed(equation, "repeats an output label");
+    bool repeated = output.letters.find(output.letters[i], i + 1) != std::string::npos;
+    if (repeated) malformed(equation, "repeats an output label");
   }
   result.output = labels.expand(output, ellipsis_rank);
   result.label_count = labels.count();

@@ -14,7 +14,8 @@ struct EinsumEquation {
 };
 
 // `ranks`: those of the operands. Dimensions that an ellipsis stands for broadcast from the right, so that operands may
-// have different numbers of them. Throws InvalidModel when the equation is malformed, TypeMismatch when it does not fit.
+// have different numbers of them. Throws InvalidModel when the equation is malformed, TypeMismatch when it does not
+// fit.
 EinsumEquation parse_einsum(std::string_view equation, std::span<const int> ranks);
 
 }  // namespace anfora::kernels

@@ -58,7 +58,7 @@ void rotary_embedding(KernelContext& context) {
   WideOutput y(context, 0, x.dtype(), x.shape());
   std::span<const float> from = wide.data<float>(), cos = wide_cosines.data<float>(), sin = wide_sines.data<float>();
   float* to = y.data<float>();
-  parallel_for(batch * heads * sequence, std::max<int64_t>(kElementwiseGrain / std::max<int64_t>(size, 1), 1),
+  parallel_for(batch * heads * sequence, grain_of(kElementwiseGrain, size),
                [&](int64_t begin, int64_t end) {
                  for (int64_t unit = begin; unit < end; ++unit) {
                    // The units of a packed tensor are (batch, position, head), of the other (batch, head, position).
@@ -163,8 +163,9 @@ LinearAttention read_linear_attention(const KernelContext& context) {
     throw Error(ErrorCode::InvalidModel, fmt::format("{} query heads for {} key heads", a.q_heads, a.kv_heads));
   }
   if (q.rank() != 3 || v.rank() != 3 || q.dim(2) % a.q_heads != 0 || v.dim(2) % a.kv_heads != 0) {
-    throw Error(ErrorCode::TypeMismatch, fmt::format("query of shape {} and value of shape {} in {} and {} heads",
-                                                     to_string(q.shape()), to_string(v.shape()), a.q_heads, a.kv_heads));
+    throw Error(ErrorCode::TypeMismatch,
+                fmt::format("query of shape {} and value of shape {} in {} and {} heads", to_string(q.shape()),
+                            to_string(v.shape()), a.q_heads, a.kv_heads));
   }
   a.batch = q.dim(0), a.steps = q.dim(1), a.d_k = q.dim(2) / a.q_heads, a.d_v = v.dim(2) / a.kv_heads;
   a.scale = attributes.get_float("scale", 0);

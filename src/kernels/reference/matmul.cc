@@ -64,7 +64,7 @@ void matmul(KernelContext& context) {
   Shape out_strides = matrix_strides(batch, m * n), a_strides = matrix_strides(a_batch, m * k),
         b_strides = matrix_strides(b_batch, k * n);
   LoopNest nest(batch, {out_strides, a_strides, b_strides});
-  int64_t grain = std::max<int64_t>(kBatchGrain / std::max<int64_t>(m * n * k, 1), 1);
+  int64_t grain = grain_of(kBatchGrain, m * n * k);
   dispatch<Accumulators>(wide_a.dtype(), [&]<class T>() {
     const T* a_data = wide_a.data<T>().data();
     const T* b_data = wide_b.data<T>().data();
@@ -182,7 +182,7 @@ void det(KernelContext& context) {
   dispatch<FloatAccumulators>(wide.dtype(), [&]<class T>() {
     const T* from = wide.data<T>().data();
     T* to = out.data<T>();
-    parallel_for(out.tensor().size(), std::max<int64_t>(kBatchGrain / std::max<int64_t>(n * n * n, 1), 1),
+    parallel_for(out.tensor().size(), grain_of(kBatchGrain, n * n * n),
                  [&](int64_t begin, int64_t end) {
                    for (int64_t i = begin; i < end; ++i) {
                      std::vector<double> m(from + i * n * n, from + (i + 1) * n * n);

@@ -89,7 +89,7 @@ Window pooling_window(const KernelContext& context, const Tensor& x) {
 template <class Body>
 void for_each_window(const Window& window, int64_t planes, Body&& body) {
   int64_t outputs = window.outputs();
-  parallel_for(planes * outputs, std::max<int64_t>(kGrain / window.taps(), 1), [&](int64_t begin, int64_t end) {
+  parallel_for(planes * outputs, grain_of(kGrain, window.taps()), [&](int64_t begin, int64_t end) {
     WindowCursor cursor(window);
     for (int64_t i = begin; i < end; ++i) body(cursor, i / outputs, i % outputs);
   });
@@ -236,7 +236,7 @@ void pool_planes(KernelContext& context, Body&& body) {
   dispatch<FloatAccumulators>(wide.dtype(), [&]<class T>() {
     const T* from = wide.data<T>().data();
     T* to = y.data<T>();
-    parallel_for(planes, std::max<int64_t>(kGrain / std::max<int64_t>(elements, 1), 1), [&](int64_t begin, int64_t end) {
+    parallel_for(planes, grain_of(kGrain, elements), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) to[i] = static_cast<T>(body(from + i * elements, elements));
     });
   });

@@ -105,7 +105,8 @@ std::vector<Activation> read_activations(const AttributeSet& attributes, const s
     throw Error(ErrorCode::InvalidModel, fmt::format("{} activations, {} are needed", names.size(), needed));
   }
   names.resize(needed);
-  std::vector<float> alphas = attributes.get_floats("activation_alpha"), betas = attributes.get_floats("activation_beta");
+  std::vector<float> alphas = attributes.get_floats("activation_alpha");
+  std::vector<float> betas = attributes.get_floats("activation_beta");
   size_t next_alpha = 0, next_beta = 0;
   std::vector<Activation> result;
   for (std::string& name : names) {
@@ -181,7 +182,8 @@ Layer read_layer(const KernelContext& context, int64_t gates, const std::vector<
 
 // The initial state of one direction, [batch x hidden].
 template <class T>
-std::vector<T> initial_state(const Layer& layer, const KernelContext& context, size_t input, const char* what, int64_t d) {
+std::vector<T> initial_state(const Layer& layer, const KernelContext& context, size_t input, const char* what,
+                             int64_t d) {
   std::vector<T> state(layer.batch * layer.hidden, T{0});
   if (const Tensor* tensor = context.optional_input(input)) {
     check(*tensor, what, layer.state_shape(), layer.dtype);
@@ -256,7 +258,9 @@ template <class T>
 void rnn_step(Run<T>& run, int64_t t) {
   add_recurrence(run, run.h.data(), 0, 1);
   int64_t hidden = run.layer.hidden;
-  for_each_unit(run, t, [&](int64_t b, int64_t j) { run.h[b * hidden + j] = run.activate(0, run.gates[b * hidden + j]); });
+  for_each_unit(run, t, [&](int64_t b, int64_t j) {
+    run.h[b * hidden + j] = run.activate(0, run.gates[b * hidden + j]);
+  });
 }
 
 // Gates in the order i, o, f, c. `peepholes`: Pi, Po, Pf of this direction or null.

@@ -1,7 +1,176 @@
+// DFT, STFT and MelWeightMatrix.
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "kernels/reference/accumulate.h"
+#include "kernels/reference/arguments.h"
 #include "kernels/reference/families.h"
+#include "kernels/reference/fourier.h"
+#include "kernels/reference/window.h"
+#include "support/parallel.h"
 
 namespace anfora::kernels {
+namespace {
 
-void register_signal(KernelRegistry&) {}
+// Longer transforms are refused.
+constexpr int64_t kLongestTransform = int64_t{1} << 26;
+// Elements transformed that are worth a thread of their own.
+constexpr int64_t kGrain = 2048;
+
+int64_t checked_length(int64_t length) {
+  if (length < 1 || length > kLongestTransform) refuse("a Fourier transform of length {}", length);
+  return length;
+}
+
+// Numbers stored along the last dimension: one component (real) or two (real, imaginary).
+int64_t components_of(const Tensor& tensor) {
+  int64_t components = tensor.rank() > 0 ? tensor.dim(tensor.rank() - 1) : 0;
+  if (components != 1 && components != 2) refuse("a signal of shape {}", to_string(tensor.shape()));
+  return components;
+}
+
+template <class T>
+Complex load(const T* at, int64_t components) {
+  return {static_cast<double>(at[0]), components == 2 ? static_cast<double>(at[1]) : 0.0};
+}
+
+void dft(KernelContext& context) {
+  const Tensor& x = context.input(0);
+  bool inverse = context.attributes().get_int("inverse", 0) != 0;
+  bool onesided = context.attributes().get_int("onesided", 0) != 0;
+  int64_t components = components_of(x);
+  int axis = normalize_axis(context.has_input(2) ? integer(context.input(2)) : -2, x.rank());
+  if (axis == x.rank() - 1) refuse("a transform along the axis of real and imaginary parts");
+  int64_t given = x.dim(axis);
+  bool halves_in = onesided && inverse, halves_out = onesided && !inverse;
+  if (halves_out && components != 1) refuse("a onesided transform of a complex signal");
+  if (halves_in && components != 2) refuse("a onesided inverse transform of a real spectrum");
+  int64_t length = context.has_input(1) ? integer(context.input(1)) : halves_in ? 2 * (given - 1) : given;
+  checked_length(length);
+  int64_t used = std::min(given, halves_in ? length / 2 + 1 : length);
+  int64_t results = halves_out ? length / 2 + 1 : length, out_components = halves_in ? 1 : 2;
+  Shape shape = x.shape();
+  shape[axis] = results;
+  shape.back() = out_components;
+  int64_t outer = extent(x.shape(), 0, axis), inner = extent(x.shape(), axis + 1, x.rank() - 1);
+  FourierTransform transform(length, inverse);
+  Tensor wide = widen(x);
+  WideOutput y(context, 0, x.dtype(), shape);
+  dispatch<FloatAccumulators>(wide.dtype(), [&]<class T>() {
+    const T* from = wide.data<T>().data();
+    T* to = y.data<T>();
+    parallel_for(outer * inner, grain_of(kGrain, length), [&](int64_t begin, int64_t end) {
+      std::vector<Complex> line(length), spectrum(length);
+      for (int64_t i = begin; i < end; ++i) {
+        int64_t first = i / inner * given * inner + i % inner;
+        std::fill(line.begin(), line.end(), Complex{});
+        for (int64_t k = 0; k < used; ++k) line[k] = load(from + (first + k * inner) * components, components);
+        // The other half of the spectrum of a real signal is the conjugate mirror image.
+        for (int64_t k = 1; halves_in && 2 * k < length; ++k) line[length - k] = line[k].conjugate();
+        transform.run(line.data(), spectrum.data());
+        int64_t target = i / inner * results * inner + i % inner;
+        for (int64_t k = 0; k < results; ++k) {
+          T* at = to + (target + k * inner) * out_components;
+          at[0] = static_cast<T>(spectrum[k].re);
+          if (out_components == 2) at[1] = static_cast<T>(spectrum[k].im);
+        }
+      }
+    });
+  });
+  y.finish();
+}
+
+void stft(KernelContext& context) {
+  const Tensor& x = context.input(0);
+  const Tensor* window = context.optional_input(2);
+  if (x.rank() != 3) refuse("a signal of shape {}, expected rank 3", to_string(x.shape()));
+  int64_t components = components_of(x), batch = x.dim(0), samples = x.dim(1), step = integer(context.input(1));
+  if (window && (window->rank() != 1 || window->dtype() != x.dtype())) {
+    refuse("a window of shape {} and type {}", to_string(window->shape()), name(window->dtype()));
+  }
+  int64_t length = context.has_input(3) ? integer(context.input(3)) : window ? window->dim(0) : samples;
+  checked_length(length);
+  if (step < 1) refuse("a frame step of {}", step);
+  if (window && window->dim(0) != length) refuse("a window of {} for frames of {}", window->dim(0), length);
+  if (length > samples) refuse("frames of {} of a signal of {}", length, samples);
+  int64_t frames = (samples - length) / step + 1;
+  int64_t bins = context.attributes().get_int("onesided", 1) != 0 ? length / 2 + 1 : length;
+  FourierTransform transform(length, false);
+  Tensor wide = widen(x), wide_window = window ? widen(*window) : Tensor();
+  WideOutput y(context, 0, x.dtype(), Shape{batch, frames, bins, 2});
+  dispatch<FloatAccumulators>(wide.dtype(), [&]<class T>() {
+    const T* from = wide.data<T>().data();
+    const T* weights = window ? wide_window.data<T>().data() : nullptr;
+    T* to = y.data<T>();
+    parallel_for(batch * frames, grain_of(kGrain, length), [&](int64_t begin, int64_t end) {
+      std::vector<Complex> frame(length), spectrum(length);
+      for (int64_t i = begin; i < end; ++i) {
+        const T* first = from + (i / frames * samples + i % frames * step) * components;
+        for (int64_t k = 0; k < length; ++k) {
+          double weight = weights ? static_cast<double>(weights[k]) : 1.0;
+          frame[k] = load(first + k * components, components) * Complex{weight, 0};
+        }
+        transform.run(frame.data(), spectrum.data());
+        for (int64_t k = 0; k < bins; ++k) {
+          to[(i * bins + k) * 2] = static_cast<T>(spectrum[k].re);
+          to[(i * bins + k) * 2 + 1] = static_cast<T>(spectrum[k].im);
+        }
+      }
+    });
+  });
+  y.finish();
+}
+
+// Triangles over the bins of a spectrum, their corners equally spaced on the mel scale.
+std::vector<double> mel_weights(int64_t mel_bins, int64_t dft_length, int64_t sample_rate, double lower, double upper) {
+  auto mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
+  auto hertz = [](double mel) { return 700 * (std::pow(10, mel / 2595) - 1); };
+  int64_t bins = dft_length / 2 + 1;
+  double step = (mel(upper) - mel(lower)) / static_cast<double>(mel_bins + 2);
+  std::vector<int64_t> corners(mel_bins + 2);
+  for (int64_t i = 0; i < mel_bins + 2; ++i) {
+    double bin = std::floor(static_cast<double>(dft_length + 1) * hertz(mel(lower) + static_cast<double>(i) * step) /
+                            static_cast<double>(sample_rate));
+    bool inside = bin >= 0 && bin <= static_cast<double>(bins);
+    if (!inside) refuse("mel bands from {} to {} hertz at {}", lower, upper, sample_rate);
+    corners[i] = static_cast<int64_t>(bin);
+  }
+  std::vector<double> weights(bins * mel_bins, 0.0);
+  for (int64_t i = 0; i < mel_bins; ++i) {
+    int64_t low = corners[i], center = corners[i + 1], high = corners[i + 2];
+    auto set = [&](int64_t bin, int64_t distance, int64_t width) {
+      if (bin < bins) weights[bin * mel_bins + i] = static_cast<double>(distance) / static_cast<double>(width);
+    };
+    if (low == center) set(center, 1, 1);
+    for (int64_t bin = low; low < center && bin <= center; ++bin) set(bin, bin - low, center - low);
+    for (int64_t bin = center; bin < high; ++bin) set(bin, high - bin, high - center);
+  }
+  return weights;
+}
+
+void mel_weight_matrix(KernelContext& context) {
+  int64_t mel_bins = integer(context.input(0)), dft_length = integer(context.input(1));
+  int64_t rate = integer(context.input(2));
+  DType dtype = dtype_attribute(context.attributes(), "output_datatype", DType::F32);
+  if (mel_bins < 0 || mel_bins > kLongestTransform) refuse("{} mel bands", mel_bins);
+  if (rate < 1) refuse("a sample rate of {}", rate);
+  checked_length(dft_length);
+  Tensor& out = context.allocate_output(0, dtype, Shape{dft_length / 2 + 1, mel_bins});
+  std::vector<double> weights =
+      mel_weights(mel_bins, dft_length, rate, number(context.input(3)), number(context.input(4)));
+  dispatch<Numbers>(dtype, [&]<class T>() {
+    T* to = out.data<T>().data();
+    for (size_t i = 0; i < weights.size(); ++i) to[i] = static_cast<T>(static_cast<ComputeType<T>>(weights[i]));
+  });
+}
+
+}  // namespace
+
+void register_signal(KernelRegistry& registry) {
+  registry.add("DFT", dft);
+  registry.add("STFT", stft);
+  registry.add("MelWeightMatrix", mel_weight_matrix);
+}
 
 }  // namespace anfora::kernels
