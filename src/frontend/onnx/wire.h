@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace anfora::onnx::wire {
 
@@ -220,3 +221,15 @@ struct OptionalProto {
 };
 
 }  // namespace anfora::onnx::wire
+
+namespace anfora::onnx {
+
+// How an application of an unknown operator holds what the IR has no attribute value for, so that export restores it:
+//   - an attribute that is a graph, or a list of graphs, sparse tensors or types, is a string attribute of the
+//     attribute's name with this suffix: the bytes of the whole AttributeProto;
+inline constexpr std::string_view kVerbatimSuffix = "#proto";
+//   - the names which these graphs take from the graphs around them are the strings of this attribute. The values are
+//     the last operands, in the same order; the exported graph must know them by these names.
+inline constexpr std::string_view kCaptures = "#captures";
+
+}  // namespace anfora::onnx

@@ -1,0 +1,215 @@
+#include "frontend/onnx/import.h"
+
+#include <fmt/format.h>
+
+#include <new>
+
+#include "frontend/onnx/importer.h"
+#include "frontend/onnx/message.h"
+#include "frontend/onnx/type_proto.h"
+#include "frontend/onnx/wire.h"
+
+namespace anfora::onnx {
+namespace {
+
+// The first version of the format in which an initializer need not be an input, so that being one means something.
+constexpr int64_t kInitializersMayBeOverridden = 4;
+// Lengths inside a protobuf are 32 bits here. The format itself stops at 2 GB; more lies in external data.
+constexpr size_t kLargestProtobuf = size_t{4} << 30;
+
+std::pair<std::string, std::string> read_property(std::string_view bytes) {
+  std::pair<std::string, std::string> entry;
+  for (Message m(bytes); m.next();) {
+    switch (m.field()) {
+      case wire::StringStringEntryProto::key: entry.first = m.bytes(); break;
+      case wire::StringStringEntryProto::value: entry.second = m.bytes(); break;
+      default: m.skip();
+    }
+  }
+  return entry;
+}
+
+std::unique_ptr<ir::Module> import_bytes(ir::Context& context, std::string_view bytes, std::shared_ptr<void> owner,
+                                         ExternalData* external, const std::string& name) {
+  ExpansionBudget budget(bytes.size());
+  auto module = std::make_unique<ir::Module>(context);
+  try {
+    if (bytes.empty()) throw Error(ErrorCode::InvalidModel, "the file is empty");
+    if (bytes.size() >= kLargestProtobuf) {
+      throw Error(ErrorCode::Unsupported, "the file is larger than a protobuf can be")
+          .with_hint("store the weights as external data");
+    }
+    Importer(*module, {std::move(owner), external, &budget}, name).import_model(bytes);
+  } catch (Error& e) {
+    e.at_location(name);
+    throw;
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorCode::ResourceExhausted, "there is not enough memory to read the model").at_location(name);
+  }
+  return module;
+}
+
+}  // namespace
+
+Opsets::value_type read_opset(std::string_view bytes) {
+  Opsets::value_type opset{"", 0};
+  for (Message m(bytes); m.next();) {
+    switch (m.field()) {
+      case wire::OperatorSetIdProto::domain: opset.first = m.bytes(); break;
+      case wire::OperatorSetIdProto::version: opset.second = m.integer(); break;
+      default: m.skip();
+    }
+  }
+  if (opset.first == "ai.onnx") opset.first = "";
+  return opset;
+}
+
+int64_t version_in(const Opsets& opsets, std::string_view domain) {
+  for (const auto& [known, version] : opsets) {
+    if (known == domain) return version;
+  }
+  return 0;
+}
+
+void GraphFields::read(std::string_view bytes) {
+  using Field = wire::GraphProto;
+  for (Message m(bytes); m.next();) {
+    switch (m.field()) {
+      case Field::node: nodes.push_back(m.bytes()); break;
+      case Field::name: name = m.bytes(); break;
+      case Field::doc_string: doc = m.bytes(); break;
+      case Field::initializer: initializers.push_back(m.bytes()); break;
+      case Field::sparse_initializer: sparse_initializers.push_back(m.bytes()); break;
+      case Field::input: inputs.push_back(m.bytes()); break;
+      case Field::output: outputs.push_back(m.bytes()); break;
+      case Field::value_info: value_infos.push_back(m.bytes()); break;
+      default: m.skip();
+    }
+  }
+}
+
+void Importer::import_model(std::string_view bytes) {
+  using Field = wire::ModelProto;
+  ir::Metadata& meta = module_.metadata();
+  std::string_view graph;
+  bool has_graph = false;
+  for (Message m(bytes); m.next();) {
+    switch (m.field()) {
+      case Field::ir_version: meta.ir_version = m.integer(); break;
+      case Field::producer_name: meta.producer = m.bytes(); break;
+      case Field::producer_version: meta.producer_version = m.bytes(); break;
+      case Field::domain: meta.domain = m.bytes(); break;
+      case Field::model_version: meta.model_version = m.integer(); break;
+      case Field::doc_string: meta.doc = m.bytes(); break;
+      case Field::graph: graph = m.bytes(), has_graph = true; break;
+      case Field::opset_import: opsets_.push_back(read_opset(m.bytes())); break;
+      case Field::metadata_props: meta.properties.push_back(read_property(m.bytes())); break;
+      case Field::functions: functions_.emplace_back().read(m.bytes()); break;
+      default: m.skip();
+    }
+  }
+  if (!has_graph) {
+    throw Error(ErrorCode::InvalidModel, "there is no graph in the file").with_hint("is it an ONNX model?");
+  }
+  // Files before IR version 3 do not say which operator set they use: there was one.
+  if (opsets_.empty() && meta.ir_version < 3) opsets_.emplace_back("", 1);
+  if (opsets_.empty()) throw Error(ErrorCode::InvalidModel, "the model does not say which operator sets it uses");
+  for (const auto& [domain, version] : opsets_) meta.opsets[std::string(domain)] = version;
+  index_functions();
+  import_main(graph);
+  import_function_bodies();
+  check_recursion();
+}
+
+void Importer::import_main(std::string_view bytes) {
+  GraphFields fields;
+  fields.read(bytes);
+  module_.metadata().graph_name = fields.name;
+  module_.metadata().graph_doc = fields.doc;
+  ir::Graph* graph = module_.make_graph("main");
+  module_.set_main(graph);
+  Scope scope(*this, graph, nullptr, {&opsets_}, name_);
+  scope.declare_types(fields);
+  scope.define_initializers(fields);
+
+  for (std::string_view input : fields.inputs) {
+    ValueInfo info = read_value_info(context(), input);
+    const ir::Type* type = info.type ? info.type : context().unranked_type(DType::Undefined);
+    ir::Node* initializer = scope.find(info.name);
+    if (!initializer) {
+      scope.define(info.name, module_.add_parameter(graph, type, info.name));
+    } else if (module_.metadata().ir_version >= kInitializersMayBeOverridden) {
+      ir::Value* value = initializer->as_value();
+      if (!value) throw Error(ErrorCode::InvalidModel, fmt::format("there are two inputs '{}'", info.name));
+      ir::Parameter* parameter = module_.add_parameter(graph, type, info.name);
+      module_.set_default(parameter, value);
+      scope.redefine(info.name, parameter);
+    }
+  }
+
+  scope.import_nodes(fields.nodes);
+  std::vector<ir::Node*> results;
+  for (std::string_view output : fields.outputs) {
+    std::string_view name = read_value_info(context(), output).name;
+    ir::Node* result = scope.find(name);
+    if (!result) throw Error(ErrorCode::InvalidModel, fmt::format("nothing computes the output '{}'", name));
+    results.push_back(result);
+    module_.output_names().emplace_back(name);
+  }
+  if (results.empty()) throw Error(ErrorCode::InvalidModel, "the graph has no outputs");
+  set_results(graph, results);
+}
+
+Importer::Results Importer::import_graph(const GraphFields& fields, ir::Graph* target, Scope& parent,
+                                         std::span<ir::Node* const> arguments) {
+  if (parent.depth() + 1 > kDeepestGraph) {
+    throw Error(ErrorCode::ResourceExhausted, fmt::format("graphs are nested more than {} deep", kDeepestGraph));
+  }
+  Scope scope(*this, target, &parent, parent.dialect(),
+              fmt::format("{}: graph '{}'", parent.place(), fields.name));
+  scope.declare_types(fields);
+  if (fields.inputs.size() != arguments.size()) {
+    throw Error(ErrorCode::InvalidModel, fmt::format("the graph '{}' takes {} inputs, but is given {}", fields.name,
+                                                     fields.inputs.size(), arguments.size()));
+  }
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    std::string_view name = read_value_info(context(), fields.inputs[i]).name;
+    scope.define(name, arguments[i]);
+    if (arguments[i]->is_parameter() && arguments[i]->name().empty()) module_.set_name(arguments[i], name);
+  }
+  scope.define_initializers(fields);
+  scope.import_nodes(fields.nodes);
+  Results results;
+  for (std::string_view output : fields.outputs) {
+    ValueInfo info = read_value_info(context(), output);
+    results.nodes.push_back(scope.resolve(info.name));
+    results.types.push_back(info.type);
+  }
+  return results;
+}
+
+void Importer::set_results(ir::Graph* graph, std::span<ir::Node* const> results) {
+  module_.set_result(graph, results.size() == 1 ? results[0] : module_.make_tuple(graph, results));
+}
+
+std::unique_ptr<ir::Module> import_onnx(ir::Context& context, const std::filesystem::path& path,
+                                        const ImportOptions& options) {
+  namespace fs = std::filesystem;
+  std::shared_ptr<MappedFile> file = MappedFile::open(path);
+  auto folder_of = [](const fs::path& p) { return p.has_parent_path() ? p.parent_path() : fs::path("."); };
+  std::error_code failed;
+  fs::path real = fs::canonical(path, failed);
+  ExternalData external(options.data_directory.empty() ? folder_of(path) : options.data_directory,
+                        failed ? folder_of(path) : folder_of(real));
+  return import_bytes(context, file->text(), file, &external,
+                      options.name.empty() ? path.filename().string() : options.name);
+}
+
+std::unique_ptr<ir::Module> import_onnx(ir::Context& context, std::span<const std::byte> bytes,
+                                        std::shared_ptr<void> owner, const ImportOptions& options) {
+  ExternalData external(options.data_directory, options.data_directory);
+  return import_bytes(context, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, std::move(owner), &external,
+                      options.name.empty() ? "model" : options.name);
+}
+
+}  // namespace anfora::onnx

@@ -1,0 +1,182 @@
+#include "frontend/onnx/type_proto.h"
+
+#include <fmt/format.h>
+
+#include <boost/container/small_vector.hpp>
+#include <limits>
+
+#include "anfora/error.h"
+#include "frontend/onnx/message.h"
+#include "frontend/onnx/wire.h"
+
+namespace anfora::onnx {
+namespace {
+
+using Dims = boost::container::small_vector<ir::Dim, 6>;
+
+DType checked_dtype(int64_t number) {
+  if (number < 0 || number >= kDTypeCount) {
+    throw Error(ErrorCode::Unsupported, fmt::format("unknown element type {}", number));
+  }
+  return static_cast<DType>(number);
+}
+
+ir::Dim read_dimension(ir::Context& context, std::string_view bytes) {
+  using Field = wire::TensorShapeProto::Dimension;
+  ir::Dim dim = context.dims().unknown();
+  for (Message m(bytes); m.next();) {
+    switch (m.field()) {
+      case Field::dim_value: {
+        int64_t value = m.integer();
+        dim = value < 0 ? context.dims().unknown() : context.dims().constant(value);
+        break;
+      }
+      case Field::dim_param: {
+        std::string_view name = m.bytes();
+        dim = name.empty() ? context.dims().unknown() : context.dims().symbol(name);
+        break;
+      }
+      default: m.skip();
+    }
+  }
+  return dim;
+}
+
+// TypeProto.Tensor; TypeProto.SparseTensor has the same fields.
+const ir::Type* read_tensor_type(ir::Context& context, std::string_view bytes) {
+  using Field = wire::TypeProto::Tensor;
+  DType dtype = DType::Undefined;
+  bool ranked = false;
+  Dims dims;
+  for (Message m(bytes); m.next();) {
+    switch (m.field()) {
+      case Field::elem_type: dtype = checked_dtype(m.integer()); break;
+      case Field::shape:
+        ranked = true;
+        dims.clear();
+        for (Message shape(m.bytes()); shape.next();) {
+          if (shape.field() == wire::TensorShapeProto::dim) {
+            dims.push_back(read_dimension(context, shape.bytes()));
+          } else {
+            shape.skip();
+          }
+        }
+        break;
+      default: m.skip();
+    }
+  }
+  return ranked ? context.tensor_type(dtype, std::span<const ir::Dim>(dims.data(), dims.size()))
+                : context.unranked_type(dtype);
+}
+
+const ir::Type* read_nested(ir::Context& context, std::string_view bytes, int depth) {
+  if (depth > kDeepestType) {
+    throw Error(ErrorCode::InvalidModel, fmt::format("a type is nested more than {} deep", kDeepestType));
+  }
+  const ir::Type* any = context.unranked_type(DType::Undefined);
+  // Sequence and Optional have the element as their only field, of one number.
+  auto element_of = [&](std::string_view nested) {
+    const ir::Type* element = any;
+    for (Message m(nested); m.next();) {
+      if (m.field() == wire::TypeProto::Sequence::elem_type) {
+        element = read_nested(context, m.bytes(), depth + 1);
+      } else {
+        m.skip();
+      }
+    }
+    return element;
+  };
+  auto map_of = [&](std::string_view nested) {
+    DType key = DType::I64;
+    const ir::Type* value = any;
+    for (Message m(nested); m.next();) {
+      switch (m.field()) {
+        case wire::TypeProto::Map::key_type: key = checked_dtype(m.integer()); break;
+        case wire::TypeProto::Map::value_type: value = read_nested(context, m.bytes(), depth + 1); break;
+        default: m.skip();
+      }
+    }
+    return context.map_type(context.tensor_type(key, std::span<const int64_t>()), value);
+  };
+
+  const ir::Type* type = any;
+  for (Message m(bytes); m.next();) {
+    switch (m.field()) {
+      case wire::TypeProto::tensor_type:
+      case wire::TypeProto::sparse_tensor_type: type = read_tensor_type(context, m.bytes()); break;
+      case wire::TypeProto::sequence_type: type = context.sequence_type(element_of(m.bytes())); break;
+      case wire::TypeProto::optional_type: type = context.optional_type(element_of(m.bytes())); break;
+      case wire::TypeProto::map_type: type = map_of(m.bytes()); break;
+      default: m.skip();
+    }
+  }
+  return type;
+}
+
+void write_tensor_type(protozero::pbf_writer& writer, const ir::Type* type) {
+  using Field = wire::TypeProto::Tensor;
+  writer.add_int32(Field::elem_type, static_cast<int32_t>(type->dtype()));
+  if (!type->has_rank()) return;
+  protozero::pbf_writer shape(writer, Field::shape);
+  for (ir::Dim dim : type->dims()) {
+    protozero::pbf_writer entry(shape, wire::TensorShapeProto::dim);
+    if (dim.is_constant()) {
+      entry.add_int64(wire::TensorShapeProto::Dimension::dim_value, dim.constant());
+    } else if (!dim.is_unknown()) {
+      entry.add_string(wire::TensorShapeProto::Dimension::dim_param,
+                       dim.is_symbol() ? std::string(dim.symbol_name()) : ir::to_string(dim));
+    }
+  }
+}
+
+}  // namespace
+
+const ir::Type* read_type(ir::Context& context, std::string_view bytes) { return read_nested(context, bytes, 0); }
+
+ValueInfo read_value_info(ir::Context& context, std::string_view bytes) {
+  ValueInfo info;
+  for (Message m(bytes); m.next();) {
+    switch (m.field()) {
+      case wire::ValueInfoProto::name: info.name = m.bytes(); break;
+      case wire::ValueInfoProto::type: info.type = read_type(context, m.bytes()); break;
+      default: m.skip();
+    }
+  }
+  return info;
+}
+
+void write_type(protozero::pbf_writer& writer, const ir::Type* type) {
+  switch (type->kind()) {
+    case ir::TypeKind::Tensor: {
+      protozero::pbf_writer tensor(writer, wire::TypeProto::tensor_type);
+      write_tensor_type(tensor, type);
+      return;
+    }
+    case ir::TypeKind::Sequence:
+    case ir::TypeKind::Optional: {
+      bool is_sequence = type->kind() == ir::TypeKind::Sequence;
+      protozero::pbf_writer outer(writer, is_sequence ? wire::TypeProto::sequence_type : wire::TypeProto::optional_type);
+      protozero::pbf_writer element(outer, wire::TypeProto::Sequence::elem_type);
+      write_type(element, type->element());
+      return;
+    }
+    case ir::TypeKind::Map: {
+      protozero::pbf_writer map(writer, wire::TypeProto::map_type);
+      map.add_int32(wire::TypeProto::Map::key_type, static_cast<int32_t>(type->element(0)->dtype()));
+      protozero::pbf_writer value(map, wire::TypeProto::Map::value_type);
+      write_type(value, type->element(1));
+      return;
+    }
+    default:
+      throw Error(ErrorCode::Unsupported, fmt::format("ONNX has no type {}", ir::to_string(type)));
+  }
+}
+
+void write_value_info(protozero::pbf_writer& writer, std::string_view name, const ir::Type* type) {
+  writer.add_string(wire::ValueInfoProto::name, name.data(), name.size());
+  if (!type) return;
+  protozero::pbf_writer nested(writer, wire::ValueInfoProto::type);
+  write_type(nested, type);
+}
+
+}  // namespace anfora::onnx

@@ -1,0 +1,18 @@
+// Nodes of older operator sets to the newest one.
+//
+// upgrade.cc holds the one table: operator, range of versions, function, reason. A node of version v is rewritten by the
+// entry whose range holds v, and is then a node of the version behind that range, until no entry holds it. So
+// an entry says only what changed at one step.
+#pragma once
+
+#include <string_view>
+
+#include "frontend/onnx/importer.h"
+
+namespace anfora::onnx {
+
+// Rewrites the node in place, or returns the finished result (for several outputs: the tuple) when it became
+// something else than one application. Null: the node is to be applied as it now is.
+ir::Node* upgrade(PendingNode& node);
+
+}  // namespace anfora::onnx

@@ -1,0 +1,203 @@
+#include "frontend/onnx/import.h"
+
+#include <gtest/gtest.h>
+
+#include <protozero/pbf_writer.hpp>
+
+#include "anfora/error.h"
+#include "frontend/onnx/tensor_proto.h"
+#include "frontend/onnx/type_proto.h"
+#include "frontend/onnx/wire.h"
+#include "ops/registry.h"
+#include "support/element_types.h"
+
+namespace anfora {
+namespace {
+
+namespace wire = onnx::wire;
+
+// Writes the few messages that the tests need, one call a field of the model.
+struct ModelWriter {
+  std::string graph;
+  std::string functions;
+  int64_t ir_version = 10;
+  int64_t opset = 25;
+
+  struct NodeSpec {
+    std::string op;
+    std::vector<std::string> inputs, outputs;
+    std::string attributes = {};  // AttributeProto fields, serialized
+    std::string domain = {};
+    std::string name = {};
+  };
+
+  static std::string node_bytes(const NodeSpec& spec) {
+    std::string bytes;
+    protozero::pbf_writer w(bytes);
+    for (const std::string& s : spec.inputs) w.add_string(wire::NodeProto::input, s);
+    for (const std::string& s : spec.outputs) w.add_string(wire::NodeProto::output, s);
+    if (!spec.name.empty()) w.add_string(wire::NodeProto::name, spec.name);
+    w.add_string(wire::NodeProto::op_type, spec.op);
+    if (!spec.domain.empty()) w.add_string(wire::NodeProto::domain, spec.domain);
+    return bytes + spec.attributes;
+  }
+  void node(const NodeSpec& spec) {
+    protozero::pbf_writer(graph).add_message(wire::GraphProto::node, node_bytes(spec));
+  }
+  void value(uint32_t field, ir::Context& context, const std::string& name, std::initializer_list<int64_t> shape) {
+    protozero::pbf_writer w(graph);
+    protozero::pbf_writer info(w, field);
+    onnx::write_value_info(info, name, context.tensor_type(DType::F32, std::span<const int64_t>(shape.begin(), shape.size())));
+  }
+  void initializer(const std::string& name, const Tensor& tensor) {
+    protozero::pbf_writer w(graph);
+    protozero::pbf_writer t(w, wire::GraphProto::initializer);
+    onnx::write_tensor(t, tensor, name);
+  }
+  std::string bytes() const {
+    std::string model;
+    protozero::pbf_writer w(model);
+    w.add_int64(wire::ModelProto::ir_version, ir_version);
+    {
+      protozero::pbf_writer opset_writer(w, wire::ModelProto::opset_import);
+      opset_writer.add_int64(wire::OperatorSetIdProto::version, opset);
+    }
+    w.add_message(wire::ModelProto::graph, graph);
+    return model + functions;
+  }
+};
+
+class Import : public testing::Test {
+ protected:
+  std::unique_ptr<ir::Context> context = ops::make_context();
+  std::unique_ptr<ir::Module> read(const std::string& bytes) {
+    return onnx::import_onnx(*context, std::as_bytes(std::span(bytes)), nullptr);
+  }
+  std::string error_of(const std::string& bytes) {
+    try {
+      read(bytes);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "no error";
+  }
+};
+
+TEST_F(Import, SingleNode) {
+  ModelWriter m;
+  m.value(wire::GraphProto::input, *context, "x", {2, 3});
+  m.value(wire::GraphProto::output, *context, "y", {2, 3});
+  m.node({"Relu", {"x"}, {"y"}, {}, {}, "r"});
+  auto module = read(m.bytes());
+  ir::Apply* relu = module->main()->result()->as_apply();
+  ASSERT_TRUE(relu);
+  EXPECT_TRUE(relu->is("Relu"));
+  EXPECT_EQ(relu->name(), "y");
+  EXPECT_EQ(relu->location()->name, "r");
+  EXPECT_EQ(to_string(*relu->location()), "r (model: node 0)");
+  EXPECT_EQ(relu->input(0), module->main()->parameter(0));
+  EXPECT_EQ(ir::to_string(relu->input(0)->type()), "f32[2, 3]");
+  EXPECT_EQ(module->output_names(), std::vector<std::string>{"y"});
+}
+
+TEST_F(Import, UnsortedNodesAreSorted) {
+  ModelWriter m;
+  m.value(wire::GraphProto::input, *context, "x", {2});
+  m.value(wire::GraphProto::output, *context, "z", {2});
+  m.node({"Relu", {"y"}, {"z"}});
+  m.node({"Abs", {"x"}, {"y"}});
+  auto module = read(m.bytes());
+  EXPECT_TRUE(module->main()->result()->as_apply()->is("Relu"));
+  EXPECT_TRUE(module->main()->result()->as_apply()->input(0)->as_apply()->is("Abs"));
+}
+
+TEST_F(Import, CycleNamesItsNodes) {
+  ModelWriter m;
+  m.value(wire::GraphProto::input, *context, "x", {2});
+  m.value(wire::GraphProto::output, *context, "b", {2});
+  m.node({"Add", {"x", "b"}, {"a"}, {}, {}, "first"});
+  m.node({"Abs", {"a"}, {"b"}, {}, {}, "second"});
+  EXPECT_NE(error_of(m.bytes()).find("in a cycle: Add 'first' -> Abs 'second' -> Add 'first'"), std::string::npos)
+      << error_of(m.bytes());
+}
+
+TEST_F(Import, InitializerThatIsAnInput) {
+  ModelWriter m;
+  m.value(wire::GraphProto::input, *context, "x", {2});
+  m.value(wire::GraphProto::input, *context, "w", {2});
+  m.value(wire::GraphProto::output, *context, "y", {2});
+  m.initializer("w", Tensor::vector<float>(std::vector<float>{1, 2}));
+  m.node({"Add", {"x", "w"}, {"y"}});
+  auto module = read(m.bytes());
+  ASSERT_EQ(module->main()->parameters().size(), 2u);
+  ir::Parameter* w = module->main()->parameter(1);
+  ASSERT_TRUE(module->default_of(w));
+  EXPECT_EQ(module->default_of(w)->tensor().data<float>()[1], 2.0f);
+
+  m.ir_version = 3;
+  module = read(m.bytes());
+  EXPECT_EQ(module->main()->parameters().size(), 1u);
+  EXPECT_TRUE(module->main()->result()->as_apply()->input(1)->is_value());
+}
+
+TEST_F(Import, UnknownOperatorKeepsItsNode) {
+  ModelWriter m;
+  m.value(wire::GraphProto::input, *context, "x", {2});
+  m.value(wire::GraphProto::output, *context, "y", {2});
+  m.node({"Strange", {"x", "", "x", ""}, {"", "y"}, {}, "com.example"});
+  auto module = read(m.bytes());
+  ir::Apply* item = module->main()->result()->as(ir::Primitive::TupleGetItem);
+  ASSERT_TRUE(item);
+  ir::Apply* node = item->input(0)->as_apply();
+  EXPECT_TRUE(node->is("com.example::Strange"));
+  EXPECT_FALSE(node->op().known);
+  EXPECT_EQ(node->num_inputs(), 3u);
+  EXPECT_FALSE(node->has_input(1));
+  EXPECT_EQ(node->num_outputs(), 2u);
+  EXPECT_EQ(ir::to_string(node->type()->element(1)), "f32[2]");
+}
+
+TEST_F(Import, Errors) {
+  EXPECT_NE(error_of("").find("empty"), std::string::npos);
+  EXPECT_NE(error_of("\xff\xff\xff").find("corrupt"), std::string::npos);
+  ModelWriter m;
+  m.value(wire::GraphProto::input, *context, "x", {2});
+  m.value(wire::GraphProto::output, *context, "y", {2});
+  m.node({"Relu", {"nowhere"}, {"y"}, {}, {}, "r"});
+  EXPECT_EQ(error_of(m.bytes()), "model: node 0: Relu 'r': nothing computes the value 'nowhere'");
+  std::string whole = m.bytes();
+  for (size_t size = 1; size < whole.size(); ++size) {
+    EXPECT_NE(error_of(whole.substr(0, size)), "no error") << size;
+  }
+}
+
+TEST(TensorProto, RoundTripsEveryType) {
+  for (int number = 1; number < kDTypeCount; ++number) {
+    DType dtype = static_cast<DType>(number);
+    Tensor t = Tensor::allocate(dtype, std::vector<int64_t>{7});
+    if (dtype == DType::String) {
+      t.data<std::string>()[3] = "seven";
+    } else {
+      int bits = element_bits(dtype);
+      for (size_t i = 0; i < t.bytes(); ++i) {
+        uint8_t byte = static_cast<uint8_t>(i * 37 + 11);
+        if (dtype == DType::Bool) byte &= 1;
+        if (is_sub_byte(dtype)) byte &= static_cast<uint8_t>((1 << bits) - 1);
+        if (is_sub_byte(dtype) && is_signed_integer(dtype)) {
+          byte = static_cast<uint8_t>(static_cast<int8_t>(byte << (8 - bits)) >> (8 - bits));
+        }
+        static_cast<uint8_t*>(t.raw())[i] = byte;
+      }
+    }
+    std::string bytes;
+    protozero::pbf_writer writer(bytes);
+    onnx::write_tensor(writer, t, "t");
+    std::string_view name;
+    Tensor back = onnx::read_tensor(bytes, {}, &name);
+    EXPECT_EQ(name, "t");
+    EXPECT_TRUE(Tensor::identical(t, back)) << anfora::name(dtype);
+  }
+}
+
+}  // namespace
+}  // namespace anfora
