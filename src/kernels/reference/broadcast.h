@@ -58,6 +58,14 @@ class LoopNest {
       (*static_cast<std::remove_reference_t<Body>*>(state))(offsets, count);
     });
   }
+  // The same for the points from `begin` to before `end` in row-major order, on the calling thread.
+  template <class Body>
+  void for_each_run_in(int64_t begin, int64_t end, Body&& body) const {
+    if (begin == end) return;
+    walk(begin, end, &body, [](void* state, const int64_t* offsets, int64_t count) {
+      (*static_cast<std::remove_reference_t<Body>*>(state))(offsets, count);
+    });
+  }
 
  private:
   using RunBody = void (*)(void* state, const int64_t* offsets, int64_t count);
