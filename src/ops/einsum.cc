@@ -1,7 +1,67 @@
+#include "kernels/reference/einsum_equation.h"
+#include "ops/infer_helpers.h"
 #include "ops/registry.h"
 
 namespace anfora::ops {
+namespace {
 
-void declare_einsum(Declarations&) {}
+// The size of every label of the equation. A size of 1 broadcasts.
+Dims label_dims(const InferenceContext& ctx, const kernels::EinsumEquation& equation) {
+  const Dim one = ctx.dim(1);
+  Dims sizes(static_cast<size_t>(equation.label_count), one);
+  for (size_t i = 0; i < equation.inputs.size(); ++i) {
+    auto dims = ctx.dims(i);
+    for (size_t d = 0; d < dims->size(); ++d) {
+      const int label = equation.inputs[i][d];
+      Dim& size = sizes[static_cast<size_t>(label)];
+      const Dim here = (*dims)[d];
+      if (label < equation.ellipsis_rank) {
+        size = broadcast_dim(ctx, size, here);
+      } else if (size == one) {
+        size = here;
+      } else if (here != one) {
+        size = merge_dim(ctx, size, here);
+      }
+    }
+  }
+  return sizes;
+}
+
+std::optional<kernels::EinsumEquation> equation_of(const InferenceContext& ctx) {
+  std::vector<int> ranks;
+  for (size_t i = 0; i < ctx.num_inputs(); ++i) {
+    auto rank = ctx.rank(i);
+    if (!rank) return std::nullopt;
+    ranks.push_back(*rank);
+  }
+  return kernels::parse_einsum(ctx.attribute_string("equation"), ranks);
+}
+
+void infer_einsum(InferenceContext& ctx) {
+  auto equation = equation_of(ctx);
+  if (!equation) return ctx.set_unranked(0, ctx.dtype(0));
+  Dims sizes = label_dims(ctx, *equation), result;
+  for (int label : equation->output) result.push_back(sizes[static_cast<size_t>(label)]);
+  ctx.set_tensor(0, ctx.dtype(0), result);
+}
+
+// As if all operands were contracted at once: an upper bound.
+double einsum_flops(const InferenceContext& ctx) {
+  auto equation = equation_of(ctx);
+  if (!equation) return 0;
+  double count = 2;
+  for (Dim size : label_dims(ctx, *equation)) count *= size.is_constant() ? static_cast<double>(size.constant()) : 1;
+  return count;
+}
+
+}  // namespace
+
+void declare_einsum(Declarations& declare) {
+  declare.op("Einsum", 28)
+      .doc("The product of the operands, summed over the labels of the equation that its output does not have.")
+      .variadic_input("Inputs", "T").output("Output", "T").type("T", kNumbers)
+      .required_attribute("equation", AttributeKind::String)
+      .infer(infer_einsum).flops(einsum_flops).fusion(FusionKind::Anchor);
+}
 
 }  // namespace anfora::ops

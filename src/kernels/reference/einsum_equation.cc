@@ -126,6 +126,7 @@ EinsumEquation parse_einsum(std::string_view equation, std::span<const int> rank
   }
   result.output = labels.expand(output, ellipsis_rank);
   result.label_count = labels.count();
+  result.ellipsis_rank = ellipsis_rank;
   return result;
 }
 

@@ -11,6 +11,7 @@ struct EinsumEquation {
   std::vector<std::vector<int>> inputs;  // labels of each operand's dimensions; one may repeat
   std::vector<int> output;               // distinct, each occurs in an input
   int label_count = 0;                   // labels are 0 … label_count - 1
+  int ellipsis_rank = 0;                 // the first ones are the dimensions of the ellipsis
 };
 
 // `ranks`: those of the operands. Dimensions that an ellipsis stands for broadcast from the right, so that operands may

@@ -1,0 +1,23 @@
+// Inference of convolutions and poolings, on the formulas that their kernels use.
+#pragma once
+
+#include <optional>
+
+#include "kernels/reference/window.h"
+#include "ops/infer_helpers.h"
+
+namespace anfora::ops {
+
+// The attributes of a window over the spatial dimensions of an input of rank `rank`; `weights`, where given, are the
+// weights' dimensions. Empty when the kernel's shape is not known. Throws when the attributes are wrong.
+std::optional<kernels::Window> window_of(const InferenceContext& ctx, size_t rank, const std::optional<Dims>& weights);
+
+// Appends the output's spatial dimensions; unknown ones without a window.
+void append_window_dims(const InferenceContext& ctx, Dims& result, std::span<const Dim> spatial,
+                        const std::optional<kernels::Window>& window);
+
+// The rank of input 0, or what input 1 (weights) or the attribute kernel_shape say it must be. Throws when it leaves no
+// spatial dimension.
+std::optional<size_t> windowed_rank(const InferenceContext& ctx, bool has_weights);
+
+}  // namespace anfora::ops
