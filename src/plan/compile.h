@@ -1,0 +1,36 @@
+// From a verified, typed module to something that runs.
+//
+//   1. closure conversion   the free variables of each graph become arguments of its function
+//   2. lowering             each graph, in topological order, to a straight list of steps; `call Switch(c, f, g)()` becomes
+//                           one instruction without a closure
+//   3. kernels              one for each application: a prepared one where it applies, else the reference kernel
+//   4. memory               views, in-place results, an arena for what stays inside a function (memory.h)
+//   5. emission             values to slots, released right after their last use
+//
+// Constants are not copied: the executable shares them with the module and keeps their memory alive; it needs neither
+// the module nor the context afterwards.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "ir/module.h"
+#include "kernels/prepared.h"
+#include "runtime/executable.h"
+
+namespace anfora::plan {
+
+struct CompileOptions {
+  int threads = 0;  // 0: OpenMP's default
+  // Kernels of one's own, by the operator's kernel name; they come before the reference kernels.
+  const kernels::KernelRegistry* kernels = nullptr;
+  // Only reference kernels: the slow and simple way, to compare with.
+  bool reference_only = false;
+  // Prepared kernels of one's own, before those of oneDNN.
+  std::vector<const kernels::PreparedRegistry*> prepared;
+};
+
+// Operators without a kernel are no error here but when they are run; Executable::missing_kernels() lists them.
+runtime::Executable compile(const ir::Module& module, const CompileOptions& options = {});
+
+}  // namespace anfora::plan

@@ -1,0 +1,20 @@
+#include "plan/draft.h"
+
+namespace anfora::plan {
+
+Draft::Lifetimes Draft::lifetimes() const {
+  Lifetimes result;
+  result.written.assign(value_types.size(), 0);
+  for (uint32_t s = 0; s < steps.size(); ++s) {
+    for (uint32_t r = 0; r < steps[s].num_results; ++r) result.written[steps[s].first_result + r] = s;
+  }
+  result.last_read = result.written;
+  for (uint32_t s = 0; s < steps.size(); ++s) {
+    for (Operand operand : steps[s].operands) {
+      if (operand >= 0) result.last_read[static_cast<Value>(operand)] = s;
+    }
+  }
+  return result;
+}
+
+}  // namespace anfora::plan

@@ -1,0 +1,187 @@
+#include "plan/lower.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/unordered/unordered_flat_map.hpp>
+
+#include "anfora/error.h"
+
+namespace anfora::plan {
+namespace {
+
+using ir::Apply;
+using ir::Graph;
+using ir::Node;
+using ir::Primitive;
+
+// A Switch between two constant functions that is only called needs no closure: the call chooses.
+bool is_only_called(const Apply& choice) {
+  if (!constant_function(choice.input(1)) || !constant_function(choice.input(2))) return false;
+  return std::ranges::all_of(choice.uses(), [&](const ir::Use& use) {
+    return use.user->primitive() == Primitive::Call && use.index() == 0 && use.user->graph() == choice.graph();
+  });
+}
+
+class Lowering {
+ public:
+  Lowering(const ir::GraphOrder& order, ProgramBuilder& program) : order_(order), program_(program) {
+    draft_.graph = order.graph;
+  }
+
+  Draft run() {
+    for (Node* parameter : order_.graph->parameters()) define(parameter, new_values({parameter->type()}));
+    for (Node* variable : program_.captures(order_.graph)) define(variable, new_values({variable->type()}));
+    draft_.num_arguments = static_cast<uint32_t>(draft_.value_types.size());
+    for (Apply* node : order_.nodes) lower_node(*node);
+    return std::move(draft_);
+  }
+
+ private:
+  Value new_values(std::initializer_list<const ir::Type*> types) {
+    draft_.value_types.insert(draft_.value_types.end(), types);
+    return static_cast<Value>(draft_.value_types.size() - types.size());
+  }
+  void define(const Node* node, Value value) { values_[node] = value; }
+
+  Step& add_step(Opcode opcode, const Apply* node, std::vector<Operand> operands) {
+    Step step;
+    step.opcode = opcode;
+    step.operands = std::move(operands);
+    step.node = node;
+    return draft_.steps.emplace_back(std::move(step));
+  }
+  Value give_result(Step& step, const ir::Type* type) {
+    step.first_result = new_values({type});
+    step.num_results = 1;
+    return step.first_result;
+  }
+
+  // The node as an operand, with the steps that it takes to have it as one value.
+  Operand operand(const Node* node, const Apply* user) {
+    if (const ir::Value* value = node->as_value()) {
+      const Graph* function = value->function();
+      if (!function) return program_.constant(*value);
+      if (program_.captures(function).empty()) return program_.constant_closure(function);
+    }
+    if (auto known = values_.find(node); known != values_.end()) return static_cast<Operand>(known->second);
+    if (const Graph* function = constant_function(node)) {
+      std::vector<Operand> captured = operands_of(program_.captures(function), user);
+      Step& step = add_step(Opcode::MakeClosure, user, std::move(captured));
+      step.target = program_.function_index(function);
+      define(node, give_result(step, node->type()));
+    } else if (auto results = results_.find(node); results != results_.end()) {
+      std::vector<Operand> items(node->as_apply()->num_outputs());
+      for (size_t i = 0; i < items.size(); ++i) items[i] = static_cast<Operand>(results->second + i);
+      define(node, give_result(add_step(Opcode::MakeTuple, user, std::move(items)), node->type()));
+    } else {
+      throw Error(ErrorCode::Internal, fmt::format("@{} uses {} before it is computed", order_.graph->name(), describe(*node)));
+    }
+    return static_cast<Operand>(values_.at(node));
+  }
+  template <class Nodes>
+  std::vector<Operand> operands_of(const Nodes& nodes, const Apply* user) {
+    std::vector<Operand> operands;
+    for (const Node* node : nodes) operands.push_back(operand(node, user));
+    return operands;
+  }
+  std::vector<Operand> operands_from(const Apply& node, size_t first) {
+    std::vector<Operand> operands;
+    for (size_t i = first; i < node.num_inputs(); ++i) operands.push_back(operand(node.input(i), &node));
+    return operands;
+  }
+
+  void lower_node(Apply& node) {
+    switch (node.primitive()) {
+      case Primitive::Return: lower_return(node); break;
+      case Primitive::Call: lower_call(node); break;
+      case Primitive::Switch:
+        if (!is_only_called(node)) simple_step(Opcode::Select, node);
+        break;
+      case Primitive::MakeTuple: simple_step(Opcode::MakeTuple, node); break;
+      case Primitive::TupleGetItem: lower_item(node); break;
+      case Primitive::Operation: lower_operation(node); break;
+    }
+  }
+
+  void simple_step(Opcode opcode, Apply& node) {
+    std::vector<Operand> operands = operands_from(node, 0);
+    define(&node, give_result(add_step(opcode, &node, std::move(operands)), node.type()));
+  }
+
+  void lower_item(Apply& node) {
+    const Node* tuple = node.input(0);
+    const uint32_t index = static_cast<uint32_t>(node.attributes().require_int("index"));
+    if (auto results = results_.find(tuple); results != results_.end()) return define(&node, results->second + index);
+    std::vector<Operand> operands = operands_from(node, 0);
+    Step& step = add_step(Opcode::GetItem, &node, std::move(operands));
+    step.target = index;
+    define(&node, give_result(step, node.type()));
+  }
+
+  void lower_operation(Apply& node) {
+    std::vector<Operand> operands = operands_from(node, 0);
+    Step& step = add_step(Opcode::Kernel, &node, std::move(operands));
+    step.target = program_.add_kernel(node);
+    step.num_results = static_cast<uint32_t>(node.num_outputs());
+    if (node.num_outputs() == 1) return define(&node, give_result(step, node.type()));
+    step.first_result = static_cast<Value>(draft_.value_types.size());
+    for (size_t i = 0; i < node.num_outputs(); ++i) {
+      new_values({node.type() && node.type()->is_tuple() ? node.type()->element(i) : nullptr});
+    }
+    results_[&node] = step.first_result;
+  }
+
+  // The arguments of a constant function: those given, then those it captures.
+  std::vector<Operand> arguments_for(const Graph* callee, const Apply& call) {
+    std::vector<Operand> arguments = operands_from(call, 1);
+    std::vector<Operand> captured = operands_of(program_.captures(callee), &call);
+    arguments.insert(arguments.end(), captured.begin(), captured.end());
+    return arguments;
+  }
+
+  void lower_call(Apply& node) {
+    Step step;
+    step.node = &node;
+    const Apply* choice = node.input(0)->as(Primitive::Switch);
+    if (const Graph* callee = constant_function(node.input(0))) {
+      step.opcode = Opcode::Call;
+      step.target = program_.function_index(callee);
+      step.operands = arguments_for(callee, node);
+    } else if (choice && choice->graph() == order_.graph && is_only_called(*choice)) {
+      const Graph *if_true = constant_function(choice->input(1)), *if_false = constant_function(choice->input(2));
+      step.opcode = Opcode::CallEither;
+      step.target = program_.function_index(if_true);
+      step.otherwise = program_.function_index(if_false);
+      step.operands = {operand(choice->input(0), &node)};
+      std::vector<Operand> first = arguments_for(if_true, node), second = arguments_for(if_false, node);
+      step.split = static_cast<uint32_t>(first.size());
+      step.operands.insert(step.operands.end(), first.begin(), first.end());
+      step.operands.insert(step.operands.end(), second.begin(), second.end());
+    } else {
+      step.opcode = Opcode::CallClosure;
+      step.operands = operands_from(node, 0);
+    }
+    step.tail = order_.graph->result() == &node;
+    define(&node, give_result(step, node.type()));
+    draft_.steps.push_back(std::move(step));
+  }
+
+  void lower_return(Apply& node) {
+    if (!draft_.steps.empty() && draft_.steps.back().tail) return;  // the callee returns in our stead
+    std::vector<Operand> operands = operands_from(node, 0);
+    add_step(Opcode::Return, &node, std::move(operands));
+  }
+
+  const ir::GraphOrder& order_;
+  ProgramBuilder& program_;
+  Draft draft_;
+  boost::unordered_flat_map<const Node*, Value> values_;
+  boost::unordered_flat_map<const Node*, Value> results_;  // the first result of an operation that has several
+};
+
+}  // namespace
+
+Draft lower(const ir::GraphOrder& order, ProgramBuilder& program) { return Lowering(order, program).run(); }
+
+}  // namespace anfora::plan

@@ -1,0 +1,140 @@
+#include "plan/memory.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+namespace anfora::plan {
+namespace {
+
+using ir::Dim;
+using runtime::Function;
+
+constexpr uint32_t kOutside = UINT32_MAX;  // the class of arguments, constants and views on them
+
+struct Class {
+  bool escapes = false;
+  uint32_t last_read = 0;
+  std::optional<Dim> bytes;
+};
+
+class MemoryPlanner {
+ public:
+  MemoryPlanner(const Draft& draft, FunctionSymbols& symbols)
+      : draft_(draft),
+        symbols_(symbols),
+        dims_(draft.graph->module().context().dims()),
+        last_read_(draft.lifetimes().last_read) {}
+
+  MemoryPlan run() {
+    plan_.buffer_of.assign(draft_.value_types.size(), Function::kNoBuffer);
+    plan_.reusable.resize(draft_.steps.size());
+    form_classes();
+    for (uint32_t s = 0; s < draft_.steps.size(); ++s) {
+      const Step& step = draft_.steps[s];
+      if (step.opcode != Opcode::Kernel) continue;
+      for (Value v = step.first_result; v < step.first_result + step.num_results; ++v) {
+        if (class_of_[v] == v) {
+          place(s, v);
+        } else {
+          plan_.buffer_of[v] = Function::kSharesInput;
+        }
+      }
+      if (plan_.buffer_of[step.first_result] == Function::kNoBuffer) find_reusable(s);
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  // Whether output 0 is a view on operand 0.
+  bool is_view(const Step& step) const {
+    return step.opcode == Opcode::Kernel && step.num_results == 1 && !step.operands.empty() &&
+           step.node->op().fusion == ir::FusionKind::View && is_tensor(step.first_result);
+  }
+  bool is_tensor(Value v) const { return draft_.value_types[v] && draft_.value_types[v]->is_tensor(); }
+  uint32_t class_of(Operand value) const { return class_of_[static_cast<Value>(value)]; }
+
+  void form_classes() {
+    const size_t num_values = draft_.value_types.size();
+    class_of_.resize(num_values);
+    std::iota(class_of_.begin(), class_of_.end(), 0);
+    std::fill_n(class_of_.begin(), draft_.num_arguments, kOutside);
+    classes_.resize(num_values);
+    for (const Step& step : draft_.steps) {
+      if (is_view(step)) {
+        Operand viewed = step.operands[0];
+        class_of_[step.first_result] = viewed >= 0 ? class_of(viewed) : kOutside;
+      }
+      bool keeps_handles = step.opcode != Opcode::Kernel;
+      for (Value v = step.first_result; v < step.first_result + step.num_results; ++v) {
+        keeps_handles = keeps_handles || !is_tensor(v);
+      }
+      if (!keeps_handles) continue;
+      for (Operand operand : step.operands) {
+        if (operand >= 0 && class_of(operand) != kOutside) classes_[class_of(operand)].escapes = true;
+      }
+    }
+    for (Value v = 0; v < num_values; ++v) {
+      if (class_of_[v] == kOutside) continue;
+      Class& members = classes_[class_of_[v]];
+      members.last_read = std::max(members.last_read, last_read_[v]);
+    }
+  }
+
+  // Gives value v, which step s writes and which is no view, a buffer if it can have one.
+  void place(uint32_t s, Value v) {
+    Class& members = classes_[v];
+    if (members.escapes) return;
+    members.bytes = bytes_of(dims_, draft_.value_types[v]);
+    if (!members.bytes) return;
+    runtime::SizeExpression bytes = symbols_.lower(*members.bytes);
+    if (bytes.is_unknown()) return;
+    if (v == draft_.steps[s].first_result) {
+      if (std::optional<uint32_t> buffer = buffer_to_take_over(s, *members.bytes)) {
+        plan_.buffer_of[v] = *buffer;
+        plan_.buffers[*buffer].last = members.last_read;
+        return;
+      }
+    }
+    plan_.buffer_of[v] = static_cast<uint32_t>(plan_.buffers.size());
+    plan_.buffers.push_back({s, members.last_read, std::move(bytes)});
+  }
+
+  std::optional<uint32_t> buffer_to_take_over(uint32_t s, Dim bytes) const {
+    const Step& step = draft_.steps[s];
+    for (int i : step.node->op().in_place) {
+      if (static_cast<size_t>(i) >= step.operands.size() || step.operands[i] < 0) continue;
+      uint32_t input = class_of(step.operands[i]);
+      if (input == kOutside || plan_.buffer_of[input] >= Function::kSharesInput) continue;
+      if (classes_[input].last_read != s || !provably_equal(*classes_[input].bytes, bytes)) continue;
+      // Another view on the same memory may be read in another order than it is overwritten.
+      bool aliased = std::ranges::any_of(step.operands, [&](Operand other) {
+        return other >= 0 && other != step.operands[i] && class_of(other) == input;
+      });
+      if (!aliased) return plan_.buffer_of[input];
+    }
+    return std::nullopt;
+  }
+
+  void find_reusable(uint32_t s) {
+    const Step& step = draft_.steps[s];
+    for (int i : step.node->op().in_place) {
+      if (static_cast<size_t>(i) >= step.operands.size() || step.operands[i] < 0) continue;
+      if (last_read_[static_cast<Value>(step.operands[i])] == s) plan_.reusable[s].push_back(static_cast<uint8_t>(i));
+    }
+  }
+
+  const Draft& draft_;
+  FunctionSymbols& symbols_;
+  ir::DimTable& dims_;
+  std::vector<uint32_t> last_read_;  // by value
+  MemoryPlan plan_;
+  std::vector<uint32_t> class_of_;  // by value: the value that is the class's origin, or kOutside
+  std::vector<Class> classes_;      // by origin
+};
+
+}  // namespace
+
+MemoryPlan plan_memory(const Draft& draft, FunctionSymbols& symbols) { return MemoryPlanner(draft, symbols).run(); }
+
+}  // namespace anfora::plan

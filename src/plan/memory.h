@@ -1,0 +1,32 @@
+// Where the values of a function live, decided before the run.
+//
+// Views (Reshape, Squeeze, …) share the memory of their input; a value with its views is a *class*, and the class is
+// what needs memory, from its first write to the last read of any member. Three places:
+//
+//   outside    the memory of an argument or a constant, with the views on it
+//   arena      a buffer at a planned offset of the function's arena, for classes that stay inside the function: only
+//              kernels read them, and only such kernels whose outputs are tensors, so that no handle is kept
+//   heap       everything else: what is passed to a call, captured, put into a tuple or a sequence, returned, or has no
+//              size before it is computed. The kernel allocates, the last handle frees.
+//
+// An operator declared in-place may write over an input's buffer that dies there; the result then continues the
+// buffer. On the heap the same is decided at run time, by whether the input's handle is the only one.
+#pragma once
+
+#include <vector>
+
+#include "plan/draft.h"
+#include "plan/sizes.h"
+
+namespace anfora::plan {
+
+struct MemoryPlan {
+  std::vector<runtime::Buffer> buffers;
+  std::vector<uint32_t> buffer_of;  // by value: Function::kNoBuffer, kSharesInput or a buffer
+  // By step: operands whose memory output 0 may take over when nobody else holds it.
+  std::vector<std::vector<uint8_t>> reusable;
+};
+
+MemoryPlan plan_memory(const Draft& draft, FunctionSymbols& symbols);
+
+}  // namespace anfora::plan

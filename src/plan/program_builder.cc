@@ -1,0 +1,107 @@
+#include "plan/program_builder.h"
+
+#include <fmt/format.h>
+
+#include "anfora/error.h"
+#include "kernels/onednn/onednn_kernels.h"
+#include "ops/registry.h"
+
+namespace anfora::plan {
+
+using kernels::InputDescription;
+using runtime::Operand;
+
+namespace {
+
+InputDescription describe_input(const ir::Node& node) {
+  InputDescription description;
+  const ir::Value* value = node.as_value();
+  if (value && value->is_none()) return description;
+  description.present = true;
+  if (const Tensor* tensor = constant_tensor(&node)) {
+    description.dtype = tensor->dtype();
+    description.shape = tensor->shape();
+    description.constant = tensor;
+    return description;
+  }
+  const ir::Type* type = node.type();
+  if (!type || !type->is_tensor()) return description;
+  description.dtype = type->dtype();
+  if (type->has_rank()) {
+    description.shape.emplace();
+    for (ir::Dim dim : type->dims()) description.shape->push_back(dim.as_constant().value_or(-1));
+  }
+  return description;
+}
+
+}  // namespace
+
+ProgramBuilder::ProgramBuilder(const ir::Module& module, const CompileOptions& options)
+    : program(std::make_unique<runtime::Program>()),
+      options_(options),
+      order_(ir::topological_order(module)),
+      free_variables_(order_) {
+  for (const ir::GraphOrder& graph : order_.graphs) {
+    function_index_.emplace(graph.graph, static_cast<uint32_t>(function_index_.size()));
+  }
+}
+
+uint32_t ProgramBuilder::function_index(const ir::Graph* graph) const { return function_index_.at(graph); }
+
+Operand ProgramBuilder::constant(const ir::Value& value) {
+  auto [place, is_new] = constants_.try_emplace(&value, 0);
+  if (is_new) {
+    place->second = runtime::constant_operand(program->constants.size());
+    program->constants.push_back(value.is_tensor() ? Datum(value.tensor()) : Datum());
+    if (value.is_tensor()) program->constant_bytes += value.tensor().bytes();
+  }
+  return place->second;
+}
+
+Operand ProgramBuilder::constant_closure(const ir::Graph* graph) {
+  auto [place, is_new] = constants_.try_emplace(graph->value(), 0);
+  if (is_new) {
+    place->second = runtime::constant_operand(program->constants.size());
+    auto closure = std::make_shared<runtime::Closure>();
+    closure->function = function_index(graph);
+    program->constants.push_back(Datum::function(std::move(closure)));
+  }
+  return place->second;
+}
+
+uint32_t ProgramBuilder::add_kernel(const ir::Apply& node) {
+  auto kernel = std::make_unique<runtime::Kernel>();
+  kernel->op = node.op().qualified;
+  kernel->attributes = node.attributes();
+  try {
+    choose_kernel(node, *kernel);
+  } catch (Error& error) {
+    error.at_node(describe(node));
+    if (node.location()) error.at_location(to_string(*node.location()));
+    throw;
+  }
+  program->kernels.push_back(std::move(kernel));
+  return static_cast<uint32_t>(program->kernels.size() - 1);
+}
+
+void ProgramBuilder::choose_kernel(const ir::Apply& node, runtime::Kernel& kernel) const {
+  if (!options_.reference_only) {
+    std::vector<InputDescription> inputs;
+    for (const ir::Use& use : node.operands()) inputs.push_back(describe_input(*use.node));
+    const kernels::PrepareRequest request{kernel.op, kernel.attributes, inputs, node.num_outputs()};
+    std::vector<const kernels::PreparedRegistry*> registries = options_.prepared;
+    registries.push_back(&kernels::onednn_kernels());
+    for (const kernels::PreparedRegistry* registry : registries) {
+      auto choice = registry->prepare(request);
+      if (!choice.kernel) continue;
+      kernel.prepared = std::move(choice.kernel);
+      kernel.implementation = choice.implementation;
+      return;
+    }
+  }
+  if (options_.kernels) kernel.reference = options_.kernels->find(node.op().kernel);
+  if (!kernel.reference) kernel.reference = ops::reference_kernel(node.op());
+  kernel.implementation = kernel.reference ? "reference" : "none";
+}
+
+}  // namespace anfora::plan

@@ -1,0 +1,40 @@
+// What the functions of a program share while it is made: numbers of functions and constants, and kernels.
+#pragma once
+
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <memory>
+#include <span>
+
+#include "ir/order.h"
+#include "plan/compile.h"
+
+namespace anfora::plan {
+
+class ProgramBuilder {
+ public:
+  ProgramBuilder(const ir::Module& module, const CompileOptions& options);
+
+  const ir::ModuleOrder& order() const { return order_; }
+  uint32_t function_index(const ir::Graph* graph) const;
+  std::span<ir::Node* const> captures(const ir::Graph* graph) const { return free_variables_.of(graph); }
+
+  // A tensor or None.
+  runtime::Operand constant(const ir::Value& value);
+  // A function that captures nothing.
+  runtime::Operand constant_closure(const ir::Graph* graph);
+  // Chooses the kernel of an application and returns its number.
+  uint32_t add_kernel(const ir::Apply& node);
+
+  std::unique_ptr<runtime::Program> program;
+
+ private:
+  void choose_kernel(const ir::Apply& node, runtime::Kernel& kernel) const;
+
+  const CompileOptions& options_;
+  ir::ModuleOrder order_;
+  ir::FreeVariables free_variables_;
+  boost::unordered_flat_map<const ir::Graph*, uint32_t> function_index_;
+  boost::unordered_flat_map<const ir::Node*, runtime::Operand> constants_;
+};
+
+}  // namespace anfora::plan

@@ -1,0 +1,70 @@
+// A compiled model, ready to run.
+//
+//     Executable model = plan::compile(module);
+//     std::vector<Datum> outputs = model.run({{"x", tensor}});
+//
+// Inputs may be given by name or by position. Outputs are the caller's: no run overwrites them. One thread at a time
+// may call run(); the kernels use OpenMP's threads inside.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/machine.h"
+#include "runtime/profiler.h"
+#include "runtime/program.h"
+#include "runtime/signature.h"
+
+namespace anfora::runtime {
+
+struct RunOptions {
+  int threads = 0;                    // 0: as the executable was compiled for
+  Profiler* profiler = nullptr;       // must not outlive the executable
+  std::optional<uint64_t> seed;       // restarts the random state; else it goes on from the last run
+  size_t deepest_calls = kDeepestCalls;
+};
+
+// Memory for the sizes of the latest run; before the first, only what is static is known.
+struct MemoryReport {
+  bool is_known = false;           // whether the sizes of the main function are
+  int64_t arena_bytes = 0;         // intermediate values of the main function
+  int64_t arena_lower_bound = 0;   // no arena can be smaller
+  int64_t callee_arena_bytes = 0;  // one arena of each other function that has run
+  int64_t constant_bytes = 0;      // shared with the module, mostly memory-mapped
+  size_t unplanned_values = 0;     // tensors of the main function that kernels allocate themselves
+};
+
+class Executable {
+ public:
+  Executable(std::unique_ptr<Program> program, Signature signature, int threads);
+  Executable(Executable&&) noexcept;
+  Executable& operator=(Executable&&) noexcept;
+  ~Executable();
+
+  std::span<const ValueSpec> inputs() const;
+  std::span<const ValueSpec> outputs() const;
+  const Program& program() const { return *program_; }
+
+  // By position; None for an input that may be left out. Throws InvalidArgument for inputs that do not fit, and what
+  // kernels throw, with node and location.
+  std::vector<Datum> run(std::vector<Datum> inputs, const RunOptions& options = {});
+  std::vector<Datum> run(NamedData inputs, const RunOptions& options = {});
+
+  MemoryReport memory() const;
+  // Applications of operators that have no kernel: "com.microsoft::FusedConv 'node'".
+  std::vector<std::string> missing_kernels() const;
+
+ private:
+  std::unique_ptr<Program> program_;
+  Signature signature_;
+  std::unique_ptr<Machine> machine_;
+  std::mt19937_64 random_;
+  int threads_;
+};
+
+}  // namespace anfora::runtime

@@ -1,0 +1,394 @@
+#include "runtime/machine.h"
+
+#include <fmt/format.h>
+
+#include <boost/container_hash/hash.hpp>
+#include <new>
+
+namespace anfora::runtime {
+namespace {
+
+// Layouts kept a function; a model that sees more combinations of sizes than this plans some of them again.
+constexpr size_t kMostLayouts = 256;
+
+struct SymbolsHash {
+  size_t operator()(const std::vector<int64_t>& symbols) const { return boost::hash_range(symbols.begin(), symbols.end()); }
+};
+
+struct AlignedDelete {
+  void operator()(std::byte* memory) const { ::operator delete(memory, std::align_val_t{kBufferAlignment}); }
+};
+using AlignedBytes = std::unique_ptr<std::byte, AlignedDelete>;
+
+AlignedBytes allocate_arena(int64_t bytes) {
+  void* memory = ::operator new(static_cast<size_t>(bytes), std::align_val_t{kBufferAlignment}, std::nothrow);
+  if (!memory) {
+    throw Error(ErrorCode::ResourceExhausted, fmt::format("cannot allocate {} bytes for intermediate values", bytes));
+  }
+  return AlignedBytes(static_cast<std::byte*>(memory));
+}
+
+// A slot whose tensor lies in the arena owns nothing: there is nothing to give back.
+void clear(Datum& slot) {
+  if (slot.is_none() || (slot.is_tensor() && !slot.tensor().owner())) return;
+  slot = Datum();
+}
+
+bool truth(const Datum& condition) {
+  const Tensor& tensor = condition.tensor();
+  if (tensor.dtype() != DType::Bool || tensor.size() != 1) {
+    throw Error(ErrorCode::TypeMismatch, fmt::format("a condition must be one boolean, not {}", describe(condition)));
+  }
+  return tensor.data<bool>()[0];
+}
+
+}  // namespace
+
+struct Machine::Frame {
+  Frame(const Program& program, uint32_t index)
+      : function(program.functions[index]), index(index), slots(function.num_slots), planned(function.output_buffers.size()) {
+    operands.reserve(function.operands.size());
+    for (Operand operand : function.operands) {
+      operands.push_back(operand >= 0 ? &slots[static_cast<size_t>(operand)]
+                                      : &program.constants[static_cast<size_t>(-1 - operand)]);
+    }
+  }
+
+  // Points the planned memory of each output into the arena as the layout says.
+  void use_layout(const std::shared_ptr<const MemoryLayout>& next) {
+    if (layout == next) return;
+    if (next->bytes > arena_bytes) {
+      layout.reset();
+      arena.reset();
+      arena_bytes = 0;
+      arena = allocate_arena(next->bytes);
+      arena_bytes = next->bytes;
+    }
+    layout = next;
+    for (size_t i = 0; i < planned.size(); ++i) {
+      uint32_t buffer = function.output_buffers[i];
+      planned[i] = Tensor();
+      if (buffer == Function::kNoBuffer || buffer == Function::kSharesInput) continue;
+      const MemoryLayout::Place& place = layout->places[buffer];
+      if (place.offset == MemoryLayout::kNowhere) continue;
+      planned[i] = Tensor::view(DType::U8, Shape{place.bytes}, arena.get() + place.offset, nullptr);
+    }
+  }
+
+  bool in_arena(const void* memory) const {
+    return reinterpret_cast<uintptr_t>(memory) - reinterpret_cast<uintptr_t>(arena.get()) <
+           static_cast<uintptr_t>(arena_bytes);
+  }
+
+  const Function& function;
+  uint32_t index;
+  uint32_t next = 0;  // instruction
+  std::vector<Datum> slots;
+  std::vector<const Datum*> operands;  // as Function::operands
+  std::vector<Tensor> planned;         // as Function::output_buffers
+  std::shared_ptr<const MemoryLayout> layout;
+  AlignedBytes arena;
+  int64_t arena_bytes = 0;
+};
+
+struct Machine::FunctionState {
+  std::vector<std::unique_ptr<Frame>> pool;
+  std::unordered_map<std::vector<int64_t>, std::shared_ptr<const MemoryLayout>, SymbolsHash> layouts;
+  std::vector<int64_t> latest_symbols;
+  std::shared_ptr<const MemoryLayout> latest;  // null before the first run
+};
+
+Machine::Machine(const Program& program) : program_(program), functions_(program.functions.size()) {
+  for (size_t f = 0; f < functions_.size(); ++f) {
+    const Function& function = program.functions[f];
+    if (function.symbols.empty()) {
+      functions_[f].latest = std::make_shared<MemoryLayout>(make_layout(function.buffers, {}));
+    }
+  }
+}
+Machine::~Machine() = default;
+
+const MemoryLayout* Machine::latest_layout(uint32_t function) const { return functions_[function].latest.get(); }
+
+std::unique_ptr<Machine::Frame> Machine::acquire(uint32_t function) {
+  auto& pool = functions_[function].pool;
+  if (pool.empty()) return std::make_unique<Frame>(program_, function);
+  std::unique_ptr<Frame> frame = std::move(pool.back());
+  pool.pop_back();
+  return frame;
+}
+
+void Machine::release(std::unique_ptr<Frame> frame) {
+  for (Datum& slot : frame->slots) clear(slot);
+  functions_[frame->index].pool.push_back(std::move(frame));
+}
+
+// Binds the function's symbols to the sizes of the arguments, which are in place, and takes the layout for them.
+void Machine::start(Frame& frame) {
+  frame.next = 0;
+  FunctionState& state = functions_[frame.index];
+  const Function& function = frame.function;
+  if (!function.symbols.empty()) {
+    symbols_.clear();
+    for (const SymbolSource& source : function.symbols) {
+      int64_t value = kUnbound;
+      if (source.main_symbol != SymbolSource::kNone) {
+        value = main_symbols_[source.main_symbol];
+      } else if (const Datum& argument = frame.slots[source.argument];
+                 argument.is_tensor() && argument.tensor().rank() > static_cast<int>(source.axis)) {
+        int64_t size = argument.tensor().dim(static_cast<int>(source.axis)) - source.offset;
+        if (size % source.scale == 0) value = size / source.scale;
+      }
+      symbols_.push_back(value);
+    }
+    if (frame.index == program_.main && main_symbols_.empty()) main_symbols_ = symbols_;
+    if (!state.latest || state.latest_symbols != symbols_) {
+      if (state.layouts.size() >= kMostLayouts) state.layouts.clear();
+      auto& layout = state.layouts[symbols_];
+      if (!layout) layout = std::make_shared<MemoryLayout>(make_layout(function.buffers, symbols_));
+      state.latest = layout;
+      state.latest_symbols = symbols_;
+    }
+  }
+  frame.use_layout(state.latest);
+}
+
+void Machine::enter(std::unique_ptr<Frame> frame, const Options& options) {
+  if (frames_.size() >= options.deepest_calls) {
+    throw Error(ErrorCode::ResourceExhausted, fmt::format("more than {} nested calls", options.deepest_calls))
+        .with_hint(fmt::format("the recursion of @{} does not end", frame->function.name));
+  }
+  start(*frame);
+  if (options.profiler) options.profiler->function_entered(frame->function);
+  frames_.push_back(std::move(frame));
+}
+
+Datum Machine::run(std::span<const Datum> arguments, const Options& options) {
+  try {
+    std::unique_ptr<Frame> frame = acquire(program_.main);
+    std::ranges::copy(arguments, frame->slots.begin());
+    main_symbols_.clear();
+    enter(std::move(frame), options);
+    return execute(options);
+  } catch (Error& error) {
+    locate(error);
+    unwind();
+    throw;
+  } catch (const std::bad_alloc&) {
+    Error error(ErrorCode::ResourceExhausted, "out of memory");
+    locate(error);
+    unwind();
+    throw error;
+  } catch (...) {
+    unwind();
+    throw;
+  }
+}
+
+Error& Machine::locate(Error& error) const {
+  if (frames_.empty() || frames_.back()->next == 0) return error;
+  const Origin& origin = frames_.back()->function.origins[frames_.back()->next - 1];
+  if (!origin.node.empty()) error.at_node(origin.node);
+  if (!origin.location.empty()) error.at_location(origin.location);
+  return error;
+}
+
+void Machine::unwind() {
+  for (auto& frame : frames_) {
+    for (Datum& slot : frame->slots) slot = Datum();
+    release(std::move(frame));
+  }
+  frames_.clear();
+  arguments_.clear();
+}
+
+void Machine::call(const Instruction& instruction, uint32_t function, std::span<const Operand> operands,
+                   const bool* last_uses, std::span<const Datum> captures, const Options& options) {
+  Frame& caller = *frames_.back();
+  const size_t expected = program_.functions[function].num_arguments;
+  if (operands.size() + captures.size() != expected) {
+    throw Error(ErrorCode::TypeMismatch, fmt::format("@{} takes {} arguments, not {}", program_.functions[function].name,
+                                                     expected, operands.size() + captures.size()));
+  }
+  auto argument = [&](size_t i) -> Datum {
+    Operand operand = operands[i];
+    if (operand < 0) return program_.constants[static_cast<size_t>(-1 - operand)];
+    Datum& slot = caller.slots[static_cast<size_t>(operand)];
+    return last_uses[i] ? std::move(slot) : slot;
+  };
+  if (instruction.tail && caller.index == function) {
+    // The same frame serves again: the arguments wait outside until its slots are free.
+    for (size_t i = 0; i < operands.size(); ++i) arguments_.push_back(argument(i));
+    arguments_.insert(arguments_.end(), captures.begin(), captures.end());
+    for (Datum& slot : caller.slots) clear(slot);
+    std::ranges::move(arguments_, caller.slots.begin());
+    arguments_.clear();
+    if (options.profiler) {
+      options.profiler->function_left();
+      options.profiler->function_entered(caller.function);
+    }
+    return start(caller);
+  }
+  std::unique_ptr<Frame> callee = acquire(function);
+  for (size_t i = 0; i < operands.size(); ++i) callee->slots[i] = argument(i);
+  std::ranges::copy(captures, callee->slots.begin() + static_cast<std::ptrdiff_t>(operands.size()));
+  if (instruction.tail) {
+    release(std::move(frames_.back()));
+    frames_.pop_back();
+    if (options.profiler) options.profiler->function_left();
+  } else {
+    for (uint32_t i = 0; i < instruction.num_releases; ++i) {
+      clear(caller.slots[caller.function.releases[instruction.first_release + i]]);
+    }
+  }
+  enter(std::move(callee), options);
+}
+
+namespace {
+
+// Plans the memory of a dying input for output 0, for one invocation.
+class ReusedInput {
+ public:
+  ReusedInput(const Kernel& kernel, std::span<const Datum* const> inputs, std::span<Tensor> planned) {
+    for (uint8_t i : kernel.reusable) {
+      if (!inputs[i]->is_tensor()) continue;
+      const Tensor& tensor = inputs[i]->tensor();
+      // Memory that only this slot holds; what lies in an arena has no owner, constants and arguments have several.
+      if (tensor.owner().use_count() != 1 || tensor.dtype() == DType::String) continue;
+      place_ = &planned[0];
+      *place_ = tensor;
+      return;
+    }
+  }
+  ~ReusedInput() {
+    if (place_) *place_ = Tensor();
+  }
+  ReusedInput(const ReusedInput&) = delete;
+
+ private:
+  Tensor* place_ = nullptr;
+};
+
+}  // namespace
+
+void Machine::run_kernel(Frame& frame, const Instruction& instruction, const Options& options) {
+  const Kernel& kernel = *program_.kernels[instruction.target];
+  std::span<const Datum* const> inputs(frame.operands.data() + instruction.first_operand, instruction.num_operands);
+  std::span<Datum> outputs(frame.slots.data() + instruction.result, instruction.num_results);
+  std::span<Tensor> planned(frame.planned.data() + instruction.first_output, instruction.num_results);
+  const bool* last_uses = frame.function.last_uses.get() + instruction.first_operand;
+
+  ReusedInput reused(kernel, inputs, planned);
+
+  kernels::KernelContext context(kernel.attributes, inputs, outputs, planned, options.random,
+                                 {last_uses, instruction.num_operands});
+  auto invoke = [&] {
+    if (kernel.prepared) {
+      kernel.prepared->run(context);
+    } else if (kernel.reference) {
+      kernel.reference(context);
+    } else {
+      throw Error(ErrorCode::Unsupported, fmt::format("no kernel for {}", kernel.op));
+    }
+  };
+  if (options.profiler) {
+    std::string described = describe_all(inputs);
+    Profiler::Clock::time_point begin = Profiler::Clock::now();
+    invoke();
+    options.profiler->kernel_ran(kernel, frame.function.origins[frame.next - 1], begin, std::move(described), outputs);
+  } else {
+    invoke();
+  }
+  if (frame.arena_bytes == 0) return;
+  // A kernel that hands an input through although memory was planned, or that nothing was planned for: its output would
+  // lie where the plan puts something else.
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (frame.function.output_buffers[instruction.first_output + i] == Function::kSharesInput || !outputs[i].is_tensor()) continue;
+    const Tensor& output = outputs[i].tensor();
+    if (output.size() > 0 && frame.in_arena(output.raw()) && output.raw() != planned[i].raw()) outputs[i] = output.clone();
+  }
+}
+
+Datum Machine::execute(const Options& options) {
+  for (;;) {
+    Frame& frame = *frames_.back();
+    const Function& function = frame.function;
+    const Instruction& instruction = function.code[frame.next++];
+    const Datum* const* operands = frame.operands.data() + instruction.first_operand;
+    auto operand_span = [&](size_t from, size_t count) {
+      return std::span<const Operand>(function.operands.data() + instruction.first_operand + from, count);
+    };
+    const bool* last_uses = function.last_uses.get() + instruction.first_operand;
+    // The operand itself, moved out of its slot at its last use.
+    auto take = [&](size_t i) -> Datum {
+      return last_uses[i] ? std::move(const_cast<Datum&>(*operands[i])) : *operands[i];
+    };
+    Datum& result = frame.slots.data()[instruction.result];
+
+    switch (instruction.opcode) {
+      case Opcode::Kernel: run_kernel(frame, instruction, options); break;
+      case Opcode::MakeClosure: {
+        auto closure = std::make_shared<Closure>();
+        closure->function = instruction.target;
+        for (size_t i = 0; i < instruction.num_operands; ++i) closure->captures.push_back(take(i));
+        result = Datum::function(std::move(closure));
+        break;
+      }
+      case Opcode::Select: result = truth(*operands[0]) ? take(1) : take(2); break;
+      case Opcode::MakeTuple: {
+        std::vector<Datum> items;
+        for (size_t i = 0; i < instruction.num_operands; ++i) items.push_back(take(i));
+        result = Datum::tuple(std::move(items));
+        break;
+      }
+      case Opcode::GetItem: {
+        const size_t index = instruction.target;
+        if (index >= operands[0]->items().size()) {
+          throw Error(ErrorCode::TypeMismatch, fmt::format("{} has no item {}", describe(*operands[0]), index));
+        }
+        if (last_uses[0]) {
+          std::vector<Datum> items = take(0).take_items();
+          result = std::move(items[index]);
+        } else {
+          result = operands[0]->items()[index];
+        }
+        break;
+      }
+      case Opcode::Call:
+        call(instruction, instruction.target, operand_span(0, instruction.num_operands), last_uses, {}, options);
+        continue;
+      case Opcode::CallEither: {
+        const size_t split = instruction.split;
+        if (truth(*operands[0])) {
+          call(instruction, instruction.target, operand_span(1, split), last_uses + 1, {}, options);
+        } else {
+          call(instruction, instruction.otherwise, operand_span(1 + split, instruction.num_operands - 1 - split),
+               last_uses + 1 + split, {}, options);
+        }
+        continue;
+      }
+      case Opcode::CallClosure: {
+        std::shared_ptr<Datum::Function> callee = operands[0]->as_function();
+        const Closure& closure = static_cast<const Closure&>(*callee);
+        call(instruction, closure.function, operand_span(1, instruction.num_operands - 1), last_uses + 1,
+             closure.captures, options);
+        continue;
+      }
+      case Opcode::Return: {
+        Datum value = take(0);
+        release(std::move(frames_.back()));
+        frames_.pop_back();
+        if (options.profiler) options.profiler->function_left();
+        if (frames_.empty()) return value;
+        Frame& caller = *frames_.back();
+        caller.slots[caller.function.code[caller.next - 1].result] = std::move(value);
+        continue;
+      }
+    }
+    for (uint32_t i = 0; i < instruction.num_releases; ++i) {
+      clear(frame.slots[function.releases[instruction.first_release + i]]);
+    }
+  }
+}
+
+}  // namespace anfora::runtime

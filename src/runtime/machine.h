@@ -1,0 +1,69 @@
+// The machine that executes a program.
+//
+// Calls do not use the C++ stack. A frame is a function's slots, its arena and what is prepared once for all its
+// invocations (the operands as pointers, the planned memory of each kernel output); frames are pooled by function, so
+// that neither an instruction nor a call allocates in the steady state.
+//
+//     main ─▶ f ─▶ g        frames_: a stack with a bound, since recursion in a model may be endless
+//
+// A tail call gives the caller's frame back before the callee starts: a loop, which is a tail-recursive function, runs
+// in constant space. Memory stays valid by one rule, which the plan follows: what leaves a frame (arguments, captured
+// values, results, elements of sequences) never lies in an arena, but in memory of its own that handles keep alive.
+#pragma once
+
+#include <memory>
+#include <random>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "anfora/error.h"
+#include "runtime/profiler.h"
+#include "runtime/program.h"
+
+namespace anfora::runtime {
+
+// More nested calls than this are taken for endless recursion.
+inline constexpr size_t kDeepestCalls = 10'000;
+
+class Machine {
+ public:
+  explicit Machine(const Program& program);
+  ~Machine();
+
+  struct Options {
+    std::mt19937_64* random = nullptr;
+    Profiler* profiler = nullptr;
+    size_t deepest_calls = kDeepestCalls;
+  };
+  // One run of the main function. After an error the machine is as before the run.
+  Datum run(std::span<const Datum> arguments, const Options& options);
+
+  // The layout of a function's arena under the symbols of its latest run; null when it never ran.
+  const MemoryLayout* latest_layout(uint32_t function) const;
+
+ private:
+  struct Frame;
+  struct FunctionState;
+
+  Datum execute(const Options& options);
+  std::unique_ptr<Frame> acquire(uint32_t function);
+  void release(std::unique_ptr<Frame> frame);
+  void enter(std::unique_ptr<Frame> frame, const Options& options);
+  void start(Frame& frame);
+  void unwind();
+  Error& locate(Error& error) const;
+
+  void run_kernel(Frame& frame, const Instruction& instruction, const Options& options);
+  void call(const Instruction& instruction, uint32_t function, std::span<const Operand> operands, const bool* last_uses,
+            std::span<const Datum> captures, const Options& options);
+
+  const Program& program_;
+  std::vector<FunctionState> functions_;
+  std::vector<std::unique_ptr<Frame>> frames_;
+  std::vector<int64_t> main_symbols_;
+  std::vector<int64_t> symbols_;   // scratch of start()
+  std::vector<Datum> arguments_;   // scratch of call()
+};
+
+}  // namespace anfora::runtime

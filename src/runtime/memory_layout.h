@@ -1,0 +1,50 @@
+// Where the intermediate values of one function lie in its arena.
+//
+// A buffer is needed from the instruction that writes it to the last one that reads it, and has a size that may
+// depend on symbols. Buffers whose intervals overlap must not overlap in memory; the total should be small:
+//
+//      offset
+//        │  ┌────── a ──────┐
+//        │  └───────────────┘ ┌── c ──┐
+//        │      ┌───── b ─────┤       │      c took a's place when a was dead, best fit
+//        └──────┴─────────────┴───────┴──▶ instructions
+//
+// This is dynamic storage allocation, NP-hard; two heuristics are tried and the better result is taken:
+//  - in order of time, each buffer into the smallest hole that is free then (best fit), O(n log n);
+//  - in order of size, the largest first, each at the lowest fitting hole among those that it meets, O(n²), the usual
+//    winner (Pisarchyk and Lee, "Efficient memory management for deep neural net inference", 2020).
+// No layout can be smaller than the largest sum of sizes alive at one instruction; that bound is reported, so that
+// a reader sees how far from the optimum the plan is.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "runtime/size_expression.h"
+
+namespace anfora::runtime {
+
+struct Buffer {
+  uint32_t first = 0, last = 0;  // instructions, inclusive
+  SizeExpression bytes;
+};
+
+struct MemoryLayout {
+  static constexpr int64_t kNowhere = -1;
+  struct Place {
+    int64_t offset = kNowhere;  // kNowhere: the size is not known; the kernel allocates
+    int64_t bytes = 0;
+  };
+  std::vector<Place> places;  // by buffer
+  int64_t bytes = 0;          // of the arena
+  int64_t lower_bound = 0;    // no arena can be smaller
+};
+
+// Offsets are multiples of this: a cache line, and the widest vector register.
+inline constexpr int64_t kBufferAlignment = 64;
+
+MemoryLayout make_layout(std::span<const Buffer> buffers, std::span<const int64_t> symbols);
+
+}  // namespace anfora::runtime

@@ -1,0 +1,104 @@
+#include "runtime/profiler.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "anfora/error.h"
+
+namespace anfora::runtime {
+namespace {
+
+std::string json_string(std::string_view text) {  // names come from models and need not be UTF-8
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::string describe(const Datum& datum) {
+  switch (datum.kind()) {
+    case Datum::Kind::None: return "none";
+    case Datum::Kind::Tensor: {
+      const Tensor& t = datum.tensor();
+      return fmt::format("{}[{}]", name(t.dtype()), t.rank() == 0 ? "" : to_string(t.shape()));
+    }
+    case Datum::Kind::Sequence: return fmt::format("sequence of {}", datum.items().size());
+    case Datum::Kind::Tuple: return fmt::format("tuple of {}", datum.items().size());
+    case Datum::Kind::Map: return "map";
+    case Datum::Kind::Function: return "function";
+  }
+  return "";
+}
+
+std::string describe_all(std::span<const Datum* const> data) {
+  std::string text;
+  for (const Datum* datum : data) text += (text.empty() ? "" : ", ") + describe(*datum);
+  return text;
+}
+
+void Profiler::kernel_ran(const Kernel& kernel, const Origin& origin, Clock::time_point begin, std::string inputs,
+                          std::span<const Datum> outputs) {
+  Clock::time_point end = Clock::now();
+  std::vector<const Datum*> written;
+  for (const Datum& datum : outputs) written.push_back(&datum);
+  kernels_.push_back({&kernel, &origin, begin, end, std::move(inputs), describe_all(written)});
+}
+
+std::vector<Profiler::Total> Profiler::totals() const {
+  std::map<std::pair<std::string_view, std::string_view>, Total> by_op;
+  for (const KernelEvent& event : kernels_) {
+    Total& total = by_op[{event.kernel->op, event.kernel->implementation}];
+    ++total.calls;
+    total.milliseconds += std::chrono::duration<double, std::milli>(event.end - event.begin).count();
+  }
+  std::vector<Total> totals;
+  for (auto& [key, total] : by_op) {
+    total.op = key.first;
+    total.implementation = key.second;
+    totals.push_back(std::move(total));
+  }
+  std::ranges::stable_sort(totals, std::ranges::greater(), &Total::milliseconds);
+  return totals;
+}
+
+void Profiler::write_trace(const std::string& path) const {
+  const std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
+  std::FILE* file = std::fopen(temporary.c_str(), "w");
+  if (!file) throw Error(ErrorCode::Io, fmt::format("cannot write '{}'", path));
+  // Perfetto nests B/E pairs by time; everything runs on the machine's one thread, kernels use the others inside.
+  fmt::print(file, "{{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
+  fmt::print(file, R"({{"name":"thread_name","ph":"M","pid":1,"tid":1,"args":{{"name":"machine"}}}})");
+  for (const CallEvent& event : calls_) {
+    if (event.function) {
+      fmt::print(file, ",\n" R"({{"name":{},"cat":"function","ph":"B","ts":{:.3f},"pid":1,"tid":1}})",
+                 json_string("@" + event.function->name), microseconds(event.at));
+    } else {
+      fmt::print(file, ",\n" R"({{"ph":"E","ts":{:.3f},"pid":1,"tid":1}})", microseconds(event.at));
+    }
+  }
+  for (const KernelEvent& event : kernels_) {
+    double begin = microseconds(event.begin);
+    fmt::print(file,
+               ",\n" R"({{"name":{},"cat":"kernel","ph":"X","ts":{:.3f},"dur":{:.3f},"pid":1,"tid":1,"args":{{)"
+               R"("node":{},"location":{},"implementation":{},"inputs":{},"outputs":{}}}}})",
+               json_string(event.kernel->op), begin, microseconds(event.end) - begin, json_string(event.origin->node),
+               json_string(event.origin->location), json_string(event.kernel->implementation), json_string(event.inputs),
+               json_string(event.outputs));
+  }
+  fmt::print(file, "\n]}}\n");
+  bool failed = std::ferror(file) != 0;
+  failed = std::fclose(file) != 0 || failed;
+  std::error_code error;
+  if (!failed) std::filesystem::rename(temporary, path, error);
+  if (failed || error) {
+    std::filesystem::remove(temporary, error);
+    throw Error(ErrorCode::Io, fmt::format("cannot write '{}'", path));
+  }
+}
+
+}  // namespace anfora::runtime

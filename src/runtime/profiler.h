@@ -1,0 +1,60 @@
+// Records what the machine does, and writes it in Chrome's trace event format, which https://ui.perfetto.dev opens.
+#pragma once
+
+#include <chrono>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/program.h"
+#include "support/datum.h"
+
+namespace anfora::runtime {
+
+class Profiler {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // Called by the machine.
+  // `inputs` is described before the kernel runs, which may take them over.
+  void kernel_ran(const Kernel& kernel, const Origin& origin, Clock::time_point begin, std::string inputs,
+                  std::span<const Datum> outputs);
+  void function_entered(const Function& function) { calls_.push_back({Clock::now(), &function}); }
+  void function_left() { calls_.push_back({Clock::now(), nullptr}); }
+
+  // Time by operator and implementation, the longest first.
+  struct Total {
+    std::string op, implementation;
+    size_t calls = 0;
+    double milliseconds = 0;
+  };
+  std::vector<Total> totals() const;
+
+  // Writes a temporary file and renames it. Throws Io. What was profiled must still exist.
+  void write_trace(const std::string& path) const;
+
+ private:
+  struct KernelEvent {
+    const Kernel* kernel;
+    const Origin* origin;
+    Clock::time_point begin, end;
+    std::string inputs, outputs;  // "f32[1x64x56x56], f32[64]"
+  };
+  struct CallEvent {
+    Clock::time_point at;
+    const Function* function;  // null: the innermost one was left
+  };
+  double microseconds(Clock::time_point at) const {
+    return std::chrono::duration<double, std::micro>(at - start_).count();
+  }
+  Clock::time_point start_ = Clock::now();
+  std::vector<KernelEvent> kernels_;
+  std::vector<CallEvent> calls_;
+};
+
+// "f32[2x3]", "seq of 3", "none": for traces and messages.
+std::string describe(const Datum& datum);
+std::string describe_all(std::span<const Datum* const> data);
+
+}  // namespace anfora::runtime

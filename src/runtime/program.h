@@ -1,0 +1,109 @@
+// What the machine executes: functions of instructions over numbered slots. The compiler (src/plan) makes it; nothing
+// here knows the IR.
+//
+// A slot holds one Datum at a time. A function's arguments arrive in slots 0 … n−1: its parameters, then the values that
+// it captured. Each instruction reads operands (slots or constants), writes its results to consecutive slots, and then
+// releases the slots that nobody reads any more.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/kernel.h"
+#include "kernels/prepared.h"
+#include "runtime/memory_layout.h"
+#include "runtime/size_expression.h"
+
+namespace anfora::runtime {
+
+// A slot (≥ 0) or constant −1 − value (< 0) of the program.
+using Operand = int32_t;
+inline Operand constant_operand(size_t constant) { return -1 - static_cast<Operand>(constant); }
+
+enum class Opcode : uint8_t {
+  Kernel,       // results = kernels[target](operands)
+  MakeClosure,  // result = function `target` with the operands captured
+  Select,       // result = operand 0 ? operand 1 : operand 2
+  MakeTuple,    // result = (operands)
+  GetItem,      // result = operand 0 [target]
+  Call,         // result = functions[target](operands)
+  CallEither,   // operand 0 ? functions[target](the next `split` operands) : functions[otherwise](the rest)
+  CallClosure,  // result = operand 0 (the other operands, then what it captured)
+  Return,       // operand 0
+};
+
+struct Instruction {
+  Opcode opcode = Opcode::Return;
+  bool tail = false;  // a call whose result the function returns: it takes over the frame
+  uint32_t target = 0, otherwise = 0;
+  uint32_t split = 0;
+  uint32_t first_operand = 0, num_operands = 0;  // in Function::operands
+  uint32_t first_release = 0, num_releases = 0;  // in Function::releases
+  uint32_t result = 0, num_results = 1;          // slots
+  uint32_t first_output = 0;                     // of a kernel: in Function::output_buffers
+};
+
+// Where an instruction came from, for errors and profiles.
+struct Origin {
+  std::string node;      // "Conv 'layer1.conv'"
+  std::string location;  // "model.onnx: node 17"
+};
+
+// One application of an operator, ready to run.
+struct Kernel {
+  std::string op;              // qualified name
+  std::string implementation;  // "reference", "onednn:convolution"
+  AttributeSet attributes;
+  std::unique_ptr<kernels::PreparedKernel> prepared;  // refers to `attributes`
+  kernels::KernelFunction reference = nullptr;        // when there is no prepared one
+  // Operands whose memory output 0 may take over if, when it comes to run, nobody else holds it.
+  std::vector<uint8_t> reusable;
+
+  bool is_missing() const { return !prepared && !reference; }
+};
+
+// How the value of a function's symbol is found when the function is entered.
+struct SymbolSource {
+  static constexpr uint32_t kNone = UINT32_MAX;
+  uint32_t main_symbol = kNone;  // the same symbol of the main function, else …
+  uint32_t argument = kNone;     // … solved from a dimension of an argument: size = scale · symbol + offset
+  uint32_t axis = 0;
+  int64_t scale = 1, offset = 0;
+};
+
+struct Function {
+  std::string name;
+  uint32_t num_arguments = 0;
+  uint32_t num_slots = 0;
+  std::vector<Instruction> code;
+  std::vector<Origin> origins;  // by instruction
+  std::vector<Operand> operands;
+  std::unique_ptr<bool[]> last_uses;  // by operand: nobody reads its slot after this; std::vector<bool> has no spans
+  std::vector<uint32_t> releases;
+
+  std::vector<SymbolSource> symbols;
+  std::vector<Buffer> buffers;
+  static constexpr uint32_t kNoBuffer = UINT32_MAX;
+  static constexpr uint32_t kSharesInput = UINT32_MAX - 1;
+  // By kernel output: its buffer, kNoBuffer when the kernel allocates, kSharesInput when it is a view on an input.
+  std::vector<uint32_t> output_buffers;
+};
+
+struct Program {
+  std::vector<Function> functions;
+  uint32_t main = 0;
+  std::vector<std::unique_ptr<Kernel>> kernels;
+  std::vector<Datum> constants;
+  size_t constant_bytes = 0;  // of distinct tensors
+};
+
+// A function together with the values that it captured.
+struct Closure : Datum::Function {
+  uint32_t function = 0;
+  std::vector<Datum> captures;
+};
+
+}  // namespace anfora::runtime

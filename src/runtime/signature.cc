@@ -1,0 +1,103 @@
+#include "runtime/signature.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "anfora/error.h"
+#include "runtime/profiler.h"
+#include "support/nearest.h"
+
+namespace anfora::runtime {
+namespace {
+
+Error wrong_input(const ValueSpec& spec, const Datum& given, std::string hint) {
+  return Error(ErrorCode::InvalidArgument,
+               fmt::format("input '{}' is {}, the model takes {}", spec.name, describe(given), spec.type))
+      .with_hint(std::move(hint));
+}
+
+void check_input(const Signature& signature, size_t index, const std::vector<Datum>& data,
+                 std::span<const int64_t> symbols) {
+  const ValueSpec& spec = signature.inputs[index];
+  const Datum& given = data[index];
+  if (!spec.is_tensor) return;
+  if (!given.is_tensor()) throw wrong_input(spec, given, "give a tensor");
+  const Tensor& tensor = given.tensor();
+  if (spec.dtype != DType::Undefined && tensor.dtype() != spec.dtype) {
+    throw wrong_input(spec, given, fmt::format("convert it to {}", name(spec.dtype)));
+  }
+  if (!spec.dims) return;
+  if (tensor.shape().size() != spec.dims->size()) {
+    throw wrong_input(spec, given, fmt::format("it must have {} dimensions", spec.dims->size()));
+  }
+  for (size_t axis = 0; axis < spec.dims->size(); ++axis) {
+    std::optional<int64_t> wanted = (*spec.dims)[axis].evaluate(symbols);
+    if (!wanted || *wanted == tensor.shape()[axis]) continue;
+    // Which other inputs said so, when a symbol did.
+    std::vector<std::string> reasons;
+    if (!(*spec.dims)[axis].is_constant()) {
+      for (size_t s = 0; s < signature.symbols.size(); ++s) {
+        const Signature::Symbol& symbol = signature.symbols[s];
+        if (symbol.input == index || !(*spec.dims)[axis].mentions(s)) continue;
+        reasons.push_back(fmt::format("{} is {} by input '{}'", symbol.name, symbols[s], signature.inputs[symbol.input].name));
+      }
+    }
+    throw wrong_input(spec, given, fmt::format("dimension {} must be {}{}{}", axis, *wanted, reasons.empty() ? "" : ": ",
+                                               fmt::join(reasons, ", ")));
+  }
+}
+
+}  // namespace
+
+std::vector<Datum> in_order(const Signature& signature, NamedData named) {
+  std::vector<std::string> names;
+  for (const ValueSpec& spec : signature.inputs) names.push_back(spec.name);
+  std::vector<Datum> data(names.size());
+  std::vector<bool> given(names.size());
+  for (auto& [name, datum] : named) {
+    auto found = std::ranges::find(names, name);
+    if (found == names.end()) {
+      std::string_view nearest = nearest_name(name, names);
+      throw Error(ErrorCode::InvalidArgument, fmt::format("the model has no input '{}'", name))
+          .with_hint(nearest.empty() ? fmt::format("its inputs: {}", fmt::join(names, ", "))
+                                     : fmt::format("did you mean '{}'?", nearest));
+    }
+    size_t index = static_cast<size_t>(found - names.begin());
+    if (given[index]) throw Error(ErrorCode::InvalidArgument, fmt::format("input '{}' is given twice", name));
+    given[index] = true;
+    data[index] = std::move(datum);
+  }
+  return data;
+}
+
+void check_inputs(const Signature& signature, std::vector<Datum>& data) {
+  if (data.size() > signature.inputs.size()) {
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("{} inputs given, the model takes {}", data.size(), signature.inputs.size()));
+  }
+  data.resize(signature.inputs.size());
+  for (size_t i = 0; i < data.size(); ++i) {
+    const ValueSpec& spec = signature.inputs[i];
+    if (!data[i].is_none()) continue;
+    if (spec.otherwise) {
+      data[i] = *spec.otherwise;
+    } else if (spec.is_tensor) {
+      throw Error(ErrorCode::InvalidArgument, fmt::format("input '{}' ({}) is missing", spec.name, spec.type));
+    }
+  }
+  std::vector<int64_t> symbols;
+  for (const Signature::Symbol& symbol : signature.symbols) {
+    const Datum& datum = data[symbol.input];
+    int64_t value = kUnbound;
+    if (datum.is_tensor() && datum.tensor().shape().size() > symbol.axis) {
+      int64_t size = datum.tensor().shape()[symbol.axis] - symbol.offset;
+      if (size % symbol.scale == 0) value = size / symbol.scale;
+    }
+    symbols.push_back(value);
+  }
+  for (size_t i = 0; i < data.size(); ++i) check_input(signature, i, data, symbols);
+}
+
+}  // namespace anfora::runtime

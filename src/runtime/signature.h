@@ -1,0 +1,47 @@
+// What a program takes and gives: names, types and shapes, against which the caller's data are checked.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/size_expression.h"
+#include "support/datum.h"
+
+namespace anfora::runtime {
+
+// One input or output.
+struct ValueSpec {
+  std::string name;
+  std::string type;            // as people write it: "f32[N, 128]"
+  bool is_tensor = true;       // false: a sequence, map or optional, of which only the kernels check the kind
+  DType dtype = DType::Undefined;                   // Undefined: any
+  std::optional<std::vector<SizeExpression>> dims;  // over the main function's symbols; empty: any rank
+  std::optional<Datum> otherwise;                   // of an input that may be left out
+};
+
+struct Signature {
+  std::vector<ValueSpec> inputs, outputs;
+  // Where the symbols of the inputs' dimensions are read: size = scale · symbol + offset.
+  struct Symbol {
+    std::string name;
+    size_t input;
+    size_t axis;
+    int64_t scale = 1, offset = 0;
+  };
+  std::vector<Symbol> symbols;
+};
+
+using NamedData = std::vector<std::pair<std::string, Datum>>;
+
+// The data in the order of the inputs. Throws InvalidArgument when a name is unknown or given twice; what is not given
+// is None.
+std::vector<Datum> in_order(const Signature& signature, NamedData data);
+
+// Fills in what may be left out. Throws InvalidArgument, naming the input, when one is missing or there are too many,
+// or when an element type, a rank or a dimension is wrong.
+void check_inputs(const Signature& signature, std::vector<Datum>& data);
+
+}  // namespace anfora::runtime
