@@ -119,6 +119,58 @@ void Importer::import_model(std::string_view bytes) {
   import_main(graph);
   import_function_bodies();
   check_recursion();
+  for (ir::Apply* node : typed_nodes_) node->set_type(nullptr);  // inference starts afresh, with the whole module
+}
+
+const ir::Type* Importer::known_type(ir::Node* root) {
+  auto give_up = [&](ir::Node* node) {
+    if (node->id() >= untypable_.size()) untypable_.resize(module_.next_id());
+    untypable_[node->id()] = true;
+  };
+  auto is_given_up = [&](ir::Node* node) { return node->id() < untypable_.size() && untypable_[node->id()]; };
+  std::vector<ir::Node*> stack{root};
+  while (!stack.empty()) {
+    ir::Node* node = stack.back();
+    ir::Apply* apply = node->as_apply();
+    if (node->type() || is_given_up(node)) {
+      stack.pop_back();
+      continue;
+    }
+    bool is_item = apply && apply->primitive() == ir::Primitive::TupleGetItem;
+    if (!apply || (apply->primitive() != ir::Primitive::Operation && !is_item)) {
+      give_up(node);
+      continue;
+    }
+    size_t before = stack.size();
+    bool is_typable = true;
+    for (const ir::Use& use : apply->operands()) {
+      is_typable = is_typable && !is_given_up(use.node);
+      if (!use.node->type()) stack.push_back(use.node);
+    }
+    if (!is_typable) {
+      stack.resize(before);
+      give_up(node);
+      continue;
+    }
+    if (stack.size() > before) continue;
+    try {
+      if (is_item) {
+        const ir::Type* tuple = apply->input(0)->type();
+        size_t index = static_cast<size_t>(apply->attributes().require_int("index"));
+        if (tuple->is_tuple() && index < tuple->elements().size()) apply->set_type(tuple->element(index));
+      } else {
+        inference_.infer(*apply);
+      }
+    } catch (const Error&) {
+      // Inference of the whole module will report it.
+    }
+    if (apply->type()) {
+      typed_nodes_.push_back(apply);
+    } else {
+      give_up(node);
+    }
+  }
+  return root->type();
 }
 
 void Importer::import_main(std::string_view bytes) {

@@ -188,8 +188,6 @@ class Importer {
   // The type of a node as far as it can be told now, null when it cannot: inferred on demand, operand by operand.
   const ir::Type* known_type(ir::Node* node);
 
-  size_t next_control_number() { return num_controls_++; }
-
  private:
   friend struct Emitter;
   void import_main(std::string_view bytes);
@@ -206,8 +204,14 @@ class Importer {
   void read_attributes(PendingNode& node);
   void keep_unknown_attributes(PendingNode& node);
 
-  // import_control.cc; null when the node is no control flow.
-  ir::Node* import_control(PendingNode& node);
+  // import_control.cc
+  ir::Node* import_control(PendingNode& node);  // null when the node is no control flow
+  ir::Node* import_if(PendingNode& node);
+  ir::Node* import_loop(PendingNode& node);
+  ir::Node* import_scan(PendingNode& node);
+  ir::Node* import_sequence_map(PendingNode& node);
+  const ir::Type* type_of_result(const Results& results, size_t k);
+  ir::Node* finish_control(const PendingNode& node, ir::Apply* call, size_t num_results);
 
   struct Instance {  // a function for given attribute values and given inputs
     Function* function;
@@ -230,7 +234,8 @@ class Importer {
   bool is_reading_functions_ = false;
   boost::unordered_flat_map<const char*, std::vector<std::string_view>> free_names_;
   boost::unordered_flat_map<std::string_view, const ir::Operator*> main_operators_;
-  std::vector<bool> untypable_;  // by node id
+  std::vector<bool> untypable_;          // by node id
+  std::vector<ir::Apply*> typed_nodes_;  // by known_type()
   size_t num_controls_ = 0;
 };
 
