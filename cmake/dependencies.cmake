@@ -34,6 +34,13 @@ if(NOT LIBZIP_INCLUDE OR NOT LIBZIP_LIBRARY)
   string(APPEND ANFORA_MISSING "  libzip: reads and writes .npz files\n")
 endif()
 
+# Debian's RE2 comes without a CMake file.
+find_path(RE2_INCLUDE re2/re2.h)
+find_library(RE2_LIBRARY re2)
+if(NOT RE2_INCLUDE OR NOT RE2_LIBRARY)
+  string(APPEND ANFORA_MISSING "  re2: regular expressions of text operators\n")
+endif()
+
 if(ANFORA_MISSING)
   message(FATAL_ERROR "Missing:\n${ANFORA_MISSING}Install it with the command\n  scripts/bootstrap\n")
 endif()
@@ -43,6 +50,9 @@ target_include_directories(protozero::protozero SYSTEM INTERFACE ${PROTOZERO_INC
 add_library(libzip::libzip INTERFACE IMPORTED)
 target_include_directories(libzip::libzip SYSTEM INTERFACE ${LIBZIP_INCLUDE})
 target_link_libraries(libzip::libzip INTERFACE ${LIBZIP_LIBRARY})
+add_library(re2::re2 INTERFACE IMPORTED)
+target_include_directories(re2::re2 SYSTEM INTERFACE ${RE2_INCLUDE})
+target_link_libraries(re2::re2 INTERFACE ${RE2_LIBRARY})
 if(NOT TARGET dnnl::dnnl)
   add_library(dnnl::dnnl ALIAS DNNL::dnnl)
 endif()

@@ -30,7 +30,8 @@ Shape dense_strides(std::span<const int64_t> shape) {
   int64_t stride = 1;
   for (size_t i = shape.size(); i-- > 0;) {
     strides[i] = stride;
-    stride *= shape[i];
+    // Of an empty shape the product may overflow; nothing is then addressed by it.
+    stride = static_cast<int64_t>(static_cast<uint64_t>(stride) * static_cast<uint64_t>(shape[i]));
   }
   return strides;
 }

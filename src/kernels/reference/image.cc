@@ -1,7 +1,306 @@
+// Sampling images at given places, and putting them together from blocks.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "kernels/reference/arguments.h"
+#include "kernels/reference/broadcast.h"
 #include "kernels/reference/families.h"
+#include "kernels/reference/floats.h"
+#include "support/element_types.h"
+#include "support/parallel.h"
 
 namespace anfora::kernels {
+namespace {
 
-void register_image(KernelRegistry&) {}
+// GridSample -----------------------------------------------------------------------------------------
+
+enum class Interpolation { Nearest, Linear, Cubic };
+enum class Padding { Zeros, Border, Reflection };
+
+struct Sampler {
+  Interpolation mode;
+  Padding padding;
+  bool align_corners;
+};
+
+Sampler sampler_of(const AttributeSet& attributes) {
+  Sampler sampler{Interpolation::Linear, Padding::Zeros, attributes.get_int("align_corners", 0) != 0};
+  std::string mode = attributes.get_string("mode", "linear"), padding = attributes.get_string("padding_mode", "zeros");
+  if (mode == "nearest") {
+    sampler.mode = Interpolation::Nearest;
+  } else if (mode == "cubic" || mode == "bicubic") {  // the names of before operator set 20, too
+    sampler.mode = Interpolation::Cubic;
+  } else if (mode != "linear" && mode != "bilinear") {
+    refuse("mode is '{}'; linear, nearest and cubic exist", mode);
+  }
+  if (padding == "border") {
+    sampler.padding = Padding::Border;
+  } else if (padding == "reflection") {
+    sampler.padding = Padding::Reflection;
+  } else if (padding != "zeros") {
+    refuse("padding_mode is '{}'; zeros, border and reflection exist", padding);
+  }
+  return sampler;
+}
+
+// Folds x back into [low, high] at its borders, as often as needed.
+double reflect(double x, double low, double high) {
+  const double range = high - low;
+  if (range <= 0) return low;
+  const double distance = x < low ? low - x : x > high ? x - high : 0;
+  if (distance == 0) return x;
+  const double folds = std::floor(distance / range), rest = distance - folds * range;
+  const bool even = std::fmod(folds, 2) == 0;
+  return (x < low) == even ? low + rest : high - rest;
+}
+
+// What one coordinate reads along an axis: element indices, -1 for the zero outside, and weights.
+struct AxisTaps {
+  int count = 0;
+  std::array<int64_t, 4> index;
+  std::array<float, 4> weight;
+};
+
+AxisTaps axis_taps(const Sampler& sampler, int64_t size, float normalized) {
+  const auto length = static_cast<float>(size);
+  float x = sampler.align_corners ? (normalized + 1) / 2 * (length - 1) : ((normalized + 1) * length - 1) / 2;
+  // No place, and places further out than any image, are the same: far outside.
+  constexpr float kFar = 0x1p30f;
+  x = std::isnan(x) ? -kFar : std::clamp(x, -kFar, kFar);
+  if (sampler.mode == Interpolation::Nearest) x = std::nearbyint(x);
+  const double low = sampler.align_corners ? 0 : -0.5, high = sampler.align_corners ? length - 1 : length - 0.5;
+  if (x < low || x > high) {
+    if (sampler.padding == Padding::Border) x = std::clamp(x, 0.0f, length - 1);
+    if (sampler.padding == Padding::Reflection) x = static_cast<float>(reflect(x, low, high));
+  }
+  auto element = [&](int64_t i) -> int64_t {
+    if (i >= 0 && i < size) return i;
+    if (sampler.padding == Padding::Zeros) return -1;
+    if (sampler.padding == Padding::Reflection) i = static_cast<int64_t>(reflect(static_cast<double>(i), low, high));
+    return std::clamp<int64_t>(i, 0, size - 1);
+  };
+  const auto base = static_cast<int64_t>(std::floor(x));
+  const float t = x - static_cast<float>(base);
+  AxisTaps taps;
+  auto add = [&](int64_t i, float weight) {
+    taps.index[taps.count] = element(i);
+    taps.weight[taps.count++] = weight;
+  };
+  if (sampler.mode == Interpolation::Nearest) {
+    add(base, 1);
+  } else if (sampler.mode == Interpolation::Linear) {
+    add(base, 1 - t);
+    add(base + 1, t);
+  } else {
+    constexpr float a = -0.75f;  // Keys' coefficient
+    auto inner = [](float d) { return ((a + 2) * d - (a + 3)) * d * d + 1; };
+    auto outer = [](float d) { return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a; };
+    add(base - 1, outer(t + 1));
+    add(base, inner(t));
+    add(base + 1, inner(1 - t));
+    add(base + 2, outer(2 - t));
+  }
+  return taps;
+}
+
+struct Tap {
+  int64_t offset;
+  float weight;
+};
+
+// The elements of a channel, and their weights, that the place at `position` reads: the product of its axes' taps.
+// Positions name the last axis first.
+void place_taps(const Sampler& sampler, std::span<const int64_t> sizes, const float* position, std::vector<Tap>& taps) {
+  taps.assign(1, {0, 1});
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    const AxisTaps axis = axis_taps(sampler, sizes[d], position[sizes.size() - 1 - d]);
+    const size_t before = taps.size();
+    for (int k = 0; k < axis.count; ++k) {
+      if (axis.index[k] < 0) continue;
+      for (size_t i = 0; i < before; ++i) {
+        taps.push_back({taps[i].offset * sizes[d] + axis.index[k], taps[i].weight * axis.weight[k]});
+      }
+    }
+    taps.erase(taps.begin(), taps.begin() + static_cast<std::ptrdiff_t>(before));
+  }
+}
+
+template <class T>
+T from_double(double value) {
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    if (std::isnan(value)) return 0;
+    if (value <= static_cast<double>(std::numeric_limits<T>::lowest())) return std::numeric_limits<T>::lowest();
+    if (value >= static_cast<double>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
+    return static_cast<T>(value);
+  } else {
+    return static_cast<T>(static_cast<ComputeType<T>>(value));
+  }
+}
+
+void grid_sample(KernelContext& context) {
+  const Tensor& data = context.input(0);
+  const Tensor grid = to_floats(context.input(1));
+  const Sampler sampler = sampler_of(context.attributes());
+  const int rank = data.rank(), axes = rank - 2;
+  if (axes < 1 || grid.rank() != rank || grid.dim(rank - 1) != axes || grid.dim(0) != data.dim(0)) {
+    refuse("a grid of shape {} does not fit an input of shape {}", to_string(grid.shape()), to_string(data.shape()));
+  }
+  constexpr int kMostAxes = 8;  // 4^8 taps in cubic mode
+  if (axes > kMostAxes) refuse("an input with {} spatial axes", axes);
+  const std::span<const int64_t> sizes = std::span(data.shape()).subspan(2);
+  Shape shape{data.dim(0), data.dim(1)};
+  shape.insert(shape.end(), grid.shape().begin() + 1, grid.shape().end() - 1);
+  Tensor& output = context.allocate_output(0, data.dtype(), shape);
+  if (output.size() == 0) return;
+  if (data.size() == 0) refuse("an empty image cannot be sampled");
+  const int64_t channels = data.dim(1), pixels = extent(data.shape(), 2, rank), places = extent(shape, 2, rank);
+  const float* positions = grid.data<float>().data();
+  dispatch<Join<Numbers, TypeList<bool>>>(data.dtype(), [&]<class T>() {
+    using Sum = std::conditional_t<std::is_same_v<ComputeType<T>, float>, float, double>;
+    const T* source = data.data<T>().data();
+    T* target = output.data<T>().data();
+    parallel_for(data.dim(0) * places, std::max<int64_t>(1, 4096 / channels), [&](int64_t begin, int64_t end) {
+      std::vector<Tap> taps;
+      for (int64_t i = begin; i < end; ++i) {
+        place_taps(sampler, sizes, positions + i * axes, taps);
+        const int64_t image = i / places * channels;
+        for (int64_t c = 0; c < channels; ++c) {
+          const T* channel = source + (image + c) * pixels;
+          Sum sum = 0;
+          for (const Tap& tap : taps) {
+            sum += static_cast<Sum>(tap.weight) * static_cast<Sum>(static_cast<ComputeType<T>>(channel[tap.offset]));
+          }
+          target[(image + c) * places + i % places] = from_double<T>(static_cast<double>(sum));
+        }
+      }
+    });
+  });
+}
+
+// AffineGrid -----------------------------------------------------------------------------------------
+
+// The grid of places evenly spaced over [-1, 1] in each axis, last axis first, each multiplied by the affine matrix.
+void affine_grid(KernelContext& context) {
+  const Tensor& theta = context.input(0);
+  std::vector<int64_t> size = integers(context.input(1));
+  const int axes = static_cast<int>(size.size()) - 2;
+  if (axes != 2 && axes != 3) refuse("a size of {} dimensions; 4 and 5 are possible", size.size());
+  if (theta.shape() != Shape{size[0], axes, axes + 1}) {
+    refuse("theta has shape {}, expected {}x{}x{}", to_string(theta.shape()), size[0], axes, axes + 1);
+  }
+  const bool align_corners = context.attributes().get_int("align_corners", 0) != 0;
+  const std::span<const int64_t> sizes = std::span(size).subspan(2);
+  Shape shape{size[0]};
+  shape.insert(shape.end(), sizes.begin(), sizes.end());
+  shape.push_back(axes);
+  Tensor& output = context.allocate_output(0, theta.dtype(), shape);
+  const int64_t places = element_count(sizes);
+  dispatch<Floats>(theta.dtype(), [&]<class T>() {
+    using C = ComputeType<T>;
+    auto matrices = theta.data<T>();
+    auto to = output.data<T>();
+    for (int64_t i = 0; i < size[0] * places; ++i) {
+      C position[4] = {0, 0, 0, 0};
+      int64_t rest = i % places;
+      for (int d = axes - 1; d >= 0; rest /= sizes[d], --d) {
+        const C at = static_cast<C>(rest % sizes[d]), length = static_cast<C>(sizes[d]);
+        const C steps = align_corners ? length - 1 : length;
+        position[axes - 1 - d] = steps == 0 ? 0 : (align_corners ? 2 * at : 2 * at + 1) / steps - 1;
+      }
+      position[axes] = 1;
+      for (int row = 0; row < axes; ++row) {
+        C sum = 0;
+        for (int k = 0; k <= axes; ++k) {
+          sum += static_cast<C>(matrices[(i / places * axes + row) * (axes + 1) + k]) * position[k];
+        }
+        to[i * axes + row] = static_cast<T>(sum);
+      }
+    }
+  });
+}
+
+// Col2Im ---------------------------------------------------------------------------------------------
+
+struct Blocks {
+  std::vector<int64_t> image, block, dilations, strides, pads, count;  // count: of blocks along each axis
+};
+
+std::vector<int64_t> per_axis(const AttributeSet& attributes, std::string_view name, size_t length, int64_t otherwise,
+                              int64_t least) {
+  std::vector<int64_t> values = attributes.get_ints(name, std::vector<int64_t>(length, otherwise));
+  if (values.size() != length) refuse("{} has {} values, {} are needed", name, values.size(), length);
+  for (int64_t value : values) {
+    if (value < least || value > (int64_t{1} << 40)) refuse("{} holds {}", name, value);
+  }
+  return values;
+}
+
+Blocks blocks_of(KernelContext& context) {
+  Blocks b;
+  b.image = integers(context.input(1));
+  b.block = integers(context.input(2));
+  const size_t axes = b.image.size();
+  if (axes == 0 || b.block.size() != axes) refuse("an image of {} axes, blocks of {}", axes, b.block.size());
+  b.dilations = per_axis(context.attributes(), "dilations", axes, 1, 1);
+  b.strides = per_axis(context.attributes(), "strides", axes, 1, 1);
+  b.pads = per_axis(context.attributes(), "pads", 2 * axes, 0, 0);
+  for (size_t d = 0; d < axes; ++d) {
+    if (b.image[d] < 0 || b.block[d] < 1) refuse("axis {} of size {} with blocks of {}", d, b.image[d], b.block[d]);
+    const int64_t padded = checked_add(checked_add(b.image[d], b.pads[d]), b.pads[d + axes]);
+    const int64_t reach = checked_multiply(b.dilations[d], b.block[d] - 1) + 1;
+    if (reach > padded) refuse("blocks reach over {} of an axis of {}", reach, padded);
+    b.count.push_back((padded - reach) / b.strides[d] + 1);
+  }
+  return b;
+}
+
+// Each block is added to the image where it was cut out: the transpose of cutting.
+void col2im(KernelContext& context) {
+  const Tensor& columns = context.input(0);
+  const Blocks b = blocks_of(context);
+  const int axes = static_cast<int>(b.image.size());
+  const int64_t block_size = element_count(b.block), count = element_count(b.count);
+  if (columns.rank() != 3 || columns.dim(1) % block_size != 0 || columns.dim(2) != count) {
+    refuse("columns of shape {} for {} blocks of {}", to_string(columns.shape()), count, block_size);
+  }
+  const int64_t channels = columns.dim(1) / block_size;
+  Shape shape{columns.dim(0), channels};
+  shape.insert(shape.end(), b.image.begin(), b.image.end());
+  Tensor& output = context.allocate_output(0, columns.dtype(), shape);
+  const int64_t pixels = element_count(b.image);
+  const Shape strides = dense_strides(b.image);
+  dispatch<Join<Numbers, Complexes>>(columns.dtype(), [&]<class T>() {
+    using C = ComputeType<T>;
+    const T* from = columns.data<T>().data();
+    T* to = output.data<T>().data();
+    parallel_for(columns.dim(0) * channels, 1, [&](int64_t begin, int64_t end) {
+      std::vector<C> image(static_cast<size_t>(pixels));
+      for (int64_t c = begin; c < end; ++c) {
+        std::ranges::fill(image, C{});
+        for (int64_t entry = 0; entry < block_size * count; ++entry) {
+          int64_t in_block = entry / count, block = entry % count, offset = 0;
+          bool inside = true;
+          for (int d = axes - 1; d >= 0; in_block /= b.block[d], block /= b.count[d], --d) {
+            const int64_t at = block % b.count[d] * b.strides[d] + in_block % b.block[d] * b.dilations[d] - b.pads[d];
+            inside = inside && at >= 0 && at < b.image[d];
+            offset += at * strides[d];
+          }
+          if (inside) image[offset] += static_cast<C>(from[c * block_size * count + entry]);
+        }
+        std::ranges::transform(image, to + c * pixels, [](C value) { return static_cast<T>(value); });
+      }
+    });
+  });
+}
+
+}  // namespace
+
+void register_image(KernelRegistry& registry) {
+  registry.add("GridSample", grid_sample);
+  registry.add("AffineGrid", affine_grid);
+  registry.add("Col2Im", col2im);
+}
 
 }  // namespace anfora::kernels

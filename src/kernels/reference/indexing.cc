@@ -39,27 +39,7 @@ void gather(KernelContext& context) {
   shape.insert(shape.end(), indices.shape().begin(), indices.shape().end());
   shape.insert(shape.end(), data.shape().begin() + axis + 1, data.shape().end());
   Tensor& output = context.allocate_output(0, data.dtype(), shape);
-  if (output.size() == 0) return;
-  const int64_t inner = extent(data.shape(), axis + 1, data.rank()), outer = extent(data.shape(), 0, axis);
-  for (int64_t& pick : picks) pick *= inner;
-  if (outer == 1) return gather_runs(data, picks, inner, output);
-  const int64_t row = data.dim(axis) * inner, count = std::ssize(picks);
-  const int64_t grain = std::max<int64_t>(1, kGrainElements / (count * inner));
-  dispatch_by_size(data.dtype(), [&]<class T>() {
-    const T* source = data.data<T>().data();
-    T* target = output.data<T>().data();
-    parallel_for(outer, grain, [&](int64_t begin, int64_t end) {
-      for (int64_t o = begin; o < end; ++o) {
-        const T* from = source + o * row;
-        T* to = target + o * count * inner;
-        if (inner == 1) {
-          for (int64_t k = 0; k < count; ++k) to[k] = from[picks[k]];
-        } else {
-          for (int64_t k = 0; k < count; ++k) std::copy_n(from + picks[k], inner, to + k * inner);
-        }
-      }
-    });
-  });
+  take(data, axis, picks, output);
 }
 
 void gather_elements(KernelContext& context) {
@@ -90,21 +70,14 @@ void compress(KernelContext& context) {
   Tensor input = flat ? data.reshaped(Shape{data.size()}) : data;
   int axis = flat ? 0 : normalize_axis(context.attributes().require_int("axis"), data.rank());
   auto condition = context.input(1).data<bool>();
-  std::vector<IndexMap> maps;
-  for (int64_t dim : input.shape()) {
-    IndexMap all(static_cast<size_t>(dim));
-    for (int64_t i = 0; i < dim; ++i) all[i] = i;
-    maps.push_back(std::move(all));
-  }
-  IndexMap kept;
+  std::vector<int64_t> kept;
   for (size_t i = 0; i < condition.size(); ++i) {
     if (condition[i]) kept.push_back(static_cast<int64_t>(i));
   }
   if (!kept.empty() && kept.back() >= input.dim(axis)) refuse_index(kept.back(), input.dim(axis));
-  maps[axis] = std::move(kept);
   Shape shape = input.shape();
-  shape[axis] = std::ssize(maps[axis]);
-  mapped_copy(input, context.allocate_output(0, data.dtype(), shape), maps);
+  shape[axis] = std::ssize(kept);
+  take(input, axis, kept, context.allocate_output(0, data.dtype(), shape));
 }
 
 // Entries outside [-depth, depth), which have no place in the output, become -1.

@@ -148,16 +148,9 @@ void unique(KernelContext& context) {
   }
   Kinds kinds = find_kinds(items, count, sorted);
 
-  std::vector<IndexMap> maps;
-  for (int64_t dim : input.shape()) {
-    IndexMap all(static_cast<size_t>(dim));
-    std::iota(all.begin(), all.end(), 0);
-    maps.push_back(std::move(all));
-  }
-  maps[axis] = kinds.first;
   Shape shape = input.shape();
   shape[axis] = std::ssize(kinds.first);
-  mapped_copy(input, context.allocate_output(0, input.dtype(), shape), maps);
+  take(input, axis, kinds.first, context.allocate_output(0, input.dtype(), shape));
   put_integers(context, 1, kinds.first);
   put_integers(context, 2, kinds.of_item);
   put_integers(context, 3, kinds.members);

@@ -42,8 +42,7 @@ IndexMap pad_map(PadMode mode, int64_t size, int64_t before, int64_t after) {
   int64_t lower = std::min(std::max<int64_t>(-before, 0), size);
   int64_t upper = std::max(lower, size - std::max<int64_t>(-after, 0));
   int64_t kept = upper - lower;
-  int64_t length = checked_add(size, checked_add(before, after));
-  if (length < 0) refuse("pads {} and {} take more than an axis of size {} has", before, after, size);
+  int64_t length = size + before + after;
   if (kept == 0 && length > 0 && mode != PadMode::Constant) refuse("an empty axis can be padded by a constant only");
   IndexMap map(static_cast<size_t>(length));
   int64_t start = std::max<int64_t>(before, 0);
@@ -59,9 +58,12 @@ void pad_by(KernelContext& context, const Tensor& data, PadMode mode, std::span<
             std::span<const int64_t> after, const void* fill) {
   Shape shape;
   for (int d = 0; d < data.rank(); ++d) {
-    shape.push_back(std::max<int64_t>(0, checked_add(data.dim(d), checked_add(before[d], after[d]))));
+    int64_t length = checked_add(data.dim(d), checked_add(before[d], after[d]));
+    if (length < 0) refuse("pads {} and {} take more than an axis of size {} has", before[d], after[d], data.dim(d));
+    shape.push_back(length);
   }
   Tensor& output = context.allocate_output(0, data.dtype(), shape);
+  if (output.size() == 0) return;
   std::vector<IndexMap> maps;
   for (int d = 0; d < data.rank(); ++d) maps.push_back(pad_map(mode, data.dim(d), before[d], after[d]));
   mapped_copy(data, output, maps, fill);

@@ -316,6 +316,29 @@ void mapped_copy(const Tensor& from, Tensor& to, std::span<const IndexMap> maps,
   });
 }
 
+void take(const Tensor& from, int axis, std::span<const int64_t> indices, Tensor& to) {
+  if (to.size() == 0) return;
+  const int64_t outer = extent(from.shape(), 0, axis), run = extent(from.shape(), axis + 1, from.rank());
+  const int64_t row = from.dim(axis) * run, count = std::ssize(indices);
+  dispatch_by_size(from.dtype(), [&]<class T>() {
+    const T* source = from.data<T>().data();
+    T* target = to.data<T>().data();
+    const int64_t bytes = run * static_cast<int64_t>(sizeof(T));
+    parallel_for(outer * count, std::max<int64_t>(1, kGrainBytes / bytes), [&](int64_t begin, int64_t end) {
+      int64_t o = begin / count, k = begin % count;
+      for (int64_t i = begin; i < end; ++i) {
+        const T* slice = source + o * row + indices[static_cast<size_t>(k)] * run;
+        if (run == 1) {
+          target[i] = *slice;
+        } else {
+          std::copy_n(slice, run, target + i * run);
+        }
+        if (++k == count) k = 0, ++o;
+      }
+    });
+  });
+}
+
 Shape concatenated_shape(std::span<const Tensor* const> inputs, int axis) {
   Shape shape = inputs[0]->shape();
   shape[axis] = 0;

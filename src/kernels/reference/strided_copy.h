@@ -33,6 +33,9 @@ inline const void* element_at(DType dtype, const void* data, int64_t index) {
 using IndexMap = std::vector<int64_t>;
 void mapped_copy(const Tensor& from, Tensor& to, std::span<const IndexMap> maps, const void* fill = nullptr);
 
+// The slices of `from` along `axis` that the valid indices name, one after the other.
+void take(const Tensor& from, int axis, std::span<const int64_t> indices, Tensor& to);
+
 // All inputs, which are of one dtype, one after the other along `axis`, into `output` of the right shape.
 void concatenate(std::span<const Tensor* const> inputs, int axis, Tensor& output);
 // The shape of that; throws when shapes or dtypes do not fit.

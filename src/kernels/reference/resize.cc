@@ -1,0 +1,359 @@
+// Resize, one axis at a time: interpolation is separable, so that the weights of an axis are computed once and applied
+// to all lines along it.
+//
+// What an output coordinate reads from is a list of taps (input index, weight):
+//
+//   nearest              one tap of weight 1: the whole operator is then one copy through an index table for each axis
+//   linear, cubic        the 2 or 4 neighbours of the original coordinate
+//   with antialias       the filter is stretched by 1 / scale when the axis shrinks, and has as many more taps
+//
+// Neighbours outside the axis stand for its edge elements, or are left out (exclude_outside). In the mode
+// tf_crop_and_resize, coordinates outside of the axis have no taps at all: they give extrapolation_value.
+//
+// Scales and coordinates are computed in float, in this order of operations, since the choice of the nearest element
+// depends on their rounding, and so do the runtimes that exporters check against.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/reference/arguments.h"
+#include "kernels/reference/families.h"
+#include "kernels/reference/strided_copy.h"
+#include "support/element_types.h"
+#include "support/parallel.h"
+
+namespace anfora::kernels {
+namespace {
+
+enum class Transform { HalfPixel, HalfPixelSymmetric, PytorchHalfPixel, AlignCorners, Asymmetric, TfHalfPixel, Crop };
+enum class Nearest { RoundPreferFloor, RoundPreferCeil, Floor, Ceil };
+
+Transform transform_of(std::string_view name) {
+  if (name == "half_pixel") return Transform::HalfPixel;
+  if (name == "half_pixel_symmetric") return Transform::HalfPixelSymmetric;
+  if (name == "pytorch_half_pixel") return Transform::PytorchHalfPixel;
+  if (name == "align_corners") return Transform::AlignCorners;
+  if (name == "asymmetric") return Transform::Asymmetric;
+  if (name == "tf_half_pixel_for_nn") return Transform::TfHalfPixel;  // of operator set 11
+  if (name == "tf_crop_and_resize") return Transform::Crop;
+  refuse("coordinate_transformation_mode is '{}'", name);
+}
+
+Nearest nearest_of(std::string_view name) {
+  if (name == "round_prefer_floor") return Nearest::RoundPreferFloor;
+  if (name == "round_prefer_ceil") return Nearest::RoundPreferCeil;
+  if (name == "floor") return Nearest::Floor;
+  if (name == "ceil") return Nearest::Ceil;
+  refuse("nearest_mode is '{}'", name);
+}
+
+struct Axis {
+  int64_t input = 0, output = 0;
+  float scale = 1;
+  float roi_start = 0, roi_end = 1;
+  bool is_identity(Transform transform) const {
+    return input == output && scale == 1 && (transform != Transform::Crop || (roi_start == 0 && roi_end == 1));
+  }
+};
+
+// The coordinate in the input of output element i.
+float original_coordinate(const Axis& axis, Transform transform, int64_t i) {
+  const float x = static_cast<float>(i), scale = axis.scale;
+  const float input = static_cast<float>(axis.input), output = scale * input;  // fractional if the scale was given
+  switch (transform) {
+    case Transform::HalfPixel: return (x + 0.5f) / scale - 0.5f;
+    case Transform::HalfPixelSymmetric: {
+      const float offset = input / 2 * (1 - static_cast<float>(axis.output) / output);
+      return offset + (x + 0.5f) / scale - 0.5f;
+    }
+    case Transform::PytorchHalfPixel: return axis.output > 1 ? (x + 0.5f) / scale - 0.5f : 0;
+    case Transform::AlignCorners: return output == 1 ? 0 : x * (input - 1) / (output - 1);
+    case Transform::Asymmetric: return x / scale;
+    case Transform::TfHalfPixel: return (x + 0.5f) / scale;
+    case Transform::Crop: {
+      const float size = axis.roi_end - axis.roi_start;
+      if (axis.output <= 1) return 0.5f * (axis.roi_start + axis.roi_end) * (input - 1);
+      return axis.roi_start * (input - 1) + x * size * (input - 1) / static_cast<float>(axis.output - 1);
+    }
+  }
+  return 0;
+}
+
+int64_t nearest_index(float x, Nearest mode, int64_t size) {
+  float index = 0;
+  switch (mode) {
+    case Nearest::RoundPreferFloor: index = std::ceil(x - 0.5f); break;
+    case Nearest::RoundPreferCeil: index = std::floor(x + 0.5f); break;
+    case Nearest::Floor: index = std::floor(x); break;
+    case Nearest::Ceil: index = std::ceil(x); break;
+  }
+  return static_cast<int64_t>(std::clamp(index, 0.0f, static_cast<float>(size - 1)));
+}
+
+struct Filter {
+  bool cubic = false;
+  float a = -0.75f;  // Keys' coefficient
+  float weight(float distance) const {
+    const float x = std::abs(distance);
+    if (!cubic) return std::max(0.0f, 1 - x);
+    if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+    if (x < 2) return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
+    return 0;
+  }
+  int reach() const { return cubic ? 2 : 1; }
+};
+
+// The taps of all outputs of an axis, in one array; those of output i are begin[i] … begin[i + 1]-1.
+struct Taps {
+  std::vector<int64_t> begin{0};
+  std::vector<int64_t> index;
+  std::vector<float> weight;
+  std::vector<bool> extrapolated;
+};
+
+Taps taps_of(const Axis& axis, Transform transform, const Filter& filter, bool antialias, bool exclude_outside) {
+  const float stretch = antialias ? std::min(axis.scale, 1.0f) : 1;
+  const int64_t first = static_cast<int64_t>(std::floor(static_cast<float>(-filter.reach()) / stretch)) + 1;
+  Taps taps;
+  std::vector<std::pair<int64_t, float>> near;
+  for (int64_t i = 0; i < axis.output; ++i) {
+    const float x = original_coordinate(axis, transform, i);
+    const bool outside = transform == Transform::Crop && !(x >= 0 && x <= static_cast<float>(axis.input - 1));
+    taps.extrapolated.push_back(outside);
+    near.clear();
+    float sum = 0;
+    if (!outside) {
+      const auto base = static_cast<int64_t>(std::ceil(x)) - 1;  // the neighbour before x, so that the ratio is in (0, 1]
+      const float ratio = x - static_cast<float>(base);
+      for (int64_t k = first; k <= 1 - first; ++k) {
+        const float weight = filter.weight(stretch * (static_cast<float>(k) - ratio));
+        const bool beyond = base + k < 0 || base + k >= axis.input;
+        if (weight == 0 || (beyond && exclude_outside)) continue;  // also: nothing times infinity is nothing
+        near.emplace_back(std::clamp<int64_t>(base + k, 0, axis.input - 1), weight);
+        sum += weight;
+      }
+    }
+    const bool normalize = (antialias || exclude_outside) && sum != 0;
+    for (auto [index, weight] : near) {
+      taps.index.push_back(index);
+      taps.weight.push_back(normalize ? weight / sum : weight);
+    }
+    taps.begin.push_back(std::ssize(taps.index));
+  }
+  return taps;
+}
+
+// to[o, i, :] = the weighted sum of from[o, tap, :], for tensors [outer, size, inner].
+template <class T>
+void interpolate(const T* from, T* to, int64_t outer, const Axis& axis, int64_t inner, const Taps& taps, T outside) {
+  constexpr int64_t kGrain = 8192;
+  parallel_for(outer * axis.output, std::max<int64_t>(1, kGrain / inner), [&](int64_t begin, int64_t end) {
+    for (int64_t line = begin; line < end; ++line) {
+      const int64_t i = line % axis.output;
+      const T* source = from + line / axis.output * axis.input * inner;
+      T* target = to + line * inner;
+      if (taps.extrapolated[i]) {
+        std::fill_n(target, inner, outside);
+      } else if (inner == 1) {
+        T sum = 0;
+        for (int64_t t = taps.begin[i]; t < taps.begin[i + 1]; ++t) sum += taps.weight[t] * source[taps.index[t]];
+        *target = sum;
+      } else {
+        std::fill_n(target, inner, T{0});
+        for (int64_t t = taps.begin[i]; t < taps.begin[i + 1]; ++t) {
+          const T weight = taps.weight[t];
+          const T* row = source + taps.index[t] * inner;
+          for (int64_t k = 0; k < inner; ++k) target[k] += weight * row[k];
+        }
+      }
+    }
+  });
+}
+
+// Axes that shrink most go first, those that grow most last, to touch the fewest elements; among equals inner ones
+// first, whose lines are short, so that the outer ones run over long rows.
+std::vector<size_t> axis_order(const std::vector<Axis>& axes, Transform transform) {
+  std::vector<size_t> order;
+  for (size_t d = axes.size(); d-- > 0;) {
+    if (!axes[d].is_identity(transform)) order.push_back(d);
+  }
+  std::ranges::stable_sort(order, {}, [&](size_t d) {
+    return static_cast<double>(axes[d].output) / static_cast<double>(std::max<int64_t>(axes[d].input, 1));
+  });
+  return order;
+}
+
+struct Request {
+  std::vector<Axis> axes;
+  Transform transform;
+  bool antialias, exclude_outside;
+  float extrapolation_value;
+};
+
+// The input is of T already; the result of the last axis goes to `output`.
+template <class T>
+void resize_by_taps(const Tensor& data, Tensor& output, const Request& request, const Filter& filter) {
+  std::vector<size_t> order = axis_order(request.axes, request.transform);
+  Tensor current = data;
+  for (size_t step = 0; step < order.size(); ++step) {
+    const size_t d = order[step];
+    const Axis& axis = request.axes[d];
+    Shape shape = current.shape();
+    shape[d] = axis.output;
+    Tensor next = step + 1 == order.size() ? output : Tensor::allocate(current.dtype(), shape);
+    Taps taps = taps_of(axis, request.transform, filter, request.antialias, request.exclude_outside);
+    const int64_t outer = extent(shape, 0, static_cast<int>(d));
+    const int64_t inner = extent(shape, static_cast<int>(d) + 1, static_cast<int>(shape.size()));
+    interpolate(current.data<T>().data(), next.data<T>().data(), outer, axis, inner, taps,
+                static_cast<T>(request.extrapolation_value));
+    current = next;
+  }
+  if (order.empty()) dense_copy(data.dtype(), data.size(), output.raw(), data.raw());
+}
+
+// Integers are rounded to even and saturate.
+template <class T>
+T from_float(float value) {
+  if constexpr (std::is_integral_v<T>) {
+    double rounded = std::nearbyint(static_cast<double>(value));
+    if (std::isnan(rounded)) return 0;
+    if (rounded <= static_cast<double>(std::numeric_limits<T>::lowest())) return std::numeric_limits<T>::lowest();
+    if (rounded >= static_cast<double>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
+    return static_cast<T>(rounded);
+  } else {
+    return static_cast<T>(value);
+  }
+}
+
+void resize_smoothly(const Tensor& data, Tensor& output, const Request& request, const Filter& filter) {
+  if (data.dtype() == DType::F32) return resize_by_taps<float>(data, output, request, filter);
+  if (data.dtype() == DType::F64) return resize_by_taps<double>(data, output, request, filter);
+  Tensor wide_input = Tensor::allocate(DType::F32, data.shape());
+  Tensor wide_output = Tensor::allocate(DType::F32, output.shape());
+  dispatch<Join<HalfFloats, Integers>>(data.dtype(), [&]<class T>() {
+    std::ranges::transform(data.data<T>(), wide_input.data<float>().begin(), [](T v) { return static_cast<float>(v); });
+    resize_by_taps<float>(wide_input, wide_output, request, filter);
+    std::ranges::transform(wide_output.data<float>(), output.data<T>().begin(), from_float<T>);
+  });
+}
+
+void resize_nearest(const Tensor& data, Tensor& output, const Request& request, Nearest mode) {
+  std::vector<IndexMap> maps;
+  for (const Axis& axis : request.axes) {
+    IndexMap map(static_cast<size_t>(axis.output));
+    for (int64_t i = 0; i < axis.output; ++i) {
+      const float x = axis.is_identity(request.transform) ? static_cast<float>(i)
+                                                          : original_coordinate(axis, request.transform, i);
+      const bool outside = request.transform == Transform::Crop && !(x >= 0 && x <= static_cast<float>(axis.input - 1));
+      map[i] = outside ? -1 : axis.is_identity(request.transform) ? i : nearest_index(x, mode, axis.input);
+    }
+    maps.push_back(std::move(map));
+  }
+  Tensor fill = Tensor::zeros(data.dtype(), {});
+  if (request.transform == Transform::Crop && request.extrapolation_value != 0) {
+    dispatch<Numbers>(data.dtype(), [&]<class T>() {
+      fill.data<T>()[0] = from_float<T>(request.extrapolation_value);
+    });
+  }
+  mapped_copy(data, output, maps, fill.raw());
+}
+
+std::vector<float> floats(const Tensor& tensor) {
+  std::vector<float> values;
+  dispatch<Floats>(tensor.dtype(), [&]<class T>() {
+    for (T value : tensor.data<T>()) values.push_back(static_cast<float>(value));
+  });
+  return values;
+}
+
+// Sizes, scales and regions of all axes, from those of the chosen ones.
+std::vector<Axis> requested_axes(KernelContext& context, Transform transform) {
+  const Tensor& data = context.input(0);
+  std::vector<Axis> axes(static_cast<size_t>(data.rank()));
+  std::vector<int> chosen;
+  for (int d = 0; d < data.rank(); ++d) {
+    axes[d].input = axes[d].output = data.dim(d);
+    chosen.push_back(d);
+  }
+  if (context.attributes().has("axes")) chosen = normalize_axes(context.attributes().get_ints("axes"), data.rank());
+  auto optional_input = [&](size_t i) {  // older models pass an empty tensor for an absent one
+    const Tensor* given = context.optional_input(i);
+    return given && given->size() > 0 ? given : nullptr;
+  };
+  const Tensor* roi = transform == Transform::Crop ? optional_input(1) : nullptr;
+  const Tensor* scales = optional_input(2);
+  const Tensor* sizes = optional_input(3);
+  if (transform == Transform::Crop && !roi) refuse("tf_crop_and_resize needs a region");
+  if (!scales == !sizes && !chosen.empty()) refuse("one of scales and sizes has to be given");
+  if (roi) {
+    std::vector<float> region = floats(*roi);
+    if (region.size() != 2 * chosen.size()) refuse("a region of {} numbers for {} axes", region.size(), chosen.size());
+    for (size_t i = 0; i < chosen.size(); ++i) {
+      axes[chosen[i]].roi_start = region[i];
+      axes[chosen[i]].roi_end = region[i + chosen.size()];
+    }
+  }
+  if (scales) {
+    std::vector<float> given = floats(*scales);
+    if (given.size() != chosen.size()) refuse("{} scales for {} axes", given.size(), chosen.size());
+    for (size_t i = 0; i < chosen.size(); ++i) {
+      Axis& axis = axes[chosen[i]];
+      axis.scale = given[i];
+      const float output = static_cast<float>(axis.input) * (axis.roi_end - axis.roi_start) * axis.scale;
+      if (!(axis.scale > 0 && output >= 0 && output < 0x1p62f)) refuse("axis {} would be scaled by {}", chosen[i], given[i]);
+      axis.output = static_cast<int64_t>(std::floor(output));
+    }
+    return axes;
+  }
+  if (!sizes) return axes;
+  std::vector<int64_t> given = integers(*sizes);
+  if (given.size() != chosen.size()) refuse("{} sizes for {} axes", given.size(), chosen.size());
+  std::string policy = context.attributes().get_string("keep_aspect_ratio_policy", "stretch");
+  if (policy != "stretch" && policy != "not_larger" && policy != "not_smaller") {
+    refuse("keep_aspect_ratio_policy is '{}'", policy);
+  }
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    Axis& axis = axes[chosen[i]];
+    if (given[i] < 0) refuse("axis {} is to have size {}", chosen[i], given[i]);
+    axis.output = given[i];
+    axis.scale = static_cast<float>(given[i]) / static_cast<float>(axis.input);
+  }
+  if (policy == "stretch") return axes;
+  float scale = axes[chosen[0]].scale;
+  for (int d : chosen) scale = policy == "not_larger" ? std::min(scale, axes[d].scale) : std::max(scale, axes[d].scale);
+  for (int d : chosen) {
+    axes[d].scale = scale;
+    const float output = scale * static_cast<float>(axes[d].input) + 0.5f;
+    if (!(output >= 0 && output < 0x1p62f)) refuse("axis {} would be scaled by {}", d, scale);
+    axes[d].output = static_cast<int64_t>(output);
+  }
+  return axes;
+}
+
+void resize(KernelContext& context) {
+  const Tensor& data = context.input(0);
+  const AttributeSet& attributes = context.attributes();
+  Request request;
+  request.transform = transform_of(attributes.get_string("coordinate_transformation_mode", "half_pixel"));
+  request.axes = requested_axes(context, request.transform);
+  request.antialias = attributes.get_int("antialias", 0) != 0;
+  request.exclude_outside = attributes.get_int("exclude_outside", 0) != 0;
+  request.extrapolation_value = attributes.get_float("extrapolation_value", 0);
+  std::string mode = attributes.get_string("mode", "nearest");
+  if (mode != "nearest" && mode != "linear" && mode != "cubic") refuse("mode is '{}'", mode);
+  Shape shape;
+  for (const Axis& axis : request.axes) shape.push_back(axis.output);
+  Tensor& output = context.allocate_output(0, data.dtype(), shape);
+  if (output.size() == 0) return;
+  if (data.size() == 0) refuse("an empty tensor cannot be resized to {}", to_string(shape));
+  if (mode == "nearest") {
+    return resize_nearest(data, output, request, nearest_of(attributes.get_string("nearest_mode", "round_prefer_floor")));
+  }
+  resize_smoothly(data, output, request, Filter{mode == "cubic", attributes.get_float("cubic_coeff_a", -0.75f)});
+}
+
+}  // namespace
+
+void register_resize(KernelRegistry& registry) { registry.add("Resize", resize); }
+
+}  // namespace anfora::kernels
