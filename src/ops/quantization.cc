@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "ops/infer_helpers.h"
+#include "ops/infer_window.h"
 #include "ops/registry.h"
 
 namespace anfora::ops {
@@ -61,6 +61,48 @@ void set_matmul(InferenceContext& ctx, size_t a, size_t b, DType dtype) {
 void infer_matmul_integer(InferenceContext& ctx) { set_matmul(ctx, 0, 1, I32); }
 void infer_qlinear_matmul(InferenceContext& ctx) { set_matmul(ctx, 0, 3, ctx.dtype(7)); }
 
+// A convolution of input 0 with the weights, input `W`; `dtype` of the sums or of the requantized result.
+template <size_t W>
+void set_convolution(InferenceContext& ctx, DType dtype) {
+  auto x = ctx.dims(0), w = ctx.dims(W);
+  if (x && w && x->size() != w->size()) {
+    ctx.fail(fmt::format("the input has rank {}, the weights have {}", x->size(), w->size()));
+  }
+  if (!x && !w) return ctx.set_unranked(0, dtype);
+  const size_t rank = x ? x->size() : w->size();
+  if (rank < 3) ctx.fail(fmt::format("a convolution of rank {} has no spatial dimension", rank));
+  if (!x) x = Dims(rank, ctx.unknown());
+  if (w) {
+    const Dim channels = (*w)[1] * ctx.attribute_int("group");
+    if (provably_different((*x)[1], channels)) {
+      ctx.fail(fmt::format("the input has {} channels, the weights are for {}", to_string((*x)[1]), to_string(channels)));
+    }
+  }
+  Dims result{(*x)[0], w ? (*w)[0] : ctx.unknown()};
+  append_window_dims(ctx, result, std::span(*x).subspan(2), window_of(ctx, rank, w));
+  ctx.set_tensor(0, dtype, result);
+}
+
+void infer_conv_integer(InferenceContext& ctx) { set_convolution<1>(ctx, I32); }
+void infer_qlinear_conv(InferenceContext& ctx) { set_convolution<3>(ctx, ctx.dtype(7)); }
+
+template <size_t W>
+double convolution_flops(const InferenceContext& ctx) {
+  auto w = ctx.dims(W);
+  const double filters = w ? static_cast<double>((*w)[0].as_constant().value_or(1)) : 1;
+  return filters > 0 ? 2 * element_estimate(ctx.output(0)) * element_estimate(ctx.input(W)) / filters : 0;
+}
+
+Declaration with_window(Declaration declaration) {
+  return declaration.attribute("auto_pad", "NOTSET")
+      .attribute("group", 1)
+      .optional_attribute("dilations", AttributeKind::Ints)
+      .optional_attribute("kernel_shape", AttributeKind::Ints)
+      .optional_attribute("pads", AttributeKind::Ints)
+      .optional_attribute("strides", AttributeKind::Ints)
+      .fusion(FusionKind::Anchor);
+}
+
 template <size_t A>
 double matmul_flops(const InferenceContext& ctx) {
   auto dims = ctx.dims(A);
@@ -107,6 +149,19 @@ void declare_quantization(Declarations& declare) {
       .type("TS", {F32, F16, BF16}).type("T1", bytes | kFloat8s).type("T2", bytes | kFloat8s)
       .type("T3", bytes | kFloat8s)
       .infer(infer_qlinear_matmul).flops(matmul_flops<0>).fusion(FusionKind::Anchor);
+  with_window(declare.op("ConvInteger", 10))
+      .doc("The convolution of x − x_zero_point with w − w_zero_point in i32.")
+      .input("x", "T1").input("w", "T2").optional_input("x_zero_point", "T1").optional_input("w_zero_point", "T2")
+      .output("y", "T3")
+      .type("T1", bytes).type("T2", bytes).type("T3", {I32})
+      .infer(infer_conv_integer).flops(convolution_flops<1>);
+  with_window(declare.op("QLinearConv", 10))
+      .doc("The convolution of a quantized image with quantized weights, quantized.")
+      .input("x", "T1").input("x_scale", "f32").input("x_zero_point", "T1")
+      .input("w", "T2").input("w_scale", "f32").input("w_zero_point", "T2")
+      .input("y_scale", "f32").input("y_zero_point", "T3").optional_input("B", "T4").output("y", "T3")
+      .type("T1", bytes).type("T2", bytes).type("T3", bytes).type("T4", {I32})
+      .infer(infer_qlinear_conv).flops(convolution_flops<3>);
 }
 
 }  // namespace anfora::ops

@@ -212,7 +212,8 @@ void conv(KernelContext& context) {
   Tensor wide_x = widen(x), wide_w = widen(w), wide_bias = bias ? widen(*bias) : Tensor();
   WideOutput y(context, 0, x.dtype(), with_channels(conv.batch, w.dim(0), conv.window, &WindowAxis::output));
   int64_t inputs = conv.window.inputs(), taps = conv.window.taps();
-  dispatch<FloatAccumulators>(wide_x.dtype(), [&]<class T>() {
+  // u32: the integer convolutions, whose operands are shifted by their zero points first.
+  dispatch<Join<FloatAccumulators, TypeList<uint32_t>>>(wide_x.dtype(), [&]<class T>() {
     const T* data = wide_x.data<T>().data();
     bool pointwise = is_pointwise(conv.window);
     auto fill = [&](int64_t image, int64_t group, int64_t begin, int64_t end, T* columns) -> MatrixView<const T> {

@@ -13,6 +13,8 @@
 // are cut into parts, as many as the sizes alone say, so that the result does not depend on the number of threads.
 //
 // Floats accumulate in double, integers in 64 bits, wrapping around. Other types are converted first.
+#include "kernels/reference/reduction.h"
+
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -28,8 +30,6 @@
 
 namespace anfora::kernels {
 namespace {
-
-enum class Reduction : uint8_t { Sum, Mean, Product, Max, Min, L1, L2, SumSquare, LogSum };
 
 struct Split {
   LoopNest kept, reduced;  // operand 0: the input
@@ -344,6 +344,13 @@ void arg(KernelContext& context) {
 }
 
 }  // namespace
+
+Tensor reduce_tensor(const Tensor& in, const std::vector<bool>& axes, Reduction kind) {
+  const Split parts = split(in.shape(), axes, true);
+  Tensor out = Tensor::allocate(in.dtype(), parts.result);
+  reduce_into(in, out, parts, kind);
+  return out;
+}
 
 void register_reduction(KernelRegistry& registry) {
   registry.add("ReduceSum", reduce<Reduction::Sum>);
