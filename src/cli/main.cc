@@ -1,1 +1,87 @@
-int main() { return 0; }
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <new>
+
+#include "anfora/error.h"
+#include "cli/command.h"
+#include "cli/version.h"
+
+namespace {
+
+using namespace anfora;
+
+constexpr const char* kFooter = R"(
+Examples:
+  anfora info model.onnx
+  anfora opt model.onnx -o small.onnx
+  anfora run model.onnx --input in.npz --output out.npz
+  anfora verify model.onnx small.onnx
+
+Exit codes:
+   0  success
+   1  verify: the results differ
+   2  wrong options
+   3  a model or a file is missing, broken or does not fit
+   4  valid, but not supported
+  70  a defect of Anfora; please report it
+
+`anfora COMMAND --help` tells more about a command.)";
+
+int exit_code(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::Unsupported: return cli::kUnsupported;
+    case ErrorCode::Internal: return cli::kInternal;
+    default: return cli::kBadInput;
+  }
+}
+
+void complain(const std::string& message, const std::string& hint) {
+  bool color = isatty(STDERR_FILENO) && !std::getenv("NO_COLOR");
+  fmt::print(stderr, "{}anfora: {}{}{}\n", color ? "\033[31m" : "", color ? "\033[0m" : "", message,
+             hint.empty() ? "" : "\n  hint: " + hint);
+}
+
+// Location, node and message on one line; the hint on the next.
+std::string place_and_message(const Error& error) {
+  std::string text;
+  if (!error.location().empty()) text += error.location() + ": ";
+  if (!error.node().empty()) text += error.node() + ": ";
+  return text + error.message();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Anfora, a graph compiler for neural networks: reads ONNX, optimizes, runs, writes ONNX.", "anfora"};
+  app.footer(kFooter);
+  app.require_subcommand(1);
+  app.set_version_flag("--version", std::string("anfora ") + cli::kVersion);
+  cli::Action chosen;
+  for (cli::Action (*add)(CLI::App&) : {cli::add_info, cli::add_dump, cli::add_opt, cli::add_run, cli::add_bench, cli::add_verify}) {
+    size_t before = app.get_subcommands({}).size();
+    cli::Action action = add(app);
+    app.get_subcommands({})[before]->callback([&chosen, action] { chosen = action; });
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);
+    complain(error.what(), "anfora --help");
+    return cli::kUsage;
+  }
+  try {
+    return chosen();
+  } catch (const Error& error) {
+    complain(place_and_message(error), error.hint());
+    return exit_code(error.code());
+  } catch (const std::bad_alloc&) {
+    complain("out of memory", "");
+    return cli::kBadInput;
+  } catch (const std::exception& error) {
+    complain(std::string("internal error: ") + error.what(), "");
+    return cli::kInternal;
+  }
+}

@@ -75,6 +75,6 @@ size_t run(PassContext& context) {
 
 }  // namespace
 
-const Pass kMerge{"cse", "common subexpressions", run};
+const Pass kMerge{"cse", "common subexpressions", "equal computations are one", run};
 
 }  // namespace anfora::passes

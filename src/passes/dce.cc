@@ -54,6 +54,6 @@ size_t run(PassContext& context) {
 
 }  // namespace
 
-const Pass kDropDead{"dce", "dead code", run};
+const Pass kDropDead{"dce", "dead code", "what no output depends on", run};
 
 }  // namespace anfora::passes

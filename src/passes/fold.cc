@@ -173,6 +173,6 @@ size_t run(PassContext& context) { return Folder(context).run(); }
 
 }  // namespace
 
-const Pass kFold{"fold", "constant folding", run};
+const Pass kFold{"fold", "constant folding", "shapes and values known before the run", run};
 
 }  // namespace anfora::passes

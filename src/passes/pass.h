@@ -32,6 +32,7 @@ class PassContext {
 struct Pass {
   std::string_view name;  // "fold"
   std::string_view doc;   // what a report calls its work: "constant folding"
+  std::string_view note;  // … and adds for who does not know it: "shapes and casts known before the run"
   size_t (*run)(PassContext&);  // returns the number of changes
 };
 

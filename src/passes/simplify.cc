@@ -225,6 +225,6 @@ size_t run(PassContext& context) {
 
 }  // namespace
 
-const Pass kSimplify{"simplify", "no-ops and pairs that cancel", run};
+const Pass kSimplify{"simplify", "no-ops", "operators that change nothing, pairs that cancel", run};
 
 }  // namespace anfora::passes

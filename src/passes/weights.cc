@@ -157,6 +157,6 @@ size_t run(PassContext& context) {
 
 }  // namespace
 
-const Pass kFoldWeights{"weights", "arithmetic into weights", run};
+const Pass kFoldWeights{"weights", "conv + batch norm, mul, add", "into the weights", run};
 
 }  // namespace anfora::passes

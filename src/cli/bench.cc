@@ -1,0 +1,93 @@
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <CLI/App.hpp>
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/text.h"
+#include "driver/inputs.h"
+#include "driver/model.h"
+
+namespace anfora::cli {
+namespace {
+
+struct Options {
+  std::string model;
+  std::vector<std::string> inputs;
+  int threads = 0;
+  double seconds = 3;
+  bool json = false;
+};
+
+constexpr int kFewestRuns = 3;
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+int64_t peak_resident_bytes() {
+  rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return int64_t{usage.ru_maxrss} * 1024;
+}
+
+int run(const Options& options) {
+  int64_t memory_before = peak_resident_bytes();
+  double start = now();
+  driver::LoadedModel model = driver::load_model(options.model);
+  std::vector<Datum> inputs;
+  if (options.inputs.empty()) {
+    inputs = driver::random_inputs(*model.module, {});
+  } else {
+    runtime::NamedData named = driver::read_inputs(*model.module, options.inputs);
+    for (const ir::Parameter* p : model.module->main()->parameters()) {
+      auto given = std::ranges::find(named, p->name(), [](const auto& entry) { return std::string_view(entry.first); });
+      inputs.push_back(given == named.end() ? Datum() : given->second);
+    }
+  }
+  runtime::Executable executable = driver::compile_model(model, {.threads = options.threads});
+  double load = now() - start;
+
+  executable.run(inputs);  // the first run of a shape plans its memory
+  Progress progress("measuring");
+  std::vector<double> times;
+  double begin = now();
+  while (times.size() < kFewestRuns || now() - begin < options.seconds) {
+    double before = now();
+    executable.run(inputs);
+    times.push_back(now() - before);
+    progress.update(std::min(1.0, (now() - begin) / options.seconds), fmt::format("{} runs", times.size()));
+  }
+  std::ranges::sort(times);
+  double median = times[times.size() / 2] * 1e3, least = times[0] * 1e3;
+  int64_t added = peak_resident_bytes() - memory_before;
+  if (options.json) {
+    nlohmann::json json = {{"median_ms", median}, {"min_ms", least}, {"load_s", load}, {"peak_added_bytes", added},
+                           {"runs", times.size()}, {"threads", options.threads}};
+    fmt::print("{}\n", json.dump());
+  } else {
+    fmt::print("median {:.3f} ms, fastest {:.3f} ms of {} runs; loaded in {:.2f} s; {} of memory\n", median, least,
+               times.size(), load, human_bytes(added));
+  }
+  return kSuccess;
+}
+
+}  // namespace
+
+Action add_bench(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("bench", "Measure a model: time to load, latency, memory");
+  command->add_option("model", options->model, "an .onnx or .ir file")->required();
+  command->add_option("--input", options->inputs, "as for `run`; made up where not given");
+  command->add_option("--threads", options->threads, "threads of kernels (default: all)")->check(CLI::NonNegativeNumber);
+  command->add_option("--seconds", options->seconds, "how long to measure")->capture_default_str()->check(CLI::PositiveNumber);
+  command->add_flag("--json", options->json, "for machines");
+  command->footer("Example:\n  anfora bench model.onnx --input in.npz --threads 2 --seconds 5 --json");
+  return [options] { return run(*options); };
+}
+
+}  // namespace anfora::cli

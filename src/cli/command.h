@@ -1,0 +1,30 @@
+// The commands of the program `anfora`, one file each. A command adds its options to the application and returns what
+// runs when it was chosen; what that returns is the exit code.
+#pragma once
+
+#include <CLI/App.hpp>
+#include <functional>
+#include <string>
+
+namespace anfora::cli {
+
+// Exit codes, as `anfora --help` lists them.
+enum ExitCode : int {
+  kSuccess = 0,
+  kDiffers = 1,      // verify: the models, or a case, give different results
+  kUsage = 2,        // wrong options
+  kBadInput = 3,     // a model or a file is missing, broken or does not fit
+  kUnsupported = 4,  // valid, but not implemented
+  kInternal = 70,    // a defect of Anfora
+};
+
+using Action = std::function<int()>;
+
+Action add_info(CLI::App& app);
+Action add_dump(CLI::App& app);
+Action add_opt(CLI::App& app);
+Action add_run(CLI::App& app);
+Action add_bench(CLI::App& app);
+Action add_verify(CLI::App& app);
+
+}  // namespace anfora::cli

@@ -1,0 +1,107 @@
+#include <fmt/format.h>
+
+#include <CLI/App.hpp>
+#include <memory>
+
+#include "anfora/error.h"
+#include "cli/command.h"
+#include "cli/text.h"
+#include "driver/inputs.h"
+#include "driver/model.h"
+#include "driver/npz.h"
+
+namespace anfora::cli {
+namespace {
+
+struct Options {
+  std::string model, output, profile;
+  std::vector<std::string> inputs, dims;
+  bool random = false, no_optimize = false;
+  uint64_t seed = 0;
+  int threads = 0;
+};
+
+// Sequences become NAME.0, NAME.1, …; maps NAME.keys and NAME.values; an absent optional nothing.
+void collect(const std::string& name, const Datum& value, std::vector<std::pair<std::string, Tensor>>& into) {
+  switch (value.kind()) {
+    case Datum::Kind::Tensor: into.emplace_back(name, value.tensor()); return;
+    case Datum::Kind::Sequence:
+    case Datum::Kind::Tuple:
+      for (size_t i = 0; i < value.items().size(); ++i) collect(fmt::format("{}.{}", name, i), value.items()[i], into);
+      return;
+    case Datum::Kind::Map:
+      into.emplace_back(name + ".keys", value.as_map().keys);
+      into.emplace_back(name + ".values", value.as_map().values);
+      return;
+    default: return;
+  }
+}
+
+std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& arguments) {
+  std::map<std::string, int64_t> dims;
+  for (const std::string& argument : arguments) {
+    size_t equals = argument.find('=');
+    int64_t size = -1;
+    if (equals != std::string::npos) size = std::strtoll(argument.c_str() + equals + 1, nullptr, 10);
+    if (size < 0) throw Error(ErrorCode::InvalidArgument, fmt::format("--dim takes NAME=SIZE, not '{}'", argument));
+    dims[argument.substr(0, equals)] = size;
+  }
+  return dims;
+}
+
+int run(const Options& options) {
+  if (options.inputs.empty() && !options.random) {
+    throw Error(ErrorCode::InvalidArgument, "no inputs are given").with_hint("--input FILE, or --random to make some up");
+  }
+  driver::LoadedModel model = driver::load_model(options.model);
+  std::vector<Datum> made_up;
+  runtime::NamedData given;
+  if (options.random) {
+    made_up = driver::random_inputs(*model.module, {.seed = options.seed, .dims = parse_dims(options.dims)});
+  } else {
+    given = driver::read_inputs(*model.module, options.inputs);
+  }
+  runtime::Executable executable =
+      driver::compile_model(model, {.threads = options.threads, .optimize = !options.no_optimize});
+  runtime::Profiler profiler;
+  runtime::RunOptions how{.profiler = options.profile.empty() ? nullptr : &profiler, .seed = options.seed};
+  std::vector<Datum> outputs =
+      options.random ? executable.run(std::move(made_up), how) : executable.run(std::move(given), how);
+  if (!options.profile.empty()) profiler.write_trace(options.profile);
+
+  std::vector<std::pair<std::string, Tensor>> tensors;
+  for (size_t i = 0; i < outputs.size(); ++i) collect(executable.outputs()[i].name, outputs[i], tensors);
+  if (!options.output.empty()) driver::write_npz(options.output, tensors);
+  for (const auto& [name, tensor] : tensors) fmt::print("{}: {}[{}]\n", name, anfora::name(tensor.dtype()), to_string(tensor.shape()));
+  if (!options.profile.empty()) {
+    fmt::print("{}: open it in https://ui.perfetto.dev\n", options.profile);
+    double all = 0;
+    for (const auto& total : profiler.totals()) all += total.milliseconds;
+    for (const auto& total : profiler.totals()) {
+      if (total.milliseconds < all / 100) break;
+      fmt::print("  {:<28} {:<24} {:>6} calls {:>9.3f} ms {:>5.1f} %\n", total.op, total.implementation, total.calls,
+                 total.milliseconds, 100 * total.milliseconds / all);
+    }
+  }
+  return kSuccess;
+}
+
+}  // namespace
+
+Action add_run(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("run", "Run a model once");
+  command->add_option("model", options->model, "an .onnx or .ir file")->required();
+  command->add_option("--input", options->inputs, ".npz by the inputs' names; .npy or .pb in their order, or NAME=FILE");
+  command->add_flag("--random", options->random, "make up inputs");
+  command->add_option("--dim", options->dims, "NAME=SIZE: a symbolic dimension of made-up inputs (default 2)");
+  command->add_option("--seed", options->seed, "of made-up inputs and of random operators")->capture_default_str();
+  command->add_option("--output", options->output, "an .npz file for the outputs");
+  command->add_option("--threads", options->threads, "threads of kernels (default: all)")->check(CLI::NonNegativeNumber);
+  command->add_option("--profile", options->profile, "a trace for Perfetto, and a table of where the time went");
+  command->add_flag("--no-optimize", options->no_optimize, "run the graph as it is");
+  command->footer("Example:\n  anfora run model.onnx --input in.npz --output out.npz --profile trace.json");
+  return [options] { return run(*options); };
+}
+
+}  // namespace anfora::cli

@@ -1,0 +1,81 @@
+#include "cli/text.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+namespace anfora::cli {
+namespace {
+
+std::string scaled(double value, const char* const* units, int count) {
+  int i = 0;
+  while (i + 1 < count && std::abs(value) >= 999.5) {
+    value /= 1000;
+    ++i;
+  }
+  return i == 0 ? fmt::format("{:.0f} {}", value, units[i]) : fmt::format("{:.1f} {}", value, units[i]);
+}
+
+bool is_colored(int descriptor) { return isatty(descriptor) && !std::getenv("NO_COLOR"); }
+std::string code(const char* text) { return is_colored(STDOUT_FILENO) ? text : ""; }
+
+int64_t now_ms() {
+  using namespace std::chrono;
+  return duration_cast<milliseconds>(steady_clock::now().time_since_epoch()).count();
+}
+
+constexpr int64_t kQuietMs = 2000;  // work that ends sooner shows nothing
+constexpr int64_t kRedrawMs = 100;
+constexpr int kBarWidth = 30;
+
+}  // namespace
+
+std::string human_bytes(int64_t bytes) {
+  static const char* const units[] = {"B", "kB", "MB", "GB", "TB"};
+  return scaled(static_cast<double>(bytes), units, 5);
+}
+std::string human_flops(double flops) {
+  static const char* const units[] = {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP"};
+  return scaled(flops, units, 5);
+}
+std::string human_count(int64_t count) {
+  static const char* const units[] = {"", "k", "M", "G"};
+  std::string text = scaled(static_cast<double>(count), units, 4);
+  while (!text.empty() && text.back() == ' ') text.pop_back();
+  return text;
+}
+std::string signed_count(int64_t count) {
+  return count < 0 ? fmt::format("−{}", -count) : count > 0 ? fmt::format("+{}", count) : "0";
+}
+
+std::string bold() { return code("\033[1m"); }
+std::string dim() { return code("\033[2m"); }
+std::string green() { return code("\033[32m"); }
+std::string red() { return code("\033[31m"); }
+std::string plain() { return code("\033[0m"); }
+
+Progress::Progress(std::string what) : what_(std::move(what)), started_ms_(now_ms()) {}
+
+void Progress::update(double fraction, const std::string& step) {
+  int64_t now = now_ms();
+  if (now - started_ms_ < kQuietMs || now - drawn_ms_ < kRedrawMs || !isatty(STDERR_FILENO)) return;
+  drawn_ms_ = now;
+  drawn_ = true;
+  std::string bar;
+  if (fraction >= 0) {
+    int filled = static_cast<int>(fraction * kBarWidth);
+    bar = fmt::format(" [{}{}] {:3.0f} %", std::string(filled, '#'), std::string(kBarWidth - filled, ' '), fraction * 100);
+  }
+  fmt::print(stderr, "\r\033[K{}{} {} ({:.0f} s)", what_, bar, step, static_cast<double>(now - started_ms_) / 1000);
+  std::fflush(stderr);
+}
+
+Progress::~Progress() {
+  if (drawn_) fmt::print(stderr, "\r\033[K");
+}
+
+}  // namespace anfora::cli

@@ -1,0 +1,36 @@
+// How the program writes numbers and tables.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace anfora::cli {
+
+std::string human_bytes(int64_t bytes);   // "98.4 MB"
+std::string human_flops(double flops);    // "8.2 GFLOP"
+std::string human_count(int64_t count);   // "25.6 M"
+std::string signed_count(int64_t count);  // "−212", "+3", "0"
+
+// ANSI codes on a terminal, empty elsewhere (and where NO_COLOR is set).
+std::string bold();
+std::string dim();
+std::string green();
+std::string red();
+std::string plain();
+
+// A line that overwrites itself on a terminal's standard error once work takes longer than two seconds.
+class Progress {
+ public:
+  explicit Progress(std::string what);
+  ~Progress();
+  // A fraction in [0, 1], or negative when it is not known; `step` says what is being done.
+  void update(double fraction, const std::string& step = {});
+
+ private:
+  std::string what_;
+  int64_t started_ms_;
+  int64_t drawn_ms_ = 0;
+  bool drawn_ = false;
+};
+
+}  // namespace anfora::cli

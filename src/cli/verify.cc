@@ -1,0 +1,79 @@
+#include <fmt/format.h>
+
+#include <CLI/App.hpp>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "anfora/error.h"
+#include "cli/command.h"
+#include "cli/text.h"
+#include "driver/cases.h"
+#include "driver/model.h"
+#include "plan/compile.h"
+
+namespace anfora::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> models, cases;
+  int runs = 3;
+  uint64_t seed = 0;
+  bool json = false;
+};
+
+int run_cases(const Options& options) {
+  size_t passed = 0, failed = 0;
+  Progress progress("cases");
+  for (const std::string& folder : options.cases) {
+    driver::CaseResult result = driver::run_case(folder);
+    ++(result.passed ? passed : failed);
+    if (!result.passed) {
+      fmt::print("{}: {}\n", std::filesystem::path(folder).lexically_normal().filename().string(), result.message);
+    }
+    progress.update(static_cast<double>(passed + failed) / static_cast<double>(options.cases.size()));
+  }
+  fmt::print("{} passed, {} failed\n", passed, failed);
+  return failed ? kDiffers : kSuccess;
+}
+
+int compare_models(const Options& options) {
+  driver::LoadedModel a = driver::load_model(options.models[0]), b = driver::load_model(options.models[1]);
+  runtime::Executable run_a = plan::compile(*a.module), run_b = plan::compile(*b.module);
+  driver::Agreement agreement = driver::check_agreement(*a.module, run_a, run_b, options.runs, options.seed);
+  if (options.json) {
+    nlohmann::json json = {{"same", agreement.same}, {"max_difference", agreement.worst}, {"output", agreement.output},
+                           {"message", agreement.message}};
+    fmt::print("{}\n", json.dump());
+  } else if (agreement.same) {
+    fmt::print("{}same outputs{} on {} random inputs and one of edge values; largest difference {:.1e}, on output '{}'\n",
+               green(), plain(), options.runs, agreement.worst, agreement.output);
+  } else {
+    fmt::print("{}different{}: {}\n", red(), plain(), agreement.message);
+  }
+  return agreement.same ? kSuccess : kDiffers;
+}
+
+int run(const Options& options) {
+  if (!options.cases.empty()) return run_cases(options);
+  if (options.models.size() != 2) {
+    throw Error(ErrorCode::InvalidArgument, "two models are needed, or --case and folders").with_hint("anfora verify --help");
+  }
+  return compare_models(options);
+}
+
+}  // namespace
+
+Action add_verify(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("verify", "Do two models compute the same function? Or: run conformance cases");
+  command->add_option("models", options->models, "two .onnx or .ir files");
+  command->add_option("--case", options->cases, "folders in the layout of ONNX's backend tests");
+  command->add_option("--runs", options->runs, "random inputs to compare on")->capture_default_str()->check(CLI::PositiveNumber);
+  command->add_option("--seed", options->seed, "of the inputs")->capture_default_str();
+  command->add_flag("--json", options->json, "for machines");
+  command->footer("Examples:\n  anfora verify model.onnx small.onnx\n  anfora verify --case suite/test_relu suite/test_add");
+  return [options] { return run(*options); };
+}
+
+}  // namespace anfora::cli

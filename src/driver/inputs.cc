@@ -1,0 +1,150 @@
+#include "driver/inputs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+
+#include "anfora/error.h"
+#include "frontend/onnx/tensor_proto.h"
+#include "support/element_types.h"
+
+namespace anfora::driver {
+
+using namespace ir;
+
+namespace {
+
+double edge_value(std::mt19937_64& random) {
+  // What kernels are most often wrong about, without the values that turn everything into NaN.
+  static constexpr double kValues[] = {0, -0.0, 1, -1, 0.5, -0.5, 2, -2, 1e-3, -1e-3, 10, -10, 1e-30, 88, -88};
+  return kValues[random() % std::size(kValues)];
+}
+
+void fill(Tensor& tensor, const RandomInputs& options, bool edge, std::mt19937_64& random) {
+  DType dtype = tensor.dtype();
+  if (dtype == DType::String) {
+    static constexpr const char* kWords[] = {"", "a", "anfora", "Vessel 7", "grafo"};
+    for (std::string& s : tensor.data<std::string>()) s = kWords[random() % std::size(kWords)];
+    return;
+  }
+  if (dtype == DType::Bool) {
+    for (bool& b : tensor.data<bool>()) b = random() & 1;
+    return;
+  }
+  if (is_complex(dtype)) {
+    std::normal_distribution<double> normal;
+    dispatch<Complexes>(dtype, [&]<class T>() {
+      for (T& z : tensor.data<T>()) {
+        double real = normal(random), imaginary = normal(random);
+        z = T(static_cast<typename T::value_type>(real), static_cast<typename T::value_type>(imaginary));
+      }
+    });
+    return;
+  }
+  if (is_float(dtype)) {
+    std::normal_distribution<float> normal;
+    using Any = Join<Join<Floats, Float8s>, TypeList<Float8E8M0, Float4E2M1, Float6E2M3, Float6E3M2>>;
+    dispatch<Any>(dtype, [&]<class T>() {
+      for (T& x : tensor.data<T>()) {
+        double value = edge ? edge_value(random) : normal(random);
+        if constexpr (std::is_same_v<T, double>) {
+          x = value;
+        } else {
+          x = static_cast<T>(static_cast<float>(value));
+        }
+      }
+    });
+    return;
+  }
+  dispatch<Join<Integers, SubByteIntegers>>(dtype, [&]<class T>() {
+    std::uniform_int_distribution<int64_t> uniform(options.integer_low, options.integer_high);
+    for (T& x : tensor.data<T>()) x = static_cast<T>(uniform(random));
+  });
+}
+
+Datum random_datum(const Type* type, const RandomInputs& options, bool edge, std::mt19937_64& random) {
+  switch (type->kind()) {
+    case TypeKind::Tensor: {
+      Shape shape;
+      for (Dim d : type->has_rank() ? type->dims() : std::span<const Dim>()) {
+        auto size = evaluate(d, [&](std::string_view name) -> std::optional<int64_t> {
+          auto given = options.dims.find(std::string(name));
+          return given == options.dims.end() ? kDefaultDim : given->second;
+        });
+        shape.push_back(size.value_or(kDefaultDim));
+      }
+      DType dtype = type->dtype() == DType::Undefined ? DType::F32 : type->dtype();
+      Tensor tensor = Tensor::allocate(dtype, shape);
+      fill(tensor, options, edge, random);
+      return tensor;
+    }
+    case TypeKind::Sequence: {
+      std::vector<Datum> items;
+      for (int64_t i = 0; i < kDefaultDim; ++i) items.push_back(random_datum(type->element(), options, edge, random));
+      return Datum::sequence(std::move(items));
+    }
+    case TypeKind::Optional: return random_datum(type->element(), options, edge, random);
+    default: throw Error(ErrorCode::Unsupported, fmt::format("no random value of type {} can be made", to_string(type)));
+  }
+}
+
+// Raw bytes stand for the narrow type that the model wants.
+Tensor as_wanted(Tensor tensor, const Parameter& parameter) {
+  const Type* type = parameter.type();
+  if (!type || !type->is_tensor()) return tensor;
+  DType want = type->dtype(), got = tensor.dtype();
+  bool raw = (got == DType::U16 && want == DType::BF16) ||
+             (got == DType::U8 && element_bytes(want) == 1 && want != DType::Bool && want != DType::I8) ||
+             (got == DType::I8 && is_sub_byte(want));
+  if (!raw) return tensor;
+  return Tensor::view(want, tensor.shape(), tensor.raw(), tensor.owner());
+}
+
+const Parameter* find_parameter(const Graph& main, std::string_view name) {
+  auto at = std::ranges::find(main.parameters(), name, [](const Parameter* p) { return p->name(); });
+  return at == main.parameters().end() ? nullptr : *at;
+}
+
+}  // namespace
+
+std::vector<Datum> random_inputs(const Module& module, const RandomInputs& options, bool edge) {
+  std::mt19937_64 random(options.seed);
+  std::vector<Datum> inputs;
+  for (Parameter* p : module.main()->parameters()) {
+    inputs.push_back(module.default_of(p) ? Datum() : random_datum(p->type(), options, edge, random));
+  }
+  return inputs;
+}
+
+runtime::NamedData read_inputs(const Module& module, const std::vector<std::string>& files) {
+  const Graph& main = *module.main();
+  runtime::NamedData inputs;
+  size_t next = 0;
+  for (const std::string& argument : files) {
+    size_t equals = argument.find('=');
+    bool named = equals != std::string::npos && !std::filesystem::exists(argument);
+    std::filesystem::path path = named ? argument.substr(equals + 1) : argument;
+    if (path.extension() == ".npz" && !named) {
+      for (auto& [name, tensor] : read_npz(path)) {
+        const Parameter* parameter = find_parameter(main, name);
+        inputs.emplace_back(name, parameter ? as_wanted(std::move(tensor), *parameter) : std::move(tensor));
+      }
+      continue;
+    }
+    if (!named && next >= main.parameters().size()) {
+      throw Error(ErrorCode::InvalidArgument, fmt::format("{}: the model has only {} inputs", argument, next));
+    }
+    std::string name(named ? std::string_view(argument).substr(0, equals) : main.parameter(next++)->name());
+    const Parameter* parameter = find_parameter(main, name);
+    if (path.extension() == ".pb") {
+      inputs.emplace_back(name, read_pb(path, parameter ? parameter->type() : nullptr));
+    } else {
+      Tensor tensor = read_npy(path);
+      inputs.emplace_back(name, parameter ? as_wanted(std::move(tensor), *parameter) : std::move(tensor));
+    }
+  }
+  return inputs;
+}
+
+}  // namespace anfora::driver

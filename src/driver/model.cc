@@ -1,0 +1,132 @@
+#include "driver/model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "anfora/error.h"
+#include "driver/inputs.h"
+#include "frontend/onnx/export.h"
+#include "frontend/onnx/import.h"
+#include "ir/parse.h"
+#include "ir/print.h"
+#include "ir/verify.h"
+#include "ops/registry.h"
+#include "plan/compile.h"
+#include "support/atomic_file.h"
+
+namespace anfora::driver {
+
+LoadedModel load_model(const std::filesystem::path& path) {
+  LoadedModel model;
+  model.context = ops::make_context();
+  try {
+    model.module = path.extension() == ".ir" ? ir::parse_file(*model.context, path) : onnx::import_onnx(*model.context, path);
+    ir::verify_or_throw(*model.module);
+    analysis::infer_types(*model.module);
+  } catch (Error& error) {
+    error.at_location(path.filename().string());
+    throw;
+  }
+  return model;
+}
+
+static int64_t parse_opset(const std::string& text) {
+  if (text == "keep") return onnx::ExportOptions::kKeep;
+  if (text == "newest") return onnx::ExportOptions::kNewest;
+  int64_t number = 0;
+  auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (status != std::errc() || end != text.data() + text.size() || number < 1 || number > onnx::kNewestOpset) {
+    throw Error(ErrorCode::InvalidArgument, fmt::format("'{}' is not an operator set", text))
+        .with_hint(fmt::format("keep, newest, or a number from 1 to {}", onnx::kNewestOpset));
+  }
+  return number;
+}
+
+SaveReport save_model(const ir::Module& module, const std::filesystem::path& path, const std::string& opset) {
+  SaveReport report;
+  if (path.extension() == ".ir") {
+    ir::print_file(module, path);
+    report.bytes = static_cast<int64_t>(std::filesystem::file_size(path));
+    return report;
+  }
+  onnx::ExportReport exported = onnx::export_onnx(module, path, {.opset = parse_opset(opset)});
+  report.bytes = static_cast<int64_t>(exported.model_bytes + exported.data_bytes);
+  for (const auto& moved : exported.moved) {
+    report.note += fmt::format("{}operator set {} instead of {}{}: {} needs it", report.note.empty() ? "" : "; ", moved.to,
+                               moved.from, moved.domain.empty() ? "" : " of " + moved.domain, moved.because);
+  }
+  return report;
+}
+
+runtime::Executable compile_model(LoadedModel& model, const CompileOptions& options) {
+  if (options.optimize) {
+    pipeline::OptimizeOptions passes;
+    passes.passes.fold_limit = std::numeric_limits<int64_t>::max() / 4;
+    pipeline::optimize(*model.module, passes);
+  }
+  return plan::compile(*model.module, {.threads = options.threads});
+}
+
+Agreement check_agreement(const ir::Module& reference, runtime::Executable& a, runtime::Executable& b, int runs,
+                          uint64_t seed, std::optional<Tolerance> tolerance) {
+  Agreement agreement;
+  if (a.outputs().size() != b.outputs().size()) {
+    return {false, 0, "", fmt::format("{} outputs against {}", a.outputs().size(), b.outputs().size())};
+  }
+  for (int run = 0; run <= runs; ++run) {
+    bool edge = run == runs;
+    std::vector<Datum> inputs = random_inputs(reference, {.seed = seed + static_cast<uint64_t>(run)}, edge);
+    std::vector<Datum> want = a.run(inputs, {.seed = seed}), got = b.run(inputs, {.seed = seed});
+    for (size_t i = 0; i < want.size(); ++i) {
+      Comparison comparison = compare(got[i], want[i], tolerance);
+      bool worse = comparison.worst > agreement.worst || agreement.output.empty();
+      if (agreement.same ? worse || !comparison.difference.empty() : false) agreement.output = a.outputs()[i].name;
+      agreement.worst = std::max(agreement.worst, comparison.worst);
+      if (agreement.same && !comparison.difference.empty()) {
+        agreement.same = false;
+        agreement.message = fmt::format("output '{}' on {} inputs: {}", a.outputs()[i].name, edge ? "edge" : "random",
+                                        comparison.difference);
+      }
+    }
+  }
+  return agreement;
+}
+
+ModelSummary summarize(ir::Module& module) {
+  ModelSummary summary;
+  analysis::Inference inference(module);
+  inference.run();
+  std::map<std::string, size_t> counts;
+  std::set<const ir::Node*> constants;
+  for (const ir::Graph* graph : module.graphs()) {
+    for (ir::Apply* node = graph->first_node(); node; node = node->next_in_graph()) {
+      for (const ir::Use& use : node->operands()) {
+        const Tensor* tensor = constant_tensor(use.node);
+        if (!tensor || !constants.insert(use.node).second) continue;
+        summary.parameters += tensor->size();
+        summary.parameter_bytes += static_cast<int64_t>(tensor->bytes());
+      }
+      if (node->primitive() != ir::Primitive::Operation) continue;
+      ++summary.operators;
+      ++counts[node->op().qualified];
+      summary.flops += inference.flops(*node);
+    }
+  }
+  summary.operator_counts.assign(counts.begin(), counts.end());
+  std::ranges::stable_sort(summary.operator_counts, std::greater(), &std::pair<std::string, size_t>::second);
+  std::set<std::string> symbols;
+  for (const ir::Parameter* p : module.main()->parameters()) {
+    if (!p->type()->is_tensor()) continue;
+    for (ir::Dim d : p->type()->dims()) ir::for_each_symbol(d, [&](ir::Dim s) { symbols.emplace(s.symbol_name()); });
+  }
+  summary.symbols.assign(symbols.begin(), symbols.end());
+  return summary;
+}
+
+}  // namespace anfora::driver

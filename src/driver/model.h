@@ -1,0 +1,59 @@
+// What the command line and the bindings do with models: load, optimize, compile, save, check.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "driver/compare.h"
+#include "ir/module.h"
+#include "pipeline/pipeline.h"
+#include "runtime/executable.h"
+
+namespace anfora::driver {
+
+// A module with the context it lives in.
+struct LoadedModel {
+  std::unique_ptr<ir::Context> context;
+  std::unique_ptr<ir::Module> module;
+};
+
+// Reads a model (.onnx, or .ir: the text form), verifies it and infers its types.
+LoadedModel load_model(const std::filesystem::path& path);
+
+struct SaveReport {
+  int64_t bytes = 0;  // of the file and its external data
+  std::string note;   // what the caller should know: that the operator set had to be raised
+};
+// Writes ONNX, or the text form for .ir. `opset`: "keep", "newest" or a number.
+SaveReport save_model(const ir::Module& module, const std::filesystem::path& path, const std::string& opset = "keep");
+
+struct CompileOptions {
+  int threads = 0;       // 0: all
+  bool optimize = true;  // the graph passes first; nothing is stored, so that folding has no size limit
+};
+runtime::Executable compile_model(LoadedModel& model, const CompileOptions& options = {});
+
+// The outputs of two models on the same inputs.
+struct Agreement {
+  bool same = true;
+  double worst = 0;     // largest absolute difference over all outputs and runs
+  std::string output;   // the output that it is on
+  std::string message;  // what differs; empty when same
+};
+// Runs both on `runs` random inputs and one of edge values, and compares the outputs by position.
+Agreement check_agreement(const ir::Module& reference, runtime::Executable& a, runtime::Executable& b, int runs,
+                          uint64_t seed, std::optional<Tolerance> tolerance = std::nullopt);
+
+struct ModelSummary {
+  size_t operators = 0;
+  int64_t parameters = 0;        // elements of constants
+  int64_t parameter_bytes = 0;
+  double flops = 0;              // of one run, symbolic dimensions at `default_dim`; bodies of loops count once
+  std::vector<std::pair<std::string, size_t>> operator_counts;  // the most frequent first
+  std::vector<std::string> symbols;                             // of the inputs' shapes
+};
+ModelSummary summarize(ir::Module& module);
+
+}  // namespace anfora::driver
