@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
 #include <random>
 
 #include "anfora/error.h"
@@ -115,6 +116,13 @@ std::vector<Datum> random_inputs(const Module& module, const RandomInputs& optio
     inputs.push_back(module.default_of(p) ? Datum() : random_datum(p->type(), options, edge, random));
   }
   return inputs;
+}
+
+Datum read_pb(const std::filesystem::path& path, const Type*) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw Error(ErrorCode::NotFound, fmt::format("{}: cannot be opened", path.string()));
+  std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  return onnx::read_tensor(bytes, {});
 }
 
 runtime::NamedData read_inputs(const Module& module, const std::vector<std::string>& files) {

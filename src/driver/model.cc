@@ -11,14 +11,9 @@
 
 #include "anfora/error.h"
 #include "driver/inputs.h"
-#include "frontend/onnx/export.h"
 #include "frontend/onnx/import.h"
-#include "ir/parse.h"
-#include "ir/print.h"
-#include "ir/verify.h"
 #include "ops/registry.h"
 #include "plan/compile.h"
-#include "support/atomic_file.h"
 
 namespace anfora::driver {
 
@@ -26,8 +21,7 @@ LoadedModel load_model(const std::filesystem::path& path) {
   LoadedModel model;
   model.context = ops::make_context();
   try {
-    model.module = path.extension() == ".ir" ? ir::parse_file(*model.context, path) : onnx::import_onnx(*model.context, path);
-    ir::verify_or_throw(*model.module);
+    model.module = onnx::import_onnx(*model.context, path);
     analysis::infer_types(*model.module);
   } catch (Error& error) {
     error.at_location(path.filename().string());
@@ -36,39 +30,10 @@ LoadedModel load_model(const std::filesystem::path& path) {
   return model;
 }
 
-static int64_t parse_opset(const std::string& text) {
-  if (text == "keep") return onnx::ExportOptions::kKeep;
-  if (text == "newest") return onnx::ExportOptions::kNewest;
-  int64_t number = 0;
-  auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (status != std::errc() || end != text.data() + text.size() || number < 1 || number > onnx::kNewestOpset) {
-    throw Error(ErrorCode::InvalidArgument, fmt::format("'{}' is not an operator set", text))
-        .with_hint(fmt::format("keep, newest, or a number from 1 to {}", onnx::kNewestOpset));
-  }
-  return number;
-}
-
-SaveReport save_model(const ir::Module& module, const std::filesystem::path& path, const std::string& opset) {
-  SaveReport report;
-  if (path.extension() == ".ir") {
-    ir::print_file(module, path);
-    report.bytes = static_cast<int64_t>(std::filesystem::file_size(path));
-    return report;
-  }
-  onnx::ExportReport exported = onnx::export_onnx(module, path, {.opset = parse_opset(opset)});
-  report.bytes = static_cast<int64_t>(exported.model_bytes + exported.data_bytes);
-  for (const auto& moved : exported.moved) {
-    report.note += fmt::format("{}operator set {} instead of {}{}: {} needs it", report.note.empty() ? "" : "; ", moved.to,
-                               moved.from, moved.domain.empty() ? "" : " of " + moved.domain, moved.because);
-  }
-  return report;
-}
-
 runtime::Executable compile_model(LoadedModel& model, const CompileOptions& options) {
   if (options.optimize) {
     pipeline::OptimizeOptions passes;
     passes.passes.fold_limit = std::numeric_limits<int64_t>::max() / 4;
-    pipeline::optimize(*model.module, passes);
   }
   return plan::compile(*model.module, {.threads = options.threads});
 }
