@@ -34,6 +34,7 @@ runtime::Executable compile_model(LoadedModel& model, const CompileOptions& opti
   if (options.optimize) {
     pipeline::OptimizeOptions passes;
     passes.passes.fold_limit = std::numeric_limits<int64_t>::max() / 4;
+    pipeline::optimize(*model.module, passes);
   }
   return plan::compile(*model.module, {.threads = options.threads});
 }

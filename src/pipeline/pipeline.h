@@ -1,7 +1,6 @@
 // The optimizer as a named list of passes with the reasons for their order.
 #pragma once
 
-#include <filesystem>
 #include <functional>
 #include <span>
 #include <string>
@@ -14,8 +13,6 @@ namespace anfora::pipeline {
 
 struct OptimizeOptions {
   passes::PassOptions passes;
-  bool verify = false;                // the verifier around every pass
-  std::filesystem::path save_graphs;  // a folder for NN_pass.ir and NN_pass.dot of every stage; empty: none
   bool keep_remarks = false;
   // Told of each stage as it ends, for progress.
   std::function<void(std::string_view pass, size_t round)> on_stage;

@@ -1,0 +1,106 @@
+#include "pipeline/pipeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "anfora/error.h"
+
+namespace anfora::pipeline {
+
+using passes::Pass;
+
+namespace {
+
+// Rounds of the whole list. Each round but the last must have changed something; real models need two or three.
+constexpr size_t kMostRounds = 64;
+
+constexpr const Pass* kPasses[] = {
+    &passes::kFold, &passes::kSimplify, &passes::kFoldWeights, &passes::kMerge, &passes::kDropDead,
+};
+
+struct Constraint {
+  std::string_view before, after, reason;
+};
+constexpr Constraint kOrder[] = {
+    {"fold", "simplify", "no-ops show by their constant operands"},
+    {"simplify", "weights", "an Identity between a convolution and its scale hides the pair"},
+    {"weights", "cse", "merging two equal convolutions gives them a second user each"},
+    {"cse", "dce", "merging leaves applications without users"},
+};
+
+void check_order() {
+  auto position = [](std::string_view name) {
+    return std::ranges::find(kPasses, name, [](const Pass* p) { return p->name; }) - std::begin(kPasses);
+  };
+  for (const Constraint& c : kOrder) {
+    if (position(c.before) >= position(c.after)) {
+      throw Error(ErrorCode::Internal, fmt::format("pass {} must run before {}: {}", c.before, c.after, c.reason));
+    }
+  }
+}
+
+}  // namespace
+
+std::span<const Pass* const> all_passes() { return kPasses; }
+
+const Pass* find_pass(std::string_view name) {
+  auto found = std::ranges::find(kPasses, name, [](const Pass* p) { return p->name; });
+  return found == std::end(kPasses) ? nullptr : *found;
+}
+
+size_t run_pass(const Pass& pass, ir::Module& module, const passes::PassOptions& options) {
+  rewrite::Remarks remarks;
+  passes::PassContext context(module, remarks, options);
+  context.inference.run();
+  size_t changes = pass.run(context);
+  analysis::infer_types(module);
+  return changes;
+}
+
+size_t count_operators(const ir::Module& module) {
+  size_t count = 0;
+  for (const ir::Graph* graph : module.graphs()) {
+    for (const ir::Apply* node = graph->first_node(); node; node = node->next_in_graph()) {
+      count += node->primitive() == ir::Primitive::Operation;
+    }
+  }
+  return count;
+}
+
+OptimizeReport optimize(ir::Module& module, const OptimizeOptions& options) {
+  check_order();
+  OptimizeReport report{.remarks = rewrite::Remarks(options.keep_remarks)};
+  for (const Pass* pass : kPasses) report.passes.push_back({pass->name, pass->doc, pass->note});
+  report.nodes_before = count_operators(module);
+  for (bool changed = true; changed;) {
+    if (report.rounds == kMostRounds) {
+      report.at_fixpoint = false;
+      break;
+    }
+    ++report.rounds;
+    changed = false;
+    passes::PassContext context(module, report.remarks, options.passes);
+    context.inference.run();
+    for (size_t i = 0; i < std::size(kPasses); ++i) {
+      const Pass& pass = *kPasses[i];
+      auto start = std::chrono::steady_clock::now();
+      size_t before = count_operators(module);
+      size_t changes = pass.run(context);
+      PassReport& entry = report.passes[i];
+      entry.changes += changes;
+      entry.nodes_removed += static_cast<int64_t>(before) - static_cast<int64_t>(count_operators(module));
+      changed = changed || changes > 0;
+      if (changes > 0) {
+        context.inference.run();  // types sharpen downstream of what changed
+      }
+      entry.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      if (options.on_stage) options.on_stage(pass.name, report.rounds);
+    }
+  }
+  report.nodes_after = count_operators(module);
+  return report;
+}
+
+}  // namespace anfora::pipeline
