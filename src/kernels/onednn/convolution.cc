@@ -1,0 +1,234 @@
+// Conv and ConvTranspose, plain and lowered.
+//
+// The plain operators take and give [batch, channels, spatial…]; the lowered ones ("anfora::Conv") may take and give
+// [batch, spatial…, channels], which the fast implementations work on directly, and end with a bias, a tensor Z to be
+// added and an activation. Where the layouts of the implementation and of the tensors differ, the data is reordered on
+// the way in and out.
+#include <algorithm>
+
+#include "kernels/onednn/epilogue.h"
+#include "kernels/onednn/families.h"
+#include "kernels/onednn/primitive.h"
+#include "kernels/reference/window.h"
+
+namespace anfora::kernels::onednn {
+namespace {
+
+// The operands in the library's terms: activations as [batch, channels, spatial…], weights as [groups,] out, in, kernel.
+struct ConvolutionShape {
+  Shape x, y, w;
+  memory::dims strides, dilations, pad_begin, pad_end;
+  int64_t groups = 1;
+};
+
+// [batch, spatial…, channels] as [batch, channels, spatial…].
+Shape channels_first(const Shape& shape) {
+  Shape result = shape;
+  std::rotate(result.begin() + 1, result.end() - 1, result.end());
+  return result;
+}
+Shape channels_at_the_end(const Shape& shape) {
+  Shape result = shape;
+  std::rotate(result.begin() + 1, result.begin() + 2, result.end());
+  return result;
+}
+
+// One primitive and the memory objects around it.
+class ConvolutionInstance : public ShapedKernel::Instance {
+ public:
+  struct Operand {
+    memory given;      // what the tensor holds
+    memory used;       // what the primitive reads; another object where a reorder is needed
+    bool reordered() const { return given != used; }
+  };
+
+  template <class PrimitiveDesc>
+  void set_up(const PrimitiveDesc& pd, const memory::desc& x, const memory::desc& y) {
+    primitive_ = dnnl::primitive(pd);
+    x_ = around(x, pd.src_desc());
+    y_ = around(y, pd.dst_desc());
+    arguments_[DNNL_ARG_SRC] = x_.used;
+    arguments_[DNNL_ARG_DST] = y_.used;
+  }
+  void set_weights(memory constant) { arguments_[DNNL_ARG_WEIGHTS] = constant; }
+  void set_variable_weights(const memory::desc& given, const memory::desc& wanted) {
+    w_ = around(given, wanted);
+    arguments_[DNNL_ARG_WEIGHTS] = w_->used;
+  }
+  void set_bias(const memory::desc& desc) { arguments_[DNNL_ARG_BIAS] = *(bias_ = handle(desc)); }
+  void set_addend(const memory::desc& desc, int post_operation) {
+    arguments_[DNNL_ARG_ATTR_MULTIPLE_POST_OP(post_operation) | DNNL_ARG_SRC_1] = *(addend_ = handle(desc));
+  }
+  void set_output(DType dtype, Shape shape) { dtype_ = dtype, shape_ = std::move(shape); }
+
+  void execute(KernelContext& context) override {
+    Tensor& y = context.allocate_output(0, dtype_, shape_);
+    point(x_.given, context.input(0));
+    if (x_.reordered()) reorder(x_.given, x_.used);
+    if (w_) {
+      point(w_->given, context.input(1));
+      if (w_->reordered()) reorder(w_->given, w_->used);
+    }
+    if (bias_) point(*bias_, context.input(2));
+    if (addend_) point(*addend_, context.input(3));
+    point(y_.given, y);
+    primitive_.execute(stream(), arguments_);
+    if (y_.reordered()) reorder(y_.used, y_.given);
+  }
+
+ private:
+  static Operand around(const memory::desc& given, const memory::desc& used) {
+    memory outside = handle(given);
+    return {outside, given == used ? outside : owned(used)};
+  }
+
+  dnnl::primitive primitive_;
+  Arguments arguments_;
+  Operand x_, y_;
+  std::optional<Operand> w_;
+  std::optional<memory> bias_, addend_;
+  DType dtype_ = DType::F32;
+  Shape shape_;
+};
+
+class Convolution : public ShapedKernel {
+ public:
+  Convolution(const PrepareRequest& request, bool transposed)
+      : ShapedKernel(request),
+        transposed_(transposed),
+        channels_last_(request.attributes.get_int("channels_last", 0) != 0),
+        dtype_(request.input(0).dtype),
+        type_(*data_type(dtype_)) {}
+
+ protected:
+  std::unique_ptr<Instance> make(const Shapes& shapes) override {
+    auto shape = resolve(shapes);
+    if (!shape) return nullptr;
+    bool has_bias = shapes.size() > 2 && shapes[2].has_value(), has_addend = shapes.size() > 3 && shapes[3].has_value();
+    if (has_bias && *shapes[2] != Shape{shape->y[1]}) return nullptr;
+    if (has_addend && *shapes[3] != (channels_last_ ? channels_at_the_end(shape->y) : shape->y)) return nullptr;
+
+    memory::desc x = activations(shape->x), y = activations(shape->y), weights = given_weights(*shape);
+    dnnl::post_ops operations;
+    int addend_position = operations.len();
+    if (has_addend) operations.append_binary(dnnl::algorithm::binary_add, y);
+    if (!append_activation(operations, attributes())) return nullptr;
+    dnnl::primitive_attr attr;
+    attr.set_post_ops(operations);
+    memory::desc bias = has_bias ? dense(*shapes[2], type_) : memory::desc();
+
+    auto instance = std::make_unique<ConvolutionInstance>();
+    memory::desc wanted;
+    auto set_up = [&](auto pd) {
+      instance->set_up(pd, x, y);
+      wanted = pd.weights_desc();
+    };
+    memory::desc px = primitive_layout(x, *shape), py = primitive_layout(y, *shape);
+    memory::desc pw(weights.get_dims(), type_, memory::format_tag::any);
+    if (transposed_) {
+      set_up(dnnl::deconvolution_forward::primitive_desc(
+          cpu(), dnnl::prop_kind::forward_inference, dnnl::algorithm::deconvolution_direct, px, pw, bias, py,
+          shape->strides, shape->dilations, shape->pad_begin, shape->pad_end, attr));
+    } else {
+      set_up(dnnl::convolution_forward::primitive_desc(
+          cpu(), dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, px, pw, bias, py,
+          shape->strides, shape->dilations, shape->pad_begin, shape->pad_end, attr));
+    }
+    if (const Tensor* constant_weights = constant(1)) {
+      instance->set_weights(packed_.get(*constant_weights, weights, wanted));
+    } else {
+      instance->set_variable_weights(weights, wanted);
+    }
+    if (has_bias) instance->set_bias(bias);
+    if (has_addend) instance->set_addend(y, addend_position);
+    instance->set_output(dtype_, channels_last_ ? channels_at_the_end(shape->y) : shape->y);
+    return instance;
+  }
+
+ private:
+  // Empty when the operands do not fit, which the reference kernel has words for, or when there is nothing to compute.
+  std::optional<ConvolutionShape> resolve(const Shapes& shapes) const {
+    if (shapes.size() < 2 || !shapes[0] || !shapes[1]) return std::nullopt;
+    ConvolutionShape s;
+    size_t rank = shapes[0]->size();
+    if (rank < 3 || rank > 5 || shapes[1]->size() != rank) return std::nullopt;
+    s.x = channels_last_ ? channels_first(*shapes[0]) : *shapes[0];
+    const Shape& w = *shapes[1];
+    s.groups = attributes().get_int("group", 1);
+    std::span<const int64_t> spatial = std::span(s.x).subspan(2), kernel = std::span(w).subspan(2);
+    Window window = read_window(attributes(), spatial.size(), kernel);
+    transposed_ ? transposed_window(window, attributes(), spatial) : resolve_window(window, spatial);
+    int64_t in = transposed_ ? w[0] : w[1] * s.groups, out = transposed_ ? w[1] * s.groups : w[0];
+    if (s.groups < 1 || in != s.x[1] || in % s.groups != 0 || out % s.groups != 0) return std::nullopt;
+    s.y = {s.x[0], out};
+    if (s.groups > 1) s.w.push_back(s.groups);
+    s.w.push_back(out / s.groups), s.w.push_back(in / s.groups);
+    s.w.insert(s.w.end(), kernel.begin(), kernel.end());
+    for (const WindowAxis& axis : window.axes) {
+      int64_t read = transposed_ ? axis.output : axis.input, written = transposed_ ? axis.input : axis.output;
+      s.y.push_back(written);
+      s.strides.push_back(axis.stride);
+      s.dilations.push_back(axis.dilation - 1);
+      s.pad_begin.push_back(axis.pad_begin);
+      // The library derives the extents from the pads; where a formula rounds, the pad at the end absorbs the rest.
+      int64_t steps = (transposed_ ? read : written) - 1;
+      s.pad_end.push_back(steps * axis.stride + axis.reach() - axis.pad_begin - (transposed_ ? written : read));
+    }
+    if (element_count(s.x) == 0 || element_count(s.y) == 0 || element_count(w) == 0) return std::nullopt;
+    return s;
+  }
+
+  memory::desc activations(const Shape& dims) const {
+    return channels_last_ ? channels_last(dims, type_) : dense(dims, type_);
+  }
+
+  // Channels-last tensors are used as they are. Of the others a pointwise convolution is a matrix product already; the
+  // rest is worth a reorder.
+  memory::desc primitive_layout(const memory::desc& given, const ConvolutionShape& shape) const {
+    bool pointwise = shape.groups == 1 && std::ranges::all_of(std::span(shape.w).last(shape.x.size() - 2),
+                                                              [](int64_t extent) { return extent == 1; });
+    return channels_last_ || pointwise ? given : memory::desc(given.get_dims(), type_, memory::format_tag::any);
+  }
+
+  // The tensor W as [groups,] out, in, kernel. ConvTranspose stores in before out.
+  memory::desc given_weights(const ConvolutionShape& shape) const {
+    if (!transposed_) return dense(shape.w, type_);
+    size_t out = shape.groups > 1 ? 1 : 0;
+    Shape stored = shape.w;
+    std::swap(stored[out], stored[out + 1]);
+    memory::dims strides = dense(stored, type_).get_strides();
+    std::swap(strides[out], strides[out + 1]);
+    return strided(shape.w, type_, strides);
+  }
+
+  bool transposed_, channels_last_;
+  DType dtype_;
+  memory::data_type type_;
+  PackedConstant packed_;
+};
+
+struct ForwardConvolution : Convolution {
+  explicit ForwardConvolution(const PrepareRequest& request) : Convolution(request, false) {}
+};
+struct TransposedConvolution : Convolution {
+  explicit TransposedConvolution(const PrepareRequest& request) : Convolution(request, true) {}
+};
+
+template <class K>
+std::unique_ptr<PreparedKernel> prepare_convolution(const PrepareRequest& request) {
+  if (!data_type(request.input(0).dtype)) return nullptr;
+  return prepare_shaped<K>(request);
+}
+
+}  // namespace
+
+void register_convolution(PreparedRegistry& registry) {
+  for (const char* name : {"Conv", "anfora::Conv"}) {
+    registry.add(name, "onednn:convolution", prepare_convolution<ForwardConvolution>);
+  }
+  for (const char* name : {"ConvTranspose", "anfora::ConvTranspose"}) {
+    registry.add(name, "onednn:deconvolution", prepare_convolution<TransposedConvolution>);
+  }
+}
+
+}  // namespace anfora::kernels::onednn

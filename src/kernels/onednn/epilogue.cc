@@ -1,0 +1,46 @@
+#include "kernels/onednn/epilogue.h"
+
+#include <algorithm>
+
+namespace anfora::kernels::onednn {
+namespace {
+
+using dnnl::algorithm;
+
+// An activation's algorithm, and what stands for an absent alpha or beta.
+struct Activation {
+  const char* name;
+  algorithm kind;
+  float alpha, beta;
+};
+
+const Activation kActivations[] = {
+    {"Relu", algorithm::eltwise_relu, 0, 0},
+    {"LeakyRelu", algorithm::eltwise_relu, 0.01f, 0},
+    {"Elu", algorithm::eltwise_elu, 1, 0},
+    {"Clip", algorithm::eltwise_clip, std::numeric_limits<float>::lowest(), std::numeric_limits<float>::max()},
+    {"Sigmoid", algorithm::eltwise_logistic, 0, 0},
+    {"Tanh", algorithm::eltwise_tanh, 0, 0},
+    {"HardSigmoid", algorithm::eltwise_hardsigmoid, 0.2f, 0.5f},
+    {"HardSwish", algorithm::eltwise_hardswish, 1.0f / 6, 0.5f},
+    {"Swish", algorithm::eltwise_swish, 1, 0},
+    {"Gelu", algorithm::eltwise_gelu_erf, 0, 0},
+    {"GeluTanh", algorithm::eltwise_gelu_tanh, 0, 0},
+    {"Softplus", algorithm::eltwise_soft_relu, 1, 0},
+    {"Mish", algorithm::eltwise_mish, 0, 0},
+    {"Abs", algorithm::eltwise_abs, 0, 0},
+};
+
+}  // namespace
+
+bool append_activation(dnnl::post_ops& ops, const AttributeSet& attributes) {
+  std::string name = attributes.get_string("activation", "");
+  if (name.empty()) return true;
+  const Activation* known = std::ranges::find_if(kActivations, [&](const Activation& a) { return name == a.name; });
+  if (known == std::end(kActivations)) return false;
+  ops.append_eltwise(known->kind, attributes.get_float("activation_alpha", known->alpha),
+                     attributes.get_float("activation_beta", known->beta));
+  return true;
+}
+
+}  // namespace anfora::kernels::onednn

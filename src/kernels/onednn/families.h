@@ -1,0 +1,14 @@
+// The families of oneDNN kernels, one file each.
+#pragma once
+
+#include "kernels/prepared.h"
+
+namespace anfora::kernels::onednn {
+
+#define ANFORA_ONEDNN_FAMILIES(X) X(convolution)
+
+#define ANFORA_DECLARE_FAMILY(family) void register_##family(PreparedRegistry& registry);
+ANFORA_ONEDNN_FAMILIES(ANFORA_DECLARE_FAMILY)
+#undef ANFORA_DECLARE_FAMILY
+
+}  // namespace anfora::kernels::onednn

@@ -1,0 +1,144 @@
+#include "kernels/onednn/primitive.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "support/parallel.h"
+
+namespace anfora::kernels::onednn {
+namespace {
+
+memory::dims to_dims(std::span<const int64_t> dims) { return {dims.begin(), dims.end()}; }
+
+}  // namespace
+
+const dnnl::engine& cpu() {
+  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+dnnl::stream& stream() {
+  thread_local dnnl::stream stream(cpu());
+  return stream;
+}
+
+std::optional<memory::data_type> data_type(DType dtype) {
+  auto has = [](dnnl::cpu_isa isa) {
+    auto have = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+    return (have & static_cast<unsigned>(isa)) == static_cast<unsigned>(isa);
+  };
+  switch (dtype) {
+    case DType::F32: return memory::data_type::f32;
+    case DType::BF16: return has(dnnl::cpu_isa::avx512_core_bf16) ? std::optional(memory::data_type::bf16) : std::nullopt;
+    case DType::F16: return has(dnnl::cpu_isa::avx512_core_fp16) ? std::optional(memory::data_type::f16) : std::nullopt;
+    default: return std::nullopt;
+  }
+}
+
+memory::desc dense(std::span<const int64_t> dims, memory::data_type type) {
+  memory::dims strides(dims.size());
+  int64_t stride = 1;
+  for (size_t i = dims.size(); i-- > 0; stride *= std::max<int64_t>(dims[i], 1)) strides[i] = stride;
+  return memory::desc(to_dims(dims), type, strides);
+}
+
+memory::desc strided(std::span<const int64_t> dims, memory::data_type type, std::span<const int64_t> strides) {
+  return memory::desc(to_dims(dims), type, to_dims(strides));
+}
+
+memory::desc any_layout(std::span<const int64_t> dims, memory::data_type type) {
+  return memory::desc(to_dims(dims), type, memory::format_tag::any);
+}
+
+memory::desc channels_last(std::span<const int64_t> dims, memory::data_type type) {
+  memory::dims strides(dims.size());
+  strides[1] = 1;
+  int64_t stride = dims[1];
+  for (size_t i = dims.size(); i-- > 2; stride *= dims[i]) strides[i] = stride;
+  strides[0] = stride;
+  return memory::desc(to_dims(dims), type, strides);
+}
+
+void reorder(memory& from, memory& to) { dnnl::reorder(from, to).execute(stream(), from, to); }
+
+memory PackedConstant::get(const Tensor& tensor, const memory::desc& plain, const memory::desc& wanted) {
+  for (const auto& [desc, packed] : packed_) {
+    if (desc == wanted) return packed;
+  }
+  memory original = handle(plain);
+  point(original, tensor);
+  if (wanted == plain) return original;
+  memory packed = owned(wanted);
+  reorder(original, packed);
+  stream().wait();
+  packed_.emplace_back(wanted, packed);
+  return packed;
+}
+
+ShapedKernel::ShapedKernel(const PrepareRequest& request)
+    : attributes_(request.attributes), reference_(reference_kernels().find(request.op)) {
+  for (const InputDescription& input : request.inputs) {
+    constants_.push_back(input.constant ? *input.constant : Tensor());
+  }
+}
+
+ShapedKernel::Instance* ShapedKernel::make_entry(Shapes shapes) {
+  std::unique_ptr<Instance> instance;
+  try {
+    instance = make(shapes);
+  } catch (const dnnl::error& error) {
+    // What the library has no implementation of, or refuses, is left to the reference kernel.
+    if (error.status == dnnl_out_of_memory) throw Error(ErrorCode::ResourceExhausted, "out of memory");
+  }
+  if (entries_.size() == kMostInstances) entries_.erase(entries_.begin());
+  entries_.push_back({std::move(shapes), thread_count(), std::move(instance)});
+  return entries_.back().instance.get();
+}
+
+bool ShapedKernel::prepare_static(const PrepareRequest& request) {
+  Shapes shapes;
+  for (const InputDescription& input : request.inputs) {
+    if (!input.present) {
+      shapes.emplace_back();
+    } else if (input.is_static()) {
+      shapes.emplace_back(*input.shape);
+    } else {
+      return true;
+    }
+  }
+  return make_entry(std::move(shapes)) != nullptr;
+}
+
+void ShapedKernel::run(KernelContext& context) {
+  auto matches = [&](const Entry& entry) {  // a primitive is made for a number of threads
+    bool same = entry.shapes.size() == context.num_inputs() && entry.threads == thread_count();
+    for (size_t i = 0; same && i < entry.shapes.size(); ++i) {
+      const Tensor* tensor = context.optional_input(i);
+      same = tensor ? entry.shapes[i] && *entry.shapes[i] == tensor->shape() : !entry.shapes[i];
+    }
+    return same;
+  };
+  Instance* instance;
+  if (auto found = std::ranges::find_if(entries_, matches); found != entries_.end()) {
+    std::rotate(found, found + 1, entries_.end());
+    instance = entries_.back().instance.get();
+  } else {
+    Shapes shapes;
+    for (size_t i = 0; i < context.num_inputs(); ++i) {
+      const Tensor* tensor = context.optional_input(i);
+      shapes.push_back(tensor ? std::optional(tensor->shape()) : std::nullopt);
+    }
+    instance = make_entry(std::move(shapes));
+  }
+  if (!instance) return reference_(context);
+  try {
+    instance->execute(context);
+    stream().wait();
+  } catch (const dnnl::error& error) {
+    throw Error(ErrorCode::Internal, fmt::format("oneDNN: {}", error.what()));
+  }
+}
+
+}  // namespace anfora::kernels::onednn

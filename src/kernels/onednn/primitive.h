@@ -1,0 +1,111 @@
+// What the wrappers of oneDNN share. Included in this folder only.
+//
+// A prepared kernel keeps, for each combination of input shapes that it has met, an instance: a primitive, the memory
+// objects that it is executed with, and what it needs in between. Constant operands (weights) are brought into the
+// layout that the primitive prefers once, and shared by all instances that agree on it. A thread's scratch memory is
+// the library's, common to all primitives.
+#pragma once
+
+#include <dnnl.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "anfora/error.h"
+#include "kernels/prepared.h"
+
+namespace anfora::kernels::onednn {
+
+using dnnl::memory;
+using Arguments = std::unordered_map<int, memory>;
+
+const dnnl::engine& cpu();
+// The calling thread's stream.
+dnnl::stream& stream();
+
+// Empty for dtypes that oneDNN has no name for, or that this processor computes on slowly or not at all.
+std::optional<memory::data_type> data_type(DType dtype);
+
+// A dense row-major tensor of those dimensions, or the strides given.
+memory::desc dense(std::span<const int64_t> dims, memory::data_type type);
+memory::desc strided(std::span<const int64_t> dims, memory::data_type type, std::span<const int64_t> strides);
+// Of those dimensions, in the layout that the primitive likes best.
+memory::desc any_layout(std::span<const int64_t> dims, memory::data_type type);
+// [batch, channels, spatial…] dimensions of what lies in memory as [batch, spatial…, channels].
+memory::desc channels_last(std::span<const int64_t> dims, memory::data_type type);
+
+// A memory object without memory: set_data_handle() follows before each execution.
+inline memory handle(const memory::desc& desc) { return memory(desc, cpu(), DNNL_MEMORY_NONE); }
+// One that owns uninitialized memory.
+inline memory owned(const memory::desc& desc) { return memory(desc, cpu()); }
+inline void point(memory& m, const Tensor& tensor) { m.set_data_handle(const_cast<void*>(tensor.raw())); }
+
+void reorder(memory& from, memory& to);
+
+// A constant operand in the layouts that primitives asked for.
+class PackedConstant {
+ public:
+  // `tensor` is seen as `plain`, which has its memory's layout.
+  memory get(const Tensor& tensor, const memory::desc& plain, const memory::desc& wanted);
+  // The layout packed last; empty when there is none.
+  const memory::desc* last() const { return packed_.empty() ? nullptr : &packed_.back().first; }
+
+ private:
+  std::vector<std::pair<memory::desc, memory>> packed_;
+};
+
+// A kernel that makes an Instance for each combination of input shapes. Derived classes implement make(): null when
+// oneDNN does not apply to these shapes; the reference kernel runs then.
+class ShapedKernel : public PreparedKernel {
+ public:
+  // Shapes that instances are kept for; the one used longest ago makes room.
+  static constexpr size_t kMostInstances = 16;
+
+  class Instance {
+   public:
+    virtual ~Instance() = default;
+    virtual void execute(KernelContext& context) = 0;
+  };
+
+  explicit ShapedKernel(const PrepareRequest& request);
+  void run(KernelContext& context) final;
+  // Makes the instance for the shapes known now. False when oneDNN does not apply to them.
+  bool prepare_static(const PrepareRequest& request);
+
+ protected:
+  // The shapes of the inputs; an omitted one has none.
+  using Shapes = std::vector<std::optional<Shape>>;
+  virtual std::unique_ptr<Instance> make(const Shapes& shapes) = 0;
+
+  const AttributeSet& attributes() const { return attributes_; }
+  // The constant value of input i; null when it is not constant.
+  const Tensor* constant(size_t i) const {
+    return i < constants_.size() && constants_[i].defined() ? &constants_[i] : nullptr;
+  }
+
+ private:
+  struct Entry {
+    Shapes shapes;
+    int threads;
+    std::unique_ptr<Instance> instance;  // null: the reference kernel
+  };
+  Instance* make_entry(Shapes shapes);
+
+  const AttributeSet& attributes_;
+  std::vector<Tensor> constants_;
+  KernelFunction reference_;
+  std::vector<Entry> entries_;  // the one used last is at the end
+};
+
+// Prepares K, which is derived from ShapedKernel and made from the request: null when static shapes do not suit it.
+template <class K>
+std::unique_ptr<PreparedKernel> prepare_shaped(const PrepareRequest& request) {
+  auto kernel = std::make_unique<K>(request);
+  return kernel->prepare_static(request) ? std::move(kernel) : nullptr;
+}
+
+}  // namespace anfora::kernels::onednn

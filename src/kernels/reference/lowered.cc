@@ -1,0 +1,144 @@
+// The lowered operators of the domain "anfora", by what they stand for: transposes around the plain operator, then the
+// addition and the activation that were fused into it.
+//
+//   anfora::Conv, anfora::ConvTranspose   X, W, B?, Z?   activation(Conv(X, W) + B + Z); attributes of the plain operator
+//   anfora::MatMul                        A, B, C?, Z?   activation(alpha A' B' + C + Z); transA, transB: last two axes
+//   anfora::MaxPool, anfora::AveragePool  X              attributes of the plain operator
+//
+// With channels_last = 1 the tensors (not the weights) are [batch, spatial…, channels]. `activation` is the name of an
+// operator, "GeluTanh" that of Gelu{approximate = tanh}; activation_alpha and activation_beta are its parameters.
+#include <algorithm>
+#include <numeric>
+
+#include "kernels/reference/accumulate.h"
+#include "kernels/reference/broadcast.h"
+#include "kernels/reference/families.h"
+#include "kernels/reference/strided_copy.h"
+
+namespace anfora::kernels {
+namespace {
+
+Tensor call(std::string_view op, const AttributeSet& attributes, std::initializer_list<Tensor> inputs) {
+  std::vector<Datum> data;
+  for (const Tensor& input : inputs) data.push_back(input.defined() ? Datum(input) : Datum());
+  std::vector<const Datum*> pointers;
+  for (const Datum& datum : data) pointers.push_back(&datum);
+  std::vector<Datum> results(1);
+  KernelContext context(attributes, pointers, results);
+  reference_kernels().find(op)(context);
+  return results[0].tensor();
+}
+
+Tensor permuted(const Tensor& tensor, std::span<const int> permutation) {
+  Shape shape, strides, from = dense_strides(tensor.shape());
+  for (int axis : permutation) {
+    shape.push_back(tensor.dim(axis));
+    strides.push_back(from[axis]);
+  }
+  Tensor result = Tensor::allocate(tensor.dtype(), shape);
+  strided_copy(tensor.dtype(), shape, result.raw(), dense_strides(shape), tensor.raw(), strides);
+  return result;
+}
+
+// Between [batch, spatial…, channels] and [batch, channels, spatial…].
+Tensor to_channels_first(const Tensor& tensor) {
+  std::vector<int> permutation(tensor.rank());
+  std::iota(permutation.begin(), permutation.end(), 0);
+  if (permutation.size() > 2) std::rotate(permutation.begin() + 1, permutation.end() - 1, permutation.end());
+  return permuted(tensor, permutation);
+}
+Tensor to_channels_last(const Tensor& tensor) {
+  std::vector<int> permutation(tensor.rank());
+  std::iota(permutation.begin(), permutation.end(), 0);
+  if (permutation.size() > 2) std::rotate(permutation.begin() + 1, permutation.begin() + 2, permutation.end());
+  return permuted(tensor, permutation);
+}
+
+Tensor optional(const KernelContext& context, size_t i) {
+  const Tensor* tensor = context.optional_input(i);
+  return tensor ? *tensor : Tensor();
+}
+
+AttributeSet activation_attributes(const std::string& name, const AttributeSet& attributes) {
+  AttributeSet result;
+  if (attributes.has("activation_alpha")) result = result.with("alpha", attributes.get_float("activation_alpha", 0));
+  if (attributes.has("activation_beta")) result = result.with("beta", attributes.get_float("activation_beta", 0));
+  return name == "GeluTanh" ? result.with("approximate", std::string("tanh")) : result;
+}
+
+Tensor activated(const Tensor& x, const AttributeSet& attributes) {
+  std::string name = attributes.get_string("activation", "");
+  if (name.empty()) return x;
+  if (name == "Clip") {
+    auto bound = [&](const char* attribute) {
+      if (!attributes.has(attribute)) return Tensor();
+      return call("Cast", {{"to", static_cast<int64_t>(x.dtype())}}, {Tensor::scalar(attributes.get_float(attribute, 0))});
+    };
+    return call("Clip", {}, {x, bound("activation_alpha"), bound("activation_beta")});
+  }
+  std::string op = name == "GeluTanh" ? "Gelu" : name;
+  if (!reference_kernels().find(op)) throw Error(ErrorCode::InvalidModel, "the activation '" + name + "' is unknown");
+  return call(op, activation_attributes(name, attributes), {x});
+}
+
+Tensor finished(Tensor y, const KernelContext& context, size_t addend, bool channels_last) {
+  if (channels_last) y = to_channels_last(y);
+  if (const Tensor* z = context.optional_input(addend)) y = call("Add", {}, {y, *z});
+  return activated(y, context.attributes());
+}
+
+// By the plain operator of the same name.
+template <const char* const& Op>
+void convolution(KernelContext& context) {
+  bool channels_last = context.attributes().get_int("channels_last", 0) != 0;
+  const Tensor& x = context.input(0);
+  Tensor y = call(Op, context.attributes(),
+                  {channels_last ? to_channels_first(x) : x, context.input(1), optional(context, 2)});
+  context.set_output(0, finished(y, context, 3, channels_last));
+}
+
+template <const char* const& Op>
+void pool(KernelContext& context) {
+  bool channels_last = context.attributes().get_int("channels_last", 0) != 0;
+  const Tensor& x = context.input(0);
+  Tensor y = call(Op, context.attributes(), {channels_last ? to_channels_first(x) : x});
+  context.set_output(0, channels_last ? to_channels_last(y) : y);
+}
+
+Tensor with_last_axes_swapped(const Tensor& tensor, bool swap) {
+  if (!swap || tensor.rank() < 2) return tensor;
+  std::vector<int> permutation(tensor.rank());
+  std::iota(permutation.begin(), permutation.end(), 0);
+  std::swap(permutation[permutation.size() - 1], permutation[permutation.size() - 2]);
+  return permuted(tensor, permutation);
+}
+
+void matmul(KernelContext& context) {
+  const AttributeSet& attributes = context.attributes();
+  Tensor a = with_last_axes_swapped(context.input(0), attributes.get_int("transA", 0) != 0);
+  Tensor b = with_last_axes_swapped(context.input(1), attributes.get_int("transB", 0) != 0);
+  Tensor y = call("MatMul", {}, {a, b});
+  if (float alpha = attributes.get_float("alpha", 1); alpha != 1) {
+    Tensor factor = call("Cast", {{"to", static_cast<int64_t>(y.dtype())}}, {Tensor::scalar(alpha)});
+    y = call("Mul", {}, {y, factor});
+  }
+  if (const Tensor* c = context.optional_input(2)) y = call("Add", {}, {y, *c});
+  context.set_output(0, finished(y, context, 3, false));
+}
+
+constexpr const char* kConv = "Conv";
+constexpr const char* kConvTranspose = "ConvTranspose";
+constexpr const char* kMaxPool = "MaxPool";
+constexpr const char* kAveragePool = "AveragePool";
+
+}  // namespace
+
+void register_lowered(KernelRegistry& registry) {
+  registry.add("anfora::Conv", convolution<kConv>);
+  registry.add("anfora::ConvTranspose", convolution<kConvTranspose>);
+  registry.add("anfora::MatMul", matmul);
+  registry.add("anfora::MaxPool", pool<kMaxPool>);
+  registry.add("anfora::AveragePool", pool<kAveragePool>);
+}
+
+}  // namespace anfora::kernels

@@ -1,0 +1,114 @@
+#include "prepare_kernel.h"
+
+namespace anfora {
+namespace {
+
+struct Case {
+  std::vector<int64_t> x, w;
+  AttributeSet attributes;
+};
+
+AttributeSet geometry(std::vector<int64_t> strides, std::vector<int64_t> pads, std::vector<int64_t> dilations,
+                      int64_t group) {
+  return {{"strides", strides}, {"pads", pads}, {"dilations", dilations}, {"group", group}};
+}
+
+const std::vector<Case> kCases = {
+    {{1, 3, 20, 21}, {8, 3, 7, 7}, geometry({2, 2}, {3, 3, 3, 3}, {1, 1}, 1)},
+    {{2, 16, 9, 9}, {32, 16, 1, 1}, geometry({1, 1}, {0, 0, 0, 0}, {1, 1}, 1)},
+    {{2, 16, 9, 9}, {32, 16, 1, 1}, geometry({2, 2}, {0, 0, 0, 0}, {1, 1}, 1)},
+    {{2, 16, 9, 10}, {16, 16, 3, 3}, geometry({1, 1}, {1, 1, 1, 1}, {1, 1}, 1)},
+    {{1, 5, 9, 10}, {7, 5, 3, 2}, geometry({2, 3}, {1, 0, 2, 1}, {2, 1}, 1)},
+    {{1, 32, 12, 12}, {32, 1, 3, 3}, geometry({1, 1}, {1, 1, 1, 1}, {1, 1}, 32)},
+    {{1, 6, 12, 12}, {12, 1, 5, 5}, geometry({2, 2}, {2, 2, 2, 2}, {1, 1}, 6)},
+    {{2, 8, 7, 7}, {4, 2, 3, 3}, geometry({1, 1}, {1, 1, 1, 1}, {1, 1}, 4)},
+    {{1, 4, 30}, {6, 4, 5}, geometry({2}, {2, 2}, {1}, 1)},
+    {{1, 4, 5, 6, 7}, {6, 4, 3, 3, 3}, geometry({1, 1, 2}, {1, 1, 1, 1, 1, 1}, {1, 1, 1}, 1)},
+};
+
+Tensor with_channels_last(const std::vector<int64_t>& shape, int seed) {
+  std::vector<int64_t> last = shape;
+  std::rotate(last.begin() + 1, last.begin() + 2, last.end());
+  return random_tensor(last, seed);
+}
+
+TEST(OnednnConvolution, AgreesWithTheReference) {
+  for (const Case& c : kCases) {
+    Tensor x = random_tensor(c.x, 1), w = random_tensor(c.w, 2), b = random_tensor({c.w[0]}, 3);
+    expect_prepared("Conv", c.attributes, {x, w, b}, 1);
+    expect_prepared("Conv", c.attributes, {x, w, b}, 1, true);
+    expect_prepared("Conv", c.attributes, {x, w}, 2);
+    Tensor last = with_channels_last(c.x, 1);
+    AttributeSet lowered = c.attributes.with("channels_last", int64_t{1});
+    expect_prepared("anfora::Conv", lowered, {last, w, b}, 1);
+    Tensor y = run_kernel("anfora::Conv", lowered, {last, w, b})[0];
+    Tensor z = random_tensor({y.shape().begin(), y.shape().end()}, 4);
+    expect_prepared("anfora::Conv", lowered.with("activation", std::string("Relu")), {last, w, b, z}, 1);
+    expect_prepared("anfora::Conv", lowered.with("activation", std::string("HardSwish")), {last, w, Tensor(), z}, 1);
+  }
+}
+
+TEST(OnednnConvolution, Transposed) {
+  for (const Case& c : kCases) {
+    int64_t group = c.attributes.get_int("group", 1);
+    // The weights of the adjoint: from w[0] channels to w[1] * group.
+    std::vector<int64_t> x = c.x;
+    x[1] = c.w[0];
+    Tensor w = random_tensor(c.w, 2), b = random_tensor({c.w[1] * group}, 3);
+    expect_prepared("ConvTranspose", c.attributes, {random_tensor(x, 1), w, b}, 1);
+    std::vector<int64_t> padding(c.x.size() - 2, 0);
+    padding[0] = c.attributes.get_ints("strides")[0] - 1;
+    expect_prepared("ConvTranspose", c.attributes.with("output_padding", padding), {random_tensor(x, 1), w}, 1, true);
+    expect_prepared("anfora::ConvTranspose",
+                    c.attributes.with("channels_last", int64_t{1}).with("activation", std::string("LeakyRelu")),
+                    {with_channels_last(x, 1), w, b}, 1);
+  }
+}
+
+TEST(OnednnConvolution, EveryActivation) {
+  Tensor x = random_tensor({1, 5, 5, 8}, 1), w = random_tensor({16, 8, 3, 3}, 2);
+  AttributeSet attributes{{"channels_last", int64_t{1}}};
+  for (const char* name : {"Relu", "LeakyRelu", "Elu", "Clip", "Sigmoid", "Tanh", "HardSigmoid", "HardSwish", "Swish",
+                           "Gelu", "GeluTanh", "Softplus", "Mish", "Abs"}) {
+    SCOPED_TRACE(name);
+    expect_prepared("anfora::Conv", attributes.with("activation", std::string(name)), {x, w}, 1);
+  }
+  expect_prepared("anfora::Conv",
+                  attributes.with("activation", std::string("Clip"))
+                      .with("activation_alpha", 0.0f)
+                      .with("activation_beta", 1.5f),
+                  {x, w}, 1);
+}
+
+TEST(OnednnConvolution, ShapesMayChangeBetweenRuns) {
+  AttributeSet attributes = geometry({1, 1}, {1, 1, 1, 1}, {1, 1}, 1);
+  Tensor w = random_tensor({8, 4, 3, 3}, 2);
+  kernels::InputDescription x{true, DType::F32, Shape{-1, 4, -1, -1}, nullptr};
+  kernels::InputDescription weights{true, DType::F32, w.shape(), &w};
+  std::vector<kernels::InputDescription> inputs{x, weights};
+  auto choice = kernels::onednn_kernels().prepare({"Conv", attributes, inputs, 1});
+  ASSERT_TRUE(choice.kernel);
+  for (int64_t size : {5, 6, 5, 0, 7, 5, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 5}) {
+    Tensor image = random_tensor({size % 3, 4, size, size + 1}, static_cast<int>(size));
+    Datum image_datum(image), weights_datum(w);
+    std::vector<const Datum*> pointers{&image_datum, &weights_datum};
+    std::vector<Datum> results(1);
+    kernels::KernelContext context(attributes, pointers, results);
+    choice.kernel->run(context);
+    expect_close(results[0].tensor(), run_kernel("Conv", attributes, {image, w})[0], 1e-5f);
+  }
+}
+
+TEST(OnednnConvolution, NarrowFloats) {
+  for (DType dtype : {DType::BF16, DType::F16}) {
+    Tensor x = random_tensor({1, 8, 6, 6}, 1, dtype), w = random_tensor({8, 8, 3, 3}, 2, dtype);
+    kernels::InputDescription first{true, dtype, x.shape(), nullptr}, second{true, dtype, w.shape(), &w};
+    std::vector<kernels::InputDescription> inputs{first, second};
+    AttributeSet none;
+    if (!kernels::onednn_kernels().prepare({"Conv", none, inputs, 1}).kernel) continue;  // not on this processor
+    expect_prepared("Conv", none, {x, w}, 1, false, dtype == DType::F16 ? 1e-3f : 1e-2f);
+  }
+}
+
+}  // namespace
+}  // namespace anfora

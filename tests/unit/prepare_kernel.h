@@ -1,0 +1,76 @@
+// Prepares and runs a oneDNN kernel in a test, beside the reference kernel of the same operator.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "kernels/onednn/onednn_kernels.h"
+#include "run_kernel.h"
+
+namespace anfora {
+
+// Values of small magnitude that differ from place to place.
+inline Tensor random_tensor(std::vector<int64_t> shape, int seed, DType dtype = DType::F32) {
+  Tensor tensor = Tensor::allocate(dtype, shape);
+  uint32_t state = static_cast<uint32_t>(seed) * 2654435761u + 12345u;
+  dispatch<Floats>(dtype, [&]<class T>() {
+    for (T& value : tensor.data<T>()) {
+      state = state * 1664525u + 1013904223u;
+      value = static_cast<T>(static_cast<float>(state >> 16) / 32768.0f - 1.0f);
+    }
+  });
+  return tensor;
+}
+
+inline std::vector<float> as_floats(const Tensor& tensor) {
+  std::vector<float> values;
+  dispatch<Numbers>(tensor.dtype(), [&]<class T>() {
+    for (T value : tensor.data<T>()) values.push_back(static_cast<float>(value));
+  });
+  return values;
+}
+
+inline void expect_close(const Tensor& got, const Tensor& expected, float tolerance) {
+  ASSERT_EQ(got.dtype(), expected.dtype());
+  ASSERT_EQ(got.shape(), expected.shape());
+  std::vector<float> a = as_floats(got), b = as_floats(expected);
+  for (size_t i = 0; i < a.size(); ++i) {
+    ASSERT_LE(std::fabs(a[i] - b[i]), tolerance * (1 + std::fabs(b[i]))) << "element " << i << " of " << a.size();
+  }
+}
+
+// Expects a prepared kernel to exist for these inputs and to agree with the reference kernel. Inputs from
+// `first_constant` on are constants; with `open_shapes` nothing is known of the others but their types. Runs twice, to
+// see what is kept between calls.
+inline void expect_prepared(std::string_view op, const AttributeSet& attributes, const std::vector<Tensor>& inputs,
+                            size_t first_constant, bool open_shapes = false, float tolerance = 1e-5f,
+                            size_t outputs = 1) {
+  std::vector<kernels::InputDescription> descriptions;
+  std::vector<Datum> data;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    kernels::InputDescription description;
+    description.present = inputs[i].defined();
+    description.dtype = inputs[i].dtype();
+    if (!open_shapes || i >= first_constant) description.shape = inputs[i].shape();
+    if (i >= first_constant && inputs[i].defined()) description.constant = &inputs[i];
+    descriptions.push_back(description);
+    data.push_back(inputs[i].defined() ? Datum(inputs[i]) : Datum());
+  }
+  kernels::PrepareRequest request{op, attributes, descriptions, outputs};
+  auto choice = kernels::onednn_kernels().prepare(request);
+  ASSERT_TRUE(choice.kernel) << op;
+  std::vector<const Datum*> pointers;
+  for (const Datum& datum : data) pointers.push_back(&datum);
+  std::vector<Tensor> expected = run_kernel(op, attributes, inputs, outputs);
+  for (int run = 0; run < 2; ++run) {
+    std::vector<Datum> results(outputs);
+    kernels::KernelContext context(attributes, pointers, results);
+    choice.kernel->run(context);
+    for (size_t i = 0; i < outputs; ++i) {
+      if (expected[i].defined()) expect_close(results[i].tensor(), expected[i], tolerance);
+    }
+  }
+}
+
+}  // namespace anfora
