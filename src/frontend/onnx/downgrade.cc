@@ -1,0 +1,248 @@
+#include "frontend/onnx/downgrade.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "anfora/error.h"
+#include "support/element_types.h"
+
+namespace anfora::onnx {
+
+// Fitting: reading and changing -----------------------------------------------------------------------
+
+const ir::Type* Fitting::input_type(size_t i) const { return has_input(i) ? draft_.value(inputs_[i]).type : nullptr; }
+
+const ir::Type* Fitting::output_type(size_t i) const {
+  return has_output(i) ? draft_.value(node_.outputs[i]).type : nullptr;
+}
+
+DType Fitting::dtype(size_t i) const {
+  const ir::Type* type = input_type(i);
+  return type && type->is_tensor() ? type->dtype() : DType::Undefined;
+}
+
+std::optional<int> Fitting::rank(size_t i) const {
+  const ir::Type* type = input_type(i);
+  if (!type || !type->is_tensor() || !type->has_rank()) return std::nullopt;
+  return type->rank();
+}
+
+std::optional<int64_t> Fitting::dim(size_t i, int64_t axis) const {
+  std::optional<int> r = rank(i);
+  if (r && axis < 0) axis += *r;
+  if (!r || axis < 0 || axis >= *r) return std::nullopt;
+  return input_type(i)->dim(static_cast<int>(axis)).as_constant();
+}
+
+const Tensor* Fitting::constant(size_t i) const { return has_input(i) ? draft_.value(inputs_[i]).constant : nullptr; }
+
+std::optional<std::vector<int64_t>> Fitting::integers(size_t i) const {
+  const Tensor* t = constant(i);
+  if (!t) return std::nullopt;
+  if (t->dtype() == DType::I64) return std::vector<int64_t>(t->data<int64_t>().begin(), t->data<int64_t>().end());
+  if (t->dtype() == DType::I32) return std::vector<int64_t>(t->data<int32_t>().begin(), t->data<int32_t>().end());
+  return std::nullopt;
+}
+
+std::optional<float> Fitting::number(size_t i) const {
+  const Tensor* t = constant(i);
+  if (!t || t->size() != 1) return std::nullopt;
+  switch (t->dtype()) {
+    case DType::F32: return t->data<float>()[0];
+    case DType::F16: return static_cast<float>(t->data<Float16>()[0]);
+    case DType::BF16: return static_cast<float>(t->data<BFloat16>()[0]);
+    case DType::F64: {
+      double value = t->data<double>()[0];
+      float narrow = static_cast<float>(value);
+      if (static_cast<double>(narrow) != value && !std::isnan(value)) return std::nullopt;
+      return narrow;
+    }
+    default: return std::nullopt;
+  }
+}
+
+void Fitting::omit_input(size_t i) {
+  if (i >= inputs_.size()) return;
+  inputs_[i] = kOmitted;
+  while (!inputs_.empty() && inputs_.back() == kOmitted) inputs_.pop_back();
+}
+
+void Fitting::set_input(size_t i, ValueId value) {
+  if (i >= inputs_.size()) inputs_.resize(i + 1, kOmitted);
+  inputs_[i] = value;
+}
+
+const AttributeValue* Fitting::default_of(std::string_view name) const {
+  const ir::Operator* op = draft_.context().find_operator(node_.domain, node_.op_type);
+  const ir::AttributeDeclaration* declared = op ? op->find_attribute(name) : nullptr;
+  return declared && declared->otherwise ? &*declared->otherwise : nullptr;
+}
+
+int64_t Fitting::get_int(std::string_view name) const {
+  const AttributeValue* otherwise = default_of(name);
+  const int64_t* number = otherwise ? std::get_if<int64_t>(otherwise) : nullptr;
+  return node_.attributes->get_int(name, number ? *number : 0);
+}
+
+std::string Fitting::get_string(std::string_view name) const {
+  const AttributeValue* otherwise = default_of(name);
+  const std::string* text = otherwise ? std::get_if<std::string>(otherwise) : nullptr;
+  return node_.attributes->get_string(name, text ? *text : "");
+}
+
+void Fitting::set(std::string_view name, AttributeValue value) {
+  node_.attributes = draft_.keep(node_.attributes->with(name, std::move(value)));
+}
+
+void Fitting::erase(std::string_view name) {
+  if (has(name)) node_.attributes = draft_.keep(node_.attributes->without(name));
+}
+
+// Fitting: the steps -------------------------------------------------------------------------------------
+
+bool Fitting::run() {
+  const OperatorHistory* history = find_history(node_.domain, node_.op_type);
+  if (!history) return true;
+  if (history->newest() > opset_ && node_.domain.empty()) {
+    for (std::string_view op_type; op_type != node_.op_type;) {  // a rule may make it another operator
+      op_type = node_.op_type;
+      for (const DowngradeRule& rule : downgrade_rules(op_type)) {
+        if (opset_ < rule.before && !rule.apply(*this)) return false;
+        if (node_.op_type != op_type) break;
+      }
+    }
+    history = find_history(node_.domain, node_.op_type);
+  }
+  const OperatorHistory::Version* version = history ? history->at(opset_) : nullptr;
+  bool fits = version && (history->newest() <= opset_ ||
+                          (fit_attributes(*history) && fit_counts(*version) && fit_types(*history)));
+  node_.inputs = draft_.keep(std::span<const ValueId>(inputs_));
+  return fits;
+}
+
+bool Fitting::fit_attributes(const OperatorHistory& history) {
+  for (const OperatorHistory::Version& version : history.versions) {
+    if (version.since <= opset_) continue;
+    for (std::string_view name : version.new_attributes) {
+      const AttributeValue* value = node_.attributes->find(name);
+      if (!value) continue;
+      const AttributeValue* otherwise = default_of(name);
+      if (!otherwise || !identical(*value, *otherwise)) return false;
+      erase(name);
+    }
+    for (std::string_view name : version.new_defaults) {
+      const AttributeValue* otherwise = default_of(name);
+      if (otherwise && !has(name)) set(name, *otherwise);
+    }
+  }
+  return true;
+}
+
+bool Fitting::fit_counts(const OperatorHistory::Version& version) {
+  while (!inputs_.empty() && inputs_.back() == kOmitted) inputs_.pop_back();
+  if (inputs_.size() < version.inputs.least || inputs_.size() > version.inputs.most) return false;
+  return node_.outputs.size() <= version.outputs.most;
+}
+
+bool Fitting::fit_types(const OperatorHistory& history) const {
+  auto fits = [&](const std::vector<std::string_view>& variables, std::span<const ValueId> values) {
+    for (size_t i = 0; i < values.size() && !variables.empty(); ++i) {
+      if (values[i] == kOmitted) continue;
+      std::string_view variable = variables[std::min(i, variables.size() - 1)];
+      if (traits_of(draft_.value(values[i]).type) & history.missing(variable, opset_)) return false;
+    }
+    return true;
+  };
+  return fits(history.input_variables, inputs_) && fits(history.output_variables, node_.outputs);
+}
+
+// The choice of the operator set ----------------------------------------------------------------------------
+
+namespace {
+
+bool fits(Draft& draft, DraftGraph& graph, const DraftNode& node, int64_t opset) {
+  const OperatorHistory* history = find_history(node.domain, node.op_type);
+  if (!history || (history->newest() <= opset && !history->removed)) return true;
+  DraftNode copy = node;
+  return Fitting(draft, graph, copy, opset).run();
+}
+
+std::string describe(const DraftNode& node) {
+  if (node.origin) return ir::describe(*node.origin);
+  return std::string(node.op_type);
+}
+
+class Choice {
+ public:
+  Choice(Draft& draft, std::string_view domain) : draft_(draft), domain_(domain) {}
+
+  // The version nearest to `wanted` that expresses all nodes: the lowest above, or where an operator is gone there, the
+  // highest below.
+  int64_t nearest(int64_t wanted) {
+    int64_t opset = wanted;
+    while (const DraftNode* node = first_misfit(opset)) {
+      int64_t higher = opset + 1, newest = newest_opset(domain_);
+      while (higher <= newest && !fits(draft_, *misfit_graph_, *node, higher)) ++higher;
+      if (because.empty()) because = describe(*node);
+      if (higher > newest) return highest_below(wanted, *node);
+      opset = higher;
+    }
+    return opset;
+  }
+  std::string because;  // the first node that `wanted` cannot express
+
+ private:
+  int64_t highest_below(int64_t wanted, const DraftNode& obstacle) {
+    for (int64_t opset = wanted - 1; opset > 0; --opset) {
+      if (!first_misfit(opset)) return opset;
+    }
+    Error error(ErrorCode::Unsupported, fmt::format("no version of the operator set '{}' has all operators of the model",
+                                                    domain_.empty() ? "ai.onnx" : domain_));
+    throw error.at_node(describe(obstacle));
+  }
+
+  const DraftNode* first_misfit(int64_t opset) {
+    const DraftNode* misfit = nullptr;
+    auto look = [&](DraftGraph& graph) {
+      if (misfit) return;
+      for (const DraftNode& node : graph.nodes) {
+        if (node.domain != domain_ || fits(draft_, graph, node, opset)) continue;
+        misfit = &node;
+        misfit_graph_ = &graph;
+        return;
+      }
+    };
+    Draft::for_each_graph(draft_.main(), look);
+    for (DraftGraph* function : draft_.functions()) Draft::for_each_graph(*function, look);
+    return misfit;
+  }
+
+  Draft& draft_;
+  std::string_view domain_;
+  DraftGraph* misfit_graph_ = nullptr;
+};
+
+}  // namespace
+
+void fit_to_opsets(Draft& draft, ExportReport& report) {
+  for (auto& [domain, version] : report.opsets) {
+    if (!domain.empty() && newest_opset(domain) == 1) continue;
+    Choice choice(draft, domain);
+    int64_t chosen = choice.nearest(version);
+    if (chosen == version) continue;
+    report.moved.push_back({domain, version, chosen, choice.because});
+    version = chosen;
+  }
+  auto fit = [&](DraftGraph& graph) {
+    for (DraftNode& node : graph.nodes) {
+      auto opset = report.opsets.find(node.domain);
+      if (opset != report.opsets.end()) Fitting(draft, graph, node, opset->second).run();
+    }
+  };
+  Draft::for_each_graph(draft.main(), fit);
+  for (DraftGraph* function : draft.functions()) Draft::for_each_graph(*function, fit);
+}
+
+}  // namespace anfora::onnx

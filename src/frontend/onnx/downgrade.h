@@ -1,0 +1,84 @@
+// Fits the operators of a draft, which are those of the newest operator set, to an older one.
+//
+// What an operator set lacks is known from the history of each operator: types, inputs and attributes that came later
+// must not be in use (an attribute may, where it has the value that the older version implies), defaults that were
+// others are spelled out. What an older version says in another way (axes as an attribute, not an input) is written
+// that way by the rules in downgrade_rules.cc. A node that cannot be expressed raises the operator set to the first
+// that can.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "frontend/onnx/draft.h"
+#include "frontend/onnx/export.h"
+#include "frontend/onnx/opset_history.h"
+
+namespace anfora::onnx {
+
+// One node on its way to an older version: what rules read and change.
+class Fitting {
+ public:
+  Fitting(Draft& draft, DraftGraph& graph, DraftNode& node, int64_t opset)
+      : draft_(draft), graph_(graph), node_(node), opset_(opset), inputs_(node.inputs.begin(), node.inputs.end()) {}
+
+  // False when the operator set cannot express the node. The node is then half changed.
+  bool run();
+
+  int64_t opset() const { return opset_; }
+  std::string_view op_type() const { return node_.op_type; }
+  size_t num_outputs() const { return node_.outputs.size(); }
+  bool has_output(size_t i) const { return i < num_outputs() && node_.outputs[i] != kOmitted; }
+  void rename(std::string_view op_type) { node_.op_type = op_type; }
+
+  // Inputs. Those that are not there have no type and no constant.
+  size_t num_inputs() const { return inputs_.size(); }
+  bool has_input(size_t i) const { return i < inputs_.size() && inputs_[i] != kOmitted; }
+  const ir::Type* input_type(size_t i) const;  // null: not known
+  const ir::Type* output_type(size_t i) const;
+  DType dtype(size_t i) const;                 // Undefined: not known
+  std::optional<int> rank(size_t i) const;
+  std::optional<int64_t> dim(size_t i, int64_t axis) const;  // a constant one
+  const Tensor* constant(size_t i) const;
+  std::optional<std::vector<int64_t>> integers(size_t i) const;  // a constant's
+  std::optional<float> number(size_t i) const;                   // a constant's only element, when a float holds it
+  void omit_input(size_t i);                                     // and those behind it that are omitted already
+  void set_input(size_t i, ValueId value);
+  void set_input(size_t i, Tensor tensor) { set_input(i, draft_.make_constant(graph_of_constants(), std::move(tensor))); }
+  ValueId input(size_t i) const { return inputs_[i]; }
+
+  // Attributes, with the newest version's default where they are absent.
+  bool has(std::string_view name) const { return node_.attributes->has(name); }
+  const AttributeSet& attributes() const { return *node_.attributes; }
+  int64_t get_int(std::string_view name) const;
+  std::string get_string(std::string_view name) const;
+  void set(std::string_view name, AttributeValue value);
+  void erase(std::string_view name);
+
+ private:
+  DraftGraph* graph_of_constants() { return const_cast<DraftGraph*>(graph_.top()); }
+  const AttributeValue* default_of(std::string_view name) const;
+  bool fit_attributes(const OperatorHistory& history);
+  bool fit_types(const OperatorHistory& history) const;
+  bool fit_counts(const OperatorHistory::Version& version);
+
+  Draft& draft_;
+  DraftGraph& graph_;
+  DraftNode& node_;
+  int64_t opset_;
+  std::vector<ValueId> inputs_;
+};
+
+// Applies to nodes of `op_type` when they are written for an operator set before `before`. False: cannot be expressed.
+struct DowngradeRule {
+  std::string_view op_type;
+  int64_t before;
+  bool (*apply)(Fitting&);
+};
+// The rules of one operator, the newest change first.
+std::span<const DowngradeRule> downgrade_rules(std::string_view op_type);
+
+// Fits all nodes to `report.opsets`, which it raises where it must; says so in `report.moved`.
+void fit_to_opsets(Draft& draft, ExportReport& report);
+
+}  // namespace anfora::onnx

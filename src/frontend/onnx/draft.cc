@@ -1,0 +1,147 @@
+#include "frontend/onnx/draft.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <boost/unordered/unordered_flat_set.hpp>
+
+namespace anfora::onnx {
+namespace {
+
+// Names in one scope: the main graph with its subgraphs, or a local function with its.
+class Names {
+ public:
+  bool claim(std::string_view name) { return taken_.insert(name).second; }
+
+  // `name` itself, or with the first free number behind it.
+  std::string_view claim_like(Draft& draft, std::string_view name) {
+    return claim(name) ? name : claim_numbered(draft, name);
+  }
+
+  std::string_view claim_numbered(Draft& draft, std::string_view name) {
+    std::string numbered;
+    do {
+      numbered = fmt::format("{}_{}", name, ++last_number_[name]);
+    } while (taken_.contains(numbered));
+    std::string_view kept = draft.keep(numbered);
+    taken_.insert(kept);
+    return kept;
+  }
+
+ private:
+  boost::unordered_flat_set<std::string_view> taken_;
+  boost::unordered_flat_map<std::string_view, size_t> last_number_;
+};
+
+// What a value without a name is called after.
+std::string_view kind_of(const DraftValue& value) {
+  if (value.constant) return "constant";
+  if (!value.origin) return "value";
+  if (const ir::Apply* apply = value.origin->as_apply()) return apply->op().name;
+  return "input";
+}
+
+}  // namespace
+
+DraftGraph* Draft::make_graph(std::string_view name, DraftGraph* parent) {
+  DraftGraph& graph = graphs_.emplace_back();
+  graph.name = keep(name);
+  graph.parent = parent;
+  return &graph;
+}
+
+ValueId Draft::make_value(DraftGraph* graph, std::string_view name, const ir::Type* type, const ir::Node* origin) {
+  values_.push_back({.name = name, .type = type, .graph = graph, .origin = origin});
+  return static_cast<ValueId>(values_.size() - 1);
+}
+
+ValueId Draft::make_constant(DraftGraph* graph, const Tensor* tensor, std::string_view name, const ir::Node* origin) {
+  const ir::Type* type = context_.tensor_type(tensor->dtype(), std::span<const int64_t>(tensor->shape()));
+  ValueId id = make_value(graph, name, type, origin);
+  values_[id].constant = tensor;
+  return id;
+}
+
+ValueId Draft::make_constant(DraftGraph* graph, Tensor tensor) {
+  return make_constant(graph, &tensors_.emplace_back(std::move(tensor)), {});
+}
+
+void Draft::remove_unused_nodes() {
+  // Users come after what they use, and a subgraph's nodes are users at the place of the node that holds it, so
+  // one walk backwards sees all uses of a value before its definition.
+  std::vector<bool> used(values_.size(), false);
+  auto sweep = [&](auto& sweep, DraftGraph& graph) -> void {
+    for (ValueId id : graph.outputs) used[id] = true;
+    auto keep = graph.nodes.end();
+    for (auto node = graph.nodes.end(); node != graph.nodes.begin();) {
+      --node;
+      if (std::ranges::none_of(node->outputs, [&](ValueId id) { return used[id]; })) continue;
+      for (ValueId id : node->inputs) used[id] = true;
+      for (ValueId id : node->captures) used[id] = true;
+      for (const Subgraph& subgraph : node->subgraphs) sweep(sweep, *subgraph.graph);
+      if (--keep != node) *keep = *node;
+    }
+    graph.nodes.erase(graph.nodes.begin(), keep);
+  };
+  sweep(sweep, *main_);
+  for (DraftGraph* function : functions_) sweep(sweep, *function);
+}
+
+std::vector<ValueId> Draft::constants_of(DraftGraph& top) const {
+  std::vector<ValueId> constants;
+  boost::unordered_flat_set<ValueId> seen;
+  auto add = [&](ValueId id) {
+    if (values_[id].constant && seen.insert(id).second) constants.push_back(id);
+  };
+  for_each_graph(top, [&](DraftGraph& graph) {
+    for (const DraftNode& node : graph.nodes) {
+      std::ranges::for_each(node.inputs, add);
+      std::ranges::for_each(node.captures, add);
+    }
+    std::ranges::for_each(graph.outputs, add);
+  });
+  return constants;
+}
+
+void Draft::assign_names() {
+  std::vector<DraftGraph*> tops{main_};
+  tops.insert(tops.end(), functions_.begin(), functions_.end());
+  std::vector<bool> seen(values_.size(), false);  // no value is in use below two graphs at the top
+  for (DraftGraph* top : tops) {
+    Names value_names, node_names;
+    std::vector<ValueId> used;
+    auto use = [&](ValueId id) {
+      if (id == kOmitted || seen[id]) return;
+      seen[id] = true;
+      used.push_back(id);
+    };
+    for_each_graph(*top, [&](DraftGraph& graph) {
+      std::ranges::for_each(graph.inputs, use);
+      for (DraftNode& node : graph.nodes) {
+        std::ranges::for_each(node.inputs, use);
+        std::ranges::for_each(node.captures, use);
+        std::ranges::for_each(node.outputs, use);
+        if (!node.name.empty()) node.name = node_names.claim_like(*this, node.name);
+      }
+      std::ranges::for_each(graph.outputs, use);
+    });
+
+    std::vector<ValueId> unnamed;
+    for (ValueId id : used) {
+      if (values_[id].pinned) value_names.claim(values_[id].name);
+    }
+    for (ValueId id : used) {
+      DraftValue& value = values_[id];
+      if (value.pinned) continue;
+      if (value.name.empty()) {
+        unnamed.push_back(id);
+      } else {
+        value.name = value_names.claim_like(*this, value.name);
+      }
+    }
+    for (ValueId id : unnamed) values_[id].name = value_names.claim_numbered(*this, kind_of(values_[id]));
+  }
+}
+
+}  // namespace anfora::onnx

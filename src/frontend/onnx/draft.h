@@ -1,0 +1,116 @@
+// A draft: an ONNX model before it is written. The exporter makes it from the IR, names its values, fits its
+// operators to an operator set, and then writes it.
+//
+// A value is a number, its name comes last: names that must be kept (inputs, outputs) go first, and values that
+// fitting made superfluous take none. Constants belong to no graph; the ones in use become initializers.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/module.h"
+#include "support/arena.h"
+
+namespace anfora::onnx {
+
+struct DraftGraph;
+
+using ValueId = uint32_t;
+inline constexpr ValueId kOmitted = 0;  // an optional input or output that is not there
+
+struct DraftValue {
+  std::string_view name;             // the one to have if it is free; after naming, the final one
+  const ir::Type* type = nullptr;    // null: not known
+  const Tensor* constant = nullptr;  // of an initializer
+  DraftGraph* graph = nullptr;       // that defines it; of a constant: the graph at the top that it was made for
+  const ir::Node* origin = nullptr;
+  bool pinned = false;               // an input or output of the model: the name stays as it is
+};
+
+struct Subgraph {
+  std::string_view attribute;
+  DraftGraph* graph;
+};
+
+// The spans lie in the draft's arena.
+struct DraftNode {
+  std::string_view domain, op_type, name;
+  const AttributeSet* attributes = nullptr;
+  std::span<const ValueId> inputs, outputs;
+  std::span<const ValueId> captures;  // what an unknown operator's graphs, kept as bytes, refer to by name
+  std::span<const Subgraph> subgraphs;
+  const ir::Apply* origin = nullptr;
+};
+
+struct DraftGraph {
+  std::string_view name;
+  std::string_view domain;       // of a local function
+  DraftGraph* parent = nullptr;  // null: the main graph or a local function
+  std::vector<ValueId> inputs, outputs;
+  std::vector<DraftNode> nodes;  // operands before users
+
+  const DraftGraph* top() const {
+    const DraftGraph* graph = this;
+    while (graph->parent) graph = graph->parent;
+    return graph;
+  }
+};
+
+class Draft {
+ public:
+  explicit Draft(ir::Context& context) : context_(context), values_(1) {}
+
+  ir::Context& context() const { return context_; }
+  DraftGraph& main() { return *main_; }
+  const DraftGraph& main() const { return *main_; }
+  // Local functions, each after those that it calls.
+  const std::vector<DraftGraph*>& functions() const { return functions_; }
+
+  DraftGraph* make_graph(std::string_view name, DraftGraph* parent);
+  void set_main(DraftGraph* graph) { main_ = graph; }
+  void add_function(DraftGraph* graph) { functions_.push_back(graph); }
+
+  DraftValue& value(ValueId id) { return values_[id]; }
+  const DraftValue& value(ValueId id) const { return values_[id]; }
+  size_t num_values() const { return values_.size(); }
+  ValueId make_value(DraftGraph* graph, std::string_view name, const ir::Type* type, const ir::Node* origin = nullptr);
+  ValueId make_constant(DraftGraph* graph, const Tensor* tensor, std::string_view name, const ir::Node* origin = nullptr);
+  // A constant that the module does not have.
+  ValueId make_constant(DraftGraph* graph, Tensor tensor);
+
+  std::span<const ValueId> keep(std::span<const ValueId> ids) { return arena_.copy(ids); }
+  std::span<const Subgraph> keep(std::span<const Subgraph> subgraphs) { return arena_.copy(subgraphs); }
+  std::string_view keep(std::string_view text) { return arena_.copy(text); }
+  const AttributeSet* keep(AttributeSet attributes) { return context_.attributes(std::move(attributes)); }
+
+  // Removes nodes none of whose outputs is used.
+  void remove_unused_nodes();
+  // Gives every value in use its final name, and every node that has one a name that no other node of its graph at
+  // the top has.
+  void assign_names();
+  // Calls visit(graph) for a graph and all its subgraphs, the outer before the inner.
+  template <class Visit>
+  static void for_each_graph(DraftGraph& graph, Visit&& visit) {
+    visit(graph);
+    for (const DraftNode& node : graph.nodes) {
+      for (const Subgraph& subgraph : node.subgraphs) for_each_graph(*subgraph.graph, visit);
+    }
+  }
+  // Constants in use below a graph at the top, in order of their first use.
+  std::vector<ValueId> constants_of(DraftGraph& top) const;
+
+ private:
+  ir::Context& context_;
+  Arena arena_;
+  std::vector<DraftValue> values_;  // [kOmitted] is never used
+  std::deque<DraftGraph> graphs_;
+  std::deque<Tensor> tensors_;
+  DraftGraph* main_ = nullptr;
+  std::vector<DraftGraph*> functions_;
+};
+
+}  // namespace anfora::onnx

@@ -1,0 +1,555 @@
+#include "frontend/onnx/draft_builder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "anfora/error.h"
+#include "frontend/onnx/wire.h"
+
+namespace anfora::onnx {
+
+using ir::Primitive;
+
+namespace {
+
+// Types of the single values that a result of this type consists of.
+void flatten_type(const ir::Type* type, std::vector<const ir::Type*>& leaves) {
+  if (type && type->is_tuple()) {
+    for (const ir::Type* item : type->elements()) flatten_type(item, leaves);
+  } else {
+    leaves.push_back(type);
+  }
+}
+
+// Whether a result that nobody reads can be left out of the node.
+bool may_omit_output(const ir::Operator& op, size_t index) {
+  return op.known && index < op.outputs.size() && op.outputs[index].arity == ir::Formal::Arity::Optional;
+}
+
+}  // namespace
+
+DraftBuilder::DraftBuilder(const ir::Module& module, bool with_scan)
+    : module_(module), with_scan_(with_scan), draft_(std::make_unique<Draft>(module.context())),
+      order_(ir::topological_order(module)), live_(module.next_id(), false), bindings_(module.next_id()) {
+  states_.reserve(order_.graphs.size());
+  for (const ir::GraphOrder& graph : order_.graphs) {
+    states_[graph.graph].order = &graph;
+    for (const ir::Apply* node : graph.nodes) live_[node->id()] = true;
+  }
+}
+
+std::unique_ptr<Draft> DraftBuilder::build() {
+  if (!module_.main()) throw Error(ErrorCode::InvalidArgument, "the module has no main graph");
+  if (!order_.back_edges.empty()) {
+    throw Error(ErrorCode::InvalidModel, "the node depends on itself").at_node(describe(*order_.back_edges[0].user));
+  }
+  find_recursion();
+  build_main();
+  draft_->remove_unused_nodes();
+  return std::move(draft_);
+}
+
+void DraftBuilder::build_main() {
+  const ir::Graph* main = module_.main();
+  const std::string& name = module_.metadata().graph_name;
+  DraftGraph* top = draft_->make_graph(name.empty() ? main->name() : std::string_view(name), nullptr);
+  draft_->set_main(top);
+  top_ = top;
+  Activation activation(*this, main, *top);
+  for (const ir::Parameter* parameter : main->parameters()) {
+    ValueId id = draft_->make_value(top, parameter->name(), parameter->type(), parameter);
+    draft_->value(id).pinned = !parameter->name().empty();
+    bound(parameter) = value_binding(id);
+    top->inputs.push_back(id);
+  }
+  std::vector<ValueId> results;
+  flatten(demand(main->result()), results, main);
+  set_results(*top, results);
+
+  std::vector<const ir::Type*> types;
+  flatten_type(main->result()->type(), types);
+  for (size_t i = 0; i < top->outputs.size(); ++i) {
+    DraftValue& value = draft_->value(top->outputs[i]);
+    if (types.size() == top->outputs.size()) value.type = types[i];
+    if (i >= module_.output_names().size()) continue;
+    value.name = module_.output_names()[i];
+    value.pinned = true;
+  }
+}
+
+void DraftBuilder::refuse(const ir::Graph* graph, std::string_view why) const {
+  throw Error(ErrorCode::Unsupported, fmt::format("graph @{} has no ONNX form: {}", graph->name(), why));
+}
+
+// States -------------------------------------------------------------------------------------------
+
+DraftBuilder::GraphState& DraftBuilder::state(const ir::Graph* graph) {
+  auto found = states_.find(graph);
+  if (found == states_.end()) {
+    throw Error(ErrorCode::Internal, fmt::format("graph @{} is used by a node that nothing depends on", graph->name()));
+  }
+  return found->second;
+}
+
+DraftBuilder::Activation::Activation(DraftBuilder& builder, const ir::Graph* graph, DraftGraph& place)
+    : state_(builder.state(graph)), previous_(state_.place) {
+  state_.place = &place;
+  for (const ir::Parameter* parameter : graph->parameters()) builder.bound(parameter) = {};
+  for (const ir::Apply* node : state_.order->nodes) builder.bound(node) = {};
+}
+
+// Strongly connected components of "uses as a function", after Tarjan, without recursion.
+void DraftBuilder::find_recursion() {
+  size_t n = order_.graphs.size();
+  boost::unordered_flat_map<const ir::Graph*, size_t> index_of;
+  for (size_t i = 0; i < n; ++i) index_of.emplace(order_.graphs[i].graph, i);
+  std::vector<std::vector<size_t>> uses(n);
+  for (size_t i = 0; i < n; ++i) {
+    for (const ir::Use& use : order_.graphs[i].graph->value()->uses()) {
+      if (!is_live(use.user)) continue;
+      size_t user = index_of.at(use.user->graph());
+      uses[user].push_back(i);
+      if (user == i) states_.at(order_.graphs[i].graph).is_recursive = true;
+    }
+  }
+
+  constexpr uint32_t kNew = 0;
+  std::vector<uint32_t> number(n, kNew), lowest(n, 0);
+  std::vector<bool> is_open(n, false);
+  std::vector<size_t> open;
+  struct Frame {
+    size_t graph, next = 0;
+  };
+  std::vector<Frame> stack;
+  uint32_t last_number = 0, last_component = 0;
+  for (size_t root = 0; root < n; ++root) {
+    if (number[root] != kNew) continue;
+    stack.push_back({root});
+    while (!stack.empty()) {
+      size_t graph = stack.back().graph;
+      if (stack.back().next == 0) {
+        number[graph] = lowest[graph] = ++last_number;
+        open.push_back(graph);
+        is_open[graph] = true;
+      }
+      if (stack.back().next < uses[graph].size()) {
+        size_t callee = uses[graph][stack.back().next++];
+        if (number[callee] == kNew) {
+          stack.push_back({callee});
+        } else if (is_open[callee]) {
+          lowest[graph] = std::min(lowest[graph], number[callee]);
+        }
+        continue;
+      }
+      stack.pop_back();
+      if (!stack.empty()) lowest[stack.back().graph] = std::min(lowest[stack.back().graph], lowest[graph]);
+      if (lowest[graph] != number[graph]) continue;
+      ++last_component;
+      bool alone = open.back() == graph;
+      for (size_t member = n; member != graph;) {
+        member = open.back();
+        open.pop_back();
+        is_open[member] = false;
+        GraphState& s = states_.at(order_.graphs[member].graph);
+        s.component = last_component;
+        s.is_recursive |= !alone;
+      }
+    }
+  }
+}
+
+// Bindings -----------------------------------------------------------------------------------------
+
+DraftBuilder::Binding DraftBuilder::make_tuple(Bindings items) {
+  tuples_.push_back(std::move(items));
+  return {Binding::Kind::Tuple, static_cast<uint32_t>(tuples_.size() - 1)};
+}
+
+void DraftBuilder::flatten(Binding binding, std::vector<ValueId>& values, const ir::Graph* graph) const {
+  switch (binding.kind) {
+    case Binding::Kind::Value:
+      if (binding.index == kOmitted) refuse(graph, "an absent optional value is a result");
+      values.push_back(binding.index);
+      return;
+    case Binding::Kind::Tuple:
+      for (Binding item : tuples_[binding.index]) flatten(item, values, graph);
+      return;
+    case Binding::Kind::Function: refuse(graph, "a function is an argument or a result");
+    case Binding::Kind::Unset: throw Error(ErrorCode::Internal, "a value is used before it is computed");
+  }
+}
+
+DraftBuilder::Binding DraftBuilder::rebuild(Binding like, const ValueId*& next) {
+  if (like.kind != Binding::Kind::Tuple) return value_binding(*next++);
+  Bindings items;
+  for (size_t i = 0, n = tuples_[like.index].size(); i < n; ++i) items.push_back(rebuild(tuples_[like.index][i], next));
+  return make_tuple(std::move(items));
+}
+
+// Demand -------------------------------------------------------------------------------------------
+
+DraftBuilder::Binding DraftBuilder::bind_leaf(const ir::Node* node) {
+  if (const ir::Value* value = node->as_value()) {
+    if (value->is_none()) return value_binding(kOmitted);
+    if (value->is_graph()) {
+      functions_.push_back(value);
+      return {Binding::Kind::Function, static_cast<uint32_t>(functions_.size() - 1)};
+    }
+    auto [at, is_new] = constants_.emplace(value, kOmitted);
+    if (is_new) at->second = draft_->make_constant(top_, &value->tensor(), value->name(), value);
+    return value_binding(at->second);
+  }
+  Binding binding = bound(node);
+  if (binding.kind == Binding::Kind::Unset) {
+    throw Error(ErrorCode::Unsupported, "a parameter is used outside of its graph's calls").at_node(describe(*node));
+  }
+  return binding;
+}
+
+DraftBuilder::Binding DraftBuilder::demand(const ir::Node* node) {
+  const ir::Apply* root = node->as_apply();
+  if (!root) return bind_leaf(node);
+  if (bound(root).kind != Binding::Kind::Unset) return bound(root);
+  // Emitting a call demands in turn, on top of this stack.
+  size_t bottom = pending_.size();
+  pending_.push_back(root);
+  while (pending_.size() > bottom) {
+    const ir::Apply* next = pending_.back();
+    bool is_ready = true;
+    if (bound(next).kind == Binding::Kind::Unset && !replaced_.contains(next)) {
+      // From right to left, so that the leftmost operand is written first.
+      for (size_t i = next->num_inputs(); i-- > 0;) {
+        const ir::Apply* operand = next->input(i)->as_apply();
+        if (!operand || bound(operand).kind != Binding::Kind::Unset) continue;
+        pending_.push_back(operand);
+        is_ready = false;
+      }
+    }
+    if (!is_ready) continue;
+    pending_.pop_back();
+    if (bound(next).kind != Binding::Kind::Unset) continue;
+    try {
+      emit(next);
+    } catch (Error& e) {
+      e.at_node(describe(*next));
+      if (next->location()) e.at_location(std::string(next->location()->file));
+      throw;
+    }
+  }
+  return bound(root);
+}
+
+ValueId DraftBuilder::demand_value(const ir::Node* node) {
+  Binding binding = demand(node);
+  if (binding.kind == Binding::Kind::Value) return binding.index;
+  throw Error(ErrorCode::Unsupported, binding.kind == Binding::Kind::Function
+                                          ? "ONNX has no functions as values"
+                                          : "ONNX has no tuples as values");
+}
+
+DraftBuilder::Bindings DraftBuilder::demand_all(std::span<const ir::Node* const> nodes) {
+  Bindings bindings;
+  for (const ir::Node* node : nodes) bindings.push_back(demand(node));
+  return bindings;
+}
+
+// Nodes --------------------------------------------------------------------------------------------
+
+DraftNode& DraftBuilder::add_node(DraftGraph& place, std::string_view op_type, std::span<const ValueId> inputs,
+                                  std::span<const ValueId> outputs, const ir::Apply* origin) {
+  static const AttributeSet kNone;
+  DraftNode& node = place.nodes.emplace_back();
+  node.op_type = op_type;
+  node.attributes = &kNone;
+  node.inputs = draft_->keep(inputs);
+  node.outputs = draft_->keep(outputs);
+  node.origin = origin;
+  return node;
+}
+
+DraftNode& DraftBuilder::add_control(DraftGraph& place, std::string_view op_type, std::span<const ValueId> inputs,
+                                     std::span<const ValueId> outputs, std::span<const Subgraph> subgraphs,
+                                     const ir::Apply* origin) {
+  DraftNode& node = add_node(place, op_type, inputs, outputs, origin);
+  node.subgraphs = draft_->keep(subgraphs);
+  if (origin && origin->location()) node.name = origin->location()->name;
+  return node;
+}
+
+ValueId DraftBuilder::identity(DraftGraph& place, ValueId value) {
+  ValueId copy = draft_->make_value(&place, {}, draft_->value(value).type, draft_->value(value).origin);
+  add_node(place, "Identity", {&value, 1}, {&copy, 1}, nullptr);
+  return copy;
+}
+
+void DraftBuilder::set_results(DraftGraph& graph, std::span<const ValueId> results) {
+  boost::unordered_flat_set<ValueId> taken(graph.inputs.begin(), graph.inputs.end());
+  taken.insert(graph.outputs.begin(), graph.outputs.end());
+  for (ValueId id : results) {
+    const DraftValue& value = draft_->value(id);
+    bool own = value.graph == &graph && !value.constant && !value.pinned && taken.insert(id).second;
+    graph.outputs.push_back(own ? id : identity(graph, id));
+  }
+}
+
+std::vector<ValueId> DraftBuilder::make_results(DraftGraph& place, std::span<const ValueId> like) {
+  std::vector<ValueId> results;
+  for (ValueId id : like) results.push_back(draft_->make_value(&place, {}, draft_->value(id).type));
+  return results;
+}
+
+// The names of a result's items are those of the nodes that read them.
+void DraftBuilder::name_items(const ir::Apply* apply, Binding result) {
+  auto name = [&](Binding binding, std::string_view text) {
+    if (binding.kind != Binding::Kind::Value || binding.index == kOmitted) return;
+    DraftValue& value = draft_->value(binding.index);
+    if (value.name.empty() && !value.constant) value.name = text;
+  };
+  if (result.kind != Binding::Kind::Tuple) return name(result, apply->name());
+  const Bindings& items = tuples_[result.index];
+  for (const ir::Use& use : apply->uses()) {
+    const ir::Apply* item = use.user->as(Primitive::TupleGetItem);
+    if (!item || !is_live(item)) continue;
+    size_t index = static_cast<size_t>(item->attributes().get_int("index", 0));
+    if (index < items.size()) name(items[index], item->name());
+  }
+  if (!items.empty()) name(items[0], apply->name());
+}
+
+void DraftBuilder::emit(const ir::Apply* apply) {
+  if (auto found = replaced_.find(apply); found != replaced_.end()) {
+    bound(apply) = value_binding(found->second);
+    return;
+  }
+  DraftGraph* place = state(apply->graph()).place;
+  if (!place) refuse(apply->graph(), "its values are used outside of its calls");
+  Binding result;
+  switch (apply->primitive()) {
+    case Primitive::MakeTuple: {
+      Bindings items;
+      for (const ir::Use& use : apply->operands()) items.push_back(demand(use.node));
+      result = make_tuple(std::move(items));
+      break;
+    }
+    case Primitive::TupleGetItem: {
+      Binding tuple = demand(apply->input(0));
+      size_t index = static_cast<size_t>(apply->attributes().require_int("index"));
+      if (tuple.kind != Binding::Kind::Tuple || index >= tuples_[tuple.index].size()) {
+        throw Error(ErrorCode::TypeMismatch, fmt::format("the operand has no item {}", index));
+      }
+      result = tuples_[tuple.index][index];
+      break;
+    }
+    case Primitive::Switch:
+      functions_.push_back(apply);
+      result = {Binding::Kind::Function, static_cast<uint32_t>(functions_.size() - 1)};
+      break;
+    case Primitive::Call: {
+      Nodes arguments;
+      for (const ir::Use& use : apply->operands().subspan(1)) arguments.push_back(use.node);
+      result = call(*place, apply->input(0), demand_all(arguments), apply);
+      name_items(apply, result);
+      break;
+    }
+    case Primitive::Operation: result = emit_operation(apply, *place); break;
+    case Primitive::Return: throw Error(ErrorCode::Internal, "a return node is used as a value");
+  }
+  bound(apply) = result;
+}
+
+DraftBuilder::Binding DraftBuilder::emit_operation(const ir::Apply* apply, DraftGraph& place) {
+  const ir::Operator& op = apply->op();
+  if (op.domain == "anfora") {
+    if (op.name == "StackSequence") return emit_stack_sequence(apply, place);
+    throw Error(ErrorCode::Unsupported, fmt::format("operator {} has no ONNX form", op.qualified))
+        .with_hint("export before lowering");
+  }
+  std::vector<ValueId> inputs, outputs;
+  for (const ir::Use& use : apply->operands()) inputs.push_back(demand_value(use.node));
+  while (!inputs.empty() && inputs.back() == kOmitted) inputs.pop_back();
+
+  Binding result;
+  size_t n = apply->num_outputs();
+  if (n == 1) {
+    outputs.push_back(draft_->make_value(&place, apply->name(), apply->type(), apply));
+    result = value_binding(outputs[0]);
+  } else {
+    std::vector<bool> is_read(n, false);
+    for (const ir::Use& use : apply->uses()) {
+      if (!is_live(use.user)) continue;
+      if (use.user->primitive() == Primitive::TupleGetItem) {
+        size_t index = static_cast<size_t>(use.user->attributes().get_int("index", 0));
+        if (index < n) is_read[index] = true;
+      } else {
+        is_read.assign(n, true);
+      }
+    }
+    Bindings items;
+    for (size_t i = 0; i < n; ++i) {
+      const ir::Type* type = apply->type() && apply->type()->is_tuple() ? apply->type()->element(i) : nullptr;
+      bool omit = !is_read[i] && may_omit_output(op, i);
+      outputs.push_back(omit ? kOmitted : draft_->make_value(&place, {}, type, apply));
+      items.push_back(value_binding(outputs.back()));
+    }
+    while (outputs.size() > 1 && outputs.back() == kOmitted) outputs.pop_back();
+    result = make_tuple(std::move(items));
+    name_items(apply, result);
+  }
+  std::vector<ValueId> captures;
+  if (!op.known) captures = take_captures(apply, place, inputs);
+  DraftNode& node = add_node(place, op.name, inputs, outputs, apply);
+  node.domain = op.domain;
+  node.captures = draft_->keep(captures);
+  node.attributes = &apply->attributes();
+  if (apply->location()) node.name = apply->location()->name;
+  return result;
+}
+
+// The graphs of an unknown operator refer to their surroundings by name. The last inputs are what they refer to: those
+// are no inputs of the node, but must have these names.
+std::vector<ValueId> DraftBuilder::take_captures(const ir::Apply* apply, DraftGraph& place, std::vector<ValueId>& inputs) {
+  std::vector<std::string> names = apply->attributes().get_strings(kCaptures);
+  if (names.size() > inputs.size()) throw Error(ErrorCode::InvalidModel, "more captured names than operands");
+  std::vector<ValueId> captures(inputs.end() - static_cast<std::ptrdiff_t>(names.size()), inputs.end());
+  inputs.resize(inputs.size() - names.size());
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (draft_->value(captures[i]).pinned && draft_->value(captures[i]).name != names[i]) {
+      captures[i] = identity(place, captures[i]);
+    }
+    DraftValue& value = draft_->value(captures[i]);
+    value.name = draft_->keep(names[i]);
+    value.pinned = true;
+  }
+  return captures;
+}
+
+// A sequence of unknown length that is stacked where no loop collected it. ConcatFromSequence does the same, except
+// that it refuses the empty sequence.
+DraftBuilder::Binding DraftBuilder::emit_stack_sequence(const ir::Apply* apply, DraftGraph& place) {
+  if (apply->attributes().get_int("reverse", 0)) {
+    throw Error(ErrorCode::Unsupported, "a sequence that is stacked in reverse order has no ONNX form");
+  }
+  ValueId sequence = demand_value(apply->input(0));
+  ValueId stacked = draft_->make_value(&place, apply->name(), apply->type(), apply);
+  DraftNode& node = add_node(place, "ConcatFromSequence", {&sequence, 1}, {&stacked, 1}, apply);
+  node.attributes = draft_->keep(
+      AttributeSet{{"axis", apply->attributes().get_int("axis", 0)}, {"new_axis", int64_t{1}}});
+  if (apply->location()) node.name = apply->location()->name;
+  return value_binding(stacked);
+}
+
+// Calls --------------------------------------------------------------------------------------------
+
+// The constant function or Switch behind a node of Func type.
+const ir::Node* DraftBuilder::resolve_function(const ir::Node* node) {
+  Binding binding = demand(node);
+  if (binding.kind == Binding::Kind::Function) return functions_[binding.index];
+  throw Error(ErrorCode::Unsupported, "the function that is called is not known").at_node(describe(*node));
+}
+
+void DraftBuilder::bind_parameters(const ir::Graph* graph, const Bindings& arguments) {
+  if (arguments.size() != graph->parameters().size()) {
+    throw Error(ErrorCode::TypeMismatch, fmt::format("graph @{} has {} parameters and is called with {} arguments",
+                                                     graph->name(), graph->parameters().size(), arguments.size()));
+  }
+  for (size_t i = 0; i < arguments.size(); ++i) bound(graph->parameter(i)) = arguments[i];
+}
+
+DraftBuilder::Binding DraftBuilder::call(DraftGraph& place, const ir::Node* callee, const Bindings& arguments,
+                                         const ir::Apply* origin) {
+  callee = resolve_function(callee);
+  if (const ir::Apply* choice = callee->as_apply()) return emit_if(place, choice, arguments, origin);
+  const ir::Graph* graph = callee->as_value()->function();
+  if (state(graph).is_recursive) return emit_loop(place, graph, arguments, origin);
+  if (!graph->parent()) return call_top_level(place, graph, arguments, origin);
+  return inline_graph(place, graph, arguments);
+}
+
+DraftBuilder::Binding DraftBuilder::inline_graph(DraftGraph& place, const ir::Graph* graph, const Bindings& arguments) {
+  Activation activation(*this, graph, place);
+  bind_parameters(graph, arguments);
+  return demand(graph->result());
+}
+
+DraftBuilder::Binding DraftBuilder::emit_if(DraftGraph& place, const ir::Apply* choice, const Bindings& arguments,
+                                            const ir::Apply* origin) {
+  ValueId condition = demand_value(choice->input(0));
+  static constexpr std::string_view kAttributes[] = {"then_branch", "else_branch"};
+  Subgraph branches[2];
+  Binding results[2];
+  std::vector<ValueId> leaves[2];
+  for (int i = 0; i < 2; ++i) {
+    const ir::Node* branch = choice->input(1 + i);
+    const ir::Graph* graph = constant_function(branch);
+    branches[i] = {kAttributes[i], draft_->make_graph(graph ? graph->name() : kAttributes[i], &place)};
+    results[i] = call(*branches[i].graph, branch, arguments, nullptr);
+    flatten(results[i], leaves[i], graph ? graph : choice->graph());
+    set_results(*branches[i].graph, leaves[i]);
+  }
+  if (leaves[0].size() != leaves[1].size()) {
+    throw Error(ErrorCode::TypeMismatch, "the branches have results of different structure").at_node(describe(*choice));
+  }
+  if (leaves[0].empty()) return results[0];
+
+  std::vector<ValueId> outputs = make_results(place, leaves[0]);
+  if (origin) {
+    std::vector<const ir::Type*> types;
+    flatten_type(origin->type(), types);
+    for (size_t i = 0; i < outputs.size() && types.size() == outputs.size(); ++i) {
+      draft_->value(outputs[i]).type = types[i];
+    }
+  }
+  add_control(place, "If", {&condition, 1}, outputs, branches, origin ? origin : choice);
+  const ValueId* next = outputs.data();
+  return rebuild(results[0], next);
+}
+
+// A function of the module becomes a local function of the model where it takes and gives single values; else its
+// body is inlined.
+DraftBuilder::Binding DraftBuilder::call_top_level(DraftGraph& place, const ir::Graph* graph,
+                                                   const Bindings& arguments, const ir::Apply* origin) {
+  bool single_values = std::ranges::all_of(arguments, [](Binding b) { return b.kind == Binding::Kind::Value; });
+  if (!single_values || !origin) return inline_graph(place, graph, arguments);
+  GraphState& s = state(graph);
+  if (!s.function) {
+    DraftGraph* function = draft_->make_graph(graph->name(), nullptr);
+    function->domain = kFunctionDomain;
+    if (size_t at = graph->name().find("::"); at != std::string_view::npos && at > 0) {  // "domain::name" from an import
+      function->domain = graph->name().substr(0, at);
+      function->name = graph->name().substr(at + 2);
+    }
+    DraftGraph* outer_top = std::exchange(top_, function);
+    auto outer_constants = std::exchange(constants_, {});
+    {
+      Activation activation(*this, graph, *function);
+      for (const ir::Parameter* parameter : graph->parameters()) {
+        ValueId id = draft_->make_value(function, parameter->name(), nullptr, parameter);
+        bound(parameter) = value_binding(id);
+        function->inputs.push_back(id);
+      }
+      s.function_result = demand(graph->result());
+      std::vector<ValueId> results;
+      flatten(s.function_result, results, graph);
+      set_results(*function, results);
+    }
+    top_ = outer_top;
+    constants_ = std::move(outer_constants);
+    s.function = function;
+    draft_->add_function(function);
+  }
+  std::vector<ValueId> inputs;
+  for (Binding argument : arguments) inputs.push_back(argument.index);
+  std::vector<ValueId> outputs = make_results(place, s.function->outputs);
+  std::vector<const ir::Type*> types;
+  flatten_type(origin->type(), types);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    draft_->value(outputs[i]).type = types.size() == outputs.size() ? types[i] : nullptr;
+  }
+  DraftNode& node = add_control(place, s.function->name, inputs, outputs, {}, origin);
+  node.domain = s.function->domain;
+  const ValueId* next = outputs.data();
+  return rebuild(s.function_result, next);
+}
+
+}  // namespace anfora::onnx
