@@ -15,7 +15,7 @@
 // serves for every loop. What a Loop of ONNX does by itself is taken out first, in whatever shape optimization has left it:
 //   - a conjunct Less(i, M) of the test, where i counts 0, 1, 2, … and M does not change, is the trip count;
 //   - a parameter that is itself the rest of the test is the condition; its next value is at hand;
-//   - a parameter that no iteration changes is not carried;
+//   - a parameter that no iteration changes, or none reads, is not carried;
 //   - a sequence that only grows by one tensor an iteration and is stacked at the end is a scan output.
 //
 // A loop without a condition that reads nothing but slices x[i] of fixed tensors, over their whole length, whose carried
@@ -39,7 +39,7 @@ struct DraftBuilder::Reached {
 };
 
 struct DraftBuilder::LoopPlan {
-  enum class Role : uint8_t { Carried, Invariant, Counter, Condition, Accumulator };
+  enum class Role : uint8_t { Carried, Invariant, Unused, Counter, Condition, Accumulator };
   struct Parameter {
     Role role = Role::Carried;
     const ir::Node* item = nullptr;                // of an accumulator: what an iteration appends
@@ -102,7 +102,16 @@ void conjuncts(const ir::Node* test, std::vector<const ir::Node*>& all) {
   }
 }
 
-bool same_static_type(const ir::Type* a, const ir::Type* b) { return a && a == b && a->is_tensor() && a->has_rank(); }
+bool same_known_type(const ir::Type* a, const ir::Type* b) {
+  return a && a == b && a->is_tensor() && a->has_rank() && std::ranges::none_of(a->dims(), &ir::Dim::is_unknown);
+}
+
+// The axis counted from the front; as it is where the rank is not known.
+int64_t positive_axis(const ir::Node* tensor, int64_t axis) {
+  const ir::Type* type = tensor->type();
+  bool is_ranked = type && type->is_tensor() && type->has_rank();
+  return axis < 0 && is_ranked ? axis + type->rank() : axis;
+}
 
 }  // namespace
 
@@ -179,7 +188,9 @@ void DraftBuilder::find_invariants(LoopPlan& plan) {
   for (size_t i = 0; i < plan.parameters.size() && !plan.back_edges.empty(); ++i) {
     const ir::Node* parameter = plan.header->parameter(i);
     bool same = std::ranges::all_of(plan.back_edges, [&](const Nodes& a) { return a[i] == parameter; });
+    bool unused = std::ranges::none_of(parameter->uses(), [&](const ir::Use& use) { return is_live(use.user); });
     if (same) plan.parameters[i].role = LoopPlan::Role::Invariant;
+    if (unused) plan.parameters[i].role = LoopPlan::Role::Unused;
   }
 }
 
@@ -336,7 +347,9 @@ bool is_length_of(const ir::Node* count, const ir::Node* tensor, int64_t axis) {
     return shape && shape->is("Shape") && shape->input(0) == tensor && shape->attributes().get_int("start", 0) == axis &&
            shape->attributes().get_int("end", -1) == axis + 1;
   }
-  if (!pick->is("Gather") || !is_constant_integer(pick->input(1), axis)) return false;
+  const Tensor* picked = pick->is("Gather") ? ir::constant_tensor(pick->input(1)) : nullptr;
+  if (!picked || picked->dtype() != DType::I64 || picked->size() != 1) return false;
+  if (positive_axis(tensor, picked->data<int64_t>()[0]) != axis) return false;
   const ir::Apply* shape = pick->input(0)->as_apply();
   return shape && shape->is("Shape") && shape->input(0) == tensor && !shape->attributes().has("start") &&
          !shape->attributes().has("end");
@@ -365,13 +378,13 @@ bool DraftBuilder::find_scan(LoopPlan& plan) {
     // A Scan does not let a carried value change its shape.
     Binding start = (*plan.initial)[i];
     if (start.kind != Binding::Kind::Value || plan.back_edges.size() != 1) return false;
-    if (!same_static_type(draft_->value(start.index).type, plan.back_edges[0][i]->type())) return false;
+    if (!same_known_type(draft_->value(start.index).type, plan.back_edges[0][i]->type())) return false;
   }
   if (!counter) return false;
 
   auto add_slice = [&](const ir::Apply* gather, bool reverse) {
     const ir::Node* tensor = gather->input(0);
-    int64_t axis = gather->attributes().get_int("axis", 0);
+    int64_t axis = positive_axis(tensor, gather->attributes().get_int("axis", 0));
     bool in_body = gather->graph() == plan.header ? plan.in_body.nodes.contains(gather) && !plan.in_exit.nodes.contains(gather)
                                                   : plan.in_body.graphs.contains(gather->graph());
     if (!in_body || axis < 0 || !is_invariant(plan, tensor)) return false;
@@ -488,7 +501,9 @@ DraftBuilder::Bindings DraftBuilder::emit_tail_call(DraftGraph& place, const ir:
     Bindings next(arguments.size());
     for (size_t i = 0; i < arguments.size(); ++i) {
       const LoopPlan::Parameter& parameter = plan.parameters[i];
-      if (parameter.role == LoopPlan::Role::Invariant || parameter.role == LoopPlan::Role::Counter) continue;
+      bool is_computed = parameter.role != LoopPlan::Role::Invariant && parameter.role != LoopPlan::Role::Unused &&
+                         parameter.role != LoopPlan::Role::Counter;
+      if (!is_computed) continue;
       next[i] = demand(parameter.item ? parameter.item : arguments[i]);
     }
     return next;

@@ -1,0 +1,506 @@
+// A model is written in one pass, without a second copy of its weights. What precedes a nested message in a protobuf
+// file is its length, so the file is first laid out as a list of pieces, text that is there and tensors that
+// are written when their turn comes:
+//
+//     text: header, length of the graph, nodes, header of the first initializer
+//     tensor
+//     text: header of the second initializer
+//     …
+//
+// The sum of the sizes says whether the model fits into a protobuf file, before anything is written.
+#include "frontend/onnx/export.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <protozero/pbf_writer.hpp>
+#include <protozero/varint.hpp>
+
+#include "anfora/error.h"
+#include "frontend/onnx/downgrade.h"
+#include "frontend/onnx/draft.h"
+#include "frontend/onnx/draft_builder.h"
+#include "frontend/onnx/tensor_proto.h"
+#include "frontend/onnx/type_proto.h"
+#include "frontend/onnx/wire.h"
+#include "ir/parse.h"
+#include "support/atomic_file.h"
+
+namespace anfora::onnx {
+namespace {
+
+using protozero::pbf_writer;
+
+constexpr uint64_t kLargestProtobuf = std::numeric_limits<int32_t>::max();
+// Tensors below this stay in the model: shapes, axes, scales, which readers want at hand.
+constexpr size_t kSmallestExternal = 1024;
+// Tensors from this size on go into the text as pieces of their own; smaller ones are copied.
+constexpr size_t kSmallestPiece = size_t{16} << 10;
+// Readers map external data: large tensors begin on a page.
+constexpr uint64_t kPage = 4096, kLine = 64;
+constexpr size_t kSmallestOnPage = size_t{64} << 10;
+
+// The first IR version in which initializers need not be inputs, and that of local functions.
+constexpr int64_t kIrVersionOfFreeInitializers = 4, kIrVersionOfFunctions = 8;
+
+// The first IR version that goes with a version of the main domain.
+int64_t ir_version_for(int64_t opset) {
+  static constexpr struct {
+    int64_t opset, ir_version;
+  } kFirst[] = {{28, 14}, {25, 13}, {24, 12}, {23, 11}, {21, 10}, {19, 9}, {15, 8}, {12, 7}, {11, 6}, {10, 5}, {9, 4}};
+  for (auto [first, ir_version] : kFirst) {
+    if (opset >= first) return ir_version;
+  }
+  return 3;
+}
+
+class Pieces {
+ public:
+  void append(std::string text) {
+    size_ += text.size();
+    if (pieces_.empty() || pieces_.back().tensor) pieces_.emplace_back();
+    pieces_.back().text += text;
+  }
+  void append(const Tensor& tensor) {
+    size_ += packed_bytes(tensor);
+    pieces_.push_back({{}, &tensor});
+  }
+  void append(Pieces&& other) {
+    for (Piece& piece : other.pieces_) pieces_.push_back(std::move(piece));
+    size_ += other.size_;
+  }
+  // Tag and length of a field that the next `length` bytes are.
+  void begin_field(uint32_t field, uint64_t length) {
+    constexpr uint32_t kLengthDelimited = 2;
+    std::string text;
+    protozero::add_varint_to_buffer(&text, (field << 3) | kLengthDelimited);
+    protozero::add_varint_to_buffer(&text, length);
+    append(std::move(text));
+  }
+  uint64_t size() const { return size_; }
+
+  void write(const ByteSink& sink) const {
+    for (const Piece& piece : pieces_) {
+      if (piece.tensor) {
+        write_elements(*piece.tensor, sink);
+      } else {
+        sink(std::as_bytes(std::span(piece.text)));
+      }
+    }
+  }
+  static void write_elements(const Tensor& tensor, const ByteSink& sink) {
+    if (is_packed_in_memory(tensor)) {
+      sink({static_cast<const std::byte*>(tensor.raw()), tensor.bytes()});
+    } else {
+      std::string packed = pack_elements(tensor);
+      sink(std::as_bytes(std::span(packed)));
+    }
+  }
+
+ private:
+  struct Piece {
+    std::string text;
+    const Tensor* tensor = nullptr;
+  };
+  std::vector<Piece> pieces_;
+  uint64_t size_ = 0;
+};
+
+void add(pbf_writer& writer, uint32_t field, std::string_view text) { writer.add_string(field, text.data(), text.size()); }
+void add_if_any(pbf_writer& writer, uint32_t field, std::string_view text) {
+  if (!text.empty()) add(writer, field, text);
+}
+void add_entry(pbf_writer& writer, uint32_t field, std::string_view key, std::string_view value) {
+  pbf_writer entry(writer, field);
+  add(entry, wire::StringStringEntryProto::key, key);
+  add(entry, wire::StringStringEntryProto::value, value);
+}
+
+class ModelWriter {
+ public:
+  ModelWriter(const ir::Module& module, Draft& draft, ExportReport& report, std::string data_location)
+      : module_(module), draft_(draft), report_(report), data_location_(std::move(data_location)) {}
+
+  // Lays the model out; with external data the large tensors are left out and listed in external().
+  Pieces lay_out(bool external_data);
+  struct External {
+    const Tensor* tensor;
+    uint64_t offset;
+  };
+  const std::vector<External>& external() const { return external_; }
+
+ private:
+  std::string_view name(ValueId id) const { return id == kOmitted ? std::string_view() : draft_.value(id).name; }
+  const ir::Type* public_type(const ir::Type* type) const;
+  void write_attribute(pbf_writer& node, const std::string& name, const AttributeValue& value, const ir::Operator* op);
+  void write_node(pbf_writer& graph, uint32_t field, const DraftNode& node);
+  void write_values(pbf_writer& graph, uint32_t field, std::span<const ValueId> values);
+  void write_value_infos(pbf_writer& writer, const DraftGraph& graph);
+  void write_subgraph(pbf_writer& writer, const DraftGraph& graph);
+  void write_function(pbf_writer& writer, const DraftGraph& graph);
+  void write_opsets(pbf_writer& writer, uint32_t field) const;
+  void append_initializer(Pieces& pieces, std::string_view name, const Tensor& tensor, bool external_data);
+  Pieces lay_out_main(bool external_data);
+
+  const ir::Module& module_;
+  Draft& draft_;
+  ExportReport& report_;
+  std::string data_location_;
+  std::vector<External> external_;
+  uint64_t data_end_ = 0;
+};
+
+// Dimensions that inference named by itself mean nothing outside of the module.
+const ir::Type* ModelWriter::public_type(const ir::Type* type) const {
+  if (!type) return nullptr;
+  ir::Context& context = module_.context();
+  switch (type->kind()) {
+    case ir::TypeKind::Tensor: {
+      if (!type->has_rank()) return type->dtype() == DType::Undefined ? nullptr : type;
+      boost::container::small_vector<ir::Dim, 6> dims;
+      for (ir::Dim dim : type->dims()) {
+        bool is_public = true;
+        for_each_symbol(dim, [&](ir::Dim symbol) { is_public &= !symbol.symbol_name().starts_with('_'); });
+        dims.push_back(is_public ? dim : context.dims().unknown());
+      }
+      return context.tensor_type(type->dtype(), std::span<const ir::Dim>(dims.data(), dims.size()));
+    }
+    case ir::TypeKind::Sequence: {
+      const ir::Type* element = public_type(type->element());
+      return element ? context.sequence_type(element) : nullptr;
+    }
+    case ir::TypeKind::Optional: {
+      const ir::Type* element = public_type(type->element());
+      return element ? context.optional_type(element) : nullptr;
+    }
+    case ir::TypeKind::Map: return type;
+    default: return nullptr;
+  }
+}
+
+void ModelWriter::write_attribute(pbf_writer& node, const std::string& name, const AttributeValue& value,
+                                  const ir::Operator* op) {
+  using Field = wire::AttributeProto;
+  using Kind = wire::AttributeProto::AttributeType;
+  if (name == kCaptures) return;
+  if (name.ends_with(kVerbatimSuffix)) {
+    node.add_message(wire::NodeProto::attribute, std::get<std::string>(value));
+    return;
+  }
+  pbf_writer writer(node, wire::NodeProto::attribute);
+  add(writer, Field::name, name);
+  auto kind = [&](Kind k) { writer.add_enum(Field::type, static_cast<int32_t>(k)); };
+  const ir::AttributeDeclaration* declared = op ? op->find_attribute(name) : nullptr;
+  if (declared && declared->kind == ir::AttributeDeclaration::Kind::Type) {
+    pbf_writer type(writer, Field::tp);
+    write_type(type, ir::parse_type(module_.context(), std::get<std::string>(value)));
+    type.commit();
+    return kind(Kind::TYPE_PROTO);
+  }
+  std::visit(
+      [&]<class T>(const T& v) {
+        if constexpr (std::is_same_v<T, int64_t>) {
+          writer.add_int64(Field::i, v);
+          kind(Kind::INT);
+        } else if constexpr (std::is_same_v<T, float>) {
+          writer.add_float(Field::f, v);
+          kind(Kind::FLOAT);
+        } else if constexpr (std::is_same_v<T, std::string>) {
+          writer.add_bytes(Field::s, v);
+          kind(Kind::STRING);
+        } else if constexpr (std::is_same_v<T, Tensor>) {
+          pbf_writer tensor(writer, Field::t);
+          write_tensor(tensor, v);
+          tensor.commit();
+          kind(Kind::TENSOR);
+        } else if constexpr (std::is_same_v<T, std::vector<int64_t>>) {
+          for (int64_t i : v) writer.add_int64(Field::ints, i);
+          kind(Kind::INTS);
+        } else if constexpr (std::is_same_v<T, std::vector<float>>) {
+          for (float f : v) writer.add_float(Field::floats, f);
+          kind(Kind::FLOATS);
+        } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
+          for (const std::string& s : v) writer.add_bytes(Field::strings, s);
+          kind(Kind::STRINGS);
+        } else {
+          for (const Tensor& t : v) {
+            pbf_writer tensor(writer, Field::tensors);
+            write_tensor(tensor, t);
+          }
+          kind(Kind::TENSORS);
+        }
+      },
+      value);
+}
+
+void ModelWriter::write_node(pbf_writer& graph, uint32_t field, const DraftNode& node) {
+  using Field = wire::NodeProto;
+  ++report_.nodes;
+  pbf_writer writer(graph, field);
+  for (ValueId id : node.inputs) add(writer, Field::input, name(id));
+  for (ValueId id : node.outputs) add(writer, Field::output, name(id));
+  add_if_any(writer, Field::name, node.name);
+  add(writer, Field::op_type, node.op_type);
+  const ir::Operator* op = node.origin ? &node.origin->op() : nullptr;
+  for (const auto& [attribute, value] : *node.attributes) write_attribute(writer, attribute, value, op);
+  for (const Subgraph& subgraph : node.subgraphs) {
+    pbf_writer attribute(writer, Field::attribute);
+    add(attribute, wire::AttributeProto::name, subgraph.attribute);
+    pbf_writer nested(attribute, wire::AttributeProto::g);
+    write_subgraph(nested, *subgraph.graph);
+    nested.commit();
+    attribute.add_enum(wire::AttributeProto::type, static_cast<int32_t>(wire::AttributeProto::AttributeType::GRAPH));
+  }
+  add_if_any(writer, Field::domain, node.domain);
+}
+
+void ModelWriter::write_values(pbf_writer& graph, uint32_t field, std::span<const ValueId> values) {
+  for (ValueId id : values) {
+    pbf_writer info(graph, field);
+    write_value_info(info, name(id), public_type(draft_.value(id).type));
+  }
+}
+
+// Types that a reader cannot infer: those of unknown operators' results.
+void ModelWriter::write_value_infos(pbf_writer& writer, const DraftGraph& graph) {
+  for (const DraftNode& node : graph.nodes) {
+    if (!node.origin || node.origin->op().known) continue;
+    for (ValueId id : node.outputs) {
+      bool is_result = std::ranges::find(graph.outputs, id) != graph.outputs.end();
+      if (id != kOmitted && !is_result && public_type(draft_.value(id).type)) {
+        write_values(writer, wire::GraphProto::value_info, {&id, 1});
+      }
+    }
+  }
+}
+
+void ModelWriter::write_subgraph(pbf_writer& writer, const DraftGraph& graph) {
+  using Field = wire::GraphProto;
+  for (const DraftNode& node : graph.nodes) write_node(writer, Field::node, node);
+  add(writer, Field::name, graph.name);
+  write_values(writer, Field::input, graph.inputs);
+  write_values(writer, Field::output, graph.outputs);
+  write_value_infos(writer, graph);
+}
+
+void ModelWriter::write_opsets(pbf_writer& writer, uint32_t field) const {
+  for (const auto& [domain, version] : report_.opsets) {
+    pbf_writer entry(writer, field);
+    add(entry, wire::OperatorSetIdProto::domain, domain);
+    entry.add_int64(wire::OperatorSetIdProto::version, version);
+  }
+}
+
+void ModelWriter::write_function(pbf_writer& writer, const DraftGraph& graph) {
+  using Field = wire::FunctionProto;
+  add(writer, Field::name, graph.name);
+  for (ValueId id : graph.inputs) add(writer, Field::input, name(id));
+  for (ValueId id : graph.outputs) add(writer, Field::output, name(id));
+  // A function has no initializers.
+  for (ValueId id : draft_.constants_of(const_cast<DraftGraph&>(graph))) {
+    static const std::string kValue = "value";
+    ++report_.nodes;
+    pbf_writer node(writer, Field::node);
+    add(node, wire::NodeProto::output, name(id));
+    add(node, wire::NodeProto::op_type, "Constant");
+    write_attribute(node, kValue, *draft_.value(id).constant, nullptr);
+  }
+  for (const DraftNode& node : graph.nodes) write_node(writer, Field::node, node);
+  write_opsets(writer, Field::opset_import);
+  add(writer, Field::domain, graph.domain);
+}
+
+void ModelWriter::append_initializer(Pieces& pieces, std::string_view name, const Tensor& tensor, bool external_data) {
+  using Field = wire::TensorProto;
+  bool is_text = tensor.dtype() == DType::String;
+  size_t bytes = is_text ? 0 : packed_bytes(tensor);
+  std::string header;
+  pbf_writer writer(header);
+  if (external_data && bytes >= kSmallestExternal) {
+    uint64_t alignment = bytes >= kSmallestOnPage ? kPage : kLine;
+    uint64_t offset = (data_end_ + alignment - 1) / alignment * alignment;
+    external_.push_back({&tensor, offset});
+    data_end_ = offset + bytes;
+    writer.add_packed_int64(Field::dims, tensor.shape().begin(), tensor.shape().end());
+    writer.add_int32(Field::data_type, static_cast<int32_t>(tensor.dtype()));
+    add(writer, Field::name, name);
+    add_entry(writer, Field::external_data, "location", data_location_);
+    add_entry(writer, Field::external_data, "offset", fmt::to_string(offset));
+    add_entry(writer, Field::external_data, "length", fmt::to_string(bytes));
+    writer.add_enum(Field::data_location, static_cast<int32_t>(wire::TensorProto::DataLocation::EXTERNAL));
+    bytes = 0;
+  } else if (bytes < kSmallestPiece) {
+    write_tensor(writer, tensor, name);
+    bytes = 0;
+  } else {
+    writer.add_packed_int64(Field::dims, tensor.shape().begin(), tensor.shape().end());
+    writer.add_int32(Field::data_type, static_cast<int32_t>(tensor.dtype()));
+    add(writer, Field::name, name);
+    Pieces data;
+    data.begin_field(Field::raw_data, bytes);
+    data.append(tensor);
+    pieces.begin_field(wire::GraphProto::initializer, header.size() + data.size());
+    pieces.append(std::move(header));
+    pieces.append(std::move(data));
+    return;
+  }
+  pieces.begin_field(wire::GraphProto::initializer, header.size());
+  pieces.append(std::move(header));
+}
+
+Pieces ModelWriter::lay_out_main(bool external_data) {
+  using Field = wire::GraphProto;
+  const DraftGraph& main = draft_.main();
+  Pieces pieces;
+  {
+    std::string text;
+    pbf_writer writer(text);
+    for (const DraftNode& node : main.nodes) write_node(writer, Field::node, node);
+    add(writer, Field::name, main.name);
+    pieces.append(std::move(text));
+  }
+  for (ValueId id : main.inputs) {
+    const ir::Node* origin = draft_.value(id).origin;
+    const ir::Value* otherwise = origin && origin->as_parameter() ? module_.default_of(origin->as_parameter()) : nullptr;
+    if (otherwise) append_initializer(pieces, name(id), otherwise->tensor(), external_data);
+  }
+  for (ValueId id : draft_.constants_of(draft_.main())) {
+    append_initializer(pieces, name(id), *draft_.value(id).constant, external_data);
+  }
+  std::string text;
+  pbf_writer writer(text);
+  add_if_any(writer, Field::doc_string, module_.metadata().graph_doc);
+  write_values(writer, Field::input, main.inputs);
+  write_values(writer, Field::output, main.outputs);
+  write_value_infos(writer, main);
+  pieces.append(std::move(text));
+  return pieces;
+}
+
+Pieces ModelWriter::lay_out(bool external_data) {
+  using Field = wire::ModelProto;
+  const ir::Metadata& meta = module_.metadata();
+  report_.nodes = 0;
+  external_.clear();
+  data_end_ = 0;
+
+  Pieces graph = lay_out_main(external_data);
+  Pieces model;
+  {
+    std::string text;
+    pbf_writer writer(text);
+    writer.add_int64(Field::ir_version, report_.ir_version);
+    add(writer, Field::producer_name, meta.producer.empty() ? "anfora" : meta.producer);
+    add_if_any(writer, Field::producer_version, meta.producer_version);
+    add_if_any(writer, Field::domain, meta.domain);
+    if (meta.model_version != 0) writer.add_int64(Field::model_version, meta.model_version);
+    add_if_any(writer, Field::doc_string, meta.doc);
+    model.append(std::move(text));
+  }
+  model.begin_field(Field::graph, graph.size());
+  model.append(std::move(graph));
+  std::string text;
+  pbf_writer writer(text);
+  write_opsets(writer, Field::opset_import);
+  for (const auto& [key, value] : meta.properties) add_entry(writer, Field::metadata_props, key, value);
+  for (const DraftGraph* function : draft_.functions()) {
+    pbf_writer nested(writer, Field::functions);
+    write_function(nested, *function);
+  }
+  model.append(std::move(text));
+  report_.data_bytes = data_end_;
+  report_.model_bytes = model.size();
+  return model;
+}
+
+// The operator sets that the model is to have.
+void choose_opsets(const ir::Module& module, const ExportOptions& options, ExportReport& report) {
+  for (const auto& [domain, version] : module.metadata().opsets) {
+    report.opsets[domain == "ai.onnx" ? "" : domain] = version;
+  }
+  int64_t& main = report.opsets.try_emplace("", newest_opset("")).first->second;
+  if (options.opset == ExportOptions::kNewest) {
+    for (auto& [domain, version] : report.opsets) version = std::max(version, newest_opset(domain));
+  } else if (options.opset != ExportOptions::kKeep) {
+    main = options.opset;
+  }
+  if (main < 1 || main > newest_opset("")) {
+    throw Error(ErrorCode::InvalidArgument, fmt::format("there is no operator set {}", main))
+        .with_hint(fmt::format("it is a number from 1 to {}", newest_opset("")));
+  }
+}
+
+std::unique_ptr<Draft> make_draft(const ir::Module& module, const ExportOptions& options, ExportReport& report) {
+  constexpr int64_t kFirstScan = 9;
+  choose_opsets(module, options, report);
+  std::unique_ptr<Draft> draft = DraftBuilder(module, report.opsets[""] >= kFirstScan).build();
+  auto import_domains = [&](const DraftGraph& graph) {
+    for (const DraftNode& node : graph.nodes) {
+      if (!report.opsets.contains(node.domain)) report.opsets.emplace(node.domain, newest_opset(node.domain));
+    }
+  };
+  Draft::for_each_graph(draft->main(), import_domains);
+  for (DraftGraph* function : draft->functions()) Draft::for_each_graph(*function, import_domains);
+  fit_to_opsets(*draft, report);
+  draft->assign_names();
+
+  report.ir_version = std::max({module.metadata().ir_version, ir_version_for(report.opsets[""]), kIrVersionOfFreeInitializers,
+                                draft->functions().empty() ? 0 : kIrVersionOfFunctions});
+  return draft;
+}
+
+[[noreturn]] void too_large(uint64_t bytes, const char* hint) {
+  throw Error(ErrorCode::ResourceExhausted, fmt::format("the model takes {} bytes, a protobuf file at most {}", bytes, kLargestProtobuf))
+      .with_hint(hint);
+}
+
+}  // namespace
+
+ExportReport export_onnx(const ir::Module& module, const std::filesystem::path& path, const ExportOptions& options) {
+  using ExternalData = ExportOptions::ExternalData;
+  ExportReport report;
+  std::unique_ptr<Draft> draft = make_draft(module, options, report);
+  std::filesystem::path data_path = path;
+  data_path += ".data";
+  ModelWriter writer(module, *draft, report, data_path.filename().string());
+  Pieces model = writer.lay_out(options.external_data == ExternalData::Always);
+  if (model.size() > kLargestProtobuf) {
+    if (options.external_data == ExternalData::Never) too_large(model.size(), "store the weights as external data");
+    model = writer.lay_out(true);
+    if (model.size() > kLargestProtobuf) too_large(model.size(), "even without its weights");
+  }
+
+  AtomicFile file(path);
+  if (writer.external().empty()) {
+    model.write([&](std::span<const std::byte> bytes) { file.write(bytes); });
+  } else {
+    AtomicFile data(data_path);
+    ByteSink sink = [&](std::span<const std::byte> bytes) { data.write(bytes); };
+    for (const ModelWriter::External& external : writer.external()) {
+      static constexpr std::byte kZeros[kPage] = {};
+      data.write(std::span(kZeros, external.offset - data.size()));
+      Pieces::write_elements(*external.tensor, sink);
+    }
+    model.write([&](std::span<const std::byte> bytes) { file.write(bytes); });
+    data.commit();
+  }
+  file.commit();
+  return report;
+}
+
+ExportReport export_onnx(const ir::Module& module, const ByteSink& sink, const ExportOptions& options) {
+  if (options.external_data == ExportOptions::ExternalData::Always) {
+    throw Error(ErrorCode::InvalidArgument, "external data needs a file to lie beside");
+  }
+  ExportReport report;
+  std::unique_ptr<Draft> draft = make_draft(module, options, report);
+  ModelWriter writer(module, *draft, report, {});
+  Pieces model = writer.lay_out(false);
+  if (model.size() > kLargestProtobuf) too_large(model.size(), "export to a file, with external data");
+  model.write(sink);
+  return report;
+}
+
+}  // namespace anfora::onnx
