@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <limits>
 #include <protozero/pbf_writer.hpp>
 #include <protozero/varint.hpp>
 
@@ -25,7 +24,6 @@
 #include "frontend/onnx/tensor_proto.h"
 #include "frontend/onnx/type_proto.h"
 #include "frontend/onnx/wire.h"
-#include "ir/parse.h"
 #include "support/atomic_file.h"
 
 namespace anfora::onnx {
@@ -33,7 +31,6 @@ namespace {
 
 using protozero::pbf_writer;
 
-constexpr uint64_t kLargestProtobuf = std::numeric_limits<int32_t>::max();
 // Tensors below this stay in the model: shapes, axes, scales, which readers want at hand.
 constexpr size_t kSmallestExternal = 1024;
 // Tensors from this size on go into the text as pieces of their own; smaller ones are copied.
@@ -134,7 +131,7 @@ class ModelWriter {
  private:
   std::string_view name(ValueId id) const { return id == kOmitted ? std::string_view() : draft_.value(id).name; }
   const ir::Type* public_type(const ir::Type* type) const;
-  void write_attribute(pbf_writer& node, const std::string& name, const AttributeValue& value, const ir::Operator* op);
+  void write_attribute(pbf_writer& node, const std::string& name, const AttributeValue& value, const ir::Apply* origin);
   void write_node(pbf_writer& graph, uint32_t field, const DraftNode& node);
   void write_values(pbf_writer& graph, uint32_t field, std::span<const ValueId> values);
   void write_value_infos(pbf_writer& writer, const DraftGraph& graph);
@@ -181,7 +178,7 @@ const ir::Type* ModelWriter::public_type(const ir::Type* type) const {
 }
 
 void ModelWriter::write_attribute(pbf_writer& node, const std::string& name, const AttributeValue& value,
-                                  const ir::Operator* op) {
+                                  const ir::Apply* origin) {
   using Field = wire::AttributeProto;
   using Kind = wire::AttributeProto::AttributeType;
   if (name == kCaptures) return;
@@ -192,10 +189,12 @@ void ModelWriter::write_attribute(pbf_writer& node, const std::string& name, con
   pbf_writer writer(node, wire::NodeProto::attribute);
   add(writer, Field::name, name);
   auto kind = [&](Kind k) { writer.add_enum(Field::type, static_cast<int32_t>(k)); };
-  const ir::AttributeDeclaration* declared = op ? op->find_attribute(name) : nullptr;
+  const ir::AttributeDeclaration* declared = origin ? origin->op().find_attribute(name) : nullptr;
   if (declared && declared->kind == ir::AttributeDeclaration::Kind::Type) {
+    // Optional's, the only one: the type of the element that is not there.
+    const ir::Type* stated_type = origin->type()->element();
     pbf_writer type(writer, Field::tp);
-    write_type(type, ir::parse_type(module_.context(), std::get<std::string>(value)));
+    write_type(type, stated_type);
     type.commit();
     return kind(Kind::TYPE_PROTO);
   }
@@ -243,8 +242,7 @@ void ModelWriter::write_node(pbf_writer& graph, uint32_t field, const DraftNode&
   for (ValueId id : node.outputs) add(writer, Field::output, name(id));
   add_if_any(writer, Field::name, node.name);
   add(writer, Field::op_type, node.op_type);
-  const ir::Operator* op = node.origin ? &node.origin->op() : nullptr;
-  for (const auto& [attribute, value] : *node.attributes) write_attribute(writer, attribute, value, op);
+  for (const auto& [attribute, value] : *node.attributes) write_attribute(writer, attribute, value, node.origin);
   for (const Subgraph& subgraph : node.subgraphs) {
     pbf_writer attribute(writer, Field::attribute);
     add(attribute, wire::AttributeProto::name, subgraph.attribute);
@@ -415,12 +413,19 @@ Pieces ModelWriter::lay_out(bool external_data) {
   return model;
 }
 
-// The operator sets that the model is to have.
+// The version of the main domain where the source says none: the newest that its IR version went with.
+int64_t opset_for(int64_t ir_version) {
+  int64_t opset = newest_opset("");
+  while (opset > 1 && ir_version > 0 && ir_version_for(opset) > ir_version) --opset;
+  return opset;
+}
+
+// The operator sets that the model is to have. That of the main domain is there even if it turns out not to be needed.
 void choose_opsets(const ir::Module& module, const ExportOptions& options, ExportReport& report) {
   for (const auto& [domain, version] : module.metadata().opsets) {
     report.opsets[domain == "ai.onnx" ? "" : domain] = version;
   }
-  int64_t& main = report.opsets.try_emplace("", newest_opset("")).first->second;
+  int64_t& main = report.opsets.try_emplace("", opset_for(module.metadata().ir_version)).first->second;
   if (options.opset == ExportOptions::kNewest) {
     for (auto& [domain, version] : report.opsets) version = std::max(version, newest_opset(domain));
   } else if (options.opset != ExportOptions::kKeep) {
@@ -436,18 +441,22 @@ std::unique_ptr<Draft> make_draft(const ir::Module& module, const ExportOptions&
   constexpr int64_t kFirstScan = 9;
   choose_opsets(module, options, report);
   std::unique_ptr<Draft> draft = DraftBuilder(module, report.opsets[""] >= kFirstScan).build();
+  bool uses_main = module.metadata().opsets.contains("");
   auto import_domains = [&](const DraftGraph& graph) {
     for (const DraftNode& node : graph.nodes) {
       if (!report.opsets.contains(node.domain)) report.opsets.emplace(node.domain, newest_opset(node.domain));
+      uses_main = uses_main || node.domain.empty();
     }
   };
   Draft::for_each_graph(draft->main(), import_domains);
   for (DraftGraph* function : draft->functions()) Draft::for_each_graph(*function, import_domains);
+  if (!uses_main && report.opsets.size() > 1) report.opsets.erase("");
   fit_to_opsets(*draft, report);
   draft->assign_names();
 
-  report.ir_version = std::max({module.metadata().ir_version, ir_version_for(report.opsets[""]), kIrVersionOfFreeInitializers,
-                                draft->functions().empty() ? 0 : kIrVersionOfFunctions});
+  auto main = report.opsets.find("");
+  report.ir_version = std::max({module.metadata().ir_version, main == report.opsets.end() ? 0 : ir_version_for(main->second),
+                                kIrVersionOfFreeInitializers, draft->functions().empty() ? 0 : kIrVersionOfFunctions});
   return draft;
 }
 
@@ -466,10 +475,12 @@ ExportReport export_onnx(const ir::Module& module, const std::filesystem::path& 
   data_path += ".data";
   ModelWriter writer(module, *draft, report, data_path.filename().string());
   Pieces model = writer.lay_out(options.external_data == ExternalData::Always);
-  if (model.size() > kLargestProtobuf) {
-    if (options.external_data == ExternalData::Never) too_large(model.size(), "store the weights as external data");
+  if (options.external_data == ExternalData::WhenNeeded && model.size() > std::min(options.largest_file, kLargestProtobuf)) {
     model = writer.lay_out(true);
-    if (model.size() > kLargestProtobuf) too_large(model.size(), "even without its weights");
+  }
+  if (model.size() > kLargestProtobuf) {
+    too_large(model.size(), options.external_data == ExternalData::Never ? "store the weights as external data"
+                                                                         : "its nodes alone are too many");
   }
 
   AtomicFile file(path);

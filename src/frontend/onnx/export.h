@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <map>
 #include <span>
 #include <string>
@@ -24,6 +25,9 @@
 
 namespace anfora::onnx {
 
+// What a protobuf message can hold: 2 GB.
+inline constexpr uint64_t kLargestProtobuf = std::numeric_limits<int32_t>::max();
+
 struct ExportOptions {
   // The operator set of the main domain: `kKeep` is that of the module's source, `kNewest` the newest that Anfora
   // knows (28, that of PyPI's onnx 1.23), any other number that one. Nodes that it cannot express raise it, see
@@ -32,10 +36,10 @@ struct ExportOptions {
   static constexpr int64_t kNewest = -1;
   int64_t opset = kKeep;
 
-  // Weights beside the model, in NAME.onnx.data: by default only in a model above the 2 GB that a protobuf
-  // message can hold.
+  // Weights beside the model, in NAME.onnx.data: by default only in a model larger than `largest_file`.
   enum class ExternalData { WhenNeeded, Always, Never };
   ExternalData external_data = ExternalData::WhenNeeded;
+  uint64_t largest_file = kLargestProtobuf;
 };
 
 struct ExportReport {

@@ -117,16 +117,22 @@ void write_tensor_type(protozero::pbf_writer& writer, const ir::Type* type) {
   using Field = wire::TypeProto::Tensor;
   writer.add_int32(Field::elem_type, static_cast<int32_t>(type->dtype()));
   if (!type->has_rank()) return;
-  protozero::pbf_writer shape(writer, Field::shape);
+  // Serialized apart: a nested writer drops a message that stays empty, but a scalar's shape and an unknown dimension
+  // are empty messages that say something.
+  std::string shape;
+  protozero::pbf_writer dims(shape);
   for (ir::Dim dim : type->dims()) {
-    protozero::pbf_writer entry(shape, wire::TensorShapeProto::dim);
+    using Dimension = wire::TensorShapeProto::Dimension;
+    std::string entry;
+    protozero::pbf_writer value(entry);
     if (dim.is_constant()) {
-      entry.add_int64(wire::TensorShapeProto::Dimension::dim_value, dim.constant());
+      value.add_int64(Dimension::dim_value, dim.constant());
     } else if (!dim.is_unknown()) {
-      entry.add_string(wire::TensorShapeProto::Dimension::dim_param,
-                       dim.is_symbol() ? std::string(dim.symbol_name()) : ir::to_string(dim));
+      value.add_string(Dimension::dim_param, dim.is_symbol() ? std::string(dim.symbol_name()) : ir::to_string(dim));
     }
+    dims.add_message(wire::TensorShapeProto::dim, entry);
   }
+  writer.add_message(Field::shape, shape);
 }
 
 }  // namespace

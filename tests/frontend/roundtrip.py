@@ -1,0 +1,236 @@
+#!/usr/bin/env python3
+"""Import and export every model; what comes out must be valid and compute the same in ONNX Runtime.
+
+usage: roundtrip.py PROGRAM FOLDER... [--opset keep|newest|N] [--only SUBSTRING] [--jobs N] [--list FILE]
+
+PROGRAM is the test program roundtrip. A FOLDER is the conformance suite (NAME/model.onnx with
+test_data_set_0/) or the model collection (small/, public/); one that is not there is passed over. Of each model:
+
+  - it is exported, unless Anfora refuses to read it, or the model breaks the specification;
+  - onnx.checker's full check accepts the result if it accepts the original;
+  - inputs and outputs keep their names, and, with --opset keep, the main operator set its version;
+  - ONNX Runtime, without optimizations, runs the result if it runs the original, and both give the same outputs.
+    Where the original does not give the same twice (random operators), types and shapes are compared.
+
+Models are listed with what is wrong; a last line has the totals. Exit status 77: no folder is there, or no
+onnxruntime.
+"""
+import argparse
+import collections
+import concurrent.futures
+import contextlib
+import csv
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+SKIPPED = 77
+try:
+    import numpy as np
+    import onnx
+    import onnxruntime
+    from onnx import numpy_helper
+except ImportError as missing:
+    print(f"{missing}: skipped")
+    sys.exit(SKIPPED)
+
+CHUNK = 24  # models a task: a task starts one conversion process
+# Relative and absolute tolerance by type; all others are exact.
+TOLERANCE = {np.dtype(np.float64): (1e-4, 1e-5), np.dtype(np.float32): (1e-4, 1e-5), np.dtype(np.float16): (1e-2, 1e-2)}
+Model = collections.namedtuple("Model", "name path kind")  # kind: conformance, small, public, refused (by ONNX Runtime)
+
+
+def conformance_models(folder):
+    return [Model(path.parent.name, path, "conformance") for path in sorted(folder.glob("*/model.onnx"))]
+
+
+def collected_models(folder):
+    models = [Model(f"small/{path.name}", path, "small") for path in sorted(folder.glob("small/*.onnx"))]
+    manifest = folder / "public" / "MANIFEST.tsv"
+    if manifest.exists():
+        with open(manifest, newline="") as table:
+            for row in csv.DictReader(table, delimiter="\t", quoting=csv.QUOTE_NONE):
+                kind = "public" if row["ref_saved"] == "yes" else "refused"
+                models.append(Model(f"public/{row['file']}", folder / "public" / row["file"], kind))
+    return models
+
+
+def value_of(path, kind):
+    data = path.read_bytes()
+    if kind.startswith("sequence"):
+        return numpy_helper.to_list(onnx.SequenceProto.FromString(data))
+    if kind.startswith("optional"):
+        return numpy_helper.to_optional(onnx.OptionalProto.FromString(data))
+    return numpy_helper.to_array(onnx.TensorProto.FromString(data))
+
+
+def inputs_of(model, session):
+    """The stored inputs by name."""
+    if model.kind == "conformance":
+        kinds = json.loads((model.path.parent / "case.json").read_text())["inputs"]
+        folder = model.path.parent / "test_data_set_0"
+        names = [value.name for value in session.get_inputs()]
+        return {name: value_of(folder / f"input_{i}.pb", kind) for i, (name, kind) in enumerate(zip(names, kinds))}
+    if model.kind == "small":
+        with np.load(model.path.with_suffix(".in.npz")) as stored:
+            return dict(stored)
+    with np.load(model.path.with_suffix(".npz")) as stored:
+        return {key[3:]: stored[key] for key in stored.files if key.startswith("in:")}
+
+
+def session_of(path):
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def difference(got, want, shapes_only):
+    if isinstance(want, (list, tuple)):
+        if not isinstance(got, (list, tuple)) or len(got) != len(want):
+            return "a sequence of another length"
+        return next(filter(None, (difference(g, w, shapes_only) for g, w in zip(got, want))), None)
+    if isinstance(want, dict):
+        if not isinstance(got, dict) or got.keys() != want.keys():
+            return "a map with other keys"
+        return next(filter(None, (difference(got[k], want[k], shapes_only) for k in want)), None)
+    if want is None or got is None:
+        return None if want is got else "present in one only"
+    got, want = np.asarray(got), np.asarray(want)
+    if got.dtype != want.dtype or got.shape != want.shape:
+        return f"{got.dtype} {got.shape}, not {want.dtype} {want.shape}"
+    if shapes_only:
+        return None
+    if want.dtype in TOLERANCE:
+        relative, absolute = TOLERANCE[want.dtype]
+        same = np.allclose(got.astype(np.float64), want.astype(np.float64), rtol=relative, atol=absolute, equal_nan=True)
+    else:
+        same = np.array_equal(got, want)
+    return None if same else "other values"
+
+
+def differences(names, got, want, shapes_only=False):
+    found = ((name, difference(g, w, shapes_only)) for name, g, w in zip(names, got, want))
+    return next((f"output {name}: {what}" for name, what in found if what), None)
+
+
+def check(path):
+    try:
+        onnx.checker.check_model(str(path), full_check=True)
+    except Exception as error:  # pylint: disable=broad-except
+        return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    return None
+
+
+def names_of(model):
+    with_default = {tensor.name for tensor in model.graph.initializer} if model.ir_version < 4 else set()
+    inputs = [value.name for value in model.graph.input if value.name not in with_default]
+    return inputs, [value.name for value in model.graph.output]
+
+
+def main_opset(model):
+    return next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), None)
+
+
+def judge(model, exported, keeps_opset):
+    """(outcome, detail) of an exported model."""
+    before, after = onnx.load(model.path, load_external_data=False), onnx.load(exported, load_external_data=False)
+    complaint = check(exported)
+    if complaint and check(model.path) is None:
+        return "checker", complaint
+    if names_of(before) != names_of(after):
+        return "names", f"{names_of(after)} instead of {names_of(before)}"
+    if keeps_opset and main_opset(before) not in (None, main_opset(after)):
+        return "opset", f"{main_opset(after)} instead of {main_opset(before)}"
+    if model.kind == "refused":
+        return "checked", ""
+
+    try:
+        original = session_of(model.path)
+        inputs = inputs_of(model, original)
+        want = original.run(None, inputs)
+    except Exception:  # pylint: disable=broad-except
+        return "checked", ""  # not a model that ONNX Runtime runs
+    try:
+        session = session_of(exported)
+        got = session.run(None, inputs)
+    except Exception as error:  # pylint: disable=broad-except
+        return "refused", str(error).strip().splitlines()[0]
+    names = [value.name for value in original.get_outputs()]
+    problem = differences(names, got, want)
+    if problem and differences(names, session_of(model.path).run(None, inputs), want):
+        problem = differences(names, got, want, shapes_only=True)
+    return ("wrong", problem) if problem else ("same", "")
+
+
+def judge_all(models, program, opset):
+    results = []
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        converter = None
+        for index, model in enumerate(models):
+            if converter is None or converter.poll() is not None:
+                converter = stack.enter_context(
+                    subprocess.Popen([program, opset], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+            exported = pathlib.Path(folder) / f"{index}.onnx"
+            converter.stdin.write(f"{model.path}\t{exported}\n")
+            converter.stdin.flush()
+            answer = converter.stdout.readline().strip()
+            stage, _, detail = answer.partition(" ")
+            if stage == "ok":
+                stage, detail = judge(model, exported, opset == "keep")
+            elif not answer:
+                stage, detail = "broken", f"the converter ended with status {converter.wait()}"
+            results.append((model.name, model.kind, stage, detail))
+            exported.unlink(missing_ok=True)
+        if converter:
+            converter.stdin.close()
+    return results
+
+
+def is_problem(kind, stage):
+    if stage in ("import", "infer"):
+        return kind != "refused"  # others may be broken on purpose
+    return stage not in ("same", "checked")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program")
+    parser.add_argument("folders", nargs="+", type=pathlib.Path)
+    parser.add_argument("--opset", default="keep")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--list", help="write the outcome of every model to this file")
+    args = parser.parse_args()
+    models = [model for folder in args.folders for model in conformance_models(folder) + collected_models(folder)]
+    models = [model for model in models if args.only in model.name]
+    if not models:
+        print("no models: skipped")
+        sys.exit(SKIPPED)
+
+    chunks = [models[i:i + CHUNK] for i in range(0, len(models), CHUNK)]
+    results, problems = [], []
+    with concurrent.futures.ProcessPoolExecutor(args.jobs) as pool:
+        jobs = [pool.submit(judge_all, chunk, args.program, args.opset) for chunk in chunks]
+        for chunk, job in zip(chunks, jobs):
+            try:
+                results += job.result()
+            except concurrent.futures.process.BrokenProcessPool:
+                sys.exit(f"ONNX Runtime or onnx crashed on one of {', '.join(model.name for model in chunk)}")
+    problems = [result for result in results if is_problem(result[1], result[2])]
+    for name, _, stage, detail in problems:
+        print(f"{name}: {stage}: {detail}")
+    if args.list:
+        with open(args.list, "w", newline="") as table:
+            csv.writer(table, delimiter="\t").writerows(results)
+    totals = collections.Counter(stage for _, _, stage, _ in results)
+    print(", ".join(f"{count} {stage}" for stage, count in sorted(totals.items())) + f"; {len(problems)} problems")
+    sys.exit(bool(problems))
+
+
+if __name__ == "__main__":
+    main()
