@@ -19,6 +19,10 @@ namespace {
 template <class T>
 using Small = boost::container::small_vector<T, 4>;
 
+// Beyond this size of a polynomial the result is unknown: products of sums grow exponentially.
+constexpr size_t kMostTerms = 256;
+constexpr size_t kMostFactors = 64;
+
 struct Monomial {
   int64_t coefficient;
   Small<const DimExpr*> factors;
@@ -77,6 +81,10 @@ Range multiply(Range a, Range b) {
   return {clamp(*low), clamp(*high)};
 }
 int64_t floor_quotient(int64_t a, int64_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0)) ? 1 : 0); }
+int64_t floor_remainder(int64_t a, int64_t b) {  // a − b·⌊a/b⌋, whose product may overflow
+  int64_t r = a % b;
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
 int64_t ceil_quotient(int64_t a, int64_t b) { return a / b + ((a % b != 0) && ((a < 0) == (b < 0)) ? 1 : 0); }
 
 template <class Quotient>
@@ -143,6 +151,12 @@ struct DimBuilder {
   }
 
   Dim sum(const Polynomial& p) {
+    // The lowest integer has no opposite, so that negating or dividing it would overflow.
+    constexpr int64_t kLowest = std::numeric_limits<int64_t>::min();
+    bool overflow = p.constant == kLowest || p.terms.size() > kMostTerms || std::ranges::any_of(p.terms, [](const Monomial& m) {
+      return m.coefficient == kLowest || m.factors.size() > kMostFactors;
+    });
+    if (overflow) return table.unknown();
     if (p.terms.empty()) return table.constant(p.constant);
     if (p.constant == 0 && p.terms.size() == 1 && p.terms[0].coefficient == 1 && p.terms[0].factors.size() == 1) {
       return Dim(p.terms[0].factors[0]);
@@ -196,6 +210,7 @@ DimTable::DimTable() : impl_(std::make_unique<Impl>()) {
 DimTable::~DimTable() = default;
 
 Dim DimTable::constant(int64_t value) {
+  if (value == std::numeric_limits<int64_t>::min()) return unknown();  // see DimBuilder::sum
   const DimExpr*& slot = impl_->constants[value];
   if (!slot) {
     DimExpr* e = DimBuilder{*this}.fresh(Kind::Constant, {value, value});
@@ -259,6 +274,7 @@ Dim operator*(Dim a, Dim b) {
   if (a.as_constant() == 0 || b.as_constant() == 0) return table.constant(0);
   if (a.is_unknown() || b.is_unknown()) return table.unknown();
   Polynomial p = polynomial_of(a), q = polynomial_of(b), product;
+  if (p.terms.size() * q.terms.size() > kMostTerms) return table.unknown();
   if (__builtin_mul_overflow(p.constant, q.constant, &product.constant)) return table.unknown();
   for (const Monomial& m : p.terms) {
     if (!accumulate(product, m, q.constant)) return table.unknown();
@@ -322,7 +338,7 @@ static Dim divide_rounding(Kind kind, Dim a, Dim b, Quotient quotient) {
     Polynomial p = polynomial_of(a), whole, rest;
     int64_t c = b.constant();
     whole.constant = floor_quotient(p.constant, c);
-    rest.constant = p.constant - whole.constant * c;
+    rest.constant = floor_remainder(p.constant, c);
     for (const Monomial& m : p.terms) {
       if (m.coefficient % c == 0) {
         accumulate(whole, {m.coefficient / c, m.factors}, 1);
@@ -345,7 +361,7 @@ Dim mod(Dim a, Dim b) {
   DimTable& table = a.table();
   if (a.is_unknown() || b.is_unknown() || b.as_constant() == 0) return table.unknown();
   if (a.is_constant() && b.is_constant()) {
-    return table.constant(a.constant() - b.constant() * floor_quotient(a.constant(), b.constant()));
+    return table.constant(floor_remainder(a.constant(), b.constant()));
   }
   if (divide_exactly(a, b)) return table.constant(0);
   if (b.range().low <= 0) return table.unknown();

@@ -7,7 +7,7 @@
 //   sum   = constant + Σ coefficient · atom · atom · …         (a polynomial with ordered terms)
 //
 // `?` is the unknown dimension: it equals nothing, itself included, and every expression over it is `?`.
-// Arithmetic that would overflow 64 bits gives `?`.
+// Arithmetic that would overflow 64 bits, or give a polynomial of hundreds of terms, gives `?`.
 #pragma once
 
 #include <cstdint>

@@ -77,10 +77,6 @@ void append_value(std::string& out, const T& value) {
   }
 }
 
-using AllTypes = Join<Join<Numbers, SubByteIntegers>,
-                      Join<Join<Float8s, TypeList<Float8E8M0, Float4E2M1, Float6E2M3, Float6E3M2>>,
-                           Join<Complexes, TypeList<bool, std::string>>>>;
-
 }  // namespace
 
 size_t label_length(std::string_view text) {
@@ -145,7 +141,7 @@ void append_quoted(std::string& out, std::string_view bytes) {
 
 bool is_reserved(std::string_view word) {
   static constexpr std::string_view kKeywords[] = {"graph", "module", "call", "return", "const", "true",
-                                                   "false", "inf",    "nan",  "any",    "undefined"};
+                                                   "false", "inf",    "nan",  "any",    "undefined", "_"};
   return std::ranges::count(kKeywords, word) > 0 || dtype_from_name(word).has_value();
 }
 
@@ -153,7 +149,7 @@ void append_float(std::string& out, float value) { append_value(out, value); }
 void append_float(std::string& out, double value) { append_value(out, value); }
 
 void append_element(std::string& out, DType dtype, const void* data, int64_t i) {
-  dispatch<AllTypes>(dtype, [&]<class T>() { append_value(out, static_cast<const T*>(data)[i]); });
+  dispatch<AllElements>(dtype, [&]<class T>() { append_value(out, static_cast<const T*>(data)[i]); });
 }
 
 }  // namespace anfora::ir

@@ -24,7 +24,7 @@ void append_identifier(std::string& out, std::string_view name);
 // Appends a string literal. Quotes, backslashes, control characters and what is not UTF-8 are escaped:
 // \" \\ \n \t \xHH.
 void append_quoted(std::string& out, std::string_view bytes);
-// Words that cannot be an operator's bare name: keywords and dtypes.
+// Words that cannot be an operator's bare name or, without quotes, its domain: keywords and dtypes.
 bool is_reserved(std::string_view word);
 
 // The shortest decimal that reads back as the same value, with a point or an exponent; "inf", "-inf", "nan",

@@ -336,4 +336,27 @@ void Module::move(Apply* node, Graph* graph) {
   append(graph, node);
 }
 
+void Module::renumber(std::span<const std::pair<Node*, uint32_t>> ids) {
+  boost::unordered_flat_map<const Node*, uint32_t> wanted;
+  std::unordered_set<uint32_t> taken;
+  for (auto [node, id] : ids) {
+    if (taken.insert(id).second) wanted.emplace(node, id);
+  }
+  uint32_t next = 0, end = 0;
+  auto assign = [&](Node* node) {
+    auto found = wanted.find(node);
+    while (found == wanted.end() && taken.contains(next)) ++next;
+    node->id_ = found == wanted.end() ? next++ : found->second;
+    end = std::max(end, node->id_ + 1);
+  };
+  for (Graph* graph : graphs_) {
+    assign(graph->value_);
+    for (Parameter* p : graph->parameters_) assign(p);
+    for (Apply* node = graph->first_; node; node = node->next_) assign(node);
+  }
+  for (Value* value : constants_) assign(value);
+  if (none_) assign(none_);
+  next_id_ = end;
+}
+
 }  // namespace anfora::ir

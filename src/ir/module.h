@@ -162,6 +162,9 @@ class Module {
   void add_listener(Listener* listener) { listeners_.push_back(listener); }
   void remove_listener(Listener* listener) { std::erase(listeners_, listener); }
 
+  // Gives nodes the ids that they had when the module was written as text; the others get ids that are free. Only
+  // while nothing else refers to ids.
+  void renumber(std::span<const std::pair<Node*, uint32_t>> ids);
   uint32_t next_id() const { return next_id_; }      // larger than every id: the size of side tables
   size_t node_bytes() const { return arena_.used_bytes(); }
   std::span<Value* const> constants() const { return constants_; }  // tensor constants, unused ones included

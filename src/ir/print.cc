@@ -122,7 +122,11 @@ class StatementPrinter {
     bool primitive = op.primitive == Primitive::Return || op.primitive == Primitive::Call || op.primitive == Primitive::MakeTuple;
     bool bare = op.known && op.qualified == op.name && !primitive && !is_reserved(op.name);
     if (!bare) {
-      append_identifier(out_, op.domain.empty() ? "ai.onnx" : op.domain);
+      if (is_reserved(op.domain)) {
+        append_quoted(out_, op.domain);
+      } else {
+        append_identifier(out_, op.domain.empty() ? "ai.onnx" : op.domain);
+      }
       out_ += "::";
     }
     append_identifier(out_, op.name);

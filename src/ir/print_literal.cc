@@ -11,9 +11,6 @@ namespace {
 // Constants without a name up to these sizes stand in the operand list.
 constexpr int64_t kMostOperandElements = 8;
 constexpr size_t kMostOperandCharacters = 64;
-// A constant whose elements are all the same is written as one of them up to this size, beyond by its hash: the
-// parser allocates what the text says.
-constexpr int64_t kMostUniformElements = int64_t{1} << 20;
 
 bool is_uniform(const Tensor& t) {
   if (t.size() < 2 || t.size() > kMostUniformElements) return false;

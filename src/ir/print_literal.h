@@ -7,6 +7,10 @@
 
 namespace anfora::ir {
 
+// A constant whose elements are all the same is written as one of them up to this size, beyond by its hash: the
+// parser allocates what the text says.
+inline constexpr int64_t kMostUniformElements = int64_t{1} << 20;
+
 // Whether a constant without a name stands in the operand list itself; else a statement of its own defines it.
 bool is_short(const Tensor& tensor);
 // As an operand: "1.5", "[1, 2]"; dtypes and shapes that this would not tell go in front: "f16[] 1.5".

@@ -113,6 +113,9 @@ using UnsignedIntegers = TypeList<uint8_t, uint16_t, uint32_t, uint64_t>;
 using Complexes = TypeList<std::complex<float>, std::complex<double>>;
 using SubByteIntegers = TypeList<Int4, UInt4, Int2, UInt2>;
 using Numbers = Join<Floats, Integers>;  // what ONNX calls "all numeric tensors" (with bf16)
+using AllElements = Join<Join<Numbers, SubByteIntegers>,
+                         Join<Join<Float8s, TypeList<Float8E8M0, Float4E2M1, Float6E2M3, Float6E3M2>>,
+                              Join<Complexes, TypeList<bool, std::string>>>>;
 
 [[noreturn]] void throw_unsupported_dtype(DType dtype);
 
