@@ -184,7 +184,8 @@ template <class T>
 void attend(const Attention& a, const T* q, const T* k, const T* v, T* y, T* shown) {
   int64_t keys = a.k.sequence, blocks = (a.q.sequence + kBlockRows - 1) / kBlockRows;
   int64_t heads_per_kv = a.q.heads / a.k.heads;
-  parallel_for(a.q.batch * a.q.heads * blocks, 1, [&](int64_t begin, int64_t end) {
+  int64_t work = std::min(kBlockRows, a.q.sequence) * keys * (a.k.size + a.v.size);
+  parallel_for(a.q.batch * a.q.heads * blocks, grain_of(kMultiplyGrain, work), [&](int64_t begin, int64_t end) {
     std::vector<T> scores(kBlockRows * keys);
     for (int64_t unit = begin; unit < end; ++unit) {
       int64_t b = unit / blocks / a.q.heads, h = unit / blocks % a.q.heads, first = unit % blocks * kBlockRows;

@@ -177,7 +177,8 @@ void convolve(const Convolution& conv, const T* weights, const T* bias, T* y, Fi
   if (outputs == 0 || conv.batch == 0) return;
   int64_t chunk = std::max(kColumnElements / std::max<int64_t>(rows, 1), kFewestChunkOutputs);
   int64_t chunks = (outputs + chunk - 1) / chunk;
-  parallel_for(conv.batch * conv.groups * chunks, 1, [&](int64_t first, int64_t last) {
+  int64_t work = std::min(chunk, outputs) * rows * conv.out_channels;
+  parallel_for(conv.batch * conv.groups * chunks, grain_of(kMultiplyGrain, work), [&](int64_t first, int64_t last) {
     std::vector<T> buffer(rows * std::min(chunk, outputs));
     for (int64_t unit = first; unit < last; ++unit) {
       int64_t image = unit / (conv.groups * chunks), group = unit / chunks % conv.groups;
@@ -257,7 +258,8 @@ void conv_transpose(KernelContext& context) {
     const T* weights = wide_w.data<T>().data();
     const T* biases = bias ? wide_bias.data<T>().data() : nullptr;
     T* out = y.data<T>();
-    parallel_for(conv.batch * conv.groups * blocks, 1, [&](int64_t first, int64_t last) {
+    int64_t work = block * taps * pixels * conv.in_channels;
+    parallel_for(conv.batch * conv.groups * blocks, grain_of(kMultiplyGrain, work), [&](int64_t first, int64_t last) {
       std::vector<T> columns(block * taps * pixels);
       for (int64_t unit = first; unit < last; ++unit) {
         int64_t image_group = unit / blocks, group = image_group % conv.groups;
@@ -398,7 +400,7 @@ void causal_conv_with_state(KernelContext& context) {
   std::optional<WideOutput> present;
   if (context.num_outputs() > 1) present.emplace(context, 1, x.dtype(), state_shape);
   std::span<const float> data = wide_x.data<float>(), weights = wide_w.data<float>();
-  parallel_for(x.dim(0) * channels, 1, [&](int64_t first, int64_t last) {
+  parallel_for(x.dim(0) * channels, grain_of(kMultiplyGrain, length * taps), [&](int64_t first, int64_t last) {
     std::vector<float> line(carried + length);
     for (int64_t unit = first; unit < last; ++unit) {
       int64_t channel = unit % channels;

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "kernels/reference/arguments.h"
+#include "kernels/reference/broadcast.h"
 #include "kernels/reference/families.h"
 #include "kernels/reference/floats.h"
 #include "support/element_types.h"
@@ -208,7 +209,7 @@ void roi_align(KernelContext& context) {
   if (height == 0 || width == 0) refuse("an empty image has no regions");
   const Shape shape{rois.dim(0), channels, settings.height, settings.width};
   std::vector<float> pooled(static_cast<size_t>(element_count(shape)));
-  parallel_for(rois.dim(0), 1, [&](int64_t begin, int64_t end) {
+  parallel_for(rois.dim(0), grain_of(kElementwiseGrain, channels * bins), [&](int64_t begin, int64_t end) {
     std::vector<Sample> samples;
     for (int64_t r = begin; r < end; ++r) {
       const Bins grid = bins_of(settings, rois.data<float>().data() + 4 * r);

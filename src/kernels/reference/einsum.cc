@@ -24,8 +24,6 @@
 namespace anfora::kernels {
 namespace {
 
-constexpr int64_t kBatchGrain = int64_t{1} << 17;
-
 // A view whose dimensions carry distinct labels.
 template <class T>
 struct Operand {
@@ -157,7 +155,7 @@ Operand<T> contract(const Operand<T>& a, const Operand<T>& b, const std::vector<
   std::vector<T> left_storage, right_storage, product(batch * m * n);
   MatrixView<const T> left = as_matrices(a, c.batch, c.left, c.summed, left_storage);
   MatrixView<const T> right = as_matrices(b, c.batch, c.summed, c.right, right_storage);
-  parallel_for(batch, grain_of(kBatchGrain, m * n * k), [&](int64_t begin, int64_t end) {
+  parallel_for(batch, grain_of(kMultiplyGrain, m * n * k), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       MatrixView<const T> l = left, r = right;
       l.data += i * m * k;

@@ -16,8 +16,6 @@ namespace {
 constexpr int64_t kStripRows = 4;
 constexpr int64_t kDepth = 256;
 constexpr int64_t kTileRows = 64, kTileColumns = 256;
-// Multiplications that are worth a thread of their own.
-constexpr int64_t kGrain = int64_t{1} << 17;
 
 template <class T>
 constexpr int64_t kLanes = 32 / sizeof(T);
@@ -129,7 +127,7 @@ void multiply(MatrixView<std::type_identity_t<const T>> a, MatrixView<std::type_
   int64_t tiles_down = (c.rows + kTileRows - 1) / kTileRows;
   int64_t tiles_across = (c.columns + kTileColumns - 1) / kTileColumns;
   int64_t work = std::min(c.rows, kTileRows) * std::min(c.columns, kTileColumns) * a.columns;
-  parallel_for(tiles_down * tiles_across, grain_of(kGrain, work), [&](int64_t begin, int64_t end) {
+  parallel_for(tiles_down * tiles_across, grain_of(kMultiplyGrain, work), [&](int64_t begin, int64_t end) {
     for (int64_t tile = begin; tile < end; ++tile) {
       int64_t i = tile / tiles_across * kTileRows, j = tile % tiles_across * kTileColumns;
       multiply_tile<T>(block(a, i, 0, kTileRows, a.columns), block(b, 0, j, b.rows, kTileColumns),

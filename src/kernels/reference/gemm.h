@@ -6,6 +6,9 @@
 
 namespace anfora::kernels {
 
+// Multiplications that are worth a thread of their own.
+inline constexpr int64_t kMultiplyGrain = int64_t{1} << 17;
+
 template <class T>
 struct MatrixView {
   T* data = nullptr;

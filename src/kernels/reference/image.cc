@@ -275,7 +275,7 @@ void col2im(KernelContext& context) {
     using C = ComputeType<T>;
     const T* from = columns.data<T>().data();
     T* to = output.data<T>().data();
-    parallel_for(columns.dim(0) * channels, 1, [&](int64_t begin, int64_t end) {
+    parallel_for(columns.dim(0) * channels, grain_of(kElementwiseGrain, pixels * block_size), [&](int64_t begin, int64_t end) {
       std::vector<C> image(static_cast<size_t>(pixels));
       for (int64_t c = begin; c < end; ++c) {
         std::ranges::fill(image, C{});

@@ -9,6 +9,7 @@
 #include "kernels/reference/accumulate.h"
 #include "kernels/reference/broadcast.h"
 #include "kernels/reference/families.h"
+#include "kernels/reference/gemm.h"
 #include "support/parallel.h"
 
 namespace anfora::kernels {
@@ -206,7 +207,7 @@ void linear_attention(KernelContext& context) {
                            beta ? wide_beta.data<float>().data() : nullptr,
                            state.data<float>().data(),
                            out.data<float>()};
-  parallel_for(a.batch * a.kv_heads, 1, [&](int64_t begin, int64_t end) {
+  parallel_for(a.batch * a.kv_heads, grain_of(kMultiplyGrain, a.steps * a.d_k * a.d_v), [&](int64_t begin, int64_t end) {
     for (int64_t unit = begin; unit < end; ++unit) run_head(a, data, unit / a.kv_heads, unit % a.kv_heads);
   });
   out.finish();

@@ -14,9 +14,6 @@
 namespace anfora::kernels {
 namespace {
 
-// Multiplications of a batch that are worth a thread of their own.
-constexpr int64_t kBatchGrain = int64_t{1} << 17;
-
 void check_same_dtype(const Tensor& a, const Tensor& b) {
   if (a.dtype() != b.dtype()) {
     throw Error(ErrorCode::TypeMismatch, fmt::format("the operands are {} and {}", name(a.dtype()), name(b.dtype())));
@@ -64,7 +61,7 @@ void matmul(KernelContext& context) {
   Shape out_strides = matrix_strides(batch, m * n), a_strides = matrix_strides(a_batch, m * k),
         b_strides = matrix_strides(b_batch, k * n);
   LoopNest nest(batch, {out_strides, a_strides, b_strides});
-  int64_t grain = grain_of(kBatchGrain, m * n * k);
+  int64_t grain = grain_of(kMultiplyGrain, m * n * k);
   dispatch<Accumulators>(wide_a.dtype(), [&]<class T>() {
     const T* a_data = wide_a.data<T>().data();
     const T* b_data = wide_b.data<T>().data();
@@ -182,7 +179,7 @@ void det(KernelContext& context) {
   dispatch<FloatAccumulators>(wide.dtype(), [&]<class T>() {
     const T* from = wide.data<T>().data();
     T* to = out.data<T>();
-    parallel_for(out.tensor().size(), grain_of(kBatchGrain, n * n * n),
+    parallel_for(out.tensor().size(), grain_of(kMultiplyGrain, n * n * n),
                  [&](int64_t begin, int64_t end) {
                    for (int64_t i = begin; i < end; ++i) {
                      std::vector<double> m(from + i * n * n, from + (i + 1) * n * n);
