@@ -1,0 +1,54 @@
+// Tensors of [batch, channels, …] whose channels have parameters of their own.
+#pragma once
+
+#include <vector>
+
+#include "kernels/reference/arguments.h"
+#include "kernels/reference/broadcast.h"
+#include "kernels/reference/cast.h"
+#include "kernels/reference/vectorize.h"
+#include "support/element_types.h"
+#include "support/parallel.h"
+
+namespace anfora::kernels {
+
+struct ChannelView {
+  int64_t batch = 0, channels = 0, inner = 0;
+
+  explicit ChannelView(const Tensor& tensor) {
+    if (tensor.rank() < 2) refuse("shape {} has no batch and channel axes", to_string(tensor.shape()));
+    batch = tensor.dim(0);
+    channels = tensor.dim(1);
+    inner = extent(tensor.shape(), 2, tensor.rank());
+  }
+  // Too short for a loop over one channel to pay; parameters are then better repeated for each element.
+  bool has_short_channels() const { return inner < 16; }
+};
+
+// The values of a vector with one element a channel.
+template <class T>
+std::vector<T> channel_values(const Tensor& vector, int64_t channels) {
+  if (vector.rank() != 1 || vector.dim(0) != channels) {
+    refuse("a parameter of shape {} for {} channels", to_string(vector.shape()), channels);
+  }
+  const Tensor wide = cast_tensor(vector, dtype_of<T>);
+  return {wide.data<T>().begin(), wide.data<T>().end()};
+}
+
+template <class T>
+std::vector<T> repeat_each(const std::vector<T>& values, int64_t times) {
+  std::vector<T> repeated;
+  repeated.reserve(values.size() * static_cast<size_t>(times));
+  for (T value : values) repeated.insert(repeated.end(), static_cast<size_t>(times), value);
+  return repeated;
+}
+
+template <class T>
+void scale_channel(const T* x, T* y, int64_t n, T center, T factor, T bias) {
+  parallel_for(n, kElementwiseGrain, [=](int64_t begin, int64_t end) {
+    ANFORA_INDEPENDENT_ITERATIONS
+    for (int64_t i = begin; i < end; ++i) y[i] = (x[i] - center) * factor + bias;
+  });
+}
+
+}  // namespace anfora::kernels

@@ -1,0 +1,168 @@
+// Normalizations whose statistics are those of contiguous elements.
+//
+//   LayerNormalization, RMSNormalization   a row: the dimensions from the axis on; scale and bias by element of the row
+//   GroupNormalization                     a row: a group of channels of an instance; scale and bias by channel
+//   InstanceNormalization                  the same with a channel a group
+//
+//   y = (x - center) * factor * scale + bias
+//
+// with the statistics folded in double and rounded once. stash_type only asks for at least the precision of f32 in the
+// first stage, and everything here has it, so that narrow floats are rounded once, at the end.
+#include <cmath>
+#include <vector>
+
+#include "kernels/reference/arguments.h"
+#include "kernels/reference/cast.h"
+#include "kernels/reference/channels.h"
+#include "kernels/reference/elementwise.h"
+#include "kernels/reference/normalization.h"
+#include "kernels/reference/rows.h"
+#include "kernels/reference/strided_copy.h"
+
+namespace anfora::kernels {
+namespace {
+
+// Scale or bias of a tensor of `shape`, to which it broadcasts, laid out row by row: one row that all share where it
+// does not change along the dimensions before the axis.
+template <class T>
+class RowFactors {
+ public:
+  RowFactors() = default;
+  RowFactors(const Tensor& factors, const Shape& shape, int axis) {
+    if (broadcast_shape(factors.shape(), shape) != shape) {
+      throw Error(ErrorCode::TypeMismatch, fmt::format("a scale or bias of shape {} does not broadcast to the data's, {}",
+                                                       to_string(factors.shape()), to_string(shape)));
+    }
+    const int lead = static_cast<int>(shape.size()) - factors.rank();
+    bool shared = true;
+    for (int i = lead; i < axis; ++i) shared &= factors.dim(i - lead) == 1;
+    const Shape target(shared ? shape.begin() + axis : shape.begin(), shape.end());
+    const Shape own(factors.shape().begin() + (shared ? std::max(axis - lead, 0) : 0), factors.shape().end());
+    values_ = cast_tensor(factors, dtype_of<T>).reshaped(own);
+    if (own != target) {
+      Tensor expanded = Tensor::allocate(dtype_of<T>, target);
+      strided_copy(dtype_of<T>, target, expanded.raw(), dense_strides(target), values_.raw(),
+                   broadcast_strides(own, target));
+      values_ = expanded;
+    }
+    stride_ = shared ? 0 : extent(shape, axis, static_cast<int>(shape.size()));
+  }
+  const T* row(int64_t r) const { return values_.defined() ? values_.data<T>().data() + r * stride_ : nullptr; }
+
+ private:
+  Tensor values_;
+  int64_t stride_ = 0;
+};
+
+template <class T>
+void scale_row(const T* x, T* y, int64_t n, T center, T factor, const T* scale, const T* bias) {
+  parallel_for(n, kElementwiseGrain, [=](int64_t begin, int64_t end) {
+    if (!bias) {
+      ANFORA_INDEPENDENT_ITERATIONS
+      for (int64_t i = begin; i < end; ++i) y[i] = (x[i] - center) * factor * scale[i];
+      return;
+    }
+    ANFORA_INDEPENDENT_ITERATIONS
+    for (int64_t i = begin; i < end; ++i) y[i] = (x[i] - center) * factor * scale[i] + bias[i];
+  });
+}
+
+double inverse_deviation(double variance, double epsilon) { return 1 / std::sqrt(variance + epsilon); }
+
+// The statistics of each row, for the outputs that show them.
+void set_statistics(KernelContext& context, size_t i, const Shape& shape, const std::vector<double>& values) {
+  if (context.num_outputs() <= i) return;
+  Tensor& out = context.allocate_output(i, dtype_attribute(context.attributes(), "stash_type", DType::F32), shape);
+  cast_into(Tensor::from<double>(shape, values), out);
+}
+
+}  // namespace
+
+void layer_normalization(KernelContext& context) {
+  const Tensor &x = context.input(0), &scale = context.input(1);
+  const Tensor* bias = context.optional_input(2);
+  const int axis = normalize_axis(context.attributes().get_int("axis", -1), x.rank());
+  const double epsilon = context.attributes().get_float("epsilon", 1e-5f);
+  const int64_t length = extent(x.shape(), axis, x.rank());
+  Shape rows = x.shape();
+  std::fill(rows.begin() + axis, rows.end(), 1);
+  const auto row_count = static_cast<size_t>(element_count(rows));
+  std::vector<double> means(row_count, NAN), inverses(row_count, NAN);
+  Tensor& y = context.allocate_output(0, x.dtype(), x.shape());
+  dispatch<WideFloats>(compute_dtype(x.dtype()), [&]<class T>() {
+    const RowFactors<T> scales(scale, x.shape(), axis);
+    const RowFactors<T> biases = bias ? RowFactors<T>(*bias, x.shape(), axis) : RowFactors<T>();
+    for_each_row<T>(x, y, length, [&](int64_t r, const T* from, T* to) {
+      const Moments moments = row_moments(from, length);
+      means[r] = moments.mean;
+      inverses[r] = inverse_deviation(moments.variance, epsilon);
+      scale_row(from, to, length, static_cast<T>(means[r]), static_cast<T>(inverses[r]), scales.row(r), biases.row(r));
+    });
+  });
+  set_statistics(context, 1, rows, means);
+  set_statistics(context, 2, rows, inverses);
+}
+
+void rms_normalization(KernelContext& context) {
+  const Tensor &x = context.input(0), &scale = context.input(1);
+  const int axis = normalize_axis(context.attributes().get_int("axis", -1), x.rank());
+  const double epsilon = context.attributes().get_float("epsilon", 1e-5f);
+  const int64_t length = extent(x.shape(), axis, x.rank());
+  Tensor& y = context.allocate_output(0, scale.dtype(), x.shape());
+  const bool is_double = x.dtype() == DType::F64 || scale.dtype() == DType::F64;
+  dispatch<WideFloats>(is_double ? DType::F64 : DType::F32, [&]<class T>() {
+    const RowFactors<T> scales(scale, x.shape(), axis);
+    for_each_row<T>(x, y, length, [&](int64_t r, const T* from, T* to) {
+      const double mean_square = fold_long_row(from, length, SumSquareFold{}) / static_cast<double>(length);
+      const T factor = static_cast<T>(inverse_deviation(mean_square, epsilon));
+      scale_row<T>(from, to, length, T{0}, factor, scales.row(r), nullptr);
+    });
+  });
+}
+
+namespace {
+
+// Channels of [batch, channels, …] in `groups` groups.
+void normalize_groups(KernelContext& context, int64_t groups) {
+  const Tensor& x = context.input(0);
+  const ChannelView view(x);
+  if (groups < 1 || view.channels % groups != 0) refuse("{} channels do not divide into {} groups", view.channels, groups);
+  const double epsilon = context.attributes().get_float("epsilon", 1e-5f);
+  const int64_t group_size = view.channels / groups, length = group_size * view.inner;
+  Tensor& y = context.allocate_output(0, x.dtype(), x.shape());
+  dispatch<WideFloats>(compute_dtype(x.dtype()), [&]<class T>() {
+    const std::vector<T> scale = channel_values<T>(context.input(1), view.channels);
+    const std::vector<T> bias = channel_values<T>(context.input(2), view.channels);
+    const bool by_element = view.has_short_channels() && group_size > 1;
+    const std::vector<T> scales = by_element ? repeat_each(scale, view.inner) : std::vector<T>();
+    const std::vector<T> biases = by_element ? repeat_each(bias, view.inner) : std::vector<T>();
+    for_each_row<T>(x, y, length, [&](int64_t r, const T* from, T* to) {
+      const Moments moments = row_moments(from, length);
+      const T center = static_cast<T>(moments.mean);
+      const double factor = inverse_deviation(moments.variance, epsilon);
+      const int64_t first = r % groups * group_size;
+      if (by_element) {
+        const int64_t at = first * view.inner;
+        return scale_row(from, to, length, center, static_cast<T>(factor), scales.data() + at, biases.data() + at);
+      }
+      for (int64_t c = 0; c < group_size; ++c) {
+        const T channel_factor = static_cast<T>(factor * static_cast<double>(scale[first + c]));
+        const int64_t at = c * view.inner;
+        scale_channel(from + at, to + at, view.inner, center, channel_factor, bias[first + c]);
+      }
+    });
+  });
+}
+
+}  // namespace
+
+void instance_normalization(KernelContext& context) {
+  const Tensor& x = context.input(0);
+  normalize_groups(context, ChannelView(x).channels);
+}
+
+void group_normalization(KernelContext& context) {
+  normalize_groups(context, context.attributes().require_int("num_groups"));
+}
+
+}  // namespace anfora::kernels
