@@ -119,21 +119,20 @@ class Convolution : public ShapedKernel {
 
     auto instance = std::make_unique<ConvolutionInstance>();
     memory::desc wanted;
-    auto set_up = [&](auto pd) {
+    auto set_up = [&]<class Primitive>(dnnl::algorithm direct) {
+      const memory::desc any_weights(weights.get_dims(), type_, memory::format_tag::any);
+      typename Primitive::primitive_desc pd(
+          cpu(), dnnl::prop_kind::forward_inference, direct, primitive_layout(x, *shape), any_weights, bias,
+          primitive_layout(y, *shape), shape->strides, shape->dilations, shape->pad_begin, shape->pad_end, attr, true);
+      if (!is_optimized(pd)) return false;
       instance->set_up(pd, x, y);
       wanted = pd.weights_desc();
+      return true;
     };
-    memory::desc px = primitive_layout(x, *shape), py = primitive_layout(y, *shape);
-    memory::desc pw(weights.get_dims(), type_, memory::format_tag::any);
-    if (transposed_) {
-      set_up(dnnl::deconvolution_forward::primitive_desc(
-          cpu(), dnnl::prop_kind::forward_inference, dnnl::algorithm::deconvolution_direct, px, pw, bias, py,
-          shape->strides, shape->dilations, shape->pad_begin, shape->pad_end, attr));
-    } else {
-      set_up(dnnl::convolution_forward::primitive_desc(
-          cpu(), dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, px, pw, bias, py,
-          shape->strides, shape->dilations, shape->pad_begin, shape->pad_end, attr));
-    }
+    const bool exists =
+        transposed_ ? set_up.operator()<dnnl::deconvolution_forward>(dnnl::algorithm::deconvolution_direct)
+                    : set_up.operator()<dnnl::convolution_forward>(dnnl::algorithm::convolution_direct);
+    if (!exists) return nullptr;
     if (const Tensor* constant_weights = constant(1)) {
       instance->set_weights(packed_.get(*constant_weights, weights, wanted));
     } else {

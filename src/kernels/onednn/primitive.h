@@ -10,7 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -45,6 +45,11 @@ inline memory owned(const memory::desc& desc) { return memory(desc, cpu()); }
 inline void point(memory& m, const Tensor& tensor) { m.set_data_handle(const_cast<void*>(tensor.raw())); }
 
 void reorder(memory& from, memory& to);
+
+// Whether there is an implementation, and one better than the library's reference.
+inline bool is_optimized(const dnnl::primitive_desc& pd) {
+  return pd && !std::string_view(pd.impl_info_str()).starts_with("ref");
+}
 
 // A constant operand in the layouts that primitives asked for.
 class PackedConstant {

@@ -2,9 +2,10 @@
 // addition and the activation that were fused into it.
 //
 //   anfora::Conv, anfora::ConvTranspose   X, W, B?, Z?   activation(Conv(X, W) + B + Z); attributes of the plain operator
-//   anfora::MatMul                        A, B, C?, Z?   activation(alpha A' B' + C + Z); transA, transB: last two axes
+//   anfora::MatMul                        A, B, C?, Z?   activation(alpha A' B' + C + Z)'; perm_a, perm_b, perm_y
 //   anfora::MaxPool, anfora::AveragePool  X              attributes of the plain operator
 //
+// perm_a, perm_b, perm_y: a Transpose of that operand, of the result.
 // With channels_last = 1 the tensors (not the weights) are [batch, spatial…, channels]. `activation` is the name of an
 // operator, "GeluTanh" that of Gelu{approximate = tanh}; activation_alpha and activation_beta are its parameters.
 #include <algorithm>
@@ -105,25 +106,22 @@ void pool(KernelContext& context) {
   context.set_output(0, channels_last ? to_channels_last(y) : y);
 }
 
-Tensor with_last_axes_swapped(const Tensor& tensor, bool swap) {
-  if (!swap || tensor.rank() < 2) return tensor;
-  std::vector<int> permutation(tensor.rank());
-  std::iota(permutation.begin(), permutation.end(), 0);
-  std::swap(permutation[permutation.size() - 1], permutation[permutation.size() - 2]);
-  return permuted(tensor, permutation);
+Tensor permuted_by(const Tensor& tensor, const AttributeSet& attributes, std::string_view name) {
+  std::vector<int64_t> permutation = attributes.get_ints(name);
+  return permutation.empty() ? tensor : call("Transpose", {{"perm", std::move(permutation)}}, {tensor});
 }
 
 void matmul(KernelContext& context) {
   const AttributeSet& attributes = context.attributes();
-  Tensor a = with_last_axes_swapped(context.input(0), attributes.get_int("transA", 0) != 0);
-  Tensor b = with_last_axes_swapped(context.input(1), attributes.get_int("transB", 0) != 0);
+  Tensor a = permuted_by(context.input(0), attributes, "perm_a");
+  Tensor b = permuted_by(context.input(1), attributes, "perm_b");
   Tensor y = call("MatMul", {}, {a, b});
   if (float alpha = attributes.get_float("alpha", 1); alpha != 1) {
     Tensor factor = call("Cast", {{"to", static_cast<int64_t>(y.dtype())}}, {Tensor::scalar(alpha)});
     y = call("Mul", {}, {y, factor});
   }
   if (const Tensor* c = context.optional_input(2)) y = call("Add", {}, {y, *c});
-  context.set_output(0, finished(y, context, 3, false));
+  context.set_output(0, permuted_by(finished(y, context, 3, false), attributes, "perm_y"));
 }
 
 constexpr const char* kConv = "Conv";

@@ -1,0 +1,97 @@
+#include "prepare_kernel.h"
+
+namespace anfora {
+namespace {
+
+using Dims = std::vector<int64_t>;
+
+TEST(OnednnMatMul, BroadcastsAndBatches) {
+  struct Case {
+    Dims a, b;
+  };
+  const Case cases[] = {
+      {{5, 7}, {7, 9}},
+      {{2, 3, 5, 7}, {7, 9}},
+      {{2, 3, 5, 7}, {2, 3, 7, 9}},
+      {{2, 1, 5, 7}, {3, 7, 9}},
+      {{1, 3, 5, 7}, {2, 1, 7, 9}},
+      {{3, 5, 7}, {2, 3, 7, 9}},
+      {{2, 3, 1, 16}, {16, 24}},
+      {{1, 1, 5, 7}, {1, 1, 7, 1}},
+      {{5, 7}, {4, 7, 9}},
+      {{7}, {7, 9}},
+      {{2, 5, 7}, {7}},
+      {{7}, {7}},
+      {{7}, {3, 7, 2}},
+      {{1, 64, 128}, {128, 256}},
+      {{2, 4, 33, 64}, {2, 4, 64, 33}},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(to_string(c.a) + " by " + to_string(c.b));
+    Tensor a = random_tensor(c.a, 1), b = random_tensor(c.b, 2);
+    expect_prepared("MatMul", {}, {a, b}, 2);
+    expect_prepared("MatMul", {}, {a, b}, 1);
+    expect_prepared("MatMul", {}, {a, b}, 1, true);
+  }
+}
+
+TEST(OnednnMatMul, Gemm) {
+  for (int64_t transA : {0, 1}) {
+    for (int64_t transB : {0, 1}) {
+      AttributeSet attributes{{"transA", transA}, {"transB", transB}};
+      Tensor a = random_tensor(transA ? Dims{12, 6} : Dims{6, 12}, 1);
+      Tensor b = random_tensor(transB ? Dims{20, 12} : Dims{12, 20}, 2);
+      expect_prepared("Gemm", attributes, {a, b}, 1);
+      for (const Dims& c : {Dims{20}, Dims{1, 20}, Dims{6, 20}, Dims{1}, Dims{}}) {
+        SCOPED_TRACE(to_string(c));
+        expect_prepared("Gemm", attributes, {a, b, random_tensor(c, 3)}, 1);
+        expect_prepared("Gemm", attributes.with("alpha", 0.5f), {a, b, random_tensor(c, 3)}, 2);
+      }
+    }
+  }
+}
+
+TEST(OnednnMatMul, PermutedOperands) {
+  // Attention: [batch, sequence, heads, width] operands as they come from the projections.
+  Tensor q = random_tensor({2, 10, 4, 16}, 1), k = random_tensor({2, 12, 4, 16}, 2), v = random_tensor({2, 12, 4, 16}, 3);
+  Tensor mask = random_tensor({2, 1, 1, 12}, 4);
+  AttributeSet scores{{"perm_a", Dims{0, 2, 1, 3}}, {"perm_b", Dims{0, 2, 3, 1}}, {"alpha", 0.25f}};
+  expect_prepared("anfora::MatMul", scores, {q, k}, 2);
+  expect_prepared("anfora::MatMul", scores, {q, k, Tensor(), mask}, 2);
+  Tensor weights = random_tensor({2, 4, 10, 12}, 6);
+  AttributeSet context{{"perm_b", Dims{0, 2, 1, 3}}, {"perm_y", Dims{0, 2, 1, 3}}};
+  expect_prepared("anfora::MatMul", context, {weights, v}, 2);
+}
+
+TEST(OnednnMatMul, Epilogues) {
+  Tensor a = random_tensor({2, 9, 16}, 1), b = random_tensor({16, 24}, 2), c = random_tensor({24}, 3);
+  Tensor z = random_tensor({2, 9, 24}, 4);
+  for (const char* activation : {"", "Relu", "Gelu", "GeluTanh", "Swish"}) {
+    AttributeSet attributes;
+    if (*activation) attributes = attributes.with("activation", std::string(activation));
+    expect_prepared("anfora::MatMul", attributes, {a, b, c}, 1);
+    expect_prepared("anfora::MatMul", attributes, {a, b, c, z}, 1);
+    expect_prepared("anfora::MatMul", attributes, {a, b, Tensor(), z}, 1);
+  }
+}
+
+TEST(OnednnMatMul, WeightsArePackedOnceForAllShapes) {
+  Tensor b = random_tensor({32, 48}, 2);
+  AttributeSet none;
+  kernels::InputDescription a{true, DType::F32, Shape{-1, 32}, nullptr}, weights{true, DType::F32, b.shape(), &b};
+  std::vector<kernels::InputDescription> inputs{a, weights};
+  auto choice = kernels::onednn_kernels().prepare({"MatMul", none, inputs, 1});
+  ASSERT_TRUE(choice.kernel);
+  for (int64_t rows : {1, 2, 17, 64, 1, 0, 200}) {
+    Tensor left = random_tensor({rows, 32}, static_cast<int>(rows));
+    Datum left_datum(left), right_datum(b);
+    std::vector<const Datum*> pointers{&left_datum, &right_datum};
+    std::vector<Datum> results(1);
+    kernels::KernelContext context(none, pointers, results);
+    choice.kernel->run(context);
+    expect_close(results[0].tensor(), run_kernel("MatMul", none, {left, b})[0], 1e-5f);
+  }
+}
+
+}  // namespace
+}  // namespace anfora
