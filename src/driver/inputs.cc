@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <random>
 
 #include "anfora/error.h"
-#include "frontend/onnx/tensor_proto.h"
+#include "frontend/onnx/value_proto.h"
 #include "support/element_types.h"
+#include "support/mapped_file.h"
 
 namespace anfora::driver {
 
@@ -118,11 +118,14 @@ std::vector<Datum> random_inputs(const Module& module, const RandomInputs& optio
   return inputs;
 }
 
-Datum read_pb(const std::filesystem::path& path, const Type*) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw Error(ErrorCode::NotFound, fmt::format("{}: cannot be opened", path.string()));
-  std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  return onnx::read_tensor(bytes, {});
+Datum read_pb(const std::filesystem::path& path, const Type* type) {
+  std::shared_ptr<MappedFile> file = MappedFile::open(path);
+  try {
+    return onnx::read_value(file->text(), type, {.owner = file});
+  } catch (Error& error) {
+    error.at_location(path.string());
+    throw;
+  }
 }
 
 runtime::NamedData read_inputs(const Module& module, const std::vector<std::string>& files) {
