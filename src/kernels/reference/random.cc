@@ -1,31 +1,59 @@
-// Random tensors. An operator with a seed draws the same numbers in every run; the others draw from the state that the
-// executable passes.
+// Random tensors. An operator with a seed draws the same numbers in every run (which, see random_numbers.h); the others
+// draw from the state that the executable passes.
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <random>
+#include <span>
+#include <vector>
 
 #include "kernels/reference/arguments.h"
 #include "kernels/reference/families.h"
+#include "kernels/reference/random_numbers.h"
 #include "support/element_types.h"
 
 namespace anfora::kernels {
 namespace {
 
-// Calls body(generator).
-template <class Body>
-void with_generator(KernelContext& context, Body&& body) {
-  if (!context.attributes().has("seed")) return body(context.random());
-  std::mt19937_64 seeded(std::bit_cast<uint32_t>(context.attributes().get_float("seed", 0)));
-  body(seeded);
+// A seed is an integer in a float attribute; of one that is not, the bits are taken.
+UniformNumbers numbers_of(const KernelContext& context) {
+  if (!context.attributes().has("seed")) return UniformNumbers(context.random());
+  const float seed = context.attributes().get_float("seed", 0);
+  const bool integral = seed >= 0 && seed < 0x1p32f && seed == std::trunc(seed);
+  return UniformNumbers(integral ? static_cast<uint32_t>(seed) : std::bit_cast<uint32_t>(seed));
 }
 
-template <class Distribution>
-void fill(KernelContext& context, Tensor& output, Distribution distribution) {
-  with_generator(context, [&](std::mt19937_64& generator) {
-    dispatch<Floats>(output.dtype(), [&]<class T>() {
-      for (T& element : output.data<T>()) element = static_cast<T>(static_cast<ComputeType<T>>(distribution(generator)));
-    });
+// Normally distributed numbers by Marsaglia's polar method, which gives them in pairs.
+class NormalNumbers {
+ public:
+  explicit NormalNumbers(UniformNumbers uniform) : uniform_(uniform) {}
+
+  double operator()() {
+    if (has_second_) {
+      has_second_ = false;
+      return second_;
+    }
+    double x, y, square;
+    do {
+      x = 2 * uniform_() - 1;
+      y = 2 * uniform_() - 1;
+      square = x * x + y * y;
+    } while (square >= 1 || square == 0);
+    const double factor = std::sqrt(-2 * std::log(square) / square);
+    has_second_ = true;
+    second_ = factor * x;
+    return factor * y;
+  }
+
+ private:
+  UniformNumbers uniform_;
+  double second_ = 0;
+  bool has_second_ = false;
+};
+
+template <class Draw>
+void fill(Tensor& output, Draw draw) {
+  dispatch<Floats>(output.dtype(), [&]<class T>() {
+    for (T& element : output.data<T>()) element = static_cast<T>(static_cast<ComputeType<T>>(draw()));
   });
 }
 
@@ -33,15 +61,13 @@ void fill_normal(KernelContext& context, Tensor& output) {
   float scale = context.attributes().get_float("scale", 1);
   if (!(scale >= 0)) refuse("the standard deviation is {}", scale);
   double mean = context.attributes().get_float("mean", 0);
-  fill(context, output, [normal = std::normal_distribution<double>(), mean, scale](std::mt19937_64& generator) mutable {
-    return mean + scale * normal(generator);
-  });
+  fill(output, [numbers = NormalNumbers(numbers_of(context)), mean, scale]() mutable { return mean + scale * numbers(); });
 }
 
 void fill_uniform(KernelContext& context, Tensor& output) {
   double low = context.attributes().get_float("low", 0), high = context.attributes().get_float("high", 1);
   if (!(low <= high && std::isfinite(high - low))) refuse("the range is [{}, {})", low, high);
-  fill(context, output, std::uniform_real_distribution<double>(low, high));
+  fill(output, [numbers = numbers_of(context), low, high]() mutable { return low + (high - low) * numbers(); });
 }
 
 template <void (*Fill)(KernelContext&, Tensor&)>
@@ -69,10 +95,8 @@ void for_each_real(const Tensor& tensor, Body&& body) {
 void bernoulli(KernelContext& context) {
   const Tensor& probabilities = context.input(0);
   std::vector<uint8_t> drawn(static_cast<size_t>(probabilities.size()));
-  with_generator(context, [&](std::mt19937_64& generator) {
-    std::uniform_real_distribution<double> uniform(0, 1);
-    for_each_real(probabilities, [&](size_t i, double p) { drawn[i] = uniform(generator) < p; });
-  });
+  UniformNumbers uniform = numbers_of(context);
+  for_each_real(probabilities, [&](size_t i, double p) { drawn[i] = uniform() < p; });
   DType dtype = dtype_attribute(context.attributes(), "dtype", probabilities.dtype());
   Tensor& output = context.allocate_output(0, dtype, probabilities.shape());
   dispatch<Join<Numbers, TypeList<bool>>>(dtype, [&]<class T>() {
@@ -92,22 +116,20 @@ void multinomial(KernelContext& context) {
   Tensor& output = context.allocate_output(0, dtype, Shape{batch, samples});
   std::vector<double> weights(static_cast<size_t>(logits.size()));
   for_each_real(logits, [&](size_t i, double value) { weights[i] = value; });
-  with_generator(context, [&](std::mt19937_64& generator) {
-    for (int64_t b = 0; b < batch; ++b) {
-      auto row = std::span(weights).subspan(static_cast<size_t>(b * classes), static_cast<size_t>(classes));
-      const double highest = *std::max_element(row.begin(), row.end());
-      double sum = 0;
-      for (double& weight : row) weight = sum += std::exp(weight - highest);
-      if (!(sum > 0 && std::isfinite(sum))) refuse("row {} of the logarithms of weights is no distribution", b);
-      std::uniform_real_distribution<double> uniform(0, sum);
-      for (int64_t i = 0; i < samples; ++i) {
-        auto at = std::upper_bound(row.begin(), row.end() - 1, uniform(generator)) - row.begin();
-        dispatch<TypeList<int32_t, int64_t>>(dtype, [&]<class T>() {
-          output.data<T>()[b * samples + i] = static_cast<T>(at);
-        });
-      }
+  UniformNumbers uniform = numbers_of(context);
+  for (int64_t b = 0; b < batch; ++b) {
+    auto row = std::span(weights).subspan(static_cast<size_t>(b * classes), static_cast<size_t>(classes));
+    const double highest = *std::max_element(row.begin(), row.end());
+    double sum = 0;
+    for (double& weight : row) weight = sum += std::exp(weight - highest);
+    if (!(sum > 0 && std::isfinite(sum))) refuse("row {} of the logarithms of weights is no distribution", b);
+    for (int64_t i = 0; i < samples; ++i) {
+      auto at = std::upper_bound(row.begin(), row.end() - 1, sum * uniform()) - row.begin();
+      dispatch<TypeList<int32_t, int64_t>>(dtype, [&]<class T>() {
+        output.data<T>()[b * samples + i] = static_cast<T>(at);
+      });
     }
-  });
+  }
 }
 
 }  // namespace
