@@ -25,7 +25,8 @@ test: build ## all tests
 
 bench: build ## speed and memory beside ONNX Runtime and OpenVINO
 	@scripts/bootstrap --bench
-	@build/venv-bench/bin/python bench/run.py $(BUILD)/anfora
+	@build/venv-bench/bin/python bench/models.py build/bench-models
+	@build/venv-bench/bin/python bench/run.py $(BUILD)
 
 fuzz: ## ten minutes of random input to each reader, under sanitizers
 	@scripts/bootstrap --fuzz

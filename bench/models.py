@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+"""Export models of real size with random weights, each with an input and the output that PyTorch gives for it.
+
+usage: models.py FOLDER [--only NAME]... [--exporter dynamo|torchscript]
+
+    FOLDER/NAME.onnx          as the exporter writes it, nothing optimized
+    FOLDER/NAME.in.npz        inputs by name
+    FOLDER/NAME.out.npz       outputs of eager PyTorch by name
+
+What is there already stays.
+"""
+import argparse
+import contextlib
+import functools
+import importlib.util
+import io
+import logging
+import os
+import pathlib
+import warnings
+
+import numpy as np
+import torch
+from tqdm import tqdm
+
+OPSET = 18
+SEED = 0
+TOKENS = 128
+
+
+# Operators of torchvision's compiled library whose shape functions it declares in Python on import.
+TORCHVISION_OPERATORS = [name + "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor" for name in ("nms", "qnms")]
+
+
+@functools.cache
+def import_torchvision():
+    """Where the compiled library of torchvision does not load, being made for another build of PyTorch, the import
+    itself fails unless its operators are declared at least; classifiers need none of them."""
+    folder = pathlib.Path(importlib.util.find_spec("torchvision").origin).parent
+    try:
+        for library in folder.glob("_C*.so"):
+            torch.ops.load_library(library)
+    except OSError:
+        declared = torch.library.Library("torchvision", "FRAGMENT")
+        for operator in TORCHVISION_OPERATORS:
+            declared.define(operator)
+        import_torchvision.declared = declared  # the declarations live as long as this does
+    import torchvision
+    return torchvision
+
+
+def from_torchvision(name, size=224, **options):
+    def make():
+        model = getattr(import_torchvision().models, name)(weights=None, **options)
+        return model, {"image": torch.randn(1, 3, size, size)}, ["logits"]
+    return make
+
+
+def from_timm(name, size=224):
+    def make():
+        import_torchvision()
+        import timm
+        return timm.create_model(name, pretrained=False), {"image": torch.randn(1, 3, size, size)}, ["logits"]
+    return make
+
+
+class Only(torch.nn.Module):
+    """A transformer of which one result is wanted."""
+
+    def __init__(self, model, result, **options):
+        super().__init__()
+        self.model, self.result, self.options = model, result, options
+
+    def forward(self, input_ids, attention_mask):
+        return getattr(self.model(input_ids=input_ids, attention_mask=attention_mask, **self.options), self.result)
+
+
+def tokens(vocabulary):
+    return {"input_ids": torch.randint(0, vocabulary, (1, TOKENS)), "attention_mask": torch.ones(1, TOKENS, dtype=torch.int64)}
+
+
+def bert_base():
+    from transformers import BertConfig, BertModel
+    config = BertConfig(attn_implementation="eager")
+    model = BertModel(config, add_pooling_layer=False)
+    return Only(model, "last_hidden_state"), tokens(config.vocab_size), ["last_hidden_state"]
+
+
+def gpt2_small():
+    from transformers import GPT2Config, GPT2LMHeadModel
+    config = GPT2Config(attn_implementation="eager")
+    return Only(GPT2LMHeadModel(config), "logits", use_cache=False), tokens(config.vocab_size), ["logits"]
+
+
+def llama_8x512():
+    from transformers import LlamaConfig, LlamaForCausalLM
+    config = LlamaConfig(hidden_size=512, intermediate_size=1376, num_hidden_layers=8, num_attention_heads=8,
+                         num_key_value_heads=4, vocab_size=32000, attn_implementation="eager")
+    return Only(LlamaForCausalLM(config), "logits", use_cache=False), tokens(config.vocab_size), ["logits"]
+
+
+class LstmLanguageModel(torch.nn.Module):
+    def __init__(self, vocabulary=10000, width=512):
+        super().__init__()
+        self.embedding = torch.nn.Embedding(vocabulary, width)
+        self.lstm = torch.nn.LSTM(width, width, num_layers=2, batch_first=True)
+        self.head = torch.nn.Linear(width, vocabulary)
+
+    def forward(self, input_ids):
+        states, _ = self.lstm(self.embedding(input_ids))
+        return self.head(states)
+
+
+def lstm_language_model():
+    return LstmLanguageModel(), {"input_ids": torch.randint(0, 10000, (1, TOKENS))}, ["logits"]
+
+
+MODELS = {
+    "resnet50": from_torchvision("resnet50"),
+    "mobilenet_v3_large": from_torchvision("mobilenet_v3_large"),
+    "efficientnet_b0": from_timm("efficientnet_b0"),
+    "densenet121": from_torchvision("densenet121"),
+    "convnext_tiny": from_timm("convnext_tiny"),
+    "inception_v3": from_torchvision("inception_v3", size=299, init_weights=True),
+    "squeezenet1_1": from_torchvision("squeezenet1_1"),
+    "vit_b_16": from_torchvision("vit_b_16"),
+    "swin_t": from_torchvision("swin_t"),
+    "bert_base": bert_base,
+    "gpt2_small": gpt2_small,
+    "llama_8x512": llama_8x512,
+    "lstm_language_model": lstm_language_model,
+}
+
+
+def settle(model, inputs):
+    """Weights under which every layer has a say in the output: what is made as zeros becomes random, and the running
+    statistics of batch normalizations come from data, so that activations neither vanish nor explode."""
+    for module in model.modules():
+        if isinstance(module, torch.nn.Linear) and not module.weight.any():
+            module.reset_parameters()
+    norms = [module for module in model.modules() if isinstance(module, torch.nn.modules.batchnorm._BatchNorm)]
+    if not norms:
+        return
+    for norm in norms:
+        norm.momentum = None  # the average over all runs that follow
+    model.train()
+    with torch.no_grad():
+        for _ in range(2):
+            model(*(torch.randn(4, *value.shape[1:]) for value in inputs.values()))
+
+
+def export(name, folder, exporter):
+    torch.manual_seed(SEED)
+    model, inputs, output_names = MODELS[name]()
+    settle(model, inputs)
+    model.eval()
+    with torch.no_grad():
+        result = model(*inputs.values())
+    # The exporters report their progress on standard output.
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()), torch.no_grad():
+        how = {"dynamo": True, "optimize": False, "external_data": False, "verbose": False} if exporter == "dynamo" else \
+              {"dynamo": False, "do_constant_folding": False}
+        # A new name first: an export that was interrupted is not taken for a model.
+        partial = folder / f"{name}.partial"
+        torch.onnx.export(model, tuple(inputs.values()), str(partial), input_names=list(inputs),
+                          output_names=output_names, opset_version=OPSET, **how)
+    np.savez(folder / f"{name}.in.npz", **{key: value.numpy() for key, value in inputs.items()})
+    np.savez(folder / f"{name}.out.npz", **{output_names[0]: result.numpy()})
+    os.replace(partial, folder / f"{name}.onnx")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--only", action="append", choices=MODELS, help="this model (may be repeated; default: all)")
+    parser.add_argument("--exporter", choices=("dynamo", "torchscript"), default="dynamo")
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)
+    missing = [name for name in options.only or MODELS if not (options.folder / f"{name}.onnx").exists()]
+    with tqdm(missing, desc="exporting", disable=not missing) as progress:
+        for name in progress:
+            progress.set_postfix_str(name)
+            export(name, options.folder, options.exporter)
+
+
+if __name__ == "__main__":
+    main()
