@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <boost/unordered/unordered_flat_map.hpp>
+#include <numeric>
 
 #include "analysis/evaluate.h"
 #include "ir/order.h"
@@ -124,10 +125,10 @@ class Folder {
   }
 
   bool worth_storing(const Apply& node, int64_t source_bytes) {
-    int64_t bytes = 0;
+    double bytes = 0;  // no integer overflows on an absurd shape
     auto add = [&](const Type* type) {
       if (auto shape = type->static_shape()) {
-        bytes += element_count(*shape) * static_cast<int64_t>(element_bytes(type->dtype()));
+        bytes += std::accumulate(shape->begin(), shape->end(), static_cast<double>(element_bytes(type->dtype())), std::multiplies<>());
       }
     };
     if (!node.type()) return false;
@@ -136,9 +137,9 @@ class Folder {
     } else {
       add(node.type());
     }
-    if (bytes <= source_bytes + context_.options.fold_limit) return true;
+    if (bytes <= static_cast<double>(source_bytes) + static_cast<double>(context_.options.fold_limit)) return true;
     context_.remarks.refused(kFold.name, kFolded, node,
-                             fmt::format("the result has {} bytes, what it is made of {}; the limit is {} more", bytes,
+                             fmt::format("the result has {:.0f} bytes, what it is made of {}; the limit is {} more", bytes,
                                          source_bytes, context_.options.fold_limit));
     return false;
   }

@@ -133,10 +133,6 @@ class BadInput(unittest.TestCase):
         nodes = [helper.make_node("MatMul", ["x", "w"], ["y"], name="project")]
         self.assert_refused(model_of(nodes, initializers=[weight]), "matmul", "project", "3", "4")
 
-    def test_declared_output_shape_is_wrong(self):
-        nodes = [helper.make_node("Relu", ["x"], ["y"], name="act")]
-        self.assert_refused(model_of(nodes, outputs=[float_input("y", [5, 5])]), "y")
-
     def test_attribute_of_the_wrong_type(self):
         self.assert_refused(model_of([helper.make_node("Softmax", ["x"], ["y"], name="soft", axis=1.5)]), "axis", "soft")
 
@@ -147,12 +143,12 @@ class BadInput(unittest.TestCase):
         self.assert_refused(model_of([helper.make_node("MatMul", ["x"], ["y"], name="project")]), "project")
 
     def test_unknown_operator(self):
-        self.assert_refused(model_of([helper.make_node("Frobnicate", ["x"], ["y"], name="odd")]), "Frobnicate", "odd")
-
-    def test_operator_of_an_unknown_domain_runs_not_but_loads(self):
-        path = self.save(model_of([helper.make_node("Frobnicate", ["x"], ["y"], name="odd", domain="com.example")]))
-        self.assertEqual(self.anfora("info", path).returncode, 0)
-        self.assert_refused(path, "Frobnicate", "odd", command=("run", "--random"))
+        """Whatever can be told about the model is told; only running it is refused."""
+        for domain in ("", "com.example"):
+            with self.subTest(domain=domain):
+                path = self.save(model_of([helper.make_node("Frobnicate", ["x"], ["y"], name="odd", domain=domain)]))
+                self.assertEqual(self.anfora("info", path).returncode, 0)
+                self.assert_refused(path, "Frobnicate", "odd", command=("run", "--random"))
 
     def test_operator_set_of_the_future(self):
         model = sound_model()
@@ -195,8 +191,8 @@ class BadInput(unittest.TestCase):
 
     def test_absurd_computed_shape(self):
         shape = numpy_helper.from_array(np.array([1 << 40, 1 << 40], np.int64), "s")
-        nodes = [helper.make_node("ConstantOfShape", ["s"], ["c"], name="fill"), helper.make_node("Add", ["x", "c"], ["y"])]
-        self.assert_refused(model_of(nodes, initializers=[shape]), "fill")
+        nodes = [helper.make_node("ConstantOfShape", ["s"], ["y"], name="fill")]
+        self.assert_refused(model_of(nodes, initializers=[shape]), "fill", command=("run", "--random"))
 
     def test_more_than_memory(self):
         """A size that fits an integer but no machine, known only when running."""
@@ -217,13 +213,13 @@ class BadInput(unittest.TestCase):
         for location in ("../secret.bin", "a/../../secret.bin", str(secret), "link.bin"):
             with self.subTest(location=location):
                 path = self.save(self.with_external_weight(location=location), "inside/model.onnx")
-                self.assert_refused(path, "outside", location)
+                self.assert_refused(path, "folder", location)
 
     def test_external_data_beyond_the_end(self):
         (self.folder / "data.bin").write_bytes(bytes(48))
         for entries in ({"offset": 16}, {"offset": 1 << 62}, {"offset": -8}, {"length": 1 << 62}, {"length": 20}, {"offset": "x"}):
             with self.subTest(entries=entries):
-                self.assert_refused(self.with_external_weight(location="data.bin", **entries), "data.bin")
+                self.assert_refused(self.with_external_weight(location="data.bin", **entries), "'w'")
 
     # Depth ------------------------------------------------------------------------------------------------
 
@@ -300,7 +296,7 @@ class BadInput(unittest.TestCase):
         self.assert_run_refused({}, "x")
 
     def test_wrong_input_shape(self):
-        self.assert_run_refused({"x": np.ones((2, 4), np.float32)}, "x", "2x4", "2x3")
+        self.assert_run_refused({"x": np.ones((2, 4), np.float32)}, "'x'", "f32[2x4]", "f32[2, 3]")
 
     def test_wrong_input_rank(self):
         self.assert_run_refused({"x": np.ones(6, np.float32)}, "x")
