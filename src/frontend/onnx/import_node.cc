@@ -5,6 +5,7 @@
 
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/message.h"
+#include "frontend/onnx/opset_history.h"
 #include "frontend/onnx/type_proto.h"
 #include "frontend/onnx/upgrade.h"
 #include "frontend/onnx/wire.h"
@@ -99,7 +100,20 @@ void Importer::keep_unknown_attributes(PendingNode& node) {
   if (!captured.empty()) node.attributes.emplace_back(std::string(kCaptures), std::move(captured));
 }
 
+// A misspelt attribute would silently mean its default. Files that use an operator from outside of their operator set
+// follow no specification, and are taken as they are.
+static void check_attributes(const PendingNode& node, const ir::Operator& op, int64_t version) {
+  for (const auto& [name, value] : node.attributes) {
+    if (op.find_attribute(name)) continue;
+    const OperatorHistory* history = find_history(node.fields.domain, node.fields.op_type);
+    if (history && history->at(version)) {
+      throw Error(ErrorCode::InvalidModel, fmt::format("the operator has no attribute '{}'", name));
+    }
+  }
+}
+
 ir::Node* Importer::import_operator(PendingNode& node) {
+  int64_t version = node.version;
   if (ir::Node* done = upgrade(node)) return done;
   const ir::Operator* op = nullptr;
   if (node.domain.empty()) {
@@ -115,6 +129,7 @@ ir::Node* Importer::import_operator(PendingNode& node) {
     }
     keep_unknown_attributes(node);
   }
+  if (op->known) check_attributes(node, *op, version);
   while (!node.inputs.empty() && !node.has_input(node.inputs.size() - 1)) node.inputs.pop_back();
   std::string_view name = node.fields.outputs.empty() ? std::string_view() : node.fields.outputs[0];
   ir::Apply* apply = module_.apply(node.emitter.graph, *op, span_of(node.inputs), AttributeSet(std::move(node.attributes)),
