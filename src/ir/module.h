@@ -75,6 +75,8 @@ struct Metadata {
   int64_t ir_version = 0;
   std::map<std::string, int64_t, std::less<>> opsets;  // by domain
   std::vector<std::pair<std::string, std::string>> properties;
+  // Types of main's results as declared; null where they are not. Export falls back on them where inference finds less.
+  std::vector<const Type*> output_types;
 };
 
 class Module {

@@ -65,15 +65,16 @@ void DraftBuilder::build_main() {
   }
   std::vector<ValueId> results;
   flatten(demand(main->result()), results, main);
-  set_results(*top, results);
+  const std::vector<std::string>& names = module_.output_names();
+  set_results(*top, results, names);
 
   std::vector<const ir::Type*> types;
   flatten_type(main->result()->type(), types);
   for (size_t i = 0; i < top->outputs.size(); ++i) {
     DraftValue& value = draft_->value(top->outputs[i]);
     if (types.size() == top->outputs.size()) value.type = types[i];
-    if (i >= module_.output_names().size()) continue;
-    value.name = module_.output_names()[i];
+    if (i >= names.size()) continue;
+    value.name = names[i];
     value.pinned = true;
   }
 }
@@ -283,13 +284,14 @@ ValueId DraftBuilder::identity(DraftGraph& place, ValueId value) {
   return copy;
 }
 
-void DraftBuilder::set_results(DraftGraph& graph, std::span<const ValueId> results) {
-  boost::unordered_flat_set<ValueId> taken(graph.inputs.begin(), graph.inputs.end());
-  taken.insert(graph.outputs.begin(), graph.outputs.end());
-  for (ValueId id : results) {
-    const DraftValue& value = draft_->value(id);
-    bool own = value.graph == &graph && !value.constant && !value.pinned && taken.insert(id).second;
-    graph.outputs.push_back(own ? id : identity(graph, id));
+void DraftBuilder::set_results(DraftGraph& graph, std::span<const ValueId> results, std::span<const std::string> names) {
+  boost::unordered_flat_set<ValueId> inputs(graph.inputs.begin(), graph.inputs.end()), taken;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const DraftValue& value = draft_->value(results[i]);
+    bool own = value.graph == &graph && !value.constant && !value.pinned && !inputs.contains(results[i]);
+    bool is_input_itself = value.pinned && i < names.size() && value.name == names[i];
+    bool as_it_is = (own || is_input_itself) && taken.insert(results[i]).second;
+    graph.outputs.push_back(as_it_is ? results[i] : identity(graph, results[i]));
   }
 }
 

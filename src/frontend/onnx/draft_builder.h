@@ -99,8 +99,9 @@ class DraftBuilder {
   Binding rebuild(Binding like, const ValueId*& next);
   // New values for the results of a node that has `like` for results.
   std::vector<ValueId> make_results(DraftGraph& place, std::span<const ValueId> like);
-  // Makes each a value that `graph` itself computes and that is not among its results yet, by Identity nodes.
-  void set_results(DraftGraph& graph, std::span<const ValueId> results);
+  // Makes each a value that `graph` itself computes and that is not among its results yet, by Identity nodes. An input
+  // of the model is left to be an output under its own name.
+  void set_results(DraftGraph& graph, std::span<const ValueId> results, std::span<const std::string> names = {});
   ValueId identity(DraftGraph& place, ValueId value);
   DraftNode& add_node(DraftGraph& place, std::string_view op_type, std::span<const ValueId> inputs,
                       std::span<const ValueId> outputs, const ir::Apply* origin);

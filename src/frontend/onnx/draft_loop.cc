@@ -575,6 +575,7 @@ DraftBuilder::Binding DraftBuilder::emit_loop(DraftGraph& place, const ir::Graph
     if (role == Role::Condition) {
       in_body[i] = value_binding(going_on);
       draft_->value(going_on).name = node->name();
+      draft_->value(going_on).type = node->type();
     }
     if (role != Role::Carried) continue;
     std::vector<ValueId> leaves, inside;

@@ -18,6 +18,7 @@
 #include <protozero/varint.hpp>
 
 #include "anfora/error.h"
+#include "frontend/onnx/declared_type.h"
 #include "frontend/onnx/downgrade.h"
 #include "frontend/onnx/draft.h"
 #include "frontend/onnx/draft_builder.h"
@@ -130,12 +131,11 @@ class ModelWriter {
 
  private:
   std::string_view name(ValueId id) const { return id == kOmitted ? std::string_view() : draft_.value(id).name; }
-  const ir::Type* public_type(const ir::Type* type) const;
   void write_attribute(pbf_writer& node, const std::string& name, const AttributeValue& value, const ir::Apply* origin);
   void write_node(pbf_writer& graph, uint32_t field, const DraftNode& node);
   void write_values(pbf_writer& graph, uint32_t field, std::span<const ValueId> values);
   void write_value_infos(pbf_writer& writer, const DraftGraph& graph);
-  void write_subgraph(pbf_writer& writer, const DraftGraph& graph);
+  void write_subgraph(pbf_writer& writer, const DraftGraph& graph, bool is_branch);
   void write_function(pbf_writer& writer, const DraftGraph& graph);
   void write_opsets(pbf_writer& writer, uint32_t field) const;
   void append_initializer(Pieces& pieces, std::string_view name, const Tensor& tensor, bool external_data);
@@ -148,34 +148,6 @@ class ModelWriter {
   std::vector<External> external_;
   uint64_t data_end_ = 0;
 };
-
-// Dimensions that inference named by itself mean nothing outside of the module.
-const ir::Type* ModelWriter::public_type(const ir::Type* type) const {
-  if (!type) return nullptr;
-  ir::Context& context = module_.context();
-  switch (type->kind()) {
-    case ir::TypeKind::Tensor: {
-      if (!type->has_rank()) return type->dtype() == DType::Undefined ? nullptr : type;
-      boost::container::small_vector<ir::Dim, 6> dims;
-      for (ir::Dim dim : type->dims()) {
-        bool is_public = true;
-        for_each_symbol(dim, [&](ir::Dim symbol) { is_public &= !symbol.symbol_name().starts_with('_'); });
-        dims.push_back(is_public ? dim : context.dims().unknown());
-      }
-      return context.tensor_type(type->dtype(), std::span<const ir::Dim>(dims.data(), dims.size()));
-    }
-    case ir::TypeKind::Sequence: {
-      const ir::Type* element = public_type(type->element());
-      return element ? context.sequence_type(element) : nullptr;
-    }
-    case ir::TypeKind::Optional: {
-      const ir::Type* element = public_type(type->element());
-      return element ? context.optional_type(element) : nullptr;
-    }
-    case ir::TypeKind::Map: return type;
-    default: return nullptr;
-  }
-}
 
 void ModelWriter::write_attribute(pbf_writer& node, const std::string& name, const AttributeValue& value,
                                   const ir::Apply* origin) {
@@ -247,7 +219,7 @@ void ModelWriter::write_node(pbf_writer& graph, uint32_t field, const DraftNode&
     pbf_writer attribute(writer, Field::attribute);
     add(attribute, wire::AttributeProto::name, subgraph.attribute);
     pbf_writer nested(attribute, wire::AttributeProto::g);
-    write_subgraph(nested, *subgraph.graph);
+    write_subgraph(nested, *subgraph.graph, node.op_type == "If");
     nested.commit();
     attribute.add_enum(wire::AttributeProto::type, static_cast<int32_t>(wire::AttributeProto::AttributeType::GRAPH));
   }
@@ -257,7 +229,7 @@ void ModelWriter::write_node(pbf_writer& graph, uint32_t field, const DraftNode&
 void ModelWriter::write_values(pbf_writer& graph, uint32_t field, std::span<const ValueId> values) {
   for (ValueId id : values) {
     pbf_writer info(graph, field);
-    write_value_info(info, name(id), public_type(draft_.value(id).type));
+    write_value_info(info, name(id), public_type(module_.context(), draft_.value(id).type));
   }
 }
 
@@ -267,19 +239,30 @@ void ModelWriter::write_value_infos(pbf_writer& writer, const DraftGraph& graph)
     if (!node.origin || node.origin->op().known) continue;
     for (ValueId id : node.outputs) {
       bool is_result = std::ranges::find(graph.outputs, id) != graph.outputs.end();
-      if (id != kOmitted && !is_result && public_type(draft_.value(id).type)) {
+      if (id != kOmitted && !is_result && public_type(module_.context(), draft_.value(id).type)) {
         write_values(writer, wire::GraphProto::value_info, {&id, 1});
       }
     }
   }
 }
 
-void ModelWriter::write_subgraph(pbf_writer& writer, const DraftGraph& graph) {
+// The shapes of a branch's results are left to the reader. In a branch that is never taken they may be nonsense, on
+// which two ways of inference need not agree.
+void ModelWriter::write_subgraph(pbf_writer& writer, const DraftGraph& graph, bool is_branch) {
   using Field = wire::GraphProto;
   for (const DraftNode& node : graph.nodes) write_node(writer, Field::node, node);
   add(writer, Field::name, graph.name);
   write_values(writer, Field::input, graph.inputs);
-  write_values(writer, Field::output, graph.outputs);
+  for (ValueId id : graph.outputs) {
+    const DraftValue& value = draft_.value(id);
+    const ir::Type* type = public_type(module_.context(), value.type);
+    const ir::Apply* maker = value.origin ? value.origin->as_apply() : nullptr;
+    if (is_branch && type && type->is_tensor() && !(maker && !maker->op().known)) {
+      type = module_.context().unranked_type(type->dtype());
+    }
+    pbf_writer info(writer, Field::output);
+    write_value_info(info, name(id), type);
+  }
   write_value_infos(writer, graph);
 }
 
@@ -371,7 +354,13 @@ Pieces ModelWriter::lay_out_main(bool external_data) {
   pbf_writer writer(text);
   add_if_any(writer, Field::doc_string, module_.metadata().graph_doc);
   write_values(writer, Field::input, main.inputs);
-  write_values(writer, Field::output, main.outputs);
+  const std::vector<const ir::Type*>& declared = module_.metadata().output_types;
+  for (size_t i = 0; i < main.outputs.size(); ++i) {
+    ValueId id = main.outputs[i];
+    pbf_writer info(writer, Field::output);
+    write_value_info(info, name(id), refined_type(module_.context(), i < declared.size() ? declared[i] : nullptr,
+                                                  draft_.value(id).type));
+  }
   write_value_infos(writer, main);
   pieces.append(std::move(text));
   return pieces;

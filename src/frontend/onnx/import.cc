@@ -202,11 +202,12 @@ void Importer::import_main(std::string_view bytes) {
   scope.import_nodes(fields.nodes);
   std::vector<ir::Node*> results;
   for (std::string_view output : fields.outputs) {
-    std::string_view name = read_value_info(context(), output).name;
-    ir::Node* result = scope.find(name);
-    if (!result) throw Error(ErrorCode::InvalidModel, fmt::format("nothing computes the output '{}'", name));
+    ValueInfo info = read_value_info(context(), output);
+    ir::Node* result = scope.find(info.name);
+    if (!result) throw Error(ErrorCode::InvalidModel, fmt::format("nothing computes the output '{}'", info.name));
     results.push_back(result);
-    module_.output_names().emplace_back(name);
+    module_.output_names().emplace_back(info.name);
+    module_.metadata().output_types.push_back(info.type);
   }
   if (results.empty()) throw Error(ErrorCode::InvalidModel, "the graph has no outputs");
   set_results(graph, results);
