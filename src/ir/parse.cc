@@ -174,6 +174,7 @@ class ModuleParser {
       while (!cursor_.accept("]")) {
         if (!module_->output_names().empty()) cursor_.expect(",", "or ']' after a name");
         module_->output_names().push_back(cursor_.string("a name in quotes"));
+        m.output_types.push_back(cursor_.accept(":") ? types_.type() : nullptr);
       }
     } else {
       std::string text = cursor_.string("a text in quotes");

@@ -292,16 +292,23 @@ class ModulePrinter {
       if (!main) lines += '_';
       lines += '\n';
     }
-    if (!module_.output_names().empty()) {
-      lines += "  outputs = [";
-      for (size_t i = 0; i < module_.output_names().size(); ++i) {
-        if (i) lines += ", ";
-        append_quoted(lines, module_.output_names()[i]);
-      }
-      lines += "]\n";
-    }
     symbols(lines);
+    outputs(lines);
     if (!lines.empty()) out_.append("module {\n").append(lines).append("}\n");
+  }
+
+  // outputs = ["y": f32[N, 10], "z"]
+  void outputs(std::string& lines) {
+    const std::vector<std::string>& names = module_.output_names();
+    const std::vector<const Type*>& types = module_.metadata().output_types;
+    if (names.empty()) return;
+    lines += "  outputs = [";
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (i) lines += ", ";
+      append_quoted(lines, names[i]);
+      if (i < types.size() && types[i]) lines.append(": ").append(to_string(types[i]));
+    }
+    lines += "]\n";
   }
 
   // Symbols with another range than "any size", by name.
@@ -323,6 +330,7 @@ class ModulePrinter {
         }
       }
     };
+    for (const Type* type : module_.metadata().output_types) visit(type);
     for (const GraphOrder& g : order_.graphs) {
       for (const Parameter* p : g.graph->parameters()) visit(p->type());
       for (const Apply* node : g.nodes) visit(node->type());

@@ -36,9 +36,9 @@ TEST(TextRoundTrip, Example) {
   ir_version = 10
   producer = "by \"hand\""
   property "key" = "a value\nof two lines"
-  outputs = ["y", "z"]
   symbol N = [1, 64]
   symbol 'seq len' = [0, 4096]
+  outputs = ["y": f32[N, 10], "z"]
 }
 
 graph @main(%x: f32[N, 128], %i: i64['seq len']) -> (f32[N, 10], i64[2*N+1, floordiv('seq len', 2), ?]) {

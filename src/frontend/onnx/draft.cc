@@ -34,14 +34,6 @@ class Names {
   boost::unordered_flat_map<std::string_view, size_t> last_number_;
 };
 
-// What a value without a name is called after.
-std::string_view kind_of(const DraftValue& value) {
-  if (value.constant) return "constant";
-  if (!value.origin) return "value";
-  if (const ir::Apply* apply = value.origin->as_apply()) return apply->op().name;
-  return "input";
-}
-
 }  // namespace
 
 DraftGraph* Draft::make_graph(std::string_view name, DraftGraph* parent) {
@@ -111,36 +103,37 @@ void Draft::assign_names() {
   for (DraftGraph* top : tops) {
     Names value_names, node_names;
     std::vector<ValueId> used;
-    auto use = [&](ValueId id) {
-      if (id == kOmitted || seen[id]) return;
-      seen[id] = true;
-      used.push_back(id);
+    std::vector<std::pair<ValueId, std::string_view>> unnamed;  // with what they are called after
+    auto use = [&](std::span<const ValueId> ids, std::string_view kind) {
+      for (ValueId id : ids) {
+        if (id == kOmitted || seen[id]) continue;
+        seen[id] = true;
+        if (values_[id].name.empty()) {
+          unnamed.emplace_back(id, kind);
+        } else {
+          used.push_back(id);
+        }
+      }
     };
     for_each_graph(*top, [&](DraftGraph& graph) {
-      std::ranges::for_each(graph.inputs, use);
+      use(graph.inputs, "input");
       for (DraftNode& node : graph.nodes) {
-        std::ranges::for_each(node.inputs, use);
-        std::ranges::for_each(node.captures, use);
-        std::ranges::for_each(node.outputs, use);
+        use(node.inputs, "constant");
+        use(node.captures, "constant");
+        use(node.outputs, node.op_type);
         if (!node.name.empty()) node.name = node_names.claim_like(*this, node.name);
       }
-      std::ranges::for_each(graph.outputs, use);
+      use(graph.outputs, "constant");
     });
 
-    std::vector<ValueId> unnamed;
     for (ValueId id : used) {
       if (values_[id].pinned) value_names.claim(values_[id].name);
     }
     for (ValueId id : used) {
       DraftValue& value = values_[id];
-      if (value.pinned) continue;
-      if (value.name.empty()) {
-        unnamed.push_back(id);
-      } else {
-        value.name = value_names.claim_like(*this, value.name);
-      }
+      if (!value.pinned) value.name = value_names.claim_like(*this, value.name);
     }
-    for (ValueId id : unnamed) values_[id].name = value_names.claim_numbered(*this, kind_of(values_[id]));
+    for (auto [id, kind] : unnamed) values_[id].name = value_names.claim_numbered(*this, kind);
   }
 }
 

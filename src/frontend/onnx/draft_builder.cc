@@ -279,7 +279,8 @@ DraftNode& DraftBuilder::add_control(DraftGraph& place, std::string_view op_type
 }
 
 ValueId DraftBuilder::identity(DraftGraph& place, ValueId value) {
-  ValueId copy = draft_->make_value(&place, {}, draft_->value(value).type, draft_->value(value).origin);
+  const DraftValue original = draft_->value(value);
+  ValueId copy = draft_->make_value(&place, original.name, original.type, original.origin);
   add_node(place, "Identity", {&value, 1}, {&copy, 1}, nullptr);
   return copy;
 }

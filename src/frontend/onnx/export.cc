@@ -25,6 +25,7 @@
 #include "frontend/onnx/tensor_proto.h"
 #include "frontend/onnx/type_proto.h"
 #include "frontend/onnx/wire.h"
+#include "ir/parse.h"
 #include "support/atomic_file.h"
 
 namespace anfora::onnx {
@@ -163,10 +164,8 @@ void ModelWriter::write_attribute(pbf_writer& node, const std::string& name, con
   auto kind = [&](Kind k) { writer.add_enum(Field::type, static_cast<int32_t>(k)); };
   const ir::AttributeDeclaration* declared = origin ? origin->op().find_attribute(name) : nullptr;
   if (declared && declared->kind == ir::AttributeDeclaration::Kind::Type) {
-    // Optional's, the only one: the type of the element that is not there.
-    const ir::Type* stated_type = origin->type()->element();
     pbf_writer type(writer, Field::tp);
-    write_type(type, stated_type);
+    write_type(type, ir::parse_type(module_.context(), std::get<std::string>(value)));
     type.commit();
     return kind(Kind::TYPE_PROTO);
   }

@@ -1,0 +1,192 @@
+// Functions, Switch and tail calls become If, Loop, Scan and local functions again.
+#include "export_fixture.h"
+
+namespace anfora {
+namespace {
+
+class ExportControl : public ExportTest {
+ protected:
+  static std::string module(const std::string& graphs, const std::string& results = "\"y\"") {
+    return "module { opset \"\" = 21 outputs = [" + results + "] }\n" + graphs;
+  }
+};
+
+TEST_F(ExportControl, If) {
+  EXPECT_EQ(sketch(module(R"(
+graph @main(%c: bool[], %x: f32[2]) {
+  %f = Switch(%c, @then, @else)
+  %r = call %f()
+  %a = %r[0]
+  return Neg(%a)
+}
+graph @then() in @main { %t = Relu(%x)  return (%t, %x) }
+graph @else() in @main { return (%x, %x) })")),
+            "(c, x) -> y\n"
+            "a, If_1 = If(c)\n"
+            "  then_branch: () -> t, x_1\n"
+            "  t = Relu(x)\n"
+            "  x_1 = Identity(x)\n"
+            "  else_branch: () -> x_2, x_3\n"
+            "  x_2 = Identity(x)\n"
+            "  x_3 = Identity(x)\n"
+            "y = Neg(a)\n");
+}
+
+TEST_F(ExportControl, BranchesWithArgumentsAndNestedChoices) {
+  EXPECT_EQ(sketch(module(R"(
+graph @main(%c: bool[], %d: bool[], %x: f32[2]) {
+  %inner = Switch(%d, @g, @h)
+  %f = Switch(%c, @g, %inner)
+  return call %f(%x)
+}
+graph @g(%p: f32[2]) in @main { return Relu(%p) }
+graph @h(%q: f32[2]) in @main { return Add(%q, %x) })")),
+            "(c, d, x) -> y\n"
+            "y = If(c)\n"
+            "  then_branch: () -> Relu_1\n"
+            "  Relu_1 = Relu(x)\n"
+            "  else_branch: () -> If_1\n"
+            "  If_1 = If(d)\n"
+            "    then_branch: () -> Relu_2\n"
+            "    Relu_2 = Relu(x)\n"
+            "    else_branch: () -> Add_1\n"
+            "    Add_1 = Add(x, x)\n");
+}
+
+// The shape that the importer gives to a Loop with all that a Loop has.
+constexpr const char* kLoop = R"(
+graph @main(%n: i64[], %go: bool[], %x: f32[2], %w: f32[2]) {
+  %none = SequenceEmpty(){dtype=1}
+  %r = call @loop(0, %go, %x, %none)
+  %a = %r[0]
+  %b = %r[1]
+  return (%a, %b)
+}
+graph @loop(%i: i64[], %g: bool[], %v: f32[2], %acc: seq(f32[2])) in @main {
+  %less = Less(%i, %n)
+  %c = And(%less, %g)
+  %f = Switch(%c, @again, @done)
+  return call %f()
+}
+graph @again() in @loop {
+  %v1 = Add(%v, %w)
+  %s = ReduceSum(%v1){keepdims=0}
+  %g1 = Less(%s, 100.0)
+  return call @loop(Add(%i, 1), %g1, %v1, SequenceInsert(%acc, %v1))
+}
+graph @done() in @loop {
+  %all = anfora::StackSequence(%acc){axis=0, dtype=1, shape=[2]}
+  return (%v, %all)
+})";
+
+TEST_F(ExportControl, Loop) {
+  EXPECT_EQ(sketch(module(kLoop, R"("a", "b")")),
+            "(n, go, x, w) -> a, b\n"
+            "a, b = Loop(n, go, x)\n"
+            "  body: (i, g, v) -> g1, v1, v1_1\n"
+            "  v1 = Add(v, w)\n"
+            "  s = ReduceSum(v1){keepdims=0}\n"
+            "  g1 = Less(s, constant_1)\n"
+            "  v1_1 = Identity(v1)\n");
+}
+
+TEST_F(ExportControl, WhileLoop) {
+  // The test is computed from what is carried: once before the loop, once at the end of its body.
+  EXPECT_EQ(sketch(module(R"(
+graph @main(%x: f32[]) { return call @loop(%x) }
+graph @loop(%v: f32[]) {
+  %c = Less(%v, 100.0)
+  %f = Switch(%c, @again, @done)
+  return call %f()
+}
+graph @again() in @loop { %v1 = Add(%v, %v)  return call @loop(%v1) }
+graph @done() in @loop { return Sqrt(%v) })")),
+            "(x) -> y\n"
+            "c = Less(x, constant_1)\n"
+            "Loop_1 = Loop(, c, x)\n"
+            "  body: (input_1, input_2, v) -> c_1, v1\n"
+            "  v1 = Add(v, v)\n"
+            "  c_1 = Less(v1, constant_1)\n"
+            "y = Sqrt(Loop_1)\n");
+}
+
+TEST_F(ExportControl, Scan) {
+  EXPECT_EQ(sketch(module(R"(
+graph @main(%h: f32[3], %x: f32[N, 3]) {
+  %shape = Shape(%x)
+  %n = Gather(%shape, 0)
+  %none = SequenceEmpty(){dtype=1}
+  %r = call @scan(0, %h, %none)
+  %a = %r[0]
+  %b = %r[1]
+  return (%a, %b)
+}
+graph @scan(%i: i64[], %v: f32[3], %acc: seq(f32[3])) in @main {
+  %c = Less(%i, %n)
+  %f = Switch(%c, @again, @done)
+  return call %f()
+}
+graph @again() in @scan {
+  %item = Gather(%x, %i)
+  %v1 = Add(%v, %item)
+  return call @scan(Add(%i, 1), %v1, SequenceInsert(%acc, %v1))
+}
+graph @done() in @scan {
+  return (%v, anfora::StackSequence(%acc){axis=1, dtype=1, shape=[3]})
+})", R"("a", "b")")),
+            "(h, x) -> a, b\n"
+            "a, b = Scan(h, x){num_scan_inputs=1, scan_output_axes=[1]}\n"
+            "  body: (v, item) -> v1, v1_1\n"
+            "  v1 = Add(v, item)\n"
+            "  v1_1 = Identity(v1)\n");
+}
+
+TEST_F(ExportControl, LocalFunctions) {
+  EXPECT_EQ(sketch(module(R"(
+graph @main(%x: f32[2]) {
+  %1 = call @"com.example::Twice"(%x)
+  return call @"com.example::Twice"(%1)
+}
+graph @"com.example::Twice"(%v) { %d = Add(%v, 1.0)  return Mul(%d, 2.0) })")),
+            "(x) -> y\n"
+            "Twice_1 = com.example::Twice(x)\n"
+            "y = com.example::Twice(Twice_1)\n"
+            "Twice: (v) -> Mul_1\n"
+            "  constant_1 = Constant(){value=f32[] 1.0}\n"
+            "  constant_2 = Constant(){value=f32[] 2.0}\n"
+            "  d = Add(v, constant_1)\n"
+            "  Mul_1 = Mul(d, constant_2)\n");
+}
+
+TEST_F(ExportControl, ClosuresAreInlined) {
+  EXPECT_EQ(sketch(module(R"(
+graph @main(%x: f32[2]) { return call @apply(@f, %x) }
+graph @apply(%g, %v: f32[2]) in @main { return call %g(%v) }
+graph @f(%u: f32[2]) in @main { return Add(%u, %x) })")),
+            "(x) -> y\n"
+            "y = Add(x, x)\n");
+}
+
+TEST_F(ExportControl, WhatOnnxCannotSay) {
+  // Recursion that is not a tail call.
+  std::string error = error_of(module(R"(
+graph @main(%x: f32[]) { return call @tree(%x) }
+graph @tree(%v: f32[]) {
+  %f = Switch(Less(%v, 1.0), @leaf, @branch)
+  return call %f()
+}
+graph @leaf() in @tree { return Relu(%v) }
+graph @branch() in @tree { %h = Sub(%v, 1.0)  return Add(call @tree(%h), %v) })"));
+  EXPECT_NE(error.find("graph @tree has no ONNX form"), std::string::npos) << error;
+}
+
+TEST_F(ExportControl, RoundTripIsStable) {
+  auto first = parse(module(kLoop, R"("a", "b")"));
+  auto second = import(bytes_of(*first));
+  std::string bytes = bytes_of(*second);
+  auto third = import(bytes);
+  EXPECT_TRUE(bytes_of(*third) == bytes);
+}
+
+}  // namespace
+}  // namespace anfora

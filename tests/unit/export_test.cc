@@ -1,0 +1,253 @@
+#include <sys/resource.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include "export_fixture.h"
+
+namespace anfora {
+namespace {
+
+namespace fs = std::filesystem;
+using onnx::ExportOptions;
+
+class Export : public ExportTest {};
+
+TEST_F(Export, KeepsNames) {
+  EXPECT_EQ(sketch(R"(
+module { opset "" = 21  outputs = ["y", "x"] }
+graph @main(%x: f32[N, 4], %w: f32[4]) {
+  %hidden = Add(%x, %w)
+  %1 = Relu(%hidden)
+  %2 = Relu(%1)
+  return (%2, %x)
+})"),
+            "(x, w) -> y, x\n"
+            "hidden = Add(x, w)\n"
+            "Relu_1 = Relu(hidden)\n"
+            "y = Relu(Relu_1)\n");
+  EXPECT_EQ(report.opsets[""], 21);
+  EXPECT_EQ(report.nodes, 3u);
+  EXPECT_TRUE(report.moved.empty());
+}
+
+TEST_F(Export, GivesEveryResultAValueOfItsOwn) {
+  // An input under another name, one value twice, a constant: Identity makes them results.
+  EXPECT_EQ(sketch(R"(
+module { opset "" = 21  outputs = ["a", "b", "c", "d"] }
+graph @main(%x: f32[2]) {
+  %1 = Relu(%x)
+  return (%x, %1, %1, 1.0)
+})"),
+            "(x) -> a, b, c, d\n"
+            "b = Relu(x)\n"
+            "a = Identity(x)\n"
+            "c = Identity(b)\n"
+            "d = Identity(constant_1)\n");
+}
+
+TEST_F(Export, MakesNamesUnique) {
+  EXPECT_EQ(sketch(R"(
+module { opset "" = 21  outputs = ["same"] }
+graph @main(%x: f32[2]) {
+  %same#1 = Relu(%x)
+  %same#2 = Abs(%same#1)
+  %same#3 = Neg(%same#2)
+  return %same#3
+})"),
+            "(x) -> same\n"
+            "same_1 = Relu(x)\n"
+            "same_2 = Abs(same_1)\n"
+            "same = Neg(same_2)\n");
+}
+
+TEST_F(Export, OmitsWhatIsAbsent) {
+  EXPECT_EQ(sketch(R"(
+module { opset "" = 21  outputs = ["y"] }
+graph @main(%x: f32[2, 3, 4], %w: f32[1, 20, 4], %r: f32[1, 20, 5], %h: f32[1, 3, 5]) {
+  %1 = LSTM:3(%x, %w, %r, _, _, %h){hidden_size=5}
+  %2 = %1[1]
+  return %2
+})"),
+            "(x, w, r, h) -> y\n"
+            ", y = LSTM(x, w, r, , , h){hidden_size=5}\n");
+}
+
+TEST_F(Export, InitializersThatAreInputs) {
+  auto module = parse(R"(
+module { opset "" = 21  outputs = ["y"] }
+graph @main(%x: f32[2], %w: f32[2] = f32[2] [1.0, 2.0]) { return Add(%x, %w) })");
+  auto again = import(bytes_of(*module));
+  ASSERT_EQ(again->main()->parameters().size(), 2u);
+  ASSERT_TRUE(again->default_of(again->main()->parameter(1)));
+  EXPECT_EQ(again->default_of(again->main()->parameter(1))->tensor().data<float>()[1], 2.0f);
+}
+
+TEST_F(Export, KeepsWhatTheSourceSaid) {
+  std::string text = R"(module {
+  name = "net"
+  graph_doc = "of the graph"
+  opset "" = 21
+  opset "com.example" = 3
+  ir_version = 10
+  producer = "somebody"
+  producer_version = "7"
+  domain = "org.example"
+  model_version = 4
+  doc = "of the model"
+  property "key" = "value"
+  outputs = ["y": f32[M, 3]]
+}
+graph @main(%x: f32[N]) {
+  %y = com.example::Strange:1(%x){level=2, scale=0.5, names=["a", "b"], table=f32[2] [1.0, 2.0]}
+  return %y
+})";
+  auto module = parse(text);
+  std::string first = bytes_of(*module);
+  auto again = import(first);
+  EXPECT_EQ(bytes_of(*again), first);
+  ir::PrintOptions options{.locations = false};
+  EXPECT_NE(ir::print(*again, options).find(text.substr(0, text.find("graph @main"))), std::string::npos)
+      << ir::print(*again, options);
+  EXPECT_NE(ir::print(*again, options).find("level=2"), std::string::npos);
+}
+
+TEST_F(Export, TypesOfAllKinds) {
+  for (const char* attribute : {"f32[2, ?]", "seq(i64[])", "seq(opt(bool[*]))"}) {
+    auto module = parse(std::string("module { opset \"\" = 21 outputs = [\"y\"] } graph @main() { %1 = Optional(){type=\"") +
+                        attribute + "\"}\n return OptionalHasElement(%1) }");
+    auto again = import(bytes_of(*module));
+    EXPECT_NE(ir::print(*again).find(std::string("type=\"") + attribute + "\""), std::string::npos) << ir::print(*again);
+  }
+}
+
+// Operator sets --------------------------------------------------------------------------------------
+
+constexpr const char* kAxes = R"(
+graph @main(%x: f32[2, 3]) {
+  %1 = Unsqueeze(%x, [-1])
+  %2 = ReduceMean(%1, [0, 1]){keepdims=0}
+  %3 = Clip(%2, -1.0, _)
+  return %3
+})";
+
+TEST_F(Export, WritesOlderOperatorSets) {
+  EXPECT_EQ(sketch(kAxes, {.opset = 18}),
+            "(x) -> Clip_1\n"
+            "Unsqueeze_1 = Unsqueeze(x, constant_1)\n"
+            "ReduceMean_1 = ReduceMean(Unsqueeze_1, constant_2){keepdims=0}\n"
+            "Clip_1 = Clip(ReduceMean_1, constant_3)\n");
+  EXPECT_EQ(sketch(kAxes, {.opset = 10}),
+            "(x) -> Clip_1\n"
+            "Unsqueeze_1 = Unsqueeze(x){axes=[2]}\n"
+            "ReduceMean_1 = ReduceMean(Unsqueeze_1){axes=[0, 1], keepdims=0}\n"
+            "Clip_1 = Clip(ReduceMean_1){max=3.4028235e+38, min=-1.0}\n");
+  EXPECT_EQ(report.opsets[""], 10);
+  EXPECT_TRUE(report.moved.empty());
+}
+
+TEST_F(Export, RaisesTheOperatorSetWhereItMust) {
+  std::string text = R"(
+module { opset "" = 13 outputs = ["y"] }
+graph @main(%x: f32[2, 3]) {
+  return Gelu(Relu(%x))
+})";
+  sketch(text);
+  EXPECT_EQ(report.opsets[""], 20);
+  ASSERT_EQ(report.moved.size(), 1u);
+  EXPECT_EQ(report.moved[0].from, 13);
+  EXPECT_EQ(report.moved[0].to, 20);
+  EXPECT_NE(report.moved[0].because.find("Gelu"), std::string::npos);
+  sketch(text, {.opset = ExportOptions::kNewest});
+  EXPECT_EQ(report.opsets[""], 28);
+  EXPECT_NE(error_of(text, {.opset = 99}).find("there is no operator set 99"), std::string::npos);
+}
+
+// Files --------------------------------------------------------------------------------------------------
+
+class ExportFile : public Export {
+ protected:
+  fs::path folder;
+  void SetUp() override {
+    folder = fs::temp_directory_path() / ("anfora_export_test_" + std::to_string(getpid()));
+    fs::create_directory(folder);
+  }
+  void TearDown() override { fs::remove_all(folder); }
+  std::vector<std::string> files() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename());
+    std::ranges::sort(names);
+    return names;
+  }
+  std::unique_ptr<ir::Module> weights(int64_t count) {
+    auto module = std::make_unique<ir::Module>(*context);
+    ir::Graph* main = module->make_graph("main");
+    module->set_main(main);
+    const Shape shape{count};
+    ir::Node* sum = module->add_parameter(main, context->tensor_type(DType::F32, std::span<const int64_t>(shape)), "x");
+    for (float i : {1.0f, 2.0f, 3.0f}) {
+      Tensor w = Tensor::zeros(DType::F32, shape);
+      w.data<float>()[1] = i;
+      sum = module->apply(main, context->get_operator("Add"), {sum, module->constant(w, "w" + std::to_string(int(i)))});
+    }
+    module->set_result(main, sum);
+    module->output_names() = {"y"};
+    analysis::infer_types(*module);
+    return module;
+  }
+};
+
+TEST_F(ExportFile, ExternalData) {
+  auto module = weights(30'000);
+  fs::path path = folder / "m.onnx";
+  onnx::ExportReport whole = onnx::export_onnx(*module, path);
+  EXPECT_EQ(files(), std::vector<std::string>{"m.onnx"});
+  EXPECT_EQ(fs::file_size(path), whole.model_bytes);
+  EXPECT_EQ(whole.data_bytes, 0u);
+
+  onnx::ExportReport split = onnx::export_onnx(*module, path, {.largest_file = whole.model_bytes - 1});
+  EXPECT_EQ(files(), (std::vector<std::string>{"m.onnx", "m.onnx.data"}));
+  EXPECT_EQ(fs::file_size(path), split.model_bytes);
+  EXPECT_EQ(fs::file_size(folder / "m.onnx.data"), split.data_bytes);
+  auto again = onnx::import_onnx(*context, path);
+  for (ir::Value* w : again->constants()) {
+    EXPECT_EQ(w->tensor().data<float>()[1], float(w->name()[1] - '0'));
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(w->tensor().raw()) % 4096, 0u);  // as mapped
+  }
+
+  // A model that is written over itself.
+  onnx::export_onnx(*again, path, {.external_data = ExportOptions::ExternalData::Never});
+  EXPECT_EQ(fs::file_size(path), whole.model_bytes);
+  EXPECT_THROW(bytes_of(*module, {.external_data = ExportOptions::ExternalData::Always}), Error);
+}
+
+TEST_F(ExportFile, FullDiskLeavesNothing) {
+  auto module = weights(300'000);
+  fs::path path = folder / "m.onnx";
+  std::ofstream(path) << "before";
+  // A limit on the size of files fails a write in the middle, as a full disk does.
+  rlimit old_limit{};
+  getrlimit(RLIMIT_FSIZE, &old_limit);
+  rlimit limit{1'000'000, old_limit.rlim_max};
+  auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &limit);
+  for (auto external : {ExportOptions::ExternalData::Never, ExportOptions::ExternalData::Always}) {
+    try {
+      onnx::export_onnx(*module, path, {.external_data = external});
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::Io);
+      EXPECT_NE(error.message().find("m.onnx"), std::string::npos) << error.what();
+    }
+    EXPECT_EQ(files(), std::vector<std::string>{"m.onnx"});
+    EXPECT_EQ(fs::file_size(path), 6u);
+  }
+  setrlimit(RLIMIT_FSIZE, &old_limit);
+  std::signal(SIGXFSZ, old_handler);
+  EXPECT_THROW(onnx::export_onnx(*module, "/dev/full"), Error);
+  EXPECT_THROW(onnx::export_onnx(*module, folder / "nowhere" / "m.onnx"), Error);
+}
+
+}  // namespace
+}  // namespace anfora
