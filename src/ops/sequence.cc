@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ir/parse.h"
 #include "ops/infer_helpers.h"
 #include "ops/registry.h"
 
@@ -71,7 +72,12 @@ void infer_split_to_sequence(InferenceContext& ctx) {
 }
 
 void infer_optional(InferenceContext& ctx) {
-  const Type* element = ctx.has_input(0) ? ctx.input(0) : ctx.context().unranked_type(DType::Undefined);
+  const Type* element = ctx.context().unranked_type(DType::Undefined);
+  if (ctx.has_input(0)) {
+    element = ctx.input(0);
+  } else if (std::string type = ctx.attributes().get_string("type", ""); !type.empty()) {
+    element = ir::parse_type(ctx.context(), type);
+  }
   ctx.set_output(0, ctx.context().optional_type(element));
 }
 

@@ -265,4 +265,19 @@ std::unique_ptr<ir::Module> import_onnx(ir::Context& context, std::span<const st
                       options.name.empty() ? "model" : options.name);
 }
 
+std::vector<const ir::Type*> declared_output_types(ir::Context& context, const std::filesystem::path& path) {
+  std::shared_ptr<MappedFile> file = MappedFile::open(path);
+  std::vector<const ir::Type*> types;
+  for (Message model(file->text()); model.next();) {
+    if (model.field() != wire::ModelProto::graph) {
+      model.skip();
+      continue;
+    }
+    GraphFields fields;
+    fields.read(model.bytes());
+    for (std::string_view output : fields.outputs) types.push_back(read_value_info(context, output).type);
+  }
+  return types;
+}
+
 }  // namespace anfora::onnx

@@ -12,6 +12,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "ir/module.h"
 
@@ -32,5 +33,8 @@ std::unique_ptr<ir::Module> import_onnx(ir::Context& context, const std::filesys
 // From memory. `owner` keeps the bytes alive as long as the module's tensors refer to them; null: tensors are copied.
 std::unique_ptr<ir::Module> import_onnx(ir::Context& context, std::span<const std::byte> bytes,
                                         std::shared_ptr<void> owner, const ImportOptions& options = {});
+
+// The types that the model declares for its outputs, null where it declares none: what stored values of them are read as.
+std::vector<const ir::Type*> declared_output_types(ir::Context& context, const std::filesystem::path& path);
 
 }  // namespace anfora::onnx

@@ -167,8 +167,9 @@ void Importer::import_node(Scope& scope, const NodeFields& fields, const ir::Loc
       if (node.version > kNewestOpset) {
         throw Error(ErrorCode::Unsupported, fmt::format("operator set {} is newer than the newest known one, {}", node.version, kNewestOpset));
       }
-      result = fields.op_type == "Constant" ? import_constant(node) : import_control(node);
+      if (fields.op_type == "Constant") result = import_constant(node);
     }
+    if (!result) result = import_control(node);
     if (!result) result = import_operator(node);
   }
   if (result->is_apply() && result->name().empty()) module_.set_name(result, fields.outputs[0]);

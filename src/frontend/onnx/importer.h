@@ -1,6 +1,6 @@
 // The inside of the importer, shared by its files: import.cc (the model), scope.cc (a graph and its names),
 // import_node.cc (a node), import_function.cc (local functions), import_control.cc (If, Loop, Scan, SequenceMap),
-// upgrade*.cc (nodes of older operator sets).
+// import_attention.cc (FlexAttention), upgrade*.cc (nodes of older operator sets).
 //
 // A graph is read in one pass over its nodes, in the order of the file: a node is parsed, its inputs are looked up by
 // name, an application is made, its outputs are entered by name. Nothing of a node is kept but the application. Only
@@ -205,11 +205,12 @@ class Importer {
   void keep_unknown_attributes(PendingNode& node);
 
   // import_control.cc
-  ir::Node* import_control(PendingNode& node);  // null when the node is no control flow
+  ir::Node* import_control(PendingNode& node);  // null when the node has no graphs, or its operator none that is known
   ir::Node* import_if(PendingNode& node);
   ir::Node* import_loop(PendingNode& node);
   ir::Node* import_scan(PendingNode& node);
   ir::Node* import_sequence_map(PendingNode& node);
+  ir::Node* import_flex_attention(PendingNode& node);  // import_attention.cc
   const ir::Type* type_of_result(const Results& results, size_t k);
   ir::Node* finish_control(const PendingNode& node, ir::Apply* call, size_t num_results);
 
