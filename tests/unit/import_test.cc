@@ -2,70 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <protozero/pbf_writer.hpp>
-
 #include "anfora/error.h"
-#include "frontend/onnx/tensor_proto.h"
-#include "frontend/onnx/type_proto.h"
-#include "frontend/onnx/wire.h"
+#include "onnx_writer.h"
 #include "ops/registry.h"
-#include "support/element_types.h"
 
 namespace anfora {
 namespace {
-
-namespace wire = onnx::wire;
-
-// Writes the few messages that the tests need, one call a field of the model.
-struct ModelWriter {
-  std::string graph;
-  std::string functions;
-  int64_t ir_version = 10;
-  int64_t opset = 25;
-
-  struct NodeSpec {
-    std::string op;
-    std::vector<std::string> inputs, outputs;
-    std::string attributes = {};  // AttributeProto fields, serialized
-    std::string domain = {};
-    std::string name = {};
-  };
-
-  static std::string node_bytes(const NodeSpec& spec) {
-    std::string bytes;
-    protozero::pbf_writer w(bytes);
-    for (const std::string& s : spec.inputs) w.add_string(wire::NodeProto::input, s);
-    for (const std::string& s : spec.outputs) w.add_string(wire::NodeProto::output, s);
-    if (!spec.name.empty()) w.add_string(wire::NodeProto::name, spec.name);
-    w.add_string(wire::NodeProto::op_type, spec.op);
-    if (!spec.domain.empty()) w.add_string(wire::NodeProto::domain, spec.domain);
-    return bytes + spec.attributes;
-  }
-  void node(const NodeSpec& spec) {
-    protozero::pbf_writer(graph).add_message(wire::GraphProto::node, node_bytes(spec));
-  }
-  void value(uint32_t field, ir::Context& context, const std::string& name, std::initializer_list<int64_t> shape) {
-    protozero::pbf_writer w(graph);
-    protozero::pbf_writer info(w, field);
-    onnx::write_value_info(info, name, context.tensor_type(DType::F32, std::span<const int64_t>(shape.begin(), shape.size())));
-  }
-  void initializer(const std::string& name, const Tensor& tensor) {
-    protozero::pbf_writer w(graph);
-    protozero::pbf_writer t(w, wire::GraphProto::initializer);
-    onnx::write_tensor(t, tensor, name);
-  }
-  std::string bytes() const {
-    std::string model;
-    protozero::pbf_writer w(model);
-    w.add_int64(wire::ModelProto::ir_version, ir_version);
-    {
-      protozero::pbf_writer opset_writer(w, wire::ModelProto::opset_import);
-      opset_writer.add_int64(wire::OperatorSetIdProto::version, opset);
-    }
-    w.add_message(wire::ModelProto::graph, graph);
-    return model + functions;
-  }
-};
 
 class Import : public testing::Test {
  protected:

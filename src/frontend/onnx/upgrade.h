@@ -1,8 +1,7 @@
 // Nodes of older operator sets to the newest one.
 //
-// upgrade.cc holds the one table: operator, range of versions, function, reason. A node of version v is rewritten by the
-// entry whose range holds v, and is then a node of the version behind that range, until no entry holds it. So
-// an entry says only what changed at one step.
+// upgrade.cc holds the one table: operator, version, function, reason. A node is rewritten by all entries of versions
+// newer than its own, one after the other. So an entry says only what changed at one step.
 #pragma once
 
 #include <string_view>

@@ -228,7 +228,7 @@ ir::Node* slice_attributes_to_inputs(PendingNode& node, std::string_view) {
 }
 
 // Version 1 had the lengths of the parts as an attribute or as an input, of any type.
-ir::Node* split_input_to_attribute(PendingNode& node, std::string_view) {
+ir::Node* split_lengths_to_integers(PendingNode& node, std::string_view) {
   if (!node.has_input(1) || has_attribute(node, "split")) return nullptr;
   set_input(node, 1, node.emitter.emit("Cast", {node.inputs[1]}, {{"to", static_cast<int64_t>(DType::I64)}}));
   return nullptr;

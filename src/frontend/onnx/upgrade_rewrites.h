@@ -67,7 +67,7 @@ ir::Node* rename_operator(PendingNode&, std::string_view new_name);
 ir::Node* roi_align_half_pixel(PendingNode&, std::string_view);
 ir::Node* selu_defaults(PendingNode&, std::string_view);
 ir::Node* slice_attributes_to_inputs(PendingNode&, std::string_view);
-ir::Node* split_input_to_attribute(PendingNode&, std::string_view);
+ir::Node* split_lengths_to_integers(PendingNode&, std::string_view);
 ir::Node* split_num_outputs(PendingNode&, std::string_view);
 ir::Node* top_k_to_input(PendingNode&, std::string_view);
 
