@@ -1,13 +1,15 @@
 // Times of the compiler itself, as JSON for bench/run.py.
 //
-//     compiler_bench tower NODES     a generated model of that many nodes from import to export, stage by stage
-//     compiler_bench open FILE       import and inference of a model: time, and the memory that they add
+//     compiler_bench tower NODES     a generated model of that many nodes from import to export, stage by
+//     stage compiler_bench open FILE       import and inference of a model: time, and the memory that they
+//     add
 //
-// The tower is a chain of storeys of eight nodes. Folding and merging find one node each in every storey, and the chain is
-// as deep as can be, so that whatever recurses or is not linear in the depth shows:
+// The tower is a chain of storeys of eight nodes. Folding and merging find one node each in every storey, and
+// the chain is as deep as can be, so that whatever recurses or is not linear in the depth shows:
 //
-//     b = Relu(a)   c = Relu(a)   d = Add(b, c)   k = Neg(1)   e = Mul(d, k)   f = Abs(e)   g = Sigmoid(f)   h = Tanh(g)
-//                   equal to b                    constant                                                   the next a
+//     b = Relu(a)   c = Relu(a)   d = Add(b, c)   k = Neg(1)   e = Mul(d, k)   f = Abs(e)   g = Sigmoid(f) h
+//     = Tanh(g)
+//                   equal to b                    constant the next a
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -20,6 +22,7 @@
 #include "anfora/error.h"
 #include "frontend/onnx/export.h"
 #include "frontend/onnx/import.h"
+#include "ir/verify.h"
 #include "ops/registry.h"
 #include "passes/pass.h"
 
@@ -44,7 +47,8 @@ size_t parse_count(std::string_view text) {
   size_t count = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
   if (error != std::errc() || end != text.data() + text.size() || count < kNodesInStorey) {
-    throw Error(ErrorCode::InvalidArgument, fmt::format("a number of nodes from {} on is expected, not '{}'", kNodesInStorey, text));
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("a number of nodes from {} on is expected, not '{}'", kNodesInStorey, text));
   }
   return count;
 }
@@ -90,7 +94,9 @@ class Scratch {
 Json tower(size_t nodes) {
   Scratch scratch;
   write_tower(scratch / "tower.onnx", nodes);
-  Json result = {{"nodes", nodes / kNodesInStorey * kNodesInStorey}, {"seconds", Json::object()}, {"changes", Json::object()}};
+  Json result = {{"nodes", nodes / kNodesInStorey * kNodesInStorey},
+                 {"seconds", Json::object()},
+                 {"changes", Json::object()}};
   auto timed = [&](std::string_view stage, auto&& work) {
     double start = now();
     work();
@@ -100,6 +106,7 @@ Json tower(size_t nodes) {
   auto context = ops::make_context();
   std::unique_ptr<ir::Module> module;
   timed("import", [&] { module = onnx::import_onnx(*context, scratch / "tower.onnx"); });
+  timed("verify", [&] { ir::verify_or_throw(*module); });
   result["bytes_per_node"] = static_cast<double>(module->node_bytes()) / static_cast<double>(nodes);
   rewrite::Remarks remarks;
   passes::PassOptions options;
@@ -119,7 +126,9 @@ Json open(const std::filesystem::path& path) {
   std::unique_ptr<ir::Module> module = onnx::import_onnx(*context, path);
   analysis::infer_types(*module);
   double seconds = now() - start;
-  return {{"seconds", seconds}, {"file_bytes", std::filesystem::file_size(path)}, {"peak_added_bytes", peak_resident_bytes() - before}};
+  return {{"seconds", seconds},
+          {"file_bytes", std::filesystem::file_size(path)},
+          {"peak_added_bytes", peak_resident_bytes() - before}};
 }
 
 }  // namespace

@@ -19,4 +19,6 @@ fi
 cmake -S "$source/examples/cpp" -B "$scratch/example" -G "$generator" -DCMAKE_PREFIX_PATH="$scratch/moved" \
   -DCMAKE_BUILD_TYPE=Release >"$scratch/configure.log" || { cat "$scratch/configure.log"; exit 1; }
 cmake --build "$scratch/example"
-"$scratch/example/example" "$source/examples/models/mlp.onnx"
+output=$("$scratch/example/example" "$source/examples/models/mlp.onnx")
+echo "$output"
+grep -qF 'output y: f32[1x3] 0.196758 0.311161 0.492081' <<<"$output"

@@ -1,0 +1,105 @@
+// Models from C++: load, optimize, compile, run.
+//
+//     anfora::Model model = anfora::Model::load("resnet50.onnx");
+//     model.optimize();
+//     anfora::Executable executable = std::move(model).compile();
+//     anfora::NamedTensors outputs = executable.run({{"image", anfora::Tensor::zeros(anfora::DType::F32,
+//     shape)}});
+//
+// Everything that can go wrong throws anfora::Error (error.h).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "anfora/error.h"
+#include "anfora/tensor.h"
+
+namespace [[gnu::visibility("default")]] anfora {
+
+using NamedTensors = std::map<std::string, Tensor>;
+
+// The size of a dimension that is known only at run time, such as that of a batch.
+inline constexpr int64_t kUnknownSize = -1;
+
+// An input or an output.
+struct ValueInfo {
+  std::string name;
+  std::string type;                // as people write it: "f32[N, 128]", "seq(f32[?])"
+  DType dtype = DType::Undefined;  // of a tensor; Undefined: any, or no tensor
+  bool has_rank = false;           // whether `shape` says something
+  Shape shape;                     // of a tensor; kUnknownSize where only the run tells
+};
+
+struct OptimizeOptions {
+  // A constant that is computed beforehand may take this many bytes more than the constants it is made of.
+  int64_t fold_limit = int64_t{1} << 16;
+};
+
+struct OptimizeReport {
+  size_t operators_before = 0, operators_after = 0;
+  double seconds = 0;
+};
+
+struct CompileOptions {
+  int threads = 0;       // of kernels; 0: all processors
+  bool optimize = true;  // the graph first
+};
+
+class Executable;
+
+// A model as a graph that can be rewritten. Its weights stay in the file, which must not change meanwhile.
+// One thread at a time may use a model; different models are independent.
+class Model {
+ public:
+  // Reads .onnx, verifies it, and infers all types and shapes. Throws NotFound, Io, InvalidModel,
+  // TypeMismatch, Unsupported.
+  static Model load(const std::filesystem::path& path);
+  Model(Model&&) noexcept;
+  Model& operator=(Model&&) noexcept;
+  ~Model();
+
+  std::vector<ValueInfo> inputs() const;
+  std::vector<ValueInfo> outputs() const;
+  size_t num_operators() const;
+
+  // Folds what is constant, removes what has no effect, merges what is equal, until nothing changes.
+  OptimizeReport optimize(const OptimizeOptions& options = {});
+
+  // Chooses kernels, packs weights, plans memory. The model is used up: load it again where it is needed
+  // further.
+  Executable compile(const CompileOptions& options = {}) &&;
+
+ private:
+  struct State;
+  explicit Model(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+// A model that is ready to run. One thread at a time may run it; kernels use several threads inside.
+class Executable {
+ public:
+  Executable(Executable&&) noexcept;
+  Executable& operator=(Executable&&) noexcept;
+  ~Executable();
+
+  std::vector<ValueInfo> inputs() const;
+  std::vector<ValueInfo> outputs() const;
+
+  // The outputs belong to the caller; a later run does not overwrite them. Inputs are not written to. Throws
+  // InvalidArgument when names, element types or shapes do not fit, Unsupported for inputs or outputs that
+  // are no tensors and for operators that have no kernel, ResourceExhausted when memory is short.
+  NamedTensors run(const NamedTensors& inputs);
+
+ private:
+  friend class Model;
+  struct State;
+  explicit Executable(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace anfora

@@ -1,0 +1,77 @@
+// The public API: include/anfora/model.h on examples/models/mlp.onnx.
+#include "anfora/model.h"
+
+#include <gtest/gtest.h>
+
+namespace anfora {
+namespace {
+
+const std::filesystem::path kMlp = std::filesystem::path(ANFORA_EXAMPLES) / "models/mlp.onnx";
+
+template <class F>
+ErrorCode code_of(F&& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.code();
+  }
+  ADD_FAILURE() << "no error";
+  return ErrorCode::Internal;
+}
+
+TEST(ModelApi, DescribesInputsAndOutputs) {
+  Model model = Model::load(kMlp);
+  ASSERT_EQ(model.inputs().size(), 1u);
+  ValueInfo x = model.inputs()[0];
+  EXPECT_EQ(x.name, "x");
+  EXPECT_EQ(x.type, "f32[N, 4]");
+  EXPECT_EQ(x.dtype, DType::F32);
+  EXPECT_TRUE(x.has_rank);
+  EXPECT_EQ(x.shape, (Shape{kUnknownSize, 4}));
+  ASSERT_EQ(model.outputs().size(), 1u);
+  EXPECT_EQ(model.outputs()[0].name, "y");
+  EXPECT_EQ(model.outputs()[0].shape, (Shape{kUnknownSize, 3}));
+}
+
+TEST(ModelApi, OptimizesAndRunsWithTheSameResult) {
+  Model plain = Model::load(kMlp), small = Model::load(kMlp);
+  OptimizeReport report = small.optimize();
+  EXPECT_EQ(report.operators_before, plain.num_operators());
+  EXPECT_EQ(report.operators_after, small.num_operators());
+  EXPECT_LT(report.operators_after, report.operators_before);
+
+  Executable a = std::move(plain).compile({.threads = 1, .optimize = false});
+  Executable b = std::move(small).compile();
+  Tensor x = Tensor::from<float>(Shape{2, 4}, std::vector<float>{1, 1, 1, 1, -1, 0, 1, 2});
+  Tensor want = a.run({{"x", x}}).at("y"), got = b.run({{"x", x}}).at("y");
+  ASSERT_EQ(got.shape(), (Shape{2, 3}));
+  for (int i = 0; i < 6; ++i) EXPECT_NEAR(got.data<float>()[i], want.data<float>()[i], 1e-6);
+  EXPECT_NEAR(got.data<float>()[0], 0.19675837f, 1e-6);
+}
+
+TEST(ModelApi, OutputsOutliveLaterRunsAndTheExecutable) {
+  Tensor first;
+  {
+    Executable executable = Model::load(kMlp).compile();
+    first = executable.run({{"x", Tensor::zeros(DType::F32, Shape{1, 4})}}).at("y");
+    Tensor kept = first.clone();
+    executable.run({{"x", Tensor::from<float>(Shape{1, 4}, std::vector<float>{5, -5, 5, -5})}});
+    EXPECT_TRUE(Tensor::identical(first, kept));
+  }
+  EXPECT_EQ(first.size(), 3);
+}
+
+TEST(ModelApi, Errors) {
+  EXPECT_EQ(code_of([] { Model::load("absent.onnx"); }), ErrorCode::NotFound);
+  Executable executable = Model::load(kMlp).compile();
+  EXPECT_EQ(code_of([&] { executable.run({}); }), ErrorCode::InvalidArgument);
+  EXPECT_EQ(code_of([&] { executable.run({{"z", Tensor::zeros(DType::F32, Shape{1, 4})}}); }),
+            ErrorCode::InvalidArgument);
+  EXPECT_EQ(code_of([&] { executable.run({{"x", Tensor::zeros(DType::F32, Shape{1, 5})}}); }),
+            ErrorCode::InvalidArgument);
+  EXPECT_EQ(code_of([&] { executable.run({{"x", Tensor::zeros(DType::F64, Shape{1, 4})}}); }),
+            ErrorCode::InvalidArgument);
+}
+
+}  // namespace
+}  // namespace anfora
