@@ -194,8 +194,7 @@ void declare_image(Declarations& declare) {
       .input("encoded_stream", "T1").output("image", "T2")
       .type("T1", {DType::U8}).type("T2", {DType::U8})
       .attribute("pixel_format", "RGB")
-      .infer(infer_image_decoder)
-      .no_kernel();
+      .infer(infer_image_decoder);
 }
 
 }  // namespace anfora::ops

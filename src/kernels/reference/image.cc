@@ -7,6 +7,7 @@
 #include "kernels/reference/arguments.h"
 #include "kernels/reference/broadcast.h"
 #include "kernels/reference/families.h"
+#include "kernels/reference/image_formats.h"
 #include "kernels/reference/floats.h"
 #include "support/element_types.h"
 #include "support/parallel.h"
@@ -301,6 +302,7 @@ void register_image(KernelRegistry& registry) {
   registry.add("GridSample", grid_sample);
   registry.add("AffineGrid", affine_grid);
   registry.add("Col2Im", col2im);
+  registry.add("ImageDecoder", image_decoder);
 }
 
 }  // namespace anfora::kernels
