@@ -35,6 +35,7 @@ runtime::Executable compile_model(LoadedModel& model, const CompileOptions& opti
     pipeline::OptimizeOptions passes;
     passes.passes.fold_limit = std::numeric_limits<int64_t>::max() / 4;
     pipeline::optimize(*model.module, passes);
+    pipeline::lower(*model.module);
   }
   return plan::compile(*model.module, {.threads = options.threads});
 }

@@ -43,5 +43,8 @@ extern const Pass kSimplify;     // simplify.cc
 extern const Pass kFoldWeights;  // weights.cc
 extern const Pass kMerge;        // cse.cc
 extern const Pass kDropDead;     // dce.cc
+// For execution only: their operators are lowered ones.
+extern const Pass kLayout;       // layout.cc
+extern const Pass kEpilogue;     // epilogue.cc
 
 }  // namespace anfora::passes

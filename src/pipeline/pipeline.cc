@@ -20,6 +20,13 @@ constexpr const Pass* kPasses[] = {
     &passes::kFold, &passes::kSimplify, &passes::kFoldWeights, &passes::kMerge, &passes::kDropDead,
 };
 
+// Once each, in this order. The layout pass leaves dead nodes and transposes that cancel or fold; an epilogue is fused
+// only where nobody else uses the value in between, not even a dead node.
+constexpr const Pass* kLowering[] = {
+    &passes::kLayout, &passes::kFold,     &passes::kSimplify, &passes::kMerge,
+    &passes::kDropDead, &passes::kEpilogue, &passes::kDropDead,
+};
+
 struct Constraint {
   std::string_view before, after, reason;
 };
@@ -46,8 +53,12 @@ void check_order() {
 std::span<const Pass* const> all_passes() { return kPasses; }
 
 const Pass* find_pass(std::string_view name) {
-  auto found = std::ranges::find(kPasses, name, [](const Pass* p) { return p->name; });
-  return found == std::end(kPasses) ? nullptr : *found;
+  auto find_in = [&](std::span<const Pass* const> list) {
+    auto found = std::ranges::find(list, name, [](const Pass* p) { return p->name; });
+    return found == list.end() ? nullptr : *found;
+  };
+  const Pass* pass = find_in(kPasses);
+  return pass ? pass : find_in(kLowering);
 }
 
 size_t run_pass(const Pass& pass, ir::Module& module, const passes::PassOptions& options) {
@@ -67,6 +78,17 @@ size_t count_operators(const ir::Module& module) {
     }
   }
   return count;
+}
+
+void lower(ir::Module& module) {
+  rewrite::Remarks remarks;
+  passes::PassOptions options;
+  options.fold_limit = std::numeric_limits<int64_t>::max() / 4;  // nothing is stored
+  passes::PassContext context(module, remarks, options);
+  context.inference.run();
+  for (const Pass* pass : kLowering) {
+    if (pass->run(context) > 0) context.inference.run();
+  }
 }
 
 OptimizeReport optimize(ir::Module& module, const OptimizeOptions& options) {

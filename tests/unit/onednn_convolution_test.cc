@@ -40,11 +40,11 @@ TEST(OnednnConvolution, AgreesWithTheReference) {
     expect_prepared("Conv", c.attributes, {x, w}, 2);
     Tensor last = with_channels_last(c.x, 1);
     AttributeSet lowered = c.attributes.with("channels_last", int64_t{1});
-    expect_prepared("anfora::Conv", lowered, {last, w, b}, 1);
-    Tensor y = run_kernel("anfora::Conv", lowered, {last, w, b})[0];
+    expect_prepared("LoweredConv", lowered, {last, w, b}, 1);
+    Tensor y = run_kernel("LoweredConv", lowered, {last, w, b})[0];
     Tensor z = random_tensor({y.shape().begin(), y.shape().end()}, 4);
-    expect_prepared("anfora::Conv", lowered.with("activation", std::string("Relu")), {last, w, b, z}, 1);
-    expect_prepared("anfora::Conv", lowered.with("activation", std::string("HardSwish")), {last, w, Tensor(), z}, 1);
+    expect_prepared("LoweredConv", lowered.with("activation", std::string("Relu")), {last, w, b, z}, 1);
+    expect_prepared("LoweredConv", lowered.with("activation", std::string("HardSwish")), {last, w, Tensor(), z}, 1);
   }
 }
 
@@ -59,7 +59,7 @@ TEST(OnednnConvolution, Transposed) {
     std::vector<int64_t> padding(c.x.size() - 2, 0);
     padding[0] = c.attributes.get_ints("strides")[0] - 1;
     expect_prepared("ConvTranspose", c.attributes.with("output_padding", padding), {random_tensor(x, 1), w}, 1, true);
-    expect_prepared("anfora::ConvTranspose",
+    expect_prepared("LoweredConvTranspose",
                     c.attributes.with("channels_last", int64_t{1}).with("activation", std::string("LeakyRelu")),
                     {with_channels_last(x, 1), w, b}, 1);
   }
@@ -71,9 +71,9 @@ TEST(OnednnConvolution, EveryActivation) {
   for (const char* name : {"Relu", "LeakyRelu", "Elu", "Clip", "Sigmoid", "Tanh", "HardSigmoid", "HardSwish", "Swish",
                            "Gelu", "GeluTanh", "Softplus", "Mish", "Abs"}) {
     SCOPED_TRACE(name);
-    expect_prepared("anfora::Conv", attributes.with("activation", std::string(name)), {x, w}, 1);
+    expect_prepared("LoweredConv", attributes.with("activation", std::string(name)), {x, w}, 1);
   }
-  expect_prepared("anfora::Conv",
+  expect_prepared("LoweredConv",
                   attributes.with("activation", std::string("Clip"))
                       .with("activation_alpha", 0.0f)
                       .with("activation_beta", 1.5f),

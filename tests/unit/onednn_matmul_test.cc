@@ -56,11 +56,11 @@ TEST(OnednnMatMul, PermutedOperands) {
   Tensor q = random_tensor({2, 10, 4, 16}, 1), k = random_tensor({2, 12, 4, 16}, 2), v = random_tensor({2, 12, 4, 16}, 3);
   Tensor mask = random_tensor({2, 1, 1, 12}, 4);
   AttributeSet scores{{"perm_a", Dims{0, 2, 1, 3}}, {"perm_b", Dims{0, 2, 3, 1}}, {"alpha", 0.25f}};
-  expect_prepared("anfora::MatMul", scores, {q, k}, 2);
-  expect_prepared("anfora::MatMul", scores, {q, k, Tensor(), mask}, 2);
+  expect_prepared("LoweredMatMul", scores, {q, k}, 2);
+  expect_prepared("LoweredMatMul", scores, {q, k, Tensor(), mask}, 2);
   Tensor weights = random_tensor({2, 4, 10, 12}, 6);
   AttributeSet context{{"perm_b", Dims{0, 2, 1, 3}}, {"perm_y", Dims{0, 2, 1, 3}}};
-  expect_prepared("anfora::MatMul", context, {weights, v}, 2);
+  expect_prepared("LoweredMatMul", context, {weights, v}, 2);
 }
 
 TEST(OnednnMatMul, Epilogues) {
@@ -69,9 +69,9 @@ TEST(OnednnMatMul, Epilogues) {
   for (const char* activation : {"", "Relu", "Gelu", "GeluTanh", "Swish"}) {
     AttributeSet attributes;
     if (*activation) attributes = attributes.with("activation", std::string(activation));
-    expect_prepared("anfora::MatMul", attributes, {a, b, c}, 1);
-    expect_prepared("anfora::MatMul", attributes, {a, b, c, z}, 1);
-    expect_prepared("anfora::MatMul", attributes, {a, b, Tensor(), z}, 1);
+    expect_prepared("LoweredMatMul", attributes, {a, b, c}, 1);
+    expect_prepared("LoweredMatMul", attributes, {a, b, c, z}, 1);
+    expect_prepared("LoweredMatMul", attributes, {a, b, Tensor(), z}, 1);
   }
 }
 

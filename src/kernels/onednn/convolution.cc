@@ -1,6 +1,6 @@
 // Conv and ConvTranspose, plain and lowered.
 //
-// The plain operators take and give [batch, channels, spatial…]; the lowered ones ("anfora::Conv") may take and give
+// The plain operators take and give [batch, channels, spatial…]; the lowered ones ("LoweredConv") may take and give
 // [batch, spatial…, channels], which the fast implementations work on directly, and end with a bias, a tensor Z to be
 // added and an activation. Where the layouts of the implementation and of the tensors differ, the data is reordered on
 // the way in and out.
@@ -222,10 +222,10 @@ std::unique_ptr<PreparedKernel> prepare_convolution(const PrepareRequest& reques
 }  // namespace
 
 void register_convolution(PreparedRegistry& registry) {
-  for (const char* name : {"Conv", "anfora::Conv"}) {
+  for (const char* name : {"Conv", "LoweredConv"}) {
     registry.add(name, "onednn:convolution", prepare_convolution<ForwardConvolution>);
   }
-  for (const char* name : {"ConvTranspose", "anfora::ConvTranspose"}) {
+  for (const char* name : {"ConvTranspose", "LoweredConvTranspose"}) {
     registry.add(name, "onednn:deconvolution", prepare_convolution<TransposedConvolution>);
   }
 }

@@ -1,4 +1,4 @@
-// What a lowered operator ("anfora::Conv", "anfora::MatMul") does to its result before it is stored, as post-operations.
+// What a lowered operator ("LoweredConv", "LoweredMatMul") does to its result before it is stored, as post-operations.
 #pragma once
 
 #include "kernels/onednn/primitive.h"

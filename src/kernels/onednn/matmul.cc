@@ -1,4 +1,4 @@
-// MatMul, Gemm, and the lowered product ("anfora::MatMul"), all as one strided product:
+// MatMul, Gemm, and the lowered product ("LoweredMatMul"), all as one strided product:
 //
 //     Y[batch…, m, n] = activation(alpha · Σ_k A[batch…, m, k] · B[batch…, k, n] + C + Z)
 //
@@ -127,7 +127,7 @@ class MatMul : public ShapedKernel {
     if (request.op == "Gemm") {
       if (attributes().get_int("transA", 0) != 0) permutation_a_ = {1, 0};
       if (attributes().get_int("transB", 0) != 0) permutation_b_ = {1, 0};
-    } else if (request.op == "anfora::MatMul") {
+    } else if (request.op == "LoweredMatMul") {
       permutation_a_ = attributes().get_ints("perm_a");
       permutation_b_ = attributes().get_ints("perm_b");
       permutation_y_ = attributes().get_ints("perm_y");
@@ -261,7 +261,7 @@ std::unique_ptr<PreparedKernel> prepare_matmul(const PrepareRequest& request) {
 }  // namespace
 
 void register_matmul(PreparedRegistry& registry) {
-  for (const char* name : {"MatMul", "Gemm", "anfora::MatMul"}) registry.add(name, "onednn:matmul", prepare_matmul);
+  for (const char* name : {"MatMul", "Gemm", "LoweredMatMul"}) registry.add(name, "onednn:matmul", prepare_matmul);
 }
 
 }  // namespace anfora::kernels::onednn

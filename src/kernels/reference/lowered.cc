@@ -1,9 +1,9 @@
-// The lowered operators of the domain "anfora", by what they stand for: transposes around the plain operator, then the
+// The lowered operators, by what they stand for: transposes around the plain operator, then the
 // addition and the activation that were fused into it.
 //
-//   anfora::Conv, anfora::ConvTranspose   X, W, B?, Z?   activation(Conv(X, W) + B + Z); attributes of the plain operator
-//   anfora::MatMul                        A, B, C?, Z?   activation(alpha A' B' + C + Z)'; perm_a, perm_b, perm_y
-//   anfora::MaxPool, anfora::AveragePool  X              attributes of the plain operator
+//   LoweredConv, LoweredConvTranspose   X, W, B?, Z?   activation(Conv(X, W) + B + Z); attributes of the plain operator
+//   LoweredMatMul                        A, B, C?, Z?   activation(alpha A' B' + C + Z)'; perm_a, perm_b, perm_y
+//   LoweredMaxPool, LoweredAveragePool  X              attributes of the plain operator
 //
 // perm_a, perm_b, perm_y: a Transpose of that operand, of the result.
 // With channels_last = 1 the tensors (not the weights) are [batch, spatial…, channels]. `activation` is the name of an
@@ -132,11 +132,11 @@ constexpr const char* kAveragePool = "AveragePool";
 }  // namespace
 
 void register_lowered(KernelRegistry& registry) {
-  registry.add("anfora::Conv", convolution<kConv>);
-  registry.add("anfora::ConvTranspose", convolution<kConvTranspose>);
-  registry.add("anfora::MatMul", matmul);
-  registry.add("anfora::MaxPool", pool<kMaxPool>);
-  registry.add("anfora::AveragePool", pool<kAveragePool>);
+  registry.add("LoweredConv", convolution<kConv>);
+  registry.add("LoweredConvTranspose", convolution<kConvTranspose>);
+  registry.add("LoweredMatMul", matmul);
+  registry.add("LoweredMaxPool", pool<kMaxPool>);
+  registry.add("LoweredAveragePool", pool<kAveragePool>);
 }
 
 }  // namespace anfora::kernels

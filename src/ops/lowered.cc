@@ -1,0 +1,144 @@
+// What the lowering passes turn operators into, closer to the fast kernels: layouts with the channels last, transposes
+// taken into products, epilogues. Each means what src/kernels/reference/lowered.cc computes.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ops/infer_helpers.h"
+#include "ops/registry.h"
+
+namespace anfora::ops {
+namespace {
+
+// Shows an operator whose tensors are [batch, spatial…, channels] to the inference of the plain operator.
+class ChannelsFirst : public InferenceContext {
+ public:
+  ChannelsFirst(InferenceContext& lowered, const ir::Operator& plain)
+      : InferenceContext(lowered.context(), plain, lowered.attributes()),
+        lowered_(lowered),
+        x_(rotated(lowered.input(0), true)) {}
+
+  size_t num_inputs() const override { return std::min<size_t>(lowered_.num_inputs(), 3); }
+  size_t num_outputs() const override { return 1; }
+  const Type* input(size_t i) const override { return i == 0 ? x_ : lowered_.input(i); }
+  const Tensor* constant(size_t i) const override { return i == 0 ? nullptr : lowered_.constant(i); }
+  std::optional<Dims> elements(size_t i) const override { return i == 0 ? std::nullopt : lowered_.elements(i); }
+  void set_output(size_t i, const Type* type) override { lowered_.set_output(i, rotated(type, false)); }
+  void set_elements(size_t, Dims) override {}
+  const Type* output(size_t i) const override { return rotated(lowered_.output(i), true); }
+  Dim fresh_dim(size_t index) override { return lowered_.fresh_dim(index); }
+
+ private:
+  const Type* rotated(const Type* type, bool to_channels_first) const {
+    if (!type || !type->is_tensor() || !type->has_rank() || type->rank() < 3) return type;
+    Dims dims(type->dims().begin(), type->dims().end());
+    std::rotate(dims.begin() + 1, to_channels_first ? dims.end() - 1 : dims.begin() + 2, dims.end());
+    return context().tensor_type(type->dtype(), dims);
+  }
+
+  InferenceContext& lowered_;
+  const Type* x_;
+};
+
+constexpr std::string_view kPrefix = "Lowered";
+
+// LoweredConv → Conv
+const ir::Operator& plain_operator(const InferenceContext& ctx) {
+  return ctx.context().get_operator(std::string_view(ctx.op().name).substr(kPrefix.size()));
+}
+
+void infer_as_plain(InferenceContext& ctx) {
+  const ir::Operator& plain = plain_operator(ctx);
+  if (ctx.attribute_int("channels_last") == 0) return plain.infer(ctx);
+  ChannelsFirst view(ctx, plain);
+  plain.infer(view);
+}
+
+double flops_as_plain(const InferenceContext& ctx) {
+  const ir::Operator& plain = plain_operator(ctx);
+  if (ctx.attribute_int("channels_last") == 0) return plain.flops(ctx);
+  return plain.flops(ChannelsFirst(const_cast<InferenceContext&>(ctx), plain));
+}
+
+// Dimensions in the order that the attribute says; as they are where it is absent.
+Dims permuted(const InferenceContext& ctx, const Dims& dims, std::string_view attribute) {
+  std::vector<int64_t> permutation = ctx.attributes().get_ints(attribute);
+  if (permutation.empty()) return dims;
+  std::vector<int64_t> sorted = permutation;
+  std::ranges::sort(sorted);
+  bool is_permutation = sorted.size() == dims.size();
+  for (size_t i = 0; is_permutation && i < sorted.size(); ++i) is_permutation = sorted[i] == static_cast<int64_t>(i);
+  if (!is_permutation) ctx.fail(fmt::format("{} is no permutation of {} axes", attribute, dims.size()));
+  Dims result;
+  for (int64_t axis : permutation) result.push_back(dims[static_cast<size_t>(axis)]);
+  return result;
+}
+
+void infer_product(InferenceContext& ctx) {
+  auto a = ctx.dims(0), b = ctx.dims(1);
+  if (!a || !b) return ctx.set_unranked(0, ctx.dtype(0));
+  ctx.set_tensor(0, ctx.dtype(0),
+                 permuted(ctx, matmul_dims(ctx, permuted(ctx, *a, "perm_a"), permuted(ctx, *b, "perm_b")), "perm_y"));
+}
+
+// Twice the output times the inner dimension.
+double product_flops(const InferenceContext& ctx) {
+  auto a = ctx.dims(0);
+  if (!a || a->empty()) return 0;
+  Dim inner = permuted(ctx, *a, "perm_a").back();
+  return 2 * element_estimate(ctx.output(0)) * static_cast<double>(inner.is_constant() ? inner.constant() : 1);
+}
+
+Declaration with_epilogue(Declaration declaration) {
+  return declaration.optional_attribute("activation", AttributeKind::String)
+      .optional_attribute("activation_alpha", AttributeKind::Float)
+      .optional_attribute("activation_beta", AttributeKind::Float)
+      .fusion(FusionKind::Anchor);
+}
+
+void declare_convolution_like(Declarations& declare, const char* name) {
+  Declaration d = declare.op(fmt::format("{}{}", kPrefix, name), 1, "anfora")
+                      .doc(fmt::format("activation({}(X, W, B) + Z); with channels_last, X, Z and Y are [batch, spatial…, "
+                                       "channels].", name))
+                      .input("X", "T").input("W", "T").optional_input("B", "T").optional_input("Z", "T").output("Y", "T")
+                      .type("T", kFloats)
+                      .attribute("channels_last", 0).attribute("group", 1).attribute("auto_pad", "NOTSET")
+                      .infer(infer_as_plain).flops(flops_as_plain);
+  for (const char* ints : {"dilations", "kernel_shape", "pads", "strides", "output_padding", "output_shape"}) {
+    d.optional_attribute(ints, AttributeKind::Ints);
+  }
+  with_epilogue(d);
+}
+
+void declare_pool(Declarations& declare, const char* name) {
+  Declaration d = declare.op(fmt::format("{}{}", kPrefix, name), 1, "anfora")
+                      .doc(fmt::format("{}; with channels_last, X and Y are [batch, spatial…, channels].", name))
+                      .input("X", "T").output("Y", "T")
+                      .type("T", kFloats)
+                      .attribute("channels_last", 0).attribute("auto_pad", "NOTSET").attribute("ceil_mode", 0)
+                      .attribute("count_include_pad", 0)
+                      .required_attribute("kernel_shape", AttributeKind::Ints)
+                      .infer(infer_as_plain).flops(flops_as_plain);
+  for (const char* ints : {"dilations", "pads", "strides"}) d.optional_attribute(ints, AttributeKind::Ints);
+}
+
+}  // namespace
+
+void declare_lowered(Declarations& declare) {
+  declare_convolution_like(declare, "Conv");
+  declare_convolution_like(declare, "ConvTranspose");
+  declare_pool(declare, "MaxPool");
+  declare_pool(declare, "AveragePool");
+  with_epilogue(declare.op("LoweredMatMul", 1, "anfora")
+                    .doc("activation(alpha · A · B + C + Z), where A, B and the result are first transposed as the "
+                         "attributes say.")
+                    .input("A", "T").input("B", "T").optional_input("C", "T").optional_input("Z", "T").output("Y", "T")
+                    .type("T", kFloats)
+                    .attribute("alpha", 1.0f)
+                    .optional_attribute("perm_a", AttributeKind::Ints)
+                    .optional_attribute("perm_b", AttributeKind::Ints)
+                    .optional_attribute("perm_y", AttributeKind::Ints)
+                    .infer(infer_product).flops(product_flops));
+}
+
+}  // namespace anfora::ops
