@@ -9,7 +9,8 @@ namespace {
 void infer_batch_normalization(InferenceContext& ctx) {
   infer_same_type(ctx);
   auto x = ctx.dims(0);
-  if (x && x->size() < 2) ctx.fail(fmt::format("the input has rank {}; it needs a batch and a channel axis", x->size()));
+  if (x && x->empty()) ctx.fail("the input is a scalar; it needs a batch axis");
+  if (x && x->size() == 1) x->push_back(ctx.dim(1));  // a vector has one channel
   for (size_t i = 1; i <= 4; ++i) {
     require_rank(ctx, i, 1);
     auto dims = ctx.dims(i);

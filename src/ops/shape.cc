@@ -100,7 +100,9 @@ void infer_squeeze(InferenceContext& ctx) {
   if (!data) return ctx.set_unranked(0, ctx.dtype(0));
   const int rank = static_cast<int>(data->size());
   Dims dims;
-  if (!ctx.has_input(1)) {
+  auto axes = known_axes(ctx, 1, rank);
+  // No axes at all are all those of size 1, as in ONNX Runtime.
+  if (!ctx.has_input(1) || (axes && axes->empty())) {
     for (Dim d : *data) {
       if (d.as_constant() == 1) continue;
       // A size that may be 1 would go away at run time.
@@ -109,10 +111,9 @@ void infer_squeeze(InferenceContext& ctx) {
     }
     return set_view(ctx, dims);
   }
-  auto axes = known_axes(ctx, 1, rank);
   if (!axes) {
     auto count = vector_length(ctx, 1);
-    if (!count || *count > rank) return ctx.set_unranked(0, ctx.dtype(0));
+    if (!count || *count == 0 || *count > rank) return ctx.set_unranked(0, ctx.dtype(0));
     return ctx.set_tensor(0, ctx.dtype(0), Dims(static_cast<size_t>(rank - *count), ctx.unknown()));
   }
   for (int d = 0; d < rank; ++d) {
@@ -278,6 +279,9 @@ void infer_concat(InferenceContext& ctx) {
   if (elements && ranked) ctx.set_elements(0, *elements);
 }
 
+// As many as an application can have outputs.
+constexpr int64_t kMostParts = std::numeric_limits<uint16_t>::max();
+
 // The sizes of `count` parts that are equal but for the last ones.
 Dims equal_parts(InferenceContext& ctx, Dim size, size_t count) {
   const auto n = static_cast<int64_t>(count);
@@ -302,15 +306,16 @@ void infer_split(InferenceContext& ctx) {
     return;
   }
   const int axis = ctx.normalize_axis(ctx.attribute_int("axis"), static_cast<int>(data->size()));
-  if (int64_t wanted = ctx.attributes().get_int("num_outputs", static_cast<int64_t>(count));
-      wanted != static_cast<int64_t>(count)) {
-    ctx.fail(fmt::format("num_outputs is {}, but there are {} outputs", wanted, count));
+  // Outputs at the end may be left out.
+  const int64_t parts = ctx.attributes().get_int("num_outputs", static_cast<int64_t>(count));
+  if (parts < static_cast<int64_t>(count) || parts > kMostParts) {
+    ctx.fail(fmt::format("num_outputs is {}, but there are {} outputs", parts, count));
   }
   Dims sizes(count, ctx.unknown());
   if (!ctx.has_input(1)) {
-    sizes = equal_parts(ctx, (*data)[axis], count);
+    sizes = equal_parts(ctx, (*data)[axis], static_cast<size_t>(parts));
   } else if (auto given = ctx.elements(1)) {
-    if (given->size() != count) ctx.fail(fmt::format("{} sizes for {} outputs", given->size(), count));
+    if (given->size() < count) ctx.fail(fmt::format("{} sizes for {} outputs", given->size(), count));
     Dim sum = ctx.dim(0);
     for (Dim d : *given) sum = sum + d;
     if (provably_different(sum, (*data)[axis])) {

@@ -84,6 +84,7 @@ const Step kMainSteps[] = {
     {"ParametricSoftplus", kForever, parametric_softplus},
     {"Scale", kForever, scale},
     {"ScaledTanh", kForever, scaled_tanh},
+    {"LayerNormalization", 17, layer_norm_of_two_types},
     {"SimplifiedLayerNormalization", kForever, rename_operator, "RMSNormalization"},
 };
 

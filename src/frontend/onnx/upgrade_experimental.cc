@@ -95,6 +95,17 @@ ir::Node* constant_fill(PendingNode& node, std::string_view) {
   return e.emit("Expand", {e.emit("Cast", {value}, {{"to", dtype}}), shape});
 }
 
+// Before ONNX had the operator, ONNX Runtime's; its result is of the scale's type.
+ir::Node* layer_norm_of_two_types(PendingNode& node, std::string_view) {
+  ir::Node* x = require_input(node, 0);
+  ir::Node* by = require_input(node, 1);
+  const ir::Type* x_type = node.emitter.importer.known_type(x);
+  const ir::Type* by_type = node.emitter.importer.known_type(by);
+  bool are_tensors = x_type && x_type->is_tensor() && by_type && by_type->is_tensor();
+  if (are_tensors && x_type->dtype() != by_type->dtype()) node.inputs[0] = node.emitter.emit("CastLike", {x, by});
+  return nullptr;
+}
+
 // Each image by itself, its channels together or each by itself; the variance may be left as it is.
 ir::Node* mean_variance_by_channel(PendingNode& node, std::string_view) {
   bool across_channels = take<int64_t>(node, "across_channels").value_or(0) != 0;

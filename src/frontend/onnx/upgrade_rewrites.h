@@ -93,6 +93,7 @@ ir::Node* constant_fill(PendingNode&, std::string_view);
 ir::Node* crop(PendingNode&, std::string_view);
 ir::Node* dynamic_slice(PendingNode&, std::string_view);
 ir::Node* image_scaler(PendingNode&, std::string_view);
+ir::Node* layer_norm_of_two_types(PendingNode&, std::string_view);
 ir::Node* mean_variance_by_channel(PendingNode&, std::string_view);
 ir::Node* parametric_softplus(PendingNode&, std::string_view);
 ir::Node* scale(PendingNode&, std::string_view);

@@ -86,12 +86,12 @@ struct Shrink {
   template <class T>
   T operator()(T x) const {
     if constexpr (std::is_floating_point_v<T>) {
-      const T outer = x > 0 ? x - static_cast<T>(bias) : x + static_cast<T>(bias);
-      return std::fabs(x) <= static_cast<T>(lambda) ? T{0} : outer;
+      const T limit = static_cast<T>(lambda), shift = static_cast<T>(bias);
+      return x < -limit ? x + shift : x > limit ? x - shift : T{0};
     } else {
       const double value = static_cast<double>(x);
-      const double outer = value > 0 ? value - bias : value + bias;
-      return std::fabs(value) <= lambda ? T{0} : static_cast<T>(static_cast<int64_t>(outer));
+      const double outer = value < -lambda ? value + bias : value > lambda ? value - bias : 0;
+      return static_cast<T>(static_cast<int64_t>(outer));
     }
   }
 };

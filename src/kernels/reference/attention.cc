@@ -114,10 +114,7 @@ class Bias {
     }
     strides_ = broadcast_strides(shape, target);
     boolean_ = mask.dtype() == DType::Bool;
-    if (!boolean_ && accumulator_of(mask.dtype()) == DType::U32) {
-      throw Error(ErrorCode::Unsupported, fmt::format("an attention mask of {}", name(mask.dtype())));
-    }
-    mask_ = boolean_ ? mask : widen(mask);
+    mask_ = boolean_ ? mask : is_integer(mask.dtype()) ? cast_tensor(mask, DType::F32) : widen(mask);
   }
 
   // Adds the bias to a row of scores; false when no key at all is visible.

@@ -1,4 +1,4 @@
-// Tensors of [batch, channels, …] whose channels have parameters of their own.
+// Tensors of [batch, channels, …] whose channels have parameters of their own. A vector has one channel.
 #pragma once
 
 #include <vector>
@@ -16,10 +16,10 @@ struct ChannelView {
   int64_t batch = 0, channels = 0, inner = 0;
 
   explicit ChannelView(const Tensor& tensor) {
-    if (tensor.rank() < 2) refuse("shape {} has no batch and channel axes", to_string(tensor.shape()));
+    if (tensor.rank() < 1) refuse("shape {} has no batch axis", to_string(tensor.shape()));
     batch = tensor.dim(0);
-    channels = tensor.dim(1);
-    inner = extent(tensor.shape(), 2, tensor.rank());
+    channels = tensor.rank() == 1 ? 1 : tensor.dim(1);
+    inner = tensor.rank() == 1 ? 1 : extent(tensor.shape(), 2, tensor.rank());
   }
   // Too short for a loop over one channel to pay; parameters are then better repeated for each element.
   bool has_short_channels() const { return inner < 16; }

@@ -56,7 +56,7 @@ void flatten(KernelContext& context) {
 void squeeze(KernelContext& context) {
   const Tensor& data = context.input(0);
   Shape shape;
-  if (const Tensor* axes = context.optional_input(1)) {
+  if (const Tensor* axes = context.optional_input(1); axes && axes->size() > 0) {
     std::vector<int> drop = normalize_axes(integers(*axes), data.rank());
     for (int d = 0; d < data.rank(); ++d) {
       bool dropped = std::ranges::find(drop, d) != drop.end();
@@ -213,7 +213,7 @@ std::vector<int64_t> split_sizes(KernelContext& context, int64_t size) {
   const int64_t outputs = static_cast<int64_t>(context.num_outputs());
   if (const Tensor* given = context.optional_input(1)) {
     std::vector<int64_t> sizes = integers(*given);
-    if (std::ssize(sizes) != outputs) refuse("{} sizes for {} outputs", sizes.size(), outputs);
+    if (std::ssize(sizes) < outputs) refuse("{} sizes for {} outputs", sizes.size(), outputs);
     int64_t sum = 0;
     for (int64_t part : sizes) {
       if (part < 0) refuse("a part is to have size {}", part);
@@ -223,11 +223,11 @@ std::vector<int64_t> split_sizes(KernelContext& context, int64_t size) {
     return sizes;
   }
   int64_t parts = context.attributes().get_int("num_outputs", outputs);
-  if (parts != outputs) refuse("num_outputs is {}, but there are {} outputs", parts, outputs);
-  // The last parts are smaller, or empty, when the size is no multiple.
+  if (parts < outputs) refuse("num_outputs is {}, but there are {} outputs", parts, outputs);
+  // The last parts are smaller, or empty, when the size is no multiple. Those that nobody wants are left out.
   int64_t part = (size + parts - 1) / parts;
   std::vector<int64_t> sizes;
-  for (int64_t i = 0; i < parts; ++i) sizes.push_back(std::clamp<int64_t>(size - i * part, 0, part));
+  for (int64_t i = 0; i < outputs; ++i) sizes.push_back(std::clamp<int64_t>(size - i * part, 0, part));
   return sizes;
 }
 
@@ -237,7 +237,7 @@ void split(KernelContext& context) {
   std::vector<int64_t> sizes = split_sizes(context, data.dim(axis));
   Shape shape = data.shape();
   int64_t begin = 0;
-  for (size_t i = 0; i < sizes.size(); ++i) {
+  for (size_t i = 0; i < context.num_outputs(); ++i) {
     shape[axis] = sizes[i];
     copy_slice(data, axis, begin, context.allocate_output(i, data.dtype(), shape));
     begin += sizes[i];
