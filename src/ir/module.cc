@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <boost/unordered/unordered_flat_map.hpp>
+#include <boost/unordered/unordered_flat_set.hpp>
 #include <deque>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "anfora/error.h"
@@ -37,7 +39,7 @@ uint64_t fingerprint(const Tensor& t) {
 struct Module::ConstantTable {
   std::deque<Tensor> tensors;
   boost::unordered_flat_map<uint64_t, boost::container::small_vector<Value*, 1>> by_fingerprint;
-  std::unordered_set<std::string> graph_names;
+  std::unordered_map<std::string, int> graph_names;  // and the last suffix given to a graph of that name
 };
 
 bool Apply::has_input(size_t i) const {
@@ -76,10 +78,9 @@ Module::Module(Context& context) : context_(context), constant_table_(std::make_
 Module::~Module() = default;
 
 Graph* Module::make_graph(std::string_view name, Graph* parent) {
+  auto& names = constant_table_->graph_names;
   std::string unique(name);
-  for (int suffix = 1; !constant_table_->graph_names.insert(unique).second; ++suffix) {
-    unique = fmt::format("{}.{}", name, suffix);
-  }
+  while (!names.emplace(unique, 0).second) unique = fmt::format("{}.{}", name, ++names.at(std::string(name)));
   auto graph = std::make_unique<Graph>();
   graph->name_ = std::move(unique);
   graph->module_ = this;
@@ -310,7 +311,8 @@ void Module::erase_dead(std::span<Apply* const> nodes, std::span<Graph* const> g
     constant_table_->graph_names.erase(graph->name_);
     if (main_ == graph) main_ = nullptr;
   }
-  std::erase_if(graphs_, [&](Graph* g) { return std::ranges::count(graphs, g) > 0; });
+  boost::unordered_flat_set<const Graph*> erased(graphs.begin(), graphs.end());
+  std::erase_if(graphs_, [&](Graph* g) { return erased.contains(g); });
 }
 
 void Module::erase_with_dead_operands(Apply* node) {

@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kMostRounds = 64;
 
 constexpr const Pass* kPasses[] = {
-    &passes::kFold, &passes::kSimplify, &passes::kFoldWeights, &passes::kMerge, &passes::kDropDead,
+    &passes::kInline, &passes::kFold, &passes::kSimplify, &passes::kFoldWeights, &passes::kMerge, &passes::kDropDead,
 };
 
 // Once each, in this order. The layout pass leaves dead nodes and transposes that cancel or fold; an epilogue is fused
@@ -31,6 +31,7 @@ struct Constraint {
   std::string_view before, after, reason;
 };
 constexpr Constraint kOrder[] = {
+    {"inline", "fold", "a callee's constants are known only in its caller"},
     {"fold", "simplify", "no-ops show by their constant operands"},
     {"simplify", "weights", "an Identity between a convolution and its scale hides the pair"},
     {"weights", "cse", "merging two equal convolutions gives them a second user each"},

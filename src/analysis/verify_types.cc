@@ -1,0 +1,83 @@
+#include "analysis/verify_types.h"
+
+#include <fmt/format.h>
+
+#include "analysis/infer.h"
+#include "ir/order.h"
+
+namespace anfora::analysis {
+
+using namespace ir;
+
+namespace {
+
+// Takes the types of all nodes, and puts them back at the end of its life.
+class TypeSnapshot {
+ public:
+  explicit TypeSnapshot(Module& module) {
+    for (Graph* graph : module.graphs()) {
+      save(graph->value());
+      for (Parameter* p : graph->parameters()) save(p);
+      for (Apply* node = graph->first_node(); node; node = node->next_in_graph()) save(node);
+    }
+  }
+  ~TypeSnapshot() {
+    for (auto [node, type] : types) node->set_type(type);
+  }
+  TypeSnapshot(const TypeSnapshot&) = delete;
+
+  std::vector<std::pair<Node*, const Type*>> types;
+
+ private:
+  void save(Node* node) { types.emplace_back(node, node->type()); }
+};
+
+bool may_be_equal(const Type* a, const Type* b) {
+  if (a == b || !a || !b) return true;
+  if (a->kind() != b->kind()) return false;
+  if (a->is_tensor()) {
+    if (a->dtype() != b->dtype() && a->dtype() != DType::Undefined && b->dtype() != DType::Undefined) return false;
+    if (!a->has_rank() || !b->has_rank()) return true;
+    if (a->rank() != b->rank()) return false;
+    for (int i = 0; i < a->rank(); ++i) {
+      if (provably_different(a->dim(i), b->dim(i))) return false;
+    }
+    return true;
+  }
+  if (a->elements().size() != b->elements().size()) return false;
+  for (size_t i = 0; i < a->elements().size(); ++i) {
+    if (!may_be_equal(a->element(i), b->element(i))) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::vector<Violation> verify_types(Module& module) {
+  std::vector<Violation> violations;
+  for (const GraphOrder& graph : topological_order(module).graphs) {
+    for (const Apply* node : graph.nodes) {
+      if (!node->type()) violations.push_back({Invariant::Typed, graph.graph, node, "it has no type"});
+    }
+  }
+  TypeSnapshot before(module);
+  try {
+    infer_types(module);
+  } catch (const Error& error) {
+    violations.push_back({Invariant::Inferred, module.main(), nullptr, error.what()});
+    return violations;
+  }
+  for (auto [node, type] : before.types) {
+    if (may_be_equal(type, node->type())) continue;
+    violations.push_back({Invariant::Inferred, node->graph(), node,
+                          fmt::format("its type is {}, inference finds {}", to_string(type), to_string(node->type()))});
+  }
+  return violations;
+}
+
+void verify_typed_or_throw(Module& module, ErrorCode code) {
+  verify_or_throw(module, code);
+  throw_if_any(verify_types(module), code);
+}
+
+}  // namespace anfora::analysis

@@ -1,0 +1,260 @@
+#include "ir/clone.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/unordered/unordered_flat_set.hpp>
+
+#include "anfora/error.h"
+#include "ir/order.h"
+
+namespace anfora::ir {
+namespace {
+
+// What the result of a graph depends on, within the graph and those nested in it. Unlike topological_order(), it costs
+// no more than the region has: a pass may ask for it once a graph.
+class Region {
+ public:
+  explicit Region(const Graph& root) : root_(root) {
+    enter(root);
+    while (!stack_.empty()) {
+      auto [node, i] = stack_.back();
+      if (i == node->num_inputs()) {
+        nodes.push_back(node);
+        stack_.pop_back();
+        continue;
+      }
+      ++stack_.back().next_operand;
+      visit(node->input(i));
+    }
+  }
+
+  std::vector<const Apply*> nodes;    // operands before users, Returns included
+  std::vector<const Graph*> nested;   // outer ones first, without the root
+  std::vector<Node*> free_variables;  // in the order in which the walk meets them
+  std::vector<Graph*> functions;      // that are used and not in the region; the root if it refers to itself
+
+ private:
+  struct Frame {
+    const Apply* node;
+    size_t next_operand;
+  };
+
+  // A graph that encloses a visited one is not asked twice.
+  bool contains(const Graph* graph) {
+    auto [at, is_new] = contains_.try_emplace(graph, false);
+    if (is_new) at->second = graph->is_inside(&root_);
+    return at->second;
+  }
+
+  void enter(const Graph& graph) {
+    if (graph.return_node() && seen_.insert(graph.return_node()).second) stack_.push_back({graph.return_node(), 0});
+  }
+
+  void visit(Node* node) {
+    if (Graph* function = constant_function(node)) {
+      if (!seen_.insert(node).second) return;
+      if (function != &root_ && contains(function)) {
+        nested.push_back(function);
+        enter(*function);
+      } else {
+        functions.push_back(function);
+      }
+      return;
+    }
+    if (!node->graph() || !seen_.insert(node).second) return;
+    if (!contains(node->graph())) {
+      free_variables.push_back(node);
+    } else if (Apply* apply = node->as_apply()) {
+      stack_.push_back({apply, 0});
+    }
+  }
+
+  const Graph& root_;
+  std::vector<Frame> stack_;
+  boost::unordered_flat_set<const Node*> seen_;
+  boost::unordered_flat_map<const Graph*, bool> contains_;
+};
+
+}  // namespace
+
+Node* Cloner::image_of(Node* node) const {
+  auto found = images_.find(node);
+  return found == images_.end() ? node : found->second;
+}
+
+void Cloner::copy_parameters(const Graph& graph, Graph* copy) {
+  for (Parameter* parameter : graph.parameters()) {
+    if (images_.contains(parameter)) continue;
+    Parameter* image = module_.add_parameter(copy, parameter->type(), parameter->name());
+    image->set_location(parameter->location());
+    images_.emplace(parameter, image);
+  }
+}
+
+void Cloner::copy_nodes(const Graph& graph, Graph* copy) {
+  Region region(graph);
+  graphs_.emplace(&graph, copy);
+  for (const Graph* nested : region.nested) {
+    Graph* image = module_.make_graph(nested->name(), graphs_.at(nested->parent()));
+    image->value()->set_type(nested->value()->type());
+    graphs_.emplace(nested, image);
+    images_.emplace(nested->value(), image->value());
+    copy_parameters(*nested, image);
+  }
+  for (const Apply* node : region.nodes) {
+    if (node != graph.return_node()) copy_node(*node);
+  }
+}
+
+void Cloner::copy_node(const Apply& node) {
+  Graph* graph = graphs_.at(node.graph());
+  if (node.primitive() == Primitive::Return) {
+    module_.set_result(graph, image_of(node.input(0)));
+    graph->return_node()->set_location(node.location());
+    return;
+  }
+  boost::container::small_vector<Node*, 8> inputs;
+  for (const Use& use : node.operands()) inputs.push_back(image_of(use.node));
+  Apply* image = module_.apply_interned(graph, node.op(), {inputs.data(), inputs.size()}, &node.attributes(),
+                                        node.num_outputs(), node.location(), node.name());
+  image->set_type(node.type());
+  images_.emplace(&node, image);
+}
+
+Graph* Cloner::copy(const Graph& graph, Graph* parent, std::string_view name) {
+  Graph* copy = module_.make_graph(name.empty() ? graph.name() : name, parent);
+  size_t parameters = graph.parameters().size();
+  copy_parameters(graph, copy);
+  if (copy->parameters().size() == parameters) {
+    copy->value()->set_type(graph.value()->type());
+    images_.try_emplace(graph.value(), copy->value());
+  }
+  copy_nodes(graph, copy);
+  copy_node(*graph.return_node());
+  return copy;
+}
+
+Node* Cloner::splice(const Graph& graph, Graph* into) {
+  copy_nodes(graph, into);
+  return image_of(graph.result());
+}
+
+Node* inline_call(Module& module, Apply* call, const Graph& callee) {
+  Cloner cloner(module);
+  for (size_t i = 0; i < callee.parameters().size(); ++i) cloner.bind(callee.parameter(i), call->input(i + 1));
+  Node* result = cloner.splice(callee, call->graph());
+  // The caller's name for the value is the one that a reader of the caller knows.
+  bool is_copy = result != callee.result() && callee.result()->is_apply();
+  if (is_copy && !call->name().empty()) module.set_name(result, call->name());
+  module.replace(call, result);
+  module.erase(call);
+  return result;
+}
+
+Graph* specialize(Module& module, const Graph& graph, std::span<Node* const> values) {
+  Cloner cloner(module);
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i]) cloner.bind(graph.parameter(i), values[i]);
+  }
+  return cloner.copy(graph, graph.parent());
+}
+
+Lifted lift(Module& module, const Graph& graph) {
+  Region region(graph);
+  bool refers_to_itself = false;
+  for (const Graph* function : region.functions) {
+    if (function == &graph) {
+      refers_to_itself = true;
+    } else if (function->parent()) {
+      throw Error(ErrorCode::Unsupported, fmt::format("@{} uses @{}, which is nested in @{}", graph.name(),
+                                                      function->name(), function->parent()->name()))
+          .with_hint("lift that function first");
+    }
+  }
+  // The signature first: parameters, then what is captured; a stub for the body until then.
+  Graph* lifted = module.make_graph(graph.name());
+  Cloner cloner(module);
+  std::vector<Node*> captured;
+  for (Parameter* p : graph.parameters()) cloner.bind(p, module.add_parameter(lifted, p->type(), p->name()));
+  for (Node* variable : region.free_variables) {
+    captured.push_back(module.add_parameter(lifted, variable->type(), variable->name()));
+    cloner.bind(variable, captured.back());
+  }
+  if (refers_to_itself) {
+    Graph* again = module.make_graph(graph.name(), lifted);
+    std::vector<Node*> arguments;
+    for (Parameter* p : graph.parameters()) arguments.push_back(module.add_parameter(again, p->type(), p->name()));
+    arguments.insert(arguments.end(), captured.begin(), captured.end());
+    Apply* call = module.call(again, lifted->value(), arguments);
+    call->set_type(graph.result()->type());
+    module.set_result(again, call);
+    cloner.bind(graph.value(), again->value());
+  }
+  module.set_result(lifted, cloner.splice(graph, lifted));
+  return {lifted, std::move(region.free_variables)};
+}
+
+std::unique_ptr<Module> clone(const Module& module) {
+  auto copy = std::make_unique<Module>(module.context());
+  copy->metadata() = module.metadata();
+  copy->output_names() = module.output_names();
+
+  boost::unordered_flat_map<const Location*, const Location*> locations{{nullptr, nullptr}};
+  auto location_of = [&](const Location* location) {
+    auto [at, is_new] = locations.try_emplace(location);
+    if (is_new) at->second = copy->location(location->file, location->name, location->index);
+    return at->second;
+  };
+  std::vector<Node*> images(module.next_id());  // of parameters, applications and functions, by id
+  auto image_of = [&](const Node* node) -> Node* {
+    const Value* value = node->as_value();
+    if (value && value->is_tensor()) return copy->constant(value->tensor(), value->name());
+    if (value && value->is_none()) return copy->none();
+    return images[node->id()];
+  };
+
+  boost::unordered_flat_map<const Graph*, Graph*> graphs{{nullptr, nullptr}};
+  for (const Graph* graph : module.graphs()) {
+    Graph* image = copy->make_graph(graph->name());
+    image->value()->set_type(graph->value()->type());
+    images[graph->value()->id()] = image->value();
+    graphs.emplace(graph, image);
+    for (const Parameter* parameter : graph->parameters()) {
+      Parameter* p = copy->add_parameter(image, parameter->type(), parameter->name());
+      p->set_location(location_of(parameter->location()));
+      if (Value* otherwise = module.default_of(parameter)) copy->set_default(p, image_of(otherwise)->as_value());
+      images[parameter->id()] = p;
+    }
+  }
+  for (const Graph* graph : module.graphs()) copy->set_parent(graphs.at(graph), graphs.at(graph->parent()));
+  copy->set_main(graphs.at(module.main()));
+
+  // Free variables belong to enclosing graphs, which are copied first.
+  ModuleOrder order = topological_order(module, Coverage::All);
+  std::ranges::stable_sort(order.graphs, {}, [](const GraphOrder& g) { return g.graph->depth(); });
+  std::vector<Node*> inputs;
+  for (const auto& [graph, live, dead] : order.graphs) {
+    Graph* image = graphs.at(graph);
+    for (const auto* nodes : {&live, &dead}) {
+      for (const Apply* node : *nodes) {
+        inputs.clear();
+        for (const Use& use : node->operands()) inputs.push_back(image_of(use.node));
+        Apply* made;
+        if (node == graph->return_node()) {
+          copy->set_result(image, inputs[0]);
+          made = image->return_node();
+          made->set_location(location_of(node->location()));
+        } else {
+          made = copy->apply_interned(image, node->op(), inputs, &node->attributes(), node->num_outputs(),
+                                      location_of(node->location()), node->name());
+        }
+        made->set_type(node->type());
+        images[node->id()] = made;
+      }
+    }
+  }
+  return copy;
+}
+
+}  // namespace anfora::ir
