@@ -100,16 +100,17 @@ void Importer::keep_unknown_attributes(PendingNode& node) {
   if (!captured.empty()) node.attributes.emplace_back(std::string(kCaptures), std::move(captured));
 }
 
-// A misspelt attribute would silently mean its default. Files that use an operator from outside of their operator set
-// follow no specification, and are taken as they are.
-static void check_attributes(const PendingNode& node, const ir::Operator& op, int64_t version) {
-  for (const auto& [name, value] : node.attributes) {
-    if (op.find_attribute(name)) continue;
+// A misspelt attribute would silently mean its default. A file that uses an operator from outside of its operator set
+// follows no specification: what the operator does not know is left out.
+static void check_attributes(PendingNode& node, const ir::Operator& op, int64_t version) {
+  std::erase_if(node.attributes, [&](const AttributeSet::Entry& attribute) {
+    if (op.find_attribute(attribute.first)) return false;
     const OperatorHistory* history = find_history(node.fields.domain, node.fields.op_type);
     if (history && history->at(version)) {
-      throw Error(ErrorCode::InvalidModel, fmt::format("the operator has no attribute '{}'", name));
+      throw Error(ErrorCode::InvalidModel, fmt::format("the operator has no attribute '{}'", attribute.first));
     }
-  }
+    return true;
+  });
 }
 
 ir::Node* Importer::import_operator(PendingNode& node) {
