@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/container/small_vector.hpp>
 #include <cmath>
 
 #include "anfora/error.h"
@@ -74,6 +75,34 @@ void Fitting::set_input(size_t i, ValueId value) {
   inputs_[i] = value;
 }
 
+ValueId Fitting::add_helper(std::string_view op_type, std::initializer_list<ValueId> inputs, AttributeSet attributes,
+                            const ir::Type* type) {
+  ValueId result = draft_.make_value(&graph_, {}, type);
+  DraftNode helper;
+  helper.op_type = op_type;
+  helper.attributes = draft_.keep(std::move(attributes));
+  helper.inputs = draft_.keep(std::span<const ValueId>(inputs.begin(), inputs.size()));
+  helper.outputs = draft_.keep(std::span<const ValueId>(&result, 1));
+  helper.origin = node_.origin;
+  Fitting(draft_, graph_, helper, opset_).run();
+  helpers_.push_back(helper);
+  return result;
+}
+
+void Fitting::squeeze_input(size_t i, const std::vector<int64_t>& axes) {
+  if (axes.empty()) return;
+  const ir::Type* type = input_type(i);
+  boost::container::small_vector<ir::Dim, 6> dims;
+  for (int axis = 0; axis < type->rank(); ++axis) {
+    if (!std::ranges::count(axes, axis)) dims.push_back(type->dim(axis));
+  }
+  const ir::Type* squeezed_type =
+      draft_.context().tensor_type(type->dtype(), std::span<const ir::Dim>(dims.data(), dims.size()));
+  if (const Tensor* t = constant(i)) return set_input(i, t->reshaped(*squeezed_type->static_shape()));
+
+  set_input(i, add_helper("Squeeze", {inputs_[i], make_constant(Tensor::vector<int64_t>(axes))}, {}, squeezed_type));
+}
+
 const AttributeValue* Fitting::default_of(std::string_view name) const {
   const ir::Operator* op = draft_.context().find_operator(node_.domain, node_.op_type);
   const ir::AttributeDeclaration* declared = op ? op->find_attribute(name) : nullptr;
@@ -142,8 +171,18 @@ bool Fitting::fit_attributes(const OperatorHistory& history) {
 
 bool Fitting::fit_counts(const OperatorHistory::Version& version) {
   while (!inputs_.empty() && inputs_.back() == kOmitted) inputs_.pop_back();
+  if (inputs_.size() < version.inputs.least && may_omit_inputs_up_to(version.inputs.least)) {
+    inputs_.resize(version.inputs.least, kOmitted);
+  }
   if (inputs_.size() < version.inputs.least || inputs_.size() > version.inputs.most) return false;
   return node_.outputs.size() <= version.outputs.most;
+}
+
+// Whether the node had these inputs omitted from the start: a Loop without a condition.
+bool Fitting::may_omit_inputs_up_to(size_t count) const {
+  return node_.inputs.size() >= count &&
+         std::ranges::all_of(node_.inputs.subspan(inputs_.size(), count - inputs_.size()),
+                             [](ValueId id) { return id == kOmitted; });
 }
 
 bool Fitting::fit_types(const OperatorHistory& history) const {
@@ -169,9 +208,11 @@ bool fits(Draft& draft, DraftGraph& graph, const DraftNode& node, int64_t opset)
   return Fitting(draft, graph, copy, opset).run();
 }
 
-std::string describe(const DraftNode& node) {
-  if (node.origin) return ir::describe(*node.origin);
-  return std::string(node.op_type);
+std::string describe(const Draft& draft, const DraftNode& node) {
+  std::string_view name = node.name;
+  for (size_t i = 0; i < node.outputs.size() && name.empty(); ++i) name = draft.value(node.outputs[i]).name;
+  std::string kind = ir::qualified_name(node.domain, node.op_type);
+  return name.empty() ? kind : fmt::format("{} '{}'", kind, name);
 }
 
 class Choice {
@@ -185,7 +226,7 @@ class Choice {
     while (const DraftNode* node = first_misfit(opset)) {
       int64_t higher = opset + 1, newest = newest_opset(domain_);
       while (higher <= newest && !fits(draft_, *misfit_graph_, *node, higher)) ++higher;
-      if (because.empty()) because = describe(*node);
+      if (because.empty()) because = describe(draft_, *node);
       if (higher > newest) return highest_below(wanted, *node);
       opset = higher;
     }
@@ -200,7 +241,7 @@ class Choice {
     }
     Error error(ErrorCode::Unsupported, fmt::format("no version of the operator set '{}' has all operators of the model",
                                                     domain_.empty() ? "ai.onnx" : domain_));
-    throw error.at_node(describe(obstacle));
+    throw error.at_node(describe(draft_, obstacle));
   }
 
   const DraftNode* first_misfit(int64_t opset) {
@@ -236,10 +277,22 @@ void fit_to_opsets(Draft& draft, ExportReport& report) {
     version = chosen;
   }
   auto fit = [&](DraftGraph& graph) {
-    for (DraftNode& node : graph.nodes) {
-      auto opset = report.opsets.find(node.domain);
-      if (opset != report.opsets.end()) Fitting(draft, graph, node, opset->second).run();
+    std::vector<std::pair<size_t, DraftNode>> helpers;  // with the place that they go before
+    for (size_t i = 0; i < graph.nodes.size(); ++i) {
+      auto opset = report.opsets.find(graph.nodes[i].domain);
+      if (opset == report.opsets.end()) continue;
+      Fitting fitting(draft, graph, graph.nodes[i], opset->second);
+      fitting.run();
+      for (const DraftNode& helper : fitting.helpers()) helpers.emplace_back(i, helper);
     }
+    if (helpers.empty()) return;
+    std::vector<DraftNode> nodes;
+    auto helper = helpers.begin();
+    for (size_t i = 0; i < graph.nodes.size(); ++i) {
+      for (; helper != helpers.end() && helper->first == i; ++helper) nodes.push_back(helper->second);
+      nodes.push_back(graph.nodes[i]);
+    }
+    graph.nodes = std::move(nodes);
   };
   Draft::for_each_graph(draft.main(), fit);
   for (DraftGraph* function : draft.functions()) Draft::for_each_graph(*function, fit);

@@ -24,6 +24,8 @@ class Fitting {
 
   // False when the operator set cannot express the node. The node is then half changed.
   bool run();
+  // Nodes that the fitted node needs before it.
+  const std::vector<DraftNode>& helpers() const { return helpers_; }
 
   int64_t opset() const { return opset_; }
   std::string_view op_type() const { return node_.op_type; }
@@ -44,8 +46,14 @@ class Fitting {
   std::optional<float> number(size_t i) const;                   // a constant's only element, when a float holds it
   void omit_input(size_t i);                                     // and those behind it that are omitted already
   void set_input(size_t i, ValueId value);
-  void set_input(size_t i, Tensor tensor) { set_input(i, draft_.make_constant(graph_of_constants(), std::move(tensor))); }
+  void set_input(size_t i, Tensor tensor) { set_input(i, make_constant(std::move(tensor))); }
   ValueId input(size_t i) const { return inputs_[i]; }
+  // A node before this one, of the newest version; its result.
+  ValueId add_helper(std::string_view op_type, std::initializer_list<ValueId> inputs, AttributeSet attributes,
+                     const ir::Type* type);
+  ValueId make_constant(Tensor tensor) { return draft_.make_constant(graph_of_constants(), std::move(tensor)); }
+  // Removes axes of length 1 of an input that has a rank: of a constant itself, else by a Squeeze before the node.
+  void squeeze_input(size_t i, const std::vector<int64_t>& axes);
 
   // Attributes, with the newest version's default where they are absent.
   bool has(std::string_view name) const { return node_.attributes->has(name); }
@@ -61,12 +69,14 @@ class Fitting {
   bool fit_attributes(const OperatorHistory& history);
   bool fit_types(const OperatorHistory& history) const;
   bool fit_counts(const OperatorHistory::Version& version);
+  bool may_omit_inputs_up_to(size_t count) const;
 
   Draft& draft_;
   DraftGraph& graph_;
   DraftNode& node_;
   int64_t opset_;
   std::vector<ValueId> inputs_;
+  std::vector<DraftNode> helpers_;
 };
 
 // Applies to nodes of `op_type` when they are written for an operator set before `before`. False: cannot be expressed.

@@ -118,15 +118,17 @@ bool legacy_broadcast(Fitting& node) {
   if (b->rank() > a->rank()) return false;
   if (one_element || same(a->rank() - b->rank(), b->dims())) return true;
 
-  // Dimensions of 1 around the run: they are no part of it, so a constant is given another shape.
+  // Dimensions of 1 around the run are no part of it.
   int first = 0, last = b->rank();
   while (b->dim(first).as_constant() == 1) ++first;
   while (b->dim(last - 1).as_constant() == 1) --last;
-  const Tensor* t = node.constant(1);
   int axis = a->rank() - b->rank() + first;
-  std::span<const ir::Dim> run = b->dims().subspan(static_cast<size_t>(first), static_cast<size_t>(last - first));
-  if (!t || !same(axis, run)) return false;
-  node.set_input(1, t->reshaped(std::span(t->shape()).subspan(static_cast<size_t>(first), run.size())));
+  if (!same(axis, b->dims().subspan(static_cast<size_t>(first), static_cast<size_t>(last - first)))) return false;
+  Ints ones;
+  for (int i = 0; i < b->rank(); ++i) {
+    if (i < first || i >= last) ones.push_back(i);
+  }
+  node.squeeze_input(1, ones);
   node.set("axis", int64_t{axis});
   return true;
 }
@@ -145,13 +147,14 @@ bool no_broadcast(Fitting& node) {
 bool one_dtype(Fitting& node) { return may_agree(node.input_type(0), node.input_type(1)); }
 
 bool slope_per_channel(Fitting& node) {
-  const Tensor* slope = node.constant(1);
-  std::optional<int> rank = node.rank(0);
-  if (!slope || !rank) return false;
-  if (slope->size() == 1) return true;
-  bool per_channel = slope->rank() == *rank - 1 && slope->dim(0) == slope->size();
-  if (per_channel) node.set_input(1, slope->reshaped(Shape{slope->size()}));
-  return per_channel || slope->rank() == 1;
+  std::optional<int> rank = node.rank(0), slope_rank = node.rank(1);
+  if (!rank || !slope_rank) return false;
+  Ints ones, rest;
+  for (int axis = 0; axis < *slope_rank; ++axis) (node.dim(1, axis) == 1 ? ones : rest).push_back(axis);
+  if (rest.empty()) return true;
+  if (rest.size() != 1 || rest[0] + *rank - *slope_rank != 1) return false;  // not along the channels alone
+  node.squeeze_input(1, ones);
+  return true;
 }
 
 bool bounds_to_attributes(Fitting& node) {
@@ -196,6 +199,14 @@ bool cast_saturates(Fitting& node) {  // matters to eight-bit floats only, which
 
 bool cast_rounds(Fitting& node) {  // matters to f8e8m0 only, which came with the attribute
   node.erase("round_mode");
+  return true;
+}
+
+bool cast_like_is_cast(Fitting& node) {
+  if (node.dtype(1) == DType::Undefined) return false;
+  node.set("to", static_cast<int64_t>(node.dtype(1)));
+  node.omit_input(1);
+  node.rename("Cast");
   return true;
 }
 
@@ -271,6 +282,20 @@ bool split_without_count(Fitting& node) {
 }
 
 bool split_to_attribute(Fitting& node) { return input_to_attribute(node, 1, "split"); }
+
+// Some of the lengths are a slice of all of them.
+bool whole_shape(Fitting& node) {
+  if (!node.has("start") && !node.has("end")) return true;
+  int64_t start = node.get_int("start"), end = std::numeric_limits<int64_t>::max();
+  if (node.has("end")) end = node.get_int("end");
+  node.erase("start");
+  node.erase("end");
+  node.set_input(0, node.add_helper("Shape", {node.input(0)}, {}, nullptr));
+  node.set_input(1, Tensor::vector<int64_t>(Ints{start}));
+  node.set_input(2, Tensor::vector<int64_t>(Ints{end}));
+  node.rename("Slice");
+  return true;
+}
 
 bool shape_to_attribute(Fitting& node) { return input_to_attribute(node, 1, "shape"); }
 
@@ -445,6 +470,11 @@ bool recurrent_output_sequence(Fitting& node) {
 
 bool scale_per_tensor(Fitting& node) {
   std::optional<int> rank = node.rank(1);
+  if (rank == 1 && node.dim(1, 0) == 1) {
+    node.squeeze_input(1, {0});
+    if (node.rank(2) == 1) node.squeeze_input(2, {0});
+    rank = 0;
+  }
   if (rank != 0) return false;
   node.erase("axis");
   return true;
@@ -471,7 +501,6 @@ bool dtype_of_zero_point(Fitting& node) {
 // Signal --------------------------------------------------------------------------------------------------------
 
 bool dft_axis_to_attribute(Fitting& node) {
-  if (node.get_int("inverse") && node.get_int("onesided")) return false;
   int64_t axis = -2;
   if (node.has_input(2)) {
     auto values = node.integers(2);
@@ -500,6 +529,7 @@ constexpr DowngradeRule kRules[] = {
     {"Cast", 6, cast_to_name},
     {"CastLike", 24, cast_rounds},
     {"CastLike", 19, cast_saturates},
+    {"CastLike", 15, cast_like_is_cast},
     {"Clip", 11, bounds_to_attributes},
     {"Compress", 11, positive_axes},
     {"Concat", 11, positive_axes},
@@ -571,6 +601,7 @@ constexpr DowngradeRule kRules[] = {
     {"ScatterElements", 18, scatter_without_extrema},
     {"ScatterElements", 11, scatter_elements_is_scatter},
     {"ScatterND", 18, scatter_without_extrema},
+    {"Shape", 15, whole_shape},
     {"Slice", 10, slice_to_attributes},
     {"Softmax", 13, softmax_over_rest},
     {"Split", 18, split_without_count},

@@ -29,8 +29,8 @@ bool may_omit_output(const ir::Operator& op, size_t index) {
 
 }  // namespace
 
-DraftBuilder::DraftBuilder(const ir::Module& module, bool with_scan)
-    : module_(module), with_scan_(with_scan), draft_(std::make_unique<Draft>(module.context())),
+DraftBuilder::DraftBuilder(const ir::Module& module, int64_t opset)
+    : module_(module), opset_(opset), draft_(std::make_unique<Draft>(module.context())),
       order_(ir::topological_order(module)), live_(module.next_id(), false), bindings_(module.next_id()) {
   states_.reserve(order_.graphs.size());
   for (const ir::GraphOrder& graph : order_.graphs) {

@@ -31,8 +31,8 @@ inline constexpr std::string_view kFunctionDomain = "anfora.functions";
 
 class DraftBuilder {
  public:
-  // Scans are written only where the operator set that is aimed at has them.
-  DraftBuilder(const ir::Module& module, bool with_scan);
+  // `opset`: of the main domain, that is aimed at. A loop has not the same forms in all.
+  DraftBuilder(const ir::Module& module, int64_t opset);
   std::unique_ptr<Draft> build();
 
  private:
@@ -131,7 +131,7 @@ class DraftBuilder {
   Binding emit_exit(DraftGraph& place, const LoopPlan& plan, const Bindings& finals, const ir::Apply* origin);
 
   const ir::Module& module_;
-  const bool with_scan_;
+  const int64_t opset_;
   std::unique_ptr<Draft> draft_;
   DraftGraph* top_ = nullptr;                                    // main or the local function that is being written
   boost::unordered_flat_map<const ir::Value*, ValueId> constants_;  // of top_

@@ -27,6 +27,7 @@
 
 #include "anfora/error.h"
 #include "frontend/onnx/draft_builder.h"
+#include "support/element_types.h"
 
 namespace anfora::onnx {
 
@@ -37,6 +38,9 @@ struct DraftBuilder::Reached {
   boost::unordered_flat_set<const ir::Node*> nodes;
   boost::unordered_flat_set<const ir::Graph*> graphs;
 };
+
+// The first operator set whose Scan has no batch axis, and the first whose Loop may carry nothing.
+constexpr int64_t kFirstScan = 9, kFirstLoopWithoutCarried = 11;
 
 struct DraftBuilder::LoopPlan {
   enum class Role : uint8_t { Carried, Invariant, Unused, Counter, Condition, Accumulator };
@@ -320,7 +324,7 @@ DraftBuilder::LoopPlan DraftBuilder::plan_loop(const ir::Graph* header, const Bi
   find_trip_count(plan);
   find_accumulators(plan);
   find_shared(plan);
-  if (!with_scan_ || !find_scan(plan)) {
+  if (opset_ < kFirstScan || !find_scan(plan)) {
     plan.slices.clear();
     for (LoopPlan::Parameter& parameter : plan.parameters) {
       // A Loop stacks along a new first axis only; other axes stack the sequence behind the loop.
@@ -592,6 +596,13 @@ DraftBuilder::Binding DraftBuilder::emit_loop(DraftGraph& place, const ir::Graph
     first.insert(first.end(), leaves.begin(), leaves.end());
     body->inputs.insert(body->inputs.end(), inside.begin(), inside.end());
   }
+  ValueId filler = kOmitted;
+  if (!is_scan && first.empty() && opset_ < kFirstLoopWithoutCarried) {
+    filler = draft_->make_value(body, {}, flag_type);
+    body->inputs.push_back(filler);
+    first.push_back(draft_->make_constant(top_, Tensor::scalar<bool>(true)));
+    finals.push_back(draft_->make_value(&place, {}, flag_type));
+  }
   for (const LoopPlan::Slice& slice : plan.slices) {
     const ir::Apply* gather = slice.gathers[0];
     ValueId id = draft_->make_value(body, gather->name(), gather->type(), gather);
@@ -616,6 +627,7 @@ DraftBuilder::Binding DraftBuilder::emit_loop(DraftGraph& place, const ir::Graph
       results.insert(results.begin(), emit_condition(plan, *body, going_on));
       for (const ir::Node* node : plan.shared) flatten(demand(node), results, header);
     }
+    if (filler != kOmitted) results.push_back(filler);
     results.insert(results.end(), scanned.begin(), scanned.end());
     set_results(*body, results);
   }

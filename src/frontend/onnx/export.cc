@@ -426,9 +426,8 @@ void choose_opsets(const ir::Module& module, const ExportOptions& options, Expor
 }
 
 std::unique_ptr<Draft> make_draft(const ir::Module& module, const ExportOptions& options, ExportReport& report) {
-  constexpr int64_t kFirstScan = 9;
   choose_opsets(module, options, report);
-  std::unique_ptr<Draft> draft = DraftBuilder(module, report.opsets[""] >= kFirstScan).build();
+  std::unique_ptr<Draft> draft = DraftBuilder(module, report.opsets[""]).build();
   bool uses_main = module.metadata().opsets.contains("");
   auto import_domains = [&](const DraftGraph& graph) {
     for (const DraftNode& node : graph.nodes) {
