@@ -35,14 +35,15 @@ std::string place(int64_t flat, const Shape& shape) {
 
 struct Judge {
   Tolerance tolerance;
-  Comparison result;
+  Comparison result = {};
+  double largest = -1;  // of the tensor, where the tolerance is a share of it
   int64_t differing = 0, worst_at = -1;
   double worst_excess = 0;
 
   void real(int64_t i, double got, double want) {
     if (got == want || (std::isnan(got) && std::isnan(want))) return;
     double difference = std::abs(got - want);
-    double allowed = tolerance.absolute + tolerance.relative * std::abs(want);
+    double allowed = tolerance.absolute + tolerance.relative * (largest >= 0 ? largest : std::abs(want));
     bool finite = std::isfinite(got) && std::isfinite(want);
     if (finite) {
       result.worst = std::max(result.worst, difference);
@@ -68,7 +69,7 @@ constexpr bool kIsComplex = false;
 template <class T>
 constexpr bool kIsComplex<std::complex<T>> = true;
 
-Comparison compare_tensors(const Tensor& got, const Tensor& want, std::optional<Tolerance> tolerance) {
+Comparison compare_tensors(const Tensor& got, const Tensor& want, std::optional<Tolerance> tolerance, Scale scale) {
   Comparison result;
   if (got.dtype() != want.dtype() || got.shape() != want.shape()) {
     result.difference = fmt::format("{}[{}] instead of {}[{}]", name(got.dtype()), to_string(got.shape()),
@@ -77,7 +78,7 @@ Comparison compare_tensors(const Tensor& got, const Tensor& want, std::optional<
   }
   if (Tensor::identical(got, want)) return result;
   bool inexact = is_float(want.dtype()) || is_complex(want.dtype());
-  Judge judge{inexact && tolerance ? *tolerance : tolerance_of(want.dtype()), {}};
+  Judge judge{inexact && tolerance ? *tolerance : tolerance_of(want.dtype())};
   std::string got_text, want_text;
   auto describe_worst = [&](auto text_of) {
     if (judge.worst_at < 0) return;
@@ -97,6 +98,13 @@ Comparison compare_tensors(const Tensor& got, const Tensor& want, std::optional<
                           TypeList<bool, Float8E8M0, Float4E2M1, Float6E2M3, Float6E3M2>>;
   dispatch<Comparable>(want.dtype(), [&]<class T>() {
     auto a = got.data<T>(), b = want.data<T>();
+    if constexpr (!kIsComplex<T>) {
+      if (scale == Scale::Tensor) {
+        for (const T& value : b) {
+          if (double magnitude = std::abs(as_real(value)); std::isfinite(magnitude)) judge.largest = std::max(judge.largest, magnitude);
+        }
+      }
+    }
     for (size_t i = 0; i < b.size(); ++i) {
       if constexpr (kIsComplex<T>) {
         judge.real(static_cast<int64_t>(i), a[i].real(), b[i].real());
@@ -146,14 +154,14 @@ Tolerance tolerance_of(DType dtype) {
   }
 }
 
-Comparison compare(const Datum& got, const Datum& want, std::optional<Tolerance> tolerance) {
+Comparison compare(const Datum& got, const Datum& want, std::optional<Tolerance> tolerance, Scale scale) {
   Comparison result;
   if (got.kind() != want.kind()) {
     result.difference = fmt::format("{} instead of {}", kind_name(got), kind_name(want));
     return result;
   }
   switch (want.kind()) {
-    case Datum::Kind::Tensor: return compare_tensors(got.tensor(), want.tensor(), tolerance);
+    case Datum::Kind::Tensor: return compare_tensors(got.tensor(), want.tensor(), tolerance, scale);
     case Datum::Kind::Sequence:
     case Datum::Kind::Tuple:
       if (got.items().size() != want.items().size()) {
@@ -161,12 +169,12 @@ Comparison compare(const Datum& got, const Datum& want, std::optional<Tolerance>
         return result;
       }
       for (size_t i = 0; i < want.items().size(); ++i) {
-        merge(result, compare(got.items()[i], want.items()[i], tolerance), fmt::format("item {}", i));
+        merge(result, compare(got.items()[i], want.items()[i], tolerance, scale), fmt::format("item {}", i));
       }
       return result;
     case Datum::Kind::Map:
-      merge(result, compare_tensors(got.as_map().keys, want.as_map().keys, tolerance), "keys");
-      merge(result, compare_tensors(got.as_map().values, want.as_map().values, tolerance), "values");
+      merge(result, compare_tensors(got.as_map().keys, want.as_map().keys, tolerance, scale), "keys");
+      merge(result, compare_tensors(got.as_map().values, want.as_map().values, tolerance, scale), "values");
       return result;
     default: return result;
   }

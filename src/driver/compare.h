@@ -21,8 +21,17 @@ struct Comparison {
   double worst_relative = 0;  // largest |got − want| / max(|want|, absolute tolerance/relative tolerance)
 };
 
-// |got − want| ≤ absolute + relative·|want| for each element; NaN equals NaN, infinities equal themselves. Sequences,
+// What the relative tolerance is a share of.
+enum class Scale : uint8_t {
+  Element,  // each element by itself: for single operators
+  // The largest finite element of the tensor: for whole models. The rounding error of a sum is in proportion to its
+  // terms, not to what is left after they cancel (Higham, Accuracy and Stability of Numerical Algorithms, ch. 3).
+  Tensor,
+};
+
+// |got − want| ≤ absolute + relative·scale for each element; NaN equals NaN, infinities equal themselves. Sequences,
 // maps and optionals are compared item by item. An explicit tolerance overrides that of the floating dtypes.
-Comparison compare(const Datum& got, const Datum& want, std::optional<Tolerance> tolerance = std::nullopt);
+Comparison compare(const Datum& got, const Datum& want, std::optional<Tolerance> tolerance = std::nullopt,
+                   Scale scale = Scale::Element);
 
 }  // namespace anfora::driver

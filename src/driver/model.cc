@@ -4,14 +4,16 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <map>
 #include <set>
-#include <sstream>
 
 #include "anfora/error.h"
 #include "driver/inputs.h"
+#include "frontend/onnx/export.h"
 #include "frontend/onnx/import.h"
+#include "frontend/onnx/opset_history.h"
+#include "ir/text_file.h"
+#include "ir/verify.h"
 #include "ops/registry.h"
 #include "plan/compile.h"
 
@@ -21,13 +23,46 @@ LoadedModel load_model(const std::filesystem::path& path) {
   LoadedModel model;
   model.context = ops::make_context();
   try {
-    model.module = onnx::import_onnx(*model.context, path);
+    model.module = path.extension() == ".ir" ? ir::read_text_file(*model.context, path)
+                                             : onnx::import_onnx(*model.context, path);
+    ir::verify_or_throw(*model.module, ErrorCode::InvalidModel);
     analysis::infer_types(*model.module);
   } catch (Error& error) {
     error.at_location(path.filename().string());
     throw;
   }
   return model;
+}
+
+namespace {
+
+int64_t parse_opset(const std::string& text) {
+  if (text == "keep") return onnx::ExportOptions::kKeep;
+  if (text == "newest") return onnx::ExportOptions::kNewest;
+  int64_t number = 0;
+  auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (status != std::errc() || end != text.data() + text.size() || number < 1 || number > onnx::newest_opset("")) {
+    throw Error(ErrorCode::InvalidArgument, fmt::format("'{}' is not an operator set", text))
+        .with_hint(fmt::format("keep, newest, or a number from 1 to {}", onnx::newest_opset("")));
+  }
+  return number;
+}
+
+}  // namespace
+
+SaveReport save_model(const ir::Module& module, const std::filesystem::path& path, const std::string& opset) {
+  SaveReport report;
+  if (path.extension() == ".ir") {
+    report.bytes = static_cast<int64_t>(ir::write_text_file(module, path));
+    return report;
+  }
+  onnx::ExportReport exported = onnx::export_onnx(module, path, {.opset = parse_opset(opset)});
+  report.bytes = static_cast<int64_t>(exported.model_bytes + exported.data_bytes);
+  for (const auto& moved : exported.moved) {
+    report.note += fmt::format("{}operator set {} instead of {}{}: {} needs it", report.note.empty() ? "" : "; ", moved.to,
+                               moved.from, moved.domain.empty() ? "" : " of " + moved.domain, moved.because);
+  }
+  return report;
 }
 
 runtime::Executable compile_model(LoadedModel& model, const CompileOptions& options) {
@@ -51,7 +86,7 @@ Agreement check_agreement(const ir::Module& reference, runtime::Executable& a, r
     std::vector<Datum> inputs = random_inputs(reference, {.seed = seed + static_cast<uint64_t>(run)}, edge);
     std::vector<Datum> want = a.run(inputs, {.seed = seed}), got = b.run(inputs, {.seed = seed});
     for (size_t i = 0; i < want.size(); ++i) {
-      Comparison comparison = compare(got[i], want[i], tolerance);
+      Comparison comparison = compare(got[i], want[i], tolerance, Scale::Tensor);
       bool worse = comparison.worst > agreement.worst || agreement.output.empty();
       if (agreement.same ? worse || !comparison.difference.empty() : false) agreement.output = a.outputs()[i].name;
       agreement.worst = std::max(agreement.worst, comparison.worst);

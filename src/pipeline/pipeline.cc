@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
 #include "anfora/error.h"
+#include "ir/verify.h"
+#include "pipeline/save_graphs.h"
 
 namespace anfora::pipeline {
 
@@ -95,8 +98,18 @@ void lower(ir::Module& module) {
 OptimizeReport optimize(ir::Module& module, const OptimizeOptions& options) {
   check_order();
   OptimizeReport report{.remarks = rewrite::Remarks(options.keep_remarks)};
-  for (const Pass* pass : kPasses) report.passes.push_back({pass->name, pass->doc, pass->note});
+  std::vector<const Pass*> list(std::begin(kPasses), std::end(kPasses));
+  if (!options.only.empty()) list = options.only;
+  for (const Pass* pass : list) report.passes.push_back({pass->name, pass->doc, pass->note});
+  std::optional<GraphSaver> saver;
+  if (!options.save_graphs.empty()) saver.emplace(options.save_graphs);
+  auto end_stage = [&](std::string_view stage) {
+    if (options.verify) ir::verify_or_throw(module);
+    if (saver) saver->save(module, stage);
+  };
   report.nodes_before = count_operators(module);
+  analysis::infer_types(module);
+  end_stage("import");
   for (bool changed = true; changed;) {
     if (report.rounds == kMostRounds) {
       report.at_fixpoint = false;
@@ -106,8 +119,8 @@ OptimizeReport optimize(ir::Module& module, const OptimizeOptions& options) {
     changed = false;
     passes::PassContext context(module, report.remarks, options.passes);
     context.inference.run();
-    for (size_t i = 0; i < std::size(kPasses); ++i) {
-      const Pass& pass = *kPasses[i];
+    for (size_t i = 0; i < list.size(); ++i) {
+      const Pass& pass = *list[i];
       auto start = std::chrono::steady_clock::now();
       size_t before = count_operators(module);
       size_t changes = pass.run(context);
@@ -117,11 +130,13 @@ OptimizeReport optimize(ir::Module& module, const OptimizeOptions& options) {
       changed = changed || changes > 0;
       if (changes > 0) {
         context.inference.run();  // types sharpen downstream of what changed
+        end_stage(pass.name);
       }
       entry.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       if (options.on_stage) options.on_stage(pass.name, report.rounds);
     }
   }
+  if (saver) saver->finish();
   report.nodes_after = count_operators(module);
   return report;
 }

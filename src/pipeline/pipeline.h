@@ -1,6 +1,7 @@
 // The optimizer as a named list of passes with the reasons for their order.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <span>
 #include <string>
@@ -12,7 +13,10 @@
 namespace anfora::pipeline {
 
 struct OptimizeOptions {
+  std::vector<const passes::Pass*> only;  // these passes instead of all, in this order
   passes::PassOptions passes;
+  bool verify = false;                // the verifier around every pass
+  std::filesystem::path save_graphs;  // a folder for the module after each stage, see GraphSaver; empty: none
   bool keep_remarks = false;
   // Told of each stage as it ends, for progress.
   std::function<void(std::string_view pass, size_t round)> on_stage;

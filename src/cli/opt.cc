@@ -1,0 +1,150 @@
+#include <fmt/format.h>
+
+#include <CLI/App.hpp>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "anfora/error.h"
+#include "cli/command.h"
+#include "cli/text.h"
+#include "driver/model.h"
+#include "plan/compile.h"
+
+namespace anfora::cli {
+namespace {
+
+struct Options {
+  std::string input, output, opset = "keep", math = "real", save_graphs;
+  std::vector<std::string> passes;
+  int64_t fold_limit = passes::PassOptions().fold_limit;
+  int runs = 1;
+  bool no_check = false, verify_ir = false, json = false;
+};
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+int64_t model_bytes(const std::string& path) { return static_cast<int64_t>(std::filesystem::file_size(path)); }
+
+// What the comparison of both models by execution gave, in a few words; sets `failed` when they differ.
+std::string check(const Options& options, bool& failed) {
+  driver::LoadedModel before = driver::load_model(options.input), after = driver::load_model(options.output);
+  try {
+    runtime::Executable a = plan::compile(*before.module), b = plan::compile(*after.module);
+    if (!a.missing_kernels().empty()) return fmt::format("not verified: no kernel for {}", a.missing_kernels()[0]);
+    driver::Agreement agreement = driver::check_agreement(*before.module, a, b, options.runs, 0);
+    if (!agreement.same) {
+      failed = true;
+      return "DIFFERS: " + agreement.message;
+    }
+    return agreement.worst == 0 ? "verified: same outputs, bit for bit"
+                                : fmt::format("verified: same outputs (max {:.0e})", agreement.worst);
+  } catch (const Error& error) {
+    return fmt::format("not verified: {}", error.what());  // made-up inputs do not suit every model
+  }
+}
+
+std::vector<const passes::Pass*> passes_named(const std::vector<std::string>& names) {
+  std::vector<const passes::Pass*> found;
+  for (const std::string& name : names) {
+    const passes::Pass* pass = pipeline::find_pass(name);
+    if (!pass) {
+      std::string known;
+      for (const passes::Pass* p : pipeline::all_passes()) known += fmt::format("{}{}", known.empty() ? "" : ", ", p->name);
+      throw Error(ErrorCode::InvalidArgument, fmt::format("there is no pass '{}'", name)).with_hint("none, or some of " + known);
+    }
+    found.push_back(pass);
+  }
+  return found;
+}
+
+int run(const Options& options) {
+  auto start = std::chrono::steady_clock::now();
+  driver::LoadedModel model = driver::load_model(options.input);
+  driver::ModelSummary before = driver::summarize(*model.module);
+  pipeline::OptimizeOptions passes;
+  passes.passes.math = options.math == "exact"    ? rewrite::Promise::Exact
+                       : options.math == "finite" ? rewrite::Promise::Finite
+                                                  : rewrite::Promise::Real;
+  passes.passes.fold_limit = options.fold_limit;
+  passes.verify = options.verify_ir;
+  passes.save_graphs = options.save_graphs;
+  pipeline::OptimizeReport report;
+  bool none = options.passes == std::vector<std::string>{"none"};
+  if (!none) {
+    passes.only = passes_named(options.passes);
+    Progress progress("optimizing");
+    passes.on_stage = [&](std::string_view pass, size_t round) {
+      progress.update(-1, fmt::format("round {}, {}", round, pass));
+    };
+    report = pipeline::optimize(*model.module, passes);
+  }
+  driver::SaveReport saved = driver::save_model(*model.module, options.output, options.opset);
+  double seconds = seconds_since(start);
+  driver::ModelSummary after = driver::summarize(*model.module);
+  bool failed = false;
+  std::string verdict = options.no_check ? "not verified" : check(options, failed);
+
+  int64_t bytes_before = model_bytes(options.input), bytes_after = saved.bytes;
+  if (options.json) {
+    nlohmann::json json = {{"input", options.input},          {"output", options.output},
+                           {"nodes_before", before.operators}, {"nodes_after", after.operators},
+                           {"bytes_before", bytes_before},     {"bytes_after", bytes_after},
+                           {"flops_before", before.flops},     {"flops_after", after.flops},
+                           {"seconds", seconds},               {"verdict", verdict},
+                           {"rounds", report.rounds},          {"note", saved.note}};
+    for (const auto& pass : report.passes) {
+      json["passes"][std::string(pass.name)] = {
+          {"nodes_removed", pass.nodes_removed}, {"changes", pass.changes}, {"seconds", pass.seconds}};
+    }
+    for (const auto& [rule, statistics] : report.remarks.statistics()) {
+      json["rules"][std::string(rule)] = {{"tried", statistics.tried}, {"fired", statistics.fired}};
+    }
+    fmt::print("{}\n", json.dump(2));
+    return failed ? kDiffers : kSuccess;
+  }
+
+  std::string from = std::filesystem::path(options.input).filename(), to = std::filesystem::path(options.output).filename();
+  size_t width = std::max({from.size(), to.size(), size_t{30}});
+  auto line = [&](const std::string& name, const driver::ModelSummary& summary, int64_t bytes) {
+    return fmt::format("{}{:<{}}{} {:>7} nodes {:>9} {:>12}", bold(), name, width, plain(), summary.operators,
+                       human_bytes(bytes), human_flops(summary.flops));
+  };
+  fmt::print("{}\n", line(from, before, bytes_before));
+  for (const auto& pass : report.passes) {
+    if (pass.changes == 0) continue;
+    std::string change = pass.nodes_removed == 0 ? fmt::format("{}", pass.changes) : signed_count(-pass.nodes_removed);
+    size_t shown = width + (change.starts_with("−") ? 10 : 8);  // the minus sign takes three bytes
+    fmt::print("  {:<{}}{:>{}}   {}{}{}\n", pass.doc, width - 2, change, shown - width, dim(), pass.note, plain());
+  }
+  fmt::print("{} {:>7.2f} s   {}{}{}\n", line(to, after, bytes_after), seconds, failed ? red() : green(), verdict, plain());
+  if (!saved.note.empty()) fmt::print("  {}\n", saved.note);
+  return failed ? kDiffers : kSuccess;
+}
+
+}  // namespace
+
+Action add_opt(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("opt", "Optimize a model and write it back as ONNX");
+  command->add_option("model", options->input, "an .onnx or .ir file")->required();
+  command->add_option("-o,--output", options->output, "the optimized model, .onnx or .ir")->required();
+  command->add_option("--opset", options->opset, "operator set to write: keep (default), newest, or a number");
+  command->add_option("--math", options->math, "what rewrites may change: exact (no bit), finite (only NaN and infinity), "
+                      "real (rounding; default)")->check(CLI::IsMember({"exact", "finite", "real"}));
+  command->add_option("--fold-limit", options->fold_limit, "bytes by which a folded constant may exceed what it replaces")
+      ->capture_default_str();
+  command->add_option("--passes", options->passes, "only these passes, separated by commas, or none")->delimiter(',');
+  command->add_option("--save-graphs", options->save_graphs, "a folder for the module after each stage");
+  command->add_flag("--verify", options->verify_ir, "check the IR's invariants around every pass");
+  command->add_option("--check-runs", options->runs, "random inputs on which both models are run and compared")->capture_default_str();
+  command->add_flag("--no-check", options->no_check, "do not run the models to compare them");
+  command->add_flag("--json", options->json, "for machines");
+  command->footer("Example:\n  anfora opt resnet50.onnx -o small.onnx");
+  return [options] { return run(*options); };
+}
+
+}  // namespace anfora::cli
