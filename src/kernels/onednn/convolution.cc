@@ -21,18 +21,6 @@ struct ConvolutionShape {
   int64_t groups = 1;
 };
 
-// [batch, spatial…, channels] as [batch, channels, spatial…].
-Shape channels_first(const Shape& shape) {
-  Shape result = shape;
-  std::rotate(result.begin() + 1, result.end() - 1, result.end());
-  return result;
-}
-Shape channels_at_the_end(const Shape& shape) {
-  Shape result = shape;
-  std::rotate(result.begin() + 1, result.begin() + 2, result.end());
-  return result;
-}
-
 // One primitive and the memory objects around it.
 class ConvolutionInstance : public ShapedKernel::Instance {
  public:

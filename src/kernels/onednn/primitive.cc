@@ -61,6 +61,17 @@ memory::desc channels_last(std::span<const int64_t> dims, memory::data_type type
   return memory::desc(to_dims(dims), type, strides);
 }
 
+Shape channels_first(const Shape& shape) {
+  Shape result = shape;
+  std::rotate(result.begin() + 1, result.end() - 1, result.end());
+  return result;
+}
+Shape channels_at_the_end(const Shape& shape) {
+  Shape result = shape;
+  std::rotate(result.begin() + 1, result.begin() + 2, result.end());
+  return result;
+}
+
 void reorder(memory& from, memory& to) { dnnl::reorder(from, to).execute(stream(), from, to); }
 
 memory PackedConstant::get(const Tensor& tensor, const memory::desc& plain, const memory::desc& wanted) {

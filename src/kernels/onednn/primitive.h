@@ -38,6 +38,10 @@ memory::desc any_layout(std::span<const int64_t> dims, memory::data_type type);
 // [batch, channels, spatial…] dimensions of what lies in memory as [batch, spatial…, channels].
 memory::desc channels_last(std::span<const int64_t> dims, memory::data_type type);
 
+// Between [batch, spatial…, channels] and [batch, channels, spatial…].
+Shape channels_first(const Shape& shape);
+Shape channels_at_the_end(const Shape& shape);
+
 // A memory object without memory: set_data_handle() follows before each execution.
 inline memory handle(const memory::desc& desc) { return memory(desc, cpu(), DNNL_MEMORY_NONE); }
 // One that owns uninitialized memory.
