@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <new>
 
 #include "frontend/onnx/importer.h"
@@ -65,10 +66,11 @@ Opsets::value_type read_opset(std::string_view bytes) {
 }
 
 int64_t version_in(const Opsets& opsets, std::string_view domain) {
+  int64_t found = 0;
   for (const auto& [known, version] : opsets) {
-    if (known == domain) return version;
+    if (known == domain) found = std::max(found, version);  // of several entries for one domain, the newest
   }
-  return 0;
+  return found;
 }
 
 void GraphFields::read(std::string_view bytes) {

@@ -43,7 +43,7 @@ const Step kMainSteps[] = {
     {"Dropout", 7, drop, "is_test"},
     {"BatchNormalization", 9, batch_norm_spatial},
     {"BatchNormalization", 14, batch_norm_outputs},
-    {"Dropout", 10, dropout_mask_of_floats},
+    {"Dropout", 12, dropout_mask},
     {"Dropout", 12, dropout_ratio_to_input},
     {"GRU LSTM RNN", 7, drop, "output_sequence"},
 

@@ -77,7 +77,7 @@ ir::Node* align_broadcast(PendingNode&, std::string_view);
 ir::Node* batch_norm_is_test(PendingNode&, std::string_view);
 ir::Node* batch_norm_outputs(PendingNode&, std::string_view);
 ir::Node* batch_norm_spatial(PendingNode&, std::string_view);
-ir::Node* dropout_mask_of_floats(PendingNode&, std::string_view);
+ir::Node* dropout_mask(PendingNode&, std::string_view);
 ir::Node* group_norm_per_channel(PendingNode&, std::string_view);
 ir::Node* prelu_slope_per_channel(PendingNode&, std::string_view);
 ir::Node* softmax_flatten(PendingNode&, std::string_view);

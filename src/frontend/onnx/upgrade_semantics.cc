@@ -76,16 +76,16 @@ ir::Node* batch_norm_outputs(PendingNode& node, std::string_view) {
   return results(node, {item(0), item(1), item(2), e.emit("Squeeze", {mean, axes}), variance});
 }
 
-// The mask was of the type of the data.
-ir::Node* dropout_mask_of_floats(PendingNode& node, std::string_view) {
+// A run that does not train dropped nothing, and what it gave as the mask was not said; ONNX Runtime gives zeros. Before
+// version 10 they are of the type of the data.
+ir::Node* dropout_mask(PendingNode& node, std::string_view) {
   if (node.num_outputs == 1) return nullptr;
   const Emitter& e = node.emitter;
   ir::Node* data = require_input(node, 0);
   dropout_ratio_to_input(node, {});
-  ir::Apply* dropout = e.emit("Dropout", span_of(node.inputs), AttributeSet(std::move(node.attributes)), 2);
-  ir::Module& module = e.importer.module();
-  ir::Node* mask = module.tuple_item(e.graph, dropout, 1);
-  return results(node, {module.tuple_item(e.graph, dropout, 0), e.emit("CastLike", {mask, data})});
+  ir::Node* y = e.emit("Dropout", span_of(node.inputs), AttributeSet(std::move(node.attributes)));
+  ir::Node* zero = node.version < 10 ? scalar_like(node, 0, data) : e.boolean(false);
+  return results(node, {y, e.emit("Expand", {zero, e.emit("Shape", {data})})});
 }
 
 ir::Node* group_norm_per_channel(PendingNode& node, std::string_view) {

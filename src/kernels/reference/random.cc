@@ -1,8 +1,9 @@
-// Random tensors. An operator with a seed draws the same numbers in every run (which, see random_numbers.h); the others
-// draw from the state that the executable passes.
+// Random tensors. An operator with a seed draws the same numbers in every run; the others draw from the state that the
+// executable passes.
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <random>
 #include <span>
 #include <vector>
 
@@ -15,59 +16,41 @@ namespace anfora::kernels {
 namespace {
 
 // A seed is an integer in a float attribute; of one that is not, the bits are taken.
-UniformNumbers numbers_of(const KernelContext& context) {
-  if (!context.attributes().has("seed")) return UniformNumbers(context.random());
+uint32_t seed_of(const KernelContext& context) {
   const float seed = context.attributes().get_float("seed", 0);
   const bool integral = seed >= 0 && seed < 0x1p32f && seed == std::trunc(seed);
-  return UniformNumbers(integral ? static_cast<uint32_t>(seed) : std::bit_cast<uint32_t>(seed));
+  return integral ? static_cast<uint32_t>(seed) : std::bit_cast<uint32_t>(seed);
 }
 
-// Normally distributed numbers by Marsaglia's polar method, which gives them in pairs.
-class NormalNumbers {
- public:
-  explicit NormalNumbers(UniformNumbers uniform) : uniform_(uniform) {}
-
-  double operator()() {
-    if (has_second_) {
-      has_second_ = false;
-      return second_;
-    }
-    double x, y, square;
-    do {
-      x = 2 * uniform_() - 1;
-      y = 2 * uniform_() - 1;
-      square = x * x + y * y;
-    } while (square >= 1 || square == 0);
-    const double factor = std::sqrt(-2 * std::log(square) / square);
-    has_second_ = true;
-    second_ = factor * x;
-    return factor * y;
-  }
-
- private:
-  UniformNumbers uniform_;
-  double second_ = 0;
-  bool has_second_ = false;
-};
-
-template <class Draw>
-void fill(Tensor& output, Draw draw) {
-  dispatch<Floats>(output.dtype(), [&]<class T>() {
-    for (T& element : output.data<T>()) element = static_cast<T>(static_cast<ComputeType<T>>(draw()));
-  });
+// Calls body(engine). What a seed selects is ONNX Runtime's engine, so that the first run of a model gives the same
+// numbers in both.
+template <class Body>
+void with_engine(KernelContext& context, Body&& body) {
+  if (!context.attributes().has("seed")) return body(context.random());
+  std::minstd_rand0 engine(seed_of(context));
+  body(engine);
 }
 
 void fill_normal(KernelContext& context, Tensor& output) {
-  float scale = context.attributes().get_float("scale", 1);
+  const float scale = context.attributes().get_float("scale", 1), mean = context.attributes().get_float("mean", 0);
   if (!(scale >= 0)) refuse("the standard deviation is {}", scale);
-  double mean = context.attributes().get_float("mean", 0);
-  fill(output, [numbers = NormalNumbers(numbers_of(context)), mean, scale]() mutable { return mean + scale * numbers(); });
+  with_engine(context, [&](auto& engine) {
+    dispatch<Floats>(output.dtype(), [&]<class T>() {
+      std::normal_distribution<ComputeType<T>> normal;
+      for (T& element : output.data<T>()) element = static_cast<T>(normal(engine) * scale + mean);
+    });
+  });
 }
 
 void fill_uniform(KernelContext& context, Tensor& output) {
-  double low = context.attributes().get_float("low", 0), high = context.attributes().get_float("high", 1);
+  const float low = context.attributes().get_float("low", 0), high = context.attributes().get_float("high", 1);
   if (!(low <= high && std::isfinite(high - low))) refuse("the range is [{}, {})", low, high);
-  fill(output, [numbers = numbers_of(context), low, high]() mutable { return low + (high - low) * numbers(); });
+  with_engine(context, [&](auto& engine) {
+    dispatch<Floats>(output.dtype(), [&]<class T>() {
+      std::uniform_real_distribution<ComputeType<T>> uniform(low, high);
+      for (T& element : output.data<T>()) element = static_cast<T>(uniform(engine));
+    });
+  });
 }
 
 template <void (*Fill)(KernelContext&, Tensor&)>
@@ -95,7 +78,8 @@ void for_each_real(const Tensor& tensor, Body&& body) {
 void bernoulli(KernelContext& context) {
   const Tensor& probabilities = context.input(0);
   std::vector<uint8_t> drawn(static_cast<size_t>(probabilities.size()));
-  UniformNumbers uniform = numbers_of(context);
+  const bool seeded = context.attributes().has("seed");
+  UniformNumbers uniform = seeded ? UniformNumbers(seed_of(context)) : UniformNumbers(context.random());
   for_each_real(probabilities, [&](size_t i, double p) { drawn[i] = uniform() < p; });
   DType dtype = dtype_attribute(context.attributes(), "dtype", probabilities.dtype());
   Tensor& output = context.allocate_output(0, dtype, probabilities.shape());
@@ -116,20 +100,22 @@ void multinomial(KernelContext& context) {
   Tensor& output = context.allocate_output(0, dtype, Shape{batch, samples});
   std::vector<double> weights(static_cast<size_t>(logits.size()));
   for_each_real(logits, [&](size_t i, double value) { weights[i] = value; });
-  UniformNumbers uniform = numbers_of(context);
-  for (int64_t b = 0; b < batch; ++b) {
-    auto row = std::span(weights).subspan(static_cast<size_t>(b * classes), static_cast<size_t>(classes));
-    const double highest = *std::max_element(row.begin(), row.end());
-    double sum = 0;
-    for (double& weight : row) weight = sum += std::exp(weight - highest);
-    if (!(sum > 0 && std::isfinite(sum))) refuse("row {} of the logarithms of weights is no distribution", b);
-    for (int64_t i = 0; i < samples; ++i) {
-      auto at = std::upper_bound(row.begin(), row.end() - 1, sum * uniform()) - row.begin();
-      dispatch<TypeList<int32_t, int64_t>>(dtype, [&]<class T>() {
-        output.data<T>()[b * samples + i] = static_cast<T>(at);
-      });
+  with_engine(context, [&](auto& engine) {
+    std::uniform_real_distribution<double> uniform;
+    for (int64_t b = 0; b < batch; ++b) {
+      auto row = std::span(weights).subspan(static_cast<size_t>(b * classes), static_cast<size_t>(classes));
+      const double highest = *std::max_element(row.begin(), row.end());
+      double sum = 0;
+      for (double& weight : row) weight = sum += std::exp(weight - highest);
+      if (!(sum > 0 && std::isfinite(sum))) refuse("row {} of the logarithms of weights is no distribution", b);
+      for (int64_t i = 0; i < samples; ++i) {
+        auto at = std::upper_bound(row.begin(), row.end() - 1, sum * uniform(engine)) - row.begin();
+        dispatch<TypeList<int32_t, int64_t>>(dtype, [&]<class T>() {
+          output.data<T>()[b * samples + i] = static_cast<T>(at);
+        });
+      }
     }
-  }
+  });
 }
 
 }  // namespace
