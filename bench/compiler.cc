@@ -11,7 +11,6 @@
 //     = Tanh(g)
 //                   equal to b                    constant the next a
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <charconv>
@@ -25,6 +24,7 @@
 #include "ir/verify.h"
 #include "ops/registry.h"
 #include "passes/pass.h"
+#include "support/resident_memory.h"
 
 namespace {
 
@@ -35,12 +35,6 @@ constexpr size_t kNodesInStorey = 8;
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-int64_t peak_resident_bytes() {
-  rusage usage;
-  getrusage(RUSAGE_SELF, &usage);
-  return int64_t{usage.ru_maxrss} * 1024;
 }
 
 size_t parse_count(std::string_view text) {
@@ -120,7 +114,8 @@ Json tower(size_t nodes) {
 }
 
 Json open(const std::filesystem::path& path) {
-  int64_t before = peak_resident_bytes();
+  reset_peak_resident_bytes();
+  int64_t before = resident_bytes();
   double start = now();
   auto context = ops::make_context();
   std::unique_ptr<ir::Module> module = onnx::import_onnx(*context, path);

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <CLI/App.hpp>
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include "cli/text.h"
 #include "driver/inputs.h"
 #include "driver/model.h"
+#include "support/resident_memory.h"
 
 namespace anfora::cli {
 namespace {
@@ -29,14 +29,9 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-int64_t peak_resident_bytes() {
-  rusage usage;
-  getrusage(RUSAGE_SELF, &usage);
-  return int64_t{usage.ru_maxrss} * 1024;
-}
-
 int run(const Options& options) {
-  int64_t memory_before = peak_resident_bytes();
+  reset_peak_resident_bytes();
+  int64_t memory_before = resident_bytes();
   double start = now();
   driver::LoadedModel model = driver::load_model(options.model);
   std::vector<Datum> inputs;
