@@ -32,25 +32,6 @@ class TypeSnapshot {
   void save(Node* node) { types.emplace_back(node, node->type()); }
 };
 
-bool may_be_equal(const Type* a, const Type* b) {
-  if (a == b || !a || !b) return true;
-  if (a->kind() != b->kind()) return false;
-  if (a->is_tensor()) {
-    if (a->dtype() != b->dtype() && a->dtype() != DType::Undefined && b->dtype() != DType::Undefined) return false;
-    if (!a->has_rank() || !b->has_rank()) return true;
-    if (a->rank() != b->rank()) return false;
-    for (int i = 0; i < a->rank(); ++i) {
-      if (provably_different(a->dim(i), b->dim(i))) return false;
-    }
-    return true;
-  }
-  if (a->elements().size() != b->elements().size()) return false;
-  for (size_t i = 0; i < a->elements().size(); ++i) {
-    if (!may_be_equal(a->element(i), b->element(i))) return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 std::vector<Violation> verify_types(Module& module) {
@@ -68,7 +49,7 @@ std::vector<Violation> verify_types(Module& module) {
     return violations;
   }
   for (auto [node, type] : before.types) {
-    if (may_be_equal(type, node->type())) continue;
+    if (may_agree(type, node->type())) continue;
     violations.push_back({Invariant::Inferred, node->graph(), node,
                           fmt::format("its type is {}, inference finds {}", to_string(type), to_string(node->type()))});
   }

@@ -434,14 +434,14 @@ class Verifier {
         }
         break;
       case Primitive::Return:
-        if (operand_type(0) && operand_type(0) != type) {
+        if (!may_agree(operand_type(0), type)) {
           report(Invariant::Types, node, "its type is {}, the result's {}", to_string(type), to_string(operand_type(0)));
         }
         break;
       case Primitive::MakeTuple: {
         bool agrees = type->is_tuple() && type->elements().size() == node.num_inputs();
         for (size_t i = 0; agrees && i < node.num_inputs(); ++i) {
-          agrees = !operand_type(i) || operand_type(i) == type->element(i);
+          agrees = may_agree(operand_type(i), type->element(i));
         }
         if (!agrees) report(Invariant::Types, node, "its type {} is not that of its operands", to_string(type));
         break;
@@ -453,7 +453,7 @@ class Verifier {
         if (!tuple || !value || *value < 0) break;
         if (!tuple->is_tuple() || static_cast<size_t>(*value) >= tuple->elements().size()) {
           report(Invariant::Types, node, "item {} of {}", *value, to_string(tuple));
-        } else if (tuple->element(static_cast<size_t>(*value)) != type) {
+        } else if (!may_agree(tuple->element(static_cast<size_t>(*value)), type)) {
           report(Invariant::Types, node, "its type is {}, that of item {} is {}", to_string(type), *value,
                  to_string(tuple->element(static_cast<size_t>(*value))));
         }
@@ -587,6 +587,25 @@ class Verifier {
 };
 
 }  // namespace
+
+bool may_agree(const Type* a, const Type* b) {
+  if (a == b || !a || !b) return true;
+  if (a->kind() != b->kind()) return false;
+  if (a->is_tensor()) {
+    if (a->dtype() != b->dtype() && a->dtype() != DType::Undefined && b->dtype() != DType::Undefined) return false;
+    if (!a->has_rank() || !b->has_rank()) return true;
+    if (a->rank() != b->rank()) return false;
+    for (int i = 0; i < a->rank(); ++i) {
+      if (provably_different(a->dim(i), b->dim(i))) return false;
+    }
+    return true;
+  }
+  if (a->elements().size() != b->elements().size()) return false;
+  for (size_t i = 0; i < a->elements().size(); ++i) {
+    if (!may_agree(a->element(i), b->element(i))) return false;
+  }
+  return true;
+}
 
 std::string_view name(Invariant invariant) {
   switch (invariant) {

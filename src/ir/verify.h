@@ -29,7 +29,7 @@ enum class Invariant : uint8_t {
   Calls = 11,        // callees are functions and get as many arguments as they have parameters
   Declarations = 12, // operators have the inputs, outputs and attributes that they declare
   Constants = 13,    // the type of a constant is that of its content
-  Types = 14,        // types of tuples, items and results agree with their operands'
+  Types = 14,        // types of tuples, items and results do not contradict their operands'
   Interface = 15,    // names of results and defaults of parameters fit main
   Typed = 16,        // every live node has a type (analysis/verify_types.h)
   Inferred = 17,     // and the type does not contradict inference (analysis/verify_types.h)
@@ -44,6 +44,10 @@ struct Violation {
 };
 // "fc (model.onnx: node 3): MatMul 'fc' in @main: operand 1 is erased (invariant 5, operands)".
 std::string to_string(const Violation& violation);
+
+// Whether two types may be of one value: one may know more than the other, or not be there at all, but no kind, dtype, rank
+// or dimension contradicts.
+bool may_agree(const Type* a, const Type* b);
 
 // All violations, in a deterministic order. Empty: the module is valid.
 std::vector<Violation> verify(const Module& module);

@@ -1,5 +1,7 @@
 // Dead code: whatever main's result does not depend on. Liveness is reachability from main's return node over
 // operands and, at a function value, over the function's return node. One traversal, linear.
+#include <fmt/format.h>
+
 #include <boost/unordered/unordered_flat_set.hpp>
 #include <vector>
 
@@ -9,6 +11,8 @@ namespace anfora::passes {
 namespace {
 
 using namespace ir;
+
+constexpr std::string_view kFunction = "dead-function";
 
 size_t run(PassContext& context) {
   Module& module = context.module;
@@ -40,6 +44,7 @@ size_t run(PassContext& context) {
     if (!live_graphs.contains(graph)) {
       dead_graphs.push_back(graph);
       erased += graph->num_nodes();
+      context.remarks.applied(kDropDead.name, kFunction, *graph->value(), fmt::format("@{} is never called", graph->name()));
       continue;
     }
     for (Apply* node = graph->first_node(); node; node = node->next_in_graph()) {

@@ -45,7 +45,7 @@ class Folder {
  private:
   struct Known {
     std::vector<Datum> outputs;
-    int64_t source_bytes = 0;  // of the constants this was made from
+    int64_t source_bytes = 0;  // of the constants this was made from and that nothing else needs
     std::string_view rule;
   };
 
@@ -93,12 +93,12 @@ class Folder {
     if (const Value* value = node->as_value()) {
       if (value->is_none()) return &kNone;
       if (!value->is_tensor()) return nullptr;
-      source_bytes += static_cast<int64_t>(value->tensor().bytes());
+      if (node->has_one_use()) source_bytes += static_cast<int64_t>(value->tensor().bytes());
       return &constants_.try_emplace(node, value->tensor()).first->second;
     }
     auto found = known_.find(node);
     if (found == known_.end() || found->second.outputs.size() != 1) return nullptr;
-    source_bytes += found->second.source_bytes;
+    if (node->has_one_use()) source_bytes += found->second.source_bytes;
     return &found->second.outputs[0];
   }
 

@@ -51,11 +51,16 @@ bool is_widening(DType from, DType to) {
   return (half && (to == DType::F32 || to == DType::F64)) || (from == DType::F32 && to == DType::F64);
 }
 
+// Text tells 1 from 1.0 and true. Integers that do not fit wrap around, floats that do not fit are clamped, so that a way
+// from integers to fewer bits by floats is another one than the direct way.
 Node* compose_casts(Rewriter& rewriter, Apply& root) {
   Apply* inner = root.input(0)->as_apply();
   if (!inner || !inner->is("Cast")) return nullptr;
-  const Type* source = inner->input(0)->type();
-  if (!source || !inner->type() || !is_widening(source->dtype(), inner->type()->dtype())) return nullptr;
+  const Type *source = inner->input(0)->type(), *between = inner->type(), *target = root.type();
+  if (!source || !between || !target || !is_widening(source->dtype(), between->dtype())) return nullptr;
+  if (target->dtype() == DType::String && source->dtype() != between->dtype()) return nullptr;
+  bool by_floats = is_integer(source->dtype()) && is_float(between->dtype()) && is_integer(target->dtype());
+  if (by_floats && !is_widening(source->dtype(), target->dtype())) return nullptr;
   return rewriter.apply("Cast", {inner->input(0)}, root.attributes());
 }
 

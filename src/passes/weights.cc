@@ -3,7 +3,9 @@
 //
 //     Conv(x, W, b) · s + t   =   Conv(x, W·s, b·s + t)          s, t a value a output channel
 //
-// The convolution must have no other user, or it would be computed twice. New weights are computed in f64 and rounded once.
+// The convolution must have no other user, or it would be computed twice, and belong to the same function, or it would move
+// into a loop. New weights are computed in f64 and rounded once; where one would become infinite, nothing is done.
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <vector>
@@ -37,7 +39,13 @@ Tensor from_doubles(DType dtype, std::span<const int64_t> shape, std::span<const
   return t;
 }
 
-// A convolution whose weights may change: a constant filter, a constant bias or none, no other user.
+bool is_finite(const Tensor& t) {
+  return dispatch<Floats>(t.dtype(), [&]<class T>() {
+    return std::ranges::all_of(t.data<T>(), [](T x) { return std::isfinite(static_cast<ComputeType<T>>(x)); });
+  });
+}
+
+// A convolution whose weights may change: a constant filter, a constant bias or none, no other user, in the user's graph.
 struct Convolution {
   Apply* node;
   const Tensor* weights;
@@ -45,9 +53,9 @@ struct Convolution {
   int64_t channels;    // of the output
   bool transposed;
 
-  static std::optional<Convolution> of(Node* node) {
-    Apply* conv = node->as_apply();
-    if (!conv || !conv->has_one_use() || conv->num_outputs() != 1) return std::nullopt;
+  static std::optional<Convolution> of(const Apply& user, size_t operand) {
+    Apply* conv = user.input(operand)->as_apply();
+    if (!conv || !conv->has_one_use() || conv->num_outputs() != 1 || conv->graph() != user.graph()) return std::nullopt;
     bool transposed = conv->is("ConvTranspose");
     if (!transposed && !conv->is("Conv")) return std::nullopt;
     const Tensor* weights = constant_tensor(conv->input(1));
@@ -72,11 +80,10 @@ struct Convolution {
       w[i] *= scale[static_cast<size_t>(channel)];
     }
     for (size_t c = 0; c < b.size(); ++c) b[c] = b[c] * scale[c] + shift[c];
-    for (double v : w) {
-      if (!std::isfinite(v)) return nullptr;
-    }
-    Node* inputs_of_new[] = {node->input(0), rewriter.constant(from_doubles(weights->dtype(), weights->shape(), w)),
-                             rewriter.constant(from_doubles(weights->dtype(), {&channels, 1}, b))};
+    Tensor new_weights = from_doubles(weights->dtype(), weights->shape(), w);
+    Tensor new_bias = from_doubles(weights->dtype(), {&channels, 1}, b);
+    if (!is_finite(new_weights) || !is_finite(new_bias)) return nullptr;
+    Node* inputs_of_new[] = {node->input(0), rewriter.constant(std::move(new_weights)), rewriter.constant(std::move(new_bias))};
     return rewriter.apply(node->op(), inputs_of_new, node->attributes());
   }
 };
@@ -96,7 +103,7 @@ std::optional<std::vector<double>> per_channel(const Node* node, int rank, int64
 
 Node* fold_batch_norm(Rewriter& rewriter, Apply& norm) {
   if (norm.num_outputs() != 1 || norm.attributes().get_int("training_mode", 0) != 0) return nullptr;
-  auto conv = Convolution::of(norm.input(0));
+  auto conv = Convolution::of(norm, 0);
   if (!conv) return nullptr;
   std::vector<double> statistics[4];  // scale, bias, mean, variance
   for (size_t i = 0; i < 4; ++i) {
@@ -118,7 +125,7 @@ Node* fold_batch_norm(Rewriter& rewriter, Apply& norm) {
 template <class Make>
 Node* fold_channelwise(Rewriter& rewriter, Apply& root, bool commutative, Make make) {
   for (size_t side = 0; side < (commutative ? 2u : 1u); ++side) {
-    auto conv = Convolution::of(root.input(side));
+    auto conv = Convolution::of(root, side);
     if (!conv || !conv->node->type() || !conv->node->type()->is_tensor() || !conv->node->type()->has_rank()) continue;
     auto values = per_channel(root.input(1 - side), conv->node->type()->rank(), conv->channels);
     if (!values) continue;
