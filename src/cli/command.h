@@ -26,5 +26,6 @@ Action add_opt(CLI::App& app);
 Action add_run(CLI::App& app);
 Action add_bench(CLI::App& app);
 Action add_verify(CLI::App& app);
+Action add_operators(CLI::App& app);
 
 }  // namespace anfora::cli

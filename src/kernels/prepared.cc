@@ -26,4 +26,12 @@ PreparedRegistry::Choice PreparedRegistry::prepare(const PrepareRequest& request
   return {};
 }
 
+std::vector<std::string_view> PreparedRegistry::implementations(std::string_view op) const {
+  std::vector<std::string_view> names;
+  for (const Candidate& candidate : std::ranges::equal_range(candidates_, op, {}, &Candidate::op)) {
+    if (std::ranges::find(names, candidate.implementation) == names.end()) names.push_back(candidate.implementation);
+  }
+  return names;
+}
+
 }  // namespace anfora::kernels

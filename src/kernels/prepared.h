@@ -64,6 +64,8 @@ class PreparedRegistry {
     std::string_view implementation;
   };
   Choice prepare(const PrepareRequest& request) const;
+  // The names of the candidates for an operator, in the order in which they are tried.
+  std::vector<std::string_view> implementations(std::string_view op) const;
 
  private:
   struct Candidate {

@@ -1,0 +1,205 @@
+// `anfora operators`: the registry of operators as a list, as JSON, or as the document docs/ops.md.
+#include <fmt/format.h>
+
+#include <CLI/App.hpp>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/text.h"
+#include "kernels/onednn/onednn_kernels.h"
+#include "ops/registry.h"
+
+namespace anfora::cli {
+namespace {
+
+struct Options {
+  bool json = false;
+  bool markdown = false;
+};
+
+using ir::Formal;
+using ir::Operator;
+using Kind = ir::AttributeDeclaration::Kind;
+
+std::string joined(const std::vector<std::string>& parts, const char* separator = ", ") {
+  return fmt::format("{}", fmt::join(parts, separator));
+}
+
+// "?" after an optional name, "…" after a variadic one.
+std::vector<std::string> formals(const std::vector<Formal>& declared) {
+  std::vector<std::string> result;
+  for (const Formal& formal : declared) {
+    const char* mark = formal.arity == Formal::Arity::Optional ? "?" : formal.arity == Formal::Arity::Variadic ? "…" : "";
+    result.push_back(fmt::format("{}{}: {}", formal.name, mark, formal.type));
+  }
+  return result;
+}
+
+const char* kind_name(Kind kind) {
+  constexpr const char* kNames[] = {"int", "float", "string", "tensor", "ints", "floats", "strings", "tensors", "type", "any"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+std::string value_text(const AttributeValue& value) {
+  if (auto* integer = std::get_if<int64_t>(&value)) return std::to_string(*integer);
+  if (auto* number = std::get_if<float>(&value)) return fmt::format("{}", *number);
+  if (auto* text = std::get_if<std::string>(&value)) return fmt::format("\"{}\"", *text);
+  if (auto* integers = std::get_if<std::vector<int64_t>>(&value)) return fmt::format("[{}]", fmt::join(*integers, ", "));
+  if (auto* numbers = std::get_if<std::vector<float>>(&value)) return fmt::format("[{}]", fmt::join(*numbers, ", "));
+  return "…";
+}
+
+std::vector<std::string> attributes(const Operator& op) {
+  std::vector<std::string> result;
+  for (const auto& attribute : op.attributes) {
+    std::string text = fmt::format("{}{}: {}", attribute.name, attribute.required || attribute.otherwise ? "" : "?", kind_name(attribute.kind));
+    if (attribute.otherwise) text += " = " + value_text(*attribute.otherwise);
+    result.push_back(text);
+  }
+  return result;
+}
+
+// Element types by the names of the sets that they consist of, the largest first.
+std::string dtype_text(std::vector<DType> dtypes) {
+  if (dtypes.empty()) return "any type";
+  const std::pair<const char*, const std::vector<DType>&> sets[] = {
+      {"all", ops::kAllDTypes}, {"plain", ops::kPlainDTypes}, {"numbers", ops::kNumbers}, {"signed numbers", ops::kSignedNumbers},
+      {"integers", ops::kIntegers}, {"floats", ops::kFloats}, {"float8", ops::kFloat8s}, {"signed integers", ops::kSignedIntegers},
+      {"unsigned integers", ops::kUnsignedIntegers}};
+  std::vector<std::string> parts;
+  for (const auto& [set_name, members] : sets) {
+    if (!std::ranges::all_of(members, [&](DType d) { return std::ranges::count(dtypes, d) > 0; })) continue;
+    parts.push_back(set_name);
+    std::erase_if(dtypes, [&](DType d) { return std::ranges::count(members, d) > 0; });
+  }
+  for (DType dtype : dtypes) parts.emplace_back(name(dtype));
+  return joined(parts);
+}
+
+std::vector<std::string> kernels_of(const Operator& op) {
+  std::vector<std::string> result;
+  for (std::string_view implementation : kernels::onednn_kernels().implementations(op.qualified)) {
+    result.emplace_back(implementation);
+  }
+  if (ops::reference_kernel(op)) result.push_back("reference");
+  return result;
+}
+
+const char* effect_name(ir::Effect effect) {
+  return effect == ir::Effect::Random ? "random" : effect == ir::Effect::State ? "state" : "pure";
+}
+
+const char* fusion_name(ir::FusionKind kind) {
+  constexpr const char* kNames[] = {"opaque", "elementwise", "broadcast", "injective", "view", "reduction", "anchor"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+std::string anchor(std::string_view domain) { return domain.empty() ? "ai.onnx" : std::string(domain); }
+
+// By domain, the main domain first; within one by name.
+std::map<std::string, std::vector<const Operator*>> by_domain(const ir::Context& context) {
+  std::map<std::string, std::vector<const Operator*>> result;
+  for (const Operator* op : context.operators()) {
+    if (op->primitive == ir::Primitive::Operation) result[op->domain].push_back(op);
+  }
+  return result;
+}
+
+constexpr const char* kIntroduction = R"(# Operators
+
+Written by `anfora operators --markdown` from the declarations in `src/ops`; a test compares the two.
+
+Names, attributes and semantics are those of the newest ONNX operator set. *Since* is the version of the operator set
+that last changed the operator; nodes of older versions are upgraded when a model is imported. A name with `?` may be
+absent, one with `…` stands for any number. The first kernel that applies to the types and shapes at hand runs; the
+reference kernel always does.
+
+Sets of element types: *floats* f16 bf16 f32 f64; *signed integers* i8 to i64, *unsigned integers* u8 to u64,
+*integers* both; *signed numbers* floats and signed integers, *numbers* floats and integers; *plain* numbers, complex,
+bool and string; *float8* the four 8-bit floats; *all* every element type.
+)";
+
+void print_markdown(const ir::Context& context) {
+  fmt::print("{}", kIntroduction);
+  for (const auto& [domain, operators] : by_domain(context)) {
+    fmt::print("\n## {} ({} operators)\n", anchor(domain), operators.size());
+    for (const Operator* op : operators) {
+      fmt::print("\n### {}\n\n{}\n\n", op->name, op->doc);
+      fmt::print("- since {}, {}, {}; kernels: {}\n", op->since, effect_name(op->effect), fusion_name(op->fusion),
+                 kernels_of(*op).empty() ? "none" : joined(kernels_of(*op)));
+      auto line = [](const char* what, const std::vector<std::string>& parts) {
+        if (!parts.empty()) fmt::print("- {}: `{}`\n", what, joined(parts, "`, `"));
+      };
+      line("inputs", formals(op->inputs));
+      line("outputs", formals(op->outputs));
+      line("attributes", attributes(*op));
+      std::vector<std::string> variables;
+      for (const ir::TypeVariable& variable : op->variables) {
+        variables.push_back(fmt::format("`{}` {}", variable.name, dtype_text(variable.dtypes)));
+      }
+      if (!variables.empty()) fmt::print("- types: {}\n", joined(variables, "; "));
+    }
+  }
+}
+
+void print_json(const ir::Context& context) {
+  nlohmann::json all = nlohmann::json::array();
+  for (const auto& [domain, operators] : by_domain(context)) {
+    for (const Operator* op : operators) {
+      nlohmann::json types = nlohmann::json::object();
+      for (const ir::TypeVariable& variable : op->variables) {
+        types[variable.name] = nlohmann::json::array();
+        for (DType dtype : variable.dtypes) types[variable.name].push_back(name(dtype));
+      }
+      all.push_back({{"domain", op->domain},
+                     {"name", op->name},
+                     {"since", op->since},
+                     {"doc", op->doc},
+                     {"inputs", formals(op->inputs)},
+                     {"outputs", formals(op->outputs)},
+                     {"attributes", attributes(*op)},
+                     {"types", types},
+                     {"effect", effect_name(op->effect)},
+                     {"fusion", fusion_name(op->fusion)},
+                     {"kernels", kernels_of(*op)}});
+    }
+  }
+  fmt::print("{}\n", all.dump(2));
+}
+
+void print_list(const ir::Context& context) {
+  for (const auto& [domain, operators] : by_domain(context)) {
+    fmt::print("{}{}{}, {} operators\n", bold(), anchor(domain), plain(), operators.size());
+    for (const Operator* op : operators) {
+      const auto kernels = kernels_of(*op);
+      fmt::print("  {:<28} {:>3}  {}\n", op->name, op->since, kernels.empty() ? red() + "no kernel" + plain() : joined(kernels));
+    }
+  }
+}
+
+int run(const Options& options) {
+  const std::unique_ptr<ir::Context> context = ops::make_context();
+  if (options.json) {
+    print_json(*context);
+  } else if (options.markdown) {
+    print_markdown(*context);
+  } else {
+    print_list(*context);
+  }
+  return kSuccess;
+}
+
+}  // namespace
+
+Action add_operators(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("operators", "All operators: since which operator set, and their kernels");
+  auto* json = command->add_flag("--json", options->json, "for machines");
+  command->add_flag("--markdown", options->markdown, "the document docs/ops.md")->excludes(json);
+  command->footer("Example:\n  anfora operators");
+  return [options] { return run(*options); };
+}
+
+}  // namespace anfora::cli
