@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <boost/container_hash/hash.hpp>
-#include <new>
+
+#include "support/aligned_bytes.h"
 
 namespace anfora::runtime {
 namespace {
@@ -15,17 +16,12 @@ struct SymbolsHash {
   size_t operator()(const std::vector<int64_t>& symbols) const { return boost::hash_range(symbols.begin(), symbols.end()); }
 };
 
-struct AlignedDelete {
-  void operator()(std::byte* memory) const { ::operator delete(memory, std::align_val_t{kBufferAlignment}); }
-};
-using AlignedBytes = std::unique_ptr<std::byte, AlignedDelete>;
-
 AlignedBytes allocate_arena(int64_t bytes) {
-  void* memory = ::operator new(static_cast<size_t>(bytes), std::align_val_t{kBufferAlignment}, std::nothrow);
+  AlignedBytes memory = allocate_bytes(static_cast<size_t>(bytes));
   if (!memory) {
     throw Error(ErrorCode::ResourceExhausted, fmt::format("cannot allocate {} bytes for intermediate values", bytes));
   }
-  return AlignedBytes(static_cast<std::byte*>(memory));
+  return memory;
 }
 
 // A slot whose tensor lies in the arena owns nothing: there is nothing to give back.

@@ -5,24 +5,23 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 #include <vector>
 
 #include "anfora/error.h"
 #include "support/element_types.h"
+#include "support/aligned_bytes.h"
 
 namespace anfora {
 namespace {
 
 constexpr int64_t kMostElements = int64_t{1} << 62;
-constexpr std::align_val_t kAlignment{64};  // a cache line, and the widest vector register
 
 std::shared_ptr<void> allocate_aligned(size_t bytes) {
-  void* memory = ::operator new(std::max<size_t>(bytes, 1), kAlignment, std::nothrow);
+  AlignedBytes memory = allocate_bytes(bytes);
   if (!memory) {
     throw Error(ErrorCode::ResourceExhausted, fmt::format("cannot allocate {} bytes for a tensor", bytes));
   }
-  return {memory, [](void* p) { ::operator delete(p, kAlignment); }};
+  return memory;
 }
 
 std::shared_ptr<void> allocate_strings(size_t count) {

@@ -63,6 +63,29 @@ std::vector<bool> reduced_axes(const KernelContext& context) {
   return reduced;
 }
 
+// Folds `rows` rows, `step` apart, element by element into `width` results; four rows at a time where groups may be
+// folded in float, which spares most of the conversions.
+template <class Acc, class T, class Fold>
+void fold_columns(const T* x, int64_t step, int64_t rows, int64_t width, const Fold& fold, Acc* results) {
+  using Group = GroupType<Acc, T, Fold>;
+  int64_t i = 0;
+  if constexpr (!std::is_same_v<Group, Acc>) {
+    for (; i + 4 <= rows; i += 4) {
+      const T *a = x + i * step, *b = a + step, *c = b + step, *d = c + step;
+      ANFORA_INDEPENDENT_ITERATIONS
+      for (int64_t j = 0; j < width; ++j) {
+        const Group group = fold(fold(fold(fold(Fold::template initial<Group>, a[j]), b[j]), c[j]), d[j]);
+        results[j] = fold.combine(results[j], static_cast<Acc>(group));
+      }
+    }
+  }
+  for (; i < rows; ++i) {
+    const T* row = x + i * step;
+    ANFORA_INDEPENDENT_ITERATIONS
+    for (int64_t j = 0; j < width; ++j) results[j] = fold(results[j], static_cast<Acc>(row[j]));
+  }
+}
+
 // Folds the elements `first` to `last` of the reduced nest into results[i] for the kept points begin + i < end.
 template <class Acc, class T, class Fold>
 void fold_points(const T* x, const Split& split, const Fold& fold, int64_t first, int64_t last, int64_t begin,
@@ -79,18 +102,14 @@ void fold_points(const T* x, const Split& split, const Fold& fold, int64_t first
     });
     return;
   }
-  constexpr int64_t kStrip = 512;  // results that stay in the first-level cache
+  constexpr int64_t kStrip = 1024;  // results that stay in the first-level cache
   const int64_t step = split.reduced.run_stride(0);
   split.kept.for_each_run_in(begin, end, [&](const int64_t* kept, int64_t count) {
     for (int64_t done = 0; done < count; done += kStrip) {
       const int64_t width = std::min(kStrip, count - done);
       const T* base = x + kept[0] + done;
       split.reduced.for_each_run_in(first, last, [&](const int64_t* at, int64_t n) {
-        for (int64_t i = 0; i < n; ++i) {
-          const T* row = base + at[0] + i * step;
-          ANFORA_INDEPENDENT_ITERATIONS
-          for (int64_t j = 0; j < width; ++j) results[j] = fold(results[j], static_cast<Acc>(row[j]));
-        }
+        fold_columns(base + at[0], step, n, width, fold, results);
       });
       results += width;
     }
@@ -154,9 +173,10 @@ void reduce_to_sum(const Tensor& in, Tensor& out, const Split& split, Reduction 
   for (size_t i = 0; i < sums.size(); ++i) y[i] = finished<T>(kind, sums[i], split.elements_each());
 }
 
-template <class T, class Fold>
-void reduce_to_extremum(const Tensor& in, Tensor& out, const Split& split, const Fold& fold) {
-  std::vector<T> found = fold_all<T>(in.data<T>().data(), split, fold);
+template <class T>
+void reduce_to_extremum(const Tensor& in, Tensor& out, const Split& split, Reduction kind) {
+  const T* x = in.data<T>().data();
+  std::vector<T> found = kind == Reduction::Max ? fold_all<T>(x, split, MaxFold{}) : fold_all<T>(x, split, MinFold{});
   std::ranges::copy(found, out.data<T>().begin());
 }
 
@@ -169,8 +189,6 @@ struct SumMagnitudeFold : SumFold {
 template <class T>
 void reduce_wide(const Tensor& in, Tensor& out, const Split& split, Reduction kind) {
   switch (kind) {
-    case Reduction::Max: return reduce_to_extremum<T>(in, out, split, MaxFold{});
-    case Reduction::Min: return reduce_to_extremum<T>(in, out, split, MinFold{});
     case Reduction::Product: return reduce_to_sum<T>(in, out, split, kind, ProductFold{});
     case Reduction::L2:
     case Reduction::SumSquare: return reduce_to_sum<T>(in, out, split, kind, SumSquareFold{});
@@ -186,6 +204,11 @@ void reduce_wide(const Tensor& in, Tensor& out, const Split& split, Reduction ki
 DType reduction_dtype(DType dtype) {
   if (is_float(dtype)) return dtype == DType::F64 ? DType::F64 : DType::F32;
   return dtype == DType::U64 ? DType::U64 : DType::I64;
+}
+// The same for those that only select, where 32 bits are enough for most integers.
+DType extremum_dtype(DType dtype) {
+  const DType wide = reduction_dtype(dtype);
+  return wide == DType::I64 && dtype != DType::I64 && dtype != DType::U32 ? DType::I32 : wide;
 }
 
 // The extremum of nothing: infinity, or the limit of an integer type.
@@ -210,11 +233,17 @@ void fill_with_limit(Tensor& out, bool largest) {
 void reduce_into(const Tensor& in, Tensor& out, const Split& split, Reduction kind) {
   const bool extremum = kind == Reduction::Max || kind == Reduction::Min;
   if (extremum && split.elements_each() == 0) return fill_with_limit(out, kind == Reduction::Min);
-  const DType wide = reduction_dtype(in.dtype());
+  const DType wide = extremum ? extremum_dtype(in.dtype()) : reduction_dtype(in.dtype());
   const bool direct = wide == in.dtype();
   Tensor result = direct ? out : Tensor::allocate(wide, out.shape());
-  dispatch<TypeList<float, double, int64_t, uint64_t>>(
-      wide, [&]<class T>() { reduce_wide<T>(cast_tensor(in, wide), result, split, kind); });
+  const Tensor values = cast_tensor(in, wide);
+  if (extremum) {
+    dispatch<TypeList<float, double, int32_t, int64_t, uint64_t>>(
+        wide, [&]<class T>() { reduce_to_extremum<T>(values, result, split, kind); });
+  } else {
+    dispatch<TypeList<float, double, int64_t, uint64_t>>(
+        wide, [&]<class T>() { reduce_wide<T>(values, result, split, kind); });
+  }
   if (!direct) cast_into(result, out);
 }
 
@@ -243,7 +272,7 @@ struct LogPlusShift {
 template <class T>
 void log_sum_exp(const Tensor& in, Tensor& out, const Split& split) {
   Tensor shift = Tensor::allocate(in.dtype(), split.kept_as_ones);
-  reduce_wide<T>(in, shift, split, Reduction::Max);
+  reduce_to_extremum<T>(in, shift, split, Reduction::Max);
   const FiniteOrZero clean;
   run_unary(unary_loop<T, T, FiniteOrZero>, &clean, shift, shift, kElementwiseGrain);
   Tensor terms = Tensor::allocate(in.dtype(), in.shape());

@@ -44,8 +44,8 @@ void softmax_row(const T* in, T* out, int64_t n, bool logarithm) {
   }
   ANFORA_INDEPENDENT_ITERATIONS
   for (int64_t i = 0; i < n; ++i) out[i] = kernels::exp(in[i] - largest);
-  const T sum = static_cast<T>(fold_row<double>(out, n, SumFold{}));
-  for (int64_t i = 0; i < n; ++i) out[i] /= sum;
+  const T factor = static_cast<T>(1 / fold_row<double>(out, n, SumFold{}));
+  for (int64_t i = 0; i < n; ++i) out[i] *= factor;
 }
 
 // `width` <= kStrip columns of a [length, stride] plane.

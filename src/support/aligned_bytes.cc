@@ -1,0 +1,31 @@
+#include "support/aligned_bytes.h"
+
+#include <cstdlib>
+
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
+namespace anfora {
+namespace {
+
+constexpr size_t kCacheLine = 64;  // also the widest vector register
+constexpr size_t kHugePage = size_t{2} << 20;
+// From this size on, what alignment to huge pages wastes is small.
+constexpr size_t kLarge = 2 * kHugePage;
+
+}  // namespace
+
+void FreeBytes::operator()(std::byte* memory) const { std::free(memory); }
+
+AlignedBytes allocate_bytes(size_t bytes) {
+  void* memory = nullptr;
+  if (posix_memalign(&memory, bytes >= kLarge ? kHugePage : kCacheLine, bytes == 0 ? 1 : bytes) != 0) return nullptr;
+#ifdef __linux__
+  // Only whole pages, so that no memory is taken past the end. Where there are no huge pages this does nothing.
+  if (bytes >= kLarge) madvise(memory, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
+#endif
+  return AlignedBytes(static_cast<std::byte*>(memory));
+}
+
+}  // namespace anfora
