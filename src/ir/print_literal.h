@@ -9,7 +9,7 @@ namespace anfora::ir {
 
 // A constant whose elements are all the same is written as one of them up to this size, beyond by its hash: the
 // parser allocates what the text says.
-inline constexpr int64_t kMostUniformElements = int64_t{1} << 20;
+inline constexpr int64_t kMostUniformElements = int64_t{1} << 16;
 
 // Whether a constant without a name stands in the operand list itself; else a statement of its own defines it.
 bool is_short(const Tensor& tensor);
