@@ -473,6 +473,8 @@ class ModulePrinter {
         report("an operand is missing");
       } else if (use.node->is_erased()) {
         report(fmt::format("operand {} is erased", use.index()));
+      } else if (use.node->as(Primitive::Return)) {
+        report(fmt::format("operand {} is the return of a graph", use.index()));
       } else if (use.node->graph() && use.node->graph() != graph_ && !is_visible(*use.node->graph())) {
         report(fmt::format("operand {} belongs to a graph that does not enclose this one", use.index()));
       }

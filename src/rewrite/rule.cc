@@ -99,6 +99,7 @@ size_t apply_rules(std::span<const Rule> rules, Promise weakest, analysis::Infer
       module.erase_with_dead_operands(node);
       continue;
     }
+    if (!node->type()) continue;  // used by dead nodes only, which have no types
     auto candidates = by_operator.find(&node->op());
     if (candidates == by_operator.end()) continue;
     for (const Rule* rule : candidates->second) {
