@@ -64,11 +64,12 @@ bool factors_before(const A& a, const B& b) {
   return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), before);
 }
 
+// A bound at the end of the scale or beyond is none; the opposite of an open end is open.
+bool open_low(__int128 v) { return v <= -Range::kHighest; }
+bool open_high(__int128 v) { return v >= Range::kHighest; }
 int64_t clamp(__int128 v) {
-  return static_cast<int64_t>(std::clamp<__int128>(v, Range::kLowest, Range::kHighest));
+  return open_low(v) ? Range::kLowest : open_high(v) ? Range::kHighest : static_cast<int64_t>(v);
 }
-bool open_low(int64_t v) { return v <= Range::kLowest; }
-bool open_high(int64_t v) { return v >= Range::kHighest; }
 
 Range add(Range a, Range b) {
   return {open_low(a.low) || open_low(b.low) ? Range::kLowest : clamp(static_cast<__int128>(a.low) + b.low),

@@ -42,7 +42,7 @@ using LabelMap = boost::unordered_flat_map<Label, T, LabelHash>;
 // An operand that was not known when it was read.
 struct Reference {
   Label label;
-  std::string graph;  // of "@graph": the function itself; of "@graph%label": where the label is defined
+  std::optional<std::string> graph;  // of "@graph": the function itself; of "@graph%label": where the label is defined
   bool is_function = false;
   size_t position = 0;
   Apply* user = nullptr;
@@ -386,8 +386,8 @@ class ModuleParser {
       cursor_.expect("%", "before a label");
       r.label = label();
       auto found = current_->labels.find(r.label);
-      if (r.graph.empty() && found != current_->labels.end()) node = found->second;
-    } else if (auto found = graph_index_.find(r.graph); found != graph_index_.end()) {
+      if (!r.graph && found != current_->labels.end()) node = found->second;
+    } else if (auto found = graph_index_.find(*r.graph); found != graph_index_.end()) {
       node = graphs_[found->second].graph->value();
     }
     Operands tuple;
@@ -566,8 +566,8 @@ class ModuleParser {
       for (const auto& [label, node] : g.labels) scope[label].push_back(node);
       for (Reference& r : g.references) {
         if (r.is_function) {
-          module_->set_operand(r.user, r.operand, graphs_[find_graph(r.graph, r.position)].graph->value());
-        } else if (!r.graph.empty()) {
+          module_->set_operand(r.user, r.operand, graphs_[find_graph(*r.graph, r.position)].graph->value());
+        } else if (r.graph) {
           resolve_elsewhere(r);
         } else if (auto found = scope.find(r.label); found != scope.end() && !found->second.empty()) {
           module_->set_operand(r.user, r.operand, found->second.back());
@@ -612,9 +612,9 @@ class ModuleParser {
   }
 
   void resolve_elsewhere(const Reference& r) {
-    const GraphText& g = graphs_[find_graph(r.graph, r.position)];
+    const GraphText& g = graphs_[find_graph(*r.graph, r.position)];
     auto found = g.labels.find(r.label);
-    if (found == g.labels.end()) cursor_.fail_at(r.position, fmt::format("@{} does not define {}", r.graph, text_of(r.label)));
+    if (found == g.labels.end()) cursor_.fail_at(r.position, fmt::format("@{} does not define {}", *r.graph, text_of(r.label)));
     module_->set_operand(r.user, r.operand, found->second);
   }
 

@@ -70,7 +70,7 @@ struct MaxFold {
   static constexpr Acc initial = std::numeric_limits<Acc>::has_infinity ? -std::numeric_limits<Acc>::infinity()
                                                                         : std::numeric_limits<Acc>::lowest();
   template <class V>
-  V operator()(V partial, V x) const { return (x > partial) | (x != x) ? x : partial; }
+  V operator()(V partial, V x) const { return ((x > partial) | (x != x)) ? x : partial; }
   template <class V>
   V combine(V a, V b) const { return (*this)(a, b); }
 };
@@ -80,7 +80,7 @@ struct MinFold {
   static constexpr Acc initial = std::numeric_limits<Acc>::has_infinity ? std::numeric_limits<Acc>::infinity()
                                                                         : std::numeric_limits<Acc>::max();
   template <class V>
-  V operator()(V partial, V x) const { return (x < partial) | (x != x) ? x : partial; }
+  V operator()(V partial, V x) const { return ((x < partial) | (x != x)) ? x : partial; }
   template <class V>
   V combine(V a, V b) const { return (*this)(a, b); }
 };
