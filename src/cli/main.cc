@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <new>
 
 #include "anfora/error.h"
@@ -59,7 +60,9 @@ std::string place_and_message(const Error& error) {
 void bound_spinning(char** argv) {
   if (std::getenv("GOMP_SPINCOUNT") || std::getenv("OMP_WAIT_POLICY")) return;
   setenv("GOMP_SPINCOUNT", "1000", 1);
-  execv("/proc/self/exe", argv);  // returns only where that fails, which costs nothing but speed
+  std::error_code failure;
+  std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", failure);
+  if (!failure) execv(self.c_str(), argv);  // returns only where it fails, which costs nothing but speed
 }
 
 }  // namespace

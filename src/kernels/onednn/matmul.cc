@@ -48,6 +48,13 @@ struct Operand {
     bool spans = dims[i] == outer && dims[i + 1] == inner && strides[i] == strides[i + 1] * inner;
     return spans || (dims[i] == 1 && dims[i + 1] == 1);
   }
+  bool is_sorted() const { return std::ranges::is_sorted(strides, std::greater()); }
+  // What the outermost axis strides over.
+  int64_t extent() const {
+    int64_t largest = 1;
+    for (size_t i = 0; i < rank(); ++i) largest = std::max(largest, dims[i] * strides[i]);
+    return largest;
+  }
   // Makes axes i and i + 1 one.
   void compose(size_t i) {
     dims[i + 1] *= dims[i];
@@ -88,6 +95,11 @@ struct Product {
         }
       });
     }
+    // The library's best implementation knows the operands of attention by their layout with four axes.
+    bool is_permuted = false;
+    for_each([&](Operand& operand) { is_permuted = is_permuted || !operand.is_sorted(); });
+    if (y.rank() != 3 || !is_permuted) return;
+    for_each([&](Operand& operand) { operand.insert(0, 1, operand.extent()); });
   }
 };
 
