@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "anfora/error.h"
+#include "frontend/onnx/wire.h"
 #include "support/element_types.h"
 
 namespace anfora::onnx {
@@ -17,6 +18,12 @@ const ir::Type* Fitting::input_type(size_t i) const { return has_input(i) ? draf
 
 const ir::Type* Fitting::output_type(size_t i) const {
   return has_output(i) ? draft_.value(node_.outputs[i]).type : nullptr;
+}
+
+std::vector<const ir::Type*> Fitting::subgraph_output_types(size_t k) const {
+  std::vector<const ir::Type*> types;
+  for (ValueId id : node_.subgraphs[k].graph->outputs) types.push_back(draft_.value(id).type);
+  return types;
 }
 
 DType Fitting::dtype(size_t i) const {
@@ -75,6 +82,12 @@ void Fitting::set_input(size_t i, ValueId value) {
   inputs_[i] = value;
 }
 
+void Fitting::rename(std::string_view op_type) {
+  const OperatorHistory* history = find_history(node_.domain, node_.op_type);
+  if (history && !fit_attributes(*history)) kept_attributes_fit_ = false;
+  node_.op_type = op_type;
+}
+
 ValueId Fitting::add_helper(std::string_view op_type, std::initializer_list<ValueId> inputs, AttributeSet attributes,
                             const ir::Type* type) {
   ValueId result = draft_.make_value(&graph_, {}, type);
@@ -84,7 +97,7 @@ ValueId Fitting::add_helper(std::string_view op_type, std::initializer_list<Valu
   helper.inputs = draft_.keep(std::span<const ValueId>(inputs.begin(), inputs.size()));
   helper.outputs = draft_.keep(std::span<const ValueId>(&result, 1));
   helper.origin = node_.origin;
-  Fitting(draft_, graph_, helper, opset_).run();
+  Fitting(draft_, graph_, helper, opset_, source_).run();
   helpers_.push_back(helper);
   return result;
 }
@@ -145,7 +158,7 @@ bool Fitting::run() {
     history = find_history(node_.domain, node_.op_type);
   }
   const OperatorHistory::Version* version = history ? history->at(opset_) : nullptr;
-  bool fits = version && (history->newest() <= opset_ ||
+  bool fits = version && kept_attributes_fit_ && (history->newest() <= opset_ ||
                           (fit_attributes(*history) && fit_counts(*version) && fit_types(*history)));
   node_.inputs = draft_.keep(std::span<const ValueId>(inputs_));
   return fits;
@@ -201,11 +214,11 @@ bool Fitting::fit_types(const OperatorHistory& history) const {
 
 namespace {
 
-bool fits(Draft& draft, DraftGraph& graph, const DraftNode& node, int64_t opset) {
+bool fits(Draft& draft, DraftGraph& graph, const DraftNode& node, int64_t opset, int64_t source) {
   const OperatorHistory* history = find_history(node.domain, node.op_type);
   if (!history || (history->newest() <= opset && !history->removed)) return true;
   DraftNode copy = node;
-  return Fitting(draft, graph, copy, opset).run();
+  return Fitting(draft, graph, copy, opset, source).run();
 }
 
 std::string describe(const Draft& draft, const DraftNode& node) {
@@ -217,7 +230,7 @@ std::string describe(const Draft& draft, const DraftNode& node) {
 
 class Choice {
  public:
-  Choice(Draft& draft, std::string_view domain) : draft_(draft), domain_(domain) {}
+  Choice(Draft& draft, std::string_view domain, int64_t source) : draft_(draft), domain_(domain), source_(source) {}
 
   // The version nearest to `wanted` that expresses all nodes: the lowest above, or where an operator is gone there, the
   // highest below.
@@ -225,7 +238,7 @@ class Choice {
     int64_t opset = wanted;
     while (const DraftNode* node = first_misfit(opset)) {
       int64_t higher = opset + 1, newest = newest_opset(domain_);
-      while (higher <= newest && !fits(draft_, *misfit_graph_, *node, higher)) ++higher;
+      while (higher <= newest && !fits(draft_, *misfit_graph_, *node, higher, source_)) ++higher;
       if (because.empty()) because = describe(draft_, *node);
       if (higher > newest) return highest_below(wanted, *node);
       opset = higher;
@@ -249,7 +262,7 @@ class Choice {
     auto look = [&](DraftGraph& graph) {
       if (misfit) return;
       for (const DraftNode& node : graph.nodes) {
-        if (node.domain != domain_ || fits(draft_, graph, node, opset)) continue;
+        if (node.domain != domain_ || fits(draft_, graph, node, opset, source_)) continue;
         misfit = &node;
         misfit_graph_ = &graph;
         return;
@@ -262,26 +275,63 @@ class Choice {
 
   Draft& draft_;
   std::string_view domain_;
+  int64_t source_;
   DraftGraph* misfit_graph_ = nullptr;
 };
 
 }  // namespace
 
-void fit_to_opsets(Draft& draft, ExportReport& report) {
+namespace {
+
+// A node with graphs that cannot be fitted, because they are kept as bytes; null when there is none.
+const DraftNode* find_verbatim_graph(Draft& draft) {
+  const DraftNode* found = nullptr;
+  auto look = [&](DraftGraph& graph) {
+    for (const DraftNode& node : graph.nodes) {
+      bool is_known = !node.origin || node.origin->op().known;
+      if (found || is_known) continue;
+      for (const auto& [name, value] : *node.attributes) {
+        if (name.ends_with(kVerbatimSuffix)) found = &node;
+      }
+    }
+  };
+  Draft::for_each_graph(draft.main(), look);
+  for (DraftGraph* function : draft.functions()) Draft::for_each_graph(*function, look);
+  return found;
+}
+
+}  // namespace
+
+void fit_to_opsets(Draft& draft, const ir::Metadata& source, ExportReport& report) {
+  const DraftNode* verbatim = find_verbatim_graph(draft);
+  auto source_of = [&](std::string_view domain) {
+    auto version = source.opsets.find(domain);
+    return version == source.opsets.end() ? newest_opset(domain) : version->second;
+  };
   for (auto& [domain, version] : report.opsets) {
     if (!domain.empty() && newest_opset(domain) == 1) continue;
-    Choice choice(draft, domain);
+    int64_t asked_for = version;
+    std::string because;
+    if (verbatim && source.opsets.contains(domain)) {
+      version = source_of(domain);
+      because = describe(draft, *verbatim);
+    }
+    Choice choice(draft, domain, source_of(domain));
     int64_t chosen = choice.nearest(version);
-    if (chosen == version) continue;
-    report.moved.push_back({domain, version, chosen, choice.because});
+    if (verbatim && chosen != version) {
+      throw Error(ErrorCode::Unsupported, fmt::format("its graphs are of operator set {}, but {} needs {}", version,
+                                                      choice.because, chosen))
+          .at_node(describe(draft, *verbatim));
+    }
     version = chosen;
+    if (version != asked_for) report.moved.push_back({domain, asked_for, version, choice.because.empty() ? because : choice.because});
   }
   auto fit = [&](DraftGraph& graph) {
     std::vector<std::pair<size_t, DraftNode>> helpers;  // with the place that they go before
     for (size_t i = 0; i < graph.nodes.size(); ++i) {
       auto opset = report.opsets.find(graph.nodes[i].domain);
       if (opset == report.opsets.end()) continue;
-      Fitting fitting(draft, graph, graph.nodes[i], opset->second);
+      Fitting fitting(draft, graph, graph.nodes[i], opset->second, source_of(opset->first));
       fitting.run();
       for (const DraftNode& helper : fitting.helpers()) helpers.emplace_back(i, helper);
     }

@@ -19,8 +19,10 @@ namespace anfora::onnx {
 // One node on its way to an older version: what rules read and change.
 class Fitting {
  public:
-  Fitting(Draft& draft, DraftGraph& graph, DraftNode& node, int64_t opset)
-      : draft_(draft), graph_(graph), node_(node), opset_(opset), inputs_(node.inputs.begin(), node.inputs.end()) {}
+  // `source`: the operator set of the module's source.
+  Fitting(Draft& draft, DraftGraph& graph, DraftNode& node, int64_t opset, int64_t source)
+      : draft_(draft), graph_(graph), node_(node), opset_(opset), source_(source),
+        inputs_(node.inputs.begin(), node.inputs.end()) {}
 
   // False when the operator set cannot express the node. The node is then half changed.
   bool run();
@@ -28,16 +30,21 @@ class Fitting {
   const std::vector<DraftNode>& helpers() const { return helpers_; }
 
   int64_t opset() const { return opset_; }
+  int64_t source() const { return source_; }
   std::string_view op_type() const { return node_.op_type; }
   size_t num_outputs() const { return node_.outputs.size(); }
   bool has_output(size_t i) const { return i < num_outputs() && node_.outputs[i] != kOmitted; }
-  void rename(std::string_view op_type) { node_.op_type = op_type; }
+  // The operator that it is from here on; attributes that only newer versions of the present one have must be gone or
+  // say nothing.
+  void rename(std::string_view op_type);
 
   // Inputs. Those that are not there have no type and no constant.
   size_t num_inputs() const { return inputs_.size(); }
   bool has_input(size_t i) const { return i < inputs_.size() && inputs_[i] != kOmitted; }
   const ir::Type* input_type(size_t i) const;  // null: not known
   const ir::Type* output_type(size_t i) const;
+  // Of the results of subgraph k.
+  std::vector<const ir::Type*> subgraph_output_types(size_t k) const;
   DType dtype(size_t i) const;                 // Undefined: not known
   std::optional<int> rank(size_t i) const;
   std::optional<int64_t> dim(size_t i, int64_t axis) const;  // a constant one
@@ -74,9 +81,10 @@ class Fitting {
   Draft& draft_;
   DraftGraph& graph_;
   DraftNode& node_;
-  int64_t opset_;
+  int64_t opset_, source_;
   std::vector<ValueId> inputs_;
   std::vector<DraftNode> helpers_;
+  bool kept_attributes_fit_ = true;
 };
 
 // Applies to nodes of `op_type` when they are written for an operator set before `before`. False: cannot be expressed.
@@ -88,7 +96,8 @@ struct DowngradeRule {
 // The rules of one operator, the newest change first.
 std::span<const DowngradeRule> downgrade_rules(std::string_view op_type);
 
-// Fits all nodes to `report.opsets`, which it raises where it must; says so in `report.moved`.
-void fit_to_opsets(Draft& draft, ExportReport& report);
+// Fits all nodes to `report.opsets`, which it raises where it must; says so in `report.moved`. Graphs of unknown
+// operators, kept as bytes, stay in the operator sets of `source`.
+void fit_to_opsets(Draft& draft, const ir::Metadata& source, ExportReport& report);
 
 }  // namespace anfora::onnx

@@ -74,6 +74,18 @@ bool positive_axes(Fitting& node) {
   return true;
 }
 
+// The same where the axes are an input.
+bool positive_slice_axes(Fitting& node) {
+  auto axes = node.integers(3);
+  if (!axes || std::ranges::none_of(*axes, [](int64_t axis) { return axis < 0; })) return true;
+  auto all = positive(*axes, node.rank(0));
+  if (!all) return true;
+  bool narrow = node.dtype(3) == DType::I32;  // starts, ends and axes are of one type
+  node.set_input(3, narrow ? Tensor::vector<int32_t>(std::vector<int32_t>(all->begin(), all->end()))
+                           : Tensor::vector<int64_t>(*all));
+  return true;
+}
+
 bool axes_to_attribute(Fitting& node) { return input_to_attribute(node, 1, "axes"); }
 
 bool reduction_axes_to_attribute(Fitting& node) {
@@ -176,7 +188,10 @@ bool bounds_to_attributes(Fitting& node) {
   return true;
 }
 
+// Without training, the mask is all true since operator set 12; before, what it is was left open, and models that left
+// it open may go on so.
 bool ratio_to_attribute(Fitting& node) {
+  if (node.has_output(1) && node.source() >= 12) return false;
   if (node.has_input(2)) {
     const Tensor* training = node.constant(2);
     if (!training || training->size() != 1 || training->data<bool>()[0]) return false;
@@ -374,7 +389,12 @@ bool resize_by_scales(Fitting& node) {
   std::string mode = node.get_string("mode");
   if (node.has_input(3) || (scales && scales->size() == 0)) return false;
   if (node.get_string("coordinate_transformation_mode") != "asymmetric" || mode == "cubic") return false;
-  if (mode == "nearest" && node.get_string("nearest_mode") != "floor") return false;
+  if (mode == "nearest") {  // rounded up where it reduces
+    std::vector<float> factors = floats(node, 2).value_or(std::vector<float>());
+    bool reduces = std::ranges::any_of(factors, [](float s) { return s < 1; });
+    bool enlarges = std::ranges::any_of(factors, [](float s) { return s > 1; });
+    if ((reduces && enlarges) || node.get_string("nearest_mode") != (reduces ? "ceil" : "floor")) return false;
+  }
   node.set_input(1, node.input(2));
   node.omit_input(2);
   for (std::string_view name : {"coordinate_transformation_mode", "nearest_mode", "cubic_coeff_a", "exclude_outside",
@@ -424,6 +444,22 @@ bool roi_align_without_shift(Fitting& node) {
 }
 
 // Convolution-like, normalization, recurrent -----------------------------------------------------------------
+
+// Operator set 22 dropped a last window that begins in the padding.
+bool no_window_in_padding(Fitting& node) {
+  const ir::Type *in = node.input_type(0), *out = node.output_type(0);
+  auto from = in ? in->static_shape() : std::nullopt, to = out ? out->static_shape() : std::nullopt;
+  std::string auto_pad = node.get_string("auto_pad");
+  if (!node.get_int("ceil_mode") || !from || !to || (auto_pad != "NOTSET" && auto_pad != "VALID")) return true;
+  Ints kernel = node.attributes().get_ints("kernel_shape"), ones(kernel.size(), 1);
+  Ints strides = node.attributes().get_ints("strides", ones), dilations = node.attributes().get_ints("dilations", ones);
+  Ints pads = node.attributes().get_ints("pads", Ints(2 * kernel.size(), 0));
+  for (size_t i = 0; i < kernel.size(); ++i) {
+    int64_t room = (*from)[i + 2] + pads[i] + pads[i + kernel.size()] - ((kernel[i] - 1) * dilations[i] + 1);
+    if ((*to)[i + 2] != (room + strides[i] - 1) / strides[i] + 1) return false;
+  }
+  return true;
+}
 
 bool drop_unit_dilations(Fitting& node) { return drop_ones(node, "dilations"); }
 
@@ -512,6 +548,23 @@ bool dft_axis_to_attribute(Fitting& node) {
   return true;
 }
 
+// Control flow ---------------------------------------------------------------------------------------------------
+
+// Before operator set 11, both branches had to give results of the same shape.
+bool branches_agree(Fitting& node) {
+  auto then_types = node.subgraph_output_types(0), else_types = node.subgraph_output_types(1);
+  for (size_t i = 0; i < then_types.size(); ++i) {
+    const ir::Type *a = then_types[i], *b = else_types[i];
+    if (!a || !b || !a->is_tensor() || !b->is_tensor() || !a->has_rank() || !b->has_rank()) continue;
+    if (a->rank() != b->rank()) return false;
+    for (int axis = 0; axis < a->rank(); ++axis) {
+      auto m = a->dim(axis).as_constant(), n = b->dim(axis).as_constant();
+      if (m && n && *m != *n) return false;
+    }
+  }
+  return true;
+}
+
 // The table -------------------------------------------------------------------------------------------------
 
 // Of one operator, the newest change first: each rule may rely on those above it.
@@ -520,6 +573,7 @@ constexpr DowngradeRule kRules[] = {
     {"And", 7, legacy_broadcast},
     {"ArgMax", 11, positive_axes},
     {"ArgMin", 11, positive_axes},
+    {"AveragePool", 22, no_window_in_padding},
     {"AveragePool", 19, drop_unit_dilations},
     {"BatchNormalization", 15, one_dtype_of_all},
     {"BatchNormalization", 7, is_test},
@@ -549,12 +603,15 @@ constexpr DowngradeRule kRules[] = {
     {"Greater", 7, legacy_broadcast},
     {"GridSample", 20, grid_sample_of_images},
     {"Hardmax", 13, softmax_over_rest},
+    {"If", 11, branches_agree},
     {"LSTM", 7, recurrent_output_sequence},
     {"Less", 7, legacy_broadcast},
     {"LogSoftmax", 13, softmax_over_rest},
+    {"LpPool", 22, no_window_in_padding},
     {"LpPool", 18, drop_unit_dilations},
     {"LpPool", 2, order_of_norm_is_float},
     {"Max", 8, no_broadcast},
+    {"MaxPool", 22, no_window_in_padding},
     {"MaxPool", 10, drop_unit_dilations},
     {"Mean", 8, no_broadcast},
     {"Min", 8, no_broadcast},
@@ -602,6 +659,7 @@ constexpr DowngradeRule kRules[] = {
     {"ScatterElements", 11, scatter_elements_is_scatter},
     {"ScatterND", 18, scatter_without_extrema},
     {"Shape", 15, whole_shape},
+    {"Slice", 11, positive_slice_axes},
     {"Slice", 10, slice_to_attributes},
     {"Softmax", 13, softmax_over_rest},
     {"Split", 18, split_without_count},
@@ -612,6 +670,7 @@ constexpr DowngradeRule kRules[] = {
     {"Sub", 7, legacy_broadcast},
     {"Sum", 8, no_broadcast},
     {"TopK", 11, top_k_largest},
+    {"TopK", 11, positive_axes},
     {"TopK", 10, top_k_to_attribute},
     {"Unsqueeze", 13, axes_to_attribute},
     {"Unsqueeze", 11, positive_axes},

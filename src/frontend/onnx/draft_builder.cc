@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "anfora/error.h"
 #include "frontend/onnx/wire.h"
+#include "support/element_types.h"
 
 namespace anfora::onnx {
 
@@ -430,16 +432,20 @@ std::vector<ValueId> DraftBuilder::take_captures(const ir::Apply* apply, DraftGr
 // A sequence of unknown length that is stacked where no loop collected it. ConcatFromSequence does the same, except
 // that it refuses the empty sequence.
 DraftBuilder::Binding DraftBuilder::emit_stack_sequence(const ir::Apply* apply, DraftGraph& place) {
-  if (apply->attributes().get_int("reverse", 0)) {
-    throw Error(ErrorCode::Unsupported, "a sequence that is stacked in reverse order has no ONNX form");
-  }
+  int64_t axis = apply->attributes().get_int("axis", 0);
+  bool reverse = apply->attributes().get_int("reverse", 0) != 0;
   ValueId sequence = demand_value(apply->input(0));
-  ValueId stacked = draft_->make_value(&place, apply->name(), apply->type(), apply);
+  ValueId stacked = draft_->make_value(&place, reverse ? std::string_view() : apply->name(), apply->type(), apply);
   DraftNode& node = add_node(place, "ConcatFromSequence", {&sequence, 1}, {&stacked, 1}, apply);
-  node.attributes = draft_->keep(
-      AttributeSet{{"axis", apply->attributes().get_int("axis", 0)}, {"new_axis", int64_t{1}}});
+  node.attributes = draft_->keep(AttributeSet{{"axis", axis}, {"new_axis", int64_t{1}}});
   if (apply->location()) node.name = apply->location()->name;
-  return value_binding(stacked);
+  if (!reverse) return value_binding(stacked);
+
+  auto ints = [&](int64_t value) { return draft_->make_constant(top_, Tensor::vector<int64_t>(std::span<const int64_t>(&value, 1))); };
+  ValueId operands[] = {stacked, ints(-1), ints(std::numeric_limits<int64_t>::min()), ints(axis), ints(-1)};
+  ValueId reversed = draft_->make_value(&place, apply->name(), apply->type(), apply);
+  add_node(place, "Slice", operands, {&reversed, 1}, apply);
+  return value_binding(reversed);
 }
 
 // Calls --------------------------------------------------------------------------------------------

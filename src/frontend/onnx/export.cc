@@ -232,10 +232,14 @@ void ModelWriter::write_values(pbf_writer& graph, uint32_t field, std::span<cons
   }
 }
 
-// Types that a reader cannot infer: those of unknown operators' results.
+// Types that a reader cannot infer: those of unknown operators' results, and all in old operator sets, when hardly an
+// operator said what its results are.
 void ModelWriter::write_value_infos(pbf_writer& writer, const DraftGraph& graph) {
+  constexpr int64_t kInferable = 7;
+  auto main_opset = report_.opsets.find("");
+  bool is_old = main_opset != report_.opsets.end() && main_opset->second < kInferable;
   for (const DraftNode& node : graph.nodes) {
-    if (!node.origin || node.origin->op().known) continue;
+    if (!is_old && (!node.origin || node.origin->op().known)) continue;
     for (ValueId id : node.outputs) {
       bool is_result = std::ranges::find(graph.outputs, id) != graph.outputs.end();
       if (id != kOmitted && !is_result && public_type(module_.context(), draft_.value(id).type)) {
@@ -438,7 +442,7 @@ std::unique_ptr<Draft> make_draft(const ir::Module& module, const ExportOptions&
   Draft::for_each_graph(draft->main(), import_domains);
   for (DraftGraph* function : draft->functions()) Draft::for_each_graph(*function, import_domains);
   if (!uses_main && report.opsets.size() > 1) report.opsets.erase("");
-  fit_to_opsets(*draft, report);
+  fit_to_opsets(*draft, module.metadata(), report);
   draft->assign_names();
 
   auto main = report.opsets.find("");
