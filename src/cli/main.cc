@@ -88,12 +88,17 @@ int main(int argc, char** argv) {
     return cli::kUsage;
   }
   try {
-    return chosen();
+    int code = chosen();
+    if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category());
+    return code;
   } catch (const Error& error) {
     complain(place_and_message(error), error.hint());
     return exit_code(error.code());
   } catch (const std::bad_alloc&) {
     complain("out of memory", "");
+    return cli::kBadInput;
+  } catch (const std::system_error& error) {  // fmt::print's, or the one above
+    complain("writing to standard output: " + error.code().message(), "");
     return cli::kBadInput;
   } catch (const std::exception& error) {
     complain(std::string("internal error: ") + error.what(), "");

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-COPIED = ("src", "include", "tests/unit", "tools")
+COPIED = ("src", "include", "tests/unit", "tests/file", "tools")
 RUNS = (("tools/new-op", "AnforaSkeleton", "activation"), ("tools/new-pass", "anfora_skeleton", "cse"))
 
 
