@@ -79,20 +79,19 @@ struct Softsign {
 struct ThresholdedRelu {
   float alpha;
   template <class T>
-  T operator()(T x) const { return x <= static_cast<T>(alpha) ? T{0} : x; }
+  T operator()(T x) const { return x > static_cast<T>(alpha) ? x : T{0}; }  // also for NaN
 };
 struct Shrink {
   float lambda, bias;
   template <class T>
   T operator()(T x) const {
-    if constexpr (std::is_floating_point_v<T>) {
-      const T limit = static_cast<T>(lambda), shift = static_cast<T>(bias);
-      return x < -limit ? x + shift : x > limit ? x - shift : T{0};
-    } else {
-      const double value = static_cast<double>(x);
-      const double outer = value < -lambda ? value + bias : value > lambda ? value - bias : 0;
-      return static_cast<T>(static_cast<int64_t>(outer));
-    }
+    // Integers are compared and shifted as double, and truncated.
+    using Real = std::conditional_t<std::is_floating_point_v<T>, T, double>;
+    const Real value = static_cast<Real>(x), limit = static_cast<Real>(lambda), shift = static_cast<Real>(bias);
+    const Real upper = value > limit ? value - shift : Real{0};  // also for NaN
+    const Real result = value < -limit ? value + shift : upper;
+    if constexpr (std::is_floating_point_v<T>) return result;
+    else return static_cast<T>(static_cast<int64_t>(result));
   }
 };
 

@@ -8,6 +8,7 @@
 #include "kernels/reference/families.h"
 #include "kernels/reference/order_key.h"
 #include "kernels/reference/strided_copy.h"
+#include "kernels/reference/vectorize.h"
 #include "support/element_types.h"
 #include "support/parallel.h"
 
@@ -195,10 +196,21 @@ void scan(const T* from, T* to, int64_t outer, int64_t n, int64_t inner, bool ex
       std::fill_n(accumulators, width, neutral);
       for (int64_t j = 0; j < n; ++j) {
         const int64_t at = (item / chunks * n + (reverse ? n - 1 - j : j)) * inner + first;
+        const T* x = from + at;
+        T* y = to + at;
+        if (exclusive) {
+          ANFORA_INDEPENDENT_ITERATIONS
+          for (int64_t i = 0; i < width; ++i) {
+            const C next = combine(accumulators[i], static_cast<C>(x[i]));
+            y[i] = static_cast<T>(accumulators[i]);
+            accumulators[i] = next;
+          }
+          continue;
+        }
+        ANFORA_INDEPENDENT_ITERATIONS
         for (int64_t i = 0; i < width; ++i) {
-          C next = combine(accumulators[i], static_cast<C>(from[at + i]));
-          to[at + i] = static_cast<T>(exclusive ? accumulators[i] : next);
-          accumulators[i] = next;
+          accumulators[i] = combine(accumulators[i], static_cast<C>(x[i]));
+          y[i] = static_cast<T>(accumulators[i]);
         }
       }
     }

@@ -5,8 +5,8 @@
 // 2. If the last axis is contiguous on both sides it becomes the unit that is copied: 1, 2, 4, 8 or 16 bytes by loads
 //    and stores of that size, other lengths by memcpy.
 // 3. What remains is a nest of loops over units, in the order of the destination. If some other axis is the contiguous
-//    one of the source, it is made the neighbour of the last axis, and the two are walked in tiles that go through
-//    a small buffer, so that whole cache lines are read and written, each once:
+//    one of the source, it is made the neighbour of the last axis, and the two are walked in tiles as wide as a cache
+//    line both ways, blocks of which are transposed in registers:
 //
 //          source: rows contiguous            destination: columns contiguous
 //            c0: r0 r1 r2 … r7                  r0: c0 c1 c2 … c7
@@ -22,9 +22,11 @@
 #include <complex>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "kernels/reference/arguments.h"
 #include "kernels/reference/broadcast.h"
+#include "kernels/reference/vectorize.h"
 #include "support/element_types.h"
 #include "support/parallel.h"
 
@@ -95,6 +97,36 @@ struct StringUnit {
   }
 };
 
+// A square block of units, as many a side as fit a register of 16 bytes.
+template <int64_t N>
+struct Block {
+  using Unit = std::conditional_t<N == 1, uint8_t, std::conditional_t<N == 2, uint16_t, std::conditional_t<N == 4, uint32_t, uint64_t>>>;
+  static constexpr int side = 16 / N;
+  using Row = Vector<Unit, side>;
+
+  // Units of the lower (upper) halves of a and b, in turn.
+  template <bool Upper>
+  static Row interleave(const Row& a, const Row& b) {
+    return [&]<int... I>(std::integer_sequence<int, I...>) {
+      return __builtin_shufflevector(a, b, (I % 2 * side + I / 2 + (Upper ? side / 2 : 0))...);
+    }(std::make_integer_sequence<int, side>{});
+  }
+
+  // Interleaving the rows with those half the block further on, again and again, is what transposes it.
+  static void transpose(char* to, int64_t to_row, const char* from, int64_t from_column) {
+    std::array<Row, side> rows, next;
+    for (int i = 0; i < side; ++i) std::memcpy(&rows[i], from + i * from_column, sizeof(Row));
+    for (int step = 1; step < side; step *= 2) {
+      for (int i = 0; i < side / 2; ++i) {
+        next[2 * i] = interleave<false>(rows[i], rows[i + side / 2]);
+        next[2 * i + 1] = interleave<true>(rows[i], rows[i + side / 2]);
+      }
+      rows = next;
+    }
+    for (int i = 0; i < side; ++i) std::memcpy(to + i * to_row, &rows[i], sizeof(Row));
+  }
+};
+
 // Both sides of a tile are a cache line, at least 8 units, long.
 template <int64_t N>
 inline constexpr int64_t kTile = std::max<int64_t>(8, kLineBytes / N);
@@ -102,12 +134,16 @@ inline constexpr int64_t kTile = std::max<int64_t>(8, kLineBytes / N);
 template <int64_t N>
 void transpose_tile(char* to, int64_t to_row, const char* from, int64_t from_column) {
   constexpr int64_t size = kTile<N>;
-  std::array<std::array<std::array<char, N>, size>, size> tile;
-  for (int64_t c = 0; c < size; ++c) std::memcpy(&tile[c], from + c * from_column, size * N);
-  for (int64_t r = 0; r < size; ++r) {
-    std::array<std::array<char, N>, size> row;
-    for (int64_t c = 0; c < size; ++c) row[c] = tile[c][r];
-    std::memcpy(to + r * to_row, &row, size * N);
+  if constexpr (N < 16) {
+    for (int64_t r = 0; r < size; r += Block<N>::side) {
+      for (int64_t c = 0; c < size; c += Block<N>::side) {
+        Block<N>::transpose(to + r * to_row + c * N, to_row, from + c * from_column + r * N, from_column);
+      }
+    }
+  } else {
+    for (int64_t r = 0; r < size; ++r) {
+      for (int64_t c = 0; c < size; ++c) std::memcpy(to + r * to_row + c * N, from + c * from_column + r * N, N);
+    }
   }
 }
 
