@@ -50,6 +50,8 @@ TEST(VectorMath, UnitsInTheLastPlace) {
   expect_accurate("softplus", [](float x) { return softplus(x); },
                   [](double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }, -87, kMost, 2.2);
   expect_accurate("erf", [](float x) { return erf(x); }, [](double x) { return std::erf(x); }, -kMost, kMost, 1.1);
+  expect_accurate("sin", [](float x) { return sin(x); }, [](double x) { return std::sin(x); }, -kLargestAngle, kLargestAngle, 1.6);
+  expect_accurate("cos", [](float x) { return cos(x); }, [](double x) { return std::cos(x); }, -kLargestAngle, kLargestAngle, 1.6);
 }
 
 TEST(VectorMath, SpecialValues) {
@@ -74,6 +76,7 @@ TEST(VectorMath, SpecialValues) {
     EXPECT_EQ(std::signbit(tanh(sign * 0.0f)), sign < 0);
     EXPECT_EQ(std::signbit(erf(sign * 0.0f)), sign < 0);
     EXPECT_EQ(std::signbit(expm1(sign * 0.0f)), sign < 0);
+    EXPECT_EQ(std::signbit(sin(sign * 0.0f)), sign < 0);
   }
   EXPECT_EQ(sigmoid(kInfinity), 1);
   EXPECT_EQ(sigmoid(-kInfinity), 0);

@@ -55,18 +55,20 @@ struct Sigmoid {
   template <class T>
   T operator()(T x) const { return kernels::sigmoid(x); }
 };
+// `x` brought into [0, 1].
+template <class T>
+T unit_clamp(T x) {
+  const T raised = x < 0 ? T{0} : x;
+  return raised > 1 ? T{1} : raised;
+}
 struct HardSigmoid {
   float alpha, beta;
   template <class T>
-  T operator()(T x) const {
-    const T line = static_cast<T>(alpha) * x + static_cast<T>(beta);
-    const T raised = line < 0 ? T{0} : line;
-    return raised > 1 ? T{1} : raised;
-  }
+  T operator()(T x) const { return unit_clamp(static_cast<T>(alpha) * x + static_cast<T>(beta)); }
 };
 struct HardSwish {
   template <class T>
-  T operator()(T x) const { return x * HardSigmoid{1.0f / 6.0f, 0.5f}(x); }
+  T operator()(T x) const { return x * unit_clamp(x * (T{1} / T{6}) + T{0.5}); }
 };
 struct Softplus {
   template <class T>

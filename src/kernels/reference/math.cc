@@ -1,4 +1,6 @@
 // Unary mathematics: rounding, roots, exponentials, trigonometry, predicates, Clip.
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -98,6 +100,35 @@ void is_inf(KernelContext& context) {
                                attributes.get_int("detect_negative", 1) != 0});
 }
 
+// ---- sine and cosine ----
+
+// Angles that are too large for vector_math.h, infinities and NaN among them, send their block of elements to libm.
+template <bool Cosine>
+void sine_loop(const void*, const void* in, void* out, int64_t n) {
+  const float* x = static_cast<const float*>(in);
+  float* y = static_cast<float*>(out);
+  constexpr uint32_t kLargest = std::bit_cast<uint32_t>(kLargestAngle);
+  for (int64_t begin = 0; begin < n; begin += kFloatBlock) {
+    const int64_t end = std::min(n, begin + kFloatBlock);
+    uint32_t largest = 0;
+    for (int64_t i = begin; i < end; ++i) largest = std::max(largest, std::bit_cast<uint32_t>(x[i]) & 0x7fffffffu);
+    if (largest <= kLargest) {
+      ANFORA_INDEPENDENT_ITERATIONS
+      for (int64_t i = begin; i < end; ++i) y[i] = Cosine ? kernels::cos(x[i]) : kernels::sin(x[i]);
+    } else {
+      for (int64_t i = begin; i < end; ++i) y[i] = Cosine ? std::cos(x[i]) : std::sin(x[i]);
+    }
+  }
+}
+
+template <class Op, bool Cosine>
+void sine_or_cosine(KernelContext& context) {
+  const Tensor& in = context.input(0);
+  if (in.dtype() == DType::F64) return map_elements<TypeList<double>>(context, Op{}, kCostlyGrain);
+  if (compute_dtype(in.dtype()) != DType::F32) throw_unsupported_dtype(in.dtype());
+  run_unary(sine_loop<Cosine>, nullptr, in, context.allocate_output(0, in.dtype(), in.shape()), kCostlyGrain);
+}
+
 // min(max(x, low), high), so that high wins when the bounds cross; a NaN element stays NaN.
 template <class T>
 struct Clip {
@@ -157,8 +188,8 @@ void register_math(KernelRegistry& registry) {
   registry.add("Log", costly<Log>);
   registry.add("Erf", costly<Erf>);
   registry.add("Tanh", costly<Tanh>);
-  registry.add("Sin", costly<Sin>);
-  registry.add("Cos", costly<Cos>);
+  registry.add("Sin", sine_or_cosine<Sin, false>);
+  registry.add("Cos", sine_or_cosine<Cos, true>);
   registry.add("Tan", costly<Tan>);
   registry.add("Asin", costly<Asin>);
   registry.add("Acos", costly<Acos>);

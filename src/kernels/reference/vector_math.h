@@ -1,7 +1,7 @@
 // Elementary functions of float that vectorize: straight-line code without branches or tables, so that a plain loop
 // over one of them becomes SIMD code. Each keeps NaN, infinities and signed zeros as libm does, and subnormal
 // results (except where noted); the errors against the exact value, checked in tests/unit/vector_math_test.cc, are at
-// most 2.2 units in the last place (exp, log, erf: 1.1).
+// most 2.2 units in the last place (exp, log, erf: 1.1; sin, cos: 1.6).
 //
 // The polynomials are minimax fits (weighted least squares in Chebyshev points, reweighted to equal ripple) of the
 // quotient that is left when the leading terms of the series are taken exactly, e.g. (exp(r) - 1 - r) / r^2, to the
@@ -162,6 +162,44 @@ ANFORA_VECTOR_MATH float erf(float x) {
   float result = magnitude < 1.0f ? small : large;
   return x != x ? x : result;
 }
+
+// Below it n pi / 2 is exact enough in the three parts that are subtracted.
+inline constexpr float kLargestAngle = 8192.0f;
+
+namespace detail {
+
+// sin(x) for x in [0, kLargestAngle], or of the angle that many quarters of a turn on.
+ANFORA_VECTOR_MATH float sine_of_positive(float x, uint32_t quarters) {
+  constexpr float kShift = 0x1.8p23f;  // as in reduce_exponent()
+  float shifted = std::fma(x, 6.366197467e-1f, kShift);
+  float n = shifted - kShift;
+  // pi / 2 in three parts: the first difference is exact, as all of it is a multiple of 2^-23.
+  float r = std::fma(n, -1.570796371e+0f, x);
+  r = std::fma(n, 4.371138829e-8f, r);
+  r = std::fma(n, 1.715124510e-15f, r);
+  float z = r * r;
+  float s = -1.951716986e-4f;
+  s = std::fma(s, z, 8.332177065e-3f);
+  s = std::fma(s, z, -1.666665524e-1f);
+  float odd = std::fma(s * z, r, r);
+  float c = 2.443300764e-5f;
+  c = std::fma(c, z, -1.388731529e-3f);
+  c = std::fma(c, z, 4.166664556e-2f);
+  float even = std::fma(c * z, z, std::fma(-0.5f, z, 1.0f));
+  // Odd quarters of a turn: the cosine of the rest; from half a turn on: negative.
+  uint32_t quarter = std::bit_cast<uint32_t>(shifted) + quarters;
+  uint32_t bits = (quarter & 1u) != 0 ? std::bit_cast<uint32_t>(even) : std::bit_cast<uint32_t>(odd);
+  return std::bit_cast<float>(bits ^ (quarter & 2u) << 30);
+}
+
+}  // namespace detail
+
+// For |x| <= kLargestAngle.
+ANFORA_VECTOR_MATH float sin(float x) {
+  uint32_t sign = std::bit_cast<uint32_t>(x) & 0x80000000u;
+  return std::bit_cast<float>(std::bit_cast<uint32_t>(detail::sine_of_positive(std::fabs(x), 0)) ^ sign);
+}
+ANFORA_VECTOR_MATH float cos(float x) { return detail::sine_of_positive(std::fabs(x), 1); }
 
 inline double exp(double x) { return std::exp(x); }
 inline double expm1(double x) { return std::expm1(x); }
