@@ -44,6 +44,7 @@ extern const Pass kFoldWeights;  // weights.cc
 extern const Pass kMerge;        // cse.cc
 extern const Pass kDropDead;     // dce.cc
 // For execution only: their operators are lowered ones.
+extern const Pass kWiden;        // widen.cc
 extern const Pass kLayout;       // layout.cc
 extern const Pass kEpilogue;     // epilogue.cc
 

@@ -23,6 +23,9 @@ constexpr const Pass* kPasses[] = {
     &passes::kInline, &passes::kFold, &passes::kSimplify, &passes::kFoldWeights, &passes::kMerge, &passes::kDropDead,
 };
 
+// After widening: weights in f32, each conversion once.
+constexpr const Pass* kAfterWidening[] = {&passes::kFold, &passes::kMerge, &passes::kDropDead};
+
 // Once each, in this order. The layout pass leaves dead nodes and transposes that cancel or fold; an epilogue is fused
 // only where nobody else uses the value in between, not even a dead node.
 constexpr const Pass* kLowering[] = {
@@ -62,6 +65,7 @@ const Pass* find_pass(std::string_view name) {
     return found == list.end() ? nullptr : *found;
   };
   const Pass* pass = find_in(kPasses);
+  if (name == passes::kWiden.name) return &passes::kWiden;
   return pass ? pass : find_in(kLowering);
 }
 
@@ -90,9 +94,13 @@ void lower(ir::Module& module) {
   options.fold_limit = std::numeric_limits<int64_t>::max() / 4;  // nothing is stored
   passes::PassContext context(module, remarks, options);
   context.inference.run();
-  for (const Pass* pass : kLowering) {
-    if (pass->run(context) > 0) context.inference.run();
-  }
+  auto run = [&](const Pass* pass) {
+    bool changed = pass->run(context) > 0;
+    if (changed) context.inference.run();
+    return changed;
+  };
+  if (run(&passes::kWiden)) std::ranges::for_each(kAfterWidening, run);
+  std::ranges::for_each(kLowering, run);
 }
 
 OptimizeReport optimize(ir::Module& module, const OptimizeOptions& options) {
