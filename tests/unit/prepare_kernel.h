@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <initializer_list>
 
 #include "kernels/onednn/onednn_kernels.h"
 #include "run_kernel.h"
@@ -40,11 +42,22 @@ inline void expect_close(const Tensor& got, const Tensor& expected, float tolera
   }
 }
 
-// Expects a prepared kernel to exist for these inputs and to agree with the reference kernel. Inputs from
-// `first_constant` on are constants; with `open_shapes` nothing is known of the others but their types. Runs twice, to
-// see what is kept between calls.
+// Which inputs are constants: those from a number on, or those listed.
+class Constants {
+ public:
+  Constants(size_t first) : first_(first) {}
+  Constants(std::initializer_list<size_t> listed) : listed_(listed) {}
+  bool contain(size_t i) const { return i >= first_ || std::ranges::find(listed_, i) != listed_.end(); }
+
+ private:
+  size_t first_ = SIZE_MAX;
+  std::vector<size_t> listed_;
+};
+
+// Expects a prepared kernel to exist for these inputs and to agree with the reference kernel. With `open_shapes`
+// nothing is known of the inputs that are no constants but their types. Runs twice, to see what is kept between calls.
 inline void expect_prepared(std::string_view op, const AttributeSet& attributes, const std::vector<Tensor>& inputs,
-                            size_t first_constant, bool open_shapes = false, float tolerance = 1e-5f,
+                            Constants constants, bool open_shapes = false, float tolerance = 1e-5f,
                             size_t outputs = 1) {
   std::vector<kernels::InputDescription> descriptions;
   std::vector<Datum> data;
@@ -52,8 +65,8 @@ inline void expect_prepared(std::string_view op, const AttributeSet& attributes,
     kernels::InputDescription description;
     description.present = inputs[i].defined();
     description.dtype = inputs[i].dtype();
-    if (!open_shapes || i >= first_constant) description.shape = inputs[i].shape();
-    if (i >= first_constant && inputs[i].defined()) description.constant = &inputs[i];
+    if (!open_shapes || constants.contain(i)) description.shape = inputs[i].shape();
+    if (constants.contain(i) && inputs[i].defined()) description.constant = &inputs[i];
     descriptions.push_back(description);
     data.push_back(inputs[i].defined() ? Datum(inputs[i]) : Datum());
   }

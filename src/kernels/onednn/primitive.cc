@@ -75,13 +75,26 @@ Shape channels_at_the_end(const Shape& shape) {
 void reorder(memory& from, memory& to) { dnnl::reorder(from, to).execute(stream(), from, to); }
 
 memory PackedConstant::get(const Tensor& tensor, const memory::desc& plain, const memory::desc& wanted) {
-  for (const auto& [desc, packed] : packed_) {
-    if (desc == wanted) return packed;
-  }
+  if (const memory* packed = find(wanted)) return *packed;
+  if (wanted != plain) return pack(tensor, plain, wanted);
   memory original = handle(plain);
   point(original, tensor);
-  if (wanted == plain) return original;
-  memory packed = owned(wanted);
+  return original;
+}
+
+memory PackedConstant::get(const std::function<Tensor()>& make, const memory::desc& plain, const memory::desc& wanted) {
+  const memory* packed = find(wanted);
+  return packed ? *packed : pack(make(), plain, wanted);
+}
+
+const memory* PackedConstant::find(const memory::desc& wanted) const {
+  auto found = std::ranges::find(packed_, wanted, &std::pair<memory::desc, memory>::first);
+  return found == packed_.end() ? nullptr : &found->second;
+}
+
+memory PackedConstant::pack(const Tensor& tensor, const memory::desc& plain, const memory::desc& wanted) {
+  memory original = handle(plain), packed = owned(wanted);
+  point(original, tensor);
   reorder(original, packed);
   stream().wait();
   packed_.emplace_back(wanted, packed);

@@ -60,10 +60,14 @@ class PackedConstant {
  public:
   // `tensor` is seen as `plain`, which has its memory's layout.
   memory get(const Tensor& tensor, const memory::desc& plain, const memory::desc& wanted);
+  // The same for a tensor that `make` computes when no packed one serves.
+  memory get(const std::function<Tensor()>& make, const memory::desc& plain, const memory::desc& wanted);
   // The layout packed last; empty when there is none.
   const memory::desc* last() const { return packed_.empty() ? nullptr : &packed_.back().first; }
 
  private:
+  const memory* find(const memory::desc& wanted) const;
+  memory pack(const Tensor& tensor, const memory::desc& plain, const memory::desc& wanted);
   std::vector<std::pair<memory::desc, memory>> packed_;
 };
 
