@@ -63,8 +63,8 @@ def main():
     worst = float(np.max(np.abs(result - stored)))
     if not np.allclose(result, stored, rtol=RELATIVE_TOLERANCE, atol=ABSOLUTE_TOLERANCE):
         sys.exit(f"\ndemo: output {name} differs from the stored one by up to {worst:.2g}")
-    print(f"\nOutput {name}, {'x'.join(map(str, stored.shape))}: the stored one, within {worst:.1g} "
-          f"(loaded, run and written in {seconds:.1f} s)")
+    print(f"\nOutput {name}, {'x'.join(map(str, stored.shape))}: the stored one, "
+          f"{f'within {worst:.1g}' if worst else 'bit for bit'} (loaded, run and written in {seconds:.1f} s)")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,9 @@
 #include "anfora/error.h"
 #include "cli/command.h"
 #include "driver/model.h"
+#include "ir/dot.h"
 #include "ir/print.h"
+#include "ir/text_file.h"
 #include "support/atomic_file.h"
 
 namespace anfora::cli {
@@ -21,13 +23,42 @@ struct Options {
   std::string model, output, format = "ir";
 };
 
+// Graphviz' `dot` draws; it reads a file, since a pipe to and from it could block.
+std::string draw(const std::string& dot) {
+  std::string source = (std::filesystem::temp_directory_path() / fmt::format("anfora-{}.dot", getpid())).string();
+  {
+    AtomicFile file(source);
+    file.write(dot);
+    file.commit();
+  }
+  std::string svg;
+  FILE* pipe = popen(fmt::format("dot -Tsvg '{}'", source).c_str(), "r");
+  char buffer[1 << 16];
+  for (size_t n; pipe && (n = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;) svg.append(buffer, n);
+  int status = pipe ? pclose(pipe) : -1;
+  std::filesystem::remove(source);
+  if (status != 0) {
+    throw Error(ErrorCode::NotFound, "drawing needs Graphviz' program `dot`, which failed or is not installed")
+        .with_hint("--format dot writes its input");
+  }
+  return svg;
+}
+
 int run(const Options& options) {
   driver::LoadedModel model = driver::load_model(options.model);
-  std::string text = ir::print(*model.module, {.elide_constants = true});
+  const ir::Module& module = *model.module;
+  if (options.format == "ir" && !options.output.empty()) {
+    ir::write_text_file(module, options.output);
+    return kSuccess;
+  }
+  std::string text = options.format == "ir" ? ir::print(module, {.elide_constants = true}) : ir::to_dot(module);
+  if (options.format == "svg") text = draw(text);
   if (options.output.empty()) {
     std::fwrite(text.data(), 1, text.size(), stdout);
   } else {
-    driver::save_model(*model.module, options.output);
+    AtomicFile file(options.output);
+    file.write(text);
+    file.commit();
   }
   return kSuccess;
 }

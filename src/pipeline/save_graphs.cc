@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "anfora/error.h"
+#include "ir/dot.h"
 #include "ir/print.h"
 #include "ir/text_file.h"
 #include "support/atomic_file.h"
@@ -29,6 +30,7 @@ GraphSaver::GraphSaver(std::filesystem::path folder) : folder_(std::move(folder)
 void GraphSaver::save(const ir::Module& module, std::string_view stage) {
   std::string name = fmt::format("{:02}_{}", next_++, stage);
   write(folder_ / (name + ".ir"), ir::print(module, {.sidecar = &constants_}));
+  write(folder_ / (name + ".dot"), ir::to_dot(module));
 }
 
 void GraphSaver::finish() {
