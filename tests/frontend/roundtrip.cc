@@ -1,11 +1,11 @@
 // Imports and exports models, many in one process; roundtrip.py compares what comes out with what went in.
 //
-// usage: roundtrip [keep|newest|N [MOST_BYTES]]      the operator set; the largest file without external data
+// usage: roundtrip [keep|newest|N] [optimize]        the operator set; between import and export
 //
 // Reads lines "IN<tab>OUT" from the standard input and answers each with one line:
 //
 //     ok OPSET NODES MOVED        the main operator set written, the number of nodes, "from>to NODE" or nothing
-//     STAGE message               import, infer or export refused
+//     STAGE message               import, infer, optimize or export refused
 #include <fmt/format.h>
 
 #include <charconv>
@@ -18,6 +18,7 @@
 #include "frontend/onnx/export.h"
 #include "frontend/onnx/import.h"
 #include "ops/registry.h"
+#include "pipeline/pipeline.h"
 
 namespace {
 
@@ -39,13 +40,17 @@ std::string on_one_line(std::string text) {
   return text;
 }
 
-std::string convert(const std::string& from, const std::string& to, const onnx::ExportOptions& options) {
+std::string convert(const std::string& from, const std::string& to, const onnx::ExportOptions& options, bool optimize) {
   const char* stage = "import";
   try {
     auto context = ops::make_context();
     auto module = onnx::import_onnx(*context, from);
     stage = "infer";
     analysis::infer_types(*module);
+    if (optimize) {
+      stage = "optimize";
+      pipeline::optimize(*module);
+    }
     stage = "export";
     onnx::ExportReport report = onnx::export_onnx(*module, to, options);
     std::string moved;
@@ -69,15 +74,15 @@ int main(int argc, char** argv) {
     } else if (opset != "keep") {
       options.opset = number(opset);
     }
-    if (argc > 2) options.largest_file = static_cast<uint64_t>(number(argv[2]));
   } catch (const Error& error) {
     fmt::print(stderr, "roundtrip: {}\n", error.what());
     return 2;
   }
+  bool optimize = argc > 2 && std::string_view(argv[2]) == "optimize";
   for (std::string line; std::getline(std::cin, line);) {
     size_t tab = line.find('\t');
     if (tab == std::string::npos) continue;
-    fmt::print("{}\n", on_one_line(convert(line.substr(0, tab), line.substr(tab + 1), options)));
+    fmt::print("{}\n", on_one_line(convert(line.substr(0, tab), line.substr(tab + 1), options, optimize)));
     std::fflush(stdout);
   }
   return 0;

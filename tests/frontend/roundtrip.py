@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Import and export every model; what comes out must be valid and compute the same in ONNX Runtime.
 
-usage: roundtrip.py PROGRAM [FOLDER...] [--opset keep|newest|N] [--only SUBSTRING] [--jobs N] [--list FILE]
+usage: roundtrip.py PROGRAM [FOLDER...] [--opset keep|newest|N] [--optimize] [--only SUBSTRING] [--jobs N] [--list FILE]
 
 PROGRAM is the test program roundtrip. A FOLDER is the conformance suite (NAME/model.onnx with
 test_data_set_0/) or a model collection (small/, public/); without any, the collection that ANFORA_MODELS names,
@@ -53,7 +53,8 @@ EXPECTED = {
     # Operator set 19 has GridSample of images only; this one is of volumes, which runtimes take nevertheless.
     "public/ROCm__AMDMIGraphX/test/onnx/gridsample_volumetric_nearest_align_corners_0_test.onnx": "opset",
 }
-Model = collections.namedtuple("Model", "name path kind")  # kind: conformance, small, public, refused (by ONNX Runtime)
+# kind: conformance, small, public, refused (by ONNX Runtime); tolerance: relative and absolute, None: by type.
+Model = collections.namedtuple("Model", "name path kind tolerance", defaults=[None])
 
 
 def conformance_models(folder):
@@ -61,7 +62,13 @@ def conformance_models(folder):
 
 
 def collected_models(folder):
-    models = [Model(f"small/{path.name}", path, "small") for path in sorted(folder.glob("small/*.onnx"))]
+    models = []
+    small = folder / "small" / "TOLERANCE.tsv"
+    if small.exists():
+        with open(small, newline="") as table:
+            absolute = {row["model"]: float(row["atol"]) for row in csv.DictReader(table, delimiter="\t")}
+        for path in sorted(folder.glob("small/*.onnx")):
+            models.append(Model(f"small/{path.name}", path, "small", (0, absolute[path.stem])))
     manifest = folder / "public" / "MANIFEST.tsv"
     if manifest.exists():
         with open(manifest, newline="") as table:
@@ -102,15 +109,15 @@ def session_of(path):
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
-def difference(got, want, shapes_only):
+def difference(got, want, tolerance, shapes_only):
     if isinstance(want, (list, tuple)):
         if not isinstance(got, (list, tuple)) or len(got) != len(want):
             return "a sequence of another length"
-        return next(filter(None, (difference(g, w, shapes_only) for g, w in zip(got, want))), None)
+        return next(filter(None, (difference(g, w, tolerance, shapes_only) for g, w in zip(got, want))), None)
     if isinstance(want, dict):
         if not isinstance(got, dict) or got.keys() != want.keys():
             return "a map with other keys"
-        return next(filter(None, (difference(got[k], want[k], shapes_only) for k in want)), None)
+        return next(filter(None, (difference(got[k], want[k], tolerance, shapes_only) for k in want)), None)
     if want is None or got is None:
         return None if want is got else "present in one only"
     got, want = np.asarray(got), np.asarray(want)
@@ -119,15 +126,15 @@ def difference(got, want, shapes_only):
     if shapes_only:
         return None
     if want.dtype in TOLERANCE:
-        relative, absolute = TOLERANCE[want.dtype]
+        relative, absolute = tolerance or TOLERANCE[want.dtype]
         same = np.allclose(got.astype(np.float64), want.astype(np.float64), rtol=relative, atol=absolute, equal_nan=True)
     else:
         same = np.array_equal(got, want)
     return None if same else "other values"
 
 
-def differences(names, got, want, shapes_only=False):
-    found = ((name, difference(g, w, shapes_only)) for name, g, w in zip(names, got, want))
+def differences(names, got, want, tolerance=None, shapes_only=False):
+    found = ((name, difference(g, w, tolerance, shapes_only)) for name, g, w in zip(names, got, want))
     return next((f"output {name}: {what}" for name, what in found if what), None)
 
 
@@ -157,7 +164,7 @@ def judge(model, exported, keeps_opset):
         return "checker", complaint
     if names_of(before) != names_of(after):
         return "names", f"{names_of(after)} instead of {names_of(before)}"
-    if is_valid and keeps_opset and main_opset(before) not in (None, main_opset(after)):
+    if is_valid and keeps_opset and main_opset(before) and main_opset(before) != main_opset(after):
         return "opset", f"{main_opset(after)} instead of {main_opset(before)}"
     if model.kind == "refused":
         return "checked", ""
@@ -174,7 +181,7 @@ def judge(model, exported, keeps_opset):
     except Exception as error:  # pylint: disable=broad-except
         return "refused", str(error).strip().splitlines()[0]
     names = [value.name for value in original.get_outputs()]
-    problem = differences(names, got, want)
+    problem = differences(names, got, want, model.tolerance)
     if problem and differences(names, session_of(model.path).run(None, inputs), want):
         problem = differences(names, got, want, shapes_only=True)
     return ("wrong", problem) if problem else ("same", "")
@@ -187,14 +194,14 @@ def silence():
     os.dup2(nowhere, 2)
 
 
-def judge_all(models, program, opset):
+def judge_all(models, program, opset, optimize):
     results = []
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         converter = None
         for index, model in enumerate(models):
             if converter is None or converter.poll() is not None:
                 converter = stack.enter_context(
-                    subprocess.Popen([program, opset], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+                    subprocess.Popen([program, opset] + ["optimize"] * optimize, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
             exported = pathlib.Path(folder) / f"{index}.onnx"
             converter.stdin.write(f"{model.path}\t{exported}\n")
             converter.stdin.flush()
@@ -211,7 +218,9 @@ def judge_all(models, program, opset):
     return results
 
 
-def is_problem(name, stage):
+def is_problem(name, kind, stage):
+    if stage == "optimize":
+        return kind != "refused"  # what no run can do may come to light when constants are folded
     return stage not in ("same", "checked", "import", "infer") and EXPECTED.get(name) != stage
 
 
@@ -220,6 +229,7 @@ def main():
     parser.add_argument("program")
     parser.add_argument("folders", nargs="*", type=pathlib.Path)
     parser.add_argument("--opset", default="keep")
+    parser.add_argument("--optimize", action="store_true", help="between import and export")
     parser.add_argument("--only", default="")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--list", metavar="FILE", help="write the outcome of every model to this file")
@@ -234,13 +244,13 @@ def main():
     chunks = [models[i:i + CHUNK] for i in range(0, len(models), CHUNK)]
     results, problems = [], []
     with concurrent.futures.ProcessPoolExecutor(args.jobs, initializer=silence) as pool:
-        jobs = [pool.submit(judge_all, chunk, args.program, args.opset) for chunk in chunks]
+        jobs = [pool.submit(judge_all, chunk, args.program, args.opset, args.optimize) for chunk in chunks]
         for chunk, job in zip(chunks, jobs):
             try:
                 results += job.result()
             except concurrent.futures.process.BrokenProcessPool:
                 sys.exit(f"ONNX Runtime or onnx crashed on one of {', '.join(model.name for model in chunk)}")
-    problems = [result for result in results if is_problem(result[0], result[2])]
+    problems = [result for result in results if is_problem(*result[:3])]
     for name, _, stage, detail in problems:
         print(f"{name}: {stage}: {detail}")
     if args.list:
