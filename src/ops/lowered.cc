@@ -129,6 +129,15 @@ void declare_lowered(Declarations& declare) {
   declare_convolution_like(declare, "ConvTranspose");
   declare_pool(declare, "MaxPool");
   declare_pool(declare, "AveragePool");
+  with_epilogue(declare.op("LoweredBatchNormalization", 1, "anfora")
+                    .doc("activation(BatchNormalization(X, scale, B, mean, variance)) in inference; with channels_last, X "
+                         "and Y are [batch, spatial…, channels].")
+                    .input("X", "T").input("scale", "T").input("B", "T").input("mean", "T").input("variance", "T")
+                    .output("Y", "T")
+                    .type("T", kFloats)
+                    .attribute("channels_last", 0).attribute("epsilon", 1e-5f)
+                    .infer(infer_same_type).flops(flops_per_element<3>))
+      .in_place();
   with_epilogue(declare.op("LoweredMatMul", 1, "anfora")
                     .doc("activation(alpha · A · B + C + Z), where A, B and the result are first transposed as the "
                          "attributes say.")

@@ -153,7 +153,8 @@ Node* absorb_operand(Rewriter& rewriter, Apply& root) {
 Apply* open_anchor(Node* node) {
   Apply* anchor = node->as_apply();
   if (!anchor || !anchor->has_one_use() || !is_f32(anchor)) return nullptr;
-  bool takes = anchor->is("LoweredConv") || anchor->is("LoweredConvTranspose") || anchor->is("LoweredMatMul");
+  bool takes = anchor->is("LoweredConv") || anchor->is("LoweredConvTranspose") || anchor->is("LoweredMatMul") ||
+               anchor->is("LoweredBatchNormalization");
   return takes && !anchor->attributes().has("activation") && !anchor->attributes().has("perm_y") ? anchor : nullptr;
 }
 
@@ -189,7 +190,7 @@ Node* absorb_factor(Rewriter& rewriter, Apply& root) {
 Node* absorb_addend(Rewriter& rewriter, Apply& root) {
   for (size_t side : {size_t{0}, size_t{1}}) {
     Apply* anchor = open_anchor(root.input(side));
-    if (!anchor || anchor->has_input(3) || !same_type(anchor, &root)) continue;
+    if (!anchor || anchor->is("LoweredBatchNormalization") || anchor->has_input(3) || !same_type(anchor, &root)) continue;
     Node* addend = root.input(1 - side);
     Rewritten sum(*anchor);
     if (same_type(addend, &root)) {
@@ -232,6 +233,7 @@ Node* absorb_activation(Rewriter& rewriter, Apply& root) {
   Apply* anchor = open_anchor(root.input(0));
   auto activation = activation_of(root);
   if (!anchor || !activation) return nullptr;
+  if (anchor->is("LoweredBatchNormalization") && activation->name != "Relu") return nullptr;  // no kernel takes more
   Rewritten activated(*anchor);
   activated.set("activation", activation->name);
   if (activation->alpha) activated.set("activation_alpha", *activation->alpha);

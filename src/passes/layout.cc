@@ -135,6 +135,12 @@ class LayoutAssignment {
       f.attributes = f.attributes.without("storage_order");
       return f;
     }
+    if (node.is("BatchNormalization")) {
+      if (!is_f32 || node.attributes().get_int("training_mode", 0) != 0) return std::nullopt;
+      lowered();
+      f.attributes = f.attributes.without("training_mode").without("momentum");
+      return f;
+    }
     if (node.is("Concat")) {
       std::ranges::fill(f.operands, Operand::Moved);
       for (const Use& use : node.operands()) {

@@ -1,9 +1,10 @@
 // The lowered operators, by what they stand for: transposes around the plain operator, then the
 // addition and the activation that were fused into it.
 //
-//   LoweredConv, LoweredConvTranspose   X, W, B?, Z?   activation(Conv(X, W) + B + Z); attributes of the plain operator
-//   LoweredMatMul                        A, B, C?, Z?   activation(alpha A' B' + C + Z)'; perm_a, perm_b, perm_y
-//   LoweredMaxPool, LoweredAveragePool  X              attributes of the plain operator
+//   LoweredConv, LoweredConvTranspose    X, W, B?, Z?       activation(Conv(X, W) + B + Z)
+//   LoweredMatMul                        A, B, C?, Z?       activation(alpha A' B' + C + Z)'; perm_a, perm_b, perm_y
+//   LoweredBatchNormalization            X, scale, B, mean, variance    activation(BatchNormalization(…)), in inference
+//   LoweredMaxPool, LoweredAveragePool   X
 //
 // perm_a, perm_b, perm_y: a Transpose of that operand, of the result.
 // With channels_last = 1 the tensors (not the weights) are [batch, spatial…, channels]. `activation` is the name of an
@@ -106,6 +107,15 @@ void pool(KernelContext& context) {
   context.set_output(0, channels_last ? to_channels_last(y) : y);
 }
 
+void batch_normalization(KernelContext& context) {
+  bool channels_last = context.attributes().get_int("channels_last", 0) != 0;
+  const Tensor& x = context.input(0);
+  Tensor y = call("BatchNormalization", context.attributes(),
+                  {channels_last ? to_channels_first(x) : x, context.input(1), context.input(2), context.input(3),
+                   context.input(4)});
+  context.set_output(0, activated(channels_last ? to_channels_last(y) : y, context.attributes()));
+}
+
 Tensor permuted_by(const Tensor& tensor, const AttributeSet& attributes, std::string_view name) {
   std::vector<int64_t> permutation = attributes.get_ints(name);
   return permutation.empty() ? tensor : call("Transpose", {{"perm", std::move(permutation)}}, {tensor});
@@ -134,6 +144,7 @@ constexpr const char* kAveragePool = "AveragePool";
 void register_lowered(KernelRegistry& registry) {
   registry.add("LoweredConv", convolution<kConv>);
   registry.add("LoweredConvTranspose", convolution<kConvTranspose>);
+  registry.add("LoweredBatchNormalization", batch_normalization);
   registry.add("LoweredMatMul", matmul);
   registry.add("LoweredMaxPool", pool<kMaxPool>);
   registry.add("LoweredAveragePool", pool<kAveragePool>);
