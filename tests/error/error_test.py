@@ -221,6 +221,32 @@ class BadInput(unittest.TestCase):
             with self.subTest(entries=entries):
                 self.assert_refused(self.with_external_weight(location="data.bin", **entries), "'w'")
 
+    # Text -------------------------------------------------------------------------------------------------
+
+    def text_model(self):
+        self.anfora("dump", self.save(sound_model()), "-o", "model.ir")
+        text = (self.folder / "model.ir").read_text()
+        self.assertIn("MatMul", text)
+        return text
+
+    def test_truncated_text(self):
+        text = self.text_model()
+        for end in range(1, text.rindex("}"), 5):
+            with self.subTest(end=end):
+                (self.folder / "cut.ir").write_text(text[:end])
+                self.assert_clear(self.anfora("info", "cut.ir"))
+
+    def test_text_with_a_word_wrong(self):
+        text = self.text_model()
+        for old, new, word in (("MatMul", "MatMuul", "MatMuul"), ("%h", "%ghost", "%h"), ("f32[2, 3]", "f32[2, -3]", "-3"),
+                               ("f32[2, 3]", "f99[2, 3]", "f99"), ("return", "retrun", "retrun")):
+            with self.subTest(new=new):
+                (self.folder / "wrong.ir").write_text(text.replace(old, new, 1))
+                result = self.anfora("run", "wrong.ir", "--random")
+                self.assert_clear(result)
+                self.assertIn("wrong.ir", result.stderr)
+                self.assertIn(word, result.stderr)
+
     # Depth ------------------------------------------------------------------------------------------------
 
     def test_deeply_nested_branches(self):
@@ -342,6 +368,31 @@ class BadInput(unittest.TestCase):
     def test_disk_full_on_running(self):
         model = self.save(sound_model())
         self.failing_write(("run", model, "--random", "--output", "out.npz"), self.folder / "out.npz", preexec_fn=self.disk_full)
+
+    def test_disk_full_on_dumping(self):
+        model = self.save(sound_model())
+        for kind in ("ir", "dot"):
+            with self.subTest(format=kind):
+                output = self.folder / f"model.{kind}"
+                self.failing_write(("dump", model, "--format", kind, "-o", output), output, preexec_fn=self.disk_full)
+
+    def test_disk_full_on_profiling(self):
+        model = self.save(sound_model())
+        self.failing_write(("run", model, "--random", "--profile", "trace.json"), self.folder / "trace.json",
+                           preexec_fn=self.disk_full)
+
+    def test_disk_full_on_saving_graphs(self):
+        model = self.save(sound_model())
+        result = self.anfora("opt", model, "-o", "small.onnx", "--save-graphs", "graphs", preexec_fn=self.disk_full)
+        self.assert_clear(result)
+        self.assertEqual(list((self.folder / "graphs").iterdir()), [])
+
+    def test_external_data_beside_a_full_disk(self):
+        """Too much for one file: the weights go beside it, where they do not fit either."""
+        model = self.save(sound_model())
+        result = self.anfora("opt", model, "-o", "small.onnx", preexec_fn=self.disk_full)
+        self.assert_clear(result)
+        self.assertEqual([path.name for path in self.folder.iterdir()], ["model.onnx"])
 
     def test_full_device_as_standard_output(self):
         with open("/dev/full", "w") as full:
