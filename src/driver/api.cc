@@ -71,6 +71,10 @@ OptimizeReport Model::optimize(const OptimizeOptions& options) {
   return {report.nodes_before, report.nodes_after, elapsed.count()};
 }
 
+void Model::save(const std::filesystem::path& path, const std::string& opset) const {
+  driver::save_model(*state_->loaded.module, path, opset);
+}
+
 Executable Model::compile(const CompileOptions& options) && {
   driver::LoadedModel loaded = std::move(state_->loaded);
   state_.reset();

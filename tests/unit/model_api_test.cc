@@ -49,6 +49,22 @@ TEST(ModelApi, OptimizesAndRunsWithTheSameResult) {
   EXPECT_NEAR(got.data<float>()[0], 0.19675837f, 1e-6);
 }
 
+TEST(ModelApi, SavedModelsComputeTheSame) {
+  const Tensor x = Tensor::from<float>(Shape{1, 4}, std::vector<float>{1, -1, 2, 0});
+  const Tensor want = Model::load(kMlp).compile().run({{"x", x}}).at("y");
+  for (const char* extension : {".onnx", ".ir"}) {
+    const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / (std::string("saved") + extension);
+    Model model = Model::load(kMlp);
+    model.optimize();
+    model.save(path);
+    Model saved = Model::load(path);
+    EXPECT_EQ(saved.num_operators(), model.num_operators());
+    const Tensor got = std::move(saved).compile().run({{"x", x}}).at("y");
+    EXPECT_TRUE(Tensor::identical(got, want)) << extension;
+    std::filesystem::remove(path);
+  }
+}
+
 TEST(ModelApi, OutputsOutliveLaterRunsAndTheExecutable) {
   Tensor first;
   {
