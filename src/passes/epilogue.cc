@@ -149,10 +149,13 @@ Node* absorb_operand(Rewriter& rewriter, Apply& root) {
 }
 
 // Epilogues ------------------------------------------------------------------------------------------
-// The application when it takes epilogues, nothing was applied to its result yet, and `uses` is all its uses.
-Apply* open_anchor(Node* node) {
-  Apply* anchor = node->as_apply();
-  if (!anchor || !anchor->has_one_use() || !is_f32(anchor)) return nullptr;
+// Whether the user alone needs the value and computes it where it is computed: not in a loop around it.
+bool is_for_user_alone(const Apply& value, const Apply& user) { return value.has_one_use() && value.graph() == user.graph(); }
+
+// Operand i when it takes epilogues, nothing was applied to its result yet, and nobody else needs it.
+Apply* open_anchor(const Apply& user, size_t i) {
+  Apply* anchor = user.input(i)->as_apply();
+  if (!anchor || !is_for_user_alone(*anchor, user) || !is_f32(anchor)) return nullptr;
   bool takes = anchor->is("LoweredConv") || anchor->is("LoweredConvTranspose") || anchor->is("LoweredMatMul") ||
                anchor->is("LoweredBatchNormalization");
   return takes && !anchor->attributes().has("activation") && !anchor->attributes().has("perm_y") ? anchor : nullptr;
@@ -160,7 +163,7 @@ Apply* open_anchor(Node* node) {
 
 Node* absorb_transpose(Rewriter& rewriter, Apply& root) {
   Apply* product = root.input(0)->as_apply();
-  if (!product || !product->is("LoweredMatMul") || !product->has_one_use() || !is_f32(product)) return nullptr;
+  if (!product || !product->is("LoweredMatMul") || !is_for_user_alone(*product, root) || !is_f32(product)) return nullptr;
   int rank = product->type()->rank();
   Permutation permutation = composed(permutation_of(*product, "perm_y", rank), permutation_of(root));
   if (rank > 4 || permutation.back() != rank - 1) return nullptr;
@@ -173,7 +176,7 @@ Node* absorb_transpose(Rewriter& rewriter, Apply& root) {
 template <bool Divides>
 Node* absorb_factor(Rewriter& rewriter, Apply& root) {
   for (size_t side : {size_t{0}, size_t{1}}) {
-    Apply* anchor = open_anchor(root.input(side));
+    Apply* anchor = open_anchor(root, side);
     auto scalar = scalar_constant(root.input(1 - side));
     if (!anchor || !anchor->is("LoweredMatMul") || !scalar || (Divides && side == 1)) continue;
     if (anchor->has_input(2) || anchor->has_input(3) || !same_type(anchor, &root)) continue;
@@ -189,7 +192,7 @@ Node* absorb_factor(Rewriter& rewriter, Apply& root) {
 
 Node* absorb_addend(Rewriter& rewriter, Apply& root) {
   for (size_t side : {size_t{0}, size_t{1}}) {
-    Apply* anchor = open_anchor(root.input(side));
+    Apply* anchor = open_anchor(root, side);
     if (!anchor || anchor->is("LoweredBatchNormalization") || anchor->has_input(3) || !same_type(anchor, &root)) continue;
     Node* addend = root.input(1 - side);
     Rewritten sum(*anchor);
@@ -230,7 +233,7 @@ std::optional<Activation> activation_of(const Apply& node) {
 }
 
 Node* absorb_activation(Rewriter& rewriter, Apply& root) {
-  Apply* anchor = open_anchor(root.input(0));
+  Apply* anchor = open_anchor(root, 0);
   auto activation = activation_of(root);
   if (!anchor || !activation) return nullptr;
   if (anchor->is("LoweredBatchNormalization") && activation->name != "Relu") return nullptr;  // no kernel takes more

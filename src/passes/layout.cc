@@ -161,7 +161,7 @@ class LayoutAssignment {
   // Every operand broadcasts against the result axis by axis.
   std::optional<Flexible> describe_elementwise(Apply& node) {
     auto rank = image_rank(&node);
-    if (!rank || node.attributes().has("axis")) return std::nullopt;
+    if (!rank || node.op().find_attribute("axis")) return std::nullopt;  // quantization along an axis
     Flexible f{.node = &node, .rank = *rank, .op = &node.op(), .attributes = node.attributes()};
     bool any_moved = false;
     for (const Use& use : node.operands()) {

@@ -44,7 +44,7 @@ uint64_t hash_value(const AttributeValue& value) {
   uint64_t h = value.index();
   std::visit(
       [&]<class T>(const T& v) {
-        if constexpr (requires { v.push_back(v.front()); } && !std::is_same_v<T, std::string>) {
+        if constexpr (requires { v.begin(); } && !std::is_same_v<T, std::string>) {
           for (const auto& item : v) h = hash_combine(h, hash_scalar(item));
         } else {
           h = hash_combine(h, hash_scalar(v));

@@ -20,6 +20,7 @@
 #include "ir/print.h"
 #include "ops/registry.h"
 #include "pipeline/pipeline.h"
+#include "plan/compile.h"
 
 namespace anfora {
 namespace {
@@ -28,11 +29,17 @@ namespace fs = std::filesystem;
 using Lines = std::vector<std::string>;
 
 constexpr int kRandomRuns = 2;
+constexpr uint64_t kSeed = 1;  // of random operators
 
 // What `# run:` says.
 struct Recipe {
   std::vector<const passes::Pass*> passes;  // empty: the whole pipeline
   passes::PassOptions options;
+
+  // Lowering keeps results within tolerance only.
+  bool lowers() const {
+    return std::ranges::any_of(passes, [](const auto* p) { return std::ranges::count(pipeline::all_passes(), p) == 0; });
+  }
 };
 
 Recipe parse_recipe(std::string_view text) {
@@ -162,29 +169,46 @@ struct Outcome {
   std::vector<Datum> values;
   std::string error;
 };
-Outcome compute(const ir::Module& module, std::span<const Datum> inputs) {
+template <class Compute>
+Outcome outcome_of(Compute compute) {
   try {
-    return {analysis::interpret(module, inputs, 1), ""};
+    return {compute(), ""};
   } catch (const Error& error) {
     return {{}, error.message()};
   }
 }
 
-// The first difference in what two modules compute; empty: there is none.
+std::string compare(const Outcome& got, const Outcome& want, std::optional<driver::Tolerance> tolerance) {
+  if (want.error != got.error) return fmt::format("error '{}' instead of '{}'", got.error, want.error);
+  for (size_t i = 0; i < want.values.size(); ++i) {
+    std::string difference = driver::compare(got.values[i], want.values[i], tolerance).difference;
+    if (!difference.empty()) return fmt::format("result {}: {}", i, difference);
+  }
+  return "";
+}
+
+// The first difference in what two modules compute by the reference kernels, and in what the second one does when it is
+// lowered and compiled; empty: there is none.
 std::string compare_results(const ir::Module& before, const ir::Module& after, bool exactly) {
-  for (int run = 0; run <= (exactly ? kRandomRuns : kRandomRuns - 1); ++run) {
+  std::unique_ptr<ir::Module> lowered = clone(after);
+  pipeline::lower(*lowered);
+  std::optional<runtime::Executable> executable;
+  for (int run = 0; run <= kRandomRuns; ++run) {
     bool edge = run == kRandomRuns;
+    if (edge && !exactly) break;
     std::vector<Datum> inputs = driver::random_inputs(before, {.seed = static_cast<uint64_t>(run)}, edge);
-    Outcome want = compute(before, inputs), got = compute(after, inputs);
-    if (want.error != got.error) return fmt::format("error '{}' instead of '{}'", got.error, want.error);
-    std::optional<driver::Tolerance> tolerance;
-    if (exactly) tolerance = driver::Tolerance{};
-    for (size_t i = 0; i < want.values.size(); ++i) {
-      std::string difference = driver::compare(got.values[i], want.values[i], tolerance).difference;
-      if (!difference.empty()) {
-        return fmt::format("result {} on {} inputs: {}", i, edge ? "edge" : "random", difference);
-      }
-    }
+    Outcome want = outcome_of([&] { return analysis::interpret(before, inputs, kSeed); });
+    Outcome got = outcome_of([&] { return analysis::interpret(after, inputs, kSeed); });
+    std::string_view kind = edge ? "on edge values" : "on random values";
+    std::string difference = compare(got, want, exactly ? std::optional(driver::Tolerance{}) : std::nullopt);
+    if (!difference.empty()) return fmt::format("{} {}", kind, difference);
+    if (edge) break;
+    got = outcome_of([&] {
+      if (!executable) executable = plan::compile(*lowered);
+      return executable->run(inputs, {.seed = kSeed});
+    });
+    if (want.error.empty() || got.error.empty()) difference = compare(got, want, std::nullopt);  // messages may differ
+    if (!difference.empty()) return fmt::format("compiled, {} {}", kind, difference);
   }
   return "";
 }
@@ -227,7 +251,7 @@ Verdict run_test(const Test& test, const std::string& file) {
   Recipe exactly = recipe;
   exactly.options.math = rewrite::Promise::Exact;
   run_recipe(exactly, *exact, ignored);
-  std::string difference = compare_results(*before, *module, isomorphic(*exact, *module));
+  std::string difference = compare_results(*before, *module, !recipe.lowers() && isomorphic(*exact, *module));
   if (!difference.empty()) verdict.failure = "the results differ: " + difference;
   return verdict;
 }

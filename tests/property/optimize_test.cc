@@ -75,6 +75,7 @@ void expect_same_result(Arithmetic arithmetic, rewrite::Promise math) {
 
   pipeline::OptimizeOptions options;
   options.passes.math = math;
+  options.verify = true;
   try {
     pipeline::OptimizeReport report = pipeline::optimize(*program.module, options);
     RC_ASSERT(report.at_fixpoint);
