@@ -8,10 +8,11 @@
 //         f16      f16    f16      becomes       f32      f32    f32     f16
 //
 // Results between operators are no longer rounded to half precision, which can only bring them nearer to the exact ones;
-// that is why it is a `real` rewrite. What moves elements without computing stays as it is and moves half as many
-// bytes. One walk over the module.
+// that is why it is a `real` rewrite. A conversion there and back that the model itself asks for does round, and stays.
+// What moves elements without computing stays as it is and moves half as many bytes. One walk over the module.
 #include <algorithm>
 #include <boost/container/small_vector.hpp>
+#include <boost/unordered/unordered_flat_set.hpp>
 #include <vector>
 
 #include "ir/order.h"
@@ -76,6 +77,13 @@ class Widening {
     return node.type() && std::ranges::any_of(node.type()->elements(), [](const Type* type) { return is_half(type); });
   }
 
+  // The result of an application, back in half precision.
+  Apply* narrowed(Node* result, DType to, const Apply& node) {
+    Apply* made = cast(result, to, node.graph(), node.location());
+    narrowed_.insert(made);
+    return made;
+  }
+
   Apply* cast(Node* value, DType to, Graph* graph, const Location* location) {
     Apply* made = module_.apply(graph, cast_, {&value, 1}, {{"to", static_cast<int64_t>(to)}}, 1, location);
     context_.inference.infer(*made);
@@ -90,9 +98,9 @@ class Widening {
     return from && from->is_tensor() && from->dtype() == DType::F32 ? apply->input(0) : nullptr;
   }
 
-  // Cast{f32}(Cast{f16}(x)) => x
+  // Cast{f32}(Cast{f16}(x)) => x, where the inner one rounds a result that was computed in f32 here.
   size_t skip_rounding(Apply& node) {
-    Node* source = unrounded(node.input(0));
+    Node* source = narrowed_.contains(node.input(0)) ? unrounded(node.input(0)) : nullptr;
     if (!source || !node.type()->is_tensor() || node.type()->dtype() != DType::F32) return 0;
     context_.remarks.applied(kWiden.name, "skip-rounding", node);
     module_.replace(&node, source);
@@ -113,7 +121,7 @@ class Widening {
     context_.inference.infer(*made);
     context_.remarks.applied(kWiden.name, "compute-in-f32", node);
     if (node.num_outputs() == 1) {
-      module_.replace(&node, cast(made, node.type()->dtype(), node.graph(), node.location()));
+      module_.replace(&node, narrowed(made, node.type()->dtype(), node));
       return;
     }
     std::vector<Node*> items;
@@ -121,7 +129,7 @@ class Widening {
       Node* item = module_.tuple_item(node.graph(), made, i);
       item->set_type(made->type()->element(i));
       const Type* type = node.type()->element(i);
-      items.push_back(is_half(type) ? cast(item, type->dtype(), node.graph(), node.location()) : item);
+      items.push_back(is_half(type) ? narrowed(item, type->dtype(), node) : item);
     }
     Apply* tuple = module_.make_tuple(node.graph(), items);
     tuple->set_type(node.type());
@@ -131,6 +139,7 @@ class Widening {
   PassContext& context_;
   Module& module_;
   const Operator& cast_;
+  boost::unordered_flat_set<const Node*> narrowed_;
 };
 
 size_t run(PassContext& context) {

@@ -35,6 +35,7 @@ constexpr uint64_t kSeed = 1;  // of random operators
 struct Recipe {
   std::vector<const passes::Pass*> passes;  // empty: the whole pipeline
   passes::PassOptions options;
+  std::optional<driver::Tolerance> tolerance;  // instead of that of the results' dtypes
 
   // Lowering keeps results within tolerance only.
   bool lowers() const {
@@ -55,6 +56,9 @@ Recipe parse_recipe(std::string_view text) {
     } else if (word.starts_with("math=")) {
       using rewrite::Promise;
       recipe.options.math = value == "exact" ? Promise::Exact : value == "finite" ? Promise::Finite : Promise::Real;
+    } else if (word.starts_with("tolerance=")) {
+      double relative = std::stod(std::string(value));
+      recipe.tolerance = driver::Tolerance{relative, relative};
     } else if (word.starts_with("fold_limit=")) {
       std::from_chars(value.data(), value.data() + value.size(), recipe.options.fold_limit);
     } else if (const passes::Pass* pass = pipeline::find_pass(word)) {
@@ -189,7 +193,8 @@ std::string compare(const Outcome& got, const Outcome& want, std::optional<drive
 
 // The first difference in what two modules compute by the reference kernels, and in what the second one does when it is
 // lowered and compiled; empty: there is none.
-std::string compare_results(const ir::Module& before, const ir::Module& after, bool exactly) {
+std::string compare_results(const ir::Module& before, const ir::Module& after, bool exactly,
+                            std::optional<driver::Tolerance> tolerance) {
   std::unique_ptr<ir::Module> lowered = clone(after);
   pipeline::lower(*lowered);
   std::optional<runtime::Executable> executable;
@@ -200,14 +205,14 @@ std::string compare_results(const ir::Module& before, const ir::Module& after, b
     Outcome want = outcome_of([&] { return analysis::interpret(before, inputs, kSeed); });
     Outcome got = outcome_of([&] { return analysis::interpret(after, inputs, kSeed); });
     std::string_view kind = edge ? "on edge values" : "on random values";
-    std::string difference = compare(got, want, exactly ? std::optional(driver::Tolerance{}) : std::nullopt);
+    std::string difference = compare(got, want, exactly ? driver::Tolerance{} : tolerance);
     if (!difference.empty()) return fmt::format("{} {}", kind, difference);
     if (edge) break;
     got = outcome_of([&] {
       if (!executable) executable = plan::compile(*lowered);
       return executable->run(inputs, {.seed = kSeed});
     });
-    if (want.error.empty() || got.error.empty()) difference = compare(got, want, std::nullopt);  // messages may differ
+    if (want.error.empty() || got.error.empty()) difference = compare(got, want, tolerance);  // messages may differ
     if (!difference.empty()) return fmt::format("compiled, {} {}", kind, difference);
   }
   return "";
@@ -251,7 +256,8 @@ Verdict run_test(const Test& test, const std::string& file) {
   Recipe exactly = recipe;
   exactly.options.math = rewrite::Promise::Exact;
   run_recipe(exactly, *exact, ignored);
-  std::string difference = compare_results(*before, *module, !recipe.lowers() && isomorphic(*exact, *module));
+  bool promises_all_bits = !recipe.lowers() && isomorphic(*exact, *module);
+  std::string difference = compare_results(*before, *module, promises_all_bits, recipe.tolerance);
   if (!difference.empty()) verdict.failure = "the results differ: " + difference;
   return verdict;
 }

@@ -56,12 +56,15 @@ TEST_F(Widen, IsARealRewrite) {
   EXPECT_EQ(count("Cast"), 0u);
 }
 
-TEST_F(Widen, RoundingThatTheModelAsksForIsSkippedToo) {
-  widen(R"(
-    graph @main(%x: f32[4]) {
-      return Cast{to=1}(Cast{to=10}(Cast{to=1}(Neg(Cast{to=10}(%x)))))
-    })");
+TEST_F(Widen, OperandsAndResultsOfArithmeticAreNotRounded) {
+  widen("graph @main(%x: f32[4]) { return Cast{to=1}(Neg(Cast{to=10}(%x))) }");
   EXPECT_EQ(count("Cast"), 0u);
+}
+
+// Its result is f32, and compared as such.
+TEST_F(Widen, RoundingThatIsAllTheModelAsksForStays) {
+  widen("graph @main(%x: f32[4]) { return Cast{to=1}(Cast{to=10}(%x)) }");
+  EXPECT_EQ(count("Cast"), 2u);
 }
 
 TEST_F(Widen, WhatMovesElementsStays) {
