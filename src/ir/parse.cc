@@ -561,14 +561,19 @@ class ModuleParser {
     std::vector<std::pair<size_t, size_t>> path;  // graph, next child
     std::vector<size_t> family;
     std::vector<Reference*> out_of_scope;
+    // The labels of a graph that encloses none need not go into the scope.
     auto enter = [&](size_t index) {
       GraphText& g = graphs_[index];
-      for (const auto& [label, node] : g.labels) scope[label].push_back(node);
+      if (!g.children.empty()) {
+        for (const auto& [label, node] : g.labels) scope[label].push_back(node);
+      }
       for (Reference& r : g.references) {
         if (r.is_function) {
           module_->set_operand(r.user, r.operand, graphs_[find_graph(*r.graph, r.position)].graph->value());
         } else if (r.graph) {
           resolve_elsewhere(r);
+        } else if (auto own = g.labels.find(r.label); own != g.labels.end()) {
+          module_->set_operand(r.user, r.operand, own->second);
         } else if (auto found = scope.find(r.label); found != scope.end() && !found->second.empty()) {
           module_->set_operand(r.user, r.operand, found->second.back());
         } else {
@@ -585,7 +590,9 @@ class ModuleParser {
       if (next < graphs_[index].children.size()) {
         enter(graphs_[index].children[next++]);
       } else {
-        for (const auto& [label, node] : graphs_[index].labels) scope[label].pop_back();
+        if (!graphs_[index].children.empty()) {
+          for (const auto& [label, node] : graphs_[index].labels) scope[label].pop_back();
+        }
         path.pop_back();
       }
     }

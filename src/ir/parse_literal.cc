@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <boost/unordered/unordered_flat_set.hpp>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -283,16 +284,15 @@ Tensor LiteralParser::convert(const Payload& content, DType dtype, std::span<con
 
 AttributeSet LiteralParser::attributes() {
   std::vector<AttributeSet::Entry> entries;
+  boost::unordered_flat_set<std::string> names;
   if (cursor_.accept("}")) return {};
   do {
     cursor_.skip_space();
     size_t start = cursor_.position();
     std::string attribute_name = cursor_.identifier("the name of an attribute");
+    if (!names.insert(attribute_name).second) cursor_.fail_at(start, fmt::format("attribute '{}' is given twice", attribute_name));
     cursor_.expect("=", "after the name of an attribute");
     entries.emplace_back(std::move(attribute_name), attribute());
-    for (size_t i = 0; i + 1 < entries.size(); ++i) {
-      if (entries[i].first == entries.back().first) cursor_.fail_at(start, fmt::format("attribute '{}' is given twice", entries[i].first));
-    }
   } while (cursor_.accept(","));
   cursor_.expect("}", "or ',' after an attribute");
   return AttributeSet(std::move(entries));

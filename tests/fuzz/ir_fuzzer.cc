@@ -1,5 +1,5 @@
 // Any bytes as a module in text form: the parser either throws an Error or makes a module whose text reads back, and
-// prints again, to the same bytes.
+// prints again, to the same bytes. The verifier takes all of them; inference, those that are valid.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -8,9 +8,11 @@
 #include <string>
 #include <string_view>
 
+#include "analysis/infer.h"
 #include "anfora/error.h"
 #include "ir/parse.h"
 #include "ir/print.h"
+#include "ir/verify.h"
 #include "ops/registry.h"
 
 namespace {
@@ -42,6 +44,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::unique_ptr<ir::Module> module;
   try {
     module = ir::parse(*context, std::string_view(reinterpret_cast<const char*>(data), size));
+  } catch (const Error&) {
+    return 0;
+  }
+  expect_round_trip(*context, *module);
+  if (!ir::verify(*module).empty()) return 0;
+  try {
+    analysis::infer_types(*module);
   } catch (const Error&) {
     return 0;
   }

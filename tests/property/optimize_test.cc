@@ -7,6 +7,7 @@
 #include "anfora/error.h"
 #include "driver/compare.h"
 #include "ir/print.h"
+#include "ir/verify.h"
 #include "ops/registry.h"
 #include "pipeline/pipeline.h"
 #include "property/property.h"
@@ -65,6 +66,7 @@ void expect_same_result(Arithmetic arithmetic, rewrite::Promise math) {
   RC_LOG() << print(*program.module);
   Datum expected = run(program);
   try {
+    ir::verify_or_throw(*program.module);
     analysis::infer_types(*program.module);
   } catch (const Error& error) {
     RC_FAIL(std::string(error.what()));
@@ -80,6 +82,7 @@ void expect_same_result(Arithmetic arithmetic, rewrite::Promise math) {
     pipeline::OptimizeReport report = pipeline::optimize(*program.module, options);
     RC_ASSERT(report.at_fixpoint);
     RC_LOG() << print(*program.module);
+    ir::verify_or_throw(*program.module);
     driver::Comparison comparison = driver::compare(run(program), expected, driver::Tolerance{0, 0});
     if (!comparison.difference.empty()) RC_FAIL(comparison.difference);
   } catch (const Error& error) {

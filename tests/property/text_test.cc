@@ -4,8 +4,10 @@
 
 #include "analysis/infer.h"
 #include "anfora/error.h"
+#include "ir/isomorphic.h"
 #include "ir/parse.h"
 #include "ir/print.h"
+#include "ir/verify.h"
 #include "ops/registry.h"
 #include "property/property.h"
 #include "property/random_program.h"
@@ -21,7 +23,10 @@ void expect_round_trip(const ir::Module& module, ir::PrintOptions options = {}) 
   RC_LOG() << text;
   auto context = ops::make_context();  // nothing is known from before
   try {
-    RC_ASSERT(print(*ir::parse(*context, text, {.sidecar = &constants}), options) == text);
+    auto copy = ir::parse(*context, text, {.sidecar = &constants});
+    RC_ASSERT(print(*copy, options) == text);
+    RC_ASSERT(ir::verify(*copy).size() == ir::verify(module).size());  // even a broken module is broken in the same way
+    if (ir::verify(module).empty()) RC_ASSERT(ir::difference(module, *copy, {.names = true}) == "");
   } catch (const Error& error) {
     RC_FAIL(std::string(error.what()));
   }
