@@ -55,7 +55,10 @@ const Type* type_of_depth(Context& context, Choices& choices, int depth) {
   switch (choices.below(depth > 0 ? 10 : 4)) {
     case 0: case 1: {
       std::vector<Dim> dims;
-      for (size_t rank = choices.below(4); rank > 0; --rank) dims.push_back(random_dim(context, choices));
+      for (size_t rank = choices.below(4); rank > 0; --rank) {
+        Dim dim = random_dim(context, choices);
+        dims.push_back(dim.as_constant().value_or(0) < 0 ? dim * -1 : dim);  // a shape has no negative dimension
+      }
       return context.tensor_type(dtype, std::span<const Dim>(dims));
     }
     case 2: return context.unranked_type(dtype);
