@@ -22,6 +22,9 @@ constexpr mode_t kPermissions = 0666;  // less the umask
 // One write call moves at most this much: Linux transfers no more than 2 GB − 4 KB a call.
 constexpr size_t kWriteBytes = size_t{1} << 30;
 
+// Through which an open file that has no name is given one.
+constexpr const char* kOpenFiles = "/proc/self/fd";
+
 fs::path temporary_name(const fs::path& target) {
   static std::atomic<unsigned> counter{0};
   return target.parent_path() / fmt::format(".{}.{}.{}.tmp", target.filename().string(), getpid(), counter++);
@@ -42,7 +45,13 @@ AtomicFile::AtomicFile(const fs::path& path) : target_(path) {
   } else {
     // A file of that name can only be left over from a killed process that had this process's number.
     temporary_ = temporary_name(target_);
-    descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kPermissions);
+    fs::path folder = target_.has_parent_path() ? target_.parent_path() : fs::path(".");
+    bool can_be_named_later = access(kOpenFiles, X_OK) == 0;
+    if (can_be_named_later) descriptor_ = open(folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, kPermissions);
+    if (descriptor_ < 0) {
+      descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kPermissions);
+      has_name_ = descriptor_ >= 0;
+    }
   }
   if (descriptor_ < 0) {
     int cause = errno;
@@ -57,7 +66,8 @@ AtomicFile::~AtomicFile() { discard(); }
 void AtomicFile::discard() {
   if (descriptor_ >= 0) close(descriptor_);
   descriptor_ = -1;
-  if (!temporary_.empty()) unlink(temporary_.c_str());
+  if (has_name_) unlink(temporary_.c_str());
+  has_name_ = false;
   temporary_.clear();
 }
 
@@ -92,11 +102,18 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
 
 void AtomicFile::commit() {
   flush();
+  if (!temporary_.empty() && !has_name_) {
+    unlink(temporary_.c_str());
+    std::string open_file = fmt::format("{}/{}", kOpenFiles, descriptor_);
+    if (linkat(AT_FDCWD, open_file.c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) != 0) fail("write", errno);
+    has_name_ = true;
+  }
   // Some file systems report a full disk only here.
   int descriptor = std::exchange(descriptor_, -1);
   if (close(descriptor) != 0) fail("write", errno);
   if (temporary_.empty()) return;
   if (rename(temporary_.c_str(), target_.c_str()) != 0) fail("replace", errno);
+  has_name_ = false;
   temporary_.clear();
 }
 

@@ -1,6 +1,7 @@
 // A file that appears whole or not at all. What is written goes to a temporary file in the same folder, which
-// commit() renames over the target; without a commit the destructor removes it. There is no fsync: the promise is
-// against errors and killed processes, not against a loss of power.
+// commit() renames over the target; without a commit the destructor removes it. Where the file system can (O_TMPFILE), the
+// temporary file has no name until then, so that a killed process leaves nothing either. There is no fsync: the
+// promise is against errors and killed processes, not against a loss of power.
 //
 //     AtomicFile file("model.onnx");
 //     file.write(bytes);
@@ -43,6 +44,7 @@ class AtomicFile {
   static constexpr size_t kBufferBytes = size_t{1} << 18;
   std::filesystem::path target_;
   std::filesystem::path temporary_;  // empty when the target is written directly
+  bool has_name_ = false;            // the temporary file is in its folder already
   int descriptor_ = -1;
   uint64_t size_ = 0;
   std::vector<std::byte> buffer_;

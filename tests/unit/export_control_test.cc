@@ -1,6 +1,8 @@
 // Functions, Switch and tail calls become If, Loop, Scan and local functions again.
 #include "export_fixture.h"
 
+#include <protozero/pbf_writer.hpp>
+
 namespace anfora {
 namespace {
 
@@ -178,6 +180,53 @@ graph @tree(%v: f32[]) {
 graph @leaf() in @tree { return Relu(%v) }
 graph @branch() in @tree { %h = Sub(%v, 1.0)  return Add(call @tree(%h), %v) })"));
   EXPECT_NE(error.find("graph @tree has no ONNX form"), std::string::npos) << error;
+}
+
+TEST_F(ExportControl, StackedInReverse) {
+  EXPECT_EQ(sketch(module(R"(
+graph @main(%s: seq(f32[2])) {
+  return anfora::StackSequence(%s){axis=1, dtype=1, reverse=1}
+})")),
+            "(s) -> y\n"
+            "ConcatFromSequence_1 = ConcatFromSequence(s){axis=1, new_axis=1}\n"
+            "y = Slice(ConcatFromSequence_1, constant_1, constant_2, constant_3, constant_1)\n");
+}
+
+// The graphs of an operator that nothing is known of are kept as bytes. They refer to values by name, and to operators
+// of the operator set that they came with.
+TEST_F(ExportControl, GraphsOfUnknownOperators) {
+  using onnx::wire::AttributeProto;
+  std::string graph, attribute;
+  {
+    protozero::pbf_writer writer(graph), node(writer, onnx::wire::GraphProto::node);
+    node.add_string(onnx::wire::NodeProto::input, "outer");
+    node.add_string(onnx::wire::NodeProto::output, "inner");
+    node.add_string(onnx::wire::NodeProto::op_type, "Relu");
+    node.commit();
+    protozero::pbf_writer whole(attribute);
+    whole.add_string(AttributeProto::name, "body");
+    whole.add_message(AttributeProto::g, graph);
+    whole.add_enum(AttributeProto::type, static_cast<int32_t>(AttributeProto::AttributeType::GRAPH));
+  }
+  auto module = parse("module { opset \"\" = 17 opset \"com.example\" = 1 outputs = [\"y\"] }\n"
+                      "graph @main(%x: f32[2]) { %outer = Neg(%x)  return %outer }");
+  ir::Graph* main = module->main();
+  ir::Node* outer = main->result();
+  const ir::Operator& strange = *context->operator_or_unknown("com.example", "Strange");
+  AttributeSet attributes{{"body" + std::string(onnx::kVerbatimSuffix), attribute},
+                          {std::string(onnx::kCaptures), std::vector<std::string>{"outer"}}};
+  module->set_result(main, module->apply(main, strange, {main->parameter(0), outer}, attributes));
+  analysis::infer_types(*module);
+
+  std::string bytes = bytes_of(*module, {.opset = onnx::ExportOptions::kNewest});
+  EXPECT_EQ(report.opsets[""], 17);
+  ASSERT_EQ(report.moved.size(), 1u);
+  EXPECT_NE(report.moved[0].because.find("Strange"), std::string::npos);
+  auto again = import(bytes);
+  const ir::Apply* node = again->main()->result()->as_apply();
+  EXPECT_EQ(node->attributes().get_string("body" + std::string(onnx::kVerbatimSuffix), ""), attribute);
+  ASSERT_EQ(node->num_inputs(), 2u);
+  EXPECT_TRUE(node->input(1)->as_apply()->is("Neg"));
 }
 
 TEST_F(ExportControl, RoundTripIsStable) {

@@ -12,6 +12,7 @@ namespace {
 // Names in one scope: the main graph with its subgraphs, or a local function with its.
 class Names {
  public:
+  void reserve(size_t count) { taken_.reserve(count); }
   bool claim(std::string_view name) { return taken_.insert(name).second; }
 
   // `name` itself, or with the first free number behind it.
@@ -115,6 +116,7 @@ void Draft::assign_names() {
         }
       }
     };
+    node_names.reserve(top->nodes.size());
     for_each_graph(*top, [&](DraftGraph& graph) {
       use(graph.inputs, "input");
       for (DraftNode& node : graph.nodes) {
@@ -126,6 +128,7 @@ void Draft::assign_names() {
       use(graph.outputs, "constant");
     });
 
+    value_names.reserve(used.size() + unnamed.size());
     for (ValueId id : used) {
       if (values_[id].pinned) value_names.claim(values_[id].name);
     }

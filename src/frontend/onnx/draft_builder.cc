@@ -442,7 +442,8 @@ DraftBuilder::Binding DraftBuilder::emit_stack_sequence(const ir::Apply* apply, 
   if (!reverse) return value_binding(stacked);
 
   auto ints = [&](int64_t value) { return draft_->make_constant(top_, Tensor::vector<int64_t>(std::span<const int64_t>(&value, 1))); };
-  ValueId operands[] = {stacked, ints(-1), ints(std::numeric_limits<int64_t>::min()), ints(axis), ints(-1)};
+  ValueId last = ints(-1), step = last;
+  ValueId operands[] = {stacked, last, ints(std::numeric_limits<int64_t>::min()), ints(axis), step};
   ValueId reversed = draft_->make_value(&place, apply->name(), apply->type(), apply);
   add_node(place, "Slice", operands, {&reversed, 1}, apply);
   return value_binding(reversed);

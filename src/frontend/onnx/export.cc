@@ -59,8 +59,11 @@ class Pieces {
  public:
   void append(std::string text) {
     size_ += text.size();
-    if (pieces_.empty() || pieces_.back().tensor) pieces_.emplace_back();
-    pieces_.back().text += text;
+    if (pieces_.empty() || pieces_.back().tensor) {
+      pieces_.push_back({std::move(text)});
+    } else {
+      pieces_.back().text += text;
+    }
   }
   void append(const Tensor& tensor) {
     size_ += packed_bytes(tensor);
