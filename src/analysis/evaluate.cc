@@ -47,7 +47,7 @@ struct Closure : Datum::Function {
 
 class Interpreter {
  public:
-  explicit Interpreter(uint64_t seed) : random_(seed) {}
+  Interpreter(uint64_t seed, const Observer& observe) : random_(seed), observe_(observe) {}
 
   Datum invoke(Graph* graph, std::shared_ptr<Invocation> scope, std::vector<Datum> arguments) {
     if (++depth_ > kMostNestedCalls) {
@@ -55,7 +55,10 @@ class Interpreter {
     }
     for (;;) {
       auto frame = std::make_shared<Invocation>(Invocation{graph, std::move(scope), {}});
-      for (size_t i = 0; i < arguments.size(); ++i) frame->values[graph->parameter(i)] = std::move(arguments[i]);
+      for (size_t i = 0; i < arguments.size(); ++i) {
+        if (observe_) observe_(*graph->parameter(i), arguments[i]);
+        frame->values[graph->parameter(i)] = std::move(arguments[i]);
+      }
       Node* result = graph->result();
       const Apply* tail = result->as(Primitive::Call);
       if (!tail) {
@@ -111,6 +114,7 @@ class Interpreter {
       }
       if (stack.size() > before) continue;
       Datum value = compute(frame, *node->as_apply());
+      if (observe_) observe_(*node, value);
       scope_of(frame, node->graph())->values[node] = std::move(value);
       stack.pop_back();
     }
@@ -150,13 +154,14 @@ class Interpreter {
   }
 
   std::mt19937_64 random_;
+  const Observer& observe_;
   boost::unordered_flat_map<const Node*, Datum> constants_;
   int depth_ = 0;
 };
 
 }  // namespace
 
-std::vector<Datum> interpret(const Module& module, std::span<const Datum> inputs, uint64_t seed) {
+std::vector<Datum> interpret(const Module& module, std::span<const Datum> inputs, uint64_t seed, const Observer& observe) {
   Graph* main = module.main();
   if (inputs.size() != main->parameters().size()) {
     throw Error(ErrorCode::InvalidArgument,
@@ -167,7 +172,7 @@ std::vector<Datum> interpret(const Module& module, std::span<const Datum> inputs
     Value* otherwise = module.default_of(main->parameter(i));
     if (arguments[i].is_none() && otherwise) arguments[i] = otherwise->tensor();
   }
-  Datum result = Interpreter(seed).invoke(main, nullptr, std::move(arguments));
+  Datum result = Interpreter(seed, observe).invoke(main, nullptr, std::move(arguments));
   if (module.output_names().size() == 1 && result.kind() != Datum::Kind::Tuple) return {result};
   return result.kind() == Datum::Kind::Tuple ? result.items() : std::vector<Datum>{result};
 }

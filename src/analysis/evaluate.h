@@ -2,6 +2,7 @@
 // optimized and compiled results are compared with). Slow and plain on purpose.
 #pragma once
 
+#include <functional>
 #include <random>
 #include <span>
 #include <vector>
@@ -17,6 +18,9 @@ std::vector<Datum> evaluate_operator(const ir::Operator& op, const AttributeSet&
 
 // Evaluates main. `inputs` are main's parameters in order; None takes the parameter's default. Values are computed when
 // they are needed; tail calls run in constant space.
-std::vector<Datum> interpret(const ir::Module& module, std::span<const Datum> inputs, uint64_t seed = 0);
+// `observe` sees each application and parameter with its value, once an invocation of its graph.
+using Observer = std::function<void(const ir::Node& node, const Datum& value)>;
+std::vector<Datum> interpret(const ir::Module& module, std::span<const Datum> inputs, uint64_t seed = 0,
+                             const Observer& observe = nullptr);
 
 }  // namespace anfora::analysis

@@ -30,7 +30,7 @@ def regex_full_match(rng):
 
 def string_normalizer(rng):
     dims = rng.choice([(rng.randint(1, 6),), (1, rng.randint(1, 6))])
-    attributes = {"case_change_action": rng.choice(["NONE", "LOWER", "UPPER"]), "is_case_sensitive": rng.randint(0, 1)}
+    attributes = {"case_change_action": rng.choice(["NONE", "LOWER", "UPPER"]), "is_case_sensitive": 1}
     if rng.random() < 0.7:
         attributes["stopwords"] = rng.sample(["monday", "Monday", "a", "TUESDAY"], 2)
     ascii_words = [w for w in WORDS if w.isascii() and w and " " not in w]

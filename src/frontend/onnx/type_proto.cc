@@ -69,6 +69,14 @@ const ir::Type* read_tensor_type(ir::Context& context, std::string_view bytes) {
                 : context.unranked_type(dtype);
 }
 
+// A tensor type as the element of a sequence, whose tensors may differ in what the model gives one name.
+const ir::Type* without_symbols(ir::Context& context, const ir::Type* type) {
+  if (!type->is_tensor() || !type->has_rank()) return type;
+  Dims dims;
+  for (ir::Dim dim : type->dims()) dims.push_back(dim.is_constant() ? dim : context.dims().unknown());
+  return context.tensor_type(type->dtype(), std::span<const ir::Dim>(dims.data(), dims.size()));
+}
+
 const ir::Type* read_nested(ir::Context& context, std::string_view bytes, int depth) {
   if (depth > kDeepestType) {
     throw Error(ErrorCode::InvalidModel, fmt::format("a type is nested more than {} deep", kDeepestType));
@@ -104,7 +112,9 @@ const ir::Type* read_nested(ir::Context& context, std::string_view bytes, int de
     switch (m.field()) {
       case wire::TypeProto::tensor_type:
       case wire::TypeProto::sparse_tensor_type: type = read_tensor_type(context, m.bytes()); break;
-      case wire::TypeProto::sequence_type: type = context.sequence_type(element_of(m.bytes())); break;
+      case wire::TypeProto::sequence_type: 
+        type = context.sequence_type(without_symbols(context, element_of(m.bytes())));
+        break;
       case wire::TypeProto::optional_type: type = context.optional_type(element_of(m.bytes())); break;
       case wire::TypeProto::map_type: type = map_of(m.bytes()); break;
       default: m.skip();
