@@ -229,6 +229,15 @@ TEST_F(ExportControl, GraphsOfUnknownOperators) {
   EXPECT_TRUE(node->input(1)->as_apply()->is("Neg"));
 }
 
+TEST_F(ExportControl, DeepChainsOfCallsAreRefused) {
+  std::string graphs = "graph @main(%x: f32[2]) { return call @f0(%x) }\n";
+  for (int i = 0; i < 2000; ++i) {
+    graphs += "graph @f" + std::to_string(i) + "(%v) { return call @f" + std::to_string(i + 1) + "(%v) }\n";
+  }
+  std::string error = error_of(module(graphs + "graph @f2000(%v) { return Relu(%v) }"));
+  EXPECT_NE(error.find("calls are nested more than 1000 deep"), std::string::npos) << error;
+}
+
 TEST_F(ExportControl, RoundTripIsStable) {
   auto first = parse(module(kLoop, R"("a", "b")"));
   auto second = import(bytes_of(*first));

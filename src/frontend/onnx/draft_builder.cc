@@ -102,6 +102,15 @@ DraftBuilder::Activation::Activation(DraftBuilder& builder, const ir::Graph* gra
   for (const ir::Apply* node : state_.order->nodes) builder.bound(node) = {};
 }
 
+DraftBuilder::CallLevel::CallLevel(DraftBuilder& builder, const ir::Graph* graph) : depth_(builder.call_depth_) {
+  if (depth_ == kDeepestCall) {
+    throw Error(ErrorCode::ResourceExhausted,
+                fmt::format("calls are nested more than {} deep where graph @{} is called", kDeepestCall, graph->name()))
+        .with_hint("inline functions first");
+  }
+  ++depth_;
+}
+
 // Strongly connected components of "uses as a function", after Tarjan, without recursion.
 void DraftBuilder::find_recursion() {
   size_t n = order_.graphs.size();
@@ -469,6 +478,7 @@ void DraftBuilder::bind_parameters(const ir::Graph* graph, const Bindings& argum
 DraftBuilder::Binding DraftBuilder::call(DraftGraph& place, const ir::Node* callee, const Bindings& arguments,
                                          const ir::Apply* origin) {
   callee = resolve_function(callee);
+  CallLevel level(*this, callee->is_apply() ? callee->graph() : callee->as_value()->function());
   if (const ir::Apply* choice = callee->as_apply()) return emit_if(place, choice, arguments, origin);
   const ir::Graph* graph = callee->as_value()->function();
   if (state(graph).is_recursive) return emit_loop(place, graph, arguments, origin);

@@ -26,6 +26,8 @@
 
 namespace anfora::onnx {
 
+// Calls nest at most this deep. Each level takes a few hundred bytes of the stack, some thousand under the sanitizers.
+inline constexpr int kDeepestCall = 1000;
 // The domain of the local functions that did not come from one.
 inline constexpr std::string_view kFunctionDomain = "anfora.functions";
 
@@ -64,6 +66,17 @@ class DraftBuilder {
    private:
     GraphState& state_;
     DraftGraph* previous_;
+  };
+
+  // One level of calls.
+  class CallLevel {
+   public:
+    CallLevel(DraftBuilder& builder, const ir::Graph* graph);
+    ~CallLevel() { --depth_; }
+    CallLevel(const CallLevel&) = delete;
+
+   private:
+    int& depth_;
   };
 
   struct LoopPlan;
@@ -144,6 +157,7 @@ class DraftBuilder {
   boost::unordered_flat_map<const ir::Node*, ValueId> replaced_;  // nodes that a Loop or Scan computes by itself
   boost::unordered_flat_set<uint32_t> open_loops_;                // components whose Loop is being written
   std::vector<const ir::Apply*> pending_;                         // of demand(), a stack
+  int call_depth_ = 0;
 };
 
 }  // namespace anfora::onnx

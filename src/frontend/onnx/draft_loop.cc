@@ -476,6 +476,7 @@ ValueId DraftBuilder::emit_condition(const LoopPlan& plan, DraftGraph& place, Va
 DraftBuilder::Bindings DraftBuilder::emit_tail_call(DraftGraph& place, const ir::Node* callee, const Nodes& arguments,
                                                     const LoopPlan& plan) {
   const ir::Node* function = resolve_function(callee);
+  CallLevel level(*this, plan.header);
   if (const ir::Apply* choice = function->as_apply()) {
     ValueId condition = demand_value(choice->input(0));
     static constexpr std::string_view kAttributes[] = {"then_branch", "else_branch"};
