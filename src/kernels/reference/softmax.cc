@@ -34,7 +34,7 @@ void softmax_row(const T* in, T* out, int64_t n, bool logarithm) {
     double sum = 0;
     for (int64_t at = 0; at < n; at += 256) {
       const int64_t count = std::min<int64_t>(256, n - at);
-      for (int64_t i = 0; i < count; ++i) block[i] = kernels::exp(in[at + i] - largest);
+      for (int64_t i = 0; i < count; ++i) block[i] = exp_below_overflow(in[at + i] - largest);
       sum += fold_row<double>(block, count, SumFold{});
     }
     const T log_sum = static_cast<T>(std::log(sum));
@@ -43,7 +43,7 @@ void softmax_row(const T* in, T* out, int64_t n, bool logarithm) {
     return;
   }
   ANFORA_INDEPENDENT_ITERATIONS
-  for (int64_t i = 0; i < n; ++i) out[i] = kernels::exp(in[i] - largest);
+  for (int64_t i = 0; i < n; ++i) out[i] = exp_below_overflow(in[i] - largest);
   const T factor = static_cast<T>(1 / fold_row<double>(out, n, SumFold{}));
   for (int64_t i = 0; i < n; ++i) out[i] *= factor;
 }
@@ -60,7 +60,7 @@ void softmax_strip(const T* in, T* out, int64_t length, int64_t stride, int64_t 
   double exact[kStrip] = {};
   for (int64_t r = 0; r < length; ++r) {
     const T* row = in + r * stride;
-    for (int64_t j = 0; j < width; ++j) exact[j] += kernels::exp(row[j] - largest[j]);
+    for (int64_t j = 0; j < width; ++j) exact[j] += exp_below_overflow(row[j] - largest[j]);
   }
   for (int64_t j = 0; j < width; ++j) sums[j] = static_cast<T>(logarithm ? std::log(exact[j]) : exact[j]);
   for (int64_t r = 0; r < length; ++r) {
@@ -71,7 +71,7 @@ void softmax_strip(const T* in, T* out, int64_t length, int64_t stride, int64_t 
       for (int64_t j = 0; j < width; ++j) to[j] = (row[j] - largest[j]) - sums[j];
     } else {
       ANFORA_INDEPENDENT_ITERATIONS
-      for (int64_t j = 0; j < width; ++j) to[j] = kernels::exp(row[j] - largest[j]) / sums[j];
+      for (int64_t j = 0; j < width; ++j) to[j] = exp_below_overflow(row[j] - largest[j]) / sums[j];
     }
   }
 }

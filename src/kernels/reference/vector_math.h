@@ -52,6 +52,13 @@ ANFORA_VECTOR_MATH ReducedExponent reduce_exponent(float x) {
 
 }  // namespace detail
 
+// exp(x) for |x| <= 87, where it is a normal number.
+ANFORA_VECTOR_MATH float exp_of_small(float x) {
+  auto [n, tail] = detail::reduce_exponent(x);
+  float scale = detail::power_of_two(n);
+  return std::fma(scale, tail, scale);
+}
+
 // exp(x) for x up to 89.
 ANFORA_VECTOR_MATH float exp_below_overflow(float x) {
   auto [n, tail] = detail::reduce_exponent(x);
@@ -123,7 +130,8 @@ ANFORA_VECTOR_MATH float tanh(float x) {
   p = std::fma(p, z, 1.333321035e-1f);
   p = std::fma(p, z, -3.333333135e-1f);
   float small = std::fma(p * z, x, x);
-  float large = 1.0f - 2.0f / (kernels::exp(2.0f * t) + 1.0f);
+  float bounded = t > 10.0f ? 10.0f : t;  // from where on the result is 1; keeps NaN
+  float large = 1.0f - 2.0f / (exp_of_small(2.0f * bounded) + 1.0f);
   return std::copysign(t < 0.625f ? small : large, x);
 }
 
@@ -150,7 +158,7 @@ ANFORA_VECTOR_MATH float erf(float x) {
   float small = std::fma(p, x, x);
   // Beyond 1: erf = 1 - exp(q(|x|)), q a fit of log(erfc); from 4 on this rounds to 1.
   float magnitude = std::fabs(x);
-  float t = magnitude < 4.0f ? magnitude : 4.0f;
+  float t = magnitude > 4.0f ? 4.0f : magnitude;  // keeps NaN
   float q = 1.863792568e-4f;
   q = std::fma(q, t, -2.947658999e-3f);
   q = std::fma(q, t, 2.183806710e-2f);
@@ -158,9 +166,8 @@ ANFORA_VECTOR_MATH float erf(float x) {
   q = std::fma(q, t, -6.381448507e-1f);
   q = std::fma(q, t, -1.127089143e+0f);
   q = std::fma(q, t, -3.415223036e-4f);
-  float large = std::copysign(1.0f - exp_below_overflow(q), x);
-  float result = magnitude < 1.0f ? small : large;
-  return x != x ? x : result;
+  float large = std::copysign(1.0f - exp_of_small(q), x);
+  return magnitude < 1.0f ? small : large;
 }
 
 // Below it n pi / 2 is exact enough in the three parts that are subtracted.
@@ -202,6 +209,7 @@ ANFORA_VECTOR_MATH float sin(float x) {
 ANFORA_VECTOR_MATH float cos(float x) { return detail::sine_of_positive(std::fabs(x), 1); }
 
 inline double exp(double x) { return std::exp(x); }
+inline double exp_below_overflow(double x) { return std::exp(x); }
 inline double expm1(double x) { return std::expm1(x); }
 inline double log(double x) { return std::log(x); }
 inline double tanh(double x) { return std::tanh(x); }
