@@ -3,11 +3,12 @@
 
 usage: run.py ANFORA [--count N] [--seed S] [--only OPERATOR] [--keep FOLDER]
 
-Each generator in movement.py, images.py, text.py and ml.py makes one application of its operator at random: ranks from
-0 up, dimensions of zero, negative axes, every element type that ONNX Runtime has a kernel for. ONNX Runtime without
-optimization says what the outputs are; where it has no kernel, onnx's reference implementation does. All cases then
-go through `anfora verify --case` at once. Prints one line a case that differs and exits with status 1 when there is
-one; 77 without onnxruntime. A failing case is reproduced by its seed: `--only Slice --seed 7 --count 50 --keep FOLDER`.
+Each generator in elementwise.py, reduction.py, movement.py, images.py, text.py and ml.py makes one application of its
+operator at random: ranks from 0 up, dimensions of zero, negative axes, every element type that ONNX Runtime has a
+kernel for. ONNX Runtime without optimization says what the outputs are; where it has no kernel, onnx's reference
+implementation does. All cases then go through `anfora verify --case` at once. Prints one line a case that differs and
+exits with status 1 when there is one; 77 without onnxruntime. A failing case is reproduced by its seed:
+`--only Slice --seed 7 --count 50 --keep FOLDER`.
 """
 import argparse
 import json
@@ -26,9 +27,11 @@ try:
 except ImportError:
     sys.exit(77)
 
+import elementwise
 import images
 import ml
 import movement
+import reduction
 import text
 
 onnxruntime.set_default_logger_severity(4)
@@ -95,7 +98,8 @@ def write(case, folder):
 
 
 def generators():
-    return {name: function for family in (movement, images, text, ml) for name, function in family.GENERATORS.items()}
+    families = (elementwise, reduction, movement, images, text, ml)
+    return {name: function for family in families for name, function in family.GENERATORS.items()}
 
 
 def main():
