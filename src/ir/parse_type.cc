@@ -97,9 +97,6 @@ const Type* TypeParser::tensor(DType dtype) {
     do {
       if (dims.size() == kHighestRank) cursor_.fail(fmt::format("a shape has at most {} dimensions here", kHighestRank));
       dims.push_back(dim());
-      if (dims.back().is_constant() && dims.back().constant() < 0) {
-        cursor_.fail(fmt::format("a shape has no negative dimension, such as {}", dims.back().constant()));
-      }
     } while (cursor_.accept(","));
     cursor_.expect("]", "or ',' after a dimension");
   }

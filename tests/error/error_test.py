@@ -238,7 +238,7 @@ class BadInput(unittest.TestCase):
 
     def test_text_with_a_word_wrong(self):
         text = self.text_model()
-        for old, new, word in (("MatMul", "MatMuul", "MatMuul"), ("%h", "%ghost", "%h"), ("f32[2, 3]", "f32[2, -3]", "-3"),
+        for old, new, word in (("MatMul", "MatMuul", "MatMuul"), ("%h", "%ghost", "%h"),
                                ("f32[2, 3]", "f99[2, 3]", "f99"), ("return", "retrun", "retrun")):
             with self.subTest(new=new):
                 (self.folder / "wrong.ir").write_text(text.replace(old, new, 1))
