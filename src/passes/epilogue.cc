@@ -56,11 +56,45 @@ struct Rewritten {
   AttributeSet attributes;
 };
 
+Permutation identity(int rank) {
+  Permutation permutation(static_cast<size_t>(rank));
+  std::iota(permutation.begin(), permutation.end(), int64_t{0});
+  return permutation;
+}
+Permutation permutation_of(const Apply& node, std::string_view attribute, int rank) {
+  Permutation permutation = node.attributes().get_ints(attribute);
+  return permutation.empty() ? identity(rank) : permutation;
+}
+Permutation permutation_of(const Apply& transpose) {
+  Permutation reversed = identity(transpose.type()->rank());
+  std::ranges::reverse(reversed);
+  return transpose.attributes().get_ints("perm", reversed);
+}
 // Products -------------------------------------------------------------------------------------------
 Node* lower_matmul(Rewriter& rewriter, Apply& root) {
   if (!is_f32(root.input(0)) || !is_f32(root.input(1))) return nullptr;
   if (root.input(0)->type()->rank() < 2 || root.input(1)->type()->rank() < 2) return nullptr;
   return rewriter.apply("LoweredMatMul", {root.input(0), root.input(1)});
+}
+
+// A Transpose that moves only axes of extent 1 moves nothing.
+Node* view_transpose(Rewriter& rewriter, Apply& root) {
+  const Type* from = root.input(0)->type();
+  if (!from || !from->is_tensor() || !from->has_rank() || !root.type()) return nullptr;
+  int64_t previous = -1;
+  for (int64_t axis : permutation_of(root)) {
+    Dim extent = from->dim(static_cast<int>(axis));
+    if (extent.is_constant() && extent.constant() == 1) continue;
+    if (axis < previous) return nullptr;
+    previous = axis;
+  }
+  std::vector<int64_t> shape;
+  for (Dim dim : root.type()->dims()) shape.push_back(dim.is_constant() ? dim.constant() : -1);
+  const bool has_zero = std::ranges::count(shape, 0) > 0;
+  if (std::ranges::count(shape, -1) > (has_zero ? 0 : 1)) return nullptr;
+  AttributeSet attributes;
+  if (has_zero) attributes = {{"allowzero", int64_t{1}}};
+  return rewriter.apply("Reshape", {root.input(0), rewriter.integers(shape)}, attributes);
 }
 
 // Whether a row vector of n elements, or what broadcasts like one, is added to a product.
@@ -90,20 +124,6 @@ Node* lower_gemm(Rewriter& rewriter, Apply& root) {
                         {root.input(0), root.input(1), rewriter.module().none(), root.input(2)}, attributes);
 }
 
-Permutation identity(int rank) {
-  Permutation permutation(static_cast<size_t>(rank));
-  std::iota(permutation.begin(), permutation.end(), int64_t{0});
-  return permutation;
-}
-Permutation permutation_of(const Apply& node, std::string_view attribute, int rank) {
-  Permutation permutation = node.attributes().get_ints(attribute);
-  return permutation.empty() ? identity(rank) : permutation;
-}
-Permutation permutation_of(const Apply& transpose) {
-  Permutation reversed = identity(transpose.type()->rank());
-  std::ranges::reverse(reversed);
-  return transpose.attributes().get_ints("perm", reversed);
-}
 // First `inner`, then `outer`, as Transpose means them.
 Permutation composed(const Permutation& inner, const Permutation& outer) {
   Permutation result;
@@ -118,6 +138,11 @@ bool is_walkable(const Permutation& permutation) {
          (permutation.back() == last || permutation[permutation.size() - 2] == last);
 }
 
+// One matrix for all rows of a batch: then all rows are one matrix too, unless a permutation comes in between.
+bool is_projection(const Apply& product) {
+  return product.input(1)->type()->rank() == 2 && product.input(0)->type()->rank() > 2;
+}
+
 // A · B where an operand is a Transpose, or a product with a scalar.
 Node* absorb_operand(Rewriter& rewriter, Apply& root) {
   for (size_t i : {size_t{0}, size_t{1}}) {
@@ -128,7 +153,7 @@ Node* absorb_operand(Rewriter& rewriter, Apply& root) {
     if (operand->is("Transpose")) {
       Permutation permutation =
           composed(permutation_of(*operand), permutation_of(root, attribute, operand->type()->rank()));
-      if (!is_walkable(permutation)) continue;
+      if (!is_walkable(permutation) || (i == 0 && is_projection(root))) continue;
       product.set(attribute, permutation);
       if (permutation == identity(operand->type()->rank())) product.attributes = product.attributes.without(attribute);
       product.inputs[i] = operand->input(0);
@@ -166,7 +191,7 @@ Node* absorb_transpose(Rewriter& rewriter, Apply& root) {
   if (!product || !product->is("LoweredMatMul") || !is_for_user_alone(*product, root) || !is_f32(product)) return nullptr;
   int rank = product->type()->rank();
   Permutation permutation = composed(permutation_of(*product, "perm_y", rank), permutation_of(root));
-  if (rank > 4 || permutation.back() != rank - 1) return nullptr;
+  if (rank > 4 || permutation.back() != rank - 1 || is_projection(*product)) return nullptr;
   Rewritten transposed(*product);
   transposed.set("perm_y", permutation);
   return transposed.apply(rewriter);
@@ -263,6 +288,8 @@ constexpr Rule kRules[] = {
     {"swish", "Mul", "x · Sigmoid(x) = Swish(x)", Promise::Real, make_swish},
     {"lower-matmul", "MatMul", "MatMul(a, b) = LoweredMatMul(a, b)", Promise::Real, lower_matmul},
     {"lower-gemm", "Gemm", "Gemm(a, b, c) = LoweredMatMul(a, b, c)", Promise::Real, lower_gemm},
+    {"unit-transpose", "Transpose", "a Transpose that moves only axes of extent 1 is a view", Promise::Exact,
+     view_transpose},
     {"product-operand", "LoweredMatMul", "s·xᵀ · y is one strided product", Promise::Real, absorb_operand},
     {"product-transpose", "Transpose", "(x · y)ᵀ is one strided product", Promise::Exact, absorb_transpose},
     {"product-factor", "Mul", "(x · y) · s is one product", Promise::Real, absorb_factor<false>},

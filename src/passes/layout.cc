@@ -149,8 +149,10 @@ class LayoutAssignment {
       f.attributes = f.attributes.with("axis", moved_axis(node.attributes().require_int("axis"), f.rank));
       return f;
     }
-    if (node.is("GlobalAveragePool") || node.is("GlobalMaxPool")) return describe_global_pool(std::move(f));
-    if (node.is("ReduceMean") || node.is("ReduceMax") || node.is("ReduceSum") || node.is("ReduceMin")) {
+    // The order in which a sum is taken changes its rounding.
+    const bool may_round = context_.options.math == rewrite::Promise::Real;
+    if (node.is("GlobalMaxPool") || (node.is("GlobalAveragePool") && may_round)) return describe_global_pool(std::move(f));
+    if (node.is("ReduceMax") || node.is("ReduceMin") || ((node.is("ReduceMean") || node.is("ReduceSum")) && may_round)) {
       return describe_reduction(std::move(f));
     }
     if (node.is("Pad")) return describe_pad(std::move(f));

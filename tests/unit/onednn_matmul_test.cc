@@ -24,6 +24,7 @@ TEST(OnednnMatMul, BroadcastsAndBatches) {
       {{7}, {7}},
       {{7}, {3, 7, 2}},
       {{1, 64, 128}, {128, 256}},
+      {{64, 1, 128}, {128, 32}},
       {{2, 4, 33, 64}, {2, 4, 64, 33}},
   };
   for (const Case& c : cases) {
@@ -61,6 +62,10 @@ TEST(OnednnMatMul, PermutedOperands) {
   Tensor weights = random_tensor({2, 4, 10, 12}, 6);
   AttributeSet context{{"perm_b", Dims{0, 2, 1, 3}}, {"perm_y", Dims{0, 2, 1, 3}}};
   expect_prepared("LoweredMatMul", context, {weights, v}, 2);
+  // Rows that are a batch of matrices of one row.
+  AttributeSet rows{{"perm_a", Dims{1, 0, 2}}};
+  expect_prepared("LoweredMatMul", rows, {random_tensor({1, 20, 16}, 7), random_tensor({16, 24}, 8)}, 1);
+  expect_prepared("LoweredMatMul", rows, {random_tensor({3, 20, 16}, 7), random_tensor({16, 24}, 8)}, 1);
 }
 
 TEST(OnednnMatMul, Epilogues) {

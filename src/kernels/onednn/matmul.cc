@@ -45,6 +45,7 @@ struct Operand {
   }
   // Whether axes i and i + 1 are one axis in memory, of extents outer and inner.
   bool composes(size_t i, int64_t outer, int64_t inner) const {
+    if (inner == 1) return true;  // nobody steps along it
     bool spans = dims[i] == outer && dims[i + 1] == inner && strides[i] == strides[i + 1] * inner;
     return spans || (dims[i] == 1 && dims[i + 1] == 1);
   }
@@ -57,6 +58,7 @@ struct Operand {
   }
   // Makes axes i and i + 1 one.
   void compose(size_t i) {
+    if (dims[i + 1] == 1) strides[i + 1] = strides[i];
     dims[i + 1] *= dims[i];
     erase(i);
   }
