@@ -238,6 +238,16 @@ TEST_F(ExportControl, DeepChainsOfCallsAreRefused) {
   EXPECT_NE(error.find("calls are nested more than 1000 deep"), std::string::npos) << error;
 }
 
+TEST_F(ExportControl, ExponentialInliningIsRefused) {
+  std::string graphs = "graph @main(%x: f32[2]) { return call @f0(%x) }\n";
+  for (int i = 0; i < 30; ++i) {
+    std::string next = "@f" + std::to_string(i + 1);
+    graphs += "graph @f" + std::to_string(i) + "(%v) in @main { %1 = call " + next + "(%v)  return call " + next + "(%1) }\n";
+  }
+  std::string error = error_of(module(graphs + "graph @f30(%v) in @main { return %v }"));
+  EXPECT_NE(error.find("when functions are inlined"), std::string::npos) << error;
+}
+
 TEST_F(ExportControl, RoundTripIsStable) {
   auto first = parse(module(kLoop, R"("a", "b")"));
   auto second = import(bytes_of(*first));

@@ -58,7 +58,7 @@ class Fitting {
   // A node before this one, of the newest version; its result.
   ValueId add_helper(std::string_view op_type, std::initializer_list<ValueId> inputs, AttributeSet attributes,
                      const ir::Type* type);
-  ValueId make_constant(Tensor tensor) { return draft_.make_constant(graph_of_constants(), std::move(tensor)); }
+  ValueId make_constant(Tensor tensor) { return draft_.make_constant(graph_.top(), std::move(tensor)); }
   // Removes axes of length 1 of an input that has a rank: of a constant itself, else by a Squeeze before the node.
   void squeeze_input(size_t i, const std::vector<int64_t>& axes);
 
@@ -71,7 +71,6 @@ class Fitting {
   void erase(std::string_view name);
 
  private:
-  DraftGraph* graph_of_constants() { return const_cast<DraftGraph*>(graph_.top()); }
   const AttributeValue* default_of(std::string_view name) const;
   bool fit_attributes(const OperatorHistory& history);
   bool fit_types(const OperatorHistory& history) const;

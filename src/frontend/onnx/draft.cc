@@ -81,13 +81,13 @@ void Draft::remove_unused_nodes() {
   for (DraftGraph* function : functions_) sweep(sweep, *function);
 }
 
-std::vector<ValueId> Draft::constants_of(DraftGraph& top) const {
+std::vector<ValueId> Draft::constants_of(const DraftGraph& top) const {
   std::vector<ValueId> constants;
   boost::unordered_flat_set<ValueId> seen;
   auto add = [&](ValueId id) {
     if (values_[id].constant && seen.insert(id).second) constants.push_back(id);
   };
-  for_each_graph(top, [&](DraftGraph& graph) {
+  for_each_graph(top, [&](const DraftGraph& graph) {
     for (const DraftNode& node : graph.nodes) {
       std::ranges::for_each(node.inputs, add);
       std::ranges::for_each(node.captures, add);

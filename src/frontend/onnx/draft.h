@@ -53,8 +53,8 @@ struct DraftGraph {
   std::vector<ValueId> inputs, outputs;
   std::vector<DraftNode> nodes;  // operands before users
 
-  const DraftGraph* top() const {
-    const DraftGraph* graph = this;
+  DraftGraph* top() {
+    DraftGraph* graph = this;
     while (graph->parent) graph = graph->parent;
     return graph;
   }
@@ -93,15 +93,15 @@ class Draft {
   // the top has.
   void assign_names();
   // Calls visit(graph) for a graph and all its subgraphs, the outer before the inner.
-  template <class Visit>
-  static void for_each_graph(DraftGraph& graph, Visit&& visit) {
+  template <class Graph, class Visit>
+  static void for_each_graph(Graph& graph, Visit&& visit) {
     visit(graph);
     for (const DraftNode& node : graph.nodes) {
       for (const Subgraph& subgraph : node.subgraphs) for_each_graph(*subgraph.graph, visit);
     }
   }
   // Constants in use below a graph at the top, in order of their first use.
-  std::vector<ValueId> constants_of(DraftGraph& top) const;
+  std::vector<ValueId> constants_of(const DraftGraph& top) const;
 
  private:
   ir::Context& context_;

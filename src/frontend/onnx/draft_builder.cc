@@ -38,6 +38,7 @@ DraftBuilder::DraftBuilder(const ir::Module& module, int64_t opset)
   for (const ir::GraphOrder& graph : order_.graphs) {
     states_[graph.graph].order = &graph;
     for (const ir::Apply* node : graph.nodes) live_[node->id()] = true;
+    num_live_nodes_ += graph.nodes.size();
   }
 }
 
@@ -108,6 +109,7 @@ DraftBuilder::CallLevel::CallLevel(DraftBuilder& builder, const ir::Graph* graph
                 fmt::format("calls are nested more than {} deep where graph @{} is called", kDeepestCall, graph->name()))
         .with_hint("inline functions first");
   }
+  builder.count_node();
   ++depth_;
 }
 
@@ -268,9 +270,17 @@ DraftBuilder::Bindings DraftBuilder::demand_all(std::span<const ir::Node* const>
 
 // Nodes --------------------------------------------------------------------------------------------
 
+void DraftBuilder::count_node() {
+  if (++num_draft_nodes_ <= kMostGrowth * num_live_nodes_ + kMostAddedNodes) return;
+  throw Error(ErrorCode::ResourceExhausted,
+              fmt::format("the module's {} nodes make more than {} when functions are inlined where they are called",
+                          num_live_nodes_, num_draft_nodes_ - 1));
+}
+
 DraftNode& DraftBuilder::add_node(DraftGraph& place, std::string_view op_type, std::span<const ValueId> inputs,
                                   std::span<const ValueId> outputs, const ir::Apply* origin) {
   static const AttributeSet kNone;
+  count_node();
   DraftNode& node = place.nodes.emplace_back();
   node.op_type = op_type;
   node.attributes = &kNone;

@@ -28,6 +28,9 @@ namespace anfora::onnx {
 
 // Calls nest at most this deep. Each level takes a few hundred bytes of the stack, some thousand under the sanitizers.
 inline constexpr int kDeepestCall = 1000;
+// Functions that are inlined at each of their calls could make exponentially many nodes; the model may have this many
+// times the module's, and so many more. Calls count as nodes here, for bodies may be empty.
+inline constexpr size_t kMostGrowth = 64, kMostAddedNodes = size_t{1} << 18;
 // The domain of the local functions that did not come from one.
 inline constexpr std::string_view kFunctionDomain = "anfora.functions";
 
@@ -116,6 +119,7 @@ class DraftBuilder {
   // of the model is left to be an output under its own name.
   void set_results(DraftGraph& graph, std::span<const ValueId> results, std::span<const std::string> names = {});
   ValueId identity(DraftGraph& place, ValueId value);
+  void count_node();
   DraftNode& add_node(DraftGraph& place, std::string_view op_type, std::span<const ValueId> inputs,
                       std::span<const ValueId> outputs, const ir::Apply* origin);
   DraftNode& add_control(DraftGraph& place, std::string_view op_type, std::span<const ValueId> inputs,
@@ -158,6 +162,7 @@ class DraftBuilder {
   boost::unordered_flat_set<uint32_t> open_loops_;                // components whose Loop is being written
   std::vector<const ir::Apply*> pending_;                         // of demand(), a stack
   int call_depth_ = 0;
+  size_t num_live_nodes_ = 0, num_draft_nodes_ = 0;
 };
 
 }  // namespace anfora::onnx

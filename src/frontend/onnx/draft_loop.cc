@@ -154,7 +154,7 @@ bool DraftBuilder::is_invariant(const LoopPlan& plan, const ir::Node* node) cons
 void DraftBuilder::find_exit(LoopPlan& plan) {
   const ir::Apply* last = plan.header->result()->as(Primitive::Call);
   const ir::Node* choice = last ? last->input(0) : nullptr;
-  const ir::Apply* exit = choice ? const_cast<ir::Node*>(choice)->as(Primitive::Switch) : nullptr;
+  const ir::Apply* exit = choice ? choice->as(Primitive::Switch) : nullptr;
   if (!exit) refuse(plan.header, "it calls itself other than behind a test at its end");
   bool on_true = reaches(exit->input(1), plan.component), on_false = reaches(exit->input(2), plan.component);
   if (on_true && on_false) refuse(plan.header, "both outcomes of its test go on");

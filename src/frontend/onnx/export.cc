@@ -286,7 +286,7 @@ void ModelWriter::write_function(pbf_writer& writer, const DraftGraph& graph) {
   for (ValueId id : graph.inputs) add(writer, Field::input, name(id));
   for (ValueId id : graph.outputs) add(writer, Field::output, name(id));
   // A function has no initializers.
-  for (ValueId id : draft_.constants_of(const_cast<DraftGraph&>(graph))) {
+  for (ValueId id : draft_.constants_of(graph)) {
     static const std::string kValue = "value";
     ++report_.nodes;
     pbf_writer node(writer, Field::node);
