@@ -13,7 +13,7 @@ endmacro()
 # oneDNN: the wheel that scripts/bootstrap unpacks, or an installed one.
 list(APPEND CMAKE_PREFIX_PATH ${PROJECT_SOURCE_DIR}/build/deps/onednn)
 
-anfora_require("OpenMP of this compiler" OpenMP)
+anfora_require("threads, shared with oneDNN" TBB)
 anfora_require("text formatting" fmt)
 anfora_require("command line options" CLI11)
 anfora_require("JSON" nlohmann_json)
@@ -63,6 +63,15 @@ endwhile()
 # OpenJPEG's folder carries its version: only the one file that includes it sees it.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/kernels/reference/image_jpeg2000.cc
   PROPERTIES INCLUDE_DIRECTORIES ${openjp2_INCLUDE})
+# Two libraries of the compiler that built the wheel lie beside it. They are its business alone: linked to, one of them
+# would take the place of libm. DT_RPATH, other than DT_RUNPATH, also holds for what a library needs in turn.
+get_target_property(dnnl_library DNNL::dnnl IMPORTED_LOCATION_RELEASE)
+cmake_path(GET dnnl_library PARENT_PATH dnnl_folder)
+file(GLOB dnnl_companions ${dnnl_folder}/libimf.so ${dnnl_folder}/libintlc.so.5)
+if(dnnl_companions)
+  set_property(TARGET DNNL::dnnl PROPERTY IMPORTED_LINK_DEPENDENT_LIBRARIES_RELEASE ${dnnl_companions})
+  set_property(TARGET DNNL::dnnl APPEND PROPERTY INTERFACE_LINK_OPTIONS -Wl,--disable-new-dtags)
+endif()
 if(NOT TARGET dnnl::dnnl)
   add_library(dnnl::dnnl ALIAS DNNL::dnnl)
 endif()

@@ -27,9 +27,8 @@ install(EXPORT anforaTargets NAMESPACE anfora:: DESTINATION ${package_dir})
 
 # A oneDNN of the project's own is installed too, with its licences.
 if(dnnl_DIR MATCHES "^${PROJECT_SOURCE_DIR}/")
-  get_target_property(dnnl_library DNNL::dnnl IMPORTED_LOCATION_RELEASE)
-  cmake_path(GET dnnl_library PARENT_PATH dnnl_folder)
   install(FILES ${dnnl_library} TYPE LIB RENAME libdnnl.so.3)
+  install(FILES ${dnnl_companions} TYPE LIB)
   install(DIRECTORY ${dnnl_folder}/../share/doc/onednn TYPE DOC)
 endif()
 

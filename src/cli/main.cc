@@ -54,21 +54,9 @@ std::string place_and_message(const Error& error) {
   return text + error.message();
 }
 
-// Threads of OpenMP that wait for each other spin before they sleep, by default for many milliseconds, even when the one
-// waited for has no processor because something else runs on it. A few microseconds bridge the gaps between kernels. The
-// runtime reads the environment once, as the process starts: so the process starts again.
-void bound_spinning(char** argv) {
-  if (std::getenv("GOMP_SPINCOUNT") || std::getenv("OMP_WAIT_POLICY")) return;
-  setenv("GOMP_SPINCOUNT", "1000", 1);
-  std::error_code failure;
-  std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", failure);
-  if (!failure) execv(self.c_str(), argv);  // returns only where it fails, which costs nothing but speed
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
-  bound_spinning(argv);
   CLI::App app{"Anfora, a graph compiler for neural networks: reads ONNX, optimizes, runs, writes ONNX.", "anfora"};
   app.footer(kFooter);
   app.require_subcommand(1);

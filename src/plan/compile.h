@@ -21,7 +21,7 @@
 namespace anfora::plan {
 
 struct CompileOptions {
-  int threads = 0;  // 0: OpenMP's default
+  int threads = 0;  // 0: one a CPU
   // Kernels of one's own, by the operator's kernel name; they come before the reference kernels.
   const kernels::KernelRegistry* kernels = nullptr;
   // Only reference kernels: the slow and simple way, to compare with.

@@ -61,10 +61,12 @@ std::vector<Datum> Executable::run(std::vector<Datum> inputs, const RunOptions& 
     const Kernel& kernel = *program_->kernels[main.code[i].target];
     if (kernel.is_missing()) throw_missing(kernel, main.origins[i]);
   }
-  if (int threads = options.threads > 0 ? options.threads : threads_; threads > 0) set_thread_count(threads);
   if (options.seed) random_.seed(*options.seed);
 
-  Datum result = machine_->run(inputs, {&random_, options.profiler, options.deepest_calls});
+  Datum result;
+  with_threads(options.threads > 0 ? options.threads : threads_, [&] {
+    result = machine_->run(inputs, {&random_, options.profiler, options.deepest_calls});
+  });
   std::vector<Datum> outputs;
   if (signature_.outputs.size() == 1) {
     outputs.push_back(std::move(result));

@@ -4,7 +4,7 @@
 //     std::vector<Datum> outputs = model.run({{"x", tensor}});
 //
 // Inputs may be given by name or by position. Outputs are the caller's: no run overwrites them. One thread at a time
-// may call run(); the kernels use OpenMP's threads inside.
+// may call run(); the kernels use a pool of threads inside.
 #pragma once
 
 #include <cstdint>

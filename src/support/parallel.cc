@@ -1,32 +1,60 @@
+// oneTBB: where a thread comes late (a busy machine, a container with a quota of CPUs), the calling thread takes its
+// share as well. With a team of threads and a barrier, as in OpenMP, every kernel would wait for the latest.
 #include "support/parallel.h"
 
-#include <omp.h>
+#include <tbb/blocked_range.h>
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
 
-#include <algorithm>
-#include <exception>
+#include <map>
+#include <memory>
+#include <mutex>
 
 namespace anfora {
+namespace {
 
-int thread_count() { return omp_get_max_threads(); }
-void set_thread_count(int threads) { omp_set_num_threads(std::max(threads, 1)); }
+// Ranges that each thread gets on average, so that a slow one does not hold up the others.
+constexpr int64_t kRangesOfAThread = 4;
+
+// Nested loops run on the thread that meets them. It would otherwise take up ranges of the outer loop while it waits.
+thread_local bool in_range = false;
+
+// Arenas live as long as the process: threads that they lent may still be on the way out.
+tbb::task_arena& arena_of(int threads) {
+  static std::mutex mutex;
+  static auto& arenas = *new std::map<int, std::unique_ptr<tbb::task_arena>>;
+  std::lock_guard lock(mutex);
+  std::unique_ptr<tbb::task_arena>& arena = arenas[threads];
+  if (!arena) arena = std::make_unique<tbb::task_arena>(threads > 0 ? threads : int{tbb::task_arena::automatic});
+  return *arena;
+}
+
+}  // namespace
+
+int thread_count() { return tbb::this_task_arena::max_concurrency(); }
 
 namespace detail {
 
+void with_threads(int threads, void* state, void (*body)(void* state)) {
+  arena_of(std::max(threads, 0)).execute([&] { body(state); });
+}
+
 void parallel_ranges(int64_t count, int64_t grain, void* state, RangeBody body) {
   if (count <= 0) return;
-  int64_t pieces = std::min<int64_t>(count / std::max<int64_t>(grain, 1), thread_count());
-  if (pieces <= 1 || omp_in_parallel()) return body(state, 0, count);
-  std::exception_ptr failure;
-#pragma omp parallel for schedule(static) num_threads(static_cast<int>(pieces))
-  for (int64_t i = 0; i < pieces; ++i) {
-    try {
-      body(state, count * i / pieces, count * (i + 1) / pieces);
-    } catch (...) {
-#pragma omp critical(anfora_parallel_failure)
-      failure = std::current_exception();
-    }
-  }
-  if (failure) std::rethrow_exception(failure);
+  int64_t threads = thread_count();
+  grain = std::max<int64_t>(grain, 1);
+  if (count < 2 * grain || threads <= 1 || in_range) return body(state, 0, count);
+  int64_t ranges = std::min(count / grain, threads * kRangesOfAThread);
+  tbb::parallel_for(
+      int64_t{0}, ranges,
+      [&](int64_t i) {
+        in_range = true;
+        struct Leave {
+          ~Leave() { in_range = false; }
+        } leave;
+        body(state, count * i / ranges, count * (i + 1) / ranges);
+      },
+      tbb::simple_partitioner());
 }
 
 }  // namespace detail

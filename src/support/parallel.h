@@ -1,4 +1,4 @@
-// Data parallelism on the one pool of threads, OpenMP's, shared with oneDNN.
+// Data parallelism on the one pool of threads, oneTBB's, shared with oneDNN.
 #pragma once
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 
 namespace anfora {
 
+// Of the caller: as many as with_threads() gave it, or one a CPU.
 int thread_count();
-void set_thread_count(int threads);
 
 // The grain of items that cost `cost` each, when `work` of it is worth a thread; at least 1.
 inline int64_t grain_of(int64_t work, int64_t cost) { return std::max<int64_t>(work / std::max<int64_t>(cost, 1), 1); }
@@ -16,7 +16,15 @@ inline int64_t grain_of(int64_t work, int64_t cost) { return std::max<int64_t>(w
 namespace detail {
 using RangeBody = void (*)(void* state, int64_t begin, int64_t end);
 void parallel_ranges(int64_t count, int64_t grain, void* state, RangeBody body);
+void with_threads(int threads, void* state, void (*body)(void* state));
 }  // namespace detail
+
+// Calls body(), in which parallel_for() and oneDNN use `threads` threads, the calling one among them; 0: one a CPU.
+// An exception is rethrown here.
+template <class Body>
+void with_threads(int threads, Body&& body) {
+  detail::with_threads(threads, &body, [](void* state) { (*static_cast<std::remove_reference_t<Body>*>(state))(); });
+}
 
 // Calls body(begin, end) on disjoint ranges that cover [0, count). Ranges are of at least `grain` items;
 // below two grains everything runs on the calling thread. An exception in a body is rethrown here.
