@@ -1,8 +1,22 @@
-// Dead code: whatever main's result does not depend on. Liveness is reachability from main's return node over
-// operands and, at a function value, over the function's return node. One traversal, linear.
+// Dead code: whatever main's result does not depend on, down to single parameters of functions.
+//
+// Liveness is reachability from main's return node over operands and, at a function value, over the function's return
+// node. An argument of a call is reached only when the parameter is that it is given to, so that what a loop carries from
+// round to round only to compute itself is dead:
+//
+//     graph @loop(%i, %v, %w) { … Switch(Less(%i, 5), @body, @done) … }
+//     graph @body() in @loop { return call @loop(Add(%i, 1), Neg(%v), Exp(%w)) }          %w and Exp are dead
+//     graph @done() in @loop { return %v }
+//
+// That needs all calls of the function to be known. Functions that a Switch chooses from are called with the same
+// arguments, and lose parameters together (union-find); a function that is passed on or kept in a tuple loses none. One
+// traversal, linear.
 #include <fmt/format.h>
 
-#include <boost/unordered/unordered_flat_set.hpp>
+#include <algorithm>
+#include <boost/container/small_vector.hpp>
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <utility>
 #include <vector>
 
 #include "passes/pass.h"
@@ -13,49 +27,193 @@ namespace {
 using namespace ir;
 
 constexpr std::string_view kFunction = "dead-function";
+constexpr std::string_view kParameter = "dead-parameter";
 
-size_t run(PassContext& context) {
-  Module& module = context.module;
-  std::vector<bool> live(module.next_id());
-  boost::unordered_flat_set<const Graph*> live_graphs{module.main()};
-  std::vector<Node*> pending{module.main()->return_node()};
-  auto reach = [&](Node* node) {
-    if (live[node->id()]) return;
-    live[node->id()] = true;
-    pending.push_back(node);
-  };
-  while (!pending.empty()) {
-    Node* node = pending.back();
-    pending.pop_back();
-    live[node->id()] = true;
-    if (Graph* graph = constant_function(node)) {
-      live_graphs.insert(graph);
-      if (graph->return_node()) reach(graph->return_node());
+// Functions that are called by the same calls.
+struct Signature {
+  Signature* parent = nullptr;  // union-find; null: the representative
+  bool all_calls_known = true;
+  std::vector<bool> live;                   // by parameter: in any of the functions
+  std::vector<std::vector<Node*>> waiting;  // by parameter: arguments that live if it does
+};
+
+class DeadCode {
+ public:
+  explicit DeadCode(PassContext& context) : context_(context), module_(context.module), live_(module_.next_id()) {}
+
+  size_t run() {
+    find_signatures();
+    mark();
+    drop_arguments();
+    erase();
+    drop_parameters();
+    return changes_;
+  }
+
+ private:
+  // Who calls whom ----------------------------------------------------------------------------------------
+  static Signature& representative(Signature& signature) {
+    Signature* s = &signature;
+    while (s->parent) s = s->parent->parent ? s->parent = s->parent->parent : s->parent;
+    return *s;
+  }
+  Signature& signature_of(const Graph* graph) { return representative(signatures_.at(graph)); }
+
+  void find_signatures() {
+    signatures_.reserve(module_.graphs().size());  // pointers into it stay valid
+    for (const Graph* graph : module_.graphs()) signatures_.emplace(graph, Signature());
+    for (const Graph* graph : module_.graphs()) {
+      Signature& own = signatures_.at(graph);
+      if (graph == module_.main()) own.all_calls_known = false;
+      for (const Use& use : graph->value()->uses()) {
+        if (is_callee(use)) continue;
+        const Apply* choice = use.user->primitive() == Primitive::Switch ? use.user : nullptr;
+        const Graph* f = choice ? constant_function(choice->input(1)) : nullptr;
+        const Graph* g = choice ? constant_function(choice->input(2)) : nullptr;
+        if (!f || !g || !std::ranges::all_of(choice->uses(), is_callee)) {
+          representative(own).all_calls_known = false;
+        } else {
+          unite(representative(signatures_.at(f)), representative(signatures_.at(g)));
+        }
+      }
     }
-    if (Apply* apply = node->as_apply()) {
-      for (const Use& use : apply->operands()) reach(use.node);
+    for (auto& [graph, signature] : signatures_) {
+      Signature& shared = representative(signature);
+      shared.live.resize(std::max(shared.live.size(), graph->parameters().size()));
+      shared.waiting.resize(shared.live.size());
+    }
+  }
+  static bool is_callee(const Use& use) { return use.user->primitive() == Primitive::Call && use.index() == 0; }
+  static void unite(Signature& a, Signature& b) {
+    if (&a == &b) return;
+    b.parent = &a;
+    a.all_calls_known = a.all_calls_known && b.all_calls_known;
+  }
+
+  // The signature of what is called; null where that is not known.
+  Signature* callee_signature(const Apply& call) {
+    const Node* callee = call.input(0);
+    if (const Apply* choice = callee->as(Primitive::Switch)) callee = choice->input(1);
+    const Graph* graph = constant_function(callee);
+    Signature* signature = graph ? &signature_of(graph) : nullptr;
+    return signature && signature->all_calls_known ? signature : nullptr;
+  }
+
+  // What lives --------------------------------------------------------------------------------------------
+  void reach(Node* node) {
+    if (live_[node->id()]) return;
+    live_[node->id()] = true;
+    pending_.push_back(node);
+  }
+
+  void mark() {
+    reach(module_.main()->return_node());
+    while (!pending_.empty()) {
+      Node* node = pending_.back();
+      pending_.pop_back();
+      if (Graph* graph = constant_function(node)) {
+        if (graph->return_node()) reach(graph->return_node());
+      } else if (Parameter* parameter = node->as_parameter()) {
+        Signature& signature = signature_of(parameter->graph());
+        signature.live[parameter->index()] = true;
+        for (Node* argument : std::exchange(signature.waiting[parameter->index()], {})) reach(argument);
+      } else if (Apply* apply = node->as_apply()) {
+        Signature* signature = apply->primitive() == Primitive::Call ? callee_signature(*apply) : nullptr;
+        for (size_t i = 0; i < apply->num_inputs(); ++i) {
+          if (signature && i > 0 && !signature->live[i - 1]) {
+            signature->waiting[i - 1].push_back(apply->input(i));
+          } else {
+            reach(apply->input(i));
+          }
+        }
+      }
     }
   }
 
-  std::vector<Apply*> dead;
-  std::vector<Graph*> dead_graphs;
-  size_t erased = 0;
-  for (Graph* graph : module.graphs()) {
-    if (!live_graphs.contains(graph)) {
-      dead_graphs.push_back(graph);
-      erased += graph->num_nodes();
-      context.remarks.applied(kDropDead.name, kFunction, *graph->value(), fmt::format("@{} is never called", graph->name()));
-      continue;
-    }
-    for (Apply* node = graph->first_node(); node; node = node->next_in_graph()) {
-      if (!live[node->id()]) dead.push_back(node);
+  // What does not -----------------------------------------------------------------------------------------
+  bool is_dead(const Graph* graph) const { return graph != module_.main() && !live_[graph->value()->id()]; }
+
+  // Calls without the arguments that nobody reads take the place of those with them.
+  void drop_arguments() {
+    for (Graph* graph : module_.graphs()) {
+      if (is_dead(graph)) continue;
+      for (Apply *node = graph->first_node(), *next; node; node = next) {
+        next = node->next_in_graph();
+        if (node->id() >= live_.size() || !live_[node->id()] || node->primitive() != Primitive::Call) continue;
+        Signature* signature = callee_signature(*node);
+        if (!signature) continue;
+        boost::container::small_vector<Node*, 8> inputs{node->input(0)};
+        for (size_t i = 1; i < node->num_inputs(); ++i) {
+          if (signature->live[i - 1]) inputs.push_back(node->input(i));
+        }
+        if (inputs.size() == node->num_inputs()) continue;
+        Apply* call = module_.apply_interned(graph, node->op(), {inputs.data(), inputs.size()}, &node->attributes(), 1,
+                                             node->location(), node->name());
+        call->set_type(node->type());
+        module_.replace(node, call);
+        module_.erase(node);
+      }
     }
   }
-  for (Apply* node : dead) context.remarks.applied(kDropDead.name, kDropDead.name, *node);
-  erased += dead.size();
-  module.erase_dead(dead, dead_graphs);
-  return erased;
-}
+
+  void erase() {
+    std::vector<Apply*> dead;
+    std::vector<Graph*> dead_graphs;
+    for (Graph* graph : module_.graphs()) {
+      if (is_dead(graph)) {
+        dead_graphs.push_back(graph);
+        changes_ += graph->num_nodes();
+        context_.remarks.applied(kDropDead.name, kFunction, *graph->value(), fmt::format("@{} is never called", graph->name()));
+        continue;
+      }
+      for (Apply* node = graph->first_node(); node; node = node->next_in_graph()) {
+        if (node->id() < live_.size() && !live_[node->id()]) dead.push_back(node);
+      }
+    }
+    for (Apply* node : dead) context_.remarks.applied(kDropDead.name, kDropDead.name, *node);
+    changes_ += dead.size();
+    module_.erase_dead(dead, dead_graphs);
+  }
+
+  void drop_parameters() {
+    for (Graph* graph : module_.graphs()) {
+      Signature& signature = signature_of(graph);
+      if (!signature.all_calls_known) continue;
+      size_t before = graph->parameters().size();
+      for (size_t i = before; i-- > 0;) {
+        if (signature.live[i]) continue;
+        Parameter* parameter = graph->parameter(i);
+        context_.remarks.applied(kDropDead.name, kParameter, *parameter, fmt::format("nothing in @{} needs it", graph->name()));
+        module_.remove_parameter(parameter);
+      }
+      if (graph->parameters().size() == before) continue;
+      changes_ += before - graph->parameters().size();
+      retype(*graph);
+    }
+  }
+
+  // The function, and the choices that may be it, with the parameters that are left.
+  void retype(const Graph& graph) {
+    const Type* old = graph.value()->type();
+    if (!old || !old->is_func()) return;
+    boost::container::small_vector<const Type*, 8> types;
+    for (const Parameter* p : graph.parameters()) types.push_back(p->type());
+    const Type* type = module_.context().func_type({types.data(), types.size()}, old->result());
+    graph.value()->set_type(type);
+    for (const Use& use : graph.value()->uses()) {
+      if (use.user->primitive() == Primitive::Switch) use.user->set_type(type);
+    }
+  }
+
+  PassContext& context_;
+  Module& module_;
+  std::vector<bool> live_;  // by id, of the nodes that there were
+  std::vector<Node*> pending_;
+  boost::unordered_flat_map<const Graph*, Signature> signatures_;
+  size_t changes_ = 0;
+};
+
+size_t run(PassContext& context) { return DeadCode(context).run(); }
 
 }  // namespace
 
