@@ -6,6 +6,7 @@
 #include <chrono>
 #include <optional>
 
+#include "analysis/verify_types.h"
 #include "anfora/error.h"
 #include "ir/verify.h"
 #include "pipeline/save_graphs.h"
@@ -137,6 +138,7 @@ OptimizeReport optimize(ir::Module& module, const OptimizeOptions& options) {
       entry.nodes_removed += static_cast<int64_t>(before) - static_cast<int64_t>(count_operators(module));
       changed = changed || changes > 0;
       if (changes > 0) {
+        if (options.verify) analysis::verify_typed_or_throw(module);  // what the pass itself left
         context.inference.run();  // types sharpen downstream of what changed
         end_stage(pass.name);
       }
