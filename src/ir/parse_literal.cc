@@ -273,7 +273,7 @@ Tensor LiteralParser::convert(const Payload& content, DType dtype, std::span<con
       }
     };
     std::span<T> elements = tensor.data<T>();
-    if (content.shape.empty() && !elements.empty()) {
+    if (content.shape.empty()) {  // one for all, of which there may be none
       std::ranges::fill(elements, read(content.scalars.front()));
     } else {
       std::ranges::transform(content.scalars, elements.begin(), read);

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <map>
+
 #include "analysis/infer.h"
 #include "anfora/error.h"
 #include "ir/isomorphic.h"
@@ -16,6 +18,14 @@
 namespace anfora::property {
 namespace {
 
+// How often each invariant is broken. In how many places a cycle is noticed depends on where the walk enters it.
+std::map<ir::Invariant, size_t> violations(const ir::Module& module) {
+  std::map<ir::Invariant, size_t> counts;
+  for (const ir::Violation& v : ir::verify(module)) ++counts[v.invariant];
+  if (auto cycles = counts.find(ir::Invariant::Acyclic); cycles != counts.end()) cycles->second = 1;
+  return counts;
+}
+
 void expect_round_trip(const ir::Module& module, ir::PrintOptions options = {}) {
   ir::Sidecar constants;
   options.sidecar = &constants;
@@ -25,7 +35,7 @@ void expect_round_trip(const ir::Module& module, ir::PrintOptions options = {}) 
   try {
     auto copy = ir::parse(*context, text, {.sidecar = &constants});
     RC_ASSERT(print(*copy, options) == text);
-    RC_ASSERT(ir::verify(*copy).size() == ir::verify(module).size());  // even a broken module is broken in the same way
+    RC_ASSERT((violations(*copy) == violations(module)));  // even a broken module is broken in the same way
     if (ir::verify(module).empty()) RC_ASSERT(ir::difference(module, *copy, {.names = true}) == "");
   } catch (const Error& error) {
     RC_FAIL(std::string(error.what()));
