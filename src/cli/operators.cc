@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/text.h"
 #include "kernels/onednn/onednn_kernels.h"
+#include "kernels/reference/prepared.h"
 #include "ops/registry.h"
 
 namespace anfora::cli {
@@ -80,8 +81,8 @@ std::string dtype_text(std::vector<DType> dtypes) {
 
 std::vector<std::string> kernels_of(const Operator& op) {
   std::vector<std::string> result;
-  for (std::string_view implementation : kernels::onednn_kernels().implementations(op.qualified)) {
-    result.emplace_back(implementation);
+  for (const kernels::PreparedRegistry* registry : {&kernels::onednn_kernels(), &kernels::prepared_reference_kernels()}) {
+    for (std::string_view implementation : registry->implementations(op.qualified)) result.emplace_back(implementation);
   }
   if (ops::reference_kernel(op)) result.push_back("reference");
   return result;

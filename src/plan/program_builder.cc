@@ -4,6 +4,7 @@
 
 #include "anfora/error.h"
 #include "kernels/onednn/onednn_kernels.h"
+#include "kernels/reference/prepared.h"
 #include "ops/registry.h"
 
 namespace anfora::plan {
@@ -91,6 +92,7 @@ void ProgramBuilder::choose_kernel(const ir::Apply& node, runtime::Kernel& kerne
     const kernels::PrepareRequest request{kernel.op, kernel.attributes, inputs, node.num_outputs()};
     std::vector<const kernels::PreparedRegistry*> registries = options_.prepared;
     registries.push_back(&kernels::onednn_kernels());
+    registries.push_back(&kernels::prepared_reference_kernels());
     for (const kernels::PreparedRegistry* registry : registries) {
       auto choice = registry->prepare(request);
       if (!choice.kernel) continue;

@@ -8,6 +8,23 @@
 #include "kernels/reference/image_formats.h"
 
 namespace anfora::kernels {
+namespace {
+
+// a · b / 255, rounded.
+uint8_t scaled(int a, int b) {
+  const int product = a * b + 128;
+  return static_cast<uint8_t>((product + (product >> 8)) >> 8);
+}
+
+// Files of four inks hold what is left of the paper's white under each of them.
+void from_inks(const std::vector<uint8_t>& inks, std::vector<uint8_t>& rgb) {
+  for (size_t pixel = 0; pixel < rgb.size() / 3; ++pixel) {
+    const uint8_t* ink = &inks[4 * pixel];
+    for (size_t c = 0; c < 3; ++c) rgb[3 * pixel + c] = static_cast<uint8_t>(ink[3] - scaled(255 - ink[c], ink[3]));
+  }
+}
+
+}  // namespace
 
 Image decode_jpeg(ImageFile file) {
   struct Destroy {
@@ -21,6 +38,12 @@ Image decode_jpeg(ImageFile file) {
   const auto size = static_cast<unsigned long>(file.size());
   require(tjDecompressHeader3(handle.get(), file.data(), size, &width, &height, &subsampling, &colours));
   Image image = make_image(height, width);
+  if (colours == TJCS_CMYK || colours == TJCS_YCCK) {
+    std::vector<uint8_t> inks(image.pixels.size() / 3 * 4);
+    require(tjDecompress2(handle.get(), file.data(), size, inks.data(), width, 0, height, TJPF_CMYK, 0));
+    from_inks(inks, image.pixels);
+    return image;
+  }
   require(tjDecompress2(handle.get(), file.data(), size, image.pixels.data(), width, 0, height, TJPF_RGB, 0));
   return image;
 }

@@ -65,6 +65,14 @@ Image decode_tiff(ImageFile file) {
   TIFFGetField(tiff.get(), TIFFTAG_IMAGEWIDTH, &width);
   TIFFGetField(tiff.get(), TIFFTAG_IMAGELENGTH, &height);
   Image image = make_image(height, width);
+  // The library scales colours by an alpha channel that they are not scaled by yet; alpha is not looked at here, so the
+  // channel is said to be of the other kind.
+  uint16_t count = 0;
+  const uint16_t* kinds = nullptr;
+  if (TIFFGetField(tiff.get(), TIFFTAG_EXTRASAMPLES, &count, &kinds) && count == 1 && kinds[0] == EXTRASAMPLE_UNASSALPHA) {
+    const uint16_t scaled = EXTRASAMPLE_ASSOCALPHA;
+    TIFFSetField(tiff.get(), TIFFTAG_EXTRASAMPLES, 1, &scaled);
+  }
   std::vector<uint32_t> pixels(image.pixels.size() / 3);
   if (!TIFFReadRGBAImageOriented(tiff.get(), width, height, pixels.data(), ORIENTATION_TOPLEFT, 1)) {
     refuse("the TIFF file: {}", message);

@@ -11,6 +11,7 @@
 #include "kernels/reference/arguments.h"
 #include "kernels/reference/families.h"
 #include "kernels/reference/ml_common.h"
+#include "kernels/reference/prepared.h"
 #include "support/parallel.h"
 
 namespace anfora::kernels {
@@ -22,7 +23,7 @@ enum class Aggregate { Average, Sum, Min, Max };
 
 struct TreeNode {
   double split = 0;  // of Member: the index of the set
-  int64_t feature = 0;
+  int32_t feature = 0;
   int32_t if_true = 0, if_false = 0;
   Test test = Test::LessOrEqual;
   bool missing_is_true = false;  // where NaN goes, when the test does not say
@@ -37,6 +38,12 @@ struct Leaf {
   size_t first = 0, count = 0;  // its votes
 };
 
+// What a row gets: a score of each target, and whether any leaf voted for it.
+struct Scores {
+  std::span<double> values;
+  std::span<uint8_t> voted;
+};
+
 class Forest {
  public:
   std::vector<TreeNode> nodes;
@@ -46,15 +53,17 @@ class Forest {
   std::vector<std::vector<double>> sets;  // sorted
   int64_t targets = 0;
 
-  // Throws when an index is out of range.
+  // Throws when an index is out of range or the nodes form a circle.
   void check() const;
-  // The scores of each target over all trees; where no leaf votes for a target, voted[target] stays false.
-  void evaluate(std::span<const double> features, Aggregate aggregate, std::span<double> scores,
-                std::span<uint8_t> voted) const;
+  // Calls body(row, scores) for each row of X, rows on several threads.
+  template <class Body>
+  void for_each_row(const FeatureRows& rows, Aggregate aggregate, Body&& body) const;
 
  private:
-  const Leaf& leaf_of(int32_t root, std::span<const double> features) const;
+  void check_circles() const;
   bool passes(const TreeNode& node, double value) const;
+  const Leaf& leaf_of(int32_t root, const double* features) const;
+  void vote(const Leaf& leaf, Aggregate aggregate, Scores scores) const;
 };
 
 void Forest::check() const {
@@ -72,6 +81,31 @@ void Forest::check() const {
   for (const Vote& vote : votes) {
     if (vote.target < 0 || vote.target >= targets) refuse("a leaf votes for {} of {} targets", vote.target, targets);
   }
+  check_circles();
+}
+
+void Forest::check_circles() const {
+  enum Mark : uint8_t { kUnseen, kOpen, kDone };
+  std::vector<Mark> marks(nodes.size(), kUnseen);
+  std::vector<int32_t> stack;
+  for (int32_t root : roots) {
+    stack.push_back(root);
+    while (!stack.empty()) {
+      const int32_t at = stack.back();
+      if (at < 0 || marks[static_cast<size_t>(at)] != kUnseen) {
+        if (at >= 0) marks[static_cast<size_t>(at)] = kDone;
+        stack.pop_back();
+        continue;
+      }
+      marks[static_cast<size_t>(at)] = kOpen;
+      const TreeNode& node = nodes[static_cast<size_t>(at)];
+      for (int32_t child : {node.if_true, node.if_false}) {
+        if (child < 0) continue;
+        if (marks[static_cast<size_t>(child)] == kOpen) refuse("the nodes of a tree form a circle");
+        if (marks[static_cast<size_t>(child)] == kUnseen) stack.push_back(child);
+      }
+    }
+  }
 }
 
 bool Forest::passes(const TreeNode& node, double value) const {
@@ -87,44 +121,65 @@ bool Forest::passes(const TreeNode& node, double value) const {
   return false;
 }
 
-const Leaf& Forest::leaf_of(int32_t root, std::span<const double> features) const {
+const Leaf& Forest::leaf_of(int32_t root, const double* features) const {
   int32_t at = root;
-  for (size_t steps = 0; at >= 0; ++steps) {
-    if (steps > nodes.size()) refuse("the nodes of a tree form a circle");
+  while (at >= 0) {
     const TreeNode& node = nodes[static_cast<size_t>(at)];
-    if (static_cast<size_t>(node.feature) >= features.size()) {
-      refuse("a tree tests the feature {} of {}", node.feature, features.size());
-    }
-    const double value = features[static_cast<size_t>(node.feature)];
+    const double value = features[node.feature];
     at = passes(node, value) || (node.missing_is_true && std::isnan(value)) ? node.if_true : node.if_false;
   }
   return leaves[static_cast<size_t>(~at)];
 }
 
-void Forest::evaluate(std::span<const double> features, Aggregate aggregate, std::span<double> scores,
-                      std::span<uint8_t> voted) const {
-  std::ranges::fill(scores, 0.0);
-  std::ranges::fill(voted, uint8_t{0});
-  for (int32_t root : roots) {
-    const Leaf& leaf = leaf_of(root, features);
-    for (const Vote& vote : std::span(votes).subspan(leaf.first, leaf.count)) {
-      const auto target = static_cast<size_t>(vote.target);
-      double& score = scores[target];
-      if (!voted[target]) {
-        score = vote.weight;
-      } else if (aggregate == Aggregate::Min) {
-        score = std::min(score, vote.weight);
-      } else if (aggregate == Aggregate::Max) {
-        score = std::max(score, vote.weight);
-      } else {
-        score += vote.weight;
-      }
-      voted[target] = 1;
+void Forest::vote(const Leaf& leaf, Aggregate aggregate, Scores scores) const {
+  for (const Vote& vote : std::span(votes).subspan(leaf.first, leaf.count)) {
+    const auto target = static_cast<size_t>(vote.target);
+    double& score = scores.values[target];
+    if (!scores.voted[target]) {
+      score = vote.weight;
+    } else if (aggregate == Aggregate::Min) {
+      score = std::min(score, vote.weight);
+    } else if (aggregate == Aggregate::Max) {
+      score = std::max(score, vote.weight);
+    } else {
+      score += vote.weight;
     }
+    scores.voted[target] = 1;
   }
-  if (aggregate == Aggregate::Average && !roots.empty()) {
-    for (double& score : scores) score /= static_cast<double>(roots.size());
+}
+
+// Tree by tree over a block of rows, so that the nodes of a tree stay in the cache.
+template <class Body>
+void Forest::for_each_row(const FeatureRows& rows, Aggregate aggregate, Body&& body) const {
+  constexpr int64_t kBlock = 64, kTreesWorthAThread = 1024;
+  for (const TreeNode& node : nodes) {
+    if (node.feature >= rows.features()) refuse("a tree tests the feature {} of {}", node.feature, rows.features());
   }
+  const auto width = static_cast<size_t>(targets), features = static_cast<size_t>(rows.features());
+  parallel_for(rows.rows(), grain_of(kTreesWorthAThread, std::ssize(roots)), [&](int64_t begin, int64_t end) {
+    const auto most = static_cast<size_t>(std::min(kBlock, end - begin));
+    std::vector<double> data(most * features), values(most * width);
+    std::vector<uint8_t> voted(most * width);
+    auto scores_of = [&](size_t row) { return Scores{std::span(values).subspan(row * width, width), std::span(voted).subspan(row * width, width)}; };
+    for (int64_t first = begin; first < end; first += kBlock) {
+      const auto count = static_cast<size_t>(std::min(kBlock, end - first));
+      std::ranges::fill(values, 0.0);
+      std::ranges::fill(voted, uint8_t{0});
+      for (size_t row = 0; row < count; ++row) {
+        rows.read(first + static_cast<int64_t>(row), std::span(data).subspan(row * features, features));
+      }
+      for (int32_t root : roots) {
+        for (size_t row = 0; row < count; ++row) vote(leaf_of(root, &data[row * features]), aggregate, scores_of(row));
+      }
+      for (size_t row = 0; row < count; ++row) {
+        const Scores scores = scores_of(row);
+        if (aggregate == Aggregate::Average) {
+          for (double& score : scores.values) score /= static_cast<double>(roots.size());
+        }
+        body(first + static_cast<int64_t>(row), scores);
+      }
+    }
+  });
 }
 
 // Reading the attributes -----------------------------------------------------------------------------
@@ -155,6 +210,11 @@ std::optional<Test> test_of_mode(std::string_view mode) {
   const auto found = std::ranges::find(kModes, mode);
   if (found == std::end(kModes)) refuse("'{}' is no mode of a tree's node", mode);
   return static_cast<Test>(found - std::begin(kModes));
+}
+
+int32_t feature_index(int64_t index) {
+  if (index < 0 || index > std::numeric_limits<int32_t>::max()) refuse("a tree tests the feature {}", index);
+  return static_cast<int32_t>(index);
 }
 
 struct NodeId {
@@ -192,7 +252,7 @@ Forest read_forest(const AttributeSet& attributes, const std::string& vote_prefi
       place = static_cast<int32_t>(forest.nodes.size());
       TreeNode& node = forest.nodes.emplace_back();
       node.split = splits[i];
-      node.feature = features[i];
+      node.feature = feature_index(features[i]);
       node.test = *test;
       node.missing_is_true = !missing.empty() && missing[i] != 0;
     } else {
@@ -281,7 +341,7 @@ Forest read_indexed_forest(const AttributeSet& attributes) {
     if (mode > static_cast<uint8_t>(Test::Member)) refuse("{} is no mode of a tree's node", mode);
     node.test = static_cast<Test>(mode);
     node.split = node.test == Test::Member ? static_cast<double>(sets++) : splits[i];
-    node.feature = features[i];
+    node.feature = feature_index(features[i]);
     node.missing_is_true = !missing.empty() && missing[i] != 0;
     node.if_true = child(if_true[i], true_is_leaf[i] != 0);
     node.if_false = child(if_false[i], false_is_leaf[i] != 0);
@@ -310,111 +370,157 @@ Forest read_indexed_forest(const AttributeSet& attributes) {
   return forest;
 }
 
-// Evaluation of all rows -----------------------------------------------------------------------------
+// The operators --------------------------------------------------------------------------------------
 
-// Calls body(row, scores, voted) for each row of X, rows on several threads.
-template <class Body>
-void for_each_row(const Forest& forest, const FeatureRows& rows, Aggregate aggregate, Body&& body) {
-  constexpr int64_t kTreesWorthAThread = 256;
-  parallel_for(rows.rows(), grain_of(kTreesWorthAThread, std::ssize(forest.roots)), [&](int64_t begin, int64_t end) {
-    std::vector<double> features(static_cast<size_t>(rows.features())), scores(static_cast<size_t>(forest.targets));
-    std::vector<uint8_t> voted(scores.size());
-    for (int64_t row = begin; row < end; ++row) {
-      rows.read(row, features);
-      forest.evaluate(features, aggregate, scores, voted);
-      body(row, scores, voted);
-    }
-  });
-}
+// TreeEnsemble and TreeEnsembleRegressor: one row of scores for each row of X, the base values added.
+class Regressor {
+ public:
+  Regressor(Forest forest, Aggregate aggregate, PostTransform transform, std::vector<double> base)
+      : forest_(std::move(forest)), aggregate_(aggregate), transform_(transform), base_(std::move(base)) {
+    if (!base_.empty()) require_length(base_.size(), static_cast<size_t>(forest_.targets), "base_values");
+  }
 
-// One row of scores for each row of X, the base values added.
-void regress(KernelContext& context, const Forest& forest, Aggregate aggregate, PostTransform transform,
-             const std::vector<double>& base, DType dtype) {
-  if (!base.empty()) require_length(base.size(), static_cast<size_t>(forest.targets), "base_values");
-  const FeatureRows rows(context.input(0));
-  Tensor& output = context.allocate_output(0, dtype, {{rows.rows(), forest.targets}});
-  for_each_row(forest, rows, aggregate, [&](int64_t row, std::vector<double>& scores, const std::vector<uint8_t>&) {
-    for (size_t i = 0; i < base.size(); ++i) scores[i] += base[i];
-    transform_scores(transform, scores);
-    dispatch<TypeList<float, double, Float16>>(dtype, [&]<class T>() {
-      std::ranges::transform(scores, output.data<T>().begin() + row * forest.targets, [](double v) { return static_cast<T>(v); });
+  void run(KernelContext& context, DType dtype) const {
+    const FeatureRows rows(context.input(0));
+    Tensor& output = context.allocate_output(0, dtype, {{rows.rows(), forest_.targets}});
+    forest_.for_each_row(rows, aggregate_, [&](int64_t row, Scores scores) {
+      for (size_t i = 0; i < base_.size(); ++i) scores.values[i] += base_[i];
+      transform_scores(transform_, scores.values);
+      dispatch<TypeList<float, double, Float16>>(dtype, [&]<class T>() {
+        std::ranges::transform(scores.values, output.data<T>().begin() + row * forest_.targets,
+                               [](double v) { return static_cast<T>(v); });
+      });
     });
-  });
-}
+  }
 
-void tree_ensemble(KernelContext& context) {
-  const AttributeSet& attributes = context.attributes();
-  const int64_t aggregate = attributes.get_int("aggregate_function", 1);
-  if (aggregate < 0 || aggregate > 3) refuse("{} is no aggregate_function", aggregate);
-  regress(context, read_indexed_forest(attributes), static_cast<Aggregate>(aggregate),
-          post_transform(attributes.get_int("post_transform", 0)), {}, context.input(0).dtype());
-}
+ private:
+  Forest forest_;
+  Aggregate aggregate_;
+  PostTransform transform_;
+  std::vector<double> base_;
+};
 
-void tree_ensemble_regressor(KernelContext& context) {
-  const AttributeSet& attributes = context.attributes();
-  constexpr std::string_view kAggregates[] = {"AVERAGE", "SUM", "MIN", "MAX"};
-  const std::string aggregate = attributes.get_string("aggregate_function", "SUM");
-  const auto found = std::ranges::find(kAggregates, aggregate);
-  if (found == std::end(kAggregates)) refuse("'{}' is no aggregate_function", aggregate);
-  regress(context, read_forest(attributes, "target", attributes.get_int("n_targets", 1)),
-          static_cast<Aggregate>(found - std::begin(kAggregates)),
-          post_transform(attributes.get_string("post_transform", "NONE")), number_list(attributes, "base_values"), DType::F32);
-}
+struct TreeEnsemble : Regressor {
+  explicit TreeEnsemble(const AttributeSet& attributes)
+      : Regressor(read_indexed_forest(attributes), aggregate(attributes.get_int("aggregate_function", 1)),
+                  post_transform(attributes.get_int("post_transform", 0)), {}) {}
+  void run(KernelContext& context) const { Regressor::run(context, context.input(0).dtype()); }
+
+ private:
+  static Aggregate aggregate(int64_t number) {
+    if (number < 0 || number > static_cast<int64_t>(Aggregate::Max)) refuse("{} is no aggregate_function", number);
+    return static_cast<Aggregate>(number);
+  }
+};
+
+struct TreeEnsembleRegressor : Regressor {
+  explicit TreeEnsembleRegressor(const AttributeSet& attributes)
+      : Regressor(read_forest(attributes, "target", attributes.get_int("n_targets", 1)),
+                  aggregate(attributes.get_string("aggregate_function", "SUM")),
+                  post_transform(attributes.get_string("post_transform", "NONE")), number_list(attributes, "base_values")) {}
+  void run(KernelContext& context) const { Regressor::run(context, DType::F32); }
+
+ private:
+  static Aggregate aggregate(std::string_view name) {
+    constexpr std::string_view kNames[] = {"AVERAGE", "SUM", "MIN", "MAX"};
+    const auto found = std::ranges::find(kNames, name);
+    if (found == std::end(kNames)) refuse("'{}' is no aggregate_function", name);
+    return static_cast<Aggregate>(found - std::begin(kNames));
+  }
+};
 
 // A model of two classes may vote for one only: its score is that of the second class, by its weights a probability
 // (all positive; decided at 1/2) or a signed score (decided at 0). Else the class with the highest score wins, of
 // those that a leaf voted for.
-void tree_ensemble_classifier(KernelContext& context) {
-  const AttributeSet& attributes = context.attributes();
-  const ClassLabels labels(attributes, "classlabels_int64s", "classlabels_strings");
-  if (labels.size() == 0) refuse("no class labels are given");
-  const Forest forest = read_forest(attributes, "class", static_cast<int64_t>(labels.size()));
-  const PostTransform transform = post_transform(attributes.get_string("post_transform", "NONE"));
-  const std::vector<double> base = number_list(attributes, "base_values");
-  const auto only = forest.votes.empty() ? 0 : forest.votes[0].target;
-  const bool one_voted = std::ranges::all_of(forest.votes, [&](const Vote& vote) { return vote.target == only; });
-  const bool binary = labels.size() == 2 && one_voted;
-  const bool probability = std::ranges::all_of(forest.votes, [](const Vote& vote) { return vote.weight >= 0; });
-  const bool base_of_score = binary && base.size() == 1;
-  if (!base.empty() && !base_of_score) require_length(base.size(), labels.size(), "base_values");
-
-  const FeatureRows rows(context.input(0));
-  std::vector<std::vector<double>> all_scores(static_cast<size_t>(rows.rows()));
-  std::vector<int64_t> classes(all_scores.size());
-  for_each_row(forest, rows, Aggregate::Sum, [&](int64_t row, std::vector<double>& scores, const std::vector<uint8_t>& voted) {
-    std::vector<double>& result = all_scores[static_cast<size_t>(row)];
-    int64_t& winner = classes[static_cast<size_t>(row)];
-    for (size_t i = 0; i < base.size(); ++i) scores[base_of_score ? static_cast<size_t>(only) : i] += base[i];
-    if (binary) {
-      const double score = scores[static_cast<size_t>(only)];
-      winner = score > (probability ? 0.5 : 0.0);
-      if (only == 0) {
-        result = binary_scores(transform, score, probability);
-        return;
-      }
-    } else {
-      winner = 0;
-      double best = -std::numeric_limits<double>::infinity();
-      for (size_t i = 0; i < scores.size(); ++i) {
-        if ((voted[i] || !base.empty()) && scores[i] > best) {
-          best = scores[i];
-          winner = static_cast<int64_t>(i);
-        }
-      }
+class TreeEnsembleClassifier {
+ public:
+  explicit TreeEnsembleClassifier(const AttributeSet& attributes)
+      : labels_(attributes, "classlabels_int64s", "classlabels_strings"),
+        forest_(read_forest(attributes, "class", static_cast<int64_t>(labels_.size()))),
+        transform_(post_transform(attributes.get_string("post_transform", "NONE"))), base_(number_list(attributes, "base_values")) {
+    if (labels_.size() == 0) refuse("no class labels are given");
+    const auto& votes = forest_.votes;
+    only_ = votes.empty() ? 0 : static_cast<size_t>(votes[0].target);
+    binary_ = labels_.size() == 2 && std::ranges::all_of(votes, [&](const Vote& vote) { return vote.target == votes[0].target; });
+    probability_ = std::ranges::all_of(votes, [](const Vote& vote) { return vote.weight >= 0; });
+    if (base_.size() == 1 && binary_) {
+      base_.resize(2);
+      if (only_ == 1) std::swap(base_[0], base_[1]);
     }
-    transform_scores(transform, scores);
-    result = scores;
-  });
-  labels.write(context, classes);
-  write_scores(context, 1, all_scores, labels.size());
+    if (!base_.empty()) require_length(base_.size(), labels_.size(), "base_values");
+  }
+
+  void run(KernelContext& context) const {
+    const FeatureRows rows(context.input(0));
+    std::vector<std::vector<double>> all_scores(static_cast<size_t>(rows.rows()));
+    std::vector<int64_t> classes(all_scores.size());
+    forest_.for_each_row(rows, Aggregate::Sum, [&](int64_t row, Scores scores) {
+      for (size_t i = 0; i < base_.size(); ++i) scores.values[i] += base_[i];
+      classes[static_cast<size_t>(row)] = winner(scores);
+      std::vector<double>& result = all_scores[static_cast<size_t>(row)];
+      if (binary_ && only_ == 0) {
+        result = binary_scores(transform_, scores.values[0], probability_);
+      } else {
+        transform_scores(transform_, scores.values);
+        result.assign(scores.values.begin(), scores.values.end());
+      }
+    });
+    labels_.write(context, classes);
+    write_scores(context, 1, all_scores, labels_.size());
+  }
+
+ private:
+  int64_t winner(Scores scores) const {
+    if (binary_) return scores.values[only_] > (probability_ ? 0.5 : 0.0);
+    int64_t best = -1;
+    for (size_t i = 0; i < scores.values.size(); ++i) {
+      if (!scores.voted[i] && base_.empty()) continue;
+      if (best < 0 || scores.values[i] > scores.values[static_cast<size_t>(best)]) best = static_cast<int64_t>(i);
+    }
+    return std::max<int64_t>(best, 0);
+  }
+
+  ClassLabels labels_;
+  Forest forest_;
+  PostTransform transform_;
+  std::vector<double> base_;
+  size_t only_ = 0;
+  bool binary_ = false, probability_ = false;
+};
+
+template <class Ensemble>
+void run(KernelContext& context) {
+  Ensemble(context.attributes()).run(context);
+}
+
+// A forest is read from the attributes once, when the model is loaded: there may be a million of nodes.
+template <class Ensemble>
+class PreparedEnsemble : public PreparedKernel {
+ public:
+  explicit PreparedEnsemble(const AttributeSet& attributes) : ensemble_(attributes) {}
+  void run(KernelContext& context) override { ensemble_.run(context); }
+
+ private:
+  Ensemble ensemble_;
+};
+
+template <class Ensemble>
+std::unique_ptr<PreparedKernel> prepare(const PrepareRequest& request) {
+  return std::make_unique<PreparedEnsemble<Ensemble>>(request.attributes);
 }
 
 }  // namespace
 
 void register_ml_trees(KernelRegistry& registry) {
-  registry.add("ai.onnx.ml::TreeEnsemble", tree_ensemble);
-  registry.add("ai.onnx.ml::TreeEnsembleClassifier", tree_ensemble_classifier);
-  registry.add("ai.onnx.ml::TreeEnsembleRegressor", tree_ensemble_regressor);
+  registry.add("ai.onnx.ml::TreeEnsemble", run<TreeEnsemble>);
+  registry.add("ai.onnx.ml::TreeEnsembleClassifier", run<TreeEnsembleClassifier>);
+  registry.add("ai.onnx.ml::TreeEnsembleRegressor", run<TreeEnsembleRegressor>);
+}
+
+void prepare_ml_trees(PreparedRegistry& registry) {
+  registry.add("ai.onnx.ml::TreeEnsemble", "forest", prepare<TreeEnsemble>);
+  registry.add("ai.onnx.ml::TreeEnsembleClassifier", "forest", prepare<TreeEnsembleClassifier>);
+  registry.add("ai.onnx.ml::TreeEnsembleRegressor", "forest", prepare<TreeEnsembleRegressor>);
 }
 
 }  // namespace anfora::kernels

@@ -1,0 +1,14 @@
+#include "kernels/reference/prepared.h"
+
+namespace anfora::kernels {
+
+const PreparedRegistry& prepared_reference_kernels() {
+  static const PreparedRegistry registry = [] {
+    PreparedRegistry all;
+    prepare_ml_trees(all);
+    return all;
+  }();
+  return registry;
+}
+
+}  // namespace anfora::kernels
