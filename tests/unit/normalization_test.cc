@@ -272,6 +272,14 @@ TEST(MeanVarianceNormalization, AnyAxes) {
   }
 }
 
+TEST(MeanVarianceNormalization, DefaultAxesOfFewerDimensions) {
+  const Tensor x = random_tensor(DType::F32, {3, 2, 5}, 1);
+  const Tensor got = run_kernel("MeanVarianceNormalization", {}, {x})[0];
+  const AttributeSet given{{"axes", std::vector<int64_t>{0, 2}}};
+  EXPECT_TRUE(Tensor::identical(got, run_kernel("MeanVarianceNormalization", given, {x})[0]));
+  EXPECT_THROW(run_kernel("MeanVarianceNormalization", {{"axes", std::vector<int64_t>{3}}}, {x}), Error);
+}
+
 TEST(LRN, WindowsOfChannels) {
   for (DType dtype : kFloatTypes) {
     for (const std::vector<int64_t>& shape : {std::vector<int64_t>{2, 5}, {1, 7, 3}, {2, 4, 17, 16}}) {

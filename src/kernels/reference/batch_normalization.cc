@@ -135,8 +135,11 @@ void batch_normalization(KernelContext& context) {
 void mean_variance_normalization(KernelContext& context) {
   constexpr double kEpsilon = 1e-9;  // of the operator's definition; keeps 0 / 0 from constant data
   const Tensor& in = context.input(0);
+  // By default all but the channels, of images; of fewer dimensions, those of them that there are.
+  std::vector<int64_t> reduced = context.attributes().get_ints("axes", {0, 2, 3});
+  if (!context.attributes().has("axes")) std::erase_if(reduced, [&](int64_t axis) { return axis >= in.rank(); });
   std::vector<bool> axes(static_cast<size_t>(in.rank()), false);
-  for (int axis : normalize_axes(context.attributes().get_ints("axes", {0, 2, 3}), in.rank())) axes[axis] = true;
+  for (int axis : normalize_axes(reduced, in.rank())) axes[axis] = true;
   Tensor& y = context.allocate_output(0, in.dtype(), in.shape());
   dispatch<WideFloats>(compute_dtype(in.dtype()), [&]<class T>() {
     const Tensor x = cast_tensor(in, dtype_of<T>);

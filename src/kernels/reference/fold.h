@@ -87,7 +87,8 @@ struct MinFold {
 
 // The type that a group of elements of T is folded in on the way to Acc.
 template <class Acc, class T, class Fold>
-using GroupType = std::conditional_t<Fold::in_groups && std::is_same_v<Acc, double> && std::is_same_v<T, float>, float, Acc>;
+using GroupType =
+    std::conditional_t<Fold::in_groups && std::is_same_v<Acc, double> && std::is_same_v<T, float>, float, Acc>;
 
 // As many elements as are whole groups, into `lanes` by lane; returns their number.
 template <class Fold>

@@ -63,8 +63,11 @@ void negative_log_likelihood(KernelContext& context, const Tensor& logarithms) {
   }
   const auto count = static_cast<int64_t>(losses.size());
   double loss = fold_row<double>(losses.data(), count, SumFold{});
-  if (reduction == "mean") loss /= fold_row<double>(shares.data(), count, SumFold{});
-  else if (reduction != "sum") throw Error(ErrorCode::InvalidModel, "reduction must be none, mean or sum, not '" + reduction + "'");
+  if (reduction == "mean") {
+    loss /= fold_row<double>(shares.data(), count, SumFold{});
+  } else if (reduction != "sum") {
+    throw Error(ErrorCode::InvalidModel, "reduction must be none, mean or sum, not '" + reduction + "'");
+  }
   cast_into(Tensor::scalar<double>(loss), context.allocate_output(0, dtype, Shape{}));
 }
 

@@ -30,8 +30,9 @@ class RowFactors {
   RowFactors() = default;
   RowFactors(const Tensor& factors, const Shape& shape, int axis) {
     if (broadcast_shape(factors.shape(), shape) != shape) {
-      throw Error(ErrorCode::TypeMismatch, fmt::format("a scale or bias of shape {} does not broadcast to the data's, {}",
-                                                       to_string(factors.shape()), to_string(shape)));
+      throw Error(ErrorCode::TypeMismatch,
+                  fmt::format("a scale or bias of shape {} does not broadcast to the data's, {}",
+                              to_string(factors.shape()), to_string(shape)));
     }
     const int lead = static_cast<int>(shape.size()) - factors.rank();
     bool shared = true;
@@ -126,7 +127,9 @@ namespace {
 void normalize_groups(KernelContext& context, int64_t groups) {
   const Tensor& x = context.input(0);
   const ChannelView view(x);
-  if (groups < 1 || view.channels % groups != 0) refuse("{} channels do not divide into {} groups", view.channels, groups);
+  if (groups < 1 || view.channels % groups != 0) {
+    refuse("{} channels do not divide into {} groups", view.channels, groups);
+  }
   const double epsilon = context.attributes().get_float("epsilon", 1e-5f);
   const int64_t group_size = view.channels / groups, length = group_size * view.inner;
   Tensor& y = context.allocate_output(0, x.dtype(), x.shape());

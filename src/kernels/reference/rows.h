@@ -47,7 +47,9 @@ double fold_long_row(const T* x, int64_t n, const Fold& fold) {
   const int64_t parts = (n + kPart - 1) / kPart;
   std::vector<double> results(static_cast<size_t>(parts));
   parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; ++p) results[p] = fold_row<double>(x + p * kPart, std::min(kPart, n - p * kPart), fold);
+    for (int64_t p = begin; p < end; ++p) {
+      results[p] = fold_row<double>(x + p * kPart, std::min(kPart, n - p * kPart), fold);
+    }
   });
   double result = Fold::template initial<double>;
   for (double part : results) result = fold.combine(result, part);

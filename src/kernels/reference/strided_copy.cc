@@ -100,7 +100,8 @@ struct StringUnit {
 // A square block of units, as many a side as fit a register of 16 bytes.
 template <int64_t N>
 struct Block {
-  using Unit = std::conditional_t<N == 1, uint8_t, std::conditional_t<N == 2, uint16_t, std::conditional_t<N == 4, uint32_t, uint64_t>>>;
+  using SmallUnit = std::conditional_t<N == 1, uint8_t, uint16_t>;
+  using Unit = std::conditional_t<N <= 2, SmallUnit, std::conditional_t<N == 4, uint32_t, uint64_t>>;
   static constexpr int side = 16 / N;
   using Row = Vector<Unit, side>;
 

@@ -57,7 +57,8 @@ void adagrad(KernelContext& context) {
   run_update<3>(context, [&]<class T>() {
     const AttributeSet& a = context.attributes();
     const auto count = static_cast<double>(integer(context.input(1)));
-    const T rate = static_cast<T>(number(context.input(0)) / (1 + count * static_cast<double>(a.get_float("decay_factor", 0))));
+    const double decay = a.get_float("decay_factor", 0);
+    const T rate = static_cast<T>(number(context.input(0)) / (1 + count * decay));
     const T norm = a.get_float("norm_coefficient", 0), epsilon = a.get_float("epsilon", 1e-6f);
     update_each<T, 3>(context, [=](const T* const* in, T* const* out, int64_t k) {
       const T x = in[0][k], gradient = norm * x + in[1][k];
