@@ -70,8 +70,9 @@ class Model {
   // Folds what is constant, removes what has no effect, merges what is equal, until nothing changes.
   OptimizeReport optimize(const OptimizeOptions& options = {});
 
-  // Writes .onnx, or .ir; the file appears whole or not at all. `opset`: the operator set of ONNX, "keep" (that of the
-  // source), "newest", or a number; a higher one is taken where an operator needs it. Throws Io, Unsupported.
+  // Writes .onnx, or .ir; the file appears whole or not at all. `opset`: the operator set of ONNX, "keep"
+  // (that of the source), "newest", or a number; a higher one is taken where an operator needs it. Throws Io,
+  // Unsupported.
   void save(const std::filesystem::path& path, const std::string& opset = "keep") const;
 
   // Chooses kernels, packs weights, plans memory. The model is used up: load it again where it is needed

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-
 #include <unistd.h>
 
 #include <CLI/App.hpp>
@@ -25,7 +24,8 @@ struct Options {
 
 // Graphviz' `dot` draws; it reads a file, since a pipe to and from it could block.
 std::string draw(const std::string& dot) {
-  std::string source = (std::filesystem::temp_directory_path() / fmt::format("anfora-{}.dot", getpid())).string();
+  std::string source =
+      (std::filesystem::temp_directory_path() / fmt::format("anfora-{}.dot", getpid())).string();
   {
     AtomicFile file(source);
     file.write(dot);
@@ -38,7 +38,8 @@ std::string draw(const std::string& dot) {
   int status = pipe ? pclose(pipe) : -1;
   std::filesystem::remove(source);
   if (status != 0) {
-    throw Error(ErrorCode::NotFound, "drawing needs Graphviz' program `dot`, which failed or is not installed")
+    throw Error(ErrorCode::NotFound,
+                "drawing needs Graphviz' program `dot`, which failed or is not installed")
         .with_hint("--format dot writes its input");
   }
   return svg;
@@ -51,7 +52,8 @@ int run(const Options& options) {
     ir::write_text_file(module, options.output);
     return kSuccess;
   }
-  std::string text = options.format == "ir" ? ir::print(module, {.elide_constants = true}) : ir::to_dot(module);
+  std::string text =
+      options.format == "ir" ? ir::print(module, {.elide_constants = true}) : ir::to_dot(module);
   if (options.format == "svg") text = draw(text);
   if (options.output.empty()) {
     std::fwrite(text.data(), 1, text.size(), stdout);
@@ -69,7 +71,8 @@ Action add_dump(CLI::App& app) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("dump", "Print a model as text, or draw it");
   command->add_option("model", options->model, "an .onnx or .ir file")->required();
-  command->add_option("--format", options->format, "ir (default), dot or svg")->check(CLI::IsMember({"ir", "dot", "svg"}));
+  command->add_option("--format", options->format, "ir (default), dot or svg")
+      ->check(CLI::IsMember({"ir", "dot", "svg"}));
   command->add_option("-o,--output", options->output, "a file; standard output otherwise");
   command->footer("Example:\n  anfora dump model.onnx --format svg -o model.svg");
   return [options] { return run(*options); };

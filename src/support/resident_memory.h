@@ -1,5 +1,5 @@
-// Memory of this process that is resident, weights in mapped files included. Linux tells it in /proc; elsewhere
-// these say 0. (getrusage's maximum is not used: it starts with what the parent process had.)
+// Memory of this process that is resident, weights in mapped files included. Linux tells it in /proc;
+// elsewhere these say 0. (getrusage's maximum is not used: it starts with what the parent process had.)
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // The public API: include/anfora/model.h on examples/models/mlp.onnx.
-#include "anfora/model.h"
-
 #include <gtest/gtest.h>
+
+#include "anfora/model.h"
 
 namespace anfora {
 namespace {
@@ -53,7 +53,8 @@ TEST(ModelApi, SavedModelsComputeTheSame) {
   const Tensor x = Tensor::from<float>(Shape{1, 4}, std::vector<float>{1, -1, 2, 0});
   const Tensor want = Model::load(kMlp).compile().run({{"x", x}}).at("y");
   for (const char* extension : {".onnx", ".ir"}) {
-    const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / (std::string("saved") + extension);
+    const std::filesystem::path path =
+        std::filesystem::path(testing::TempDir()) / (std::string("saved") + extension);
     Model model = Model::load(kMlp);
     model.optimize();
     model.save(path);
