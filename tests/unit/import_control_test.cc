@@ -32,7 +32,10 @@ class ImportControl : public testing::Test {
     auto declare = [&](uint32_t field, const std::string& spec) {
       size_t colon = spec.find(':');
       std::string type = colon == std::string::npos ? "f32" : spec.substr(colon + 1);
-      DType dtype = type == "i64" ? DType::I64 : type == "bool" ? DType::Bool : type == "any" ? DType::Undefined : DType::F32;
+      DType dtype = type == "i64"    ? DType::I64
+                    : type == "bool" ? DType::Bool
+                    : type == "any"  ? DType::Undefined
+                                     : DType::F32;
       writer.value(field, spec.substr(0, colon), any(dtype));
     };
     for (const std::string& input : inputs) declare(wire::GraphProto::input, input);
@@ -58,7 +61,11 @@ TEST_F(ImportControl, IfTakesValuesFromAround) {
   ModelWriter then_branch = graph({}, {"a"}), else_branch = graph({}, {"b"}), main = graph({"c:bool", "x"}, {"y"});
   then_branch.node({"Neg", {"x"}, {"a"}});
   else_branch.node({"Abs", {"x"}, {"b"}});
-  main.node({"If", {"c"}, {"y"}, Attributes().set_graph("then_branch", then_branch.graph).set_graph("else_branch", else_branch.graph)});
+  main.node(
+      {"If",
+       {"c"},
+       {"y"},
+       Attributes().set_graph("then_branch", then_branch.graph).set_graph("else_branch", else_branch.graph)});
   expect(run(main, {truth(true), floats({1}, {-2})})[0], {1}, {2});
   expect(run(main, {truth(false), floats({1}, {3})})[0], {1}, {3});
 }
@@ -143,7 +150,10 @@ TEST_F(ImportControl, ScanOfABatch) {
   body.node({"Identity", {"s2"}, {"out"}});
   ModelWriter main = graph({"s0", "x"}, {"last", "all"});
   main.opset = 8;
-  main.node({"Scan", {"", "s0", "x"}, {"last", "all"}, Attributes().set_graph("body", body.graph).set("num_scan_inputs", 1)});
+  main.node({"Scan",
+             {"", "s0", "x"},
+             {"last", "all"},
+             Attributes().set_graph("body", body.graph).set("num_scan_inputs", 1)});
   std::vector<Datum> y = run(main, {floats({2, 1}, {0, 10}), floats({2, 2, 1}, {1, 2, 3, 4})});
   expect(y[0], {2, 1}, {3, 17});
   expect(y[1], {2, 2, 1}, {1, 3, 13, 17});
@@ -167,9 +177,14 @@ TEST_F(ImportControl, FlexAttentionWithAModifier) {
   ModelWriter main = graph({"q", "k", "v"}, {"y"});
   main.domain = "ai.onnx.preview";
   main.domain_version = 1;
-  main.node({"FlexAttention", {"q", "k", "v"}, {"y"}, Attributes().set_graph("score_mod", modifier.graph), "ai.onnx.preview"});
+  main.node({"FlexAttention",
+             {"q", "k", "v"},
+             {"y"},
+             Attributes().set_graph("score_mod", modifier.graph),
+             "ai.onnx.preview"});
   // Two heads of queries share one of keys.
-  std::vector<Datum> y = run(main, {floats({1, 2, 1, 1}, {1, -1}), floats({1, 1, 2, 1}, {5, 7}), floats({1, 1, 2, 1}, {1, 3})});
+  std::vector<Datum> y =
+      run(main, {floats({1, 2, 1, 1}, {1, -1}), floats({1, 1, 2, 1}, {5, 7}), floats({1, 1, 2, 1}, {1, 3})});
   expect(y[0], {1, 2, 1, 1}, {2, 2});
 }
 

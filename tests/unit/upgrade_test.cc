@@ -52,9 +52,11 @@ class Upgrade : public testing::Test {
         model.initializer(spec.inputs.back(), tensor);
         continue;
       }
-      const ir::Type* type = node.ranks_are_known
-                                 ? context->tensor_type(tensor.dtype(), std::span<const int64_t>(tensor.shape().data(), tensor.shape().size()))
-                                 : context->unranked_type(tensor.dtype());
+      const ir::Type* type =
+          node.ranks_are_known
+              ? context->tensor_type(tensor.dtype(),
+                                     std::span<const int64_t>(tensor.shape().data(), tensor.shape().size()))
+              : context->unranked_type(tensor.dtype());
       model.value(wire::GraphProto::input, spec.inputs.back(), type);
       data.emplace_back(tensor);
     }
@@ -88,11 +90,14 @@ Tensor ints(Ints shape, Ints values) { return make_tensor<int64_t>(std::move(sha
 
 TEST_F(Upgrade, ConsumedInputsAreNoAttribute) {
   expect({"Relu", 1, Attributes().set("consumed_inputs", Ints{0}), {floats({2}, {-1, 1})}}, {0, 1});
-  expect({"Sum", 1, Attributes().set("consumed_inputs", Ints{0, 0}), {floats({2}, {1, 2}), floats({2}, {3, 4})}}, {4, 6});
+  expect(
+      {"Sum", 1, Attributes().set("consumed_inputs", Ints{0, 0}), {floats({2}, {1, 2}), floats({2}, {3, 4})}},
+      {4, 6});
 }
 
 TEST_F(Upgrade, ReshapeShape) {
-  expect({"Reshape", 1, Attributes().set("shape", Ints{0, -1}), {floats({2, 1, 2}, {1, 2, 3, 4})}}, {1, 2, 3, 4}, {2, 2});
+  expect({"Reshape", 1, Attributes().set("shape", Ints{0, -1}), {floats({2, 1, 2}, {1, 2, 3, 4})}},
+         {1, 2, 3, 4}, {2, 2});
 }
 
 TEST_F(Upgrade, SeluDefaults) {
@@ -117,7 +122,10 @@ TEST_F(Upgrade, TileAlongOneAxis) {
 }
 
 TEST_F(Upgrade, BroadcastFromAnAxis) {
-  OldNode add{"Add", 6, Attributes().set("broadcast", 1).set("axis", 0), {floats({2, 1, 2}, {1, 2, 3, 4}), floats({2}, {10, 20})}};
+  OldNode add{"Add",
+              6,
+              Attributes().set("broadcast", 1).set("axis", 0),
+              {floats({2, 1, 2}, {1, 2, 3, 4}), floats({2}, {10, 20})}};
   for (bool known : {true, false}) {
     add.ranks_are_known = known;
     expect(add, {11, 12, 23, 24}, {2, 1, 2});
@@ -126,12 +134,19 @@ TEST_F(Upgrade, BroadcastFromAnAxis) {
   expect(add, {11, 12, 23, 24}, {2, 1, 2});
   add.attributes = Attributes().set("broadcast", 1);
   expect(add, {11, 22, 13, 24}, {2, 1, 2});
-  OldNode pow{"Pow", 1, Attributes().set("broadcast", 1).set("axis", 0), {floats({2, 2}, {1, 2, 3, 4}), floats({2}, {2, 1})}};
+  OldNode pow{"Pow",
+              1,
+              Attributes().set("broadcast", 1).set("axis", 0),
+              {floats({2, 2}, {1, 2, 3, 4}), floats({2}, {2, 1})}};
   expect(pow, {1, 4, 3, 4});
 }
 
 TEST_F(Upgrade, GemmBroadcast) {
-  expect({"Gemm", 6, Attributes().set("broadcast", 1), {floats({1, 1}, {2}), floats({1, 2}, {3, 4}), floats({2}, {1, 2})}}, {7, 10});
+  expect({"Gemm",
+          6,
+          Attributes().set("broadcast", 1),
+          {floats({1, 1}, {2}), floats({1, 2}, {3, 4}), floats({2}, {1, 2})}},
+         {7, 10});
 }
 
 TEST_F(Upgrade, PReluSlopeByChannel) {
@@ -145,7 +160,8 @@ TEST_F(Upgrade, PReluSlopeByChannel) {
 }
 
 TEST_F(Upgrade, BatchNormalization) {
-  std::vector<Tensor> inputs{floats({1, 2, 1}, {1, 2}), floats({2}, {1, 2}), floats({2}, {0, 1}), floats({2}, {0, 1}), floats({2}, {4, 1})};
+  std::vector<Tensor> inputs{floats({1, 2, 1}, {1, 2}), floats({2}, {1, 2}), floats({2}, {0, 1}),
+                             floats({2}, {0, 1}), floats({2}, {4, 1})};
   for (int64_t version : {1, 6, 7, 9}) {
     Attributes attributes = Attributes().set("epsilon", 0.0f);
     if (version < 7) attributes.set("is_test", 1);
@@ -215,12 +231,17 @@ TEST_F(Upgrade, AxesBecameInputs) {
   expect({"ReduceSum", 11, Attributes().set("axes", Ints{0}).set("keepdims", 0), {x}}, {4, 6}, {1, 2});
   expect({"ReduceSum", 1, {}, {x}}, {10}, {1, 1, 1});
   expect({"ReduceMax", 13, Attributes().set("axes", Ints{-1}), {x}}, {2, 4}, {2, 1, 1});
-  expect({"ReduceL2", 17, Attributes().set("axes", Ints{0, 1, 2}).set("keepdims", 0), {floats({1, 1, 2}, {3, 4})}}, {5});
+  expect({"ReduceL2",
+          17,
+          Attributes().set("axes", Ints{0, 1, 2}).set("keepdims", 0),
+          {floats({1, 1, 2}, {3, 4})}},
+         {5});
 }
 
 TEST_F(Upgrade, Slice) {
   Tensor x = floats({2, 3}, {1, 2, 3, 4, 5, 6});
-  expect({"Slice", 1, Attributes().set("starts", Ints{1}).set("ends", Ints{1000}).set("axes", Ints{1}), {x}}, {2, 3, 5, 6}, {2, 2});
+  expect({"Slice", 1, Attributes().set("starts", Ints{1}).set("ends", Ints{1000}).set("axes", Ints{1}), {x}},
+         {2, 3, 5, 6}, {2, 2});
   expect({"Slice", 9, Attributes().set("starts", Ints{0, -1}).set("ends", Ints{1, 3}), {x}}, {3}, {1, 1});
 }
 
@@ -274,16 +295,23 @@ TEST_F(Upgrade, GroupNormalizationByGroup) {
 
 TEST_F(Upgrade, RoiAlignHalfPixel) {
   Tensor x = floats({1, 1, 2, 2}, {0, 1, 2, 3});
-  expect({"RoiAlign", 10, Attributes().set("sampling_ratio", 1), {x, floats({1, 4}, {0, 0, 1, 1}), ints({1}, {0})}}, {1.5f});
+  expect({"RoiAlign",
+          10,
+          Attributes().set("sampling_ratio", 1),
+          {x, floats({1, 4}, {0, 0, 1, 1}), ints({1}, {0})}},
+         {1.5f});
 }
 
 TEST_F(Upgrade, Scatter) {
-  expect({"Scatter", 9, Attributes().set("axis", 0), {floats({3}, {1, 2, 3}), ints({1}, {1}), floats({1}, {9})}}, {1, 9, 3});
+  expect(
+      {"Scatter", 9, Attributes().set("axis", 0), {floats({3}, {1, 2, 3}), ints({1}, {1}), floats({1}, {9})}},
+      {1, 9, 3});
 }
 
 TEST_F(Upgrade, Upsample) {
   Tensor x = floats({1, 1, 1, 2}, {1, 3});
-  expect({"Upsample", 1, Attributes().set("height_scale", 1.0f).set("width_scale", 2.0f), {x}}, {1, 1, 3, 3}, {1, 1, 1, 4});
+  expect({"Upsample", 1, Attributes().set("height_scale", 1.0f).set("width_scale", 2.0f), {x}}, {1, 1, 3, 3},
+         {1, 1, 1, 4});
   expect({"Upsample", 7, Attributes().set("scales", Floats{1, 1, 1, 2}).set("mode", "linear"), {x}}, {1, 2, 3, 3});
   expect({"Upsample", 9, {}, {x, floats({4}, {1, 1, 1, 1.5f})}}, {1, 1, 3});
 }
@@ -304,16 +332,27 @@ TEST_F(Upgrade, Experiments) {
   Tensor x = floats({2}, {1, -1});
   expect({"Affine", 1, Attributes().set("alpha", 2.0f).set("beta", 3.0f), {x}}, {5, 1});
   expect({"Scale", 1, Attributes().set("scale", 2.0f), {x}}, {2, -2});
-  expect({"ScaledTanh", 1, Attributes().set("alpha", 2.0f).set("beta", 0.5f), {x}}, {2 * std::tanh(0.5f), -2 * std::tanh(0.5f)});
+  expect({"ScaledTanh", 1, Attributes().set("alpha", 2.0f).set("beta", 0.5f), {x}},
+         {2 * std::tanh(0.5f), -2 * std::tanh(0.5f)});
   expect({"ParametricSoftplus", 1, Attributes().set("alpha", 2.0f), {floats({1}, {0})}}, {2 * std::log(2.0f)});
   Tensor image = floats({1, 2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
-  expect({"ImageScaler", 1, Attributes().set("scale", 2.0f).set("bias", Floats{0, 1}), {image}}, {2, 4, 6, 8, 11, 13, 15, 17});
+  expect({"ImageScaler", 1, Attributes().set("scale", 2.0f).set("bias", Floats{0, 1}), {image}},
+         {2, 4, 6, 8, 11, 13, 15, 17});
   expect({"Crop", 1, Attributes().set("border", Ints{1, 0, 0, 1}), {image}}, {2, 6}, {1, 2, 1, 1});
-  expect({"Crop", 1, Attributes().set("border", Ints{0, 1, 0, 0}).set("scale", Ints{1, 2}), {image}}, {3, 4, 7, 8}, {1, 2, 1, 2});
+  expect({"Crop", 1, Attributes().set("border", Ints{0, 1, 0, 0}).set("scale", Ints{1, 2}), {image}},
+         {3, 4, 7, 8}, {1, 2, 1, 2});
   expect({"DynamicSlice", 1, {}, {x, ints({1}, {1}), ints({1}, {2})}}, {-1});
   expect({"ConstantFill", 1, Attributes().set("shape", Ints{2}).set("value", 4.0f), {}}, {4, 4});
-  expect({"ConstantFill", 1, Attributes().set("input_as_shape", 1).set("extra_shape", Ints{2}), {ints({1}, {1})}}, {0, 0}, {1, 2});
-  expect({"SimplifiedLayerNormalization", 17, Attributes().set("epsilon", 0.0f), {floats({2}, {3, -3}), floats({2}, {1, 2})}}, {1, -2});
+  expect({"ConstantFill",
+          1,
+          Attributes().set("input_as_shape", 1).set("extra_shape", Ints{2}),
+          {ints({1}, {1})}},
+         {0, 0}, {1, 2});
+  expect({"SimplifiedLayerNormalization",
+          17,
+          Attributes().set("epsilon", 0.0f),
+          {floats({2}, {3, -3}), floats({2}, {1, 2})}},
+         {1, -2});
   Tensor pair = floats({1, 1, 1, 2}, {1, 3});
   expect({"MeanVarianceNormalization", 1, {}, {pair}}, {-1, 1});
   expect({"MeanVarianceNormalization", 1, Attributes().set("normalize_variance", 0).set("across_channels", 1), {image}},

@@ -3,9 +3,9 @@
 //     auto context = ops::make_context();
 //     std::unique_ptr<ir::Module> module = onnx::import_onnx(*context, "model.onnx");
 //
-// What comes out: operators of the newest operator set only (older nodes are upgraded), control flow as functions, calls
-// and Switch, weights as views on the mapped file, which the module keeps open. Types are those of main's
-// parameters and of unknown operators' results; analysis::infer_types() finds the rest.
+// What comes out: operators of the newest operator set only (older nodes are upgraded), control flow as
+// functions, calls and Switch, weights as views on the mapped file, which the module keeps open. Types are
+// those of main's parameters and of unknown operators' results; analysis::infer_types() finds the rest.
 #pragma once
 
 #include <filesystem>
@@ -34,7 +34,8 @@ std::unique_ptr<ir::Module> import_onnx(ir::Context& context, const std::filesys
 std::unique_ptr<ir::Module> import_onnx(ir::Context& context, std::span<const std::byte> bytes,
                                         std::shared_ptr<void> owner, const ImportOptions& options = {});
 
-// The types that the model declares for its outputs, null where it declares none: what stored values of them are read as.
+// The types that the model declares for its outputs, null where it declares none: what stored values of them
+// are read as.
 std::vector<const ir::Type*> declared_output_types(ir::Context& context, const std::filesystem::path& path);
 
 }  // namespace anfora::onnx

@@ -61,7 +61,8 @@ ir::Node* Importer::import_flex_attention(PendingNode& node) {
   scores = modify("score_mod", cast(scores, precision));
   ir::Node* weights = modify("prob_mod", e.emit("Softmax", {scores}, {{"axis", int64_t{-1}}}));
 
-  ir::Node* grouped_weights = e.emit("Reshape", {weights, shape({sizes(k, 0, 2), e.ints({-1}), sizes(q, 2, 3), sizes(k, 2, 3)})});
+  ir::Node* grouped_weights =
+      e.emit("Reshape", {weights, shape({sizes(k, 0, 2), e.ints({-1}), sizes(q, 2, 3), sizes(k, 2, 3)})});
   ir::Node* grouped_v = e.emit("Unsqueeze", {cast(v, precision), e.ints({2})});
   ir::Node* means = e.emit("MatMul", {grouped_weights, grouped_v});
   ir::Node* y = e.emit("Reshape", {means, shape({sizes(q, 0, 3), sizes(v, 3, 4)})});

@@ -2,16 +2,18 @@
 //
 //     If    %f = Switch(%cond, @then, @else); %r = call %f()
 //
-//     Loop  graph @loop(%i, %go, %v…, %acc…) {           values carried around, one sequence per collected result
+//     Loop  graph @loop(%i, %go, %v…, %acc…) {           values carried around, one sequence per collected
+//     result
 //             %f = Switch(And(Less(%i, %M), %go), @loop.body, @loop.done)
 //             return call %f()
 //           }
-//           graph @loop.body() in @loop { …; return call @loop(%i + 1, %go', %v'…, SequenceInsert(%acc, %scan)…) }
-//           graph @loop.done() in @loop { return (%v…, StackSequence(%acc)…) }
-//           call @loop(0, %cond, %v0…, SequenceEmpty()…)
+//           graph @loop.body() in @loop { …; return call @loop(%i + 1, %go', %v'…, SequenceInsert(%acc,
+//           %scan)…) } graph @loop.done() in @loop { return (%v…, StackSequence(%acc)…) } call @loop(0,
+//           %cond, %v0…, SequenceEmpty()…)
 //
-// Scan and SequenceMap are the same loop over the length of what they scan; their bodies pick item %i. The graphs have
-// no parameters for what they take from the graphs around them: those are free variables, as in ONNX.
+// Scan and SequenceMap are the same loop over the length of what they scan; their bodies pick item %i. The
+// graphs have no parameters for what they take from the graphs around them: those are free variables, as in
+// ONNX.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -165,9 +167,11 @@ ir::Node* Importer::import_if(PendingNode& node) {
     set_results(branches[b], results);
   }
   if (num_results[0] != num_results[1]) {
-    throw Error(ErrorCode::InvalidModel, fmt::format("the branches have {} and {} outputs", num_results[0], num_results[1]));
+    throw Error(ErrorCode::InvalidModel,
+                fmt::format("the branches have {} and {} outputs", num_results[0], num_results[1]));
   }
-  ir::Apply* choice = module_.make_switch(node.emitter.graph, node.inputs[0], branches[0]->value(), branches[1]->value());
+  ir::Apply* choice =
+      module_.make_switch(node.emitter.graph, node.inputs[0], branches[0]->value(), branches[1]->value());
   choice->set_location(node.emitter.location);
   return finish_control(node, module_.call(node.emitter.graph, choice, {}), num_results[0]);
 }
@@ -221,14 +225,16 @@ ir::Node* Importer::import_scan(PendingNode& node) {
   }
   size_t num_scanned = static_cast<size_t>(*given), num_states = num_inputs - num_scanned;
   if (fields.outputs.size() < num_states) {
-    throw Error(ErrorCode::InvalidModel, fmt::format("the body has {} outputs for {} states", fields.outputs.size(), num_states));
+    throw Error(ErrorCode::InvalidModel,
+                fmt::format("the body has {} outputs for {} states", fields.outputs.size(), num_states));
   }
   size_t num_collected = fields.outputs.size() - num_states;
   for (size_t i = 0; i < num_inputs; ++i) {
     if (!node.has_input(i)) throw Error(ErrorCode::InvalidModel, "a state or a scanned input is missing");
   }
   std::vector<int64_t> axes = ints_attribute(node, "scan_input_axes", num_scanned);
-  std::vector<int64_t> directions = ints_attribute(node, is_batched ? "directions" : "scan_input_directions", num_scanned);
+  std::vector<int64_t> directions =
+      ints_attribute(node, is_batched ? "directions" : "scan_input_directions", num_scanned);
   std::vector<int64_t> output_axes = ints_attribute(node, "scan_output_axes", num_collected);
   std::vector<int64_t> output_directions = ints_attribute(node, "scan_output_directions", num_collected);
 
@@ -245,7 +251,8 @@ ir::Node* Importer::import_scan(PendingNode& node) {
         if (directions[s] != 0 && !from_the_end) {
           from_the_end = body.emit("Sub", {body.emit("Sub", {spec.trip_count, body.scalar(1)}), i});
         }
-        arguments.push_back(body.emit("Gather", {scanned[s], directions[s] != 0 ? from_the_end : i}, {{"axis", axes[s]}}));
+        arguments.push_back(
+            body.emit("Gather", {scanned[s], directions[s] != 0 ? from_the_end : i}, {{"axis", axes[s]}}));
       }
       Results results = import_graph(fields, body.graph, node.scope, arguments);
       Iteration iteration;
@@ -299,7 +306,8 @@ ir::Node* Importer::import_sequence_map(PendingNode& node) {
         const ir::Type* type = known_type(node.inputs[k]);
         if (!type && !node.fields.inputs[k].empty()) type = node.scope.declared_type(node.fields.inputs[k]);
         if (!type) {
-          throw Error(ErrorCode::Unsupported, fmt::format("it cannot be told whether '{}' is a sequence", node.fields.inputs[k]))
+          throw Error(ErrorCode::Unsupported,
+                      fmt::format("it cannot be told whether '{}' is a sequence", node.fields.inputs[k]))
               .with_hint("declare the type of the value in the graph's value_info");
         }
         is_sequence = type->kind() == ir::TypeKind::Sequence;
@@ -327,7 +335,8 @@ const ir::Type* Importer::type_of_result(const Results& results, size_t k) {
 ir::Node* Importer::finish_control(const PendingNode& node, ir::Apply* call, size_t num_results) {
   if (num_results == 0) throw Error(ErrorCode::InvalidModel, "the graph of the node has no outputs");
   if (node.num_outputs > num_results) {
-    throw Error(ErrorCode::InvalidModel, fmt::format("the node has {} outputs, its graph {}", node.num_outputs, num_results));
+    throw Error(ErrorCode::InvalidModel,
+                fmt::format("the node has {} outputs, its graph {}", node.num_outputs, num_results));
   }
   call->set_location(node.emitter.location);
   if (node.num_outputs == 1 && num_results > 1) return module_.tuple_item(node.emitter.graph, call, 0);

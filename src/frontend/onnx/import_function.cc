@@ -1,8 +1,9 @@
 // Local functions: each becomes a top-level graph, each node that names it a call.
 //
-// A function may refer to attributes of the node that calls it, and its inputs may be omitted. Neither exists in the IR,
-// so a function is specialized: one graph per set of attribute values and of given inputs. Bodies are read
-// after the graphs that call them, from a list, so that long chains of functions do not recurse here.
+// A function may refer to attributes of the node that calls it, and its inputs may be omitted. Neither exists
+// in the IR, so a function is specialized: one graph per set of attribute values and of given inputs. Bodies
+// are read after the graphs that call them, from a list, so that long chains of functions do not recurse
+// here.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -38,7 +39,8 @@ void Importer::index_functions() {
   for (size_t i = 0; i < functions_.size(); ++i) {
     const Function& f = functions_[i];
     if (!function_index_.emplace(std::tuple(f.domain, f.name, f.overload), i).second) {
-      throw Error(ErrorCode::InvalidModel, fmt::format("the function '{}' is defined twice", ir::qualified_name(f.domain, f.name)));
+      throw Error(ErrorCode::InvalidModel,
+                  fmt::format("the function '{}' is defined twice", ir::qualified_name(f.domain, f.name)));
     }
   }
 }
@@ -51,18 +53,24 @@ Function* Importer::find_function(const NodeFields& fields) {
 
 ir::Node* Importer::call_function(Function& function, PendingNode& node) {
   if (!node.others.empty()) {
-    throw Error(ErrorCode::Unsupported, fmt::format("attribute '{}': a graph cannot be given to a local function", node.others[0].name));
+    throw Error(
+        ErrorCode::Unsupported,
+        fmt::format("attribute '{}': a graph cannot be given to a local function", node.others[0].name));
   }
   if (node.inputs.size() > function.inputs.size()) {
-    throw Error(ErrorCode::InvalidModel, fmt::format("the function takes {} inputs, but is given {}", function.inputs.size(), node.inputs.size()));
+    throw Error(ErrorCode::InvalidModel, fmt::format("the function takes {} inputs, but is given {}",
+                                                     function.inputs.size(), node.inputs.size()));
   }
   if (node.num_outputs > function.outputs.size()) {
-    throw Error(ErrorCode::InvalidModel, fmt::format("the function has {} outputs, not {}", function.outputs.size(), node.num_outputs));
+    throw Error(ErrorCode::InvalidModel, fmt::format("the function has {} outputs, not {}",
+                                                     function.outputs.size(), node.num_outputs));
   }
   for (std::string_view bytes : function.attribute_defaults) {
     FileAttribute attribute = read_attribute(context(), bytes, source_);
     if (!attribute.value) {
-      throw Error(ErrorCode::Unsupported, fmt::format("the default of the function's attribute '{}' is no plain value", attribute.name));
+      throw Error(
+          ErrorCode::Unsupported,
+          fmt::format("the default of the function's attribute '{}' is no plain value", attribute.name));
     }
     if (!std::ranges::count(node.attributes, attribute.name, &AttributeSet::Entry::first)) {
       node.attributes.emplace_back(attribute.name, std::move(*attribute.value));
@@ -79,7 +87,9 @@ ir::Node* Importer::call_function(Function& function, PendingNode& node) {
   auto [at, is_new] = instance_index_.emplace(std::tuple(&function, attributes, given), instances_.size());
   if (is_new) {
     if (instances_.size() == kMostFunctionInstances) {
-      throw Error(ErrorCode::ResourceExhausted, fmt::format("local functions are called with more than {} sets of attributes", kMostFunctionInstances));
+      throw Error(ErrorCode::ResourceExhausted,
+                  fmt::format("local functions are called with more than {} sets of attributes",
+                              kMostFunctionInstances));
     }
     std::string name = ir::qualified_name(function.domain, function.name);
     if (!function.overload.empty()) name += fmt::format(":{}", function.overload);
@@ -111,7 +121,8 @@ void Importer::import_function_bodies() {
     scope.declare_types(function->value_infos);
     size_t parameter = 0;
     for (size_t i = 0; i < given.size(); ++i) {
-      scope.define(function->inputs[i], given[i] ? static_cast<ir::Node*>(graph->parameter(parameter++)) : module_.none());
+      scope.define(function->inputs[i],
+                   given[i] ? static_cast<ir::Node*>(graph->parameter(parameter++)) : module_.none());
     }
     scope.import_nodes(function->nodes);
     std::vector<ir::Node*> results;
@@ -143,7 +154,8 @@ void Importer::check_recursion() const {
       size_t callee = instances_[at].callees[next++];
       if (marks[callee] == Mark::Active) {
         const Function& f = *instances_[callee].function;
-        throw Error(ErrorCode::InvalidModel, fmt::format("the function '{}' calls itself", ir::qualified_name(f.domain, f.name)));
+        throw Error(ErrorCode::InvalidModel,
+                    fmt::format("the function '{}' calls itself", ir::qualified_name(f.domain, f.name)));
       }
       if (marks[callee] == Mark::New) {
         marks[callee] = Mark::Active;

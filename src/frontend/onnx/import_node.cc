@@ -48,7 +48,8 @@ void Importer::read_attributes(PendingNode& node) {
       const AttributeSet* given = node.scope.dialect().function_attributes;
       if (!given) {
         throw Error(ErrorCode::InvalidModel,
-                    fmt::format("attribute '{}' refers to '{}' of a function, but is in none", attribute.name, attribute.reference));
+                    fmt::format("attribute '{}' refers to '{}' of a function, but is in none", attribute.name,
+                                attribute.reference));
       }
       // An attribute that the caller left out and that has no default is left out here as well.
       if (const AttributeValue* value = given->find(attribute.reference)) {
@@ -90,7 +91,8 @@ ir::Node* Importer::import_constant(PendingNode& node) {
 void Importer::keep_unknown_attributes(PendingNode& node) {
   std::vector<std::string> captured;
   for (const FileAttribute& attribute : node.others) {
-    node.attributes.emplace_back(std::string(attribute.name) + std::string(kVerbatimSuffix), std::string(attribute.bytes));
+    node.attributes.emplace_back(std::string(attribute.name) + std::string(kVerbatimSuffix),
+                                 std::string(attribute.bytes));
     for (std::string_view name : free_names_of_attribute(attribute.bytes, node.scope.depth())) {
       if (std::ranges::count(captured, name)) continue;
       captured.emplace_back(name);
@@ -126,19 +128,22 @@ ir::Node* Importer::import_operator(PendingNode& node) {
   }
   if (!node.others.empty()) {
     if (op->known) {
-      throw Error(ErrorCode::InvalidModel, fmt::format("the operator has no attribute '{}' of that kind", node.others[0].name));
+      throw Error(ErrorCode::InvalidModel,
+                  fmt::format("the operator has no attribute '{}' of that kind", node.others[0].name));
     }
     keep_unknown_attributes(node);
   }
   if (op->known) check_attributes(node, *op, version);
   while (!node.inputs.empty() && !node.has_input(node.inputs.size() - 1)) node.inputs.pop_back();
   std::string_view name = node.fields.outputs.empty() ? std::string_view() : node.fields.outputs[0];
-  ir::Apply* apply = module_.apply(node.emitter.graph, *op, span_of(node.inputs), AttributeSet(std::move(node.attributes)),
-                                   node.num_outputs, node.emitter.location, name);
+  ir::Apply* apply =
+      module_.apply(node.emitter.graph, *op, span_of(node.inputs), AttributeSet(std::move(node.attributes)),
+                    node.num_outputs, node.emitter.location, name);
   if (!op->known) {
     boost::container::small_vector<const ir::Type*, 4> types;
     for (size_t i = 0; i < node.num_outputs; ++i) {
-      const ir::Type* type = node.fields.outputs[i].empty() ? nullptr : node.scope.declared_type(node.fields.outputs[i]);
+      const ir::Type* type =
+          node.fields.outputs[i].empty() ? nullptr : node.scope.declared_type(node.fields.outputs[i]);
       types.push_back(type ? type : context().unranked_type(DType::Undefined));
     }
     apply->set_type(types.size() == 1 ? types[0] : context().tuple_type({types.data(), types.size()}));
@@ -152,7 +157,8 @@ void Importer::import_node(Scope& scope, const NodeFields& fields, const ir::Loc
   if (num_outputs > std::numeric_limits<uint16_t>::max()) {
     throw Error(ErrorCode::Unsupported, fmt::format("the node has {} outputs", num_outputs));
   }
-  PendingNode node{fields, scope, Emitter{*this, scope.graph(), location}, fields.op_type, fields.domain, 0, {}, {}, {}, num_outputs};
+  Emitter emitter{*this, scope.graph(), location};
+  PendingNode node{fields, scope, emitter, fields.op_type, fields.domain, 0, {}, {}, {}, num_outputs};
   for (std::string_view input : fields.inputs) {
     node.inputs.push_back(input.empty() ? module_.none() : scope.resolve(input));
   }
@@ -166,7 +172,9 @@ void Importer::import_node(Scope& scope, const NodeFields& fields, const ir::Loc
     if (fields.domain.empty()) {
       if (node.version <= 0) throw Error(ErrorCode::InvalidModel, "the model does not import the domain 'ai.onnx'");
       if (node.version > kNewestOpset) {
-        throw Error(ErrorCode::Unsupported, fmt::format("operator set {} is newer than the newest known one, {}", node.version, kNewestOpset));
+        throw Error(ErrorCode::Unsupported,
+                    fmt::format("operator set {} is newer than the newest known one, {}", node.version,
+                                kNewestOpset));
       }
       if (fields.op_type == "Constant") result = import_constant(node);
     }

@@ -177,7 +177,8 @@ class Importer {
     std::vector<ir::Node*> nodes;
     std::vector<const ir::Type*> types;  // as declared; null where they are not
   };
-  Results import_graph(const GraphFields& fields, ir::Graph* target, Scope& parent, std::span<ir::Node* const> arguments);
+  Results import_graph(const GraphFields& fields, ir::Graph* target, Scope& parent,
+                       std::span<ir::Node* const> arguments);
   void set_results(ir::Graph* graph, std::span<ir::Node* const> results);
 
   void import_node(Scope& scope, const NodeFields& fields, const ir::Location* location);

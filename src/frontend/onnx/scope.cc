@@ -207,7 +207,8 @@ void Scope::import_sorted(std::span<const std::string_view> nodes, size_t first)
           cycle += describe(fields) + " -> ";
         }
         fields.read(nodes[dependency]);
-        throw Error(ErrorCode::InvalidModel, fmt::format("the nodes depend on each other in a cycle: {}{}", cycle, describe(fields)))
+        throw Error(ErrorCode::InvalidModel,
+                    fmt::format("the nodes depend on each other in a cycle: {}{}", cycle, describe(fields)))
             .at_location(fmt::format("{}: node {}", place_, dependency));
       }
       marks[dependency] = Mark::Active;

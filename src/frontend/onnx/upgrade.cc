@@ -19,23 +19,24 @@ struct Step {
 // Operators that a version withdrew have meant the same ever since to those who still write them.
 constexpr int64_t kForever = kNewestOpset + 1;
 
-// What changed between two versions of an operator so that a node must change as well; of one operator in the order of the
-// versions. Not listed: attributes and inputs that came to be with a default of what was before, wider types and
-// shapes, and clearer words.
+// What changed between two versions of an operator so that a node must change as well; of one operator in the
+// order of the versions. Not listed: attributes and inputs that came to be with a default of what was before,
+// wider types and shapes, and clearer words.
 const Step kMainSteps[] = {
     // Version 1 named inputs whose memory might be taken over.
-    {"Abs Add BatchNormalization Ceil Clip Div Dropout Elu Exp Floor HardSigmoid InstanceNormalization LeakyRelu Log Max "
-     "Mean Min Mul Neg PRelu Reciprocal Relu Reshape Selu Sigmoid Sqrt Sub Sum Tanh", 6, drop, "consumed_inputs"},
+    {"Abs Add BatchNormalization Ceil Clip Div Dropout Elu Exp Floor HardSigmoid InstanceNormalization "
+     "LeakyRelu Log Max Mean Min Mul Neg PRelu Reciprocal Relu Reshape Selu Sigmoid Sqrt Sub Sum Tanh",
+     6, drop, "consumed_inputs"},
     {"Reshape", 5, ints_to_input, "shape"},
-    {"Selu", 6, selu_defaults},        // two more digits
-    {"Cast", 6, cast_type_name},       // "FLOAT" before the number
+    {"Selu", 6, selu_defaults},          // two more digits
+    {"Cast", 6, cast_type_name},         // "FLOAT" before the number
     {"Concat", 4, concat_default_axis},  // 1 where it is not given
     {"GlobalLpPool LpPool", 2, integral_p},
     {"Tile", 6, tile_one_axis},
 
     // Broadcasting had to be asked for, and lined up shapes from `axis` on; since 7, NumPy's.
     {"Add And Div Equal Greater Less Mul Or Pow Sub Xor", 7, align_broadcast},
-    {"Gemm", 7, drop, "broadcast"},    // of C, to the right as now
+    {"Gemm", 7, drop, "broadcast"},  // of C, to the right as now
     {"PRelu", 7, prelu_slope_per_channel},
 
     // Whether an application trains was an attribute, then the number of its outputs, now an attribute again.
@@ -49,19 +50,20 @@ const Step kMainSteps[] = {
 
     // What was fixed in the model became a value that may be computed.
     {"Clip", 11, clip_limits_to_inputs},
-    {"DFT", 20, dft_axis_to_input},   // and the default moved from 1 to -2
+    {"DFT", 20, dft_axis_to_input},  // and the default moved from 1 to -2
     {"Pad", 2, pad_rename_paddings},
     {"Pad", 11, pad_attributes_to_inputs},
     {"ReduceSum Squeeze Unsqueeze", 13, axes_to_input},
-    {"ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSumSquare", 18,
-     axes_to_input},
+    {"ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd "
+     "ReduceSumSquare", 18, axes_to_input},
     {"Slice", 10, slice_attributes_to_inputs},
     {"Split", 2, split_lengths_to_integers},  // of any type
     {"Split", 13, ints_to_input, "split"},
     {"Split", 18, split_num_outputs},  // equal parts are asked for by their number
     {"TopK", 10, top_k_to_input},
 
-    // These flattened their input to a matrix at `axis`; since 13 they go along `axis` alone, and its default is the last.
+    // These flattened their input to a matrix at `axis`; since 13 they go along `axis` alone, and its default
+    // is the last.
     {"Hardmax LogSoftmax Softmax", 13, softmax_flatten},
 
     {"GridSample", 20, grid_sample_mode_names},

@@ -16,7 +16,9 @@ std::optional<T> take(PendingNode& node, std::string_view name) {
   auto found = std::ranges::find(node.attributes, name, &AttributeSet::Entry::first);
   if (found == node.attributes.end()) return std::nullopt;
   T* value = std::get_if<T>(&found->second);
-  if (!value) throw Error(ErrorCode::InvalidModel, fmt::format("the attribute '{}' is of another kind than it must be", name));
+  if (!value)
+    throw Error(ErrorCode::InvalidModel,
+                fmt::format("the attribute '{}' is of another kind than it must be", name));
   T taken = std::move(*value);
   node.attributes.erase(found);
   return taken;
@@ -83,7 +85,8 @@ ir::Node* append_axes(const PendingNode& node, ir::Node* value, ir::Node* count)
 ir::Node* results(const PendingNode& node, std::initializer_list<ir::Node*> values) {
   if (node.num_outputs == 1) return *values.begin();
   if (node.num_outputs > values.size()) {
-    throw Error(ErrorCode::InvalidModel, fmt::format("the node has {} outputs, its operator {}", node.num_outputs, values.size()));
+    throw Error(ErrorCode::InvalidModel,
+                fmt::format("the node has {} outputs, its operator {}", node.num_outputs, values.size()));
   }
   return node.emitter.importer.module().make_tuple(node.emitter.graph, {values.begin(), node.num_outputs});
 }
@@ -113,7 +116,8 @@ ir::Node* cast_type_name(PendingNode& node, std::string_view) {
   auto* name = std::get_if<std::string>(&to->second);
   if (!name) return nullptr;  // some wrote the number already
   auto found = std::ranges::find(kNames, *name, &std::pair<std::string_view, DType>::first);
-  if (found == std::end(kNames)) throw Error(ErrorCode::InvalidModel, fmt::format("there is no element type '{}'", *name));
+  if (found == std::end(kNames))
+    throw Error(ErrorCode::InvalidModel, fmt::format("there is no element type '{}'", *name));
   to->second = static_cast<int64_t>(found->second);
   return nullptr;
 }
@@ -123,7 +127,8 @@ ir::Node* clip_limits_to_inputs(PendingNode& node, std::string_view) {
   // Infinite limits and the default ones are none.
   auto limit = [&](std::string_view name, size_t i) {
     std::optional<float> value = take<float>(node, name);
-    if (value && std::abs(*value) < std::numeric_limits<float>::max()) set_input(node, i, scalar_like(node, *value, data));
+    if (value && std::abs(*value) < std::numeric_limits<float>::max())
+      set_input(node, i, scalar_like(node, *value, data));
   };
   limit("min", 1);
   limit("max", 2);

@@ -57,7 +57,8 @@ ir::Node* crop(PendingNode& node, std::string_view) {
   auto border = take<std::vector<int64_t>>(node, "border");
   auto size = take<std::vector<int64_t>>(node, "scale");
   if (!border || border->size() != 4 || (size && size->size() != 2)) {
-    throw Error(ErrorCode::InvalidModel, "the attribute 'border' is missing, or it or 'scale' has another length than it must");
+    throw Error(ErrorCode::InvalidModel,
+                "the attribute 'border' is missing, or it or 'scale' has another length than it must");
   }
   const Emitter& e = node.emitter;
   ir::Node* x = require_input(node, 0);

@@ -6,8 +6,8 @@
 
 namespace anfora::onnx::rewrites {
 
-// The shape of B is that of A from `axis` on, by default of A's last axes, which is NumPy's rule. So only a B that is to
-// end before A does needs more axes.
+// The shape of B is that of A from `axis` on, by default of A's last axes, which is NumPy's rule. So only a B
+// that is to end before A does needs more axes.
 ir::Node* align_broadcast(PendingNode& node, std::string_view) {
   int64_t broadcast = take<int64_t>(node, "broadcast").value_or(0);
   std::optional<int64_t> axis = take<int64_t>(node, "axis");
@@ -33,7 +33,8 @@ ir::Node* batch_norm_is_test(PendingNode& node, std::string_view) {
   return nullptr;
 }
 
-// Up to version 8, `spatial` = 0 normalized every element of an item by itself: the statistics have the shape of an item.
+// Up to version 8, `spatial` = 0 normalized every element of an item by itself: the statistics have the shape
+// of an item.
 ir::Node* batch_norm_spatial(PendingNode& node, std::string_view) {
   if (take<int64_t>(node, "spatial").value_or(1) != 0) return nullptr;
   if (node.num_outputs > 1) throw Error(ErrorCode::Unsupported, "training of BatchNormalization with spatial = 0");
@@ -67,7 +68,9 @@ ir::Node* batch_norm_outputs(PendingNode& node, std::string_view) {
   auto item = [&](size_t i) { return module.tuple_item(e.graph, trained, i); };
   // The mean over all axes but that of the channels.
   ir::Node* channels_first = e.emit("Shape", {x}, {{"start", int64_t{1}}, {"end", int64_t{2}}});
-  ir::Node* rows = e.emit("Concat", {e.emit("Shape", {x}, {{"end", int64_t{1}}}), channels_first, e.ints({-1})}, {{"axis", int64_t{0}}});
+  ir::Node* rows =
+      e.emit("Concat", {e.emit("Shape", {x}, {{"end", int64_t{1}}}), channels_first, e.ints({-1})},
+             {{"axis", int64_t{0}}});
   ir::Node* grouped = e.emit("Reshape", {x, rows});
   ir::Node* axes = e.ints({0, 2});
   ir::Node* mean = e.emit("ReduceMean", {grouped, axes});
@@ -76,8 +79,8 @@ ir::Node* batch_norm_outputs(PendingNode& node, std::string_view) {
   return results(node, {item(0), item(1), item(2), e.emit("Squeeze", {mean, axes}), variance});
 }
 
-// A run that does not train dropped nothing, and what it gave as the mask was not said; ONNX Runtime gives zeros. Before
-// version 10 they are of the type of the data.
+// A run that does not train dropped nothing, and what it gave as the mask was not said; ONNX Runtime gives
+// zeros. Before version 10 they are of the type of the data.
 ir::Node* dropout_mask(PendingNode& node, std::string_view) {
   if (node.num_outputs == 1) return nullptr;
   const Emitter& e = node.emitter;
@@ -94,7 +97,8 @@ ir::Node* group_norm_per_channel(PendingNode& node, std::string_view) {
   if (!count || *count < 1) throw Error(ErrorCode::InvalidModel, "num_groups is missing or not positive");
   const Emitter& e = node.emitter;
   ir::Node* channels = e.emit("Shape", {require_input(node, 0)}, {{"start", int64_t{1}}, {"end", int64_t{2}}});
-  ir::Node* shape = e.emit("Concat", {e.ints({*count}), e.emit("Div", {channels, e.ints({*count})})}, {{"axis", int64_t{0}}});
+  ir::Node* shape = e.emit("Concat", {e.ints({*count}), e.emit("Div", {channels, e.ints({*count})})},
+                           {{"axis", int64_t{0}}});
   for (size_t i : {1, 2}) {
     ir::Node* column = e.emit("Unsqueeze", {require_input(node, i), e.ints({1})});
     node.inputs[i] = e.emit("Reshape", {e.emit("Expand", {column, shape}), e.ints({-1})});

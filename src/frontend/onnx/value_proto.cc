@@ -70,7 +70,8 @@ Datum read_map(std::string_view bytes, const TensorSource& source, int depth) {
   Tensor packed = Tensor::allocate(dtype, keys.shape());
   for (size_t i = 0; i < items.size(); ++i) {
     const Tensor& item = items[i].tensor();
-    if (item.dtype() != dtype || item.size() != 1) throw Error(ErrorCode::InvalidModel, "a map's values are no scalars of one type");
+    if (item.dtype() != dtype || item.size() != 1)
+      throw Error(ErrorCode::InvalidModel, "a map's values are no scalars of one type");
     dispatch_by_size(dtype, [&]<class T>() { packed.data<T>()[i] = item.data<T>()[0]; });
   }
   return Datum::map(std::move(keys), std::move(packed));
