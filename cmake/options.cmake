@@ -45,6 +45,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(anfora_warnings INTERFACE
     -Wno-stringop-overread -Wno-stringop-overflow -Wno-array-bounds -Wno-maybe-uninitialized -Wno-restrict)
 else()
-  # Clang reports loops marked `omp simd` that it does not vectorize; the mark permits, it does not demand.
-  target_compile_options(anfora_warnings INTERFACE -Wno-pass-failed)
+  # Clang reports loops marked `omp simd` that it does not vectorize; the mark permits, it does not demand. Nor
+  # is it the project's affair that libstdc++ 12 sorts stably by something that C++17 deprecates.
+  target_compile_options(anfora_warnings INTERFACE -Wno-pass-failed -Wno-deprecated-declarations)
 endif()
