@@ -40,6 +40,7 @@ class LiteralParser {
   struct Payload;
   Tensor typed(DType dtype);
   Tensor by_hash(DType dtype, std::span<const int64_t> shape);
+  [[noreturn]] void rethrow(const Error& error, size_t position);
   Payload payload();
   Tensor convert(const Payload& payload, DType dtype, std::span<const int64_t> shape);
   AttributeValue attribute();

@@ -148,9 +148,15 @@ Tensor LiteralParser::typed(DType dtype) {
                                                     anfora::to_string(content.shape)));
     }
     return convert(content, dtype, *shape);
-  } catch (Error& error) {
-    throw error.at_location(cursor_.place(start));
+  } catch (const Error& error) {
+    rethrow(error, start);
   }
+}
+
+// Errors of the shape or the file of constants know no place in the text.
+void LiteralParser::rethrow(const Error& error, size_t position) {
+  if (!error.location().empty()) throw error;
+  cursor_.fail_at(position, error.message(), error.hint());
 }
 
 Tensor LiteralParser::by_hash(DType dtype, std::span<const int64_t> shape) {
@@ -172,8 +178,8 @@ Tensor LiteralParser::by_hash(DType dtype, std::span<const int64_t> shape) {
     Tensor tensor = sidecar_->find(hash, dtype, shape);
     if (!tensor.defined()) cursor_.fail_at(start, "the file of constants does not have this one");
     return tensor;
-  } catch (Error& error) {
-    throw error.at_location(cursor_.place(start));
+  } catch (const Error& error) {
+    rethrow(error, start);
   }
 }
 
