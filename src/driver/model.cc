@@ -16,6 +16,7 @@
 #include "ir/verify.h"
 #include "ops/registry.h"
 #include "plan/compile.h"
+#include "support/mapped_file.h"
 
 namespace anfora::driver {
 
@@ -69,8 +70,10 @@ runtime::Executable compile_model(LoadedModel& model, const CompileOptions& opti
   if (options.optimize) {
     pipeline::OptimizeOptions passes;
     passes.passes.fold_limit = std::numeric_limits<int64_t>::max() / 4;
+    passes.passes.fold_transposed_weights = false;
     pipeline::optimize(*model.module, passes);
     pipeline::lower(*model.module);
+    drop_mapped_pages();
   }
   return plan::compile(*model.module, {.threads = options.threads});
 }

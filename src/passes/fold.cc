@@ -61,9 +61,20 @@ class Folder {
       size_t index = static_cast<size_t>(node.attributes().require_int("index"));
       if (index >= tuple->second.outputs.size()) return;
       keep(node, {{tuple->second.outputs[index]}, tuple->second.source_bytes, tuple->second.rule});
-    } else if (node.primitive() == Primitive::Operation && !fold_elements(node)) {
+    } else if (node.primitive() == Primitive::Operation && !is_kept(node) && !fold_elements(node)) {
       fold_by_kernel(node);
     }
+  }
+
+  bool is_kept(const Apply& node) const {
+    if (context_.options.fold_transposed_weights || !node.is("Transpose")) return false;
+    const Tensor* weights = constant_tensor(node.input(0));
+    if (!weights || weights->dtype() != DType::F32 || weights->rank() != 2) return false;
+    return std::ranges::all_of(node.uses(), [](const Use& use) {
+      const Type* left = use.user->num_inputs() == 2 ? use.user->input(0)->type() : nullptr;
+      return use.user->is("MatMul") && use.index() == 1 && !constant_tensor(use.user->input(0)) && left &&
+             left->is_tensor() && left->has_rank() && left->rank() > 1;
+    });
   }
 
   // An integer tensor whose elements inference knows.

@@ -16,6 +16,9 @@ struct PassOptions {
   rewrite::Promise math = rewrite::Promise::Real;  // the weakest promise that rules may make
   // A folded constant may take this many bytes more than the constants that it replaces.
   int64_t fold_limit = 1 << 16;
+  // Whether the transposed weights of a matrix product are computed: kernels read through the transpose, and a second
+  // copy of the weights would be the larger part of what a model needs while it is compiled.
+  bool fold_transposed_weights = true;
 };
 
 class PassContext {

@@ -93,6 +93,7 @@ void lower(ir::Module& module) {
   rewrite::Remarks remarks;
   passes::PassOptions options;
   options.fold_limit = std::numeric_limits<int64_t>::max() / 4;  // nothing is stored
+  options.fold_transposed_weights = false;
   passes::PassContext context(module, remarks, options);
   context.inference.run();
   auto run = [&](const Pass* pass) {

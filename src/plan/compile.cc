@@ -4,6 +4,7 @@
 #include "plan/emit.h"
 #include "plan/lower.h"
 #include "plan/program_builder.h"
+#include "support/parallel.h"
 
 namespace anfora::plan {
 namespace {
@@ -55,6 +56,7 @@ runtime::Executable compile(const ir::Module& module, const CompileOptions& opti
   if (!module.main() || !module.main()->result()) {
     throw Error(ErrorCode::InvalidArgument, "a module without a complete main function cannot be compiled");
   }
+  if (options.threads > 0) set_thread_count(options.threads);  // kernels are prepared for as many
   ProgramBuilder builder(module, options);
   if (!builder.order().back_edges.empty()) {
     throw Error(ErrorCode::InvalidModel, "the graph has a cycle").at_node(describe(*builder.order().back_edges[0].user));

@@ -7,7 +7,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <iterator>
+#include <map>
+#include <mutex>
 
 #include "anfora/error.h"
 
@@ -27,7 +31,38 @@ Error file_error(ErrorCode code, const std::filesystem::path& path, std::string_
   return error;
 }
 
+// The mappings that exist, by address.
+struct Mappings {
+  std::mutex mutex;
+  std::map<uintptr_t, size_t> sizes;
+};
+Mappings& mappings() {
+  static Mappings* all = new Mappings;  // files may be closed as late as the program ends
+  return *all;
+}
+
+void drop_pages(uintptr_t begin, uintptr_t end) {
+  const uintptr_t page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  begin = (begin + page - 1) / page * page;
+  end = end / page * page;
+  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
 }  // namespace
+
+void drop_mapped_pages() {
+  std::lock_guard lock(mappings().mutex);
+  for (auto [begin, size] : mappings().sizes) drop_pages(begin, begin + size);
+}
+
+void drop_mapped_pages(const void* data, size_t bytes) {
+  const uintptr_t begin = reinterpret_cast<uintptr_t>(data);
+  std::lock_guard lock(mappings().mutex);
+  auto after = mappings().sizes.upper_bound(begin);
+  if (after == mappings().sizes.begin()) return;
+  auto [start, size] = *std::prev(after);
+  if (begin + bytes <= start + size) drop_pages(begin, begin + bytes);
+}
 
 std::shared_ptr<MappedFile> MappedFile::open(const std::filesystem::path& path) {
   // Without O_NONBLOCK, opening a named pipe would wait for its writer.
@@ -50,11 +85,20 @@ std::shared_ptr<MappedFile> MappedFile::open(const std::filesystem::path& path) 
       throw file_error(ErrorCode::Io, path, fmt::format("cannot be mapped into memory: {}", std::strerror(errno)));
     }
   }
+  if (data) {
+    std::lock_guard lock(mappings().mutex);
+    mappings().sizes.emplace(reinterpret_cast<uintptr_t>(data), size);
+  }
   return std::shared_ptr<MappedFile>(new MappedFile(path, data, size));
 }
 
 MappedFile::~MappedFile() {
-  if (data_) ::munmap(const_cast<void*>(data_), size_);
+  if (!data_) return;
+  {
+    std::lock_guard lock(mappings().mutex);
+    mappings().sizes.erase(reinterpret_cast<uintptr_t>(data_));
+  }
+  ::munmap(const_cast<void*>(data_), size_);
 }
 
 }  // namespace anfora

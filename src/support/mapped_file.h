@@ -34,4 +34,9 @@ class MappedFile {
   size_t size_;
 };
 
+// Gives back the memory of pages of mapped files: of all, or of those within a range, which may be any memory. They are
+// read again when they are touched.
+void drop_mapped_pages();
+void drop_mapped_pages(const void* data, size_t bytes);
+
 }  // namespace anfora

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "support/mapped_file.h"
 #include "support/parallel.h"
 
 namespace anfora::kernels::onednn {
@@ -98,6 +99,7 @@ memory PackedConstant::pack(const Tensor& tensor, const memory::desc& plain, con
   reorder(original, packed);
   stream().wait();
   packed_.emplace_back(wanted, packed);
+  drop_mapped_pages(tensor.raw(), tensor.bytes());  // the packed copy is what is read from now on
   return packed;
 }
 
