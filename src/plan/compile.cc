@@ -56,7 +56,6 @@ runtime::Executable compile(const ir::Module& module, const CompileOptions& opti
   if (!module.main() || !module.main()->result()) {
     throw Error(ErrorCode::InvalidArgument, "a module without a complete main function cannot be compiled");
   }
-  if (options.threads > 0) set_thread_count(options.threads);  // kernels are prepared for as many
   ProgramBuilder builder(module, options);
   if (!builder.order().back_edges.empty()) {
     throw Error(ErrorCode::InvalidModel, "the graph has a cycle").at_node(describe(*builder.order().back_edges[0].user));
@@ -65,7 +64,9 @@ runtime::Executable compile(const ir::Module& module, const CompileOptions& opti
   builder.program->main = builder.function_index(module.main());
 
   std::vector<Draft> drafts;
-  for (const ir::GraphOrder& graph : builder.order().graphs) drafts.push_back(lower(graph, builder));
+  with_threads(options.threads, [&] {  // kernels are prepared for as many as they will run on
+    for (const ir::GraphOrder& graph : builder.order().graphs) drafts.push_back(lower(graph, builder));
+  });
   auto arguments_of = [](const Draft& draft) { return std::span(draft.value_types).first(draft.num_arguments); };
   // The main function first: the others ask it for symbols.
   FunctionSymbols main_symbols(arguments_of(drafts[builder.program->main]), nullptr);
