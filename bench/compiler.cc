@@ -33,9 +33,7 @@ using Json = nlohmann::ordered_json;  // stages in the order in which they ran
 
 constexpr size_t kNodesInStorey = 8;
 
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 size_t parse_count(std::string_view text) {
   size_t count = 0;
@@ -88,9 +86,8 @@ class Scratch {
 Json tower(size_t nodes) {
   Scratch scratch;
   write_tower(scratch / "tower.onnx", nodes);
-  Json result = {{"nodes", nodes / kNodesInStorey * kNodesInStorey},
-                 {"seconds", Json::object()},
-                 {"changes", Json::object()}};
+  Json result = {
+      {"nodes", nodes / kNodesInStorey * kNodesInStorey}, {"seconds", Json::object()}, {"changes", Json::object()}};
   auto timed = [&](std::string_view stage, auto&& work) {
     double start = now();
     work();

@@ -30,8 +30,7 @@ int main(int argc, char** argv) {
     for (const auto& [name, tensor] : executable.run(inputs)) {
       std::printf("output %s: %s[%s]", name.c_str(), std::string(anfora::name(tensor.dtype())).c_str(),
                   anfora::to_string(tensor.shape()).c_str());
-      for (float element : tensor.data<float>().first(std::min<int64_t>(tensor.size(), 8)))
-        std::printf(" %g", element);
+      for (float element : tensor.data<float>().first(std::min<int64_t>(tensor.size(), 8))) std::printf(" %g", element);
       std::printf("\n");
     }
   } catch (const anfora::Error& error) {

@@ -61,6 +61,6 @@ bool is_signed_integer(DType dtype);  // i2 … i64
 bool is_unsigned_integer(DType dtype);
 bool is_integer(DType dtype);
 bool is_complex(DType dtype);
-bool is_sub_byte(DType dtype);        // packed in files: i4, u4, i2, u2, f4e2m1, f6e2m3, f6e3m2
+bool is_sub_byte(DType dtype);  // packed in files: i4, u4, i2, u2, f4e2m1, f6e2m3, f6e3m2
 
 }  // namespace anfora

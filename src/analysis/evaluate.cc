@@ -144,7 +144,8 @@ class Interpreter {
       case Primitive::Operation: break;
     }
     try {
-      std::vector<Datum> outputs = evaluate_operator(node.op(), node.attributes(), inputs, node.num_outputs(), &random_);
+      std::vector<Datum> outputs =
+          evaluate_operator(node.op(), node.attributes(), inputs, node.num_outputs(), &random_);
       return outputs.size() == 1 ? std::move(outputs[0]) : Datum::tuple(std::move(outputs));
     } catch (Error& error) {
       error.at_node(describe(node));
@@ -161,7 +162,8 @@ class Interpreter {
 
 }  // namespace
 
-std::vector<Datum> interpret(const Module& module, std::span<const Datum> inputs, uint64_t seed, const Observer& observe) {
+std::vector<Datum> interpret(const Module& module, std::span<const Datum> inputs, uint64_t seed,
+                             const Observer& observe) {
   Graph* main = module.main();
   if (inputs.size() != main->parameters().size()) {
     throw Error(ErrorCode::InvalidArgument,

@@ -14,7 +14,8 @@ namespace anfora::analysis {
 
 // The results of an operator on data. Throws Unsupported when it has no kernel.
 std::vector<Datum> evaluate_operator(const ir::Operator& op, const AttributeSet& attributes,
-                                     std::span<const Datum> inputs, size_t num_outputs, std::mt19937_64* random = nullptr);
+                                     std::span<const Datum> inputs, size_t num_outputs,
+                                     std::mt19937_64* random = nullptr);
 
 // Evaluates main. `inputs` are main's parameters in order; None takes the parameter's default. Values are computed when
 // they are needed; tail calls run in constant space.

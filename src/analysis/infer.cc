@@ -20,8 +20,8 @@ constexpr int kMostRounds = 256;
 uint64_t key(const Node* node, size_t output) { return (static_cast<uint64_t>(node->id()) << 16) | output; }
 
 std::optional<Dims> elements_of_constant(DimTable& dims, const Tensor& tensor) {
-  if (tensor.rank() > 1 || tensor.size() > static_cast<int64_t>(ops::kMostTrackedElements) || !is_integer(tensor.dtype()) ||
-      is_sub_byte(tensor.dtype())) {
+  if (tensor.rank() > 1 || tensor.size() > static_cast<int64_t>(ops::kMostTrackedElements) ||
+      !is_integer(tensor.dtype()) || is_sub_byte(tensor.dtype())) {
     return std::nullopt;
   }
   return dispatch<Integers>(tensor.dtype(), [&]<class T>() -> std::optional<Dims> {
@@ -46,8 +46,8 @@ void check_operand_types(const Operator& op, const Apply& node) {
     auto variable = std::ranges::find(op.variables, formal.type, &TypeVariable::name);
     if (variable == op.variables.end() || variable->dtypes.empty()) continue;
     if (!std::ranges::count(variable->dtypes, type->dtype())) {
-      throw Error(ErrorCode::TypeMismatch,
-                  fmt::format("input {} ('{}') is {}, which the operator does not take", i, formal.name, name(type->dtype())));
+      throw Error(ErrorCode::TypeMismatch, fmt::format("input {} ('{}') is {}, which the operator does not take", i,
+                                                       formal.name, name(type->dtype())));
     }
     auto known = std::ranges::find(bound, &*variable, &Binding::variable);
     if (known == bound.end()) {
@@ -72,12 +72,14 @@ void check_arity(const Operator& op, const Apply& node) {
   }
   size_t given = node.num_inputs();
   if (given < least || given > most) {
-    throw Error(ErrorCode::InvalidModel, fmt::format("{} inputs given, {} {} needed", given, given < least ? "at least" : "at most",
-                                                     given < least ? least : most));
+    throw Error(ErrorCode::InvalidModel,
+                fmt::format("{} inputs given, {} {} needed", given, given < least ? "at least" : "at most",
+                            given < least ? least : most));
   }
   for (size_t i = 0; i < std::min(least, op.inputs.size()); ++i) {
     if (op.inputs[i].arity == Formal::Arity::Required && !node.has_input(i)) {
-      throw Error(ErrorCode::InvalidModel, fmt::format("the required input {} ('{}') is missing", i, op.inputs[i].name));
+      throw Error(ErrorCode::InvalidModel,
+                  fmt::format("the required input {} ('{}') is missing", i, op.inputs[i].name));
     }
   }
 }
@@ -328,11 +330,12 @@ void Inference::visit(Node* root) {
 }
 
 void Inference::bind_arguments(Apply& call, Graph& callee) {
-  if (!callee.return_node()) throw Error(ErrorCode::InvalidModel, fmt::format("graph @{} has no result", callee.name()));
+  if (!callee.return_node())
+    throw Error(ErrorCode::InvalidModel, fmt::format("graph @{} has no result", callee.name()));
   size_t given = call.num_inputs() - 1;
   if (given != callee.parameters().size()) {
-    throw Error(ErrorCode::TypeMismatch,
-                fmt::format("graph @{} takes {} arguments, {} are given", callee.name(), callee.parameters().size(), given))
+    throw Error(ErrorCode::TypeMismatch, fmt::format("graph @{} takes {} arguments, {} are given", callee.name(),
+                                                     callee.parameters().size(), given))
         .at_node(describe(call));
   }
   for (size_t i = 0; i < given; ++i) {

@@ -76,7 +76,7 @@ class Inference {
   boost::unordered_flat_map<const ir::DimExpr*, const ir::Graph*> symbol_owner_;  // of fresh symbols
   boost::unordered_flat_map<const ir::Node*, const ir::Type*> joined_;            // of parameters, before naming
   boost::unordered_flat_map<const ir::Node*, std::vector<ir::Graph*>> parameter_callees_;
-  boost::unordered_flat_map<const ir::Graph*, const ir::Type*> result_read_;      // by callers in this round
+  boost::unordered_flat_map<const ir::Graph*, const ir::Type*> result_read_;  // by callers in this round
 };
 
 // Inference(module).run().

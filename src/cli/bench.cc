@@ -25,9 +25,7 @@ struct Options {
 
 constexpr int kFewestRuns = 3;
 
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 int run(const Options& options) {
   reset_peak_resident_bytes();
@@ -61,8 +59,8 @@ int run(const Options& options) {
   double median = times[times.size() / 2] * 1e3, least = times[0] * 1e3;
   int64_t added = peak_resident_bytes() - memory_before;
   if (options.json) {
-    nlohmann::json json = {{"median_ms", median}, {"min_ms", least}, {"load_s", load}, {"peak_added_bytes", added},
-                           {"runs", times.size()}, {"threads", options.threads}};
+    nlohmann::json json = {{"median_ms", median},       {"min_ms", least},      {"load_s", load},
+                           {"peak_added_bytes", added}, {"runs", times.size()}, {"threads", options.threads}};
     fmt::print("{}\n", json.dump());
   } else {
     fmt::print("median {:.3f} ms, fastest {:.3f} ms of {} runs; loaded in {:.2f} s; {} of memory\n", median, least,
@@ -78,8 +76,11 @@ Action add_bench(CLI::App& app) {
   CLI::App* command = app.add_subcommand("bench", "Measure a model: time to load, latency, memory");
   command->add_option("model", options->model, "an .onnx or .ir file")->required();
   command->add_option("--input", options->inputs, "as for `run`; made up where not given");
-  command->add_option("--threads", options->threads, "threads of kernels (default: all)")->check(CLI::NonNegativeNumber);
-  command->add_option("--seconds", options->seconds, "how long to measure")->capture_default_str()->check(CLI::PositiveNumber);
+  command->add_option("--threads", options->threads, "threads of kernels (default: all)")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--seconds", options->seconds, "how long to measure")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
   command->add_flag("--json", options->json, "for machines");
   command->footer("Example:\n  anfora bench model.onnx --input in.npz --threads 2 --seconds 5 --json");
   return [options] { return run(*options); };

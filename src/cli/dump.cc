@@ -24,8 +24,7 @@ struct Options {
 
 // Graphviz' `dot` draws; it reads a file, since a pipe to and from it could block.
 std::string draw(const std::string& dot) {
-  std::string source =
-      (std::filesystem::temp_directory_path() / fmt::format("anfora-{}.dot", getpid())).string();
+  std::string source = (std::filesystem::temp_directory_path() / fmt::format("anfora-{}.dot", getpid())).string();
   {
     AtomicFile file(source);
     file.write(dot);
@@ -38,8 +37,7 @@ std::string draw(const std::string& dot) {
   int status = pipe ? pclose(pipe) : -1;
   std::filesystem::remove(source);
   if (status != 0) {
-    throw Error(ErrorCode::NotFound,
-                "drawing needs Graphviz' program `dot`, which failed or is not installed")
+    throw Error(ErrorCode::NotFound, "drawing needs Graphviz' program `dot`, which failed or is not installed")
         .with_hint("--format dot writes its input");
   }
   return svg;
@@ -52,8 +50,7 @@ int run(const Options& options) {
     ir::write_text_file(module, options.output);
     return kSuccess;
   }
-  std::string text =
-      options.format == "ir" ? ir::print(module, {.elide_constants = true}) : ir::to_dot(module);
+  std::string text = options.format == "ir" ? ir::print(module, {.elide_constants = true}) : ir::to_dot(module);
   if (options.format == "svg") text = draw(text);
   if (options.output.empty()) {
     std::fwrite(text.data(), 1, text.size(), stdout);

@@ -23,7 +23,8 @@ int run(const Options& options) {
   driver::LoadedModel model = driver::load_model(options.model);
   const ir::Module& module = *model.module;
   driver::ModelSummary summary = driver::summarize(*model.module);
-  runtime::Executable executable = plan::compile(module);
+  // Nothing runs, so no weights are packed.
+  runtime::Executable executable = plan::compile(module, {.reference_only = true});
   runtime::MemoryReport memory = executable.memory();
   if (options.json) {
     nlohmann::json json = {{"model", options.model},
@@ -49,13 +50,15 @@ int run(const Options& options) {
   for (const auto& [domain, version] : module.metadata().opsets) {
     opsets += fmt::format("{}{} {}", opsets.empty() ? "" : ", ", domain.empty() ? "ai.onnx" : domain, version);
   }
-  fmt::print("{}{}{}  {}, {}{}\n", bold(), options.model, plain(), opsets, module.metadata().producer.empty() ? "producer unknown" : module.metadata().producer,
+  fmt::print("{}{}{}  {}, {}{}\n", bold(), options.model, plain(), opsets,
+             module.metadata().producer.empty() ? "producer unknown" : module.metadata().producer,
              module.metadata().producer_version.empty() ? "" : " " + module.metadata().producer_version);
   for (const auto& value : executable.inputs()) fmt::print("  input   {}: {}\n", value.name, value.type);
   for (const auto& value : executable.outputs()) fmt::print("  output  {}: {}\n", value.name, value.type);
   std::string operators;
   for (size_t i = 0; i < std::min(summary.operator_counts.size(), kMostOperatorsShown); ++i) {
-    operators += fmt::format("{}{} {}", i ? ", " : "", summary.operator_counts[i].second, summary.operator_counts[i].first);
+    operators +=
+        fmt::format("{}{} {}", i ? ", " : "", summary.operator_counts[i].second, summary.operator_counts[i].first);
   }
   if (summary.operator_counts.size() > kMostOperatorsShown) {
     operators += fmt::format(", {} other kinds", summary.operator_counts.size() - kMostOperatorsShown);
@@ -64,8 +67,8 @@ int run(const Options& options) {
   fmt::print("  weights {} values, {}\n", human_count(summary.parameters), human_bytes(summary.parameter_bytes));
   fmt::print("  compute {} a run\n", human_flops(summary.flops));
   if (memory.is_known) {
-    fmt::print("  memory  {} for intermediate values (no plan can need less than {})\n", human_bytes(memory.arena_bytes),
-               human_bytes(memory.arena_lower_bound));
+    fmt::print("  memory  {} for intermediate values (no plan can need less than {})\n",
+               human_bytes(memory.arena_bytes), human_bytes(memory.arena_lower_bound));
   } else {
     fmt::print("  memory  depends on the symbolic dimensions\n");
   }
@@ -74,7 +77,8 @@ int run(const Options& options) {
     for (const std::string& s : summary.symbols) symbols += (symbols.empty() ? "" : ", ") + s;
     fmt::print("  symbols {}\n", symbols);
   }
-  for (const std::string& missing : executable.missing_kernels()) fmt::print("  {}no kernel{} for {}\n", red(), plain(), missing);
+  for (const std::string& missing : executable.missing_kernels())
+    fmt::print("  {}no kernel{} for {}\n", red(), plain(), missing);
   return kSuccess;
 }
 

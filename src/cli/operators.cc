@@ -32,14 +32,17 @@ std::string joined(const std::vector<std::string>& parts, const char* separator 
 std::vector<std::string> formals(const std::vector<Formal>& declared) {
   std::vector<std::string> result;
   for (const Formal& formal : declared) {
-    const char* mark = formal.arity == Formal::Arity::Optional ? "?" : formal.arity == Formal::Arity::Variadic ? "…" : "";
+    const char* mark = formal.arity == Formal::Arity::Optional   ? "?"
+                       : formal.arity == Formal::Arity::Variadic ? "…"
+                                                                 : "";
     result.push_back(fmt::format("{}{}: {}", formal.name, mark, formal.type));
   }
   return result;
 }
 
 const char* kind_name(Kind kind) {
-  constexpr const char* kNames[] = {"int", "float", "string", "tensor", "ints", "floats", "strings", "tensors", "type", "any"};
+  constexpr const char* kNames[] = {"int",    "float",   "string",  "tensor", "ints",
+                                    "floats", "strings", "tensors", "type",   "any"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -47,7 +50,8 @@ std::string value_text(const AttributeValue& value) {
   if (auto* integer = std::get_if<int64_t>(&value)) return std::to_string(*integer);
   if (auto* number = std::get_if<float>(&value)) return fmt::format("{}", *number);
   if (auto* text = std::get_if<std::string>(&value)) return fmt::format("\"{}\"", *text);
-  if (auto* integers = std::get_if<std::vector<int64_t>>(&value)) return fmt::format("[{}]", fmt::join(*integers, ", "));
+  if (auto* integers = std::get_if<std::vector<int64_t>>(&value))
+    return fmt::format("[{}]", fmt::join(*integers, ", "));
   if (auto* numbers = std::get_if<std::vector<float>>(&value)) return fmt::format("[{}]", fmt::join(*numbers, ", "));
   return "…";
 }
@@ -55,7 +59,8 @@ std::string value_text(const AttributeValue& value) {
 std::vector<std::string> attributes(const Operator& op) {
   std::vector<std::string> result;
   for (const auto& attribute : op.attributes) {
-    std::string text = fmt::format("{}{}: {}", attribute.name, attribute.required || attribute.otherwise ? "" : "?", kind_name(attribute.kind));
+    std::string text = fmt::format("{}{}: {}", attribute.name, attribute.required || attribute.otherwise ? "" : "?",
+                                   kind_name(attribute.kind));
     if (attribute.otherwise) text += " = " + value_text(*attribute.otherwise);
     result.push_back(text);
   }
@@ -65,10 +70,15 @@ std::vector<std::string> attributes(const Operator& op) {
 // Element types by the names of the sets that they consist of, the largest first.
 std::string dtype_text(std::vector<DType> dtypes) {
   if (dtypes.empty()) return "any type";
-  const std::pair<const char*, const std::vector<DType>&> sets[] = {
-      {"all", ops::kAllDTypes}, {"plain", ops::kPlainDTypes}, {"numbers", ops::kNumbers}, {"signed numbers", ops::kSignedNumbers},
-      {"integers", ops::kIntegers}, {"floats", ops::kFloats}, {"float8", ops::kFloat8s}, {"signed integers", ops::kSignedIntegers},
-      {"unsigned integers", ops::kUnsignedIntegers}};
+  const std::pair<const char*, const std::vector<DType>&> sets[] = {{"all", ops::kAllDTypes},
+                                                                    {"plain", ops::kPlainDTypes},
+                                                                    {"numbers", ops::kNumbers},
+                                                                    {"signed numbers", ops::kSignedNumbers},
+                                                                    {"integers", ops::kIntegers},
+                                                                    {"floats", ops::kFloats},
+                                                                    {"float8", ops::kFloat8s},
+                                                                    {"signed integers", ops::kSignedIntegers},
+                                                                    {"unsigned integers", ops::kUnsignedIntegers}};
   std::vector<std::string> parts;
   for (const auto& [set_name, members] : sets) {
     if (!std::ranges::all_of(members, [&](DType d) { return std::ranges::count(dtypes, d) > 0; })) continue;
@@ -81,7 +91,8 @@ std::string dtype_text(std::vector<DType> dtypes) {
 
 std::vector<std::string> kernels_of(const Operator& op) {
   std::vector<std::string> result;
-  for (const kernels::PreparedRegistry* registry : {&kernels::onednn_kernels(), &kernels::prepared_reference_kernels()}) {
+  for (const kernels::PreparedRegistry* registry :
+       {&kernels::onednn_kernels(), &kernels::prepared_reference_kernels()}) {
     for (std::string_view implementation : registry->implementations(op.qualified)) result.emplace_back(implementation);
   }
   if (ops::reference_kernel(op)) result.push_back("reference");
@@ -175,7 +186,8 @@ void print_list(const ir::Context& context) {
     fmt::print("{}{}{}, {} operators\n", bold(), anchor(domain), plain(), operators.size());
     for (const Operator* op : operators) {
       const auto kernels = kernels_of(*op);
-      fmt::print("  {:<28} {:>3}  {}\n", op->name, op->since, kernels.empty() ? red() + "no kernel" + plain() : joined(kernels));
+      fmt::print("  {:<28} {:>3}  {}\n", op->name, op->since,
+                 kernels.empty() ? red() + "no kernel" + plain() : joined(kernels));
     }
   }
 }

@@ -53,8 +53,10 @@ std::vector<const passes::Pass*> passes_named(const std::vector<std::string>& na
     const passes::Pass* pass = pipeline::find_pass(name);
     if (!pass) {
       std::string known;
-      for (const passes::Pass* p : pipeline::all_passes()) known += fmt::format("{}{}", known.empty() ? "" : ", ", p->name);
-      throw Error(ErrorCode::InvalidArgument, fmt::format("there is no pass '{}'", name)).with_hint("none, or some of " + known);
+      for (const passes::Pass* p : pipeline::all_passes())
+        known += fmt::format("{}{}", known.empty() ? "" : ", ", p->name);
+      throw Error(ErrorCode::InvalidArgument, fmt::format("there is no pass '{}'", name))
+          .with_hint("none, or some of " + known);
     }
     found.push_back(pass);
   }
@@ -90,12 +92,18 @@ int run(const Options& options) {
 
   int64_t bytes_before = model_bytes(options.input), bytes_after = saved.bytes;
   if (options.json) {
-    nlohmann::json json = {{"input", options.input},          {"output", options.output},
-                           {"nodes_before", before.operators}, {"nodes_after", after.operators},
-                           {"bytes_before", bytes_before},     {"bytes_after", bytes_after},
-                           {"flops_before", before.flops},     {"flops_after", after.flops},
-                           {"seconds", seconds},               {"verdict", verdict},
-                           {"rounds", report.rounds},          {"note", saved.note}};
+    nlohmann::json json = {{"input", options.input},
+                           {"output", options.output},
+                           {"nodes_before", before.operators},
+                           {"nodes_after", after.operators},
+                           {"bytes_before", bytes_before},
+                           {"bytes_after", bytes_after},
+                           {"flops_before", before.flops},
+                           {"flops_after", after.flops},
+                           {"seconds", seconds},
+                           {"verdict", verdict},
+                           {"rounds", report.rounds},
+                           {"note", saved.note}};
     for (const auto& pass : report.passes) {
       json["passes"][std::string(pass.name)] = {
           {"nodes_removed", pass.nodes_removed}, {"changes", pass.changes}, {"seconds", pass.seconds}};
@@ -107,7 +115,8 @@ int run(const Options& options) {
     return failed ? kDiffers : kSuccess;
   }
 
-  std::string from = std::filesystem::path(options.input).filename(), to = std::filesystem::path(options.output).filename();
+  std::string from = std::filesystem::path(options.input).filename(),
+              to = std::filesystem::path(options.output).filename();
   size_t width = std::max({from.size(), to.size(), size_t{30}});
   auto line = [&](const std::string& name, const driver::ModelSummary& summary, int64_t bytes) {
     return fmt::format("{}{:<{}}{} {:>7} nodes {:>9} {:>12}", bold(), name, width, plain(), summary.operators,
@@ -120,7 +129,8 @@ int run(const Options& options) {
     size_t shown = width + (change.starts_with("−") ? 10 : 8);  // the minus sign takes three bytes
     fmt::print("  {:<{}}{:>{}}   {}{}{}\n", pass.doc, width - 2, change, shown - width, dim(), pass.note, plain());
   }
-  fmt::print("{} {:>7.2f} s   {}{}{}\n", line(to, after, bytes_after), seconds, failed ? red() : green(), verdict, plain());
+  fmt::print("{} {:>7.2f} s   {}{}{}\n", line(to, after, bytes_after), seconds, failed ? red() : green(), verdict,
+             plain());
   if (!saved.note.empty()) fmt::print("  {}\n", saved.note);
   return failed ? kDiffers : kSuccess;
 }
@@ -133,14 +143,19 @@ Action add_opt(CLI::App& app) {
   command->add_option("model", options->input, "an .onnx or .ir file")->required();
   command->add_option("-o,--output", options->output, "the optimized model, .onnx or .ir")->required();
   command->add_option("--opset", options->opset, "operator set to write: keep (default), newest, or a number");
-  command->add_option("--math", options->math, "what rewrites may change: exact (no bit), finite (only NaN and infinity), "
-                      "real (rounding; default)")->check(CLI::IsMember({"exact", "finite", "real"}));
-  command->add_option("--fold-limit", options->fold_limit, "bytes by which a folded constant may exceed what it replaces")
+  command
+      ->add_option("--math", options->math,
+                   "what rewrites may change: exact (no bit), finite (only NaN and infinity), "
+                   "real (rounding; default)")
+      ->check(CLI::IsMember({"exact", "finite", "real"}));
+  command
+      ->add_option("--fold-limit", options->fold_limit, "bytes by which a folded constant may exceed what it replaces")
       ->capture_default_str();
   command->add_option("--passes", options->passes, "only these passes, separated by commas, or none")->delimiter(',');
   command->add_option("--save-graphs", options->save_graphs, "a folder for the module after each stage");
   command->add_flag("--verify", options->verify_ir, "check the IR's invariants around every pass");
-  command->add_option("--check-runs", options->runs, "random inputs on which both models are run and compared")->capture_default_str();
+  command->add_option("--check-runs", options->runs, "random inputs on which both models are run and compared")
+      ->capture_default_str();
   command->add_flag("--no-check", options->no_check, "do not run the models to compare them");
   command->add_flag("--json", options->json, "for machines");
   command->footer("Example:\n  anfora opt resnet50.onnx -o small.onnx");

@@ -51,7 +51,8 @@ std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& argume
 
 int run(const Options& options) {
   if (options.inputs.empty() && !options.random) {
-    throw Error(ErrorCode::InvalidArgument, "no inputs are given").with_hint("--input FILE, or --random to make some up");
+    throw Error(ErrorCode::InvalidArgument, "no inputs are given")
+        .with_hint("--input FILE, or --random to make some up");
   }
   driver::LoadedModel model = driver::load_model(options.model);
   std::vector<Datum> made_up;
@@ -72,7 +73,8 @@ int run(const Options& options) {
   std::vector<std::pair<std::string, Tensor>> tensors;
   for (size_t i = 0; i < outputs.size(); ++i) collect(executable.outputs()[i].name, outputs[i], tensors);
   if (!options.output.empty()) driver::write_npz(options.output, tensors);
-  for (const auto& [name, tensor] : tensors) fmt::print("{}: {}[{}]\n", name, anfora::name(tensor.dtype()), to_string(tensor.shape()));
+  for (const auto& [name, tensor] : tensors)
+    fmt::print("{}: {}[{}]\n", name, anfora::name(tensor.dtype()), to_string(tensor.shape()));
   if (!options.profile.empty()) {
     fmt::print("{}: open it in https://ui.perfetto.dev\n", options.profile);
     double all = 0;
@@ -92,12 +94,14 @@ Action add_run(CLI::App& app) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("run", "Run a model once");
   command->add_option("model", options->model, "an .onnx or .ir file")->required();
-  command->add_option("--input", options->inputs, ".npz by the inputs' names; .npy or .pb in their order, or NAME=FILE");
+  command->add_option("--input", options->inputs,
+                      ".npz by the inputs' names; .npy or .pb in their order, or NAME=FILE");
   command->add_flag("--random", options->random, "make up inputs");
   command->add_option("--dim", options->dims, "NAME=SIZE: a symbolic dimension of made-up inputs (default 2)");
   command->add_option("--seed", options->seed, "of made-up inputs and of random operators")->capture_default_str();
   command->add_option("--output", options->output, "an .npz file for the outputs");
-  command->add_option("--threads", options->threads, "threads of kernels (default: all)")->check(CLI::NonNegativeNumber);
+  command->add_option("--threads", options->threads, "threads of kernels (default: all)")
+      ->check(CLI::NonNegativeNumber);
   command->add_option("--profile", options->profile, "a trace for Perfetto, and a table of where the time went");
   command->add_flag("--no-optimize", options->no_optimize, "run the graph as it is");
   command->footer("Example:\n  anfora run model.onnx --input in.npz --output out.npz --profile trace.json");

@@ -68,7 +68,8 @@ void Progress::update(double fraction, const std::string& step) {
   std::string bar;
   if (fraction >= 0) {
     int filled = static_cast<int>(fraction * kBarWidth);
-    bar = fmt::format(" [{}{}] {:3.0f} %", std::string(filled, '#'), std::string(kBarWidth - filled, ' '), fraction * 100);
+    bar = fmt::format(" [{}{}] {:3.0f} %", std::string(filled, '#'), std::string(kBarWidth - filled, ' '),
+                      fraction * 100);
   }
   fmt::print(stderr, "\r\033[K{}{} {} ({:.0f} s)", what_, bar, step, static_cast<double>(now - started_ms_) / 1000);
   std::fflush(stderr);

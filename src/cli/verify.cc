@@ -42,12 +42,15 @@ int compare_models(const Options& options) {
   runtime::Executable run_a = plan::compile(*a.module), run_b = plan::compile(*b.module);
   driver::Agreement agreement = driver::check_agreement(*a.module, run_a, run_b, options.runs, options.seed);
   if (options.json) {
-    nlohmann::json json = {{"same", agreement.same}, {"max_difference", agreement.worst}, {"output", agreement.output},
+    nlohmann::json json = {{"same", agreement.same},
+                           {"max_difference", agreement.worst},
+                           {"output", agreement.output},
                            {"message", agreement.message}};
     fmt::print("{}\n", json.dump());
   } else if (agreement.same) {
-    fmt::print("{}same outputs{} on {} random inputs and one of edge values; largest difference {:.1e}, on output '{}'\n",
-               green(), plain(), options.runs, agreement.worst, agreement.output);
+    fmt::print(
+        "{}same outputs{} on {} random inputs and one of edge values; largest difference {:.1e}, on output '{}'\n",
+        green(), plain(), options.runs, agreement.worst, agreement.output);
   } else {
     fmt::print("{}different{}: {}\n", red(), plain(), agreement.message);
   }
@@ -57,7 +60,8 @@ int compare_models(const Options& options) {
 int run(const Options& options) {
   if (!options.cases.empty()) return run_cases(options);
   if (options.models.size() != 2) {
-    throw Error(ErrorCode::InvalidArgument, "two models are needed, or --case and folders").with_hint("anfora verify --help");
+    throw Error(ErrorCode::InvalidArgument, "two models are needed, or --case and folders")
+        .with_hint("anfora verify --help");
   }
   return compare_models(options);
 }
@@ -66,13 +70,17 @@ int run(const Options& options) {
 
 Action add_verify(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("verify", "Do two models compute the same function? Or: run conformance cases");
+  CLI::App* command =
+      app.add_subcommand("verify", "Do two models compute the same function? Or: run conformance cases");
   command->add_option("models", options->models, "two .onnx or .ir files");
   command->add_option("--case", options->cases, "folders in the layout of ONNX's backend tests");
-  command->add_option("--runs", options->runs, "random inputs to compare on")->capture_default_str()->check(CLI::PositiveNumber);
+  command->add_option("--runs", options->runs, "random inputs to compare on")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
   command->add_option("--seed", options->seed, "of the inputs")->capture_default_str();
   command->add_flag("--json", options->json, "for machines");
-  command->footer("Examples:\n  anfora verify model.onnx small.onnx\n  anfora verify --case suite/test_relu suite/test_add");
+  command->footer(
+      "Examples:\n  anfora verify model.onnx small.onnx\n  anfora verify --case suite/test_relu suite/test_add");
   return [options] { return run(*options); };
 }
 

@@ -100,8 +100,7 @@ NamedTensors Executable::run(const NamedTensors& inputs) {
   for (size_t i = 0; i < results.size(); ++i) {
     const ValueInfo& info = state_->outputs[i];
     if (!results[i].is_tensor()) {
-      throw Error(ErrorCode::Unsupported,
-                  fmt::format("output '{}' is {}, not a tensor", info.name, info.type));
+      throw Error(ErrorCode::Unsupported, fmt::format("output '{}' is {}, not a tensor", info.name, info.type));
     }
     outputs.emplace(info.name, results[i].tensor());
   }

@@ -101,7 +101,8 @@ Comparison compare_tensors(const Tensor& got, const Tensor& want, std::optional<
     if constexpr (!kIsComplex<T>) {
       if (scale == Scale::Tensor) {
         for (const T& value : b) {
-          if (double magnitude = std::abs(as_real(value)); std::isfinite(magnitude)) judge.largest = std::max(judge.largest, magnitude);
+          if (double magnitude = std::abs(as_real(value)); std::isfinite(magnitude))
+            judge.largest = std::max(judge.largest, magnitude);
         }
       }
     }
@@ -111,7 +112,9 @@ Comparison compare_tensors(const Tensor& got, const Tensor& want, std::optional<
         judge.real(static_cast<int64_t>(i), a[i].imag(), b[i].imag());
       } else if constexpr (sizeof(T) == 8 && std::is_integral_v<T>) {
         // Beyond 2^53 a double does not tell neighbours apart.
-        if (a[i] != b[i]) judge.real(static_cast<int64_t>(i), as_real(a[i]) == as_real(b[i]) ? as_real(b[i]) + 1e6 : as_real(a[i]), as_real(b[i]));
+        if (a[i] != b[i])
+          judge.real(static_cast<int64_t>(i), as_real(a[i]) == as_real(b[i]) ? as_real(b[i]) + 1e6 : as_real(a[i]),
+                     as_real(b[i]));
       } else {
         judge.real(static_cast<int64_t>(i), as_real(a[i]), as_real(b[i]));
       }
@@ -133,7 +136,8 @@ Comparison compare_tensors(const Tensor& got, const Tensor& want, std::optional<
 void merge(Comparison& into, const Comparison& item, std::string_view where) {
   into.worst = std::max(into.worst, item.worst);
   into.worst_relative = std::max(into.worst_relative, item.worst_relative);
-  if (into.difference.empty() && !item.difference.empty()) into.difference = fmt::format("{}: {}", where, item.difference);
+  if (into.difference.empty() && !item.difference.empty())
+    into.difference = fmt::format("{}: {}", where, item.difference);
 }
 
 }  // namespace

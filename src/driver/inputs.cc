@@ -86,7 +86,8 @@ Datum random_datum(const Type* type, const RandomInputs& options, bool edge, std
       return Datum::sequence(std::move(items));
     }
     case TypeKind::Optional: return random_datum(type->element(), options, edge, random);
-    default: throw Error(ErrorCode::Unsupported, fmt::format("no random value of type {} can be made", to_string(type)));
+    default:
+      throw Error(ErrorCode::Unsupported, fmt::format("no random value of type {} can be made", to_string(type)));
   }
 }
 

@@ -15,8 +15,9 @@ namespace anfora::driver {
 
 struct RandomInputs {
   uint64_t seed = 0;
-  std::map<std::string, int64_t> dims;    // sizes of symbolic dimensions; others are kDefaultDim
-  int64_t integer_low = 0, integer_high = 1;  // inclusive: integers are often indices, and these are nearly always valid
+  std::map<std::string, int64_t> dims;  // sizes of symbolic dimensions; others are kDefaultDim
+  int64_t integer_low = 0,
+          integer_high = 1;  // inclusive: integers are often indices, and these are nearly always valid
 };
 inline constexpr int64_t kDefaultDim = 2;
 

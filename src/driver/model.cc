@@ -24,8 +24,8 @@ LoadedModel load_model(const std::filesystem::path& path) {
   LoadedModel model;
   model.context = ops::make_context();
   try {
-    model.module = path.extension() == ".ir" ? ir::read_text_file(*model.context, path)
-                                             : onnx::import_onnx(*model.context, path);
+    model.module =
+        path.extension() == ".ir" ? ir::read_text_file(*model.context, path) : onnx::import_onnx(*model.context, path);
     ir::verify_or_throw(*model.module, ErrorCode::InvalidModel);
     analysis::infer_types(*model.module);
   } catch (Error& error) {
@@ -60,8 +60,8 @@ SaveReport save_model(const ir::Module& module, const std::filesystem::path& pat
   onnx::ExportReport exported = onnx::export_onnx(module, path, {.opset = parse_opset(opset)});
   report.bytes = static_cast<int64_t>(exported.model_bytes + exported.data_bytes);
   for (const auto& moved : exported.moved) {
-    report.note += fmt::format("{}operator set {} instead of {}{}: {} needs it", report.note.empty() ? "" : "; ", moved.to,
-                               moved.from, moved.domain.empty() ? "" : " of " + moved.domain, moved.because);
+    report.note += fmt::format("{}operator set {} instead of {}{}: {} needs it", report.note.empty() ? "" : "; ",
+                               moved.to, moved.from, moved.domain.empty() ? "" : " of " + moved.domain, moved.because);
   }
   return report;
 }

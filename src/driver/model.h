@@ -48,9 +48,9 @@ Agreement check_agreement(const ir::Module& reference, runtime::Executable& a, r
 
 struct ModelSummary {
   size_t operators = 0;
-  int64_t parameters = 0;        // elements of constants
+  int64_t parameters = 0;  // elements of constants
   int64_t parameter_bytes = 0;
-  double flops = 0;              // of one run, symbolic dimensions at `default_dim`; bodies of loops count once
+  double flops = 0;  // of one run, symbolic dimensions at `default_dim`; bodies of loops count once
   std::vector<std::pair<std::string, size_t>> operator_counts;  // the most frequent first
   std::vector<std::string> symbols;                             // of the inputs' shapes
 };

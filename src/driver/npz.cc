@@ -24,8 +24,8 @@ struct Description {
   DType dtype;
 };
 constexpr Description kDescriptions[] = {
-    {'f', 4, DType::F32}, {'f', 8, DType::F64}, {'f', 2, DType::F16}, {'b', 1, DType::Bool}, {'i', 1, DType::I8},
-    {'i', 2, DType::I16}, {'i', 4, DType::I32}, {'i', 8, DType::I64}, {'u', 1, DType::U8},   {'u', 2, DType::U16},
+    {'f', 4, DType::F32}, {'f', 8, DType::F64}, {'f', 2, DType::F16}, {'b', 1, DType::Bool},  {'i', 1, DType::I8},
+    {'i', 2, DType::I16}, {'i', 4, DType::I32}, {'i', 8, DType::I64}, {'u', 1, DType::U8},    {'u', 2, DType::U16},
     {'u', 4, DType::U32}, {'u', 8, DType::U64}, {'c', 8, DType::C64}, {'c', 16, DType::C128},
 };
 
@@ -71,7 +71,8 @@ std::string utf8(std::span<const uint32_t> codes) {
     } else if (c < 0x800) {
       text += {static_cast<char>(0xc0 | (c >> 6)), static_cast<char>(0x80 | (c & 63))};
     } else if (c < 0x10000) {
-      text += {static_cast<char>(0xe0 | (c >> 12)), static_cast<char>(0x80 | ((c >> 6) & 63)), static_cast<char>(0x80 | (c & 63))};
+      text += {static_cast<char>(0xe0 | (c >> 12)), static_cast<char>(0x80 | ((c >> 6) & 63)),
+               static_cast<char>(0x80 | (c & 63))};
     } else {
       text += {static_cast<char>(0xf0 | (c >> 18)), static_cast<char>(0x80 | ((c >> 12) & 63)),
                static_cast<char>(0x80 | ((c >> 6) & 63)), static_cast<char>(0x80 | (c & 63))};
@@ -93,7 +94,8 @@ std::vector<uint32_t> code_points(std::string_view text) {
 }
 
 Tensor parse_npy(std::span<const char> bytes, const std::string& what) {
-  if (bytes.size() < 10 || std::string_view(bytes.data(), kMagic.size()) != kMagic) bad(what, "this is not a .npy array");
+  if (bytes.size() < 10 || std::string_view(bytes.data(), kMagic.size()) != kMagic)
+    bad(what, "this is not a .npy array");
   bool wide = bytes[6] >= 2;
   size_t header_at = wide ? 12 : 10, header_size = 0;
   if (bytes.size() < header_at) bad(what, "the .npy header is cut off");
@@ -157,7 +159,8 @@ std::string npy_header(const Tensor& t, size_t string_width) {
   header.resize(total - 11, ' ');
   header += '\n';
   uint16_t size = static_cast<uint16_t>(header.size());
-  return std::string(kMagic) + std::string("\1\0", 2) + static_cast<char>(size & 255) + static_cast<char>(size >> 8) + header;
+  return std::string(kMagic) + std::string("\1\0", 2) + static_cast<char>(size & 255) + static_cast<char>(size >> 8) +
+         header;
 }
 
 std::string npy_bytes(const Tensor& t) {
@@ -207,7 +210,8 @@ NamedTensors read_npz(const std::filesystem::path& path) {
   NamedTensors tensors;
   for (zip_int64_t i = 0; i < zip_get_num_entries(archive.get(), 0); ++i) {
     zip_stat_t info;
-    std::unique_ptr<zip_file_t, decltype(&zip_fclose)> file(zip_fopen_index(archive.get(), static_cast<zip_uint64_t>(i), 0), zip_fclose);
+    std::unique_ptr<zip_file_t, decltype(&zip_fclose)> file(
+        zip_fopen_index(archive.get(), static_cast<zip_uint64_t>(i), 0), zip_fclose);
     if (!file || zip_stat_index(archive.get(), static_cast<zip_uint64_t>(i), 0, &info) != 0) {
       throw Error(ErrorCode::Io, fmt::format("{}: {}", path.string(), zip_strerror(archive.get())));
     }
@@ -230,7 +234,8 @@ void write_npz(const std::filesystem::path& path, std::span<const std::pair<std:
   Archive archive(zip_open(path.c_str(), ZIP_CREATE | ZIP_TRUNCATE, &code), zip_discard);
   if (!archive) throw Error(ErrorCode::Io, fmt::format("{}: cannot be written: {}", path.string(), message_of(code)));
   auto check = [&](bool good) {
-    if (!good) throw Error(ErrorCode::Io, fmt::format("{}: cannot be written: {}", path.string(), zip_strerror(archive.get())));
+    if (!good)
+      throw Error(ErrorCode::Io, fmt::format("{}: cannot be written: {}", path.string(), zip_strerror(archive.get())));
   };
   std::vector<std::string> contents;
   contents.reserve(tensors.size());  // libzip reads them when it closes the archive

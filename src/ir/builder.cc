@@ -20,7 +20,8 @@ Apply* Builder::operator()(std::string_view op, std::initializer_list<Node*> inp
                            std::initializer_list<NamedAttribute> attributes, size_t num_outputs) {
   std::vector<AttributeSet::Entry> entries;
   for (const NamedAttribute& attribute : attributes) entries.push_back(attribute.entry);
-  return module().apply(graph_, context().get_operator(op), span_of(inputs), AttributeSet(std::move(entries)), num_outputs);
+  return module().apply(graph_, context().get_operator(op), span_of(inputs), AttributeSet(std::move(entries)),
+                        num_outputs);
 }
 
 Apply* Builder::call(Node* function, std::initializer_list<Node*> arguments) {

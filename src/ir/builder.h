@@ -71,7 +71,9 @@ class Builder {
   // An application of a declared operator, by its qualified name. Throws NotFound.
   Apply* operator()(std::string_view op, std::initializer_list<Node*> inputs,
                     std::initializer_list<NamedAttribute> attributes = {}, size_t num_outputs = 1);
-  Apply* call(const Builder& function, std::initializer_list<Node*> arguments = {}) { return call(function.value(), arguments); }
+  Apply* call(const Builder& function, std::initializer_list<Node*> arguments = {}) {
+    return call(function.value(), arguments);
+  }
   Apply* call(Node* function, std::initializer_list<Node*> arguments = {});
   Apply* choose(Node* condition, const Builder& if_true, const Builder& if_false);
   Apply* tuple(std::initializer_list<Node*> items);

@@ -49,16 +49,18 @@ Context::Context() : impl_(std::make_unique<Impl>()) {
   };
   declare_primitive(Primitive::Return, "return", "The result of a graph.");
   declare_primitive(Primitive::Call, "call", "Applies a function to arguments.");
-  declare_primitive(Primitive::Switch, "Switch", "The first of two functions where the condition is true, else the second.");
+  declare_primitive(Primitive::Switch, "Switch",
+                    "The first of two functions where the condition is true, else the second.");
   declare_primitive(Primitive::MakeTuple, "MakeTuple", "A tuple of the operands.");
   declare_primitive(Primitive::TupleGetItem, "TupleGetItem", "One item of a tuple.");
-  impl_->operators.find("TupleGetItem")->second->attributes.push_back(
-      {"index", AttributeDeclaration::Kind::Int, true, std::nullopt});
+  impl_->operators.find("TupleGetItem")
+      ->second->attributes.push_back({"index", AttributeDeclaration::Kind::Int, true, std::nullopt});
 }
 Context::~Context() = default;
 
 const Type* Context::intern(const Type& probe) {
-  uint64_t h = hash_combine(static_cast<uint64_t>(probe.kind_), static_cast<uint64_t>(probe.dtype_) * 2 + probe.ranked_);
+  uint64_t h =
+      hash_combine(static_cast<uint64_t>(probe.kind_), static_cast<uint64_t>(probe.dtype_) * 2 + probe.ranked_);
   for (Dim d : probe.dims_) h = hash_combine(h, hash_pointer(d.expr()));
   for (const Type* t : probe.elements_) h = hash_combine(h, hash_pointer(t));
   auto& bucket = impl_->types[h];

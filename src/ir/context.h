@@ -26,7 +26,7 @@ class Context {
   const Type* state_type();
   const Type* tensor_type(DType dtype, std::span<const Dim> dims);
   const Type* tensor_type(DType dtype, std::span<const int64_t> shape);
-  const Type* unranked_type(DType dtype);   // any rank; DType::Undefined: any dtype too
+  const Type* unranked_type(DType dtype);  // any rank; DType::Undefined: any dtype too
   const Type* tuple_type(std::span<const Type* const> items);
   const Type* sequence_type(const Type* element);
   const Type* optional_type(const Type* element);

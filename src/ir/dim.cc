@@ -90,7 +90,8 @@ int64_t ceil_quotient(int64_t a, int64_t b) { return a / b + ((a % b != 0) && ((
 
 template <class Quotient>
 Range divide(Range a, Range b, Quotient quotient) {
-  if (b.low <= 0) return {a.low >= 0 && b.low >= 0 ? 0 : Range::kLowest, a.low >= 0 ? std::max<int64_t>(a.high, 0) : Range::kHighest};
+  if (b.low <= 0)
+    return {a.low >= 0 && b.low >= 0 ? 0 : Range::kLowest, a.low >= 0 ? std::max<int64_t>(a.high, 0) : Range::kHighest};
   int64_t q[] = {quotient(a.low, b.low), quotient(a.low, b.high), quotient(a.high, b.low), quotient(a.high, b.high)};
   auto [low, high] = std::minmax_element(std::begin(q), std::end(q));
   return {open_low(a.low) ? Range::kLowest : *low, open_high(a.high) ? Range::kHighest : *high};
@@ -154,9 +155,10 @@ struct DimBuilder {
   Dim sum(const Polynomial& p) {
     // The lowest integer has no opposite, so that negating or dividing it would overflow.
     constexpr int64_t kLowest = std::numeric_limits<int64_t>::min();
-    bool overflow = p.constant == kLowest || p.terms.size() > kMostTerms || std::ranges::any_of(p.terms, [](const Monomial& m) {
-      return m.coefficient == kLowest || m.factors.size() > kMostFactors;
-    });
+    bool overflow =
+        p.constant == kLowest || p.terms.size() > kMostTerms || std::ranges::any_of(p.terms, [](const Monomial& m) {
+          return m.coefficient == kLowest || m.factors.size() > kMostFactors;
+        });
     if (overflow) return table.unknown();
     if (p.terms.empty()) return table.constant(p.constant);
     if (p.constant == 0 && p.terms.size() == 1 && p.terms[0].coefficient == 1 && p.terms[0].factors.size() == 1) {
@@ -182,7 +184,8 @@ struct DimBuilder {
       Range product{m.coefficient, m.coefficient};
       for (const DimExpr* f : m.factors) product = multiply(product, f->range);
       range = add(range, product);
-      terms.push_back({m.coefficient, impl.arena.copy(std::span<const DimExpr* const>(m.factors.data(), m.factors.size()))});
+      terms.push_back(
+          {m.coefficient, impl.arena.copy(std::span<const DimExpr* const>(m.factors.data(), m.factors.size()))});
     }
     DimExpr* e = fresh(Kind::Sum, range);
     e->value = p.constant;
@@ -205,9 +208,7 @@ struct DimBuilder {
   }
 };
 
-DimTable::DimTable() : impl_(std::make_unique<Impl>()) {
-  unknown_ = DimBuilder{*this}.fresh(Kind::Unknown, {});
-}
+DimTable::DimTable() : impl_(std::make_unique<Impl>()) { unknown_ = DimBuilder{*this}.fresh(Kind::Unknown, {}); }
 DimTable::~DimTable() = default;
 
 Dim DimTable::constant(int64_t value) {
@@ -239,9 +240,7 @@ Dim DimTable::fresh_symbol(std::string_view prefix) {
 bool Dim::is_unknown() const { return expr_->kind == Kind::Unknown; }
 bool Dim::is_constant() const { return expr_->kind == Kind::Constant; }
 int64_t Dim::constant() const { return expr_->value; }
-std::optional<int64_t> Dim::as_constant() const {
-  return is_constant() ? std::optional(expr_->value) : std::nullopt;
-}
+std::optional<int64_t> Dim::as_constant() const { return is_constant() ? std::optional(expr_->value) : std::nullopt; }
 bool Dim::is_symbol() const { return expr_->kind == Kind::Symbol; }
 std::string_view Dim::symbol_name() const { return expr_->name; }
 Range Dim::range() const { return expr_->range; }
@@ -316,7 +315,8 @@ std::optional<Dim> divide_exactly(Dim a, Dim b) {
   for (const Monomial& m : p.terms) {
     if (m.coefficient % by.coefficient != 0) return std::nullopt;
     Monomial rest{m.coefficient / by.coefficient, {}};
-    if (!std::includes(m.factors.begin(), m.factors.end(), by.factors.begin(), by.factors.end(), before)) return std::nullopt;
+    if (!std::includes(m.factors.begin(), m.factors.end(), by.factors.begin(), by.factors.end(), before))
+      return std::nullopt;
     std::set_difference(m.factors.begin(), m.factors.end(), by.factors.begin(), by.factors.end(),
                         std::back_inserter(rest.factors), before);
     if (rest.factors.empty()) {
@@ -379,7 +379,8 @@ static Dim extremum(Kind kind, Dim a, Dim b, Choose choose) {
   if (difference.low >= 0) return kind == Kind::Max ? a : b;
   if (difference.high <= 0) return kind == Kind::Max ? b : a;
   if (before(b.expr(), a.expr())) std::swap(a, b);
-  return DimBuilder{table}.binary(kind, a, b, {choose(a.range().low, b.range().low), choose(a.range().high, b.range().high)});
+  return DimBuilder{table}.binary(kind, a, b,
+                                  {choose(a.range().low, b.range().low), choose(a.range().high, b.range().high)});
 }
 
 Dim min(Dim a, Dim b) {
@@ -413,7 +414,8 @@ Dim apply(Kind kind, Dim a, Dim b) {
 
 bool is_identifier(std::string_view name) {
   static constexpr std::string_view kReserved[] = {"floordiv", "ceildiv", "mod", "min", "max"};
-  if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) || std::ranges::count(kReserved, name)) return false;
+  if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) || std::ranges::count(kReserved, name))
+    return false;
   return std::ranges::all_of(name, [](unsigned char c) { return std::isalnum(c) || c == '_'; });
 }
 
@@ -446,7 +448,8 @@ std::string to_string(Dim dim) {
         } else if (!text.empty()) {
           text += '+';
         }
-        uint64_t magnitude = t.coefficient < 0 ? -static_cast<uint64_t>(t.coefficient) : static_cast<uint64_t>(t.coefficient);
+        uint64_t magnitude =
+            t.coefficient < 0 ? -static_cast<uint64_t>(t.coefficient) : static_cast<uint64_t>(t.coefficient);
         if (magnitude != 1) text += fmt::format("{}*", magnitude);
         for (size_t i = 0; i < t.factors.size(); ++i) {
           if (i) text += '*';
@@ -517,9 +520,7 @@ void for_each_symbol(Dim dim, const std::function<void(Dim)>& visit) {
         for (const DimExpr* f : t.factors) for_each_symbol(Dim(f), visit);
       }
       return;
-    default:
-      for_each_symbol(Dim(e->left), visit);
-      for_each_symbol(Dim(e->right), visit);
+    default: for_each_symbol(Dim(e->left), visit); for_each_symbol(Dim(e->right), visit);
   }
 }
 

@@ -39,10 +39,10 @@ class Dim {
 
   bool is_unknown() const;
   bool is_constant() const;
-  int64_t constant() const;                        // only when is_constant()
+  int64_t constant() const;  // only when is_constant()
   std::optional<int64_t> as_constant() const;
   bool is_symbol() const;
-  std::string_view symbol_name() const;            // only when is_symbol()
+  std::string_view symbol_name() const;  // only when is_symbol()
   Range range() const;
   const DimExpr* expr() const { return expr_; }
   DimTable& table() const;
@@ -95,13 +95,13 @@ struct DimTerm {  // coefficient · Π factors, factors ordered by id
 struct DimExpr {
   enum class Kind : uint8_t { Unknown, Constant, Symbol, Sum, FloorDiv, CeilDiv, Mod, Min, Max };
   Kind kind;
-  uint32_t id;                      // order of creation
+  uint32_t id;  // order of creation
   DimTable* table;
   Range range;
-  int64_t value = 0;                // of a constant; the constant part of a sum
-  std::string_view name;            // of a symbol
-  std::span<const DimTerm> terms;   // of a sum
-  const DimExpr* left = nullptr;    // of the binary kinds
+  int64_t value = 0;               // of a constant; the constant part of a sum
+  std::string_view name;           // of a symbol
+  std::span<const DimTerm> terms;  // of a sum
+  const DimExpr* left = nullptr;   // of the binary kinds
   const DimExpr* right = nullptr;
 };
 

@@ -115,7 +115,8 @@ class DotWriter {
     add("  subgraph cluster_{} {{\n    label={}; style=rounded; color=\"#999999\";\n", index,
         quoted("@" + std::string(graph->name())));
     for (const Parameter* parameter : graph->parameters()) {
-      std::string label = parameter->name().empty() ? fmt::format("%{}", parameter->id()) : std::string(parameter->name());
+      std::string label =
+          parameter->name().empty() ? fmt::format("%{}", parameter->id()) : std::string(parameter->name());
       add("    n{} [shape=ellipse, style=filled, fillcolor=\"#fff3b0\", label={}];\n", parameter->id(),
           quoted(label + type_line(*parameter)));
     }
@@ -134,7 +135,8 @@ class DotWriter {
     }
     std::string label = node.op().qualified;
     if (node.primitive() == Primitive::MakeTuple) label = "( , )";
-    if (node.primitive() == Primitive::TupleGetItem) label = fmt::format("[{}]", node.attributes().get_int("index", -1));
+    if (node.primitive() == Primitive::TupleGetItem)
+      label = fmt::format("[{}]", node.attributes().get_int("index", -1));
     if (!node.name().empty()) label += "\n" + shortened(std::string(node.name()));
     if (options_.attributes && node.primitive() == Primitive::Operation) {
       for (const AttributeSet::Entry& entry : node.attributes()) {
@@ -164,7 +166,8 @@ class DotWriter {
     for (size_t i = 0; i < user.num_inputs(); ++i) {
       const Node* operand = user.input(i);
       if (!operand) {
-        add("  missing{0}_{1} [label=\"missing\", fillcolor=\"#ff8080\"]; missing{0}_{1} -> n{0} [color=red];\n", user.id(), i);
+        add("  missing{0}_{1} [label=\"missing\", fillcolor=\"#ff8080\"]; missing{0}_{1} -> n{0} [color=red];\n",
+            user.id(), i);
       } else if (const Graph* function = constant_function(operand)) {
         write_function_edge(user, i, *function);
       } else if (!operand->is_value()) {
@@ -181,7 +184,9 @@ class DotWriter {
     auto index = index_of_.find(&function);
     if (index == index_of_.end() || !function.return_node()) return;
     bool inside = encloses(function, user.graph());
-    std::string_view label = user.primitive() != Primitive::Switch ? "" : i == 1 ? ", label=\"true\"" : ", label=\"false\"";
+    std::string_view label = user.primitive() != Primitive::Switch ? ""
+                             : i == 1                              ? ", label=\"true\""
+                                                                   : ", label=\"false\"";
     add("  n{} -> n{} [style=dashed, {}{}];\n", function.return_node()->id(), user.id(),
         inside ? "constraint=false" : fmt::format("ltail=cluster_{}", index->second), label);
   }

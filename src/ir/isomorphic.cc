@@ -94,7 +94,8 @@ class Pairing {
       return differ("{}: {} against {}", what(), describe(x), describe(y));
     }
     const Apply &f = *x.as_apply(), &g = *y.as_apply();
-    if (f.op().qualified != g.op().qualified || f.num_outputs() != g.num_outputs() || f.num_inputs() != g.num_inputs()) {
+    if (f.op().qualified != g.op().qualified || f.num_outputs() != g.num_outputs() ||
+        f.num_inputs() != g.num_inputs()) {
       return differ("{}: {} of {} operands against {} of {}", what(), describe(f), f.num_inputs(), describe(g),
                     g.num_inputs());
     }

@@ -9,9 +9,9 @@
 namespace anfora::ir {
 
 struct Comparison {
-  bool types = true;       // where both sides have one
-  bool names = false;      // of nodes
-  bool interface = true;   // names of main's parameters and results
+  bool types = true;      // where both sides have one
+  bool names = false;     // of nodes
+  bool interface = true;  // names of main's parameters and results
 };
 
 // The first difference, "@main: operand 1 of Add 'sum': f32[2] against f32[3]"; empty: there is none. The modules may

@@ -21,7 +21,8 @@ namespace {
 constexpr size_t kHashedWindow = 256;
 
 uint64_t fingerprint(const Tensor& t) {
-  uint64_t h = hash_combine(static_cast<uint64_t>(t.dtype()), hash_bytes(t.shape().data(), t.shape().size() * sizeof(int64_t)));
+  uint64_t h =
+      hash_combine(static_cast<uint64_t>(t.dtype()), hash_bytes(t.shape().data(), t.shape().size() * sizeof(int64_t)));
   if (t.dtype() == DType::String) {
     for (const std::string& s : t.data<std::string>()) h = hash_combine(h, hash_bytes(s.data(), s.size()));
     return h;

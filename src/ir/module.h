@@ -29,7 +29,7 @@ class Graph {
  public:
   std::string_view name() const { return name_; }
   Module& module() const { return *module_; }
-  Graph* parent() const { return parent_; }  // null at the top level
+  Graph* parent() const { return parent_; }     // null at the top level
   bool is_inside(const Graph* ancestor) const;  // also true for the graph itself
   int depth() const;
 
@@ -128,7 +128,8 @@ class Module {
   Apply* apply(Graph* graph, const Operator& op, std::initializer_list<Node*> inputs,
                const AttributeSet& attributes = {}, size_t num_outputs = 1, const Location* location = nullptr,
                std::string_view name = {}) {
-    return apply(graph, op, std::span<Node* const>(inputs.begin(), inputs.size()), attributes, num_outputs, location, name);
+    return apply(graph, op, std::span<Node* const>(inputs.begin(), inputs.size()), attributes, num_outputs, location,
+                 name);
   }
   // The same with an already interned attribute set.
   Apply* apply_interned(Graph* graph, const Operator& op, std::span<Node* const> inputs, const AttributeSet* attributes,
@@ -167,7 +168,7 @@ class Module {
   // Gives nodes the ids that they had when the module was written as text; the others get ids that are free. Only
   // while nothing else refers to ids.
   void renumber(std::span<const std::pair<Node*, uint32_t>> ids);
-  uint32_t next_id() const { return next_id_; }      // larger than every id: the size of side tables
+  uint32_t next_id() const { return next_id_; }  // larger than every id: the size of side tables
   size_t node_bytes() const { return arena_.used_bytes(); }
   std::span<Value* const> constants() const { return constants_; }  // tensor constants, unused ones included
   // Keeps something (a mapped file) alive as long as the module.

@@ -39,8 +39,8 @@ struct Use {
   Node* node = nullptr;   // what is used
   Apply* user = nullptr;  // who uses it
   Use* next = nullptr;
-  Use** link = nullptr;   // the pointer that points at this record
-  size_t index() const;   // which input of the user this is
+  Use** link = nullptr;  // the pointer that points at this record
+  size_t index() const;  // which input of the user this is
 };
 
 enum class NodeKind : uint8_t { Parameter, Value, Apply };
@@ -80,10 +80,10 @@ class UseRange {
 class Node {
  public:
   NodeKind kind() const { return kind_; }
-  uint32_t id() const { return id_; }          // unique in the module, never reused
-  const Type* type() const { return type_; }   // null until inferred
+  uint32_t id() const { return id_; }         // unique in the module, never reused
+  const Type* type() const { return type_; }  // null until inferred
   void set_type(const Type* type) { type_ = type; }
-  Graph* graph() const { return graph_; }      // null for constants, which belong to the module
+  Graph* graph() const { return graph_; }  // null for constants, which belong to the module
   const Location* location() const { return location_; }
   void set_location(const Location* location) { location_ = location; }
   // The name of the value in its source, for people and for export; may be empty, need not be unique.

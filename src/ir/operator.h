@@ -32,7 +32,7 @@ enum class FusionKind : uint8_t {
   Injective,    // moves elements: transpose, slice, gather
   View,         // same bytes, another shape
   Reduction,
-  Anchor,       // heavy; takes elementwise epilogues: convolution, matrix product
+  Anchor,  // heavy; takes elementwise epilogues: convolution, matrix product
 };
 
 enum class Effect : uint8_t {
@@ -73,9 +73,9 @@ struct Operator {
   std::string name;       // "Conv"
   std::string qualified;  // "Conv", "ai.onnx.ml::Scaler"
   std::string doc;
-  int since = 1;          // the opset version whose semantics these are
+  int since = 1;  // the opset version whose semantics these are
   Primitive primitive = Primitive::Operation;
-  bool known = true;      // false: an operator of a domain that nothing was declared of
+  bool known = true;  // false: an operator of a domain that nothing was declared of
 
   std::vector<Formal> inputs, outputs;
   std::vector<AttributeDeclaration> attributes;
@@ -89,7 +89,7 @@ struct Operator {
   Effect effect = Effect::Pure;
   // Inputs whose memory output 0 may take over, element for element, when nobody else needs it and it has as many bytes.
   std::vector<int> in_place;
-  std::string kernel;     // name of the reference kernel; empty: there is none
+  std::string kernel;  // name of the reference kernel; empty: there is none
 
   const AttributeDeclaration* find_attribute(std::string_view attribute_name) const;
 };

@@ -102,7 +102,8 @@ ModuleOrder topological_order(const Module& module, Coverage coverage) {
   size_t next = 0;
   auto add_dead_nodes = [&] {  // of graphs reached so far, and of those reached by doing so
     for (; next < walk.order.graphs.size(); ++next) {
-      for (Apply* node = walk.order.graphs[next].graph->first_node(); node; node = node->next_in_graph()) walk.walk(node);
+      for (Apply* node = walk.order.graphs[next].graph->first_node(); node; node = node->next_in_graph())
+        walk.walk(node);
     }
   };
   add_dead_nodes();

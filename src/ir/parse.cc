@@ -81,7 +81,8 @@ std::optional<ParsedLocation> parse_location(std::string_view comment) {
       location.name = cursor.string("a name");
       cursor.expect("(", "after a name");
       location.file = cursor.string("a file");
-      if (cursor.accept(": node")) location.index = static_cast<int32_t>(std::min<int64_t>(cursor.integer("an index"), INT32_MAX));
+      if (cursor.accept(": node"))
+        location.index = static_cast<int32_t>(std::min<int64_t>(cursor.integer("an index"), INT32_MAX));
       cursor.expect(")", "after a file");
       if (!cursor.at_end()) return std::nullopt;
       return location;
@@ -90,11 +91,13 @@ std::optional<ParsedLocation> parse_location(std::string_view comment) {
     }
   constexpr std::string_view kNode = ": node ";
   size_t open = comment.find('('), node = comment.rfind(kNode);
-  bool is_one = open != std::string_view::npos && node != std::string_view::npos && node > open && comment.ends_with(')') &&
-                (open == 0 || comment[open - 1] == ' ') && comment.find_first_of("()", open + 1) == comment.size() - 1;
+  bool is_one = open != std::string_view::npos && node != std::string_view::npos && node > open &&
+                comment.ends_with(')') && (open == 0 || comment[open - 1] == ' ') &&
+                comment.find_first_of("()", open + 1) == comment.size() - 1;
   if (!is_one) return std::nullopt;
   std::string_view index = comment.substr(node + kNode.size(), comment.size() - 1 - node - kNode.size());
-  bool digits = !index.empty() && index.size() < 10 && std::ranges::all_of(index, [](char c) { return c >= '0' && c <= '9'; });
+  bool digits =
+      !index.empty() && index.size() < 10 && std::ranges::all_of(index, [](char c) { return c >= '0' && c <= '9'; });
   if (!digits) return std::nullopt;
   if (open > 0) location.name = comment.substr(0, open - 1);
   location.file = comment.substr(open + 1, node - open - 1);
@@ -121,7 +124,8 @@ class ModuleParser {
   std::unique_ptr<Module> parse() {
     if (cursor_.accept_word("module")) header();
     while (!cursor_.at_end()) {
-      if (!cursor_.accept_word("graph")) cursor_.fail_expected("'graph'", "a text is a list of graphs: graph @main(%x) { return %x }");
+      if (!cursor_.accept_word("graph"))
+        cursor_.fail_expected("'graph'", "a text is a list of graphs: graph @main(%x) { return %x }");
       graph();
     }
     resolve();
@@ -137,13 +141,15 @@ class ModuleParser {
   // Header -----------------------------------------------------------------------------------------
 
   void header() {
-    static constexpr std::string_view kKeys[] = {"name", "graph_doc", "opset", "ir_version", "producer", "producer_version",
-                                                 "domain", "model_version", "doc", "property", "main", "outputs", "symbol"};
+    static constexpr std::string_view kKeys[] = {
+        "name", "graph_doc", "opset", "ir_version", "producer", "producer_version", "domain", "model_version",
+        "doc",  "property",  "main",  "outputs",    "symbol"};
     cursor_.expect("{", "after 'module'");
     while (!cursor_.accept("}")) {
       std::string_view key = cursor_.peek_word();
       if (!std::ranges::count(kKeys, key)) {
-        cursor_.fail_expected("a property of the module or '}'", did_you_mean(key, {std::begin(kKeys), std::end(kKeys)}));
+        cursor_.fail_expected("a property of the module or '}'",
+                              did_you_mean(key, {std::begin(kKeys), std::end(kKeys)}));
       }
       cursor_.advance(key.size());
       entry(key);
@@ -342,7 +348,8 @@ class ModuleParser {
     if (constant_tensor(node)) {
       made_.push_back(node);
     } else if (!single.unknown.empty() || !fresh) {
-      cursor_.fail_at(start, "expected an application or a constant", "a label is defined by Operator(%a, %b), call @f(%a), %tuple[0], (%a, %b) or const");
+      cursor_.fail_at(start, "expected an application or a constant",
+                      "a label is defined by Operator(%a, %b), call @f(%a), %tuple[0], (%a, %b) or const");
     }
     return node;
   }
@@ -432,7 +439,8 @@ class ModuleParser {
     if (cursor_.rest().starts_with(':')) {
       cursor_.advance(1);
       int64_t number = cursor_.integer("a number of outputs");
-      if (number < 0 || number > UINT16_MAX) cursor_.fail(fmt::format("an application has 0 to {} outputs", UINT16_MAX));
+      if (number < 0 || number > UINT16_MAX)
+        cursor_.fail(fmt::format("an application has 0 to {} outputs", UINT16_MAX));
       num_outputs = static_cast<size_t>(number);
     }
     AttributeSet attributes;
@@ -474,7 +482,8 @@ class ModuleParser {
       std::vector<std::string> names;
       for (const Operator* known : context_.operators()) names.push_back(known->qualified);
       std::string hint = did_you_mean(first, names);
-      if (hint.empty()) hint = fmt::format("an operator that is not declared is written with its domain, ai.onnx::{}", first);
+      if (hint.empty())
+        hint = fmt::format("an operator that is not declared is written with its domain, ai.onnx::{}", first);
       cursor_.fail_at(start, fmt::format("there is no operator {}", first), std::move(hint));
     }
     return *op;
@@ -551,7 +560,8 @@ class ModuleParser {
     auto unreached = std::ranges::find(graphs_, false, &GraphText::resolved);
     if (unreached == graphs_.end()) return;
     // Its parents lead into a cycle; after as many steps as there are graphs, one is on it.
-    for (size_t step = 0; step < graphs_.size(); ++step) unreached = graphs_.begin() + static_cast<ptrdiff_t>(graph_index_[unreached->parent]);
+    for (size_t step = 0; step < graphs_.size(); ++step)
+      unreached = graphs_.begin() + static_cast<ptrdiff_t>(graph_index_[unreached->parent]);
     cursor_.fail_at(unreached->parent_position, fmt::format("graph @{} encloses itself", unreached->graph->name()));
   }
 
@@ -621,7 +631,8 @@ class ModuleParser {
   void resolve_elsewhere(const Reference& r) {
     const GraphText& g = graphs_[find_graph(*r.graph, r.position)];
     auto found = g.labels.find(r.label);
-    if (found == g.labels.end()) cursor_.fail_at(r.position, fmt::format("@{} does not define {}", *r.graph, text_of(r.label)));
+    if (found == g.labels.end())
+      cursor_.fail_at(r.position, fmt::format("@{} does not define {}", *r.graph, text_of(r.label)));
     module_->set_operand(r.user, r.operand, found->second);
   }
 

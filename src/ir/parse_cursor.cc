@@ -211,7 +211,8 @@ std::optional<uint64_t> Cursor::nan_bits(const NumberToken& number) {
   std::string_view digits = number.text.substr(start + 3, number.text.size() - start - 4);
   uint64_t bits = 0;
   auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), bits, 16);
-  if (error != std::errc() || end != digits.data() + digits.size()) fail_at(number.position, "a NaN has at most 64 bits");
+  if (error != std::errc() || end != digits.data() + digits.size())
+    fail_at(number.position, "a NaN has at most 64 bits");
   return bits;
 }
 

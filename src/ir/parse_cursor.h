@@ -58,7 +58,9 @@ class Cursor {
 
   // "file:line:column" of a position.
   std::string place(size_t position) const;
-  [[noreturn]] void fail(std::string message, std::string hint = {}) { fail_at(position_, std::move(message), std::move(hint)); }
+  [[noreturn]] void fail(std::string message, std::string hint = {}) {
+    fail_at(position_, std::move(message), std::move(hint));
+  }
   [[noreturn]] void fail_at(size_t position, std::string message, std::string hint = {}) const;
   // "expected WHAT, found …", after skipping.
   [[noreturn]] void fail_expected(std::string_view what, std::string hint = {});

@@ -75,8 +75,10 @@ T read_float(Cursor& cursor, const NumberToken& number, DType dtype) {
     float kept = static_cast<float>(value);
     // A narrow type turns what it cannot hold into something else: an infinity, its largest value, a NaN. All have
     // values beyond 1, so that a number above twice what is kept of it was not rounded but cut off.
-    bool cut = std::fabs(exact) > 2 * std::max(std::fabs(kept), 1.0f) || (kept != 0 && std::signbit(kept) != std::signbit(exact));
-    bool lost = std::isfinite(exact) ? !std::isfinite(kept) || cut : !(kept == exact || (std::isnan(kept) && std::isnan(exact)));
+    bool cut = std::fabs(exact) > 2 * std::max(std::fabs(kept), 1.0f) ||
+               (kept != 0 && std::signbit(kept) != std::signbit(exact));
+    bool lost = std::isfinite(exact) ? !std::isfinite(kept) || cut
+                                     : !(kept == exact || (std::isnan(kept) && std::isnan(exact)));
     if (lost) cursor.fail_at(number.position, fmt::format("{} is out of the range of {}", number.text, name(dtype)));
     return value;
   }
@@ -112,7 +114,8 @@ Tensor LiteralParser::literal() {
   using Kind = Scalar::Kind;
   DType dtype = DType::I64;
   for (const Scalar& s : content.scalars) {
-    if (s.kind == Kind::Complex) cursor_.fail_at(s.position, "a complex constant needs its type", "for example c64[] (1.0, 2.0)");
+    if (s.kind == Kind::Complex)
+      cursor_.fail_at(s.position, "a complex constant needs its type", "for example c64[] (1.0, 2.0)");
     if (s.kind == Kind::Float) dtype = DType::F32;
     if (s.kind == Kind::Bool) dtype = DType::Bool;
     if (s.kind == Kind::String) dtype = DType::String;
@@ -144,8 +147,8 @@ Tensor LiteralParser::typed(DType dtype) {
     bool uniform = content.shape.empty() && count <= kMostUniformElements;
     bool empty = count == 0 && content.scalars.empty();
     if (!uniform && !empty && content.shape != *shape) {
-      cursor_.fail_at(content.position, fmt::format("expected elements of shape {}, found {}", anfora::to_string(*shape),
-                                                    anfora::to_string(content.shape)));
+      cursor_.fail_at(content.position, fmt::format("expected elements of shape {}, found {}",
+                                                    anfora::to_string(*shape), anfora::to_string(content.shape)));
     }
     return convert(content, dtype, *shape);
   } catch (const Error& error) {
@@ -168,7 +171,8 @@ Tensor LiteralParser::by_hash(DType dtype, std::span<const int64_t> shape) {
     auto [end, error] = std::from_chars(half.data(), half.data() + half.size(), value, 16);
     return error == std::errc() && end == half.data() + half.size();
   };
-  if (digits.size() != kDigits || !read(digits.substr(0, kDigits / 2), hash.high) || !read(digits.substr(kDigits / 2), hash.low)) {
+  if (digits.size() != kDigits || !read(digits.substr(0, kDigits / 2), hash.high) ||
+      !read(digits.substr(kDigits / 2), hash.low)) {
     cursor_.fail("expected a hash of 32 hexadecimal digits");
   }
   cursor_.advance(kDigits);
@@ -272,7 +276,8 @@ Tensor LiteralParser::convert(const Payload& content, DType dtype, std::span<con
       } else if constexpr (requires(T value) { value.real(); }) {
         using Part = typename T::value_type;
         require(s, s.kind == Kind::Integer || s.kind == Kind::Float || s.kind == Kind::Complex);
-        return T(read_float<Part>(cursor_, s.number, dtype), s.kind == Kind::Complex ? read_float<Part>(cursor_, s.imaginary, dtype) : Part(0));
+        return T(read_float<Part>(cursor_, s.number, dtype),
+                 s.kind == Kind::Complex ? read_float<Part>(cursor_, s.imaginary, dtype) : Part(0));
       } else {
         require(s, s.kind == Kind::Integer || s.kind == Kind::Float);
         return read_float<T>(cursor_, s.number, dtype);
@@ -296,7 +301,8 @@ AttributeSet LiteralParser::attributes() {
     cursor_.skip_space();
     size_t start = cursor_.position();
     std::string attribute_name = cursor_.identifier("the name of an attribute");
-    if (!names.insert(attribute_name).second) cursor_.fail_at(start, fmt::format("attribute '{}' is given twice", attribute_name));
+    if (!names.insert(attribute_name).second)
+      cursor_.fail_at(start, fmt::format("attribute '{}' is given twice", attribute_name));
     cursor_.expect("=", "after the name of an attribute");
     entries.emplace_back(std::move(attribute_name), attribute());
   } while (cursor_.accept(","));
@@ -314,7 +320,8 @@ AttributeValue LiteralParser::attribute() {
   if (cursor_.peek() == '[') return list({});
   if (cursor_.peek() == '"') return cursor_.string("a string");
   if (!cursor_.at_number()) {
-    cursor_.fail_expected("the value of an attribute", "a number, a string, a tensor like f32[2] [1, 2], or a list of one of these");
+    cursor_.fail_expected("the value of an attribute",
+                          "a number, a string, a tensor like f32[2] [1, 2], or a list of one of these");
   }
   NumberToken number = cursor_.number("a number");
   if (number.is_integer()) return cursor_.to_integer(number);
@@ -339,7 +346,8 @@ AttributeValue LiteralParser::list(std::string_view kind) {
       numbers.push_back(cursor_.number("an item: a number, a string or a tensor"));
     }
     bool mixed = !numbers.empty() + !strings.empty() + !tensors.empty() > 1;
-    bool misnamed = (!strings.empty() && kind != "strings") || (!tensors.empty() && kind != "tensors") || (!numbers.empty() && kind != "floats");
+    bool misnamed = (!strings.empty() && kind != "strings") || (!tensors.empty() && kind != "tensors") ||
+                    (!numbers.empty() && kind != "floats");
     if (mixed || (misnamed && !kind.empty())) cursor_.fail("the items of a list are of one kind");
   }
   if (!strings.empty() || kind == "strings") return strings;

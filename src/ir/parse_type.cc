@@ -69,7 +69,8 @@ const Type* TypeParser::type() {
     return context_.func_type(parameters, type());
   }
   cursor_.rewind(start);
-  cursor_.fail_expected("a type", "types look like f32[N, 128], any[*], seq(T), opt(T), map(K, V), (T, U), func(T) -> U");
+  cursor_.fail_expected("a type",
+                        "types look like f32[N, 128], any[*], seq(T), opt(T), map(K, V), (T, U), func(T) -> U");
 }
 
 std::vector<const Type*> TypeParser::list(std::string_view close) {
@@ -95,7 +96,8 @@ const Type* TypeParser::tensor(DType dtype) {
   std::vector<Dim> dims;
   if (!cursor_.accept("]")) {
     do {
-      if (dims.size() == kHighestRank) cursor_.fail(fmt::format("a shape has at most {} dimensions here", kHighestRank));
+      if (dims.size() == kHighestRank)
+        cursor_.fail(fmt::format("a shape has at most {} dimensions here", kHighestRank));
       dims.push_back(dim());
     } while (cursor_.accept(","));
     cursor_.expect("]", "or ',' after a dimension");
@@ -151,7 +153,8 @@ Dim TypeParser::function(std::string_view name) {
     if (known == name) apply = function;
   }
   if (!apply) {
-    cursor_.fail(fmt::format("there is no function {} of dimensions", name), "there are floordiv, ceildiv, mod, min, max");
+    cursor_.fail(fmt::format("there is no function {} of dimensions", name),
+                 "there are floordiv, ceildiv, mod, min, max");
   }
   cursor_.expect("(", "before the operands");
   Dim a = dim();
@@ -166,7 +169,9 @@ std::string TypeParser::symbol_name() {
   if (cursor_.peek() != '\'') {
     std::string_view bare = cursor_.rest().substr(0, symbol_length(cursor_.rest()));
     if (bare.empty()) {
-      cursor_.fail_expected("a dimension", "dimensions are integers, symbols, ?, sums and products, floordiv(a, b), ceildiv, mod, min, max");
+      cursor_.fail_expected(
+          "a dimension",
+          "dimensions are integers, symbols, ?, sums and products, floordiv(a, b), ceildiv, mod, min, max");
     }
     cursor_.advance(bare.size());
     return std::string(bare);

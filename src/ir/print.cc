@@ -82,8 +82,7 @@ class StatementPrinter {
         operand(node.input(0));
         operands(node, 1);
         return;
-      default:
-        break;
+      default: break;
     }
     append_operator(node.op());
     if (node.num_outputs() != 1) fmt::format_to(std::back_inserter(out_), ":{}", node.num_outputs());
@@ -119,7 +118,8 @@ class StatementPrinter {
   // Bare where it is declared under that name; else with its domain, so that a misspelt name in a hand-written
   // text is not taken for an operator that nobody knows.
   void append_operator(const Operator& op) {
-    bool primitive = op.primitive == Primitive::Return || op.primitive == Primitive::Call || op.primitive == Primitive::MakeTuple;
+    bool primitive =
+        op.primitive == Primitive::Return || op.primitive == Primitive::Call || op.primitive == Primitive::MakeTuple;
     bool bare = op.known && op.qualified == op.name && !primitive && !is_reserved(op.name);
     if (!bare) {
       if (is_reserved(op.domain)) {
@@ -140,7 +140,9 @@ class StatementPrinter {
 class ModulePrinter {
  public:
   ModulePrinter(const Module& module, const PrintOptions& options)
-      : module_(module), options_(options), order_(topological_order(module, options.dead ? Coverage::All : Coverage::Live)) {
+      : module_(module),
+        options_(options),
+        order_(topological_order(module, options.dead ? Coverage::All : Coverage::Live)) {
     for (const ModuleOrder::BackEdge& edge : order_.back_edges) cyclic_.emplace(edge.user);
     for_each_named([&](Family& family, const Node& node) {
       if (node.name().empty()) return;
@@ -149,7 +151,8 @@ class ModulePrinter {
     });
     if (options_.numbers == PrintOptions::Numbers::Sequential) {
       for_each_named([&](Family& family, const Node& node) {
-        if (needs_number(family, node) && family.numbers.emplace(&node, family.next_number).second) ++family.next_number;
+        if (needs_number(family, node) && family.numbers.emplace(&node, family.next_number).second)
+          ++family.next_number;
       });
     }
   }
@@ -171,7 +174,9 @@ class ModulePrinter {
   }
 
   // The interface that StatementPrinter asks for.
-  bool defines(const Value& constant) const { return !constant.name().empty() || constant.location() || !is_short_(constant); }
+  bool defines(const Value& constant) const {
+    return !constant.name().empty() || constant.location() || !is_short_(constant);
+  }
   void append(std::string& out, const Node& node) const {
     const Family* family = current_;
     if (node.graph() && node.graph() != graph_ && family_of(*node.graph()) != family) {
@@ -369,9 +374,10 @@ class ModulePrinter {
     append_function(out_, *graph_);
     size_t start = out_.size();
     parameters(false);
-    bool one_a_line = out_.size() - start > kLongestHeader || std::ranges::any_of(graph_->parameters(), [&](const Parameter* p) {
-      return module_.default_of(p) || (p->location() && options_.locations);
-    });
+    bool one_a_line =
+        out_.size() - start > kLongestHeader || std::ranges::any_of(graph_->parameters(), [&](const Parameter* p) {
+          return module_.default_of(p) || (p->location() && options_.locations);
+        });
     if (one_a_line) {
       out_.resize(start);
       parameters(true);

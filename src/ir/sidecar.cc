@@ -23,7 +23,9 @@ std::string serialize(std::span<const std::string> strings) {
   return bytes;
 }
 
-[[noreturn]] void fail(std::string message) { throw Error(ErrorCode::InvalidModel, "constants file: " + std::move(message)); }
+[[noreturn]] void fail(std::string message) {
+  throw Error(ErrorCode::InvalidModel, "constants file: " + std::move(message));
+}
 
 Tensor strings_from(std::span<const std::byte> bytes, std::span<const int64_t> shape) {
   int64_t count = element_count(shape);
@@ -106,7 +108,8 @@ Tensor Sidecar::find(const ContentHash& hash, DType dtype, std::span<const int64
     fail(fmt::format("constant {} has {} bytes, which does not fit {} of shape {}", to_string(hash), entry.bytes.size(),
                      name(dtype), anfora::to_string(shape)));
   }
-  if (!is_valid_content(dtype, entry.bytes)) fail(fmt::format("constant {} holds values that are no {}", to_string(hash), name(dtype)));
+  if (!is_valid_content(dtype, entry.bytes))
+    fail(fmt::format("constant {} holds values that are no {}", to_string(hash), name(dtype)));
   return tensor;
 }
 

@@ -164,7 +164,8 @@ class Verifier {
     }
     for (const Graph* graph : module_.graphs()) {
       if (!graphs_.contains(graph)) continue;
-      if (!take(*graph->value())) report(Invariant::Ownership, graph, graph->value(), "the function's id is not its own");
+      if (!take(*graph->value()))
+        report(Invariant::Ownership, graph, graph->value(), "the function's id is not its own");
       if (graph->value()->function() != graph) {
         report(Invariant::Ownership, graph, graph->value(), "its function value stands for another graph");
       }
@@ -189,7 +190,8 @@ class Verifier {
         }
       }
       if (count != graph->num_nodes()) {
-        report(Invariant::Ownership, graph, nullptr, "{} applications are listed, {} counted", count, graph->num_nodes());
+        report(Invariant::Ownership, graph, nullptr, "{} applications are listed, {} counted", count,
+               graph->num_nodes());
       }
     }
   }
@@ -401,7 +403,8 @@ class Verifier {
       }
     }
     if (node.num_outputs() > outputs.most) {
-      report(Invariant::Declarations, node, "{} results, {} has at most {}", node.num_outputs(), op.qualified, outputs.most);
+      report(Invariant::Declarations, node, "{} results, {} has at most {}", node.num_outputs(), op.qualified,
+             outputs.most);
     }
     for (const auto& [name, value] : node.attributes()) {
       const AttributeDeclaration* declared = op.find_attribute(name);
@@ -435,7 +438,8 @@ class Verifier {
         break;
       case Primitive::Return:
         if (!may_agree(operand_type(0), type)) {
-          report(Invariant::Types, node, "its type is {}, the result's {}", to_string(type), to_string(operand_type(0)));
+          report(Invariant::Types, node, "its type is {}, the result's {}", to_string(type),
+                 to_string(operand_type(0)));
         }
         break;
       case Primitive::MakeTuple: {
@@ -515,8 +519,8 @@ class Verifier {
           report(Invariant::Interface, *parameter, "its default is not a tensor");
         } else if (type && type->is_tensor() && type->dtype() != DType::Undefined &&
                    type->dtype() != value->tensor().dtype()) {
-          report(Invariant::Interface, *parameter, "its default is {}, its type {}", anfora::name(value->tensor().dtype()),
-                 to_string(type));
+          report(Invariant::Interface, *parameter, "its default is {}, its type {}",
+                 anfora::name(value->tensor().dtype()), to_string(type));
         }
       }
     }
@@ -580,8 +584,8 @@ class Verifier {
   const Module& module_;
   std::vector<Violation> violations_;
   boost::unordered_flat_map<const Graph*, Interval> graphs_;
-  std::vector<const Node*> by_id_;      // the census
-  std::vector<size_t> operand_count_;   // by id: operands that name the node
+  std::vector<const Node*> by_id_;     // the census
+  std::vector<size_t> operand_count_;  // by id: operands that name the node
   std::vector<const Apply*> applications_;
   bool may_walk_ = true;  // whether dependencies can be followed
 };
@@ -639,8 +643,8 @@ static std::string subject(const Violation& v) {
 
 std::string to_string(const Violation& v) {
   const Location* location = v.node ? v.node->location() : nullptr;
-  return fmt::format("{}{}{}: {} (invariant {}, {})", location ? to_string(*location) : "", location ? ": " : "", subject(v),
-                     v.message, static_cast<int>(v.invariant), name(v.invariant));
+  return fmt::format("{}{}{}: {} (invariant {}, {})", location ? to_string(*location) : "", location ? ": " : "",
+                     subject(v), v.message, static_cast<int>(v.invariant), name(v.invariant));
 }
 
 std::vector<Violation> verify(const Module& module) { return Verifier(module).run(); }
@@ -648,8 +652,8 @@ std::vector<Violation> verify(const Module& module) { return Verifier(module).ru
 void throw_if_any(const std::vector<Violation>& violations, ErrorCode code) {
   if (violations.empty()) return;
   const Violation& first = violations.front();
-  std::string text = fmt::format("{} (invariant {}, {})", first.message, static_cast<int>(first.invariant),
-                                 name(first.invariant));
+  std::string text =
+      fmt::format("{} (invariant {}, {})", first.message, static_cast<int>(first.invariant), name(first.invariant));
   for (size_t i = 1; i < std::min(violations.size(), kMostReported); ++i) text += "\n  " + to_string(violations[i]);
   if (violations.size() > kMostReported) text += fmt::format("\n  and {} more", violations.size() - kMostReported);
   Error error(code, text);

@@ -16,23 +16,23 @@
 namespace anfora::ir {
 
 enum class Invariant : uint8_t {
-  Main = 1,          // there is a main graph, at the top level
-  GraphTree = 2,     // parents are graphs of the module and form a tree; names are distinct
-  Ownership = 3,     // applications are listed once, by the graph they belong to; ids are unique
-  Parameters = 4,    // parameter i of a graph belongs to it and has index i
-  Operands = 5,      // operands are nodes of the module that are not erased
-  UseLists = 6,      // a node's use list is exactly the operands that name it
-  Return = 7,        // a graph has one Return, its own, which nothing uses
-  Scope = 8,         // nodes and functions are used in the graph they belong to and below
-  Acyclic = 9,       // no value depends on itself, also not through a closure
-  Primitives = 10,   // Return, Call, Switch and tuples have the operands and attributes they need
-  Calls = 11,        // callees are functions and get as many arguments as they have parameters
-  Declarations = 12, // operators have the inputs, outputs and attributes that they declare
-  Constants = 13,    // the type of a constant is that of its content
-  Types = 14,        // types of tuples, items and results do not contradict their operands'
-  Interface = 15,    // names of results and defaults of parameters fit main
-  Typed = 16,        // every live node has a type (analysis/verify_types.h)
-  Inferred = 17,     // and the type does not contradict inference (analysis/verify_types.h)
+  Main = 1,           // there is a main graph, at the top level
+  GraphTree = 2,      // parents are graphs of the module and form a tree; names are distinct
+  Ownership = 3,      // applications are listed once, by the graph they belong to; ids are unique
+  Parameters = 4,     // parameter i of a graph belongs to it and has index i
+  Operands = 5,       // operands are nodes of the module that are not erased
+  UseLists = 6,       // a node's use list is exactly the operands that name it
+  Return = 7,         // a graph has one Return, its own, which nothing uses
+  Scope = 8,          // nodes and functions are used in the graph they belong to and below
+  Acyclic = 9,        // no value depends on itself, also not through a closure
+  Primitives = 10,    // Return, Call, Switch and tuples have the operands and attributes they need
+  Calls = 11,         // callees are functions and get as many arguments as they have parameters
+  Declarations = 12,  // operators have the inputs, outputs and attributes that they declare
+  Constants = 13,     // the type of a constant is that of its content
+  Types = 14,         // types of tuples, items and results do not contradict their operands'
+  Interface = 15,     // names of results and defaults of parameters fit main
+  Typed = 16,         // every live node has a type (analysis/verify_types.h)
+  Inferred = 17,      // and the type does not contradict inference (analysis/verify_types.h)
 };
 std::string_view name(Invariant invariant);  // "use lists"
 

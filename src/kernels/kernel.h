@@ -20,16 +20,20 @@ class KernelContext {
   KernelContext(const AttributeSet& attributes, std::span<const Datum* const> inputs, std::span<Datum> outputs,
                 std::span<const Tensor> planned = {}, std::mt19937_64* random = nullptr,
                 std::span<const bool> last_uses = {})
-      : attributes_(attributes), inputs_(inputs), outputs_(outputs), planned_(planned), random_(random),
+      : attributes_(attributes),
+        inputs_(inputs),
+        outputs_(outputs),
+        planned_(planned),
+        random_(random),
         last_uses_(last_uses) {}
 
   const AttributeSet& attributes() const { return attributes_; }
 
   size_t num_inputs() const { return inputs_.size(); }
   bool has_input(size_t i) const { return i < inputs_.size() && !inputs_[i]->is_none(); }
-  const Datum& input_datum(size_t i) const;                // throws InvalidArgument when out of range
-  const Tensor& input(size_t i) const;                     // throws when absent or not a tensor
-  const Tensor* optional_input(size_t i) const;            // null when absent
+  const Datum& input_datum(size_t i) const;      // throws InvalidArgument when out of range
+  const Tensor& input(size_t i) const;           // throws when absent or not a tensor
+  const Tensor* optional_input(size_t i) const;  // null when absent
   // Input i as a handle of its own: moved out when this is its last use, so that a sequence that grows in a loop is
   // taken over rather than copied; do not read input i afterwards.
   Datum take_input(size_t i);

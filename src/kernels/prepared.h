@@ -22,9 +22,9 @@ namespace anfora::kernels {
 
 // What is known of an input before the run.
 struct InputDescription {
-  bool present = false;           // false: an omitted optional input
-  DType dtype = DType::Undefined;  // Undefined: not known, or not a tensor
-  std::optional<Shape> shape;     // empty: not even the rank is known; −1: a dimension known only at run time
+  bool present = false;              // false: an omitted optional input
+  DType dtype = DType::Undefined;    // Undefined: not known, or not a tensor
+  std::optional<Shape> shape;        // empty: not even the rank is known; −1: a dimension known only at run time
   const Tensor* constant = nullptr;  // the value, when it is the same in every run
 
   bool is_static() const;  // the whole shape is known

@@ -54,35 +54,53 @@ void declare_activation(Declarations& declare) {
   unary(declare, "LeakyRelu", 16, "x where x ≥ 0, else alpha · x.").attribute("alpha", 0.01f);
   declare.op("PRelu", 16)
       .doc("x where x ≥ 0, else slope · x; the slope broadcasts to X.")
-      .input("X", "T").input("slope", "T").output("Y", "T")
+      .input("X", "T")
+      .input("slope", "T")
+      .output("Y", "T")
       .type("T", kFloats | std::vector{DType::I32, DType::I64, DType::U32, DType::U64})
-      .infer(infer_prelu).flops(flops_per_element<2>).fusion(FusionKind::Broadcast).in_place();
+      .infer(infer_prelu)
+      .flops(flops_per_element<2>)
+      .fusion(FusionKind::Broadcast)
+      .in_place();
   unary(declare, "Elu", 22, "x where x ≥ 0, else alpha · (exp(x) − 1).")
-      .attribute("alpha", 1.0f).flops(flops_per_element<15>);
+      .attribute("alpha", 1.0f)
+      .flops(flops_per_element<15>);
   unary(declare, "Celu", 28, "max(0, x) + min(0, alpha · (exp(x / alpha) − 1)).")
-      .attribute("alpha", 1.0f).flops(flops_per_element<16>);
+      .attribute("alpha", 1.0f)
+      .flops(flops_per_element<16>);
   unary(declare, "Selu", 22, "gamma · x where x > 0, else gamma · alpha · (exp(x) − 1).")
-      .attribute("alpha", 1.67326319217681884765625f).attribute("gamma", 1.05070102214813232421875f)
+      .attribute("alpha", 1.67326319217681884765625f)
+      .attribute("gamma", 1.05070102214813232421875f)
       .flops(flops_per_element<16>);
   unary(declare, "Sigmoid", 13, "1 / (1 + exp(−x)).").flops(flops_per_element<17>);
   unary(declare, "HardSigmoid", 22, "alpha · x + beta, clipped to [0, 1].")
-      .attribute("alpha", 0.2f).attribute("beta", 0.5f).flops(flops_per_element<4>);
+      .attribute("alpha", 0.2f)
+      .attribute("beta", 0.5f)
+      .flops(flops_per_element<4>);
   unary(declare, "HardSwish", 22, "x · HardSigmoid(x) with alpha 1/6, beta 1/2.").flops(flops_per_element<5>);
   unary(declare, "Softplus", 22, "log(1 + exp(x)).").flops(flops_per_element<30>);
   unary(declare, "Softsign", 22, "x / (1 + |x|).").flops(flops_per_element<3>);
   unary(declare, "ThresholdedRelu", 22, "x where x > alpha, else 0.").attribute("alpha", 1.0f);
   unary(declare, "Shrink", 9, "x + bias below −lambd, x − bias above lambd, else 0.",
         std::vector{DType::F16, DType::F32, DType::F64} | kIntegers)
-      .attribute("bias", 0.0f).attribute("lambd", 0.5f);
+      .attribute("bias", 0.0f)
+      .attribute("lambd", 0.5f);
   unary(declare, "Mish", 22, "x · tanh(Softplus(x)).").flops(flops_per_element<20>);
   unary(declare, "Gelu", 20, "x/2 · (1 + erf(x / √2)), or by the usual tanh formula.")
-      .attribute("approximate", "none").flops(flops_per_element<20>);
+      .attribute("approximate", "none")
+      .flops(flops_per_element<20>);
   unary(declare, "Swish", 24, "x · Sigmoid(alpha · x).").attribute("alpha", 1.0f).flops(flops_per_element<18>);
   declare.op("SwiGLU", 28)
       .doc("Swish(A) · B, without broadcasting.")
-      .input("A", "T").input("B", "T").output("Y", "T").type("T", kFloats)
+      .input("A", "T")
+      .input("B", "T")
+      .output("Y", "T")
+      .type("T", kFloats)
       .attribute("alpha", 1.0f)
-      .infer(infer_broadcast).flops(flops_per_element<19>).fusion(FusionKind::Elementwise).in_place({0, 1});
+      .infer(infer_broadcast)
+      .flops(flops_per_element<19>)
+      .fusion(FusionKind::Elementwise)
+      .in_place({0, 1});
   along_axis(declare, "Softmax", "exp(x) over its sum along the axis.");
   along_axis(declare, "LogSoftmax", "The logarithm of Softmax, computed without overflow.");
   along_axis(declare, "Hardmax", "1 at the first maximum along the axis, else 0.").flops(flops_per_element<1>);

@@ -77,9 +77,15 @@ void declare_arithmetic(Declarations& declare) {
       .infer(infer_index_arithmetic<remainder>);
   declare.op("Pow", 15)
       .doc("X to the power Y, in X's type.")
-      .input("X", "T").input("Y", "T1").output("Z", "T")
-      .type("T", kFloats | std::vector{DType::I32, DType::I64}).type("T1", kNumbers)
-      .infer(infer_broadcast).flops(flops_per_element<20>).fusion(FusionKind::Broadcast).in_place();
+      .input("X", "T")
+      .input("Y", "T1")
+      .output("Z", "T")
+      .type("T", kFloats | std::vector{DType::I32, DType::I64})
+      .type("T1", kNumbers)
+      .infer(infer_broadcast)
+      .flops(flops_per_element<20>)
+      .fusion(FusionKind::Broadcast)
+      .in_place();
   variadic(declare, "Max", "max", "The largest of the inputs' elements; NaN if any is NaN.", kNumbers)
       .infer(infer_extremum<ir::max>);
   variadic(declare, "Min", "min", "The smallest of the inputs' elements; NaN if any is NaN.", kNumbers)
@@ -88,16 +94,27 @@ void declare_arithmetic(Declarations& declare) {
   variadic(declare, "Mean", "mean", "The mean of the inputs.", kFloats);
   declare.op("BitShift", 28)
       .doc("X shifted by Y bits to the LEFT or RIGHT (arithmetic for signed types).")
-      .input("X", "T").input("Y", "T").output("Z", "T").type("T", kIntegers)
+      .input("X", "T")
+      .input("Y", "T")
+      .output("Z", "T")
+      .type("T", kIntegers)
       .required_attribute("direction", AttributeKind::String)
-      .infer(infer_broadcast).flops(flops_per_element<1>).fusion(FusionKind::Broadcast).in_place({0, 1});
+      .infer(infer_broadcast)
+      .flops(flops_per_element<1>)
+      .fusion(FusionKind::Broadcast)
+      .in_place({0, 1});
   binary(declare, "BitwiseAnd", 18, "A and B, bit by bit.", kIntegers);
   binary(declare, "BitwiseOr", 18, "A or B, bit by bit.", kIntegers);
   binary(declare, "BitwiseXor", 18, "A exclusive-or B, bit by bit.", kIntegers);
   declare.op("BitwiseNot", 18)
       .doc("X with every bit inverted.")
-      .input("X", "T").output("Y", "T").type("T", kIntegers)
-      .infer(infer_same).flops(flops_per_element<1>).fusion(FusionKind::Elementwise).in_place();
+      .input("X", "T")
+      .output("Y", "T")
+      .type("T", kIntegers)
+      .infer(infer_same)
+      .flops(flops_per_element<1>)
+      .fusion(FusionKind::Elementwise)
+      .in_place();
 }
 
 }  // namespace anfora::ops

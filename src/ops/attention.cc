@@ -38,8 +38,7 @@ void infer_attention(InferenceContext& ctx) {
     require_rank(ctx, 4, 4);
     keys = keys + (past ? (*past)[2] : ctx.unknown());
   }
-  Dims y = q->packed ? Dims{q->batch, q->sequence, q->heads * v->size}
-                     : Dims{q->batch, q->heads, q->sequence, v->size};
+  Dims y = q->packed ? Dims{q->batch, q->sequence, q->heads * v->size} : Dims{q->batch, q->heads, q->sequence, v->size};
   ctx.set_tensor(0, dtype, y);
   if (ctx.num_outputs() > 1) ctx.set_tensor(1, dtype, Dims{k->batch, k->heads, keys, k->size});
   if (ctx.num_outputs() > 2) ctx.set_tensor(2, ctx.dtype(2), Dims{v->batch, v->heads, keys, v->size});
@@ -90,13 +89,23 @@ double linear_attention_flops(const InferenceContext& ctx) {
 void declare_attention(Declarations& declare) {
   const std::vector<DType> single = {DType::F32, DType::F16, DType::BF16};
   declare.op("Attention", 25)
-      .doc("softmax(scale · Q Kᵀ + bias) V by heads, where the bias is a mask, causality and a window of positions; "
-           "keys and values may be appended to a cache first.")
-      .input("Q", "T1").input("K", "T1").input("V", "T2").optional_input("attn_mask", "U")
-      .optional_input("past_key", "T1").optional_input("past_value", "T2").optional_input("nonpad_kv_seqlen", "i64")
-      .output("Y", "T1").optional_output("present_key", "T1").optional_output("present_value", "T2")
+      .doc(
+          "softmax(scale · Q Kᵀ + bias) V by heads, where the bias is a mask, causality and a window of positions; "
+          "keys and values may be appended to a cache first.")
+      .input("Q", "T1")
+      .input("K", "T1")
+      .input("V", "T2")
+      .optional_input("attn_mask", "U")
+      .optional_input("past_key", "T1")
+      .optional_input("past_value", "T2")
+      .optional_input("nonpad_kv_seqlen", "i64")
+      .output("Y", "T1")
+      .optional_output("present_key", "T1")
+      .optional_output("present_value", "T2")
       .optional_output("qk_matmul_output", "T1")
-      .type("T1", kFloats).type("T2", kFloats).type("U", kNumbers | std::vector{DType::Bool})
+      .type("T1", kFloats)
+      .type("T2", kFloats)
+      .type("U", kNumbers | std::vector{DType::Bool})
       .attribute("is_causal", 0)
       .optional_attribute("kv_num_heads", AttributeKind::Int)
       .attribute("left_window_size", -1)
@@ -106,34 +115,53 @@ void declare_attention(Declarations& declare) {
       .optional_attribute("scale", AttributeKind::Float)
       .attribute("softcap", 0.0f)
       .optional_attribute("softmax_precision", AttributeKind::Int)
-      .infer(infer_attention).flops(attention_flops);
+      .infer(infer_attention)
+      .flops(attention_flops);
   declare.op("FlexAttention", 1, "ai.onnx.preview")
       .doc("softmax(scale · Q Kᵀ) V by heads, without modifiers of scores and probabilities.")
-      .input("Q", "T1").input("K", "T1").input("V", "T1").output("Y", "T1").type("T1", kFloats)
+      .input("Q", "T1")
+      .input("K", "T1")
+      .input("V", "T1")
+      .output("Y", "T1")
+      .type("T1", kFloats)
       .optional_attribute("scale", AttributeKind::Float)
       .optional_attribute("softmax_precision", AttributeKind::Int)
-      .infer(infer_attention).flops(attention_flops);
+      .infer(infer_attention)
+      .flops(attention_flops);
   declare.op("RotaryEmbedding", 23)
       .doc("Pairs of elements of each head rotated by an angle of their position.")
-      .input("X", "T").input("cos_cache", "T").input("sin_cache", "T").optional_input("position_ids", "i64")
-      .output("Y", "T").type("T", single)
+      .input("X", "T")
+      .input("cos_cache", "T")
+      .input("sin_cache", "T")
+      .optional_input("position_ids", "i64")
+      .output("Y", "T")
+      .type("T", single)
       .attribute("interleaved", 0)
       .optional_attribute("num_heads", AttributeKind::Int)
       .attribute("rotary_embedding_dim", 0)
-      .infer(infer_rotary_embedding).flops(flops_per_element<3>);
+      .infer(infer_rotary_embedding)
+      .flops(flops_per_element<3>);
   declare.op("LinearAttention", 27)
-      .doc("Attention without a softmax: a matrix of state for each head is decayed, corrected and written at each "
-           "step, and the query reads it.")
-      .input("query", "T").input("key", "T").input("value", "T").optional_input("past_state", "S")
-      .optional_input("decay", "T").optional_input("beta", "T")
-      .output("output", "T").optional_output("present_state", "S")
-      .type("T", single).type("S", single)
+      .doc(
+          "Attention without a softmax: a matrix of state for each head is decayed, corrected and written at each "
+          "step, and the query reads it.")
+      .input("query", "T")
+      .input("key", "T")
+      .input("value", "T")
+      .optional_input("past_state", "S")
+      .optional_input("decay", "T")
+      .optional_input("beta", "T")
+      .output("output", "T")
+      .optional_output("present_state", "S")
+      .type("T", single)
+      .type("S", single)
       .attribute("chunk_size", 64)
       .required_attribute("kv_num_heads", AttributeKind::Int)
       .required_attribute("q_num_heads", AttributeKind::Int)
       .attribute("scale", 0.0f)
       .attribute("update_rule", "gated_delta")
-      .infer(infer_linear_attention).flops(linear_attention_flops);
+      .infer(infer_linear_attention)
+      .flops(linear_attention_flops);
 }
 
 }  // namespace anfora::ops

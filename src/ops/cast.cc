@@ -26,8 +26,10 @@ void infer_conversion(InferenceContext& ctx, DType to) {
   if (!elements) return;
   if (to == DType::Bool) {
     for (Dim& x : *elements) {
-      if (provably_different(x, ctx.dim(0))) x = ctx.dim(1);
-      else if (x.as_constant() != 0) x = ctx.unknown();
+      if (provably_different(x, ctx.dim(0)))
+        x = ctx.dim(1);
+      else if (x.as_constant() != 0)
+        x = ctx.unknown();
     }
   } else if (to != DType::I64 && to != DType::I32) {
     return;
@@ -57,25 +59,48 @@ void declare_cast(Declarations& declare) {
   const std::vector<DType> convertible = without(kAllDTypes, kComplexes);
   declare.op("Cast", 28)
       .doc("The elements converted to the type `to`.")
-      .input("input", "T1").output("output", "T2").type("T1", convertible).type("T2", convertible)
-      .required_attribute("to", AttributeKind::Int).attribute("saturate", 1).attribute("round_mode", "up")
-      .infer(infer_cast).flops(flops_per_element<1>).fusion(FusionKind::Elementwise).in_place();
+      .input("input", "T1")
+      .output("output", "T2")
+      .type("T1", convertible)
+      .type("T2", convertible)
+      .required_attribute("to", AttributeKind::Int)
+      .attribute("saturate", 1)
+      .attribute("round_mode", "up")
+      .infer(infer_cast)
+      .flops(flops_per_element<1>)
+      .fusion(FusionKind::Elementwise)
+      .in_place();
   declare.op("CastLike", 25)
       .doc("The elements converted to the type of the second input.")
-      .input("input", "T1").input("target_type", "T2").output("output", "T2")
-      .type("T1", convertible).type("T2", convertible)
-      .attribute("saturate", 1).attribute("round_mode", "up")
-      .infer(infer_cast_like).flops(flops_per_element<1>).in_place();
+      .input("input", "T1")
+      .input("target_type", "T2")
+      .output("output", "T2")
+      .type("T1", convertible)
+      .type("T2", convertible)
+      .attribute("saturate", 1)
+      .attribute("round_mode", "up")
+      .infer(infer_cast_like)
+      .flops(flops_per_element<1>)
+      .in_place();
   const std::vector<DType> fixed_size = without(kAllDTypes, {DType::String});
   declare.op("BitCast", 26)
       .doc("The same bits as elements of another type of the same width.")
-      .input("input", "T1").output("output", "T2").type("T1", fixed_size).type("T2", fixed_size)
+      .input("input", "T1")
+      .output("output", "T2")
+      .type("T1", fixed_size)
+      .type("T2", fixed_size)
       .required_attribute("to", AttributeKind::Int)
-      .infer(infer_bit_cast).fusion(FusionKind::View).in_place();
+      .infer(infer_bit_cast)
+      .fusion(FusionKind::View)
+      .in_place();
   declare.op("Identity", 25)
       .doc("Its input, of any type.")
-      .input("input", "V").output("output", "V").type("V", kAnyType)
-      .infer(infer_same).fusion(FusionKind::View).in_place();
+      .input("input", "V")
+      .output("output", "V")
+      .type("V", kAnyType)
+      .infer(infer_same)
+      .fusion(FusionKind::View)
+      .in_place();
 }
 
 }  // namespace anfora::ops

@@ -36,12 +36,18 @@ void infer_stack_sequence(InferenceContext& ctx) {
 
 void declare_control(Declarations& declare) {
   declare.op("StackSequence", 1, "anfora")
-      .doc("The tensors of a sequence, all of one shape, stacked along a new axis; the last first with reverse. An empty "
-           "sequence gives no elements of the dtype and the shape that the attributes say, -1 counting as 0.")
-      .input("sequence", "S").output("stacked", "T")
-      .type("S", kAnyType).type("T", kAllDTypes)
-      .attribute("axis", 0).attribute("reverse", 0)
-      .optional_attribute("dtype", AttributeKind::Int).optional_attribute("shape", AttributeKind::Ints)
+      .doc(
+          "The tensors of a sequence, all of one shape, stacked along a new axis; the last first with reverse. An "
+          "empty "
+          "sequence gives no elements of the dtype and the shape that the attributes say, -1 counting as 0.")
+      .input("sequence", "S")
+      .output("stacked", "T")
+      .type("S", kAnyType)
+      .type("T", kAllDTypes)
+      .attribute("axis", 0)
+      .attribute("reverse", 0)
+      .optional_attribute("dtype", AttributeKind::Int)
+      .optional_attribute("shape", AttributeKind::Ints)
       .infer(infer_stack_sequence);
 }
 

@@ -23,8 +23,8 @@ std::optional<Operands> operands_of(const InferenceContext& ctx) {
 
 void check_channels(const InferenceContext& ctx, Dim channels, Dim of_weights) {
   if (provably_different(channels, of_weights)) {
-    ctx.fail(fmt::format("the input has {} channels, the weights are for {}", to_string(channels),
-                         to_string(of_weights)));
+    ctx.fail(
+        fmt::format("the input has {} channels, the weights are for {}", to_string(channels), to_string(of_weights)));
   }
 }
 
@@ -103,30 +103,49 @@ Declaration convolution(Declarations& declare, const char* name, int since) {
 void declare_convolution(Declarations& declare) {
   convolution(declare, "Conv", 22)
       .doc("Each output channel is the sum over its group's input channels of their correlation with a kernel.")
-      .input("X", "T").input("W", "T").optional_input("B", "T").output("Y", "T")
+      .input("X", "T")
+      .input("W", "T")
+      .optional_input("B", "T")
+      .output("Y", "T")
       .attribute("auto_pad", "NOTSET")
-      .infer(infer_conv).flops(conv_flops);
+      .infer(infer_conv)
+      .flops(conv_flops);
   convolution(declare, "ConvTranspose", 22)
       .doc("The adjoint of Conv: each input element adds its kernel to the output.")
-      .input("X", "T").input("W", "T").optional_input("B", "T").output("Y", "T")
+      .input("X", "T")
+      .input("W", "T")
+      .optional_input("B", "T")
+      .output("Y", "T")
       .attribute("auto_pad", "NOTSET")
       .optional_attribute("output_padding", AttributeKind::Ints)
       .optional_attribute("output_shape", AttributeKind::Ints)
-      .infer(infer_conv_transpose).flops(conv_transpose_flops);
+      .infer(infer_conv_transpose)
+      .flops(conv_transpose_flops);
   convolution(declare, "DeformConv", 22)
       .doc("Conv whose taps read the input at places shifted by `offset`, interpolated linearly, times `mask`.")
-      .input("X", "T").input("W", "T").input("offset", "T").optional_input("B", "T").optional_input("mask", "T")
+      .input("X", "T")
+      .input("W", "T")
+      .input("offset", "T")
+      .optional_input("B", "T")
+      .optional_input("mask", "T")
       .output("Y", "T")
       .attribute("offset_group", 1)
-      .infer(infer_conv).flops(conv_flops);
+      .infer(infer_conv)
+      .flops(conv_flops);
   declare.op("CausalConvWithState", 27)
-      .doc("Each channel correlated with its own kernel over past_state and input back to back; present_state is the "
-           "end of them, for the next call.")
-      .input("input", "T").input("weight", "T").optional_input("bias", "T").optional_input("past_state", "T")
-      .output("output", "T").optional_output("present_state", "T")
+      .doc(
+          "Each channel correlated with its own kernel over past_state and input back to back; present_state is the "
+          "end of them, for the next call.")
+      .input("input", "T")
+      .input("weight", "T")
+      .optional_input("bias", "T")
+      .optional_input("past_state", "T")
+      .output("output", "T")
+      .optional_output("present_state", "T")
       .type("T", {DType::F32, DType::F16, DType::BF16})
       .attribute("activation", "none")
-      .infer(infer_causal_conv).flops(conv_flops);
+      .infer(infer_causal_conv)
+      .flops(conv_flops);
 }
 
 }  // namespace anfora::ops

@@ -35,9 +35,9 @@ extern const std::vector<DType> kIntegers;          // both
 extern const std::vector<DType> kNumbers;           // kFloats and kIntegers
 extern const std::vector<DType> kSignedNumbers;     // kFloats and kSignedIntegers
 extern const std::vector<DType> kComplexes;
-extern const std::vector<DType> kPlainDTypes;       // kNumbers, kComplexes, bool, string
-extern const std::vector<DType> kAllDTypes;         // everything
-extern const std::vector<DType> kAnyType;           // empty: also sequences and optionals
+extern const std::vector<DType> kPlainDTypes;  // kNumbers, kComplexes, bool, string
+extern const std::vector<DType> kAllDTypes;    // everything
+extern const std::vector<DType> kAnyType;      // empty: also sequences and optionals
 std::vector<DType> operator|(const std::vector<DType>& a, const std::vector<DType>& b);
 
 class Declaration {

@@ -59,9 +59,13 @@ double einsum_flops(const InferenceContext& ctx) {
 void declare_einsum(Declarations& declare) {
   declare.op("Einsum", 28)
       .doc("The product of the operands, summed over the labels of the equation that its output does not have.")
-      .variadic_input("Inputs", "T").output("Output", "T").type("T", kNumbers)
+      .variadic_input("Inputs", "T")
+      .output("Output", "T")
+      .type("T", kNumbers)
       .required_attribute("equation", AttributeKind::String)
-      .infer(infer_einsum).flops(einsum_flops).fusion(FusionKind::Anchor);
+      .infer(infer_einsum)
+      .flops(einsum_flops)
+      .fusion(FusionKind::Anchor);
 }
 
 }  // namespace anfora::ops

@@ -36,7 +36,8 @@ void infer_constant(InferenceContext& ctx) {
 
 void infer_constant_of_shape(InferenceContext& ctx) {
   const Tensor* value = ctx.attributes().get_tensor("value");
-  if (value && value->size() != 1) ctx.fail(fmt::format("the value has shape {}, not one element", to_string(value->shape())));
+  if (value && value->size() != 1)
+    ctx.fail(fmt::format("the value has shape {}, not one element", to_string(value->shape())));
   const DType dtype = value ? value->dtype() : DType::F32;
   set_tensor_of_shape(ctx, 0, dtype, 0);
   auto shape = ctx.constant_integers(0);
@@ -60,8 +61,8 @@ void infer_range(InferenceContext& ctx) {
   if (is_float(dtype)) {
     auto start = constant_number(ctx, 0), limit = constant_number(ctx, 1), delta = constant_number(ctx, 2);
     // Only what is exact in every precision: the kernel computes the count in that of the operands.
-    bool whole = start && limit && delta && *start == std::trunc(*start) && *limit == std::trunc(*limit) && *delta == 1 &&
-                 std::abs(*start) <= 256 && std::abs(*limit) <= 256;
+    bool whole = start && limit && delta && *start == std::trunc(*start) && *limit == std::trunc(*limit) &&
+                 *delta == 1 && std::abs(*start) <= 256 && std::abs(*limit) <= 256;
     Dim count = whole ? ctx.dim(std::max<int64_t>(0, static_cast<int64_t>(*limit - *start))) : ctx.unknown();
     return ctx.set_tensor(0, dtype, Dims{count});
   }
@@ -101,20 +102,26 @@ void declare_generation(Declarations& declare) {
       .output("output", "T")
       .type("T", kAllDTypes)
       .optional_attribute("value", AttributeKind::Tensor)
-      .optional_attribute("value_float", AttributeKind::Float).optional_attribute("value_floats", AttributeKind::Floats)
-      .optional_attribute("value_int", AttributeKind::Int).optional_attribute("value_ints", AttributeKind::Ints)
+      .optional_attribute("value_float", AttributeKind::Float)
+      .optional_attribute("value_floats", AttributeKind::Floats)
+      .optional_attribute("value_int", AttributeKind::Int)
+      .optional_attribute("value_ints", AttributeKind::Ints)
       .optional_attribute("value_string", AttributeKind::String)
       .optional_attribute("value_strings", AttributeKind::Strings)
       .infer(infer_constant);
   declare.op("ConstantOfShape", 25)
       .doc("A tensor of the given shape, each element the value, by default the f32 0.")
-      .input("input", "i64").output("output", "T2")
+      .input("input", "i64")
+      .output("output", "T2")
       .type("T2", kAllDTypes)
       .optional_attribute("value", AttributeKind::Tensor)
       .infer(infer_constant_of_shape);
   declare.op("Range", 27)
       .doc("start, start + delta, … up to limit, exclusive.")
-      .input("start", "T").input("limit", "T").input("delta", "T").output("output", "T")
+      .input("start", "T")
+      .input("limit", "T")
+      .input("delta", "T")
+      .output("output", "T")
       .type("T", kFloats | std::vector<DType>{DType::I16, DType::I32, DType::I64})
       .attribute("stash_type", 1)
       .infer(infer_range)
@@ -122,18 +129,24 @@ void declare_generation(Declarations& declare) {
   const std::vector<DType> eye_types = kNumbers | std::vector<DType>{DType::Bool};
   declare.op("EyeLike", 22)
       .doc("A matrix of the input's shape with ones on diagonal k.")
-      .input("input", "T1").output("output", "T2")
-      .type("T1", eye_types).type("T2", eye_types)
-      .optional_attribute("dtype", AttributeKind::Int).attribute("k", 0)
+      .input("input", "T1")
+      .output("output", "T2")
+      .type("T1", eye_types)
+      .type("T2", eye_types)
+      .optional_attribute("dtype", AttributeKind::Int)
+      .attribute("k", 0)
       .infer(infer_eye_like);
   for (auto [name, doc] : {std::pair("HannWindow", "A Hann window of the given size."),
                            std::pair("HammingWindow", "A Hamming window of the given size."),
                            std::pair("BlackmanWindow", "A Blackman window of the given size.")}) {
     declare.op(name, 17)
         .doc(doc)
-        .input("size", "T1").output("output", "T2")
-        .type("T1", {DType::I32, DType::I64}).type("T2", kNumbers)
-        .attribute("output_datatype", static_cast<int>(DType::F32)).attribute("periodic", 1)
+        .input("size", "T1")
+        .output("output", "T2")
+        .type("T1", {DType::I32, DType::I64})
+        .type("T2", kNumbers)
+        .attribute("output_datatype", static_cast<int>(DType::F32))
+        .attribute("periodic", 1)
         .infer(infer_window)
         .flops(flops_per_element<20>);
   }

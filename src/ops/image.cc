@@ -44,7 +44,8 @@ Dim scaled(InferenceContext& ctx, Dim dim, float scale) {
 }
 
 // keep_aspect_ratio_policy: the one scale, from the sizes, that keeps all of them from being exceeded, or undercut.
-void set_kept_aspect(InferenceContext& ctx, Dims& dims, const std::vector<int>& axes, const Dims& sizes, bool smallest) {
+void set_kept_aspect(InferenceContext& ctx, Dims& dims, const std::vector<int>& axes, const Dims& sizes,
+                     bool smallest) {
   std::optional<float> scale;
   for (size_t i = 0; i < axes.size(); ++i) {
     auto size = sizes[i].as_constant(), input = dims[axes[i]].as_constant();
@@ -81,7 +82,8 @@ void infer_resize(InferenceContext& ctx) {
     auto scales = constant_floats(ctx, 2);
     auto roi = crops ? constant_floats(ctx, 1) : std::nullopt;
     if (scales) require_count(scales->size());
-    if (roi && roi->size() != 2 * axes.size()) ctx.fail(fmt::format("a region of {} numbers for {} axes", roi->size(), axes.size()));
+    if (roi && roi->size() != 2 * axes.size())
+      ctx.fail(fmt::format("a region of {} numbers for {} axes", roi->size(), axes.size()));
     for (size_t i = 0; i < axes.size(); ++i) {
       Dim& dim = (*dims)[axes[i]];
       float part = roi ? (*roi)[i + axes.size()] - (*roi)[i] : 1;
@@ -158,41 +160,63 @@ void infer_image_decoder(InferenceContext& ctx) {
 void declare_image(Declarations& declare) {
   declare.op("Resize", 19)
       .doc("Resamples the input at scales or to sizes, by the nearest element or by linear or cubic interpolation.")
-      .input("X", "T1").optional_input("roi", "T2").optional_input("scales", "f32").optional_input("sizes", "i64")
+      .input("X", "T1")
+      .optional_input("roi", "T2")
+      .optional_input("scales", "f32")
+      .optional_input("sizes", "i64")
       .output("Y", "T1")
-      .type("T1", kPlainDTypes).type("T2", {DType::F16, DType::F32, DType::F64})
-      .attribute("mode", "nearest").attribute("nearest_mode", "round_prefer_floor")
-      .attribute("coordinate_transformation_mode", "half_pixel").attribute("antialias", 0)
-      .attribute("cubic_coeff_a", -0.75f).attribute("exclude_outside", 0).attribute("extrapolation_value", 0.0f)
-      .attribute("keep_aspect_ratio_policy", "stretch").optional_attribute("axes", AttributeKind::Ints)
+      .type("T1", kPlainDTypes)
+      .type("T2", {DType::F16, DType::F32, DType::F64})
+      .attribute("mode", "nearest")
+      .attribute("nearest_mode", "round_prefer_floor")
+      .attribute("coordinate_transformation_mode", "half_pixel")
+      .attribute("antialias", 0)
+      .attribute("cubic_coeff_a", -0.75f)
+      .attribute("exclude_outside", 0)
+      .attribute("extrapolation_value", 0.0f)
+      .attribute("keep_aspect_ratio_policy", "stretch")
+      .optional_attribute("axes", AttributeKind::Ints)
       .infer(infer_resize)
       .flops(resize_flops);
   declare.op("GridSample", 22)
       .doc("Samples the input at the places that the grid holds, in coordinates from -1 to 1.")
-      .input("X", "T1").input("grid", "T2").output("Y", "T1")
-      .type("T1", kPlainDTypes).type("T2", kFloats)
-      .attribute("mode", "linear").attribute("padding_mode", "zeros").attribute("align_corners", 0)
+      .input("X", "T1")
+      .input("grid", "T2")
+      .output("Y", "T1")
+      .type("T1", kPlainDTypes)
+      .type("T2", kFloats)
+      .attribute("mode", "linear")
+      .attribute("padding_mode", "zeros")
+      .attribute("align_corners", 0)
       .infer(infer_grid_sample)
       .flops(flops_per_element<8>);
   declare.op("AffineGrid", 20)
       .doc("The grid of places that an affine matrix maps an evenly spaced one to.")
-      .input("theta", "T1").input("size", "i64").output("grid", "T1")
+      .input("theta", "T1")
+      .input("size", "i64")
+      .output("grid", "T1")
       .type("T1", kFloats)
       .attribute("align_corners", 0)
       .infer(infer_affine_grid)
       .flops(flops_per_element<8>);
   declare.op("Col2Im", 18)
       .doc("Adds blocks up to an image, each where it would have been cut out.")
-      .input("input", "T").input("image_shape", "i64").input("block_shape", "i64").output("output", "T")
+      .input("input", "T")
+      .input("image_shape", "i64")
+      .input("block_shape", "i64")
+      .output("output", "T")
       .type("T", kPlainDTypes)
-      .optional_attribute("dilations", AttributeKind::Ints).optional_attribute("pads", AttributeKind::Ints)
+      .optional_attribute("dilations", AttributeKind::Ints)
+      .optional_attribute("pads", AttributeKind::Ints)
       .optional_attribute("strides", AttributeKind::Ints)
       .infer(infer_col2im)
       .flops(flops_per_input_element<1>);
   declare.op("ImageDecoder", 20)
       .doc("The pixels, [height, width, channels], of an encoded image.")
-      .input("encoded_stream", "T1").output("image", "T2")
-      .type("T1", {DType::U8}).type("T2", {DType::U8})
+      .input("encoded_stream", "T1")
+      .output("image", "T2")
+      .type("T1", {DType::U8})
+      .type("T2", {DType::U8})
       .attribute("pixel_format", "RGB")
       .infer(infer_image_decoder);
 }

@@ -24,7 +24,8 @@ void infer_gather(InferenceContext& ctx) {
   const int64_t size = std::ssize(*elements);
   Dims picked;
   for (int64_t pick : *picks) {
-    if (pick < -size || pick >= size) ctx.fail(fmt::format("index {} is out of range for an axis of size {}", pick, size));
+    if (pick < -size || pick >= size)
+      ctx.fail(fmt::format("index {} is out of range for an axis of size {}", pick, size));
     picked.push_back((*elements)[pick < 0 ? pick + size : pick]);
   }
   ctx.set_elements(0, picked);
@@ -78,35 +79,50 @@ void declare_indexing(Declarations& declare) {
   const std::vector<DType> index_types = {DType::I32, DType::I64};
   declare.op("Gather", 13)
       .doc("The slices of the input along an axis that the indices name.")
-      .input("data", "T").input("indices", "Tind").output("output", "T")
-      .type("T", kPlainDTypes).type("Tind", index_types)
+      .input("data", "T")
+      .input("indices", "Tind")
+      .output("output", "T")
+      .type("T", kPlainDTypes)
+      .type("Tind", index_types)
       .attribute("axis", 0)
       .infer(infer_gather)
       .fusion(FusionKind::Injective);
   declare.op("GatherElements", 13)
       .doc("For each index: the element at its own coordinates but the index along the axis.")
-      .input("data", "T").input("indices", "Tind").output("output", "T")
-      .type("T", kPlainDTypes).type("Tind", index_types)
+      .input("data", "T")
+      .input("indices", "Tind")
+      .output("output", "T")
+      .type("T", kPlainDTypes)
+      .type("Tind", index_types)
       .attribute("axis", 0)
       .infer(infer_gather_elements)
       .fusion(FusionKind::Injective);
   declare.op("GatherND", 13)
       .doc("The slices of the input at the coordinates that lie along the last axis of the indices.")
-      .input("data", "T").input("indices", "i64").output("output", "T")
+      .input("data", "T")
+      .input("indices", "i64")
+      .output("output", "T")
       .type("T", kPlainDTypes)
       .attribute("batch_dims", 0)
       .infer(infer_gather_nd)
       .fusion(FusionKind::Injective);
   declare.op("Compress", 28)
       .doc("The slices along an axis, or the elements, where the condition holds.")
-      .input("input", "T").input("condition", "bool").output("output", "T")
+      .input("input", "T")
+      .input("condition", "bool")
+      .output("output", "T")
       .type("T", kPlainDTypes)
       .optional_attribute("axis", AttributeKind::Int)
       .infer(infer_compress);
   declare.op("OneHot", 28)
       .doc("A new axis that holds the value `on` at the index and `off` elsewhere.")
-      .input("indices", "T1").input("depth", "T2").input("values", "T3").output("output", "T3")
-      .type("T1", kNumbers).type("T2", kNumbers).type("T3", kPlainDTypes)
+      .input("indices", "T1")
+      .input("depth", "T2")
+      .input("values", "T3")
+      .output("output", "T3")
+      .type("T1", kNumbers)
+      .type("T2", kNumbers)
+      .type("T3", kPlainDTypes)
       .attribute("axis", -1)
       .infer(infer_one_hot);
 }

@@ -135,7 +135,8 @@ const Type* join_types(InferenceContext& ctx, const Type* a, const Type* b) {
 
 DType dtype_attribute(const InferenceContext& ctx, std::string_view attribute, DType otherwise) {
   int64_t number = ctx.attributes().get_int(attribute, static_cast<int64_t>(otherwise));
-  if (number < 0 || number >= kDTypeCount) ctx.fail(fmt::format("{} is {}, which is no element type", attribute, number));
+  if (number < 0 || number >= kDTypeCount)
+    ctx.fail(fmt::format("{} is {}, which is no element type", attribute, number));
   return static_cast<DType>(number);
 }
 

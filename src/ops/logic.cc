@@ -88,9 +88,15 @@ void declare_logic(Declarations& declare) {
   comparison(declare, "Xor", 7, "Whether exactly one of A and B holds.", boolean).in_place({0, 1});
   declare.op("Not", 1)
       .doc("The negation of X.")
-      .input("X", "T").output("Y", "T").type("T", boolean)
-      .infer(infer_not).flops(flops_per_element<1>).fusion(FusionKind::Elementwise).in_place();
-  comparison(declare, "Equal", 19, "Whether A = B; NaN equals nothing.", kNumbers | boolean | std::vector{DType::String})
+      .input("X", "T")
+      .output("Y", "T")
+      .type("T", boolean)
+      .infer(infer_not)
+      .flops(flops_per_element<1>)
+      .fusion(FusionKind::Elementwise)
+      .in_place();
+  comparison(declare, "Equal", 19, "Whether A = B; NaN equals nothing.",
+             kNumbers | boolean | std::vector{DType::String})
       .infer(infer_tracked_comparison<equal>);
   comparison(declare, "Less", 13, "Whether A < B.", kNumbers).infer(infer_tracked_comparison<less>);
   comparison(declare, "LessOrEqual", 16, "Whether A ≤ B.", kNumbers).infer(infer_tracked_comparison<less_or_equal>);
@@ -99,9 +105,16 @@ void declare_logic(Declarations& declare) {
       .infer(infer_tracked_comparison<greater_or_equal>);
   declare.op("Where", 16)
       .doc("X where the condition holds, else Y; all three broadcast.")
-      .input("condition", "B").input("X", "T").input("Y", "T").output("output", "T")
-      .type("B", boolean).type("T", kNumbers | boolean | kComplexes | std::vector{DType::String})
-      .infer(infer_where).flops(flops_per_element<1>).fusion(FusionKind::Broadcast).in_place({1, 2});
+      .input("condition", "B")
+      .input("X", "T")
+      .input("Y", "T")
+      .output("output", "T")
+      .type("B", boolean)
+      .type("T", kNumbers | boolean | kComplexes | std::vector{DType::String})
+      .infer(infer_where)
+      .flops(flops_per_element<1>)
+      .fusion(FusionKind::Broadcast)
+      .in_place({1, 2});
 }
 
 }  // namespace anfora::ops

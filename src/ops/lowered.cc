@@ -97,13 +97,22 @@ Declaration with_epilogue(Declaration declaration) {
 }
 
 void declare_convolution_like(Declarations& declare, const char* name) {
-  Declaration d = declare.op(fmt::format("{}{}", kPrefix, name), 1, "anfora")
-                      .doc(fmt::format("activation({}(X, W, B) + Z); with channels_last, X, Z and Y are [batch, spatial…, "
-                                       "channels].", name))
-                      .input("X", "T").input("W", "T").optional_input("B", "T").optional_input("Z", "T").output("Y", "T")
-                      .type("T", kFloats)
-                      .attribute("channels_last", 0).attribute("group", 1).attribute("auto_pad", "NOTSET")
-                      .infer(infer_as_plain).flops(flops_as_plain);
+  Declaration d =
+      declare.op(fmt::format("{}{}", kPrefix, name), 1, "anfora")
+          .doc(fmt::format("activation({}(X, W, B) + Z); with channels_last, X, Z and Y are [batch, spatial…, "
+                           "channels].",
+                           name))
+          .input("X", "T")
+          .input("W", "T")
+          .optional_input("B", "T")
+          .optional_input("Z", "T")
+          .output("Y", "T")
+          .type("T", kFloats)
+          .attribute("channels_last", 0)
+          .attribute("group", 1)
+          .attribute("auto_pad", "NOTSET")
+          .infer(infer_as_plain)
+          .flops(flops_as_plain);
   for (const char* ints : {"dilations", "kernel_shape", "pads", "strides", "output_padding", "output_shape"}) {
     d.optional_attribute(ints, AttributeKind::Ints);
   }
@@ -113,12 +122,16 @@ void declare_convolution_like(Declarations& declare, const char* name) {
 void declare_pool(Declarations& declare, const char* name) {
   Declaration d = declare.op(fmt::format("{}{}", kPrefix, name), 1, "anfora")
                       .doc(fmt::format("{}; with channels_last, X and Y are [batch, spatial…, channels].", name))
-                      .input("X", "T").output("Y", "T")
+                      .input("X", "T")
+                      .output("Y", "T")
                       .type("T", kFloats)
-                      .attribute("channels_last", 0).attribute("auto_pad", "NOTSET").attribute("ceil_mode", 0)
+                      .attribute("channels_last", 0)
+                      .attribute("auto_pad", "NOTSET")
+                      .attribute("ceil_mode", 0)
                       .attribute("count_include_pad", 0)
                       .required_attribute("kernel_shape", AttributeKind::Ints)
-                      .infer(infer_as_plain).flops(flops_as_plain);
+                      .infer(infer_as_plain)
+                      .flops(flops_as_plain);
   for (const char* ints : {"dilations", "pads", "strides"}) d.optional_attribute(ints, AttributeKind::Ints);
 }
 
@@ -129,25 +142,37 @@ void declare_lowered(Declarations& declare) {
   declare_convolution_like(declare, "ConvTranspose");
   declare_pool(declare, "MaxPool");
   declare_pool(declare, "AveragePool");
-  with_epilogue(declare.op("LoweredBatchNormalization", 1, "anfora")
-                    .doc("activation(BatchNormalization(X, scale, B, mean, variance)) in inference; with channels_last, X "
-                         "and Y are [batch, spatial…, channels].")
-                    .input("X", "T").input("scale", "T").input("B", "T").input("mean", "T").input("variance", "T")
-                    .output("Y", "T")
-                    .type("T", kFloats)
-                    .attribute("channels_last", 0).attribute("epsilon", 1e-5f)
-                    .infer(infer_same_type).flops(flops_per_element<3>))
+  with_epilogue(
+      declare.op("LoweredBatchNormalization", 1, "anfora")
+          .doc("activation(BatchNormalization(X, scale, B, mean, variance)) in inference; with channels_last, X "
+               "and Y are [batch, spatial…, channels].")
+          .input("X", "T")
+          .input("scale", "T")
+          .input("B", "T")
+          .input("mean", "T")
+          .input("variance", "T")
+          .output("Y", "T")
+          .type("T", kFloats)
+          .attribute("channels_last", 0)
+          .attribute("epsilon", 1e-5f)
+          .infer(infer_same_type)
+          .flops(flops_per_element<3>))
       .in_place();
   with_epilogue(declare.op("LoweredMatMul", 1, "anfora")
                     .doc("activation(alpha · A · B + C + Z), where A, B and the result are first transposed as the "
                          "attributes say.")
-                    .input("A", "T").input("B", "T").optional_input("C", "T").optional_input("Z", "T").output("Y", "T")
+                    .input("A", "T")
+                    .input("B", "T")
+                    .optional_input("C", "T")
+                    .optional_input("Z", "T")
+                    .output("Y", "T")
                     .type("T", kFloats)
                     .attribute("alpha", 1.0f)
                     .optional_attribute("perm_a", AttributeKind::Ints)
                     .optional_attribute("perm_b", AttributeKind::Ints)
                     .optional_attribute("perm_y", AttributeKind::Ints)
-                    .infer(infer_product).flops(product_flops));
+                    .infer(infer_product)
+                    .flops(product_flops));
 }
 
 }  // namespace anfora::ops

@@ -70,30 +70,54 @@ void declare_math(Declarations& declare) {
     const char *name, *doc;
     int since;
   };
-  for (const Function& f : {Function{"Exp", "e to the power x.", 13}, {"Log", "The natural logarithm.", 13},
-                            {"Erf", "The error function.", 13}, {"Tanh", "The hyperbolic tangent.", 13},
-                            {"Sin", "The sine.", 22}, {"Cos", "The cosine.", 22}, {"Tan", "The tangent.", 22},
-                            {"Asin", "The arc sine.", 22}, {"Acos", "The arc cosine.", 22},
-                            {"Atan", "The arc tangent.", 22}, {"Sinh", "The hyperbolic sine.", 22},
-                            {"Cosh", "The hyperbolic cosine.", 22}, {"Asinh", "The inverse hyperbolic sine.", 22},
+  for (const Function& f : {Function{"Exp", "e to the power x.", 13},
+                            {"Log", "The natural logarithm.", 13},
+                            {"Erf", "The error function.", 13},
+                            {"Tanh", "The hyperbolic tangent.", 13},
+                            {"Sin", "The sine.", 22},
+                            {"Cos", "The cosine.", 22},
+                            {"Tan", "The tangent.", 22},
+                            {"Asin", "The arc sine.", 22},
+                            {"Acos", "The arc cosine.", 22},
+                            {"Atan", "The arc tangent.", 22},
+                            {"Sinh", "The hyperbolic sine.", 22},
+                            {"Cosh", "The hyperbolic cosine.", 22},
+                            {"Asinh", "The inverse hyperbolic sine.", 22},
                             {"Acosh", "The inverse hyperbolic cosine.", 22},
                             {"Atanh", "The inverse hyperbolic tangent.", 22}}) {
     unary(declare, f.name, f.since, f.doc).flops(flops_per_element<15>);
   }
   declare.op("IsNaN", 20)
       .doc("Whether x is NaN.")
-      .input("X", "T1").output("Y", "T2").type("T1", kFloats | kFloat8s).type("T2", {DType::Bool})
-      .infer(infer_predicate).flops(flops_per_element<1>).fusion(FusionKind::Elementwise);
+      .input("X", "T1")
+      .output("Y", "T2")
+      .type("T1", kFloats | kFloat8s)
+      .type("T2", {DType::Bool})
+      .infer(infer_predicate)
+      .flops(flops_per_element<1>)
+      .fusion(FusionKind::Elementwise);
   declare.op("IsInf", 20)
       .doc("Whether x is one of the infinities asked for.")
-      .input("X", "T1").output("Y", "T2").type("T1", kFloats | kFloat8s).type("T2", {DType::Bool})
-      .attribute("detect_negative", 1).attribute("detect_positive", 1)
-      .infer(infer_predicate).flops(flops_per_element<1>).fusion(FusionKind::Elementwise);
+      .input("X", "T1")
+      .output("Y", "T2")
+      .type("T1", kFloats | kFloat8s)
+      .type("T2", {DType::Bool})
+      .attribute("detect_negative", 1)
+      .attribute("detect_positive", 1)
+      .infer(infer_predicate)
+      .flops(flops_per_element<1>)
+      .fusion(FusionKind::Elementwise);
   declare.op("Clip", 13)
       .doc("min(max(x, min), max), the bounds being scalars.")
-      .input("input", "T").optional_input("min", "T").optional_input("max", "T").output("output", "T")
+      .input("input", "T")
+      .optional_input("min", "T")
+      .optional_input("max", "T")
+      .output("output", "T")
       .type("T", kNumbers)
-      .infer(infer_clip).flops(flops_per_element<2>).fusion(FusionKind::Elementwise).in_place();
+      .infer(infer_clip)
+      .flops(flops_per_element<2>)
+      .fusion(FusionKind::Elementwise)
+      .in_place();
 }
 
 }  // namespace anfora::ops

@@ -58,8 +58,8 @@ void infer_det(InferenceContext& ctx) {
   size_t rank = dims->size();
   if (rank < 2) ctx.fail(fmt::format("the input has rank {}; square matrices are needed", rank));
   if (provably_different((*dims)[rank - 1], (*dims)[rank - 2])) {
-    ctx.fail(fmt::format("matrices of {} by {} are not square", to_string((*dims)[rank - 2]),
-                         to_string((*dims)[rank - 1])));
+    ctx.fail(
+        fmt::format("matrices of {} by {} are not square", to_string((*dims)[rank - 2]), to_string((*dims)[rank - 1])));
   }
   ctx.set_tensor(0, ctx.dtype(0), std::span(*dims).first(rank - 2));
 }
@@ -75,19 +75,37 @@ double det_flops(const InferenceContext& ctx) {
 void declare_matmul(Declarations& declare) {
   const std::vector<DType> numbers = kFloats | std::vector{DType::I32, DType::I64, DType::U32, DType::U64};
   declare.op("MatMul", 13)
-      .doc("The matrix product of the last two dimensions; those before broadcast. A vector is a row on the left, a "
-           "column on the right.")
-      .input("A", "T").input("B", "T").output("Y", "T").type("T", numbers)
-      .infer(infer_matmul).flops(matmul_flops).fusion(FusionKind::Anchor);
+      .doc(
+          "The matrix product of the last two dimensions; those before broadcast. A vector is a row on the left, a "
+          "column on the right.")
+      .input("A", "T")
+      .input("B", "T")
+      .output("Y", "T")
+      .type("T", numbers)
+      .infer(infer_matmul)
+      .flops(matmul_flops)
+      .fusion(FusionKind::Anchor);
   declare.op("Gemm", 13)
       .doc("alpha · A · B + beta · C, where A and B may be transposed and C broadcasts.")
-      .input("A", "T").input("B", "T").optional_input("C", "T").output("Y", "T").type("T", numbers)
-      .attribute("alpha", 1.0f).attribute("beta", 1.0f).attribute("transA", 0).attribute("transB", 0)
-      .infer(infer_gemm).flops(gemm_flops).fusion(FusionKind::Anchor);
+      .input("A", "T")
+      .input("B", "T")
+      .optional_input("C", "T")
+      .output("Y", "T")
+      .type("T", numbers)
+      .attribute("alpha", 1.0f)
+      .attribute("beta", 1.0f)
+      .attribute("transA", 0)
+      .attribute("transB", 0)
+      .infer(infer_gemm)
+      .flops(gemm_flops)
+      .fusion(FusionKind::Anchor);
   declare.op("Det", 22)
       .doc("The determinants of square matrices.")
-      .input("X", "T").output("Y", "T").type("T", kFloats)
-      .infer(infer_det).flops(det_flops);
+      .input("X", "T")
+      .output("Y", "T")
+      .type("T", kFloats)
+      .infer(infer_det)
+      .flops(det_flops);
 }
 
 }  // namespace anfora::ops

@@ -79,7 +79,8 @@ void infer_feature_vectorizer(InferenceContext& ctx) {
 }
 
 void infer_normalizer(InferenceContext& ctx) {
-  if (auto rank = ctx.rank(0); rank && (*rank < 1 || *rank > 2)) ctx.fail(fmt::format("expected rank 1 or 2, got {}", *rank));
+  if (auto rank = ctx.rank(0); rank && (*rank < 1 || *rank > 2))
+    ctx.fail(fmt::format("expected rank 1 or 2, got {}", *rank));
   set_like_input(ctx, DType::F32);
 }
 
@@ -113,7 +114,8 @@ void infer_zip_map(InferenceContext& ctx) {
   ir::Context& types = ctx.context();
   auto scalar = [&](DType dtype) { return types.tensor_type(dtype, std::span<const Dim>()); };
   const bool strings = ctx.attributes().has("classlabels_strings");
-  ctx.set_output(0, types.sequence_type(types.map_type(scalar(strings ? DType::String : DType::I64), scalar(DType::F32))));
+  ctx.set_output(0,
+                 types.sequence_type(types.map_type(scalar(strings ? DType::String : DType::I64), scalar(DType::F32))));
 }
 
 constexpr const char* kDomain = "ai.onnx.ml";
@@ -122,27 +124,41 @@ void declare_encoders(Declarations& declare) {
   const std::vector<DType> encoded = {DType::F32, DType::F64, DType::I16, DType::I32, DType::I64, DType::String};
   declare.op("LabelEncoder", 4, kDomain)
       .doc("Each element replaced by the value that stands for it in a table of keys and values.")
-      .input("X", "T1").output("Y", "T2")
-      .type("T1", encoded).type("T2", encoded)
-      .optional_attribute("keys_tensor", AttributeKind::Tensor).optional_attribute("keys_strings", AttributeKind::Strings)
-      .optional_attribute("keys_int64s", AttributeKind::Ints).optional_attribute("keys_floats", AttributeKind::Floats)
-      .optional_attribute("values_tensor", AttributeKind::Tensor).optional_attribute("values_strings", AttributeKind::Strings)
-      .optional_attribute("values_int64s", AttributeKind::Ints).optional_attribute("values_floats", AttributeKind::Floats)
-      .optional_attribute("default_tensor", AttributeKind::Tensor).attribute("default_string", "_Unused")
-      .attribute("default_int64", -1).attribute("default_float", -0.0f)
+      .input("X", "T1")
+      .output("Y", "T2")
+      .type("T1", encoded)
+      .type("T2", encoded)
+      .optional_attribute("keys_tensor", AttributeKind::Tensor)
+      .optional_attribute("keys_strings", AttributeKind::Strings)
+      .optional_attribute("keys_int64s", AttributeKind::Ints)
+      .optional_attribute("keys_floats", AttributeKind::Floats)
+      .optional_attribute("values_tensor", AttributeKind::Tensor)
+      .optional_attribute("values_strings", AttributeKind::Strings)
+      .optional_attribute("values_int64s", AttributeKind::Ints)
+      .optional_attribute("values_floats", AttributeKind::Floats)
+      .optional_attribute("default_tensor", AttributeKind::Tensor)
+      .attribute("default_string", "_Unused")
+      .attribute("default_int64", -1)
+      .attribute("default_float", -0.0f)
       .infer(infer_label_encoder);
   declare.op("CategoryMapper", 1, kDomain)
       .doc("Strings to the integers that stand for them, or the reverse.")
-      .input("X", "T1").output("Y", "T2")
-      .type("T1", {DType::String, DType::I64}).type("T2", {DType::String, DType::I64})
-      .optional_attribute("cats_strings", AttributeKind::Strings).optional_attribute("cats_int64s", AttributeKind::Ints)
-      .attribute("default_string", "_Unused").attribute("default_int64", -1)
+      .input("X", "T1")
+      .output("Y", "T2")
+      .type("T1", {DType::String, DType::I64})
+      .type("T2", {DType::String, DType::I64})
+      .optional_attribute("cats_strings", AttributeKind::Strings)
+      .optional_attribute("cats_int64s", AttributeKind::Ints)
+      .attribute("default_string", "_Unused")
+      .attribute("default_int64", -1)
       .infer(infer_category_mapper);
   declare.op("OneHotEncoder", 1, kDomain)
       .doc("A vector for each element, 1 at the place of its category and 0 elsewhere.")
-      .input("X", "T").output("Y", "f32")
+      .input("X", "T")
+      .output("Y", "f32")
       .type("T", kFeatures | std::vector{DType::String})
-      .optional_attribute("cats_strings", AttributeKind::Strings).optional_attribute("cats_int64s", AttributeKind::Ints)
+      .optional_attribute("cats_strings", AttributeKind::Strings)
+      .optional_attribute("cats_int64s", AttributeKind::Ints)
       .attribute("zeros", 1)
       .infer(infer_one_hot_encoder);
 }
@@ -150,30 +166,38 @@ void declare_encoders(Declarations& declare) {
 void declare_scaling(Declarations& declare) {
   declare.op("Binarizer", 1, kDomain)
       .doc("1 for the elements above a threshold, 0 for the others.")
-      .input("X", "T").output("Y", "T")
+      .input("X", "T")
+      .output("Y", "T")
       .type("T", kFeatures)
       .attribute("threshold", 0.0f)
       .infer(infer_same_type)
-      .fusion(FusionKind::Elementwise).in_place().flops(flops_per_element<1>);
+      .fusion(FusionKind::Elementwise)
+      .in_place()
+      .flops(flops_per_element<1>);
   declare.op("Imputer", 1, kDomain)
       .doc("The elements that stand for a missing value replaced by a value of their feature.")
-      .input("X", "T").output("Y", "T")
+      .input("X", "T")
+      .output("Y", "T")
       .type("T", kFeatures)
-      .attribute("replaced_value_float", 0.0f).attribute("replaced_value_int64", 0)
+      .attribute("replaced_value_float", 0.0f)
+      .attribute("replaced_value_int64", 0)
       .optional_attribute("imputed_value_floats", AttributeKind::Floats)
       .optional_attribute("imputed_value_int64s", AttributeKind::Ints)
       .infer(infer_same_type)
       .in_place();
   declare.op("Scaler", 1, kDomain)
       .doc("(x - offset) · scale of each feature.")
-      .input("X", "T").output("Y", "f32")
+      .input("X", "T")
+      .output("Y", "f32")
       .type("T", kFeatures)
-      .optional_attribute("offset", AttributeKind::Floats).optional_attribute("scale", AttributeKind::Floats)
+      .optional_attribute("offset", AttributeKind::Floats)
+      .optional_attribute("scale", AttributeKind::Floats)
       .infer(infer_floats_like_input)
       .flops(flops_per_element<2>);
   declare.op("Normalizer", 1, kDomain)
       .doc("Each row divided by its maximum, its sum of magnitudes, or its Euclidean norm.")
-      .input("X", "T").output("Y", "f32")
+      .input("X", "T")
+      .output("Y", "f32")
       .type("T", kFeatures)
       .attribute("norm", "MAX")
       .infer(infer_normalizer)
@@ -183,13 +207,16 @@ void declare_scaling(Declarations& declare) {
 void declare_choosing(Declarations& declare) {
   declare.op("ArrayFeatureExtractor", 1, kDomain)
       .doc("Chosen elements of the last axis.")
-      .input("X", "T").input("Y", "i64").output("Z", "T")
+      .input("X", "T")
+      .input("Y", "i64")
+      .output("Z", "T")
       .type("T", kFeatures | std::vector{DType::String})
       .infer(infer_array_feature_extractor)
       .fusion(FusionKind::Injective);
   declare.op("FeatureVectorizer", 1, kDomain)
       .doc("The inputs side by side as columns of floats.")
-      .variadic_input("X", "T1").output("Y", "f32")
+      .variadic_input("X", "T1")
+      .output("Y", "f32")
       .type("T1", kFeatures)
       .optional_attribute("inputdimensions", AttributeKind::Ints)
       .infer(infer_feature_vectorizer);
@@ -198,20 +225,27 @@ void declare_choosing(Declarations& declare) {
 void declare_maps(Declarations& declare) {
   declare.op("DictVectorizer", 1, kDomain)
       .doc("The values of a map as one row, in the order of a vocabulary of keys; zero where a key is absent.")
-      .input("X", "T1").output("Y", "T2")
-      .type("T1", kAnyType).type("T2", {DType::I64, DType::F32, DType::F64, DType::String})
+      .input("X", "T1")
+      .output("Y", "T2")
+      .type("T1", kAnyType)
+      .type("T2", {DType::I64, DType::F32, DType::F64, DType::String})
       .optional_attribute("string_vocabulary", AttributeKind::Strings)
       .optional_attribute("int64_vocabulary", AttributeKind::Ints)
       .infer(infer_dict_vectorizer);
   declare.op("CastMap", 1, kDomain)
       .doc("The values of a map as one row, in the order of their keys or at their keys as columns.")
-      .input("X", "T1").output("Y", "T2")
-      .type("T1", kAnyType).type("T2", {DType::String, DType::F32, DType::I64})
-      .attribute("cast_to", "TO_FLOAT").attribute("map_form", "DENSE").attribute("max_map", 1)
+      .input("X", "T1")
+      .output("Y", "T2")
+      .type("T1", kAnyType)
+      .type("T2", {DType::String, DType::F32, DType::I64})
+      .attribute("cast_to", "TO_FLOAT")
+      .attribute("map_form", "DENSE")
+      .attribute("max_map", 1)
       .infer(infer_cast_map);
   declare.op("ZipMap", 1, kDomain)
       .doc("A map from label to value for each row.")
-      .input("X", "f32").output("Z", "T")
+      .input("X", "f32")
+      .output("Z", "T")
       .type("T", kAnyType)
       .optional_attribute("classlabels_strings", AttributeKind::Strings)
       .optional_attribute("classlabels_int64s", AttributeKind::Ints)

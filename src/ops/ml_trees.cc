@@ -24,7 +24,9 @@ Dim targets(InferenceContext& ctx) {
 
 void infer_tree_ensemble(InferenceContext& ctx) { ctx.set_tensor(0, ctx.dtype(0), Dims{rows(ctx), targets(ctx)}); }
 
-void infer_tree_ensemble_regressor(InferenceContext& ctx) { ctx.set_tensor(0, DType::F32, Dims{rows(ctx), targets(ctx)}); }
+void infer_tree_ensemble_regressor(InferenceContext& ctx) {
+  ctx.set_tensor(0, DType::F32, Dims{rows(ctx), targets(ctx)});
+}
 
 void infer_tree_ensemble_classifier(InferenceContext& ctx) {
   const auto strings = std::ssize(ctx.attributes().get_strings("classlabels_strings"));
@@ -36,8 +38,8 @@ void infer_tree_ensemble_classifier(InferenceContext& ctx) {
 
 // What the two older operators share: the nodes of the trees, and the votes under their own prefix.
 void declare_nodes(Declaration& op, const std::string& votes) {
-  for (const char* name : {"nodes_treeids", "nodes_nodeids", "nodes_featureids", "nodes_truenodeids", "nodes_falsenodeids",
-                           "nodes_missing_value_tracks_true"}) {
+  for (const char* name : {"nodes_treeids", "nodes_nodeids", "nodes_featureids", "nodes_truenodeids",
+                           "nodes_falsenodeids", "nodes_missing_value_tracks_true"}) {
     op.optional_attribute(name, AttributeKind::Ints);
   }
   op.optional_attribute("nodes_modes", AttributeKind::Strings);
@@ -45,8 +47,8 @@ void declare_nodes(Declaration& op, const std::string& votes) {
     op.optional_attribute(name, AttributeKind::Ints);
   }
   // Doubles come as tensors.
-  for (const std::string& name : {std::string("nodes_values"), std::string("nodes_hitrates"), votes + "_weights",
-                                  std::string("base_values")}) {
+  for (const std::string& name :
+       {std::string("nodes_values"), std::string("nodes_hitrates"), votes + "_weights", std::string("base_values")}) {
     op.optional_attribute(name, AttributeKind::Floats);
     op.optional_attribute(name + "_as_tensor", AttributeKind::Tensor);
   }
@@ -60,30 +62,42 @@ void declare_ml_trees(Declarations& declare) {
   const std::vector<DType> features = {DType::F32, DType::F64, DType::I64, DType::I32};
   declare.op("TreeEnsemble", 5, kDomain)
       .doc("The leaves that each row reaches in all trees, aggregated by target.")
-      .input("X", "T").output("Y", "T")
+      .input("X", "T")
+      .output("Y", "T")
       .type("T", {DType::F32, DType::F64, DType::F16})
-      .required_attribute("tree_roots", AttributeKind::Ints).required_attribute("nodes_featureids", AttributeKind::Ints)
-      .required_attribute("nodes_splits", AttributeKind::Tensor).required_attribute("nodes_modes", AttributeKind::Tensor)
-      .required_attribute("nodes_truenodeids", AttributeKind::Ints).required_attribute("nodes_trueleafs", AttributeKind::Ints)
+      .required_attribute("tree_roots", AttributeKind::Ints)
+      .required_attribute("nodes_featureids", AttributeKind::Ints)
+      .required_attribute("nodes_splits", AttributeKind::Tensor)
+      .required_attribute("nodes_modes", AttributeKind::Tensor)
+      .required_attribute("nodes_truenodeids", AttributeKind::Ints)
+      .required_attribute("nodes_trueleafs", AttributeKind::Ints)
       .required_attribute("nodes_falsenodeids", AttributeKind::Ints)
       .required_attribute("nodes_falseleafs", AttributeKind::Ints)
       .optional_attribute("nodes_missing_value_tracks_true", AttributeKind::Ints)
       .optional_attribute("nodes_hitrates", AttributeKind::Tensor)
       .optional_attribute("membership_values", AttributeKind::Tensor)
-      .required_attribute("leaf_targetids", AttributeKind::Ints).required_attribute("leaf_weights", AttributeKind::Tensor)
-      .optional_attribute("n_targets", AttributeKind::Int).attribute("aggregate_function", 1).attribute("post_transform", 0)
+      .required_attribute("leaf_targetids", AttributeKind::Ints)
+      .required_attribute("leaf_weights", AttributeKind::Tensor)
+      .optional_attribute("n_targets", AttributeKind::Int)
+      .attribute("aggregate_function", 1)
+      .attribute("post_transform", 0)
       .infer(infer_tree_ensemble);
   Declaration regressor = declare.op("TreeEnsembleRegressor", 3, kDomain);
   regressor.doc("The leaves that each row reaches in all trees, aggregated by target.")
-      .input("X", "T").output("Y", "f32")
+      .input("X", "T")
+      .output("Y", "f32")
       .type("T", features)
-      .optional_attribute("n_targets", AttributeKind::Int).attribute("aggregate_function", "SUM")
+      .optional_attribute("n_targets", AttributeKind::Int)
+      .attribute("aggregate_function", "SUM")
       .infer(infer_tree_ensemble_regressor);
   declare_nodes(regressor, "target");
   Declaration classifier = declare.op("TreeEnsembleClassifier", 3, kDomain);
   classifier.doc("The class of each row by the votes of all trees, and the scores of all classes.")
-      .input("X", "T1").output("Y", "T2").output("Z", "f32")
-      .type("T1", features).type("T2", {DType::String, DType::I64})
+      .input("X", "T1")
+      .output("Y", "T2")
+      .output("Z", "f32")
+      .type("T1", features)
+      .type("T2", {DType::String, DType::I64})
       .optional_attribute("classlabels_strings", AttributeKind::Strings)
       .optional_attribute("classlabels_int64s", AttributeKind::Ints)
       .infer(infer_tree_ensemble_classifier);

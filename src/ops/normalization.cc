@@ -41,8 +41,10 @@ void infer_layer_normalization(InferenceContext& ctx) {
     for (size_t i = static_cast<size_t>(axis); i < dims->size(); ++i) (*dims)[i] = ctx.dim(1);
   }
   for (size_t i = 1; i < ctx.num_outputs(); ++i) {
-    if (dims) ctx.set_tensor(i, stash, {dims->data(), dims->size()});
-    else ctx.set_unranked(i, stash);
+    if (dims)
+      ctx.set_tensor(i, stash, {dims->data(), dims->size()});
+    else
+      ctx.set_unranked(i, stash);
   }
 }
 
@@ -61,68 +63,136 @@ void infer_along_axis(InferenceContext& ctx) {
 void infer_dropout(InferenceContext& ctx) {
   infer_same_type(ctx);
   if (ctx.num_outputs() < 2) return;
-  if (auto dims = ctx.dims(0)) ctx.set_tensor(1, DType::Bool, {dims->data(), dims->size()});
-  else ctx.set_unranked(1, DType::Bool);
+  if (auto dims = ctx.dims(0))
+    ctx.set_tensor(1, DType::Bool, {dims->data(), dims->size()});
+  else
+    ctx.set_unranked(1, DType::Bool);
 }
 
 }  // namespace
 
 void declare_normalization(Declarations& declare) {
   declare.op("BatchNormalization", 15)
-      .doc("(X − mean) / √(var + epsilon) · scale + B by channel. In training mode the mean and variance are those of "
-           "the batch, and the running ones are updated.")
-      .input("X", "T").input("scale", "T1").input("B", "T1").input("input_mean", "T2").input("input_var", "T2")
-      .output("Y", "T").optional_output("running_mean", "T2").optional_output("running_var", "T2")
-      .type("T", kFloats).type("T1", kFloats).type("T2", kFloats)
-      .attribute("epsilon", 1e-5f).attribute("momentum", 0.9f).attribute("training_mode", 0)
-      .infer(infer_batch_normalization).flops(flops_per_element<2>).in_place();
+      .doc(
+          "(X − mean) / √(var + epsilon) · scale + B by channel. In training mode the mean and variance are those of "
+          "the batch, and the running ones are updated.")
+      .input("X", "T")
+      .input("scale", "T1")
+      .input("B", "T1")
+      .input("input_mean", "T2")
+      .input("input_var", "T2")
+      .output("Y", "T")
+      .optional_output("running_mean", "T2")
+      .optional_output("running_var", "T2")
+      .type("T", kFloats)
+      .type("T1", kFloats)
+      .type("T2", kFloats)
+      .attribute("epsilon", 1e-5f)
+      .attribute("momentum", 0.9f)
+      .attribute("training_mode", 0)
+      .infer(infer_batch_normalization)
+      .flops(flops_per_element<2>)
+      .in_place();
   declare.op("InstanceNormalization", 22)
       .doc("Each channel of each instance normalized to mean 0 and variance 1, then scaled and shifted.")
-      .input("input", "T").input("scale", "T").input("B", "T").output("output", "T").type("T", kFloats)
+      .input("input", "T")
+      .input("scale", "T")
+      .input("B", "T")
+      .output("output", "T")
+      .type("T", kFloats)
       .attribute("epsilon", 1e-5f)
-      .infer(infer_over_channels).flops(flops_per_element<8>).in_place();
+      .infer(infer_over_channels)
+      .flops(flops_per_element<8>)
+      .in_place();
   declare.op("GroupNormalization", 21)
       .doc("Each group of channels of each instance normalized, then scaled and shifted by channel.")
-      .input("X", "T").input("scale", "T").input("bias", "T").output("Y", "T").type("T", kFloats)
-      .attribute("epsilon", 1e-5f).required_attribute("num_groups", AttributeKind::Int)
+      .input("X", "T")
+      .input("scale", "T")
+      .input("bias", "T")
+      .output("Y", "T")
+      .type("T", kFloats)
+      .attribute("epsilon", 1e-5f)
+      .required_attribute("num_groups", AttributeKind::Int)
       .attribute("stash_type", 1)
-      .infer(infer_over_channels).flops(flops_per_element<8>).in_place();
+      .infer(infer_over_channels)
+      .flops(flops_per_element<8>)
+      .in_place();
   declare.op("LayerNormalization", 17)
       .doc("The dimensions from the axis on normalized to mean 0 and variance 1, then scaled and shifted.")
-      .input("X", "T").input("Scale", "T").optional_input("B", "T")
-      .output("Y", "T").optional_output("Mean", "U").optional_output("InvStdDev", "U")
-      .type("T", kFloats).type("U", {DType::F32, DType::BF16})
-      .attribute("axis", -1).attribute("epsilon", 1e-5f).attribute("stash_type", 1)
-      .infer(infer_layer_normalization).flops(flops_per_element<8>).in_place();
+      .input("X", "T")
+      .input("Scale", "T")
+      .optional_input("B", "T")
+      .output("Y", "T")
+      .optional_output("Mean", "U")
+      .optional_output("InvStdDev", "U")
+      .type("T", kFloats)
+      .type("U", {DType::F32, DType::BF16})
+      .attribute("axis", -1)
+      .attribute("epsilon", 1e-5f)
+      .attribute("stash_type", 1)
+      .infer(infer_layer_normalization)
+      .flops(flops_per_element<8>)
+      .in_place();
   declare.op("RMSNormalization", 23)
       .doc("x / √(mean of squares + epsilon) · scale over the dimensions from the axis on.")
-      .input("X", "T").input("scale", "V").output("Y", "V").type("T", kFloats).type("V", kFloats)
-      .attribute("axis", -1).attribute("epsilon", 1e-5f).attribute("stash_type", 1)
-      .infer(infer_rms_normalization).flops(flops_per_element<5>).in_place();
+      .input("X", "T")
+      .input("scale", "V")
+      .output("Y", "V")
+      .type("T", kFloats)
+      .type("V", kFloats)
+      .attribute("axis", -1)
+      .attribute("epsilon", 1e-5f)
+      .attribute("stash_type", 1)
+      .infer(infer_rms_normalization)
+      .flops(flops_per_element<5>)
+      .in_place();
   declare.op("LpNormalization", 22)
       .doc("x over its norm of order 1 or 2 along the axis.")
-      .input("input", "T").output("output", "T").type("T", kFloats)
-      .attribute("axis", -1).attribute("p", 2)
-      .infer(infer_along_axis).flops(flops_per_element<3>).in_place();
+      .input("input", "T")
+      .output("output", "T")
+      .type("T", kFloats)
+      .attribute("axis", -1)
+      .attribute("p", 2)
+      .infer(infer_along_axis)
+      .flops(flops_per_element<3>)
+      .in_place();
   declare.op("MeanVarianceNormalization", 13)
       .doc("(x − mean) / standard deviation over the axes.")
-      .input("X", "T").output("Y", "T").type("T", kFloats)
+      .input("X", "T")
+      .output("Y", "T")
+      .type("T", kFloats)
       .attribute("axes", std::vector<int64_t>{0, 2, 3})
-      .infer(infer_same_type).flops(flops_per_element<6>).in_place();
+      .infer(infer_same_type)
+      .flops(flops_per_element<6>)
+      .in_place();
   declare.op("LRN", 13)
       .doc("x / (bias + alpha / size · the sum of squares over `size` neighbouring channels) to the power beta.")
-      .input("X", "T").output("Y", "T").type("T", kFloats)
-      .attribute("alpha", 1e-4f).attribute("beta", 0.75f).attribute("bias", 1.0f)
+      .input("X", "T")
+      .output("Y", "T")
+      .type("T", kFloats)
+      .attribute("alpha", 1e-4f)
+      .attribute("beta", 0.75f)
+      .attribute("bias", 1.0f)
       .required_attribute("size", AttributeKind::Int)
-      .infer(infer_same_type).flops(flops_per_element<25>);
+      .infer(infer_same_type)
+      .flops(flops_per_element<25>);
   declare.op("Dropout", 22)
-      .doc("In training mode: elements are zeroed with probability `ratio`, the others scaled by 1 / (1 − ratio). "
-           "Otherwise: the data.")
-      .input("data", "T").optional_input("ratio", "T1").optional_input("training_mode", "T2")
-      .output("output", "T").optional_output("mask", "T2")
-      .type("T", kFloats | kFloat8s).type("T1", kFloats | kFloat8s).type("T2", {DType::Bool})
+      .doc(
+          "In training mode: elements are zeroed with probability `ratio`, the others scaled by 1 / (1 − ratio). "
+          "Otherwise: the data.")
+      .input("data", "T")
+      .optional_input("ratio", "T1")
+      .optional_input("training_mode", "T2")
+      .output("output", "T")
+      .optional_output("mask", "T2")
+      .type("T", kFloats | kFloat8s)
+      .type("T1", kFloats | kFloat8s)
+      .type("T2", {DType::Bool})
       .optional_attribute("seed", AttributeKind::Int)
-      .infer(infer_dropout).flops(flops_per_element<2>).effect(Effect::Random).in_place();
+      .infer(infer_dropout)
+      .flops(flops_per_element<2>)
+      .effect(Effect::Random)
+      .in_place();
 }
 
 }  // namespace anfora::ops

@@ -20,7 +20,8 @@ void infer_top_k(InferenceContext& ctx) {
   auto k = ctx.elements(1);
   Dim count = k && k->size() == 1 ? (*k)[0] : ctx.fresh_dim();
   auto size = (*dims)[axis].as_constant();
-  if (size && count.range().low > *size) ctx.fail(fmt::format("k is {}, axis {} has size {}", to_string(count), axis, *size));
+  if (size && count.range().low > *size)
+    ctx.fail(fmt::format("k is {}, axis {} has size {}", to_string(count), axis, *size));
   (*dims)[axis] = count;
   ctx.set_tensor(0, ctx.dtype(0), *dims);
   ctx.set_tensor(1, DType::I64, *dims);
@@ -61,39 +62,56 @@ double sort_flops(const InferenceContext& ctx) {
 void declare_ordering(Declarations& declare) {
   declare.op("TopK", 24)
       .doc("The K largest or smallest elements along an axis, sorted, and their indices; of equal ones the first.")
-      .input("X", "T").input("K", "i64").output("Values", "T").output("Indices", "i64")
+      .input("X", "T")
+      .input("K", "i64")
+      .output("Values", "T")
+      .output("Indices", "i64")
       .type("T", kNumbers)
-      .attribute("axis", -1).attribute("largest", 1).attribute("sorted", 1)
+      .attribute("axis", -1)
+      .attribute("largest", 1)
+      .attribute("sorted", 1)
       .infer(infer_top_k)
       .flops(sort_flops);
   declare.op("Unique", 28)
       .doc("The distinct elements, or slices along an axis, with their first positions, the inverse map and counts.")
-      .input("X", "T").output("Y", "T").optional_output("indices", "i64").optional_output("inverse_indices", "i64")
+      .input("X", "T")
+      .output("Y", "T")
+      .optional_output("indices", "i64")
+      .optional_output("inverse_indices", "i64")
       .optional_output("counts", "i64")
       .type("T", kPlainDTypes)
-      .optional_attribute("axis", AttributeKind::Int).attribute("sorted", 1)
+      .optional_attribute("axis", AttributeKind::Int)
+      .attribute("sorted", 1)
       .infer(infer_unique)
       .flops(sort_flops);
   declare.op("NonZero", 13)
       .doc("The coordinates of the elements that are not zero, one column each.")
-      .input("X", "T").output("Y", "i64")
+      .input("X", "T")
+      .output("Y", "i64")
       .type("T", kPlainDTypes)
       .infer(infer_non_zero);
-  const std::vector<DType> summable =
-      kFloats | std::vector<DType>{DType::I32, DType::I64, DType::U32, DType::U64};
+  const std::vector<DType> summable = kFloats | std::vector<DType>{DType::I32, DType::I64, DType::U32, DType::U64};
   declare.op("CumSum", 14)
       .doc("The running sum along an axis.")
-      .input("x", "T").input("axis", "T2").output("y", "T")
-      .type("T", summable).type("T2", {DType::I32, DType::I64})
-      .attribute("exclusive", 0).attribute("reverse", 0)
+      .input("x", "T")
+      .input("axis", "T2")
+      .output("y", "T")
+      .type("T", summable)
+      .type("T2", {DType::I32, DType::I64})
+      .attribute("exclusive", 0)
+      .attribute("reverse", 0)
       .infer(infer_same_type)
       .flops(flops_per_element<1>)
       .in_place();
   declare.op("CumProd", 26)
       .doc("The running product along an axis.")
-      .input("x", "T").input("axis", "T2").output("y", "T")
-      .type("T", summable).type("T2", {DType::I32, DType::I64})
-      .attribute("exclusive", 0).attribute("reverse", 0)
+      .input("x", "T")
+      .input("axis", "T2")
+      .output("y", "T")
+      .type("T", summable)
+      .type("T2", {DType::I32, DType::I64})
+      .attribute("exclusive", 0)
+      .attribute("reverse", 0)
       .infer(infer_same_type)
       .flops(flops_per_element<1>)
       .in_place();

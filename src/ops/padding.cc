@@ -49,26 +49,36 @@ void infer_center_crop_pad(InferenceContext& ctx) {
 void declare_padding(Declarations& declare) {
   declare.op("Pad", 25)
       .doc("Adds elements at both ends of the axes, or removes them where a pad is negative.")
-      .input("data", "T").input("pads", "i64").optional_input("constant_value", "T").optional_input("axes", "Tind")
+      .input("data", "T")
+      .input("pads", "i64")
+      .optional_input("constant_value", "T")
+      .optional_input("axes", "Tind")
       .output("output", "T")
-      .type("T", kAllDTypes).type("Tind", {DType::I32, DType::I64})
+      .type("T", kAllDTypes)
+      .type("Tind", {DType::I32, DType::I64})
       .attribute("mode", "constant")
       .infer(infer_pad)
       .fusion(FusionKind::Injective);
   declare.op("CenterCropPad", 18)
       .doc("Crops or pads with zeros to the given sizes, about the center.")
-      .input("input_data", "T").input("shape", "Tind").output("output_data", "T")
-      .type("T", kPlainDTypes).type("Tind", {DType::I32, DType::I64})
+      .input("input_data", "T")
+      .input("shape", "Tind")
+      .output("output_data", "T")
+      .type("T", kPlainDTypes)
+      .type("Tind", {DType::I32, DType::I64})
       .optional_attribute("axes", AttributeKind::Ints)
       .infer(infer_center_crop_pad)
       .fusion(FusionKind::Injective);
   declare.op("Trilu", 14)
       .doc("The upper or lower triangle of each matrix, zero elsewhere.")
-      .input("input", "T").optional_input("k", "i64").output("output", "T")
+      .input("input", "T")
+      .optional_input("k", "i64")
+      .output("output", "T")
       .type("T", kPlainDTypes)
       .attribute("upper", 1)
       .infer(infer_same_type)
-      .fusion(FusionKind::Injective).in_place();
+      .fusion(FusionKind::Injective)
+      .in_place();
 }
 
 }  // namespace anfora::ops

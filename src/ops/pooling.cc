@@ -90,12 +90,10 @@ void declare_pooling(Declarations& declare) {
                kFloats | std::vector{DType::I8, DType::U8})
       .optional_output("Indices", "i64")
       .attribute("storage_order", 0);
-  sliding_pool(declare, "LpPool", "The norm of order p of each window.", kFloats)
-      .attribute("p", 2);
+  sliding_pool(declare, "LpPool", "The norm of order p of each window.", kFloats).attribute("p", 2);
   global_pool(declare, "GlobalAveragePool", "The mean of each channel.");
   global_pool(declare, "GlobalMaxPool", "The largest element of each channel.");
-  global_pool(declare, "GlobalLpPool", "The norm of order p of each channel.")
-      .attribute("p", 2);
+  global_pool(declare, "GlobalLpPool", "The norm of order p of each channel.").attribute("p", 2);
   pool(declare, "MaxUnpool", "Zeros, but for the elements of X where the indices of a MaxPool say.", kFloats)
       .input("I", "i64")
       .optional_input("output_shape", "i64")

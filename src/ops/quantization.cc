@@ -9,8 +9,10 @@ namespace {
 using enum DType;
 
 void set_shape_of_input(InferenceContext& ctx, DType dtype) {
-  if (auto dims = ctx.dims(0)) ctx.set_tensor(0, dtype, {dims->data(), dims->size()});
-  else ctx.set_unranked(0, dtype);
+  if (auto dims = ctx.dims(0))
+    ctx.set_tensor(0, dtype, {dims->data(), dims->size()});
+  else
+    ctx.set_unranked(0, dtype);
 }
 
 // A scale is a scalar, a vector along the axis, or (blocked) of the data's rank.
@@ -22,7 +24,8 @@ void check_scale(const InferenceContext& ctx) {
   if (block > 0 && *scale_rank != *rank) {
     ctx.fail(fmt::format("blocked quantization of rank {} with a scale of rank {}", *rank, *scale_rank));
   }
-  if (block == 0 && *scale_rank > 1) ctx.fail(fmt::format("the scale has rank {} and there is no block_size", *scale_rank));
+  if (block == 0 && *scale_rank > 1)
+    ctx.fail(fmt::format("the scale has rank {} and there is no block_size", *scale_rank));
 }
 
 void infer_quantize(InferenceContext& ctx) {
@@ -75,7 +78,8 @@ void set_convolution(InferenceContext& ctx, DType dtype) {
   if (w) {
     const Dim channels = (*w)[1] * ctx.attribute_int("group");
     if (provably_different((*x)[1], channels)) {
-      ctx.fail(fmt::format("the input has {} channels, the weights are for {}", to_string((*x)[1]), to_string(channels)));
+      ctx.fail(
+          fmt::format("the input has {} channels, the weights are for {}", to_string((*x)[1]), to_string(channels)));
     }
   }
   Dims result{(*x)[0], w ? (*w)[0] : ctx.unknown()};
@@ -114,54 +118,111 @@ double matmul_flops(const InferenceContext& ctx) {
 
 void declare_quantization(Declarations& declare) {
   const std::vector<DType> bytes = {I8, U8};
-  const std::vector<DType> quantized =
-      std::vector{I8, U8, I16, U16, I4, U4, I2, U2, F4E2M1, F6E2M3, F6E3M2} | kFloat8s;
+  const std::vector<DType> quantized = std::vector{I8, U8, I16, U16, I4, U4, I2, U2, F4E2M1, F6E2M3, F6E3M2} | kFloat8s;
   const std::vector<DType> scales = {F32, F16, BF16, F8E8M0};
   declare.op("QuantizeLinear", 28)
       .doc("saturate(round(x / y_scale) + y_zero_point), by tensor, by axis or by block.")
-      .input("x", "T1").input("y_scale", "T2").optional_input("y_zero_point", "T3").output("y", "T3")
-      .type("T1", {F32, F16, BF16, I32}).type("T2", scales | std::vector{I32}).type("T3", quantized)
-      .attribute("axis", 1).attribute("saturate", 1).attribute("block_size", 0).attribute("output_dtype", 0)
+      .input("x", "T1")
+      .input("y_scale", "T2")
+      .optional_input("y_zero_point", "T3")
+      .output("y", "T3")
+      .type("T1", {F32, F16, BF16, I32})
+      .type("T2", scales | std::vector{I32})
+      .type("T3", quantized)
+      .attribute("axis", 1)
+      .attribute("saturate", 1)
+      .attribute("block_size", 0)
+      .attribute("output_dtype", 0)
       .attribute("precision", 0)
-      .infer(infer_quantize).flops(flops_per_element<4>).fusion(FusionKind::Elementwise);
+      .infer(infer_quantize)
+      .flops(flops_per_element<4>)
+      .fusion(FusionKind::Elementwise);
   declare.op("DequantizeLinear", 28)
       .doc("(x − x_zero_point) · x_scale, by tensor, by axis or by block.")
-      .input("x", "T1").input("x_scale", "T2").optional_input("x_zero_point", "T1").output("y", "T3")
-      .type("T1", quantized | std::vector{I32}).type("T2", scales).type("T3", {F32, F16, BF16})
-      .attribute("axis", 1).attribute("block_size", 0).attribute("output_dtype", 0)
-      .infer(infer_dequantize).flops(flops_per_element<2>).fusion(FusionKind::Elementwise);
+      .input("x", "T1")
+      .input("x_scale", "T2")
+      .optional_input("x_zero_point", "T1")
+      .output("y", "T3")
+      .type("T1", quantized | std::vector{I32})
+      .type("T2", scales)
+      .type("T3", {F32, F16, BF16})
+      .attribute("axis", 1)
+      .attribute("block_size", 0)
+      .attribute("output_dtype", 0)
+      .infer(infer_dequantize)
+      .flops(flops_per_element<2>)
+      .fusion(FusionKind::Elementwise);
   declare.op("DynamicQuantizeLinear", 11)
       .doc("x quantized to u8 with the scale and zero point that its own range gives.")
-      .input("x", "T1").output("y", "T2").output("y_scale", "f32").output("y_zero_point", "T2")
-      .type("T1", {F32}).type("T2", {U8})
-      .infer(infer_dynamic_quantize).flops(flops_per_element<6>);
+      .input("x", "T1")
+      .output("y", "T2")
+      .output("y_scale", "f32")
+      .output("y_zero_point", "T2")
+      .type("T1", {F32})
+      .type("T2", {U8})
+      .infer(infer_dynamic_quantize)
+      .flops(flops_per_element<6>);
   declare.op("MatMulInteger", 10)
       .doc("(A − a_zero_point)(B − b_zero_point) in i32.")
-      .input("A", "T1").input("B", "T2").optional_input("a_zero_point", "T1").optional_input("b_zero_point", "T2")
+      .input("A", "T1")
+      .input("B", "T2")
+      .optional_input("a_zero_point", "T1")
+      .optional_input("b_zero_point", "T2")
       .output("Y", "T3")
-      .type("T1", bytes).type("T2", bytes).type("T3", {I32})
-      .infer(infer_matmul_integer).flops(matmul_flops<0>).fusion(FusionKind::Anchor);
+      .type("T1", bytes)
+      .type("T2", bytes)
+      .type("T3", {I32})
+      .infer(infer_matmul_integer)
+      .flops(matmul_flops<0>)
+      .fusion(FusionKind::Anchor);
   declare.op("QLinearMatMul", 21)
       .doc("The matrix product of two quantized matrices, quantized.")
-      .input("a", "T1").input("a_scale", "TS").input("a_zero_point", "T1")
-      .input("b", "T2").input("b_scale", "TS").input("b_zero_point", "T2")
-      .input("y_scale", "TS").input("y_zero_point", "T3").output("y", "T3")
-      .type("TS", {F32, F16, BF16}).type("T1", bytes | kFloat8s).type("T2", bytes | kFloat8s)
+      .input("a", "T1")
+      .input("a_scale", "TS")
+      .input("a_zero_point", "T1")
+      .input("b", "T2")
+      .input("b_scale", "TS")
+      .input("b_zero_point", "T2")
+      .input("y_scale", "TS")
+      .input("y_zero_point", "T3")
+      .output("y", "T3")
+      .type("TS", {F32, F16, BF16})
+      .type("T1", bytes | kFloat8s)
+      .type("T2", bytes | kFloat8s)
       .type("T3", bytes | kFloat8s)
-      .infer(infer_qlinear_matmul).flops(matmul_flops<0>).fusion(FusionKind::Anchor);
+      .infer(infer_qlinear_matmul)
+      .flops(matmul_flops<0>)
+      .fusion(FusionKind::Anchor);
   with_window(declare.op("ConvInteger", 10))
       .doc("The convolution of x − x_zero_point with w − w_zero_point in i32.")
-      .input("x", "T1").input("w", "T2").optional_input("x_zero_point", "T1").optional_input("w_zero_point", "T2")
+      .input("x", "T1")
+      .input("w", "T2")
+      .optional_input("x_zero_point", "T1")
+      .optional_input("w_zero_point", "T2")
       .output("y", "T3")
-      .type("T1", bytes).type("T2", bytes).type("T3", {I32})
-      .infer(infer_conv_integer).flops(convolution_flops<1>);
+      .type("T1", bytes)
+      .type("T2", bytes)
+      .type("T3", {I32})
+      .infer(infer_conv_integer)
+      .flops(convolution_flops<1>);
   with_window(declare.op("QLinearConv", 10))
       .doc("The convolution of a quantized image with quantized weights, quantized.")
-      .input("x", "T1").input("x_scale", "f32").input("x_zero_point", "T1")
-      .input("w", "T2").input("w_scale", "f32").input("w_zero_point", "T2")
-      .input("y_scale", "f32").input("y_zero_point", "T3").optional_input("B", "T4").output("y", "T3")
-      .type("T1", bytes).type("T2", bytes).type("T3", bytes).type("T4", {I32})
-      .infer(infer_qlinear_conv).flops(convolution_flops<3>);
+      .input("x", "T1")
+      .input("x_scale", "f32")
+      .input("x_zero_point", "T1")
+      .input("w", "T2")
+      .input("w_scale", "f32")
+      .input("w_zero_point", "T2")
+      .input("y_scale", "f32")
+      .input("y_zero_point", "T3")
+      .optional_input("B", "T4")
+      .output("y", "T3")
+      .type("T1", bytes)
+      .type("T2", bytes)
+      .type("T3", bytes)
+      .type("T4", {I32})
+      .infer(infer_qlinear_conv)
+      .flops(convolution_flops<3>);
 }
 
 }  // namespace anfora::ops

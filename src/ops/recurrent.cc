@@ -35,9 +35,14 @@ double recurrent_flops(const InferenceContext& ctx) {
 Declaration recurrent(Declarations& declare, const char* name, const char* doc) {
   return declare.op(name, 22)
       .doc(doc)
-      .input("X", "T").input("W", "T").input("R", "T").optional_input("B", "T").optional_input("sequence_lens", "i32")
+      .input("X", "T")
+      .input("W", "T")
+      .input("R", "T")
+      .optional_input("B", "T")
+      .optional_input("sequence_lens", "i32")
       .optional_input("initial_h", "T")
-      .optional_output("Y", "T").optional_output("Y_h", "T")
+      .optional_output("Y", "T")
+      .optional_output("Y_h", "T")
       .type("T", kFloats)
       .optional_attribute("activation_alpha", AttributeKind::Floats)
       .optional_attribute("activation_beta", AttributeKind::Floats)
@@ -46,7 +51,8 @@ Declaration recurrent(Declarations& declare, const char* name, const char* doc) 
       .attribute("direction", "forward")
       .optional_attribute("hidden_size", AttributeKind::Int)
       .attribute("layout", 0)
-      .infer(infer_recurrent).flops(recurrent_flops);
+      .infer(infer_recurrent)
+      .flops(recurrent_flops);
 }
 
 }  // namespace
@@ -56,7 +62,9 @@ void declare_recurrent(Declarations& declare) {
   recurrent(declare, "GRU", "A gated recurrent layer with update and reset gates, in one or both directions.")
       .attribute("linear_before_reset", 0);
   recurrent(declare, "LSTM", "A long short-term memory layer, in one or both directions.")
-      .optional_input("initial_c", "T").optional_input("P", "T").optional_output("Y_c", "T")
+      .optional_input("initial_c", "T")
+      .optional_input("P", "T")
+      .optional_output("Y_c", "T")
       .attribute("input_forget", 0);
 }
 

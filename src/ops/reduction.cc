@@ -12,8 +12,10 @@ Dims reduced_dims(const InferenceContext& ctx, const Dims& dims, Reduced&& reduc
   const bool keep = ctx.attribute_int("keepdims") != 0;
   Dims result;
   for (size_t i = 0; i < dims.size(); ++i) {
-    if (!reduced(i)) result.push_back(dims[i]);
-    else if (keep) result.push_back(ctx.dim(1));
+    if (!reduced(i))
+      result.push_back(dims[i]);
+    else if (keep)
+      result.push_back(ctx.dim(1));
   }
   return result;
 }
@@ -37,9 +39,8 @@ void infer_reduce(InferenceContext& ctx) {
   }
   if (axes->empty() && ctx.attribute_int("noop_with_empty_axes") != 0) return infer_same_type(ctx);
   for (int64_t& axis : *axes) axis = ctx.normalize_axis(axis, rank);
-  Dims result = reduced_dims(ctx, *dims, [&](size_t i) {
-    return axes->empty() || std::ranges::count(*axes, static_cast<int64_t>(i)) > 0;
-  });
+  Dims result = reduced_dims(
+      ctx, *dims, [&](size_t i) { return axes->empty() || std::ranges::count(*axes, static_cast<int64_t>(i)) > 0; });
   ctx.set_tensor(0, ctx.dtype(0), {result.data(), result.size()});
 }
 
@@ -107,12 +108,10 @@ void declare_reduction(Declarations& declare) {
       .infer(infer_tracked_reduce<ir::max>);
   reduce(declare, "ReduceMin", 20, "The smallest element along the axes; NaN if any is NaN.", ordered)
       .infer(infer_tracked_reduce<ir::min>);
-  reduce(declare, "ReduceL1", 18, "The sum of absolute values along the axes.", wide)
-      .flops(flops_per_input_element<2>);
+  reduce(declare, "ReduceL1", 18, "The sum of absolute values along the axes.", wide).flops(flops_per_input_element<2>);
   reduce(declare, "ReduceL2", 18, "The square root of the sum of squares along the axes.", wide)
       .flops(flops_per_input_element<2>);
-  reduce(declare, "ReduceSumSquare", 18, "The sum of squares along the axes.", wide)
-      .flops(flops_per_input_element<2>);
+  reduce(declare, "ReduceSumSquare", 18, "The sum of squares along the axes.", wide).flops(flops_per_input_element<2>);
   reduce(declare, "ReduceLogSum", 28, "The logarithm of the sum along the axes.", kFloats);
   reduce(declare, "ReduceLogSumExp", 28, "The logarithm of the sum of exponentials along the axes.", kFloats)
       .flops(flops_per_input_element<15>);

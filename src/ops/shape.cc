@@ -204,7 +204,8 @@ void infer_space_to_depth(InferenceContext& ctx) {
   require_rank(ctx, 0, 4);
   int64_t b = block_size(ctx);
   Dims d = ctx.dims(0).value_or(Dims(4, ctx.unknown()));
-  ctx.set_tensor(0, ctx.dtype(0), Dims{d[0], d[1] * (b * b), exact_quotient(ctx, d[2], b), exact_quotient(ctx, d[3], b)});
+  ctx.set_tensor(0, ctx.dtype(0),
+                 Dims{d[0], d[1] * (b * b), exact_quotient(ctx, d[2], b), exact_quotient(ctx, d[3], b)});
 }
 
 void infer_expand(InferenceContext& ctx) {
@@ -237,7 +238,8 @@ void infer_tile(InferenceContext& ctx) {
   }
   Dims dims;
   for (size_t d = 0; d < data->size(); ++d) {
-    if ((*repeats)[d].range().high < 0) ctx.fail(fmt::format("axis {} is to be repeated {} times", d, to_string((*repeats)[d])));
+    if ((*repeats)[d].range().high < 0)
+      ctx.fail(fmt::format("axis {} is to be repeated {} times", d, to_string((*repeats)[d])));
     dims.push_back((*data)[d] * (*repeats)[d]);
   }
   ctx.set_tensor(0, ctx.dtype(0), dims);
@@ -430,52 +432,67 @@ void infer_slice(InferenceContext& ctx) {
 void declare_shape(Declarations& declare) {
   declare.op("Reshape", 25)
       .doc("The same elements in the same order under another shape; -1 is inferred, 0 copied from the input.")
-      .input("data", "T").input("shape", "i64").output("reshaped", "T")
+      .input("data", "T")
+      .input("shape", "i64")
+      .output("reshaped", "T")
       .type("T", kAllDTypes)
       .attribute("allowzero", 0)
       .infer(infer_reshape)
-      .fusion(FusionKind::View).in_place();
+      .fusion(FusionKind::View)
+      .in_place();
   declare.op("Flatten", 25)
       .doc("A matrix of the same elements: the axes before `axis` make its rows.")
-      .input("input", "T").output("output", "T")
+      .input("input", "T")
+      .output("output", "T")
       .type("T", kAllDTypes)
       .attribute("axis", 1)
       .infer(infer_flatten)
-      .fusion(FusionKind::View).in_place();
+      .fusion(FusionKind::View)
+      .in_place();
   declare.op("Squeeze", 25)
       .doc("Without the given axes, or all axes, of size 1.")
-      .input("data", "T").optional_input("axes", "i64").output("squeezed", "T")
+      .input("data", "T")
+      .optional_input("axes", "i64")
+      .output("squeezed", "T")
       .type("T", kAllDTypes)
       .infer(infer_squeeze)
-      .fusion(FusionKind::View).in_place();
+      .fusion(FusionKind::View)
+      .in_place();
   declare.op("Unsqueeze", 25)
       .doc("With axes of size 1 inserted, so that they have the given numbers in the result.")
-      .input("data", "T").input("axes", "i64").output("expanded", "T")
+      .input("data", "T")
+      .input("axes", "i64")
+      .output("expanded", "T")
       .type("T", kAllDTypes)
       .infer(infer_unsqueeze)
-      .fusion(FusionKind::View).in_place();
+      .fusion(FusionKind::View)
+      .in_place();
   declare.op("Shape", 25)
       .doc("The sizes of the axes start … end-1 as a vector.")
-      .input("data", "T").output("shape", "i64")
+      .input("data", "T")
+      .output("shape", "i64")
       .type("T", kAllDTypes)
       .attribute("start", 0)
       .optional_attribute("end", AttributeKind::Int)
       .infer(infer_shape);
   declare.op("Size", 25)
       .doc("The number of elements.")
-      .input("data", "T").output("size", "i64")
+      .input("data", "T")
+      .output("size", "i64")
       .type("T", kAllDTypes)
       .infer(infer_size);
   declare.op("Transpose", 25)
       .doc("Axis i of the result is axis perm[i] of the input; without perm the axes are reversed.")
-      .input("data", "T").output("transposed", "T")
+      .input("data", "T")
+      .output("transposed", "T")
       .type("T", kAllDTypes)
       .optional_attribute("perm", AttributeKind::Ints)
       .infer(infer_transpose)
       .fusion(FusionKind::Injective);
   declare.op("DepthToSpace", 28)
       .doc("Moves blocks of channels into squares of pixels.")
-      .input("input", "T").output("output", "T")
+      .input("input", "T")
+      .output("output", "T")
       .type("T", kPlainDTypes)
       .required_attribute("blocksize", AttributeKind::Int)
       .attribute("mode", "DCR")
@@ -483,7 +500,8 @@ void declare_shape(Declarations& declare) {
       .fusion(FusionKind::Injective);
   declare.op("SpaceToDepth", 28)
       .doc("Moves squares of pixels into blocks of channels.")
-      .input("input", "T").output("output", "T")
+      .input("input", "T")
+      .output("output", "T")
       .type("T", kPlainDTypes)
       .required_attribute("blocksize", AttributeKind::Int)
       .attribute("mode", "DCR")
@@ -491,26 +509,33 @@ void declare_shape(Declarations& declare) {
       .fusion(FusionKind::Injective);
   declare.op("Expand", 13)
       .doc("Broadcasts the input against a shape, in both directions.")
-      .input("input", "T").input("shape", "i64").output("output", "T")
+      .input("input", "T")
+      .input("shape", "i64")
+      .output("output", "T")
       .type("T", kPlainDTypes)
       .infer(infer_expand)
       .fusion(FusionKind::Broadcast);
   declare.op("Tile", 13)
       .doc("The input repeated along each axis.")
-      .input("input", "T").input("repeats", "i64").output("output", "T")
+      .input("input", "T")
+      .input("repeats", "i64")
+      .output("output", "T")
       .type("T", kPlainDTypes)
       .infer(infer_tile)
       .fusion(FusionKind::Injective);
   declare.op("Concat", 13)
       .doc("The inputs one after the other along an axis.")
-      .variadic_input("inputs", "T").output("concat_result", "T")
+      .variadic_input("inputs", "T")
+      .output("concat_result", "T")
       .type("T", kPlainDTypes)
       .required_attribute("axis", AttributeKind::Int)
       .infer(infer_concat)
       .fusion(FusionKind::Injective);
   declare.op("Split", 18)
       .doc("Cuts the input along an axis into parts of the given sizes, or into equal ones.")
-      .input("input", "T").optional_input("split", "i64").variadic_output("outputs", "T")
+      .input("input", "T")
+      .optional_input("split", "i64")
+      .variadic_output("outputs", "T")
       .type("T", kPlainDTypes)
       .attribute("axis", 0)
       .optional_attribute("num_outputs", AttributeKind::Int)
@@ -518,16 +543,24 @@ void declare_shape(Declarations& declare) {
       .fusion(FusionKind::Injective);
   declare.op("Slice", 13)
       .doc("The elements from start to end, exclusive, by step, along each of the given axes, as in numpy.")
-      .input("data", "T").input("starts", "Tind").input("ends", "Tind")
-      .optional_input("axes", "Tind").optional_input("steps", "Tind").output("output", "T")
-      .type("T", kPlainDTypes).type("Tind", {DType::I32, DType::I64})
+      .input("data", "T")
+      .input("starts", "Tind")
+      .input("ends", "Tind")
+      .optional_input("axes", "Tind")
+      .optional_input("steps", "Tind")
+      .output("output", "T")
+      .type("T", kPlainDTypes)
+      .type("Tind", {DType::I32, DType::I64})
       .infer(infer_slice)
       .fusion(FusionKind::Injective);
   declare.op("ReverseSequence", 28)
       .doc("Reverses the first sequence_lens[i] entries along the time axis of each batch entry i.")
-      .input("input", "T").input("sequence_lens", "i64").output("Y", "T")
+      .input("input", "T")
+      .input("sequence_lens", "i64")
+      .output("Y", "T")
       .type("T", kPlainDTypes)
-      .attribute("batch_axis", 1).attribute("time_axis", 0)
+      .attribute("batch_axis", 1)
+      .attribute("time_axis", 0)
       .infer(infer_same_type)
       .fusion(FusionKind::Injective);
 }

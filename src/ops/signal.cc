@@ -64,24 +64,42 @@ void declare_signal(Declarations& declare) {
   const std::vector<DType> indices = {DType::I32, DType::I64};
   declare.op("DFT", 20)
       .doc("The discrete Fourier transform along an axis of a real or complex signal, or its inverse.")
-      .input("input", "T1").optional_input("dft_length", "T2").optional_input("axis", "i64").output("output", "T1")
-      .type("T1", kFloats).type("T2", indices)
-      .attribute("inverse", 0).attribute("onesided", 0)
-      .infer(infer_dft).flops(transform_flops);
+      .input("input", "T1")
+      .optional_input("dft_length", "T2")
+      .optional_input("axis", "i64")
+      .output("output", "T1")
+      .type("T1", kFloats)
+      .type("T2", indices)
+      .attribute("inverse", 0)
+      .attribute("onesided", 0)
+      .infer(infer_dft)
+      .flops(transform_flops);
   declare.op("STFT", 17)
       .doc("Fourier transforms of the frames that a window cuts from a signal.")
-      .input("signal", "T1").input("frame_step", "T2").optional_input("window", "T1")
-      .optional_input("frame_length", "T2").output("output", "T1")
-      .type("T1", kFloats).type("T2", indices)
+      .input("signal", "T1")
+      .input("frame_step", "T2")
+      .optional_input("window", "T1")
+      .optional_input("frame_length", "T2")
+      .output("output", "T1")
+      .type("T1", kFloats)
+      .type("T2", indices)
       .attribute("onesided", 1)
-      .infer(infer_stft).flops(transform_flops);
+      .infer(infer_stft)
+      .flops(transform_flops);
   declare.op("MelWeightMatrix", 17)
       .doc("The weights of a bank of triangular filters, equally wide on the mel scale, over the bins of a spectrum.")
-      .input("num_mel_bins", "T1").input("dft_length", "T1").input("sample_rate", "T1")
-      .input("lower_edge_hertz", "T2").input("upper_edge_hertz", "T2").output("output", "T3")
-      .type("T1", indices).type("T2", kFloats).type("T3", kNumbers)
+      .input("num_mel_bins", "T1")
+      .input("dft_length", "T1")
+      .input("sample_rate", "T1")
+      .input("lower_edge_hertz", "T2")
+      .input("upper_edge_hertz", "T2")
+      .output("output", "T3")
+      .type("T1", indices)
+      .type("T2", kFloats)
+      .type("T3", kNumbers)
       .attribute("output_datatype", 1)
-      .infer(infer_mel_weights).flops(flops_per_element<4>);
+      .infer(infer_mel_weights)
+      .flops(flops_per_element<4>);
 }
 
 }  // namespace anfora::ops

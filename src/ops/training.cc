@@ -41,20 +41,30 @@ Declaration update(Declarations& declare, const char* name, const char* doc) {
 
 void declare_training(Declarations& declare) {
   update(declare, "Adagrad", "One step of Adagrad on tensors X with gradients G and accumulated squares H.")
-      .attribute("decay_factor", 0.0f).attribute("epsilon", 1e-6f)
+      .attribute("decay_factor", 0.0f)
+      .attribute("epsilon", 1e-6f)
       .infer(infer_update<3>);
   update(declare, "Adam", "One step of Adam on tensors X with gradients G and moments V and H.")
-      .attribute("alpha", 0.9f).attribute("beta", 0.999f).attribute("epsilon", 1e-6f)
+      .attribute("alpha", 0.9f)
+      .attribute("beta", 0.999f)
+      .attribute("epsilon", 1e-6f)
       .attribute("norm_coefficient_post", 0.0f)
       .infer(infer_update<4>);
   declare.op("Momentum", 1, "ai.onnx.preview.training")
       .doc("One step of gradient descent with standard or Nesterov momentum V on tensors X with gradients G.")
-      .input("R", "T1").input("T", "T2").variadic_input("inputs", "T3").variadic_output("outputs", "T3")
-      .type("T1", {DType::F32, DType::F64}).type("T2", {DType::I64}).type("T3", {DType::F32, DType::F64})
-      .required_attribute("alpha", AttributeKind::Float).required_attribute("beta", AttributeKind::Float)
+      .input("R", "T1")
+      .input("T", "T2")
+      .variadic_input("inputs", "T3")
+      .variadic_output("outputs", "T3")
+      .type("T1", {DType::F32, DType::F64})
+      .type("T2", {DType::I64})
+      .type("T3", {DType::F32, DType::F64})
+      .required_attribute("alpha", AttributeKind::Float)
+      .required_attribute("beta", AttributeKind::Float)
       .required_attribute("mode", AttributeKind::String)
       .required_attribute("norm_coefficient", AttributeKind::Float)
-      .infer(infer_update<3>).flops(update_flops);
+      .infer(infer_update<3>)
+      .flops(update_flops);
 }
 
 }  // namespace anfora::ops

@@ -163,7 +163,8 @@ class DeadCode {
       if (is_dead(graph)) {
         dead_graphs.push_back(graph);
         changes_ += graph->num_nodes();
-        context_.remarks.applied(kDropDead.name, kFunction, *graph->value(), fmt::format("@{} is never called", graph->name()));
+        context_.remarks.applied(kDropDead.name, kFunction, *graph->value(),
+                                 fmt::format("@{} is never called", graph->name()));
         continue;
       }
       for (Apply* node = graph->first_node(); node; node = node->next_in_graph()) {
@@ -183,7 +184,8 @@ class DeadCode {
       for (size_t i = before; i-- > 0;) {
         if (signature.live[i]) continue;
         Parameter* parameter = graph->parameter(i);
-        context_.remarks.applied(kDropDead.name, kParameter, *parameter, fmt::format("nothing in @{} needs it", graph->name()));
+        context_.remarks.applied(kDropDead.name, kParameter, *parameter,
+                                 fmt::format("nothing in @{} needs it", graph->name()));
         module_.remove_parameter(parameter);
       }
       if (graph->parameters().size() == before) continue;

@@ -120,8 +120,8 @@ Node* lower_gemm(Rewriter& rewriter, Apply& root) {
     return rewriter.apply("LoweredMatMul", {root.input(0), root.input(1), root.input(2)}, attributes);
   }
   if (!same_type(root.input(2), &root)) return nullptr;
-  return rewriter.apply("LoweredMatMul",
-                        {root.input(0), root.input(1), rewriter.module().none(), root.input(2)}, attributes);
+  return rewriter.apply("LoweredMatMul", {root.input(0), root.input(1), rewriter.module().none(), root.input(2)},
+                        attributes);
 }
 
 // First `inner`, then `outer`, as Transpose means them.
@@ -175,7 +175,9 @@ Node* absorb_operand(Rewriter& rewriter, Apply& root) {
 
 // Epilogues ------------------------------------------------------------------------------------------
 // Whether the user alone needs the value and computes it where it is computed: not in a loop around it.
-bool is_for_user_alone(const Apply& value, const Apply& user) { return value.has_one_use() && value.graph() == user.graph(); }
+bool is_for_user_alone(const Apply& value, const Apply& user) {
+  return value.has_one_use() && value.graph() == user.graph();
+}
 
 // Operand i when it takes epilogues, nothing was applied to its result yet, and nobody else needs it.
 Apply* open_anchor(const Apply& user, size_t i) {
@@ -188,7 +190,8 @@ Apply* open_anchor(const Apply& user, size_t i) {
 
 Node* absorb_transpose(Rewriter& rewriter, Apply& root) {
   Apply* product = root.input(0)->as_apply();
-  if (!product || !product->is("LoweredMatMul") || !is_for_user_alone(*product, root) || !is_f32(product)) return nullptr;
+  if (!product || !product->is("LoweredMatMul") || !is_for_user_alone(*product, root) || !is_f32(product))
+    return nullptr;
   int rank = product->type()->rank();
   Permutation permutation = composed(permutation_of(*product, "perm_y", rank), permutation_of(root));
   if (rank > 4 || permutation.back() != rank - 1 || is_projection(*product)) return nullptr;
@@ -218,7 +221,8 @@ Node* absorb_factor(Rewriter& rewriter, Apply& root) {
 Node* absorb_addend(Rewriter& rewriter, Apply& root) {
   for (size_t side : {size_t{0}, size_t{1}}) {
     Apply* anchor = open_anchor(root, side);
-    if (!anchor || anchor->is("LoweredBatchNormalization") || anchor->has_input(3) || !same_type(anchor, &root)) continue;
+    if (!anchor || anchor->is("LoweredBatchNormalization") || anchor->has_input(3) || !same_type(anchor, &root))
+      continue;
     Node* addend = root.input(1 - side);
     Rewritten sum(*anchor);
     if (same_type(addend, &root)) {

@@ -139,7 +139,8 @@ class Folder {
     double bytes = 0;  // no integer overflows on an absurd shape
     auto add = [&](const Type* type) {
       if (auto shape = type->static_shape()) {
-        bytes += std::accumulate(shape->begin(), shape->end(), static_cast<double>(element_bytes(type->dtype())), std::multiplies<>());
+        bytes += std::accumulate(shape->begin(), shape->end(), static_cast<double>(element_bytes(type->dtype())),
+                                 std::multiplies<>());
       }
     };
     if (!node.type()) return false;
@@ -150,8 +151,8 @@ class Folder {
     }
     if (bytes <= static_cast<double>(source_bytes) + static_cast<double>(context_.options.fold_limit)) return true;
     context_.remarks.refused(kFold.name, kFolded, node,
-                             fmt::format("the result has {:.0f} bytes, what it is made of {}; the limit is {} more", bytes,
-                                         source_bytes, context_.options.fold_limit));
+                             fmt::format("the result has {:.0f} bytes, what it is made of {}; the limit is {} more",
+                                         bytes, source_bytes, context_.options.fold_limit));
     return false;
   }
 

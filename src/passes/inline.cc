@@ -227,8 +227,8 @@ class Inliner {
     if (calls_.is_recursive(&callee)) return fmt::format("@{} is recursive", callee.name());
     size_t size = size_of(callee);
     if (size <= kMostCopied || callee.value()->has_one_use()) return "";
-    return fmt::format("@{} is called elsewhere, too, and has {} applications; at most {} are copied", callee.name(), size,
-                       kMostCopied);
+    return fmt::format("@{} is called elsewhere, too, and has {} applications; at most {} are copied", callee.name(),
+                       size, kMostCopied);
   }
 
   // Of a body with the functions nested in it, as it is now.

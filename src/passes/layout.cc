@@ -109,7 +109,8 @@ class LayoutAssignment {
  private:
   // Which nodes are flexible ------------------------------------------------------------------------
   std::optional<Flexible> describe(Apply& node) {
-    if (node.primitive() != Primitive::Operation || node.num_outputs() != 1 || node.num_inputs() == 0) return std::nullopt;
+    if (node.primitive() != Primitive::Operation || node.num_outputs() != 1 || node.num_inputs() == 0)
+      return std::nullopt;
     auto rank = image_rank(node.input(0));
     if (node.op().fusion == FusionKind::Elementwise || node.op().fusion == FusionKind::Broadcast) {
       return describe_elementwise(node);
@@ -151,8 +152,10 @@ class LayoutAssignment {
     }
     // The order in which a sum is taken changes its rounding.
     const bool may_round = context_.options.math == rewrite::Promise::Real;
-    if (node.is("GlobalMaxPool") || (node.is("GlobalAveragePool") && may_round)) return describe_global_pool(std::move(f));
-    if (node.is("ReduceMax") || node.is("ReduceMin") || ((node.is("ReduceMean") || node.is("ReduceSum")) && may_round)) {
+    if (node.is("GlobalMaxPool") || (node.is("GlobalAveragePool") && may_round))
+      return describe_global_pool(std::move(f));
+    if (node.is("ReduceMax") || node.is("ReduceMin") ||
+        ((node.is("ReduceMean") || node.is("ReduceSum")) && may_round)) {
       return describe_reduction(std::move(f));
     }
     if (node.is("Pad")) return describe_pad(std::move(f));
@@ -250,7 +253,8 @@ class LayoutAssignment {
         if (producer == index_.end()) continue;
         const Flexible& from = nodes_[producer->second];
         // A value of another graph is a border: graphs are not ordered among each other.
-        if (from.result_moves && from.node->graph() == nodes_[i].node->graph()) parent_[find(i)] = find(producer->second);
+        if (from.result_moves && from.node->graph() == nodes_[i].node->graph())
+          parent_[find(i)] = find(producer->second);
       }
     }
     wanted_.assign(nodes_.size(), false);
@@ -267,7 +271,8 @@ class LayoutAssignment {
     return made;
   }
   Apply* transpose(Node* node, std::vector<int64_t> permutation, Graph* graph, const Location* location) {
-    return apply(graph, module_.context().get_operator("Transpose"), {&node, 1}, {{"perm", std::move(permutation)}}, location);
+    return apply(graph, module_.context().get_operator("Transpose"), {&node, 1}, {{"perm", std::move(permutation)}},
+                 location);
   }
 
   // The value with the channels last.

@@ -33,9 +33,9 @@ class PassContext {
 };
 
 struct Pass {
-  std::string_view name;  // "fold"
-  std::string_view doc;   // what a report calls its work: "constant folding"
-  std::string_view note;  // … and adds for who does not know it: "shapes and casts known before the run"
+  std::string_view name;        // "fold"
+  std::string_view doc;         // what a report calls its work: "constant folding"
+  std::string_view note;        // … and adds for who does not know it: "shapes and casts known before the run"
   size_t (*run)(PassContext&);  // returns the number of changes
 };
 
@@ -47,8 +47,8 @@ extern const Pass kFoldWeights;  // weights.cc
 extern const Pass kMerge;        // cse.cc
 extern const Pass kDropDead;     // dce.cc
 // For execution only: their operators are lowered ones.
-extern const Pass kWiden;        // widen.cc
-extern const Pass kLayout;       // layout.cc
-extern const Pass kEpilogue;     // epilogue.cc
+extern const Pass kWiden;     // widen.cc
+extern const Pass kLayout;    // layout.cc
+extern const Pass kEpilogue;  // epilogue.cc
 
 }  // namespace anfora::passes

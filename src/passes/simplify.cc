@@ -169,7 +169,8 @@ Node* compose_reshapes(Rewriter& rewriter, Apply& root) {
   auto dims = shape->data<int64_t>();
   if (std::ranges::count(dims, 0) && root.attributes().get_int("allowzero", 0) == 0) return nullptr;
   Node* source = inner->input(0);
-  if (!source->type() || !source->type()->is_tensor() || source->type()->dtype() != root.type()->dtype()) return nullptr;
+  if (!source->type() || !source->type()->is_tensor() || source->type()->dtype() != root.type()->dtype())
+    return nullptr;
   return rewriter.apply("Reshape", {source, root.input(1)}, root.attributes());
 }
 
@@ -193,12 +194,13 @@ Node* choose_known_branch(Rewriter&, Apply& choice) {
 constexpr Rule kRules[] = {
     {"identity", "Identity", "Identity(x) = x", Promise::Exact, drop_identity},
     {"dropout-inference", "Dropout", "Dropout(x) = x outside of training", Promise::Exact, drop_dropout},
-    {"dropout-inference-item", "TupleGetItem", "the first result of Dropout(x) is x outside of training", Promise::Exact,
-     drop_dropout_item},
+    {"dropout-inference-item", "TupleGetItem", "the first result of Dropout(x) is x outside of training",
+     Promise::Exact, drop_dropout_item},
     {"tuple-item", "TupleGetItem", "item i of (x₀, x₁, …) = xᵢ", Promise::Exact, item_of_tuple},
     {"same-type-cast", "Cast", "Cast(x) = x where x has the type already", Promise::Exact, drop_cast},
     {"same-type-cast-like", "CastLike", "CastLike(x, y) = x where x has y's type", Promise::Exact, drop_cast},
-    {"compose-casts", "Cast", "Cast(Cast(x)) = Cast(x) where the inner one loses nothing", Promise::Exact, compose_casts},
+    {"compose-casts", "Cast", "Cast(Cast(x)) = Cast(x) where the inner one loses nothing", Promise::Exact,
+     compose_casts},
     {"unit-factor", "Mul", "x · 1 = x", Promise::Exact, drop_unit_factor},
     {"unit-divisor", "Div", "x / 1 = x", Promise::Exact, drop_unit_divisor},
     {"unit-exponent", "Pow", "x ^ 1 = x", Promise::Exact, drop_unit_divisor},

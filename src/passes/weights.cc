@@ -60,7 +60,8 @@ struct Convolution {
     if (!transposed && !conv->is("Conv")) return std::nullopt;
     const Tensor* weights = constant_tensor(conv->input(1));
     const Tensor* bias = conv->has_input(2) ? constant_tensor(conv->input(2)) : nullptr;
-    if (!weights || weights->rank() < 3 || !is_float(weights->dtype()) || (conv->has_input(2) && !bias)) return std::nullopt;
+    if (!weights || weights->rank() < 3 || !is_float(weights->dtype()) || (conv->has_input(2) && !bias))
+      return std::nullopt;
     int64_t groups = conv->attributes().get_int("group", 1);
     return Convolution{conv, weights, bias, transposed ? weights->dim(1) * groups : weights->dim(0), transposed};
   }
@@ -83,7 +84,8 @@ struct Convolution {
     Tensor new_weights = from_doubles(weights->dtype(), weights->shape(), w);
     Tensor new_bias = from_doubles(weights->dtype(), {&channels, 1}, b);
     if (!is_finite(new_weights) || !is_finite(new_bias)) return nullptr;
-    Node* inputs_of_new[] = {node->input(0), rewriter.constant(std::move(new_weights)), rewriter.constant(std::move(new_bias))};
+    Node* inputs_of_new[] = {node->input(0), rewriter.constant(std::move(new_weights)),
+                             rewriter.constant(std::move(new_bias))};
     return rewriter.apply(node->op(), inputs_of_new, node->attributes());
   }
 };
@@ -150,8 +152,8 @@ Node* fold_subtract(Rewriter& r, Apply& root) {
 }
 
 constexpr Rule kRules[] = {
-    {"conv-batch-norm", "BatchNormalization", "BN(Conv(x, W, b)) = Conv(x, W·γ/√(σ²+ε), (b−μ)·γ/√(σ²+ε) + β)", Promise::Real,
-     fold_batch_norm},
+    {"conv-batch-norm", "BatchNormalization", "BN(Conv(x, W, b)) = Conv(x, W·γ/√(σ²+ε), (b−μ)·γ/√(σ²+ε) + β)",
+     Promise::Real, fold_batch_norm},
     {"conv-mul", "Mul", "Conv(x, W, b) · s = Conv(x, W·s, b·s)", Promise::Real, fold_multiply},
     {"conv-div", "Div", "Conv(x, W, b) / s = Conv(x, W/s, b/s)", Promise::Real, fold_divide},
     {"conv-add", "Add", "Conv(x, W, b) + t = Conv(x, W, b + t)", Promise::Real, fold_add},

@@ -27,12 +27,29 @@ bool is_half(DType dtype) { return dtype == DType::F16 || dtype == DType::BF16; 
 bool is_half(const Type* type) { return type && type->is_tensor() && is_half(type->dtype()); }
 
 // What computes, but is not told by its fusion kind.
-constexpr std::string_view kArithmetic[] = {
-    "AveragePool",       "BatchNormalization", "CumSum",        "Einsum",        "GRU",
-    "GlobalAveragePool", "GridSample",         "GlobalLpPool",  "GlobalMaxPool", "GroupNormalization",
-    "InstanceNormalization", "LRN",            "LSTM",          "LayerNormalization", "LogSoftmax",
-    "LpNormalization",   "LpPool",             "MaxPool",       "MeanVarianceNormalization",
-    "RMSNormalization",  "RNN",                "Resize",        "Softmax"};
+constexpr std::string_view kArithmetic[] = {"AveragePool",
+                                            "BatchNormalization",
+                                            "CumSum",
+                                            "Einsum",
+                                            "GRU",
+                                            "GlobalAveragePool",
+                                            "GridSample",
+                                            "GlobalLpPool",
+                                            "GlobalMaxPool",
+                                            "GroupNormalization",
+                                            "InstanceNormalization",
+                                            "LRN",
+                                            "LSTM",
+                                            "LayerNormalization",
+                                            "LogSoftmax",
+                                            "LpNormalization",
+                                            "LpPool",
+                                            "MaxPool",
+                                            "MeanVarianceNormalization",
+                                            "RMSNormalization",
+                                            "RNN",
+                                            "Resize",
+                                            "Softmax"};
 // What moves or converts, although its fusion kind is that of arithmetic.
 constexpr std::string_view kMoving[] = {"Cast", "DequantizeLinear", "Expand", "QuantizeLinear", "Where"};
 
@@ -116,8 +133,8 @@ class Widening {
   void widen(Apply& node) {
     boost::container::small_vector<Node*, 4> inputs;
     for (const Use& use : node.operands()) inputs.push_back(widened(use.node, node));
-    Apply* made = module_.apply(node.graph(), node.op(), {inputs.data(), inputs.size()}, node.attributes(), node.num_outputs(),
-                                node.location(), node.name());
+    Apply* made = module_.apply(node.graph(), node.op(), {inputs.data(), inputs.size()}, node.attributes(),
+                                node.num_outputs(), node.location(), node.name());
     context_.inference.infer(*made);
     context_.remarks.applied(kWiden.name, "compute-in-f32", node);
     if (node.num_outputs() == 1) {

@@ -30,7 +30,7 @@ constexpr const Pass* kAfterWidening[] = {&passes::kFold, &passes::kMerge, &pass
 // Once each, in this order. The layout pass leaves dead nodes and transposes that cancel or fold; an epilogue is fused
 // only where nobody else uses the value in between, not even a dead node.
 constexpr const Pass* kLowering[] = {
-    &passes::kLayout, &passes::kFold,     &passes::kSimplify, &passes::kMerge,
+    &passes::kLayout,   &passes::kFold,     &passes::kSimplify, &passes::kMerge,
     &passes::kDropDead, &passes::kEpilogue, &passes::kDropDead,
 };
 
@@ -140,7 +140,7 @@ OptimizeReport optimize(ir::Module& module, const OptimizeOptions& options) {
       changed = changed || changes > 0;
       if (changes > 0) {
         if (options.verify) analysis::verify_typed_or_throw(module);  // what the pass itself left
-        context.inference.run();  // types sharpen downstream of what changed
+        context.inference.run();                                      // types sharpen downstream of what changed
         end_stage(pass.name);
       }
       entry.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -58,7 +58,8 @@ runtime::Executable compile(const ir::Module& module, const CompileOptions& opti
   }
   ProgramBuilder builder(module, options);
   if (!builder.order().back_edges.empty()) {
-    throw Error(ErrorCode::InvalidModel, "the graph has a cycle").at_node(describe(*builder.order().back_edges[0].user));
+    throw Error(ErrorCode::InvalidModel, "the graph has a cycle")
+        .at_node(describe(*builder.order().back_edges[0].user));
   }
   std::vector<runtime::Function>& functions = builder.program->functions;
   builder.program->main = builder.function_index(module.main());

@@ -75,7 +75,8 @@ class Lowering {
       for (size_t i = 0; i < items.size(); ++i) items[i] = static_cast<Operand>(results->second + i);
       define(node, give_result(add_step(Opcode::MakeTuple, user, std::move(items)), node->type()));
     } else {
-      throw Error(ErrorCode::Internal, fmt::format("@{} uses {} before it is computed", order_.graph->name(), describe(*node)));
+      throw Error(ErrorCode::Internal,
+                  fmt::format("@{} uses {} before it is computed", order_.graph->name(), describe(*node)));
     }
     return static_cast<Operand>(values_.at(node));
   }

@@ -2,7 +2,8 @@
 
 namespace anfora::rewrite {
 
-void Remarks::add(std::string_view pass, std::string_view rule, const ir::Node& node, std::string message, bool applied) {
+void Remarks::add(std::string_view pass, std::string_view rule, const ir::Node& node, std::string message,
+                  bool applied) {
   if (!keep_) return;
   remarks_.push_back({pass, rule, ir::describe(node), node.location() ? ir::to_string(*node.location()) : "",
                       std::move(message), applied});

@@ -27,7 +27,9 @@ class Worklist : public Listener {
  public:
   void add(Node* node) {
     Apply* apply = node->as_apply();
-    if (!apply || apply->is_erased() || apply->primitive() == Primitive::Return || apply->primitive() == Primitive::Call) return;
+    if (!apply || apply->is_erased() || apply->primitive() == Primitive::Return ||
+        apply->primitive() == Primitive::Call)
+      return;
     if (apply->id() >= queued_.size()) queued_.resize(apply->id() + apply->id() / 2 + 64);
     if (queued_[apply->id()]) return;
     queued_[apply->id()] = true;
@@ -113,7 +115,8 @@ size_t apply_rules(std::span<const Rule> rules, Promise weakest, analysis::Infer
             .at_node(describe(*node));
       }
       if (++fired > most) {
-        throw Error(ErrorCode::Internal, fmt::format("the rules do not terminate; the last one that fired is {}", rule->name));
+        throw Error(ErrorCode::Internal,
+                    fmt::format("the rules do not terminate; the last one that fired is {}", rule->name));
       }
       remarks.applied(pass, rule->name, *node);
       for (const Use& use : node->operands()) worklist.add(use.node);

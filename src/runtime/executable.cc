@@ -64,9 +64,8 @@ std::vector<Datum> Executable::run(std::vector<Datum> inputs, const RunOptions& 
   if (options.seed) random_.seed(*options.seed);
 
   Datum result;
-  with_threads(options.threads > 0 ? options.threads : threads_, [&] {
-    result = machine_->run(inputs, {&random_, options.profiler, options.deepest_calls});
-  });
+  with_threads(options.threads > 0 ? options.threads : threads_,
+               [&] { result = machine_->run(inputs, {&random_, options.profiler, options.deepest_calls}); });
   std::vector<Datum> outputs;
   if (signature_.outputs.size() == 1) {
     outputs.push_back(std::move(result));

@@ -23,9 +23,9 @@
 namespace anfora::runtime {
 
 struct RunOptions {
-  int threads = 0;                    // 0: as the executable was compiled for
-  Profiler* profiler = nullptr;       // must not outlive the executable
-  std::optional<uint64_t> seed;       // restarts the random state; else it goes on from the last run
+  int threads = 0;               // 0: as the executable was compiled for
+  Profiler* profiler = nullptr;  // must not outlive the executable
+  std::optional<uint64_t> seed;  // restarts the random state; else it goes on from the last run
   size_t deepest_calls = kDeepestCalls;
 };
 

@@ -13,7 +13,9 @@ namespace {
 constexpr size_t kMostLayouts = 256;
 
 struct SymbolsHash {
-  size_t operator()(const std::vector<int64_t>& symbols) const { return boost::hash_range(symbols.begin(), symbols.end()); }
+  size_t operator()(const std::vector<int64_t>& symbols) const {
+    return boost::hash_range(symbols.begin(), symbols.end());
+  }
 };
 
 AlignedBytes allocate_arena(int64_t bytes) {
@@ -42,7 +44,10 @@ bool truth(const Datum& condition) {
 
 struct Machine::Frame {
   Frame(const Program& program, uint32_t index)
-      : function(program.functions[index]), index(index), slots(function.num_slots), planned(function.output_buffers.size()) {
+      : function(program.functions[index]),
+        index(index),
+        slots(function.num_slots),
+        planned(function.output_buffers.size()) {
     operands.reserve(function.operands.size());
     for (Operand operand : function.operands) {
       operands.push_back(operand >= 0 ? &slots[static_cast<size_t>(operand)]
@@ -203,8 +208,9 @@ void Machine::call(const Instruction& instruction, uint32_t function, std::span<
   Frame& caller = *frames_.back();
   const size_t expected = program_.functions[function].num_arguments;
   if (operands.size() + captures.size() != expected) {
-    throw Error(ErrorCode::TypeMismatch, fmt::format("@{} takes {} arguments, not {}", program_.functions[function].name,
-                                                     expected, operands.size() + captures.size()));
+    throw Error(ErrorCode::TypeMismatch,
+                fmt::format("@{} takes {} arguments, not {}", program_.functions[function].name, expected,
+                            operands.size() + captures.size()));
   }
   auto argument = [&](size_t i) -> Datum {
     Operand operand = operands[i];
@@ -299,9 +305,12 @@ void Machine::run_kernel(Frame& frame, const Instruction& instruction, const Opt
   // A kernel that hands an input through although memory was planned, or that nothing was planned for: its output would
   // lie where the plan puts something else.
   for (size_t i = 0; i < outputs.size(); ++i) {
-    if (frame.function.output_buffers[instruction.first_output + i] == Function::kSharesInput || !outputs[i].is_tensor()) continue;
+    if (frame.function.output_buffers[instruction.first_output + i] == Function::kSharesInput ||
+        !outputs[i].is_tensor())
+      continue;
     const Tensor& output = outputs[i].tensor();
-    if (output.size() > 0 && frame.in_arena(output.raw()) && output.raw() != planned[i].raw()) outputs[i] = output.clone();
+    if (output.size() > 0 && frame.in_arena(output.raw()) && output.raw() != planned[i].raw())
+      outputs[i] = output.clone();
   }
 }
 

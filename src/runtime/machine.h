@@ -62,8 +62,8 @@ class Machine {
   std::vector<FunctionState> functions_;
   std::vector<std::unique_ptr<Frame>> frames_;
   std::vector<int64_t> main_symbols_;
-  std::vector<int64_t> symbols_;   // scratch of start()
-  std::vector<Datum> arguments_;   // scratch of call()
+  std::vector<int64_t> symbols_;  // scratch of start()
+  std::vector<Datum> arguments_;  // scratch of call()
 };
 
 }  // namespace anfora::runtime

@@ -75,20 +75,26 @@ void Profiler::write_trace(const std::string& path) const {
   fmt::print(file, R"({{"name":"thread_name","ph":"M","pid":1,"tid":1,"args":{{"name":"machine"}}}})");
   for (const CallEvent& event : calls_) {
     if (event.function) {
-      fmt::print(file, ",\n" R"({{"name":{},"cat":"function","ph":"B","ts":{:.3f},"pid":1,"tid":1}})",
+      fmt::print(file,
+                 ",\n"
+                 R"({{"name":{},"cat":"function","ph":"B","ts":{:.3f},"pid":1,"tid":1}})",
                  json_string("@" + event.function->name), microseconds(event.at));
     } else {
-      fmt::print(file, ",\n" R"({{"ph":"E","ts":{:.3f},"pid":1,"tid":1}})", microseconds(event.at));
+      fmt::print(file,
+                 ",\n"
+                 R"({{"ph":"E","ts":{:.3f},"pid":1,"tid":1}})",
+                 microseconds(event.at));
     }
   }
   for (const KernelEvent& event : kernels_) {
     double begin = microseconds(event.begin);
     fmt::print(file,
-               ",\n" R"({{"name":{},"cat":"kernel","ph":"X","ts":{:.3f},"dur":{:.3f},"pid":1,"tid":1,"args":{{)"
+               ",\n"
+               R"({{"name":{},"cat":"kernel","ph":"X","ts":{:.3f},"dur":{:.3f},"pid":1,"tid":1,"args":{{)"
                R"("node":{},"location":{},"implementation":{},"inputs":{},"outputs":{}}}}})",
                json_string(event.kernel->op), begin, microseconds(event.end) - begin, json_string(event.origin->node),
-               json_string(event.origin->location), json_string(event.kernel->implementation), json_string(event.inputs),
-               json_string(event.outputs));
+               json_string(event.origin->location), json_string(event.kernel->implementation),
+               json_string(event.inputs), json_string(event.outputs));
   }
   fmt::print(file, "\n]}}\n");
   bool failed = std::ferror(file) != 0;

@@ -41,11 +41,13 @@ void check_input(const Signature& signature, size_t index, const std::vector<Dat
       for (size_t s = 0; s < signature.symbols.size(); ++s) {
         const Signature::Symbol& symbol = signature.symbols[s];
         if (symbol.input == index || !(*spec.dims)[axis].mentions(s)) continue;
-        reasons.push_back(fmt::format("{} is {} by input '{}'", symbol.name, symbols[s], signature.inputs[symbol.input].name));
+        reasons.push_back(
+            fmt::format("{} is {} by input '{}'", symbol.name, symbols[s], signature.inputs[symbol.input].name));
       }
     }
-    throw wrong_input(spec, given, fmt::format("dimension {} must be {}{}{}", axis, *wanted, reasons.empty() ? "" : ": ",
-                                               fmt::join(reasons, ", ")));
+    throw wrong_input(spec, given,
+                      fmt::format("dimension {} must be {}{}{}", axis, *wanted, reasons.empty() ? "" : ": ",
+                                  fmt::join(reasons, ", ")));
   }
 }
 

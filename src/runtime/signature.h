@@ -15,9 +15,9 @@ namespace anfora::runtime {
 // One input or output.
 struct ValueSpec {
   std::string name;
-  std::string type;            // as people write it: "f32[N, 128]"
-  bool is_tensor = true;       // false: a sequence, map or optional, of which only the kernels check the kind
-  DType dtype = DType::Undefined;                   // Undefined: any
+  std::string type;                // as people write it: "f32[N, 128]"
+  bool is_tensor = true;           // false: a sequence, map or optional, of which only the kernels check the kind
+  DType dtype = DType::Undefined;  // Undefined: any
   std::optional<std::vector<SizeExpression>> dims;  // over the main function's symbols; empty: any rank
   std::optional<Datum> otherwise;                   // of an input that may be left out
 };

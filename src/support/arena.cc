@@ -7,7 +7,9 @@ namespace anfora {
 void* Arena::allocate_slow(size_t bytes, size_t alignment) {
   size_t block = std::max(next_block_, bytes + alignment);
   next_block_ = std::min(next_block_ * 2, kLargestBlock);
-  blocks_.push_back(std::make_unique_for_overwrite<std::byte[]>(block));
+  AlignedBytes memory = allocate_bytes(block);
+  if (!memory) throw std::bad_alloc();
+  blocks_.push_back(std::move(memory));
   cursor_ = reinterpret_cast<uintptr_t>(blocks_.back().get());
   end_ = cursor_ + block;
   return allocate(bytes, alignment);

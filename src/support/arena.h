@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "support/aligned_bytes.h"
+
 namespace anfora {
 
 class Arena {
@@ -53,10 +55,10 @@ class Arena {
   void* allocate_slow(size_t bytes, size_t alignment);
 
   static constexpr size_t kFirstBlock = size_t{16} << 10;
-  static constexpr size_t kLargestBlock = size_t{4} << 20;
+  static constexpr size_t kLargestBlock = size_t{4} << 20;  // from there on, blocks lie on huge pages
   uintptr_t cursor_ = 0, end_ = 0;
   size_t used_ = 0, next_block_ = kFirstBlock;
-  std::vector<std::unique_ptr<std::byte[]>> blocks_;
+  std::vector<AlignedBytes> blocks_;
 };
 
 }  // namespace anfora

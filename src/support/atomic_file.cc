@@ -73,8 +73,8 @@ void AtomicFile::discard() {
 
 void AtomicFile::fail(const char* action, int error) {
   discard();
-  Error exception(ErrorCode::Io, fmt::format("cannot {} {}: {}", action, target_.string(),
-                                             std::generic_category().message(error)));
+  Error exception(ErrorCode::Io,
+                  fmt::format("cannot {} {}: {}", action, target_.string(), std::generic_category().message(error)));
   if (error == ENOSPC || error == EDQUOT) exception.with_hint("free some space or choose another folder");
   throw exception;
 }

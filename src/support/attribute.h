@@ -12,8 +12,8 @@
 namespace anfora {
 
 // ONNX's attribute kinds. A TypeProto attribute is held as the text of the type ("seq(f32[N])").
-using AttributeValue = std::variant<int64_t, float, std::string, Tensor, std::vector<int64_t>,
-                                    std::vector<float>, std::vector<std::string>, std::vector<Tensor>>;
+using AttributeValue = std::variant<int64_t, float, std::string, Tensor, std::vector<int64_t>, std::vector<float>,
+                                    std::vector<std::string>, std::vector<Tensor>>;
 
 bool identical(const AttributeValue& a, const AttributeValue& b);  // bitwise for floats and tensors
 

@@ -79,13 +79,13 @@ using UInt2 = NarrowInt<2, false>;
 
 template <class T>
 inline constexpr DType dtype_of = DType::Undefined;
-#define ANFORA_ELEMENT_TYPES(X)                                                                     \
-  X(F32, float) X(U8, uint8_t) X(I8, int8_t) X(U16, uint16_t) X(I16, int16_t) X(I32, int32_t)       \
-  X(I64, int64_t) X(String, std::string) X(Bool, bool) X(F16, Float16) X(F64, double)               \
-  X(U32, uint32_t) X(U64, uint64_t) X(C64, std::complex<float>) X(C128, std::complex<double>)       \
-  X(BF16, BFloat16) X(F8E4M3FN, Float8E4M3FN) X(F8E4M3FNUZ, Float8E4M3FNUZ) X(F8E5M2, Float8E5M2)   \
-  X(F8E5M2FNUZ, Float8E5M2FNUZ) X(U4, UInt4) X(I4, Int4) X(F4E2M1, Float4E2M1)                      \
-  X(F8E8M0, Float8E8M0) X(U2, UInt2) X(I2, Int2) X(F6E2M3, Float6E2M3) X(F6E3M2, Float6E3M2)
+#define ANFORA_ELEMENT_TYPES(X)                                                                                        \
+  X(F32, float)                                                                                                        \
+  X(U8, uint8_t) X(I8, int8_t) X(U16, uint16_t) X(I16, int16_t) X(I32, int32_t) X(I64, int64_t) X(String, std::string) \
+      X(Bool, bool) X(F16, Float16) X(F64, double) X(U32, uint32_t) X(U64, uint64_t) X(C64, std::complex<float>)       \
+          X(C128, std::complex<double>) X(BF16, BFloat16) X(F8E4M3FN, Float8E4M3FN) X(F8E4M3FNUZ, Float8E4M3FNUZ)      \
+              X(F8E5M2, Float8E5M2) X(F8E5M2FNUZ, Float8E5M2FNUZ) X(U4, UInt4) X(I4, Int4) X(F4E2M1, Float4E2M1)       \
+                  X(F8E8M0, Float8E8M0) X(U2, UInt2) X(I2, Int2) X(F6E2M3, Float6E2M3) X(F6E3M2, Float6E3M2)
 #define ANFORA_DTYPE_OF(D, T) \
   template <>                 \
   inline constexpr DType dtype_of<T> = DType::D;
@@ -113,9 +113,9 @@ using UnsignedIntegers = TypeList<uint8_t, uint16_t, uint32_t, uint64_t>;
 using Complexes = TypeList<std::complex<float>, std::complex<double>>;
 using SubByteIntegers = TypeList<Int4, UInt4, Int2, UInt2>;
 using Numbers = Join<Floats, Integers>;  // what ONNX calls "all numeric tensors" (with bf16)
-using AllElements = Join<Join<Numbers, SubByteIntegers>,
-                         Join<Join<Float8s, TypeList<Float8E8M0, Float4E2M1, Float6E2M3, Float6E3M2>>,
-                              Join<Complexes, TypeList<bool, std::string>>>>;
+using AllElements =
+    Join<Join<Numbers, SubByteIntegers>, Join<Join<Float8s, TypeList<Float8E8M0, Float4E2M1, Float6E2M3, Float6E3M2>>,
+                                              Join<Complexes, TypeList<bool, std::string>>>>;
 
 [[noreturn]] void throw_unsupported_dtype(DType dtype);
 

@@ -71,7 +71,7 @@ std::shared_ptr<MappedFile> MappedFile::open(const std::filesystem::path& path) 
     if (errno == ENOENT || errno == ENOTDIR) throw file_error(ErrorCode::NotFound, path, "there is no such file");
     throw file_error(ErrorCode::Io, path, fmt::format("cannot be opened: {}", std::strerror(errno)));
   }
-  struct stat status {};
+  struct stat status{};
   if (::fstat(file.fd, &status) != 0) {
     throw file_error(ErrorCode::Io, path, fmt::format("cannot be examined: {}", std::strerror(errno)));
   }

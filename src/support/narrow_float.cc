@@ -14,9 +14,9 @@ namespace {
 
 struct Format {
   int exponent_bits, mantissa_bits, bias;
-  bool has_infinity;      // IEEE-like: all-ones exponent is Inf/NaN
-  bool finite_nan_top;    // FN: only the all-ones pattern is NaN
-  bool unsigned_zero;     // FNUZ: 0x80 is the one NaN, no negative zero
+  bool has_infinity;    // IEEE-like: all-ones exponent is Inf/NaN
+  bool finite_nan_top;  // FN: only the all-ones pattern is NaN
+  bool unsigned_zero;   // FNUZ: 0x80 is the one NaN, no negative zero
 };
 
 constexpr Format format_of(DType dtype) {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "anfora/error.h"
-#include "support/element_types.h"
 #include "support/aligned_bytes.h"
+#include "support/element_types.h"
 
 namespace anfora {
 namespace {
@@ -103,7 +103,8 @@ bool Tensor::identical(const Tensor& a, const Tensor& b) {
 }
 
 void Tensor::wrong_element_size(size_t got) const {
-  throw Error(ErrorCode::TypeMismatch, fmt::format("a tensor of {} is read as elements of {} bytes", name(dtype_), got));
+  throw Error(ErrorCode::TypeMismatch,
+              fmt::format("a tensor of {} is read as elements of {} bytes", name(dtype_), got));
 }
 
 }  // namespace anfora

@@ -39,7 +39,8 @@ struct Recipe {
 
   // Lowering keeps results within tolerance only.
   bool lowers() const {
-    return std::ranges::any_of(passes, [](const auto* p) { return std::ranges::count(pipeline::all_passes(), p) == 0; });
+    return std::ranges::any_of(passes,
+                               [](const auto* p) { return std::ranges::count(pipeline::all_passes(), p) == 0; });
   }
 };
 
@@ -50,7 +51,8 @@ Recipe parse_recipe(std::string_view text) {
   for (std::string word; words >> word;) {
     if (word.ends_with(',')) word.pop_back();
     size_t equals = word.find('=');
-    std::string_view value = equals == std::string::npos ? std::string_view() : std::string_view(word).substr(equals + 1);
+    std::string_view value =
+        equals == std::string::npos ? std::string_view() : std::string_view(word).substr(equals + 1);
     if (word == "optimize") {
       whole = true;
     } else if (word.starts_with("math=")) {
@@ -76,11 +78,11 @@ Recipe parse_recipe(std::string_view text) {
 struct Test {
   std::string title;
   std::string recipe;
-  size_t line = 0;           // of the title, from 1
-  size_t text_line = 0;      // of the module, from 1
-  std::string text;          // the module
-  size_t expectation_at = 0; // index of the line where the expectation begins
-  Lines expectation;         // its lines, with "# "
+  size_t line = 0;            // of the title, from 1
+  size_t text_line = 0;       // of the module, from 1
+  std::string text;           // the module
+  size_t expectation_at = 0;  // index of the line where the expectation begins
+  Lines expectation;          // its lines, with "# "
 };
 
 bool is_directive(std::string_view line, std::string_view name, std::string_view* rest = nullptr) {
@@ -91,7 +93,8 @@ bool is_directive(std::string_view line, std::string_view name, std::string_view
 }
 
 bool begins_expectation(std::string_view line) {
-  return is_directive(line, "expect:") || line == "# unchanged" || is_directive(line, "error:") || is_directive(line, "refused:");
+  return is_directive(line, "expect:") || line == "# unchanged" || is_directive(line, "error:") ||
+         is_directive(line, "refused:");
 }
 
 std::vector<Test> parse_tests(const Lines& lines) {
@@ -117,7 +120,8 @@ std::vector<Test> parse_tests(const Lines& lines) {
       test.text += lines[i] + '\n';
       if (!is_comment) test.expectation_at = i + 1;  // where one would go that is not there yet
     } else if (!tests.empty() && !lines[i].empty() && !lines[i].starts_with('#')) {
-      throw Error(ErrorCode::InvalidModel, "text behind the expectation of a test").at_location(fmt::format("line {}", i + 1));
+      throw Error(ErrorCode::InvalidModel, "text behind the expectation of a test")
+          .at_location(fmt::format("line {}", i + 1));
     }
   }
   return tests;

@@ -55,7 +55,8 @@ std::string convert(const std::string& from, const std::string& to, const onnx::
     onnx::ExportReport report = onnx::export_onnx(*module, to, options);
     std::string moved;
     for (const auto& move : report.moved) {
-      moved += fmt::format(" {}{}{}>{} {}", move.domain, move.domain.empty() ? "" : ":", move.from, move.to, move.because);
+      moved +=
+          fmt::format(" {}{}{}>{} {}", move.domain, move.domain.empty() ? "" : ":", move.from, move.to, move.because);
     }
     return fmt::format("ok {} {}{}", report.opsets[""], report.nodes, moved);
   } catch (const Error& error) {

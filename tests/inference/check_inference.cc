@@ -101,15 +101,18 @@ class Checker {
     if (type->is_tensor() && type->dtype() == DType::Undefined && !type->has_rank()) return;
     switch (value.kind()) {
       case Datum::Kind::None:
-        if (!type->is_none() && type->kind() != ir::TypeKind::Optional) complain(node, fmt::format("is {}, in fact absent", to_string(type)));
+        if (!type->is_none() && type->kind() != ir::TypeKind::Optional)
+          complain(node, fmt::format("is {}, in fact absent", to_string(type)));
         return;
       case Datum::Kind::Tensor:
         return compare_tensor(node, type->kind() == ir::TypeKind::Optional ? type->element() : type, value.tensor());
       case Datum::Kind::Sequence:
       case Datum::Kind::Tuple:
         if (type->kind() == ir::TypeKind::Optional) type = type->element();
-        if ((value.kind() == Datum::Kind::Tuple) != type->is_tuple()) return complain(node, fmt::format("is {}", to_string(type)));
-        for (size_t i = 0; i < value.items().size(); ++i) compare(node, type->element(type->is_tuple() ? i : 0), value.items()[i]);
+        if ((value.kind() == Datum::Kind::Tuple) != type->is_tuple())
+          return complain(node, fmt::format("is {}", to_string(type)));
+        for (size_t i = 0; i < value.items().size(); ++i)
+          compare(node, type->element(type->is_tuple() ? i : 0), value.items()[i]);
         return;
       case Datum::Kind::Map:
       case Datum::Kind::Function: return;
@@ -117,7 +120,10 @@ class Checker {
   }
 
   void compare_tensor(const ir::Node& node, const ir::Type* type, const Tensor& tensor) {
-    auto differs = [&] { complain(node, fmt::format("is {}, in fact {}[{}]", to_string(type), name(tensor.dtype()), fmt::join(tensor.shape(), ", "))); };
+    auto differs = [&] {
+      complain(node, fmt::format("is {}, in fact {}[{}]", to_string(type), name(tensor.dtype()),
+                                 fmt::join(tensor.shape(), ", ")));
+    };
     if (!type->is_tensor()) return differs();
     if (type->dtype() != DType::Undefined && type->dtype() != tensor.dtype()) return differs();
     if (!type->has_rank()) return;
@@ -169,7 +175,8 @@ std::string check(const fs::path& path, const fs::path& source) {
     inference.run();
     Checker checker(*model.module, inference);
     const std::vector<Datum> inputs = inputs_of(*model.module, source);
-    analysis::interpret(*model.module, inputs, 0, [&](const ir::Node& node, const Datum& value) { checker.see(node, value); });
+    analysis::interpret(*model.module, inputs, 0,
+                        [&](const ir::Node& node, const Datum& value) { checker.see(node, value); });
     checker.finish();
     return checker.complaint().empty() ? fmt::format("ok {}", checker.nodes()) : "wrong " + checker.complaint();
   } catch (const Error& error) {

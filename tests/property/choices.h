@@ -25,7 +25,9 @@ class Choices {
     if (count > 256) drawn = drawn << 8 | byte();
     return drawn % count;
   }
-  int64_t between(int64_t low, int64_t high) { return low + static_cast<int64_t>(below(static_cast<size_t>(high - low + 1))); }
+  int64_t between(int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(below(static_cast<size_t>(high - low + 1)));
+  }
   // True once in `count` times.
   bool once_in(size_t count) { return below(count) + 1 == count; }
   template <class Range>

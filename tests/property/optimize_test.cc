@@ -41,7 +41,8 @@ bool is_of_type(const Datum& datum, const ir::Type* type) {
       return datum.kind() == Datum::Kind::Sequence && all_of_type(datum, [&](size_t) { return type->element(); });
     case TypeKind::Tensor: {
       if (type->dtype() == DType::Undefined && !type->has_rank()) return true;
-      if (!datum.is_tensor() || (type->dtype() != DType::Undefined && datum.tensor().dtype() != type->dtype())) return false;
+      if (!datum.is_tensor() || (type->dtype() != DType::Undefined && datum.tensor().dtype() != type->dtype()))
+        return false;
       if (!type->has_rank()) return true;
       if (datum.tensor().rank() != type->rank()) return false;
       for (int axis = 0; axis < type->rank(); ++axis) {
@@ -54,9 +55,7 @@ bool is_of_type(const Datum& datum, const ir::Type* type) {
   }
 }
 
-Datum run(const RandomProgram& program) {
-  return Datum::tuple(analysis::interpret(*program.module, program.inputs));
-}
+Datum run(const RandomProgram& program) { return Datum::tuple(analysis::interpret(*program.module, program.inputs)); }
 
 void expect_same_result(Arithmetic arithmetic, rewrite::Promise math) {
   Tape tape = *tapes();

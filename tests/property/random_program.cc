@@ -36,7 +36,8 @@ struct Function {
   Variable result;
 };
 
-constexpr DType kDTypes[] = {DType::F32, DType::I64, DType::Bool, DType::F64, DType::I32, DType::F16, DType::BF16, DType::I8};
+constexpr DType kDTypes[] = {DType::F32, DType::I64, DType::Bool, DType::F64,
+                             DType::I32, DType::F16, DType::BF16, DType::I8};
 constexpr size_t kMostNodes = 80;
 constexpr int kDeepestNesting = 3;
 constexpr int kHighestRank = 3;
@@ -48,10 +49,12 @@ constexpr double kSmall = 4;
 double limit_of(DType dtype) {
   switch (dtype) {
     case DType::F32: return 1 << 20;
-    case DType::F64: case DType::I64: return 1e12;
+    case DType::F64:
+    case DType::I64: return 1e12;
     case DType::I32: return 1 << 28;
     case DType::F16: return 1 << 10;
-    case DType::BF16: case DType::I8: return 100;
+    case DType::BF16:
+    case DType::I8: return 100;
     default: return 1;
   }
 }
@@ -125,12 +128,15 @@ class Generator {
   Variable constant(Tensor value) {
     double bound = 0;
     dispatch<Join<Numbers, TypeList<bool>>>(value.dtype(), [&]<class T>() {
-      for (T x : value.data<T>()) bound = std::max(bound, std::fabs(static_cast<double>(static_cast<ComputeType<T>>(x))));
+      for (T x : value.data<T>())
+        bound = std::max(bound, std::fabs(static_cast<double>(static_cast<ComputeType<T>>(x))));
     });
     return {module_->constant(value), value, bound};
   }
   Variable constant(DType dtype, double value) { return constant(tensor(dtype, {}, std::span(&value, 1))); }
-  Variable integers(std::vector<int64_t> values) { return constant(Tensor::vector<int64_t>(std::span<const int64_t>(values))); }
+  Variable integers(std::vector<int64_t> values) {
+    return constant(Tensor::vector<int64_t>(std::span<const int64_t>(values)));
+  }
 
   // A constant like a sample.
   Variable constant_like(const Datum& sample) {
@@ -172,7 +178,8 @@ class Generator {
     const std::string& type = op.inputs[0].type;
     if (auto only = dtype_from_name(type)) return dtype == *only;
     auto variable = std::ranges::find(op.variables, type, &TypeVariable::name);
-    return variable == op.variables.end() || variable->dtypes.empty() || std::ranges::count(variable->dtypes, dtype) > 0;
+    return variable == op.variables.end() || variable->dtypes.empty() ||
+           std::ranges::count(variable->dtypes, dtype) > 0;
   }
 
   Variable bounded(Variable v, double bound) {
@@ -200,7 +207,8 @@ class Generator {
     std::vector<Datum> results = analysis::evaluate_operator(op, attributes, samples, num_outputs);
     Datum sample = num_outputs == 1 ? results[0] : Datum::tuple(std::move(results));
     ++nodes_;
-    return {module_->apply(graph_, op, std::span<Node* const>(nodes), attributes, num_outputs), std::move(sample), bound};
+    return {module_->apply(graph_, op, std::span<Node* const>(nodes), attributes, num_outputs), std::move(sample),
+            bound};
   }
 
   Variable tuple(const std::vector<Variable>& items) {
@@ -218,7 +226,8 @@ class Generator {
 
   Variable item(const Variable& v, size_t index) {
     ++nodes_;
-    Node* node = module_->apply(graph_, context_.primitive(Primitive::TupleGetItem), {v.node}, {{"index", static_cast<int64_t>(index)}});
+    Node* node = module_->apply(graph_, context_.primitive(Primitive::TupleGetItem), {v.node},
+                                {{"index", static_cast<int64_t>(index)}});
     return {node, v.sample.items()[index], v.bound};
   }
 
@@ -244,17 +253,19 @@ class Generator {
 
   void grow(size_t steps) {
     static constexpr Step kSteps[] = {
-        &Generator::unary,     &Generator::binary,   &Generator::neutral,   &Generator::compare,   &Generator::choose,
-        &Generator::cast,      &Generator::reshape,  &Generator::transpose, &Generator::join,      &Generator::split,
-        &Generator::slice,     &Generator::reduce,   &Generator::multiply,  &Generator::shape_of,  &Generator::make_constant,
-        &Generator::make_tuple, &Generator::sequence, &Generator::repeat,   &Generator::branch,    &Generator::call_function,
-        &Generator::loop,      &Generator::recursion, &Generator::higher_order};
+        &Generator::unary,    &Generator::binary,    &Generator::neutral,       &Generator::compare,
+        &Generator::choose,   &Generator::cast,      &Generator::reshape,       &Generator::transpose,
+        &Generator::join,     &Generator::split,     &Generator::slice,         &Generator::reduce,
+        &Generator::multiply, &Generator::shape_of,  &Generator::make_constant, &Generator::make_tuple,
+        &Generator::sequence, &Generator::repeat,    &Generator::branch,        &Generator::call_function,
+        &Generator::loop,     &Generator::recursion, &Generator::higher_order};
     for (size_t i = 0; i < steps && nodes_ < kMostNodes && !choices_.exhausted(); ++i) (this->*choices_.of(kSteps))();
   }
 
   void unary() {
     static constexpr std::string_view kExact[] = {"Neg", "Identity", "Abs", "Relu", "Sign", "Not"};
-    static constexpr std::string_view kRounding[] = {"Neg", "Tanh", "Sigmoid", "Exp", "Sqrt", "Floor", "Reciprocal", "Log", "Erf", "Softmax"};
+    static constexpr std::string_view kRounding[] = {"Neg",   "Tanh",       "Sigmoid", "Exp", "Sqrt",
+                                                     "Floor", "Reciprocal", "Log",     "Erf", "Softmax"};
     std::string_view name = arithmetic_ == Arithmetic::Exact ? choices_.of(kExact) : choices_.of(kRounding);
     Variable x = pick_tensor(name);
     if (!takes(name, x.dtype()) || (name == "Softmax" && x.rank() == 0)) return;
@@ -287,7 +298,9 @@ class Generator {
     if (!takes(name, a.dtype())) return;
     Variable b = pick_partner(a);
     if (choices_.once_in(2)) std::swap(a, b);
-    double bound = name == "Mul" ? a.bound * b.bound : name == "Add" || name == "Sub" ? a.bound + b.bound : std::max(a.bound, b.bound);
+    double bound = name == "Mul"                    ? a.bound * b.bound
+                   : name == "Add" || name == "Sub" ? a.bound + b.bound
+                                                    : std::max(a.bound, b.bound);
     if (bound > limit_of(a.dtype()) && !may_round(a.dtype())) {
       a = bounded(a, kSmall);
       b = bounded(b, kSmall);
@@ -307,7 +320,9 @@ class Generator {
       case 1: return keep(apply("Add", {constant(x.dtype(), 0), x}));
       case 2: return keep(apply("Sub", {x, constant(x.dtype(), 0)}));
       case 3: return keep(apply("Div", {x, constant(x.dtype(), 1)}));
-      case 4: return keep(apply("Concat", {x.rank() > 0 ? x : constant(random_tensor(x.dtype(), {2}))}, {{"axis", int64_t{0}}}));
+      case 4:
+        return keep(
+            apply("Concat", {x.rank() > 0 ? x : constant(random_tensor(x.dtype(), {2}))}, {{"axis", int64_t{0}}}));
       default: return keep(apply("Cast", {x}, {{"to", static_cast<int64_t>(x.dtype())}}));
     }
   }
@@ -326,8 +341,10 @@ class Generator {
     auto found = find([](const Variable& v) { return v.is_tensor() && v.dtype() == DType::Bool && v.rank() == 0; });
     if (!found.empty() && !choices_.once_in(3)) return *found[found.size() - 1 - choices_.below(found.size())];
     Variable x = pick([](const Variable& v) { return v.is_tensor() && v.dtype() != DType::Bool; });
-    if (x.dtype() == DType::Bool || choices_.once_in(5)) return constant(DType::Bool, static_cast<double>(choices_.below(2)));
-    Variable first = apply("Gather", {apply("Reshape", {x, integers({-1})}), constant(DType::I64, 0)}, {{"axis", int64_t{0}}});
+    if (x.dtype() == DType::Bool || choices_.once_in(5))
+      return constant(DType::Bool, static_cast<double>(choices_.below(2)));
+    Variable first =
+        apply("Gather", {apply("Reshape", {x, integers({-1})}), constant(DType::I64, 0)}, {{"axis", int64_t{0}}});
     Variable y = apply("Less", {first, constant(x.dtype(), 0)});
     y.bound = 1;
     return y;
@@ -354,7 +371,9 @@ class Generator {
     int64_t count = x.sample.tensor().size();
     switch (choices_.below(5)) {
       case 0: return keep(apply("Reshape", {x, integers({-1})}));
-      case 1: return keep(apply("Reshape", {x, integers(count % 2 == 0 ? std::vector<int64_t>{2, -1} : std::vector<int64_t>{1, count})}));
+      case 1:
+        return keep(apply(
+            "Reshape", {x, integers(count % 2 == 0 ? std::vector<int64_t>{2, -1} : std::vector<int64_t>{1, count})}));
       case 2:
         if (x.rank() < kHighestRank) keep(apply("Unsqueeze", {x, integers({choices_.between(0, x.rank())})}));
         return;
@@ -376,7 +395,9 @@ class Generator {
   }
 
   void join() {
-    Variable a = pick([](const Variable& v) { return v.is_tensor() && v.rank() > 0 && v.sample.tensor().size() * 3 <= kMostElements; });
+    Variable a = pick([](const Variable& v) {
+      return v.is_tensor() && v.rank() > 0 && v.sample.tensor().size() * 3 <= kMostElements;
+    });
     if (a.rank() == 0) return;
     std::vector<Variable> parts{a};
     while (parts.size() < 3 && choices_.once_in(2)) {
@@ -401,7 +422,8 @@ class Generator {
     switch (choices_.below(3)) {
       case 0: {
         int64_t start = choices_.between(0, size - 1);
-        return keep(apply("Slice", {x, integers({start}), integers({choices_.between(start + 1, size + 1)}), integers({axis})}));
+        return keep(apply("Slice",
+                          {x, integers({start}), integers({choices_.between(start + 1, size + 1)}), integers({axis})}));
       }
       case 1: return keep(apply("Slice", {x, integers({-1}), integers({-size - 1}), integers({axis}), integers({-1})}));
       default: return keep(apply("Gather", {x, integers({choices_.between(-size, size - 1)})}, {{"axis", axis}}));
@@ -440,7 +462,8 @@ class Generator {
     shape.bound = static_cast<double>(kMostElements);
     if (choices_.once_in(4)) return keep(shape);
     Variable size = apply("Gather", {shape, integers({choices_.between(0, x.rank() - 1)})}, {{"axis", int64_t{0}}});
-    if (choices_.once_in(2)) return keep(apply("Reshape", {x, apply("Concat", {size, integers({-1})}, {{"axis", int64_t{0}}})}));
+    if (choices_.once_in(2))
+      return keep(apply("Reshape", {x, apply("Concat", {size, integers({-1})}, {{"axis", int64_t{0}}})}));
     keep(apply("Expand", {constant(x.dtype(), 1), apply("Concat", {integers({2}), size}, {{"axis", int64_t{0}}})}));
   }
 
@@ -470,7 +493,8 @@ class Generator {
         return keep(length);
       }
       default:
-        if (first.rank() < kHighestRank) keep(apply("ConcatFromSequence", {s}, {{"axis", int64_t{0}}, {"new_axis", int64_t{1}}}));
+        if (first.rank() < kHighestRank)
+          keep(apply("ConcatFromSequence", {s}, {{"axis", int64_t{0}}, {"new_axis", int64_t{1}}}));
     }
   }
 
@@ -569,7 +593,8 @@ class Generator {
     Variable zero = constant(DType::I64, 0);
     AttributeSet dtype{{"dtype", static_cast<int64_t>(collected)}};
     Node* none = module_->apply(graph_, context_.get_operator("SequenceEmpty"), std::span<Node* const>(), dtype);
-    AttributeSet stack{{"axis", int64_t{0}}, {"dtype", static_cast<int64_t>(collected)},
+    AttributeSet stack{{"axis", int64_t{0}},
+                       {"dtype", static_cast<int64_t>(collected)},
                        {"shape", std::vector<int64_t>(shape.begin(), shape.end())}};
     Datum stacked = Tensor::zeros(collected, [&] {
       Shape with_rounds = shape;
@@ -635,7 +660,8 @@ class Generator {
     for (int i = 0; i < 2; ++i) x = module_->call(twice, g, std::array{x});
     module_->set_result(twice, x);
     ++nodes_;
-    keep({module_->call(graph_, twice->value(), std::array<Node*, 2>{f.graph->value(), start.node}), start.sample, kSmall});
+    keep({module_->call(graph_, twice->value(), std::array<Node*, 2>{f.graph->value(), start.node}), start.sample,
+          kSmall});
   }
 
   Context& context_;

@@ -53,7 +53,8 @@ const Type* type_of_depth(Context& context, Choices& choices, int depth) {
   };
   DType dtype = static_cast<DType>(choices.below(kDTypeCount));
   switch (choices.below(depth > 0 ? 10 : 4)) {
-    case 0: case 1: {
+    case 0:
+    case 1: {
       std::vector<Dim> dims;
       for (size_t rank = choices.below(4); rank > 0; --rank) {
         Dim dim = random_dim(context, choices);
@@ -102,7 +103,8 @@ class Odd {
     Graph* graph = module_.make_graph(random_string(choices_), parent);
     for (size_t count = choices_.below(4); count > 0; --count) {
       nodes_.push_back(module_.add_parameter(graph, maybe_type(), {}));
-      if (choices_.once_in(3)) module_.set_default(nodes_.back()->as_parameter(), module_.constant(random_bits(choices_)));
+      if (choices_.once_in(3))
+        module_.set_default(nodes_.back()->as_parameter(), module_.constant(random_bits(choices_)));
     }
     nodes_.push_back(graph->value());
     if (!choices_.once_in(4)) module_.set_result(graph, any_node());
@@ -114,7 +116,8 @@ class Odd {
     if (choices_.once_in(3)) nodes_.push_back(module_.constant(random_bits(choices_)));
     std::vector<Node*> operands;
     for (size_t count = choices_.below(4); count > 0; --count) operands.push_back(any_node());
-    Apply* node = module_.apply(graph, any_operator(), std::span<Node* const>(operands), random_attributes(choices_), choices_.below(4));
+    Apply* node = module_.apply(graph, any_operator(), std::span<Node* const>(operands), random_attributes(choices_),
+                                choices_.below(4));
     node->set_type(maybe_type());
     nodes_.push_back(node);
   }
@@ -129,7 +132,8 @@ class Odd {
   const Type* maybe_type() { return choices_.once_in(2) ? random_type(module_.context(), choices_) : nullptr; }
 
   void label(Node& node) {
-    if (choices_.once_in(3) && !(node.as_value() && !node.as_value()->is_tensor())) module_.set_name(&node, random_string(choices_));
+    if (choices_.once_in(3) && !(node.as_value() && !node.as_value()->is_tensor()))
+      module_.set_name(&node, random_string(choices_));
     if (!choices_.once_in(4)) return;
     int32_t index = choices_.once_in(2) ? static_cast<int32_t>(choices_.below(1000)) : -1;
     node.set_location(module_.location(random_string(choices_), random_string(choices_), index));
@@ -142,10 +146,14 @@ class Odd {
     }
     m.model_version = choices_.between(0, 3);
     m.ir_version = choices_.between(0, 12);
-    for (size_t count = choices_.below(3); count > 0; --count) m.opsets[random_string(choices_)] = choices_.between(-1, 30);
-    for (size_t count = choices_.below(3); count > 0; --count) m.properties.emplace_back(random_string(choices_), random_string(choices_));
-    for (size_t count = choices_.below(3); count > 0; --count) module_.output_names().push_back(random_string(choices_));
-    if (choices_.once_in(4)) module_.set_main(choices_.once_in(2) || module_.graphs().empty() ? nullptr : choices_.of(module_.graphs()));
+    for (size_t count = choices_.below(3); count > 0; --count)
+      m.opsets[random_string(choices_)] = choices_.between(-1, 30);
+    for (size_t count = choices_.below(3); count > 0; --count)
+      m.properties.emplace_back(random_string(choices_), random_string(choices_));
+    for (size_t count = choices_.below(3); count > 0; --count)
+      module_.output_names().push_back(random_string(choices_));
+    if (choices_.once_in(4))
+      module_.set_main(choices_.once_in(2) || module_.graphs().empty() ? nullptr : choices_.of(module_.graphs()));
   }
 
   Module& module_;
@@ -156,10 +164,58 @@ class Odd {
 }  // namespace
 
 std::string random_string(Choices& choices) {
-  static constexpr std::string_view kPieces[] = {
-      "x", "a", "7", "_", ".", "-", "/", ":", "::", "->", "#", "%", "@", "\"", "'", "\\", " ", "\n", "\t", "\r", "(", ")", "[", "]", "{", "}",
-      "<#", ",", "=", "é", "\xff", "\xc3", "call", "graph", "return", "const", "in", "as", "nan", "inf", "true", "f32", "any", "none", "node 3",
-      "ai.onnx", "main", std::string_view("\0", 1), "\xf0\x9f\x98\x80", ": node ", "e5", "0x1"};
+  static constexpr std::string_view kPieces[] = {"x",
+                                                 "a",
+                                                 "7",
+                                                 "_",
+                                                 ".",
+                                                 "-",
+                                                 "/",
+                                                 ":",
+                                                 "::",
+                                                 "->",
+                                                 "#",
+                                                 "%",
+                                                 "@",
+                                                 "\"",
+                                                 "'",
+                                                 "\\",
+                                                 " ",
+                                                 "\n",
+                                                 "\t",
+                                                 "\r",
+                                                 "(",
+                                                 ")",
+                                                 "[",
+                                                 "]",
+                                                 "{",
+                                                 "}",
+                                                 "<#",
+                                                 ",",
+                                                 "=",
+                                                 "é",
+                                                 "\xff",
+                                                 "\xc3",
+                                                 "call",
+                                                 "graph",
+                                                 "return",
+                                                 "const",
+                                                 "in",
+                                                 "as",
+                                                 "nan",
+                                                 "inf",
+                                                 "true",
+                                                 "f32",
+                                                 "any",
+                                                 "none",
+                                                 "node 3",
+                                                 "ai.onnx",
+                                                 "main",
+                                                 std::string_view("\0", 1),
+                                                 "\xf0\x9f\x98\x80",
+                                                 ": node ",
+                                                 "e5",
+                                                 "0x1"};
   std::string text;
   size_t count = choices.below(4);
   for (size_t i = 0; i < count; ++i) text += choices.of(kPieces);
@@ -181,7 +237,9 @@ Tensor random_bits(Choices& choices) {
 
 AttributeSet random_attributes(Choices& choices) {
   std::vector<AttributeSet::Entry> entries;
-  auto number = [&] { return std::bit_cast<float>(static_cast<uint32_t>(choices.below(65536) << 16 | choices.below(65536))); };
+  auto number = [&] {
+    return std::bit_cast<float>(static_cast<uint32_t>(choices.below(65536) << 16 | choices.below(65536)));
+  };
   auto list = [&](auto item) {
     std::vector<decltype(item())> items;
     for (size_t count = choices.below(4); count > 0; --count) items.push_back(item());

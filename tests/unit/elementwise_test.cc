@@ -26,13 +26,17 @@ int64_t broadcast_index(int64_t flat, const Shape& to, const std::vector<int64_t
 }
 
 using Binary = std::function<double(double, double)>;
-const std::vector<std::pair<std::string, Binary>> kArithmetic{
-    {"Add", [](double a, double b) { return a + b; }}, {"Sub", [](double a, double b) { return a - b; }},
-    {"Mul", [](double a, double b) { return a * b; }}, {"Div", [](double a, double b) { return a / b; }},
-    {"Max", [](double a, double b) { return std::max(a, b); }}, {"Min", [](double a, double b) { return std::min(a, b); }}};
+const std::vector<std::pair<std::string, Binary>> kArithmetic{{"Add", [](double a, double b) { return a + b; }},
+                                                              {"Sub", [](double a, double b) { return a - b; }},
+                                                              {"Mul", [](double a, double b) { return a * b; }},
+                                                              {"Div", [](double a, double b) { return a / b; }},
+                                                              {"Max", [](double a, double b) { return std::max(a, b); }},
+                                                              {"Min", [](double a, double b) { return std::min(a, b); }}};
 const std::vector<std::pair<std::string, Binary>> kComparisons{
-    {"Equal", [](double a, double b) { return a == b; }}, {"Less", [](double a, double b) { return a < b; }},
-    {"LessOrEqual", [](double a, double b) { return a <= b; }}, {"Greater", [](double a, double b) { return a > b; }},
+    {"Equal", [](double a, double b) { return a == b; }},
+    {"Less", [](double a, double b) { return a < b; }},
+    {"LessOrEqual", [](double a, double b) { return a <= b; }},
+    {"Greater", [](double a, double b) { return a > b; }},
     {"GreaterOrEqual", [](double a, double b) { return a >= b; }}};
 
 void check_binary(const std::string& op, const Binary& want_of, DType dtype, const std::vector<int64_t>& a_shape,
@@ -43,19 +47,32 @@ void check_binary(const std::string& op, const Binary& want_of, DType dtype, con
   const std::vector<double> x = doubles(a), y = doubles(b);
   std::vector<double> want;
   for (int64_t i = 0; i < got.size(); ++i) {
-    const double value = want_of(x[broadcast_index(i, got.shape(), a_shape)], y[broadcast_index(i, got.shape(), b_shape)]);
+    const double value =
+        want_of(x[broadcast_index(i, got.shape(), a_shape)], y[broadcast_index(i, got.shape(), b_shape)]);
     want.push_back(real ? value : std::trunc(value));
   }
-  expect_close(got, want, op + " of " + std::string(name(dtype)) + " " + to_string(a_shape) + " and " + to_string(b_shape));
+  expect_close(got, want,
+               op + " of " + std::string(name(dtype)) + " " + to_string(a_shape) + " and " + to_string(b_shape));
 }
 
 TEST(Elementwise, ShapesBroadcast) {
-  const std::vector<std::pair<std::vector<int64_t>, std::vector<int64_t>>> shapes{
-      {{}, {}}, {{3}, {}}, {{}, {4}}, {{2, 3}, {3}}, {{2, 3}, {2, 1}}, {{2, 1, 4}, {3, 1}}, {{2, 3, 4, 5}, {3, 1, 5}},
-      {{1, 2, 1, 3, 1}, {4, 1, 5, 1, 6}}, {{0, 3}, {1, 3}}, {{5, 1}, {1, 0}}, {{33, 65}, {65}}, {{65}, {33, 1}}, {{1}, {1, 1, 1}}};
+  const std::vector<std::pair<std::vector<int64_t>, std::vector<int64_t>>> shapes{{{}, {}},
+                                                                                  {{3}, {}},
+                                                                                  {{}, {4}},
+                                                                                  {{2, 3}, {3}},
+                                                                                  {{2, 3}, {2, 1}},
+                                                                                  {{2, 1, 4}, {3, 1}},
+                                                                                  {{2, 3, 4, 5}, {3, 1, 5}},
+                                                                                  {{1, 2, 1, 3, 1}, {4, 1, 5, 1, 6}},
+                                                                                  {{0, 3}, {1, 3}},
+                                                                                  {{5, 1}, {1, 0}},
+                                                                                  {{33, 65}, {65}},
+                                                                                  {{65}, {33, 1}},
+                                                                                  {{1}, {1, 1, 1}}};
   for (const auto& [a, b] : shapes) {
     for (const auto& [op, want] : kArithmetic) check_binary(op, want, DType::F32, a, b);
-    for (DType dtype : {DType::F64, DType::F16, DType::BF16, DType::I8, DType::U64}) check_binary("Add", kArithmetic[0].second, dtype, a, b);
+    for (DType dtype : {DType::F64, DType::F16, DType::BF16, DType::I8, DType::U64})
+      check_binary("Add", kArithmetic[0].second, dtype, a, b);
     for (const auto& [op, want] : kComparisons) check_binary(op, want, DType::F16, a, b);
   }
   EXPECT_THROW(run_kernel("Add", {}, {random_tensor(DType::F32, {2}, 1), random_tensor(DType::F32, {3}, 1)}), Error);
@@ -72,7 +89,8 @@ TEST(Elementwise, EveryElementType) {
 }
 
 // op on one element each; the result is converted to double.
-double apply(const std::string& op, DType dtype, const std::vector<double>& operands, const AttributeSet& attributes = {}) {
+double apply(const std::string& op, DType dtype, const std::vector<double>& operands,
+             const AttributeSet& attributes = {}) {
   std::vector<Tensor> inputs;
   for (double operand : operands) inputs.push_back(tensor_of(dtype, {}, {operand}));
   return doubles(run_kernel(op, attributes, inputs)[0])[0];
@@ -117,7 +135,8 @@ TEST(Elementwise, NotANumberInExtrema) {
 
 TEST(Elementwise, ManyInputs) {
   for (DType dtype : kFloatTypes) {
-    const Tensor a = random_tensor(dtype, {2, 3, 4}, 1), b = random_tensor(dtype, {4}, 2), c = random_tensor(dtype, {3, 1}, 3);
+    const Tensor a = random_tensor(dtype, {2, 3, 4}, 1), b = random_tensor(dtype, {4}, 2),
+                 c = random_tensor(dtype, {3, 1}, 3);
     std::vector<double> sum, mean, largest;
     for (int64_t i = 0; i < 24; ++i) {
       const double x = doubles(a)[i], y = doubles(b)[i % 4], z = doubles(c)[i / 4 % 3];
@@ -164,10 +183,15 @@ TEST(Activation, AgainstTheirDefinitions) {
       {"Softplus", {}, [](double x) { return std::log1p(std::exp(-std::fabs(x))) + positive(x); }},
       {"Softsign", {}, [](double x) { return x / (1 + std::fabs(x)); }},
       {"ThresholdedRelu", {{"alpha", 0.5f}}, [](double x) { return x > 0.5 ? x : 0; }},
-      {"Shrink", {{"lambd", 0.5f}, {"bias", 0.25f}}, [](double x) { return x < -0.5 ? x + 0.25 : x > 0.5 ? x - 0.25 : 0; }},
+      {"Shrink",
+       {{"lambd", 0.5f}, {"bias", 0.25f}},
+       [](double x) { return x < -0.5  ? x + 0.25
+                             : x > 0.5 ? x - 0.25
+                                       : 0; }},
       {"Mish", {}, [](double x) { return x * std::tanh(std::log1p(std::exp(-std::fabs(x))) + positive(x)); }},
       {"Gelu", {}, [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); }},
-      {"Gelu", {{"approximate", std::string("tanh")}},
+      {"Gelu",
+       {{"approximate", std::string("tanh")}},
        [](double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }},
       {"Swish", {{"alpha", 1.5f}}, [](double x) { return x / (1 + std::exp(-1.5 * x)); }},
       {"Exp", {}, [](double x) { return std::exp(x); }},
@@ -177,7 +201,9 @@ TEST(Activation, AgainstTheirDefinitions) {
       {"Cos", {}, [](double x) { return std::cos(x); }},
       {"Floor", {}, [](double x) { return std::floor(x); }},
       {"Round", {}, [](double x) { return std::nearbyint(x); }},
-      {"Sign", {}, [](double x) { return x > 0 ? 1 : x < 0 ? -1 : 0; }}};
+      {"Sign", {}, [](double x) { return x > 0   ? 1
+                                         : x < 0 ? -1
+                                                 : 0; }}};
   for (const auto& [op, attributes, want_of] : cases) {
     for (DType dtype : kFloatTypes) {
       // 2,003 elements: whole vectors, whole blocks, and a rest.
@@ -192,13 +218,27 @@ TEST(Activation, AgainstTheirDefinitions) {
 }
 
 TEST(Activation, FarValues) {
-  const std::vector<std::tuple<std::string, double, double>> cases{
-      {"Sigmoid", -kInfinity, 0}, {"Sigmoid", kInfinity, 1}, {"Softplus", kInfinity, kInfinity}, {"Softplus", -kInfinity, 0},
-      {"Tanh", 1e30, 1}, {"Elu", -kInfinity, -1}, {"Gelu", kInfinity, kInfinity}, {"Mish", kInfinity, kInfinity},
-      {"Mish", 100, 100}, {"Exp", -200, 0}, {"Exp", 100, kInfinity}, {"ThresholdedRelu", kNaN, 0}, {"Shrink", kNaN, 0},
-      {"Sin", kInfinity, kNaN}, {"Sin", 1e5, std::sin(1e5)}, {"Cos", 1e5, std::cos(1e5)}, {"Reciprocal", -0.0, -kInfinity},
-      {"Sqrt", -1, kNaN}, {"Log", 0, -kInfinity}};
-  for (const auto& [op, x, want] : cases) expect_close(run_kernel(op, {}, {tensor_of(DType::F32, {}, {x})})[0], {want}, op);
+  const std::vector<std::tuple<std::string, double, double>> cases{{"Sigmoid", -kInfinity, 0},
+                                                                   {"Sigmoid", kInfinity, 1},
+                                                                   {"Softplus", kInfinity, kInfinity},
+                                                                   {"Softplus", -kInfinity, 0},
+                                                                   {"Tanh", 1e30, 1},
+                                                                   {"Elu", -kInfinity, -1},
+                                                                   {"Gelu", kInfinity, kInfinity},
+                                                                   {"Mish", kInfinity, kInfinity},
+                                                                   {"Mish", 100, 100},
+                                                                   {"Exp", -200, 0},
+                                                                   {"Exp", 100, kInfinity},
+                                                                   {"ThresholdedRelu", kNaN, 0},
+                                                                   {"Shrink", kNaN, 0},
+                                                                   {"Sin", kInfinity, kNaN},
+                                                                   {"Sin", 1e5, std::sin(1e5)},
+                                                                   {"Cos", 1e5, std::cos(1e5)},
+                                                                   {"Reciprocal", -0.0, -kInfinity},
+                                                                   {"Sqrt", -1, kNaN},
+                                                                   {"Log", 0, -kInfinity}};
+  for (const auto& [op, x, want] : cases)
+    expect_close(run_kernel(op, {}, {tensor_of(DType::F32, {}, {x})})[0], {want}, op);
 }
 
 TEST(Elementwise, ResultsInPlaceOfAnOperand) {

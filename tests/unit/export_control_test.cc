@@ -135,7 +135,8 @@ graph @again() in @scan {
 }
 graph @done() in @scan {
   return (%v, anfora::StackSequence(%acc){axis=1, dtype=1, shape=[3]})
-})", R"("a", "b")")),
+})",
+                          R"("a", "b")")),
             "(h, x) -> a, b\n"
             "a, b = Scan(h, x){num_scan_inputs=1, scan_output_axes=[1]}\n"
             "  body: (v, item) -> v1, v1_1\n"
@@ -208,8 +209,9 @@ TEST_F(ExportControl, GraphsOfUnknownOperators) {
     whole.add_message(AttributeProto::g, graph);
     whole.add_enum(AttributeProto::type, static_cast<int32_t>(AttributeProto::AttributeType::GRAPH));
   }
-  auto module = parse("module { opset \"\" = 17 opset \"com.example\" = 1 outputs = [\"y\"] }\n"
-                      "graph @main(%x: f32[2]) { %outer = Neg(%x)  return %outer }");
+  auto module = parse(
+      "module { opset \"\" = 17 opset \"com.example\" = 1 outputs = [\"y\"] }\n"
+      "graph @main(%x: f32[2]) { %outer = Neg(%x)  return %outer }");
   ir::Graph* main = module->main();
   ir::Node* outer = main->result();
   const ir::Operator& strange = *context->operator_or_unknown("com.example", "Strange");
@@ -242,7 +244,8 @@ TEST_F(ExportControl, ExponentialInliningIsRefused) {
   std::string graphs = "graph @main(%x: f32[2]) { return call @f0(%x) }\n";
   for (int i = 0; i < 30; ++i) {
     std::string next = "@f" + std::to_string(i + 1);
-    graphs += "graph @f" + std::to_string(i) + "(%v) in @main { %1 = call " + next + "(%v)  return call " + next + "(%1) }\n";
+    graphs +=
+        "graph @f" + std::to_string(i) + "(%v) in @main { %1 = call " + next + "(%v)  return call " + next + "(%1) }\n";
   }
   std::string error = error_of(module(graphs + "graph @f30(%v) in @main { return %v }"));
   EXPECT_NE(error.find("when functions are inlined"), std::string::npos) << error;

@@ -33,9 +33,12 @@ class ExportTest : public testing::Test {
   }
   std::string bytes_of(const ir::Module& module, const onnx::ExportOptions& options = {}) {
     std::string bytes;
-    report = onnx::export_onnx(module, [&](std::span<const std::byte> piece) {
-      bytes.append(reinterpret_cast<const char*>(piece.data()), piece.size());
-    }, options);
+    report = onnx::export_onnx(
+        module,
+        [&](std::span<const std::byte> piece) {
+          bytes.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+        },
+        options);
     return bytes;
   }
   std::unique_ptr<ir::Module> import(const std::string& bytes) {
@@ -98,7 +101,8 @@ class ExportTest : public testing::Test {
   void add_node(std::string& lines, std::string_view bytes, const std::string& indent) {
     onnx::NodeFields node;
     node.read(bytes);
-    lines += indent + list(node.outputs) + " = " + ir::qualified_name(node.domain, node.op_type) + "(" + list(node.inputs) + ")";
+    lines += indent + list(node.outputs) + " = " + ir::qualified_name(node.domain, node.op_type) + "(" +
+             list(node.inputs) + ")";
     std::vector<AttributeSet::Entry> values;
     std::string nested;
     for (std::string_view attribute_bytes : node.attributes) {

@@ -19,7 +19,8 @@ class ExportLoops : public ExportTest {
     auto before = parse(text);
     auto after = import(bytes_of(*before));
     for (int64_t n : {0, 1, 2, 5}) {
-      std::vector<Datum> inputs{Tensor::scalar<int64_t>(n), Tensor::from<float>(Shape{3, 2}, std::vector<float>{1, 2, -3, 4, 5, 6})};
+      std::vector<Datum> inputs{Tensor::scalar<int64_t>(n),
+                                Tensor::from<float>(Shape{3, 2}, std::vector<float>{1, 2, -3, 4, 5, 6})};
       auto want = analysis::interpret(*before, inputs), got = analysis::interpret(*after, inputs);
       ASSERT_EQ(want.size(), got.size());
       for (size_t i = 0; i < want.size(); ++i) {
@@ -40,7 +41,8 @@ graph @loop(%v: f32[3, 2]) in @main {
   return call %f()
 }
 graph @again() in @loop { return call @loop(Add(%v, %square)) }
-graph @done() in @loop { return Sub(%square, %sum) })", {"Loop"});
+graph @done() in @loop { return Sub(%square, %sum) })",
+              {"Loop"});
 }
 
 TEST_F(ExportLoops, LeavesWhenTrue) {
@@ -51,7 +53,8 @@ graph @loop(%i: i64[], %v: f32[3, 2]) in @main {
   return call %f()
 }
 graph @again() in @loop { return call @loop(Add(%i, 1), Add(%v, %v)) }
-graph @done() in @loop { return %v })", {"Loop"});
+graph @done() in @loop { return %v })",
+              {"Loop"});
 }
 
 TEST_F(ExportLoops, BodyThatBranches) {
@@ -72,7 +75,8 @@ graph @again() in @loop {
 graph @shrink(%next: i64[]) in @again { return call @loop(%next, Sub(%v, %k), %k) }
 graph @grow(%next2: i64[]) in @again { return call @middle(%next2, Add(%v, %v)) }
 graph @middle(%j: i64[], %w: f32[3, 2]) in @loop { return call @loop(%j, %w, Add(%k, 1.0)) }
-graph @done() in @loop { return (%v, %k) })", {"Loop"}, 2);
+graph @done() in @loop { return (%v, %k) })",
+              {"Loop"}, 2);
 }
 
 TEST_F(ExportLoops, CounterThatIsMoreThanACounter) {
@@ -89,7 +93,8 @@ graph @again() in @loop {
   %s = Cast(Mul(%i, %j)){to=1}
   return call @loop(Add(1, %i), Add(%j, 1), Add(%v, %s))
 }
-graph @done() in @loop { return (%i, %j, %v) })", {"Loop"}, 3);
+graph @done() in @loop { return (%i, %j, %v) })",
+              {"Loop"}, 3);
 }
 
 TEST_F(ExportLoops, NestedLoopsThatStack) {
@@ -112,7 +117,8 @@ graph @inner(%k: i64[], %u: f32[3, 2]) in @body {
 }
 graph @more() in @inner { return call @inner(Add(%k, 1), Sub(%u, %v)) }
 graph @enough() in @inner { return Add(%u, 1.0) }
-graph @done() in @outer { return anfora::StackSequence(%rows){axis=0, dtype=1, shape=[3, 2]} })", {"Loop"});
+graph @done() in @outer { return anfora::StackSequence(%rows){axis=0, dtype=1, shape=[3, 2]} })",
+              {"Loop"});
 }
 
 TEST_F(ExportLoops, SequenceThatTheBodyReads) {
@@ -129,7 +135,8 @@ graph @again() in @loop {
   %last = SequenceAt(%s, -1)
   return call @loop(Add(%i, 1), SequenceInsert(%s, Add(%last, %last)))
 }
-graph @done() in @loop { return anfora::StackSequence(%s){axis=0, dtype=1} })", {"Loop", "ConcatFromSequence"});
+graph @done() in @loop { return anfora::StackSequence(%s){axis=0, dtype=1} })",
+              {"Loop", "ConcatFromSequence"});
 }
 
 TEST_F(ExportLoops, TupleThatIsCarried) {
@@ -147,7 +154,8 @@ graph @again() in @loop {
   %b = %pair[1]
   return call @loop(Add(%i, 1), (Add(%a, %same), Add(%b, %b)), %same)
 }
-graph @done() in @loop { return %pair })", {"Loop"}, 2);
+graph @done() in @loop { return %pair })",
+              {"Loop"}, 2);
 }
 
 TEST_F(ExportLoops, ScanBackwards) {
@@ -166,7 +174,8 @@ graph @again() in @scan {
   %w = Add(Mul(%v, 2.0), %item)
   return call @scan(Add(%i, 1), %w, SequenceInsert(%acc, %w))
 }
-graph @done() in @scan { return (%v, anfora::StackSequence(%acc){axis=-1, dtype=1, reverse=1, shape=[3]}) })", {"Scan"}, 2);
+graph @done() in @scan { return (%v, anfora::StackSequence(%acc){axis=-1, dtype=1, reverse=1, shape=[3]}) })",
+              {"Scan"}, 2);
 }
 
 }  // namespace

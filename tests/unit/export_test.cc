@@ -115,10 +115,12 @@ graph @main(%x: f32[N]) {
 
 TEST_F(Export, TypesOfAllKinds) {
   for (const char* attribute : {"f32[2, ?]", "seq(i64[])", "seq(opt(bool[*]))"}) {
-    auto module = parse(std::string("module { opset \"\" = 21 outputs = [\"y\"] } graph @main() { %1 = Optional(){type=\"") +
-                        attribute + "\"}\n return OptionalHasElement(%1) }");
+    auto module =
+        parse(std::string("module { opset \"\" = 21 outputs = [\"y\"] } graph @main() { %1 = Optional(){type=\"") +
+              attribute + "\"}\n return OptionalHasElement(%1) }");
     auto again = import(bytes_of(*module));
-    EXPECT_NE(ir::print(*again).find(std::string("type=\"") + attribute + "\""), std::string::npos) << ir::print(*again);
+    EXPECT_NE(ir::print(*again).find(std::string("type=\"") + attribute + "\""), std::string::npos)
+        << ir::print(*again);
   }
 }
 

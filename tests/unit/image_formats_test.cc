@@ -87,7 +87,9 @@ TEST(ImageDecoder, OrderOfColours) {
 }
 
 TEST(ImageDecoder, BrokenFilesAreRefused) {
-  auto refused = [](const Bytes& file) { EXPECT_THROW(kernels::decode_image(file), Error) << std::string(file.begin(), file.end()); };
+  auto refused = [](const Bytes& file) {
+    EXPECT_THROW(kernels::decode_image(file), Error) << std::string(file.begin(), file.end());
+  };
   refused({});
   refused(text("GIF89a"));
   refused(text("P6 2 2 255 only"));

@@ -61,11 +61,10 @@ TEST_F(ImportControl, IfTakesValuesFromAround) {
   ModelWriter then_branch = graph({}, {"a"}), else_branch = graph({}, {"b"}), main = graph({"c:bool", "x"}, {"y"});
   then_branch.node({"Neg", {"x"}, {"a"}});
   else_branch.node({"Abs", {"x"}, {"b"}});
-  main.node(
-      {"If",
-       {"c"},
-       {"y"},
-       Attributes().set_graph("then_branch", then_branch.graph).set_graph("else_branch", else_branch.graph)});
+  main.node({"If",
+             {"c"},
+             {"y"},
+             Attributes().set_graph("then_branch", then_branch.graph).set_graph("else_branch", else_branch.graph)});
   expect(run(main, {truth(true), floats({1}, {-2})})[0], {1}, {2});
   expect(run(main, {truth(false), floats({1}, {3})})[0], {1}, {3});
 }
@@ -150,10 +149,8 @@ TEST_F(ImportControl, ScanOfABatch) {
   body.node({"Identity", {"s2"}, {"out"}});
   ModelWriter main = graph({"s0", "x"}, {"last", "all"});
   main.opset = 8;
-  main.node({"Scan",
-             {"", "s0", "x"},
-             {"last", "all"},
-             Attributes().set_graph("body", body.graph).set("num_scan_inputs", 1)});
+  main.node(
+      {"Scan", {"", "s0", "x"}, {"last", "all"}, Attributes().set_graph("body", body.graph).set("num_scan_inputs", 1)});
   std::vector<Datum> y = run(main, {floats({2, 1}, {0, 10}), floats({2, 2, 1}, {1, 2, 3, 4})});
   expect(y[0], {2, 1}, {3, 17});
   expect(y[1], {2, 2, 1}, {1, 3, 13, 17});

@@ -56,8 +56,9 @@ TEST_F(InlineTest, RemarksSayWhatAndWhyNot) {
   }
   std::ranges::sort(messages);
   std::string too_large = "refused: @big is called elsewhere, too, and has 301 applications; at most 256 are copied";
-  EXPECT_EQ(messages, (std::vector<std::string>{"@once, used once", "@small, small", "@small, small", too_large, too_large,
-                                                "refused: @forever is recursive", "refused: @forever is recursive"}));
+  EXPECT_EQ(messages,
+            (std::vector<std::string>{"@once, used once", "@small, small", "@small, small", too_large, too_large,
+                                      "refused: @forever is recursive", "refused: @forever is recursive"}));
 }
 
 // f0 calls f1 twice, f1 calls f2 twice, …: inlining all would need 2^40 copies.

@@ -19,8 +19,10 @@ inline Tensor tensor_of(DType dtype, const std::vector<int64_t>& shape, const st
   dispatch<TestNumbers>(dtype, [&]<class T>() {
     auto data = tensor.data<T>();
     for (size_t i = 0; i < data.size(); ++i) {
-      if constexpr (std::is_class_v<T>) data[i] = T(static_cast<float>(values.at(i)));
-      else data[i] = static_cast<T>(values.at(i));
+      if constexpr (std::is_class_v<T>)
+        data[i] = T(static_cast<float>(values.at(i)));
+      else
+        data[i] = static_cast<T>(values.at(i));
     }
   });
   return tensor;
@@ -30,8 +32,10 @@ inline std::vector<double> doubles(const Tensor& tensor) {
   std::vector<double> values;
   dispatch<TestNumbers>(tensor.dtype(), [&]<class T>() {
     for (T value : tensor.data<T>()) {
-      if constexpr (std::is_class_v<T>) values.push_back(static_cast<float>(value));
-      else values.push_back(static_cast<double>(value));
+      if constexpr (std::is_class_v<T>)
+        values.push_back(static_cast<float>(value));
+      else
+        values.push_back(static_cast<double>(value));
     }
   });
   return values;
@@ -74,7 +78,8 @@ inline void expect_close(const Tensor& got, const std::vector<double>& want, con
     } else if (std::isinf(want[i])) {
       EXPECT_EQ(values[i], want[i]) << what << " at " << i;
     } else {
-      EXPECT_NEAR(values[i], want[i], rounding_of(got.dtype()) * std::max(1.0, std::fabs(want[i]))) << what << " at " << i;
+      EXPECT_NEAR(values[i], want[i], rounding_of(got.dtype()) * std::max(1.0, std::fabs(want[i])))
+          << what << " at " << i;
     }
     if (::testing::Test::HasFailure()) return;
   }

@@ -48,9 +48,12 @@ void check(const LossCase& c, DType dtype, bool softmax) {
   if (c.weighted) inputs.push_back(weights);
   const std::vector<Tensor> got = run_kernel(softmax ? "SoftmaxCrossEntropyLoss" : "NegativeLogLikelihoodLoss",
                                              AttributeSet(attributes), inputs, softmax ? 2 : 1);
-  if (c.reduction == "none") EXPECT_EQ(got[0].shape(), Shape(label_shape.begin(), label_shape.end()));
-  else EXPECT_EQ(got[0].rank(), 0);
-  expect_close(got[0], c.reduction == "none" ? each : std::vector<double>{c.reduction == "sum" ? total : total / share});
+  if (c.reduction == "none")
+    EXPECT_EQ(got[0].shape(), Shape(label_shape.begin(), label_shape.end()));
+  else
+    EXPECT_EQ(got[0].rank(), 0);
+  expect_close(got[0],
+               c.reduction == "none" ? each : std::vector<double>{c.reduction == "sum" ? total : total / share});
   if (softmax) expect_close(got[1], logarithms);
 }
 
@@ -78,7 +81,8 @@ TEST(Loss, LabelsOutOfRange) {
   }
   EXPECT_THROW(run_kernel("NegativeLogLikelihoodLoss", {}, {scores, make_tensor<int64_t>({3}, {0, 0, 0})}), Error);
   EXPECT_THROW(run_kernel("NegativeLogLikelihoodLoss", {{"reduction", std::string("median")}},
-                          {scores, make_tensor<int64_t>({2}, {0, 0})}), Error);
+                          {scores, make_tensor<int64_t>({2}, {0, 0})}),
+               Error);
 }
 
 TEST(Loss, OfNothing) {

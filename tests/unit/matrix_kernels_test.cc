@@ -67,8 +67,9 @@ TEST(MatMul, BatchesBroadcastAndVectorsLoseTheirDimension) {
 }
 
 TEST(MatMul, EmptySumsAreZero) {
-  Tensor product = run_kernel("MatMul", {}, {Tensor::zeros(DType::F16, std::vector<int64_t>{2, 0}),
-                                             Tensor::zeros(DType::F16, std::vector<int64_t>{0, 2})})[0];
+  Tensor product = run_kernel("MatMul", {},
+                              {Tensor::zeros(DType::F16, std::vector<int64_t>{2, 0}),
+                               Tensor::zeros(DType::F16, std::vector<int64_t>{0, 2})})[0];
   EXPECT_TRUE(Tensor::identical(product, Tensor::zeros(DType::F16, std::vector<int64_t>{2, 2})));
 }
 

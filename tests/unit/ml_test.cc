@@ -37,7 +37,8 @@ TEST(ZipMap, OneMapARow) {
 TEST(CastMap, DenseInTheOrderOfKeysSparseAtThem) {
   const Datum map = map_of({3, 1}, {2.5f, -1});
   EXPECT_EQ(values_of<float>(run("ai.onnx.ml::CastMap", {}, map).tensor()), (std::vector<float>{-1, 2.5f}));
-  const AttributeSet sparse = {{"map_form", std::string("SPARSE")}, {"max_map", int64_t{4}}, {"cast_to", std::string("TO_INT64")}};
+  const AttributeSet sparse = {
+      {"map_form", std::string("SPARSE")}, {"max_map", int64_t{4}}, {"cast_to", std::string("TO_INT64")}};
   EXPECT_EQ(values_of<int64_t>(run("ai.onnx.ml::CastMap", sparse, map).tensor()), (Ints{0, -1, 0, 2}));
   EXPECT_THROW(run("ai.onnx.ml::CastMap", sparse.with("max_map", int64_t{3}), map), Error);
 }
@@ -75,7 +76,8 @@ TEST(TreeEnsemble, MembersAndMissingValues) {
   EXPECT_EQ(values_of<float>(run_kernel("ai.onnx.ml::TreeEnsemble", attributes, {x})[0]), expected);
 
   const kernels::InputDescription described{true, DType::F32, {}, nullptr};
-  auto choice = kernels::prepared_reference_kernels().prepare({"ai.onnx.ml::TreeEnsemble", attributes, {&described, 1}});
+  auto choice =
+      kernels::prepared_reference_kernels().prepare({"ai.onnx.ml::TreeEnsemble", attributes, {&described, 1}});
   ASSERT_TRUE(choice.kernel);
   const Datum input(x);
   const Datum* inputs[] = {&input};
@@ -90,8 +92,8 @@ TEST(TreeEnsemble, BrokenTreesAreRefused) {
   auto refused = [&](const AttributeSet& attributes) {
     EXPECT_THROW(run_kernel("ai.onnx.ml::TreeEnsemble", attributes, {x}), Error);
   };
-  refused(small_ensemble().with("nodes_falseleafs", Ints{0, 0}));                                          // node 2 of 2
-  refused(small_ensemble().with("nodes_falsenodeids", Ints{1, 0}).with("nodes_falseleafs", Ints{0, 0}));   // a circle
+  refused(small_ensemble().with("nodes_falseleafs", Ints{0, 0}));                                         // node 2 of 2
+  refused(small_ensemble().with("nodes_falsenodeids", Ints{1, 0}).with("nodes_falseleafs", Ints{0, 0}));  // a circle
   refused(small_ensemble().with("nodes_truenodeids", Ints{0, 9}));
   refused(small_ensemble().with("nodes_featureids", Ints{0, 2}));
   refused(small_ensemble().with("leaf_targetids", Ints{0, 1, 2}));
@@ -112,7 +114,8 @@ TEST(TreeEnsembleClassifier, OfTwoClassesBothVotedForTheHigherWins) {
                               {"class_ids", Ints{0, 1, 0, 1}},
                               {"class_weights", std::vector<float>{0.75f, 0.25f, 0.125f, 0.875f}},
                               {"classlabels_strings", Strings{"a", "b"}}};
-  const auto results = run_kernel("ai.onnx.ml::TreeEnsembleClassifier", stump, {make_tensor<float>({2, 1}, {-1, 1})}, 2);
+  const auto results =
+      run_kernel("ai.onnx.ml::TreeEnsembleClassifier", stump, {make_tensor<float>({2, 1}, {-1, 1})}, 2);
   EXPECT_EQ(values_of<std::string>(results[0]), (Strings{"a", "b"}));
   EXPECT_EQ(values_of<float>(results[1]), (std::vector<float>{0.75f, 0.25f, 0.125f, 0.875f}));
 }

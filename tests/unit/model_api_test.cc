@@ -53,8 +53,7 @@ TEST(ModelApi, SavedModelsComputeTheSame) {
   const Tensor x = Tensor::from<float>(Shape{1, 4}, std::vector<float>{1, -1, 2, 0});
   const Tensor want = Model::load(kMlp).compile().run({{"x", x}}).at("y");
   for (const char* extension : {".onnx", ".ir"}) {
-    const std::filesystem::path path =
-        std::filesystem::path(testing::TempDir()) / (std::string("saved") + extension);
+    const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / (std::string("saved") + extension);
     Model model = Model::load(kMlp);
     model.optimize();
     model.save(path);

@@ -35,7 +35,8 @@ std::vector<int64_t> last_dims(const std::vector<int64_t>& shape, size_t axis) {
 
 void check_layer_normalization(DType dtype, const std::vector<int64_t>& shape, size_t axis, bool with_bias) {
   const std::vector<int64_t> row = last_dims(shape, axis);
-  const Tensor x = random_tensor(dtype, shape, 1), scale = random_tensor(dtype, row, 2), bias = random_tensor(dtype, row, 3);
+  const Tensor x = random_tensor(dtype, shape, 1), scale = random_tensor(dtype, row, 2),
+               bias = random_tensor(dtype, row, 3);
   const std::vector<double> values = doubles(x), scales = doubles(scale), biases = doubles(bias);
   std::vector<double> want, means, inverses;
   const int64_t length = elements(row);
@@ -70,7 +71,8 @@ TEST(LayerNormalization, EveryRankAndAxis) {
 }
 
 TEST(LayerNormalization, RowsOfEveryLength) {
-  for (int64_t length : {1, 2, 7, 31, 32, 33, 768, 70000, 200001}) check_layer_normalization(DType::F32, {2, length}, 1, true);
+  for (int64_t length : {1, 2, 7, 31, 32, 33, 768, 70000, 200001})
+    check_layer_normalization(DType::F32, {2, length}, 1, true);
 }
 
 TEST(LayerNormalization, ScaleAndBiasBroadcast) {
@@ -116,8 +118,8 @@ TEST(LayerNormalization, SpecialValuesStayInTheirRow) {
 TEST(LayerNormalization, Empty) {
   const Tensor none = Tensor::allocate(DType::F32, Shape{0, 3}), scale = tensor_of(DType::F32, {3}, {1, 1, 1});
   EXPECT_EQ(run_kernel("LayerNormalization", {}, {none, scale})[0].shape(), (Shape{0, 3}));
-  const std::vector<Tensor> outputs =
-      run_kernel("LayerNormalization", {}, {Tensor::allocate(DType::F16, Shape{2, 0}), Tensor::allocate(DType::F16, Shape{0})}, 3);
+  const std::vector<Tensor> outputs = run_kernel(
+      "LayerNormalization", {}, {Tensor::allocate(DType::F16, Shape{2, 0}), Tensor::allocate(DType::F16, Shape{0})}, 3);
   EXPECT_EQ(outputs[0].shape(), (Shape{2, 0}));
   EXPECT_EQ(outputs[1].shape(), (Shape{2, 1}));
   expect_close(outputs[1], {kNaN, kNaN});
@@ -132,7 +134,8 @@ TEST(RMSNormalization, AgainstItsDefinition) {
       for (int64_t r = 0; r < 2; ++r) {
         double squares = 0;
         for (int64_t i = 0; i < 15; ++i) squares += values[r * 15 + i] * values[r * 15 + i];
-        for (int64_t i = 0; i < 15; ++i) want.push_back(values[r * 15 + i] / std::sqrt(squares / 15 + 0.25) * scales[i]);
+        for (int64_t i = 0; i < 15; ++i)
+          want.push_back(values[r * 15 + i] / std::sqrt(squares / 15 + 0.25) * scales[i]);
       }
       const Tensor got = run_kernel("RMSNormalization", {{"axis", int64_t{1}}, {"epsilon", 0.25f}}, {x, scale})[0];
       EXPECT_EQ(got.dtype(), scale_dtype);
@@ -147,7 +150,8 @@ void check_groups(DType dtype, const std::vector<int64_t>& inner, int64_t groups
   std::vector<int64_t> shape{2, 6};
   shape.insert(shape.end(), inner.begin(), inner.end());
   const int64_t size = elements(inner), length = 6 / groups * size;
-  const Tensor x = random_tensor(dtype, shape, 1), scale = random_tensor(dtype, {6}, 2), bias = random_tensor(dtype, {6}, 3);
+  const Tensor x = random_tensor(dtype, shape, 1), scale = random_tensor(dtype, {6}, 2),
+               bias = random_tensor(dtype, {6}, 3);
   const std::vector<double> values = doubles(x), scales = doubles(scale), biases = doubles(bias);
   std::vector<double> want;
   for (int64_t i = 0; i < x.size(); ++i) {
@@ -157,7 +161,8 @@ void check_groups(DType dtype, const std::vector<int64_t>& inner, int64_t groups
   }
   const bool instance = groups == 6;
   const AttributeSet attributes = instance ? AttributeSet{} : AttributeSet{{"num_groups", groups}};
-  expect_close(run_kernel(instance ? "InstanceNormalization" : "GroupNormalization", attributes, {x, scale, bias})[0], want);
+  expect_close(run_kernel(instance ? "InstanceNormalization" : "GroupNormalization", attributes, {x, scale, bias})[0],
+               want);
 }
 
 TEST(GroupNormalization, ShortAndLongChannels) {
@@ -173,7 +178,8 @@ TEST(GroupNormalization, ShortAndLongChannels) {
 
 TEST(InstanceNormalization, AgainstItsDefinition) {
   for (DType dtype : kFloatTypes) {
-    for (const std::vector<int64_t>& inner : {std::vector<int64_t>{2}, {5, 4}, {2, 3, 7}}) check_groups(dtype, inner, 6);
+    for (const std::vector<int64_t>& inner : {std::vector<int64_t>{2}, {5, 4}, {2, 3, 7}})
+      check_groups(dtype, inner, 6);
   }
 }
 
@@ -239,7 +245,8 @@ TEST(BatchNormalization, Training) {
 
 TEST(BatchNormalization, RefusesWhatDoesNotFit) {
   const Tensor x = random_tensor(DType::F32, {2, 3}, 1), three = random_tensor(DType::F32, {3}, 1);
-  EXPECT_THROW(run_kernel("BatchNormalization", {}, {x, three, three, three, random_tensor(DType::F32, {2}, 1)}), Error);
+  EXPECT_THROW(run_kernel("BatchNormalization", {}, {x, three, three, three, random_tensor(DType::F32, {2}, 1)}),
+               Error);
   EXPECT_THROW(run_kernel("BatchNormalization", {}, {three, three, three, three, three}), Error);
   const Tensor none = Tensor::allocate(DType::F32, Shape{0, 3, 7});
   EXPECT_EQ(run_kernel("BatchNormalization", {}, {none, three, three, three, three})[0].shape(), (Shape{0, 3, 7}));

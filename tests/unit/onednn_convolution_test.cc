@@ -73,11 +73,10 @@ TEST(OnednnConvolution, EveryActivation) {
     SCOPED_TRACE(name);
     expect_prepared("LoweredConv", attributes.with("activation", std::string(name)), {x, w}, 1);
   }
-  expect_prepared("LoweredConv",
-                  attributes.with("activation", std::string("Clip"))
-                      .with("activation_alpha", 0.0f)
-                      .with("activation_beta", 1.5f),
-                  {x, w}, 1);
+  expect_prepared(
+      "LoweredConv",
+      attributes.with("activation", std::string("Clip")).with("activation_alpha", 0.0f).with("activation_beta", 1.5f),
+      {x, w}, 1);
 }
 
 TEST(OnednnConvolution, ShapesMayChangeBetweenRuns) {

@@ -54,7 +54,8 @@ TEST(OnednnMatMul, Gemm) {
 
 TEST(OnednnMatMul, PermutedOperands) {
   // Attention: [batch, sequence, heads, width] operands as they come from the projections.
-  Tensor q = random_tensor({2, 10, 4, 16}, 1), k = random_tensor({2, 12, 4, 16}, 2), v = random_tensor({2, 12, 4, 16}, 3);
+  Tensor q = random_tensor({2, 10, 4, 16}, 1), k = random_tensor({2, 12, 4, 16}, 2),
+         v = random_tensor({2, 12, 4, 16}, 3);
   Tensor mask = random_tensor({2, 1, 1, 12}, 4);
   AttributeSet scores{{"perm_a", Dims{0, 2, 1, 3}}, {"perm_b", Dims{0, 2, 3, 1}}, {"alpha", 0.25f}};
   expect_prepared("LoweredMatMul", scores, {q, k}, 2);

@@ -11,15 +11,18 @@ TEST(OnednnPooling, AgreesWithTheReference) {
     int64_t ceil_mode;
   };
   const Case cases[] = {
-      {{1, 16, 20, 21}, {3, 3}, {2, 2}, {1, 1, 1, 1}, 0}, {{2, 5, 9, 9}, {2, 2}, {2, 2}, {0, 0, 0, 0}, 0},
-      {{1, 32, 8, 9}, {3, 2}, {1, 2}, {1, 0, 1, 1}, 0},   {{1, 8, 10, 10}, {3, 3}, {2, 2}, {0, 0, 0, 0}, 1},
-      {{1, 4, 30}, {5}, {2}, {2, 2}, 0},                  {{1, 16, 6, 6, 7}, {2, 2, 3}, {2, 2, 2}, {0, 0, 1, 0, 0, 1}, 0},
+      {{1, 16, 20, 21}, {3, 3}, {2, 2}, {1, 1, 1, 1}, 0},
+      {{2, 5, 9, 9}, {2, 2}, {2, 2}, {0, 0, 0, 0}, 0},
+      {{1, 32, 8, 9}, {3, 2}, {1, 2}, {1, 0, 1, 1}, 0},
+      {{1, 8, 10, 10}, {3, 3}, {2, 2}, {0, 0, 0, 0}, 1},
+      {{1, 4, 30}, {5}, {2}, {2, 2}, 0},
+      {{1, 16, 6, 6, 7}, {2, 2, 3}, {2, 2, 2}, {0, 0, 1, 0, 0, 1}, 0},
       {{1, 48, 7, 7}, {7, 7}, {1, 1}, {0, 0, 0, 0}, 0},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(to_string(c.x));
-    AttributeSet attributes{{"kernel_shape", c.kernel}, {"strides", c.strides}, {"pads", c.pads},
-                            {"ceil_mode", c.ceil_mode}};
+    AttributeSet attributes{
+        {"kernel_shape", c.kernel}, {"strides", c.strides}, {"pads", c.pads}, {"ceil_mode", c.ceil_mode}};
     Tensor x = random_tensor(c.x, 1);
     Dims last = c.x;
     std::rotate(last.begin() + 1, last.begin() + 2, last.end());

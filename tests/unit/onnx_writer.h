@@ -31,9 +31,8 @@ class Attributes {
     return add(name, 7, [&](auto& w) { w.add_packed_int64(wire::AttributeProto::ints, values.begin(), values.end()); });
   }
   Attributes& set(const std::string& name, const std::vector<float>& values) {
-    return add(name, 6, [&](auto& w) {
-      w.add_packed_float(wire::AttributeProto::floats, values.begin(), values.end());
-    });
+    return add(name, 6,
+               [&](auto& w) { w.add_packed_float(wire::AttributeProto::floats, values.begin(), values.end()); });
   }
   Attributes& set(const std::string& name, const std::vector<std::string>& values) {
     return add(name, 8, [&](auto& w) {

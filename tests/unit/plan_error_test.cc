@@ -103,7 +103,8 @@ TEST_F(PlanTest, PreparedKernelsComeFirstAndAreNamedInTheTrace) {
     const kernels::InputDescription& by = request.input(1);
     EXPECT_EQ(request.input(0).shape, (Shape{-1, 2}));
     EXPECT_FALSE(request.input(2).present);
-    return by.constant && by.constant->size() == 1 ? std::make_unique<Subtract>(by.constant->data<float>()[0]) : nullptr;
+    return by.constant && by.constant->size() == 1 ? std::make_unique<Subtract>(by.constant->data<float>()[0])
+                                                   : nullptr;
   };
   kernels::PreparedRegistry registry;
   registry.add("Sub", "test:subtract", prepare);

@@ -118,7 +118,8 @@ TEST_F(PlanTest, FunctionsAreValues) {
   Node* x = parameter(main, DType::F32, {dim(2)}, "x");
   Node* go = parameter(main, DType::Bool, {}, "go");
   // twice(f) = f(f(x)), with f chosen at run time and x captured.
-  Graph *neg = module.make_graph("neg"), *add_x = module.make_graph("add_x", main), *twice = module.make_graph("twice", main);
+  Graph *neg = module.make_graph("neg"), *add_x = module.make_graph("add_x", main),
+        *twice = module.make_graph("twice", main);
   module.set_result(neg, op(neg, "Neg", {untyped(neg, "a")}));
   module.set_result(add_x, op(add_x, "Add", {untyped(add_x, "a"), x}));
   Node* f = untyped(twice, "f");
@@ -150,7 +151,8 @@ class LoopTest : public PlanTest {
 TEST_F(LoopTest, AMillionIterationsInConstantSpace) {
   Node* n = parameter(main, DType::I64, {}, "n");
   Node* x = parameter(main, DType::F32, {dim(2)}, "x");
-  auto model = finish(loop(main, n, x, [&](Graph* body, Node*, Node* v) { return op(body, "Add", {v, constant({1, 2})}); }));
+  auto model =
+      finish(loop(main, n, x, [&](Graph* body, Node*, Node* v) { return op(body, "Add", {v, constant({1, 2})}); }));
   runtime::RunOptions shallow;
   shallow.deepest_calls = 2;
   auto outputs = model.run(std::vector<Datum>{integer(1'000'000), vector({0, 0})}, shallow);

@@ -47,8 +47,9 @@ double reduced_by(const std::string& op, const std::vector<double>& values) {
   return std::log(exponentials);
 }
 
-const std::vector<std::string> kReductions{"ReduceSum", "ReduceMean", "ReduceProd", "ReduceMax", "ReduceMin", "ReduceL1",
-                                           "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"};
+const std::vector<std::string> kReductions{"ReduceSum",    "ReduceMean",     "ReduceProd", "ReduceMax",
+                                           "ReduceMin",    "ReduceL1",       "ReduceL2",   "ReduceSumSquare",
+                                           "ReduceLogSum", "ReduceLogSumExp"};
 
 void check(const std::string& op, DType dtype, const std::vector<int64_t>& shape, unsigned axes, bool keepdims) {
   const Tensor x = random_tensor(dtype, shape, axes + 1, 0.25, is_float(dtype) ? 1.75 : 4);
@@ -57,9 +58,13 @@ void check(const std::string& op, DType dtype, const std::vector<int64_t>& shape
   Shape want_shape;
   for (size_t d = 0; d < shape.size(); ++d) {
     reduced[d] = (axes >> d & 1) != 0;
-    if (reduced[d]) listed.push_back(d % 2 == 0 ? static_cast<int64_t>(d) : static_cast<int64_t>(d) - static_cast<int64_t>(shape.size()));
-    if (!reduced[d]) want_shape.push_back(shape[d]);
-    else if (keepdims) want_shape.push_back(1);
+    if (reduced[d])
+      listed.push_back(d % 2 == 0 ? static_cast<int64_t>(d)
+                                  : static_cast<int64_t>(d) - static_cast<int64_t>(shape.size()));
+    if (!reduced[d])
+      want_shape.push_back(shape[d]);
+    else if (keepdims)
+      want_shape.push_back(1);
   }
   const AttributeSet attributes{{"keepdims", static_cast<int64_t>(keepdims)}, {"noop_with_empty_axes", int64_t{1}}};
   const Tensor got = run_kernel(op, attributes, {x, Tensor::vector<int64_t>(listed)})[0];
@@ -174,7 +179,8 @@ void check_softmax(DType dtype, const std::vector<int64_t>& shape, size_t axis, 
 
 TEST(Softmax, EveryAxis) {
   for (DType dtype : {DType::F32, DType::F64, DType::F16, DType::BF16}) {
-    for (const std::vector<int64_t>& shape : {std::vector<int64_t>{1}, {130}, {3, 70}, {2, 3, 4}, {2, 33, 70}, {2, 2, 1, 3, 5}}) {
+    for (const std::vector<int64_t>& shape :
+         {std::vector<int64_t>{1}, {130}, {3, 70}, {2, 3, 4}, {2, 33, 70}, {2, 2, 1, 3, 5}}) {
       for (size_t axis = 0; axis < shape.size(); ++axis) check_softmax(dtype, shape, axis, 3);
     }
     check_softmax(dtype, {4, 50}, 1, 300);

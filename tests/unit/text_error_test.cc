@@ -28,8 +28,9 @@ std::string statement_error(std::string_view statement) {
 
 TEST(TextErrors, NamesThatAreNotThere) {
   EXPECT_EQ(statement_error("%y = Rellu(%x)"), "a.ir:2:6: there is no operator Rellu (did you mean 'Relu'?)");
-  EXPECT_EQ(statement_error("%y = Frobnicate(%x)"), "a.ir:2:6: there is no operator Frobnicate (an operator that is not declared "
-                                                    "is written with its domain, ai.onnx::Frobnicate)");
+  EXPECT_EQ(statement_error("%y = Frobnicate(%x)"),
+            "a.ir:2:6: there is no operator Frobnicate (an operator that is not declared "
+            "is written with its domain, ai.onnx::Frobnicate)");
   EXPECT_EQ(statement_error("return %input"), "a.ir:2:8: %input is not defined");
   EXPECT_EQ(statement_error("return call @mian()"), "a.ir:2:13: there is no graph @mian (did you mean 'main'?)");
   EXPECT_EQ(error_of("module { produced = \"x\" }"),
@@ -57,13 +58,17 @@ TEST(TextErrors, Constants) {
 TEST(TextErrors, Syntax) {
   EXPECT_EQ(error_of("grahp @main() {}"),
             "a.ir:1:1: expected 'graph', found 'grahp' (a text is a list of graphs: graph @main(%x) { return %x })");
-  EXPECT_EQ(error_of("graph @main("), "a.ir:1:13: expected '%' before the name of a parameter, found the end of the text");
+  EXPECT_EQ(error_of("graph @main("),
+            "a.ir:1:13: expected '%' before the name of a parameter, found the end of the text");
   EXPECT_EQ(statement_error("return (%x)"), "a.ir:2:11: expected ',', found ')' (a tuple of one is written (%a,))");
-  EXPECT_EQ(statement_error("%y = %x"), "a.ir:2:6: expected an application or a constant (a label is defined by Operator(%a, %b), "
-                                        "call @f(%a), %tuple[0], (%a, %b) or const)");
-  EXPECT_EQ(statement_error("return \"open"), "a.ir:2:8: this string has no closing quote (a line break within a string is written \\n)");
+  EXPECT_EQ(statement_error("%y = %x"),
+            "a.ir:2:6: expected an application or a constant (a label is defined by Operator(%a, %b), "
+            "call @f(%a), %tuple[0], (%a, %b) or const)");
+  EXPECT_EQ(statement_error("return \"open"),
+            "a.ir:2:8: this string has no closing quote (a line break within a string is written \\n)");
   EXPECT_EQ(statement_error("%y = Relu(%x) : f33[2]").substr(0, 40), "a.ir:2:17: expected a type, found 'f33' ");
-  EXPECT_EQ(statement_error("return " + std::string(300, '(')).substr(0, 52), "a.ir:2:208: brackets are nested more than 200 deep");
+  EXPECT_EQ(statement_error("return " + std::string(300, '(')).substr(0, 52),
+            "a.ir:2:208: brackets are nested more than 200 deep");
 }
 
 }  // namespace

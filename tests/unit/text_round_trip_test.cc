@@ -92,7 +92,8 @@ TEST(TextRoundTrip, SharedNamesAndIds) {
   Node* c = module.apply(main, op, {b, a});
   Graph* f = module.make_graph("f");
   Node* y = module.add_parameter(f, nullptr, "x");
-  module.set_result(f, module.apply(f, op, {y, module.constant(Tensor::zeros(DType::F64, std::vector<int64_t>{3}), "same")}));
+  module.set_result(
+      f, module.apply(f, op, {y, module.constant(Tensor::zeros(DType::F64, std::vector<int64_t>{3}), "same")}));
   module.set_result(main, module.call(main, f->value(), std::vector<Node*>{c}));
   std::string text = print(module);
   EXPECT_NE(text.find(std::string("%same#") + std::to_string(a->id()) + " = "), std::string::npos) << text;
@@ -160,9 +161,31 @@ TEST(TextRoundTrip, Broken) {
 
 // Names as exporters write them, and names as nobody should.
 TEST(TextRoundTrip, Names) {
-  const char* names[] = {"x",   "/layers.0/attn/MatMul_output_0", "onnx::Conv_33", "x:0", "112", "a b", "a#b", "a->b", "a::", ":a",
-                         "%x",  "@f", "\"quoted\"", "back\\slash", "tab\tnew\nline", "\x01\x7f\xff", "größe", "graph", "_", "return",
-                         "a[0]", "a,b", "-1", "é\xc3", "\xf0\x9f\x98\x80"};
+  const char* names[] = {"x",
+                         "/layers.0/attn/MatMul_output_0",
+                         "onnx::Conv_33",
+                         "x:0",
+                         "112",
+                         "a b",
+                         "a#b",
+                         "a->b",
+                         "a::",
+                         ":a",
+                         "%x",
+                         "@f",
+                         "\"quoted\"",
+                         "back\\slash",
+                         "tab\tnew\nline",
+                         "\x01\x7f\xff",
+                         "größe",
+                         "graph",
+                         "_",
+                         "return",
+                         "a[0]",
+                         "a,b",
+                         "-1",
+                         "é\xc3",
+                         "\xf0\x9f\x98\x80"};
   Context context;
   Module module(context);
   Graph* main = module.make_graph("main");
@@ -207,9 +230,11 @@ TEST(TextRoundTrip, EveryElementTypeBitForBit) {
         uint64_t state = static_cast<uint64_t>(block + 1) * 0x9e3779b97f4a7c15ull;
         for (size_t b = 0; b < t.bytes(); ++b) {
           state = state * 6364136223846793005ull + 1442695040888963407ull;
-          uint8_t value = element_bytes(dtype) == 1 ? static_cast<uint8_t>(block * 32 + static_cast<int>(b)) : static_cast<uint8_t>(state >> 56);
+          uint8_t value = element_bytes(dtype) == 1 ? static_cast<uint8_t>(block * 32 + static_cast<int>(b))
+                                                    : static_cast<uint8_t>(state >> 56);
           if (bits < 8) value &= static_cast<uint8_t>((1 << bits) - 1);
-          if (narrow_int && is_signed_integer(dtype)) value = static_cast<uint8_t>(static_cast<int8_t>(value << (8 - bits)) >> (8 - bits));
+          if (narrow_int && is_signed_integer(dtype))
+            value = static_cast<uint8_t>(static_cast<int8_t>(value << (8 - bits)) >> (8 - bits));
           bytes[b] = value;
         }
       });
@@ -223,11 +248,22 @@ TEST(TextRoundTrip, EveryElementTypeBitForBit) {
       all.push_back(module.constant(std::move(t)));
     }
   }
-  float special[] = {0.0f, -0.0f, INFINITY, -INFINITY, NAN, -NAN, std::numeric_limits<float>::denorm_min(),
-                     std::numeric_limits<float>::max(), 0.1f, 1e20f, std::bit_cast<float>(0x7f800001u)};
+  float special[] = {0.0f,
+                     -0.0f,
+                     INFINITY,
+                     -INFINITY,
+                     NAN,
+                     -NAN,
+                     std::numeric_limits<float>::denorm_min(),
+                     std::numeric_limits<float>::max(),
+                     0.1f,
+                     1e20f,
+                     std::bit_cast<float>(0x7f800001u)};
   for (float f : special) all.push_back(module.scalar(f));
-  for (double d : {-0.0, 0.1, 5e-324, 1.7976931348623157e308, std::bit_cast<double>(0xfff0000000000123ull)}) all.push_back(module.scalar(d));
-  for (int64_t i : {std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()}) all.push_back(module.scalar(i));
+  for (double d : {-0.0, 0.1, 5e-324, 1.7976931348623157e308, std::bit_cast<double>(0xfff0000000000123ull)})
+    all.push_back(module.scalar(d));
+  for (int64_t i : {std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()})
+    all.push_back(module.scalar(i));
   all.push_back(module.scalar(std::numeric_limits<uint64_t>::max()));
   std::string strings[] = {"", "a", "\xff\x00\n", "größe"};
   all.push_back(module.constant(Tensor::from<std::string>(std::vector<int64_t>{2, 2}, strings)));
@@ -243,7 +279,8 @@ TEST(TextRoundTrip, EveryElementTypeBitForBit) {
   Apply* result = copy->main()->result()->as_apply();
   ASSERT_EQ(result->num_inputs(), all.size());
   for (size_t i = 0; i < all.size(); ++i) {
-    EXPECT_TRUE(Tensor::identical(*constant_tensor(result->input(i)), *constant_tensor(all[i]))) << print(*constant_tensor(all[i]));
+    EXPECT_TRUE(Tensor::identical(*constant_tensor(result->input(i)), *constant_tensor(all[i])))
+        << print(*constant_tensor(all[i]));
   }
 }
 
@@ -267,7 +304,9 @@ TEST(TextRoundTrip, LargeConstantsLieBeside) {
   EXPECT_LT(text.size(), 400u);
   EXPECT_EQ(sidecar.size(), 2u);  // equal contents once
   std::string file;
-  sidecar.write([&](std::span<const std::byte> bytes) { file.append(reinterpret_cast<const char*>(bytes.data()), bytes.size()); });
+  sidecar.write([&](std::span<const std::byte> bytes) {
+    file.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  });
   Sidecar loaded = Sidecar::read(std::as_bytes(std::span(file)), nullptr);
   EXPECT_EQ(reprint(text, {}, &loaded), text);
 
@@ -281,15 +320,16 @@ TEST(TextRoundTrip, LargeConstantsLieBeside) {
 TEST(TextRoundTrip, DimensionsInAnyContext) {
   Context context;
   // Symbols appear in an order unlike that of their names, compound ones before simple ones.
-  for (const char* text : {"floordiv(Z, 2)+A", "Z*A+Z+A+1", "min(Z, A)", "max(floordiv(B, 3), A)", "-N+3", "-2*N*M-5", "'a b'*2",
-                           "mod(N, 7)*ceildiv(M, 3)", "?", "-9223372036854775807", "'\\x27'"}) {
+  for (const char* text : {"floordiv(Z, 2)+A", "Z*A+Z+A+1", "min(Z, A)", "max(floordiv(B, 3), A)", "-N+3", "-2*N*M-5",
+                           "'a b'*2", "mod(N, 7)*ceildiv(M, 3)", "?", "-9223372036854775807", "'\\x27'"}) {
     std::string once = to_string(parse_dim(context, text));
     Context fresh;
     EXPECT_EQ(to_string(parse_dim(fresh, once)), once) << text;
     EXPECT_EQ(parse_dim(context, once), parse_dim(context, text)) << text;
   }
-  for (const char* text : {"f32[N, 128]", "any[*]", "bf16[]", "seq(f32[?])", "opt(seq(i64[N]))", "map(i64[], f32[])", "(f32[], i64[2])",
-                           "(f32[],)", "()", "func(f32[2], ()) -> func() -> state", "none", "string[*]", "seq(untyped)"}) {
+  for (const char* text :
+       {"f32[N, 128]", "any[*]", "bf16[]", "seq(f32[?])", "opt(seq(i64[N]))", "map(i64[], f32[])", "(f32[], i64[2])",
+        "(f32[],)", "()", "func(f32[2], ()) -> func() -> state", "none", "string[*]", "seq(untyped)"}) {
     EXPECT_EQ(to_string(parse_type(context, text)), text);
   }
 }

@@ -21,7 +21,8 @@ template <class Step>
 void check_step(const char* op, const AttributeSet& attributes, size_t groups, int64_t count, const Step& step) {
   for (DType dtype : {DType::F32, DType::F64}) {
     const std::vector<Tensor> inputs = optimizer_inputs(dtype, groups, count);
-    const std::vector<Tensor> got = run_kernel(std::string("ai.onnx.preview.training::") + op, attributes, inputs, 2 * (groups - 1));
+    const std::vector<Tensor> got =
+        run_kernel(std::string("ai.onnx.preview.training::") + op, attributes, inputs, 2 * (groups - 1));
     for (size_t i = 0; i < 2; ++i) {
       std::vector<std::vector<double>> want(groups - 1);
       for (int64_t k = 0; k < inputs[2 + i].size(); ++k) {
@@ -49,11 +50,15 @@ TEST(Training, Adagrad) {
 }
 
 TEST(Training, Adam) {
-  const AttributeSet attributes{{"norm_coefficient", kNorm}, {"norm_coefficient_post", 0.5f}, {"alpha", kAlpha},
-                                {"beta", kBeta}, {"epsilon", kEpsilon}};
+  const AttributeSet attributes{{"norm_coefficient", kNorm},
+                                {"norm_coefficient_post", 0.5f},
+                                {"alpha", kAlpha},
+                                {"beta", kBeta},
+                                {"epsilon", kEpsilon}};
   for (int64_t count : {0, 1, 5}) {
     check_step("Adam", attributes, 4, count, [&](const std::vector<double>& v) -> std::vector<double> {
-      const double g = kNorm * v[0] + v[1], m = kAlpha * v[2] + (1 - kAlpha) * g, h = kBeta * v[3] + (1 - kBeta) * g * g;
+      const double g = kNorm * v[0] + v[1], m = kAlpha * v[2] + (1 - kAlpha) * g,
+                   h = kBeta * v[3] + (1 - kBeta) * g * g;
       const auto t = static_cast<double>(count);
       const double rate = count > 0 ? 0.5 * std::sqrt(1 - std::pow(kBeta, t)) / (1 - std::pow(kAlpha, t)) : 0.5;
       return {0.5 * (v[0] - rate * m / (std::sqrt(h) + kEpsilon)), m, h};
@@ -64,7 +69,9 @@ TEST(Training, Adam) {
 TEST(Training, Momentum) {
   for (int64_t count : {0, 2}) {
     for (bool nesterov : {false, true}) {
-      const AttributeSet attributes{{"norm_coefficient", kNorm}, {"alpha", kAlpha}, {"beta", kBeta},
+      const AttributeSet attributes{{"norm_coefficient", kNorm},
+                                    {"alpha", kAlpha},
+                                    {"beta", kBeta},
                                     {"mode", std::string(nesterov ? "nesterov" : "standard")}};
       check_step("Momentum", attributes, 3, count, [&](const std::vector<double>& v) -> std::vector<double> {
         const double g = kNorm * v[0] + v[1], m = kAlpha * v[2] + (count > 0 ? kBeta : 1) * g;
@@ -85,8 +92,10 @@ TEST(Training, RefusesWhatDoesNotFit) {
 
 // Random tensors as ONNX Runtime draws them; Bernoulli, whose numbers the conformance suite has, as NumPy does.
 TEST(Random, SeedsSelectTheNumbersOfOthers) {
-  const AttributeSet seven{{"seed", 7.0f}, {"shape", std::vector<int64_t>{3}}, {"dtype", static_cast<int64_t>(DType::F64)}};
-  expect_close(run_kernel("RandomUniform", seven, {})[0], {0.9207645169652923, 0.21055092323121571, 0.5327143044186753});
+  const AttributeSet seven{
+      {"seed", 7.0f}, {"shape", std::vector<int64_t>{3}}, {"dtype", static_cast<int64_t>(DType::F64)}};
+  expect_close(run_kernel("RandomUniform", seven, {})[0],
+               {0.9207645169652923, 0.21055092323121571, 0.5327143044186753});
   expect_close(run_kernel("RandomNormal", seven, {})[0], {1.6314491698788602, 0.21174800915267622, 2.1370227821783807});
   const Tensor p = make_tensor<double>({5}, {0, 0.77, 0.5, 1, 1});
   EXPECT_EQ(doubles(run_kernel("Bernoulli", {{"seed", 7.0f}}, {p})[0]), (std::vector<double>{0, 0, 1, 1, 1}));

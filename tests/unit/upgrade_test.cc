@@ -26,7 +26,7 @@ struct OldNode {
   std::string op;
   int64_t version;
   Attributes attributes = {};
-  std::vector<Tensor> inputs = {};     // undefined: omitted
+  std::vector<Tensor> inputs = {};  // undefined: omitted
   size_t num_outputs = 1;
   std::vector<size_t> constants = {};  // inputs that are initializers
   bool ranks_are_known = true;
@@ -52,11 +52,10 @@ class Upgrade : public testing::Test {
         model.initializer(spec.inputs.back(), tensor);
         continue;
       }
-      const ir::Type* type =
-          node.ranks_are_known
-              ? context->tensor_type(tensor.dtype(),
-                                     std::span<const int64_t>(tensor.shape().data(), tensor.shape().size()))
-              : context->unranked_type(tensor.dtype());
+      const ir::Type* type = node.ranks_are_known
+                                 ? context->tensor_type(tensor.dtype(), std::span<const int64_t>(tensor.shape().data(),
+                                                                                                 tensor.shape().size()))
+                                 : context->unranked_type(tensor.dtype());
       model.value(wire::GraphProto::input, spec.inputs.back(), type);
       data.emplace_back(tensor);
     }
@@ -90,14 +89,13 @@ Tensor ints(Ints shape, Ints values) { return make_tensor<int64_t>(std::move(sha
 
 TEST_F(Upgrade, ConsumedInputsAreNoAttribute) {
   expect({"Relu", 1, Attributes().set("consumed_inputs", Ints{0}), {floats({2}, {-1, 1})}}, {0, 1});
-  expect(
-      {"Sum", 1, Attributes().set("consumed_inputs", Ints{0, 0}), {floats({2}, {1, 2}), floats({2}, {3, 4})}},
-      {4, 6});
+  expect({"Sum", 1, Attributes().set("consumed_inputs", Ints{0, 0}), {floats({2}, {1, 2}), floats({2}, {3, 4})}},
+         {4, 6});
 }
 
 TEST_F(Upgrade, ReshapeShape) {
-  expect({"Reshape", 1, Attributes().set("shape", Ints{0, -1}), {floats({2, 1, 2}, {1, 2, 3, 4})}},
-         {1, 2, 3, 4}, {2, 2});
+  expect({"Reshape", 1, Attributes().set("shape", Ints{0, -1}), {floats({2, 1, 2}, {1, 2, 3, 4})}}, {1, 2, 3, 4},
+         {2, 2});
 }
 
 TEST_F(Upgrade, SeluDefaults) {
@@ -134,19 +132,15 @@ TEST_F(Upgrade, BroadcastFromAnAxis) {
   expect(add, {11, 12, 23, 24}, {2, 1, 2});
   add.attributes = Attributes().set("broadcast", 1);
   expect(add, {11, 22, 13, 24}, {2, 1, 2});
-  OldNode pow{"Pow",
-              1,
-              Attributes().set("broadcast", 1).set("axis", 0),
-              {floats({2, 2}, {1, 2, 3, 4}), floats({2}, {2, 1})}};
+  OldNode pow{
+      "Pow", 1, Attributes().set("broadcast", 1).set("axis", 0), {floats({2, 2}, {1, 2, 3, 4}), floats({2}, {2, 1})}};
   expect(pow, {1, 4, 3, 4});
 }
 
 TEST_F(Upgrade, GemmBroadcast) {
-  expect({"Gemm",
-          6,
-          Attributes().set("broadcast", 1),
-          {floats({1, 1}, {2}), floats({1, 2}, {3, 4}), floats({2}, {1, 2})}},
-         {7, 10});
+  expect(
+      {"Gemm", 6, Attributes().set("broadcast", 1), {floats({1, 1}, {2}), floats({1, 2}, {3, 4}), floats({2}, {1, 2})}},
+      {7, 10});
 }
 
 TEST_F(Upgrade, PReluSlopeByChannel) {
@@ -160,26 +154,31 @@ TEST_F(Upgrade, PReluSlopeByChannel) {
 }
 
 TEST_F(Upgrade, BatchNormalization) {
-  std::vector<Tensor> inputs{floats({1, 2, 1}, {1, 2}), floats({2}, {1, 2}), floats({2}, {0, 1}),
-                             floats({2}, {0, 1}), floats({2}, {4, 1})};
+  std::vector<Tensor> inputs{floats({1, 2, 1}, {1, 2}), floats({2}, {1, 2}), floats({2}, {0, 1}), floats({2}, {0, 1}),
+                             floats({2}, {4, 1})};
   for (int64_t version : {1, 6, 7, 9}) {
     Attributes attributes = Attributes().set("epsilon", 0.0f);
     if (version < 7) attributes.set("is_test", 1);
     expect({"BatchNormalization", version, attributes, inputs}, {0.5f, 3});
   }
-  OldNode by_element{"BatchNormalization", 7, Attributes().set("epsilon", 0.0f).set("spatial", 0),
+  OldNode by_element{"BatchNormalization",
+                     7,
+                     Attributes().set("epsilon", 0.0f).set("spatial", 0),
                      {floats({2, 1, 2}, {1, 2, 3, 4}), floats({1, 2}, {1, 1}), floats({1, 2}, {0, 1}),
                       floats({1, 2}, {1, 0}), floats({1, 2}, {1, 4})}};
   expect(by_element, {0, 2, 2, 3});
 }
 
 TEST_F(Upgrade, BatchNormalizationThatTrains) {
-  OldNode node{"BatchNormalization", 9, Attributes().set("epsilon", 0.0f).set("momentum", 0.5f),
-               {floats({2, 1, 1}, {1, 3}), floats({1}, {1}), floats({1}, {0}), floats({1}, {0}), floats({1}, {3})}, 5};
+  OldNode node{"BatchNormalization",
+               9,
+               Attributes().set("epsilon", 0.0f).set("momentum", 0.5f),
+               {floats({2, 1, 1}, {1, 3}), floats({1}, {1}), floats({1}, {0}), floats({1}, {0}), floats({1}, {3})},
+               5};
   std::vector<Tensor> y = run(node);
   EXPECT_EQ(values_of<float>(y[0]), (Floats{-1, 1}));
-  EXPECT_EQ(values_of<float>(y[1]), (Floats{1}));    // 0.5 · 0 + 0.5 · 2
-  EXPECT_EQ(values_of<float>(y[2]), (Floats{2}));    // 0.5 · 3 + 0.5 · 1
+  EXPECT_EQ(values_of<float>(y[1]), (Floats{1}));  // 0.5 · 0 + 0.5 · 2
+  EXPECT_EQ(values_of<float>(y[2]), (Floats{2}));  // 0.5 · 3 + 0.5 · 1
   EXPECT_EQ(values_of<float>(y[3]), (Floats{2}));
   EXPECT_EQ(values_of<float>(y[4]), (Floats{1}));
   node.version = 6;
@@ -199,7 +198,9 @@ TEST_F(Upgrade, Dropout) {
 }
 
 TEST_F(Upgrade, RecurrentOutputSequence) {
-  Tensor y = run({"RNN", 1, Attributes().set("output_sequence", 1).set("hidden_size", 1),
+  Tensor y = run({"RNN",
+                  1,
+                  Attributes().set("output_sequence", 1).set("hidden_size", 1),
                   {floats({1, 1, 1}, {0}), floats({1, 1, 1}, {1}), floats({1, 1, 1}, {1})}})[0];
   EXPECT_EQ(values_of<float>(y), (Floats{0}));
 }
@@ -231,10 +232,7 @@ TEST_F(Upgrade, AxesBecameInputs) {
   expect({"ReduceSum", 11, Attributes().set("axes", Ints{0}).set("keepdims", 0), {x}}, {4, 6}, {1, 2});
   expect({"ReduceSum", 1, {}, {x}}, {10}, {1, 1, 1});
   expect({"ReduceMax", 13, Attributes().set("axes", Ints{-1}), {x}}, {2, 4}, {2, 1, 1});
-  expect({"ReduceL2",
-          17,
-          Attributes().set("axes", Ints{0, 1, 2}).set("keepdims", 0),
-          {floats({1, 1, 2}, {3, 4})}},
+  expect({"ReduceL2", 17, Attributes().set("axes", Ints{0, 1, 2}).set("keepdims", 0), {floats({1, 1, 2}, {3, 4})}},
          {5});
 }
 
@@ -289,23 +287,22 @@ TEST_F(Upgrade, GridSampleModes) {
 }
 
 TEST_F(Upgrade, GroupNormalizationByGroup) {
-  expect({"GroupNormalization", 18, Attributes().set("num_groups", 1).set("epsilon", 0.0f),
-          {floats({1, 2, 1}, {1, 3}), floats({1}, {2}), floats({1}, {10})}}, {8, 12});
+  expect({"GroupNormalization",
+          18,
+          Attributes().set("num_groups", 1).set("epsilon", 0.0f),
+          {floats({1, 2, 1}, {1, 3}), floats({1}, {2}), floats({1}, {10})}},
+         {8, 12});
 }
 
 TEST_F(Upgrade, RoiAlignHalfPixel) {
   Tensor x = floats({1, 1, 2, 2}, {0, 1, 2, 3});
-  expect({"RoiAlign",
-          10,
-          Attributes().set("sampling_ratio", 1),
-          {x, floats({1, 4}, {0, 0, 1, 1}), ints({1}, {0})}},
+  expect({"RoiAlign", 10, Attributes().set("sampling_ratio", 1), {x, floats({1, 4}, {0, 0, 1, 1}), ints({1}, {0})}},
          {1.5f});
 }
 
 TEST_F(Upgrade, Scatter) {
-  expect(
-      {"Scatter", 9, Attributes().set("axis", 0), {floats({3}, {1, 2, 3}), ints({1}, {1}), floats({1}, {9})}},
-      {1, 9, 3});
+  expect({"Scatter", 9, Attributes().set("axis", 0), {floats({3}, {1, 2, 3}), ints({1}, {1}), floats({1}, {9})}},
+         {1, 9, 3});
 }
 
 TEST_F(Upgrade, Upsample) {
@@ -339,14 +336,11 @@ TEST_F(Upgrade, Experiments) {
   expect({"ImageScaler", 1, Attributes().set("scale", 2.0f).set("bias", Floats{0, 1}), {image}},
          {2, 4, 6, 8, 11, 13, 15, 17});
   expect({"Crop", 1, Attributes().set("border", Ints{1, 0, 0, 1}), {image}}, {2, 6}, {1, 2, 1, 1});
-  expect({"Crop", 1, Attributes().set("border", Ints{0, 1, 0, 0}).set("scale", Ints{1, 2}), {image}},
-         {3, 4, 7, 8}, {1, 2, 1, 2});
+  expect({"Crop", 1, Attributes().set("border", Ints{0, 1, 0, 0}).set("scale", Ints{1, 2}), {image}}, {3, 4, 7, 8},
+         {1, 2, 1, 2});
   expect({"DynamicSlice", 1, {}, {x, ints({1}, {1}), ints({1}, {2})}}, {-1});
   expect({"ConstantFill", 1, Attributes().set("shape", Ints{2}).set("value", 4.0f), {}}, {4, 4});
-  expect({"ConstantFill",
-          1,
-          Attributes().set("input_as_shape", 1).set("extra_shape", Ints{2}),
-          {ints({1}, {1})}},
+  expect({"ConstantFill", 1, Attributes().set("input_as_shape", 1).set("extra_shape", Ints{2}), {ints({1}, {1})}},
          {0, 0}, {1, 2});
   expect({"SimplifiedLayerNormalization",
           17,

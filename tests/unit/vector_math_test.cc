@@ -19,7 +19,9 @@ double units_off(float got, double want) {
   if (got == nearest) return 0;
   if (!std::isfinite(got) || !std::isfinite(nearest)) {
     // The largest floats and infinity are neighbours.
-    return std::fabs(want) > 3.4028234e38 && std::fabs(got) > 3.4028234e38 && std::signbit(got) == (want < 0) ? 1 : INFINITY;
+    return std::fabs(want) > 3.4028234e38 && std::fabs(got) > 3.4028234e38 && std::signbit(got) == (want < 0)
+               ? 1
+               : INFINITY;
   }
   const int exponent = std::max(std::ilogb(nearest == 0 ? std::numeric_limits<float>::denorm_min() : nearest), -126);
   return std::fabs(static_cast<double>(got) - want) / std::ldexp(1.0, exponent - 23);
@@ -35,7 +37,8 @@ void expect_accurate(const char* name, const std::function<float(float)>& functi
     if (off > worst) worst = off, worst_at = x;
   };
   // Every magnitude: steps through the bits of a float; then the ordinary range evenly.
-  for (uint64_t bits = 0; bits < (uint64_t{1} << 32); bits += 9973) check(std::bit_cast<float>(static_cast<uint32_t>(bits)));
+  for (uint64_t bits = 0; bits < (uint64_t{1} << 32); bits += 9973)
+    check(std::bit_cast<float>(static_cast<uint32_t>(bits)));
   for (int i = -300000; i <= 300000; ++i) check(static_cast<float>(i) * 3.7e-4f);
   EXPECT_LE(worst, units) << name << " at " << worst_at << ": " << function(worst_at);
 }
@@ -43,22 +46,28 @@ void expect_accurate(const char* name, const std::function<float(float)>& functi
 TEST(VectorMath, UnitsInTheLastPlace) {
   constexpr float kMost = std::numeric_limits<float>::max();
   expect_accurate("exp", [](float x) { return exp(x); }, [](double x) { return std::exp(x); }, -kMost, kMost, 1.1);
-  expect_accurate("expm1", [](float x) { return expm1(x); }, [](double x) { return std::expm1(x); }, -kMost, kMost, 2.2);
+  expect_accurate(
+      "expm1", [](float x) { return expm1(x); }, [](double x) { return std::expm1(x); }, -kMost, kMost, 2.2);
   expect_accurate("log", [](float x) { return log(x); }, [](double x) { return std::log(x); }, 0, kMost, 1.1);
   expect_accurate("tanh", [](float x) { return tanh(x); }, [](double x) { return std::tanh(x); }, -kMost, kMost, 2.2);
-  expect_accurate("sigmoid", [](float x) { return sigmoid(x); }, [](double x) { return 1 / (1 + std::exp(-x)); }, -87, kMost, 2.2);
-  expect_accurate("softplus", [](float x) { return softplus(x); },
-                  [](double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }, -87, kMost, 2.2);
+  expect_accurate(
+      "sigmoid", [](float x) { return sigmoid(x); }, [](double x) { return 1 / (1 + std::exp(-x)); }, -87, kMost, 2.2);
+  expect_accurate(
+      "softplus", [](float x) { return softplus(x); },
+      [](double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }, -87, kMost, 2.2);
   expect_accurate("erf", [](float x) { return erf(x); }, [](double x) { return std::erf(x); }, -kMost, kMost, 1.1);
-  expect_accurate("sin", [](float x) { return sin(x); }, [](double x) { return std::sin(x); }, -kLargestAngle, kLargestAngle, 1.6);
-  expect_accurate("cos", [](float x) { return cos(x); }, [](double x) { return std::cos(x); }, -kLargestAngle, kLargestAngle, 1.6);
+  expect_accurate(
+      "sin", [](float x) { return sin(x); }, [](double x) { return std::sin(x); }, -kLargestAngle, kLargestAngle, 1.6);
+  expect_accurate(
+      "cos", [](float x) { return cos(x); }, [](double x) { return std::cos(x); }, -kLargestAngle, kLargestAngle, 1.6);
 }
 
 TEST(VectorMath, SpecialValues) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  for (auto function : {+[](float x) { return exp(x); }, +[](float x) { return expm1(x); }, +[](float x) { return log(x); },
-                        +[](float x) { return tanh(x); }, +[](float x) { return sigmoid(x); },
-                        +[](float x) { return softplus(x); }, +[](float x) { return erf(x); }}) {
+  for (auto function :
+       {+[](float x) { return exp(x); }, +[](float x) { return expm1(x); }, +[](float x) { return log(x); },
+        +[](float x) { return tanh(x); }, +[](float x) { return sigmoid(x); }, +[](float x) { return softplus(x); },
+        +[](float x) { return erf(x); }}) {
     EXPECT_TRUE(std::isnan(function(nan)));
   }
   EXPECT_EQ(exp(kInfinity), kInfinity);

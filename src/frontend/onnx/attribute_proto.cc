@@ -92,7 +92,8 @@ FileAttribute read_attribute(ir::Context& context, std::string_view bytes, const
     case Kind::SPARSE_TENSORS:
     case Kind::TYPE_PROTOS: break;
     default:
-      throw Error(ErrorCode::InvalidModel, fmt::format("attribute '{}' has the unknown kind {}", a.name, static_cast<int>(kind)));
+      throw Error(ErrorCode::InvalidModel,
+                  fmt::format("attribute '{}' has the unknown kind {}", a.name, static_cast<int>(kind)));
   }
   return a;
 }

@@ -14,8 +14,8 @@ namespace anfora::onnx {
 // stay bytes.
 struct FileAttribute {
   std::string_view name;
-  std::string_view reference;           // ref_attr_name: the attribute of the enclosing function that it takes
-  std::string_view graph;               // bytes of a GraphProto
+  std::string_view reference;  // ref_attr_name: the attribute of the enclosing function that it takes
+  std::string_view graph;      // bytes of a GraphProto
   bool has_graph = false;
   std::optional<AttributeValue> value;  // empty: a graph, a reference, or a kind without a value
   std::string_view bytes;               // the whole AttributeProto

@@ -158,8 +158,9 @@ bool Fitting::run() {
     history = find_history(node_.domain, node_.op_type);
   }
   const OperatorHistory::Version* version = history ? history->at(opset_) : nullptr;
-  bool fits = version && kept_attributes_fit_ && (history->newest() <= opset_ ||
-                          (fit_attributes(*history) && fit_counts(*version) && fit_types(*history)));
+  bool fits =
+      version && kept_attributes_fit_ &&
+      (history->newest() <= opset_ || (fit_attributes(*history) && fit_counts(*version) && fit_types(*history)));
   node_.inputs = draft_.keep(std::span<const ValueId>(inputs_));
   return fits;
 }
@@ -252,8 +253,9 @@ class Choice {
     for (int64_t opset = wanted - 1; opset > 0; --opset) {
       if (!first_misfit(opset)) return opset;
     }
-    Error error(ErrorCode::Unsupported, fmt::format("no version of the operator set '{}' has all operators of the model",
-                                                    domain_.empty() ? "ai.onnx" : domain_));
+    Error error(ErrorCode::Unsupported,
+                fmt::format("no version of the operator set '{}' has all operators of the model",
+                            domain_.empty() ? "ai.onnx" : domain_));
     throw error.at_node(describe(draft_, obstacle));
   }
 
@@ -319,12 +321,13 @@ void fit_to_opsets(Draft& draft, const ir::Metadata& source, ExportReport& repor
     Choice choice(draft, domain, source_of(domain));
     int64_t chosen = choice.nearest(version);
     if (verbatim && chosen != version) {
-      throw Error(ErrorCode::Unsupported, fmt::format("its graphs are of operator set {}, but {} needs {}", version,
-                                                      choice.because, chosen))
+      throw Error(ErrorCode::Unsupported,
+                  fmt::format("its graphs are of operator set {}, but {} needs {}", version, choice.because, chosen))
           .at_node(describe(draft, *verbatim));
     }
     version = chosen;
-    if (version != asked_for) report.moved.push_back({domain, asked_for, version, choice.because.empty() ? because : choice.because});
+    if (version != asked_for)
+      report.moved.push_back({domain, asked_for, version, choice.because.empty() ? because : choice.because});
   }
   auto fit = [&](DraftGraph& graph) {
     std::vector<std::pair<size_t, DraftNode>> helpers;  // with the place that they go before

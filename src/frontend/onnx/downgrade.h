@@ -21,7 +21,11 @@ class Fitting {
  public:
   // `source`: the operator set of the module's source.
   Fitting(Draft& draft, DraftGraph& graph, DraftNode& node, int64_t opset, int64_t source)
-      : draft_(draft), graph_(graph), node_(node), opset_(opset), source_(source),
+      : draft_(draft),
+        graph_(graph),
+        node_(node),
+        opset_(opset),
+        source_(source),
         inputs_(node.inputs.begin(), node.inputs.end()) {}
 
   // False when the operator set cannot express the node. The node is then half changed.
@@ -45,7 +49,7 @@ class Fitting {
   const ir::Type* output_type(size_t i) const;
   // Of the results of subgraph k.
   std::vector<const ir::Type*> subgraph_output_types(size_t k) const;
-  DType dtype(size_t i) const;                 // Undefined: not known
+  DType dtype(size_t i) const;  // Undefined: not known
   std::optional<int> rank(size_t i) const;
   std::optional<int64_t> dim(size_t i, int64_t axis) const;  // a constant one
   const Tensor* constant(size_t i) const;

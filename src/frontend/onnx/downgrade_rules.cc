@@ -226,8 +226,9 @@ bool cast_like_is_cast(Fitting& node) {
 }
 
 bool cast_to_name(Fitting& node) {
-  static constexpr std::string_view kNames[] = {"UNDEFINED", "FLOAT",  "UINT8", "INT8",    "UINT16", "INT16",  "INT32",
-                                                "INT64",     "STRING", "BOOL",  "FLOAT16", "DOUBLE", "UINT32", "UINT64"};
+  static constexpr std::string_view kNames[] = {"UNDEFINED", "FLOAT",  "UINT8",  "INT8",   "UINT16",
+                                                "INT16",     "INT32",  "INT64",  "STRING", "BOOL",
+                                                "FLOAT16",   "DOUBLE", "UINT32", "UINT64"};
   size_t to = static_cast<size_t>(node.get_int("to"));
   if (to >= std::size(kNames)) return false;
   node.set("to", std::string(kNames[to]));
@@ -242,7 +243,8 @@ bool slice_to_attributes(Fitting& node) {
     if (!steps || !all_equal(*steps, 1)) return false;
     node.omit_input(4);
   }
-  return input_to_attribute(node, 3, "axes") && input_to_attribute(node, 2, "ends") && input_to_attribute(node, 1, "starts");
+  return input_to_attribute(node, 3, "axes") && input_to_attribute(node, 2, "ends") &&
+         input_to_attribute(node, 1, "starts");
 }
 
 bool pads_of_all_axes(Fitting& node) {
@@ -397,8 +399,8 @@ bool resize_by_scales(Fitting& node) {
   }
   node.set_input(1, node.input(2));
   node.omit_input(2);
-  for (std::string_view name : {"coordinate_transformation_mode", "nearest_mode", "cubic_coeff_a", "exclude_outside",
-                                "extrapolation_value"}) {
+  for (std::string_view name :
+       {"coordinate_transformation_mode", "nearest_mode", "cubic_coeff_a", "exclude_outside", "extrapolation_value"}) {
     node.erase(name);
   }
   return true;

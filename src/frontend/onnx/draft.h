@@ -28,7 +28,7 @@ struct DraftValue {
   const Tensor* constant = nullptr;  // of an initializer
   DraftGraph* graph = nullptr;       // that defines it; of a constant: the graph at the top that it was made for
   const ir::Node* origin = nullptr;
-  bool pinned = false;               // an input or output of the model: the name stays as it is
+  bool pinned = false;  // an input or output of the model: the name stays as it is
 };
 
 struct Subgraph {
@@ -78,7 +78,8 @@ class Draft {
   const DraftValue& value(ValueId id) const { return values_[id]; }
   size_t num_values() const { return values_.size(); }
   ValueId make_value(DraftGraph* graph, std::string_view name, const ir::Type* type, const ir::Node* origin = nullptr);
-  ValueId make_constant(DraftGraph* graph, const Tensor* tensor, std::string_view name, const ir::Node* origin = nullptr);
+  ValueId make_constant(DraftGraph* graph, const Tensor* tensor, std::string_view name,
+                        const ir::Node* origin = nullptr);
   // A constant that the module does not have.
   ValueId make_constant(DraftGraph* graph, Tensor tensor);
 

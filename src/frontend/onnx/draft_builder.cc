@@ -32,8 +32,12 @@ bool may_omit_output(const ir::Operator& op, size_t index) {
 }  // namespace
 
 DraftBuilder::DraftBuilder(const ir::Module& module, int64_t opset)
-    : module_(module), opset_(opset), draft_(std::make_unique<Draft>(module.context())),
-      order_(ir::topological_order(module)), live_(module.next_id(), false), bindings_(module.next_id()) {
+    : module_(module),
+      opset_(opset),
+      draft_(std::make_unique<Draft>(module.context())),
+      order_(ir::topological_order(module)),
+      live_(module.next_id(), false),
+      bindings_(module.next_id()) {
   states_.reserve(order_.graphs.size());
   for (const ir::GraphOrder& graph : order_.graphs) {
     states_[graph.graph].order = &graph;
@@ -105,8 +109,9 @@ DraftBuilder::Activation::Activation(DraftBuilder& builder, const ir::Graph* gra
 
 DraftBuilder::CallLevel::CallLevel(DraftBuilder& builder, const ir::Graph* graph) : depth_(builder.call_depth_) {
   if (depth_ == kDeepestCall) {
-    throw Error(ErrorCode::ResourceExhausted,
-                fmt::format("calls are nested more than {} deep where graph @{} is called", kDeepestCall, graph->name()))
+    throw Error(
+        ErrorCode::ResourceExhausted,
+        fmt::format("calls are nested more than {} deep where graph @{} is called", kDeepestCall, graph->name()))
         .with_hint("inline functions first");
   }
   builder.count_node();
@@ -257,9 +262,8 @@ DraftBuilder::Binding DraftBuilder::demand(const ir::Node* node) {
 ValueId DraftBuilder::demand_value(const ir::Node* node) {
   Binding binding = demand(node);
   if (binding.kind == Binding::Kind::Value) return binding.index;
-  throw Error(ErrorCode::Unsupported, binding.kind == Binding::Kind::Function
-                                          ? "ONNX has no functions as values"
-                                          : "ONNX has no tuples as values");
+  throw Error(ErrorCode::Unsupported, binding.kind == Binding::Kind::Function ? "ONNX has no functions as values"
+                                                                              : "ONNX has no tuples as values");
 }
 
 DraftBuilder::Bindings DraftBuilder::demand_all(std::span<const ir::Node* const> nodes) {
@@ -306,7 +310,8 @@ ValueId DraftBuilder::identity(DraftGraph& place, ValueId value) {
   return copy;
 }
 
-void DraftBuilder::set_results(DraftGraph& graph, std::span<const ValueId> results, std::span<const std::string> names) {
+void DraftBuilder::set_results(DraftGraph& graph, std::span<const ValueId> results,
+                               std::span<const std::string> names) {
   boost::unordered_flat_set<ValueId> inputs(graph.inputs.begin(), graph.inputs.end()), taken;
   for (size_t i = 0; i < results.size(); ++i) {
     const DraftValue& value = draft_->value(results[i]);
@@ -432,7 +437,8 @@ DraftBuilder::Binding DraftBuilder::emit_operation(const ir::Apply* apply, Draft
 
 // The graphs of an unknown operator refer to their surroundings by name. The last inputs are what they refer to: those
 // are no inputs of the node, but must have these names.
-std::vector<ValueId> DraftBuilder::take_captures(const ir::Apply* apply, DraftGraph& place, std::vector<ValueId>& inputs) {
+std::vector<ValueId> DraftBuilder::take_captures(const ir::Apply* apply, DraftGraph& place,
+                                                 std::vector<ValueId>& inputs) {
   std::vector<std::string> names = apply->attributes().get_strings(kCaptures);
   if (names.size() > inputs.size()) throw Error(ErrorCode::InvalidModel, "more captured names than operands");
   std::vector<ValueId> captures(inputs.end() - static_cast<std::ptrdiff_t>(names.size()), inputs.end());
@@ -460,7 +466,9 @@ DraftBuilder::Binding DraftBuilder::emit_stack_sequence(const ir::Apply* apply, 
   if (apply->location()) node.name = apply->location()->name;
   if (!reverse) return value_binding(stacked);
 
-  auto ints = [&](int64_t value) { return draft_->make_constant(top_, Tensor::vector<int64_t>(std::span<const int64_t>(&value, 1))); };
+  auto ints = [&](int64_t value) {
+    return draft_->make_constant(top_, Tensor::vector<int64_t>(std::span<const int64_t>(&value, 1)));
+  };
   ValueId last = ints(-1), step = last;
   ValueId operands[] = {stacked, last, ints(std::numeric_limits<int64_t>::min()), ints(axis), step};
   ValueId reversed = draft_->make_value(&place, apply->name(), apply->type(), apply);
@@ -537,15 +545,16 @@ DraftBuilder::Binding DraftBuilder::emit_if(DraftGraph& place, const ir::Apply* 
 
 // A function of the module becomes a local function of the model where it takes and gives single values; else its
 // body is inlined.
-DraftBuilder::Binding DraftBuilder::call_top_level(DraftGraph& place, const ir::Graph* graph,
-                                                   const Bindings& arguments, const ir::Apply* origin) {
+DraftBuilder::Binding DraftBuilder::call_top_level(DraftGraph& place, const ir::Graph* graph, const Bindings& arguments,
+                                                   const ir::Apply* origin) {
   bool single_values = std::ranges::all_of(arguments, [](Binding b) { return b.kind == Binding::Kind::Value; });
   if (!single_values || !origin) return inline_graph(place, graph, arguments);
   GraphState& s = state(graph);
   if (!s.function) {
     DraftGraph* function = draft_->make_graph(graph->name(), nullptr);
     function->domain = kFunctionDomain;
-    if (size_t at = graph->name().find("::"); at != std::string_view::npos && at > 0) {  // "domain::name" from an import
+    if (size_t at = graph->name().find("::");
+        at != std::string_view::npos && at > 0) {  // "domain::name" from an import
       function->domain = graph->name().substr(0, at);
       function->name = graph->name().substr(at + 2);
     }

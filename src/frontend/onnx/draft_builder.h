@@ -52,8 +52,8 @@ class DraftBuilder {
 
   struct GraphState {
     DraftGraph* place = nullptr;
-    uint32_t component = 0;      // of the call graph
-    bool is_recursive = false;   // the component is a cycle
+    uint32_t component = 0;     // of the call graph
+    bool is_recursive = false;  // the component is a cycle
     DraftGraph* function = nullptr;
     Binding function_result;
     const ir::GraphOrder* order = nullptr;
@@ -150,7 +150,7 @@ class DraftBuilder {
   const ir::Module& module_;
   const int64_t opset_;
   std::unique_ptr<Draft> draft_;
-  DraftGraph* top_ = nullptr;                                    // main or the local function that is being written
+  DraftGraph* top_ = nullptr;                                       // main or the local function that is being written
   boost::unordered_flat_map<const ir::Value*, ValueId> constants_;  // of top_
   ir::ModuleOrder order_;
   boost::unordered_flat_map<const ir::Graph*, GraphState> states_;

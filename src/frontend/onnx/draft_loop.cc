@@ -46,9 +46,9 @@ struct DraftBuilder::LoopPlan {
   enum class Role : uint8_t { Carried, Invariant, Unused, Counter, Condition, Accumulator };
   struct Parameter {
     Role role = Role::Carried;
-    const ir::Node* item = nullptr;                // of an accumulator: what an iteration appends
-    std::vector<const ir::Apply*> stacks;          // of an accumulator: what stacks it at the end
-    int64_t axis = 0, reverse = 0;                 // of those
+    const ir::Node* item = nullptr;        // of an accumulator: what an iteration appends
+    std::vector<const ir::Apply*> stacks;  // of an accumulator: what stacks it at the end
+    int64_t axis = 0, reverse = 0;         // of those
   };
   struct Slice {  // a fixed tensor that is read slice by slice
     const ir::Node* tensor;
@@ -65,13 +65,13 @@ struct DraftBuilder::LoopPlan {
   const ir::Node* again = nullptr;
   const ir::Node* leave = nullptr;
   Nodes branch_arguments;
-  std::vector<Nodes> back_edges;       // arguments of the calls that go on; empty when they are not all known
+  std::vector<Nodes> back_edges;  // arguments of the calls that go on; empty when they are not all known
   std::vector<Parameter> parameters;
   const ir::Node* trip_count = nullptr;
-  Nodes rest;                          // conjuncts of the test beside the trip count
-  Nodes shared;                        // values that the test and other parts read
+  Nodes rest;    // conjuncts of the test beside the trip count
+  Nodes shared;  // values that the test and other parts read
   Reached in_test, in_body, in_exit;
-  std::vector<Slice> slices;           // of a Scan
+  std::vector<Slice> slices;  // of a Scan
 
   Role role(size_t i) const { return parameters[i].role; }
   std::optional<size_t> parameter_index(const ir::Node* node) const {
@@ -212,7 +212,8 @@ void DraftBuilder::find_trip_count(LoopPlan& plan) {
       if (index && is_invariant(plan, bound) && bound->type() && bound->type()->dtype() == DType::I64) {
         Binding start = (*plan.initial)[*index];
         const ir::Node* origin = start.kind == Binding::Kind::Value ? draft_->value(start.index).origin : nullptr;
-        bool counts = std::ranges::all_of(plan.back_edges, [&](const Nodes& a) { return is_increment_of(a[*index], i); });
+        bool counts =
+            std::ranges::all_of(plan.back_edges, [&](const Nodes& a) { return is_increment_of(a[*index], i); });
         if (counts && origin && is_constant_integer(origin, 0)) {
           counter = *index;
           plan.trip_count = bound;
@@ -268,8 +269,9 @@ void DraftBuilder::find_accumulators(LoopPlan& plan) {
       if (user == insert || !is_live(user)) continue;
       bool is_own = user->graph() == plan.header;
       bool at_exit = is_own ? plan.in_exit.nodes.contains(user) : plan.in_exit.graphs.contains(user->graph());
-      bool elsewhere = is_own ? plan.in_body.nodes.contains(user) || plan.in_test.nodes.contains(user)
-                              : plan.in_body.graphs.contains(user->graph()) || plan.in_test.graphs.contains(user->graph());
+      bool elsewhere = is_own
+                           ? plan.in_body.nodes.contains(user) || plan.in_test.nodes.contains(user)
+                           : plan.in_body.graphs.contains(user->graph()) || plan.in_test.graphs.contains(user->graph());
       fits &= user->is("StackSequence") && at_exit && !elsewhere;
       if (!fits) break;
       int64_t axis = user->attributes().get_int("axis", 0), reverse = user->attributes().get_int("reverse", 0);
@@ -341,15 +343,16 @@ namespace {
 // Whether `count` is the length of an axis of `tensor`: by its value, or because it is computed from the shape.
 bool is_length_of(const ir::Node* count, const ir::Node* tensor, int64_t axis) {
   const ir::Type* type = tensor->type();
-  if (type && type->is_tensor() && type->has_rank() && axis < type->rank() && type->dim(static_cast<int>(axis)).is_constant()) {
+  if (type && type->is_tensor() && type->has_rank() && axis < type->rank() &&
+      type->dim(static_cast<int>(axis)).is_constant()) {
     if (is_constant_integer(count, type->dim(static_cast<int>(axis)).constant())) return true;
   }
   const ir::Apply* pick = count->as_apply();
   if (!pick) return false;
   if (pick->is("Squeeze") || pick->is("Reshape")) {
     const ir::Apply* shape = pick->input(0)->as_apply();
-    return shape && shape->is("Shape") && shape->input(0) == tensor && shape->attributes().get_int("start", 0) == axis &&
-           shape->attributes().get_int("end", -1) == axis + 1;
+    return shape && shape->is("Shape") && shape->input(0) == tensor &&
+           shape->attributes().get_int("start", 0) == axis && shape->attributes().get_int("end", -1) == axis + 1;
   }
   const Tensor* picked = pick->is("Gather") ? ir::constant_tensor(pick->input(1)) : nullptr;
   if (!picked || picked->dtype() != DType::I64 || picked->size() != 1) return false;
@@ -389,8 +392,9 @@ bool DraftBuilder::find_scan(LoopPlan& plan) {
   auto add_slice = [&](const ir::Apply* gather, bool reverse) {
     const ir::Node* tensor = gather->input(0);
     int64_t axis = positive_axis(tensor, gather->attributes().get_int("axis", 0));
-    bool in_body = gather->graph() == plan.header ? plan.in_body.nodes.contains(gather) && !plan.in_exit.nodes.contains(gather)
-                                                  : plan.in_body.graphs.contains(gather->graph());
+    bool in_body = gather->graph() == plan.header
+                       ? plan.in_body.nodes.contains(gather) && !plan.in_exit.nodes.contains(gather)
+                       : plan.in_body.graphs.contains(gather->graph());
     if (!in_body || axis < 0 || !is_invariant(plan, tensor)) return false;
     for (LoopPlan::Slice& slice : plan.slices) {
       if (slice.tensor == tensor && slice.axis == axis && slice.reverse == reverse) {
@@ -662,7 +666,8 @@ DraftBuilder::Binding DraftBuilder::emit_loop(DraftGraph& place, const ir::Graph
     if (is_scan) {
       std::vector<AttributeSet::Entry> attributes{{"num_scan_inputs", static_cast<int64_t>(plan.slices.size())}};
       auto add = [&](const char* name, std::vector<int64_t> values) {
-        if (std::ranges::any_of(values, [](int64_t v) { return v != 0; })) attributes.emplace_back(name, std::move(values));
+        if (std::ranges::any_of(values, [](int64_t v) { return v != 0; }))
+          attributes.emplace_back(name, std::move(values));
       };
       add("scan_input_axes", scan_axes);
       add("scan_input_directions", scan_directions);

@@ -110,7 +110,9 @@ class Pieces {
   uint64_t size_ = 0;
 };
 
-void add(pbf_writer& writer, uint32_t field, std::string_view text) { writer.add_string(field, text.data(), text.size()); }
+void add(pbf_writer& writer, uint32_t field, std::string_view text) {
+  writer.add_string(field, text.data(), text.size());
+}
 void add_if_any(pbf_writer& writer, uint32_t field, std::string_view text) {
   if (!text.empty()) add(writer, field, text);
 }
@@ -350,7 +352,8 @@ Pieces ModelWriter::lay_out_main(bool external_data) {
   }
   for (ValueId id : main.inputs) {
     const ir::Node* origin = draft_.value(id).origin;
-    const ir::Value* otherwise = origin && origin->as_parameter() ? module_.default_of(origin->as_parameter()) : nullptr;
+    const ir::Value* otherwise =
+        origin && origin->as_parameter() ? module_.default_of(origin->as_parameter()) : nullptr;
     if (otherwise) append_initializer(pieces, name(id), otherwise->tensor(), external_data);
   }
   for (ValueId id : draft_.constants_of(draft_.main())) {
@@ -364,8 +367,9 @@ Pieces ModelWriter::lay_out_main(bool external_data) {
   for (size_t i = 0; i < main.outputs.size(); ++i) {
     ValueId id = main.outputs[i];
     pbf_writer info(writer, Field::output);
-    write_value_info(info, name(id), refined_type(module_.context(), i < declared.size() ? declared[i] : nullptr,
-                                                  draft_.value(id).type));
+    write_value_info(
+        info, name(id),
+        refined_type(module_.context(), i < declared.size() ? declared[i] : nullptr, draft_.value(id).type));
   }
   write_value_infos(writer, main);
   pieces.append(std::move(text));
@@ -449,13 +453,15 @@ std::unique_ptr<Draft> make_draft(const ir::Module& module, const ExportOptions&
   draft->assign_names();
 
   auto main = report.opsets.find("");
-  report.ir_version = std::max({module.metadata().ir_version, main == report.opsets.end() ? 0 : ir_version_for(main->second),
-                                kIrVersionOfFreeInitializers, draft->functions().empty() ? 0 : kIrVersionOfFunctions});
+  report.ir_version =
+      std::max({module.metadata().ir_version, main == report.opsets.end() ? 0 : ir_version_for(main->second),
+                kIrVersionOfFreeInitializers, draft->functions().empty() ? 0 : kIrVersionOfFunctions});
   return draft;
 }
 
 [[noreturn]] void too_large(uint64_t bytes, const char* hint) {
-  throw Error(ErrorCode::ResourceExhausted, fmt::format("the model takes {} bytes, a protobuf file at most {}", bytes, kLargestProtobuf))
+  throw Error(ErrorCode::ResourceExhausted,
+              fmt::format("the model takes {} bytes, a protobuf file at most {}", bytes, kLargestProtobuf))
       .with_hint(hint);
 }
 
@@ -469,7 +475,8 @@ ExportReport export_onnx(const ir::Module& module, const std::filesystem::path& 
   data_path += ".data";
   ModelWriter writer(module, *draft, report, data_path.filename().string());
   Pieces model = writer.lay_out(options.external_data == ExternalData::Always);
-  if (options.external_data == ExternalData::WhenNeeded && model.size() > std::min(options.largest_file, kLargestProtobuf)) {
+  if (options.external_data == ExternalData::WhenNeeded &&
+      model.size() > std::min(options.largest_file, kLargestProtobuf)) {
     model = writer.lay_out(true);
   }
   if (model.size() > kLargestProtobuf) {

@@ -57,7 +57,8 @@ struct ExportReport {
 };
 
 // Writes the file (and NAME.onnx.data) whole or not at all. Throws Unsupported, Io, ResourceExhausted.
-ExportReport export_onnx(const ir::Module& module, const std::filesystem::path& path, const ExportOptions& options = {});
+ExportReport export_onnx(const ir::Module& module, const std::filesystem::path& path,
+                         const ExportOptions& options = {});
 
 // The same to a consumer of bytes, which gets the model piece by piece; external data is not possible.
 using ByteSink = std::function<void(std::span<const std::byte>)>;

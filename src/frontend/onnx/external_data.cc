@@ -21,13 +21,15 @@ bool is_below(const fs::path& path, const fs::path& directory) {
 
 fs::path ExternalData::resolve(const std::string& location) const {
   if (directory_.empty()) {
-    throw Error(ErrorCode::InvalidModel, fmt::format("the data lies in the file '{}', but the model has no folder", location))
+    throw Error(ErrorCode::InvalidModel,
+                fmt::format("the data lies in the file '{}', but the model has no folder", location))
         .with_hint("read the model from its file, or say in which folder its data lies");
   }
   fs::path relative = fs::path(location).lexically_normal();
   bool has_zero = location.find('\0') != std::string::npos;
   if (location.empty() || has_zero || relative.is_absolute() || *relative.begin() == ".." || relative == ".") {
-    throw Error(ErrorCode::InvalidModel, fmt::format("the location '{}' of external data is not below the model's folder", location))
+    throw Error(ErrorCode::InvalidModel,
+                fmt::format("the location '{}' of external data is not below the model's folder", location))
         .with_hint("locations are relative paths without '..'");
   }
   fs::path path = directory_ / relative;
@@ -36,7 +38,8 @@ fs::path ExternalData::resolve(const std::string& location) const {
   fs::path real = fs::canonical(path, failed);
   if (failed) return path;  // opening it tells what is wrong
   if (!is_below(real, fs::canonical(directory_, failed)) && !is_below(real, real_directory_)) {
-    throw Error(ErrorCode::InvalidModel, fmt::format("the external data '{}' is a link out of the model's folder", location));
+    throw Error(ErrorCode::InvalidModel,
+                fmt::format("the external data '{}' is a link out of the model's folder", location));
   }
   return path;
 }

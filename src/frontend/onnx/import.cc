@@ -220,8 +220,7 @@ Importer::Results Importer::import_graph(const GraphFields& fields, ir::Graph* t
   if (parent.depth() + 1 > kDeepestGraph) {
     throw Error(ErrorCode::ResourceExhausted, fmt::format("graphs are nested more than {} deep", kDeepestGraph));
   }
-  Scope scope(*this, target, &parent, parent.dialect(),
-              fmt::format("{}: graph '{}'", parent.place(), fields.name));
+  Scope scope(*this, target, &parent, parent.dialect(), fmt::format("{}: graph '{}'", parent.place(), fields.name));
   scope.declare_types(fields);
   if (fields.inputs.size() != arguments.size()) {
     throw Error(ErrorCode::InvalidModel, fmt::format("the graph '{}' takes {} inputs, but is given {}", fields.name,

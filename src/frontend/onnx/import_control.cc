@@ -67,7 +67,7 @@ struct LoopSpec {
   ir::Node* trip_count = nullptr;  // null: no limit
   ir::Node* condition = nullptr;   // null: true
   std::vector<ir::Node*> initial = {};
-  bool stack_collected = true;     // else the result is the sequence
+  bool stack_collected = true;  // else the result is the sequence
   // Reads the body into a graph, for an iteration number, a condition and the carried values.
   std::function<Iteration(const Emitter& body, ir::Node* i, ir::Node* go, std::span<ir::Node* const> values)> body = {};
 };

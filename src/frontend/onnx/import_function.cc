@@ -53,24 +53,22 @@ Function* Importer::find_function(const NodeFields& fields) {
 
 ir::Node* Importer::call_function(Function& function, PendingNode& node) {
   if (!node.others.empty()) {
-    throw Error(
-        ErrorCode::Unsupported,
-        fmt::format("attribute '{}': a graph cannot be given to a local function", node.others[0].name));
+    throw Error(ErrorCode::Unsupported,
+                fmt::format("attribute '{}': a graph cannot be given to a local function", node.others[0].name));
   }
   if (node.inputs.size() > function.inputs.size()) {
     throw Error(ErrorCode::InvalidModel, fmt::format("the function takes {} inputs, but is given {}",
                                                      function.inputs.size(), node.inputs.size()));
   }
   if (node.num_outputs > function.outputs.size()) {
-    throw Error(ErrorCode::InvalidModel, fmt::format("the function has {} outputs, not {}",
-                                                     function.outputs.size(), node.num_outputs));
+    throw Error(ErrorCode::InvalidModel,
+                fmt::format("the function has {} outputs, not {}", function.outputs.size(), node.num_outputs));
   }
   for (std::string_view bytes : function.attribute_defaults) {
     FileAttribute attribute = read_attribute(context(), bytes, source_);
     if (!attribute.value) {
-      throw Error(
-          ErrorCode::Unsupported,
-          fmt::format("the default of the function's attribute '{}' is no plain value", attribute.name));
+      throw Error(ErrorCode::Unsupported,
+                  fmt::format("the default of the function's attribute '{}' is no plain value", attribute.name));
     }
     if (!std::ranges::count(node.attributes, attribute.name, &AttributeSet::Entry::first)) {
       node.attributes.emplace_back(attribute.name, std::move(*attribute.value));
@@ -87,9 +85,9 @@ ir::Node* Importer::call_function(Function& function, PendingNode& node) {
   auto [at, is_new] = instance_index_.emplace(std::tuple(&function, attributes, given), instances_.size());
   if (is_new) {
     if (instances_.size() == kMostFunctionInstances) {
-      throw Error(ErrorCode::ResourceExhausted,
-                  fmt::format("local functions are called with more than {} sets of attributes",
-                              kMostFunctionInstances));
+      throw Error(
+          ErrorCode::ResourceExhausted,
+          fmt::format("local functions are called with more than {} sets of attributes", kMostFunctionInstances));
     }
     std::string name = ir::qualified_name(function.domain, function.name);
     if (!function.overload.empty()) name += fmt::format(":{}", function.overload);

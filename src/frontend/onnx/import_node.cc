@@ -47,9 +47,8 @@ void Importer::read_attributes(PendingNode& node) {
     if (!attribute.reference.empty()) {
       const AttributeSet* given = node.scope.dialect().function_attributes;
       if (!given) {
-        throw Error(ErrorCode::InvalidModel,
-                    fmt::format("attribute '{}' refers to '{}' of a function, but is in none", attribute.name,
-                                attribute.reference));
+        throw Error(ErrorCode::InvalidModel, fmt::format("attribute '{}' refers to '{}' of a function, but is in none",
+                                                         attribute.name, attribute.reference));
       }
       // An attribute that the caller left out and that has no default is left out here as well.
       if (const AttributeValue* value = given->find(attribute.reference)) {
@@ -173,8 +172,7 @@ void Importer::import_node(Scope& scope, const NodeFields& fields, const ir::Loc
       if (node.version <= 0) throw Error(ErrorCode::InvalidModel, "the model does not import the domain 'ai.onnx'");
       if (node.version > kNewestOpset) {
         throw Error(ErrorCode::Unsupported,
-                    fmt::format("operator set {} is newer than the newest known one, {}", node.version,
-                                kNewestOpset));
+                    fmt::format("operator set {} is newer than the newest known one, {}", node.version, kNewestOpset));
       }
       if (fields.op_type == "Constant") result = import_constant(node);
     }

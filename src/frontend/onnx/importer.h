@@ -115,7 +115,11 @@ struct PendingNode {
 class Scope {
  public:
   Scope(Importer& importer, ir::Graph* graph, Scope* parent, const Dialect& dialect, std::string place)
-      : importer_(importer), graph_(graph), parent_(parent), dialect_(dialect), place_(std::move(place)),
+      : importer_(importer),
+        graph_(graph),
+        parent_(parent),
+        dialect_(dialect),
+        place_(std::move(place)),
         depth_(parent ? parent->depth_ + 1 : 0) {}
 
   ir::Graph* graph() const { return graph_; }

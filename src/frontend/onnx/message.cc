@@ -10,9 +10,8 @@ void Message::corrupt(const char* what) {
 }
 
 void Message::wrong_wire_type() const {
-  throw Error(ErrorCode::InvalidModel,
-              fmt::format("the protobuf is corrupt: field {} has wire type {}", reader_.tag(),
-                          static_cast<int>(reader_.wire_type())))
+  throw Error(ErrorCode::InvalidModel, fmt::format("the protobuf is corrupt: field {} has wire type {}", reader_.tag(),
+                                                   static_cast<int>(reader_.wire_type())))
       .with_hint("the file is damaged, truncated, or no ONNX file");
 }
 

@@ -36,8 +36,8 @@ struct TensorFields {
   int64_t data_type = 0;
   std::string_view name;
   std::optional<std::string_view> raw;
-  Chunks floats, doubles;                        // fixed-width runs
-  Chunks int32s, int64s, uint64s;                // packed runs of varints
+  Chunks floats, doubles;          // fixed-width runs
+  Chunks int32s, int64s, uint64s;  // packed runs of varints
   std::vector<int64_t> single_int32s, single_int64s, single_uint64s;
   std::vector<std::string_view> strings;
   std::vector<std::pair<std::string_view, std::string_view>> external;
@@ -84,8 +84,7 @@ TensorFields read_fields(std::string_view bytes) {
       case Field::data_location:
         f.is_external = m.integer() == static_cast<int64_t>(Field::DataLocation::EXTERNAL);
         break;
-      case Field::segment:
-        throw Error(ErrorCode::Unsupported, "the tensor is split into segments");
+      case Field::segment: throw Error(ErrorCode::Unsupported, "the tensor is split into segments");
       default: m.skip();
     }
   }
@@ -122,7 +121,8 @@ size_t packed_size(DType dtype, size_t count) {
 }
 
 // A tensor from the bytes of its file form, which `owner` keeps alive.
-Tensor from_packed(DType dtype, std::span<const int64_t> dims, std::string_view bytes, const std::shared_ptr<void>& owner) {
+Tensor from_packed(DType dtype, std::span<const int64_t> dims, std::string_view bytes,
+                   const std::shared_ptr<void>& owner) {
   if (is_sub_byte(dtype)) {
     Tensor t = Tensor::allocate(dtype, dims);
     const char* at = bytes.data();
@@ -204,7 +204,8 @@ Tensor read_varints(const TensorFields& f, DType dtype, size_t count, const Chun
   } else if (dtype == DType::Bool) {
     std::ranges::transform(values, t.data<bool>().begin(), [](int64_t v) { return v != 0; });
   } else if (element_bits(dtype) == 6) {
-    std::ranges::transform(values, static_cast<uint8_t*>(t.raw()), [](int64_t v) { return static_cast<uint8_t>(v & 0x3f); });
+    std::ranges::transform(values, static_cast<uint8_t*>(t.raw()),
+                           [](int64_t v) { return static_cast<uint8_t>(v & 0x3f); });
   } else {
     switch (element_bytes(dtype)) {
       case 1: std::ranges::copy(values, static_cast<uint8_t*>(t.raw())); break;
@@ -351,12 +352,14 @@ Tensor read_sparse_tensor(std::string_view bytes, const TensorSource& source, st
   }
   // Two forms: positions in the flattened tensor, or a row of coordinates a value.
   bool linear = !indices.defined() || indices.rank() == 1;
-  bool fits = !indices.defined() || (linear ? indices.dim(0) == stored
-                                            : indices.rank() == 2 && indices.dim(0) == stored && indices.dim(1) == rank);
+  bool fits =
+      !indices.defined() ||
+      (linear ? indices.dim(0) == stored : indices.rank() == 2 && indices.dim(0) == stored && indices.dim(1) == rank);
   if (!fits) fail("its indices do not fit its values and dimensions");
 
   size_t dense_bytes = 0;
-  if (__builtin_mul_overflow(static_cast<size_t>(count), element_bytes(values.dtype()), &dense_bytes)) dense_bytes = SIZE_MAX;
+  if (__builtin_mul_overflow(static_cast<size_t>(count), element_bytes(values.dtype()), &dense_bytes))
+    dense_bytes = SIZE_MAX;
   if (source.budget) source.budget->take(dense_bytes);
   Tensor dense = Tensor::zeros(values.dtype(), dims);
   auto at = stored ? indices.data<int64_t>() : std::span<const int64_t>();

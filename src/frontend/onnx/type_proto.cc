@@ -112,7 +112,7 @@ const ir::Type* read_nested(ir::Context& context, std::string_view bytes, int de
     switch (m.field()) {
       case wire::TypeProto::tensor_type:
       case wire::TypeProto::sparse_tensor_type: type = read_tensor_type(context, m.bytes()); break;
-      case wire::TypeProto::sequence_type: 
+      case wire::TypeProto::sequence_type:
         type = context.sequence_type(without_symbols(context, element_of(m.bytes())));
         break;
       case wire::TypeProto::optional_type: type = context.optional_type(element_of(m.bytes())); break;
@@ -171,7 +171,8 @@ void write_type(protozero::pbf_writer& writer, const ir::Type* type) {
     case ir::TypeKind::Sequence:
     case ir::TypeKind::Optional: {
       bool is_sequence = type->kind() == ir::TypeKind::Sequence;
-      protozero::pbf_writer outer(writer, is_sequence ? wire::TypeProto::sequence_type : wire::TypeProto::optional_type);
+      protozero::pbf_writer outer(writer,
+                                  is_sequence ? wire::TypeProto::sequence_type : wire::TypeProto::optional_type);
       protozero::pbf_writer element(outer, wire::TypeProto::Sequence::elem_type);
       write_type(element, type->element());
       return;
@@ -183,8 +184,7 @@ void write_type(protozero::pbf_writer& writer, const ir::Type* type) {
       write_type(value, type->element(1));
       return;
     }
-    default:
-      throw Error(ErrorCode::Unsupported, fmt::format("ONNX has no type {}", ir::to_string(type)));
+    default: throw Error(ErrorCode::Unsupported, fmt::format("ONNX has no type {}", ir::to_string(type)));
   }
 }
 

@@ -10,8 +10,8 @@ namespace {
 using namespace rewrites;
 
 struct Step {
-  const char* ops;   // names, separated by a space
-  int64_t since;     // nodes of versions before this one become nodes of it
+  const char* ops;  // names, separated by a space
+  int64_t since;    // nodes of versions before this one become nodes of it
   Rewrite rewrite;
   const char* argument = "";
 };
@@ -55,7 +55,8 @@ const Step kMainSteps[] = {
     {"Pad", 11, pad_attributes_to_inputs},
     {"ReduceSum Squeeze Unsqueeze", 13, axes_to_input},
     {"ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd "
-     "ReduceSumSquare", 18, axes_to_input},
+     "ReduceSumSquare",
+     18, axes_to_input},
     {"Slice", 10, slice_attributes_to_inputs},
     {"Split", 2, split_lengths_to_integers},  // of any type
     {"Split", 13, ints_to_input, "split"},

@@ -17,8 +17,7 @@ std::optional<T> take(PendingNode& node, std::string_view name) {
   if (found == node.attributes.end()) return std::nullopt;
   T* value = std::get_if<T>(&found->second);
   if (!value)
-    throw Error(ErrorCode::InvalidModel,
-                fmt::format("the attribute '{}' is of another kind than it must be", name));
+    throw Error(ErrorCode::InvalidModel, fmt::format("the attribute '{}' is of another kind than it must be", name));
   T taken = std::move(*value);
   node.attributes.erase(found);
   return taken;
@@ -107,9 +106,9 @@ ir::Node* axes_to_input(PendingNode& node, std::string_view) { return ints_to_in
 
 ir::Node* cast_type_name(PendingNode& node, std::string_view) {
   constexpr std::pair<std::string_view, DType> kNames[] = {
-      {"FLOAT", DType::F32},  {"UINT8", DType::U8},    {"INT8", DType::I8},      {"UINT16", DType::U16},
-      {"INT16", DType::I16},  {"INT32", DType::I32},   {"INT64", DType::I64},    {"STRING", DType::String},
-      {"BOOL", DType::Bool},  {"FLOAT16", DType::F16}, {"DOUBLE", DType::F64},   {"UINT32", DType::U32},
+      {"FLOAT", DType::F32},  {"UINT8", DType::U8},      {"INT8", DType::I8},        {"UINT16", DType::U16},
+      {"INT16", DType::I16},  {"INT32", DType::I32},     {"INT64", DType::I64},      {"STRING", DType::String},
+      {"BOOL", DType::Bool},  {"FLOAT16", DType::F16},   {"DOUBLE", DType::F64},     {"UINT32", DType::U32},
       {"UINT64", DType::U64}, {"COMPLEX64", DType::C64}, {"COMPLEX128", DType::C128}};
   auto to = std::ranges::find(node.attributes, "to", &AttributeSet::Entry::first);
   if (to == node.attributes.end()) return nullptr;

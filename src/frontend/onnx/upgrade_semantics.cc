@@ -68,9 +68,8 @@ ir::Node* batch_norm_outputs(PendingNode& node, std::string_view) {
   auto item = [&](size_t i) { return module.tuple_item(e.graph, trained, i); };
   // The mean over all axes but that of the channels.
   ir::Node* channels_first = e.emit("Shape", {x}, {{"start", int64_t{1}}, {"end", int64_t{2}}});
-  ir::Node* rows =
-      e.emit("Concat", {e.emit("Shape", {x}, {{"end", int64_t{1}}}), channels_first, e.ints({-1})},
-             {{"axis", int64_t{0}}});
+  ir::Node* rows = e.emit("Concat", {e.emit("Shape", {x}, {{"end", int64_t{1}}}), channels_first, e.ints({-1})},
+                          {{"axis", int64_t{0}}});
   ir::Node* grouped = e.emit("Reshape", {x, rows});
   ir::Node* axes = e.ints({0, 2});
   ir::Node* mean = e.emit("ReduceMean", {grouped, axes});
@@ -97,8 +96,8 @@ ir::Node* group_norm_per_channel(PendingNode& node, std::string_view) {
   if (!count || *count < 1) throw Error(ErrorCode::InvalidModel, "num_groups is missing or not positive");
   const Emitter& e = node.emitter;
   ir::Node* channels = e.emit("Shape", {require_input(node, 0)}, {{"start", int64_t{1}}, {"end", int64_t{2}}});
-  ir::Node* shape = e.emit("Concat", {e.ints({*count}), e.emit("Div", {channels, e.ints({*count})})},
-                           {{"axis", int64_t{0}}});
+  ir::Node* shape =
+      e.emit("Concat", {e.ints({*count}), e.emit("Div", {channels, e.ints({*count})})}, {{"axis", int64_t{0}}});
   for (size_t i : {1, 2}) {
     ir::Node* column = e.emit("Unsqueeze", {require_input(node, i), e.ints({1})});
     node.inputs[i] = e.emit("Reshape", {e.emit("Expand", {column, shape}), e.ints({-1})});

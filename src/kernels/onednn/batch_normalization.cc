@@ -46,7 +46,8 @@ class BatchNormalization : public ShapedKernel {
       if (*shapes[i] != Shape{dims[1]}) return nullptr;
     }
     using dnnl::normalization_flags;
-    auto flags = normalization_flags::use_scale | normalization_flags::use_shift | normalization_flags::use_global_stats;
+    auto flags =
+        normalization_flags::use_scale | normalization_flags::use_shift | normalization_flags::use_global_stats;
     if (attributes().has("activation")) flags = flags | normalization_flags::fuse_norm_relu;
     const auto f32 = memory::data_type::f32;
     const memory::desc x = channels_last_ ? channels_last(dims, f32) : dense(dims, f32);

@@ -25,8 +25,8 @@ struct ConvolutionShape {
 class ConvolutionInstance : public ShapedKernel::Instance {
  public:
   struct Operand {
-    memory given;      // what the tensor holds
-    memory used;       // what the primitive reads; another object where a reorder is needed
+    memory given;  // what the tensor holds
+    memory used;   // what the primitive reads; another object where a reorder is needed
     bool reordered() const { return given != used; }
   };
 
@@ -117,9 +117,9 @@ class Convolution : public ShapedKernel {
       wanted = pd.weights_desc();
       return true;
     };
-    const bool exists =
-        transposed_ ? set_up.operator()<dnnl::deconvolution_forward>(dnnl::algorithm::deconvolution_direct)
-                    : set_up.operator()<dnnl::convolution_forward>(dnnl::algorithm::convolution_direct);
+    const bool exists = transposed_
+                            ? set_up.operator()<dnnl::deconvolution_forward>(dnnl::algorithm::deconvolution_direct)
+                            : set_up.operator()<dnnl::convolution_forward>(dnnl::algorithm::convolution_direct);
     if (!exists) return nullptr;
     if (const Tensor* constant_weights = constant(1)) {
       instance->set_weights(packed_.get(*constant_weights, weights, wanted));

@@ -23,7 +23,8 @@ struct Operand {
   static Operand dense(const Shape& shape, std::span<const int64_t> permutation = {}) {
     Operand result;
     Shape strides(shape.size());
-    for (int64_t i = static_cast<int64_t>(shape.size()) - 1, stride = 1; i >= 0; stride *= shape[i], --i) strides[i] = stride;
+    for (int64_t i = static_cast<int64_t>(shape.size()) - 1, stride = 1; i >= 0; stride *= shape[i], --i)
+      strides[i] = stride;
     for (size_t i = 0; i < shape.size(); ++i) {
       size_t axis = permutation.empty() ? i : static_cast<size_t>(permutation[i]);
       result.dims.push_back(shape[axis]);

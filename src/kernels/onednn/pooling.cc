@@ -10,7 +10,11 @@ class PoolingInstance : public ShapedKernel::Instance {
  public:
   PoolingInstance(const dnnl::pooling_forward::primitive_desc& pd, const memory::desc& x, const memory::desc& y,
                   DType dtype, Shape shape)
-      : primitive_(pd), x_(handle(x)), y_(handle(y)), dtype_(dtype), shape_(std::move(shape)),
+      : primitive_(pd),
+        x_(handle(x)),
+        y_(handle(y)),
+        dtype_(dtype),
+        shape_(std::move(shape)),
         arguments_{{DNNL_ARG_SRC, x_}, {DNNL_ARG_DST, y_}} {}
 
   void execute(KernelContext& context) override {
@@ -60,14 +64,15 @@ class Pooling : public ShapedKernel {
       if (axis.pad_begin < 0 || axis.pad_begin >= axis.reach() || pad_end.back() >= axis.reach()) return nullptr;
     }
     if (element_count(x) == 0 || element_count(y) == 0) return nullptr;
-    const auto algorithm = !average_          ? dnnl::algorithm::pooling_max
-                           : counts_padding   ? dnnl::algorithm::pooling_avg_include_padding
-                                              : dnnl::algorithm::pooling_avg_exclude_padding;
+    const auto algorithm = !average_        ? dnnl::algorithm::pooling_max
+                           : counts_padding ? dnnl::algorithm::pooling_avg_include_padding
+                                            : dnnl::algorithm::pooling_avg_exclude_padding;
     auto layout = [&](const Shape& dims) { return channels_last_ ? channels_last(dims, type_) : dense(dims, type_); };
     dnnl::pooling_forward::primitive_desc pd(cpu(), dnnl::prop_kind::forward_inference, algorithm, layout(x), layout(y),
                                              strides, kernel, dilations, pad_begin, pad_end, {}, true);
     if (!is_optimized(pd)) return nullptr;
-    return std::make_unique<PoolingInstance>(pd, layout(x), layout(y), dtype_, channels_last_ ? channels_at_the_end(y) : y);
+    return std::make_unique<PoolingInstance>(pd, layout(x), layout(y), dtype_,
+                                             channels_last_ ? channels_at_the_end(y) : y);
   }
 
  private:

@@ -32,7 +32,8 @@ std::optional<memory::data_type> data_type(DType dtype) {
   };
   switch (dtype) {
     case DType::F32: return memory::data_type::f32;
-    case DType::BF16: return has(dnnl::cpu_isa::avx512_core_bf16) ? std::optional(memory::data_type::bf16) : std::nullopt;
+    case DType::BF16:
+      return has(dnnl::cpu_isa::avx512_core_bf16) ? std::optional(memory::data_type::bf16) : std::nullopt;
     case DType::F16: return has(dnnl::cpu_isa::avx512_core_fp16) ? std::optional(memory::data_type::f16) : std::nullopt;
     default: return std::nullopt;
   }

@@ -67,7 +67,8 @@ class RecurrentInstance : public ShapedKernel::Instance {
   float* last_state(KernelContext& context, size_t output) const {
     if (context.num_outputs() <= output) return nullptr;
     return context.allocate_output(output, DType::F32, Shape{sizes_.directions, sizes_.batch, sizes_.hidden})
-        .data<float>().data();
+        .data<float>()
+        .data();
   }
   static void set_state(memory& state, const Tensor* tensor, int64_t offset) {
     if (tensor && state) state.set_data_handle(const_cast<float*>(tensor->data<float>().data()) + offset);
@@ -123,8 +124,8 @@ class Recurrent : public ShapedKernel {
     const memory::desc last = num_outputs_ > 1 ? state : memory::desc();
     const memory::desc any_layer = any_layout(weights_shape, f32), any_iteration = any_layout(iteration_shape, f32);
     const bool reverse = d == 1 || attributes().get_string("direction", "forward") == "reverse";
-    const auto order = reverse ? dnnl::rnn_direction::unidirectional_right2left
-                               : dnnl::rnn_direction::unidirectional_left2right;
+    const auto order =
+        reverse ? dnnl::rnn_direction::unidirectional_right2left : dnnl::rnn_direction::unidirectional_left2right;
     const auto inference = dnnl::prop_kind::forward_inference;
 
     Direction direction;
@@ -157,7 +158,8 @@ class Recurrent : public ShapedKernel {
 
     packed_.resize(static_cast<size_t>(sizes.directions));
     Packed& packed = packed_[static_cast<size_t>(d)];
-    auto pack = [&](PackedConstant& cache, const Tensor& all, int64_t inputs, const Shape& shape, const memory::desc& wanted) {
+    auto pack = [&](PackedConstant& cache, const Tensor& all, int64_t inputs, const Shape& shape,
+                    const memory::desc& wanted) {
       // [gates, hidden, inputs] in memory.
       const Shape strides{gates * hidden * inputs, gates * hidden * inputs, 1, hidden * inputs, inputs};
       return cache.get([&] { return ordered_weights(all, d); }, strided(shape, f32, strides), wanted);

@@ -12,9 +12,8 @@ template <class Body>
 void for_narrow(DType dtype, int64_t count, Body&& body) {
   dispatch<Narrower>(dtype, [&]<class T>() {
     using Wide = std::conditional_t<std::is_integral_v<T>, uint32_t, float>;
-    parallel_for(count, kElementwiseGrain, [&](int64_t begin, int64_t end) {
-      body.template operator()<T, Wide>(begin, end);
-    });
+    parallel_for(count, kElementwiseGrain,
+                 [&](int64_t begin, int64_t end) { body.template operator()<T, Wide>(begin, end); });
   });
 }
 

@@ -12,12 +12,16 @@ namespace {
 
 struct Relu {
   template <class T>
-  T operator()(T x) const { return x < T{0} ? T{0} : x; }  // keeps NaN
+  T operator()(T x) const {
+    return x < T{0} ? T{0} : x;
+  }  // keeps NaN
 };
 struct LeakyRelu {
   float alpha;
   template <class T>
-  T operator()(T x) const { return x < 0 ? static_cast<T>(alpha) * x : x; }
+  T operator()(T x) const {
+    return x < 0 ? static_cast<T>(alpha) * x : x;
+  }
 };
 struct PRelu {
   template <class T>
@@ -33,7 +37,9 @@ struct PRelu {
 struct Elu {
   float alpha;
   template <class T>
-  T operator()(T x) const { return x < 0 ? static_cast<T>(alpha) * kernels::expm1(x) : x; }
+  T operator()(T x) const {
+    return x < 0 ? static_cast<T>(alpha) * kernels::expm1(x) : x;
+  }
 };
 struct Celu {
   float alpha;
@@ -53,7 +59,9 @@ struct Selu {
 };
 struct Sigmoid {
   template <class T>
-  T operator()(T x) const { return kernels::sigmoid(x); }
+  T operator()(T x) const {
+    return kernels::sigmoid(x);
+  }
 };
 // `x` brought into [0, 1].
 template <class T>
@@ -64,24 +72,34 @@ T unit_clamp(T x) {
 struct HardSigmoid {
   float alpha, beta;
   template <class T>
-  T operator()(T x) const { return unit_clamp(static_cast<T>(alpha) * x + static_cast<T>(beta)); }
+  T operator()(T x) const {
+    return unit_clamp(static_cast<T>(alpha) * x + static_cast<T>(beta));
+  }
 };
 struct HardSwish {
   template <class T>
-  T operator()(T x) const { return x * unit_clamp(x * (T{1} / T{6}) + T{0.5}); }
+  T operator()(T x) const {
+    return x * unit_clamp(x * (T{1} / T{6}) + T{0.5});
+  }
 };
 struct Softplus {
   template <class T>
-  T operator()(T x) const { return kernels::softplus(x); }
+  T operator()(T x) const {
+    return kernels::softplus(x);
+  }
 };
 struct Softsign {
   template <class T>
-  T operator()(T x) const { return x / (T{1} + std::fabs(x)); }
+  T operator()(T x) const {
+    return x / (T{1} + std::fabs(x));
+  }
 };
 struct ThresholdedRelu {
   float alpha;
   template <class T>
-  T operator()(T x) const { return x > static_cast<T>(alpha) ? x : T{0}; }  // also for NaN
+  T operator()(T x) const {
+    return x > static_cast<T>(alpha) ? x : T{0};
+  }  // also for NaN
 };
 struct Shrink {
   float lambda, bias;
@@ -92,8 +110,10 @@ struct Shrink {
     const Real value = static_cast<Real>(x), limit = static_cast<Real>(lambda), shift = static_cast<Real>(bias);
     const Real upper = value > limit ? value - shift : Real{0};  // also for NaN
     const Real result = value < -limit ? value + shift : upper;
-    if constexpr (std::is_floating_point_v<T>) return result;
-    else return static_cast<T>(static_cast<int64_t>(result));
+    if constexpr (std::is_floating_point_v<T>)
+      return result;
+    else
+      return static_cast<T>(static_cast<int64_t>(result));
   }
 };
 
@@ -125,12 +145,16 @@ struct GeluTanh {
 struct Swish {
   float alpha;
   template <class T>
-  T operator()(T x) const { return x * kernels::sigmoid(static_cast<T>(alpha) * x); }
+  T operator()(T x) const {
+    return x * kernels::sigmoid(static_cast<T>(alpha) * x);
+  }
 };
 struct SwiGlu {
   float alpha;
   template <class T>
-  T operator()(T gate, T value) const { return Swish{alpha}(gate) * value; }
+  T operator()(T gate, T value) const {
+    return Swish{alpha}(gate)*value;
+  }
 };
 
 // ONNX's defaults, from the paper.

@@ -64,9 +64,8 @@ int64_t integer(const Tensor& tensor) {
 
 double number(const Tensor& tensor) {
   require_one_element(tensor);
-  return dispatch<AnyNumbers>(tensor.dtype(), [&]<class T>() {
-    return static_cast<double>(static_cast<ComputeType<T>>(tensor.data<T>()[0]));
-  });
+  return dispatch<AnyNumbers>(
+      tensor.dtype(), [&]<class T>() { return static_cast<double>(static_cast<ComputeType<T>>(tensor.data<T>()[0])); });
 }
 
 DType dtype_attribute(const AttributeSet& attributes, std::string_view attribute, DType otherwise) {

@@ -32,35 +32,49 @@ void wrapping_pairs(KernelContext& context) {
 
 struct Plus {
   template <class T>
-  T operator()(T a, T b) const { return static_cast<T>(a + b); }
+  T operator()(T a, T b) const {
+    return static_cast<T>(a + b);
+  }
 };
 struct Minus {
   template <class T>
-  T operator()(T a, T b) const { return static_cast<T>(a - b); }
+  T operator()(T a, T b) const {
+    return static_cast<T>(a - b);
+  }
 };
 struct Times {
   template <class T>
   T operator()(T a, T b) const {
     // 16-bit operands would be promoted to int, whose overflow is undefined.
-    if constexpr (std::is_integral_v<T>) return static_cast<T>(uint64_t{a} * uint64_t{b});
-    else return a * b;
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(uint64_t{a} * uint64_t{b});
+    else
+      return a * b;
   }
 };
 struct BitAnd {
   template <class T>
-  T operator()(T a, T b) const { return a & b; }
+  T operator()(T a, T b) const {
+    return a & b;
+  }
 };
 struct BitOr {
   template <class T>
-  T operator()(T a, T b) const { return a | b; }
+  T operator()(T a, T b) const {
+    return a | b;
+  }
 };
 struct BitXor {
   template <class T>
-  T operator()(T a, T b) const { return a ^ b; }
+  T operator()(T a, T b) const {
+    return a ^ b;
+  }
 };
 struct BitNot {
   template <class T>
-  T operator()(T a) const { return static_cast<T>(~a); }
+  T operator()(T a) const {
+    return static_cast<T>(~a);
+  }
 };
 
 template <class T>
@@ -166,11 +180,15 @@ void bitwise_not(KernelContext& context) {
 // NaN if either is NaN, as in numpy.
 struct Larger {
   template <class T>
-  T operator()(T a, T b) const { return ((a > b) | (a != a)) ? a : b; }
+  T operator()(T a, T b) const {
+    return ((a > b) | (a != a)) ? a : b;
+  }
 };
 struct Smaller {
   template <class T>
-  T operator()(T a, T b) const { return ((a < b) | (a != a)) ? a : b; }
+  T operator()(T a, T b) const {
+    return ((a < b) | (a != a)) ? a : b;
+  }
 };
 
 // ---- variadic operations ----
@@ -195,7 +213,9 @@ bool overwrites_later_input(const KernelContext& context, const Tensor& out) {
 struct AddThenDivide {
   int64_t divisor;
   template <class T>
-  T operator()(T a, T b) const { return (a + b) / static_cast<T>(divisor); }
+  T operator()(T a, T b) const {
+    return (a + b) / static_cast<T>(divisor);
+  }
 };
 
 // Folds the inputs from the left; `last` makes the final step. With more than two inputs the partial results of narrow
@@ -239,8 +259,10 @@ void mean(KernelContext& context) {
 struct Power {
   template <class T>
   T operator()(T base, T exponent) const {
-    if constexpr (std::is_floating_point_v<T>) return std::pow(base, exponent);
-    else return integer_power(base, exponent);
+    if constexpr (std::is_floating_point_v<T>)
+      return std::pow(base, exponent);
+    else
+      return integer_power(base, exponent);
   }
   static int64_t integer_power(int64_t base, int64_t exponent) {
     if (exponent < 0) {  // 1 / base^-exponent, truncated
@@ -257,11 +279,15 @@ struct Power {
 };
 struct Square {
   template <class T>
-  T operator()(T x) const { return x * x; }
+  T operator()(T x) const {
+    return x * x;
+  }
 };
 struct Cube {
   template <class T>
-  T operator()(T x) const { return x * x * x; }
+  T operator()(T x) const {
+    return x * x * x;
+  }
 };
 struct SquareRoot {  // as pow has it: +0 for -0, infinity for -infinity
   template <class T>
@@ -272,16 +298,23 @@ struct SquareRoot {  // as pow has it: +0 for -0, infinity for -infinity
 };
 struct Inverse {
   template <class T>
-  T operator()(T x) const { return T{1} / x; }
+  T operator()(T x) const {
+    return T{1} / x;
+  }
 };
 
 // The exponents that models have as constants, on a float type. Whether this was one of them.
 bool simple_power(KernelContext& context, double exponent) {
-  if (exponent == 2) map_elements<WideFloats>(context, Square{});
-  else if (exponent == 3) map_elements<WideFloats>(context, Cube{});
-  else if (exponent == 0.5) map_elements<WideFloats>(context, SquareRoot{});
-  else if (exponent == -1) map_elements<WideFloats>(context, Inverse{});
-  else return false;
+  if (exponent == 2)
+    map_elements<WideFloats>(context, Square{});
+  else if (exponent == 3)
+    map_elements<WideFloats>(context, Cube{});
+  else if (exponent == 0.5)
+    map_elements<WideFloats>(context, SquareRoot{});
+  else if (exponent == -1)
+    map_elements<WideFloats>(context, Inverse{});
+  else
+    return false;
   return true;
 }
 
@@ -303,7 +336,8 @@ void pow(KernelContext& context) {
   BinaryRun run = dispatch<TypeList<float, double, int64_t>>(
       compute, []<class T>() -> BinaryRun { return binary_loop<T, T, Power>; });
   const Power op;
-  run_binary(run, &op, direct ? base : cast_tensor(base, compute), cast_tensor(exponent, compute), result, kCostlyGrain);
+  run_binary(run, &op, direct ? base : cast_tensor(base, compute), cast_tensor(exponent, compute), result,
+             kCostlyGrain);
   if (!direct) cast_into(result, out);
 }
 

@@ -36,9 +36,7 @@ struct HeadLayout {
   int64_t batch = 0, heads = 0, sequence = 0, size = 0;
   bool packed = false;  // [batch, sequence, heads * size]
 
-  Shape shape() const {
-    return packed ? Shape{batch, sequence, heads * size} : Shape{batch, heads, sequence, size};
-  }
+  Shape shape() const { return packed ? Shape{batch, sequence, heads * size} : Shape{batch, heads, sequence, size}; }
   template <class T>
   MatrixView<T> head(T* data, int64_t b, int64_t h) const {
     if (packed) return {data + (b * sequence * heads + h) * size, sequence, size, heads * size, 1};
@@ -49,8 +47,8 @@ struct HeadLayout {
 HeadLayout layout_of(const Tensor& tensor, const char* what, int64_t num_heads) {
   if (tensor.rank() == 4) return {tensor.dim(0), tensor.dim(1), tensor.dim(2), tensor.dim(3), false};
   if (tensor.rank() != 3) {
-    throw Error(ErrorCode::TypeMismatch, fmt::format("{} has shape {}, expected rank 3 or 4", what,
-                                                     to_string(tensor.shape())));
+    throw Error(ErrorCode::TypeMismatch,
+                fmt::format("{} has shape {}, expected rank 3 or 4", what, to_string(tensor.shape())));
   }
   if (num_heads < 1 || tensor.dim(2) % num_heads != 0) {
     throw Error(ErrorCode::TypeMismatch, fmt::format("{} of shape {} does not divide into {} heads", what,
@@ -94,9 +92,9 @@ class Bias {
  public:
   int64_t keys = 0;
   bool causal = false;
-  int64_t left = -1, right = -1;          // window; -1: unbounded
-  std::vector<int64_t> offsets;           // of each batch entry: position of query 0
-  std::vector<int64_t> valid;             // keys that are not padding, of each batch entry
+  int64_t left = -1, right = -1;  // window; -1: unbounded
+  std::vector<int64_t> offsets;   // of each batch entry: position of query 0
+  std::vector<int64_t> valid;     // keys that are not padding, of each batch entry
 
   // `target`: batch, query heads, query rows. Keys past the mask's last are masked.
   void set_mask(const Tensor& mask, const Shape& target) {
@@ -300,8 +298,8 @@ void attention(KernelContext& context) {
   a.bias.keys = a.k.sequence;
   if (nonpad) {
     if (nonpad->dtype() != DType::I64 || nonpad->shape() != Shape{a.q.batch}) {
-      throw Error(ErrorCode::TypeMismatch, fmt::format("nonpad_kv_seqlen of shape {} for a batch of {}",
-                                                       to_string(nonpad->shape()), a.q.batch));
+      throw Error(ErrorCode::TypeMismatch,
+                  fmt::format("nonpad_kv_seqlen of shape {} for a batch of {}", to_string(nonpad->shape()), a.q.batch));
     }
     std::span<const int64_t> lengths = nonpad->data<int64_t>();
     for (int64_t length : lengths) {

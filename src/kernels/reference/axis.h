@@ -11,7 +11,8 @@ struct AxisView {
   int64_t outer = 1, length = 1, inner = 1;
 
   AxisView(std::span<const int64_t> shape, int axis) {
-    for (int i = 0; i < static_cast<int>(shape.size()); ++i) (i < axis ? outer : i == axis ? length : inner) *= shape[i];
+    for (int i = 0; i < static_cast<int>(shape.size()); ++i)
+      (i < axis ? outer : i == axis ? length : inner) *= shape[i];
   }
 };
 

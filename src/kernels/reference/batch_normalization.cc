@@ -20,15 +20,21 @@ namespace {
 
 struct Difference {
   template <class T>
-  T operator()(T x, T mean) const { return x - mean; }
+  T operator()(T x, T mean) const {
+    return x - mean;
+  }
 };
 struct Product {
   template <class T>
-  T operator()(T x, T factor) const { return x * factor; }
+  T operator()(T x, T factor) const {
+    return x * factor;
+  }
 };
 struct Sum {
   template <class T>
-  T operator()(T x, T bias) const { return x + bias; }
+  T operator()(T x, T bias) const {
+    return x + bias;
+  }
 };
 
 template <class T, class Op>
@@ -127,8 +133,10 @@ void batch_normalization(KernelContext& context) {
   const bool training = context.attributes().get_int("training_mode", 0) != 0;
   Tensor& y = context.allocate_output(0, x.dtype(), x.shape());
   dispatch<WideFloats>(compute_dtype(x.dtype()), [&]<class T>() {
-    if (training) normalize_batch<T>(context, view, y);
-    else normalize_with<T>(context, view, y);
+    if (training)
+      normalize_batch<T>(context, view, y);
+    else
+      normalize_with<T>(context, view, y);
   });
 }
 

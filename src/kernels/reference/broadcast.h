@@ -43,7 +43,7 @@ class LoopNest {
   // Operand 0 is a dense tensor of shape `out`; operand i + 1 is a dense one of shape inputs[i], broadcast to it.
   static LoopNest broadcast(std::span<const int64_t> out, std::initializer_list<std::span<const int64_t>> inputs);
 
-  int64_t size() const { return size_; }  // points of the iteration space
+  int64_t size() const { return size_; }         // points of the iteration space
   const Shape& sizes() const { return sizes_; }  // after merging; at least one dimension
   int64_t run_stride(size_t operand) const { return strides_[operand].back(); }
   const Shape& strides(size_t operand) const { return strides_[operand]; }

@@ -104,29 +104,42 @@ void loop(const void* in, void* out, int64_t n) {
 
 struct Plain {
   template <class To, class From>
-  To operator()(From x) const { return static_cast<To>(x); }
+  To operator()(From x) const {
+    return static_cast<To>(x);
+  }
 };
 struct Truncate {
   template <class To, class From>
-  To operator()(From x) const { return truncated<To>(x); }
+  To operator()(From x) const {
+    return truncated<To>(x);
+  }
 };
 struct TruncateUnsigned {
   template <class To, class From>
-  To operator()(From x) const { return truncated_unsigned(x); }
+  To operator()(From x) const {
+    return truncated_unsigned(x);
+  }
 };
 struct RoundToOdd {
   template <class To, class From>
-  To operator()(From x) const { return rounded_to_odd(x); }
+  To operator()(From x) const {
+    return rounded_to_odd(x);
+  }
 };
 struct NotZero {
   template <class To, class From>
-  To operator()(From x) const { return x != From{0}; }
+  To operator()(From x) const {
+    return x != From{0};
+  }
 };
 
 Hub load_hub(DType dtype) {
   if (is_narrow_float(dtype)) return DType::F32;
   switch (dtype) {
-    case DType::F32: case DType::F64: case DType::I64: case DType::U64: return dtype;
+    case DType::F32:
+    case DType::F64:
+    case DType::I64:
+    case DType::U64: return dtype;
     case DType::U32: return DType::I64;
     default: return DType::I32;
   }
@@ -134,8 +147,13 @@ Hub load_hub(DType dtype) {
 
 Loop load_loop(DType dtype) {
   switch (dtype) {
-    case DType::I8: case DType::I4: case DType::I2: return loop<int8_t, int32_t, Plain>;
-    case DType::U8: case DType::U4: case DType::U2: case DType::Bool: return loop<uint8_t, int32_t, Plain>;
+    case DType::I8:
+    case DType::I4:
+    case DType::I2: return loop<int8_t, int32_t, Plain>;
+    case DType::U8:
+    case DType::U4:
+    case DType::U2:
+    case DType::Bool: return loop<uint8_t, int32_t, Plain>;
     case DType::I16: return loop<int16_t, int32_t, Plain>;
     case DType::U16: return loop<uint16_t, int32_t, Plain>;
     case DType::U32: return loop<uint32_t, int64_t, Plain>;
@@ -148,10 +166,12 @@ constexpr int hub_pair(Hub from, Hub to) { return static_cast<int>(from) * kDTyp
 Loop cross_loop(Hub from, Hub to) {
   using enum DType;
   switch (hub_pair(from, to)) {
-    case hub_pair(I32, I64): case hub_pair(I32, U64): return loop<int32_t, int64_t, Plain>;
+    case hub_pair(I32, I64):
+    case hub_pair(I32, U64): return loop<int32_t, int64_t, Plain>;
     case hub_pair(I32, F32): return loop<int32_t, float, Plain>;
     case hub_pair(I32, F64): return loop<int32_t, double, Plain>;
-    case hub_pair(I64, I32): case hub_pair(U64, I32): return loop<int64_t, int32_t, Plain>;
+    case hub_pair(I64, I32):
+    case hub_pair(U64, I32): return loop<int64_t, int32_t, Plain>;
     case hub_pair(I64, F32): return loop<int64_t, float, Plain>;
     case hub_pair(I64, F64): return loop<int64_t, double, Plain>;
     case hub_pair(U64, F32): return loop<uint64_t, float, Plain>;
@@ -170,8 +190,10 @@ Loop cross_loop(Hub from, Hub to) {
 
 Loop store_loop(DType dtype) {
   switch (dtype) {
-    case DType::I8: case DType::U8: return loop<int32_t, int8_t, Plain>;
-    case DType::I16: case DType::U16: return loop<int32_t, int16_t, Plain>;
+    case DType::I8:
+    case DType::U8: return loop<int32_t, int8_t, Plain>;
+    case DType::I16:
+    case DType::U16: return loop<int32_t, int16_t, Plain>;
     case DType::U32: return loop<int64_t, int32_t, Plain>;
     case DType::I4: return loop<int32_t, Int4, Plain>;
     case DType::U4: return loop<int32_t, UInt4, Plain>;
@@ -195,8 +217,8 @@ Loop test_loop(Hub hub) {
 struct Step {
   enum class Kind : uint8_t { Run, LoadFloats, StoreFloats, StoreFloat8, StoreScale };
   Kind kind;
-  Loop loop = nullptr;                // of Run
-  DType dtype = DType::Undefined;     // of the narrow float otherwise
+  Loop loop = nullptr;             // of Run
+  DType dtype = DType::Undefined;  // of the narrow float otherwise
 
   void operator()(const void* in, void* out, int64_t n, const CastOptions& options) const {
     switch (kind) {
@@ -281,7 +303,8 @@ Number parse(std::string_view text) {
     throw Error(ErrorCode::InvalidArgument, fmt::format("Cast: the string '{}' is not a number", text));
   }
   if (error == std::errc::result_out_of_range && std::is_floating_point_v<Number>) {
-    return static_cast<Number>(std::strtod(std::string(rest).c_str(), nullptr));  // overflow to infinity, underflow to 0
+    return static_cast<Number>(
+        std::strtod(std::string(rest).c_str(), nullptr));  // overflow to infinity, underflow to 0
   }
   return value;
 }
@@ -343,10 +366,14 @@ CastOptions options_of(const AttributeSet& attributes) {
   CastOptions options;
   options.saturate = attributes.get_int("saturate", 1) != 0;
   const std::string mode = attributes.get_string("round_mode", "up");
-  if (mode == "up") options.scale_rounding = CastOptions::ScaleRounding::Up;
-  else if (mode == "down") options.scale_rounding = CastOptions::ScaleRounding::Down;
-  else if (mode == "nearest") options.scale_rounding = CastOptions::ScaleRounding::Nearest;
-  else throw Error(ErrorCode::InvalidModel, fmt::format("round_mode '{}' is not up, down or nearest", mode));
+  if (mode == "up")
+    options.scale_rounding = CastOptions::ScaleRounding::Up;
+  else if (mode == "down")
+    options.scale_rounding = CastOptions::ScaleRounding::Down;
+  else if (mode == "nearest")
+    options.scale_rounding = CastOptions::ScaleRounding::Nearest;
+  else
+    throw Error(ErrorCode::InvalidModel, fmt::format("round_mode '{}' is not up, down or nearest", mode));
   return options;
 }
 
@@ -383,8 +410,8 @@ void bit_cast(KernelContext& context) {
   const Tensor& in = context.input(0);
   const DType to = target_dtype(context);
   if (element_bits(to) != element_bits(in.dtype()) || element_bits(to) == 0) {
-    throw Error(ErrorCode::TypeMismatch, fmt::format("BitCast from {} to {}: the types have different widths",
-                                                     name(in.dtype()), name(to)));
+    throw Error(ErrorCode::TypeMismatch,
+                fmt::format("BitCast from {} to {}: the types have different widths", name(in.dtype()), name(to)));
   }
   Tensor& out = context.allocate_output(0, to, in.shape());
   const Tensor source = Tensor::view(to, in.shape(), const_cast<void*>(in.raw()), in.owner());

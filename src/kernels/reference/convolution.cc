@@ -49,12 +49,12 @@ int64_t read_group(const AttributeSet& attributes, const char* name, int64_t cha
 
 void check_operands(const Tensor& x, const Tensor& w, const Tensor* bias, int64_t out_channels) {
   if (w.dtype() != x.dtype() || (bias && bias->dtype() != x.dtype())) {
-    throw Error(ErrorCode::TypeMismatch, fmt::format("input and weights are {} and {}", name(x.dtype()),
-                                                     name(w.dtype())));
+    throw Error(ErrorCode::TypeMismatch,
+                fmt::format("input and weights are {} and {}", name(x.dtype()), name(w.dtype())));
   }
   if (bias && (bias->rank() != 1 || bias->dim(0) != out_channels)) {
-    throw Error(ErrorCode::TypeMismatch, fmt::format("a bias of shape {} for {} output channels",
-                                                     to_string(bias->shape()), out_channels));
+    throw Error(ErrorCode::TypeMismatch,
+                fmt::format("a bias of shape {} for {} output channels", to_string(bias->shape()), out_channels));
   }
 }
 
@@ -305,8 +305,8 @@ T interpolate(const Window& window, const T* plane, std::span<const T> position)
 
 void check_shape(const Tensor& tensor, const char* what, const Shape& expected) {
   if (tensor.shape() != expected) {
-    throw Error(ErrorCode::TypeMismatch, fmt::format("{} has shape {}, expected {}", what, to_string(tensor.shape()),
-                                                     to_string(expected)));
+    throw Error(ErrorCode::TypeMismatch,
+                fmt::format("{} has shape {}, expected {}", what, to_string(tensor.shape()), to_string(expected)));
   }
 }
 

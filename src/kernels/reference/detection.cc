@@ -45,9 +45,8 @@ std::vector<int64_t> keep_boxes(std::span<const Box> boxes, const float* scores,
   std::ranges::stable_sort(candidates, [&](int64_t a, int64_t b) { return scores[a] > scores[b]; });
   for (int64_t candidate : candidates) {
     if (std::ssize(kept) >= most) break;
-    bool suppressed = std::ranges::any_of(kept, [&](int64_t k) {
-      return overlap(boxes[k], boxes[candidate], iou_threshold);
-    });
+    bool suppressed =
+        std::ranges::any_of(kept, [&](int64_t k) { return overlap(boxes[k], boxes[candidate], iou_threshold); });
     if (!suppressed) kept.push_back(candidate);
   }
   return kept;
@@ -75,12 +74,13 @@ void non_max_suppression(KernelContext& context) {
   std::vector<std::vector<int64_t>> kept(static_cast<size_t>(batch * classes));
   parallel_for(batch * classes, std::max<int64_t>(1, 4096 / std::max<int64_t>(count, 1)),
                [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      kept[i] = keep_boxes(std::span(decoded).subspan(static_cast<size_t>(i / classes * count), static_cast<size_t>(count)),
-                           scores.data<float>().data() + i * count, most_per_class, iou_threshold,
-                           score ? &score_threshold : nullptr);
-    }
-  });
+                 for (int64_t i = begin; i < end; ++i) {
+                   kept[i] = keep_boxes(
+                       std::span(decoded).subspan(static_cast<size_t>(i / classes * count), static_cast<size_t>(count)),
+                       scores.data<float>().data() + i * count, most_per_class, iou_threshold,
+                       score ? &score_threshold : nullptr);
+                 }
+               });
   int64_t total = 0;
   for (const auto& of_class : kept) total += std::ssize(of_class);
   int64_t* to = context.allocate_output(0, DType::I64, Shape{total, 3}).data<int64_t>().data();
@@ -141,9 +141,12 @@ RoiSettings roi_settings(const AttributeSet& attributes) {
   if (transform != "half_pixel" && transform != "output_half_pixel") {
     refuse("coordinate_transformation_mode is '{}'; half_pixel and output_half_pixel exist", transform);
   }
-  RoiSettings settings{attributes.get_int("output_height", 1), attributes.get_int("output_width", 1),
-                       attributes.get_int("sampling_ratio", 0), attributes.get_float("spatial_scale", 1),
-                       transform == "half_pixel", mode == "avg"};
+  RoiSettings settings{attributes.get_int("output_height", 1),
+                       attributes.get_int("output_width", 1),
+                       attributes.get_int("sampling_ratio", 0),
+                       attributes.get_float("spatial_scale", 1),
+                       transform == "half_pixel",
+                       mode == "avg"};
   if (settings.height < 1 || settings.width < 1) refuse("an output of {} x {}", settings.height, settings.width);
   if (settings.sampling_ratio < 0) refuse("sampling_ratio is {}", settings.sampling_ratio);
   return settings;
@@ -165,10 +168,12 @@ Bins bins_of(const RoiSettings& s, const float* roi) {
   }
   height /= static_cast<float>(s.height);
   width /= static_cast<float>(s.width);
-  return {top, left, height, width, samples_per_side(s.sampling_ratio, height), samples_per_side(s.sampling_ratio, width)};
+  return {
+      top, left, height, width, samples_per_side(s.sampling_ratio, height), samples_per_side(s.sampling_ratio, width)};
 }
 
-void samples_of(const Bins& bins, int64_t row, int64_t column, int64_t height, int64_t width, std::vector<Sample>& samples) {
+void samples_of(const Bins& bins, int64_t row, int64_t column, int64_t height, int64_t width,
+                std::vector<Sample>& samples) {
   samples.clear();
   for (int64_t i = 0; i < bins.rows; ++i) {
     const float y = static_cast<float>(row) + (static_cast<float>(i) + 0.5f) / static_cast<float>(bins.rows);
@@ -205,7 +210,8 @@ void roi_align(KernelContext& context) {
   }
   const std::vector<int64_t> images = normalized_indices(context.input(2), data.dim(0));
   if (std::ssize(images) != rois.dim(0)) refuse("{} batch indices for {} regions", images.size(), rois.dim(0));
-  const int64_t channels = data.dim(1), height = data.dim(2), width = data.dim(3), bins = settings.height * settings.width;
+  const int64_t channels = data.dim(1), height = data.dim(2), width = data.dim(3),
+                bins = settings.height * settings.width;
   if (height == 0 || width == 0) refuse("an empty image has no regions");
   const Shape shape{rois.dim(0), channels, settings.height, settings.width};
   std::vector<float> pooled(static_cast<size_t>(element_count(shape)));
@@ -236,7 +242,8 @@ void max_roi_pool(KernelContext& context) {
   const std::vector<int64_t> pooled_shape = context.attributes().get_ints("pooled_shape");
   if (pooled_shape.size() != 2 || pooled_shape[0] < 1 || pooled_shape[1] < 1) refuse("pooled_shape needs two sizes");
   const float scale = context.attributes().get_float("spatial_scale", 1);
-  const int64_t channels = data.dim(1), bins[2] = {pooled_shape[0], pooled_shape[1]}, size[2] = {data.dim(2), data.dim(3)};
+  const int64_t channels = data.dim(1), bins[2] = {pooled_shape[0], pooled_shape[1]},
+                size[2] = {data.dim(2), data.dim(3)};
   const Shape shape{rois.dim(0), channels, bins[0], bins[1]};
   std::vector<float> pooled(static_cast<size_t>(element_count(shape)));
   for (int64_t r = 0; r < rois.dim(0); ++r) {
@@ -252,7 +259,8 @@ void max_roi_pool(KernelContext& context) {
     auto bound = [&](int axis, int64_t bin, bool upper) {
       const float length = static_cast<float>(std::max<int64_t>(last[axis] - start[axis] + 1, 1));
       const float step = length / static_cast<float>(bins[axis]);
-      const float at = upper ? std::ceil(static_cast<float>(bin + 1) * step) : std::floor(static_cast<float>(bin) * step);
+      const float at =
+          upper ? std::ceil(static_cast<float>(bin + 1) * step) : std::floor(static_cast<float>(bin) * step);
       return std::clamp<int64_t>(static_cast<int64_t>(at) + start[axis], 0, size[axis]);
     };
     for (int64_t c = 0; c < channels; ++c) {
@@ -260,7 +268,8 @@ void max_roi_pool(KernelContext& context) {
       float* to = pooled.data() + (r * channels + c) * bins[0] * bins[1];
       for (int64_t i = 0; i < bins[0]; ++i) {
         for (int64_t j = 0; j < bins[1]; ++j) {
-          const int64_t y0 = bound(0, i, false), y1 = bound(0, i, true), x0 = bound(1, j, false), x1 = bound(1, j, true);
+          const int64_t y0 = bound(0, i, false), y1 = bound(0, i, true), x0 = bound(1, j, false),
+                        x1 = bound(1, j, true);
           float most = y0 < y1 && x0 < x1 ? -std::numeric_limits<float>::infinity() : 0;
           for (int64_t y = y0; y < y1; ++y) {
             for (int64_t x = x0; x < x1; ++x) most = std::max(most, channel[y * size[1] + x]);

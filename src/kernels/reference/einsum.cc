@@ -92,14 +92,13 @@ Operand<T> sum_out(Operand<T> operand, const std::vector<bool>& needed) {
   int64_t rows = element_count(sizes), columns = element_count(summed_sizes);
   std::vector<T> flat(rows * columns), sums(rows);
   lay_out(operand, order, flat.data());
-  parallel_for(rows, grain_of(kElementwiseGrain, columns),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t i = begin; i < end; ++i) {
-                   T sum = 0;
-                   for (int64_t j = 0; j < columns; ++j) sum += flat[i * columns + j];
-                   sums[i] = sum;
-                 }
-               });
+  parallel_for(rows, grain_of(kElementwiseGrain, columns), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      T sum = 0;
+      for (int64_t j = 0; j < columns; ++j) sum += flat[i * columns + j];
+      sums[i] = sum;
+    }
+  });
   return dense_operand(std::move(kept), std::move(sizes), std::move(sums));
 }
 
@@ -239,8 +238,8 @@ void einsum(KernelContext& context) {
     inputs.push_back(context.input(i));
     ranks.push_back(inputs.back().rank());
     if (inputs[i].dtype() != inputs[0].dtype()) {
-      throw Error(ErrorCode::TypeMismatch, fmt::format("the operands are {} and {}", name(inputs[0].dtype()),
-                                                       name(inputs[i].dtype())));
+      throw Error(ErrorCode::TypeMismatch,
+                  fmt::format("the operands are {} and {}", name(inputs[0].dtype()), name(inputs[i].dtype())));
     }
   }
   EinsumEquation equation = parse_einsum(context.attributes().get_string("equation", ""), ranks);
@@ -260,9 +259,8 @@ void einsum(KernelContext& context) {
   Shape shape;
   for (int label : equation.output) shape.push_back(label_sizes[label]);
   WideOutput out(context, 0, dtype, shape);
-  dispatch<Accumulators>(inputs[0].dtype(), [&]<class T>() {
-    evaluate<T>(equation, label_sizes, inputs, out.data<T>());
-  });
+  dispatch<Accumulators>(inputs[0].dtype(),
+                         [&]<class T>() { evaluate<T>(equation, label_sizes, inputs, out.data<T>()); });
   out.finish();
 }
 

@@ -33,8 +33,7 @@ DType as_unsigned(DType dtype) {
 
 void check_same_dtype(const Tensor& a, const Tensor& b) {
   if (a.dtype() == b.dtype()) return;
-  throw Error(ErrorCode::TypeMismatch,
-              fmt::format("element types {} and {} differ", name(a.dtype()), name(b.dtype())));
+  throw Error(ErrorCode::TypeMismatch, fmt::format("element types {} and {} differ", name(a.dtype()), name(b.dtype())));
 }
 
 void run_unary(UnaryRun run, const void* op, const Tensor& in, Tensor& out, int64_t grain) {

@@ -55,11 +55,11 @@ void binary_loop(const void* state, const void* a, int64_t stride_a, const void*
   const T* y = static_cast<const T*>(b);
   R* z = static_cast<R*>(out);
   if (stride_a != 0 && stride_b != 0) {
-  ANFORA_INDEPENDENT_ITERATIONS
+    ANFORA_INDEPENDENT_ITERATIONS
     for (int64_t i = 0; i < n; ++i) z[i] = static_cast<R>(op(x[i], y[i]));
   } else if (stride_a != 0) {
     const T right = *y;
-  ANFORA_INDEPENDENT_ITERATIONS
+    ANFORA_INDEPENDENT_ITERATIONS
     for (int64_t i = 0; i < n; ++i) z[i] = static_cast<R>(op(x[i], right));
   } else {
     const T left = *x;
@@ -68,7 +68,7 @@ void binary_loop(const void* state, const void* a, int64_t stride_a, const void*
       for (int64_t i = 0; i < n; ++i) z[i] = value;
       return;
     }
-  ANFORA_INDEPENDENT_ITERATIONS
+    ANFORA_INDEPENDENT_ITERATIONS
     for (int64_t i = 0; i < n; ++i) z[i] = static_cast<R>(op(left, y[i]));
   }
 }
@@ -77,8 +77,8 @@ void binary_loop(const void* state, const void* a, int64_t stride_a, const void*
 template <class Types, class Op>
 void map_elements(KernelContext& context, Op op, int64_t grain = kElementwiseGrain) {
   const Tensor& in = context.input(0);
-  UnaryRun run = dispatch<Types>(compute_dtype(in.dtype()),
-                                 [&]<class T>() -> UnaryRun { return unary_loop<T, T, Op>; });
+  UnaryRun run =
+      dispatch<Types>(compute_dtype(in.dtype()), [&]<class T>() -> UnaryRun { return unary_loop<T, T, Op>; });
   run_unary(run, &op, in, context.allocate_output(0, in.dtype(), in.shape()), grain);
 }
 
@@ -87,8 +87,8 @@ template <class Types, class Op>
 void map_pairs(KernelContext& context, Op op, int64_t grain = kElementwiseGrain) {
   const Tensor &a = context.input(0), &b = context.input(1);
   check_same_dtype(a, b);
-  BinaryRun run = dispatch<Types>(compute_dtype(a.dtype()),
-                                  [&]<class T>() -> BinaryRun { return binary_loop<T, T, Op>; });
+  BinaryRun run =
+      dispatch<Types>(compute_dtype(a.dtype()), [&]<class T>() -> BinaryRun { return binary_loop<T, T, Op>; });
   run_binary(run, &op, a, b, context.allocate_output(0, a.dtype(), broadcast_shape(a.shape(), b.shape())), grain);
 }
 
@@ -97,8 +97,8 @@ template <class Types, class Op>
 void compare_pairs(KernelContext& context, Op op) {
   const Tensor &a = context.input(0), &b = context.input(1);
   check_same_dtype(a, b);
-  BinaryRun run = dispatch<Types>(compute_dtype(a.dtype()),
-                                  [&]<class T>() -> BinaryRun { return binary_loop<T, bool, Op>; });
+  BinaryRun run =
+      dispatch<Types>(compute_dtype(a.dtype()), [&]<class T>() -> BinaryRun { return binary_loop<T, bool, Op>; });
   run_binary(run, &op, a, b, context.allocate_output(0, DType::Bool, broadcast_shape(a.shape(), b.shape())),
              kElementwiseGrain);
 }

@@ -25,15 +25,21 @@ struct SumFold {
   static constexpr Acc initial = Acc{0};
   static constexpr bool in_groups = true;
   template <class V>
-  V operator()(V partial, V x) const { return partial + x; }
+  V operator()(V partial, V x) const {
+    return partial + x;
+  }
   template <class V>
-  V combine(V a, V b) const { return a + b; }
+  V combine(V a, V b) const {
+    return a + b;
+  }
 };
 
 struct SumSquareFold : SumFold {
   static constexpr bool in_groups = false;
   template <class V>
-  V operator()(V partial, V x) const { return partial + x * x; }
+  V operator()(V partial, V x) const {
+    return partial + x * x;
+  }
 };
 
 struct SumAbsFold : SumFold {
@@ -50,7 +56,9 @@ struct DeviationFold : SumFold {
   static constexpr bool in_groups = false;
   Acc center;
   template <class V>
-  V operator()(V partial, V x) const { return partial + (x - center) * (x - center); }
+  V operator()(V partial, V x) const {
+    return partial + (x - center) * (x - center);
+  }
 };
 
 struct ProductFold {
@@ -58,9 +66,13 @@ struct ProductFold {
   static constexpr Acc initial = Acc{1};
   static constexpr bool in_groups = false;
   template <class V>
-  V operator()(V partial, V x) const { return partial * x; }
+  V operator()(V partial, V x) const {
+    return partial * x;
+  }
   template <class V>
-  V combine(V a, V b) const { return a * b; }
+  V combine(V a, V b) const {
+    return a * b;
+  }
 };
 
 // NaN where any element is NaN, as in numpy.
@@ -70,19 +82,27 @@ struct MaxFold {
   static constexpr Acc initial = std::numeric_limits<Acc>::has_infinity ? -std::numeric_limits<Acc>::infinity()
                                                                         : std::numeric_limits<Acc>::lowest();
   template <class V>
-  V operator()(V partial, V x) const { return ((x > partial) | (x != x)) ? x : partial; }
+  V operator()(V partial, V x) const {
+    return ((x > partial) | (x != x)) ? x : partial;
+  }
   template <class V>
-  V combine(V a, V b) const { return (*this)(a, b); }
+  V combine(V a, V b) const {
+    return (*this)(a, b);
+  }
 };
 struct MinFold {
   static constexpr bool in_groups = true;
   template <class Acc>
-  static constexpr Acc initial = std::numeric_limits<Acc>::has_infinity ? std::numeric_limits<Acc>::infinity()
-                                                                        : std::numeric_limits<Acc>::max();
+  static constexpr Acc initial =
+      std::numeric_limits<Acc>::has_infinity ? std::numeric_limits<Acc>::infinity() : std::numeric_limits<Acc>::max();
   template <class V>
-  V operator()(V partial, V x) const { return ((x < partial) | (x != x)) ? x : partial; }
+  V operator()(V partial, V x) const {
+    return ((x < partial) | (x != x)) ? x : partial;
+  }
   template <class V>
-  V combine(V a, V b) const { return (*this)(a, b); }
+  V combine(V a, V b) const {
+    return (*this)(a, b);
+  }
 };
 
 // The type that a group of elements of T is folded in on the way to Acc.

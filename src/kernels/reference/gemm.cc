@@ -131,7 +131,7 @@ void multiply(MatrixView<std::type_identity_t<const T>> a, MatrixView<std::type_
     for (int64_t tile = begin; tile < end; ++tile) {
       int64_t i = tile / tiles_across * kTileRows, j = tile % tiles_across * kTileColumns;
       multiply_tile<T>(block(a, i, 0, kTileRows, a.columns), block(b, 0, j, b.rows, kTileColumns),
-                    block(c, i, j, kTileRows, kTileColumns), accumulate);
+                       block(c, i, j, kTileRows, kTileColumns), accumulate);
     }
   });
 }

@@ -64,7 +64,8 @@ void range(KernelContext& context) {
   const Tensor& first = context.input(0);
   for (size_t i = 0; i < 3; ++i) {
     const Tensor& bound = context.input(i);
-    if (bound.dtype() != first.dtype() || bound.size() != 1) refuse("start, limit and delta must be scalars of one type");
+    if (bound.dtype() != first.dtype() || bound.size() != 1)
+      refuse("start, limit and delta must be scalars of one type");
   }
   dispatch<Join<Floats, TypeList<int16_t, int32_t, int64_t>>>(first.dtype(), [&]<class T>() {
     using C = ComputeType<T>;
@@ -81,7 +82,8 @@ void range(KernelContext& context) {
     auto elements = context.allocate_output(0, first.dtype(), Shape{count}).template data<T>();
     for (int64_t i = 0; i < count; ++i) {
       if constexpr (std::is_integral_v<T>) {  // the elements fit T; what they are computed by may not
-        elements[i] = static_cast<T>(static_cast<uint64_t>(start) + static_cast<uint64_t>(i) * static_cast<uint64_t>(delta));
+        elements[i] =
+            static_cast<T>(static_cast<uint64_t>(start) + static_cast<uint64_t>(i) * static_cast<uint64_t>(delta));
       } else {
         elements[i] = static_cast<T>(start + static_cast<C>(i) * delta);
       }

@@ -7,8 +7,8 @@
 #include "kernels/reference/arguments.h"
 #include "kernels/reference/broadcast.h"
 #include "kernels/reference/families.h"
-#include "kernels/reference/image_formats.h"
 #include "kernels/reference/floats.h"
+#include "kernels/reference/image_formats.h"
 #include "support/element_types.h"
 #include "support/parallel.h"
 
@@ -276,23 +276,25 @@ void col2im(KernelContext& context) {
     using C = ComputeType<T>;
     const T* from = columns.data<T>().data();
     T* to = output.data<T>().data();
-    parallel_for(columns.dim(0) * channels, grain_of(kElementwiseGrain, pixels * block_size), [&](int64_t begin, int64_t end) {
-      std::vector<C> image(static_cast<size_t>(pixels));
-      for (int64_t c = begin; c < end; ++c) {
-        std::ranges::fill(image, C{});
-        for (int64_t entry = 0; entry < block_size * count; ++entry) {
-          int64_t in_block = entry / count, block = entry % count, offset = 0;
-          bool inside = true;
-          for (int d = axes - 1; d >= 0; in_block /= b.block[d], block /= b.count[d], --d) {
-            const int64_t at = block % b.count[d] * b.strides[d] + in_block % b.block[d] * b.dilations[d] - b.pads[d];
-            inside = inside && at >= 0 && at < b.image[d];
-            offset += at * strides[d];
-          }
-          if (inside) image[offset] += static_cast<C>(from[c * block_size * count + entry]);
-        }
-        std::ranges::transform(image, to + c * pixels, [](C value) { return static_cast<T>(value); });
-      }
-    });
+    parallel_for(columns.dim(0) * channels, grain_of(kElementwiseGrain, pixels * block_size),
+                 [&](int64_t begin, int64_t end) {
+                   std::vector<C> image(static_cast<size_t>(pixels));
+                   for (int64_t c = begin; c < end; ++c) {
+                     std::ranges::fill(image, C{});
+                     for (int64_t entry = 0; entry < block_size * count; ++entry) {
+                       int64_t in_block = entry / count, block = entry % count, offset = 0;
+                       bool inside = true;
+                       for (int d = axes - 1; d >= 0; in_block /= b.block[d], block /= b.count[d], --d) {
+                         const int64_t at =
+                             block % b.count[d] * b.strides[d] + in_block % b.block[d] * b.dilations[d] - b.pads[d];
+                         inside = inside && at >= 0 && at < b.image[d];
+                         offset += at * strides[d];
+                       }
+                       if (inside) image[offset] += static_cast<C>(from[c * block_size * count + entry]);
+                     }
+                     std::ranges::transform(image, to + c * pixels, [](C value) { return static_cast<T>(value); });
+                   }
+                 });
   });
 }
 

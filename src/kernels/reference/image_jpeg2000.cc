@@ -67,7 +67,8 @@ Image decode_jpeg2000(ImageFile file) {
   const std::unique_ptr<opj_codec_t, decltype(&opj_destroy_codec)> codec(
       opj_create_decompress(bare ? OPJ_CODEC_J2K : OPJ_CODEC_JP2), opj_destroy_codec);
   opj_set_error_handler(codec.get(), remember_error, &message);
-  const std::unique_ptr<opj_stream_t, decltype(&opj_stream_destroy)> stream(opj_stream_default_create(OPJ_TRUE), opj_stream_destroy);
+  const std::unique_ptr<opj_stream_t, decltype(&opj_stream_destroy)> stream(opj_stream_default_create(OPJ_TRUE),
+                                                                            opj_stream_destroy);
   opj_stream_set_user_data(stream.get(), &source, nullptr);
   opj_stream_set_user_data_length(stream.get(), file.size());
   opj_stream_set_read_function(stream.get(), read);

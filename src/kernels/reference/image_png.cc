@@ -70,7 +70,8 @@ Image decode_png(ImageFile file) {
   };
   require(read_header(reader));
   Image image = make_image(png_get_image_height(reader.png, reader.info), png_get_image_width(reader.png, reader.info));
-  if (png_get_rowbytes(reader.png, reader.info) != static_cast<size_t>(image.width) * 3) refuse("the PNG file is not of 8-bit RGB");
+  if (png_get_rowbytes(reader.png, reader.info) != static_cast<size_t>(image.width) * 3)
+    refuse("the PNG file is not of 8-bit RGB");
   std::vector<png_bytep> rows;
   for (int64_t y = 0; y < image.height; ++y) rows.push_back(&image.pixels[static_cast<size_t>(y * image.width * 3)]);
   require(read_rows(reader, rows.data()));

@@ -54,12 +54,14 @@ int ignore_warning(TIFF*, void*, const char*, const char*, va_list) { return 1; 
 Image decode_tiff(ImageFile file) {
   std::string message = "it cannot be read";
   Stream stream{file};
-  const std::unique_ptr<TIFFOpenOptions, decltype(&TIFFOpenOptionsFree)> options(TIFFOpenOptionsAlloc(), TIFFOpenOptionsFree);
+  const std::unique_ptr<TIFFOpenOptions, decltype(&TIFFOpenOptionsFree)> options(TIFFOpenOptionsAlloc(),
+                                                                                 TIFFOpenOptionsFree);
   TIFFOpenOptionsSetErrorHandlerExtR(options.get(), remember_error, &message);
   TIFFOpenOptionsSetWarningHandlerExtR(options.get(), ignore_warning, nullptr);
   // "m": not to be mapped, as it is in memory.
   const std::unique_ptr<TIFF, decltype(&TIFFClose)> tiff(
-      TIFFClientOpenExt("TIFF", "rm", &stream, read, write, seek, close, size, nullptr, nullptr, options.get()), TIFFClose);
+      TIFFClientOpenExt("TIFF", "rm", &stream, read, write, seek, close, size, nullptr, nullptr, options.get()),
+      TIFFClose);
   if (!tiff) refuse("the TIFF file: {}", message);
   uint32_t width = 0, height = 0;
   TIFFGetField(tiff.get(), TIFFTAG_IMAGEWIDTH, &width);
@@ -69,7 +71,8 @@ Image decode_tiff(ImageFile file) {
   // channel is said to be of the other kind.
   uint16_t count = 0;
   const uint16_t* kinds = nullptr;
-  if (TIFFGetField(tiff.get(), TIFFTAG_EXTRASAMPLES, &count, &kinds) && count == 1 && kinds[0] == EXTRASAMPLE_UNASSALPHA) {
+  if (TIFFGetField(tiff.get(), TIFFTAG_EXTRASAMPLES, &count, &kinds) && count == 1 &&
+      kinds[0] == EXTRASAMPLE_UNASSALPHA) {
     const uint16_t scaled = EXTRASAMPLE_ASSOCALPHA;
     TIFFSetField(tiff.get(), TIFFTAG_EXTRASAMPLES, 1, &scaled);
   }

@@ -59,30 +59,28 @@ void rotary_embedding(KernelContext& context) {
   WideOutput y(context, 0, x.dtype(), x.shape());
   std::span<const float> from = wide.data<float>(), cos = wide_cosines.data<float>(), sin = wide_sines.data<float>();
   float* to = y.data<float>();
-  parallel_for(batch * heads * sequence, grain_of(kElementwiseGrain, size),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t unit = begin; unit < end; ++unit) {
-                   // The units of a packed tensor are (batch, position, head), of the other (batch, head, position).
-                   int64_t b = unit / (heads * sequence);
-                   int64_t s = packed ? unit / heads % sequence : unit % sequence;
-                   int64_t row = b * sequence + s;
-                   if (positions) {
-                     row = positions->data<int64_t>()[row];
-                     if (row < 0 || row >= cosines.dim(0)) {
-                       throw Error(ErrorCode::InvalidArgument,
-                                   fmt::format("position {} of a cache of {}", row, cosines.dim(0)));
-                     }
-                   }
-                   for (int64_t i = 0; i < pairs; ++i) {
-                     int64_t at = unit * size + i * layout.step;
-                     float a = from[at], b2 = from[at + layout.partner];
-                     float c = cos[row * pairs + i], d = sin[row * pairs + i];
-                     to[at] = c * a - d * b2;
-                     to[at + layout.partner] = d * a + c * b2;
-                   }
-                   std::copy_n(&from[unit * size] + rotated, size - rotated, to + unit * size + rotated);
-                 }
-               });
+  parallel_for(batch * heads * sequence, grain_of(kElementwiseGrain, size), [&](int64_t begin, int64_t end) {
+    for (int64_t unit = begin; unit < end; ++unit) {
+      // The units of a packed tensor are (batch, position, head), of the other (batch, head, position).
+      int64_t b = unit / (heads * sequence);
+      int64_t s = packed ? unit / heads % sequence : unit % sequence;
+      int64_t row = b * sequence + s;
+      if (positions) {
+        row = positions->data<int64_t>()[row];
+        if (row < 0 || row >= cosines.dim(0)) {
+          throw Error(ErrorCode::InvalidArgument, fmt::format("position {} of a cache of {}", row, cosines.dim(0)));
+        }
+      }
+      for (int64_t i = 0; i < pairs; ++i) {
+        int64_t at = unit * size + i * layout.step;
+        float a = from[at], b2 = from[at + layout.partner];
+        float c = cos[row * pairs + i], d = sin[row * pairs + i];
+        to[at] = c * a - d * b2;
+        to[at + layout.partner] = d * a + c * b2;
+      }
+      std::copy_n(&from[unit * size] + rotated, size - rotated, to + unit * size + rotated);
+    }
+  });
   y.finish();
 }
 
@@ -207,9 +205,10 @@ void linear_attention(KernelContext& context) {
                            beta ? wide_beta.data<float>().data() : nullptr,
                            state.data<float>().data(),
                            out.data<float>()};
-  parallel_for(a.batch * a.kv_heads, grain_of(kMultiplyGrain, a.steps * a.d_k * a.d_v), [&](int64_t begin, int64_t end) {
-    for (int64_t unit = begin; unit < end; ++unit) run_head(a, data, unit / a.kv_heads, unit % a.kv_heads);
-  });
+  parallel_for(a.batch * a.kv_heads, grain_of(kMultiplyGrain, a.steps * a.d_k * a.d_v),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t unit = begin; unit < end; ++unit) run_head(a, data, unit / a.kv_heads, unit % a.kv_heads);
+               });
   out.finish();
   if (context.num_outputs() > 1) {
     DType dtype = past ? past->dtype() : q.dtype();

@@ -11,23 +11,33 @@ namespace {
 
 struct LessThan {
   template <class T>
-  bool operator()(T a, T b) const { return a < b; }
+  bool operator()(T a, T b) const {
+    return a < b;
+  }
 };
 struct LessOrEqualTo {
   template <class T>
-  bool operator()(T a, T b) const { return a <= b; }
+  bool operator()(T a, T b) const {
+    return a <= b;
+  }
 };
 struct GreaterThan {
   template <class T>
-  bool operator()(T a, T b) const { return a > b; }
+  bool operator()(T a, T b) const {
+    return a > b;
+  }
 };
 struct GreaterOrEqualTo {
   template <class T>
-  bool operator()(T a, T b) const { return a >= b; }
+  bool operator()(T a, T b) const {
+    return a >= b;
+  }
 };
 struct EqualTo {
   template <class T>
-  bool operator()(const T& a, const T& b) const { return a == b; }
+  bool operator()(const T& a, const T& b) const {
+    return a == b;
+  }
 };
 struct Conjunction {
   bool operator()(bool a, bool b) const { return a & b; }
@@ -71,8 +81,10 @@ void select(const bool* condition, int64_t stride_c, const T* x, int64_t stride_
             int64_t n) {
   if (stride_c == 0) {
     const T* chosen = *condition ? x : y;
-    if ((*condition ? stride_x : stride_y) == 0) std::fill_n(out, n, T(*chosen));
-    else if (out != chosen) std::copy_n(chosen, n, out);
+    if ((*condition ? stride_x : stride_y) == 0)
+      std::fill_n(out, n, T(*chosen));
+    else if (out != chosen)
+      std::copy_n(chosen, n, out);
   } else if (stride_x != 0 && stride_y != 0) {
     ANFORA_INDEPENDENT_ITERATIONS
     for (int64_t i = 0; i < n; ++i) out[i] = condition[i] ? x[i] : y[i];

@@ -73,9 +73,8 @@ void negative_log_likelihood(KernelContext& context, const Tensor& logarithms) {
 
 void negative_log_likelihood_loss(KernelContext& context) {
   const Tensor& in = context.input(0);
-  dispatch<WideFloats>(compute_dtype(in.dtype()), [&]<class T>() {
-    negative_log_likelihood<T>(context, cast_tensor(in, dtype_of<T>));
-  });
+  dispatch<WideFloats>(compute_dtype(in.dtype()),
+                       [&]<class T>() { negative_log_likelihood<T>(context, cast_tensor(in, dtype_of<T>)); });
 }
 
 void softmax_cross_entropy_loss(KernelContext& context) {

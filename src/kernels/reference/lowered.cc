@@ -74,7 +74,8 @@ Tensor activated(const Tensor& x, const AttributeSet& attributes) {
   if (name == "Clip") {
     auto bound = [&](const char* attribute) {
       if (!attributes.has(attribute)) return Tensor();
-      return call("Cast", {{"to", static_cast<int64_t>(x.dtype())}}, {Tensor::scalar(attributes.get_float(attribute, 0))});
+      return call("Cast", {{"to", static_cast<int64_t>(x.dtype())}},
+                  {Tensor::scalar(attributes.get_float(attribute, 0))});
     };
     return call("Clip", {}, {x, bound("activation_alpha"), bound("activation_beta")});
   }

@@ -25,14 +25,19 @@ T negated(T x) {
 struct Abs {
   template <class T>
   T operator()(T x) const {
-    if constexpr (std::is_floating_point_v<T>) return std::fabs(x);
-    else if constexpr (std::is_unsigned_v<T>) return x;
-    else return x < 0 ? negated(x) : x;
+    if constexpr (std::is_floating_point_v<T>)
+      return std::fabs(x);
+    else if constexpr (std::is_unsigned_v<T>)
+      return x;
+    else
+      return x < 0 ? negated(x) : x;
   }
 };
 struct Neg {
   template <class T>
-  T operator()(T x) const { return negated(x); }
+  T operator()(T x) const {
+    return negated(x);
+  }
 };
 struct Sign {
   template <class T>
@@ -43,14 +48,18 @@ struct Sign {
 };
 struct Reciprocal {
   template <class T>
-  T operator()(T x) const { return T{1} / x; }
+  T operator()(T x) const {
+    return T{1} / x;
+  }
 };
 
 // Functions of one float argument, from vector_math.h where they are there (they vectorize), else from libm.
-#define ANFORA_FUNCTION(Name, call)             \
-  struct Name {                                 \
-    template <class T>                          \
-    T operator()(T x) const { return call(x); } \
+#define ANFORA_FUNCTION(Name, call) \
+  struct Name {                     \
+    template <class T>              \
+    T operator()(T x) const {       \
+      return call(x);               \
+    }                               \
   };
 ANFORA_FUNCTION(Ceil, std::ceil)
 ANFORA_FUNCTION(Floor, std::floor)
@@ -75,7 +84,9 @@ ANFORA_FUNCTION(Atanh, std::atanh)
 
 struct IsNaN {
   template <class T>
-  bool operator()(T x) const { return x != x; }
+  bool operator()(T x) const {
+    return x != x;
+  }
 };
 struct IsInf {
   bool positive, negative;
@@ -89,15 +100,15 @@ struct IsInf {
 template <class Op>
 void test_elements(KernelContext& context, Op op) {
   const Tensor& in = context.input(0);
-  UnaryRun run = dispatch<WideFloats>(compute_dtype(in.dtype()),
-                                      [&]<class T>() -> UnaryRun { return unary_loop<T, bool, Op>; });
+  UnaryRun run =
+      dispatch<WideFloats>(compute_dtype(in.dtype()), [&]<class T>() -> UnaryRun { return unary_loop<T, bool, Op>; });
   run_unary(run, &op, in, context.allocate_output(0, DType::Bool, in.shape()), kElementwiseGrain);
 }
 
 void is_inf(KernelContext& context) {
   const AttributeSet& attributes = context.attributes();
-  test_elements(context, IsInf{attributes.get_int("detect_positive", 1) != 0,
-                               attributes.get_int("detect_negative", 1) != 0});
+  test_elements(context,
+                IsInf{attributes.get_int("detect_positive", 1) != 0, attributes.get_int("detect_negative", 1) != 0});
 }
 
 // ---- sine and cosine ----

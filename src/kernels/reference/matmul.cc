@@ -36,8 +36,8 @@ void matmul(KernelContext& context) {
   int64_t m = a_shape[a_shape.size() - 2], k = a_shape.back();
   int64_t n = b_shape.back();
   if (b_shape[b_shape.size() - 2] != k) {
-    throw Error(ErrorCode::TypeMismatch, fmt::format("the inner dimensions of {} and {} differ", to_string(a.shape()),
-                                                     to_string(b.shape())));
+    throw Error(ErrorCode::TypeMismatch,
+                fmt::format("the inner dimensions of {} and {} differ", to_string(a.shape()), to_string(b.shape())));
   }
   Shape batch = broadcast_shape(a_batch, b_batch);
   Shape out_shape = batch;
@@ -118,15 +118,15 @@ void gemm(KernelContext& context) {
   check_same_dtype(a, b);
   if (addend) check_same_dtype(a, *addend);
   if (a.rank() != 2 || b.rank() != 2) {
-    throw Error(ErrorCode::TypeMismatch, fmt::format("Gemm of tensors of shape {} and {}", to_string(a.shape()),
-                                                     to_string(b.shape())));
+    throw Error(ErrorCode::TypeMismatch,
+                fmt::format("Gemm of tensors of shape {} and {}", to_string(a.shape()), to_string(b.shape())));
   }
   bool transpose_a = attributes.get_int("transA", 0) != 0, transpose_b = attributes.get_int("transB", 0) != 0;
   int64_t m = a.dim(transpose_a ? 1 : 0), k = a.dim(transpose_a ? 0 : 1);
   int64_t n = b.dim(transpose_b ? 0 : 1);
   if (b.dim(transpose_b ? 1 : 0) != k) {
-    throw Error(ErrorCode::TypeMismatch, fmt::format("the inner dimensions of {} and {} differ", to_string(a.shape()),
-                                                     to_string(b.shape())));
+    throw Error(ErrorCode::TypeMismatch,
+                fmt::format("the inner dimensions of {} and {} differ", to_string(a.shape()), to_string(b.shape())));
   }
   Shape out_shape{m, n};
   if (addend && broadcast_shape(addend->shape(), out_shape) != out_shape) {
@@ -179,13 +179,12 @@ void det(KernelContext& context) {
   dispatch<FloatAccumulators>(wide.dtype(), [&]<class T>() {
     const T* from = wide.data<T>().data();
     T* to = out.data<T>();
-    parallel_for(out.tensor().size(), grain_of(kMultiplyGrain, n * n * n),
-                 [&](int64_t begin, int64_t end) {
-                   for (int64_t i = begin; i < end; ++i) {
-                     std::vector<double> m(from + i * n * n, from + (i + 1) * n * n);
-                     to[i] = static_cast<T>(determinant(m, n));
-                   }
-                 });
+    parallel_for(out.tensor().size(), grain_of(kMultiplyGrain, n * n * n), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        std::vector<double> m(from + i * n * n, from + (i + 1) * n * n);
+        to[i] = static_cast<T>(determinant(m, n));
+      }
+    });
   });
   out.finish();
 }

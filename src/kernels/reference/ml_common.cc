@@ -108,7 +108,8 @@ void write_scores(KernelContext& context, size_t index, const std::vector<std::v
   if (context.num_outputs() <= index) return;
   const int64_t shape[] = {std::ssize(scores), static_cast<int64_t>(width)};
   auto to = context.allocate_output(index, DType::F32, shape).data<float>().begin();
-  for (const auto& row : scores) to = std::ranges::transform(row, to, [](double v) { return static_cast<float>(v); }).out;
+  for (const auto& row : scores)
+    to = std::ranges::transform(row, to, [](double v) { return static_cast<float>(v); }).out;
 }
 
 }  // namespace anfora::kernels

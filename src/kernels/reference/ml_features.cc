@@ -31,7 +31,8 @@ Tensor listed(const AttributeSet& attributes, std::string_view prefix) {
 
 Tensor default_value(const AttributeSet& attributes, DType dtype) {
   if (const Tensor* tensor = attributes.get_tensor("default_tensor")) {
-    if (tensor->dtype() != dtype || tensor->size() != 1) refuse("default_tensor is not one element of the values' type");
+    if (tensor->dtype() != dtype || tensor->size() != 1)
+      refuse("default_tensor is not one element of the values' type");
     return *tensor;
   }
   switch (dtype) {
@@ -79,7 +80,8 @@ void write_values(KernelContext& context, const Shape& shape, std::span<const in
   dispatch_by_size(values.dtype(), [&]<class T>() {
     auto from = values.data<T>();
     auto to = output.data<T>();
-    for (size_t i = 0; i < at.size(); ++i) to[i] = at[i] < 0 ? otherwise.data<T>()[0] : from[static_cast<size_t>(at[i])];
+    for (size_t i = 0; i < at.size(); ++i)
+      to[i] = at[i] < 0 ? otherwise.data<T>()[0] : from[static_cast<size_t>(at[i])];
   });
 }
 
@@ -87,7 +89,8 @@ void label_encoder(KernelContext& context) {
   const Tensor& data = context.input(0);
   const Tensor keys = listed(context.attributes(), "keys"), values = listed(context.attributes(), "values");
   if (keys.size() != values.size()) refuse("{} keys, but {} values", keys.size(), values.size());
-  write_values(context, data.shape(), positions(keys, data), values, default_value(context.attributes(), values.dtype()));
+  write_values(context, data.shape(), positions(keys, data), values,
+               default_value(context.attributes(), values.dtype()));
 }
 
 void category_mapper(KernelContext& context) {
@@ -140,7 +143,8 @@ void binarizer(KernelContext& context) {
   const float threshold = context.attributes().get_float("threshold", 0);
   Tensor& output = context.allocate_output(0, data.dtype(), data.shape());
   dispatch<NumericFeatures>(data.dtype(), [&]<class T>() {
-    std::ranges::transform(data.data<T>(), output.data<T>().begin(), [&](T v) { return static_cast<T>(v > threshold); });
+    std::ranges::transform(data.data<T>(), output.data<T>().begin(),
+                           [&](T v) { return static_cast<T>(v > threshold); });
   });
 }
 
@@ -169,9 +173,11 @@ void imputer(KernelContext& context) {
   };
   dispatch<NumericFeatures>(data.dtype(), [&]<class T>() {
     if constexpr (std::is_integral_v<T>) {
-      impute.template operator()<T>(attributes.get_ints("imputed_value_int64s"), attributes.get_int("replaced_value_int64", 0));
+      impute.template operator()<T>(attributes.get_ints("imputed_value_int64s"),
+                                    attributes.get_int("replaced_value_int64", 0));
     } else {
-      impute.template operator()<T>(attributes.get_floats("imputed_value_floats"), attributes.get_float("replaced_value_float", 0));
+      impute.template operator()<T>(attributes.get_floats("imputed_value_floats"),
+                                    attributes.get_float("replaced_value_float", 0));
     }
   });
 }
@@ -203,10 +209,12 @@ void normalizer(KernelContext& context) {
   for (int64_t n = 0; n < rows.rows() && !row.empty(); ++n) {
     rows.read(n, row);
     double divisor = norm == "MAX" ? row[0] : 0;
-    for (double v : row) divisor = norm == "MAX" ? std::max(divisor, v) : divisor + (norm == "L1" ? std::abs(v) : v * v);
+    for (double v : row)
+      divisor = norm == "MAX" ? std::max(divisor, v) : divisor + (norm == "L1" ? std::abs(v) : v * v);
     if (norm == "L2") divisor = std::sqrt(divisor);
     if (divisor == 0) divisor = 1;
-    std::ranges::transform(row, to.begin() + n * rows.features(), [&](double v) { return static_cast<float>(v / divisor); });
+    std::ranges::transform(row, to.begin() + n * rows.features(),
+                           [&](double v) { return static_cast<float>(v / divisor); });
   }
 }
 
@@ -242,7 +250,8 @@ void feature_vectorizer(KernelContext& context) {
   if (widths.empty()) {
     for (const FeatureRows& input : inputs) widths.push_back(input.features());
   }
-  if (widths.size() != inputs.size()) refuse("inputdimensions has {} sizes for {} inputs", widths.size(), inputs.size());
+  if (widths.size() != inputs.size())
+    refuse("inputdimensions has {} sizes for {} inputs", widths.size(), inputs.size());
   int64_t total = 0;
   for (int64_t width : widths) {
     if (width < 0) refuse("an input dimension of {}", width);
@@ -289,8 +298,10 @@ To converted(const From& value) {
     return to_text(value);
   } else if constexpr (std::is_same_v<From, std::string>) {
     try {
-      if constexpr (std::is_same_v<To, float>) return std::stof(value);
-      else return static_cast<To>(std::stoll(value));
+      if constexpr (std::is_same_v<To, float>)
+        return std::stof(value);
+      else
+        return static_cast<To>(std::stoll(value));
     } catch (const std::logic_error&) {
       refuse("'{}' is no number", value);
     }
@@ -303,7 +314,8 @@ To converted(const From& value) {
 void cast_map(KernelContext& context) {
   const Datum::Map& map = context.input_datum(0).as_map();
   const AttributeSet& attributes = context.attributes();
-  const std::string to = attributes.get_string("cast_to", "TO_FLOAT"), form = attributes.get_string("map_form", "DENSE");
+  const std::string to = attributes.get_string("cast_to", "TO_FLOAT"),
+                    form = attributes.get_string("map_form", "DENSE");
   if (form != "DENSE" && form != "SPARSE") refuse("'{}' is no map_form; there are DENSE and SPARSE", form);
   auto keys = map.keys.data<int64_t>();
   std::vector<size_t> order(keys.size());

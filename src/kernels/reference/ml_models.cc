@@ -43,8 +43,10 @@ void for_each_row(const FeatureRows& rows, int64_t cost, Body&& body) {
 class LinearModel {
  public:
   LinearModel(const AttributeSet& attributes, int64_t targets, int64_t features)
-      : coefficients_(doubles(attributes, "coefficients")), intercepts_(doubles(attributes, "intercepts")),
-        targets_(static_cast<size_t>(targets)), features_(static_cast<size_t>(features)) {
+      : coefficients_(doubles(attributes, "coefficients")),
+        intercepts_(doubles(attributes, "intercepts")),
+        targets_(static_cast<size_t>(targets)),
+        features_(static_cast<size_t>(features)) {
     if (targets < 1) refuse("a linear model of {} targets", targets);
     if (static_cast<int64_t>(coefficients_.size()) != checked_multiply(targets, features)) {
       refuse("{} coefficients for {} targets of {} features", coefficients_.size(), targets, features);
@@ -88,7 +90,8 @@ void linear_classifier(KernelContext& context) {
   const FeatureRows rows(context.input(0));
   const ClassLabels labels(attributes, "classlabels_ints", "classlabels_strings");
   const auto given = std::ssize(attributes.get_floats("coefficients"));
-  const int64_t targets = rows.features() > 0 ? given / rows.features() : std::ssize(attributes.get_floats("intercepts"));
+  const int64_t targets =
+      rows.features() > 0 ? given / rows.features() : std::ssize(attributes.get_floats("intercepts"));
   const LinearModel model(attributes, targets, rows.features());
   const bool binary = targets == 1;
   const size_t width = binary ? 2 : static_cast<size_t>(targets);
@@ -117,7 +120,8 @@ class SupportKernel {
  public:
   explicit SupportKernel(const AttributeSet& attributes) : type_(attributes.get_string("kernel_type", "LINEAR")) {
     const std::vector<double> parameters = doubles(attributes, "kernel_params");
-    if (!parameters.empty() && parameters.size() != 3) refuse("kernel_params has {} elements, not 3", parameters.size());
+    if (!parameters.empty() && parameters.size() != 3)
+      refuse("kernel_params has {} elements, not 3", parameters.size());
     if (!parameters.empty()) gamma_ = parameters[0], offset_ = parameters[1], degree_ = parameters[2];
     constexpr std::string_view kTypes[] = {"LINEAR", "POLY", "RBF", "SIGMOID"};
     if (std::ranges::find(kTypes, type_) == std::end(kTypes)) refuse("'{}' is no kernel_type", type_);
@@ -140,8 +144,12 @@ class SupportKernel {
 // What both machines have: support vectors, or without them, whatever the kernel, a linear model.
 struct SupportMachine {
   SupportMachine(const AttributeSet& attributes, int64_t features, int64_t support_count)
-      : kernel(attributes), vectors(doubles(attributes, "support_vectors")), coefficients(doubles(attributes, "coefficients")),
-        rho(doubles(attributes, "rho")), features(static_cast<size_t>(features)), count(static_cast<size_t>(support_count)) {
+      : kernel(attributes),
+        vectors(doubles(attributes, "support_vectors")),
+        coefficients(doubles(attributes, "coefficients")),
+        rho(doubles(attributes, "rho")),
+        features(static_cast<size_t>(features)),
+        count(static_cast<size_t>(support_count)) {
     if (support_count < 0 || static_cast<int64_t>(vectors.size()) != checked_multiply(support_count, features)) {
       refuse("{} numbers for {} support vectors of {} features", vectors.size(), support_count, features);
     }
@@ -165,7 +173,8 @@ void svm_regressor(KernelContext& context) {
   const FeatureRows rows(context.input(0));
   const SupportMachine machine(attributes, rows.features(), attributes.get_int("n_supports", 0));
   const size_t wanted = machine.count > 0 ? machine.count : machine.features;
-  if (machine.coefficients.size() != wanted) refuse("{} coefficients instead of {}", machine.coefficients.size(), wanted);
+  if (machine.coefficients.size() != wanted)
+    refuse("{} coefficients instead of {}", machine.coefficients.size(), wanted);
   const bool one_class = attributes.get_int("one_class", 0) != 0;
   const PostTransform transform = post_transform(attributes.get_string("post_transform", "NONE"));
   std::vector<std::vector<double>> all_scores(static_cast<size_t>(rows.rows()));
@@ -220,12 +229,16 @@ std::vector<double> couple(size_t k, const std::vector<double>& p) {
 class PairwiseClassifier {
  public:
   PairwiseClassifier(const AttributeSet& attributes, const SupportMachine& machine, std::vector<int64_t> supports)
-      : machine_(machine), supports_(std::move(supports)), classes_(supports_.size()),
-        prob_a_(doubles(attributes, "prob_a")), prob_b_(doubles(attributes, "prob_b")) {
+      : machine_(machine),
+        supports_(std::move(supports)),
+        classes_(supports_.size()),
+        prob_a_(doubles(attributes, "prob_a")),
+        prob_b_(doubles(attributes, "prob_b")) {
     const size_t pairs = classes_ * (classes_ - 1) / 2;
     if (machine.rho.size() != pairs) refuse("rho has {} elements for {} pairs of classes", machine.rho.size(), pairs);
     if (machine.coefficients.size() != (classes_ - 1) * machine.count) {
-      refuse("{} coefficients for {} classes and {} support vectors", machine.coefficients.size(), classes_, machine.count);
+      refuse("{} coefficients for {} classes and {} support vectors", machine.coefficients.size(), classes_,
+             machine.count);
     }
     if (prob_a_.size() != prob_b_.size() || (!prob_a_.empty() && prob_a_.size() != pairs)) {
       refuse("prob_a has {} elements, prob_b {}, for {} pairs of classes", prob_a_.size(), prob_b_.size(), pairs);
@@ -249,7 +262,8 @@ class PairwiseClassifier {
     for (size_t i = 0; i < classes_; ++i) {
       for (size_t j = i + 1; j < classes_; ++j) {
         // Row j - 1 of the coefficients holds those of class i against j, row i those of class j against i.
-        const double score = machine_.rho[scores.size()] + contribution(similarities, i, j - 1) + contribution(similarities, j, i);
+        const double score =
+            machine_.rho[scores.size()] + contribution(similarities, i, j - 1) + contribution(similarities, j, i);
         ++votes[score > 0 ? i : j];
         scores.push_back(score);
       }
@@ -328,7 +342,8 @@ void svm_classifier(KernelContext& context) {
     for_each_row(rows, std::ssize(machine.coefficients), [&](size_t row, std::span<const double> x) {
       std::vector<double> scores(width);
       for (size_t i = 0; i < width; ++i) {
-        scores[i] = machine.rho[0] + dot(x, std::span(machine.coefficients).subspan(i * machine.features, machine.features));
+        scores[i] =
+            machine.rho[0] + dot(x, std::span(machine.coefficients).subspan(i * machine.features, machine.features));
       }
       classes[row] = static_cast<int64_t>(index_of_maximum(scores));
       transform_scores(transform, scores);

@@ -116,7 +116,8 @@ bool Forest::passes(const TreeNode& node, double value) const {
     case Test::Greater: return value > node.split;
     case Test::Equal: return value == node.split;
     case Test::NotEqual: return value != node.split;
-    case Test::Member: return !std::isnan(value) && std::ranges::binary_search(sets[static_cast<size_t>(node.split)], value);
+    case Test::Member:
+      return !std::isnan(value) && std::ranges::binary_search(sets[static_cast<size_t>(node.split)], value);
   }
   return false;
 }
@@ -160,7 +161,9 @@ void Forest::for_each_row(const FeatureRows& rows, Aggregate aggregate, Body&& b
     const auto most = static_cast<size_t>(std::min(kBlock, end - begin));
     std::vector<double> data(most * features), values(most * width);
     std::vector<uint8_t> voted(most * width);
-    auto scores_of = [&](size_t row) { return Scores{std::span(values).subspan(row * width, width), std::span(voted).subspan(row * width, width)}; };
+    auto scores_of = [&](size_t row) {
+      return Scores{std::span(values).subspan(row * width, width), std::span(voted).subspan(row * width, width)};
+    };
     for (int64_t first = begin; first < end; first += kBlock) {
       const auto count = static_cast<size_t>(std::min(kBlock, end - first));
       std::ranges::fill(values, 0.0);
@@ -206,7 +209,8 @@ void require_length(size_t length, size_t wanted, const char* what) {
 
 std::optional<Test> test_of_mode(std::string_view mode) {
   if (mode == "LEAF") return std::nullopt;
-  constexpr std::string_view kModes[] = {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"};
+  constexpr std::string_view kModes[] = {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE",
+                                         "BRANCH_GT",  "BRANCH_EQ", "BRANCH_NEQ"};
   const auto found = std::ranges::find(kModes, mode);
   if (found == std::end(kModes)) refuse("'{}' is no mode of a tree's node", mode);
   return static_cast<Test>(found - std::begin(kModes));
@@ -310,7 +314,8 @@ Forest read_indexed_forest(const AttributeSet& attributes) {
   };
   const auto features = attributes.get_ints("nodes_featureids");
   const auto if_true = attributes.get_ints("nodes_truenodeids"), if_false = attributes.get_ints("nodes_falsenodeids");
-  const auto true_is_leaf = attributes.get_ints("nodes_trueleafs"), false_is_leaf = attributes.get_ints("nodes_falseleafs");
+  const auto true_is_leaf = attributes.get_ints("nodes_trueleafs"),
+             false_is_leaf = attributes.get_ints("nodes_falseleafs");
   const auto missing = attributes.get_ints("nodes_missing_value_tracks_true");
   const std::vector<double> splits = required_tensor("nodes_splits");
   const Tensor* modes = attributes.get_tensor("nodes_modes");
@@ -417,7 +422,8 @@ struct TreeEnsembleRegressor : Regressor {
   explicit TreeEnsembleRegressor(const AttributeSet& attributes)
       : Regressor(read_forest(attributes, "target", attributes.get_int("n_targets", 1)),
                   aggregate(attributes.get_string("aggregate_function", "SUM")),
-                  post_transform(attributes.get_string("post_transform", "NONE")), number_list(attributes, "base_values")) {}
+                  post_transform(attributes.get_string("post_transform", "NONE")),
+                  number_list(attributes, "base_values")) {}
   void run(KernelContext& context) const { Regressor::run(context, DType::F32); }
 
  private:
@@ -437,11 +443,13 @@ class TreeEnsembleClassifier {
   explicit TreeEnsembleClassifier(const AttributeSet& attributes)
       : labels_(attributes, "classlabels_int64s", "classlabels_strings"),
         forest_(read_forest(attributes, "class", static_cast<int64_t>(labels_.size()))),
-        transform_(post_transform(attributes.get_string("post_transform", "NONE"))), base_(number_list(attributes, "base_values")) {
+        transform_(post_transform(attributes.get_string("post_transform", "NONE"))),
+        base_(number_list(attributes, "base_values")) {
     if (labels_.size() == 0) refuse("no class labels are given");
     const auto& votes = forest_.votes;
     only_ = votes.empty() ? 0 : static_cast<size_t>(votes[0].target);
-    binary_ = labels_.size() == 2 && std::ranges::all_of(votes, [&](const Vote& vote) { return vote.target == votes[0].target; });
+    binary_ = labels_.size() == 2 &&
+              std::ranges::all_of(votes, [&](const Vote& vote) { return vote.target == votes[0].target; });
     probability_ = std::ranges::all_of(votes, [](const Vote& vote) { return vote.weight >= 0; });
     if (base_.size() == 1 && binary_) {
       base_.resize(2);

@@ -77,7 +77,9 @@ void lrn(KernelContext& context) {
 
 struct DivideByNorm {
   template <class T>
-  T operator()(T x, T norm) const { return norm == T{0} ? T{0} : x / norm; }
+  T operator()(T x, T norm) const {
+    return norm == T{0} ? T{0} : x / norm;
+  }
 };
 
 void lp_normalization(KernelContext& context) {
@@ -121,8 +123,10 @@ void dropout(KernelContext& context) {
   const bool drops = training && ratio > 0;
   const bool shows_mask = context.num_outputs() > 1;
   Tensor mask;
-  if (shows_mask) mask = context.allocate_output(1, DType::Bool, data.shape());
-  else if (drops) mask = Tensor::allocate(DType::Bool, data.shape());
+  if (shows_mask)
+    mask = context.allocate_output(1, DType::Bool, data.shape());
+  else if (drops)
+    mask = Tensor::allocate(DType::Bool, data.shape());
   if (!drops) {
     if (shows_mask) std::ranges::fill(mask.data<bool>(), true);
     return forward_or_copy(context, 0, data);

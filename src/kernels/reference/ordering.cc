@@ -190,31 +190,31 @@ void scan(const T* from, T* to, int64_t outer, int64_t n, int64_t inner, bool ex
   const int64_t chunks = (inner + kChunk - 1) / kChunk;
   parallel_for(outer * chunks, std::max<int64_t>(1, kElementwiseGrain / (n * std::min(inner, kChunk))),
                [&](int64_t begin, int64_t end) {
-    for (int64_t item = begin; item < end; ++item) {
-      const int64_t first = item % chunks * kChunk, width = std::min(kChunk, inner - first);
-      C accumulators[kChunk];
-      std::fill_n(accumulators, width, neutral);
-      for (int64_t j = 0; j < n; ++j) {
-        const int64_t at = (item / chunks * n + (reverse ? n - 1 - j : j)) * inner + first;
-        const T* x = from + at;
-        T* y = to + at;
-        if (exclusive) {
-          ANFORA_INDEPENDENT_ITERATIONS
-          for (int64_t i = 0; i < width; ++i) {
-            const C next = combine(accumulators[i], static_cast<C>(x[i]));
-            y[i] = static_cast<T>(accumulators[i]);
-            accumulators[i] = next;
-          }
-          continue;
-        }
-        ANFORA_INDEPENDENT_ITERATIONS
-        for (int64_t i = 0; i < width; ++i) {
-          accumulators[i] = combine(accumulators[i], static_cast<C>(x[i]));
-          y[i] = static_cast<T>(accumulators[i]);
-        }
-      }
-    }
-  });
+                 for (int64_t item = begin; item < end; ++item) {
+                   const int64_t first = item % chunks * kChunk, width = std::min(kChunk, inner - first);
+                   C accumulators[kChunk];
+                   std::fill_n(accumulators, width, neutral);
+                   for (int64_t j = 0; j < n; ++j) {
+                     const int64_t at = (item / chunks * n + (reverse ? n - 1 - j : j)) * inner + first;
+                     const T* x = from + at;
+                     T* y = to + at;
+                     if (exclusive) {
+                       ANFORA_INDEPENDENT_ITERATIONS
+                       for (int64_t i = 0; i < width; ++i) {
+                         const C next = combine(accumulators[i], static_cast<C>(x[i]));
+                         y[i] = static_cast<T>(accumulators[i]);
+                         accumulators[i] = next;
+                       }
+                       continue;
+                     }
+                     ANFORA_INDEPENDENT_ITERATIONS
+                     for (int64_t i = 0; i < width; ++i) {
+                       accumulators[i] = combine(accumulators[i], static_cast<C>(x[i]));
+                       y[i] = static_cast<T>(accumulators[i]);
+                     }
+                   }
+                 }
+               });
 }
 
 template <bool Multiply>

@@ -126,7 +126,8 @@ void trilu(KernelContext& context) {
         auto source = from.begin() + i * columns;
         auto target = to.begin() + i * columns;
         std::fill(upper ? target : target + edge, upper ? target + edge : target + columns, T{});
-        std::copy(upper ? source + edge : source, upper ? source + columns : source + edge, upper ? target + edge : target);
+        std::copy(upper ? source + edge : source, upper ? source + columns : source + edge,
+                  upper ? target + edge : target);
       }
     });
   });

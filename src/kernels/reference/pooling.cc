@@ -120,9 +120,8 @@ void average_pool(KernelContext& context) {
   Tensor wide = widen(x);
   WideOutput y(context, 0, x.dtype(), pooled_shape(x, window));
   dispatch<FloatAccumulators>(wide.dtype(), [&]<class T>() {
-    pool_sums<T>(
-        window, wide, y.data<T>(), count_padding, std::identity(),
-        [](double sum, int64_t count) { return count > 0 ? sum / static_cast<double>(count) : 0.0; });
+    pool_sums<T>(window, wide, y.data<T>(), count_padding, std::identity(),
+                 [](double sum, int64_t count) { return count > 0 ? sum / static_cast<double>(count) : 0.0; });
   });
   y.finish();
 }
@@ -208,16 +207,14 @@ void max_pool(KernelContext& context) {
   if (context.num_outputs() > 1) indices = context.allocate_output(1, DType::I64, shape).data<int64_t>().data();
   if (x.dtype() == DType::I8 || x.dtype() == DType::U8) {
     Tensor& y = context.allocate_output(0, x.dtype(), shape);
-    dispatch<TypeList<int8_t, uint8_t>>(x.dtype(), [&]<class T>() {
-      pool_maxima<T>(window, x, y.data<T>().data(), indices, by_columns);
-    });
+    dispatch<TypeList<int8_t, uint8_t>>(
+        x.dtype(), [&]<class T>() { pool_maxima<T>(window, x, y.data<T>().data(), indices, by_columns); });
     return;
   }
   Tensor wide = widen(x);
   WideOutput y(context, 0, x.dtype(), shape);
-  dispatch<FloatAccumulators>(wide.dtype(), [&]<class T>() {
-    pool_maxima<T>(window, wide, y.data<T>(), indices, by_columns);
-  });
+  dispatch<FloatAccumulators>(wide.dtype(),
+                              [&]<class T>() { pool_maxima<T>(window, wide, y.data<T>(), indices, by_columns); });
   y.finish();
 }
 
@@ -294,8 +291,8 @@ void max_unpool(KernelContext& context) {
     bool fits = shape.size() == implied.size();
     for (size_t i = 0; fits && i < shape.size(); ++i) fits = shape[i] >= implied[i];
     if (!fits) {
-      throw Error(ErrorCode::TypeMismatch, fmt::format("output_shape {} does not hold the unpooled {}",
-                                                       to_string(shape), to_string(implied)));
+      throw Error(ErrorCode::TypeMismatch,
+                  fmt::format("output_shape {} does not hold the unpooled {}", to_string(shape), to_string(implied)));
     }
   }
   int64_t addressable = element_count(implied);

@@ -76,8 +76,10 @@ class Granularity {
                  [&](int64_t begin, int64_t end) {
                    for (int64_t row = begin; row < end; ++row) {
                      const int64_t o = row / view_.length, k = row % view_.length;
-                     if (block_ == 0) body(row * view_.inner, k, int64_t{0}, view_.inner);
-                     else body(row * view_.inner, (o * blocks() + k / block_) * view_.inner, int64_t{1}, view_.inner);
+                     if (block_ == 0)
+                       body(row * view_.inner, k, int64_t{0}, view_.inner);
+                     else
+                       body(row * view_.inner, (o * blocks() + k / block_) * view_.inner, int64_t{1}, view_.inner);
                    }
                  });
   }
@@ -142,8 +144,12 @@ void store_quantized(const float* quotients, const float* zeros, int64_t stride,
 using Store = decltype(&store_quantized<int8_t>);
 Store store_of(DType dtype) {
   switch (dtype) {
-    case DType::I8: case DType::I4: case DType::I2: return store_quantized<int8_t>;
-    case DType::U8: case DType::U4: case DType::U2: return store_quantized<uint8_t>;
+    case DType::I8:
+    case DType::I4:
+    case DType::I2: return store_quantized<int8_t>;
+    case DType::U8:
+    case DType::U4:
+    case DType::U2: return store_quantized<uint8_t>;
     case DType::I16: return store_quantized<int16_t>;
     case DType::U16: return store_quantized<uint16_t>;
     default: throw_unsupported_dtype(dtype);
@@ -276,15 +282,21 @@ void dynamic_quantize_linear(KernelContext& context) {
 
 struct Minus {
   template <class T>
-  T operator()(T a, T b) const { return static_cast<T>(a - b); }
+  T operator()(T a, T b) const {
+    return static_cast<T>(a - b);
+  }
 };
 struct Times {
   template <class T>
-  T operator()(T a, T b) const { return a * b; }
+  T operator()(T a, T b) const {
+    return a * b;
+  }
 };
 struct Over {
   template <class T>
-  T operator()(T a, T b) const { return a / b; }
+  T operator()(T a, T b) const {
+    return a / b;
+  }
 };
 
 template <class Op>
@@ -329,7 +341,8 @@ Tensor apply(std::string_view kernel, const AttributeSet& attributes, std::initi
   std::vector<const Datum*> inputs;
   for (const Datum& datum : data) inputs.push_back(&datum);
   Datum result;
-  KernelContext context(attributes, inputs, {&result, 1}, out.defined() ? std::span(&out, 1) : std::span<const Tensor>());
+  KernelContext context(attributes, inputs, {&result, 1},
+                        out.defined() ? std::span(&out, 1) : std::span<const Tensor>());
   reference_kernels().find(kernel)(context);
   return result.tensor();
 }

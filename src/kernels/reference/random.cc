@@ -110,9 +110,8 @@ void multinomial(KernelContext& context) {
       if (!(sum > 0 && std::isfinite(sum))) refuse("row {} of the logarithms of weights is no distribution", b);
       for (int64_t i = 0; i < samples; ++i) {
         auto at = std::upper_bound(row.begin(), row.end() - 1, sum * uniform(engine)) - row.begin();
-        dispatch<TypeList<int32_t, int64_t>>(dtype, [&]<class T>() {
-          output.data<T>()[b * samples + i] = static_cast<T>(at);
-        });
+        dispatch<TypeList<int32_t, int64_t>>(
+            dtype, [&]<class T>() { output.data<T>()[b * samples + i] = static_cast<T>(at); });
       }
     }
   });

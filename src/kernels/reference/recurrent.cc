@@ -25,7 +25,17 @@ constexpr int64_t kActivationGrain = 2048;
 
 struct Activation {
   enum class Kind : uint8_t {
-    Relu, Tanh, Sigmoid, Affine, LeakyRelu, ThresholdedRelu, ScaledTanh, HardSigmoid, Elu, Softsign, Softplus
+    Relu,
+    Tanh,
+    Sigmoid,
+    Affine,
+    LeakyRelu,
+    ThresholdedRelu,
+    ScaledTanh,
+    HardSigmoid,
+    Elu,
+    Softsign,
+    Softplus
   };
   Kind kind = Kind::Tanh;
   float alpha = 0, beta = 0;
@@ -72,7 +82,7 @@ T apply(const Activation& f, T x) {
 
 // What the three operators have in common: sizes, attributes and the tensors that all of them have.
 struct Layer {
-  int64_t gates = 0;       // 1, 4, 3
+  int64_t gates = 0;  // 1, 4, 3
   int64_t steps = 0, batch = 0, inputs = 0, hidden = 0, directions = 1;
   bool reverse_first = false;  // direction 0 runs from the end
   bool batch_first = false;    // layout 1
@@ -125,9 +135,8 @@ std::vector<Activation> read_activations(const AttributeSet& attributes, const s
 
 void check(const Tensor& tensor, const char* what, const Shape& expected, DType dtype) {
   if (tensor.dtype() != dtype || tensor.shape() != expected) {
-    throw Error(ErrorCode::TypeMismatch,
-                fmt::format("{} is {}[{}], expected {}[{}]", what, name(tensor.dtype()), to_string(tensor.shape()),
-                            name(dtype), to_string(expected)));
+    throw Error(ErrorCode::TypeMismatch, fmt::format("{} is {}[{}], expected {}[{}]", what, name(tensor.dtype()),
+                                                     to_string(tensor.shape()), name(dtype), to_string(expected)));
   }
 }
 
@@ -258,9 +267,8 @@ template <class T>
 void rnn_step(Run<T>& run, int64_t t) {
   add_recurrence(run, run.h.data(), 0, 1);
   int64_t hidden = run.layer.hidden;
-  for_each_unit(run, t, [&](int64_t b, int64_t j) {
-    run.h[b * hidden + j] = run.activate(0, run.gates[b * hidden + j]);
-  });
+  for_each_unit(run, t,
+                [&](int64_t b, int64_t j) { run.h[b * hidden + j] = run.activate(0, run.gates[b * hidden + j]); });
 }
 
 // Gates in the order i, o, f, c. `peepholes`: Pi, Po, Pf of this direction or null.

@@ -183,7 +183,9 @@ void reduce_to_extremum(const Tensor& in, Tensor& out, const Split& split, Reduc
 // |x| of integers, before the sum in u64.
 struct SumMagnitudeFold : SumFold {
   template <class V>
-  V operator()(V partial, V x) const { return partial + ((x >> 63) != 0 ? V{} - x : x); }
+  V operator()(V partial, V x) const {
+    return partial + ((x >> 63) != 0 ? V{} - x : x);
+  }
 };
 
 template <class T>
@@ -193,9 +195,12 @@ void reduce_wide(const Tensor& in, Tensor& out, const Split& split, Reduction ki
     case Reduction::L2:
     case Reduction::SumSquare: return reduce_to_sum<T>(in, out, split, kind, SumSquareFold{});
     case Reduction::L1:
-      if constexpr (std::is_floating_point_v<T>) return reduce_to_sum<T>(in, out, split, kind, SumAbsFold{});
-      else if constexpr (std::is_signed_v<T>) return reduce_to_sum<T>(in, out, split, kind, SumMagnitudeFold{});
-      else return reduce_to_sum<T>(in, out, split, kind, SumFold{});
+      if constexpr (std::is_floating_point_v<T>)
+        return reduce_to_sum<T>(in, out, split, kind, SumAbsFold{});
+      else if constexpr (std::is_signed_v<T>)
+        return reduce_to_sum<T>(in, out, split, kind, SumMagnitudeFold{});
+      else
+        return reduce_to_sum<T>(in, out, split, kind, SumFold{});
     default: return reduce_to_sum<T>(in, out, split, kind, SumFold{});
   }
 }
@@ -258,15 +263,21 @@ void reduce(KernelContext& context) {
 // log(sum(exp(x))) = m + log(sum(exp(x - m))) for the maximum m, or for 0 where the maximum is infinite.
 struct FiniteOrZero {
   template <class T>
-  T operator()(T x) const { return std::fabs(x) <= std::numeric_limits<T>::max() ? x : T{0}; }
+  T operator()(T x) const {
+    return std::fabs(x) <= std::numeric_limits<T>::max() ? x : T{0};
+  }
 };
 struct ShiftedExponential {
   template <class T>
-  T operator()(T x, T shift) const { return kernels::exp(x - shift); }
+  T operator()(T x, T shift) const {
+    return kernels::exp(x - shift);
+  }
 };
 struct LogPlusShift {
   template <class T>
-  T operator()(T sum, T shift) const { return kernels::log(sum) + shift; }
+  T operator()(T sum, T shift) const {
+    return kernels::log(sum) + shift;
+  }
 };
 
 template <class T>
@@ -302,8 +313,10 @@ struct Better {
   template <class T>
   bool operator()(T x, T best) const {
     const bool ahead = Largest ? x > best : x < best;
-    if constexpr (Last) return ahead | (x == best) | (x != x);
-    else return ahead | ((x != x) & (best == best));
+    if constexpr (Last)
+      return ahead | (x == best) | (x != x);
+    else
+      return ahead | ((x != x) & (best == best));
   }
 };
 
@@ -334,8 +347,10 @@ void arg_columns(const T* x, const AxisView& view, int64_t begin, int64_t end, i
 template <class T, bool Largest>
 int64_t arg_row(const T* x, int64_t n, bool last) {
   T extremum;
-  if constexpr (Largest) extremum = fold_row<T>(x, n, MaxFold{});
-  else extremum = fold_row<T>(x, n, MinFold{});
+  if constexpr (Largest)
+    extremum = fold_row<T>(x, n, MaxFold{});
+  else
+    extremum = fold_row<T>(x, n, MinFold{});
   auto is_it = [extremum](T value) { return value == extremum || (extremum != extremum && value != value); };
   if (!last) return std::find_if(x, x + n, is_it) - x;
   int64_t i = n - 1;
@@ -366,8 +381,10 @@ void arg(KernelContext& context) {
         for (int64_t i = begin; i < end; ++i) indices[i] = arg_row<T, Largest>(x + i * view.length, view.length, last);
         return;
       }
-      if (last) arg_columns<T, Better<Largest, true>>(x, view, begin, end, indices);
-      else arg_columns<T, Better<Largest, false>>(x, view, begin, end, indices);
+      if (last)
+        arg_columns<T, Better<Largest, true>>(x, view, begin, end, indices);
+      else
+        arg_columns<T, Better<Largest, false>>(x, view, begin, end, indices);
     });
   });
 }

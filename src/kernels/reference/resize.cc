@@ -123,7 +123,8 @@ Taps taps_of(const Axis& axis, Transform transform, const Filter& filter, bool a
     near.clear();
     float sum = 0;
     if (!outside) {
-      const auto base = static_cast<int64_t>(std::ceil(x)) - 1;  // the neighbour before x, so that the ratio is in (0, 1]
+      const auto base =
+          static_cast<int64_t>(std::ceil(x)) - 1;  // the neighbour before x, so that the ratio is in (0, 1]
       const float ratio = x - static_cast<float>(base);
       for (int64_t k = first; k <= 1 - first; ++k) {
         const float weight = filter.weight(stretch * (static_cast<float>(k) - ratio));
@@ -242,8 +243,8 @@ void resize_nearest(const Tensor& data, Tensor& output, const Request& request, 
   for (const Axis& axis : request.axes) {
     IndexMap map(static_cast<size_t>(axis.output));
     for (int64_t i = 0; i < axis.output; ++i) {
-      const float x = axis.is_identity(request.transform) ? static_cast<float>(i)
-                                                          : original_coordinate(axis, request.transform, i);
+      const float x =
+          axis.is_identity(request.transform) ? static_cast<float>(i) : original_coordinate(axis, request.transform, i);
       const bool outside = request.transform == Transform::Crop && !(x >= 0 && x <= static_cast<float>(axis.input - 1));
       map[i] = outside ? -1 : axis.is_identity(request.transform) ? i : nearest_index(x, mode, axis.input);
     }
@@ -251,9 +252,7 @@ void resize_nearest(const Tensor& data, Tensor& output, const Request& request, 
   }
   Tensor fill = Tensor::zeros(data.dtype(), {});
   if (request.transform == Transform::Crop && request.extrapolation_value != 0) {
-    dispatch<Numbers>(data.dtype(), [&]<class T>() {
-      fill.data<T>()[0] = from_float<T>(request.extrapolation_value);
-    });
+    dispatch<Numbers>(data.dtype(), [&]<class T>() { fill.data<T>()[0] = from_float<T>(request.extrapolation_value); });
   }
   mapped_copy(data, output, maps, fill.raw());
 }
@@ -300,7 +299,8 @@ std::vector<Axis> requested_axes(KernelContext& context, Transform transform) {
       Axis& axis = axes[chosen[i]];
       axis.scale = given[i];
       const float output = static_cast<float>(axis.input) * (axis.roi_end - axis.roi_start) * axis.scale;
-      if (!(axis.scale > 0 && output >= 0 && output < 0x1p62f)) refuse("axis {} would be scaled by {}", chosen[i], given[i]);
+      if (!(axis.scale > 0 && output >= 0 && output < 0x1p62f))
+        refuse("axis {} would be scaled by {}", chosen[i], given[i]);
       axis.output = static_cast<int64_t>(std::floor(output));
     }
     return axes;
@@ -347,7 +347,8 @@ void resize(KernelContext& context) {
   if (output.size() == 0) return;
   if (data.size() == 0) refuse("an empty tensor cannot be resized to {}", to_string(shape));
   if (mode == "nearest") {
-    return resize_nearest(data, output, request, nearest_of(attributes.get_string("nearest_mode", "round_prefer_floor")));
+    return resize_nearest(data, output, request,
+                          nearest_of(attributes.get_string("nearest_mode", "round_prefer_floor")));
   }
   resize_smoothly(data, output, request, Filter{mode == "cubic", attributes.get_float("cubic_coeff_a", -0.75f)});
 }

@@ -127,7 +127,8 @@ void tensor_scatter(KernelContext& context) {
   Shape expected = cache.shape();
   if (update.rank() == cache.rank()) expected[axis] = update.dim(axis);
   if (update.shape() != expected || update.dim(axis) > cache.dim(axis)) {
-    refuse("an update of shape {} does not fit a cache of shape {}", to_string(update.shape()), to_string(cache.shape()));
+    refuse("an update of shape {} does not fit a cache of shape {}", to_string(update.shape()),
+           to_string(cache.shape()));
   }
   const int64_t length = update.dim(axis), room = cache.dim(axis), batch = cache.dim(0);
   std::vector<int64_t> starts(static_cast<size_t>(batch), 0);

@@ -131,7 +131,8 @@ void transpose(KernelContext& context) {
   Shape shape;
   for (size_t i = 0; i < perm.size(); ++i) {
     perm[i] = normalize_axis(perm[i], data.rank());
-    if (std::find(perm.begin(), perm.begin() + i, perm[i]) != perm.begin() + i) refuse("perm names axis {} twice", perm[i]);
+    if (std::find(perm.begin(), perm.begin() + i, perm[i]) != perm.begin() + i)
+      refuse("perm names axis {} twice", perm[i]);
     shape.push_back(data.dim(static_cast<int>(perm[i])));
   }
   if (data.size() == 0 || keeps_order(data.shape(), perm)) return forward_or_copy(context, 0, data, shape);

@@ -33,9 +33,9 @@
 namespace anfora::kernels {
 namespace {
 
-constexpr int64_t kPanelBytes = 16 << 10;    // what one step of the outer loop moves, if the shape allows
-constexpr int64_t kGrainBytes = 128 << 10;   // what is worth a thread
-constexpr int64_t kLineBytes = 64;           // a cache line
+constexpr int64_t kPanelBytes = 16 << 10;   // what one step of the outer loop moves, if the shape allows
+constexpr int64_t kGrainBytes = 128 << 10;  // what is worth a thread
+constexpr int64_t kLineBytes = 64;          // a cache line
 
 struct Axis {
   int64_t extent, to, from;  // strides in bytes
@@ -92,7 +92,8 @@ struct StringUnit {
   static constexpr int64_t bytes = sizeof(std::string);
   void row(int64_t count, char* to, int64_t to_stride, const char* from, int64_t from_stride) const {
     for (int64_t i = 0; i < count; ++i) {
-      *reinterpret_cast<std::string*>(to + i * to_stride) = *reinterpret_cast<const std::string*>(from + i * from_stride);
+      *reinterpret_cast<std::string*>(to + i * to_stride) =
+          *reinterpret_cast<const std::string*>(from + i * from_stride);
     }
   }
 };
@@ -201,28 +202,29 @@ void copy_nest(Axes axes, char* to, const char* from, Unit unit) {
   int64_t panel_bytes = column_step * row_step * unit.bytes;
   parallel_for(outer * row_panels * column_panels, kGrainBytes / std::min(panel_bytes, kGrainBytes),
                [&](int64_t begin, int64_t end) {
-    for (int64_t item = begin; item < end; ++item) {
-      int64_t c = item % column_panels * column_step, rest = item / column_panels;
-      int64_t r = rest % row_panels * row_step;
-      rest /= row_panels;
-      char* t = to + r * rows.to + c * columns.to;
-      const char* f = from + r * rows.from + c * columns.from;
-      for (size_t d = axes.size(); d-- > 0; rest /= axes[d].extent) {
-        t += rest % axes[d].extent * axes[d].to;
-        f += rest % axes[d].extent * axes[d].from;
-      }
-      int64_t last_row = std::min(row_step, rows.extent - r), last_column = std::min(column_step, columns.extent - c);
-      if constexpr (Unit::tiled) {
-        if (source >= 0) {
-          transpose_panel<Unit::bytes>(last_row, last_column, t, rows.to, f, columns.from);
-          continue;
-        }
-      }
-      for (int64_t i = 0; i < last_row; ++i) {
-        unit.row(last_column, t + i * rows.to, columns.to, f + i * rows.from, columns.from);
-      }
-    }
-  });
+                 for (int64_t item = begin; item < end; ++item) {
+                   int64_t c = item % column_panels * column_step, rest = item / column_panels;
+                   int64_t r = rest % row_panels * row_step;
+                   rest /= row_panels;
+                   char* t = to + r * rows.to + c * columns.to;
+                   const char* f = from + r * rows.from + c * columns.from;
+                   for (size_t d = axes.size(); d-- > 0; rest /= axes[d].extent) {
+                     t += rest % axes[d].extent * axes[d].to;
+                     f += rest % axes[d].extent * axes[d].from;
+                   }
+                   int64_t last_row = std::min(row_step, rows.extent - r),
+                           last_column = std::min(column_step, columns.extent - c);
+                   if constexpr (Unit::tiled) {
+                     if (source >= 0) {
+                       transpose_panel<Unit::bytes>(last_row, last_column, t, rows.to, f, columns.from);
+                       continue;
+                     }
+                   }
+                   for (int64_t i = 0; i < last_row; ++i) {
+                     unit.row(last_column, t + i * rows.to, columns.to, f + i * rows.from, columns.from);
+                   }
+                 }
+               });
 }
 
 template <class F>
@@ -262,7 +264,8 @@ void dense_copy(DType dtype, int64_t count, void* to, const void* from) {
     return;
   }
   parallel_for(count * static_cast<int64_t>(element_bytes(dtype)), kGrainBytes, [&](int64_t begin, int64_t end) {
-    std::memcpy(static_cast<char*>(to) + begin, static_cast<const char*>(from) + begin, static_cast<size_t>(end - begin));
+    std::memcpy(static_cast<char*>(to) + begin, static_cast<const char*>(from) + begin,
+                static_cast<size_t>(end - begin));
   });
 }
 
@@ -315,8 +318,8 @@ void mapped_copy(const Tensor& from, Tensor& to, std::span<const IndexMap> maps,
   const int64_t row = to.dim(last) * run, rows = to.size() / row;
   const std::vector<Segment> segments = segments_of(maps[last]);
   // Single elements in scattered order go through the table, longer runs through the segments.
-  const bool scattered = run == 1 && std::ssize(segments) * 2 > to.dim(last) &&
-                         std::ranges::find(maps[last], -1) == maps[last].end();
+  const bool scattered =
+      run == 1 && std::ssize(segments) * 2 > to.dim(last) && std::ranges::find(maps[last], -1) == maps[last].end();
   Shape strides = dense_strides(from.shape());
   dispatch_by_size(to.dtype(), [&]<class T>() {
     const T* source = from.data<T>().data();

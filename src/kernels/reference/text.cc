@@ -241,7 +241,8 @@ void tf_idf_vectorizer(KernelContext& context) {
   const AttributeSet& attributes = context.attributes();
   const std::string mode = attributes.get_string("mode", "");
   if (mode != "TF" && mode != "IDF" && mode != "TFIDF") refuse("mode is '{}'; TF, IDF and TFIDF exist", mode);
-  const int64_t shortest = attributes.require_int("min_gram_length"), longest = attributes.require_int("max_gram_length");
+  const int64_t shortest = attributes.require_int("min_gram_length"),
+                longest = attributes.require_int("max_gram_length");
   const int64_t most_skips = attributes.require_int("max_skip_count");
   if (shortest < 1 || longest < shortest || most_skips < 0) {
     refuse("n-grams of {} to {} tokens, {} skipped", shortest, longest, most_skips);

@@ -27,9 +27,9 @@ void update_each(KernelContext& context, const Step& step) {
     for (size_t g = 0; g < Groups; ++g) {
       const Tensor& tensor = context.input(2 + g * tensors + i);
       if (tensor.shape() != parameter.shape() || tensor.dtype() != parameter.dtype()) {
-        throw Error(ErrorCode::TypeMismatch, fmt::format("a parameter of {}[{}] with {}[{}]", name(parameter.dtype()),
-                                                         to_string(parameter.shape()), name(tensor.dtype()),
-                                                         to_string(tensor.shape())));
+        throw Error(ErrorCode::TypeMismatch,
+                    fmt::format("a parameter of {}[{}] with {}[{}]", name(parameter.dtype()),
+                                to_string(parameter.shape()), name(tensor.dtype()), to_string(tensor.shape())));
       }
       in[g] = tensor.data<T>().data();
     }

@@ -26,11 +26,13 @@ inline constexpr float kLog2E = 1.44269504e+0f;
 inline constexpr float kLn2High = 6.93145752e-1f, kLn2Low = 1.42860677e-6f;
 
 // For -126 <= n <= 127; anything at all for others.
-ANFORA_VECTOR_MATH float power_of_two(int32_t n) { return std::bit_cast<float>((static_cast<uint32_t>(n) + 127u) << 23); }
+ANFORA_VECTOR_MATH float power_of_two(int32_t n) {
+  return std::bit_cast<float>((static_cast<uint32_t>(n) + 127u) << 23);
+}
 
 struct ReducedExponent {
-  int32_t n;        // the integer next to x / ln 2
-  float tail;       // exp(r) - 1 for the rest r = x - n ln 2
+  int32_t n;   // the integer next to x / ln 2
+  float tail;  // exp(r) - 1 for the rest r = x - n ln 2
 };
 
 // For |x| up to some hundreds; the tail of NaN is NaN, and of anything else something.

@@ -100,9 +100,8 @@ Window read_window(const AttributeSet& attributes, size_t spatial_rank, std::spa
   std::vector<int64_t> kernel = attributes.get_ints("kernel_shape", {weight_kernel.begin(), weight_kernel.end()});
   if (kernel.empty()) throw Error(ErrorCode::InvalidModel, "the attribute kernel_shape is missing");
   if (kernel.size() != spatial_rank) {
-    throw Error(ErrorCode::InvalidModel,
-                fmt::format("kernel_shape has {} values, the input has {} spatial dimensions", kernel.size(),
-                            spatial_rank));
+    throw Error(ErrorCode::InvalidModel, fmt::format("kernel_shape has {} values, the input has {} spatial dimensions",
+                                                     kernel.size(), spatial_rank));
   }
   if (has_weights && !std::ranges::equal(kernel, weight_kernel)) {
     throw Error(ErrorCode::TypeMismatch, fmt::format("kernel_shape is {}, but the weights have {}", to_string(kernel),
