@@ -9,8 +9,8 @@
 //
 // A node is called by its name (%fc) or, where it has none, by its id (%12); where several nodes of a function and
 // those nested in it share a name, by both (%fc#12). The text holds everything that the module holds: printing what
-// was parsed from it gives the same bytes, and nodes have the same ids. It depends on the module alone (no pointers,
-// no hash order).
+// was parsed from it gives the same bytes, and nodes without a name keep their ids. It depends on the module alone
+// (no pointers, no hash order).
 //
 // A broken module prints too. What is wrong stands in a comment before the line it is about: "# broken: …".
 #pragma once
