@@ -2,14 +2,17 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <new>
+#include <string>
+#include <vector>
 
 #include "anfora/error.h"
 #include "cli/command.h"
 #include "cli/version.h"
+#include "support/nearest.h"
 
 namespace {
 
@@ -54,6 +57,18 @@ std::string place_and_message(const Error& error) {
   return text + error.message();
 }
 
+// The first word, where it is no command: "unknown command 'optt'", with the one that was probably meant.
+bool complain_of_command(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return false;
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  if (std::ranges::count(names, argv[1])) return false;
+  std::string_view meant = nearest_name(argv[1], names);
+  complain(fmt::format("unknown command '{}'", argv[1]),
+           meant.empty() ? "anfora --help lists the commands" : fmt::format("did you mean {}?", meant));
+  return true;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -72,7 +87,7 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
-    complain(error.what(), "anfora --help");
+    if (!complain_of_command(app, argc, argv)) complain(error.what(), "anfora --help");
     return cli::kUsage;
   }
   try {
