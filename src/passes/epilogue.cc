@@ -7,9 +7,9 @@
 // else may need the value in between. A transpose is taken in where the kernels can still walk along a row of memory.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "passes/pass.h"
+#include "passes/permutation.h"
 #include "support/element_types.h"
 
 namespace anfora::passes {
@@ -19,8 +19,6 @@ using namespace ir;
 using rewrite::Promise;
 using rewrite::Rewriter;
 using rewrite::Rule;
-
-using Permutation = std::vector<int64_t>;
 
 bool is_f32(const Node* node) {
   const Type* type = node->type();
@@ -56,20 +54,14 @@ struct Rewritten {
   AttributeSet attributes;
 };
 
-Permutation identity(int rank) {
-  Permutation permutation(static_cast<size_t>(rank));
-  std::iota(permutation.begin(), permutation.end(), int64_t{0});
-  return permutation;
-}
 Permutation permutation_of(const Apply& node, std::string_view attribute, int rank) {
   Permutation permutation = node.attributes().get_ints(attribute);
   return permutation.empty() ? identity(rank) : permutation;
 }
 Permutation permutation_of(const Apply& transpose) {
-  Permutation reversed = identity(transpose.type()->rank());
-  std::ranges::reverse(reversed);
-  return transpose.attributes().get_ints("perm", reversed);
+  return passes::permutation_of(transpose, transpose.type()->rank());
 }
+
 // Products -------------------------------------------------------------------------------------------
 Node* lower_matmul(Rewriter& rewriter, Apply& root) {
   if (!is_f32(root.input(0)) || !is_f32(root.input(1))) return nullptr;
@@ -122,13 +114,6 @@ Node* lower_gemm(Rewriter& rewriter, Apply& root) {
   if (!same_type(root.input(2), &root)) return nullptr;
   return rewriter.apply("LoweredMatMul", {root.input(0), root.input(1), rewriter.module().none(), root.input(2)},
                         attributes);
-}
-
-// First `inner`, then `outer`, as Transpose means them.
-Permutation composed(const Permutation& inner, const Permutation& outer) {
-  Permutation result;
-  for (int64_t axis : outer) result.push_back(inner[static_cast<size_t>(axis)]);
-  return result;
 }
 
 // Kernels read an operand whose rows or columns are contiguous: the last axis in memory must be one of the matrix's two.

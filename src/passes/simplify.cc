@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "passes/pass.h"
+#include "passes/permutation.h"
 #include "support/element_types.h"
 
 namespace anfora::passes {
@@ -138,26 +139,18 @@ Node* drop_zero_pad(Rewriter&, Apply& root) {
   return std::ranges::all_of(pads->data<int64_t>(), [](int64_t p) { return p == 0; }) ? root.input(0) : nullptr;
 }
 
-std::vector<int64_t> permutation(const Apply& transpose, int rank) {
-  std::vector<int64_t> reversed;
-  for (int axis = rank - 1; axis >= 0; --axis) reversed.push_back(axis);
-  return transpose.attributes().get_ints("perm", std::move(reversed));
-}
-
 Node* drop_identity_transpose(Rewriter&, Apply& root) {
   const Type* type = root.input(0)->type();
   if (!type || !type->is_tensor() || !type->has_rank()) return nullptr;
-  std::vector<int64_t> perm = permutation(root, type->rank());
-  return std::ranges::is_sorted(perm) ? root.input(0) : nullptr;
+  return std::ranges::is_sorted(permutation_of(root, type->rank())) ? root.input(0) : nullptr;
 }
 
 Node* compose_transposes(Rewriter& rewriter, Apply& root) {
   Apply* inner = root.input(0)->as_apply();
   if (!inner || !inner->is("Transpose") || !inner->type() || !inner->type()->has_rank()) return nullptr;
   int rank = inner->type()->rank();
-  std::vector<int64_t> outer_perm = permutation(root, rank), inner_perm = permutation(*inner, rank), composed;
-  for (int64_t axis : outer_perm) composed.push_back(inner_perm[static_cast<size_t>(axis)]);
-  return rewriter.apply("Transpose", {inner->input(0)}, {{"perm", std::move(composed)}});
+  return rewriter.apply("Transpose", {inner->input(0)},
+                        {{"perm", composed(permutation_of(*inner, rank), permutation_of(root, rank))}});
 }
 
 // Reshape(Reshape(x, s), t) = Reshape(x, t), unless t copies dimensions of its operand by a zero.

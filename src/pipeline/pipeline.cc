@@ -118,8 +118,6 @@ OptimizeReport optimize(ir::Module& module, const OptimizeOptions& options) {
     if (saver) saver->save(module, stage);
   };
   report.nodes_before = count_operators(module);
-  analysis::infer_types(module);
-  end_stage("import");
   for (bool changed = true; changed;) {
     if (report.rounds == kMostRounds) {
       report.at_fixpoint = false;
@@ -129,6 +127,7 @@ OptimizeReport optimize(ir::Module& module, const OptimizeOptions& options) {
     changed = false;
     passes::PassContext context(module, report.remarks, options.passes);
     context.inference.run();
+    if (report.rounds == 1) end_stage("import");
     for (size_t i = 0; i < list.size(); ++i) {
       const Pass& pass = *list[i];
       auto start = std::chrono::steady_clock::now();
