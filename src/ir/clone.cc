@@ -6,6 +6,7 @@
 #include <boost/unordered/unordered_flat_set.hpp>
 
 #include "anfora/error.h"
+#include "ir/annotations.h"
 #include "ir/order.h"
 
 namespace anfora::ir {
@@ -98,6 +99,7 @@ void Cloner::copy_nodes(const Graph& graph, Graph* copy) {
   for (const Graph* nested : region.nested) {
     Graph* image = module_.make_graph(nested->name(), graphs_.at(nested->parent()));
     image->value()->set_type(nested->value()->type());
+    image->set_annotation(nested->annotation());
     graphs_.emplace(nested, image);
     images_.emplace(nested->value(), image->value());
     copy_parameters(*nested, image);
@@ -124,6 +126,7 @@ void Cloner::copy_node(const Apply& node) {
 
 Graph* Cloner::copy(const Graph& graph, Graph* parent, std::string_view name) {
   Graph* copy = module_.make_graph(name.empty() ? graph.name() : name, parent);
+  copy->set_annotation(graph.annotation());
   size_t parameters = graph.parameters().size();
   copy_parameters(graph, copy);
   if (copy->parameters().size() == parameters) {
@@ -174,6 +177,7 @@ Lifted lift(Module& module, const Graph& graph) {
   }
   // The signature first: parameters, then what is captured; a stub for the body until then.
   Graph* lifted = module.make_graph(graph.name());
+  lifted->set_annotation(graph.annotation());
   Cloner cloner(module);
   std::vector<Node*> captured;
   for (Parameter* p : graph.parameters()) cloner.bind(p, module.add_parameter(lifted, p->type(), p->name()));
@@ -198,6 +202,7 @@ Lifted lift(Module& module, const Graph& graph) {
 std::unique_ptr<Module> clone(const Module& module) {
   auto copy = std::make_unique<Module>(module.context());
   copy->metadata() = module.metadata();
+  copy->annotations() = module.annotations();
   copy->output_names() = module.output_names();
 
   boost::unordered_flat_map<const Location*, const Location*> locations{{nullptr, nullptr}};
@@ -218,6 +223,7 @@ std::unique_ptr<Module> clone(const Module& module) {
   for (const Graph* graph : module.graphs()) {
     Graph* image = copy->make_graph(graph->name());
     image->value()->set_type(graph->value()->type());
+    image->set_annotation(graph->annotation());
     images[graph->value()->id()] = image->value();
     graphs.emplace(graph, image);
     for (const Parameter* parameter : graph->parameters()) {

@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "anfora/error.h"
+#include "ir/annotations.h"
 #include "support/hash.h"
 
 namespace anfora::ir {
@@ -75,7 +76,10 @@ int Graph::depth() const {
   return depth;
 }
 
-Module::Module(Context& context) : context_(context), constant_table_(std::make_unique<ConstantTable>()) {}
+Module::Module(Context& context)
+    : context_(context),
+      annotations_(std::make_unique<Annotations>(context)),
+      constant_table_(std::make_unique<ConstantTable>()) {}
 Module::~Module() = default;
 
 Graph* Module::make_graph(std::string_view name, Graph* parent) {

@@ -23,6 +23,9 @@
 
 namespace anfora::ir {
 
+struct Annotation;
+class Annotations;
+
 // A function: parameters and one result. It may use nodes of the graphs that enclose it (free variables).
 // A graph that returns several values returns a tuple.
 class Graph {
@@ -45,6 +48,10 @@ class Graph {
   // The constant that stands for this function where it is used; its use list is the list of call sites.
   Value* value() const { return value_; }
 
+  // What the source calls the graph and says about it, see ir/annotations.h; null: nothing.
+  const std::shared_ptr<const Annotation>& annotation() const { return annotation_; }
+  void set_annotation(std::shared_ptr<const Annotation> annotation) { annotation_ = std::move(annotation); }
+
  private:
   friend class Module;
   std::string name_;
@@ -56,6 +63,7 @@ class Graph {
   Apply* last_ = nullptr;
   size_t num_nodes_ = 0;
   Value* value_ = nullptr;
+  std::shared_ptr<const Annotation> annotation_;
 };
 
 // Hears of every change to a module.
@@ -74,7 +82,7 @@ struct Metadata {
   int64_t model_version = 0;
   int64_t ir_version = 0;
   std::map<std::string, int64_t, std::less<>> opsets;  // by domain
-  std::vector<std::pair<std::string, std::string>> properties;
+  std::vector<std::pair<std::string, std::string>> properties, graph_properties;
   // Types of main's results as declared; null where they are not. Export falls back on them where inference finds less.
   std::vector<const Type*> output_types;
 };
@@ -88,6 +96,9 @@ class Module {
   Context& context() const { return context_; }
   Metadata& metadata() { return metadata_; }
   const Metadata& metadata() const { return metadata_; }
+  // The same for its parts (ir/annotations.h).
+  Annotations& annotations() { return *annotations_; }
+  const Annotations& annotations() const { return *annotations_; }
 
   // Graphs ------------------------------------------------------------------------------------------
   // A stub without parameters and result. Names are made unique by a suffix.
@@ -187,6 +198,7 @@ class Module {
   Context& context_;
   Arena arena_;
   Metadata metadata_;
+  std::unique_ptr<Annotations> annotations_;
   std::vector<std::unique_ptr<Graph>> owned_graphs_;
   std::vector<Graph*> graphs_;
   Graph* main_ = nullptr;

@@ -16,6 +16,7 @@
 #include <deque>
 
 #include "ir/lexical.h"
+#include "ir/notes.h"
 #include "ir/parse_grammar.h"
 #include "support/hash.h"
 #include "support/nearest.h"
@@ -66,24 +67,13 @@ struct Operands {
   std::vector<Reference> unknown;
 };
 
-struct ParsedLocation {
-  std::string name, file;
-  int32_t index = -1;
-};
-
 // "fc (model.onnx: node 3)" or, with quotes, "\"fc\" (\"model.onnx\": node 3)". Anything else is only a comment.
 std::optional<ParsedLocation> parse_location(std::string_view comment) {
   if (!comment.starts_with(' ')) return std::nullopt;
   comment.remove_prefix(1);
-  ParsedLocation location;
   if (comment.starts_with('"')) try {
       Cursor cursor(comment, {});
-      location.name = cursor.string("a name");
-      cursor.expect("(", "after a name");
-      location.file = cursor.string("a file");
-      if (cursor.accept(": node"))
-        location.index = static_cast<int32_t>(std::min<int64_t>(cursor.integer("an index"), INT32_MAX));
-      cursor.expect(")", "after a file");
+      ParsedLocation location = parse_quoted_location(cursor);
       if (!cursor.at_end()) return std::nullopt;
       return location;
     } catch (const Error&) {
@@ -99,6 +89,7 @@ std::optional<ParsedLocation> parse_location(std::string_view comment) {
   bool digits =
       !index.empty() && index.size() < 10 && std::ranges::all_of(index, [](char c) { return c >= '0' && c <= '9'; });
   if (!digits) return std::nullopt;
+  ParsedLocation location;
   if (open > 0) location.name = comment.substr(0, open - 1);
   location.file = comment.substr(open + 1, node - open - 1);
   location.index = std::stoi(std::string(index));
@@ -124,6 +115,10 @@ class ModuleParser {
   std::unique_ptr<Module> parse() {
     if (cursor_.accept_word("module")) header();
     while (!cursor_.at_end()) {
+      if (cursor_.accept_word("notes")) {
+        notes();
+        break;
+      }
       if (!cursor_.accept_word("graph"))
         cursor_.fail_expected("'graph'", "a text is a list of graphs: graph @main(%x) { return %x }");
       graph();
@@ -142,8 +137,8 @@ class ModuleParser {
 
   void header() {
     static constexpr std::string_view kKeys[] = {
-        "name", "graph_doc", "opset", "ir_version", "producer", "producer_version", "domain", "model_version",
-        "doc",  "property",  "main",  "outputs",    "symbol"};
+        "name",          "graph_doc", "opset",    "ir_version",     "producer", "producer_version", "domain",
+        "model_version", "doc",       "property", "graph_property", "main",     "outputs",          "symbol"};
     cursor_.expect("{", "after 'module'");
     while (!cursor_.accept("}")) {
       std::string_view key = cursor_.peek_word();
@@ -161,12 +156,14 @@ class ModuleParser {
     if (key == "symbol") return symbol();
     std::string qualifier;
     if (key == "opset") qualifier = cursor_.string("a domain in quotes");
-    if (key == "property") qualifier = cursor_.string("a key in quotes");
+    bool is_property = key == "property" || key == "graph_property";
+    if (is_property) qualifier = cursor_.string("a key in quotes");
     cursor_.expect("=", "after a property's name");
     if (key == "opset") {
       m.opsets[qualifier] = cursor_.integer("a version");
-    } else if (key == "property") {
-      m.properties.emplace_back(std::move(qualifier), cursor_.string("a text in quotes"));
+    } else if (is_property) {
+      auto& properties = key == "property" ? m.properties : m.graph_properties;
+      properties.emplace_back(std::move(qualifier), cursor_.string("a text in quotes"));
     } else if (key == "ir_version") {
       m.ir_version = cursor_.integer("a version");
     } else if (key == "model_version") {
@@ -217,6 +214,15 @@ class ModuleParser {
     if (context_.dims().symbol(name, range).range() != range) {
       cursor_.fail_at(start, fmt::format("symbol '{}' has another range in this context", name));
     }
+  }
+
+  void notes() {
+    parse_notes(cursor_, *module_, [this] {
+      cursor_.skip_space();
+      size_t start = cursor_.position();
+      return graphs_[find_graph(function_name(), start)].graph;
+    });
+    if (!cursor_.at_end()) cursor_.fail_expected("the end of the text", "the notes come last");
   }
 
   // Graphs -----------------------------------------------------------------------------------------

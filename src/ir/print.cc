@@ -12,6 +12,7 @@
 #include <map>
 
 #include "ir/lexical.h"
+#include "ir/notes.h"
 #include "ir/print_literal.h"
 
 namespace anfora::ir {
@@ -163,6 +164,7 @@ class ModulePrinter {
       if (!out_.empty()) out_ += '\n';
       graph(g);
     }
+    if (options_.header && options_.locations) append_notes(out_, module_, order_);
     return std::move(out_);
   }
 
@@ -283,13 +285,17 @@ class ModulePrinter {
     entry("domain", m.domain);
     integer("model_version", m.model_version);
     entry("doc", m.doc);
-    for (const auto& [key, value] : m.properties) {
-      lines += "  property ";
-      append_quoted(lines, key);
-      lines += " = ";
-      append_quoted(lines, value);
-      lines += '\n';
-    }
+    auto properties = [&](const char* word, const std::vector<std::pair<std::string, std::string>>& all) {
+      for (const auto& [key, value] : all) {
+        lines.append("  ").append(word).append(" ");
+        append_quoted(lines, key);
+        lines += " = ";
+        append_quoted(lines, value);
+        lines += '\n';
+      }
+    };
+    properties("property", m.properties);
+    properties("graph_property", m.graph_properties);
     const Graph* main = module_.main();
     if (main ? main->name() != "main" : module_.find_graph("main") != nullptr) {
       lines += "  main = ";
@@ -462,13 +468,10 @@ class ModulePrinter {
       out_ += l->name;
       out_ += l->name.empty() ? "(" : " (";
       out_ += l->file;
+      fmt::format_to(std::back_inserter(out_), ": node {})", l->index);
     } else {
-      append_quoted(out_, l->name);
-      out_ += " (";
-      append_quoted(out_, l->file);
+      append_location(out_, *l);
     }
-    if (l->index >= 0) fmt::format_to(std::back_inserter(out_), ": node {}", l->index);
-    out_ += ')';
   }
 
   void problems(const Apply& node) {

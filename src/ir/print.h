@@ -31,7 +31,7 @@ struct PrintOptions {
   Numbers numbers = Numbers::Ids;
   bool types = true;
   bool locations = true;
-  bool header = true;  // the module's metadata
+  bool header = true;  // the module's metadata and, at the end, the annotations
   bool dead = true;    // nodes and graphs that nothing uses
   // The content of constants with more elements than this is not in the text.
   int64_t most_inline_elements = 64;

@@ -80,6 +80,48 @@ graph @"a graph"(
 )ir");
 }
 
+TEST(TextRoundTrip, Notes) {
+  expect_canonical(R"ir(module {
+  graph_property "license" = "mine"
+  outputs = ["y"]
+}
+
+graph @main(%x: f32[2]) -> f32[2] {
+  %h = a::A(%x) : f32[2]   # "fc" ("m.onnx")
+  %1 = call @f(%h) : f32[2]   # (m.onnx: node 3)
+  return %1
+}
+
+graph @f(%v) {
+  %h = a::A(%v)   # act (m.onnx: graph 'body': node 0)
+  return %h
+}
+
+notes {
+  input "x" { doc = "pictures" property "unit" = "pixel" }
+  output "y" { property "" = "" }
+  node "fc" ("m.onnx") { doc = "in \"two\"\nlines" property "a" = "1" property "a" = "2" }
+  node "" ("m.onnx": node 3) { doc = "a call" }
+  graph @f { name = "body" doc = "what a step does" }
+  value "h" ("m.onnx: graph 'body'") { doc = "inside" }
+}
+)ir");
+}
+
+// What nothing in the text refers to is not written.
+TEST(TextRoundTrip, NotesOfWhatIsGone) {
+  EXPECT_EQ(reprint(R"ir(graph @main(%x) {
+  return %x
+}
+
+notes {
+  node "fc" ("m.onnx": node 3) { doc = "gone" }
+  input "z" { doc = "gone" }
+}
+)ir"),
+            "graph @main(%x) {\n  return %x\n}\n");
+}
+
 TEST(TextRoundTrip, SharedNamesAndIds) {
   Context context;
   Module module(context);

@@ -48,7 +48,8 @@ struct DraftNode {
 
 struct DraftGraph {
   std::string_view name;
-  std::string_view domain;       // of a local function
+  std::string_view domain;  // of a local function
+  const ir::Annotation* annotation = nullptr;
   DraftGraph* parent = nullptr;  // null: the main graph or a local function
   std::vector<ValueId> inputs, outputs;
   std::vector<DraftNode> nodes;  // operands before users

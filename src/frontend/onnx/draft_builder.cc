@@ -7,6 +7,7 @@
 
 #include "anfora/error.h"
 #include "frontend/onnx/wire.h"
+#include "ir/annotations.h"
 #include "support/element_types.h"
 
 namespace anfora::onnx {
@@ -334,6 +335,7 @@ void DraftBuilder::name_items(const ir::Apply* apply, Binding result) {
     if (binding.kind != Binding::Kind::Value || binding.index == kOmitted) return;
     DraftValue& value = draft_->value(binding.index);
     if (value.name.empty() && !value.constant) value.name = text;
+    if (!value.origin) value.origin = apply;
   };
   if (result.kind != Binding::Kind::Tuple) return name(result, apply->name());
   const Bindings& items = tuples_[result.index];
@@ -476,6 +478,14 @@ DraftBuilder::Binding DraftBuilder::emit_stack_sequence(const ir::Apply* apply, 
   return value_binding(reversed);
 }
 
+DraftGraph* DraftBuilder::make_subgraph(const ir::Graph* body, std::string_view otherwise, DraftGraph& place) {
+  const ir::Annotation* annotation = body ? body->annotation().get() : nullptr;
+  std::string_view name = annotation && !annotation->name.empty() ? annotation->name : body ? body->name() : otherwise;
+  DraftGraph* graph = draft_->make_graph(name, &place);
+  graph->annotation = annotation;
+  return graph;
+}
+
 // Calls --------------------------------------------------------------------------------------------
 
 // The constant function or Switch behind a node of Func type.
@@ -520,7 +530,7 @@ DraftBuilder::Binding DraftBuilder::emit_if(DraftGraph& place, const ir::Apply* 
   for (int i = 0; i < 2; ++i) {
     const ir::Node* branch = choice->input(1 + i);
     const ir::Graph* graph = constant_function(branch);
-    branches[i] = {kAttributes[i], draft_->make_graph(graph ? graph->name() : kAttributes[i], &place)};
+    branches[i] = {kAttributes[i], make_subgraph(graph, kAttributes[i], place)};
     results[i] = call(*branches[i].graph, branch, arguments, nullptr);
     flatten(results[i], leaves[i], graph ? graph : choice->graph());
     set_results(*branches[i].graph, leaves[i]);
@@ -552,6 +562,7 @@ DraftBuilder::Binding DraftBuilder::call_top_level(DraftGraph& place, const ir::
   GraphState& s = state(graph);
   if (!s.function) {
     DraftGraph* function = draft_->make_graph(graph->name(), nullptr);
+    function->annotation = graph->annotation().get();
     function->domain = kFunctionDomain;
     if (size_t at = graph->name().find("::");
         at != std::string_view::npos && at > 0) {  // "domain::name" from an import

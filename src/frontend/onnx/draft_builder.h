@@ -100,6 +100,8 @@ class DraftBuilder {
   Binding emit_stack_sequence(const ir::Apply* apply, DraftGraph& place);
   void name_items(const ir::Apply* apply, Binding result);
 
+  // The graph that `body` becomes, under the name that the source gave it.
+  DraftGraph* make_subgraph(const ir::Graph* body, std::string_view otherwise, DraftGraph& place);
   const ir::Node* resolve_function(const ir::Node* node);
   Binding call(DraftGraph& place, const ir::Node* callee, const Bindings& arguments, const ir::Apply* origin);
   Binding inline_graph(DraftGraph& place, const ir::Graph* graph, const Bindings& arguments);

@@ -488,7 +488,7 @@ DraftBuilder::Bindings DraftBuilder::emit_tail_call(DraftGraph& place, const ir:
     Bindings results[2];
     std::vector<ValueId> leaves[2];
     for (int i = 0; i < 2; ++i) {
-      branches[i] = {kAttributes[i], draft_->make_graph(kAttributes[i], &place)};
+      branches[i] = {kAttributes[i], make_subgraph(ir::constant_function(choice->input(1 + i)), kAttributes[i], place)};
       results[i] = emit_tail_call(*branches[i].graph, choice->input(1 + i), arguments, plan);
       for (Binding result : results[i]) {
         if (result.kind != Binding::Kind::Unset) flatten(result, leaves[i], plan.header);
@@ -564,7 +564,7 @@ DraftBuilder::Binding DraftBuilder::emit_loop(DraftGraph& place, const ir::Graph
   if (trip_count == kOmitted && condition == kOmitted) refuse(header, "it never ends");
 
   // What is carried, as single values; bindings of the same structure for the body and for after the loop.
-  DraftGraph* body = draft_->make_graph(header->name(), &place);
+  DraftGraph* body = make_subgraph(header, {}, place);
   std::vector<ValueId> first, finals;
   Bindings in_body(start.size()), after(start.size());
   ValueId counter = kOmitted, going_on = kOmitted;

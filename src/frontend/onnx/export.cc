@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/unordered/unordered_flat_set.hpp>
 #include <iterator>
 #include <protozero/pbf_writer.hpp>
 #include <protozero/varint.hpp>
@@ -25,6 +26,7 @@
 #include "frontend/onnx/tensor_proto.h"
 #include "frontend/onnx/type_proto.h"
 #include "frontend/onnx/wire.h"
+#include "ir/annotations.h"
 #include "ir/parse.h"
 #include "support/atomic_file.h"
 
@@ -116,11 +118,6 @@ void add(pbf_writer& writer, uint32_t field, std::string_view text) {
 void add_if_any(pbf_writer& writer, uint32_t field, std::string_view text) {
   if (!text.empty()) add(writer, field, text);
 }
-void add_entry(pbf_writer& writer, uint32_t field, std::string_view key, std::string_view value) {
-  pbf_writer entry(writer, field);
-  add(entry, wire::StringStringEntryProto::key, key);
-  add(entry, wire::StringStringEntryProto::value, value);
-}
 
 class ModelWriter {
  public:
@@ -139,7 +136,8 @@ class ModelWriter {
   std::string_view name(ValueId id) const { return id == kOmitted ? std::string_view() : draft_.value(id).name; }
   void write_attribute(pbf_writer& node, const std::string& name, const AttributeValue& value, const ir::Apply* origin);
   void write_node(pbf_writer& graph, uint32_t field, const DraftNode& node);
-  void write_values(pbf_writer& graph, uint32_t field, std::span<const ValueId> values);
+  void write_inputs(pbf_writer& writer, const DraftGraph& graph);
+  const ir::Annotation* annotation_of(ValueId id) const;
   void write_value_infos(pbf_writer& writer, const DraftGraph& graph);
   void write_subgraph(pbf_writer& writer, const DraftGraph& graph, bool is_branch);
   void write_function(pbf_writer& writer, const DraftGraph& graph);
@@ -228,13 +226,23 @@ void ModelWriter::write_node(pbf_writer& graph, uint32_t field, const DraftNode&
     attribute.add_enum(wire::AttributeProto::type, static_cast<int32_t>(wire::AttributeProto::AttributeType::GRAPH));
   }
   add_if_any(writer, Field::domain, node.domain);
+  const ir::Annotation* annotation = node.origin ? module_.annotations().of_node(*node.origin) : nullptr;
+  write_annotation(writer, Field::doc_string, Field::metadata_props, annotation);
 }
 
-void ModelWriter::write_values(pbf_writer& graph, uint32_t field, std::span<const ValueId> values) {
-  for (ValueId id : values) {
-    pbf_writer info(graph, field);
-    write_value_info(info, name(id), public_type(module_.context(), draft_.value(id).type));
+void ModelWriter::write_inputs(pbf_writer& writer, const DraftGraph& graph) {
+  for (ValueId id : graph.inputs) {
+    pbf_writer info(writer, wire::GraphProto::input);
+    const ir::Annotation* annotation = graph.parent ? nullptr : module_.annotations().of_input(name(id));
+    write_value_info(info, name(id), public_type(module_.context(), draft_.value(id).type), annotation);
   }
+}
+
+// What the source says about a value that a node computes, as long as it has the name that the source gave it.
+const ir::Annotation* ModelWriter::annotation_of(ValueId id) const {
+  const DraftValue& value = draft_.value(id);
+  const ir::Location* location = value.origin ? value.origin->location() : nullptr;
+  return location ? module_.annotations().of_value(location->file, value.name) : nullptr;
 }
 
 // Types that a reader cannot infer: those of unknown operators' results, and all in old operator sets, when hardly an
@@ -243,13 +251,17 @@ void ModelWriter::write_value_infos(pbf_writer& writer, const DraftGraph& graph)
   constexpr int64_t kInferable = 7;
   auto main_opset = report_.opsets.find("");
   bool is_old = main_opset != report_.opsets.end() && main_opset->second < kInferable;
+  boost::unordered_flat_set<ValueId> results(graph.outputs.begin(), graph.outputs.end());
   for (const DraftNode& node : graph.nodes) {
-    if (!is_old && (!node.origin || node.origin->op().known)) continue;
+    bool is_inferable = !is_old && (!node.origin || node.origin->op().known);
     for (ValueId id : node.outputs) {
-      bool is_result = std::ranges::find(graph.outputs, id) != graph.outputs.end();
-      if (id != kOmitted && !is_result && public_type(module_.context(), draft_.value(id).type)) {
-        write_values(writer, wire::GraphProto::value_info, {&id, 1});
-      }
+      if (id == kOmitted || results.contains(id)) continue;
+      const ir::Annotation* annotation = annotation_of(id);
+      if (is_inferable && (!annotation || annotation->empty())) continue;
+      const ir::Type* type = public_type(module_.context(), draft_.value(id).type);
+      if (!type) continue;
+      pbf_writer info(writer, wire::GraphProto::value_info);
+      write_value_info(info, name(id), type, annotation);
     }
   }
 }
@@ -260,7 +272,7 @@ void ModelWriter::write_subgraph(pbf_writer& writer, const DraftGraph& graph, bo
   using Field = wire::GraphProto;
   for (const DraftNode& node : graph.nodes) write_node(writer, Field::node, node);
   add(writer, Field::name, graph.name);
-  write_values(writer, Field::input, graph.inputs);
+  write_inputs(writer, graph);
   for (ValueId id : graph.outputs) {
     const DraftValue& value = draft_.value(id);
     const ir::Type* type = public_type(module_.context(), value.type);
@@ -269,9 +281,10 @@ void ModelWriter::write_subgraph(pbf_writer& writer, const DraftGraph& graph, bo
       type = module_.context().unranked_type(type->dtype());
     }
     pbf_writer info(writer, Field::output);
-    write_value_info(info, name(id), type);
+    write_value_info(info, name(id), type, annotation_of(id));
   }
   write_value_infos(writer, graph);
+  write_annotation(writer, Field::doc_string, Field::metadata_props, graph.annotation);
 }
 
 void ModelWriter::write_opsets(pbf_writer& writer, uint32_t field) const {
@@ -299,6 +312,7 @@ void ModelWriter::write_function(pbf_writer& writer, const DraftGraph& graph) {
   for (const DraftNode& node : graph.nodes) write_node(writer, Field::node, node);
   write_opsets(writer, Field::opset_import);
   add(writer, Field::domain, graph.domain);
+  write_annotation(writer, Field::doc_string, Field::metadata_props, graph.annotation);
 }
 
 void ModelWriter::append_initializer(Pieces& pieces, std::string_view name, const Tensor& tensor, bool external_data) {
@@ -315,9 +329,9 @@ void ModelWriter::append_initializer(Pieces& pieces, std::string_view name, cons
     writer.add_packed_int64(Field::dims, tensor.shape().begin(), tensor.shape().end());
     writer.add_int32(Field::data_type, static_cast<int32_t>(tensor.dtype()));
     add(writer, Field::name, name);
-    add_entry(writer, Field::external_data, "location", data_location_);
-    add_entry(writer, Field::external_data, "offset", fmt::to_string(offset));
-    add_entry(writer, Field::external_data, "length", fmt::to_string(bytes));
+    write_entry(writer, Field::external_data, "location", data_location_);
+    write_entry(writer, Field::external_data, "offset", fmt::to_string(offset));
+    write_entry(writer, Field::external_data, "length", fmt::to_string(bytes));
     writer.add_enum(Field::data_location, static_cast<int32_t>(wire::TensorProto::DataLocation::EXTERNAL));
     bytes = 0;
   } else if (bytes < kSmallestPiece) {
@@ -362,16 +376,20 @@ Pieces ModelWriter::lay_out_main(bool external_data) {
   std::string text;
   pbf_writer writer(text);
   add_if_any(writer, Field::doc_string, module_.metadata().graph_doc);
-  write_values(writer, Field::input, main.inputs);
+  write_inputs(writer, main);
   const std::vector<const ir::Type*>& declared = module_.metadata().output_types;
   for (size_t i = 0; i < main.outputs.size(); ++i) {
     ValueId id = main.outputs[i];
     pbf_writer info(writer, Field::output);
     write_value_info(
         info, name(id),
-        refined_type(module_.context(), i < declared.size() ? declared[i] : nullptr, draft_.value(id).type));
+        refined_type(module_.context(), i < declared.size() ? declared[i] : nullptr, draft_.value(id).type),
+        module_.annotations().of_output(name(id)));
   }
   write_value_infos(writer, main);
+  for (const auto& [key, value] : module_.metadata().graph_properties) {
+    write_entry(writer, Field::metadata_props, key, value);
+  }
   pieces.append(std::move(text));
   return pieces;
 }
@@ -401,7 +419,7 @@ Pieces ModelWriter::lay_out(bool external_data) {
   std::string text;
   pbf_writer writer(text);
   write_opsets(writer, Field::opset_import);
-  for (const auto& [key, value] : meta.properties) add_entry(writer, Field::metadata_props, key, value);
+  for (const auto& [key, value] : meta.properties) write_entry(writer, Field::metadata_props, key, value);
   for (const DraftGraph* function : draft_.functions()) {
     pbf_writer nested(writer, Field::functions);
     write_function(nested, *function);

@@ -18,18 +18,6 @@ constexpr int64_t kInitializersMayBeOverridden = 4;
 // Lengths inside a protobuf are 32 bits here. The format itself stops at 2 GB; more lies in external data.
 constexpr size_t kLargestProtobuf = size_t{4} << 30;
 
-std::pair<std::string, std::string> read_property(std::string_view bytes) {
-  std::pair<std::string, std::string> entry;
-  for (Message m(bytes); m.next();) {
-    switch (m.field()) {
-      case wire::StringStringEntryProto::key: entry.first = m.bytes(); break;
-      case wire::StringStringEntryProto::value: entry.second = m.bytes(); break;
-      default: m.skip();
-    }
-  }
-  return entry;
-}
-
 std::unique_ptr<ir::Module> import_bytes(ir::Context& context, std::string_view bytes, std::shared_ptr<void> owner,
                                          ExternalData* external, const std::string& name) {
   ExpansionBudget budget(bytes.size());
@@ -85,6 +73,7 @@ void GraphFields::read(std::string_view bytes) {
       case Field::input: inputs.push_back(m.bytes()); break;
       case Field::output: outputs.push_back(m.bytes()); break;
       case Field::value_info: value_infos.push_back(m.bytes()); break;
+      case Field::metadata_props: properties.push_back(m.bytes()); break;
       default: m.skip();
     }
   }
@@ -105,7 +94,7 @@ void Importer::import_model(std::string_view bytes) {
       case Field::doc_string: meta.doc = m.bytes(); break;
       case Field::graph: graph = m.bytes(), has_graph = true; break;
       case Field::opset_import: opsets_.push_back(read_opset(m.bytes())); break;
-      case Field::metadata_props: meta.properties.push_back(read_property(m.bytes())); break;
+      case Field::metadata_props: meta.properties.emplace_back(read_entry(m.bytes())); break;
       case Field::functions: functions_.emplace_back().read(m.bytes()); break;
       default: m.skip();
     }
@@ -178,16 +167,20 @@ const ir::Type* Importer::known_type(ir::Node* root) {
 void Importer::import_main(std::string_view bytes) {
   GraphFields fields;
   fields.read(bytes);
+  ir::Annotation about = read_annotation(fields);
   module_.metadata().graph_name = fields.name;
-  module_.metadata().graph_doc = fields.doc;
+  module_.metadata().graph_doc = std::move(about.doc);
+  module_.metadata().graph_properties = std::move(about.properties);
   ir::Graph* graph = module_.make_graph("main");
   module_.set_main(graph);
   Scope scope(*this, graph, nullptr, {&opsets_}, name_);
-  scope.declare_types(fields);
+  scope.declare_values(fields.value_infos, fields.outputs);
   scope.define_initializers(fields);
+  ir::Annotations& annotations = module_.annotations();
 
   for (std::string_view input : fields.inputs) {
     ValueInfo info = read_value_info(context(), input);
+    annotations.set_input(info.name, read_annotation(info));
     const ir::Type* type = info.type ? info.type : context().unranked_type(DType::Undefined);
     ir::Node* initializer = scope.find(info.name);
     if (!initializer) {
@@ -208,6 +201,7 @@ void Importer::import_main(std::string_view bytes) {
     ir::Node* result = scope.find(info.name);
     if (!result) throw Error(ErrorCode::InvalidModel, fmt::format("nothing computes the output '{}'", info.name));
     results.push_back(result);
+    annotations.set_output(info.name, read_annotation(info));
     module_.output_names().emplace_back(info.name);
     module_.metadata().output_types.push_back(info.type);
   }
@@ -220,14 +214,17 @@ Importer::Results Importer::import_graph(const GraphFields& fields, ir::Graph* t
   if (parent.depth() + 1 > kDeepestGraph) {
     throw Error(ErrorCode::ResourceExhausted, fmt::format("graphs are nested more than {} deep", kDeepestGraph));
   }
-  Scope scope(*this, target, &parent, parent.dialect(), fmt::format("{}: graph '{}'", parent.place(), fields.name));
-  scope.declare_types(fields);
+  std::string place = fmt::format("{}: graph '{}'", parent.place(), fields.name);
+  // Places tell nodes apart, also those of graphs that have one name.
+  if (size_t number = ++places_[place]; number > 1) place += fmt::format(" #{}", number);
+  Scope scope(*this, target, &parent, parent.dialect(), std::move(place));
+  scope.declare_values(fields.value_infos, fields.outputs);
   if (fields.inputs.size() != arguments.size()) {
     throw Error(ErrorCode::InvalidModel, fmt::format("the graph '{}' takes {} inputs, but is given {}", fields.name,
                                                      fields.inputs.size(), arguments.size()));
   }
   for (size_t i = 0; i < arguments.size(); ++i) {
-    std::string_view name = read_value_info(context(), fields.inputs[i]).name;
+    std::string_view name = read_value_info(fields.inputs[i]).name;
     scope.define(name, arguments[i]);
     if (arguments[i]->is_parameter() && arguments[i]->name().empty()) module_.set_name(arguments[i], name);
   }
@@ -236,10 +233,19 @@ Importer::Results Importer::import_graph(const GraphFields& fields, ir::Graph* t
   Results results;
   for (std::string_view output : fields.outputs) {
     ValueInfo info = read_value_info(context(), output);
+    if (ir::Annotation annotation = read_annotation(info); !annotation.empty()) {
+      module_.annotations().set_value(scope.place(), info.name, std::move(annotation));
+    }
     results.nodes.push_back(scope.resolve(info.name));
     results.types.push_back(info.type);
   }
   return results;
+}
+
+void Importer::annotate(ir::Graph* graph, const GraphFields& fields) {
+  ir::Annotation annotation = read_annotation(fields);
+  annotation.name = fields.name;
+  if (!annotation.empty()) graph->set_annotation(std::make_shared<const ir::Annotation>(std::move(annotation)));
 }
 
 void Importer::set_results(ir::Graph* graph, std::span<ir::Node* const> results) {

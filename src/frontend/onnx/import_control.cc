@@ -64,8 +64,9 @@ struct Iteration {
 struct LoopSpec {
   const Emitter& outer;
   std::string name;
-  ir::Node* trip_count = nullptr;  // null: no limit
-  ir::Node* condition = nullptr;   // null: true
+  const GraphFields* fields = nullptr;  // of the body; null: the file has none
+  ir::Node* trip_count = nullptr;       // null: no limit
+  ir::Node* condition = nullptr;        // null: true
   std::vector<ir::Node*> initial = {};
   bool stack_collected = true;  // else the result is the sequence
   // Reads the body into a graph, for an iteration number, a condition and the carried values.
@@ -97,6 +98,7 @@ ir::Apply* build_loop(const LoopSpec& spec) {
   ir::Graph* loop = module.make_graph(spec.name, spec.outer.graph);
   ir::Graph* body = module.make_graph(spec.name + ".body", loop);
   ir::Graph* done = module.make_graph(spec.name + ".done", loop);
+  if (spec.fields) Importer::annotate(loop, *spec.fields);
   Emitter in_loop{importer, loop, spec.outer.location}, in_body{importer, body, spec.outer.location},
       in_done{importer, done, spec.outer.location};
 
@@ -161,6 +163,7 @@ ir::Node* Importer::import_if(PendingNode& node) {
     GraphFields fields;
     fields.read(require_graph(node, b == 0 ? "then_branch" : "else_branch").graph);
     branches[b] = module_.make_graph(prefix + (b == 0 ? ".then" : ".else"), node.emitter.graph);
+    annotate(branches[b], fields);
     std::vector<ir::Node*> results = import_graph(fields, branches[b], node.scope, {}).nodes;
     if (results.empty()) throw Error(ErrorCode::InvalidModel, "a branch has no outputs");
     num_results[b] = results.size();
@@ -185,7 +188,7 @@ ir::Node* Importer::import_loop(PendingNode& node) {
     throw Error(ErrorCode::InvalidModel, fmt::format("the body has {} outputs for {} carried values and a condition",
                                                      fields.outputs.size(), num_values));
   }
-  LoopSpec spec{node.emitter, fmt::format("loop{}", num_controls_++)};
+  LoopSpec spec{node.emitter, fmt::format("loop{}", num_controls_++), &fields};
   if (node.has_input(0)) spec.trip_count = node.inputs[0];
   if (node.has_input(1)) spec.condition = node.inputs[1];
   spec.initial.assign(node.inputs.begin() + 2, node.inputs.end());
@@ -241,7 +244,7 @@ ir::Node* Importer::import_scan(PendingNode& node) {
   // The scan of given states and sequences.
   auto scan = [&](const Emitter& at, std::span<ir::Node* const> inputs, std::vector<const ir::Type*>* types) {
     std::span<ir::Node* const> scanned = inputs.subspan(num_states);
-    LoopSpec spec{at, fmt::format("scan{}", num_controls_++)};
+    LoopSpec spec{at, fmt::format("scan{}", num_controls_++), &fields};
     spec.trip_count = size_of_axis(at, scanned[0], axes[0]);
     spec.initial.assign(inputs.begin(), inputs.begin() + static_cast<ptrdiff_t>(num_states));
     spec.body = [&](const Emitter& body, ir::Node* i, ir::Node*, std::span<ir::Node* const> states) {
@@ -294,7 +297,7 @@ ir::Node* Importer::import_sequence_map(PendingNode& node) {
   GraphFields fields;
   fields.read(require_graph(node, "body").graph);
   if (!node.has_input(0)) throw Error(ErrorCode::InvalidModel, "the sequence is missing");
-  LoopSpec spec{node.emitter, fmt::format("map{}", num_controls_++)};
+  LoopSpec spec{node.emitter, fmt::format("map{}", num_controls_++), &fields};
   spec.trip_count = node.emitter.emit("SequenceLength", {node.inputs[0]});
   spec.stack_collected = false;
   spec.body = [&](const Emitter& body, ir::Node* i, ir::Node*, std::span<ir::Node* const>) {

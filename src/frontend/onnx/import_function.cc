@@ -28,6 +28,7 @@ void Function::read(std::string_view bytes) {
       case Field::attribute_proto: attribute_defaults.push_back(m.bytes()); break;
       case Field::node: nodes.push_back(m.bytes()); break;
       case Field::value_info: value_infos.push_back(m.bytes()); break;
+      case Field::metadata_props: properties.push_back(m.bytes()); break;
       case Field::opset_import: opsets.push_back(read_opset(m.bytes())); break;
       default: m.skip();
     }
@@ -94,6 +95,9 @@ ir::Node* Importer::call_function(Function& function, PendingNode& node) {
     if (function.num_instances > 0) name += fmt::format("#{}", function.num_instances);
     ++function.num_instances;
     ir::Graph* graph = module_.make_graph(name);
+    if (ir::Annotation annotation = read_annotation(function); !annotation.empty()) {
+      graph->set_annotation(std::make_shared<const ir::Annotation>(std::move(annotation)));
+    }
     for (size_t i = 0; i < given.size(); ++i) {
       if (given[i]) module_.add_parameter(graph, nullptr, function.inputs[i]);
     }
@@ -116,7 +120,7 @@ void Importer::import_function_bodies() {
     Opsets opsets = function->opsets.empty() ? opsets_ : function->opsets;
     Scope scope(*this, graph, nullptr, {&opsets, instances_[current_instance_].attributes},
                 fmt::format("{}: function '{}'", name_, ir::qualified_name(function->domain, function->name)));
-    scope.declare_types(function->value_infos);
+    scope.declare_values(function->value_infos);
     size_t parameter = 0;
     for (size_t i = 0; i < given.size(); ++i) {
       scope.define(function->inputs[i],

@@ -210,7 +210,7 @@ std::span<const std::string_view> Importer::free_names_of_attribute(std::string_
     GraphFields fields;
     fields.read(graph);
     seen.clear();
-    for (std::string_view bytes_of_input : fields.inputs) seen[read_value_info(context(), bytes_of_input).name] = true;
+    for (std::string_view bytes_of_input : fields.inputs) seen[read_value_info(bytes_of_input).name] = true;
     for (std::string_view initializer : fields.initializers) seen[read_tensor_name(initializer)] = true;
     for (std::string_view initializer : fields.sparse_initializers) seen[read_sparse_tensor_name(initializer)] = true;
     for (std::string_view n : fields.nodes) {
@@ -227,7 +227,7 @@ std::span<const std::string_view> Importer::free_names_of_attribute(std::string_
         for (std::string_view name : free_names_of_attribute(attribute, depth + 1)) use(name);
       }
     }
-    for (std::string_view output : fields.outputs) use(read_value_info(context(), output).name);
+    for (std::string_view output : fields.outputs) use(read_value_info(output).name);
   }
   return free_names_[bytes.data()] = std::move(free);
 }

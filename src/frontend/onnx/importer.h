@@ -20,6 +20,7 @@
 #include "analysis/infer.h"
 #include "frontend/onnx/attribute_proto.h"
 #include "frontend/onnx/import.h"
+#include "frontend/onnx/type_proto.h"
 #include "ir/module.h"
 
 namespace anfora::onnx {
@@ -39,8 +40,8 @@ class Importer;
 
 // A NodeProto, its attributes still bytes.
 struct NodeFields {
-  std::string_view name, op_type, domain, overload;
-  boost::container::small_vector<std::string_view, 4> inputs, outputs, attributes;
+  std::string_view name, op_type, domain, overload, doc;
+  boost::container::small_vector<std::string_view, 4> inputs, outputs, attributes, properties;
 
   void read(std::string_view bytes);
   size_t num_outputs() const;  // without the omitted ones at the end
@@ -50,7 +51,7 @@ std::string describe(const NodeFields& node);  // "Conv 'layer1.conv'"
 // A GraphProto, its parts still bytes.
 struct GraphFields {
   std::string_view name, doc;
-  std::vector<std::string_view> nodes, initializers, sparse_initializers;
+  std::vector<std::string_view> nodes, initializers, sparse_initializers, properties;
   std::vector<std::string_view> inputs, outputs, value_infos;  // each a ValueInfoProto
 
   void read(std::string_view bytes);
@@ -64,6 +65,7 @@ struct Function {  // a FunctionProto
   std::string_view name, domain, overload, doc;
   std::vector<std::string_view> inputs, outputs, attributes, nodes, value_infos;
   std::vector<std::string_view> attribute_defaults;  // each an AttributeProto
+  std::vector<std::string_view> properties;
   Opsets opsets;
   size_t num_instances = 0;
 
@@ -138,9 +140,9 @@ class Scope {
   ir::Node* resolve(std::string_view name);  // throws InvalidModel
 
   void define_initializers(const GraphFields& fields);
-  // Types that the graph declares for its values, for those of unknown operators.
-  void declare_types(const GraphFields& fields) { declared_ = {fields.value_infos, fields.outputs}; }
-  void declare_types(std::span<const std::string_view> value_infos) { declared_ = {value_infos, {}}; }
+  // What the graph says about its values, each a ValueInfoProto: types, for those of unknown operators; and which it
+  // declares, with their documentation.
+  void declare_values(std::span<const std::string_view> value_infos, std::span<const std::string_view> outputs = {});
   const ir::Type* declared_type(std::string_view name);
 
   void import_nodes(std::span<const std::string_view> nodes);
@@ -184,6 +186,8 @@ class Importer {
   Results import_graph(const GraphFields& fields, ir::Graph* target, Scope& parent,
                        std::span<ir::Node* const> arguments);
   void set_results(ir::Graph* graph, std::span<ir::Node* const> results);
+  // What the file says about a graph goes to the graph that export makes it of.
+  static void annotate(ir::Graph* graph, const GraphFields& fields);
 
   void import_node(Scope& scope, const NodeFields& fields, const ir::Location* location);
   // Names that the graphs of an attribute use but do not define, in order of first use. `depth`: of the graph that the
@@ -240,8 +244,9 @@ class Importer {
   bool is_reading_functions_ = false;
   boost::unordered_flat_map<const char*, std::vector<std::string_view>> free_names_;
   boost::unordered_flat_map<std::string_view, const ir::Operator*> main_operators_;
-  std::vector<bool> untypable_;          // by node id
-  std::vector<ir::Apply*> typed_nodes_;  // by known_type()
+  boost::unordered_flat_map<std::string, size_t> places_;  // of nested graphs, and how many have it
+  std::vector<bool> untypable_;                            // by node id
+  std::vector<ir::Apply*> typed_nodes_;                    // by known_type()
   size_t num_controls_ = 0;
 };
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "frontend/onnx/wire.h"
+
 namespace anfora::onnx {
 
 void Message::corrupt(const char* what) {
@@ -26,6 +28,18 @@ std::string_view Message::fixed_run(size_t element_bytes) {
   std::string_view run = bytes();
   if (run.size() % element_bytes != 0) corrupt("a packed field is not a whole number of elements");
   return run;
+}
+
+std::pair<std::string_view, std::string_view> read_entry(std::string_view bytes) {
+  std::pair<std::string_view, std::string_view> entry;
+  for (Message m(bytes); m.next();) {
+    switch (m.field()) {
+      case wire::StringStringEntryProto::key: entry.first = m.bytes(); break;
+      case wire::StringStringEntryProto::value: entry.second = m.bytes(); break;
+      default: m.skip();
+    }
+  }
+  return entry;
 }
 
 }  // namespace anfora::onnx

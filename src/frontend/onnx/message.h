@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <protozero/pbf_reader.hpp>
 #include <string_view>
+#include <utility>
 
 #include "anfora/error.h"
 
@@ -95,5 +96,8 @@ class Message {
   [[noreturn]] void wrong_wire_type() const;
   protozero::pbf_reader reader_;
 };
+
+// A StringStringEntryProto: key and value.
+std::pair<std::string_view, std::string_view> read_entry(std::string_view bytes);
 
 }  // namespace anfora::onnx

@@ -11,10 +11,11 @@ namespace anfora::onnx {
 
 void NodeFields::read(std::string_view bytes) {
   using Field = wire::NodeProto;
-  name = op_type = domain = overload = {};
+  name = op_type = domain = overload = doc = {};
   inputs.clear();
   outputs.clear();
   attributes.clear();
+  properties.clear();
   for (Message m(bytes); m.next();) {
     switch (m.field()) {
       case Field::input: inputs.push_back(m.bytes()); break;
@@ -24,6 +25,8 @@ void NodeFields::read(std::string_view bytes) {
       case Field::attribute: attributes.push_back(m.bytes()); break;
       case Field::domain: domain = m.bytes(); break;
       case Field::overload: overload = m.bytes(); break;
+      case Field::doc_string: doc = m.bytes(); break;
+      case Field::metadata_props: properties.push_back(m.bytes()); break;
       default: m.skip();
     }
   }
@@ -104,6 +107,14 @@ void Scope::define_initializers(const GraphFields& fields) {
   }
 }
 
+void Scope::declare_values(std::span<const std::string_view> value_infos, std::span<const std::string_view> outputs) {
+  declared_ = {value_infos, outputs};
+  for (std::string_view bytes : value_infos) {
+    ValueInfo info = read_value_info(bytes);
+    importer_.module().annotations().set_value(place_, info.name, read_annotation(info));
+  }
+}
+
 const ir::Type* Scope::declared_type(std::string_view name) {
   if (!declared_types_) {
     declared_types_ = std::make_unique<boost::unordered_flat_map<std::string_view, const ir::Type*>>();
@@ -132,6 +143,9 @@ bool Scope::is_ready(const NodeFields& fields) {
 
 void Scope::import_one(const NodeFields& fields, size_t index) {
   const ir::Location* location = importer_.module().location(place_, fields.name, static_cast<int32_t>(index));
+  if (!fields.doc.empty() || !fields.properties.empty()) {
+    importer_.module().annotations().set_node(*location, read_annotation(fields));
+  }
   try {
     importer_.import_node(*this, fields, location);
   } catch (Error& e) {

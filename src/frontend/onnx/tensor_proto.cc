@@ -53,18 +53,6 @@ void collect(Message& message, std::vector<int64_t>& singles, Chunks& runs) {
   }
 }
 
-std::pair<std::string_view, std::string_view> read_entry(std::string_view bytes) {
-  std::pair<std::string_view, std::string_view> entry;
-  for (Message m(bytes); m.next();) {
-    switch (m.field()) {
-      case wire::StringStringEntryProto::key: entry.first = m.bytes(); break;
-      case wire::StringStringEntryProto::value: entry.second = m.bytes(); break;
-      default: m.skip();
-    }
-  }
-  return entry;
-}
-
 TensorFields read_fields(std::string_view bytes) {
   using Field = wire::TensorProto;
   TensorFields f;

@@ -149,17 +149,27 @@ void write_tensor_type(protozero::pbf_writer& writer, const ir::Type* type) {
 
 const ir::Type* read_type(ir::Context& context, std::string_view bytes) { return read_nested(context, bytes, 0); }
 
-ValueInfo read_value_info(ir::Context& context, std::string_view bytes) {
+static ValueInfo read_value_info(ir::Context* context, std::string_view bytes) {
   ValueInfo info;
   for (Message m(bytes); m.next();) {
     switch (m.field()) {
       case wire::ValueInfoProto::name: info.name = m.bytes(); break;
-      case wire::ValueInfoProto::type: info.type = read_type(context, m.bytes()); break;
+      case wire::ValueInfoProto::type:
+        if (context) {
+          info.type = read_type(*context, m.bytes());
+        } else {
+          m.skip();
+        }
+        break;
+      case wire::ValueInfoProto::doc_string: info.doc = m.bytes(); break;
+      case wire::ValueInfoProto::metadata_props: info.properties.push_back(m.bytes()); break;
       default: m.skip();
     }
   }
   return info;
 }
+ValueInfo read_value_info(ir::Context& context, std::string_view bytes) { return read_value_info(&context, bytes); }
+ValueInfo read_value_info(std::string_view bytes) { return read_value_info(nullptr, bytes); }
 
 void write_type(protozero::pbf_writer& writer, const ir::Type* type) {
   switch (type->kind()) {
@@ -188,11 +198,34 @@ void write_type(protozero::pbf_writer& writer, const ir::Type* type) {
   }
 }
 
-void write_value_info(protozero::pbf_writer& writer, std::string_view name, const ir::Type* type) {
-  writer.add_string(wire::ValueInfoProto::name, name.data(), name.size());
-  if (!type) return;
-  protozero::pbf_writer nested(writer, wire::ValueInfoProto::type);
-  write_type(nested, type);
+void write_value_info(protozero::pbf_writer& writer, std::string_view name, const ir::Type* type,
+                      const ir::Annotation* annotation) {
+  using Field = wire::ValueInfoProto;
+  writer.add_string(Field::name, name.data(), name.size());
+  if (type) {
+    protozero::pbf_writer nested(writer, Field::type);
+    write_type(nested, type);
+  }
+  write_annotation(writer, Field::doc_string, Field::metadata_props, annotation);
+}
+
+ir::Annotation read_annotation(std::string_view doc, std::span<const std::string_view> properties) {
+  ir::Annotation annotation{.name = {}, .doc = std::string(doc), .properties = {}};
+  for (std::string_view property : properties) annotation.properties.emplace_back(read_entry(property));
+  return annotation;
+}
+
+void write_annotation(protozero::pbf_writer& writer, uint32_t doc_field, uint32_t properties_field,
+                      const ir::Annotation* annotation) {
+  if (!annotation) return;
+  if (!annotation->doc.empty()) writer.add_string(doc_field, annotation->doc);
+  for (const auto& [key, value] : annotation->properties) write_entry(writer, properties_field, key, value);
+}
+
+void write_entry(protozero::pbf_writer& writer, uint32_t field, std::string_view key, std::string_view value) {
+  protozero::pbf_writer entry(writer, field);
+  entry.add_string(wire::StringStringEntryProto::key, key.data(), key.size());
+  entry.add_string(wire::StringStringEntryProto::value, value.data(), value.size());
 }
 
 }  // namespace anfora::onnx

@@ -1,0 +1,140 @@
+#include "ir/notes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/unordered/unordered_flat_set.hpp>
+
+#include "ir/annotations.h"
+#include "ir/lexical.h"
+#include "ir/module.h"
+
+namespace anfora::ir {
+namespace {
+
+// "{ name = "body" doc = "…" property "key" = "value" }"
+void append_annotation(std::string& out, const Annotation& annotation) {
+  out += " {";
+  auto fact = [&](std::string_view key, std::string_view text) {
+    if (text.empty()) return;
+    out.append(" ").append(key).append(" = ");
+    append_quoted(out, text);
+  };
+  fact("name", annotation.name);
+  fact("doc", annotation.doc);
+  for (const auto& [key, value] : annotation.properties) {
+    out += " property ";
+    append_quoted(out, key);
+    out += " = ";
+    append_quoted(out, value);
+  }
+  out += " }\n";
+}
+
+Annotation parse_annotation(Cursor& cursor) {
+  Annotation annotation;
+  cursor.expect("{", "before a note");
+  while (!cursor.accept("}")) {
+    if (cursor.accept_word("property")) {
+      std::string key = cursor.string("a key in quotes");
+      cursor.expect("=", "after a key");
+      annotation.properties.emplace_back(std::move(key), cursor.string("a text in quotes"));
+      continue;
+    }
+    bool is_name = cursor.accept_word("name");
+    if (!is_name && !cursor.accept_word("doc")) cursor.fail_expected("name, doc, property or '}'");
+    cursor.expect("=", "after a word of a note");
+    (is_name ? annotation.name : annotation.doc) = cursor.string("a text in quotes");
+  }
+  return annotation;
+}
+
+}  // namespace
+
+void append_location(std::string& out, const Location& location) {
+  append_quoted(out, location.name);
+  out += " (";
+  append_quoted(out, location.file);
+  if (location.index >= 0) fmt::format_to(std::back_inserter(out), ": node {}", location.index);
+  out += ')';
+}
+
+ParsedLocation parse_quoted_location(Cursor& cursor) {
+  ParsedLocation location;
+  location.name = cursor.string("a name");
+  cursor.expect("(", "after a name");
+  location.file = cursor.string("a file");
+  if (cursor.accept(": node")) {
+    location.index = static_cast<int32_t>(std::min<int64_t>(cursor.integer("an index"), INT32_MAX));
+  }
+  cursor.expect(")", "after a file");
+  return location;
+}
+
+void append_notes(std::string& out, const Module& module, const ModuleOrder& order) {
+  const Annotations& annotations = module.annotations();
+  std::string lines;
+  boost::unordered_flat_set<const Annotation*> seen;  // several nodes may have one location
+  auto is_new = [&](const Annotation* annotation) {
+    return annotation && !annotation->empty() && seen.insert(annotation).second;
+  };
+  auto named = [&](std::string_view kind, std::string_view name, const Annotation* annotation) {
+    if (!is_new(annotation)) return;
+    lines.append("  ").append(kind).append(" ");
+    append_quoted(lines, name);
+    append_annotation(lines, *annotation);
+  };
+  if (module.main()) {
+    for (const Parameter* p : module.main()->parameters()) named("input", p->name(), annotations.of_input(p->name()));
+  }
+  for (const std::string& name : module.output_names()) named("output", name, annotations.of_output(name));
+  for (const GraphOrder& g : order.graphs) {
+    if (is_new(g.graph->annotation().get())) {
+      lines += "  graph @";
+      append_label(lines, g.graph->name());
+      append_annotation(lines, *g.graph->annotation());
+    }
+    for (const auto* nodes : {&g.nodes, &g.dead}) {
+      for (const Apply* node : *nodes) {
+        if (const Annotation* annotation = annotations.of_node(*node); is_new(annotation)) {
+          lines += "  node ";
+          append_location(lines, *node->location());
+          append_annotation(lines, *annotation);
+        }
+        if (const Annotation* annotation = annotations.of_value(*node); is_new(annotation)) {
+          lines += "  value ";
+          append_location(lines, {node->location()->file, node->name(), -1});
+          append_annotation(lines, *annotation);
+        }
+      }
+    }
+  }
+  if (!lines.empty()) out.append(out.empty() ? "" : "\n").append("notes {\n").append(lines).append("}\n");
+}
+
+void parse_notes(Cursor& cursor, Module& module, const std::function<Graph*()>& graph_named) {
+  Annotations& annotations = module.annotations();
+  cursor.expect("{", "after 'notes'");
+  while (!cursor.accept("}")) {
+    if (cursor.accept_word("graph")) {
+      Graph* graph = graph_named();
+      graph->set_annotation(std::make_shared<const Annotation>(parse_annotation(cursor)));
+    } else if (cursor.accept_word("node")) {
+      ParsedLocation l = parse_quoted_location(cursor);
+      annotations.set_node({l.file, l.name, l.index}, parse_annotation(cursor));
+    } else if (cursor.accept_word("value")) {
+      ParsedLocation l = parse_quoted_location(cursor);
+      annotations.set_value(l.file, l.name, parse_annotation(cursor));
+    } else if (cursor.accept_word("input")) {
+      std::string name = cursor.string("a name in quotes");
+      annotations.set_input(name, parse_annotation(cursor));
+    } else if (cursor.accept_word("output")) {
+      std::string name = cursor.string("a name in quotes");
+      annotations.set_output(name, parse_annotation(cursor));
+    } else {
+      cursor.fail_expected("graph, node, value, input, output or '}'");
+    }
+  }
+}
+
+}  // namespace anfora::ir
