@@ -39,3 +39,13 @@ function(anfora_write_layers file)
   get_property(layers GLOBAL PROPERTY ANFORA_LAYERS)
   file(CONFIGURE OUTPUT ${file} CONTENT "${layers}" @ONLY)
 endfunction()
+
+# anfora_embed_rules(LAYER): the texts of rules/*.rules become part of that layer's library.
+function(anfora_embed_rules layer)
+  file(GLOB rules CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/rules/*.rules)
+  set(script ${PROJECT_SOURCE_DIR}/cmake/embed_rules.cmake)
+  set(output ${PROJECT_BINARY_DIR}/rule_files.cc)
+  add_custom_command(OUTPUT ${output} COMMAND ${CMAKE_COMMAND} -P ${script} ${output} ${rules}
+    DEPENDS ${rules} ${script} VERBATIM)
+  target_sources(anfora_${layer} PRIVATE ${output})
+endfunction()

@@ -8,7 +8,7 @@
 
 #include "analysis/infer.h"
 #include "rewrite/remarks.h"
-#include "rewrite/rule.h"
+#include "rewrite/rule_set.h"
 
 namespace anfora::passes {
 
@@ -19,7 +19,16 @@ struct PassOptions {
   // Whether the transposed weights of a matrix product are computed: kernels read through the transpose, and a second
   // copy of the weights would be the larger part of what a model needs while it is compiled.
   bool fold_transposed_weights = true;
+  // The rules of simplification; null: standard_rules().
+  std::shared_ptr<const rewrite::RuleSet> rules;
+  // How many rules may still fire; see RewriteOptions. Null: any number.
+  int64_t* fuel = nullptr;
+
+  rewrite::RewriteOptions rewriting() const { return {math, fuel}; }
 };
+
+// Those of rules/*.rules, and those that are functions (simplify.cc).
+std::shared_ptr<rewrite::RuleSet> standard_rules(ir::Context& context);
 
 class PassContext {
  public:

@@ -1,4 +1,6 @@
 // Operators that do nothing, and pairs that cancel. Each rule is local; the driver takes them to a fixpoint.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -220,11 +222,21 @@ constexpr Rule kRules[] = {
 };
 
 size_t run(PassContext& context) {
-  return rewrite::apply_rules(kRules, context.options.math, context.inference, context.remarks, kSimplify.name);
+  const PassOptions& options = context.options;
+  auto rules = options.rules ? options.rules : standard_rules(context.module.context());
+  return rewrite::apply_rules(*rules, options.rewriting(), context.inference, context.remarks, kSimplify.name);
 }
 
 }  // namespace
 
-const Pass kSimplify{"simplify", "no-ops", "operators that change nothing, pairs that cancel", run};
+std::shared_ptr<rewrite::RuleSet> standard_rules(Context& context) {
+  auto rules = std::make_shared<rewrite::RuleSet>(context);
+  for (const rewrite::RuleFile& file : rewrite::rule_files())
+    rules->read(file.text, fmt::format("rules/{}", file.name));
+  rules->add(kRules);
+  return rules;
+}
+
+const Pass kSimplify{"simplify", "algebraic rules", "operators that change nothing, pairs that cancel", run};
 
 }  // namespace anfora::passes

@@ -161,7 +161,8 @@ constexpr Rule kRules[] = {
 };
 
 size_t run(PassContext& context) {
-  return rewrite::apply_rules(kRules, context.options.math, context.inference, context.remarks, kFoldWeights.name);
+  return rewrite::apply_rules(kRules, context.options.rewriting(), context.inference, context.remarks,
+                              kFoldWeights.name);
 }
 
 }  // namespace

@@ -117,6 +117,8 @@ OptimizeReport optimize(ir::Module& module, const OptimizeOptions& options) {
     if (options.verify) ir::verify_or_throw(module);
     if (saver) saver->save(module, stage);
   };
+  passes::PassOptions pass_options = options.passes;
+  if (!pass_options.rules) pass_options.rules = passes::standard_rules(module.context());
   report.nodes_before = count_operators(module);
   for (bool changed = true; changed;) {
     if (report.rounds == kMostRounds) {
@@ -125,7 +127,7 @@ OptimizeReport optimize(ir::Module& module, const OptimizeOptions& options) {
     }
     ++report.rounds;
     changed = false;
-    passes::PassContext context(module, report.remarks, options.passes);
+    passes::PassContext context(module, report.remarks, pass_options);
     context.inference.run();
     if (report.rounds == 1) end_stage("import");
     for (size_t i = 0; i < list.size(); ++i) {

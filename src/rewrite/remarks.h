@@ -17,7 +17,12 @@ struct Remark {
   std::string node;      // what was rewritten, as describe() calls it
   std::string location;  // may be empty
   std::string message;   // what became of it, or why a rewrite that one would expect was refused
-  bool applied = true;   // false: refused
+  enum class Outcome : uint8_t {
+    Applied,
+    Refused,  // the rewrite is right, but does not pay or cannot be done
+    Guarded,  // the pattern of an equation is there, but its guard does not hold
+  };
+  Outcome outcome = Outcome::Applied;
 };
 
 // Counts a rule: how often it was tried at a node of its operator, and how often it fired.
@@ -32,13 +37,15 @@ class Remarks {
 
   void applied(std::string_view pass, std::string_view rule, const ir::Node& node, std::string message = {});
   void refused(std::string_view pass, std::string_view rule, const ir::Node& node, std::string message);
+  void guarded(std::string_view pass, std::string_view rule, const ir::Node& node, std::string message);
   void tried(std::string_view rule) { ++statistics_[rule].tried; }
 
   const std::vector<Remark>& all() const { return remarks_; }
   const std::map<std::string_view, RuleStatistics>& statistics() const { return statistics_; }
 
  private:
-  void add(std::string_view pass, std::string_view rule, const ir::Node& node, std::string message, bool applied);
+  void add(std::string_view pass, std::string_view rule, const ir::Node& node, std::string message,
+           Remark::Outcome outcome);
   bool keep_;
   std::vector<Remark> remarks_;
   std::map<std::string_view, RuleStatistics> statistics_;

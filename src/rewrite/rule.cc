@@ -6,13 +6,15 @@
 
 #include <fmt/format.h>
 
-#include <boost/container/small_vector.hpp>
-#include <boost/unordered/unordered_flat_map.hpp>
+#include <algorithm>
 #include <deque>
 #include <vector>
 
+#include "analysis/cost.h"
 #include "anfora/error.h"
 #include "ir/order.h"
+#include "rewrite/result.h"
+#include "rewrite/rule_set.h"
 
 namespace anfora::rewrite {
 
@@ -52,16 +54,28 @@ class Worklist : public Listener {
   std::vector<bool> queued_;
 };
 
-// A replacement must be usable wherever the old value was: same dtype; the shape may only become more precise.
-bool fits(const Type* old_type, const Type* new_type) {
+// Whether a dimension is a symbol that stands for something that inference could not express at one of these nodes.
+bool is_own_symbol(Dim dim, std::span<Apply* const> made) {
+  if (dim.is_unknown()) return true;
+  if (!dim.is_symbol()) return false;
+  return std::ranges::any_of(
+      made, [&](const Apply* node) { return dim.symbol_name().starts_with(fmt::format("_{}_", node->id())); });
+}
+
+// A replacement must be usable wherever the old value was: the same element type, and provably the same shape, except
+// where inference knows a dimension of what was made now less precisely.
+bool fits(const Type* old_type, const Type* new_type, std::span<Apply* const> made) {
   if (old_type == new_type || !old_type || !new_type) return true;
   if (old_type->kind() != new_type->kind()) return false;
   if (!old_type->is_tensor()) return true;
   if (old_type->dtype() != new_type->dtype() && old_type->dtype() != DType::Undefined) return false;
-  if (!old_type->has_rank() || !new_type->has_rank()) return true;
+  if (!old_type->has_rank()) return true;
+  if (!new_type->has_rank()) return !made.empty();
   if (old_type->rank() != new_type->rank()) return false;
   for (int i = 0; i < old_type->rank(); ++i) {
-    if (provably_different(old_type->dim(i), new_type->dim(i))) return false;
+    Dim before = old_type->dim(i), after = new_type->dim(i);
+    if (provably_equal(before, after)) continue;
+    if (provably_different(before, after) || !is_own_symbol(after, made)) return false;
   }
   return true;
 }
@@ -75,58 +89,210 @@ Apply* Rewriter::apply(std::string_view op, std::initializer_list<Node*> inputs,
 Apply* Rewriter::apply(const Operator& op, std::span<Node* const> inputs, const AttributeSet& attributes,
                        size_t num_outputs) {
   Apply* node = module_.apply(root_->graph(), op, inputs, attributes, num_outputs, root_->location());
+  made_.push_back(node);
   inference_.infer(*node);
   return node;
 }
 
+void Rewriter::set_root(Apply& root) {
+  root_ = &root;
+  made_.clear();
+}
+
+void Rewriter::discard_made() {
+  for (size_t i = made_.size(); i-- > 0;) {
+    if (!made_[i]->is_erased() && !made_[i]->has_uses()) module_.erase_with_dead_operands(made_[i]);
+  }
+  made_.clear();
+}
+
 Value* Rewriter::integers(std::span<const int64_t> values) { return module_.constant(Tensor::vector<int64_t>(values)); }
 
-size_t apply_rules(std::span<const Rule> rules, Promise weakest, analysis::Inference& inference, Remarks& remarks,
-                   std::string_view pass) {
-  Module& module = inference.module();
-  boost::unordered_flat_map<const Operator*, boost::container::small_vector<const Rule*, 4>> by_operator;
-  for (const Rule& rule : rules) {
-    if (rule.promise <= weakest) by_operator[&module.context().get_operator(rule.op)].push_back(&rule);
+std::string_view to_string(Promise promise) {
+  switch (promise) {
+    case Promise::Exact: return "exact";
+    case Promise::Finite: return "finite";
+    case Promise::Real: return "real";
   }
-  Worklist worklist;
-  for (const GraphOrder& graph : topological_order(module).graphs) {
-    for (Apply* node : graph.nodes) worklist.add(node);
-  }
-  ListenerScope listening(module, worklist);
-  Rewriter rewriter(module, inference);
-  size_t fired = 0;
-  const size_t most = kMostFiringsPerNode * (module.next_id() + 64);
-  while (Apply* node = worklist.next()) {
-    if (!node->has_uses()) {
-      module.erase_with_dead_operands(node);
-      continue;
+  return "";
+}
+
+namespace {
+
+// Tries the rules of a set at one node after the other.
+class Engine {
+ public:
+  Engine(const RuleSet& rules, const RewriteOptions& options, analysis::Inference& inference, Remarks& remarks,
+         std::string_view pass)
+      : rules_(rules),
+        options_(options),
+        module_(inference.module()),
+        rewriter_(module_, inference),
+        remarks_(remarks),
+        pass_(pass) {}
+
+  size_t run() {
+    for (const GraphOrder& graph : topological_order(module_).graphs) {
+      for (Apply* node : graph.nodes) worklist_.add(node);
     }
-    if (!node->type()) continue;  // used by dead nodes only, which have no types
-    auto candidates = by_operator.find(&node->op());
-    if (candidates == by_operator.end()) continue;
-    for (const Rule* rule : candidates->second) {
-      remarks.tried(rule->name);
-      rewriter.set_root(*node);
-      Node* replacement = rule->apply(rewriter, *node);
-      if (!replacement || replacement == node) continue;
-      if (!fits(node->type(), replacement->type())) {
-        throw Error(ErrorCode::Internal, fmt::format("rule {} turns {} into {}", rule->name, to_string(node->type()),
-                                                     to_string(replacement->type())))
-            .at_node(describe(*node));
+    ListenerScope listening(module_, worklist_);
+    const size_t most = kMostFiringsPerNode * (module_.next_id() + 64);
+    while (Apply* node = worklist_.next()) {
+      if (!node->has_uses()) {
+        module_.erase_with_dead_operands(node);
+        continue;
       }
-      if (++fired > most) {
+      if (!node->type()) continue;  // used by dead nodes only, which have no types
+      if (options_.fuel && *options_.fuel <= 0) break;
+      std::string_view rule;
+      Node* replacement = rewrite(*node, rule);
+      if (!replacement) continue;
+      if (++fired_ > most) {
         throw Error(ErrorCode::Internal,
-                    fmt::format("the rules do not terminate; the last one that fired is {}", rule->name));
+                    fmt::format("the rules do not terminate; the last one that fired is {}", rule));
       }
-      remarks.applied(pass, rule->name, *node);
-      for (const Use& use : node->operands()) worklist.add(use.node);
-      module.replace(node, replacement);
-      for (const Use& use : replacement->uses()) worklist.add(use.user);
-      module.erase_with_dead_operands(node);
-      break;
+      if (options_.fuel) --*options_.fuel;
+      replace(*node, *replacement, rule);
     }
+    return fired_;
   }
-  return fired;
+
+ private:
+  // What takes the node's place by the first rule that fires; null: none does.
+  Node* rewrite(Apply& node, std::string_view& rule) {
+    candidates_.clear();
+    rules_.candidates(node, candidates_);
+    for (const Equation* equation : candidates_) {
+      if (promise_of(*equation, node) > options_.weakest) continue;
+      remarks_.tried(equation->name);
+      rule = equation->name;
+      if (Node* replacement = by_equation(*equation, node)) return replacement;
+    }
+    for (const Rule* function : rules_.functions_of(node.op())) {
+      if (function->promise > options_.weakest) continue;
+      remarks_.tried(function->name);
+      rule = function->name;
+      rewriter_.set_root(node);
+      Node* replacement = function->apply(rewriter_, node);
+      if (!replacement || replacement == &node) continue;
+      if (!fits(node.type(), replacement->type(), rewriter_.made())) {
+        throw Error(ErrorCode::Internal, fmt::format("rule {} turns {} into {}", rule, to_string(node.type()),
+                                                     to_string(replacement->type())))
+            .at_node(describe(node));
+      }
+      return replacement;
+    }
+    return nullptr;
+  }
+
+  static Promise promise_of(const Equation& equation, const Apply& node) {
+    auto is_float_tensor = [](const Node* n) {
+      return n->type() && n->type()->is_tensor() && is_float(n->type()->dtype());
+    };
+    bool floats = is_float_tensor(&node) ||
+                  std::ranges::any_of(node.operands(), [&](const Use& use) { return is_float_tensor(use.node); });
+    return floats ? equation.on_floats : equation.on_others;
+  }
+
+  Node* by_equation(const Equation& equation, Apply& node) {
+    rewriter_.set_root(node);
+    Match match(equation.slots);
+    Scope scope(rewriter_, match);
+    Node* replacement = nullptr;
+    std::string refusal;
+    auto accept = [&] {
+      std::string why;
+      replacement = instance(equation, node, scope, why);
+      if (!replacement && refusal.empty()) refusal = std::move(why);
+      return replacement != nullptr;
+    };
+    for_each_match(equation.pattern, node, match, [&](const Expression& e) { return evaluate(e, scope); }, accept);
+    if (!replacement && !refusal.empty()) remarks_.guarded(pass_, equation.name, node, std::move(refusal));
+    return replacement;
+  }
+
+  // The result under a match that satisfies the guard; null, with the reason: none.
+  Node* instance(const Equation& equation, const Apply& node, const Scope& scope, std::string& refusal) {
+    if (equation.guard && !is_true(evaluate(*equation.guard, scope))) {
+      refusal = "not (" + equation.guard_text + ")";
+      return nullptr;
+    }
+    Node* best = nullptr;
+    double least = equation.must_pay ? cost_of_matched(scope) : 0;
+    for (const Term& result : equation.results) {
+      size_t before = rewriter_.made().size();
+      Node* made = make_result(result, scope, refusal);
+      if (!made || made == &node) continue;
+      auto own = rewriter_.made().subspan(before);
+      if (!fits(node.type(), made->type(), own)) {
+        refusal = fmt::format("{} would become {}", to_string(node.type()), to_string(made->type()));
+        continue;
+      }
+      if (!stays_in_its_graph(scope.match, node, own.size())) {
+        refusal = "it would be computed in an inner function, more than once";
+        continue;
+      }
+      if (!equation.must_pay) return made;
+      double cost = 0;
+      for (const Apply* apply : own) cost += analysis::estimate_us(rewriter_.inference(), *apply);
+      if (cost < least) {
+        best = made;
+        least = cost;
+      } else {
+        refusal = fmt::format("it is not cheaper: {:.1f} us instead of {:.1f}", cost, least);
+      }
+    }
+    if (!best) rewriter_.discard_made();
+    return best;
+  }
+
+  // What goes when the root goes: the applications of the pattern that nobody else uses.
+  double cost_of_matched(const Scope& scope) {
+    double cost = 0;
+    for (const Apply* apply : scope.match.applications) {
+      bool goes = apply == &scope.root() || apply->has_one_use();
+      if (goes) cost += analysis::estimate_us(rewriter_.inference(), *apply);
+    }
+    return cost;
+  }
+
+  // A match may reach into an enclosing function; the result is made in the root's. It must not be more work there.
+  static bool stays_in_its_graph(const Match& match, const Apply& root, size_t made) {
+    auto here = std::ranges::count_if(match.applications, [&](const Apply* a) { return a->graph() == root.graph(); });
+    return static_cast<size_t>(here) == match.applications.size() || made <= static_cast<size_t>(here);
+  }
+
+  void replace(Apply& node, Node& replacement, std::string_view rule) {
+    remarks_.applied(pass_, rule, node);
+    for (const Use& use : node.operands()) worklist_.add(use.node);
+    module_.replace(&node, &replacement);
+    for (const Use& use : replacement.uses()) worklist_.add(use.user);
+    module_.erase_with_dead_operands(&node);
+  }
+
+  const RuleSet& rules_;
+  const RewriteOptions& options_;
+  Module& module_;
+  Rewriter rewriter_;
+  Remarks& remarks_;
+  std::string_view pass_;
+  Worklist worklist_;
+  std::vector<const Equation*> candidates_;
+  size_t fired_ = 0;
+};
+
+}  // namespace
+
+size_t apply_rules(const RuleSet& rules, const RewriteOptions& options, analysis::Inference& inference,
+                   Remarks& remarks, std::string_view pass) {
+  return Engine(rules, options, inference, remarks, pass).run();
+}
+
+size_t apply_rules(std::span<const Rule> rules, const RewriteOptions& options, analysis::Inference& inference,
+                   Remarks& remarks, std::string_view pass) {
+  RuleSet set(inference.module().context());
+  set.add(rules);
+  return apply_rules(set, options, inference, remarks, pass);
 }
 
 }  // namespace anfora::rewrite

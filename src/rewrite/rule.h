@@ -1,4 +1,6 @@
-// Rules: local rewrites with a name, tried at the applications of one operator, run to a fixpoint.
+// Rules: local rewrites with a name, tried at the applications of an operator, run to a fixpoint.
+//
+// Most are equations in rules/*.rules, see docs/adding-a-rule.md. What an equation cannot say is a function:
 //
 //     Node* drop_identity(Rewriter&, Apply& root) { return root.input(0); }
 //     constexpr Rule kDropIdentity{"identity", "Identity", "Identity(x) = x", Promise::Exact, drop_identity};
@@ -8,10 +10,14 @@
 #pragma once
 
 #include <initializer_list>
+#include <limits>
+#include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "analysis/infer.h"
+#include "analysis/range.h"
 #include "ir/module.h"
 #include "rewrite/remarks.h"
 
@@ -23,6 +29,7 @@ enum class Promise : uint8_t {
   Finite,  // bit for bit unless a NaN or an infinity takes part
   Real,    // equal over the reals; rounding may differ
 };
+std::string_view to_string(Promise promise);
 
 // What a rule may ask and make.
 class Rewriter {
@@ -32,6 +39,7 @@ class Rewriter {
   ir::Module& module() const { return module_; }
   analysis::Inference& inference() const { return inference_; }
   ir::Context& context() const { return module_.context(); }
+  analysis::ValueRange range(const ir::Node* node) { return ranges_.range(node); }
 
   // A new application, typed, in the graph and at the location of the node being rewritten.
   ir::Apply* apply(std::string_view op, std::initializer_list<ir::Node*> inputs, const AttributeSet& attributes = {});
@@ -40,12 +48,20 @@ class Rewriter {
   ir::Value* constant(Tensor tensor) { return module_.constant(std::move(tensor)); }
   ir::Value* integers(std::span<const int64_t> values);
 
-  void set_root(ir::Apply& root) { root_ = &root; }
+  // Begins the rewriting of another node: what was made for the one before is forgotten.
+  void set_root(ir::Apply& root);
+  ir::Apply& root() const { return *root_; }
+  // The applications that were made for this root.
+  std::span<ir::Apply* const> made() const { return made_; }
+  // Erases those of them that nobody uses.
+  void discard_made();
 
  private:
   ir::Module& module_;
   analysis::Inference& inference_;
+  analysis::RangeAnalysis ranges_;
   ir::Apply* root_ = nullptr;
+  std::vector<ir::Apply*> made_;
 };
 
 struct Rule {
@@ -56,9 +72,22 @@ struct Rule {
   ir::Node* (*apply)(Rewriter&, ir::Apply& root);
 };
 
-// Applies rules everywhere until none fires; `pass` names the caller in remarks. Rules of one operator are tried in
-// order. Rules that the weakest allowed promise excludes are left out. Returns how many fired.
-size_t apply_rules(std::span<const Rule> rules, Promise weakest, analysis::Inference& inference, Remarks& remarks,
-                   std::string_view pass);
+// A scalar constant; empty where the type has no such number.
+std::optional<Tensor> scalar_of(DType dtype, double number);
+
+class RuleSet;
+
+struct RewriteOptions {
+  Promise weakest = Promise::Real;  // rules that promise less are left out
+  // How many rewrites may still be done, counted down: halving it finds the one that goes wrong. Null: any number.
+  int64_t* fuel = nullptr;
+};
+
+// Applies rules everywhere until none fires; `pass` names the caller in remarks. The rules of one operator are tried in
+// the order of the set. Returns how many fired.
+size_t apply_rules(const RuleSet& rules, const RewriteOptions& options, analysis::Inference& inference,
+                   Remarks& remarks, std::string_view pass);
+size_t apply_rules(std::span<const Rule> rules, const RewriteOptions& options, analysis::Inference& inference,
+                   Remarks& remarks, std::string_view pass);
 
 }  // namespace anfora::rewrite

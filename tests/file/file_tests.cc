@@ -154,7 +154,8 @@ Lines show_remarks(const rewrite::Remarks& remarks) {
   std::vector<std::pair<std::string_view, int>> fired;
   Lines lines;
   for (const rewrite::Remark& remark : remarks.all()) {
-    if (!remark.applied) {
+    if (remark.outcome == rewrite::Remark::Outcome::Guarded) continue;
+    if (remark.outcome == rewrite::Remark::Outcome::Refused) {
       std::string line = fmt::format("# refused: {} at {}: {}", remark.rule, remark.node, remark.message);
       if (!std::ranges::count(lines, line)) lines.push_back(std::move(line));
     } else if (!fired.empty() && fired.back().first == remark.rule) {

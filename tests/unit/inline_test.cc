@@ -52,7 +52,7 @@ TEST_F(InlineTest, RemarksSayWhatAndWhyNot) {
   std::vector<std::string> messages;
   for (const rewrite::Remark& remark : remarks.all()) {
     EXPECT_EQ(remark.pass, "inline");
-    messages.push_back((remark.applied ? "" : "refused: ") + remark.message);
+    messages.push_back((remark.outcome == rewrite::Remark::Outcome::Applied ? "" : "refused: ") + remark.message);
   }
   std::ranges::sort(messages);
   std::string too_large = "refused: @big is called elsewhere, too, and has 301 applications; at most 256 are copied";

@@ -1,0 +1,43 @@
+#include "analysis/cost.h"
+
+#include <algorithm>
+
+namespace anfora::analysis {
+
+using namespace ir;
+
+namespace {
+
+// One core of a present machine, roughly: what matters is the ratio of the three.
+constexpr double kOverheadUs = 1.0;
+constexpr double kFlopsPerUs = 40'000;
+constexpr double kBytesPerUs = 10'000;
+
+double bytes_of(const Type* type) {
+  if (!type) return 0;
+  if (type->is_tuple()) {
+    double total = 0;
+    for (const Type* item : type->elements()) total += bytes_of(item);
+    return total;
+  }
+  if (!type->is_tensor() || !type->has_rank()) return 0;
+  double elements = 1;
+  for (Dim dim : type->dims()) {
+    auto extent = dim.is_unknown() ? std::nullopt : evaluate(dim, [](std::string_view) { return kAssumedDim; });
+    elements *= static_cast<double>(std::max<int64_t>(extent.value_or(kAssumedDim), 0));
+  }
+  return elements * static_cast<double>(element_bytes(type->dtype()));
+}
+
+}  // namespace
+
+double estimate_us(Inference& inference, const Apply& node) {
+  if (node.primitive() != Primitive::Operation || node.op().fusion == FusionKind::View) return 0;
+  bool constant = std::ranges::all_of(node.operands(), [](const Use& use) { return use.node->is_value(); });
+  if (constant && node.num_inputs() > 0) return 0;
+  double bytes = bytes_of(node.type());
+  for (const Use& use : node.operands()) bytes += bytes_of(use.node->type());
+  return kOverheadUs + std::max(inference.flops(node) / kFlopsPerUs, bytes / kBytesPerUs);
+}
+
+}  // namespace anfora::analysis

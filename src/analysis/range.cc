@@ -1,0 +1,241 @@
+#include "analysis/range.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string_view>
+
+#include "support/element_types.h"
+
+namespace anfora::analysis {
+
+using namespace ir;
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Elements of a constant that are read to find its bounds.
+constexpr int64_t kMostReadElements = 1 << 16;
+
+ValueRange make(double low, double high, bool may_be_nan) { return {low, high, may_be_nan}; }
+
+// Everything that the element type can hold.
+ValueRange whole(const Type* type) {
+  if (!type || !type->is_tensor()) return {};
+  DType dtype = type->dtype();
+  if (dtype == DType::Bool) return make(0, 1, false);
+  if (!is_integer(dtype)) return {};
+  int bits = element_bits(dtype);
+  if (is_signed_integer(dtype)) return make(-std::ldexp(1.0, bits - 1), std::ldexp(1.0, bits - 1) - 1, false);
+  return make(0, std::ldexp(1.0, bits) - 1, false);
+}
+
+double largest_finite(DType dtype) {
+  switch (dtype) {
+    case DType::F16: return 65504;
+    case DType::BF16: return 0x1.fep127;
+    case DType::F32: return std::numeric_limits<float>::max();
+    case DType::F64: return std::numeric_limits<double>::max();
+    default: return 0;
+  }
+}
+
+// A computed range as the type holds it: integers wrap around, floats overflow and round.
+ValueRange fitted(ValueRange r, const Type* type) {
+  ValueRange all = whole(type);
+  if (!type || !type->is_tensor()) return all;
+  if (!is_float(type->dtype())) return r.low >= all.low && r.high <= all.high ? make(r.low, r.high, false) : all;
+  double most = largest_finite(type->dtype());
+  if (most == 0) return all;
+  // A bound may be missed by a rounding; zero is exact.
+  auto widened = [&](double bound, double direction) {
+    if (bound == 0) return bound;
+    double wide = bound + direction * std::abs(bound) * 0.01;
+    return std::abs(wide) > most ? std::copysign(kInfinity, bound) : wide;
+  };
+  double low = widened(r.low, -1), high = widened(r.high, 1);
+  return make(std::isnan(low) ? -kInfinity : low, std::isnan(high) ? kInfinity : high, r.may_be_nan);
+}
+
+ValueRange of_constant(const Tensor& t) {
+  if (t.size() == 0 || t.size() > kMostReadElements) return {};
+  bool number = is_integer(t.dtype()) || largest_finite(t.dtype()) != 0;
+  if (t.dtype() == DType::Bool) {
+    auto values = t.data<bool>();
+    return make(std::ranges::all_of(values, std::identity()), std::ranges::any_of(values, std::identity()), false);
+  }
+  if (!number || element_bits(t.dtype()) < 8) return {};
+  return dispatch<Numbers>(t.dtype(), [&]<class T>() {
+    ValueRange r = make(kInfinity, -kInfinity, false);
+    for (T element : t.data<T>()) {
+      double x = static_cast<double>(static_cast<ComputeType<T>>(element));
+      r.may_be_nan = r.may_be_nan || std::isnan(x);
+      if (x < r.low) r.low = x;
+      if (x > r.high) r.high = x;
+    }
+    return r.low <= r.high ? r : ValueRange{};
+  });
+}
+
+ValueRange unite(ValueRange a, ValueRange b) {
+  return make(std::min(a.low, b.low), std::max(a.high, b.high), a.may_be_nan || b.may_be_nan);
+}
+
+// 0 · ∞ is a NaN as a product of elements, but 0 as a product of bounds.
+double bound_product(double a, double b) { return a == 0 || b == 0 ? 0 : a * b; }
+
+bool is_unbounded(ValueRange r) { return r.low == -kInfinity || r.high == kInfinity; }
+bool contains_zero(ValueRange r) { return r.low <= 0 && r.high >= 0; }
+
+ValueRange sum(ValueRange a, ValueRange b) {
+  bool infinities_cancel = (a.high == kInfinity && b.low == -kInfinity) || (a.low == -kInfinity && b.high == kInfinity);
+  return make(a.low + b.low, a.high + b.high, a.may_be_nan || b.may_be_nan || infinities_cancel);
+}
+ValueRange negated(ValueRange a) { return make(-a.high, -a.low, a.may_be_nan); }
+ValueRange product(ValueRange a, ValueRange b) {
+  double corners[] = {bound_product(a.low, b.low), bound_product(a.low, b.high), bound_product(a.high, b.low),
+                      bound_product(a.high, b.high)};
+  bool zero_times_infinity = (contains_zero(a) && is_unbounded(b)) || (contains_zero(b) && is_unbounded(a));
+  return make(*std::ranges::min_element(corners), *std::ranges::max_element(corners),
+              a.may_be_nan || b.may_be_nan || zero_times_infinity);
+}
+ValueRange magnitude(ValueRange a) {
+  double most = std::max(std::abs(a.low), std::abs(a.high));
+  return make(contains_zero(a) ? 0 : std::min(std::abs(a.low), std::abs(a.high)), most, a.may_be_nan);
+}
+ValueRange square(ValueRange a) {
+  ValueRange m = magnitude(a);
+  return make(m.low * m.low, m.high * m.high, a.may_be_nan);
+}
+ValueRange quotient(ValueRange a, ValueRange b) {
+  if (contains_zero(b) || is_unbounded(b)) {
+    bool both_positive = a.low >= 0 && b.low >= 0;
+    bool harmless = !a.may_be_nan && !b.may_be_nan && !contains_zero(b) && !is_unbounded(a);
+    return make(both_positive ? 0 : -kInfinity, kInfinity, !harmless);
+  }
+  return product(a, make(1 / b.high, 1 / b.low, b.may_be_nan));
+}
+// Of a function that rises everywhere.
+template <class F>
+ValueRange rising(ValueRange a, F f) {
+  return make(f(a.low), f(a.high), a.may_be_nan);
+}
+
+}  // namespace
+
+ValueRange RangeAnalysis::visit(const Node* node, int depth) {
+  if (!node || !node->type()) return {};
+  if (auto known = known_.find(node); known != known_.end()) return known->second;
+  ValueRange result = whole(node->type());
+  if (const Tensor* constant = constant_tensor(node)) {
+    result = of_constant(*constant);
+  } else if (const Apply* apply = node->as_apply()) {
+    if (depth == 0) return result;  // not remembered: from below it may be known
+    result = of_application(*apply, depth - 1);
+  }
+  known_[node] = result;
+  return result;
+}
+
+ValueRange RangeAnalysis::of_application(const Apply& node, int depth) {
+  const Type* type = node.type();
+  ValueRange anything = whole(type);
+  if (node.primitive() != Primitive::Operation || node.num_outputs() != 1 || !type->is_tensor() ||
+      !node.op().domain.empty()) {
+    return anything;
+  }
+  auto in = [&](size_t i) { return visit(node.input(i), depth); };
+  auto within = [&](double low, double high) { return make(low, high, in(0).may_be_nan); };
+  std::string_view op = node.op().name;
+
+  if (node.op().fusion == FusionKind::View || op == "Transpose" || op == "Slice" || op == "Gather" || op == "Expand" ||
+      op == "Tile" || op == "Identity" || op == "GatherElements" || op == "GatherND" || op == "DepthToSpace" ||
+      op == "SpaceToDepth") {
+    return in(0);
+  }
+  if (op == "Concat") {
+    ValueRange all = in(0);
+    for (size_t i = 1; i < node.num_inputs(); ++i) all = unite(all, in(i));
+    return all;
+  }
+  if (op == "Where") return unite(in(1), in(2));
+  if (op == "Shape" || op == "Size" || op == "NonZero" || op == "ArgMax" || op == "ArgMin") {
+    return make(0, anything.high, false);
+  }
+  if (op == "Cast") {
+    ValueRange from = in(0);
+    if (type->dtype() == DType::Bool) return anything;
+    if (is_integer(type->dtype())) {
+      if (!from.is_finite() || from.low <= anything.low || from.high >= anything.high) return anything;
+      return make(std::trunc(from.low), std::trunc(from.high), false);
+    }
+    return fitted(from, type);
+  }
+  if (op == "Relu") {
+    ValueRange x = in(0);
+    return make(std::max(x.low, 0.0), std::max(x.high, 0.0), x.may_be_nan);
+  }
+  if (op == "Sigmoid" || op == "HardSigmoid") return within(0, 1);
+  if (op == "Softmax") return make(0, 1, in(0).may_be_nan || is_unbounded(in(0)));
+  if (op == "Tanh" || op == "Erf" || op == "Sign" || op == "Softsign") return within(-1, 1);
+  if (op == "Sin" || op == "Cos") return make(-1, 1, in(0).may_be_nan || is_unbounded(in(0)));
+  if (op == "Abs") return fitted(magnitude(in(0)), type);
+  if (op == "Neg") return fitted(negated(in(0)), type);
+  if (op == "Exp") return fitted(rising(in(0), [](double x) { return std::exp(x); }), type);
+  if (op == "Softplus") return make(0, kInfinity, in(0).may_be_nan);
+  if (op == "Sqrt") {
+    ValueRange x = in(0);
+    return make(x.low > 0 ? std::sqrt(x.low) * 0.99 : 0,
+                fitted(rising(x, [](double v) { return v > 0 ? std::sqrt(v) : 0; }), type).high,
+                x.may_be_nan || x.low < 0);
+  }
+  if (op == "Floor" || op == "Ceil" || op == "Round") {
+    ValueRange x = in(0);
+    return make(std::floor(x.low), std::ceil(x.high), x.may_be_nan);
+  }
+  if (op == "Clip") {
+    ValueRange x = in(0);
+    if (node.has_input(1)) {
+      double low = visit(node.input(1), depth).low;
+      x.low = std::max(x.low, low), x.high = std::max(x.high, low);
+    }
+    if (node.has_input(2)) {
+      double high = visit(node.input(2), depth).high;
+      x.low = std::min(x.low, high), x.high = std::min(x.high, high);
+    }
+    return x;
+  }
+  if (op == "Add") return fitted(sum(in(0), in(1)), type);
+  if (op == "Sub") return fitted(sum(in(0), negated(in(1))), type);
+  if (op == "Mul") return fitted(node.input(0) == node.input(1) ? square(in(0)) : product(in(0), in(1)), type);
+  if (op == "Div" && is_float(type->dtype())) return fitted(quotient(in(0), in(1)), type);
+  if (op == "Reciprocal") return fitted(quotient(make(1, 1, false), in(0)), type);
+  if (op == "Min" || op == "Max") {
+    ValueRange all = in(0);
+    for (size_t i = 1; i < node.num_inputs(); ++i) {
+      ValueRange next = in(i);
+      bool nan = all.may_be_nan || next.may_be_nan;
+      all = op == "Min" ? make(std::min(all.low, next.low), std::min(all.high, next.high), nan)
+                        : make(std::max(all.low, next.low), std::max(all.high, next.high), nan);
+    }
+    return all;
+  }
+  if (op == "Pow") {
+    ValueRange exponent = in(1), base = in(0);
+    bool even = exponent.low == exponent.high && std::fmod(exponent.low, 2) == 0;
+    if (exponent.low == 2 && exponent.high == 2) return fitted(square(base), type);
+    if (is_float(type->dtype()) && (even || base.low >= 0)) return make(0, kInfinity, anything.may_be_nan);
+  }
+  if (op == "ReduceMax" || op == "ReduceMin" || op == "MaxPool" || op == "GlobalMaxPool")
+    return anything.low < 0 ? in(0) : anything;
+  if (op == "ReduceMean" || op == "GlobalAveragePool") {
+    return is_float(type->dtype()) && in(0).is_finite() ? fitted(in(0), type) : anything;
+  }
+  bool sums_squares = op == "ReduceSumSquare" || op == "ReduceL1" || op == "ReduceL2";
+  if (sums_squares && is_float(type->dtype())) return make(0, kInfinity, true);
+  if (op == "ReduceSum" && is_float(type->dtype()) && in(0).low >= 0) return make(0, kInfinity, in(0).may_be_nan);
+  return anything;
+}
+
+}  // namespace anfora::analysis

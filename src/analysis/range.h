@@ -1,0 +1,41 @@
+// What is known of the numbers in a value: bounds, and whether a NaN may be among them. Guards of rules ask it:
+// Abs(x) = x where x is not negative, Sqrt(x) · Sqrt(x) = x likewise.
+//
+// An interval analysis from the operands to the result, on demand and remembered by node. It looks through tensors,
+// not at single elements; parameters, calls and what it does not know have the range of their element type. Bounds of floats
+// are widened to infinity where a result may overflow its type, so finite bounds mean finite values.
+#pragma once
+
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <limits>
+
+#include "ir/node.h"
+
+namespace anfora::analysis {
+
+struct ValueRange {
+  double low = -std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();
+  bool may_be_nan = true;
+
+  bool is_finite() const {
+    return !may_be_nan && low > -std::numeric_limits<double>::infinity() &&
+           high < std::numeric_limits<double>::infinity();
+  }
+  friend bool operator==(const ValueRange&, const ValueRange&) = default;
+};
+
+class RangeAnalysis {
+ public:
+  // Of all elements of a numeric or bool tensor (bools are 0 and 1); any other value: everything.
+  ValueRange range(const ir::Node* node) { return visit(node, kDeepest); }
+
+ private:
+  // Operands above a node that are looked at; beyond, a value is anything of its type.
+  static constexpr int kDeepest = 24;
+  ValueRange visit(const ir::Node* node, int depth);
+  ValueRange of_application(const ir::Apply& node, int depth);
+  boost::unordered_flat_map<const ir::Node*, ValueRange> known_;
+};
+
+}  // namespace anfora::analysis

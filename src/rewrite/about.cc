@@ -1,0 +1,209 @@
+// Functions of rules that answer about values: their types, what is known of their elements, who uses them.
+#include <algorithm>
+#include <cmath>
+
+#include "ops/inference.h"
+#include "rewrite/expression.h"
+#include "support/element_types.h"
+
+namespace anfora::rewrite {
+namespace {
+
+using namespace ir;
+using Arguments = std::span<const Quantity>;
+
+const Type* tensor_type(const Quantity& q) {
+  const Node* node = as_node(q);
+  return node && node->type() && node->type()->is_tensor() ? node->type() : nullptr;
+}
+const Type* ranked_type(const Quantity& q) {
+  const Type* type = tensor_type(q);
+  return type && type->has_rank() ? type : nullptr;
+}
+
+// Types --------------------------------------------------------------------------------------------------------------
+
+Quantity dtype(const Scope&, Arguments a) {
+  const Type* type = tensor_type(a[0]);
+  return type && type->dtype() != DType::Undefined ? Quantity(static_cast<int64_t>(type->dtype())) : NotKnown{};
+}
+Quantity rank(const Scope&, Arguments a) {
+  const Type* type = ranked_type(a[0]);
+  return type ? Quantity(static_cast<int64_t>(type->rank())) : NotKnown{};
+}
+Quantity shape(const Scope&, Arguments a) {
+  const Type* type = ranked_type(a[0]);
+  return type ? from_dims(type->dims()) : NotKnown{};
+}
+Quantity dim(const Scope&, Arguments a) {
+  const Type* type = ranked_type(a[0]);
+  auto i = as_integer(a[1]);
+  if (!type || !i) return NotKnown{};
+  int64_t at = *i < 0 ? *i + type->rank() : *i;
+  return at >= 0 && at < type->rank() ? from_dim(type->dim(static_cast<int>(at))) : NotKnown{};
+}
+Quantity size(const Scope& scope, Arguments a) {
+  const Type* type = ranked_type(a[0]);
+  if (!type) return NotKnown{};
+  Dim total = scope.dims().constant(1);
+  for (Dim d : type->dims()) total = total * d;
+  return from_dim(total);
+}
+
+template <bool (*Predicate)(DType)>
+Quantity dtype_is(const Scope&, Arguments a) {
+  const Type* type = tensor_type(a[0]);
+  return type && type->dtype() != DType::Undefined ? Quantity(Predicate(type->dtype())) : NotKnown{};
+}
+bool is_bool_dtype(DType dtype) { return dtype == DType::Bool; }
+bool is_integer_dtype(DType dtype) { return is_integer(dtype); }
+bool is_signed_dtype(DType dtype) { return is_signed_integer(dtype); }
+bool is_float_dtype(DType dtype) {
+  return dtype == DType::F16 || dtype == DType::BF16 || dtype == DType::F32 || dtype == DType::F64;
+}
+
+std::optional<bool> have_same_shape(const Type* a, const Type* b) {
+  if (a->rank() != b->rank()) return false;
+  std::optional<bool> same = true;
+  for (int i = 0; i < a->rank(); ++i) {
+    if (provably_equal(a->dim(i), b->dim(i))) continue;
+    if (provably_different(a->dim(i), b->dim(i))) return false;
+    same = std::nullopt;
+  }
+  return same;
+}
+
+Quantity same_shape(const Scope&, Arguments a) {
+  const Type *x = ranked_type(a[0]), *y = ranked_type(a[1]);
+  if (!x || !y) return NotKnown{};
+  auto same = have_same_shape(x, y);
+  return same ? Quantity(*same) : NotKnown{};
+}
+
+Quantity same_type(const Scope& scope, Arguments a) {
+  const Type *x = tensor_type(a[0]), *y = tensor_type(a[1]);
+  if (!x || !y || x->dtype() == DType::Undefined || y->dtype() == DType::Undefined) return NotKnown{};
+  return x->dtype() == y->dtype() ? same_shape(scope, a) : Quantity(false);
+}
+
+// Broadcasting the first against the second gives the shape of the second.
+Quantity broadcasts_to(const Scope& scope, Arguments a) {
+  const Type* x = ranked_type(a[0]);
+  std::optional<Dims> target;
+  if (const Type* y = ranked_type(a[1])) {
+    target = Dims(y->dims().begin(), y->dims().end());
+  } else {
+    target = as_dims(a[1], scope.dims());
+  }
+  if (!x || !target) return NotKnown{};
+  int extra = static_cast<int>(target->size()) - x->rank();
+  if (extra < 0) return false;
+  for (int i = 0; i < x->rank(); ++i) {
+    Dim have = x->dim(i), want = (*target)[static_cast<size_t>(i + extra)];
+    if (have.as_constant() == 1 || provably_equal(have, want)) continue;
+    return provably_different(have, want) ? Quantity(false) : NotKnown{};
+  }
+  return true;
+}
+
+// Elements ------------------------------------------------------------------------------------------------------------
+
+Quantity is_constant(const Scope&, Arguments a) {
+  if (const Nodes* nodes = std::get_if<Nodes>(&a[0])) return std::ranges::all_of(*nodes, constant_tensor);
+  return constant_tensor(as_node(a[0])) != nullptr;
+}
+
+Quantity value(const Scope&, Arguments a) {
+  auto number = splat_value(as_node(a[0]));
+  if (!number) return NotKnown{};
+  DType type = constant_tensor(as_node(a[0]))->dtype();
+  if (type == DType::Bool) return *number != 0;
+  if (is_integer(type) && std::abs(*number) < 0x1p53) return static_cast<int64_t>(*number);
+  return *number;
+}
+
+Quantity elements(const Scope& scope, Arguments a) {
+  Node* node = as_node(a[0]);
+  if (!node) return NotKnown{};
+  if (const Tensor* t = constant_tensor(node); t && t->rank() <= 1 && t->size() <= 1024) {
+    if (t->dtype() == DType::I64) return std::vector<int64_t>(t->data<int64_t>().begin(), t->data<int64_t>().end());
+    if (t->dtype() == DType::I32) return std::vector<int64_t>(t->data<int32_t>().begin(), t->data<int32_t>().end());
+    if (t->dtype() == DType::F32) return std::vector<double>(t->data<float>().begin(), t->data<float>().end());
+  }
+  auto known = scope.rewriter.inference().elements(node);
+  if (!known || std::ranges::any_of(*known, &Dim::is_unknown)) return NotKnown{};
+  return from_dims(std::span<const Dim>(known->data(), known->size()));
+}
+
+// What a range does not show is not known: it may hold all the same.
+template <bool (*Shows)(const analysis::ValueRange&)>
+Quantity range_shows(const Scope& scope, Arguments a) {
+  const Node* node = as_node(a[0]);
+  return node && Shows(scope.rewriter.range(node)) ? Quantity(true) : NotKnown{};
+}
+bool is_nonnegative(const analysis::ValueRange& r) { return r.low >= 0; }
+bool is_positive(const analysis::ValueRange& r) { return r.low > 0; }
+bool is_nonzero(const analysis::ValueRange& r) { return r.low > 0 || r.high < 0; }
+bool is_finite_range(const analysis::ValueRange& r) { return r.is_finite(); }
+bool has_no_nan(const analysis::ValueRange& r) { return !r.may_be_nan; }
+Quantity lowest(const Scope& scope, Arguments a) { return scope.rewriter.range(as_node(a[0])).low; }
+Quantity highest(const Scope& scope, Arguments a) { return scope.rewriter.range(as_node(a[0])).high; }
+
+// A constant of the element type of x.
+Quantity like(const Scope& scope, Arguments a) {
+  auto number = as_number(a[0]);
+  const Type* type = tensor_type(a[1]);
+  if (!number || !type) return NotKnown{};
+  auto scalar = scalar_of(type->dtype(), *number);
+  return scalar ? Quantity(scope.rewriter.constant(std::move(*scalar))) : NotKnown{};
+}
+Quantity vector(const Scope& scope, Arguments a) {
+  auto list = as_integers(a[0]);
+  return list ? Quantity(scope.rewriter.integers(*list)) : NotKnown{};
+}
+
+// Uses ------------------------------------------------------------------------------------------------------------
+
+Quantity single_use(const Scope& scope, Arguments a) {
+  if (a.empty()) {
+    return std::ranges::all_of(std::span(scope.match.applications).subspan(1), &Node::has_one_use);
+  }
+  const Node* node = as_node(a[0]);
+  return node && node->has_one_use();
+}
+
+constexpr Function kFunctions[] = {
+    {"dtype", 1, 1, dtype, "dtype(x): its element type; f32, i64, … are constants"},
+    {"rank", 1, 1, rank, "rank(x): the number of its dimensions"},
+    {"shape", 1, 1, shape, "shape(x): the list of its dimensions, which may be symbolic"},
+    {"dim", 2, 2, dim, "dim(x, i): dimension i; a negative i counts from the end"},
+    {"size", 1, 1, size, "size(x): the number of its elements"},
+    {"is_float", 1, 1, dtype_is<is_float_dtype>, "is_float(x): of type f16, bf16, f32 or f64"},
+    {"is_integer", 1, 1, dtype_is<is_integer_dtype>, "is_integer(x): of an integer type"},
+    {"is_signed", 1, 1, dtype_is<is_signed_dtype>, "is_signed(x): of a signed integer type"},
+    {"is_bool", 1, 1, dtype_is<is_bool_dtype>, "is_bool(x): of type bool"},
+    {"same_shape", 2, 2, same_shape, "same_shape(x, y): provably"},
+    {"same_type", 2, 2, same_type, "same_type(x, y): the same element type and shape"},
+    {"broadcasts_to", 2, 2, broadcasts_to,
+     "broadcasts_to(x, y): broadcasting x with y (or a shape) gives the shape of y"},
+    {"const", 1, 1, is_constant, "const(x): a constant tensor; of x..., all of them"},
+    {"value", 1, 1, value, "value(c): the number that all elements of a constant are"},
+    {"elements", 1, 1, elements, "elements(x): the list of the elements of a vector, constants or shape arithmetic"},
+    {"nonnegative", 1, 1, range_shows<is_nonnegative>, "nonnegative(x): no element is below 0"},
+    {"positive", 1, 1, range_shows<is_positive>, "positive(x): every element is above 0"},
+    {"nonzero", 1, 1, range_shows<is_nonzero>, "nonzero(x): all elements are above 0, or all are below"},
+    {"finite", 1, 1, range_shows<is_finite_range>, "finite(x): no element is infinite or a NaN"},
+    {"never_nan", 1, 1, range_shows<has_no_nan>, "never_nan(x): no element is a NaN"},
+    {"lowest", 1, 1, lowest, "lowest(x): a lower bound of its elements"},
+    {"highest", 1, 1, highest, "highest(x): an upper bound of its elements"},
+    {"like", 2, 2, like, "like(number, x): the number as a scalar constant of x's element type"},
+    {"vector", 1, 1, vector, "vector(list): a constant i64 vector"},
+    {"single_use", 0, 1, single_use,
+     "single_use: nobody else uses what the pattern names; single_use(n): has one user"},
+};
+
+}  // namespace
+
+std::span<const Function> functions_about_values() { return kFunctions; }
+
+}  // namespace anfora::rewrite

@@ -1,0 +1,310 @@
+// The matcher goes through the pattern with a continuation: what is left to do once a term has matched. A term
+// with several ways to match tries each with the same continuation, and undoes its bindings when that fails, so
+// that a guard that does not hold for one order of operands is tried with the other. Depth and breadth are those of
+// the pattern, a handful of nodes; only Flattened terms look at more, up to kMostFlattenedOperands.
+#include "rewrite/match.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "ir/module.h"
+#include "support/element_types.h"
+
+namespace anfora::rewrite {
+
+using namespace ir;
+
+namespace {
+
+// Operands of a tree of one associative operator beyond which it is not flattened: choosing subsets of them would not be linear.
+constexpr size_t kMostFlattenedOperands = 24;
+
+// Constants in exported models are decimal texts of about this precision ("0.79788", "1.4142135"), or values of the
+// narrow type that a model was trained in.
+constexpr double kApproximation = 1e-5;
+
+double epsilon_of(DType dtype) {
+  if (dtype == DType::F16) return 0x1p-10;
+  if (dtype == DType::BF16) return 0x1p-7;
+  return 0;
+}
+
+// A decimal as a floating type has it: 0.1 in a rule is 0.1f where the constant is f32.
+double rounded_to(DType dtype, double number) {
+  if (!is_float(dtype)) return number;
+  return dispatch<Floats>(dtype, [&]<class T>() {
+    return static_cast<double>(static_cast<ComputeType<T>>(static_cast<T>(static_cast<ComputeType<T>>(number))));
+  });
+}
+
+using Continue = FunctionRef<bool()>;
+
+class Matcher {
+ public:
+  Matcher(Match& match, FunctionRef<Quantity(const Expression&)> evaluate) : match_(match), evaluate_(evaluate) {}
+
+  // `node` is null where an operand is left out.
+  bool term(const Term& t, Node* node, Continue next) {
+    switch (t.kind) {
+      case Term::Kind::Wildcard: return node && next();
+      case Term::Kind::Variable: return variable(t, node, next);
+      case Term::Kind::Number: return node && is_splat(node, t.number, t.approximate) && next();
+      case Term::Kind::None: return !node && next();
+      case Term::Kind::Apply: return node && application(t, node->as_apply(), 1, next);
+      case Term::Kind::Item: return item(t, node, next);
+      case Term::Kind::Computed: return false;
+    }
+    return false;
+  }
+
+ private:
+  bool variable(const Term& t, Node* node, Continue next) {
+    if (!node) return t.optional && next();
+    if (t.in_list) {
+      Nodes& list = match_.lists[static_cast<size_t>(t.slot)];
+      list.push_back(node);
+      if (next()) return true;
+      list.pop_back();
+      return false;
+    }
+    Node*& bound = match_.nodes[static_cast<size_t>(t.slot)];
+    if (bound) return bound == node && next();
+    bound = node;
+    if (next()) return true;
+    bound = nullptr;
+    return false;
+  }
+
+  bool item(const Term& t, Node* node, Continue next) {
+    Apply* get = node ? node->as(Primitive::TupleGetItem) : nullptr;
+    if (!get || get->attributes().require_int("index") != t.index) return false;
+    return application(t.operands[0], get->input(0)->as_apply(), 0, next);
+  }
+
+  // `outputs`: how many results the application must have; 0: several.
+  bool application(const Term& t, Apply* apply, size_t outputs, Continue next) {
+    if (!apply || (outputs == 1) != (apply->num_outputs() == 1)) return false;
+    if (std::ranges::find(t.operators, &apply->op()) == t.operators.end()) return false;
+    if (t.operator_slot >= 0) {
+      const Operator*& bound = match_.operators[static_cast<size_t>(t.operator_slot)];
+      if (bound && bound != &apply->op()) return false;
+      if (!bound) {
+        bound = &apply->op();
+        if (attributes(t, *apply, next)) return true;
+        bound = nullptr;
+        return false;
+      }
+    }
+    return attributes(t, *apply, next);
+  }
+
+  bool attributes(const Term& t, Apply& apply, Continue next) {
+    boost::container::small_vector<int, 4> bound;
+    bool same = std::ranges::all_of(t.attributes, [&](const AttributeTerm& a) { return attribute(a, apply, bound); });
+    if (same && t.rest >= 0) {
+      same = bind_rest(t, apply);
+    } else if (same) {
+      same = others_are_defaults(t, apply);
+    }
+    if (same && named(t, apply, next)) return true;
+    for (int slot : bound) match_.quantities[static_cast<size_t>(slot)] = NotKnown{};
+    return false;
+  }
+
+  bool attribute(const AttributeTerm& a, const Apply& apply, boost::container::small_vector<int, 4>& bound) {
+    const AttributeValue* value = attribute_or_default(apply, a.name);
+    if (!value) return false;
+    Quantity quantity = from_attribute(*value);
+    if (!is_known(quantity)) return false;
+    if (a.binds < 0) return equal(quantity, evaluate_(a.value), apply.graph()->module().context().dims()) == true;
+    Quantity& slot = match_.quantities[static_cast<size_t>(a.binds)];
+    if (is_known(slot)) return equal(slot, quantity, apply.graph()->module().context().dims()) == true;
+    slot = std::move(quantity);
+    bound.push_back(a.binds);
+    return true;
+  }
+
+  static bool is_named(const Term& t, std::string_view attribute) {
+    return std::ranges::find(t.attributes, attribute, &AttributeTerm::name) != t.attributes.end();
+  }
+
+  static bool others_are_defaults(const Term& t, const Apply& apply) {
+    return std::ranges::all_of(apply.attributes(), [&](const AttributeSet::Entry& entry) {
+      if (is_named(t, entry.first)) return true;
+      const AttributeDeclaration* declared = apply.op().find_attribute(entry.first);
+      return declared && declared->otherwise && identical(*declared->otherwise, entry.second);
+    });
+  }
+
+  bool bind_rest(const Term& t, const Apply& apply) {
+    std::vector<AttributeSet::Entry> entries;
+    for (const AttributeSet::Entry& entry : apply.attributes()) {
+      if (!is_named(t, entry.first)) entries.push_back(entry);
+    }
+    match_.attribute_sets[static_cast<size_t>(t.rest)] = AttributeSet(std::move(entries));
+    return true;
+  }
+
+  bool named(const Term& t, Apply& apply, Continue next) {
+    if (t.slot >= 0 && !t.in_list) {
+      Node*& bound = match_.nodes[static_cast<size_t>(t.slot)];
+      if (bound && bound != &apply) return false;
+      if (!bound) {
+        bound = &apply;
+        if (operands(t, apply, next)) return true;
+        bound = nullptr;
+        return false;
+      }
+    }
+    return operands(t, apply, next);
+  }
+
+  bool operands(const Term& t, Apply& apply, Continue next) {
+    match_.applications.push_back(&apply);
+    bool found = choose_operands(t, apply, next);
+    if (!found) match_.applications.pop_back();
+    return found;
+  }
+
+  bool choose_operands(const Term& t, Apply& apply, Continue next) {
+    if (t.flattened) return flattened(t, apply, next);
+    Nodes inputs;
+    for (const Use& use : apply.operands()) {
+      const Value* value = use.node->as_value();
+      inputs.push_back(value && value->is_none() ? nullptr : use.node);
+    }
+    while (!inputs.empty() && !inputs.back()) inputs.pop_back();
+    if (sequence(t.operands, inputs, next)) return true;
+    if (inputs.size() != 2 || inputs[0] == inputs[1] || !is_commutative(apply.op())) return false;
+    std::swap(inputs[0], inputs[1]);
+    return sequence(t.operands, inputs, next);
+  }
+
+  // Terms against operands, in order.
+  bool sequence(std::span<const Term> terms, std::span<Node* const> inputs, Continue next) {
+    if (terms.empty()) return inputs.empty() && next();
+    const Term& t = terms.front();
+    if (t.repeated) return repeated(terms, inputs, next);
+    Node* first = inputs.empty() ? nullptr : inputs.front();
+    auto rest = inputs.empty() ? inputs : inputs.subspan(1);
+    auto others = [&] { return sequence(terms.subspan(1), rest, next); };
+    return term(t, first, others);
+  }
+
+  // The fewest operands first; a repeated application at least one, or the rule would fire without it.
+  bool repeated(std::span<const Term> terms, std::span<Node* const> inputs, Continue next) {
+    const Term& t = terms.front();
+    auto others = [&] { return sequence(terms.subspan(1), inputs, next); };
+    if (t.kind == Term::Kind::Variable && others()) return true;
+    auto more = [&] { return after_one(terms, inputs.subspan(1), next); };
+    return !inputs.empty() && inputs.front() && term(t, inputs.front(), more);
+  }
+  bool after_one(std::span<const Term> terms, std::span<Node* const> inputs, Continue next) {
+    if (sequence(terms.subspan(1), inputs, next)) return true;
+    auto more = [&] { return after_one(terms, inputs.subspan(1), next); };
+    return !inputs.empty() && inputs.front() && term(terms.front(), inputs.front(), more);
+  }
+
+  // Add*(x, Neg(x), rest...): each term that is not repeated takes one of the tree's operands, in any way; the repeated one at
+  // the end takes what is left.
+  bool flattened(const Term& t, Apply& apply, Continue next) {
+    Nodes leaves;
+    size_t inner = match_.applications.size();
+    if (!flatten(apply, leaves, true)) {
+      match_.applications.resize(inner);
+      return false;
+    }
+    std::span<const Term> terms = t.operands;
+    bool with_rest = !terms.empty() && terms.back().repeated;
+    size_t fixed = terms.size() - (with_rest ? 1 : 0);
+    bool enough = with_rest ? leaves.size() >= fixed : leaves.size() == fixed;
+    if (enough && choose(terms, fixed, leaves, next)) return true;
+    match_.applications.resize(inner);
+    return false;
+  }
+
+  bool flatten(Apply& apply, Nodes& leaves, bool is_root) {
+    if (!is_root) match_.applications.push_back(&apply);
+    for (const Use& use : apply.operands()) {
+      Apply* operand = use.node->as_apply();
+      bool same = operand && &operand->op() == &apply.op() && operand->has_one_use() &&
+                  operand->graph() == apply.graph() && operand->attributes() == apply.attributes();
+      if (same ? !flatten(*operand, leaves, false) : leaves.size() == kMostFlattenedOperands) return false;
+      if (!same) leaves.push_back(use.node);
+    }
+    return true;
+  }
+
+  bool choose(std::span<const Term> terms, size_t fixed, Nodes& leaves, Continue next) {
+    if (fixed == 0) return sequence(terms, leaves, next);
+    for (size_t i = 0; i < leaves.size(); ++i) {
+      Node* taken = leaves[i];
+      leaves.erase(leaves.begin() + static_cast<std::ptrdiff_t>(i));
+      auto others = [&] { return choose(terms.subspan(1), fixed - 1, leaves, next); };
+      if (term(terms.front(), taken, others)) return true;
+      leaves.insert(leaves.begin() + static_cast<std::ptrdiff_t>(i), taken);
+    }
+    return false;
+  }
+
+  Match& match_;
+  FunctionRef<Quantity(const Expression&)> evaluate_;
+};
+
+bool is_one_of(const Operator& op, std::initializer_list<std::string_view> names) {
+  return std::ranges::find(names, op.qualified) != names.end();
+}
+
+}  // namespace
+
+bool for_each_match(const Term& pattern, Apply& root, Match& match, FunctionRef<Quantity(const Expression&)> evaluate,
+                    FunctionRef<bool()> accept) {
+  return Matcher(match, evaluate).term(pattern, &root, accept);
+}
+
+bool is_associative(const Operator& op) {
+  return is_one_of(op, {"Add", "Mul", "And", "Or", "Xor", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Min", "Max"});
+}
+
+bool is_commutative(const Operator& op) { return is_associative(op) || is_one_of(op, {"Equal", "Sum", "Mean"}); }
+
+const AttributeValue* attribute_or_default(const Apply& node, std::string_view name) {
+  if (const AttributeValue* value = node.attributes().find(name)) return value;
+  const AttributeDeclaration* declared = node.op().find_attribute(name);
+  return declared && declared->otherwise ? &*declared->otherwise : nullptr;
+}
+
+std::optional<double> splat_value(const Node* node) {
+  const Tensor* t = constant_tensor(node);
+  if (!t || t->size() == 0) return std::nullopt;
+  if (t->dtype() == DType::Bool) {
+    auto values = t->data<bool>();
+    if (std::ranges::any_of(values, [&](bool b) { return b != values[0]; })) return std::nullopt;
+    return values[0];
+  }
+  if (!is_integer(t->dtype()) && !(is_float(t->dtype()) && element_bits(t->dtype()) >= 16)) return std::nullopt;
+  if (element_bits(t->dtype()) < 8) return std::nullopt;
+  return dispatch<Numbers>(t->dtype(), [&]<class T>() -> std::optional<double> {
+    auto values = t->data<T>();
+    double first = static_cast<double>(static_cast<ComputeType<T>>(values[0]));
+    bool same = std::ranges::all_of(values, [&](T x) {
+      double wide = static_cast<double>(static_cast<ComputeType<T>>(x));
+      return wide == first && std::signbit(wide) == std::signbit(first);
+    });
+    return same ? std::optional(first) : std::nullopt;
+  });
+}
+
+bool is_splat(const Node* node, double number, bool approximate) {
+  auto value = splat_value(node);
+  if (!value) return false;
+  double rounded = rounded_to(constant_tensor(node)->dtype(), number);
+  if (*value == rounded) return std::signbit(*value) == std::signbit(rounded);
+  if (!approximate) return false;
+  double tolerance = std::max(kApproximation, epsilon_of(constant_tensor(node)->dtype()));
+  return std::abs(*value - number) <= tolerance * std::abs(number);
+}
+
+}  // namespace anfora::rewrite

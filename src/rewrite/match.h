@@ -1,0 +1,53 @@
+// Matching: the values of a rule's variables for which its pattern is the graph at a root.
+#pragma once
+
+#include <boost/container/small_vector.hpp>
+#include <vector>
+
+#include "rewrite/term.h"
+#include "support/function_ref.h"
+
+namespace anfora::rewrite {
+
+// How many slots of each kind a rule has; counted when it is read.
+struct SlotCounts {
+  int nodes = 0, lists = 0, quantities = 0, operators = 0, attribute_sets = 0;
+};
+
+struct Match {
+  explicit Match(const SlotCounts& counts)
+      : nodes(counts.nodes),
+        lists(counts.lists),
+        quantities(counts.quantities),
+        operators(counts.operators),
+        attribute_sets(counts.attribute_sets) {}
+
+  boost::container::small_vector<ir::Node*, 8> nodes;  // null: not bound, or an optional operand that is absent
+  boost::container::small_vector<Nodes, 1> lists;
+  boost::container::small_vector<Quantity, 4> quantities;
+  boost::container::small_vector<const ir::Operator*, 1> operators;
+  boost::container::small_vector<AttributeSet, 1> attribute_sets;
+  // The applications that the pattern names, the root first.
+  boost::container::small_vector<ir::Apply*, 8> applications;
+};
+
+// Finds bindings one after the other, in a fixed order, until `accept` takes one: operands of commutative operators are
+// tried in both orders, repeated terms with the fewest operands first. False: none was taken.
+// Attribute expressions of the pattern are evaluated by `evaluate`.
+bool for_each_match(const Term& pattern, ir::Apply& root, Match& match,
+                    FunctionRef<Quantity(const Expression&)> evaluate, FunctionRef<bool()> accept);
+
+// Whether the order of the two operands of such an operator does not matter.
+bool is_commutative(const ir::Operator& op);
+// Whether op(op(a, b), c) = op(a, op(b, c)), over the reals for floats.
+bool is_associative(const ir::Operator& op);
+
+// The value that an application has for an attribute: its own, else the declared default; null: neither.
+const AttributeValue* attribute_or_default(const ir::Apply& node, std::string_view name);
+
+// Whether all elements of a constant are that number: exactly as its type has it, or approximately.
+bool is_splat(const ir::Node* node, double number, bool approximate = false);
+// The one number that all elements of a constant are; empty: they differ, or are no real numbers.
+std::optional<double> splat_value(const ir::Node* node);
+
+}  // namespace anfora::rewrite

@@ -1,0 +1,18 @@
+// The reader of rule files; docs/rule-language.md has the grammar.
+#pragma once
+
+#include <functional>
+#include <string_view>
+
+#include "rewrite/rule_set.h"
+
+namespace anfora::rewrite {
+
+using OperatorClasses = boost::unordered_flat_map<std::string, std::vector<const ir::Operator*>>;
+using OperatorWeights = boost::unordered_flat_map<const ir::Operator*, int>;
+
+// Reads the text of a file into equations, classes and weights. Throws InvalidArgument at "file:line:column".
+void parse_rules(ir::Context& context, std::string_view text, std::string_view file, OperatorClasses& classes,
+                 OperatorWeights& weights, std::deque<Equation>& equations);
+
+}  // namespace anfora::rewrite

@@ -1,0 +1,214 @@
+#include "rewrite/result.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "anfora/error.h"
+#include "support/element_types.h"
+
+namespace anfora::rewrite {
+
+using namespace ir;
+
+std::optional<Tensor> scalar_of(DType dtype, double number) {
+  if (dtype == DType::Bool) {
+    if (number != 0 && number != 1) return std::nullopt;
+    return Tensor::scalar<bool>(number != 0);
+  }
+  bool is_wide_float = is_float(dtype) && element_bits(dtype) >= 16;
+  if (!is_wide_float && (!is_integer(dtype) || element_bits(dtype) < 8)) return std::nullopt;
+  return dispatch<Numbers>(dtype, [&]<class T>() -> std::optional<Tensor> {
+    using Compute = ComputeType<T>;
+    if constexpr (std::is_integral_v<Compute>) {
+      bool fits = std::floor(number) == number && number >= static_cast<double>(std::numeric_limits<Compute>::min()) &&
+                  number < std::ldexp(1.0, std::numeric_limits<Compute>::digits);
+      if (!fits) return std::nullopt;
+    }
+    return Tensor::scalar<T>(static_cast<T>(static_cast<Compute>(number)));
+  });
+}
+
+namespace {
+
+const TypeVariable* find_variable(const Operator& op, std::string_view name) {
+  auto found = std::ranges::find(op.variables, name, &TypeVariable::name);
+  return found == op.variables.end() ? nullptr : &*found;
+}
+
+const Formal* formal_of(const Operator& op, size_t input) {
+  if (op.inputs.empty()) return nullptr;
+  if (input < op.inputs.size()) return &op.inputs[input];
+  return op.inputs.back().arity == Formal::Arity::Variadic ? &op.inputs.back() : nullptr;
+}
+
+DType dtype_of(const Node* node) {
+  return node && node->type() && node->type()->is_tensor() ? node->type()->dtype() : DType::Undefined;
+}
+
+class Maker {
+ public:
+  Maker(const Scope& scope, std::string& refusal) : scope_(scope), refusal_(refusal) {}
+
+  Node* term(const Term& t) {
+    switch (t.kind) {
+      case Term::Kind::Variable:
+        return t.in_list ? scope_.match.lists[static_cast<size_t>(t.slot)][repetition_]
+                         : scope_.match.nodes[static_cast<size_t>(t.slot)];
+      case Term::Kind::Number: return number(t, dtype_of(&scope_.root()));
+      case Term::Kind::Apply: return application(t);
+      case Term::Kind::Item: return item(t);
+      case Term::Kind::Computed: return computed(t);
+      default: return nullptr;
+    }
+  }
+
+  bool failed() const { return !refusal_.empty(); }
+
+ private:
+  using Operands = boost::container::small_vector<Node*, 4>;
+
+  Node* refuse(std::string why) {
+    if (refusal_.empty()) refusal_ = std::move(why);
+    return nullptr;
+  }
+
+  Node* number(const Term& t, DType dtype) {
+    auto scalar = scalar_of(dtype, t.number);
+    if (!scalar) return refuse(fmt::format("{} has no {}", anfora::name(dtype), t.number));
+    return scope_.rewriter.constant(std::move(*scalar));
+  }
+
+  Node* computed(const Term& t) {
+    Quantity value = evaluate(t.value, scope_);
+    if (Node* node = as_node(value)) return node;
+    if (auto integers = as_integers(value)) return scope_.rewriter.integers(*integers);
+    if (const Tensor* tensor = std::get_if<Tensor>(&value)) return scope_.rewriter.constant(*tensor);
+    return refuse("a value that the result needs is not known");
+  }
+
+  Node* item(const Term& t) {
+    Node* tuple = term(t.operands[0]);
+    if (!tuple || failed()) return nullptr;
+    Node* item = scope_.rewriter.module().tuple_item(scope_.root().graph(), tuple, static_cast<size_t>(t.index));
+    if (Apply* apply = item->as_apply(); apply && !apply->type()) scope_.rewriter.inference().infer(*apply);
+    return item;
+  }
+
+  Node* application(const Term& t) {
+    const Operator& op =
+        t.operator_slot >= 0 ? *scope_.match.operators[static_cast<size_t>(t.operator_slot)] : *t.operators[0];
+    Operands operands;
+    boost::container::small_vector<const Term*, 4> numbers;  // parallel to operands; null: made already
+    for (const Term& operand : t.operands) {
+      size_t times = operand.repeated ? repetitions(operand) : 1;
+      for (size_t i = 0; i < times; ++i) {
+        size_t outer = std::exchange(repetition_, operand.repeated ? i : repetition_);
+        bool is_number = operand.kind == Term::Kind::Number;
+        operands.push_back(is_number ? nullptr : term(operand));
+        numbers.push_back(is_number ? &operand : nullptr);
+        repetition_ = outer;
+        if (failed()) return nullptr;
+      }
+    }
+    for (size_t i = 0; i < operands.size(); ++i) {
+      if (numbers[i]) operands[i] = number(*numbers[i], operand_dtype(op, operands, i));
+    }
+    if (failed()) return nullptr;
+    while (!operands.empty() && !operands.back()) operands.pop_back();
+    for (Node*& operand : operands) {
+      if (!operand) operand = scope_.rewriter.module().none();
+    }
+    if (t.flattened) return tree(op, operands);
+    auto attributes = attributes_of(t, op);
+    return attributes ? make(op, operands, *attributes) : nullptr;
+  }
+
+  // The element type of a number that is operand i: that of another operand of the same type variable.
+  DType operand_dtype(const Operator& op, const Operands& operands, size_t i) const {
+    const Formal* formal = formal_of(op, i);
+    if (!formal) return dtype_of(&scope_.root());
+    for (size_t j = 0; j < operands.size(); ++j) {
+      const Formal* other = formal_of(op, j);
+      if (other && other->type == formal->type && dtype_of(operands[j]) != DType::Undefined)
+        return dtype_of(operands[j]);
+    }
+    const TypeVariable* variable = find_variable(op, formal->type);
+    if (variable && variable->dtypes.size() == 1) return variable->dtypes[0];
+    if (!variable) {
+      if (auto fixed = dtype_from_name(formal->type)) return *fixed;
+    }
+    return dtype_of(&scope_.root());
+  }
+
+  // How often a repeated term is written out: as often as its variables have values.
+  size_t repetitions(const Term& t) const {
+    if (t.kind == Term::Kind::Variable && t.in_list) return scope_.match.lists[static_cast<size_t>(t.slot)].size();
+    size_t most = 0;
+    for (const Term& operand : t.operands) most = std::max(most, repetitions(operand));
+    return most;
+  }
+
+  // op(op(a, b), c) …
+  Node* tree(const Operator& op, const Operands& operands) {
+    if (operands.empty()) return refuse("no operand is left");
+    Node* result = operands[0];
+    for (size_t i = 1; i < operands.size() && result; ++i) result = make(op, {result, operands[i]}, {});
+    return result;
+  }
+
+  std::optional<AttributeSet> attributes_of(const Term& t, const Operator& op) {
+    std::vector<AttributeSet::Entry> entries;
+    if (t.rest >= 0) {
+      for (const AttributeSet::Entry& entry : scope_.match.attribute_sets[static_cast<size_t>(t.rest)]) {
+        bool given = std::ranges::find(t.attributes, entry.first, &AttributeTerm::name) != t.attributes.end();
+        if (!given) entries.push_back(entry);
+      }
+    }
+    for (const AttributeTerm& a : t.attributes) {
+      const AttributeDeclaration* declared = op.find_attribute(a.name);
+      auto value = declared ? to_attribute(evaluate(a.value, scope_), declared->kind) : std::nullopt;
+      if (!value) {
+        refuse(fmt::format("attribute {} of {} is not known", a.name, op.name));
+        return std::nullopt;
+      }
+      // An attribute that is the default is left out, so that equal applications look equal.
+      if (!declared->otherwise || !identical(*declared->otherwise, *value))
+        entries.emplace_back(a.name, std::move(*value));
+    }
+    return AttributeSet(std::move(entries));
+  }
+
+  Node* make(const Operator& op, const Operands& operands, const AttributeSet& attributes) {
+    for (size_t i = 0; i < operands.size(); ++i) {
+      const Formal* formal = formal_of(op, i);
+      const TypeVariable* variable = formal ? find_variable(op, formal->type) : nullptr;
+      DType dtype = dtype_of(operands[i]);
+      if (!variable || variable->dtypes.empty() || dtype == DType::Undefined) continue;
+      if (std::ranges::find(variable->dtypes, dtype) == variable->dtypes.end()) {
+        return refuse(fmt::format("{} takes no {}", op.name, anfora::name(dtype)));
+      }
+    }
+    try {
+      return scope_.rewriter.apply(op, operands, attributes);
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::Internal) throw;
+      return refuse(error.message());
+    }
+  }
+
+  const Scope& scope_;
+  std::string& refusal_;
+  size_t repetition_ = 0;
+};
+
+}  // namespace
+
+Node* make_result(const Term& result, const Scope& scope, std::string& refusal) {
+  Maker maker(scope, refusal);
+  Node* node = maker.term(result);
+  return maker.failed() ? nullptr : node;
+}
+
+}  // namespace anfora::rewrite

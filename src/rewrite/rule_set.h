@@ -1,0 +1,73 @@
+// Sets of rules: equations read from text, and functions; and which of them may match at a node.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rewrite/discrimination_tree.h"
+#include "rewrite/match.h"
+#include "rewrite/rule.h"
+
+namespace anfora::rewrite {
+
+// name : pattern => result [promise] if guard
+struct Equation {
+  std::string_view name;  // kept by the context, since remarks outlive the set
+  std::string theme;      // the name of its file without the ending: "arithmetic"
+  std::string place;      // "rules/arithmetic.rules:12"
+  std::string doc;        // the comment above it
+  std::string text;       // from the name to the end, on one line
+  // What it promises where floating point numbers take part, and where none do.
+  Promise on_floats = Promise::Exact, on_others = Promise::Exact;
+  bool must_pay = false;  // [cheaper]: only where the result is estimated to take less time
+  std::string order;      // [ordered '…']: why applying it over and over ends, where its weight does not show it
+
+  SlotCounts slots;
+  std::vector<std::string> variables;  // names of the slots of nodes; "" for an application without a name
+  Term pattern;
+  std::vector<Term> results;  // tried in order; with [cheaper], the cheapest
+  std::optional<Expression> guard;
+  std::string guard_text;
+};
+
+class RuleSet {
+ public:
+  explicit RuleSet(ir::Context& context);
+  ~RuleSet();
+  RuleSet(const RuleSet&) = delete;
+
+  // Reads equations. Throws InvalidArgument, with file, line and column, for what is no rule, names an operator, attribute
+  // or function that does not exist or a variable that the pattern does not bind, or may go on for ever.
+  void read(std::string_view text, std::string_view file);
+  // Functions, which are tried after equations. They must outlive the set.
+  void add(std::span<const Rule> rules);
+
+  ir::Context& context() const { return context_; }
+  const std::deque<Equation>& equations() const { return equations_; }
+  std::span<const Rule* const> functions() const { return functions_; }
+
+  // Equations that may match at a root, in order. What they ask beyond operators and constants is not looked at.
+  void candidates(const ir::Apply& root, std::vector<const Equation*>& found) const;
+  // Functions of the root's operator.
+  std::span<const Rule* const> functions_of(const ir::Operator& op) const;
+
+ private:
+  ir::Context& context_;
+  std::deque<Equation> equations_;
+  std::vector<const Rule*> functions_;
+  boost::unordered_flat_map<const ir::Operator*, std::vector<const Rule*>> by_operator_;
+  boost::unordered_flat_map<std::string, std::vector<const ir::Operator*>> classes_;
+  boost::unordered_flat_map<const ir::Operator*, int> weights_;
+  DiscriminationTree tree_;
+};
+
+// The files of rules/, built in: name ("arithmetic.rules") and text.
+struct RuleFile {
+  std::string_view name, text;
+};
+std::span<const RuleFile> rule_files();
+
+}  // namespace anfora::rewrite
