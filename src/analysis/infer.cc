@@ -20,10 +20,13 @@ constexpr int kMostRounds = 256;
 uint64_t key(const Node* node, size_t output) { return (static_cast<uint64_t>(node->id()) << 16) | output; }
 
 std::optional<Dims> elements_of_constant(DimTable& dims, const Tensor& tensor) {
-  if (tensor.rank() > 1 || tensor.size() > static_cast<int64_t>(ops::kMostTrackedElements) ||
-      !is_integer(tensor.dtype()) || is_sub_byte(tensor.dtype())) {
-    return std::nullopt;
+  if (tensor.rank() > 1 || tensor.size() > static_cast<int64_t>(ops::kMostTrackedElements)) return std::nullopt;
+  if (tensor.dtype() == DType::Bool) {
+    Dims elements;
+    for (bool v : tensor.data<bool>()) elements.push_back(dims.constant(v));
+    return elements;
   }
+  if (!is_integer(tensor.dtype()) || is_sub_byte(tensor.dtype())) return std::nullopt;
   return dispatch<Integers>(tensor.dtype(), [&]<class T>() -> std::optional<Dims> {
     Dims elements;
     for (T v : tensor.data<T>()) elements.push_back(dims.constant(static_cast<int64_t>(v)));
@@ -234,23 +237,69 @@ const Type* Inference::join(const Type* a, const Type* b) {
   }
 }
 
-std::vector<Graph*> Inference::callees(const Node* node) const {
+std::vector<Graph*> Inference::callees(const Node* node, size_t item) const {
   std::vector<Graph*> found;
-  boost::container::small_vector<const Node*, 4> pending{node};
+  auto add = [&](Graph* graph) {
+    if (!std::ranges::count(found, graph)) found.push_back(graph);
+  };
+  boost::container::small_vector<std::pair<const Node*, size_t>, 4> pending{{node, item}};
   for (size_t i = 0; i < pending.size(); ++i) {
-    const Node* n = pending[i];
+    auto [n, at] = pending[i];
+    const Apply* apply = n->as_apply();
     if (Graph* graph = constant_function(n)) {
-      if (!std::ranges::count(found, graph)) found.push_back(graph);
-    } else if (const Apply* choice = n->as(Primitive::Switch)) {
-      pending.push_back(choice->input(1));
-      pending.push_back(choice->input(2));
-    } else if (auto known = parameter_callees_.find(n); known != parameter_callees_.end()) {
-      for (Graph* graph : known->second) {
-        if (!std::ranges::count(found, graph)) found.push_back(graph);
+      add(graph);
+    } else if (auto known = functions_.find(key(n, at)); known != functions_.end()) {
+      std::ranges::for_each(known->second, add);
+    } else if (!apply) {
+      continue;
+    } else if (apply->primitive() == Primitive::Switch) {
+      if (const Node* taken = taken_branch(*apply)) {
+        pending.emplace_back(taken, 0);
+      } else if (apply->input(0)->type()) {  // a condition that is never computed chooses nothing
+        pending.emplace_back(apply->input(1), 0);
+        pending.emplace_back(apply->input(2), 0);
       }
+    } else if (apply->primitive() == Primitive::MakeTuple) {
+      if (at < apply->num_inputs()) pending.emplace_back(apply->input(at), 0);
+    } else if (apply->primitive() == Primitive::TupleGetItem) {
+      pending.emplace_back(apply->input(0), static_cast<size_t>(apply->attributes().require_int("index")));
     }
   }
   return found;
+}
+
+Node* Inference::taken_branch(const Apply& choice) const {
+  const Node* condition = choice.input(0);
+  if (const Tensor* constant = constant_tensor(condition)) {
+    if (constant->dtype() != DType::Bool || constant->size() != 1) return nullptr;
+    return choice.input(constant->data<bool>()[0] ? 1 : 2);
+  }
+  auto known = elements(condition);
+  if (!known || known->size() != 1 || !(*known)[0].is_constant()) return nullptr;
+  return choice.input((*known)[0].constant() != 0 ? 1 : 2);
+}
+
+// Calls f(i) for each item of a type that is a function; item 0 of what is no tuple is itself.
+template <class F>
+static void for_each_function(const Type* type, F&& f) {
+  if (!type) return;
+  if (type->is_func()) return f(size_t{0});
+  if (!type->is_tuple()) return;
+  for (size_t i = 0; i < type->elements().size(); ++i) {
+    if (type->element(i)->is_func()) f(i);
+  }
+}
+
+// The functions that `node`, a value of the type, takes over from another node.
+void Inference::add_functions(const Node& node, const Type* type, const Node& from) {
+  for_each_function(type, [&](size_t item) {
+    for (Graph* graph : callees(&from, item)) {
+      std::vector<Graph*>& known = functions_[key(&node, item)];
+      if (std::ranges::count(known, graph)) continue;
+      known.push_back(graph);
+      changed_ = true;
+    }
+  });
 }
 
 Inference::Mark& Inference::mark(const Node* node) {
@@ -268,8 +317,16 @@ void Inference::run() {
     name_unknown_dims(*p, type, index);
     p->set_type(type);
   }
+  for (Graph* graph : module_.graphs()) graph->value()->set_type(some_function());  // exactly at the end
   for (int rounds = 0; round(); ++rounds) {
     if (rounds == kMostRounds) throw Error(ErrorCode::Internal, "type inference does not converge");
+  }
+  if (unresolved_) {
+    Error error(ErrorCode::Unsupported, "the function that is called here is not known");
+    error.with_hint("functions may be constants, parameters, items of tuples, and what a Switch or a call gives");
+    error.at_node(describe(*unresolved_));
+    if (unresolved_->location()) error.at_location(to_string(*unresolved_->location()));
+    throw error;
   }
   if (!main->return_node()->type()) {
     throw Error(ErrorCode::InvalidModel, "the result is never computed: a loop or recursion in it has no exit");
@@ -283,6 +340,7 @@ bool Inference::round() {
   marks_.assign(module_.next_id(), Mark::Unvisited);
   result_read_.clear();
   elements_.clear();
+  unresolved_ = nullptr;
   visit(module_.main()->return_node());
   for (auto& [graph, type] : result_read_) {
     const Node* result = graph->return_node();
@@ -341,13 +399,7 @@ void Inference::bind_arguments(Apply& call, Graph& callee) {
   for (size_t i = 0; i < given; ++i) {
     Parameter* parameter = callee.parameter(i);
     Node* argument = call.input(i + 1);
-    for (Graph* target : callees(argument)) {
-      auto& known = parameter_callees_[parameter];
-      if (!std::ranges::count(known, target)) {
-        known.push_back(target);
-        changed_ = changed_ || mark(callee.return_node()) != Mark::Unvisited;
-      }
-    }
+    add_functions(*parameter, argument->type(), *argument);
     const Type*& joined = joined_[parameter];
     const Type* type = join(joined, erase_symbols_of(argument->type(), callee));
     if (type == joined) continue;
@@ -369,8 +421,9 @@ const Type* Inference::result_of(Graph& callee) {
 void Inference::finish_call(Apply& call) {
   std::vector<Graph*> targets = callees(call.input(0));
   if (targets.empty()) {
-    throw Error(ErrorCode::Unsupported, "the function that is called here is not known")
-        .with_hint("functions may be constants, Switch results or parameters");
+    // A callee without a type is not computed yet, or never.
+    if (call.input(0)->type() && !unresolved_) unresolved_ = &call;
+    return;
   }
   const Type* type = nullptr;
   for (Graph* target : targets) type = join(type, result_of(*target));
@@ -384,13 +437,17 @@ void Inference::finish_call(Apply& call) {
     name_unknown_dims(call, type, index);
   }
   call.set_type(type);
+  for (Graph* target : targets) add_functions(call, type, *target->return_node());
 }
 
 void Inference::finish(Apply& node) {
   switch (node.primitive()) {
-    case Primitive::Return: node.set_type(node.input(0)->type()); return;
+    case Primitive::Return:
+      node.set_type(node.input(0)->type());
+      add_functions(node, node.type(), *node.input(0));
+      return;
     case Primitive::Call: finish_call(node); return;
-    case Primitive::Switch: return;  // typed at the end, when the functions are
+    case Primitive::Switch: node.set_type(some_function()); return;
     case Primitive::MakeTuple: {
       boost::container::small_vector<const Type*, 8> items;
       for (const Use& use : node.operands()) {
@@ -444,24 +501,48 @@ double Inference::flops(const Apply& node) {
   return node.op().flops(context);
 }
 
+// Of which function, the end of the run tells.
+const Type* Inference::some_function() const {
+  return module_.context().func_type({}, module_.context().unranked_type(DType::Undefined));
+}
+
+// A type with the functions in it replaced: by f(item).
+template <class F>
+const Type* Inference::with_functions(const Type* type, F&& f) {
+  if (!type || type->is_func()) return type ? f(0) : type;
+  boost::container::small_vector<const Type*, 8> items;
+  for_each_function(type, [&](size_t item) {
+    if (items.empty()) items.assign(type->elements().begin(), type->elements().end());
+    items[item] = f(item);
+  });
+  return items.empty() ? type : module_.context().tuple_type({items.data(), items.size()});
+}
+
 const Type* Inference::function_type(Graph& graph) {
   boost::container::small_vector<const Type*, 8> parameters;
   ir::Context& context = module_.context();
   const Type* unknown = context.unranked_type(DType::Undefined);
-  for (Parameter* p : graph.parameters()) parameters.push_back(p->type() ? p->type() : unknown);
+  // Functions in it stay vague: one that returns itself would have an endless type.
+  auto part = [&](const Type* type) {
+    return type ? with_functions(type, [&](size_t) { return some_function(); }) : unknown;
+  };
+  for (Parameter* p : graph.parameters()) parameters.push_back(part(p->type()));
   const Type* result = graph.return_node() ? graph.return_node()->type() : nullptr;
-  return context.func_type({parameters.data(), parameters.size()}, result ? result : unknown);
+  return context.func_type({parameters.data(), parameters.size()}, part(result));
 }
 
-// Function values and Switches, once the functions are typed.
+// Whatever is a function, once the functions are typed.
 void Inference::type_functions() {
+  for (Graph* graph : module_.graphs()) graph->value()->set_type(function_type(*graph));
+  auto retype = [&](Node& node) {
+    node.set_type(with_functions(node.type(), [&](size_t item) {
+      std::vector<Graph*> targets = callees(&node, item);
+      return targets.empty() ? some_function() : targets[0]->value()->type();
+    }));
+  };
   for (Graph* graph : module_.graphs()) {
-    graph->value()->set_type(function_type(*graph));
-    for (Apply* node = graph->first_node(); node; node = node->next_in_graph()) {
-      if (node->primitive() != Primitive::Switch) continue;
-      std::vector<Graph*> targets = callees(node);
-      if (!targets.empty()) node->set_type(function_type(*targets[0]));
-    }
+    for (Parameter* parameter : graph->parameters()) retype(*parameter);
+    for (Apply* node = graph->first_node(); node; node = node->next_in_graph()) retype(*node);
   }
 }
 

@@ -11,6 +11,9 @@
 // sites differ becomes unknown at once (widening), so that a round count of twice the lattice's height,
 // about four times the depth of nesting, suffices. A round is linear in the size of the module.
 //
+// A Switch whose condition is known is only the function that it takes: the other one is not typed by its calls, and what
+// nothing else reaches keeps whatever types it had, perhaps none.
+//
 // A symbol made inside a function means another size at every invocation: it is erased to `?` where it leaves the
 // function by its result, or re-enters it by recursion.
 #pragma once
@@ -41,8 +44,11 @@ class Inference {
   // Floating point operations of an application by its declaration; 0 when there is no estimate.
   double flops(const ir::Apply& node);
 
-  // Functions that a node of Func type may be. Empty: not known.
-  std::vector<ir::Graph*> callees(const ir::Node* node) const;
+  // Functions that a node of Func type (of a tuple: its item `item`) may be. Empty: not known, or never computed.
+  std::vector<ir::Graph*> callees(const ir::Node* node, size_t item = 0) const;
+
+  // The branch of a Switch whose condition is known before the run; null when it is not.
+  ir::Node* taken_branch(const ir::Apply& choice) const;
 
   ir::Module& module() const { return module_; }
 
@@ -60,12 +66,16 @@ class Inference {
   void finish(ir::Apply& node);
   void finish_call(ir::Apply& call);
   void bind_arguments(ir::Apply& call, ir::Graph& callee);
+  void add_functions(const ir::Node& node, const ir::Type* type, const ir::Node& from);
   const ir::Type* result_of(ir::Graph& callee);
   void name_unknown_dims(const ir::Node& node, const ir::Type*& type, size_t& next_index);
   const ir::Type* erase_symbols_of(const ir::Type* type, const ir::Graph& graph);
   const ir::Type* join(const ir::Type* a, const ir::Type* b);
   ir::Dim fresh_dim(const ir::Node& node, size_t index);
+  const ir::Type* some_function() const;
   const ir::Type* function_type(ir::Graph& graph);
+  template <class F>
+  const ir::Type* with_functions(const ir::Type* type, F&& f);
   void type_functions();
 
   ir::Module& module_;
@@ -75,7 +85,9 @@ class Inference {
   boost::unordered_flat_map<uint64_t, ops::Dims> elements_;                       // by node id and output
   boost::unordered_flat_map<const ir::DimExpr*, const ir::Graph*> symbol_owner_;  // of fresh symbols
   boost::unordered_flat_map<const ir::Node*, const ir::Type*> joined_;            // of parameters, before naming
-  boost::unordered_flat_map<const ir::Node*, std::vector<ir::Graph*>> parameter_callees_;
+  // Functions that parameters, calls and returns may be, by node id and item.
+  boost::unordered_flat_map<uint64_t, std::vector<ir::Graph*>> functions_;
+  const ir::Apply* unresolved_ = nullptr;  // in this round, a call of what is not known
   boost::unordered_flat_map<const ir::Graph*, const ir::Type*> result_read_;  // by callers in this round
 };
 

@@ -31,7 +31,7 @@ enum class Invariant : uint8_t {
   Constants = 13,     // the type of a constant is that of its content
   Types = 14,         // types of tuples, items and results do not contradict their operands'
   Interface = 15,     // names of results and defaults of parameters fit main
-  Typed = 16,         // every live node has a type (analysis/verify_types.h)
+  Typed = 16,         // every node that may be computed has a type (analysis/verify_types.h)
   Inferred = 17,      // and the type does not contradict inference (analysis/verify_types.h)
 };
 std::string_view name(Invariant invariant);  // "use lists"

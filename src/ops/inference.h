@@ -41,7 +41,7 @@ class InferenceContext {
   virtual const Type* input(size_t i) const = 0;
   // The tensor when input i is a constant, else null.
   virtual const Tensor* constant(size_t i) const = 0;
-  // The elements of input i as expressions, when it is a constant or tracked integer tensor of rank 0 or 1;
+  // The elements of input i as expressions, when it is a constant or tracked tensor of integers or bools of rank 0 or 1;
   // single unknown elements are `?`. Empty when nothing is known.
   virtual std::optional<Dims> elements(size_t i) const = 0;
 

@@ -26,6 +26,8 @@ Dim less_or_equal(const InferenceContext& ctx, Dim a, Dim b) {
   return truth(ctx, gap.low >= 0, gap.high < 0);
 }
 Dim greater(const InferenceContext& ctx, Dim a, Dim b) { return less(ctx, b, a); }
+Dim both(const InferenceContext&, Dim a, Dim b) { return a * b; }
+Dim either(const InferenceContext&, Dim a, Dim b) { return max(a, b); }
 Dim greater_or_equal(const InferenceContext& ctx, Dim a, Dim b) { return less_or_equal(ctx, b, a); }
 
 void infer_not(InferenceContext& ctx) {
@@ -36,22 +38,10 @@ void infer_not(InferenceContext& ctx) {
   ctx.set_elements(0, *elements);
 }
 
-// The condition as 0 and 1: tracked, or a constant.
-std::optional<Dims> condition_elements(const InferenceContext& ctx) {
-  if (auto tracked = ctx.elements(0)) return tracked;
-  const Tensor* constant = ctx.constant(0);
-  if (!constant || constant->rank() > 1 || constant->size() > static_cast<int64_t>(kMostTrackedElements)) return {};
-  Dims values;
-  for (bool value : constant->data<bool>()) values.push_back(ctx.dim(value));
-  return values;
-}
-
 void infer_where(InferenceContext& ctx) {
   set_broadcast(ctx, ctx.dtype(1), 0, 3);
-  auto x = ctx.elements(1), y = ctx.elements(2);
-  if (!x || !y) return;
-  auto condition = condition_elements(ctx);
-  if (!condition || condition->empty() || x->empty() || y->empty()) return;
+  auto condition = ctx.elements(0), x = ctx.elements(1), y = ctx.elements(2);
+  if (!condition || !x || !y || condition->empty() || x->empty() || y->empty()) return;
   const size_t count = std::max({condition->size(), x->size(), y->size()});
   auto item = [&](const Dims& from, size_t i) { return from[from.size() == 1 ? 0 : i]; };
   for (const Dims* operand : {&*condition, &*x, &*y}) {
@@ -83,8 +73,8 @@ Declaration comparison(Declarations& declare, const char* name, int since, const
 
 void declare_logic(Declarations& declare) {
   const std::vector<DType> boolean = {DType::Bool};
-  comparison(declare, "And", 7, "A and B.", boolean).in_place({0, 1});
-  comparison(declare, "Or", 7, "A or B.", boolean).in_place({0, 1});
+  comparison(declare, "And", 7, "A and B.", boolean).in_place({0, 1}).infer(infer_tracked_comparison<both>);
+  comparison(declare, "Or", 7, "A or B.", boolean).in_place({0, 1}).infer(infer_tracked_comparison<either>);
   comparison(declare, "Xor", 7, "Whether exactly one of A and B holds.", boolean).in_place({0, 1});
   declare.op("Not", 1)
       .doc("The negation of X.")

@@ -77,13 +77,13 @@ class Folder {
     });
   }
 
-  // An integer tensor whose elements inference knows.
+  // A tensor of integers or bools whose elements inference knows.
   bool fold_elements(Apply& node) {
     if (node.num_outputs() != 1 || !node.type() || !node.type()->is_tensor()) return false;
     auto elements = context_.inference.elements(&node);
     auto shape = node.type()->static_shape();
     DType dtype = node.type()->dtype();
-    if (!elements || !shape || (dtype != DType::I64 && dtype != DType::I32)) return false;
+    if (!elements || !shape || (dtype != DType::I64 && dtype != DType::I32 && dtype != DType::Bool)) return false;
     if (element_count(*shape) != static_cast<int64_t>(elements->size())) return false;
     if (!std::ranges::all_of(*elements, &Dim::is_constant)) return false;
     Tensor value = Tensor::allocate(dtype, *shape);
@@ -91,8 +91,10 @@ class Folder {
       int64_t element = (*elements)[i].constant();
       if (dtype == DType::I64) {
         value.data<int64_t>()[i] = element;
-      } else {
+      } else if (dtype == DType::I32) {
         value.data<int32_t>()[i] = static_cast<int32_t>(element);
+      } else {
+        value.data<bool>()[i] = element != 0;
       }
     }
     keep(node, {{std::move(value)}, 0, kShapeFolded});

@@ -146,12 +146,12 @@ class Inliner {
   }
 
  private:
-  // The function that is called. A Switch on a constant is replaced by the branch that it takes.
+  // The function that is called. A Switch whose condition is known is replaced by the branch that it takes.
   Graph* callee_of(Apply& call) {
     if (Apply* choice = call.input(0)->as(Primitive::Switch)) {
-      const Tensor* condition = constant_tensor(choice->input(0));
-      if (!condition || condition->dtype() != DType::Bool || condition->size() != 1) return nullptr;
-      module_.set_operand(&call, 0, choice->input(condition->data<bool>()[0] ? 1 : 2));
+      Node* taken = context_.inference.taken_branch(*choice);
+      if (!taken) return nullptr;
+      module_.set_operand(&call, 0, taken);
       context_.remarks.applied(kInline.name, kBranch, call);
       if (!choice->has_uses()) module_.erase(choice);
       ++changes_;

@@ -86,7 +86,8 @@ uint32_t ProgramBuilder::add_kernel(const ir::Apply& node) {
 }
 
 void ProgramBuilder::choose_kernel(const ir::Apply& node, runtime::Kernel& kernel) const {
-  if (!options_.reference_only) {
+  // What inference did not reach, such as the branch that a known condition never takes, may be wrong in itself.
+  if (!options_.reference_only && node.type()) {
     std::vector<InputDescription> inputs;
     for (const ir::Use& use : node.operands()) inputs.push_back(describe_input(*use.node));
     const kernels::PrepareRequest request{kernel.op, kernel.attributes, inputs, node.num_outputs()};
