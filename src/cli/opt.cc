@@ -16,7 +16,7 @@ namespace anfora::cli {
 namespace {
 
 struct Options {
-  std::string input, output, opset = "keep", math = "real", save_graphs;
+  std::string input, output, opset = "keep", value_info = "keep", math = "real", save_graphs;
   std::vector<std::string> passes;
   int64_t fold_limit = passes::PassOptions().fold_limit;
   int runs = 1;
@@ -84,7 +84,8 @@ int run(const Options& options) {
     };
     report = pipeline::optimize(*model.module, passes);
   }
-  driver::SaveReport saved = driver::save_model(*model.module, options.output, options.opset);
+  driver::SaveReport saved =
+      driver::save_model(*model.module, options.output, {.opset = options.opset, .value_info = options.value_info});
   double seconds = seconds_since(start);
   driver::ModelSummary after = driver::summarize(*model.module);
   bool failed = false;
@@ -143,6 +144,10 @@ Action add_opt(CLI::App& app) {
   command->add_option("model", options->input, "an .onnx or .ir file")->required();
   command->add_option("-o,--output", options->output, "the optimized model, .onnx or .ir")->required();
   command->add_option("--opset", options->opset, "operator set to write: keep (default), newest, or a number");
+  command
+      ->add_option("--value-info", options->value_info,
+                   "types of values between nodes to write: keep (those that the model states; default), all, none")
+      ->check(CLI::IsMember({"keep", "all", "none"}));
   command
       ->add_option("--math", options->math,
                    "what rewrites may change: exact (no bit), finite (only NaN and infinity), "

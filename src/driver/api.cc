@@ -72,7 +72,7 @@ OptimizeReport Model::optimize(const OptimizeOptions& options) {
 }
 
 void Model::save(const std::filesystem::path& path, const std::string& opset) const {
-  driver::save_model(*state_->loaded.module, path, opset);
+  driver::save_model(*state_->loaded.module, path, {.opset = opset});
 }
 
 Executable Model::compile(const CompileOptions& options) && {

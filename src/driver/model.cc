@@ -12,6 +12,7 @@
 #include "frontend/onnx/export.h"
 #include "frontend/onnx/import.h"
 #include "frontend/onnx/opset_history.h"
+#include "ir/annotations.h"
 #include "ir/text_file.h"
 #include "ir/verify.h"
 #include "ops/registry.h"
@@ -49,20 +50,33 @@ int64_t parse_opset(const std::string& text) {
   return number;
 }
 
+onnx::ExportOptions::ValueInfo parse_value_info(const std::string& text) {
+  using ValueInfo = onnx::ExportOptions::ValueInfo;
+  if (text == "keep") return ValueInfo::Keep;
+  if (text == "all") return ValueInfo::All;
+  if (text == "none") return ValueInfo::None;
+  throw Error(ErrorCode::InvalidArgument, fmt::format("'{}' is not a choice of values whose types are written", text))
+      .with_hint("keep, all or none");
+}
+
 }  // namespace
 
-SaveReport save_model(const ir::Module& module, const std::filesystem::path& path, const std::string& opset) {
+SaveReport save_model(const ir::Module& module, const std::filesystem::path& path, const SaveOptions& options) {
   SaveReport report;
+  auto note = [&](const std::string& text) { report.note.append(report.note.empty() ? "" : "; ").append(text); };
   if (path.extension() == ".ir") {
     report.bytes = static_cast<int64_t>(ir::write_text_file(module, path));
+    for (const std::string& what : module.annotations().left_out()) note("left out: " + what);
     return report;
   }
-  onnx::ExportReport exported = onnx::export_onnx(module, path, {.opset = parse_opset(opset)});
+  onnx::ExportReport exported = onnx::export_onnx(
+      module, path, {.opset = parse_opset(options.opset), .value_info = parse_value_info(options.value_info)});
   report.bytes = static_cast<int64_t>(exported.model_bytes + exported.data_bytes);
   for (const auto& moved : exported.moved) {
-    report.note += fmt::format("{}operator set {} instead of {}{}: {} needs it", report.note.empty() ? "" : "; ",
-                               moved.to, moved.from, moved.domain.empty() ? "" : " of " + moved.domain, moved.because);
+    note(fmt::format("operator set {} instead of {}{}: {} needs it", moved.to, moved.from,
+                     moved.domain.empty() ? "" : " of " + moved.domain, moved.because));
   }
+  for (const std::string& what : exported.left_out) note("left out: " + what);
   return report;
 }
 

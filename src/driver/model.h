@@ -24,10 +24,14 @@ LoadedModel load_model(const std::filesystem::path& path);
 
 struct SaveReport {
   int64_t bytes = 0;  // of the file and its external data
-  std::string note;   // what the caller should know: that the operator set had to be raised
+  std::string note;   // what the caller should know: that the operator set had to be raised, what is left out
 };
-// Writes ONNX, or the text form for .ir. `opset`: "keep", "newest" or a number.
-SaveReport save_model(const ir::Module& module, const std::filesystem::path& path, const std::string& opset = "keep");
+struct SaveOptions {
+  std::string opset = "keep";       // "keep", "newest" or a number
+  std::string value_info = "keep";  // the types of which values between nodes: "keep", "all" or "none"
+};
+// Writes ONNX, or the text form for .ir.
+SaveReport save_model(const ir::Module& module, const std::filesystem::path& path, const SaveOptions& options = {});
 
 struct CompileOptions {
   int threads = 0;       // 0: all

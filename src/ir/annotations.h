@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "anfora/tensor.h"
 #include "ir/context.h"
 #include "ir/node.h"
 
@@ -25,6 +26,17 @@ struct Annotation {
   std::vector<std::pair<std::string, std::string>> properties;
 
   bool empty() const { return name.empty() && doc.empty() && properties.empty(); }
+};
+
+// ONNX's quantization_annotation: which tensors scale a value. The graph itself need not read them.
+struct Quantization {
+  struct Parameter {
+    std::string role;  // "SCALE_TENSOR", "ZERO_POINT_TENSOR", …
+    std::string name;
+    Tensor tensor;  // undefined: a value of the graph that is no constant
+  };
+  std::string value;  // a name in main
+  std::vector<Parameter> parameters;
 };
 
 class Annotations {
@@ -48,6 +60,13 @@ class Annotations {
   const Annotation* of_input(std::string_view name) const { return find(inputs_, {{}, name}); }
   const Annotation* of_output(std::string_view name) const { return find(outputs_, {{}, name}); }
 
+  std::vector<Quantization>& quantizations() { return quantizations_; }
+  const std::vector<Quantization>& quantizations() const { return quantizations_; }
+
+  // What the source holds and the module does not, in words: whoever saves the module has to say so.
+  std::vector<std::string>& left_out() { return left_out_; }
+  const std::vector<std::string>& left_out() const { return left_out_; }
+
  private:
   struct Key {
     std::string_view place, name;
@@ -64,6 +83,8 @@ class Annotations {
 
   Context* context_;
   Table nodes_, values_, inputs_, outputs_;
+  std::vector<Quantization> quantizations_;
+  std::vector<std::string> left_out_;
 };
 
 }  // namespace anfora::ir

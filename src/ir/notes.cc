@@ -7,7 +7,7 @@
 
 #include "ir/annotations.h"
 #include "ir/lexical.h"
-#include "ir/module.h"
+#include "ir/print_literal.h"
 
 namespace anfora::ir {
 namespace {
@@ -29,6 +29,43 @@ void append_annotation(std::string& out, const Annotation& annotation) {
     append_quoted(out, value);
   }
   out += " }\n";
+}
+
+// "{ "SCALE_TENSOR" = f32[] 0.5 as "scale" "ZERO_POINT_TENSOR" = value "zero" }"
+void append_quantization(std::string& out, const Quantization& quantization, const PrintOptions& options) {
+  out += " {";
+  for (const Quantization::Parameter& parameter : quantization.parameters) {
+    out += ' ';
+    append_quoted(out, parameter.role);
+    out += " = ";
+    if (parameter.tensor.defined()) {
+      append_constant(out, parameter.tensor, options);
+      out += " as ";
+    } else {
+      out += "value ";
+    }
+    append_quoted(out, parameter.name);
+  }
+  out += " }\n";
+}
+
+Quantization parse_quantization(Cursor& cursor, LiteralParser& literals) {
+  Quantization quantization{cursor.string("a name in quotes"), {}};
+  cursor.expect("{", "before the parameters of a quantization");
+  while (!cursor.accept("}")) {
+    Quantization::Parameter& parameter = quantization.parameters.emplace_back();
+    parameter.role = cursor.string("what a parameter is, in quotes");
+    cursor.expect("=", "before a parameter");
+    if (!cursor.accept_word("value")) {
+      cursor.skip_space();
+      size_t start = cursor.position();
+      parameter.tensor = literals.literal();
+      if (!parameter.tensor.defined()) cursor.fail_at(start, "a constant has a dtype");
+      if (!cursor.accept_word("as")) cursor.fail_expected("'as' and the name of the constant");
+    }
+    parameter.name = cursor.string("a name in quotes");
+  }
+  return quantization;
 }
 
 Annotation parse_annotation(Cursor& cursor) {
@@ -71,7 +108,7 @@ ParsedLocation parse_quoted_location(Cursor& cursor) {
   return location;
 }
 
-void append_notes(std::string& out, const Module& module, const ModuleOrder& order) {
+void append_notes(std::string& out, const Module& module, const ModuleOrder& order, const PrintOptions& options) {
   const Annotations& annotations = module.annotations();
   std::string lines;
   boost::unordered_flat_set<const Annotation*> seen;  // several nodes may have one location
@@ -109,10 +146,15 @@ void append_notes(std::string& out, const Module& module, const ModuleOrder& ord
       }
     }
   }
+  for (const Quantization& quantization : annotations.quantizations()) {
+    lines += "  quantization ";
+    append_quoted(lines, quantization.value);
+    append_quantization(lines, quantization, options);
+  }
   if (!lines.empty()) out.append(out.empty() ? "" : "\n").append("notes {\n").append(lines).append("}\n");
 }
 
-void parse_notes(Cursor& cursor, Module& module, const std::function<Graph*()>& graph_named) {
+void parse_notes(Cursor& cursor, LiteralParser& literals, Module& module, const std::function<Graph*()>& graph_named) {
   Annotations& annotations = module.annotations();
   cursor.expect("{", "after 'notes'");
   while (!cursor.accept("}")) {
@@ -131,8 +173,10 @@ void parse_notes(Cursor& cursor, Module& module, const std::function<Graph*()>& 
     } else if (cursor.accept_word("output")) {
       std::string name = cursor.string("a name in quotes");
       annotations.set_output(name, parse_annotation(cursor));
+    } else if (cursor.accept_word("quantization")) {
+      annotations.quantizations().push_back(parse_quantization(cursor, literals));
     } else {
-      cursor.fail_expected("graph, node, value, input, output or '}'");
+      cursor.fail_expected("graph, node, value, input, output, quantization or '}'");
     }
   }
 }

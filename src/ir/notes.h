@@ -8,13 +8,13 @@
 #include <functional>
 #include <string>
 
-#include "ir/order.h"
-#include "ir/parse_cursor.h"
+#include "ir/parse_grammar.h"
+#include "ir/print.h"
 
 namespace anfora::ir {
 
 // Appends the annotations of what the order holds, as it comes there; nothing when there are none.
-void append_notes(std::string& out, const Module& module, const ModuleOrder& order);
+void append_notes(std::string& out, const Module& module, const ModuleOrder& order, const PrintOptions& options);
 
 // "name" ("file": node 3), a location in quotes.
 void append_location(std::string& out, const Location& location);
@@ -25,6 +25,6 @@ struct ParsedLocation {
 ParsedLocation parse_quoted_location(Cursor& cursor);
 
 // What follows the word "notes". `graph_named` reads "@name" and finds the graph.
-void parse_notes(Cursor& cursor, Module& module, const std::function<Graph*()>& graph_named);
+void parse_notes(Cursor& cursor, LiteralParser& literals, Module& module, const std::function<Graph*()>& graph_named);
 
 }  // namespace anfora::ir

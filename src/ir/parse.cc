@@ -217,7 +217,7 @@ class ModuleParser {
   }
 
   void notes() {
-    parse_notes(cursor_, *module_, [this] {
+    parse_notes(cursor_, literals_, *module_, [this] {
       cursor_.skip_space();
       size_t start = cursor_.position();
       return graphs_[find_graph(function_name(), start)].graph;

@@ -164,7 +164,7 @@ class ModulePrinter {
       if (!out_.empty()) out_ += '\n';
       graph(g);
     }
-    if (options_.header && options_.locations) append_notes(out_, module_, order_);
+    if (options_.header && options_.locations) append_notes(out_, module_, order_, options_);
     return std::move(out_);
   }
 

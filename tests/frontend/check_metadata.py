@@ -1,5 +1,5 @@
 """What a model says about its parts survives import, optimization, the text form and export: documentation and
-properties, names of nested graphs.
+properties, names of nested graphs, quantization annotations, which types are stated. What does not is told.
 
 Usage: check_metadata.py ANFORA. Exits 77 (skipped) where the module onnx is not installed.
 """
@@ -70,10 +70,17 @@ def model():
             about(value("x", ["N", 4]), "pictures", unit="pixel"), value("c", [], TensorProto.BOOL),
             value("n", [], TensorProto.INT64)
         ], [about(value("y", ["N", 4]), "scores", unit="none"), value("left", ["N", 2]), value("right", ["N", 2])],
-        [numpy_helper.from_array(np.full((4, 4), 0.5, np.float32), "w"), numpy_helper.from_array(np.float32(9), "limit")],
+        [numpy_helper.from_array(np.full((4, 4), 0.5, np.float32), "w"), numpy_helper.from_array(np.float32(9), "limit"),
+         # The graph itself does not read these.
+         numpy_helper.from_array(np.float32(0.25), "h_scale"), numpy_helper.from_array(np.uint8(3), "h_zero")],
         value_info=[about(value("m", ["N", 4]), "before the activation", scale="7"),
                     about(value("h", ["N", 4]), "after it"), about(value("chosen", ["N", 4]), "the chosen one")])
     about(graph, "the whole", license="mine")
+    for tensor, parameters in {"h": {"SCALE_TENSOR": "h_scale", "ZERO_POINT_TENSOR": "h_zero"}, "w": {"SCALE_TENSOR": "limit"},
+                               "same": {"SCALE_TENSOR": "h_scale"}}.items():
+        annotation = graph.quantization_annotation.add(tensor_name=tensor)
+        for role, name in parameters.items():
+            annotation.quant_parameter_tensor_names.add(key=role, value=name)
     made = helper.make_model(graph, functions=[function], opset_imports=OPSETS, ir_version=10)
     return about(made, "a model", author="me")
 
@@ -92,6 +99,10 @@ class Facts:
         self.values = {v.name: said(v) for v in [*proto.graph.input, *proto.graph.output, *proto.graph.value_info]}
         self.nodes, self.graphs = {}, {}
         self.functions = {f.name: said(f) for f in proto.functions}
+        constants = {c.name: numpy_helper.to_array(c).item() for c in proto.graph.initializer if not c.dims}
+        self.quantizations = {a.tensor_name: {p.key: (p.value, constants[p.value]) for p in a.quant_parameter_tensor_names}
+                              for a in proto.graph.quantization_annotation}
+        self.stated = {v.name for v in proto.graph.value_info}
         self.visit(proto.graph.node)
 
     def visit(self, nodes):
@@ -109,6 +120,9 @@ def differences(want, got, missing=()):
     for kind in ("model", "graph"):
         if getattr(want, kind) != getattr(got, kind):
             wrong.append(f"{kind}: {getattr(got, kind)}")
+    quantizations = {name: facts for name, facts in want.quantizations.items() if name not in missing}
+    if quantizations != got.quantizations:
+        wrong.append(f"quantization: {got.quantizations}")
     for kind in ("values", "nodes", "graphs", "functions"):
         before, after = getattr(want, kind), getattr(got, kind)
         for name, facts in before.items():
@@ -131,25 +145,45 @@ def main():
         onnx.save(model(), source)
         want = Facts(source)
 
-        def expect(name, *arguments, missing=()):
+        def fail(text):
             nonlocal failed
+            print(text)
+            failed += 1
+
+        def optimize(name, *arguments):
+            """Path of the result, and what the program says."""
             path = os.path.join(folder, name)
-            subprocess.run([anfora, "opt", *arguments, "-o", path, "--no-check"], check=True, stdout=subprocess.DEVNULL)
-            if not path.endswith(".onnx"):
-                return path
-            for line in differences(want, Facts(path), missing):
-                print(f"{name}: {line}")
-                failed += 1
+            ran = subprocess.run([anfora, "opt", *arguments, "-o", path, "--no-check"], check=True, stdout=subprocess.PIPE, text=True)
+            return path, ran.stdout
+
+        def expect(name, *arguments, missing=()):
+            path, _ = optimize(name, *arguments)
+            if path.endswith(".onnx"):
+                for line in differences(want, Facts(path), missing):
+                    fail(f"{name}: {line}")
             return path
 
         expect("unchanged.onnx", source, "--passes", "none")
         text = expect("text.ir", source, "--passes", "none")
         expect("from_text.onnx", text, "--passes", "none")
         # The Identity is gone, and its operand has its name; the function is inlined.
-        inlined = ("nothing", "Twice", "call")
+        inlined = ("nothing", "same", "Twice", "call")
         expect("optimized.onnx", source, missing=inlined)
         text = expect("optimized.ir", source)
         expect("optimized_from_text.onnx", text, missing=inlined)
+
+        # The types of all values: of those that have a name and are no outputs, and of more where nodes had none.
+        for choice, stated in {"keep": want.stated, "none": set(), "all": {"m", "same", "h", "chosen", "looped"}}.items():
+            found = Facts(optimize(f"{choice}.onnx", source, "--passes", "none", "--value-info", choice)[0]).stated
+            if found != stated:
+                fail(f"--value-info {choice}: {sorted(found)}")
+
+        trained = model()
+        trained.training_info.add().algorithm.name = "sgd"
+        onnx.save(trained, source)
+        for name in ("trained.onnx", "trained.ir"):
+            if "left out: training_info" not in optimize(name, source)[1]:
+                fail(f"{name}: training_info is lost without a word")
     print(f"{len(want.nodes)} nodes, {failed} facts wrong")
     sys.exit(bool(failed))
 

@@ -1,6 +1,8 @@
 // Imports and exports models, many in one process; roundtrip.py compares what comes out with what went in.
 //
-// usage: roundtrip [keep|newest|N] [optimize]        the operator set; between import and export
+// usage: roundtrip [keep|newest|N] [optimize] [all-types]
+//
+// The operator set; optimize between import and export; state the types of all values.
 //
 // Reads lines "IN<tab>OUT" from the standard input and answers each with one line:
 //
@@ -8,9 +10,11 @@
 //     STAGE message               import, infer, optimize or export refused
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <iostream>
+#include <span>
 #include <string>
 
 #include "analysis/infer.h"
@@ -79,7 +83,11 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "roundtrip: {}\n", error.what());
     return 2;
   }
-  bool optimize = argc > 2 && std::string_view(argv[2]) == "optimize";
+  bool optimize = false;
+  for (std::string_view argument : std::span(argv, static_cast<size_t>(argc)).subspan(std::min(argc, 2))) {
+    optimize = optimize || argument == "optimize";
+    if (argument == "all-types") options.value_info = onnx::ExportOptions::ValueInfo::All;
+  }
   for (std::string line; std::getline(std::cin, line);) {
     size_t tab = line.find('\t');
     if (tab == std::string::npos) continue;

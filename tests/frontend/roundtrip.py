@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Import and export every model; what comes out must be valid and compute the same in ONNX Runtime.
 
-usage: roundtrip.py PROGRAM [FOLDER...] [--opset keep|newest|N] [--optimize] [--only SUBSTRING] [--jobs N] [--list FILE]
+usage: roundtrip.py PROGRAM [FOLDER...] [--opset keep|newest|N] [--optimize] [--all-types] [--only SUBSTRING]
+                    [--jobs N] [--list FILE]
 
 PROGRAM is the test program roundtrip. A FOLDER is the conformance suite (NAME/model.onnx with
 test_data_set_0/) or a model collection (small/, public/); without any, the collection that ANFORA_MODELS names,
@@ -202,14 +203,14 @@ def silence():
     os.dup2(nowhere, 2)
 
 
-def judge_all(models, program, opset, optimize):
+def judge_all(models, program, opset, arguments):
     results = []
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         converter = None
         for index, model in enumerate(models):
             if converter is None or converter.poll() is not None:
                 converter = stack.enter_context(
-                    subprocess.Popen([program, opset] + ["optimize"] * optimize, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+                    subprocess.Popen([program, opset, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
             exported = pathlib.Path(folder) / f"{index}.onnx"
             converter.stdin.write(f"{model.path}\t{exported}\n")
             converter.stdin.flush()
@@ -238,6 +239,7 @@ def main():
     parser.add_argument("folders", nargs="*", type=pathlib.Path)
     parser.add_argument("--opset", default="keep")
     parser.add_argument("--optimize", action="store_true", help="between import and export")
+    parser.add_argument("--all-types", action="store_true", help="state the types of all values")
     parser.add_argument("--only", default="")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--list", metavar="FILE", help="write the outcome of every model to this file")
@@ -249,10 +251,11 @@ def main():
         print(f"no models in {', '.join(map(str, folders))}: skipped; ANFORA_MODELS names a collection")
         sys.exit(SKIPPED)
 
+    arguments = ["optimize"] * args.optimize + ["all-types"] * args.all_types
     chunks = [models[i:i + CHUNK] for i in range(0, len(models), CHUNK)]
     results, problems = [], []
     with concurrent.futures.ProcessPoolExecutor(args.jobs, initializer=silence) as pool:
-        jobs = [pool.submit(judge_all, chunk, args.program, args.opset, args.optimize) for chunk in chunks]
+        jobs = [pool.submit(judge_all, chunk, args.program, args.opset, arguments) for chunk in chunks]
         for chunk, job in zip(chunks, jobs):
             try:
                 results += job.result()

@@ -104,6 +104,7 @@ notes {
   node "" ("m.onnx": node 3) { doc = "a call" }
   graph @f { name = "body" doc = "what a step does" }
   value "h" ("m.onnx: graph 'body'") { doc = "inside" }
+  quantization "h" { "SCALE_TENSOR" = f32[] 0.5 as "scale" "ZERO_POINT_TENSOR" = value "zero" }
 }
 )ir");
 }

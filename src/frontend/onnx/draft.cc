@@ -94,7 +94,50 @@ std::vector<ValueId> Draft::constants_of(const DraftGraph& top) const {
     }
     std::ranges::for_each(graph.outputs, add);
   });
+  if (&top == main_) {
+    for (const DraftQuantization& quantization : quantizations_) {
+      for (auto [role, id] : quantization.parameters) add(id);
+    }
+  }
   return constants;
+}
+
+size_t Draft::add_quantizations(std::span<const ir::Quantization> quantizations) {
+  if (quantizations.empty()) return 0;
+  boost::unordered_flat_map<std::string_view, ValueId> by_name;
+  auto add = [&](ValueId id) {
+    if (id != kOmitted && !values_[id].name.empty()) by_name.emplace(values_[id].name, id);
+  };
+  // Where two values want one name, the first gets it.
+  std::ranges::for_each(main_->inputs, add);
+  std::ranges::for_each(main_->outputs, add);
+  for (const DraftNode& node : main_->nodes) std::ranges::for_each(node.outputs, add);
+  std::ranges::for_each(constants_of(*main_), add);
+
+  size_t num_left_out = 0;
+  for (const ir::Quantization& quantization : quantizations) {
+    auto value = by_name.find(quantization.value);
+    bool is_left = value != by_name.end();
+    DraftQuantization kept{is_left ? value->second : kOmitted, {}};
+    for (const ir::Quantization::Parameter& parameter : quantization.parameters) {
+      if (!is_left) break;
+      auto found = by_name.find(parameter.name);
+      if (parameter.tensor.defined()) {
+        const Tensor* known = found == by_name.end() ? nullptr : values_[found->second].constant;
+        bool is_there = known && Tensor::identical(*known, parameter.tensor);
+        ValueId id = is_there ? found->second : make_constant(main_, &parameter.tensor, parameter.name);
+        by_name.insert_or_assign(parameter.name, id);
+        kept.parameters.emplace_back(parameter.role, id);
+      } else if (found != by_name.end()) {
+        kept.parameters.emplace_back(parameter.role, found->second);
+      } else {
+        is_left = false;
+      }
+    }
+    if (is_left) quantizations_.push_back(std::move(kept));
+    num_left_out += !is_left;
+  }
+  return num_left_out;
 }
 
 void Draft::assign_names() {
@@ -127,6 +170,11 @@ void Draft::assign_names() {
       }
       use(graph.outputs, "constant");
     });
+    if (top == main_) {
+      for (const DraftQuantization& quantization : quantizations_) {
+        for (auto [role, id] : quantization.parameters) use({&id, 1}, "constant");
+      }
+    }
 
     value_names.reserve(used.size() + unnamed.size());
     for (ValueId id : used) {

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/annotations.h"
 #include "ir/module.h"
 #include "support/arena.h"
 
@@ -61,6 +62,12 @@ struct DraftGraph {
   }
 };
 
+// A quantization_annotation of the main graph.
+struct DraftQuantization {
+  ValueId value;
+  std::vector<std::pair<std::string_view, ValueId>> parameters;  // by role
+};
+
 class Draft {
  public:
   explicit Draft(ir::Context& context) : context_(context), values_(1) {}
@@ -91,6 +98,9 @@ class Draft {
 
   // Removes nodes none of whose outputs is used.
   void remove_unused_nodes();
+  // Keeps annotations of values that are left, and the constants that they name; the number of the others.
+  size_t add_quantizations(std::span<const ir::Quantization> quantizations);
+  const std::vector<DraftQuantization>& quantizations() const { return quantizations_; }
   // Gives every value in use its final name, and every node that has one a name that no other node of its graph at
   // the top has.
   void assign_names();
@@ -113,6 +123,7 @@ class Draft {
   std::deque<Tensor> tensors_;
   DraftGraph* main_ = nullptr;
   std::vector<DraftGraph*> functions_;
+  std::vector<DraftQuantization> quantizations_;
 };
 
 }  // namespace anfora::onnx

@@ -121,8 +121,9 @@ void add_if_any(pbf_writer& writer, uint32_t field, std::string_view text) {
 
 class ModelWriter {
  public:
-  ModelWriter(const ir::Module& module, Draft& draft, ExportReport& report, std::string data_location)
-      : module_(module), draft_(draft), report_(report), data_location_(std::move(data_location)) {}
+  ModelWriter(const ir::Module& module, Draft& draft, const ExportOptions& options, ExportReport& report,
+              std::string data_location)
+      : module_(module), draft_(draft), options_(options), report_(report), data_location_(std::move(data_location)) {}
 
   // Lays the model out; with external data the large tensors are left out and listed in external().
   Pieces lay_out(bool external_data);
@@ -135,11 +136,12 @@ class ModelWriter {
  private:
   std::string_view name(ValueId id) const { return id == kOmitted ? std::string_view() : draft_.value(id).name; }
   void write_attribute(pbf_writer& node, const std::string& name, const AttributeValue& value, const ir::Apply* origin);
-  void write_node(pbf_writer& graph, uint32_t field, const DraftNode& node);
+  void write_node(pbf_writer& graph, uint32_t field, const DraftNode& node, bool in_branch = false);
   void write_inputs(pbf_writer& writer, const DraftGraph& graph);
   const ir::Annotation* annotation_of(ValueId id) const;
-  void write_value_infos(pbf_writer& writer, const DraftGraph& graph);
-  void write_subgraph(pbf_writer& writer, const DraftGraph& graph, bool is_branch);
+  const ir::Type* stated_type(ValueId id, bool in_branch) const;
+  void write_value_infos(pbf_writer& writer, const DraftGraph& graph, bool in_branch = false);
+  void write_subgraph(pbf_writer& writer, const DraftGraph& graph, bool in_branch);
   void write_function(pbf_writer& writer, const DraftGraph& graph);
   void write_opsets(pbf_writer& writer, uint32_t field) const;
   void append_initializer(Pieces& pieces, std::string_view name, const Tensor& tensor, bool external_data);
@@ -147,6 +149,7 @@ class ModelWriter {
 
   const ir::Module& module_;
   Draft& draft_;
+  const ExportOptions& options_;
   ExportReport& report_;
   std::string data_location_;
   std::vector<External> external_;
@@ -208,7 +211,7 @@ void ModelWriter::write_attribute(pbf_writer& node, const std::string& name, con
       value);
 }
 
-void ModelWriter::write_node(pbf_writer& graph, uint32_t field, const DraftNode& node) {
+void ModelWriter::write_node(pbf_writer& graph, uint32_t field, const DraftNode& node, bool in_branch) {
   using Field = wire::NodeProto;
   ++report_.nodes;
   pbf_writer writer(graph, field);
@@ -221,7 +224,7 @@ void ModelWriter::write_node(pbf_writer& graph, uint32_t field, const DraftNode&
     pbf_writer attribute(writer, Field::attribute);
     add(attribute, wire::AttributeProto::name, subgraph.attribute);
     pbf_writer nested(attribute, wire::AttributeProto::g);
-    write_subgraph(nested, *subgraph.graph, node.op_type == "If");
+    write_subgraph(nested, *subgraph.graph, in_branch || node.op_type == "If");
     nested.commit();
     attribute.add_enum(wire::AttributeProto::type, static_cast<int32_t>(wire::AttributeProto::AttributeType::GRAPH));
   }
@@ -245,20 +248,31 @@ const ir::Annotation* ModelWriter::annotation_of(ValueId id) const {
   return location ? module_.annotations().of_value(location->file, value.name) : nullptr;
 }
 
-// Types that a reader cannot infer: those of unknown operators' results, and all in old operator sets, when hardly an
-// operator said what its results are.
-void ModelWriter::write_value_infos(pbf_writer& writer, const DraftGraph& graph) {
+// The type of a value that a node computes. The shapes of what a branch computes are left to the reader: in a branch
+// that is never taken they may be nonsense, on which two ways of inference need not agree.
+const ir::Type* ModelWriter::stated_type(ValueId id, bool in_branch) const {
+  const DraftValue& value = draft_.value(id);
+  const ir::Type* type = public_type(module_.context(), value.type);
+  const ir::Apply* maker = value.origin ? value.origin->as_apply() : nullptr;
+  bool is_inferable = !maker || maker->op().known;
+  return in_branch && type && type->is_tensor() && is_inferable ? module_.context().unranked_type(type->dtype()) : type;
+}
+
+// Types of values between nodes: those that are asked for, and those that a reader cannot infer: of unknown operators'
+// results, and all in old operator sets, when hardly an operator said what its results are.
+void ModelWriter::write_value_infos(pbf_writer& writer, const DraftGraph& graph, bool in_branch) {
   constexpr int64_t kInferable = 7;
+  using ValueInfo = ExportOptions::ValueInfo;
   auto main_opset = report_.opsets.find("");
   bool is_old = main_opset != report_.opsets.end() && main_opset->second < kInferable;
   boost::unordered_flat_set<ValueId> results(graph.outputs.begin(), graph.outputs.end());
   for (const DraftNode& node : graph.nodes) {
-    bool is_inferable = !is_old && (!node.origin || node.origin->op().known);
+    bool is_needed = is_old || (node.origin && !node.origin->op().known);
     for (ValueId id : node.outputs) {
       if (id == kOmitted || results.contains(id)) continue;
-      const ir::Annotation* annotation = annotation_of(id);
-      if (is_inferable && (!annotation || annotation->empty())) continue;
-      const ir::Type* type = public_type(module_.context(), draft_.value(id).type);
+      const ir::Annotation* annotation = options_.value_info == ValueInfo::None ? nullptr : annotation_of(id);
+      if (!is_needed && !annotation && options_.value_info != ValueInfo::All) continue;
+      const ir::Type* type = stated_type(id, in_branch && !is_old);
       if (!type) continue;
       pbf_writer info(writer, wire::GraphProto::value_info);
       write_value_info(info, name(id), type, annotation);
@@ -266,24 +280,16 @@ void ModelWriter::write_value_infos(pbf_writer& writer, const DraftGraph& graph)
   }
 }
 
-// The shapes of a branch's results are left to the reader. In a branch that is never taken they may be nonsense, on
-// which two ways of inference need not agree.
-void ModelWriter::write_subgraph(pbf_writer& writer, const DraftGraph& graph, bool is_branch) {
+void ModelWriter::write_subgraph(pbf_writer& writer, const DraftGraph& graph, bool in_branch) {
   using Field = wire::GraphProto;
-  for (const DraftNode& node : graph.nodes) write_node(writer, Field::node, node);
+  for (const DraftNode& node : graph.nodes) write_node(writer, Field::node, node, in_branch);
   add(writer, Field::name, graph.name);
   write_inputs(writer, graph);
   for (ValueId id : graph.outputs) {
-    const DraftValue& value = draft_.value(id);
-    const ir::Type* type = public_type(module_.context(), value.type);
-    const ir::Apply* maker = value.origin ? value.origin->as_apply() : nullptr;
-    if (is_branch && type && type->is_tensor() && !(maker && !maker->op().known)) {
-      type = module_.context().unranked_type(type->dtype());
-    }
     pbf_writer info(writer, Field::output);
-    write_value_info(info, name(id), type, annotation_of(id));
+    write_value_info(info, name(id), stated_type(id, in_branch), annotation_of(id));
   }
-  write_value_infos(writer, graph);
+  write_value_infos(writer, graph, in_branch);
   write_annotation(writer, Field::doc_string, Field::metadata_props, graph.annotation);
 }
 
@@ -387,6 +393,13 @@ Pieces ModelWriter::lay_out_main(bool external_data) {
         module_.annotations().of_output(name(id)));
   }
   write_value_infos(writer, main);
+  for (const DraftQuantization& quantization : draft_.quantizations()) {
+    pbf_writer annotation(writer, Field::quantization_annotation);
+    add(annotation, wire::TensorAnnotation::tensor_name, name(quantization.value));
+    for (auto [role, id] : quantization.parameters) {
+      write_entry(annotation, wire::TensorAnnotation::quant_parameter_tensor_names, role, name(id));
+    }
+  }
   for (const auto& [key, value] : module_.metadata().graph_properties) {
     write_entry(writer, Field::metadata_props, key, value);
   }
@@ -468,6 +481,10 @@ std::unique_ptr<Draft> make_draft(const ir::Module& module, const ExportOptions&
   for (DraftGraph* function : draft->functions()) Draft::for_each_graph(*function, import_domains);
   if (!uses_main && report.opsets.size() > 1) report.opsets.erase("");
   fit_to_opsets(*draft, module.metadata(), report);
+  report.left_out = module.annotations().left_out();
+  if (size_t count = draft->add_quantizations(module.annotations().quantizations())) {
+    report.left_out.push_back(fmt::format("quantization_annotation of {} values that are gone", count));
+  }
   draft->assign_names();
 
   auto main = report.opsets.find("");
@@ -491,7 +508,7 @@ ExportReport export_onnx(const ir::Module& module, const std::filesystem::path& 
   std::unique_ptr<Draft> draft = make_draft(module, options, report);
   std::filesystem::path data_path = path;
   data_path += ".data";
-  ModelWriter writer(module, *draft, report, data_path.filename().string());
+  ModelWriter writer(module, *draft, options, report, data_path.filename().string());
   Pieces model = writer.lay_out(options.external_data == ExternalData::Always);
   if (options.external_data == ExternalData::WhenNeeded &&
       model.size() > std::min(options.largest_file, kLargestProtobuf)) {
@@ -526,7 +543,7 @@ ExportReport export_onnx(const ir::Module& module, const ByteSink& sink, const E
   }
   ExportReport report;
   std::unique_ptr<Draft> draft = make_draft(module, options, report);
-  ModelWriter writer(module, *draft, report, {});
+  ModelWriter writer(module, *draft, options, report, {});
   Pieces model = writer.lay_out(false);
   if (model.size() > kLargestProtobuf) too_large(model.size(), "export to a file, with external data");
   model.write(sink);

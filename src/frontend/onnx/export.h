@@ -36,6 +36,12 @@ struct ExportOptions {
   static constexpr int64_t kNewest = -1;
   int64_t opset = kKeep;
 
+  // Of which values between the nodes the file states the types: of those of which the source did, of all, or of none.
+  // What a reader cannot infer, results of unknown operators, is stated always; results of the branches of an If,
+  // which may be nonsense where a branch is never taken, by their element type only.
+  enum class ValueInfo { Keep, All, None };
+  ValueInfo value_info = ValueInfo::Keep;
+
   // Weights beside the model, in NAME.onnx.data: by default only in a model larger than `largest_file`.
   enum class ExternalData { WhenNeeded, Always, Never };
   ExternalData external_data = ExternalData::WhenNeeded;
@@ -52,7 +58,8 @@ struct ExportReport {
     std::string because;  // "Gelu 'encoder.act'": the first node that asked-for version cannot express
   };
   std::vector<Moved> moved;
-  size_t nodes = 0;  // those of subgraphs and functions included
+  std::vector<std::string> left_out;  // what the source has and the file has not, in words
+  size_t nodes = 0;                   // those of subgraphs and functions included
   uint64_t model_bytes = 0, data_bytes = 0;
 };
 

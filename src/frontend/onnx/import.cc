@@ -74,6 +74,7 @@ void GraphFields::read(std::string_view bytes) {
       case Field::output: outputs.push_back(m.bytes()); break;
       case Field::value_info: value_infos.push_back(m.bytes()); break;
       case Field::metadata_props: properties.push_back(m.bytes()); break;
+      case Field::quantization_annotation: quantizations.push_back(m.bytes()); break;
       default: m.skip();
     }
   }
@@ -83,7 +84,7 @@ void Importer::import_model(std::string_view bytes) {
   using Field = wire::ModelProto;
   ir::Metadata& meta = module_.metadata();
   std::string_view graph;
-  bool has_graph = false;
+  bool has_graph = false, has_training = false;
   for (Message m(bytes); m.next();) {
     switch (m.field()) {
       case Field::ir_version: meta.ir_version = m.integer(); break;
@@ -95,10 +96,13 @@ void Importer::import_model(std::string_view bytes) {
       case Field::graph: graph = m.bytes(), has_graph = true; break;
       case Field::opset_import: opsets_.push_back(read_opset(m.bytes())); break;
       case Field::metadata_props: meta.properties.emplace_back(read_entry(m.bytes())); break;
+      case Field::training_info: has_training = true, m.skip(); break;
       case Field::functions: functions_.emplace_back().read(m.bytes()); break;
       default: m.skip();
     }
   }
+  // It says how initializers change, which are constants here: folded, and merged where they are equal.
+  if (has_training) module_.annotations().left_out().emplace_back("training_info");
   if (!has_graph) {
     throw Error(ErrorCode::InvalidModel, "there is no graph in the file").with_hint("is it an ONNX model?");
   }
@@ -207,6 +211,7 @@ void Importer::import_main(std::string_view bytes) {
   }
   if (results.empty()) throw Error(ErrorCode::InvalidModel, "the graph has no outputs");
   set_results(graph, results);
+  for (std::string_view annotation : fields.quantizations) scope.import_quantization(annotation);
 }
 
 Importer::Results Importer::import_graph(const GraphFields& fields, ir::Graph* target, Scope& parent,
@@ -230,6 +235,9 @@ Importer::Results Importer::import_graph(const GraphFields& fields, ir::Graph* t
   }
   scope.define_initializers(fields);
   scope.import_nodes(fields.nodes);
+  if (!fields.quantizations.empty()) {
+    module_.annotations().left_out().push_back(fmt::format("quantization_annotation of the graph '{}'", fields.name));
+  }
   Results results;
   for (std::string_view output : fields.outputs) {
     ValueInfo info = read_value_info(context(), output);

@@ -51,7 +51,7 @@ std::string describe(const NodeFields& node);  // "Conv 'layer1.conv'"
 // A GraphProto, its parts still bytes.
 struct GraphFields {
   std::string_view name, doc;
-  std::vector<std::string_view> nodes, initializers, sparse_initializers, properties;
+  std::vector<std::string_view> nodes, initializers, sparse_initializers, properties, quantizations;
   std::vector<std::string_view> inputs, outputs, value_infos;  // each a ValueInfoProto
 
   void read(std::string_view bytes);
@@ -146,6 +146,7 @@ class Scope {
   const ir::Type* declared_type(std::string_view name);
 
   void import_nodes(std::span<const std::string_view> nodes);
+  void import_quantization(std::string_view bytes);  // a TensorAnnotation
 
  private:
   struct Binding {

@@ -129,6 +129,24 @@ const ir::Type* Scope::declared_type(std::string_view name) {
   return found == declared_types_->end() ? nullptr : found->second;
 }
 
+void Scope::import_quantization(std::string_view bytes) {
+  using Field = wire::TensorAnnotation;
+  ir::Quantization quantization;
+  for (Message m(bytes); m.next();) {
+    switch (m.field()) {
+      case Field::tensor_name: quantization.value = m.bytes(); break;
+      case Field::quant_parameter_tensor_names: {
+        auto [role, name] = read_entry(m.bytes());
+        const Tensor* tensor = ir::constant_tensor(find(name));
+        quantization.parameters.push_back({std::string(role), std::string(name), tensor ? *tensor : Tensor()});
+        break;
+      }
+      default: m.skip();
+    }
+  }
+  importer_.module().annotations().quantizations().push_back(std::move(quantization));
+}
+
 bool Scope::is_ready(const NodeFields& fields) {
   for (std::string_view input : fields.inputs) {
     if (!input.empty() && !knows(input)) return false;

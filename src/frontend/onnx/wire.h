@@ -67,6 +67,10 @@ struct GraphProto {
   };
 };
 
+struct TensorAnnotation {
+  enum Field : uint32_t { tensor_name = 1, quant_parameter_tensor_names = 2 };
+};
+
 struct NodeProto {
   enum Field : uint32_t {
     input = 1,
