@@ -49,12 +49,13 @@ struct Pass {
 };
 
 // One file each.
-extern const Pass kInline;       // inline.cc
-extern const Pass kFold;         // fold.cc
-extern const Pass kSimplify;     // simplify.cc
-extern const Pass kFoldWeights;  // weights.cc
-extern const Pass kMerge;        // cse.cc
-extern const Pass kDropDead;     // dce.cc
+extern const Pass kCanonicalize;  // canonicalize.cc
+extern const Pass kInline;        // inline.cc
+extern const Pass kFold;          // fold.cc
+extern const Pass kSimplify;      // simplify.cc
+extern const Pass kFoldWeights;   // weights.cc
+extern const Pass kMerge;         // cse.cc
+extern const Pass kDropDead;      // dce.cc
 // For execution only: their operators are lowered ones.
 extern const Pass kWiden;     // widen.cc
 extern const Pass kLayout;    // layout.cc

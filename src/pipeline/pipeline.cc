@@ -21,7 +21,8 @@ namespace {
 constexpr size_t kMostRounds = 64;
 
 constexpr const Pass* kPasses[] = {
-    &passes::kInline, &passes::kFold, &passes::kSimplify, &passes::kFoldWeights, &passes::kMerge, &passes::kDropDead,
+    &passes::kInline,      &passes::kCanonicalize, &passes::kFold,     &passes::kSimplify,
+    &passes::kFoldWeights, &passes::kMerge,        &passes::kDropDead,
 };
 
 // After widening: weights in f32, each conversion once.
@@ -39,6 +40,8 @@ struct Constraint {
 };
 constexpr Constraint kOrder[] = {
     {"inline", "fold", "a callee's constants are known only in its caller"},
+    {"inline", "canonicalize", "ranks are known only where a function is called"},
+    {"canonicalize", "simplify", "rules are written for canonical forms"},
     {"fold", "simplify", "no-ops show by their constant operands"},
     {"simplify", "weights", "an Identity between a convolution and its scale hides the pair"},
     {"weights", "cse", "merging two equal convolutions gives them a second user each"},

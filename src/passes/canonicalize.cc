@@ -1,0 +1,191 @@
+// One form for what can be written in several, so that rules see one form and equal applications look equal:
+//
+//     Concat{axis = −1}(a, b)                      Concat{axis = 2}(a, b)               where the rank is 3
+//     Transpose(x)                                 Transpose{perm = 2, 1, 0}(x)
+//     ReduceMean{keepdims = 1}(x, [-1, 1])         ReduceMean(x, [1, 2])
+//     Slice(x, [0], [9223372036854775807], [-1])   Slice(x, [0], [8], [2])              where that axis has size 8
+//     Add(1.0, x)                                  Add(x, 1.0)
+//
+// An attribute that is its operator's default is left out, and one that is not but means the same as the default becomes
+// it: Softmax over the last axis has no attribute. Nothing is added to the graph, and a second run finds nothing to do.
+// Linear in the number of applications.
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "ir/order.h"
+#include "passes/pass.h"
+#include "passes/permutation.h"
+#include "rewrite/match.h"
+
+namespace anfora::passes {
+namespace {
+
+using namespace ir;
+using Integers = std::vector<int64_t>;
+
+constexpr std::string_view kAttribute = "canonical-attribute";
+constexpr std::string_view kOperand = "canonical-operand";
+
+// Operators whose attribute `axis` counts the axes of operand 0.
+constexpr std::string_view kWithAxis[] = {
+    "ArgMax",     "ArgMin",          "Concat",  "Flatten", "Gather",          "GatherElements", "Hardmax",
+    "LogSoftmax", "LpNormalization", "Softmax", "Split",   "ScatterElements", "TopK",           "LayerNormalization",
+};
+
+std::optional<int> rank_of(const Node* node) {
+  const Type* type = node->type();
+  return type && type->is_tensor() && type->has_rank() ? std::optional(type->rank()) : std::nullopt;
+}
+
+std::optional<Integers> integers(const Apply& node, size_t input) {
+  if (!node.has_input(input)) return std::nullopt;
+  const Tensor* t = constant_tensor(node.input(input));
+  if (!t || t->rank() != 1) return std::nullopt;
+  if (t->dtype() == DType::I64) return Integers(t->data<int64_t>().begin(), t->data<int64_t>().end());
+  if (t->dtype() == DType::I32) return Integers(t->data<int32_t>().begin(), t->data<int32_t>().end());
+  return std::nullopt;
+}
+
+int64_t from_front(int64_t axis, int rank) { return axis < 0 ? axis + rank : axis; }
+
+class Canonicalizer {
+ public:
+  explicit Canonicalizer(PassContext& context) : context_(context), module_(context.module) {}
+
+  size_t run() {
+    for (const GraphOrder& graph : topological_order(module_).graphs) {
+      for (Apply* node : graph.nodes) {
+        if (node->primitive() != Primitive::Operation || !node->op().known || !node->op().domain.empty()) continue;
+        attributes(*node);
+        operands(*node);
+      }
+    }
+    return changes_;
+  }
+
+ private:
+  void changed(Apply& node, std::string_view rule) {
+    context_.remarks.applied(kCanonicalize.name, rule, node);
+    ++changes_;
+  }
+
+  // Attributes ------------------------------------------------------------------------------------------------
+  void attributes(Apply& node) {
+    AttributeSet set = node.attributes();
+    if (auto rank = node.num_inputs() > 0 ? rank_of(node.input(0)) : std::nullopt) {
+      if (std::ranges::count(kWithAxis, node.op().name)) set = with_axis_from_front(node, std::move(set), *rank);
+      if (node.is("Transpose") && !set.has("perm")) set = set.with("perm", permutation_of(node, *rank));
+    }
+    for (const AttributeDeclaration& declared : node.op().attributes) {
+      const AttributeValue* value = declared.otherwise ? set.find(declared.name) : nullptr;
+      if (value && identical(*value, *declared.otherwise)) set = set.without(declared.name);
+    }
+    if (set == node.attributes()) return;
+    module_.set_attributes(&node, set);
+    changed(node, kAttribute);
+  }
+
+  static AttributeSet with_axis_from_front(const Apply& node, AttributeSet set, int rank) {
+    const AttributeValue* value = set.find("axis");
+    const int64_t* axis = value ? std::get_if<int64_t>(value) : nullptr;
+    if (!axis || rank == 0) return set;
+    const AttributeDeclaration* declared = node.op().find_attribute("axis");
+    const int64_t* otherwise = declared->otherwise ? std::get_if<int64_t>(&*declared->otherwise) : nullptr;
+    if (otherwise && from_front(*axis, rank) == from_front(*otherwise, rank)) return set.without("axis");
+    return *axis < 0 ? set.with("axis", *axis + rank) : set;
+  }
+
+  // Operands --------------------------------------------------------------------------------------------------
+  void operands(Apply& node) {
+    const std::string& op = node.op().name;
+    if (node.num_inputs() == 2 && rewrite::is_commutative(node.op())) return constant_last(node);
+    auto rank = node.num_inputs() > 0 ? rank_of(node.input(0)) : std::nullopt;
+    if (!rank) return;
+    if (op == "Slice") return slice(node, *rank);
+    bool is_reduction = op.starts_with("Reduce") && node.op().inputs.size() > 1 && node.op().inputs[1].name == "axes";
+    bool inserts = op == "Unsqueeze";
+    if (!is_reduction && !inserts && op != "Squeeze") return;
+    auto axes = integers(node, 1);
+    if (!axes) return;
+    int counted = inserts ? *rank + static_cast<int>(axes->size()) : *rank;
+    Integers canonical;
+    for (int64_t axis : *axes) canonical.push_back(from_front(axis, counted));
+    std::ranges::sort(canonical);
+    set_integers(node, 1, *axes, canonical);
+  }
+
+  void constant_last(Apply& node) {
+    Node *first = node.input(0), *second = node.input(1);
+    if (!constant_tensor(first) || constant_tensor(second)) return;
+    module_.set_operand(&node, 0, second);
+    module_.set_operand(&node, 1, first);
+    changed(node, kOperand);
+  }
+
+  // Axes that are written out and count from the front; starts and ends within the axis, where its size is known; no
+  // steps that are all 1.
+  void slice(Apply& node, int rank) {
+    auto starts = integers(node, 1), ends = integers(node, 2);
+    auto axes =
+        node.has_input(3) ? integers(node, 3) : std::optional(identity(starts ? static_cast<int>(starts->size()) : 0));
+    auto steps = node.has_input(4) ? integers(node, 4) : std::optional(Integers(starts ? starts->size() : 0, 1));
+    if (!starts || !ends || !axes || !steps || axes->size() != starts->size() || ends->size() != starts->size() ||
+        steps->size() != starts->size() || axes->size() > static_cast<size_t>(rank)) {
+      return;
+    }
+    Integers from = *starts, to = *ends, along = *axes;
+    for (size_t i = 0; i < along.size(); ++i) {
+      along[i] = from_front(along[i], rank);
+      if (along[i] < 0 || along[i] >= rank) return;
+      auto size = node.input(0)->type()->dim(static_cast<int>(along[i])).as_constant();
+      if (!size || (*steps)[i] <= 0) continue;
+      from[i] = std::clamp<int64_t>(from[i] < 0 ? from[i] + *size : from[i], 0, *size);
+      to[i] = std::clamp<int64_t>(to[i] < 0 ? to[i] + *size : to[i], from[i], std::max(from[i], *size));
+    }
+    set_integers(node, 1, *starts, from);
+    set_integers(node, 2, *ends, to);
+    bool unit_steps = std::ranges::all_of(*steps, [](int64_t step) { return step == 1; });
+    bool drops_steps = node.has_input(4) && unit_steps;
+    if (node.has_input(3)) set_integers(node, 3, *axes, along);
+    if (!node.has_input(3) || drops_steps) rebuild_slice(node, along, drops_steps);
+  }
+
+  // An application has as many operands as it was made with.
+  void rebuild_slice(Apply& node, const Integers& axes, bool drops_steps) {
+    boost::container::small_vector<Node*, 5> inputs = {node.input(0), node.input(1), node.input(2)};
+    inputs.push_back(node.has_input(3) ? node.input(3) : index_constant(axes, constant_tensor(node.input(1))->dtype()));
+    if (node.has_input(4) && !drops_steps) inputs.push_back(node.input(4));
+    Apply* made =
+        module_.apply_interned(node.graph(), node.op(), inputs, &node.attributes(), 1, node.location(), node.name());
+    made->set_type(node.type());
+    changed(node, kOperand);
+    module_.replace(&node, made);
+    module_.erase(&node);
+  }
+
+  Value* index_constant(const Integers& values, DType dtype) {
+    if (dtype == DType::I64) return module_.constant(Tensor::vector<int64_t>(values));
+    std::vector<int32_t> narrow(values.begin(), values.end());
+    return module_.constant(Tensor::vector<int32_t>(narrow));
+  }
+
+  void set_integers(Apply& node, size_t input, const Integers& before, const Integers& after) {
+    if (before == after) return;
+    DType dtype = constant_tensor(node.input(input))->dtype();
+    module_.set_operand(&node, input, index_constant(after, dtype));
+    changed(node, kOperand);
+  }
+
+  PassContext& context_;
+  Module& module_;
+  size_t changes_ = 0;
+};
+
+size_t run(PassContext& context) { return Canonicalizer(context).run(); }
+
+}  // namespace
+
+const Pass kCanonicalize{"canonicalize", "canonical forms", "one way to write what can be written in several", run};
+
+}  // namespace anfora::passes
