@@ -71,8 +71,8 @@ class Model {
   OptimizeReport optimize(const OptimizeOptions& options = {});
 
   // Writes .onnx, or .ir; the file appears whole or not at all. `opset`: the operator set of ONNX, "keep"
-  // (that of the source), "newest", or a number; a higher one is taken where an operator needs it. Throws Io,
-  // Unsupported.
+  // (that of the source), "newest", or a number; a higher one is taken where an operator needs it. Documentation and
+  // other metadata of the source are kept, training_info is not. Throws Io, Unsupported.
   void save(const std::filesystem::path& path, const std::string& opset = "keep") const;
 
   // Chooses kernels, packs weights, plans memory. The model is used up: load it again where it is needed

@@ -22,19 +22,6 @@ void infer_along_axis(InferenceContext& ctx) {
   if (auto rank = ctx.rank(0)) ctx.normalize_axis(ctx.attribute_int("axis"), *rank);
 }
 
-Declaration unary(Declarations& declare, const char* name, int since, const char* doc,
-                  std::vector<DType> dtypes = kFloats) {
-  return declare.op(name, since)
-      .doc(doc)
-      .input("X", "T")
-      .output("Y", "T")
-      .type("T", std::move(dtypes))
-      .infer(infer_same_type)
-      .flops(flops_per_element<2>)
-      .fusion(FusionKind::Elementwise)
-      .in_place();
-}
-
 Declaration along_axis(Declarations& declare, const char* name, const char* doc) {
   return declare.op(name, 13)
       .doc(doc)
@@ -51,7 +38,9 @@ Declaration along_axis(Declarations& declare, const char* name, const char* doc)
 
 void declare_activation(Declarations& declare) {
   unary(declare, "Relu", 14, "max(x, 0).", kSignedNumbers).flops(flops_per_element<1>);
-  unary(declare, "LeakyRelu", 16, "x where x ≥ 0, else alpha · x.").attribute("alpha", 0.01f);
+  unary(declare, "LeakyRelu", 16, "x where x ≥ 0, else alpha · x.")
+      .attribute("alpha", 0.01f)
+      .flops(flops_per_element<2>);
   declare.op("PRelu", 16)
       .doc("x where x ≥ 0, else slope · x; the slope broadcasts to X.")
       .input("X", "T")
@@ -80,11 +69,14 @@ void declare_activation(Declarations& declare) {
   unary(declare, "HardSwish", 22, "x · HardSigmoid(x) with alpha 1/6, beta 1/2.").flops(flops_per_element<5>);
   unary(declare, "Softplus", 22, "log(1 + exp(x)).").flops(flops_per_element<30>);
   unary(declare, "Softsign", 22, "x / (1 + |x|).").flops(flops_per_element<3>);
-  unary(declare, "ThresholdedRelu", 22, "x where x > alpha, else 0.").attribute("alpha", 1.0f);
+  unary(declare, "ThresholdedRelu", 22, "x where x > alpha, else 0.")
+      .attribute("alpha", 1.0f)
+      .flops(flops_per_element<2>);
   unary(declare, "Shrink", 9, "x + bias below −lambd, x − bias above lambd, else 0.",
         std::vector{DType::F16, DType::F32, DType::F64} | kIntegers)
       .attribute("bias", 0.0f)
-      .attribute("lambd", 0.5f);
+      .attribute("lambd", 0.5f)
+      .flops(flops_per_element<2>);
   unary(declare, "Mish", 22, "x · tanh(Softplus(x)).").flops(flops_per_element<20>);
   unary(declare, "Gelu", 20, "x/2 · (1 + erf(x / √2)), or by the usual tanh formula.")
       .attribute("approximate", "none")

@@ -147,4 +147,16 @@ double element_estimate(const Type* type) {
   return count;
 }
 
+Declaration unary(Declarations& declare, const char* name, int since, const char* doc, std::vector<DType> dtypes) {
+  return declare.op(name, since)
+      .doc(doc)
+      .input("X", "T")
+      .output("Y", "T")
+      .type("T", std::move(dtypes))
+      .infer(infer_same_type)
+      .flops(flops_per_element<1>)
+      .fusion(FusionKind::Elementwise)
+      .in_place();
+}
+
 }  // namespace anfora::ops

@@ -58,4 +58,8 @@ double flops_per_input_element(const InferenceContext& ctx) {
   return Count * element_estimate(ctx.input(0));
 }
 
+// An elementwise operator of one input; an operation an element where the caller does not say otherwise.
+Declaration unary(Declarations& declare, const char* name, int since, const char* doc,
+                  std::vector<DType> dtypes = kFloats);
+
 }  // namespace anfora::ops

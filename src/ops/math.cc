@@ -41,19 +41,6 @@ void infer_predicate(InferenceContext& ctx) {
   ctx.set_tensor(0, DType::Bool, {dims->data(), dims->size()});
 }
 
-Declaration unary(Declarations& declare, const char* name, int since, const char* doc,
-                  std::vector<DType> dtypes = kFloats) {
-  return declare.op(name, since)
-      .doc(doc)
-      .input("X", "T")
-      .output("Y", "T")
-      .type("T", std::move(dtypes))
-      .infer(infer_same_type)
-      .flops(flops_per_element<1>)
-      .fusion(FusionKind::Elementwise)
-      .in_place();
-}
-
 }  // namespace
 
 void declare_math(Declarations& declare) {

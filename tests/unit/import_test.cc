@@ -1,6 +1,11 @@
 #include "frontend/onnx/import.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <protozero/varint.hpp>
 
 #include "anfora/error.h"
 #include "onnx_writer.h"
@@ -40,6 +45,44 @@ TEST_F(Import, SingleNode) {
   EXPECT_EQ(relu->input(0), module->main()->parameter(0));
   EXPECT_EQ(ir::to_string(relu->input(0)->type()), "f32[2, 3]");
   EXPECT_EQ(module->output_names(), std::vector<std::string>{"y"});
+}
+
+// More than protobuf's own 2 GiB in one file, which is sparse: nobody reads the weights.
+TEST_F(Import, FileOfThreeGigabytes) {
+  constexpr uint64_t kElements = uint64_t{3} << 30;
+  ModelWriter m;
+  m.node({"Identity", {"w"}, {"y"}});
+  m.value(wire::GraphProto::output, "y", nullptr);
+  std::string tensor, model;
+  protozero::pbf_writer weights(tensor);
+  weights.add_packed_int64(wire::TensorProto::dims, &kElements, &kElements + 1);
+  weights.add_int32(wire::TensorProto::data_type, static_cast<int32_t>(DType::U8));
+  weights.add_string(wire::TensorProto::name, "w");
+  auto begin = [](uint32_t field, uint64_t length) {
+    std::string header;
+    protozero::add_varint_to_buffer(&header,
+                                    field << 3 | static_cast<uint32_t>(protozero::pbf_wire_type::length_delimited));
+    protozero::add_varint_to_buffer(&header, length);
+    return header;
+  };
+  // What is large comes last in each message.
+  tensor += begin(wire::TensorProto::raw_data, kElements);
+  m.graph += begin(wire::GraphProto::initializer, tensor.size() + kElements) + tensor;
+  std::swap(model, m.graph);
+  std::string bytes = m.bytes() + begin(wire::ModelProto::graph, model.size() + kElements) + model;
+
+  std::filesystem::path path = testing::TempDir() + "anfora_large_" + std::to_string(getpid()) + ".onnx";
+  std::ofstream(path, std::ios::binary) << bytes;
+  std::filesystem::resize_file(path, bytes.size() + kElements);
+  auto module = onnx::import_onnx(*context, path);
+  const Tensor* w = ir::constant_tensor(module->main()->result()->as_apply()->input(0));
+  ASSERT_TRUE(w);
+  EXPECT_EQ(w->bytes(), kElements);
+  EXPECT_EQ(w->data<uint8_t>().back(), 0);
+
+  std::filesystem::resize_file(path, uint64_t{1} << 32);
+  EXPECT_THROW(onnx::import_onnx(*context, path), Error);
+  std::filesystem::remove(path);
 }
 
 TEST_F(Import, UnsortedNodesAreSorted) {

@@ -496,7 +496,7 @@ std::unique_ptr<Draft> make_draft(const ir::Module& module, const ExportOptions&
 
 [[noreturn]] void too_large(uint64_t bytes, const char* hint) {
   throw Error(ErrorCode::ResourceExhausted,
-              fmt::format("the model takes {} bytes, a protobuf file at most {}", bytes, kLargestProtobuf))
+              fmt::format("the model takes {} bytes, a protobuf file at most {}", bytes, kLargestWritten))
       .with_hint(hint);
 }
 
@@ -511,10 +511,10 @@ ExportReport export_onnx(const ir::Module& module, const std::filesystem::path& 
   ModelWriter writer(module, *draft, options, report, data_path.filename().string());
   Pieces model = writer.lay_out(options.external_data == ExternalData::Always);
   if (options.external_data == ExternalData::WhenNeeded &&
-      model.size() > std::min(options.largest_file, kLargestProtobuf)) {
+      model.size() > std::min(options.largest_file, kLargestWritten)) {
     model = writer.lay_out(true);
   }
-  if (model.size() > kLargestProtobuf) {
+  if (model.size() > kLargestWritten) {
     too_large(model.size(), options.external_data == ExternalData::Never ? "store the weights as external data"
                                                                          : "its nodes alone are too many");
   }
@@ -545,7 +545,7 @@ ExportReport export_onnx(const ir::Module& module, const ByteSink& sink, const E
   std::unique_ptr<Draft> draft = make_draft(module, options, report);
   ModelWriter writer(module, *draft, options, report, {});
   Pieces model = writer.lay_out(false);
-  if (model.size() > kLargestProtobuf) too_large(model.size(), "export to a file, with external data");
+  if (model.size() > kLargestWritten) too_large(model.size(), "export to a file, with external data");
   model.write(sink);
   return report;
 }

@@ -15,18 +15,15 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <limits>
 #include <map>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "frontend/onnx/wire.h"
 #include "ir/module.h"
 
 namespace anfora::onnx {
-
-// What a protobuf message can hold: 2 GB.
-inline constexpr uint64_t kLargestProtobuf = std::numeric_limits<int32_t>::max();
 
 struct ExportOptions {
   // The operator set of the main domain: `kKeep` is that of the module's source, `kNewest` the newest that Anfora
@@ -45,7 +42,7 @@ struct ExportOptions {
   // Weights beside the model, in NAME.onnx.data: by default only in a model larger than `largest_file`.
   enum class ExternalData { WhenNeeded, Always, Never };
   ExternalData external_data = ExternalData::WhenNeeded;
-  uint64_t largest_file = kLargestProtobuf;
+  uint64_t largest_file = kLargestWritten;
 };
 
 struct ExportReport {

@@ -15,8 +15,6 @@ namespace {
 
 // The first version of the format in which an initializer need not be an input, so that being one means something.
 constexpr int64_t kInitializersMayBeOverridden = 4;
-// Lengths inside a protobuf are 32 bits here. The format itself stops at 2 GB; more lies in external data.
-constexpr size_t kLargestProtobuf = size_t{4} << 30;
 
 std::unique_ptr<ir::Module> import_bytes(ir::Context& context, std::string_view bytes, std::shared_ptr<void> owner,
                                          ExternalData* external, const std::string& name) {
@@ -24,8 +22,9 @@ std::unique_ptr<ir::Module> import_bytes(ir::Context& context, std::string_view 
   auto module = std::make_unique<ir::Module>(context);
   try {
     if (bytes.empty()) throw Error(ErrorCode::InvalidModel, "the file is empty");
-    if (bytes.size() >= kLargestProtobuf) {
-      throw Error(ErrorCode::Unsupported, "the file is larger than a protobuf can be")
+    if (bytes.size() > kLargestRead) {
+      throw Error(ErrorCode::Unsupported,
+                  fmt::format("the file has {} bytes, more than a protobuf can have", bytes.size()))
           .with_hint("store the weights as external data");
     }
     Importer(*module, {std::move(owner), external, &budget}, name).import_model(bytes);

@@ -228,6 +228,11 @@ struct OptionalProto {
 
 namespace anfora::onnx {
 
+// How large a file may be. A protobuf message has at most 2 GiB, and Google's library holds readers to it, ONNX Runtime
+// and PyPI's onnx among them: nothing larger is written, the weights lie beside the model then. The encoding could hold
+// more, and a writer of its own may have used that. Here, lengths of up to 32 bits are read.
+inline constexpr uint64_t kLargestWritten = (uint64_t{2} << 30) - 1, kLargestRead = (uint64_t{4} << 30) - 1;
+
 // How an application of an unknown operator holds what the IR has no attribute value for, so that export restores it:
 //   - an attribute that is a graph, or a list of graphs, sparse tensors or types, is a string attribute of the
 //     attribute's name with this suffix: the bytes of the whole AttributeProto;
