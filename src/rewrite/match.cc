@@ -48,7 +48,7 @@ class Matcher {
   // `node` is null where an operand is left out.
   bool term(const Term& t, Node* node, Continue next) {
     switch (t.kind) {
-      case Term::Kind::Wildcard: return node && next();
+      case Term::Kind::Wildcard: return (node || t.optional) && next();
       case Term::Kind::Variable: return variable(t, node, next);
       case Term::Kind::Number: return node && is_splat(node, t.number, t.approximate) && next();
       case Term::Kind::None: return !node && next();

@@ -285,7 +285,9 @@ class RuleParser {
     std::string_view name = peek_word();
     if (name == "_") {
       cursor_.advance(1);
-      return {.kind = Term::Kind::Wildcard};
+      Term t{.kind = Term::Kind::Wildcard};
+      t.optional = cursor_.rest().starts_with('?') && cursor_.accept("?");
+      return t;
     }
     if (name.empty()) cursor_.fail_expected("a term: an operator, a variable, a number");
     std::string_view behind = cursor_.rest().substr(name.size());
@@ -420,7 +422,8 @@ class RuleParser {
   void check_operands(const Term& t) {
     for (const Operator* op : t.operators) {
       bool variadic = !op->inputs.empty() && op->inputs.back().arity == Formal::Arity::Variadic;
-      if (!variadic && !t.flattened && op->known && t.operands.size() > op->inputs.size()) {
+      bool declared = op->known && op->primitive == Primitive::Operation;
+      if (!variadic && !t.flattened && declared && t.operands.size() > op->inputs.size()) {
         cursor_.fail(fmt::format("{} takes {} operands, not {}", op->name, op->inputs.size(), t.operands.size()));
       }
     }

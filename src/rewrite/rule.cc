@@ -62,22 +62,26 @@ bool is_own_symbol(Dim dim, std::span<Apply* const> made) {
       made, [&](const Apply* node) { return dim.symbol_name().starts_with(fmt::format("_{}_", node->id())); });
 }
 
+enum class Fit : uint8_t { Yes, NotShown, No };
+
 // A replacement must be usable wherever the old value was: the same element type, and provably the same shape, except
 // where inference knows a dimension of what was made now less precisely.
-bool fits(const Type* old_type, const Type* new_type, std::span<Apply* const> made) {
-  if (old_type == new_type || !old_type || !new_type) return true;
-  if (old_type->kind() != new_type->kind()) return false;
-  if (!old_type->is_tensor()) return true;
-  if (old_type->dtype() != new_type->dtype() && old_type->dtype() != DType::Undefined) return false;
-  if (!old_type->has_rank()) return true;
-  if (!new_type->has_rank()) return !made.empty();
-  if (old_type->rank() != new_type->rank()) return false;
+Fit fit(const Type* old_type, const Type* new_type, std::span<Apply* const> made) {
+  if (old_type == new_type || !old_type || !new_type) return Fit::Yes;
+  if (old_type->kind() != new_type->kind()) return Fit::No;
+  if (!old_type->is_tensor()) return Fit::Yes;
+  if (old_type->dtype() != new_type->dtype() && old_type->dtype() != DType::Undefined) return Fit::No;
+  if (!old_type->has_rank()) return Fit::Yes;
+  if (!new_type->has_rank()) return made.empty() ? Fit::NotShown : Fit::Yes;
+  if (old_type->rank() != new_type->rank()) return Fit::No;
+  Fit result = Fit::Yes;
   for (int i = 0; i < old_type->rank(); ++i) {
     Dim before = old_type->dim(i), after = new_type->dim(i);
     if (provably_equal(before, after)) continue;
-    if (provably_different(before, after) || !is_own_symbol(after, made)) return false;
+    if (provably_different(before, after)) return Fit::No;
+    if (!is_own_symbol(after, made)) result = Fit::NotShown;
   }
-  return true;
+  return result;
 }
 
 }  // namespace
@@ -175,12 +179,15 @@ class Engine {
       rewriter_.set_root(node);
       Node* replacement = function->apply(rewriter_, node);
       if (!replacement || replacement == &node) continue;
-      if (!fits(node.type(), replacement->type(), rewriter_.made())) {
+      Fit fitting = fit(node.type(), replacement->type(), rewriter_.made());
+      if (fitting == Fit::No) {
         throw Error(ErrorCode::Internal, fmt::format("rule {} turns {} into {}", rule, to_string(node.type()),
                                                      to_string(replacement->type())))
             .at_node(describe(node));
       }
-      return replacement;
+      if (fitting == Fit::Yes) return replacement;
+      remarks_.guarded(pass_, rule, node, "its shape is not shown to stay");
+      rewriter_.discard_made();
     }
     return nullptr;
   }
@@ -224,7 +231,7 @@ class Engine {
       Node* made = make_result(result, scope, refusal);
       if (!made || made == &node) continue;
       auto own = rewriter_.made().subspan(before);
-      if (!fits(node.type(), made->type(), own)) {
+      if (fit(node.type(), made->type(), own) != Fit::Yes) {
         refusal = fmt::format("{} would become {}", to_string(node.type()), to_string(made->type()));
         continue;
       }
