@@ -114,28 +114,32 @@ size_t Draft::add_quantizations(std::span<const ir::Quantization> quantizations)
   for (const DraftNode& node : main_->nodes) std::ranges::for_each(node.outputs, add);
   std::ranges::for_each(constants_of(*main_), add);
 
+  // Annotations may share constants that the graph does not read.
+  boost::unordered_flat_map<std::string_view, ValueId> added;
+  auto constant = [&](const ir::Quantization::Parameter& parameter) {
+    for (const auto* known : {&by_name, &added}) {
+      auto found = known->find(parameter.name);
+      const Tensor* tensor = found == known->end() ? nullptr : values_[found->second].constant;
+      if (tensor && Tensor::identical(*tensor, parameter.tensor)) return found->second;
+    }
+    return added[parameter.name] = make_constant(main_, &parameter.tensor, parameter.name);
+  };
+
   size_t num_left_out = 0;
   for (const ir::Quantization& quantization : quantizations) {
     auto value = by_name.find(quantization.value);
-    bool is_left = value != by_name.end();
-    DraftQuantization kept{is_left ? value->second : kOmitted, {}};
-    for (const ir::Quantization::Parameter& parameter : quantization.parameters) {
-      if (!is_left) break;
-      auto found = by_name.find(parameter.name);
-      if (parameter.tensor.defined()) {
-        const Tensor* known = found == by_name.end() ? nullptr : values_[found->second].constant;
-        bool is_there = known && Tensor::identical(*known, parameter.tensor);
-        ValueId id = is_there ? found->second : make_constant(main_, &parameter.tensor, parameter.name);
-        by_name.insert_or_assign(parameter.name, id);
-        kept.parameters.emplace_back(parameter.role, id);
-      } else if (found != by_name.end()) {
-        kept.parameters.emplace_back(parameter.role, found->second);
-      } else {
-        is_left = false;
-      }
+    bool is_left = value != by_name.end() && std::ranges::all_of(quantization.parameters, [&](const auto& parameter) {
+                     return parameter.tensor.defined() || by_name.contains(parameter.name);
+                   });
+    if (!is_left) {
+      ++num_left_out;
+      continue;
     }
-    if (is_left) quantizations_.push_back(std::move(kept));
-    num_left_out += !is_left;
+    DraftQuantization& kept = quantizations_.emplace_back(DraftQuantization{value->second});
+    for (const ir::Quantization::Parameter& parameter : quantization.parameters) {
+      kept.parameters.emplace_back(parameter.role,
+                                   parameter.tensor.defined() ? constant(parameter) : by_name.at(parameter.name));
+    }
   }
   return num_left_out;
 }

@@ -64,8 +64,8 @@ struct DraftGraph {
 
 // A quantization_annotation of the main graph.
 struct DraftQuantization {
-  ValueId value;
-  std::vector<std::pair<std::string_view, ValueId>> parameters;  // by role
+  ValueId value = kOmitted;
+  std::vector<std::pair<std::string_view, ValueId>> parameters = {};  // by role
 };
 
 class Draft {
