@@ -180,10 +180,13 @@ def main():
 
         trained = model()
         trained.training_info.add().algorithm.name = "sgd"
+        trained.configuration.add(name="pair", num_devices=2)
         onnx.save(trained, source)
         for name in ("trained.onnx", "trained.ir"):
-            if "left out: training_info" not in optimize(name, source)[1]:
-                fail(f"{name}: training_info is lost without a word")
+            said_so = optimize(name, source)[1]
+            for lost in ("training_info", "configuration of devices"):
+                if f"left out: {lost}" not in said_so:
+                    fail(f"{name}: {lost} is lost without a word")
     print(f"{len(want.nodes)} nodes, {failed} facts wrong")
     sys.exit(bool(failed))
 

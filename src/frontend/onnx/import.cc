@@ -83,7 +83,7 @@ void Importer::import_model(std::string_view bytes) {
   using Field = wire::ModelProto;
   ir::Metadata& meta = module_.metadata();
   std::string_view graph;
-  bool has_graph = false, has_training = false;
+  bool has_graph = false, has_training = false, has_devices = false;
   for (Message m(bytes); m.next();) {
     switch (m.field()) {
       case Field::ir_version: meta.ir_version = m.integer(); break;
@@ -96,12 +96,15 @@ void Importer::import_model(std::string_view bytes) {
       case Field::opset_import: opsets_.push_back(read_opset(m.bytes())); break;
       case Field::metadata_props: meta.properties.emplace_back(read_entry(m.bytes())); break;
       case Field::training_info: has_training = true, m.skip(); break;
+      case Field::configuration: has_devices = true, m.skip(); break;
       case Field::functions: functions_.emplace_back().read(m.bytes()); break;
       default: m.skip();
     }
   }
   // It says how initializers change, which are constants here: folded, and merged where they are equal.
   if (has_training) module_.annotations().left_out().emplace_back("training_info");
+  // It says which nodes run on which device, and how their operands are split; rewrites know nothing of that.
+  if (has_devices) module_.annotations().left_out().emplace_back("configuration of devices");
   if (!has_graph) {
     throw Error(ErrorCode::InvalidModel, "there is no graph in the file").with_hint("is it an ONNX model?");
   }
