@@ -8,8 +8,6 @@
 #include <filesystem>
 #include <string>
 
-#include "driver/model.h"
-
 namespace anfora::driver {
 
 struct CaseResult {
@@ -18,6 +16,6 @@ struct CaseResult {
 };
 
 // Imports the model, runs every data set and compares the outputs. Never throws.
-CaseResult run_case(const std::filesystem::path& folder, const CompileOptions& options = {.optimize = false});
+CaseResult run_case(const std::filesystem::path& folder);
 
 }  // namespace anfora::driver

@@ -192,15 +192,6 @@ class Engine {
     return nullptr;
   }
 
-  static Promise promise_of(const Equation& equation, const Apply& node) {
-    auto is_float_tensor = [](const Node* n) {
-      return n->type() && n->type()->is_tensor() && is_float(n->type()->dtype());
-    };
-    bool floats = is_float_tensor(&node) ||
-                  std::ranges::any_of(node.operands(), [&](const Use& use) { return is_float_tensor(use.node); });
-    return floats ? equation.on_floats : equation.on_others;
-  }
-
   Node* by_equation(const Equation& equation, Apply& node) {
     rewriter_.set_root(node);
     Match match(equation.slots);

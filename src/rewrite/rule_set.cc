@@ -7,6 +7,15 @@
 
 namespace anfora::rewrite {
 
+Promise promise_of(const Equation& equation, const ir::Apply& root) {
+  auto is_float_tensor = [](const ir::Node* n) {
+    return n->type() && n->type()->is_tensor() && is_float(n->type()->dtype());
+  };
+  bool floats = is_float_tensor(&root) ||
+                std::ranges::any_of(root.operands(), [&](const ir::Use& use) { return is_float_tensor(use.node); });
+  return floats ? equation.on_floats : equation.on_others;
+}
+
 RuleSet::RuleSet(ir::Context& context) : context_(context) {}
 RuleSet::~RuleSet() = default;
 
@@ -17,6 +26,11 @@ void RuleSet::read(std::string_view text, std::string_view file) {
     check_termination(equations_[i], weights_);
     tree_.insert(equations_[i].pattern, static_cast<uint32_t>(i));
   }
+}
+
+void RuleSet::add(Equation equation) {
+  equations_.push_back(std::move(equation));
+  tree_.insert(equations_.back().pattern, static_cast<uint32_t>(equations_.size() - 1));
 }
 
 void RuleSet::add(std::span<const Rule> rules) {

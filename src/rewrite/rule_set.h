@@ -33,6 +33,9 @@ struct Equation {
   std::string guard_text;
 };
 
+// What the equation promises of a rewrite at that root.
+Promise promise_of(const Equation& equation, const ir::Apply& root);
+
 class RuleSet {
  public:
   explicit RuleSet(ir::Context& context);
@@ -42,6 +45,8 @@ class RuleSet {
   // Reads equations. Throws InvalidArgument, with file, line and column, for what is no rule, names an operator, attribute
   // or function that does not exist or a variable that the pattern does not bind, or may go on for ever.
   void read(std::string_view text, std::string_view file);
+  // An equation of another set of the same context.
+  void add(Equation equation);
   // Functions, which are tried after equations. They must outlive the set.
   void add(std::span<const Rule> rules);
 

@@ -1,0 +1,31 @@
+// Checks an equation by its promise, on random instances and random values:
+//
+//     exact     the same bits, NaNs being equal to each other, whatever the inputs
+//     finite    the same bits where inputs are finite and no infinity and no NaN comes up on the way
+//     real      equal up to rounding on ordinary inputs, where the left side is a number
+//
+// and that the rewritten module is well typed. An instance counts when the rule fired at its root and at least one element was
+// compared.
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "rewrite/rule_set.h"
+
+namespace anfora::rules {
+
+struct Effort {
+  int instances = 100;  // that fire, per rule and alternative result
+  int attempts = 4000;  // at making one of them
+};
+
+struct Finding {
+  int fired = 0, symbolic = 0, attempts = 0;
+  std::set<DType> dtypes;  // of the root
+  std::string failure;     // empty: none; else the module, what became of it, and where they differ
+};
+
+Finding check_equation(const rewrite::Equation& equation, ir::Context& context, const Effort& effort);
+
+}  // namespace anfora::rules

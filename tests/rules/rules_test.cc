@@ -1,0 +1,131 @@
+// Checks rules; README.md says how.
+//
+// usage: rules_test [--thorough] [--only TEXT] [--examples FOLDER] [--wrong] [FILE.rules …]
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <set>
+#include <sstream>
+
+#include "anfora/error.h"
+#include "ops/registry.h"
+#include "rules/check.h"
+
+namespace anfora::rules {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  Effort effort;
+  std::string only;
+  std::string examples;  // a folder of file tests
+  bool wrong = false;    // every rule is wrong, and must be found to be
+  std::vector<std::string> files;
+};
+
+// Names of rules in the expectations of file tests: "# expect: unit-factor, fold ×2".
+std::set<std::string> rules_with_example(const fs::path& folder) {
+  std::set<std::string> names;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.path().extension() != ".ir") continue;
+    std::ifstream in(entry.path());
+    for (std::string line; std::getline(in, line);) {
+      if (!line.starts_with("# expect: ")) continue;
+      std::istringstream list(line.substr(10));
+      for (std::string name; std::getline(list, name, ',');) {
+        name.erase(0, name.find_first_not_of(' '));
+        names.insert(name.substr(0, name.find(' ')));
+      }
+    }
+  }
+  return names;
+}
+
+std::string read_file(const std::string& path) {
+  std::ifstream in(path);
+  if (!in) throw Error(ErrorCode::NotFound, "cannot read " + path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void read_rules(const Options& options, rewrite::RuleSet& rules) {
+  for (const std::string& file : options.files) rules.read(read_file(file), file);
+  if (!options.files.empty()) return;
+  for (const rewrite::RuleFile& file : rewrite::rule_files()) rules.read(file.text, fmt::format("rules/{}", file.name));
+}
+
+std::string dtype_list(const std::set<DType>& dtypes) {
+  std::string text;
+  for (DType dtype : dtypes) text += fmt::format("{}{}", text.empty() ? "" : " ", name(dtype));
+  return text;
+}
+
+int run(const Options& options) {
+  auto context = ops::make_context();
+  rewrite::RuleSet rules(*context);
+  read_rules(options, rules);
+  std::set<std::string> examples;
+  if (!options.examples.empty()) examples = rules_with_example(options.examples);
+  int checked = 0, by_example = 0, failed = 0;
+  for (const rewrite::Equation& equation : rules.equations()) {
+    if (equation.name.find(options.only) == std::string::npos) continue;
+    ++checked;
+    Finding finding = check_equation(equation, *context, options.effort);
+    bool is_found = !finding.failure.empty();
+    if (options.wrong ? !is_found : is_found) {
+      ++failed;
+      fmt::print("FAILED {}\n{}\n\n", equation.name,
+                 options.wrong ? "  is wrong, which was not found" : finding.failure);
+    } else if (options.wrong) {
+      fmt::print("{:<40} found to be wrong, at attempt {}\n", equation.name, finding.attempts);
+    } else if (finding.fired == 0) {
+      ++by_example;
+      fmt::print("{:<40} by example only\n", equation.name);
+    } else {
+      fmt::print("{:<40} {:>3} instances, {:>3} symbolic, of {:>4}: {}\n", equation.name, finding.fired,
+                 finding.symbolic, finding.attempts, dtype_list(finding.dtypes));
+    }
+    std::fflush(stdout);
+    if (!options.examples.empty() && !examples.contains(std::string(equation.name))) {
+      ++failed;
+      fmt::print("FAILED {}\n{}: no test in {} expects it to fire\n\n", equation.name, equation.place,
+                 options.examples);
+    }
+  }
+  fmt::print("{} rules: {} on random instances, {} by example only, {} failed\n", checked, checked - by_example,
+             by_example, failed);
+  return failed > 0 || checked == 0 ? 1 : 0;
+}
+
+Options parse_options(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    std::string argument = argv[i];
+    if (argument == "--thorough") {
+      options.effort = {.instances = 1000, .attempts = 50000};
+    } else if (argument == "--only" && i + 1 < argc) {
+      options.only = argv[++i];
+    } else if (argument == "--examples" && i + 1 < argc) {
+      options.examples = argv[++i];
+    } else if (argument == "--wrong") {
+      options.wrong = true;
+    } else {
+      options.files.push_back(argument);
+    }
+  }
+  return options;
+}
+
+}  // namespace
+}  // namespace anfora::rules
+
+int main(int argc, char** argv) {
+  try {
+    return anfora::rules::run(anfora::rules::parse_options(argc, argv));
+  } catch (const anfora::Error& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 1;
+  }
+}
