@@ -1,15 +1,19 @@
 // Times of the compiler itself, as JSON for bench/run.py.
 //
-//     compiler_bench tower NODES     a generated model of that many nodes from import to export, stage by
-//     stage compiler_bench open FILE       import and inference of a model: time, and the memory that they
-//     add
+//     compiler_bench tower NODES     a generated model of that many nodes from import to export, stage by stage
+//     compiler_bench open FILE       import and inference of a model: time, and the memory that they add
 //
-// The tower is a chain of storeys of eight nodes. Folding and merging find one node each in every storey, and
-// the chain is as deep as can be, so that whatever recurses or is not linear in the depth shows:
+// The tower is a chain of storeys of eight nodes. Folding and merging find one node each in every storey, and the chain
+// is as deep as can be, so that whatever recurses or is not linear in the depth shows:
 //
-//     b = Relu(a)   c = Relu(a)   d = Add(b, c)   k = Neg(1)   e = Mul(d, k)   f = Abs(e)   g = Sigmoid(f) h
-//     = Tanh(g)
-//                   equal to b                    constant the next a
+//     b = Relu(a)
+//     c = Relu(a)         equal to b
+//     d = Add(b, c)
+//     k = Neg(1)          constant
+//     e = Mul(d, k)
+//     f = Abs(e)
+//     g = Sigmoid(f)
+//     h = Tanh(g)         the next a
 #include <fmt/format.h>
 #include <unistd.h>
 

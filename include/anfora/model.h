@@ -3,8 +3,8 @@
 //     anfora::Model model = anfora::Model::load("resnet50.onnx");
 //     model.optimize();
 //     anfora::Executable executable = std::move(model).compile();
-//     anfora::NamedTensors outputs = executable.run({{"image", anfora::Tensor::zeros(anfora::DType::F32,
-//     shape)}});
+//     anfora::Tensor image = anfora::Tensor::zeros(anfora::DType::F32, shape);
+//     anfora::NamedTensors outputs = executable.run({{"image", image}});
 //
 // Everything that can go wrong throws anfora::Error (error.h).
 #pragma once

@@ -2,18 +2,16 @@
 //
 //     If    %f = Switch(%cond, @then, @else); %r = call %f()
 //
-//     Loop  graph @loop(%i, %go, %v…, %acc…) {           values carried around, one sequence per collected
-//     result
+//     Loop  graph @loop(%i, %go, %v…, %acc…) {           values carried around, one sequence per collected result
 //             %f = Switch(And(Less(%i, %M), %go), @loop.body, @loop.done)
 //             return call %f()
 //           }
-//           graph @loop.body() in @loop { …; return call @loop(%i + 1, %go', %v'…, SequenceInsert(%acc,
-//           %scan)…) } graph @loop.done() in @loop { return (%v…, StackSequence(%acc)…) } call @loop(0,
-//           %cond, %v0…, SequenceEmpty()…)
+//           graph @loop.body() in @loop { …; return call @loop(%i + 1, %go', %v'…, SequenceInsert(%acc, %scan)…) }
+//           graph @loop.done() in @loop { return (%v…, StackSequence(%acc)…) }
+//           call @loop(0, %cond, %v0…, SequenceEmpty()…)
 //
-// Scan and SequenceMap are the same loop over the length of what they scan; their bodies pick item %i. The
-// graphs have no parameters for what they take from the graphs around them: those are free variables, as in
-// ONNX.
+// Scan and SequenceMap are the same loop over the length of what they scan; their bodies pick item %i. The graphs have
+// no parameters for what they take from the graphs around them: those are free variables, as in ONNX.
 #include <fmt/format.h>
 
 #include <algorithm>
