@@ -355,6 +355,7 @@ void Inference::visit(Node* root) {
   auto push = [&](Node* node) {
     if (!node->is_apply() || mark(node) != Mark::Unvisited) return;
     mark(node) = Mark::Active;
+    prefetch_before(*node);
     stack_.push_back({node});
   };
   push(root);
@@ -540,9 +541,13 @@ void Inference::type_functions() {
       return targets.empty() ? some_function() : targets[0]->value()->type();
     }));
   };
+  // Where functions are called and nothing else, there is none among the values.
+  auto is_callee = [](const Use& use) { return use.user->primitive() == Primitive::Call && use.index() == 0; };
+  bool are_values = std::ranges::any_of(
+      module_.graphs(), [&](const Graph* g) { return !std::ranges::all_of(g->value()->uses(), is_callee); });
   for (Graph* graph : module_.graphs()) {
     for (Parameter* parameter : graph->parameters()) retype(*parameter);
-    for (Apply* node = graph->first_node(); node; node = node->next_in_graph()) retype(*node);
+    for (Apply* node = graph->first_node(); node && are_values; node = node->next_in_graph()) retype(*node);
   }
 }
 

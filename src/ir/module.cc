@@ -90,7 +90,7 @@ Graph* Module::make_graph(std::string_view name, Graph* parent) {
   graph->name_ = std::move(unique);
   graph->module_ = this;
   graph->parent_ = parent;
-  Value* value = init(new (arena_.allocate(sizeof(Value))) Value(), nullptr, nullptr, {});
+  Value* value = init(new (nodes_.allocate(sizeof(Value))) Value(), nullptr, nullptr, {});
   value->function_ = graph.get();
   graph->value_ = value;
   graphs_.push_back(graph.get());
@@ -113,13 +113,13 @@ N* Module::init(N* node, Graph* graph, const Type* type, std::string_view name) 
 }
 
 void Module::set_name(Node* node, std::string_view name) {
-  std::string_view copy = name.empty() ? name : context_.string(name);
+  std::string_view copy = texts_.copy(name);
   node->name_ = copy.data();
   node->name_size_ = static_cast<uint32_t>(copy.size());
 }
 
 Parameter* Module::add_parameter(Graph* graph, const Type* type, std::string_view name) {
-  Parameter* parameter = init(new (arena_.allocate(sizeof(Parameter))) Parameter(), graph, type, name);
+  Parameter* parameter = init(new (nodes_.allocate(sizeof(Parameter))) Parameter(), graph, type, name);
   parameter->num_inputs_ = static_cast<uint32_t>(graph->parameters_.size());
   graph->parameters_.push_back(parameter);
   for (Listener* l : listeners_) l->on_created(*parameter);
@@ -143,7 +143,7 @@ Value* Module::constant(Tensor tensor, std::string_view name) {
   constant_table_->tensors.push_back(std::move(tensor));
   const Tensor& kept = constant_table_->tensors.back();
   const Type* type = context_.tensor_type(kept.dtype(), std::span<const int64_t>(kept.shape()));
-  Value* value = init(new (arena_.allocate(sizeof(Value))) Value(), nullptr, type, name);
+  Value* value = init(new (nodes_.allocate(sizeof(Value))) Value(), nullptr, type, name);
   value->tensor_ = &kept;
   bucket.push_back(value);
   constants_.push_back(value);
@@ -152,7 +152,7 @@ Value* Module::constant(Tensor tensor, std::string_view name) {
 }
 
 Value* Module::none() {
-  if (!none_) none_ = init(new (arena_.allocate(sizeof(Value))) Value(), nullptr, context_.none_type(), {});
+  if (!none_) none_ = init(new (nodes_.allocate(sizeof(Value))) Value(), nullptr, context_.none_type(), {});
   return none_;
 }
 
@@ -191,7 +191,7 @@ void Module::remove(Apply* node) {
 Apply* Module::apply_interned(Graph* graph, const Operator& op, std::span<Node* const> inputs,
                               const AttributeSet* attributes, size_t num_outputs, const Location* location,
                               std::string_view name) {
-  void* memory = arena_.allocate(sizeof(Apply) + inputs.size() * sizeof(Use), alignof(Apply));
+  void* memory = nodes_.allocate(sizeof(Apply) + inputs.size() * sizeof(Use), alignof(Apply));
   Apply* node = init(new (memory) Apply(), graph, nullptr, name);
   node->op_ = &op;
   node->attributes_ = attributes;
@@ -254,7 +254,7 @@ void Module::set_result(Graph* graph, Node* result) {
 }
 
 const Location* Module::location(std::string_view file, std::string_view name, int32_t index) {
-  return arena_.make<Location>(Location{context_.string(file), arena_.copy(name), index});
+  return texts_.make<Location>(Location{context_.string(file), texts_.copy(name), index});
 }
 
 void Module::set_operand(Apply* user, size_t index, Node* node) {

@@ -180,7 +180,7 @@ class Module {
   // while nothing else refers to ids.
   void renumber(std::span<const std::pair<Node*, uint32_t>> ids);
   uint32_t next_id() const { return next_id_; }  // larger than every id: the size of side tables
-  size_t node_bytes() const { return arena_.used_bytes(); }
+  size_t node_bytes() const { return nodes_.used_bytes() + texts_.used_bytes(); }
   std::span<Value* const> constants() const { return constants_; }  // tensor constants, unused ones included
   // Keeps something (a mapped file) alive as long as the module.
   void keep_alive(std::shared_ptr<void> object) { owned_.push_back(std::move(object)); }
@@ -196,7 +196,8 @@ class Module {
   void finish_erasing(Apply* node);
 
   Context& context_;
-  Arena arena_;
+  // Names and locations lie apart: nearly every walk over the nodes does without them.
+  Arena nodes_, texts_;
   Metadata metadata_;
   std::unique_ptr<Annotations> annotations_;
   std::vector<std::unique_ptr<Graph>> owned_graphs_;

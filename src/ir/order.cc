@@ -14,11 +14,7 @@ class Walk {
   // being walked now.
   void enter(Graph* graph) {
     if (within_ && !graph->is_inside(within_)) return;
-    auto [at, is_new] = index_of_.emplace(graph, order.graphs.size());
-    if (is_new) {
-      order.graphs.push_back({graph, {}, {}});
-      discovered_by_.push_back(root_);
-    }
+    index_of(graph);
     if (graph->return_node()) push(graph->return_node());
   }
 
@@ -38,27 +34,45 @@ class Walk {
 
  private:
   enum class State : uint8_t { New, Open, Done };
+  // A deep graph has left the caches when the walk comes back, so a frame holds what is needed of a node then.
   struct Frame {
     Apply* node;
-    size_t next_operand;
+    uint32_t id, graph;  // the graph's index
+    uint32_t next_operand, num_operands;
   };
+
+  // The place of a graph in the order; a new one is appended.
+  uint32_t index_of(Graph* graph) {
+    if (graph == last_graph_) return last_index_;
+    auto [at, is_new] = index_of_.emplace(graph, static_cast<uint32_t>(order.graphs.size()));
+    if (is_new) {
+      order.graphs.push_back({graph, {}, {}});
+      order.graphs.back().nodes.reserve(graph->num_nodes());
+      discovered_by_.push_back(root_);
+    }
+    last_graph_ = graph;
+    return last_index_ = at->second;
+  }
 
   void push(Apply* node) {
     if (node->id() >= state_.size() || state_[node->id()] != State::New) return;
     if (within_ && node->graph() != within_ && !node->graph()->is_inside(within_)) return;
+    prefetch_before(*node);
     state_[node->id()] = State::Open;
-    stack_.push_back({node, 0});
+    // A graph that is new here is that of a broken module, whose node is used from where it is not visible.
+    stack_.push_back({node, node->id(), index_of(node->graph()), 0, static_cast<uint32_t>(node->num_inputs())});
   }
 
   void finish() {
     while (!stack_.empty()) {
-      auto [node, i] = stack_.back();
-      if (i == node->num_inputs()) {
+      Frame& frame = stack_.back();
+      if (frame.next_operand == frame.num_operands) {
+        append(frame);
         stack_.pop_back();
-        append(node);
         continue;
       }
-      ++stack_.back().next_operand;
+      Apply* node = frame.node;
+      size_t i = frame.next_operand++;
       Node* operand = node->input(i);
       if (!operand) continue;
       if (Apply* apply = operand->as_apply()) {
@@ -70,24 +84,20 @@ class Walk {
     }
   }
 
-  void append(Apply* node) {
-    state_[node->id()] = State::Done;
-    auto found = index_of_.find(node->graph());
-    if (found == index_of_.end()) {  // only in a broken module: used from where its graph is not visible
-      found = index_of_.emplace(node->graph(), order.graphs.size()).first;
-      order.graphs.push_back({node->graph(), {}, {}});
-      discovered_by_.push_back(root_);
-    }
+  void append(const Frame& frame) {
+    state_[frame.id] = State::Done;
     // What a graph's return node depends on is ordered by the walk that discovers the graph.
-    GraphOrder& graph = order.graphs[found->second];
-    bool live = discovered_by_[found->second] == root_ || node == graph.graph->return_node();
-    (live ? graph.nodes : graph.dead).push_back(node);
+    GraphOrder& graph = order.graphs[frame.graph];
+    bool live = discovered_by_[frame.graph] == root_ || frame.node == graph.graph->return_node();
+    (live ? graph.nodes : graph.dead).push_back(frame.node);
   }
 
   std::vector<State> state_;  // by node id
   const Graph* within_;
   std::vector<Frame> stack_;
-  boost::unordered_flat_map<const Graph*, size_t> index_of_;
+  boost::unordered_flat_map<const Graph*, uint32_t> index_of_;
+  const Graph* last_graph_ = nullptr;  // that was looked up, and its index
+  uint32_t last_index_ = 0;
   size_t root_ = 0;
   std::vector<size_t> discovered_by_;  // the root of the walk, by index of the graph
 };
@@ -123,6 +133,7 @@ std::vector<Apply*> topological_order(const Graph& graph) {
 // A variable is free in the graphs that use it directly, and then, against the direction "uses the function",
 // in all graphs up to its owner.
 FreeVariables::FreeVariables(const ModuleOrder& order) {
+  if (std::ranges::none_of(order.graphs, [](const GraphOrder& g) { return g.graph->parent(); })) return;
   boost::unordered_flat_map<const Graph*, size_t> index_of;
   for (size_t i = 0; i < order.graphs.size(); ++i) index_of.emplace(order.graphs[i].graph, i);
 

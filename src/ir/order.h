@@ -59,6 +59,7 @@ class FreeVariables {
   explicit FreeVariables(const ModuleOrder& order);
   // Empty for a graph that the order does not hold.
   std::span<Node* const> of(const Graph* graph) const;
+  bool none() const { return variables_.empty(); }  // of no graph
 
  private:
   boost::unordered_flat_map<const Graph*, std::vector<Node*>> variables_;

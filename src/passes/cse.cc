@@ -1,18 +1,19 @@
 // Common subexpressions: two pure applications of one operator with the same attributes and the same operands are one.
 //
-// Value numbering by hash: applications are visited operands first, so that operands are already merged when
-// their user is looked up, and one pass finds everything. An application may take the place of another in its own graph or in a graph
-// nested below it; graphs are therefore visited from the outside in, and a lookup walks up the parents (their number
-// is the depth of nesting). Near-linear.
+// Value numbering by hash: applications are visited operands first, so that operands are already merged when their user
+// is looked up, and one pass finds everything. An application may take the place of another in its own graph or in a
+// graph nested below it; graphs are therefore visited from the outside in, and a lookup walks up the parents (their
+// number is the depth of nesting). Near-linear.
 //
 // Attribute sets and constants are interned, so that comparing them is comparing pointers. Random operators, effects and
 // calls stay as they are.
 #include <algorithm>
-#include <boost/unordered/unordered_flat_map.hpp>
+#include <vector>
 
 #include "ir/order.h"
 #include "passes/pass.h"
 #include "support/hash.h"
+#include "support/hash_index.h"
 
 namespace anfora::passes {
 namespace {
@@ -29,41 +30,70 @@ bool may_merge(const Apply& node) {
   }
 }
 
-struct Expression {
-  const Apply* node;
-  const Graph* scope;
+uint64_t hash_of(const Apply& node) {
+  uint64_t h = hash_combine(hash_pointer(&node.op()), hash_pointer(&node.attributes()) + node.num_outputs());
+  for (const Use& use : node.operands()) h = hash_combine(h, use.node->id());
+  return h;
+}
 
-  friend bool operator==(const Expression& a, const Expression& b) {
-    return a.scope == b.scope && &a.node->op() == &b.node->op() && &a.node->attributes() == &b.node->attributes() &&
-           a.node->num_outputs() == b.node->num_outputs() &&
-           std::ranges::equal(a.node->operands(), b.node->operands(), {}, &Use::node, &Use::node);
+bool are_same(const Apply& a, const Apply& b) {
+  return &a.op() == &b.op() && &a.attributes() == &b.attributes() && a.num_outputs() == b.num_outputs() &&
+         std::ranges::equal(a.operands(), b.operands(), {}, &Use::node, &Use::node);
+}
+
+// The expressions met so far, each with the graph that it was met in.
+class Expressions {
+ public:
+  explicit Expressions(size_t most) {
+    known_.reserve(most);
+    index_.reserve(most);
   }
-  friend size_t hash_value(const Expression& e) {
-    uint64_t h = hash_combine(hash_pointer(&e.node->op()), hash_pointer(&e.node->attributes()));
-    h = hash_combine(h, hash_pointer(e.scope) + e.node->num_outputs());
-    for (const Use& use : e.node->operands()) h = hash_combine(h, use.node->id());
-    return h;
+
+  // An application that may stand for `node`, which has that hash: of its own graph, else of one around. Where there is
+  // none, the node is entered itself.
+  Apply* find_or_enter(Apply* node, uint64_t hash) {
+    Graph* graph = node->graph();
+    auto [at, is_new] = index_.insert(scoped(hash, graph), known_.size(), [&](uint32_t i) { return is(i, *node, graph); });
+    if (!is_new) return known_[at].node;
+    known_.push_back({node, graph});
+    for (Graph* outer = graph->parent(); outer; outer = outer->parent()) {
+      uint32_t found = index_.find(scoped(hash, outer), [&](uint32_t i) { return is(i, *node, outer); });
+      if (found != HashIndex::kNone) return known_[at].node = known_[found].node;
+    }
+    return nullptr;
   }
+  void prefetch(const Apply& node) const { index_.prefetch(scoped(hash_of(node), node.graph())); }
+
+ private:
+  static uint64_t scoped(uint64_t hash, const Graph* graph) { return hash_combine(hash, graph->value()->id()); }
+  bool is(uint32_t i, const Apply& node, const Graph* scope) const {
+    return known_[i].scope == scope && are_same(*known_[i].node, node);
+  }
+
+  struct Known {
+    Apply* node;  // of `scope` or a graph around it
+    const Graph* scope;
+  };
+  std::vector<Known> known_;
+  HashIndex index_;
 };
 
 size_t run(PassContext& context) {
   Module& module = context.module;
   ModuleOrder order = topological_order(module);
   std::ranges::stable_sort(order.graphs, {}, [](const GraphOrder& g) { return g.graph->depth(); });
-  boost::unordered_flat_map<Expression, Apply*> known;
-  size_t merged = 0;
+  size_t total = 0, merged = 0;
+  for (const GraphOrder& graph : order.graphs) total += graph.nodes.size();
+  Expressions expressions(total);
   for (const auto& [graph, nodes, dead] : order.graphs) {
-    for (Apply* node : nodes) {
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      // Merging an operand in between changes the hash; then the line is missed, and nothing else.
+      constexpr size_t kAhead = 4;
+      if (i + kAhead < nodes.size()) expressions.prefetch(*nodes[i + kAhead]);
+      Apply* node = nodes[i];
       if (!may_merge(*node)) continue;
-      Apply* same = nullptr;
-      for (Graph* scope = graph; scope && !same; scope = scope->parent()) {
-        auto found = known.find(Expression{node, scope});
-        if (found != known.end()) same = found->second;
-      }
-      if (!same) {
-        known.emplace(Expression{node, graph}, node);
-        continue;
-      }
+      Apply* same = expressions.find_or_enter(node, hash_of(*node));
+      if (!same) continue;
       context.remarks.applied(kMerge.name, kMerge.name, *node);
       module.replace(node, same);
       module.erase(node);

@@ -103,6 +103,7 @@ class DeadCode {
   void reach(Node* node) {
     if (live_[node->id()]) return;
     live_[node->id()] = true;
+    prefetch_before(*node);
     pending_.push_back(node);
   }
 

@@ -33,7 +33,8 @@ constexpr std::string_view kShapeFolded = "shape-folding";
 
 class Folder {
  public:
-  explicit Folder(PassContext& context) : context_(context), module_(context.module) {}
+  explicit Folder(PassContext& context)
+      : context_(context), module_(context.module), place_in_region_(module_.next_id(), kOutside) {}
 
   size_t run() {
     for (const GraphOrder& graph : topological_order(module_).graphs) {
@@ -44,23 +45,29 @@ class Folder {
 
  private:
   struct Known {
+    Apply* node;
     std::vector<Datum> outputs;
     int64_t source_bytes = 0;  // of the constants this was made from and that nothing else needs
     std::string_view rule;
   };
 
-  void keep(Apply& node, Known known) {
-    known_.emplace(&node, std::move(known));
-    region_.push_back(&node);
+  void keep(Known known) {
+    place_in_region_[known.node->id()] = static_cast<uint32_t>(region_.size());
+    region_.push_back(std::move(known));
+  }
+  // Null when the node's value is not known.
+  const Known* find(const Node* node) const {
+    uint32_t place = place_in_region_[node->id()];
+    return place == kOutside ? nullptr : &region_[place];
   }
 
   void visit(Apply& node) {
     if (node.primitive() == Primitive::TupleGetItem) {
-      auto tuple = known_.find(node.input(0));
-      if (tuple == known_.end()) return;
+      const Known* tuple = find(node.input(0));
+      if (!tuple) return;
       size_t index = static_cast<size_t>(node.attributes().require_int("index"));
-      if (index >= tuple->second.outputs.size()) return;
-      keep(node, {{tuple->second.outputs[index]}, tuple->second.source_bytes, tuple->second.rule});
+      if (index >= tuple->outputs.size()) return;
+      keep({&node, {tuple->outputs[index]}, tuple->source_bytes, tuple->rule});
     } else if (node.primitive() == Primitive::Operation && !is_kept(node) && !fold_elements(node)) {
       fold_by_kernel(node);
     }
@@ -97,7 +104,7 @@ class Folder {
         value.data<bool>()[i] = element != 0;
       }
     }
-    keep(node, {{std::move(value)}, 0, kShapeFolded});
+    keep({&node, {std::move(value)}, 0, kShapeFolded});
     return true;
   }
 
@@ -109,15 +116,15 @@ class Folder {
       if (node->has_one_use()) source_bytes += static_cast<int64_t>(value->tensor().bytes());
       return &constants_.try_emplace(node, value->tensor()).first->second;
     }
-    auto found = known_.find(node);
-    if (found == known_.end() || found->second.outputs.size() != 1) return nullptr;
-    if (node->has_one_use()) source_bytes += found->second.source_bytes;
-    return &found->second.outputs[0];
+    const Known* known = find(node);
+    if (!known || known->outputs.size() != 1) return nullptr;
+    if (node->has_one_use()) source_bytes += known->source_bytes;
+    return &known->outputs[0];
   }
 
   void fold_by_kernel(Apply& node) {
     const Operator& op = node.op();
-    if (op.effect != Effect::Pure || !ops::reference_kernel(op)) return;
+    if (op.effect != Effect::Pure) return;
     int64_t source_bytes = 0;
     std::vector<Datum> inputs;
     for (const Use& use : node.operands()) {
@@ -125,7 +132,7 @@ class Folder {
       if (!value) return;
       inputs.push_back(*value);
     }
-    if (!worth_storing(node, source_bytes)) return;
+    if (!ops::reference_kernel(op) || !worth_storing(node, source_bytes)) return;
     std::vector<Datum> outputs;
     try {
       outputs = analysis::evaluate_operator(op, node.attributes(), inputs, node.num_outputs());
@@ -134,7 +141,7 @@ class Folder {
       context_.remarks.refused(kFold.name, kFolded, node, error.message());
       return;
     }
-    keep(node, {std::move(outputs), source_bytes, kFolded});
+    keep({&node, std::move(outputs), source_bytes, kFolded});
   }
 
   bool worth_storing(const Apply& node, int64_t source_bytes) {
@@ -162,14 +169,13 @@ class Folder {
   // application: constants are tensors.
   size_t store() {
     size_t folded = 0;
-    for (auto at = region_.rbegin(); at != region_.rend(); ++at) {
-      Apply* node = *at;
-      const Known& known = known_.at(node);
+    for (auto known = region_.rbegin(); known != region_.rend(); ++known) {
+      Apply* node = known->node;
       if (node->has_uses()) {
-        if (known.outputs.size() != 1 || !known.outputs[0].is_tensor()) continue;
-        module_.replace(node, module_.constant(known.outputs[0].tensor(), node->name()));
+        if (known->outputs.size() != 1 || !known->outputs[0].is_tensor()) continue;
+        module_.replace(node, module_.constant(known->outputs[0].tensor(), node->name()));
       }
-      context_.remarks.applied(kFold.name, known.rule, *node);
+      context_.remarks.applied(kFold.name, known->rule, *node);
       module_.erase(node);
       ++folded;
     }
@@ -179,9 +185,10 @@ class Folder {
  private:
   PassContext& context_;
   Module& module_;
-  boost::unordered_flat_map<const Node*, Known> known_;
   boost::unordered_flat_map<const Node*, Datum> constants_;
-  std::vector<Apply*> region_;  // in topological order
+  static constexpr uint32_t kOutside = UINT32_MAX;
+  std::vector<uint32_t> place_in_region_;  // by id of the nodes that there were
+  std::vector<Known> region_;              // in topological order
 };
 
 size_t run(PassContext& context) { return Folder(context).run(); }

@@ -242,6 +242,7 @@ DraftBuilder::Binding DraftBuilder::demand(const ir::Node* node) {
       for (size_t i = next->num_inputs(); i-- > 0;) {
         const ir::Apply* operand = next->input(i)->as_apply();
         if (!operand || bound(operand).kind != Binding::Kind::Unset) continue;
+        ir::prefetch_before(*operand);
         pending_.push_back(operand);
         is_ready = false;
       }
