@@ -586,7 +586,7 @@ class Verifier {
   const Module& module_;
   std::vector<Violation> violations_;
   boost::unordered_flat_map<const Graph*, Interval> graphs_;
-  std::vector<const Node*> by_id_;     // the census
+  std::vector<const Node*> by_id_;       // the census
   std::vector<uint32_t> operand_count_;  // by id: operands that name the node
   std::vector<const Apply*> applications_;
   bool may_walk_ = true;  // whether dependencies can be followed

@@ -53,7 +53,8 @@ class Expressions {
   // none, the node is entered itself.
   Apply* find_or_enter(Apply* node, uint64_t hash) {
     Graph* graph = node->graph();
-    auto [at, is_new] = index_.insert(scoped(hash, graph), known_.size(), [&](uint32_t i) { return is(i, *node, graph); });
+    auto [at, is_new] =
+        index_.insert(scoped(hash, graph), known_.size(), [&](uint32_t i) { return is(i, *node, graph); });
     if (!is_new) return known_[at].node;
     known_.push_back({node, graph});
     for (Graph* outer = graph->parent(); outer; outer = outer->parent()) {

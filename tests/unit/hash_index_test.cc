@@ -47,7 +47,8 @@ TEST(HashIndex, FindsWhatWasInserted) {
 }
 
 TEST(HashIndex, ToleratesEqualHashes) {
-  for (auto hash : {+[](const std::string&) { return uint64_t{0}; }, +[](const std::string&) { return ~uint64_t{0}; }}) {
+  for (auto hash :
+       {+[](const std::string&) { return uint64_t{0}; }, +[](const std::string&) { return ~uint64_t{0}; }}) {
     Words words(hash);
     for (uint32_t i = 0; i < 100; ++i) EXPECT_EQ(words.insert(std::to_string(i)), std::pair(i, true));
     for (uint32_t i = 0; i < 100; ++i) EXPECT_EQ(words.find(std::to_string(i)), i);

@@ -22,6 +22,7 @@
 #include "frontend/onnx/import.h"
 #include "frontend/onnx/type_proto.h"
 #include "ir/module.h"
+#include "support/hash_index.h"
 
 namespace anfora::onnx {
 
@@ -131,10 +132,10 @@ class Scope {
 
   // Throws InvalidModel when the graph has the name already.
   void define(std::string_view name, ir::Node* node);
-  void redefine(std::string_view name, ir::Node* node) { names_[name] = Binding{node}; }
+  void redefine(std::string_view name, ir::Node* node);  // one that the graph has
   // The names of a tuple's items; empty names are omitted results. Items are made when they are asked for.
   void define_items(std::span<const std::string_view> names, ir::Node* tuple);
-  bool knows(std::string_view name) const;
+  bool knows(std::string_view name);
   // Null when no graph around knows the name.
   ir::Node* find(std::string_view name);
   ir::Node* resolve(std::string_view name);  // throws InvalidModel
@@ -150,9 +151,12 @@ class Scope {
 
  private:
   struct Binding {
+    std::string_view name;
     ir::Node* node;
     int32_t item = -1;  // of the tuple `node`; −1: the node itself
   };
+  void define(Binding binding);
+  Binding* find_own(std::string_view name, uint64_t hash);  // null when this graph does not know the name
   void import_one(const NodeFields& fields, size_t index);
   bool is_ready(const NodeFields& fields);
   void import_sorted(std::span<const std::string_view> nodes, size_t first);
@@ -163,7 +167,8 @@ class Scope {
   Dialect dialect_;
   std::string place_;
   int depth_;
-  boost::unordered_flat_map<std::string_view, Binding> names_;
+  HashIndex index_;  // of bindings_, by name
+  std::vector<Binding> bindings_;
   std::pair<std::span<const std::string_view>, std::span<const std::string_view>> declared_;
   std::unique_ptr<boost::unordered_flat_map<std::string_view, const ir::Type*>> declared_types_;
 };

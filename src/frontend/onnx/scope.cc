@@ -6,6 +6,7 @@
 #include "frontend/onnx/message.h"
 #include "frontend/onnx/type_proto.h"
 #include "frontend/onnx/wire.h"
+#include "support/hash.h"
 
 namespace anfora::onnx {
 
@@ -45,40 +46,52 @@ std::string describe(const NodeFields& node) {
   return name.empty() ? kind : fmt::format("{} '{}'", kind, name);
 }
 
-void Scope::define(std::string_view name, ir::Node* node) {
-  if (!names_.emplace(name, Binding{node}).second) {
-    throw Error(ErrorCode::InvalidModel, fmt::format("the value '{}' is defined twice", name));
+static uint64_t hash_of(std::string_view name) { return hash_bytes(name.data(), name.size()); }
+
+void Scope::define(Binding binding) {
+  auto [at, is_new] = index_.insert(hash_of(binding.name), bindings_.size(),
+                                    [&](uint32_t i) { return bindings_[i].name == binding.name; });
+  if (!is_new) {
+    throw Error(ErrorCode::InvalidModel, fmt::format("the value '{}' is defined twice", binding.name));
   }
+  bindings_.push_back(binding);
 }
+
+void Scope::define(std::string_view name, ir::Node* node) { define(Binding{name, node}); }
 
 void Scope::define_items(std::span<const std::string_view> names, ir::Node* tuple) {
   for (size_t i = 0; i < names.size(); ++i) {
-    if (names[i].empty()) continue;
-    if (!names_.emplace(names[i], Binding{tuple, static_cast<int32_t>(i)}).second) {
-      throw Error(ErrorCode::InvalidModel, fmt::format("the value '{}' is defined twice", names[i]));
-    }
+    if (!names[i].empty()) define(Binding{names[i], tuple, static_cast<int32_t>(i)});
   }
 }
 
-bool Scope::knows(std::string_view name) const {
-  for (const Scope* s = this; s; s = s->parent_) {
-    if (s->names_.contains(name)) return true;
+Scope::Binding* Scope::find_own(std::string_view name, uint64_t hash) {
+  uint32_t found = index_.find(hash, [&](uint32_t i) { return bindings_[i].name == name; });
+  return found == HashIndex::kNone ? nullptr : &bindings_[found];
+}
+
+void Scope::redefine(std::string_view name, ir::Node* node) { *find_own(name, hash_of(name)) = Binding{name, node}; }
+
+bool Scope::knows(std::string_view name) {
+  uint64_t hash = hash_of(name);
+  for (Scope* s = this; s; s = s->parent_) {
+    if (s->find_own(name, hash)) return true;
   }
   return false;
 }
 
 ir::Node* Scope::find(std::string_view name) {
+  uint64_t hash = hash_of(name);
   for (Scope* s = this; s; s = s->parent_) {
-    auto found = s->names_.find(name);
-    if (found == s->names_.end()) continue;
-    Binding& binding = found->second;
-    if (binding.item >= 0) {
+    Binding* binding = s->find_own(name, hash);
+    if (!binding) continue;
+    if (binding->item >= 0) {
       ir::Module& module = importer_.module();
-      binding.node = module.tuple_item(s->graph_, binding.node, static_cast<size_t>(binding.item));
-      binding.item = -1;
-      if (binding.node->name().empty()) module.set_name(binding.node, name);
+      binding->node = module.tuple_item(s->graph_, binding->node, static_cast<size_t>(binding->item));
+      binding->item = -1;
+      if (binding->node->name().empty()) module.set_name(binding->node, name);
     }
-    return binding.node;
+    return binding->node;
   }
   return nullptr;
 }
@@ -173,12 +186,20 @@ void Scope::import_one(const NodeFields& fields, size_t index) {
 }
 
 void Scope::import_nodes(std::span<const std::string_view> nodes) {
-  names_.reserve(names_.size() + nodes.size());
-  NodeFields fields;
+  bindings_.reserve(bindings_.size() + nodes.size());
+  index_.reserve(bindings_.size() + nodes.size());
+  // In a large graph the place of a name in the index is not in a cache: it is asked for one node ahead.
+  NodeFields fields[2];  // of even and of odd nodes
+  auto read = [&](size_t i) {
+    if (i >= nodes.size()) return;
+    fields[i % 2].read(nodes[i]);
+    for (std::string_view output : fields[i % 2].outputs) index_.prefetch(hash_of(output));
+  };
+  read(0);
   for (size_t i = 0; i < nodes.size(); ++i) {
-    fields.read(nodes[i]);
-    if (!is_ready(fields)) return import_sorted(nodes, i);
-    import_one(fields, i);
+    read(i + 1);
+    if (!is_ready(fields[i % 2])) return import_sorted(nodes, i);
+    import_one(fields[i % 2], i);
   }
 }
 
