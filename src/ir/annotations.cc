@@ -27,6 +27,7 @@ void Annotations::set_node(const Location& location, Annotation annotation) {
 }
 
 const Annotation* Annotations::of_node(const Node& node) const {
+  if (nodes_.empty()) return nullptr;
   const Location* l = node.location();
   return l ? find(nodes_, {l->file, l->name, l->index}) : nullptr;
 }

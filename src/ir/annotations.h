@@ -53,6 +53,7 @@ class Annotations {
   void set_value(std::string_view place, std::string_view name, Annotation annotation);
   const Annotation* of_value(std::string_view place, std::string_view name) const;
   const Annotation* of_value(const Node& node) const;
+  bool has_values() const { return !values_.empty(); }  // whether of_value() can find any
 
   // Main's, by their names; an empty one is not kept.
   void set_input(std::string_view name, Annotation annotation);

@@ -7,8 +7,9 @@ namespace {
 
 class Walk {
  public:
-  explicit Walk(const Module& module, const Graph* within = nullptr)
-      : state_(module.next_id(), State::New), within_(within) {}
+  explicit Walk(const Module& module, const Graph* within = nullptr) : within_(within) {
+    order.marks.assign(module.next_id(), Mark::New);
+  }
 
   // Enters a function: it gets its place in the order of graphs, and its body is walked as part of what is
   // being walked now.
@@ -33,7 +34,7 @@ class Walk {
   ModuleOrder order;
 
  private:
-  enum class State : uint8_t { New, Open, Done };
+  using Mark = ModuleOrder::Mark;
   // A deep graph has left the caches when the walk comes back, so a frame holds what is needed of a node then.
   struct Frame {
     Apply* node;
@@ -55,10 +56,10 @@ class Walk {
   }
 
   void push(Apply* node) {
-    if (node->id() >= state_.size() || state_[node->id()] != State::New) return;
+    if (node->id() >= order.marks.size() || order.marks[node->id()] != Mark::New) return;
     if (within_ && node->graph() != within_ && !node->graph()->is_inside(within_)) return;
     prefetch_before(*node);
-    state_[node->id()] = State::Open;
+    order.marks[node->id()] = Mark::Open;
     // A graph that is new here is that of a broken module, whose node is used from where it is not visible.
     stack_.push_back({node, node->id(), index_of(node->graph()), 0, static_cast<uint32_t>(node->num_inputs())});
   }
@@ -76,7 +77,8 @@ class Walk {
       Node* operand = node->input(i);
       if (!operand) continue;
       if (Apply* apply = operand->as_apply()) {
-        if (apply->id() < state_.size() && state_[apply->id()] == State::Open) order.back_edges.push_back({node, i});
+        if (apply->id() < order.marks.size() && order.marks[apply->id()] == Mark::Open)
+          order.back_edges.push_back({node, i});
         push(apply);
       } else if (Graph* function = constant_function(operand)) {
         enter(function);
@@ -85,14 +87,13 @@ class Walk {
   }
 
   void append(const Frame& frame) {
-    state_[frame.id] = State::Done;
+    order.marks[frame.id] = Mark::Done;
     // What a graph's return node depends on is ordered by the walk that discovers the graph.
     GraphOrder& graph = order.graphs[frame.graph];
     bool live = discovered_by_[frame.graph] == root_ || frame.node == graph.graph->return_node();
     (live ? graph.nodes : graph.dead).push_back(frame.node);
   }
 
-  std::vector<State> state_;  // by node id
   const Graph* within_;
   std::vector<Frame> stack_;
   boost::unordered_flat_map<const Graph*, uint32_t> index_of_;

@@ -19,6 +19,7 @@
 
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -34,12 +35,16 @@ struct GraphOrder {
 
 struct ModuleOrder {
   std::vector<GraphOrder> graphs;  // in order of first use, main first
+  bool contains(const Apply& node) const { return node.id() < marks.size() && marks[node.id()] != Mark::New; }
   // Operands that close a cycle, also one through a function's free variables. Empty in a valid module.
   struct BackEdge {
     Apply* user;
     size_t operand;
   };
   std::vector<BackEdge> back_edges;
+
+  enum class Mark : uint8_t { New, Open, Done };
+  std::vector<Mark> marks;  // by node id: how far the walk has come
 };
 
 enum class Coverage {

@@ -83,16 +83,16 @@ void Fitting::set_input(size_t i, ValueId value) {
 }
 
 void Fitting::rename(std::string_view op_type) {
-  const OperatorHistory* history = find_history(node_.domain, node_.op_type);
+  const OperatorHistory* history = node_.op->history;
   if (history && !fit_attributes(*history)) kept_attributes_fit_ = false;
-  node_.op_type = op_type;
+  node_.op = draft_.find_operator(node_.op->domain, op_type, node_.op->is_known);
 }
 
 ValueId Fitting::add_helper(std::string_view op_type, std::initializer_list<ValueId> inputs, AttributeSet attributes,
                             const ir::Type* type) {
   ValueId result = draft_.make_value(&graph_, {}, type);
   DraftNode helper;
-  helper.op_type = op_type;
+  helper.op = draft_.find_operator("", op_type);
   helper.attributes = draft_.keep(std::move(attributes));
   helper.inputs = draft_.keep(std::span<const ValueId>(inputs.begin(), inputs.size()));
   helper.outputs = draft_.keep(std::span<const ValueId>(&result, 1));
@@ -117,7 +117,7 @@ void Fitting::squeeze_input(size_t i, const std::vector<int64_t>& axes) {
 }
 
 const AttributeValue* Fitting::default_of(std::string_view name) const {
-  const ir::Operator* op = draft_.context().find_operator(node_.domain, node_.op_type);
+  const ir::Operator* op = draft_.context().find_operator(node_.op->domain, node_.op->name);
   const ir::AttributeDeclaration* declared = op ? op->find_attribute(name) : nullptr;
   return declared && declared->otherwise ? &*declared->otherwise : nullptr;
 }
@@ -145,17 +145,17 @@ void Fitting::erase(std::string_view name) {
 // Fitting: the steps -------------------------------------------------------------------------------------
 
 bool Fitting::run() {
-  const OperatorHistory* history = find_history(node_.domain, node_.op_type);
-  if (!history) return true;
-  if (history->newest() > opset_ && node_.domain.empty()) {
-    for (std::string_view op_type; op_type != node_.op_type;) {  // a rule may make it another operator
-      op_type = node_.op_type;
-      for (const DowngradeRule& rule : downgrade_rules(op_type)) {
+  if (!node_.op->depends_on(opset_)) return true;
+  const OperatorHistory* history = node_.op->history;
+  if (history->newest() > opset_ && node_.op->domain.empty()) {
+    for (const DraftOperator* op = nullptr; op != node_.op;) {  // a rule may make it another operator
+      op = node_.op;
+      for (const DowngradeRule& rule : downgrade_rules(op->name)) {
         if (opset_ < rule.before && !rule.apply(*this)) return false;
-        if (node_.op_type != op_type) break;
+        if (node_.op != op) break;
       }
     }
-    history = find_history(node_.domain, node_.op_type);
+    history = node_.op->history;
   }
   const OperatorHistory::Version* version = history ? history->at(opset_) : nullptr;
   bool fits =
@@ -216,8 +216,7 @@ bool Fitting::fit_types(const OperatorHistory& history) const {
 namespace {
 
 bool fits(Draft& draft, DraftGraph& graph, const DraftNode& node, int64_t opset, int64_t source) {
-  const OperatorHistory* history = find_history(node.domain, node.op_type);
-  if (!history || (history->newest() <= opset && !history->removed)) return true;
+  if (!node.op->depends_on(opset)) return true;
   DraftNode copy = node;
   return Fitting(draft, graph, copy, opset, source).run();
 }
@@ -225,7 +224,7 @@ bool fits(Draft& draft, DraftGraph& graph, const DraftNode& node, int64_t opset,
 std::string describe(const Draft& draft, const DraftNode& node) {
   std::string_view name = node.name;
   for (size_t i = 0; i < node.outputs.size() && name.empty(); ++i) name = draft.value(node.outputs[i]).name;
-  std::string kind = ir::qualified_name(node.domain, node.op_type);
+  std::string kind = ir::qualified_name(node.op->domain, node.op->name);
   return name.empty() ? kind : fmt::format("{} '{}'", kind, name);
 }
 
@@ -260,11 +259,15 @@ class Choice {
   }
 
   const DraftNode* first_misfit(int64_t opset) {
+    auto may_misfit = [&](const DraftOperator& op) {
+      return op.is_used && op.domain == domain_ && op.depends_on(opset);
+    };
+    if (std::ranges::none_of(draft_.operators(), may_misfit)) return nullptr;
     const DraftNode* misfit = nullptr;
     auto look = [&](DraftGraph& graph) {
       if (misfit) return;
       for (const DraftNode& node : graph.nodes) {
-        if (node.domain != domain_ || fits(draft_, graph, node, opset, source_)) continue;
+        if (node.op->domain != domain_ || fits(draft_, graph, node, opset, source_)) continue;
         misfit = &node;
         misfit_graph_ = &graph;
         return;
@@ -288,10 +291,10 @@ namespace {
 // A node with graphs that cannot be fitted, because they are kept as bytes; null when there is none.
 const DraftNode* find_verbatim_graph(Draft& draft) {
   const DraftNode* found = nullptr;
+  if (std::ranges::all_of(draft.operators(), &DraftOperator::is_known)) return found;
   auto look = [&](DraftGraph& graph) {
     for (const DraftNode& node : graph.nodes) {
-      bool is_known = !node.origin || node.origin->op().known;
-      if (found || is_known) continue;
+      if (found || node.op->is_known) continue;
       for (const auto& [name, value] : *node.attributes) {
         if (name.ends_with(kVerbatimSuffix)) found = &node;
       }
@@ -329,10 +332,16 @@ void fit_to_opsets(Draft& draft, const ir::Metadata& source, ExportReport& repor
     if (version != asked_for)
       report.moved.push_back({domain, asked_for, version, choice.because.empty() ? because : choice.because});
   }
+  auto needs_fitting = [&](const DraftOperator& op) {
+    auto opset = report.opsets.find(op.domain);
+    return opset != report.opsets.end() && op.depends_on(opset->second);
+  };
+  if (std::ranges::none_of(draft.operators(), needs_fitting)) return;
   auto fit = [&](DraftGraph& graph) {
     std::vector<std::pair<size_t, DraftNode>> helpers;  // with the place that they go before
     for (size_t i = 0; i < graph.nodes.size(); ++i) {
-      auto opset = report.opsets.find(graph.nodes[i].domain);
+      if (!graph.nodes[i].op->history) continue;
+      auto opset = report.opsets.find(graph.nodes[i].op->domain);
       if (opset == report.opsets.end()) continue;
       Fitting fitting(draft, graph, graph.nodes[i], opset->second, source_of(opset->first));
       fitting.run();

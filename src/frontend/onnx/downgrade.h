@@ -35,7 +35,7 @@ class Fitting {
 
   int64_t opset() const { return opset_; }
   int64_t source() const { return source_; }
-  std::string_view op_type() const { return node_.op_type; }
+  std::string_view op_type() const { return node_.op->name; }
   size_t num_outputs() const { return node_.outputs.size(); }
   bool has_output(size_t i) const { return i < num_outputs() && node_.outputs[i] != kOmitted; }
   // The operator that it is from here on; attributes that only newer versions of the present one have must be gone or

@@ -6,14 +6,26 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <boost/unordered/unordered_flat_set.hpp>
 
+#include "support/hash.h"
+#include "support/hash_index.h"
+
 namespace anfora::onnx {
 namespace {
 
 // Names in one scope: the main graph with its subgraphs, or a local function with its.
 class Names {
  public:
-  void reserve(size_t count) { taken_.reserve(count); }
-  bool claim(std::string_view name) { return taken_.insert(name).second; }
+  void reserve(size_t count) {
+    taken_.reserve(count);
+    index_.reserve(count);
+  }
+  // Before the name is claimed, so that its place in the index is at hand then.
+  void prefetch(std::string_view name) const { index_.prefetch(hash_of(name)); }
+  bool claim(std::string_view name) {
+    auto [at, is_new] = index_.insert(hash_of(name), taken_.size(), [&](uint32_t i) { return taken_[i] == name; });
+    if (is_new) taken_.push_back(name);
+    return is_new;
+  }
 
   // `name` itself, or with the first free number behind it.
   std::string_view claim_like(Draft& draft, std::string_view name) {
@@ -24,14 +36,20 @@ class Names {
     std::string numbered;
     do {
       numbered = fmt::format("{}_{}", name, ++last_number_[name]);
-    } while (taken_.contains(numbered));
+    } while (is_taken(numbered));
     std::string_view kept = draft.keep(numbered);
-    taken_.insert(kept);
+    claim(kept);
     return kept;
   }
 
  private:
-  boost::unordered_flat_set<std::string_view> taken_;
+  static uint64_t hash_of(std::string_view name) { return hash_bytes(name.data(), name.size()); }
+  bool is_taken(std::string_view name) const {
+    return index_.find(hash_of(name), [&](uint32_t i) { return taken_[i] == name; }) != HashIndex::kNone;
+  }
+
+  HashIndex index_;
+  std::vector<std::string_view> taken_;
   boost::unordered_flat_map<std::string_view, size_t> last_number_;
 };
 
@@ -42,6 +60,12 @@ DraftGraph* Draft::make_graph(std::string_view name, DraftGraph* parent) {
   graph.name = keep(name);
   graph.parent = parent;
   return &graph;
+}
+
+DraftOperator* Draft::find_operator(std::string_view domain, std::string_view name, bool is_known) {
+  DraftOperator*& op = operator_index_[{domain, name, is_known}];
+  if (!op) op = &operators_.emplace_back(DraftOperator{domain, name, is_known, find_history(domain, name)});
+  return op;
 }
 
 ValueId Draft::make_value(DraftGraph* graph, std::string_view name, const ir::Type* type, const ir::Node* origin) {
@@ -72,6 +96,7 @@ void Draft::remove_unused_nodes() {
       if (std::ranges::none_of(node->outputs, [&](ValueId id) { return used[id]; })) continue;
       for (ValueId id : node->inputs) used[id] = true;
       for (ValueId id : node->captures) used[id] = true;
+      node->op->is_used = true;
       for (const Subgraph& subgraph : node->subgraphs) sweep(sweep, *subgraph.graph);
       if (--keep != node) *keep = *node;
     }
@@ -145,31 +170,37 @@ size_t Draft::add_quantizations(std::span<const ir::Quantization> quantizations)
 }
 
 void Draft::assign_names() {
+  constexpr size_t kAhead = 8;
   std::vector<DraftGraph*> tops{main_};
   tops.insert(tops.end(), functions_.begin(), functions_.end());
   std::vector<bool> seen(values_.size(), false);  // no value is in use below two graphs at the top
   for (DraftGraph* top : tops) {
     Names value_names, node_names;
-    std::vector<ValueId> used;
+    std::vector<ValueId> named;
     std::vector<std::pair<ValueId, std::string_view>> unnamed;  // with what they are called after
     auto use = [&](std::span<const ValueId> ids, std::string_view kind) {
       for (ValueId id : ids) {
         if (id == kOmitted || seen[id]) continue;
         seen[id] = true;
-        if (values_[id].name.empty()) {
+        const DraftValue& value = values_[id];
+        if (value.name.empty()) {
           unnamed.emplace_back(id, kind);
+        } else if (value.pinned) {
+          value_names.claim(value.name);
         } else {
-          used.push_back(id);
+          named.push_back(id);
         }
       }
     };
-    node_names.reserve(top->nodes.size());
+    named.reserve(top->nodes.size());
     for_each_graph(*top, [&](DraftGraph& graph) {
       use(graph.inputs, "input");
-      for (DraftNode& node : graph.nodes) {
+      for (size_t i = 0; i < graph.nodes.size(); ++i) {
+        if (i + kAhead < graph.nodes.size()) node_names.prefetch(graph.nodes[i + kAhead].name);
+        DraftNode& node = graph.nodes[i];
         use(node.inputs, "constant");
         use(node.captures, "constant");
-        use(node.outputs, node.op_type);
+        use(node.outputs, node.op->name);
         if (!node.name.empty()) node.name = node_names.claim_like(*this, node.name);
       }
       use(graph.outputs, "constant");
@@ -180,13 +211,12 @@ void Draft::assign_names() {
       }
     }
 
-    value_names.reserve(used.size() + unnamed.size());
-    for (ValueId id : used) {
-      if (values_[id].pinned) value_names.claim(values_[id].name);
-    }
-    for (ValueId id : used) {
-      DraftValue& value = values_[id];
-      if (!value.pinned) value.name = value_names.claim_like(*this, value.name);
+    // Pinned names are taken by now.
+    value_names.reserve(named.size() + unnamed.size());
+    for (size_t i = 0; i < named.size(); ++i) {
+      if (i + kAhead < named.size()) value_names.prefetch(values_[named[i + kAhead]].name);
+      std::string_view& name = values_[named[i]].name;
+      name = value_names.claim_like(*this, name);
     }
     for (auto [id, kind] : unnamed) values_[id].name = value_names.claim_numbered(*this, kind);
   }

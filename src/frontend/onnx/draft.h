@@ -5,13 +5,16 @@
 // fitting made superfluous take none. Constants belong to no graph; the ones in use become initializers.
 #pragma once
 
+#include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdint>
 #include <deque>
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
+#include "frontend/onnx/opset_history.h"
 #include "ir/annotations.h"
 #include "ir/module.h"
 #include "support/arena.h"
@@ -37,9 +40,21 @@ struct Subgraph {
   DraftGraph* graph;
 };
 
+// What nodes call their operator, once for all of them.
+struct DraftOperator {
+  std::string_view domain, name;
+  bool is_known = true;                      // false: nothing is declared of it
+  const OperatorHistory* history = nullptr;  // null: it has none
+  bool is_used = false;                      // by a node that remove_unused_nodes() left
+
+  // Whether nodes may have to be fitted to that version of the domain.
+  bool depends_on(int64_t opset) const { return history && (history->newest() > opset || history->removed); }
+};
+
 // The spans lie in the draft's arena.
 struct DraftNode {
-  std::string_view domain, op_type, name;
+  DraftOperator* op = nullptr;
+  std::string_view name;
   const AttributeSet* attributes = nullptr;
   std::span<const ValueId> inputs, outputs;
   std::span<const ValueId> captures;  // what an unknown operator's graphs, kept as bytes, refer to by name
@@ -79,12 +94,15 @@ class Draft {
   const std::vector<DraftGraph*>& functions() const { return functions_; }
 
   DraftGraph* make_graph(std::string_view name, DraftGraph* parent);
+  DraftOperator* find_operator(std::string_view domain, std::string_view name, bool is_known = true);
+  const std::deque<DraftOperator>& operators() const { return operators_; }
   void set_main(DraftGraph* graph) { main_ = graph; }
   void add_function(DraftGraph* graph) { functions_.push_back(graph); }
 
   DraftValue& value(ValueId id) { return values_[id]; }
   const DraftValue& value(ValueId id) const { return values_[id]; }
   size_t num_values() const { return values_.size(); }
+  void reserve_values(size_t count) { values_.reserve(count); }
   ValueId make_value(DraftGraph* graph, std::string_view name, const ir::Type* type, const ir::Node* origin = nullptr);
   ValueId make_constant(DraftGraph* graph, const Tensor* tensor, std::string_view name,
                         const ir::Node* origin = nullptr);
@@ -119,6 +137,8 @@ class Draft {
   ir::Context& context_;
   Arena arena_;
   std::vector<DraftValue> values_;  // [kOmitted] is never used
+  std::deque<DraftOperator> operators_;
+  boost::unordered_flat_map<std::tuple<std::string_view, std::string_view, bool>, DraftOperator*> operator_index_;
   std::deque<DraftGraph> graphs_;
   std::deque<Tensor> tensors_;
   DraftGraph* main_ = nullptr;

@@ -37,12 +37,10 @@ DraftBuilder::DraftBuilder(const ir::Module& module, int64_t opset)
       opset_(opset),
       draft_(std::make_unique<Draft>(module.context())),
       order_(ir::topological_order(module)),
-      live_(module.next_id(), false),
       bindings_(module.next_id()) {
   states_.reserve(order_.graphs.size());
   for (const ir::GraphOrder& graph : order_.graphs) {
     states_[graph.graph].order = &graph;
-    for (const ir::Apply* node : graph.nodes) live_[node->id()] = true;
     num_live_nodes_ += graph.nodes.size();
   }
 }
@@ -64,6 +62,8 @@ void DraftBuilder::build_main() {
   DraftGraph* top = draft_->make_graph(name.empty() ? main->name() : std::string_view(name), nullptr);
   draft_->set_main(top);
   top_ = top;
+  top->nodes.reserve(state(main).order->nodes.size());
+  draft_->reserve_values(num_live_nodes_ + main->parameters().size() + module_.constants().size());
   Activation activation(*this, main, *top);
   for (const ir::Parameter* parameter : main->parameters()) {
     ValueId id = draft_->make_value(top, parameter->name(), parameter->type(), parameter);
@@ -104,6 +104,7 @@ DraftBuilder::GraphState& DraftBuilder::state(const ir::Graph* graph) {
 DraftBuilder::Activation::Activation(DraftBuilder& builder, const ir::Graph* graph, DraftGraph& place)
     : state_(builder.state(graph)), previous_(state_.place) {
   state_.place = &place;
+  if (!std::exchange(state_.is_bound, true)) return;
   for (const ir::Parameter* parameter : graph->parameters()) builder.bound(parameter) = {};
   for (const ir::Apply* node : state_.order->nodes) builder.bound(node) = {};
 }
@@ -283,12 +284,12 @@ void DraftBuilder::count_node() {
                           num_live_nodes_, num_draft_nodes_ - 1));
 }
 
-DraftNode& DraftBuilder::add_node(DraftGraph& place, std::string_view op_type, std::span<const ValueId> inputs,
+DraftNode& DraftBuilder::add_node(DraftGraph& place, DraftOperator* op, std::span<const ValueId> inputs,
                                   std::span<const ValueId> outputs, const ir::Apply* origin) {
   static const AttributeSet kNone;
   count_node();
   DraftNode& node = place.nodes.emplace_back();
-  node.op_type = op_type;
+  node.op = op;
   node.attributes = &kNone;
   node.inputs = draft_->keep(inputs);
   node.outputs = draft_->keep(outputs);
@@ -397,7 +398,7 @@ DraftBuilder::Binding DraftBuilder::emit_operation(const ir::Apply* apply, Draft
     throw Error(ErrorCode::Unsupported, fmt::format("operator {} has no ONNX form", op.qualified))
         .with_hint("export before lowering");
   }
-  std::vector<ValueId> inputs, outputs;
+  ValueIds inputs, outputs;
   for (const ir::Use& use : apply->operands()) inputs.push_back(demand_value(use.node));
   while (!inputs.empty() && inputs.back() == kOmitted) inputs.pop_back();
 
@@ -428,10 +429,11 @@ DraftBuilder::Binding DraftBuilder::emit_operation(const ir::Apply* apply, Draft
     result = make_tuple(std::move(items));
     name_items(apply, result);
   }
-  std::vector<ValueId> captures;
+  ValueIds captures;
   if (!op.known) captures = take_captures(apply, place, inputs);
-  DraftNode& node = add_node(place, op.name, inputs, outputs, apply);
-  node.domain = op.domain;
+  DraftOperator*& called = operators_[&op];
+  if (!called) called = draft_->find_operator(op.domain, op.name, op.known);
+  DraftNode& node = add_node(place, called, inputs, outputs, apply);
   node.captures = draft_->keep(captures);
   node.attributes = &apply->attributes();
   if (apply->location()) node.name = apply->location()->name;
@@ -440,11 +442,10 @@ DraftBuilder::Binding DraftBuilder::emit_operation(const ir::Apply* apply, Draft
 
 // The graphs of an unknown operator refer to their surroundings by name. The last inputs are what they refer to: those
 // are no inputs of the node, but must have these names.
-std::vector<ValueId> DraftBuilder::take_captures(const ir::Apply* apply, DraftGraph& place,
-                                                 std::vector<ValueId>& inputs) {
+DraftBuilder::ValueIds DraftBuilder::take_captures(const ir::Apply* apply, DraftGraph& place, ValueIds& inputs) {
   std::vector<std::string> names = apply->attributes().get_strings(kCaptures);
   if (names.size() > inputs.size()) throw Error(ErrorCode::InvalidModel, "more captured names than operands");
-  std::vector<ValueId> captures(inputs.end() - static_cast<std::ptrdiff_t>(names.size()), inputs.end());
+  ValueIds captures(inputs.end() - static_cast<std::ptrdiff_t>(names.size()), inputs.end());
   inputs.resize(inputs.size() - names.size());
   for (size_t i = 0; i < names.size(); ++i) {
     if (draft_->value(captures[i]).pinned && draft_->value(captures[i]).name != names[i]) {
@@ -598,7 +599,7 @@ DraftBuilder::Binding DraftBuilder::call_top_level(DraftGraph& place, const ir::
     draft_->value(outputs[i]).type = types.size() == outputs.size() ? types[i] : nullptr;
   }
   DraftNode& node = add_control(place, s.function->name, inputs, outputs, {}, origin);
-  node.domain = s.function->domain;
+  node.op = draft_->find_operator(s.function->domain, s.function->name);
   const ValueId* next = outputs.data();
   return rebuild(s.function_result, next);
 }

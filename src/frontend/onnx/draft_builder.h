@@ -14,6 +14,7 @@
 // because recursion that is not a tail call is refused.
 #pragma once
 
+#include <boost/container/small_vector.hpp>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <boost/unordered/unordered_flat_set.hpp>
 #include <memory>
@@ -49,9 +50,11 @@ class DraftBuilder {
   };
   using Bindings = std::vector<Binding>;
   using Nodes = std::vector<const ir::Node*>;
+  using ValueIds = boost::container::small_vector<ValueId, 8>;
 
   struct GraphState {
     DraftGraph* place = nullptr;
+    bool is_bound = false;      // its nodes have, or had, bindings
     uint32_t component = 0;     // of the call graph
     bool is_recursive = false;  // the component is a cycle
     DraftGraph* function = nullptr;
@@ -88,7 +91,7 @@ class DraftBuilder {
   GraphState& state(const ir::Graph* graph);
   void find_recursion();
   Binding& bound(const ir::Node* node) { return bindings_[node->id()]; }
-  bool is_live(const ir::Node* node) const { return live_[node->id()]; }
+  bool is_live(const ir::Apply* node) const { return order_.contains(*node); }
 
   Binding demand(const ir::Node* node);
   ValueId demand_value(const ir::Node* node);  // throws Unsupported when it is no single value
@@ -96,7 +99,7 @@ class DraftBuilder {
   Binding bind_leaf(const ir::Node* node);
   void emit(const ir::Apply* apply);
   Binding emit_operation(const ir::Apply* apply, DraftGraph& place);
-  std::vector<ValueId> take_captures(const ir::Apply* apply, DraftGraph& place, std::vector<ValueId>& inputs);
+  ValueIds take_captures(const ir::Apply* apply, DraftGraph& place, ValueIds& inputs);
   Binding emit_stack_sequence(const ir::Apply* apply, DraftGraph& place);
   void name_items(const ir::Apply* apply, Binding result);
 
@@ -122,8 +125,12 @@ class DraftBuilder {
   void set_results(DraftGraph& graph, std::span<const ValueId> results, std::span<const std::string> names = {});
   ValueId identity(DraftGraph& place, ValueId value);
   void count_node();
-  DraftNode& add_node(DraftGraph& place, std::string_view op_type, std::span<const ValueId> inputs,
+  DraftNode& add_node(DraftGraph& place, DraftOperator* op, std::span<const ValueId> inputs,
                       std::span<const ValueId> outputs, const ir::Apply* origin);
+  DraftNode& add_node(DraftGraph& place, std::string_view op_type, std::span<const ValueId> inputs,
+                      std::span<const ValueId> outputs, const ir::Apply* origin) {
+    return add_node(place, draft_->find_operator("", op_type), inputs, outputs, origin);
+  }
   DraftNode& add_control(DraftGraph& place, std::string_view op_type, std::span<const ValueId> inputs,
                          std::span<const ValueId> outputs, std::span<const Subgraph> subgraphs,
                          const ir::Apply* origin);
@@ -156,7 +163,7 @@ class DraftBuilder {
   boost::unordered_flat_map<const ir::Value*, ValueId> constants_;  // of top_
   ir::ModuleOrder order_;
   boost::unordered_flat_map<const ir::Graph*, GraphState> states_;
-  std::vector<bool> live_;         // by node id
+  boost::unordered_flat_map<const ir::Operator*, DraftOperator*> operators_;
   std::vector<Binding> bindings_;  // by node id
   std::vector<Bindings> tuples_;
   std::vector<const ir::Node*> functions_;

@@ -17,6 +17,7 @@
 #include <iterator>
 #include <protozero/pbf_writer.hpp>
 #include <protozero/varint.hpp>
+#include <utility>
 
 #include "anfora/error.h"
 #include "frontend/onnx/declared_type.h"
@@ -59,9 +60,11 @@ int64_t ir_version_for(int64_t opset) {
 
 class Pieces {
  public:
+  // Texts are not joined to ones longer than this, so that none is copied over and over while it grows.
+  static constexpr size_t kLongText = size_t{1} << 18;
   void append(std::string text) {
     size_ += text.size();
-    if (pieces_.empty() || pieces_.back().tensor) {
+    if (pieces_.empty() || pieces_.back().tensor || pieces_.back().text.size() + text.size() > kLongText) {
       pieces_.push_back({std::move(text)});
     } else {
       pieces_.back().text += text;
@@ -218,17 +221,17 @@ void ModelWriter::write_node(pbf_writer& graph, uint32_t field, const DraftNode&
   for (ValueId id : node.inputs) add(writer, Field::input, name(id));
   for (ValueId id : node.outputs) add(writer, Field::output, name(id));
   add_if_any(writer, Field::name, node.name);
-  add(writer, Field::op_type, node.op_type);
+  add(writer, Field::op_type, node.op->name);
   for (const auto& [attribute, value] : *node.attributes) write_attribute(writer, attribute, value, node.origin);
   for (const Subgraph& subgraph : node.subgraphs) {
     pbf_writer attribute(writer, Field::attribute);
     add(attribute, wire::AttributeProto::name, subgraph.attribute);
     pbf_writer nested(attribute, wire::AttributeProto::g);
-    write_subgraph(nested, *subgraph.graph, in_branch || node.op_type == "If");
+    write_subgraph(nested, *subgraph.graph, in_branch || node.op->name == "If");
     nested.commit();
     attribute.add_enum(wire::AttributeProto::type, static_cast<int32_t>(wire::AttributeProto::AttributeType::GRAPH));
   }
-  add_if_any(writer, Field::domain, node.domain);
+  add_if_any(writer, Field::domain, node.op->domain);
   const ir::Annotation* annotation = node.origin ? module_.annotations().of_node(*node.origin) : nullptr;
   write_annotation(writer, Field::doc_string, Field::metadata_props, annotation);
 }
@@ -265,9 +268,12 @@ void ModelWriter::write_value_infos(pbf_writer& writer, const DraftGraph& graph,
   using ValueInfo = ExportOptions::ValueInfo;
   auto main_opset = report_.opsets.find("");
   bool is_old = main_opset != report_.opsets.end() && main_opset->second < kInferable;
+  bool is_any_needed = is_old || !std::ranges::all_of(draft_.operators(), &DraftOperator::is_known) ||
+                       module_.annotations().has_values();
+  if (!is_any_needed && options_.value_info != ValueInfo::All) return;
   boost::unordered_flat_set<ValueId> results(graph.outputs.begin(), graph.outputs.end());
   for (const DraftNode& node : graph.nodes) {
-    bool is_needed = is_old || (node.origin && !node.origin->op().known);
+    bool is_needed = is_old || !node.op->is_known;
     for (ValueId id : node.outputs) {
       if (id == kOmitted || results.contains(id)) continue;
       const ir::Annotation* annotation = options_.value_info == ValueInfo::None ? nullptr : annotation_of(id);
@@ -365,8 +371,13 @@ Pieces ModelWriter::lay_out_main(bool external_data) {
   Pieces pieces;
   {
     std::string text;
+    for (const DraftNode& node : main.nodes) {
+      if (text.size() > Pieces::kLongText) pieces.append(std::exchange(text, {}));
+      if (text.empty()) text.reserve(Pieces::kLongText + Pieces::kLongText / 8);
+      pbf_writer writer(text);
+      write_node(writer, Field::node, node);
+    }
     pbf_writer writer(text);
-    for (const DraftNode& node : main.nodes) write_node(writer, Field::node, node);
     add(writer, Field::name, main.name);
     pieces.append(std::move(text));
   }
@@ -471,14 +482,11 @@ std::unique_ptr<Draft> make_draft(const ir::Module& module, const ExportOptions&
   choose_opsets(module, options, report);
   std::unique_ptr<Draft> draft = DraftBuilder(module, report.opsets[""]).build();
   bool uses_main = module.metadata().opsets.contains("");
-  auto import_domains = [&](const DraftGraph& graph) {
-    for (const DraftNode& node : graph.nodes) {
-      if (!report.opsets.contains(node.domain)) report.opsets.emplace(node.domain, newest_opset(node.domain));
-      uses_main = uses_main || node.domain.empty();
-    }
-  };
-  Draft::for_each_graph(draft->main(), import_domains);
-  for (DraftGraph* function : draft->functions()) Draft::for_each_graph(*function, import_domains);
+  for (const DraftOperator& op : draft->operators()) {
+    if (!op.is_used) continue;
+    report.opsets.try_emplace(std::string(op.domain), newest_opset(op.domain));
+    uses_main = uses_main || op.domain.empty();
+  }
   if (!uses_main && report.opsets.size() > 1) report.opsets.erase("");
   fit_to_opsets(*draft, module.metadata(), report);
   report.left_out = module.annotations().left_out();
