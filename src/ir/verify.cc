@@ -159,6 +159,9 @@ class Verifier {
   bool is_taken(const Node& node) const { return node.id() < by_id_.size() && by_id_[node.id()] == &node; }
 
   void take_nodes() {
+    size_t total = 0;
+    for (const Graph* graph : module_.graphs()) total += graph->num_nodes();
+    applications_.reserve(total);
     for (Value* value : module_.constants()) {
       if (!take(*value)) report(Invariant::Ownership, *value, "its id {} is not its own", value->id());
     }

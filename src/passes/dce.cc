@@ -103,6 +103,7 @@ class DeadCode {
   void reach(Node* node) {
     if (live_[node->id()]) return;
     live_[node->id()] = true;
+    num_live_ += node->is_apply();
     prefetch_before(*node);
     pending_.push_back(node);
   }
@@ -136,6 +137,8 @@ class DeadCode {
 
   // Calls without the arguments that nobody reads take the place of those with them.
   void drop_arguments() {
+    auto may_lose_some = [](auto& entry) { return representative(entry.second).all_calls_known; };
+    if (std::ranges::none_of(signatures_, may_lose_some)) return;
     for (Graph* graph : module_.graphs()) {
       if (is_dead(graph)) continue;
       for (Apply *node = graph->first_node(), *next; node; node = next) {
@@ -158,6 +161,9 @@ class DeadCode {
   }
 
   void erase() {
+    size_t listed = 0;
+    for (const Graph* graph : module_.graphs()) listed += graph->num_nodes();
+    if (listed == num_live_) return;
     std::vector<Apply*> dead;
     std::vector<Graph*> dead_graphs;
     for (Graph* graph : module_.graphs()) {
@@ -211,6 +217,7 @@ class DeadCode {
   PassContext& context_;
   Module& module_;
   std::vector<bool> live_;  // by id, of the nodes that there were
+  size_t num_live_ = 0;     // applications
   std::vector<Node*> pending_;
   boost::unordered_flat_map<const Graph*, Signature> signatures_;
   size_t changes_ = 0;
