@@ -45,6 +45,9 @@ anfora_require_library(turbojpeg::turbojpeg "decodes JPEG images" turbojpeg.h tu
 anfora_require_library(png::png "decodes PNG images" png.h png)
 anfora_require_library(tiff::tiff "decodes TIFF images" tiffio.h tiff)
 anfora_require_library(webp::webp "decodes WebP images" webp/decode.h webp)
+if(ANFORA_TESTS)
+  anfora_require_library(z3::z3 "proves rules (tests only)" z3++.h z3)
+endif()
 anfora_require_library(openjp2::openjp2 "decodes JPEG 2000 images" openjpeg.h openjp2 openjpeg-2.5 openjpeg-2.4)
 
 if(ANFORA_MISSING)

@@ -12,6 +12,7 @@
 #include "anfora/error.h"
 #include "ops/registry.h"
 #include "rules/check.h"
+#include "rules/proof.h"
 
 namespace anfora::rules {
 namespace {
@@ -62,17 +63,29 @@ std::string dtype_list(const std::set<DType>& dtypes) {
   return text;
 }
 
+std::string describe(const Proof& proof) {
+  if (proof.verdict == Proof::Verdict::NotTried) return "";
+  if (proof.domains.empty()) return "; not decided";
+  return fmt::format("; proved for {}{}", proof.domains, proof.verdict == Proof::Verdict::Proved ? "" : " only");
+}
+
 int run(const Options& options) {
   auto context = ops::make_context();
   rewrite::RuleSet rules(*context);
   read_rules(options, rules);
   std::set<std::string> examples;
   if (!options.examples.empty()) examples = rules_with_example(options.examples);
-  int checked = 0, by_example = 0, failed = 0;
+  int checked = 0, by_example = 0, proved = 0, refuted = 0, failed = 0;
   for (const rewrite::Equation& equation : rules.equations()) {
     if (equation.name.find(options.only) == std::string::npos) continue;
     ++checked;
     Finding finding = check_equation(equation, *context, options.effort);
+    Proof proof = prove(equation);
+    proved += !proof.domains.empty();
+    refuted += proof.verdict == Proof::Verdict::Refuted;
+    if (proof.verdict == Proof::Verdict::Refuted && finding.failure.empty()) {
+      finding.failure = fmt::format("{}: {}\nrefuted in {}", equation.place, equation.text, proof.counterexample);
+    }
     bool is_found = !finding.failure.empty();
     if (options.wrong ? !is_found : is_found) {
       ++failed;
@@ -82,10 +95,10 @@ int run(const Options& options) {
       fmt::print("{:<40} found to be wrong, at attempt {}\n", equation.name, finding.attempts);
     } else if (finding.fired == 0) {
       ++by_example;
-      fmt::print("{:<40} by example only\n", equation.name);
+      fmt::print("{:<40} by example only{}\n", equation.name, describe(proof));
     } else {
-      fmt::print("{:<40} {:>3} instances, {:>3} symbolic, of {:>4}: {}\n", equation.name, finding.fired,
-                 finding.symbolic, finding.attempts, dtype_list(finding.dtypes));
+      fmt::print("{:<40} {:>3} instances, {:>3} symbolic, of {:>4}: {}{}\n", equation.name, finding.fired,
+                 finding.symbolic, finding.attempts, dtype_list(finding.dtypes), describe(proof));
     }
     std::fflush(stdout);
     if (!options.examples.empty() && !examples.contains(std::string(equation.name))) {
@@ -94,8 +107,9 @@ int run(const Options& options) {
                  options.examples);
     }
   }
-  fmt::print("{} rules: {} on random instances, {} by example only, {} failed\n", checked, checked - by_example,
-             by_example, failed);
+  fmt::print("{} rules: {} on random instances, {} by example only, {} proved, {} refuted by proof; {} failed\n",
+             checked, checked - by_example, by_example, proved, refuted, failed);
+  if (options.wrong && refuted == 0) ++failed;  // then the solver does not work
   return failed > 0 || checked == 0 ? 1 : 0;
 }
 
