@@ -80,7 +80,7 @@ Executable Model::compile(const CompileOptions& options) && {
   state_.reset();
   std::vector<ValueInfo> inputs = describe_inputs(*loaded.module), outputs = describe_outputs(*loaded.module);
   runtime::Executable executable =
-      driver::compile_model(loaded, {.threads = options.threads, .optimize = options.optimize});
+      driver::compile_model(std::move(loaded), {.threads = options.threads, .optimize = options.optimize});
   return Executable(std::unique_ptr<Executable::State>(
       new Executable::State{std::move(executable), std::move(inputs), std::move(outputs)}));
 }

@@ -80,16 +80,30 @@ SaveReport save_model(const ir::Module& module, const std::filesystem::path& pat
   return report;
 }
 
+namespace {
+
+void prepare(ir::Module& module, const CompileOptions& options) {
+  if (!options.optimize) return;
+  pipeline::OptimizeOptions passes;
+  passes.passes.math = options.math;
+  passes.passes.fold_limit = std::numeric_limits<int64_t>::max() / 4;
+  passes.passes.fold_transposed_weights = false;
+  pipeline::optimize(module, passes);
+  pipeline::lower(module, options.math);
+  drop_mapped_pages();
+}
+
+}  // namespace
+
 runtime::Executable compile_model(LoadedModel& model, const CompileOptions& options) {
-  if (options.optimize) {
-    pipeline::OptimizeOptions passes;
-    passes.passes.fold_limit = std::numeric_limits<int64_t>::max() / 4;
-    passes.passes.fold_transposed_weights = false;
-    pipeline::optimize(*model.module, passes);
-    pipeline::lower(*model.module);
-    drop_mapped_pages();
-  }
+  prepare(*model.module, options);
   return plan::compile(*model.module, {.threads = options.threads});
+}
+
+runtime::Executable compile_model(LoadedModel&& model, const CompileOptions& options) {
+  LoadedModel used_up = std::move(model);
+  prepare(*used_up.module, options);
+  return plan::compile(std::move(*used_up.module), {.threads = options.threads});
 }
 
 Agreement check_agreement(const ir::Module& reference, runtime::Executable& a, runtime::Executable& b, int runs,

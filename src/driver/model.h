@@ -36,8 +36,12 @@ SaveReport save_model(const ir::Module& module, const std::filesystem::path& pat
 struct CompileOptions {
   int threads = 0;       // 0: all
   bool optimize = true;  // the graph passes first; nothing is stored, so that folding has no size limit
+  // The weakest promise that they may make; with less than `Real`, half precision is rounded after every operator.
+  rewrite::Promise math = rewrite::Promise::Real;
 };
 runtime::Executable compile_model(LoadedModel& model, const CompileOptions& options = {});
+// The same, and uses the model up: takes less memory.
+runtime::Executable compile_model(LoadedModel&& model, const CompileOptions& options = {});
 
 // The outputs of two models on the same inputs.
 struct Agreement {

@@ -48,6 +48,9 @@ class PreparedKernel {
  public:
   virtual ~PreparedKernel() = default;
   virtual void run(KernelContext& context) = 0;
+  // Lets go of input i, a constant, if the kernel has a copy of its own in another layout: no run reads the elements again,
+  // only dtype and shape. False: it still needs them.
+  virtual bool release_constant(size_t /*i*/) { return false; }
 };
 
 // Null when the implementation does not apply. Throws only for what is wrong whatever the implementation is.

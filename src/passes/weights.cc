@@ -12,6 +12,7 @@
 
 #include "passes/pass.h"
 #include "support/element_types.h"
+#include "support/mapped_file.h"
 
 namespace anfora::passes {
 namespace {
@@ -37,6 +38,21 @@ Tensor from_doubles(DType dtype, std::span<const int64_t> shape, std::span<const
     for (size_t i = 0; i < values.size(); ++i) to[i] = static_cast<T>(static_cast<ComputeType<T>>(values[i]));
   });
   return t;
+}
+
+// A copy with element i multiplied by factor(i). One pass without temporaries: weights are most of a model's memory.
+template <class F>
+Tensor multiplied(const Tensor& t, F&& factor) {
+  Tensor product = Tensor::allocate(t.dtype(), t.shape());
+  dispatch<Floats>(t.dtype(), [&]<class T>() {
+    auto from = t.data<T>();
+    auto to = product.data<T>();
+    for (size_t i = 0; i < to.size(); ++i) {
+      const double wide = static_cast<double>(static_cast<ComputeType<T>>(from[i])) * factor(i);
+      to[i] = static_cast<T>(static_cast<ComputeType<T>>(wide));
+    }
+  });
+  return product;
 }
 
 bool is_finite(const Tensor& t) {
@@ -68,21 +84,20 @@ struct Convolution {
 
   // The convolution with every output channel multiplied by `scale` and increased by `shift`.
   Node* scaled(Rewriter& rewriter, std::span<const double> scale, std::span<const double> shift) const {
-    std::vector<double> w = as_doubles(*weights);
     std::vector<double> b = bias ? as_doubles(*bias) : std::vector<double>(static_cast<size_t>(channels), 0.0);
     int64_t per_group = transposed ? weights->dim(1) : 0, inputs = transposed ? weights->dim(0) : 0;
     int64_t groups = transposed ? channels / per_group : 1;
     int64_t window = element_count(std::span<const int64_t>(weights->shape()).subspan(2));
-    for (size_t i = 0; i < w.size(); ++i) {
+    Tensor new_weights = multiplied(*weights, [&](size_t i) {
       int64_t outer = static_cast<int64_t>(i) / window;
       // Conv: [output, input / groups, window]; ConvTranspose: [input, output / groups, window].
       int64_t channel = transposed ? (outer / per_group) / (inputs / groups) * per_group + outer % per_group
                                    : outer / weights->dim(1);
-      w[i] *= scale[static_cast<size_t>(channel)];
-    }
+      return scale[static_cast<size_t>(channel)];
+    });
     for (size_t c = 0; c < b.size(); ++c) b[c] = b[c] * scale[c] + shift[c];
-    Tensor new_weights = from_doubles(weights->dtype(), weights->shape(), w);
     Tensor new_bias = from_doubles(weights->dtype(), {&channels, 1}, b);
+    drop_mapped_pages(weights->raw(), weights->bytes());  // the new weights are what is read from now on
     if (!is_finite(new_weights) || !is_finite(new_bias)) return nullptr;
     Node* inputs_of_new[] = {node->input(0), rewriter.constant(std::move(new_weights)),
                              rewriter.constant(std::move(new_bias))};

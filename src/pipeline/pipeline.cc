@@ -92,9 +92,10 @@ size_t count_operators(const ir::Module& module) {
   return count;
 }
 
-void lower(ir::Module& module) {
+void lower(ir::Module& module, rewrite::Promise math) {
   rewrite::Remarks remarks;
   passes::PassOptions options;
+  options.math = math;
   options.fold_limit = std::numeric_limits<int64_t>::max() / 4;  // nothing is stored
   options.fold_transposed_weights = false;
   passes::PassContext context(module, remarks, options);

@@ -48,7 +48,7 @@ size_t run_pass(const passes::Pass& pass, ir::Module& module, const passes::Pass
 OptimizeReport optimize(ir::Module& module, const OptimizeOptions& options = {});
 
 // For execution on this machine: layouts, epilogues. Run it after optimize(); what it leaves is not ONNX any more.
-void lower(ir::Module& module);
+void lower(ir::Module& module, rewrite::Promise math = rewrite::Promise::Real);
 
 // Applications that are operators in the sense of a model's reader: not tuples, returns or function calls.
 size_t count_operators(const ir::Module& module);

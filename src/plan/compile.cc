@@ -50,13 +50,11 @@ runtime::Signature signature_of(const ir::Module& module, FunctionSymbols& symbo
   return signature;
 }
 
-}  // namespace
-
-runtime::Executable compile(const ir::Module& module, const CompileOptions& options) {
+runtime::Executable compile(const ir::Module& module, ir::Module* used_up, const CompileOptions& options) {
   if (!module.main() || !module.main()->result()) {
     throw Error(ErrorCode::InvalidArgument, "a module without a complete main function cannot be compiled");
   }
-  ProgramBuilder builder(module, options);
+  ProgramBuilder builder(module, used_up, options);
   if (!builder.order().back_edges.empty()) {
     throw Error(ErrorCode::InvalidModel, "the graph has a cycle")
         .at_node(describe(*builder.order().back_edges[0].user));
@@ -80,6 +78,15 @@ runtime::Executable compile(const ir::Module& module, const CompileOptions& opti
   }
   functions[builder.program->main].symbols = main_symbols.sources();
   return runtime::Executable(std::move(builder.program), std::move(signature), options.threads);
+}
+
+}  // namespace
+
+runtime::Executable compile(const ir::Module& module, const CompileOptions& options) {
+  return compile(module, nullptr, options);
+}
+runtime::Executable compile(ir::Module&& module, const CompileOptions& options) {
+  return compile(module, &module, options);
 }
 
 }  // namespace anfora::plan

@@ -8,7 +8,8 @@
 //   5. emission             values to slots, released right after their last use
 //
 // Constants are not copied: the executable shares them with the module and keeps their memory alive; it needs neither
-// the module nor the context afterwards.
+// the module nor the context afterwards. Kernels that pack weights have copies, though. A module that is moved in gives each
+// weight back once it is packed, so that there are never two of all.
 #pragma once
 
 #include <span>
@@ -32,5 +33,6 @@ struct CompileOptions {
 
 // Operators without a kernel are no error here but when they are run; Executable::missing_kernels() lists them.
 runtime::Executable compile(const ir::Module& module, const CompileOptions& options = {});
+runtime::Executable compile(ir::Module&& module, const CompileOptions& options = {});
 
 }  // namespace anfora::plan

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <boost/unordered/unordered_flat_set.hpp>
+
 #include "anfora/error.h"
 #include "kernels/onednn/onednn_kernels.h"
 #include "kernels/reference/prepared.h"
@@ -35,15 +38,46 @@ InputDescription describe_input(const ir::Node& node) {
   return description;
 }
 
+// Leaves dtype and shape. The tensor is the module's, which is used up: nobody looks for its elements any more.
+void release_elements(const ir::Value& constant) {
+  Tensor& tensor = const_cast<Tensor&>(constant.tensor());
+  tensor = Tensor::view(tensor.dtype(), Shape(tensor.shape()), nullptr, nullptr);
+}
+
 }  // namespace
 
-ProgramBuilder::ProgramBuilder(const ir::Module& module, const CompileOptions& options)
+ProgramBuilder::ProgramBuilder(const ir::Module& module, ir::Module* used_up, const CompileOptions& options)
     : program(std::make_unique<runtime::Program>()),
+      used_up_(used_up),
       options_(options),
       order_(ir::topological_order(module)),
       free_variables_(order_) {
   for (const ir::GraphOrder& graph : order_.graphs) {
     function_index_.emplace(graph.graph, static_cast<uint32_t>(function_index_.size()));
+  }
+  if (used_up_) release_unused_constants();
+}
+
+// What rewriting has left behind, such as weights before something was folded into them.
+void ProgramBuilder::release_unused_constants() {
+  boost::unordered_flat_set<const ir::Value*> defaults;
+  for (const ir::Parameter* parameter : used_up_->main()->parameters()) {
+    defaults.insert(used_up_->default_of(parameter));
+  }
+  for (ir::Value* constant : used_up_->constants()) {
+    if (!constant->has_uses() && !defaults.contains(constant)) release_elements(*constant);
+  }
+}
+
+// The constants that this kernel has copies of, and that nobody else reads.
+void ProgramBuilder::release_packed(const ir::Apply& node, kernels::PreparedKernel& kernel) {
+  for (size_t i = 0; i < node.num_inputs(); ++i) {
+    ir::Value* value = node.input(i)->as_value();
+    if (!value || !value->is_tensor() || !kernel.release_constant(i)) continue;
+    if (++packed_uses_[value] < static_cast<size_t>(std::ranges::distance(value->uses()))) continue;
+    program->constant_bytes -= value->tensor().bytes();
+    release_elements(*value);
+    program->constants[static_cast<size_t>(-1 - constants_.at(value))] = value->tensor();
   }
 }
 
@@ -81,6 +115,7 @@ uint32_t ProgramBuilder::add_kernel(const ir::Apply& node) {
     if (node.location()) error.at_location(to_string(*node.location()));
     throw;
   }
+  if (used_up_ && kernel->prepared) release_packed(node, *kernel->prepared);
   program->kernels.push_back(std::move(kernel));
   return static_cast<uint32_t>(program->kernels.size() - 1);
 }

@@ -12,7 +12,8 @@ namespace anfora::plan {
 
 class ProgramBuilder {
  public:
-  ProgramBuilder(const ir::Module& module, const CompileOptions& options);
+  // `used_up`: the module, when its constants may be given back.
+  ProgramBuilder(const ir::Module& module, ir::Module* used_up, const CompileOptions& options);
 
   const ir::ModuleOrder& order() const { return order_; }
   uint32_t function_index(const ir::Graph* graph) const;
@@ -29,12 +30,16 @@ class ProgramBuilder {
 
  private:
   void choose_kernel(const ir::Apply& node, runtime::Kernel& kernel) const;
+  void release_unused_constants();
+  void release_packed(const ir::Apply& node, kernels::PreparedKernel& kernel);
 
+  ir::Module* used_up_;
   const CompileOptions& options_;
   ir::ModuleOrder order_;
   ir::FreeVariables free_variables_;
   boost::unordered_flat_map<const ir::Graph*, uint32_t> function_index_;
   boost::unordered_flat_map<const ir::Node*, runtime::Operand> constants_;
+  boost::unordered_flat_map<const ir::Node*, size_t> packed_uses_;  // of constants: by kernels that have copies
 };
 
 }  // namespace anfora::plan

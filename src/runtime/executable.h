@@ -35,7 +35,7 @@ struct MemoryReport {
   int64_t arena_bytes = 0;         // intermediate values of the main function
   int64_t arena_lower_bound = 0;   // no arena can be smaller
   int64_t callee_arena_bytes = 0;  // one arena of each other function that has run
-  int64_t constant_bytes = 0;      // shared with the module, mostly memory-mapped
+  int64_t constant_bytes = 0;      // that kernels read as they are, mostly memory-mapped
   size_t unplanned_values = 0;     // tensors of the main function that kernels allocate themselves
 };
 

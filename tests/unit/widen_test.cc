@@ -56,6 +56,15 @@ TEST_F(Widen, IsARealRewrite) {
   EXPECT_EQ(count("Cast"), 0u);
 }
 
+TEST_F(Widen, LoweringObeysThePromise) {
+  for (auto [promise, casts] : {std::pair{rewrite::Promise::Exact, 0u}, {rewrite::Promise::Real, 4u}}) {
+    module = ir::parse(*context, kChain);
+    analysis::infer_types(*module);
+    pipeline::lower(*module, promise);
+    EXPECT_EQ(count("Cast"), casts);
+  }
+}
+
 TEST_F(Widen, OperandsAndResultsOfArithmeticAreNotRounded) {
   widen("graph @main(%x: f32[4]) { return Cast{to=1}(Neg(Cast{to=10}(%x))) }");
   EXPECT_EQ(count("Cast"), 0u);

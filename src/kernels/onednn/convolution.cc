@@ -132,6 +132,8 @@ class Convolution : public ShapedKernel {
     return instance;
   }
 
+  bool has_packed(size_t i) const override { return i == 1 && packed_.replaces_tensor(); }
+
  private:
   // Empty when the operands do not fit, which the reference kernel has words for, or when there is nothing to compute.
   std::optional<ConvolutionShape> resolve(const Shapes& shapes) const {

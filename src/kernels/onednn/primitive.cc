@@ -78,7 +78,8 @@ void reorder(memory& from, memory& to) { dnnl::reorder(from, to).execute(stream(
 
 memory PackedConstant::get(const Tensor& tensor, const memory::desc& plain, const memory::desc& wanted) {
   if (const memory* packed = find(wanted)) return *packed;
-  if (wanted != plain) return pack(tensor, plain, wanted);
+  if (wanted != plain || !tensor.raw()) return pack(tensor, plain, wanted);
+  reads_tensor_ = true;
   memory original = handle(plain);
   point(original, tensor);
   return original;
@@ -95,9 +96,14 @@ const memory* PackedConstant::find(const memory::desc& wanted) const {
 }
 
 memory PackedConstant::pack(const Tensor& tensor, const memory::desc& plain, const memory::desc& wanted) {
-  memory original = handle(plain), packed = owned(wanted);
-  point(original, tensor);
-  reorder(original, packed);
+  memory packed = owned(wanted);
+  if (tensor.raw()) {
+    memory original = handle(plain);
+    point(original, tensor);
+    reorder(original, packed);
+  } else {
+    reorder(packed_.back().second, packed);
+  }
   stream().wait();
   packed_.emplace_back(wanted, packed);
   drop_mapped_pages(tensor.raw(), tensor.bytes());  // the packed copy is what is read from now on
@@ -135,7 +141,15 @@ bool ShapedKernel::prepare_static(const PrepareRequest& request) {
       return true;
     }
   }
-  return make_entry(std::move(shapes)) != nullptr;
+  is_static_ = make_entry(std::move(shapes)) != nullptr;
+  return is_static_;
+}
+
+bool ShapedKernel::release_constant(size_t i) {
+  if (!is_static_ || !constant(i) || !has_packed(i)) return false;
+  const Tensor& packed = constants_[i];
+  constants_[i] = Tensor::view(packed.dtype(), Shape(packed.shape()), nullptr, nullptr);
+  return true;
 }
 
 void ShapedKernel::run(KernelContext& context) {
@@ -159,7 +173,10 @@ void ShapedKernel::run(KernelContext& context) {
     }
     instance = make_entry(std::move(shapes));
   }
-  if (!instance) return reference_(context);
+  if (!instance) {
+    if (is_static_) throw Error(ErrorCode::Internal, "an input has another shape than was inferred");
+    return reference_(context);
+  }
   try {
     instance->execute(context);
     stream().wait();

@@ -58,10 +58,12 @@ inline bool is_optimized(const dnnl::primitive_desc& pd) {
 // A constant operand in the layouts that primitives asked for.
 class PackedConstant {
  public:
-  // `tensor` is seen as `plain`, which has its memory's layout.
+  // `tensor` is seen as `plain`, which has its memory's layout. It may have been released since it was packed.
   memory get(const Tensor& tensor, const memory::desc& plain, const memory::desc& wanted);
   // The same for a tensor that `make` computes when no packed one serves.
   memory get(const std::function<Tensor()>& make, const memory::desc& plain, const memory::desc& wanted);
+  // Whether there are packed copies and no primitive reads the tensor itself.
+  bool replaces_tensor() const { return !packed_.empty() && !reads_tensor_; }
   // The layout packed last; empty when there is none.
   const memory::desc* last() const { return packed_.empty() ? nullptr : &packed_.back().first; }
 
@@ -69,10 +71,12 @@ class PackedConstant {
   const memory* find(const memory::desc& wanted) const;
   memory pack(const Tensor& tensor, const memory::desc& plain, const memory::desc& wanted);
   std::vector<std::pair<memory::desc, memory>> packed_;
+  bool reads_tensor_ = false;
 };
 
 // A kernel that makes an Instance for each combination of input shapes. Derived classes implement make(): null when
-// oneDNN does not apply to these shapes; the reference kernel runs then.
+// oneDNN does not apply to these shapes; the reference kernel runs then. Where all shapes are known beforehand it never does,
+// and a constant that a derived class has packed may be released.
 class ShapedKernel : public PreparedKernel {
  public:
   // Shapes that instances are kept for; the one used longest ago makes room.
@@ -86,6 +90,7 @@ class ShapedKernel : public PreparedKernel {
 
   explicit ShapedKernel(const PrepareRequest& request);
   void run(KernelContext& context) final;
+  bool release_constant(size_t i) final;
   // Makes the instance for the shapes known now. False when oneDNN does not apply to them.
   bool prepare_static(const PrepareRequest& request);
 
@@ -93,6 +98,8 @@ class ShapedKernel : public PreparedKernel {
   // The shapes of the inputs; an omitted one has none.
   using Shapes = std::vector<std::optional<Shape>>;
   virtual std::unique_ptr<Instance> make(const Shapes& shapes) = 0;
+  // Whether instances for the shapes so far read a packed copy of constant i, and others could be made from it.
+  virtual bool has_packed(size_t /*i*/) const { return false; }
 
   const AttributeSet& attributes() const { return attributes_; }
   // The constant value of input i; null when it is not constant.
@@ -108,6 +115,7 @@ class ShapedKernel : public PreparedKernel {
   };
   Instance* make_entry(Shapes shapes);
 
+  bool is_static_ = false;  // all shapes are known, and oneDNN applies to them
   const AttributeSet& attributes_;
   std::vector<Tensor> constants_;
   KernelFunction reference_;
