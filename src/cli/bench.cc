@@ -21,6 +21,7 @@ struct Options {
   int threads = 0;
   double seconds = 3;
   bool json = false;
+  rewrite::Promise math = rewrite::Promise::Real;
 };
 
 constexpr int kFewestRuns = 3;
@@ -42,7 +43,8 @@ int run(const Options& options) {
       inputs.push_back(given == named.end() ? Datum() : given->second);
     }
   }
-  runtime::Executable executable = driver::compile_model(model, {.threads = options.threads});
+  runtime::Executable executable =
+      driver::compile_model(std::move(model), {.threads = options.threads, .math = options.math});
   double load = now() - start;
 
   executable.run(inputs);  // the first run of a shape plans its memory
@@ -81,6 +83,7 @@ Action add_bench(CLI::App& app) {
   command->add_option("--seconds", options->seconds, "how long to measure")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
+  add_math(*command, options->math);
   command->add_flag("--json", options->json, "for machines");
   command->footer("Example:\n  anfora bench model.onnx --input in.npz --threads 2 --seconds 5 --json");
   return [options] { return run(*options); };

@@ -6,6 +6,8 @@
 #include <functional>
 #include <string>
 
+#include "rewrite/rule.h"
+
 namespace anfora::cli {
 
 // Exit codes, as `anfora --help` lists them.
@@ -19,6 +21,9 @@ enum ExitCode : int {
 };
 
 using Action = std::function<int()>;
+
+// --math exact|finite|real, written to `promise`.
+void add_math(CLI::App& command, rewrite::Promise& promise);
 
 Action add_info(CLI::App& app);
 Action add_dump(CLI::App& app);

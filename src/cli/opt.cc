@@ -16,7 +16,8 @@ namespace anfora::cli {
 namespace {
 
 struct Options {
-  std::string input, output, opset = "keep", value_info = "keep", math = "real", save_graphs;
+  std::string input, output, opset = "keep", value_info = "keep", save_graphs;
+  rewrite::Promise math = rewrite::Promise::Real;
   std::vector<std::string> passes;
   int64_t fold_limit = passes::PassOptions().fold_limit;
   int runs = 1;
@@ -68,9 +69,7 @@ int run(const Options& options) {
   driver::LoadedModel model = driver::load_model(options.input);
   driver::ModelSummary before = driver::summarize(*model.module);
   pipeline::OptimizeOptions passes;
-  passes.passes.math = options.math == "exact"    ? rewrite::Promise::Exact
-                       : options.math == "finite" ? rewrite::Promise::Finite
-                                                  : rewrite::Promise::Real;
+  passes.passes.math = options.math;
   passes.passes.fold_limit = options.fold_limit;
   passes.verify = options.verify_ir;
   passes.save_graphs = options.save_graphs;
@@ -148,11 +147,7 @@ Action add_opt(CLI::App& app) {
       ->add_option("--value-info", options->value_info,
                    "types of values between nodes to write: keep (those that the model states; default), all, none")
       ->check(CLI::IsMember({"keep", "all", "none"}));
-  command
-      ->add_option("--math", options->math,
-                   "what rewrites may change: exact (no bit), finite (only NaN and infinity), "
-                   "real (rounding; default)")
-      ->check(CLI::IsMember({"exact", "finite", "real"}));
+  add_math(*command, options->math);
   command
       ->add_option("--fold-limit", options->fold_limit, "bytes by which a folded constant may exceed what it replaces")
       ->capture_default_str();

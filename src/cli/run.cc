@@ -17,6 +17,7 @@ struct Options {
   std::string model, output, profile;
   std::vector<std::string> inputs, dims;
   bool random = false, no_optimize = false;
+  rewrite::Promise math = rewrite::Promise::Real;
   uint64_t seed = 0;
   int threads = 0;
 };
@@ -62,8 +63,8 @@ int run(const Options& options) {
   } else {
     given = driver::read_inputs(*model.module, options.inputs);
   }
-  runtime::Executable executable =
-      driver::compile_model(model, {.threads = options.threads, .optimize = !options.no_optimize});
+  runtime::Executable executable = driver::compile_model(
+      std::move(model), {.threads = options.threads, .optimize = !options.no_optimize, .math = options.math});
   runtime::Profiler profiler;
   runtime::RunOptions how{.profiler = options.profile.empty() ? nullptr : &profiler, .seed = options.seed};
   std::vector<Datum> outputs =
@@ -103,6 +104,7 @@ Action add_run(CLI::App& app) {
   command->add_option("--threads", options->threads, "threads of kernels (default: all)")
       ->check(CLI::NonNegativeNumber);
   command->add_option("--profile", options->profile, "a trace for Perfetto, and a table of where the time went");
+  add_math(*command, options->math);
   command->add_flag("--no-optimize", options->no_optimize, "run the graph as it is");
   command->footer("Example:\n  anfora run model.onnx --input in.npz --output out.npz --profile trace.json");
   return [options] { return run(*options); };

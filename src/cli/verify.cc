@@ -19,14 +19,15 @@ struct Options {
   std::vector<std::string> models, cases;
   int runs = 3;
   uint64_t seed = 0;
-  bool json = false;
+  bool json = false, optimize = false;
+  rewrite::Promise math = rewrite::Promise::Real;
 };
 
 int run_cases(const Options& options) {
   size_t passed = 0, failed = 0;
   Progress progress("cases");
   for (const std::string& folder : options.cases) {
-    driver::CaseResult result = driver::run_case(folder);
+    driver::CaseResult result = driver::run_case(folder, {.optimize = options.optimize, .math = options.math});
     ++(result.passed ? passed : failed);
     if (!result.passed) {
       fmt::print("{}: {}\n", std::filesystem::path(folder).lexically_normal().filename().string(), result.message);
@@ -78,6 +79,9 @@ Action add_verify(CLI::App& app) {
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   command->add_option("--seed", options->seed, "of the inputs")->capture_default_str();
+  command->add_flag("--optimize", options->optimize,
+                    "run the cases as `run` does: optimized, and lowered for this machine");
+  add_math(*command, options->math);
   command->add_flag("--json", options->json, "for machines");
   command->footer(
       "Examples:\n  anfora verify model.onnx small.onnx\n  anfora verify --case suite/test_relu suite/test_add");

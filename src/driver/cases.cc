@@ -32,11 +32,11 @@ std::vector<std::filesystem::path> data_sets(const std::filesystem::path& folder
   return sets;
 }
 
-CaseResult run(const std::filesystem::path& folder) {
+CaseResult run(const std::filesystem::path& folder, const CompileOptions& options) {
   Tolerance tolerance = read_tolerance(folder / "case.json");
   LoadedModel model = load_model(folder / "model.onnx");
   std::vector<const ir::Type*> types = onnx::declared_output_types(*model.context, folder / "model.onnx");
-  runtime::Executable executable = compile_model(model, {.optimize = false});
+  runtime::Executable executable = compile_model(model, options);
   std::vector<std::filesystem::path> sets = data_sets(folder);
   if (sets.empty()) return {false, "there is no test_data_set_0"};
   for (const auto& set : sets) {
@@ -62,9 +62,9 @@ CaseResult run(const std::filesystem::path& folder) {
 
 }  // namespace
 
-CaseResult run_case(const std::filesystem::path& folder) {
+CaseResult run_case(const std::filesystem::path& folder, const CompileOptions& options) {
   try {
-    return run(folder);
+    return run(folder, options);
   } catch (const std::exception& error) {
     return {false, error.what()};
   }

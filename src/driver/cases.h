@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <string>
 
+#include "driver/model.h"
+
 namespace anfora::driver {
 
 struct CaseResult {
@@ -16,6 +18,6 @@ struct CaseResult {
 };
 
 // Imports the model, runs every data set and compares the outputs. Never throws.
-CaseResult run_case(const std::filesystem::path& folder);
+CaseResult run_case(const std::filesystem::path& folder, const CompileOptions& options = {.optimize = false});
 
 }  // namespace anfora::driver
