@@ -64,6 +64,7 @@ runtime::Executable compile(const ir::Module& module, ir::Module* used_up, const
 
   std::vector<Draft> drafts;
   with_threads(options.threads, [&] {  // kernels are prepared for as many as they will run on
+    builder.add_large_kernels();
     for (const ir::GraphOrder& graph : builder.order().graphs) drafts.push_back(lower(graph, builder));
   });
   auto arguments_of = [](const Draft& draft) { return std::span(draft.value_types).first(draft.num_arguments); };

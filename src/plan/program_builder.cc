@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <boost/unordered/unordered_flat_set.hpp>
+#include <functional>
 
 #include "anfora/error.h"
 #include "kernels/onednn/onednn_kernels.h"
@@ -37,6 +38,8 @@ InputDescription describe_input(const ir::Node& node) {
   }
   return description;
 }
+
+constexpr size_t kLargeWeight = size_t{1} << 20;
 
 // Leaves dtype and shape. The tensor is the module's, which is used up: nobody looks for its elements any more.
 void release_elements(const ir::Value& constant) {
@@ -75,9 +78,11 @@ void ProgramBuilder::release_packed(const ir::Apply& node, kernels::PreparedKern
     ir::Value* value = node.input(i)->as_value();
     if (!value || !value->is_tensor() || !kernel.release_constant(i)) continue;
     if (++packed_uses_[value] < static_cast<size_t>(std::ranges::distance(value->uses()))) continue;
-    program->constant_bytes -= value->tensor().bytes();
     release_elements(*value);
-    program->constants[static_cast<size_t>(-1 - constants_.at(value))] = value->tensor();
+    auto operand = constants_.find(value);
+    if (operand == constants_.end()) continue;
+    program->constant_bytes -= value->tensor().bytes();
+    program->constants[static_cast<size_t>(-1 - operand->second)] = value->tensor();
   }
 }
 
@@ -88,7 +93,7 @@ Operand ProgramBuilder::constant(const ir::Value& value) {
   if (is_new) {
     place->second = runtime::constant_operand(program->constants.size());
     program->constants.push_back(value.is_tensor() ? Datum(value.tensor()) : Datum());
-    if (value.is_tensor()) program->constant_bytes += value.tensor().bytes();
+    if (value.is_tensor() && value.tensor().raw()) program->constant_bytes += value.tensor().bytes();
   }
   return place->second;
 }
@@ -104,7 +109,24 @@ Operand ProgramBuilder::constant_closure(const ir::Graph* graph) {
   return place->second;
 }
 
+void ProgramBuilder::add_large_kernels() {
+  std::vector<std::pair<size_t, const ir::Apply*>> large;
+  for (const ir::GraphOrder& graph : order_.graphs) {
+    for (const ir::Apply* node : graph.nodes) {
+      if (node->primitive() != ir::Primitive::Operation) continue;
+      size_t bytes = 0;
+      for (const ir::Use& use : node->operands()) {
+        if (const Tensor* tensor = constant_tensor(use.node)) bytes = std::max(bytes, tensor->bytes());
+      }
+      if (bytes >= kLargeWeight) large.emplace_back(bytes, node);
+    }
+  }
+  std::ranges::stable_sort(large, std::greater(), &std::pair<size_t, const ir::Apply*>::first);
+  for (auto [bytes, node] : large) add_kernel(*node);
+}
+
 uint32_t ProgramBuilder::add_kernel(const ir::Apply& node) {
+  if (auto known = kernels_.find(&node); known != kernels_.end()) return known->second;
   auto kernel = std::make_unique<runtime::Kernel>();
   kernel->op = node.op().qualified;
   kernel->attributes = node.attributes();
@@ -117,7 +139,7 @@ uint32_t ProgramBuilder::add_kernel(const ir::Apply& node) {
   }
   if (used_up_ && kernel->prepared) release_packed(node, *kernel->prepared);
   program->kernels.push_back(std::move(kernel));
-  return static_cast<uint32_t>(program->kernels.size() - 1);
+  return kernels_[&node] = static_cast<uint32_t>(program->kernels.size() - 1);
 }
 
 void ProgramBuilder::choose_kernel(const ir::Apply& node, runtime::Kernel& kernel) const {

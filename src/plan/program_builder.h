@@ -23,7 +23,10 @@ class ProgramBuilder {
   runtime::Operand constant(const ir::Value& value);
   // A function that captures nothing.
   runtime::Operand constant_closure(const ir::Graph* graph);
-  // Chooses the kernel of an application and returns its number.
+  // Prepares the kernels with large weights, the largest first: while a weight is packed there are two of it, which counts
+  // least where little else has been packed.
+  void add_large_kernels();
+  // Chooses the kernel of an application, unless that was done, and returns its number.
   uint32_t add_kernel(const ir::Apply& node);
 
   std::unique_ptr<runtime::Program> program;
@@ -39,6 +42,7 @@ class ProgramBuilder {
   ir::FreeVariables free_variables_;
   boost::unordered_flat_map<const ir::Graph*, uint32_t> function_index_;
   boost::unordered_flat_map<const ir::Node*, runtime::Operand> constants_;
+  boost::unordered_flat_map<const ir::Node*, uint32_t> kernels_;    // by application
   boost::unordered_flat_map<const ir::Node*, size_t> packed_uses_;  // of constants: by kernels that have copies
 };
 

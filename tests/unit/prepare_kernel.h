@@ -94,7 +94,7 @@ inline void expect_prepared(std::string_view op, const AttributeSet& attributes,
     data[i] = Tensor::view(inputs[i].dtype(), inputs[i].shape(), nullptr, nullptr);
   }
   run();
-  with_threads(thread_count() + 1, run);
+  with_threads(thread_count() > 1 ? 1 : 2, run);  // a primitive is made for a number of threads
 }
 
 }  // namespace anfora
