@@ -32,5 +32,6 @@ Action add_run(CLI::App& app);
 Action add_bench(CLI::App& app);
 Action add_verify(CLI::App& app);
 Action add_operators(CLI::App& app);
+Action add_reduce(CLI::App& app);
 
 }  // namespace anfora::cli

@@ -9,7 +9,9 @@
 #include "anfora/error.h"
 #include "cli/command.h"
 #include "cli/text.h"
+#include "driver/audit.h"
 #include "driver/model.h"
+#include "ir/text_file.h"
 #include "plan/compile.h"
 
 namespace anfora::cli {
@@ -21,7 +23,7 @@ struct Options {
   std::vector<std::string> passes;
   int64_t fold_limit = passes::PassOptions().fold_limit;
   int runs = 1;
-  bool no_check = false, verify_ir = false, json = false;
+  bool no_check = false, audit = false, verify_ir = false, json = false;
 };
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -64,6 +66,17 @@ std::vector<const passes::Pass*> passes_named(const std::vector<std::string>& na
   return found;
 }
 
+// What --check found, and a small module that shows it beside the output, which is not written.
+int report_finding(const driver::Finding& finding, const Options& options, const passes::PassOptions& passes) {
+  std::filesystem::path reproducer = std::filesystem::path(options.output).replace_extension(".defect.ir");
+  ir::write_text_file(*driver::reduce_finding(finding, passes), reproducer);
+  std::string what = finding.rule.empty() ? fmt::format("pass {}", finding.pass)
+                                          : fmt::format("rule {} (pass {}), at {},", finding.rule, finding.pass, finding.node);
+  fmt::print("{}{} changes the result{}: {}\n  a small module that shows it: {}\n", red(), what, plain(), finding.message,
+             reproducer.string());
+  return kDiffers;
+}
+
 int run(const Options& options) {
   auto start = std::chrono::steady_clock::now();
   driver::LoadedModel model = driver::load_model(options.input);
@@ -81,7 +94,12 @@ int run(const Options& options) {
     passes.on_stage = [&](std::string_view pass, size_t round) {
       progress.update(-1, fmt::format("round {}, {}", round, pass));
     };
-    report = pipeline::optimize(*model.module, passes);
+    if (options.audit) {
+      auto finding = driver::optimize_audited(*model.module, passes, report);
+      if (finding) return report_finding(*finding, options, passes.passes);
+    } else {
+      report = pipeline::optimize(*model.module, passes);
+    }
   }
   driver::SaveReport saved =
       driver::save_model(*model.module, options.output, {.opset = options.opset, .value_info = options.value_info});
@@ -156,6 +174,8 @@ Action add_opt(CLI::App& app) {
   command->add_flag("--verify", options->verify_ir, "check the IR's invariants around every pass");
   command->add_option("--check-runs", options->runs, "random inputs on which both models are run and compared")
       ->capture_default_str();
+  command->add_flag("--check", options->audit,
+                    "run the model before and after every pass, and name the first rule that changes the result");
   command->add_flag("--no-check", options->no_check, "do not run the models to compare them");
   command->add_flag("--json", options->json, "for machines");
   command->footer("Example:\n  anfora opt resnet50.onnx -o small.onnx");

@@ -124,7 +124,8 @@ OptimizeReport optimize(ir::Module& module, const OptimizeOptions& options) {
   passes::PassOptions pass_options = options.passes;
   if (!pass_options.rules) pass_options.rules = passes::standard_rules(module.context());
   report.nodes_before = count_operators(module);
-  for (bool changed = true; changed;) {
+  bool stopped = false;
+  for (bool changed = true; changed && !stopped;) {
     if (report.rounds == kMostRounds) {
       report.at_fixpoint = false;
       break;
@@ -136,6 +137,8 @@ OptimizeReport optimize(ir::Module& module, const OptimizeOptions& options) {
     if (report.rounds == 1) end_stage("import");
     for (size_t i = 0; i < list.size(); ++i) {
       const Pass& pass = *list[i];
+      stopped = options.allow_pass && !options.allow_pass(pass, module, pass_options);
+      if (stopped) break;
       auto start = std::chrono::steady_clock::now();
       size_t before = count_operators(module);
       size_t changes = pass.run(context);

@@ -18,6 +18,8 @@ struct OptimizeOptions {
   bool verify = false;                // the verifier around every pass
   std::filesystem::path save_graphs;  // a folder for the module after each stage, see GraphSaver; empty: none
   bool keep_remarks = false;
+  // Asked before each run of a pass, with the module that it is to change; false ends the optimization there.
+  std::function<bool(const passes::Pass& pass, const ir::Module& before, const passes::PassOptions& options)> allow_pass;
   // Told of each stage as it ends, for progress.
   std::function<void(std::string_view pass, size_t round)> on_stage;
 };

@@ -121,6 +121,13 @@ std::string_view to_string(Promise promise) {
   return "";
 }
 
+Promise promise_named(std::string_view name) {
+  for (Promise promise : {Promise::Exact, Promise::Finite, Promise::Real}) {
+    if (to_string(promise) == name) return promise;
+  }
+  throw Error(ErrorCode::InvalidArgument, fmt::format("'{}' is no promise", name)).with_hint("exact, finite or real");
+}
+
 namespace {
 
 // Tries the rules of a set at one node after the other.

@@ -30,6 +30,7 @@ enum class Promise : uint8_t {
   Real,    // equal over the reals; rounding may differ
 };
 std::string_view to_string(Promise promise);
+Promise promise_named(std::string_view name);  // throws InvalidArgument
 
 // What a rule may ask and make.
 class Rewriter {

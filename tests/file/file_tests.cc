@@ -56,8 +56,7 @@ Recipe parse_recipe(std::string_view text) {
     if (word == "optimize") {
       whole = true;
     } else if (word.starts_with("math=")) {
-      using rewrite::Promise;
-      recipe.options.math = value == "exact" ? Promise::Exact : value == "finite" ? Promise::Finite : Promise::Real;
+      recipe.options.math = rewrite::promise_named(value);
     } else if (word.starts_with("tolerance=")) {
       double relative = std::stod(std::string(value));
       recipe.tolerance = driver::Tolerance{relative, relative};

@@ -1,0 +1,71 @@
+// A rule that is wrong on purpose is found by running the model before and after, and reduced to the few nodes that show it.
+#include "driver/audit.h"
+
+#include <gtest/gtest.h>
+
+#include "analysis/infer.h"
+#include "ir/parse.h"
+#include "ops/registry.h"
+
+namespace anfora::driver {
+namespace {
+
+constexpr std::string_view kModel = R"(
+  graph @main(%x: f32[2, 3], %y: f32[3]) {
+    %a = Mul(Tanh(%x), %y)
+    %b = Sub(%a, Sigmoid(%y))
+    %c = Add(Relu(Neg(%b)), Abs(%a))
+    return Mul(Exp(%c), Add(%b, %y))
+  })";
+
+class AuditTest : public testing::Test {
+ protected:
+  AuditTest() : context(ops::make_context()), module(ir::parse(*context, kModel)) { analysis::infer_types(*module); }
+
+  passes::PassOptions with_rules(std::string_view text) {
+    auto rules = std::make_shared<rewrite::RuleSet>(*context);
+    rules->read(text, "test.rules");
+    passes::PassOptions options;
+    options.rules = rules;
+    return options;
+  }
+
+  std::unique_ptr<ir::Context> context;
+  std::unique_ptr<ir::Module> module;
+};
+
+constexpr std::string_view kWrong = "# not so: −relu(x)\nwrong: Relu(Neg(x)) => Neg(Relu(x))  [exact, ordered 'once']\n";
+
+TEST_F(AuditTest, RightRulesPass) {
+  auto options = with_rules("# a − b = a + (−b)\nright: Sub(a, b) => Add(a, Neg(b))  [exact, ordered 'no rule back']\n");
+  EXPECT_FALSE(audit_pass(passes::kSimplify, *module, options));
+}
+
+TEST_F(AuditTest, WrongRuleIsNamed) {
+  auto finding = audit_pass(passes::kSimplify, *module, with_rules(kWrong));
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->pass, "simplify");
+  EXPECT_EQ(finding->rule, "wrong");
+  EXPECT_NE(finding->node.find("Relu"), std::string::npos) << finding->node;
+}
+
+TEST_F(AuditTest, FindingIsReducedToWhatShowsIt) {
+  auto options = with_rules(kWrong);
+  auto finding = audit_pass(passes::kSimplify, *module, options);
+  ASSERT_TRUE(finding);
+  std::unique_ptr<ir::Module> small = reduce_finding(*finding, options);
+  EXPECT_EQ(pipeline::count_operators(*small), 2u);  // Relu(Neg(x))
+  EXPECT_EQ(small->main()->parameters().size(), 1u);
+}
+
+TEST_F(AuditTest, PipelineStopsAtTheFinding) {
+  pipeline::OptimizeOptions options;
+  options.passes = with_rules(kWrong);
+  pipeline::OptimizeReport report;
+  auto finding = optimize_audited(*module, options, report);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->rule, "wrong");
+}
+
+}  // namespace
+}  // namespace anfora::driver
