@@ -12,6 +12,7 @@
 #include "driver/audit.h"
 #include "driver/model.h"
 #include "ir/text_file.h"
+#include "pipeline/constness.h"
 #include "plan/compile.h"
 
 namespace anfora::cli {
@@ -23,7 +24,7 @@ struct Options {
   std::vector<std::string> passes;
   int64_t fold_limit = passes::PassOptions().fold_limit;
   int runs = 1;
-  bool no_check = false, audit = false, verify_ir = false, json = false;
+  bool no_check = false, freeze = false, audit = false, verify_ir = false, json = false;
 };
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -70,10 +71,11 @@ std::vector<const passes::Pass*> passes_named(const std::vector<std::string>& na
 int report_finding(const driver::Finding& finding, const Options& options, const passes::PassOptions& passes) {
   std::filesystem::path reproducer = std::filesystem::path(options.output).replace_extension(".defect.ir");
   ir::write_text_file(*driver::reduce_finding(finding, passes), reproducer);
-  std::string what = finding.rule.empty() ? fmt::format("pass {}", finding.pass)
-                                          : fmt::format("rule {} (pass {}), at {},", finding.rule, finding.pass, finding.node);
-  fmt::print("{}{} changes the result{}: {}\n  a small module that shows it: {}\n", red(), what, plain(), finding.message,
-             reproducer.string());
+  std::string what = finding.rule.empty()
+                         ? fmt::format("pass {}", finding.pass)
+                         : fmt::format("rule {} (pass {}), at {},", finding.rule, finding.pass, finding.node);
+  fmt::print("{}{} changes the result{}: {}\n  a small module that shows it: {}\n", red(), what, plain(),
+             finding.message, reproducer.string());
   return kDiffers;
 }
 
@@ -87,6 +89,7 @@ int run(const Options& options) {
   passes.verify = options.verify_ir;
   passes.save_graphs = options.save_graphs;
   pipeline::OptimizeReport report;
+  if (options.freeze) pipeline::freeze_defaults(*model.module);
   bool none = options.passes == std::vector<std::string>{"none"};
   if (!none) {
     passes.only = passes_named(options.passes);
@@ -174,6 +177,8 @@ Action add_opt(CLI::App& app) {
   command->add_flag("--verify", options->verify_ir, "check the IR's invariants around every pass");
   command->add_option("--check-runs", options->runs, "random inputs on which both models are run and compared")
       ->capture_default_str();
+  command->add_flag("--freeze", options->freeze,
+                    "initializers that are inputs as well become constants, and no inputs any more");
   command->add_flag("--check", options->audit,
                     "run the model before and after every pass, and name the first rule that changes the result");
   command->add_flag("--no-check", options->no_check, "do not run the models to compare them");

@@ -12,9 +12,9 @@ namespace anfora::driver {
 
 struct Finding {
   std::string pass;
-  std::string rule;      // the first whose rewrite changes the result; empty: the pass does not rewrite by rules
-  std::string node;      // what it rewrote
-  std::string message;   // which output differs, and by how much
+  std::string rule;     // the first whose rewrite changes the result; empty: the pass does not rewrite by rules
+  std::string node;     // what it rewrote
+  std::string message;  // which output differs, and by how much
   std::unique_ptr<ir::Module> before;  // what the pass was given, typed
 };
 
@@ -25,8 +25,8 @@ struct AuditOptions {
 
 // Whether a pass leaves the results of a module as they are: bit for bit under --math exact, else within the tolerance of
 // the element types, relative to the largest element. Inputs that the module itself refuses are passed over.
-std::optional<Finding> audit_pass(const passes::Pass& pass, const ir::Module& before, const passes::PassOptions& options,
-                                  const AuditOptions& audit = {});
+std::optional<Finding> audit_pass(const passes::Pass& pass, const ir::Module& before,
+                                  const passes::PassOptions& options, const AuditOptions& audit = {});
 
 // Optimizes the module while every pass that changes it is audited; stops at the first finding, with the module as it was
 // before that pass.

@@ -1,21 +1,25 @@
 // Constant folding: applications whose operands are known before the run are computed now, by the reference
-// kernels; and integer values that shape inference knows element by element (Shape, Size, and arithmetic on them, also of
-// partly symbolic shapes) become constants.
+// kernels; and integers and bools that shape inference knows element by element (Shape, Size, and arithmetic on them, also
+// of partly symbolic shapes) become constants.
 //
-// One pass over the applications in topological order computes transitively: a value of the constant region is
-// kept in memory while the region is walked, and only what is used outside of the region becomes a constant of
-// the module:
+// First the region of all applications that could be computed is found from operators and types alone. Then it is decided
+// what of it is worth storing, component by component: applications that are joined by an operand or by a big
+// constant that they share.
 //
-//     Constant ─ Transpose ─ Reshape ─┬─ MatMul(x, ·)        Transpose is computed, only Reshape's result is stored
-//                                     └─ …
+//     W ─┬─ Slice ─┐                                 stored: the results that are used outside (Unsqueeze's)
+//        ├─ Slice ─┼─ Concat ─ Unsqueeze ─ LSTM      saved:  the constants that are used only inside (W)
+//        └─ Slice ─┘
 //
-// Size: a result may take at most `fold_limit` bytes more than the constants that it is made from and that nothing
-// else needs; otherwise (an Expand of a scalar to a weight's shape) the application stays, with a remark. Random operators
-// and effects never fold. Neither does main's parameter with a default: a caller may override it.
+// A component that stores at most `fold_limit` bytes more than it saves is computed as a whole; of another one, those
+// applications whose own result is at most that much larger than the constants that it is made of and that nothing else
+// needs (an Expand of a scalar to a weight's shape stays, with a remark, a Transpose of a weight goes). What was accepted is
+// computed in topological order; only what is used outside of the region becomes a constant of the module. Random
+// operators and effects never fold. Neither does main's parameter with a default: a caller may override it. Near-linear.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <boost/unordered/unordered_flat_map.hpp>
+#include <limits>
 #include <numeric>
 
 #include "analysis/evaluate.h"
@@ -31,46 +35,53 @@ using namespace ir;
 constexpr std::string_view kFolded = "constant-folding";
 constexpr std::string_view kShapeFolded = "shape-folding";
 
+// A constant of fewer bytes does not join the applications that use it: nobody minds a second copy.
+constexpr size_t kJoiningBytes = 1024;
+// A result that is needed only on the way may be large, but not absurdly so.
+constexpr double kLargestResult = 0x1p31;
+
 class Folder {
  public:
   explicit Folder(PassContext& context)
-      : context_(context), module_(context.module), place_in_region_(module_.next_id(), kOutside) {}
+      : context_(context), module_(context.module), place_(module_.next_id(), kOutside) {}
 
   size_t run() {
     for (const GraphOrder& graph : topological_order(module_).graphs) {
-      for (Apply* node : graph.nodes) visit(*node);
+      for (Apply* node : graph.nodes) classify(*node);
     }
+    join();
+    decide();
+    compute();
     return store();
   }
 
  private:
-  struct Known {
+  // An application that could be computed.
+  struct Candidate {
     Apply* node;
-    std::vector<Datum> outputs;
-    int64_t source_bytes = 0;  // of the constants this was made from and that nothing else needs
-    std::string_view rule;
+    double bytes;        // of its results
+    size_t parent;       // union-find, over indices of candidates
+    bool from_elements;  // inference knows the result
+    bool accepted = false;
+    double source_bytes = 0;  // of the constants that it is made of and that nothing else needs; when decided alone
+    std::vector<Datum> outputs = {};
   };
 
-  void keep(Known known) {
-    place_in_region_[known.node->id()] = static_cast<uint32_t>(region_.size());
-    region_.push_back(std::move(known));
-  }
-  // Null when the node's value is not known.
-  const Known* find(const Node* node) const {
-    uint32_t place = place_in_region_[node->id()];
-    return place == kOutside ? nullptr : &region_[place];
+  Candidate* candidate(const Node* node) {
+    uint32_t place = place_[node->id()];
+    return place == kOutside ? nullptr : &candidates_[place];
   }
 
-  void visit(Apply& node) {
-    if (node.primitive() == Primitive::TupleGetItem) {
-      const Known* tuple = find(node.input(0));
-      if (!tuple) return;
-      size_t index = static_cast<size_t>(node.attributes().require_int("index"));
-      if (index >= tuple->outputs.size()) return;
-      keep({&node, {tuple->outputs[index]}, tuple->source_bytes, tuple->rule});
-    } else if (node.primitive() == Primitive::Operation && !is_kept(node) && !fold_elements(node)) {
-      fold_by_kernel(node);
-    }
+  void classify(Apply& node) {
+    bool is_item = node.primitive() == Primitive::TupleGetItem && node.type() && candidate(node.input(0));
+    bool is_operation = node.primitive() == Primitive::Operation && node.type() && !is_kept(node);
+    if (!is_item && !is_operation) return;
+    bool from_elements = is_operation && knows_elements(node);
+    if (is_operation && !from_elements && !is_computable(node)) return;
+    double bytes = bytes_of(node);
+    if (bytes > kLargestResult) return refuse(node, bytes, 0);
+    place_[node.id()] = static_cast<uint32_t>(candidates_.size());
+    candidates_.push_back({&node, bytes, candidates_.size(), from_elements});
   }
 
   bool is_kept(const Apply& node) const {
@@ -84,67 +95,28 @@ class Folder {
     });
   }
 
-  // A tensor of integers or bools whose elements inference knows.
-  bool fold_elements(Apply& node) {
-    if (node.num_outputs() != 1 || !node.type() || !node.type()->is_tensor()) return false;
+  // Whether it is a tensor of integers or bools whose elements inference knows.
+  bool knows_elements(const Apply& node) const {
+    if (node.num_outputs() != 1 || !node.type()->is_tensor()) return false;
+    DType dtype = node.type()->dtype();
+    if (dtype != DType::I64 && dtype != DType::I32 && dtype != DType::Bool) return false;
     auto elements = context_.inference.elements(&node);
     auto shape = node.type()->static_shape();
-    DType dtype = node.type()->dtype();
-    if (!elements || !shape || (dtype != DType::I64 && dtype != DType::I32 && dtype != DType::Bool)) return false;
-    if (element_count(*shape) != static_cast<int64_t>(elements->size())) return false;
-    if (!std::ranges::all_of(*elements, &Dim::is_constant)) return false;
-    Tensor value = Tensor::allocate(dtype, *shape);
-    for (size_t i = 0; i < elements->size(); ++i) {
-      int64_t element = (*elements)[i].constant();
-      if (dtype == DType::I64) {
-        value.data<int64_t>()[i] = element;
-      } else if (dtype == DType::I32) {
-        value.data<int32_t>()[i] = static_cast<int32_t>(element);
-      } else {
-        value.data<bool>()[i] = element != 0;
-      }
-    }
-    keep({&node, {std::move(value)}, 0, kShapeFolded});
-    return true;
+    return elements && shape && element_count(*shape) == static_cast<int64_t>(elements->size()) &&
+           std::ranges::all_of(*elements, &Dim::is_constant);
   }
 
-  const Datum* value_of(Node* node, int64_t& source_bytes) {
-    static const Datum kNone;
-    if (const Value* value = node->as_value()) {
-      if (value->is_none()) return &kNone;
-      if (!value->is_tensor()) return nullptr;
-      if (node->has_one_use()) source_bytes += static_cast<int64_t>(value->tensor().bytes());
-      return &constants_.try_emplace(node, value->tensor()).first->second;
-    }
-    const Known* known = find(node);
-    if (!known || known->outputs.size() != 1) return nullptr;
-    if (node->has_one_use()) source_bytes += known->source_bytes;
-    return &known->outputs[0];
+  bool is_computable(Apply& node) {
+    if (node.op().effect != Effect::Pure) return false;
+    bool known = std::ranges::all_of(node.operands(), [&](const Use& use) {
+      const Value* value = use.node->as_value();
+      return value ? !value->is_graph() : candidate(use.node) != nullptr;
+    });
+    return known && ops::reference_kernel(node.op());
   }
 
-  void fold_by_kernel(Apply& node) {
-    const Operator& op = node.op();
-    if (op.effect != Effect::Pure) return;
-    int64_t source_bytes = 0;
-    std::vector<Datum> inputs;
-    for (const Use& use : node.operands()) {
-      const Datum* value = value_of(use.node, source_bytes);
-      if (!value) return;
-      inputs.push_back(*value);
-    }
-    if (!ops::reference_kernel(op) || !worth_storing(node, source_bytes)) return;
-    std::vector<Datum> outputs;
-    try {
-      outputs = analysis::evaluate_operator(op, node.attributes(), inputs, node.num_outputs());
-    } catch (const Error& error) {
-      // The model is wrong there, or the kernel lacks a type; the run will tell if it is ever reached.
-      context_.remarks.refused(kFold.name, kFolded, node, error.message());
-      return;
-    }
-    keep({&node, std::move(outputs), source_bytes, kFolded});
-  }
-
-  bool worth_storing(const Apply& node, int64_t source_bytes) {
+  // Of what is not statically shaped (NonZero) nothing is known before it is computed: 0.
+  static double bytes_of(const Apply& node) {
     double bytes = 0;  // no integer overflows on an absurd shape
     auto add = [&](const Type* type) {
       if (auto shape = type->static_shape()) {
@@ -152,43 +124,186 @@ class Folder {
                                  std::multiplies<>());
       }
     };
-    if (!node.type()) return false;
     if (node.type()->is_tuple()) {
-      for (const Type* item : node.type()->elements()) add(item);
+      std::ranges::for_each(node.type()->elements(), add);
     } else {
       add(node.type());
     }
-    if (bytes <= static_cast<double>(source_bytes) + static_cast<double>(context_.options.fold_limit)) return true;
-    context_.remarks.refused(kFold.name, kFolded, node,
-                             fmt::format("the result has {:.0f} bytes, what it is made of {}; the limit is {} more",
-                                         bytes, source_bytes, context_.options.fold_limit));
+    return bytes;
+  }
+
+  // Components ------------------------------------------------------------------------------------------------------
+  size_t find(size_t i) {
+    while (candidates_[i].parent != i) i = candidates_[i].parent = candidates_[candidates_[i].parent].parent;
+    return i;
+  }
+
+  void join() {
+    boost::unordered_flat_map<const Node*, size_t> first_user;  // of a big constant
+    for (size_t i = 0; i < candidates_.size(); ++i) {
+      if (candidates_[i].from_elements) continue;  // not made of its operands
+      for (const Use& use : candidates_[i].node->operands()) {
+        if (candidate(use.node)) {
+          candidates_[find(i)].parent = find(place_[use.node->id()]);
+        } else if (const Tensor* constant = constant_tensor(use.node); constant && constant->bytes() > kJoiningBytes) {
+          auto [user, is_first] = first_user.try_emplace(use.node, i);
+          if (!is_first) candidates_[find(i)].parent = find(user->second);
+        }
+      }
+    }
+  }
+
+  // Whether the user is a candidate that is made of its operands.
+  bool is_used_inside(const Use& use) {
+    const Candidate* user = candidate(use.user);
+    return user && !user->from_elements;
+  }
+  bool is_used_only_inside(const Node* node) {
+    return std::ranges::all_of(node->uses(), [&](const Use& use) { return is_used_inside(use); });
+  }
+
+  void decide() {
+    struct Balance {
+      double stored = 0, saved = 0;
+    };
+    std::vector<Balance> balances(candidates_.size());
+    boost::unordered_flat_map<const Node*, bool> seen;
+    for (size_t i = 0; i < candidates_.size(); ++i) {
+      Balance& balance = balances[find(i)];
+      const Apply& node = *candidates_[i].node;
+      bool outside = std::ranges::any_of(node.uses(), [&](const Use& use) { return !candidate(use.user); });
+      if (outside) balance.stored += candidates_[i].bytes;
+      if (candidates_[i].from_elements) continue;
+      for (const Use& use : node.operands()) {
+        const Tensor* constant = constant_tensor(use.node);
+        if (!constant || !seen.emplace(use.node, true).second || !is_used_only_inside(use.node)) continue;
+        balance.saved += static_cast<double>(constant->bytes());
+      }
+    }
+    const double limit = static_cast<double>(context_.options.fold_limit);
+    for (size_t i = 0; i < candidates_.size(); ++i) {
+      const Balance& balance = balances[find(i)];
+      candidates_[i].accepted = balance.stored <= balance.saved + limit || is_worth_it_alone(candidates_[i], limit);
+    }
+  }
+
+  bool is_worth_it_alone(Candidate& c, double limit) {
+    if (c.from_elements) return true;
+    for (const Use& use : c.node->operands()) {
+      const Candidate* operand = candidate(use.node);
+      if (operand && !operand->accepted) return false;
+      if (!use.node->has_one_use()) continue;
+      const Tensor* constant = constant_tensor(use.node);
+      c.source_bytes += constant ? static_cast<double>(constant->bytes()) : operand ? operand->source_bytes : 0;
+    }
+    if (c.bytes <= c.source_bytes + limit) return true;
+    refuse(*c.node, c.bytes, c.source_bytes);
     return false;
+  }
+
+  void refuse(const Apply& node, double bytes, double source_bytes) {
+    context_.remarks.refused(kFold.name, kFolded, node,
+                             fmt::format("the result has {:.0f} bytes, what it is made of {:.0f}; the limit is {} more",
+                                         bytes, source_bytes, context_.options.fold_limit));
+  }
+
+  // Computing -------------------------------------------------------------------------------------------------------
+  void compute() {
+    std::vector<uint32_t> pending(candidates_.size());  // uses by candidates that are still to be computed
+    for (size_t i = 0; i < candidates_.size(); ++i) {
+      for (const Use& use : candidates_[i].node->uses()) pending[i] += is_used_inside(use);
+    }
+    for (Candidate& c : candidates_) {
+      if (c.accepted) c.accepted = evaluate(c);
+      if (c.from_elements) continue;
+      for (const Use& use : c.node->operands()) {
+        Candidate* operand = candidate(use.node);
+        if (operand && --pending[place_[use.node->id()]] == 0) release(*operand);
+      }
+    }
+  }
+
+  // Drops a result that will not be stored. What makes a sequence or a map may stay an application, and needs its operands.
+  void release(Candidate& c) {
+    bool needed = std::ranges::any_of(c.node->uses(), [&](const Use& use) {
+      const Candidate* user = candidate(use.user);
+      return !user || !user->accepted || !(user->node->type()->is_tensor() || user->node->type()->is_tuple());
+    });
+    if (!needed) c.outputs.assign(c.outputs.size(), Datum());
+  }
+
+  // False: there is no result after all.
+  bool evaluate(Candidate& c) {
+    const Apply& node = *c.node;
+    if (c.from_elements) {
+      c.outputs = {elements_of(node)};
+      return true;
+    }
+    boost::container::small_vector<Datum, 4> inputs;
+    for (const Use& use : node.operands()) {
+      if (const Tensor* constant = constant_tensor(use.node)) {
+        inputs.emplace_back(*constant);
+      } else if (const Candidate* operand = candidate(use.node)) {
+        if (!operand->accepted) return false;
+        bool is_item = node.primitive() == Primitive::TupleGetItem;
+        size_t output = is_item ? static_cast<size_t>(node.attributes().require_int("index")) : 0;
+        if (output >= operand->outputs.size() || (!is_item && operand->outputs.size() != 1)) return false;
+        inputs.push_back(operand->outputs[output]);
+      } else {
+        inputs.emplace_back();  // left out
+      }
+    }
+    if (node.primitive() == Primitive::TupleGetItem) {
+      c.outputs = {inputs[0]};
+      return true;
+    }
+    try {
+      c.outputs = analysis::evaluate_operator(node.op(), node.attributes(), inputs, node.num_outputs());
+    } catch (const Error& error) {
+      // The model is wrong there, or the kernel lacks a type; the run will tell if it is ever reached.
+      context_.remarks.refused(kFold.name, kFolded, node, error.message());
+      return false;
+    }
+    return true;
+  }
+
+  Tensor elements_of(const Apply& node) const {
+    auto elements = context_.inference.elements(&node);
+    Tensor value = Tensor::allocate(node.type()->dtype(), *node.type()->static_shape());
+    for (size_t i = 0; i < elements->size(); ++i) {
+      int64_t element = (*elements)[i].constant();
+      switch (value.dtype()) {
+        case DType::I64: value.data<int64_t>()[i] = element; break;
+        case DType::I32: value.data<int32_t>()[i] = static_cast<int32_t>(element); break;
+        default: value.data<bool>()[i] = element != 0;
+      }
+    }
+    return value;
   }
 
   // Stores what is used outside of the region and erases the region, users first. A sequence or a map stays an
   // application: constants are tensors.
   size_t store() {
     size_t folded = 0;
-    for (auto known = region_.rbegin(); known != region_.rend(); ++known) {
-      Apply* node = known->node;
-      if (node->has_uses()) {
-        if (known->outputs.size() != 1 || !known->outputs[0].is_tensor()) continue;
-        module_.replace(node, module_.constant(known->outputs[0].tensor(), node->name()));
+    for (size_t i = candidates_.size(); i-- > 0;) {
+      Candidate& c = candidates_[i];
+      if (!c.accepted) continue;
+      if (c.node->has_uses()) {
+        if (c.outputs.size() != 1 || !c.outputs[0].is_tensor()) continue;
+        module_.replace(c.node, module_.constant(c.outputs[0].tensor(), c.node->name()));
       }
-      context_.remarks.applied(kFold.name, known->rule, *node);
-      module_.erase(node);
+      context_.remarks.applied(kFold.name, c.from_elements ? kShapeFolded : kFolded, *c.node);
+      module_.erase(c.node);
       ++folded;
     }
     return folded;
   }
 
- private:
   PassContext& context_;
   Module& module_;
-  boost::unordered_flat_map<const Node*, Datum> constants_;
-  static constexpr uint32_t kOutside = UINT32_MAX;
-  std::vector<uint32_t> place_in_region_;  // by id of the nodes that there were
-  std::vector<Known> region_;              // in topological order
+  std::vector<Candidate> candidates_;  // in topological order
+  static constexpr uint32_t kOutside = std::numeric_limits<uint32_t>::max();
+  std::vector<uint32_t> place_;  // among the candidates, by node id
 };
 
 size_t run(PassContext& context) { return Folder(context).run(); }

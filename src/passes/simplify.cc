@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
+#include <optional>
 
 #include "passes/pass.h"
 
@@ -78,6 +80,54 @@ Node* cancel_views(Rewriter&, Apply& root) {
   return same_tensor_type(&root, root.input(0)) ? root.input(0) : nullptr;
 }
 
+// A constant of which only a part differs from the rest, in an operator that broadcasts: that part.
+//
+//     Add(x: f32[8, 64, 56, 56], c: f32[64, 56, 56])   where c repeats itself along the last two axes: c: f32[64, 1, 1]
+std::optional<Tensor> without_repetition(const Tensor& t) {
+  if (t.size() <= 1 || t.dtype() == DType::String) return std::nullopt;
+  Tensor small = t;
+  for (int axis = t.rank(); axis-- > 0;) {
+    const int64_t extent = small.dim(axis);
+    if (extent == 1) continue;
+    const int64_t inner = element_count(std::span<const int64_t>(small.shape()).subspan(static_cast<size_t>(axis) + 1));
+    const size_t slice = static_cast<size_t>(inner) * element_bytes(t.dtype());
+    const int64_t outer = small.size() / (extent * inner);
+    auto bytes = [&](int64_t o, int64_t i) {
+      return static_cast<const std::byte*>(small.raw()) + static_cast<size_t>(o * extent + i) * slice;
+    };
+    bool repeats = true;
+    for (int64_t o = 0; o < outer && repeats; ++o) {
+      for (int64_t i = 1; i < extent && repeats; ++i) repeats = std::memcmp(bytes(o, 0), bytes(o, i), slice) == 0;
+    }
+    if (!repeats) continue;
+    Shape shape = small.shape();
+    shape[static_cast<size_t>(axis)] = 1;
+    Tensor part = Tensor::allocate(t.dtype(), shape);
+    for (int64_t o = 0; o < outer; ++o) {
+      std::memcpy(static_cast<std::byte*>(part.raw()) + static_cast<size_t>(o) * slice, bytes(o, 0), slice);
+    }
+    small = std::move(part);
+  }
+  if (small.size() == t.size()) return std::nullopt;
+  return small.size() == 1 ? small.reshaped({}) : small;
+}
+
+Node* shrink_constants(Rewriter& rewriter, Apply& root) {
+  boost::container::small_vector<Node*, 4> inputs;
+  bool smaller = false;
+  for (const Use& use : root.operands()) {
+    const Tensor* constant = constant_tensor(use.node);
+    auto part = constant ? without_repetition(*constant) : std::nullopt;
+    smaller = smaller || part;
+    inputs.push_back(part ? rewriter.constant(std::move(*part)) : use.node);
+  }
+  if (!smaller) return nullptr;
+  Node* made = rewriter.apply(root.op(), inputs, root.attributes());
+  return same_tensor_type(made, &root) ? made : nullptr;  // a constant may be what makes the result so large
+}
+
+constexpr std::string_view kShrinks = "a constant that repeats itself along an axis = its part, broadcast";
+
 constexpr Rule kRules[] = {
     {"tuple-item", "TupleGetItem", "item i of (x₀, x₁, …) = xᵢ", Promise::Exact, item_of_tuple},
     {"compose-casts", "Cast", "Cast(Cast(x)) = Cast(x) where the inner one loses nothing", Promise::Exact,
@@ -86,6 +136,21 @@ constexpr Rule kRules[] = {
     {"cancel-views-flatten", "Flatten", "a chain of views back to x's shape = x", Promise::Exact, cancel_views},
     {"cancel-views-squeeze", "Squeeze", "a chain of views back to x's shape = x", Promise::Exact, cancel_views},
     {"cancel-views-unsqueeze", "Unsqueeze", "a chain of views back to x's shape = x", Promise::Exact, cancel_views},
+    {"small-constant", "Add", kShrinks, Promise::Exact, shrink_constants},
+    {"small-constant", "Sub", kShrinks, Promise::Exact, shrink_constants},
+    {"small-constant", "Mul", kShrinks, Promise::Exact, shrink_constants},
+    {"small-constant", "Div", kShrinks, Promise::Exact, shrink_constants},
+    {"small-constant", "Pow", kShrinks, Promise::Exact, shrink_constants},
+    {"small-constant", "Min", kShrinks, Promise::Exact, shrink_constants},
+    {"small-constant", "Max", kShrinks, Promise::Exact, shrink_constants},
+    {"small-constant", "Where", kShrinks, Promise::Exact, shrink_constants},
+    {"small-constant", "Equal", kShrinks, Promise::Exact, shrink_constants},
+    {"small-constant", "Less", kShrinks, Promise::Exact, shrink_constants},
+    {"small-constant", "LessOrEqual", kShrinks, Promise::Exact, shrink_constants},
+    {"small-constant", "Greater", kShrinks, Promise::Exact, shrink_constants},
+    {"small-constant", "GreaterOrEqual", kShrinks, Promise::Exact, shrink_constants},
+    {"small-constant", "And", kShrinks, Promise::Exact, shrink_constants},
+    {"small-constant", "Or", kShrinks, Promise::Exact, shrink_constants},
     {"compose-reshapes", "Reshape", "Reshape(view(x), s) = Reshape(x, s)", Promise::Exact, compose_reshapes},
 };
 

@@ -34,10 +34,12 @@ class AuditTest : public testing::Test {
   std::unique_ptr<ir::Module> module;
 };
 
-constexpr std::string_view kWrong = "# not so: −relu(x)\nwrong: Relu(Neg(x)) => Neg(Relu(x))  [exact, ordered 'once']\n";
+constexpr std::string_view kWrong =
+    "# not so: −relu(x)\nwrong: Relu(Neg(x)) => Neg(Relu(x))  [exact, ordered 'once']\n";
 
 TEST_F(AuditTest, RightRulesPass) {
-  auto options = with_rules("# a − b = a + (−b)\nright: Sub(a, b) => Add(a, Neg(b))  [exact, ordered 'no rule back']\n");
+  auto options =
+      with_rules("# a − b = a + (−b)\nright: Sub(a, b) => Add(a, Neg(b))  [exact, ordered 'no rule back']\n");
   EXPECT_FALSE(audit_pass(passes::kSimplify, *module, options));
 }
 
