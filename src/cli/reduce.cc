@@ -18,7 +18,8 @@ namespace anfora::cli {
 namespace {
 
 struct Options {
-  std::string input, output, command, math = "real";
+  std::string input, output, command;
+  rewrite::Promise math = rewrite::Promise::Real;
   size_t trials = driver::ReduceOptions().most_trials;
 };
 
@@ -49,7 +50,7 @@ int run(const Options& options) {
     std::filesystem::remove(file);
   } else {
     pipeline::OptimizeOptions passes;
-    passes.passes.math = rewrite::promise_named(options.math);
+    passes.passes.math = options.math;
     std::unique_ptr<ir::Module> optimized = clone(*model.module);
     pipeline::OptimizeReport report;
     auto finding = driver::optimize_audited(*optimized, passes, report);
@@ -75,8 +76,7 @@ Action add_reduce(CLI::App& app) {
   command->add_option("--command", options->command,
                       "a command that fails on the defect, with {} for the model's file; without it, the defect "
                       "is that optimizing changes the result");
-  command->add_option("--math", options->math, "as of opt: exact, finite or real")
-      ->check(CLI::IsMember({"exact", "finite", "real"}));
+  add_math(*command, options->math);
   command->add_option("--trials", options->trials, "smaller models to try at most")->capture_default_str();
   command->footer("Example:\n  anfora reduce model.onnx -o small.onnx --command 'python3 compare.py {}'");
   return [options] { return run(*options); };
