@@ -5,7 +5,7 @@ JOBS ?= $(shell nproc)
 BUILD = build/$(PRESET)
 
 .DEFAULT_GOAL := build
-.PHONY: help bootstrap build demo test bench fuzz format lint clean
+.PHONY: help bootstrap build demo test docs bench fuzz format lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -22,6 +22,11 @@ demo: build ## import, optimize, run and compare a real model
 
 test: build ## all tests
 	@ctest --preset $(PRESET) -j $(JOBS)
+
+docs: build ## write the generated documents anew: docs/ops.md, docs/rules.md
+	@$(BUILD)/anfora operators --markdown > docs/ops.md
+	@$(BUILD)/tests/rules/rules_test --table $(BUILD)/tests/rules/rules-checked.tsv > /dev/null
+	@tests/docs/rules.sh --write $(BUILD)/anfora docs $(BUILD)/tests/rules/rules-checked.tsv
 
 bench: build ## speed and memory beside ONNX Runtime and OpenVINO
 	@scripts/bootstrap --bench

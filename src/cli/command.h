@@ -33,5 +33,6 @@ Action add_bench(CLI::App& app);
 Action add_verify(CLI::App& app);
 Action add_operators(CLI::App& app);
 Action add_reduce(CLI::App& app);
+Action add_rules(CLI::App& app);
 
 }  // namespace anfora::cli

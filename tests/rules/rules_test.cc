@@ -1,6 +1,6 @@
 // Checks rules; README.md says how.
 //
-// usage: rules_test [--thorough] [--only TEXT] [--examples FOLDER] [--wrong] [FILE.rules …]
+// usage: rules_test [--thorough] [--only TEXT] [--examples FOLDER] [--table FILE] [--wrong] [FILE.rules …]
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -23,6 +23,7 @@ struct Options {
   Effort effort;
   std::string only;
   std::string examples;  // a folder of file tests
+  std::string table;     // a file for how each rule was checked, which docs/rules.md tells
   bool wrong = false;    // every rule is wrong, and must be found to be
   std::vector<std::string> files;
 };
@@ -69,12 +70,20 @@ std::string describe(const Proof& proof) {
   return fmt::format("; proved for {}{}", proof.domains, proof.verdict == Proof::Verdict::Proved ? "" : " only");
 }
 
+// "random, proof for i8 u8 i32 u32 reals"
+std::string summary(const Finding& finding, const Proof& proof) {
+  std::string text = finding.fired > 0 ? "random" : "example";
+  return proof.domains.empty() ? text : fmt::format("{}, proof for {}", text, proof.domains);
+}
+
 int run(const Options& options) {
   auto context = ops::make_context();
   rewrite::RuleSet rules(*context);
   read_rules(options, rules);
   std::set<std::string> examples;
   if (!options.examples.empty()) examples = rules_with_example(options.examples);
+  std::ofstream table;
+  if (!options.table.empty()) table.open(options.table);
   int checked = 0, by_example = 0, proved = 0, refuted = 0, failed = 0;
   for (const rewrite::Equation& equation : rules.equations()) {
     if (equation.name.find(options.only) == std::string::npos) continue;
@@ -86,6 +95,7 @@ int run(const Options& options) {
     if (proof.verdict == Proof::Verdict::Refuted && finding.failure.empty()) {
       finding.failure = fmt::format("{}: {}\nrefuted in {}", equation.place, equation.text, proof.counterexample);
     }
+    table << equation.name << '\t' << summary(finding, proof) << '\n';
     bool is_found = !finding.failure.empty();
     if (options.wrong ? !is_found : is_found) {
       ++failed;
@@ -123,6 +133,8 @@ Options parse_options(int argc, char** argv) {
       options.only = argv[++i];
     } else if (argument == "--examples" && i + 1 < argc) {
       options.examples = argv[++i];
+    } else if (argument == "--table" && i + 1 < argc) {
+      options.table = argv[++i];
     } else if (argument == "--wrong") {
       options.wrong = true;
     } else {
