@@ -88,6 +88,7 @@ void prepare(ir::Module& module, const CompileOptions& options) {
   passes.passes.math = options.math;
   passes.passes.fold_limit = std::numeric_limits<int64_t>::max() / 4;
   passes.passes.fold_transposed_weights = false;
+  passes.for_storage = false;
   pipeline::optimize(module, passes);
   pipeline::lower(module, options.math);
   drop_mapped_pages();

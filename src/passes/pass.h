@@ -56,6 +56,9 @@ extern const Pass kSimplify;      // simplify.cc
 extern const Pass kFoldWeights;   // weights.cc
 extern const Pass kMerge;         // cse.cc
 extern const Pass kDropDead;      // dce.cc
+// Behind all others, where the result is to be stored (generate.cc): constants that were made since the module had
+// `first_id` as its next id become ConstantOfShape where that is smaller. Returns how many.
+size_t generate_constants(ir::Module& module, uint32_t first_id, rewrite::Remarks& remarks);
 // For execution only: their operators are lowered ones.
 extern const Pass kWiden;     // widen.cc
 extern const Pass kLayout;    // layout.cc

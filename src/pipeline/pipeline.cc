@@ -124,6 +124,7 @@ OptimizeReport optimize(ir::Module& module, const OptimizeOptions& options) {
   passes::PassOptions pass_options = options.passes;
   if (!pass_options.rules) pass_options.rules = passes::standard_rules(module.context());
   report.nodes_before = count_operators(module);
+  const uint32_t first_id = module.next_id();
   bool stopped = false;
   for (bool changed = true; changed && !stopped;) {
     if (report.rounds == kMostRounds) {
@@ -154,6 +155,10 @@ OptimizeReport optimize(ir::Module& module, const OptimizeOptions& options) {
       entry.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       if (options.on_stage) options.on_stage(pass.name, report.rounds);
     }
+  }
+  if (options.for_storage && options.only.empty() && !stopped &&
+      passes::generate_constants(module, first_id, report.remarks) > 0) {
+    end_stage("generate");
   }
   if (saver) saver->finish();
   report.nodes_after = count_operators(module);

@@ -15,6 +15,7 @@ namespace anfora::pipeline {
 struct OptimizeOptions {
   std::vector<const passes::Pass*> only;  // these passes instead of all, in this order
   passes::PassOptions passes;
+  bool for_storage = true;            // the result is written to a file: what it takes there counts
   bool verify = false;                // the verifier around every pass
   std::filesystem::path save_graphs;  // a folder for the module after each stage, see GraphSaver; empty: none
   bool keep_remarks = false;
