@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 
+#include "anfora/error.h"
 #include "rewrite/rule.h"
 
 namespace anfora::cli {
@@ -18,6 +19,11 @@ enum ExitCode : int {
   kBadInput = 3,     // a model or a file is missing, broken or does not fit
   kUnsupported = 4,  // valid, but not implemented
   kInternal = 70,    // a defect of Anfora
+};
+
+// What is wrong with the options, or with a file that they name, and not with a model: the exit code is kUsage.
+struct UsageError {
+  Error error;
 };
 
 using Action = std::function<int()>;
@@ -34,5 +40,6 @@ Action add_verify(CLI::App& app);
 Action add_operators(CLI::App& app);
 Action add_reduce(CLI::App& app);
 Action add_rules(CLI::App& app);
+Action add_explain(CLI::App& app);
 
 }  // namespace anfora::cli

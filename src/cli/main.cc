@@ -77,8 +77,9 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", std::string("anfora ") + cli::kVersion);
   cli::Action chosen;
-  for (cli::Action (*add)(CLI::App&) : {cli::add_info, cli::add_dump, cli::add_opt, cli::add_run, cli::add_bench,
-                                        cli::add_verify, cli::add_reduce, cli::add_operators, cli::add_rules}) {
+  for (cli::Action (*add)(CLI::App&) :
+       {cli::add_info, cli::add_dump, cli::add_opt, cli::add_run, cli::add_bench, cli::add_verify, cli::add_reduce,
+        cli::add_operators, cli::add_rules, cli::add_explain}) {
     size_t before = app.get_subcommands({}).size();
     cli::Action action = add(app);
     app.get_subcommands({})[before]->callback([&chosen, action] { chosen = action; });
@@ -94,6 +95,9 @@ int main(int argc, char** argv) {
     int code = chosen();
     if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category());
     return code;
+  } catch (const cli::UsageError& wrong) {
+    complain(place_and_message(wrong.error), wrong.error.hint());
+    return cli::kUsage;
   } catch (const Error& error) {
     complain(place_and_message(error), error.hint());
     return exit_code(error.code());

@@ -3,17 +3,20 @@
 #include <CLI/App.hpp>
 #include <chrono>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "anfora/error.h"
 #include "cli/command.h"
+#include "cli/rules.h"
 #include "cli/text.h"
 #include "driver/audit.h"
 #include "driver/model.h"
 #include "ir/text_file.h"
 #include "pipeline/constness.h"
 #include "plan/compile.h"
+#include "support/atomic_file.h"
 
 namespace anfora::cli {
 namespace {
@@ -21,7 +24,9 @@ namespace {
 struct Options {
   std::string input, output, opset = "keep", value_info = "keep", save_graphs;
   rewrite::Promise math = rewrite::Promise::Real;
-  std::vector<std::string> passes;
+  std::vector<std::string> passes, rules;
+  std::string remarks;
+  int64_t fuel = -1;
   int64_t fold_limit = passes::PassOptions().fold_limit;
   int runs = 1;
   bool no_check = false, freeze = false, audit = false, verify_ir = false, json = false;
@@ -86,6 +91,10 @@ int run(const Options& options) {
   pipeline::OptimizeOptions passes;
   passes.passes.math = options.math;
   passes.passes.fold_limit = options.fold_limit;
+  if (!options.rules.empty()) passes.passes.rules = rules_with(model.module->context(), options.rules);
+  int64_t fuel = options.fuel;
+  if (fuel >= 0) passes.passes.fuel = &fuel;
+  passes.keep_remarks = !options.remarks.empty();
   passes.verify = options.verify_ir;
   passes.save_graphs = options.save_graphs;
   pipeline::OptimizeReport report;
@@ -103,6 +112,11 @@ int run(const Options& options) {
     } else {
       report = pipeline::optimize(*model.module, passes);
     }
+  }
+  if (!options.remarks.empty()) {
+    AtomicFile file(options.remarks);
+    file.write(remark_lines(report.remarks));
+    file.commit();
   }
   driver::SaveReport saved =
       driver::save_model(*model.module, options.output, {.opset = options.opset, .value_info = options.value_info});
@@ -173,6 +187,14 @@ Action add_opt(CLI::App& app) {
       ->add_option("--fold-limit", options->fold_limit, "bytes by which a folded constant may exceed what it replaces")
       ->capture_default_str();
   command->add_option("--passes", options->passes, "only these passes, separated by commas, or none")->delimiter(',');
+  command->add_option("--rules", options->rules,
+                      "a file of rules of your own, which are tried before the built-in ones");
+  command
+      ->add_option("--fuel", options->fuel,
+                   "stop after so many rewrites by rules; halving it finds one that goes wrong")
+      ->check(CLI::Range(0, std::numeric_limits<int>::max()));
+  command->add_option("--remarks", options->remarks,
+                      "a file for what was rewritten, and what was not and why: JSON lines");
   command->add_option("--save-graphs", options->save_graphs, "a folder for the module after each stage");
   command->add_flag("--verify", options->verify_ir, "check the IR's invariants around every pass");
   command->add_option("--check-runs", options->runs, "random inputs on which both models are run and compared")

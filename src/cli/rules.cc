@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -10,6 +11,7 @@
 
 #include "anfora/error.h"
 #include "cli/command.h"
+#include "cli/rules.h"
 #include "cli/text.h"
 #include "ops/registry.h"
 #include "passes/pass.h"
@@ -24,6 +26,7 @@ using rewrite::RuleSet;
 
 struct Options {
   std::string name, checks, fired;
+  std::vector<std::string> files;
   bool json = false, markdown = false;
 };
 
@@ -44,15 +47,13 @@ std::vector<std::pair<std::string, std::vector<const Equation*>>> by_theme(const
   return themes;
 }
 
-const Equation& find(const RuleSet& rules, const std::string& name) {
-  std::vector<std::string> names;
-  for (const Equation& equation : rules.equations()) {
-    if (equation.name == name) return equation;
-    names.emplace_back(equation.name);
+// A function may be a rule of several operators: once each.
+std::vector<const rewrite::Rule*> functions(const RuleSet& rules) {
+  std::vector<const rewrite::Rule*> distinct;
+  for (const rewrite::Rule* rule : rules.functions()) {
+    if (!std::ranges::count(distinct, rule->name, &rewrite::Rule::name)) distinct.push_back(rule);
   }
-  std::string_view meant = nearest_name(name, names);
-  throw Error(ErrorCode::NotFound, fmt::format("there is no rule {}", name))
-      .with_hint(meant.empty() ? "anfora rules lists them" : fmt::format("did you mean {}?", meant));
+  return distinct;
 }
 
 nlohmann::json to_json(const Equation& equation) {
@@ -70,11 +71,9 @@ nlohmann::json to_json(const Equation& equation) {
 void print_json(const RuleSet& rules) {
   nlohmann::json json = {{"rules", nlohmann::json::array()}};
   for (const Equation& equation : rules.equations()) json["rules"].push_back(to_json(equation));
-  for (const rewrite::Rule* rule : rules.functions()) {
-    json["functions"].push_back({{"name", rule->name},
-                                 {"operator", rule->op},
-                                 {"equation", rule->equation},
-                                 {"promise", to_string(rule->promise)}});
+  for (const rewrite::Rule* rule : functions(rules)) {
+    json["functions"].push_back(
+        {{"name", rule->name}, {"equation", rule->equation}, {"promise", to_string(rule->promise)}});
   }
   fmt::print("{}\n", json.dump(2));
 }
@@ -95,9 +94,10 @@ void print_list(const RuleSet& rules) {
       if (!equation->guard_text.empty()) fmt::print("  {:<51} {}if {}{}\n", "", dim(), equation->guard_text, plain());
     }
   }
-  if (rules.functions().empty()) return;
-  fmt::print("{}functions{} ({})\n", bold(), plain(), rules.functions().size());
-  for (const rewrite::Rule* rule : rules.functions()) {
+  std::vector<const rewrite::Rule*> written = functions(rules);
+  if (written.empty()) return;
+  fmt::print("{}functions{} ({})\n", bold(), plain(), written.size());
+  for (const rewrite::Rule* rule : written) {
     fmt::print("  {:<36} {:<14} {}\n", rule->name, to_string(rule->promise), rule->equation);
   }
 }
@@ -150,10 +150,10 @@ void print_markdown(const RuleSet& rules, const Options& options) {
                  cell(checks, equation->name), cell(fired, equation->name));
     }
   }
-  if (!rules.functions().empty()) {
+  if (std::vector<const rewrite::Rule*> written = functions(rules); !written.empty()) {
     fmt::print("\n## Written in C++ ({} rules)\n\n| rule | equation | promise | fired |\n|---|---|---|--:|\n",
-               rules.functions().size());
-    for (const rewrite::Rule* rule : rules.functions()) {
+               written.size());
+    for (const rewrite::Rule* rule : written) {
       fmt::print("| `{}` | {} | {} | {} |\n", rule->name, in_cell(rule->equation), to_string(rule->promise),
                  cell(fired, rule->name));
     }
@@ -177,10 +177,11 @@ void print_markdown(const RuleSet& rules, const Options& options) {
 
 int run(const Options& options) {
   auto context = ops::make_context();
-  auto rules = passes::standard_rules(*context);
+  auto rules = rules_with(*context, options.files);
   if (!options.name.empty()) {
-    const Equation& equation = find(*rules, options.name);
-    options.json ? fmt::print("{}\n", to_json(equation).dump(2)) : print_one(equation);
+    const Equation* equation = find_rule(*rules, options.name);
+    if (!equation) throw Error(ErrorCode::NotFound, fmt::format("rule {} is written in C++", options.name));
+    options.json ? fmt::print("{}\n", to_json(*equation).dump(2)) : print_one(*equation);
   } else if (options.markdown) {
     print_markdown(*rules, options);
   } else if (options.json) {
@@ -191,12 +192,45 @@ int run(const Options& options) {
   return kSuccess;
 }
 
+std::string read_file(const std::string& file) {
+  std::ifstream in(file);
+  if (!in) throw Error(ErrorCode::NotFound, "cannot read it").at_location(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
 }  // namespace
+
+std::shared_ptr<const RuleSet> rules_with(ir::Context& context, const std::vector<std::string>& files) {
+  std::vector<passes::RuleText> own;
+  for (const std::string& file : files) own.push_back({read_file(file), file});
+  try {
+    return passes::standard_rules(context, own);
+  } catch (const Error& error) {
+    if (files.empty()) throw;
+    throw UsageError{error};
+  }
+}
+
+const Equation* find_rule(const RuleSet& rules, const std::string& name) {
+  std::vector<std::string> names;
+  for (const Equation& equation : rules.equations()) {
+    if (equation.name == name) return &equation;
+    names.emplace_back(equation.name);
+  }
+  for (const rewrite::Rule* rule : rules.functions()) {
+    if (rule->name == name) return nullptr;
+    names.emplace_back(rule->name);
+  }
+  std::string_view meant = nearest_name(name, names);
+  throw Error(ErrorCode::NotFound, fmt::format("there is no rule {}", name))
+      .with_hint(meant.empty() ? "anfora rules lists them" : fmt::format("did you mean {}?", meant));
+}
 
 Action add_rules(CLI::App& app) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("rules", "List the rewrite rules");
   command->add_option("name", options->name, "only this rule, in full");
+  command->add_option("--rules", options->files, "a file of rules of your own, as for opt");
   command->add_flag("--json", options->json, "for machines");
   CLI::Option* markdown = command->add_flag("--markdown", options->markdown, "the document docs/rules.md");
   command->add_option("--checks", options->checks, "how each rule is checked, from tests/rules")->needs(markdown);

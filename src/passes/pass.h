@@ -28,7 +28,11 @@ struct PassOptions {
 };
 
 // Those of rules/*.rules, and those that are functions (simplify.cc).
-std::shared_ptr<rewrite::RuleSet> standard_rules(ir::Context& context);
+// In front of them those of a user, who may use the classes of operators of the built-in ones; their names are others.
+struct RuleText {
+  std::string text, file;
+};
+std::shared_ptr<rewrite::RuleSet> standard_rules(ir::Context& context, std::span<const RuleText> own = {});
 
 class PassContext {
  public:

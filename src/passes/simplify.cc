@@ -162,10 +162,21 @@ size_t run(PassContext& context) {
 
 }  // namespace
 
-std::shared_ptr<rewrite::RuleSet> standard_rules(Context& context) {
+std::shared_ptr<rewrite::RuleSet> standard_rules(Context& context, std::span<const RuleText> own) {
   auto rules = std::make_shared<rewrite::RuleSet>(context);
   for (const rewrite::RuleFile& file : rewrite::rule_files())
     rules->read(file.text, fmt::format("rules/{}", file.name));
+  if (!own.empty()) {
+    size_t built_in = rules->equations().size();
+    for (const RuleText& file : own) rules->read(file.text, file.file);
+    auto ordered = std::make_shared<rewrite::RuleSet>(context);
+    const auto& all = rules->equations();
+    std::for_each(all.begin() + static_cast<std::ptrdiff_t>(built_in), all.end(),
+                  [&](const auto& e) { ordered->add(e); });
+    std::for_each(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(built_in),
+                  [&](const auto& e) { ordered->add(e); });
+    rules = ordered;
+  }
   rules->add(kRules);
   return rules;
 }

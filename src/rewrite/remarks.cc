@@ -2,6 +2,15 @@
 
 namespace anfora::rewrite {
 
+std::string_view to_string(Remark::Outcome outcome) {
+  switch (outcome) {
+    case Remark::Outcome::Applied: return "applied";
+    case Remark::Outcome::Refused: return "refused";
+    case Remark::Outcome::Guarded: return "guarded";
+  }
+  return "";
+}
+
 void Remarks::add(std::string_view pass, std::string_view rule, const ir::Node& node, std::string message,
                   Remark::Outcome outcome) {
   if (!keep_) return;
@@ -9,9 +18,10 @@ void Remarks::add(std::string_view pass, std::string_view rule, const ir::Node& 
                       std::move(message), outcome});
 }
 
-void Remarks::applied(std::string_view pass, std::string_view rule, const ir::Node& node, std::string message) {
+Remark* Remarks::applied(std::string_view pass, std::string_view rule, const ir::Node& node, std::string message) {
   ++statistics_[rule].fired;
   add(pass, rule, node, std::move(message), Remark::Outcome::Applied);
+  return keep_ ? &remarks_.back() : nullptr;
 }
 
 void Remarks::refused(std::string_view pass, std::string_view rule, const ir::Node& node, std::string message) {

@@ -23,7 +23,10 @@ struct Remark {
     Guarded,  // the pattern of an equation is there, but its guard does not hold
   };
   Outcome outcome = Outcome::Applied;
+  // Applications that went and that came; 0 and 0 where the pass does not count them.
+  int nodes_before = 0, nodes_after = 0;
 };
+std::string_view to_string(Remark::Outcome outcome);
 
 // Counts a rule: how often it was tried at a node of its operator, and how often it fired.
 struct RuleStatistics {
@@ -35,11 +38,13 @@ class Remarks {
   // Each remark costs a few strings; off, only the statistics are kept.
   explicit Remarks(bool keep = false) : keep_(keep) {}
 
-  void applied(std::string_view pass, std::string_view rule, const ir::Node& node, std::string message = {});
+  // Returns the remark, to say more of it until the next one is made; null where they are not kept.
+  Remark* applied(std::string_view pass, std::string_view rule, const ir::Node& node, std::string message = {});
   void refused(std::string_view pass, std::string_view rule, const ir::Node& node, std::string message);
   void guarded(std::string_view pass, std::string_view rule, const ir::Node& node, std::string message);
   void tried(std::string_view rule) { ++statistics_[rule].tried; }
 
+  bool keeps() const { return keep_; }
   const std::vector<Remark>& all() const { return remarks_; }
   const std::map<std::string_view, RuleStatistics>& statistics() const { return statistics_; }
 

@@ -48,9 +48,12 @@ class Worklist : public Listener {
   }
   void on_created(Node& node) override { add(&node); }
   void on_operand_changed(Apply& user, size_t) override { add(&user); }
+  void on_erased(Node&) override { ++erased_; }
+  size_t erased() const { return erased_; }  // since the start
 
  private:
   std::deque<Apply*> queue_;
+  size_t erased_ = 0;
   std::vector<bool> queued_;
 };
 
@@ -159,8 +162,9 @@ class Engine {
       Node* replacement = rewrite(*node, rule);
       if (!replacement) continue;
       if (++fired_ > most) {
-        throw Error(ErrorCode::Internal,
-                    fmt::format("the rules do not terminate; the last one that fired is {}", rule));
+        throw Error(ErrorCode::ResourceExhausted,
+                    fmt::format("the rules undo each other: {} rewrites, the last one by {}", fired_, rule))
+            .with_hint("two rules, or one and its own result, lead back to what was there");
       }
       if (options_.fuel) --*options_.fuel;
       replace(*node, *replacement, rule);
@@ -216,10 +220,33 @@ class Engine {
     return replacement;
   }
 
+  // Which part of a conjunction does not hold.
+  static std::string_view unmet(const Equation& equation, const Scope& scope) {
+    std::string_view text = equation.guard_text;
+    if (equation.guard->kind != Expression::Kind::And) return text;
+    for (const Expression& part : equation.guard->operands) {
+      std::string_view own = conjunct(text);
+      if (!is_true(evaluate(part, scope))) return own;
+      text.remove_prefix(std::min(text.size(), own.size() + kAnd.size()));
+    }
+    return equation.guard_text;
+  }
+  // Up to the first "and" that is in no brackets.
+  static constexpr std::string_view kAnd = " and ";
+  static std::string_view conjunct(std::string_view text) {
+    int depth = 0;
+    for (size_t i = 0; i < text.size(); ++i) {
+      if (text[i] == '(' || text[i] == '[') ++depth;
+      if (text[i] == ')' || text[i] == ']') --depth;
+      if (depth == 0 && text.substr(i).starts_with(kAnd)) return text.substr(0, i);
+    }
+    return text;
+  }
+
   // The result under a match that satisfies the guard; null, with the reason: none.
   Node* instance(const Equation& equation, const Apply& node, const Scope& scope, std::string& refusal) {
     if (equation.guard && !is_true(evaluate(*equation.guard, scope))) {
-      refusal = "not (" + equation.guard_text + ")";
+      refusal = fmt::format("not ({})", unmet(equation, scope));
       return nullptr;
     }
     Node* best = nullptr;
@@ -268,12 +295,20 @@ class Engine {
   }
 
   void replace(Apply& node, Node& replacement, std::string_view rule) {
-    remarks_.applied(pass_, rule, node);
+    Remark* remark = remarks_.applied(pass_, rule, node, remarks_.keeps() ? become(replacement) : "");
+    size_t erased = worklist_.erased();
     for (const Use& use : node.operands()) worklist_.add(use.node);
     module_.replace(&node, &replacement);
     for (const Use& use : replacement.uses()) worklist_.add(use.user);
     module_.erase_with_dead_operands(&node);
+    if (!remark) return;
+    remark->nodes_before = static_cast<int>(worklist_.erased() - erased);
+    remark->nodes_after =
+        static_cast<int>(std::ranges::count_if(rewriter_.made(), [](const Apply* a) { return !a->is_erased(); }));
   }
+
+  // What a remark says of the replacement: "becomes Relu 'act'", "becomes x".
+  static std::string become(const Node& replacement) { return "becomes " + describe(replacement); }
 
   const RuleSet& rules_;
   const RewriteOptions& options_;

@@ -95,7 +95,7 @@ void check_termination(const Equation& equation, const OperatorWeights& weights)
   for (const Term& result : equation.results) {
     if (scale.is_lighter(result)) continue;
     throw Error(ErrorCode::InvalidArgument, fmt::format("rule {} does not make the graph lighter", equation.name))
-        .at_location(equation.place)
+        .at_location(equation.place + ":1")
         .with_hint("give the operators on the left more weight, or say why it ends: [exact, ordered 'the reason']");
   }
 }

@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""Rules on the command line: opt --rules, --fuel and --remarks, rules, explain.
+
+usage: ANFORA=build/release/anfora rules_test.py [unittest arguments]
+"""
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+ANFORA = os.path.abspath(os.environ["ANFORA"])
+
+MODEL = """
+graph @main(%x: f32[2, 3]) {
+  %a = Identity(%x)
+  %b = Mul(%a, 1.0)
+  %c = Relu(Relu(%b))
+  %d = Abs(%c)
+  return %d
+}
+"""
+
+OWN_RULES = """
+# Relu(Relu(x)) = Relu(x)
+own-relu-twice: Relu(r:Relu(_)) => r  [exact]
+
+# x · 1 = x, under another name
+own-unit-factor: Mul(x, 1) => x  [exact]
+"""
+
+
+class Rules(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name)
+        self.write("model.ir", MODEL)
+
+    def write(self, name, text):
+        (self.folder / name).write_text(text)
+
+    def anfora(self, *arguments):
+        return subprocess.run([ANFORA, *arguments], capture_output=True, text=True, cwd=self.folder, timeout=60)
+
+    def optimize(self, *options):
+        result = self.anfora("opt", "model.ir", "-o", "small.ir", "--json", *options)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return json.loads(result.stdout)
+
+    def fired(self, report):
+        return {name: rule["fired"] for name, rule in report.get("rules", {}).items() if rule["fired"]}
+
+    def test_own_rules_come_first(self):
+        self.write("own.rules", OWN_RULES)
+        fired = self.fired(self.optimize("--rules", "own.rules"))
+        self.assertEqual(fired["own-relu-twice"], 1)
+        self.assertEqual(fired["own-unit-factor"], 1)
+        self.assertNotIn("unit-factor", fired)
+        self.assertIn("Relu(x)", self.anfora("rules", "own-relu-twice", "--rules", "own.rules").stdout)
+
+    def test_fuel_bounds_the_rewrites(self):
+        self.assertNotIn("unit-factor", self.fired(self.optimize("--fuel", "0")))
+        rules = self.fired(self.optimize("--fuel", "1", "--passes", "simplify"))
+        self.assertEqual(sum(rules.values()), 1)
+
+    def test_remarks_are_json_lines(self):
+        self.optimize("--remarks", "remarks.jsonl", "--passes", "simplify")
+        remarks = [json.loads(line) for line in (self.folder / "remarks.jsonl").read_text().splitlines()]
+        unit = [r for r in remarks if r["rule"] == "unit-factor" and r["outcome"] == "applied"]
+        self.assertEqual(len(unit), 1)
+        self.assertEqual((unit[0]["pass"], unit[0]["node"]), ("simplify", "Mul 'b'"))
+        self.assertEqual((unit[0]["nodes_before"], unit[0]["nodes_after"]), (1, 0))
+
+    def test_explain(self):
+        text = self.anfora("explain", "model.ir").stdout
+        for part in ("model.ir: 5 →", "no-ops", "unit-factor", "x · 1 = x", "Mul 'b'"):
+            self.assertIn(part, text)
+        self.assertIn("rewritten by unit-factor", self.anfora("explain", "model.ir", "--node", "'b'").stdout)
+
+    def test_explain_why_not(self):
+        text = self.anfora("explain", "model.ir", "--why-not", "absolute-of-positive").stdout
+        self.assertIn("not (positive(x)): 1 nodes", text)
+        self.assertIn("Abs 'd'", text)
+        self.assertIn("no node has", self.anfora("explain", "model.ir", "--why-not", "compose-transposes").stdout)
+
+    def assert_refused(self, text, place, message, hint="", code=2):
+        self.write("own.rules", text)
+        result = self.anfora("opt", "model.ir", "-o", "small.ir", "--rules", "own.rules")
+        self.assertEqual(result.returncode, code)
+        self.assertIn(place + message, result.stderr)
+        self.assertIn(hint, result.stderr)
+        self.assertFalse((self.folder / "small.ir").exists())
+
+    def test_wrong_rules(self):
+        for text, place, message, hint in (
+            ("# a\nown: Relux(x) => x  [exact]\n", "own.rules:2:6: ", "there is no operator Relux", "did you mean Relu?"),
+            ("# a\nown: Relu(x) => y  [exact]\n", "own.rules:2:17: ", "the pattern has no y", ""),
+            ("# a\nown: Relu(x) => x  [exact] if ranc(x) == 2\n", "own.rules:2:31: ", "there is no function ranc", "rank"),
+            ("# a\nown: Relu(x) => Relu(Neg(x))  [exact]\n", "own.rules:2:1: ", "rule own does not make the graph lighter", "ordered"),
+            ("own: Relu(x) => x  [exact]\n", "own.rules:1:1: ", "rule own has no comment", "as a person would"),
+            ("# a\nidentity: Relu(x) => x  [exact]\n", "own.rules:2:1: ", "there is a rule identity already", ""),
+            ("# a\nown: Relu(x) => x\n", "own.rules:2:18: ", "", ""),
+        ):
+            with self.subTest(text=text):
+                self.assert_refused(text, place, message, hint)
+
+    def test_rules_without_end(self):
+        self.assert_refused("# a\nown: Relu(x) => Relu(Neg(Neg(x)))  [exact, ordered 'no']\n", "", "undo each other", code=3)
+
+    def test_absent_files_and_names(self):
+        self.assertEqual(self.anfora("opt", "model.ir", "-o", "small.ir", "--rules", "absent.rules").returncode, 3)
+        result = self.anfora("explain", "model.ir", "--why-not", "unit-facto")
+        self.assertEqual(result.returncode, 3)
+        self.assertIn("did you mean unit-factor?", result.stderr)
+        self.assertEqual(self.anfora("opt", "model.ir", "-o", "small.ir", "--fuel", "-1").returncode, 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
