@@ -28,11 +28,11 @@ constexpr const Pass* kPasses[] = {
 // After widening: weights in f32, each conversion once.
 constexpr const Pass* kAfterWidening[] = {&passes::kFold, &passes::kMerge, &passes::kDropDead};
 
-// Once each, in this order. The layout pass leaves dead nodes and transposes that cancel or fold; an epilogue is fused
-// only where nobody else uses the value in between, not even a dead node.
+// Once each, in this order. The layout pass leaves dead nodes and transposes that cancel or fold, the rules arithmetic of
+// constants; an epilogue is fused only where nobody else uses the value in between, not even a dead node.
 constexpr const Pass* kLowering[] = {
-    &passes::kLayout,   &passes::kFold,     &passes::kSimplify, &passes::kMerge,
-    &passes::kDropDead, &passes::kEpilogue, &passes::kDropDead,
+    &passes::kLayout, &passes::kFold,     &passes::kSimplify, &passes::kFold,
+    &passes::kMerge,  &passes::kDropDead, &passes::kEpilogue, &passes::kDropDead,
 };
 
 struct Constraint {

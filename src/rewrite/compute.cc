@@ -13,9 +13,17 @@ using Arguments = std::span<const Quantity>;
 
 // Numbers -------------------------------------------------------------------------------------------------------
 
-// Integers stay integers (empty on overflow), dimensions stay expressions, all else is computed in f64.
+// Integers stay integers (empty on overflow), dimensions stay expressions, all else is computed in f64. Lists of integers
+// are computed element by element.
 template <class Checked, class Symbolic, class Real>
 Quantity arithmetic(const Scope& scope, Arguments a, Checked checked, Symbolic symbolic, Real real) {
+  if (auto u = as_integers(a[0]), v = as_integers(a[1]); u && v) {
+    if (u->size() != v->size()) return NotKnown{};
+    for (size_t i = 0; i < u->size(); ++i) {
+      if (checked((*u)[i], (*v)[i], &(*u)[i])) return NotKnown{};
+    }
+    return *u;
+  }
   const int64_t *x = std::get_if<int64_t>(&a[0]), *y = std::get_if<int64_t>(&a[1]);
   if (x && y) {
     int64_t result;
@@ -335,9 +343,9 @@ Quantity index_of(const Scope&, Arguments a) {
 }
 
 constexpr Function kFunctions[] = {
-    {"+", 2, 2, sum, "a + b"},
-    {"-", 2, 2, difference, "a - b"},
-    {"*", 2, 2, product, "a * b"},
+    {"+", 2, 2, sum, "a + b; of lists of integers, element by element"},
+    {"-", 2, 2, difference, "a - b, likewise"},
+    {"*", 2, 2, product, "a * b, likewise"},
     {"/", 2, 2, quotient, "a / b; of integers and dimensions, where it leaves no remainder"},
     {"%", 2, 2, remainder, "a % b, for a positive b"},
     {"negative", 1, 1, negative, "-a"},

@@ -59,7 +59,8 @@ Quantity connect(const Expression& e, const Scope& scope, bool decisive) {
 }  // namespace
 
 const Function* find_function(std::string_view name) {
-  for (std::span<const Function> table : {functions_about_values(), functions_that_compute()}) {
+  for (std::span<const Function> table :
+       {functions_about_values(), functions_about_shapes(), functions_that_compute()}) {
     auto found = std::ranges::find(table, name, &Function::name);
     if (found != table.end()) return &*found;
   }

@@ -30,8 +30,9 @@ struct Function {
   std::string_view doc;  // "rank(x): the number of dimensions of x"
 };
 
-// All functions: those that answer about values (about.cc), and those that compute (compute.cc).
+// All functions: those that answer about values (about.cc) and shapes (shapes.cc), and those that compute (compute.cc).
 std::span<const Function> functions_about_values();
+std::span<const Function> functions_about_shapes();
 std::span<const Function> functions_that_compute();
 const Function* find_function(std::string_view name);  // null: there is none
 

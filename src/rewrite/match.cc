@@ -103,12 +103,10 @@ class Matcher {
   bool attributes(const Term& t, Apply& apply, Continue next) {
     boost::container::small_vector<int, 4> bound;
     bool same = std::ranges::all_of(t.attributes, [&](const AttributeTerm& a) { return attribute(a, apply, bound); });
-    if (same && t.rest >= 0) {
-      same = bind_rest(t, apply);
-    } else if (same) {
-      same = others_are_defaults(t, apply);
-    }
+    bool binds_rest = t.rest >= 0 && !match_.attribute_sets[static_cast<size_t>(t.rest)];
+    if (same) same = t.rest >= 0 ? rest(t, apply) : others_are_defaults(t, apply);
     if (same && named(t, apply, next)) return true;
+    if (binds_rest) match_.attribute_sets[static_cast<size_t>(t.rest)].reset();
     for (int slot : bound) match_.quantities[static_cast<size_t>(slot)] = NotKnown{};
     return false;
   }
@@ -138,12 +136,16 @@ class Matcher {
     });
   }
 
-  bool bind_rest(const Term& t, const Apply& apply) {
+  // The attributes that are not named: those of an earlier place with the same name for them, where there was one.
+  bool rest(const Term& t, const Apply& apply) {
     std::vector<AttributeSet::Entry> entries;
     for (const AttributeSet::Entry& entry : apply.attributes()) {
       if (!is_named(t, entry.first)) entries.push_back(entry);
     }
-    match_.attribute_sets[static_cast<size_t>(t.rest)] = AttributeSet(std::move(entries));
+    AttributeSet others(std::move(entries));
+    std::optional<AttributeSet>& bound = match_.attribute_sets[static_cast<size_t>(t.rest)];
+    if (bound) return *bound == others;
+    bound = std::move(others);
     return true;
   }
 

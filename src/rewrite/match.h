@@ -26,7 +26,7 @@ struct Match {
   boost::container::small_vector<Nodes, 1> lists;
   boost::container::small_vector<Quantity, 4> quantities;
   boost::container::small_vector<const ir::Operator*, 1> operators;
-  boost::container::small_vector<AttributeSet, 1> attribute_sets;
+  boost::container::small_vector<std::optional<AttributeSet>, 1> attribute_sets;  // empty: not bound
   // The applications that the pattern names, the root first.
   boost::container::small_vector<ir::Apply*, 8> applications;
 };

@@ -341,7 +341,8 @@ class RuleParser {
     cursor_.expect(":", "behind the name");
     if (!in_pattern_) cursor_.fail_at(position, "only applications of the pattern have names");
     if (repeated_ > 0) cursor_.fail_at(position, "an application that repeats has no name");
-    Term t = application();
+    std::string_view op = peek_word(), behind = cursor_.rest().substr(op.size());
+    Term t = behind.starts_with(':') && !behind.starts_with("::") ? class_term() : application();
     t.slot = declare(name, Variable::Kind::Node, position);
     return t;
   }
@@ -685,7 +686,8 @@ class RuleParser {
 
   [[noreturn]] void unknown_function(const std::string& name, size_t position) {
     std::vector<std::string> names;
-    for (std::span<const Function> table : {functions_about_values(), functions_that_compute()}) {
+    for (std::span<const Function> table :
+         {functions_about_values(), functions_about_shapes(), functions_that_compute()}) {
       for (const Function& f : table) names.emplace_back(f.name);
     }
     std::string_view meant = nearest_name(name, names);

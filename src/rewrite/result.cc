@@ -161,7 +161,7 @@ class Maker {
   std::optional<AttributeSet> attributes_of(const Term& t, const Operator& op) {
     std::vector<AttributeSet::Entry> entries;
     if (t.rest >= 0) {
-      for (const AttributeSet::Entry& entry : scope_.match.attribute_sets[static_cast<size_t>(t.rest)]) {
+      for (const AttributeSet::Entry& entry : *scope_.match.attribute_sets[static_cast<size_t>(t.rest)]) {
         bool given = std::ranges::find(t.attributes, entry.first, &AttributeTerm::name) != t.attributes.end();
         if (!given) entries.push_back(entry);
       }

@@ -265,8 +265,7 @@ class Engine {
         continue;
       }
       if (!equation.must_pay) return made;
-      double cost = 0;
-      for (const Apply* apply : own) cost += analysis::estimate_us(rewriter_.inference(), *apply);
+      double cost = cost_of_made(own);
       if (cost < least) {
         best = made;
         least = cost;
@@ -276,6 +275,23 @@ class Engine {
     }
     if (!best) rewriter_.discard_made();
     return best;
+  }
+
+  // What is computed of constants alone is folded.
+  double cost_of_made(std::span<Apply* const> made) {
+    std::vector<const Node*> folded;
+    double cost = 0;
+    for (const Apply* apply : made) {
+      bool constant = std::ranges::all_of(apply->operands(), [&](const Use& use) {
+        return use.node->is_value() || std::ranges::find(folded, use.node) != folded.end();
+      });
+      if (constant) {
+        folded.push_back(apply);
+      } else {
+        cost += analysis::estimate_us(rewriter_.inference(), *apply);
+      }
+    }
+    return cost;
   }
 
   // What goes when the root goes: the applications of the pattern that nobody else uses.

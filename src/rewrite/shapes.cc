@@ -1,0 +1,449 @@
+// Functions of rules about shapes: the operands that give Reshape and Expand a known shape, what becomes of axes
+// and permutations when views and Transposes change places.
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "rewrite/expression.h"
+#include "support/element_types.h"
+
+namespace anfora::rewrite {
+namespace {
+
+using ir::Dim;
+using Arguments = std::span<const Quantity>;
+using Integers = std::vector<int64_t>;
+
+std::optional<Dims> dims_of(const Quantity& q, ir::DimTable& table) {
+  if (const ir::Node* node = as_node(q)) {
+    const ir::Type* type = node->type();
+    if (!type || !type->is_tensor() || !type->has_rank()) return std::nullopt;
+    return Dims(type->dims().begin(), type->dims().end());
+  }
+  return as_dims(q, table);
+}
+
+Dim product(std::span<const Dim> dims, ir::DimTable& table) {
+  Dim total = table.constant(1);
+  for (Dim d : dims) total = total * d;
+  return total;
+}
+
+// The rank of a permutation given as a list; empty: it is none.
+std::optional<Integers> permutation(const Quantity& q) {
+  auto p = as_integers(q);
+  if (!p) return std::nullopt;
+  Integers sorted = *p;
+  std::ranges::sort(sorted);
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    if (sorted[i] != static_cast<int64_t>(i)) return std::nullopt;
+  }
+  return p;
+}
+
+bool contains(const Integers& list, int64_t x) { return std::ranges::find(list, x) != list.end(); }
+bool are_distinct_axes(const Integers& axes, int64_t rank) {
+  std::set<int64_t> seen(axes.begin(), axes.end());
+  return seen.size() == axes.size() && (axes.empty() || (*seen.begin() >= 0 && *seen.rbegin() < rank));
+}
+
+// Shapes as operands --------------------------------------------------------------------------------------------
+
+// Zeros copy the sizes of x at those places, one -1 is what is left. It is not asked to divide by a size that may be 0.
+Quantity reshape_to(const Scope& scope, Arguments a) {
+  auto have = dims_of(a[0], scope.dims()), want = dims_of(a[1], scope.dims());
+  if (!have || !want || std::ranges::any_of(*want, &Dim::is_unknown)) return NotKnown{};
+  Integers list;
+  for (size_t i = 0; i < want->size(); ++i) {
+    Dim d = (*want)[i];
+    bool copied = i < have->size() && provably_equal((*have)[i], d);
+    if (auto constant = d.as_constant(); constant && (*constant > 0 || copied)) {
+      list.push_back(*constant);
+    } else if (copied) {
+      list.push_back(0);
+    } else if (!constant && !contains(list, -1)) {
+      list.push_back(-1);
+    } else {
+      return NotKnown{};
+    }
+  }
+  if (contains(list, -1)) {
+    for (size_t i = 0; i < list.size(); ++i) {
+      if (list[i] != -1 && (*want)[i].range().low <= 0) return NotKnown{};
+    }
+    if (!provably_equal(product(*have, scope.dims()), product(*want, scope.dims()))) return NotKnown{};
+  }
+  return list;
+}
+
+Quantity expand_to(const Scope& scope, Arguments a) {
+  auto have = dims_of(a[0], scope.dims()), want = dims_of(a[1], scope.dims());
+  if (!have || !want || want->size() < have->size()) return NotKnown{};
+  Integers list;
+  size_t extra = want->size() - have->size();
+  for (size_t i = 0; i < want->size(); ++i) {
+    Dim d = (*want)[i];
+    if (auto constant = d.as_constant()) {
+      list.push_back(*constant);
+    } else if (i >= extra && provably_equal((*have)[i - extra], d)) {
+      list.push_back(1);
+    } else {
+      return NotKnown{};
+    }
+  }
+  return list;
+}
+
+Quantity extent(const Scope& scope, Arguments a) {
+  const Nodes* nodes = std::get_if<Nodes>(&a[0]);
+  auto axis = as_integer(a[1]);
+  if (!nodes || !axis) return NotKnown{};
+  Dim total = scope.dims().constant(0);
+  for (ir::Node* node : *nodes) {
+    auto dims = dims_of(node, scope.dims());
+    if (!dims || *axis < 0 || *axis >= std::ssize(*dims)) return NotKnown{};
+    total = total + (*dims)[static_cast<size_t>(*axis)];
+  }
+  return from_dim(total);
+}
+
+// One of the two is 1 at each place.
+Quantity either_is_one(const Scope& scope, Arguments a) {
+  auto x = dims_of(a[0], scope.dims()), y = dims_of(a[1], scope.dims());
+  if (!x || !y || x->size() != y->size()) return NotKnown{};
+  for (size_t i = 0; i < x->size(); ++i) {
+    if ((*x)[i].as_constant() != 1 && (*y)[i].as_constant() != 1) return false;
+  }
+  return true;
+}
+
+// Axes ------------------------------------------------------------------------------------------------------------
+
+// Squeeze(Squeeze(x, a), b): axis i of the inner result is the i-th axis of x that a has not.
+Quantity squeeze_both(const Scope&, Arguments q) {
+  auto a = as_integers(q[0]), b = as_integers(q[1]);
+  auto is_negative = [](int64_t axis) { return axis < 0; };
+  if (!a || !b || std::ranges::any_of(*a, is_negative) || std::ranges::any_of(*b, is_negative)) return NotKnown{};
+  Integers axes = *a;
+  for (int64_t i : *b) {
+    int64_t axis = 0;
+    for (int64_t left = i; contains(*a, axis) || left-- > 0;) ++axis;
+    axes.push_back(axis);
+  }
+  std::ranges::sort(axes);
+  return axes;
+}
+
+// Unsqueeze(Unsqueeze(x, a), b): an axis of the inner result is the i-th of the outer one that b has not.
+Quantity unsqueeze_both(const Scope& scope, Arguments q) {
+  const Quantity swapped[] = {q[1], q[0]};
+  return squeeze_both(scope, swapped);
+}
+
+// Permutations ------------------------------------------------------------------------------------------------------
+
+// The order of what is left of Transpose{p}(x) when those of its axes go.
+Quantity perm_without(const Scope&, Arguments q) {
+  auto p = permutation(q[0]);
+  auto axes = as_integers(q[1]);
+  if (!p || !axes || !are_distinct_axes(*axes, std::ssize(*p))) return NotKnown{};
+  Integers kept;
+  for (size_t i = 0; i < p->size(); ++i) {
+    if (!contains(*axes, static_cast<int64_t>(i))) kept.push_back((*p)[i]);
+  }
+  Integers order;
+  for (int64_t axis : kept) order.push_back(std::ranges::count_if(kept, [&](int64_t other) { return other < axis; }));
+  return order;
+}
+
+// Unsqueeze(Transpose{p}(x), axes) = Transpose{perm_with(p, axes)}(Unsqueeze(x, axes)).
+Quantity perm_with(const Scope&, Arguments q) {
+  auto p = permutation(q[0]);
+  auto axes = as_integers(q[1]);
+  if (!p || !axes || !are_distinct_axes(*axes, std::ssize(*p) + std::ssize(*axes))) return NotKnown{};
+  Integers others;  // where the axes of x are
+  for (int64_t i = 0; i < std::ssize(*p) + std::ssize(*axes); ++i) {
+    if (!contains(*axes, i)) others.push_back(i);
+  }
+  Integers order;
+  size_t next = 0;
+  for (int64_t i = 0; i < std::ssize(*p) + std::ssize(*axes); ++i) {
+    order.push_back(contains(*axes, i) ? i : others[static_cast<size_t>((*p)[next++])]);
+  }
+  return order;
+}
+
+Quantity keeps_order(const Scope& scope, Arguments q) {
+  auto p = permutation(q[0]);
+  auto shape = dims_of(q[1], scope.dims());
+  if (!p || !shape || p->size() != shape->size()) return NotKnown{};
+  int64_t last = -1;
+  for (int64_t axis : *p) {
+    if ((*shape)[static_cast<size_t>(axis)].as_constant() == 1) continue;
+    if (axis < last) return false;
+    last = axis;
+  }
+  return true;
+}
+
+Quantity swaps_last_two(const Scope&, Arguments q) {
+  auto p = permutation(q[0]);
+  if (!p) return NotKnown{};
+  size_t rank = p->size();
+  if (rank < 2) return false;
+  Integers swapped(rank);
+  std::iota(swapped.begin(), swapped.end(), 0);
+  std::swap(swapped[rank - 1], swapped[rank - 2]);
+  return *p == swapped;
+}
+
+// Reshape(Transpose{p}(x), s) where the axes that Reshape merges, or the axis that it divides, are neighbours in x in the same
+// order: whole blocks of axes are permuted, so the Reshape can be done first, block by block.
+struct Block {
+  size_t from, to;      // axes of Transpose's result
+  size_t s_from, s_to;  // of the result
+};
+
+std::optional<std::vector<Block>> blocks(std::span<const Dim> t, std::span<const Dim> s, ir::DimTable& table) {
+  std::vector<Block> found;
+  size_t i = 0, j = 0;
+  while (i < t.size() || j < s.size()) {
+    Block block{i, i, j, j};
+    Dim left = table.constant(1), right = table.constant(1);
+    while (block.to == block.from || !provably_equal(left, right)) {
+      bool extend_left = block.to == block.from || divide_exactly(right, left).has_value();
+      if (extend_left && block.to < t.size()) {
+        left = left * t[block.to++];
+      } else if (block.s_to < s.size()) {
+        right = right * s[block.s_to++];
+      } else {
+        return std::nullopt;
+      }
+    }
+    i = block.to;
+    j = block.s_to;
+    // Ones at the end belong to the last block.
+    bool rest_is_one = i == t.size() && std::ranges::all_of(s.subspan(j), [](Dim d) { return d.as_constant() == 1; });
+    if (rest_is_one) j = block.s_to = s.size();
+    found.push_back(block);
+  }
+  return found;
+}
+
+struct ReshapeFirst {
+  Dims shape;  // of the Reshape
+  Integers perm;
+};
+
+std::optional<ReshapeFirst> reshape_first(const Scope& scope, Arguments q) {
+  auto p = permutation(q[0]);
+  auto x = dims_of(q[1], scope.dims()), s = dims_of(q[2], scope.dims());
+  if (!p || !x || !s || p->size() != x->size()) return std::nullopt;
+  for (const Dims& dims : {*x, *s}) {
+    if (std::ranges::any_of(dims, [](Dim d) { return d.is_unknown() || d.as_constant() == 0; })) return std::nullopt;
+  }
+  Dims t;
+  for (int64_t axis : *p) t.push_back((*x)[static_cast<size_t>(axis)]);
+  auto parts = blocks(t, *s, scope.dims());
+  if (!parts) return std::nullopt;
+  for (const Block& block : *parts) {
+    for (size_t i = block.from + 1; i < block.to; ++i) {
+      if ((*p)[i] != (*p)[i - 1] + 1) return std::nullopt;
+    }
+  }
+  std::vector<Block> order = *parts;  // as the blocks are in x
+  std::ranges::sort(order, {}, [&](const Block& block) { return (*p)[block.from]; });
+  ReshapeFirst result{{}, Integers(s->size())};
+  for (const Block& block : order) {
+    for (size_t j = block.s_from; j < block.s_to; ++j) {
+      result.perm[j] = std::ssize(result.shape);
+      result.shape.push_back((*s)[j]);
+    }
+  }
+  return result;
+}
+
+Quantity shape_before_transpose(const Scope& scope, Arguments q) {
+  auto first = reshape_first(scope, q);
+  return first ? from_dims(first->shape) : NotKnown{};
+}
+Quantity perm_after_reshape(const Scope& scope, Arguments q) {
+  auto first = reshape_first(scope, q);
+  return first ? Quantity(first->perm) : NotKnown{};
+}
+
+// Values --------------------------------------------------------------------------------------------------------------
+
+Quantity step(const Scope&, Arguments q) {
+  auto list = as_integers(q[0]);
+  if (!list || list->size() < 2) return NotKnown{};
+  int64_t difference;
+  if (__builtin_sub_overflow((*list)[1], (*list)[0], &difference)) return NotKnown{};
+  for (size_t i = 1; i < list->size(); ++i) {
+    int64_t next;
+    if (__builtin_sub_overflow((*list)[i], (*list)[i - 1], &next) || next != difference) return NotKnown{};
+  }
+  return difference;
+}
+
+Quantity disjoint(const Scope&, Arguments q) {
+  auto a = as_integers(q[0]), b = as_integers(q[1]);
+  if (!a || !b) return NotKnown{};
+  return std::ranges::none_of(*a, [&](int64_t x) { return contains(*b, x); });
+}
+
+// Indices of ScatterND, [n₁, …, nₖ, k], that are their own coordinates.
+Quantity lists_all(const Scope&, Arguments q) {
+  const ir::Node* node = as_node(q[0]);
+  const Tensor* t = node ? ir::constant_tensor(node) : nullptr;
+  if (!t || t->dtype() != DType::I64) return NotKnown{};
+  const int64_t depth = t->rank() - 1;
+  if (depth < 1 || t->dim(static_cast<int>(depth)) != depth) return false;
+  auto values = t->data<int64_t>();
+  Integers at(static_cast<size_t>(depth), 0);
+  for (size_t i = 0; i < values.size(); i += at.size()) {
+    if (!std::ranges::equal(values.subspan(i, at.size()), at)) return false;
+    for (int axis = static_cast<int>(depth); axis-- > 0 && ++at[static_cast<size_t>(axis)] == t->dim(axis);) {
+      at[static_cast<size_t>(axis)] = 0;
+    }
+  }
+  return true;
+}
+
+Quantity is_unit_matrix(const Scope&, Arguments q) {
+  const ir::Node* node = as_node(q[0]);
+  const Tensor* t = node ? ir::constant_tensor(node) : nullptr;
+  if (!t) return NotKnown{};
+  if (t->rank() != 2 || t->dim(0) != t->dim(1) || t->dim(0) == 0) return false;
+  bool is_number = (is_float(t->dtype()) && element_bits(t->dtype()) >= 16) ||
+                   (is_integer(t->dtype()) && element_bits(t->dtype()) >= 8);
+  if (!is_number) return false;
+  return dispatch<Numbers>(t->dtype(), [&]<class T>() {
+    auto values = t->data<T>();
+    const auto size = static_cast<size_t>(t->dim(0));
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (static_cast<double>(static_cast<ComputeType<T>>(values[i])) != (i % (size + 1) == 0 ? 1 : 0)) return false;
+    }
+    return true;
+  });
+}
+
+Quantity scalar(const Scope&, Arguments q) {
+  const ir::Node* node = as_node(q[0]);
+  const Tensor* t = node ? ir::constant_tensor(node) : std::get_if<Tensor>(&q[0]);
+  return t && t->size() == 1 ? Quantity(t->reshaped(std::span<const int64_t>())) : NotKnown{};
+}
+
+Quantity attribute(const Scope&, Arguments q) {
+  const ir::Node* node = as_node(q[0]);
+  const ir::Apply* apply = node ? node->as_apply() : nullptr;
+  const std::string* name = std::get_if<std::string>(&q[1]);
+  if (!apply || !name) return NotKnown{};
+  const AttributeValue* value = attribute_or_default(*apply, *name);
+  return value ? from_attribute(*value) : q[2];
+}
+
+// Labels a, b, … in the order in which they appear; no blanks, and the result written out.
+Quantity einsum(const Scope&, Arguments q) {
+  const std::string* given = std::get_if<std::string>(&q[0]);
+  if (!given) return NotKnown{};
+  std::string text = *given;
+  std::erase(text, ' ');
+  if (text.find('.') != std::string::npos) return NotKnown{};
+  if (text.find("->") == std::string::npos) {
+    std::string once;
+    for (char c = 'A'; c <= 'z'; ++c) {
+      bool is_label = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+      if (is_label && std::ranges::count(text, c) == 1) once += c;
+    }
+    text += "->" + once;
+  }
+  std::string seen;
+  for (char& c : text) {
+    if (c == ',' || c == '-' || c == '>') continue;
+    size_t at = seen.find(c);
+    if (at == std::string::npos) {
+      at = seen.size();
+      seen += c;
+    }
+    if (at >= 26) return NotKnown{};
+    c = static_cast<char>('a' + at);
+  }
+  return text;
+}
+
+// Of an equation with one operand: the axes that are summed, and the order of the others. Not known where a label repeats.
+struct OneOperand {
+  Integers summed, order;
+};
+std::optional<OneOperand> one_operand(const Scope& scope, Arguments q) {
+  Quantity form = einsum(scope, q);
+  const std::string* text = std::get_if<std::string>(&form);
+  if (!text || text->find(',') != std::string::npos) return std::nullopt;
+  size_t arrow = text->find("->");
+  std::string from = text->substr(0, arrow), to = text->substr(arrow + 2), kept;
+  for (const std::string& labels : {from, to}) {
+    if (std::set<char>(labels.begin(), labels.end()).size() != labels.size()) return std::nullopt;
+  }
+  OneOperand result;
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (to.find(from[i]) == std::string::npos) {
+      result.summed.push_back(static_cast<int64_t>(i));
+    } else {
+      kept += from[i];
+    }
+  }
+  for (char label : to) {
+    size_t at = kept.find(label);
+    if (at == std::string::npos) return std::nullopt;
+    result.order.push_back(static_cast<int64_t>(at));
+  }
+  return result;
+}
+Quantity einsum_summed(const Scope& scope, Arguments q) {
+  auto form = one_operand(scope, q);
+  return form ? Quantity(form->summed) : NotKnown{};
+}
+Quantity einsum_order(const Scope& scope, Arguments q) {
+  auto form = one_operand(scope, q);
+  return form ? Quantity(form->order) : NotKnown{};
+}
+
+constexpr Function kFunctions[] = {
+    {"reshape_to", 2, 2, reshape_to,
+     "reshape_to(x, shape): the list with which Reshape gives x that shape, also a symbolic one, by 0 and -1"},
+    {"expand_to", 2, 2, expand_to,
+     "expand_to(x, shape): the list with which Expand gives x that shape: 1 where x has a symbolic size already"},
+    {"extent", 2, 2, extent, "extent(xs, axis): the sizes along an axis of several, added"},
+    {"either_is_one", 2, 2, either_is_one, "either_is_one(a, b): whether one of two lists is 1 at each place"},
+    {"squeeze_both", 2, 2, squeeze_both, "squeeze_both(a, b): the axes of Squeeze(Squeeze(x, a), b) as one Squeeze"},
+    {"unsqueeze_both", 2, 2, unsqueeze_both,
+     "unsqueeze_both(a, b): the axes of Unsqueeze(Unsqueeze(x, a), b) as one Unsqueeze"},
+    {"perm_without", 2, 2, perm_without,
+     "perm_without(p, axes): how Transpose{p} permutes what is left without those axes of its result"},
+    {"perm_with", 2, 2, perm_with, "perm_with(p, axes): Unsqueeze(·, axes) of Transpose{p} as Transpose of Unsqueeze"},
+    {"keeps_order", 2, 2, keeps_order,
+     "keeps_order(p, shape): whether Transpose{p} of a tensor of that shape moves axes of size 1 only"},
+    {"swaps_last_two", 1, 1, swaps_last_two, "swaps_last_two(p): whether Transpose{p} transposes matrices"},
+    {"shape_before_transpose", 3, 3, shape_before_transpose,
+     "shape_before_transpose(p, x, s): Reshape(Transpose{p}(x), s), where it keeps whole blocks of axes, is a "
+     "Transpose of "
+     "Reshape(x, this)"},
+    {"perm_after_reshape", 3, 3, perm_after_reshape, "perm_after_reshape(p, x, s): which Transpose that is"},
+    {"step", 1, 1, step, "step(list): the difference of neighbours, where it is the same for all"},
+    {"disjoint", 2, 2, disjoint, "disjoint(a, b): whether no element of one list is in the other"},
+    {"lists_all", 1, 1, lists_all, "lists_all(i): whether constant indices of ScatterND are all places in order"},
+    {"is_unit_matrix", 1, 1, is_unit_matrix, "is_unit_matrix(c): ones on the diagonal, else zeros"},
+    {"scalar", 1, 1, scalar, "scalar(c): a constant, or a tensor attribute, of one element as a scalar"},
+    {"attribute", 3, 3, attribute, "attribute(n, 'name', otherwise): of an application; the last where it has none"},
+    {"einsum", 1, 1, einsum,
+     "einsum(equation): with labels a, b, … in the order in which they appear, and with its result: 'ab,bc->ac'"},
+    {"einsum_summed", 1, 1, einsum_summed, "einsum_summed(equation): the axes that an equation of one operand sums"},
+    {"einsum_order", 1, 1, einsum_order, "einsum_order(equation): how it permutes the other axes"},
+};
+
+}  // namespace
+
+std::span<const Function> functions_about_shapes() { return kFunctions; }
+
+}  // namespace anfora::rewrite
