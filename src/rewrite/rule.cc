@@ -87,6 +87,15 @@ Fit fit(const Type* old_type, const Type* new_type, std::span<Apply* const> made
   return result;
 }
 
+// A tensor of unknown rank, of an operator whose shape may be another than its operand's: nothing shows then that a
+// replacement has its shape. Operators that keep the shape have no rules that depend on it.
+bool is_open_shape(const Apply& node) {
+  if (node.primitive() != Primitive::Operation || !node.type() || !node.type()->is_tensor()) return false;
+  bool keeps_shape =
+      node.op().fusion == FusionKind::Elementwise || node.is("Identity") || node.is("CastLike") || node.is("Dropout");
+  return !node.type()->has_rank() && !keeps_shape;
+}
+
 }  // namespace
 
 Apply* Rewriter::apply(std::string_view op, std::initializer_list<Node*> inputs, const AttributeSet& attributes) {
@@ -245,6 +254,10 @@ class Engine {
 
   // The result under a match that satisfies the guard; null, with the reason: none.
   Node* instance(const Equation& equation, const Apply& node, const Scope& scope, std::string& refusal) {
+    if (is_open_shape(node)) {
+      refusal = "the rank is not known";
+      return nullptr;
+    }
     if (equation.guard && !is_true(evaluate(*equation.guard, scope))) {
       refusal = fmt::format("not ({})", unmet(equation, scope));
       return nullptr;
