@@ -116,6 +116,24 @@ ValueRange quotient(ValueRange a, ValueRange b) {
   }
   return product(a, make(1 / b.high, 1 / b.low, b.may_be_nan));
 }
+
+// Conditions: 1 where it holds for all elements, 0 where it holds for none.
+ValueRange condition(bool always, bool never) { return make(always ? 1 : 0, never ? 0 : 1, false); }
+// In f64 integers beyond 2^53 are not told from their neighbours.
+bool is_told_exactly(ValueRange r, const Type* type) {
+  return !type->is_tensor() || element_bits(type->dtype()) < 64 || is_float(type->dtype()) ||
+         (r.low >= -0x1p53 && r.high <= 0x1p53);
+}
+ValueRange is_less(ValueRange a, ValueRange b, bool or_equal) {
+  bool no_nan = !a.may_be_nan && !b.may_be_nan;
+  return condition(no_nan && (or_equal ? a.high <= b.low : a.high < b.low),
+                   or_equal ? a.low > b.high : a.low >= b.high);
+}
+ValueRange is_equal(ValueRange a, ValueRange b) {
+  bool same = a.low == a.high && b.low == b.high && a.low == b.low && !a.may_be_nan && !b.may_be_nan;
+  return condition(same, a.high < b.low || a.low > b.high);
+}
+
 // Of a function that rises everywhere.
 template <class F>
 ValueRange rising(ValueRange a, F f) {
@@ -159,7 +177,23 @@ ValueRange RangeAnalysis::of_application(const Apply& node, int depth) {
     for (size_t i = 1; i < node.num_inputs(); ++i) all = unite(all, in(i));
     return all;
   }
-  if (op == "Where") return unite(in(1), in(2));
+  if (op == "Where") {
+    ValueRange which = in(0);
+    if (which.low == 1) return in(1);
+    return which.high == 0 ? in(2) : unite(in(1), in(2));
+  }
+  if (type->dtype() == DType::Bool && node.num_inputs() == 2 && node.input(0)->type() && node.input(1)->type()) {
+    ValueRange a = in(0), b = in(1);
+    if (!is_told_exactly(a, node.input(0)->type()) || !is_told_exactly(b, node.input(1)->type())) return anything;
+    if (op == "Less" || op == "LessOrEqual") return is_less(a, b, op != "Less");
+    if (op == "Greater" || op == "GreaterOrEqual") return is_less(b, a, op != "Greater");
+    if (op == "Equal") return node.input(0)->type()->dtype() == DType::String ? anything : is_equal(a, b);
+    if (op == "And") return make(std::min(a.low, b.low), std::min(a.high, b.high), false);
+    if (op == "Or") return make(std::max(a.low, b.low), std::max(a.high, b.high), false);
+  }
+  if (op == "Not") return make(1 - in(0).high, 1 - in(0).low, false);
+  if (op == "IsNaN") return condition(false, !in(0).may_be_nan);
+  if (op == "IsInf") return condition(false, in(0).is_finite());
   if (op == "Shape" || op == "Size" || op == "NonZero" || op == "ArgMax" || op == "ArgMin") {
     return make(0, anything.high, false);
   }

@@ -21,6 +21,8 @@ const Type* ranked_type(const Quantity& q) {
   return type && type->has_rank() ? type : nullptr;
 }
 
+Quantity elements(const Scope& scope, Arguments a);
+
 // Types --------------------------------------------------------------------------------------------------------------
 
 Quantity dtype(const Scope&, Arguments a) {
@@ -106,6 +108,57 @@ Quantity broadcasts_to(const Scope& scope, Arguments a) {
   return true;
 }
 
+// Whether one of the two has the shape that both have together.
+Quantity either_covers(const Scope& scope, Arguments a) {
+  Quantity swapped[] = {a[1], a[0]};
+  Quantity first = broadcasts_to(scope, a), second = broadcasts_to(scope, swapped);
+  if (is_true(first) || is_true(second)) return true;
+  return is_known(first) && is_known(second) ? Quantity(false) : NotKnown{};
+}
+
+// The axes that a reduction takes away or makes 1, from the front, in rising order.
+Quantity reduced_axes(const Scope& scope, Arguments a) {
+  const Node* node = as_node(a[0]);
+  const Apply* reduction = node ? node->as_apply() : nullptr;
+  const Type* type = reduction && reduction->num_inputs() > 0 ? ranked_type(reduction->input(0)) : nullptr;
+  if (!type) return NotKnown{};
+  std::vector<int64_t> axes;
+  if (reduction->has_input(1)) {
+    Quantity given[] = {Quantity(reduction->input(1))};
+    auto list = as_integers(elements(scope, given));
+    if (!list) return NotKnown{};
+    axes = std::move(*list);
+  }
+  const bool none_means_all = reduction->attributes().get_int("noop_with_empty_axes", 0) == 0;
+  if (axes.empty() && none_means_all) {
+    for (int i = 0; i < type->rank(); ++i) axes.push_back(i);
+  }
+  for (int64_t& axis : axes) axis += axis < 0 ? type->rank() : 0;
+  std::ranges::sort(axes);
+  return axes;
+}
+
+// Whether every value of element type `from` is one of `to`.
+bool is_widening(DType from, DType to) {
+  if (from == to) return true;
+  if (from == DType::Bool) return is_integer(to) || is_float_dtype(to);
+  int bits = element_bits(from);
+  if (is_integer(from) && is_integer(to)) {
+    return is_signed_integer(from) ? is_signed_integer(to) && element_bits(to) > bits : element_bits(to) > bits;
+  }
+  int digits = to == DType::F16 ? 11 : to == DType::BF16 ? 8 : to == DType::F32 ? 24 : to == DType::F64 ? 53 : 0;
+  if (is_integer(from)) return bits - is_signed_integer(from) <= digits && (to != DType::F16 || bits <= 8);
+  if (from == DType::F16 || from == DType::BF16) return to == DType::F32 || to == DType::F64;
+  return from == DType::F32 && to == DType::F64;
+}
+Quantity widens(const Scope&, Arguments a) {
+  const Type* type = tensor_type(a[0]);
+  auto from = type ? std::optional(static_cast<int64_t>(type->dtype())) : as_integer(a[0]);
+  auto to = as_integer(a[1]);
+  if (!from || !to || *from == 0) return NotKnown{};
+  return is_widening(static_cast<DType>(*from), static_cast<DType>(*to));
+}
+
 // Elements ------------------------------------------------------------------------------------------------------------
 
 Quantity is_constant(const Scope&, Arguments a) {
@@ -133,6 +186,59 @@ Quantity elements(const Scope& scope, Arguments a) {
   auto known = scope.rewriter.inference().elements(node);
   if (!known || std::ranges::any_of(*known, &Dim::is_unknown)) return NotKnown{};
   return from_dims(std::span<const Dim>(known->data(), known->size()));
+}
+
+Quantity combinable(const Scope& scope, Arguments a) {
+  if (!constant_tensor(as_node(a[0])) || !constant_tensor(as_node(a[1]))) return false;
+  return either_covers(scope, a);
+}
+
+// The least and the greatest |x| of a constant's elements other than 0.
+struct Magnitudes {
+  double least = std::numeric_limits<double>::infinity(), greatest = 0;
+  bool has_zero = false;
+};
+std::optional<Magnitudes> magnitudes_of(const Quantity& q) {
+  constexpr int64_t kMostReadElements = 1 << 24;
+  if (auto number = as_number(q); number && *number != 0) return Magnitudes{std::abs(*number), std::abs(*number)};
+  const Tensor* t = constant_tensor(as_node(q));
+  if (!t || t->size() > kMostReadElements || !is_float_dtype(t->dtype())) return std::nullopt;
+  return dispatch<Floats>(t->dtype(), [&]<class T>() -> std::optional<Magnitudes> {
+    Magnitudes m;
+    for (T element : t->data<T>()) {
+      double x = std::abs(static_cast<double>(static_cast<ComputeType<T>>(element)));
+      if (!std::isfinite(x)) return std::nullopt;
+      m.has_zero = m.has_zero || x == 0;
+      if (x == 0) continue;
+      m.least = std::min(m.least, x);
+      m.greatest = std::max(m.greatest, x);
+    }
+    return m;
+  });
+}
+
+bool are_normal(double least, double greatest, DType dtype) {
+  switch (dtype) {
+    case DType::F16: return least >= 0x1p-14 && greatest <= 65504;
+    case DType::BF16:
+    case DType::F32: return least >= 0x1p-126 && greatest <= 0x1.fep127;
+    default: return least >= 0x1p-1022 && greatest <= std::numeric_limits<double>::max();
+  }
+}
+
+// Products of integers wrap around, which loses nothing either.
+Quantity normal_product(const Scope&, Arguments a) {
+  const Type* type = tensor_type(a[1]);
+  if (!type || !is_float(type->dtype())) return type != nullptr;
+  auto x = magnitudes_of(a[0]), y = magnitudes_of(a[1]);
+  return x && y && are_normal(x->least * y->least, x->greatest * y->greatest, type->dtype());
+}
+Quantity normal_quotient(const Scope&, Arguments a) {
+  const Type* type = tensor_type(a[1]);
+  const Tensor* divisor = constant_tensor(as_node(a[1]));
+  if (!divisor || !is_float(type->dtype())) return false;
+  auto x = magnitudes_of(a[0]), y = magnitudes_of(a[1]);
+  return x && y && !y->has_zero && are_normal(x->least / y->greatest, x->greatest / y->least, type->dtype());
 }
 
 // What a range does not show is not known: it may hold all the same.
@@ -186,9 +292,18 @@ constexpr Function kFunctions[] = {
     {"same_type", 2, 2, same_type, "same_type(x, y): the same element type and shape"},
     {"broadcasts_to", 2, 2, broadcasts_to,
      "broadcasts_to(x, y): broadcasting x with y (or a shape) gives the shape of y"},
+    {"either_covers", 2, 2, either_covers, "either_covers(x, y): one of them has the shape that both have together"},
+    {"reduced_axes", 1, 1, reduced_axes,
+     "reduced_axes(n): the axes that a Reduce… reduces, from the front, in rising order"},
+    {"widens", 2, 2, widens, "widens(x, t): every value of x's element type, or of that type, is one of type t"},
     {"const", 1, 1, is_constant, "const(x): a constant tensor; of x..., all of them"},
     {"value", 1, 1, value, "value(c): the number that all elements of a constant are"},
     {"elements", 1, 1, elements, "elements(x): the list of the elements of a vector, constants or shape arithmetic"},
+    {"combinable", 2, 2, combinable, "combinable(c, d): constants, of which one has the shape that both have together"},
+    {"normal_product", 2, 2, normal_product,
+     "normal_product(c, d): products of elements of two constants neither overflow nor lose digits by being denormal"},
+    {"normal_quotient", 2, 2, normal_quotient,
+     "normal_quotient(c, d): the same of quotients of floats; c may be a number"},
     {"nonnegative", 1, 1, range_shows<is_nonnegative>, "nonnegative(x): no element is below 0"},
     {"positive", 1, 1, range_shows<is_positive>, "positive(x): every element is above 0"},
     {"nonzero", 1, 1, range_shows<is_nonzero>, "nonzero(x): all elements are above 0, or all are below"},

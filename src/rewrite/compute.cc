@@ -269,6 +269,16 @@ Quantity sorted(const Scope&, Arguments a) {
   return *list;
 }
 
+Quantity union_of(const Scope&, Arguments a) {
+  auto list = as_integers(a[0]), more = as_integers(a[1]);
+  if (!list || !more) return NotKnown{};
+  list->insert(list->end(), more->begin(), more->end());
+  std::ranges::sort(*list);
+  auto twice = std::ranges::unique(*list);
+  list->erase(twice.begin(), twice.end());
+  return *list;
+}
+
 template <bool (*Holds)(double, double)>
 Quantity all_compare(const Scope&, Arguments a) {
   auto list = as_numbers(a[0]);
@@ -374,6 +384,7 @@ constexpr Function kFunctions[] = {
     {"iota", 1, 1, iota, "iota(n): [0, 1, …, n-1]"},
     {"filled", 2, 2, filled, "filled(value, n): n times the value"},
     {"sorted", 1, 1, sorted, "sorted(list): in rising order"},
+    {"union", 2, 2, union_of, "union(a, b): the elements of two lists, in rising order, each once"},
     {"all_equal", 2, 2, all_compare<same_number>, "all_equal(list, value): whether every element is the value"},
     {"all_at_least", 2, 2, all_compare<at_least>, "all_at_least(list, value): whether no element is below the value"},
     {"axis", 2, 2, axis, "axis(a, rank): a in [0, rank), where a negative one counts from the end; of a list, each"},

@@ -151,7 +151,9 @@ class RuleParser {
 
   // Statements -----------------------------------------------------------------------------------------------
   void operator_class() {
+    size_t position = (cursor_.skip_space(), cursor_.position());
     std::string name = word("the name of the class");
+    if (classes_.contains(name)) cursor_.fail_at(position, fmt::format("there is a class {} already", name));
     cursor_.expect("=", "behind the name of the class");
     std::vector<const Operator*>& members = classes_[name];
     do {

@@ -57,7 +57,7 @@ class Maker {
         return t.in_list ? scope_.match.lists[static_cast<size_t>(t.slot)][repetition_]
                          : scope_.match.nodes[static_cast<size_t>(t.slot)];
       case Term::Kind::Number: return number(t, dtype_of(&scope_.root()));
-      case Term::Kind::Apply: return application(t);
+      case Term::Kind::Apply: return application(t, 1);
       case Term::Kind::Item: return item(t);
       case Term::Kind::Computed: return computed(t);
       default: return nullptr;
@@ -88,15 +88,25 @@ class Maker {
     return refuse("a value that the result needs is not known");
   }
 
+  // How many results an application has of which one is wanted: as many as that of the root, or as are declared.
+  size_t num_outputs(const Term& t) const {
+    if (t.operators.size() != 1) return 1;
+    const Operator& op = *t.operators[0];
+    const Apply* get = scope_.root().primitive() == Primitive::TupleGetItem ? &scope_.root() : nullptr;
+    const Apply* whole = get ? get->input(0)->as_apply() : nullptr;
+    return whole && &whole->op() == &op ? whole->num_outputs() : op.outputs.size();
+  }
+
   Node* item(const Term& t) {
-    Node* tuple = term(t.operands[0]);
+    const Term& of = t.operands[0];
+    Node* tuple = of.kind == Term::Kind::Apply ? application(of, num_outputs(of)) : term(of);
     if (!tuple || failed()) return nullptr;
     Node* item = scope_.rewriter.module().tuple_item(scope_.root().graph(), tuple, static_cast<size_t>(t.index));
     if (Apply* apply = item->as_apply(); apply && !apply->type()) scope_.rewriter.inference().infer(*apply);
     return item;
   }
 
-  Node* application(const Term& t) {
+  Node* application(const Term& t, size_t num_outputs) {
     const Operator& op =
         t.operator_slot >= 0 ? *scope_.match.operators[static_cast<size_t>(t.operator_slot)] : *t.operators[0];
     Operands operands;
@@ -122,7 +132,7 @@ class Maker {
     }
     if (t.flattened) return tree(op, operands);
     auto attributes = attributes_of(t, op);
-    return attributes ? make(op, operands, *attributes) : nullptr;
+    return attributes ? make(op, operands, *attributes, num_outputs) : nullptr;
   }
 
   // The element type of a number that is operand i: that of another operand of the same type variable.
@@ -180,7 +190,7 @@ class Maker {
     return AttributeSet(std::move(entries));
   }
 
-  Node* make(const Operator& op, const Operands& operands, const AttributeSet& attributes) {
+  Node* make(const Operator& op, const Operands& operands, const AttributeSet& attributes, size_t num_outputs = 1) {
     for (size_t i = 0; i < operands.size(); ++i) {
       const Formal* formal = formal_of(op, i);
       const TypeVariable* variable = formal ? find_variable(op, formal->type) : nullptr;
@@ -191,7 +201,7 @@ class Maker {
       }
     }
     try {
-      return scope_.rewriter.apply(op, operands, attributes);
+      return scope_.rewriter.apply(op, operands, attributes, num_outputs);
     } catch (const Error& error) {
       if (error.code() == ErrorCode::Internal) throw;
       return refuse(error.message());

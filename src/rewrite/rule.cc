@@ -187,7 +187,7 @@ class Engine {
     candidates_.clear();
     rules_.candidates(node, candidates_);
     for (const Equation* equation : candidates_) {
-      if (promise_of(*equation, node) > options_.weakest) continue;
+      if (std::min(equation->on_floats, equation->on_others) > options_.weakest) continue;
       remarks_.tried(equation->name);
       rule = equation->name;
       if (Node* replacement = by_equation(*equation, node)) return replacement;
@@ -258,6 +258,7 @@ class Engine {
       refusal = "the rank is not known";
       return nullptr;
     }
+    if (promise_of(equation, scope.match.applications) > options_.weakest) return nullptr;
     if (equation.guard && !is_true(evaluate(*equation.guard, scope))) {
       refusal = fmt::format("not ({})", unmet(equation, scope));
       return nullptr;
@@ -266,7 +267,9 @@ class Engine {
     double least = equation.must_pay ? cost_of_matched(scope) : 0;
     for (const Term& result : equation.results) {
       size_t before = rewriter_.made().size();
-      Node* made = make_result(result, scope, refusal);
+      std::string failure;  // its own: one result that cannot be made says nothing about the next
+      Node* made = make_result(result, scope, failure);
+      if (!failure.empty()) refusal = std::move(failure);
       if (!made || made == &node) continue;
       auto own = rewriter_.made().subspan(before);
       if (fit(node.type(), made->type(), own) != Fit::Yes) {

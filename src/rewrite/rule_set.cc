@@ -7,12 +7,14 @@
 
 namespace anfora::rewrite {
 
-Promise promise_of(const Equation& equation, const ir::Apply& root) {
+Promise promise_of(const Equation& equation, std::span<ir::Apply* const> matched) {
   auto is_float_tensor = [](const ir::Node* n) {
     return n->type() && n->type()->is_tensor() && is_float(n->type()->dtype());
   };
-  bool floats = is_float_tensor(&root) ||
-                std::ranges::any_of(root.operands(), [&](const ir::Use& use) { return is_float_tensor(use.node); });
+  bool floats = std::ranges::any_of(matched, [&](const ir::Apply* node) {
+    return is_float_tensor(node) ||
+           std::ranges::any_of(node->operands(), [&](const ir::Use& use) { return is_float_tensor(use.node); });
+  });
   return floats ? equation.on_floats : equation.on_others;
 }
 

@@ -33,8 +33,8 @@ struct Equation {
   std::string guard_text;
 };
 
-// What the equation promises of a rewrite at that root.
-Promise promise_of(const Equation& equation, const ir::Apply& root);
+// What the equation promises of a rewrite of these applications: floats may take part within only, as in not (a < b).
+Promise promise_of(const Equation& equation, std::span<ir::Apply* const> matched);
 
 class RuleSet {
  public:

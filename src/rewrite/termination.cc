@@ -28,12 +28,12 @@ class Scale {
   }
 
  private:
-  // const(c), value(c) == 2: what the guard says of constants, joined by "and".
+  // const(c), combinable(c, d), value(c) == 2: what the guard says of constants, joined by "and".
   void find_constants(const Expression& e) {
     if (e.kind == Expression::Kind::And)
       std::ranges::for_each(e.operands, [&](const Expression& o) { find_constants(o); });
     if (e.kind != Expression::Kind::Call) return;
-    bool tells = e.function->name == "const" || e.function->name == "value";
+    bool tells = e.function->name == "const" || e.function->name == "value" || e.function->name == "combinable";
     for (const Expression& operand : e.operands) {
       bool node = operand.kind == Expression::Kind::Node, list = operand.kind == Expression::Kind::NodeList;
       if (tells && (node || list)) constants_.insert({{list, operand.slot}, true});

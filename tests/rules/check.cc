@@ -10,6 +10,7 @@
 #include "anfora/error.h"
 #include "driver/compare.h"
 #include "ir/clone.h"
+#include "ir/order.h"
 #include "ir/print.h"
 #include "ir/verify.h"
 #include "rules/instance.h"
@@ -181,7 +182,10 @@ class Checker {
   // Whether the rule fired at the root, and something could be compared.
   bool check(const Instance& instance, const rewrite::RuleSet& rules, Draw& draw) {
     std::unique_ptr<Module> after = clone(*instance.module);
-    Promise promise = promise_of(equation_, *instance.root);
+    std::vector<Apply*> matched;
+    for (const GraphOrder& graph : topological_order(*instance.module).graphs)
+      matched.insert(matched.end(), graph.nodes.begin(), graph.nodes.end());
+    Promise promise = promise_of(equation_, matched);
     std::string root = describe(*instance.root);
     rewrite::Remarks remarks(true);
     try {
