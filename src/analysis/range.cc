@@ -45,7 +45,11 @@ double largest_finite(DType dtype) {
 ValueRange fitted(ValueRange r, const Type* type) {
   ValueRange all = whole(type);
   if (!type || !type->is_tensor()) return all;
-  if (!is_float(type->dtype())) return r.low >= all.low && r.high <= all.high ? make(r.low, r.high, false) : all;
+  if (!is_float(type->dtype())) {
+    // The largest 64-bit integers are no doubles: all.high is one more then.
+    bool fits = r.low >= all.low && (r.high < all.high || (r.high == all.high && element_bits(type->dtype()) < 64));
+    return fits ? make(r.low, r.high, false) : all;
+  }
   double most = largest_finite(type->dtype());
   if (most == 0) return all;
   // A bound may be missed by a rounding; zero is exact.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/container/small_vector.hpp>
+#include <optional>
 #include <vector>
 
 #include "rewrite/term.h"

@@ -499,7 +499,7 @@ bool quantization(Application& a) {
 
 bool reduction(Application& a) {
   bool keeps = a.get_int("keepdims", 1) != 0;
-  int rank = keeps ? a.rank() : std::min(a.rank() + static_cast<int>(a.draw.below(3)), 5);
+  int rank = keeps ? a.rank() : std::max(a.rank(), std::min(a.rank() + static_cast<int>(a.draw.below(3)), 5));
   Ints axes;
   if (keeps) {
     for (int i = 0; i < rank; ++i) {
