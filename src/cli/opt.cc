@@ -95,6 +95,7 @@ int run(const Options& options) {
   int64_t fuel = options.fuel;
   if (fuel >= 0) passes.passes.fuel = &fuel;
   passes.keep_remarks = !options.remarks.empty();
+  passes.passes.has_operator = driver::expressible(*model.module, {.opset = options.opset});
   passes.verify = options.verify_ir;
   passes.save_graphs = options.save_graphs;
   pipeline::OptimizeReport report;
@@ -177,7 +178,9 @@ Action add_opt(CLI::App& app) {
   CLI::App* command = app.add_subcommand("opt", "Optimize a model and write it back as ONNX");
   command->add_option("model", options->input, "an .onnx or .ir file")->required();
   command->add_option("-o,--output", options->output, "the optimized model, .onnx or .ir")->required();
-  command->add_option("--opset", options->opset, "operator set to write: keep (default), newest, or a number");
+  command->add_option("--opset", options->opset,
+                      "operator set to write: keep (default), newest, or a number; "
+                      "what it lacks (Gelu before 20) is not made");
   command
       ->add_option("--value-info", options->value_info,
                    "types of values between nodes to write: keep (those that the model states; default), all, none")

@@ -65,8 +65,9 @@ size_t Model::num_operators() const { return pipeline::count_operators(*state_->
 
 OptimizeReport Model::optimize(const OptimizeOptions& options) {
   auto start = std::chrono::steady_clock::now();
-  pipeline::OptimizeReport report =
-      pipeline::optimize(*state_->loaded.module, {.passes = {.fold_limit = options.fold_limit}});
+  ir::Module& module = *state_->loaded.module;
+  pipeline::OptimizeReport report = pipeline::optimize(
+      module, {.passes = {.fold_limit = options.fold_limit, .has_operator = driver::expressible(module)}});
   std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   return {report.nodes_before, report.nodes_after, elapsed.count()};
 }

@@ -61,6 +61,10 @@ onnx::ExportOptions::ValueInfo parse_value_info(const std::string& text) {
 
 }  // namespace
 
+std::function<bool(const ir::Apply&)> expressible(const ir::Module& module, const SaveOptions& options) {
+  return onnx::expressible(module, {.opset = parse_opset(options.opset)});
+}
+
 SaveReport save_model(const ir::Module& module, const std::filesystem::path& path, const SaveOptions& options) {
   SaveReport report;
   auto note = [&](const std::string& text) { report.note.append(report.note.empty() ? "" : "; ").append(text); };

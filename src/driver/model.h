@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,6 +31,9 @@ struct SaveOptions {
   std::string opset = "keep";       // "keep", "newest" or a number
   std::string value_info = "keep";  // the types of which values between nodes: "keep", "all" or "none"
 };
+// Whether the file that save_model() would write with these options has an operator as it is applied: what the optimizer
+// is to know (PassOptions::has_operator).
+std::function<bool(const ir::Apply&)> expressible(const ir::Module& module, const SaveOptions& options = {});
 // Writes ONNX, or the text form for .ir.
 SaveReport save_model(const ir::Module& module, const std::filesystem::path& path, const SaveOptions& options = {});
 

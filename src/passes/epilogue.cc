@@ -258,23 +258,7 @@ Node* absorb_activation(Rewriter& rewriter, Apply& root) {
   return activated.apply(rewriter);
 }
 
-// x · Sigmoid(x), x · HardSigmoid(x).
-Node* make_swish(Rewriter& rewriter, Apply& root) {
-  for (size_t side : {size_t{0}, size_t{1}}) {
-    Node* x = root.input(side);
-    Apply* gate = root.input(1 - side)->as_apply();
-    if (!gate || gate->num_inputs() == 0 || gate->input(0) != x || !is_f32(x)) continue;
-    if (gate->is("Sigmoid")) return rewriter.apply("Swish", {x});
-    const bool sixth = std::fabs(gate->attributes().get_float("alpha", 0.2f) - 1.0f / 6) < 1e-6f;
-    if (gate->is("HardSigmoid") && sixth && gate->attributes().get_float("beta", 0.5f) == 0.5f) {
-      return rewriter.apply("HardSwish", {x});
-    }
-  }
-  return nullptr;
-}
-
 constexpr Rule kRules[] = {
-    {"swish", "Mul", "x · Sigmoid(x) = Swish(x)", Promise::Real, make_swish},
     {"lower-matmul", "MatMul", "MatMul(a, b) = LoweredMatMul(a, b)", Promise::Real, lower_matmul},
     {"lower-gemm", "Gemm", "Gemm(a, b, c) = LoweredMatMul(a, b, c)", Promise::Real, lower_gemm},
     {"unit-transpose", "Transpose", "a Transpose that moves only axes of extent 1 is a view", Promise::Exact,

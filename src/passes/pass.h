@@ -21,10 +21,12 @@ struct PassOptions {
   bool fold_transposed_weights = true;
   // The rules of simplification; null: standard_rules().
   std::shared_ptr<const rewrite::RuleSet> rules;
+  // What the operator set to be written has; see RewriteOptions. Null: everything.
+  std::function<bool(const ir::Apply&)> has_operator;
   // How many rules may still fire; see RewriteOptions. Null: any number.
   int64_t* fuel = nullptr;
 
-  rewrite::RewriteOptions rewriting() const { return {math, fuel}; }
+  rewrite::RewriteOptions rewriting() const { return {math, fuel, has_operator}; }
 };
 
 // Those of rules/*.rules, and those that are functions (simplify.cc).

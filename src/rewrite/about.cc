@@ -1,6 +1,7 @@
 // Functions of rules that answer about values: their types, what is known of their elements, who uses them.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "ops/inference.h"
 #include "rewrite/expression.h"
@@ -159,6 +160,21 @@ Quantity widens(const Scope&, Arguments a) {
   return is_widening(static_cast<DType>(*from), static_cast<DType>(*to));
 }
 
+// The dimensions of the first are those of the list, ones in front not counted: it broadcasts like a tensor of that shape.
+Quantity has_shape(const Scope& scope, Arguments a) {
+  const Type* x = ranked_type(a[0]);
+  auto dims = as_dims(a[1], scope.dims());
+  if (!x || !dims) return NotKnown{};
+  int extra = x->rank() - static_cast<int>(dims->size());
+  if (extra < 0) return false;
+  for (int i = 0; i < x->rank(); ++i) {
+    Dim want = i < extra ? scope.dims().constant(1) : (*dims)[static_cast<size_t>(i - extra)];
+    if (provably_equal(x->dim(i), want)) continue;
+    return provably_different(x->dim(i), want) ? Quantity(false) : NotKnown{};
+  }
+  return true;
+}
+
 // Elements ------------------------------------------------------------------------------------------------------------
 
 Quantity is_constant(const Scope&, Arguments a) {
@@ -241,6 +257,19 @@ Quantity normal_quotient(const Scope&, Arguments a) {
   return x && y && !y->has_zero && are_normal(x->least / y->greatest, x->greatest / y->least, type->dtype());
 }
 
+// The first of the axes that a vector lists where they are all axes of x from there on.
+Quantity last_axes(const Scope& scope, Arguments a) {
+  const Type* type = ranked_type(a[1]);
+  auto axes = as_integers(elements(scope, a.first(1)));
+  if (!type || !axes || axes->empty()) return NotKnown{};
+  for (int64_t& axis : *axes) axis += axis < 0 ? type->rank() : 0;
+  std::ranges::sort(*axes);
+  for (size_t i = 0; i < axes->size(); ++i) {
+    if ((*axes)[i] != type->rank() - static_cast<int64_t>(axes->size() - i)) return NotKnown{};
+  }
+  return axes->front();
+}
+
 // What a range does not show is not known: it may hold all the same.
 template <bool (*Shows)(const analysis::ValueRange&)>
 Quantity range_shows(const Scope& scope, Arguments a) {
@@ -263,9 +292,60 @@ Quantity like(const Scope& scope, Arguments a) {
   auto scalar = scalar_of(type->dtype(), *number);
   return scalar ? Quantity(scope.rewriter.constant(std::move(*scalar))) : NotKnown{};
 }
+// A constant of such a shape and of the element type of x.
+Quantity splat(const Scope& scope, Arguments a) {
+  auto number = as_number(a[0]);
+  auto shape = as_integers(a[1]);
+  const Type* type = tensor_type(a[2]);
+  auto scalar = number && type ? scalar_of(type->dtype(), *number) : std::nullopt;
+  if (!scalar || !shape || std::ranges::any_of(*shape, [](int64_t d) { return d < 0; })) return NotKnown{};
+  Tensor all = Tensor::allocate(type->dtype(), *shape);
+  size_t size = element_bytes(type->dtype());
+  for (int64_t i = 0; i < all.size(); ++i) {
+    std::memcpy(static_cast<std::byte*>(all.raw()) + static_cast<size_t>(i) * size, scalar->raw(), size);
+  }
+  return scope.rewriter.constant(std::move(all));
+}
 Quantity vector(const Scope& scope, Arguments a) {
   auto list = as_integers(a[0]);
   return list ? Quantity(scope.rewriter.integers(*list)) : NotKnown{};
+}
+
+// Windows ---------------------------------------------------------------------------------------------------------
+//
+// Lists that convolutions and pools may leave out, as they are meant.
+
+// The attribute, or `otherwise` for each of the axes behind the channels, `times` of them.
+Quantity window_attribute(const Quantity& q, std::string_view name, int64_t otherwise, size_t times) {
+  const Node* node = as_node(q);
+  const Apply* apply = node ? node->as_apply() : nullptr;
+  const Type* type = apply && apply->num_inputs() > 0 ? ranked_type(Quantity(apply->input(0))) : nullptr;
+  if (!type || type->rank() < 3) return NotKnown{};
+  std::vector<int64_t> list = apply->attributes().get_ints(name, std::vector<int64_t>());
+  size_t length = times * static_cast<size_t>(type->rank() - 2);
+  if (list.empty()) list.assign(length, otherwise);
+  return list.size() == length ? Quantity(list) : NotKnown{};
+}
+
+Quantity pads(const Scope&, Arguments a) {
+  const Node* node = as_node(a[0]);
+  const Apply* apply = node ? node->as_apply() : nullptr;
+  if (!apply) return NotKnown{};
+  std::string automatic = apply->attributes().get_string("auto_pad", "NOTSET");
+  if (automatic == "NOTSET") return window_attribute(a[0], "pads", 0, 2);
+  return automatic == "VALID" ? window_attribute(a[0], "", 0, 2) : NotKnown{};
+}
+Quantity strides(const Scope&, Arguments a) { return window_attribute(a[0], "strides", 1, 1); }
+Quantity dilations(const Scope&, Arguments a) { return window_attribute(a[0], "dilations", 1, 1); }
+
+// Of a convolution without the attribute, what its weights have.
+Quantity kernel(const Scope&, Arguments a) {
+  const Node* node = as_node(a[0]);
+  const Apply* apply = node ? node->as_apply() : nullptr;
+  if (!apply) return NotKnown{};
+  if (apply->attributes().has("kernel_shape")) return window_attribute(a[0], "kernel_shape", 1, 1);
+  const Type* weights = apply->num_inputs() > 1 ? ranked_type(Quantity(apply->input(1))) : nullptr;
+  return weights && weights->rank() > 2 ? from_dims(weights->dims().subspan(2)) : NotKnown{};
 }
 
 // Uses ------------------------------------------------------------------------------------------------------------
@@ -276,6 +356,14 @@ Quantity single_use(const Scope& scope, Arguments a) {
   }
   const Node* node = as_node(a[0]);
   return node && node->has_one_use();
+}
+
+Quantity uses(const Scope&, Arguments a) {
+  const Node* node = as_node(a[0]);
+  if (!node) return NotKnown{};
+  int64_t count = 0;
+  for ([[maybe_unused]] const Use& use : node->uses()) ++count;
+  return count;
 }
 
 constexpr Function kFunctions[] = {
@@ -304,6 +392,10 @@ constexpr Function kFunctions[] = {
      "normal_product(c, d): products of elements of two constants neither overflow nor lose digits by being denormal"},
     {"normal_quotient", 2, 2, normal_quotient,
      "normal_quotient(c, d): the same of quotients of floats; c may be a number"},
+    {"has_shape", 2, 2, has_shape,
+     "has_shape(x, list): its dimensions are those of the list, ones in front not counted"},
+    {"last_axes", 2, 2, last_axes,
+     "last_axes(s, x): the first of the axes that the vector s lists, where they are all axes of x from there on"},
     {"nonnegative", 1, 1, range_shows<is_nonnegative>, "nonnegative(x): no element is below 0"},
     {"positive", 1, 1, range_shows<is_positive>, "positive(x): every element is above 0"},
     {"nonzero", 1, 1, range_shows<is_nonzero>, "nonzero(x): all elements are above 0, or all are below"},
@@ -312,9 +404,15 @@ constexpr Function kFunctions[] = {
     {"lowest", 1, 1, lowest, "lowest(x): a lower bound of its elements"},
     {"highest", 1, 1, highest, "highest(x): an upper bound of its elements"},
     {"like", 2, 2, like, "like(number, x): the number as a scalar constant of x's element type"},
+    {"splat", 3, 3, splat, "splat(number, list, x): a constant of that shape and of x's element type, of that number"},
     {"vector", 1, 1, vector, "vector(list): a constant i64 vector"},
+    {"pads", 1, 1, pads, "pads(n): the pads of a convolution or pool, zeros where it has none"},
+    {"strides", 1, 1, strides, "strides(n): its strides"},
+    {"dilations", 1, 1, dilations, "dilations(n): its dilations"},
+    {"kernel", 1, 1, kernel, "kernel(n): the lengths of its window"},
     {"single_use", 0, 1, single_use,
      "single_use: nobody else uses what the pattern names; single_use(n): has one user"},
+    {"uses", 1, 1, uses, "uses(n): how often it is an operand"},
 };
 
 }  // namespace

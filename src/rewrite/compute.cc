@@ -248,6 +248,14 @@ Quantity gather(const Scope& scope, Arguments a) {
   return from_dims(taken);
 }
 
+// Element by element.
+Quantity plus(const Scope& scope, Arguments a) {
+  auto x = as_dims(a[0], scope.dims()), y = as_dims(a[1], scope.dims());
+  if (!x || !y || x->size() != y->size()) return NotKnown{};
+  for (size_t i = 0; i < x->size(); ++i) (*x)[i] = (*x)[i] + (*y)[i];
+  return from_dims(*x);
+}
+
 Quantity iota(const Scope&, Arguments a) {
   auto size = as_integer(a[0]);
   if (!size || *size < 0 || *size > 64) return NotKnown{};
@@ -381,6 +389,7 @@ constexpr Function kFunctions[] = {
     {"with", 3, 3, with_element, "with(list, i, value): the list with element i replaced"},
     {"without", 2, 2, without_elements, "without(list, indices): the list less the elements at those places"},
     {"gather", 2, 2, gather, "gather(list, indices): list[i] of each index"},
+    {"plus", 2, 2, plus, "plus(list, list): the lists added element by element"},
     {"iota", 1, 1, iota, "iota(n): [0, 1, …, n-1]"},
     {"filled", 2, 2, filled, "filled(value, n): n times the value"},
     {"sorted", 1, 1, sorted, "sorted(list): in rising order"},

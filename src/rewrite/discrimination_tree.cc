@@ -1,6 +1,7 @@
 #include "rewrite/discrimination_tree.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "ir/node.h"
 #include "rewrite/match.h"
@@ -38,16 +39,21 @@ bool has_fixed_operands(const Term& t) {
 
 }  // namespace
 
-// All words of a term: one for each of its operators and each order of commutative operands.
+// All words of a term: one for each of its operators, each order of commutative operands, each choice.
 std::vector<DiscriminationTree::Word> DiscriminationTree::words_of(const Term& term) {
   using Letter = Word::Letter;
   switch (term.kind) {
     case Term::Kind::Number: return {{{{Letter::Kind::Constant}}}};
     case Term::Kind::Item: return {{{{Letter::Kind::OperatorOnly, term.operators[0]}}}};
-    case Term::Kind::Apply: break;
+    case Term::Kind::Apply:
+    case Term::Kind::Either: break;
     default: return {{{{Letter::Kind::Any}}}};
   }
   std::vector<Word> words;
+  if (term.kind == Term::Kind::Either) {
+    for (const Term& choice : term.operands) std::ranges::move(words_of(choice), std::back_inserter(words));
+    return words;
+  }
   for (const Operator* op : term.operators) {
     if (!has_fixed_operands(term)) {
       words.push_back({{{Letter::Kind::OperatorOnly, op}}});

@@ -33,7 +33,8 @@ struct Match {
 };
 
 // Finds bindings one after the other, in a fixed order, until `accept` takes one: operands of commutative operators are
-// tried in both orders, repeated terms with the fewest operands first. False: none was taken.
+// tried in both orders, choices in their order, repeated terms with the
+// fewest operands first. False: none was taken.
 // Attribute expressions of the pattern are evaluated by `evaluate`.
 bool for_each_match(const Term& pattern, ir::Apply& root, Match& match,
                     FunctionRef<Quantity(const Expression&)> evaluate, FunctionRef<bool()> accept);

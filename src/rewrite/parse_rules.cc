@@ -6,6 +6,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
+#include <set>
+#include <utility>
 
 #include "ir/lexical.h"
 #include "ir/parse_cursor.h"
@@ -193,7 +196,7 @@ class RuleParser {
     cursor_.expect(":", "behind the name of the rule");
     in_pattern_ = true;
     equation.pattern = term();
-    if (equation.pattern.kind != Term::Kind::Apply && equation.pattern.kind != Term::Kind::Item) {
+    if (!is_application(equation.pattern)) {
       cursor_.fail_at(equation.pattern.position, "a pattern is an application of an operator");
     }
     in_pattern_ = false;
@@ -257,6 +260,11 @@ class RuleParser {
   }
 
   // Terms -------------------------------------------------------------------------------------------------------
+  static bool is_application(const Term& t) {
+    if (t.kind == Term::Kind::Either) return std::ranges::all_of(t.operands, is_application);
+    return t.kind == Term::Kind::Apply || t.kind == Term::Kind::Item;
+  }
+
   Term term() {
     NestingScope nesting(depth_, cursor_);
     cursor_.skip_space();
@@ -284,6 +292,7 @@ class RuleParser {
     }
     if (accept_word("none")) return {.kind = Term::Kind::None};
     if (next == '[') return computed();
+    if (next == '(' && in_pattern_) return either();
     std::string_view name = peek_word();
     if (name == "_") {
       cursor_.advance(1);
@@ -297,6 +306,30 @@ class RuleParser {
     if (operator_length() > 0) return application();
     if (!in_pattern_ && behind.starts_with('(')) return computed();
     return variable();
+  }
+
+  // (s | t | …): each choice binds the same variables, so that those of the result have values whichever it is.
+  Term either() {
+    Term t{.kind = Term::Kind::Either};
+    cursor_.expect("(", "before the choices");
+    auto known = variables_;
+    auto outer = std::exchange(mentioned_, {});
+    std::optional<std::set<std::string>> first;
+    do {
+      size_t position = cursor_.position();
+      mentioned_.clear();
+      t.operands.push_back(term());
+      std::set<std::string> fresh;
+      for (const std::string& name : mentioned_) {
+        outer.insert(name);
+        if (!known.contains(name)) fresh.insert(name);
+      }
+      if (!first) first = fresh;
+      if (fresh != *first) cursor_.fail_at(position, "the choices do not bind the same variables");
+    } while (cursor_.accept("|"));
+    cursor_.expect(")", "behind the choices");
+    mentioned_ = std::move(outer);
+    return t;
   }
 
   Term number() {
@@ -483,6 +516,7 @@ class RuleParser {
   // Variables ------------------------------------------------------------------------------------------------------
   int declare(const std::string& name, Variable::Kind kind, size_t position) {
     if (is_reserved_word(name)) cursor_.fail_at(position, fmt::format("{} cannot be a variable", name));
+    mentioned_.insert(name);
     auto known = variables_.find(name);
     if (known != variables_.end()) {
       if (known->second.kind != kind) {
@@ -718,6 +752,7 @@ class RuleParser {
   std::deque<Equation>& equations_;
   Equation* rule_ = nullptr;
   boost::unordered_flat_map<std::string, Variable> variables_;
+  std::set<std::string> mentioned_;  // variables, since the choice began that is being read
   bool in_pattern_ = true;
   int repeated_ = 0;  // how many terms around this place repeat
   int depth_ = 0;

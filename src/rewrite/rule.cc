@@ -199,6 +199,11 @@ class Engine {
       rewriter_.set_root(node);
       Node* replacement = function->apply(rewriter_, node);
       if (!replacement || replacement == &node) continue;
+      if (const Apply* lacking = first_lacking(rewriter_.made())) {
+        remarks_.guarded(pass_, rule, node, lacking_text(*lacking));
+        rewriter_.discard_made();
+        continue;
+      }
       Fit fitting = fit(node.type(), replacement->type(), rewriter_.made());
       if (fitting == Fit::No) {
         throw Error(ErrorCode::Internal, fmt::format("rule {} turns {} into {}", rule, to_string(node.type()),
@@ -276,6 +281,10 @@ class Engine {
         refusal = fmt::format("{} would become {}", to_string(node.type()), to_string(made->type()));
         continue;
       }
+      if (const Apply* lacking = first_lacking(own)) {
+        refusal = lacking_text(*lacking);
+        continue;
+      }
       if (!stays_in_its_graph(scope.match, node, own.size())) {
         refusal = "it would be computed in an inner function, more than once";
         continue;
@@ -308,6 +317,15 @@ class Engine {
       }
     }
     return cost;
+  }
+  // The first of these applications that the operator set to be written does not have; null: it has all.
+  const Apply* first_lacking(std::span<Apply* const> made) const {
+    if (!options_.has_operator) return nullptr;
+    auto found = std::ranges::find_if_not(made, [&](const Apply* node) { return options_.has_operator(*node); });
+    return found == made.end() ? nullptr : *found;
+  }
+  static std::string lacking_text(const Apply& node) {
+    return fmt::format("the operator set to be written has no such {}", node.op().qualified);
   }
 
   // What goes when the root goes: the applications of the pattern that nobody else uses.

@@ -9,6 +9,7 @@
 // never changes existing nodes: others may use them. What it makes and does not return is dropped as dead.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <limits>
 #include <optional>
@@ -82,6 +83,9 @@ struct RewriteOptions {
   Promise weakest = Promise::Real;  // rules that promise less are left out
   // How many rewrites may still be done, counted down: halving it finds the one that goes wrong. Null: any number.
   int64_t* fuel = nullptr;
+  // Whether the operator set that is to be written has what a rule made, as it is used there; null: it has everything.
+  // A composite that had to be written decomposed again would be worse than what it was made of.
+  std::function<bool(const ir::Apply&)> has_operator;
 };
 
 // Applies rules everywhere until none fires; `pass` names the caller in remarks. The rules of one operator are tried in

@@ -53,6 +53,7 @@ struct Term {
     Number,    // a constant all of whose elements are this; in a result, a scalar constant
     None,      // an operand that is left out
     Apply,
+    Either,    // (s | t), in a pattern: the operands are what it may be
     Item,      // t.1, the result of that number of an application with several
     Computed,  // in a result: an expression that gives a node, a tensor or a list of integers
   };

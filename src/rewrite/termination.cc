@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
+#include <optional>
 
 #include "anfora/error.h"
 #include "rewrite/expression.h"
@@ -70,6 +72,7 @@ class Scale {
       ++leaves[{t.in_list, t.slot}];
       if (auto named = named_.find(t.slot); !t.in_list && named != named_.end()) return named->second;
     }
+    if (t.kind == Term::Kind::Either) return least_weight(t, leaves);
     if (t.kind == Term::Kind::Item) return weight(t.operands[0], leaves, folds);
     if (t.kind != Term::Kind::Apply) return t.repeated || t.kind == Term::Kind::None ? 0 : kLeafWeight;
     int total = weight_of(t);
@@ -79,6 +82,20 @@ class Scale {
       ++leaves[{false, t.slot}];
     }
     return total;
+  }
+
+  // Of the choices: the lightest, and of each leaf the fewest that any of them has.
+  int least_weight(const Term& either, std::map<Leaf, int>& leaves) {
+    int least = std::numeric_limits<int>::max();
+    std::optional<std::map<Leaf, int>> fewest;
+    for (const Term& choice : either.operands) {
+      std::map<Leaf, int> own;
+      least = std::min(least, weight(choice, own, false));
+      if (!fewest) fewest = own;
+      for (auto& [leaf, count] : *fewest) count = std::min(count, own[leaf]);
+    }
+    for (const auto& [leaf, count] : *fewest) leaves[leaf] += count;
+    return least;
   }
 
   const Equation& equation_;

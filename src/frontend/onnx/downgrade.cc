@@ -211,6 +211,36 @@ bool Fitting::fit_types(const OperatorHistory& history) const {
   return fits(history.input_variables, inputs_) && fits(history.output_variables, node_.outputs);
 }
 
+bool is_expressible(const ir::Apply& node, int64_t opset) {
+  const ir::Operator& op = node.op();
+  const OperatorHistory* history = find_history(op.domain, op.name);
+  if (!history || op.name == "CastLike") return true;  // which becomes a Cast
+  if (!history->at(opset)) return false;
+  if (history->newest() <= opset) return true;
+  auto lacks = [&](const std::vector<std::string_view>& variables, size_t i, const ir::Type* type) {
+    return !variables.empty() &&
+           (traits_of(type) & history->missing(variables[std::min(i, variables.size() - 1)], opset)) != 0;
+  };
+  for (size_t i = 0; i < node.num_inputs(); ++i) {
+    if (lacks(history->input_variables, i, node.input(i)->type())) return false;
+  }
+  for (size_t i = 0; i < node.num_outputs(); ++i) {
+    const ir::Type* type = node.type() && node.type()->is_tuple() ? node.type()->element(i) : node.type();
+    if (lacks(history->output_variables, i, type)) return false;
+  }
+  auto rules = op.domain.empty() ? downgrade_rules(op.name) : std::span<const DowngradeRule>();
+  if (std::ranges::any_of(rules, [&](const DowngradeRule& rule) { return opset < rule.before; })) return true;
+  for (const OperatorHistory::Version& version : history->versions) {
+    if (version.since <= opset) continue;
+    for (std::string_view name : version.new_attributes) {
+      const AttributeValue* value = node.attributes().find(name);
+      const ir::AttributeDeclaration* declared = op.find_attribute(name);
+      if (value && !(declared && declared->otherwise && identical(*value, *declared->otherwise))) return false;
+    }
+  }
+  return true;
+}
+
 // The choice of the operator set ----------------------------------------------------------------------------
 
 namespace {

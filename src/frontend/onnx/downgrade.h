@@ -99,6 +99,10 @@ struct DowngradeRule {
 // The rules of one operator, the newest change first.
 std::span<const DowngradeRule> downgrade_rules(std::string_view op_type);
 
+// Whether an operator set (of the node's domain) has the operator of an application, for its element types and with its
+// attributes. Rules of the operator itself are taken to succeed.
+bool is_expressible(const ir::Apply& node, int64_t opset);
+
 // Fits all nodes to `report.opsets`, which it raises where it must; says so in `report.moved`. Graphs of unknown
 // operators, kept as bytes, stay in the operator sets of `source`.
 void fit_to_opsets(Draft& draft, const ir::Metadata& source, ExportReport& report);

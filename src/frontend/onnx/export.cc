@@ -478,6 +478,19 @@ void choose_opsets(const ir::Module& module, const ExportOptions& options, Expor
   }
 }
 
+}  // namespace
+
+std::function<bool(const ir::Apply&)> expressible(const ir::Module& module, const ExportOptions& options) {
+  ExportReport report;
+  choose_opsets(module, options, report);
+  return [opsets = std::move(report.opsets)](const ir::Apply& node) {
+    auto opset = opsets.find(node.op().domain);
+    return opset == opsets.end() || is_expressible(node, opset->second);
+  };
+}
+
+namespace {
+
 std::unique_ptr<Draft> make_draft(const ir::Module& module, const ExportOptions& options, ExportReport& report) {
   choose_opsets(module, options, report);
   std::unique_ptr<Draft> draft = DraftBuilder(module, report.opsets[""]).build();

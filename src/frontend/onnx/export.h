@@ -60,6 +60,10 @@ struct ExportReport {
   uint64_t model_bytes = 0, data_bytes = 0;
 };
 
+// For optimizers: whether the operator sets that export_onnx would choose have an application of an operator, so that
+// it would be written as it is.
+std::function<bool(const ir::Apply&)> expressible(const ir::Module& module, const ExportOptions& options = {});
+
 // Writes the file (and NAME.onnx.data) whole or not at all. Throws Unsupported, Io, ResourceExhausted.
 ExportReport export_onnx(const ir::Module& module, const std::filesystem::path& path,
                          const ExportOptions& options = {});

@@ -1,0 +1,101 @@
+// Choices in patterns, and rules whose result the operator set to be written does not have.
+#include <gtest/gtest.h>
+
+#include "analysis/infer.h"
+#include "anfora/error.h"
+#include "frontend/onnx/export.h"
+#include "ir/parse.h"
+#include "ops/registry.h"
+#include "rewrite/rule_set.h"
+
+namespace anfora {
+namespace {
+
+class RuleChoice : public testing::Test {
+ protected:
+  std::unique_ptr<ir::Context> context = ops::make_context();
+  std::unique_ptr<ir::Module> module;
+
+  // The operator of the result after the rules.
+  std::string apply(std::string_view rules, std::string_view text, int64_t opset = 0) {
+    module = ir::parse(*context, text);
+    analysis::Inference inference(*module);
+    inference.run();
+    rewrite::RuleSet set(*context);
+    set.read(rules, "test.rules");
+    rewrite::RewriteOptions options;
+    if (opset > 0) options.has_operator = onnx::expressible(*module, {.opset = opset});
+    rewrite::Remarks remarks;
+    rewrite::apply_rules(set, options, inference, remarks, "test");
+    return module->main()->result()->as_apply()->op().name;
+  }
+};
+
+constexpr std::string_view kSquares = R"(
+# x² + x² = |x|, say
+square: Add((Mul(x, x) | Pow(x, 2)), y) => Abs(x)  [real]
+)";
+
+TEST_F(RuleChoice, AnyChoiceMatches) {
+  EXPECT_EQ(apply(kSquares, "graph @main(%x: f32[3]) { return Add(Mul(%x, %x), %x) }"), "Abs");
+  EXPECT_EQ(apply(kSquares, "graph @main(%x: f32[3]) { return Add(%x, Pow(%x, 2.0)) }"), "Abs");
+  EXPECT_EQ(apply(kSquares, "graph @main(%x: f32[3]) { return Add(%x, Pow(%x, 3.0)) }"), "Add");
+  EXPECT_EQ(apply(kSquares, "graph @main(%x: f32[3], %y: f32[3]) { return Add(%x, Mul(%x, %y)) }"), "Add");
+}
+
+TEST_F(RuleChoice, AChoiceThatFailsLaterIsLeftForTheNext) {
+  constexpr std::string_view rules = R"(
+# 2 · (f + g) with either as x
+pick: Mul((Add(x, _) | Add(_, x)), Neg(x)) => Relu(x)  [real]
+)";
+  EXPECT_EQ(apply(rules, "graph @main(%x: f32[3], %y: f32[3]) { return Mul(Add(%y, %x), Neg(%x)) }"), "Relu");
+}
+
+TEST_F(RuleChoice, ARootMayBeAChoice) {
+  constexpr std::string_view rules = R"(
+# |x| by either operator
+either: (Relu(x) | Max(x, 0)) => Abs(x)  [real, ordered 'Abs is no Relu']
+)";
+  EXPECT_EQ(apply(rules, "graph @main(%x: f32[3]) { return Relu(%x) }"), "Abs");
+  EXPECT_EQ(apply(rules, "graph @main(%x: f32[3]) { return Max(0.0, %x) }"), "Abs");
+}
+
+TEST_F(RuleChoice, ChoicesBindTheSameVariables) {
+  constexpr std::string_view rules = R"(
+# y is not known when it is the second
+odd: Neg((Mul(x, y) | Abs(x))) => Add(x, y)  [real]
+)";
+  EXPECT_THROW(apply(rules, "graph @main(%x: f32[3]) { return Neg(%x) }"), Error);
+}
+
+TEST_F(RuleChoice, WhatChoicesWeighIsTheLightest) {
+  constexpr std::string_view rules = R"(
+# as heavy as the first choice
+heavy: Neg((Mul(x, 2) | Pow(Mul(x, 2), 3))) => Add(x, Neg(x))  [real]
+)";
+  EXPECT_THROW(apply(rules, "graph @main(%x: f32[3]) { return Neg(%x) }"), Error);
+}
+
+TEST_F(RuleChoice, OperatorsThatTheOperatorSetLacksAreNotMade) {
+  constexpr std::string_view rules = R"(
+# x · σ(x) = Swish(x)
+swish: Mul(x, Sigmoid(x)) => Swish(x)  [real]
+)";
+  constexpr std::string_view text = "graph @main(%x: f32[3]) { return Mul(%x, Sigmoid(%x)) }";
+  EXPECT_EQ(apply(rules, text), "Swish");
+  EXPECT_EQ(apply(rules, text, 24), "Swish");
+  EXPECT_EQ(apply(rules, text, 23), "Mul");
+}
+
+TEST_F(RuleChoice, NorOperatorsForElementTypesThatTheyTookLater) {
+  constexpr std::string_view rules = R"(
+# x · HardSigmoid(x) = HardSwish(x), say
+hard-swish: Mul(x, HardSigmoid(x)) => HardSwish(x)  [real]
+)";
+  constexpr std::string_view text = "graph @main(%x: bf16[3]) { return Mul(%x, HardSigmoid(%x)) }";
+  EXPECT_EQ(apply(rules, text, 22), "HardSwish");
+  EXPECT_EQ(apply(rules, text, 21), "Mul");
+}
+
+}  // namespace
+}  // namespace anfora
