@@ -93,6 +93,8 @@ void prepare(ir::Module& module, const CompileOptions& options) {
   passes.passes.fold_limit = std::numeric_limits<int64_t>::max() / 4;
   passes.passes.fold_transposed_weights = false;
   passes.for_storage = false;
+  // The parts of attention are faster than its kernel.
+  passes.passes.has_operator = [](const ir::Apply& node) { return !node.is("Attention"); };
   pipeline::optimize(module, passes);
   pipeline::lower(module, options.math);
   drop_mapped_pages();

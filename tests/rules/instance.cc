@@ -142,6 +142,7 @@ class Maker {
       case Term::Kind::Number: return number(t, want);
       case Term::Kind::None: return module_->none();
       case Term::Kind::Apply: return application(t, want, std::nullopt);
+      case Term::Kind::Either: return term(draw_.of(t.operands), want);
       case Term::Kind::Item: return item(t, want);
       case Term::Kind::Computed: break;
     }
