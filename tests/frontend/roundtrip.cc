@@ -53,7 +53,7 @@ std::string convert(const std::string& from, const std::string& to, const onnx::
     analysis::infer_types(*module);
     if (optimize) {
       stage = "optimize";
-      pipeline::optimize(*module);
+      pipeline::optimize(*module, {.passes = {.has_operator = onnx::expressible(*module, options)}});
     }
     stage = "export";
     onnx::ExportReport report = onnx::export_onnx(*module, to, options);
