@@ -35,6 +35,8 @@ struct RuleText {
   std::string text, file;
 };
 std::shared_ptr<rewrite::RuleSet> standard_rules(ir::Context& context, std::span<const RuleText> own = {});
+// Of those, the ones that only take away: layouts are chosen, and rules that move transposes would undo that.
+std::shared_ptr<rewrite::RuleSet> lowering_rules(ir::Context& context);
 
 class PassContext {
  public:

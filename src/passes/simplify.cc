@@ -181,6 +181,15 @@ std::shared_ptr<rewrite::RuleSet> standard_rules(Context& context, std::span<con
   return rules;
 }
 
+std::shared_ptr<rewrite::RuleSet> lowering_rules(Context& context) {
+  auto rules = std::make_shared<rewrite::RuleSet>(context);
+  for (const rewrite::RuleFile& file : rewrite::rule_files()) {
+    if (file.name == "no-ops.rules") rules->read(file.text, fmt::format("rules/{}", file.name));
+  }
+  rules->add(kRules);
+  return rules;
+}
+
 const Pass kSimplify{"simplify", "algebraic rules", "operators that change nothing, pairs that cancel", run};
 
 }  // namespace anfora::passes

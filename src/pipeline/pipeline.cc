@@ -98,6 +98,7 @@ void lower(ir::Module& module, rewrite::Promise math) {
   options.math = math;
   options.fold_limit = std::numeric_limits<int64_t>::max() / 4;  // nothing is stored
   options.fold_transposed_weights = false;
+  options.rules = passes::lowering_rules(module.context());
   passes::PassContext context(module, remarks, options);
   context.inference.run();
   auto run = [&](const Pass* pass) {

@@ -60,7 +60,7 @@ def model():
         about(helper.make_node("Identity", ["m"], ["same"], name="nothing"), "does nothing", namespace="net/nothing"),
         about(helper.make_node("Relu", ["same"], ["h"]), "a node without a name", namespace="net/act"),
         about(helper.make_node("If", ["c"], ["chosen"], name="choice", then_branch=branch("yes", "Exp"),
-                               else_branch=branch("no", "Abs")), "a choice", namespace="net/if"),
+                               else_branch=branch("no", "Tanh")), "a choice", namespace="net/if"),
         about(helper.make_node("Loop", ["n", "c", "chosen"], ["looped"], name="loop", body=body()), "a loop", namespace="net/loop"),
         about(helper.make_node("Twice", ["looped"], ["y"], name="call", domain="test"), "a call", namespace="net/call"),
         about(helper.make_node("Split", ["looped"], ["left", "right"], name="split", axis=1, num_outputs=2), "both halves"),
