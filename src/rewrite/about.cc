@@ -242,6 +242,28 @@ bool are_normal(double least, double greatest, DType dtype) {
   }
 }
 
+// Whether (x + c) + d = x + (c + d) but for a little rounding. (x + M) − M with a large M is not x: it rounds x, and is written for
+// that. So constants either do not cancel, having one sign, or are too small to round x much. Integers wrap around.
+bool is_moderate(const Quantity& q, DType dtype) {
+  double epsilon = dtype == DType::F64   ? 0x1p-53
+                   : dtype == DType::F32 ? 0x1p-24
+                   : dtype == DType::F16 ? 0x1p-11
+                                         : 0x1p-8;
+  auto m = magnitudes_of(q);
+  return m && m->greatest * epsilon <= 0x1p-14;
+}
+template <bool Subtract>
+Quantity summable(const Scope& scope, Arguments a) {
+  Quantity fits = combinable(scope, a);
+  if (!is_true(fits)) return fits;
+  DType dtype = constant_tensor(as_node(a[0]))->dtype();
+  if (!is_float(dtype)) return true;
+  if (is_moderate(a[0], dtype) && is_moderate(a[1], dtype)) return true;
+  analysis::ValueRange c = scope.rewriter.range(as_node(a[0])), d = scope.rewriter.range(as_node(a[1]));
+  if (Subtract) d = {-d.high, -d.low, d.may_be_nan};
+  return (c.low >= 0 && d.low >= 0) || (c.high <= 0 && d.high <= 0);
+}
+
 // Products of integers wrap around, which loses nothing either.
 Quantity normal_product(const Scope&, Arguments a) {
   const Type* type = tensor_type(a[1]);
@@ -388,6 +410,9 @@ constexpr Function kFunctions[] = {
     {"value", 1, 1, value, "value(c): the number that all elements of a constant are"},
     {"elements", 1, 1, elements, "elements(x): the list of the elements of a vector, constants or shape arithmetic"},
     {"combinable", 2, 2, combinable, "combinable(c, d): constants, of which one has the shape that both have together"},
+    {"addable", 2, 2, summable<false>,
+     "addable(c, d): combinable, and x + c + d is about x + (c + d): they are small, or do not cancel"},
+    {"subtractable", 2, 2, summable<true>, "subtractable(c, d): the same of x + c − d and x + (c − d)"},
     {"normal_product", 2, 2, normal_product,
      "normal_product(c, d): products of elements of two constants neither overflow nor lose digits by being denormal"},
     {"normal_quotient", 2, 2, normal_quotient,

@@ -15,6 +15,9 @@ namespace {
 
 using Leaf = std::pair<bool, int>;  // of a list, slot
 
+// Functions of guards that hold for constants only.
+constexpr std::string_view kTellOfConstants[] = {"const", "value", "combinable", "addable", "subtractable"};
+
 class Scale {
  public:
   Scale(const Equation& equation, const OperatorWeights& weights) : equation_(equation), weights_(weights) {
@@ -35,7 +38,7 @@ class Scale {
     if (e.kind == Expression::Kind::And)
       std::ranges::for_each(e.operands, [&](const Expression& o) { find_constants(o); });
     if (e.kind != Expression::Kind::Call) return;
-    bool tells = e.function->name == "const" || e.function->name == "value" || e.function->name == "combinable";
+    bool tells = std::ranges::count(kTellOfConstants, e.function->name) > 0;
     for (const Expression& operand : e.operands) {
       bool node = operand.kind == Expression::Kind::Node, list = operand.kind == Expression::Kind::NodeList;
       if (tells && (node || list)) constants_.insert({{list, operand.slot}, true});
