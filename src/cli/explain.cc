@@ -197,6 +197,7 @@ int run(const Options& options) {
   pipeline::OptimizeOptions passes;
   passes.passes.math = options.math;
   passes.passes.rules = rules;
+  passes.passes.has_operator = driver::expressible(*model.module);
   passes.keep_remarks = true;
   pipeline::OptimizeReport report = pipeline::optimize(*model.module, passes);
   Explanation explanation(options, *rules, report);
