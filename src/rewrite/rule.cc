@@ -5,8 +5,10 @@
 #include "rewrite/rule.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <vector>
 
@@ -170,9 +172,10 @@ class Engine {
       std::string_view rule;
       Node* replacement = rewrite(*node, rule);
       if (!replacement) continue;
+      last_[fired_ % last_.size()] = rule;
       if (++fired_ > most) {
-        throw Error(ErrorCode::ResourceExhausted,
-                    fmt::format("the rules undo each other: {} rewrites, the last one by {}", fired_, rule))
+        throw Error(ErrorCode::ResourceExhausted, fmt::format("the rules undo each other: {} rewrites, the last ones by {}",
+                                                              fired_, fmt::join(last_names(), ", ")))
             .with_hint("two rules, or one and its own result, lead back to what was there");
       }
       if (options_.fuel) --*options_.fuel;
@@ -232,6 +235,14 @@ class Engine {
     for_each_match(equation.pattern, node, match, [&](const Expression& e) { return evaluate(e, scope); }, accept);
     if (!replacement && !refusal.empty()) remarks_.guarded(pass_, equation.name, node, std::move(refusal));
     return replacement;
+  }
+
+  // Those that fired last, each once, sorted: the circle, if it is short.
+  std::vector<std::string_view> last_names() const {
+    std::vector<std::string_view> names(last_.begin(), last_.end());
+    std::ranges::sort(names);
+    names.erase(std::ranges::unique(names).begin(), names.end());
+    return names;
   }
 
   // Which part of a conjunction does not hold.
@@ -369,6 +380,7 @@ class Engine {
   Worklist worklist_;
   std::vector<const Equation*> candidates_;
   size_t fired_ = 0;
+  std::array<std::string_view, 8> last_;  // the rules that fired last, from fired_ % size on
 };
 
 }  // namespace

@@ -17,7 +17,9 @@ namespace {
 constexpr int64_t kRangesOfAThread = 4;
 
 // Nested loops run on the thread that meets them. It would otherwise take up ranges of the outer loop while it waits.
-thread_local bool in_range = false;
+// Aligned, or mold 1.10 now and then writes a program that does not start: its read-only part begins at the thread's data,
+// which at an alignment below the next section's may end up in a page of its own that is not loaded.
+alignas(16) thread_local bool in_range = false;
 
 // Arenas live as long as the process: threads that they lent may still be on the way out.
 tbb::task_arena& arena_of(int threads) {
