@@ -10,9 +10,7 @@
 //
 // A function that is used once is moved, not copied, callers first, so that each application moves once, to where it
 // stays. Then the small ones are copied, callees first, so that a body is in its final form when it is copied: what is
-// written in all is at most kMostCopied applications for each call that there was. Order and recursion are those of the
-// strongly connected components of the graph "f uses g" (R. Tarjan, "Depth-first search and linear graph algorithms",
-// 1972), which come out callees first.
+// written in all is at most kMostCopied applications for each call that there was.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/calls.h"
 #include "ir/clone.h"
 #include "ir/order.h"
 #include "passes/pass.h"
@@ -37,94 +36,6 @@ constexpr std::string_view kBranch = "known-callee";
 // Applications of a body, nested functions included, up to which it is copied to each of several calls. A layer of a
 // transformer, written as a function of the model, has some 50 to 150.
 constexpr size_t kMostCopied = 256;
-
-// Functions in the order callees first, with those that are recursive.
-class CallOrder {
- public:
-  explicit CallOrder(const ModuleOrder& order) {
-    for (const GraphOrder& g : order.graphs) {
-      uses_.emplace(g.graph, std::vector<Graph*>());
-      for (const auto* nodes : {&g.nodes, &g.dead}) {
-        for (const Apply* node : *nodes) add_uses(*g.graph, *node);
-      }
-    }
-    for (const GraphOrder& g : order.graphs) visit(g.graph);
-  }
-
-  std::vector<Graph*> graphs;
-  bool is_recursive(const Graph* graph) const { return recursive_.contains(graph); }
-
- private:
-  struct Mark {
-    size_t index = 0, low = 0;
-    bool open = false;
-  };
-  struct Frame {
-    Graph* graph;
-    size_t next_use = 0;
-  };
-
-  void add_uses(const Graph& user, const Apply& node) {
-    for (const Use& use : node.operands()) {
-      Graph* function = constant_function(use.node);
-      if (!function) continue;
-      uses_[&user].push_back(function);
-      if (function == &user) recursive_.insert(function);
-    }
-  }
-
-  void open(Graph* graph) {
-    marks_[graph] = {next_index_, next_index_, true};
-    ++next_index_;
-    component_.push_back(graph);
-    stack_.push_back({graph});
-  }
-
-  void visit(Graph* root) {
-    if (marks_.contains(root)) return;
-    open(root);
-    while (!stack_.empty()) {
-      Frame& frame = stack_.back();
-      Graph* graph = frame.graph;
-      const std::vector<Graph*>& uses = uses_[graph];
-      if (frame.next_use < uses.size()) {
-        Graph* used = uses[frame.next_use++];
-        auto mark = marks_.find(used);
-        if (mark == marks_.end()) {
-          open(used);
-        } else if (mark->second.open) {
-          marks_[graph].low = std::min(marks_[graph].low, mark->second.index);
-        }
-        continue;
-      }
-      stack_.pop_back();
-      if (!stack_.empty()) {
-        Mark& user = marks_[stack_.back().graph];
-        user.low = std::min(user.low, marks_[graph].low);
-      }
-      if (marks_[graph].low == marks_[graph].index) close(graph);
-    }
-  }
-
-  // The component whose first graph this is, is complete.
-  void close(const Graph* first) {
-    bool alone = component_.back() == first;
-    for (Graph* graph = nullptr; graph != first;) {
-      graph = component_.back();
-      component_.pop_back();
-      marks_[graph].open = false;
-      if (!alone) recursive_.insert(graph);
-      graphs.push_back(graph);
-    }
-  }
-
-  boost::unordered_flat_map<const Graph*, std::vector<Graph*>> uses_;
-  boost::unordered_flat_map<const Graph*, Mark> marks_;
-  boost::unordered_flat_set<const Graph*> recursive_;
-  std::vector<Frame> stack_;
-  std::vector<Graph*> component_;
-  size_t next_index_ = 0;
-};
 
 class Inliner {
  public:
@@ -266,7 +177,7 @@ class Inliner {
 
   PassContext& context_;
   Module& module_;
-  CallOrder calls_;
+  analysis::CallOrder calls_;
   boost::unordered_flat_map<const Graph*, std::vector<Graph*>> nested_;  // directly
   size_t next_copy_ = module_.graphs().size();                           // graphs before this one are in nested_
   boost::unordered_flat_set<const Graph*> unused_;

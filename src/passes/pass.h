@@ -59,6 +59,7 @@ struct Pass {
 // One file each.
 extern const Pass kCanonicalize;  // canonicalize.cc
 extern const Pass kInline;        // inline.cc
+extern const Pass kSignatures;    // signatures.cc
 extern const Pass kFold;          // fold.cc
 extern const Pass kSimplify;      // simplify.cc
 extern const Pass kFoldWeights;   // weights.cc

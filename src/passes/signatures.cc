@@ -1,0 +1,363 @@
+// Signatures: what functions need not be told, because all of their calls tell them the same, and need not return.
+//
+//     graph @main(%x, %w, %n) {                              graph @main(%x, %w, %n) {
+//       %r = call @loop(0, %x, %w, 0)                          %r = call @loop(0, %x)
+//       return %r[0]                                           return %r
+//     }                                                      }
+//     graph @loop(%i, %v, %w', %k) in @main {           →    graph @loop(%i, %v) in @main {
+//       return call Switch(Less(%i, %n), @body, @done)()       return call Switch(Less(%i, %n), @body, @done)()
+//     }                                                      }
+//     graph @body() in @loop {                               graph @body() in @loop {
+//       return call @loop(Add(%i, 1), Mul(%v, %w'),            return call @loop(Add(%i, 1), Mul(%v, %w))
+//                         %w', Add(%k, 1))                   }
+//     }
+//     graph @done() in @loop { return (%v, %w', %k) }        graph @done() in @loop { return %v }
+//
+//   - invariant-parameter  every call passes the same value, or the parameter on to itself: the value is captured. Constants
+//                          and functions are values, too. A recursive function at the top level that would have to see the
+//                          value is nested in the graph that its calls come from.
+//   - equal-parameters     two parameters that start as one value and are changed alike are one (the number of an iteration,
+//                          which the source counts a second time).
+//   - common-result        an item of the result that is one and the same value outside of the function is read from there.
+//   - unused-result        an item that no call reads is not returned.
+//
+// The parameters and arguments that are not read any more are dead code (dce.cc). Parameters need to know all calls of the
+// function; results, in addition, of all functions whose result may be that of the same call: branches of a Switch, and what
+// ends in a call of another function (union-find). A round is linear in calls and arguments.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/container/small_vector.hpp>
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "analysis/calls.h"
+#include "passes/pass.h"
+
+namespace anfora::passes {
+namespace {
+
+using namespace ir;
+
+constexpr std::string_view kInvariant = "invariant-parameter";
+constexpr std::string_view kEqual = "equal-parameters";
+constexpr std::string_view kCommon = "common-result";
+constexpr std::string_view kUnused = "unused-result";
+
+// How deep the arguments for two parameters are compared.
+constexpr int kDeepestComparison = 8;
+
+bool is_visible(const Node* node, const Graph* from) { return !node->graph() || from->is_inside(node->graph()); }
+
+// The innermost graph around both; null: there is none.
+Graph* common_ancestor(Graph* a, const Graph* b) {
+  while (a && !b->is_inside(a)) a = a->parent();
+  return a;
+}
+
+// Functions whose result may be the result of the same call.
+struct Family {
+  Family* parent = nullptr;  // union-find; null: the representative
+  bool all_known = true;     // all calls, and what they return
+  std::vector<Graph*> members;
+};
+
+class Signatures {
+ public:
+  explicit Signatures(PassContext& context) : context_(context), module_(context.module) {}
+
+  size_t run() {
+    if (module_.graphs().size() == 1) return 0;
+    for (Graph* graph : module_.graphs()) callers_.emplace(graph, analysis::callers_of(*graph));
+    for (Graph* graph : module_.graphs()) {
+      if (callers_.at(graph).all_known && !callers_.at(graph).calls.empty() && graph->return_node())
+        simplify_parameters(*graph);
+    }
+    form_families();
+    for (Graph* graph : module_.graphs()) {
+      Family& family = families_.at(graph);
+      if (!family.parent && family.all_known) simplify_results(family);
+    }
+    return changes_;
+  }
+
+ private:
+  // Parameters ------------------------------------------------------------------------------------------------------
+  void simplify_parameters(Graph& graph) {
+    boost::unordered_flat_map<const Node*, std::vector<Parameter*>> by_first_argument;
+    for (Parameter* parameter : graph.parameters()) {
+      if (!parameter->has_uses()) continue;
+      if (Node* value = only_argument(*parameter)) {
+        if (make_visible(graph, value)) replace(kInvariant, *parameter, value);
+        continue;
+      }
+      std::vector<Parameter*>& alike = by_first_argument[callers_.at(&graph).calls[0]->input(parameter->index() + 1)];
+      auto equal = std::ranges::find_if(alike, [&](Parameter* other) { return are_equal(*parameter, *other); });
+      if (equal == alike.end()) {
+        alike.push_back(parameter);
+      } else {
+        replace(kEqual, *parameter, *equal);
+      }
+    }
+  }
+
+  // What all calls pass that do not pass the parameter on to itself; null: several.
+  Node* only_argument(const Parameter& parameter) {
+    Node* value = nullptr;
+    for (const Apply* call : callers_.at(parameter.graph()).calls) {
+      Node* argument = call->input(parameter.index() + 1);
+      if (argument == &parameter || argument == value) continue;
+      if (value) return nullptr;
+      value = argument;
+    }
+    return value;
+  }
+
+  // Whether the value can be captured; the graph may have to move for it.
+  bool make_visible(Graph& graph, const Node* value) {
+    if (value->graph() && value->graph()->is_inside(&graph)) return false;
+    if (const Graph* function = constant_function(value); function && function->parent()) {
+      return graph.is_inside(function->parent());
+    }
+    if (is_visible(value, &graph)) return true;
+    if (graph.parent()) return false;
+    Graph* around = nullptr;
+    for (const Use& use : graph.value()->uses()) {
+      if (use.user->graph()->is_inside(&graph)) continue;
+      around = around ? common_ancestor(around, use.user->graph()) : use.user->graph();
+      if (!around) return false;
+    }
+    if (!around || !is_visible(value, around)) return false;
+    module_.set_parent(&graph, around);
+    return true;
+  }
+
+  // Whether every call passes both the same, if they were the same in the calling iteration.
+  bool are_equal(const Parameter& a, const Parameter& b) {
+    if (a.type() != b.type()) return false;
+    return std::ranges::all_of(callers_.at(a.graph()).calls, [&](const Apply* call) {
+      return are_equal(call->input(a.index() + 1), call->input(b.index() + 1), a, b, kDeepestComparison);
+    });
+  }
+  static bool are_equal(const Node* x, const Node* y, const Parameter& a, const Parameter& b, int depth) {
+    if (x == y || (x == &a && y == &b) || (x == &b && y == &a)) return true;
+    const Apply *f = x->as_apply(), *g = y->as_apply();
+    if (depth == 0 || !f || !g || f->primitive() != Primitive::Operation || f->op().effect != Effect::Pure)
+      return false;
+    if (&f->op() != &g->op() || &f->attributes() != &g->attributes() || f->num_inputs() != g->num_inputs())
+      return false;
+    for (size_t i = 0; i < f->num_inputs(); ++i) {
+      if (!are_equal(f->input(i), g->input(i), a, b, depth - 1)) return false;
+    }
+    return true;
+  }
+
+  void replace(std::string_view rewrite, Parameter& parameter, Node* value) {
+    context_.remarks.applied(kSignatures.name, rewrite, parameter,
+                             fmt::format("of @{}: {}", parameter.graph()->name(), describe(*value)));
+    redirect(parameter, value);
+    ++changes_;
+  }
+  // Names and locations of a parameter are not handed on: the value is the same in other graphs, too.
+  void redirect(Node& node, Node* value) {
+    while (node.has_uses()) {
+      const Use& use = *node.uses().begin();
+      module_.set_operand(use.user, use.index(), value);
+    }
+  }
+
+  // Results ---------------------------------------------------------------------------------------------------------
+  static Family& representative(Family& family) {
+    Family* f = &family;
+    while (f->parent) f = f->parent->parent ? f->parent = f->parent->parent : f->parent;
+    return *f;
+  }
+  void unite(const Graph* a, const Graph* b) {
+    Family &f = representative(families_.at(a)), &g = representative(families_.at(b));
+    if (&f == &g) return;
+    g.parent = &f;
+    f.all_known = f.all_known && g.all_known;
+    f.members.insert(f.members.end(), g.members.begin(), g.members.end());
+  }
+
+  // The call whose result is that of the graph, when nothing else uses it.
+  static Apply* tail_call(const Graph& graph) {
+    Apply* call = graph.result()->as(Primitive::Call);
+    return call && call->graph() == &graph && call->has_one_use() ? call : nullptr;
+  }
+
+  void form_families() {
+    families_.reserve(module_.graphs().size());  // pointers into it stay valid
+    for (Graph* graph : module_.graphs()) {
+      families_.emplace(graph, Family{nullptr, callers_.at(graph).all_known && graph->return_node(), {graph}});
+    }
+    for (Graph* graph : module_.graphs()) {
+      for (const Apply* call : callers_.at(graph).calls) {
+        for (const Graph* callee : analysis::known_callees(*call)) unite(graph, callee);
+      }
+      // What main returns is read by whoever runs it: it calls like any other graph.
+      const Apply* last = callers_.at(graph).all_known && graph->return_node() ? tail_call(*graph) : nullptr;
+      if (!last) continue;
+      analysis::Callees callees = analysis::known_callees(*last);
+      if (callees.empty()) representative(families_.at(graph)).all_known = false;
+      for (const Graph* callee : callees) unite(graph, callee);
+    }
+  }
+
+  void simplify_results(Family& family) {
+    std::ranges::sort(family.members, {}, [](const Graph* g) { return g->value()->id(); });
+    std::vector<Graph*> bases;  // those that return a value of their own
+    std::vector<Apply*> calls;  // those whose result is more than a result
+    for (Graph* graph : family.members) {
+      Apply* last = tail_call(*graph);
+      if (!last) bases.push_back(graph);
+      for (Apply* call : callers_.at(graph).calls) {
+        bool is_tail = family_of(call->graph()) == &family && tail_call(*call->graph()) == call;
+        if (!is_tail && !std::ranges::count(calls, call)) calls.push_back(call);
+      }
+    }
+    if (bases.empty() || calls.empty()) return;
+    const Apply* first = bases[0]->result()->as(Primitive::MakeTuple);
+    if (!first) {
+      if (Node* value = common_value(family, bases, calls, std::nullopt)) take_out(calls, value);
+      return;
+    }
+    size_t items = first->num_inputs();
+    for (const Graph* base : bases) {
+      const Apply* tuple = base->result()->as(Primitive::MakeTuple);
+      if (!tuple || tuple->num_inputs() != items) return;
+    }
+    std::vector<bool> live(items, false);
+    for (size_t i = 0; i < items; ++i) {
+      if (Node* value = common_value(family, bases, calls, i)) take_item_out(calls, i, value);
+    }
+    for (const Apply* call : calls) {
+      for (const Use& use : call->uses()) {
+        if (use.user->primitive() != Primitive::TupleGetItem) return;
+        if (use.user->has_uses()) live[index_of(*use.user)] = true;
+      }
+    }
+    if (std::ranges::count(live, true) > 0 && std::ranges::count(live, false) > 0)
+      keep_items(family, bases, calls, live);
+  }
+  const Family* family_of(const Graph* graph) { return &representative(families_.at(graph)); }
+  static size_t index_of(const Apply& item) { return static_cast<size_t>(item.attributes().require_int("index")); }
+
+  // The result of all, or item i of it, when it is one value outside of all that the calls see. One inside, of a function
+  // that is not done when it is called again, is another value each time.
+  static Node* common_value(const Family& family, std::span<Graph* const> bases, std::span<Apply* const> calls,
+                            std::optional<size_t> i) {
+    auto result = [&](const Graph* base) { return i ? base->result()->as_apply()->input(*i) : base->result(); };
+    Node* value = result(bases[0]);
+    bool is_common = std::ranges::all_of(bases, [&](const Graph* base) { return result(base) == value; });
+    if (!is_common || !value->graph()) return is_common && !constant_function(value) ? value : nullptr;
+    bool is_inside =
+        std::ranges::any_of(family.members, [&](Graph* graph) { return value->graph()->is_inside(graph); });
+    bool is_seen = std::ranges::all_of(calls, [&](const Apply* call) { return is_visible(value, call->graph()); });
+    return !is_inside && is_seen ? value : nullptr;
+  }
+
+  void take_out(std::span<Apply* const> calls, Node* value) {
+    for (Apply* call : calls) {
+      if (!call->has_uses()) continue;
+      context_.remarks.applied(kSignatures.name, kCommon, *call, fmt::format("is {}", describe(*value)));
+      redirect(*call, value);
+      ++changes_;
+    }
+  }
+
+  void take_item_out(std::span<Apply* const> calls, size_t i, Node* value) {
+    for (Apply* call : calls) {
+      for (auto use = call->uses().begin(); use != call->uses().end(); ++use) {
+        Apply* item = use->user->as(Primitive::TupleGetItem);
+        if (!item || index_of(*item) != i || !item->has_uses()) continue;
+        context_.remarks.applied(kSignatures.name, kCommon, *item, fmt::format("is {}", describe(*value)));
+        redirect(*item, value);
+        ++changes_;
+      }
+    }
+  }
+
+  void keep_items(Family& family, std::span<Graph* const> bases, std::span<Apply* const> calls,
+                  const std::vector<bool>& live) {
+    std::vector<size_t> kept;
+    for (size_t i = 0; i < live.size(); ++i) {
+      if (live[i]) kept.push_back(i);
+    }
+    for (Graph* base : bases) {
+      Apply* tuple = base->result()->as_apply();
+      boost::container::small_vector<Node*, 8> items;
+      for (size_t i : kept) items.push_back(tuple->input(i));
+      Node* result = items[0];
+      if (kept.size() > 1) {
+        result = module_.make_tuple(base, {items.data(), items.size()});
+        result->set_location(tuple->location());
+        result->set_type(without(tuple->type(), kept));
+      }
+      module_.set_result(base, result);
+      if (!tuple->has_uses()) module_.erase(tuple);
+    }
+    for (Graph* graph : family.members) retype(*graph, kept);
+    for (Apply* call : calls) {
+      context_.remarks.applied(kSignatures.name, kUnused, *call,
+                               fmt::format("{} of {} results are read", kept.size(), live.size()));
+      call->set_type(without(call->type(), kept));
+      read_again(*call, kept);
+      changes_ += live.size() - kept.size();
+    }
+  }
+
+  // The type of a result, or a function type with that result, with only some of the items.
+  const Type* without(const Type* type, std::span<const size_t> kept) {
+    if (!type) return type;
+    if (type->is_func()) return module_.context().func_type(type->parameters(), without(type->result(), kept));
+    if (!type->is_tuple()) return type;
+    boost::container::small_vector<const Type*, 8> items;
+    for (size_t i : kept) items.push_back(type->element(i));
+    return items.size() == 1 ? items[0] : module_.context().tuple_type({items.data(), items.size()});
+  }
+
+  void retype(Graph& graph, std::span<const size_t> kept) {
+    graph.value()->set_type(without(graph.value()->type(), kept));
+    for (const Use& use : graph.value()->uses()) {
+      if (use.user->primitive() == Primitive::Switch) use.user->set_type(graph.value()->type());
+    }
+    if (Apply* last = tail_call(graph)) {
+      last->set_type(without(last->type(), kept));
+      graph.return_node()->set_type(last->type());
+    }
+  }
+
+  // The users of a call read its items where they are now.
+  void read_again(Apply& call, std::span<const size_t> kept) {
+    std::vector<Apply*> readers;
+    for (const Use& use : call.uses()) readers.push_back(use.user);
+    for (Apply* reader : readers) {
+      if (!reader->has_uses()) {
+        module_.erase(reader);
+        continue;
+      }
+      size_t place = static_cast<size_t>(std::ranges::find(kept, index_of(*reader)) - kept.begin());
+      Node* item = kept.size() == 1 ? &call : module_.tuple_item(reader->graph(), &call, place);
+      if (item != &call) item->set_location(reader->location());
+      module_.replace(reader, item);
+      module_.erase(reader);
+    }
+  }
+
+  PassContext& context_;
+  Module& module_;
+  boost::unordered_flat_map<const Graph*, analysis::Callers> callers_;
+  boost::unordered_flat_map<const Graph*, Family> families_;
+  size_t changes_ = 0;
+};
+
+size_t run(PassContext& context) { return Signatures(context).run(); }
+
+}  // namespace
+
+const Pass kSignatures{"signatures", "signatures", "parameters and results that tell nothing", run};
+
+}  // namespace anfora::passes
