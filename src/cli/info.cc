@@ -7,7 +7,6 @@
 #include "cli/command.h"
 #include "cli/text.h"
 #include "driver/model.h"
-#include "plan/compile.h"
 
 namespace anfora::cli {
 namespace {
@@ -24,7 +23,7 @@ int run(const Options& options) {
   const ir::Module& module = *model.module;
   driver::ModelSummary summary = driver::summarize(*model.module);
   // Nothing runs, so no weights are packed.
-  runtime::Executable executable = plan::compile(module, {.reference_only = true});
+  runtime::Executable executable = driver::compile_as_is(module, {.reference_only = true});
   runtime::MemoryReport memory = executable.memory();
   if (options.json) {
     nlohmann::json json = {{"model", options.model},

@@ -15,7 +15,6 @@
 #include "driver/model.h"
 #include "ir/text_file.h"
 #include "pipeline/constness.h"
-#include "plan/compile.h"
 #include "support/atomic_file.h"
 
 namespace anfora::cli {
@@ -29,7 +28,7 @@ struct Options {
   int64_t fuel = -1;
   int64_t fold_limit = passes::PassOptions().fold_limit;
   int runs = 1;
-  bool no_check = false, freeze = false, audit = false, verify_ir = false, json = false;
+  bool no_check = false, expand = false, freeze = false, audit = false, verify_ir = false, json = false;
 };
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -42,7 +41,7 @@ int64_t model_bytes(const std::string& path) { return static_cast<int64_t>(std::
 std::string check(const Options& options, bool& failed) {
   driver::LoadedModel before = driver::load_model(options.input), after = driver::load_model(options.output);
   try {
-    runtime::Executable a = plan::compile(*before.module), b = plan::compile(*after.module);
+    runtime::Executable a = driver::compile_as_is(*before.module), b = driver::compile_as_is(*after.module);
     if (!a.missing_kernels().empty()) return fmt::format("not verified: no kernel for {}", a.missing_kernels()[0]);
     driver::Agreement agreement = driver::check_agreement(*before.module, a, b, options.runs, 0);
     if (!agreement.same) {
@@ -100,6 +99,7 @@ int run(const Options& options) {
   passes.save_graphs = options.save_graphs;
   pipeline::OptimizeReport report;
   if (options.freeze) pipeline::freeze_defaults(*model.module);
+  if (options.expand) pipeline::expand(*model.module);
   bool none = options.passes == std::vector<std::string>{"none"};
   if (!none) {
     passes.only = passes_named(options.passes);
@@ -202,6 +202,7 @@ Action add_opt(CLI::App& app) {
   command->add_flag("--verify", options->verify_ir, "check the IR's invariants around every pass");
   command->add_option("--check-runs", options->runs, "random inputs on which both models are run and compared")
       ->capture_default_str();
+  command->add_flag("--expand", options->expand, "write operators of ONNX Runtime (com.microsoft) as those of ONNX");
   command->add_flag("--freeze", options->freeze,
                     "initializers that are inputs as well become constants, and no inputs any more");
   command->add_flag("--check", options->audit,

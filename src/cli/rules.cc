@@ -1,4 +1,4 @@
-// `anfora rules`: the rules of simplification as a list, as JSON, or as the document docs/rules.md.
+// `anfora rules`: the rules of simplification and the expansions as a list, as JSON, or as the document docs/rules.md.
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>
@@ -133,6 +133,9 @@ Written by `anfora rules --markdown`; `make docs` writes it anew, and a test com
 numbers; `real/exact` is real for floats and exact for all others; `cheaper` fires only where it is estimated to pay. *Checked*:
 on random instances of its pattern, by proof over the integers, truth values and real numbers that it names, or by an example
 in tests/file alone. *Fired*: on a collection of models (docs/rules-fired.tsv).
+
+Expansions (the theme `contrib`, and `expand-…` in C++) do not simplify: they say what an operator of ONNX Runtime computes, and are
+applied before a model runs, or where `opt --expand` asks for it. tests/differential compares them with ONNX Runtime.
 )";
 
 void print_markdown(const RuleSet& rules, const Options& options) {
@@ -175,9 +178,27 @@ void print_markdown(const RuleSet& rules, const Options& options) {
   }
 }
 
+std::string read_file(const std::string& file) {
+  std::ifstream in(file);
+  if (!in) throw Error(ErrorCode::NotFound, "cannot read it").at_location(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::shared_ptr<RuleSet> read_rules(ir::Context& context, const std::vector<std::string>& files) {
+  std::vector<passes::RuleText> own;
+  for (const std::string& file : files) own.push_back({read_file(file), file});
+  try {
+    return passes::standard_rules(context, own);
+  } catch (const Error& error) {
+    if (files.empty()) throw;
+    throw UsageError{error};
+  }
+}
+
 int run(const Options& options) {
   auto context = ops::make_context();
-  auto rules = rules_with(*context, options.files);
+  auto rules = read_rules(*context, options.files);
+  passes::add_expansions(*rules);
   if (!options.name.empty()) {
     const Equation* equation = find_rule(*rules, options.name);
     if (!equation) throw Error(ErrorCode::NotFound, fmt::format("rule {} is written in C++", options.name));
@@ -192,23 +213,10 @@ int run(const Options& options) {
   return kSuccess;
 }
 
-std::string read_file(const std::string& file) {
-  std::ifstream in(file);
-  if (!in) throw Error(ErrorCode::NotFound, "cannot read it").at_location(file);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 }  // namespace
 
 std::shared_ptr<const RuleSet> rules_with(ir::Context& context, const std::vector<std::string>& files) {
-  std::vector<passes::RuleText> own;
-  for (const std::string& file : files) own.push_back({read_file(file), file});
-  try {
-    return passes::standard_rules(context, own);
-  } catch (const Error& error) {
-    if (files.empty()) throw;
-    throw UsageError{error};
-  }
+  return read_rules(context, files);
 }
 
 const Equation* find_rule(const RuleSet& rules, const std::string& name) {

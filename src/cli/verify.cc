@@ -10,7 +10,6 @@
 #include "cli/text.h"
 #include "driver/cases.h"
 #include "driver/model.h"
-#include "plan/compile.h"
 
 namespace anfora::cli {
 namespace {
@@ -40,7 +39,7 @@ int run_cases(const Options& options) {
 
 int compare_models(const Options& options) {
   driver::LoadedModel a = driver::load_model(options.models[0]), b = driver::load_model(options.models[1]);
-  runtime::Executable run_a = plan::compile(*a.module), run_b = plan::compile(*b.module);
+  runtime::Executable run_a = driver::compile_as_is(*a.module), run_b = driver::compile_as_is(*b.module);
   driver::Agreement agreement = driver::check_agreement(*a.module, run_a, run_b, options.runs, options.seed);
   if (options.json) {
     nlohmann::json json = {{"same", agreement.same},

@@ -8,9 +8,9 @@
 #include "anfora/error.h"
 #include "driver/compare.h"
 #include "driver/inputs.h"
+#include "driver/model.h"
 #include "driver/reduce.h"
 #include "ir/clone.h"
-#include "plan/compile.h"
 
 namespace anfora::driver {
 namespace {
@@ -26,7 +26,7 @@ struct Run {
 // What a module computes on inputs that it accepts.
 std::vector<Run> runs_of(const Module& module, bool with_edges, const AuditOptions& audit) {
   std::vector<Run> runs;
-  runtime::Executable executable = plan::compile(module);
+  runtime::Executable executable = compile_as_is(module);
   for (int i = 0; i < audit.runs + (with_edges ? 1 : 0); ++i) {
     Run run;
     run.inputs = random_inputs(module, {.seed = audit.seed + static_cast<uint64_t>(i)}, i == audit.runs);
@@ -42,7 +42,7 @@ std::vector<Run> runs_of(const Module& module, bool with_edges, const AuditOptio
 
 // What differs in the results of another module on the same inputs; empty: nothing.
 std::string difference(const Module& module, const std::vector<Run>& runs, bool exactly, const AuditOptions& audit) {
-  runtime::Executable executable = plan::compile(module);
+  runtime::Executable executable = compile_as_is(module);
   std::optional<Tolerance> tolerance = exactly ? std::optional(Tolerance{}) : std::nullopt;
   for (const Run& run : runs) {
     std::vector<Datum> got;

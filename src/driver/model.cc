@@ -13,6 +13,7 @@
 #include "frontend/onnx/import.h"
 #include "frontend/onnx/opset_history.h"
 #include "ir/annotations.h"
+#include "ir/clone.h"
 #include "ir/text_file.h"
 #include "ir/verify.h"
 #include "ops/registry.h"
@@ -87,6 +88,7 @@ SaveReport save_model(const ir::Module& module, const std::filesystem::path& pat
 namespace {
 
 void prepare(ir::Module& module, const CompileOptions& options) {
+  pipeline::expand(module);
   if (!options.optimize) return;
   pipeline::OptimizeOptions passes;
   passes.passes.math = options.math;
@@ -111,6 +113,14 @@ runtime::Executable compile_model(LoadedModel&& model, const CompileOptions& opt
   LoadedModel used_up = std::move(model);
   prepare(*used_up.module, options);
   return plan::compile(std::move(*used_up.module), {.threads = options.threads});
+}
+
+runtime::Executable compile_as_is(const ir::Module& module, const plan::CompileOptions& options) {
+  if (!pipeline::has_expansions(module)) return plan::compile(module, options);
+  std::unique_ptr<ir::Module> expanded = clone(module);
+  analysis::infer_types(*expanded);
+  pipeline::expand(*expanded);
+  return plan::compile(std::move(*expanded), options);
 }
 
 Agreement check_agreement(const ir::Module& reference, runtime::Executable& a, runtime::Executable& b, int runs,

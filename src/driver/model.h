@@ -10,6 +10,7 @@
 #include "driver/compare.h"
 #include "ir/module.h"
 #include "pipeline/pipeline.h"
+#include "plan/compile.h"
 #include "runtime/executable.h"
 
 namespace anfora::driver {
@@ -46,6 +47,8 @@ struct CompileOptions {
 runtime::Executable compile_model(LoadedModel& model, const CompileOptions& options = {});
 // The same, and uses the model up: takes less memory.
 runtime::Executable compile_model(LoadedModel&& model, const CompileOptions& options = {});
+// A module as it is, for comparisons; what has no kernel but an expansion is expanded.
+runtime::Executable compile_as_is(const ir::Module& module, const plan::CompileOptions& options = {});
 
 // The outputs of two models on the same inputs.
 struct Agreement {

@@ -29,7 +29,7 @@ struct PassOptions {
   rewrite::RewriteOptions rewriting() const { return {math, fuel, has_operator}; }
 };
 
-// Those of rules/*.rules, and those that are functions (simplify.cc).
+// Those of rules/*.rules but expansions, and those that are functions (simplify.cc).
 // In front of them those of a user, who may use the classes of operators of the built-in ones; their names are others.
 struct RuleText {
   std::string text, file;
@@ -37,6 +37,9 @@ struct RuleText {
 std::shared_ptr<rewrite::RuleSet> standard_rules(ir::Context& context, std::span<const RuleText> own = {});
 // Of those, the ones that only take away: layouts are chosen, and rules that move transposes would undo that.
 std::shared_ptr<rewrite::RuleSet> lowering_rules(ir::Context& context);
+// The file of rules/ that is no simplification, and what goes with it: the rules of the pass `expand`.
+inline constexpr std::string_view kExpansionRules = "contrib.rules";
+void add_expansions(rewrite::RuleSet& rules);
 
 class PassContext {
  public:
@@ -68,6 +71,8 @@ extern const Pass kDropDead;      // dce.cc
 // Behind all others, where the result is to be stored (generate.cc): constants that were made since the module had
 // `first_id` as its next id become ConstantOfShape where that is smaller. Returns how many.
 size_t generate_constants(ir::Module& module, uint32_t first_id, rewrite::Remarks& remarks);
+// Before a model runs, and where it is asked for.
+extern const Pass kExpand;  // expand.cc
 // For execution only: their operators are lowered ones.
 extern const Pass kWiden;     // widen.cc
 extern const Pass kLayout;    // layout.cc

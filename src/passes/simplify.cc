@@ -164,8 +164,9 @@ size_t run(PassContext& context) {
 
 std::shared_ptr<rewrite::RuleSet> standard_rules(Context& context, std::span<const RuleText> own) {
   auto rules = std::make_shared<rewrite::RuleSet>(context);
-  for (const rewrite::RuleFile& file : rewrite::rule_files())
-    rules->read(file.text, fmt::format("rules/{}", file.name));
+  for (const rewrite::RuleFile& file : rewrite::rule_files()) {
+    if (file.name != kExpansionRules) rules->read(file.text, fmt::format("rules/{}", file.name));
+  }
   if (!own.empty()) {
     size_t built_in = rules->equations().size();
     for (const RuleText& file : own) rules->read(file.text, file.file);

@@ -73,6 +73,7 @@ const Pass* find_pass(std::string_view name) {
   };
   const Pass* pass = find_in(kPasses);
   if (name == passes::kWiden.name) return &passes::kWiden;
+  if (name == passes::kExpand.name) return &passes::kExpand;
   return pass ? pass : find_in(kLowering);
 }
 
@@ -94,6 +95,18 @@ size_t count_operators(const ir::Module& module) {
   }
   return count;
 }
+
+bool has_expansions(const ir::Module& module) {
+  for (const ir::Graph* graph : module.graphs()) {
+    for (const ir::Apply* node = graph->first_node(); node; node = node->next_in_graph()) {
+      bool is_operator = node->primitive() == ir::Primitive::Operation;
+      if (is_operator && node->op().known && node->op().domain == "com.microsoft") return true;
+    }
+  }
+  return false;
+}
+
+size_t expand(ir::Module& module) { return has_expansions(module) ? run_pass(passes::kExpand, module) : 0; }
 
 void lower(ir::Module& module, rewrite::Promise math) {
   rewrite::Remarks remarks;

@@ -20,7 +20,8 @@ struct OptimizeOptions {
   std::filesystem::path save_graphs;  // a folder for the module after each stage, see GraphSaver; empty: none
   bool keep_remarks = false;
   // Asked before each run of a pass, with the module that it is to change; false ends the optimization there.
-  std::function<bool(const passes::Pass& pass, const ir::Module& before, const passes::PassOptions& options)> allow_pass;
+  std::function<bool(const passes::Pass& pass, const ir::Module& before, const passes::PassOptions& options)>
+      allow_pass;
   // Told of each stage as it ends, for progress.
   std::function<void(std::string_view pass, size_t round)> on_stage;
 };
@@ -49,6 +50,13 @@ size_t run_pass(const passes::Pass& pass, ir::Module& module, const passes::Pass
 
 // The canonicalizing pipeline, to a fixpoint. Types are inferred here.
 OptimizeReport optimize(ir::Module& module, const OptimizeOptions& options = {});
+
+// Rewrites operators of ONNX Runtime (domain com.microsoft) into ONNX's, as far as it is known how. Before anything runs, and
+// where a model shall run elsewhere; the optimizer itself leaves them alone, for ONNX Runtime runs them faster than what they
+// stand for. Returns how many there were.
+size_t expand(ir::Module& module);
+// Whether there are any.
+bool has_expansions(const ir::Module& module);
 
 // For execution on this machine: layouts, epilogues. Run it after optimize(); what it leaves is not ONNX any more.
 void lower(ir::Module& module, rewrite::Promise math = rewrite::Promise::Real);

@@ -174,8 +174,9 @@ class Engine {
       if (!replacement) continue;
       last_[fired_ % last_.size()] = rule;
       if (++fired_ > most) {
-        throw Error(ErrorCode::ResourceExhausted, fmt::format("the rules undo each other: {} rewrites, the last ones by {}",
-                                                              fired_, fmt::join(last_names(), ", ")))
+        throw Error(ErrorCode::ResourceExhausted,
+                    fmt::format("the rules undo each other: {} rewrites, the last ones by {}", fired_,
+                                fmt::join(last_names(), ", ")))
             .with_hint("two rules, or one and its own result, lead back to what was there");
       }
       if (options_.fuel) --*options_.fuel;
@@ -207,7 +208,7 @@ class Engine {
         rewriter_.discard_made();
         continue;
       }
-      Fit fitting = fit(node.type(), replacement->type(), rewriter_.made());
+      Fit fitting = fit_of(node, *replacement, rewriter_.made());
       if (fitting == Fit::No) {
         throw Error(ErrorCode::Internal, fmt::format("rule {} turns {} into {}", rule, to_string(node.type()),
                                                      to_string(replacement->type())))
@@ -218,6 +219,11 @@ class Engine {
       rewriter_.discard_made();
     }
     return nullptr;
+  }
+
+  Fit fit_of(const Apply& node, const Node& replacement, std::span<Apply* const> made) const {
+    Fit fitting = fit(node.type(), replacement.type(), made);
+    return fitting == Fit::NotShown && options_.define_roots ? Fit::Yes : fitting;
   }
 
   Node* by_equation(const Equation& equation, Apply& node) {
@@ -270,7 +276,7 @@ class Engine {
 
   // The result under a match that satisfies the guard; null, with the reason: none.
   Node* instance(const Equation& equation, const Apply& node, const Scope& scope, std::string& refusal) {
-    if (is_open_shape(node)) {
+    if (is_open_shape(node) && !options_.define_roots) {
       refusal = "the rank is not known";
       return nullptr;
     }
@@ -288,7 +294,7 @@ class Engine {
       if (!failure.empty()) refusal = std::move(failure);
       if (!made || made == &node) continue;
       auto own = rewriter_.made().subspan(before);
-      if (fit(node.type(), made->type(), own) != Fit::Yes) {
+      if (fit_of(node, *made, own) != Fit::Yes) {
         refusal = fmt::format("{} would become {}", to_string(node.type()), to_string(made->type()));
         continue;
       }

@@ -86,6 +86,8 @@ struct RewriteOptions {
   // Whether the operator set that is to be written has what a rule made, as it is used there; null: it has everything.
   // A composite that had to be written decomposed again would be worse than what it was made of.
   std::function<bool(const ir::Apply&)> has_operator;
+  // The rules define their roots, as expansions do: where a shape is not shown to stay, it is that of the result.
+  bool define_roots = false;
 };
 
 // Applies rules everywhere until none fires; `pass` names the caller in remarks. The rules of one operator are tried in

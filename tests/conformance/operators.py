@@ -18,6 +18,8 @@ except ImportError:
     sys.exit(77)
 
 PREVIEW = "ai.onnx.preview"
+# Operators of lowered graphs, and those of ONNX Runtime, which tests/differential compares with it.
+OTHER_DOMAINS = ("anfora", "com.microsoft")
 # Not operators of the IR: what the importer makes of them.
 IMPORTED_AS = {
     ("", "If"): "Switch and call",
@@ -113,7 +115,7 @@ def differences(declared, newest):
         for difference in (*attribute_differences(key, ours, schema), *type_differences(ours, schema)):
             yield f"{label}: {difference}"
     for domain, name in sorted(set(declared) - set(newest)):
-        if domain != "anfora":
+        if domain not in OTHER_DOMAINS:
             yield f"{domain}::{name}: is no operator of ONNX"
 
 

@@ -3,10 +3,10 @@
 
 usage: run.py ANFORA [--count N] [--seed S] [--only OPERATOR] [--keep FOLDER]
 
-Each generator in elementwise.py, reduction.py, movement.py, images.py, text.py and ml.py makes one application of its
-operator at random: ranks from 0 up, dimensions of zero, negative axes, every element type that ONNX Runtime has a
-kernel for. ONNX Runtime without optimization says what the outputs are; where it has no kernel, onnx's reference
-implementation does. All cases then go through `anfora verify --case` at once. Prints one line a case that differs and
+Each generator in elementwise.py, reduction.py, movement.py, images.py, text.py, ml.py and contrib.py makes one
+application of its operator at random: ranks from 0 up, dimensions of zero, negative axes, every element type that ONNX
+Runtime has a kernel for, and in every second case shapes that are known before the run. ONNX Runtime without
+optimization says what the outputs are; where it has no kernel, onnx's reference implementation does. All cases then go through `anfora verify --case` at once. Prints one line a case that differs and
 exits with status 1 when there is one; 77 without onnxruntime. A failing case is reproduced by its seed:
 `--only Slice --seed 7 --count 50 --keep FOLDER`.
 """
@@ -27,6 +27,7 @@ try:
 except ImportError:
     sys.exit(77)
 
+import contrib
 import elementwise
 import images
 import ml
@@ -35,7 +36,7 @@ import reduction
 import text
 
 onnxruntime.set_default_logger_severity(4)
-OPSETS = [helper.make_opsetid("", 21), helper.make_opsetid("ai.onnx.ml", 4)]
+OPSETS = [helper.make_opsetid("", 21), helper.make_opsetid("ai.onnx.ml", 4), helper.make_opsetid("com.microsoft", 1)]
 
 
 # How ONNX Runtime says that it lacks a kernel, rather than that the application is wrong.
@@ -46,11 +47,12 @@ class Refused(Exception):
     """No oracle computes this application: it is not counted."""
 
 
-def model_of(case):
+def model_of(case, static):
     node = helper.make_node(case.op, [f"x{i}" if x is not None else "" for i, x in enumerate(case.inputs)],
                             [f"y{i}" for i in range(case.outputs)], domain=case.domain, **case.attributes)
     given = {i: x for i, x in enumerate(case.inputs) if x is not None}
-    inputs = [helper.make_tensor_value_info(f"x{i}", helper.np_dtype_to_tensor_dtype(x.dtype), [None] * x.ndim)
+    inputs = [helper.make_tensor_value_info(f"x{i}", helper.np_dtype_to_tensor_dtype(x.dtype),
+                                            x.shape if static else [None] * x.ndim)
               for i, x in given.items() if i not in case.constants]
     constants = [numpy_helper.from_array(given[i], f"x{i}") for i in case.constants if i in given]
     outputs = [onnx.ValueInfoProto(name=f"y{i}") for i in range(case.outputs)]
@@ -81,8 +83,8 @@ def by_onnxruntime(model, feeds):
     return session.run(None, feeds)
 
 
-def write(case, folder):
-    model = model_of(case)
+def write(case, static, folder):
+    model = model_of(case, static)
     feeds = {f"x{i}": x for i, x in enumerate(case.inputs) if x is not None and i not in case.constants}
     results = [np.asarray(result) for result in expected(model, feeds, case.reference)]
     for output, result in zip(model.graph.output, results):
@@ -98,7 +100,7 @@ def write(case, folder):
 
 
 def generators():
-    families = (elementwise, reduction, movement, images, text, ml)
+    families = (elementwise, reduction, movement, images, text, ml, contrib)
     return {name: function for family in families for name, function in family.GENERATORS.items()}
 
 
@@ -107,19 +109,19 @@ def main():
     parser.add_argument("anfora")
     parser.add_argument("--count", type=int, default=8, help="cases of each operator")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", default="", help="one operator")
+    parser.add_argument("--only", default="", help="an operator, or the beginning of several")
     parser.add_argument("--keep", type=pathlib.Path, help="where to leave the cases")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         root = options.keep or pathlib.Path(temporary)
         refused, reasons = {}, {}
         for name, generator in generators().items():
-            if options.only and options.only != name:
+            if not name.startswith(options.only):
                 continue
             for number in range(options.count):
                 case = generator(random.Random(f"{name}.{options.seed}.{number}"))
                 try:
-                    write(case, root / f"{name}.{number}")
+                    write(case, number % 2 == 1, root / f"{name}.{number}")
                 except Refused as reason:
                     refused[name] = refused.get(name, 0) + 1
                     reasons[name] = str(reason)

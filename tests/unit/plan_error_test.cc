@@ -50,12 +50,12 @@ TEST_F(PlanTest, DefaultsOfInputs) {
 
 TEST_F(PlanTest, OperatorsWithoutKernel) {
   Node* x = parameter(main, DType::F32, {dim(2)}, "x");
-  const ir::Operator* fused = context->operator_or_unknown("com.microsoft", "FusedConv");
+  const ir::Operator* fused = context->operator_or_unknown("com.example", "FusedConv");
   Node* y = module.apply(main, *fused, {x}, {}, 1, module.location("model.onnx", "fc", 3), "y");
   auto model = finish(y);
   EXPECT_EQ(model.missing_kernels(), (std::vector<std::string>{describe(*y)}));
   std::string message = message_of([&] { model.run({vector({1, 2})}); });
-  EXPECT_NE(message.find("no kernel for com.microsoft::FusedConv"), std::string::npos) << message;
+  EXPECT_NE(message.find("no kernel for com.example::FusedConv"), std::string::npos) << message;
   EXPECT_NE(message.find("model.onnx"), std::string::npos) << message;
 }
 

@@ -1,0 +1,413 @@
+// Operators that ONNX Runtime's optimizer leaves in models (domain com.microsoft). They are declared so that they are typed,
+// and rewritten into ONNX's operators before a model runs (rules/contrib.rules, passes/expand.cc); none has a kernel.
+#include <algorithm>
+
+#include "ops/infer_helpers.h"
+#include "ops/registry.h"
+
+namespace anfora::ops {
+namespace {
+
+using enum DType;
+
+// A size of a head that the attributes do not divide is wrong; not known where the width is not.
+Dim divided(const InferenceContext& ctx, Dim width, int64_t parts) {
+  if (parts < 1) ctx.fail("num_heads must be positive");
+  return floor_div(width, parts);
+}
+
+void set_all_unranked(InferenceContext& ctx, DType dtype) {
+  for (size_t i = 0; i < ctx.num_outputs(); ++i) ctx.set_unranked(i, dtype);
+}
+
+// The output as the input; mean and deviation of each row; the sum that is normalized.
+void infer_skip_normalization(InferenceContext& ctx) {
+  infer_same_type(ctx);
+  auto dims = ctx.dims(0);
+  for (size_t i = 1; i < ctx.num_outputs(); ++i) {
+    if (i == 3) {
+      ctx.set_output(i, ctx.input(0));
+    } else if (dims && !dims->empty()) {
+      Dims rows = *dims;
+      rows.back() = ctx.dim(1);
+      ctx.set_tensor(i, F32, rows);
+    } else {
+      ctx.set_unranked(i, F32);
+    }
+  }
+}
+
+void infer_embedding(InferenceContext& ctx) {
+  const DType dtype = ctx.dtype(2);
+  auto ids = ctx.dims(0), words = ctx.dims(2);
+  if (!ids || !words || ids->size() != 2 || words->size() != 2) {
+    for (size_t i = 0; i < ctx.num_outputs(); ++i) ctx.set_unranked(i, i == 1 ? I32 : dtype);
+    return;
+  }
+  const Dims embedded{(*ids)[0], (*ids)[1], (*words)[1]};
+  ctx.set_tensor(0, dtype, embedded);
+  if (ctx.num_outputs() > 1) ctx.set_tensor(1, I32, Dims{(*ids)[0]});
+  if (ctx.num_outputs() > 2) ctx.set_tensor(2, dtype, embedded);
+}
+
+// Output [batch, sequence, width of V] and the cache of keys and values, [2, batch, heads, all keys, size].
+void infer_packed_attention(InferenceContext& ctx) {
+  const DType dtype = ctx.dtype(0);
+  const int64_t heads = ctx.attribute_int("num_heads");
+  auto x = ctx.dims(0), weights = ctx.dims(1);
+  if (!x || !weights || x->size() != 3 || weights->size() != 2) return set_all_unranked(ctx, dtype);
+  const std::vector<int64_t> sizes = ctx.attributes().get_ints("qkv_hidden_sizes");
+  if (!sizes.empty() && sizes.size() != 3) ctx.fail("qkv_hidden_sizes has not three items");
+  const Dim width = sizes.empty() ? floor_div((*weights)[1], 3) : ctx.dim(sizes[2]);
+  ctx.set_tensor(0, dtype, Dims{(*x)[0], (*x)[1], width});
+  if (ctx.num_outputs() < 2) return;
+  Dim keys = (*x)[1];
+  if (ctx.has_input(4)) {
+    auto past = ctx.dims(4);
+    keys = past && past->size() == 5 && !ctx.has_input(6) ? keys + (*past)[3] : ctx.unknown();
+  }
+  ctx.set_tensor(1, dtype, Dims{ctx.dim(2), (*x)[0], ctx.dim(heads), keys, divided(ctx, width, heads)});
+}
+
+// Q is [batch, sequence, width]; K and V the same or already split into heads, [batch, heads, keys, size].
+void infer_multi_head_attention(InferenceContext& ctx) {
+  const DType dtype = ctx.dtype(0);
+  const int64_t heads = ctx.attribute_int("num_heads");
+  set_all_unranked(ctx, dtype);
+  auto q = ctx.dims(0), k = ctx.dims(1), v = ctx.dims(2);
+  if (!q || !k || !v || q->size() != 3 || (k->size() != 3 && k->size() != 4) || v->size() != k->size()) return;
+  const bool split = k->size() == 4;
+  const Dim key_size = split ? (*k)[3] : divided(ctx, (*k)[2], heads);
+  const Dim value_size = split ? (*v)[3] : divided(ctx, (*v)[2], heads);
+  ctx.set_tensor(0, dtype, Dims{(*q)[0], (*q)[1], split ? value_size * heads : (*v)[2]});
+  if (ctx.num_outputs() == 1) return;
+  Dim keys = split ? (*k)[2] : (*k)[1];
+  if (ctx.has_input(6)) {
+    auto past = ctx.dims(6);
+    keys = past && past->size() == 4 && !ctx.has_input(8) ? keys + (*past)[2] : ctx.unknown();
+  }
+  ctx.set_tensor(1, dtype, Dims{(*q)[0], ctx.dim(heads), keys, key_size});
+  if (ctx.num_outputs() > 2) ctx.set_tensor(2, dtype, Dims{(*q)[0], ctx.dim(heads), keys, value_size});
+  if (ctx.num_outputs() > 3) ctx.set_tensor(3, dtype, Dims{(*q)[0], ctx.dim(heads), (*q)[1], keys});
+}
+
+// A row-major matrix of N rows of K numbers, in blocks.
+void infer_matmul_nbits(InferenceContext& ctx) {
+  auto a = ctx.dims(0);
+  if (!a || a->empty()) return ctx.set_unranked(0, ctx.dtype(0));
+  a->back() = ctx.dim(ctx.attribute_int("N"));
+  ctx.set_tensor(0, ctx.dtype(0), *a);
+}
+
+// transBatch moves the first dimension behind the batch, trans swaps the last two of what comes out.
+Dims fused_operand(const InferenceContext& ctx, Dims dims, std::string_view batch, std::string_view last) {
+  if (dims.size() > 1 && ctx.attribute_int(batch)) std::rotate(dims.begin(), dims.begin() + 1, dims.end() - 1);
+  if (dims.size() > 1 && ctx.attribute_int(last)) std::swap(dims[dims.size() - 2], dims.back());
+  return dims;
+}
+
+void infer_fused_matmul(InferenceContext& ctx) {
+  auto a = ctx.dims(0), b = ctx.dims(1);
+  if (!a || !b) return ctx.set_unranked(0, ctx.dtype(0));
+  ctx.set_tensor(0, ctx.dtype(0),
+                 matmul_dims(ctx, fused_operand(ctx, *a, "transBatchA", "transA"),
+                             fused_operand(ctx, *b, "transBatchB", "transB")));
+}
+
+void infer_matmul_like(InferenceContext& ctx) {
+  auto a = ctx.dims(0), b = ctx.dims(1);
+  if (!a || !b) return ctx.set_unranked(0, ctx.dtype(0));
+  ctx.set_tensor(0, ctx.dtype(0), matmul_dims(ctx, *a, *b));
+}
+
+void infer_fused_gemm(InferenceContext& ctx) {
+  auto a = ctx.dims(0), b = ctx.dims(1);
+  if (!a || !b || a->size() != 2 || b->size() != 2) return ctx.set_unranked(0, ctx.dtype(0));
+  ctx.set_tensor(0, ctx.dtype(0),
+                 Dims{(*a)[ctx.attribute_int("transA") ? 1 : 0], (*b)[ctx.attribute_int("transB") ? 0 : 1]});
+}
+
+// The rank is that of the input; the window's arithmetic is left to what the operator becomes.
+void infer_fused_convolution(InferenceContext& ctx) {
+  auto x = ctx.dims(0), w = ctx.dims(1);
+  if (!x || !w || x->size() < 2 || w->empty()) return ctx.set_unranked(0, ctx.dtype(0));
+  Dims y(x->size(), ctx.unknown());
+  y[0] = (*x)[0], y[1] = (*w)[0];
+  ctx.set_tensor(0, ctx.dtype(0), y);
+}
+
+void set_shape_of_input(InferenceContext& ctx, DType dtype) {
+  auto dims = ctx.dims(0);
+  if (!dims) return ctx.set_unranked(0, dtype);
+  ctx.set_tensor(0, dtype, *dims);
+}
+void infer_quantize(InferenceContext& ctx) { set_shape_of_input(ctx, ctx.has_input(2) ? ctx.dtype(2) : U8); }
+void infer_dequantize(InferenceContext& ctx) { set_shape_of_input(ctx, ctx.dtype(1)); }
+
+void infer_quantized_binary(InferenceContext& ctx) {
+  auto a = ctx.dims(0), b = ctx.dims(3);
+  if (!a || !b) return ctx.set_unranked(0, ctx.dtype(0));
+  ctx.set_tensor(0, ctx.dtype(0), broadcast_dims(ctx, *a, *b));
+}
+
+Declaration contrib(Declarations& declare, const char* name, const char* doc) {
+  return declare.op(name, 1, "com.microsoft").doc(doc).no_kernel();
+}
+
+void declare_activations(Declarations& declare) {
+  contrib(declare, "Gelu", "x · Φ(x), where Φ is the normal distribution.")
+      .input("X", "T")
+      .output("Y", "T")
+      .type("T", kFloats)
+      .infer(infer_same_type);
+  contrib(declare, "FastGelu", "Gelu of x + bias, by tanh.")
+      .input("X", "T")
+      .optional_input("bias", "T")
+      .output("Y", "T")
+      .type("T", kFloats)
+      .infer(infer_same_type);
+  contrib(declare, "BiasGelu", "Gelu of A + B.")
+      .input("A", "T")
+      .input("B", "T")
+      .output("C", "T")
+      .type("T", kFloats)
+      .infer(infer_same_type);
+  contrib(declare, "QuickGelu", "x · Sigmoid(alpha · x).")
+      .input("X", "T")
+      .output("Y", "T")
+      .type("T", kFloats)
+      .attribute("alpha", 1.702f)
+      .infer(infer_same_type);
+  contrib(declare, "BiasAdd", "X + bias + skip.")
+      .input("X", "T")
+      .input("bias", "T")
+      .input("skip", "T")
+      .output("Y", "T")
+      .type("T", kFloats)
+      .infer(infer_same_type);
+}
+
+void declare_normalizations(Declarations& declare) {
+  contrib(declare, "SkipLayerNormalization", "LayerNormalization of input + skip + bias.")
+      .input("input", "T")
+      .input("skip", "T")
+      .input("gamma", "T")
+      .optional_input("beta", "T")
+      .optional_input("bias", "T")
+      .output("output", "T")
+      .optional_output("mean", "U")
+      .optional_output("inv_std_var", "U")
+      .optional_output("input_skip_bias_sum", "T")
+      .type("T", kFloats)
+      .type("U", {F32})
+      .attribute("epsilon", 1e-12f)
+      .infer(infer_skip_normalization);
+  contrib(declare, "SkipSimplifiedLayerNormalization", "RMSNormalization of input + skip + bias.")
+      .input("input", "T")
+      .input("skip", "T")
+      .input("gamma", "T")
+      .optional_input("bias", "T")
+      .output("output", "T")
+      .optional_output("mean", "U")
+      .optional_output("inv_std_var", "U")
+      .optional_output("input_skip_bias_sum", "T")
+      .type("T", kFloats)
+      .type("U", {F32})
+      .attribute("epsilon", 1e-12f)
+      .infer(infer_skip_normalization);
+  contrib(
+      declare, "EmbedLayerNormalization",
+      "LayerNormalization of the sum of the embeddings of words, positions and segments; counts the words of each row.")
+      .input("input_ids", "I")
+      .optional_input("segment_ids", "I")
+      .input("word_embedding", "T")
+      .input("position_embedding", "T")
+      .optional_input("segment_embedding", "T")
+      .input("gamma", "T")
+      .input("beta", "T")
+      .optional_input("mask", "I")
+      .optional_input("position_ids", "I")
+      .output("output", "T")
+      .optional_output("mask_index", "I")
+      .optional_output("embedding_sum", "T")
+      .type("T", kFloats)
+      .type("I", {I32})
+      .attribute("epsilon", 1e-12f)
+      .attribute("mask_index_type", 1)
+      .infer(infer_embedding);
+}
+
+void declare_attentions(Declarations& declare) {
+  contrib(declare, "Attention", "Attention of a projection: Q, K and V are parts of input · weights + bias.")
+      .input("input", "T")
+      .input("weights", "T")
+      .optional_input("bias", "T")
+      .optional_input("mask_index", "i32")
+      .optional_input("past", "T")
+      .optional_input("attention_bias", "T")
+      .optional_input("past_sequence_length", "i32")
+      .output("output", "T")
+      .optional_output("present", "T")
+      .type("T", kFloats)
+      .required_attribute("num_heads", AttributeKind::Int)
+      .attribute("unidirectional", 0)
+      .attribute("mask_filter_value", -10000.0f)
+      .attribute("do_rotary", 0)
+      .attribute("past_present_share_buffer", 0)
+      .attribute("rotary_embedding_dim", 0)
+      .optional_attribute("scale", AttributeKind::Float)
+      .optional_attribute("qkv_hidden_sizes", AttributeKind::Ints)
+      .infer(infer_packed_attention);
+  contrib(declare, "MultiHeadAttention", "Attention by heads, with biases of Q, K and V, a mask and a cache.")
+      .input("query", "T")
+      .optional_input("key", "T")
+      .optional_input("value", "T")
+      .optional_input("bias", "T")
+      .optional_input("key_padding_mask", "i32")
+      .optional_input("attention_bias", "T")
+      .optional_input("past_key", "T")
+      .optional_input("past_value", "T")
+      .optional_input("past_sequence_length", "i32")
+      .optional_input("cache_indirection", "i32")
+      .output("output", "T")
+      .optional_output("present_key", "T")
+      .optional_output("present_value", "T")
+      .optional_output("qk", "T")
+      .type("T", kFloats)
+      .required_attribute("num_heads", AttributeKind::Int)
+      .attribute("unidirectional", 0)
+      .attribute("mask_filter_value", -10000.0f)
+      .optional_attribute("scale", AttributeKind::Float)
+      .infer(infer_multi_head_attention);
+  contrib(declare, "RotaryEmbedding", "Pairs of elements of each head rotated by an angle of their position.")
+      .input("input", "T")
+      .input("position_ids", "i64")
+      .input("cos_cache", "T")
+      .input("sin_cache", "T")
+      .output("output", "T")
+      .type("T", {F32, F16, BF16})
+      .attribute("interleaved", 0)
+      .attribute("num_heads", 0)
+      .attribute("rotary_embedding_dim", 0)
+      .attribute("is_packed_batching", 0)
+      .attribute("scale", 1.0f)
+      .infer(infer_same_type);
+}
+
+void declare_products(Declarations& declare) {
+  contrib(declare, "FusedMatMul", "alpha · A · B, each transposed as the attributes say.")
+      .input("A", "T")
+      .input("B", "T")
+      .output("Y", "T")
+      .type("T", kFloats)
+      .attribute("alpha", 1.0f)
+      .attribute("transA", 0)
+      .attribute("transB", 0)
+      .attribute("transBatchA", 0)
+      .attribute("transBatchB", 0)
+      .infer(infer_fused_matmul);
+  contrib(declare, "GemmFastGelu", "FastGelu of X · W + bias.")
+      .input("X", "T")
+      .input("W", "T")
+      .optional_input("bias", "T")
+      .output("Y", "T")
+      .type("T", kFloats)
+      .infer(infer_matmul_like);
+  contrib(declare, "FusedGemm", "Gemm, and an activation.")
+      .input("A", "T")
+      .input("B", "T")
+      .optional_input("C", "T")
+      .output("Y", "T")
+      .type("T", kFloats)
+      .attribute("alpha", 1.0f)
+      .attribute("beta", 1.0f)
+      .attribute("transA", 0)
+      .attribute("transB", 0)
+      .attribute("activation", "")
+      .optional_attribute("activation_alpha", AttributeKind::Float)
+      .optional_attribute("activation_beta", AttributeKind::Float)
+      .optional_attribute("activation_gamma", AttributeKind::Float)
+      .infer(infer_fused_gemm);
+  contrib(declare, "FusedConv", "Conv, the sum with Z, and an activation.")
+      .input("X", "T")
+      .input("W", "T")
+      .optional_input("B", "T")
+      .optional_input("Z", "T")
+      .output("Y", "T")
+      .type("T", kFloats)
+      .attribute("activation", "")
+      .attribute("auto_pad", "NOTSET")
+      .attribute("group", 1)
+      .optional_attribute("activation_params", AttributeKind::Floats)
+      .optional_attribute("dilations", AttributeKind::Ints)
+      .optional_attribute("kernel_shape", AttributeKind::Ints)
+      .optional_attribute("pads", AttributeKind::Ints)
+      .optional_attribute("strides", AttributeKind::Ints)
+      .infer(infer_fused_convolution);
+  contrib(declare, "MatMulNBits", "A · Bᵀ, where B is N rows of K numbers of a few bits, with a scale for each block.")
+      .input("A", "T")
+      .input("B", "u8")
+      .input("scales", "T")
+      .optional_input("zero_points", "Z")
+      .optional_input("g_idx", "i32")
+      .optional_input("bias", "T")
+      .output("Y", "T")
+      .type("T", kFloats)
+      .type("Z", kFloats | std::vector{U8})
+      .required_attribute("K", AttributeKind::Int)
+      .required_attribute("N", AttributeKind::Int)
+      .required_attribute("block_size", AttributeKind::Int)
+      .attribute("bits", 4)
+      .attribute("accuracy_level", 0)
+      .attribute("weight_prepacked", 0)
+      .infer(infer_matmul_nbits);
+}
+
+void declare_quantized(Declarations& declare) {
+  const std::vector<DType> quantized = {I8, U8, I16, U16, I4, U4};
+  contrib(declare, "QuantizeLinear", "ONNX's, of more types.")
+      .input("x", "T")
+      .input("y_scale", "T")
+      .optional_input("y_zero_point", "Q")
+      .output("y", "Q")
+      .type("T", {F32, F16})
+      .type("Q", quantized)
+      .optional_attribute("axis", AttributeKind::Int)
+      .infer(infer_quantize);
+  contrib(declare, "DequantizeLinear", "ONNX's, of more types.")
+      .input("x", "Q")
+      .input("x_scale", "T")
+      .optional_input("x_zero_point", "Q")
+      .output("y", "T")
+      .type("T", {F32, F16})
+      .type("Q", quantized | std::vector{I32})
+      .optional_attribute("axis", AttributeKind::Int)
+      .infer(infer_dequantize);
+  for (auto [name, doc] : {std::pair{"QLinearAdd", "A + B of quantized tensors, quantized."},
+                           std::pair{"QLinearMul", "A · B of quantized tensors, quantized."}}) {
+    contrib(declare, name, doc)
+        .input("A", "T")
+        .input("A_scale", "f32")
+        .optional_input("A_zero_point", "T")
+        .input("B", "T")
+        .input("B_scale", "f32")
+        .optional_input("B_zero_point", "T")
+        .input("C_scale", "f32")
+        .optional_input("C_zero_point", "T")
+        .output("C", "T")
+        .type("T", {I8, U8})
+        .infer(infer_quantized_binary);
+  }
+}
+
+}  // namespace
+
+void declare_contrib(Declarations& declare) {
+  declare_activations(declare);
+  declare_normalizations(declare);
+  declare_attentions(declare);
+  declare_products(declare);
+  declare_quantized(declare);
+}
+
+}  // namespace anfora::ops

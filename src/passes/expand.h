@@ -1,0 +1,65 @@
+// What the files of the pass `expand` share: the rules of each, and a short way to write the operators that they make.
+#pragma once
+
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "rewrite/rule.h"
+
+namespace anfora::passes {
+
+std::span<const rewrite::Rule> attention_expansions();      // expand_attention.cc
+std::span<const rewrite::Rule> normalization_expansions();  // expand_normalization.cc
+std::span<const rewrite::Rule> product_expansions();        // expand_product.cc
+
+// The application that is expanded, and what takes its place.
+class Expansion {
+ public:
+  using Nodes = std::initializer_list<ir::Node*>;
+
+  Expansion(rewrite::Rewriter& rewriter, ir::Apply& root) : rewriter_(rewriter), root_(root) {}
+
+  // Whether the element types of all operands are known.
+  bool is_typed() const;
+  // Operands that are left out are null.
+  ir::Node* input(size_t i) const;
+  int64_t integer(std::string_view attribute) const;
+  float number(std::string_view attribute) const;
+  bool given(std::string_view attribute) const { return root_.attributes().has(attribute); }
+  // Whether anybody uses result i.
+  bool is_used(size_t i) const;
+
+  // An application; a null among the operands is one that is left out.
+  ir::Node* apply(std::string_view op, Nodes inputs, const AttributeSet& attributes = {});
+  ir::Apply* apply_several(std::string_view op, Nodes inputs, size_t results, const AttributeSet& attributes = {});
+  ir::Node* item(ir::Apply* several, size_t i);
+  ir::Node* integers(std::initializer_list<int64_t> values);
+  // A scalar of the element type of another node.
+  ir::Node* scalar_like(const ir::Node* like, double number);
+  // Parts of a tensor along an axis.
+  std::vector<ir::Node*> split(ir::Node* x, int64_t axis, ir::Node* sizes, size_t count);
+  // How many elements x has along an axis, as a vector of one.
+  ir::Node* extent(ir::Node* x, int64_t axis);
+  // x + y, either of which may be null.
+  ir::Node* sum(ir::Node* x, ir::Node* y);
+  // The activation that ONNX Runtime's fusions name; null: not known.
+  ir::Node* activation(std::string_view name, ir::Node* x, std::optional<float> alpha, std::optional<float> beta);
+
+  // What takes the root's place: the first of these, or all of them where the root has several results. Null among them: a
+  // result that nobody uses.
+  ir::Node* result(Nodes results);
+
+ private:
+  rewrite::Rewriter& rewriter_;
+  ir::Apply& root_;
+};
+
+// The rank of a tensor; −1: not known.
+int rank_of(const ir::Node* node);
+// A dimension that is a number; −1: not known. Negative axes count from the end.
+int64_t extent_of(const ir::Node* node, int axis);
+
+}  // namespace anfora::passes

@@ -1,0 +1,239 @@
+// The attentions of ONNX Runtime in ONNX's Attention:
+//
+//     Attention(x, w, b, mask)     x w + b = Q | K | V,  then
+//     MultiHeadAttention(Q, K, V)  Q + b₁, K + b₂, V + b₃,  then  Attention(Q, K, V, bias, past)
+//
+// A mask adds mask_filter_value to the scores of what it hides, it does not remove them: where everything is hidden, what is
+// left is the unmasked attention. So masks become a bias:
+//
+//     0 or 1 for each key [batch, keys], or each query and key [batch, queries, keys]; [batch, 1]: no mask
+//     0 or 1 for each position of a query and a key, [batch, 1, longest, longest]; the queries are the last ones
+//     the number of keys [batch], or those and the first ones [2 · batch]: hidden are the others
+#include <limits>
+
+#include "passes/expand.h"
+
+namespace anfora::passes {
+namespace {
+
+using namespace ir;
+using rewrite::Promise;
+using rewrite::Rewriter;
+using rewrite::Rule;
+
+// What of Q, K and V the heads attend to.
+struct Attended {
+  Node *q = nullptr, *k = nullptr, *v = nullptr;  // [batch, sequence, width]; K and V may be split into heads
+  Node *bias = nullptr, *past_key = nullptr, *past_value = nullptr;
+  int64_t heads = 0;
+  bool is_causal = false;
+  bool has_present = false;
+};
+struct Attention {
+  Node *y = nullptr, *present_key = nullptr, *present_value = nullptr;
+};
+
+// [batch, sequence, heads · size] as [batch, heads, sequence, size].
+Node* split_heads(Expansion& e, Node* x, int64_t heads) {
+  const int64_t width = extent_of(x, 2);
+  Node* parts = e.apply("Reshape", {x, e.integers({0, 0, heads, width > 0 ? width / heads : -1})});
+  return e.apply("Transpose", {parts}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
+}
+
+Attention attention(Expansion& e, Attended a) {
+  const bool split = rank_of(a.k) == 4;
+  AttributeSet attributes{{"is_causal", static_cast<int64_t>(a.is_causal)}};
+  if (e.given("scale") && e.number("scale") != 0) attributes = attributes.with("scale", e.number("scale"));
+  if (split) {
+    a.q = split_heads(e, a.q, a.heads);
+  } else {
+    attributes = attributes.with("q_num_heads", a.heads).with("kv_num_heads", a.heads);
+  }
+  Attention result;
+  if (a.has_present) {
+    Apply* several = e.apply_several("Attention", {a.q, a.k, a.v, a.bias, a.past_key, a.past_value}, 3, attributes);
+    result = {e.item(several, 0), e.item(several, 1), e.item(several, 2)};
+  } else {
+    result.y = e.apply("Attention", {a.q, a.k, a.v, a.bias, a.past_key, a.past_value}, attributes);
+  }
+  if (split) {
+    const int64_t size = extent_of(a.v, 3);
+    Node* rows = e.apply("Transpose", {result.y}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
+    result.y = e.apply("Reshape", {rows, e.integers({0, 0, size > 0 ? size * a.heads : -1})});
+  }
+  return result;
+}
+
+// 0 where the condition holds, else mask_filter_value.
+Node* filtered(Expansion& e, Node* visible, const Node* like) {
+  return e.apply("Where", {visible, e.scalar_like(like, 0), e.scalar_like(like, e.number("mask_filter_value"))});
+}
+
+// Numbers from 0 below a size, a vector of one.
+Node* numbers_below(Expansion& e, Node* size) {
+  Node* last = e.apply("Squeeze", {size, e.integers({0})});
+  return e.apply("Range", {e.scalar_like(size, 0), last, e.scalar_like(size, 1)});
+}
+
+// The keys' positions against the number of keys of each batch entry, [batch, 1, 1, keys].
+Node* before_lengths(Expansion& e, std::string_view comparison, Node* lengths, Node* keys) {
+  return e.apply(comparison, {numbers_below(e, e.apply("CastLike", {keys, lengths})),
+                              e.apply("Unsqueeze", {lengths, e.integers({1, 2, 3})})});
+}
+
+// Each query attends to as many keys as it has queries before it, of the cache one more each, and the last one to all. That
+// is what Attention calls causal where there are as many queries as new keys.
+void hide_later_keys(Expansion& e, Node* past, Node* keys, Attended& a) {
+  const int key_axis = rank_of(a.k) == 4 ? 2 : 1;
+  if (provably_equal(a.q->type()->dim(1), a.k->type()->dim(key_axis))) {
+    a.is_causal = true;
+    return;
+  }
+  Node* queries = e.extent(a.q, 1);
+  Node* query = e.apply("Unsqueeze", {numbers_below(e, queries), e.integers({1})});
+  Node* is_last = e.apply("Equal", {query, e.apply("Sub", {queries, e.integers({1})})});
+  Node* is_before = e.apply("LessOrEqual", {numbers_below(e, keys), e.sum(query, past)});
+  Node* visible = e.apply("Or", {is_before, is_last});
+  const double hidden = -std::numeric_limits<double>::infinity();
+  a.bias = e.sum(e.apply("Where", {visible, e.scalar_like(a.q, 0), e.scalar_like(a.q, hidden)}), a.bias);
+}
+
+// Adds what a mask adds to the scores to `bias`; `keys` is the number of all keys, a vector of one. False: not known how.
+bool add_mask(Expansion& e, Node* mask, Node* keys, Node* x, Node*& bias) {
+  const int rank = rank_of(mask);
+  Node* visible = nullptr;
+  if (rank == 2) {
+    // One column stands for no mask; Attention would take the others to be hidden.
+    const int64_t columns = extent_of(mask, 1);
+    if (columns == 1) return true;
+    visible = e.apply("Greater", {mask, e.scalar_like(mask, 0)});
+    if (columns < 0) {
+      visible = e.apply("Or", {visible, e.apply("Equal", {e.extent(mask, 1), e.integers({1})})});
+      visible = e.apply("Expand", {visible, e.apply("Concat", {e.integers({1}), keys}, {{"axis", int64_t{0}}})});
+    }
+    visible = e.apply("Unsqueeze", {visible, e.integers({1, 2})});
+  } else if (rank == 3) {
+    visible = e.apply("Unsqueeze", {e.apply("Greater", {mask, e.scalar_like(mask, 0)}), e.integers({1})});
+  } else if (rank == 4) {
+    Node* first = e.apply("Sub", {keys, e.extent(x, 1)});
+    Node* rows = e.apply("Slice", {mask, first, keys, e.integers({2})});
+    Node* part = e.apply("Slice", {rows, e.integers({0}), keys, e.integers({3})});
+    visible = e.apply("Greater", {part, e.scalar_like(mask, 0)});
+  } else if (rank == 1) {
+    // Where there are no first ones, they are 0.
+    Node* batch = e.extent(x, 0);
+    Node* padded =
+        e.apply("Concat", {mask, e.apply("Expand", {e.scalar_like(mask, 0), batch})}, {{"axis", int64_t{0}}});
+    Node* ends = e.apply("Slice", {mask, e.integers({0}), batch});
+    Node* starts = e.apply("Slice", {padded, batch, e.apply("Mul", {batch, e.integers({2})})});
+    visible =
+        e.apply("And", {before_lengths(e, "Less", ends, keys), before_lengths(e, "GreaterOrEqual", starts, keys)});
+  } else {
+    return false;
+  }
+  bias = e.sum(filtered(e, visible, x), bias);
+  return true;
+}
+
+Node* packed_attention(Rewriter& rewriter, Apply& root) {
+  Expansion e(rewriter, root);
+  enum { Input, Weights, Bias, Mask, Past, ScoreBias, PastLength };
+  if (!e.is_typed() || e.input(PastLength) || e.integer("past_present_share_buffer") || e.integer("do_rotary"))
+    return nullptr;
+  Node* x = e.input(Input);
+  const int64_t width = extent_of(e.input(Weights), 1), heads = e.integer("num_heads");
+  std::vector<int64_t> sizes = root.attributes().get_ints("qkv_hidden_sizes", {width / 3, width / 3, width / 3});
+  if (rank_of(x) != 3 || width < 1 || heads < 1 || sizes.size() != 3) return nullptr;
+  Node* projected = e.sum(e.apply("MatMul", {x, e.input(Weights)}), e.input(Bias));
+  auto parts = e.split(projected, 2, e.integers({sizes[0], sizes[1], sizes[2]}), 3);
+  Attended a{.q = parts[0], .k = parts[1], .v = parts[2], .heads = heads, .has_present = e.is_used(1)};
+  Node* keys = e.extent(x, 1);
+  if (Node* past = e.input(Past)) {
+    auto part = [&](int64_t i) { return e.apply("Gather", {past, rewriter.module().scalar<int64_t>(i)}); };
+    a.past_key = part(0), a.past_value = part(1);
+    keys = e.sum(keys, e.extent(past, 3));
+  }
+  a.is_causal = e.integer("unidirectional") != 0;
+  a.bias = e.input(ScoreBias);
+  if (e.input(Mask) && !add_mask(e, e.input(Mask), keys, x, a.bias)) return nullptr;
+  Attention made = attention(e, a);
+  Node* present = nullptr;
+  if (a.has_present) {
+    auto first = [&](Node* n) { return e.apply("Unsqueeze", {n, e.integers({0})}); };
+    present = e.apply("Concat", {first(made.present_key), first(made.present_value)}, {{"axis", int64_t{0}}});
+  }
+  return e.result({made.y, present});
+}
+
+Node* multi_head_attention(Rewriter& rewriter, Apply& root) {
+  Expansion e(rewriter, root);
+  enum { Query, Key, ValueOf, Bias, Mask, ScoreBias, PastKey, PastValue, PastLength, Indirection };
+  if (!e.is_typed() || e.input(PastLength) || e.input(Indirection) || e.is_used(3)) return nullptr;
+  Attended a{.q = e.input(Query), .k = e.input(Key), .v = e.input(ValueOf), .heads = e.integer("num_heads")};
+  a.has_present = e.is_used(1) || e.is_used(2);
+  const bool split = rank_of(a.k) == 4;
+  // Packed Q, K and V are for other devices.
+  if (rank_of(a.q) != 3 || (rank_of(a.k) != 3 && !split) || rank_of(a.v) != rank_of(a.k) || a.heads < 1) return nullptr;
+  Node* keys = e.extent(a.k, split ? 2 : 1);
+  if (Node* bias = e.input(Bias)) {
+    Node *q = e.extent(a.q, 2), *k = split ? q : e.extent(a.k, 2);
+    Node* v = split ? e.apply("Mul", {e.extent(a.v, 3), e.integers({a.heads})}) : e.extent(a.v, 2);
+    auto parts = e.split(bias, 0, e.apply("Concat", {q, k, v}, {{"axis", int64_t{0}}}), 3);
+    a.q = e.sum(a.q, parts[0]);
+    // Keys and values that are split into heads were computed before, with theirs.
+    if (!split) a.k = e.sum(a.k, parts[1]), a.v = e.sum(a.v, parts[2]);
+  }
+  a.past_key = e.input(PastKey), a.past_value = e.input(PastValue);
+  Node* past = a.past_key ? e.extent(a.past_key, 2) : nullptr;
+  keys = e.sum(keys, past);
+  a.bias = e.input(ScoreBias);
+  if (e.integer("unidirectional")) hide_later_keys(e, past, keys, a);
+  if (e.input(Mask) && !add_mask(e, e.input(Mask), keys, a.q, a.bias)) return nullptr;
+  Attention made = attention(e, a);
+  return e.result({made.y, made.present_key, made.present_value});
+}
+
+// Positions are one for each element, or the first of all.
+Node* rotary_embedding(Rewriter& rewriter, Apply& root) {
+  Expansion e(rewriter, root);
+  if (!e.is_typed() || e.integer("is_packed_batching") || e.number("scale") != 1) return nullptr;
+  Node *x = e.input(0), *positions = e.input(1);
+  const int rank = rank_of(x);
+  const int64_t rotated = e.integer("rotary_embedding_dim"), heads = e.integer("num_heads");
+  if ((rank != 4 && rank != 3) || (rank == 3 && heads < 1 && rotated != 0)) return nullptr;
+  AttributeSet attributes{{"interleaved", e.integer("interleaved")}, {"rotary_embedding_dim", rotated}};
+  auto transposed = [&](Node* n) { return e.apply("Transpose", {n}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}}); };
+  const bool is_split = rank == 3 && heads < 1;  // into heads as wide as the rotation
+  if (is_split) {
+    Node* size = e.apply("Mul", {e.extent(e.input(2), 1), e.integers({2})});
+    Node* shape = e.apply("Concat", {e.integers({0, 0, -1}), size}, {{"axis", int64_t{0}}});
+    x = transposed(e.apply("Reshape", {x, shape}));
+  } else if (rank == 3) {
+    attributes = attributes.with("num_heads", heads);
+  }
+  if (rank_of(positions) == 1) {
+    Node* length = e.extent(x, rank_of(x) - 2);
+    positions = e.apply("Expand", {e.apply("Add", {numbers_below(e, length), positions}),
+                                   e.apply("Concat", {e.extent(x, 0), length}, {{"axis", int64_t{0}}})});
+  } else if (rank_of(positions) != 2) {
+    return nullptr;
+  }
+  Node* y = e.apply("RotaryEmbedding", {x, e.input(2), e.input(3), positions}, attributes);
+  if (is_split) y = e.apply("Reshape", {transposed(y), e.integers({0, 0, -1})});
+  return e.result({y});
+}
+
+constexpr Rule kRules[] = {
+    {"expand-packed-attention", "com.microsoft::Attention", "Attention(x, w, b) = Attention of the parts of x w + b",
+     Promise::Real, packed_attention},
+    {"expand-multi-head-attention", "com.microsoft::MultiHeadAttention",
+     "MultiHeadAttention(q, k, v, b) = Attention(q + b₁, k + b₂, v + b₃)", Promise::Real, multi_head_attention},
+    {"expand-rotary-embedding", "com.microsoft::RotaryEmbedding", "RotaryEmbedding is ONNX's, with other positions",
+     Promise::Real, rotary_embedding},
+};
+
+}  // namespace
+
+std::span<const Rule> attention_expansions() { return kRules; }
+
+}  // namespace anfora::passes
