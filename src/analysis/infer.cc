@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "anfora/error.h"
 #include "support/element_types.h"
@@ -29,7 +30,10 @@ std::optional<Dims> elements_of_constant(DimTable& dims, const Tensor& tensor) {
   if (!is_integer(tensor.dtype()) || is_sub_byte(tensor.dtype())) return std::nullopt;
   return dispatch<Integers>(tensor.dtype(), [&]<class T>() -> std::optional<Dims> {
     Dims elements;
-    for (T v : tensor.data<T>()) elements.push_back(dims.constant(static_cast<int64_t>(v)));
+    for (T v : tensor.data<T>()) {
+      if (!std::in_range<int64_t>(v)) return std::nullopt;
+      elements.push_back(dims.constant(static_cast<int64_t>(v)));
+    }
     return elements;
   });
 }
@@ -112,9 +116,9 @@ class Inference::Context : public ops::InferenceContext {
     if (i < outputs_.size()) outputs_[i] = type;
   }
   void set_elements(size_t i, Dims elements) override {
-    if (i < outputs_.size() && elements.size() <= ops::kMostTrackedElements) {
-      engine_.elements_[key(&node_, i)] = std::move(elements);
-    }
+    bool kept =
+        i < outputs_.size() && elements.size() <= ops::kMostTrackedElements && cannot_wrap(outputs_[i], elements);
+    if (kept) engine_.elements_[key(&node_, i)] = std::move(elements);
   }
   const Type* output(size_t i) const override {
     if (!node_.type() || i >= node_.num_outputs()) return context().none_type();
@@ -122,6 +126,16 @@ class Inference::Context : public ops::InferenceContext {
   }
   Dim fresh_dim(size_t index) override { return engine_.fresh_dim(node_, index); }
 
+  // Dimensions do not wrap around, as integers of fewer bits do.
+  static bool cannot_wrap(const Type* type, const Dims& elements) {
+    if (!type || !type->is_tensor()) return true;
+    if (type->dtype() == DType::I64 || type->dtype() == DType::Bool || type->dtype() == DType::Undefined) return true;
+    if (type->dtype() != DType::I32) return false;
+    return std::ranges::all_of(elements, [](Dim dim) {
+      auto constant = dim.as_constant();
+      return !constant || std::in_range<int32_t>(*constant);
+    });
+  }
   // The node's type from what was set; null where the declaration said nothing.
   std::span<const Type*> outputs() { return {outputs_.data(), outputs_.size()}; }
 

@@ -235,12 +235,14 @@ ValueRange RangeAnalysis::of_application(const Apply& node, int depth) {
   if (op == "Clip") {
     ValueRange x = in(0);
     if (node.has_input(1)) {
-      double low = visit(node.input(1), depth).low;
-      x.low = std::max(x.low, low), x.high = std::max(x.high, low);
+      ValueRange least = visit(node.input(1), depth);
+      bool nan = x.may_be_nan || least.may_be_nan;
+      x = make(std::max(x.low, least.low), std::max(x.high, least.high), nan);
     }
-    if (node.has_input(2)) {
-      double high = visit(node.input(2), depth).high;
-      x.low = std::min(x.low, high), x.high = std::min(x.high, high);
+    if (node.has_input(2)) {  // the last word, also where it is below the least
+      ValueRange most = visit(node.input(2), depth);
+      bool nan = x.may_be_nan || most.may_be_nan;
+      x = make(std::min(x.low, most.low), std::min(x.high, most.high), nan);
     }
     return x;
   }

@@ -111,7 +111,7 @@ void declare_arithmetic(Declarations& declare) {
       .input("X", "T")
       .output("Y", "T")
       .type("T", kIntegers)
-      .infer(infer_same)
+      .infer(infer_same_type)
       .flops(flops_per_element<1>)
       .fusion(FusionKind::Elementwise)
       .in_place();

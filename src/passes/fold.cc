@@ -281,7 +281,7 @@ class Folder {
     return value;
   }
 
-  // Stores what is used outside of the region and erases the region, users first. A sequence or a map stays an
+  // Stores what is used outside of the region and erases the region, users first. A sequence, a map or an optional stays an
   // application: constants are tensors.
   size_t store() {
     size_t folded = 0;
@@ -289,7 +289,7 @@ class Folder {
       Candidate& c = candidates_[i];
       if (!c.accepted) continue;
       if (c.node->has_uses()) {
-        if (c.outputs.size() != 1 || !c.outputs[0].is_tensor()) continue;
+        if (c.outputs.size() != 1 || !c.outputs[0].is_tensor() || !c.node->type()->is_tensor()) continue;
         module_.replace(c.node, module_.constant(c.outputs[0].tensor(), c.node->name()));
       }
       context_.remarks.applied(kFold.name, c.from_elements ? kShapeFolded : kFolded, *c.node);

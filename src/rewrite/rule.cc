@@ -59,19 +59,50 @@ class Worklist : public Listener {
   std::vector<bool> queued_;
 };
 
-// Whether a dimension is a symbol that stands for something that inference could not express at one of these nodes.
+// Whether a dimension is a symbol that stands for something that inference could not express at this node.
+bool is_symbol_of(Dim dim, const Apply& node) {
+  return dim.is_symbol() && dim.symbol_name().starts_with(fmt::format("_{}_", node.id()));
+}
+// … at one of these.
 bool is_own_symbol(Dim dim, std::span<Apply* const> made) {
-  if (dim.is_unknown()) return true;
-  if (!dim.is_symbol()) return false;
-  return std::ranges::any_of(
-      made, [&](const Apply* node) { return dim.symbol_name().starts_with(fmt::format("_{}_", node->id())); });
+  return dim.is_unknown() || std::ranges::any_of(made, [&](const Apply* node) { return is_symbol_of(dim, *node); });
+}
+
+// A dimension that broadcasting gives and inference has no word for, of N and M, is told by what goes into it. Collects
+// that; `from_end` is 1 for the last axis.
+void collect_broadcast(const Node* node, int from_end, std::vector<Dim>& dims) {
+  if (!node->type() || !node->type()->is_tensor() || !node->type()->has_rank()) return;
+  int axis = node->type()->rank() - from_end;
+  if (axis < 0) return;
+  Dim dim = node->type()->dim(axis);
+  const Apply* apply = node->as_apply();
+  bool broadcasts = apply && apply->op().fusion == FusionKind::Broadcast && !apply->is("Expand");
+  if (!broadcasts || !is_symbol_of(dim, *apply)) return dims.push_back(dim);
+  for (const Use& use : apply->operands()) collect_broadcast(use.node, from_end, dims);
+}
+
+bool is_broadcast_here(const Node& node, int from_end) {
+  std::vector<Dim> dims;
+  collect_broadcast(&node, from_end, dims);
+  return dims.size() != 1 || dims[0] != node.type()->dim(node.type()->rank() - from_end);
+}
+
+// Whether a dimension that broadcasting gives is not smaller than another: all that goes into that one goes into it.
+bool broadcasts_at_least(const Node& made, const Node& old, int from_end) {
+  std::vector<Dim> has, needs;
+  collect_broadcast(&made, from_end, has);
+  collect_broadcast(&old, from_end, needs);
+  return std::ranges::all_of(needs, [&](Dim dim) {
+    return dim.as_constant() == 1 || std::ranges::any_of(has, [&](Dim other) { return provably_equal(dim, other); });
+  });
 }
 
 enum class Fit : uint8_t { Yes, NotShown, No };
 
 // A replacement must be usable wherever the old value was: the same element type, and provably the same shape, except
 // where inference knows a dimension of what was made now less precisely.
-Fit fit(const Type* old_type, const Type* new_type, std::span<Apply* const> made) {
+Fit fit(const Node& old, const Node& replacement, std::span<Apply* const> made) {
+  const Type *old_type = old.type(), *new_type = replacement.type();
   if (old_type == new_type || !old_type || !new_type) return Fit::Yes;
   if (old_type->kind() != new_type->kind()) return Fit::No;
   if (!old_type->is_tensor()) return Fit::Yes;
@@ -84,7 +115,10 @@ Fit fit(const Type* old_type, const Type* new_type, std::span<Apply* const> made
     Dim before = old_type->dim(i), after = new_type->dim(i);
     if (provably_equal(before, after)) continue;
     if (provably_different(before, after)) return Fit::No;
-    if (!is_own_symbol(after, made)) result = Fit::NotShown;
+    int from_end = old_type->rank() - i;
+    bool shown = is_own_symbol(after, made) &&
+                 (!is_broadcast_here(replacement, from_end) || broadcasts_at_least(replacement, old, from_end));
+    if (!shown) result = Fit::NotShown;
   }
   return result;
 }
@@ -222,7 +256,7 @@ class Engine {
   }
 
   Fit fit_of(const Apply& node, const Node& replacement, std::span<Apply* const> made) const {
-    Fit fitting = fit(node.type(), replacement.type(), made);
+    Fit fitting = fit(node, replacement, made);
     return fitting == Fit::NotShown && options_.define_roots ? Fit::Yes : fitting;
   }
 

@@ -177,17 +177,22 @@ void bitwise_not(KernelContext& context) {
   run_unary(run, &op, in, context.allocate_output(0, in.dtype(), in.shape()), kElementwiseGrain);
 }
 
-// NaN if either is NaN, as in numpy.
+// NaN if either is NaN, as in numpy; −0 is smaller than 0, so that the order of the operands does not matter.
+template <class T>
+bool is_minus_zero(T x) {
+  if constexpr (std::is_floating_point_v<T>) return x == 0 && std::signbit(x);
+  return false;
+}
 struct Larger {
   template <class T>
   T operator()(T a, T b) const {
-    return ((a > b) | (a != a)) ? a : b;
+    return ((a > b) | (a != a) | ((a == b) & is_minus_zero(b))) ? a : b;
   }
 };
 struct Smaller {
   template <class T>
   T operator()(T a, T b) const {
-    return ((a < b) | (a != a)) ? a : b;
+    return ((a < b) | (a != a) | ((a == b) & is_minus_zero(a))) ? a : b;
   }
 };
 

@@ -416,6 +416,9 @@ void bit_cast(KernelContext& context) {
   Tensor& out = context.allocate_output(0, to, in.shape());
   const Tensor source = Tensor::view(to, in.shape(), const_cast<void*>(in.raw()), in.owner());
   copy_elements(source, out);
+  if (to == DType::Bool) {  // any other byte than 0 and 1 is no bool to a compiler
+    for (uint8_t& byte : out.data<uint8_t>()) byte = byte != 0;
+  }
   // In memory a sub-byte element is extended to a byte: signed integers by their sign, all others by zeros.
   if (!is_sub_byte(to)) return;
   const int unused = 8 - element_bits(to);
