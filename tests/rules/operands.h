@@ -22,6 +22,7 @@ struct Want {
   std::optional<std::vector<int64_t>> values;   // its elements: axes, sizes; it is a constant then
   std::optional<Bounds> bounds;                 // of its elements: indices
   bool is_small = false;                        // it is a number, which makes no result larger
+  bool absent = false;                          // an optional operand that is left out
   const std::vector<DType>* allowed = nullptr;  // where the element type is not decided yet
 };
 
