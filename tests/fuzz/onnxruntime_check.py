@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Run what fuzz_optimizer wrote in ONNX Runtime: the optimized models compute what the originals do there too.
 
-usage: onnxruntime_check.py FOLDER [--jobs N] [--list]
+usage: onnxruntime_check.py FOLDER [--list]
 
 FOLDER is that of `fuzz_optimizer --write`: NAME.before.onnx, NAME.after.onnx and NAME.npz with the inputs (in:x0) and the noise
 of each result (noise:y0), that is by how much rounding alone moves it (noise.h). Both models are run without ONNX Runtime's own
@@ -15,7 +15,7 @@ original runs, unless the reason is in KNOWN. Exits with 1 when there is one, 77
 """
 import argparse
 import collections
-import concurrent.futures
+import multiprocessing
 import pathlib
 import re
 import sys
@@ -92,41 +92,66 @@ def reason_of(error):
     return error[:110]
 
 
-def check(before):
-    """(outcome, reason) of one pair."""
-    name = before.name[:-len(".before.onnx")]
-    stored = np.load(before.with_name(name + ".npz"), allow_pickle=True)
+def check(folder, name, stage):
+    """(outcome, reason) of one pair; `stage` is told which model is next."""
+    stored = np.load(folder / f"{name}.npz", allow_pickle=True)
     feeds = {key[3:]: stored[key] for key in stored.files if key.startswith("in:")}
     if any(value.dtype.kind == "V" for value in feeds.values()):
-        return name, "not run", "an input of a type that NumPy lacks"
-    want, error = run(before, feeds)
+        return "not run", "an input of a type that NumPy lacks"
+    stage("before")
+    want, error = run(folder / f"{name}.before.onnx", feeds)
     if error:
-        return name, "not run", reason_of(error)
-    got, error = run(before.with_name(name + ".after.onnx"), feeds)
+        return "not run", reason_of(error)
+    stage("after")
+    got, error = run(folder / f"{name}.after.onnx", feeds)
     if error:
         known = next((why for part, why in KNOWN if part in error), None)
-        return name, "known" if known else "refused", known or error[:300]
+        return "known" if known else "refused", known or error[:300]
     outcome = ("same", "")
     for output, value in want.items():
         noise = stored[f"noise:{output}"] if f"noise:{output}" in stored.files else None
         text, within = difference(got[output], value, noise)
         if text and not within:
-            return name, "different", f"{output}: {text}"
+            return "different", f"{output}: {text}"
         if text:
             outcome = ("noise", text)
-    return name, *outcome
+    return outcome
+
+
+def work(folder, pipe):
+    """Checks the models whose names come through the pipe."""
+    onnxruntime.set_default_logger_severity(4)
+    while name := pipe.recv():
+        pipe.send(check(folder, name, pipe.send))
+
+
+def check_all(folder, names):
+    """A process of its own does it, and another one goes on where a model crashes it."""
+    pipe = process = None
+    for name in names:
+        if not process or not process.is_alive():
+            pipe, other = multiprocessing.Pipe()
+            process = multiprocessing.Process(target=work, args=(folder, other), daemon=True)
+            process.start()
+            other.close()
+        pipe.send(name)
+        stage = ""
+        try:
+            while isinstance(answer := pipe.recv(), str):
+                stage = answer
+        except EOFError:
+            process.join()
+            answer = ("not run" if stage == "before" else "refused", "ONNX Runtime crashes")
+        yield name, *answer
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--list", action="store_true", help="also list what was not run")
     options = parser.parse_args()
-    models = sorted(options.folder.glob("*.before.onnx"))
-    onnxruntime.set_default_logger_severity(4)
-    with concurrent.futures.ProcessPoolExecutor(options.jobs) as pool:
-        results = list(pool.map(check, models, chunksize=16))
+    names = sorted(path.name[:-len(".before.onnx")] for path in options.folder.glob("*.before.onnx"))
+    results = list(check_all(options.folder, names))
     counts = collections.Counter(outcome for _, outcome, _ in results)
     for name, outcome, reason in results:
         if outcome in ("refused", "different") or (options.list and outcome in ("not run", "known")):
@@ -135,10 +160,10 @@ def main():
         reasons = collections.Counter(reason for _, o, reason in results if o == outcome)
         for reason, count in reasons.most_common(40):
             print(f"{outcome}: {count:5} {reason}")
-    print(f"onnxruntime {onnxruntime.__version__}: {len(models)} models: {counts['same']} the same, {counts['noise']} within the "
+    print(f"onnxruntime {onnxruntime.__version__}: {len(names)} models: {counts['same']} the same, {counts['noise']} within the "
           f"noise of rounding, {counts['known']} known, {counts['not run']} not run; {counts['refused']} refused, "
           f"{counts['different']} different")
-    sys.exit(1 if counts["refused"] or counts["different"] or not models else 0)
+    sys.exit(1 if counts["refused"] or counts["different"] or not names else 0)
 
 
 if __name__ == "__main__":
