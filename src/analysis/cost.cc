@@ -12,6 +12,17 @@ namespace {
 constexpr double kOverheadUs = 1.0;
 constexpr double kFlopsPerUs = 40'000;
 constexpr double kBytesPerUs = 10'000;
+// A value is kept where computing it takes at least that many times as long as writing it.
+constexpr double kLeastWork = 4.0 / 3;
+
+// Of an operator that is executed.
+double time_us(Inference& inference, const Apply& node) {
+  double bytes = bytes_of(node.type());
+  for (const Use& use : node.operands()) bytes += bytes_of(use.node->type());
+  return kOverheadUs + std::max(inference.flops(node) / kFlopsPerUs, bytes / kBytesPerUs);
+}
+
+}  // namespace
 
 double bytes_of(const Type* type) {
   if (!type) return 0;
@@ -29,15 +40,16 @@ double bytes_of(const Type* type) {
   return elements * static_cast<double>(element_bytes(type->dtype()));
 }
 
-}  // namespace
-
 double estimate_us(Inference& inference, const Apply& node) {
   if (node.primitive() != Primitive::Operation || node.op().fusion == FusionKind::View) return 0;
   bool constant = std::ranges::all_of(node.operands(), [](const Use& use) { return use.node->is_value(); });
   if (constant && node.num_inputs() > 0) return 0;
-  double bytes = bytes_of(node.type());
-  for (const Use& use : node.operands()) bytes += bytes_of(use.node->type());
-  return kOverheadUs + std::max(inference.flops(node) / kFlopsPerUs, bytes / kBytesPerUs);
+  return time_us(inference, node);
+}
+
+bool is_worth_keeping(Inference& inference, const Apply& node, double bytes) {
+  if (node.op().fusion == FusionKind::View) return true;  // it keeps no memory of its own
+  return time_us(inference, node) * kBytesPerUs >= kLeastWork * bytes;
 }
 
 }  // namespace anfora::analysis

@@ -10,6 +10,14 @@ namespace anfora::analysis {
 // kAssumedDim. What works on constants only takes no time: it is folded. Views take none either.
 double estimate_us(Inference& inference, const ir::Apply& node);
 
+// Bytes of a value of that type, also of a tuple; symbolic dimensions as above. What has no known rank counts nothing.
+double bytes_of(const ir::Type* type);
+
+// Whether it is better to keep `bytes` of memory than to compute the application once more: so it is for all but what makes
+// a large result of nearly nothing (Expand, ConstantOfShape, a Cast of bools), which costs hardly more time than to
+// write it.
+bool is_worth_keeping(Inference& inference, const ir::Apply& node, double bytes);
+
 inline constexpr int64_t kAssumedDim = 32;
 
 }  // namespace anfora::analysis

@@ -5,14 +5,13 @@
 // graph nested below it; graphs are therefore visited from the outside in, and a lookup walks up the parents (their
 // number is the depth of nesting). Near-linear.
 //
-// Attribute sets and constants are interned, so that comparing them is comparing pointers. Random operators, effects and
-// calls stay as they are.
+// Random operators, effects and calls stay as they are.
 #include <algorithm>
 #include <vector>
 
 #include "ir/order.h"
+#include "passes/expression.h"
 #include "passes/pass.h"
-#include "support/hash.h"
 #include "support/hash_index.h"
 
 namespace anfora::passes {
@@ -28,17 +27,6 @@ bool may_merge(const Apply& node) {
     case Primitive::Operation: return node.op().effect == Effect::Pure && node.op().known;
     default: return false;
   }
-}
-
-uint64_t hash_of(const Apply& node) {
-  uint64_t h = hash_combine(hash_pointer(&node.op()), hash_pointer(&node.attributes()) + node.num_outputs());
-  for (const Use& use : node.operands()) h = hash_combine(h, use.node->id());
-  return h;
-}
-
-bool are_same(const Apply& a, const Apply& b) {
-  return &a.op() == &b.op() && &a.attributes() == &b.attributes() && a.num_outputs() == b.num_outputs() &&
-         std::ranges::equal(a.operands(), b.operands(), {}, &Use::node, &Use::node);
 }
 
 // The expressions met so far, each with the graph that it was met in.
@@ -63,12 +51,12 @@ class Expressions {
     }
     return nullptr;
   }
-  void prefetch(const Apply& node) const { index_.prefetch(scoped(hash_of(node), node.graph())); }
+  void prefetch(const Apply& node) const { index_.prefetch(scoped(hash_of_expression(node), node.graph())); }
 
  private:
   static uint64_t scoped(uint64_t hash, const Graph* graph) { return hash_combine(hash, graph->value()->id()); }
   bool is(uint32_t i, const Apply& node, const Graph* scope) const {
-    return known_[i].scope == scope && are_same(*known_[i].node, node);
+    return known_[i].scope == scope && are_same_expression(*known_[i].node, node);
   }
 
   struct Known {
@@ -93,7 +81,7 @@ size_t run(PassContext& context) {
       if (i + kAhead < nodes.size()) expressions.prefetch(*nodes[i + kAhead]);
       Apply* node = nodes[i];
       if (!may_merge(*node)) continue;
-      Apply* same = expressions.find_or_enter(node, hash_of(*node));
+      Apply* same = expressions.find_or_enter(node, hash_of_expression(*node));
       if (!same) continue;
       context.remarks.applied(kMerge.name, kMerge.name, *node);
       module.replace(node, same);

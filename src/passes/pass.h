@@ -63,6 +63,8 @@ struct Pass {
 extern const Pass kCanonicalize;  // canonicalize.cc
 extern const Pass kInline;        // inline.cc
 extern const Pass kSignatures;    // signatures.cc
+extern const Pass kLoops;         // loops.cc
+extern const Pass kBranches;      // branches.cc
 extern const Pass kFold;          // fold.cc
 extern const Pass kSimplify;      // simplify.cc
 extern const Pass kFoldWeights;   // weights.cc

@@ -21,8 +21,8 @@ namespace {
 constexpr size_t kMostRounds = 64;
 
 constexpr const Pass* kPasses[] = {
-    &passes::kInline,   &passes::kSignatures,  &passes::kCanonicalize, &passes::kFold,
-    &passes::kSimplify, &passes::kFoldWeights, &passes::kMerge,        &passes::kDropDead,
+    &passes::kInline, &passes::kSignatures, &passes::kLoops,       &passes::kBranches, &passes::kCanonicalize,
+    &passes::kFold,   &passes::kSimplify,   &passes::kFoldWeights, &passes::kMerge,    &passes::kDropDead,
 };
 
 // After widening: weights in f32, each conversion once.
@@ -41,6 +41,9 @@ struct Constraint {
 constexpr Constraint kOrder[] = {
     {"inline", "fold", "a callee's constants are known only in its caller"},
     {"inline", "signatures", "what is called once is better inlined"},
+    {"signatures", "loops", "what a loop passes on to itself is invariant once it is captured"},
+    {"loops", "fold", "indices of iterations in a row are constants"},
+    {"branches", "fold", "a condition is a constant in the branch that it chooses"},
     {"signatures", "fold", "constants that a function is always called with are known inside"},
     {"signatures", "dce", "parameters that nobody reads any more, and their arguments, are dead"},
     {"inline", "canonicalize", "ranks are known only where a function is called"},
