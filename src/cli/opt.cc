@@ -49,7 +49,7 @@ std::string check(const Options& options, bool& failed) {
       return "DIFFERS: " + agreement.message;
     }
     return agreement.worst == 0 ? "verified: same outputs, bit for bit"
-                                : fmt::format("verified: same outputs (max {:.0e})", agreement.worst);
+                                : fmt::format("verified: same outputs (max {:.0e} relative)", agreement.worst_relative);
   } catch (const Error& error) {
     return fmt::format("not verified: {}", error.what());  // made-up inputs do not suit every model
   }

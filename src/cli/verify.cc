@@ -44,13 +44,16 @@ int compare_models(const Options& options) {
   if (options.json) {
     nlohmann::json json = {{"same", agreement.same},
                            {"max_difference", agreement.worst},
+                           {"max_relative_difference", agreement.worst_relative},
                            {"output", agreement.output},
                            {"message", agreement.message}};
     fmt::print("{}\n", json.dump());
   } else if (agreement.same) {
     fmt::print(
-        "{}same outputs{} on {} random inputs and one of edge values; largest difference {:.1e}, on output '{}'\n",
-        green(), plain(), options.runs, agreement.worst, agreement.output);
+        "{}same outputs{} on {} random inputs and one of edge values; largest difference {:.1e} of the largest "
+        "element, "
+        "on output '{}'\n",
+        green(), plain(), options.runs, agreement.worst_relative, agreement.output);
   } else {
     fmt::print("{}different{}: {}\n", red(), plain(), agreement.message);
   }

@@ -43,11 +43,12 @@ struct Judge {
   void real(int64_t i, double got, double want) {
     if (got == want || (std::isnan(got) && std::isnan(want))) return;
     double difference = std::abs(got - want);
-    double allowed = tolerance.absolute + tolerance.relative * (largest >= 0 ? largest : std::abs(want));
+    double scale = largest >= 0 ? largest : std::abs(want);
+    double allowed = tolerance.absolute + tolerance.relative * scale;
     bool finite = std::isfinite(got) && std::isfinite(want);
     if (finite) {
       result.worst = std::max(result.worst, difference);
-      if (want != 0) result.worst_relative = std::max(result.worst_relative, difference / std::abs(want));
+      if (scale > 0) result.worst_relative = std::max(result.worst_relative, difference / scale);
     }
     if (finite && difference <= allowed) return;
     ++differing;

@@ -18,7 +18,7 @@ struct Comparison {
   // Empty when equal within tolerance; else what differs, and where.
   std::string difference;
   double worst = 0;           // largest absolute difference of two finite elements
-  double worst_relative = 0;  // largest |got − want| / max(|want|, absolute tolerance/relative tolerance)
+  double worst_relative = 0;  // the same as a share of what the tolerance is a share of, where that is not 0
 };
 
 // What the relative tolerance is a share of.

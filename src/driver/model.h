@@ -53,9 +53,10 @@ runtime::Executable compile_as_is(const ir::Module& module, const plan::CompileO
 // The outputs of two models on the same inputs.
 struct Agreement {
   bool same = true;
-  double worst = 0;     // largest absolute difference over all outputs and runs
-  std::string output;   // the output that it is on
-  std::string message;  // what differs; empty when same
+  double worst = 0;           // largest absolute difference over all outputs and runs
+  double worst_relative = 0;  // largest one as a share of the output's largest element
+  std::string output;         // the output that the latter is on
+  std::string message;        // what differs; empty when same
 };
 // Runs both on `runs` random inputs and one of edge values, and compares the outputs by position.
 Agreement check_agreement(const ir::Module& reference, runtime::Executable& a, runtime::Executable& b, int runs,

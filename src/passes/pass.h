@@ -41,6 +41,9 @@ std::shared_ptr<rewrite::RuleSet> lowering_rules(ir::Context& context);
 inline constexpr std::string_view kExpansionRules = "contrib.rules";
 void add_expansions(rewrite::RuleSet& rules);
 
+// Rules that are functions, of sequences and optionals (sequence_rules.cc).
+std::span<const rewrite::Rule> sequence_rules();
+
 class PassContext {
  public:
   PassContext(ir::Module& module, rewrite::Remarks& remarks, const PassOptions& options)
@@ -73,6 +76,8 @@ extern const Pass kDropDead;      // dce.cc
 // Behind all others, where the result is to be stored (generate.cc): constants that were made since the module had
 // `first_id` as its next id become ConstantOfShape where that is smaller. Returns how many.
 size_t generate_constants(ir::Module& module, uint32_t first_id, rewrite::Remarks& remarks);
+// The same (slices.cc): slices that tile an axis of one value become a Split. Returns how many values were split.
+size_t split_sliced(ir::Module& module, rewrite::Remarks& remarks);
 // Before a model runs, and where it is asked for.
 extern const Pass kExpand;  // expand.cc
 // For execution only: their operators are lowered ones.

@@ -179,6 +179,7 @@ std::shared_ptr<rewrite::RuleSet> standard_rules(Context& context, std::span<con
     rules = ordered;
   }
   rules->add(kRules);
+  rules->add(sequence_rules());
   return rules;
 }
 

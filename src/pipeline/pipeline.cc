@@ -176,9 +176,9 @@ OptimizeReport optimize(ir::Module& module, const OptimizeOptions& options) {
       if (options.on_stage) options.on_stage(pass.name, report.rounds);
     }
   }
-  if (options.for_storage && options.only.empty() && !stopped &&
-      passes::generate_constants(module, first_id, report.remarks) > 0) {
-    end_stage("generate");
+  if (options.for_storage && options.only.empty() && !stopped) {
+    if (passes::split_sliced(module, report.remarks) > 0) end_stage("split");
+    if (passes::generate_constants(module, first_id, report.remarks) > 0) end_stage("generate");
   }
   if (saver) saver->finish();
   report.nodes_after = count_operators(module);

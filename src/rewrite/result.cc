@@ -101,9 +101,7 @@ class Maker {
     const Term& of = t.operands[0];
     Node* tuple = of.kind == Term::Kind::Apply ? application(of, num_outputs(of)) : term(of);
     if (!tuple || failed()) return nullptr;
-    Node* item = scope_.rewriter.module().tuple_item(scope_.root().graph(), tuple, static_cast<size_t>(t.index));
-    if (Apply* apply = item->as_apply(); apply && !apply->type()) scope_.rewriter.inference().infer(*apply);
-    return item;
+    return scope_.rewriter.item(tuple, static_cast<size_t>(t.index));
   }
 
   Node* application(const Term& t, size_t num_outputs) {

@@ -146,6 +146,12 @@ Apply* Rewriter::apply(const Operator& op, std::span<Node* const> inputs, const 
   return node;
 }
 
+Node* Rewriter::item(Node* tuple, size_t index) {
+  Node* item = module_.tuple_item(root_->graph(), tuple, index);
+  if (Apply* apply = item->as_apply(); apply && !apply->type()) inference_.infer(*apply);
+  return item;
+}
+
 void Rewriter::set_root(Apply& root) {
   root_ = &root;
   made_.clear();
@@ -243,6 +249,7 @@ class Engine {
         continue;
       }
       Fit fitting = fit_of(node, *replacement, rewriter_.made());
+      if (fitting == Fit::NotShown && function->sharpens) fitting = Fit::Yes;
       if (fitting == Fit::No) {
         throw Error(ErrorCode::Internal, fmt::format("rule {} turns {} into {}", rule, to_string(node.type()),
                                                      to_string(replacement->type())))

@@ -47,6 +47,8 @@ class Rewriter {
   ir::Apply* apply(std::string_view op, std::initializer_list<ir::Node*> inputs, const AttributeSet& attributes = {});
   ir::Apply* apply(const ir::Operator& op, std::span<ir::Node* const> inputs, const AttributeSet& attributes,
                    size_t num_outputs = 1);
+  // Result `index` of an application with several, typed.
+  ir::Node* item(ir::Node* tuple, size_t index);
   ir::Value* constant(Tensor tensor) { return module_.constant(std::move(tensor)); }
   ir::Value* integers(std::span<const int64_t> values);
 
@@ -72,6 +74,8 @@ struct Rule {
   std::string_view equation;  // "x · 1 = x"
   Promise promise;
   ir::Node* (*apply)(Rewriter&, ir::Apply& root);
+  // The result is what the root is, whatever inference knows of the root's shape: sizes that it could not tell may sharpen.
+  bool sharpens = false;
 };
 
 // A scalar constant; empty where the type has no such number.

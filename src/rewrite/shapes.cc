@@ -156,6 +156,22 @@ Quantity perm_without(const Scope&, Arguments q) {
   return order;
 }
 
+// Transpose{p} of x, with x's axes of size 1 where they come to be: the same elements in the same order.
+Quantity settled_perm(const Scope& scope, Arguments q) {
+  auto perm = permutation(q[0]);
+  auto dims = dims_of(q[1], scope.dims());
+  if (!perm || !dims || perm->size() != dims->size()) return NotKnown{};
+  Integers settled(perm->size()), places;  // of the axes that are not of size 1, before and behind
+  for (size_t i = 0; i < perm->size(); ++i) {
+    settled[i] = static_cast<int64_t>(i);
+    if ((*dims)[static_cast<size_t>((*perm)[i])].as_constant() != 1) places.push_back(settled[i]);
+  }
+  Integers in_order = places;
+  std::ranges::sort(in_order, {}, [&](int64_t i) { return (*perm)[static_cast<size_t>(i)]; });
+  for (size_t i = 0; i < places.size(); ++i) settled[static_cast<size_t>(in_order[i])] = places[i];
+  return settled;
+}
+
 // Unsqueeze(Transpose{p}(x), axes) = Transpose{perm_with(p, axes)}(Unsqueeze(x, axes)).
 Quantity perm_with(const Scope&, Arguments q) {
   auto p = permutation(q[0]);
@@ -292,22 +308,68 @@ Quantity disjoint(const Scope&, Arguments q) {
   return std::ranges::none_of(*a, [&](int64_t x) { return contains(*b, x); });
 }
 
-// Indices of ScatterND, [n₁, …, nₖ, k], that are their own coordinates.
-Quantity lists_all(const Scope&, Arguments q) {
+// Indices as GatherND and ScatterND take them: coordinates along the last axis.
+Quantity enumerates(const Scope&, Arguments q) {
   const ir::Node* node = as_node(q[0]);
   const Tensor* t = node ? ir::constant_tensor(node) : nullptr;
-  if (!t || t->dtype() != DType::I64) return NotKnown{};
-  const int64_t depth = t->rank() - 1;
-  if (depth < 1 || t->dim(static_cast<int>(depth)) != depth) return false;
+  auto shape = as_integers(q[1]);
+  if (!t || t->dtype() != DType::I64 || !shape) return NotKnown{};
+  const size_t depth = shape->size();
   auto values = t->data<int64_t>();
-  Integers at(static_cast<size_t>(depth), 0);
-  for (size_t i = 0; i < values.size(); i += at.size()) {
-    if (!std::ranges::equal(values.subspan(i, at.size()), at)) return false;
-    for (int axis = static_cast<int>(depth); axis-- > 0 && ++at[static_cast<size_t>(axis)] == t->dim(axis);) {
-      at[static_cast<size_t>(axis)] = 0;
-    }
+  bool fits = depth > 0 && t->rank() > 0 && t->dim(t->rank() - 1) == static_cast<int64_t>(depth) &&
+              std::ranges::all_of(*shape, [](int64_t d) { return d > 0; }) &&
+              t->size() / static_cast<int64_t>(depth) == element_count(*shape);
+  if (!fits) return false;
+  Integers at(depth, 0);
+  for (size_t i = 0; i < values.size(); i += depth) {
+    if (!std::ranges::equal(values.subspan(i, depth), at)) return false;
+    for (size_t axis = depth; axis-- > 0 && ++at[axis] == (*shape)[axis];) at[axis] = 0;
   }
   return true;
+}
+
+// Whether the last axis holds the same twice: a constant of such halves, a Concat of one operand with itself, and what
+// is computed of these element by element, or is a view that keeps the axis.
+bool has_equal_halves(const ir::Node* node, int depth) {
+  constexpr int kDeepest = 8;
+  const ir::Type* type = node ? node->type() : nullptr;
+  if (!type || !type->is_tensor() || !type->has_rank() || type->rank() == 0 || depth > kDeepest) return false;
+  const int last = static_cast<int>(type->rank()) - 1;
+  if (const Tensor* t = ir::constant_tensor(node)) {
+    if (t->dtype() == DType::String || t->size() == 0 || t->dim(last) % 2 != 0) return false;
+    const size_t half = static_cast<size_t>(t->dim(last)) / 2 * element_bytes(t->dtype());
+    const auto* bytes = static_cast<const std::byte*>(t->raw());
+    for (const std::byte* row = bytes; row < bytes + t->bytes(); row += 2 * half) {
+      if (std::memcmp(row, row + half, half) != 0) return false;
+    }
+    return true;
+  }
+  const ir::Apply* apply = node->as_apply();
+  if (!apply || apply->num_inputs() == 0) return false;
+  if (apply->is("Concat")) {
+    return apply->num_inputs() == 2 && apply->input(0) == apply->input(1) &&
+           apply->attributes().require_int("axis") == last;
+  }
+  auto extent = [](const ir::Node* x) -> std::optional<Dim> {
+    bool ranked = x->type() && x->type()->is_tensor() && x->type()->has_rank() && x->type()->rank() > 0;
+    return ranked ? std::optional(x->type()->dims().back()) : std::nullopt;
+  };
+  if (apply->op().fusion == ir::FusionKind::View) {
+    auto before = extent(apply->input(0));
+    return before && provably_equal(*before, type->dims().back()) && has_equal_halves(apply->input(0), depth + 1);
+  }
+  if (apply->op().fusion != ir::FusionKind::Elementwise && apply->op().fusion != ir::FusionKind::Broadcast)
+    return false;
+  return std::ranges::all_of(apply->operands(), [&](const ir::Use& use) {
+    const Tensor* constant = ir::constant_tensor(use.node);
+    auto own = extent(use.node);
+    bool is_broadcast = (constant && constant->size() == 1) || (own && own->as_constant() == 1);
+    return is_broadcast || has_equal_halves(use.node, depth + 1);
+  });
+}
+Quantity equal_halves(const Scope&, Arguments q) {
+  const ir::Node* node = as_node(q[0]);
+  return node ? Quantity(has_equal_halves(node, 0)) : NotKnown{};
 }
 
 Quantity is_unit_matrix(const Scope&, Arguments q) {
@@ -422,6 +484,9 @@ constexpr Function kFunctions[] = {
     {"perm_without", 2, 2, perm_without,
      "perm_without(p, axes): how Transpose{p} permutes what is left without those axes of its result"},
     {"perm_with", 2, 2, perm_with, "perm_with(p, axes): Unsqueeze(·, axes) of Transpose{p} as Transpose of Unsqueeze"},
+    {"settled_perm", 2, 2, settled_perm,
+     "settled_perm(p, x): Transpose{p}(x) permutes the same elements if x has its axes of size 1 where they come to "
+     "be"},
     {"keeps_order", 2, 2, keeps_order,
      "keeps_order(p, shape): whether Transpose{p} of a tensor of that shape moves axes of size 1 only"},
     {"swaps_last_two", 1, 1, swaps_last_two, "swaps_last_two(p): whether Transpose{p} transposes matrices"},
@@ -432,7 +497,10 @@ constexpr Function kFunctions[] = {
     {"perm_after_reshape", 3, 3, perm_after_reshape, "perm_after_reshape(p, x, s): which Transpose that is"},
     {"step", 1, 1, step, "step(list): the difference of neighbours, where it is the same for all"},
     {"disjoint", 2, 2, disjoint, "disjoint(a, b): whether no element of one list is in the other"},
-    {"lists_all", 1, 1, lists_all, "lists_all(i): whether constant indices of ScatterND are all places in order"},
+    {"enumerates", 2, 2, enumerates,
+     "enumerates(i, shape): whether constant indices, as of GatherND, are all places of that shape in order"},
+    {"equal_halves", 1, 1, equal_halves,
+     "equal_halves(x): whether both halves along the last axis are shown to be equal"},
     {"is_unit_matrix", 1, 1, is_unit_matrix, "is_unit_matrix(c): ones on the diagonal, else zeros"},
     {"scalar", 1, 1, scalar, "scalar(c): a constant, or a tensor attribute, of one element as a scalar"},
     {"attribute", 3, 3, attribute, "attribute(n, 'name', otherwise): of an application; the last where it has none"},

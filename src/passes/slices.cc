@@ -1,0 +1,125 @@
+// Slices that tile an axis of one value are a Split:
+//
+//     a = Slice(x, 0, 32), b = Slice(x, 32, 64)     →     (a, b) = Split(x, [32, 32])        where x has 64 along that axis
+//
+// Rules see slices until here: one at a time they move through other operators and are found in composites, all at once they
+// are not. It is done for what is stored; a program that runs gains nothing.
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <tuple>
+#include <vector>
+
+#include "analysis/infer.h"
+#include "passes/pass.h"
+
+namespace anfora::passes {
+
+using namespace ir;
+
+namespace {
+
+struct Part {
+  int64_t axis, from, to;
+  Apply* slice;
+};
+
+std::optional<int64_t> only_integer(const Node* node) {
+  const Tensor* t = constant_tensor(node);
+  if (!t || t->size() != 1) return std::nullopt;
+  if (t->dtype() == DType::I64) return t->data<int64_t>()[0];
+  if (t->dtype() == DType::I32) return t->data<int32_t>()[0];
+  return std::nullopt;
+}
+
+// A Slice along one axis by constant bounds, which canonical forms have from the front.
+std::optional<Part> part_of(Apply& slice) {
+  const Type *before = slice.input(0)->type(), *after = slice.type();
+  bool one_axis = slice.has_input(3) && (!slice.has_input(4) || only_integer(slice.input(4)) == 1);
+  if (!one_axis || !before || !before->is_tensor() || !before->has_rank() || !after || !after->is_tensor())
+    return std::nullopt;
+  auto from = only_integer(slice.input(1)), axis = only_integer(slice.input(3));
+  if (!from || !axis || *from < 0 || *axis < 0 || *axis >= static_cast<int64_t>(before->rank())) return std::nullopt;
+  auto length = after->has_rank() ? after->dims()[static_cast<size_t>(*axis)].as_constant() : std::nullopt;
+  if (!length || *length == 0) return std::nullopt;
+  return Part{*axis, *from, *from + *length, &slice};
+}
+
+// Whether the parts, in order, are all of the axis.
+bool tile(std::span<const Part> parts, int64_t extent) {
+  int64_t at = 0;
+  for (const Part& part : parts) {
+    if (part.from != at) return false;
+    at = part.to;
+  }
+  return at == extent && parts.size() > 1;
+}
+
+class Splitter {
+ public:
+  Splitter(Module& module, rewrite::Remarks& remarks)
+      : module_(module), remarks_(remarks), inference_(module), split_(module.context().get_operator("Split")) {}
+
+  size_t run() {
+    size_t count = 0;
+    std::vector<Node*> values;
+    for (Graph* graph : module_.graphs()) {
+      values.assign(graph->parameters().begin(), graph->parameters().end());
+      for (Apply* node = graph->first_node(); node; node = node->next_in_graph()) values.push_back(node);
+      for (Node* value : values) count += split(*value, *graph);
+    }
+    return count;
+  }
+
+ private:
+  size_t split(Node& value, const Graph& graph) {
+    parts_.clear();
+    for (const Use& use : value.uses()) {
+      if (use.index() != 0 || !use.user->is("Slice") || use.user->graph() != &graph) continue;
+      if (auto part = part_of(*use.user)) parts_.push_back(*part);
+    }
+    if (parts_.size() < 2) return 0;
+    std::ranges::sort(parts_, {}, [](const Part& p) { return std::tuple(p.axis, p.from, p.to); });
+    size_t count = 0;
+    for (auto first = parts_.begin(); first != parts_.end();) {
+      auto last = std::find_if(first, parts_.end(), [&](const Part& p) { return p.axis != first->axis; });
+      auto extent = value.type()->dims()[static_cast<size_t>(first->axis)].as_constant();
+      if (extent && tile({first, last}, *extent)) {
+        replace(value, {first, last});
+        ++count;
+      }
+      first = last;
+    }
+    return count;
+  }
+
+  void replace(Node& value, std::span<const Part> parts) {
+    std::vector<int64_t> sizes;
+    for (const Part& part : parts) sizes.push_back(part.to - part.from);
+    Apply& first = *parts.front().slice;
+    Node* inputs[] = {&value, module_.constant(Tensor::vector<int64_t>(std::span<const int64_t>(sizes)))};
+    Apply* split =
+        module_.apply(first.graph(), split_, inputs, {{"axis", parts.front().axis}}, parts.size(), first.location());
+    inference_.infer(*split);
+    remarks_.applied("split", "slices-that-tile", *split);
+    for (size_t i = 0; i < parts.size(); ++i) {
+      Apply* slice = parts[i].slice;
+      Node* item = module_.tuple_item(slice->graph(), split, i);
+      inference_.infer(*item->as_apply());
+      module_.replace(slice, item);
+      module_.erase_with_dead_operands(slice);
+    }
+  }
+
+  Module& module_;
+  rewrite::Remarks& remarks_;
+  analysis::Inference inference_;
+  const Operator& split_;
+  std::vector<Part> parts_;
+};
+
+}  // namespace
+
+size_t split_sliced(Module& module, rewrite::Remarks& remarks) { return Splitter(module, remarks).run(); }
+
+}  // namespace anfora::passes
