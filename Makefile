@@ -5,7 +5,7 @@ JOBS ?= $(shell nproc)
 BUILD = build/$(PRESET)
 
 .DEFAULT_GOAL := build
-.PHONY: help bootstrap build demo test docs bench fuzz format lint clean
+.PHONY: help bootstrap build demo test docs bench bench-optimizers fuzz format lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -32,6 +32,11 @@ bench: build ## speed and memory beside ONNX Runtime and OpenVINO
 	@scripts/bootstrap --bench
 	@build/venv-bench/bin/python bench/models.py build/bench-models
 	@build/venv-bench/bin/python bench/run.py $(BUILD)
+
+bench-optimizers: build ## sizes, times and results beside ONNX Runtime's optimizer, onnxsim and onnxslim
+	@scripts/bootstrap --bench
+	@build/venv-bench/bin/python bench/models.py build/bench-models
+	@build/venv-bench/bin/python bench/optimizers.py $(BUILD)
 
 fuzz: ## ten minutes of random input to each reader, under sanitizers
 	@scripts/bootstrap --fuzz
