@@ -14,7 +14,7 @@ namespace anfora::cli {
 // Exit codes, as `anfora --help` lists them.
 enum ExitCode : int {
   kSuccess = 0,
-  kDiffers = 1,      // verify: the models, or a case, give different results
+  kDiffers = 1,      // verify: the models, or a case, give different results; diff: the graphs are different
   kUsage = 2,        // wrong options
   kBadInput = 3,     // a model or a file is missing, broken or does not fit
   kUnsupported = 4,  // valid, but not implemented
@@ -41,5 +41,6 @@ Action add_operators(CLI::App& app);
 Action add_reduce(CLI::App& app);
 Action add_rules(CLI::App& app);
 Action add_explain(CLI::App& app);
+Action add_diff(CLI::App& app);
 
 }  // namespace anfora::cli

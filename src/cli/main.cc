@@ -79,7 +79,7 @@ int main(int argc, char** argv) {
   cli::Action chosen;
   for (cli::Action (*add)(CLI::App&) :
        {cli::add_info, cli::add_dump, cli::add_opt, cli::add_run, cli::add_bench, cli::add_verify, cli::add_reduce,
-        cli::add_operators, cli::add_rules, cli::add_explain}) {
+        cli::add_operators, cli::add_rules, cli::add_explain, cli::add_diff}) {
     size_t before = app.get_subcommands({}).size();
     cli::Action action = add(app);
     app.get_subcommands({})[before]->callback([&chosen, action] { chosen = action; });

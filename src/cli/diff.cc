@@ -1,0 +1,99 @@
+// `anfora diff`: what is different between two graphs, node by node. Whether they compute the same is `anfora verify`.
+#include "driver/diff.h"
+
+#include <fmt/format.h>
+
+#include <CLI/App.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/text.h"
+#include "driver/model.h"
+
+namespace anfora::cli {
+namespace {
+
+constexpr size_t kFew = 10;  // of a list, without --all
+
+struct Options {
+  std::string before, after;
+  bool all = false, json = false;
+};
+
+void print_list(std::string_view title, std::string_view color, char mark, const std::vector<std::string>& list,
+                const Options& options) {
+  if (list.empty()) return;
+  fmt::print("\n{}{}{} {}\n", bold(), title, plain(), list.size());
+  const size_t shown = options.all ? list.size() : std::min(kFew, list.size());
+  for (size_t i = 0; i < shown; ++i) fmt::print("  {}{}{} {}\n", color, mark, plain(), list[i]);
+  if (shown < list.size()) fmt::print("  … and {} more (--all)\n", list.size() - shown);
+}
+
+void print_text(const driver::Difference& difference, const Options& options) {
+  int64_t before = 0, after = 0;
+  for (const auto& [name, count] : difference.operators) {
+    before += count.before;
+    after += count.after;
+  }
+  fmt::print("{} → {} nodes: {} as they were, {} changed, {} gone, {} new\n", before, after, difference.same,
+             difference.changed.size(), difference.gone.size(), difference.made.size());
+  if (difference.empty()) return;
+  for (const std::string& change : difference.interface_changes) fmt::print("{}\n", change);
+
+  fmt::print("\n{}operators{}\n", bold(), plain());
+  for (const auto& [name, count] : difference.operators) {
+    if (count.before == count.after) continue;
+    fmt::print("  {:<28} {:>6} → {:<6} {}\n", name, count.before, count.after,
+               signed_count(count.after - count.before));
+  }
+  std::vector<std::string> changed;
+  for (const driver::ChangedNode& node : difference.changed) {
+    std::string text = node.before == node.after ? node.before : fmt::format("{} → {}", node.before, node.after);
+    for (const std::string& change : node.changes) text += fmt::format("\n      {}", change);
+    changed.push_back(std::move(text));
+  }
+  print_list("changed", "", '~', changed, options);
+  print_list("gone", red(), '-', difference.gone, options);
+  print_list("new", green(), '+', difference.made, options);
+}
+
+void print_json(const driver::Difference& difference) {
+  nlohmann::json json = {{"same", difference.same},
+                         {"gone", difference.gone},
+                         {"new", difference.made},
+                         {"interface", difference.interface_changes},
+                         {"operators", nlohmann::json::object()},
+                         {"changed", nlohmann::json::array()}};
+  for (const auto& [name, count] : difference.operators) json["operators"][name] = {count.before, count.after};
+  for (const driver::ChangedNode& node : difference.changed) {
+    json["changed"].push_back({{"before", node.before}, {"after", node.after}, {"changes", node.changes}});
+  }
+  fmt::print("{}\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+int run(const Options& options) {
+  driver::LoadedModel before = driver::load_model(options.before), after = driver::load_model(options.after);
+  driver::Difference difference = driver::diff(*before.module, *after.module);
+  if (options.json) {
+    print_json(difference);
+  } else {
+    print_text(difference, options);
+  }
+  return difference.empty() ? kSuccess : kDiffers;
+}
+
+}  // namespace
+
+Action add_diff(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("diff", "What is different between two graphs, by the names of their nodes");
+  command->add_option("before", options->before, "an .onnx or .ir file")->required();
+  command->add_option("after", options->after, "another one")->required();
+  command->add_flag("--all", options->all, "all nodes, not only some");
+  command->add_flag("--json", options->json, "for machines");
+  command->footer("Example:\n  anfora diff resnet50.onnx small.onnx\nThe exit code is 1 where there is a difference.");
+  return [options] { return run(*options); };
+}
+
+}  // namespace anfora::cli

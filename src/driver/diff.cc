@@ -1,0 +1,161 @@
+#include "driver/diff.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <boost/unordered/unordered_flat_set.hpp>
+
+#include "ir/order.h"
+#include "ir/print.h"
+
+namespace anfora::driver {
+namespace {
+
+using namespace ir;
+
+bool is_operator(const Apply& node) { return node.primitive() == Primitive::Operation; }
+
+std::string_view name_of(const Apply& node) {
+  return node.location() && !node.location()->name.empty() ? node.location()->name : node.name();
+}
+
+// Operators in execution order, each with what tells it from all others of its module; empty where it has no name.
+struct Named {
+  const Apply* node;
+  std::string key;
+};
+
+std::vector<Named> named_nodes(const Module& module) {
+  std::vector<Named> nodes;
+  boost::unordered_flat_map<std::string, size_t> times;
+  for (const GraphOrder& graph : topological_order(module).graphs) {
+    for (const Apply* node : graph.nodes) {
+      if (!is_operator(*node)) continue;
+      std::string key;
+      if (std::string_view name = name_of(*node); !name.empty()) {
+        key = fmt::format("{}/{}", graph.graph->name(), name);
+        if (size_t n = times[key]++) key += fmt::format("#{}", n);
+      }
+      nodes.push_back({node, std::move(key)});
+    }
+  }
+  return nodes;
+}
+
+std::string type_text(const Type* type) { return type ? to_string(type) : "no type"; }
+
+// An operand by its name, or by what it is.
+std::string operand_text(const Node* node) {
+  if (const Apply* apply = node->as_apply(); apply && apply->primitive() == Primitive::TupleGetItem) {
+    return fmt::format("{}[{}]", operand_text(apply->input(0)), apply->attributes().require_int("index"));
+  }
+  const Tensor* tensor = constant_tensor(node);
+  if (!tensor) return node->is_value() && !constant_function(node) ? "none" : describe(*node);
+  return fmt::format("constant {}", type_text(node->type()));
+}
+
+// What has the same name is the same operand: that it is another operator now is told where it stands itself.
+bool same_operand(const Node* a, const Node* b) {
+  const Tensor *x = constant_tensor(a), *y = constant_tensor(b);
+  if (x && y) return Tensor::identical(*x, *y);
+  const Apply *p = a->as_apply(), *q = b->as_apply();
+  if (p && q && is_operator(*p) && is_operator(*q) && !name_of(*p).empty()) return name_of(*p) == name_of(*q);
+  return operand_text(a) == operand_text(b);
+}
+
+// Without those that have their default.
+AttributeSet stated(const Apply& node) {
+  AttributeSet set = node.attributes();
+  for (const AttributeDeclaration& declared : node.op().attributes) {
+    const AttributeValue* value = set.find(declared.name);
+    bool is_default =
+        value && declared.otherwise && AttributeSet{{"", *value}} == AttributeSet{{"", *declared.otherwise}};
+    if (is_default) set = set.without(declared.name);
+  }
+  return set;
+}
+
+std::vector<std::string> changes_of(const Apply& a, const Apply& b) {
+  std::vector<std::string> changes;
+  if (AttributeSet x = stated(a), y = stated(b); !(x == y)) {
+    changes.push_back(fmt::format("attributes {} → {}", x.empty() ? "{}" : print(x), y.empty() ? "{}" : print(y)));
+  }
+  if (a.num_inputs() != b.num_inputs()) {
+    changes.push_back(fmt::format("{} operands → {}", a.num_inputs(), b.num_inputs()));
+  }
+  for (size_t i = 0; i < std::min(a.num_inputs(), b.num_inputs()); ++i) {
+    if (same_operand(a.input(i), b.input(i))) continue;
+    changes.push_back(fmt::format("operand {}: {} → {}", i, operand_text(a.input(i)), operand_text(b.input(i))));
+  }
+  std::string before = type_text(a.type()), after = type_text(b.type());
+  if (before != after) changes.push_back(fmt::format("type {} → {}", before, after));
+  return changes;
+}
+
+void compare_lists(std::string_view what, const std::vector<std::string>& a, const std::vector<std::string>& b,
+                   std::vector<std::string>& changes) {
+  for (const std::string& x : a) {
+    if (std::ranges::find(b, x) == b.end()) changes.push_back(fmt::format("{} gone: {}", what, x));
+  }
+  for (const std::string& x : b) {
+    if (std::ranges::find(a, x) == a.end()) changes.push_back(fmt::format("{} new: {}", what, x));
+  }
+}
+
+std::vector<std::string> inputs_of(const Module& module) {
+  std::vector<std::string> list;
+  for (const Parameter* p : module.main()->parameters()) {
+    list.push_back(fmt::format("{}: {}", p->name(), type_text(p->type())));
+  }
+  return list;
+}
+
+std::vector<std::string> outputs_of(const Module& module) {
+  std::vector<std::string> list;
+  const Node* result = module.main()->result();
+  const Apply* tuple = result->as(Primitive::MakeTuple);
+  for (size_t i = 0; i < module.output_names().size(); ++i) {
+    const Node* value = tuple && i < tuple->num_inputs() ? tuple->input(i) : result;
+    list.push_back(fmt::format("{}: {}", module.output_names()[i], type_text(value->type())));
+  }
+  return list;
+}
+
+}  // namespace
+
+Difference diff(const Module& before, const Module& after) {
+  Difference difference;
+  std::vector<Named> a = named_nodes(before), b = named_nodes(after);
+  boost::unordered_flat_map<std::string_view, const Apply*> by_key;
+  for (const Named& n : b) {
+    ++difference.operators[n.node->op().qualified].after;
+    if (!n.key.empty()) by_key.emplace(n.key, n.node);
+  }
+  boost::unordered_flat_set<const Apply*> met;
+  for (const Named& n : a) {
+    ++difference.operators[n.node->op().qualified].before;
+    auto found = n.key.empty() ? by_key.end() : by_key.find(n.key);
+    if (found == by_key.end()) {
+      difference.gone.push_back(describe(*n.node));
+      continue;
+    }
+    met.insert(found->second);
+    std::vector<std::string> changes = changes_of(*n.node, *found->second);
+    if (&n.node->op() != &found->second->op() && n.node->op().qualified != found->second->op().qualified) {
+      difference.changed.push_back({describe(*n.node), describe(*found->second), {}});
+    } else if (!changes.empty()) {
+      difference.changed.push_back({describe(*n.node), describe(*found->second), std::move(changes)});
+    } else {
+      ++difference.same;
+    }
+  }
+  for (const Named& n : b) {
+    if (!met.contains(n.node)) difference.made.push_back(describe(*n.node));
+  }
+  compare_lists("input", inputs_of(before), inputs_of(after), difference.interface_changes);
+  compare_lists("output", outputs_of(before), outputs_of(after), difference.interface_changes);
+  return difference;
+}
+
+}  // namespace anfora::driver
