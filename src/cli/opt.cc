@@ -28,7 +28,7 @@ struct Options {
   int64_t fuel = -1;
   int64_t fold_limit = passes::PassOptions().fold_limit;
   int runs = 1;
-  bool no_check = false, expand = false, freeze = false, audit = false, verify_ir = false, json = false;
+  bool no_check = false, expand = false, freeze = false, prune_inputs = false, audit = false, verify_ir = false, json = false;
 };
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -114,6 +114,7 @@ int run(const Options& options) {
       report = pipeline::optimize(*model.module, passes);
     }
   }
+  if (options.prune_inputs) pipeline::prune_inputs(*model.module);
   if (!options.remarks.empty()) {
     AtomicFile file(options.remarks);
     file.write(remark_lines(report.remarks));
@@ -203,6 +204,7 @@ Action add_opt(CLI::App& app) {
   command->add_option("--check-runs", options->runs, "random inputs on which both models are run and compared")
       ->capture_default_str();
   command->add_flag("--expand", options->expand, "write operators of ONNX Runtime (com.microsoft) as those of ONNX");
+  command->add_flag("--prune-inputs", options->prune_inputs, "drop inputs that no output depends on");
   command->add_flag("--freeze", options->freeze,
                     "initializers that are inputs as well become constants, and no inputs any more");
   command->add_flag("--check", options->audit,

@@ -96,7 +96,9 @@ void prepare(ir::Module& module, const CompileOptions& options) {
   passes.passes.fold_transposed_weights = false;
   passes.for_storage = false;
   // The parts of attention and of rotations are faster than their kernels.
-  passes.passes.has_operator = [](const ir::Apply& node) { return !node.is("Attention") && !node.is("RotaryEmbedding"); };
+  passes.passes.has_operator = [](const ir::Apply& node) {
+    return !node.is("Attention") && !node.is("RotaryEmbedding");
+  };
   pipeline::optimize(module, passes);
   pipeline::lower(module, options.math);
   drop_mapped_pages();
@@ -123,6 +125,24 @@ runtime::Executable compile_as_is(const ir::Module& module, const plan::CompileO
   return plan::compile(std::move(*expanded), options);
 }
 
+namespace {
+
+// The inputs of `reference`, as `executable` takes them: by name where it takes fewer, else by position.
+std::vector<Datum> inputs_for(const runtime::Executable& executable, const ir::Module& reference,
+                              const std::vector<Datum>& inputs) {
+  if (executable.inputs().size() >= inputs.size()) return inputs;
+  std::vector<Datum> own;
+  for (const auto& wanted : executable.inputs()) {
+    auto parameters = reference.main()->parameters();
+    auto found = std::ranges::find(parameters, wanted.name, [](const ir::Parameter* p) { return p->name(); });
+    if (found == parameters.end()) return inputs;
+    own.push_back(inputs[static_cast<size_t>(found - parameters.begin())]);
+  }
+  return own;
+}
+
+}  // namespace
+
 Agreement check_agreement(const ir::Module& reference, runtime::Executable& a, runtime::Executable& b, int runs,
                           uint64_t seed, std::optional<Tolerance> tolerance) {
   Agreement agreement;
@@ -132,7 +152,8 @@ Agreement check_agreement(const ir::Module& reference, runtime::Executable& a, r
   for (int run = 0; run <= runs; ++run) {
     bool edge = run == runs;
     std::vector<Datum> inputs = random_inputs(reference, {.seed = seed + static_cast<uint64_t>(run)}, edge);
-    std::vector<Datum> want = a.run(inputs, {.seed = seed}), got = b.run(inputs, {.seed = seed});
+    std::vector<Datum> want = a.run(inputs, {.seed = seed}),
+                       got = b.run(inputs_for(b, reference, inputs), {.seed = seed});
     for (size_t i = 0; i < want.size(); ++i) {
       Comparison comparison = compare(got[i], want[i], tolerance, Scale::Tensor);
       bool worse = comparison.worst_relative > agreement.worst_relative || agreement.output.empty();

@@ -58,7 +58,8 @@ struct Agreement {
   std::string output;         // the output that the latter is on
   std::string message;        // what differs; empty when same
 };
-// Runs both on `runs` random inputs and one of edge values, and compares the outputs by position.
+// Runs both on `runs` random inputs and one of edge values, and compares the outputs by position. The inputs are those of
+// `reference`; b may have fewer, which are told by their names.
 Agreement check_agreement(const ir::Module& reference, runtime::Executable& a, runtime::Executable& b, int runs,
                           uint64_t seed, std::optional<Tolerance> tolerance = std::nullopt);
 

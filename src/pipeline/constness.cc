@@ -18,4 +18,16 @@ size_t freeze_defaults(Module& module) {
   return frozen;
 }
 
+size_t prune_inputs(Module& module) {
+  size_t pruned = 0;
+  for (size_t i = module.main()->parameters().size(); i-- > 0;) {
+    Parameter* parameter = module.main()->parameter(i);
+    if (parameter->has_uses()) continue;
+    module.set_default(parameter, nullptr);
+    module.remove_parameter(parameter);
+    ++pruned;
+  }
+  return pruned;
+}
+
 }  // namespace anfora::pipeline

@@ -73,6 +73,13 @@ class Rules(unittest.TestCase):
         self.assertEqual((unit[0]["pass"], unit[0]["node"]), ("simplify", "Mul 'b'"))
         self.assertEqual((unit[0]["nodes_before"], unit[0]["nodes_after"]), (1, 0))
 
+    def test_prune_inputs(self):
+        self.write("unused.ir", "graph @main(%x: f32[2], %y: f32[3], %z: f32[2]) { return Add(%x, Mul(%z, 1.0)) }")
+        for option, kept in ((), True), (("--prune-inputs",), False):
+            result = self.anfora("opt", "unused.ir", "-o", "small.ir", *option)
+            self.assertIn("bit for bit", result.stdout, result.stderr)
+            self.assertEqual("%y" in (self.folder / "small.ir").read_text(), kept)
+
     def test_explain(self):
         text = self.anfora("explain", "model.ir").stdout
         for part in ("model.ir: 5 →", "no-ops", "unit-factor", "x · 1 = x", "Mul 'b'"):
