@@ -46,8 +46,10 @@ ValueRange fitted(ValueRange r, const Type* type) {
   ValueRange all = whole(type);
   if (!type || !type->is_tensor()) return all;
   if (!is_float(type->dtype())) {
-    // The largest 64-bit integers are no doubles: all.high is one more then.
-    bool fits = r.low >= all.low && (r.high < all.high || (r.high == all.high && element_bits(type->dtype()) < 64));
+    // Of 64-bit integers, not all near the ends are doubles: a bound that is an end may be rounded to it.
+    bool exact = element_bits(type->dtype()) < 64;
+    bool fits = exact ? r.low >= all.low && r.high <= all.high
+                      : (r.low > all.low || (r.low == 0 && all.low == 0)) && r.high < all.high;
     return fits ? make(r.low, r.high, false) : all;
   }
   double most = largest_finite(type->dtype());
@@ -61,6 +63,8 @@ ValueRange fitted(ValueRange r, const Type* type) {
   double low = widened(r.low, -1), high = widened(r.high, 1);
   return make(std::isnan(low) ? -kInfinity : low, std::isnan(high) ? kInfinity : high, r.may_be_nan);
 }
+
+constexpr double kMostExact = 0x1p53;  // integers up to there are doubles
 
 ValueRange of_constant(const Tensor& t) {
   if (t.size() == 0 || t.size() > kMostReadElements) return {};
@@ -77,6 +81,10 @@ ValueRange of_constant(const Tensor& t) {
       r.may_be_nan = r.may_be_nan || std::isnan(x);
       if (x < r.low) r.low = x;
       if (x > r.high) r.high = x;
+    }
+    if constexpr (std::is_integral_v<T> && sizeof(T) == 8) {  // more digits than a double has: bounds outside of them
+      if (std::abs(r.low) >= kMostExact) r.low = std::nextafter(r.low, -kInfinity);
+      if (std::abs(r.high) >= kMostExact) r.high = std::nextafter(r.high, kInfinity);
     }
     return r.low <= r.high ? r : ValueRange{};
   });

@@ -187,8 +187,9 @@ Quantity value(const Scope&, Arguments a) {
   if (!number) return NotKnown{};
   DType type = constant_tensor(as_node(a[0]))->dtype();
   if (type == DType::Bool) return *number != 0;
-  if (is_integer(type) && std::abs(*number) < 0x1p53) return static_cast<int64_t>(*number);
-  return *number;
+  if (!is_integer(type)) return *number;
+  if (std::abs(*number) < 0x1p53) return static_cast<int64_t>(*number);
+  return NotKnown{};  // a double does not tell it from its neighbours
 }
 
 Quantity elements(const Scope& scope, Arguments a) {

@@ -455,6 +455,10 @@ class Checker {
       if (first.inputs[p->index()].is_tensor())
         arrays.emplace_back(fmt::format("in:{}", p->name()), first.inputs[p->index()].tensor());
     }
+    for (size_t i = 0; i < first.outputs.size(); ++i) {
+      if (first.outputs[i].is_tensor() && first.outputs[i].tensor().dtype() != DType::String)
+        arrays.emplace_back(fmt::format("out:{}", before_->output_names()[i]), first.outputs[i].tensor());
+    }
     Noise noise_before(*before_, first.inputs), noise_after(after, first.inputs);
     for (size_t i = 0; i < first.outputs.size(); ++i) {
       const Datum& value = first.outputs[i];

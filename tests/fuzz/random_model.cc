@@ -299,6 +299,9 @@ class Generator {
         if (!image || constant_function(use.node)) return;
         operands.push_back(image);
       }
+      // Instances may leave out results that nobody asks for; in ONNX that is another Split.
+      int64_t outputs = node->primitive() == Primitive::Operation ? node->attributes().get_int("num_outputs", 0) : 0;
+      if (outputs > 0 && outputs != static_cast<int64_t>(node->num_outputs())) return;
       Node* made = nullptr;
       if (node->primitive() == Primitive::TupleGetItem) {
         made = item(operands[0], static_cast<size_t>(node->attributes().require_int("index")));
