@@ -559,6 +559,20 @@ class Generator {
       for (size_t i = 0; i < before.size(); ++i) module.main()->parameter(i)->set_type(before[i]);
       made.sizes.clear();
     }
+    if (!made.sizes.empty()) forget_collected_shapes(module);
+  }
+
+  // What a loop collects has the shape that was seen only as long as no symbol has another size.
+  static void forget_collected_shapes(Module& module) {
+    for (Graph* graph : module.graphs()) {
+      for (Apply* node = graph->first_node(); node; node = node->next_in_graph()) {
+        if (!node->is("StackSequence")) continue;
+        std::vector<int64_t> unknown(node->attributes().get_ints("shape").size(), -1);
+        module.set_attributes(
+            node,
+            {{"axis", int64_t{0}}, {"dtype", node->attributes().require_int("dtype")}, {"shape", std::move(unknown)}});
+      }
+    }
   }
 
   Context& context_;
