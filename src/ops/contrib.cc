@@ -69,8 +69,9 @@ void infer_packed_attention(InferenceContext& ctx) {
   ctx.set_tensor(1, dtype, Dims{ctx.dim(2), (*x)[0], ctx.dim(heads), keys, divided(ctx, width, heads)});
 }
 
-// Q is [batch, sequence, width]; K and V the same or already split into heads, [batch, heads, keys, size].
-void infer_multi_head_attention(InferenceContext& ctx) {
+// Q is [batch, sequence, width]; K and V the same or already split into heads, [batch, heads, keys, size]. A cache whose new
+// length is told grows no more.
+void set_multi_head_attention(InferenceContext& ctx, size_t past_key, size_t past_length) {
   const DType dtype = ctx.dtype(0);
   const int64_t heads = ctx.attribute_int("num_heads");
   set_all_unranked(ctx, dtype);
@@ -82,14 +83,17 @@ void infer_multi_head_attention(InferenceContext& ctx) {
   ctx.set_tensor(0, dtype, Dims{(*q)[0], (*q)[1], split ? value_size * heads : (*v)[2]});
   if (ctx.num_outputs() == 1) return;
   Dim keys = split ? (*k)[2] : (*k)[1];
-  if (ctx.has_input(6)) {
-    auto past = ctx.dims(6);
-    keys = past && past->size() == 4 && !ctx.has_input(8) ? keys + (*past)[2] : ctx.unknown();
+  if (ctx.has_input(past_key)) {
+    auto past = ctx.dims(past_key);
+    keys = past && past->size() == 4 && !ctx.has_input(past_length) ? keys + (*past)[2] : ctx.unknown();
   }
   ctx.set_tensor(1, dtype, Dims{(*q)[0], ctx.dim(heads), keys, key_size});
   if (ctx.num_outputs() > 2) ctx.set_tensor(2, dtype, Dims{(*q)[0], ctx.dim(heads), keys, value_size});
   if (ctx.num_outputs() > 3) ctx.set_tensor(3, dtype, Dims{(*q)[0], ctx.dim(heads), (*q)[1], keys});
 }
+
+void infer_multi_head_attention(InferenceContext& ctx) { set_multi_head_attention(ctx, 6, 8); }
+void infer_masked_attention(InferenceContext& ctx) { set_multi_head_attention(ctx, 5, 7); }
 
 // A row-major matrix of N rows of K numbers, in blocks.
 void infer_matmul_nbits(InferenceContext& ctx) {
@@ -100,19 +104,23 @@ void infer_matmul_nbits(InferenceContext& ctx) {
 }
 
 // transBatch moves the first dimension behind the batch, trans swaps the last two of what comes out.
-Dims fused_operand(const InferenceContext& ctx, Dims dims, std::string_view batch, std::string_view last) {
-  if (dims.size() > 1 && ctx.attribute_int(batch)) std::rotate(dims.begin(), dims.begin() + 1, dims.end() - 1);
-  if (dims.size() > 1 && ctx.attribute_int(last)) std::swap(dims[dims.size() - 2], dims.back());
+Dims transposed(Dims dims, bool batch, bool last) {
+  if (dims.size() > 1 && batch) std::rotate(dims.begin(), dims.begin() + 1, dims.end() - 1);
+  if (dims.size() > 1 && last) std::swap(dims[dims.size() - 2], dims.back());
   return dims;
 }
 
-void infer_fused_matmul(InferenceContext& ctx) {
+void set_transposed_matmul(InferenceContext& ctx, bool batch_a, bool batch_b) {
   auto a = ctx.dims(0), b = ctx.dims(1);
   if (!a || !b) return ctx.set_unranked(0, ctx.dtype(0));
   ctx.set_tensor(0, ctx.dtype(0),
-                 matmul_dims(ctx, fused_operand(ctx, *a, "transBatchA", "transA"),
-                             fused_operand(ctx, *b, "transBatchB", "transB")));
+                 matmul_dims(ctx, transposed(*a, batch_a, ctx.attribute_int("transA") != 0),
+                             transposed(*b, batch_b, ctx.attribute_int("transB") != 0)));
 }
+void infer_fused_matmul(InferenceContext& ctx) {
+  set_transposed_matmul(ctx, ctx.attribute_int("transBatchA") != 0, ctx.attribute_int("transBatchB") != 0);
+}
+void infer_transpose_matmul(InferenceContext& ctx) { set_transposed_matmul(ctx, false, false); }
 
 void infer_matmul_like(InferenceContext& ctx) {
   auto a = ctx.dims(0), b = ctx.dims(1);
@@ -136,18 +144,18 @@ void infer_fused_convolution(InferenceContext& ctx) {
   ctx.set_tensor(0, ctx.dtype(0), y);
 }
 
-void set_shape_of_input(InferenceContext& ctx, DType dtype) {
-  auto dims = ctx.dims(0);
-  if (!dims) return ctx.set_unranked(0, dtype);
-  ctx.set_tensor(0, dtype, *dims);
-}
-void infer_quantize(InferenceContext& ctx) { set_shape_of_input(ctx, ctx.has_input(2) ? ctx.dtype(2) : U8); }
-void infer_dequantize(InferenceContext& ctx) { set_shape_of_input(ctx, ctx.dtype(1)); }
-
-void infer_quantized_binary(InferenceContext& ctx) {
-  auto a = ctx.dims(0), b = ctx.dims(3);
-  if (!a || !b) return ctx.set_unranked(0, ctx.dtype(0));
-  ctx.set_tensor(0, ctx.dtype(0), broadcast_dims(ctx, *a, *b));
+// Q is [batch, sequence, width], or holds K and V as well; the caches are [batch, heads of keys, keys, size].
+void infer_grouped_attention(InferenceContext& ctx) {
+  const DType dtype = ctx.dtype(0);
+  const int64_t heads = ctx.attribute_int("num_heads"), groups = ctx.attribute_int("kv_num_heads");
+  set_all_unranked(ctx, dtype);
+  auto q = ctx.dims(0);
+  if (!q || q->size() != 3) return;
+  const Dim size = divided(ctx, (*q)[2], ctx.has_input(1) ? heads : heads + 2 * groups);
+  ctx.set_tensor(0, dtype, Dims{(*q)[0], (*q)[1], size * heads});
+  const Dim keys = ctx.has_input(3) ? ctx.unknown() : (*q)[1];
+  for (size_t i = 1; i < std::min<size_t>(3, ctx.num_outputs()); ++i)
+    ctx.set_tensor(i, dtype, Dims{(*q)[0], ctx.dim(groups), keys, size});
 }
 
 Declaration contrib(Declarations& declare, const char* name, const char* doc) {
@@ -279,6 +287,69 @@ void declare_attentions(Declarations& declare) {
       .attribute("mask_filter_value", -10000.0f)
       .optional_attribute("scale", AttributeKind::Float)
       .infer(infer_multi_head_attention);
+  contrib(declare, "DecoderMaskedMultiHeadAttention",
+          "MultiHeadAttention of one query, with other places of its inputs.")
+      .input("query", "T")
+      .optional_input("key", "T")
+      .optional_input("value", "T")
+      .optional_input("mask_index", "i32")
+      .optional_input("attention_bias", "T")
+      .optional_input("past_key", "T")
+      .optional_input("past_value", "T")
+      .optional_input("past_sequence_length", "i32")
+      .optional_input("beam_width", "i32")
+      .optional_input("cache_indirection", "i32")
+      .optional_input("bias", "T")
+      .output("output", "T")
+      .optional_output("present_key", "T")
+      .optional_output("present_value", "T")
+      .optional_output("qk", "T")
+      .type("T", {F32, F16})
+      .required_attribute("num_heads", AttributeKind::Int)
+      .attribute("mask_filter_value", -10000.0f)
+      .attribute("output_qk", 0)
+      .attribute("past_present_share_buffer", 0)
+      .optional_attribute("scale", AttributeKind::Float)
+      .infer(infer_masked_attention);
+  contrib(declare, "GroupQueryAttention",
+          "Causal attention, several heads of queries to one of keys, with a cache and rotated positions.")
+      .input("query", "T")
+      .optional_input("key", "T")
+      .optional_input("value", "T")
+      .optional_input("past_key", "T")
+      .optional_input("past_value", "T")
+      .input("seqlens_k", "i32")
+      .input("total_sequence_length", "i32")
+      .optional_input("cos_cache", "T")
+      .optional_input("sin_cache", "T")
+      .optional_input("position_ids", "i64")
+      .optional_input("attention_bias", "T")
+      .optional_input("head_sink", "T")
+      .optional_input("k_scale", "f32")
+      .optional_input("v_scale", "f32")
+      .optional_input("q_norm_weight", "T")
+      .optional_input("k_norm_weight", "T")
+      .output("output", "T")
+      .optional_output("present_key", "T")
+      .optional_output("present_value", "T")
+      .optional_output("output_qk", "T")
+      .type("T", {F32, F16, BF16})
+      .required_attribute("num_heads", AttributeKind::Int)
+      .required_attribute("kv_num_heads", AttributeKind::Int)
+      .attribute("causal", 1)
+      .attribute("do_rotary", 0)
+      .attribute("k_quant_type", "NONE")
+      .optional_attribute("kv_cache_bit_width", AttributeKind::Int)
+      .attribute("local_window_size", -1)
+      .attribute("qk_norm_epsilon", 1e-6f)
+      .attribute("qk_output", 0)
+      .attribute("rotary_interleaved", 0)
+      .optional_attribute("scale", AttributeKind::Float)
+      .attribute("sliding_window_cache", 0)
+      .attribute("smooth_softmax", -1)
+      .optional_attribute("softcap", AttributeKind::Float)
+      .attribute("v_quant_type", "NONE")
+      .infer(infer_grouped_attention);
   contrib(declare, "RotaryEmbedding", "Pairs of elements of each head rotated by an angle of their position.")
       .input("input", "T")
       .input("position_ids", "i64")
@@ -306,6 +377,15 @@ void declare_products(Declarations& declare) {
       .attribute("transBatchA", 0)
       .attribute("transBatchB", 0)
       .infer(infer_fused_matmul);
+  contrib(declare, "TransposeMatMul", "alpha · A · B, the last axes of each transposed as the attributes say.")
+      .input("A", "T")
+      .input("B", "T")
+      .output("Y", "T")
+      .type("T", kFloats)
+      .attribute("alpha", 1.0f)
+      .attribute("transA", 0)
+      .attribute("transB", 0)
+      .infer(infer_transpose_matmul);
   contrib(declare, "GemmFastGelu", "FastGelu of X · W + bias.")
       .input("X", "T")
       .input("W", "T")
@@ -363,43 +443,6 @@ void declare_products(Declarations& declare) {
       .infer(infer_matmul_nbits);
 }
 
-void declare_quantized(Declarations& declare) {
-  const std::vector<DType> quantized = {I8, U8, I16, U16, I4, U4};
-  contrib(declare, "QuantizeLinear", "ONNX's, of more types.")
-      .input("x", "T")
-      .input("y_scale", "T")
-      .optional_input("y_zero_point", "Q")
-      .output("y", "Q")
-      .type("T", {F32, F16})
-      .type("Q", quantized)
-      .optional_attribute("axis", AttributeKind::Int)
-      .infer(infer_quantize);
-  contrib(declare, "DequantizeLinear", "ONNX's, of more types.")
-      .input("x", "Q")
-      .input("x_scale", "T")
-      .optional_input("x_zero_point", "Q")
-      .output("y", "T")
-      .type("T", {F32, F16})
-      .type("Q", quantized | std::vector{I32})
-      .optional_attribute("axis", AttributeKind::Int)
-      .infer(infer_dequantize);
-  for (auto [name, doc] : {std::pair{"QLinearAdd", "A + B of quantized tensors, quantized."},
-                           std::pair{"QLinearMul", "A · B of quantized tensors, quantized."}}) {
-    contrib(declare, name, doc)
-        .input("A", "T")
-        .input("A_scale", "f32")
-        .optional_input("A_zero_point", "T")
-        .input("B", "T")
-        .input("B_scale", "f32")
-        .optional_input("B_zero_point", "T")
-        .input("C_scale", "f32")
-        .optional_input("C_zero_point", "T")
-        .output("C", "T")
-        .type("T", {I8, U8})
-        .infer(infer_quantized_binary);
-  }
-}
-
 }  // namespace
 
 void declare_contrib(Declarations& declare) {
@@ -407,7 +450,6 @@ void declare_contrib(Declarations& declare) {
   declare_normalizations(declare);
   declare_attentions(declare);
   declare_products(declare);
-  declare_quantized(declare);
 }
 
 }  // namespace anfora::ops

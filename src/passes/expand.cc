@@ -76,6 +76,11 @@ std::vector<Node*> Expansion::split(Node* x, int64_t axis, Node* sizes, size_t c
 
 Node* Expansion::extent(Node* x, int64_t axis) { return apply("Shape", {x}, {{"start", axis}, {"end", axis + 1}}); }
 
+Node* Expansion::numbers_below(Node* size) {
+  Node* last = apply("Squeeze", {size, integers({0})});
+  return apply("Range", {scalar_like(size, 0), last, scalar_like(size, 1)});
+}
+
 Node* Expansion::sum(Node* x, Node* y) { return !x ? y : !y ? x : apply("Add", {x, y}); }
 
 Node* Expansion::activation(std::string_view name, Node* x, std::optional<float> alpha, std::optional<float> beta) {
@@ -136,8 +141,10 @@ void add_expansions(rewrite::RuleSet& rules) {
     if (file.name == kExpansionRules) rules.read(file.text, fmt::format("rules/{}", file.name));
   }
   rules.add(attention_expansions());
+  rules.add(grouped_attention_expansions());
   rules.add(normalization_expansions());
   rules.add(product_expansions());
+  rules.add(quantized_expansions());
 }
 
 const Pass kExpand{"expand", "operators of ONNX Runtime", "in those of ONNX", run};

@@ -11,9 +11,11 @@
 
 namespace anfora::passes {
 
-std::span<const rewrite::Rule> attention_expansions();      // expand_attention.cc
-std::span<const rewrite::Rule> normalization_expansions();  // expand_normalization.cc
-std::span<const rewrite::Rule> product_expansions();        // expand_product.cc
+std::span<const rewrite::Rule> attention_expansions();          // expand_attention.cc
+std::span<const rewrite::Rule> grouped_attention_expansions();  // expand_grouped_attention.cc
+std::span<const rewrite::Rule> normalization_expansions();      // expand_normalization.cc
+std::span<const rewrite::Rule> product_expansions();            // expand_product.cc
+std::span<const rewrite::Rule> quantized_expansions();          // expand_quantized.cc
 
 // The application that is expanded, and what takes its place.
 class Expansion {
@@ -43,6 +45,8 @@ class Expansion {
   std::vector<ir::Node*> split(ir::Node* x, int64_t axis, ir::Node* sizes, size_t count);
   // How many elements x has along an axis, as a vector of one.
   ir::Node* extent(ir::Node* x, int64_t axis);
+  // Numbers from 0 below a size, a vector of one.
+  ir::Node* numbers_below(ir::Node* size);
   // x + y, either of which may be null.
   ir::Node* sum(ir::Node* x, ir::Node* y);
   // The activation that ONNX Runtime's fusions name; null: not known.
@@ -56,6 +60,11 @@ class Expansion {
   rewrite::Rewriter& rewriter_;
   ir::Apply& root_;
 };
+
+// What quantized matrices stand for, multiplied: (a − zero of a) (b − zero of b) · scale of a · scale of b.
+ir::Node* integer_product(Expansion& e, ir::Node* a, ir::Node* b, ir::Node* scale_a, ir::Node* scale_b,
+                          ir::Node* zero_a,
+                          ir::Node* zero_b);  // expand_quantized.cc
 
 // The rank of a tensor; −1: not known.
 int rank_of(const ir::Node* node);

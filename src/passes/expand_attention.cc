@@ -27,10 +27,10 @@ struct Attended {
   Node *bias = nullptr, *past_key = nullptr, *past_value = nullptr;
   int64_t heads = 0;
   bool is_causal = false;
-  bool has_present = false;
+  bool has_present = false, has_scores = false;
 };
 struct Attention {
-  Node *y = nullptr, *present_key = nullptr, *present_value = nullptr;
+  Node *y = nullptr, *present_key = nullptr, *present_value = nullptr, *scores = nullptr;
 };
 
 // [batch, sequence, heads · size] as [batch, heads, sequence, size].
@@ -50,12 +50,11 @@ Attention attention(Expansion& e, Attended a) {
     attributes = attributes.with("q_num_heads", a.heads).with("kv_num_heads", a.heads);
   }
   Attention result;
-  if (a.has_present) {
-    Apply* several = e.apply_several("Attention", {a.q, a.k, a.v, a.bias, a.past_key, a.past_value}, 3, attributes);
-    result = {e.item(several, 0), e.item(several, 1), e.item(several, 2)};
-  } else {
-    result.y = e.apply("Attention", {a.q, a.k, a.v, a.bias, a.past_key, a.past_value}, attributes);
-  }
+  const size_t results = a.has_scores ? 4 : a.has_present ? 3 : 1;
+  Apply* made = e.apply_several("Attention", {a.q, a.k, a.v, a.bias, a.past_key, a.past_value}, results, attributes);
+  result.y = results == 1 ? made : e.item(made, 0);
+  if (a.has_present) result.present_key = e.item(made, 1), result.present_value = e.item(made, 2);
+  if (a.has_scores) result.scores = e.item(made, 3);
   if (split) {
     const int64_t size = extent_of(a.v, 3);
     Node* rows = e.apply("Transpose", {result.y}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
@@ -69,15 +68,9 @@ Node* filtered(Expansion& e, Node* visible, const Node* like) {
   return e.apply("Where", {visible, e.scalar_like(like, 0), e.scalar_like(like, e.number("mask_filter_value"))});
 }
 
-// Numbers from 0 below a size, a vector of one.
-Node* numbers_below(Expansion& e, Node* size) {
-  Node* last = e.apply("Squeeze", {size, e.integers({0})});
-  return e.apply("Range", {e.scalar_like(size, 0), last, e.scalar_like(size, 1)});
-}
-
 // The keys' positions against the number of keys of each batch entry, [batch, 1, 1, keys].
 Node* before_lengths(Expansion& e, std::string_view comparison, Node* lengths, Node* keys) {
-  return e.apply(comparison, {numbers_below(e, e.apply("CastLike", {keys, lengths})),
+  return e.apply(comparison, {e.numbers_below(e.apply("CastLike", {keys, lengths})),
                               e.apply("Unsqueeze", {lengths, e.integers({1, 2, 3})})});
 }
 
@@ -90,9 +83,9 @@ void hide_later_keys(Expansion& e, Node* past, Node* keys, Attended& a) {
     return;
   }
   Node* queries = e.extent(a.q, 1);
-  Node* query = e.apply("Unsqueeze", {numbers_below(e, queries), e.integers({1})});
+  Node* query = e.apply("Unsqueeze", {e.numbers_below(queries), e.integers({1})});
   Node* is_last = e.apply("Equal", {query, e.apply("Sub", {queries, e.integers({1})})});
-  Node* is_before = e.apply("LessOrEqual", {numbers_below(e, keys), e.sum(query, past)});
+  Node* is_before = e.apply("LessOrEqual", {e.numbers_below(keys), e.sum(query, past)});
   Node* visible = e.apply("Or", {is_before, is_last});
   const double hidden = -std::numeric_limits<double>::infinity();
   a.bias = e.sum(e.apply("Where", {visible, e.scalar_like(a.q, 0), e.scalar_like(a.q, hidden)}), a.bias);
@@ -165,17 +158,30 @@ Node* packed_attention(Rewriter& rewriter, Apply& root) {
   return e.result({made.y, present});
 }
 
-Node* multi_head_attention(Rewriter& rewriter, Apply& root) {
-  Expansion e(rewriter, root);
-  enum { Query, Key, ValueOf, Bias, Mask, ScoreBias, PastKey, PastValue, PastLength, Indirection };
-  if (!e.is_typed() || e.input(PastLength) || e.input(Indirection) || e.is_used(3)) return nullptr;
-  Attended a{.q = e.input(Query), .k = e.input(Key), .v = e.input(ValueOf), .heads = e.integer("num_heads")};
+// Which input is which, of the two operators that attend to queries, keys and values.
+struct Places {
+  size_t bias, mask, score_bias, past_key, past_value, past_length, indirection;
+};
+constexpr Places kMultiHead{3, 4, 5, 6, 7, 8, 9};
+constexpr Places kDecoderMasked{10, 3, 4, 5, 6, 7, 9};
+
+// The cache with new rows from `start` on; it does not grow.
+Node* replaced_rows(Expansion& e, Node* cache, Node* rows, Node* start) {
+  Node* positions = e.apply("Add", {e.numbers_below(e.extent(rows, 2)), start});
+  Node* at = e.apply("Expand", {e.apply("Unsqueeze", {positions, e.integers({0, 1, 3})}), e.apply("Shape", {rows})});
+  return e.apply("ScatterElements", {cache, at, rows}, {{"axis", int64_t{2}}});
+}
+
+Node* multi_head(Expansion& e, const Places& at, bool is_causal) {
+  Attended a{.q = e.input(0), .k = e.input(1), .v = e.input(2), .heads = e.integer("num_heads")};
+  a.has_scores = e.is_used(3);
   a.has_present = e.is_used(1) || e.is_used(2);
   const bool split = rank_of(a.k) == 4;
+  a.past_key = e.input(at.past_key), a.past_value = e.input(at.past_value);
   // Packed Q, K and V are for other devices.
   if (rank_of(a.q) != 3 || (rank_of(a.k) != 3 && !split) || rank_of(a.v) != rank_of(a.k) || a.heads < 1) return nullptr;
-  Node* keys = e.extent(a.k, split ? 2 : 1);
-  if (Node* bias = e.input(Bias)) {
+  if (!a.past_key != !a.past_value || (a.past_key && (split || e.input(at.indirection)))) return nullptr;
+  if (Node* bias = e.input(at.bias)) {
     Node *q = e.extent(a.q, 2), *k = split ? q : e.extent(a.k, 2);
     Node* v = split ? e.apply("Mul", {e.extent(a.v, 3), e.integers({a.heads})}) : e.extent(a.v, 2);
     auto parts = e.split(bias, 0, e.apply("Concat", {q, k, v}, {{"axis", int64_t{0}}}), 3);
@@ -183,14 +189,37 @@ Node* multi_head_attention(Rewriter& rewriter, Apply& root) {
     // Keys and values that are split into heads were computed before, with theirs.
     if (!split) a.k = e.sum(a.k, parts[1]), a.v = e.sum(a.v, parts[2]);
   }
-  a.past_key = e.input(PastKey), a.past_value = e.input(PastValue);
+  Node* keys = e.extent(a.k, split ? 2 : 1);
   Node* past = a.past_key ? e.extent(a.past_key, 2) : nullptr;
-  keys = e.sum(keys, past);
-  a.bias = e.input(ScoreBias);
-  if (e.integer("unidirectional")) hide_later_keys(e, past, keys, a);
-  if (e.input(Mask) && !add_mask(e, e.input(Mask), keys, a.q, a.bias)) return nullptr;
+  Node *whole_key = nullptr, *whole_value = nullptr;
+  if (a.past_key && e.input(at.past_length)) {
+    past = e.apply("Reshape", {e.apply("Cast", {e.input(at.past_length)}, {{"to", int64_t{7}}}), e.integers({1})});
+    keys = e.sum(keys, past);
+    whole_key = replaced_rows(e, a.past_key, split_heads(e, a.k, a.heads), past);
+    whole_value = replaced_rows(e, a.past_value, split_heads(e, a.v, a.heads), past);
+    auto used = [&](Node* whole) { return e.apply("Slice", {whole, e.integers({0}), keys, e.integers({2})}); };
+    a.k = used(whole_key), a.v = used(whole_value);
+    a.past_key = a.past_value = nullptr;
+    a.has_present = false;
+  } else {
+    keys = e.sum(keys, past);
+  }
+  a.bias = e.input(at.score_bias);
+  if (is_causal) hide_later_keys(e, past, keys, a);
+  if (e.input(at.mask) && !add_mask(e, e.input(at.mask), keys, a.q, a.bias)) return nullptr;
   Attention made = attention(e, a);
-  return e.result({made.y, made.present_key, made.present_value});
+  if (whole_key) made.present_key = whole_key, made.present_value = whole_value;
+  return e.result({made.y, made.present_key, made.present_value, made.scores});
+}
+
+Node* multi_head_attention(Rewriter& rewriter, Apply& root) {
+  Expansion e(rewriter, root);
+  return e.is_typed() ? multi_head(e, kMultiHead, e.integer("unidirectional") != 0) : nullptr;
+}
+
+Node* masked_multi_head_attention(Rewriter& rewriter, Apply& root) {
+  Expansion e(rewriter, root);
+  return e.is_typed() ? multi_head(e, kDecoderMasked, false) : nullptr;
 }
 
 // Positions are one for each element, or the first of all.
@@ -213,7 +242,7 @@ Node* rotary_embedding(Rewriter& rewriter, Apply& root) {
   }
   if (rank_of(positions) == 1) {
     Node* length = e.extent(x, rank_of(x) - 2);
-    positions = e.apply("Expand", {e.apply("Add", {numbers_below(e, length), positions}),
+    positions = e.apply("Expand", {e.apply("Add", {e.numbers_below(length), positions}),
                                    e.apply("Concat", {e.extent(x, 0), length}, {{"axis", int64_t{0}}})});
   } else if (rank_of(positions) != 2) {
     return nullptr;
@@ -230,6 +259,9 @@ constexpr Rule kRules[] = {
      "MultiHeadAttention(q, k, v, b) = Attention(q + b₁, k + b₂, v + b₃)", Promise::Real, multi_head_attention},
     {"expand-rotary-embedding", "com.microsoft::RotaryEmbedding", "RotaryEmbedding is ONNX's, with other positions",
      Promise::Real, rotary_embedding},
+    {"expand-masked-multi-head-attention", "com.microsoft::DecoderMaskedMultiHeadAttention",
+     "DecoderMaskedMultiHeadAttention(q, k, v) = MultiHeadAttention(q, k, v)", Promise::Real,
+     masked_multi_head_attention},
 };
 
 }  // namespace

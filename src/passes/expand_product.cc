@@ -119,6 +119,8 @@ Node* standard_quantization(Rewriter& rewriter, Apply& root) {
 
 constexpr Rule kRules[] = {
     {"expand-fused-matmul", "com.microsoft::FusedMatMul", "FusedMatMul(a, b) = α · aᵀ bᵀ", Promise::Real, fused_matmul},
+    {"expand-transpose-matmul", "com.microsoft::TransposeMatMul", "TransposeMatMul(a, b) = α · aᵀ bᵀ", Promise::Real,
+     fused_matmul},
     {"expand-fused-gemm", "com.microsoft::FusedGemm", "FusedGemm(a, b, c) = f(Gemm(a, b, c))", Promise::Real,
      fused_gemm},
     {"expand-fused-convolution", "com.microsoft::FusedConv", "FusedConv(x, w, b, z) = f(Conv(x, w, b) + z)",

@@ -18,7 +18,7 @@ except ImportError:
     sys.exit(77)
 
 PREVIEW = "ai.onnx.preview"
-# Operators of lowered graphs, and those of ONNX Runtime, which tests/differential compares with it.
+# Operators of lowered graphs, and those of ONNX Runtime, which tests/differential/declarations.py compares with its own.
 OTHER_DOMAINS = ("anfora", "com.microsoft")
 # Not operators of the IR: what the importer makes of them.
 IMPORTED_AS = {

@@ -190,7 +190,73 @@ def matmul_nbits(rng):
                    {"N": n, "K": k, "bits": bits, "block_size": block}, constants=(1, 2, 3), rtol=1e-3, atol=1e-3)
 
 
+def grouped_attention(rng):
+    b, s, groups, size = sizes(rng)
+    heads = groups * rng.randint(1, 3)
+    packed, prompt = rng.random() < 0.3, rng.random() < 0.4
+    past = 0 if prompt else rng.randint(1, 5)
+    if not prompt and b > 1:
+        s = 1
+    rotary = rng.random() < 0.5
+    if rotary:
+        size = 16
+    capacity = past + rng.choice([0, s]) if past else 0  # of the cache that is given
+    lengths = [past + s] * b
+    attributes = {"num_heads": heads, "kv_num_heads": groups}
+    if rotary:
+        attributes |= {"do_rotary": 1, "rotary_interleaved": rng.randint(0, 1)}
+    if rng.random() < 0.3:
+        attributes["local_window_size"] = rng.randint(1, 4)
+    if rng.random() < 0.3:
+        attributes["scale"] = 0.3
+    if rng.random() < 0.3:
+        attributes["softcap"] = 5.0
+    sinks = rng.random() < 0.2
+    if not sinks and rng.random() < 0.2:
+        attributes["smooth_softmax"] = 1
+    table = lambda: reals(rng, (past + s + 3, size // 2)) if rotary else None
+    q, k, v = (reals(rng, (b, s, n * size)) for n in (heads, groups, groups))
+    if packed:
+        q, k, v = np.concatenate([q, k, v], axis=2), None, None
+    cache = lambda: reals(rng, (b, groups, capacity, size)) if past else None
+    bias = maybe(rng, lambda: reals(rng, (rng.choice([1, b]), rng.choice([1, heads]), s, past + s)), 20)
+    return contrib("GroupQueryAttention",
+                   [q, k, v, cache(), cache(), np.array(lengths, np.int32) - 1, np.array(past + s, np.int32),
+                    table(), table(), None, bias, reals(rng, (heads,)) if sinks else None], attributes,
+                   outputs=3 if past or rng.random() < 0.5 else 1, constants=(6,))
+
+
+def decoder_masked_attention(rng):
+    b, _, heads, size = sizes(rng)
+    hidden, cross = heads * size, rng.random() < 0.4
+    row = lambda: reals(rng, (b, 1, hidden))
+    bias = maybe(rng, lambda: reals(rng, (3 * hidden,)))
+    if cross:
+        keys = rng.randint(1, 5)
+        cache = lambda: reals(rng, (b, heads, keys, size))
+        return contrib("DecoderMaskedMultiHeadAttention", [row(), cache(), cache(), None, None, None, None, None, None,
+                                                           None, bias], {"num_heads": heads})
+    past, capacity = rng.randint(1, 3), 5
+    cache = lambda: reals(rng, (b, heads, capacity, size))
+    mask = key_mask(rng, b, 1, past + 1, ["none", "keys"])
+    return contrib("DecoderMaskedMultiHeadAttention",
+                   [row(), row(), row(), mask, None, cache(), cache(), np.array([past], np.int32), None, None, bias],
+                   {"num_heads": heads, "past_present_share_buffer": 1}, outputs=3)
+
+
+def shared_cache_attention(rng):
+    """MultiHeadAttention whose cache does not grow."""
+    b, _, heads, size = sizes(rng)
+    row = lambda: reals(rng, (b, 1, heads * size))
+    past, capacity = rng.randint(0, 3), 5
+    cache = lambda: reals(rng, (b, heads, capacity, size))
+    return contrib("MultiHeadAttention",
+                   [row(), row(), row(), maybe(rng, lambda: reals(rng, (3 * heads * size,))), None, None, cache(), cache(),
+                    np.array([past], np.int32)], {"num_heads": heads, "unidirectional": rng.randint(0, 1)}, outputs=3)
+
+
 def quantized_parameters(rng, dtype, dims=()):
+    dims = dims or rng.choice([(), (), (), (1,)])  # some operators refuse the vector
     scale = np.array(reals(rng, dims or (1,), low=0.05, high=0.2).reshape(dims), np.float32)
     return scale, np.array(np.abs(data(rng, dims, "int8")), dtype)
 
@@ -201,19 +267,119 @@ def quantize(op):
         by_axis = rng.random() < 0.4
         scale, zero = quantized_parameters(rng, dtype, (4,) if by_axis else ())
         if op == "DequantizeLinear":
-            x = np.abs(data(rng, x.shape, "int8")).astype(dtype)
+            x = octets(rng, dtype, x.shape)
         return contrib(op, [x, scale, zero], {"axis": 1} if by_axis else {})
     return make
+
+
+def octets(rng, dtype, dims):
+    low, high = (-128, 127) if dtype == "int8" else (0, 255)
+    return np.array([rng.randint(low, high) for _ in range(int(np.prod(dims)))], dtype).reshape(dims)
+
+
+def quantized_tensor(rng, dtype, dims):
+    return [octets(rng, dtype, dims), *quantized_parameters(rng, dtype)]
 
 
 def quantized_binary(op):
     def make(rng):
         dtype, dims = rng.choice(["int8", "uint8"]), (rng.randint(1, 3), 4)
-        inputs = []
-        for shape in (dims, dims):
-            inputs += [np.abs(data(rng, shape, "int8")).astype(dtype), *quantized_parameters(rng, dtype)]
-        return contrib(op, inputs + list(quantized_parameters(rng, dtype)))
+        return contrib(op, quantized_tensor(rng, dtype, dims) + quantized_tensor(rng, dtype, rng.choice([dims, (4,)])) +
+                       list(quantized_parameters(rng, dtype)))
     return make
+
+
+def quantized_where(rng):
+    dtype, dims = rng.choice(["int8", "uint8"]), (rng.randint(1, 3), 4)
+    condition = np.array([rng.random() < 0.5 for _ in range(int(np.prod(dims)))]).reshape(dims)
+    return contrib("QLinearWhere", [condition] + quantized_tensor(rng, dtype, dims) + quantized_tensor(rng, dtype, dims) +
+                   list(quantized_parameters(rng, dtype)), constants=(2, 3, 5, 6, 7, 8))
+
+
+def quantized_concat(rng):
+    dtype, dims = rng.choice(["int8", "uint8"]), [rng.randint(1, 3) for _ in range(3)]
+    axis = rng.randint(0, 2)
+    inputs = list(quantized_parameters(rng, dtype))
+    for _ in range(rng.randint(1, 3)):
+        dims[axis] = rng.randint(1, 3)
+        inputs += quantized_tensor(rng, dtype, tuple(dims))
+    return contrib("QLinearConcat", inputs, {"axis": axis},
+                   constants=tuple(i for i in range(len(inputs)) if i < 2 or i % 3 != 2))
+
+
+def quantized_unary(op, make_attributes=lambda rng: {}):
+    def make(rng):
+        dtype = rng.choice(["int8", "uint8"])
+        x = quantized_tensor(rng, dtype, (rng.randint(1, 3), rng.randint(1, 4), 5))
+        return contrib(op, x + list(quantized_parameters(rng, dtype)), make_attributes(rng), constants=(1, 2, 3, 4))
+    return make
+
+
+def quantized_softmax(rng):
+    dtype = rng.choice(["int8", "uint8"])
+    opset = rng.choice([11, 13])
+    scale = np.array(1 / 256, np.float32)
+    zero = np.array(0 if dtype == "uint8" else -128, dtype)
+    return contrib("QLinearSoftmax", quantized_tensor(rng, dtype, (rng.randint(1, 3), rng.randint(2, 4), 5)) + [scale, zero],
+                   {"opset": opset, "axis": rng.choice([1, 2, -1] if opset == 13 else [1, 2])}, constants=(1, 2, 3, 4))
+
+
+def quantized_pool(op):
+    def make(rng):
+        dtype = rng.choice(["uint8"] if op == "QLinearAveragePool" else ["int8", "uint8"])
+        attributes = {} if op == "NhwcMaxPool" else {"channels_last": rng.randint(0, 1)}
+        if op != "QLinearGlobalAveragePool":
+            attributes |= {"kernel_shape": [2, 3], "strides": [rng.randint(1, 2), 1], "pads": [0, 1, 1, 1]}
+        if op == "QLinearAveragePool":
+            attributes["count_include_pad"] = rng.randint(0, 1)
+        dims = (rng.randint(1, 2), rng.randint(3, 5), rng.randint(3, 5), rng.randint(3, 5))
+        if op == "NhwcMaxPool":
+            return contrib(op, [octets(rng, dtype, dims)], attributes)
+        return contrib(op, quantized_tensor(rng, dtype, dims) + list(quantized_parameters(rng, dtype)), attributes,
+                       constants=(1, 2, 3, 4))
+    return make
+
+
+def quantized_gemm(rng):
+    m, k, n = (rng.randint(1, 5) for _ in range(3))
+    a, b = rng.randint(0, 1), rng.randint(0, 1)
+    dtype, weights = rng.choice([("uint8", "uint8"), ("uint8", "int8"), ("int8", "int8")])
+    columns = (n,) if rng.random() < 0.4 else ()
+    scale, zero = quantized_parameters(rng, weights, columns)
+    bias = maybe(rng, lambda: np.array([rng.randint(-999, 999) for _ in range(n)], np.int32))
+    out = list(quantized_parameters(rng, dtype)) if rng.random() < 0.7 else []
+    return contrib("QGemm", quantized_tensor(rng, dtype, (k, m) if a else (m, k)) +
+                   [octets(rng, weights, (n, k) if b else (k, n)), scale, zero, bias] + out,
+                   {"transA": a, "transB": b, "alpha": rng.choice([1.0, 0.5])}, constants=(1, 2, 3, 4, 5, 6, 7, 8))
+
+
+def quantized_convolution(rng):
+    b, c, m, h = rng.randint(1, 2), rng.randint(1, 3), rng.randint(1, 4), rng.randint(3, 6)
+    last = rng.randint(0, 1)
+    x = quantized_tensor(rng, "uint8", (b, h, h, c) if last else (b, c, h, h))
+    bias = maybe(rng, lambda: np.array([rng.randint(-999, 999) for _ in range(m)], np.int32))
+    return contrib("QLinearConv", x + quantized_tensor(rng, "int8", (m, c, 3, 3))[:2] + [np.array(0, np.int8)] +
+                   list(quantized_parameters(rng, "uint8")) + [bias],
+                   {"channels_last": last, "pads": [1, 1, 1, 1], "kernel_shape": [3, 3]}, constants=tuple(range(1, 9)))
+
+
+def integer_matmul(rng):
+    m, k, n = (rng.randint(1, 5) for _ in range(3))
+    dtype, weights = rng.choice([("uint8", "uint8"), ("uint8", "int8"), ("int8", "int8")])
+    scale, zero = quantized_parameters(rng, weights, (n,) if rng.random() < 0.4 else ())
+    a, a_scale, a_zero = quantized_tensor(rng, dtype, (2, m, k))
+    return contrib("MatMulIntegerToFloat",
+                   [a, octets(rng, weights, (k, n)), a_scale, scale, maybe(rng, lambda: a_zero), maybe(rng, lambda: zero),
+                    maybe(rng, lambda: reals(rng, (n,)))], constants=(1, 3, 5))
+
+
+def dynamic_quantize_matmul(rng):
+    m, k, n = (rng.randint(1, 5) for _ in range(3))
+    weights = rng.choice(["int8", "uint8"])
+    scale, zero = quantized_parameters(rng, weights, (n,) if rng.random() < 0.4 else ())
+    return contrib("DynamicQuantizeMatMul",
+                   [reals(rng, (2, m, k)), octets(rng, weights, (k, n)), scale, maybe(rng, lambda: zero),
+                    maybe(rng, lambda: reals(rng, (n,)))], constants=(1, 2, 3))
 
 
 GENERATORS = {
@@ -226,6 +392,9 @@ GENERATORS = {
     "com.microsoft.EmbedLayerNormalization": embed_layer_normalization,
     "com.microsoft.Attention": packed_attention,
     "com.microsoft.MultiHeadAttention": multi_head_attention,
+    "com.microsoft.SharedCacheAttention": shared_cache_attention,
+    "com.microsoft.DecoderMaskedMultiHeadAttention": decoder_masked_attention,
+    "com.microsoft.GroupQueryAttention": grouped_attention,
     "com.microsoft.RotaryEmbedding": rotary_embedding,
     "com.microsoft.FusedMatMul": fused_matmul,
     "com.microsoft.FusedGemm": fused_gemm,
@@ -235,4 +404,16 @@ GENERATORS = {
     "com.microsoft.DequantizeLinear": quantize("DequantizeLinear"),
     "com.microsoft.QLinearAdd": quantized_binary("QLinearAdd"),
     "com.microsoft.QLinearMul": quantized_binary("QLinearMul"),
+    "com.microsoft.QLinearWhere": quantized_where,
+    "com.microsoft.QLinearConcat": quantized_concat,
+    "com.microsoft.QLinearSigmoid": quantized_unary("QLinearSigmoid"),
+    "com.microsoft.QLinearLeakyRelu": quantized_unary("QLinearLeakyRelu", lambda rng: {"alpha": 0.3}),
+    "com.microsoft.QLinearSoftmax": quantized_softmax,
+    "com.microsoft.QLinearAveragePool": quantized_pool("QLinearAveragePool"),
+    "com.microsoft.QLinearGlobalAveragePool": quantized_pool("QLinearGlobalAveragePool"),
+    "com.microsoft.NhwcMaxPool": quantized_pool("NhwcMaxPool"),
+    "com.microsoft.QGemm": quantized_gemm,
+    "com.microsoft.QLinearConv": quantized_convolution,
+    "com.microsoft.MatMulIntegerToFloat": integer_matmul,
+    "com.microsoft.DynamicQuantizeMatMul": dynamic_quantize_matmul,
 }

@@ -1,0 +1,201 @@
+// GroupQueryAttention: several heads of queries share a head of keys, and each entry of the batch has a length of its own.
+//
+//     past[b] = max(length[b] − S, 0)          S new positions; a prompt may be shorter than S
+//     p[b, s] = past[b] + s                    the positions of the queries, and of the new keys in the cache
+//     the query at p sees the key at j where p − window < j ≤ p
+//
+// The cache grows where it is too short. What ONNX's Attention does not say as ONNX Runtime means it, a cap of the scores
+// before they are hidden and a sink in the denominator of the softmax, is written in parts.
+#include <limits>
+
+#include "passes/expand.h"
+
+namespace anfora::passes {
+namespace {
+
+using namespace ir;
+using rewrite::Promise;
+using rewrite::Rewriter;
+using rewrite::Rule;
+
+constexpr int64_t kI64 = 7;  // in ONNX's numbers
+
+enum Input {
+  Query,
+  Key,
+  ValueOf,
+  PastKey,
+  PastValue,
+  LastPositions,
+  Total,
+  Cosines,
+  Sines,
+  Positions,
+  ScoreBias,
+  Sinks,
+  FirstUnsupported,  // scales of a quantized cache, weights of normalizations
+};
+
+struct Grouped {
+  Node *q = nullptr, *k = nullptr, *v = nullptr;  // [batch, heads, sequence, size]
+  int64_t heads = 0, groups = 0;                  // of queries; of keys
+  Node *positions = nullptr, *lengths = nullptr;  // [batch, S], [batch, 1]
+};
+
+Node* concat(Expansion& e, Expansion::Nodes parts) { return e.apply("Concat", parts, {{"axis", int64_t{0}}}); }
+
+Node* transposed_heads(Expansion& e, Node* x) {
+  return e.apply("Transpose", {x}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
+}
+Node* split_heads(Expansion& e, Node* x, int64_t heads) {
+  const int64_t width = extent_of(x, 2);
+  return transposed_heads(e, e.apply("Reshape", {x, e.integers({0, 0, heads, width > 0 ? width / heads : -1})}));
+}
+
+// Queries, keys and values by heads; they may come in one tensor.
+void split(Expansion& e, Grouped& g) {
+  if (e.input(Key)) {
+    g.q = split_heads(e, e.input(Query), g.heads);
+    g.k = split_heads(e, e.input(Key), g.groups), g.v = split_heads(e, e.input(ValueOf), g.groups);
+    return;
+  }
+  Node* all = split_heads(e, e.input(Query), g.heads + 2 * g.groups);
+  auto parts = e.split(all, 1, e.integers({g.heads, g.groups, g.groups}), 3);
+  g.q = parts[0], g.k = parts[1], g.v = parts[2];
+}
+
+void rotate(Expansion& e, Grouped& g) {
+  const int64_t half = extent_of(e.input(Cosines), 1);
+  AttributeSet attributes{{"interleaved", e.integer("rotary_interleaved")}};
+  if (half > 0) attributes = attributes.with("rotary_embedding_dim", 2 * half);
+  Node* positions = e.input(Positions) ? e.input(Positions) : g.positions;
+  for (Node** x : {&g.q, &g.k})
+    *x = e.apply("RotaryEmbedding", {*x, e.input(Cosines), e.input(Sines), positions}, attributes);
+}
+
+// The cache with what is new at its positions, `length` long.
+Node* cached(Expansion& e, Node* cache, Node* added, Node* positions, Node* length) {
+  Node* missing = e.apply("Sub", {length, e.extent(cache, 2)});
+  Node* shape = concat(e, {e.extent(cache, 0), e.extent(cache, 1), missing, e.extent(cache, 3)});
+  Node* longer =
+      e.apply("Concat", {cache, e.apply("Expand", {e.scalar_like(cache, 0), shape})}, {{"axis", int64_t{2}}});
+  Node* at = e.apply("Expand", {e.apply("Unsqueeze", {positions, e.integers({1, 3})}), e.apply("Shape", {added})});
+  return e.apply("ScatterElements", {longer, at, added}, {{"axis", int64_t{2}}});
+}
+
+// [batch, 1, S, keys]
+Node* visible_keys(Expansion& e, const Grouped& g, Node* length) {
+  Node* key = e.numbers_below(length);
+  auto by_query = [&](Node* x) { return e.apply("Unsqueeze", {x, e.integers({1, 3})}); };
+  if (!e.integer("causal")) return e.apply("Less", {key, by_query(g.lengths)});
+  Node* visible = e.apply("LessOrEqual", {key, by_query(g.positions)});
+  const int64_t window = e.integer("local_window_size");
+  if (window < 1) return visible;
+  Node* before = e.apply("Sub", {by_query(g.positions), e.integers({window})});
+  return e.apply("And", {visible, e.apply("Greater", {key, before})});
+}
+
+// The bias of the scores for as many keys as the cache has; it may be given for fewer.
+Node* padded_bias(Expansion& e, Node* bias, Node* length) {
+  Node* missing = e.apply("Sub", {length, e.extent(bias, 3)});
+  return e.apply("Pad", {bias, concat(e, {e.integers({0, 0, 0, 0, 0, 0, 0}), missing})});
+}
+
+Node* hidden_like(Expansion& e, Node* x) { return e.scalar_like(x, -std::numeric_limits<double>::infinity()); }
+
+// 1/√size unless it is given.
+Node* scale_of_scores(Expansion& e, Node* q) {
+  if (e.number("scale") != 0) return e.scalar_like(q, e.number("scale"));
+  Node* size = e.apply("Squeeze", {e.extent(q, 3), e.integers({0})});
+  return e.apply("Reciprocal", {e.apply("Sqrt", {e.apply("CastLike", {size, q})})});
+}
+
+Node* attention_in_parts(Expansion& e, const Grouped& g, Node* visible, Node* bias) {
+  auto grouped = [&](Node* x) {  // [batch, heads, S, n] as [batch, groups, heads of a group, S, n]
+    Node* shape =
+        concat(e, {e.integers({0, g.groups, g.heads / g.groups}), e.apply("Shape", {x}, {{"start", int64_t{2}}})});
+    return e.apply("Reshape", {x, shape});
+  };
+  auto single = [&](Node* x) { return e.apply("Unsqueeze", {x, e.integers({2})}); };
+  Node* keys = e.apply("Transpose", {single(g.k)}, {{"perm", std::vector<int64_t>{0, 1, 2, 4, 3}}});
+  Node* scores = e.apply("MatMul", {e.apply("Mul", {grouped(g.q), scale_of_scores(e, g.q)}), keys});
+  if (const float cap = e.number("softcap"); cap > 0) {
+    Node* limit = e.scalar_like(g.q, cap);
+    scores = e.apply("Mul", {e.apply("Tanh", {e.apply("Div", {scores, limit})}), limit});
+  }
+  if (bias) scores = e.apply("Add", {scores, grouped(e.apply("Expand", {bias, e.integers({1, g.heads, 1, 1})}))});
+  scores = e.apply("Where", {single(visible), scores, hidden_like(e, scores)});
+  const AttributeSet last{{"axis", int64_t{-1}}};
+  Node* sinks = e.input(Sinks) ? e.input(Sinks) : e.integer("smooth_softmax") > 0 ? e.scalar_like(scores, 0) : nullptr;
+  if (sinks) {
+    Node* shape = concat(e, {e.apply("Shape", {scores}, {{"end", int64_t{-1}}}), e.integers({1})});
+    if (e.input(Sinks)) sinks = e.apply("Reshape", {sinks, e.integers({g.groups, g.heads / g.groups, 1, 1})});
+    scores = e.apply("Concat", {scores, e.apply("Expand", {sinks, shape})}, last);
+  }
+  Node* weights = e.apply("Softmax", {scores}, last);
+  if (sinks) weights = e.apply("Slice", {weights, e.integers({0}), e.integers({-1}), e.integers({4})});
+  Node* y = e.apply("MatMul", {weights, single(g.v)});
+  return e.apply("Reshape", {y, concat(e, {e.integers({0, g.heads}), e.apply("Shape", {y}, {{"start", int64_t{3}}})})});
+}
+
+bool is_supported(const Expansion& e, const Apply& root) {
+  for (size_t i = FirstUnsupported; i < root.num_inputs(); ++i) {
+    if (e.input(i)) return false;
+  }
+  for (const char* quantization : {"k_quant_type", "v_quant_type"}) {
+    if (root.attributes().get_string(quantization, "NONE") != "NONE") return false;
+  }
+  if (e.integer("qk_output") || e.integer("sliding_window_cache") || e.is_used(3)) return false;
+  if (e.input(ScoreBias) && rank_of(e.input(ScoreBias)) != 4) return false;
+  if (e.integer("do_rotary") && (!e.input(Cosines) || !e.input(Sines))) return false;
+  return e.is_typed() && rank_of(e.input(Query)) == 3 && (!e.input(Key) || e.input(ValueOf)) &&
+         (!e.input(PastKey) == !e.input(PastValue));
+}
+
+Node* grouped_attention(Rewriter& rewriter, Apply& root) {
+  Expansion e(rewriter, root);
+  Grouped g{.heads = e.integer("num_heads"), .groups = e.integer("kv_num_heads")};
+  if (!is_supported(e, root) || g.groups < 1 || g.heads % g.groups != 0) return nullptr;
+  split(e, g);
+  const int64_t size = extent_of(g.q, 3);
+  const bool in_parts = e.number("softcap") > 0 || e.input(Sinks) || e.integer("smooth_softmax") > 0;
+
+  auto wide = [&](size_t i, Node* shape) {
+    return e.apply("Reshape", {e.apply("Cast", {e.input(i)}, {{"to", kI64}}), shape});
+  };
+  g.lengths = e.apply("Add", {wide(LastPositions, e.integers({-1, 1})), e.integers({1})});
+  Node* steps = e.extent(g.q, 2);
+  Node* past = e.apply("Max", {e.apply("Sub", {g.lengths, steps}), e.integers({0})});
+  g.positions = e.apply("Add", {past, e.numbers_below(steps)});
+  if (e.integer("do_rotary")) rotate(e, g);
+  Node* length = steps;
+  if (e.input(PastKey)) {
+    length = e.apply("Max", {e.extent(e.input(PastKey), 2), wide(Total, e.integers({1}))});
+    g.k = cached(e, e.input(PastKey), g.k, g.positions, length);
+    g.v = cached(e, e.input(PastValue), g.v, g.positions, length);
+  }
+  Node* visible = visible_keys(e, g, length);
+  Node* bias = e.input(ScoreBias) ? padded_bias(e, e.input(ScoreBias), length) : nullptr;
+  Node* y = nullptr;
+  if (in_parts) {
+    y = attention_in_parts(e, g, visible, bias);
+  } else {
+    AttributeSet attributes;
+    if (e.number("scale") != 0) attributes = attributes.with("scale", e.number("scale"));
+    Node* mask = bias ? e.apply("Where", {visible, bias, hidden_like(e, bias)}) : visible;
+    y = e.apply("Attention", {g.q, g.k, g.v, mask}, attributes);
+  }
+  const int64_t width = size > 0 ? size * g.heads : -1;
+  return e.result({e.apply("Reshape", {transposed_heads(e, y), e.integers({0, 0, width})}), g.k, g.v});
+}
+
+constexpr Rule kRules[] = {
+    {"expand-grouped-attention", "com.microsoft::GroupQueryAttention",
+     "GroupQueryAttention(q, k, v) = Attention(q, cache with k, cache with v)", Promise::Real, grouped_attention},
+};
+
+}  // namespace
+
+std::span<const Rule> grouped_attention_expansions() { return kRules; }
+
+}  // namespace anfora::passes
