@@ -49,6 +49,7 @@ double estimate_us(Inference& inference, const Apply& node) {
 
 bool is_worth_keeping(Inference& inference, const Apply& node, double bytes) {
   if (node.op().fusion == FusionKind::View) return true;  // it keeps no memory of its own
+  if (kOverheadUs * kBytesPerUs >= kLeastWork * bytes) return true;
   return time_us(inference, node) * kBytesPerUs >= kLeastWork * bytes;
 }
 

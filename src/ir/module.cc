@@ -22,8 +22,7 @@ namespace {
 constexpr size_t kHashedWindow = 256;
 
 uint64_t fingerprint(const Tensor& t) {
-  uint64_t h =
-      hash_combine(static_cast<uint64_t>(t.dtype()), hash_bytes(t.shape().data(), t.shape().size() * sizeof(int64_t)));
+  uint64_t h = hash_combine(static_cast<uint64_t>(t.dtype()), static_cast<uint64_t>(t.size()));
   if (t.dtype() == DType::String) {
     for (const std::string& s : t.data<std::string>()) h = hash_combine(h, hash_bytes(s.data(), s.size()));
     return h;
@@ -139,6 +138,14 @@ Value* Module::constant(Tensor tensor, std::string_view name) {
   auto& bucket = constant_table_->by_fingerprint[fingerprint(tensor)];
   for (Value* value : bucket) {
     if (Tensor::identical(value->tensor(), tensor)) return value;
+  }
+  // The same elements in another shape are another constant, but need no memory of their own.
+  for (const Value* value : bucket) {
+    if (value->tensor().size() != tensor.size()) continue;
+    Tensor reshaped = value->tensor().reshaped(tensor.shape());
+    if (!Tensor::identical(reshaped, tensor)) continue;
+    tensor = std::move(reshaped);
+    break;
   }
   constant_table_->tensors.push_back(std::move(tensor));
   const Tensor& kept = constant_table_->tensors.back();

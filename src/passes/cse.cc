@@ -3,12 +3,33 @@
 // Value numbering by hash: applications are visited operands first, so that operands are already merged when their user
 // is looked up, and one pass finds everything. An application may take the place of another in its own graph or in a
 // graph nested below it; graphs are therefore visited from the outside in, and a lookup walks up the parents (their
-// number is the depth of nesting). Near-linear.
+// number is the depth of nesting). Near-linear. Random operators and effects stay as they are, and so do calls of
+// functions that have some; the other calls are expressions like any other.
 //
-// Random operators, effects and calls stay as they are.
+// Sharing has a price: the value is kept from its first reader to the last of both.
+//
+//     %m = Expand(%s)   ── kept ──────────────────────────   %m' = Expand(%s)
+//     … Add(%a, %m)     … what needs the most memory …        … Add(%b, %m')
+//
+// It is paid where computing again takes longer than to write the result (analysis/cost.h), which is so for nearly all
+// operators. What makes a large result of nearly nothing (Expand, ConstantOfShape, a Cast of bools) stays twice where
+// sharing would raise the planned peak of the graph (analysis/memory_profile.h); the later one then stands for those that
+// follow. rematerialize.cc is the same decision in reverse. A value of an outer graph is always shared with inner ones.
+//
+// Functions are equal when their bodies are, node by node, up to their parameters and the functions nested in them. Equal ones
+// in the same place are one where that makes a choice or a call superfluous: as branches of one condition, or called with the
+// same arguments. Others are better known each by itself (branches.cc).
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <boost/unordered/unordered_flat_set.hpp>
+#include <optional>
 #include <vector>
 
+#include "analysis/calls.h"
+#include "analysis/cost.h"
+#include "analysis/memory_profile.h"
 #include "ir/order.h"
 #include "passes/expression.h"
 #include "passes/pass.h"
@@ -19,15 +40,7 @@ namespace {
 
 using namespace ir;
 
-bool may_merge(const Apply& node) {
-  switch (node.primitive()) {
-    case Primitive::Switch:
-    case Primitive::MakeTuple:
-    case Primitive::TupleGetItem: return true;
-    case Primitive::Operation: return node.op().effect == Effect::Pure && node.op().known;
-    default: return false;
-  }
-}
+constexpr std::string_view kFunctions = "equal-functions";
 
 // The expressions met so far, each with the graph that it was met in.
 class Expressions {
@@ -43,7 +56,7 @@ class Expressions {
     Graph* graph = node->graph();
     auto [at, is_new] =
         index_.insert(scoped(hash, graph), known_.size(), [&](uint32_t i) { return is(i, *node, graph); });
-    if (!is_new) return known_[at].node;
+    if (!is_new) return known_[last_ = at].node;
     known_.push_back({node, graph});
     for (Graph* outer = graph->parent(); outer; outer = outer->parent()) {
       uint32_t found = index_.find(scoped(hash, outer), [&](uint32_t i) { return is(i, *node, outer); });
@@ -51,6 +64,8 @@ class Expressions {
     }
     return nullptr;
   }
+  // The node stands for those that follow, instead of the one that was found last.
+  void stand_in(Apply* node) { known_[last_].node = node; }
   void prefetch(const Apply& node) const { index_.prefetch(scoped(hash_of_expression(node), node.graph())); }
 
  private:
@@ -65,32 +80,208 @@ class Expressions {
   };
   std::vector<Known> known_;
   HashIndex index_;
+  uint32_t last_ = 0;
 };
 
-size_t run(PassContext& context) {
-  Module& module = context.module;
-  ModuleOrder order = topological_order(module);
-  std::ranges::stable_sort(order.graphs, {}, [](const GraphOrder& g) { return g.graph->depth(); });
-  size_t total = 0, merged = 0;
-  for (const GraphOrder& graph : order.graphs) total += graph.nodes.size();
-  Expressions expressions(total);
-  for (const auto& [graph, nodes, dead] : order.graphs) {
-    for (size_t i = 0; i < nodes.size(); ++i) {
-      // Merging an operand in between changes the hash; then the line is missed, and nothing else.
-      constexpr size_t kAhead = 4;
-      if (i + kAhead < nodes.size()) expressions.prefetch(*nodes[i + kAhead]);
-      Apply* node = nodes[i];
-      if (!may_merge(*node)) continue;
-      Apply* same = expressions.find_or_enter(node, hash_of_expression(*node));
-      if (!same) continue;
-      context.remarks.applied(kMerge.name, kMerge.name, *node);
-      module.replace(node, same);
-      module.erase(node);
-      ++merged;
+class Merging {
+ public:
+  explicit Merging(PassContext& context) : context_(context), module_(context.module) {}
+
+  size_t run() {
+    ModuleOrder order = topological_order(module_);
+    if (order.graphs.size() > 1) calls_.emplace(order);
+    std::ranges::stable_sort(order.graphs, {}, [](const GraphOrder& g) { return g.graph->depth(); });
+    merge_applications(order);
+    if (order.graphs.size() > 1) merge_functions(order);
+    return merged_;
+  }
+
+ private:
+  bool may_merge(const Apply& node) const {
+    switch (node.primitive()) {
+      case Primitive::Switch:
+      case Primitive::MakeTuple:
+      case Primitive::TupleGetItem: return true;
+      case Primitive::Operation: return node.op().effect == Effect::Pure && node.op().known;
+      case Primitive::Call: {
+        analysis::Callees callees = analysis::known_callees(node);
+        return calls_ && !callees.empty() && std::ranges::all_of(callees, [&](Graph* g) { return calls_->is_pure(g); });
+      }
+      default: return false;
     }
   }
-  return merged;
-}
+
+  void merge_applications(const ModuleOrder& order) {
+    size_t total = 0;
+    for (const GraphOrder& graph : order.graphs) total += graph.nodes.size();
+    Expressions expressions(total);
+    for (const auto& [graph, nodes, dead] : order.graphs) {
+      profile_.reset();
+      for (size_t i = 0; i < nodes.size(); ++i) {
+        // Merging an operand in between changes the hash; then the line is missed, and nothing else.
+        constexpr size_t kAhead = 4;
+        if (i + kAhead < nodes.size()) expressions.prefetch(*nodes[i + kAhead]);
+        Apply* node = nodes[i];
+        if (!may_merge(*node)) continue;
+        Apply* same = expressions.find_or_enter(node, hash_of_expression(*node));
+        if (!same) continue;
+        if (same->graph() == graph && !pays(*same, *node)) {
+          expressions.stand_in(node);
+          continue;
+        }
+        context_.remarks.applied(kMerge.name, kMerge.name, *node);
+        module_.replace(node, same);
+        module_.erase(node);
+        ++merged_;
+      }
+    }
+  }
+
+  // Whether sharing pays for the memory that it takes. The profile of the graph is made when it is first asked.
+  bool pays(const Apply& same, const Apply& node) {
+    const double bytes = analysis::bytes_of(node.type());
+    bool is_cheap =
+        node.primitive() == Primitive::Operation && !analysis::is_worth_keeping(context_.inference, node, bytes);
+    if (!is_cheap && !profile_) return true;
+    if (!profile_ && !make_profile(*node.graph())) return true;
+    const double before = profile_->peak();
+    const uint32_t distance = profile_->distance(same, node);
+    profile_->merge(same, node);
+    const double rise = profile_->peak() - before;
+    if (!is_cheap || rise <= 0 || analysis::is_worth_keeping(context_.inference, node, rise)) return true;
+    context_.remarks.refused(
+        kMerge.name, kMerge.name, node,
+        fmt::format("sharing would keep {:.0f} bytes for {} steps and raise the planned peak from {:.0f} to {:.0f}; "
+                    "computing them again takes {:.0f} us",
+                    bytes, distance, before, before + rise, analysis::estimate_us(context_.inference, node)));
+    profile_->undo_merge();
+    return false;
+  }
+
+  bool make_profile(const Graph& graph) {
+    ModuleOrder order = topological_order(module_);
+    auto found = std::ranges::find(order.graphs, &graph, &GraphOrder::graph);
+    if (found == order.graphs.end()) return false;  // nothing reaches it any more
+    profile_.emplace(*found, FreeVariables(order));
+    return true;
+  }
+
+  // Functions -------------------------------------------------------------------------------------------------------
+  using Nodes = boost::unordered_flat_map<const Graph*, const std::vector<Apply*>*>;
+
+  // Whether two functions are one, for all that is hashed: operators and attributes in order, and what is read from outside.
+  static uint64_t hash_of(const Graph& graph, const std::vector<Apply*>& nodes) {
+    uint64_t h = hash_combine(graph.parameters().size(), hash_pointer(graph.parent()));
+    for (const Apply* node : nodes) {
+      if (node->is_erased()) continue;
+      h = hash_combine(h, hash_combine(hash_pointer(&node->op()), hash_pointer(&node->attributes())));
+      for (const Use& use : node->operands()) {
+        bool is_outside = !constant_function(use.node) && use.node->graph() != &graph;
+        h = hash_combine(h, is_outside ? use.node->id() : 0);
+      }
+    }
+    return h;
+  }
+
+  void merge_functions(const ModuleOrder& order) {
+    Nodes nodes;
+    for (const GraphOrder& graph : order.graphs) nodes.emplace(graph.graph, &graph.nodes);
+    boost::unordered_flat_map<uint64_t, std::vector<Graph*>> by_hash;
+    boost::unordered_flat_set<const Graph*> gone;
+    for (const GraphOrder& entry : order.graphs) {  // outer ones first
+      Graph* graph = entry.graph;
+      if (graph == module_.main() || gone.contains(graph->parent())) {
+        if (graph != module_.main()) gone.insert(graph);
+        continue;
+      }
+      std::vector<Graph*>& alike = by_hash[hash_of(*graph, entry.nodes)];
+      auto same = std::ranges::find_if(
+          alike, [&](Graph* other) { return are_used_alike(*other, *graph) && are_equal(nodes, *other, *graph); });
+      if (same == alike.end()) {
+        alike.push_back(graph);
+        continue;
+      }
+      context_.remarks.applied(kMerge.name, kFunctions, *graph->value(),
+                               fmt::format("@{} is @{}", graph->name(), (*same)->name()));
+      module_.replace(graph->value(), (*same)->value());
+      gone.insert(graph);
+      ++merged_;
+    }
+  }
+
+  // The condition that a function is a branch of; null: none. Nothing: of several, or it is also used otherwise.
+  static std::optional<const Node*> condition_of(const Graph& graph) {
+    std::optional<const Node*> condition;
+    for (const Use& use : graph.value()->uses()) {
+      const Apply* choice = use.user->as(Primitive::Switch);
+      const Node* of_use = choice ? choice->input(0) : nullptr;
+      if (condition && *condition != of_use) return std::nullopt;
+      condition = of_use;
+    }
+    return condition;
+  }
+  // Whether it helps that they are one: they are branches of one condition, or called with the same arguments.
+  static bool are_used_alike(const Graph& f, const Graph& g) {
+    std::optional<const Node*> a = condition_of(f), b = condition_of(g);
+    if (!a || !b || *a != *b) return false;
+    if (*a) return true;
+    std::vector<Apply*> calls = analysis::callers_of(g).calls;
+    return std::ranges::any_of(analysis::callers_of(f).calls, [&](const Apply* x) {
+      return std::ranges::any_of(calls, [&](const Apply* y) {
+        return std::ranges::equal(x->operands().subspan(1), y->operands().subspan(1), {}, &Use::node, &Use::node);
+      });
+    });
+  }
+
+  // Node by node; the order of nodes depends on nothing but the structure.
+  static bool are_equal(const Nodes& nodes, const Graph& f, const Graph& g) {
+    boost::unordered_flat_map<const Node*, const Node*> image;  // of what is in f
+    std::vector<std::pair<const Graph*, const Graph*>> pending;
+    auto pair = [&](const Graph& a, const Graph& b) {
+      if (a.parameters().size() != b.parameters().size()) return false;
+      image.emplace(a.value(), b.value());
+      for (size_t i = 0; i < a.parameters().size(); ++i) {
+        if (a.parameter(i)->type() != b.parameter(i)->type()) return false;
+        image.emplace(a.parameter(i), b.parameter(i));
+      }
+      pending.emplace_back(&a, &b);
+      return true;
+    };
+    auto same_operand = [&](const Node* x, const Node* y) {
+      if (auto known = image.find(x); known != image.end()) return known->second == y;
+      const Graph *a = constant_function(x), *b = constant_function(y);
+      if (a && b && a->is_inside(&f) && b->is_inside(&g)) return pair(*a, *b);
+      return x == y;
+    };
+    if (!pair(f, g)) return false;
+    for (size_t next = 0; next < pending.size(); ++next) {
+      auto [a, b] = pending[next];
+      auto in_a = nodes.find(a), in_b = nodes.find(b);
+      if (in_a == nodes.end() || in_b == nodes.end()) return false;
+      auto y = in_b->second->begin();
+      for (const Apply* x : *in_a->second) {
+        if (x->is_erased()) continue;
+        while (y != in_b->second->end() && (*y)->is_erased()) ++y;
+        if (y == in_b->second->end()) return false;
+        bool same = &x->op() == &(*y)->op() && &x->attributes() == &(*y)->attributes() &&
+                    x->num_outputs() == (*y)->num_outputs() && x->num_inputs() == (*y)->num_inputs();
+        for (size_t i = 0; same && i < x->num_inputs(); ++i) same = same_operand(x->input(i), (*y)->input(i));
+        if (!same) return false;
+        image.emplace(x, *y++);
+      }
+      if (std::any_of(y, in_b->second->end(), [](const Apply* rest) { return !rest->is_erased(); })) return false;
+    }
+    return true;
+  }
+
+  PassContext& context_;
+  Module& module_;
+  std::optional<analysis::CallOrder> calls_;
+  std::optional<analysis::MemoryProfile> profile_;
+  size_t merged_ = 0;
+};
+
+size_t run(PassContext& context) { return Merging(context).run(); }
 
 }  // namespace
 

@@ -81,8 +81,9 @@ size_t split_sliced(ir::Module& module, rewrite::Remarks& remarks);
 // Before a model runs, and where it is asked for.
 extern const Pass kExpand;  // expand.cc
 // For execution only: their operators are lowered ones.
-extern const Pass kWiden;     // widen.cc
-extern const Pass kLayout;    // layout.cc
-extern const Pass kEpilogue;  // epilogue.cc
+extern const Pass kWiden;          // widen.cc
+extern const Pass kLayout;         // layout.cc
+extern const Pass kEpilogue;       // epilogue.cc
+extern const Pass kRematerialize;  // rematerialize.cc
 
 }  // namespace anfora::passes

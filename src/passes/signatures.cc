@@ -18,6 +18,9 @@
 //                          value is nested in the graph that its calls come from.
 //   - equal-parameters     two parameters that start as one value and are changed alike are one (the number of an iteration,
 //                          which the source counts a second time).
+//   - specialized          a recursive function that is called with different constants (or functions), which it then passes on
+//                          to itself, is copied for each of them, and the constant is captured. What is not recursive is
+//                          inlined, or too large to be copied.
 //   - common-result        an item of the result that is one and the same value outside of the function is read from there.
 //   - unused-result        an item that no call reads is not returned.
 //
@@ -34,6 +37,7 @@
 #include <vector>
 
 #include "analysis/calls.h"
+#include "ir/clone.h"
 #include "passes/pass.h"
 
 namespace anfora::passes {
@@ -43,8 +47,12 @@ using namespace ir;
 
 constexpr std::string_view kInvariant = "invariant-parameter";
 constexpr std::string_view kEqual = "equal-parameters";
+constexpr std::string_view kSpecialized = "specialized";
 constexpr std::string_view kCommon = "common-result";
 constexpr std::string_view kUnused = "unused-result";
+
+// Applications of a function up to which it is specialized, and how many versions of it there may be.
+constexpr size_t kMostCopied = 256, kMostVersions = 8;
 
 // How deep the arguments for two parameters are compared.
 constexpr int kDeepestComparison = 8;
@@ -70,6 +78,7 @@ class Signatures {
 
   size_t run() {
     if (module_.graphs().size() == 1) return 0;
+    for (Graph* graph : std::vector<Graph*>(module_.graphs().begin(), module_.graphs().end())) specialize(*graph);
     for (Graph* graph : module_.graphs()) callers_.emplace(graph, analysis::callers_of(*graph));
     for (Graph* graph : module_.graphs()) {
       if (callers_.at(graph).all_known && !callers_.at(graph).calls.empty() && graph->return_node())
@@ -84,6 +93,64 @@ class Signatures {
   }
 
  private:
+  // Versions --------------------------------------------------------------------------------------------------------
+  // Calls from outside that pass the same constants for the parameters that the function passes on to itself.
+  struct Version {
+    boost::container::small_vector<const Node*, 4> constants;  // null: the argument is none
+    std::vector<Apply*> calls;
+    bool is_general() const { return std::ranges::count(constants, nullptr) == std::ssize(constants); }
+  };
+
+  void specialize(Graph& graph) {
+    analysis::Callers callers = analysis::callers_of(graph);
+    std::vector<Apply*> inside, outside;
+    for (Apply* call : callers.calls) {
+      if (constant_function(call->input(0)) != &graph) return;
+      (call->graph()->is_inside(&graph) ? inside : outside).push_back(call);
+    }
+    if (!callers.all_known || !graph.return_node() || inside.empty() || outside.size() < 2) return;
+    std::vector<size_t> passed_on;
+    for (const Parameter* p : graph.parameters()) {
+      auto argument = [&](const Apply* call) { return call->input(p->index() + 1); };
+      if (std::ranges::all_of(inside, [&](const Apply* call) { return argument(call) == p; }) &&
+          std::ranges::any_of(outside, [&](const Apply* call) { return argument(call)->is_value(); })) {
+        passed_on.push_back(p->index());
+      }
+    }
+    std::vector<Version> versions;
+    for (Apply* call : outside) {
+      Version version;
+      for (size_t i : passed_on)
+        version.constants.push_back(call->input(i + 1)->is_value() ? call->input(i + 1) : nullptr);
+      auto same = std::ranges::find(versions, version.constants, &Version::constants);
+      if (same == versions.end()) same = versions.insert(versions.end(), std::move(version));
+      same->calls.push_back(call);
+    }
+    if (versions.size() < 2) return;
+    if (size_t size = size_of(graph); size > kMostCopied || versions.size() > kMostVersions) {
+      context_.remarks.refused(kSignatures.name, kSpecialized, *graph.value(),
+                               fmt::format("{} versions of {} applications; at most {} of {} are made", versions.size(),
+                                           size, kMostVersions, kMostCopied));
+      return;
+    }
+    // The function itself stays for those calls that have no constants, or is the first version.
+    std::ranges::stable_partition(versions, &Version::is_general);
+    for (const Version& version : std::span(versions).subspan(1)) {
+      Graph* copy = Cloner(module_).copy(graph, graph.parent());
+      for (Apply* call : version.calls) {
+        context_.remarks.applied(kSignatures.name, kSpecialized, *call, fmt::format("@{}", copy->name()));
+        module_.set_operand(call, 0, copy->value());
+        ++changes_;
+      }
+    }
+  }
+
+  size_t size_of(const Graph& graph) const {
+    size_t size = 0;
+    for (const Graph* inner : module_.graphs()) size += inner->is_inside(&graph) ? inner->num_nodes() : 0;
+    return size;
+  }
+
   // Parameters ------------------------------------------------------------------------------------------------------
   void simplify_parameters(Graph& graph) {
     boost::unordered_flat_map<const Node*, std::vector<Parameter*>> by_first_argument;

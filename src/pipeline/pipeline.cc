@@ -29,10 +29,11 @@ constexpr const Pass* kPasses[] = {
 constexpr const Pass* kAfterWidening[] = {&passes::kFold, &passes::kMerge, &passes::kDropDead};
 
 // Once each, in this order. The layout pass leaves dead nodes and transposes that cancel or fold, the rules arithmetic of
-// constants; an epilogue is fused only where nobody else uses the value in between, not even a dead node.
+// constants; an epilogue is fused only where nobody else uses the value in between, not even a dead node. What is computed again
+// is decided by the final steps.
 constexpr const Pass* kLowering[] = {
-    &passes::kLayout, &passes::kFold,     &passes::kSimplify, &passes::kFold,
-    &passes::kMerge,  &passes::kDropDead, &passes::kEpilogue, &passes::kDropDead,
+    &passes::kLayout,   &passes::kFold,     &passes::kSimplify, &passes::kFold,          &passes::kMerge,
+    &passes::kDropDead, &passes::kEpilogue, &passes::kDropDead, &passes::kRematerialize,
 };
 
 struct Constraint {
