@@ -199,7 +199,7 @@ Action add_opt(CLI::App& app) {
       ->check(CLI::Range(0, std::numeric_limits<int>::max()));
   command->add_option("--remarks", options->remarks,
                       "a file for what was rewritten, and what was not and why: JSON lines");
-  command->add_option("--save-graphs", options->save_graphs, "a folder for the module after each stage");
+  command->add_option("--save-graphs", options->save_graphs, "a folder for the module after each stage, with an index.html");
   command->add_flag("--verify", options->verify_ir, "check the IR's invariants around every pass");
   command->add_option("--check-runs", options->runs, "random inputs on which both models are run and compared")
       ->capture_default_str();

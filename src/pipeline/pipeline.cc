@@ -132,18 +132,19 @@ void lower(ir::Module& module, rewrite::Promise math) {
 
 OptimizeReport optimize(ir::Module& module, const OptimizeOptions& options) {
   check_order();
-  OptimizeReport report{.remarks = rewrite::Remarks(options.keep_remarks)};
+  const bool saves = !options.save_graphs.empty();
+  OptimizeReport report{.remarks = rewrite::Remarks(options.keep_remarks || saves)};
   std::vector<const Pass*> list(std::begin(kPasses), std::end(kPasses));
   if (!options.only.empty()) list = options.only;
   for (const Pass* pass : list) report.passes.push_back({pass->name, pass->doc, pass->note});
-  std::optional<GraphSaver> saver;
-  if (!options.save_graphs.empty()) saver.emplace(options.save_graphs);
-  auto end_stage = [&](std::string_view stage) {
-    if (options.verify) ir::verify_or_throw(module);
-    if (saver) saver->save(module, stage);
-  };
   passes::PassOptions pass_options = options.passes;
   if (!pass_options.rules) pass_options.rules = passes::standard_rules(module.context());
+  std::optional<GraphSaver> saver;
+  if (saves) saver.emplace(options.save_graphs, report.remarks, *pass_options.rules);
+  auto end_stage = [&](std::string_view stage, size_t round = 0) {
+    if (options.verify) ir::verify_or_throw(module);
+    if (saver) saver->save(module, stage, round);
+  };
   report.nodes_before = count_operators(module);
   const uint32_t first_id = module.next_id();
   bool stopped = false;
@@ -171,7 +172,7 @@ OptimizeReport optimize(ir::Module& module, const OptimizeOptions& options) {
       if (changes > 0) {
         if (options.verify) analysis::verify_typed_or_throw(module);  // what the pass itself left
         context.inference.run();                                      // types sharpen downstream of what changed
-        end_stage(pass.name);
+        end_stage(pass.name, report.rounds);
       }
       entry.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       if (options.on_stage) options.on_stage(pass.name, report.rounds);
@@ -181,7 +182,7 @@ OptimizeReport optimize(ir::Module& module, const OptimizeOptions& options) {
     if (passes::split_sliced(module, report.remarks) > 0) end_stage("split");
     if (passes::generate_constants(module, first_id, report.remarks) > 0) end_stage("generate");
   }
-  if (saver) saver->finish();
+  if (saver) saver->finish(module);
   report.nodes_after = count_operators(module);
   return report;
 }

@@ -1,27 +1,45 @@
-// A folder with the module after each stage of a pipeline: NN_stage.ir, and the constants of all of them in one file.
+// A folder with the module after each stage of a pipeline: NN_stage.ir and NN_stage.dot, the constants of all of them in one
+// file, and index.html, which says what each stage did.
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "ir/module.h"
 #include "ir/sidecar.h"
+#include "rewrite/remarks.h"
+#include "rewrite/rule_set.h"
 
 namespace anfora::pipeline {
 
 class GraphSaver {
  public:
-  // Makes the folder, or throws Io.
-  explicit GraphSaver(std::filesystem::path folder);
+  // Makes the folder, or throws Io. The remarks are those that the stages make; of the rules, the index has the equations.
+  GraphSaver(std::filesystem::path folder, const rewrite::Remarks& remarks, const rewrite::RuleSet& rules);
 
-  void save(const ir::Module& module, std::string_view stage);
-  // Writes the constants; the texts cannot be read without.
-  void finish();
+  // `round` is 0 for what belongs to none.
+  void save(const ir::Module& module, std::string_view stage, size_t round);
+  // Writes the constants, without which the texts cannot be read, and the index.
+  void finish(const ir::Module& module);
 
  private:
+  // What a stage left, and which remarks it made.
+  struct Stage {
+    std::string name, file;
+    size_t round, nodes;
+    size_t first_remark, end_of_remarks;
+  };
+  std::string index(const ir::Module& module) const;
+  void append_stage(std::string& html, const Stage& stage, const Stage* before, size_t most_nodes) const;
+  void append_rewrites(std::string& html, const Stage& stage) const;
+
   std::filesystem::path folder_;
+  const rewrite::Remarks& remarks_;
+  const rewrite::RuleSet& rules_;
   ir::Sidecar constants_;
-  int next_ = 0;
+  std::vector<Stage> stages_;
 };
 
 }  // namespace anfora::pipeline

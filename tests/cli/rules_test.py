@@ -6,6 +6,7 @@ usage: ANFORA=build/release/anfora rules_test.py [unittest arguments]
 import json
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 import unittest
@@ -79,6 +80,17 @@ class Rules(unittest.TestCase):
             result = self.anfora("opt", "unused.ir", "-o", "small.ir", *option)
             self.assertIn("bit for bit", result.stdout, result.stderr)
             self.assertEqual("%y" in (self.folder / "small.ir").read_text(), kept)
+
+    def test_save_graphs(self):
+        self.write("model.ir", MODEL.replace("%b", '%"b<&>"'))
+        self.optimize("--save-graphs", "graphs")
+        page = (self.folder / "graphs" / "index.html").read_text()
+        for part in ("5 → ", "00_import", "unit-factor", "x · 1 = x", "Mul 'b&lt;&amp;&gt;'", "algebraic rules, round 1"):
+            self.assertIn(part, page)
+        for link in re.findall('href="([^"]*)"', page):
+            self.assertTrue((self.folder / "graphs" / link).is_file(), link)
+        self.assertEqual(len(re.findall("href=", page)), len(list((self.folder / "graphs").glob("??_*"))))
+        self.assertNotIn("src=", page)
 
     def test_explain(self):
         text = self.anfora("explain", "model.ir").stdout
