@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "anfora/error.h"
 #include "cli/command.h"
@@ -13,6 +14,7 @@
 #include "cli/text.h"
 #include "driver/audit.h"
 #include "driver/model.h"
+#include "driver/name_patterns.h"
 #include "ir/text_file.h"
 #include "pipeline/constness.h"
 #include "support/atomic_file.h"
@@ -23,12 +25,12 @@ namespace {
 struct Options {
   std::string input, output, opset = "keep", value_info = "keep", save_graphs;
   rewrite::Promise math = rewrite::Promise::Real;
-  std::vector<std::string> passes, rules;
+  std::vector<std::string> passes, rules, trainable, freeze;
   std::string remarks;
   int64_t fuel = -1;
   int64_t fold_limit = passes::PassOptions().fold_limit;
   int runs = 1;
-  bool no_check = false, expand = false, freeze = false, prune_inputs = false, audit = false, verify_ir = false, json = false;
+  bool no_check = false, expand = false, prune_inputs = false, audit = false, verify_ir = false, json = false;
 };
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -83,9 +85,40 @@ int report_finding(const driver::Finding& finding, const Options& options, const
   return kDiffers;
 }
 
+// Which initializers are constants, by --trainable and --freeze.
+class Constness {
+ public:
+  explicit Constness(const Options& options)
+      : trainable_(options.trainable), frozen_(options.freeze), freezes_all_(options.freeze == std::vector{kAll}) {}
+
+  driver::LoadedModel load(const std::string& path) {
+    driver::LoadedModel model = trainable_.empty() ? driver::load_model(path)
+                                                   : driver::load_model(path, [&](auto name) { return train(name); });
+    pipeline::freeze_defaults(*model.module, [&](std::string_view name) {
+      const bool is_trained = trainable_.matches(name), is_frozen = frozen_.matches(name);
+      if (is_trained && is_frozen) train(name);
+      return is_frozen && !is_trained;
+    });
+    trainable_.require_use("initializer");
+    if (!freezes_all_) frozen_.require_use("initializer that is an input as well");
+    return model;
+  }
+  bool is_weight(std::string_view name) const { return weights_.contains(name); }
+
+  static inline const std::string kAll = "*";
+
+ private:
+  bool train(std::string_view name) { return trainable_.matches(name) && weights_.emplace(name).second; }
+
+  driver::NamePatterns trainable_, frozen_;
+  bool freezes_all_;
+  std::set<std::string, std::less<>> weights_;  // trainable, and no inputs
+};
+
 int run(const Options& options) {
   auto start = std::chrono::steady_clock::now();
-  driver::LoadedModel model = driver::load_model(options.input);
+  Constness constness(options);
+  driver::LoadedModel model = constness.load(options.input);
   driver::ModelSummary before = driver::summarize(*model.module);
   pipeline::OptimizeOptions passes;
   passes.passes.math = options.math;
@@ -98,7 +131,6 @@ int run(const Options& options) {
   passes.verify = options.verify_ir;
   passes.save_graphs = options.save_graphs;
   pipeline::OptimizeReport report;
-  if (options.freeze) pipeline::freeze_defaults(*model.module);
   if (options.expand) pipeline::expand(*model.module);
   bool none = options.passes == std::vector<std::string>{"none"};
   if (!none) {
@@ -121,7 +153,10 @@ int run(const Options& options) {
     file.commit();
   }
   driver::SaveReport saved =
-      driver::save_model(*model.module, options.output, {.opset = options.opset, .value_info = options.value_info});
+      driver::save_model(*model.module, options.output,
+                         {.opset = options.opset, .value_info = options.value_info, .is_weight = [&](auto name) {
+                            return constness.is_weight(name);
+                          }});
   double seconds = seconds_since(start);
   driver::ModelSummary after = driver::summarize(*model.module);
   bool failed = false;
@@ -199,14 +234,20 @@ Action add_opt(CLI::App& app) {
       ->check(CLI::Range(0, std::numeric_limits<int>::max()));
   command->add_option("--remarks", options->remarks,
                       "a file for what was rewritten, and what was not and why: JSON lines");
-  command->add_option("--save-graphs", options->save_graphs, "a folder for the module after each stage, with an index.html");
+  command->add_option("--save-graphs", options->save_graphs,
+                      "a folder for the module after each stage, with an index.html");
   command->add_flag("--verify", options->verify_ir, "check the IR's invariants around every pass");
   command->add_option("--check-runs", options->runs, "random inputs on which both models are run and compared")
       ->capture_default_str();
   command->add_flag("--expand", options->expand, "write operators of ONNX Runtime (com.microsoft) as those of ONNX");
   command->add_flag("--prune-inputs", options->prune_inputs, "drop inputs that no output depends on");
-  command->add_flag("--freeze", options->freeze,
-                    "initializers that are inputs as well become constants, and no inputs any more");
+  command
+      ->add_option("--trainable", options->trainable,
+                   "initializers of that name (* for any characters) stay as they are: nothing is computed from them")
+      ->allow_extra_args(false);
+  command->add_flag(
+      "--freeze{" + Constness::kAll + "}", options->freeze,
+      "initializers that are inputs as well become constants, and no inputs any more; --freeze=NAME: those");
   command->add_flag("--check", options->audit,
                     "run the model before and after every pass, and name the first rule that changes the result");
   command->add_flag("--no-check", options->no_check, "do not run the models to compare them");

@@ -22,12 +22,13 @@
 
 namespace anfora::driver {
 
-LoadedModel load_model(const std::filesystem::path& path) {
+LoadedModel load_model(const std::filesystem::path& path, std::function<bool(std::string_view)> is_trainable) {
   LoadedModel model;
   model.context = ops::make_context();
   try {
-    model.module =
-        path.extension() == ".ir" ? ir::read_text_file(*model.context, path) : onnx::import_onnx(*model.context, path);
+    model.module = path.extension() == ".ir"
+                       ? ir::read_text_file(*model.context, path)
+                       : onnx::import_onnx(*model.context, path, {.is_trainable = std::move(is_trainable)});
     ir::verify_or_throw(*model.module, ErrorCode::InvalidModel);
     analysis::infer_types(*model.module);
   } catch (Error& error) {
@@ -74,8 +75,10 @@ SaveReport save_model(const ir::Module& module, const std::filesystem::path& pat
     for (const std::string& what : module.annotations().left_out()) note("left out: " + what);
     return report;
   }
-  onnx::ExportReport exported = onnx::export_onnx(
-      module, path, {.opset = parse_opset(options.opset), .value_info = parse_value_info(options.value_info)});
+  onnx::ExportReport exported = onnx::export_onnx(module, path,
+                                                  {.opset = parse_opset(options.opset),
+                                                   .value_info = parse_value_info(options.value_info),
+                                                   .is_weight = options.is_weight});
   report.bytes = static_cast<int64_t>(exported.model_bytes + exported.data_bytes);
   for (const auto& moved : exported.moved) {
     note(fmt::format("operator set {} instead of {}{}: {} needs it", moved.to, moved.from,

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "driver/compare.h"
@@ -21,8 +22,9 @@ struct LoadedModel {
   std::unique_ptr<ir::Module> module;
 };
 
-// Reads a model (.onnx, or .ir: the text form), verifies it and infers its types.
-LoadedModel load_model(const std::filesystem::path& path);
+// Reads a model (.onnx, or .ir: the text form), verifies it and infers its types. The initializers that `is_trainable` tells
+// become parameters with a default (ImportOptions); the text form has such parameters itself.
+LoadedModel load_model(const std::filesystem::path& path, std::function<bool(std::string_view)> is_trainable = nullptr);
 
 struct SaveReport {
   int64_t bytes = 0;  // of the file and its external data
@@ -31,6 +33,8 @@ struct SaveReport {
 struct SaveOptions {
   std::string opset = "keep";       // "keep", "newest" or a number
   std::string value_info = "keep";  // the types of which values between nodes: "keep", "all" or "none"
+  // Which parameters with a default are no inputs in ONNX, see ExportOptions.
+  std::function<bool(std::string_view)> is_weight = nullptr;
 };
 // Whether the file that save_model() would write with these options has an operator as it is applied: what the optimizer
 // is to know (PassOptions::has_operator).

@@ -140,6 +140,7 @@ class ModelWriter {
   std::string_view name(ValueId id) const { return id == kOmitted ? std::string_view() : draft_.value(id).name; }
   void write_attribute(pbf_writer& node, const std::string& name, const AttributeValue& value, const ir::Apply* origin);
   void write_node(pbf_writer& graph, uint32_t field, const DraftNode& node, bool in_branch = false);
+  const ir::Value* default_of(ValueId id) const;
   void write_inputs(pbf_writer& writer, const DraftGraph& graph);
   const ir::Annotation* annotation_of(ValueId id) const;
   const ir::Type* stated_type(ValueId id, bool in_branch) const;
@@ -236,8 +237,14 @@ void ModelWriter::write_node(pbf_writer& graph, uint32_t field, const DraftNode&
   write_annotation(writer, Field::doc_string, Field::metadata_props, annotation);
 }
 
+const ir::Value* ModelWriter::default_of(ValueId id) const {
+  const ir::Node* origin = draft_.value(id).origin;
+  return origin && origin->as_parameter() ? module_.default_of(origin->as_parameter()) : nullptr;
+}
+
 void ModelWriter::write_inputs(pbf_writer& writer, const DraftGraph& graph) {
   for (ValueId id : graph.inputs) {
+    if (!graph.parent && default_of(id) && options_.is_weight && options_.is_weight(name(id))) continue;
     pbf_writer info(writer, wire::GraphProto::input);
     const ir::Annotation* annotation = graph.parent ? nullptr : module_.annotations().of_input(name(id));
     write_value_info(info, name(id), public_type(module_.context(), draft_.value(id).type), annotation);
@@ -382,10 +389,8 @@ Pieces ModelWriter::lay_out_main(bool external_data) {
     pieces.append(std::move(text));
   }
   for (ValueId id : main.inputs) {
-    const ir::Node* origin = draft_.value(id).origin;
-    const ir::Value* otherwise =
-        origin && origin->as_parameter() ? module_.default_of(origin->as_parameter()) : nullptr;
-    if (otherwise) append_initializer(pieces, name(id), otherwise->tensor(), external_data);
+    if (const ir::Value* otherwise = default_of(id))
+      append_initializer(pieces, name(id), otherwise->tensor(), external_data);
   }
   for (ValueId id : draft_.constants_of(draft_.main())) {
     append_initializer(pieces, name(id), *draft_.value(id).constant, external_data);

@@ -18,6 +18,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "frontend/onnx/wire.h"
@@ -43,6 +44,10 @@ struct ExportOptions {
   enum class ExternalData { WhenNeeded, Always, Never };
   ExternalData external_data = ExternalData::WhenNeeded;
   uint64_t largest_file = kLargestWritten;
+
+  // Of each parameter of main that has a default: whether it is a weight, written as an initializer and not as an input as
+  // well. Null: none is.
+  std::function<bool(std::string_view)> is_weight;
 };
 
 struct ExportReport {

@@ -17,7 +17,8 @@ namespace {
 constexpr int64_t kInitializersMayBeOverridden = 4;
 
 std::unique_ptr<ir::Module> import_bytes(ir::Context& context, std::string_view bytes, std::shared_ptr<void> owner,
-                                         ExternalData* external, const std::string& name) {
+                                         ExternalData* external, const ImportOptions& options,
+                                         const std::string& name) {
   ExpansionBudget budget(bytes.size());
   auto module = std::make_unique<ir::Module>(context);
   try {
@@ -27,7 +28,7 @@ std::unique_ptr<ir::Module> import_bytes(ir::Context& context, std::string_view 
                   fmt::format("the file has {} bytes, more than a protobuf can have", bytes.size()))
           .with_hint("store the weights as external data");
     }
-    Importer(*module, {std::move(owner), external, &budget}, name).import_model(bytes);
+    Importer(*module, {std::move(owner), external, &budget}, name).import_model(bytes, options);
   } catch (Error& e) {
     e.at_location(name);
     throw;
@@ -79,7 +80,7 @@ void GraphFields::read(std::string_view bytes) {
   }
 }
 
-void Importer::import_model(std::string_view bytes) {
+void Importer::import_model(std::string_view bytes, const ImportOptions& options) {
   using Field = wire::ModelProto;
   ir::Metadata& meta = module_.metadata();
   std::string_view graph;
@@ -113,7 +114,7 @@ void Importer::import_model(std::string_view bytes) {
   if (opsets_.empty()) throw Error(ErrorCode::InvalidModel, "the model does not say which operator sets it uses");
   for (const auto& [domain, version] : opsets_) meta.opsets[std::string(domain)] = version;
   index_functions();
-  import_main(graph);
+  import_main(graph, options);
   import_function_bodies();
   check_recursion();
   for (ir::Apply* node : typed_nodes_) node->set_type(nullptr);  // inference starts afresh, with the whole module
@@ -170,7 +171,7 @@ const ir::Type* Importer::known_type(ir::Node* root) {
   return root->type();
 }
 
-void Importer::import_main(std::string_view bytes) {
+void Importer::import_main(std::string_view bytes, const ImportOptions& options) {
   GraphFields fields;
   fields.read(bytes);
   ir::Annotation about = read_annotation(fields);
@@ -199,6 +200,7 @@ void Importer::import_main(std::string_view bytes) {
       scope.redefine(info.name, parameter);
     }
   }
+  if (options.is_trainable) scope.make_trainable(options.is_trainable);
 
   scope.import_nodes(fields.nodes);
   std::vector<ir::Node*> results;
@@ -271,7 +273,7 @@ std::unique_ptr<ir::Module> import_onnx(ir::Context& context, const std::filesys
   fs::path real = fs::canonical(path, failed);
   ExternalData external(options.data_directory.empty() ? folder_of(path) : options.data_directory,
                         failed ? folder_of(path) : folder_of(real));
-  return import_bytes(context, file->text(), file, &external,
+  return import_bytes(context, file->text(), file, &external, options,
                       options.name.empty() ? path.filename().string() : options.name);
 }
 
@@ -279,7 +281,7 @@ std::unique_ptr<ir::Module> import_onnx(ir::Context& context, std::span<const st
                                         std::shared_ptr<void> owner, const ImportOptions& options) {
   ExternalData external(options.data_directory, options.data_directory);
   return import_bytes(context, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, std::move(owner), &external,
-                      options.name.empty() ? "model" : options.name);
+                      options, options.name.empty() ? "model" : options.name);
 }
 
 std::vector<const ir::Type*> declared_output_types(ir::Context& context, const std::filesystem::path& path) {

@@ -9,9 +9,11 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/module.h"
@@ -23,6 +25,9 @@ struct ImportOptions {
   std::string name;
   // Where external data lies. Empty: in the model's folder; for a model in memory, nowhere.
   std::filesystem::path data_directory;
+  // Asked of each initializer of the main graph that is no input: whether it is to be a parameter with a default, behind the
+  // inputs, instead of a constant. Nothing is computed from it then, and equal ones stay apart. Null: none.
+  std::function<bool(std::string_view)> is_trainable;
 };
 
 // Throws Error: NotFound and Io about the file, InvalidModel where it breaks the format, Unsupported where it is valid

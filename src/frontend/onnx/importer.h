@@ -141,6 +141,8 @@ class Scope {
   ir::Node* resolve(std::string_view name);  // throws InvalidModel
 
   void define_initializers(const GraphFields& fields);
+  // Of the main graph: those initializers become parameters with a default.
+  void make_trainable(const std::function<bool(std::string_view)>& is_trainable);
   // What the graph says about its values, each a ValueInfoProto: types, for those of unknown operators; and which it
   // declares, with their documentation.
   void declare_values(std::span<const std::string_view> value_infos, std::span<const std::string_view> outputs = {});
@@ -178,7 +180,7 @@ class Importer {
   Importer(ir::Module& module, TensorSource source, std::string name)
       : module_(module), source_(std::move(source)), name_(std::move(name)), inference_(module) {}
 
-  void import_model(std::string_view bytes);
+  void import_model(std::string_view bytes, const ImportOptions& options);
 
   ir::Module& module() const { return module_; }
   ir::Context& context() const { return module_.context(); }
@@ -205,7 +207,7 @@ class Importer {
 
  private:
   friend struct Emitter;
-  void import_main(std::string_view bytes);
+  void import_main(std::string_view bytes, const ImportOptions& options);
 
   // import_function.cc
   void index_functions();

@@ -120,6 +120,17 @@ void Scope::define_initializers(const GraphFields& fields) {
   }
 }
 
+void Scope::make_trainable(const std::function<bool(std::string_view)>& is_trainable) {
+  ir::Module& module = importer_.module();
+  for (Binding& binding : bindings_) {
+    ir::Value* value = binding.node->as_value();
+    if (!value || !is_trainable(binding.name)) continue;
+    ir::Parameter* parameter = module.add_parameter(graph_, value->type(), binding.name);
+    module.set_default(parameter, value);
+    binding.node = parameter;
+  }
+}
+
 void Scope::declare_values(std::span<const std::string_view> value_infos, std::span<const std::string_view> outputs) {
   declared_ = {value_infos, outputs};
   for (std::string_view bytes : value_infos) {
