@@ -24,6 +24,7 @@
 
 #include "ir/module.h"
 #include "ops/inference.h"
+#include "support/aligned_bytes.h"
 
 namespace anfora::analysis {
 
@@ -79,8 +80,8 @@ class Inference {
   void type_functions();
 
   ir::Module& module_;
-  std::vector<Mark> marks_;  // by node id
-  std::vector<Frame> stack_;
+  LargeVector<Mark> marks_;  // by node id
+  LargeVector<Frame> stack_;
   bool changed_ = false;
   boost::unordered_flat_map<uint64_t, ops::Dims> elements_;                       // by node id and output
   boost::unordered_flat_map<const ir::DimExpr*, const ir::Graph*> symbol_owner_;  // of fresh symbols

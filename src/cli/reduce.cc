@@ -39,7 +39,7 @@ int run(const Options& options) {
   Progress progress("reducing");
   driver::ReduceOptions how{.most_trials = options.trials};
   how.on_smaller = [&](size_t operators) { progress.update(-1, fmt::format("{} nodes", operators)); };
-  size_t before = pipeline::count_operators(*model.module);
+  size_t before = model.module->num_operations();
 
   std::unique_ptr<ir::Module> small;
   if (!options.command.empty()) {
@@ -62,7 +62,7 @@ int run(const Options& options) {
     small = driver::reduce_finding(*finding, passes.passes);
   }
   driver::save_model(*small, options.output);
-  fmt::print("{} nodes -> {}: {}\n", before, pipeline::count_operators(*small), options.output);
+  fmt::print("{} nodes -> {}: {}\n", before, small->num_operations(), options.output);
   return kSuccess;
 }
 

@@ -61,7 +61,7 @@ Model Model::load(const std::filesystem::path& path) {
 
 std::vector<ValueInfo> Model::inputs() const { return describe_inputs(*state_->loaded.module); }
 std::vector<ValueInfo> Model::outputs() const { return describe_outputs(*state_->loaded.module); }
-size_t Model::num_operators() const { return pipeline::count_operators(*state_->loaded.module); }
+size_t Model::num_operators() const { return state_->loaded.module->num_operations(); }
 
 OptimizeReport Model::optimize(const OptimizeOptions& options) {
   auto start = std::chrono::steady_clock::now();

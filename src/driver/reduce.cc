@@ -47,7 +47,7 @@ class Reducer {
   }
 
  private:
-  static size_t size(const Module& module) { return pipeline::count_operators(module); }
+  static size_t size(const Module& module) { return module.num_operations(); }
 
   bool shows(const Module& module) {
     ++trials_;

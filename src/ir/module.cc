@@ -93,6 +93,7 @@ Graph* Module::make_graph(std::string_view name, Graph* parent) {
   value->function_ = graph.get();
   graph->value_ = value;
   graphs_.push_back(graph.get());
+  ++version_;
   owned_graphs_.push_back(std::move(graph));
   return graphs_.back();
 }
@@ -164,6 +165,7 @@ Value* Module::none() {
 }
 
 void Module::link(Use& use, Node* node) {
+  ++version_;
   use.node = node;
   use.next = node->first_use_;
   use.link = &node->first_use_;
@@ -186,6 +188,8 @@ void Module::append(Graph* graph, Apply* node) {
   (graph->last_ ? graph->last_->next_ : graph->first_) = node;
   graph->last_ = node;
   ++graph->num_nodes_;
+  num_operations_ += node->primitive() == Primitive::Operation;
+  ++version_;
 }
 
 void Module::remove(Apply* node) {
@@ -193,6 +197,8 @@ void Module::remove(Apply* node) {
   (node->previous_ ? node->previous_->next_ : graph->first_) = node->next_;
   (node->next_ ? node->next_->previous_ : graph->last_) = node->previous_;
   --graph->num_nodes_;
+  num_operations_ -= node->primitive() == Primitive::Operation;
+  ++version_;
 }
 
 Apply* Module::apply_interned(Graph* graph, const Operator& op, std::span<Node* const> inputs,
@@ -305,7 +311,7 @@ void Module::erase(Apply* node) {
 }
 
 void Module::erase_dead(std::span<Apply* const> nodes, std::span<Graph* const> graphs) {
-  std::vector<Apply*> dead(nodes.begin(), nodes.end());
+  LargeVector<Apply*> dead(nodes.begin(), nodes.end());
   for (Graph* graph : graphs) {
     for (Apply* node = graph->first_; node; node = node->next_) dead.push_back(node);
   }
@@ -371,6 +377,7 @@ void Module::renumber(std::span<const std::pair<Node*, uint32_t>> ids) {
   for (Value* value : constants_) assign(value);
   if (none_) assign(none_);
   next_id_ = end;
+  ++version_;
 }
 
 }  // namespace anfora::ir

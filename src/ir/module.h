@@ -24,6 +24,7 @@
 namespace anfora::ir {
 
 struct Annotation;
+struct ModuleOrder;
 class Annotations;
 
 // A function: parameters and one result. It may use nodes of the graphs that enclose it (free variables).
@@ -106,9 +107,15 @@ class Module {
   std::span<Graph* const> graphs() const { return graphs_; }  // in order of creation, main included
   Graph* find_graph(std::string_view name) const;
   Graph* main() const { return main_; }
-  void set_main(Graph* graph) { main_ = graph; }
+  void set_main(Graph* graph) {
+    main_ = graph;
+    ++version_;
+  }
   // Moves a graph below another parent (null: the top level). The verifier checks its free variables.
-  void set_parent(Graph* graph, Graph* parent) { graph->parent_ = parent; }
+  void set_parent(Graph* graph, Graph* parent) {
+    graph->parent_ = parent;
+    ++version_;
+  }
   // Names of main's results, as the source gave them; as many as main has results.
   std::vector<std::string>& output_names() { return output_names_; }
   const std::vector<std::string>& output_names() const { return output_names_; }
@@ -180,6 +187,10 @@ class Module {
   // while nothing else refers to ids.
   void renumber(std::span<const std::pair<Node*, uint32_t>> ids);
   uint32_t next_id() const { return next_id_; }  // larger than every id: the size of side tables
+  // Applications of operators, which a model's reader calls its nodes: no tuples, returns or calls. Dead ones included.
+  size_t num_operations() const { return num_operations_; }
+  // Another number after every change of nodes, operands or graphs; types, names and attributes may change without.
+  uint64_t version() const { return version_; }
   size_t node_bytes() const { return nodes_.used_bytes() + texts_.used_bytes(); }
   std::span<Value* const> constants() const { return constants_; }  // tensor constants, unused ones included
   // Keeps something (a mapped file) alive as long as the module.
@@ -211,6 +222,11 @@ class Module {
   std::vector<Listener*> listeners_;
   std::vector<std::shared_ptr<void>> owned_;
   uint32_t next_id_ = 0;
+  size_t num_operations_ = 0;
+  uint64_t version_ = 0;
+  friend std::shared_ptr<const ModuleOrder> shared_order(Module&);
+  std::shared_ptr<const ModuleOrder> order_;  // of version `order_version_`; null: not asked for
+  uint64_t order_version_ = 0;
 };
 
 // RAII registration.

@@ -95,7 +95,7 @@ class Walk {
   }
 
   const Graph* within_;
-  std::vector<Frame> stack_;
+  LargeVector<Frame> stack_;
   boost::unordered_flat_map<const Graph*, uint32_t> index_of_;
   const Graph* last_graph_ = nullptr;  // that was looked up, and its index
   uint32_t last_index_ = 0;
@@ -125,7 +125,15 @@ ModuleOrder topological_order(const Module& module, Coverage coverage) {
   return std::move(walk.order);
 }
 
-std::vector<Apply*> topological_order(const Graph& graph) {
+std::shared_ptr<const ModuleOrder> shared_order(Module& module) {
+  if (!module.order_ || module.order_version_ != module.version_) {
+    module.order_ = std::make_shared<const ModuleOrder>(topological_order(module));
+    module.order_version_ = module.version_;
+  }
+  return module.order_;
+}
+
+LargeVector<Apply*> topological_order(const Graph& graph) {
   Walk walk(graph.module(), &graph);
   walk.walk(const_cast<Graph*>(&graph));
   return std::move(walk.order.graphs.front().nodes);

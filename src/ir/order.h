@@ -20,17 +20,19 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "ir/module.h"
+#include "support/aligned_bytes.h"
 
 namespace anfora::ir {
 
 struct GraphOrder {
   Graph* graph = nullptr;
-  std::vector<Apply*> nodes;  // operands before users; the return node, if there is one, last
-  std::vector<Apply*> dead;   // the other applications, in the same manner; only when asked for
+  LargeVector<Apply*> nodes;  // operands before users; the return node, if there is one, last
+  LargeVector<Apply*> dead;   // the other applications, in the same manner; only when asked for
 };
 
 struct ModuleOrder {
@@ -44,7 +46,7 @@ struct ModuleOrder {
   std::vector<BackEdge> back_edges;
 
   enum class Mark : uint8_t { New, Open, Done };
-  std::vector<Mark> marks;  // by node id: how far the walk has come
+  LargeVector<Mark> marks;  // by node id: how far the walk has come
 };
 
 enum class Coverage {
@@ -53,8 +55,11 @@ enum class Coverage {
 };
 
 ModuleOrder topological_order(const Module& module, Coverage coverage = Coverage::Live);
+// The order of what is live, kept by the module until a node, an operand or a graph changes: passes that find nothing to
+// do share one walk. Who holds the order may change the module meanwhile.
+std::shared_ptr<const ModuleOrder> shared_order(Module& module);
 // The live nodes of one graph.
-std::vector<Apply*> topological_order(const Graph& graph);
+LargeVector<Apply*> topological_order(const Graph& graph);
 
 // The free variables of every graph: parameters and applications of enclosing graphs that a call of it may read,
 // because it uses them itself or uses, as a value, a function that does. Linear in the module's size plus the

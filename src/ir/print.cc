@@ -214,7 +214,7 @@ class ModulePrinter {
     for (const GraphOrder& g : order_.graphs) {
       Family& family = families_[root_of(*g.graph)];
       for (const Parameter* p : g.graph->parameters()) visit(family, *p);
-      auto visit_nodes = [&](const std::vector<Apply*>& nodes) {
+      auto visit_nodes = [&](std::span<Apply* const> nodes) {
         for (const Apply* node : nodes) {
           for (const Use& use : node->operands()) {
             const Value* value = use.node ? use.node->as_value() : nullptr;

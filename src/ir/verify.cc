@@ -537,12 +537,12 @@ class Verifier {
     // Without free variables only operands can close a cycle, and the order has met them all.
     if (free.none() && order.back_edges.empty()) return;
     enum class State : uint8_t { New, Open, Done };
-    std::vector<State> state(module_.next_id(), State::New);  // of applications and function values
+    LargeVector<State> state(module_.next_id(), State::New);  // of applications and function values
     struct Frame {
       const Node* node;
       size_t next;
     };
-    std::vector<Frame> stack;
+    LargeVector<Frame> stack;
     auto needs = [&](const Node* node) {
       if (const Graph* function = constant_function(node)) return free.of(function).size();
       return node->as_apply()->num_inputs();
@@ -589,9 +589,9 @@ class Verifier {
   const Module& module_;
   std::vector<Violation> violations_;
   boost::unordered_flat_map<const Graph*, Interval> graphs_;
-  std::vector<const Node*> by_id_;       // the census
-  std::vector<uint32_t> operand_count_;  // by id: operands that name the node
-  std::vector<const Apply*> applications_;
+  LargeVector<const Node*> by_id_;       // the census
+  LargeVector<uint32_t> operand_count_;  // by id: operands that name the node
+  LargeVector<const Apply*> applications_;
   bool may_walk_ = true;  // whether dependencies can be followed
 };
 

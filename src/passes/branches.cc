@@ -62,7 +62,7 @@ class Branches {
     ModuleOrder order = topological_order(module_);
     analysis::CallOrder calls(order);
     for (const GraphOrder& graph : order.graphs) {
-      nodes_of_.emplace(graph.graph, &graph.nodes);
+      nodes_of_.emplace(graph.graph, graph.nodes);
       if (calls.is_recursive(graph.graph)) recursive_.insert(graph.graph);
     }
     for (const GraphOrder& graph : order.graphs) {
@@ -177,9 +177,9 @@ class Branches {
     auto enter = [&](Apply* node) {
       if (is_free_of(*node, f)) in_f[hash_of_expression(*node)].push_back(node);
     };
-    std::ranges::for_each(*nodes_f->second, enter);
+    std::ranges::for_each(nodes_f->second, enter);
     if (in_f.empty()) return;
-    for (Apply* node : *nodes_g->second) {  // operands first
+    for (Apply* node : nodes_g->second) {  // operands first
       if (!is_free_of(*node, g)) continue;
       auto found = in_f.find(hash_of_expression(*node));
       if (found == in_f.end()) continue;
@@ -231,7 +231,7 @@ class Branches {
 
   PassContext& context_;
   Module& module_;
-  boost::unordered_flat_map<const Graph*, const std::vector<Apply*>*> nodes_of_;
+  boost::unordered_flat_map<const Graph*, std::span<Apply* const>> nodes_of_;
   boost::unordered_flat_set<const Graph*> recursive_, branches_;
   size_t changes_ = 0;
 };

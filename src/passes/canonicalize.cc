@@ -54,7 +54,8 @@ class Canonicalizer {
   explicit Canonicalizer(PassContext& context) : context_(context), module_(context.module) {}
 
   size_t run() {
-    for (const GraphOrder& graph : topological_order(module_).graphs) {
+    auto order = shared_order(module_);
+    for (const GraphOrder& graph : order->graphs) {
       for (Apply* node : graph.nodes) {
         if (node->primitive() != Primitive::Operation || !node->op().known || !node->op().domain.empty()) continue;
         attributes(*node);

@@ -88,11 +88,13 @@ class Merging {
   explicit Merging(PassContext& context) : context_(context), module_(context.module) {}
 
   size_t run() {
-    ModuleOrder order = topological_order(module_);
-    if (order.graphs.size() > 1) calls_.emplace(order);
-    std::ranges::stable_sort(order.graphs, {}, [](const GraphOrder& g) { return g.graph->depth(); });
-    merge_applications(order);
-    if (order.graphs.size() > 1) merge_functions(order);
+    auto order = shared_order(module_);
+    if (order->graphs.size() > 1) calls_.emplace(*order);
+    std::vector<const GraphOrder*> graphs;
+    for (const GraphOrder& graph : order->graphs) graphs.push_back(&graph);
+    std::ranges::stable_sort(graphs, {}, [](const GraphOrder* g) { return g->graph->depth(); });
+    merge_applications(graphs);
+    if (graphs.size() > 1) merge_functions(graphs);
     return merged_;
   }
 
@@ -111,11 +113,12 @@ class Merging {
     }
   }
 
-  void merge_applications(const ModuleOrder& order) {
+  void merge_applications(std::span<const GraphOrder* const> graphs) {
     size_t total = 0;
-    for (const GraphOrder& graph : order.graphs) total += graph.nodes.size();
+    for (const GraphOrder* graph : graphs) total += graph->nodes.size();
     Expressions expressions(total);
-    for (const auto& [graph, nodes, dead] : order.graphs) {
+    for (const GraphOrder* entry : graphs) {
+      const auto& [graph, nodes, dead] = *entry;
       profile_.reset();
       for (size_t i = 0; i < nodes.size(); ++i) {
         // Merging an operand in between changes the hash; then the line is missed, and nothing else.
@@ -167,10 +170,10 @@ class Merging {
   }
 
   // Functions -------------------------------------------------------------------------------------------------------
-  using Nodes = boost::unordered_flat_map<const Graph*, const std::vector<Apply*>*>;
+  using Nodes = boost::unordered_flat_map<const Graph*, std::span<Apply* const>>;
 
   // Whether two functions are one, for all that is hashed: operators and attributes in order, and what is read from outside.
-  static uint64_t hash_of(const Graph& graph, const std::vector<Apply*>& nodes) {
+  static uint64_t hash_of(const Graph& graph, std::span<Apply* const> nodes) {
     uint64_t h = hash_combine(graph.parameters().size(), hash_pointer(graph.parent()));
     for (const Apply* node : nodes) {
       if (node->is_erased()) continue;
@@ -183,18 +186,18 @@ class Merging {
     return h;
   }
 
-  void merge_functions(const ModuleOrder& order) {
+  void merge_functions(std::span<const GraphOrder* const> graphs) {
     Nodes nodes;
-    for (const GraphOrder& graph : order.graphs) nodes.emplace(graph.graph, &graph.nodes);
+    for (const GraphOrder* graph : graphs) nodes.emplace(graph->graph, graph->nodes);
     boost::unordered_flat_map<uint64_t, std::vector<Graph*>> by_hash;
     boost::unordered_flat_set<const Graph*> gone;
-    for (const GraphOrder& entry : order.graphs) {  // outer ones first
-      Graph* graph = entry.graph;
+    for (const GraphOrder* entry : graphs) {  // outer ones first
+      Graph* graph = entry->graph;
       if (graph == module_.main() || gone.contains(graph->parent())) {
         if (graph != module_.main()) gone.insert(graph);
         continue;
       }
-      std::vector<Graph*>& alike = by_hash[hash_of(*graph, entry.nodes)];
+      std::vector<Graph*>& alike = by_hash[hash_of(*graph, entry->nodes)];
       auto same = std::ranges::find_if(
           alike, [&](Graph* other) { return are_used_alike(*other, *graph) && are_equal(nodes, *other, *graph); });
       if (same == alike.end()) {
@@ -258,18 +261,18 @@ class Merging {
       auto [a, b] = pending[next];
       auto in_a = nodes.find(a), in_b = nodes.find(b);
       if (in_a == nodes.end() || in_b == nodes.end()) return false;
-      auto y = in_b->second->begin();
-      for (const Apply* x : *in_a->second) {
+      auto y = in_b->second.begin();
+      for (const Apply* x : in_a->second) {
         if (x->is_erased()) continue;
-        while (y != in_b->second->end() && (*y)->is_erased()) ++y;
-        if (y == in_b->second->end()) return false;
+        while (y != in_b->second.end() && (*y)->is_erased()) ++y;
+        if (y == in_b->second.end()) return false;
         bool same = &x->op() == &(*y)->op() && &x->attributes() == &(*y)->attributes() &&
                     x->num_outputs() == (*y)->num_outputs() && x->num_inputs() == (*y)->num_inputs();
         for (size_t i = 0; same && i < x->num_inputs(); ++i) same = same_operand(x->input(i), (*y)->input(i));
         if (!same) return false;
         image.emplace(x, *y++);
       }
-      if (std::any_of(y, in_b->second->end(), [](const Apply* rest) { return !rest->is_erased(); })) return false;
+      if (std::any_of(y, in_b->second.end(), [](const Apply* rest) { return !rest->is_erased(); })) return false;
     }
     return true;
   }

@@ -164,7 +164,7 @@ class DeadCode {
     size_t listed = 0;
     for (const Graph* graph : module_.graphs()) listed += graph->num_nodes();
     if (listed == num_live_) return;
-    std::vector<Apply*> dead;
+    LargeVector<Apply*> dead;
     std::vector<Graph*> dead_graphs;
     for (Graph* graph : module_.graphs()) {
       if (is_dead(graph)) {
@@ -218,7 +218,7 @@ class DeadCode {
   Module& module_;
   std::vector<bool> live_;  // by id, of the nodes that there were
   size_t num_live_ = 0;     // applications
-  std::vector<Node*> pending_;
+  LargeVector<Node*> pending_;
   boost::unordered_flat_map<const Graph*, Signature> signatures_;
   size_t changes_ = 0;
 };

@@ -46,7 +46,8 @@ class Folder {
       : context_(context), module_(context.module), place_(module_.next_id(), kOutside) {}
 
   size_t run() {
-    for (const GraphOrder& graph : topological_order(module_).graphs) {
+    auto order = shared_order(module_);
+    for (const GraphOrder& graph : order->graphs) {
       for (Apply* node : graph.nodes) classify(*node);
     }
     join();
@@ -301,9 +302,9 @@ class Folder {
 
   PassContext& context_;
   Module& module_;
-  std::vector<Candidate> candidates_;  // in topological order
+  LargeVector<Candidate> candidates_;  // in topological order
   static constexpr uint32_t kOutside = std::numeric_limits<uint32_t>::max();
-  std::vector<uint32_t> place_;  // among the candidates, by node id
+  LargeVector<uint32_t> place_;  // among the candidates, by node id
 };
 
 size_t run(PassContext& context) { return Folder(context).run(); }

@@ -184,7 +184,7 @@ class Inliner {
   size_t changes_ = 0;
 };
 
-size_t run(PassContext& context) { return Inliner(context).run(); }
+size_t run(PassContext& context) { return context.module.graphs().size() > 1 ? Inliner(context).run() : 0; }
 
 }  // namespace
 

@@ -432,8 +432,8 @@ class Loops {
 
   PassContext& context_;
   Module& module_;
-  boost::unordered_flat_map<const Graph*, std::vector<Apply*>> nodes_of_;  // operands first
-  std::vector<const Graph*> changed_graphs_;                               // in which loops were unrolled
+  boost::unordered_flat_map<const Graph*, std::span<Apply* const>> nodes_of_;  // operands first
+  std::vector<const Graph*> changed_graphs_;                                   // in which loops were unrolled
   size_t changes_ = 0;
 };
 

@@ -71,7 +71,7 @@ class Widening {
 
   size_t run() {
     // Operands first, so that what they are rounded from is known.
-    std::vector<Apply*> nodes;
+    LargeVector<Apply*> nodes;
     for (const GraphOrder& graph : topological_order(module_).graphs) {
       nodes.insert(nodes.end(), graph.nodes.begin(), graph.nodes.end());
     }

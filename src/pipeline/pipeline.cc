@@ -90,16 +90,6 @@ size_t run_pass(const Pass& pass, ir::Module& module, const passes::PassOptions&
   return changes;
 }
 
-size_t count_operators(const ir::Module& module) {
-  size_t count = 0;
-  for (const ir::Graph* graph : module.graphs()) {
-    for (const ir::Apply* node = graph->first_node(); node; node = node->next_in_graph()) {
-      count += node->primitive() == ir::Primitive::Operation;
-    }
-  }
-  return count;
-}
-
 bool has_expansions(const ir::Module& module) {
   for (const ir::Graph* graph : module.graphs()) {
     for (const ir::Apply* node = graph->first_node(); node; node = node->next_in_graph()) {
@@ -145,9 +135,11 @@ OptimizeReport optimize(ir::Module& module, const OptimizeOptions& options) {
     if (options.verify) ir::verify_or_throw(module);
     if (saver) saver->save(module, stage, round);
   };
-  report.nodes_before = count_operators(module);
+  report.nodes_before = module.num_operations();
   const uint32_t first_id = module.next_id();
   bool stopped = false;
+  size_t changing = 0;                              // how many runs of passes have changed something
+  std::vector<size_t> idle(list.size(), SIZE_MAX);  // by pass: `changing` when it last found nothing to do
   for (bool changed = true; changed && !stopped;) {
     if (report.rounds == kMostRounds) {
       report.at_fixpoint = false;
@@ -160,16 +152,19 @@ OptimizeReport optimize(ir::Module& module, const OptimizeOptions& options) {
     if (report.rounds == 1) end_stage("import");
     for (size_t i = 0; i < list.size(); ++i) {
       const Pass& pass = *list[i];
+      if (idle[i] == changing) continue;  // nothing has changed since
       stopped = options.allow_pass && !options.allow_pass(pass, module, pass_options);
       if (stopped) break;
       auto start = std::chrono::steady_clock::now();
-      size_t before = count_operators(module);
+      size_t before = module.num_operations();
       size_t changes = pass.run(context);
       PassReport& entry = report.passes[i];
       entry.changes += changes;
-      entry.nodes_removed += static_cast<int64_t>(before) - static_cast<int64_t>(count_operators(module));
+      entry.nodes_removed += static_cast<int64_t>(before) - static_cast<int64_t>(module.num_operations());
       changed = changed || changes > 0;
+      if (changes == 0) idle[i] = changing;
       if (changes > 0) {
+        ++changing;
         if (options.verify) analysis::verify_typed_or_throw(module);  // what the pass itself left
         context.inference.run();                                      // types sharpen downstream of what changed
         end_stage(pass.name, report.rounds);
@@ -183,7 +178,7 @@ OptimizeReport optimize(ir::Module& module, const OptimizeOptions& options) {
     if (passes::generate_constants(module, first_id, report.remarks) > 0) end_stage("generate");
   }
   if (saver) saver->finish(module);
-  report.nodes_after = count_operators(module);
+  report.nodes_after = module.num_operations();
   return report;
 }
 

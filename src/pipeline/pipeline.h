@@ -61,7 +61,4 @@ bool has_expansions(const ir::Module& module);
 // For execution on this machine: layouts, epilogues. Run it after optimize(); what it leaves is not ONNX any more.
 void lower(ir::Module& module, rewrite::Promise math = rewrite::Promise::Real);
 
-// Applications that are operators in the sense of a model's reader: not tuples, returns or function calls.
-size_t count_operators(const ir::Module& module);
-
 }  // namespace anfora::pipeline

@@ -197,7 +197,8 @@ class Engine {
         pass_(pass) {}
 
   size_t run() {
-    for (const GraphOrder& graph : topological_order(module_).graphs) {
+    auto order = shared_order(module_);
+    for (const GraphOrder& graph : order->graphs) {
       for (Apply* node : graph.nodes) worklist_.add(node);
     }
     ListenerScope listening(module_, worklist_);

@@ -4,7 +4,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <new>
+#include <vector>
 
 namespace anfora {
 
@@ -15,5 +18,24 @@ using AlignedBytes = std::unique_ptr<std::byte, FreeBytes>;
 
 // Uninitialized, at least one byte, 64-byte aligned; null when there is not so much.
 AlignedBytes allocate_bytes(size_t bytes);
+
+// For containers that have an element for each node of a model.
+template <class T>
+struct AlignedAllocator {
+  using value_type = T;
+  AlignedAllocator() = default;
+  template <class U>
+  AlignedAllocator(const AlignedAllocator<U>&) {}
+
+  T* allocate(size_t count) {
+    AlignedBytes memory = count <= SIZE_MAX / sizeof(T) ? allocate_bytes(count * sizeof(T)) : nullptr;
+    if (!memory) throw std::bad_alloc();
+    return reinterpret_cast<T*>(memory.release());
+  }
+  void deallocate(T* memory, size_t) { FreeBytes()(reinterpret_cast<std::byte*>(memory)); }
+  bool operator==(const AlignedAllocator&) const { return true; }
+};
+template <class T>
+using LargeVector = std::vector<T, AlignedAllocator<T>>;
 
 }  // namespace anfora

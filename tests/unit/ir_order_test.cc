@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,7 @@ class OrderTest : public testing::Test {
   Apply* unary(Graph* graph, std::string_view name, Node* x) {
     return module.apply(graph, *context.operator_or_unknown("", name), {x}, {}, 1, nullptr, name);
   }
-  static std::vector<std::string> names(const std::vector<Apply*>& nodes) {
+  static std::vector<std::string> names(std::span<Apply* const> nodes) {
     std::vector<std::string> all;
     for (Apply* n : nodes) all.emplace_back(n->name().empty() ? n->op().name : std::string(n->name()));
     return all;
@@ -67,6 +68,23 @@ TEST_F(OrderTest, FollowsClosures) {
   EXPECT_EQ(free.of(pos)[0], tanh);
   ASSERT_EQ(free.of(neg).size(), 1u);
   EXPECT_EQ(free.of(neg)[0], x);
+}
+
+TEST_F(OrderTest, IsSharedUntilSomethingChanges) {
+  module.set_main(main);
+  Apply* f = unary(main, "F", x);
+  module.set_result(main, f);
+  auto before = shared_order(module);
+  f->set_type(context.unranked_type(DType::F32));
+  EXPECT_EQ(shared_order(module), before);
+
+  Apply* g = unary(main, "G", x);
+  module.set_operand(f, 0, g);
+  EXPECT_EQ(names(before->graphs[0].nodes), (Names{"F", "return"}));
+  EXPECT_EQ(names(shared_order(module)->graphs[0].nodes), (Names{"G", "F", "return"}));
+  module.set_operand(f, 0, x);
+  module.erase(g);
+  EXPECT_EQ(names(shared_order(module)->graphs[0].nodes), (Names{"F", "return"}));
 }
 
 // loop(i) = Switch(i, body, done)(); body() = loop(Next(i) + limit); `limit` belongs to main.

@@ -378,7 +378,7 @@ void fit_to_opsets(Draft& draft, const ir::Metadata& source, ExportReport& repor
       for (const DraftNode& helper : fitting.helpers()) helpers.emplace_back(i, helper);
     }
     if (helpers.empty()) return;
-    std::vector<DraftNode> nodes;
+    LargeVector<DraftNode> nodes;
     auto helper = helpers.begin();
     for (size_t i = 0; i < graph.nodes.size(); ++i) {
       for (; helper != helpers.end() && helper->first == i; ++helper) nodes.push_back(helper->second);

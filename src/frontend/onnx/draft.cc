@@ -49,7 +49,7 @@ class Names {
   }
 
   HashIndex index_;
-  std::vector<std::string_view> taken_;
+  LargeVector<std::string_view> taken_;
   boost::unordered_flat_map<std::string_view, size_t> last_number_;
 };
 
@@ -176,8 +176,8 @@ void Draft::assign_names() {
   std::vector<bool> seen(values_.size(), false);  // no value is in use below two graphs at the top
   for (DraftGraph* top : tops) {
     Names value_names, node_names;
-    std::vector<ValueId> named;
-    std::vector<std::pair<ValueId, std::string_view>> unnamed;  // with what they are called after
+    LargeVector<ValueId> named;
+    LargeVector<std::pair<ValueId, std::string_view>> unnamed;  // with what they are called after
     auto use = [&](std::span<const ValueId> ids, std::string_view kind) {
       for (ValueId id : ids) {
         if (id == kOmitted || seen[id]) continue;
@@ -193,6 +193,7 @@ void Draft::assign_names() {
       }
     };
     named.reserve(top->nodes.size());
+    node_names.reserve(top->nodes.size());
     for_each_graph(*top, [&](DraftGraph& graph) {
       use(graph.inputs, "input");
       for (size_t i = 0; i < graph.nodes.size(); ++i) {

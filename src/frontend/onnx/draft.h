@@ -17,6 +17,7 @@
 #include "frontend/onnx/opset_history.h"
 #include "ir/annotations.h"
 #include "ir/module.h"
+#include "support/aligned_bytes.h"
 #include "support/arena.h"
 
 namespace anfora::onnx {
@@ -68,7 +69,7 @@ struct DraftGraph {
   const ir::Annotation* annotation = nullptr;
   DraftGraph* parent = nullptr;  // null: the main graph or a local function
   std::vector<ValueId> inputs, outputs;
-  std::vector<DraftNode> nodes;  // operands before users
+  LargeVector<DraftNode> nodes;  // operands before users
 
   DraftGraph* top() {
     DraftGraph* graph = this;
@@ -136,7 +137,7 @@ class Draft {
  private:
   ir::Context& context_;
   Arena arena_;
-  std::vector<DraftValue> values_;  // [kOmitted] is never used
+  LargeVector<DraftValue> values_;  // [kOmitted] is never used
   std::deque<DraftOperator> operators_;
   boost::unordered_flat_map<std::tuple<std::string_view, std::string_view, bool>, DraftOperator*> operator_index_;
   std::deque<DraftGraph> graphs_;

@@ -164,12 +164,12 @@ class DraftBuilder {
   ir::ModuleOrder order_;
   boost::unordered_flat_map<const ir::Graph*, GraphState> states_;
   boost::unordered_flat_map<const ir::Operator*, DraftOperator*> operators_;
-  std::vector<Binding> bindings_;  // by node id
+  LargeVector<Binding> bindings_;  // by node id
   std::vector<Bindings> tuples_;
   std::vector<const ir::Node*> functions_;
   boost::unordered_flat_map<const ir::Node*, ValueId> replaced_;  // nodes that a Loop or Scan computes by itself
   boost::unordered_flat_set<uint32_t> open_loops_;                // components whose Loop is being written
-  std::vector<const ir::Apply*> pending_;                         // of demand(), a stack
+  LargeVector<const ir::Apply*> pending_;                         // of demand(), a stack
   int call_depth_ = 0;
   size_t num_live_nodes_ = 0, num_draft_nodes_ = 0;
 };

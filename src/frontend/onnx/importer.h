@@ -22,6 +22,7 @@
 #include "frontend/onnx/import.h"
 #include "frontend/onnx/type_proto.h"
 #include "ir/module.h"
+#include "support/aligned_bytes.h"
 #include "support/hash_index.h"
 
 namespace anfora::onnx {
@@ -170,7 +171,7 @@ class Scope {
   std::string place_;
   int depth_;
   HashIndex index_;  // of bindings_, by name
-  std::vector<Binding> bindings_;
+  LargeVector<Binding> bindings_;
   std::pair<std::span<const std::string_view>, std::span<const std::string_view>> declared_;
   std::unique_ptr<boost::unordered_flat_map<std::string_view, const ir::Type*>> declared_types_;
 };
@@ -254,7 +255,7 @@ class Importer {
   boost::unordered_flat_map<std::string_view, const ir::Operator*> main_operators_;
   boost::unordered_flat_map<std::string, size_t> places_;  // of nested graphs, and how many have it
   std::vector<bool> untypable_;                            // by node id
-  std::vector<ir::Apply*> typed_nodes_;                    // by known_type()
+  LargeVector<ir::Apply*> typed_nodes_;                    // by known_type()
   size_t num_controls_ = 0;
 };
 
