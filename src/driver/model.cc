@@ -99,6 +99,7 @@ void prepare(ir::Module& module, const CompileOptions& options) {
   passes.passes.fold_transposed_weights = false;
   passes.for_storage = false;
   // The parts of attention and of rotations are faster than their kernels.
+  if (options.math == rewrite::Promise::Real) pipeline::split_attention(module);
   passes.passes.has_operator = [](const ir::Apply& node) {
     return !node.is("Attention") && !node.is("RotaryEmbedding");
   };

@@ -72,6 +72,30 @@ void infer_lstm(InferenceContext& ctx) {
   }
 }
 
+// [batch, sequence, a third of the weights' width], and the cache, [2, batch, heads, keys, size].
+void infer_attention(InferenceContext& ctx) {
+  const DType dtype = ctx.dtype(3);
+  for (size_t i = 0; i < ctx.num_outputs(); ++i) ctx.set_unranked(i, dtype);
+  auto x = ctx.dims(0), weights = ctx.dims(1);
+  const int64_t heads = ctx.attribute_int("num_heads");
+  if (heads < 1) ctx.fail("num_heads must be positive");
+  if (!x || !weights || x->size() != 3 || weights->size() != 2) return;
+  const Dim width = floor_div((*weights)[1], 3);
+  ctx.set_tensor(0, dtype, Dims{(*x)[0], (*x)[1], width});
+  if (ctx.num_outputs() < 2) return;
+  const Dim keys = ctx.has_input(8) ? ctx.unknown() : (*x)[1];
+  ctx.set_tensor(1, dtype, Dims{ctx.dim(2), (*x)[0], ctx.dim(heads), keys, floor_div(width, heads)});
+}
+
+void infer_embedding(InferenceContext& ctx) {
+  auto ids = ctx.dims(0), words = ctx.dims(2);
+  ctx.set_unranked(0, F32);
+  if (ctx.num_outputs() > 1) ctx.set_unranked(1, I32);
+  if (!ids || !words || ids->size() != 2 || words->size() != 2) return;
+  ctx.set_tensor(0, F32, Dims{(*ids)[0], (*ids)[1], (*words)[1]});
+  if (ctx.num_outputs() > 1) ctx.set_tensor(1, I32, Dims{(*ids)[0]});
+}
+
 Declaration contrib(Declarations& declare, const char* name, const char* doc) {
   return declare.op(name, 1, "com.microsoft").doc(doc).no_kernel();
 }
@@ -279,9 +303,59 @@ void declare_products(Declarations& declare) {
       .infer(infer_lstm);
 }
 
+void declare_transformers(Declarations& declare) {
+  contrib(declare, "QAttention", "Attention of a projection, the input and weights of which are quantized.")
+      .input("input", "T1")
+      .input("weight", "T2")
+      .input("bias", "T3")
+      .input("input_scale", "T3")
+      .input("weight_scale", "T3")
+      .optional_input("mask_index", "i32")
+      .optional_input("input_zero_point", "T1")
+      .optional_input("weight_zero_point", "T2")
+      .optional_input("past", "T3")
+      .output("output", "T3")
+      .optional_output("present", "T3")
+      .type("T1", kBytes)
+      .type("T2", kBytes)
+      .type("T3", {F32, F16})
+      .required_attribute("num_heads", AttributeKind::Int)
+      .attribute("do_rotary", 0)
+      .attribute("mask_filter_value", -10000.0f)
+      .attribute("past_present_share_buffer", 0)
+      .optional_attribute("scale", AttributeKind::Float)
+      .attribute("unidirectional", 0)
+      .infer(infer_attention);
+  contrib(declare, "QEmbedLayerNormalization", "EmbedLayerNormalization of quantized tables.")
+      .input("input_ids", "i32")
+      .optional_input("segment_ids", "i32")
+      .input("word_embedding_quant", "T")
+      .input("position_embedding_quant", "T")
+      .optional_input("segment_embedding", "T")
+      .input("gamma_quant", "T")
+      .input("beta_quant", "T")
+      .optional_input("mask", "i32")
+      .input("word_embedding_scale", "f32")
+      .input("position_embedding_scale", "f32")
+      .optional_input("segment_embedding_scale", "f32")
+      .input("gamma_scale", "f32")
+      .input("beta_scale", "f32")
+      .input("word_embedding_zero_point", "T")
+      .input("position_embedding_zero_point", "T")
+      .optional_input("segment_embedding_zero_point", "T")
+      .input("gamma_zero_point", "T")
+      .input("beta_zero_point", "T")
+      .output("layernorm_out", "f32")
+      .output("mask_index_out", "i32")
+      .type("T", kBytes)
+      .attribute("epsilon", 1e-12f)
+      .infer(infer_embedding);
+}
+
 }  // namespace
 
 void declare_contrib_quantized(Declarations& declare) {
+  declare_transformers(declare);
   declare_conversions(declare);
   declare_elementwise(declare);
   declare_windows(declare);

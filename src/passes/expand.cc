@@ -74,6 +74,17 @@ std::vector<Node*> Expansion::split(Node* x, int64_t axis, Node* sizes, size_t c
   return items;
 }
 
+Node* Expansion::split_heads(Node* x, int64_t heads) {
+  const int64_t width = extent_of(x, 2);
+  Node* parts = apply("Reshape", {x, integers({0, 0, heads, width > 0 ? width / heads : -1})});
+  return apply("Transpose", {parts}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
+}
+Node* Expansion::joined_heads(Node* x) {
+  const int64_t heads = extent_of(x, 1), size = extent_of(x, 3);
+  Node* rows = apply("Transpose", {x}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
+  return apply("Reshape", {rows, integers({0, 0, heads > 0 && size > 0 ? heads * size : -1})});
+}
+
 Node* Expansion::extent(Node* x, int64_t axis) { return apply("Shape", {x}, {{"start", axis}, {"end", axis + 1}}); }
 
 Node* Expansion::numbers_below(Node* size) {

@@ -43,6 +43,9 @@ class Expansion {
   ir::Node* scalar_like(const ir::Node* like, double number);
   // Parts of a tensor along an axis.
   std::vector<ir::Node*> split(ir::Node* x, int64_t axis, ir::Node* sizes, size_t count);
+  // [batch, sequence, heads · size] as [batch, heads, sequence, size], and back.
+  ir::Node* split_heads(ir::Node* x, int64_t heads);
+  ir::Node* joined_heads(ir::Node* x);
   // How many elements x has along an axis, as a vector of one.
   ir::Node* extent(ir::Node* x, int64_t axis);
   // Numbers from 0 below a size, a vector of one.
@@ -60,6 +63,20 @@ class Expansion {
   rewrite::Rewriter& rewriter_;
   ir::Apply& root_;
 };
+
+// Queries, keys and values by heads, [batch, heads, sequence, size]; several heads of queries may share one of keys.
+struct Heads {
+  ir::Node *q = nullptr, *k = nullptr, *v = nullptr;
+  int64_t heads = 0, groups = 0;  // of queries; of keys and values
+  ir::Node* scale = nullptr;
+  float cap = 0;              // of the scores; 0: none
+  ir::Node* bias = nullptr;   // added to the scores, which it broadcasts to; null: none
+  ir::Node* sinks = nullptr;  // a score of its own, a scalar or one for each head, that takes part in the softmax alone
+};
+ir::Node* attention_in_parts(Expansion& e, const Heads& h);  // attention_parts.cc
+
+// A scale or zero point of one element may be a vector.
+ir::Node* dequantized(Expansion& e, ir::Node* x, ir::Node* scale, ir::Node* zero);  // expand_quantized.cc
 
 // What quantized matrices stand for, multiplied: (a − zero of a) (b − zero of b) · scale of a · scale of b.
 ir::Node* integer_product(Expansion& e, ir::Node* a, ir::Node* b, ir::Node* scale_a, ir::Node* scale_b,

@@ -9,6 +9,7 @@
 //     0 or 1 for each key [batch, keys], or each query and key [batch, queries, keys]; [batch, 1]: no mask
 //     0 or 1 for each position of a query and a key, [batch, 1, longest, longest]; the queries are the last ones
 //     the number of keys [batch], or those and the first ones [2 · batch]: hidden are the others
+#include <array>
 #include <limits>
 
 #include "passes/expand.h"
@@ -33,19 +34,12 @@ struct Attention {
   Node *y = nullptr, *present_key = nullptr, *present_value = nullptr, *scores = nullptr;
 };
 
-// [batch, sequence, heads · size] as [batch, heads, sequence, size].
-Node* split_heads(Expansion& e, Node* x, int64_t heads) {
-  const int64_t width = extent_of(x, 2);
-  Node* parts = e.apply("Reshape", {x, e.integers({0, 0, heads, width > 0 ? width / heads : -1})});
-  return e.apply("Transpose", {parts}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
-}
-
 Attention attention(Expansion& e, Attended a) {
   const bool split = rank_of(a.k) == 4;
   AttributeSet attributes{{"is_causal", static_cast<int64_t>(a.is_causal)}};
   if (e.given("scale") && e.number("scale") != 0) attributes = attributes.with("scale", e.number("scale"));
   if (split) {
-    a.q = split_heads(e, a.q, a.heads);
+    a.q = e.split_heads(a.q, a.heads);
   } else {
     attributes = attributes.with("q_num_heads", a.heads).with("kv_num_heads", a.heads);
   }
@@ -55,11 +49,7 @@ Attention attention(Expansion& e, Attended a) {
   result.y = results == 1 ? made : e.item(made, 0);
   if (a.has_present) result.present_key = e.item(made, 1), result.present_value = e.item(made, 2);
   if (a.has_scores) result.scores = e.item(made, 3);
-  if (split) {
-    const int64_t size = extent_of(a.v, 3);
-    Node* rows = e.apply("Transpose", {result.y}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
-    result.y = e.apply("Reshape", {rows, e.integers({0, 0, size > 0 ? size * a.heads : -1})});
-  }
+  if (split) result.y = e.joined_heads(result.y);
   return result;
 }
 
@@ -128,27 +118,24 @@ bool add_mask(Expansion& e, Node* mask, Node* keys, Node* x, Node*& bias) {
   return true;
 }
 
-Node* packed_attention(Rewriter& rewriter, Apply& root) {
-  Expansion e(rewriter, root);
-  enum { Input, Weights, Bias, Mask, Past, ScoreBias, PastLength };
-  if (!e.is_typed() || e.input(PastLength) || e.integer("past_present_share_buffer") || e.integer("do_rotary"))
-    return nullptr;
-  Node* x = e.input(Input);
-  const int64_t width = extent_of(e.input(Weights), 1), heads = e.integer("num_heads");
-  std::vector<int64_t> sizes = root.attributes().get_ints("qkv_hidden_sizes", {width / 3, width / 3, width / 3});
-  if (rank_of(x) != 3 || width < 1 || heads < 1 || sizes.size() != 3) return nullptr;
-  Node* projected = e.sum(e.apply("MatMul", {x, e.input(Weights)}), e.input(Bias));
+// Attention of the parts of a projection of x. Null among mask, past and bias: there is none.
+Node* attention_of_projection(Expansion& e, Node* x, Node* projected, std::array<int64_t, 3> sizes, Node* mask,
+                              Node* past, Node* score_bias) {
+  const int64_t heads = e.integer("num_heads");
+  if (rank_of(x) != 3 || heads < 1 || e.integer("past_present_share_buffer") || e.integer("do_rotary")) return nullptr;
   auto parts = e.split(projected, 2, e.integers({sizes[0], sizes[1], sizes[2]}), 3);
   Attended a{.q = parts[0], .k = parts[1], .v = parts[2], .heads = heads, .has_present = e.is_used(1)};
   Node* keys = e.extent(x, 1);
-  if (Node* past = e.input(Past)) {
-    auto part = [&](int64_t i) { return e.apply("Gather", {past, rewriter.module().scalar<int64_t>(i)}); };
+  if (past) {
+    auto part = [&](int64_t i) {
+      return e.apply("Squeeze", {e.apply("Slice", {past, e.integers({i}), e.integers({i + 1})}), e.integers({0})});
+    };
     a.past_key = part(0), a.past_value = part(1);
     keys = e.sum(keys, e.extent(past, 3));
   }
   a.is_causal = e.integer("unidirectional") != 0;
-  a.bias = e.input(ScoreBias);
-  if (e.input(Mask) && !add_mask(e, e.input(Mask), keys, x, a.bias)) return nullptr;
+  a.bias = score_bias;
+  if (mask && !add_mask(e, mask, keys, projected, a.bias)) return nullptr;
   Attention made = attention(e, a);
   Node* present = nullptr;
   if (a.has_present) {
@@ -156,6 +143,28 @@ Node* packed_attention(Rewriter& rewriter, Apply& root) {
     present = e.apply("Concat", {first(made.present_key), first(made.present_value)}, {{"axis", int64_t{0}}});
   }
   return e.result({made.y, present});
+}
+
+Node* packed_attention(Rewriter& rewriter, Apply& root) {
+  Expansion e(rewriter, root);
+  enum { Input, Weights, Bias, Mask, Past, ScoreBias, PastLength };
+  const int64_t width = extent_of(e.input(Weights), 1);
+  std::vector<int64_t> sizes = root.attributes().get_ints("qkv_hidden_sizes", {width / 3, width / 3, width / 3});
+  if (!e.is_typed() || e.input(PastLength) || width < 1 || sizes.size() != 3) return nullptr;
+  Node* projected = e.sum(e.apply("MatMul", {e.input(Input), e.input(Weights)}), e.input(Bias));
+  return attention_of_projection(e, e.input(Input), projected, {sizes[0], sizes[1], sizes[2]}, e.input(Mask),
+                                 e.input(Past), e.input(ScoreBias));
+}
+
+Node* quantized_attention(Rewriter& rewriter, Apply& root) {
+  Expansion e(rewriter, root);
+  enum { Input, Weights, Bias, ScaleInput, ScaleWeights, Mask, ZeroInput, ZeroWeights, Past };
+  const int64_t width = extent_of(e.input(Weights), 1);
+  if (!e.is_typed() || width < 1) return nullptr;
+  Node* product = integer_product(e, e.input(Input), e.input(Weights), e.input(ScaleInput), e.input(ScaleWeights),
+                                  e.input(ZeroInput), e.input(ZeroWeights));
+  return attention_of_projection(e, e.input(Input), e.sum(product, e.input(Bias)), {width / 3, width / 3, width / 3},
+                                 e.input(Mask), e.input(Past), nullptr);
 }
 
 // Which input is which, of the two operators that attend to queries, keys and values.
@@ -195,8 +204,8 @@ Node* multi_head(Expansion& e, const Places& at, bool is_causal) {
   if (a.past_key && e.input(at.past_length)) {
     past = e.apply("Reshape", {e.apply("Cast", {e.input(at.past_length)}, {{"to", int64_t{7}}}), e.integers({1})});
     keys = e.sum(keys, past);
-    whole_key = replaced_rows(e, a.past_key, split_heads(e, a.k, a.heads), past);
-    whole_value = replaced_rows(e, a.past_value, split_heads(e, a.v, a.heads), past);
+    whole_key = replaced_rows(e, a.past_key, e.split_heads(a.k, a.heads), past);
+    whole_value = replaced_rows(e, a.past_value, e.split_heads(a.v, a.heads), past);
     auto used = [&](Node* whole) { return e.apply("Slice", {whole, e.integers({0}), keys, e.integers({2})}); };
     a.k = used(whole_key), a.v = used(whole_value);
     a.past_key = a.past_value = nullptr;
@@ -255,6 +264,8 @@ Node* rotary_embedding(Rewriter& rewriter, Apply& root) {
 constexpr Rule kRules[] = {
     {"expand-packed-attention", "com.microsoft::Attention", "Attention(x, w, b) = Attention of the parts of x w + b",
      Promise::Real, packed_attention},
+    {"expand-quantized-attention", "com.microsoft::QAttention",
+     "QAttention(x, w, b) = Attention of the parts of dequantized x w + b", Promise::Real, quantized_attention},
     {"expand-multi-head-attention", "com.microsoft::MultiHeadAttention",
      "MultiHeadAttention(q, k, v, b) = Attention(q + b₁, k + b₂, v + b₃)", Promise::Real, multi_head_attention},
     {"expand-rotary-embedding", "com.microsoft::RotaryEmbedding", "RotaryEmbedding is ONNX's, with other positions",

@@ -36,30 +36,20 @@ enum Input {
   FirstUnsupported,  // scales of a quantized cache, weights of normalizations
 };
 
-struct Grouped {
-  Node *q = nullptr, *k = nullptr, *v = nullptr;  // [batch, heads, sequence, size]
-  int64_t heads = 0, groups = 0;                  // of queries; of keys
+struct Grouped : Heads {
   Node *positions = nullptr, *lengths = nullptr;  // [batch, S], [batch, 1]
 };
 
 Node* concat(Expansion& e, Expansion::Nodes parts) { return e.apply("Concat", parts, {{"axis", int64_t{0}}}); }
 
-Node* transposed_heads(Expansion& e, Node* x) {
-  return e.apply("Transpose", {x}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
-}
-Node* split_heads(Expansion& e, Node* x, int64_t heads) {
-  const int64_t width = extent_of(x, 2);
-  return transposed_heads(e, e.apply("Reshape", {x, e.integers({0, 0, heads, width > 0 ? width / heads : -1})}));
-}
-
 // Queries, keys and values by heads; they may come in one tensor.
 void split(Expansion& e, Grouped& g) {
   if (e.input(Key)) {
-    g.q = split_heads(e, e.input(Query), g.heads);
-    g.k = split_heads(e, e.input(Key), g.groups), g.v = split_heads(e, e.input(ValueOf), g.groups);
+    g.q = e.split_heads(e.input(Query), g.heads);
+    g.k = e.split_heads(e.input(Key), g.groups), g.v = e.split_heads(e.input(ValueOf), g.groups);
     return;
   }
-  Node* all = split_heads(e, e.input(Query), g.heads + 2 * g.groups);
+  Node* all = e.split_heads(e.input(Query), g.heads + 2 * g.groups);
   auto parts = e.split(all, 1, e.integers({g.heads, g.groups, g.groups}), 3);
   g.q = parts[0], g.k = parts[1], g.v = parts[2];
 }
@@ -110,34 +100,6 @@ Node* scale_of_scores(Expansion& e, Node* q) {
   return e.apply("Reciprocal", {e.apply("Sqrt", {e.apply("CastLike", {size, q})})});
 }
 
-Node* attention_in_parts(Expansion& e, const Grouped& g, Node* visible, Node* bias) {
-  auto grouped = [&](Node* x) {  // [batch, heads, S, n] as [batch, groups, heads of a group, S, n]
-    Node* shape =
-        concat(e, {e.integers({0, g.groups, g.heads / g.groups}), e.apply("Shape", {x}, {{"start", int64_t{2}}})});
-    return e.apply("Reshape", {x, shape});
-  };
-  auto single = [&](Node* x) { return e.apply("Unsqueeze", {x, e.integers({2})}); };
-  Node* keys = e.apply("Transpose", {single(g.k)}, {{"perm", std::vector<int64_t>{0, 1, 2, 4, 3}}});
-  Node* scores = e.apply("MatMul", {e.apply("Mul", {grouped(g.q), scale_of_scores(e, g.q)}), keys});
-  if (const float cap = e.number("softcap"); cap > 0) {
-    Node* limit = e.scalar_like(g.q, cap);
-    scores = e.apply("Mul", {e.apply("Tanh", {e.apply("Div", {scores, limit})}), limit});
-  }
-  if (bias) scores = e.apply("Add", {scores, grouped(e.apply("Expand", {bias, e.integers({1, g.heads, 1, 1})}))});
-  scores = e.apply("Where", {single(visible), scores, hidden_like(e, scores)});
-  const AttributeSet last{{"axis", int64_t{-1}}};
-  Node* sinks = e.input(Sinks) ? e.input(Sinks) : e.integer("smooth_softmax") > 0 ? e.scalar_like(scores, 0) : nullptr;
-  if (sinks) {
-    Node* shape = concat(e, {e.apply("Shape", {scores}, {{"end", int64_t{-1}}}), e.integers({1})});
-    if (e.input(Sinks)) sinks = e.apply("Reshape", {sinks, e.integers({g.groups, g.heads / g.groups, 1, 1})});
-    scores = e.apply("Concat", {scores, e.apply("Expand", {sinks, shape})}, last);
-  }
-  Node* weights = e.apply("Softmax", {scores}, last);
-  if (sinks) weights = e.apply("Slice", {weights, e.integers({0}), e.integers({-1}), e.integers({4})});
-  Node* y = e.apply("MatMul", {weights, single(g.v)});
-  return e.apply("Reshape", {y, concat(e, {e.integers({0, g.heads}), e.apply("Shape", {y}, {{"start", int64_t{3}}})})});
-}
-
 bool is_supported(const Expansion& e, const Apply& root) {
   for (size_t i = FirstUnsupported; i < root.num_inputs(); ++i) {
     if (e.input(i)) return false;
@@ -154,12 +116,10 @@ bool is_supported(const Expansion& e, const Apply& root) {
 
 Node* grouped_attention(Rewriter& rewriter, Apply& root) {
   Expansion e(rewriter, root);
-  Grouped g{.heads = e.integer("num_heads"), .groups = e.integer("kv_num_heads")};
+  Grouped g;
+  g.heads = e.integer("num_heads"), g.groups = e.integer("kv_num_heads");
   if (!is_supported(e, root) || g.groups < 1 || g.heads % g.groups != 0) return nullptr;
   split(e, g);
-  const int64_t size = extent_of(g.q, 3);
-  const bool in_parts = e.number("softcap") > 0 || e.input(Sinks) || e.integer("smooth_softmax") > 0;
-
   auto wide = [&](size_t i, Node* shape) {
     return e.apply("Reshape", {e.apply("Cast", {e.input(i)}, {{"to", kI64}}), shape});
   };
@@ -177,16 +137,20 @@ Node* grouped_attention(Rewriter& rewriter, Apply& root) {
   Node* visible = visible_keys(e, g, length);
   Node* bias = e.input(ScoreBias) ? padded_bias(e, e.input(ScoreBias), length) : nullptr;
   Node* y = nullptr;
-  if (in_parts) {
-    y = attention_in_parts(e, g, visible, bias);
+  if (e.number("softcap") > 0 || e.input(Sinks) || e.integer("smooth_softmax") > 0) {
+    g.scale = scale_of_scores(e, g.q);
+    g.cap = e.number("softcap");
+    g.bias = e.apply("Where", {visible, bias ? bias : e.scalar_like(g.q, 0), hidden_like(e, g.q)});
+    g.sinks = e.input(Sinks);
+    if (!g.sinks && e.integer("smooth_softmax") > 0) g.sinks = e.scalar_like(g.q, 0);
+    y = attention_in_parts(e, g);
   } else {
     AttributeSet attributes;
     if (e.number("scale") != 0) attributes = attributes.with("scale", e.number("scale"));
     Node* mask = bias ? e.apply("Where", {visible, bias, hidden_like(e, bias)}) : visible;
     y = e.apply("Attention", {g.q, g.k, g.v, mask}, attributes);
   }
-  const int64_t width = size > 0 ? size * g.heads : -1;
-  return e.result({e.apply("Reshape", {transposed_heads(e, y), e.integers({0, 0, width})}), g.k, g.v});
+  return e.result({e.joined_heads(y), g.k, g.v});
 }
 
 constexpr Rule kRules[] = {

@@ -39,31 +39,62 @@ Node* skip_rms_normalization(Rewriter& rewriter, Apply& root) {
       {e.apply("RMSNormalization", {sum, e.input(2)}, {{"epsilon", e.number("epsilon")}}), mean, scale, sum});
 }
 
-// Results: normalized, how many words of each row the mask counts, sum.
-Node* embed_layer_normalization(Rewriter& rewriter, Apply& root) {
-  Expansion e(rewriter, root);
-  if (!e.is_typed()) return nullptr;
-  enum { Ids, Segments, Words, Positions, SegmentWeights, Gamma, Beta, Mask, PositionIds };
-  Node* ids = e.input(Ids);
-  Node* positions = e.input(PositionIds)
-                        ? e.apply("Gather", {e.input(Positions), e.input(PositionIds)})
-                        : e.apply("Slice", {e.input(Positions), e.integers({0}), e.extent(ids, 1), e.integers({0})});
-  Node* sum = e.sum(e.apply("Gather", {e.input(Words), ids}), positions);
-  if (e.input(Segments)) {
-    if (!e.input(SegmentWeights)) return nullptr;
-    sum = e.sum(sum, e.apply("Gather", {e.input(SegmentWeights), e.input(Segments)}));
-  }
-  Node* normalized =
-      e.apply("LayerNormalization", {sum, e.input(Gamma), e.input(Beta)}, {{"epsilon", e.number("epsilon")}});
+// The sum of embeddings normalized. Results: normalized, how many words of each row the mask counts, sum.
+struct Embedding {
+  Node *ids = nullptr, *sum = nullptr, *gamma = nullptr, *beta = nullptr, *mask = nullptr;
+};
+Node* normalized_embedding(Expansion& e, const Embedding& x) {
+  Node* normalized = e.apply("LayerNormalization", {x.sum, x.gamma, x.beta}, {{"epsilon", e.number("epsilon")}});
   Node* count = nullptr;
   const AttributeSet to_i32{{"to", int64_t{6}}};
-  if (e.is_used(1) && e.input(Mask)) {
-    Node* is_word = e.apply("Equal", {e.input(Mask), e.scalar_like(e.input(Mask), 1)});
+  if (e.is_used(1) && x.mask) {
+    Node* is_word = e.apply("Equal", {x.mask, e.scalar_like(x.mask, 1)});
     count = e.apply("ReduceSum", {e.apply("Cast", {is_word}, to_i32), e.integers({1})}, {{"keepdims", int64_t{0}}});
   } else if (e.is_used(1)) {
-    count = e.apply("Expand", {e.scalar_like(ids, 0), e.extent(ids, 0)});
+    count = e.apply("Expand", {e.scalar_like(x.ids, 0), e.extent(x.ids, 0)});
   }
-  return e.result({normalized, count, sum});
+  return e.result({normalized, count, x.sum});
+}
+
+// The rows of a table for the ids, or the first ones, as many as there are in a row of `ids`.
+Node* positions_of(Expansion& e, Node* table, Node* positions, Node* ids) {
+  if (positions) return e.apply("Gather", {table, positions});
+  return e.apply("Slice", {table, e.integers({0}), e.extent(ids, 1), e.integers({0})});
+}
+
+Node* embed_layer_normalization(Rewriter& rewriter, Apply& root) {
+  Expansion e(rewriter, root);
+  enum { Ids, Segments, Words, Positions, SegmentWeights, Gamma, Beta, Mask, PositionIds };
+  if (!e.is_typed() || (e.input(Segments) && !e.input(SegmentWeights))) return nullptr;
+  Node* ids = e.input(Ids);
+  Node* sum =
+      e.sum(e.apply("Gather", {e.input(Words), ids}), positions_of(e, e.input(Positions), e.input(PositionIds), ids));
+  if (e.input(Segments)) sum = e.sum(sum, e.apply("Gather", {e.input(SegmentWeights), e.input(Segments)}));
+  return normalized_embedding(
+      e, {.ids = ids, .sum = sum, .gamma = e.input(Gamma), .beta = e.input(Beta), .mask = e.input(Mask)});
+}
+
+// The same of quantized tables; the scales of words, positions, segments, gamma and beta follow, then their zero points.
+Node* quantized_embed_layer_normalization(Rewriter& rewriter, Apply& root) {
+  Expansion e(rewriter, root);
+  enum { Ids, Segments, Words, Positions, SegmentWeights, Gamma, Beta, Mask };
+  enum Scale { OfWords, OfPositions, OfSegments, OfGamma, OfBeta, kCount };
+  if (!e.is_typed() || (e.input(Segments) && !e.input(SegmentWeights))) return nullptr;
+  auto real = [&](Node* x, Scale scale) {
+    const size_t first = Mask + 1 + static_cast<size_t>(scale);
+    return dequantized(e, x, e.input(first), e.input(first + kCount));
+  };
+  Node* ids = e.input(Ids);
+  Node* sum = e.sum(real(e.apply("Gather", {e.input(Words), ids}), OfWords),
+                    real(positions_of(e, e.input(Positions), nullptr, ids), OfPositions));
+  if (e.input(Segments)) {
+    sum = e.sum(sum, real(e.apply("Gather", {e.input(SegmentWeights), e.input(Segments)}), OfSegments));
+  }
+  return normalized_embedding(e, {.ids = ids,
+                                  .sum = sum,
+                                  .gamma = real(e.input(Gamma), OfGamma),
+                                  .beta = real(e.input(Beta), OfBeta),
+                                  .mask = e.input(Mask)});
 }
 
 constexpr Rule kRules[] = {
@@ -73,6 +104,9 @@ constexpr Rule kRules[] = {
      "SkipSimplifiedLayerNormalization(x, y) = RMSNormalization(x + y)", Promise::Real, skip_rms_normalization},
     {"expand-embed-layer-normalization", "com.microsoft::EmbedLayerNormalization",
      "EmbedLayerNormalization = LayerNormalization of a sum of Gathers", Promise::Real, embed_layer_normalization},
+    {"expand-quantized-embed-layer-normalization", "com.microsoft::QEmbedLayerNormalization",
+     "QEmbedLayerNormalization = LayerNormalization of a sum of dequantized Gathers", Promise::Real,
+     quantized_embed_layer_normalization},
 };
 
 }  // namespace

@@ -26,10 +26,6 @@ Node* scalar(Expansion& e, Node* x) { return !x || rank_of(x) == 0 ? x : e.apply
 // A vector of one element for each column stays one.
 Node* scalar_or_columns(Expansion& e, Node* x) { return x && extent_of(x, 0) == 1 ? scalar(e, x) : x; }
 
-Node* dequantized(Expansion& e, Node* x, Node* scale, Node* zero) {
-  return e.apply("DequantizeLinear", {x, scalar(e, scale), scalar(e, zero)});
-}
-
 // In the element type of the zero point, or where there is none, of `like`.
 Node* quantized(Expansion& e, Node* y, Node* scale, Node* zero, const Node* like) {
   return e.apply("QuantizeLinear", {y, scalar(e, scale), zero ? scalar(e, zero) : e.scalar_like(like, 0)});
@@ -242,6 +238,10 @@ constexpr Rule kRules[] = {
 };
 
 }  // namespace
+
+Node* dequantized(Expansion& e, Node* x, Node* scale, Node* zero) {
+  return e.apply("DequantizeLinear", {x, scalar(e, scale), scalar(e, zero)});
+}
 
 Node* integer_product(Expansion& e, Node* a, Node* b, Node* scale_a, Node* scale_b, Node* zero_a, Node* zero_b) {
   Node* product = e.apply("MatMulInteger", {a, b, scalar(e, zero_a), scalar_or_columns(e, zero_b)});

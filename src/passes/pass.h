@@ -80,6 +80,8 @@ size_t generate_constants(ir::Module& module, uint32_t first_id, rewrite::Remark
 size_t split_sliced(ir::Module& module, rewrite::Remarks& remarks);
 // Before a model runs, and where it is asked for.
 extern const Pass kExpand;  // expand.cc
+// For execution, before it is optimized: attention_parts.cc.
+extern const Pass kAttention;
 // For execution only: their operators are lowered ones.
 extern const Pass kWiden;          // widen.cc
 extern const Pass kLayout;         // layout.cc

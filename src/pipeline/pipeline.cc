@@ -78,6 +78,7 @@ const Pass* find_pass(std::string_view name) {
   const Pass* pass = find_in(kPasses);
   if (name == passes::kWiden.name) return &passes::kWiden;
   if (name == passes::kExpand.name) return &passes::kExpand;
+  if (name == passes::kAttention.name) return &passes::kAttention;
   return pass ? pass : find_in(kLowering);
 }
 
@@ -90,17 +91,29 @@ size_t run_pass(const Pass& pass, ir::Module& module, const passes::PassOptions&
   return changes;
 }
 
-bool has_expansions(const ir::Module& module) {
+namespace {
+
+bool any_operator(const ir::Module& module, bool (*is_meant)(const ir::Operator&)) {
   for (const ir::Graph* graph : module.graphs()) {
     for (const ir::Apply* node = graph->first_node(); node; node = node->next_in_graph()) {
-      bool is_operator = node->primitive() == ir::Primitive::Operation;
-      if (is_operator && node->op().known && node->op().domain == "com.microsoft") return true;
+      if (node->primitive() == ir::Primitive::Operation && is_meant(node->op())) return true;
     }
   }
   return false;
 }
 
+}  // namespace
+
+bool has_expansions(const ir::Module& module) {
+  return any_operator(module, [](const ir::Operator& op) { return op.known && op.domain == "com.microsoft"; });
+}
+
 size_t expand(ir::Module& module) { return has_expansions(module) ? run_pass(passes::kExpand, module) : 0; }
+
+size_t split_attention(ir::Module& module) {
+  bool any = any_operator(module, [](const ir::Operator& op) { return op.qualified == "Attention"; });
+  return any ? run_pass(passes::kAttention, module) : 0;
+}
 
 void lower(ir::Module& module, rewrite::Promise math) {
   rewrite::Remarks remarks;

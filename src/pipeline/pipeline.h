@@ -57,6 +57,8 @@ OptimizeReport optimize(ir::Module& module, const OptimizeOptions& options = {})
 size_t expand(ir::Module& module);
 // Whether there are any.
 bool has_expansions(const ir::Module& module);
+// Attention as the products and the softmax that it is made of, before what is to run is optimized. Returns how many there were.
+size_t split_attention(ir::Module& module);
 
 // For execution on this machine: layouts, epilogues. Run it after optimize(); what it leaves is not ONNX any more.
 void lower(ir::Module& module, rewrite::Promise math = rewrite::Promise::Real);

@@ -382,6 +382,35 @@ def dynamic_quantize_matmul(rng):
                     maybe(rng, lambda: reals(rng, (n,)))], constants=(1, 2, 3))
 
 
+def quantized_attention(rng):
+    b, s, heads, size = sizes(rng)
+    hidden, inner = heads * size, rng.choice([4, 6])
+    dtype, weights = rng.choice([("uint8", "uint8"), ("uint8", "int8")])
+    x, x_scale, x_zero = quantized_tensor(rng, dtype, (b, s, inner))
+    scale, zero = quantized_parameters(rng, weights)
+    past = rng.randint(1, 3) if rng.random() < 0.3 else 0
+    mask = key_mask(rng, b, s, s + past, ["none", "keys", "ends"])
+    return contrib("QAttention",
+                   [x, octets(rng, weights, (inner, 3 * hidden)), reals(rng, (3 * hidden,)), x_scale * 0.1, scale * 0.1, mask,
+                    x_zero, zero, reals(rng, (2, b, heads, past, size)) if past else None],
+                   {"num_heads": heads, "unidirectional": rng.randint(0, 1)}, outputs=2 if past else 1,
+                   constants=(1, 2, 3, 4, 6, 7), rtol=1e-3, atol=1e-4)
+
+
+def quantized_embed_layer_normalization(rng):
+    b, s, _, _ = sizes(rng)
+    width, dtype = 4, rng.choice(["int8", "uint8"])
+    ids = lambda: np.array([[rng.randint(0, 5) for _ in range(s)] for _ in range(b)], np.int32)
+    segments = maybe(rng, lambda: ids() % 2)
+    tables = [quantized_tensor(rng, dtype, dims) for dims in ((6, width), (6, width), (2, width), (width,), (width,))]
+    if segments is None:
+        tables[2] = [None, None, None]
+    mask = maybe(rng, lambda: np.array([[rng.randint(0, 1) for _ in range(s)] for _ in range(b)], np.int32))
+    return contrib("QEmbedLayerNormalization",
+                   [ids(), segments, *(t[0] for t in tables), mask, *(t[1] for t in tables), *(t[2] for t in tables)],
+                   outputs=2, constants=(2, 3, 4, 5, 6, *range(8, 18)))
+
+
 GENERATORS = {
     "com.microsoft.Gelu": elementwise("Gelu", None),
     "com.microsoft.BiasGelu": elementwise("BiasGelu", "always"),
@@ -405,6 +434,8 @@ GENERATORS = {
     "com.microsoft.QLinearAdd": quantized_binary("QLinearAdd"),
     "com.microsoft.QLinearMul": quantized_binary("QLinearMul"),
     "com.microsoft.QLinearWhere": quantized_where,
+    "com.microsoft.QAttention": quantized_attention,
+    "com.microsoft.QEmbedLayerNormalization": quantized_embed_layer_normalization,
     "com.microsoft.QLinearConcat": quantized_concat,
     "com.microsoft.QLinearSigmoid": quantized_unary("QLinearSigmoid"),
     "com.microsoft.QLinearLeakyRelu": quantized_unary("QLinearLeakyRelu", lambda rng: {"alpha": 0.3}),
