@@ -71,7 +71,7 @@ void GraphSaver::save(const ir::Module& module, std::string_view stage, size_t r
   write(folder_ / (name + ".ir"), ir::print(module, {.sidecar = &constants_}));
   write(folder_ / (name + ".dot"), ir::to_dot(module));
   size_t seen = stages_.empty() ? 0 : stages_.back().end_of_remarks;
-  stages_.push_back({std::string(stage), name, round, count_operators(module), seen, remarks_.all().size()});
+  stages_.push_back({std::string(stage), name, round, module.num_operations(), seen, remarks_.all().size()});
 }
 
 void GraphSaver::finish(const ir::Module& module) {
