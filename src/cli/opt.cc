@@ -12,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/rules.h"
 #include "cli/text.h"
+#include "driver/agreement.h"
 #include "driver/audit.h"
 #include "driver/model.h"
 #include "driver/name_patterns.h"
@@ -45,11 +46,13 @@ std::string check(const Options& options, bool& failed) {
   try {
     runtime::Executable a = driver::compile_as_is(*before.module), b = driver::compile_as_is(*after.module);
     if (!a.missing_kernels().empty()) return fmt::format("not verified: no kernel for {}", a.missing_kernels()[0]);
-    driver::Agreement agreement = driver::check_agreement(*before.module, a, b, options.runs, 0);
+    driver::Agreement agreement =
+        driver::check_agreement(*before.module, a, b, {.runs = options.runs, .promise = options.math});
     if (!agreement.same) {
       failed = true;
       return "DIFFERS: " + agreement.message;
     }
+    if (agreement.errors) return "verified: same outputs, " + agreement.errors->text();
     return agreement.worst == 0 ? "verified: same outputs, bit for bit"
                                 : fmt::format("verified: same outputs (max {:.0e} relative)", agreement.worst_relative);
   } catch (const Error& error) {

@@ -8,6 +8,7 @@
 #include "anfora/error.h"
 #include "cli/command.h"
 #include "cli/text.h"
+#include "driver/agreement.h"
 #include "driver/cases.h"
 #include "driver/model.h"
 
@@ -40,7 +41,8 @@ int run_cases(const Options& options) {
 int compare_models(const Options& options) {
   driver::LoadedModel a = driver::load_model(options.models[0]), b = driver::load_model(options.models[1]);
   runtime::Executable run_a = driver::compile_as_is(*a.module), run_b = driver::compile_as_is(*b.module);
-  driver::Agreement agreement = driver::check_agreement(*a.module, run_a, run_b, options.runs, options.seed);
+  driver::Agreement agreement =
+      driver::check_agreement(*a.module, run_a, run_b, {.runs = options.runs, .seed = options.seed});
   if (options.json) {
     nlohmann::json json = {{"same", agreement.same},
                            {"max_difference", agreement.worst},
@@ -54,6 +56,7 @@ int compare_models(const Options& options) {
         "element, "
         "on output '{}'\n",
         green(), plain(), options.runs, agreement.worst_relative, agreement.output);
+    if (agreement.errors) fmt::print("{}\n", agreement.errors->text());
   } else {
     fmt::print("{}different{}: {}\n", red(), plain(), agreement.message);
   }

@@ -39,6 +39,7 @@ struct Judge {
   double largest = -1;  // of the tensor, where the tolerance is a share of it
   int64_t differing = 0, worst_at = -1;
   double worst_excess = 0;
+  bool finite_only = false;
 
   void real(int64_t i, double got, double want) {
     if (got == want || (std::isnan(got) && std::isnan(want))) return;
@@ -50,7 +51,7 @@ struct Judge {
       result.worst = std::max(result.worst, difference);
       if (scale > 0) result.worst_relative = std::max(result.worst_relative, difference / scale);
     }
-    if (finite && difference <= allowed) return;
+    if (finite ? difference <= allowed : finite_only) return;
     ++differing;
     double excess = finite ? difference - allowed : INFINITY;
     if (worst_at < 0 || excess > worst_excess) {
@@ -70,7 +71,8 @@ constexpr bool kIsComplex = false;
 template <class T>
 constexpr bool kIsComplex<std::complex<T>> = true;
 
-Comparison compare_tensors(const Tensor& got, const Tensor& want, std::optional<Tolerance> tolerance, Scale scale) {
+Comparison compare_tensors(const Tensor& got, const Tensor& want, std::optional<Tolerance> tolerance, Scale scale,
+                           bool finite_only) {
   Comparison result;
   if (got.dtype() != want.dtype() || got.shape() != want.shape()) {
     result.difference = fmt::format("{}[{}] instead of {}[{}]", name(got.dtype()), to_string(got.shape()),
@@ -79,7 +81,7 @@ Comparison compare_tensors(const Tensor& got, const Tensor& want, std::optional<
   }
   if (Tensor::identical(got, want)) return result;
   bool inexact = is_float(want.dtype()) || is_complex(want.dtype());
-  Judge judge{inexact && tolerance ? *tolerance : tolerance_of(want.dtype())};
+  Judge judge{.tolerance = inexact && tolerance ? *tolerance : tolerance_of(want.dtype()), .finite_only = finite_only};
   std::string got_text, want_text;
   auto describe_worst = [&](auto text_of) {
     if (judge.worst_at < 0) return;
@@ -159,14 +161,15 @@ Tolerance tolerance_of(DType dtype) {
   }
 }
 
-Comparison compare(const Datum& got, const Datum& want, std::optional<Tolerance> tolerance, Scale scale) {
+Comparison compare(const Datum& got, const Datum& want, std::optional<Tolerance> tolerance, Scale scale,
+                   bool finite_only) {
   Comparison result;
   if (got.kind() != want.kind()) {
     result.difference = fmt::format("{} instead of {}", kind_name(got), kind_name(want));
     return result;
   }
   switch (want.kind()) {
-    case Datum::Kind::Tensor: return compare_tensors(got.tensor(), want.tensor(), tolerance, scale);
+    case Datum::Kind::Tensor: return compare_tensors(got.tensor(), want.tensor(), tolerance, scale, finite_only);
     case Datum::Kind::Sequence:
     case Datum::Kind::Tuple:
       if (got.items().size() != want.items().size()) {
@@ -174,12 +177,14 @@ Comparison compare(const Datum& got, const Datum& want, std::optional<Tolerance>
         return result;
       }
       for (size_t i = 0; i < want.items().size(); ++i) {
-        merge(result, compare(got.items()[i], want.items()[i], tolerance, scale), fmt::format("item {}", i));
+        merge(result, compare(got.items()[i], want.items()[i], tolerance, scale, finite_only),
+              fmt::format("item {}", i));
       }
       return result;
     case Datum::Kind::Map:
-      merge(result, compare_tensors(got.as_map().keys, want.as_map().keys, tolerance, scale), "keys");
-      merge(result, compare_tensors(got.as_map().values, want.as_map().values, tolerance, scale), "values");
+      merge(result, compare_tensors(got.as_map().keys, want.as_map().keys, tolerance, scale, finite_only), "keys");
+      merge(result, compare_tensors(got.as_map().values, want.as_map().values, tolerance, scale, finite_only),
+            "values");
       return result;
     default: return result;
   }

@@ -30,8 +30,9 @@ enum class Scale : uint8_t {
 };
 
 // |got − want| ≤ absolute + relative·scale for each element; NaN equals NaN, infinities equal themselves. Sequences,
-// maps and optionals are compared item by item. An explicit tolerance overrides that of the floating dtypes.
+// maps and optionals are compared item by item. An explicit tolerance overrides that of the floating dtypes. With
+// `finite_only`, elements that are NaN or infinite on either side do not count.
 Comparison compare(const Datum& got, const Datum& want, std::optional<Tolerance> tolerance = std::nullopt,
-                   Scale scale = Scale::Element);
+                   Scale scale = Scale::Element, bool finite_only = false);
 
 }  // namespace anfora::driver

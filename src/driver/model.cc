@@ -8,7 +8,6 @@
 #include <set>
 
 #include "anfora/error.h"
-#include "driver/inputs.h"
 #include "frontend/onnx/export.h"
 #include "frontend/onnx/import.h"
 #include "frontend/onnx/opset_history.h"
@@ -127,51 +126,6 @@ runtime::Executable compile_as_is(const ir::Module& module, const plan::CompileO
   analysis::infer_types(*expanded);
   pipeline::expand(*expanded);
   return plan::compile(std::move(*expanded), options);
-}
-
-namespace {
-
-// The inputs of `reference`, as `executable` takes them: by name where it takes fewer, else by position.
-std::vector<Datum> inputs_for(const runtime::Executable& executable, const ir::Module& reference,
-                              const std::vector<Datum>& inputs) {
-  if (executable.inputs().size() >= inputs.size()) return inputs;
-  std::vector<Datum> own;
-  for (const auto& wanted : executable.inputs()) {
-    auto parameters = reference.main()->parameters();
-    auto found = std::ranges::find(parameters, wanted.name, [](const ir::Parameter* p) { return p->name(); });
-    if (found == parameters.end()) return inputs;
-    own.push_back(inputs[static_cast<size_t>(found - parameters.begin())]);
-  }
-  return own;
-}
-
-}  // namespace
-
-Agreement check_agreement(const ir::Module& reference, runtime::Executable& a, runtime::Executable& b, int runs,
-                          uint64_t seed, std::optional<Tolerance> tolerance) {
-  Agreement agreement;
-  if (a.outputs().size() != b.outputs().size()) {
-    return {false, 0, 0, "", fmt::format("{} outputs against {}", a.outputs().size(), b.outputs().size())};
-  }
-  for (int run = 0; run <= runs; ++run) {
-    bool edge = run == runs;
-    std::vector<Datum> inputs = random_inputs(reference, {.seed = seed + static_cast<uint64_t>(run)}, edge);
-    std::vector<Datum> want = a.run(inputs, {.seed = seed}),
-                       got = b.run(inputs_for(b, reference, inputs), {.seed = seed});
-    for (size_t i = 0; i < want.size(); ++i) {
-      Comparison comparison = compare(got[i], want[i], tolerance, Scale::Tensor);
-      bool worse = comparison.worst_relative > agreement.worst_relative || agreement.output.empty();
-      if (agreement.same ? worse || !comparison.difference.empty() : false) agreement.output = a.outputs()[i].name;
-      agreement.worst = std::max(agreement.worst, comparison.worst);
-      agreement.worst_relative = std::max(agreement.worst_relative, comparison.worst_relative);
-      if (agreement.same && !comparison.difference.empty()) {
-        agreement.same = false;
-        agreement.message = fmt::format("output '{}' on {} inputs: {}", a.outputs()[i].name, edge ? "edge" : "random",
-                                        comparison.difference);
-      }
-    }
-  }
-  return agreement;
 }
 
 ModelSummary summarize(ir::Module& module) {

@@ -54,19 +54,6 @@ runtime::Executable compile_model(LoadedModel&& model, const CompileOptions& opt
 // A module as it is, for comparisons; what has no kernel but an expansion is expanded.
 runtime::Executable compile_as_is(const ir::Module& module, const plan::CompileOptions& options = {});
 
-// The outputs of two models on the same inputs.
-struct Agreement {
-  bool same = true;
-  double worst = 0;           // largest absolute difference over all outputs and runs
-  double worst_relative = 0;  // largest one as a share of the output's largest element
-  std::string output;         // the output that the latter is on
-  std::string message;        // what differs; empty when same
-};
-// Runs both on `runs` random inputs and one of edge values, and compares the outputs by position. The inputs are those of
-// `reference`; b may have fewer, which are told by their names.
-Agreement check_agreement(const ir::Module& reference, runtime::Executable& a, runtime::Executable& b, int runs,
-                          uint64_t seed, std::optional<Tolerance> tolerance = std::nullopt);
-
 struct ModelSummary {
   size_t operators = 0;
   int64_t parameters = 0;  // elements of constants

@@ -1,0 +1,62 @@
+// Two models on the same inputs: tolerances, rounding of half precision judged by a run in f32, promises on edge values.
+#include "driver/agreement.h"
+
+#include <gtest/gtest.h>
+
+#include "analysis/infer.h"
+#include "driver/model.h"
+#include "ir/parse.h"
+#include "ops/registry.h"
+
+namespace anfora::driver {
+namespace {
+
+class AgreementTest : public testing::Test {
+ protected:
+  Agreement check(std::string_view first, std::string_view second, const AgreementOptions& options = {}) {
+    std::unique_ptr<ir::Module> a = ir::parse(*context, first), b = ir::parse(*context, second);
+    analysis::infer_types(*a);
+    analysis::infer_types(*b);
+    runtime::Executable run_a = compile_as_is(*a), run_b = compile_as_is(*b);
+    return check_agreement(*a, run_a, run_b, options);
+  }
+
+  std::unique_ptr<ir::Context> context = ops::make_context();
+};
+
+// In f16, numbers from 2048 on lie 2 apart and those below lie 1 apart.
+constexpr std::string_view kRounded = R"(
+    graph @main(%x: f16[64]) { return Sub(Add(%x, f16[] 2048), f16[] 2048) })";
+
+TEST_F(AgreementTest, ModelsThatRoundDifferentlyAgree) {
+  Agreement agreement = check(kRounded, "graph @main(%x: f16[64]) { return Sub(Add(%x, f16[] 2040), f16[] 2040) }");
+  EXPECT_TRUE(agreement.same) << agreement.message;
+  ASSERT_TRUE(agreement.errors);
+  EXPECT_GT(agreement.errors->first, 0.1);
+  EXPECT_LE(agreement.errors->second, agreement.errors->first);
+}
+
+TEST_F(AgreementTest, RoundingExcusesNoOtherFunction) {
+  Agreement agreement = check(kRounded, "graph @main(%x: f16[64]) { return Sub(Add(%x, f16[] 2040), f16[] 2032) }");
+  EXPECT_FALSE(agreement.same);
+  EXPECT_NE(agreement.message.find("random inputs"), std::string::npos) << agreement.message;
+}
+
+TEST_F(AgreementTest, FullPrecisionIsNotExcused) {
+  Agreement agreement = check("graph @main(%x: f32[64]) { return Sub(Add(%x, 16777216.0), 16777216.0) }",
+                              "graph @main(%x: f32[64]) { return %x }");
+  EXPECT_FALSE(agreement.same);
+  EXPECT_FALSE(agreement.errors);
+}
+
+TEST_F(AgreementTest, OverflowCountsWhereItIsPromised) {
+  // exp(88) is the largest power below infinity.
+  constexpr std::string_view kOverflows = "graph @main(%x: f32[256]) { return Mul(Mul(Exp(%x), 4.0), 0.25) }";
+  constexpr std::string_view kFolded = "graph @main(%x: f32[256]) { return Exp(%x) }";
+  EXPECT_FALSE(check(kOverflows, kFolded).same);
+  Agreement agreement = check(kOverflows, kFolded, {.promise = rewrite::Promise::Finite});
+  EXPECT_TRUE(agreement.same) << agreement.message;
+}
+
+}  // namespace
+}  // namespace anfora::driver
