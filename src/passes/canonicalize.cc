@@ -17,6 +17,7 @@
 #include "passes/pass.h"
 #include "passes/permutation.h"
 #include "rewrite/match.h"
+#include "support/integers.h"
 
 namespace anfora::passes {
 namespace {
@@ -41,10 +42,7 @@ std::optional<int> rank_of(const Node* node) {
 std::optional<Integers> integers(const Apply& node, size_t input) {
   if (!node.has_input(input)) return std::nullopt;
   const Tensor* t = constant_tensor(node.input(input));
-  if (!t || t->rank() != 1) return std::nullopt;
-  if (t->dtype() == DType::I64) return Integers(t->data<int64_t>().begin(), t->data<int64_t>().end());
-  if (t->dtype() == DType::I32) return Integers(t->data<int32_t>().begin(), t->data<int32_t>().end());
-  return std::nullopt;
+  return t && t->rank() == 1 ? integers_of(t) : std::nullopt;
 }
 
 int64_t from_front(int64_t axis, int rank) { return axis < 0 ? axis + rank : axis; }

@@ -20,6 +20,7 @@
 
 #include "ir/order.h"
 #include "passes/pass.h"
+#include "support/integers.h"
 
 namespace anfora::passes {
 namespace {
@@ -76,10 +77,7 @@ std::optional<int> image_rank(const Node* node) {
 bool is_none(const Node* node) { return node->as_value() && node->as_value()->is_none(); }
 
 std::optional<std::vector<int64_t>> constant_integers(const Apply& node, size_t i) {
-  const Tensor* tensor = node.has_input(i) ? constant_tensor(node.input(i)) : nullptr;
-  if (!tensor || tensor->dtype() != DType::I64) return std::nullopt;
-  auto data = tensor->data<int64_t>();
-  return std::vector<int64_t>(data.begin(), data.end());
+  return node.has_input(i) ? integers_of(constant_tensor(node.input(i))) : std::nullopt;
 }
 
 class LayoutAssignment {
@@ -231,7 +229,8 @@ class LayoutAssignment {
 
   std::optional<Flexible> describe_slice(Flexible f) {
     auto axes = constant_integers(*f.node, 3);
-    if (!axes) return std::nullopt;
+    // All indices of a Slice have one type.
+    if (!axes || constant_tensor(f.node->input(3))->dtype() != DType::I64) return std::nullopt;
     for (int64_t& axis : *axes) axis = moved_axis(axis, f.rank);
     f.constants.emplace_back(3, Tensor::vector<int64_t>(*axes));
     return f;

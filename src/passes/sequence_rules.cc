@@ -6,7 +6,7 @@
 
 #include "passes/pass.h"
 
-#include "support/element_types.h"
+#include "support/integers.h"
 
 namespace anfora::passes {
 namespace {
@@ -16,19 +16,11 @@ using rewrite::Promise;
 using rewrite::Rewriter;
 using rewrite::Rule;
 
-std::optional<std::vector<int64_t>> integers_of(const Node* node) {
-  const Tensor* t = constant_tensor(node);
-  if (!t || (t->dtype() != DType::I64 && t->dtype() != DType::I32)) return std::nullopt;
-  std::vector<int64_t> values(static_cast<size_t>(t->size()));
-  dispatch<TypeList<int32_t, int64_t>>(t->dtype(), [&]<class T>() { std::ranges::copy(t->data<T>(), values.begin()); });
-  return values;
-}
-
 // Position `node` of `size` items, a negative one counted from the end.
 std::optional<size_t> position_of(const Node* node, size_t size) {
-  auto list = integers_of(node);
-  if (!list || list->size() != 1) return std::nullopt;
-  int64_t position = list->front() < 0 ? list->front() + static_cast<int64_t>(size) : list->front();
+  auto given = integer_of(constant_tensor(node));
+  if (!given) return std::nullopt;
+  int64_t position = *given < 0 ? *given + static_cast<int64_t>(size) : *given;
   if (position < 0 || position >= static_cast<int64_t>(size)) return std::nullopt;
   return static_cast<size_t>(position);
 }
@@ -58,7 +50,7 @@ std::optional<Parts> parts_of(const Apply& split) {
     bool keeps = split.attributes().get_int("keepdims", 1) != 0;
     return Parts{axis, std::vector<int64_t>(static_cast<size_t>(*extent), 1), !keeps};
   }
-  auto sizes = integers_of(split.input(1));
+  auto sizes = integers_of(constant_tensor(split.input(1)));
   if (!sizes) return std::nullopt;
   if (constant_tensor(split.input(1))->rank() > 0) return Parts{axis, *sizes, false};
   const int64_t chunk = sizes->front();  // the last part is what is left

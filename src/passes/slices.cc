@@ -12,6 +12,7 @@
 
 #include "analysis/infer.h"
 #include "passes/pass.h"
+#include "support/integers.h"
 
 namespace anfora::passes {
 
@@ -24,21 +25,13 @@ struct Part {
   Apply* slice;
 };
 
-std::optional<int64_t> only_integer(const Node* node) {
-  const Tensor* t = constant_tensor(node);
-  if (!t || t->size() != 1) return std::nullopt;
-  if (t->dtype() == DType::I64) return t->data<int64_t>()[0];
-  if (t->dtype() == DType::I32) return t->data<int32_t>()[0];
-  return std::nullopt;
-}
-
 // A Slice along one axis by constant bounds, which canonical forms have from the front.
 std::optional<Part> part_of(Apply& slice) {
   const Type *before = slice.input(0)->type(), *after = slice.type();
-  bool one_axis = slice.has_input(3) && (!slice.has_input(4) || only_integer(slice.input(4)) == 1);
+  bool one_axis = slice.has_input(3) && (!slice.has_input(4) || integer_of(constant_tensor(slice.input(4))) == 1);
   if (!one_axis || !before || !before->is_tensor() || !before->has_rank() || !after || !after->is_tensor())
     return std::nullopt;
-  auto from = only_integer(slice.input(1)), axis = only_integer(slice.input(3));
+  auto from = integer_of(constant_tensor(slice.input(1))), axis = integer_of(constant_tensor(slice.input(3)));
   if (!from || !axis || *from < 0 || *axis < 0 || *axis >= static_cast<int64_t>(before->rank())) return std::nullopt;
   auto length = after->has_rank() ? after->dims()[static_cast<size_t>(*axis)].as_constant() : std::nullopt;
   if (!length || *length == 0) return std::nullopt;

@@ -6,6 +6,7 @@
 #include "ops/inference.h"
 #include "rewrite/expression.h"
 #include "support/element_types.h"
+#include "support/integers.h"
 
 namespace anfora::rewrite {
 namespace {
@@ -196,8 +197,7 @@ Quantity elements(const Scope& scope, Arguments a) {
   Node* node = as_node(a[0]);
   if (!node) return NotKnown{};
   if (const Tensor* t = constant_tensor(node); t && t->rank() <= 1 && t->size() <= 1024) {
-    if (t->dtype() == DType::I64) return std::vector<int64_t>(t->data<int64_t>().begin(), t->data<int64_t>().end());
-    if (t->dtype() == DType::I32) return std::vector<int64_t>(t->data<int32_t>().begin(), t->data<int32_t>().end());
+    if (auto integers = integers_of(t)) return *std::move(integers);
     if (t->dtype() == DType::F32) return std::vector<double>(t->data<float>().begin(), t->data<float>().end());
   }
   auto known = scope.rewriter.inference().elements(node);

@@ -9,6 +9,7 @@
 #include "anfora/error.h"
 #include "frontend/onnx/wire.h"
 #include "support/element_types.h"
+#include "support/integers.h"
 
 namespace anfora::onnx {
 
@@ -46,13 +47,7 @@ std::optional<int64_t> Fitting::dim(size_t i, int64_t axis) const {
 
 const Tensor* Fitting::constant(size_t i) const { return has_input(i) ? draft_.value(inputs_[i]).constant : nullptr; }
 
-std::optional<std::vector<int64_t>> Fitting::integers(size_t i) const {
-  const Tensor* t = constant(i);
-  if (!t) return std::nullopt;
-  if (t->dtype() == DType::I64) return std::vector<int64_t>(t->data<int64_t>().begin(), t->data<int64_t>().end());
-  if (t->dtype() == DType::I32) return std::vector<int64_t>(t->data<int32_t>().begin(), t->data<int32_t>().end());
-  return std::nullopt;
-}
+std::optional<std::vector<int64_t>> Fitting::integers(size_t i) const { return integers_of(constant(i)); }
 
 std::optional<float> Fitting::number(size_t i) const {
   const Tensor* t = constant(i);
