@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "ir/lexical.h"
 #include "ir/parse_cursor.h"
 #include "rewrite/expression.h"
+#include "rewrite/rule_text.h"
 #include "support/nearest.h"
 
 namespace anfora::rewrite {
@@ -40,6 +42,12 @@ struct Variable {
   int slot;
 };
 
+// A condition with a name: text, which is read anew at each use with the parameters standing for the arguments.
+struct NamedGuard {
+  std::vector<std::string> parameters;
+  size_t from, end;  // of the text, in the file
+};
+
 class RuleParser {
  public:
   RuleParser(Context& context, std::string_view text, std::string_view file, OperatorClasses& classes,
@@ -56,15 +64,17 @@ class RuleParser {
   void file() {
     size_t at = 0;
     while (true) {
-      std::string doc = skip_comments(at);
+      std::string doc = skip_comments(text_, at);
       if (at == text_.size()) return;
-      size_t end = end_of_statement(at);
+      size_t end = end_of_statement(text_, at);
       cursor_ = Cursor(text_.substr(0, end), file_);
       cursor_.rewind(at);
       if (accept_word("class")) {
         operator_class();
       } else if (accept_word("weight")) {
         weight();
+      } else if (accept_word("guard")) {
+        named_guard(end);
       } else {
         rule(std::move(doc));
       }
@@ -74,40 +84,6 @@ class RuleParser {
   }
 
  private:
-  // Moves to the next statement and returns the lines of comment directly above it.
-  std::string skip_comments(size_t& at) const {
-    std::string doc;
-    for (; at < text_.size(); ++at) {
-      char c = text_[at];
-      if (c == '#') {
-        size_t end = std::min(text_.find('\n', at), text_.size());
-        std::string_view line = text_.substr(at + 1, end - at - 1);
-        line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
-        doc += (doc.empty() ? "" : " ") + std::string(line);
-        at = end;  // an empty line behind it shows that it is about the file
-      } else if (c == '\n') {
-        doc.clear();
-      } else if (c != ' ' && c != '\t' && c != '\r') {
-        break;
-      }
-      if (at >= text_.size()) break;
-    }
-    at = std::min(at, text_.size());
-    return doc;
-  }
-
-  size_t end_of_statement(size_t at) const {
-    size_t end = std::min(text_.find('\n', at), text_.size());
-    while (end < text_.size()) {
-      size_t next = end + 1, next_end = std::min(text_.find('\n', next), text_.size());
-      std::string_view line = text_.substr(next, next_end - next);
-      bool continues = line.starts_with(' ') && line.find_first_not_of(" \t\r") != std::string_view::npos;
-      if (!continues) break;
-      end = next_end;
-    }
-    return end;
-  }
-
   // Words -----------------------------------------------------------------------------------------------------
   std::string_view peek_word() {
     cursor_.skip_space();
@@ -178,6 +154,43 @@ class RuleParser {
     weights_[op] = static_cast<int>(cursor_.integer("its weight"));
   }
 
+  // guard NAME(a, b): condition
+  void named_guard(size_t end) {
+    size_t position = (cursor_.skip_space(), cursor_.position());
+    std::string name = word("the name of the guard");
+    if (guards_.contains(name) || find_function(name)) {
+      cursor_.fail_at(position, fmt::format("there is a function or guard {} already", name));
+    }
+    NamedGuard guard{.end = end};
+    cursor_.expect("(", "before the parameters");
+    do {
+      guard.parameters.push_back(word("a parameter"));
+    } while (cursor_.accept(","));
+    cursor_.expect(")", "behind the parameters");
+    cursor_.expect(":", "before the condition");
+    guard.from = cursor_.position();
+    expand(guard, std::vector<Expression>(guard.parameters.size()));  // errors show here, not only where it is used
+    cursor_.rewind(end);
+    guards_.emplace(std::move(name), std::move(guard));
+  }
+
+  // The condition with arguments in the place of the parameters; one conjunct of a guard, as it is written as one.
+  Expression expand(const NamedGuard& guard, std::vector<Expression> arguments) {
+    boost::unordered_flat_map<std::string, Expression> bound;
+    for (size_t i = 0; i < arguments.size(); ++i) bound.emplace(guard.parameters[i], std::move(arguments[i]));
+    std::swap(bound, arguments_);
+    const bool was_inside = std::exchange(in_named_guard_, true);
+    Cursor outside = std::exchange(cursor_, Cursor(text_.substr(0, guard.end), file_));
+    cursor_.rewind(guard.from);
+    Expression whole{.kind = Expression::Kind::And, .position = outside.position()};
+    whole.operands.push_back(disjunction());
+    if (!cursor_.at_end()) cursor_.fail_expected("the end of the condition");
+    cursor_ = outside;
+    in_named_guard_ = was_inside;
+    std::swap(bound, arguments_);
+    return whole;
+  }
+
   void rule(std::string doc) {
     variables_.clear();
     Equation equation;
@@ -205,7 +218,7 @@ class RuleParser {
       equation.results.push_back(term());
     } while (cursor_.accept("|"));
     tag();
-    size_t end = end_of_statement(start);
+    size_t end = end_of_statement(text_, start);
     if (accept_word("if")) {
       size_t from = cursor_.position();
       equation.guard = disjunction();
@@ -246,17 +259,6 @@ class RuleParser {
     std::string inside(cursor_.rest().substr(0, end));
     cursor_.advance(end + 1);
     return inside;
-  }
-
-  static std::string on_one_line(std::string_view text) {
-    std::string line;
-    for (char c : text) {
-      bool blank = c == ' ' || c == '\n' || c == '\t' || c == '\r';
-      if (!blank) line += c;
-      if (blank && !line.empty() && line.back() != ' ') line += ' ';
-    }
-    while (line.ends_with(' ')) line.pop_back();
-    return line;
   }
 
   // Terms -------------------------------------------------------------------------------------------------------
@@ -699,7 +701,8 @@ class RuleParser {
     const Function* function = find_function(name);
     bool called = cursor_.rest().starts_with('(');
     if (!called && !(function && function->least == 0)) return variable_value(name, position);
-    if (!function) unknown_function(name, position);
+    const NamedGuard* guard = find_guard(name);
+    if (!function && !guard) unknown_function(name, position);
     std::vector<Expression> operands;
     if (called) {
       cursor_.expect("(", "before the arguments");
@@ -711,6 +714,12 @@ class RuleParser {
       }
     }
     int count = static_cast<int>(operands.size());
+    if (guard) {
+      if (operands.size() != guard->parameters.size()) {
+        cursor_.fail_at(position, fmt::format("{} takes {} arguments, not {}", name, guard->parameters.size(), count));
+      }
+      return expand(*guard, std::move(operands));
+    }
     if (count < function->least || (function->most >= 0 && count > function->most)) {
       cursor_.fail_at(position, fmt::format("{} takes {} arguments, not {}", name, function->least, count),
                       std::string(function->doc));
@@ -720,18 +729,29 @@ class RuleParser {
     return e;
   }
 
+  const NamedGuard* find_guard(const std::string& name) const {
+    auto found = guards_.find(name);
+    return found == guards_.end() ? nullptr : &found->second;
+  }
+
   [[noreturn]] void unknown_function(const std::string& name, size_t position) {
     std::vector<std::string> names;
     for (std::span<const Function> table :
          {functions_about_values(), functions_about_shapes(), functions_that_compute()}) {
       for (const Function& f : table) names.emplace_back(f.name);
     }
+    for (const auto& [guard, text] : guards_) names.push_back(guard);
     std::string_view meant = nearest_name(name, names);
     cursor_.fail_at(position, fmt::format("there is no function {}", name),
                     meant.empty() ? "" : fmt::format("did you mean {}?", meant));
   }
 
   Expression variable_value(const std::string& name, size_t position) {
+    if (in_named_guard_) {
+      auto argument = arguments_.find(name);
+      if (argument == arguments_.end()) cursor_.fail_at(position, fmt::format("{} is no parameter of the guard", name));
+      return argument->second;
+    }
     const Variable& known = find(name, position);
     Expression e{.position = position};
     e.slot = known.slot;
@@ -752,6 +772,9 @@ class RuleParser {
   std::deque<Equation>& equations_;
   Equation* rule_ = nullptr;
   boost::unordered_flat_map<std::string, Variable> variables_;
+  std::map<std::string, NamedGuard> guards_;                      // of this file
+  boost::unordered_flat_map<std::string, Expression> arguments_;  // of the named guard that is being read, by parameter
+  bool in_named_guard_ = false;
   std::set<std::string> mentioned_;  // variables, since the choice began that is being read
   bool in_pattern_ = true;
   int repeated_ = 0;  // how many terms around this place repeat

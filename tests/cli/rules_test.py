@@ -121,9 +121,25 @@ class Rules(unittest.TestCase):
             ("own: Relu(x) => x  [exact]\n", "own.rules:1:1: ", "rule own has no comment", "as a person would"),
             ("# a\nidentity: Relu(x) => x  [exact]\n", "own.rules:2:1: ", "there is a rule identity already", ""),
             ("# a\nown: Relu(x) => x\n", "own.rules:2:18: ", "", ""),
+            ("guard flat(x): rank(y) == 1\n", "own.rules:1:21: ", "y is no parameter of the guard", ""),
+            ("guard rank(x): true\n", "own.rules:1:7: ", "there is a function or guard rank already", ""),
+            ("guard flat(x): rank(x) == 1\n# a\nown: Relu(x) => x  [exact] if flat(x, x)\n", "own.rules:3:31: ",
+             "flat takes 1 arguments, not 2", ""),
+            ("guard flat(x): flat(x)\n", "own.rules:1:16: ", "there is no function flat", ""),
         ):
             with self.subTest(text=text):
                 self.assert_refused(text, place, message, hint)
+
+    def test_named_guard(self):
+        self.write("own.rules", "guard has_rank(x, n): n == rank(x)\n    and n >= 0\n\n"
+                   "# not so, but here it is only counted\n"
+                   "own-abs: Abs(x) => x  [exact] if has_rank(x, 7)\n\n# the same\n"
+                   "own-relu: Relu(x) => x  [exact] if rank(x) > 0 and has_rank(x, 2)\n")
+        self.anfora("opt", "model.ir", "-o", "small.ir", "--rules", "own.rules", "--remarks", "remarks.jsonl", "--no-check")
+        remarks = [json.loads(line) for line in (self.folder / "remarks.jsonl").read_text().splitlines()]
+        reasons = {r["rule"]: r["message"] for r in remarks if r["outcome"] != "applied" and r["rule"].startswith("own-")}
+        self.assertEqual(reasons["own-abs"], "not (has_rank(x, 7))")
+        self.assertTrue(any(r["rule"] == "own-relu" and r["outcome"] == "applied" for r in remarks))
 
     def test_rules_without_end(self):
         self.assert_refused("# a\nown: Relu(x) => Relu(Neg(Neg(x)))  [exact, ordered 'no']\n", "", "undo each other", code=3)
