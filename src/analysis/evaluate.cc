@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/container/small_vector.hpp>
 #include <boost/unordered/unordered_flat_map.hpp>
+#include <iterator>
 #include <memory>
 
 #include "anfora/error.h"
@@ -33,28 +35,39 @@ namespace {
 constexpr int kMostNestedCalls = 2000;
 
 // One invocation of a graph: the values computed so far, and the invocation of the enclosing graph.
+//
+// A closure refers to the invocation that it was made in, which holds the closure in turn: handles that count would keep
+// each other. So invocations belong to the interpreter, which knows when one is over: nothing but what leaves it, its
+// result or the arguments of its tail call, can still refer to it, and only by a function.
 struct Invocation {
   const Graph* graph;
-  std::shared_ptr<Invocation> outer;
+  Invocation* outer;
   boost::unordered_flat_map<const Node*, Datum> values;
 };
 
 struct Closure : Datum::Function {
-  Closure(Graph* graph, std::shared_ptr<Invocation> scope) : graph(graph), scope(std::move(scope)) {}
+  Closure(Graph* graph, Invocation* scope) : graph(graph), scope(scope) {}
   Graph* graph;
-  std::shared_ptr<Invocation> scope;  // of the graph's parent; null at the top level
+  Invocation* scope;  // of the graph's parent; null at the top level
 };
+
+bool holds_function(const Datum& datum) {
+  if (datum.kind() == Datum::Kind::Function) return true;
+  return datum.kind() == Datum::Kind::Tuple && std::ranges::any_of(datum.items(), holds_function);
+}
 
 class Interpreter {
  public:
   Interpreter(uint64_t seed, const Observer& observe) : random_(seed), observe_(observe) {}
 
-  Datum invoke(Graph* graph, std::shared_ptr<Invocation> scope, std::vector<Datum> arguments) {
+  Datum invoke(Graph* graph, Invocation* scope, std::vector<Datum> arguments) {
     if (++depth_ > kMostNestedCalls) {
       throw Error(ErrorCode::ResourceExhausted, fmt::format("recursion deeper than {} calls", kMostNestedCalls));
     }
+    std::vector<std::unique_ptr<Invocation>> frames;  // this one, and those of its tail calls, while they are needed
+    bool passes_functions = false;                    // a later one may call into any earlier one then
     for (;;) {
-      auto frame = std::make_shared<Invocation>(Invocation{graph, std::move(scope), {}});
+      Invocation* frame = frames.emplace_back(new Invocation{graph, scope, {}}).get();
       for (size_t i = 0; i < arguments.size(); ++i) {
         if (observe_) observe_(*graph->parameter(i), arguments[i]);
         frame->values[graph->parameter(i)] = std::move(arguments[i]);
@@ -63,6 +76,7 @@ class Interpreter {
       const Apply* tail = result->as(Primitive::Call);
       if (!tail) {
         Datum value = evaluate(frame, result);
+        if (holds_function(value)) std::ranges::move(frames, std::back_inserter(kept_));
         --depth_;
         return value;
       }
@@ -71,36 +85,44 @@ class Interpreter {
       for (size_t i = 1; i < tail->num_inputs(); ++i) arguments.push_back(evaluate(frame, tail->input(i)));
       graph = closure->graph;
       scope = closure->scope;
+      passes_functions = passes_functions || std::ranges::any_of(arguments, holds_function);
+      if (passes_functions) continue;
+      std::erase_if(frames, [&](const std::unique_ptr<Invocation>& f) { return !encloses(*f, scope); });
     }
   }
 
  private:
-  static std::shared_ptr<Invocation> scope_of(const std::shared_ptr<Invocation>& from, const Graph* graph) {
-    for (auto scope = from; scope; scope = scope->outer) {
+  static bool encloses(const Invocation& frame, const Invocation* scope) {
+    while (scope && scope != &frame) scope = scope->outer;
+    return scope != nullptr;
+  }
+
+  static Invocation* scope_of(Invocation* from, const Graph* graph) {
+    for (Invocation* scope = from; scope; scope = scope->outer) {
       if (scope->graph == graph) return scope;
     }
     throw Error(ErrorCode::Internal, fmt::format("a value of @{} is used outside of it", graph->name()));
   }
 
   // The value of a node as seen from an invocation; null when it is not computed yet.
-  const Datum* lookup(const std::shared_ptr<Invocation>& frame, Node* node) {
+  const Datum* lookup(Invocation* frame, Node* node) {
     if (const Value* value = node->as_value()) {
       auto [at, first] = constants_.try_emplace(node);
       if (value->is_graph()) {
         Graph* graph = value->function();
-        auto scope = graph->parent() ? scope_of(frame, graph->parent()) : nullptr;
-        at->second = Datum::function(std::make_shared<Closure>(graph, std::move(scope)));
+        Invocation* scope = graph->parent() ? scope_of(frame, graph->parent()) : nullptr;
+        at->second = Datum::function(std::make_shared<Closure>(graph, scope));
       } else if (first && value->is_tensor()) {
         at->second = value->tensor();
       }
       return &at->second;
     }
-    auto scope = scope_of(frame, node->graph());
+    Invocation* scope = scope_of(frame, node->graph());
     auto found = scope->values.find(node);
     return found == scope->values.end() ? nullptr : &found->second;
   }
 
-  Datum evaluate(const std::shared_ptr<Invocation>& frame, Node* root) {
+  Datum evaluate(Invocation* frame, Node* root) {
     boost::container::small_vector<Node*, 16> stack{root};
     while (!stack.empty()) {
       Node* node = stack.back();
@@ -121,7 +143,7 @@ class Interpreter {
     return *lookup(frame, root);
   }
 
-  Datum compute(const std::shared_ptr<Invocation>& frame, const Apply& node) {
+  Datum compute(Invocation* frame, const Apply& node) {
     std::vector<Datum> inputs;
     for (const Use& use : node.operands()) inputs.push_back(*lookup(frame, use.node));
     switch (node.primitive()) {
@@ -157,6 +179,7 @@ class Interpreter {
   std::mt19937_64 random_;
   const Observer& observe_;
   boost::unordered_flat_map<const Node*, Datum> constants_;
+  std::vector<std::unique_ptr<Invocation>> kept_;  // over, but functions that came out of them may be called
   int depth_ = 0;
 };
 

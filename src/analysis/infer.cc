@@ -376,6 +376,7 @@ void Inference::visit(Node* root) {
   while (!stack_.empty()) {
     Frame& frame = stack_.back();
     Apply& node = *frame.node->as_apply();
+    refused_ = &node;  // if anything throws
     if (frame.next < node.num_inputs()) {
       push(node.input(frame.next++));
       continue;
@@ -400,6 +401,7 @@ void Inference::visit(Node* root) {
     mark(&node) = Mark::Done;
     stack_.pop_back();
   }
+  refused_ = nullptr;
 }
 
 void Inference::bind_arguments(Apply& call, Graph& callee) {

@@ -36,6 +36,9 @@ class Inference {
   // declaration refuses its operands.
   void run();
 
+  // The application at which the last run() ended by an error; null: at none.
+  const ir::Apply* refused() const { return refused_; }
+
   // Types one new application whose operands are typed; operators only, no calls.
   void infer(ir::Apply& node);
 
@@ -88,6 +91,7 @@ class Inference {
   boost::unordered_flat_map<const ir::Node*, const ir::Type*> joined_;            // of parameters, before naming
   // Functions that parameters, calls and returns may be, by node id and item.
   boost::unordered_flat_map<uint64_t, std::vector<ir::Graph*>> functions_;
+  const ir::Apply* refused_ = nullptr;
   const ir::Apply* unresolved_ = nullptr;  // in this round, a call of what is not known
   boost::unordered_flat_map<const ir::Graph*, const ir::Type*> result_read_;  // by callers in this round
 };

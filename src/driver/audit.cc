@@ -71,7 +71,11 @@ std::unique_ptr<Module> after(const Pass& pass, const Module& before, PassOption
   passes::PassContext context(*module, remarks, options);
   context.inference.run();
   if (pass.run(context) == 0) return nullptr;
-  analysis::infer_types(*module);
+  try {
+    context.inference.run();
+  } catch (const Error&) {
+    return nullptr;  // the pipeline takes it back
+  }
   return module;
 }
 

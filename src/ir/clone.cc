@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <boost/unordered/unordered_flat_set.hpp>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "anfora/error.h"
 #include "ir/annotations.h"
@@ -199,8 +202,12 @@ Lifted lift(Module& module, const Graph& graph) {
   return {lifted, std::move(region.free_variables)};
 }
 
-std::unique_ptr<Module> clone(const Module& module) {
-  auto copy = std::make_unique<Module>(module.context());
+namespace {
+
+using Ids = std::vector<std::pair<Node*, uint32_t>>;
+
+// Copies all of a module into an empty one; `ids` gets the copies with the ids of the originals.
+void copy_module(const Module& module, Module* copy, Ids& ids) {
   copy->metadata() = module.metadata();
   copy->annotations() = module.annotations();
   copy->output_names() = module.output_names();
@@ -211,12 +218,13 @@ std::unique_ptr<Module> clone(const Module& module) {
     if (is_new) at->second = copy->location(location->file, location->name, location->index);
     return at->second;
   };
-  std::vector<Node*> images(module.next_id());  // of parameters, applications and functions, by id
+  std::vector<Node*> images(module.next_id());  // by id
   auto image_of = [&](const Node* node) -> Node* {
+    Node*& image = images[node->id()];
     const Value* value = node->as_value();
-    if (value && value->is_tensor()) return copy->constant(value->tensor(), value->name());
-    if (value && value->is_none()) return copy->none();
-    return images[node->id()];
+    if (image || !value) return image;
+    image = value->is_none() ? copy->none() : copy->constant(value->tensor(), value->name());
+    return image;
   };
 
   boost::unordered_flat_map<const Graph*, Graph*> graphs{{nullptr, nullptr}};
@@ -260,7 +268,35 @@ std::unique_ptr<Module> clone(const Module& module) {
       }
     }
   }
+  for (uint32_t id = 0; id < images.size(); ++id) {
+    if (images[id]) ids.emplace_back(images[id], id);
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Module> clone(const Module& module) {
+  auto copy = std::make_unique<Module>(module.context());
+  Ids ids;
+  copy_module(module, copy.get(), ids);
   return copy;
+}
+
+std::unique_ptr<Module> snapshot(const Module& module) {
+  auto copy = std::make_unique<Module>(module.context());
+  Ids ids;
+  copy_module(module, copy.get(), ids);
+  copy->renumber(ids);
+  return copy;
+}
+
+void restore(Module& module, const Module& snapshot) {
+  Context& context = module.context();
+  std::destroy_at(&module);
+  std::construct_at(&module, context);
+  Ids ids;
+  copy_module(snapshot, &module, ids);
+  module.renumber(ids);
 }
 
 }  // namespace anfora::ir

@@ -101,7 +101,7 @@ constexpr Rule kRules[] = {
 };
 
 size_t run(PassContext& context) {
-  rewrite::RewriteOptions options = context.options.rewriting();
+  rewrite::RewriteOptions options = context.rewriting();
   options.define_roots = true;
   return rewrite::apply_rules(kRules, options, context.inference, context.remarks, kAttention.name);
 }

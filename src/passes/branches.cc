@@ -67,7 +67,8 @@ class Branches {
     }
     for (const GraphOrder& graph : order.graphs) {
       for (Apply* node : graph.nodes) {
-        if (node->primitive() == Primitive::Switch && !node->is_erased()) simplify(*node);
+        bool is_choice = node->primitive() == Primitive::Switch && !node->is_erased();
+        if (is_choice && context_.may_change(graph.graph)) simplify(*node);
       }
     }
     find_branches(order);
@@ -144,14 +145,9 @@ class Branches {
     }
     std::vector<Apply*> calls;
     for (const Use& use : choice.uses()) calls.push_back(use.user);
-    const Operator& where = module_.context().get_operator("Where");
     for (Apply* call : calls) {
-      Apply* made = module_.apply(call->graph(), where, std::array{choice.input(0), a, b}, {}, 1, call->location());
-      context_.inference.infer(*made);
-      if (context_.options.has_operator && !context_.options.has_operator(*made)) {
-        module_.erase(made);
-        return false;
-      }
+      Apply* made = context_.apply(kBranches.name, kSelect, *call, "Where", std::array{choice.input(0), a, b});
+      if (!made) return false;
       context_.remarks.applied(kBranches.name, kSelect, *call);
       module_.replace(call, made);
       module_.erase(call);

@@ -283,7 +283,7 @@ constexpr Rule kRules[] = {
 };
 
 size_t run(PassContext& context) {
-  return rewrite::apply_rules(kRules, context.options.rewriting(), context.inference, context.remarks, kEpilogue.name);
+  return rewrite::apply_rules(kRules, context.rewriting(), context.inference, context.remarks, kEpilogue.name);
 }
 
 }  // namespace

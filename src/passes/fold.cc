@@ -76,7 +76,7 @@ class Folder {
   void classify(Apply& node) {
     bool is_item = node.primitive() == Primitive::TupleGetItem && node.type() && candidate(node.input(0));
     bool is_operation = node.primitive() == Primitive::Operation && node.type() && !is_kept(node);
-    if (!is_item && !is_operation) return;
+    if ((!is_item && !is_operation) || !context_.may_change(node.graph())) return;
     bool from_elements = is_operation && knows_elements(node);
     if (is_operation && !from_elements && !is_computable(node)) return;
     double bytes = bytes_of(node);

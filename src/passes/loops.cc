@@ -43,6 +43,7 @@
 #include "ir/order.h"
 #include "ops/registry.h"
 #include "passes/pass.h"
+#include "rewrite/admission.h"
 
 namespace anfora::passes {
 namespace {
@@ -274,8 +275,24 @@ class Loops {
     return graph->is_inside(leave);
   }
 
+  // What the loop stacks at its end is then to be a Concat.
+  std::string why_not_stacked(const Loop& loop, size_t count) const {
+    if (count < 2) return "";
+    const Operator& concat = module_.context().get_operator("Concat");
+    for (const auto& [graph, nodes] : nodes_of_) {
+      if (!is_in_exit(loop, graph)) continue;
+      for (const Apply* node : nodes) {
+        bool stacks = !node->is_erased() && node->is("StackSequence") && node->type();
+        std::string why = stacks ? rewrite::why_not_taken(concat, 0, node->type()->dtype()) : "";
+        if (!why.empty()) return why;
+      }
+    }
+    return "";
+  }
+
   // Whether the call of the loop is gone.
   bool unroll(const Loop& loop, Apply& entry) {
+    if (!context_.may_change(entry.graph())) return false;
     context_.remarks.tried(kUnrolled);
     Known known = known_parameters(loop, entry);
     std::optional<size_t> count = count_iterations(loop, entry, known);
@@ -285,6 +302,10 @@ class Loops {
       context_.remarks.refused(kLoops.name, kUnrolled, entry,
                                fmt::format("{} iterations of {} applications; at most {} in all pay", *count,
                                            size.unrolled, size.written + kMostGrowth));
+      return false;
+    }
+    if (std::string why = why_not_stacked(loop, *count); !why.empty()) {
+      context_.remarks.refused(kLoops.name, kUnrolled, entry, std::move(why));
       return false;
     }
     context_.remarks.applied(kLoops.name, kUnrolled, entry,
@@ -342,13 +363,12 @@ class Loops {
       const int64_t axis = stack->attributes().get_int("axis", 0);
       Node* axes = module_.constant(Tensor::vector<int64_t>(std::array{axis}));
       auto add = [&](std::string_view op, std::span<Node* const> inputs, const AttributeSet& attributes) {
-        Apply* made =
-            module_.apply(&graph, module_.context().get_operator(op), inputs, attributes, 1, stack->location());
-        context_.inference.infer(*made);
-        return made;
+        return context_.apply(kLoops.name, kStacked, *stack, op, inputs, attributes);
       };
-      for (Node*& item : items) item = add("Unsqueeze", std::array{item, axes}, {});
+      for (Node*& item : items) item = item ? add("Unsqueeze", std::array{item, axes}, {}) : nullptr;
+      if (std::ranges::count(items, nullptr)) continue;  // what was made is dead
       Node* result = items.size() == 1 ? items[0] : add("Concat", items, {{"axis", axis}});
+      if (!result) continue;
       context_.remarks.applied(kLoops.name, kStacked, *stack, fmt::format("{} items", items.size()));
       module_.replace(stack, result);
       module_.erase_with_dead_operands(stack);
@@ -359,6 +379,7 @@ class Loops {
   // Hoisting --------------------------------------------------------------------------------------------------------
   void hoist(const Loop& loop) {
     Graph* outside = loop.header->parent();
+    if (!context_.may_change(loop.header)) return;
     auto is_there = [&](const Apply* entry) { return entry->graph() == outside; };
     if (!outside || !std::ranges::all_of(loop.entries, is_there)) return;
     bool surely_runs =

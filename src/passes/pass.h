@@ -3,6 +3,8 @@
 
 #include <functional>
 #include <limits>
+#include <set>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -25,8 +27,6 @@ struct PassOptions {
   std::function<bool(const ir::Apply&)> has_operator;
   // How many rules may still fire; see RewriteOptions. Null: any number.
   int64_t* fuel = nullptr;
-
-  rewrite::RewriteOptions rewriting() const { return {math, fuel, has_operator}; }
 };
 
 // Those of rules/*.rules but expansions, and those that are functions (simplify.cc).
@@ -49,10 +49,22 @@ class PassContext {
   PassContext(ir::Module& module, rewrite::Remarks& remarks, const PassOptions& options)
       : module(module), inference(module), remarks(remarks), options(options) {}
 
+  // A new application that is to stand for `old`, in its graph and at its location, typed. Null where there is none such, see
+  // rewrite/admission.h, with a remark that the rule of the pass is refused.
+  ir::Apply* apply(std::string_view pass, std::string_view rule, const ir::Apply& old, std::string_view op,
+                   std::span<ir::Node* const> inputs, const AttributeSet& attributes = {});
+
+  // Whether the pass may rewrite what a graph computes, see `spared`.
+  bool may_change(const ir::Graph* graph) const;
+  rewrite::RewriteOptions rewriting() const;
+
   ir::Module& module;
   analysis::Inference inference;
   rewrite::Remarks& remarks;
   const PassOptions& options;
+  // Graphs that the running pass leaves as they are, with those nested in them: by name. What it did to them before could
+  // not be typed (pipeline/undo.h).
+  std::set<std::string, std::less<>> spared;
 };
 
 struct Pass {

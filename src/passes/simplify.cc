@@ -157,7 +157,7 @@ constexpr Rule kRules[] = {
 size_t run(PassContext& context) {
   const PassOptions& options = context.options;
   auto rules = options.rules ? options.rules : standard_rules(context.module.context());
-  return rewrite::apply_rules(*rules, options.rewriting(), context.inference, context.remarks, kSimplify.name);
+  return rewrite::apply_rules(*rules, context.rewriting(), context.inference, context.remarks, kSimplify.name);
 }
 
 }  // namespace

@@ -91,8 +91,9 @@ class Splitter {
     for (const Part& part : parts) sizes.push_back(part.to - part.from);
     Apply& first = *parts.front().slice;
     Node* inputs[] = {&value, module_.constant(Tensor::vector<int64_t>(std::span<const int64_t>(sizes)))};
-    Apply* split =
-        module_.apply(first.graph(), split_, inputs, {{"axis", parts.front().axis}}, parts.size(), first.location());
+    AttributeSet attributes;  // canonical: without the default
+    if (parts.front().axis != 0) attributes = attributes.with("axis", parts.front().axis);
+    Apply* split = module_.apply(first.graph(), split_, inputs, attributes, parts.size(), first.location());
     inference_.infer(*split);
     remarks_.applied("split", "slices-that-tile", *split);
     for (size_t i = 0; i < parts.size(); ++i) {

@@ -402,8 +402,7 @@ constexpr Rule kRules[] = {
 };
 
 size_t run(PassContext& context) {
-  return rewrite::apply_rules(kRules, context.options.rewriting(), context.inference, context.remarks,
-                              kFoldWeights.name);
+  return rewrite::apply_rules(kRules, context.rewriting(), context.inference, context.remarks, kFoldWeights.name);
 }
 
 }  // namespace

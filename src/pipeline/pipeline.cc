@@ -10,6 +10,7 @@
 #include "anfora/error.h"
 #include "ir/verify.h"
 #include "pipeline/save_graphs.h"
+#include "pipeline/undo.h"
 
 namespace anfora::pipeline {
 
@@ -84,11 +85,18 @@ const Pass* find_pass(std::string_view name) {
 
 size_t run_pass(const Pass& pass, ir::Module& module, const passes::PassOptions& options) {
   rewrite::Remarks remarks;
-  passes::PassContext context(module, remarks, options);
-  context.inference.run();
-  size_t changes = pass.run(context);
-  analysis::infer_types(module);
-  return changes;
+  for (Undo undo(module);;) {
+    passes::PassContext context(module, remarks, options);
+    context.inference.run();
+    if (!undo.prepare(pass, context)) return 0;
+    size_t changes = pass.run(context);
+    try {
+      context.inference.run();
+      return changes;
+    } catch (const Error& error) {
+      if (!undo.take_back(pass, context.inference, error)) throw;
+    }
+  }
 }
 
 namespace {
@@ -116,83 +124,153 @@ size_t split_attention(ir::Module& module) {
 }
 
 void lower(ir::Module& module, rewrite::Promise math) {
-  rewrite::Remarks remarks;
   passes::PassOptions options;
   options.math = math;
   options.fold_limit = std::numeric_limits<int64_t>::max() / 4;  // nothing is stored
   options.fold_transposed_weights = false;
   options.rules = passes::lowering_rules(module.context());
-  passes::PassContext context(module, remarks, options);
-  context.inference.run();
-  auto run = [&](const Pass* pass) {
-    bool changed = pass->run(context) > 0;
-    if (changed) context.inference.run();
-    return changed;
-  };
-  if (run(&passes::kWiden)) std::ranges::for_each(kAfterWidening, run);
-  std::ranges::for_each(kLowering, run);
+  for (Undo undo(module);;) {
+    rewrite::Remarks remarks;
+    passes::PassContext context(module, remarks, options);
+    context.inference.run();
+    const Pass* running = nullptr;
+    auto run = [&](const Pass* pass) {
+      running = pass;
+      bool changed = undo.prepare(*pass, context) && pass->run(context) > 0;
+      if (changed) context.inference.run();
+      return changed;
+    };
+    try {
+      if (run(&passes::kWiden)) std::ranges::for_each(kAfterWidening, run);
+      std::ranges::for_each(kLowering, run);
+      return;
+    } catch (const Error& error) {
+      if (!running || !undo.take_back(*running, context.inference, error)) throw;
+    }
+  }
 }
+
+namespace {
+
+// The rounds of passes on one module.
+class Optimization {
+ public:
+  Optimization(ir::Module& module, const OptimizeOptions& options)
+      : module_(module),
+        options_(options),
+        pass_options_(options.passes),
+        passes_(std::begin(kPasses), std::end(kPasses)),
+        first_id_(module.next_id()) {
+    const bool saves = !options.save_graphs.empty();
+    report_.remarks = rewrite::Remarks(options.keep_remarks || saves);
+    if (!options.only.empty()) passes_ = options.only;
+    idle_.assign(passes_.size(), SIZE_MAX);
+    for (const Pass* pass : passes_) report_.passes.push_back({pass->name, pass->doc, pass->note});
+    if (!pass_options_.rules) pass_options_.rules = passes::standard_rules(module.context());
+    if (saves) saver_.emplace(options.save_graphs, report_.remarks, *pass_options_.rules);
+  }
+
+  OptimizeReport run() {
+    report_.nodes_before = module_.num_operations();
+    for (bool changed = true; changed && !stopped_;) {
+      if (report_.rounds == kMostRounds) {
+        report_.at_fixpoint = false;
+        break;
+      }
+      ++report_.rounds;
+      changed = run_round();
+    }
+    if (options_.for_storage && options_.only.empty() && !stopped_) {
+      if (passes::split_sliced(module_, report_.remarks) > 0) end_stage("split");
+      if (passes::generate_constants(module_, first_id_, report_.remarks) > 0) end_stage("generate");
+    }
+    if (saver_) saver_->finish(module_);
+    report_.nodes_after = module_.num_operations();
+    return std::move(report_);
+  }
+
+ private:
+  void end_stage(std::string_view stage, size_t round = 0) {
+    if (options_.verify) ir::verify_or_throw(module_);
+    if (saver_) saver_->save(module_, stage, round);
+  }
+
+  // Whether something changed.
+  bool run_round() {
+    Undo undo(module_);
+    std::optional<OptimizeReport> before;
+    if (undo.is_possible()) before = report_;
+    const size_t stages = saver_ ? saver_->num_stages() : 0;
+    int64_t* fuel = pass_options_.fuel;
+    const int64_t fuel_before = fuel ? *fuel : 0;
+    for (;;) {
+      passes::PassContext context(module_, report_.remarks, pass_options_);
+      const Pass* running = nullptr;
+      try {
+        return run_passes(context, undo, running);
+      } catch (const Error& error) {
+        if (!running || !undo.take_back(*running, context.inference, error)) throw;
+      }
+      report_ = *before;
+      if (saver_) saver_->take_back(stages);
+      if (fuel) *fuel = fuel_before;
+      ++changing_;
+    }
+  }
+
+  bool run_passes(passes::PassContext& context, const Undo& undo, const Pass*& running) {
+    bool changed = false;
+    context.inference.run();
+    if (report_.rounds == 1) end_stage("import");
+    for (size_t i = 0; i < passes_.size(); ++i) {
+      const Pass& pass = *passes_[i];
+      if (idle_[i] == changing_) continue;  // nothing has changed since
+      stopped_ = options_.allow_pass && !options_.allow_pass(pass, module_, pass_options_);
+      if (stopped_) break;
+      if (!undo.prepare(pass, context)) continue;
+      running = &pass;
+      auto start = std::chrono::steady_clock::now();
+      size_t before = module_.num_operations();
+      size_t changes = pass.run(context);
+      PassReport& entry = report_.passes[i];
+      entry.changes += changes;
+      entry.nodes_removed += static_cast<int64_t>(before) - static_cast<int64_t>(module_.num_operations());
+      changed = changed || changes > 0;
+      if (changes == 0) idle_[i] = changing_;
+      if (changes > 0) {
+        ++changing_;
+        std::vector<ir::Violation> violations;  // by what the pass itself left
+        if (options_.verify) {
+          ir::verify_or_throw(module_);
+          violations = analysis::verify_types(module_);
+        }
+        context.inference.run();  // types sharpen downstream of what changed
+        ir::throw_if_any(violations);
+        end_stage(pass.name, report_.rounds);
+      }
+      entry.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      if (options_.on_stage) options_.on_stage(pass.name, report_.rounds);
+    }
+    return changed;
+  }
+
+  ir::Module& module_;
+  const OptimizeOptions& options_;
+  passes::PassOptions pass_options_;
+  std::vector<const Pass*> passes_;
+  const uint32_t first_id_;  // of nodes that were made since
+  OptimizeReport report_;
+  std::optional<GraphSaver> saver_;
+  bool stopped_ = false;
+  size_t changing_ = 0;       // how many runs of passes have changed something
+  std::vector<size_t> idle_;  // by pass: `changing_` when it last found nothing to do
+};
+
+}  // namespace
 
 OptimizeReport optimize(ir::Module& module, const OptimizeOptions& options) {
   check_order();
-  const bool saves = !options.save_graphs.empty();
-  OptimizeReport report{.remarks = rewrite::Remarks(options.keep_remarks || saves)};
-  std::vector<const Pass*> list(std::begin(kPasses), std::end(kPasses));
-  if (!options.only.empty()) list = options.only;
-  for (const Pass* pass : list) report.passes.push_back({pass->name, pass->doc, pass->note});
-  passes::PassOptions pass_options = options.passes;
-  if (!pass_options.rules) pass_options.rules = passes::standard_rules(module.context());
-  std::optional<GraphSaver> saver;
-  if (saves) saver.emplace(options.save_graphs, report.remarks, *pass_options.rules);
-  auto end_stage = [&](std::string_view stage, size_t round = 0) {
-    if (options.verify) ir::verify_or_throw(module);
-    if (saver) saver->save(module, stage, round);
-  };
-  report.nodes_before = module.num_operations();
-  const uint32_t first_id = module.next_id();
-  bool stopped = false;
-  size_t changing = 0;                              // how many runs of passes have changed something
-  std::vector<size_t> idle(list.size(), SIZE_MAX);  // by pass: `changing` when it last found nothing to do
-  for (bool changed = true; changed && !stopped;) {
-    if (report.rounds == kMostRounds) {
-      report.at_fixpoint = false;
-      break;
-    }
-    ++report.rounds;
-    changed = false;
-    passes::PassContext context(module, report.remarks, pass_options);
-    context.inference.run();
-    if (report.rounds == 1) end_stage("import");
-    for (size_t i = 0; i < list.size(); ++i) {
-      const Pass& pass = *list[i];
-      if (idle[i] == changing) continue;  // nothing has changed since
-      stopped = options.allow_pass && !options.allow_pass(pass, module, pass_options);
-      if (stopped) break;
-      auto start = std::chrono::steady_clock::now();
-      size_t before = module.num_operations();
-      size_t changes = pass.run(context);
-      PassReport& entry = report.passes[i];
-      entry.changes += changes;
-      entry.nodes_removed += static_cast<int64_t>(before) - static_cast<int64_t>(module.num_operations());
-      changed = changed || changes > 0;
-      if (changes == 0) idle[i] = changing;
-      if (changes > 0) {
-        ++changing;
-        if (options.verify) analysis::verify_typed_or_throw(module);  // what the pass itself left
-        context.inference.run();                                      // types sharpen downstream of what changed
-        end_stage(pass.name, report.rounds);
-      }
-      entry.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      if (options.on_stage) options.on_stage(pass.name, report.rounds);
-    }
-  }
-  if (options.for_storage && options.only.empty() && !stopped) {
-    if (passes::split_sliced(module, report.remarks) > 0) end_stage("split");
-    if (passes::generate_constants(module, first_id, report.remarks) > 0) end_stage("generate");
-  }
-  if (saver) saver->finish(module);
-  report.nodes_after = module.num_operations();
-  return report;
+  return Optimization(module, options).run();
 }
 
 }  // namespace anfora::pipeline

@@ -74,6 +74,14 @@ void GraphSaver::save(const ir::Module& module, std::string_view stage, size_t r
   stages_.push_back({std::string(stage), name, round, module.num_operations(), seen, remarks_.all().size()});
 }
 
+void GraphSaver::take_back(size_t num_stages) {
+  std::error_code gone_already;
+  for (size_t i = num_stages; i < stages_.size(); ++i) {
+    for (const char* kind : {".ir", ".dot"}) std::filesystem::remove(folder_ / (stages_[i].file + kind), gone_already);
+  }
+  stages_.resize(num_stages);
+}
+
 void GraphSaver::finish(const ir::Module& module) {
   if (!constants_.empty()) ir::write_sidecar(constants_, folder_ / ir::kSharedConstants);
   write(folder_ / "index.html", index(module));

@@ -21,6 +21,9 @@ class GraphSaver {
 
   // `round` is 0 for what belongs to none.
   void save(const ir::Module& module, std::string_view stage, size_t round);
+  size_t num_stages() const { return stages_.size(); }
+  // Forgets the stages from that many on: the module is as it was before them.
+  void take_back(size_t num_stages);
   // Writes the constants, without which the texts cannot be read, and the index.
   void finish(const ir::Module& module);
 

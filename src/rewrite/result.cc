@@ -189,20 +189,10 @@ class Maker {
   }
 
   Node* make(const Operator& op, const Operands& operands, const AttributeSet& attributes, size_t num_outputs = 1) {
-    for (size_t i = 0; i < operands.size(); ++i) {
-      const Formal* formal = formal_of(op, i);
-      const TypeVariable* variable = formal ? find_variable(op, formal->type) : nullptr;
-      DType dtype = dtype_of(operands[i]);
-      if (!variable || variable->dtypes.empty() || dtype == DType::Undefined) continue;
-      if (std::ranges::find(variable->dtypes, dtype) == variable->dtypes.end()) {
-        return refuse(fmt::format("{} takes no {}", op.name, anfora::name(dtype)));
-      }
-    }
     try {
       return scope_.rewriter.apply(op, operands, attributes, num_outputs);
-    } catch (const Error& error) {
-      if (error.code() == ErrorCode::Internal) throw;
-      return refuse(error.message());
+    } catch (Refusal& refusal) {
+      return refuse(std::move(refusal.why));
     }
   }
 

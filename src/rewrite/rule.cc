@@ -142,7 +142,7 @@ Apply* Rewriter::apply(const Operator& op, std::span<Node* const> inputs, const 
                        size_t num_outputs) {
   Apply* node = module_.apply(root_->graph(), op, inputs, attributes, num_outputs, root_->location());
   made_.push_back(node);
-  inference_.infer(*node);
+  if (std::string why = why_not_typed(inference_, *node); !why.empty()) throw Refusal{std::move(why)};
   return node;
 }
 
@@ -209,6 +209,7 @@ class Engine {
         continue;
       }
       if (!node->type()) continue;  // used by dead nodes only, which have no types
+      if (options_.may_change && !options_.may_change(*node->graph())) continue;
       if (options_.fuel && *options_.fuel <= 0) break;
       std::string_view rule;
       Node* replacement = rewrite(*node, rule);
@@ -242,13 +243,14 @@ class Engine {
       remarks_.tried(function->name);
       rule = function->name;
       rewriter_.set_root(node);
-      Node* replacement = function->apply(rewriter_, node);
-      if (!replacement || replacement == &node) continue;
-      if (const Apply* lacking = first_lacking(rewriter_.made())) {
-        remarks_.guarded(pass_, rule, node, lacking_text(*lacking));
+      std::string why;
+      Node* replacement = by_function(*function, node, why);
+      if (!why.empty()) {
+        remarks_.guarded(pass_, rule, node, std::move(why));
         rewriter_.discard_made();
         continue;
       }
+      if (!replacement || replacement == &node) continue;
       Fit fitting = fit_of(node, *replacement, rewriter_.made());
       if (fitting == Fit::NotShown && function->sharpens) fitting = Fit::Yes;
       if (fitting == Fit::No) {
@@ -261,6 +263,17 @@ class Engine {
       rewriter_.discard_made();
     }
     return nullptr;
+  }
+
+  Node* by_function(const Rule& function, Apply& node, std::string& why) {
+    try {
+      Node* replacement = function.apply(rewriter_, node);
+      if (replacement) why = why_not_written(options_.has_operator, rewriter_.made());
+      return replacement;
+    } catch (Refusal& refusal) {
+      why = std::move(refusal.why);
+      return nullptr;
+    }
   }
 
   Fit fit_of(const Apply& node, const Node& replacement, std::span<Apply* const> made) const {
@@ -340,8 +353,8 @@ class Engine {
         refusal = fmt::format("{} would become {}", to_string(node.type()), to_string(made->type()));
         continue;
       }
-      if (const Apply* lacking = first_lacking(own)) {
-        refusal = lacking_text(*lacking);
+      if (std::string why = why_not_written(options_.has_operator, own); !why.empty()) {
+        refusal = std::move(why);
         continue;
       }
       if (!stays_in_its_graph(scope.match, node, own.size())) {
@@ -377,16 +390,6 @@ class Engine {
     }
     return cost;
   }
-  // The first of these applications that the operator set to be written does not have; null: it has all.
-  const Apply* first_lacking(std::span<Apply* const> made) const {
-    if (!options_.has_operator) return nullptr;
-    auto found = std::ranges::find_if_not(made, [&](const Apply* node) { return options_.has_operator(*node); });
-    return found == made.end() ? nullptr : *found;
-  }
-  static std::string lacking_text(const Apply& node) {
-    return fmt::format("the operator set to be written has no such {}", node.op().qualified);
-  }
-
   // What goes when the root goes: the applications of the pattern that nobody else uses.
   double cost_of_matched(const Scope& scope) {
     double cost = 0;

@@ -14,12 +14,14 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "analysis/infer.h"
 #include "analysis/range.h"
 #include "ir/module.h"
+#include "rewrite/admission.h"
 #include "rewrite/remarks.h"
 
 namespace anfora::rewrite {
@@ -33,6 +35,11 @@ enum class Promise : uint8_t {
 std::string_view to_string(Promise promise);
 Promise promise_named(std::string_view name);  // throws InvalidArgument
 
+// An application that may not be made, see admission.h.
+struct Refusal {
+  std::string why;
+};
+
 // What a rule may ask and make.
 class Rewriter {
  public:
@@ -43,7 +50,8 @@ class Rewriter {
   ir::Context& context() const { return module_.context(); }
   analysis::ValueRange range(const ir::Node* node) { return ranges_.range(node); }
 
-  // A new application, typed, in the graph and at the location of the node being rewritten.
+  // A new application, typed, in the graph and at the location of the node being rewritten. Throws Refusal where its declaration
+  // does not take the operands: the rule is then not applied.
   ir::Apply* apply(std::string_view op, std::initializer_list<ir::Node*> inputs, const AttributeSet& attributes = {});
   ir::Apply* apply(const ir::Operator& op, std::span<ir::Node* const> inputs, const AttributeSet& attributes,
                    size_t num_outputs = 1);
@@ -89,7 +97,9 @@ struct RewriteOptions {
   int64_t* fuel = nullptr;
   // Whether the operator set that is to be written has what a rule made, as it is used there; null: it has everything.
   // A composite that had to be written decomposed again would be worse than what it was made of.
-  std::function<bool(const ir::Apply&)> has_operator;
+  HasOperator has_operator = nullptr;
+  // Whether roots in a graph may be rewritten; null: in all.
+  std::function<bool(const ir::Graph&)> may_change = nullptr;
   // The rules define their roots, as expansions do: where a shape is not shown to stay, it is that of the result.
   bool define_roots = false;
 };

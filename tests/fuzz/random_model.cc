@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "anfora/error.h"
-#include "fuzz/operands.h"
+#include "rules/operands.h"
 #include "ir/order.h"
 #include "ir/verify.h"
 #include "ops/registry.h"
@@ -219,11 +219,11 @@ class Generator {
     if (a.dtype == DType::Undefined) return std::nullopt;
     for (const AttributeDeclaration& declared : op.attributes) {
       if (!declared.required && draw_.percent(55)) continue;
-      auto value = fuzz::choose_attribute(a, declared);
+      auto value = rules::choose_attribute(a, declared);
       if (value) a.attributes[declared.name] = std::move(*value);
       if (!value && declared.required) return std::nullopt;
     }
-    if (!fuzz::choose_operands(a)) return std::nullopt;
+    if (!rules::choose_free_operands(a)) return std::nullopt;
     double found = 0;
     for (const Want& want : a.operands) found += !want.absent && grower_.has(want);
     made.matched = a.operands.empty() ? 0.01 : found / static_cast<double>(a.operands.size());

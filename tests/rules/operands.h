@@ -1,7 +1,7 @@
 // Plausible operands and attributes of operators, from the result back: for a result of shape [2, 3] a Transpose needs an
-// operand of [3, 2], a MatMul one of [2, k] and one of [k, 3], a Reshape the vector [2, 3] as second operand. One table says so
-// by operator; an operator that is not in it has operands of the result's shape. What comes out is only likely to fit:
-// inference has the last word.
+// operand of [3, 2], a MatMul one of [2, k] and one of [k, 3], a Reshape the vector [2, 3] as second operand. Tables say so by
+// operator (operand_tables.h); an operator that is in none has operands of the result's shape. What comes out is only likely
+// to fit: inference has the last word.
 #pragma once
 
 #include <map>
@@ -44,6 +44,8 @@ struct Application {
 
 // Fills shapes and values of the operands. False: no operands give such a result.
 bool choose_operands(Application& application);
+// The same where any result will do: recurrent layers, scatters and the like are drawn from the operands on.
+bool choose_free_operands(Application& application);
 
 // A value for an attribute that a rule binds, by name and operator; empty: there is no idea of any.
 std::optional<AttributeValue> choose_attribute(const Application& application,

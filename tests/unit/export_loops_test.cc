@@ -178,5 +178,15 @@ graph @done() in @scan { return (%v, anfora::StackSequence(%acc){axis=-1, dtype=
               {"Scan"}, 2);
 }
 
+// The shape of an item is known better than the loop says: what comes of no iterations stays what it was.
+TEST_F(ExportLoops, ItemsOfALoopWithoutIterations) {
+  expect_same(R"(
+graph @main(%n: i64[], %x: f32[3, 2]) { return call @loop(0, SequenceEmpty(){dtype=1}) }
+graph @loop(%i: i64[], %items: seq(f32[*])) in @main { return call Switch(Less(%i, %n), @again, @done)() }
+graph @again() in @loop { return call @loop(Add(%i, 1), SequenceInsert(%items, Neg(%x))) }
+graph @done() in @loop { return StackSequence(%items){axis=0, dtype=1, shape=[-1, 2]} })",
+              {"Loop"});
+}
+
 }  // namespace
 }  // namespace anfora

@@ -153,6 +153,9 @@ class DraftBuilder {
   void collect(const LoopPlan& plan, const ir::Node* root, Reached& reached);
   void bind_iteration(const LoopPlan& plan, const std::vector<Binding>& values);
   ValueId emit_condition(const LoopPlan& plan, DraftGraph& place, ValueId otherwise);
+  // Types of the body's results that are stacked, as the StackSequence says them: a reader takes the shape of the result of no
+  // iterations from there.
+  void declare_items(const LoopPlan& plan, std::span<const ValueId> items);
   Bindings emit_tail_call(DraftGraph& place, const ir::Node* callee, const Nodes& arguments, const LoopPlan& plan);
   Binding emit_exit(DraftGraph& place, const LoopPlan& plan, const Bindings& finals, const ir::Apply* origin);
 

@@ -274,10 +274,9 @@ void DraftBuilder::find_accumulators(LoopPlan& plan) {
                            : plan.in_body.graphs.contains(user->graph()) || plan.in_test.graphs.contains(user->graph());
       fits &= user->is("StackSequence") && at_exit && !elsewhere;
       if (!fits) break;
-      int64_t axis = user->attributes().get_int("axis", 0), reverse = user->attributes().get_int("reverse", 0);
-      fits &= candidate.stacks.empty() || (axis == candidate.axis && reverse == candidate.reverse);
-      candidate.axis = axis;
-      candidate.reverse = reverse;
+      fits &= candidate.stacks.empty() || &user->attributes() == &candidate.stacks[0]->attributes();
+      candidate.axis = user->attributes().get_int("axis", 0);
+      candidate.reverse = user->attributes().get_int("reverse", 0);
       candidate.stacks.push_back(user);
     }
     if (fits && !candidate.stacks.empty()) plan.parameters[i] = std::move(candidate);
@@ -458,6 +457,20 @@ void DraftBuilder::bind_iteration(const LoopPlan& plan, const Bindings& values) 
   }
 }
 
+void DraftBuilder::declare_items(const LoopPlan& plan, std::span<const ValueId> items) {
+  size_t next = 0;
+  for (const LoopPlan::Parameter& parameter : plan.parameters) {
+    if (parameter.role != LoopPlan::Role::Accumulator) continue;
+    DraftValue& value = draft_->value(items[next++]);
+    const AttributeSet& attributes = parameter.stacks[0]->attributes();
+    if (!attributes.has("shape") || !value.type || !value.type->is_tensor()) continue;
+    boost::container::small_vector<ir::Dim, 4> dims;
+    ir::DimTable& table = module_.context().dims();
+    for (int64_t size : attributes.get_ints("shape")) dims.push_back(size < 0 ? table.unknown() : table.constant(size));
+    value.type = module_.context().tensor_type(value.type->dtype(), {dims.data(), dims.size()});
+  }
+}
+
 // Whether to go on, for the present bindings; `otherwise` when there is no test beside the trip count.
 ValueId DraftBuilder::emit_condition(const LoopPlan& plan, DraftGraph& place, ValueId otherwise) {
   if (plan.rest.empty()) return otherwise;
@@ -635,6 +648,7 @@ DraftBuilder::Binding DraftBuilder::emit_loop(DraftGraph& place, const ir::Graph
     if (filler != kOmitted) results.push_back(filler);
     results.insert(results.end(), scanned.begin(), scanned.end());
     set_results(*body, results);
+    declare_items(plan, std::span(body->outputs).last(scanned.size()));
   }
   for (const LoopPlan::Slice& slice : plan.slices) {
     for (const ir::Apply* gather : slice.gathers) replaced_.erase(gather);

@@ -257,31 +257,12 @@ void mean(KernelContext& context) {
 // ---- Pow ----
 //
 // The exponent's type is independent of the base's, which is also the result's:
-//   real ^ anything    in the base's compute type; in double when float cannot hold the exponent
+//   real ^ anything    in the base's compute type; in double where float cannot hold the exponent
 //   integer ^ integer  by repeated squaring, wrapping around
 //   integer ^ real     in double, truncated
+//
+// An element depends on its own base and exponent only, whatever others there are: a tensor full of threes is as good as one 3.
 
-struct Power {
-  template <class T>
-  T operator()(T base, T exponent) const {
-    if constexpr (std::is_floating_point_v<T>)
-      return std::pow(base, exponent);
-    else
-      return integer_power(base, exponent);
-  }
-  static int64_t integer_power(int64_t base, int64_t exponent) {
-    if (exponent < 0) {  // 1 / base^-exponent, truncated
-      if (base == 0) throw Error(ErrorCode::InvalidArgument, "zero to a negative power, in integers");
-      if (base == 1) return 1;
-      return base == -1 ? (exponent % 2 == 0 ? 1 : -1) : 0;
-    }
-    uint64_t result = 1;
-    for (uint64_t square = static_cast<uint64_t>(base); exponent > 0; exponent >>= 1, square *= square) {
-      if (exponent & 1) result *= square;
-    }
-    return static_cast<int64_t>(result);
-  }
-};
 struct Square {
   template <class T>
   T operator()(T x) const {
@@ -308,39 +289,80 @@ struct Inverse {
   }
 };
 
-// The exponents that models have as constants, on a float type. Whether this was one of them.
-bool simple_power(KernelContext& context, double exponent) {
+// Calls f with the operation that an exponent of a float stands for, if it is one that models have as constants. Whether it
+// is.
+template <class F>
+bool with_simple_power(double exponent, F&& f) {
   if (exponent == 2)
-    map_elements<WideFloats>(context, Square{});
+    f(Square{});
   else if (exponent == 3)
-    map_elements<WideFloats>(context, Cube{});
+    f(Cube{});
   else if (exponent == 0.5)
-    map_elements<WideFloats>(context, SquareRoot{});
+    f(SquareRoot{});
   else if (exponent == -1)
-    map_elements<WideFloats>(context, Inverse{});
+    f(Inverse{});
   else
     return false;
   return true;
 }
 
+struct Power {
+  template <class T>
+  T operator()(T base, T exponent) const {
+    if constexpr (std::is_floating_point_v<T>) {
+      T result;
+      if (with_simple_power(exponent, [&](auto op) { result = op(base); })) return result;
+      return std::pow(base, exponent);
+    } else {
+      return integer_power(base, exponent);
+    }
+  }
+  static int64_t integer_power(int64_t base, int64_t exponent) {
+    if (exponent < 0) {  // 1 / base^-exponent, truncated
+      if (base == 0) throw Error(ErrorCode::InvalidArgument, "zero to a negative power, in integers");
+      if (base == 1) return 1;
+      return base == -1 ? (exponent % 2 == 0 ? 1 : -1) : 0;
+    }
+    uint64_t result = 1;
+    for (uint64_t square = static_cast<uint64_t>(base); exponent > 0; exponent >>= 1, square *= square) {
+      if (exponent & 1) result *= square;
+    }
+    return static_cast<int64_t>(result);
+  }
+};
+// A float base with an exponent that float may not hold.
+struct PowerOfFloat {
+  double operator()(double base, double exponent) const {
+    const float narrow = static_cast<float>(exponent);
+    if (static_cast<double>(narrow) != exponent) return std::pow(base, exponent);
+    return static_cast<double>(Power{}(static_cast<float>(base), narrow));
+  }
+};
+
 void pow(KernelContext& context) {
   const Tensor &base = context.input(0), &exponent = context.input(1);
-  const bool real = is_float(base.dtype());
   DType compute = compute_dtype(base.dtype());
-  if (!real) compute = is_float(exponent.dtype()) ? DType::F64 : DType::I64;
-  if (exponent.size() == 1 && real) {
-    const double value = cast_tensor(exponent, DType::F64).data<double>()[0];
-    if (exponent.rank() <= base.rank() && simple_power(context, value)) return;
-    if (static_cast<double>(static_cast<float>(value)) != value) compute = DType::F64;
-  } else if (exponent.dtype() == DType::F64 || (is_integer(exponent.dtype()) && element_bits(exponent.dtype()) > 16)) {
-    compute = compute == DType::F32 ? DType::F64 : compute;
+  const bool is_of_float = compute == DType::F32;
+  if (is_of_float || compute == DType::F64) {
+    bool is_wide =
+        exponent.dtype() == DType::F64 || (is_integer(exponent.dtype()) && element_bits(exponent.dtype()) > 16);
+    if (exponent.size() == 1) {
+      const double value = cast_tensor(exponent, DType::F64).data<double>()[0];
+      const bool keeps_shape = exponent.rank() <= base.rank();
+      if (keeps_shape && with_simple_power(value, [&](auto op) { map_elements<WideFloats>(context, op); })) return;
+      is_wide = static_cast<double>(static_cast<float>(value)) != value;
+    }
+    if (is_wide) compute = DType::F64;
+  } else {
+    compute = is_float(exponent.dtype()) ? DType::F64 : DType::I64;
   }
   Tensor& out = context.allocate_output(0, base.dtype(), broadcast_shape(base.shape(), exponent.shape()));
   const bool direct = compute_dtype(base.dtype()) == compute;
   Tensor result = direct ? out : Tensor::allocate(compute, out.shape());
   BinaryRun run = dispatch<TypeList<float, double, int64_t>>(
       compute, []<class T>() -> BinaryRun { return binary_loop<T, T, Power>; });
-  const Power op;
+  if (is_of_float && compute == DType::F64) run = binary_loop<double, double, PowerOfFloat>;
+  const Power op;  // without a state, as PowerOfFloat
   run_binary(run, &op, direct ? base : cast_tensor(base, compute), cast_tensor(exponent, compute), result,
              kCostlyGrain);
   if (!direct) cast_into(result, out);

@@ -1,0 +1,32 @@
+#include "passes/pass.h"
+
+#include "rewrite/admission.h"
+
+namespace anfora::passes {
+
+using namespace ir;
+
+Apply* PassContext::apply(std::string_view pass, std::string_view rule, const Apply& old, std::string_view op,
+                          std::span<Node* const> inputs, const AttributeSet& attributes) {
+  Apply* made = module.apply(old.graph(), module.context().get_operator(op), inputs, attributes, 1, old.location());
+  std::string why = rewrite::why_not_typed(inference, *made);
+  if (why.empty()) why = rewrite::why_not_written(options.has_operator, {&made, 1});
+  if (why.empty()) return made;
+  module.erase(made);
+  remarks.refused(pass, rule, old, std::move(why));
+  return nullptr;
+}
+
+bool PassContext::may_change(const Graph* graph) const {
+  if (spared.empty()) return true;
+  while (graph && !spared.contains(graph->name())) graph = graph->parent();
+  return !graph;
+}
+
+rewrite::RewriteOptions PassContext::rewriting() const {
+  rewrite::RewriteOptions rewriting{options.math, options.fuel, options.has_operator};
+  if (!spared.empty()) rewriting.may_change = [this](const Graph& graph) { return may_change(&graph); };
+  return rewriting;
+}
+
+}  // namespace anfora::passes
