@@ -24,7 +24,7 @@ namespace anfora::cli {
 namespace {
 
 struct Options {
-  std::string input, output, opset = "keep", value_info = "keep", save_graphs;
+  std::string input, output, opset = "keep", target = "onnx", value_info = "keep", save_graphs;
   rewrite::Promise math = rewrite::Promise::Real;
   std::vector<std::string> passes, rules, trainable, freeze;
   std::string remarks;
@@ -133,6 +133,7 @@ int run(const Options& options) {
   passes.passes.has_operator = driver::expressible(*model.module, {.opset = options.opset});
   passes.verify = options.verify_ir;
   passes.save_graphs = options.save_graphs;
+  passes.for_onnxruntime = options.target == "onnxruntime";
   pipeline::OptimizeReport report;
   if (options.expand) pipeline::expand(*model.module);
   bool none = options.passes == std::vector<std::string>{"none"};
@@ -220,6 +221,11 @@ Action add_opt(CLI::App& app) {
   command->add_option("--opset", options->opset,
                       "operator set to write: keep (default), newest, or a number; "
                       "what it lacks (Gelu before 20) is not made");
+  command
+      ->add_option("--target", options->target,
+                   "what is to run the result: onnx (default), or onnxruntime, which has operators of its own "
+                   "(com.microsoft) in every operator set")
+      ->check(CLI::IsMember({"onnx", "onnxruntime"}));
   command
       ->add_option("--value-info", options->value_info,
                    "types of values between nodes to write: keep (those that the model states; default), all, none")

@@ -199,6 +199,7 @@ int run(const Options& options) {
   auto context = ops::make_context();
   auto rules = read_rules(*context, options.files);
   passes::add_expansions(*rules);
+  passes::add_onnxruntime_rules(*rules);
   if (!options.name.empty()) {
     const Equation* equation = find_rule(*rules, options.name);
     if (!equation) throw Error(ErrorCode::NotFound, fmt::format("rule {} is written in C++", options.name));

@@ -96,6 +96,7 @@ void prepare(ir::Module& module, const CompileOptions& options) {
   passes.passes.math = options.math;
   passes.passes.fold_limit = std::numeric_limits<int64_t>::max() / 4;
   passes.passes.fold_transposed_weights = false;
+  passes.passes.fold_dequantized = true;
   passes.for_storage = false;
   // The parts of attention and of rotations are faster than their kernels.
   if (options.math == rewrite::Promise::Real) pipeline::split_attention(module);

@@ -86,6 +86,7 @@ class Folder {
   }
 
   bool is_kept(const Apply& node) const {
+    if (node.is("DequantizeLinear") && !context_.options.fold_dequantized) return true;
     if (context_.options.fold_transposed_weights || !node.is("Transpose")) return false;
     const Tensor* weights = constant_tensor(node.input(0));
     if (!weights || weights->dtype() != DType::F32 || weights->rank() != 2) return false;

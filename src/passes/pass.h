@@ -21,6 +21,9 @@ struct PassOptions {
   // Whether the transposed weights of a matrix product are computed: kernels read through the transpose, and a second
   // copy of the weights would be the larger part of what a model needs while it is compiled.
   bool fold_transposed_weights = true;
+  // Whether a DequantizeLinear of constants is computed: what is stored stays quantized, and run times that compute with
+  // quantized numbers find the pattern that they know.
+  bool fold_dequantized = false;
   // The rules of simplification; null: standard_rules().
   std::shared_ptr<const rewrite::RuleSet> rules;
   // What the operator set to be written has; see RewriteOptions. Null: everything.
@@ -40,6 +43,11 @@ std::shared_ptr<rewrite::RuleSet> lowering_rules(ir::Context& context);
 // The file of rules/ that is no simplification, and what goes with it: the rules of the pass `expand`.
 inline constexpr std::string_view kExpansionRules = "contrib.rules";
 void add_expansions(rewrite::RuleSet& rules);
+// Another one: the rules of the pass `onnxruntime`.
+inline constexpr std::string_view kOnnxRuntimeRules = "onnxruntime.rules";
+void add_onnxruntime_rules(rewrite::RuleSet& rules, bool with_attention = true);
+// Whether that pass makes an operator of ONNX Runtime of an application.
+bool has_onnxruntime_operator(const ir::Apply& node);
 
 // Rules that are functions, of sequences and optionals (sequence_rules.cc).
 std::span<const rewrite::Rule> sequence_rules();
@@ -86,12 +94,15 @@ extern const Pass kFoldWeights;   // weights.cc
 extern const Pass kMerge;         // cse.cc
 extern const Pass kDropDead;      // dce.cc
 // Behind all others, where the result is to be stored (generate.cc): constants that were made since the module had
-// `first_id` as its next id become ConstantOfShape where that is smaller. Returns how many.
-size_t generate_constants(ir::Module& module, uint32_t first_id, rewrite::Remarks& remarks);
+// `first_id` as its next id become what makes them (ConstantOfShape, Expand, Reshape of another …) where that is smaller.
+// Returns how many.
+size_t generate_constants(ir::Module& module, uint32_t first_id, const PassOptions& options, rewrite::Remarks& remarks);
 // The same (slices.cc): slices that tile an axis of one value become a Split. Returns how many values were split.
 size_t split_sliced(ir::Module& module, rewrite::Remarks& remarks);
 // Before a model runs, and where it is asked for.
 extern const Pass kExpand;  // expand.cc
+// Where ONNX Runtime is to run the result: onnxruntime.cc.
+extern const Pass kOnnxRuntime;
 // For execution, before it is optimized: attention_parts.cc.
 extern const Pass kAttention;
 // For execution only: their operators are lowered ones.

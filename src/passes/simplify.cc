@@ -2,10 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
-#include <optional>
 
 #include "passes/pass.h"
+#include "passes/repetition.h"
 
 namespace anfora::passes {
 namespace {
@@ -83,35 +82,6 @@ Node* cancel_views(Rewriter&, Apply& root) {
 // A constant of which only a part differs from the rest, in an operator that broadcasts: that part.
 //
 //     Add(x: f32[8, 64, 56, 56], c: f32[64, 56, 56])   where c repeats itself along the last two axes: c: f32[64, 1, 1]
-std::optional<Tensor> without_repetition(const Tensor& t) {
-  if (t.size() <= 1 || t.dtype() == DType::String) return std::nullopt;
-  Tensor small = t;
-  for (int axis = t.rank(); axis-- > 0;) {
-    const int64_t extent = small.dim(axis);
-    if (extent == 1) continue;
-    const int64_t inner = element_count(std::span<const int64_t>(small.shape()).subspan(static_cast<size_t>(axis) + 1));
-    const size_t slice = static_cast<size_t>(inner) * element_bytes(t.dtype());
-    const int64_t outer = small.size() / (extent * inner);
-    auto bytes = [&](int64_t o, int64_t i) {
-      return static_cast<const std::byte*>(small.raw()) + static_cast<size_t>(o * extent + i) * slice;
-    };
-    bool repeats = true;
-    for (int64_t o = 0; o < outer && repeats; ++o) {
-      for (int64_t i = 1; i < extent && repeats; ++i) repeats = std::memcmp(bytes(o, 0), bytes(o, i), slice) == 0;
-    }
-    if (!repeats) continue;
-    Shape shape = small.shape();
-    shape[static_cast<size_t>(axis)] = 1;
-    Tensor part = Tensor::allocate(t.dtype(), shape);
-    for (int64_t o = 0; o < outer; ++o) {
-      std::memcpy(static_cast<std::byte*>(part.raw()) + static_cast<size_t>(o) * slice, bytes(o, 0), slice);
-    }
-    small = std::move(part);
-  }
-  if (small.size() == t.size()) return std::nullopt;
-  return small.size() == 1 ? small.reshaped({}) : small;
-}
-
 Node* shrink_constants(Rewriter& rewriter, Apply& root) {
   boost::container::small_vector<Node*, 4> inputs;
   bool smaller = false;
@@ -165,7 +135,8 @@ size_t run(PassContext& context) {
 std::shared_ptr<rewrite::RuleSet> standard_rules(Context& context, std::span<const RuleText> own) {
   auto rules = std::make_shared<rewrite::RuleSet>(context);
   for (const rewrite::RuleFile& file : rewrite::rule_files()) {
-    if (file.name != kExpansionRules) rules->read(file.text, fmt::format("rules/{}", file.name));
+    if (file.name == kExpansionRules || file.name == kOnnxRuntimeRules) continue;
+    rules->read(file.text, fmt::format("rules/{}", file.name));
   }
   if (!own.empty()) {
     size_t built_in = rules->equations().size();

@@ -37,6 +37,11 @@ constexpr const Pass* kLowering[] = {
     &passes::kDropDead, &passes::kEpilogue, &passes::kDropDead, &passes::kRematerialize,
 };
 
+// At the end, for that target: its operators, and what making them has left to fold and to cancel.
+constexpr const Pass* kForOnnxRuntime[] = {
+    &passes::kOnnxRuntime, &passes::kFold, &passes::kSimplify, &passes::kMerge, &passes::kDropDead,
+};
+
 struct Constraint {
   std::string_view before, after, reason;
 };
@@ -80,6 +85,7 @@ const Pass* find_pass(std::string_view name) {
   if (name == passes::kWiden.name) return &passes::kWiden;
   if (name == passes::kExpand.name) return &passes::kExpand;
   if (name == passes::kAttention.name) return &passes::kAttention;
+  if (name == passes::kOnnxRuntime.name) return &passes::kOnnxRuntime;
   return pass ? pass : find_in(kLowering);
 }
 
@@ -128,6 +134,7 @@ void lower(ir::Module& module, rewrite::Promise math) {
   options.math = math;
   options.fold_limit = std::numeric_limits<int64_t>::max() / 4;  // nothing is stored
   options.fold_transposed_weights = false;
+  options.fold_dequantized = true;
   options.rules = passes::lowering_rules(module.context());
   for (Undo undo(module);;) {
     rewrite::Remarks remarks;
@@ -166,6 +173,11 @@ class Optimization {
     if (!options.only.empty()) passes_ = options.only;
     idle_.assign(passes_.size(), SIZE_MAX);
     for (const Pass* pass : passes_) report_.passes.push_back({pass->name, pass->doc, pass->note});
+    if (options.for_onnxruntime) {
+      pass_options_.has_operator = [&standard = options.passes.has_operator](const ir::Apply& node) {
+        return !standard || standard(node) || passes::has_onnxruntime_operator(node);
+      };
+    }
     if (!pass_options_.rules) pass_options_.rules = passes::standard_rules(module.context());
     if (saves) saver_.emplace(options.save_graphs, report_.remarks, *pass_options_.rules);
   }
@@ -180,9 +192,11 @@ class Optimization {
       ++report_.rounds;
       changed = run_round();
     }
-    if (options_.for_storage && options_.only.empty() && !stopped_) {
+    const bool is_whole = options_.only.empty() && !stopped_;
+    if (options_.for_onnxruntime && is_whole) write_for_onnxruntime();
+    if (options_.for_storage && is_whole) {
       if (passes::split_sliced(module_, report_.remarks) > 0) end_stage("split");
-      if (passes::generate_constants(module_, first_id_, report_.remarks) > 0) end_stage("generate");
+      if (passes::generate_constants(module_, first_id_, pass_options_, report_.remarks) > 0) end_stage("generate");
     }
     if (saver_) saver_->finish(module_);
     report_.nodes_after = module_.num_operations();
@@ -229,29 +243,47 @@ class Optimization {
       if (stopped_) break;
       if (!undo.prepare(pass, context)) continue;
       running = &pass;
-      auto start = std::chrono::steady_clock::now();
-      size_t before = module_.num_operations();
-      size_t changes = pass.run(context);
-      PassReport& entry = report_.passes[i];
-      entry.changes += changes;
-      entry.nodes_removed += static_cast<int64_t>(before) - static_cast<int64_t>(module_.num_operations());
-      changed = changed || changes > 0;
-      if (changes == 0) idle_[i] = changing_;
-      if (changes > 0) {
+      if (run_one(pass, context, report_.passes[i], report_.rounds)) {
+        changed = true;
         ++changing_;
-        std::vector<ir::Violation> violations;  // by what the pass itself left
-        if (options_.verify) {
-          ir::verify_or_throw(module_);
-          violations = analysis::verify_types(module_);
-        }
-        context.inference.run();  // types sharpen downstream of what changed
-        ir::throw_if_any(violations);
-        end_stage(pass.name, report_.rounds);
+      } else {
+        idle_[i] = changing_;
       }
-      entry.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       if (options_.on_stage) options_.on_stage(pass.name, report_.rounds);
     }
     return changed;
+  }
+
+  // Whether the pass changed something.
+  bool run_one(const Pass& pass, passes::PassContext& context, PassReport& entry, size_t round) {
+    auto start = std::chrono::steady_clock::now();
+    size_t before = module_.num_operations();
+    size_t changes = pass.run(context);
+    entry.changes += changes;
+    entry.nodes_removed += static_cast<int64_t>(before) - static_cast<int64_t>(module_.num_operations());
+    if (changes > 0) {
+      std::vector<ir::Violation> violations;  // by what the pass itself left
+      if (options_.verify) {
+        ir::verify_or_throw(module_);
+        violations = analysis::verify_types(module_);
+      }
+      context.inference.run();  // types sharpen downstream of what changed
+      ir::throw_if_any(violations);
+      end_stage(pass.name, round);
+    }
+    entry.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return changes > 0;
+  }
+
+  void write_for_onnxruntime() {
+    pass_options_.has_operator = options_.passes.has_operator;
+    passes::PassContext context(module_, report_.remarks, pass_options_);
+    context.inference.run();
+    for (const Pass* pass : kForOnnxRuntime) {
+      auto entry = std::ranges::find(report_.passes, pass->name, &PassReport::name);
+      if (entry == report_.passes.end()) entry = report_.passes.insert(entry, {pass->name, pass->doc, pass->note});
+      run_one(*pass, context, *entry, 0);
+    }
   }
 
   ir::Module& module_;

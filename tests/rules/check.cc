@@ -13,6 +13,7 @@
 #include "ir/order.h"
 #include "ir/print.h"
 #include "ir/verify.h"
+#include "pipeline/pipeline.h"
 #include "rules/instance.h"
 #include "support/element_types.h"
 #include "support/hash.h"
@@ -197,6 +198,8 @@ class Checker {
       if (!fired_at(remarks, root)) return false;
       ir::verify_or_throw(*after);
       analysis::verify_typed_or_throw(*after);
+      // What operators of ONNX Runtime compute is said by their expansions.
+      pipeline::expand(*after);
     } catch (const Error& error) {
       return fail(instance, *after, {}, error.what());
     }

@@ -224,6 +224,24 @@ TEST_F(ExportFile, ExternalData) {
   EXPECT_THROW(bytes_of(*module, {.external_data = ExportOptions::ExternalData::Always}), Error);
 }
 
+TEST_F(ExportFile, ElementsInTwoShapesAreStoredOnce) {
+  auto module = weights(4'000);
+  const onnx::ExportReport before =
+      onnx::export_onnx(*module, folder / "m.onnx", {.external_data = ExportOptions::ExternalData::Always});
+  const Shape shape{40, 100};
+  Tensor w = module->constants()[0]->tensor().clone();
+  ir::Node* sum =
+      module->apply(module->main(), context->get_operator("ReduceSum"), {module->constant(w.reshaped(shape))});
+  module->set_result(module->main(),
+                     module->apply(module->main(), context->get_operator("Add"), {module->main()->result(), sum}));
+  analysis::infer_types(*module);
+  const onnx::ExportReport after =
+      onnx::export_onnx(*module, folder / "m.onnx", {.external_data = ExportOptions::ExternalData::Always});
+  EXPECT_EQ(after.data_bytes, before.data_bytes);
+  auto again = onnx::import_onnx(*context, folder / "m.onnx");
+  EXPECT_EQ(again->constants().size(), 4u);
+}
+
 TEST_F(ExportFile, FullDiskLeavesNothing) {
   auto module = weights(300'000);
   fs::path path = folder / "m.onnx";

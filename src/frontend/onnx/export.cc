@@ -157,6 +157,7 @@ class ModelWriter {
   ExportReport& report_;
   std::string data_location_;
   std::vector<External> external_;
+  std::map<std::pair<const void*, size_t>, uint64_t> external_offsets_;
   uint64_t data_end_ = 0;
 };
 
@@ -342,9 +343,14 @@ void ModelWriter::append_initializer(Pieces& pieces, std::string_view name, cons
   pbf_writer writer(header);
   if (external_data && bytes >= kSmallestExternal) {
     uint64_t alignment = bytes >= kSmallestOnPage ? kPage : kLine;
-    uint64_t offset = (data_end_ + alignment - 1) / alignment * alignment;
-    external_.push_back({&tensor, offset});
-    data_end_ = offset + bytes;
+    // The same bytes in another shape lie there already.
+    auto [place, is_new] =
+        external_offsets_.try_emplace({tensor.raw(), bytes}, (data_end_ + alignment - 1) / alignment * alignment);
+    const uint64_t offset = place->second;
+    if (is_new) {
+      external_.push_back({&tensor, offset});
+      data_end_ = offset + bytes;
+    }
     writer.add_packed_int64(Field::dims, tensor.shape().begin(), tensor.shape().end());
     writer.add_int32(Field::data_type, static_cast<int32_t>(tensor.dtype()));
     add(writer, Field::name, name);
@@ -428,6 +434,7 @@ Pieces ModelWriter::lay_out(bool external_data) {
   const ir::Metadata& meta = module_.metadata();
   report_.nodes = 0;
   external_.clear();
+  external_offsets_.clear();
   data_end_ = 0;
 
   Pieces graph = lay_out_main(external_data);
