@@ -86,6 +86,7 @@ struct Pass {
 extern const Pass kCanonicalize;  // canonicalize.cc
 extern const Pass kInline;        // inline.cc
 extern const Pass kSignatures;    // signatures.cc
+extern const Pass kRecurrence;    // recurrence.cc
 extern const Pass kLoops;         // loops.cc
 extern const Pass kBranches;      // branches.cc
 extern const Pass kFold;          // fold.cc

@@ -22,8 +22,9 @@ namespace {
 constexpr size_t kMostRounds = 64;
 
 constexpr const Pass* kPasses[] = {
-    &passes::kInline, &passes::kSignatures, &passes::kLoops,       &passes::kBranches, &passes::kCanonicalize,
-    &passes::kFold,   &passes::kSimplify,   &passes::kFoldWeights, &passes::kMerge,    &passes::kDropDead,
+    &passes::kInline,      &passes::kSignatures,   &passes::kRecurrence, &passes::kLoops,
+    &passes::kBranches,    &passes::kCanonicalize, &passes::kFold,       &passes::kSimplify,
+    &passes::kFoldWeights, &passes::kMerge,        &passes::kDropDead,
 };
 
 // After widening: weights in f32, each conversion once.
@@ -49,6 +50,7 @@ constexpr Constraint kOrder[] = {
     {"inline", "fold", "a callee's constants are known only in its caller"},
     {"inline", "signatures", "what is called once is better inlined"},
     {"signatures", "loops", "what a loop passes on to itself is invariant once it is captured"},
+    {"recurrence", "loops", "a loop that is written out is no layer any more"},
     {"loops", "fold", "indices of iterations in a row are constants"},
     {"branches", "fold", "a condition is a constant in the branch that it chooses"},
     {"signatures", "fold", "constants that a function is always called with are known inside"},
