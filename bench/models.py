@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Export models of real size with random weights, each with an input and the output that PyTorch gives for it.
 
-usage: models.py FOLDER [--only NAME]... [--exporter dynamo|torchscript]
+usage: models.py FOLDER [--only NAME]... [--dynamic] [--exporter dynamo|torchscript]
 
     FOLDER/NAME.onnx          as the exporter writes it, nothing optimized
     FOLDER/NAME.in.npz        inputs by name
     FOLDER/NAME.out.npz       outputs of eager PyTorch by name
 
-What is there already stays.
+What is there already stays. With --dynamic, those are exported whose dimensions are symbols, and beside them the same with
+numbers; their inputs and outputs are of the sizes that those with numbers have.
 """
 import argparse
 import contextlib
@@ -26,6 +27,7 @@ from tqdm import tqdm
 OPSET = 18
 SEED = 0
 TOKENS = 128
+NEW_TOKENS = 8  # of a decoder that has the keys and values of TOKENS others already
 
 
 # Operators of torchvision's compiled library whose shape functions it declares in Python on import.
@@ -92,6 +94,33 @@ def gpt2_small():
     return Only(GPT2LMHeadModel(config), "logits", use_cache=False), tokens(config.vocab_size), ["logits"]
 
 
+class WithPast(torch.nn.Module):
+    """A decoder that takes the keys and values of the tokens before, layer by layer, and returns them with those of its own."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, input_ids, attention_mask, past):
+        from transformers import DynamicCache
+        cache = DynamicCache()
+        for layer in range(len(past) // 2):
+            cache.update(past[2 * layer], past[2 * layer + 1], layer)
+        result = self.model(input_ids=input_ids, attention_mask=attention_mask, past_key_values=cache, use_cache=True)
+        return result.logits, *(tensor for layer in result.past_key_values.layers for tensor in (layer.keys, layer.values))
+
+
+def gpt2_small_past():
+    from transformers import GPT2Config, GPT2LMHeadModel
+    config = GPT2Config(attn_implementation="eager")
+    head = config.n_embd // config.n_head
+    names = [f"{what}.{layer}" for layer in range(config.n_layer) for what in ("key", "value")]
+    inputs = {"input_ids": torch.randint(0, config.vocab_size, (1, NEW_TOKENS)),
+              "attention_mask": torch.ones(1, TOKENS + NEW_TOKENS, dtype=torch.int64),
+              "past": {f"past_{name}": torch.randn(1, config.n_head, TOKENS, head) for name in names}}
+    return WithPast(GPT2LMHeadModel(config)), inputs, ["logits", *(f"present_{name}" for name in names)]
+
+
 def llama_8x512():
     from transformers import LlamaConfig, LlamaForCausalLM
     config = LlamaConfig(hidden_size=512, intermediate_size=1376, num_hidden_layers=8, num_attention_heads=8,
@@ -131,6 +160,16 @@ MODELS = {
     "lstm_language_model": lstm_language_model,
 }
 
+# Variants by what they are variants of, with the symbols of their inputs' axes.
+BATCH, SEQUENCE = {0: "batch"}, {0: "batch", 1: "sequence"}
+DYNAMIC = {
+    "resnet50_dynamic": ("resnet50", {"image": BATCH}),
+    "bert_base_dynamic": ("bert_base", {"input_ids": SEQUENCE, "attention_mask": SEQUENCE}),
+    "gpt2_small_past_dynamic": ("gpt2_small_past", {"input_ids": SEQUENCE, "attention_mask": {0: "batch", 1: "total"},
+                                                    "past": {0: "batch", 2: "past"}}),
+}
+STATIC = {"gpt2_small_past": gpt2_small_past}  # models that are here for the sake of their variants
+
 
 def settle(model, inputs):
     """Weights under which every layer has a say in the output: what is made as zeros becomes random, and the running
@@ -149,36 +188,50 @@ def settle(model, inputs):
             model(*(torch.randn(4, *value.shape[1:]) for value in inputs.values()))
 
 
+def flatten(inputs):
+    """By name, those of lists among them."""
+    return {key: value for name, group in inputs.items() for key, value in (group if isinstance(group, dict) else {name: group}).items()}
+
+
 def export(name, folder, exporter):
+    import_torchvision()  # before transformers does it
     torch.manual_seed(SEED)
-    model, inputs, output_names = MODELS[name]()
+    static, symbols = DYNAMIC.get(name, (name, {}))
+    model, inputs, output_names = (MODELS | STATIC)[static]()
     settle(model, inputs)
     model.eval()
+    args = tuple(list(value.values()) if isinstance(value, dict) else value for value in inputs.values())
     with torch.no_grad():
-        result = model(*inputs.values())
+        results = model(*args)
     # The exporters report their progress on standard output.
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()), torch.no_grad():
         how = {"dynamo": True, "optimize": False, "external_data": False, "verbose": False} if exporter == "dynamo" else \
               {"dynamo": False, "do_constant_folding": False}
+        if symbols and exporter == "dynamo":
+            how["dynamic_shapes"] = tuple([symbols[key]] * len(arg) if isinstance(arg, list) else symbols[key] for key, arg in zip(inputs, args))
+        elif symbols:
+            how["dynamic_axes"] = {name: symbols[key] for key, value in inputs.items() for name in flatten({key: value})}
         # A new name first: an export that was interrupted is not taken for a model.
         partial = folder / f"{name}.partial"
-        torch.onnx.export(model, tuple(inputs.values()), str(partial), input_names=list(inputs),
-                          output_names=output_names, opset_version=OPSET, **how)
-    np.savez(folder / f"{name}.in.npz", **{key: value.numpy() for key, value in inputs.items()})
-    np.savez(folder / f"{name}.out.npz", **{output_names[0]: result.numpy()})
+        torch.onnx.export(model, args, str(partial), input_names=list(flatten(inputs)), output_names=output_names, opset_version=OPSET, **how)
+    results = results if isinstance(results, tuple) else (results,)
+    np.savez(folder / f"{name}.in.npz", **{key: value.numpy() for key, value in flatten(inputs).items()})
+    np.savez(folder / f"{name}.out.npz", **{key: value.numpy() for key, value in zip(output_names, results)})
     os.replace(partial, folder / f"{name}.onnx")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--only", action="append", choices=MODELS, help="this model (may be repeated; default: all)")
+    parser.add_argument("--only", action="append", choices=MODELS | STATIC | DYNAMIC, help="this model (may be repeated; default: all of fixed sizes)")
+    parser.add_argument("--dynamic", action="store_true", help="those with symbolic dimensions, and the same without")
     parser.add_argument("--exporter", choices=("dynamo", "torchscript"), default="dynamo")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
-    missing = [name for name in options.only or MODELS if not (options.folder / f"{name}.onnx").exists()]
+    names = options.only or ([name for variant, (static, _) in DYNAMIC.items() for name in (static, variant)] if options.dynamic else MODELS)
+    missing = [name for name in names if not (options.folder / f"{name}.onnx").exists()]
     with tqdm(missing, desc="exporting", disable=not missing) as progress:
         for name in progress:
             progress.set_postfix_str(name)

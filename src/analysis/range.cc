@@ -131,10 +131,12 @@ ValueRange quotient(ValueRange a, ValueRange b) {
 
 // Conditions: 1 where it holds for all elements, 0 where it holds for none.
 ValueRange condition(bool always, bool never) { return make(always ? 1 : 0, never ? 0 : 1, false); }
-// In f64 integers beyond 2^53 are not told from their neighbours.
+// In f64 integers beyond 2^53 are not told from their neighbours, but the ends of their type bound them all.
 bool is_told_exactly(ValueRange r, const Type* type) {
-  return !type->is_tensor() || element_bits(type->dtype()) < 64 || is_float(type->dtype()) ||
-         (r.low >= -0x1p53 && r.high <= 0x1p53);
+  if (!type->is_tensor() || element_bits(type->dtype()) < 64 || is_float(type->dtype())) return true;
+  ValueRange all = whole(type);
+  return (r.low >= -0x1p53 || r.low == all.low) && r.low <= 0x1p53 && (r.high <= 0x1p53 || r.high == all.high) &&
+         r.high >= -0x1p53;
 }
 ValueRange is_less(ValueRange a, ValueRange b, bool or_equal) {
   bool no_nan = !a.may_be_nan && !b.may_be_nan;
@@ -208,6 +210,12 @@ ValueRange RangeAnalysis::of_application(const Apply& node, int depth) {
   if (op == "IsInf") return condition(false, in(0).is_finite());
   if (op == "Shape" || op == "Size" || op == "NonZero" || op == "ArgMax" || op == "ArgMin") {
     return make(0, anything.high, false);
+  }
+  if (op == "Range" && is_integer(type->dtype())) {
+    ValueRange start = in(0), limit = in(1), step = in(2);
+    if (step.low > 0) return make(start.low, std::max(start.high, limit.high), false);
+    if (step.high < 0) return make(std::min(start.low, limit.low), start.high, false);
+    return anything;
   }
   if (op == "Cast") {
     ValueRange from = in(0);

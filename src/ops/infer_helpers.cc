@@ -13,6 +13,13 @@ void infer_same(InferenceContext& ctx) {
 
 void infer_same_type(InferenceContext& ctx) { ctx.set_output(0, ctx.input(0)); }
 
+// Whether b is min(a, c) for a c > 1. Such dimensions broadcast only where a is the smaller one: both are a.
+static bool is_capped(Dim b, Dim a) {
+  const ir::DimExpr& e = *b.expr();
+  if (e.kind != ir::DimExpr::Kind::Min) return false;
+  return (e.left == a.expr() && e.right->range.low > 1) || (e.right == a.expr() && e.left->range.low > 1);
+}
+
 Dim broadcast_dim(const InferenceContext& ctx, Dim a, Dim b) {
   if (provably_equal(a, b)) return a;
   if (a.as_constant() == 1) return b;
@@ -23,6 +30,8 @@ Dim broadcast_dim(const InferenceContext& ctx, Dim a, Dim b) {
   // A dimension that is not 1 wins: the other one must be 1 or equal to it.
   if (a.is_constant() || a.range().low > 1) return a;
   if (b.is_constant() || b.range().low > 1) return b;
+  if (is_capped(b, a)) return a;
+  if (is_capped(a, b)) return b;
   return ctx.unknown();
 }
 

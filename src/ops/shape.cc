@@ -39,6 +39,18 @@ Dim inferred_dim(InferenceContext& ctx, Dims given, Dims data) {
   return floor_div(whole, part);
 }
 
+// A single dimension whose size only the run tells is what the others leave, be it given as a number, as 0 or as -1.
+void infer_last_unknown(InferenceContext& ctx, Dims& dims, const Dims& data) {
+  auto is_open = [](Dim d) { return !d.is_constant(); };
+  auto open = std::ranges::find_if(dims, is_open);
+  if (open == dims.end() || std::ranges::any_of(open + 1, dims.end(), is_open)) return;
+  Dims given = dims;
+  given.erase(given.begin() + (open - dims.begin()));
+  if (product(ctx, given).as_constant().value_or(0) <= 0) return;
+  Dim left = inferred_dim(ctx, given, data);
+  if (open->is_unknown() || left.is_constant()) *open = left;
+}
+
 void infer_reshape(InferenceContext& ctx) {
   auto target = ctx.elements(1);
   if (!target) return set_tensor_of_shape(ctx, 0, ctx.dtype(0), 1);
@@ -67,6 +79,8 @@ void infer_reshape(InferenceContext& ctx) {
   } else if (data && provably_different(product(ctx, dims), product(ctx, *data))) {
     ctx.fail(fmt::format("{} cannot take the shape {}", to_string(ctx.input(0)),
                          to_string(ctx.context().tensor_type(ctx.dtype(0), dims))));
+  } else if (data) {
+    infer_last_unknown(ctx, dims, *data);
   }
   set_view(ctx, dims);
 }

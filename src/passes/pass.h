@@ -51,6 +51,8 @@ bool has_onnxruntime_operator(const ir::Apply& node);
 
 // Rules that are functions, of sequences and optionals (sequence_rules.cc).
 std::span<const rewrite::Rule> sequence_rules();
+// The same, of sizes that the model's inputs have (shape_rules.cc).
+std::span<const rewrite::Rule> shape_rules();
 
 class PassContext {
  public:

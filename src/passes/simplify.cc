@@ -151,6 +151,7 @@ std::shared_ptr<rewrite::RuleSet> standard_rules(Context& context, std::span<con
   }
   rules->add(kRules);
   rules->add(sequence_rules());
+  rules->add(shape_rules());
   return rules;
 }
 

@@ -76,6 +76,24 @@ Quantity reshape_to(const Scope& scope, Arguments a) {
   return list;
 }
 
+// Where sizes of 1 are put among those of x, to get those of y; from the left, as soon as they are not the next ones of x.
+Quantity added_axes(const Scope& scope, Arguments a) {
+  auto have = dims_of(a[0], scope.dims()), want = dims_of(a[1], scope.dims());
+  if (!have || !want) return NotKnown{};
+  Integers axes;
+  size_t next = 0;
+  for (size_t i = 0; i < want->size(); ++i) {
+    if (next < have->size() && provably_equal((*have)[next], (*want)[i])) {
+      ++next;
+    } else if ((*want)[i].as_constant() == 1) {
+      axes.push_back(static_cast<int64_t>(i));
+    } else {
+      return NotKnown{};
+    }
+  }
+  return next == have->size() ? Quantity(axes) : NotKnown{};
+}
+
 Quantity expand_to(const Scope& scope, Arguments a) {
   auto have = dims_of(a[0], scope.dims()), want = dims_of(a[1], scope.dims());
   if (!have || !want || want->size() < have->size()) return NotKnown{};
@@ -308,12 +326,98 @@ Quantity disjoint(const Scope&, Arguments q) {
   return std::ranges::none_of(*a, [&](int64_t x) { return contains(*b, x); });
 }
 
+// The axis along which a tensor of integers counts 0, 1, 2, …, while it has the size 1 along all others or is the same there;
+// of a tensor of zeros, which counts along any axis of size 1, -1. Empty: it does not.
+std::optional<int> counted_axis(const ir::Node* node, int depth = 0) {
+  constexpr int kDeepest = 8;
+  const ir::Type* type = node->type();
+  if (!type || !type->is_tensor() || !type->has_rank() || depth > kDeepest) return std::nullopt;
+  auto dims = type->dims();
+  if (const Tensor* t = ir::constant_tensor(node)) {
+    if (t->dtype() != DType::I64 || t->size() == 0) return std::nullopt;
+    auto values = t->data<int64_t>();
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (values[i] != static_cast<int64_t>(i)) return std::nullopt;
+    }
+    if (values.size() == 1) return -1;
+    auto axis = std::ranges::find_if(dims, [](Dim d) { return d.as_constant() != 1; });
+    if (std::any_of(axis + 1, dims.end(), [](Dim d) { return d.as_constant() != 1; })) return std::nullopt;
+    return static_cast<int>(axis - dims.begin());
+  }
+  const ir::Apply* apply = node->as_apply();
+  if (!apply || apply->num_inputs() == 0) return std::nullopt;
+  if (apply->is("Range")) {
+    auto is = [&](size_t i, int64_t value) {
+      const Tensor* t = ir::constant_tensor(apply->input(i));
+      return t && t->dtype() == DType::I64 && t->size() == 1 && t->data<int64_t>()[0] == value;
+    };
+    return is(0, 0) && is(2, 1) ? std::optional(0) : std::nullopt;
+  }
+  const ir::Node* from = apply->input(0);
+  if (!from->type() || !from->type()->is_tensor() || !from->type()->has_rank()) return std::nullopt;
+  auto before = from->type()->dims();
+  auto axis = apply->is("Expand") || apply->is("Unsqueeze") || apply->is("Reshape") ? counted_axis(from, depth + 1)
+                                                                                    : std::nullopt;
+  if (!axis || *axis < 0) return axis;
+  if (apply->is("Expand")) {
+    int moved = *axis + static_cast<int>(dims.size() - before.size());
+    return provably_equal(before[static_cast<size_t>(*axis)], dims[static_cast<size_t>(moved)]) ? std::optional(moved)
+                                                                                                : std::nullopt;
+  }
+  // A view that has the same sizes but for ones keeps the order of axes.
+  std::vector<int> axes_before, axes_after;
+  auto collect = [](std::span<const Dim> sizes, std::vector<int>& axes) {
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      if (sizes[i].as_constant() != 1) axes.push_back(static_cast<int>(i));
+    }
+  };
+  collect(before, axes_before);
+  collect(dims, axes_after);
+  auto is_same = [&](int i, int j) {
+    return provably_equal(before[static_cast<size_t>(i)], dims[static_cast<size_t>(j)]);
+  };
+  if (!std::ranges::equal(axes_before, axes_after, is_same)) return std::nullopt;
+  auto at = std::ranges::find(axes_before, *axis);
+  return at == axes_before.end() ? -1 : axes_after[static_cast<size_t>(at - axes_before.begin())];
+}
+
+// Coordinates that are computed: each operand of a Concat along the last axis counts along an axis of its own, behind that of
+// the operand before.
+bool enumerates_by_counting(const ir::Node* node, std::span<const Dim> shape) {
+  const ir::Apply* concat = node->as_apply();
+  const ir::Type* type = node->type();
+  if (!concat || !concat->is("Concat") || !type || !type->is_tensor() || !type->has_rank() || type->rank() == 0)
+    return false;
+  auto places = type->dims().first(type->dims().size() - 1);
+  if (concat->attributes().get_int("axis", 0) != std::ssize(places) || concat->num_inputs() != shape.size())
+    return false;
+  int last = -1;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    auto axis = counted_axis(concat->input(i));
+    if (!axis) return false;
+    if (*axis < 0) {
+      if (shape[i].as_constant() != 1) return false;
+      continue;
+    }
+    if (*axis <= last || *axis >= std::ssize(places)) return false;
+    if (!provably_equal(places[static_cast<size_t>(*axis)], shape[i])) return false;
+    for (int between = last + 1; between < *axis; ++between) {
+      if (places[static_cast<size_t>(between)].as_constant() != 1) return false;
+    }
+    last = *axis;
+  }
+  return std::ranges::all_of(places.subspan(static_cast<size_t>(last + 1)), [](Dim d) { return d.as_constant() == 1; });
+}
+
 // Indices as GatherND and ScatterND take them: coordinates along the last axis.
-Quantity enumerates(const Scope&, Arguments q) {
+Quantity enumerates(const Scope& scope, Arguments q) {
   const ir::Node* node = as_node(q[0]);
-  const Tensor* t = node ? ir::constant_tensor(node) : nullptr;
+  auto dims = dims_of(q[1], scope.dims());
+  if (!node || !dims) return NotKnown{};
+  const Tensor* t = ir::constant_tensor(node);
+  if (!t) return enumerates_by_counting(node, *dims);
   auto shape = as_integers(q[1]);
-  if (!t || t->dtype() != DType::I64 || !shape) return NotKnown{};
+  if (t->dtype() != DType::I64 || !shape) return NotKnown{};
   const size_t depth = shape->size();
   auto values = t->data<int64_t>();
   bool fits = depth > 0 && t->rank() > 0 && t->dim(t->rank() - 1) == static_cast<int64_t>(depth) &&
@@ -474,6 +578,8 @@ Quantity einsum_order(const Scope& scope, Arguments q) {
 constexpr Function kFunctions[] = {
     {"reshape_to", 2, 2, reshape_to,
      "reshape_to(x, shape): the list with which Reshape gives x that shape, also a symbolic one, by 0 and -1"},
+    {"added_axes", 2, 2, added_axes,
+     "added_axes(x, y): the axes with which Unsqueeze gives x the shape of y, where it can"},
     {"expand_to", 2, 2, expand_to,
      "expand_to(x, shape): the list with which Expand gives x that shape: 1 where x has a symbolic size already"},
     {"extent", 2, 2, extent, "extent(xs, axis): the sizes along an axis of several, added"},
@@ -498,7 +604,7 @@ constexpr Function kFunctions[] = {
     {"step", 1, 1, step, "step(list): the difference of neighbours, where it is the same for all"},
     {"disjoint", 2, 2, disjoint, "disjoint(a, b): whether no element of one list is in the other"},
     {"enumerates", 2, 2, enumerates,
-     "enumerates(i, shape): whether constant indices, as of GatherND, are all places of that shape in order"},
+     "enumerates(i, shape): whether indices, as of GatherND, are all places of that shape in order"},
     {"equal_halves", 1, 1, equal_halves,
      "equal_halves(x): whether both halves along the last axis are shown to be equal"},
     {"is_unit_matrix", 1, 1, is_unit_matrix, "is_unit_matrix(c): ones on the diagonal, else zeros"},

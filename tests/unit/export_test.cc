@@ -33,7 +33,7 @@ graph @main(%x: f32[N, 4], %w: f32[4]) {
 }
 
 TEST_F(Export, GivesEveryResultAValueOfItsOwn) {
-  // An input under another name, one value twice, a constant: Identity makes them results.
+  // An input under another name, one value twice: Identity makes them results. A constant is one already.
   EXPECT_EQ(sketch(R"(
 module { opset "" = 21  outputs = ["a", "b", "c", "d"] }
 graph @main(%x: f32[2]) {
@@ -43,8 +43,20 @@ graph @main(%x: f32[2]) {
             "(x) -> a, b, c, d\n"
             "b = Relu(x)\n"
             "a = Identity(x)\n"
-            "c = Identity(b)\n"
-            "d = Identity(constant_1)\n");
+            "c = Identity(b)\n");
+}
+
+TEST_F(Export, ResultsThatAreConstants) {
+  // A small one is stored twice, a large one is copied.
+  EXPECT_EQ(sketch(R"(
+module { opset "" = 21  outputs = ["a", "b", "c", "d"] }
+graph @main() {
+  %small = const f32[2] [1.0, 2.0]
+  %large = const i64[33] [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]
+  return (%small, %small, %large, %large)
+})"),
+            "() -> a, b, c, d\n"
+            "d = Identity(c)\n");
 }
 
 TEST_F(Export, MakesNamesUnique) {

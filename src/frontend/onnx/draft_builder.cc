@@ -16,6 +16,9 @@ using ir::Primitive;
 
 namespace {
 
+// Elements of a constant that is stored again rather than copied by an Identity.
+constexpr int64_t kMostRepeated = 32;
+
 // Types of the single values that a result of this type consists of.
 void flatten_type(const ir::Type* type, std::vector<const ir::Type*>& leaves) {
   if (type && type->is_tuple()) {
@@ -313,12 +316,29 @@ ValueId DraftBuilder::identity(DraftGraph& place, ValueId value) {
   return copy;
 }
 
+// A constant of the main graph or a function is its result as it is; of a branch or a loop body, which have no constants of
+// their own, a Constant node. A small one is stored again rather than copied.
+ValueId DraftBuilder::constant_result(DraftGraph& graph, ValueId value, bool is_taken) {
+  const DraftValue original = draft_->value(value);
+  if (!graph.parent && !original.pinned && !is_taken) return value;
+  if (original.constant->size() > kMostRepeated) return identity(graph, value);
+  if (!graph.parent) return draft_->make_constant(top_, original.constant, original.name, original.origin);
+  ValueId copy = draft_->make_value(&graph, original.name, original.type, original.origin);
+  DraftNode& node = add_node(graph, "Constant", {}, {&copy, 1}, nullptr);
+  node.attributes = draft_->keep(AttributeSet{{"value", *original.constant}});
+  return copy;
+}
+
 void DraftBuilder::set_results(DraftGraph& graph, std::span<const ValueId> results,
                                std::span<const std::string> names) {
   boost::unordered_flat_set<ValueId> inputs(graph.inputs.begin(), graph.inputs.end()), taken;
   for (size_t i = 0; i < results.size(); ++i) {
     const DraftValue& value = draft_->value(results[i]);
-    bool own = value.graph == &graph && !value.constant && !value.pinned && !inputs.contains(results[i]);
+    if (value.constant) {
+      graph.outputs.push_back(constant_result(graph, results[i], !taken.insert(results[i]).second));
+      continue;
+    }
+    bool own = value.graph == &graph && !value.pinned && !inputs.contains(results[i]);
     bool is_input_itself = value.pinned && i < names.size() && value.name == names[i];
     bool as_it_is = (own || is_input_itself) && taken.insert(results[i]).second;
     graph.outputs.push_back(as_it_is ? results[i] : identity(graph, results[i]));

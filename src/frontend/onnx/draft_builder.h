@@ -120,9 +120,10 @@ class DraftBuilder {
   Binding rebuild(Binding like, const ValueId*& next);
   // New values for the results of a node that has `like` for results.
   std::vector<ValueId> make_results(DraftGraph& place, std::span<const ValueId> like);
-  // Makes each a value that `graph` itself computes and that is not among its results yet, by Identity nodes. An input
-  // of the model is left to be an output under its own name.
+  // Makes each a value that `graph` itself computes or a constant, and that is not among its results yet, by Identity
+  // nodes. An input of the model is left to be an output under its own name.
   void set_results(DraftGraph& graph, std::span<const ValueId> results, std::span<const std::string> names = {});
+  ValueId constant_result(DraftGraph& graph, ValueId value, bool is_taken);
   ValueId identity(DraftGraph& place, ValueId value);
   void count_node();
   DraftNode& add_node(DraftGraph& place, DraftOperator* op, std::span<const ValueId> inputs,
