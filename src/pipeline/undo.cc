@@ -31,7 +31,8 @@ bool Undo::take_back(const Pass& pass, const analysis::Inference& inference, con
   Spared& spared = spared_[&pass];
   while (graph && (spared.contains(graph->name()) || !before_->find_graph(graph->name()))) graph = graph->parent();
   if (!graph) graph = module_.main();  // a function at the top level: what it is called with is decided elsewhere
-  std::string why = fmt::format("what @{} computes could not be typed: {}", graph->name(), error.what());
+  std::string why =
+      fmt::format("what @{} computes could not be typed: {}: {}", graph->name(), error.node(), error.message());
   if (!spared.emplace(graph->name(), std::move(why)).second) return false;
   ir::restore(module_, *before_);
   return true;

@@ -28,6 +28,7 @@
 #include "anfora/error.h"
 #include "frontend/onnx/draft_builder.h"
 #include "support/element_types.h"
+#include "support/integers.h"
 
 namespace anfora::onnx {
 
@@ -339,26 +340,34 @@ DraftBuilder::LoopPlan DraftBuilder::plan_loop(const ir::Graph* header, const Bi
 
 namespace {
 
-// Whether `count` is the length of an axis of `tensor`: by its value, or because it is computed from the shape.
-bool is_length_of(const ir::Node* count, const ir::Node* tensor, int64_t axis) {
+// The size of a tensor along an axis; nothing where the rank is not known.
+std::optional<ir::Dim> extent_of(const ir::Node* tensor, int64_t axis) {
   const ir::Type* type = tensor->type();
-  if (type && type->is_tensor() && type->has_rank() && axis < type->rank() &&
-      type->dim(static_cast<int>(axis)).is_constant()) {
-    if (is_constant_integer(count, type->dim(static_cast<int>(axis)).constant())) return true;
-  }
+  if (!type || !type->is_tensor() || !type->has_rank() || axis < 0 || axis >= type->rank()) return std::nullopt;
+  return type->dim(static_cast<int>(axis));
+}
+
+// Whether `count` is the length of an axis of `tensor`: by its value, or because it is computed from the shape of that
+// tensor, or of another of the same size.
+bool is_length_of(const ir::Node* count, const ir::Node* tensor, int64_t axis) {
+  auto extent = extent_of(tensor, axis);
+  if (extent && extent->is_constant() && is_constant_integer(count, extent->constant())) return true;
+  auto is_extent = [&](const ir::Apply* shape, int64_t measured_axis) {
+    const ir::Node* measured = shape->input(0);
+    if (measured == tensor) return measured_axis == axis;
+    auto other = extent_of(measured, measured_axis);
+    return extent && other && provably_equal(*extent, *other);
+  };
   const ir::Apply* pick = count->as_apply();
-  if (!pick) return false;
+  const ir::Apply* shape = pick && pick->num_inputs() > 0 ? pick->input(0)->as_apply() : nullptr;
+  if (!shape || !shape->is("Shape")) return false;
   if (pick->is("Squeeze") || pick->is("Reshape")) {
-    const ir::Apply* shape = pick->input(0)->as_apply();
-    return shape && shape->is("Shape") && shape->input(0) == tensor &&
-           shape->attributes().get_int("start", 0) == axis && shape->attributes().get_int("end", -1) == axis + 1;
+    int64_t start = shape->attributes().get_int("start", 0);
+    return shape->attributes().get_int("end", -1) == start + 1 && is_extent(shape, start);
   }
-  const Tensor* picked = pick->is("Gather") ? ir::constant_tensor(pick->input(1)) : nullptr;
-  if (!picked || picked->dtype() != DType::I64 || picked->size() != 1) return false;
-  if (positive_axis(tensor, picked->data<int64_t>()[0]) != axis) return false;
-  const ir::Apply* shape = pick->input(0)->as_apply();
-  return shape && shape->is("Shape") && shape->input(0) == tensor && !shape->attributes().has("start") &&
-         !shape->attributes().has("end");
+  auto picked = pick->is("Gather") ? integer_of(ir::constant_tensor(pick->input(1))) : std::nullopt;
+  if (!picked || shape->attributes().has("start") || shape->attributes().has("end")) return false;
+  return is_extent(shape, positive_axis(shape->input(0), *picked));
 }
 
 // Whether index = length − 1 − counter.
@@ -434,14 +443,9 @@ bool DraftBuilder::find_scan(LoopPlan& plan) {
     if (is_length_of(plan.trip_count, slice.tensor, slice.axis)) measured = &slice;
   }
   if (!measured) return false;
-  auto length = [](const LoopPlan::Slice& slice) -> std::optional<ir::Dim> {
-    const ir::Type* type = slice.tensor->type();
-    if (!type || !type->is_tensor() || !type->has_rank() || slice.axis >= type->rank()) return std::nullopt;
-    return type->dim(static_cast<int>(slice.axis));
-  };
   for (const LoopPlan::Slice& slice : plan.slices) {
     if (slice.tensor == measured->tensor && slice.axis == measured->axis) continue;
-    auto a = length(slice), b = length(*measured);
+    auto a = extent_of(slice.tensor, slice.axis), b = extent_of(measured->tensor, measured->axis);
     if (!a || !b || !provably_equal(*a, *b)) return false;
   }
   return true;
