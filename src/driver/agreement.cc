@@ -93,7 +93,7 @@ class Check {
 
 }  // namespace
 
-std::string Agreement::Errors::text() const {
+std::string RoundingErrors::text() const {
   return fmt::format("as near as the first model: {:.0e} and {:.0e} from a run in f32", second, first);
 }
 

@@ -24,18 +24,19 @@ struct AgreementOptions {
   rewrite::Promise promise = rewrite::Promise::Exact;
 };
 
+// The worst relative differences of both models from the run in f32.
+struct RoundingErrors {
+  double first = 0, second = 0;
+  std::string text() const;  // "as near as the first model: 2e-02 and 3e-02 from a run in f32"
+};
+
 struct Agreement {
   bool same = true;
-  double worst = 0;           // largest absolute difference over all outputs and runs
-  double worst_relative = 0;  // largest one as a share of the output's largest element
-  std::string output;         // the output that the latter is on
-  std::string message;        // what differs; empty when same
-  // Where the third run decided: the worst relative differences of both models from it.
-  struct Errors {
-    double first = 0, second = 0;
-    std::string text() const;  // "as near as the first model: 2e-02 and 3e-02 from a run in f32"
-  };
-  std::optional<Errors> errors;
+  double worst = 0;                      // largest absolute difference over all outputs and runs
+  double worst_relative = 0;             // largest one as a share of the output's largest element
+  std::string output;                    // the output that the latter is on
+  std::string message;                   // what differs; empty when same
+  std::optional<RoundingErrors> errors;  // where the third run decided
 };
 
 // Runs `a`, which is `reference` compiled, and `b` on the same inputs and compares the outputs by position. The inputs are

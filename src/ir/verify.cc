@@ -70,7 +70,7 @@ class Verifier {
     }
     check_constants();
     check_interface();
-    if (may_walk_) check_acyclic();
+    if (may_walk_ && !descends_) check_acyclic();
     return std::move(violations_);
   }
 
@@ -241,6 +241,8 @@ class Verifier {
       if (value && value->is_none()) take(*value);  // the module does not list it
       if (is_here(operand)) {
         ++operand_count_[operand->id()];
+        bool descends = operand->is_apply() ? operand->id() < node.id() : !constant_function(operand);
+        descends_ = descends_ && descends;
         continue;
       }
       may_walk_ = false;
@@ -593,6 +595,9 @@ class Verifier {
   LargeVector<uint32_t> operand_count_;  // by id: operands that name the node
   LargeVector<const Apply*> applications_;
   bool may_walk_ = true;  // whether dependencies can be followed
+  // Whether every operand has a smaller id than its user, and no function may close a cycle: as it is in a module that has just
+  // been built. No walk is needed then to see that there are no cycles.
+  bool descends_ = true;
 };
 
 }  // namespace
