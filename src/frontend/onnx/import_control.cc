@@ -196,7 +196,8 @@ ir::Node* Importer::import_loop(PendingNode& node) {
     Results results = import_graph(fields, body.graph, node.scope, arguments);
     Iteration iteration;
     iteration.go = results.nodes[0];
-    while (iteration.go->is_apply() && iteration.go->as_apply()->is("Identity")) {
+    while (iteration.go->is_apply() && iteration.go->as_apply()->is("Identity") &&
+           iteration.go->as_apply()->has_input(0)) {
       iteration.go = iteration.go->as_apply()->input(0);
     }
     iteration.values.assign(results.nodes.begin() + 1, results.nodes.begin() + 1 + static_cast<ptrdiff_t>(num_values));
