@@ -125,11 +125,7 @@ Node* to_multi_head_attention(Rewriter& rewriter, Apply& root) {
   const int64_t heads = heads_of(root);
   // K and V may be split.
   Node* q = e.input(Query);
-  if (is_split) {
-    const int64_t size = extent_of(q, 3);
-    Node* rows = e.apply("Transpose", {q}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
-    q = e.apply("Reshape", {rows, e.integers({0, 0, size > 0 ? heads * size : -1})});
-  }
+  if (is_split) q = e.joined_heads(q);
   AttributeSet attributes{{"num_heads", heads}};
   if (e.given("scale")) attributes = attributes.with("scale", e.number("scale"));
   bool hides_later_keys = e.integer("is_causal") != 0;
@@ -146,10 +142,7 @@ Node* to_multi_head_attention(Rewriter& rewriter, Apply& root) {
   Node* y = e.apply("com.microsoft::MultiHeadAttention", {q, e.input(Key), e.input(Value_), nullptr, nullptr, bias},
                     attributes);
   if (may_be_nan) y = e.apply("Where", {e.apply("IsNaN", {y}), e.scalar_like(y, 0), y});
-  if (!is_split) return y;
-  const int64_t size = extent_of(root.input(Value_), 3);
-  Node* parts = e.apply("Reshape", {y, e.integers({0, 0, heads, size > 0 ? size : -1})});
-  return e.apply("Transpose", {parts}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
+  return is_split ? e.split_heads(y, heads) : y;
 }
 
 constexpr Rule kRules[] = {
