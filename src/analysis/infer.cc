@@ -548,14 +548,33 @@ const Type* Inference::function_type(Graph& graph) {
   return context.func_type({parameters.data(), parameters.size()}, part(result));
 }
 
+// The type of a value that is one of several functions: what holds of them all.
+const Type* Inference::common_type(std::span<Graph* const> functions) {
+  if (functions.empty()) return some_function();
+  const Type* common = functions[0]->value()->type();
+  for (const Graph* function : functions.subspan(1)) {
+    const Type* type = function->value()->type();
+    if (type == common) continue;
+    if (type->parameters().size() != common->parameters().size()) return some_function();
+    boost::container::small_vector<const Type*, 8> parameters;
+    try {
+      for (size_t i = 0; i < type->parameters().size(); ++i) {
+        parameters.push_back(join(common->parameters()[i], type->parameters()[i]));
+      }
+      common =
+          module_.context().func_type({parameters.data(), parameters.size()}, join(common->result(), type->result()));
+    } catch (const Error&) {
+      return some_function();  // they have nothing in common, which is no error as long as nobody calls the value
+    }
+  }
+  return common;
+}
+
 // Whatever is a function, once the functions are typed.
 void Inference::type_functions() {
   for (Graph* graph : module_.graphs()) graph->value()->set_type(function_type(*graph));
   auto retype = [&](Node& node) {
-    node.set_type(with_functions(node.type(), [&](size_t item) {
-      std::vector<Graph*> targets = callees(&node, item);
-      return targets.empty() ? some_function() : targets[0]->value()->type();
-    }));
+    node.set_type(with_functions(node.type(), [&](size_t item) { return common_type(callees(&node, item)); }));
   };
   // Where functions are called and nothing else, there is none among the values.
   auto is_callee = [](const Use& use) { return use.user->primitive() == Primitive::Call && use.index() == 0; };

@@ -78,6 +78,7 @@ class Inference {
   ir::Dim fresh_dim(const ir::Node& node, size_t index);
   const ir::Type* some_function() const;
   const ir::Type* function_type(ir::Graph& graph);
+  const ir::Type* common_type(std::span<ir::Graph* const> functions);
   template <class F>
   const ir::Type* with_functions(const ir::Type* type, F&& f);
   void type_functions();
