@@ -177,7 +177,7 @@ class Checker {
       case Promise::Finite: return Values::Finite;
       case Promise::Real: break;
     }
-    return Values::Normal;
+    return Values::Extreme;
   }
 
   // Whether the rule fired at the root, and something could be compared.

@@ -33,7 +33,7 @@ double ordinary_float(Draw& draw) {
 
 template <class T>
 T random_float(DType dtype, Values values, Draw& draw) {
-  bool special = values != Values::Normal && draw.percent(60);
+  bool special = values >= Values::Finite && draw.percent(60);
   double x = special ? special_float(dtype, values == Values::Finite, draw) : ordinary_float(draw);
   if constexpr (std::is_same_v<T, double>) {
     return x;

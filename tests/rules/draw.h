@@ -32,6 +32,7 @@ class Draw {
 
 enum class Values : uint8_t {
   Normal,   // floats around zero, small integers: what is equal over the reals is equal up to rounding
+  Extreme,  // also the smallest and largest integers, which no promise leaves out
   Finite,   // also zeros of both signs, denormals, the largest and smallest numbers
   Special,  // also infinities and NaN
 };
