@@ -100,18 +100,30 @@ class MemoryPlanner {
     plan_.buffers.push_back({s, members.last_read, std::move(bytes)});
   }
 
+  // Whether the step overwrites operand i only where it has read it. The same memory as another operand may be read in another
+  // order: through a view, or by an operator that does not go element by element.
+  bool may_overwrite(const Step& step, int i) const {
+    if (static_cast<size_t>(i) >= step.operands.size() || step.operands[i] < 0) return false;
+    ir::FusionKind fusion = step.node->op().fusion;
+    const bool is_pointwise = fusion == ir::FusionKind::Elementwise || fusion == ir::FusionKind::Broadcast;
+    for (size_t j = 0; j < step.operands.size(); ++j) {
+      Operand other = step.operands[j];
+      if (j == static_cast<size_t>(i) || other < 0) continue;
+      if (other == step.operands[i] ? !is_pointwise : is_same_memory(other, step.operands[i])) return false;
+    }
+    return true;
+  }
+
+  bool is_same_memory(Operand a, Operand b) const { return class_of(a) != kOutside && class_of(a) == class_of(b); }
+
   std::optional<uint32_t> buffer_to_take_over(uint32_t s, Dim bytes) const {
     const Step& step = draft_.steps[s];
     for (int i : step.node->op().in_place) {
-      if (static_cast<size_t>(i) >= step.operands.size() || step.operands[i] < 0) continue;
+      if (!may_overwrite(step, i)) continue;
       uint32_t input = class_of(step.operands[i]);
       if (input == kOutside || plan_.buffer_of[input] >= Function::kSharesInput) continue;
       if (classes_[input].last_read != s || !provably_equal(*classes_[input].bytes, bytes)) continue;
-      // Another view on the same memory may be read in another order than it is overwritten.
-      bool aliased = std::ranges::any_of(step.operands, [&](Operand other) {
-        return other >= 0 && other != step.operands[i] && class_of(other) == input;
-      });
-      if (!aliased) return plan_.buffer_of[input];
+      return plan_.buffer_of[input];
     }
     return std::nullopt;
   }
@@ -119,7 +131,7 @@ class MemoryPlanner {
   void find_reusable(uint32_t s) {
     const Step& step = draft_.steps[s];
     for (int i : step.node->op().in_place) {
-      if (static_cast<size_t>(i) >= step.operands.size() || step.operands[i] < 0) continue;
+      if (!may_overwrite(step, i)) continue;
       if (last_read_[static_cast<Value>(step.operands[i])] == s) plan_.reusable[s].push_back(static_cast<uint8_t>(i));
     }
   }
