@@ -67,8 +67,9 @@ uint8_t encode(const Format& f, float value, bool saturate) {
   uint8_t sign_bit = std::signbit(value) ? static_cast<uint8_t>(1u << (width - 1)) : 0;
   bool has_nan = f.unsigned_zero || f.finite_nan_top || f.has_infinity;
   if (std::isnan(value)) {
-    // Where the format has no NaN: a zero of the opposite sign, as ml_dtypes, and with it ONNX's reference, does.
-    return has_nan ? nan_pattern(f, sign_bit) : static_cast<uint8_t>(sign_bit ^ (1u << (width - 1)));
+    // Where the format has no NaN: −0, as ml_dtypes, and with it ONNX's reference, does for the NaN that is usual. Not by its
+    // sign, which means nothing, and which rewrites do not keep.
+    return has_nan ? nan_pattern(f, sign_bit) : static_cast<uint8_t>(1u << (width - 1));
   }
   auto out_of_range = [&]() -> uint8_t {
     if (saturate || !has_nan) return static_cast<uint8_t>(sign_bit | largest_finite(f));

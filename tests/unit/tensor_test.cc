@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "anfora/error.h"
 #include "support/element_types.h"
 
@@ -33,6 +35,14 @@ TEST(NarrowFloat, EveryPatternSurvivesTheRoundTrip) {
     for (int bits = 0; bits < 1 << element_bits(dtype); ++bits) {
       EXPECT_EQ(float_to_narrow(dtype, narrow_to_float(dtype, static_cast<uint8_t>(bits)), true), bits) << name(dtype);
     }
+  }
+}
+
+TEST(NarrowFloat, WhereThereIsNoNaNItsSignMeansNothing) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (DType dtype : {DType::F4E2M1, DType::F6E2M3, DType::F6E3M2}) {
+    EXPECT_EQ(float_to_narrow(dtype, nan, true), float_to_narrow(dtype, -nan, true)) << name(dtype);
+    EXPECT_EQ(narrow_to_float(dtype, float_to_narrow(dtype, nan, true)), 0) << name(dtype);
   }
 }
 
