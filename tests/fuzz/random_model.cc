@@ -453,7 +453,9 @@ class Generator {
         grow(draw_.between(1, 4));
         Node* next = like(last);
         Node* collected = draw_.percent(50) ? next : like(last);
-        Node* again = scanned || draw_.percent(50) ? grower_.scalar(DType::Bool, 1) : grower_.condition();
+        bool counts = scanned || draw_.percent(50);
+        Node* again = counts ? grower_.scalar(DType::Bool, 1) : grower_.condition();
+        may_stop_early_ = may_stop_early_ || !counts;
         if (!next || !collected || !again) return nullptr;
         Node* following = grower_.apply("Add", {i, grower_.scalar(DType::I64, 1)});
         Node* longer = grower_.apply("SequenceInsert", {all, collected});
@@ -502,6 +504,7 @@ class Generator {
     try {
       drop_unused(module);
       make_symbolic(module, made);
+      if (may_stop_early_ || !made.sizes.empty()) forget_collected_shapes(module);
       analysis::infer_types(module);
       verify_or_throw(module);
     } catch (const Error& error) {
@@ -559,10 +562,10 @@ class Generator {
       for (size_t i = 0; i < before.size(); ++i) module.main()->parameter(i)->set_type(before[i]);
       made.sizes.clear();
     }
-    if (!made.sizes.empty()) forget_collected_shapes(module);
   }
 
-  // What a loop collects has the shape that was seen only as long as no symbol has another size.
+  // What a loop collects has the shape that was seen only as long as no symbol has another size, and loops before it run as
+  // often as they were taken to.
   static void forget_collected_shapes(Module& module) {
     for (Graph* graph : module.graphs()) {
       for (Apply* node = graph->first_node(); node; node = node->next_in_graph()) {
@@ -585,6 +588,7 @@ class Generator {
   std::map<size_t, size_t> places_;  // of parameters, before and after unused ones are gone
   int nesting_ = 0;
   bool has_loops_ = false;
+  bool may_stop_early_ = false;  // some loop, by a condition of its own
 };
 
 }  // namespace
