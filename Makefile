@@ -36,6 +36,7 @@ bench: build ## speed and memory beside ONNX Runtime and OpenVINO
 bench-optimizers: build ## sizes, times and results beside ONNX Runtime's optimizer, onnxsim and onnxslim
 	@scripts/bootstrap --bench
 	@build/venv-bench/bin/python bench/models.py build/bench-models
+	@build/venv-bench/bin/python bench/models.py build/bench-models/default --optimize
 	@build/venv-bench/bin/python bench/optimizers.py $(BUILD)
 
 fuzz: ## ten minutes of random input to each reader, under sanitizers

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Export models of real size with random weights, each with an input and the output that PyTorch gives for it.
 
-usage: models.py FOLDER [--only NAME]... [--dynamic] [--exporter dynamo|torchscript]
+usage: models.py FOLDER [--only NAME]... [--dynamic] [--exporter dynamo|torchscript] [--optimize]
 
-    FOLDER/NAME.onnx          as the exporter writes it, nothing optimized
+    FOLDER/NAME.onnx          as the exporter writes it, nothing optimized unless --optimize says so
     FOLDER/NAME.in.npz        inputs by name
     FOLDER/NAME.out.npz       outputs of eager PyTorch by name
 
@@ -193,7 +193,7 @@ def flatten(inputs):
     return {key: value for name, group in inputs.items() for key, value in (group if isinstance(group, dict) else {name: group}).items()}
 
 
-def export(name, folder, exporter):
+def export(name, folder, exporter, optimize):
     import_torchvision()  # before transformers does it
     torch.manual_seed(SEED)
     static, symbols = DYNAMIC.get(name, (name, {}))
@@ -205,8 +205,8 @@ def export(name, folder, exporter):
         results = model(*args)
     # The exporters report their progress on standard output.
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()), torch.no_grad():
-        how = {"dynamo": True, "optimize": False, "external_data": False, "verbose": False} if exporter == "dynamo" else \
-              {"dynamo": False, "do_constant_folding": False}
+        how = {"dynamo": True, "optimize": optimize, "external_data": False, "verbose": False} if exporter == "dynamo" else \
+              {"dynamo": False, "do_constant_folding": optimize}
         if symbols and exporter == "dynamo":
             how["dynamic_shapes"] = tuple([symbols[key]] * len(arg) if isinstance(arg, list) else symbols[key] for key, arg in zip(inputs, args))
         elif symbols:
@@ -226,6 +226,7 @@ def main():
     parser.add_argument("--only", action="append", choices=MODELS | STATIC | DYNAMIC, help="this model (may be repeated; default: all of fixed sizes)")
     parser.add_argument("--dynamic", action="store_true", help="those with symbolic dimensions, and the same without")
     parser.add_argument("--exporter", choices=("dynamo", "torchscript"), default="dynamo")
+    parser.add_argument("--optimize", action="store_true", help="let the exporter optimize, as it does unless told not to")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     warnings.simplefilter("ignore")
@@ -235,7 +236,7 @@ def main():
     with tqdm(missing, desc="exporting", disable=not missing) as progress:
         for name in progress:
             progress.set_postfix_str(name)
-            export(name, options.folder, options.exporter)
+            export(name, options.folder, options.exporter, options.optimize)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@
 usage: optimizers.py BUILD [--only NAME]... [--rounds N] [--seconds S] [--threads N] [MODEL.onnx]...
 
 BUILD is the folder with the program `anfora`, such as build/release. Without models, those of build/bench-models are
-taken, which bench/models.py fills, with their inputs. Every tool writes ONNX that any run time reads: ONNX Runtime at its
+taken, which bench/models.py fills, with their inputs, and those of the folder `default` in it: the same models as the exporter
+optimizes them. Peers are compared by the better of the two. Every tool writes ONNX that any run time reads: ONNX Runtime at its
 level "basic", the others as they are; Anfora twice, with the model's operator set and with `--opset newest`.
 
 Counted are the nodes, those of branches and loop bodies included, Constants not; the size of the file with its external data;
@@ -27,6 +28,7 @@ from tqdm import tqdm
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MODELS = ROOT / "build/bench-models"
+DEFAULT = "default/"  # in names of models: the export that the exporter optimizes
 RESULTS = ROOT / "build/bench"
 TIME_LIMIT_S = 900
 PEERS = ("onnxruntime", "onnxsim", "onnxslim")
@@ -142,8 +144,15 @@ def run_rounds(result, files, inputs, options, out):
                 entry["not run"] = str(error)
 
 
-def best_peer(result, key):
-    values = [result["tools"][peer][key] for peer in PEERS if key in result["tools"][peer]]
+def exports(results, name):
+    """All results of the model, by whichever export."""
+    model = name.removeprefix(DEFAULT)
+    return [results[key] for key in (model, DEFAULT + model) if key in results]
+
+
+def best_peer(results, name, key):
+    """The least that a peer makes of the model, by whichever export."""
+    values = [result["tools"][peer][key] for result in exports(results, name) for peer in PEERS if key in result["tools"][peer]]
     return min(values) if values else None
 
 
@@ -163,7 +172,7 @@ def report(results):
     head = ["", "raw", "anfora", "newest", *PEERS, "÷ best", "newest ÷ best", "size", "s", "ort s", "sim s", "slim s", "ms ÷ best", "deviation"]
     rows, kept, newest = [], [], []
     for name, result in results.items():
-        tools, best = result["tools"], best_peer(result, "nodes")
+        tools, best = result["tools"], best_peer(results, name, "nodes")
         own, new = tools["anfora"].get("nodes"), tools["anfora newest"].get("nodes")
         ratios = [n / best if n and best else None for n in (own, new)]
         kept += [ratios[0]] if ratios[0] else []
@@ -179,6 +188,10 @@ def report(results):
     for name, values in (("the model's operator set", kept), ("--opset newest", newest)):
         if values:
             print(f"nodes by the best peer's, geometric mean, {name}: {math.exp(statistics.fmean(map(math.log, values))):.2f}")
+    for name in results:
+        by_export = [{tool: result["tools"][tool].get("nodes") for tool in ("anfora", "anfora newest")} for result in exports(results, name)]
+        if not name.startswith(DEFAULT) and len(by_export) == 2 and by_export[0] != by_export[1]:
+            print(f"{name}: the two exports end differently: {by_export[0]} and {by_export[1]}")
     for name, result in results.items():
         for tool, entry in result["tools"].items():
             for key in ("failed", "invalid", "not run"):
@@ -195,13 +208,14 @@ def main():
     parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()
-    models = options.models or sorted(MODELS.glob("*.onnx"))
+    models = options.models or sorted([*MODELS.glob("*.onnx"), *MODELS.glob(DEFAULT + "*.onnx")])
     models = [m for m in models if not options.only or m.stem in options.only]
     results = {}
     with tempfile.TemporaryDirectory(prefix="anfora-optimizers-") as folder, tqdm(models, leave=False) as progress:
         for model in progress:
-            progress.set_postfix_str(model.stem)
-            results[model.stem] = measure(model, options.build.resolve() / "anfora", options, pathlib.Path(folder))
+            name = DEFAULT * (model.parent == MODELS / DEFAULT) + model.stem
+            progress.set_postfix_str(name)
+            results[name] = measure(model, options.build.resolve() / "anfora", options, pathlib.Path(folder))
     report(results)
     RESULTS.mkdir(parents=True, exist_ok=True)
     stored = RESULTS / time.strftime("%Y%m%d-%H%M%S-optimizers.json")
