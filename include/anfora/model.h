@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,8 +37,9 @@ struct ValueInfo {
 };
 
 struct OptimizeOptions {
-  // A constant that is computed beforehand may take this many bytes more than the constants it is made of.
-  int64_t fold_limit = int64_t{1} << 16;
+  // A constant that is computed beforehand may take this many bytes more than the constants it is made of. None: 64 kB, or a
+  // 400th of what all constants have where that is more.
+  std::optional<int64_t> fold_limit;
 };
 
 struct OptimizeReport {

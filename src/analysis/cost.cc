@@ -47,6 +47,8 @@ double estimate_us(Inference& inference, const Apply& node) {
   return time_us(inference, node);
 }
 
+double estimate_us(double bytes) { return kOverheadUs + bytes / kBytesPerUs; }
+
 bool is_worth_keeping(Inference& inference, const Apply& node, double bytes) {
   if (node.op().fusion == FusionKind::View) return true;  // it keeps no memory of its own
   if (kOverheadUs * kBytesPerUs >= kLeastWork * bytes) return true;

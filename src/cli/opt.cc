@@ -29,7 +29,7 @@ struct Options {
   std::vector<std::string> passes, rules, trainable, freeze;
   std::string remarks;
   int64_t fuel = -1;
-  int64_t fold_limit = passes::PassOptions().fold_limit;
+  std::optional<int64_t> fold_limit;
   int runs = 1;
   bool no_check = false, expand = false, prune_inputs = false, audit = false, verify_ir = false, json = false;
 };
@@ -232,8 +232,10 @@ Action add_opt(CLI::App& app) {
       ->check(CLI::IsMember({"keep", "all", "none"}));
   add_math(*command, options->math);
   command
-      ->add_option("--fold-limit", options->fold_limit, "bytes by which a folded constant may exceed what it replaces")
-      ->capture_default_str();
+      ->add_option("--fold-limit", options->fold_limit,
+                   "bytes by which a folded constant may exceed what it replaces (default: 65536, or a 400th of all "
+                   "constants)")
+      ->type_name("INT");
   command->add_option("--passes", options->passes, "only these passes, separated by commas, or none")->delimiter(',');
   command->add_option("--rules", options->rules,
                       "a file of rules of your own, which are tried before the built-in ones");

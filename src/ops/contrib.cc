@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/infer_helpers.h"
+#include "ops/infer_window.h"
 #include "ops/registry.h"
 
 namespace anfora::ops {
@@ -133,15 +134,6 @@ void infer_fused_gemm(InferenceContext& ctx) {
   if (!a || !b || a->size() != 2 || b->size() != 2) return ctx.set_unranked(0, ctx.dtype(0));
   ctx.set_tensor(0, ctx.dtype(0),
                  Dims{(*a)[ctx.attribute_int("transA") ? 1 : 0], (*b)[ctx.attribute_int("transB") ? 0 : 1]});
-}
-
-// The rank is that of the input; the window's arithmetic is left to what the operator becomes.
-void infer_fused_convolution(InferenceContext& ctx) {
-  auto x = ctx.dims(0), w = ctx.dims(1);
-  if (!x || !w || x->size() < 2 || w->empty()) return ctx.set_unranked(0, ctx.dtype(0));
-  Dims y(x->size(), ctx.unknown());
-  y[0] = (*x)[0], y[1] = (*w)[0];
-  ctx.set_tensor(0, ctx.dtype(0), y);
 }
 
 // Q is [batch, sequence, width], or holds K and V as well; the caches are [batch, heads of keys, keys, size].
@@ -423,7 +415,7 @@ void declare_products(Declarations& declare) {
       .optional_attribute("kernel_shape", AttributeKind::Ints)
       .optional_attribute("pads", AttributeKind::Ints)
       .optional_attribute("strides", AttributeKind::Ints)
-      .infer(infer_fused_convolution);
+      .infer(infer_convolution);
   contrib(declare, "MatMulNBits", "A · Bᵀ, where B is N rows of K numbers of a few bits, with a scale for each block.")
       .input("A", "T")
       .input("B", "u8")

@@ -28,16 +28,6 @@ void check_channels(const InferenceContext& ctx, Dim channels, Dim of_weights) {
   }
 }
 
-void infer_conv(InferenceContext& ctx) {
-  auto operands = operands_of(ctx);
-  if (!operands) return ctx.set_unranked(0, ctx.dtype(0));
-  const auto& [rank, x, w] = *operands;
-  if (w) check_channels(ctx, x[1], (*w)[1] * ctx.attribute_int("group"));
-  Dims result{x[0], w ? (*w)[0] : ctx.unknown()};
-  append_window_dims(ctx, result, std::span(x).subspan(2), window_of(ctx, rank, w));
-  ctx.set_tensor(0, ctx.dtype(0), result);
-}
-
 void infer_conv_transpose(InferenceContext& ctx) {
   auto operands = operands_of(ctx);
   if (!operands) return ctx.set_unranked(0, ctx.dtype(0));
@@ -100,6 +90,16 @@ Declaration convolution(Declarations& declare, const char* name, int since) {
 
 }  // namespace
 
+void infer_convolution(InferenceContext& ctx) {
+  auto operands = operands_of(ctx);
+  if (!operands) return ctx.set_unranked(0, ctx.dtype(0));
+  const auto& [rank, x, w] = *operands;
+  if (w) check_channels(ctx, x[1], (*w)[1] * ctx.attribute_int("group"));
+  Dims result{x[0], w ? (*w)[0] : ctx.unknown()};
+  append_window_dims(ctx, result, std::span(x).subspan(2), window_of(ctx, rank, w));
+  ctx.set_tensor(0, ctx.dtype(0), result);
+}
+
 void declare_convolution(Declarations& declare) {
   convolution(declare, "Conv", 22)
       .doc("Each output channel is the sum over its group's input channels of their correlation with a kernel.")
@@ -108,7 +108,7 @@ void declare_convolution(Declarations& declare) {
       .optional_input("B", "T")
       .output("Y", "T")
       .attribute("auto_pad", "NOTSET")
-      .infer(infer_conv)
+      .infer(infer_convolution)
       .flops(conv_flops);
   convolution(declare, "ConvTranspose", 22)
       .doc("The adjoint of Conv: each input element adds its kernel to the output.")
@@ -130,7 +130,7 @@ void declare_convolution(Declarations& declare) {
       .optional_input("mask", "T")
       .output("Y", "T")
       .attribute("offset_group", 1)
-      .infer(infer_conv)
+      .infer(infer_convolution)
       .flops(conv_flops);
   declare.op("CausalConvWithState", 27)
       .doc(

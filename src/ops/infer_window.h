@@ -20,4 +20,7 @@ void append_window_dims(const InferenceContext& ctx, Dims& result, std::span<con
 // spatial dimension.
 std::optional<size_t> windowed_rank(const InferenceContext& ctx, bool has_weights);
 
+// Of Conv, and of what is a Conv with something behind it: input 0 is the data, input 1 the weights.
+void infer_convolution(InferenceContext& ctx);
+
 }  // namespace anfora::ops

@@ -40,6 +40,11 @@ constexpr size_t kJoiningBytes = 1024;
 // A result that is needed only on the way may be large, but not absurdly so.
 constexpr double kLargestResult = 0x1p31;
 
+// The size policy where none is given: what a result may have more, at least and as a share of all constants, and what all
+// of them together may have more.
+constexpr double kDefaultLimit = 1 << 16;
+constexpr double kShare = 1.0 / 400, kShareInAll = 1.0 / 100;
+
 class Folder {
  public:
   explicit Folder(PassContext& context)
@@ -65,6 +70,7 @@ class Folder {
     bool from_elements;  // inference knows the result
     bool accepted = false;
     double source_bytes = 0;  // of the constants that it is made of and that nothing else needs; when decided alone
+    bool too_large = false;   // for that
     std::vector<Datum> outputs = {};
   };
 
@@ -80,7 +86,7 @@ class Folder {
     bool from_elements = is_operation && knows_elements(node);
     if (is_operation && !from_elements && !is_computable(node)) return;
     double bytes = bytes_of(node);
-    if (bytes > kLargestResult) return refuse(node, bytes, 0);
+    if (bytes > kLargestResult) return refuse(node, bytes, 0, kLargestResult);
     place_[node.id()] = static_cast<uint32_t>(candidates_.size());
     candidates_.push_back({&node, bytes, candidates_.size(), from_elements});
   }
@@ -182,15 +188,59 @@ class Folder {
         balance.saved += static_cast<double>(constant->bytes());
       }
     }
-    const double limit = static_cast<double>(context_.options.fold_limit);
-    for (size_t i = 0; i < candidates_.size(); ++i) {
-      const Balance& balance = balances[find(i)];
-      candidates_[i].accepted = balance.stored <= balance.saved + limit || is_worth_it_alone(candidates_[i], limit);
+    auto accept = [&](double limit) {
+      for (size_t i = 0; i < candidates_.size(); ++i) {
+        const Balance& balance = balances[find(i)];
+        candidates_[i].accepted = balance.stored <= balance.saved + limit || is_worth_it_alone(candidates_[i], limit);
+      }
+    };
+    double limit = static_cast<double>(context_.options.fold_limit.value_or(0));
+    if (context_.options.fold_limit) {
+      accept(limit);
+    } else {
+      const double all = constant_bytes();
+      limit = std::max(kDefaultLimit, all * kShare);
+      for (accept(limit); limit > kDefaultLimit && growth() > all * kShareInAll; accept(limit)) {
+        limit = std::max(kDefaultLimit, limit / 2);
+      }
     }
+    for (const Candidate& c : candidates_) {
+      if (!c.accepted && c.too_large) refuse(*c.node, c.bytes, c.source_bytes, limit);
+    }
+  }
+
+  // By how many bytes the constants grow if what is accepted is computed.
+  double growth() {
+    auto is_accepted = [&](const Use& use) {
+      const Candidate* user = candidate(use.user);
+      return user && user->accepted;
+    };
+    double bytes = 0;
+    boost::unordered_flat_map<const Node*, bool> seen;
+    for (const Candidate& c : candidates_) {
+      if (!c.accepted) continue;
+      if (!std::ranges::all_of(c.node->uses(), is_accepted)) bytes += c.bytes;
+      for (const Use& use : c.node->operands()) {
+        const Tensor* constant = constant_tensor(use.node);
+        if (!constant || !seen.emplace(use.node, true).second) continue;
+        if (std::ranges::all_of(use.node->uses(), is_accepted)) bytes -= static_cast<double>(constant->bytes());
+      }
+    }
+    return bytes;
+  }
+
+  double constant_bytes() const {
+    double bytes = 0;
+    for (const Value* value : module_.constants()) {
+      if (value->has_uses()) bytes += static_cast<double>(value->tensor().bytes());
+    }
+    return bytes;
   }
 
   bool is_worth_it_alone(Candidate& c, double limit) {
     if (c.from_elements) return true;
+    c.source_bytes = 0;
+    c.too_large = false;
     for (const Use& use : c.node->operands()) {
       const Candidate* operand = candidate(use.node);
       if (operand && !operand->accepted) return false;
@@ -198,15 +248,15 @@ class Folder {
       const Tensor* constant = constant_tensor(use.node);
       c.source_bytes += constant ? static_cast<double>(constant->bytes()) : operand ? operand->source_bytes : 0;
     }
-    if (c.bytes <= c.source_bytes + limit) return true;
-    refuse(*c.node, c.bytes, c.source_bytes);
-    return false;
+    c.too_large = c.bytes > c.source_bytes + limit;
+    return !c.too_large;
   }
 
-  void refuse(const Apply& node, double bytes, double source_bytes) {
-    context_.remarks.refused(kFold.name, kFolded, node,
-                             fmt::format("the result has {:.0f} bytes, what it is made of {:.0f}; the limit is {} more",
-                                         bytes, source_bytes, context_.options.fold_limit));
+  void refuse(const Apply& node, double bytes, double source_bytes, double limit) {
+    context_.remarks.refused(
+        kFold.name, kFolded, node,
+        fmt::format("the result has {:.0f} bytes, what it is made of {:.0f}; the limit is {:.0f} more", bytes,
+                    source_bytes, limit));
   }
 
   // Computing -------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <limits>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -16,8 +17,9 @@ namespace anfora::passes {
 
 struct PassOptions {
   rewrite::Promise math = rewrite::Promise::Real;  // the weakest promise that rules may make
-  // A folded constant may take this many bytes more than the constants that it replaces.
-  int64_t fold_limit = 1 << 16;
+  // A folded constant may take this many bytes more than the constants that it replaces. None: 64 kB, or a 400th of what all
+  // constants have where that is more, as long as they grow by no more than a hundredth in all.
+  std::optional<int64_t> fold_limit;
   // Whether the transposed weights of a matrix product are computed: kernels read through the transpose, and a second
   // copy of the weights would be the larger part of what a model needs while it is compiled.
   bool fold_transposed_weights = true;
@@ -100,6 +102,8 @@ extern const Pass kDropDead;      // dce.cc
 // `first_id` as its next id become what makes them (ConstantOfShape, Expand, Reshape of another …) where that is smaller.
 // Returns how many.
 size_t generate_constants(ir::Module& module, uint32_t first_id, const PassOptions& options, rewrite::Remarks& remarks);
+// The same (parallel.cc): products of one value with several constants become one, where it is cheaper. Returns how many came.
+size_t merge_parallel(ir::Module& module, const PassOptions& options, rewrite::Remarks& remarks);
 // The same (slices.cc): slices that tile an axis of one value become a Split. Returns how many values were split.
 size_t split_sliced(ir::Module& module, rewrite::Remarks& remarks);
 // Before a model runs, and where it is asked for.

@@ -96,6 +96,22 @@ Node* shrink_constants(Rewriter& rewriter, Apply& root) {
   return same_tensor_type(made, &root) ? made : nullptr;  // a constant may be what makes the result so large
 }
 
+// Rows of a constant by constant indices that repeat themselves: the few rows that there are, expanded. What is larger than its
+// sources is not folded; this is, and who adds it needs no Expand.
+//
+//     Gather(types, i64[1, 128] 0)   =   Expand(Gather(types, i64[1, 1] 0), [1, 128, 768])
+Node* gather_once(Rewriter& rewriter, Apply& root) {
+  const Tensor* indices = constant_tensor(root.input(1));
+  auto shape = root.type() ? root.type()->static_shape() : std::nullopt;
+  if (!indices || !constant_tensor(root.input(0)) || !shape) return nullptr;
+  auto part = without_repetition(*indices);
+  if (!part) return nullptr;
+  if (part->rank() == 0) part = part->reshaped(Shape(static_cast<size_t>(indices->rank()), 1));
+  Node* rows = rewriter.apply("Gather", {root.input(0), rewriter.constant(std::move(*part))}, root.attributes());
+  const std::vector<int64_t> extents(shape->begin(), shape->end());
+  return rewriter.apply("Expand", {rows, rewriter.constant(Tensor::vector<int64_t>(std::span(extents)))});
+}
+
 constexpr std::string_view kShrinks = "a constant that repeats itself along an axis = its part, broadcast";
 
 constexpr Rule kRules[] = {
@@ -121,6 +137,8 @@ constexpr Rule kRules[] = {
     {"small-constant", "GreaterOrEqual", kShrinks, Promise::Exact, shrink_constants},
     {"small-constant", "And", kShrinks, Promise::Exact, shrink_constants},
     {"small-constant", "Or", kShrinks, Promise::Exact, shrink_constants},
+    {"gather-of-repetition", "Gather", "rows of a constant by indices that repeat themselves = those by a part, expanded",
+     Promise::Exact, gather_once},
     {"compose-reshapes", "Reshape", "Reshape(view(x), s) = Reshape(x, s)", Promise::Exact, compose_reshapes},
 };
 

@@ -197,6 +197,7 @@ class Optimization {
     const bool is_whole = options_.only.empty() && !stopped_;
     if (options_.for_onnxruntime && is_whole) write_for_onnxruntime();
     if (options_.for_storage && is_whole) {
+      if (passes::merge_parallel(module_, pass_options_, report_.remarks) > 0) end_stage("parallel");
       if (passes::split_sliced(module_, report_.remarks) > 0) end_stage("split");
       if (passes::generate_constants(module_, first_id_, pass_options_, report_.remarks) > 0) end_stage("generate");
     }

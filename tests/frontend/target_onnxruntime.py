@@ -69,6 +69,22 @@ CASES = [
     ("product of a transposed matrix", 17, "float[2, 3, 4] x, float[2, 5, 4] z", """
         t = Transpose<perm=[0, 2, 1]>(z)
         y = MatMul(x, t)""", ["FusedMatMul"]),
+    ("convolution, sum and Relu", 17, "float[1, 2, 5, 5] x, float[1, 2, 5, 5] z", """
+        w = Constant<value=float[2, 2, 1, 1] {0.5, -0.25, 0.75, 1.5}>()
+        b = Constant<value_floats=[0.1, 0.2]>()
+        c = Conv(x, w, b)
+        s = Add(c, z)
+        y = Relu(s)""", ["FusedConv"]),
+    ("convolution and LeakyRelu", 17, "float[1, 2, 5, 5] x", """
+        w = Constant<value=float[2, 2, 1, 1] {0.5, -0.25, 0.75, 1.5}>()
+        c = Conv(x, w)
+        y = LeakyRelu<alpha=0.3>(c)""", ["FusedConv"]),
+    ("convolution and Clip", 17, "float[1, 2, 5, 5] x", """
+        w = Constant<value=float[2, 2, 1, 1] {0.5, -0.25, 0.75, 1.5}>()
+        low = Constant<value_float=0.0>()
+        high = Constant<value_float=0.5>()
+        c = Conv(x, w)
+        y = Clip(c, low, high)""", ["FusedConv"]),
     ("attention", 17, PACKED, HEADS + BODY + "  p = Softmax<axis=-1>(scaled)\n  o = MatMul(p, vh)\n" + END, ["MultiHeadAttention"]),
     ("causal attention", 17, PACKED, HEADS + BODY + """
         ones = Constant<value=float[5, 5] {0, 1, 1, 1, 1, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0}>()
