@@ -59,9 +59,7 @@ const Tensor* own_constant(const Apply& node, size_t i) {
   return constant && is_float(constant->dtype()) ? constant : nullptr;
 }
 
-bool has_width(const Tensor& bias, int64_t width) {
-  return bias.rank() == 1 && bias.shape()[0] == width;
-}
+bool has_width(const Tensor& bias, int64_t width) { return bias.rank() == 1 && bias.shape()[0] == width; }
 
 // The sum with a constant that is the only user of a MatMul.
 Apply* sum_with_bias(Apply& product, const Tensor*& bias, int64_t width) {
@@ -104,7 +102,8 @@ void sort_by_content(std::vector<Branch>& branches) {
   using Key = std::array<uint64_t, 4>;
   std::vector<std::pair<Key, Branch>> keyed;
   for (const Branch& branch : branches) {
-    const ContentHash weights = content_hash(*branch.weights), bias = branch.bias ? content_hash(*branch.bias) : ContentHash{};
+    const ContentHash weights = content_hash(*branch.weights),
+                      bias = branch.bias ? content_hash(*branch.bias) : ContentHash{};
     keyed.emplace_back(Key{weights.high, weights.low, bias.high, bias.low}, branch);
   }
   std::ranges::stable_sort(keyed, {}, &std::pair<Key, Branch>::first);
@@ -159,18 +158,19 @@ class Merger {
     }
     calls -= static_cast<double>(group.front().num_applications());
     if (calls <= 0) return false;
-    const double saved = calls * analysis::estimate_us(0.0), copied = analysis::estimate_us(bytes) - analysis::estimate_us(0.0);
+    const double saved = calls * analysis::estimate_us(0.0),
+                 copied = analysis::estimate_us(bytes) - analysis::estimate_us(0.0);
     if (copied < saved) return true;
-    remarks_.refused(kPass, kRule, *group.front().product,
-                     fmt::format("{} products of one value stay: to split the result takes {:.0f} us, which saves {:.0f}",
-                                 group.size(), copied, saved));
+    remarks_.refused(
+        kPass, kRule, *group.front().product,
+        fmt::format("{} products of one value stay: splitting the result takes {:.0f} us, and saves {:.0f}",
+                    group.size(), copied, saved));
     return false;
   }
 
   Node* side_by_side(std::span<const Datum> parts, int axis) {
     const Operator& concat = module_.context().get_operator("Concat");
-    return module_.constant(
-        analysis::evaluate_operator(concat, {{"axis", int64_t{axis}}}, parts, 1).front().tensor());
+    return module_.constant(analysis::evaluate_operator(concat, {{"axis", int64_t{axis}}}, parts, 1).front().tensor());
   }
 
   void merge(std::span<const Branch> group) {

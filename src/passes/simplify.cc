@@ -137,8 +137,8 @@ constexpr Rule kRules[] = {
     {"small-constant", "GreaterOrEqual", kShrinks, Promise::Exact, shrink_constants},
     {"small-constant", "And", kShrinks, Promise::Exact, shrink_constants},
     {"small-constant", "Or", kShrinks, Promise::Exact, shrink_constants},
-    {"gather-of-repetition", "Gather", "rows of a constant by indices that repeat themselves = those by a part, expanded",
-     Promise::Exact, gather_once},
+    {"gather-of-repetition", "Gather",
+     "rows of a constant by indices that repeat themselves = those by a part, expanded", Promise::Exact, gather_once},
     {"compose-reshapes", "Reshape", "Reshape(view(x), s) = Reshape(x, s)", Promise::Exact, compose_reshapes},
 };
 

@@ -7,13 +7,13 @@
 #include <limits>
 
 #include "anfora/error.h"
-#include "rules/operands.h"
 #include "ir/order.h"
 #include "ir/verify.h"
 #include "ops/registry.h"
 #include "passes/pass.h"
 #include "pipeline/pipeline.h"
 #include "rules/instance.h"
+#include "rules/operands.h"
 
 namespace anfora::fuzz {
 

@@ -28,7 +28,9 @@ TEST_F(PlanTest, WhatIsReadInAnotherOrderIsNotOverwritten) {
   Node* x = parameter(main, DType::I64, {symbol("N")}, "x");
   Node* permutation = op(main, "Neg", {op(main, "Neg", {x})});
   Node* scattered = op(main, "ScatterElements", {permutation, permutation, permutation});
-  Node* found = op(main, "Compress", {x, op(main, "GreaterOrEqual", {x, module.constant(Tensor::scalar<int64_t>(0))})});  // of a size known at run time
+  Node* found = op(main, "Compress",
+                   {x, op(main, "GreaterOrEqual",
+                          {x, module.constant(Tensor::scalar<int64_t>(0))})});  // of a size known at run time
   auto model = finish(tuple(main, {op(main, "Neg", {scattered}), op(main, "ScatterElements", {found, found, found})}));
   run(model, {Tensor::vector<int64_t>(std::vector<int64_t>{1, 2, 0, 4, 3})});
 }
