@@ -41,15 +41,25 @@ std::string place(const Remark& remark) {
 }
 
 std::string nodes_text(const Remark& remark) {
-  if (remark.nodes_before == 0 && remark.nodes_after == 0) return "";
-  return fmt::format(" ({} → {} nodes)", remark.nodes_before, remark.nodes_after);
+  if (remark.before.nodes == 0 && remark.after.nodes == 0) return "";
+  return fmt::format(" ({} → {} nodes)", remark.before.nodes, remark.after.nodes);
+}
+
+// ", −12 nodes, −8.2 GFLOP, −98.4 MB" of results, each where it is some.
+std::string change_text(int nodes, double flops, double bytes) {
+  std::string text;
+  auto sign = [](double x) { return x < 0 ? "−" : "+"; };
+  if (nodes != 0) text += fmt::format(", {} nodes", signed_count(nodes));
+  if (flops != 0) text += fmt::format(", {}{}", sign(flops), human_flops(std::abs(flops)));
+  if (bytes != 0) text += fmt::format(", {}{}", sign(bytes), human_bytes(static_cast<int64_t>(std::abs(bytes))));
+  return text;
 }
 
 // What a rule did to a model.
 struct Work {
   std::string_view pass;
   rewrite::RuleStatistics statistics;
-  int saved = 0;
+  rewrite::Work before, after;  // of all applications that went and that came
   std::vector<const Remark*> examples;
 };
 
@@ -66,7 +76,8 @@ class Explanation {
       if (remark.outcome != Outcome::Applied) continue;
       Work& work = work_[remark.rule];
       work.pass = remark.pass;
-      work.saved += remark.nodes_before - remark.nodes_after;
+      work.before += remark.before;
+      work.after += remark.after;
       if (work.examples.size() < kExamples) work.examples.push_back(&remark);
     }
     for (const auto& [rule, statistics] : report.remarks.statistics()) {
@@ -80,7 +91,8 @@ class Explanation {
                                    {"nodes_after", report_.nodes_after},
                                    {"rounds", report_.rounds}};
     for (const auto& [rule, statistics] : report_.remarks.statistics()) {
-      json["rules"][std::string(rule)] = {{"tried", statistics.tried}, {"fired", statistics.fired}};
+      json["rules"][std::string(rule)] = {
+          {"tried", statistics.tried}, {"fired", statistics.fired}, {"seconds", statistics.seconds}};
     }
     for (const Remark& remark : report_.remarks.all()) json["remarks"].push_back(to_json(remark));
     fmt::print("{}\n", json.dump(2));
@@ -152,8 +164,10 @@ class Explanation {
             {"node", remark.node},
             {"location", remark.location},
             {"message", remark.message},
-            {"nodes_before", remark.nodes_before},
-            {"nodes_after", remark.nodes_after}};
+            {"nodes_before", remark.before.nodes},
+            {"nodes_after", remark.after.nodes},
+            {"flops_saved", remark.before.flops - remark.after.flops},
+            {"bytes_saved", remark.before.bytes - remark.after.bytes}};
   }
 
  private:
@@ -173,7 +187,8 @@ class Explanation {
   }
 
   void print_rule(std::string_view name, const Work& work) const {
-    std::string saved = work.saved == 0 ? "" : fmt::format(", {} nodes", signed_count(-work.saved));
+    std::string saved = change_text(work.after.nodes - work.before.nodes, work.after.flops - work.before.flops,
+                                    work.after.bytes - work.before.bytes);
     auto equation = std::ranges::find(rules_.equations(), name, &rewrite::Equation::name);
     fmt::print("  {:<36} {}{}\n", name, count_text(work.statistics), saved);
     if (equation != rules_.equations().end()) fmt::print("    {}{}{}\n", dim(), equation->doc, plain());

@@ -102,6 +102,7 @@ class Canonicalizer {
     auto rank = node.num_inputs() > 0 ? rank_of(node.input(0)) : std::nullopt;
     if (!rank) return;
     if (op == "Slice") return slice(node, *rank);
+    if (op == "Pad") return pad(node, *rank);
     bool is_reduction = op.starts_with("Reduce") && node.op().inputs.size() > 1 && node.op().inputs[1].name == "axes";
     bool inserts = op == "Unsqueeze";
     if (!is_reduction && !inserts && op != "Squeeze") return;
@@ -148,6 +149,17 @@ class Canonicalizer {
     bool drops_steps = node.has_input(4) && unit_steps;
     if (node.has_input(3)) set_integers(node, 3, *axes, along);
     if (!node.has_input(3) || drops_steps) rebuild_slice(node, along, drops_steps);
+  }
+
+  // Axes of 64 bits, as pads are, that count from the front. ONNX takes axes of 32 bits, and its own inference does not.
+  void pad(Apply& node, int rank) {
+    auto axes = integers(node, 3);
+    if (!axes) return;
+    Integers canonical;
+    for (int64_t axis : *axes) canonical.push_back(from_front(axis, rank));
+    if (*axes == canonical && constant_tensor(node.input(3))->dtype() == DType::I64) return;
+    module_.set_operand(&node, 3, index_constant(canonical, DType::I64));
+    changed(node, kOperand);
   }
 
   // An application has as many operands as it was made with.

@@ -132,7 +132,8 @@ class Merging {
           expressions.stand_in(node);
           continue;
         }
-        context_.remarks.applied(kMerge.name, kMerge.name, *node);
+        rewrite::Remark* remark = context_.remarks.applied(kMerge.name, kMerge.name, *node);
+        if (remark) remark->before = rewrite::work_of(context_.inference, *node);
         module_.replace(node, same);
         module_.erase(node);
         ++merged_;

@@ -178,7 +178,10 @@ class DeadCode {
         if (node->id() < live_.size() && !live_[node->id()]) dead.push_back(node);
       }
     }
-    for (Apply* node : dead) context_.remarks.applied(kDropDead.name, kDropDead.name, *node);
+    for (Apply* node : dead) {
+      rewrite::Remark* remark = context_.remarks.applied(kDropDead.name, kDropDead.name, *node);
+      if (remark && node->type()) remark->before = rewrite::work_of(context_.inference, *node);
+    }
     changes_ += dead.size();
     module_.erase_dead(dead, dead_graphs);
   }

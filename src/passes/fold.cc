@@ -340,11 +340,14 @@ class Folder {
     for (size_t i = candidates_.size(); i-- > 0;) {
       Candidate& c = candidates_[i];
       if (!c.accepted) continue;
+      rewrite::Work work;
+      if (context_.remarks.keeps()) work = rewrite::work_of(context_.inference, *c.node);
       if (c.node->has_uses()) {
         if (c.outputs.size() != 1 || !c.outputs[0].is_tensor() || !c.node->type()->is_tensor()) continue;
         module_.replace(c.node, module_.constant(c.outputs[0].tensor(), c.node->name()));
       }
-      context_.remarks.applied(kFold.name, c.from_elements ? kShapeFolded : kFolded, *c.node);
+      rewrite::Remark* remark = context_.remarks.applied(kFold.name, c.from_elements ? kShapeFolded : kFolded, *c.node);
+      if (remark) remark->before = work;
       module_.erase(c.node);
       ++folded;
     }

@@ -193,8 +193,13 @@ class Merger {
                          {{"axis", int64_t{first.split_axis()}}}, group.size());
     rewrite::Remark* remark = remarks_.applied(kPass, kRule, old, fmt::format("{} products are one", group.size()));
     if (remark) {
-      remark->nodes_before = static_cast<int>(group.size() * first.num_applications());
-      remark->nodes_after = static_cast<int>(first.num_applications()) + 1;
+      for (const Branch& branch : group) {
+        remark->before += rewrite::work_of(inference_, *branch.product);
+        if (branch.sum) remark->before += rewrite::work_of(inference_, *branch.sum);
+      }
+      remark->after = rewrite::work_of(inference_, *split);
+      remark->after += rewrite::work_of(inference_, *merged);
+      if (first.sum) remark->after += rewrite::work_of(inference_, *merged->input(0)->as_apply());
     }
     for (size_t i = 0; i < group.size(); ++i) {
       Apply* result = group[i].result();

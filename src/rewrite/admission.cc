@@ -40,7 +40,7 @@ std::string why_not_written(const HasOperator& has, std::span<Apply* const> made
   if (!has) return "";
   auto lacking = std::ranges::find_if_not(made, [&](const Apply* node) { return has(*node); });
   if (lacking == made.end()) return "";
-  return fmt::format("the operator set to be written has no such {}", (*lacking)->op().qualified);
+  return fmt::format("the operator set to be written, or what runs it, has no such {}", (*lacking)->op().qualified);
 }
 
 }  // namespace anfora::rewrite

@@ -1,6 +1,20 @@
 #include "rewrite/remarks.h"
 
+#include "analysis/cost.h"
+
 namespace anfora::rewrite {
+
+Work& Work::operator+=(const Work& other) {
+  nodes += other.nodes;
+  flops += other.flops;
+  bytes += other.bytes;
+  return *this;
+}
+
+Work work_of(analysis::Inference& inference, const ir::Apply& node) {
+  if (node.primitive() != ir::Primitive::Operation) return {};
+  return {1, inference.flops(node), node.op().fusion == ir::FusionKind::View ? 0 : analysis::bytes_of(node.type())};
+}
 
 std::string_view to_string(Remark::Outcome outcome) {
   switch (outcome) {

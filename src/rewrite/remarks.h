@@ -9,7 +9,20 @@
 
 #include "ir/module.h"
 
+namespace anfora::analysis {
+class Inference;
+}
+
 namespace anfora::rewrite {
+
+// What applications take in one run, as far as their types tell; symbolic dimensions are taken for analysis::kAssumedDim.
+struct Work {
+  int nodes = 0;
+  double flops = 0;
+  double bytes = 0;  // of their results
+  Work& operator+=(const Work& other);
+};
+Work work_of(analysis::Inference& inference, const ir::Apply& node);
 
 struct Remark {
   std::string_view pass;
@@ -23,14 +36,16 @@ struct Remark {
     Guarded,  // the pattern of an equation is there, but its guard does not hold
   };
   Outcome outcome = Outcome::Applied;
-  // Applications that went and that came; 0 and 0 where the pass does not count them.
-  int nodes_before = 0, nodes_after = 0;
+  // Of the applications that went, and of those that came; nothing where the pass does not count them.
+  Work before = {}, after = {};
 };
 std::string_view to_string(Remark::Outcome outcome);
 
-// Counts a rule: how often it was tried at a node of its operator, and how often it fired.
+// Counts a rule: how often it was tried at a node of its operator, how often it fired, and how long both took; the time is only
+// taken where remarks are kept.
 struct RuleStatistics {
   int64_t tried = 0, fired = 0;
+  double seconds = 0;
 };
 
 class Remarks {
@@ -42,7 +57,12 @@ class Remarks {
   Remark* applied(std::string_view pass, std::string_view rule, const ir::Node& node, std::string message = {});
   void refused(std::string_view pass, std::string_view rule, const ir::Node& node, std::string message);
   void guarded(std::string_view pass, std::string_view rule, const ir::Node& node, std::string message);
-  void tried(std::string_view rule) { ++statistics_[rule].tried; }
+  // Returns where the time is to be added; null where it is not taken.
+  double* tried(std::string_view rule) {
+    RuleStatistics& statistics = statistics_[rule];
+    ++statistics.tried;
+    return keep_ ? &statistics.seconds : nullptr;
+  }
 
   bool keeps() const { return keep_; }
   const std::vector<Remark>& all() const { return remarks_; }

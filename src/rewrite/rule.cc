@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <deque>
 #include <vector>
 
@@ -50,12 +51,24 @@ class Worklist : public Listener {
   }
   void on_created(Node& node) override { add(&node); }
   void on_operand_changed(Apply& user, size_t) override { add(&user); }
-  void on_erased(Node&) override { ++erased_; }
-  size_t erased() const { return erased_; }  // since the start
+  void on_erased(Node& node) override {
+    if (measuring_ && node.is_apply()) erased_ += work_of(*measuring_, *node.as_apply());
+  }
+
+  // What is erased from now on, until it is asked for.
+  void measure(analysis::Inference& inference) {
+    erased_ = {};
+    measuring_ = &inference;
+  }
+  Work erased() {
+    measuring_ = nullptr;
+    return erased_;
+  }
 
  private:
   std::deque<Apply*> queue_;
-  size_t erased_ = 0;
+  analysis::Inference* measuring_ = nullptr;
+  Work erased_;
   std::vector<bool> queued_;
 };
 
@@ -184,6 +197,22 @@ Promise promise_named(std::string_view name) {
 
 namespace {
 
+// Adds the time of its life to a sum; to none: takes no time.
+class Stopwatch {
+ public:
+  explicit Stopwatch(double* seconds) : seconds_(seconds) {
+    if (seconds_) start_ = std::chrono::steady_clock::now();
+  }
+  ~Stopwatch() {
+    if (seconds_) *seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+  Stopwatch(const Stopwatch&) = delete;
+
+ private:
+  double* seconds_;
+  std::chrono::steady_clock::time_point start_;
+};
+
 // Tries the rules of a set at one node after the other.
 class Engine {
  public:
@@ -234,13 +263,13 @@ class Engine {
     rules_.candidates(node, candidates_);
     for (const Equation* equation : candidates_) {
       if (std::min(equation->on_floats, equation->on_others) > options_.weakest) continue;
-      remarks_.tried(equation->name);
+      const Stopwatch watch(remarks_.tried(equation->name));
       rule = equation->name;
       if (Node* replacement = by_equation(*equation, node)) return replacement;
     }
     for (const Rule* function : rules_.functions_of(node.op())) {
       if (function->promise > options_.weakest) continue;
-      remarks_.tried(function->name);
+      const Stopwatch watch(remarks_.tried(function->name));
       rule = function->name;
       rewriter_.set_root(node);
       std::string why;
@@ -408,15 +437,16 @@ class Engine {
 
   void replace(Apply& node, Node& replacement, std::string_view rule) {
     Remark* remark = remarks_.applied(pass_, rule, node, remarks_.keeps() ? become(replacement) : "");
-    size_t erased = worklist_.erased();
+    if (remark) worklist_.measure(rewriter_.inference());
     for (const Use& use : node.operands()) worklist_.add(use.node);
     module_.replace(&node, &replacement);
     for (const Use& use : replacement.uses()) worklist_.add(use.user);
     module_.erase_with_dead_operands(&node);
     if (!remark) return;
-    remark->nodes_before = static_cast<int>(worklist_.erased() - erased);
-    remark->nodes_after =
-        static_cast<int>(std::ranges::count_if(rewriter_.made(), [](const Apply* a) { return !a->is_erased(); }));
+    remark->before = worklist_.erased();
+    for (const Apply* made : rewriter_.made()) {
+      if (!made->is_erased()) remark->after += work_of(rewriter_.inference(), *made);
+    }
   }
 
   // What a remark says of the replacement: "becomes Relu 'act'", "becomes x".

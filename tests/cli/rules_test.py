@@ -73,6 +73,8 @@ class Rules(unittest.TestCase):
         self.assertEqual(len(unit), 1)
         self.assertEqual((unit[0]["pass"], unit[0]["node"]), ("simplify", "Mul 'b'"))
         self.assertEqual((unit[0]["nodes_before"], unit[0]["nodes_after"]), (1, 0))
+        self.assertGreater(unit[0]["flops_saved"], 0)
+        self.assertEqual(unit[0]["bytes_saved"], 4 * unit[0]["flops_saved"])  # a product an element
 
     def test_prune_inputs(self):
         self.write("unused.ir", "graph @main(%x: f32[2], %y: f32[3], %z: f32[2]) { return Add(%x, Mul(%z, 1.0)) }")

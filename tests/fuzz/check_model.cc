@@ -456,8 +456,15 @@ class Checker {
         arrays.emplace_back(fmt::format("in:{}", p->name()), first.inputs[p->index()].tensor());
     }
     for (size_t i = 0; i < first.outputs.size(); ++i) {
-      if (first.outputs[i].is_tensor() && first.outputs[i].tensor().dtype() != DType::String)
-        arrays.emplace_back(fmt::format("out:{}", before_->output_names()[i]), first.outputs[i].tensor());
+      const Datum& value = first.outputs[i];
+      const std::string key = fmt::format("out:{}", before_->output_names()[i]);
+      auto add_result = [&](const Datum& item, std::string name) {
+        if (item.is_tensor() && item.tensor().dtype() != DType::String)
+          arrays.emplace_back(std::move(name), item.tensor());
+      };
+      add_result(value, key);
+      if (value.kind() != Datum::Kind::Sequence) continue;
+      for (size_t k = 0; k < value.items().size(); ++k) add_result(value.items()[k], fmt::format("{}:{}", key, k));
     }
     Noise noise_before(*before_, first.inputs), noise_after(after, first.inputs);
     for (size_t i = 0; i < first.outputs.size(); ++i) {

@@ -76,6 +76,16 @@ heavy: Neg((Mul(x, 2) | Pow(Mul(x, 2), 3))) => Add(x, Neg(x))  [real]
   EXPECT_THROW(apply(rules, "graph @main(%x: f32[3]) { return Neg(%x) }"), Error);
 }
 
+TEST_F(RuleChoice, WhatRunTimesHaveNoKernelForIsNotMade) {
+  constexpr std::string_view rules = R"(
+# max(x, 0) = Relu(x)
+relu: Max(x, 0) => Relu(x)  [exact]
+)";
+  EXPECT_EQ(apply(rules, "graph @main(%x: i64[3]) { return Max(%x, 0) }", 18), "Max");
+  EXPECT_EQ(apply(rules, "graph @main(%x: f32[3]) { return Max(%x, 0.0) }", 18), "Relu");
+  EXPECT_EQ(apply(rules, "graph @main(%x: i64[3]) { return Max(%x, 0) }"), "Relu");
+}
+
 TEST_F(RuleChoice, OperatorsThatTheOperatorSetLacksAreNotMade) {
   constexpr std::string_view rules = R"(
 # x · σ(x) = Swish(x)

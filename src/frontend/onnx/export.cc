@@ -24,6 +24,7 @@
 #include "frontend/onnx/downgrade.h"
 #include "frontend/onnx/draft.h"
 #include "frontend/onnx/draft_builder.h"
+#include "frontend/onnx/implemented.h"
 #include "frontend/onnx/tensor_proto.h"
 #include "frontend/onnx/type_proto.h"
 #include "frontend/onnx/wire.h"
@@ -497,7 +498,7 @@ std::function<bool(const ir::Apply&)> expressible(const ir::Module& module, cons
   choose_opsets(module, options, report);
   return [opsets = std::move(report.opsets)](const ir::Apply& node) {
     auto opset = opsets.find(node.op().domain);
-    return opset == opsets.end() || is_expressible(node, opset->second);
+    return opset == opsets.end() || (is_expressible(node, opset->second) && is_implemented(node));
   };
 }
 

@@ -66,7 +66,7 @@ struct ExportReport {
 };
 
 // For optimizers: whether the operator sets that export_onnx would choose have an application of an operator, so that
-// it would be written as it is.
+// it would be written as it is, and whether it would run.
 std::function<bool(const ir::Apply&)> expressible(const ir::Module& module, const ExportOptions& options = {});
 
 // Writes the file (and NAME.onnx.data) whole or not at all. Throws Unsupported, Io, ResourceExhausted.
