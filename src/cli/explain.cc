@@ -190,7 +190,9 @@ class Explanation {
     std::string saved = change_text(work.after.nodes - work.before.nodes, work.after.flops - work.before.flops,
                                     work.after.bytes - work.before.bytes);
     auto equation = std::ranges::find(rules_.equations(), name, &rewrite::Equation::name);
-    fmt::print("  {:<36} {}{}\n", name, count_text(work.statistics), saved);
+    const double ms = work.statistics.seconds * 1e3;
+    std::string time = ms < 1 ? "" : fmt::format(", in {:.0f} ms", ms);
+    fmt::print("  {:<36} {}{}{}\n", name, count_text(work.statistics), saved, time);
     if (equation != rules_.equations().end()) fmt::print("    {}{}{}\n", dim(), equation->doc, plain());
     for (const Remark* remark : work.examples) {
       fmt::print("      {}{}{}{}\n", place(*remark), remark->message.empty() ? "" : ": ", remark->message,

@@ -123,6 +123,14 @@ void infer_fused_matmul(InferenceContext& ctx) {
 }
 void infer_transpose_matmul(InferenceContext& ctx) { set_transposed_matmul(ctx, false, false); }
 
+// Twice the output times the inner dimension.
+double fused_matmul_flops(const InferenceContext& ctx) {
+  auto a = ctx.dims(0);
+  if (!a || a->size() < 2) return 0;
+  const Dim inner = (*a)[a->size() - (ctx.attribute_int("transA") != 0 ? 2 : 1)];
+  return 2 * element_estimate(ctx.output(0)) * static_cast<double>(inner.as_constant().value_or(1));
+}
+
 void infer_matmul_like(InferenceContext& ctx) {
   auto a = ctx.dims(0), b = ctx.dims(1);
   if (!a || !b) return ctx.set_unranked(0, ctx.dtype(0));
@@ -368,7 +376,8 @@ void declare_products(Declarations& declare) {
       .attribute("transB", 0)
       .attribute("transBatchA", 0)
       .attribute("transBatchB", 0)
-      .infer(infer_fused_matmul);
+      .infer(infer_fused_matmul)
+      .flops(fused_matmul_flops);
   contrib(declare, "TransposeMatMul", "alpha · A · B, the last axes of each transposed as the attributes say.")
       .input("A", "T")
       .input("B", "T")
@@ -415,7 +424,8 @@ void declare_products(Declarations& declare) {
       .optional_attribute("kernel_shape", AttributeKind::Ints)
       .optional_attribute("pads", AttributeKind::Ints)
       .optional_attribute("strides", AttributeKind::Ints)
-      .infer(infer_convolution);
+      .infer(infer_convolution)
+      .flops(convolution_flops);
   contrib(declare, "MatMulNBits", "A · Bᵀ, where B is N rows of K numbers of a few bits, with a scale for each block.")
       .input("A", "T")
       .input("B", "u8")

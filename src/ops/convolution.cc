@@ -63,13 +63,6 @@ void infer_causal_conv(InferenceContext& ctx) {
   ctx.set_tensor(1, ctx.dtype(0), state);
 }
 
-// Multiplications and additions: each output channel's kernel once for each output position.
-double conv_flops(const InferenceContext& ctx) {
-  auto w = ctx.dims(1);
-  double filters = w && (*w)[0].is_constant() ? static_cast<double>((*w)[0].constant()) : 1;
-  return filters > 0 ? 2 * element_estimate(ctx.output(0)) * element_estimate(ctx.input(1)) / filters : 0;
-}
-
 // Each input element meets the kernels of its channel.
 double conv_transpose_flops(const InferenceContext& ctx) {
   auto w = ctx.dims(1);
@@ -90,6 +83,12 @@ Declaration convolution(Declarations& declare, const char* name, int since) {
 
 }  // namespace
 
+double convolution_flops(const InferenceContext& ctx) {
+  auto w = ctx.dims(1);
+  double filters = w && (*w)[0].is_constant() ? static_cast<double>((*w)[0].constant()) : 1;
+  return filters > 0 ? 2 * element_estimate(ctx.output(0)) * element_estimate(ctx.input(1)) / filters : 0;
+}
+
 void infer_convolution(InferenceContext& ctx) {
   auto operands = operands_of(ctx);
   if (!operands) return ctx.set_unranked(0, ctx.dtype(0));
@@ -109,7 +108,7 @@ void declare_convolution(Declarations& declare) {
       .output("Y", "T")
       .attribute("auto_pad", "NOTSET")
       .infer(infer_convolution)
-      .flops(conv_flops);
+      .flops(convolution_flops);
   convolution(declare, "ConvTranspose", 22)
       .doc("The adjoint of Conv: each input element adds its kernel to the output.")
       .input("X", "T")
@@ -131,7 +130,7 @@ void declare_convolution(Declarations& declare) {
       .output("Y", "T")
       .attribute("offset_group", 1)
       .infer(infer_convolution)
-      .flops(conv_flops);
+      .flops(convolution_flops);
   declare.op("CausalConvWithState", 27)
       .doc(
           "Each channel correlated with its own kernel over past_state and input back to back; present_state is the "
@@ -145,7 +144,7 @@ void declare_convolution(Declarations& declare) {
       .type("T", {DType::F32, DType::F16, DType::BF16})
       .attribute("activation", "none")
       .infer(infer_causal_conv)
-      .flops(conv_flops);
+      .flops(convolution_flops);
 }
 
 }  // namespace anfora::ops

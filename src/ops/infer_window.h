@@ -22,5 +22,7 @@ std::optional<size_t> windowed_rank(const InferenceContext& ctx, bool has_weight
 
 // Of Conv, and of what is a Conv with something behind it: input 0 is the data, input 1 the weights.
 void infer_convolution(InferenceContext& ctx);
+// Multiplications and additions: each output channel's kernel once for each output position.
+double convolution_flops(const InferenceContext& ctx);
 
 }  // namespace anfora::ops
