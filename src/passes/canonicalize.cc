@@ -10,6 +10,7 @@
 // it: Softmax over the last axis has no attribute. Nothing is added to the graph, and a second run finds nothing to do.
 // Linear in the number of applications.
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <optional>
 
@@ -108,6 +109,9 @@ class Canonicalizer {
     if (!is_reduction && !inserts && op != "Squeeze") return;
     auto axes = integers(node, 1);
     if (!axes) return;
+    if (axes->empty() && is_reduction && node.attributes().get_int("noop_with_empty_axes", 0) == 0) {
+      return rebuild(node, std::array{node.input(0)});  // no axes are all axes
+    }
     int counted = inserts ? *rank + static_cast<int>(axes->size()) : *rank;
     Integers canonical;
     for (int64_t axis : *axes) canonical.push_back(from_front(axis, counted));
@@ -167,6 +171,10 @@ class Canonicalizer {
     boost::container::small_vector<Node*, 5> inputs = {node.input(0), node.input(1), node.input(2)};
     inputs.push_back(node.has_input(3) ? node.input(3) : index_constant(axes, constant_tensor(node.input(1))->dtype()));
     if (node.has_input(4) && !drops_steps) inputs.push_back(node.input(4));
+    rebuild(node, inputs);
+  }
+
+  void rebuild(Apply& node, std::span<Node* const> inputs) {
     Apply* made =
         module_.apply_interned(node.graph(), node.op(), inputs, &node.attributes(), 1, node.location(), node.name());
     made->set_type(node.type());

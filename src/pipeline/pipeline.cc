@@ -186,18 +186,15 @@ class Optimization {
 
   OptimizeReport run() {
     report_.nodes_before = module_.num_operations();
-    for (bool changed = true; changed && !stopped_;) {
-      if (report_.rounds == kMostRounds) {
-        report_.at_fixpoint = false;
-        break;
-      }
-      ++report_.rounds;
-      changed = run_round();
-    }
+    run_rounds();
     const bool is_whole = options_.only.empty() && !stopped_;
     if (options_.for_onnxruntime && is_whole) write_for_onnxruntime();
     if (options_.for_storage && is_whole) {
-      if (passes::merge_parallel(module_, pass_options_, report_.remarks) > 0) end_stage("parallel");
+      if (passes::merge_parallel(module_, pass_options_, report_.remarks) > 0) {
+        end_stage("parallel");
+        ++changing_;
+        run_rounds();  // what several products read one does now, and it may go into its weights
+      }
       if (passes::split_sliced(module_, report_.remarks) > 0) end_stage("split");
       if (passes::generate_constants(module_, first_id_, pass_options_, report_.remarks) > 0) end_stage("generate");
     }
@@ -210,6 +207,18 @@ class Optimization {
   void end_stage(std::string_view stage, size_t round = 0) {
     if (options_.verify) ir::verify_or_throw(module_);
     if (saver_) saver_->save(module_, stage, round);
+  }
+
+  // Until nothing changes.
+  void run_rounds() {
+    for (bool changed = true; changed && !stopped_;) {
+      if (report_.rounds == kMostRounds) {
+        report_.at_fixpoint = false;
+        break;
+      }
+      ++report_.rounds;
+      changed = run_round();
+    }
   }
 
   // Whether something changed.

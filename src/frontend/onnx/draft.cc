@@ -73,15 +73,41 @@ ValueId Draft::make_value(DraftGraph* graph, std::string_view name, const ir::Ty
   return static_cast<ValueId>(values_.size() - 1);
 }
 
+std::vector<ValueId>* Draft::alike(const Tensor& tensor) {
+  constexpr size_t kMostBytes = 256;
+  if (tensor.dtype() == DType::String || tensor.bytes() > kMostBytes) return nullptr;
+  return &small_constants_[hash_bytes(tensor.raw(), tensor.bytes())];
+}
+
 ValueId Draft::make_constant(DraftGraph* graph, const Tensor* tensor, std::string_view name, const ir::Node* origin) {
   const ir::Type* type = context_.tensor_type(tensor->dtype(), std::span<const int64_t>(tensor->shape()));
   ValueId id = make_value(graph, name, type, origin);
   values_[id].constant = tensor;
+  if (std::vector<ValueId>* ids = alike(*tensor)) ids->push_back(id);
   return id;
 }
 
 ValueId Draft::make_constant(DraftGraph* graph, Tensor tensor) {
+  if (std::vector<ValueId>* ids = alike(tensor)) {
+    auto known = std::ranges::find_if(*ids, [&](ValueId id) {
+      return values_[id].graph == graph && Tensor::identical(*values_[id].constant, tensor);
+    });
+    if (known != ids->end()) return *known;
+  }
   return make_constant(graph, &tensors_.emplace_back(std::move(tensor)), {});
+}
+
+ValueId Draft::place_constant(DraftGraph* graph, const ir::Value& constant) {
+  if (std::vector<ValueId>* ids = alike(constant.tensor())) {
+    for (ValueId id : *ids) {
+      DraftValue& known = values_[id];
+      if (known.graph != graph || known.origin || !Tensor::identical(*known.constant, constant.tensor())) continue;
+      if (known.name.empty()) known.name = constant.name();
+      known.origin = &constant;
+      return id;
+    }
+  }
+  return make_constant(graph, &constant.tensor(), constant.name(), &constant);
 }
 
 void Draft::remove_unused_nodes() {

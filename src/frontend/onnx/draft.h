@@ -107,8 +107,10 @@ class Draft {
   ValueId make_value(DraftGraph* graph, std::string_view name, const ir::Type* type, const ir::Node* origin = nullptr);
   ValueId make_constant(DraftGraph* graph, const Tensor* tensor, std::string_view name,
                         const ir::Node* origin = nullptr);
-  // A constant that the module does not have.
+  // A constant that the module need not have; a small one that is there already serves.
   ValueId make_constant(DraftGraph* graph, Tensor tensor);
+  // One of the module, once; it may be what was needed without it.
+  ValueId place_constant(DraftGraph* graph, const ir::Value& constant);
 
   std::span<const ValueId> keep(std::span<const ValueId> ids) { return arena_.copy(ids); }
   std::span<const Subgraph> keep(std::span<const Subgraph> subgraphs) { return arena_.copy(subgraphs); }
@@ -135,6 +137,9 @@ class Draft {
   std::vector<ValueId> constants_of(const DraftGraph& top) const;
 
  private:
+  // Constants with these bytes; null: such are not shared.
+  std::vector<ValueId>* alike(const Tensor& tensor);
+
   ir::Context& context_;
   Arena arena_;
   LargeVector<DraftValue> values_;  // [kOmitted] is never used
@@ -142,6 +147,7 @@ class Draft {
   boost::unordered_flat_map<std::tuple<std::string_view, std::string_view, bool>, DraftOperator*> operator_index_;
   std::deque<DraftGraph> graphs_;
   std::deque<Tensor> tensors_;
+  boost::unordered_flat_map<uint64_t, std::vector<ValueId>> small_constants_;  // by the hash of their bytes
   DraftGraph* main_ = nullptr;
   std::vector<DraftGraph*> functions_;
   std::vector<DraftQuantization> quantizations_;

@@ -221,7 +221,7 @@ DraftBuilder::Binding DraftBuilder::bind_leaf(const ir::Node* node) {
       return {Binding::Kind::Function, static_cast<uint32_t>(functions_.size() - 1)};
     }
     auto [at, is_new] = constants_.emplace(value, kOmitted);
-    if (is_new) at->second = draft_->make_constant(top_, &value->tensor(), value->name(), value);
+    if (is_new) at->second = draft_->place_constant(top_, *value);
     return value_binding(at->second);
   }
   Binding binding = bound(node);
