@@ -5,6 +5,7 @@
 //     %c = Sigmoid(f) ⊙ c + Sigmoid(i) ⊙ Tanh(g)             →   LSTM(X, W', R', b', _, h₀, c₀)
 //     %h = Sigmoid(o) ⊙ Tanh(%c)
 //
+// The rows may be taken from the last to the first (direction "reverse"), and be behind the batch, where X is transposed.
 // The cell is found from the new state upwards, then the sums of products that its gates are: of the row, of the state, or of both
 // side by side, by matrices from outside of the loop. Slices of the sums are slices of the matrices, which fold where they are
 // constant. Each result of the loop must be the last state or the rows of all states. Linear in the size of the loops.
@@ -90,7 +91,7 @@ class Cell {
       if (!next || !width || *width < 1 || loop_.is_outside(next)) continue;
       width_ = *width;
       for (Apply* (Cell::*layer)() : {&Cell::lstm, &Cell::gru, &Cell::rnn}) {
-        cell_ = nullptr, rows_ = nullptr, sources_ = {};
+        cell_ = nullptr, rows_ = nullptr, axis_ = 0, reversed_ = false, sources_ = {};
         Apply* made = (this->*layer)();
         if (!made || (context_.options.has_operator && !context_.options.has_operator(*made))) continue;
         std::vector<Node*> results = results_of(made);
@@ -108,14 +109,34 @@ class Cell {
   // Whether the node is the row of this step; the first one says of what.
   bool is_row(const Node* node) {
     const Apply* gather = as(node, "Gather");
-    if (!gather || gather->input(1) != loop_.graph->parameter(0) || !loop_.is_outside(gather->input(0))) return false;
+    if (!gather || !loop_.is_outside(gather->input(0)) || rank_of(gather->input(0)) != 3) return false;
     Node* rows = gather->input(0);
-    if (rank_of(rows) != 3 || gather->attributes().get_int("axis", 0) != 0) return false;
-    if (rows_) return rows_ == rows;
-    auto count = context_.inference.elements(loop_.count);
-    if (!count || count->size() != 1 || !provably_equal((*count)[0], rows->type()->dim(0))) return false;
-    rows_ = rows;
+    const int axis = axis_of_steps(*gather);
+    if (axis < 0) return false;
+    const Dim steps = rows->type()->dim(axis);
+    const bool reversed = is_from_the_end(gather->input(1), steps);
+    if (!reversed && gather->input(1) != loop_.graph->parameter(0)) return false;
+    if (rows_) return rows_ == rows && axis_ == axis && reversed_ == reversed;
+    if (!is_known(loop_.count, steps)) return false;
+    rows_ = rows, axis_ = axis, reversed_ = reversed;
     return true;
+  }
+
+  // 0: rows are in front; 1: behind the batch; −1: elsewhere.
+  static int axis_of_steps(const Apply& node) {
+    const int64_t axis = node.attributes().get_int("axis", 0), from_front = axis < 0 ? axis + 3 : axis;
+    return from_front == 0 || from_front == 1 ? static_cast<int>(from_front) : -1;
+  }
+
+  bool is_known(const Node* node, Dim value) const {
+    auto elements = context_.inference.elements(node);
+    return elements && elements->size() == 1 && provably_equal((*elements)[0], value);
+  }
+
+  // steps − 1 − i in step i.
+  bool is_from_the_end(const Node* index, Dim steps) const {
+    const Apply* difference = as(index, "Sub");
+    return difference && difference->input(1) == loop_.graph->parameter(0) && is_known(difference->input(0), steps - 1);
   }
 
   // Sums of products ---------------------------------------------------------------------------------------------------
@@ -233,11 +254,20 @@ class Cell {
 
   Apply* layer(std::string_view op, Node* weights, Node* recurrent, Node* bias, const AttributeSet& attributes) {
     if (!weights || !recurrent || !rows_) return nullptr;
+    Node* none = rewriter_.module().none();
     boost::container::small_vector<Node*, 7> operands{
-        rows_, weights, recurrent, bias, rewriter_.module().none(), with_direction(loop_.first(state_))};
+        in_order(rows_, axis_), weights, recurrent, bias, none, with_direction(loop_.first(state_))};
     if (cell_) operands.push_back(with_direction(loop_.first(cell_)));
-    return rewriter_.apply(rewriter_.context().get_operator(op), {operands.data(), operands.size()},
-                           attributes.with("hidden_size", width_), cell_ ? 3 : 2);
+    AttributeSet all = attributes.with("hidden_size", width_);
+    if (reversed_) all = all.with("direction", std::string("reverse"));
+    return rewriter_.apply(rewriter_.context().get_operator(op), {operands.data(), operands.size()}, all,
+                           cell_ ? 3 : 2);
+  }
+
+  // Steps in front, which are at the axis; and back.
+  Node* in_order(Node* x, int axis) {
+    if (axis == 0) return x;
+    return rewriter_.apply("Transpose", {x}, {{"perm", std::vector<int64_t>{1, 0, 2}}});
   }
 
   Apply* lstm() {
@@ -359,7 +389,8 @@ class Cell {
       if (node == state_) result = rewriter_.apply("Squeeze", {rewriter_.item(made, 1), integer(0)});
       if (cell_ && node == cell_) result = rewriter_.apply("Squeeze", {rewriter_.item(made, 2), integer(0)});
       if (const Apply* stack = as(node, "StackSequence"); stack && is_all_states(*stack)) {
-        result = rewriter_.apply("Squeeze", {rewriter_.item(made, 0), integer(1)});
+        Node* states = rewriter_.apply("Squeeze", {rewriter_.item(made, 0), integer(1)});
+        result = in_order(states, axis_of_steps(*stack));
       }
       if (!result) return {};
       results.push_back(result);
@@ -369,8 +400,9 @@ class Cell {
 
   bool is_all_states(const Apply& stack) const {
     const Parameter* all = stack.input(0)->as_parameter();
-    if (!all || all->graph() != loop_.graph || stack.attributes().get_int("axis", 0) != 0) return false;
-    if (stack.attributes().get_int("reverse", 0) != 0 || !as(loop_.first(all), "SequenceEmpty")) return false;
+    if (!all || all->graph() != loop_.graph || axis_of_steps(stack) < 0) return false;
+    const bool reversed = stack.attributes().get_int("reverse", 0) != 0;
+    if (reversed != reversed_ || !as(loop_.first(all), "SequenceEmpty")) return false;
     const Apply* insert = as(loop_.next(all), "SequenceInsert");
     return insert && insert->num_inputs() == 2 && insert->input(0) == all && insert->input(1) == new_state_;
   }
@@ -381,7 +413,9 @@ class Cell {
   const Parameter *state_ = nullptr, *cell_ = nullptr;  // of an LSTM, also the cell
   const Apply *new_state_ = nullptr, *new_cell_ = nullptr;
   std::array<const Node*, 3> sources_{};
-  Node* rows_ = nullptr;  // [steps, batch, size]
+  Node* rows_ = nullptr;   // [steps, batch, size], or the batch in front
+  int axis_ = 0;           // of the steps in it
+  bool reversed_ = false;  // the last row first
   int64_t width_ = 0;
 };
 

@@ -44,16 +44,21 @@ Tensor from_doubles(DType dtype, std::span<const int64_t> shape, std::span<const
   return t;
 }
 
-// A copy with element i multiplied by factor(i). One pass without temporaries: weights are most of a model's memory.
+// A copy with the k-th run of so many elements multiplied by factor(k). One pass without temporaries: weights are most of a
+// model's memory.
 template <class F>
-Tensor multiplied(const Tensor& t, F&& factor) {
+Tensor multiplied(const Tensor& t, int64_t run, F&& factor) {
   Tensor product = Tensor::allocate(t.dtype(), t.shape());
   dispatch<Floats>(t.dtype(), [&]<class T>() {
     auto from = t.data<T>();
     auto to = product.data<T>();
-    for (size_t i = 0; i < to.size(); ++i) {
-      const double wide = static_cast<double>(static_cast<ComputeType<T>>(from[i])) * factor(i);
-      to[i] = static_cast<T>(static_cast<ComputeType<T>>(wide));
+    const size_t length = static_cast<size_t>(std::max<int64_t>(run, 1));
+    for (size_t begin = 0, k = 0; begin < to.size(); begin += length, ++k) {
+      const double by = factor(static_cast<int64_t>(k));
+      for (size_t i = begin; i < begin + length; ++i) {
+        const double wide = static_cast<double>(static_cast<ComputeType<T>>(from[i])) * by;
+        to[i] = static_cast<T>(static_cast<ComputeType<T>>(wide));
+      }
     }
   });
   return product;
@@ -92,11 +97,10 @@ struct Convolution {
     int64_t per_group = transposed ? weights->dim(1) : 0, inputs = transposed ? weights->dim(0) : 0;
     int64_t groups = transposed ? channels / per_group : 1;
     int64_t window = element_count(std::span<const int64_t>(weights->shape()).subspan(2));
-    Tensor new_weights = multiplied(*weights, [&](size_t i) {
-      int64_t outer = static_cast<int64_t>(i) / window;
-      // Conv: [output, input / groups, window]; ConvTranspose: [input, output / groups, window].
-      int64_t channel = transposed ? (outer / per_group) / (inputs / groups) * per_group + outer % per_group
-                                   : outer / weights->dim(1);
+    // Conv: [output, input / groups, window]; ConvTranspose: [input, output / groups, window].
+    const int64_t run = transposed ? window : weights->dim(1) * window;
+    Tensor new_weights = multiplied(*weights, run, [&](int64_t k) {
+      const int64_t channel = transposed ? (k / per_group) / (inputs / groups) * per_group + k % per_group : k;
       return scale[static_cast<size_t>(channel)];
     });
     for (size_t c = 0; c < b.size(); ++c) b[c] = b[c] * scale[c] + shift[c];
