@@ -161,6 +161,17 @@ TEST_F(Export, WritesOlderOperatorSets) {
   EXPECT_TRUE(report.moved.empty());
 }
 
+TEST_F(Export, SoftmaxOverAllAxesFromOneOnIsOneNodeWhereItWas) {
+  const std::string known =
+      "graph @main(%x: f32[2, 3, 4, 5]) { return Reshape(Softmax(Flatten(%x){axis=2}), [2, 3, 4, 5]) }";
+  EXPECT_EQ(sketch(known, {.opset = 11}), "(x) -> Softmax_1\nSoftmax_1 = Softmax(x){axis=2}\n");
+  EXPECT_NE(sketch(known, {.opset = 13}).find("Flatten"), std::string::npos);
+  const std::string unknown = "graph @main(%x: f32[*]) { return Reshape(Hardmax(Flatten(%x)), Shape(%x)) }";
+  EXPECT_EQ(sketch(unknown, {.opset = 11}), "(x) -> Hardmax_1\nHardmax_1 = Hardmax(x){axis=1}\n");
+  const std::string other = "graph @main(%x: f32[2, 3, 4]) { return Reshape(Softmax(Flatten(%x)), [2, 4, 3]) }";
+  EXPECT_NE(sketch(other, {.opset = 11}).find("Flatten"), std::string::npos);
+}
+
 TEST_F(Export, RaisesTheOperatorSetWhereItMust) {
   std::string text = R"(
 module { opset "" = 13 outputs = ["y"] }

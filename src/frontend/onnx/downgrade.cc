@@ -330,6 +330,40 @@ const DraftNode* find_verbatim_graph(Draft& draft) {
   return found;
 }
 
+// Before operator set 13, Softmax and its kin take all axes from one on together. Import says that by Flatten, Softmax and a
+// Reshape to what it was; here the three are one again.
+bool rejoin_flattened(Draft& draft, DraftGraph& graph) {
+  boost::unordered_flat_map<ValueId, const DraftNode*> made_by;  // of those that matter
+  auto maker = [&](ValueId value, std::initializer_list<std::string_view> ops) -> const DraftNode* {
+    auto found = made_by.find(value);
+    bool is_one = found != made_by.end() && std::ranges::count(ops, found->second->op->name);
+    return is_one ? found->second : nullptr;
+  };
+  auto same_shape = [&](ValueId a, ValueId b) {
+    const ir::Type *x = draft.value(a).type, *y = draft.value(b).type;
+    return x && y && x->is_tensor() && y->is_tensor() && x->has_rank() && y->has_rank() &&
+           std::ranges::equal(x->dims(), y->dims(), [](ir::Dim p, ir::Dim q) { return provably_equal(p, q); });
+  };
+  bool any = false;
+  for (DraftNode& node : graph.nodes) {
+    if (!node.op->domain.empty() || node.outputs.empty()) continue;
+    made_by[node.outputs[0]] = &node;
+    if (node.op->name != "Reshape" || node.inputs.size() < 2) continue;
+    const DraftNode* softmax = maker(node.inputs[0], {"Softmax", "LogSoftmax", "Hardmax"});
+    const DraftNode* flatten = softmax ? maker(softmax->inputs[0], {"Flatten"}) : nullptr;
+    if (!flatten || softmax->attributes->get_int("axis", 1) != 1) continue;
+    const ValueId x = flatten->inputs[0];
+    const DraftNode* shape = maker(node.inputs[1], {"Shape"});
+    const bool is_shape_of_x = shape && shape->inputs[0] == x && *shape->attributes == AttributeSet();
+    if (!is_shape_of_x && !same_shape(x, node.outputs[0])) continue;
+    node.op = softmax->op;
+    node.attributes = draft.keep(AttributeSet{{"axis", flatten->attributes->get_int("axis", 1)}});
+    node.inputs = draft.keep(std::span<const ValueId>(&x, 1));
+    any = true;
+  }
+  return any;
+}
+
 }  // namespace
 
 void fit_to_opsets(Draft& draft, const ir::Metadata& source, ExportReport& report) {
@@ -383,6 +417,12 @@ void fit_to_opsets(Draft& draft, const ir::Metadata& source, ExportReport& repor
   };
   Draft::for_each_graph(draft.main(), fit);
   for (DraftGraph* function : draft.functions()) Draft::for_each_graph(*function, fit);
+  if (auto opset = report.opsets.find(""); opset == report.opsets.end() || opset->second >= 13) return;
+  bool rejoined = false;
+  auto rejoin = [&](DraftGraph& graph) { rejoined |= rejoin_flattened(draft, graph); };
+  Draft::for_each_graph(draft.main(), rejoin);
+  for (DraftGraph* function : draft.functions()) Draft::for_each_graph(*function, rejoin);
+  if (rejoined) draft.remove_unused_nodes();
 }
 
 }  // namespace anfora::onnx
