@@ -170,6 +170,18 @@ ValueRange RangeAnalysis::visit(const Node* node, int depth) {
   return result;
 }
 
+// Whether each window of a pool sees an element at least; the largest of padding alone is −∞.
+static bool windows_meet_input(const Apply& pool) {
+  const AttributeSet& attributes = pool.attributes();
+  const std::vector<int64_t> pads = attributes.get_ints("pads"), kernel = attributes.get_ints("kernel_shape"),
+                             dilations = attributes.get_ints("dilations");
+  const bool is_padded = std::ranges::any_of(pads, [](int64_t pad) { return pad != 0; }) ||
+                         attributes.get_string("auto_pad", "NOTSET").starts_with("SAME");
+  if (!is_padded) return true;
+  if (std::ranges::any_of(dilations, [](int64_t dilation) { return dilation > 1; })) return false;
+  return pads.empty() || (!kernel.empty() && std::ranges::max(pads) < std::ranges::min(kernel));
+}
+
 ValueRange RangeAnalysis::of_application(const Apply& node, int depth) {
   const Type* type = node.type();
   ValueRange anything = whole(type);
@@ -283,8 +295,9 @@ ValueRange RangeAnalysis::of_application(const Apply& node, int depth) {
     if (exponent.low == 2 && exponent.high == 2) return fitted(square(base), type);
     if (is_float(type->dtype()) && (even || base.low >= 0)) return make(0, kInfinity, anything.may_be_nan);
   }
-  if (op == "ReduceMax" || op == "ReduceMin" || op == "MaxPool" || op == "GlobalMaxPool")
-    return anything.low < 0 ? in(0) : anything;
+  const bool selects =
+      op == "ReduceMax" || op == "ReduceMin" || op == "GlobalMaxPool" || (op == "MaxPool" && windows_meet_input(node));
+  if (selects) return anything.low < 0 ? in(0) : anything;
   if (op == "ReduceMean" || op == "GlobalAveragePool") {
     return is_float(type->dtype()) && in(0).is_finite() ? fitted(in(0), type) : anything;
   }
