@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <boost/container/small_vector.hpp>
+#include <boost/unordered/unordered_flat_map.hpp>
 #include <cmath>
 
 #include "anfora/error.h"
@@ -333,7 +334,8 @@ const DraftNode* find_verbatim_graph(Draft& draft) {
 // Before operator set 13, Softmax and its kin take all axes from one on together. Import says that by Flatten, Softmax and a
 // Reshape to what it was; here the three are one again.
 bool rejoin_flattened(Draft& draft, DraftGraph& graph) {
-  boost::unordered_flat_map<ValueId, const DraftNode*> made_by;  // of those that matter
+  static constexpr std::string_view kParts[] = {"Flatten", "Softmax", "LogSoftmax", "Hardmax", "Shape"};
+  boost::unordered_flat_map<ValueId, const DraftNode*> made_by;  // of the parts
   auto maker = [&](ValueId value, std::initializer_list<std::string_view> ops) -> const DraftNode* {
     auto found = made_by.find(value);
     bool is_one = found != made_by.end() && std::ranges::count(ops, found->second->op->name);
@@ -347,8 +349,11 @@ bool rejoin_flattened(Draft& draft, DraftGraph& graph) {
   bool any = false;
   for (DraftNode& node : graph.nodes) {
     if (!node.op->domain.empty() || node.outputs.empty()) continue;
-    made_by[node.outputs[0]] = &node;
-    if (node.op->name != "Reshape" || node.inputs.size() < 2) continue;
+    if (node.op->name != "Reshape") {
+      if (std::ranges::count(kParts, node.op->name)) made_by[node.outputs[0]] = &node;
+      continue;
+    }
+    if (node.inputs.size() < 2) continue;
     const DraftNode* softmax = maker(node.inputs[0], {"Softmax", "LogSoftmax", "Hardmax"});
     const DraftNode* flatten = softmax ? maker(softmax->inputs[0], {"Flatten"}) : nullptr;
     if (!flatten || softmax->attributes->get_int("axis", 1) != 1) continue;
