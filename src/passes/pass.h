@@ -104,6 +104,8 @@ extern const Pass kDropDead;      // dce.cc
 size_t generate_constants(ir::Module& module, uint32_t first_id, const PassOptions& options, rewrite::Remarks& remarks);
 // The same (parallel.cc): products of one value with several constants become one, where it is cheaper. Returns how many came.
 size_t merge_parallel(ir::Module& module, const PassOptions& options, rewrite::Remarks& remarks);
+// The same (caches.cc): keys and values that are appended to earlier ones belong to their attention. Returns how many.
+size_t append_to_caches(ir::Module& module, const PassOptions& options, rewrite::Remarks& remarks);
 // The same (slices.cc): slices that tile an axis of one value become a Split. Returns how many values were split.
 size_t split_sliced(ir::Module& module, rewrite::Remarks& remarks);
 // Before a model runs, and where it is asked for.

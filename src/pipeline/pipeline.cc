@@ -190,6 +190,11 @@ class Optimization {
     const bool is_whole = options_.only.empty() && !stopped_;
     if (options_.for_onnxruntime && is_whole) write_for_onnxruntime();
     if (options_.for_storage && is_whole) {
+      if (passes::append_to_caches(module_, pass_options_, report_.remarks) > 0) {
+        end_stage("caches");
+        ++changing_;
+        run_rounds();  // heads that are split inside leave views
+      }
       if (passes::merge_parallel(module_, pass_options_, report_.remarks) > 0) {
         end_stage("parallel");
         ++changing_;
