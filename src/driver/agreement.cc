@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -16,7 +17,7 @@
 namespace anfora::driver {
 namespace {
 
-// How much farther from the run in f32 the second model may be: rounding errors are random.
+// How much farther from the run in a wider type the second model may be: rounding errors are random.
 constexpr double kErrorRatio = 2;
 
 // The inputs of `reference`, as `executable` takes them: by name where it takes fewer, else by position.
@@ -35,19 +36,26 @@ std::vector<Datum> inputs_for(const runtime::Executable& executable, const ir::M
 
 bool is_floating(const Datum& datum) { return datum.is_tensor() && is_float(datum.tensor().dtype()); }
 
-// The model with its arithmetic of half precision in f32; nothing when there is none.
-std::optional<runtime::Executable> compile_wide(const ir::Module& module) {
+// A model in wider arithmetic, and which.
+struct Wide {
+  runtime::Executable executable;
+  DType dtype;
+};
+
+// In f32 where it has arithmetic of half precision, else in f64 if that may decide; nothing when there is none.
+std::optional<Wide> compile_wide(const ir::Module& module, rewrite::Promise promise) {
   std::unique_ptr<ir::Module> wide = clone(module);
   analysis::infer_types(*wide);
   pipeline::expand(*wide);
-  if (pipeline::run_pass(passes::kWiden, *wide) == 0) return std::nullopt;
-  return plan::compile(std::move(*wide));
+  if (pipeline::run_pass(passes::kWiden, *wide) > 0) return Wide{plan::compile(std::move(*wide)), DType::F32};
+  if (promise != rewrite::Promise::Real || pipeline::run_pass(passes::kWidenSingle, *wide) == 0) return std::nullopt;
+  return Wide{plan::compile(std::move(*wide)), DType::F64};
 }
 
 // The inputs of one run, and what both models make of them.
 struct Run {
   std::vector<Datum> inputs, first, second;
-  std::vector<Datum> wide = {};  // the first model with its arithmetic in f32; empty: not asked for
+  std::vector<Datum> wide = {};  // the first model in wider arithmetic; empty: not asked for
 };
 
 class Check {
@@ -73,15 +81,16 @@ class Check {
 
  private:
   bool is_as_near(Run& run, size_t output, bool finite_only) {
-    if (!std::exchange(is_wide_known_, true)) wide_ = compile_wide(reference_);
+    if (!std::exchange(is_wide_known_, true)) wide_ = compile_wide(reference_, options_.promise);
     if (!wide_) return false;
-    if (run.wide.empty()) run.wide = wide_->run(run.inputs, {.seed = options_.seed});
+    if (run.wide.empty()) run.wide = wide_->executable.run(run.inputs, {.seed = options_.seed});
     double first =
         compare(run.first[output], run.wide[output], std::nullopt, Scale::Tensor, finite_only).worst_relative;
+    if (!std::isfinite(first)) return false;  // it overflows where the wider type does not
     Comparison second =
         compare(run.second[output], run.wide[output], Tolerance{kErrorRatio * first, 0}, Scale::Tensor, finite_only);
     if (!second.difference.empty()) return false;
-    if (!agreement.errors) agreement.errors.emplace();
+    if (!agreement.errors) agreement.errors.emplace(RoundingErrors{.in = wide_->dtype});
     agreement.errors->first = std::max(agreement.errors->first, first);
     agreement.errors->second = std::max(agreement.errors->second, second.worst_relative);
     return true;
@@ -89,14 +98,14 @@ class Check {
 
   const ir::Module& reference_;
   const AgreementOptions& options_;
-  std::optional<runtime::Executable> wide_;  // made when it is first asked for
+  std::optional<Wide> wide_;  // made when it is first asked for
   bool is_wide_known_ = false;
 };
 
 }  // namespace
 
 std::string RoundingErrors::text() const {
-  return fmt::format("as near as the first model: {:.0e} and {:.0e} from a run in f32", second, first);
+  return fmt::format("as near as the first model: {:.0e} and {:.0e} from a run in {}", second, first, name(in));
 }
 
 Agreement check_agreement(const ir::Module& reference, runtime::Executable& a, runtime::Executable& b,

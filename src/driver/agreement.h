@@ -1,8 +1,9 @@
 // Whether two models compute the same, judged by running both.
 //
-// An output is compared within the tolerance of its dtype. Where that is exceeded and the first model computes in half
-// precision, a third run decides, the first model with that arithmetic in f32: every operator in f16 rounds to 11 bits, and
-// two models that round at different places differ by the sum of both errors. The second model agrees when it is as near to
+// An output is compared within the tolerance of its dtype. Where that is exceeded, a third run may decide, the first model with
+// its arithmetic in a wider type: of f16 and bf16 in f32, since every operator rounds to 11 bits or fewer, and two models that
+// round at different places differ by the sum of both errors; and of f32 in f64 where rounding was not promised, for a softmax
+// of large scores or a difference of near numbers has as many wrong digits. The second model agrees when it is as near to
 // the third run as the first one is, within a factor of two.
 #pragma once
 
@@ -20,13 +21,15 @@ namespace anfora::driver {
 struct AgreementOptions {
   int runs = 1;  // on random inputs; one on edge values (signed zeros, tiny and large numbers) follows
   uint64_t seed = 0;
-  // What was promised of b: below Exact, elements that are NaN or infinite in either model on the edge values do not count.
+  // What was promised of b: below Exact, elements that are NaN or infinite in either model on the edge values do not count; by
+  // Real, a run in f64 may decide.
   rewrite::Promise promise = rewrite::Promise::Exact;
 };
 
-// The worst relative differences of both models from the run in f32.
+// The worst relative differences of both models from the run in a wider type.
 struct RoundingErrors {
   double first = 0, second = 0;
+  DType in = DType::F32;
   std::string text() const;  // "as near as the first model: 2e-02 and 3e-02 from a run in f32"
 };
 

@@ -116,6 +116,7 @@ extern const Pass kOnnxRuntime;
 extern const Pass kAttention;
 // For execution only: their operators are lowered ones.
 extern const Pass kWiden;          // widen.cc
+extern const Pass kWidenSingle;    // widen.cc; for a check only
 extern const Pass kLayout;         // layout.cc
 extern const Pass kEpilogue;       // epilogue.cc
 extern const Pass kRematerialize;  // rematerialize.cc

@@ -10,6 +10,8 @@
 // Results between operators are no longer rounded to half precision, which can only bring them nearer to the exact ones;
 // that is why it is a `real` rewrite. A conversion there and back that the model itself asks for does round, and stays.
 // What moves elements without computing stays as it is and moves half as many bytes. One walk over the module.
+//
+// The same from f32 to f64 tells how far from the exact results a model is, which is what a check may want to know.
 #include <algorithm>
 #include <boost/container/small_vector.hpp>
 #include <boost/unordered/unordered_flat_set.hpp>
@@ -17,14 +19,12 @@
 
 #include "ir/order.h"
 #include "passes/pass.h"
+#include "rewrite/admission.h"
 
 namespace anfora::passes {
 namespace {
 
 using namespace ir;
-
-bool is_half(DType dtype) { return dtype == DType::F16 || dtype == DType::BF16; }
-bool is_half(const Type* type) { return type && type->is_tensor() && is_half(type->dtype()); }
 
 // What computes, but is not told by its fusion kind.
 constexpr std::string_view kArithmetic[] = {"AveragePool",
@@ -66,8 +66,8 @@ bool is_arithmetic(const Operator& op) {
 
 class Widening {
  public:
-  explicit Widening(PassContext& context)
-      : context_(context), module_(context.module), cast_(module_.context().get_operator("Cast")) {}
+  Widening(PassContext& context, DType to)
+      : context_(context), module_(context.module), to_(to), cast_(module_.context().get_operator("Cast")) {}
 
   size_t run() {
     // Operands first, so that what they are rounded from is known.
@@ -80,21 +80,27 @@ class Widening {
       if (node->primitive() != Primitive::Operation) continue;
       if (node->is("Cast")) {
         changes += skip_rounding(*node);
-      } else if (has_half_results(*node) && is_arithmetic(node->op())) {
-        widen(*node);
-        ++changes;
+      } else if (has_narrow_results(*node) && is_arithmetic(node->op())) {
+        changes += widen(*node);
       }
     }
     return changes;
   }
 
  private:
-  static bool has_half_results(const Apply& node) {
-    if (node.num_outputs() == 1) return is_half(node.type());
-    return node.type() && std::ranges::any_of(node.type()->elements(), [](const Type* type) { return is_half(type); });
+  bool is_narrow(const Type* type) const {
+    if (!type || !type->is_tensor()) return false;
+    if (to_ == DType::F64) return type->dtype() == DType::F32;
+    return type->dtype() == DType::F16 || type->dtype() == DType::BF16;
   }
 
-  // The result of an application, back in half precision.
+  bool has_narrow_results(const Apply& node) const {
+    if (node.num_outputs() == 1) return is_narrow(node.type());
+    return node.type() &&
+           std::ranges::any_of(node.type()->elements(), [&](const Type* type) { return is_narrow(type); });
+  }
+
+  // The result of an application, back in its precision.
   Apply* narrowed(Node* result, DType to, const Apply& node) {
     Apply* made = cast(result, to, node.graph(), node.location());
     narrowed_.insert(made);
@@ -107,64 +113,71 @@ class Widening {
     return made;
   }
 
-  // The f32 value that `value` is rounded from, else null.
-  static Node* unrounded(Node* value) {
+  // The wide value that `value` is rounded from, else null.
+  Node* unrounded(Node* value) const {
     Apply* apply = value->as_apply();
-    if (!apply || !apply->is("Cast") || !is_half(apply->type())) return nullptr;
+    if (!apply || !apply->is("Cast") || !is_narrow(apply->type())) return nullptr;
     const Type* from = apply->input(0)->type();
-    return from && from->is_tensor() && from->dtype() == DType::F32 ? apply->input(0) : nullptr;
+    return from && from->is_tensor() && from->dtype() == to_ ? apply->input(0) : nullptr;
   }
 
   // Cast{f32}(Cast{f16}(x)) => x, where the inner one rounds a result that was computed in f32 here.
   size_t skip_rounding(Apply& node) {
     Node* source = narrowed_.contains(node.input(0)) ? unrounded(node.input(0)) : nullptr;
-    if (!source || !node.type()->is_tensor() || node.type()->dtype() != DType::F32) return 0;
+    if (!source || !node.type()->is_tensor() || node.type()->dtype() != to_) return 0;
     context_.remarks.applied(kWiden.name, "skip-rounding", node);
     module_.replace(&node, source);
     return 1;
   }
 
   Node* widened(Node* value, const Apply& user) {
-    if (!is_half(value->type())) return value;
+    if (!is_narrow(value->type())) return value;
     if (Node* source = unrounded(value)) return source;
-    return cast(value, DType::F32, user.graph(), user.location());
+    return cast(value, to_, user.graph(), user.location());
   }
 
-  void widen(Apply& node) {
+  size_t widen(Apply& node) {
     boost::container::small_vector<Node*, 4> inputs;
     for (const Use& use : node.operands()) inputs.push_back(widened(use.node, node));
     Apply* made = module_.apply(node.graph(), node.op(), {inputs.data(), inputs.size()}, node.attributes(),
                                 node.num_outputs(), node.location(), node.name());
-    context_.inference.infer(*made);
-    context_.remarks.applied(kWiden.name, "compute-in-f32", node);
+    if (!rewrite::why_not_typed(context_.inference, *made).empty()) {  // not every operator takes f64
+      module_.erase_with_dead_operands(made);
+      return 0;
+    }
+    context_.remarks.applied(kWiden.name, to_ == DType::F64 ? "compute-in-f64" : "compute-in-f32", node);
     if (node.num_outputs() == 1) {
       module_.replace(&node, narrowed(made, node.type()->dtype(), node));
-      return;
+      return 1;
     }
     std::vector<Node*> items;
     for (size_t i = 0; i < node.num_outputs(); ++i) {
       Node* item = module_.tuple_item(node.graph(), made, i);
       item->set_type(made->type()->element(i));
       const Type* type = node.type()->element(i);
-      items.push_back(is_half(type) ? narrowed(item, type->dtype(), node) : item);
+      items.push_back(is_narrow(type) ? narrowed(item, type->dtype(), node) : item);
     }
     Apply* tuple = module_.make_tuple(node.graph(), items);
     tuple->set_type(node.type());
     module_.replace(&node, tuple);
+    return 1;
   }
 
   PassContext& context_;
   Module& module_;
+  const DType to_;
   const Operator& cast_;
   boost::unordered_flat_set<const Node*> narrowed_;
 };
 
+template <DType To>
 size_t run(PassContext& context) {
-  return context.options.math == rewrite::Promise::Real ? Widening(context).run() : 0;
+  return context.options.math == rewrite::Promise::Real ? Widening(context, To).run() : 0;
 }
 
 }  // namespace
 
-const Pass kWiden{"widen", "half precision in f32", "rounded where it is stored", run};
+const Pass kWiden{"widen", "half precision in f32", "rounded where it is stored", run<DType::F32>};
+const Pass kWidenSingle{"widen-single", "f32 in f64", "to judge rounding", run<DType::F64>};
 
 }  // namespace anfora::passes

@@ -85,6 +85,7 @@ const Pass* find_pass(std::string_view name) {
   };
   const Pass* pass = find_in(kPasses);
   if (name == passes::kWiden.name) return &passes::kWiden;
+  if (name == passes::kWidenSingle.name) return &passes::kWidenSingle;
   if (name == passes::kExpand.name) return &passes::kExpand;
   if (name == passes::kAttention.name) return &passes::kAttention;
   if (name == passes::kOnnxRuntime.name) return &passes::kOnnxRuntime;

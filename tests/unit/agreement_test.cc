@@ -1,4 +1,4 @@
-// Two models on the same inputs: tolerances, rounding of half precision judged by a run in f32, promises on edge values.
+// Two models on the same inputs: tolerances, rounding judged by a run in a wider type, promises on edge values.
 #include "driver/agreement.h"
 
 #include <gtest/gtest.h>
@@ -42,11 +42,29 @@ TEST_F(AgreementTest, RoundingExcusesNoOtherFunction) {
   EXPECT_NE(agreement.message.find("random inputs"), std::string::npos) << agreement.message;
 }
 
+// In f32, integers from 2²⁴ on lie 2 apart.
+constexpr std::string_view kRoundedSingle = "graph @main(%x: f32[64]) { return Sub(Add(%x, 16777216.0), 16777216.0) }";
+
 TEST_F(AgreementTest, FullPrecisionIsNotExcused) {
-  Agreement agreement = check("graph @main(%x: f32[64]) { return Sub(Add(%x, 16777216.0), 16777216.0) }",
-                              "graph @main(%x: f32[64]) { return %x }");
+  Agreement agreement = check(kRoundedSingle, "graph @main(%x: f32[64]) { return %x }");
   EXPECT_FALSE(agreement.same);
   EXPECT_FALSE(agreement.errors);
+}
+
+TEST_F(AgreementTest, FullPrecisionIsJudgedInF64WhereRoundingWasNotPromised) {
+  constexpr AgreementOptions kReal = {.promise = rewrite::Promise::Real};
+  Agreement agreement = check(kRoundedSingle, "graph @main(%x: f32[64]) { return %x }", kReal);
+  EXPECT_TRUE(agreement.same) << agreement.message;
+  ASSERT_TRUE(agreement.errors);
+  EXPECT_EQ(agreement.errors->in, DType::F64);
+  EXPECT_FALSE(check(kRoundedSingle, "graph @main(%x: f32[64]) { return Mul(%x, 3.0) }", kReal).same);
+}
+
+TEST_F(AgreementTest, AnInfinityExcusesNothing) {
+  constexpr std::string_view kOverflows =
+      "graph @main(%x: f32[64]) { return Mul(Mul(Exp(Mul(%x, 30.0)), 1e38), 1e-38) }";
+  EXPECT_FALSE(
+      check(kOverflows, "graph @main(%x: f32[64]) { return Add(%x, 7.0) }", {.promise = rewrite::Promise::Real}).same);
 }
 
 TEST_F(AgreementTest, OverflowCountsWhereItIsPromised) {
