@@ -3,7 +3,9 @@
 #pragma once
 
 #include <CLI/App.hpp>
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 
 #include "anfora/error.h"
@@ -30,6 +32,9 @@ using Action = std::function<int()>;
 
 // --math exact|finite|real, written to `promise`.
 void add_math(CLI::App& command, rewrite::Promise& promise);
+
+// --dim NAME=SIZE, any number of times, written to `dims`.
+void add_dims(CLI::App& command, std::map<std::string, int64_t, std::less<>>& dims);
 
 Action add_info(CLI::App& app);
 Action add_dump(CLI::App& app);

@@ -29,6 +29,7 @@ struct Options {
   rewrite::Promise math = rewrite::Promise::Real;
   std::vector<std::string> passes, rules, trainable, freeze;
   std::string remarks;
+  driver::SizeByName dims;
   int64_t fuel = -1;
   std::optional<int64_t> fold_limit;
   int runs = 1;
@@ -47,8 +48,8 @@ std::string check(const Options& options, bool& failed) {
   try {
     runtime::Executable a = driver::compile_as_is(*before.module), b = driver::compile_as_is(*after.module);
     if (!a.missing_kernels().empty()) return fmt::format("not verified: no kernel for {}", a.missing_kernels()[0]);
-    driver::Agreement agreement =
-        driver::check_agreement(*before.module, a, b, {.runs = options.runs, .promise = options.math});
+    driver::Agreement agreement = driver::check_agreement(
+        *before.module, a, b, {.runs = options.runs, .dims = options.dims, .promise = options.math});
     if (!agreement.same) {
       failed = true;
       return "DIFFERS: " + agreement.message;
@@ -57,7 +58,10 @@ std::string check(const Options& options, bool& failed) {
     return agreement.worst == 0 ? "verified: same outputs, bit for bit"
                                 : fmt::format("verified: same outputs (max {:.0e} relative)", agreement.worst_relative);
   } catch (const Error& error) {
-    return fmt::format("not verified: {}", error.what());  // made-up inputs do not suit every model
+    // Made-up inputs do not suit every model.
+    const bool made_up = options.dims.empty() && !driver::symbolic_dims(*before.module).empty();
+    return fmt::format("not verified: {}{}", error.what(),
+                       made_up ? " (--dim NAME=SIZE gives other sizes than 2)" : "");
   }
 }
 
@@ -80,7 +84,7 @@ std::vector<const passes::Pass*> passes_named(const std::vector<std::string>& na
 // What --check found, and a small module that shows it beside the output, which is not written.
 int report_finding(const driver::Finding& finding, const Options& options, const passes::PassOptions& passes) {
   std::filesystem::path reproducer = std::filesystem::path(options.output).replace_extension(".defect.ir");
-  ir::write_text_file(*driver::reduce_finding(finding, passes), reproducer);
+  ir::write_text_file(*driver::reduce_finding(finding, passes, {.dims = options.dims}), reproducer);
   std::string what = finding.rule.empty()
                          ? fmt::format("pass {}", finding.pass)
                          : fmt::format("rule {} (pass {}), at {},", finding.rule, finding.pass, finding.node);
@@ -123,6 +127,7 @@ int run(const Options& options) {
   auto start = std::chrono::steady_clock::now();
   Constness constness(options);
   driver::LoadedModel model = constness.load(options.input);
+  driver::require_dims(*model.module, options.dims);
   driver::ModelSummary before = driver::summarize(*model.module);
   pipeline::OptimizeOptions passes;
   passes.passes.math = options.math;
@@ -145,7 +150,7 @@ int run(const Options& options) {
       progress.update(-1, fmt::format("round {}, {}", round, pass));
     };
     if (options.audit) {
-      auto finding = driver::optimize_audited(*model.module, passes, report);
+      auto finding = driver::optimize_audited(*model.module, passes, report, {.dims = options.dims});
       if (finding) return report_finding(*finding, options, passes.passes);
     } else {
       report = pipeline::optimize(*model.module, passes);
@@ -262,6 +267,7 @@ Action add_opt(CLI::App& app) {
       "initializers that are inputs as well become constants, and no inputs any more; --freeze=NAME: those");
   command->add_flag("--check", options->audit,
                     "run the model before and after every pass, and name the first rule that changes the result");
+  add_dims(*command, options->dims);
   command->add_flag("--no-check", options->no_check, "do not run the models to compare them");
   command->add_flag("--json", options->json, "for machines");
   command->footer("Example:\n  anfora opt resnet50.onnx -o small.onnx");

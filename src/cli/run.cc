@@ -15,7 +15,8 @@ namespace {
 
 struct Options {
   std::string model, output, profile;
-  std::vector<std::string> inputs, dims;
+  std::vector<std::string> inputs;
+  driver::SizeByName dims;
   bool random = false, no_optimize = false;
   rewrite::Promise math = rewrite::Promise::Real;
   uint64_t seed = 0;
@@ -38,18 +39,6 @@ void collect(const std::string& name, const Datum& value, std::vector<std::pair<
   }
 }
 
-std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& arguments) {
-  std::map<std::string, int64_t> dims;
-  for (const std::string& argument : arguments) {
-    size_t equals = argument.find('=');
-    int64_t size = -1;
-    if (equals != std::string::npos) size = std::strtoll(argument.c_str() + equals + 1, nullptr, 10);
-    if (size < 0) throw Error(ErrorCode::InvalidArgument, fmt::format("--dim takes NAME=SIZE, not '{}'", argument));
-    dims[argument.substr(0, equals)] = size;
-  }
-  return dims;
-}
-
 int run(const Options& options) {
   if (options.inputs.empty() && !options.random) {
     throw Error(ErrorCode::InvalidArgument, "no inputs are given")
@@ -58,8 +47,9 @@ int run(const Options& options) {
   driver::LoadedModel model = driver::load_model(options.model);
   std::vector<Datum> made_up;
   runtime::NamedData given;
+  driver::require_dims(*model.module, options.dims);
   if (options.random) {
-    made_up = driver::random_inputs(*model.module, {.seed = options.seed, .dims = parse_dims(options.dims)});
+    made_up = driver::random_inputs(*model.module, {.seed = options.seed, .dims = options.dims});
   } else {
     given = driver::read_inputs(*model.module, options.inputs);
   }
@@ -98,7 +88,7 @@ Action add_run(CLI::App& app) {
   command->add_option("--input", options->inputs,
                       ".npz by the inputs' names; .npy or .pb in their order, or NAME=FILE");
   command->add_flag("--random", options->random, "make up inputs");
-  command->add_option("--dim", options->dims, "NAME=SIZE: a symbolic dimension of made-up inputs (default 2)");
+  add_dims(*command, options->dims);
   command->add_option("--seed", options->seed, "of made-up inputs and of random operators")->capture_default_str();
   command->add_option("--output", options->output, "an .npz file for the outputs");
   command->add_option("--threads", options->threads, "threads of kernels (default: all)")

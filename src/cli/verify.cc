@@ -19,6 +19,7 @@ struct Options {
   std::vector<std::string> models, cases;
   int runs = 3;
   uint64_t seed = 0;
+  driver::SizeByName dims;
   bool json = false, optimize = false;
   rewrite::Promise math = rewrite::Promise::Real;
 };
@@ -40,9 +41,11 @@ int run_cases(const Options& options) {
 
 int compare_models(const Options& options) {
   driver::LoadedModel a = driver::load_model(options.models[0]), b = driver::load_model(options.models[1]);
+  driver::require_dims(*a.module, options.dims);
   runtime::Executable run_a = driver::compile_as_is(*a.module), run_b = driver::compile_as_is(*b.module);
-  driver::Agreement agreement =
-      driver::check_agreement(*a.module, run_a, run_b, {.runs = options.runs, .seed = options.seed});
+  driver::Agreement agreement = driver::check_agreement(
+      *a.module, run_a, run_b,
+      {.runs = options.runs, .seed = options.seed, .dims = options.dims, .promise = options.math});
   if (options.json) {
     nlohmann::json json = {{"same", agreement.same},
                            {"max_difference", agreement.worst},
@@ -84,6 +87,7 @@ Action add_verify(CLI::App& app) {
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   command->add_option("--seed", options->seed, "of the inputs")->capture_default_str();
+  add_dims(*command, options->dims);
   command->add_flag("--optimize", options->optimize,
                     "run the cases as `run` does: optimized, and lowered for this machine");
   add_math(*command, options->math);

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "analysis/infer.h"
-#include "driver/inputs.h"
 #include "driver/model.h"
 #include "ir/clone.h"
 #include "passes/pass.h"
@@ -116,7 +115,8 @@ Agreement check_agreement(const ir::Module& reference, runtime::Executable& a, r
   Check check(reference, options);
   for (int i = 0; i <= options.runs && check.agreement.same; ++i) {
     const bool edge = i == options.runs;
-    Run run{.inputs = random_inputs(reference, {.seed = options.seed + static_cast<uint64_t>(i)}, edge)};
+    Run run{.inputs = random_inputs(reference, {.seed = options.seed + static_cast<uint64_t>(i), .dims = options.dims},
+                                    edge)};
     run.first = a.run(run.inputs, {.seed = options.seed});
     run.second = b.run(inputs_for(b, reference, run.inputs), {.seed = options.seed});
     check.compare_outputs(a, run, edge);

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "driver/compare.h"
+#include "driver/inputs.h"
 #include "ir/module.h"
 #include "rewrite/rule.h"
 #include "runtime/executable.h"
@@ -21,6 +22,7 @@ namespace anfora::driver {
 struct AgreementOptions {
   int runs = 1;  // on random inputs; one on edge values (signed zeros, tiny and large numbers) follows
   uint64_t seed = 0;
+  SizeByName dims = {};  // of symbolic dimensions, see RandomInputs
   // What was promised of b: below Exact, elements that are NaN or infinite in either model on the edge values do not count; by
   // Real, a run in f64 may decide.
   rewrite::Promise promise = rewrite::Promise::Exact;

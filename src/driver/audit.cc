@@ -7,7 +7,6 @@
 
 #include "anfora/error.h"
 #include "driver/compare.h"
-#include "driver/inputs.h"
 #include "driver/model.h"
 #include "driver/reduce.h"
 #include "ir/clone.h"
@@ -29,7 +28,8 @@ std::vector<Run> runs_of(const Module& module, bool with_edges, const AuditOptio
   runtime::Executable executable = compile_as_is(module);
   for (int i = 0; i < audit.runs + (with_edges ? 1 : 0); ++i) {
     Run run;
-    run.inputs = random_inputs(module, {.seed = audit.seed + static_cast<uint64_t>(i)}, i == audit.runs);
+    run.inputs =
+        random_inputs(module, {.seed = audit.seed + static_cast<uint64_t>(i), .dims = audit.dims}, i == audit.runs);
     try {
       run.outputs = executable.run(run.inputs, {.seed = audit.seed});
     } catch (const Error&) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "driver/inputs.h"
 #include "ir/module.h"
 #include "pipeline/pipeline.h"
 
@@ -21,6 +22,7 @@ struct Finding {
 struct AuditOptions {
   int runs = 2;  // random inputs for each pass, and one of edge values where results are promised bit for bit
   uint64_t seed = 0;
+  SizeByName dims = {};  // of symbolic dimensions, see RandomInputs
 };
 
 // Whether a pass leaves the results of a module as they are: bit for bit under --math exact, else within the tolerance of

@@ -1,9 +1,11 @@
 #include "driver/inputs.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <random>
+#include <set>
 
 #include "anfora/error.h"
 #include "frontend/onnx/value_proto.h"
@@ -70,7 +72,7 @@ Datum random_datum(const Type* type, const RandomInputs& options, bool edge, std
       Shape shape;
       for (Dim d : type->has_rank() ? type->dims() : std::span<const Dim>()) {
         auto size = evaluate(d, [&](std::string_view name) -> std::optional<int64_t> {
-          auto given = options.dims.find(std::string(name));
+          auto given = options.dims.find(name);
           return given == options.dims.end() ? kDefaultDim : given->second;
         });
         shape.push_back(size.value_or(kDefaultDim));
@@ -109,6 +111,29 @@ const Parameter* find_parameter(const Graph& main, std::string_view name) {
 }
 
 }  // namespace
+
+std::set<std::string, std::less<>> symbolic_dims(const Module& module) {
+  std::set<std::string, std::less<>> names;
+  for (const Parameter* p : module.main()->parameters()) {
+    if (!p->type() || !p->type()->is_tensor() || !p->type()->has_rank()) continue;
+    for (Dim d : p->type()->dims()) {
+      evaluate(d, [&](std::string_view name) -> std::optional<int64_t> {
+        names.emplace(name);
+        return kDefaultDim;
+      });
+    }
+  }
+  return names;
+}
+
+void require_dims(const Module& module, const SizeByName& dims) {
+  const auto known = symbolic_dims(module);
+  for (const auto& [name, size] : dims) {
+    if (known.contains(name)) continue;
+    throw Error(ErrorCode::InvalidArgument, fmt::format("no input has a dimension '{}'", name))
+        .with_hint(known.empty() ? "all of them are known" : fmt::format("there are {}", fmt::join(known, ", ")));
+  }
+}
 
 std::vector<Datum> random_inputs(const Module& module, const RandomInputs& options, bool edge) {
   std::mt19937_64 random(options.seed);

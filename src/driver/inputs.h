@@ -2,7 +2,9 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,13 +15,20 @@
 
 namespace anfora::driver {
 
+using SizeByName = std::map<std::string, int64_t, std::less<>>;
+
 struct RandomInputs {
   uint64_t seed = 0;
-  std::map<std::string, int64_t> dims;  // sizes of symbolic dimensions; others are kDefaultDim
+  SizeByName dims = {};  // of symbolic dimensions; others are kDefaultDim
   int64_t integer_low = 0,
           integer_high = 1;  // inclusive: integers are often indices, and these are nearly always valid
 };
 inline constexpr int64_t kDefaultDim = 2;
+
+// Those of the inputs of main, by name.
+std::set<std::string, std::less<>> symbolic_dims(const ir::Module& module);
+// Throws where no input of main has a symbolic dimension of one of the names.
+void require_dims(const ir::Module& module, const SizeByName& dims);
 
 // One datum a parameter of main. `edge` draws from zeros, ones, extremes and denormals instead of a normal distribution.
 std::vector<Datum> random_inputs(const ir::Module& module, const RandomInputs& options, bool edge = false);

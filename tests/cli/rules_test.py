@@ -83,6 +83,15 @@ class Rules(unittest.TestCase):
             self.assertIn("bit for bit", result.stdout, result.stderr)
             self.assertEqual("%y" in (self.folder / "small.ir").read_text(), kept)
 
+    def test_sizes_of_made_up_inputs(self):
+        self.write("model.ir", "graph @main(%x: f32[n], %y: f32[m]) { return Relu(Relu(Reshape(%x, Concat(Shape(%y), [2]){axis=0}))) }")
+        self.assertIn("--dim", self.optimize()["verdict"])
+        self.assertIn("same outputs", self.optimize("--dim", "n=6", "--dim", "m=3")["verdict"])
+        for wrong, message in (("k=3", "there are m, n"), ("n", "NAME=SIZE"), ("n=-1", "NAME=SIZE")):
+            result = self.anfora("opt", "model.ir", "-o", "small.ir", "--dim", wrong)
+            self.assertNotEqual(result.returncode, 0)
+            self.assertIn(message, result.stderr)
+
     def test_save_graphs(self):
         self.write("model.ir", MODEL.replace("%b", '%"b<&>"'))
         self.optimize("--save-graphs", "graphs")

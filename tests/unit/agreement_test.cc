@@ -52,7 +52,7 @@ TEST_F(AgreementTest, FullPrecisionIsNotExcused) {
 }
 
 TEST_F(AgreementTest, FullPrecisionIsJudgedInF64WhereRoundingWasNotPromised) {
-  constexpr AgreementOptions kReal = {.promise = rewrite::Promise::Real};
+  const AgreementOptions kReal = {.promise = rewrite::Promise::Real};
   Agreement agreement = check(kRoundedSingle, "graph @main(%x: f32[64]) { return %x }", kReal);
   EXPECT_TRUE(agreement.same) << agreement.message;
   ASSERT_TRUE(agreement.errors);
