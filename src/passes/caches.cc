@@ -37,10 +37,6 @@ Apply* as(Node* node, std::string_view op) {
   return apply && apply->is(op) ? apply : nullptr;
 }
 
-bool same_dim(const Node* a, const Node* b, int axis) {
-  return provably_equal(a->type()->dim(axis), b->type()->dim(axis));
-}
-
 // What is appended to what: new and earlier keys or values, by heads.
 struct Appended {
   Apply* concat;
@@ -80,13 +76,19 @@ struct SplitHeads {
 
 std::optional<SplitHeads> split_heads(Node* heads) {
   Apply* rotation = as(heads, "RotaryEmbedding");
-  Apply* transpose = as(rotation ? rotation->input(0) : heads, "Transpose");
-  Apply* reshape = transpose ? as(transpose->input(0), "Reshape") : nullptr;
-  if (!reshape || !swaps_heads(*transpose)) return std::nullopt;
-  Node* rows = reshape->input(0);
-  if (rank_of(rows) != 3 || rank_of(reshape) != 4 || !same_dim(rows, reshape, 0) || !same_dim(rows, reshape, 1))
+  Node* moved = rotation ? rotation->input(0) : heads;
+  const int64_t count = extent_of(heads, 1), size = extent_of(heads, 3);
+  if (Apply* transpose = as(moved, "Transpose"); transpose && swaps_heads(*transpose)) {
+    moved = transpose->input(0);
+    if (extent_of(moved, 2) != count) return std::nullopt;
+  } else if (extent_of(heads, 2) != 1) {  // those of one row need no transpose
     return std::nullopt;
-  const int64_t count = extent_of(reshape, 2), size = extent_of(reshape, 3);
+  }
+  Apply* reshape = as(moved, "Reshape");
+  Node* rows = reshape ? reshape->input(0) : nullptr;
+  if (rank_of(rows) != 3 || rank_of(heads) != 4 || !provably_equal(rows->type()->dim(0), heads->type()->dim(0)) ||
+      !provably_equal(rows->type()->dim(1), heads->type()->dim(2)))
+    return std::nullopt;
   if (count < 1 || size < 1 || extent_of(rows, 2) != count * size) return std::nullopt;
   return SplitHeads{rows, rotation};
 }
@@ -119,12 +121,14 @@ class Caches {
         attributes.get_int("right_window_size", -1) != -1)
       return false;
     auto keys = appended(attention, Key), values = appended(attention, ValueOf);
-    if (!keys || !values || keys->concat == values->concat || !same_dim(keys->past(), values->past(), 2)) return false;
+    if (!keys || !values || keys->concat == values->concat ||
+        !provably_equal(keys->past()->type()->dim(2), values->past()->type()->dim(2)))
+      return false;
 
-    Apply* joined = joined_heads(attention);
     auto q = split_heads(attention.input(Query)), k = split_heads(keys->added()), v = split_heads(values->added());
-    const bool packed = joined && q && k && v && !v->rotation;
-    const int64_t heads = extent_of(attention.input(Query), 1), groups = extent_of(keys->added(), 1);
+    const int64_t heads = extent_of(attention.input(Query), 1), groups = extent_of(keys->added(), 1),
+                  size = extent_of(values->added(), 3);
+    const bool packed = q && k && v && !v->rotation;
     AttributeSet made_with = attributes;
     std::array<Node*, 3> attended{attention.input(Query), keys->added(), values->added()};
     if (packed) {
@@ -145,23 +149,17 @@ class Caches {
     replace(*keys->concat, item(*made, 1));
     replace(*values->concat, item(*made, 2));
     Node* y = item(*made, 0);
-    if (packed) {
-      const int64_t shape[] = {0, 0, heads, extent_of(joined, 3)};
-      Node* extents = module_.constant(Tensor::vector<int64_t>(shape));
-      replace(*joined, apply(*joined, "Reshape", {y, extents}));
-    } else {
-      replace(attention, y);
-    }
+    replace(attention, packed ? by_heads(attention, y, heads, size) : y);
     return true;
   }
 
-  // The transpose that is the only user of an attention by heads, [batch, sequence, heads, size]; null: there is none.
-  static Apply* joined_heads(Apply& attention) {
-    if (!attention.has_one_use()) return nullptr;
-    Apply* user = (*attention.uses().begin()).user;
-    const bool joins =
-        user->is("Transpose") && user->graph() == attention.graph() && extent_of(user, 3) > 0 && swaps_heads(*user);
-    return joins ? user : nullptr;
+  // [batch, sequence, heads · size] as [batch, heads, sequence, size]. Who joins the heads takes it back.
+  Node* by_heads(const Apply& attention, Node* rows, int64_t heads, int64_t size) {
+    const bool is_one_row = extent_of(&attention, 2) == 1;
+    const int64_t shape[] = {0, is_one_row ? heads : 0, is_one_row ? 1 : heads, size};
+    Node* split = apply(attention, "Reshape", {rows, module_.constant(Tensor::vector<int64_t>(shape))});
+    if (is_one_row) return split;
+    return apply(attention, "Transpose", {split}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
   }
 
   Node* rows_of(const SplitHeads& heads, int64_t count) {
@@ -183,8 +181,9 @@ class Caches {
     inference_.infer(*made);
     return made;
   }
-  Apply* apply(const Apply& old, std::string_view op, std::initializer_list<Node*> inputs) {
-    return apply(old, op, std::span<Node* const>(inputs.begin(), inputs.size()));
+  Apply* apply(const Apply& old, std::string_view op, std::initializer_list<Node*> inputs,
+               const AttributeSet& attributes = {}) {
+    return apply(old, op, std::span<Node* const>(inputs.begin(), inputs.size()), attributes);
   }
 
   void replace(Apply& old, Node* by) {
