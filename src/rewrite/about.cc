@@ -381,6 +381,13 @@ Quantity single_use(const Scope& scope, Arguments a) {
   return node && node->has_one_use();
 }
 
+Quantity is_view(const Scope&, Arguments a) {
+  const Node* node = as_node(a[0]);
+  if (!node) return NotKnown{};
+  const Apply* apply = node->as_apply();
+  return apply && apply->op().fusion == FusionKind::View;
+}
+
 Quantity uses(const Scope&, Arguments a) {
   const Node* node = as_node(a[0]);
   if (!node) return NotKnown{};
@@ -438,6 +445,7 @@ constexpr Function kFunctions[] = {
     {"kernel", 1, 1, kernel, "kernel(n): the lengths of its window"},
     {"single_use", 0, 1, single_use,
      "single_use: nobody else uses what the pattern names; single_use(n): has one user"},
+    {"is_view", 1, 1, is_view, "is_view(n): has the elements of its operand, in another shape (Reshape, Squeeze, …)"},
     {"uses", 1, 1, uses, "uses(n): how often it is an operand"},
 };
 
