@@ -191,7 +191,9 @@ int run(const Options& options) {
           {"nodes_removed", pass.nodes_removed}, {"changes", pass.changes}, {"seconds", pass.seconds}};
     }
     for (const auto& [rule, statistics] : report.remarks.statistics()) {
-      json["rules"][std::string(rule)] = {{"tried", statistics.tried}, {"fired", statistics.fired}};
+      nlohmann::json& entry = json["rules"][std::string(rule)];
+      entry = {{"tried", statistics.tried}, {"fired", statistics.fired}};
+      if (passes.keep_remarks) entry["seconds"] = statistics.seconds;
     }
     fmt::print("{}\n", json.dump(2));
     return failed ? kDiffers : kSuccess;

@@ -16,9 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/infer.h"
 #include "passes/expand.h"
-#include "passes/pass.h"
+#include "passes/stage.h"
 #include "rewrite/admission.h"
 
 namespace anfora::passes {
@@ -93,10 +92,10 @@ std::optional<SplitHeads> split_heads(Node* heads) {
   return SplitHeads{rows, rotation};
 }
 
-class Caches {
+class Caches : Stage {
  public:
   Caches(Module& module, const PassOptions& options, rewrite::Remarks& remarks)
-      : module_(module), options_(options), remarks_(remarks), inference_(module) {}
+      : Stage(module, remarks), options_(options) {}
 
   size_t run() {
     if (options_.math != rewrite::Promise::Real) return 0;  // its kernels sum in another order
@@ -146,8 +145,8 @@ class Caches {
       return false;
     }
     remarks_.applied(kPass, kRule, attention, "keys and values are appended inside");
-    replace(*keys->concat, item(*made, 1));
-    replace(*values->concat, item(*made, 2));
+    replace(*keys->concat, *made, 1);
+    replace(*values->concat, *made, 2);
     Node* y = item(*made, 0);
     replace(attention, packed ? by_heads(attention, y, heads, size) : y);
     return true;
@@ -157,7 +156,7 @@ class Caches {
   Node* by_heads(const Apply& attention, Node* rows, int64_t heads, int64_t size) {
     const bool is_one_row = extent_of(&attention, 2) == 1;
     const int64_t shape[] = {0, is_one_row ? heads : 0, is_one_row ? 1 : heads, size};
-    Node* split = apply(attention, "Reshape", {rows, module_.constant(Tensor::vector<int64_t>(shape))});
+    Node* split = apply(attention, "Reshape", {rows, integers(shape)});
     if (is_one_row) return split;
     return apply(attention, "Transpose", {split}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
   }
@@ -169,32 +168,7 @@ class Caches {
     return apply(*heads.rotation, "RotaryEmbedding", operands, heads.rotation->attributes().with("num_heads", count));
   }
 
-  Node* item(Apply& several, size_t i) {
-    Node* made = module_.tuple_item(several.graph(), &several, i);
-    inference_.infer(*made->as_apply());
-    return made;
-  }
-
-  Apply* apply(const Apply& old, std::string_view op, std::span<Node* const> inputs,
-               const AttributeSet& attributes = {}) {
-    Apply* made = module_.apply(old.graph(), module_.context().get_operator(op), inputs, attributes, 1, old.location());
-    inference_.infer(*made);
-    return made;
-  }
-  Apply* apply(const Apply& old, std::string_view op, std::initializer_list<Node*> inputs,
-               const AttributeSet& attributes = {}) {
-    return apply(old, op, std::span<Node* const>(inputs.begin(), inputs.size()), attributes);
-  }
-
-  void replace(Apply& old, Node* by) {
-    module_.replace(&old, by);
-    module_.erase_with_dead_operands(&old);
-  }
-
-  Module& module_;
   const PassOptions& options_;
-  rewrite::Remarks& remarks_;
-  analysis::Inference inference_;
 };
 
 }  // namespace

@@ -19,6 +19,7 @@
 
 #include <algorithm>
 #include <boost/unordered/unordered_flat_map.hpp>
+#include <boost/unordered/unordered_flat_set.hpp>
 #include <limits>
 #include <numeric>
 
@@ -175,7 +176,7 @@ class Folder {
       double stored = 0, saved = 0;
     };
     std::vector<Balance> balances(candidates_.size());
-    boost::unordered_flat_map<const Node*, bool> seen;
+    boost::unordered_flat_set<const Node*> seen;
     for (size_t i = 0; i < candidates_.size(); ++i) {
       Balance& balance = balances[find(i)];
       const Apply& node = *candidates_[i].node;
@@ -184,7 +185,7 @@ class Folder {
       if (candidates_[i].from_elements) continue;
       for (const Use& use : node.operands()) {
         const Tensor* constant = constant_tensor(use.node);
-        if (!constant || !seen.emplace(use.node, true).second || !is_used_only_inside(use.node)) continue;
+        if (!constant || !seen.insert(use.node).second || !is_used_only_inside(use.node)) continue;
         balance.saved += static_cast<double>(constant->bytes());
       }
     }
@@ -216,13 +217,13 @@ class Folder {
       return user && user->accepted;
     };
     double bytes = 0;
-    boost::unordered_flat_map<const Node*, bool> seen;
+    boost::unordered_flat_set<const Node*> seen;
     for (const Candidate& c : candidates_) {
       if (!c.accepted) continue;
       if (!std::ranges::all_of(c.node->uses(), is_accepted)) bytes += c.bytes;
       for (const Use& use : c.node->operands()) {
         const Tensor* constant = constant_tensor(use.node);
-        if (!constant || !seen.emplace(use.node, true).second) continue;
+        if (!constant || !seen.insert(use.node).second) continue;
         if (std::ranges::all_of(use.node->uses(), is_accepted)) bytes -= static_cast<double>(constant->bytes());
       }
     }

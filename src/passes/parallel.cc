@@ -17,7 +17,7 @@
 #include "analysis/cost.h"
 #include "analysis/evaluate.h"
 #include "ir/sidecar.h"
-#include "passes/pass.h"
+#include "passes/stage.h"
 
 namespace anfora::passes {
 
@@ -110,20 +110,15 @@ void sort_by_content(std::vector<Branch>& branches) {
   std::ranges::transform(keyed, branches.begin(), &std::pair<Key, Branch>::second);
 }
 
-class Merger {
+class Merger : Stage {
  public:
   Merger(Module& module, const PassOptions& options, rewrite::Remarks& remarks)
-      : module_(module), options_(options), remarks_(remarks), inference_(module) {}
+      : Stage(module, remarks), options_(options) {}
 
   size_t run() {
     if (options_.math != rewrite::Promise::Real) return 0;  // a wider product may be summed in another order
     size_t count = 0;
-    std::vector<Node*> values;
-    for (Graph* graph : module_.graphs()) {
-      values.assign(graph->parameters().begin(), graph->parameters().end());
-      for (Apply* node = graph->first_node(); node; node = node->next_in_graph()) values.push_back(node);
-      for (Node* value : values) count += merge_products_of(*value);
-    }
+    for_each_value([&](Node& value, const Graph&) { count += merge_products_of(value); });
     return count;
   }
 
@@ -186,11 +181,10 @@ class Merger {
     Node* bias = biases.empty() ? nullptr : side_by_side(biases, 0);
     std::vector<Node*> operands{old.input(0), side_by_side(weights, first.axis)};
     if (bias && !first.sum) operands.push_back(bias);
-    Apply* merged = apply(old, old.op(), operands, old.attributes());
-    if (first.sum) merged = apply(*first.sum, first.sum->op(), {merged, bias}, {});
-    Node* sizes = module_.constant(Tensor::vector<int64_t>(std::span<const int64_t>(widths)));
-    Apply* split = apply(old, module_.context().get_operator("Split"), {merged, sizes},
-                         {{"axis", int64_t{first.split_axis()}}}, group.size());
+    Apply* merged = apply(old, old.op().qualified, operands, old.attributes());
+    if (first.sum) merged = apply(*first.sum, "Add", {merged, bias});
+    Apply* split =
+        apply(old, "Split", {merged, integers(widths)}, {{"axis", int64_t{first.split_axis()}}}, group.size());
     rewrite::Remark* remark = remarks_.applied(kPass, kRule, old, fmt::format("{} products are one", group.size()));
     if (remark) {
       for (const Branch& branch : group) {
@@ -201,30 +195,10 @@ class Merger {
       remark->after += rewrite::work_of(inference_, *merged);
       if (first.sum) remark->after += rewrite::work_of(inference_, *merged->input(0)->as_apply());
     }
-    for (size_t i = 0; i < group.size(); ++i) {
-      Apply* result = group[i].result();
-      Node* item = module_.tuple_item(result->graph(), split, i);
-      inference_.infer(*item->as_apply());
-      module_.replace(result, item);
-      module_.erase_with_dead_operands(result);
-    }
+    for (size_t i = 0; i < group.size(); ++i) replace(*group[i].result(), *split, i);
   }
 
-  Apply* apply(const Apply& old, const Operator& op, std::span<Node* const> inputs, const AttributeSet& attributes,
-               size_t num_outputs = 1) {
-    Apply* made = module_.apply(old.graph(), op, inputs, attributes, num_outputs, old.location());
-    inference_.infer(*made);
-    return made;
-  }
-  Apply* apply(const Apply& old, const Operator& op, std::initializer_list<Node*> inputs,
-               const AttributeSet& attributes, size_t num_outputs = 1) {
-    return apply(old, op, std::span<Node* const>(inputs.begin(), inputs.size()), attributes, num_outputs);
-  }
-
-  Module& module_;
   const PassOptions& options_;
-  rewrite::Remarks& remarks_;
-  analysis::Inference inference_;
   std::vector<Branch> branches_;
 };
 

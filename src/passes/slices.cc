@@ -10,8 +10,7 @@
 #include <tuple>
 #include <vector>
 
-#include "analysis/infer.h"
-#include "passes/pass.h"
+#include "passes/stage.h"
 #include "support/integers.h"
 
 namespace anfora::passes {
@@ -48,19 +47,13 @@ bool tile(std::span<const Part> parts, int64_t extent) {
   return at == extent && parts.size() > 1;
 }
 
-class Splitter {
+class Splitter : Stage {
  public:
-  Splitter(Module& module, rewrite::Remarks& remarks)
-      : module_(module), remarks_(remarks), inference_(module), split_(module.context().get_operator("Split")) {}
+  using Stage::Stage;
 
   size_t run() {
     size_t count = 0;
-    std::vector<Node*> values;
-    for (Graph* graph : module_.graphs()) {
-      values.assign(graph->parameters().begin(), graph->parameters().end());
-      for (Apply* node = graph->first_node(); node; node = node->next_in_graph()) values.push_back(node);
-      for (Node* value : values) count += split(*value, *graph);
-    }
+    for_each_value([&](Node& value, const Graph& graph) { count += split(value, graph); });
     return count;
   }
 
@@ -78,7 +71,7 @@ class Splitter {
       auto last = std::find_if(first, parts_.end(), [&](const Part& p) { return p.axis != first->axis; });
       auto extent = value.type()->dims()[static_cast<size_t>(first->axis)].as_constant();
       if (extent && tile({first, last}, *extent)) {
-        replace(value, {first, last});
+        split_into({first, last}, value);
         ++count;
       }
       first = last;
@@ -86,29 +79,17 @@ class Splitter {
     return count;
   }
 
-  void replace(Node& value, std::span<const Part> parts) {
+  void split_into(std::span<const Part> parts, Node& value) {
     std::vector<int64_t> sizes;
     for (const Part& part : parts) sizes.push_back(part.to - part.from);
     Apply& first = *parts.front().slice;
-    Node* inputs[] = {&value, module_.constant(Tensor::vector<int64_t>(std::span<const int64_t>(sizes)))};
     AttributeSet attributes;  // canonical: without the default
     if (parts.front().axis != 0) attributes = attributes.with("axis", parts.front().axis);
-    Apply* split = module_.apply(first.graph(), split_, inputs, attributes, parts.size(), first.location());
-    inference_.infer(*split);
+    Apply* split = apply(first, "Split", {&value, integers(sizes)}, attributes, parts.size());
     remarks_.applied("split", "slices-that-tile", *split);
-    for (size_t i = 0; i < parts.size(); ++i) {
-      Apply* slice = parts[i].slice;
-      Node* item = module_.tuple_item(slice->graph(), split, i);
-      inference_.infer(*item->as_apply());
-      module_.replace(slice, item);
-      module_.erase_with_dead_operands(slice);
-    }
+    for (size_t i = 0; i < parts.size(); ++i) replace(*parts[i].slice, *split, i);
   }
 
-  Module& module_;
-  rewrite::Remarks& remarks_;
-  analysis::Inference inference_;
-  const Operator& split_;
   std::vector<Part> parts_;
 };
 
