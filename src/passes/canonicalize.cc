@@ -5,6 +5,8 @@
 //     ReduceMean{keepdims = 1}(x, [-1, 1])         ReduceMean(x, [1, 2])
 //     Slice(x, [0], [9223372036854775807], [-1])   Slice(x, [0], [8], [2])              where that axis has size 8
 //     Add(1.0, x)                                  Add(x, 1.0)
+//     Dropout:2(x), whose mask nobody reads        Dropout(x)
+//     QuantizeLinear(x, [0.5]){axis = 0}           QuantizeLinear(x, 0.5)
 //
 // An attribute that is its operator's default is left out, and one that is not but means the same as the default becomes
 // it: Softmax over the last axis has no attribute. Nothing is added to the graph, and a second run finds nothing to do.
@@ -28,6 +30,7 @@ using Integers = std::vector<int64_t>;
 
 constexpr std::string_view kAttribute = "canonical-attribute";
 constexpr std::string_view kOperand = "canonical-operand";
+constexpr std::string_view kResult = "canonical-result";
 
 // Operators whose attribute `axis` counts the axes of operand 0.
 constexpr std::string_view kWithAxis[] = {
@@ -55,8 +58,10 @@ class Canonicalizer {
   size_t run() {
     auto order = shared_order(module_);
     for (const GraphOrder& graph : order->graphs) {
-      for (Apply* node : graph.nodes) {
-        if (node->primitive() != Primitive::Operation || !node->op().known || !node->op().domain.empty()) continue;
+      for (Apply* each : graph.nodes) {
+        if (each->primitive() != Primitive::Operation || !each->op().known) continue;
+        Apply* node = with_read_results(*each);
+        if (!node->op().domain.empty()) continue;
         attributes(*node);
         operands(*node);
       }
@@ -68,6 +73,43 @@ class Canonicalizer {
   void changed(Apply& node, std::string_view rule) {
     context_.remarks.applied(kCanonicalize.name, rule, node);
     ++changes_;
+  }
+
+  // Results ---------------------------------------------------------------------------------------------------
+  // The application without the results behind the last one that is read, where the operator may lack them.
+  Apply* with_read_results(Apply& node) {
+    size_t kept = node.num_outputs(), num_read = 1;
+    if (kept < 2) return &node;
+    std::vector<Apply*> readers;
+    std::string_view name;
+    for (const Use& use : node.uses()) {
+      if (use.user->primitive() != Primitive::TupleGetItem) return &node;
+      readers.push_back(use.user);
+      if (!use.user->has_uses()) continue;
+      num_read = std::max(num_read, static_cast<size_t>(use.user->attributes().require_int("index")) + 1);
+      name = use.user->name();
+    }
+    while (kept > num_read && may_lack_result(node.op(), kept - 1)) --kept;
+    if (kept == node.num_outputs()) return &node;
+
+    boost::container::small_vector<Node*, 8> inputs;
+    for (const Use& use : node.operands()) inputs.push_back(use.node);
+    Apply* made = module_.apply_interned(node.graph(), node.op(), {inputs.data(), inputs.size()}, &node.attributes(),
+                                         kept, node.location(), kept == 1 ? name : node.name());
+    if (const Type* type = node.type(); type && type->is_tuple())
+      made->set_type(kept == 1 ? type->element(0) : module_.context().tuple_type(type->elements().first(kept)));
+    changed(node, kResult);
+    for (Apply* reader : readers) {
+      const bool is_read = reader->has_uses();
+      if (is_read && kept == 1) module_.replace(reader, made);
+      if (!is_read || kept == 1) module_.erase(reader);
+    }
+    module_.replace(&node, made);
+    module_.erase(&node);
+    return made;
+  }
+  static bool may_lack_result(const Operator& op, size_t i) {
+    return i < op.outputs.size() && op.outputs[i].arity == Formal::Arity::Optional;
   }
 
   // Attributes ------------------------------------------------------------------------------------------------
@@ -100,6 +142,7 @@ class Canonicalizer {
   void operands(Apply& node) {
     const std::string& op = node.op().name;
     if (node.num_inputs() == 2 && rewrite::is_commutative(node.op())) return constant_last(node);
+    if (op == "QuantizeLinear" || op == "DequantizeLinear") return quantization(node);
     auto rank = node.num_inputs() > 0 ? rank_of(node.input(0)) : std::nullopt;
     if (!rank) return;
     if (op == "Slice") return slice(node, *rank);
@@ -125,6 +168,23 @@ class Canonicalizer {
     module_.set_operand(&node, 0, second);
     module_.set_operand(&node, 1, first);
     changed(node, kOperand);
+  }
+
+  // One scale, and one zero point, are those of the whole tensor, and no axis tells them apart.
+  void quantization(Apply& node) {
+    for (size_t i : {1u, 2u}) {
+      const Tensor* t = node.has_input(i) ? constant_tensor(node.input(i)) : nullptr;
+      if (node.has_input(i) && (!t || t->size() != 1 || t->rank() > 1)) return;
+    }
+    for (size_t i : {1u, 2u}) {
+      if (!node.has_input(i) || constant_tensor(node.input(i))->rank() == 0) continue;
+      const Node* vector = node.input(i);
+      module_.set_operand(&node, i, module_.constant(constant_tensor(vector)->reshaped({}), vector->name()));
+      changed(node, kOperand);
+    }
+    if (!node.attributes().has("axis")) return;
+    module_.set_attributes(&node, node.attributes().without("axis"));
+    changed(node, kAttribute);
   }
 
   // Axes that are written out and count from the front; starts and ends within the axis, where its size is known; no
