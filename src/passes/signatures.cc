@@ -397,7 +397,7 @@ class Signatures {
     }
   }
 
-  // The users of a call read its items where they are now.
+  // The users of a call read its items where they are now. A single one is named as what read it was.
   void read_again(Apply& call, std::span<const size_t> kept) {
     std::vector<Apply*> readers;
     for (const Use& use : call.uses()) readers.push_back(use.user);
@@ -409,6 +409,7 @@ class Signatures {
       size_t place = static_cast<size_t>(std::ranges::find(kept, index_of(*reader)) - kept.begin());
       Node* item = kept.size() == 1 ? &call : module_.tuple_item(reader->graph(), &call, place);
       if (item != &call) item->set_location(reader->location());
+      if (item == &call && !reader->name().empty()) module_.set_name(&call, reader->name());
       module_.replace(reader, item);
       module_.erase(reader);
     }

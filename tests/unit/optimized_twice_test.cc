@@ -40,5 +40,71 @@ graph @main(%x: f32[N, 8, 4]) {
                  false);
 }
 
+TEST_F(OptimizedTwice, RowsThatAScanPassesOn) {
+  expect_settled(R"(
+module { opset "" = 21  outputs = ["last", "rows"] }
+graph @main(%x: f32[N, 2], %h0: f32[2]) {
+  %n = Gather(Shape(%x), 0)
+  %t = call @scan(0, %h0, SequenceEmpty(){dtype=1})
+  return (%t[0], %t[1])
+}
+graph @scan(%i: i64[], %h: f32[2], %all: seq(f32[2])) in @main {
+  return call Switch(Less(%i, %n), @body, @done)()
+}
+graph @body() in @scan {
+  %row = Gather(%x, %i)
+  %h1 = Sin(Add(%h, %row))
+  return call @scan(Add(%i, 1), %h1, SequenceInsert(%all, Identity(%row)))
+}
+graph @done() in @scan { return (%h, StackSequence(%all){axis=0, dtype=1, reverse=0, shape=[2]}) })");
+}
+
+TEST_F(OptimizedTwice, ScanWhoseLastResultAloneIsRead) {
+  const std::string text = R"(
+module { opset "" = 21  outputs = ["y"] }
+graph @main(%x: f32[N, 2], %w: f32[2], %h0: f32[2]) {
+  %rows = Relu(%x)
+  %weights = Exp(%w)
+  %n = Gather(Shape(%x), 0)
+  %last = call @scan(0, %h0, SequenceEmpty(){dtype=1})
+  %states = %last[1]
+  return Neg(%states)
+}
+graph @scan(%i: i64[], %h: f32[2], %all: seq(f32[2])) in @main {
+  return call Switch(Less(%i, %n), @body, @done)()
+}
+graph @body() in @scan {
+  %h1 = Sin(Add(%h, Mul(Gather(%rows, %i), %weights)))
+  return call @scan(Add(%i, 1), %h1, SequenceInsert(%all, %h1))
+}
+graph @done() in @scan { return (%h, StackSequence(%all){axis=0, dtype=1, reverse=0, shape=[2]}) })";
+  expect_settled(text);
+  // What is scanned comes before what the body captures, wherever the number of the steps is from.
+  const std::string lines = sketch(text);
+  EXPECT_LT(lines.find("Relu"), lines.find("Exp")) << lines;
+}
+
+// The file of the first module carries a counter beside that of Loop itself; of two that are equal one is left.
+TEST_F(OptimizedTwice, LoopThatCountsAndHasATest) {
+  const std::string text = R"(
+module { opset "" = 21  outputs = ["y"] }
+graph @main(%x: f32[N, 2], %h0: f32[2]) { return call @loop(0, %h0) }
+graph @loop(%i: i64[], %h: f32[2]) in @main {
+  return call Switch(Less(%i, Gather(Shape(%x), 0)), @body, @done)()
+}
+graph @body() in @loop { return call @loop(Add(%i, 1), Sin(Add(%h, Gather(%x, %i)))) }
+graph @done() in @loop { return %h })";
+  expect_settled(text);
+}
+
+TEST_F(OptimizedTwice, ConstantThatEqualsDefaultsOfInputs) {
+  expect_settled(R"(
+module { opset "" = 21  outputs = ["y"] }
+graph @main(%x: f32[2], %b: f32[2] = f32[2] [0.0, 0.0], %b_1: f32[2] = f32[2] [0.0, 0.0]) {
+  return Concat(%b_1, %x, [0.0, 0.0], %b){axis=0}
+})",
+                 false);
+}
+
 }  // namespace
 }  // namespace anfora

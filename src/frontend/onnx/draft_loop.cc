@@ -14,6 +14,7 @@
 // parameters; what it shares with the body or the result is carried along instead of being computed twice. This
 // serves for every loop. What a Loop of ONNX does by itself is taken out first, in whatever shape optimization has left it:
 //   - a conjunct Less(i, M) of the test, where i counts 0, 1, 2, … and M does not change, is the trip count;
+//   - a parameter that counts so, and that neither the rest of the test nor the result reads, is the number of the iteration;
 //   - a parameter that is itself the rest of the test is the condition; its next value is at hand;
 //   - a parameter that no iteration changes, or none reads, is not carried;
 //   - a sequence that only grows by one tensor an iteration and is stacked at the end is a scan output.
@@ -203,6 +204,13 @@ void DraftBuilder::find_trip_count(LoopPlan& plan) {
   Nodes all;
   conjuncts(plan.test, all);
   std::optional<size_t> counter;
+  auto counts = [&](size_t i) {
+    const ir::Node* parameter = plan.header->parameter(i);
+    const Binding start = (*plan.initial)[i];
+    const ir::Node* origin = start.kind == Binding::Kind::Value ? draft_->value(start.index).origin : nullptr;
+    return origin && is_constant_integer(origin, 0) && ir::constant_tensor(origin)->rank() == 0 &&
+           std::ranges::all_of(plan.back_edges, [&](const Nodes& a) { return is_increment_of(a[i], parameter); });
+  };
   for (const ir::Node* conjunct : all) {
     const ir::Apply* less = conjunct->as_apply();
     bool forward = less && less->is("Less"), backward = less && less->is("Greater");
@@ -211,11 +219,7 @@ void DraftBuilder::find_trip_count(LoopPlan& plan) {
       const ir::Node* bound = less->input(forward ? 1 : 0);
       auto index = plan.parameter_index(i);
       if (index && is_invariant(plan, bound) && bound->type() && bound->type()->dtype() == DType::I64) {
-        Binding start = (*plan.initial)[*index];
-        const ir::Node* origin = start.kind == Binding::Kind::Value ? draft_->value(start.index).origin : nullptr;
-        bool counts =
-            std::ranges::all_of(plan.back_edges, [&](const Nodes& a) { return is_increment_of(a[*index], i); });
-        if (counts && origin && is_constant_integer(origin, 0)) {
+        if (counts(*index)) {
           counter = *index;
           plan.trip_count = bound;
           continue;
@@ -233,6 +237,9 @@ void DraftBuilder::find_trip_count(LoopPlan& plan) {
     collect(plan, argument, plan.in_exit);
   }
 
+  for (size_t i = 0; i < plan.parameters.size() && !counter && !plan.back_edges.empty(); ++i) {
+    if (plan.role(i) == LoopPlan::Role::Carried && counts(i)) counter = i;  // a Loop counts, whatever ends it
+  }
   if (counter) {
     const ir::Node* i = plan.header->parameter(*counter);
     if (!plan.in_exit.nodes.contains(i) && !plan.in_test.nodes.contains(i)) {
@@ -566,7 +573,7 @@ DraftBuilder::Binding DraftBuilder::emit_loop(DraftGraph& place, const ir::Graph
   size_t n = plan.parameters.size();
   Bindings start = arguments;
   ValueId trip_count = kOmitted, condition = kOmitted;
-  if (plan.trip_count) {
+  if (plan.trip_count && !is_scan) {
     auto index = plan.parameter_index(plan.trip_count);
     Binding bound_value = index ? arguments[*index] : demand(plan.trip_count);
     if (bound_value.kind != Binding::Kind::Value) refuse(header, "its trip count is no single value");
@@ -578,7 +585,7 @@ DraftBuilder::Binding DraftBuilder::emit_loop(DraftGraph& place, const ir::Graph
     condition = emit_condition(plan, place, kOmitted);
     for (const ir::Node* node : plan.shared) start.push_back(demand(node));
   }
-  if (trip_count == kOmitted && condition == kOmitted) refuse(header, "it never ends");
+  if (!is_scan && trip_count == kOmitted && condition == kOmitted) refuse(header, "it never ends");
 
   // What is carried, as single values; bindings of the same structure for the body and for after the loop.
   DraftGraph* body = make_subgraph(header, {}, place);
@@ -625,7 +632,11 @@ DraftBuilder::Binding DraftBuilder::emit_loop(DraftGraph& place, const ir::Graph
     first.push_back(draft_->make_constant(top_, Tensor::scalar<bool>(true)));
     finals.push_back(draft_->make_value(&place, {}, flag_type));
   }
+  // What is scanned comes first, then what the body has made outside.
+  std::vector<ValueId> sliced;
   for (const LoopPlan::Slice& slice : plan.slices) {
+    auto index = plan.parameter_index(slice.tensor);
+    flatten(index ? arguments[*index] : demand(slice.tensor), sliced, header);
     const ir::Apply* gather = slice.gathers[0];
     ValueId id = draft_->make_value(body, gather->name(), gather->type(), gather);
     body->inputs.push_back(id);
@@ -662,11 +673,9 @@ DraftBuilder::Binding DraftBuilder::emit_loop(DraftGraph& place, const ir::Graph
   std::vector<ValueId> inputs, outputs = finals;
   if (!is_scan) inputs = {trip_count, condition};
   inputs.insert(inputs.end(), first.begin(), first.end());
+  inputs.insert(inputs.end(), sliced.begin(), sliced.end());
   std::vector<int64_t> axes, directions, scan_axes, scan_directions;
   for (const LoopPlan::Slice& slice : plan.slices) {
-    auto index = plan.parameter_index(slice.tensor);
-    Binding tensor = index ? arguments[*index] : demand(slice.tensor);
-    flatten(tensor, inputs, header);
     scan_axes.push_back(slice.axis);
     scan_directions.push_back(slice.reverse);
   }

@@ -195,9 +195,7 @@ void Importer::import_main(std::string_view bytes, const ImportOptions& options)
     } else if (module_.metadata().ir_version >= kInitializersMayBeOverridden) {
       ir::Value* value = initializer->as_value();
       if (!value) throw Error(ErrorCode::InvalidModel, fmt::format("there are two inputs '{}'", info.name));
-      ir::Parameter* parameter = module_.add_parameter(graph, type, info.name);
-      module_.set_default(parameter, value);
-      scope.redefine(info.name, parameter);
+      scope.redefine(info.name, add_input(graph, type, info.name, value));
     }
   }
   if (options.is_trainable) scope.make_trainable(options.is_trainable);
@@ -235,7 +233,7 @@ Importer::Results Importer::import_graph(const GraphFields& fields, ir::Graph* t
   for (size_t i = 0; i < arguments.size(); ++i) {
     std::string_view name = read_value_info(fields.inputs[i]).name;
     scope.define(name, arguments[i]);
-    if (arguments[i]->is_parameter() && arguments[i]->name().empty()) module_.set_name(arguments[i], name);
+    if (!arguments[i]->is_value() && arguments[i]->name().empty()) module_.set_name(arguments[i], name);
   }
   scope.define_initializers(fields);
   scope.import_nodes(fields.nodes);
@@ -252,6 +250,15 @@ Importer::Results Importer::import_graph(const GraphFields& fields, ir::Graph* t
     results.types.push_back(info.type);
   }
   return results;
+}
+
+ir::Parameter* Importer::add_input(ir::Graph* graph, const ir::Type* type, std::string_view name,
+                                   ir::Value* otherwise) {
+  ir::Parameter* parameter = module_.add_parameter(graph, type, name);
+  module_.set_default(parameter, otherwise);
+  // The name is the input's. Other constants may be equal, and must not be called after one of several inputs.
+  if (otherwise->name() == name) module_.set_name(otherwise, {});
+  return parameter;
 }
 
 void Importer::annotate(ir::Graph* graph, const GraphFields& fields) {

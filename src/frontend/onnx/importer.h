@@ -195,6 +195,8 @@ class Importer {
   Results import_graph(const GraphFields& fields, ir::Graph* target, Scope& parent,
                        std::span<ir::Node* const> arguments);
   void set_results(ir::Graph* graph, std::span<ir::Node* const> results);
+  // An input of the main graph that has a default.
+  ir::Parameter* add_input(ir::Graph* graph, const ir::Type* type, std::string_view name, ir::Value* otherwise);
   // What the file says about a graph goes to the graph that export makes it of.
   static void annotate(ir::Graph* graph, const GraphFields& fields);
 

@@ -121,13 +121,10 @@ void Scope::define_initializers(const GraphFields& fields) {
 }
 
 void Scope::make_trainable(const std::function<bool(std::string_view)>& is_trainable) {
-  ir::Module& module = importer_.module();
   for (Binding& binding : bindings_) {
     ir::Value* value = binding.node->as_value();
     if (!value || !is_trainable(binding.name)) continue;
-    ir::Parameter* parameter = module.add_parameter(graph_, value->type(), binding.name);
-    module.set_default(parameter, value);
-    binding.node = parameter;
+    binding.node = importer_.add_input(graph_, value->type(), binding.name, value);
   }
 }
 
