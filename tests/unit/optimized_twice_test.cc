@@ -106,5 +106,13 @@ graph @main(%x: f32[2], %b: f32[2] = f32[2] [0.0, 0.0], %b_1: f32[2] = f32[2] [0
                  false);
 }
 
+TEST_F(OptimizedTwice, OperatorThatTheOperatorSetDoesNotHaveYet) {
+  expect_settled(R"(
+module { opset "" = 14  outputs = ["y"] }
+graph @main(%x: f32[2, N, 8], %s: f32[8]) { return Gather(LayerNormalization(%x, %s), 0){axis=1} })",
+                 false);
+  EXPECT_EQ(report.opsets[""], 17);
+}
+
 }  // namespace
 }  // namespace anfora

@@ -491,19 +491,6 @@ void choose_opsets(const ir::Module& module, const ExportOptions& options, Expor
   }
 }
 
-}  // namespace
-
-std::function<bool(const ir::Apply&)> expressible(const ir::Module& module, const ExportOptions& options) {
-  ExportReport report;
-  choose_opsets(module, options, report);
-  return [opsets = std::move(report.opsets)](const ir::Apply& node) {
-    auto opset = opsets.find(node.op().domain);
-    return opset == opsets.end() || (is_expressible(node, opset->second) && is_implemented(node));
-  };
-}
-
-namespace {
-
 std::unique_ptr<Draft> make_draft(const ir::Module& module, const ExportOptions& options, ExportReport& report) {
   choose_opsets(module, options, report);
   std::unique_ptr<Draft> draft = DraftBuilder(module, report.opsets[""]).build();
@@ -527,6 +514,46 @@ std::unique_ptr<Draft> make_draft(const ir::Module& module, const ExportOptions&
                 kIrVersionOfFreeInitializers, draft->functions().empty() ? 0 : kIrVersionOfFunctions});
   return draft;
 }
+
+// Whether there is an operator that an operator set to be written does not have yet: the model used it all the same, or it
+// is part of what stands for a loop or an older operator.
+bool uses_later_operators(const ir::Module& module, const ExportReport& report) {
+  boost::unordered_flat_set<const ir::Operator*> seen;
+  for (const ir::Graph* graph : module.graphs()) {
+    for (const ir::Apply* node = graph->first_node(); node; node = node->next_in_graph()) {
+      if (node->primitive() != ir::Primitive::Operation || !seen.insert(&node->op()).second) continue;
+      const OperatorHistory* history = find_history(node->op().domain, node->op().name);
+      auto opset = report.opsets.find(node->op().domain);
+      if (history && opset != report.opsets.end() && !history->at(opset->second)) return true;
+    }
+  }
+  return false;
+}
+
+// To those that the module would be written in as it is.
+void raise_opsets(const ir::Module& module, const ExportOptions& options, ExportReport& report) {
+  ExportReport written;
+  try {
+    make_draft(module, options, written);
+  } catch (const Error&) {
+    return;  // what it cannot be written for may be gone when it is optimized
+  }
+  for (auto& [domain, version] : report.opsets) version = std::max(version, written.opsets[domain]);
+}
+
+}  // namespace
+
+std::function<bool(const ir::Apply&)> expressible(const ir::Module& module, const ExportOptions& options) {
+  ExportReport report;
+  choose_opsets(module, options, report);
+  if (uses_later_operators(module, report)) raise_opsets(module, options, report);
+  return [opsets = std::move(report.opsets)](const ir::Apply& node) {
+    auto opset = opsets.find(node.op().domain);
+    return opset == opsets.end() || (is_expressible(node, opset->second) && is_implemented(node));
+  };
+}
+
+namespace {
 
 [[noreturn]] void too_large(uint64_t bytes, const char* hint) {
   throw Error(ErrorCode::ResourceExhausted,
