@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "support/element_types.h"
+#include "support/integers.h"
 
 namespace anfora::analysis {
 
@@ -170,8 +171,16 @@ ValueRange RangeAnalysis::visit(const Node* node, int depth) {
   return result;
 }
 
-// Whether each window of a pool sees an element at least; the largest of padding alone is −∞.
-static bool windows_meet_input(const Apply& pool) {
+// Whether there is an element at least along each of the axes [from, …).
+static bool has_elements(const Type& x, int from) {
+  for (int axis = from; axis < x.rank(); ++axis) {
+    if (x.dim(axis).as_constant().value_or(0) < 1) return false;
+  }
+  return true;
+}
+
+// Whether each window of a pool does: without padding all do, with it those that are larger where the input is not empty.
+static bool windows_meet_input(const Apply& pool, const Type& x) {
   const AttributeSet& attributes = pool.attributes();
   const std::vector<int64_t> pads = attributes.get_ints("pads"), kernel = attributes.get_ints("kernel_shape"),
                              dilations = attributes.get_ints("dilations");
@@ -179,7 +188,22 @@ static bool windows_meet_input(const Apply& pool) {
                          attributes.get_string("auto_pad", "NOTSET").starts_with("SAME");
   if (!is_padded) return true;
   if (std::ranges::any_of(dilations, [](int64_t dilation) { return dilation > 1; })) return false;
-  return pads.empty() || (!kernel.empty() && std::ranges::max(pads) < std::ranges::min(kernel));
+  return has_elements(x, 2) && (pads.empty() || (!kernel.empty() && std::ranges::max(pads) < std::ranges::min(kernel)));
+}
+
+// Whether each result of a reduction or a pool is known to come of an element at least.
+static bool sees_elements(const Apply& node) {
+  const Type* x = node.input(0)->type();
+  if (!x || !x->is_tensor() || !x->has_rank()) return false;
+  if (node.is("MaxPool")) return windows_meet_input(node, *x);
+  if (node.op().name.starts_with("Global")) return has_elements(*x, 2);
+  const auto axes = node.has_input(1) ? integers_of(constant_tensor(node.input(1))) : std::nullopt;
+  if (!axes || axes->empty()) return has_elements(*x, 0);  // all axes, or which ones is not known
+  return std::ranges::all_of(*axes, [&](int64_t axis) {
+    const int64_t from_front = axis < 0 ? axis + x->rank() : axis;
+    return from_front >= 0 && from_front < x->rank() &&
+           x->dim(static_cast<int>(from_front)).as_constant().value_or(0) > 0;
+  });
 }
 
 ValueRange RangeAnalysis::of_application(const Apply& node, int depth) {
@@ -295,11 +319,19 @@ ValueRange RangeAnalysis::of_application(const Apply& node, int depth) {
     if (exponent.low == 2 && exponent.high == 2) return fitted(square(base), type);
     if (is_float(type->dtype()) && (even || base.low >= 0)) return make(0, kInfinity, anything.may_be_nan);
   }
-  const bool selects =
-      op == "ReduceMax" || op == "ReduceMin" || op == "GlobalMaxPool" || (op == "MaxPool" && windows_meet_input(node));
-  if (selects) return anything.low < 0 ? in(0) : anything;
+  const bool is_largest = op == "ReduceMax" || op == "MaxPool" || op == "GlobalMaxPool";
+  if (is_largest || op == "ReduceMin") {
+    if (anything.low >= 0) return anything;
+    ValueRange x = in(0);
+    if (sees_elements(node)) return x;
+    // The largest of nothing, or of padding alone, is below all numbers, the smallest above.
+    return is_largest ? make(anything.low, x.high, x.may_be_nan) : make(x.low, anything.high, x.may_be_nan);
+  }
   if (op == "ReduceMean" || op == "GlobalAveragePool") {
-    return is_float(type->dtype()) && in(0).is_finite() ? fitted(in(0), type) : anything;
+    if (!is_float(type->dtype()) || !in(0).is_finite()) return anything;
+    ValueRange mean = fitted(in(0), type);
+    mean.may_be_nan = !sees_elements(node);  // 0 / 0
+    return mean;
   }
   bool sums_squares = op == "ReduceSumSquare" || op == "ReduceL1" || op == "ReduceL2";
   if (sums_squares && is_float(type->dtype())) return make(0, kInfinity, true);
