@@ -94,6 +94,17 @@ Quantity added_axes(const Scope& scope, Arguments a) {
   return next == have->size() ? Quantity(axes) : NotKnown{};
 }
 
+Quantity places(const Scope& scope, Arguments a) {
+  auto list = dims_of(a[0], scope.dims());
+  auto value = as_integer(a[1]);
+  if (!list || !value) return NotKnown{};
+  Integers found;
+  for (size_t i = 0; i < list->size(); ++i) {
+    if ((*list)[i].as_constant() == *value) found.push_back(static_cast<int64_t>(i));
+  }
+  return found;
+}
+
 Quantity expand_to(const Scope& scope, Arguments a) {
   auto have = dims_of(a[0], scope.dims()), want = dims_of(a[1], scope.dims());
   if (!have || !want || want->size() < have->size()) return NotKnown{};
@@ -304,6 +315,28 @@ Quantity shape_before_transpose(const Scope& scope, Arguments q) {
 Quantity perm_after_reshape(const Scope& scope, Arguments q) {
   auto first = reshape_first(scope, q);
   return first ? Quantity(first->perm) : NotKnown{};
+}
+
+// Transpose{q}(Reshape(t, s)) where Transpose keeps whole blocks: the same as a Reshape of t, transposed by this.
+Quantity perm_before_reshape(const Scope& scope, Arguments a) {
+  auto q = permutation(a[0]);
+  auto t = dims_of(a[1], scope.dims()), s = dims_of(a[2], scope.dims());
+  if (!q || !t || !s || q->size() != s->size()) return NotKnown{};
+  for (const Dims& dims : {*t, *s}) {
+    if (std::ranges::any_of(dims, [](Dim d) { return d.is_unknown() || d.as_constant() == 0; })) return NotKnown{};
+  }
+  auto parts = blocks(*t, *s, scope.dims());
+  if (!parts) return NotKnown{};
+  Integers perm;
+  for (size_t i = 0; i < q->size();) {
+    auto block = std::ranges::find((*parts), static_cast<size_t>((*q)[i]), &Block::s_from);
+    if (block == parts->end() || block->s_to == block->s_from) return NotKnown{};
+    for (size_t axis = block->s_from; axis < block->s_to; ++axis, ++i) {
+      if (i == q->size() || (*q)[i] != static_cast<int64_t>(axis)) return NotKnown{};
+    }
+    for (size_t axis = block->from; axis < block->to; ++axis) perm.push_back(static_cast<int64_t>(axis));
+  }
+  return perm.size() == t->size() ? Quantity(perm) : NotKnown{};
 }
 
 // Values --------------------------------------------------------------------------------------------------------------
@@ -580,6 +613,7 @@ constexpr Function kFunctions[] = {
      "reshape_to(x, shape): the list with which Reshape gives x that shape, also a symbolic one, by 0 and -1"},
     {"added_axes", 2, 2, added_axes,
      "added_axes(x, y): the axes with which Unsqueeze gives x the shape of y, where it can"},
+    {"places", 2, 2, places, "places(list, value): all i for which list[i] is the value"},
     {"expand_to", 2, 2, expand_to,
      "expand_to(x, shape): the list with which Expand gives x that shape: 1 where x has a symbolic size already"},
     {"extent", 2, 2, extent, "extent(xs, axis): the sizes along an axis of several, added"},
@@ -601,6 +635,9 @@ constexpr Function kFunctions[] = {
      "Transpose of "
      "Reshape(x, this)"},
     {"perm_after_reshape", 3, 3, perm_after_reshape, "perm_after_reshape(p, x, s): which Transpose that is"},
+    {"perm_before_reshape", 3, 3, perm_before_reshape,
+     "perm_before_reshape(q, x, s): Transpose{q}(Reshape(x, s)), where Transpose keeps whole blocks of axes of x, is a "
+     "Reshape of Transpose{this}(x)"},
     {"step", 1, 1, step, "step(list): the difference of neighbours, where it is the same for all"},
     {"disjoint", 2, 2, disjoint, "disjoint(a, b): whether no element of one list is in the other"},
     {"enumerates", 2, 2, enumerates,
