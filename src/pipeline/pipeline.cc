@@ -9,6 +9,7 @@
 #include "analysis/verify_types.h"
 #include "anfora/error.h"
 #include "ir/verify.h"
+#include "passes/einsum.h"
 #include "pipeline/save_graphs.h"
 #include "pipeline/undo.h"
 
@@ -171,6 +172,8 @@ class Optimization {
         pass_options_(options.passes),
         passes_(std::begin(kPasses), std::end(kPasses)),
         first_id_(module.next_id()) {
+    // ONNX Runtime computes the parts of one faster.
+    if (options.for_storage && !options.for_onnxruntime) einsums_ = passes::places_of_einsums(module);
     const bool saves = !options.save_graphs.empty();
     report_.remarks = rewrite::Remarks(options.keep_remarks || saves);
     if (!options.only.empty()) passes_ = options.only;
@@ -202,6 +205,7 @@ class Optimization {
         run_rounds();  // what several products read one does now, and it may go into its weights
       }
       if (passes::split_sliced(module_, report_.remarks) > 0) end_stage("split");
+      if (passes::rejoin_einsums(module_, einsums_, pass_options_, report_.remarks) > 0) end_stage("einsum");
       if (passes::generate_constants(module_, first_id_, pass_options_, report_.remarks) > 0) end_stage("generate");
     }
     if (saver_) saver_->finish(module_);
@@ -309,6 +313,7 @@ class Optimization {
   passes::PassOptions pass_options_;
   std::vector<const Pass*> passes_;
   const uint32_t first_id_;  // of nodes that were made since
+  passes::EinsumPlaces einsums_;
   OptimizeReport report_;
   std::optional<GraphSaver> saver_;
   bool stopped_ = false;

@@ -1,0 +1,215 @@
+// What an Einsum of the source became is one again, where that takes more operators:
+//
+//     Einsum("bqd,bkd->bqk")   →   MatMul(q, Transpose(k))   →   Einsum("abc,adc->abd")
+//
+// In parts it takes part in other rewrites until here: a transpose goes into weights or meets another, attention is found. Where
+// nothing came of that, the model keeps its operator. It is done for what is stored; a program that runs has kernels for the parts.
+//
+// The parts are those applications that lie where the Einsum lay. A tree of them is written as letters, from its result down: each
+// axis of the result is one, a product brings one for what it sums over, a Transpose puts them in another order:
+//
+//     MatMul ab            Mul abc, of a column and a row
+//     ├ x: ac              ├ Unsqueeze ab·       → x: ab
+//     └ Transpose cb       └ Unsqueeze a·c       → y: ac
+//       └ y: bc
+//
+// What is read so is an Einsum whatever the parts were before, if axes of one letter have one size.
+#include "passes/einsum.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/infer.h"
+#include "ir/order.h"
+#include "passes/permutation.h"
+#include "support/integers.h"
+
+namespace anfora::passes {
+
+using namespace ir;
+
+namespace {
+
+// More operands than rules take apart are products of products, which kernels compute much slower.
+constexpr size_t kMostOperands = 2;
+// A rule makes at most four; more are those of iterations in a row, which lie in one place.
+constexpr size_t kMostParts = 8;
+// There are 26 letters; a few are for axes that are summed over.
+constexpr int kMostAxes = 20;
+
+bool is_ranked(const Node* node) { return node->type() && node->type()->is_tensor() && node->type()->has_rank(); }
+
+// Axes from the front; empty when they are not known.
+std::optional<std::vector<int64_t>> axes_of(const Apply& node, int rank) {
+  auto axes = node.has_input(1) ? integers_of(constant_tensor(node.input(1))) : std::nullopt;
+  if (!axes || axes->empty()) return std::nullopt;
+  for (int64_t& axis : *axes) axis += axis < 0 ? rank : 0;
+  std::ranges::sort(*axes);
+  return axes;
+}
+
+class Equation {
+ public:
+  explicit Equation(Module& module) : module_(module) {}
+
+  // False: the tree is no Einsum.
+  bool read(const Apply& root) {
+    if (!is_ranked(&root) || root.type()->rank() > kMostAxes) return false;
+    for (int axis = 0; axis < root.type()->rank(); ++axis) result_ += next_letter_++;
+    return read(root, root, result_) && has_one_size_a_letter();
+  }
+
+  size_t num_parts() const { return num_parts_; }
+  const std::vector<Node*>& operands() const { return operands_; }
+  std::string text() const { return fmt::format("{}->{}", fmt::join(terms_, ","), result_); }
+
+ private:
+  static bool is_part(const Node& node, const Apply& root) {
+    const Apply* apply = node.as_apply();
+    return apply && apply->location() == root.location() && apply->graph() == root.graph() && apply->has_one_use();
+  }
+
+  bool read(const Apply& part, const Apply& root, const std::string& letters) {
+    if (++num_parts_ > kMostParts) return false;
+    auto descend = [&](size_t i, const std::string& of_operand) {
+      Node* operand = part.input(i);
+      if (!is_ranked(operand) || operand->type()->rank() != static_cast<int>(of_operand.size())) return false;
+      if (is_part(*operand, root)) {
+        const size_t parts = num_parts_, operands = operands_.size();
+        const char letter = next_letter_;
+        if (read(*operand->as_apply(), root, of_operand)) return true;
+        num_parts_ = parts;
+        next_letter_ = letter;
+        operands_.resize(operands);
+        terms_.resize(operands);
+      }
+      add_operand(operand, of_operand);
+      return operands_.size() <= kMostOperands;
+    };
+    const size_t rank = letters.size();
+    if (part.is("Transpose")) {
+      std::string before = letters;
+      const Permutation perm = permutation_of(part, static_cast<int>(rank));
+      for (size_t i = 0; i < rank; ++i) before[static_cast<size_t>(perm[i])] = letters[i];
+      return descend(0, before);
+    }
+    if (part.is("Unsqueeze")) {
+      auto axes = axes_of(part, static_cast<int>(rank));
+      if (!axes) return false;
+      std::string before;
+      for (size_t i = 0; i < rank; ++i) {
+        if (!std::ranges::count(*axes, static_cast<int64_t>(i))) before += letters[i];
+      }
+      return descend(0, before);
+    }
+    if (part.is("ReduceSum")) {
+      if (part.attributes().get_int("keepdims", 1) != 0 || !is_ranked(part.input(0))) return false;
+      auto axes = axes_of(part, part.input(0)->type()->rank());
+      if (!axes) return false;
+      std::string before = letters;
+      for (int64_t axis : *axes) before.insert(before.begin() + axis, next_letter_++);
+      return descend(0, before);
+    }
+    const bool is_product = part.is("Mul") || part.is("MatMul");
+    if (!is_product || !is_ranked(part.input(0)) || !is_ranked(part.input(1))) return false;
+    auto rank_of = [&](size_t i) { return static_cast<size_t>(part.input(i)->type()->rank()); };
+    // The last of these letters, as many as an operand has axes.
+    auto last = [&](size_t i, const std::string& all) { return all.substr(all.size() - rank_of(i)); };
+    if (part.is("Mul")) return descend(0, last(0, letters)) && descend(1, last(1, letters));
+    if (rank_of(0) < 2 || rank_of(1) < 2) return false;
+    const char summed = next_letter_++;
+    const std::string batch = letters.substr(0, rank - 2);
+    return descend(0, last(0, batch + letters[rank - 2] + summed)) &&
+           descend(1, last(1, batch + summed + letters[rank - 1]));
+  }
+
+  // Axes of length 1 of a constant are left out: another operand has the letter.
+  void add_operand(Node* operand, std::string letters) {
+    if (const Tensor* t = constant_tensor(operand)) {
+      Shape shape;
+      std::string rest;
+      for (size_t axis = 0; axis < letters.size(); ++axis) {
+        if (t->shape()[axis] == 1) continue;
+        shape.push_back(t->shape()[axis]);
+        rest += letters[axis];
+      }
+      if (rest.size() < letters.size()) operand = module_.constant(t->reshaped(shape));
+      letters = std::move(rest);
+    }
+    operands_.push_back(operand);
+    terms_.push_back(std::move(letters));
+  }
+
+  bool has_one_size_a_letter() const {
+    for (char letter = 'a'; letter < next_letter_; ++letter) {
+      std::optional<Dim> size;
+      for (size_t i = 0; i < terms_.size(); ++i) {
+        for (size_t axis = 0; axis < terms_[i].size(); ++axis) {
+          if (terms_[i][axis] != letter) continue;
+          const Dim dim = operands_[i]->type()->dim(static_cast<int>(axis));
+          if (size && !provably_equal(*size, dim)) return false;
+          size = dim;
+        }
+      }
+      if (!size) return false;
+    }
+    return next_letter_ <= 'z' + 1;
+  }
+
+  Module& module_;
+  char next_letter_ = 'a';
+  std::string result_;
+  std::vector<std::string> terms_;  // of the operands
+  std::vector<Node*> operands_;
+  size_t num_parts_ = 0;
+};
+
+}  // namespace
+
+EinsumPlaces places_of_einsums(const Module& module) {
+  EinsumPlaces places;
+  for (const Graph* graph : module.graphs()) {
+    for (const Apply* node = graph->first_node(); node; node = node->next_in_graph()) {
+      if (node->is("Einsum") && node->location()) places.insert(node->location());
+    }
+  }
+  return places;
+}
+
+size_t rejoin_einsums(Module& module, const EinsumPlaces& places, const PassOptions& options,
+                      rewrite::Remarks& remarks) {
+  if (places.empty()) return 0;
+  analysis::Inference inference(module);
+  size_t count = 0;
+  // Users first: the largest trees.
+  const auto order = shared_order(module);
+  for (const GraphOrder& graph : order->graphs) {
+    for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
+      Apply* root = *node;
+      Equation equation(module);
+      const bool is_tree = !root->is_erased() && places.contains(root->location()) && equation.read(*root);
+      if (!is_tree || equation.num_parts() < 2) continue;
+      const std::vector<Node*>& operands = equation.operands();
+      Apply* einsum =
+          module.apply(root->graph(), module.context().get_operator("Einsum"), {operands.data(), operands.size()},
+                       {{"equation", equation.text()}}, 1, root->location());
+      inference.infer(*einsum);
+      if (options.has_operator && !options.has_operator(*einsum)) {
+        module.erase(einsum);
+        continue;
+      }
+      remarks.applied("einsum", "parts-of-an-einsum", *einsum);
+      module.replace(root, einsum);
+      module.erase_with_dead_operands(root);
+      ++count;
+    }
+  }
+  return count;
+}
+
+}  // namespace anfora::passes
