@@ -112,6 +112,28 @@ graph @done() in @loop { return Sqrt(%v) })")),
             "y = Sqrt(Loop_1)\n");
 }
 
+TEST_F(ExportControl, LoopThatPassesOn) {
+  // Its condition and what it carries are results as they are; not the counter, and nothing twice.
+  EXPECT_EQ(sketch(module(R"(
+graph @main(%n: i64[], %go: bool[], %x: f32[2], %y: f32[2], %z: f32[2], %k: i64[]) {
+  %r = call @loop(0, %x, %y, %z, %k)
+  return %r
+}
+graph @loop(%i: i64[], %a: f32[2], %b: f32[2], %c: f32[2], %last: i64[]) in @main {
+  %f = Switch(And(Less(%i, %n), %go), @again, @done)
+  return call %f()
+}
+graph @again() in @loop { return call @loop(Add(%i, 1), %b, Add(%a, %b), %b, %i) }
+graph @done() in @loop { return (%a, %b, %c, %last) })",
+                          R"("p", "q", "r", "s")")),
+            "(n, go, x, y, z, k) -> p, q, r, s\n"
+            "p, q, r, s = Loop(n, go, x, y, z, k)\n"
+            "  body: (i, input_1, a, b, c, last) -> input_1, b, Add_1, b_1, i_1\n"
+            "  Add_1 = Add(a, b)\n"
+            "  b_1 = Identity(b)\n"
+            "  i_1 = Identity(i)\n");
+}
+
 TEST_F(ExportControl, Scan) {
   EXPECT_EQ(sketch(module(R"(
 graph @main(%h: f32[3], %x: f32[N, 3]) {

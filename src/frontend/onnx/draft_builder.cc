@@ -329,8 +329,8 @@ ValueId DraftBuilder::constant_result(DraftGraph& graph, ValueId value, bool is_
   return copy;
 }
 
-void DraftBuilder::set_results(DraftGraph& graph, std::span<const ValueId> results,
-                               std::span<const std::string> names) {
+void DraftBuilder::set_results(DraftGraph& graph, std::span<const ValueId> results, std::span<const std::string> names,
+                               size_t num_carried) {
   boost::unordered_flat_set<ValueId> inputs(graph.inputs.begin(), graph.inputs.end()), taken;
   for (size_t i = 0; i < results.size(); ++i) {
     const DraftValue& value = draft_->value(results[i]);
@@ -338,7 +338,8 @@ void DraftBuilder::set_results(DraftGraph& graph, std::span<const ValueId> resul
       graph.outputs.push_back(constant_result(graph, results[i], !taken.insert(results[i]).second));
       continue;
     }
-    bool own = value.graph == &graph && !value.pinned && !inputs.contains(results[i]);
+    bool is_carried = i < num_carried && results[i] != graph.inputs[0];
+    bool own = value.graph == &graph && !value.pinned && (is_carried || !inputs.contains(results[i]));
     bool is_input_itself = value.pinned && i < names.size() && value.name == names[i];
     bool as_it_is = (own || is_input_itself) && taken.insert(results[i]).second;
     graph.outputs.push_back(as_it_is ? results[i] : identity(graph, results[i]));

@@ -121,8 +121,10 @@ class DraftBuilder {
   // New values for the results of a node that has `like` for results.
   std::vector<ValueId> make_results(DraftGraph& place, std::span<const ValueId> like);
   // Makes each a value that `graph` itself computes or a constant, and that is not among its results yet, by Identity
-  // nodes. An input of the model is left to be an output under its own name.
-  void set_results(DraftGraph& graph, std::span<const ValueId> results, std::span<const std::string> names = {});
+  // nodes. An input of the model is left to be an output under its own name, and so are inputs of a Loop's body, but for its
+  // counter, to be among the `num_carried` first: what it carries. What is stacked has a node, run times expect one.
+  void set_results(DraftGraph& graph, std::span<const ValueId> results, std::span<const std::string> names = {},
+                   size_t num_carried = 0);
   ValueId constant_result(DraftGraph& graph, ValueId value, bool is_taken);
   ValueId identity(DraftGraph& place, ValueId value);
   void count_node();

@@ -657,12 +657,15 @@ DraftBuilder::Binding DraftBuilder::emit_loop(DraftGraph& place, const ir::Graph
     if (!is_scan) {
       Activation again(*this, header, *body);
       bind_iteration(plan, next);
-      results.insert(results.begin(), emit_condition(plan, *body, going_on));
+      // Inside, what no iteration changes holds.
+      const bool may_end = !std::ranges::all_of(plan.rest, [&](const ir::Node* n) { return is_invariant(plan, n); });
+      results.insert(results.begin(), may_end ? emit_condition(plan, *body, going_on) : going_on);
       for (const ir::Node* node : plan.shared) flatten(demand(node), results, header);
     }
     if (filler != kOmitted) results.push_back(filler);
+    const size_t num_carried = is_scan ? 0 : results.size();
     results.insert(results.end(), scanned.begin(), scanned.end());
-    set_results(*body, results);
+    set_results(*body, results, {}, num_carried);
     declare_items(plan, std::span(body->outputs).last(scanned.size()));
   }
   for (const LoopPlan::Slice& slice : plan.slices) {
