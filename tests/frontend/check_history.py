@@ -85,8 +85,6 @@ def row(versions):
     removed = None
     if versions[-1].deprecated:
         removed = versions.pop().since_version
-    while versions and versions[0].deprecated:
-        versions.pop(0)
     newest = allowed(versions[-1])
     variables = []
     for variable, _ in newest.values():
@@ -117,6 +115,8 @@ def row(versions):
                     words.append("@" + name)
                 elif default(attribute) != default(previous.attributes[name]) and default(attribute) is not None:
                     words.append("=" + name)
+        if schema.deprecated:
+            words.append("withdrawn")
         events.append(" ".join([str(schema.since_version)] + words))
         previous = schema
     if removed:

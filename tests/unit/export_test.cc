@@ -172,6 +172,40 @@ TEST_F(Export, SoftmaxOverAllAxesFromOneOnIsOneNodeWhereItWas) {
   EXPECT_NE(sketch(other, {.opset = 11}).find("Flatten"), std::string::npos);
 }
 
+TEST_F(Export, GroupNormalizationByGroupStaysWhereTheSourceHadIt) {
+  // As the importer makes it of version 18, of which a scale is a constant by now.
+  auto text = [](const std::string& opset, const std::string& bias) {
+    return "module { opset \"\" = " + opset + " outputs = [\"y\"] }\ngraph @main(%x: f32[2, 4, 3], %s: f32[2]) {\n" +
+           "  %1 = Reshape(Expand(Unsqueeze(%s, [1]), [2, 2]), [-1])\n" +
+           "  return GroupNormalization(%x, %1, f32[4] [" + bias + "]){num_groups=2}\n}";
+  };
+  const std::string kept = "(x, s) -> y\ny = GroupNormalization(x, s, constant_1){num_groups=2}\n";
+  EXPECT_EQ(sketch(text("18", "1.0, 1.0, 2.0, 2.0")), kept);
+  EXPECT_EQ(sketch(text("18", "1.0, 1.0, 2.0, 2.0"), {.opset = 20}), kept);
+  EXPECT_EQ(report.opsets[""], 20);
+  // By channel, or of a source that could not have it.
+  EXPECT_NE(sketch(text("18", "1.0, 2.0, 2.0, 2.0")).find("Reshape"), std::string::npos);
+  EXPECT_EQ(report.opsets[""], 21);
+  EXPECT_NE(sketch(text("21", "1.0, 1.0, 2.0, 2.0"), {.opset = 18}).find("Reshape"), std::string::npos);
+  EXPECT_EQ(report.opsets[""], 21);
+}
+
+TEST_F(Export, BroadcastingOfOldOperatorSets) {
+  // What lined the operand up goes, as the axis says the same.
+  EXPECT_EQ(sketch(R"(
+module { opset "" = 6 outputs = ["y"] }
+graph @main(%x: f32[2, 3, 4], %b: f32[3]) { return Add(%x, Unsqueeze(%b, [1])) })"),
+            "(x, b) -> y\ny = Add(x, b){axis=1, broadcast=1}\n");
+  EXPECT_EQ(sketch(R"(
+module { opset "" = 6 outputs = ["y"] }
+graph @main(%x: f32[2, 3, 4], %b: f32[3]) { return PRelu(%x, Unsqueeze(%b, [1])) })"),
+            "(x, b) -> y\ny = PRelu(x, b)\n");
+  // Axes of length 1 that the model has itself.
+  const std::string own = "graph @main(%x: f32[2, 3], %b: f32[2, 1]) { return Add(%x, %b) }";
+  EXPECT_EQ(sketch("module { opset \"\" = 6 outputs = [\"y\"] }\n" + own), "(x, b) -> y\ny = Add(x, b){broadcast=1}\n");
+  EXPECT_NE(sketch(own, {.opset = 6}).find("Squeeze"), std::string::npos);
+}
+
 TEST_F(Export, RaisesTheOperatorSetWhereItMust) {
   std::string text = R"(
 module { opset "" = 13 outputs = ["y"] }

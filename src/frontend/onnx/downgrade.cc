@@ -98,8 +98,21 @@ ValueId Fitting::add_helper(std::string_view op_type, std::initializer_list<Valu
   return result;
 }
 
-void Fitting::squeeze_input(size_t i, const std::vector<int64_t>& axes) {
-  if (axes.empty()) return;
+ValueId Fitting::operand_of(ValueId value, std::string_view op_type) const {
+  if (value == kOmitted) return kOmitted;
+  auto computes = [&](const DraftNode& node) { return std::ranges::count(node.outputs, value) > 0; };
+  auto node = std::ranges::find_if(graph_.nodes, computes);
+  bool is_one = node != graph_.nodes.end() && node->op->domain.empty() && node->op->name == op_type;
+  return is_one ? node->inputs[0] : kOmitted;
+}
+
+void Fitting::skip_node(size_t i, ValueId value) {
+  set_input(i, value);
+  skipped_node_ = true;
+}
+
+bool Fitting::squeeze_input(size_t i, const std::vector<int64_t>& axes, bool may_add_node) {
+  if (axes.empty()) return true;
   const ir::Type* type = input_type(i);
   boost::container::small_vector<ir::Dim, 6> dims;
   for (int axis = 0; axis < type->rank(); ++axis) {
@@ -107,9 +120,20 @@ void Fitting::squeeze_input(size_t i, const std::vector<int64_t>& axes) {
   }
   const ir::Type* squeezed_type =
       draft_.context().tensor_type(type->dtype(), std::span<const ir::Dim>(dims.data(), dims.size()));
-  if (const Tensor* t = constant(i)) return set_input(i, t->reshaped(*squeezed_type->static_shape()));
-
+  if (const Tensor* t = constant(i)) {
+    set_input(i, t->reshaped(*squeezed_type->static_shape()));
+    return true;
+  }
+  // A symbol is the same size everywhere, an unknown size is none.
+  ValueId before = operand_of(inputs_[i], "Unsqueeze");
+  if (before != kOmitted && draft_.value(before).type == squeezed_type &&
+      std::ranges::none_of(dims, &ir::Dim::is_unknown)) {
+    skip_node(i, before);
+    return true;
+  }
+  if (!may_add_node) return false;
   set_input(i, add_helper("Squeeze", {inputs_[i], make_constant(Tensor::vector<int64_t>(axes))}, {}, squeezed_type));
+  return true;
 }
 
 const AttributeValue* Fitting::default_of(std::string_view name) const {
@@ -154,8 +178,10 @@ bool Fitting::run() {
     history = node_.op->history;
   }
   const OperatorHistory::Version* version = history ? history->at(opset_) : nullptr;
+  // A model that was written before a version was withdrawn may keep it.
+  bool may_write = version && (!version->is_withdrawn || history->at(source_) == version);
   bool fits =
-      version && kept_attributes_fit_ &&
+      may_write && kept_attributes_fit_ &&
       (history->newest() <= opset_ || (fit_attributes(*history) && fit_counts(*version) && fit_types(*history)));
   node_.inputs = draft_.keep(std::span<const ValueId>(inputs_));
   return fits;
@@ -211,7 +237,8 @@ bool is_expressible(const ir::Apply& node, int64_t opset) {
   const ir::Operator& op = node.op();
   const OperatorHistory* history = find_history(op.domain, op.name);
   if (!history || op.name == "CastLike") return true;  // which becomes a Cast
-  if (!history->at(opset)) return false;
+  const OperatorHistory::Version* version = history->at(opset);
+  if (!version || version->is_withdrawn) return false;
   if (history->newest() <= opset) return true;
   auto lacks = [&](const std::vector<std::string_view>& variables, size_t i, const ir::Type* type) {
     return !variables.empty() &&
@@ -226,9 +253,9 @@ bool is_expressible(const ir::Apply& node, int64_t opset) {
   }
   auto rules = op.domain.empty() ? downgrade_rules(op.name) : std::span<const DowngradeRule>();
   if (std::ranges::any_of(rules, [&](const DowngradeRule& rule) { return opset < rule.before; })) return true;
-  for (const OperatorHistory::Version& version : history->versions) {
-    if (version.since <= opset) continue;
-    for (std::string_view name : version.new_attributes) {
+  for (const OperatorHistory::Version& later : history->versions) {
+    if (later.since <= opset) continue;
+    for (std::string_view name : later.new_attributes) {
       const AttributeValue* value = node.attributes().find(name);
       const ir::AttributeDeclaration* declared = op.find_attribute(name);
       if (value && !(declared && declared->otherwise && identical(*value, *declared->otherwise))) return false;
@@ -401,6 +428,7 @@ void fit_to_opsets(Draft& draft, const ir::Metadata& source, ExportReport& repor
     return opset != report.opsets.end() && op.depends_on(opset->second);
   };
   if (std::ranges::none_of(draft.operators(), needs_fitting)) return;
+  bool has_unused = false;
   auto fit = [&](DraftGraph& graph) {
     std::vector<std::pair<size_t, DraftNode>> helpers;  // with the place that they go before
     for (size_t i = 0; i < graph.nodes.size(); ++i) {
@@ -409,6 +437,7 @@ void fit_to_opsets(Draft& draft, const ir::Metadata& source, ExportReport& repor
       if (opset == report.opsets.end()) continue;
       Fitting fitting(draft, graph, graph.nodes[i], opset->second, source_of(opset->first));
       fitting.run();
+      has_unused |= fitting.skipped_node();
       for (const DraftNode& helper : fitting.helpers()) helpers.emplace_back(i, helper);
     }
     if (helpers.empty()) return;
@@ -422,12 +451,12 @@ void fit_to_opsets(Draft& draft, const ir::Metadata& source, ExportReport& repor
   };
   Draft::for_each_graph(draft.main(), fit);
   for (DraftGraph* function : draft.functions()) Draft::for_each_graph(*function, fit);
-  if (auto opset = report.opsets.find(""); opset == report.opsets.end() || opset->second >= 13) return;
-  bool rejoined = false;
-  auto rejoin = [&](DraftGraph& graph) { rejoined |= rejoin_flattened(draft, graph); };
-  Draft::for_each_graph(draft.main(), rejoin);
-  for (DraftGraph* function : draft.functions()) Draft::for_each_graph(*function, rejoin);
-  if (rejoined) draft.remove_unused_nodes();
+  if (auto opset = report.opsets.find(""); opset != report.opsets.end() && opset->second < 13) {
+    auto rejoin = [&](DraftGraph& graph) { has_unused |= rejoin_flattened(draft, graph); };
+    Draft::for_each_graph(draft.main(), rejoin);
+    for (DraftGraph* function : draft.functions()) Draft::for_each_graph(*function, rejoin);
+  }
+  if (has_unused) draft.remove_unused_nodes();
 }
 
 }  // namespace anfora::onnx

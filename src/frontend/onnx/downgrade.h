@@ -63,8 +63,16 @@ class Fitting {
   ValueId add_helper(std::string_view op_type, std::initializer_list<ValueId> inputs, AttributeSet attributes,
                      const ir::Type* type);
   ValueId make_constant(Tensor tensor) { return draft_.make_constant(graph_.top(), std::move(tensor)); }
-  // Removes axes of length 1 of an input that has a rank: of a constant itself, else by a Squeeze before the node.
-  void squeeze_input(size_t i, const std::vector<int64_t>& axes);
+  // Removes axes of length 1 of an input that has a rank: of a constant itself, or with what put them there; else by a Squeeze
+  // before the node, if there may be one.
+  bool squeeze_input(size_t i, const std::vector<int64_t>& axes, bool may_add_node = true);
+  // The first input of the node of this graph that computes the value, if it is of that operator; else kOmitted.
+  ValueId operand_of(ValueId value, std::string_view op_type) const;
+  const ir::Type* type_of(ValueId value) const { return draft_.value(value).type; }
+  // Whether what computed an input may have no user left.
+  bool skipped_node() const { return skipped_node_; }
+  // Input i as what another node made it of.
+  void skip_node(size_t i, ValueId value);
 
   // Attributes, with the newest version's default where they are absent.
   bool has(std::string_view name) const { return node_.attributes->has(name); }
@@ -87,7 +95,7 @@ class Fitting {
   int64_t opset_, source_;
   std::vector<ValueId> inputs_;
   std::vector<DraftNode> helpers_;
-  bool kept_attributes_fit_ = true;
+  bool kept_attributes_fit_ = true, skipped_node_ = false;
 };
 
 // Applies to nodes of `op_type` when they are written for an operator set before `before`. False: cannot be expressed.

@@ -1,6 +1,7 @@
 // What older operator sets say in another way: the inverse of the importer's upgrades, one line for each change. What
 // follows from the history of an operator alone (a type, an input or an attribute that came later) needs no line.
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "frontend/onnx/downgrade.h"
@@ -140,8 +141,9 @@ bool legacy_broadcast(Fitting& node) {
   for (int i = 0; i < b->rank(); ++i) {
     if (i < first || i >= last) ones.push_back(i);
   }
-  node.squeeze_input(1, ones);
-  node.set("axis", int64_t{axis});
+  // By the letter they must not be there; runtimes of the time passed over them, and models of the time have them.
+  const bool may_stay = node.source() < 7;
+  if (node.squeeze_input(1, ones, !may_stay)) node.set("axis", int64_t{axis});
   return true;
 }
 
@@ -489,6 +491,44 @@ bool one_dtype_of_all(Fitting& node) {
   return true;
 }
 
+// One element for all that were equal in each of so many runs; of a value, what was expanded so.
+bool one_of_each_run(Fitting& node, size_t i, int64_t runs) {
+  if (const Tensor* t = node.constant(i)) {
+    if (t->rank() != 1 || runs < 1 || t->size() % runs != 0) return false;
+    const size_t bytes = element_bytes(t->dtype()), length = static_cast<size_t>(t->size() / runs);
+    Tensor first = Tensor::allocate(t->dtype(), {&runs, 1});
+    const auto* from = static_cast<const std::byte*>(t->raw());
+    auto* to = static_cast<std::byte*>(first.raw());
+    for (size_t run = 0; run < static_cast<size_t>(runs); ++run) {
+      for (size_t k = 0; k < length; ++k) {
+        const std::byte* element = from + (run * length + k) * bytes;
+        if (k == 0) std::memcpy(to + run * bytes, element, bytes);
+        if (std::memcmp(to + run * bytes, element, bytes) != 0) return false;
+      }
+    }
+    node.set_input(i, std::move(first));
+    return true;
+  }
+  if (node.dim(i, 0) == runs) return true;
+  // Reshape(Expand(Unsqueeze(vector, 1), [runs, …]), [-1])
+  ValueId rows = node.operand_of(node.input(i), "Reshape"), column = node.operand_of(rows, "Expand");
+  ValueId vector = node.operand_of(column, "Unsqueeze");
+  auto has_rank = [&](ValueId value, int rank) {
+    const ir::Type* type = value == kOmitted ? nullptr : node.type_of(value);
+    return type && type->is_tensor() && type->has_rank() && type->rank() == rank;
+  };
+  if (!has_rank(rows, 2) || !has_rank(column, 2) || !has_rank(vector, 1)) return false;
+  const ir::Type* type = node.type_of(column);
+  if (type->dim(0).as_constant() != runs || type->dim(1).as_constant() != 1) return false;
+  node.skip_node(i, vector);
+  return true;
+}
+
+bool scale_per_group(Fitting& node) {
+  const int64_t groups = node.get_int("num_groups");
+  return one_of_each_run(node, 1, groups) && one_of_each_run(node, 2, groups);
+}
+
 bool is_test(Fitting& node) {
   node.set("is_test", int64_t{1});
   return true;
@@ -604,6 +644,7 @@ constexpr DowngradeRule kRules[] = {
     {"GlobalLpPool", 2, order_of_norm_is_float},
     {"Greater", 7, legacy_broadcast},
     {"GridSample", 20, grid_sample_of_images},
+    {"GroupNormalization", 21, scale_per_group},
     {"Hardmax", 13, softmax_over_rest},
     {"If", 11, branches_agree},
     {"LSTM", 7, recurrent_output_sequence},

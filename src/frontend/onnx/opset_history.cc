@@ -101,6 +101,8 @@ OperatorHistory parse_row(std::string_view row) {
         version.since = parse_number(word);
       } else if (word == "removed") {
         is_removal = true;
+      } else if (word == "withdrawn") {
+        version.is_withdrawn = true;
       } else {
         parse_word(word, version);
       }

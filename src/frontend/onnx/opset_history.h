@@ -12,6 +12,7 @@
 //     @name              an attribute that was not there before
 //     =name              an attribute whose default was another before
 //     removed            the operator is gone since then
+//     withdrawn          nobody is to write that version any more
 //
 // A version number alone says that the meaning changed, or only its text.
 #pragma once
@@ -35,6 +36,7 @@ struct OperatorHistory {
   };
   struct Version {
     int64_t since;
+    bool is_withdrawn = false;
     Count inputs, outputs;
     std::vector<std::pair<std::string_view, TypeTraits>> gained;  // by type variable
     std::vector<std::string_view> new_attributes, new_defaults;

@@ -98,7 +98,13 @@ ir::Node* group_norm_per_channel(PendingNode& node, std::string_view) {
   ir::Node* channels = e.emit("Shape", {require_input(node, 0)}, {{"start", int64_t{1}}, {"end", int64_t{2}}});
   ir::Node* shape =
       e.emit("Concat", {e.ints({*count}), e.emit("Div", {channels, e.ints({*count})})}, {{"axis", int64_t{0}}});
+  const ir::Type* x = ranked_type(node, 0);
   for (size_t i : {1, 2}) {
+    // There are files that give them by channel, as since version 21.
+    const ir::Type* type = ranked_type(node, i);
+    bool by_channel = x && type && x->rank() > 1 && type->rank() == 1 && type->dim(0).is_constant() &&
+                      type->dim(0).constant() != *count && provably_equal(type->dim(0), x->dim(1));
+    if (by_channel) continue;
     ir::Node* column = e.emit("Unsqueeze", {require_input(node, i), e.ints({1})});
     node.inputs[i] = e.emit("Reshape", {e.emit("Expand", {column, shape}), e.ints({-1})});
   }
