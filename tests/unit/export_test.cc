@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <sys/resource.h>
 
 #include <csignal>
@@ -136,6 +137,27 @@ TEST_F(Export, TypesOfAllKinds) {
   }
 }
 
+TEST_F(Export, TakesNoMoreSpaceThanItNeeds) {
+  auto bytes = [&](const std::string& header, const std::string& constant) {
+    return bytes_of(*parse(header + "graph @main(%x: i64[*]) { return Mul(%x, " + constant + ") }"));
+  };
+  // Small numbers take a byte each, what is no smaller so lies as in memory.
+  const size_t small = bytes("", "i64[4] [1, 2, 3, 127]").size();
+  EXPECT_EQ(bytes("", "i64[4] [1, 2, 3, 128]").size(), small + 1);
+  EXPECT_EQ(bytes("", "i64[4] [-1, -2, -3, -128]").size(), small + 28);
+  for (const char* constant : {"i64[4] [1, 2, 3, 127]", "i64[2] [-1, 5]", "i64[4] [-1, -2, -3, -128]"}) {
+    const std::string first = bytes("", constant);
+    EXPECT_EQ(bytes_of(*import(first)), first);
+  }
+  for (const char* type : {"i32", "u32", "u64", "i16"}) {
+    auto module = parse(fmt::format("graph @main(%x: {0}[3]) {{ return Identity({0}[3] [1, 2, 300]) }}", type));
+    EXPECT_NE(ir::print(*import(bytes_of(*module))).find("[1, 2, 300]"), std::string::npos) << type;
+  }
+  // A source that does not name its producer.
+  EXPECT_NE(bytes("", "2").find("anfora"), std::string::npos);
+  EXPECT_EQ(bytes("module { ir_version = 8 }\n", "2").find("anfora"), std::string::npos);
+}
+
 // Operator sets --------------------------------------------------------------------------------------
 
 constexpr const char* kAxes = R"(
@@ -167,9 +189,19 @@ TEST_F(Export, SoftmaxOverAllAxesFromOneOnIsOneNodeWhereItWas) {
   EXPECT_EQ(sketch(known, {.opset = 11}), "(x) -> Softmax_1\nSoftmax_1 = Softmax(x){axis=2}\n");
   EXPECT_NE(sketch(known, {.opset = 13}).find("Flatten"), std::string::npos);
   const std::string unknown = "graph @main(%x: f32[*]) { return Reshape(Hardmax(Flatten(%x)), Shape(%x)) }";
-  EXPECT_EQ(sketch(unknown, {.opset = 11}), "(x) -> Hardmax_1\nHardmax_1 = Hardmax(x){axis=1}\n");
+  EXPECT_EQ(sketch(unknown, {.opset = 11}), "(x) -> Hardmax_1\nHardmax_1 = Hardmax(x)\n");
   const std::string other = "graph @main(%x: f32[2, 3, 4]) { return Reshape(Softmax(Flatten(%x)), [2, 4, 3]) }";
   EXPECT_NE(sketch(other, {.opset = 11}).find("Flatten"), std::string::npos);
+}
+
+TEST_F(Export, AttributesThatSayTheDefaultOfTheOperatorSet) {
+  const std::string text = "graph @main(%x: f32[2, 3]) { return Softmax(Transpose(%x){perm=[1, 0]}){axis=1} }";
+  EXPECT_EQ(sketch(text, {.opset = 11}),
+            "(x) -> Softmax_1\nTranspose_1 = Transpose(x)\nSoftmax_1 = Softmax(Transpose_1)\n");
+  EXPECT_EQ(sketch(text, {.opset = 13}),
+            "(x) -> Softmax_1\nTranspose_1 = Transpose(x)\nSoftmax_1 = Softmax(Transpose_1){axis=1}\n");
+  EXPECT_NE(sketch("graph @main(%x: f32[2, 3, 4]) { return Transpose(%x){perm=[1, 0, 2]} }").find("perm"),
+            std::string::npos);
 }
 
 TEST_F(Export, GroupNormalizationByGroupStaysWhereTheSourceHadIt) {

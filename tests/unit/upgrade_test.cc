@@ -292,6 +292,12 @@ TEST_F(Upgrade, GroupNormalizationByGroup) {
           Attributes().set("num_groups", 1).set("epsilon", 0.0f),
           {floats({1, 2, 1}, {1, 3}), floats({1}, {2}), floats({1}, {10})}},
          {8, 12});
+  // By channel all the same.
+  expect({"GroupNormalization",
+          18,
+          Attributes().set("num_groups", 1).set("epsilon", 0.0f),
+          {floats({1, 2, 1}, {1, 3}), floats({2}, {2, 3}), floats({2}, {10, 20})}},
+         {8, 23});
 }
 
 TEST_F(Upgrade, RoiAlignHalfPixel) {

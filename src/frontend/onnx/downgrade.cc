@@ -6,6 +6,7 @@
 #include <boost/container/small_vector.hpp>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cmath>
+#include <limits>
 
 #include "anfora/error.h"
 #include "frontend/onnx/wire.h"
@@ -457,6 +458,48 @@ void fit_to_opsets(Draft& draft, const ir::Metadata& source, ExportReport& repor
     for (DraftGraph* function : draft.functions()) Draft::for_each_graph(*function, rejoin);
   }
   if (has_unused) draft.remove_unused_nodes();
+}
+
+void leave_out_defaults(Draft& draft, int64_t opset) {
+  // Defaults that are others now. That of Transpose depends on the rank.
+  struct Default {
+    std::string_view op_type, attribute;
+    int64_t before;
+    AttributeValue value;
+  };
+  static const Default kDefaults[] = {
+      {"GridSample", "mode", 20, std::string("bilinear")},
+      {"Hardmax", "axis", 13, int64_t{1}},
+      {"LogSoftmax", "axis", 13, int64_t{1}},
+      {"Softmax", "axis", 13, int64_t{1}},
+      {"Transpose", "perm", std::numeric_limits<int64_t>::max(), {}},
+  };
+  auto reversed = [](size_t rank) {
+    std::vector<int64_t> perm(rank);
+    for (size_t i = 0; i < rank; ++i) perm[i] = static_cast<int64_t>(rank - 1 - i);
+    return perm;
+  };
+  boost::unordered_flat_map<const DraftOperator*, const Default*> defaults;
+  for (const DraftOperator& op : draft.operators()) {
+    auto found = std::ranges::find(kDefaults, op.name, &Default::op_type);
+    if (op.domain.empty() && found != std::end(kDefaults) && opset < found->before) defaults.emplace(&op, found);
+  }
+  if (defaults.empty()) return;
+  auto leave_out = [&](DraftGraph& graph) {
+    for (DraftNode& node : graph.nodes) {
+      auto found = defaults.find(node.op);
+      if (found == defaults.end()) continue;
+      const auto& [op_type, attribute, before, otherwise] = *found->second;
+      const AttributeValue* value = node.attributes->find(attribute);
+      if (!value) continue;
+      const auto* perm = op_type == "Transpose" ? std::get_if<std::vector<int64_t>>(value) : nullptr;
+      if (identical(*value, perm ? AttributeValue(reversed(perm->size())) : otherwise)) {
+        node.attributes = draft.keep(node.attributes->without(attribute));
+      }
+    }
+  };
+  Draft::for_each_graph(draft.main(), leave_out);
+  for (DraftGraph* function : draft.functions()) Draft::for_each_graph(*function, leave_out);
 }
 
 }  // namespace anfora::onnx

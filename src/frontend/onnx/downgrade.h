@@ -115,4 +115,8 @@ bool is_expressible(const ir::Apply& node, int64_t opset);
 // operators, kept as bytes, stay in the operator sets of `source`.
 void fit_to_opsets(Draft& draft, const ir::Metadata& source, ExportReport& report);
 
+// Leaves out attributes that say what an operator set of the main domain means without them, where canonical forms or fitting spell
+// it out.
+void leave_out_defaults(Draft& draft, int64_t opset);
+
 }  // namespace anfora::onnx

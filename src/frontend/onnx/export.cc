@@ -311,7 +311,7 @@ void ModelWriter::write_subgraph(pbf_writer& writer, const DraftGraph& graph, bo
 void ModelWriter::write_opsets(pbf_writer& writer, uint32_t field) const {
   for (const auto& [domain, version] : report_.opsets) {
     pbf_writer entry(writer, field);
-    add(entry, wire::OperatorSetIdProto::domain, domain);
+    add_if_any(entry, wire::OperatorSetIdProto::domain, domain);
     entry.add_int64(wire::OperatorSetIdProto::version, version);
   }
 }
@@ -444,7 +444,9 @@ Pieces ModelWriter::lay_out(bool external_data) {
     std::string text;
     pbf_writer writer(text);
     writer.add_int64(Field::ir_version, report_.ir_version);
-    add(writer, Field::producer_name, meta.producer.empty() ? "anfora" : meta.producer);
+    // Who made the source stays its producer, also where that is not said.
+    bool has_source = meta.ir_version > 0;
+    add_if_any(writer, Field::producer_name, meta.producer.empty() && !has_source ? "anfora" : meta.producer);
     add_if_any(writer, Field::producer_version, meta.producer_version);
     add_if_any(writer, Field::domain, meta.domain);
     if (meta.model_version != 0) writer.add_int64(Field::model_version, meta.model_version);
@@ -502,6 +504,7 @@ std::unique_ptr<Draft> make_draft(const ir::Module& module, const ExportOptions&
   }
   if (!uses_main && report.opsets.size() > 1) report.opsets.erase("");
   fit_to_opsets(*draft, module.metadata(), report);
+  if (auto opset = report.opsets.find(""); opset != report.opsets.end()) leave_out_defaults(*draft, opset->second);
   report.left_out = module.annotations().left_out();
   if (size_t count = draft->add_quantizations(module.annotations().quantizations())) {
     report.left_out.push_back(fmt::format("quantization_annotation of {} values that are gone", count));

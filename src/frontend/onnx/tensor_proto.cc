@@ -389,11 +389,45 @@ std::string pack_elements(const Tensor& tensor) {
   return packed;
 }
 
+namespace {
+
+// Larger tensors are written as they lie in memory, for readers that map the file.
+constexpr size_t kLargestAsVarints = 1024;
+
+// Shapes and axes are small numbers, which take a byte each as varints and eight as they are. False: not written so, since it
+// would not save anything.
+bool write_varints(protozero::pbf_writer& writer, const Tensor& tensor) {
+  using Field = wire::TensorProto;
+  if (tensor.bytes() > kLargestAsVarints) return false;
+  auto write = [&]<class T>(std::span<const T> elements, auto add) {
+    size_t bytes = 0;
+    for (T element : elements)
+      bytes += static_cast<size_t>(protozero::length_of_varint(static_cast<uint64_t>(element)));
+    if (bytes >= tensor.bytes()) return false;
+    add(elements.begin(), elements.end());
+    return true;
+  };
+  switch (tensor.dtype()) {
+    case DType::I64:
+      return write(tensor.data<int64_t>(), [&](auto... run) { writer.add_packed_int64(Field::int64_data, run...); });
+    case DType::U64:
+      return write(tensor.data<uint64_t>(), [&](auto... run) { writer.add_packed_uint64(Field::uint64_data, run...); });
+    case DType::U32:
+      return write(tensor.data<uint32_t>(), [&](auto... run) { writer.add_packed_uint64(Field::uint64_data, run...); });
+    case DType::I32:
+      return write(tensor.data<int32_t>(), [&](auto... run) { writer.add_packed_int32(Field::int32_data, run...); });
+    default: return false;
+  }
+}
+
+}  // namespace
+
 void write_tensor(protozero::pbf_writer& writer, const Tensor& tensor, std::string_view name) {
   using Field = wire::TensorProto;
   writer.add_packed_int64(Field::dims, tensor.shape().begin(), tensor.shape().end());
   writer.add_int32(Field::data_type, static_cast<int32_t>(tensor.dtype()));
   if (!name.empty()) writer.add_string(Field::name, name.data(), name.size());
+  if (tensor.size() == 0 || write_varints(writer, tensor)) return;
   if (tensor.dtype() == DType::String) {
     for (const std::string& s : tensor.data<std::string>()) writer.add_bytes(Field::string_data, s);
   } else if (is_packed_in_memory(tensor)) {
