@@ -65,6 +65,18 @@ std::optional<std::vector<Piece>> pieces_of(const Module& module, std::span<cons
   return pieces;
 }
 
+// Which axes of one input have these sizes, constants among them; empty where it takes several.
+std::optional<std::vector<int64_t>> axes_with(const Node& input, std::span<const Dim> dims) {
+  std::vector<int64_t> axes;
+  const auto sizes = input.type()->dims();
+  for (Dim dim : dims) {
+    auto axis = std::ranges::find_if(sizes, [&](Dim size) { return provably_equal(size, dim); });
+    if (axis == sizes.end()) return std::nullopt;
+    axes.push_back(axis - sizes.begin());
+  }
+  return axes;
+}
+
 Node* shape_of_inputs(Rewriter& rewriter, Apply& root) {
   const Apply* computed = root.input(0)->as_apply();
   const Module& module = rewriter.module();
@@ -78,8 +90,14 @@ Node* shape_of_inputs(Rewriter& rewriter, Apply& root) {
     return std::clamp(at < 0 ? at + rank : at, int64_t{0}, rank);
   };
   const int64_t start = bound("start", 0), end = std::max(start, bound("end", rank));
-  auto pieces = pieces_of(module, type->dims().subspan(static_cast<size_t>(start), static_cast<size_t>(end - start)));
-  if (!pieces || std::ranges::none_of(*pieces, [](const Piece& piece) { return piece.input; })) return nullptr;
+  const auto dims = type->dims().subspan(static_cast<size_t>(start), static_cast<size_t>(end - start));
+  auto pieces = pieces_of(module, dims);
+  if (!pieces) return nullptr;
+  auto asked = std::ranges::find_if(*pieces, [](const Piece& piece) { return piece.input != nullptr; });
+  if (asked == pieces->end()) return nullptr;
+  if (auto axes = axes_with(*asked->input, dims); axes && pieces->size() > 1) {
+    return rewriter.apply("Gather", {rewriter.apply("Shape", {asked->input}), rewriter.integers(*axes)});
+  }
 
   boost::container::small_vector<Node*, 4> parts;
   for (const Piece& piece : *pieces) {
