@@ -391,13 +391,13 @@ Quantity is_view(const Scope&, Arguments a) {
 // Users are looked at up to a number, so that it takes no longer where there are many.
 Quantity has_transpose(const Scope&, Arguments a) {
   constexpr int kMostUsers = 16;
-  const Node* node = as_node(a[0]);
+  const Node *node = as_node(a[0]), *other = as_node(a[2]);
   auto perm = as_integers(a[1]);
-  if (!node || !perm) return NotKnown{};
+  if (!node || !other || !perm) return NotKnown{};
   int seen = 0;
   for (const Use& use : node->uses()) {
     if (++seen > kMostUsers) break;
-    if (use.user->is("Transpose") && use.user->has_uses() &&
+    if (use.user != other && use.user->is("Transpose") && use.user->has_uses() &&
         std::ranges::equal(use.user->attributes().get_ints("perm", {}), *perm))
       return true;
   }
@@ -462,7 +462,7 @@ constexpr Function kFunctions[] = {
     {"single_use", 0, 1, single_use,
      "single_use: nobody else uses what the pattern names; single_use(n): has one user"},
     {"is_view", 1, 1, is_view, "is_view(n): has the elements of its operand, in another shape (Reshape, Squeeze, …)"},
-    {"has_transpose", 2, 2, has_transpose, "has_transpose(x, p): somebody has Transpose{p}(x)"},
+    {"has_transpose", 3, 3, has_transpose, "has_transpose(x, p, t): there is a Transpose{p}(x) that is not t"},
     {"uses", 1, 1, uses, "uses(n): how often it is an operand"},
 };
 
