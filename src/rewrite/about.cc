@@ -404,6 +404,17 @@ Quantity has_transpose(const Scope&, Arguments a) {
   return false;
 }
 
+Quantity used_only_by(const Scope&, Arguments a) {
+  const Node* node = as_node(a[0]);
+  if (!node) return NotKnown{};
+  return std::ranges::all_of(node->uses(), [&](const Use& use) {
+    return std::ranges::any_of(a.subspan(1), [&](const Quantity& name) {
+      const auto* text = std::get_if<std::string>(&name);
+      return text && use.user->is(*text);
+    });
+  });
+}
+
 Quantity uses(const Scope&, Arguments a) {
   const Node* node = as_node(a[0]);
   if (!node) return NotKnown{};
@@ -463,6 +474,7 @@ constexpr Function kFunctions[] = {
      "single_use: nobody else uses what the pattern names; single_use(n): has one user"},
     {"is_view", 1, 1, is_view, "is_view(n): has the elements of its operand, in another shape (Reshape, Squeeze, …)"},
     {"has_transpose", 3, 3, has_transpose, "has_transpose(x, p, t): there is a Transpose{p}(x) that is not t"},
+    {"used_only_by", 2, 3, used_only_by, "used_only_by(n, name, name): all its users are such operators"},
     {"uses", 1, 1, uses, "uses(n): how often it is an operand"},
 };
 
