@@ -10,13 +10,19 @@
 // side by side, by matrices from outside of the loop. Slices of the sums are slices of the matrices, which fold where they are
 // constant. Each result of the loop must be the last state or the rows of all states. Linear in the size of the loops.
 //
+// A cell among others, as several layers in one loop have them, comes out of it: the loop has the row of all its states, which the
+// next cell may find to be its row.
+//
 // What else ONNX has a word for: the sums of all gates are kept within ±clip (but not the cell of an LSTM before its function); other
 // functions than these; peepholes, the cell times a row of weights, of which i and f see the old one, and o the new one; and
 // input_forget, which is f = 1 − i.
 #include <algorithm>
 #include <array>
+#include <boost/unordered/unordered_flat_set.hpp>
+#include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "passes/expand.h"
@@ -31,6 +37,7 @@ using namespace ir;
 using rewrite::Rewriter;
 
 constexpr std::string_view kFound = "layer-from-loop";
+constexpr std::string_view kTaken = "layer-out-of-loop";
 
 const Apply* as(const Node* node, std::string_view op) {
   const Apply* apply = node ? node->as_apply() : nullptr;
@@ -39,21 +46,34 @@ const Apply* as(const Node* node, std::string_view op) {
 
 std::optional<int64_t> constant_integer(const Node* node) { return integer_of(constant_tensor(node)); }
 
+// A number before it was cast to a type that has all numbers of steps that a run comes to.
+const Node* without_casts(const Node* node) {
+  constexpr std::array kWide{DType::I32, DType::I64, DType::F32, DType::F64};
+  for (;;) {
+    const Apply* apply = node->as_apply();
+    if (!apply || !apply->type() || !apply->type()->is_tensor()) return node;
+    const bool is_cast = apply->is("Cast") && std::ranges::count(kWide, apply->type()->dtype()) > 0;
+    const bool is_view = apply->is("Squeeze") || apply->is("Unsqueeze") || apply->is("Reshape");
+    if (!is_cast && !is_view) return node;
+    node = apply->input(0);
+  }
+}
+
 // A loop over the rows of a tensor.
 struct Loop {
   Graph* graph;
-  Apply* entry;        // the call from outside
-  const Apply* again;  // the call at the end of the body
-  const Graph *body, *done;
-  const Node* count;  // of steps
+  Apply* entry = nullptr;        // the call from outside
+  const Apply* again = nullptr;  // the call at the end of the body
+  Graph *body, *done;
+  const Parameter* index = nullptr;  // 0, 1, 2, …
+  const Node* count = nullptr;       // of steps
 
   static std::optional<Loop> of(Graph& graph) {
     const Apply* run = graph.result() ? graph.result()->as(Primitive::Call) : nullptr;
     const Apply* choice = run && run->num_inputs() == 1 ? run->input(0)->as(Primitive::Switch) : nullptr;
-    const Apply* test = choice ? as(choice->input(0), "Less") : nullptr;
-    if (!test || graph.parameters().empty() || test->input(0) != graph.parameter(0)) return std::nullopt;
-    Loop loop{&graph,        nullptr, nullptr, constant_function(choice->input(1)), constant_function(choice->input(2)),
-              test->input(1)};
+    if (!choice) return std::nullopt;
+    Loop loop{
+        .graph = &graph, .body = constant_function(choice->input(1)), .done = constant_function(choice->input(2))};
     if (!loop.body || !loop.done || !loop.body->result() || !loop.done->result()) return std::nullopt;
     loop.again = loop.body->result()->as(Primitive::Call);
     if (!loop.again || constant_function(loop.again->input(0)) != &graph) return std::nullopt;
@@ -64,9 +84,31 @@ struct Loop {
     }
     if (!loop.entry || loop.entry->graph()->is_inside(&graph)) return std::nullopt;
     if (graph.parent() && !loop.entry->graph()->is_inside(graph.parent())) return std::nullopt;
-    const Apply* next = as(loop.again->input(1), "Add");
-    const bool counts = next && next->input(0) == graph.parameter(0) && constant_integer(next->input(1)) == 1;
-    return counts && constant_integer(loop.entry->input(1)) == 0 ? std::optional(loop) : std::nullopt;
+    return loop.find_count(choice->input(0)) ? std::optional(loop) : std::nullopt;
+  }
+
+  // Whether the test is that the index is below the count: in this step, or, of a truth value that is carried along, in the step
+  // before for this one.
+  bool find_count(const Node* test) {
+    const Parameter* carried = test->as_parameter();
+    if (carried && carried->graph() != graph) return false;
+    const Apply* less = as(carried ? next(carried) : test, "Less");
+    const Node* tested = less ? without_casts(less->input(0)) : nullptr;
+    for (const Parameter* p : graph->parameters()) {
+      const Apply* following = as(next(p), "Add");
+      const bool counts = following && following->input(0) == p && constant_integer(following->input(1)) == 1 &&
+                          constant_integer(first(p)) == 0;
+      if (!counts || tested != (carried ? static_cast<const Node*>(following) : p)) continue;
+      index = p, count = without_casts(less->input(1));
+      return !carried || holds_at_first(first(carried));
+    }
+    return false;
+  }
+  // Where it is not asked whether there is a first row, reading it fails where there is none.
+  bool holds_at_first(const Node* test) const {
+    const Apply* greater = as(test, "Greater");
+    return rewrite::is_splat(test, 1) ||
+           (greater && without_casts(greater->input(0)) == count && rewrite::is_splat(greater->input(1), 0));
   }
 
   bool is_outside(const Node* node) const { return !node->graph() || !node->graph()->is_inside(graph); }
@@ -110,11 +152,11 @@ class Cell {
   Cell(const Loop& loop, PassContext& context, Rewriter& rewriter)
       : loop_(loop), context_(context), rewriter_(rewriter) {}
 
-  // Makes the layer, and returns what takes the place of the loop's results, or nothing.
-  std::vector<Node*> make() {
-    for (const Parameter* p : loop_.graph->parameters()) {
+  // Whether there was one. It takes the place of the loop, or of what the loop has of it.
+  bool make() {
+    for (Parameter* p : loop_.graph->parameters()) {
       if (rank_of(p) != 2 || p->type()->dtype() != DType::F32) continue;
-      const Apply* next = loop_.next(p)->as_apply();
+      Apply* next = loop_.next(p)->as_apply();
       state_ = p, new_state_ = next;
       const auto width = p->type()->dim(1).as_constant();
       if (!next || !width || *width < 1 || loop_.is_outside(next)) continue;
@@ -123,11 +165,10 @@ class Cell {
         cell_ = nullptr, rows_ = nullptr, axis_ = 0, reversed_ = false, sources_ = {};
         Apply* made = (this->*layer)();
         if (!made || (context_.options.has_operator && !context_.options.has_operator(*made))) continue;
-        std::vector<Node*> results = results_of(made);
-        if (!results.empty()) return results;
+        if (replace_loop(made) || take_out(made)) return true;
       }
     }
-    return {};
+    return false;
   }
 
  private:
@@ -144,10 +185,10 @@ class Cell {
     if (axis < 0) return false;
     const Dim steps = rows->type()->dim(axis);
     const bool reversed = is_from_the_end(gather->input(1), steps);
-    if (!reversed && gather->input(1) != loop_.graph->parameter(0)) return false;
+    if (!reversed && gather->input(1) != loop_.index) return false;
     if (rows_) return rows_ == rows && axis_ == axis && reversed_ == reversed;
     if (!is_known(loop_.count, steps)) return false;
-    rows_ = rows, axis_ = axis, reversed_ = reversed;
+    rows_ = rows, index_ = gather->input(1), axis_ = axis, reversed_ = reversed;
     return true;
   }
 
@@ -165,7 +206,7 @@ class Cell {
   // steps − 1 − i in step i.
   bool is_from_the_end(const Node* index, Dim steps) const {
     const Apply* difference = as(index, "Sub");
-    return difference && difference->input(1) == loop_.graph->parameter(0) && is_known(difference->input(0), steps - 1);
+    return difference && difference->input(1) == loop_.index && is_known(difference->input(0), steps - 1);
   }
 
   // Sums of products ---------------------------------------------------------------------------------------------------
@@ -182,16 +223,28 @@ class Cell {
   Node* integer(int64_t i) { return rewriter_.integers({&i, 1}); }
   Node* sum(Node* x, Node* y) { return !x ? y : !y ? x : rewriter_.apply("Add", {x, y}); }
 
+  // How wide the parts of a Split before one are.
+  static std::optional<int64_t> start_of_part(const Apply& part) {
+    int64_t start = 0;
+    const Type* parts = part.input(0)->type();
+    for (size_t i = 0; i < static_cast<size_t>(part.attributes().require_int("index")); ++i) {
+      const auto width = parts->element(i)->dim(1).as_constant();
+      if (!width) return std::nullopt;
+      start += *width;
+    }
+    return start;
+  }
+
   // The same columns, of what the tensor is a slice of.
   Columns unsliced(Columns z) const {
     while (const Apply* node = loop_.is_outside(z.of) ? nullptr : z.of->as_apply()) {
       int64_t before = 0;
       if (const Apply* split = node->primitive() == Primitive::TupleGetItem ? as(node->input(0), "Split") : nullptr) {
         const auto axis = split->attributes().get_int("axis", 0);
-        const Tensor* sizes = split->num_inputs() > 1 ? constant_tensor(split->input(1)) : nullptr;
-        if ((axis != 1 && axis != -1) || !sizes) break;
-        for (int64_t i = 0; i < node->attributes().require_int("index"); ++i)
-          before += sizes->data<int64_t>()[static_cast<size_t>(i)];
+        if (axis != 1 && axis != -1) break;
+        const auto start = start_of_part(*node);
+        if (!start) break;
+        before = *start;
         node = split;
       } else if (node->is("Slice")) {
         const auto start = constant_integer(node->input(1)),
@@ -529,35 +582,106 @@ class Cell {
 
   // Results -------------------------------------------------------------------------------------------------------------
 
-  // Empty: one is something else.
-  std::vector<Node*> results_of(Apply* made) {
+  Node* last_of(Apply* made, const Node* state) {
+    return rewriter_.apply("Squeeze", {rewriter_.item(made, state == state_ ? 1 : 2), integer(0)});
+  }
+  // In the order of the rows.
+  Node* all_states(Apply* made) { return rewriter_.apply("Squeeze", {rewriter_.item(made, 0), integer(1)}); }
+
+  Node* turned_over(Node* x) {
+    Node* back = integer(-1);
+    return rewriter_.apply("Slice", {x, back, integer(-std::numeric_limits<int64_t>::max()), integer(0), back});
+  }
+
+  // Where each result is one of the layer, or of something outside.
+  bool replace_loop(Apply* made) {
     const Apply* tuple = loop_.done->result()->as(Primitive::MakeTuple);
-    std::vector<const Node*> wanted;
+    std::vector<Node*> wanted;
     if (tuple) {
       for (const Use& use : tuple->operands()) wanted.push_back(use.node);
     } else {
       wanted.push_back(loop_.done->result());
     }
     std::vector<Node*> results;
-    for (const Node* node : wanted) {
-      Node* result = nullptr;
-      if (node == state_) result = rewriter_.apply("Squeeze", {rewriter_.item(made, 1), integer(0)});
-      if (cell_ && node == cell_) result = rewriter_.apply("Squeeze", {rewriter_.item(made, 2), integer(0)});
-      if (const Apply* stack = as(node, "StackSequence"); stack && is_all_states(*stack)) {
-        Node* states = rewriter_.apply("Squeeze", {rewriter_.item(made, 0), integer(1)});
-        result = in_order(states, axis_of_steps(*stack));
+    for (Node* node : wanted) {
+      const Apply* stack = as(node, "StackSequence");
+      if (loop_.is_outside(node)) {
+        results.push_back(node);
+      } else if (node == state_ || (cell_ && node == cell_)) {
+        results.push_back(last_of(made, node));
+      } else if (stack && is_all_states(*stack)) {
+        Node* states = all_states(made);
+        if ((stack->attributes().get_int("reverse", 0) != 0) != reversed_) states = turned_over(states);
+        results.push_back(in_order(states, axis_of_steps(*stack)));
+      } else {
+        return false;
       }
-      if (!result) return {};
-      results.push_back(result);
     }
-    return results;
+    Module& module = rewriter_.module();
+    context_.remarks.applied(kRecurrence.name, kFound, *loop_.entry);
+    Node* all = results[0];
+    if (tuple) {
+      Apply* made_tuple = module.make_tuple(loop_.entry->graph(), results);
+      made_tuple->set_type(loop_.entry->type());
+      all = made_tuple;
+    }
+    module.replace(loop_.entry, all);
+    return true;
+  }
+
+  // Where the loop may have rows of the layer, and does not need the states before a step for anything else.
+  bool take_out(Apply* made) {
+    if (!loop_.graph->is_inside(loop_.entry->graph()) || !is_apart()) return false;
+    Module& module = rewriter_.module();
+    context_.remarks.applied(kRecurrence.name, kTaken, *new_state_);
+    Node* operands[] = {all_states(made), index_};
+    Apply* row = module.apply(new_state_->graph(), module.context().get_operator("Gather"), operands, {}, 1,
+                              new_state_->location());
+    context_.inference.infer(*row);
+    module.replace(new_state_, row);
+    for (Parameter* state : {state_, cell_}) {
+      const auto uses = state ? uses_when_done(*state) : Uses{};
+      Node* last = uses.empty() ? nullptr : last_of(made, state);
+      for (const auto& [user, index] : uses) module.set_operand(user, index, last);
+    }
+    return true;
+  }
+
+  // All that comes of the states before the step is their next values, and of their last values what is done in the end.
+  bool is_apart() const {
+    if (new_state_->graph() != loop_.body) return false;
+    std::vector<const Node*> pending{state_};
+    if (cell_) pending.push_back(cell_);
+    boost::unordered_flat_set<const Node*> seen{new_state_};
+    while (!pending.empty()) {
+      const Node* node = pending.back();
+      pending.pop_back();
+      if (!seen.insert(node).second) continue;
+      for (const Use& use : node->uses()) {
+        if (node->as_parameter() && use.user->graph()->is_inside(loop_.done)) continue;
+        if (use.user == loop_.again) {
+          if (!cell_ || use.index() != cell_->index() + 1) return false;
+          continue;
+        }
+        if (use.user->graph() != loop_.body) return false;
+        pending.push_back(use.user);
+      }
+    }
+    return true;
+  }
+  using Uses = std::vector<std::pair<Apply*, size_t>>;
+  Uses uses_when_done(const Parameter& state) const {
+    Uses uses;
+    for (const Use& use : state.uses()) {
+      if (use.user->graph()->is_inside(loop_.done)) uses.emplace_back(use.user, use.index());
+    }
+    return uses;
   }
 
   bool is_all_states(const Apply& stack) const {
     const Parameter* all = stack.input(0)->as_parameter();
     if (!all || all->graph() != loop_.graph || axis_of_steps(stack) < 0) return false;
-    const bool reversed = stack.attributes().get_int("reverse", 0) != 0;
-    if (reversed != reversed_ || !as(loop_.first(all), "SequenceEmpty")) return false;
+    if (!as(loop_.first(all), "SequenceEmpty")) return false;
     const Apply* insert = as(loop_.next(all), "SequenceInsert");
     return insert && insert->num_inputs() == 2 && insert->input(0) == all && insert->input(1) == new_state_;
   }
@@ -565,10 +689,11 @@ class Cell {
   const Loop& loop_;
   PassContext& context_;
   Rewriter& rewriter_;
-  const Parameter *state_ = nullptr, *cell_ = nullptr;  // of an LSTM, also the cell
-  const Apply* new_state_ = nullptr;
+  Parameter *state_ = nullptr, *cell_ = nullptr;  // of an LSTM, also the cell
+  Apply* new_state_ = nullptr;
   std::array<const Node*, 3> sources_{};
   Node* rows_ = nullptr;   // [steps, batch, size], or the batch in front
+  Node* index_ = nullptr;  // of the row
   int axis_ = 0;           // of the steps in it
   bool reversed_ = false;  // the last row first
   int64_t width_ = 0;
@@ -583,22 +708,10 @@ size_t run(PassContext& context) {
     if (!loop || !context.may_change(loop->entry->graph())) continue;
     Rewriter rewriter(module, context.inference);
     rewriter.set_root(*loop->entry);
-    std::vector<Node*> results;
     try {
-      results = Cell(*loop, context, rewriter).make();
+      found += Cell(*loop, context, rewriter).make();
     } catch (const rewrite::Refusal& refusal) {
       context.remarks.refused(kRecurrence.name, kFound, *loop->entry, refusal.why);
-    }
-    if (!results.empty()) {
-      context.remarks.applied(kRecurrence.name, kFound, *loop->entry);
-      Node* all = results[0];
-      if (loop->entry->type()->is_tuple()) {
-        Apply* tuple = module.make_tuple(loop->entry->graph(), results);
-        tuple->set_type(loop->entry->type());
-        all = tuple;
-      }
-      module.replace(loop->entry, all);
-      ++found;
     }
     rewriter.discard_made();
   }
