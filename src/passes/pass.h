@@ -95,6 +95,7 @@ extern const Pass kLoops;         // loops.cc
 extern const Pass kBranches;      // branches.cc
 extern const Pass kFold;          // fold.cc
 extern const Pass kSimplify;      // simplify.cc
+extern const Pass kLayers;        // layers.cc
 extern const Pass kFoldWeights;   // weights.cc
 extern const Pass kMerge;         // cse.cc
 extern const Pass kDropDead;      // dce.cc

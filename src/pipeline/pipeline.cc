@@ -23,9 +23,9 @@ namespace {
 constexpr size_t kMostRounds = 64;
 
 constexpr const Pass* kPasses[] = {
-    &passes::kInline,      &passes::kSignatures,   &passes::kRecurrence, &passes::kLoops,
-    &passes::kBranches,    &passes::kCanonicalize, &passes::kFold,       &passes::kSimplify,
-    &passes::kFoldWeights, &passes::kMerge,        &passes::kDropDead,
+    &passes::kInline,   &passes::kSignatures,   &passes::kRecurrence, &passes::kLoops,
+    &passes::kBranches, &passes::kCanonicalize, &passes::kFold,       &passes::kSimplify,
+    &passes::kLayers,   &passes::kFoldWeights,  &passes::kMerge,      &passes::kDropDead,
 };
 
 // After widening: weights in f32, each conversion once.
@@ -59,6 +59,7 @@ constexpr Constraint kOrder[] = {
     {"inline", "canonicalize", "ranks are known only where a function is called"},
     {"canonicalize", "simplify", "rules are written for canonical forms"},
     {"fold", "simplify", "no-ops show by their constant operands"},
+    {"simplify", "layers", "what reads a layer is canonical then"},
     {"simplify", "weights", "an Identity between a convolution and its scale hides the pair"},
     {"weights", "cse", "merging two equal convolutions gives them a second user each"},
     {"cse", "dce", "merging leaves applications without users"},
