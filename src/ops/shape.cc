@@ -7,6 +7,7 @@
 
 #include "ops/infer_helpers.h"
 #include "ops/registry.h"
+#include "support/integers.h"
 
 namespace anfora::ops {
 namespace {
@@ -408,6 +409,11 @@ void infer_slice(InferenceContext& ctx) {
   if (!data) return ctx.set_unranked(0, ctx.dtype(0));
   const int rank = static_cast<int>(data->size());
   auto starts = ctx.elements(1), ends = ctx.elements(2);
+  // The smallest integer, which PyTorch's flip has for an end, is no dimension.
+  if (auto constant = integers_of(ctx.constant(2))) {
+    ends.emplace();
+    for (int64_t end : *constant) ends->push_back(ctx.dim(std::max(end, -std::numeric_limits<int64_t>::max())));
+  }
   std::optional<std::vector<int>> axes;
   size_t count = starts ? starts->size() : ends ? ends->size() : 0;
   if (ctx.has_input(3)) {
