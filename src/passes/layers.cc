@@ -33,7 +33,7 @@ constexpr std::string_view kLastState = "layer-last-state";
 constexpr std::string_view kReversed = "layer-reversed";
 constexpr std::string_view kBothWays = "layers-both-ways";
 
-// How many views may be between a first state and the zeros that it is made of.
+// How many operators may be between a first state and the zeros that it is made of.
 constexpr int kDeepest = 8;
 
 enum Operand : size_t { X, W, R, B, Lengths, FirstH, FirstC, P };
@@ -50,11 +50,18 @@ bool is_zero(const Node* node, int depth = kDeepest) {
   if (rewrite::is_splat(node, 0)) return true;
   const Apply* apply = node->as_apply();
   if (!apply || depth == 0) return false;
+  if (apply->primitive() == Primitive::TupleGetItem) apply = apply->input(0)->as_apply();
+  if (!apply) return false;
+  if (apply->is("ConstantOfShape")) {
+    const AttributeValue* value = apply->attributes().find("value");
+    const Tensor* element = value ? &std::get<Tensor>(*value) : nullptr;
+    return !element || (element->dtype() == DType::F32 && element->data<float>()[0] == 0);
+  }
   if (apply->is("Concat"))
     return std::ranges::all_of(apply->operands(), [&](const Use& use) { return is_zero(use.node, depth - 1); });
-  const bool is_view = apply->is("Expand") || apply->is("Unsqueeze") || apply->is("Squeeze") || apply->is("Reshape") ||
-                       apply->is("Transpose");
-  return is_view && is_zero(apply->input(0), depth - 1);
+  constexpr std::string_view kMoving[] = {"Expand", "Unsqueeze", "Squeeze", "Reshape", "Transpose", "Slice", "Split"};
+  const bool moves = std::ranges::any_of(kMoving, [&](std::string_view op) { return apply->is(op); });
+  return moves && is_zero(apply->input(0), depth - 1);
 }
 
 // The one place that a Gather takes along an axis of a tensor of that rank, so that the axis goes.
@@ -64,8 +71,15 @@ std::optional<int64_t> place(const Apply& node, int axis, int rank) {
   return (given < 0 ? given + rank : given) == axis ? constant_integer(node.input(1)) : std::nullopt;
 }
 
-bool squeezes(const Apply& node, int64_t axis) {
-  return node.is("Squeeze") && node.has_input(1) && constant_integer(node.input(1)) == axis;
+// Whether the node is its operand without an axis, of one.
+bool squeezes(const Apply& node, int axis) {
+  if (node.is("Squeeze")) return node.has_input(1) && constant_integer(node.input(1)) == axis;
+  if (!node.is("Reshape") || rank_of(node.input(0)) != rank_of(&node) + 1) return false;
+  const Type *from = node.input(0)->type(), *to = node.type();
+  for (int i = 0; i < to->rank(); ++i) {
+    if (!provably_equal(to->dim(i), from->dim(i < axis ? i : i + 1))) return false;
+  }
+  return from->dim(axis).as_constant() == 1;
 }
 
 // Whether the node is x from the last to the first along the axis.
