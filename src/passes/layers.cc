@@ -5,7 +5,7 @@
 //   - layer-reversed      a layer of the rows from the last to the first is one in the other direction, where Y is not read or
 //                         is turned over again:  turned(LSTM(turned(X)))  =  LSTM{direction="reverse"}(X)
 //   - layers-both-ways    layers of the same rows in opposite directions are one in both, where their results are read side by
-//                         side:
+//                         side, or added:
 //
 //     Concat(Squeeze(LSTM(X)), Squeeze(LSTM{reverse}(X)))   →   Y = LSTM{bidirectional}(X), Concat(Y[:, 0], Y[:, 1])
 //
@@ -259,7 +259,8 @@ class Layer {
   // layers-both-ways ---------------------------------------------------------------------------------------------------
 
   struct Pair {
-    Apply *mine, *other;  // Squeezes of one result of each
+    Node *mine, *other;  // one result of each, squeezed
+    bool has_axis;       // not squeezed
   };
 
   // The only reader of a result, where it squeezes the directions.
@@ -267,9 +268,17 @@ class Layer {
     const std::vector<Apply*> all = readers(result(layer, i));
     return all.size() == 1 && squeezes(*all[0], i == 0 ? 1 : 0) ? all[0] : nullptr;
   }
-  static bool have_one_reader(const Pair& pair) {
-    return pair.mine->has_one_use() && pair.other->has_one_use() &&
-           (*pair.mine->uses().begin()).user == (*pair.other->uses().begin()).user;
+  // The only reader of both; null: there is none.
+  static Apply* common_reader(Node* mine, Node* other) {
+    const std::vector<Apply*> its = readers({&mine, 1});
+    return its.size() == 1 && its == readers({&other, 1}) ? its[0] : nullptr;
+  }
+
+  // The states of both, where they are added as they are; nulls: they are not.
+  Pair sum_of_states(Apply& other) const {
+    const std::vector<Node*> mine = result(*node_, 0), its = result(other, 0);
+    const Apply* reader = mine.size() == 1 && its.size() == 1 ? common_reader(mine[0], its[0]) : nullptr;
+    return reader && reader->is("Add") ? Pair{mine[0], its[0], true} : Pair{};
   }
 
   // By result; nothing: one is read otherwise, or Y, which is larger than last states, not side by side.
@@ -277,8 +286,10 @@ class Layer {
     std::array<Pair, kMostResults> pairs{};
     for (size_t i = 0; i < kMostResults; ++i) {
       if (readers(result(*node_, i)).empty() && readers(result(other, i)).empty()) continue;
-      pairs[i] = {squeezed(*node_, i), squeezed(other, i)};
-      if (!pairs[i].mine || !pairs[i].other || (i == 0 && !have_one_reader(pairs[i]))) return std::nullopt;
+      pairs[i] = {squeezed(*node_, i), squeezed(other, i), false};
+      if (i == 0 && (!pairs[i].mine || !pairs[i].other || !common_reader(pairs[i].mine, pairs[i].other)))
+        pairs[i] = sum_of_states(other);
+      if (!pairs[i].mine || !pairs[i].other) return std::nullopt;
     }
     return pairs;
   }
@@ -289,8 +300,9 @@ class Layer {
         other.operands_[Lengths] != operands_[Lengths] || attributes() != other.attributes().without("direction"))
       return false;
     return std::ranges::all_of(kTensors, [&](Operand i) {
-      const Node *mine = operands_[i], *its = other.operands_[i];
-      return (is_absent(mine) && is_absent(its)) || (constant_tensor(mine) && constant_tensor(its));
+      if (!has(i) && !other.has(i)) return true;
+      const Tensor *mine = constant_tensor(operands_[i]), *its = constant_tensor(other.operands_[i]);
+      return mine && its && std::ranges::equal(mine->shape(), its->shape());
     });
   }
 
@@ -346,8 +358,11 @@ class Layer {
       if (!read[i].mine) continue;
       Node* both = made->num_outputs() == 1 ? made : rewriter_.item(made, i);
       const AttributeSet along = i == 0 ? AttributeSet{{"axis", int64_t{1}}} : AttributeSet{};
-      rewriter_.module().replace(read[i].mine, rewriter_.apply("Gather", {both, scalar(0)}, along));
-      rewriter_.module().replace(read[i].other, rewriter_.apply("Gather", {both, scalar(1)}, along));
+      Node* parts[] = {rewriter_.apply("Gather", {both, scalar(0)}, along),
+                       rewriter_.apply("Gather", {both, scalar(1)}, along)};
+      for (Node*& part : parts) part = read[i].has_axis ? rewriter_.apply("Unsqueeze", {part, axes(1)}) : part;
+      rewriter_.module().replace(read[i].mine, parts[0]);
+      rewriter_.module().replace(read[i].other, parts[1]);
     }
   }
 
