@@ -135,7 +135,10 @@ class LayoutAssignment {
       return f;
     }
     if (node.is("BatchNormalization")) {
-      if (!is_f32 || node.attributes().get_int("training_mode", 0) != 0) return std::nullopt;
+      // Its parameters may be of other types than x.
+      auto is_of_x = [&](const Use& use) { return use.node->type()->dtype() == DType::F32; };
+      if (!std::ranges::all_of(node.operands(), is_of_x) || node.attributes().get_int("training_mode", 0) != 0)
+        return std::nullopt;
       lowered();
       f.attributes = f.attributes.without("training_mode").without("momentum");
       return f;

@@ -504,11 +504,7 @@ class Generator {
     try {
       drop_unused(module);
       make_symbolic(module, made);
-      // What is forgotten of one loop may leave less known of another.
-      for (int i = 0; i < 2 && (may_stop_early_ || !made.sizes.empty()); ++i) {
-        forget_collected_shapes(module);
-        analysis::infer_types(module);
-      }
+      if (may_stop_early_ || !made.sizes.empty()) forget_collected_shapes(module);
       analysis::infer_types(module);
       verify_or_throw(module);
     } catch (const Error& error) {
@@ -562,25 +558,36 @@ class Generator {
     }
     try {
       analysis::infer_types(module);
+      require_collected_ranks(module);
     } catch (const Error&) {  // a shape that only these sizes have
       for (size_t i = 0; i < before.size(); ++i) module.main()->parameter(i)->set_type(before[i]);
       made.sizes.clear();
     }
   }
 
+  // Throws where the rank of what a loop collects depends on a symbol (Squeeze of what may have size 1): there is no type for the
+  // result of no iterations.
+  static void require_collected_ranks(const Module& module) {
+    for (const Graph* graph : module.graphs()) {
+      for (const Apply* node = graph->first_node(); node; node = node->next_in_graph()) {
+        if (!node->is("StackSequence")) continue;
+        const Type* collected = node->input(0)->type();
+        if (collected && collected->kind() == TypeKind::Sequence && !collected->element()->has_rank())
+          throw Error(ErrorCode::Unsupported, "the rank of what a loop collects depends on a symbol");
+      }
+    }
+  }
+
   // What a loop collects has the shape that was seen only as long as no symbol has another size, and loops before it run as
-  // often as they were taken to; and its rank only where types tell it (Squeeze of what may have size 1).
+  // often as they were taken to.
   static void forget_collected_shapes(Module& module) {
     for (Graph* graph : module.graphs()) {
       for (Apply* node = graph->first_node(); node; node = node->next_in_graph()) {
         if (!node->is("StackSequence")) continue;
-        AttributeSet attributes{{"axis", int64_t{0}}, {"dtype", node->attributes().require_int("dtype")}};
-        const Type* collected = node->input(0)->type();
-        const bool is_ranked =
-            !collected || collected->kind() != TypeKind::Sequence || collected->element()->has_rank();
-        if (is_ranked && node->attributes().has("shape"))
-          attributes = attributes.with("shape", std::vector<int64_t>(node->attributes().get_ints("shape").size(), -1));
-        module.set_attributes(node, attributes);
+        std::vector<int64_t> unknown(node->attributes().get_ints("shape").size(), -1);
+        module.set_attributes(
+            node,
+            {{"axis", int64_t{0}}, {"dtype", node->attributes().require_int("dtype")}, {"shape", std::move(unknown)}});
       }
     }
   }
