@@ -4,7 +4,7 @@
 // its arithmetic in a wider type: of f16 and bf16 in f32, since every operator rounds to 11 bits or fewer, and two models that
 // round at different places differ by the sum of both errors; and of f32 in f64 where rounding was not promised, for a softmax
 // of large scores or a difference of near numbers has as many wrong digits. The second model agrees when it is as near to
-// the third run as the first one is, within a factor of two.
+// the third run as the first one is, within a factor of two, unless that is farther than noise explains.
 #pragma once
 
 #include <cstdint>

@@ -79,7 +79,8 @@ class Canonicalizer {
   // The application without the results behind the last one that is read, where the operator may lack them.
   Apply* with_read_results(Apply& node) {
     size_t kept = node.num_outputs(), num_read = 1;
-    if (kept < 2) return &node;
+    // In training it has all of its results.
+    if (kept < 2 || node.is("BatchNormalization")) return &node;
     std::vector<Apply*> readers;
     std::string_view name;
     for (const Use& use : node.uses()) {
@@ -172,6 +173,7 @@ class Canonicalizer {
 
   // One scale, and one zero point, are those of the whole tensor, and no axis tells them apart.
   void quantization(Apply& node) {
+    if (node.attributes().get_int("block_size", 0) != 0) return;
     for (size_t i : {1u, 2u}) {
       const Tensor* t = node.has_input(i) ? constant_tensor(node.input(i)) : nullptr;
       if (node.has_input(i) && (!t || t->size() != 1 || t->rank() > 1)) return;

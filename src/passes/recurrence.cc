@@ -552,7 +552,10 @@ class Cell {
         if (reset == state_) {
           sources_[Reset] = term;
           auto n = affine(candidate->argument);
-          if (!n || n->matrices[State]) continue;
+          if (!n || n->matrices[State]) {
+            sources_[Reset] = nullptr;
+            continue;
+          }
           return layer("GRU", {{*z, *r, {*n, candidate->activation}},
                                {State, State, Reset},
                                {z->sum.bias, r->sum.bias, n->bias, nullptr, nullptr, nullptr},

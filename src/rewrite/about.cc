@@ -391,13 +391,15 @@ Quantity is_view(const Scope&, Arguments a) {
 // Users are looked at up to a number, so that it takes no longer where there are many.
 Quantity has_transpose(const Scope&, Arguments a) {
   constexpr int kMostUsers = 16;
-  const Node *node = as_node(a[0]), *other = as_node(a[2]);
+  const Node* node = as_node(a[0]);
+  const Node* other_node = as_node(a[2]);
+  const Apply* other = other_node ? other_node->as_apply() : nullptr;
   auto perm = as_integers(a[1]);
   if (!node || !other || !perm) return NotKnown{};
   int seen = 0;
   for (const Use& use : node->uses()) {
     if (++seen > kMostUsers) break;
-    if (use.user != other && use.user->is("Transpose") && use.user->has_uses() &&
+    if (use.user != other && use.user->graph() == other->graph() && use.user->is("Transpose") && use.user->has_uses() &&
         std::ranges::equal(use.user->attributes().get_ints("perm", {}), *perm))
       return true;
   }

@@ -42,8 +42,8 @@ TEST_F(AgreementTest, RoundingExcusesNoOtherFunction) {
   EXPECT_NE(agreement.message.find("random inputs"), std::string::npos) << agreement.message;
 }
 
-// In f32, integers from 2²⁴ on lie 2 apart.
-constexpr std::string_view kRoundedSingle = "graph @main(%x: f32[64]) { return Sub(Add(%x, 16777216.0), 16777216.0) }";
+// In f32, numbers from 2¹⁶ on lie 2⁻⁷ apart.
+constexpr std::string_view kRoundedSingle = "graph @main(%x: f32[64]) { return Sub(Add(%x, 65536.0), 65536.0) }";
 
 TEST_F(AgreementTest, FullPrecisionIsNotExcused) {
   Agreement agreement = check(kRoundedSingle, "graph @main(%x: f32[64]) { return %x }");
@@ -58,6 +58,12 @@ TEST_F(AgreementTest, FullPrecisionIsJudgedInF64WhereRoundingWasNotPromised) {
   ASSERT_TRUE(agreement.errors);
   EXPECT_EQ(agreement.errors->in, DType::F64);
   EXPECT_FALSE(check(kRoundedSingle, "graph @main(%x: f32[64]) { return Mul(%x, 3.0) }", kReal).same);
+}
+
+TEST_F(AgreementTest, NoiseExcusesNothing) {
+  constexpr std::string_view kNoise = "graph @main(%x: f32[64]) { return Sub(Add(%x, 1e12), 1e12) }";
+  EXPECT_FALSE(
+      check(kNoise, "graph @main(%x: f32[64]) { return Mul(%x, -0.9) }", {.promise = rewrite::Promise::Real}).same);
 }
 
 TEST_F(AgreementTest, AnInfinityExcusesNothing) {
