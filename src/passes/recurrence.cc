@@ -686,7 +686,10 @@ class Cell {
     if (!all || all->graph() != loop_.graph || axis_of_steps(stack) < 0) return false;
     if (!as(loop_.first(all), "SequenceEmpty")) return false;
     const Apply* insert = as(loop_.next(all), "SequenceInsert");
-    return insert && insert->num_inputs() == 2 && insert->input(0) == all && insert->input(1) == new_state_;
+    if (!insert || insert->num_inputs() != 2 || insert->input(0) != all) return false;
+    const Node* collected = insert->input(1);  // an Identity, where the body has one result twice
+    while (const Apply* identity = as(collected, "Identity")) collected = identity->input(0);
+    return collected == new_state_;
   }
 
   const Loop& loop_;
