@@ -1,6 +1,6 @@
 # Layers: a layer is one or more folders of src/, one static library, and the layers that it may include.
 # The calls of anfora_layer() in CMakeLists.txt are the only table of them: anfora_write_layers() writes it
-# out for the test that checks the includes (tests/layers/check_includes.py).
+# out for the test that checks the includes (tests/layers/check_layers.py).
 
 # anfora_collect_sources(TARGET FOLDER…): every .cc of src/FOLDER (not below it).
 function(anfora_collect_sources target)
@@ -8,6 +8,12 @@ function(anfora_collect_sources target)
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${folder}/*.cc)
     target_sources(${target} PRIVATE ${sources})
   endforeach()
+endfunction()
+
+# anfora_group_sources(TARGET): with ANFORA_UNITY its sources are compiled some at a time, which instantiates what they
+# have in common once. Names in their unnamed namespaces therefore differ within a layer.
+function(anfora_group_sources target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${ANFORA_UNITY} UNITY_BUILD_BATCH_SIZE 12)
 endfunction()
 
 # anfora_layer(NAME [PROGRAM target] [SOURCES folder…] [DEPENDS layer…] [LINK library…])
@@ -29,6 +35,7 @@ function(anfora_layer name)
     set_property(GLOBAL APPEND PROPERTY ANFORA_LAYER_LIBRARIES ${layer_LINK})
   endif()
   anfora_collect_sources(${target} ${layer_SOURCES})
+  anfora_group_sources(${target})
   target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
   list(TRANSFORM layer_DEPENDS PREPEND anfora_)
   target_link_libraries(${target} PUBLIC ${layer_DEPENDS} ${layer_LINK} PRIVATE anfora_warnings)
@@ -48,4 +55,5 @@ function(anfora_embed_rules layer)
   add_custom_command(OUTPUT ${output} COMMAND ${CMAKE_COMMAND} -P ${script} ${output} ${rules}
     DEPENDS ${rules} ${script} VERBATIM)
   target_sources(anfora_${layer} PRIVATE ${output})
+  set_source_files_properties(${output} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()

@@ -8,6 +8,7 @@ set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 
 option(ANFORA_TESTS "Build the tests" ON)
+option(ANFORA_UNITY "Compile the sources of a layer in groups: a third of the time from nothing, more after an edit" OFF)
 option(ANFORA_SANITIZE "AddressSanitizer and UndefinedBehaviorSanitizer" OFF)
 option(ANFORA_FUZZ "Build the fuzzers (Clang)" OFF)
 set(ANFORA_ARCH "x86-64-v3" CACHE STRING "Baseline instruction set (-march); oneDNN picks its own at run time")
@@ -44,6 +45,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12's flow analysis reports overreads inside moves of small vectors that cannot happen.
   target_compile_options(anfora_warnings INTERFACE
     -Wno-stringop-overread -Wno-stringop-overflow -Wno-array-bounds -Wno-maybe-uninitialized -Wno-restrict)
+  if(ANFORA_UNITY)
+    # In a group GCC takes a file's unnamed namespace for a header's.
+    target_compile_options(anfora_warnings INTERFACE -Wno-subobject-linkage)
+  endif()
 else()
   # Clang reports loops marked `omp simd` that it does not vectorize; the mark permits, it does not demand. Nor
   # is it the project's affair that libstdc++ 12 sorts stably by something that C++17 deprecates.

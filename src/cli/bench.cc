@@ -15,7 +15,7 @@
 namespace anfora::cli {
 namespace {
 
-struct Options {
+struct BenchOptions {
   std::string model;
   std::vector<std::string> inputs;
   int threads = 0;
@@ -28,7 +28,7 @@ constexpr int kFewestRuns = 3;
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-int run(const Options& options) {
+int run_bench(const BenchOptions& options) {
   reset_peak_resident_bytes();
   int64_t memory_before = resident_bytes();
   double start = now();
@@ -74,7 +74,7 @@ int run(const Options& options) {
 }  // namespace
 
 Action add_bench(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BenchOptions>();
   CLI::App* command = app.add_subcommand("bench", "Measure a model: time to load, latency, memory");
   command->add_option("model", options->model, "an .onnx or .ir file")->required();
   command->add_option("--input", options->inputs, "as for `run`; made up where not given");
@@ -86,7 +86,7 @@ Action add_bench(CLI::App& app) {
   add_math(*command, options->math);
   command->add_flag("--json", options->json, "for machines");
   command->footer("Example:\n  anfora bench model.onnx --input in.npz --threads 2 --seconds 5 --json");
-  return [options] { return run(*options); };
+  return [options] { return run_bench(*options); };
 }
 
 }  // namespace anfora::cli

@@ -16,13 +16,13 @@ namespace {
 
 constexpr size_t kFew = 10;  // of a list, without --all
 
-struct Options {
+struct DiffOptions {
   std::string before, after;
   bool all = false, json = false;
 };
 
 void print_list(std::string_view title, std::string_view color, char mark, const std::vector<std::string>& list,
-                const Options& options) {
+                const DiffOptions& options) {
   if (list.empty()) return;
   fmt::print("\n{}{}{} {}\n", bold(), title, plain(), list.size());
   const size_t shown = options.all ? list.size() : std::min(kFew, list.size());
@@ -30,7 +30,7 @@ void print_list(std::string_view title, std::string_view color, char mark, const
   if (shown < list.size()) fmt::print("  … and {} more (--all)\n", list.size() - shown);
 }
 
-void print_text(const driver::Difference& difference, const Options& options) {
+void print_text(const driver::Difference& difference, const DiffOptions& options) {
   int64_t before = 0, after = 0;
   for (const auto& [name, count] : difference.operators) {
     before += count.before;
@@ -58,7 +58,7 @@ void print_text(const driver::Difference& difference, const Options& options) {
   print_list("new", green(), '+', difference.made, options);
 }
 
-void print_json(const driver::Difference& difference) {
+void print_difference_json(const driver::Difference& difference) {
   nlohmann::json json = {{"same", difference.same},
                          {"gone", difference.gone},
                          {"new", difference.made},
@@ -72,11 +72,11 @@ void print_json(const driver::Difference& difference) {
   fmt::print("{}\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
-int run(const Options& options) {
+int run_diff(const DiffOptions& options) {
   driver::LoadedModel before = driver::load_model(options.before), after = driver::load_model(options.after);
   driver::Difference difference = driver::diff(*before.module, *after.module);
   if (options.json) {
-    print_json(difference);
+    print_difference_json(difference);
   } else {
     print_text(difference, options);
   }
@@ -86,14 +86,14 @@ int run(const Options& options) {
 }  // namespace
 
 Action add_diff(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DiffOptions>();
   CLI::App* command = app.add_subcommand("diff", "What is different between two graphs, by the names of their nodes");
   command->add_option("before", options->before, "an .onnx or .ir file")->required();
   command->add_option("after", options->after, "another one")->required();
   command->add_flag("--all", options->all, "all nodes, not only some");
   command->add_flag("--json", options->json, "for machines");
   command->footer("Example:\n  anfora diff resnet50.onnx small.onnx\nThe exit code is 1 where there is a difference.");
-  return [options] { return run(*options); };
+  return [options] { return run_diff(*options); };
 }
 
 }  // namespace anfora::cli

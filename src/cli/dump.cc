@@ -18,7 +18,7 @@
 namespace anfora::cli {
 namespace {
 
-struct Options {
+struct DumpOptions {
   std::string model, output, format = "ir";
 };
 
@@ -43,7 +43,7 @@ std::string draw(const std::string& dot) {
   return svg;
 }
 
-int run(const Options& options) {
+int run_dump(const DumpOptions& options) {
   driver::LoadedModel model = driver::load_model(options.model);
   const ir::Module& module = *model.module;
   if (options.format == "ir" && !options.output.empty()) {
@@ -65,14 +65,14 @@ int run(const Options& options) {
 }  // namespace
 
 Action add_dump(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DumpOptions>();
   CLI::App* command = app.add_subcommand("dump", "Print a model as text, or draw it");
   command->add_option("model", options->model, "an .onnx or .ir file")->required();
   command->add_option("--format", options->format, "ir (default), dot or svg")
       ->check(CLI::IsMember({"ir", "dot", "svg"}));
   command->add_option("-o,--output", options->output, "a file; standard output otherwise");
   command->footer("Example:\n  anfora dump model.onnx --format svg -o model.svg");
-  return [options] { return run(*options); };
+  return [options] { return run_dump(*options); };
 }
 
 }  // namespace anfora::cli

@@ -24,7 +24,7 @@ using Outcome = Remark::Outcome;
 constexpr size_t kExamples = 3;  // of one rule
 constexpr size_t kReasons = 5;   // why a rule did not fire, with examples of each
 
-struct Options {
+struct ExplainOptions {
   std::string input, node, why_not;
   std::vector<std::string> rules;
   rewrite::Promise math = rewrite::Promise::Real;
@@ -70,7 +70,7 @@ std::string count_text(const rewrite::RuleStatistics& statistics) {
 
 class Explanation {
  public:
-  Explanation(const Options& options, const rewrite::RuleSet& rules, const pipeline::OptimizeReport& report)
+  Explanation(const ExplainOptions& options, const rewrite::RuleSet& rules, const pipeline::OptimizeReport& report)
       : options_(options), rules_(rules), report_(report) {
     for (const Remark& remark : report.remarks.all()) {
       if (remark.outcome != Outcome::Applied) continue;
@@ -201,13 +201,13 @@ class Explanation {
     if (static_cast<size_t>(work.statistics.fired) > work.examples.size()) fmt::print("      …\n");
   }
 
-  const Options& options_;
+  const ExplainOptions& options_;
   const rewrite::RuleSet& rules_;
   const pipeline::OptimizeReport& report_;
   std::map<std::string_view, Work> work_;
 };
 
-int run(const Options& options) {
+int run_explain(const ExplainOptions& options) {
   driver::LoadedModel model = driver::load_model(options.input);
   auto rules = rules_with(model.module->context(), options.rules);
   if (!options.why_not.empty()) find_rule(*rules, options.why_not);  // before the work, where there is none
@@ -241,7 +241,7 @@ std::string remark_lines(const rewrite::Remarks& remarks) {
 }
 
 Action add_explain(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ExplainOptions>();
   CLI::App* command = app.add_subcommand("explain", "Tell what optimizing does to a model, and what it leaves and why");
   command->add_option("model", options->input, "an .onnx or .ir file")->required();
   CLI::Option* node =
@@ -254,7 +254,7 @@ Action add_explain(CLI::App& app) {
   add_math(*command, options->math);
   command->add_flag("--json", options->json, "everything, for machines");
   command->footer("Example:\n  anfora explain resnet50.onnx --why-not compose-transposes");
-  return [options] { return run(*options); };
+  return [options] { return run_explain(*options); };
 }
 
 }  // namespace anfora::cli

@@ -11,14 +11,14 @@
 namespace anfora::cli {
 namespace {
 
-struct Options {
+struct InfoOptions {
   std::string model;
   bool json = false;
 };
 
 constexpr size_t kMostOperatorsShown = 12;
 
-int run(const Options& options) {
+int run_info(const InfoOptions& options) {
   driver::LoadedModel model = driver::load_model(options.model);
   const ir::Module& module = *model.module;
   driver::ModelSummary summary = driver::summarize(*model.module);
@@ -84,12 +84,12 @@ int run(const Options& options) {
 }  // namespace
 
 Action add_info(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<InfoOptions>();
   CLI::App* command = app.add_subcommand("info", "What is in a model: operators, weights, flops, peak memory, shapes");
   command->add_option("model", options->model, "an .onnx or .ir file")->required();
   command->add_flag("--json", options->json, "for machines");
   command->footer("Example:\n  anfora info resnet50.onnx");
-  return [options] { return run(*options); };
+  return [options] { return run_info(*options); };
 }
 
 }  // namespace anfora::cli

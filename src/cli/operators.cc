@@ -15,7 +15,7 @@
 namespace anfora::cli {
 namespace {
 
-struct Options {
+struct OperatorsOptions {
   bool json = false;
   bool markdown = false;
 };
@@ -119,7 +119,7 @@ std::map<std::string, std::vector<const Operator*>> by_domain(const ir::Context&
   return result;
 }
 
-constexpr const char* kIntroduction = R"(# Operators
+constexpr const char* kOperatorsIntroduction = R"(# Operators
 
 Written by `anfora operators --markdown` from the declarations in `src/ops`; a test compares the two.
 
@@ -133,8 +133,8 @@ Sets of element types: *floats* f16 bf16 f32 f64; *signed integers* i8 to i64, *
 bool and string; *float8* the four 8-bit floats; *all* every element type.
 )";
 
-void print_markdown(const ir::Context& context) {
-  fmt::print("{}", kIntroduction);
+void print_operators_markdown(const ir::Context& context) {
+  fmt::print("{}", kOperatorsIntroduction);
   for (const auto& [domain, operators] : by_domain(context)) {
     fmt::print("\n## {} ({} operators)\n", anchor(domain), operators.size());
     for (const Operator* op : operators) {
@@ -156,7 +156,7 @@ void print_markdown(const ir::Context& context) {
   }
 }
 
-void print_json(const ir::Context& context) {
+void print_operators_json(const ir::Context& context) {
   nlohmann::json all = nlohmann::json::array();
   for (const auto& [domain, operators] : by_domain(context)) {
     for (const Operator* op : operators) {
@@ -181,7 +181,7 @@ void print_json(const ir::Context& context) {
   fmt::print("{}\n", all.dump(2));
 }
 
-void print_list(const ir::Context& context) {
+void print_operators_list(const ir::Context& context) {
   for (const auto& [domain, operators] : by_domain(context)) {
     fmt::print("{}{}{}, {} operators\n", bold(), anchor(domain), plain(), operators.size());
     for (const Operator* op : operators) {
@@ -192,14 +192,14 @@ void print_list(const ir::Context& context) {
   }
 }
 
-int run(const Options& options) {
+int run_operators(const OperatorsOptions& options) {
   const std::unique_ptr<ir::Context> context = ops::make_context();
   if (options.json) {
-    print_json(*context);
+    print_operators_json(*context);
   } else if (options.markdown) {
-    print_markdown(*context);
+    print_operators_markdown(*context);
   } else {
-    print_list(*context);
+    print_operators_list(*context);
   }
   return kSuccess;
 }
@@ -207,12 +207,12 @@ int run(const Options& options) {
 }  // namespace
 
 Action add_operators(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<OperatorsOptions>();
   CLI::App* command = app.add_subcommand("operators", "All operators: since which operator set, and their kernels");
   auto* json = command->add_flag("--json", options->json, "for machines");
   command->add_flag("--markdown", options->markdown, "the document docs/ops.md")->excludes(json);
   command->footer("Example:\n  anfora operators");
-  return [options] { return run(*options); };
+  return [options] { return run_operators(*options); };
 }
 
 }  // namespace anfora::cli

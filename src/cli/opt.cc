@@ -24,7 +24,7 @@
 namespace anfora::cli {
 namespace {
 
-struct Options {
+struct OptOptions {
   std::string input, output, opset = "keep", target = "onnx", value_info = "keep", save_graphs;
   rewrite::Promise math = rewrite::Promise::Real;
   std::vector<std::string> passes, rules, trainable, freeze;
@@ -43,7 +43,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 int64_t model_bytes(const std::string& path) { return static_cast<int64_t>(std::filesystem::file_size(path)); }
 
 // What the comparison of both models by execution gave, in a few words; sets `failed` when they differ.
-std::string check(const Options& options, bool& failed) {
+std::string check(const OptOptions& options, bool& failed) {
   driver::LoadedModel before = driver::load_model(options.input), after = driver::load_model(options.output);
   try {
     runtime::Executable a = driver::compile_as_is(*before.module), b = driver::compile_as_is(*after.module);
@@ -82,7 +82,7 @@ std::vector<const passes::Pass*> passes_named(const std::vector<std::string>& na
 }
 
 // What --check found, and a small module that shows it beside the output, which is not written.
-int report_finding(const driver::Finding& finding, const Options& options, const passes::PassOptions& passes) {
+int report_finding(const driver::Finding& finding, const OptOptions& options, const passes::PassOptions& passes) {
   std::filesystem::path reproducer = std::filesystem::path(options.output).replace_extension(".defect.ir");
   ir::write_text_file(*driver::reduce_finding(finding, passes, {.dims = options.dims}), reproducer);
   std::string what = finding.rule.empty()
@@ -96,7 +96,7 @@ int report_finding(const driver::Finding& finding, const Options& options, const
 // Which initializers are constants, by --trainable and --freeze.
 class Constness {
  public:
-  explicit Constness(const Options& options)
+  explicit Constness(const OptOptions& options)
       : trainable_(options.trainable), frozen_(options.freeze), freezes_all_(options.freeze == std::vector{kAll}) {}
 
   driver::LoadedModel load(const std::string& path) {
@@ -123,7 +123,7 @@ class Constness {
   std::set<std::string, std::less<>> weights_;  // trainable, and no inputs
 };
 
-int run(const Options& options) {
+int run_opt(const OptOptions& options) {
   auto start = std::chrono::steady_clock::now();
   Constness constness(options);
   driver::LoadedModel model = constness.load(options.input);
@@ -222,7 +222,7 @@ int run(const Options& options) {
 }  // namespace
 
 Action add_opt(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<OptOptions>();
   CLI::App* command = app.add_subcommand("opt", "Optimize a model and write it back as ONNX");
   command->add_option("model", options->input, "an .onnx or .ir file")->required();
   command->add_option("-o,--output", options->output, "the optimized model, .onnx or .ir")->required();
@@ -273,7 +273,7 @@ Action add_opt(CLI::App& app) {
   command->add_flag("--no-check", options->no_check, "do not run the models to compare them");
   command->add_flag("--json", options->json, "for machines");
   command->footer("Example:\n  anfora opt resnet50.onnx -o small.onnx");
-  return [options] { return run(*options); };
+  return [options] { return run_opt(*options); };
 }
 
 }  // namespace anfora::cli

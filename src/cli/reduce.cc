@@ -17,7 +17,7 @@
 namespace anfora::cli {
 namespace {
 
-struct Options {
+struct ReduceOptions {
   std::string input, output, command;
   rewrite::Promise math = rewrite::Promise::Real;
   size_t trials = driver::ReduceOptions().most_trials;
@@ -34,7 +34,7 @@ bool fails_by_command(const ir::Module& module, const std::string& command, cons
   return !WIFEXITED(status) || WEXITSTATUS(status) != 0;
 }
 
-int run(const Options& options) {
+int run_reduce(const ReduceOptions& options) {
   driver::LoadedModel model = driver::load_model(options.input);
   Progress progress("reducing");
   driver::ReduceOptions how{.most_trials = options.trials};
@@ -69,7 +69,7 @@ int run(const Options& options) {
 }  // namespace
 
 Action add_reduce(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReduceOptions>();
   CLI::App* command = app.add_subcommand("reduce", "Shrink a model that shows a defect to a small one that still does");
   command->add_option("model", options->input, "an .onnx or .ir file")->required();
   command->add_option("-o,--output", options->output, "the small model, .onnx or .ir")->required();
@@ -79,7 +79,7 @@ Action add_reduce(CLI::App& app) {
   add_math(*command, options->math);
   command->add_option("--trials", options->trials, "smaller models to try at most")->capture_default_str();
   command->footer("Example:\n  anfora reduce model.onnx -o small.onnx --command 'python3 compare.py {}'");
-  return [options] { return run(*options); };
+  return [options] { return run_reduce(*options); };
 }
 
 }  // namespace anfora::cli

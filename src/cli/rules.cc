@@ -24,7 +24,7 @@ namespace {
 using rewrite::Equation;
 using rewrite::RuleSet;
 
-struct Options {
+struct RulesOptions {
   std::string name, checks, fired;
   std::vector<std::string> files;
   bool json = false, markdown = false;
@@ -68,7 +68,7 @@ nlohmann::json to_json(const Equation& equation) {
           {"ordered", equation.order}};
 }
 
-void print_json(const RuleSet& rules) {
+void print_rules_json(const RuleSet& rules) {
   nlohmann::json json = {{"rules", nlohmann::json::array()}};
   for (const Equation& equation : rules.equations()) json["rules"].push_back(to_json(equation));
   for (const rewrite::Rule* rule : functions(rules)) {
@@ -86,7 +86,7 @@ void print_one(const Equation& equation) {
   if (!equation.order.empty()) fmt::print("  ends     {}\n", equation.order);
 }
 
-void print_list(const RuleSet& rules) {
+void print_rules_list(const RuleSet& rules) {
   for (const auto& [theme, equations] : by_theme(rules)) {
     fmt::print("{}{}{} ({})\n", bold(), theme, plain(), equations.size());
     for (const Equation* equation : equations) {
@@ -124,7 +124,7 @@ std::string in_cell(std::string_view text) {
   return escaped;
 }
 
-constexpr const char* kIntroduction = R"(# Rules
+constexpr const char* kRulesIntroduction = R"(# Rules
 
 Written by `anfora rules --markdown`; `make docs` writes it anew, and a test compares the two. The contract of a rule is in
 [rules/README.md](../rules/README.md), the language in [adding-a-rule.md](adding-a-rule.md); `anfora rules NAME` shows one.
@@ -138,13 +138,13 @@ Expansions (the theme `contrib`, and `expand-…` in C++) do not simplify: they 
 applied before a model runs, or where `opt --expand` asks for it. tests/differential compares them with ONNX Runtime.
 )";
 
-void print_markdown(const RuleSet& rules, const Options& options) {
+void print_rules_markdown(const RuleSet& rules, const RulesOptions& options) {
   auto checks = read_table(options.checks), fired = read_table(options.fired);
   auto cell = [](const auto& table, std::string_view name) {
     auto found = table.find(name);
     return found == table.end() ? std::string() : found->second;
   };
-  fmt::print("{}", kIntroduction);
+  fmt::print("{}", kRulesIntroduction);
   for (const auto& [theme, equations] : by_theme(rules)) {
     fmt::print("\n## {} ({} rules)\n\n| rule | equation | promise | checked | fired |\n|---|---|---|---|--:|\n", theme,
                equations.size());
@@ -195,7 +195,7 @@ std::shared_ptr<RuleSet> read_rules(ir::Context& context, const std::vector<std:
   }
 }
 
-int run(const Options& options) {
+int run_rules(const RulesOptions& options) {
   auto context = ops::make_context();
   auto rules = read_rules(*context, options.files);
   passes::add_expansions(*rules);
@@ -205,11 +205,11 @@ int run(const Options& options) {
     if (!equation) throw Error(ErrorCode::NotFound, fmt::format("rule {} is written in C++", options.name));
     options.json ? fmt::print("{}\n", to_json(*equation).dump(2)) : print_one(*equation);
   } else if (options.markdown) {
-    print_markdown(*rules, options);
+    print_rules_markdown(*rules, options);
   } else if (options.json) {
-    print_json(*rules);
+    print_rules_json(*rules);
   } else {
-    print_list(*rules);
+    print_rules_list(*rules);
   }
   return kSuccess;
 }
@@ -236,7 +236,7 @@ const Equation* find_rule(const RuleSet& rules, const std::string& name) {
 }
 
 Action add_rules(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RulesOptions>();
   CLI::App* command = app.add_subcommand("rules", "List the rewrite rules");
   command->add_option("name", options->name, "only this rule, in full");
   command->add_option("--rules", options->files, "a file of rules of your own, as for opt");
@@ -246,7 +246,7 @@ Action add_rules(CLI::App& app) {
   command->add_option("--fired", options->fired, "how often each rule fired on a collection of models")
       ->needs(markdown);
   command->footer("Example:\n  anfora rules compose-transposes");
-  return [options] { return run(*options); };
+  return [options] { return run_rules(*options); };
 }
 
 }  // namespace anfora::cli

@@ -13,7 +13,7 @@
 namespace anfora::cli {
 namespace {
 
-struct Options {
+struct RunOptions {
   std::string model, output, profile;
   std::vector<std::string> inputs;
   driver::SizeByName dims;
@@ -39,7 +39,7 @@ void collect(const std::string& name, const Datum& value, std::vector<std::pair<
   }
 }
 
-int run(const Options& options) {
+int run_run(const RunOptions& options) {
   if (options.inputs.empty() && !options.random) {
     throw Error(ErrorCode::InvalidArgument, "no inputs are given")
         .with_hint("--input FILE, or --random to make some up");
@@ -82,7 +82,7 @@ int run(const Options& options) {
 }  // namespace
 
 Action add_run(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunOptions>();
   CLI::App* command = app.add_subcommand("run", "Run a model once");
   command->add_option("model", options->model, "an .onnx or .ir file")->required();
   command->add_option("--input", options->inputs,
@@ -97,7 +97,7 @@ Action add_run(CLI::App& app) {
   add_math(*command, options->math);
   command->add_flag("--no-optimize", options->no_optimize, "run the graph as it is");
   command->footer("Example:\n  anfora run model.onnx --input in.npz --output out.npz --profile trace.json");
-  return [options] { return run(*options); };
+  return [options] { return run_run(*options); };
 }
 
 }  // namespace anfora::cli

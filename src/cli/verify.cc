@@ -15,7 +15,7 @@
 namespace anfora::cli {
 namespace {
 
-struct Options {
+struct VerifyOptions {
   std::vector<std::string> models, cases;
   int runs = 3;
   uint64_t seed = 0;
@@ -24,7 +24,7 @@ struct Options {
   rewrite::Promise math = rewrite::Promise::Real;
 };
 
-int run_cases(const Options& options) {
+int run_cases(const VerifyOptions& options) {
   size_t passed = 0, failed = 0;
   Progress progress("cases");
   for (const std::string& folder : options.cases) {
@@ -39,7 +39,7 @@ int run_cases(const Options& options) {
   return failed ? kDiffers : kSuccess;
 }
 
-int compare_models(const Options& options) {
+int compare_models(const VerifyOptions& options) {
   driver::LoadedModel a = driver::load_model(options.models[0]), b = driver::load_model(options.models[1]);
   driver::require_dims(*a.module, options.dims);
   runtime::Executable run_a = driver::compile_as_is(*a.module), run_b = driver::compile_as_is(*b.module);
@@ -66,7 +66,7 @@ int compare_models(const Options& options) {
   return agreement.same ? kSuccess : kDiffers;
 }
 
-int run(const Options& options) {
+int run_verify(const VerifyOptions& options) {
   if (!options.cases.empty()) return run_cases(options);
   if (options.models.size() != 2) {
     throw Error(ErrorCode::InvalidArgument, "two models are needed, or --case and folders")
@@ -78,7 +78,7 @@ int run(const Options& options) {
 }  // namespace
 
 Action add_verify(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<VerifyOptions>();
   CLI::App* command =
       app.add_subcommand("verify", "Do two models compute the same function? Or: run conformance cases");
   command->add_option("models", options->models, "two .onnx or .ir files");
@@ -94,7 +94,7 @@ Action add_verify(CLI::App& app) {
   command->add_flag("--json", options->json, "for machines");
   command->footer(
       "Examples:\n  anfora verify model.onnx small.onnx\n  anfora verify --case suite/test_relu suite/test_add");
-  return [options] { return run(*options); };
+  return [options] { return run_verify(*options); };
 }
 
 }  // namespace anfora::cli

@@ -18,16 +18,16 @@ using namespace ir;
 using passes::Pass;
 using passes::PassOptions;
 
-struct Run {
+struct AuditRun {
   std::vector<Datum> inputs, outputs;
 };
 
 // What a module computes on inputs that it accepts.
-std::vector<Run> runs_of(const Module& module, bool with_edges, const AuditOptions& audit) {
-  std::vector<Run> runs;
+std::vector<AuditRun> runs_of(const Module& module, bool with_edges, const AuditOptions& audit) {
+  std::vector<AuditRun> runs;
   runtime::Executable executable = compile_as_is(module);
   for (int i = 0; i < audit.runs + (with_edges ? 1 : 0); ++i) {
-    Run run;
+    AuditRun run;
     run.inputs =
         random_inputs(module, {.seed = audit.seed + static_cast<uint64_t>(i), .dims = audit.dims}, i == audit.runs);
     try {
@@ -41,10 +41,11 @@ std::vector<Run> runs_of(const Module& module, bool with_edges, const AuditOptio
 }
 
 // What differs in the results of another module on the same inputs; empty: nothing.
-std::string difference(const Module& module, const std::vector<Run>& runs, bool exactly, const AuditOptions& audit) {
+std::string difference(const Module& module, const std::vector<AuditRun>& runs, bool exactly,
+                       const AuditOptions& audit) {
   runtime::Executable executable = compile_as_is(module);
   std::optional<Tolerance> tolerance = exactly ? std::optional(Tolerance{}) : std::nullopt;
-  for (const Run& run : runs) {
+  for (const AuditRun& run : runs) {
     std::vector<Datum> got;
     try {
       got = executable.run(run.inputs, {.seed = audit.seed});
@@ -87,7 +88,7 @@ std::optional<Finding> audit_pass(const Pass& pass, const Module& before, const 
   rewrite::Remarks all(true);
   std::unique_ptr<Module> changed = after(pass, before, options, kUnlimited, all);
   if (!changed) return std::nullopt;
-  std::vector<Run> runs = runs_of(before, exactly, audit);
+  std::vector<AuditRun> runs = runs_of(before, exactly, audit);
   std::string message = difference(*changed, runs, exactly, audit);
   if (message.empty()) return std::nullopt;
 

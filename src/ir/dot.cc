@@ -17,7 +17,7 @@ constexpr size_t kLongestLine = 48;
 // Constants with more elements are shown by their type.
 constexpr int64_t kMostElements = 4;
 
-std::string quoted(std::string_view text) {
+std::string dot_string(std::string_view text) {
   std::string out = "\"";
   for (char c : text) {
     if (c == '\n') {
@@ -61,7 +61,7 @@ class DotWriter {
   }
 
   std::string write() {
-    add("digraph {}{{\n", module_.metadata().graph_name.empty() ? "" : quoted(module_.metadata().graph_name) + " ");
+    add("digraph {}{{\n", module_.metadata().graph_name.empty() ? "" : dot_string(module_.metadata().graph_name) + " ");
     add("  compound=true; newrank=true; fontname=\"Helvetica\"; fontsize=11;\n");
     add("  node [shape=box, style=\"rounded,filled\", fillcolor=white, fontname=\"Helvetica\", fontsize=10];\n");
     add("  edge [arrowsize=0.6, color=\"#555555\", fontname=\"Helvetica\", fontsize=9];\n");
@@ -113,12 +113,12 @@ class DotWriter {
   void open_cluster(size_t index) {
     const auto& [graph, live, dead] = order_.graphs[index];
     add("  subgraph cluster_{} {{\n    label={}; style=rounded; color=\"#999999\";\n", index,
-        quoted("@" + std::string(graph->name())));
+        dot_string("@" + std::string(graph->name())));
     for (const Parameter* parameter : graph->parameters()) {
       std::string label =
           parameter->name().empty() ? fmt::format("%{}", parameter->id()) : std::string(parameter->name());
       add("    n{} [shape=ellipse, style=filled, fillcolor=\"#fff3b0\", label={}];\n", parameter->id(),
-          quoted(label + type_line(*parameter)));
+          dot_string(label + type_line(*parameter)));
     }
     for (const Apply* node : live) write_node(*node, false);
     for (const Apply* node : dead) write_node(*node, true);
@@ -150,7 +150,7 @@ class DotWriter {
     label += type_line(node);
     add("    n{} [fillcolor=\"{}\"{}{}, label={}];\n", node.id(), colour(node),
         node.op().effect == Effect::Pure ? "" : ", peripheries=2",
-        dead ? ", style=\"rounded,dashed\", fontcolor=\"#999999\"" : "", quoted(label));
+        dead ? ", style=\"rounded,dashed\", fontcolor=\"#999999\"" : "", dot_string(label));
   }
 
   // "W = f32[64, 3, 3, 3]": by the formal name of the operand.
@@ -172,7 +172,7 @@ class DotWriter {
         write_function_edge(user, i, *function);
       } else if (!operand->is_value()) {
         if (operand->is_erased() && drawn_erased_.insert(operand).second) {
-          add("  n{} [label={}, fillcolor=\"#ff8080\"];\n", operand->id(), quoted(describe(*operand) + "\nerased"));
+          add("  n{} [label={}, fillcolor=\"#ff8080\"];\n", operand->id(), dot_string(describe(*operand) + "\nerased"));
         }
         add("  n{} -> n{}{};\n", operand->id(), user.id(), operand->is_erased() ? " [color=red]" : "");
       }

@@ -12,14 +12,14 @@
 namespace anfora::ir {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_decimal_digit(char c) { return c >= '0' && c <= '9'; }
 
 size_t count_digits(std::string_view text) {
-  return static_cast<size_t>(std::ranges::find_if_not(text, is_digit) - text.begin());
+  return static_cast<size_t>(std::ranges::find_if_not(text, is_decimal_digit) - text.begin());
 }
 
 int hex_digit(char c) {
-  if (is_digit(c)) return c - '0';
+  if (is_decimal_digit(c)) return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
   if (c >= 'A' && c <= 'F') return c - 'A' + 10;
   return -1;
@@ -77,7 +77,7 @@ T read_floating(const Cursor& cursor, const NumberToken& number) {
 }  // namespace
 
 bool NumberToken::is_integer() const {
-  return !text.empty() && std::ranges::all_of(text.substr(text[0] == '-' || text[0] == '+' ? 1 : 0), is_digit);
+  return !text.empty() && std::ranges::all_of(text.substr(text[0] == '-' || text[0] == '+' ? 1 : 0), is_decimal_digit);
 }
 
 void Cursor::skip_space() {

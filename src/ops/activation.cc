@@ -17,7 +17,7 @@ void infer_prelu(InferenceContext& ctx) {
   }
 }
 
-void infer_along_axis(InferenceContext& ctx) {
+void infer_softmax(InferenceContext& ctx) {
   infer_same_type(ctx);
   if (auto rank = ctx.rank(0)) ctx.normalize_axis(ctx.attribute_int("axis"), *rank);
 }
@@ -29,7 +29,7 @@ Declaration along_axis(Declarations& declare, const char* name, const char* doc)
       .output("output", "T")
       .type("T", kFloats)
       .attribute("axis", -1)
-      .infer(infer_along_axis)
+      .infer(infer_softmax)
       .flops(flops_per_element<20>)
       .in_place();
 }

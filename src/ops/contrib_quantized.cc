@@ -9,13 +9,13 @@ using enum DType;
 
 const std::vector<DType> kBytes = {I8, U8};
 
-void set_shape_of_input(InferenceContext& ctx, DType dtype) {
+void set_like_first(InferenceContext& ctx, DType dtype) {
   auto dims = ctx.dims(0);
   if (!dims) return ctx.set_unranked(0, dtype);
   ctx.set_tensor(0, dtype, *dims);
 }
-void infer_quantize(InferenceContext& ctx) { set_shape_of_input(ctx, ctx.has_input(2) ? ctx.dtype(2) : U8); }
-void infer_dequantize(InferenceContext& ctx) { set_shape_of_input(ctx, ctx.dtype(1)); }
+void infer_contrib_quantize(InferenceContext& ctx) { set_like_first(ctx, ctx.has_input(2) ? ctx.dtype(2) : U8); }
+void infer_contrib_dequantize(InferenceContext& ctx) { set_like_first(ctx, ctx.dtype(1)); }
 
 // The input has the rank of the output, whose dimensions are left to what the operator becomes.
 void set_rank_of_input(InferenceContext& ctx, size_t input, DType dtype) {
@@ -23,9 +23,9 @@ void set_rank_of_input(InferenceContext& ctx, size_t input, DType dtype) {
   if (!dims) return ctx.set_unranked(0, dtype);
   ctx.set_tensor(0, dtype, Dims(dims->size(), ctx.unknown()));
 }
-void infer_pool(InferenceContext& ctx) { set_rank_of_input(ctx, 0, ctx.dtype(0)); }
-void infer_concat(InferenceContext& ctx) { set_rank_of_input(ctx, 2, ctx.dtype(1)); }
-void infer_convolution(InferenceContext& ctx) { set_rank_of_input(ctx, 0, ctx.dtype(7)); }
+void infer_quantized_pool(InferenceContext& ctx) { set_rank_of_input(ctx, 0, ctx.dtype(0)); }
+void infer_quantized_concat(InferenceContext& ctx) { set_rank_of_input(ctx, 2, ctx.dtype(1)); }
+void infer_quantized_convolution(InferenceContext& ctx) { set_rank_of_input(ctx, 0, ctx.dtype(7)); }
 void infer_mean(InferenceContext& ctx) {
   if (ctx.attribute_int("keepdims")) return set_rank_of_input(ctx, 0, ctx.dtype(0));
   ctx.set_unranked(0, ctx.dtype(0));
@@ -36,7 +36,7 @@ void infer_binary(InferenceContext& ctx) {
   if (!a || !b) return ctx.set_unranked(0, ctx.dtype(0));
   ctx.set_tensor(0, ctx.dtype(0), broadcast_dims(ctx, *a, *b));
 }
-void infer_where(InferenceContext& ctx) {
+void infer_quantized_where(InferenceContext& ctx) {
   auto condition = ctx.dims(0), x = ctx.dims(1), y = ctx.dims(4);
   if (!condition || !x || !y) return ctx.set_unranked(0, ctx.dtype(1));
   ctx.set_tensor(0, ctx.dtype(1), broadcast_dims(ctx, *condition, broadcast_dims(ctx, *x, *y)));
@@ -47,10 +47,10 @@ void set_product(InferenceContext& ctx, DType dtype) {
   if (!a || !b) return ctx.set_unranked(0, dtype);
   ctx.set_tensor(0, dtype, matmul_dims(ctx, *a, *b));
 }
-void infer_matmul_integer(InferenceContext& ctx) { set_product(ctx, ctx.dtype(2)); }
+void infer_matmul_integer_to_float(InferenceContext& ctx) { set_product(ctx, ctx.dtype(2)); }
 void infer_dynamic_matmul(InferenceContext& ctx) { set_product(ctx, F32); }
 
-void infer_gemm(InferenceContext& ctx) {
+void infer_quantized_gemm(InferenceContext& ctx) {
   const DType dtype = ctx.has_input(8) ? ctx.dtype(8) : ctx.has_input(7) ? ctx.dtype(0) : F32;
   auto a = ctx.dims(0), b = ctx.dims(3);
   if (!a || !b || a->size() != 2 || b->size() != 2) return ctx.set_unranked(0, dtype);
@@ -73,7 +73,7 @@ void infer_lstm(InferenceContext& ctx) {
 }
 
 // [batch, sequence, a third of the weights' width], and the cache, [2, batch, heads, keys, size].
-void infer_attention(InferenceContext& ctx) {
+void infer_quantized_attention(InferenceContext& ctx) {
   const DType dtype = ctx.dtype(3);
   for (size_t i = 0; i < ctx.num_outputs(); ++i) ctx.set_unranked(i, dtype);
   auto x = ctx.dims(0), weights = ctx.dims(1);
@@ -87,7 +87,7 @@ void infer_attention(InferenceContext& ctx) {
   ctx.set_tensor(1, dtype, Dims{ctx.dim(2), (*x)[0], ctx.dim(heads), keys, floor_div(width, heads)});
 }
 
-void infer_embedding(InferenceContext& ctx) {
+void infer_quantized_embedding(InferenceContext& ctx) {
   auto ids = ctx.dims(0), words = ctx.dims(2);
   ctx.set_unranked(0, F32);
   if (ctx.num_outputs() > 1) ctx.set_unranked(1, I32);
@@ -96,13 +96,13 @@ void infer_embedding(InferenceContext& ctx) {
   if (ctx.num_outputs() > 1) ctx.set_tensor(1, I32, Dims{(*ids)[0]});
 }
 
-Declaration contrib(Declarations& declare, const char* name, const char* doc) {
+Declaration contrib_op(Declarations& declare, const char* name, const char* doc) {
   return declare.op(name, 1, "com.microsoft").doc(doc).no_kernel();
 }
 
 void declare_conversions(Declarations& declare) {
   const std::vector<DType> quantized = {I8, U8, I16, U16, I4, U4};
-  contrib(declare, "QuantizeLinear", "ONNX's, of more types.")
+  contrib_op(declare, "QuantizeLinear", "ONNX's, of more types.")
       .input("x", "T")
       .input("y_scale", "T")
       .optional_input("y_zero_point", "Q")
@@ -110,8 +110,8 @@ void declare_conversions(Declarations& declare) {
       .type("T", {F32, F16})
       .type("Q", quantized)
       .optional_attribute("axis", AttributeKind::Int)
-      .infer(infer_quantize);
-  contrib(declare, "DequantizeLinear", "ONNX's, of more types.")
+      .infer(infer_contrib_quantize);
+  contrib_op(declare, "DequantizeLinear", "ONNX's, of more types.")
       .input("x", "Q")
       .input("x_scale", "T")
       .optional_input("x_zero_point", "Q")
@@ -119,12 +119,12 @@ void declare_conversions(Declarations& declare) {
       .type("T", {F32, F16})
       .type("Q", quantized | std::vector{I32})
       .optional_attribute("axis", AttributeKind::Int)
-      .infer(infer_dequantize);
+      .infer(infer_contrib_dequantize);
 }
 
 // X, its scale and zero point, the scale and zero point of Y.
 Declaration unary(Declarations& declare, const char* name, const char* doc) {
-  return contrib(declare, name, doc)
+  return contrib_op(declare, name, doc)
       .input("X", "T")
       .input("X_scale", "f32")
       .optional_input("X_zero_point", "T")
@@ -134,19 +134,19 @@ Declaration unary(Declarations& declare, const char* name, const char* doc) {
       .type("T", kBytes);
 }
 
-Declaration pool(Declaration declaration) {
+Declaration quantized_pool(Declaration declaration) {
   return declaration.attribute("auto_pad", "NOTSET")
       .attribute("ceil_mode", 0)
       .required_attribute("kernel_shape", AttributeKind::Ints)
       .optional_attribute("pads", AttributeKind::Ints)
       .optional_attribute("strides", AttributeKind::Ints)
-      .infer(infer_pool);
+      .infer(infer_quantized_pool);
 }
 
 void declare_elementwise(Declarations& declare) {
   for (auto [name, doc] : {std::pair{"QLinearAdd", "A + B of quantized tensors, quantized."},
                            std::pair{"QLinearMul", "A · B of quantized tensors, quantized."}}) {
-    contrib(declare, name, doc)
+    contrib_op(declare, name, doc)
         .input("A", "T")
         .input("A_scale", "f32")
         .optional_input("A_zero_point", "T")
@@ -159,7 +159,7 @@ void declare_elementwise(Declarations& declare) {
         .type("T", kBytes)
         .infer(infer_binary);
   }
-  contrib(declare, "QLinearWhere", "X where the condition holds, else Y, of quantized tensors, quantized.")
+  contrib_op(declare, "QLinearWhere", "X where the condition holds, else Y, of quantized tensors, quantized.")
       .input("condition", "bool")
       .input("X", "T")
       .input("x_scale", "f32")
@@ -171,7 +171,7 @@ void declare_elementwise(Declarations& declare) {
       .input("z_zero_point", "T")
       .output("Z", "T")
       .type("T", kBytes)
-      .infer(infer_where);
+      .infer(infer_quantized_where);
   unary(declare, "QLinearSigmoid", "Sigmoid of a quantized tensor, quantized.").infer(infer_same_type);
   unary(declare, "QLinearLeakyRelu", "LeakyRelu of a quantized tensor, quantized.")
       .attribute("alpha", 0.01f)
@@ -190,17 +190,17 @@ void declare_windows(Declarations& declare) {
       .infer(infer_mean);
   unary(declare, "QLinearGlobalAveragePool", "GlobalAveragePool of a quantized tensor, quantized.")
       .attribute("channels_last", 0)
-      .infer(infer_pool);
-  pool(unary(declare, "QLinearAveragePool", "AveragePool of a quantized tensor, quantized.")
-           .attribute("channels_last", 0)
-           .attribute("count_include_pad", 0));
-  pool(contrib(declare, "NhwcMaxPool", "MaxPool, channels last.")
-           .input("x", "T")
-           .output("y", "T")
-           .type("T", kBytes)
-           .optional_attribute("dilations", AttributeKind::Ints));
-  contrib(declare, "QLinearConcat",
-          "Concat of quantized tensors, each with its scale and zero point behind it, quantized.")
+      .infer(infer_quantized_pool);
+  quantized_pool(unary(declare, "QLinearAveragePool", "AveragePool of a quantized tensor, quantized.")
+                     .attribute("channels_last", 0)
+                     .attribute("count_include_pad", 0));
+  quantized_pool(contrib_op(declare, "NhwcMaxPool", "MaxPool, channels last.")
+                     .input("x", "T")
+                     .output("y", "T")
+                     .type("T", kBytes)
+                     .optional_attribute("dilations", AttributeKind::Ints));
+  contrib_op(declare, "QLinearConcat",
+             "Concat of quantized tensors, each with its scale and zero point behind it, quantized.")
       .input("Y_scale", "f32")
       .input("Y_zero_point", "T")
       .variadic_input("inputs", "V")
@@ -208,8 +208,8 @@ void declare_windows(Declarations& declare) {
       .type("T", kBytes)
       .type("V", kAnyType)
       .required_attribute("axis", AttributeKind::Int)
-      .infer(infer_concat);
-  contrib(declare, "QLinearConv", "ONNX's QLinearConv, channels last or not.")
+      .infer(infer_quantized_concat);
+  contrib_op(declare, "QLinearConv", "ONNX's QLinearConv, channels last or not.")
       .input("x", "T1")
       .input("x_scale", "f32")
       .input("x_zero_point", "T1")
@@ -230,11 +230,11 @@ void declare_windows(Declarations& declare) {
       .optional_attribute("kernel_shape", AttributeKind::Ints)
       .optional_attribute("pads", AttributeKind::Ints)
       .optional_attribute("strides", AttributeKind::Ints)
-      .infer(infer_convolution);
+      .infer(infer_quantized_convolution);
 }
 
-void declare_products(Declarations& declare) {
-  contrib(declare, "QGemm", "Gemm of quantized matrices; quantized where Y has a scale.")
+void declare_quantized_products(Declarations& declare) {
+  contrib_op(declare, "QGemm", "Gemm of quantized matrices; quantized where Y has a scale.")
       .input("A", "TA")
       .input("a_scale", "f32")
       .input("a_zero_point", "TA")
@@ -252,8 +252,8 @@ void declare_products(Declarations& declare) {
       .attribute("alpha", 1.0f)
       .attribute("transA", 0)
       .attribute("transB", 0)
-      .infer(infer_gemm);
-  contrib(declare, "MatMulIntegerToFloat", "MatMul of quantized tensors, and a bias; not quantized.")
+      .infer(infer_quantized_gemm);
+  contrib_op(declare, "MatMulIntegerToFloat", "MatMul of quantized tensors, and a bias; not quantized.")
       .input("A", "T1")
       .input("B", "T2")
       .input("a_scale", "T3")
@@ -265,9 +265,9 @@ void declare_products(Declarations& declare) {
       .type("T1", kBytes)
       .type("T2", kBytes)
       .type("T3", {F32, F16})
-      .infer(infer_matmul_integer);
-  contrib(declare, "DynamicQuantizeMatMul",
-          "MatMul of A, which is quantized before, with a quantized tensor, and a bias.")
+      .infer(infer_matmul_integer_to_float);
+  contrib_op(declare, "DynamicQuantizeMatMul",
+             "MatMul of A, which is quantized before, with a quantized tensor, and a bias.")
       .input("A", "f32")
       .input("B", "T2")
       .input("b_scale", "f32")
@@ -276,7 +276,7 @@ void declare_products(Declarations& declare) {
       .output("Y", "f32")
       .type("T2", kBytes)
       .infer(infer_dynamic_matmul);
-  contrib(declare, "DynamicQuantizeLSTM", "LSTM with quantized weights, the gates of which are the last axis.")
+  contrib_op(declare, "DynamicQuantizeLSTM", "LSTM with quantized weights, the gates of which are the last axis.")
       .input("X", "f32")
       .input("W", "T2")
       .input("R", "T2")
@@ -304,7 +304,7 @@ void declare_products(Declarations& declare) {
 }
 
 void declare_transformers(Declarations& declare) {
-  contrib(declare, "QAttention", "Attention of a projection, the input and weights of which are quantized.")
+  contrib_op(declare, "QAttention", "Attention of a projection, the input and weights of which are quantized.")
       .input("input", "T1")
       .input("weight", "T2")
       .input("bias", "T3")
@@ -325,8 +325,8 @@ void declare_transformers(Declarations& declare) {
       .attribute("past_present_share_buffer", 0)
       .optional_attribute("scale", AttributeKind::Float)
       .attribute("unidirectional", 0)
-      .infer(infer_attention);
-  contrib(declare, "QEmbedLayerNormalization", "EmbedLayerNormalization of quantized tables.")
+      .infer(infer_quantized_attention);
+  contrib_op(declare, "QEmbedLayerNormalization", "EmbedLayerNormalization of quantized tables.")
       .input("input_ids", "i32")
       .optional_input("segment_ids", "i32")
       .input("word_embedding_quant", "T")
@@ -349,7 +349,7 @@ void declare_transformers(Declarations& declare) {
       .output("mask_index_out", "i32")
       .type("T", kBytes)
       .attribute("epsilon", 1e-12f)
-      .infer(infer_embedding);
+      .infer(infer_quantized_embedding);
 }
 
 }  // namespace
@@ -359,7 +359,7 @@ void declare_contrib_quantized(Declarations& declare) {
   declare_conversions(declare);
   declare_elementwise(declare);
   declare_windows(declare);
-  declare_products(declare);
+  declare_quantized_products(declare);
 }
 
 }  // namespace anfora::ops

@@ -13,7 +13,7 @@ void infer_non_max_suppression(InferenceContext& ctx) {
   ctx.set_tensor(0, DType::I64, Dims{ctx.fresh_dim(), ctx.dim(3)});
 }
 
-void set_pooled(InferenceContext& ctx, int64_t height, int64_t width) {
+void set_regions(InferenceContext& ctx, int64_t height, int64_t width) {
   require_rank(ctx, 0, 4);
   require_rank(ctx, 1, 2);
   if (height < 1 || width < 1) ctx.fail(fmt::format("an output of {} x {}", height, width));
@@ -23,13 +23,13 @@ void set_pooled(InferenceContext& ctx, int64_t height, int64_t width) {
 }
 
 void infer_roi_align(InferenceContext& ctx) {
-  set_pooled(ctx, ctx.attribute_int("output_height"), ctx.attribute_int("output_width"));
+  set_regions(ctx, ctx.attribute_int("output_height"), ctx.attribute_int("output_width"));
 }
 
 void infer_max_roi_pool(InferenceContext& ctx) {
   auto shape = ctx.attributes().get_ints("pooled_shape");
   if (shape.size() != 2) ctx.fail(fmt::format("pooled_shape has {} sizes instead of two", shape.size()));
-  set_pooled(ctx, shape[0], shape[1]);
+  set_regions(ctx, shape[0], shape[1]);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace anfora::ops {
 namespace {
 
-const std::vector<DType> kFeatures = {DType::F32, DType::F64, DType::I64, DType::I32};
+const std::vector<DType> kFeatureTypes = {DType::F32, DType::F64, DType::I64, DType::I32};
 
 void set_like_input(InferenceContext& ctx, DType dtype) {
   if (auto dims = ctx.dims(0)) return ctx.set_tensor(0, dtype, *dims);
@@ -156,7 +156,7 @@ void declare_encoders(Declarations& declare) {
       .doc("A vector for each element, 1 at the place of its category and 0 elsewhere.")
       .input("X", "T")
       .output("Y", "f32")
-      .type("T", kFeatures | std::vector{DType::String})
+      .type("T", kFeatureTypes | std::vector{DType::String})
       .optional_attribute("cats_strings", AttributeKind::Strings)
       .optional_attribute("cats_int64s", AttributeKind::Ints)
       .attribute("zeros", 1)
@@ -168,7 +168,7 @@ void declare_scaling(Declarations& declare) {
       .doc("1 for the elements above a threshold, 0 for the others.")
       .input("X", "T")
       .output("Y", "T")
-      .type("T", kFeatures)
+      .type("T", kFeatureTypes)
       .attribute("threshold", 0.0f)
       .infer(infer_same_type)
       .fusion(FusionKind::Elementwise)
@@ -178,7 +178,7 @@ void declare_scaling(Declarations& declare) {
       .doc("The elements that stand for a missing value replaced by a value of their feature.")
       .input("X", "T")
       .output("Y", "T")
-      .type("T", kFeatures)
+      .type("T", kFeatureTypes)
       .attribute("replaced_value_float", 0.0f)
       .attribute("replaced_value_int64", 0)
       .optional_attribute("imputed_value_floats", AttributeKind::Floats)
@@ -189,7 +189,7 @@ void declare_scaling(Declarations& declare) {
       .doc("(x - offset) · scale of each feature.")
       .input("X", "T")
       .output("Y", "f32")
-      .type("T", kFeatures)
+      .type("T", kFeatureTypes)
       .optional_attribute("offset", AttributeKind::Floats)
       .optional_attribute("scale", AttributeKind::Floats)
       .infer(infer_floats_like_input)
@@ -198,7 +198,7 @@ void declare_scaling(Declarations& declare) {
       .doc("Each row divided by its maximum, its sum of magnitudes, or its Euclidean norm.")
       .input("X", "T")
       .output("Y", "f32")
-      .type("T", kFeatures)
+      .type("T", kFeatureTypes)
       .attribute("norm", "MAX")
       .infer(infer_normalizer)
       .flops(flops_per_element<3>);
@@ -210,14 +210,14 @@ void declare_choosing(Declarations& declare) {
       .input("X", "T")
       .input("Y", "i64")
       .output("Z", "T")
-      .type("T", kFeatures | std::vector{DType::String})
+      .type("T", kFeatureTypes | std::vector{DType::String})
       .infer(infer_array_feature_extractor)
       .fusion(FusionKind::Injective);
   declare.op("FeatureVectorizer", 1, kDomain)
       .doc("The inputs side by side as columns of floats.")
       .variadic_input("X", "T1")
       .output("Y", "f32")
-      .type("T1", kFeatures)
+      .type("T1", kFeatureTypes)
       .optional_attribute("inputdimensions", AttributeKind::Ints)
       .infer(infer_feature_vectorizer);
 }

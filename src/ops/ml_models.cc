@@ -62,12 +62,12 @@ void infer_svm_classifier(InferenceContext& ctx) {
 
 void infer_svm_regressor(InferenceContext& ctx) { ctx.set_tensor(0, DType::F32, Dims{rows(ctx), ctx.dim(1)}); }
 
-constexpr const char* kDomain = "ai.onnx.ml";
+constexpr const char* kModelDomain = "ai.onnx.ml";
 
 }  // namespace
 
 void declare_ml_models(Declarations& declare) {
-  declare.op("LinearClassifier", 1, kDomain)
+  declare.op("LinearClassifier", 1, kModelDomain)
       .doc("The class of each row by a linear model, and the scores of all classes.")
       .input("X", "T1")
       .output("Y", "T2")
@@ -81,7 +81,7 @@ void declare_ml_models(Declarations& declare) {
       .optional_attribute("classlabels_strings", AttributeKind::Strings)
       .optional_attribute("classlabels_ints", AttributeKind::Ints)
       .infer(infer_linear_classifier);
-  declare.op("LinearRegressor", 1, kDomain)
+  declare.op("LinearRegressor", 1, kModelDomain)
       .doc("The values of each row by a linear model.")
       .input("X", "T")
       .output("Y", "f32")
@@ -91,7 +91,7 @@ void declare_ml_models(Declarations& declare) {
       .attribute("targets", 1)
       .attribute("post_transform", "NONE")
       .infer(infer_linear_regressor);
-  declare.op("SVMClassifier", 1, kDomain)
+  declare.op("SVMClassifier", 1, kModelDomain)
       .doc("The class of each row by support vector machines for all pairs of classes, and scores or probabilities.")
       .input("X", "T1")
       .output("Y", "T2")
@@ -110,7 +110,7 @@ void declare_ml_models(Declarations& declare) {
       .optional_attribute("classlabels_strings", AttributeKind::Strings)
       .optional_attribute("classlabels_ints", AttributeKind::Ints)
       .infer(infer_svm_classifier);
-  declare.op("SVMRegressor", 1, kDomain)
+  declare.op("SVMRegressor", 1, kModelDomain)
       .doc("The value of each row by a support vector machine, or whether it belongs to the one class learned.")
       .input("X", "T")
       .output("Y", "f32")

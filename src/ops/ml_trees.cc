@@ -9,7 +9,7 @@
 namespace anfora::ops {
 namespace {
 
-Dim rows(InferenceContext& ctx) {
+Dim instances(InferenceContext& ctx) {
   auto dims = ctx.dims(0);
   if (!dims) return ctx.unknown();
   if (dims->empty()) ctx.fail("features have rank 1 or 2, not 0");
@@ -22,18 +22,19 @@ Dim targets(InferenceContext& ctx) {
   return ctx.dim(count);
 }
 
-void infer_tree_ensemble(InferenceContext& ctx) { ctx.set_tensor(0, ctx.dtype(0), Dims{rows(ctx), targets(ctx)}); }
+void infer_tree_ensemble(InferenceContext& ctx) { ctx.set_tensor(0, ctx.dtype(0), Dims{instances(ctx), targets(ctx)}); }
 
 void infer_tree_ensemble_regressor(InferenceContext& ctx) {
-  ctx.set_tensor(0, DType::F32, Dims{rows(ctx), targets(ctx)});
+  ctx.set_tensor(0, DType::F32, Dims{instances(ctx), targets(ctx)});
 }
 
 void infer_tree_ensemble_classifier(InferenceContext& ctx) {
   const auto strings = std::ssize(ctx.attributes().get_strings("classlabels_strings"));
   const auto integers = std::ssize(ctx.attributes().get_ints("classlabels_int64s"));
   if (strings == 0 && integers == 0) ctx.fail("no class labels are given");
-  ctx.set_tensor(0, strings > 0 ? DType::String : DType::I64, Dims{rows(ctx)});
-  if (ctx.num_outputs() > 1) ctx.set_tensor(1, DType::F32, Dims{rows(ctx), ctx.dim(strings > 0 ? strings : integers)});
+  ctx.set_tensor(0, strings > 0 ? DType::String : DType::I64, Dims{instances(ctx)});
+  if (ctx.num_outputs() > 1)
+    ctx.set_tensor(1, DType::F32, Dims{instances(ctx), ctx.dim(strings > 0 ? strings : integers)});
 }
 
 // What the two older operators share: the nodes of the trees, and the votes under their own prefix.

@@ -108,7 +108,7 @@ Declaration with_window(Declaration declaration) {
 }
 
 template <size_t A>
-double matmul_flops(const InferenceContext& ctx) {
+double integer_matmul_flops(const InferenceContext& ctx) {
   auto dims = ctx.dims(A);
   if (!dims || dims->empty()) return 0;
   return 2 * element_estimate(ctx.output(0)) * static_cast<double>(dims->back().as_constant().value_or(1));
@@ -173,7 +173,7 @@ void declare_quantization(Declarations& declare) {
       .type("T2", bytes)
       .type("T3", {I32})
       .infer(infer_matmul_integer)
-      .flops(matmul_flops<0>)
+      .flops(integer_matmul_flops<0>)
       .fusion(FusionKind::Anchor);
   declare.op("QLinearMatMul", 21)
       .doc("The matrix product of two quantized matrices, quantized.")
@@ -191,7 +191,7 @@ void declare_quantization(Declarations& declare) {
       .type("T2", bytes | kFloat8s)
       .type("T3", bytes | kFloat8s)
       .infer(infer_qlinear_matmul)
-      .flops(matmul_flops<0>)
+      .flops(integer_matmul_flops<0>)
       .fusion(FusionKind::Anchor);
   with_window(declare.op("ConvInteger", 10))
       .doc("The convolution of x − x_zero_point with w − w_zero_point in i32.")

@@ -56,7 +56,7 @@ void infer_tracked_reduce(InferenceContext& ctx) {
   ctx.set_elements(0, Dims{result});
 }
 
-Dim sum(Dim a, Dim b) { return a + b; }
+Dim added(Dim a, Dim b) { return a + b; }
 Dim times(Dim a, Dim b) { return a * b; }
 
 void infer_arg(InferenceContext& ctx) {
@@ -101,7 +101,7 @@ Declaration arg(Declarations& declare, const char* name, const char* doc) {
 void declare_reduction(Declarations& declare) {
   const std::vector<DType> wide = kFloats | std::vector{DType::I32, DType::I64, DType::U32, DType::U64};
   const std::vector<DType> ordered = wide | std::vector{DType::I8, DType::U8, DType::Bool};
-  reduce(declare, "ReduceSum", 13, "The sum along the axes.", wide).infer(infer_tracked_reduce<sum>);
+  reduce(declare, "ReduceSum", 13, "The sum along the axes.", wide).infer(infer_tracked_reduce<added>);
   reduce(declare, "ReduceMean", 18, "The mean along the axes.", wide);
   reduce(declare, "ReduceProd", 18, "The product along the axes.", wide).infer(infer_tracked_reduce<times>);
   reduce(declare, "ReduceMax", 20, "The largest element along the axes; NaN if any is NaN.", ordered)

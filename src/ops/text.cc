@@ -9,7 +9,7 @@
 namespace anfora::ops {
 namespace {
 
-void infer_split(InferenceContext& ctx) {
+void infer_string_split(InferenceContext& ctx) {
   auto dims = ctx.dims(0);
   if (!dims) {
     ctx.set_unranked(0, DType::String);
@@ -25,7 +25,7 @@ void infer_match(InferenceContext& ctx) {
   ctx.set_unranked(0, DType::Bool);
 }
 
-void infer_normalizer(InferenceContext& ctx) {
+void infer_string_normalizer(InferenceContext& ctx) {
   auto dims = ctx.dims(0);
   if (!dims) return ctx.set_unranked(0, DType::String);
   if (dims->empty() || dims->size() > 2) ctx.fail(fmt::format("expected rank 1 or 2, got {}", dims->size()));
@@ -63,7 +63,7 @@ void declare_text(Declarations& declare) {
       .type("T3", {DType::I64})
       .optional_attribute("delimiter", AttributeKind::String)
       .optional_attribute("maxsplit", AttributeKind::Int)
-      .infer(infer_split);
+      .infer(infer_string_split);
   declare.op("RegexFullMatch", 20)
       .doc("Whether all of each string matches the regular expression, in RE2's syntax.")
       .input("X", "T1")
@@ -80,7 +80,7 @@ void declare_text(Declarations& declare) {
       .attribute("is_case_sensitive", 0)
       .optional_attribute("locale", AttributeKind::String)
       .optional_attribute("stopwords", AttributeKind::Strings)
-      .infer(infer_normalizer);
+      .infer(infer_string_normalizer);
   declare.op("TfIdfVectorizer", 9)
       .doc("How often each n-gram of the pool occurs in a row of tokens, possibly weighted.")
       .input("X", "T")

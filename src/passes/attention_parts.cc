@@ -10,6 +10,7 @@
 #include <cmath>
 #include <limits>
 
+#include "passes/attention_operands.h"
 #include "passes/expand.h"
 #include "passes/pass.h"
 
@@ -21,8 +22,6 @@ using rewrite::Rewriter;
 using rewrite::Rule;
 
 namespace {
-
-enum Input { Query, Key, ValueOf, Mask, PastKey, PastValue, ValidKeys };
 
 constexpr double kMostScores = 1 << 26;  // 256 MB of them in f32
 
@@ -95,15 +94,15 @@ Node* in_parts(Rewriter& rewriter, Apply& root) {
   return e.result({y, h.k, h.v});
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kPartRules[] = {
     {"attention-in-parts", "Attention", "Attention(Q, K, V, M) = softmax(Q · Kᵀ / √size + M) V", Promise::Real,
      in_parts},
 };
 
-size_t run(PassContext& context) {
+size_t run_attention(PassContext& context) {
   rewrite::RewriteOptions options = context.rewriting();
   options.define_roots = true;
-  return rewrite::apply_rules(kRules, options, context.inference, context.remarks, kAttention.name);
+  return rewrite::apply_rules(kPartRules, options, context.inference, context.remarks, kAttention.name);
 }
 
 }  // namespace
@@ -146,6 +145,6 @@ Node* attention_in_parts(Expansion& e, const Heads& h) {
   return e.apply("Reshape", {y, concat({e.integers({0, h.heads}), e.apply("Shape", {y}, {{"start", int64_t{3}}})})});
 }
 
-const Pass kAttention{"attention", "attention in parts", "products and a softmax, for execution", run};
+const Pass kAttention{"attention", "attention in parts", "products and a softmax, for execution", run_attention};
 
 }  // namespace anfora::passes

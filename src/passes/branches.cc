@@ -38,11 +38,11 @@ namespace {
 
 using namespace ir;
 
-constexpr std::string_view kEqual = "equal-branches";
+constexpr std::string_view kEqualBranches = "equal-branches";
 constexpr std::string_view kKnown = "known-condition";
 constexpr std::string_view kNegated = "negated-condition";
 constexpr std::string_view kSelect = "select";
-constexpr std::string_view kCommon = "common-code";
+constexpr std::string_view kCommonCode = "common-code";
 constexpr std::string_view kSunk = "sunk";
 
 // Bytes of a value that is selected by Where, which copies it, instead of by a choice, which may not.
@@ -86,7 +86,7 @@ class Branches {
   // One Switch ------------------------------------------------------------------------------------------------------
   void simplify(Apply& choice) {
     if (choice.input(1) == choice.input(2)) {
-      context_.remarks.applied(kBranches.name, kEqual, choice);
+      context_.remarks.applied(kBranches.name, kEqualBranches, choice);
       module_.replace(&choice, choice.input(1));
       module_.erase(&choice);
       ++changes_;
@@ -184,7 +184,7 @@ class Branches {
       if (same == found->second.end()) continue;
       Apply* common = *same;
       found->second.erase(same);
-      context_.remarks.applied(kBranches.name, kCommon, *common, fmt::format("of @{} and @{}", f.name(), g.name()));
+      context_.remarks.applied(kBranches.name, kCommonCode, *common, fmt::format("of @{} and @{}", f.name(), g.name()));
       module_.move(common, choice.graph());
       module_.replace(node, common);
       module_.erase(node);
@@ -232,10 +232,10 @@ class Branches {
   size_t changes_ = 0;
 };
 
-size_t run(PassContext& context) { return Branches(context).run(); }
+size_t run_branches(PassContext& context) { return Branches(context).run(); }
 
 }  // namespace
 
-const Pass kBranches{"branches", "branches", "choices decided, code moved to where it is needed", run};
+const Pass kBranches{"branches", "branches", "choices decided, code moved to where it is needed", run_branches};
 
 }  // namespace anfora::passes

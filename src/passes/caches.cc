@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "passes/attention_operands.h"
 #include "passes/expand.h"
 #include "passes/stage.h"
 #include "rewrite/admission.h"
@@ -26,12 +27,10 @@ using namespace ir;
 
 namespace {
 
-constexpr std::string_view kPass = "caches";
-constexpr std::string_view kRule = "attention-with-past";
+constexpr std::string_view kCachePass = "caches";
+constexpr std::string_view kCacheRule = "attention-with-past";
 
-enum Input { Query, Key, ValueOf, Mask };
-
-Apply* as(Node* node, std::string_view op) {
+Apply* application_of(Node* node, std::string_view op) {
   Apply* apply = node ? node->as_apply() : nullptr;
   return apply && apply->is(op) ? apply : nullptr;
 }
@@ -47,7 +46,7 @@ struct Appended {
 bool is_result(Apply& user) { return user.as(Primitive::MakeTuple) && user.graph()->result() == &user; }
 
 std::optional<Appended> appended(const Apply& attention, size_t operand) {
-  Apply* concat = as(attention.input(operand), "Concat");
+  Apply* concat = application_of(attention.input(operand), "Concat");
   if (!concat || concat->graph() != attention.graph() || concat->num_inputs() != 2 || rank_of(concat) != 4 ||
       rank_of(concat->input(0)) != 4 || rank_of(concat->input(1)) != 4)
     return std::nullopt;
@@ -74,16 +73,16 @@ struct SplitHeads {
 };
 
 std::optional<SplitHeads> split_heads(Node* heads) {
-  Apply* rotation = as(heads, "RotaryEmbedding");
+  Apply* rotation = application_of(heads, "RotaryEmbedding");
   Node* moved = rotation ? rotation->input(0) : heads;
   const int64_t count = extent_of(heads, 1), size = extent_of(heads, 3);
-  if (Apply* transpose = as(moved, "Transpose"); transpose && swaps_heads(*transpose)) {
+  if (Apply* transpose = application_of(moved, "Transpose"); transpose && swaps_heads(*transpose)) {
     moved = transpose->input(0);
     if (extent_of(moved, 2) != count) return std::nullopt;
   } else if (extent_of(heads, 2) != 1) {  // those of one row need no transpose
     return std::nullopt;
   }
-  Apply* reshape = as(moved, "Reshape");
+  Apply* reshape = application_of(moved, "Reshape");
   Node* rows = reshape ? reshape->input(0) : nullptr;
   if (rank_of(rows) != 3 || rank_of(heads) != 4 || !provably_equal(rows->type()->dim(0), heads->type()->dim(0)) ||
       !provably_equal(rows->type()->dim(1), heads->type()->dim(2)))
@@ -140,11 +139,11 @@ class Caches : Stage {
     std::string why = rewrite::why_not_typed(inference_, *made);
     if (why.empty()) why = rewrite::why_not_written(options_.has_operator, {&made, 1});
     if (!why.empty()) {
-      remarks_.refused(kPass, kRule, attention, std::move(why));
+      remarks_.refused(kCachePass, kCacheRule, attention, std::move(why));
       module_.erase_with_dead_operands(made);
       return false;
     }
-    remarks_.applied(kPass, kRule, attention, "keys and values are appended inside");
+    remarks_.applied(kCachePass, kCacheRule, attention, "keys and values are appended inside");
     replace(*keys->concat, *made, 1);
     replace(*values->concat, *made, 2);
     Node* y = item(*made, 0);

@@ -38,7 +38,7 @@ constexpr std::string_view kWithAxis[] = {
     "LogSoftmax", "LpNormalization", "Softmax", "Split",   "ScatterElements", "TopK",           "LayerNormalization",
 };
 
-std::optional<int> rank_of(const Node* node) {
+std::optional<int> known_rank(const Node* node) {
   const Type* type = node->type();
   return type && type->is_tensor() && type->has_rank() ? std::optional(type->rank()) : std::nullopt;
 }
@@ -116,7 +116,7 @@ class Canonicalizer {
   // Attributes ------------------------------------------------------------------------------------------------
   void attributes(Apply& node) {
     AttributeSet set = node.attributes();
-    if (auto rank = node.num_inputs() > 0 ? rank_of(node.input(0)) : std::nullopt) {
+    if (auto rank = node.num_inputs() > 0 ? known_rank(node.input(0)) : std::nullopt) {
       if (std::ranges::count(kWithAxis, node.op().name)) set = with_axis_from_front(node, std::move(set), *rank);
       if (node.is("Transpose") && !set.has("perm")) set = set.with("perm", permutation_of(node, *rank));
     }
@@ -144,7 +144,7 @@ class Canonicalizer {
     const std::string& op = node.op().name;
     if (node.num_inputs() == 2 && rewrite::is_commutative(node.op())) return constant_last(node);
     if (op == "QuantizeLinear" || op == "DequantizeLinear") return quantization(node);
-    auto rank = node.num_inputs() > 0 ? rank_of(node.input(0)) : std::nullopt;
+    auto rank = node.num_inputs() > 0 ? known_rank(node.input(0)) : std::nullopt;
     if (!rank) return;
     if (op == "Slice") return slice(node, *rank);
     if (op == "Pad") return pad(node, *rank);
@@ -263,10 +263,11 @@ class Canonicalizer {
   size_t changes_ = 0;
 };
 
-size_t run(PassContext& context) { return Canonicalizer(context).run(); }
+size_t run_canonicalize(PassContext& context) { return Canonicalizer(context).run(); }
 
 }  // namespace
 
-const Pass kCanonicalize{"canonicalize", "canonical forms", "one way to write what can be written in several", run};
+const Pass kCanonicalize{"canonicalize", "canonical forms", "one way to write what can be written in several",
+                         run_canonicalize};
 
 }  // namespace anfora::passes

@@ -285,10 +285,10 @@ class Merging {
   size_t merged_ = 0;
 };
 
-size_t run(PassContext& context) { return Merging(context).run(); }
+size_t run_cse(PassContext& context) { return Merging(context).run(); }
 
 }  // namespace
 
-const Pass kMerge{"cse", "common subexpressions", "equal computations are one", run};
+const Pass kMerge{"cse", "common subexpressions", "equal computations are one", run_cse};
 
 }  // namespace anfora::passes

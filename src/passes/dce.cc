@@ -226,10 +226,10 @@ class DeadCode {
   size_t changes_ = 0;
 };
 
-size_t run(PassContext& context) { return DeadCode(context).run(); }
+size_t run_dce(PassContext& context) { return DeadCode(context).run(); }
 
 }  // namespace
 
-const Pass kDropDead{"dce", "dead code", "what no output depends on", run};
+const Pass kDropDead{"dce", "dead code", "what no output depends on", run_dce};
 
 }  // namespace anfora::passes

@@ -223,24 +223,24 @@ Node* absorb_addend(Rewriter& rewriter, Apply& root) {
   return nullptr;
 }
 
-struct Activation {
+struct FusedActivation {
   std::string name;
   std::optional<float> alpha, beta;
 };
 
 // What an application of an elementwise operator is as an activation of operand 0.
-std::optional<Activation> activation_of(const Apply& node) {
+std::optional<FusedActivation> activation_of(const Apply& node) {
   const AttributeSet& attributes = node.attributes();
   if (node.is("Gelu")) {
-    return Activation{attributes.get_string("approximate", "none") == "tanh" ? "GeluTanh" : "Gelu", {}, {}};
+    return FusedActivation{attributes.get_string("approximate", "none") == "tanh" ? "GeluTanh" : "Gelu", {}, {}};
   }
   if (node.is("Clip")) {
-    Activation clip{"Clip", {}, {}};
+    FusedActivation clip{"Clip", {}, {}};
     if (node.has_input(1) && !(clip.alpha = scalar_constant(node.input(1)))) return std::nullopt;
     if (node.has_input(2) && !(clip.beta = scalar_constant(node.input(2)))) return std::nullopt;
     return clip;
   }
-  Activation result{std::string(node.op().name), {}, {}};
+  FusedActivation result{std::string(node.op().name), {}, {}};
   if (attributes.has("alpha")) result.alpha = attributes.get_float("alpha", 0);
   if (attributes.has("beta")) result.beta = attributes.get_float("beta", 0);
   return result;
@@ -258,7 +258,7 @@ Node* absorb_activation(Rewriter& rewriter, Apply& root) {
   return activated.apply(rewriter);
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kEpilogueRules[] = {
     {"lower-matmul", "MatMul", "MatMul(a, b) = LoweredMatMul(a, b)", Promise::Real, lower_matmul},
     {"lower-gemm", "Gemm", "Gemm(a, b, c) = LoweredMatMul(a, b, c)", Promise::Real, lower_gemm},
     {"unit-transpose", "Transpose", "a Transpose that moves only axes of extent 1 is a view", Promise::Exact,
@@ -282,12 +282,13 @@ constexpr Rule kRules[] = {
     {"epilogue-abs", "Abs", "Abs(anchor(x)) in one step", Promise::Exact, absorb_activation},
 };
 
-size_t run(PassContext& context) {
-  return rewrite::apply_rules(kRules, context.rewriting(), context.inference, context.remarks, kEpilogue.name);
+size_t run_epilogue(PassContext& context) {
+  return rewrite::apply_rules(kEpilogueRules, context.rewriting(), context.inference, context.remarks, kEpilogue.name);
 }
 
 }  // namespace
 
-const Pass kEpilogue{"epilogue", "epilogues", "what surrounds a product or a convolution is done on the way", run};
+const Pass kEpilogue{"epilogue", "epilogues", "what surrounds a product or a convolution is done on the way",
+                     run_epilogue};
 
 }  // namespace anfora::passes

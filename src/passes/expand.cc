@@ -138,7 +138,7 @@ int64_t extent_of(const Node* node, int axis) {
 namespace {
 
 // Nothing else says what these operators mean, so that it is no question of rounding whether they are expanded.
-size_t run(PassContext& context) {
+size_t run_expand(PassContext& context) {
   rewrite::RuleSet rules(context.module.context());
   add_expansions(rules);
   return rewrite::apply_rules(rules, {.fuel = context.options.fuel, .define_roots = true}, context.inference,
@@ -158,6 +158,6 @@ void add_expansions(rewrite::RuleSet& rules) {
   rules.add(quantized_expansions());
 }
 
-const Pass kExpand{"expand", "operators of ONNX Runtime", "in those of ONNX", run};
+const Pass kExpand{"expand", "operators of ONNX Runtime", "in those of ONNX", run_expand};
 
 }  // namespace anfora::passes

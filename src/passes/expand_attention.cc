@@ -261,7 +261,7 @@ Node* rotary_embedding(Rewriter& rewriter, Apply& root) {
   return e.result({y});
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kAttentionExpansions[] = {
     {"expand-packed-attention", "com.microsoft::Attention", "Attention(x, w, b) = Attention of the parts of x w + b",
      Promise::Real, packed_attention},
     {"expand-quantized-attention", "com.microsoft::QAttention",
@@ -277,6 +277,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> attention_expansions() { return kRules; }
+std::span<const Rule> attention_expansions() { return kAttentionExpansions; }
 
 }  // namespace anfora::passes

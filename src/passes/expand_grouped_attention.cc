@@ -20,23 +20,23 @@ using rewrite::Rule;
 
 constexpr int64_t kI64 = 7;  // in ONNX's numbers
 
-enum Input {
-  Query,
-  Key,
-  ValueOf,
-  PastKey,
-  PastValue,
-  LastPositions,
-  Total,
-  Cosines,
-  Sines,
-  Positions,
-  ScoreBias,
-  Sinks,
-  FirstUnsupported,  // scales of a quantized cache, weights of normalizations
-};
-
 struct Grouped : Heads {
+  enum Input {
+    Query,
+    Key,
+    ValueOf,
+    PastKey,
+    PastValue,
+    LastPositions,
+    Total,
+    Cosines,
+    Sines,
+    Positions,
+    ScoreBias,
+    Sinks,
+    FirstUnsupported,  // scales of a quantized cache, weights of normalizations
+  };
+
   Node *positions = nullptr, *lengths = nullptr;  // [batch, S], [batch, 1]
 };
 
@@ -44,23 +44,23 @@ Node* concat(Expansion& e, Expansion::Nodes parts) { return e.apply("Concat", pa
 
 // Queries, keys and values by heads; they may come in one tensor.
 void split(Expansion& e, Grouped& g) {
-  if (e.input(Key)) {
-    g.q = e.split_heads(e.input(Query), g.heads);
-    g.k = e.split_heads(e.input(Key), g.groups), g.v = e.split_heads(e.input(ValueOf), g.groups);
+  if (e.input(Grouped::Key)) {
+    g.q = e.split_heads(e.input(Grouped::Query), g.heads);
+    g.k = e.split_heads(e.input(Grouped::Key), g.groups), g.v = e.split_heads(e.input(Grouped::ValueOf), g.groups);
     return;
   }
-  Node* all = e.split_heads(e.input(Query), g.heads + 2 * g.groups);
+  Node* all = e.split_heads(e.input(Grouped::Query), g.heads + 2 * g.groups);
   auto parts = e.split(all, 1, e.integers({g.heads, g.groups, g.groups}), 3);
   g.q = parts[0], g.k = parts[1], g.v = parts[2];
 }
 
 void rotate(Expansion& e, Grouped& g) {
-  const int64_t half = extent_of(e.input(Cosines), 1);
+  const int64_t half = extent_of(e.input(Grouped::Cosines), 1);
   AttributeSet attributes{{"interleaved", e.integer("rotary_interleaved")}};
   if (half > 0) attributes = attributes.with("rotary_embedding_dim", 2 * half);
-  Node* positions = e.input(Positions) ? e.input(Positions) : g.positions;
+  Node* positions = e.input(Grouped::Positions) ? e.input(Grouped::Positions) : g.positions;
   for (Node** x : {&g.q, &g.k})
-    *x = e.apply("RotaryEmbedding", {*x, e.input(Cosines), e.input(Sines), positions}, attributes);
+    *x = e.apply("RotaryEmbedding", {*x, e.input(Grouped::Cosines), e.input(Grouped::Sines), positions}, attributes);
 }
 
 // The cache with what is new at its positions, `length` long.
@@ -91,7 +91,7 @@ Node* padded_bias(Expansion& e, Node* bias, Node* length) {
   return e.apply("Pad", {bias, concat(e, {e.integers({0, 0, 0, 0, 0, 0, 0}), missing})});
 }
 
-Node* hidden_like(Expansion& e, Node* x) { return e.scalar_like(x, -std::numeric_limits<double>::infinity()); }
+Node* masked_like(Expansion& e, Node* x) { return e.scalar_like(x, -std::numeric_limits<double>::infinity()); }
 
 // 1/√size unless it is given.
 Node* scale_of_scores(Expansion& e, Node* q) {
@@ -100,66 +100,67 @@ Node* scale_of_scores(Expansion& e, Node* q) {
   return e.apply("Reciprocal", {e.apply("Sqrt", {e.apply("CastLike", {size, q})})});
 }
 
-bool is_supported(const Expansion& e, const Apply& root) {
-  for (size_t i = FirstUnsupported; i < root.num_inputs(); ++i) {
+bool is_supported_group(const Expansion& e, const Apply& root) {
+  for (size_t i = Grouped::FirstUnsupported; i < root.num_inputs(); ++i) {
     if (e.input(i)) return false;
   }
   for (const char* quantization : {"k_quant_type", "v_quant_type"}) {
     if (root.attributes().get_string(quantization, "NONE") != "NONE") return false;
   }
   if (e.integer("qk_output") || e.integer("sliding_window_cache") || e.is_used(3)) return false;
-  if (e.input(ScoreBias) && rank_of(e.input(ScoreBias)) != 4) return false;
-  if (e.integer("do_rotary") && (!e.input(Cosines) || !e.input(Sines))) return false;
-  return e.is_typed() && rank_of(e.input(Query)) == 3 && (!e.input(Key) || e.input(ValueOf)) &&
-         (!e.input(PastKey) == !e.input(PastValue));
+  if (e.input(Grouped::ScoreBias) && rank_of(e.input(Grouped::ScoreBias)) != 4) return false;
+  if (e.integer("do_rotary") && (!e.input(Grouped::Cosines) || !e.input(Grouped::Sines))) return false;
+  return e.is_typed() && rank_of(e.input(Grouped::Query)) == 3 &&
+         (!e.input(Grouped::Key) || e.input(Grouped::ValueOf)) &&
+         (!e.input(Grouped::PastKey) == !e.input(Grouped::PastValue));
 }
 
 Node* grouped_attention(Rewriter& rewriter, Apply& root) {
   Expansion e(rewriter, root);
   Grouped g;
   g.heads = e.integer("num_heads"), g.groups = e.integer("kv_num_heads");
-  if (!is_supported(e, root) || g.groups < 1 || g.heads % g.groups != 0) return nullptr;
+  if (!is_supported_group(e, root) || g.groups < 1 || g.heads % g.groups != 0) return nullptr;
   split(e, g);
   auto wide = [&](size_t i, Node* shape) {
     return e.apply("Reshape", {e.apply("Cast", {e.input(i)}, {{"to", kI64}}), shape});
   };
-  g.lengths = e.apply("Add", {wide(LastPositions, e.integers({-1, 1})), e.integers({1})});
+  g.lengths = e.apply("Add", {wide(Grouped::LastPositions, e.integers({-1, 1})), e.integers({1})});
   Node* steps = e.extent(g.q, 2);
   Node* past = e.apply("Max", {e.apply("Sub", {g.lengths, steps}), e.integers({0})});
   g.positions = e.apply("Add", {past, e.numbers_below(steps)});
   if (e.integer("do_rotary")) rotate(e, g);
   Node* length = steps;
-  if (e.input(PastKey)) {
-    length = e.apply("Max", {e.extent(e.input(PastKey), 2), wide(Total, e.integers({1}))});
-    g.k = cached(e, e.input(PastKey), g.k, g.positions, length);
-    g.v = cached(e, e.input(PastValue), g.v, g.positions, length);
+  if (e.input(Grouped::PastKey)) {
+    length = e.apply("Max", {e.extent(e.input(Grouped::PastKey), 2), wide(Grouped::Total, e.integers({1}))});
+    g.k = cached(e, e.input(Grouped::PastKey), g.k, g.positions, length);
+    g.v = cached(e, e.input(Grouped::PastValue), g.v, g.positions, length);
   }
   Node* visible = visible_keys(e, g, length);
-  Node* bias = e.input(ScoreBias) ? padded_bias(e, e.input(ScoreBias), length) : nullptr;
+  Node* bias = e.input(Grouped::ScoreBias) ? padded_bias(e, e.input(Grouped::ScoreBias), length) : nullptr;
   Node* y = nullptr;
-  if (e.number("softcap") > 0 || e.input(Sinks) || e.integer("smooth_softmax") > 0) {
+  if (e.number("softcap") > 0 || e.input(Grouped::Sinks) || e.integer("smooth_softmax") > 0) {
     g.scale = scale_of_scores(e, g.q);
     g.cap = e.number("softcap");
-    g.bias = e.apply("Where", {visible, bias ? bias : e.scalar_like(g.q, 0), hidden_like(e, g.q)});
-    g.sinks = e.input(Sinks);
+    g.bias = e.apply("Where", {visible, bias ? bias : e.scalar_like(g.q, 0), masked_like(e, g.q)});
+    g.sinks = e.input(Grouped::Sinks);
     if (!g.sinks && e.integer("smooth_softmax") > 0) g.sinks = e.scalar_like(g.q, 0);
     y = attention_in_parts(e, g);
   } else {
     AttributeSet attributes;
     if (e.number("scale") != 0) attributes = attributes.with("scale", e.number("scale"));
-    Node* mask = bias ? e.apply("Where", {visible, bias, hidden_like(e, bias)}) : visible;
+    Node* mask = bias ? e.apply("Where", {visible, bias, masked_like(e, bias)}) : visible;
     y = e.apply("Attention", {g.q, g.k, g.v, mask}, attributes);
   }
   return e.result({e.joined_heads(y), g.k, g.v});
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kGroupedExpansions[] = {
     {"expand-grouped-attention", "com.microsoft::GroupQueryAttention",
      "GroupQueryAttention(q, k, v) = Attention(q, cache with k, cache with v)", Promise::Real, grouped_attention},
 };
 
 }  // namespace
 
-std::span<const Rule> grouped_attention_expansions() { return kRules; }
+std::span<const Rule> grouped_attention_expansions() { return kGroupedExpansions; }
 
 }  // namespace anfora::passes

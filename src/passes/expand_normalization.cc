@@ -97,7 +97,7 @@ Node* quantized_embed_layer_normalization(Rewriter& rewriter, Apply& root) {
                                   .mask = e.input(Mask)});
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kNormalizationExpansions[] = {
     {"expand-skip-layer-normalization", "com.microsoft::SkipLayerNormalization",
      "SkipLayerNormalization(x, y) = LayerNormalization(x + y)", Promise::Real, skip_layer_normalization},
     {"expand-skip-rms-normalization", "com.microsoft::SkipSimplifiedLayerNormalization",
@@ -111,6 +111,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> normalization_expansions() { return kRules; }
+std::span<const Rule> normalization_expansions() { return kNormalizationExpansions; }
 
 }  // namespace anfora::passes

@@ -117,7 +117,7 @@ Node* standard_quantization(Rewriter& rewriter, Apply& root) {
   return e.apply(root.op().name, {e.input(0), scale, zero}, root.attributes());
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kProductExpansions[] = {
     {"expand-fused-matmul", "com.microsoft::FusedMatMul", "FusedMatMul(a, b) = α · aᵀ bᵀ", Promise::Real, fused_matmul},
     {"expand-transpose-matmul", "com.microsoft::TransposeMatMul", "TransposeMatMul(a, b) = α · aᵀ bᵀ", Promise::Real,
      fused_matmul},
@@ -135,6 +135,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> product_expansions() { return kRules; }
+std::span<const Rule> product_expansions() { return kProductExpansions; }
 
 }  // namespace anfora::passes

@@ -61,7 +61,7 @@ Node* where(Rewriter& rewriter, Apply& root) {
   return quantized(e, e.apply("Where", {e.input(0), x, y}), e.input(7), e.input(8), e.input(1));
 }
 
-Node* concat(Rewriter& rewriter, Apply& root) {
+Node* dequantized_concat(Rewriter& rewriter, Apply& root) {
   Expansion e(rewriter, root);
   if (!e.is_typed() || root.num_inputs() < 5 || root.num_inputs() % 3 != 2) return nullptr;
   std::vector<Node*> parts;
@@ -201,7 +201,7 @@ Node* dynamic_quantize_lstm(Rewriter& rewriter, Apply& root) {
       root.num_outputs(), root.attributes());
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kQuantizedExpansions[] = {
     {"expand-quantized-add", "com.microsoft::QLinearAdd", "QLinearAdd(a, b) = quantized(dequantized a + dequantized b)",
      Promise::Real, binary},
     {"expand-quantized-multiply", "com.microsoft::QLinearMul",
@@ -209,7 +209,7 @@ constexpr Rule kRules[] = {
     {"expand-quantized-where", "com.microsoft::QLinearWhere",
      "QLinearWhere(c, x, y) = quantized(Where(c, dequantized x, dequantized y))", Promise::Real, where},
     {"expand-quantized-concat", "com.microsoft::QLinearConcat", "QLinearConcat(x…) = quantized(Concat(dequantized x…))",
-     Promise::Real, concat},
+     Promise::Real, dequantized_concat},
     {"expand-quantized-sigmoid", "com.microsoft::QLinearSigmoid",
      "QLinearSigmoid(x) = quantized(Sigmoid(dequantized x))", Promise::Real, unary},
     {"expand-quantized-leaky-relu", "com.microsoft::QLinearLeakyRelu",
@@ -249,6 +249,6 @@ Node* integer_product(Expansion& e, Node* a, Node* b, Node* scale_a, Node* scale
   return e.apply("Mul", {e.apply("CastLike", {product, factor}), factor});
 }
 
-std::span<const Rule> quantized_expansions() { return kRules; }
+std::span<const Rule> quantized_expansions() { return kQuantizedExpansions; }
 
 }  // namespace anfora::passes

@@ -362,10 +362,10 @@ class Folder {
   LargeVector<uint32_t> place_;  // among the candidates, by node id
 };
 
-size_t run(PassContext& context) { return Folder(context).run(); }
+size_t run_fold(PassContext& context) { return Folder(context).run(); }
 
 }  // namespace
 
-const Pass kFold{"fold", "constant folding", "shapes and values known before the run", run};
+const Pass kFold{"fold", "constant folding", "shapes and values known before the run", run_fold};
 
 }  // namespace anfora::passes

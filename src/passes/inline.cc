@@ -184,10 +184,10 @@ class Inliner {
   size_t changes_ = 0;
 };
 
-size_t run(PassContext& context) { return context.module.graphs().size() > 1 ? Inliner(context).run() : 0; }
+size_t run_inline(PassContext& context) { return context.module.graphs().size() > 1 ? Inliner(context).run() : 0; }
 
 }  // namespace
 
-const Pass kInline{"inline", "inlining", "bodies of functions in the place of calls", run};
+const Pass kInline{"inline", "inlining", "bodies of functions in the place of calls", run_inline};
 
 }  // namespace anfora::passes

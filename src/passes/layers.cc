@@ -34,11 +34,11 @@ constexpr std::string_view kReversed = "layer-reversed";
 constexpr std::string_view kBothWays = "layers-both-ways";
 
 // How many operators may be between a first state and the zeros that it is made of.
-constexpr int kDeepest = 8;
+constexpr int kDeepestZero = 8;
 
-enum Operand : size_t { X, W, R, B, Lengths, FirstH, FirstC, P };
-constexpr Operand kTensors[] = {W, R, B, FirstH, FirstC, P};  // of all directions, one after the other
-constexpr size_t kMostResults = 3;                            // Y, and the last states
+enum LayerOperand : size_t { X, W, R, B, Lengths, FirstH, FirstC, P };
+constexpr LayerOperand kTensors[] = {W, R, B, FirstH, FirstC, P};  // of all directions, one after the other
+constexpr size_t kMostResults = 3;                                 // Y, and the last states
 
 bool is_layer(const Apply& node) { return node.is("LSTM") || node.is("GRU") || node.is("RNN"); }
 
@@ -46,7 +46,7 @@ std::optional<int64_t> constant_integer(const Node* node) { return integer_of(co
 
 bool is_absent(const Node* node) { return node->as_value() && node->as_value()->is_none(); }
 
-bool is_zero(const Node* node, int depth = kDeepest) {
+bool is_zero(const Node* node, int depth = kDeepestZero) {
   if (rewrite::is_splat(node, 0)) return true;
   const Apply* apply = node->as_apply();
   if (!apply || depth == 0) return false;
@@ -104,7 +104,7 @@ class Layer {
 
  private:
   const AttributeSet& attributes() const { return node_->attributes(); }
-  bool has(Operand i) const { return !is_absent(operands_[i]); }
+  bool has(LayerOperand i) const { return !is_absent(operands_[i]); }
   bool is_bidirectional() const { return direction_ == "bidirectional"; }
   bool is_plain() const { return !has(Lengths) && attributes().get_int("layout", 0) == 0; }
 
@@ -142,7 +142,7 @@ class Layer {
 
   bool leave_out_defaults() {
     bool changed = false;
-    for (Operand i : {B, FirstH, FirstC, P}) {
+    for (LayerOperand i : {B, FirstH, FirstC, P}) {
       if (!has(i) || !is_zero(operands_[i])) continue;
       operands_[i] = rewriter_.module().none();
       changed = true;
@@ -299,7 +299,7 @@ class Layer {
     if (!is_opposite || &other.node_->op() != &node_->op() || other.node_->graph() != node_->graph() ||
         other.operands_[Lengths] != operands_[Lengths] || attributes() != other.attributes().without("direction"))
       return false;
-    return std::ranges::all_of(kTensors, [&](Operand i) {
+    return std::ranges::all_of(kTensors, [&](LayerOperand i) {
       if (!has(i) && !other.has(i)) return true;
       const Tensor *mine = constant_tensor(operands_[i]), *its = constant_tensor(other.operands_[i]);
       return mine && its && std::ranges::equal(mine->shape(), its->shape());
@@ -347,7 +347,7 @@ class Layer {
 
   void join(const Layer& other, const std::array<Pair, kMostResults>& read) {
     context_.remarks.applied(kLayers.name, kBothWays, *node_);
-    for (Operand i : kTensors) {
+    for (LayerOperand i : kTensors) {
       if (has(i)) operands_[i] = rewriter_.apply("Concat", {operands_[i], other.operands_[i]}, {{"axis", int64_t{0}}});
     }
     AttributeSet all = attributes().with("direction", std::string("bidirectional"));
@@ -380,7 +380,7 @@ bool has_plain_results(const Apply& node) {
          });
 }
 
-size_t run(PassContext& context) {
+size_t run_layers(PassContext& context) {
   std::vector<Apply*> layers;
   for (Graph* graph : context.module.graphs()) {
     if (!context.may_change(graph)) continue;
@@ -406,6 +406,6 @@ size_t run(PassContext& context) {
 
 }  // namespace
 
-const Pass kLayers{"layers", "states and directions", "what recurrent layers have by themselves", run};
+const Pass kLayers{"layers", "states and directions", "what recurrent layers have by themselves", run_layers};
 
 }  // namespace anfora::passes

@@ -331,10 +331,10 @@ class LayoutAssignment {
   boost::unordered_flat_map<const Node*, Node*> moved_;   // the channels-last version of a value
 };
 
-size_t run(PassContext& context) { return LayoutAssignment(context).run(); }
+size_t run_layout(PassContext& context) { return LayoutAssignment(context).run(); }
 
 }  // namespace
 
-const Pass kLayout{"layout", "layout", "channels last around convolutions", run};
+const Pass kLayout{"layout", "layout", "channels last around convolutions", run_layout};
 
 }  // namespace anfora::passes

@@ -61,7 +61,7 @@ constexpr size_t kMostIterations = 64;
 // Elements of a value that is followed from iteration to iteration.
 constexpr int64_t kMostElements = 64;
 // How deep below the test and the next values the computation is followed.
-constexpr int kDeepest = 32;
+constexpr int kDeepestValue = 32;
 
 struct Loop {
   Graph* header = nullptr;
@@ -112,7 +112,7 @@ class Iteration {
   void bind(const Parameter* parameter, Tensor value) { values_[parameter] = std::move(value); }
 
   // Null: not known.
-  const Tensor* value(const Node* node, int depth = kDeepest) {
+  const Tensor* value(const Node* node, int depth = kDeepestValue) {
     if (const Tensor* constant = constant_tensor(node)) return constant;
     const Apply* apply = node->as_apply();
     auto [at, is_new] = values_.try_emplace(node);
@@ -200,7 +200,8 @@ class Loops {
       changed = false;
       boost::unordered_flat_map<const Node*, bool> seen;
       for (const Parameter* p : loop.header->parameters()) {
-        if (!known.contains(p) || is_computable(loop, known, seen, loop.back_edge->input(p->index() + 1), kDeepest))
+        if (!known.contains(p) ||
+            is_computable(loop, known, seen, loop.back_edge->input(p->index() + 1), kDeepestValue))
           continue;
         known.erase(p);
         changed = true;
@@ -257,7 +258,7 @@ class Loops {
       if (!graph->is_inside(loop.header) || is_in_exit(loop, graph)) continue;
       for (const Apply* node : nodes) {
         if (node->is_erased() || node->primitive() != Primitive::Operation) continue;
-        if (is_computable(loop, known, seen, node, kDeepest)) continue;
+        if (is_computable(loop, known, seen, node, kDeepestValue)) continue;
         ++size.unrolled;
         size.written += !is_done_by_loop(loop, known, seen, *node);
       }
@@ -268,7 +269,8 @@ class Loops {
   static bool is_done_by_loop(const Loop& loop, const Known& known, boost::unordered_flat_map<const Node*, bool>& seen,
                               const Apply& node) {
     if (node.is("SequenceInsert")) return true;
-    return node.is("Gather") && !node.input(1)->is_value() && is_computable(loop, known, seen, node.input(1), kDeepest);
+    return node.is("Gather") && !node.input(1)->is_value() &&
+           is_computable(loop, known, seen, node.input(1), kDeepestValue);
   }
   static bool is_in_exit(const Loop& loop, const Graph* graph) {
     const Graph* leave = constant_function(loop.choice->input(loop.leave_operand));
@@ -458,10 +460,10 @@ class Loops {
   size_t changes_ = 0;
 };
 
-size_t run(PassContext& context) { return Loops(context).run(); }
+size_t run_loops(PassContext& context) { return Loops(context).run(); }
 
 }  // namespace
 
-const Pass kLoops{"loops", "loops", "few iterations written out, what does not change computed once", run};
+const Pass kLoops{"loops", "loops", "few iterations written out, what does not change computed once", run_loops};
 
 }  // namespace anfora::passes

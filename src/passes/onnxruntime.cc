@@ -13,6 +13,7 @@
 #include <cmath>
 
 #include "analysis/range.h"
+#include "passes/attention_operands.h"
 #include "passes/expand.h"
 #include "passes/pass.h"
 
@@ -24,21 +25,19 @@ using rewrite::Promise;
 using rewrite::Rewriter;
 using rewrite::Rule;
 
-enum { Query, Key, Value_, Mask };
-
-bool is_f32(const Node* node) {
+bool is_single(const Node* node) {
   return node->type() && node->type()->is_tensor() && node->type()->dtype() == DType::F32;
 }
 
 // How many heads all of Q, K and V have; 0: not known, or not the same.
 int64_t heads_of(const Apply& attention) {
   int64_t heads = 0;
-  for (size_t i : {Query, Key, Value_}) {
+  for (size_t i : {Query, Key, ValueOf}) {
     const Node* x = attention.input(i);
     const char* attribute = i == Query ? "q_num_heads" : "kv_num_heads";
     const int rank = rank_of(x);
     const int64_t own = rank == 4 ? extent_of(x, 1) : rank == 3 ? attention.attributes().get_int(attribute, 0) : 0;
-    if (!is_f32(x) || own < 1 || (heads > 0 && own != heads) || rank != rank_of(attention.input(Query))) return 0;
+    if (!is_single(x) || own < 1 || (heads > 0 && own != heads) || rank != rank_of(attention.input(Query))) return 0;
     heads = own;
   }
   return heads;
@@ -82,7 +81,7 @@ bool may_hide_all(const Node* mask) {
 bool is_score_bias(const Apply& attention, int64_t heads) {
   const Node *mask = attention.input(Mask), *q = attention.input(Query);
   const int rank = rank_of(mask);
-  if (!is_f32(mask) || rank < 2 || rank > 4) return false;
+  if (!is_single(mask) || rank < 2 || rank > 4) return false;
   const Type* type = mask->type();
   if (!provably_equal(type->dim(rank - 2), positions(q))) return false;
   if (!provably_equal(type->dim(rank - 1), positions(attention.input(Key)))) return false;
@@ -100,7 +99,7 @@ bool is_multi_head_attention(const Apply& node) {
   if (node.attributes().get_int("softmax_precision", 1) != static_cast<int64_t>(DType::F32)) return false;
   const int64_t heads = heads_of(node);
   // Split into heads, keys and values must be of one size.
-  const Node *k = node.input(Key), *v = node.input(Value_);
+  const Node *k = node.input(Key), *v = node.input(ValueOf);
   if (rank_of(k) == 4 && !provably_equal(k->type()->dim(3), v->type()->dim(3))) return false;
   if (heads == 0 || (node.has_input(Mask) && !is_score_bias(node, heads))) return false;
   return node.attributes().get_int("is_causal", 0) == 0 ||
@@ -139,13 +138,13 @@ Node* to_multi_head_attention(Rewriter& rewriter, Apply& root) {
   if (bias && rank_of(bias) < 4) {
     bias = e.apply("Unsqueeze", {bias, rank_of(bias) == 2 ? e.integers({0, 1}) : e.integers({0})});
   }
-  Node* y = e.apply("com.microsoft::MultiHeadAttention", {q, e.input(Key), e.input(Value_), nullptr, nullptr, bias},
+  Node* y = e.apply("com.microsoft::MultiHeadAttention", {q, e.input(Key), e.input(ValueOf), nullptr, nullptr, bias},
                     attributes);
   if (may_be_nan) y = e.apply("Where", {e.apply("IsNaN", {y}), e.scalar_like(y, 0), y});
   return is_split ? e.split_heads(y, heads) : y;
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kOwnRules[] = {
     {"onnxruntime-multi-head-attention", "Attention", "Attention(q, k, v, m) = MultiHeadAttention(q, k, v, m)",
      Promise::Real, to_multi_head_attention},
 };
@@ -162,7 +161,7 @@ bool lacks_attention(const PassContext& context) {
   return false;
 }
 
-size_t run(PassContext& context) {
+size_t run_onnxruntime(PassContext& context) {
   rewrite::RuleSet rules(context.module.context());
   const bool is_lacking = lacks_attention(context);
   add_onnxruntime_rules(rules, is_lacking || !context.options.has_operator);
@@ -180,14 +179,14 @@ void add_onnxruntime_rules(rewrite::RuleSet& rules, bool with_attention) {
   for (const rewrite::RuleFile& file : rewrite::rule_files()) {
     if (file.name == kOnnxRuntimeRules) rules.read(file.text, fmt::format("rules/{}", file.name));
   }
-  if (with_attention) rules.add(kRules);
+  if (with_attention) rules.add(kOwnRules);
 }
 
 bool has_onnxruntime_operator(const Apply& node) {
-  if (node.is("Gelu") || node.is("Swish")) return is_f32(node.input(0));
+  if (node.is("Gelu") || node.is("Swish")) return is_single(node.input(0));
   return is_multi_head_attention(node) && (rank_of(node.input(Query)) == 3 || was_packed(node.input(Query)));
 }
 
-const Pass kOnnxRuntime{"onnxruntime", "operators of ONNX Runtime", "which it runs faster", run};
+const Pass kOnnxRuntime{"onnxruntime", "operators of ONNX Runtime", "which it runs faster", run_onnxruntime};
 
 }  // namespace anfora::passes

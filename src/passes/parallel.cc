@@ -25,8 +25,8 @@ using namespace ir;
 
 namespace {
 
-constexpr std::string_view kPass = "parallel";
-constexpr std::string_view kRule = "parallel-products";
+constexpr std::string_view kParallelPass = "parallel";
+constexpr std::string_view kParallelRule = "parallel-products";
 
 // One product of the value, with the bias that is added to it.
 struct Branch {
@@ -157,7 +157,7 @@ class Merger : Stage {
                  copied = analysis::estimate_us(bytes) - analysis::estimate_us(0.0);
     if (copied < saved) return true;
     remarks_.refused(
-        kPass, kRule, *group.front().product,
+        kParallelPass, kParallelRule, *group.front().product,
         fmt::format("{} products of one value stay: splitting the result takes {:.0f} us, and saves {:.0f}",
                     group.size(), copied, saved));
     return false;
@@ -185,7 +185,8 @@ class Merger : Stage {
     if (first.sum) merged = apply(*first.sum, "Add", {merged, bias});
     Apply* split =
         apply(old, "Split", {merged, integers(widths)}, {{"axis", int64_t{first.split_axis()}}}, group.size());
-    rewrite::Remark* remark = remarks_.applied(kPass, kRule, old, fmt::format("{} products are one", group.size()));
+    rewrite::Remark* remark =
+        remarks_.applied(kParallelPass, kParallelRule, old, fmt::format("{} products are one", group.size()));
     if (remark) {
       for (const Branch& branch : group) {
         remark->before += rewrite::work_of(inference_, *branch.product);

@@ -39,12 +39,12 @@ using rewrite::Rewriter;
 constexpr std::string_view kFound = "layer-from-loop";
 constexpr std::string_view kTaken = "layer-out-of-loop";
 
-const Apply* as(const Node* node, std::string_view op) {
+const Apply* as_operator(const Node* node, std::string_view op) {
   const Apply* apply = node ? node->as_apply() : nullptr;
   return apply && apply->is(op) ? apply : nullptr;
 }
 
-std::optional<int64_t> constant_integer(const Node* node) { return integer_of(constant_tensor(node)); }
+std::optional<int64_t> known_integer(const Node* node) { return integer_of(constant_tensor(node)); }
 
 // A number before it was cast to a type that has all numbers of steps that a run comes to.
 const Node* without_casts(const Node* node) {
@@ -60,7 +60,7 @@ const Node* without_casts(const Node* node) {
 }
 
 // A loop over the rows of a tensor.
-struct Loop {
+struct RecurrentLoop {
   Graph* graph;
   Apply* entry = nullptr;        // the call from outside
   const Apply* again = nullptr;  // the call at the end of the body
@@ -68,11 +68,11 @@ struct Loop {
   const Parameter* index = nullptr;  // 0, 1, 2, …
   const Node* count = nullptr;       // of steps
 
-  static std::optional<Loop> of(Graph& graph) {
+  static std::optional<RecurrentLoop> of(Graph& graph) {
     const Apply* run = graph.result() ? graph.result()->as(Primitive::Call) : nullptr;
     const Apply* choice = run && run->num_inputs() == 1 ? run->input(0)->as(Primitive::Switch) : nullptr;
     if (!choice) return std::nullopt;
-    Loop loop{
+    RecurrentLoop loop{
         .graph = &graph, .body = constant_function(choice->input(1)), .done = constant_function(choice->input(2))};
     if (!loop.body || !loop.done || !loop.body->result() || !loop.done->result()) return std::nullopt;
     loop.again = loop.body->result()->as(Primitive::Call);
@@ -92,12 +92,12 @@ struct Loop {
   bool find_count(const Node* test) {
     const Parameter* carried = test->as_parameter();
     if (carried && carried->graph() != graph) return false;
-    const Apply* less = as(carried ? next(carried) : test, "Less");
+    const Apply* less = as_operator(carried ? next(carried) : test, "Less");
     const Node* tested = less ? without_casts(less->input(0)) : nullptr;
     for (const Parameter* p : graph->parameters()) {
-      const Apply* following = as(next(p), "Add");
-      const bool counts = following && following->input(0) == p && constant_integer(following->input(1)) == 1 &&
-                          constant_integer(first(p)) == 0;
+      const Apply* following = as_operator(next(p), "Add");
+      const bool counts = following && following->input(0) == p && known_integer(following->input(1)) == 1 &&
+                          known_integer(first(p)) == 0;
       if (!counts || tested != (carried ? static_cast<const Node*>(following) : p)) continue;
       index = p, count = without_casts(less->input(1));
       return !carried || holds_at_first(first(carried));
@@ -106,7 +106,7 @@ struct Loop {
   }
   // Where it is not asked whether there is a first row, reading it fails where there is none.
   bool holds_at_first(const Node* test) const {
-    const Apply* greater = as(test, "Greater");
+    const Apply* greater = as_operator(test, "Greater");
     return rewrite::is_splat(test, 1) ||
            (greater && without_casts(greater->input(0)) == count && rewrite::is_splat(greater->input(1), 0));
   }
@@ -127,7 +127,7 @@ struct Activation {
 };
 
 // A sum of products: Σ source · matrix + cell · peephole + bias, for some of the columns of the matrices.
-struct Affine {
+struct AffineSum {
   const Node* cell = nullptr;       // that may be seen; null: none
   std::array<Node*, 3> matrices{};  // [rows, columns] by source; null: none
   Node* peephole = nullptr;         // [columns]; null: none
@@ -137,7 +137,7 @@ struct Affine {
 
 // A function of such a sum.
 struct Gate {
-  Affine sum;
+  AffineSum sum;
   Activation activation;
 };
 
@@ -149,7 +149,7 @@ struct Columns {
 
 class Cell {
  public:
-  Cell(const Loop& loop, PassContext& context, Rewriter& rewriter)
+  Cell(const RecurrentLoop& loop, PassContext& context, Rewriter& rewriter)
       : loop_(loop), context_(context), rewriter_(rewriter) {}
 
   // Whether there was one. It takes the place of the loop, or of what the loop has of it.
@@ -178,7 +178,7 @@ class Cell {
 
   // Whether the node is the row of this step; the first one says of what.
   bool is_row(const Node* node) {
-    const Apply* gather = as(node, "Gather");
+    const Apply* gather = as_operator(node, "Gather");
     if (!gather || !loop_.is_outside(gather->input(0)) || rank_of(gather->input(0)) != 3) return false;
     Node* rows = gather->input(0);
     const int axis = axis_of_steps(*gather);
@@ -205,7 +205,7 @@ class Cell {
 
   // steps − 1 − i in step i.
   bool is_from_the_end(const Node* index, Dim steps) const {
-    const Apply* difference = as(index, "Sub");
+    const Apply* difference = as_operator(index, "Sub");
     return difference && difference->input(1) == loop_.index && is_known(difference->input(0), steps - 1);
   }
 
@@ -239,7 +239,8 @@ class Cell {
   Columns unsliced(Columns z) const {
     while (const Apply* node = loop_.is_outside(z.of) ? nullptr : z.of->as_apply()) {
       int64_t before = 0;
-      if (const Apply* split = node->primitive() == Primitive::TupleGetItem ? as(node->input(0), "Split") : nullptr) {
+      if (const Apply* split =
+              node->primitive() == Primitive::TupleGetItem ? as_operator(node->input(0), "Split") : nullptr) {
         const auto axis = split->attributes().get_int("axis", 0);
         if (axis != 1 && axis != -1) break;
         const auto start = start_of_part(*node);
@@ -247,9 +248,9 @@ class Cell {
         before = *start;
         node = split;
       } else if (node->is("Slice")) {
-        const auto start = constant_integer(node->input(1)),
-                   axis = node->has_input(3) ? constant_integer(node->input(3)) : std::nullopt;
-        const bool by_one = !node->has_input(4) || constant_integer(node->input(4)) == 1;
+        const auto start = known_integer(node->input(1)),
+                   axis = node->has_input(3) ? known_integer(node->input(3)) : std::nullopt;
+        const bool by_one = !node->has_input(4) || known_integer(node->input(4)) == 1;
         if (!start || *start < 0 || (axis != 1 && axis != -1) || !by_one) break;
         before = *start;
       } else {
@@ -271,7 +272,7 @@ class Cell {
     return slice(rank_of(z.of) == 2 ? rewriter_.apply("Squeeze", {z.of, integer(0)}) : z.of, 0, z.begin, z.end);
   }
 
-  bool add_terms(Columns columns, Affine& to) {
+  bool add_terms(Columns columns, AffineSum& to) {
     const auto [z, begin, end] = unsliced(columns);
     if (loop_.is_outside(z)) {
       Node* bias = part_of_row({z, begin, end});
@@ -292,7 +293,7 @@ class Cell {
     return add_product(node->input(0), node->input(1), node->attributes().get_int("transB", 0) != 0, begin, end, to);
   }
 
-  bool add_peephole(const Apply& product, int64_t begin, int64_t end, Affine& to) {
+  bool add_peephole(const Apply& product, int64_t begin, int64_t end, AffineSum& to) {
     const size_t side = product.input(0) == to.cell ? 0 : 1;
     if (product.input(side) != to.cell || begin != 0 || end != width_) return false;
     Node* weights = part_of_row({product.input(1 - side), begin, end});
@@ -300,7 +301,7 @@ class Cell {
     return weights != nullptr;
   }
 
-  bool add_product(Node* source, Node* matrix, bool transposed, int64_t begin, int64_t end, Affine& to) {
+  bool add_product(Node* source, Node* matrix, bool transposed, int64_t begin, int64_t end, AffineSum& to) {
     if (!loop_.is_outside(matrix) || rank_of(matrix) != 2) return false;
     if (transposed) matrix = rewriter_.apply("Transpose", {matrix}, {{"perm", std::vector<int64_t>{1, 0}}});
     Node* columns = slice(matrix, 1, begin, end);
@@ -308,7 +309,7 @@ class Cell {
       to.matrices[*known] = sum(to.matrices[*known], columns);
       return true;
     }
-    const Apply* concat = as(source, "Concat");
+    const Apply* concat = as_operator(source, "Concat");
     if (!concat || (concat->attributes().require_int("axis") != 1 && concat->attributes().require_int("axis") != -1))
       return false;
     int64_t row = 0;
@@ -324,17 +325,17 @@ class Cell {
 
   // c of Clip(z, −c, c).
   static std::optional<float> bound_of(const Node* z) {
-    const Apply* clip = as(z, "Clip");
+    const Apply* clip = as_operator(z, "Clip");
     if (!clip || !clip->has_input(1) || !clip->has_input(2)) return std::nullopt;
     const auto least = rewrite::splat_value(clip->input(1)), most = rewrite::splat_value(clip->input(2));
     const bool is_symmetric = least && most && *most > 0 && *least == -*most;
     return is_symmetric ? std::optional(static_cast<float>(*most)) : std::nullopt;
   }
 
-  std::optional<Affine> affine(Node* z, const Node* cell = nullptr) {
+  std::optional<AffineSum> affine(Node* z, const Node* cell = nullptr) {
     if (rank_of(z) != 2 || z->type()->dim(1).as_constant() != width_) return std::nullopt;
     Columns columns = unsliced({z, 0, width_});
-    Affine sum{cell};
+    AffineSum sum{cell};
     sum.clip = bound_of(columns.of);
     if (sum.clip) columns.of = columns.of->as_apply()->input(0);
     return add_terms(columns, sum) ? std::optional(sum) : std::nullopt;
@@ -455,19 +456,19 @@ class Cell {
     bool is_of_old;
   };
   static std::optional<Interpolation> interpolation(const Node* result, const Node* old) {
-    const Apply* total = as(result, "Add");
+    const Apply* total = as_operator(result, "Add");
     for (size_t side : {0u, 1u}) {
-      const Apply* scaled = total ? as(total->input(side), "Mul") : nullptr;
+      const Apply* scaled = total ? as_operator(total->input(side), "Mul") : nullptr;
       for (size_t k : {0u, 1u}) {
         if (!scaled) break;
         Node *gate = scaled->input(1 - k), *x = scaled->input(k), *rest = total->input(1 - side);
-        if (const Apply* change = as(x, "Sub"); change && change->input(1) == rest) {
+        if (const Apply* change = as_operator(x, "Sub"); change && change->input(1) == rest) {
           if (change->input(0) == old) return Interpolation{gate, rest, true};
           if (rest == old) return Interpolation{gate, change->input(0), false};
         }
-        const Apply* scaled_rest = as(rest, "Mul");
+        const Apply* scaled_rest = as_operator(rest, "Mul");
         for (size_t i : {0u, 1u}) {
-          const Apply* other = scaled_rest ? as(scaled_rest->input(i), "Sub") : nullptr;
+          const Apply* other = scaled_rest ? as_operator(scaled_rest->input(i), "Sub") : nullptr;
           if (!other || !rewrite::is_splat(other->input(0), 1) || other->input(1) != gate) continue;
           Node* y = scaled_rest->input(1 - i);
           if (x == old) return Interpolation{gate, y, true};
@@ -490,7 +491,8 @@ class Cell {
       return is_known ? std::optional(Memory{*input, *input, *value, true}) : std::nullopt;
     }
     for (size_t side : {0u, 1u}) {
-      const Apply *kept = as(new_cell.input(side), "Mul"), *added = as(new_cell.input(1 - side), "Mul");
+      const Apply *kept = as_operator(new_cell.input(side), "Mul"),
+                  *added = as_operator(new_cell.input(1 - side), "Mul");
       for (size_t k : {0u, 1u}) {
         if (!kept || !added || kept->input(k) != cell_) continue;
         for (size_t i : {0u, 1u}) {
@@ -506,10 +508,10 @@ class Cell {
 
   Apply* lstm() {
     // h = o · f(c)
-    const Apply* h = as(new_state_, "Mul");
+    const Apply* h = as_operator(new_state_, "Mul");
     for (size_t side : {0u, 1u}) {
       const auto bounded = h ? activated(h->input(side)) : std::nullopt;
-      const Apply* c = bounded ? as(bounded->argument, "Add") : nullptr;
+      const Apply* c = bounded ? as_operator(bounded->argument, "Add") : nullptr;
       auto parameters = loop_.graph->parameters();
       const auto old =
           std::ranges::find_if(parameters, [&](const Parameter* p) { return c && p != state_ && loop_.next(p) == c; });
@@ -561,7 +563,7 @@ class Cell {
                                {z->sum.bias, r->sum.bias, n->bias, nullptr, nullptr, nullptr},
                                {z->activation, candidate->activation}});
         }
-        const Apply* total = as(argument, "Add");
+        const Apply* total = as_operator(argument, "Add");
         for (size_t side : {0u, 1u}) {
           if (!total || total->input(side) != term) continue;
           auto n = affine(total->input(1 - side)), of_state = affine(reset);
@@ -607,7 +609,7 @@ class Cell {
     }
     std::vector<Node*> results;
     for (Node* node : wanted) {
-      const Apply* stack = as(node, "StackSequence");
+      const Apply* stack = as_operator(node, "StackSequence");
       if (loop_.is_outside(node)) {
         results.push_back(node);
       } else if (node == state_ || (cell_ && node == cell_)) {
@@ -684,15 +686,15 @@ class Cell {
   bool is_all_states(const Apply& stack) const {
     const Parameter* all = stack.input(0)->as_parameter();
     if (!all || all->graph() != loop_.graph || axis_of_steps(stack) < 0) return false;
-    if (!as(loop_.first(all), "SequenceEmpty")) return false;
-    const Apply* insert = as(loop_.next(all), "SequenceInsert");
+    if (!as_operator(loop_.first(all), "SequenceEmpty")) return false;
+    const Apply* insert = as_operator(loop_.next(all), "SequenceInsert");
     if (!insert || insert->num_inputs() != 2 || insert->input(0) != all) return false;
     const Node* collected = insert->input(1);  // an Identity, where the body has one result twice
-    while (const Apply* identity = as(collected, "Identity")) collected = identity->input(0);
+    while (const Apply* identity = as_operator(collected, "Identity")) collected = identity->input(0);
     return collected == new_state_;
   }
 
-  const Loop& loop_;
+  const RecurrentLoop& loop_;
   PassContext& context_;
   Rewriter& rewriter_;
   Parameter *state_ = nullptr, *cell_ = nullptr;  // of an LSTM, also the cell
@@ -705,12 +707,12 @@ class Cell {
   int64_t width_ = 0;
 };
 
-size_t run(PassContext& context) {
+size_t run_recurrence(PassContext& context) {
   if (context.options.math != rewrite::Promise::Real) return 0;
   Module& module = context.module;
   size_t found = 0;
   for (Graph* graph : std::vector<Graph*>(module.graphs().begin(), module.graphs().end())) {
-    auto loop = Loop::of(*graph);
+    auto loop = RecurrentLoop::of(*graph);
     if (!loop || !context.may_change(loop->entry->graph())) continue;
     Rewriter rewriter(module, context.inference);
     rewriter.set_root(*loop->entry);
@@ -726,6 +728,6 @@ size_t run(PassContext& context) {
 
 }  // namespace
 
-const Pass kRecurrence{"recurrence", "recurrent layers", "loops that are an LSTM, a GRU or an RNN", run};
+const Pass kRecurrence{"recurrence", "recurrent layers", "loops that are an LSTM, a GRU or an RNN", run_recurrence};
 
 }  // namespace anfora::passes

@@ -127,10 +127,11 @@ class Rematerialization {
   size_t changes_ = 0;
 };
 
-size_t run(PassContext& context) { return Rematerialization(context).run(); }
+size_t run_rematerialize(PassContext& context) { return Rematerialization(context).run(); }
 
 }  // namespace
 
-const Pass kRematerialize{"rematerialize", "rematerialization", "cheap values computed again instead of kept", run};
+const Pass kRematerialize{"rematerialize", "rematerialization", "cheap values computed again instead of kept",
+                          run_rematerialize};
 
 }  // namespace anfora::passes

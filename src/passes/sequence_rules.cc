@@ -110,7 +110,7 @@ Node* element_of_optional(Rewriter&, Apply& root) {
   return optional && optional->has_input(0) ? optional->input(0) : nullptr;
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kSequenceRules[] = {
     {"sequence-item", "SequenceAt", "item i of the sequence x₀, x₁, … = xᵢ", Promise::Exact, item_of_construct, true},
     {"sequence-part", "SequenceAt", "item i of what is split into a sequence = part i", Promise::Exact, item_of_split,
      true},
@@ -124,6 +124,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> sequence_rules() { return kRules; }
+std::span<const Rule> sequence_rules() { return kSequenceRules; }
 
 }  // namespace anfora::passes

@@ -111,13 +111,13 @@ Node* shape_of_inputs(Rewriter& rewriter, Apply& root) {
   return rewriter.apply(rewriter.context().get_operator("Concat"), parts, {{"axis", int64_t{0}}});
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kShapeRules[] = {
     {"shape-of-inputs", "Shape", "the shape of what is computed = sizes of the model's inputs", Promise::Exact,
      shape_of_inputs},
 };
 
 }  // namespace
 
-std::span<const Rule> shape_rules() { return kRules; }
+std::span<const Rule> shape_rules() { return kShapeRules; }
 
 }  // namespace anfora::passes

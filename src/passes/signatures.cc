@@ -46,13 +46,13 @@ namespace {
 using namespace ir;
 
 constexpr std::string_view kInvariant = "invariant-parameter";
-constexpr std::string_view kEqual = "equal-parameters";
+constexpr std::string_view kEqualParameters = "equal-parameters";
 constexpr std::string_view kSpecialized = "specialized";
-constexpr std::string_view kCommon = "common-result";
+constexpr std::string_view kCommonResult = "common-result";
 constexpr std::string_view kUnused = "unused-result";
 
 // Applications of a function up to which it is specialized, and how many versions of it there may be.
-constexpr size_t kMostCopied = 256, kMostVersions = 8;
+constexpr size_t kMostSpecialized = 256, kMostVersions = 8;
 
 // How deep the arguments for two parameters are compared.
 constexpr int kDeepestComparison = 8;
@@ -127,10 +127,10 @@ class Signatures {
       same->calls.push_back(call);
     }
     if (versions.size() < 2) return;
-    if (size_t size = size_of(graph); size > kMostCopied || versions.size() > kMostVersions) {
+    if (size_t size = size_of(graph); size > kMostSpecialized || versions.size() > kMostVersions) {
       context_.remarks.refused(kSignatures.name, kSpecialized, *graph.value(),
                                fmt::format("{} versions of {} applications; at most {} of {} are made", versions.size(),
-                                           size, kMostVersions, kMostCopied));
+                                           size, kMostVersions, kMostSpecialized));
       return;
     }
     // The function itself stays for those calls that have no constants, or is the first version.
@@ -165,7 +165,7 @@ class Signatures {
       if (equal == alike.end()) {
         alike.push_back(parameter);
       } else {
-        replace(kEqual, *parameter, *equal);
+        replace(kEqualParameters, *parameter, *equal);
       }
     }
   }
@@ -329,7 +329,7 @@ class Signatures {
   void take_out(std::span<Apply* const> calls, Node* value) {
     for (Apply* call : calls) {
       if (!call->has_uses()) continue;
-      context_.remarks.applied(kSignatures.name, kCommon, *call, fmt::format("is {}", describe(*value)));
+      context_.remarks.applied(kSignatures.name, kCommonResult, *call, fmt::format("is {}", describe(*value)));
       redirect(*call, value);
       ++changes_;
     }
@@ -340,7 +340,7 @@ class Signatures {
       for (auto use = call->uses().begin(); use != call->uses().end(); ++use) {
         Apply* item = use->user->as(Primitive::TupleGetItem);
         if (!item || index_of(*item) != i || !item->has_uses()) continue;
-        context_.remarks.applied(kSignatures.name, kCommon, *item, fmt::format("is {}", describe(*value)));
+        context_.remarks.applied(kSignatures.name, kCommonResult, *item, fmt::format("is {}", describe(*value)));
         redirect(*item, value);
         ++changes_;
       }
@@ -422,10 +422,10 @@ class Signatures {
   size_t changes_ = 0;
 };
 
-size_t run(PassContext& context) { return Signatures(context).run(); }
+size_t run_signatures(PassContext& context) { return Signatures(context).run(); }
 
 }  // namespace
 
-const Pass kSignatures{"signatures", "signatures", "parameters and results that tell nothing", run};
+const Pass kSignatures{"signatures", "signatures", "parameters and results that tell nothing", run_signatures};
 
 }  // namespace anfora::passes

@@ -114,7 +114,7 @@ Node* gather_once(Rewriter& rewriter, Apply& root) {
 
 constexpr std::string_view kShrinks = "a constant that repeats itself along an axis = its part, broadcast";
 
-constexpr Rule kRules[] = {
+constexpr Rule kSimplifyRules[] = {
     {"tuple-item", "TupleGetItem", "item i of (x₀, x₁, …) = xᵢ", Promise::Exact, item_of_tuple},
     {"compose-casts", "Cast", "Cast(Cast(x)) = Cast(x) where the inner one loses nothing", Promise::Exact,
      compose_casts},
@@ -142,7 +142,7 @@ constexpr Rule kRules[] = {
     {"compose-reshapes", "Reshape", "Reshape(view(x), s) = Reshape(x, s)", Promise::Exact, compose_reshapes},
 };
 
-size_t run(PassContext& context) {
+size_t run_simplify(PassContext& context) {
   const PassOptions& options = context.options;
   auto rules = options.rules ? options.rules : standard_rules(context.module.context());
   return rewrite::apply_rules(*rules, context.rewriting(), context.inference, context.remarks, kSimplify.name);
@@ -167,7 +167,7 @@ std::shared_ptr<rewrite::RuleSet> standard_rules(Context& context, std::span<con
                   [&](const auto& e) { ordered->add(e); });
     rules = ordered;
   }
-  rules->add(kRules);
+  rules->add(kSimplifyRules);
   rules->add(sequence_rules());
   rules->add(shape_rules());
   return rules;
@@ -178,10 +178,10 @@ std::shared_ptr<rewrite::RuleSet> lowering_rules(Context& context) {
   for (const rewrite::RuleFile& file : rewrite::rule_files()) {
     if (file.name == "no-ops.rules") rules->read(file.text, fmt::format("rules/{}", file.name));
   }
-  rules->add(kRules);
+  rules->add(kSimplifyRules);
   return rules;
 }
 
-const Pass kSimplify{"simplify", "algebraic rules", "operators that change nothing, pairs that cancel", run};
+const Pass kSimplify{"simplify", "algebraic rules", "operators that change nothing, pairs that cancel", run_simplify};
 
 }  // namespace anfora::passes

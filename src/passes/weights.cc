@@ -384,7 +384,7 @@ Node* compose_batch_norm(Rewriter& rewriter, Apply& root) {
   return nullptr;
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kWeightRules[] = {
     {"conv-batch-norm", "BatchNormalization", "BN(Conv(x, W, b)) = Conv(x, W·γ/√(σ²+ε), (b−μ)·γ/√(σ²+ε) + β)",
      Promise::Real, fold_behind},
     {"product-batch-norm", "BatchNormalization", "BN(Gemm(x, W, b)) = Gemm(x, W·γ/√(σ²+ε), …), also through a view",
@@ -405,12 +405,12 @@ constexpr Rule kRules[] = {
      fold_before},
 };
 
-size_t run(PassContext& context) {
-  return rewrite::apply_rules(kRules, context.rewriting(), context.inference, context.remarks, kFoldWeights.name);
+size_t run_weights(PassContext& context) {
+  return rewrite::apply_rules(kWeightRules, context.rewriting(), context.inference, context.remarks, kFoldWeights.name);
 }
 
 }  // namespace
 
-const Pass kFoldWeights{"weights", "conv + batch norm, mul, add", "into the weights", run};
+const Pass kFoldWeights{"weights", "conv + batch norm, mul, add", "into the weights", run_weights};
 
 }  // namespace anfora::passes

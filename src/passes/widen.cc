@@ -171,13 +171,13 @@ class Widening {
 };
 
 template <DType To>
-size_t run(PassContext& context) {
+size_t run_widen(PassContext& context) {
   return context.options.math == rewrite::Promise::Real ? Widening(context, To).run() : 0;
 }
 
 }  // namespace
 
-const Pass kWiden{"widen", "half precision in f32", "rounded where it is stored", run<DType::F32>};
-const Pass kWidenSingle{"widen-single", "f32 in f64", "to judge rounding", run<DType::F64>};
+const Pass kWiden{"widen", "half precision in f32", "rounded where it is stored", run_widen<DType::F32>};
+const Pass kWidenSingle{"widen-single", "f32 in f64", "to judge rounding", run_widen<DType::F64>};
 
 }  // namespace anfora::passes

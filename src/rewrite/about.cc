@@ -12,7 +12,6 @@ namespace anfora::rewrite {
 namespace {
 
 using namespace ir;
-using Arguments = std::span<const Quantity>;
 
 const Type* tensor_type(const Quantity& q) {
   const Node* node = as_node(q);
@@ -425,7 +424,7 @@ Quantity uses(const Scope&, Arguments a) {
   return count;
 }
 
-constexpr Function kFunctions[] = {
+constexpr Function kValueFunctions[] = {
     {"dtype", 1, 1, dtype, "dtype(x): its element type; f32, i64, … are constants"},
     {"rank", 1, 1, rank, "rank(x): the number of its dimensions"},
     {"shape", 1, 1, shape, "shape(x): the list of its dimensions, which may be symbolic"},
@@ -482,6 +481,6 @@ constexpr Function kFunctions[] = {
 
 }  // namespace
 
-std::span<const Function> functions_about_values() { return kFunctions; }
+std::span<const Function> functions_about_values() { return kValueFunctions; }
 
 }  // namespace anfora::rewrite

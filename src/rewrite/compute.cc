@@ -9,7 +9,6 @@ namespace anfora::rewrite {
 namespace {
 
 using ir::Dim;
-using Arguments = std::span<const Quantity>;
 
 // Numbers -------------------------------------------------------------------------------------------------------
 
@@ -360,7 +359,7 @@ Quantity index_of(const Scope&, Arguments a) {
   return found == list->end() ? NotKnown{} : Quantity(static_cast<int64_t>(found - list->begin()));
 }
 
-constexpr Function kFunctions[] = {
+constexpr Function kComputations[] = {
     {"+", 2, 2, sum, "a + b; of lists of integers, element by element"},
     {"-", 2, 2, difference, "a - b, likewise"},
     {"*", 2, 2, product, "a * b, likewise"},
@@ -405,6 +404,6 @@ constexpr Function kFunctions[] = {
 
 }  // namespace
 
-std::span<const Function> functions_that_compute() { return kFunctions; }
+std::span<const Function> functions_that_compute() { return kComputations; }
 
 }  // namespace anfora::rewrite

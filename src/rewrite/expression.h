@@ -23,10 +23,12 @@ class Scope {
   const Match& match;
 };
 
+using Arguments = std::span<const Quantity>;
+
 struct Function {
   std::string_view name;
   int least, most;  // arguments; most −1: any number
-  Quantity (*call)(const Scope& scope, std::span<const Quantity> arguments);
+  Quantity (*call)(const Scope& scope, Arguments arguments);
   std::string_view doc;  // "rank(x): the number of dimensions of x"
 };
 

@@ -11,7 +11,6 @@ namespace anfora::rewrite {
 namespace {
 
 using ir::Dim;
-using Arguments = std::span<const Quantity>;
 using Integers = std::vector<int64_t>;
 
 std::optional<Dims> dims_of(const Quantity& q, ir::DimTable& table) {
@@ -23,7 +22,7 @@ std::optional<Dims> dims_of(const Quantity& q, ir::DimTable& table) {
   return as_dims(q, table);
 }
 
-Dim product(std::span<const Dim> dims, ir::DimTable& table) {
+Dim product_of_dims(std::span<const Dim> dims, ir::DimTable& table) {
   Dim total = table.constant(1);
   for (Dim d : dims) total = total * d;
   return total;
@@ -71,7 +70,7 @@ Quantity reshape_to(const Scope& scope, Arguments a) {
     for (size_t i = 0; i < list.size(); ++i) {
       if (list[i] != -1 && (*want)[i].range().low <= 0) return NotKnown{};
     }
-    if (!provably_equal(product(*have, scope.dims()), product(*want, scope.dims()))) return NotKnown{};
+    if (!provably_equal(product_of_dims(*have, scope.dims()), product_of_dims(*want, scope.dims()))) return NotKnown{};
   }
   return list;
 }
@@ -608,7 +607,7 @@ Quantity einsum_order(const Scope& scope, Arguments q) {
   return form ? Quantity(form->order) : NotKnown{};
 }
 
-constexpr Function kFunctions[] = {
+constexpr Function kShapeFunctions[] = {
     {"reshape_to", 2, 2, reshape_to,
      "reshape_to(x, shape): the list with which Reshape gives x that shape, also a symbolic one, by 0 and -1"},
     {"added_axes", 2, 2, added_axes,
@@ -655,6 +654,6 @@ constexpr Function kFunctions[] = {
 
 }  // namespace
 
-std::span<const Function> functions_about_shapes() { return kFunctions; }
+std::span<const Function> functions_about_shapes() { return kShapeFunctions; }
 
 }  // namespace anfora::rewrite

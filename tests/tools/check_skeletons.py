@@ -19,8 +19,12 @@ RUNS = (("tools/new-op", "AnforaSkeleton", "activation"), ("tools/new-pass", "an
 
 
 def compile_options(commands, folder):
-    """The compiler and its options for a file of the folder, without input and output."""
-    command = next(command for command in commands if pathlib.Path(command["file"]).parent == folder)
+    """The compiler and its options for a file of the folder, or a group of its files, without input and output."""
+    def is_of_folder(file):
+        if file.parent.name != "Unity":
+            return file.parent == folder
+        return f'#include "{folder}/' in file.read_text()
+    command = next(command for command in commands if is_of_folder(pathlib.Path(command["file"])))
     words = shlex.split(command["command"])
     if "ccache" in pathlib.Path(words[0]).name:
         words.pop(0)

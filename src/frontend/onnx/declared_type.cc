@@ -5,7 +5,7 @@
 namespace anfora::onnx {
 namespace {
 
-using Dims = boost::container::small_vector<ir::Dim, 6>;
+using DeclaredDims = boost::container::small_vector<ir::Dim, 6>;
 
 bool is_public(ir::Dim dim) {
   bool all = true;
@@ -21,7 +21,7 @@ const ir::Type* public_type(ir::Context& context, const ir::Type* type) {
     case ir::TypeKind::Tensor: {
       if (type->dtype() == DType::Undefined) return nullptr;
       if (!type->has_rank()) return type;
-      Dims dims;
+      DeclaredDims dims;
       for (ir::Dim dim : type->dims()) dims.push_back(is_public(dim) ? dim : context.dims().unknown());
       return context.tensor_type(type->dtype(), std::span<const ir::Dim>(dims.data(), dims.size()));
     }
@@ -49,7 +49,7 @@ const ir::Type* refined_type(ir::Context& context, const ir::Type* declared, con
       if (declared->dtype() != inferred->dtype() || !declared->has_rank()) return inferred;
       if (!inferred->has_rank()) return declared;
       if (declared->rank() != inferred->rank()) return inferred;
-      Dims dims;
+      DeclaredDims dims;
       for (int axis = 0; axis < inferred->rank(); ++axis) {
         ir::Dim stated = declared->dim(axis), found = inferred->dim(axis);
         dims.push_back(found.is_constant() || stated.is_unknown() ? found : stated);

@@ -47,7 +47,7 @@ TypeTraits parse_trait(std::string_view word) {
   throw Error(ErrorCode::Internal, "opset_history.inc: " + std::string(word));
 }
 
-int64_t parse_number(std::string_view digits) {
+int64_t parse_digits(std::string_view digits) {
   int64_t number = 0;
   std::from_chars(digits.data(), digits.data() + digits.size(), number);
   return number;
@@ -56,8 +56,8 @@ int64_t parse_number(std::string_view digits) {
 OperatorHistory::Count parse_count(std::string_view text) {  // "1..3", "1.."
   size_t dots = text.find("..");
   std::string_view most = text.substr(dots + 2);
-  return {static_cast<size_t>(parse_number(text.substr(0, dots))),
-          most.empty() ? std::numeric_limits<size_t>::max() : static_cast<size_t>(parse_number(most))};
+  return {static_cast<size_t>(parse_digits(text.substr(0, dots))),
+          most.empty() ? std::numeric_limits<size_t>::max() : static_cast<size_t>(parse_digits(most))};
 }
 
 void parse_word(std::string_view word, OperatorHistory::Version& version) {
@@ -98,7 +98,7 @@ OperatorHistory parse_row(std::string_view row) {
     split(text, ' ', [&](std::string_view word) {
       if (word.empty()) return;
       if (version.since == 0) {
-        version.since = parse_number(word);
+        version.since = parse_digits(word);
       } else if (word == "removed") {
         is_removal = true;
       } else if (word == "withdrawn") {

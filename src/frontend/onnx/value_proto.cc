@@ -14,12 +14,12 @@ namespace anfora::onnx {
 namespace {
 
 // The kinds of value, by the numbers that SequenceProto and OptionalProto share.
-using Kind = wire::SequenceProto::DataType;
+using ValueKind = wire::SequenceProto::DataType;
 
-Datum read_kind(std::string_view bytes, Kind kind, const TensorSource& source, int depth);
+Datum read_kind(std::string_view bytes, ValueKind kind, const TensorSource& source, int depth);
 
 // The kind that a field of values belongs to; their numbers lie in the order of the kinds.
-constexpr Kind kind_of_field(uint32_t field, uint32_t first) { return static_cast<Kind>(field - first + 1); }
+constexpr ValueKind kind_of_field(uint32_t field, uint32_t first) { return static_cast<ValueKind>(field - first + 1); }
 
 Datum read_sequence(std::string_view bytes, const TensorSource& source, int depth) {
   using Field = wire::SequenceProto;
@@ -77,16 +77,16 @@ Datum read_map(std::string_view bytes, const TensorSource& source, int depth) {
   return Datum::map(std::move(keys), std::move(packed));
 }
 
-Datum read_kind(std::string_view bytes, Kind kind, const TensorSource& source, int depth) {
+Datum read_kind(std::string_view bytes, ValueKind kind, const TensorSource& source, int depth) {
   if (depth > kDeepestType) {
     throw Error(ErrorCode::InvalidModel, fmt::format("a value is nested more than {} deep", kDeepestType));
   }
   switch (kind) {
-    case Kind::TENSOR: return read_tensor(bytes, source);
-    case Kind::SPARSE_TENSOR: return read_sparse_tensor(bytes, source);
-    case Kind::SEQUENCE: return read_sequence(bytes, source, depth + 1);
-    case Kind::MAP: return read_map(bytes, source, depth + 1);
-    case Kind::OPTIONAL: return read_optional(bytes, source, depth + 1);
+    case ValueKind::TENSOR: return read_tensor(bytes, source);
+    case ValueKind::SPARSE_TENSOR: return read_sparse_tensor(bytes, source);
+    case ValueKind::SEQUENCE: return read_sequence(bytes, source, depth + 1);
+    case ValueKind::MAP: return read_map(bytes, source, depth + 1);
+    case ValueKind::OPTIONAL: return read_optional(bytes, source, depth + 1);
     default: return Datum();
   }
 }
@@ -94,10 +94,10 @@ Datum read_kind(std::string_view bytes, Kind kind, const TensorSource& source, i
 }  // namespace
 
 Datum read_value(std::string_view bytes, const ir::Type* type, const TensorSource& source) {
-  Kind kind = Kind::TENSOR;
-  if (type && type->kind() == ir::TypeKind::Sequence) kind = Kind::SEQUENCE;
-  if (type && type->kind() == ir::TypeKind::Optional) kind = Kind::OPTIONAL;
-  if (type && type->kind() == ir::TypeKind::Map) kind = Kind::MAP;
+  ValueKind kind = ValueKind::TENSOR;
+  if (type && type->kind() == ir::TypeKind::Sequence) kind = ValueKind::SEQUENCE;
+  if (type && type->kind() == ir::TypeKind::Optional) kind = ValueKind::OPTIONAL;
+  if (type && type->kind() == ir::TypeKind::Map) kind = ValueKind::MAP;
   return read_kind(bytes, kind, source, 0);
 }
 

@@ -155,7 +155,7 @@ class Bias {
 
 // A row of scores to probabilities; all zero when every score is -infinity.
 template <class T>
-void softmax(T* row, int64_t count) {
+void softmax_scores(T* row, int64_t count) {
   T largest = *std::max_element(row, row + count), sum = 0;
   if (largest == -std::numeric_limits<T>::infinity()) {
     std::fill_n(row, count, T{0});
@@ -207,7 +207,7 @@ void attend(const Attention& a, const T* q, const T* k, const T* v, T* y, T* sho
       show(ScoresShown::Biased);
       for (int64_t r = 0; r < rows; ++r) {
         if (visible[r]) {
-          softmax(&scores[r * keys], keys);
+          softmax_scores(&scores[r * keys], keys);
         } else {
           std::fill_n(&scores[r * keys], keys, T{0});
         }
@@ -230,7 +230,7 @@ void check_heads(const Attention& a) {
 
 float default_scale(int64_t head_size) { return 1 / std::sqrt(static_cast<float>(std::max<int64_t>(head_size, 1))); }
 
-void run(KernelContext& context, Attention& a, const Tensor& q, const Tensor& k, const Tensor& v) {
+void attend(KernelContext& context, Attention& a, const Tensor& q, const Tensor& k, const Tensor& v) {
   check_heads(a);
   a.bias.keys = a.k.sequence;
   a.bias.offsets.resize(a.q.batch, 0);
@@ -308,7 +308,7 @@ void attention(KernelContext& context) {
     }
   }
   if (const Tensor* mask = context.optional_input(3)) a.bias.set_mask(*mask, {a.q.batch, a.q.heads, a.q.sequence});
-  run(context, a, q, keys, values);
+  attend(context, a, q, keys, values);
 }
 
 void flex_attention(KernelContext& context) {
@@ -323,7 +323,7 @@ void flex_attention(KernelContext& context) {
   Attention a;
   a.q = layout_of(q, "Q", 0), a.k = layout_of(k, "K", 0), a.v = layout_of(v, "V", 0);
   a.scale = attributes.get_float("scale", default_scale(a.q.size));
-  run(context, a, q, k, v);
+  attend(context, a, q, k, v);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@
 namespace anfora::kernels {
 namespace {
 
-struct Difference {
+struct Centering {
   template <class T>
   T operator()(T x, T mean) const {
     return x - mean;
@@ -38,7 +38,7 @@ struct Sum {
 };
 
 template <class T, class Op>
-void apply(const Tensor& x, const Tensor& parameter, Tensor& y) {
+void combine_channels(const Tensor& x, const Tensor& parameter, Tensor& y) {
   const Op op;
   run_binary(binary_loop<T, T, Op>, &op, x, parameter, y, kElementwiseGrain);
 }
@@ -51,7 +51,7 @@ struct Centered {
 template <class T>
 Centered center(const Tensor& x, const std::vector<bool>& axes, Tensor data) {
   Centered result{data, reduce_tensor(x, axes, Reduction::Mean), {}};
-  apply<T, Difference>(x, result.mean, result.data);
+  combine_channels<T, Centering>(x, result.mean, result.data);
   Tensor squares = reduce_tensor(result.data, axes, Reduction::SumSquare);
   const T count = static_cast<T>(x.size() / std::max<int64_t>(squares.size(), 1));
   for (T& value : squares.data<T>()) value /= count;
@@ -118,8 +118,8 @@ void normalize_batch(KernelContext& context, const ChannelView& view, Tensor& y)
     const double variance = static_cast<double>(centered.variance.data<T>()[c]);
     factor[c] = static_cast<T>(static_cast<double>(factor[c]) / std::sqrt(variance + epsilon));
   }
-  apply<T, Product>(centered.data, Tensor::from<T>(by_channel, factor), centered.data);
-  apply<T, Sum>(centered.data, Tensor::from<T>(by_channel, bias), centered.data);
+  combine_channels<T, Product>(centered.data, Tensor::from<T>(by_channel, factor), centered.data);
+  combine_channels<T, Sum>(centered.data, Tensor::from<T>(by_channel, bias), centered.data);
   if (!direct) cast_into(centered.data, y);
   update_running(context, 3, 1, centered.mean);
   update_running(context, 4, 2, centered.variance);
@@ -156,7 +156,7 @@ void mean_variance_normalization(KernelContext& context) {
     for (T& value : centered.variance.data<T>()) {
       value = static_cast<T>(1 / (std::sqrt(static_cast<double>(value)) + kEpsilon));
     }
-    apply<T, Product>(centered.data, centered.variance, centered.data);
+    combine_channels<T, Product>(centered.data, centered.variance, centered.data);
     if (!direct) cast_into(centered.data, y);
   });
 }

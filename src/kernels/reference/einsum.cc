@@ -123,7 +123,7 @@ Contraction classify(const Operand<T>& a, const Operand<T>& b, const std::vector
   return c;
 }
 
-std::vector<int> concatenate(std::initializer_list<const std::vector<int>*> parts) {
+std::vector<int> joined(std::initializer_list<const std::vector<int>*> parts) {
   std::vector<int> result;
   for (const std::vector<int>* part : parts) result.insert(result.end(), part->begin(), part->end());
   return result;
@@ -138,8 +138,8 @@ MatrixView<const T> as_matrices(const Operand<T>& operand, const std::vector<int
   auto lies_so = [&](const std::vector<int>& order) {
     return strides_along(operand, order) == dense_strides(sizes_along(operand, order));
   };
-  if (lies_so(concatenate({&batch, &columns, &rows}))) return matrix(operand.data, width, height).transposed();
-  std::vector<int> order = concatenate({&batch, &rows, &columns});
+  if (lies_so(joined({&batch, &columns, &rows}))) return matrix(operand.data, width, height).transposed();
+  std::vector<int> order = joined({&batch, &rows, &columns});
   if (lies_so(order)) return matrix(operand.data, height, width);
   storage.resize(element_count(sizes_along(operand, order)));
   lay_out(operand, order, storage.data());
@@ -165,7 +165,7 @@ Operand<T> contract(const Operand<T>& a, const Operand<T>& b, const std::vector<
   Shape sizes = sizes_along(a, c.batch);
   for (int label : c.left) sizes.push_back(a.size_of(label));
   for (int label : c.right) sizes.push_back(b.size_of(label));
-  return dense_operand(concatenate({&c.batch, &c.left, &c.right}), std::move(sizes), std::move(product));
+  return dense_operand(joined({&c.batch, &c.left, &c.right}), std::move(sizes), std::move(product));
 }
 
 // Multiplications that contracting a and b takes: the product of all label sizes of the two.

@@ -109,12 +109,12 @@ void eye_like(KernelContext& context) {
 
 // Cosine-sum windows: w(i) = a0 - a1 cos(2 pi i / n) + a2 cos(4 pi i / n). Periodic ones are the first `size` points of
 // the symmetric window of one point more; the symmetric window of a single point is 1.
-struct Window {
+struct WindowFunction {
   double a0, a1, a2;
 };
-constexpr Window kHann{0.5, 0.5, 0}, kHamming{25.0 / 46, 21.0 / 46, 0}, kBlackman{0.42, 0.5, 0.08};
+constexpr WindowFunction kHann{0.5, 0.5, 0}, kHamming{25.0 / 46, 21.0 / 46, 0}, kBlackman{0.42, 0.5, 0.08};
 
-template <const Window& W>
+template <const WindowFunction& W>
 void window(KernelContext& context) {
   const int64_t size = integer(context.input(0));
   if (size < 0) refuse("the size of a window is {}", size);

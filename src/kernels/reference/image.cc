@@ -224,7 +224,7 @@ void affine_grid(KernelContext& context) {
 
 // Col2Im ---------------------------------------------------------------------------------------------
 
-struct Blocks {
+struct ColumnBlocks {
   std::vector<int64_t> image, block, dilations, strides, pads, count;  // count: of blocks along each axis
 };
 
@@ -238,8 +238,8 @@ std::vector<int64_t> per_axis(const AttributeSet& attributes, std::string_view n
   return values;
 }
 
-Blocks blocks_of(KernelContext& context) {
-  Blocks b;
+ColumnBlocks column_blocks_of(KernelContext& context) {
+  ColumnBlocks b;
   b.image = integers(context.input(1));
   b.block = integers(context.input(2));
   const size_t axes = b.image.size();
@@ -260,7 +260,7 @@ Blocks blocks_of(KernelContext& context) {
 // Each block is added to the image where it was cut out: the transpose of cutting.
 void col2im(KernelContext& context) {
   const Tensor& columns = context.input(0);
-  const Blocks b = blocks_of(context);
+  const ColumnBlocks b = column_blocks_of(context);
   const int axes = static_cast<int>(b.image.size());
   const int64_t block_size = element_count(b.block), count = element_count(b.count);
   if (columns.rank() != 3 || columns.dim(1) % block_size != 0 || columns.dim(2) != count) {

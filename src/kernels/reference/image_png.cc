@@ -24,13 +24,13 @@ struct Reader {
   ~Reader() { png_destroy_read_struct(&png, &info, nullptr); }
 };
 
-void remember_error(png_structp png, png_const_charp message) {
+void remember_error_of_png(png_structp png, png_const_charp message) {
   auto* reader = static_cast<Reader*>(png_get_error_ptr(png));
   std::strncpy(reader->message, message, sizeof reader->message - 1);
   png_longjmp(png, 1);
 }
 
-void ignore_warning(png_structp, png_const_charp) {}
+void ignore_warning_of_png(png_structp, png_const_charp) {}
 
 void read_bytes(png_structp png, png_bytep to, size_t count) {
   auto* reader = static_cast<Reader*>(png_get_io_ptr(png));
@@ -62,7 +62,7 @@ bool read_rows(Reader& reader, png_bytepp rows) {
 
 Image decode_png(ImageFile file) {
   Reader reader{file};
-  reader.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &reader, remember_error, ignore_warning);
+  reader.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &reader, remember_error_of_png, ignore_warning_of_png);
   if (!reader.png) refuse("libpng {} does not fit the program", PNG_LIBPNG_VER_STRING);
   reader.info = png_create_info_struct(reader.png);
   auto require = [&](bool success) {

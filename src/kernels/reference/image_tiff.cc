@@ -14,13 +14,13 @@
 namespace anfora::kernels {
 namespace {
 
-struct Stream {
+struct TiffStream {
   ImageFile file;
   uint64_t at = 0;
 };
 
-tmsize_t read(thandle_t handle, void* to, tmsize_t count) {
-  auto* stream = static_cast<Stream*>(handle);
+tmsize_t read_tiff(thandle_t handle, void* to, tmsize_t count) {
+  auto* stream = static_cast<TiffStream*>(handle);
   const uint64_t size = stream->file.size(), left = stream->at < size ? size - stream->at : 0;
   const uint64_t given = std::min<uint64_t>(static_cast<uint64_t>(count), left);
   std::memcpy(to, stream->file.data() + (size - left), given);
@@ -30,37 +30,38 @@ tmsize_t read(thandle_t handle, void* to, tmsize_t count) {
 
 tmsize_t write(thandle_t, void*, tmsize_t) { return 0; }
 
-toff_t seek(thandle_t handle, toff_t offset, int whence) {
-  auto* stream = static_cast<Stream*>(handle);
+toff_t seek_tiff(thandle_t handle, toff_t offset, int whence) {
+  auto* stream = static_cast<TiffStream*>(handle);
   const uint64_t base = whence == SEEK_CUR ? stream->at : whence == SEEK_END ? stream->file.size() : 0;
   return stream->at = base + offset;
 }
 
 int close(thandle_t) { return 0; }
 
-toff_t size(thandle_t handle) { return static_cast<Stream*>(handle)->file.size(); }
+toff_t size(thandle_t handle) { return static_cast<TiffStream*>(handle)->file.size(); }
 
-int remember_error(TIFF*, void* message, const char*, const char* format, va_list arguments) {
+int remember_error_of_tiff(TIFF*, void* message, const char*, const char* format, va_list arguments) {
   char text[256];
   std::vsnprintf(text, sizeof text, format, arguments);
   *static_cast<std::string*>(message) = text;
   return 1;
 }
 
-int ignore_warning(TIFF*, void*, const char*, const char*, va_list) { return 1; }
+int ignore_warning_of_tiff(TIFF*, void*, const char*, const char*, va_list) { return 1; }
 
 }  // namespace
 
 Image decode_tiff(ImageFile file) {
   std::string message = "it cannot be read";
-  Stream stream{file};
+  TiffStream stream{file};
   const std::unique_ptr<TIFFOpenOptions, decltype(&TIFFOpenOptionsFree)> options(TIFFOpenOptionsAlloc(),
                                                                                  TIFFOpenOptionsFree);
-  TIFFOpenOptionsSetErrorHandlerExtR(options.get(), remember_error, &message);
-  TIFFOpenOptionsSetWarningHandlerExtR(options.get(), ignore_warning, nullptr);
+  TIFFOpenOptionsSetErrorHandlerExtR(options.get(), remember_error_of_tiff, &message);
+  TIFFOpenOptionsSetWarningHandlerExtR(options.get(), ignore_warning_of_tiff, nullptr);
   // "m": not to be mapped, as it is in memory.
   const std::unique_ptr<TIFF, decltype(&TIFFClose)> tiff(
-      TIFFClientOpenExt("TIFF", "rm", &stream, read, write, seek, close, size, nullptr, nullptr, options.get()),
+      TIFFClientOpenExt("TIFF", "rm", &stream, read_tiff, write, seek_tiff, close, size, nullptr, nullptr,
+                        options.get()),
       TIFFClose);
   if (!tiff) refuse("the TIFF file: {}", message);
   uint32_t width = 0, height = 0;

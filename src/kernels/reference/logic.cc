@@ -60,7 +60,7 @@ void compare(KernelContext& context) {
 }
 
 template <class Op>
-void combine(KernelContext& context) {
+void combine_bools(KernelContext& context) {
   map_pairs<TypeList<bool>>(context, Op{});
 }
 
@@ -124,9 +124,9 @@ void register_logic(KernelRegistry& registry) {
   registry.add("LessOrEqual", compare<LessOrEqualTo>);
   registry.add("Greater", compare<GreaterThan>);
   registry.add("GreaterOrEqual", compare<GreaterOrEqualTo>);
-  registry.add("And", combine<Conjunction>);
-  registry.add("Or", combine<Disjunction>);
-  registry.add("Xor", combine<Difference>);
+  registry.add("And", combine_bools<Conjunction>);
+  registry.add("Or", combine_bools<Disjunction>);
+  registry.add("Xor", combine_bools<Difference>);
   registry.add("Not", [](KernelContext& context) { map_elements<TypeList<bool>>(context, Negation{}); });
   registry.add("Where", where);
 }

@@ -56,7 +56,7 @@ Tensor to_channels_last(const Tensor& tensor) {
   return permuted(tensor, permutation);
 }
 
-Tensor optional(const KernelContext& context, size_t i) {
+Tensor optional_input(const KernelContext& context, size_t i) {
   const Tensor* tensor = context.optional_input(i);
   return tensor ? *tensor : Tensor();
 }
@@ -84,7 +84,7 @@ Tensor activated(const Tensor& x, const AttributeSet& attributes) {
   return call(op, activation_attributes(name, attributes), {x});
 }
 
-Tensor finished(Tensor y, const KernelContext& context, size_t addend, bool channels_last) {
+Tensor with_epilogue(Tensor y, const KernelContext& context, size_t addend, bool channels_last) {
   if (channels_last) y = to_channels_last(y);
   if (const Tensor* z = context.optional_input(addend)) y = call("Add", {}, {y, *z});
   return activated(y, context.attributes());
@@ -92,23 +92,23 @@ Tensor finished(Tensor y, const KernelContext& context, size_t addend, bool chan
 
 // By the plain operator of the same name.
 template <const char* const& Op>
-void convolution(KernelContext& context) {
+void lowered_convolution(KernelContext& context) {
   bool channels_last = context.attributes().get_int("channels_last", 0) != 0;
   const Tensor& x = context.input(0);
   Tensor y = call(Op, context.attributes(),
-                  {channels_last ? to_channels_first(x) : x, context.input(1), optional(context, 2)});
-  context.set_output(0, finished(y, context, 3, channels_last));
+                  {channels_last ? to_channels_first(x) : x, context.input(1), optional_input(context, 2)});
+  context.set_output(0, with_epilogue(y, context, 3, channels_last));
 }
 
 template <const char* const& Op>
-void pool(KernelContext& context) {
+void lowered_pool(KernelContext& context) {
   bool channels_last = context.attributes().get_int("channels_last", 0) != 0;
   const Tensor& x = context.input(0);
   Tensor y = call(Op, context.attributes(), {channels_last ? to_channels_first(x) : x});
   context.set_output(0, channels_last ? to_channels_last(y) : y);
 }
 
-void batch_normalization(KernelContext& context) {
+void lowered_batch_normalization(KernelContext& context) {
   bool channels_last = context.attributes().get_int("channels_last", 0) != 0;
   const Tensor& x = context.input(0);
   Tensor y = call("BatchNormalization", context.attributes(),
@@ -122,7 +122,7 @@ Tensor permuted_by(const Tensor& tensor, const AttributeSet& attributes, std::st
   return permutation.empty() ? tensor : call("Transpose", {{"perm", std::move(permutation)}}, {tensor});
 }
 
-void matmul(KernelContext& context) {
+void lowered_matmul(KernelContext& context) {
   const AttributeSet& attributes = context.attributes();
   Tensor a = permuted_by(context.input(0), attributes, "perm_a");
   Tensor b = permuted_by(context.input(1), attributes, "perm_b");
@@ -132,7 +132,7 @@ void matmul(KernelContext& context) {
     y = call("Mul", {}, {y, factor});
   }
   if (const Tensor* c = context.optional_input(2)) y = call("Add", {}, {y, *c});
-  context.set_output(0, permuted_by(finished(y, context, 3, false), attributes, "perm_y"));
+  context.set_output(0, permuted_by(with_epilogue(y, context, 3, false), attributes, "perm_y"));
 }
 
 constexpr const char* kConv = "Conv";
@@ -143,12 +143,12 @@ constexpr const char* kAveragePool = "AveragePool";
 }  // namespace
 
 void register_lowered(KernelRegistry& registry) {
-  registry.add("LoweredConv", convolution<kConv>);
-  registry.add("LoweredConvTranspose", convolution<kConvTranspose>);
-  registry.add("LoweredBatchNormalization", batch_normalization);
-  registry.add("LoweredMatMul", matmul);
-  registry.add("LoweredMaxPool", pool<kMaxPool>);
-  registry.add("LoweredAveragePool", pool<kAveragePool>);
+  registry.add("LoweredConv", lowered_convolution<kConv>);
+  registry.add("LoweredConvTranspose", lowered_convolution<kConvTranspose>);
+  registry.add("LoweredBatchNormalization", lowered_batch_normalization);
+  registry.add("LoweredMatMul", lowered_matmul);
+  registry.add("LoweredMaxPool", lowered_pool<kMaxPool>);
+  registry.add("LoweredAveragePool", lowered_pool<kAveragePool>);
 }
 
 }  // namespace anfora::kernels

@@ -182,7 +182,7 @@ void unary(KernelContext& context) {
   map_elements<Types>(context, Op{}, Grain);
 }
 template <class Op>
-constexpr KernelFunction costly = unary<WideFloats, Op, kCostlyGrain>;
+constexpr KernelFunction costly_unary = unary<WideFloats, Op, kCostlyGrain>;
 
 }  // namespace
 
@@ -195,21 +195,21 @@ void register_math(KernelRegistry& registry) {
   registry.add("Round", unary<WideFloats, Round>);
   registry.add("Sqrt", unary<WideFloats, Sqrt>);
   registry.add("Reciprocal", unary<WideFloats, Reciprocal>);
-  registry.add("Exp", costly<Exp>);
-  registry.add("Log", costly<Log>);
-  registry.add("Erf", costly<Erf>);
-  registry.add("Tanh", costly<Tanh>);
+  registry.add("Exp", costly_unary<Exp>);
+  registry.add("Log", costly_unary<Log>);
+  registry.add("Erf", costly_unary<Erf>);
+  registry.add("Tanh", costly_unary<Tanh>);
   registry.add("Sin", sine_or_cosine<Sin, false>);
   registry.add("Cos", sine_or_cosine<Cos, true>);
-  registry.add("Tan", costly<Tan>);
-  registry.add("Asin", costly<Asin>);
-  registry.add("Acos", costly<Acos>);
-  registry.add("Atan", costly<Atan>);
-  registry.add("Sinh", costly<Sinh>);
-  registry.add("Cosh", costly<Cosh>);
-  registry.add("Asinh", costly<Asinh>);
-  registry.add("Acosh", costly<Acosh>);
-  registry.add("Atanh", costly<Atanh>);
+  registry.add("Tan", costly_unary<Tan>);
+  registry.add("Asin", costly_unary<Asin>);
+  registry.add("Acos", costly_unary<Acos>);
+  registry.add("Atan", costly_unary<Atan>);
+  registry.add("Sinh", costly_unary<Sinh>);
+  registry.add("Cosh", costly_unary<Cosh>);
+  registry.add("Asinh", costly_unary<Asinh>);
+  registry.add("Acosh", costly_unary<Acosh>);
+  registry.add("Atanh", costly_unary<Atanh>);
   registry.add("IsNaN", [](KernelContext& context) { test_elements(context, IsNaN{}); });
   registry.add("IsInf", is_inf);
   registry.add("Clip", clip);

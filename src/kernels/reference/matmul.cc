@@ -20,7 +20,7 @@ void check_same_dtype(const Tensor& a, const Tensor& b) {
   }
 }
 
-Shape shape_of(std::span<const int64_t> dims) { return Shape(dims.begin(), dims.end()); }
+Shape as_shape(std::span<const int64_t> dims) { return Shape(dims.begin(), dims.end()); }
 
 // numpy.matmul: a vector on the left is a row, on the right a column, and the dimension so added is dropped again.
 void matmul(KernelContext& context) {
@@ -175,7 +175,7 @@ void det(KernelContext& context) {
   }
   int64_t n = x.dim(x.rank() - 1);
   Tensor wide = widen(x);
-  WideOutput out(context, 0, x.dtype(), shape_of(std::span(x.shape()).first(x.shape().size() - 2)));
+  WideOutput out(context, 0, x.dtype(), as_shape(std::span(x.shape()).first(x.shape().size() - 2)));
   dispatch<FloatAccumulators>(wide.dtype(), [&]<class T>() {
     const T* from = wide.data<T>().data();
     T* to = out.data<T>();

@@ -288,14 +288,14 @@ void dict_vectorizer(KernelContext& context) {
   write_values(context, {1, vocabulary.size()}, at, map.values, zero);
 }
 
-std::string to_text(float value) { return fmt::format("{:f}", value); }
+std::string fixed_text(float value) { return fmt::format("{:f}", value); }
 
 template <class From, class To>
 To converted(const From& value) {
   if constexpr (std::is_same_v<From, To>) {
     return value;
   } else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, std::string>) {
-    return to_text(value);
+    return fixed_text(value);
   } else if constexpr (std::is_same_v<From, std::string>) {
     try {
       if constexpr (std::is_same_v<To, float>)

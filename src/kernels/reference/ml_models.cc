@@ -27,7 +27,7 @@ std::vector<double> doubles(const AttributeSet& attributes, std::string_view nam
 
 // Calls body(row, features) for each row, on several threads.
 template <class Body>
-void for_each_row(const FeatureRows& rows, int64_t cost, Body&& body) {
+void for_each_instance(const FeatureRows& rows, int64_t cost, Body&& body) {
   parallel_for(rows.rows(), grain_of(kWork, cost), [&](int64_t begin, int64_t end) {
     std::vector<double> features(static_cast<size_t>(rows.features()));
     for (int64_t row = begin; row < end; ++row) {
@@ -77,10 +77,11 @@ void linear_regressor(KernelContext& context) {
   const LinearModel model(attributes, targets, rows.features());
   const PostTransform transform = post_transform(attributes.get_string("post_transform", "NONE"));
   std::vector<std::vector<double>> all_scores(static_cast<size_t>(rows.rows()));
-  for_each_row(rows, checked_multiply(targets, rows.features()), [&](size_t row, std::span<const double> features) {
-    all_scores[row] = model.scores(features);
-    transform_scores(transform, all_scores[row]);
-  });
+  for_each_instance(rows, checked_multiply(targets, rows.features()),
+                    [&](size_t row, std::span<const double> features) {
+                      all_scores[row] = model.scores(features);
+                      transform_scores(transform, all_scores[row]);
+                    });
   write_scores(context, 0, all_scores, static_cast<size_t>(targets));
 }
 
@@ -99,7 +100,7 @@ void linear_classifier(KernelContext& context) {
   const PostTransform transform = post_transform(attributes.get_string("post_transform", "NONE"));
   std::vector<std::vector<double>> all_scores(static_cast<size_t>(rows.rows()));
   std::vector<int64_t> classes(all_scores.size());
-  for_each_row(rows, given, [&](size_t row, std::span<const double> features) {
+  for_each_instance(rows, given, [&](size_t row, std::span<const double> features) {
     std::vector<double> scores = model.scores(features);
     if (binary) {
       classes[row] = scores[0] > 0;
@@ -178,7 +179,7 @@ void svm_regressor(KernelContext& context) {
   const bool one_class = attributes.get_int("one_class", 0) != 0;
   const PostTransform transform = post_transform(attributes.get_string("post_transform", "NONE"));
   std::vector<std::vector<double>> all_scores(static_cast<size_t>(rows.rows()));
-  for_each_row(rows, std::ssize(machine.vectors), [&](size_t row, std::span<const double> x) {
+  for_each_instance(rows, std::ssize(machine.vectors), [&](size_t row, std::span<const double> x) {
     double score = machine.rho[0] + (machine.count > 0 ? dot(machine.similarities(x), machine.coefficients)
                                                        : dot(x, machine.coefficients));
     if (one_class) score = score > 0 ? 1 : -1;
@@ -323,7 +324,7 @@ void svm_classifier(KernelContext& context) {
     const PairwiseClassifier classifier(attributes, machine, supports);
     const bool binary = supports.size() == 2 && !classifier.gives_probabilities();
     width = binary || classifier.gives_probabilities() ? supports.size() : machine.rho.size();
-    for_each_row(rows, std::ssize(machine.vectors), [&](size_t row, std::span<const double> x) {
+    for_each_instance(rows, std::ssize(machine.vectors), [&](size_t row, std::span<const double> x) {
       auto [winner, scores] = classifier.classify(x);
       classes[row] = static_cast<int64_t>(winner);
       if (binary) {
@@ -339,7 +340,7 @@ void svm_classifier(KernelContext& context) {
     if (width == 0 || machine.coefficients.size() != width * machine.features) {
       refuse("{} coefficients for {} classes of {} features", machine.coefficients.size(), width, machine.features);
     }
-    for_each_row(rows, std::ssize(machine.coefficients), [&](size_t row, std::span<const double> x) {
+    for_each_instance(rows, std::ssize(machine.coefficients), [&](size_t row, std::span<const double> x) {
       std::vector<double> scores(width);
       for (size_t i = 0; i < width; ++i) {
         scores[i] =

@@ -187,7 +187,7 @@ void Forest::for_each_row(const FeatureRows& rows, Aggregate aggregate, Body&& b
 
 // Reading the attributes -----------------------------------------------------------------------------
 
-std::vector<double> doubles(const Tensor& tensor) {
+std::vector<double> doubles_of(const Tensor& tensor) {
   std::vector<double> values;
   values.reserve(static_cast<size_t>(tensor.size()));
   dispatch<FeatureTypes>(tensor.dtype(), [&]<class T>() {
@@ -198,7 +198,7 @@ std::vector<double> doubles(const Tensor& tensor) {
 
 // A list of numbers that comes as floats, or as a tensor where they are doubles.
 std::vector<double> number_list(const AttributeSet& attributes, const std::string& name) {
-  if (const Tensor* tensor = attributes.get_tensor(name + "_as_tensor")) return doubles(*tensor);
+  if (const Tensor* tensor = attributes.get_tensor(name + "_as_tensor")) return doubles_of(*tensor);
   const std::vector<float> floats = attributes.get_floats(name);
   return {floats.begin(), floats.end()};
 }
@@ -310,7 +310,7 @@ Forest read_indexed_forest(const AttributeSet& attributes) {
   auto required_tensor = [&](const char* name) {
     const Tensor* tensor = attributes.get_tensor(name);
     if (!tensor) refuse("the attribute {} is missing", name);
-    return doubles(*tensor);
+    return doubles_of(*tensor);
   };
   const auto features = attributes.get_ints("nodes_featureids");
   const auto if_true = attributes.get_ints("nodes_truenodeids"), if_false = attributes.get_ints("nodes_falsenodeids");
@@ -355,7 +355,7 @@ Forest read_indexed_forest(const AttributeSet& attributes) {
   forest.sets.resize(sets);
   if (const Tensor* members = attributes.get_tensor("membership_values")) {
     size_t set = 0;
-    for (double member : doubles(*members)) {
+    for (double member : doubles_of(*members)) {
       if (std::isnan(member)) {
         ++set;
       } else if (set < sets) {
@@ -497,7 +497,7 @@ class TreeEnsembleClassifier {
 };
 
 template <class Ensemble>
-void run(KernelContext& context) {
+void run_trees(KernelContext& context) {
   Ensemble(context.attributes()).run(context);
 }
 
@@ -520,9 +520,9 @@ std::unique_ptr<PreparedKernel> prepare(const PrepareRequest& request) {
 }  // namespace
 
 void register_ml_trees(KernelRegistry& registry) {
-  registry.add("ai.onnx.ml::TreeEnsemble", run<TreeEnsemble>);
-  registry.add("ai.onnx.ml::TreeEnsembleClassifier", run<TreeEnsembleClassifier>);
-  registry.add("ai.onnx.ml::TreeEnsembleRegressor", run<TreeEnsembleRegressor>);
+  registry.add("ai.onnx.ml::TreeEnsemble", run_trees<TreeEnsemble>);
+  registry.add("ai.onnx.ml::TreeEnsembleClassifier", run_trees<TreeEnsembleClassifier>);
+  registry.add("ai.onnx.ml::TreeEnsembleRegressor", run_trees<TreeEnsembleRegressor>);
 }
 
 void prepare_ml_trees(PreparedRegistry& registry) {

@@ -20,7 +20,7 @@ namespace anfora::kernels {
 namespace {
 
 // Elements read that are worth a thread of their own.
-constexpr int64_t kGrain = 16384;
+constexpr int64_t kPoolingGrain = 16384;
 
 // The part of one window that reads the input.
 class WindowCursor {
@@ -89,7 +89,7 @@ Window pooling_window(const KernelContext& context, const Tensor& x) {
 template <class Body>
 void for_each_window(const Window& window, int64_t planes, Body&& body) {
   int64_t outputs = window.outputs();
-  parallel_for(planes * outputs, grain_of(kGrain, window.taps()), [&](int64_t begin, int64_t end) {
+  parallel_for(planes * outputs, grain_of(kPoolingGrain, window.taps()), [&](int64_t begin, int64_t end) {
     WindowCursor cursor(window);
     for (int64_t i = begin; i < end; ++i) body(cursor, i / outputs, i % outputs);
   });
@@ -233,7 +233,7 @@ void pool_planes(KernelContext& context, Body&& body) {
   dispatch<FloatAccumulators>(wide.dtype(), [&]<class T>() {
     const T* from = wide.data<T>().data();
     T* to = y.data<T>();
-    parallel_for(planes, grain_of(kGrain, elements), [&](int64_t begin, int64_t end) {
+    parallel_for(planes, grain_of(kPoolingGrain, elements), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) to[i] = static_cast<T>(body(from + i * elements, elements));
     });
   });

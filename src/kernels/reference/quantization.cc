@@ -280,13 +280,13 @@ void dynamic_quantize_linear(KernelContext& context) {
 
 // ---- products ----
 
-struct Minus {
+struct Subtraction {
   template <class T>
   T operator()(T a, T b) const {
     return static_cast<T>(a - b);
   }
 };
-struct Times {
+struct Multiplication {
   template <class T>
   T operator()(T a, T b) const {
     return a * b;
@@ -300,7 +300,7 @@ struct Over {
 };
 
 template <class Op>
-Tensor combine(const Tensor& a, const Tensor& b) {
+Tensor combine_tensors(const Tensor& a, const Tensor& b) {
   Tensor out = Tensor::allocate(a.dtype(), broadcast_shape(a.shape(), b.shape()));
   const Op op;
   BinaryRun run = dispatch<TypeList<float, uint32_t>>(as_unsigned(a.dtype()),
@@ -323,7 +323,7 @@ Tensor shifted(const Tensor& x, const Tensor* zero_point, int axis) {
   const DType wide = is_float(x.dtype()) ? DType::F32 : DType::I32;
   Tensor values = cast_tensor(x, wide);
   if (!zero_point) return values;
-  Tensor result = combine<Minus>(values, along(cast_tensor(*zero_point, wide), axis, x.rank()));
+  Tensor result = combine_tensors<Subtraction>(values, along(cast_tensor(*zero_point, wide), axis, x.rank()));
   if (result.shape() != x.shape()) {
     refuse("a zero point of shape {} for a tensor of shape {}", to_string(zero_point->shape()), to_string(x.shape()));
   }
@@ -334,8 +334,8 @@ Tensor shifted(const Tensor& x, const Tensor* zero_point, int axis) {
 int row_axis(const Tensor& a) { return std::max(a.rank() - 2, 0); }
 
 // Another operator's reference kernel, on tensors of our own; into `out` when it is given.
-Tensor apply(std::string_view kernel, const AttributeSet& attributes, std::initializer_list<Tensor> operands,
-             const Tensor& out = {}) {
+Tensor apply_kernel(std::string_view kernel, const AttributeSet& attributes, std::initializer_list<Tensor> operands,
+                    const Tensor& out = {}) {
   std::vector<Datum> data;
   for (const Tensor& operand : operands) data.push_back(operand.defined() ? Datum(operand) : Datum());
   std::vector<const Datum*> inputs;
@@ -349,7 +349,7 @@ Tensor apply(std::string_view kernel, const AttributeSet& attributes, std::initi
 
 // out = saturate(round(sums · multiplier) + zero point); the multiplier and the zero point broadcast.
 void requantize(const Tensor& sums, const Tensor& multiplier, const Tensor& zero_point, Tensor& out) {
-  const Tensor scaled = combine<Times>(cast_tensor(sums, DType::F32), multiplier);
+  const Tensor scaled = combine_tensors<Multiplication>(cast_tensor(sums, DType::F32), multiplier);
   const Tensor zeros = cast_tensor(zero_point, DType::F32);
   const Quantizer quantize(out.dtype(), true);
   const LoopNest nest = LoopNest::broadcast(out.shape(), {scaled.shape(), zeros.shape()});
@@ -366,7 +366,7 @@ void requantize(const Tensor& sums, const Tensor& multiplier, const Tensor& zero
 // The product of the operands' scales over the result's, each brought to its place among the result's dimensions.
 Tensor multiplier(const Tensor& scale_a, const Tensor& scale_b, const Tensor& scale_y) {
   auto wide = [](const Tensor& scale) { return cast_tensor(scale, DType::F32); };
-  return combine<Over>(combine<Times>(wide(scale_a), wide(scale_b)), wide(scale_y));
+  return combine_tensors<Over>(combine_tensors<Multiplication>(wide(scale_a), wide(scale_b)), wide(scale_y));
 }
 
 void matmul_integer(KernelContext& context) {
@@ -374,14 +374,15 @@ void matmul_integer(KernelContext& context) {
   Tensor left = shifted(a, context.optional_input(2), row_axis(a));
   Tensor right = shifted(b, context.optional_input(3), std::max(b.rank() - 1, 0));
   const Tensor* planned = context.planned_output(0);
-  context.set_output(0, apply("MatMul", {}, {left, right}, planned ? *planned : Tensor()));
+  context.set_output(0, apply_kernel("MatMul", {}, {left, right}, planned ? *planned : Tensor()));
 }
 
 void qlinear_matmul(KernelContext& context) {
   const Tensor &a = context.input(0), &b = context.input(3);
   const Tensor &y_scale = context.input(6), &y_zero_point = context.input(7);
   const int rows = row_axis(a), columns = std::max(b.rank() - 1, 0);
-  Tensor sums = apply("MatMul", {}, {shifted(a, &context.input(2), rows), shifted(b, &context.input(5), columns)});
+  Tensor sums =
+      apply_kernel("MatMul", {}, {shifted(a, &context.input(2), rows), shifted(b, &context.input(5), columns)});
   Tensor scale = multiplier(along(context.input(1), rows, a.rank()), along(context.input(4), columns, b.rank()),
                             along(y_scale, std::max(sums.rank() - 1, 0), sums.rank()));
   Tensor zero = along(y_zero_point, std::max(sums.rank() - 1, 0), sums.rank());
@@ -392,14 +393,14 @@ void conv_integer(KernelContext& context) {
   const Tensor &x = context.input(0), &w = context.input(1);
   Tensor image = shifted(x, context.optional_input(2), 0), weights = shifted(w, context.optional_input(3), 0);
   const Tensor* planned = context.planned_output(0);
-  context.set_output(0, apply("Conv", context.attributes(), {image, weights}, planned ? *planned : Tensor()));
+  context.set_output(0, apply_kernel("Conv", context.attributes(), {image, weights}, planned ? *planned : Tensor()));
 }
 
 void qlinear_conv(KernelContext& context) {
   const Tensor &x = context.input(0), &w = context.input(3);
   const Tensor* bias = context.optional_input(8);
   Tensor image = shifted(x, &context.input(2), 0), weights = shifted(w, &context.input(5), 0);
-  Tensor sums = apply("Conv", context.attributes(), {image, weights, bias ? *bias : Tensor()});
+  Tensor sums = apply_kernel("Conv", context.attributes(), {image, weights, bias ? *bias : Tensor()});
   Tensor scale = multiplier(along(context.input(1), 1, sums.rank()), along(context.input(4), 1, sums.rank()),
                             along(context.input(6), 1, sums.rank()));
   const Tensor& y_zero_point = context.input(7);

@@ -62,7 +62,7 @@ const ActivationKind kActivations[] = {
 };
 
 template <class T>
-T apply(const Activation& f, T x) {
+T apply_activation(const Activation& f, T x) {
   T alpha = static_cast<T>(f.alpha), beta = static_cast<T>(f.beta);
   switch (f.kind) {
     case Activation::Kind::Relu: return x > 0 ? x : T{0};
@@ -219,7 +219,7 @@ struct Run {
 
   T activate(size_t i, T value) const {
     T clip = static_cast<T>(layer.clip);
-    return apply(activations[i], std::clamp(value, -clip, clip));
+    return apply_activation(activations[i], std::clamp(value, -clip, clip));
   }
 };
 
@@ -284,7 +284,7 @@ void lstm_step(Run<T>& run, int64_t t, const T* peepholes, bool input_forget) {
     T forget = input_forget ? 1 - input : run.activate(0, gate[2 * hidden] + peephole(2, cell));
     cell = forget * cell + input * run.activate(1, gate[3 * hidden]);
     T output = run.activate(0, gate[hidden] + peephole(1, cell));
-    run.h[b * hidden + j] = output * apply(run.activations[2], cell);
+    run.h[b * hidden + j] = output * apply_activation(run.activations[2], cell);
   });
 }
 

@@ -40,7 +40,7 @@ struct Split {
   bool by_rows() const { return reduced.sizes().back() > 1 && reduced.run_stride(0) == 1; }
 };
 
-Split split(const Shape& shape, const std::vector<bool>& is_reduced, bool keepdims) {
+Split split_axes(const Shape& shape, const std::vector<bool>& is_reduced, bool keepdims) {
   const Shape strides = dense_strides(shape);
   Shape kept_sizes, kept_strides, reduced_sizes, reduced_strides, result, ones;
   for (size_t i = 0; i < shape.size(); ++i) {
@@ -256,7 +256,7 @@ template <Reduction Kind>
 void reduce(KernelContext& context) {
   const Tensor& in = context.input(0);
   const bool keepdims = context.attributes().get_int("keepdims", 1) != 0;
-  const Split parts = split(in.shape(), reduced_axes(context), keepdims);
+  const Split parts = split_axes(in.shape(), reduced_axes(context), keepdims);
   reduce_into(in, context.allocate_output(0, in.dtype(), parts.result), parts, Kind);
 }
 
@@ -297,7 +297,7 @@ void log_sum_exp(const Tensor& in, Tensor& out, const Split& split) {
 void reduce_log_sum_exp(KernelContext& context) {
   const Tensor& in = context.input(0);
   const bool keepdims = context.attributes().get_int("keepdims", 1) != 0;
-  const Split parts = split(in.shape(), reduced_axes(context), keepdims);
+  const Split parts = split_axes(in.shape(), reduced_axes(context), keepdims);
   Tensor& out = context.allocate_output(0, in.dtype(), parts.result);
   const DType wide = compute_dtype(in.dtype());
   Tensor result = wide == in.dtype() ? out : Tensor::allocate(wide, out.shape());
@@ -392,7 +392,7 @@ void arg(KernelContext& context) {
 }  // namespace
 
 Tensor reduce_tensor(const Tensor& in, const std::vector<bool>& axes, Reduction kind) {
-  const Split parts = split(in.shape(), axes, true);
+  const Split parts = split_axes(in.shape(), axes, true);
   Tensor out = Tensor::allocate(in.dtype(), parts.result);
   reduce_into(in, out, parts, kind);
   return out;

@@ -47,7 +47,7 @@ Nearest nearest_of(std::string_view name) {
   refuse("nearest_mode is '{}'", name);
 }
 
-struct Axis {
+struct ResizedAxis {
   int64_t input = 0, output = 0;
   float scale = 1;
   float roi_start = 0, roi_end = 1;
@@ -57,7 +57,7 @@ struct Axis {
 };
 
 // The coordinate in the input of output element i.
-float original_coordinate(const Axis& axis, Transform transform, int64_t i) {
+float original_coordinate(const ResizedAxis& axis, Transform transform, int64_t i) {
   const float x = static_cast<float>(i), scale = axis.scale;
   const float input = static_cast<float>(axis.input), output = scale * input;  // fractional if the scale was given
   switch (transform) {
@@ -111,7 +111,7 @@ struct Taps {
   std::vector<bool> extrapolated;
 };
 
-Taps taps_of(const Axis& axis, Transform transform, const Filter& filter, bool antialias, bool exclude_outside) {
+Taps taps_of(const ResizedAxis& axis, Transform transform, const Filter& filter, bool antialias, bool exclude_outside) {
   const float stretch = antialias ? std::min(axis.scale, 1.0f) : 1;
   const int64_t first = static_cast<int64_t>(std::floor(static_cast<float>(-filter.reach()) / stretch)) + 1;
   Taps taps;
@@ -146,7 +146,8 @@ Taps taps_of(const Axis& axis, Transform transform, const Filter& filter, bool a
 
 // to[o, i, :] = the weighted sum of from[o, tap, :], for tensors [outer, size, inner].
 template <class T>
-void interpolate(const T* from, T* to, int64_t outer, const Axis& axis, int64_t inner, const Taps& taps, T outside) {
+void interpolate_axis(const T* from, T* to, int64_t outer, const ResizedAxis& axis, int64_t inner, const Taps& taps,
+                      T outside) {
   constexpr int64_t kGrain = 8192;
   parallel_for(outer * axis.output, std::max<int64_t>(1, kGrain / inner), [&](int64_t begin, int64_t end) {
     for (int64_t line = begin; line < end; ++line) {
@@ -173,7 +174,7 @@ void interpolate(const T* from, T* to, int64_t outer, const Axis& axis, int64_t 
 
 // Axes that shrink most go first, those that grow most last, to touch the fewest elements; among equals inner ones
 // first, whose lines are short, so that the outer ones run over long rows.
-std::vector<size_t> axis_order(const std::vector<Axis>& axes, Transform transform) {
+std::vector<size_t> axis_order(const std::vector<ResizedAxis>& axes, Transform transform) {
   std::vector<size_t> order;
   for (size_t d = axes.size(); d-- > 0;) {
     if (!axes[d].is_identity(transform)) order.push_back(d);
@@ -185,7 +186,7 @@ std::vector<size_t> axis_order(const std::vector<Axis>& axes, Transform transfor
 }
 
 struct Request {
-  std::vector<Axis> axes;
+  std::vector<ResizedAxis> axes;
   Transform transform;
   bool antialias, exclude_outside;
   float extrapolation_value;
@@ -198,15 +199,15 @@ void resize_by_taps(const Tensor& data, Tensor& output, const Request& request, 
   Tensor current = data;
   for (size_t step = 0; step < order.size(); ++step) {
     const size_t d = order[step];
-    const Axis& axis = request.axes[d];
+    const ResizedAxis& axis = request.axes[d];
     Shape shape = current.shape();
     shape[d] = axis.output;
     Tensor next = step + 1 == order.size() ? output : Tensor::allocate(current.dtype(), shape);
     Taps taps = taps_of(axis, request.transform, filter, request.antialias, request.exclude_outside);
     const int64_t outer = extent(shape, 0, static_cast<int>(d));
     const int64_t inner = extent(shape, static_cast<int>(d) + 1, static_cast<int>(shape.size()));
-    interpolate(current.data<T>().data(), next.data<T>().data(), outer, axis, inner, taps,
-                static_cast<T>(request.extrapolation_value));
+    interpolate_axis(current.data<T>().data(), next.data<T>().data(), outer, axis, inner, taps,
+                     static_cast<T>(request.extrapolation_value));
     current = next;
   }
   if (order.empty()) dense_copy(data.dtype(), data.size(), output.raw(), data.raw());
@@ -240,7 +241,7 @@ void resize_smoothly(const Tensor& data, Tensor& output, const Request& request,
 
 void resize_nearest(const Tensor& data, Tensor& output, const Request& request, Nearest mode) {
   std::vector<IndexMap> maps;
-  for (const Axis& axis : request.axes) {
+  for (const ResizedAxis& axis : request.axes) {
     IndexMap map(static_cast<size_t>(axis.output));
     for (int64_t i = 0; i < axis.output; ++i) {
       const float x =
@@ -266,9 +267,9 @@ std::vector<float> floats(const Tensor& tensor) {
 }
 
 // Sizes, scales and regions of all axes, from those of the chosen ones.
-std::vector<Axis> requested_axes(KernelContext& context, Transform transform) {
+std::vector<ResizedAxis> requested_axes(KernelContext& context, Transform transform) {
   const Tensor& data = context.input(0);
-  std::vector<Axis> axes(static_cast<size_t>(data.rank()));
+  std::vector<ResizedAxis> axes(static_cast<size_t>(data.rank()));
   std::vector<int> chosen;
   for (int d = 0; d < data.rank(); ++d) {
     axes[d].input = axes[d].output = data.dim(d);
@@ -296,7 +297,7 @@ std::vector<Axis> requested_axes(KernelContext& context, Transform transform) {
     std::vector<float> given = floats(*scales);
     if (given.size() != chosen.size()) refuse("{} scales for {} axes", given.size(), chosen.size());
     for (size_t i = 0; i < chosen.size(); ++i) {
-      Axis& axis = axes[chosen[i]];
+      ResizedAxis& axis = axes[chosen[i]];
       axis.scale = given[i];
       const float output = static_cast<float>(axis.input) * (axis.roi_end - axis.roi_start) * axis.scale;
       if (!(axis.scale > 0 && output >= 0 && output < 0x1p62f))
@@ -313,7 +314,7 @@ std::vector<Axis> requested_axes(KernelContext& context, Transform transform) {
     refuse("keep_aspect_ratio_policy is '{}'", policy);
   }
   for (size_t i = 0; i < chosen.size(); ++i) {
-    Axis& axis = axes[chosen[i]];
+    ResizedAxis& axis = axes[chosen[i]];
     if (given[i] < 0) refuse("axis {} is to have size {}", chosen[i], given[i]);
     axis.output = given[i];
     axis.scale = static_cast<float>(given[i]) / static_cast<float>(axis.input);
@@ -342,7 +343,7 @@ void resize(KernelContext& context) {
   std::string mode = attributes.get_string("mode", "nearest");
   if (mode != "nearest" && mode != "linear" && mode != "cubic") refuse("mode is '{}'", mode);
   Shape shape;
-  for (const Axis& axis : request.axes) shape.push_back(axis.output);
+  for (const ResizedAxis& axis : request.axes) shape.push_back(axis.output);
   Tensor& output = context.allocate_output(0, data.dtype(), shape);
   if (output.size() == 0) return;
   if (data.size() == 0) refuse("an empty tensor cannot be resized to {}", to_string(shape));

@@ -16,7 +16,7 @@ namespace {
 // Longer transforms are refused.
 constexpr int64_t kLongestTransform = int64_t{1} << 26;
 // Elements transformed that are worth a thread of their own.
-constexpr int64_t kGrain = 2048;
+constexpr int64_t kTransformGrain = 2048;
 
 int64_t checked_length(int64_t length) {
   if (length < 1 || length > kLongestTransform) refuse("a Fourier transform of length {}", length);
@@ -60,7 +60,7 @@ void dft(KernelContext& context) {
   dispatch<FloatAccumulators>(wide.dtype(), [&]<class T>() {
     const T* from = wide.data<T>().data();
     T* to = y.data<T>();
-    parallel_for(outer * inner, grain_of(kGrain, length), [&](int64_t begin, int64_t end) {
+    parallel_for(outer * inner, grain_of(kTransformGrain, length), [&](int64_t begin, int64_t end) {
       std::vector<Complex> line(length), spectrum(length);
       for (int64_t i = begin; i < end; ++i) {
         int64_t first = i / inner * given * inner + i % inner;
@@ -103,7 +103,7 @@ void stft(KernelContext& context) {
     const T* from = wide.data<T>().data();
     const T* weights = window ? wide_window.data<T>().data() : nullptr;
     T* to = y.data<T>();
-    parallel_for(batch * frames, grain_of(kGrain, length), [&](int64_t begin, int64_t end) {
+    parallel_for(batch * frames, grain_of(kTransformGrain, length), [&](int64_t begin, int64_t end) {
       std::vector<Complex> frame(length), spectrum(length);
       for (int64_t i = begin; i < end; ++i) {
         const T* first = from + (i / frames * samples + i % frames * step) * components;

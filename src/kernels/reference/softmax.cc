@@ -1,7 +1,7 @@
 // Softmax, LogSoftmax and Hardmax.
 //
 // Along the last axis a row is contiguous: its maximum, then the exponentials and their sum, then the division, all
-// while the row is in the cache. Along another axis a strip of kStrip columns is worked on at once, so that every
+// while the row is in the cache. Along another axis a strip of kSoftmaxStrip columns is worked on at once, so that every
 // loop still runs over contiguous elements; the exponentials are computed twice rather than stored half-way, which
 // would round them for narrow floats.
 #include "kernels/reference/softmax.h"
@@ -22,7 +22,7 @@
 namespace anfora::kernels {
 namespace {
 
-constexpr int64_t kStrip = 64;
+constexpr int64_t kSoftmaxStrip = 64;
 
 // out may be in.
 template <class T>
@@ -48,16 +48,16 @@ void softmax_row(const T* in, T* out, int64_t n, bool logarithm) {
   for (int64_t i = 0; i < n; ++i) out[i] *= factor;
 }
 
-// `width` <= kStrip columns of a [length, stride] plane.
+// `width` <= kSoftmaxStrip columns of a [length, stride] plane.
 template <class T>
 void softmax_strip(const T* in, T* out, int64_t length, int64_t stride, int64_t width, bool logarithm) {
-  T largest[kStrip], sums[kStrip];
+  T largest[kSoftmaxStrip], sums[kSoftmaxStrip];
   std::copy_n(in, width, largest);
   for (int64_t r = 1; r < length; ++r) {
     const T* row = in + r * stride;
     for (int64_t j = 0; j < width; ++j) largest[j] = MaxFold{}(largest[j], row[j]);
   }
-  double exact[kStrip] = {};
+  double exact[kSoftmaxStrip] = {};
   for (int64_t r = 0; r < length; ++r) {
     const T* row = in + r * stride;
     for (int64_t j = 0; j < width; ++j) exact[j] += exp_below_overflow(row[j] - largest[j]);
@@ -89,12 +89,13 @@ void softmax_wide(const Tensor& in, Tensor& out, const AxisView& view, bool loga
     });
     return;
   }
-  const int64_t strips = (view.inner + kStrip - 1) / kStrip;
-  parallel_for(view.outer * strips, 1 + grain / kStrip, [&](int64_t begin, int64_t end) {
+  const int64_t strips = (view.inner + kSoftmaxStrip - 1) / kSoftmaxStrip;
+  parallel_for(view.outer * strips, 1 + grain / kSoftmaxStrip, [&](int64_t begin, int64_t end) {
     for (int64_t s = begin; s < end; ++s) {
-      const int64_t column = s % strips * kStrip;
+      const int64_t column = s % strips * kSoftmaxStrip;
       const int64_t at = s / strips * view.length * view.inner + column;
-      softmax_strip(from + at, to + at, view.length, view.inner, std::min(kStrip, view.inner - column), logarithm);
+      softmax_strip(from + at, to + at, view.length, view.inner, std::min(kSoftmaxStrip, view.inner - column),
+                    logarithm);
     }
   });
 }

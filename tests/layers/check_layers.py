@@ -1,18 +1,24 @@
 #!/usr/bin/env python3
-"""Check that the includes under src/ follow the layers.
+"""Check that the includes under src/ follow the layers, and that the files of a layer can be compiled as one.
 
-usage: check_includes.py LAYERS ROOT
+usage: check_layers.py LAYERS ROOT
 
 LAYERS is the table that CMake writes from the anfora_layer() calls: "name | folders | layers it may include".
 ROOT is the source tree, with src/ and include/. A file may include its own layer, every layer that its layer
 depends on, directly or through others, and the public headers. The public headers may include each other only.
-Prints one line a violation and exits with status 1 when there is one.
+What two files of a layer define in their unnamed namespaces has different names: with ANFORA_UNITY they are compiled
+in one translation unit. Prints one line a violation and exits with status 1 when there is one.
 """
 import pathlib
 import re
 import sys
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
+# What an unnamed namespace defines: a type, an alias, a function, a variable. Definitions start in the first column.
+DEFINITION = re.compile(r"""(?:struct|class|union|enum(?:\ class)?)\ (?P<type>\w+)(?!\w|.*;$)|
+                            using\ (?P<alias>\w+)\ =|
+                            (?:[\w:<>,&*\ ]+?[\ &*])(?P<function>\w+)\(|
+                            (?:[\w:<>,&*\ ]+[\ &*])(?P<variable>\w+)(?:\[\w*\])*\ ?[={]""", re.VERBOSE)
 PUBLIC = "include/anfora"
 
 
@@ -56,6 +62,32 @@ def violations_of(source, root, layer_of_folder, allowed):
                 yield f'{place}: layer {layer} may not include "{included}" of layer {other}'
 
 
+def local_names(source):
+    """The names of what only this file may use, each with the number of its line."""
+    is_unnamed = False
+    for number, line in enumerate(source.read_text(encoding="utf-8").splitlines(), 1):
+        if line == "namespace {":
+            is_unnamed = True
+        elif line.startswith("}  // namespace"):
+            is_unnamed = False
+        elif not line.startswith("template") and not line[:1].isspace() and (is_unnamed or line.startswith("static ")):
+            match = DEFINITION.match(line)
+            if match:
+                yield match[match.lastgroup], number
+
+
+def clashes_of(sources, root, layer_of_folder):
+    """Names that several files of a layer define for themselves."""
+    known = {}
+    for source in sources:
+        folder = source.parent.relative_to(root / "src").as_posix()
+        for name, number in local_names(source):
+            other = known.setdefault((layer_of_folder.get(folder), name), source)
+            if other != source:
+                yield (f"{source.relative_to(root)}:{number}: {name} is a name of {other.relative_to(root)} too; "
+                       "files of a layer may be compiled as one (ANFORA_UNITY)")
+
+
 def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
@@ -63,6 +95,7 @@ def main():
     root = pathlib.Path(sys.argv[2]).resolve()
     sources = sorted(path for top in ("src", "include") for path in (root / top).rglob("*") if path.suffix in (".h", ".cc"))
     violations = [v for source in sources for v in violations_of(source, root, layer_of_folder, allowed)]
+    violations += clashes_of([path for path in sources if path.suffix == ".cc"], root, layer_of_folder)
     print("\n".join(violations) or f"{len(sources)} files of {len(allowed)} layers follow the direction of the layers")
     sys.exit(bool(violations))
 

@@ -1,11 +1,11 @@
-"""check_includes.py finds what it is there to find: one small tree for each kind of violation."""
+"""check_layers.py finds what it is there to find: one small tree for each kind of violation."""
 import pathlib
 import subprocess
 import sys
 import tempfile
 import unittest
 
-SCRIPT = pathlib.Path(__file__).with_name("check_includes.py")
+SCRIPT = pathlib.Path(__file__).with_name("check_layers.py")
 LAYERS = "support | support | \nir | ir | support\nops | ops;ops/detail | ir\n"
 
 
@@ -43,6 +43,22 @@ class CheckIncludes(unittest.TestCase):
         status, output = self.check({"src/ir/a.cc": '#include "ir/nod.h"\n'})
         self.assertEqual(status, 1)
         self.assertIn("neither in src/", output)
+
+    def test_one_name_in_two_files(self):
+        definitions = ("struct Twice {};", "enum class Twice { One };", "using Twice = int;", "int Twice() { return 1; }",
+                       "constexpr int Twice = 1;", "const std::vector<int> Twice[] = {};")
+        for definition in definitions:
+            text = f"namespace anfora {{\nnamespace {{\n\n{definition}\n\n}}  // namespace\n}}  // namespace anfora\n"
+            status, output = self.check({"src/ops/a.cc": text, "src/ops/detail/b.cc": text})
+            self.assertEqual(status, 1, definition)
+            self.assertIn("src/ops/detail/b.cc:4: Twice is a name of src/ops/a.cc too", output)
+            status, _ = self.check({"src/ops/a.cc": text, "src/ir/b.cc": text})
+            self.assertEqual(status, 0, "another layer")
+
+    def test_one_name_by_turns(self):
+        text = "namespace {\n\nstruct Twice;\n  int Twice = 1;\n\n}  // namespace\nint Twice();\n"
+        status, output = self.check({"src/ops/a.cc": text, "src/ops/b.cc": text})
+        self.assertEqual(status, 0, output)
 
 
 if __name__ == "__main__":
