@@ -10,6 +10,7 @@
 
 #include "anfora/error.h"
 #include "ops/registry.h"
+#include "support/cancellation.h"
 
 namespace anfora::analysis {
 
@@ -17,6 +18,7 @@ using namespace ir;
 
 std::vector<Datum> evaluate_operator(const Operator& op, const AttributeSet& attributes, std::span<const Datum> inputs,
                                      size_t num_outputs, std::mt19937_64* random) {
+  check_cancelled();
   kernels::KernelFunction kernel = ops::reference_kernel(op);
   if (!kernel) {
     throw Error(ErrorCode::Unsupported, fmt::format("there is no kernel for {}", op.qualified));

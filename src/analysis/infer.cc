@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "anfora/error.h"
+#include "support/cancellation.h"
 #include "support/element_types.h"
 
 namespace anfora::analysis {
@@ -350,6 +351,7 @@ void Inference::run() {
 
 // One pass over everything reachable; true when another is needed.
 bool Inference::round() {
+  check_cancelled();
   changed_ = false;
   marks_.assign(module_.next_id(), Mark::Unvisited);
   result_read_.clear();

@@ -2,14 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "anfora/cancellation.h"
 #include "anfora/error.h"
 #include "driver/compare.h"
 #include "driver/inputs.h"
 #include "driver/model.h"
 #include "frontend/onnx/import.h"
+#include "support/mapped_file.h"
 
 namespace anfora::driver {
 namespace {
@@ -19,8 +20,7 @@ constexpr Tolerance kCaseTolerance{1e-3, 1e-7};
 
 Tolerance read_tolerance(const std::filesystem::path& file) {
   if (!std::filesystem::exists(file)) return kCaseTolerance;
-  std::ifstream stream(file);
-  auto json = nlohmann::json::parse(stream);
+  auto json = nlohmann::json::parse(MappedFile::open(file)->text());
   return {json.value("rtol", kCaseTolerance.relative), json.value("atol", kCaseTolerance.absolute)};
 }
 
@@ -65,6 +65,8 @@ CaseResult run(const std::filesystem::path& folder, const CompileOptions& option
 CaseResult run_case(const std::filesystem::path& folder, const CompileOptions& options) {
   try {
     return run(folder, options);
+  } catch (const Cancelled&) {
+    throw;
   } catch (const std::exception& error) {
     return {false, error.what()};
   }

@@ -11,6 +11,7 @@
 #include "ir/verify.h"
 #include "passes/pass.h"
 #include "pipeline/pipeline.h"
+#include "support/cancellation.h"
 
 namespace anfora::driver {
 namespace {
@@ -53,6 +54,8 @@ class Reducer {
     ++trials_;
     try {
       return shows_defect_(module);
+    } catch (const Cancelled&) {
+      throw;
     } catch (const std::exception&) {
       return false;
     }
@@ -62,6 +65,7 @@ class Reducer {
   template <class Change>
   bool attempt(Change change) {
     if (trials_ >= options_.most_trials) return false;
+    check_cancelled();
     std::unique_ptr<Module> candidate = clone(*best_);
     try {
       change(*candidate);

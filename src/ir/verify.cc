@@ -669,8 +669,13 @@ void throw_if_any(const std::vector<Violation>& violations, ErrorCode code) {
   const Violation& first = violations.front();
   std::string text =
       fmt::format("{} (invariant {}, {})", first.message, static_cast<int>(first.invariant), name(first.invariant));
-  for (size_t i = 1; i < std::min(violations.size(), kMostReported); ++i) text += "\n  " + to_string(violations[i]);
-  if (violations.size() > kMostReported) text += fmt::format("\n  and {} more", violations.size() - kMostReported);
+  if (code ==
+      ErrorCode::Internal) {  // all of it may tell what went wrong; who gave a wrong model begins with the first
+    for (size_t i = 1; i < std::min(violations.size(), kMostReported); ++i) text += "\n  " + to_string(violations[i]);
+    if (violations.size() > kMostReported) text += fmt::format("\n  and {} more", violations.size() - kMostReported);
+  } else if (violations.size() > 1) {
+    text += fmt::format(", and {} more", violations.size() - 1);
+  }
   Error error(code, text);
   error.at_node(subject(first)).with_hint("docs/ir.md explains the invariants");
   if (first.node && first.node->location()) error.at_location(to_string(*first.node->location()));

@@ -12,6 +12,7 @@
 #include "passes/einsum.h"
 #include "pipeline/save_graphs.h"
 #include "pipeline/undo.h"
+#include "support/cancellation.h"
 
 namespace anfora::pipeline {
 
@@ -260,6 +261,7 @@ class Optimization {
     context.inference.run();
     if (report_.rounds == 1) end_stage("import");
     for (size_t i = 0; i < passes_.size(); ++i) {
+      check_cancelled();
       const Pass& pass = *passes_[i];
       if (idle_[i] == changing_) continue;  // nothing has changed since
       stopped_ = options_.allow_pass && !options_.allow_pass(pass, module_, pass_options_);

@@ -18,6 +18,7 @@
 #include "ir/order.h"
 #include "rewrite/result.h"
 #include "rewrite/rule_set.h"
+#include "support/cancellation.h"
 
 namespace anfora::rewrite {
 
@@ -233,6 +234,7 @@ class Engine {
     ListenerScope listening(module_, worklist_);
     const size_t most = kMostFiringsPerNode * (module_.next_id() + 64);
     while (Apply* node = worklist_.next()) {
+      check_cancelled();
       if (!node->has_uses()) {
         module_.erase_with_dead_operands(node);
         continue;

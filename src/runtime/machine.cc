@@ -5,6 +5,7 @@
 #include <boost/container_hash/hash.hpp>
 
 #include "support/aligned_bytes.h"
+#include "support/cancellation.h"
 
 namespace anfora::runtime {
 namespace {
@@ -315,7 +316,9 @@ void Machine::run_kernel(Frame& frame, const Instruction& instruction, const Opt
 }
 
 Datum Machine::execute(const Options& options) {
+  Cancellation* const cancellation = current_cancellation();
   for (;;) {
+    if (cancellation) cancellation->check();
     Frame& frame = *frames_.back();
     const Function& function = frame.function;
     const Instruction& instruction = function.code[frame.next++];

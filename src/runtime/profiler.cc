@@ -1,15 +1,12 @@
 #include "runtime/profiler.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "anfora/error.h"
+#include "support/atomic_file.h"
 
 namespace anfora::runtime {
 namespace {
@@ -67,44 +64,35 @@ std::vector<Profiler::Total> Profiler::totals() const {
 }
 
 void Profiler::write_trace(const std::string& path) const {
-  const std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
-  std::FILE* file = std::fopen(temporary.c_str(), "w");
-  if (!file) throw Error(ErrorCode::Io, fmt::format("cannot write '{}'", path));
+  AtomicFile file(path);
   // Perfetto nests B/E pairs by time; everything runs on the machine's one thread, kernels use the others inside.
-  fmt::print(file, "{{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
-  fmt::print(file, R"({{"name":"thread_name","ph":"M","pid":1,"tid":1,"args":{{"name":"machine"}}}})");
+  file.write("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
+  file.write(R"({"name":"thread_name","ph":"M","pid":1,"tid":1,"args":{"name":"machine"}})");
   for (const CallEvent& event : calls_) {
     if (event.function) {
-      fmt::print(file,
-                 ",\n"
-                 R"({{"name":{},"cat":"function","ph":"B","ts":{:.3f},"pid":1,"tid":1}})",
-                 json_string("@" + event.function->name), microseconds(event.at));
+      file.write(
+          fmt::format(",\n"
+                      R"({{"name":{},"cat":"function","ph":"B","ts":{:.3f},"pid":1,"tid":1}})",
+                      json_string("@" + event.function->name), microseconds(event.at)));
     } else {
-      fmt::print(file,
-                 ",\n"
-                 R"({{"ph":"E","ts":{:.3f},"pid":1,"tid":1}})",
-                 microseconds(event.at));
+      file.write(
+          fmt::format(",\n"
+                      R"({{"ph":"E","ts":{:.3f},"pid":1,"tid":1}})",
+                      microseconds(event.at)));
     }
   }
   for (const KernelEvent& event : kernels_) {
     double begin = microseconds(event.begin);
-    fmt::print(file,
-               ",\n"
-               R"({{"name":{},"cat":"kernel","ph":"X","ts":{:.3f},"dur":{:.3f},"pid":1,"tid":1,"args":{{)"
-               R"("node":{},"location":{},"implementation":{},"inputs":{},"outputs":{}}}}})",
-               json_string(event.kernel->op), begin, microseconds(event.end) - begin, json_string(event.origin->node),
-               json_string(event.origin->location), json_string(event.kernel->implementation),
-               json_string(event.inputs), json_string(event.outputs));
+    file.write(
+        fmt::format(",\n"
+                    R"({{"name":{},"cat":"kernel","ph":"X","ts":{:.3f},"dur":{:.3f},"pid":1,"tid":1,"args":{{)"
+                    R"("node":{},"location":{},"implementation":{},"inputs":{},"outputs":{}}}}})",
+                    json_string(event.kernel->op), begin, microseconds(event.end) - begin,
+                    json_string(event.origin->node), json_string(event.origin->location),
+                    json_string(event.kernel->implementation), json_string(event.inputs), json_string(event.outputs)));
   }
-  fmt::print(file, "\n]}}\n");
-  bool failed = std::ferror(file) != 0;
-  failed = std::fclose(file) != 0 || failed;
-  std::error_code error;
-  if (!failed) std::filesystem::rename(temporary, path, error);
-  if (failed || error) {
-    std::filesystem::remove(temporary, error);
-    throw Error(ErrorCode::Io, fmt::format("cannot write '{}'", path));
-  }
+  file.write("\n]}\n");
+  file.commit();
 }
 
 }  // namespace anfora::runtime

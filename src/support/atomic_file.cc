@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <system_error>
 #include <utility>
@@ -24,11 +23,6 @@ constexpr size_t kWriteBytes = size_t{1} << 30;
 
 // Through which an open file that has no name is given one.
 constexpr const char* kOpenFiles = "/proc/self/fd";
-
-fs::path temporary_name(const fs::path& target) {
-  static std::atomic<unsigned> counter{0};
-  return target.parent_path() / fmt::format(".{}.{}.{}.tmp", target.filename().string(), getpid(), counter++);
-}
 
 }  // namespace
 
@@ -50,7 +44,7 @@ AtomicFile::AtomicFile(const fs::path& path) : target_(path) {
     if (can_be_named_later) descriptor_ = open(folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, kPermissions);
     if (descriptor_ < 0) {
       descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kPermissions);
-      has_name_ = descriptor_ >= 0;
+      if (descriptor_ >= 0) named_ = TemporaryFile(temporary_);
     }
   }
   if (descriptor_ < 0) {
@@ -66,8 +60,7 @@ AtomicFile::~AtomicFile() { discard(); }
 void AtomicFile::discard() {
   if (descriptor_ >= 0) close(descriptor_);
   descriptor_ = -1;
-  if (has_name_) unlink(temporary_.c_str());
-  has_name_ = false;
+  named_ = TemporaryFile();
   temporary_.clear();
 }
 
@@ -102,18 +95,18 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
 
 void AtomicFile::commit() {
   flush();
-  if (!temporary_.empty() && !has_name_) {
+  if (!temporary_.empty() && named_.path().empty()) {
     unlink(temporary_.c_str());
+    named_ = TemporaryFile(temporary_);
     std::string open_file = fmt::format("{}/{}", kOpenFiles, descriptor_);
     if (linkat(AT_FDCWD, open_file.c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) != 0) fail("write", errno);
-    has_name_ = true;
   }
   // Some file systems report a full disk only here.
   int descriptor = std::exchange(descriptor_, -1);
   if (close(descriptor) != 0) fail("write", errno);
   if (temporary_.empty()) return;
   if (rename(temporary_.c_str(), target_.c_str()) != 0) fail("replace", errno);
-  has_name_ = false;
+  named_.keep();
   temporary_.clear();
 }
 

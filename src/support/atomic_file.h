@@ -18,6 +18,8 @@
 #include <string_view>
 #include <vector>
 
+#include "support/temporary_files.h"
+
 namespace anfora {
 
 class AtomicFile {
@@ -43,8 +45,8 @@ class AtomicFile {
 
   static constexpr size_t kBufferBytes = size_t{1} << 18;
   std::filesystem::path target_;
-  std::filesystem::path temporary_;  // empty when the target is written directly
-  bool has_name_ = false;            // the temporary file is in its folder already
+  std::filesystem::path temporary_;  // its name; empty when the target is written directly
+  TemporaryFile named_;              // once the temporary file is in its folder
   int descriptor_ = -1;
   uint64_t size_ = 0;
   std::vector<std::byte> buffer_;

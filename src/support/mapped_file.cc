@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -32,9 +33,14 @@ Error file_error(ErrorCode code, const std::filesystem::path& path, std::string_
 }
 
 // The mappings that exist, by address.
+struct Mapping {
+  size_t size;
+  dev_t device;
+  ino_t file;
+};
 struct Mappings {
   std::mutex mutex;
-  std::map<uintptr_t, size_t> sizes;
+  std::map<uintptr_t, Mapping> all;
 };
 Mappings& mappings() {
   static Mappings* all = new Mappings;  // files may be closed as late as the program ends
@@ -52,16 +58,25 @@ void drop_pages(uintptr_t begin, uintptr_t end) {
 
 void drop_mapped_pages() {
   std::lock_guard lock(mappings().mutex);
-  for (auto [begin, size] : mappings().sizes) drop_pages(begin, begin + size);
+  for (const auto& [begin, mapping] : mappings().all) drop_pages(begin, begin + mapping.size);
 }
 
 void drop_mapped_pages(const void* data, size_t bytes) {
   const uintptr_t begin = reinterpret_cast<uintptr_t>(data);
   std::lock_guard lock(mappings().mutex);
-  auto after = mappings().sizes.upper_bound(begin);
-  if (after == mappings().sizes.begin()) return;
-  auto [start, size] = *std::prev(after);
-  if (begin + bytes <= start + size) drop_pages(begin, begin + bytes);
+  auto after = mappings().all.upper_bound(begin);
+  if (after == mappings().all.begin()) return;
+  const auto& [start, mapping] = *std::prev(after);
+  if (begin + bytes <= start + mapping.size) drop_pages(begin, begin + bytes);
+}
+
+bool MappedFile::is_open(const std::filesystem::path& path) {
+  struct stat status{};
+  if (::stat(path.c_str(), &status) != 0) return false;
+  std::lock_guard lock(mappings().mutex);
+  return std::ranges::any_of(mappings().all, [&](const auto& entry) {
+    return entry.second.device == status.st_dev && entry.second.file == status.st_ino;
+  });
 }
 
 std::shared_ptr<MappedFile> MappedFile::open(const std::filesystem::path& path) {
@@ -87,7 +102,7 @@ std::shared_ptr<MappedFile> MappedFile::open(const std::filesystem::path& path) 
   }
   if (data) {
     std::lock_guard lock(mappings().mutex);
-    mappings().sizes.emplace(reinterpret_cast<uintptr_t>(data), size);
+    mappings().all.emplace(reinterpret_cast<uintptr_t>(data), Mapping{size, status.st_dev, status.st_ino});
   }
   return std::shared_ptr<MappedFile>(new MappedFile(path, data, size));
 }
@@ -96,7 +111,7 @@ MappedFile::~MappedFile() {
   if (!data_) return;
   {
     std::lock_guard lock(mappings().mutex);
-    mappings().sizes.erase(reinterpret_cast<uintptr_t>(data_));
+    mappings().all.erase(reinterpret_cast<uintptr_t>(data_));
   }
   ::munmap(const_cast<void*>(data_), size_);
 }

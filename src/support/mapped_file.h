@@ -17,6 +17,8 @@ class MappedFile {
  public:
   // Throws NotFound when there is no such file, Io when it is not a regular file or cannot be read.
   static std::shared_ptr<MappedFile> open(const std::filesystem::path& path);
+  // Whether the file, by whatever name, is mapped by someone now.
+  static bool is_open(const std::filesystem::path& path);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;

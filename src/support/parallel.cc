@@ -2,13 +2,21 @@
 // share as well. With a team of threads and a barrier, as in OpenMP, every kernel would wait for the latest.
 #include "support/parallel.h"
 
+#include <fmt/format.h>
 #include <tbb/blocked_range.h>
+#include <tbb/info.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
+#include <typeinfo>
+
+#include "anfora/error.h"
+#include "support/cancellation.h"
 
 namespace anfora {
 namespace {
@@ -31,6 +39,18 @@ tbb::task_arena& arena_of(int threads) {
   return *arena;
 }
 
+// oneTBB starts threads when they are first needed, and throws a plain runtime_error where the system gives none.
+template <class Work>
+void on_threads(Work&& work) {
+  try {
+    work();
+  } catch (const std::runtime_error& error) {
+    if (typeid(error) != typeid(std::runtime_error)) throw;
+    throw Error(ErrorCode::ResourceExhausted, fmt::format("cannot start threads: {}", error.what()))
+        .with_hint("one thread needs no other (--threads 1); ulimit -v and -u bound what a process may have");
+  }
+}
+
 }  // namespace
 
 int thread_count() { return tbb::this_task_arena::max_concurrency(); }
@@ -38,25 +58,34 @@ int thread_count() { return tbb::this_task_arena::max_concurrency(); }
 namespace detail {
 
 void with_threads(int threads, void* state, void (*body)(void* state)) {
-  arena_of(std::max(threads, 0)).execute([&] { body(state); });
+  // Where the arena is full, another thread does the work.
+  Cancellation* cancellation = current_cancellation();
+  auto work = [&] {
+    InheritedCancellation inherited(cancellation);
+    body(state);
+  };
+  // More than there are CPUs would only be asked for, and told about on standard error.
+  const int most = tbb::info::default_concurrency();
+  on_threads([&] { arena_of(std::clamp(threads, 0, most)).execute(work); });
 }
 
 void parallel_ranges(int64_t count, int64_t grain, void* state, RangeBody body) {
   if (count <= 0) return;
+  Cancellation* cancellation = in_range ? nullptr : current_cancellation();
+  if (cancellation) cancellation->check();
   int64_t threads = thread_count();
   grain = std::max<int64_t>(grain, 1);
   if (count < 2 * grain || threads <= 1 || in_range) return body(state, 0, count);
   int64_t ranges = std::min(count / grain, threads * kRangesOfAThread);
-  tbb::parallel_for(
-      int64_t{0}, ranges,
-      [&](int64_t i) {
-        in_range = true;
-        struct Leave {
-          ~Leave() { in_range = false; }
-        } leave;
-        body(state, count * i / ranges, count * (i + 1) / ranges);
-      },
-      tbb::simple_partitioner());
+  auto range = [&](int64_t i) {
+    if (cancellation && cancellation->is_cancelled()) throw Cancelled();
+    in_range = true;
+    struct Leave {
+      ~Leave() { in_range = false; }
+    } leave;
+    body(state, count * i / ranges, count * (i + 1) / ranges);
+  };
+  on_threads([&] { tbb::parallel_for(int64_t{0}, ranges, range, tbb::simple_partitioner()); });
 }
 
 }  // namespace detail

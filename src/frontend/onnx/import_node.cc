@@ -9,6 +9,7 @@
 #include "frontend/onnx/type_proto.h"
 #include "frontend/onnx/upgrade.h"
 #include "frontend/onnx/wire.h"
+#include "support/cancellation.h"
 #include "support/element_types.h"
 
 namespace anfora::onnx {
@@ -151,6 +152,7 @@ ir::Node* Importer::import_operator(PendingNode& node) {
 }
 
 void Importer::import_node(Scope& scope, const NodeFields& fields, const ir::Location* location) {
+  check_cancelled();
   size_t num_outputs = fields.num_outputs();
   if (num_outputs == 0) return;  // nothing can depend on it
   if (num_outputs > std::numeric_limits<uint16_t>::max()) {

@@ -181,6 +181,7 @@ void ShapedKernel::run(KernelContext& context) {
     instance->execute(context);
     stream().wait();
   } catch (const dnnl::error& error) {
+    if (error.status == dnnl_out_of_memory) throw Error(ErrorCode::ResourceExhausted, "out of memory");
     throw Error(ErrorCode::Internal, fmt::format("oneDNN: {}", error.what()));
   }
 }
