@@ -25,6 +25,7 @@ const ir::Type* Fitting::output_type(size_t i) const {
 
 std::vector<const ir::Type*> Fitting::subgraph_output_types(size_t k) const {
   std::vector<const ir::Type*> types;
+  if (k >= node_.subgraphs.size()) return types;  // an operator of that name, but not ONNX's
   for (ValueId id : node_.subgraphs[k].graph->outputs) types.push_back(draft_.value(id).type);
   return types;
 }

@@ -595,7 +595,7 @@ bool dft_axis_to_attribute(Fitting& node) {
 // Before operator set 11, both branches had to give results of the same shape.
 bool branches_agree(Fitting& node) {
   auto then_types = node.subgraph_output_types(0), else_types = node.subgraph_output_types(1);
-  for (size_t i = 0; i < then_types.size(); ++i) {
+  for (size_t i = 0; i < std::min(then_types.size(), else_types.size()); ++i) {
     const ir::Type *a = then_types[i], *b = else_types[i];
     if (!a || !b || !a->is_tensor() || !b->is_tensor() || !a->has_rank() || !b->has_rank()) continue;
     if (a->rank() != b->rank()) return false;

@@ -254,6 +254,22 @@ void DraftBuilder::find_trip_count(LoopPlan& plan) {
   }
 }
 
+namespace {
+
+// What the body gives is known here, and to whoever reads the file, where the loop is only entered at run time.
+void check_stacked_axis(const ir::Apply& stack, int64_t axis, const ir::Type* item) {
+  if (!item || !item->is_tensor() || !item->has_rank()) return;
+  const int64_t rank = item->rank() + 1;
+  if (axis >= -rank && axis < rank) return;
+  Error error(ErrorCode::InvalidModel,
+              fmt::format("axis {} of what the loop stacks is out of range for rank {}", axis, rank));
+  error.at_node(describe(stack));
+  if (stack.location()) error.at_location(to_string(*stack.location()));
+  throw error;
+}
+
+}  // namespace
+
 void DraftBuilder::find_accumulators(LoopPlan& plan) {
   if (plan.back_edges.size() != 1) return;
   for (size_t i = 0; i < plan.parameters.size(); ++i) {
@@ -284,6 +300,7 @@ void DraftBuilder::find_accumulators(LoopPlan& plan) {
       if (!fits) break;
       fits &= candidate.stacks.empty() || &user->attributes() == &candidate.stacks[0]->attributes();
       candidate.axis = user->attributes().get_int("axis", 0);
+      check_stacked_axis(*user, candidate.axis, candidate.item->type());
       candidate.reverse = user->attributes().get_int("reverse", 0);
       candidate.stacks.push_back(user);
     }

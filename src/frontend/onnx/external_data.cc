@@ -44,10 +44,25 @@ fs::path ExternalData::resolve(const std::string& location) const {
   return path;
 }
 
+// A hard link shows nothing of where else the file lies: as onnx's own checker, this takes a file of several names for one that does
+// not belong to the model. Package managers that link whole packages from a store link the model in the same way.
+void ExternalData::check_hard_links(const fs::path& path, const std::string& location) const {
+  std::error_code failed;
+  const uintmax_t names = fs::hard_link_count(path, failed);
+  if (failed || names <= 1) return;  // opening it tells what is wrong
+  const uintmax_t names_of_model = model_.empty() ? 1 : fs::hard_link_count(model_, failed);
+  if (!failed && names_of_model == names) return;
+  throw Error(ErrorCode::InvalidModel,
+              fmt::format("the external data '{}' has {} hard links: it may lie out of the model's folder as well",
+                          location, names))
+      .with_hint("a copy of the file in its place has one");
+}
+
 ExternalData::Bytes ExternalData::read(const std::string& location, uint64_t offset, std::optional<uint64_t> length) {
   std::shared_ptr<MappedFile>& file = files_[location];
   if (!file) {
     fs::path path = resolve(location);
+    check_hard_links(path, location);
     try {
       file = MappedFile::open(path);
     } catch (Error& e) {

@@ -279,14 +279,14 @@ std::unique_ptr<ir::Module> import_onnx(ir::Context& context, const std::filesys
   std::error_code failed;
   fs::path real = fs::canonical(path, failed);
   ExternalData external(options.data_directory.empty() ? folder_of(path) : options.data_directory,
-                        failed ? folder_of(path) : folder_of(real));
+                        failed ? folder_of(path) : folder_of(real), path);
   return import_bytes(context, file->text(), file, &external, options,
                       options.name.empty() ? path.filename().string() : options.name);
 }
 
 std::unique_ptr<ir::Module> import_onnx(ir::Context& context, std::span<const std::byte> bytes,
                                         std::shared_ptr<void> owner, const ImportOptions& options) {
-  ExternalData external(options.data_directory, options.data_directory);
+  ExternalData external(options.data_directory, options.data_directory, {});
   return import_bytes(context, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, std::move(owner), &external,
                       options, options.name.empty() ? "model" : options.name);
 }

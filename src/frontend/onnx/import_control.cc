@@ -346,8 +346,9 @@ ir::Node* Importer::finish_control(const PendingNode& node, ir::Apply* call, siz
 }
 
 ir::Node* Importer::import_control(PendingNode& node) {
-  if (node.others.empty()) return nullptr;
-  if (node.domain == "ai.onnx.preview") return node.op_type == "FlexAttention" ? import_flex_attention(node) : nullptr;
+  if (node.domain == "ai.onnx.preview") {
+    return node.op_type == "FlexAttention" && !node.others.empty() ? import_flex_attention(node) : nullptr;
+  }
   if (!node.domain.empty()) return nullptr;
   if (node.op_type == "If") return import_if(node);
   if (node.op_type == "Loop") return import_loop(node);
