@@ -78,11 +78,8 @@ Action add_bench(CLI::App& app) {
   CLI::App* command = app.add_subcommand("bench", "Measure a model: time to load, latency, memory");
   command->add_option("model", options->model, "an .onnx or .ir file")->required();
   command->add_option("--input", options->inputs, "as for `run`; made up where not given");
-  command->add_option("--threads", options->threads, "threads of kernels (default: all)")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--seconds", options->seconds, "how long to measure")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+  add_threads(*command, options->threads);
+  command->add_option("--seconds", options->seconds, "how long to measure")->capture_default_str()->check(seconds(0));
   add_math(*command, options->math);
   command->add_flag("--json", options->json, "for machines");
   command->footer("Example:\n  anfora bench model.onnx --input in.npz --threads 2 --seconds 5 --json");

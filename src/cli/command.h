@@ -21,6 +21,9 @@ enum ExitCode : int {
   kBadInput = 3,     // a model or a file is missing, broken or does not fit
   kUnsupported = 4,  // valid, but not implemented
   kInternal = 70,    // a defect of Anfora
+  kTimedOut = 124,   // --timeout has passed
+  kInterrupted = 130,
+  kTerminated = 143,
 };
 
 // What is wrong with the options, or with a file that they name, and not with a model: the exit code is kUsage.
@@ -35,6 +38,15 @@ void add_math(CLI::App& command, rewrite::Promise& promise);
 
 // --dim NAME=SIZE, any number of times, written to `dims`.
 void add_dims(CLI::App& command, std::map<std::string, int64_t, std::less<>>& dims);
+
+// For check(): a whole number in decimal digits, which takes the place of what was written; a finite number of seconds.
+CLI::Validator whole_number(int64_t low, uint64_t high);
+CLI::Validator seconds(double least);
+inline constexpr double kMostSeconds = 1e6;
+inline constexpr uint64_t kMostRuns = 1'000'000;
+
+void add_threads(CLI::App& command, int& threads);
+void add_seed(CLI::App& command, uint64_t& seed, const std::string& what);
 
 Action add_info(CLI::App& app);
 Action add_dump(CLI::App& app);

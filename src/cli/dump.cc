@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/App.hpp>
 #include <cstdio>
@@ -9,6 +8,7 @@
 
 #include "anfora/error.h"
 #include "cli/command.h"
+#include "cli/files.h"
 #include "driver/model.h"
 #include "ir/dot.h"
 #include "ir/print.h"
@@ -24,18 +24,17 @@ struct DumpOptions {
 
 // Graphviz' `dot` draws; it reads a file, since a pipe to and from it could block.
 std::string draw(const std::string& dot) {
-  std::string source = (std::filesystem::temp_directory_path() / fmt::format("anfora-{}.dot", getpid())).string();
+  const TemporaryFile source(temporary_name(std::filesystem::temp_directory_path() / "anfora.dot"));
   {
-    AtomicFile file(source);
+    AtomicFile file(source.path());
     file.write(dot);
     file.commit();
   }
   std::string svg;
-  FILE* pipe = popen(fmt::format("dot -Tsvg '{}'", source).c_str(), "r");
+  FILE* pipe = popen(fmt::format("dot -Tsvg '{}'", source.path().string()).c_str(), "r");
   char buffer[1 << 16];
   for (size_t n; pipe && (n = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;) svg.append(buffer, n);
   int status = pipe ? pclose(pipe) : -1;
-  std::filesystem::remove(source);
   if (status != 0) {
     throw Error(ErrorCode::NotFound, "drawing needs Graphviz' program `dot`, which failed or is not installed")
         .with_hint("--format dot writes its input");
@@ -44,7 +43,10 @@ std::string draw(const std::string& dot) {
 }
 
 int run_dump(const DumpOptions& options) {
+  Files files;
+  files.reads(options.model).writes("--output", options.output, options.format == "ir").check();
   driver::LoadedModel model = driver::load_model(options.model);
+  files.check_loaded();
   const ir::Module& module = *model.module;
   if (options.format == "ir" && !options.output.empty()) {
     ir::write_text_file(module, options.output);

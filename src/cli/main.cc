@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 
 #include "anfora/error.h"
 #include "cli/command.h"
+#include "cli/interruption.h"
 #include "cli/version.h"
 #include "support/nearest.h"
 
@@ -27,11 +29,13 @@ Examples:
 
 Exit codes:
    0  success
-   1  verify: the results differ
+   1  opt, verify: the results differ; diff: the graphs do
    2  wrong options
    3  a model or a file is missing, broken or does not fit
    4  valid, but not supported
   70  a defect of Anfora; please report it
+ 124  the time of --timeout has passed
+ 130  interrupted (Ctrl-C); 143: terminated
 
 `anfora COMMAND --help` tells more about a command.)";
 
@@ -43,10 +47,37 @@ int exit_code(ErrorCode code) {
   }
 }
 
+// A standard stream that is closed would be the next file that is opened, and get what is printed. One that cannot be used takes its
+// place: reading and writing there fails, as it does on a closed one.
+void open_standard_streams() {
+  for (int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(stream, F_GETFD) < 0) open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
+}
+
+// Names in a model may hold line breaks, and what a terminal takes for commands.
+std::string on_one_line(std::string_view text) {
+  std::string line;
+  for (char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    line += c == '\n' ? "\\n" : code < 0x20 || code == 0x7f ? fmt::format("\\x{:02x}", code) : std::string(1, c);
+  }
+  return line;
+}
+
+// Where nobody listens, the exit code has to do.
 void complain(const std::string& message, const std::string& hint) {
   bool color = isatty(STDERR_FILENO) && !std::getenv("NO_COLOR");
-  fmt::print(stderr, "{}anfora: {}{}{}\n", color ? "\033[31m" : "", color ? "\033[0m" : "", message,
-             hint.empty() ? "" : "\n  hint: " + hint);
+  std::string text = fmt::format("{}anfora: {}{}{}\n", color ? "\033[31m" : "", color ? "\033[0m" : "",
+                                 on_one_line(message), hint.empty() ? "" : "\n  hint: " + on_one_line(hint));
+  std::fputs(text.c_str(), stderr);
+}
+
+// Throws where something could not be printed, now or before.
+void finish_standard_output() {
+  errno = 0;
+  const bool failed = std::ferror(stdout) != 0;
+  if (std::fflush(stdout) != 0 || failed) throw std::system_error(errno ? errno : EIO, std::generic_category());
 }
 
 // Location, node and message on one line; the hint on the next.
@@ -72,6 +103,8 @@ bool complain_of_command(const CLI::App& app, int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  open_standard_streams();
+  CancellationScope scope(cli::handle_interruptions());
   CLI::App app{"Anfora, a graph compiler for neural networks: reads ONNX, optimizes, runs, writes ONNX.", "anfora"};
   app.footer(kFooter);
   app.require_subcommand(1);
@@ -82,7 +115,9 @@ int main(int argc, char** argv) {
         cli::add_operators, cli::add_rules, cli::add_explain, cli::add_diff}) {
     size_t before = app.get_subcommands({}).size();
     cli::Action action = add(app);
-    app.get_subcommands({})[before]->callback([&chosen, action] { chosen = action; });
+    CLI::App* command = app.get_subcommands({})[before];
+    command->callback([&chosen, action] { chosen = action; });
+    cli::add_timeout(*command);
   }
   try {
     app.parse(argc, argv);
@@ -93,7 +128,7 @@ int main(int argc, char** argv) {
   }
   try {
     int code = chosen();
-    if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category());
+    finish_standard_output();
     return code;
   } catch (const cli::UsageError& wrong) {
     complain(place_and_message(wrong.error), wrong.error.hint());
@@ -101,6 +136,8 @@ int main(int argc, char** argv) {
   } catch (const Error& error) {
     complain(place_and_message(error), error.hint());
     return exit_code(error.code());
+  } catch (const Cancelled&) {
+    return cli::report_interruption();
   } catch (const std::bad_alloc&) {
     complain("out of memory", "");
     return cli::kBadInput;

@@ -11,12 +11,14 @@
 
 #include "anfora/error.h"
 #include "cli/command.h"
+#include "cli/files.h"
 #include "cli/rules.h"
 #include "cli/text.h"
 #include "driver/agreement.h"
 #include "driver/audit.h"
 #include "driver/model.h"
 #include "driver/name_patterns.h"
+#include "driver/staged_model.h"
 #include "ir/text_file.h"
 #include "pipeline/constness.h"
 #include "support/atomic_file.h"
@@ -33,7 +35,8 @@ struct OptOptions {
   int64_t fuel = -1;
   std::optional<int64_t> fold_limit;
   int runs = 1;
-  bool no_check = false, expand = false, prune_inputs = false, audit = false, verify_ir = false, json = false;
+  bool no_check = false, keep = false, expand = false, prune_inputs = false, audit = false, verify_ir = false,
+       json = false;
 };
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -43,8 +46,14 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 int64_t model_bytes(const std::string& path) { return static_cast<int64_t>(std::filesystem::file_size(path)); }
 
 // What the comparison of both models by execution gave, in a few words; sets `failed` when they differ.
-std::string check(const OptOptions& options, bool& failed) {
-  driver::LoadedModel before = driver::load_model(options.input), after = driver::load_model(options.output);
+std::string check(const OptOptions& options, const std::filesystem::path& written, bool& failed) {
+  driver::LoadedModel before = driver::load_model(options.input), after;
+  try {
+    after = driver::load_model(written);
+  } catch (const Error& error) {
+    failed = true;
+    return fmt::format("DIFFERS: what was written cannot be read: {}", error.what());
+  }
   try {
     runtime::Executable a = driver::compile_as_is(*before.module), b = driver::compile_as_is(*after.module);
     if (!a.missing_kernels().empty()) return fmt::format("not verified: no kernel for {}", a.missing_kernels()[0]);
@@ -81,9 +90,13 @@ std::vector<const passes::Pass*> passes_named(const std::vector<std::string>& na
   return found;
 }
 
+std::filesystem::path reproducer_of(const OptOptions& options) {
+  return std::filesystem::path(options.output).replace_extension(".defect.ir");
+}
+
 // What --check found, and a small module that shows it beside the output, which is not written.
 int report_finding(const driver::Finding& finding, const OptOptions& options, const passes::PassOptions& passes) {
-  std::filesystem::path reproducer = std::filesystem::path(options.output).replace_extension(".defect.ir");
+  const std::filesystem::path reproducer = reproducer_of(options);
   ir::write_text_file(*driver::reduce_finding(finding, passes, {.dims = options.dims}), reproducer);
   std::string what = finding.rule.empty()
                          ? fmt::format("pass {}", finding.pass)
@@ -125,8 +138,14 @@ class Constness {
 
 int run_opt(const OptOptions& options) {
   auto start = std::chrono::steady_clock::now();
+  Files files;
+  files.reads(options.input).reads(options.rules);
+  files.writes("--output", options.output, true).writes("--remarks", options.remarks);
+  if (options.audit) files.writes("--check", reproducer_of(options).string(), true);
+  files.check();
   Constness constness(options);
   driver::LoadedModel model = constness.load(options.input);
+  files.check_loaded();
   driver::require_dims(*model.module, options.dims);
   driver::ModelSummary before = driver::summarize(*model.module);
   pipeline::OptimizeOptions passes;
@@ -162,15 +181,21 @@ int run_opt(const OptOptions& options) {
     file.write(remark_lines(report.remarks));
     file.commit();
   }
+  driver::StagedModel staged(options.output);
   driver::SaveReport saved =
-      driver::save_model(*model.module, options.output,
+      driver::save_model(*model.module, staged.path(),
                          {.opset = options.opset, .value_info = options.value_info, .is_weight = [&](auto name) {
                             return constness.is_weight(name);
                           }});
   double seconds = seconds_since(start);
   driver::ModelSummary after = driver::summarize(*model.module);
   bool failed = false;
-  std::string verdict = options.no_check ? "not verified" : check(options, failed);
+  std::string verdict = options.no_check ? "not verified" : check(options, staged.path(), failed);
+  if (!failed || options.keep) {
+    staged.accept();
+  } else {
+    verdict += fmt::format("; {} is not written (--keep writes it all the same)", options.output);
+  }
 
   int64_t bytes_before = model_bytes(options.input), bytes_after = saved.bytes;
   if (options.json) {
@@ -243,21 +268,23 @@ Action add_opt(CLI::App& app) {
       ->add_option("--fold-limit", options->fold_limit,
                    "bytes by which a folded constant may exceed what it replaces (default: 65536, or a 400th of all "
                    "constants)")
-      ->type_name("INT");
+      ->type_name("INT")
+      ->check(whole_number(0, std::numeric_limits<int64_t>::max()));
   command->add_option("--passes", options->passes, "only these passes, separated by commas, or none")->delimiter(',');
   command->add_option("--rules", options->rules,
                       "a file of rules of your own, which are tried before the built-in ones");
   command
       ->add_option("--fuel", options->fuel,
                    "stop after so many rewrites by rules; halving it finds one that goes wrong")
-      ->check(CLI::Range(0, std::numeric_limits<int>::max()));
+      ->check(whole_number(0, std::numeric_limits<int64_t>::max()));
   command->add_option("--remarks", options->remarks,
                       "a file for what was rewritten, and what was not and why: JSON lines");
   command->add_option("--save-graphs", options->save_graphs,
                       "a folder for the module after each stage, with an index.html");
   command->add_flag("--verify", options->verify_ir, "check the IR's invariants around every pass");
   command->add_option("--check-runs", options->runs, "random inputs on which both models are run and compared")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(whole_number(0, kMostRuns));
   command->add_flag("--expand", options->expand, "write operators of ONNX Runtime (com.microsoft) as those of ONNX");
   command->add_flag("--prune-inputs", options->prune_inputs, "drop inputs that no output depends on");
   command
@@ -271,6 +298,7 @@ Action add_opt(CLI::App& app) {
                     "run the model before and after every pass, and name the first rule that changes the result");
   add_dims(*command, options->dims);
   command->add_flag("--no-check", options->no_check, "do not run the models to compare them");
+  command->add_flag("--keep", options->keep, "write the model also where it was found to differ");
   command->add_flag("--json", options->json, "for machines");
   command->footer("Example:\n  anfora opt resnet50.onnx -o small.onnx");
   return [options] { return run_opt(*options); };

@@ -3,7 +3,6 @@
 
 #include <CLI/App.hpp>
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -16,6 +15,7 @@
 #include "ops/registry.h"
 #include "passes/pass.h"
 #include "rewrite/expression.h"
+#include "support/mapped_file.h"
 #include "support/nearest.h"
 
 namespace anfora::cli {
@@ -102,12 +102,13 @@ void print_rules_list(const RuleSet& rules) {
   }
 }
 
+std::string read_file(const std::string& file) { return std::string(MappedFile::open(file)->text()); }
+
 // Lines of a rule's name, a tab, and what is said of it.
 std::map<std::string, std::string, std::less<>> read_table(const std::string& file) {
   std::map<std::string, std::string, std::less<>> table;
   if (file.empty()) return table;
-  std::ifstream in(file);
-  if (!in) throw Error(ErrorCode::NotFound, "cannot read it").at_location(file);
+  std::istringstream in(read_file(file));
   for (std::string line; std::getline(in, line);) {
     size_t tab = line.find('\t');
     if (!line.starts_with('#') && tab != std::string::npos) table[line.substr(0, tab)] = line.substr(tab + 1);
@@ -176,12 +177,6 @@ void print_rules_markdown(const RuleSet& rules, const RulesOptions& options) {
       }
     }
   }
-}
-
-std::string read_file(const std::string& file) {
-  std::ifstream in(file);
-  if (!in) throw Error(ErrorCode::NotFound, "cannot read it").at_location(file);
-  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 std::shared_ptr<RuleSet> read_rules(ir::Context& context, const std::vector<std::string>& files) {

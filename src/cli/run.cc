@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>
+#include <algorithm>
 #include <memory>
 
 #include "anfora/error.h"
 #include "cli/command.h"
+#include "cli/files.h"
 #include "cli/text.h"
 #include "driver/inputs.h"
 #include "driver/model.h"
@@ -40,11 +42,18 @@ void collect(const std::string& name, const Datum& value, std::vector<std::pair<
 }
 
 int run_run(const RunOptions& options) {
-  if (options.inputs.empty() && !options.random) {
+  Files files;
+  files.reads(options.model).reads(options.inputs);
+  files.writes("--output", options.output).writes("--profile", options.profile);
+  files.check();
+  driver::LoadedModel model = driver::load_model(options.model);
+  files.check_loaded();
+  const auto parameters = model.module->main()->parameters();
+  auto is_needed = [&](const ir::Parameter* p) { return model.module->default_of(p) == nullptr; };
+  if (options.inputs.empty() && !options.random && std::ranges::any_of(parameters, is_needed)) {
     throw Error(ErrorCode::InvalidArgument, "no inputs are given")
         .with_hint("--input FILE, or --random to make some up");
   }
-  driver::LoadedModel model = driver::load_model(options.model);
   std::vector<Datum> made_up;
   runtime::NamedData given;
   driver::require_dims(*model.module, options.dims);
@@ -89,10 +98,9 @@ Action add_run(CLI::App& app) {
                       ".npz by the inputs' names; .npy or .pb in their order, or NAME=FILE");
   command->add_flag("--random", options->random, "make up inputs");
   add_dims(*command, options->dims);
-  command->add_option("--seed", options->seed, "of made-up inputs and of random operators")->capture_default_str();
+  add_seed(*command, options->seed, "of made-up inputs and of random operators");
   command->add_option("--output", options->output, "an .npz file for the outputs");
-  command->add_option("--threads", options->threads, "threads of kernels (default: all)")
-      ->check(CLI::NonNegativeNumber);
+  add_threads(*command, options->threads);
   command->add_option("--profile", options->profile, "a trace for Perfetto, and a table of where the time went");
   add_math(*command, options->math);
   command->add_flag("--no-optimize", options->no_optimize, "run the graph as it is");

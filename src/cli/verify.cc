@@ -85,8 +85,8 @@ Action add_verify(CLI::App& app) {
   command->add_option("--case", options->cases, "folders in the layout of ONNX's backend tests");
   command->add_option("--runs", options->runs, "random inputs to compare on")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  command->add_option("--seed", options->seed, "of the inputs")->capture_default_str();
+      ->check(whole_number(1, kMostRuns));
+  add_seed(*command, options->seed, "of the inputs");
   add_dims(*command, options->dims);
   command->add_flag("--optimize", options->optimize,
                     "run the cases as `run` does: optimized, and lowered for this machine");

@@ -154,14 +154,26 @@ Datum read_pb(const std::filesystem::path& path, const Type* type) {
   }
 }
 
+namespace {
+
+// Whether an argument is NAME=FILE, and not a file with such a name.
+bool is_named(const std::string& argument) {
+  return argument.find('=') != std::string::npos && !std::filesystem::exists(argument);
+}
+
+}  // namespace
+
+std::filesystem::path path_of_input(const std::string& argument) {
+  return is_named(argument) ? argument.substr(argument.find('=') + 1) : argument;
+}
+
 runtime::NamedData read_inputs(const Module& module, const std::vector<std::string>& files) {
   const Graph& main = *module.main();
   runtime::NamedData inputs;
   size_t next = 0;
   for (const std::string& argument : files) {
-    size_t equals = argument.find('=');
-    bool named = equals != std::string::npos && !std::filesystem::exists(argument);
-    std::filesystem::path path = named ? argument.substr(equals + 1) : argument;
+    const bool named = is_named(argument);
+    const std::filesystem::path path = path_of_input(argument);
     if (path.extension() == ".npz" && !named) {
       for (auto& [name, tensor] : read_npz(path)) {
         const Parameter* parameter = find_parameter(main, name);
@@ -172,7 +184,7 @@ runtime::NamedData read_inputs(const Module& module, const std::vector<std::stri
     if (!named && next >= main.parameters().size()) {
       throw Error(ErrorCode::InvalidArgument, fmt::format("{}: the model has only {} inputs", argument, next));
     }
-    std::string name(named ? std::string_view(argument).substr(0, equals) : main.parameter(next++)->name());
+    std::string name(named ? std::string_view(argument).substr(0, argument.find('=')) : main.parameter(next++)->name());
     const Parameter* parameter = find_parameter(main, name);
     if (path.extension() == ".pb") {
       inputs.emplace_back(name, read_pb(path, parameter ? parameter->type() : nullptr));

@@ -35,6 +35,7 @@ std::vector<Datum> random_inputs(const ir::Module& module, const RandomInputs& o
 
 // Files: .npz by the names of the inputs; .npy and .pb in the order of the inputs, or NAME=FILE. Names are checked when
 // the executable takes them.
+std::filesystem::path path_of_input(const std::string& argument);  // FILE or NAME=FILE
 runtime::NamedData read_inputs(const ir::Module& module, const std::vector<std::string>& files);
 
 // A TensorProto, SequenceProto, OptionalProto or MapProto, by the type that is wanted; null: a TensorProto.
