@@ -12,7 +12,9 @@ import resource
 import signal
 import subprocess
 import tempfile
+import time
 import unittest
+import zipfile
 
 import numpy as np
 import onnx
@@ -215,6 +217,17 @@ class BadInput(unittest.TestCase):
                 path = self.save(self.with_external_weight(location=location), "inside/model.onnx")
                 self.assert_refused(path, "folder", location)
 
+    def test_external_data_by_a_hard_link(self):
+        """It may lead anywhere, and shows nothing of it. Package managers link the model and its data alike."""
+        secret = self.folder / "secret.bin"
+        secret.write_bytes(bytes(48))
+        (self.folder / "inside").mkdir()
+        (self.folder / "inside" / "data.bin").hardlink_to(secret)
+        path = self.save(self.with_external_weight(location="data.bin"), "inside/model.onnx")
+        self.assert_refused(path, "data.bin", "hard link")
+        (self.folder / "store.onnx").hardlink_to(path)
+        self.assertEqual(self.anfora("info", path).returncode, 0)
+
     def test_external_data_beyond_the_end(self):
         (self.folder / "data.bin").write_bytes(bytes(48))
         for entries in ({"offset": 16}, {"offset": 1 << 62}, {"offset": -8}, {"length": 1 << 62}, {"length": 20}, {"offset": "x"}):
@@ -246,6 +259,110 @@ class BadInput(unittest.TestCase):
                 self.assert_clear(result)
                 self.assertIn("wrong.ir", result.stderr)
                 self.assertIn(word, result.stderr)
+
+    # Control flow -----------------------------------------------------------------------------------------
+
+    def test_control_flow_without_a_body(self):
+        """All of the bodies, or one of two; in operator sets old and new."""
+        for op, missing in (("If", "then_branch"), ("Loop", "body"), ("Scan", "body"), ("SequenceMap", "body")):
+            for version in (7, 11, 17):
+                nodes = [helper.make_node("Mul", ["x", "x"], ["h"]), helper.make_node(op, ["h"], ["y"], name="control")]
+                model = model_of(nodes)
+                model.opset_import[0].version = version
+                with self.subTest(op=op, version=version):
+                    self.assert_refused(model, "control", missing)
+                    result = self.anfora("opt", self.save(model), "-o", "small.onnx")
+                    self.assert_clear(result)
+                    self.assertFalse((self.folder / "small.onnx").exists())
+        branch = helper.make_graph([helper.make_node("Relu", ["x"], ["b"])], "branch", [], [float_input("b", None)])
+        condition = helper.make_tensor_value_info("c", TensorProto.BOOL, [])
+        node = helper.make_node("If", ["c"], ["y"], name="control", then_branch=branch)
+        self.assert_refused(model_of([node], inputs=[condition, float_input("x", [2, 3])]), "control", "else_branch")
+
+    def test_text_operator_of_the_name_of_control_flow(self):
+        (self.folder / "odd.ir").write_text(
+            "graph @main(%x: f32[2, 3]) -> f32[2, 3] {\n  %1 = If(%x) : f32[2, 3]\n  return %1\n}\n")
+        for opset in ("7", "newest"):
+            result = self.anfora("opt", "odd.ir", "-o", "small.onnx", "--opset", opset, "--no-check")
+            if result.returncode != 0:
+                self.assert_clear(result)
+
+    def scan_of(self, axis, declared):
+        body = helper.make_graph(
+            [helper.make_node("Add", ["s", "e"], ["t"]), helper.make_node("Identity", ["t"], ["o"])], "body",
+            [float_input("s", None), float_input("e", None)], [float_input("t", None), float_input("o", declared)])
+        node = helper.make_node("Scan", ["a", "x"], ["", "y"], name="scan", body=body, num_scan_inputs=1,
+                                scan_output_axes=[axis])
+        return model_of([node], inputs=[float_input("a", [3]), float_input("x", [2, 3])])
+
+    def test_axis_of_what_a_scan_stacks(self):
+        for axis, is_good in ((-99, False), (2, False), (-3, False), (1, True), (-2, True)):
+            for declared in (None, [3]):
+                with self.subTest(axis=axis, declared=declared):
+                    model = self.save(self.scan_of(axis, declared))
+                    result = self.anfora("opt", model, "-o", "small.onnx", "--no-check")
+                    self.assertEqual((self.folder / "small.onnx").exists(), is_good)
+                    if is_good:
+                        self.assertEqual(self.anfora("info", "small.onnx").returncode, 0)
+                        (self.folder / "small.onnx").unlink()
+                    else:
+                        self.assert_clear(result)
+                        self.assertIn(str(axis), result.stderr)
+                        self.assertIn("rank 2", result.stderr)
+
+    # Stopping ---------------------------------------------------------------------------------------------
+
+    def endless_model(self):
+        body = helper.make_graph(
+            [helper.make_node("Identity", ["c"], ["d"]), helper.make_node("Add", ["v", "v"], ["w"])], "body",
+            [helper.make_tensor_value_info("i", TensorProto.INT64, []), helper.make_tensor_value_info("c", TensorProto.BOOL, []),
+             float_input("v", [2, 3])], [helper.make_tensor_value_info("d", TensorProto.BOOL, []), float_input("w", [2, 3])])
+        np.savez(self.folder / "in.npz", c=np.array(True), x=np.ones((2, 3), np.float32))
+        return model_of([helper.make_node("Loop", ["", "c", "x"], ["y"], body=body)],
+                        inputs=[helper.make_tensor_value_info("c", TensorProto.BOOL, []), float_input("x", [2, 3])])
+
+    def test_endless_loop_and_a_signal(self):
+        model = self.save(self.endless_model())
+        for number, code, word in ((signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")):
+            with self.subTest(signal=number):
+                process = subprocess.Popen([ANFORA, "run", model, "--input", "in.npz", "--output", "out.npz"], cwd=self.folder,
+                                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                with self.assertRaises(subprocess.TimeoutExpired):
+                    process.wait(1)
+                begin = time.monotonic()
+                process.send_signal(number)
+                _, errors = process.communicate(timeout=TIME_LIMIT_S)
+                self.assertLess(time.monotonic() - begin, 5)
+                self.assertEqual(process.returncode, code)
+                self.assertEqual(errors, f"anfora: {word}\n")
+                self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["in.npz", "model.onnx"])
+
+    def test_time_limit(self):
+        self.save(self.endless_model())
+        limit = ("--timeout", "0.5")
+        for arguments in (("run", "model.onnx", "--input", "in.npz", *limit), ("verify", "model.onnx", "model.onnx", "--seed", "1", *limit),
+                          ("opt", "model.onnx", "-o", "small.onnx", "--check-runs", "40", *limit),
+                          ("bench", "model.onnx", "--input", "in.npz", *limit),
+                          ("reduce", "model.onnx", "-o", "small.onnx", "--command", "sleep 100; false {}", *limit)):
+            with self.subTest(arguments=arguments):
+                result = self.anfora(*arguments)
+                self.assert_clear(result)
+                self.assertEqual(result.returncode, 124)
+                self.assertIn("0.5 s", result.stderr)
+                self.assertFalse((self.folder / "small.onnx").exists())
+
+    def test_inside_of_one_long_kernel(self):
+        """Where nothing asks whether to stop, the process ends all the same."""
+        nodes = [helper.make_node("NonMaxSuppression", ["b", "s", "n", "t"], ["y"])]
+        model = model_of(nodes, inputs=[float_input("b", [1, 60_000, 4]), float_input("s", [1, 1, 60_000])],
+                         initializers=[numpy_helper.from_array(np.array(60_000, np.int64), "n"),
+                                       numpy_helper.from_array(np.array(0.99, np.float32), "t")])
+        rows = np.arange(60_000, dtype=np.float32)
+        boxes = np.stack([rows, rows, rows + 0.5, rows + 0.5], axis=-1)[None]
+        np.savez(self.folder / "in.npz", b=boxes, s=rows[None, None])
+        result = self.anfora("run", self.save(model), "--input", "in.npz", "--output", "out.npz", "--timeout", "0.2")
+        self.assert_clear(result)
+        self.assertEqual(result.returncode, 124)
 
     # Depth ------------------------------------------------------------------------------------------------
 
@@ -334,6 +451,69 @@ class BadInput(unittest.TestCase):
         (self.folder / "in.npz").write_bytes(b"PK\x03\x04 and then nothing")
         self.assert_clear(self.anfora("run", self.save(sound_model()), "--input", "in.npz"))
 
+    def test_headers_that_numpy_refuses(self):
+        """Each is wrong in one way; numpy refuses it as well, and the sound one is read."""
+        data = np.arange(6, dtype=np.float32).tobytes()
+        sound = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }"
+
+        def npy(header, version=b"\x01\x00"):
+            text = header.encode()
+            return b"\x93NUMPY" + version + len(text).to_bytes(2 if version[0] == 1 else 4, "little") + text + data
+
+        self.save(sound_model())
+        (self.folder / "x.npy").write_bytes(npy(sound))
+        self.assertEqual(self.anfora("run", "model.onnx", "--input", "x.npy").returncode, 0)
+        wrong = [npy(sound.replace(*change)) for change in (
+            ("(2, 3)", "2, 3"), ("(2, 3)", "(6)"), ("(2, 3)", "(2, -3)"), ("(2, 3)", "(2, 3.0)"), ("(2, 3)", "(2 3)"), ("(2, 3)", "(2, 3"),
+            ("(2, 3)", "[2, 3]"), ("(2, 3)", "(99999999999999999999,)"), ("(2, 3)", "(4294967296, 4294967296)"), ("(2, 3)", "(2, 4)"),
+            ("False", "false"), ("False", "None"), ("False", ""), ("<f4", "<f4x"), ("<f4", "<f3"),
+            ("<f4", "|O"), ("'<f4'", "4"), ("descr", "dtype"), ("'descr': '<f4', ", ""), ("}", ""),
+            ("{", ""), ("}", "} + {}"), ("}", "'more': 1}"), ("'shape'", "shape"), (":", ""))]
+        wrong += [npy(sound, b"\x04\x00"), npy(sound, b"\x00\x00"), npy(sound, b"\x01\x07"), npy(sound + " " * 20_000),
+                  npy(sound)[:-1], npy(sound)[1:]]
+        unsupported = [npy(sound.replace("'<f4'", descr)) for descr in ("'f'", "'>f4'", "[('a', '<f4')]")]
+        for content in wrong + unsupported:
+            with self.subTest(content=content[:100]):
+                (self.folder / "x.npy").write_bytes(content)
+                if content in wrong:
+                    with self.assertRaises(Exception):
+                        np.load(self.folder / "x.npy")
+                result = self.anfora("run", "model.onnx", "--input", "x.npy")
+                self.assert_clear(result)
+                self.assertIn("x.npy", result.stderr)
+                with zipfile.ZipFile(self.folder / "in.npz", "w") as archive:
+                    archive.writestr("x.npy", content)
+                result = self.anfora("run", "model.onnx", "--input", "in.npz")
+                self.assert_clear(result)
+                self.assertIn("in.npz: x", result.stderr)
+
+    def test_files_without_an_end(self):
+        """Devices and pipes, wherever a file is read. Nobody ever writes to the pipe."""
+        self.save(sound_model())
+        os.mkfifo(self.folder / "pipe")
+        for name in ("in.npz", "in.npy", "in.pb", "in.onnx", "in.ir", "in.rules"):
+            (self.folder / name).symlink_to("/dev/zero")
+        for file in ("pipe", "/dev/zero", "in.npz", "in.npy", "in.pb", "in.onnx", "in.ir", "in.rules"):
+            for arguments in (("info", file), ("run", "model.onnx", "--input", file), ("run", "model.onnx", "--input", f"x={file}"),
+                              ("opt", "model.onnx", "-o", "small.onnx", "--rules", file), ("bench", "model.onnx", "--input", file),
+                              ("rules", "--rules", file), ("diff", "model.onnx", file)):
+                with self.subTest(arguments=arguments):
+                    result = self.anfora(*arguments)
+                    self.assert_clear(result)
+                    self.assertIn("regular file", result.stderr)
+        for location in ("pipe", "in.onnx"):
+            path = self.save(self.with_external_weight(location=location), "apart.onnx")
+            self.assert_refused(path, location)
+
+    def test_no_inputs_are_needed(self):
+        value = numpy_helper.from_array(np.ones((2, 2), np.float32))
+        graph = helper.make_graph([helper.make_node("Constant", [], ["y"], value=value)], "g", [], [float_input("y", None)])
+        model = self.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9))
+        result = self.anfora("run", model, "--output", "out.npz")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        np.testing.assert_array_equal(np.load(self.folder / "out.npz")["y"], np.ones((2, 2)))
+        self.assert_clear(self.anfora("run", self.save(sound_model())))
+
     def test_truncated_inputs(self):
         np.savez(self.folder / "whole.npz", x=np.ones((2, 3), np.float32))
         data = (self.folder / "whole.npz").read_bytes()
@@ -342,6 +522,70 @@ class BadInput(unittest.TestCase):
             with self.subTest(end=end):
                 (self.folder / "in.npz").write_bytes(data[:end])
                 self.assert_clear(self.anfora("run", model, "--input", "in.npz"))
+
+    # Options ----------------------------------------------------------------------------------------------
+
+    def test_numbers_that_are_none(self):
+        model = self.save(sound_model())
+        commands = {
+            "--threads": (("run", model, "--random"), ("bench", model, "--seconds", "0.01")),
+            "--seed": (("run", model, "--random"), ("verify", model, model)),
+            "--seconds": (("bench", model),),
+            "--runs": (("verify", model, model),),
+            "--check-runs": (("opt", model, "-o", "small.onnx"),),
+            "--fuel": (("opt", model, "-o", "small.onnx"),),
+            "--fold-limit": (("opt", model, "-o", "small.onnx"),),
+            "--trials": (("reduce", model, "-o", "small.onnx", "--command", "false {}"),),
+            "--timeout": (("info", model), ("run", model, "--random"), ("opt", model, "-o", "small.onnx"), ("verify", model, model)),
+        }
+        for option, all_arguments in commands.items():
+            values = ["-3", "nan", "inf", "1x", "", "99999999999999999999999", "0x10", "1,5", "--"]
+            values += ["99999999"] if option in ("--threads", "--seconds", "--runs", "--check-runs", "--timeout", "--trials") else []
+            values += ["1.5"] if option not in ("--seconds", "--timeout") else []
+            for arguments in all_arguments:
+                for value in values:
+                    with self.subTest(arguments=arguments, option=option, value=value):
+                        result = self.anfora(*arguments, option, value)
+                        self.assert_clear(result)
+                        self.assertEqual(result.returncode, 2, result.stderr)
+                        self.assertFalse((self.folder / "small.onnx").exists())
+                good = "010" if option != "--timeout" else "60"
+                if option not in ("--seconds",):
+                    self.assertEqual(self.anfora(*arguments, option, good).returncode, 0)
+                (self.folder / "small.onnx").unlink(missing_ok=True)
+
+    def test_standard_streams_that_are_closed(self):
+        """A closed stream is no place for what is printed, nor for the file that is opened next."""
+        model = self.save(sound_model())
+        before = model.read_bytes()
+        for command in (("info", "absent.onnx"), ("info", model), ("run", model, "--random", "--output", "out.npz"), ("optt",)):
+            for closed in ((2,), (1,), (0,), (1, 2), (0, 1, 2)):
+                with self.subTest(command=command, closed=closed):
+                    result = subprocess.run(
+                        [ANFORA, *map(str, command)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                        timeout=TIME_LIMIT_S, cwd=self.folder, preexec_fn=lambda: [os.close(stream) for stream in closed])
+                    expected = {"absent.onnx": 3}.get(command[-1], 2 if command == ("optt",) else 3 if 1 in closed else 0)
+                    self.assertEqual(result.returncode, expected, result.stderr)
+                    self.assertEqual(model.read_bytes(), before)
+
+    def test_little_memory_and_no_threads(self):
+        """Enough or a clear message, at every size."""
+        rows = numpy_helper.from_array(np.ones((600, 600), np.float32), "w")
+        model = self.save(model_of([helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("Softmax", ["h"], ["s"]),
+                                    helper.make_node("Transpose", ["s"], ["y"])], inputs=[float_input("x", [600, 600])],
+                                   initializers=[rows]))
+        ends = set()
+        for megabytes in range(60, 260, 10):
+            limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
+            with self.subTest(megabytes=megabytes):
+                result = self.anfora("run", model, "--random", preexec_fn=limit)
+                if result.returncode in (126, 127):
+                    continue  # the loader already fails
+                ends.add(result.returncode)
+                if result.returncode != 0:
+                    self.assert_clear(result)
+                    self.assertEqual(result.returncode, 3)
+        self.assertIn(0, ends)
 
     # Outputs ----------------------------------------------------------------------------------------------
 
@@ -399,6 +643,69 @@ class BadInput(unittest.TestCase):
             result = subprocess.run([ANFORA, "dump", self.save(sound_model())], stdout=full, stderr=subprocess.PIPE, text=True)
         self.assertGreater(result.returncode, 0)
         self.assertIn("standard output", result.stderr)
+
+    def test_what_differs_is_not_written(self):
+        """A rule that is wrong: the model that it makes is found to differ, and left only where that is asked for."""
+        model = self.save(sound_model())
+        (self.folder / "wrong.rules").write_text("# −x = x, which is wrong\nwrong : Relu(x) => Neg(x) [exact, ordered 'on purpose']\n")
+        small = self.folder / "small.onnx"
+        small.write_bytes(b"older")
+        arguments = ("opt", model, "-o", "small.onnx", "--rules", "wrong.rules")
+        result = self.anfora(*arguments)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("DIFFERS", result.stdout)
+        self.assertIn("--keep", result.stdout)
+        self.assertEqual(small.read_bytes(), b"older")
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["model.onnx", "small.onnx", "wrong.rules"])
+        self.assertEqual(self.anfora(*arguments, "--keep").returncode, 1)
+        self.assertEqual([node.op_type for node in onnx.load(small).graph.node], ["MatMul", "Neg"])
+
+    def test_nothing_that_is_read_is_overwritten(self):
+        """By the file, not by its name: other spellings, links, files that do not exist yet, external data."""
+        model = self.save(sound_model())
+        np.savez(self.folder / "in.npz", x=np.ones((2, 3), np.float32))
+        (self.folder / "link.onnx").symlink_to(model)
+        (self.folder / "hard.onnx").hardlink_to(model)
+        weights = self.with_external_weight(location="small.onnx.data")
+        (self.folder / "small.onnx.data").write_bytes(np.arange(12, dtype=np.float32).tobytes())
+        self.save(weights, "apart.onnx")
+        (self.folder / "my.rules").write_text("# x = x\nrelu-again : Relu(Relu(x)) => Relu(x) [exact]\n")
+        (self.folder / "sub").mkdir()
+        before = {path: path.read_bytes() for path in self.folder.iterdir() if path.is_file()}
+        run = ("run", "model.onnx", "--random")
+        for arguments in (
+                (*run, "--output", "model.onnx"), (*run, "--output", "./sub/../model.onnx"), (*run, "--output", "link.onnx"),
+                (*run, "--output", "hard.onnx"), (*run, "--profile", "model.onnx"), (*run, "--output", "new", "--profile", "new"),
+                (*run, "--output", "new", "--profile", "sub/../new"),
+                ("run", "model.onnx", "--input", "in.npz", "--output", "in.npz"),
+                ("run", "model.onnx", "--input", "x=in.npz", "--output", "in.npz"),
+                ("opt", "model.onnx", "-o", "model.onnx"), ("opt", "model.onnx", "-o", "small.onnx", "--remarks", "small.onnx"),
+                ("opt", "model.onnx", "-o", "small.onnx", "--remarks", "model.onnx"),
+                ("opt", "model.onnx", "-o", "my.rules", "--rules", "my.rules"), ("opt", "apart.onnx", "-o", "small.onnx"),
+                ("opt", "apart.onnx", "-o", "other.onnx", "--remarks", "small.onnx.data"),
+                ("dump", "model.onnx", "-o", "model.onnx"), ("dump", "model.onnx", "--format", "dot", "-o", "link.onnx"),
+                ("reduce", "model.onnx", "-o", "model.onnx", "--command", "false {}")):
+            with self.subTest(arguments=arguments):
+                result = self.anfora(*arguments)
+                self.assert_clear(result)
+                self.assertEqual(result.returncode, 2, result.stderr)
+                self.assertEqual({path: path.read_bytes() for path in self.folder.iterdir() if path.is_file()}, before)
+
+    def test_devices_are_written_to(self):
+        model = self.save(sound_model())
+        for arguments in (("run", model, "--random", "--output", "/dev/null", "--profile", "/dev/null"),
+                          ("opt", model, "-o", "/dev/null")):
+            with self.subTest(arguments=arguments):
+                result = self.anfora(*arguments)
+                self.assertEqual(result.returncode, 0, result.stderr)
+
+    def test_reducing_leaves_only_the_result(self):
+        model = self.save(sound_model())
+        (self.folder / "trial-small.onnx").write_bytes(b"mine")
+        result = self.anfora("reduce", model, "-o", "small.onnx", "--command", "false {}")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual((self.folder / "trial-small.onnx").read_bytes(), b"mine")
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["model.onnx", "small.onnx", "trial-small.onnx"])
 
     def test_folder_that_cannot_be_written(self):
         model = self.save(sound_model())
