@@ -36,7 +36,9 @@ void infer_dft(InferenceContext& ctx) {
 }
 
 void infer_stft(InferenceContext& ctx) {
-  require_rank(ctx, 0, 3);
+  // ONNX asks for [batch, samples, 1 or 2]; exporters leave the last axis of a real signal out, and ONNX Runtime takes it.
+  auto rank = ctx.rank(0);
+  if (rank && *rank != 2 && *rank != 3) ctx.fail(fmt::format("the signal has rank {} instead of 2 or 3", *rank));
   auto dims = ctx.dims(0), window = ctx.dims(2);
   const Dim unknown = ctx.unknown();
   Dim batch = dims ? (*dims)[0] : unknown, samples = dims ? (*dims)[1] : unknown;

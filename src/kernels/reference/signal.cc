@@ -84,8 +84,10 @@ void dft(KernelContext& context) {
 void stft(KernelContext& context) {
   const Tensor& x = context.input(0);
   const Tensor* window = context.optional_input(2);
-  if (x.rank() != 3) refuse("a signal of shape {}, expected rank 3", to_string(x.shape()));
-  int64_t components = components_of(x), batch = x.dim(0), samples = x.dim(1), step = integer(context.input(1));
+  if (x.rank() != 2 && x.rank() != 3) refuse("a signal of shape {}, expected rank 2 or 3", to_string(x.shape()));
+  // Without an axis of components the signal is real.
+  int64_t components = x.rank() == 2 ? 1 : components_of(x), batch = x.dim(0), samples = x.dim(1),
+          step = integer(context.input(1));
   if (window && (window->rank() != 1 || window->dtype() != x.dtype())) {
     refuse("a window of shape {} and type {}", to_string(window->shape()), name(window->dtype()));
   }
