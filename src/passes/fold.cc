@@ -10,7 +10,9 @@
 //        ├─ Slice ─┼─ Concat ─ Unsqueeze ─ LSTM      saved:  the constants that are used only inside (W)
 //        └─ Slice ─┘
 //
-// A component that stores at most `fold_limit` bytes more than it saves is computed as a whole; of another one, those
+// A component that stores at most `fold_limit` bytes more than it saves is computed as a whole, and where no limit is given also
+// one whose work takes a run longer than reading what it stores (a windowed sine is stored, a mask of a comparison is
+// not); of another one, those
 // applications whose own result is at most that much larger than the constants that it is made of and that nothing else
 // needs (an Expand of a scalar to a weight's shape stays, with a remark, a Transpose of a weight goes). What was accepted is
 // computed in topological order; only what is used outside of the region becomes a constant of the module. Random
@@ -45,6 +47,10 @@ constexpr double kLargestResult = 0x1p31;
 // of them together may have more.
 constexpr double kDefaultLimit = 1 << 16;
 constexpr double kShare = 1.0 / 400, kShareInAll = 1.0 / 100;
+// Operations that a processor does while it reads one byte from memory: what takes more of them for a byte of its result is
+// faster to read than to compute. All that is stored for this reason takes at most so many bytes.
+constexpr double kFlopsPerByte = 8;
+constexpr double kMostForSpeed = 16 << 20;
 
 class Folder {
  public:
@@ -173,7 +179,8 @@ class Folder {
 
   void decide() {
     struct Balance {
-      double stored = 0, saved = 0;
+      double stored = 0, saved = 0, flops = 0;
+      bool for_speed = false;
     };
     std::vector<Balance> balances(candidates_.size());
     boost::unordered_flat_set<const Node*> seen;
@@ -183,6 +190,7 @@ class Folder {
       bool outside = std::ranges::any_of(node.uses(), [&](const Use& use) { return !candidate(use.user); });
       if (outside) balance.stored += candidates_[i].bytes;
       if (candidates_[i].from_elements) continue;
+      if (node.primitive() == Primitive::Operation) balance.flops += context_.inference.flops(node);
       for (const Use& use : node.operands()) {
         const Tensor* constant = constant_tensor(use.node);
         if (!constant || !seen.insert(use.node).second || !is_used_only_inside(use.node)) continue;
@@ -192,16 +200,23 @@ class Folder {
     auto accept = [&](double limit) {
       for (size_t i = 0; i < candidates_.size(); ++i) {
         const Balance& balance = balances[find(i)];
-        candidates_[i].accepted = balance.stored <= balance.saved + limit || is_worth_it_alone(candidates_[i], limit);
+        candidates_[i].accepted =
+            balance.for_speed || balance.stored <= balance.saved + limit || is_worth_it_alone(candidates_[i], limit);
       }
     };
     double limit = static_cast<double>(context_.options.fold_limit.value_or(0));
     if (context_.options.fold_limit) {
       accept(limit);
     } else {
+      double for_speed = 0;
+      for (Balance& balance : balances) {
+        const double more = balance.stored - balance.saved;
+        balance.for_speed = more > 0 && balance.flops > kFlopsPerByte * more && for_speed + more <= kMostForSpeed;
+        if (balance.for_speed) for_speed += more;
+      }
       const double all = constant_bytes();
       limit = std::max(kDefaultLimit, all * kShare);
-      for (accept(limit); limit > kDefaultLimit && growth() > all * kShareInAll; accept(limit)) {
+      for (accept(limit); limit > kDefaultLimit && growth() - for_speed > all * kShareInAll; accept(limit)) {
         limit = std::max(kDefaultLimit, limit / 2);
       }
     }
