@@ -97,7 +97,8 @@ class Executable {
   std::vector<ValueInfo> inputs() const;
   std::vector<ValueInfo> outputs() const;
 
-  // The outputs belong to the caller; a later run does not overwrite them. Inputs are not written to. Throws
+  // The outputs belong to the caller; a later run does not overwrite them. Inputs are not written to. When inputs give one
+  // name of a dimension several sizes, the model is read from its file and compiled again without that name. Throws
   // InvalidArgument when names, element types or shapes do not fit, Unsupported for inputs or outputs that
   // are no tensors and for operators that have no kernel, ResourceExhausted when memory is short.
   NamedTensors run(const NamedTensors& inputs);

@@ -3,11 +3,13 @@
 #include <CLI/App.hpp>
 #include <algorithm>
 #include <memory>
+#include <set>
 
 #include "anfora/error.h"
 #include "cli/command.h"
 #include "cli/files.h"
 #include "cli/text.h"
+#include "driver/declared_shapes.h"
 #include "driver/inputs.h"
 #include "driver/model.h"
 #include "driver/npz.h"
@@ -41,6 +43,10 @@ void collect(const std::string& name, const Datum& value, std::vector<std::pair<
   }
 }
 
+void warn_of(const driver::Contradiction& found) {
+  if (found) fmt::print(stderr, "warning: {}\n", found.message);
+}
+
 int run_run(const RunOptions& options) {
   Files files;
   files.reads(options.model).reads(options.inputs);
@@ -61,7 +67,9 @@ int run_run(const RunOptions& options) {
     made_up = driver::random_inputs(*model.module, {.seed = options.seed, .dims = options.dims});
   } else {
     given = driver::read_inputs(*model.module, options.inputs);
+    warn_of(driver::reload_if_contradicted(model, options.model, given));
   }
+  const driver::DeclaredShapes declared(*model.module);
   runtime::Executable executable = driver::compile_model(
       std::move(model), {.threads = options.threads, .optimize = !options.no_optimize, .math = options.math});
   runtime::Profiler profiler;
@@ -70,8 +78,14 @@ int run_run(const RunOptions& options) {
       options.random ? executable.run(std::move(made_up), how) : executable.run(std::move(given), how);
   if (!options.profile.empty()) profiler.write_trace(options.profile);
 
+  warn_of(declared.check_outputs(outputs));
+
   std::vector<std::pair<std::string, Tensor>> tensors;
-  for (size_t i = 0; i < outputs.size(); ++i) collect(executable.outputs()[i].name, outputs[i], tensors);
+  std::set<std::string_view> listed;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const std::string& name = executable.outputs()[i].name;
+    if (listed.insert(name).second) collect(name, outputs[i], tensors);  // a model may list an output twice
+  }
   if (!options.output.empty()) driver::write_npz(options.output, tensors);
   for (const auto& [name, tensor] : tensors)
     fmt::print("{}: {}[{}]\n", name, anfora::name(tensor.dtype()), to_string(tensor.shape()));

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "anfora/model.h"
+#include "driver/declared_shapes.h"
 #include "driver/model.h"
 
 namespace anfora {
@@ -39,15 +40,27 @@ std::vector<ValueInfo> describe_outputs(const ir::Module& module) {
   return infos;
 }
 
+pipeline::OptimizeReport optimize_for_file(ir::Module& module, const OptimizeOptions& options) {
+  return pipeline::optimize(
+      module, {.passes = {.fold_limit = options.fold_limit, .has_operator = driver::expressible(module)}});
+}
+
 }  // namespace
 
+// Where a model comes from, and what was done to it: enough to do it again.
 struct Model::State {
   driver::LoadedModel loaded;
+  std::filesystem::path path;
+  std::vector<OptimizeOptions> optimized;
 };
 
 struct Executable::State {
   runtime::Executable executable;
   std::vector<ValueInfo> inputs, outputs;
+  driver::DeclaredShapes declared;
+  std::filesystem::path path;
+  std::vector<OptimizeOptions> optimized;
+  driver::CompileOptions options;
 };
 
 Model::Model(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -56,7 +69,7 @@ Model& Model::operator=(Model&&) noexcept = default;
 Model::~Model() = default;
 
 Model Model::load(const std::filesystem::path& path) {
-  return Model(std::make_unique<State>(driver::load_model(path)));
+  return Model(std::make_unique<State>(driver::load_model(path), path));
 }
 
 std::vector<ValueInfo> Model::inputs() const { return describe_inputs(*state_->loaded.module); }
@@ -66,8 +79,8 @@ size_t Model::num_operators() const { return state_->loaded.module->num_operatio
 OptimizeReport Model::optimize(const OptimizeOptions& options) {
   auto start = std::chrono::steady_clock::now();
   ir::Module& module = *state_->loaded.module;
-  pipeline::OptimizeReport report = pipeline::optimize(
-      module, {.passes = {.fold_limit = options.fold_limit, .has_operator = driver::expressible(module)}});
+  pipeline::OptimizeReport report = optimize_for_file(module, options);
+  state_->optimized.push_back(options);
   std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   return {report.nodes_before, report.nodes_after, elapsed.count()};
 }
@@ -77,13 +90,15 @@ void Model::save(const std::filesystem::path& path, const std::string& opset) co
 }
 
 Executable Model::compile(const CompileOptions& options) && {
-  driver::LoadedModel loaded = std::move(state_->loaded);
-  state_.reset();
+  std::unique_ptr<State> state = std::move(state_);
+  driver::LoadedModel loaded = std::move(state->loaded);
   std::vector<ValueInfo> inputs = describe_inputs(*loaded.module), outputs = describe_outputs(*loaded.module);
-  runtime::Executable executable =
-      driver::compile_model(std::move(loaded), {.threads = options.threads, .optimize = options.optimize});
+  driver::DeclaredShapes declared(*loaded.module);
+  driver::CompileOptions how{.threads = options.threads, .optimize = options.optimize};
+  runtime::Executable executable = driver::compile_model(std::move(loaded), how);
   return Executable(std::unique_ptr<Executable::State>(
-      new Executable::State{std::move(executable), std::move(inputs), std::move(outputs)}));
+      new Executable::State{std::move(executable), std::move(inputs), std::move(outputs), std::move(declared),
+                            std::move(state->path), std::move(state->optimized), how}));
 }
 
 Executable::Executable(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -96,6 +111,14 @@ std::vector<ValueInfo> Executable::outputs() const { return state_->outputs; }
 
 NamedTensors Executable::run(const NamedTensors& inputs) {
   runtime::NamedData data(inputs.begin(), inputs.end());
+  if (state_->path.extension() != ".ir") {
+    if (driver::Contradiction found = state_->declared.check_inputs(data)) {
+      driver::LoadedModel again = driver::load_model(state_->path, nullptr, found.names);
+      for (const OptimizeOptions& options : state_->optimized) optimize_for_file(*again.module, options);
+      state_->declared = driver::DeclaredShapes(*again.module);
+      state_->executable = driver::compile_model(std::move(again), state_->options);
+    }
+  }
   std::vector<Datum> results = state_->executable.run(std::move(data));
   NamedTensors outputs;
   for (size_t i = 0; i < results.size(); ++i) {

@@ -21,13 +21,15 @@
 
 namespace anfora::driver {
 
-LoadedModel load_model(const std::filesystem::path& path, std::function<bool(std::string_view)> is_trainable) {
+LoadedModel load_model(const std::filesystem::path& path, std::function<bool(std::string_view)> is_trainable,
+                       std::set<std::string, std::less<>> apart) {
   LoadedModel model;
   model.context = ops::make_context();
   try {
     model.module = path.extension() == ".ir"
                        ? ir::read_text_file(*model.context, path)
-                       : onnx::import_onnx(*model.context, path, {.is_trainable = std::move(is_trainable)});
+                       : onnx::import_onnx(*model.context, path,
+                                           {.is_trainable = std::move(is_trainable), .apart = std::move(apart)});
     ir::verify_or_throw(*model.module, ErrorCode::InvalidModel);
     analysis::infer_types(*model.module);
   } catch (Error& error) {

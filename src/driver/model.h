@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,8 +24,10 @@ struct LoadedModel {
 };
 
 // Reads a model (.onnx, or .ir: the text form), verifies it and infers its types. The initializers that `is_trainable` tells
-// become parameters with a default (ImportOptions); the text form has such parameters itself.
-LoadedModel load_model(const std::filesystem::path& path, std::function<bool(std::string_view)> is_trainable = nullptr);
+// become parameters with a default (ImportOptions), and the names of dimensions in `apart` are not believed; the text form
+// has such parameters itself, and only names that hold.
+LoadedModel load_model(const std::filesystem::path& path, std::function<bool(std::string_view)> is_trainable = nullptr,
+                       std::set<std::string, std::less<>> apart = {});
 
 struct SaveReport {
   int64_t bytes = 0;  // of the file and its external data

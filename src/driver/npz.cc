@@ -8,6 +8,8 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string_view>
 #include <vector>
 
 #include "anfora/error.h"
@@ -392,7 +394,12 @@ void write_npz(const std::filesystem::path& path, std::span<const std::pair<std:
   std::unique_ptr<zip_source_t, decltype(&zip_source_free)> written(memory, zip_source_free);
 
   std::deque<std::string> texts;
+  std::set<std::string_view> names;
   for (const auto& [name, tensor] : tensors) {
+    if (!names.insert(name).second) {  // an output `a.1` beside a sequence `a`
+      throw Error(ErrorCode::InvalidArgument,
+                  fmt::format("{}: two of its arrays would be called '{}'", path.string(), name));
+    }
     size_t string_width = 0;
     const std::span<const char> data = elements(tensor, texts.emplace_back(), string_width);
     const std::string& header = texts.emplace_back(npy_header(tensor, string_width));

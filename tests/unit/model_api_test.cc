@@ -1,7 +1,11 @@
 // The public API: include/anfora/model.h on examples/models/mlp.onnx.
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "anfora/model.h"
+#include "onnx_writer.h"
+#include "ops/registry.h"
 
 namespace anfora {
 namespace {
@@ -75,6 +79,37 @@ TEST(ModelApi, OutputsOutliveLaterRunsAndTheExecutable) {
     EXPECT_TRUE(Tensor::identical(first, kept));
   }
   EXPECT_EQ(first.size(), 3);
+}
+
+// The outputs depend on whether both inputs have one size, as their declarations say.
+TEST(ModelApi, InputsMayContradictTheNameOfADimension) {
+  auto context = ops::make_context();
+  const ir::Type* rows = context->tensor_type(DType::F32, std::array{context->dims().symbol("N")});
+  ModelWriter m;
+  for (const char* name : {"a", "b"}) m.value(wire::GraphProto::input, name, rows);
+  m.node({"Shape", {"a"}, {"r"}});
+  m.node({"Shape", {"b"}, {"s"}});
+  m.node({"Sub", {"s", "r"}, {"difference"}});
+  m.value(wire::GraphProto::output, "difference", nullptr);
+  const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "contradicted.onnx";
+  std::ofstream(path, std::ios::binary) << m.bytes();
+
+  for (bool optimized : {false, true}) {
+    Model model = Model::load(path);
+    if (optimized) {
+      EXPECT_EQ(model.optimize().operators_after, 0u);
+    }
+    Executable executable = std::move(model).compile();
+    auto difference = [&](int64_t a, int64_t b) {
+      NamedTensors inputs{{"a", Tensor::zeros(DType::F32, Shape{a})}, {"b", Tensor::zeros(DType::F32, Shape{b})}};
+      return executable.run(inputs).at("difference").data<int64_t>()[0];
+    };
+    EXPECT_EQ(difference(3, 3), 0);
+    EXPECT_EQ(difference(3, 4), 1);
+    EXPECT_EQ(difference(5, 5), 0);
+    EXPECT_EQ(difference(7, 5), -2);
+  }
+  std::filesystem::remove(path);
 }
 
 TEST(ModelApi, Errors) {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <boost/unordered/unordered_flat_set.hpp>
 #include <limits>
 
 #include "anfora/error.h"
@@ -332,7 +334,18 @@ ValueId DraftBuilder::constant_result(DraftGraph& graph, ValueId value, bool is_
 void DraftBuilder::set_results(DraftGraph& graph, std::span<const ValueId> results, std::span<const std::string> names,
                                size_t num_carried) {
   boost::unordered_flat_set<ValueId> inputs(graph.inputs.begin(), graph.inputs.end()), taken;
+  boost::unordered_flat_map<std::string_view, size_t> listed;  // names of outputs, and where they are listed first
   for (size_t i = 0; i < results.size(); ++i) {
+    if (i < names.size()) {
+      auto [first, is_new] = listed.try_emplace(names[i], i);
+      if (!is_new) {  // one value has one name, so it is the same output once more
+        if (results[i] != results[first->second]) {
+          throw Error(ErrorCode::InvalidModel, fmt::format("two different values are outputs called '{}'", names[i]));
+        }
+        graph.outputs.push_back(graph.outputs[first->second]);
+        continue;
+      }
+    }
     const DraftValue& value = draft_->value(results[i]);
     if (value.constant) {
       graph.outputs.push_back(constant_result(graph, results[i], !taken.insert(results[i]).second));

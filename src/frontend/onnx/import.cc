@@ -83,6 +83,7 @@ void GraphFields::read(std::string_view bytes) {
 void Importer::import_model(std::string_view bytes, const ImportOptions& options) {
   using Field = wire::ModelProto;
   ir::Metadata& meta = module_.metadata();
+  apart_ = options.apart;
   std::string_view graph;
   bool has_graph = false, has_training = false, has_devices = false;
   for (Message m(bytes); m.next();) {
@@ -186,7 +187,7 @@ void Importer::import_main(std::string_view bytes, const ImportOptions& options)
   ir::Annotations& annotations = module_.annotations();
 
   for (std::string_view input : fields.inputs) {
-    ValueInfo info = read_value_info(context(), input);
+    ValueInfo info = read_declared(input);
     annotations.set_input(info.name, read_annotation(info));
     const ir::Type* type = info.type ? info.type : context().unranked_type(DType::Undefined);
     ir::Node* initializer = scope.find(info.name);
@@ -203,7 +204,7 @@ void Importer::import_main(std::string_view bytes, const ImportOptions& options)
   scope.import_nodes(fields.nodes);
   std::vector<ir::Node*> results;
   for (std::string_view output : fields.outputs) {
-    ValueInfo info = read_value_info(context(), output);
+    ValueInfo info = read_declared(output);
     ir::Node* result = scope.find(info.name);
     if (!result) throw Error(ErrorCode::InvalidModel, fmt::format("nothing computes the output '{}'", info.name));
     results.push_back(result);
@@ -242,7 +243,7 @@ Importer::Results Importer::import_graph(const GraphFields& fields, ir::Graph* t
   }
   Results results;
   for (std::string_view output : fields.outputs) {
-    ValueInfo info = read_value_info(context(), output);
+    ValueInfo info = read_declared(output);
     if (ir::Annotation annotation = read_annotation(info); !annotation.empty()) {
       module_.annotations().set_value(scope.place(), info.name, std::move(annotation));
     }
@@ -250,6 +251,12 @@ Importer::Results Importer::import_graph(const GraphFields& fields, ir::Graph* t
     results.types.push_back(info.type);
   }
   return results;
+}
+
+ValueInfo Importer::read_declared(std::string_view value_info) const {
+  ValueInfo info = read_value_info(context(), value_info);
+  info.type = without_names(context(), info.type, apart_);
+  return info;
 }
 
 ir::Parameter* Importer::add_input(ir::Graph* graph, const ir::Type* type, std::string_view name,

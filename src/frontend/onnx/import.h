@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,6 +29,8 @@ struct ImportOptions {
   // Asked of each initializer of the main graph that is no input: whether it is to be a parameter with a default, behind the
   // inputs, instead of a constant. Nothing is computed from it then, and equal ones stay apart. Null: none.
   std::function<bool(std::string_view)> is_trainable;
+  // Names of dimensions that are not believed: wherever one occurs, it is a dimension of its own.
+  std::set<std::string, std::less<>> apart = {};
 };
 
 // Throws Error: NotFound and Io about the file, InvalidModel where it breaks the format, Unsupported where it is valid

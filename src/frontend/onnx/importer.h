@@ -187,6 +187,9 @@ class Importer {
   ir::Context& context() const { return module_.context(); }
   const TensorSource& source() const { return source_; }
 
+  // With the types that the rest of the model may rely on: without the names of dimensions that are not believed.
+  ValueInfo read_declared(std::string_view value_info) const;
+
   // Reads a graph into `target` with `arguments` as its inputs; its results.
   struct Results {
     std::vector<ir::Node*> nodes;
@@ -247,6 +250,7 @@ class Importer {
   std::string name_;
   analysis::Inference inference_;
   Opsets opsets_;
+  DimNames apart_;
   std::vector<Function> functions_;
   std::map<std::tuple<std::string_view, std::string_view, std::string_view>, size_t> function_index_;
   std::vector<Instance> instances_;

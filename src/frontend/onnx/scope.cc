@@ -141,7 +141,7 @@ const ir::Type* Scope::declared_type(std::string_view name) {
     declared_types_ = std::make_unique<boost::unordered_flat_map<std::string_view, const ir::Type*>>();
     for (auto infos : {declared_.first, declared_.second}) {
       for (std::string_view bytes : infos) {
-        ValueInfo info = read_value_info(importer_.context(), bytes);
+        ValueInfo info = importer_.read_declared(bytes);
         if (info.type) declared_types_->emplace(info.name, info.type);
       }
     }

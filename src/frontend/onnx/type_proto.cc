@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/container/small_vector.hpp>
 #include <limits>
 
@@ -21,6 +22,22 @@ DType checked_dtype(int64_t number) {
   return static_cast<DType>(number);
 }
 
+bool equal_in_any_case(std::string_view a, std::string_view lower) {
+  return std::ranges::equal(a, lower, {},
+                            [](char c) { return 'A' <= c && c <= 'Z' ? static_cast<char>(c | 0x20) : c; });
+}
+
+// Whether an exporter wrote the name only because it knew nothing of the dimension. Such a name says of no two dimensions that
+// they are equal. PaddlePaddle calls all of them `?`; `-1`, `*` and the like have no letter either.
+bool says_nothing(std::string_view name) {
+  static constexpr std::string_view kWords[] = {"none",    "null", "nil", "nan",     "unk",
+                                                "unknown", "any",  "dyn", "dynamic", "undefined"};
+  bool has_letter = std::ranges::any_of(name, [](char c) {
+    return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || static_cast<unsigned char>(c) >= 0x80;
+  });
+  return !has_letter || std::ranges::any_of(kWords, [&](auto word) { return equal_in_any_case(name, word); });
+}
+
 ir::Dim read_dimension(ir::Context& context, std::string_view bytes) {
   using Field = wire::TensorShapeProto::Dimension;
   ir::Dim dim = context.dims().unknown();
@@ -33,7 +50,7 @@ ir::Dim read_dimension(ir::Context& context, std::string_view bytes) {
       }
       case Field::dim_param: {
         std::string_view name = m.bytes();
-        dim = name.empty() ? context.dims().unknown() : context.dims().symbol(name);
+        dim = says_nothing(name) ? context.dims().unknown() : context.dims().symbol(name);
         break;
       }
       default: m.skip();
@@ -146,6 +163,15 @@ void write_tensor_type(protozero::pbf_writer& writer, const ir::Type* type) {
 }
 
 }  // namespace
+
+const ir::Type* without_names(ir::Context& context, const ir::Type* type, const DimNames& names) {
+  if (names.empty() || !type || !type->is_tensor() || !type->has_rank()) return type;
+  Dims dims;
+  for (ir::Dim dim : type->dims()) {
+    dims.push_back(dim.is_symbol() && names.contains(dim.symbol_name()) ? context.dims().unknown() : dim);
+  }
+  return context.tensor_type(type->dtype(), std::span<const ir::Dim>(dims.data(), dims.size()));
+}
 
 const ir::Type* read_type(ir::Context& context, std::string_view bytes) { return read_nested(context, bytes, 0); }
 

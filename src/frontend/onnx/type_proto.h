@@ -3,6 +3,8 @@
 
 #include <boost/container/small_vector.hpp>
 #include <protozero/pbf_writer.hpp>
+#include <set>
+#include <string>
 #include <string_view>
 
 #include "ir/annotations.h"
@@ -13,9 +15,14 @@ namespace anfora::onnx {
 // Types nest at most this deep in a file: seq(opt(seq(…))).
 inline constexpr int kDeepestType = 32;
 
-// A dimension without a value, or with a negative one, is `?`; a named one is the symbol of that name. A tensor type
+// A dimension without a value, or with a negative one, is `?`, and so is one whose name says nothing (`?`, `-1`, `None`);
+// with any other name it is the symbol of that name. A tensor type
 // without a shape is unranked, a sparse tensor is the dense one that it is read as, and an opaque type is any tensor.
 const ir::Type* read_type(ir::Context& context, std::string_view bytes);
+
+// The type with `?` where a dimension has one of the names.
+using DimNames = std::set<std::string, std::less<>>;
+const ir::Type* without_names(ir::Context& context, const ir::Type* type, const DimNames& names);
 
 struct ValueInfo {
   std::string_view name;
