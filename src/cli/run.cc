@@ -43,7 +43,7 @@ void collect(const std::string& name, const Datum& value, std::vector<std::pair<
   }
 }
 
-void warn_of(const driver::Contradiction& found) {
+void warn_if(const driver::Contradiction& found) {
   if (found) fmt::print(stderr, "warning: {}\n", found.message);
 }
 
@@ -67,7 +67,7 @@ int run_run(const RunOptions& options) {
     made_up = driver::random_inputs(*model.module, {.seed = options.seed, .dims = options.dims});
   } else {
     given = driver::read_inputs(*model.module, options.inputs);
-    warn_of(driver::reload_if_contradicted(model, options.model, given));
+    warn_if(driver::reload_if_contradicted(model, options.model, given));
   }
   const driver::DeclaredShapes declared(*model.module);
   runtime::Executable executable = driver::compile_model(
@@ -78,7 +78,7 @@ int run_run(const RunOptions& options) {
       options.random ? executable.run(std::move(made_up), how) : executable.run(std::move(given), how);
   if (!options.profile.empty()) profiler.write_trace(options.profile);
 
-  warn_of(declared.check_outputs(outputs));
+  warn_if(declared.check_outputs(outputs));
 
   std::vector<std::pair<std::string, Tensor>> tensors;
   std::set<std::string_view> listed;
