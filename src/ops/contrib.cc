@@ -1,21 +1,34 @@
 // Operators that ONNX Runtime's optimizer leaves in models (domain com.microsoft). They are declared so that they are typed,
 // and rewritten into ONNX's operators before a model runs (rules/contrib.rules, passes/expand.cc); none has a kernel.
+#include <fmt/format.h>
+
 #include <algorithm>
 
-#include "ops/infer_helpers.h"
+#include "ops/infer_heads.h"
 #include "ops/infer_window.h"
 #include "ops/registry.h"
 
 namespace anfora::ops {
+
+Dim head_size(const InferenceContext& ctx, Dim width, int64_t heads) {
+  if (heads < 1) ctx.fail("num_heads must be positive");
+  const auto known = width.as_constant();
+  if (known && *known % heads != 0) ctx.fail(fmt::format("{} columns do not divide into {} heads", *known, heads));
+  return floor_div(width, heads);
+}
+
+void require_attention_mask(const InferenceContext& ctx, size_t i) {
+  auto mask = ctx.has_input(i) ? ctx.dims(i) : std::nullopt;
+  if (!mask) return;
+  if (mask->empty() || mask->size() > 4) ctx.fail(fmt::format("the mask has rank {}; 1 to 4 exist", mask->size()));
+  if (mask->size() == 4 && (*mask)[1].as_constant().value_or(1) != 1) {
+    ctx.fail(fmt::format("the mask is {}; of rank 4 it is [batch, 1, longest, longest]", to_string(ctx.input(i))));
+  }
+}
+
 namespace {
 
 using enum DType;
-
-// A size of a head that the attributes do not divide is wrong; not known where the width is not.
-Dim divided(const InferenceContext& ctx, Dim width, int64_t parts) {
-  if (parts < 1) ctx.fail("num_heads must be positive");
-  return floor_div(width, parts);
-}
 
 void set_all_unranked(InferenceContext& ctx, DType dtype) {
   for (size_t i = 0; i < ctx.num_outputs(); ++i) ctx.set_unranked(i, dtype);
@@ -60,6 +73,9 @@ void infer_packed_attention(InferenceContext& ctx) {
   const std::vector<int64_t> sizes = ctx.attributes().get_ints("qkv_hidden_sizes");
   if (!sizes.empty() && sizes.size() != 3) ctx.fail("qkv_hidden_sizes has not three items");
   const Dim width = sizes.empty() ? floor_div((*weights)[1], 3) : ctx.dim(sizes[2]);
+  const Dim size = head_size(ctx, width, heads);
+  if (!sizes.empty()) head_size(ctx, ctx.dim(sizes[0]), heads);
+  require_attention_mask(ctx, 3);
   ctx.set_tensor(0, dtype, Dims{(*x)[0], (*x)[1], width});
   if (ctx.num_outputs() < 2) return;
   Dim keys = (*x)[1];
@@ -67,20 +83,22 @@ void infer_packed_attention(InferenceContext& ctx) {
     auto past = ctx.dims(4);
     keys = past && past->size() == 5 && !ctx.has_input(6) ? keys + (*past)[3] : ctx.unknown();
   }
-  ctx.set_tensor(1, dtype, Dims{ctx.dim(2), (*x)[0], ctx.dim(heads), keys, divided(ctx, width, heads)});
+  ctx.set_tensor(1, dtype, Dims{ctx.dim(2), (*x)[0], ctx.dim(heads), keys, size});
 }
 
 // Q is [batch, sequence, width]; K and V the same or already split into heads, [batch, heads, keys, size]. A cache whose new
 // length is told grows no more.
-void set_multi_head_attention(InferenceContext& ctx, size_t past_key, size_t past_length) {
+void set_multi_head_attention(InferenceContext& ctx, size_t mask, size_t past_key, size_t past_length) {
   const DType dtype = ctx.dtype(0);
   const int64_t heads = ctx.attribute_int("num_heads");
   set_all_unranked(ctx, dtype);
+  require_attention_mask(ctx, mask);
   auto q = ctx.dims(0), k = ctx.dims(1), v = ctx.dims(2);
+  if (q && q->size() == 3) head_size(ctx, (*q)[2], heads);
   if (!q || !k || !v || q->size() != 3 || (k->size() != 3 && k->size() != 4) || v->size() != k->size()) return;
   const bool split = k->size() == 4;
-  const Dim key_size = split ? (*k)[3] : divided(ctx, (*k)[2], heads);
-  const Dim value_size = split ? (*v)[3] : divided(ctx, (*v)[2], heads);
+  const Dim key_size = split ? (*k)[3] : head_size(ctx, (*k)[2], heads);
+  const Dim value_size = split ? (*v)[3] : head_size(ctx, (*v)[2], heads);
   ctx.set_tensor(0, dtype, Dims{(*q)[0], (*q)[1], split ? value_size * heads : (*v)[2]});
   if (ctx.num_outputs() == 1) return;
   Dim keys = split ? (*k)[2] : (*k)[1];
@@ -93,8 +111,8 @@ void set_multi_head_attention(InferenceContext& ctx, size_t past_key, size_t pas
   if (ctx.num_outputs() > 3) ctx.set_tensor(3, dtype, Dims{(*q)[0], ctx.dim(heads), (*q)[1], keys});
 }
 
-void infer_multi_head_attention(InferenceContext& ctx) { set_multi_head_attention(ctx, 6, 8); }
-void infer_masked_attention(InferenceContext& ctx) { set_multi_head_attention(ctx, 5, 7); }
+void infer_multi_head_attention(InferenceContext& ctx) { set_multi_head_attention(ctx, 4, 6, 8); }
+void infer_masked_attention(InferenceContext& ctx) { set_multi_head_attention(ctx, 3, 5, 7); }
 
 // A row-major matrix of N rows of K numbers, in blocks.
 void infer_matmul_nbits(InferenceContext& ctx) {
@@ -151,7 +169,7 @@ void infer_grouped_attention(InferenceContext& ctx) {
   set_all_unranked(ctx, dtype);
   auto q = ctx.dims(0);
   if (!q || q->size() != 3) return;
-  const Dim size = divided(ctx, (*q)[2], ctx.has_input(1) ? heads : heads + 2 * groups);
+  const Dim size = head_size(ctx, (*q)[2], ctx.has_input(1) ? heads : heads + 2 * groups);
   ctx.set_tensor(0, dtype, Dims{(*q)[0], (*q)[1], size * heads});
   const Dim keys = ctx.has_input(3) ? ctx.unknown() : (*q)[1];
   for (size_t i = 1; i < std::min<size_t>(3, ctx.num_outputs()); ++i)

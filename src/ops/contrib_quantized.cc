@@ -1,5 +1,5 @@
 // Operators of ONNX Runtime on quantized tensors (domain com.microsoft); see contrib.cc and passes/expand_quantized.cc.
-#include "ops/infer_helpers.h"
+#include "ops/infer_heads.h"
 #include "ops/registry.h"
 
 namespace anfora::ops {
@@ -78,13 +78,13 @@ void infer_quantized_attention(InferenceContext& ctx) {
   for (size_t i = 0; i < ctx.num_outputs(); ++i) ctx.set_unranked(i, dtype);
   auto x = ctx.dims(0), weights = ctx.dims(1);
   const int64_t heads = ctx.attribute_int("num_heads");
-  if (heads < 1) ctx.fail("num_heads must be positive");
+  require_attention_mask(ctx, 5);
   if (!x || !weights || x->size() != 3 || weights->size() != 2) return;
-  const Dim width = floor_div((*weights)[1], 3);
+  const Dim width = floor_div((*weights)[1], 3), size = head_size(ctx, width, heads);
   ctx.set_tensor(0, dtype, Dims{(*x)[0], (*x)[1], width});
   if (ctx.num_outputs() < 2) return;
   const Dim keys = ctx.has_input(8) ? ctx.unknown() : (*x)[1];
-  ctx.set_tensor(1, dtype, Dims{ctx.dim(2), (*x)[0], ctx.dim(heads), keys, floor_div(width, heads)});
+  ctx.set_tensor(1, dtype, Dims{ctx.dim(2), (*x)[0], ctx.dim(heads), keys, size});
 }
 
 void infer_quantized_embedding(InferenceContext& ctx) {

@@ -22,6 +22,8 @@ std::optional<size_t> windowed_rank(const InferenceContext& ctx, bool has_weight
 
 // Of Conv, and of what is a Conv with something behind it: input 0 is the data, input 1 the weights.
 void infer_convolution(InferenceContext& ctx);
+void infer_pool(InferenceContext& ctx);         // also of MaxPool's indices
+void infer_global_pool(InferenceContext& ctx);  // every channel becomes one element
 // Multiplications and additions: each output channel's kernel once for each output position.
 double convolution_flops(const InferenceContext& ctx);
 

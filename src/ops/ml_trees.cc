@@ -58,11 +58,17 @@ void declare_nodes(Declaration& op, const std::string& votes) {
 
 }  // namespace
 
+// ONNX leaves open what a leaf means that is listed twice for a target: converters write such for the paths of decisions, and
+// ONNX Runtime takes one of the weights.
+constexpr const char* kRegressionDoc =
+    "The leaves that each row reaches in all trees, aggregated by target. The weights of a leaf that is listed several times "
+    "for one target add up.";
+
 void declare_ml_trees(Declarations& declare) {
   constexpr const char* kDomain = "ai.onnx.ml";
   const std::vector<DType> features = {DType::F32, DType::F64, DType::I64, DType::I32};
   declare.op("TreeEnsemble", 5, kDomain)
-      .doc("The leaves that each row reaches in all trees, aggregated by target.")
+      .doc(kRegressionDoc)
       .input("X", "T")
       .output("Y", "T")
       .type("T", {DType::F32, DType::F64, DType::F16})
@@ -84,7 +90,7 @@ void declare_ml_trees(Declarations& declare) {
       .attribute("post_transform", 0)
       .infer(infer_tree_ensemble);
   Declaration regressor = declare.op("TreeEnsembleRegressor", 3, kDomain);
-  regressor.doc("The leaves that each row reaches in all trees, aggregated by target.")
+  regressor.doc(kRegressionDoc)
       .input("X", "T")
       .output("Y", "f32")
       .type("T", features)

@@ -12,6 +12,8 @@ void set_pooled(InferenceContext& ctx, std::span<const Dim> dims) {
   if (ctx.num_outputs() > 1) ctx.set_tensor(1, DType::I64, dims);
 }
 
+}  // namespace
+
 void infer_pool(InferenceContext& ctx) {
   auto rank = windowed_rank(ctx, false);
   if (!rank) ctx.fail("the attribute kernel_shape is missing");
@@ -29,6 +31,8 @@ void infer_global_pool(InferenceContext& ctx) {
   for (size_t i = 2; i < dims->size(); ++i) (*dims)[i] = ctx.dim(1);
   ctx.set_tensor(0, ctx.dtype(0), *dims);
 }
+
+namespace {
 
 void infer_max_unpool(InferenceContext& ctx) {
   if (ctx.has_input(2)) return set_tensor_of_shape(ctx, 0, ctx.dtype(0), 2);

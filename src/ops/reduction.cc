@@ -112,8 +112,9 @@ void declare_reduction(Declarations& declare) {
   reduce(declare, "ReduceL2", 18, "The square root of the sum of squares along the axes.", wide)
       .flops(flops_per_input_element<2>);
   reduce(declare, "ReduceSumSquare", 18, "The sum of squares along the axes.", wide).flops(flops_per_input_element<2>);
-  reduce(declare, "ReduceLogSum", 28, "The logarithm of the sum along the axes.", kFloats);
-  reduce(declare, "ReduceLogSumExp", 28, "The logarithm of the sum of exponentials along the axes.", kFloats)
+  // Operator sets below 28 have the next two of integers as well, rounded towards zero.
+  reduce(declare, "ReduceLogSum", 28, "The logarithm of the sum along the axes.", wide);
+  reduce(declare, "ReduceLogSumExp", 28, "The logarithm of the sum of exponentials along the axes.", wide)
       .flops(flops_per_input_element<15>);
   arg(declare, "ArgMax", "Where the largest element along the axis is: the first one, or the last.");
   arg(declare, "ArgMin", "Where the smallest element along the axis is: the first one, or the last.");

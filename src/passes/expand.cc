@@ -109,6 +109,14 @@ Node* Expansion::activation(std::string_view name, Node* x, std::optional<float>
   return apply(name, {x}, attributes);
 }
 
+Node* Expansion::fused_convolution(Node* weights) {
+  const std::vector<float> given = root_.attributes().get_floats("activation_params");
+  auto parameter = [&](size_t i) { return i < given.size() ? std::optional(given[i]) : std::nullopt; };
+  Node* y = apply("Conv", {input(0), weights, input(2)},
+                  root_.attributes().without("activation").without("activation_params"));
+  return activation(root_.attributes().get_string("activation", ""), sum(y, input(3)), parameter(0), parameter(1));
+}
+
 Node* Expansion::result(Nodes results) {
   Node* first = *results.begin();
   if (!first) return nullptr;
@@ -155,6 +163,7 @@ void add_expansions(rewrite::RuleSet& rules) {
   rules.add(grouped_attention_expansions());
   rules.add(normalization_expansions());
   rules.add(product_expansions());
+  rules.add(nchwc_expansions());
   rules.add(quantized_expansions());
 }
 

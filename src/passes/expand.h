@@ -15,6 +15,7 @@ std::span<const rewrite::Rule> attention_expansions();          // expand_attent
 std::span<const rewrite::Rule> grouped_attention_expansions();  // expand_grouped_attention.cc
 std::span<const rewrite::Rule> normalization_expansions();      // expand_normalization.cc
 std::span<const rewrite::Rule> product_expansions();            // expand_product.cc
+std::span<const rewrite::Rule> nchwc_expansions();              // expand_nchwc.cc
 std::span<const rewrite::Rule> quantized_expansions();          // expand_quantized.cc
 
 // The application that is expanded, and what takes its place.
@@ -54,6 +55,8 @@ class Expansion {
   ir::Node* sum(ir::Node* x, ir::Node* y);
   // The activation that ONNX Runtime's fusions name; null: not known.
   ir::Node* activation(std::string_view name, ir::Node* x, std::optional<float> alpha, std::optional<float> beta);
+  // What the root is, a convolution with a bias, a sum and an activation behind it, by these weights.
+  ir::Node* fused_convolution(ir::Node* weights);
 
   // What takes the root's place: the first of these, or all of them where the root has several results. Null among them: a
   // result that nobody uses.

@@ -51,13 +51,7 @@ Node* fused_gemm(Rewriter& rewriter, Apply& root) {
 
 Node* fused_convolution(Rewriter& rewriter, Apply& root) {
   Expansion e(rewriter, root);
-  if (!e.is_typed()) return nullptr;
-  const std::vector<float> given = root.attributes().get_floats("activation_params");
-  auto parameter = [&](size_t i) { return i < given.size() ? std::optional(given[i]) : std::nullopt; };
-  Node* y = e.apply("Conv", {e.input(0), e.input(1), e.input(2)},
-                    root.attributes().without("activation").without("activation_params"));
-  return e.result(
-      {e.activation(root.attributes().get_string("activation", ""), e.sum(y, e.input(3)), parameter(0), parameter(1))});
+  return e.is_typed() ? e.result({e.fused_convolution(e.input(1))}) : nullptr;
 }
 
 // Bytes [N, n] as numbers of `bits` bits, the lowest first: [N, n · 8/bits].

@@ -125,7 +125,7 @@ bool any_operator(const ir::Module& module, bool (*is_meant)(const ir::Operator&
 }  // namespace
 
 bool has_expansions(const ir::Module& module) {
-  return any_operator(module, [](const ir::Operator& op) { return op.known && op.domain == "com.microsoft"; });
+  return any_operator(module, [](const ir::Operator& op) { return op.known && op.domain.starts_with("com.microsoft"); });
 }
 
 size_t expand(ir::Module& module) { return has_expansions(module) ? run_pass(passes::kExpand, module) : 0; }

@@ -438,7 +438,41 @@ def quantized_embed_layer_normalization(rng):
                    outputs=2, constants=(2, 3, 4, 5, 6, *range(8, 18)))
 
 
+TEXTS = ["", "a", "Hello World", "I love computer science !", "a,b;c,,d", "  two  blanks ", "Straße und Öl", "x1y22z333",
+         "http://a.b/c?d=e", "été\tà\nla"]
+
+
+def texts(rng, dims):
+    return np.array([rng.choice(TEXTS) for _ in range(int(np.prod(dims)))], dtype=object).reshape(dims)
+
+
+def tokenizer(rng):
+    dims = rng.choice([(rng.randint(1, 4),), (rng.randint(1, 3), rng.randint(1, 3)), (0,), (2, 0)])
+    kind = rng.choice([{"separators": [" "]}, {"separators": [",", ";", " "]}, {"separators": [""]}, {"separators": ["\\s+", "[0-9]+"]},
+                       {"tokenexp": "[a-z]+"}, {"tokenexp": "\\w"}, {"tokenexp": "."}, {"tokenexp": "a|ab|b*"},
+                       {"tokenexp": "(?i)[^ ]+"}])
+    characters = kind.get("separators") == [""]
+    return contrib("Tokenizer", [texts(rng, dims)], {
+        **kind, "mark": rng.randint(0, 1), "mincharnum": 1 if characters else rng.randint(1, 3), "pad_value": rng.choice(["", "#"])})
+
+
+def murmur_hash(rng):
+    dims = tuple(rng.randint(0, 4) for _ in range(rng.randint(0, 3)))
+    dtype = rng.choice(["uint32", "int32", "uint64", "int64", "float32", "float64", "str"])
+    x = texts(rng, dims) if dtype == "str" else data(rng, dims, dtype)
+    return contrib("MurmurHash3", [x], {"positive": rng.randint(0, 1), "seed": rng.randint(0, 1000)})
+
+
+def distances(rng):
+    dtype, columns = rng.choice(["float32", "float64"]), rng.randint(1, 6)
+    return contrib("CDist", [reals(rng, (rng.randint(1, 5), columns), dtype), reals(rng, (rng.randint(1, 5), columns), dtype)],
+                   {"metric": rng.choice(["euclidean", "sqeuclidean"])})
+
+
 GENERATORS = {
+    "com.microsoft.Tokenizer": tokenizer,
+    "com.microsoft.MurmurHash3": murmur_hash,
+    "com.microsoft.CDist": distances,
     "com.microsoft.Gelu": elementwise("Gelu", None),
     "com.microsoft.BiasGelu": elementwise("BiasGelu", "always"),
     "com.microsoft.FastGelu": elementwise("FastGelu", "sometimes"),

@@ -161,7 +161,12 @@ T finished(Reduction kind, SumType<T> sum, int64_t count) {
       if (!std::is_floating_point_v<T> && count == 0) return T{0};
       return static_cast<T>(value / static_cast<Signed>(count));
     case Reduction::L2: return static_cast<T>(std::sqrt(static_cast<double>(value)));
-    case Reduction::LogSum: return static_cast<T>(std::log(static_cast<double>(value)));
+    case Reduction::LogSum: {
+      const double logarithm = std::log(static_cast<double>(value));
+      // No integer is −∞; the smallest one comes nearest.
+      if (std::is_integral_v<T> && !std::isfinite(logarithm)) return std::numeric_limits<T>::min();
+      return static_cast<T>(logarithm);
+    }
     default: return static_cast<T>(value);
   }
 }
@@ -299,7 +304,8 @@ void reduce_log_sum_exp(KernelContext& context) {
   const bool keepdims = context.attributes().get_int("keepdims", 1) != 0;
   const Split parts = split_axes(in.shape(), reduced_axes(context), keepdims);
   Tensor& out = context.allocate_output(0, in.dtype(), parts.result);
-  const DType wide = compute_dtype(in.dtype());
+  // Of integers: rounded towards zero, as ONNX's operator sets below 28 have it.
+  const DType wide = is_integer(in.dtype()) ? DType::F64 : compute_dtype(in.dtype());
   Tensor result = wide == in.dtype() ? out : Tensor::allocate(wide, out.shape());
   dispatch<WideFloats>(wide, [&]<class T>() { log_sum_exp<T>(cast_tensor(in, wide), result, parts); });
   if (wide != in.dtype()) cast_into(result, out);
