@@ -1,10 +1,14 @@
 #include "analysis/range.h"
 
 #include <algorithm>
+#include <boost/unordered/unordered_flat_set.hpp>
 #include <cmath>
 #include <optional>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include "ir/module.h"
 #include "support/element_types.h"
 #include "support/integers.h"
 
@@ -40,29 +44,6 @@ double largest_finite(DType dtype) {
     case DType::F64: return std::numeric_limits<double>::max();
     default: return 0;
   }
-}
-
-// A computed range as the type holds it: integers wrap around, floats overflow and round.
-ValueRange fitted(ValueRange r, const Type* type) {
-  ValueRange all = whole(type);
-  if (!type || !type->is_tensor()) return all;
-  if (!is_float(type->dtype())) {
-    // Of 64-bit integers, not all near the ends are doubles: a bound that is an end may be rounded to it.
-    bool exact = element_bits(type->dtype()) < 64;
-    bool fits = exact ? r.low >= all.low && r.high <= all.high
-                      : (r.low > all.low || (r.low == 0 && all.low == 0)) && r.high < all.high;
-    return fits ? make(r.low, r.high, false) : all;
-  }
-  double most = largest_finite(type->dtype());
-  if (most == 0) return all;
-  // A bound may be missed by a rounding; zero is exact.
-  auto widened = [&](double bound, double direction) {
-    if (bound == 0) return bound;
-    double wide = bound + direction * std::abs(bound) * 0.01;
-    return std::abs(wide) > most ? std::copysign(kInfinity, bound) : wide;
-  };
-  double low = widened(r.low, -1), high = widened(r.high, 1);
-  return make(std::isnan(low) ? -kInfinity : low, std::isnan(high) ? kInfinity : high, r.may_be_nan);
 }
 
 constexpr double kMostExact = 0x1p53;  // integers up to there are doubles
@@ -155,7 +136,110 @@ ValueRange rising(ValueRange a, F f) {
   return make(f(a.low), f(a.high), a.may_be_nan);
 }
 
+// What gives numbers of numbers, and is not looked at further: beside products and convolutions, which are told by their kind.
+constexpr std::string_view kTotal[] = {"AveragePool",
+                                       "BatchNormalization",
+                                       "Celu",
+                                       "CumSum",
+                                       "Dropout",
+                                       "Einsum",
+                                       "Elu",
+                                       "GRU",
+                                       "Gelu",
+                                       "GlobalAveragePool",
+                                       "GroupNormalization",
+                                       "HardSwish",
+                                       "InstanceNormalization",
+                                       "LRN",
+                                       "LSTM",
+                                       "LayerNormalization",
+                                       "LeakyRelu",
+                                       "LogSoftmax",
+                                       "MaxPool",
+                                       "Mish",
+                                       "PRelu",
+                                       "Pad",
+                                       "RMSNormalization",
+                                       "RNN",
+                                       "ReduceL1",
+                                       "ReduceL2",
+                                       "ReduceLogSumExp",
+                                       "ReduceMean",
+                                       "ReduceProd",
+                                       "ReduceSum",
+                                       "ReduceSumSquare",
+                                       "Resize",
+                                       "Selu",
+                                       "Softsign",
+                                       "Split",
+                                       "Sum",
+                                       "Swish",
+                                       "TopK"};
+
+bool is_total(const Operator& op) {
+  return op.fusion == FusionKind::Anchor || std::ranges::binary_search(kTotal, op.name);
+}
+
+bool is_floating(const Type* type) { return type && type->is_tensor() && largest_finite(type->dtype()) != 0; }
+
+// All numbers of a floating type.
+ValueRange numbers_of(const Type* type) {
+  const double most = largest_finite(type->dtype());
+  return make(-most, most, false);
+}
+
 }  // namespace
+
+// A computed range as the type holds it: integers wrap around, floats overflow and round.
+ValueRange RangeAnalysis::fitted(ValueRange r, const Type* type) const {
+  ValueRange all = whole(type);
+  if (!type || !type->is_tensor()) return all;
+  if (!is_float(type->dtype())) {
+    // Of 64-bit integers, not all near the ends are doubles: a bound that is an end may be rounded to it.
+    bool exact = element_bits(type->dtype()) < 64;
+    bool fits = exact ? r.low >= all.low && r.high <= all.high
+                      : (r.low > all.low || (r.low == 0 && all.low == 0)) && r.high < all.high;
+    return fits ? make(r.low, r.high, false) : all;
+  }
+  double most = largest_finite(type->dtype());
+  if (most == 0) return all;
+  // A bound may be missed by a rounding; zero is exact.
+  auto widened = [&](double bound, double direction) {
+    if (bound == 0 || (assumes_ordinary_ && std::isinf(bound))) return bound;
+    double wide = bound + direction * std::abs(bound) * 0.01;
+    return std::abs(wide) > most ? std::copysign(assumes_ordinary_ ? most : kInfinity, bound) : wide;
+  };
+  double low = widened(r.low, -1), high = widened(r.high, 1);
+  return make(std::isnan(low) ? -kInfinity : low, std::isnan(high) ? kInfinity : high, r.may_be_nan);
+}
+
+void RangeAnalysis::visit_operands(const Node* node) {
+  std::vector<std::pair<const Apply*, size_t>> stack;
+  boost::unordered_flat_set<const Node*> seen;
+  auto push = [&](const Node* next) {
+    const Apply* apply = next ? next->as_apply() : nullptr;
+    const bool computes =
+        apply && (apply->primitive() == Primitive::Operation || apply->primitive() == Primitive::TupleGetItem);
+    if (computes && !known_.contains(apply) && seen.insert(apply).second) stack.emplace_back(apply, 0);
+  };
+  push(node);
+  while (!stack.empty()) {
+    auto& [apply, next] = stack.back();
+    if (next < apply->num_inputs()) {
+      push(apply->input(next++));
+      continue;
+    }
+    const Apply* done = apply;
+    stack.pop_back();
+    visit(done, 1);
+  }
+}
+
+bool RangeAnalysis::are_finite(const Apply& node, int depth) {
+  return std::ranges::all_of(node.operands(), [&](const Use& use) {
+    return !is_floating(use.node->type()) || visit(use.node, depth).is_finite();
+  });
+}
 
 ValueRange RangeAnalysis::visit(const Node* node, int depth) {
   if (!node || !node->type()) return {};
@@ -163,6 +247,9 @@ ValueRange RangeAnalysis::visit(const Node* node, int depth) {
   ValueRange result = whole(node->type());
   if (const Tensor* constant = constant_tensor(node)) {
     result = of_constant(*constant);
+  } else if (assumes_ordinary_ && node->is_parameter() && is_floating(node->type()) &&
+             node->graph() == node->graph()->module().main()) {
+    result = numbers_of(node->type());
   } else if (const Apply* apply = node->as_apply()) {
     if (depth == 0) return result;  // not remembered: from below it may be known
     result = of_application(*apply, depth - 1);
@@ -209,6 +296,12 @@ static bool sees_elements(const Apply& node) {
 ValueRange RangeAnalysis::of_application(const Apply& node, int depth) {
   const Type* type = node.type();
   ValueRange anything = whole(type);
+  if (assumes_ordinary_ && node.primitive() == Primitive::TupleGetItem && is_floating(type)) {
+    const Apply* several = node.input(0)->as_apply();
+    const bool are_numbers = several && several->primitive() == Primitive::Operation && several->op().domain.empty() &&
+                             is_total(several->op()) && are_finite(*several, depth);
+    return are_numbers ? numbers_of(type) : anything;
+  }
   if (node.primitive() != Primitive::Operation || node.num_outputs() != 1 || !type->is_tensor() ||
       !node.op().domain.empty()) {
     return anything;
@@ -317,21 +410,32 @@ ValueRange RangeAnalysis::of_application(const Apply& node, int depth) {
     ValueRange exponent = in(1), base = in(0);
     bool even = exponent.low == exponent.high && std::fmod(exponent.low, 2) == 0;
     if (exponent.low == 2 && exponent.high == 2) return fitted(square(base), type);
+    const bool constant = exponent.low == exponent.high, whole_number = std::trunc(exponent.low) == exponent.low;
+    if (assumes_ordinary_ && is_floating(type) && constant && base.is_finite() && exponent.low > 0 &&
+        (whole_number || base.low >= 0))
+      return make(even || base.low >= 0 ? 0 : -largest_finite(type->dtype()), largest_finite(type->dtype()), false);
     if (is_float(type->dtype()) && (even || base.low >= 0)) return make(0, kInfinity, anything.may_be_nan);
   }
   const bool is_largest = op == "ReduceMax" || op == "MaxPool" || op == "GlobalMaxPool";
   if (is_largest || op == "ReduceMin") {
     if (anything.low >= 0) return anything;
     ValueRange x = in(0);
-    if (sees_elements(node)) return x;
+    if (sees_elements(node) || assumes_ordinary_) return x;
     // The largest of nothing, or of padding alone, is below all numbers, the smallest above.
     return is_largest ? make(anything.low, x.high, x.may_be_nan) : make(x.low, anything.high, x.may_be_nan);
   }
   if (op == "ReduceMean" || op == "GlobalAveragePool") {
     if (!is_float(type->dtype()) || !in(0).is_finite()) return anything;
     ValueRange mean = fitted(in(0), type);
-    mean.may_be_nan = !sees_elements(node);  // 0 / 0
+    mean.may_be_nan = !sees_elements(node) && !assumes_ordinary_;  // 0 / 0
     return mean;
+  }
+  if (assumes_ordinary_ && is_floating(type)) {
+    if (op == "Log" && in(0).low > 0 && in(0).is_finite()) return numbers_of(type);
+    const bool is_sum =
+        op == "ReduceSumSquare" || op == "ReduceL1" || op == "ReduceL2" || (op == "ReduceSum" && in(0).low >= 0);
+    if (is_total(node.op()) && are_finite(node, depth))
+      return is_sum ? make(0, largest_finite(type->dtype()), false) : numbers_of(type);
   }
   bool sums_squares = op == "ReduceSumSquare" || op == "ReduceL1" || op == "ReduceL2";
   if (sums_squares && is_float(type->dtype())) return make(0, kInfinity, true);

@@ -27,14 +27,30 @@ struct ValueRange {
 
 class RangeAnalysis {
  public:
+  enum class Assume : uint8_t {
+    Nothing,
+    // Main's parameters are finite, sums and products do not overflow, and what is reduced has elements. What else makes a NaN or
+    // an infinity of numbers (Sqrt, Log, Div, Exp, a constant) still may.
+    OrdinaryInputs,
+  };
+  explicit RangeAnalysis(Assume assume = Assume::Nothing) : assumes_ordinary_(assume == Assume::OrdinaryInputs) {}
+
   // Of all elements of a numeric or bool tensor (bools are 0 and 1); any other value: everything.
-  ValueRange range(const ir::Node* node) { return visit(node, kDeepest); }
+  ValueRange range(const ir::Node* node) {
+    if (assumes_ordinary_) visit_operands(node);
+    return visit(node, kDeepest);
+  }
 
  private:
   // Operands above a node that are looked at; beyond, a value is anything of its type.
   static constexpr int kDeepest = 24;
   ValueRange visit(const ir::Node* node, int depth);
   ValueRange of_application(const ir::Apply& node, int depth);
+  ValueRange fitted(ValueRange r, const ir::Type* type) const;
+  // Everything above a node, however deep: finite inputs say something of all that is computed of them.
+  void visit_operands(const ir::Node* node);
+  bool are_finite(const ir::Apply& node, int depth);
+  const bool assumes_ordinary_;
   boost::unordered_flat_map<const ir::Node*, ValueRange> known_;
 };
 

@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "cli/text.h"
+#include "driver/fit.h"
 #include "driver/inputs.h"
 #include "driver/model.h"
 #include "support/resident_memory.h"
@@ -18,6 +19,8 @@ namespace {
 struct BenchOptions {
   std::string model;
   std::vector<std::string> inputs;
+  driver::SizeByName dims;
+  driver::Pins pins;
   int threads = 0;
   double seconds = 3;
   bool json = false;
@@ -33,21 +36,28 @@ int run_bench(const BenchOptions& options) {
   int64_t memory_before = resident_bytes();
   double start = now();
   driver::LoadedModel model = driver::load_model(options.model);
+  driver::pin_shapes(*model.module, options.pins);
+  driver::require_dims(*model.module, options.dims);
   std::vector<Datum> inputs;
+  const driver::RandomInputs made_up{.dims = options.dims};
   if (options.inputs.empty()) {
-    inputs = driver::random_inputs(*model.module, {});
+    inputs = driver::random_inputs(*model.module, made_up);
   } else {
-    runtime::NamedData named = driver::read_inputs(*model.module, options.inputs);
-    for (const ir::Parameter* p : model.module->main()->parameters()) {
-      auto given = std::ranges::find(named, p->name(), [](const auto& entry) { return std::string_view(entry.first); });
-      inputs.push_back(given == named.end() ? Datum() : given->second);
-    }
+    inputs = driver::in_order(*model.module, driver::read_inputs(*model.module, options.inputs));
   }
   runtime::Executable executable =
       driver::compile_model(std::move(model), {.threads = options.threads, .math = options.math});
   double load = now() - start;
 
-  executable.run(inputs);  // the first run of a shape plans its memory
+  // The first run of a shape plans its memory.
+  if (options.inputs.empty()) {
+    inputs = driver::fitting_inputs(executable, std::move(inputs), made_up, [&] {
+      driver::LoadedModel again = driver::load_model(options.model);
+      driver::pin_shapes(*again.module, options.pins);
+      return again;
+    });
+  }
+  executable.run(inputs);
   Progress progress("measuring");
   std::vector<double> times;
   double begin = now();
@@ -80,6 +90,8 @@ Action add_bench(CLI::App& app) {
   command->add_option("--input", options->inputs, "as for `run`; made up where not given");
   add_threads(*command, options->threads);
   command->add_option("--seconds", options->seconds, "how long to measure")->capture_default_str()->check(seconds(0));
+  add_dims(*command, options->dims);
+  add_pins(*command, options->pins);
   add_math(*command, options->math);
   command->add_flag("--json", options->json, "for machines");
   command->footer("Example:\n  anfora bench model.onnx --input in.npz --threads 2 --seconds 5 --json");

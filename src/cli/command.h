@@ -9,6 +9,7 @@
 #include <string>
 
 #include "anfora/error.h"
+#include "driver/pin.h"
 #include "rewrite/rule.h"
 
 namespace anfora::cli {
@@ -38,6 +39,8 @@ void add_math(CLI::App& command, rewrite::Promise& promise);
 
 // --dim NAME=SIZE, any number of times, written to `dims`.
 void add_dims(CLI::App& command, std::map<std::string, int64_t, std::less<>>& dims);
+// --shape NAME=1,3,320,320, any number of times, and --batch N, written to `pins`.
+void add_pins(CLI::App& command, driver::Pins& pins);
 
 // For check(): a whole number in decimal digits, which takes the place of what was written; a finite number of seconds.
 CLI::Validator whole_number(int64_t low, uint64_t high);

@@ -13,6 +13,8 @@ namespace {
 
 struct InfoOptions {
   std::string model;
+  driver::Pins pins;
+  driver::SizeByName dims;
   bool json = false;
 };
 
@@ -20,6 +22,9 @@ constexpr size_t kMostOperatorsShown = 12;
 
 int run_info(const InfoOptions& options) {
   driver::LoadedModel model = driver::load_model(options.model);
+  driver::pin_shapes(*model.module, options.pins);
+  driver::require_dims(*model.module, options.dims);
+  if (!options.dims.empty()) driver::pin_dims(*model.module, options.dims);
   const ir::Module& module = *model.module;
   driver::ModelSummary summary = driver::summarize(*model.module);
   // Nothing runs, so no weights are packed.
@@ -87,6 +92,8 @@ Action add_info(CLI::App& app) {
   auto options = std::make_shared<InfoOptions>();
   CLI::App* command = app.add_subcommand("info", "What is in a model: operators, weights, flops, peak memory, shapes");
   command->add_option("model", options->model, "an .onnx or .ir file")->required();
+  add_dims(*command, options->dims);
+  add_pins(*command, options->pins);
   command->add_flag("--json", options->json, "for machines");
   command->footer("Example:\n  anfora info resnet50.onnx");
   return [options] { return run_info(*options); };

@@ -12,8 +12,8 @@ void add_math(CLI::App& command, Promise& promise) {
   };
   command
       .add_option_function<std::string>("--math", set,
-                                        "what rewrites may change: exact (no bit), finite (only NaN and infinity), "
-                                        "real (rounding; default)")
+                                        "what rewrites may change: exact (no bit), finite (results that are NaN or "
+                                        "infinite), real (and rounding; default)")
       ->check(CLI::IsMember({"exact", "finite", "real"}));
 }
 

@@ -16,6 +16,7 @@
 #include "cli/text.h"
 #include "driver/agreement.h"
 #include "driver/audit.h"
+#include "driver/fit.h"
 #include "driver/model.h"
 #include "driver/name_patterns.h"
 #include "driver/staged_model.h"
@@ -29,13 +30,14 @@ namespace {
 struct OptOptions {
   std::string input, output, opset = "keep", target = "onnx", value_info = "keep", save_graphs;
   rewrite::Promise math = rewrite::Promise::Real;
-  std::vector<std::string> passes, rules, trainable, freeze;
+  std::vector<std::string> passes, rules, trainable, freeze, inputs;
   std::string remarks;
   driver::SizeByName dims;
+  driver::Pins pins;
   int64_t fuel = -1;
   std::optional<int64_t> fold_limit;
   int runs = 1;
-  bool no_check = false, keep = false, expand = false, prune_inputs = false, audit = false, verify_ir = false,
+  bool no_check = false, keep = false, assume_finite = false, expand = false, prune_inputs = false, audit = false, verify_ir = false,
        json = false;
 };
 
@@ -45,33 +47,70 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 int64_t model_bytes(const std::string& path) { return static_cast<int64_t>(std::filesystem::file_size(path)); }
 
-// What the comparison of both models by execution gave, in a few words; sets `failed` when they differ.
-std::string check(const OptOptions& options, const std::filesystem::path& written, bool& failed) {
-  driver::LoadedModel before = driver::load_model(options.input), after;
-  try {
-    after = driver::load_model(written);
-  } catch (const Error& error) {
-    failed = true;
-    return fmt::format("DIFFERS: what was written cannot be read: {}", error.what());
+// What the comparison of both models by execution gave.
+struct Verdict {
+  enum class Kind : uint8_t { Verified, NotVerified, Differs } kind = Kind::NotVerified;
+  std::string text, reason = {};
+
+  std::string color() const { return kind == Kind::Verified ? green() : kind == Kind::Differs ? red() : yellow(); }
+};
+
+// Model and inputs as the options say.
+driver::LoadedModel load_pinned(const std::string& path, const OptOptions& options) {
+  driver::LoadedModel model = driver::load_model(path);
+  driver::pin_shapes(*model.module, options.pins);
+  return model;
+}
+
+Verdict verdict_of(const driver::Agreement& agreement, const OptOptions& options) {
+  using Kind = Verdict::Kind;
+  if (!agreement.same) return {Kind::Differs, "DIFFERS: " + agreement.message};
+  if (!agreement.is_compared()) {
+    const std::string what =
+        options.dims.empty() ? "made-up inputs do not fit" : "made-up inputs of these sizes do not fit";
+    return {Kind::NotVerified,
+            fmt::format("NOT VERIFIED: {}. Try {}{}--input in.npz", what, agreement.suggestion,
+                        agreement.suggestion.empty() ? "" : ", or "),
+            agreement.not_compared};
   }
-  try {
-    runtime::Executable a = driver::compile_as_is(*before.module), b = driver::compile_as_is(*after.module);
-    if (!a.missing_kernels().empty()) return fmt::format("not verified: no kernel for {}", a.missing_kernels()[0]);
-    driver::Agreement agreement = driver::check_agreement(
-        *before.module, a, b, {.runs = options.runs, .dims = options.dims, .promise = options.math});
-    if (!agreement.same) {
-      failed = true;
-      return "DIFFERS: " + agreement.message;
-    }
-    if (agreement.errors) return "verified: same outputs, " + agreement.errors->text();
-    return agreement.worst == 0 ? "verified: same outputs, bit for bit"
-                                : fmt::format("verified: same outputs (max {:.0e} relative)", agreement.worst_relative);
-  } catch (const Error& error) {
-    // Made-up inputs do not suit every model.
-    const bool made_up = options.dims.empty() && !driver::symbolic_dims(*before.module).empty();
-    return fmt::format("not verified: {}{}", error.what(),
-                       made_up ? " (--dim NAME=SIZE gives other sizes than 2)" : "");
+  std::string text = "verified: same outputs";
+  if (agreement.errors) {
+    text += ", " + agreement.errors->text();
+  } else if (agreement.worst == 0) {
+    text += ", bit for bit";
+  } else {
+    text += fmt::format(" (max {:.0e} relative)", agreement.worst_relative);
   }
+  if (!agreement.found.empty()) text += ", with " + agreement.found;
+  return {Kind::Verified, text};
+}
+
+Verdict check(const OptOptions& options) {
+  driver::LoadedModel before = load_pinned(options.input, options), after = driver::load_model(options.output);
+  runtime::Executable a = driver::compile_as_is(*before.module), b = driver::compile_as_is(*after.module);
+  if (!a.missing_kernels().empty())
+    return {Verdict::Kind::NotVerified, fmt::format("NOT VERIFIED: no kernel for {}", a.missing_kernels()[0])};
+  driver::AgreementOptions how{.runs = options.runs, .dims = options.dims, .promise = options.math};
+  if (!options.inputs.empty())
+    how.given = driver::in_order(*before.module, driver::read_inputs(*before.module, options.inputs));
+  try {
+    return verdict_of(driver::check_agreement(*before.module, a, *after.module, b, how), options);
+  } catch (const Error& error) {
+    if (!options.inputs.empty()) throw;
+    return {Verdict::Kind::NotVerified, fmt::format("NOT VERIFIED: {}", error.what())};
+  }
+}
+
+// What --check runs the passes on.
+driver::AuditOptions audit_options(const ir::Module& module, const OptOptions& options) {
+  driver::AuditOptions audit{.inputs = {.dims = options.dims}};
+  if (!options.inputs.empty()) {
+    audit.given = driver::read_inputs(module, options.inputs);
+  } else {
+    runtime::Executable executable = driver::compile_as_is(module);
+    audit.inputs = driver::fit_inputs(module, executable, audit.inputs).inputs;
+  }
+  return audit;
 }
 
 std::vector<const passes::Pass*> passes_named(const std::vector<std::string>& names) {
@@ -95,9 +134,10 @@ std::filesystem::path reproducer_of(const OptOptions& options) {
 }
 
 // What --check found, and a small module that shows it beside the output, which is not written.
-int report_finding(const driver::Finding& finding, const OptOptions& options, const passes::PassOptions& passes) {
+int report_finding(const driver::Finding& finding, const OptOptions& options, const passes::PassOptions& passes,
+                   const driver::AuditOptions& audit) {
   const std::filesystem::path reproducer = reproducer_of(options);
-  ir::write_text_file(*driver::reduce_finding(finding, passes, {.dims = options.dims}), reproducer);
+  ir::write_text_file(*driver::reduce_finding(finding, passes, audit), reproducer);
   std::string what = finding.rule.empty()
                          ? fmt::format("pass {}", finding.pass)
                          : fmt::format("rule {} (pass {}), at {},", finding.rule, finding.pass, finding.node);
@@ -146,10 +186,13 @@ int run_opt(const OptOptions& options) {
   Constness constness(options);
   driver::LoadedModel model = constness.load(options.input);
   files.check_loaded();
+  driver::pin_shapes(*model.module, options.pins);
   driver::require_dims(*model.module, options.dims);
+  driver::read_inputs(*model.module, options.inputs);  // that they fit is known before the work is done
   driver::ModelSummary before = driver::summarize(*model.module);
   pipeline::OptimizeOptions passes;
   passes.passes.math = options.math;
+  passes.passes.assumes_finite = options.assume_finite;
   passes.passes.fold_limit = options.fold_limit;
   if (!options.rules.empty()) passes.passes.rules = rules_with(model.module->context(), options.rules);
   int64_t fuel = options.fuel;
@@ -169,8 +212,9 @@ int run_opt(const OptOptions& options) {
       progress.update(-1, fmt::format("round {}, {}", round, pass));
     };
     if (options.audit) {
-      auto finding = driver::optimize_audited(*model.module, passes, report, {.dims = options.dims});
-      if (finding) return report_finding(*finding, options, passes.passes);
+      const driver::AuditOptions audit = audit_options(*model.module, options);
+      auto finding = driver::optimize_audited(*model.module, passes, report, audit);
+      if (finding) return report_finding(*finding, options, passes.passes, audit);
     } else {
       report = pipeline::optimize(*model.module, passes);
     }
@@ -189,13 +233,15 @@ int run_opt(const OptOptions& options) {
                           }});
   double seconds = seconds_since(start);
   driver::ModelSummary after = driver::summarize(*model.module);
-  bool failed = false;
-  std::string verdict = options.no_check ? "not verified" : check(options, staged.path(), failed);
+  Verdict verdict{.text = "not verified"};
+  if (!options.no_check) verdict = check(options, staged.path());
+  const bool failed = verdict.kind == Verdict::Kind::Differs;
   if (!failed || options.keep) {
     staged.accept();
   } else {
-    verdict += fmt::format("; {} is not written (--keep writes it all the same)", options.output);
+    verdict.text += fmt::format("; {} is not written (--keep writes it all the same)", options.output);
   }
+  const int code = failed ? kDiffers : kSuccess;
 
   int64_t bytes_before = model_bytes(options.input), bytes_after = saved.bytes;
   if (options.json) {
@@ -208,7 +254,9 @@ int run_opt(const OptOptions& options) {
                            {"flops_before", before.flops},
                            {"flops_after", after.flops},
                            {"seconds", seconds},
-                           {"verdict", verdict},
+                           {"verdict", verdict.text},
+                           {"verified", verdict.kind == Verdict::Kind::Verified},
+                           {"reason", verdict.reason},
                            {"rounds", report.rounds},
                            {"note", saved.note}};
     for (const auto& pass : report.passes) {
@@ -221,7 +269,7 @@ int run_opt(const OptOptions& options) {
       if (passes.keep_remarks) entry["seconds"] = statistics.seconds;
     }
     fmt::print("{}\n", json.dump(2));
-    return failed ? kDiffers : kSuccess;
+    return code;
   }
 
   std::string from = std::filesystem::path(options.input).filename(),
@@ -238,10 +286,10 @@ int run_opt(const OptOptions& options) {
     size_t shown = width + (change.starts_with("−") ? 10 : 8);  // the minus sign takes three bytes
     fmt::print("  {:<{}}{:>{}}   {}{}{}\n", pass.doc, width - 2, change, shown - width, dim(), pass.note, plain());
   }
-  fmt::print("{} {:>7.2f} s   {}{}{}\n", line(to, after, bytes_after), seconds, failed ? red() : green(), verdict,
-             plain());
+  fmt::print("{} {:>7.2f} s   {}{}{}\n", line(to, after, bytes_after), seconds, verdict.color(), verdict.text, plain());
+  if (!verdict.reason.empty()) fmt::print("  {}\n", verdict.reason);
   if (!saved.note.empty()) fmt::print("  {}\n", saved.note);
-  return failed ? kDiffers : kSuccess;
+  return code;
 }
 
 }  // namespace
@@ -264,6 +312,8 @@ Action add_opt(CLI::App& app) {
                    "types of values between nodes to write: keep (those that the model states; default), all, none")
       ->check(CLI::IsMember({"keep", "all", "none"}));
   add_math(*command, options->math);
+  command->add_flag("--assume-finite", options->assume_finite,
+                    "no value on the way is NaN or infinite: what comparisons with NaN decide need not stay");
   command
       ->add_option("--fold-limit", options->fold_limit,
                    "bytes by which a folded constant may exceed what it replaces (default: 65536, or a 400th of all "
@@ -281,10 +331,6 @@ Action add_opt(CLI::App& app) {
                       "a file for what was rewritten, and what was not and why: JSON lines");
   command->add_option("--save-graphs", options->save_graphs,
                       "a folder for the module after each stage, with an index.html");
-  command->add_flag("--verify", options->verify_ir, "check the IR's invariants around every pass");
-  command->add_option("--check-runs", options->runs, "random inputs on which both models are run and compared")
-      ->capture_default_str()
-      ->check(whole_number(0, kMostRuns));
   command->add_flag("--expand", options->expand, "write operators of ONNX Runtime (com.microsoft) as those of ONNX");
   command->add_flag("--prune-inputs", options->prune_inputs, "drop inputs that no output depends on");
   command
@@ -294,11 +340,33 @@ Action add_opt(CLI::App& app) {
   command->add_flag(
       "--freeze{" + Constness::kAll + "}", options->freeze,
       "initializers that are inputs as well become constants, and no inputs any more; --freeze=NAME: those");
-  command->add_flag("--check", options->audit,
-                    "run the model before and after every pass, and name the first rule that changes the result");
+  add_pins(*command, options->pins);
+  constexpr const char* kChecks = "Checks (both models are run and compared at the end unless --no-check is given)";
+  command
+      ->add_option("--input", options->inputs,
+                   "compare on these instead of made-up inputs: .npz by the inputs' names; .npy or .pb in their "
+                   "order, or NAME=FILE")
+      ->group(kChecks);
   add_dims(*command, options->dims);
-  command->add_flag("--no-check", options->no_check, "do not run the models to compare them");
-  command->add_flag("--keep", options->keep, "write the model also where it was found to differ");
+  command->get_option("--dim")->group(kChecks);
+  command->add_option("--check-runs", options->runs, "on how many random inputs both models are compared at the end")
+      ->capture_default_str()
+      ->check(whole_number(0, kMostRuns))
+      ->group(kChecks);
+  CLI::Option* no_check =
+      command->add_flag("--no-check", options->no_check, "do not run and compare the models at the end")
+          ->group(kChecks);
+  command->add_flag("--keep", options->keep, "write the model also where it was found to differ")->group(kChecks);
+  command
+      ->add_flag(
+          "--check", options->audit,
+          "also run the model before and after every pass (slow), and name the first rule that changes the result")
+      ->excludes(no_check)
+      ->group(kChecks);
+  command
+      ->add_flag("--verify", options->verify_ir,
+                 "also check that the graph is well formed around every pass; runs nothing")
+      ->group(kChecks);
   command->add_flag("--json", options->json, "for machines");
   command->footer("Example:\n  anfora opt resnet50.onnx -o small.onnx");
   return [options] { return run_opt(*options); };

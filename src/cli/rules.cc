@@ -130,7 +130,7 @@ constexpr const char* kRulesIntroduction = R"(# Rules
 Written by `anfora rules --markdown`; `make docs` writes it anew, and a test compares the two. The contract of a rule is in
 [rules/README.md](../rules/README.md), the language in [adding-a-rule.md](adding-a-rule.md); `anfora rules NAME` shows one.
 
-*Promise*: `exact` keeps every bit, `finite` every bit unless a NaN or an infinity takes part, `real` what is equal over the real
+*Promise*: `exact` keeps every bit, `finite` every bit of what is finite, `real` what is finite and equal over the real
 numbers; `real/exact` is real for floats and exact for all others; `cheaper` fires only where it is estimated to pay. *Checked*:
 on random instances of its pattern, by proof over the integers, truth values and real numbers that it names, or by an example
 in tests/file alone. *Fired*: on a collection of models (docs/rules-fired.tsv).

@@ -10,6 +10,7 @@
 #include "cli/files.h"
 #include "cli/text.h"
 #include "driver/declared_shapes.h"
+#include "driver/fit.h"
 #include "driver/inputs.h"
 #include "driver/model.h"
 #include "driver/npz.h"
@@ -21,6 +22,7 @@ struct RunOptions {
   std::string model, output, profile;
   std::vector<std::string> inputs;
   driver::SizeByName dims;
+  driver::Pins pins;
   bool random = false, no_optimize = false;
   rewrite::Promise math = rewrite::Promise::Real;
   uint64_t seed = 0;
@@ -52,7 +54,12 @@ int run_run(const RunOptions& options) {
   files.reads(options.model).reads(options.inputs);
   files.writes("--output", options.output).writes("--profile", options.profile);
   files.check();
-  driver::LoadedModel model = driver::load_model(options.model);
+  auto load = [&] {
+    driver::LoadedModel model = driver::load_model(options.model);
+    driver::pin_shapes(*model.module, options.pins);
+    return model;
+  };
+  driver::LoadedModel model = load();
   files.check_loaded();
   const auto parameters = model.module->main()->parameters();
   auto is_needed = [&](const ir::Parameter* p) { return model.module->default_of(p) == nullptr; };
@@ -63,8 +70,9 @@ int run_run(const RunOptions& options) {
   std::vector<Datum> made_up;
   runtime::NamedData given;
   driver::require_dims(*model.module, options.dims);
+  const driver::RandomInputs random{.seed = options.seed, .dims = options.dims};
   if (options.random) {
-    made_up = driver::random_inputs(*model.module, {.seed = options.seed, .dims = options.dims});
+    made_up = driver::random_inputs(*model.module, random);
   } else {
     given = driver::read_inputs(*model.module, options.inputs);
     warn_if(driver::reload_if_contradicted(model, options.model, given));
@@ -72,6 +80,7 @@ int run_run(const RunOptions& options) {
   const driver::DeclaredShapes declared(*model.module);
   runtime::Executable executable = driver::compile_model(
       std::move(model), {.threads = options.threads, .optimize = !options.no_optimize, .math = options.math});
+  if (options.random) made_up = driver::fitting_inputs(executable, std::move(made_up), random, load);
   runtime::Profiler profiler;
   runtime::RunOptions how{.profiler = options.profile.empty() ? nullptr : &profiler, .seed = options.seed};
   std::vector<Datum> outputs =
@@ -113,6 +122,7 @@ Action add_run(CLI::App& app) {
   command->add_flag("--random", options->random, "make up inputs");
   add_dims(*command, options->dims);
   add_seed(*command, options->seed, "of made-up inputs and of random operators");
+  add_pins(*command, options->pins);
   command->add_option("--output", options->output, "an .npz file for the outputs");
   add_threads(*command, options->threads);
   command->add_option("--profile", options->profile, "a trace for Perfetto, and a table of where the time went");

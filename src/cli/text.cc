@@ -56,6 +56,7 @@ std::string bold() { return code("\033[1m"); }
 std::string dim() { return code("\033[2m"); }
 std::string green() { return code("\033[32m"); }
 std::string red() { return code("\033[31m"); }
+std::string yellow() { return code("\033[33m"); }
 std::string plain() { return code("\033[0m"); }
 
 Progress::Progress(std::string what) : what_(std::move(what)), started_ms_(now_ms()) {}

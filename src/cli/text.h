@@ -16,6 +16,7 @@ std::string bold();
 std::string dim();
 std::string green();
 std::string red();
+std::string yellow();
 std::string plain();
 
 // A line that overwrites itself on a terminal's standard error once work takes longer than two seconds.

@@ -16,10 +16,11 @@ namespace anfora::cli {
 namespace {
 
 struct VerifyOptions {
-  std::vector<std::string> models, cases;
+  std::vector<std::string> models, cases, inputs;
   int runs = 3;
   uint64_t seed = 0;
   driver::SizeByName dims;
+  driver::Pins pins;
   bool json = false, optimize = false;
   rewrite::Promise math = rewrite::Promise::Real;
 };
@@ -41,29 +42,41 @@ int run_cases(const VerifyOptions& options) {
 
 int compare_models(const VerifyOptions& options) {
   driver::LoadedModel a = driver::load_model(options.models[0]), b = driver::load_model(options.models[1]);
+  driver::pin_shapes(*a.module, options.pins);
   driver::require_dims(*a.module, options.dims);
+  driver::AgreementOptions how{
+      .runs = options.runs, .seed = options.seed, .dims = options.dims, .promise = options.math};
+  if (!options.inputs.empty()) how.given = driver::in_order(*a.module, driver::read_inputs(*a.module, options.inputs));
   runtime::Executable run_a = driver::compile_as_is(*a.module), run_b = driver::compile_as_is(*b.module);
-  driver::Agreement agreement = driver::check_agreement(
-      *a.module, run_a, run_b,
-      {.runs = options.runs, .seed = options.seed, .dims = options.dims, .promise = options.math});
+  driver::Agreement agreement = driver::check_agreement(*a.module, run_a, *b.module, run_b, how);
   if (options.json) {
-    nlohmann::json json = {{"same", agreement.same},
-                           {"max_difference", agreement.worst},
+    nlohmann::json json = {{"max_difference", agreement.worst},
                            {"max_relative_difference", agreement.worst_relative},
                            {"output", agreement.output},
                            {"message", agreement.message}};
+    if (agreement.is_compared()) {
+      json["same"] = agreement.same;
+    } else {
+      json["same"] = nullptr;
+      json["not_compared"] = agreement.not_compared;
+    }
     fmt::print("{}\n", json.dump());
-  } else if (agreement.same) {
-    fmt::print(
-        "{}same outputs{} on {} random inputs and one of edge values; largest difference {:.1e} of the largest "
-        "element, "
-        "on output '{}'\n",
-        green(), plain(), options.runs, agreement.worst_relative, agreement.output);
-    if (agreement.errors) fmt::print("{}\n", agreement.errors->text());
-  } else {
+  } else if (!agreement.same) {
     fmt::print("{}different{}: {}\n", red(), plain(), agreement.message);
+  } else if (!agreement.is_compared()) {
+    fmt::print("{}NOT VERIFIED{}: made-up inputs do not fit. Try {}{}--input in.npz\n  {}\n", yellow(), plain(),
+               agreement.suggestion, agreement.suggestion.empty() ? "" : ", or ", agreement.not_compared);
+  } else {
+    const std::string inputs = options.inputs.empty()
+                                   ? fmt::format("{} random inputs and one of edge values", options.runs)
+                                   : "the given inputs";
+    fmt::print("{}same outputs{} on {}{}; largest difference {:.1e} of the largest element, on output '{}'\n", green(),
+               plain(), inputs, agreement.found.empty() ? "" : " with " + agreement.found, agreement.worst_relative,
+               agreement.output);
+    if (agreement.errors) fmt::print("{}\n", agreement.errors->text());
   }
-  return agreement.same ? kSuccess : kDiffers;
+  if (!agreement.same) return kDiffers;
+  return agreement.is_compared() ? kSuccess : kBadInput;
 }
 
 int run_verify(const VerifyOptions& options) {
@@ -87,7 +100,11 @@ Action add_verify(CLI::App& app) {
       ->capture_default_str()
       ->check(whole_number(1, kMostRuns));
   add_seed(*command, options->seed, "of the inputs");
+  command->add_option("--input", options->inputs,
+                      "compare on these instead of made-up inputs: .npz by the inputs' names; .npy or .pb in their "
+                      "order, or NAME=FILE");
   add_dims(*command, options->dims);
+  add_pins(*command, options->pins);
   command->add_flag("--optimize", options->optimize,
                     "run the cases as `run` does: optimized, and lowered for this machine");
   add_math(*command, options->math);

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "anfora/error.h"
-#include "driver/compare.h"
+#include "driver/agreement.h"
 #include "driver/model.h"
 #include "driver/reduce.h"
 #include "ir/clone.h"
@@ -18,48 +18,19 @@ using namespace ir;
 using passes::Pass;
 using passes::PassOptions;
 
-struct AuditRun {
-  std::vector<Datum> inputs, outputs;
-};
-
-// What a module computes on inputs that it accepts.
-std::vector<AuditRun> runs_of(const Module& module, bool with_edges, const AuditOptions& audit) {
-  std::vector<AuditRun> runs;
-  runtime::Executable executable = compile_as_is(module);
-  for (int i = 0; i < audit.runs + (with_edges ? 1 : 0); ++i) {
-    AuditRun run;
-    run.inputs =
-        random_inputs(module, {.seed = audit.seed + static_cast<uint64_t>(i), .dims = audit.dims}, i == audit.runs);
-    try {
-      run.outputs = executable.run(run.inputs, {.seed = audit.seed});
-    } catch (const Error&) {
-      continue;  // made-up inputs do not suit every model
-    }
-    runs.push_back(std::move(run));
-  }
-  return runs;
-}
-
-// What differs in the results of another module on the same inputs; empty: nothing.
-std::string difference(const Module& module, const std::vector<AuditRun>& runs, bool exactly,
+// What differs in the results of two modules on the same inputs; empty: nothing.
+std::string difference(const Module& before, const Module& after, const PassOptions& options,
                        const AuditOptions& audit) {
-  runtime::Executable executable = compile_as_is(module);
-  std::optional<Tolerance> tolerance = exactly ? std::optional(Tolerance{}) : std::nullopt;
-  for (const AuditRun& run : runs) {
-    std::vector<Datum> got;
-    try {
-      got = executable.run(run.inputs, {.seed = audit.seed});
-    } catch (const Error& error) {
-      return fmt::format("it fails: {}", error.message());
-    }
-    for (size_t i = 0; i < got.size(); ++i) {
-      Comparison comparison = compare(got[i], run.outputs[i], tolerance, Scale::Tensor);
-      if (!comparison.difference.empty()) {
-        return fmt::format("output '{}': {}", executable.outputs()[i].name, comparison.difference);
-      }
-    }
+  runtime::Executable first = compile_as_is(before), second = compile_as_is(after);
+  AgreementOptions how{.runs = audit.runs, .seed = audit.inputs.seed, .promise = options.math, .made_up = audit.inputs};
+  if (!audit.given.empty()) how.given = in_order(before, audit.given);
+  if (options.math == rewrite::Promise::Exact) how.tolerance = Tolerance{};
+  try {
+    const Agreement agreement = check_agreement(before, first, after, second, how);
+    return agreement.same ? "" : agreement.message;
+  } catch (const Error&) {
+    return "";  // a part of the module that the given inputs are not for
   }
-  return "";
 }
 
 constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
@@ -84,17 +55,15 @@ std::unique_ptr<Module> after(const Pass& pass, const Module& before, PassOption
 
 std::optional<Finding> audit_pass(const Pass& pass, const Module& before, const PassOptions& options,
                                   const AuditOptions& audit) {
-  bool exactly = options.math == rewrite::Promise::Exact;
   rewrite::Remarks all(true);
   std::unique_ptr<Module> changed = after(pass, before, options, kUnlimited, all);
   if (!changed) return std::nullopt;
-  std::vector<AuditRun> runs = runs_of(before, exactly, audit);
-  std::string message = difference(*changed, runs, exactly, audit);
+  std::string message = difference(before, *changed, options, audit);
   if (message.empty()) return std::nullopt;
 
   auto changes = [&](int64_t fuel, rewrite::Remarks& remarks) {
     std::unique_ptr<Module> module = after(pass, before, options, fuel, remarks);
-    return module ? difference(*module, runs, exactly, audit) : "";
+    return module ? difference(before, *module, options, audit) : "";
   };
   Finding finding{.pass = std::string(pass.name), .message = message, .before = clone(before)};
   analysis::infer_types(*finding.before);

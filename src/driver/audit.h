@@ -20,13 +20,13 @@ struct Finding {
 };
 
 struct AuditOptions {
-  int runs = 2;  // random inputs for each pass, and one of edge values where results are promised bit for bit
-  uint64_t seed = 0;
-  SizeByName dims = {};  // of symbolic dimensions, see RandomInputs
+  int runs = 2;                   // random inputs for each pass, and one of edge values
+  RandomInputs inputs = {};       // made up like this
+  runtime::NamedData given = {};  // or these
 };
 
-// Whether a pass leaves the results of a module as they are: bit for bit under --math exact, else within the tolerance of
-// the element types, relative to the largest element. Inputs that the module itself refuses are passed over.
+// Whether a pass leaves the results of a module as they are: bit for bit under --math exact, else as two models agree
+// (agreement.h). Inputs that the module itself refuses are passed over.
 std::optional<Finding> audit_pass(const passes::Pass& pass, const ir::Module& before,
                                   const passes::PassOptions& options, const AuditOptions& audit = {});
 

@@ -51,8 +51,9 @@ struct Judge {
       result.worst = std::max(result.worst, difference);
       if (scale > 0) result.worst_relative = std::max(result.worst_relative, difference / scale);
     }
-    if (finite ? difference <= allowed : finite_only) return;
+    if (finite ? difference <= allowed : finite_only && !std::isfinite(want)) return;
     ++differing;
+    result.lost += std::isfinite(want) && !std::isfinite(got);
     double excess = finite ? difference - allowed : INFINITY;
     if (worst_at < 0 || excess > worst_excess) {
       worst_excess = excess;
@@ -79,12 +80,16 @@ Comparison compare_tensors(const Tensor& got, const Tensor& want, std::optional<
                                     name(want.dtype()), to_string(want.shape()));
     return result;
   }
+  result.elements = want.size();
   if (Tensor::identical(got, want)) return result;
   bool inexact = is_float(want.dtype()) || is_complex(want.dtype());
-  Judge judge{.tolerance = inexact && tolerance ? *tolerance : tolerance_of(want.dtype()), .finite_only = finite_only};
+  Judge judge{.tolerance = inexact && tolerance ? *tolerance : tolerance_of(want.dtype()),
+              .result = {.elements = want.size()},
+              .finite_only = finite_only};
   std::string got_text, want_text;
   auto describe_worst = [&](auto text_of) {
     if (judge.worst_at < 0) return;
+    judge.result.differing = judge.differing;
     judge.result.difference =
         fmt::format("{} of {} elements differ, the worst at {}: {} instead of {}", judge.differing, want.size(),
                     place(judge.worst_at, want.shape()), text_of(got, judge.worst_at), text_of(want, judge.worst_at));
@@ -139,6 +144,9 @@ Comparison compare_tensors(const Tensor& got, const Tensor& want, std::optional<
 void merge(Comparison& into, const Comparison& item, std::string_view where) {
   into.worst = std::max(into.worst, item.worst);
   into.worst_relative = std::max(into.worst_relative, item.worst_relative);
+  into.differing += item.differing;
+  into.elements += item.elements;
+  into.lost += item.lost;
   if (into.difference.empty() && !item.difference.empty())
     into.difference = fmt::format("{}: {}", where, item.difference);
 }

@@ -17,8 +17,10 @@ Tolerance tolerance_of(DType dtype);
 struct Comparison {
   // Empty when equal within tolerance; else what differs, and where.
   std::string difference;
-  double worst = 0;           // largest absolute difference of two finite elements
-  double worst_relative = 0;  // the same as a share of what the tolerance is a share of, where that is not 0
+  double worst = 0;                     // largest absolute difference of two finite elements
+  double worst_relative = 0;            // the same as a share of what the tolerance is a share of, where that is not 0
+  int64_t differing = 0, elements = 0;  // how many are not within the tolerance, and how many there are
+  int64_t lost = 0;                     // how many are no number and ought to be one
 };
 
 // What the relative tolerance is a share of.
@@ -31,7 +33,7 @@ enum class Scale : uint8_t {
 
 // |got − want| ≤ absolute + relative·scale for each element; NaN equals NaN, infinities equal themselves. Sequences,
 // maps and optionals are compared item by item. An explicit tolerance overrides that of the floating dtypes. With
-// `finite_only`, elements that are NaN or infinite on either side do not count.
+// `finite_only`, elements that are NaN or infinite in `want` do not count; what is to be a number must be one.
 Comparison compare(const Datum& got, const Datum& want, std::optional<Tolerance> tolerance = std::nullopt,
                    Scale scale = Scale::Element, bool finite_only = false);
 

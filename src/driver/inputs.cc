@@ -11,6 +11,7 @@
 #include "frontend/onnx/value_proto.h"
 #include "support/element_types.h"
 #include "support/mapped_file.h"
+#include "support/nearest.h"
 
 namespace anfora::driver {
 
@@ -24,7 +25,7 @@ double edge_value(std::mt19937_64& random) {
   return kValues[random() % std::size(kValues)];
 }
 
-void fill(Tensor& tensor, const RandomInputs& options, bool edge, std::mt19937_64& random) {
+void fill(Tensor& tensor, const IntegerDomain& domain, bool edge, std::mt19937_64& random) {
   DType dtype = tensor.dtype();
   if (dtype == DType::String) {
     static constexpr const char* kWords[] = {"", "a", "anfora", "Vessel 7", "grafo"};
@@ -61,12 +62,15 @@ void fill(Tensor& tensor, const RandomInputs& options, bool edge, std::mt19937_6
     return;
   }
   dispatch<Join<Integers, SubByteIntegers>>(dtype, [&]<class T>() {
-    std::uniform_int_distribution<int64_t> uniform(options.integer_low, options.integer_high);
-    for (T& x : tensor.data<T>()) x = static_cast<T>(uniform(random));
+    std::uniform_int_distribution<int64_t> uniform(domain.low, domain.high);
+    for (T& x : tensor.data<T>()) {
+      x = static_cast<T>(domain.choices.empty() ? uniform(random) : domain.choices[random() % domain.choices.size()]);
+    }
   });
 }
 
-Datum random_datum(const Type* type, const RandomInputs& options, bool edge, std::mt19937_64& random) {
+Datum random_datum(const Type* type, const RandomInputs& options, const IntegerDomain& domain, bool edge,
+                   std::mt19937_64& random) {
   switch (type->kind()) {
     case TypeKind::Tensor: {
       Shape shape;
@@ -79,15 +83,16 @@ Datum random_datum(const Type* type, const RandomInputs& options, bool edge, std
       }
       DType dtype = type->dtype() == DType::Undefined ? DType::F32 : type->dtype();
       Tensor tensor = Tensor::allocate(dtype, shape);
-      fill(tensor, options, edge, random);
+      fill(tensor, domain, edge, random);
       return tensor;
     }
     case TypeKind::Sequence: {
       std::vector<Datum> items;
-      for (int64_t i = 0; i < kDefaultDim; ++i) items.push_back(random_datum(type->element(), options, edge, random));
+      for (int64_t i = 0; i < kDefaultDim; ++i)
+        items.push_back(random_datum(type->element(), options, domain, edge, random));
       return Datum::sequence(std::move(items));
     }
-    case TypeKind::Optional: return random_datum(type->element(), options, edge, random);
+    case TypeKind::Optional: return random_datum(type->element(), options, domain, edge, random);
     default:
       throw Error(ErrorCode::Unsupported, fmt::format("no random value of type {} can be made", to_string(type)));
   }
@@ -135,11 +140,28 @@ void require_dims(const Module& module, const SizeByName& dims) {
   }
 }
 
+Parameter& input_named(const Module& module, std::string_view name) {
+  std::vector<std::string> names;
+  for (Parameter* p : module.main()->parameters()) {
+    if (p->name() == name) return *p;
+    names.emplace_back(p->name());
+  }
+  std::string_view nearest = nearest_name(name, names);
+  throw Error(ErrorCode::InvalidArgument, fmt::format("the model has no input '{}'", name))
+      .with_hint(nearest.empty() ? fmt::format("its inputs: {}", fmt::join(names, ", "))
+                                 : fmt::format("did you mean '{}'?", nearest));
+}
+
 std::vector<Datum> random_inputs(const Module& module, const RandomInputs& options, bool edge) {
   std::mt19937_64 random(options.seed);
   std::vector<Datum> inputs;
   for (Parameter* p : module.main()->parameters()) {
-    inputs.push_back(module.default_of(p) ? Datum() : random_datum(p->type(), options, edge, random));
+    auto domain = options.domains.find(p->index());
+    inputs.push_back(module.default_of(p)
+                         ? Datum()
+                         : random_datum(p->type(), options,
+                                        domain == options.domains.end() ? IntegerDomain{} : domain->second, edge,
+                                        random));
   }
   return inputs;
 }
@@ -165,6 +187,15 @@ bool is_named(const std::string& argument) {
 
 std::filesystem::path path_of_input(const std::string& argument) {
   return is_named(argument) ? argument.substr(argument.find('=') + 1) : argument;
+}
+
+std::vector<Datum> in_order(const Module& module, const runtime::NamedData& named) {
+  std::vector<Datum> data;
+  for (const Parameter* p : module.main()->parameters()) {
+    auto given = std::ranges::find(named, p->name(), [](const auto& entry) { return std::string_view(entry.first); });
+    data.push_back(given == named.end() ? Datum() : given->second);
+  }
+  return data;
 }
 
 runtime::NamedData read_inputs(const Module& module, const std::vector<std::string>& files) {
@@ -193,6 +224,7 @@ runtime::NamedData read_inputs(const Module& module, const std::vector<std::stri
       inputs.emplace_back(name, parameter ? as_wanted(std::move(tensor), *parameter) : std::move(tensor));
     }
   }
+  for (const auto& [name, datum] : inputs) input_named(module, name);
   return inputs;
 }
 

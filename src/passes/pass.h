@@ -17,6 +17,8 @@ namespace anfora::passes {
 
 struct PassOptions {
   rewrite::Promise math = rewrite::Promise::Real;  // the weakest promise that rules may make
+  // Whether no value on the way is a NaN or an infinity, see RewriteOptions.
+  bool assumes_finite = false;
   // A folded constant may take this many bytes more than the constants that it replaces. None: 64 kB, or a 400th of what all
   // constants have where that is more, as long as they grow by no more than a hundredth in all.
   std::optional<int64_t> fold_limit;

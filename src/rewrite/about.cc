@@ -303,6 +303,17 @@ bool is_positive(const analysis::ValueRange& r) { return r.low > 0; }
 bool is_nonzero(const analysis::ValueRange& r) { return r.low > 0 || r.high < 0; }
 bool is_finite_range(const analysis::ValueRange& r) { return r.is_finite(); }
 bool has_no_nan(const analysis::ValueRange& r) { return !r.may_be_nan; }
+// What is no float has neither NaN nor infinity.
+template <bool MayBeInfinite>
+Quantity is_ordinary(const Scope& scope, Arguments a) {
+  const Node* node = as_node(a[0]);
+  if (!node) return NotKnown{};
+  if (scope.rewriter.assumes_finite()) return true;
+  const Type* type = tensor_type(a[0]);
+  if (type && type->dtype() != DType::Undefined && !is_float(type->dtype()) && !is_complex(type->dtype())) return true;
+  const analysis::ValueRange range = scope.rewriter.ordinary_range(node);
+  return (MayBeInfinite ? !range.may_be_nan : range.is_finite()) ? Quantity(true) : NotKnown{};
+}
 Quantity lowest(const Scope& scope, Arguments a) { return scope.rewriter.range(as_node(a[0])).low; }
 Quantity highest(const Scope& scope, Arguments a) { return scope.rewriter.range(as_node(a[0])).high; }
 
@@ -462,6 +473,10 @@ constexpr Function kValueFunctions[] = {
     {"nonzero", 1, 1, range_shows<is_nonzero>, "nonzero(x): all elements are above 0, or all are below"},
     {"finite", 1, 1, range_shows<is_finite_range>, "finite(x): no element is infinite or a NaN"},
     {"never_nan", 1, 1, range_shows<has_no_nan>, "never_nan(x): no element is a NaN"},
+    {"number", 1, 1, is_ordinary<true>,
+     "number(x): no element is a NaN, as long as the model's inputs are finite and nothing overflows"},
+    {"ordinary", 1, 1, is_ordinary<false>,
+     "ordinary(x): no element is infinite or a NaN, as long as the model's inputs are finite and nothing overflows"},
     {"lowest", 1, 1, lowest, "lowest(x): a lower bound of its elements"},
     {"highest", 1, 1, highest, "highest(x): an upper bound of its elements"},
     {"like", 2, 2, like, "like(number, x): the number as a scalar constant of x's element type"},

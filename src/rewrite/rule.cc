@@ -222,7 +222,7 @@ class Engine {
       : rules_(rules),
         options_(options),
         module_(inference.module()),
-        rewriter_(module_, inference),
+        rewriter_(module_, inference, options.assumes_finite),
         remarks_(remarks),
         pass_(pass) {}
 

@@ -29,8 +29,8 @@ namespace anfora::rewrite {
 // What a rule promises of the values (DESIGN.md section 4).
 enum class Promise : uint8_t {
   Exact,   // bit for bit
-  Finite,  // bit for bit unless a NaN or an infinity takes part
-  Real,    // equal over the reals; rounding may differ
+  Finite,  // every finite result bit for bit
+  Real,    // every finite result but for rounding
 };
 std::string_view to_string(Promise promise);
 Promise promise_named(std::string_view name);  // throws InvalidArgument
@@ -43,12 +43,17 @@ struct Refusal {
 // What a rule may ask and make.
 class Rewriter {
  public:
-  Rewriter(ir::Module& module, analysis::Inference& inference) : module_(module), inference_(inference) {}
+  // `assumes_finite`: nothing is a NaN or an infinity, see RewriteOptions.
+  Rewriter(ir::Module& module, analysis::Inference& inference, bool assumes_finite = false)
+      : module_(module), inference_(inference), assumes_finite_(assumes_finite) {}
 
   ir::Module& module() const { return module_; }
   analysis::Inference& inference() const { return inference_; }
   ir::Context& context() const { return module_.context(); }
   analysis::ValueRange range(const ir::Node* node) { return ranges_.range(node); }
+  // The same where the model's inputs are finite and nothing overflows.
+  analysis::ValueRange ordinary_range(const ir::Node* node) { return ordinary_ranges_.range(node); }
+  bool assumes_finite() const { return assumes_finite_; }
 
   // A new application, typed, in the graph and at the location of the node being rewritten. Throws Refusal where its declaration
   // does not take the operands: the rule is then not applied.
@@ -71,7 +76,8 @@ class Rewriter {
  private:
   ir::Module& module_;
   analysis::Inference& inference_;
-  analysis::RangeAnalysis ranges_;
+  analysis::RangeAnalysis ranges_, ordinary_ranges_{analysis::RangeAnalysis::Assume::OrdinaryInputs};
+  const bool assumes_finite_;
   ir::Apply* root_ = nullptr;
   std::vector<ir::Apply*> made_;
 };
@@ -95,6 +101,8 @@ struct RewriteOptions {
   Promise weakest = Promise::Real;  // rules that promise less are left out
   // How many rewrites may still be done, counted down: halving it finds the one that goes wrong. Null: any number.
   int64_t* fuel = nullptr;
+  // Whether no value on the way is a NaN or an infinity: then rules need not keep what those decide.
+  bool assumes_finite = false;
   // Whether the operator set that is to be written has what a rule made, as it is used there; null: it has everything.
   // A composite that had to be written decomposed again would be worse than what it was made of.
   HasOperator has_operator = nullptr;

@@ -4,6 +4,10 @@
 //     finite    the same bits where inputs are finite and no infinity and no NaN comes up on the way
 //     real      equal up to rounding on ordinary inputs, where the left side is a number
 //
+// Of both also where NaNs and infinities come up on the way, as the square root of a negative input does: where the left side is a
+// number, the right side is that number, and what is a NaN becomes no number (a comparison would decide otherwise). The operands of
+// the instance become quotients of inputs for that, of which no range is known.
+//
 // and that the rewritten module is well typed. An instance counts when the rule fired at its root and at least one element was
 // compared.
 #pragma once

@@ -304,7 +304,7 @@ class Translator {
   std::optional<z3::expr> predicate(const Expression& e) {
     std::string_view name = e.function->name;
     auto is = [&](std::initializer_list<std::string_view> names) { return std::ranges::count(names, name) > 0; };
-    if (is({"const", "single_use", "same_shape", "same_type", "broadcasts_to", "finite", "never_nan"}))
+    if (is({"const", "single_use", "same_shape", "same_type", "broadcasts_to", "finite", "never_nan", "number", "ordinary"}))
       return z3_.bool_val(true);
     if (name == "is_float") return z3_.bool_val(domain_.is_real());
     if (name == "is_integer") return z3_.bool_val(domain_.bits > 0);

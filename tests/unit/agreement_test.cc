@@ -18,7 +18,7 @@ class AgreementTest : public testing::Test {
     analysis::infer_types(*a);
     analysis::infer_types(*b);
     runtime::Executable run_a = compile_as_is(*a), run_b = compile_as_is(*b);
-    return check_agreement(*a, run_a, run_b, options);
+    return check_agreement(*a, run_a, *b, run_b, options);
   }
 
   std::unique_ptr<ir::Context> context = ops::make_context();
@@ -71,6 +71,42 @@ TEST_F(AgreementTest, AnInfinityExcusesNothing) {
       "graph @main(%x: f32[64]) { return Mul(Mul(Exp(Mul(%x, 30.0)), 1e38), 1e-38) }";
   EXPECT_FALSE(
       check(kOverflows, "graph @main(%x: f32[64]) { return Add(%x, 7.0) }", {.promise = rewrite::Promise::Real}).same);
+}
+
+// Sines of large angles: the last bit of the angle decides, but not in f64.
+constexpr std::string_view kWaves = "graph @main(%x: f32[64]) { return Sin(Mul(Mul(%x, 700.0), 3000.0)) }";
+
+TEST_F(AgreementTest, IllConditionedModelsAreComparedInF64) {
+  const AgreementOptions kReal = {.promise = rewrite::Promise::Real};
+  Agreement agreement = check(kWaves, "graph @main(%x: f32[64]) { return Sin(Mul(%x, 2100000.0)) }", kReal);
+  EXPECT_TRUE(agreement.same) << agreement.message;
+  EXPECT_TRUE(agreement.is_compared());
+  EXPECT_FALSE(check(kWaves, "graph @main(%x: f32[64]) { return Cos(Mul(%x, 2100000.0)) }", kReal).same);
+}
+
+TEST_F(AgreementTest, WhatTheLastBitOfInputsDecidesIsNeitherSameNorDifferent) {
+  constexpr std::string_view kChaos = "graph @main(%x: f32[64]) { return Sin(Mul(Mul(%x, 1e15), 1e15)) }";
+  Agreement agreement =
+      check(kChaos, "graph @main(%x: f32[64]) { return Sin(Mul(%x, 1e30)) }", {.promise = rewrite::Promise::Real});
+  EXPECT_TRUE(agreement.same) << agreement.message;
+  EXPECT_FALSE(agreement.is_compared());
+}
+
+TEST_F(AgreementTest, NumbersMustStayNumbers) {
+  constexpr std::string_view kNumbers = "graph @main(%x: f32[64]) { return Relu(%x) }";
+  constexpr std::string_view kNaNs = "graph @main(%x: f32[64]) { return Mul(Sqrt(%x), Sqrt(%x)) }";
+  for (rewrite::Promise promise : {rewrite::Promise::Exact, rewrite::Promise::Finite, rewrite::Promise::Real}) {
+    EXPECT_FALSE(check(kNumbers, kNaNs, {.promise = promise}).same) << to_string(promise);
+  }
+  EXPECT_FALSE(check(kNaNs, kNumbers).same);
+  EXPECT_TRUE(check(kNaNs, kNumbers, {.promise = rewrite::Promise::Real}).same);
+}
+
+TEST_F(AgreementTest, FailureOfTheSecondModelIsADifference) {
+  Agreement agreement = check("graph @main(%x: f32[n]) { return %x }",
+                              "graph @main(%x: f32[n]) { return Reshape(Reshape(%x, [-1, 5]), [-1]) }");
+  EXPECT_FALSE(agreement.same);
+  EXPECT_NE(agreement.message.find("fails"), std::string::npos) << agreement.message;
 }
 
 TEST_F(AgreementTest, OverflowCountsWhereItIsPromised) {
