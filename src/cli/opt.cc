@@ -179,7 +179,7 @@ class Constness {
 int run_opt(const OptOptions& options) {
   auto start = std::chrono::steady_clock::now();
   Files files;
-  files.reads(options.input).reads(options.rules);
+  files.reads(options.input).reads(options.rules).reads(options.inputs);
   files.writes("--output", options.output, true).writes("--remarks", options.remarks);
   if (options.audit) files.writes("--check", reproducer_of(options).string(), true);
   files.check();
