@@ -85,8 +85,13 @@ Verdict verdict_of(const driver::Agreement& agreement, const OptOptions& options
   return {Kind::Verified, text};
 }
 
-Verdict check(const OptOptions& options) {
-  driver::LoadedModel before = load_pinned(options.input, options), after = driver::load_model(options.output);
+Verdict check(const OptOptions& options, const std::filesystem::path& written) {
+  driver::LoadedModel before = load_pinned(options.input, options), after;
+  try {
+    after = driver::load_model(written);
+  } catch (const Error& error) {
+    return {Verdict::Kind::Differs, fmt::format("DIFFERS: what was written cannot be read: {}", error.what())};
+  }
   runtime::Executable a = driver::compile_as_is(*before.module), b = driver::compile_as_is(*after.module);
   if (!a.missing_kernels().empty())
     return {Verdict::Kind::NotVerified, fmt::format("NOT VERIFIED: no kernel for {}", a.missing_kernels()[0])};

@@ -99,7 +99,7 @@ int run_reduce(const ReduceOptions& options) {
     pipeline::OptimizeOptions passes;
     passes.passes.math = options.math;
     if (!options.rules.empty()) passes.passes.rules = rules_with(model.module->context(), options.rules);
-    const driver::AuditOptions audit{.dims = options.dims};
+    const driver::AuditOptions audit{.inputs = {.dims = options.dims}};
     std::unique_ptr<ir::Module> optimized = clone(*model.module);
     pipeline::OptimizeReport report;
     auto finding = driver::optimize_audited(*optimized, passes, report, audit);

@@ -24,8 +24,10 @@ bool PassContext::may_change(const Graph* graph) const {
 }
 
 rewrite::RewriteOptions PassContext::rewriting() const {
-  rewrite::RewriteOptions rewriting{options.math, options.fuel, options.has_operator};
-  rewriting.assumes_finite = options.assumes_finite;
+  rewrite::RewriteOptions rewriting{.weakest = options.math,
+                                    .fuel = options.fuel,
+                                    .assumes_finite = options.assumes_finite,
+                                    .has_operator = options.has_operator};
   if (!spared.empty()) rewriting.may_change = [this](const Graph& graph) { return may_change(&graph); };
   return rewriting;
 }

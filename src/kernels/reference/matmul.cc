@@ -7,18 +7,13 @@
 
 #include "kernels/reference/accumulate.h"
 #include "kernels/reference/broadcast.h"
+#include "kernels/reference/elementwise.h"
 #include "kernels/reference/families.h"
 #include "kernels/reference/gemm.h"
 #include "support/parallel.h"
 
 namespace anfora::kernels {
 namespace {
-
-void check_same_dtype(const Tensor& a, const Tensor& b) {
-  if (a.dtype() != b.dtype()) {
-    throw Error(ErrorCode::TypeMismatch, fmt::format("the operands are {} and {}", name(a.dtype()), name(b.dtype())));
-  }
-}
 
 Shape as_shape(std::span<const int64_t> dims) { return Shape(dims.begin(), dims.end()); }
 
