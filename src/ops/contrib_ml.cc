@@ -10,7 +10,7 @@
 namespace anfora::ops {
 namespace {
 
-constexpr const char* kDomain = "com.microsoft";
+constexpr const char* kContribDomain = "com.microsoft";
 
 void infer_tokenizer(InferenceContext& ctx) {
   auto dims = ctx.dims(0);
@@ -47,7 +47,7 @@ double distances_flops(const InferenceContext& ctx) {
 }  // namespace
 
 void declare_contrib_ml(Declarations& declare) {
-  declare.op("Tokenizer", 1, kDomain)
+  declare.op("Tokenizer", 1, kContribDomain)
       .doc("The tokens of each string along a new axis, filled up with pad_value: what matches tokenexp, or what lies "
            "between matches of the separators; characters where the one separator is empty.")
       .input("X", "T")
@@ -59,7 +59,7 @@ void declare_contrib_ml(Declarations& declare) {
       .optional_attribute("separators", AttributeKind::Strings)
       .optional_attribute("tokenexp", AttributeKind::String)
       .infer(infer_tokenizer);
-  declare.op("MurmurHash3", 1, kDomain)
+  declare.op("MurmurHash3", 1, kContribDomain)
       .doc("MurmurHash3_x86_32 of each element's bytes.")
       .input("X", "T1")
       .output("Y", "T2")
@@ -68,7 +68,7 @@ void declare_contrib_ml(Declarations& declare) {
       .attribute("positive", 1)
       .attribute("seed", 0)
       .infer(infer_murmur_hash);
-  declare.op("CDist", 1, kDomain)
+  declare.op("CDist", 1, kContribDomain)
       .doc("The distance of each row of A from each row of B: Euclidean, or its square.")
       .input("A", "T")
       .input("B", "T")

@@ -50,7 +50,7 @@ int64_t block_of(const Apply& root) {
   return block_of_this_cpu();
 }
 
-Node* transposed(Expansion& e, Node* x, std::vector<int64_t> perm) {
+Node* permuted_axes(Expansion& e, Node* x, std::vector<int64_t> perm) {
   return e.apply("Transpose", {x}, {{"perm", std::move(perm)}});
 }
 
@@ -58,7 +58,7 @@ Node* reorder_input(Rewriter& rewriter, Apply& root) {
   Expansion e(rewriter, root);
   Node* x = e.input(0);
   if (!e.is_typed() || rank_of(x) != 4) return nullptr;
-  if (e.integer("channels_last")) x = transposed(e, x, {0, 3, 1, 2});
+  if (e.integer("channels_last")) x = permuted_axes(e, x, {0, 3, 1, 2});
   const int64_t channels = extent_of(x, 1);
   if (channels < 0) return nullptr;
   const int64_t missing = rounded_up(channels, block_of(root)) - channels;
@@ -71,7 +71,7 @@ Node* reorder_output(Rewriter& rewriter, Apply& root) {
   if (!e.is_typed() || rank_of(x) != 4) return nullptr;
   const int64_t channels = e.integer("channels");
   if (extent_of(x, 1) != channels) x = e.apply("Slice", {x, e.integers({0}), e.integers({channels}), e.integers({1})});
-  return e.integer("channels_last") ? transposed(e, x, {0, 2, 3, 1}) : x;
+  return e.integer("channels_last") ? permuted_axes(e, x, {0, 2, 3, 1}) : x;
 }
 
 // Null: the shapes are those of no weights in blocks.
@@ -82,10 +82,10 @@ Node* unblocked(Expansion& e, Node* weights, int64_t block) {
   Node* plain;
   if (inputs % block == 0) {
     plain = e.apply("Reshape", {weights, e.integers({outputs / block, inputs / block, height, width, block, block})});
-    plain = transposed(e, plain, {0, 5, 1, 4, 2, 3});
+    plain = permuted_axes(e, plain, {0, 5, 1, 4, 2, 3});
   } else if (inputs < block) {
     plain = e.apply("Reshape", {weights, e.integers({outputs / block, inputs, height, width, block})});
-    plain = transposed(e, plain, {0, 4, 1, 2, 3});
+    plain = permuted_axes(e, plain, {0, 4, 1, 2, 3});
   } else {
     return nullptr;
   }

@@ -15,7 +15,7 @@ import sys
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
 # What an unnamed namespace defines: a type, an alias, a function, a variable. Definitions start in the first column.
-DEFINITION = re.compile(r"""(?:struct|class|union|enum(?:\ class)?)\ (?P<type>\w+)(?!\w|.*;$)|
+DEFINITION = re.compile(r"""(?:struct|class|union|enum(?:\ class)?)\ (?P<type>\w+)\b(?=[^;(]*(?:\{|$))|
                             using\ (?P<alias>\w+)\ =|
                             (?:[\w:<>,&*\ ]+?[\ &*])(?P<function>\w+)\(|
                             (?:[\w:<>,&*\ ]+[\ &*])(?P<variable>\w+)(?:\[\w*\])*\ ?[={]""", re.VERBOSE)
