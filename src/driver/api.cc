@@ -29,13 +29,15 @@ std::vector<ValueInfo> describe_inputs(const ir::Module& module) {
   return infos;
 }
 
+// Text need not name what main returns.
 std::vector<ValueInfo> describe_outputs(const ir::Module& module) {
   const ir::Type* type = module.main()->result()->type();
   const auto& names = module.output_names();
-  if (names.size() == 1) return {describe(names[0], type)};
+  const bool is_tuple = type && type->is_tuple();
+  if (names.size() == 1 || (names.empty() && !is_tuple)) return {describe(names.empty() ? "" : names[0], type)};
   std::vector<ValueInfo> infos;
-  for (size_t i = 0; i < names.size(); ++i) {
-    infos.push_back(describe(names[i], type && type->is_tuple() ? type->element(i) : nullptr));
+  for (size_t i = 0; i < (names.empty() ? type->elements().size() : names.size()); ++i) {
+    infos.push_back(describe(i < names.size() ? names[i] : "", is_tuple ? type->element(i) : nullptr));
   }
   return infos;
 }
