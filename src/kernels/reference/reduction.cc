@@ -161,12 +161,7 @@ T finished(Reduction kind, SumType<T> sum, int64_t count) {
       if (!std::is_floating_point_v<T> && count == 0) return T{0};
       return static_cast<T>(value / static_cast<Signed>(count));
     case Reduction::L2: return static_cast<T>(std::sqrt(static_cast<double>(value)));
-    case Reduction::LogSum: {
-      const double logarithm = std::log(static_cast<double>(value));
-      // No integer is −∞; the smallest one comes nearest.
-      if (std::is_integral_v<T> && !std::isfinite(logarithm)) return std::numeric_limits<T>::min();
-      return static_cast<T>(logarithm);
-    }
+    case Reduction::LogSum: return static_cast<T>(std::log(static_cast<double>(value)));
     default: return static_cast<T>(value);
   }
 }
@@ -210,14 +205,15 @@ void reduce_wide(const Tensor& in, Tensor& out, const Split& split, Reduction ki
   }
 }
 
-// The type that a reduction of `dtype` runs in.
-DType reduction_dtype(DType dtype) {
+// The type that a reduction of `dtype` runs in. Logarithms of integers are rounded at the end.
+DType reduction_dtype(DType dtype, Reduction kind) {
+  if (kind == Reduction::LogSum && is_integer(dtype)) return DType::F64;
   if (is_float(dtype)) return dtype == DType::F64 ? DType::F64 : DType::F32;
   return dtype == DType::U64 ? DType::U64 : DType::I64;
 }
 // The same for those that only select, where 32 bits are enough for most integers.
-DType extremum_dtype(DType dtype) {
-  const DType wide = reduction_dtype(dtype);
+DType extremum_dtype(DType dtype, Reduction kind) {
+  const DType wide = reduction_dtype(dtype, kind);
   return wide == DType::I64 && dtype != DType::I64 && dtype != DType::U32 ? DType::I32 : wide;
 }
 
@@ -243,7 +239,7 @@ void fill_with_limit(Tensor& out, bool largest) {
 void reduce_into(const Tensor& in, Tensor& out, const Split& split, Reduction kind) {
   const bool extremum = kind == Reduction::Max || kind == Reduction::Min;
   if (extremum && split.elements_each() == 0) return fill_with_limit(out, kind == Reduction::Min);
-  const DType wide = extremum ? extremum_dtype(in.dtype()) : reduction_dtype(in.dtype());
+  const DType wide = extremum ? extremum_dtype(in.dtype(), kind) : reduction_dtype(in.dtype(), kind);
   const bool direct = wide == in.dtype();
   Tensor result = direct ? out : Tensor::allocate(wide, out.shape());
   const Tensor values = cast_tensor(in, wide);
@@ -377,7 +373,7 @@ void arg(KernelContext& context) {
   if (out.size() == 0) return;
   if (view.length == 0) refuse("the index of an extremum along an empty axis");
   const bool last = attributes.get_int("select_last_index", 0) != 0;
-  const DType wide = reduction_dtype(in.dtype());
+  const DType wide = reduction_dtype(in.dtype(), Reduction::Max);
   dispatch<TypeList<float, double, int64_t, uint64_t>>(wide, [&]<class T>() {
     const Tensor values = cast_tensor(in, wide);
     const T* x = values.data<T>().data();
