@@ -52,7 +52,7 @@ int compare_models(const VerifyOptions& options) {
                            {"max_relative_difference", agreement.worst_relative},
                            {"output", agreement.output},
                            {"message", agreement.message}};
-    fmt::print("{}\n", json.dump());
+    fmt::print("{}\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   } else if (agreement.same) {
     fmt::print(
         "{}same outputs{} on {} random inputs and one of edge values; largest difference {:.1e} of the largest "
