@@ -95,7 +95,7 @@ class Explanation {
           {"tried", statistics.tried}, {"fired", statistics.fired}, {"seconds", statistics.seconds}};
     }
     for (const Remark& remark : report_.remarks.all()) json["remarks"].push_back(to_json(remark));
-    fmt::print("{}\n", json.dump(2));
+    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   }
 
   // All rules that fired, by theme; those that fired most come first.

@@ -47,7 +47,7 @@ int run_info(const InfoOptions& options) {
       json["peak_bytes_lower_bound"] = memory.arena_lower_bound;
     }
     json["missing_kernels"] = executable.missing_kernels();
-    fmt::print("{}\n", json.dump(2));
+    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     return kSuccess;
   }
   std::string opsets;

@@ -273,7 +273,7 @@ int run_opt(const OptOptions& options) {
       entry = {{"tried", statistics.tried}, {"fired", statistics.fired}};
       if (passes.keep_remarks) entry["seconds"] = statistics.seconds;
     }
-    fmt::print("{}\n", json.dump(2));
+    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     return code;
   }
 

@@ -60,7 +60,7 @@ int compare_models(const VerifyOptions& options) {
       json["same"] = nullptr;
       json["not_compared"] = agreement.not_compared;
     }
-    fmt::print("{}\n", json.dump());
+    fmt::print("{}\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   } else if (!agreement.same) {
     fmt::print("{}different{}: {}\n", red(), plain(), agreement.message);
   } else if (!agreement.is_compared()) {

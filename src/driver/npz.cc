@@ -407,7 +407,7 @@ void write_npz(const std::filesystem::path& path, std::span<const std::pair<std:
                                      {reinterpret_cast<zip_uint8_t*>(const_cast<char*>(data.data())), data.size()}};
     zip_source_t* source = zip_source_buffer_fragment(archive.get(), parts, data.empty() ? 1 : 2, 0);
     check(source != nullptr);
-    const zip_int64_t index = zip_file_add(archive.get(), (name + ".npy").c_str(), source, ZIP_FL_ENC_UTF_8);
+    const zip_int64_t index = zip_file_add(archive.get(), (name + ".npy").c_str(), source, ZIP_FL_ENC_GUESS);
     if (index < 0) zip_source_free(source);
     check(index >= 0);
     check(zip_set_file_compression(archive.get(), static_cast<zip_uint64_t>(index), ZIP_CM_STORE, 0) == 0);

@@ -14,6 +14,7 @@ import copy
 import os
 import pathlib
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -32,6 +33,7 @@ LARGEST = 300_000
 TIMED_OUT = 124
 EXIT_CODES = {0, 1, 3, 4, TIMED_OUT}  # 2: wrong options, which none are; 70: a defect
 MOST_ERROR_LINES = 2
+MOST_MEMORY = 6 << 30  # a mutant may ask for any amount
 GRACE_S = 20  # beyond --timeout, on a busy machine
 
 INTEGERS = [0, 1, -1, 2, -2, 3, 7, 16, 31, 64, 255, 1 << 16, 1 << 31, -(1 << 31), (1 << 31) - 1, 1 << 40, (1 << 62), (1 << 63) - 1, -(1 << 63)]
@@ -605,6 +607,7 @@ def main():
         return 77
     if options.keep:
         options.keep.mkdir(parents=True, exist_ok=True)
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
     problems, tried, begin = 0, 0, time.monotonic()
     numbers = [options.only] if options.only is not None else range(options.first, options.first + options.count)
     with tempfile.TemporaryDirectory() as scratch:
@@ -623,6 +626,8 @@ def main():
             except (DecodeError, ValueError):
                 continue  # a model that is broken already, or that protobuf does not write
             tried += 1
+            if tried % 500 == 0:
+                print(f"… {tried} in {time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
             failed = False
             for command, problem in runner.try_model(path):
                 failed = True
