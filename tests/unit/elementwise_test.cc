@@ -7,9 +7,6 @@
 namespace anfora {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-const std::vector<DType> kFloatTypes = {DType::F32, DType::F64, DType::F16, DType::BF16};
 const std::vector<DType> kIntegerTypes = {DType::I8, DType::I16, DType::I32, DType::I64,
                                           DType::U8, DType::U16, DType::U32, DType::U64};
 

@@ -14,9 +14,9 @@ namespace anfora {
 namespace {
 
 using Ints = std::vector<int64_t>;
-using Floats = std::vector<float>;
+using FloatList = std::vector<float>;
 
-Tensor floats(Ints shape, Floats values) { return make_tensor<float>(std::move(shape), std::move(values)); }
+Tensor floats(Ints shape, FloatList values) { return make_tensor<float>(std::move(shape), std::move(values)); }
 Tensor number(int64_t value) { return Tensor::scalar<int64_t>(value); }
 Tensor truth(bool value) { return Tensor::scalar<bool>(value); }
 
@@ -50,7 +50,7 @@ class ImportControl : public testing::Test {
     ir::verify_or_throw(*module);
     return analysis::interpret(*module, inputs);
   }
-  static void expect(const Datum& datum, const Ints& shape, const Floats& values) {
+  static void expect(const Datum& datum, const Ints& shape, const FloatList& values) {
     const Tensor& tensor = datum.tensor();
     EXPECT_EQ(Ints(tensor.shape().begin(), tensor.shape().end()), shape);
     EXPECT_EQ(values_of<float>(tensor), values);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <random>
 #include <string>
 #include <vector>
@@ -11,6 +12,10 @@
 #include "run_kernel.h"
 
 namespace anfora {
+
+inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+inline const std::vector<DType> kFloatTypes = {DType::F32, DType::F64, DType::F16, DType::BF16};
 
 using TestNumbers = Join<Numbers, Join<Float8s, TypeList<bool>>>;
 

@@ -8,10 +8,6 @@
 namespace anfora {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-const std::vector<DType> kFloatTypes = {DType::F32, DType::F64, DType::F16, DType::BF16};
-
 double sum(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
 struct Statistics {

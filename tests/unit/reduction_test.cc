@@ -6,9 +6,6 @@
 namespace anfora {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 // The elements that go into each result, by a walk over all of them.
 std::vector<std::vector<double>> groups(const std::vector<double>& values, const std::vector<int64_t>& shape,
                                         const std::vector<bool>& reduced) {
