@@ -31,7 +31,7 @@ except ImportError:
 
 LARGEST = 300_000
 TIMED_OUT = 124
-EXIT_CODES = {0, 1, 3, 4, TIMED_OUT}  # 2: wrong options, which none are; 70: a defect
+EXIT_CODES = {0, 3, 4, TIMED_OUT}  # 1: a result that optimizing changed; 2: wrong options, which none are; 70: a defect
 MOST_ERROR_LINES = 2
 MOST_MEMORY = 6 << 30  # a mutant may ask for any amount
 GRACE_S = 20  # beyond --timeout, on a busy machine
@@ -534,10 +534,10 @@ class Runner:
     def wrong(self, *arguments):
         """What is wrong with how the command ended; None: nothing."""
         command = [self.anfora, *map(str, arguments), "--timeout", str(self.seconds)]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=self.folder,
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self.folder,
                                    start_new_session=True)
         try:
-            _, errors = process.communicate(timeout=self.seconds + GRACE_S)
+            output, errors = process.communicate(timeout=self.seconds + GRACE_S)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
@@ -548,8 +548,8 @@ class Runner:
         if code < 0:
             return f"killed by {signal.Signals(-code).name}: {text[-300:]}"
         if code not in EXIT_CODES:
-            return f"exit code {code}: {text[-600:]}"
-        if code > 1 and not text:
+            return f"exit code {code}: {text[-600:] or output.decode(errors='replace').strip()[-600:]}"
+        if code != 0 and not text:
             return f"exit code {code} without a message"
         if len(text.splitlines()) > MOST_ERROR_LINES:
             return f"{len(text.splitlines())} lines of errors: {text[:600]}"
