@@ -6,8 +6,8 @@ usage: check_layers.py LAYERS ROOT
 LAYERS is the table that CMake writes from the anfora_layer() calls: "name | folders | layers it may include".
 ROOT is the source tree, with src/ and include/. A file may include its own layer, every layer that its layer
 depends on, directly or through others, and the public headers. The public headers may include each other only.
-What two files of a layer define in their unnamed namespaces has different names: with ANFORA_UNITY they are compiled
-in one translation unit. Prints one line a violation and exits with status 1 when there is one.
+What two files of a layer, or two unit tests, define in their unnamed namespaces has different names: with ANFORA_UNITY
+they are compiled in one translation unit. Prints one line a violation and exits with status 1 when there is one.
 """
 import pathlib
 import re
@@ -63,7 +63,7 @@ def violations_of(source, root, layer_of_folder, allowed):
 
 
 def local_names(source):
-    """The names of what only this file may use, each with the number of its line."""
+    """The names of what only this file may use, each with its line and the number of that."""
     is_unnamed = False
     for number, line in enumerate(source.read_text(encoding="utf-8").splitlines(), 1):
         if line == "namespace {":
@@ -73,17 +73,18 @@ def local_names(source):
         elif not line.startswith("template") and not line[:1].isspace() and (is_unnamed or line.startswith("static ")):
             match = DEFINITION.match(line)
             if match:
-                yield match[match.lastgroup], number
+                yield match[match.lastgroup], line, number
 
 
 def clashes_of(sources, root, layer_of_folder):
-    """Names that several files of a layer define for themselves."""
+    """Names that several files of a layer, or several unit tests, define for themselves. One alias may be in several files."""
     known = {}
     for source in sources:
-        folder = source.parent.relative_to(root / "src").as_posix()
-        for name, number in local_names(source):
-            other = known.setdefault((layer_of_folder.get(folder), name), source)
-            if other != source:
+        folder = source.parent.relative_to(root).as_posix()
+        group = layer_of_folder.get(folder.removeprefix("src/"), folder)
+        for name, line, number in local_names(source):
+            other, same = known.setdefault((group, name), (source, line))
+            if other != source and not (line == same and line.startswith("using ")):
                 yield (f"{source.relative_to(root)}:{number}: {name} is a name of {other.relative_to(root)} too; "
                        "files of a layer may be compiled as one (ANFORA_UNITY)")
 
@@ -95,7 +96,8 @@ def main():
     root = pathlib.Path(sys.argv[2]).resolve()
     sources = sorted(path for top in ("src", "include") for path in (root / top).rglob("*") if path.suffix in (".h", ".cc"))
     violations = [v for source in sources for v in violations_of(source, root, layer_of_folder, allowed)]
-    violations += clashes_of([path for path in sources if path.suffix == ".cc"], root, layer_of_folder)
+    grouped = [path for path in sources if path.suffix == ".cc"] + sorted((root / "tests/unit").glob("*.cc"))
+    violations += clashes_of(grouped, root, layer_of_folder)
     print("\n".join(violations) or f"{len(sources)} files of {len(allowed)} layers follow the direction of the layers")
     sys.exit(bool(violations))
 

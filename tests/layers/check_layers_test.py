@@ -49,11 +49,19 @@ class CheckIncludes(unittest.TestCase):
                        "constexpr int Twice = 1;", "const std::vector<int> Twice[] = {};")
         for definition in definitions:
             text = f"namespace anfora {{\nnamespace {{\n\n{definition}\n\n}}  // namespace\n}}  // namespace anfora\n"
-            status, output = self.check({"src/ops/a.cc": text, "src/ops/detail/b.cc": text})
+            other = text.replace("int;", "long;")
+            status, output = self.check({"src/ops/a.cc": text, "src/ops/detail/b.cc": other})
             self.assertEqual(status, 1, definition)
             self.assertIn("src/ops/detail/b.cc:4: Twice is a name of src/ops/a.cc too", output)
             status, _ = self.check({"src/ops/a.cc": text, "src/ir/b.cc": text})
             self.assertEqual(status, 0, "another layer")
+            status, _ = self.check({"tests/unit/a.cc": text, "tests/unit/b.cc": other})
+            self.assertEqual(status, 1, "unit tests")
+
+    def test_one_alias_in_two_files(self):
+        text = "namespace {\n\nusing Ints = std::vector<int>;\n\n}  // namespace\n"
+        status, output = self.check({"src/ops/a.cc": text, "src/ops/b.cc": text})
+        self.assertEqual(status, 0, output)
 
     def test_one_name_by_turns(self):
         text = "namespace {\n\nstruct Twice;\n  int Twice = 1;\n\n}  // namespace\nint Twice();\n"

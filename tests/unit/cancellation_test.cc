@@ -16,7 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 
 // Doubles x until its largest element is above the limit; a limit of infinity is never reached.
-constexpr const char* kLoop = R"(
+constexpr const char* kEndlessLoop = R"(
 graph @main(%x: f32[2], %limit: f32[]) -> f32[2] { return call @loop(%x) }
 graph @loop(%v) in @main {
   %again = Less(ReduceMax(%v){keepdims=0}, %limit)
@@ -29,7 +29,7 @@ graph @done() in @loop { return %v }
 
 Model loop_model() {
   const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "cancellation.ir";
-  std::ofstream(path) << kLoop;
+  std::ofstream(path) << kEndlessLoop;
   return Model::load(path);
 }
 

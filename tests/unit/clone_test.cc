@@ -30,7 +30,7 @@ class CloneTest : public testing::Test {
   std::unique_ptr<Module> module;
 };
 
-constexpr std::string_view kLoop = R"(
+constexpr std::string_view kClonedLoop = R"(
   graph @main(%x: f32[4], %n: i64[]) {
     %w = Relu(%x)
     return call @loop(%n, %x)
@@ -101,17 +101,17 @@ TEST_F(CloneTest, Specializes) {
 }
 
 TEST_F(CloneTest, FullCopiesOfRecursiveFunctionsReferToThemselves) {
-  parse(kLoop);
+  parse(kClonedLoop);
   Graph* loop = module->find_graph("loop");
   Graph* copy = Cloner(*module).copy(*loop, loop->parent());
   EXPECT_TRUE(verify(*module).empty());
   Apply* call = find_call("main");
   module->set_operand(call, 0, copy->value());
-  expect(kLoop);
+  expect(kClonedLoop);
 }
 
 TEST_F(CloneTest, SpecializedRecursionEntersTheOriginal) {
-  parse(kLoop);
+  parse(kClonedLoop);
   Node* values[] = {module->scalar(int64_t{0}), nullptr};
   Graph* loop = module->find_graph("loop");
   Graph* first = specialize(*module, *loop, values);
@@ -143,7 +143,7 @@ TEST_F(CloneTest, LiftsFreeVariables) {
 }
 
 TEST_F(CloneTest, LiftedRecursionPassesOnWhatIsCaptured) {
-  parse(kLoop);
+  parse(kClonedLoop);
   Apply* call = find_call("main");
   auto [lifted, captured] = lift(*module, *module->find_graph("loop"));
   ASSERT_EQ(captured.size(), 1u);
@@ -161,7 +161,7 @@ TEST_F(CloneTest, LiftedRecursionPassesOnWhatIsCaptured) {
 }
 
 TEST_F(CloneTest, LiftingRefusesFunctionsItWouldHide) {
-  parse(kLoop);
+  parse(kClonedLoop);
   try {
     lift(*module, *module->find_graph("body"));
     FAIL();
@@ -172,7 +172,7 @@ TEST_F(CloneTest, LiftingRefusesFunctionsItWouldHide) {
 }
 
 TEST_F(CloneTest, WholeModules) {
-  parse(kLoop);
+  parse(kClonedLoop);
   module->metadata().producer = "test";
   module->output_names() = {"result"};
   Graph* main = module->main();

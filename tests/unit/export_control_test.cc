@@ -56,7 +56,7 @@ graph @h(%q: f32[2]) in @main { return Add(%q, %x) })")),
 }
 
 // The shape that the importer gives to a Loop with all that a Loop has.
-constexpr const char* kLoop = R"(
+constexpr const char* kExportedLoop = R"(
 graph @main(%n: i64[], %go: bool[], %x: f32[2], %w: f32[2]) {
   %none = SequenceEmpty(){dtype=1}
   %r = call @loop(0, %go, %x, %none)
@@ -82,7 +82,7 @@ graph @done() in @loop {
 })";
 
 TEST_F(ExportControl, Loop) {
-  EXPECT_EQ(sketch(module(kLoop, R"("a", "b")")),
+  EXPECT_EQ(sketch(module(kExportedLoop, R"("a", "b")")),
             "(n, go, x, w) -> a, b\n"
             "a, b = Loop(n, go, x)\n"
             "  body: (i, g, v) -> g1, v1, v1_1\n"
@@ -274,7 +274,7 @@ TEST_F(ExportControl, ExponentialInliningIsRefused) {
 }
 
 TEST_F(ExportControl, RoundTripIsStable) {
-  auto first = parse(module(kLoop, R"("a", "b")"));
+  auto first = parse(module(kExportedLoop, R"("a", "b")"));
   auto second = import(bytes_of(*first));
   std::string bytes = bytes_of(*second);
   auto third = import(bytes);

@@ -15,7 +15,7 @@ Tensor label_tensor(DType dtype, const std::vector<int64_t>& shape, const std::v
   return tensor_of(dtype, shape, {labels.begin(), labels.end()});
 }
 
-void check(const LossCase& c, DType dtype, bool softmax) {
+void check_loss(const LossCase& c, DType dtype, bool softmax) {
   constexpr int64_t batch = 3, classes = 5;
   std::vector<int64_t> shape{batch, classes}, label_shape{batch};
   shape.insert(shape.end(), c.inner.begin(), c.inner.end());
@@ -63,8 +63,8 @@ TEST(Loss, EveryReductionWeightAndRank) {
       for (const char* reduction : {"none", "sum", "mean"}) {
         for (bool weighted : {false, true}) {
           for (std::optional<int64_t> ignored : {std::optional<int64_t>{}, {0}, {-1}, {100}}) {
-            check({inner, weighted, reduction, ignored}, dtype, false);
-            check({inner, weighted, reduction, ignored}, dtype, true);
+            check_loss({inner, weighted, reduction, ignored}, dtype, false);
+            check_loss({inner, weighted, reduction, ignored}, dtype, true);
           }
         }
       }

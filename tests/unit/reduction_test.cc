@@ -48,7 +48,8 @@ const std::vector<std::string> kReductions{"ReduceSum",    "ReduceMean",     "Re
                                            "ReduceMin",    "ReduceL1",       "ReduceL2",   "ReduceSumSquare",
                                            "ReduceLogSum", "ReduceLogSumExp"};
 
-void check(const std::string& op, DType dtype, const std::vector<int64_t>& shape, unsigned axes, bool keepdims) {
+void check_reduction(const std::string& op, DType dtype, const std::vector<int64_t>& shape, unsigned axes,
+                     bool keepdims) {
   const Tensor x = random_tensor(dtype, shape, axes + 1, 0.25, is_float(dtype) ? 1.75 : 4);
   std::vector<bool> reduced(shape.size());
   std::vector<int64_t> listed;
@@ -81,7 +82,7 @@ TEST(Reduction, EveryKindAndSetOfAxes) {
       for (unsigned axes = 0; axes < 1u << rank; ++axes) {
         for (DType dtype : {DType::F32, DType::F64, DType::F16, DType::BF16, DType::I32, DType::U64}) {
           if (!is_float(dtype) && op.starts_with("ReduceLog")) continue;
-          check(op, dtype, {dims.end() - static_cast<int64_t>(rank), dims.end()}, axes, axes % 2 == 0);
+          check_reduction(op, dtype, {dims.end() - static_cast<int64_t>(rank), dims.end()}, axes, axes % 2 == 0);
         }
       }
     }
@@ -92,12 +93,12 @@ TEST(Reduction, LongRowsAndColumns) {
   for (const char* op : {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceL2"}) {
     for (int64_t n : {31, 32, 127, 128, 129, 260, 1025}) {
       for (unsigned axes : {1u, 2u, 3u}) {
-        check(op, DType::F32, {n, 5}, axes, true);
-        check(op, DType::F32, {5, n}, axes, false);
-        check(op, DType::I32, {5, n}, axes, false);
+        check_reduction(op, DType::F32, {n, 5}, axes, true);
+        check_reduction(op, DType::F32, {5, n}, axes, false);
+        check_reduction(op, DType::I32, {5, n}, axes, false);
       }
     }
-    for (unsigned axes : {1u, 2u, 4u, 5u, 7u}) check(op, DType::F32, {7, 700, 129}, axes, true);
+    for (unsigned axes : {1u, 2u, 4u, 5u, 7u}) check_reduction(op, DType::F32, {7, 700, 129}, axes, true);
   }
 }
 
