@@ -1,6 +1,7 @@
 """Operators of ONNX Runtime (domain com.microsoft), which are expanded into those of ONNX before they run."""
 import numpy as np
 
+import exact
 from case import Case, data, reals
 
 DOMAIN = "com.microsoft"
@@ -348,19 +349,34 @@ def quantized_gemm(rng):
     scale, zero = quantized_parameters(rng, weights, columns)
     bias = maybe(rng, lambda: np.array([rng.randint(-999, 999) for _ in range(n)], np.int32))
     out = list(quantized_parameters(rng, dtype)) if rng.random() < 0.7 else []
-    return contrib("QGemm", quantized_tensor(rng, dtype, (k, m) if a else (m, k)) +
-                   [octets(rng, weights, (n, k) if b else (k, n)), scale, zero, bias] + out,
-                   {"transA": a, "transB": b, "alpha": rng.choice([1.0, 0.5])}, constants=(1, 2, 3, 4, 5, 6, 7, 8))
+    x, x_scale, x_zero = quantized_tensor(rng, dtype, (k, m) if a else (m, k))
+    w, alpha = octets(rng, weights, (n, k) if b else (k, n)), rng.choice([1.0, 0.5])
+
+    def oracle():
+        left, right = exact.shifted(x, x_zero), exact.shifted(w.T if b else w, zero)
+        sums = (left.T if a else left) @ right + (0 if bias is None else bias)
+        factor = np.float32(alpha) * x_scale * scale
+        return exact.quantized(exact.scaled(sums, factor / out[0]), out[1]) if out else exact.scaled(sums, factor)
+    return contrib("QGemm", [x, x_scale, x_zero, w, scale, zero, bias] + out, {"transA": a, "transB": b, "alpha": alpha},
+                   constants=(1, 2, 3, 4, 5, 6, 7, 8), oracle=oracle)
 
 
 def quantized_convolution(rng):
     b, c, m, h = rng.randint(1, 2), rng.randint(1, 3), rng.randint(1, 4), rng.randint(3, 6)
     last = rng.randint(0, 1)
-    x = quantized_tensor(rng, "uint8", (b, h, h, c) if last else (b, c, h, h))
+    x, x_scale, x_zero = quantized_tensor(rng, "uint8", (b, h, h, c) if last else (b, c, h, h))
+    w, w_scale = quantized_tensor(rng, "int8", (m, c, 3, 3))[:2]
+    y_scale, y_zero = quantized_parameters(rng, "uint8")
     bias = maybe(rng, lambda: np.array([rng.randint(-999, 999) for _ in range(m)], np.int32))
-    return contrib("QLinearConv", x + quantized_tensor(rng, "int8", (m, c, 3, 3))[:2] + [np.array(0, np.int8)] +
-                   list(quantized_parameters(rng, "uint8")) + [bias],
-                   {"channels_last": last, "pads": [1, 1, 1, 1], "kernel_shape": [3, 3]}, constants=tuple(range(1, 9)))
+
+    def oracle():
+        image = exact.shifted(np.moveaxis(x, -1, 1) if last else x, x_zero)
+        sums = exact.convolution(image, exact.shifted(w), 1) + (0 if bias is None else bias[:, None, None])
+        y = exact.quantized(exact.scaled(sums, x_scale * w_scale / y_scale), y_zero)
+        return np.moveaxis(y, 1, -1) if last else y
+    return contrib("QLinearConv", [x, x_scale, x_zero, w, w_scale, np.array(0, np.int8), y_scale, y_zero, bias],
+                   {"channels_last": last, "pads": [1, 1, 1, 1], "kernel_shape": [3, 3]}, constants=tuple(range(1, 9)),
+                   oracle=oracle)
 
 
 def integer_matmul(rng):
@@ -368,18 +384,25 @@ def integer_matmul(rng):
     dtype, weights = rng.choice([("uint8", "uint8"), ("uint8", "int8"), ("int8", "int8")])
     scale, zero = quantized_parameters(rng, weights, (n,) if rng.random() < 0.4 else ())
     a, a_scale, a_zero = quantized_tensor(rng, dtype, (2, m, k))
-    return contrib("MatMulIntegerToFloat",
-                   [a, octets(rng, weights, (k, n)), a_scale, scale, maybe(rng, lambda: a_zero), maybe(rng, lambda: zero),
-                    maybe(rng, lambda: reals(rng, (n,)))], constants=(1, 3, 5))
+    b = octets(rng, weights, (k, n))
+    a_zero, zero, bias = maybe(rng, lambda: a_zero), maybe(rng, lambda: zero), maybe(rng, lambda: reals(rng, (n,)))
+
+    def oracle():
+        return exact.scaled(exact.shifted(a, a_zero) @ exact.shifted(b, zero), a_scale * scale) + (0 if bias is None else bias)
+    return contrib("MatMulIntegerToFloat", [a, b, a_scale, scale, a_zero, zero, bias], constants=(1, 3, 5), oracle=oracle)
 
 
 def dynamic_quantize_matmul(rng):
     m, k, n = (rng.randint(1, 5) for _ in range(3))
     weights = rng.choice(["int8", "uint8"])
     scale, zero = quantized_parameters(rng, weights, (n,) if rng.random() < 0.4 else ())
-    return contrib("DynamicQuantizeMatMul",
-                   [reals(rng, (2, m, k)), octets(rng, weights, (k, n)), scale, maybe(rng, lambda: zero),
-                    maybe(rng, lambda: reals(rng, (n,)))], constants=(1, 2, 3))
+    a, b = reals(rng, (2, m, k)), octets(rng, weights, (k, n))
+    zero, bias = maybe(rng, lambda: zero), maybe(rng, lambda: reals(rng, (n,)))
+
+    def oracle():
+        x, x_scale, x_zero = exact.dynamically_quantized(a)
+        return exact.scaled(exact.shifted(x, x_zero) @ exact.shifted(b, zero), x_scale * scale) + (0 if bias is None else bias)
+    return contrib("DynamicQuantizeMatMul", [a, b, scale, zero, bias], constants=(1, 2, 3), oracle=oracle)
 
 
 def quantized_attention(rng):
@@ -390,11 +413,15 @@ def quantized_attention(rng):
     scale, zero = quantized_parameters(rng, weights)
     past = rng.randint(1, 3) if rng.random() < 0.3 else 0
     mask = key_mask(rng, b, s, s + past, ["none", "keys", "ends"])
-    return contrib("QAttention",
-                   [x, octets(rng, weights, (inner, 3 * hidden)), reals(rng, (3 * hidden,)), x_scale * 0.1, scale * 0.1, mask,
-                    x_zero, zero, reals(rng, (2, b, heads, past, size)) if past else None],
-                   {"num_heads": heads, "unidirectional": rng.randint(0, 1)}, outputs=2 if past else 1,
-                   constants=(1, 2, 3, 4, 6, 7), rtol=1e-3, atol=1e-4)
+    w, bias = octets(rng, weights, (inner, 3 * hidden)), reals(rng, (3 * hidden,))
+    x_scale, scale = x_scale * 0.1, scale * 0.1
+    cache = reals(rng, (2, b, heads, past, size)) if past else None
+    attributes = {"num_heads": heads, "unidirectional": rng.randint(0, 1)}
+    tolerance = {"rtol": 1e-3, "atol": 1e-4}
+    floats = contrib("Attention", [exact.scaled(exact.shifted(x, x_zero), x_scale), exact.scaled(exact.shifted(w, zero), scale),
+                                   bias, mask, cache], attributes, outputs=2 if past else 1)
+    return contrib("QAttention", [x, w, bias, x_scale, scale, mask, x_zero, zero, cache], attributes, outputs=2 if past else 1,
+                   constants=(1, 2, 3, 4, 6, 7), oracle=floats, **tolerance)
 
 
 def quantized_embed_layer_normalization(rng):

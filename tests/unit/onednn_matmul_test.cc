@@ -81,6 +81,64 @@ TEST(OnednnMatMul, Epilogues) {
   }
 }
 
+// Constant weights are multiplied by the primitive that suits rows and depth best; each must know every epilogue.
+TEST(OnednnMatMul, EpiloguesOfConstantWeightsOfAllSizes) {
+  struct Size {
+    int64_t depth, columns;
+  };
+  for (auto [depth, columns] : {Size{1, 70}, Size{9, 70}, Size{64, 1}, Size{64, 70}, Size{2050, 70}}) {
+    for (int64_t rows : {1, 4, 12, 50, 97}) {
+      SCOPED_TRACE(to_string(Dims{rows, depth, columns}));
+      Tensor a = random_tensor({rows, depth}, 1), b = random_tensor({depth, columns}, 2);
+      Tensor c = random_tensor({columns}, 3), z = random_tensor({rows, columns}, 4);
+      AttributeSet gelu{{"activation", std::string("Gelu")}}, half{{"alpha", 0.5f}};
+      const float tolerance = 1e-5f * std::sqrt(static_cast<float>(depth));
+      expect_prepared("LoweredMatMul", gelu, {a, b, c, z}, 1, false, tolerance);
+      expect_prepared("LoweredMatMul", gelu, {a, b, c, z}, 1, true, tolerance);
+      for (const Dims& added : {Dims{1, 1}, Dims{1, columns}, Dims{}}) {
+        expect_prepared("LoweredMatMul", half, {a, b, c, random_tensor(added, 5)}, 1, false, tolerance);
+      }
+      AttributeSet transposed{{"perm_a", Dims{1, 0}}, {"perm_b", Dims{1, 0}}};
+      if (rows == 1) transposed = transposed.with("perm_y", Dims{1, 0});  // a column that is a row in memory
+      Tensor at = random_tensor({depth, rows}, 6), bt = random_tensor({columns, depth}, 7);
+      expect_prepared("LoweredMatMul", transposed, {at, bt}, 1, false, tolerance);
+      expect_prepared("LoweredMatMul", transposed, {at, bt}, 2, false, tolerance);
+      expect_prepared("Gemm", AttributeSet{{"transB", int64_t{1}}}, {a, bt, c}, 1, false, tolerance);
+    }
+  }
+}
+
+// Whatever the order of summation: an error of a few roundings of the sum of magnitudes.
+TEST(OnednnMatMul, IsAsAccurateAsSinglePrecisionAllows) {
+  constexpr double kUnitRoundoff = 0x1p-24, kRoundings = 8;
+  for (int64_t rows : {1, 20, 130}) {
+    for (int64_t depth : {100, 4000}) {
+      Tensor a = random_tensor({rows, depth}, 1), b = random_tensor({depth, 48}, 2);
+      kernels::InputDescription left{true, DType::F32, a.shape(), nullptr}, right{true, DType::F32, b.shape(), &b};
+      std::vector<kernels::InputDescription> inputs{left, right};
+      AttributeSet none;
+      auto choice = kernels::onednn_kernels().prepare({"MatMul", none, inputs, 1});
+      ASSERT_TRUE(choice.kernel);
+      Datum a_datum(a), b_datum(b);
+      std::vector<const Datum*> pointers{&a_datum, &b_datum};
+      std::vector<Datum> results(1);
+      kernels::KernelContext context(none, pointers, results);
+      choice.kernel->run(context);
+      auto x = a.data<float>(), w = b.data<float>(), y = results[0].tensor().data<float>();
+      for (int64_t i = 0; i < rows; ++i) {
+        for (int64_t j = 0; j < 48; ++j) {
+          double sum = 0, magnitude = 0;
+          for (int64_t k = 0; k < depth; ++k) {
+            const double term = double{x[i * depth + k]} * double{w[k * 48 + j]};
+            sum += term, magnitude += std::abs(term);
+          }
+          ASSERT_LE(std::abs(y[i * 48 + j] - sum), kRoundings * kUnitRoundoff * magnitude) << rows << " " << depth;
+        }
+      }
+    }
+  }
+}
+
 TEST(OnednnMatMul, WeightsArePackedOnceForAllShapes) {
   Tensor b = random_tensor({32, 48}, 2);
   AttributeSet none;
@@ -89,6 +147,7 @@ TEST(OnednnMatMul, WeightsArePackedOnceForAllShapes) {
   auto choice = kernels::onednn_kernels().prepare({"MatMul", none, inputs, 1});
   ASSERT_TRUE(choice.kernel);
   for (int64_t rows : {1, 2, 17, 64, 1, 0, 200}) {
+    SCOPED_TRACE(rows);
     Tensor left = random_tensor({rows, 32}, static_cast<int>(rows));
     Datum left_datum(left), right_datum(b);
     std::vector<const Datum*> pointers{&left_datum, &right_datum};

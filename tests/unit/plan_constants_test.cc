@@ -1,8 +1,38 @@
 // What compiling does with the memory of constants.
+#include "kernels/prepared.h"
 #include "plan_fixture.h"
+#include "run_kernel.h"
 
 namespace anfora::plan {
 namespace {
+
+// A product that packs its constant weights whatever the processor.
+class PackingProduct : public kernels::PreparedKernel {
+ public:
+  explicit PackingProduct(const Tensor& weights) : packed_(weights.clone()) {}
+  void run(kernels::KernelContext& context) override {
+    context.set_output(0, run_kernel("MatMul", {}, {context.input(0), packed_})[0]);
+  }
+  bool release_constant(size_t i) override { return i == 1; }
+
+ private:
+  Tensor packed_;
+};
+
+CompileOptions packing() {
+  static const kernels::PreparedRegistry registry = [] {
+    kernels::PreparedRegistry packs;
+    packs.add("MatMul", "packing",
+              [](const kernels::PrepareRequest& request) -> std::unique_ptr<kernels::PreparedKernel> {
+                const Tensor* weights = request.input(1).constant;
+                return weights ? std::make_unique<PackingProduct>(*weights) : nullptr;
+              });
+    return packs;
+  }();
+  CompileOptions options;
+  options.prepared = {&registry};
+  return options;
+}
 
 class PlanConstants : public PlanTest {
  protected:
@@ -51,10 +81,10 @@ TEST_F(PlanConstants, PackedWeightsOfAModuleThatIsUsedUpAreGivenBack) {
       op(main, "Add",
          {product(product(product(product(x, packed), shared), shared), read_too), op(main, "ReduceSum", {read_too})});
   set_result(y);
-  runtime::Executable kept = compile(module);
+  runtime::Executable kept = compile(module, packing());
   const Tensor want = kept.run({input()})[0].tensor();
   const int64_t all = kept.memory().constant_bytes;
-  kept = compile(std::move(module));
+  kept = compile(std::move(module), packing());
   EXPECT_FALSE(is_there(0));
   EXPECT_TRUE(is_there(1));
   EXPECT_FALSE(is_there(2));

@@ -21,6 +21,10 @@ struct ConvolutionShape {
   int64_t groups = 1;
 };
 
+// How Z is added: by a post-operation, the first one, that reads it beside; or by the primitive to what the result holds already,
+// a copy of Z. The latter is what implementations by GEMM can do, which some channel counts are left with.
+enum class AddendBy : uint8_t { Operation, Sum };
+
 // One primitive and the memory objects around it.
 class ConvolutionInstance : public ShapedKernel::Instance {
  public:
@@ -44,8 +48,10 @@ class ConvolutionInstance : public ShapedKernel::Instance {
     arguments_[DNNL_ARG_WEIGHTS] = w_->used;
   }
   void set_bias(const memory::desc& desc) { arguments_[DNNL_ARG_BIAS] = *(bias_ = handle(desc)); }
-  void set_addend(const memory::desc& desc, int post_operation) {
-    arguments_[DNNL_ARG_ATTR_MULTIPLE_POST_OP(post_operation) | DNNL_ARG_SRC_1] = *(addend_ = handle(desc));
+  void set_addend(const memory::desc& desc, AddendBy how) {
+    addend_ = handle(desc);
+    if (how == AddendBy::Operation) arguments_[DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1] = *addend_;
+    addend_comes_first_ = how == AddendBy::Sum;
   }
   void set_output(DType dtype, Shape shape) { dtype_ = dtype, shape_ = std::move(shape); }
 
@@ -60,6 +66,7 @@ class ConvolutionInstance : public ShapedKernel::Instance {
     if (bias_) point(*bias_, context.input(2));
     if (addend_) point(*addend_, context.input(3));
     point(y_.given, y);
+    if (addend_comes_first_) reorder(*addend_, y_.used);
     primitive_.execute(stream(), arguments_);
     if (y_.reordered()) reorder(y_.used, y_.given);
   }
@@ -75,6 +82,7 @@ class ConvolutionInstance : public ShapedKernel::Instance {
   Operand x_, y_;
   std::optional<Operand> w_;
   std::optional<memory> bias_, addend_;
+  bool addend_comes_first_ = false;
   DType dtype_ = DType::F32;
   Shape shape_;
 };
@@ -96,38 +104,38 @@ class Convolution : public ShapedKernel {
     if (has_bias && *shapes[2] != Shape{shape->y[1]}) return nullptr;
     if (has_addend && *shapes[3] != (channels_last_ ? channels_at_the_end(shape->y) : shape->y)) return nullptr;
 
-    memory::desc x = activations(shape->x), y = activations(shape->y), weights = given_weights(*shape);
-    dnnl::post_ops operations;
-    int addend_position = operations.len();
-    if (has_addend) operations.append_binary(dnnl::algorithm::binary_add, y);
-    if (!append_activation(operations, attributes())) return nullptr;
-    dnnl::primitive_attr attr;
-    attr.set_post_ops(operations);
-    memory::desc bias = has_bias ? dense(*shapes[2], type_) : memory::desc();
-
+    const memory::desc x = activations(shape->x), y = activations(shape->y), weights = given_weights(*shape);
+    const memory::desc bias = has_bias ? dense(*shapes[2], type_) : memory::desc();
     auto instance = std::make_unique<ConvolutionInstance>();
     memory::desc wanted;
-    auto set_up = [&]<class Primitive>(dnnl::algorithm direct) {
+    auto set_up = [&]<class Primitive>(dnnl::algorithm direct, AddendBy how) {
+      dnnl::post_ops operations;
+      if (has_addend && how == AddendBy::Operation) operations.append_binary(dnnl::algorithm::binary_add, y);
+      if (has_addend && how == AddendBy::Sum) operations.append_sum();
+      if (!append_activation(operations, attributes())) return false;
+      dnnl::primitive_attr attr;
+      attr.set_post_ops(operations);
       const memory::desc any_weights(weights.get_dims(), type_, memory::format_tag::any);
       typename Primitive::primitive_desc pd(
           cpu(), dnnl::prop_kind::forward_inference, direct, primitive_layout(x, *shape), any_weights, bias,
           primitive_layout(y, *shape), shape->strides, shape->dilations, shape->pad_begin, shape->pad_end, attr, true);
       if (!is_optimized(pd)) return false;
       instance->set_up(pd, x, y);
+      if (has_addend) instance->set_addend(y, how);
       wanted = pd.weights_desc();
       return true;
     };
-    const bool exists = transposed_
-                            ? set_up.operator()<dnnl::deconvolution_forward>(dnnl::algorithm::deconvolution_direct)
-                            : set_up.operator()<dnnl::convolution_forward>(dnnl::algorithm::convolution_direct);
-    if (!exists) return nullptr;
+    auto exists = [&](AddendBy how) {
+      return transposed_ ? set_up.operator()<dnnl::deconvolution_forward>(dnnl::algorithm::deconvolution_direct, how)
+                         : set_up.operator()<dnnl::convolution_forward>(dnnl::algorithm::convolution_direct, how);
+    };
+    if (!exists(AddendBy::Operation) && !(has_addend && exists(AddendBy::Sum))) return nullptr;
     if (const Tensor* constant_weights = constant(1)) {
       instance->set_weights(packed_.get(*constant_weights, weights, wanted));
     } else {
       instance->set_variable_weights(weights, wanted);
     }
     if (has_bias) instance->set_bias(bias);
-    if (has_addend) instance->set_addend(y, addend_position);
     instance->set_output(dtype_, channels_last_ ? channels_at_the_end(shape->y) : shape->y);
     return instance;
   }

@@ -7,11 +7,15 @@
 // implementation that the library finds, and a batch that all operands but B walk along like rows is rows:
 //
 //     [8, 128, 768] × [768, 768]   is   [1024, 768] × [768, 768]
+//
+// Where the weights B are constant and one matrix serves all rows, the same product is also an inner product of the library and a
+// convolution of one point by one; product_form.h says which computes it fastest.
 #include <algorithm>
 
 #include "kernels/onednn/epilogue.h"
 #include "kernels/onednn/families.h"
 #include "kernels/onednn/primitive.h"
+#include "kernels/onednn/product_form.h"
 
 namespace anfora::kernels::onednn {
 namespace {
@@ -57,6 +61,11 @@ struct Operand {
     for (size_t i = 0; i < rank(); ++i) largest = std::max(largest, dims[i] * strides[i]);
     return largest;
   }
+  // Nobody steps along rows where there is one, but the library refuses a stride that is shorter than the row.
+  void lengthen_single_row() {
+    const size_t rows = rank() - 2;
+    if (dims[rows] == 1) strides[rows] = std::max(strides[rows], dims[rows + 1] * strides[rows + 1]);
+  }
   // Makes axes i and i + 1 one.
   void compose(size_t i) {
     if (dims[i + 1] == 1) strides[i + 1] = strides[i];
@@ -64,6 +73,10 @@ struct Operand {
     erase(i);
   }
   memory::desc desc(memory::data_type type) const { return strided(dims, type, strides); }
+  // A matrix whose rows follow each other.
+  bool is_dense_matrix() const {
+    return rank() == 2 && (dims[1] == 1 || strides[1] == 1) && (dims[0] == 1 || strides[0] == dims[1]);
+  }
 };
 
 struct Product {
@@ -98,6 +111,7 @@ struct Product {
         }
       });
     }
+    for_each([](Operand& operand) { operand.lengthen_single_row(); });
     // The library's best implementation knows the operands of attention by their layout with four axes.
     bool is_permuted = false;
     for_each([&](Operand& operand) { is_permuted = is_permuted || !operand.is_sorted(); });
@@ -127,6 +141,8 @@ class MatMulInstance : public ShapedKernel::Instance {
     primitive.execute(stream(), arguments);
   }
 
+  Form form = Form::MatMul;
+  dnnl::primitive_desc chosen;
   dnnl::primitive primitive;
   Arguments arguments;
   std::vector<std::pair<size_t, memory>> inputs;  // by number, those that are read from the tensors of each run
@@ -154,53 +170,20 @@ class MatMul : public ShapedKernel {
   std::unique_ptr<Instance> make(const Shapes& shapes) override {
     std::optional<Product> product = resolve(shapes);
     if (!product) return nullptr;
-    const memory::desc a = product->a.desc(type_), y = product->y.desc(type_);
-    const memory::desc given = product->b.desc(type_);
-
-    auto instance = std::make_unique<MatMulInstance>();
-    dnnl::post_ops operations;
-    if (alpha_ != 1) operations.append_eltwise(dnnl::algorithm::eltwise_linear, alpha_, 0);
-    memory::desc bias;
-    size_t next = 0;
-    for (size_t i = 2; i < std::min<size_t>(shapes.size(), 4); ++i) {
-      if (!shapes[i]) continue;
-      const Operand& operand = product->added[next++];
-      const memory::desc desc = operand.desc(type_);
-      memory added = handle(desc);
-      const bool is_row = std::ranges::all_of(std::span(operand.dims).first(operand.rank() - 1),
-                                              [](int64_t extent) { return extent == 1; });
-      if (is_row && operand.dims.back() == product->y.dims.back() && alpha_ == 1 && !bias.get_ndims()) {
-        bias = desc;
-        instance->arguments[DNNL_ARG_BIAS] = added;
-      } else {
-        instance->arguments[DNNL_ARG_ATTR_MULTIPLE_POST_OP(operations.len()) | DNNL_ARG_SRC_1] = added;
-        operations.append_binary(dnnl::algorithm::binary_add, desc);
-      }
-      instance->inputs.emplace_back(i, added);
-    }
-    if (!append_activation(operations, attributes())) return nullptr;
-    dnnl::primitive_attr attr;
-    attr.set_post_ops(operations);
-
     const Tensor* weights = constant(1);
-    auto describe = [&](const memory::desc& b) {
-      return bias.get_ndims() ? dnnl::matmul::primitive_desc(cpu(), a, b, bias, y, attr, true)
-                              : dnnl::matmul::primitive_desc(cpu(), a, b, y, attr, true);
-    };
-    // Weights are in the layout that suits the library best, but are not packed twice for shapes that can do with one.
-    dnnl::matmul::primitive_desc pd;
-    if (weights && packed_.last() && packed_.last()->get_dims() == given.get_dims()) pd = describe(*packed_.last());
-    if (!is_optimized(pd)) pd = describe(weights ? any_layout(product->b.dims, type_) : given);
-    if (!is_optimized(pd)) return nullptr;
+    const memory::desc given = product->b.desc(type_);
+    std::unique_ptr<MatMulInstance> instance =
+        weights ? choose(*product, shapes) : describe(Form::MatMul, *product, shapes, given);
+    if (!instance || !is_optimized(instance->chosen)) return nullptr;
 
-    memory left = handle(a), right = weights ? packed_.get(*weights, given, pd.weights_desc()) : handle(given);
-    instance->inputs.emplace_back(0, left);
-    if (!weights) instance->inputs.emplace_back(1, right);
-    instance->result = handle(y);
-    instance->arguments[DNNL_ARG_SRC] = left;
-    instance->arguments[DNNL_ARG_WEIGHTS] = right;
-    instance->arguments[DNNL_ARG_DST] = instance->result;
-    instance->primitive = dnnl::matmul(pd);
+    const memory::desc wanted = instance->chosen.query_md(dnnl::query::weights_md);
+    if (weights) {
+      memory packed = packed_.get(*weights, given, as_matrix(instance->form, wanted));
+      instance->arguments[DNNL_ARG_WEIGHTS] = memory(wanted, cpu(), packed.get_data_handle());
+    } else {
+      instance->inputs.emplace_back(1, instance->arguments[DNNL_ARG_WEIGHTS] = handle(given));
+    }
+    instance->primitive = dnnl::primitive(instance->chosen);
     instance->dtype = dtype_;
     instance->y_shape = product->y_shape;
     return instance;
@@ -209,6 +192,59 @@ class MatMul : public ShapedKernel {
   bool has_packed(size_t i) const override { return i == 1 && packed_.replaces_tensor(); }
 
  private:
+  // With constant weights: in the form and with the layout of weights that suits the library best. Weights are packed once:
+  // other shapes take a form that reads that layout, or GEMM, which reads the tensor itself.
+  std::unique_ptr<MatMulInstance> choose(const Product& product, const Shapes& shapes) const {
+    const memory::desc any = any_layout(product.b.dims, type_), *packed = packed_.last();
+    if (packed && packed->get_dims() != any.get_dims()) packed = nullptr;
+    const size_t rank = product.y.rank();
+    const int64_t rows = product.y.dims[rank - 2], depth = product.b.dims[rank - 2];
+    const bool has_other_forms = product.a.is_dense_matrix() && product.y.is_dense_matrix() &&
+                                 std::ranges::all_of(product.added, &Operand::is_dense_matrix);
+    for (Form form : forms_by_preference(rows)) {
+      if (form != Form::MatMul && !has_other_forms) continue;
+      auto instance = describe(form, product, shapes, packed ? *packed : any);
+      if (instance && is_fast(form, instance->chosen, rows, depth)) return instance;
+    }
+    return describe(Form::MatMul, product, shapes, any);
+  }
+
+  // Everything but the weights and the primitive itself; null when the library has no such activation.
+  std::unique_ptr<MatMulInstance> describe(Form form, const Product& product, const Shapes& shapes,
+                                           const memory::desc& b) const {
+    auto instance = std::make_unique<MatMulInstance>();
+    instance->form = form;
+    auto view = [&](const Operand& operand) { return activations(form, operand.desc(type_)); };
+    const memory::desc a = view(product.a), y = view(product.y);
+    dnnl::post_ops operations;
+    if (alpha_ != 1) operations.append_eltwise(dnnl::algorithm::eltwise_linear, alpha_, 0);
+    memory::desc bias;
+    size_t next = 0;
+    for (size_t i = 2; i < std::min<size_t>(shapes.size(), 4); ++i) {
+      if (!shapes[i]) continue;
+      const Operand& operand = product.added[next++];
+      const bool is_row = std::ranges::all_of(std::span(operand.dims).first(operand.rank() - 1),
+                                              [](int64_t extent) { return extent == 1; });
+      memory added;
+      if (is_row && operand.dims.back() == product.y.dims.back() && alpha_ == 1 && !bias.get_ndims()) {
+        bias = form == Form::MatMul ? operand.desc(type_) : dense(std::span(operand.dims).last(1), type_);
+        instance->arguments[DNNL_ARG_BIAS] = added = handle(bias);
+      } else {
+        added = handle(view(operand));
+        instance->arguments[DNNL_ARG_ATTR_MULTIPLE_POST_OP(operations.len()) | DNNL_ARG_SRC_1] = added;
+        operations.append_binary(dnnl::algorithm::binary_add, added.get_desc());
+      }
+      instance->inputs.emplace_back(i, added);
+    }
+    if (!append_activation(operations, attributes())) return nullptr;
+    dnnl::primitive_attr attr;
+    attr.set_post_ops(operations);
+    instance->chosen = onednn::describe(form, a, b, bias, y, attr);
+    instance->inputs.emplace_back(0, instance->arguments[DNNL_ARG_SRC] = handle(a));
+    instance->arguments[DNNL_ARG_DST] = instance->result = handle(y);
+    return instance;
+  }
+
   // Empty when the operands do not fit, which the reference kernel has words for, or when there is nothing to compute.
   std::optional<Product> resolve(const Shapes& shapes) const {
     if (shapes.size() < 2 || !shapes[0] || !shapes[1]) return std::nullopt;
