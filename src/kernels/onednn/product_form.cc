@@ -94,7 +94,7 @@ bool is_fast(Form form, const dnnl::primitive_desc& pd, int64_t rows, int64_t de
       return implementation.starts_with("brgemm") && (depth < kLongSum || rows < kFewRows || rows >= kManyRows);
     case Form::Convolution:
       if (implementation.starts_with("brgconv_1x1")) return columns_of_block(pd) >= kLeastColumns;
-      return implementation.starts_with("jit_1x1") && rows > 1;
+      return implementation == "jit_1x1:avx" && rows > 1;  // that for SSE4.1 is no faster than GEMM
   }
   return false;
 }
