@@ -23,7 +23,7 @@ struct ConvolutionShape {
 
 // How Z is added: by a post-operation, the first one, that reads it beside; or by the primitive to what the result holds already,
 // a copy of Z. The latter is what implementations by GEMM can do, which some channel counts are left with.
-enum class AddendBy : uint8_t { Operation, Sum };
+enum class AddendBy { Operation, Sum };
 
 // One primitive and the memory objects around it.
 class ConvolutionInstance : public ShapedKernel::Instance {
