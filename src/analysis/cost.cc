@@ -40,11 +40,14 @@ double bytes_of(const Type* type) {
   return elements * static_cast<double>(element_bytes(type->dtype()));
 }
 
-double estimate_us(Inference& inference, const Apply& node) {
+double run_us(Inference& inference, const Apply& node) {
   if (node.primitive() != Primitive::Operation || node.op().fusion == FusionKind::View) return 0;
-  bool constant = std::ranges::all_of(node.operands(), [](const Use& use) { return use.node->is_value(); });
-  if (constant && node.num_inputs() > 0) return 0;
   return time_us(inference, node);
+}
+
+double estimate_us(Inference& inference, const Apply& node) {
+  bool constant = std::ranges::all_of(node.operands(), [](const Use& use) { return use.node->is_value(); });
+  return constant && node.num_inputs() > 0 ? 0 : run_us(inference, node);
 }
 
 double estimate_us(double bytes) { return kOverheadUs + bytes / kBytesPerUs; }

@@ -9,6 +9,8 @@ namespace anfora::analysis {
 // point operations, and the time for reading and writing memory, whichever is longer. Symbolic dimensions are taken for
 // kAssumedDim. What works on constants only takes no time: it is folded. Views take none either.
 double estimate_us(Inference& inference, const ir::Apply& node);
+// The same of what is executed, even if it works on constants only.
+double run_us(Inference& inference, const ir::Apply& node);
 // The same of an operator that reads and writes so many bytes, and computes nothing.
 double estimate_us(double bytes);
 

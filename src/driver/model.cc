@@ -8,6 +8,7 @@
 #include <set>
 
 #include "anfora/error.h"
+#include "driver/evaluate.h"
 #include "frontend/onnx/export.h"
 #include "frontend/onnx/import.h"
 #include "frontend/onnx/opset_history.h"
@@ -99,6 +100,7 @@ void prepare(ir::Module& module, const CompileOptions& options) {
   passes.passes.fold_limit = std::numeric_limits<int64_t>::max() / 4;
   passes.passes.fold_transposed_weights = false;
   passes.passes.fold_dequantized = true;
+  passes.passes.evaluate = fast_evaluator();
   passes.for_storage = false;
   // The parts of attention and of rotations are faster than their kernels.
   if (options.math == rewrite::Promise::Real) pipeline::split_attention(module);
@@ -106,7 +108,7 @@ void prepare(ir::Module& module, const CompileOptions& options) {
     return !node.is("Attention") && !node.is("RotaryEmbedding");
   };
   pipeline::optimize(module, passes);
-  pipeline::lower(module, options.math);
+  pipeline::lower(module, options.math, fast_evaluator());
   drop_mapped_pages();
 }
 

@@ -7,6 +7,7 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <boost/unordered/unordered_flat_set.hpp>
 #include <cctype>
+#include <vector>
 
 #include "support/hash.h"
 
@@ -22,6 +23,9 @@ using Small = boost::container::small_vector<T, 4>;
 // Beyond this size of a polynomial the result is unknown: products of sums grow exponentially.
 constexpr size_t kMostTerms = 256;
 constexpr size_t kMostFactors = 64;
+// Symbols, constants and operations of an expression when it is written out. What a deep model computes of its sizes, layer by
+// layer, is unknown beyond: nothing that goes through an expression goes deeper, or takes longer.
+constexpr uint32_t kMostParts = 1024;
 
 struct Monomial {
   int64_t coefficient;
@@ -133,6 +137,7 @@ bool accumulate(Polynomial& p, const Monomial& m, int64_t scale) {
 struct DimTable::Impl {
   Arena arena;
   uint32_t next_id = 0;
+  std::vector<uint32_t> parts;  // of each expression, by id
   boost::unordered_flat_map<int64_t, const DimExpr*> constants;
   boost::unordered_flat_map<std::string_view, const DimExpr*> symbols;
   boost::unordered_flat_map<uint64_t, Small<const DimExpr*>> composites;  // by hash of the content
@@ -143,10 +148,13 @@ struct DimBuilder {
   DimTable& table;
   DimTable::Impl& impl = *table.impl_;
 
-  DimExpr* fresh(Kind kind, Range range) {
+  uint32_t parts_of(const DimExpr* e) const { return impl.parts[e->id]; }
+
+  DimExpr* fresh(Kind kind, Range range, uint32_t parts = 1) {
     DimExpr* e = impl.arena.make<DimExpr>();
     e->kind = kind;
     e->id = impl.next_id++;
+    impl.parts.push_back(parts);
     e->table = &table;
     e->range = range;
     return e;
@@ -178,6 +186,11 @@ struct DimBuilder {
         return Dim(e);
       }
     }
+    uint32_t parts = 1;
+    for (const Monomial& m : p.terms) {
+      for (const DimExpr* f : m.factors) parts += parts_of(f);
+    }
+    if (parts > kMostParts) return table.unknown();
     Range range{p.constant, p.constant};
     Small<DimTerm> terms;
     for (const Monomial& m : p.terms) {
@@ -187,7 +200,7 @@ struct DimBuilder {
       terms.push_back(
           {m.coefficient, impl.arena.copy(std::span<const DimExpr* const>(m.factors.data(), m.factors.size()))});
     }
-    DimExpr* e = fresh(Kind::Sum, range);
+    DimExpr* e = fresh(Kind::Sum, range, parts);
     e->value = p.constant;
     e->terms = impl.arena.copy(std::span<const DimTerm>(terms.data(), terms.size()));
     bucket.push_back(e);
@@ -200,7 +213,9 @@ struct DimBuilder {
     for (const DimExpr* e : bucket) {
       if (e->kind == kind && e->left == a.expr() && e->right == b.expr()) return Dim(e);
     }
-    DimExpr* e = fresh(kind, range);
+    const uint32_t parts = 1 + parts_of(a.expr()) + parts_of(b.expr());
+    if (parts > kMostParts) return table.unknown();
+    DimExpr* e = fresh(kind, range, parts);
     e->left = a.expr();
     e->right = b.expr();
     bucket.push_back(e);

@@ -1,3 +1,4 @@
+#include "ops/elementary.h"
 #include "ops/infer_helpers.h"
 #include "ops/registry.h"
 
@@ -22,6 +23,18 @@ void infer_softmax(InferenceContext& ctx) {
   if (auto rank = ctx.rank(0)) ctx.normalize_axis(ctx.attribute_int("axis"), *rank);
 }
 
+double gelu_flops(const InferenceContext& ctx) {
+  return (ctx.attribute_string("approximate") == "tanh" ? kGeluByTanh : kGelu) * element_estimate(ctx.output(0));
+}
+
+// A factor of 1 takes nothing.
+double elu_flops(const InferenceContext& ctx) {
+  return (kElu + (ctx.attribute_float("alpha") == 1 ? 0 : 1)) * element_estimate(ctx.output(0));
+}
+double celu_flops(const InferenceContext& ctx) {
+  return (kElu + (ctx.attribute_float("alpha") == 1 ? 0 : 2)) * element_estimate(ctx.output(0));
+}
+
 Declaration along_axis(Declarations& declare, const char* name, const char* doc) {
   return declare.op(name, 13)
       .doc(doc)
@@ -30,7 +43,7 @@ Declaration along_axis(Declarations& declare, const char* name, const char* doc)
       .type("T", kFloats)
       .attribute("axis", -1)
       .infer(infer_softmax)
-      .flops(flops_per_element<20>)
+      .flops(flops_per_element<kSoftmax>)
       .in_place();
 }
 
@@ -51,23 +64,21 @@ void declare_activation(Declarations& declare) {
       .flops(flops_per_element<2>)
       .fusion(FusionKind::Broadcast)
       .in_place();
-  unary(declare, "Elu", 22, "x where x ≥ 0, else alpha · (exp(x) − 1).")
-      .attribute("alpha", 1.0f)
-      .flops(flops_per_element<15>);
+  unary(declare, "Elu", 22, "x where x ≥ 0, else alpha · (exp(x) − 1).").attribute("alpha", 1.0f).flops(elu_flops);
   unary(declare, "Celu", 28, "max(0, x) + min(0, alpha · (exp(x / alpha) − 1)).")
       .attribute("alpha", 1.0f)
-      .flops(flops_per_element<16>);
+      .flops(celu_flops);
   unary(declare, "Selu", 22, "gamma · x where x > 0, else gamma · alpha · (exp(x) − 1).")
       .attribute("alpha", 1.67326319217681884765625f)
       .attribute("gamma", 1.05070102214813232421875f)
-      .flops(flops_per_element<16>);
-  unary(declare, "Sigmoid", 13, "1 / (1 + exp(−x)).").flops(flops_per_element<17>);
+      .flops(flops_per_element<kElu + 2>);
+  unary(declare, "Sigmoid", 13, "1 / (1 + exp(−x)).").flops(flops_per_element<kSigmoid>);
   unary(declare, "HardSigmoid", 22, "alpha · x + beta, clipped to [0, 1].")
       .attribute("alpha", 0.2f)
       .attribute("beta", 0.5f)
-      .flops(flops_per_element<4>);
-  unary(declare, "HardSwish", 22, "x · HardSigmoid(x) with alpha 1/6, beta 1/2.").flops(flops_per_element<5>);
-  unary(declare, "Softplus", 22, "log(1 + exp(x)).").flops(flops_per_element<30>);
+      .flops(flops_per_element<kHardSigmoid>);
+  unary(declare, "HardSwish", 22, "x · HardSigmoid(x) with alpha 1/6, beta 1/2.").flops(flops_per_element<kHardSwish>);
+  unary(declare, "Softplus", 22, "log(1 + exp(x)).").flops(flops_per_element<kSoftplus>);
   unary(declare, "Softsign", 22, "x / (1 + |x|).").flops(flops_per_element<3>);
   unary(declare, "ThresholdedRelu", 22, "x where x > alpha, else 0.")
       .attribute("alpha", 1.0f)
@@ -77,11 +88,11 @@ void declare_activation(Declarations& declare) {
       .attribute("bias", 0.0f)
       .attribute("lambd", 0.5f)
       .flops(flops_per_element<2>);
-  unary(declare, "Mish", 22, "x · tanh(Softplus(x)).").flops(flops_per_element<20>);
+  unary(declare, "Mish", 22, "x · tanh(Softplus(x)).").flops(flops_per_element<kMish>);
   unary(declare, "Gelu", 20, "x/2 · (1 + erf(x / √2)), or by the usual tanh formula.")
       .attribute("approximate", "none")
-      .flops(flops_per_element<20>);
-  unary(declare, "Swish", 24, "x · Sigmoid(alpha · x).").attribute("alpha", 1.0f).flops(flops_per_element<18>);
+      .flops(gelu_flops);
+  unary(declare, "Swish", 24, "x · Sigmoid(alpha · x).").attribute("alpha", 1.0f).flops(flops_per_element<kSwish>);
   declare.op("SwiGLU", 28)
       .doc("Swish(A) · B, without broadcasting.")
       .input("A", "T")
@@ -90,11 +101,11 @@ void declare_activation(Declarations& declare) {
       .type("T", kFloats)
       .attribute("alpha", 1.0f)
       .infer(infer_broadcast)
-      .flops(flops_per_element<19>)
+      .flops(flops_per_element<kSwiGlu>)
       .fusion(FusionKind::Elementwise)
       .in_place({0, 1});
   along_axis(declare, "Softmax", "exp(x) over its sum along the axis.");
-  along_axis(declare, "LogSoftmax", "The logarithm of Softmax, computed without overflow.");
+  along_axis(declare, "LogSoftmax", "The logarithm of Softmax, computed without overflow.").flops(log_softmax_flops);
   along_axis(declare, "Hardmax", "1 at the first maximum along the axis, else 0.").flops(flops_per_element<1>);
 }
 

@@ -1,3 +1,4 @@
+#include "ops/elementary.h"
 #include "ops/infer_helpers.h"
 #include "ops/registry.h"
 
@@ -49,6 +50,12 @@ Declaration binary(Declarations& declare, const char* name, int since, const cha
       .in_place({0, 1});
 }
 
+// One less than there are inputs.
+double flops_of_accumulation(const InferenceContext& ctx) {
+  return (static_cast<double>(ctx.num_inputs()) - 1) * element_estimate(ctx.output(0));
+}
+double mean_flops(const InferenceContext& ctx) { return flops_of_accumulation(ctx) + element_estimate(ctx.output(0)); }
+
 Declaration variadic(Declarations& declare, const char* name, const char* output, const char* doc,
                      std::vector<DType> dtypes) {
   return declare.op(name, 13)
@@ -57,9 +64,7 @@ Declaration variadic(Declarations& declare, const char* name, const char* output
       .output(output, "T")
       .type("T", std::move(dtypes))
       .infer(infer_broadcast)
-      .flops([](const InferenceContext& ctx) {
-        return static_cast<double>(ctx.num_inputs()) * element_estimate(ctx.output(0));
-      })
+      .flops(flops_of_accumulation)
       .fusion(FusionKind::Broadcast)
       .in_place({0, 1});
 }
@@ -83,7 +88,7 @@ void declare_arithmetic(Declarations& declare) {
       .type("T", kFloats | std::vector{DType::I32, DType::I64})
       .type("T1", kNumbers)
       .infer(infer_broadcast)
-      .flops(flops_per_element<20>)
+      .flops(power_flops)
       .fusion(FusionKind::Broadcast)
       .in_place();
   variadic(declare, "Max", "max", "The largest of the inputs' elements; NaN if any is NaN.", kNumbers)
@@ -91,7 +96,7 @@ void declare_arithmetic(Declarations& declare) {
   variadic(declare, "Min", "min", "The smallest of the inputs' elements; NaN if any is NaN.", kNumbers)
       .infer(infer_extremum<ir::min>);
   variadic(declare, "Sum", "sum", "The sum of the inputs.", kFloats);
-  variadic(declare, "Mean", "mean", "The mean of the inputs.", kFloats);
+  variadic(declare, "Mean", "mean", "The mean of the inputs.", kFloats).flops(mean_flops);
   declare.op("BitShift", 28)
       .doc("X shifted by Y bits to the LEFT or RIGHT (arithmetic for signed types).")
       .input("X", "T")

@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "ops/elementary.h"
 #include "ops/infer_helpers.h"
 #include "ops/registry.h"
 
@@ -45,17 +48,6 @@ void infer_attention(InferenceContext& ctx) {
   if (ctx.num_outputs() > 3) ctx.set_tensor(3, dtype, Dims{q->batch, q->heads, q->sequence, keys});
 }
 
-double constant_or_one(Dim dim) { return dim.is_constant() ? static_cast<double>(dim.constant()) : 1; }
-
-// Q Kᵀ and P V, and about ten operations for each score.
-double attention_flops(const InferenceContext& ctx) {
-  auto q = heads_of(ctx, 0, "q_num_heads"), k = heads_of(ctx, 1, "kv_num_heads"), v = heads_of(ctx, 2, "kv_num_heads");
-  if (!q || !k || !v) return 0;
-  double scores = 1;
-  for (Dim dim : {q->batch, q->heads, q->sequence, k->sequence}) scores *= constant_or_one(dim);
-  return scores * (2 * constant_or_one(q->size) + 2 * constant_or_one(v->size) + 10);
-}
-
 void infer_rotary_embedding(InferenceContext& ctx) {
   infer_same_type(ctx);
   auto rank = ctx.rank(0);
@@ -76,12 +68,23 @@ void infer_linear_attention(InferenceContext& ctx) {
   ctx.set_tensor(1, state, Dims{batch, ctx.dim(kv_heads), key_size, value_size});
 }
 
+// Two products and a sum for each element that is turned; with a rotary_embedding_dim, that is a part of each head.
+double rotary_embedding_flops(const InferenceContext& ctx) {
+  auto dims = ctx.dims(0);
+  if (!dims || dims->empty()) return 0;
+  const double turned = static_cast<double>(ctx.attribute_int("rotary_embedding_dim"));
+  const double heads = dims->size() == 3 ? static_cast<double>(ctx.attributes().get_int("num_heads", 1)) : 1;
+  const double size = static_cast<double>(dims->back().as_constant().value_or(0)) / std::max(heads, 1.0);
+  const double share = turned > 0 && size > turned ? turned / size : 1;
+  return 3 * share * element_estimate(ctx.output(0));
+}
+
 // Each step decays, corrects, writes and reads a state matrix.
 double linear_attention_flops(const InferenceContext& ctx) {
   auto q = ctx.dims(0), v = ctx.dims(2);
   if (!q || !v) return 0;
   double heads = static_cast<double>(ctx.attributes().get_int("kv_num_heads", 1));
-  return 8 * element_estimate(ctx.input(0)) * constant_or_one((*v)[2]) / heads;
+  return 8 * element_estimate(ctx.input(0)) * static_cast<double>((*v)[2].as_constant().value_or(1)) / heads;
 }
 
 }  // namespace
@@ -140,7 +143,7 @@ void declare_attention(Declarations& declare) {
       .optional_attribute("num_heads", AttributeKind::Int)
       .attribute("rotary_embedding_dim", 0)
       .infer(infer_rotary_embedding)
-      .flops(flops_per_element<3>);
+      .flops(rotary_embedding_flops);
   declare.op("LinearAttention", 27)
       .doc(
           "Attention without a softmax: a matrix of state for each head is decayed, corrected and written at each "

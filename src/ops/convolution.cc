@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ops/infer_window.h"
 #include "ops/registry.h"
 
@@ -63,11 +65,20 @@ void infer_causal_conv(InferenceContext& ctx) {
   ctx.set_tensor(1, ctx.dtype(0), state);
 }
 
+double bias_flops(const InferenceContext& ctx) {
+  const auto& formals = ctx.op().inputs;
+  auto bias = std::ranges::find_if(formals, [](const ir::Formal& f) { return f.name == "B" || f.name == "bias"; });
+  const bool is_given = bias != formals.end() && ctx.has_input(static_cast<size_t>(bias - formals.begin()));
+  return is_given ? element_estimate(ctx.output(0)) : 0;
+}
+
 // Each input element meets the kernels of its channel.
 double conv_transpose_flops(const InferenceContext& ctx) {
   auto w = ctx.dims(1);
   double channels = w && (*w)[0].is_constant() ? static_cast<double>((*w)[0].constant()) : 1;
-  return channels > 0 ? 2 * element_estimate(ctx.input(0)) * element_estimate(ctx.input(1)) / channels : 0;
+  const double products =
+      channels > 0 ? 2 * element_estimate(ctx.input(0)) * element_estimate(ctx.input(1)) / channels : 0;
+  return products + bias_flops(ctx);
 }
 
 Declaration convolution(Declarations& declare, const char* name, int since) {
@@ -86,7 +97,9 @@ Declaration convolution(Declarations& declare, const char* name, int since) {
 double convolution_flops(const InferenceContext& ctx) {
   auto w = ctx.dims(1);
   double filters = w && (*w)[0].is_constant() ? static_cast<double>((*w)[0].constant()) : 1;
-  return filters > 0 ? 2 * element_estimate(ctx.output(0)) * element_estimate(ctx.input(1)) / filters : 0;
+  const double products =
+      filters > 0 ? 2 * element_estimate(ctx.output(0)) * element_estimate(ctx.input(1)) / filters : 0;
+  return products + bias_flops(ctx);
 }
 
 void infer_convolution(InferenceContext& ctx) {

@@ -1,3 +1,5 @@
+#include <vector>
+
 #include "kernels/reference/einsum_equation.h"
 #include "ops/infer_helpers.h"
 #include "ops/registry.h"
@@ -45,12 +47,34 @@ void infer_einsum(InferenceContext& ctx) {
   ctx.set_tensor(0, ctx.dtype(0), result);
 }
 
-// As if all operands were contracted at once: an upper bound.
+// The operands one after the other, from the left: what all later ones and the output do not have is summed at once. Sums over a
+// product are two operations for each element of it, a product or a sum alone one.
 double einsum_flops(const InferenceContext& ctx) {
   auto equation = equation_of(ctx);
   if (!equation) return 0;
-  double count = 2;
-  for (Dim size : label_dims(ctx, *equation)) count *= size.is_constant() ? static_cast<double>(size.constant()) : 1;
+  std::vector<double> sizes;
+  for (Dim size : label_dims(ctx, *equation)) sizes.push_back(static_cast<double>(size.as_constant().value_or(1)));
+  std::vector<int> last(sizes.size(), -1);  // the last operand that has the label; past all of them: the output has it
+  const int operands = static_cast<int>(equation->inputs.size());
+  for (int i = 0; i < operands; ++i) {
+    for (int label : equation->inputs[static_cast<size_t>(i)]) last[static_cast<size_t>(label)] = i;
+  }
+  for (int label : equation->output) last[static_cast<size_t>(label)] = operands;
+  double count = 0;
+  std::vector<bool> present(sizes.size());
+  for (int i = 0; i < operands; ++i) {
+    for (int label : equation->inputs[static_cast<size_t>(i)]) present[static_cast<size_t>(label)] = true;
+    double elements = 1;
+    bool sums = false;
+    for (size_t label = 0; label < sizes.size(); ++label) {
+      if (!present[label]) continue;
+      elements *= sizes[label];
+      if (last[label] != i) continue;
+      sums = sums || sizes[label] != 1;
+      present[label] = false;
+    }
+    count += elements * ((i > 0 ? 1 : 0) + (sums ? 1 : 0));
+  }
   return count;
 }
 

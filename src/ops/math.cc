@@ -1,3 +1,4 @@
+#include "ops/elementary.h"
 #include "ops/infer_helpers.h"
 #include "ops/registry.h"
 
@@ -41,6 +42,11 @@ void infer_predicate(InferenceContext& ctx) {
   ctx.set_tensor(0, DType::Bool, {dims->data(), dims->size()});
 }
 
+// A comparison for each bound.
+double clip_flops(const InferenceContext& ctx) {
+  return ((ctx.has_input(1) ? 1 : 0) + (ctx.has_input(2) ? 1 : 0)) * element_estimate(ctx.output(0));
+}
+
 }  // namespace
 
 void declare_math(Declarations& declare) {
@@ -72,7 +78,7 @@ void declare_math(Declarations& declare) {
                             {"Asinh", "The inverse hyperbolic sine.", 22},
                             {"Acosh", "The inverse hyperbolic cosine.", 22},
                             {"Atanh", "The inverse hyperbolic tangent.", 22}}) {
-    unary(declare, f.name, f.since, f.doc).flops(flops_per_element<15>);
+    unary(declare, f.name, f.since, f.doc).flops(flops_per_element<kTranscendental>);
   }
   declare.op("IsNaN", 20)
       .doc("Whether x is NaN.")
@@ -102,7 +108,7 @@ void declare_math(Declarations& declare) {
       .output("output", "T")
       .type("T", kNumbers)
       .infer(infer_clip)
-      .flops(flops_per_element<2>)
+      .flops(clip_flops)
       .fusion(FusionKind::Elementwise)
       .in_place();
 }

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ops/infer_helpers.h"
 #include "ops/registry.h"
 
@@ -45,11 +47,19 @@ void infer_gemm(InferenceContext& ctx) {
   ctx.set_tensor(0, ctx.dtype(0), result);
 }
 
+// The product, and the addend.
 double gemm_flops(const InferenceContext& ctx) {
   auto a = ctx.dims(0);
   if (!a) return 0;
-  Dim inner = (*a)[ctx.attribute_int("transA") != 0 ? 0 : 1];
-  return 2 * element_estimate(ctx.output(0)) * static_cast<double>(inner.is_constant() ? inner.constant() : 1);
+  const double inner = static_cast<double>((*a)[ctx.attribute_int("transA") != 0 ? 0 : 1].as_constant().value_or(1));
+  const double result = element_estimate(ctx.output(0));
+  double count = 2 * result * inner;
+  // A factor goes with whatever is smallest.
+  if (ctx.attribute_float("alpha") != 1) {
+    count += std::min({result, element_estimate(ctx.input(0)), element_estimate(ctx.input(1))});
+  }
+  if (!ctx.has_input(2)) return count;
+  return count + result + (ctx.attribute_float("beta") == 1 ? 0 : element_estimate(ctx.input(2)));
 }
 
 void infer_det(InferenceContext& ctx) {

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "ops/elementary.h"
 #include "ops/infer_helpers.h"
 #include "ops/registry.h"
 
@@ -102,7 +103,7 @@ void declare_normalization(Declarations& declare) {
       .type("T", kFloats)
       .attribute("epsilon", 1e-5f)
       .infer(infer_over_channels)
-      .flops(flops_per_element<8>)
+      .flops(channel_normalization_flops)
       .in_place();
   declare.op("GroupNormalization", 21)
       .doc("Each group of channels of each instance normalized, then scaled and shifted by channel.")
@@ -115,7 +116,7 @@ void declare_normalization(Declarations& declare) {
       .required_attribute("num_groups", AttributeKind::Int)
       .attribute("stash_type", 1)
       .infer(infer_over_channels)
-      .flops(flops_per_element<8>)
+      .flops(channel_normalization_flops)
       .in_place();
   declare.op("LayerNormalization", 17)
       .doc("The dimensions from the axis on normalized to mean 0 and variance 1, then scaled and shifted.")
@@ -131,7 +132,7 @@ void declare_normalization(Declarations& declare) {
       .attribute("epsilon", 1e-5f)
       .attribute("stash_type", 1)
       .infer(infer_layer_normalization)
-      .flops(flops_per_element<8>)
+      .flops(layer_normalization_flops)
       .in_place();
   declare.op("RMSNormalization", 23)
       .doc("x / √(mean of squares + epsilon) · scale over the dimensions from the axis on.")
@@ -144,7 +145,7 @@ void declare_normalization(Declarations& declare) {
       .attribute("epsilon", 1e-5f)
       .attribute("stash_type", 1)
       .infer(infer_rms_normalization)
-      .flops(flops_per_element<5>)
+      .flops(rms_normalization_flops)
       .in_place();
   declare.op("LpNormalization", 22)
       .doc("x over its norm of order 1 or 2 along the axis.")
@@ -163,7 +164,7 @@ void declare_normalization(Declarations& declare) {
       .type("T", kFloats)
       .attribute("axes", std::vector<int64_t>{0, 2, 3})
       .infer(infer_same_type)
-      .flops(flops_per_element<6>)
+      .flops(flops_per_element<kNormalized>)
       .in_place();
   declare.op("LRN", 13)
       .doc("x / (bias + alpha / size · the sum of squares over `size` neighbouring channels) to the power beta.")

@@ -16,7 +16,8 @@
 // applications whose own result is at most that much larger than the constants that it is made of and that nothing else
 // needs (an Expand of a scalar to a weight's shape stays, with a remark, a Transpose of a weight goes). What was accepted is
 // computed in topological order; only what is used outside of the region becomes a constant of the module. Random
-// operators and effects never fold. Neither does main's parameter with a default: a caller may override it. Near-linear.
+// operators and effects never fold. Neither does main's parameter with a default: a caller may override it. What takes more work
+// than the budget has (analysis/folding.h) stays, with a remark. Near-linear, but for the kernels.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,12 +41,12 @@ constexpr std::string_view kShapeFolded = "shape-folding";
 
 // A constant of fewer bytes does not join the applications that use it: nobody minds a second copy.
 constexpr size_t kJoiningBytes = 1024;
-// A result that is needed only on the way may be large, but not absurdly so.
-constexpr double kLargestResult = 0x1p31;
 
 // The size policy where none is given: what a result may have more, at least and as a share of all constants, and what all
 // of them together may have more.
-constexpr double kDefaultLimit = 1 << 16;
+constexpr double kDefaultLimit = analysis::FoldBudget::kSureLimit;
+// Work from which an application is computed by the fast kernels, where there are any.
+constexpr double kLargeWork = 1e8;
 constexpr double kShare = 1.0 / 400, kShareInAll = 1.0 / 100;
 // Operations that a processor does while it reads one byte from memory: what takes more of them for a byte of its result is
 // faster to read than to compute. All that is stored for this reason takes at most so many bytes.
@@ -93,7 +94,9 @@ class Folder {
     bool from_elements = is_operation && knows_elements(node);
     if (is_operation && !from_elements && !is_computable(node)) return;
     double bytes = bytes_of(node);
-    if (bytes > kLargestResult) return refuse(node, bytes, 0, kLargestResult);
+    if (bytes > analysis::FoldBudget::kLargestResult) {
+      return refuse(node, bytes, 0, analysis::FoldBudget::kLargestResult);
+    }
     place_[node.id()] = static_cast<uint32_t>(candidates_.size());
     candidates_.push_back({&node, bytes, candidates_.size(), from_elements});
   }
@@ -325,8 +328,20 @@ class Folder {
       c.outputs = {inputs[0]};
       return true;
     }
+    const double left = context_.fold_budget->left();
+    if (!context_.fold_budget->spend(context_.inference, node)) {
+      context_.remarks.refused(
+          kFold.name, kFolded, node,
+          fmt::format(
+              "it takes {:.1f} billion operations, and the budget has {:.1f} left, of which one application gets half",
+              analysis::FoldBudget::work_of(context_.inference, node) / 1e9, left / 1e9));
+      return false;
+    }
     try {
-      c.outputs = analysis::evaluate_operator(node.op(), node.attributes(), inputs, node.num_outputs());
+      const bool is_large = analysis::FoldBudget::work_of(context_.inference, node) >= kLargeWork;
+      c.outputs = is_large && context_.options.evaluate
+                      ? context_.options.evaluate(node.op(), node.attributes(), inputs, node.num_outputs())
+                      : analysis::evaluate_operator(node.op(), node.attributes(), inputs, node.num_outputs());
     } catch (const Error& error) {
       // The model is wrong there, or the kernel lacks a type; the run will tell if it is ever reached.
       context_.remarks.refused(kFold.name, kFolded, node, error.message());

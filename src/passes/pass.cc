@@ -29,6 +29,10 @@ rewrite::RewriteOptions PassContext::rewriting() const {
                                     .assumes_finite = options.assumes_finite,
                                     .has_operator = options.has_operator};
   if (!spared.empty()) rewriting.may_change = [this](const Graph& graph) { return may_change(&graph); };
+  rewriting.folds = options.folds;
+  rewriting.folds_at_once = options.folds && options.fold_budget;  // one pass by itself shows what the rules made
+  rewriting.fold_budget = fold_budget.get();
+  rewriting.fold_limit = options.fold_limit.value_or(analysis::FoldBudget::kSureLimit);
   return rewriting;
 }
 

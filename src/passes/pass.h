@@ -3,17 +3,25 @@
 
 #include <functional>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "analysis/folding.h"
 #include "analysis/infer.h"
 #include "rewrite/remarks.h"
 #include "rewrite/rule_set.h"
+#include "support/datum.h"
 
 namespace anfora::passes {
+
+// The results of an operator on data, see analysis::evaluate_operator.
+using Evaluator = std::function<std::vector<Datum>(const ir::Operator& op, const AttributeSet& attributes,
+                                                   std::span<const Datum> inputs, size_t num_outputs)>;
 
 struct PassOptions {
   rewrite::Promise math = rewrite::Promise::Real;  // the weakest promise that rules may make
@@ -28,6 +36,12 @@ struct PassOptions {
   // Whether a DequantizeLinear of constants is computed: what is stored stays quantized, and run times that compute with
   // quantized numbers find the pattern that they know.
   bool fold_dequantized = false;
+  // What folding may still compute, over all runs of passes; null: each context has a budget of its own.
+  std::shared_ptr<analysis::FoldBudget> fold_budget;
+  // Whether rewrites may count on folding, since it runs after them.
+  bool folds = true;
+  // Computes what is large; null: the reference kernels do.
+  Evaluator evaluate;
   // The rules of simplification; null: standard_rules().
   std::shared_ptr<const rewrite::RuleSet> rules;
   // What the operator set to be written has; see RewriteOptions. Null: everything.
@@ -61,7 +75,11 @@ std::span<const rewrite::Rule> shape_rules();
 class PassContext {
  public:
   PassContext(ir::Module& module, rewrite::Remarks& remarks, const PassOptions& options)
-      : module(module), inference(module), remarks(remarks), options(options) {}
+      : module(module),
+        inference(module),
+        remarks(remarks),
+        options(options),
+        fold_budget(options.fold_budget ? options.fold_budget : std::make_shared<analysis::FoldBudget>(module)) {}
 
   // A new application that is to stand for `old`, in its graph and at its location, typed. Null where there is none such, see
   // rewrite/admission.h, with a remark that the rule of the pass is refused.
@@ -76,6 +94,7 @@ class PassContext {
   analysis::Inference inference;
   rewrite::Remarks& remarks;
   const PassOptions& options;
+  const std::shared_ptr<analysis::FoldBudget> fold_budget;
   // Graphs that the running pass leaves as they are, with those nested in them: by name. What it did to them before could
   // not be typed (pipeline/undo.h).
   std::set<std::string, std::less<>> spared;

@@ -135,8 +135,9 @@ size_t split_attention(ir::Module& module) {
   return any ? run_pass(passes::kAttention, module) : 0;
 }
 
-void lower(ir::Module& module, rewrite::Promise math) {
+void lower(ir::Module& module, rewrite::Promise math, passes::Evaluator evaluate) {
   passes::PassOptions options;
+  options.evaluate = std::move(evaluate);
   options.math = math;
   options.fold_limit = std::numeric_limits<int64_t>::max() / 4;  // nothing is stored
   options.fold_transposed_weights = false;
@@ -187,6 +188,8 @@ class Optimization {
       };
     }
     if (!pass_options_.rules) pass_options_.rules = passes::standard_rules(module.context());
+    if (!pass_options_.fold_budget) pass_options_.fold_budget = std::make_shared<analysis::FoldBudget>(module);
+    pass_options_.folds = std::ranges::find(passes_, &passes::kFold) != passes_.end();
     if (saves) saver_.emplace(options.save_graphs, report_.remarks, *pass_options_.rules);
   }
 

@@ -62,6 +62,6 @@ bool has_expansions(const ir::Module& module);
 size_t split_attention(ir::Module& module);
 
 // For execution on this machine: layouts, epilogues. Run it after optimize(); what it leaves is not ONNX any more.
-void lower(ir::Module& module, rewrite::Promise math = rewrite::Promise::Real);
+void lower(ir::Module& module, rewrite::Promise math = rewrite::Promise::Real, passes::Evaluator evaluate = nullptr);
 
 }  // namespace anfora::pipeline

@@ -31,6 +31,9 @@ DiscriminationTree::~DiscriminationTree() = default;
 
 namespace {
 
+// Words of one term, beyond which its operands are not told apart: choices within choices multiply.
+constexpr size_t kMostWords = 1024;
+
 bool has_fixed_operands(const Term& t) {
   return !t.flattened && std::ranges::none_of(t.operands, [](const Term& o) {
     return o.repeated || o.optional || o.kind == Term::Kind::None;
@@ -60,7 +63,15 @@ std::vector<DiscriminationTree::Word> DiscriminationTree::words_of(const Term& t
       continue;
     }
     std::vector<std::vector<Word>> operands;
-    for (const Term& operand : term.operands) operands.push_back(words_of(operand));
+    size_t product = 1;  // capped
+    for (const Term& operand : term.operands) {
+      operands.push_back(words_of(operand));
+      product = std::min(product * operands.back().size(), kMostWords + 1);
+    }
+    if (product > kMostWords) {
+      words.push_back({{{Letter::Kind::OperatorOnly, op}}});
+      continue;
+    }
     bool both_orders = operands.size() == 2 && is_commutative(*op);
     for (int order = 0; order < (both_orders ? 2 : 1); ++order) {
       std::vector<Word> partial = {{{{Letter::Kind::WithOperands, op}}}};

@@ -1,7 +1,8 @@
 // The matcher goes through the pattern with a continuation: what is left to do once a term has matched. A term
 // with several ways to match tries each with the same continuation, and undoes its bindings when that fails, so
 // that a guard that does not hold for one order of operands is tried with the other. Depth and breadth are those of
-// the pattern, a handful of nodes; only Flattened terms look at more, up to kMostFlattenedOperands.
+// the pattern, a handful of nodes, whatever the graph has: long lists of operands are gone through by loops, trees of one
+// operator are looked at up to kMostFlattenedOperands.
 #include "rewrite/match.h"
 
 #include <algorithm>
@@ -20,6 +21,13 @@ namespace {
 
 // Operands of a tree of one associative operator beyond which it is not flattened: choosing subsets of them would not be linear.
 constexpr size_t kMostFlattenedOperands = 24;
+
+// A repeated term tries every way to match each of so many operands. Of a longer list each operand is matched in the first way
+// that fits it: what goes back over a list would recurse by operand.
+constexpr size_t kMostTriedBothWays = 64;
+// Operands among which a list in front of something else may end anywhere. Rules of that form take a wide application apart piece
+// by piece, each time as a whole, which is not linear either.
+constexpr size_t kMostTakenApart = 512;
 
 // Constants in exported models are decimal texts of about this precision ("0.79788", "1.4142135"), or values of the
 // narrow type that a model was trained in.
@@ -200,6 +208,9 @@ class Matcher {
   // The fewest operands first; a repeated application at least one, or the rule would fire without it.
   bool repeated(std::span<const Term> terms, std::span<Node* const> inputs, Continue next) {
     const Term& t = terms.front();
+    if (terms.size() > 1 && inputs.size() > kMostTakenApart) return false;
+    if (t.kind == Term::Kind::Variable && t.in_list) return list(terms, inputs, next);
+    if (inputs.size() > kMostTriedBothWays) return long_repetition(terms, inputs, next);
     auto others = [&] { return sequence(terms.subspan(1), inputs, next); };
     if (t.kind == Term::Kind::Variable && others()) return true;
     auto more = [&] { return after_one(terms, inputs.subspan(1), next); };
@@ -211,12 +222,36 @@ class Matcher {
     return !inputs.empty() && inputs.front() && term(terms.front(), inputs.front(), more);
   }
 
+  // xs...: any operands, of which each fits in one way.
+  bool list(std::span<const Term> terms, std::span<Node* const> inputs, Continue next) {
+    Nodes& taken = match_.lists[static_cast<size_t>(terms.front().slot)];
+    const size_t before = taken.size();
+    const bool takes_all = terms.size() == 1;
+    for (size_t i = 0;; ++i) {
+      if ((!takes_all || i == inputs.size()) && sequence(terms.subspan(1), inputs.subspan(i), next)) return true;
+      if (i == inputs.size() || !inputs[i]) break;
+      taken.push_back(inputs[i]);
+    }
+    taken.resize(before);
+    return false;
+  }
+
+  bool long_repetition(std::span<const Term> terms, std::span<Node* const> inputs, Continue next) {
+    const Bindings before(match_);
+    for (size_t i = 0; i < inputs.size() && inputs[i]; ++i) {
+      if (!term(terms.front(), inputs[i], [] { return true; })) break;
+      if (sequence(terms.subspan(1), inputs.subspan(i + 1), next)) return true;
+    }
+    before.restore(match_);
+    return false;
+  }
+
   // Add*(x, Neg(x), rest...): each term that is not repeated takes one of the tree's operands, in any way; the repeated one at
   // the end takes what is left.
   bool flattened(const Term& t, Apply& apply, Continue next) {
     Nodes leaves;
     size_t inner = match_.applications.size();
-    if (!flatten(apply, leaves, true)) {
+    if (!flatten(apply, leaves, inner)) {
       match_.applications.resize(inner);
       return false;
     }
@@ -229,14 +264,21 @@ class Matcher {
     return false;
   }
 
-  bool flatten(Apply& apply, Nodes& leaves, bool is_root) {
-    if (!is_root) match_.applications.push_back(&apply);
+  // The operands of the tree, from left to right. False: there are too many, or the tree is too deep. `inner`: how many
+  // applications there were before its root's operands.
+  bool flatten(Apply& apply, Nodes& leaves, size_t inner) {
     for (const Use& use : apply.operands()) {
       Apply* operand = use.node->as_apply();
       bool same = operand && &operand->op() == &apply.op() && operand->has_one_use() &&
                   operand->graph() == apply.graph() && operand->attributes() == apply.attributes();
-      if (same ? !flatten(*operand, leaves, false) : leaves.size() == kMostFlattenedOperands) return false;
-      if (!same) leaves.push_back(use.node);
+      const size_t size = same ? match_.applications.size() - inner : leaves.size();
+      if (size == kMostFlattenedOperands) return false;
+      if (!same) {
+        leaves.push_back(use.node);
+        continue;
+      }
+      match_.applications.push_back(operand);
+      if (!flatten(*operand, leaves, inner)) return false;
     }
     return true;
   }
@@ -252,6 +294,35 @@ class Matcher {
     }
     return false;
   }
+
+  // What is bound, to go back to.
+  class Bindings {
+   public:
+    explicit Bindings(const Match& match)
+        : nodes_(match.nodes),
+          quantities_(match.quantities),
+          operators_(match.operators),
+          attribute_sets_(match.attribute_sets),
+          applications_(match.applications.size()) {
+      for (const Nodes& list : match.lists) lists_.push_back(list.size());
+    }
+    void restore(Match& match) const {
+      match.nodes = nodes_;
+      match.quantities = quantities_;
+      match.operators = operators_;
+      match.attribute_sets = attribute_sets_;
+      match.applications.resize(applications_);
+      for (size_t i = 0; i < lists_.size(); ++i) match.lists[i].resize(lists_[i]);
+    }
+
+   private:
+    decltype(Match::nodes) nodes_;
+    decltype(Match::quantities) quantities_;
+    decltype(Match::operators) operators_;
+    decltype(Match::attribute_sets) attribute_sets_;
+    size_t applications_;
+    boost::container::small_vector<size_t, 4> lists_;
+  };
 
   Match& match_;
   FunctionRef<Quantity(const Expression&)> evaluate_;

@@ -42,6 +42,10 @@ struct Variable {
   int slot;
 };
 
+// Terms and expressions of one rule, with those of the guards that it names: what goes through a rule recurses as deep, and guards
+// that name guards grow without end.
+constexpr int kMostParts = 4096;
+
 // A condition with a name: text, which is read anew at each use with the parameters standing for the arguments.
 struct NamedGuard {
   std::vector<std::string> parameters;
@@ -58,7 +62,9 @@ class RuleParser {
         cursor_(text, file),
         classes_(classes),
         weights_(weights),
-        equations_(equations) {}
+        equations_(equations) {
+    for (const Equation& equation : equations) names_.insert(equation.name);
+  }
 
   // Statement by statement: a statement begins a line, and the lines after it that begin with a blank belong to it.
   void file() {
@@ -69,6 +75,7 @@ class RuleParser {
       size_t end = end_of_statement(text_, at);
       cursor_ = Cursor(text_.substr(0, end), file_);
       cursor_.rewind(at);
+      parts_ = 0;
       if (accept_word("class")) {
         operator_class();
       } else if (accept_word("weight")) {
@@ -126,6 +133,17 @@ class RuleParser {
     std::string_view meant = nearest_name(name, names);
     cursor_.fail_at(position, fmt::format("there is no operator {}", name),
                     meant.empty() ? "" : fmt::format("did you mean {}?", meant));
+  }
+
+  // Counts some more parts of the rule.
+  void count(int parts = 1) {
+    parts_ += parts;
+    if (parts_ > kMostParts) cursor_.fail(fmt::format("a rule has at most {} terms and expressions", kMostParts));
+  }
+  static int parts_of(const Expression& e) {
+    int parts = 1;
+    for (const Expression& operand : e.operands) parts += parts_of(operand);
+    return parts;
   }
 
   // Statements -----------------------------------------------------------------------------------------------
@@ -198,7 +216,7 @@ class RuleParser {
     size_t start = cursor_.position();
     equation.place = cursor_.place(start).substr(0, cursor_.place(start).rfind(':'));
     equation.name = context_.string(cursor_.identifier("the name of a rule"));
-    if (std::ranges::find(equations_, equation.name, &Equation::name) != equations_.end()) {
+    if (!names_.insert(equation.name).second) {
       cursor_.fail_at(start, fmt::format("there is a rule {} already", equation.name));
     }
     equation.theme = std::filesystem::path(file_).stem().string();
@@ -273,7 +291,9 @@ class RuleParser {
     size_t position = cursor_.position();
     Term t = simple_term();
     t.position = position;
+    count();
     while (cursor_.rest().starts_with('.') && cursor_.rest().size() > 1 && is_digit(cursor_.rest()[1])) {
+      count();
       cursor_.advance(1);
       Term item{.kind = Term::Kind::Item, .position = position};
       item.index = cursor_.integer("the number of a result");
@@ -574,6 +594,8 @@ class RuleParser {
   Expression conjunction() { return connective(Expression::Kind::And, "and", &RuleParser::negation); }
   Expression negation() {
     if (!accept_word("not")) return comparison();
+    NestingScope nesting(depth_, cursor_);
+    count();
     Expression e{.kind = Expression::Kind::Not, .position = cursor_.position()};
     e.operands.push_back(negation());
     return e;
@@ -582,6 +604,7 @@ class RuleParser {
   Expression call_of(std::string_view function, std::vector<Expression> operands) {
     Expression e{.kind = Expression::Kind::Call,
                  .position = operands.empty() ? cursor_.position() : operands[0].position};
+    count();
     e.function = find_function(function);
     e.operands = std::move(operands);
     return e;
@@ -635,6 +658,7 @@ class RuleParser {
 
   Expression factor() {
     NestingScope nesting(depth_, cursor_);
+    count();
     Expression e = primary();
     while (cursor_.rest().starts_with('[')) {
       cursor_.advance(1);
@@ -750,6 +774,7 @@ class RuleParser {
     if (in_named_guard_) {
       auto argument = arguments_.find(name);
       if (argument == arguments_.end()) cursor_.fail_at(position, fmt::format("{} is no parameter of the guard", name));
+      count(parts_of(argument->second));
       return argument->second;
     }
     const Variable& known = find(name, position);
@@ -777,7 +802,9 @@ class RuleParser {
   bool in_named_guard_ = false;
   std::set<std::string> mentioned_;  // variables, since the choice began that is being read
   bool in_pattern_ = true;
-  int repeated_ = 0;  // how many terms around this place repeat
+  int parts_ = 0;
+  std::set<std::string_view> names_;  // of all rules
+  int repeated_ = 0;                  // how many terms around this place repeat
   int depth_ = 0;
 };
 

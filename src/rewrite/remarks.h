@@ -46,6 +46,7 @@ std::string_view to_string(Remark::Outcome outcome);
 struct RuleStatistics {
   int64_t tried = 0, fired = 0;
   double seconds = 0;
+  double added_flops = 0;  // where its rewrites took more than what they replaced; see Work
 };
 
 class Remarks {
@@ -63,6 +64,9 @@ class Remarks {
     ++statistics.tried;
     return keep_ ? &statistics.seconds : nullptr;
   }
+
+  // A rewrite by the rule came to more operations than it replaced.
+  void added_flops(std::string_view rule, double flops) { statistics_[rule].added_flops += flops; }
 
   bool keeps() const { return keep_; }
   const std::vector<Remark>& all() const { return remarks_; }

@@ -14,8 +14,10 @@
 #include <vector>
 
 #include "analysis/cost.h"
+#include "analysis/evaluate.h"
 #include "anfora/error.h"
 #include "ir/order.h"
+#include "ops/registry.h"
 #include "rewrite/result.h"
 #include "rewrite/rule_set.h"
 #include "support/cancellation.h"
@@ -28,6 +30,10 @@ namespace {
 
 // Firings per node of the module at the start beyond which the rules are taken not to terminate.
 constexpr size_t kMostFiringsPerNode = 16;
+// Elements of a constant that is folded while rules run.
+constexpr int64_t kMostNumbers = 16;
+// Users of a value that are looked at again when it gets one more.
+constexpr size_t kMostUsersAgain = 32;
 
 class Worklist : public Listener {
  public:
@@ -82,32 +88,45 @@ bool is_own_symbol(Dim dim, std::span<Apply* const> made) {
   return dim.is_unknown() || std::ranges::any_of(made, [&](const Apply* node) { return is_symbol_of(dim, *node); });
 }
 
-// A dimension that broadcasting gives and inference has no word for, of N and M, is told by what goes into it. Collects
-// that; `from_end` is 1 for the last axis.
-void collect_broadcast(const Node* node, int from_end, std::vector<Dim>& dims) {
-  if (!node->type() || !node->type()->is_tensor() || !node->type()->has_rank()) return;
-  int axis = node->type()->rank() - from_end;
-  if (axis < 0) return;
-  Dim dim = node->type()->dim(axis);
-  const Apply* apply = node->as_apply();
-  bool broadcasts = apply && apply->op().fusion == FusionKind::Broadcast && !apply->is("Expand");
-  if (!broadcasts || !is_symbol_of(dim, *apply)) return dims.push_back(dim);
-  for (const Use& use : apply->operands()) collect_broadcast(use.node, from_end, dims);
+// Applications that broadcast into each other, beyond which it is not looked what goes into a dimension.
+constexpr size_t kMostBroadcasts = 64;
+
+// A dimension that broadcasting gives and inference has no word for, of N and M, is told by what goes into it; `from_end` is
+// 1 for the last axis. Empty: too much goes into it.
+std::optional<std::vector<Dim>> broadcast_from(const Node& node, int from_end) {
+  std::vector<Dim> dims;
+  std::vector<const Node*> pending = {&node}, seen;
+  while (!pending.empty()) {
+    const Node* next = pending.back();
+    pending.pop_back();
+    if (!next->type() || !next->type()->is_tensor() || !next->type()->has_rank()) continue;
+    int axis = next->type()->rank() - from_end;
+    if (axis < 0) continue;
+    Dim dim = next->type()->dim(axis);
+    const Apply* apply = next->as_apply();
+    bool broadcasts = apply && apply->op().fusion == FusionKind::Broadcast && !apply->is("Expand");
+    if (!broadcasts || !is_symbol_of(dim, *apply)) {
+      dims.push_back(dim);
+    } else if (std::ranges::find(seen, next) == seen.end()) {
+      if (seen.size() == kMostBroadcasts) return std::nullopt;
+      seen.push_back(next);
+      for (const Use& use : apply->operands()) pending.push_back(use.node);
+    }
+  }
+  return dims;
 }
 
 bool is_broadcast_here(const Node& node, int from_end) {
-  std::vector<Dim> dims;
-  collect_broadcast(&node, from_end, dims);
-  return dims.size() != 1 || dims[0] != node.type()->dim(node.type()->rank() - from_end);
+  auto dims = broadcast_from(node, from_end);
+  return !dims || dims->size() != 1 || (*dims)[0] != node.type()->dim(node.type()->rank() - from_end);
 }
 
 // Whether a dimension that broadcasting gives is not smaller than another: all that goes into that one goes into it.
 bool broadcasts_at_least(const Node& made, const Node& old, int from_end) {
-  std::vector<Dim> has, needs;
-  collect_broadcast(&made, from_end, has);
-  collect_broadcast(&old, from_end, needs);
-  return std::ranges::all_of(needs, [&](Dim dim) {
-    return dim.as_constant() == 1 || std::ranges::any_of(has, [&](Dim other) { return provably_equal(dim, other); });
+  auto has = broadcast_from(made, from_end), needs = broadcast_from(old, from_end);
+  if (!has || !needs) return false;
+  return std::ranges::all_of(*needs, [&](Dim dim) {
+    return dim.as_constant() == 1 || std::ranges::any_of(*has, [&](Dim other) { return provably_equal(dim, other); });
   });
 }
 
@@ -372,6 +391,7 @@ class Engine {
       return nullptr;
     }
     Node* best = nullptr;
+    std::vector<const Apply*> folded;  // of the best
     double least = equation.must_pay ? cost_of_matched(scope) : 0;
     for (const Term& result : equation.results) {
       size_t before = rewriter_.made().size();
@@ -392,41 +412,92 @@ class Engine {
         refusal = "it would be computed in an inner function, more than once";
         continue;
       }
-      if (!equation.must_pay) return made;
-      double cost = cost_of_made(own);
-      if (cost < least) {
+      Cost cost = cost_of_made(own, scope.match, equation.must_pay);
+      if (cost.leaves_constants && cost.us > cost_of_matched(scope)) {
+        refusal = "what it makes of constants would not be folded: it is too much work, or too large";
+        continue;
+      }
+      if (!equation.must_pay || cost.us < least) {
         best = made;
-        least = cost;
+        least = cost.us;
+        folded = std::move(cost.folded);
+        if (!equation.must_pay) break;
       } else {
-        refusal = fmt::format("it is not cheaper: {:.1f} us instead of {:.1f}", cost, least);
+        refusal = fmt::format("it is not cheaper: {:.1f} us instead of {:.1f}", cost.us, least);
       }
     }
+    if (best && options_.fold_budget) options_.fold_budget->plan(rewriter_.inference(), folded);
     if (!best) rewriter_.discard_made();
     return best;
   }
 
-  // What is computed of constants alone is folded.
-  double cost_of_made(std::span<Apply* const> made) {
-    std::vector<const Node*> folded;
-    double cost = 0;
+  // What a result takes in each run, and what folding computes of it.
+  struct Cost {
+    double us = 0;
+    std::vector<const Apply*> folded;
+    bool leaves_constants = false;  // what is made of constants, and not folded
+  };
+  // The time is only asked for where it is to pay, or where constants are left.
+  Cost cost_of_made(std::span<Apply* const> made, const Match& match, bool must_pay) {
+    Cost cost;
     for (const Apply* apply : made) {
-      bool constant = std::ranges::all_of(apply->operands(), [&](const Use& use) {
-        return use.node->is_value() || std::ranges::find(folded, use.node) != folded.end();
-      });
-      if (constant) {
-        folded.push_back(apply);
-      } else {
-        cost += analysis::estimate_us(rewriter_.inference(), *apply);
+      if (is_constant(*apply, cost.folded)) cost.folded.push_back(apply);
+    }
+    if (!cost.folded.empty() && !is_folded(cost.folded, made, match)) {
+      cost.leaves_constants = true;
+      cost.folded.clear();
+    }
+    if (!must_pay && !cost.leaves_constants) return cost;
+    for (const Apply* apply : made) {
+      if (std::ranges::find(cost.folded, apply) == cost.folded.end()) {
+        cost.us += analysis::run_us(rewriter_.inference(), *apply);
       }
     }
     return cost;
   }
+  static bool is_constant(const Apply& node, std::span<const Apply* const> known) {
+    return node.op().effect == Effect::Pure && std::ranges::all_of(node.operands(), [&](const Use& use) {
+             return use.node->is_value() || std::ranges::find(known, use.node) != known.end();
+           });
+  }
+
+  // Whether folding has the work, and stores the results.
+  bool is_folded(std::span<const Apply* const> constants, std::span<Apply* const> made, const Match& match) {
+    if (!options_.folds) return false;
+    if (options_.fold_budget && !options_.fold_budget->affords(rewriter_.inference(), constants)) return false;
+    double stored = 0, saved = 0;
+    std::vector<const Node*> seen;
+    auto goes = [&](const Use& use) {
+      return std::ranges::find(match.applications, use.user) != match.applications.end() ||
+             std::ranges::find(made, use.user) != made.end();
+    };
+    for (const Apply* node : constants) {
+      const double bytes = analysis::bytes_of(node->type());
+      if (bytes > analysis::FoldBudget::kLargestResult) return false;
+      const bool inside = node->has_uses() && std::ranges::all_of(node->uses(), [&](const Use& use) {
+                            return std::ranges::find(constants, use.user) != constants.end();
+                          });
+      if (!inside) stored += bytes;
+      for (const Use& use : node->operands()) {
+        const Tensor* constant = constant_tensor(use.node);
+        if (!constant || std::ranges::find(seen, use.node) != seen.end()) continue;
+        seen.push_back(use.node);
+        if (std::ranges::all_of(use.node->uses(), goes)) saved += static_cast<double>(constant->bytes());
+      }
+    }
+    return stored <= saved + static_cast<double>(options_.fold_limit);
+  }
+
   // What goes when the root goes: the applications of the pattern that nobody else uses.
   double cost_of_matched(const Scope& scope) {
     double cost = 0;
     for (const Apply* apply : scope.match.applications) {
       bool goes = apply == &scope.root() || apply->has_one_use();
-      if (goes) cost += analysis::estimate_us(rewriter_.inference(), *apply);
+      if (!goes) continue;
+      const Apply* nodes[] = {apply};
+      const bool is_free = is_constant(*apply, {}) && options_.folds &&
+                           (!options_.fold_budget || options_.fold_budget->affords(rewriter_.inference(), nodes));
+      if (!is_free) cost += analysis::run_us(rewriter_.inference(), *apply);
     }
     return cost;
   }
@@ -439,16 +510,53 @@ class Engine {
 
   void replace(Apply& node, Node& replacement, std::string_view rule) {
     Remark* remark = remarks_.applied(pass_, rule, node, remarks_.keeps() ? become(replacement) : "");
-    if (remark) worklist_.measure(rewriter_.inference());
+    worklist_.measure(rewriter_.inference());
     for (const Use& use : node.operands()) worklist_.add(use.node);
-    module_.replace(&node, &replacement);
-    for (const Use& use : replacement.uses()) worklist_.add(use.user);
-    module_.erase_with_dead_operands(&node);
-    if (!remark) return;
-    remark->before = worklist_.erased();
-    for (const Apply* made : rewriter_.made()) {
-      if (!made->is_erased()) remark->after += work_of(rewriter_.inference(), *made);
+    module_.replace(&node, &replacement);  // which tells of the node's users
+    // Those that the replacement had already find it used more often; where there are many, one more changes nothing.
+    size_t users = 0;
+    for (const Use& use : replacement.uses()) {
+      if (++users > kMostUsersAgain) break;
+      worklist_.add(use.user);
     }
+    module_.erase_with_dead_operands(&node);
+    const Work before = worklist_.erased();
+    if (options_.folds_at_once) fold_numbers();
+    Work after;
+    for (const Apply* made : rewriter_.made()) {
+      const bool stays = !made->is_erased() && (remark || !is_constant(*made, {}));
+      if (stays) after += work_of(rewriter_.inference(), *made);
+    }
+    if (after.flops > before.flops) remarks_.added_flops(rule, after.flops - before.flops);
+    if (!remark) return;
+    remark->before = before;
+    remark->after = after;
+  }
+
+  // What was made of a few numbers alone becomes numbers.
+  void fold_numbers() {
+    for (Apply* made : rewriter_.made()) {
+      if (made->is_erased() || !made->has_uses() || made->num_outputs() != 1 || !is_arithmetic(made->op())) continue;
+      auto shape = made->type() ? made->type()->static_shape() : std::nullopt;
+      if (!shape || !made->type()->is_tensor() || element_count(*shape) > kMostNumbers) continue;
+      boost::container::small_vector<Datum, 4> inputs;
+      for (const Use& use : made->operands()) {
+        if (const Tensor* constant = constant_tensor(use.node)) inputs.emplace_back(*constant);
+      }
+      if (inputs.size() != made->num_inputs()) continue;
+      try {
+        auto values = analysis::evaluate_operator(made->op(), made->attributes(), inputs, 1);
+        module_.replace(made, module_.constant(values[0].tensor()));
+        module_.erase(made);
+      } catch (const Error&) {
+        // The pass that folds says why not.
+      }
+    }
+  }
+  static bool is_arithmetic(const Operator& op) {
+    const bool maps = op.fusion == FusionKind::Elementwise || op.fusion == FusionKind::Broadcast;
+    return maps && op.primitive == Primitive::Operation && op.effect == Effect::Pure && op.domain.empty() &&
+           ops::reference_kernel(op) && op.name != "DequantizeLinear" && op.name != "QuantizeLinear";
   }
 
   // What a remark says of the replacement: "becomes Relu 'act'", "becomes x".

@@ -18,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "analysis/folding.h"
 #include "analysis/infer.h"
 #include "analysis/range.h"
 #include "ir/module.h"
@@ -110,6 +111,14 @@ struct RewriteOptions {
   std::function<bool(const ir::Graph&)> may_change = nullptr;
   // The rules define their roots, as expansions do: where a shape is not shown to stay, it is that of the result.
   bool define_roots = false;
+  // Whether what rules make of constants is folded afterwards, which rules may count on; and the bounds of that: of work (null:
+  // none), and by how many bytes a result may exceed what it is made of.
+  bool folds = true;
+  // Whether numbers that rules compute of numbers, c + 1, are computed at once: a chain that collapses step by step would take a
+  // round of all passes for each step.
+  bool folds_at_once = false;
+  analysis::FoldBudget* fold_budget = nullptr;
+  int64_t fold_limit = std::numeric_limits<int64_t>::max();
 };
 
 // Applies rules everywhere until none fires; `pass` names the caller in remarks. The rules of one operator are tried in

@@ -29,7 +29,7 @@ void sequence_at(KernelContext& context) {
 }
 
 void sequence_insert(KernelContext& context) {
-  std::vector<Datum> items = context.input_datum(0).items();
+  std::vector<Datum> items = context.take_input(0).take_items();
   int64_t position = std::ssize(items);
   if (const Tensor* given = context.optional_input(2)) {
     position = integer(*given);
@@ -41,7 +41,7 @@ void sequence_insert(KernelContext& context) {
 }
 
 void sequence_erase(KernelContext& context) {
-  std::vector<Datum> items = context.input_datum(0).items();
+  std::vector<Datum> items = context.take_input(0).take_items();
   const Tensor* given = context.optional_input(1);
   items.erase(items.begin() + normalize_index(given ? integer(*given) : -1, std::ssize(items)));
   context.set_output(0, Datum::sequence(std::move(items)));

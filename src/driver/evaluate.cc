@@ -1,0 +1,39 @@
+#include "driver/evaluate.h"
+
+#include <boost/container/small_vector.hpp>
+
+#include "analysis/evaluate.h"
+#include "kernels/onednn/onednn_kernels.h"
+
+namespace anfora::driver {
+
+namespace {
+
+std::vector<Datum> evaluate_fast(const ir::Operator& op, const AttributeSet& attributes, std::span<const Datum> inputs,
+                                 size_t num_outputs) {
+  // Nothing is known to be constant: packing would be for one use.
+  boost::container::small_vector<kernels::InputDescription, 8> descriptions;
+  boost::container::small_vector<const Datum*, 8> pointers;
+  for (const Datum& input : inputs) {
+    pointers.push_back(&input);
+    kernels::InputDescription& description = descriptions.emplace_back();
+    description.present = !input.is_none();
+    if (!input.is_tensor()) continue;
+    description.dtype = input.tensor().dtype();
+    description.shape = input.tensor().shape();
+  }
+  const kernels::PrepareRequest request{
+      .op = op.qualified, .attributes = attributes, .inputs = descriptions, .num_outputs = num_outputs};
+  auto [kernel, implementation] = kernels::onednn_kernels().prepare(request);
+  if (!kernel) return analysis::evaluate_operator(op, attributes, inputs, num_outputs);
+  std::vector<Datum> outputs(num_outputs);
+  kernels::KernelContext context(attributes, {pointers.data(), pointers.size()}, outputs);
+  kernel->run(context);
+  return outputs;
+}
+
+}  // namespace
+
+passes::Evaluator fast_evaluator() { return evaluate_fast; }
+
+}  // namespace anfora::driver
