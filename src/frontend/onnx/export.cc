@@ -27,6 +27,7 @@
 #include "frontend/onnx/implemented.h"
 #include "frontend/onnx/tensor_proto.h"
 #include "frontend/onnx/type_proto.h"
+#include "frontend/onnx/strict.h"
 #include "frontend/onnx/wire.h"
 #include "ir/annotations.h"
 #include "ir/parse.h"
@@ -530,6 +531,7 @@ bool uses_later_operators(const ir::Module& module, const ExportReport& report) 
       if (history && opset != report.opsets.end() && !history->at(opset->second)) return true;
     }
   }
+  make_ranks_strict(*draft);
   return false;
 }
 
