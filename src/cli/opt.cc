@@ -157,6 +157,7 @@ int run_opt(const OptOptions& options) {
   passes.keep_remarks = !options.remarks.empty();
   passes.passes.has_operator = driver::expressible(*model.module, {.opset = options.opset});
   passes.verify = options.verify_ir;
+  passes.passes.is_accurate = driver::is_accurate;
   passes.save_graphs = options.save_graphs;
   passes.for_onnxruntime = options.target == "onnxruntime";
   pipeline::OptimizeReport report;

@@ -66,8 +66,9 @@ size_t Model::num_operators() const { return state_->loaded.module->num_operatio
 OptimizeReport Model::optimize(const OptimizeOptions& options) {
   auto start = std::chrono::steady_clock::now();
   ir::Module& module = *state_->loaded.module;
-  pipeline::OptimizeReport report = pipeline::optimize(
-      module, {.passes = {.fold_limit = options.fold_limit, .has_operator = driver::expressible(module)}});
+  pipeline::OptimizeReport report = pipeline::optimize(module, {.passes = {.fold_limit = options.fold_limit,
+                                                                           .has_operator = driver::expressible(module),
+                                                                           .is_accurate = driver::is_accurate}});
   std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   return {report.nodes_before, report.nodes_after, elapsed.count()};
 }

@@ -24,7 +24,7 @@ bool PassContext::may_change(const Graph* graph) const {
 }
 
 rewrite::RewriteOptions PassContext::rewriting() const {
-  rewrite::RewriteOptions rewriting{options.math, options.fuel, options.has_operator};
+  rewrite::RewriteOptions rewriting{options.math, options.fuel, options.has_operator, options.is_accurate};
   if (!spared.empty()) rewriting.may_change = [this](const Graph& graph) { return may_change(&graph); };
   return rewriting;
 }
