@@ -12,7 +12,7 @@
 namespace anfora {
 namespace {
 
-class Outline : public testing::Test {
+class OutlinedFunctions : public testing::Test {
  protected:
   std::unique_ptr<ir::Context> context = ops::make_context();
   std::unique_ptr<ir::Module> module;
@@ -70,26 +70,26 @@ constexpr std::string_view kBlock = R"(
   %out = Add(%f{}, %in)
 )";
 
-TEST_F(Outline, LayersThatStandOnEachOther) {
+TEST_F(OutlinedFunctions, LayersThatStandOnEachOther) {
   EXPECT_EQ(outline(chain(kBlock, 5)), 1u);
   EXPECT_EQ(module->graphs().size(), 2u);
   EXPECT_EQ(module->main()->num_nodes(), 6u);               // calls and the return
   EXPECT_EQ(module->graphs()[1]->parameters().size(), 2u);  // what comes in, and the weights
 }
 
-TEST_F(Outline, NotWithoutBeingAsked) { EXPECT_EQ(outline(chain(kBlock, 5), false), 0u); }
+TEST_F(OutlinedFunctions, NotWithoutBeingAsked) { EXPECT_EQ(outline(chain(kBlock, 5), false), 0u); }
 
-TEST_F(Outline, NotWhatIsTooSmall) {
+TEST_F(OutlinedFunctions, NotWhatIsTooSmall) {
   EXPECT_EQ(outline("graph @main(%x: f32[4]) { return Add(Sin(Cos(%x)), Sin(Cos(Neg(%x)))) }"), 0u);
 }
 
-TEST_F(Outline, ValuesInsideThatAreReadOutsideAreResults) {
+TEST_F(OutlinedFunctions, ValuesInsideThatAreReadOutsideAreResults) {
   EXPECT_EQ(outline(chain(kBlock, 4, "Add(Add(%c0, %c1), Add(%c2, Add(%c3, %x{})))")), 1u);
   EXPECT_TRUE(module->graphs()[1]->result()->as(ir::Primitive::MakeTuple));
 }
 
 // What the second half of a block reads depends on its first half by way of something that only one block has.
-TEST_F(Outline, NoCallWaitsForItself) {
+TEST_F(OutlinedFunctions, NoCallWaitsForItself) {
   constexpr std::string_view half = R"(
   %a{} = Sin(%in)
   %b{} = Cos(%a{})
@@ -112,7 +112,7 @@ TEST_F(Outline, NoCallWaitsForItself) {
   outline(text + "return %x4\n}");
 }
 
-TEST_F(Outline, ShapesThatDifferAreNoParameters) {
+TEST_F(OutlinedFunctions, ShapesThatDifferAreNoParameters) {
   constexpr std::string_view text = R"(
 graph @main(%x: f32[4], %z: f32[4]) {
   %a = Erf(Atan(Reshape(Softsign(Cos(Sin(%x))), i64[2] [2, 2])))
@@ -123,7 +123,7 @@ graph @main(%x: f32[4], %z: f32[4]) {
 }
 
 // Random numbers are drawn in their order.
-TEST_F(Outline, EffectsStay) {
+TEST_F(OutlinedFunctions, EffectsStay) {
   constexpr std::string_view block = R"(
   %a{} = Sin(RandomNormalLike(%in){seed=1.0})
   %b{} = Cos(%a{})
