@@ -215,6 +215,7 @@ int run_explain(const ExplainOptions& options) {
   passes.passes.math = options.math;
   passes.passes.rules = rules;
   passes.passes.has_operator = driver::expressible(*model.module);
+  passes.passes.is_accurate = driver::is_accurate;
   passes.keep_remarks = true;
   pipeline::OptimizeReport report = pipeline::optimize(*model.module, passes);
   Explanation explanation(options, *rules, report);

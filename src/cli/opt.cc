@@ -37,8 +37,8 @@ struct OptOptions {
   int64_t fuel = -1;
   std::optional<int64_t> fold_limit;
   int runs = 1;
-  bool no_check = false, keep = false, assume_finite = false, expand = false, prune_inputs = false, audit = false, verify_ir = false,
-       json = false;
+  bool no_check = false, keep = false, assume_finite = false, expand = false, outline = false, prune_inputs = false,
+       audit = false, verify_ir = false, json = false;
 };
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -204,9 +204,11 @@ int run_opt(const OptOptions& options) {
   if (fuel >= 0) passes.passes.fuel = &fuel;
   passes.keep_remarks = !options.remarks.empty();
   passes.passes.has_operator = driver::expressible(*model.module, {.opset = options.opset});
+  passes.passes.is_accurate = driver::is_accurate;
   passes.verify = options.verify_ir;
   passes.save_graphs = options.save_graphs;
   passes.for_onnxruntime = options.target == "onnxruntime";
+  passes.outline = options.outline;
   pipeline::OptimizeReport report;
   if (options.expand) pipeline::expand(*model.module);
   bool none = options.passes == std::vector<std::string>{"none"};
@@ -337,6 +339,10 @@ Action add_opt(CLI::App& app) {
   command->add_option("--save-graphs", options->save_graphs,
                       "a folder for the module after each stage, with an index.html");
   command->add_flag("--expand", options->expand, "write operators of ONNX Runtime (com.microsoft) as those of ONNX");
+  command->add_flag(
+      "--outline", options->outline,
+      "write what is repeated, as layers are, as functions that are called; what came as a function and is called "
+      "more than once is one again anyway, where that is smaller");
   command->add_flag("--prune-inputs", options->prune_inputs, "drop inputs that no output depends on");
   command
       ->add_option("--trainable", options->trainable,

@@ -34,7 +34,8 @@ struct RulesOptions {
 std::string promise_text(const Equation& equation) {
   std::string text(to_string(equation.on_floats));
   if (equation.on_others != equation.on_floats) text += fmt::format("/{}", to_string(equation.on_others));
-  return equation.must_pay ? text + ", cheaper" : text;
+  if (equation.must_pay) text += ", cheaper";
+  return equation.is_accurate ? text + ", accurate" : text;
 }
 
 // In the order of their files.
@@ -65,6 +66,7 @@ nlohmann::json to_json(const Equation& equation) {
           {"guard", equation.guard_text},
           {"promise", {{"floats", to_string(equation.on_floats)}, {"others", to_string(equation.on_others)}}},
           {"cheaper", equation.must_pay},
+          {"accurate", equation.is_accurate},
           {"ordered", equation.order}};
 }
 
@@ -131,7 +133,8 @@ Written by `anfora rules --markdown`; `make docs` writes it anew, and a test com
 [rules/README.md](../rules/README.md), the language in [adding-a-rule.md](adding-a-rule.md); `anfora rules NAME` shows one.
 
 *Promise*: `exact` keeps every bit, `finite` every bit of what is finite, `real` what is finite and equal over the real
-numbers; `real/exact` is real for floats and exact for all others; `cheaper` fires only where it is estimated to pay. *Checked*:
+numbers; `real/exact` is real for floats and exact for all others; `cheaper` fires only where it is estimated to pay,
+`accurate` only where what runs the result computes small values as accurately as the pattern. *Checked*:
 on random instances of its pattern, by proof over the integers, truth values and real numbers that it names, or by an example
 in tests/file alone. *Fired*: on a collection of models (docs/rules-fired.tsv).
 

@@ -44,7 +44,9 @@ std::vector<ValueInfo> describe_outputs(const ir::Module& module) {
 
 pipeline::OptimizeReport optimize_for_file(ir::Module& module, const OptimizeOptions& options) {
   return pipeline::optimize(
-      module, {.passes = {.fold_limit = options.fold_limit, .has_operator = driver::expressible(module)}});
+      module, {.passes = {.fold_limit = options.fold_limit,
+                          .has_operator = driver::expressible(module),
+                          .is_accurate = driver::is_accurate}});
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "anfora/error.h"
 #include "driver/evaluate.h"
 #include "frontend/onnx/export.h"
+#include "frontend/onnx/implemented.h"
 #include "frontend/onnx/import.h"
 #include "frontend/onnx/opset_history.h"
 #include "ir/annotations.h"
@@ -69,6 +70,8 @@ std::function<bool(const ir::Apply&)> expressible(const ir::Module& module, cons
   return onnx::expressible(module, {.opset = parse_opset(options.opset)});
 }
 
+bool is_accurate(const ir::Apply& node) { return onnx::is_accurate(node); }
+
 SaveReport save_model(const ir::Module& module, const std::filesystem::path& path, const SaveOptions& options) {
   SaveReport report;
   auto note = [&](const std::string& text) { report.note.append(report.note.empty() ? "" : "; ").append(text); };
@@ -87,6 +90,7 @@ SaveReport save_model(const ir::Module& module, const std::filesystem::path& pat
                      moved.domain.empty() ? "" : " of " + moved.domain, moved.because));
   }
   for (const std::string& what : exported.left_out) note("left out: " + what);
+  for (const std::string& what : exported.caveats) note(what);
   return report;
 }
 

@@ -42,6 +42,9 @@ struct SaveOptions {
 // Whether the file that save_model() would write with these options has an operator as it is applied: what the optimizer
 // is to know (PassOptions::has_operator).
 std::function<bool(const ir::Apply&)> expressible(const ir::Module& module, const SaveOptions& options = {});
+// Whether ONNX Runtime, which most files are written for, computes an application accurately where its value is small
+// (PassOptions::is_accurate).
+bool is_accurate(const ir::Apply& node);
 // Writes ONNX, or the text form for .ir.
 SaveReport save_model(const ir::Module& module, const std::filesystem::path& path, const SaveOptions& options = {});
 

@@ -46,6 +46,8 @@ struct PassOptions {
   std::shared_ptr<const rewrite::RuleSet> rules;
   // What the operator set to be written has; see RewriteOptions. Null: everything.
   std::function<bool(const ir::Apply&)> has_operator;
+  // Whether what runs the result computes an application accurately where its value is small; see RewriteOptions.
+  std::function<bool(const ir::Apply&)> is_accurate;
   // How many rules may still fire; see RewriteOptions. Null: any number.
   int64_t* fuel = nullptr;
 };

@@ -10,6 +10,7 @@
 #include "anfora/error.h"
 #include "ir/verify.h"
 #include "passes/einsum.h"
+#include "passes/outline.h"
 #include "pipeline/save_graphs.h"
 #include "pipeline/undo.h"
 #include "support/cancellation.h"
@@ -177,6 +178,7 @@ class Optimization {
         first_id_(module.next_id()) {
     // ONNX Runtime computes the parts of one faster.
     if (options.for_storage && !options.for_onnxruntime) einsums_ = passes::places_of_einsums(module);
+    if (options.for_storage) functions_ = passes::origins_of_functions(module);
     const bool saves = !options.save_graphs.empty();
     report_.remarks = rewrite::Remarks(options.keep_remarks || saves);
     if (!options.only.empty()) passes_ = options.only;
@@ -212,6 +214,7 @@ class Optimization {
       if (passes::split_sliced(module_, report_.remarks) > 0) end_stage("split");
       if (passes::rejoin_einsums(module_, einsums_, pass_options_, report_.remarks) > 0) end_stage("einsum");
       if (passes::generate_constants(module_, first_id_, pass_options_, report_.remarks) > 0) end_stage("generate");
+      if (passes::outline(module_, functions_, options_.outline, report_.remarks) > 0) end_stage("outline");
     }
     if (saver_) saver_->finish(module_);
     report_.nodes_after = module_.num_operations();
@@ -320,6 +323,7 @@ class Optimization {
   std::vector<const Pass*> passes_;
   const uint32_t first_id_;  // of nodes that were made since
   passes::EinsumPlaces einsums_;
+  passes::FunctionOrigins functions_;
   OptimizeReport report_;
   std::optional<GraphSaver> saver_;
   bool stopped_ = false;

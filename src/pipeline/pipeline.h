@@ -15,7 +15,8 @@ namespace anfora::pipeline {
 struct OptimizeOptions {
   std::vector<const passes::Pass*> only;  // these passes instead of all, in this order
   passes::PassOptions passes;
-  bool for_storage = true;            // the result is written to a file: what it takes there counts
+  bool for_storage = true;  // the result is written to a file: what it takes there counts
+  bool outline = false;     // … and so do repeated layers, which become functions; what came as functions always does
   bool for_onnxruntime = false;       // … for ONNX Runtime, which has operators of its own
   bool verify = false;                // the verifier around every pass
   std::filesystem::path save_graphs;  // a folder for the module after each stage, see GraphSaver; empty: none

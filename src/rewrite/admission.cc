@@ -43,4 +43,11 @@ std::string why_not_written(const HasOperator& has, std::span<Apply* const> made
   return fmt::format("the operator set to be written, or what runs it, has no such {}", (*lacking)->op().qualified);
 }
 
+std::string why_not_accurate(const IsAccurate& is_accurate, std::span<Apply* const> made) {
+  if (!is_accurate) return "";
+  auto lossy = std::ranges::find_if_not(made, [&](const Apply* node) { return is_accurate(*node); });
+  if (lossy == made.end()) return "";
+  return fmt::format("what runs it computes small results of {} less accurately than this", (*lossy)->op().qualified);
+}
+
 }  // namespace anfora::rewrite

@@ -15,9 +15,13 @@ namespace anfora::rewrite {
 // Whether an operator set has an application as it is; null: it has all.
 using HasOperator = std::function<bool(const ir::Apply&)>;
 
+// Whether what runs the result computes an application accurately, relative to its value however small that is; null: it does.
+using IsAccurate = std::function<bool(const ir::Apply&)>;
+
 // Each says why not; empty: it may.
 std::string why_not_taken(const ir::Operator& op, size_t input, DType dtype);  // a tensor as an operand
 std::string why_not_typed(analysis::Inference& inference, ir::Apply& made);    // types it on the way
 std::string why_not_written(const HasOperator& has, std::span<ir::Apply* const> made);
+std::string why_not_accurate(const IsAccurate& is_accurate, std::span<ir::Apply* const> made);
 
 }  // namespace anfora::rewrite

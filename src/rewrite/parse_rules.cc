@@ -253,10 +253,12 @@ class RuleParser {
     while (cursor_.accept(",")) {
       if (accept_word("cheaper")) {
         rule_->must_pay = true;
+      } else if (accept_word("accurate")) {
+        rule_->is_accurate = true;
       } else if (accept_word("ordered")) {
         rule_->order = text("the reason, in quotes");
       } else {
-        cursor_.fail_expected("cheaper or ordered '…'");
+        cursor_.fail_expected("cheaper, accurate or ordered '…'");
       }
     }
     cursor_.expect("]", "behind what the rule promises");

@@ -404,7 +404,9 @@ class Engine {
         refusal = fmt::format("{} would become {}", to_string(node.type()), to_string(made->type()));
         continue;
       }
-      if (std::string why = why_not_written(options_.has_operator, own); !why.empty()) {
+      std::string why = why_not_written(options_.has_operator, own);
+      if (why.empty() && equation.is_accurate) why = why_not_accurate(options_.is_accurate, own);
+      if (!why.empty()) {
         refusal = std::move(why);
         continue;
       }

@@ -107,6 +107,8 @@ struct RewriteOptions {
   // Whether the operator set that is to be written has what a rule made, as it is used there; null: it has everything.
   // A composite that had to be written decomposed again would be worse than what it was made of.
   HasOperator has_operator = nullptr;
+  // Where the result of an [accurate] rule would lose what the pattern has, the rule is left out.
+  IsAccurate is_accurate = nullptr;
   // Whether roots in a graph may be rewritten; null: in all.
   std::function<bool(const ir::Graph&)> may_change = nullptr;
   // The rules define their roots, as expansions do: where a shape is not shown to stay, it is that of the result.

@@ -22,8 +22,9 @@ struct Equation {
   std::string text;       // from the name to the end, on one line
   // What it promises where floating point numbers take part, and where none do.
   Promise on_floats = Promise::Exact, on_others = Promise::Exact;
-  bool must_pay = false;  // [cheaper]: only where the result is estimated to take less time
-  std::string order;      // [ordered '…']: why applying it over and over ends, where its weight does not show it
+  bool must_pay = false;     // [cheaper]: only where the result is estimated to take less time
+  bool is_accurate = false;  // [accurate]: only where what runs the result computes it as accurately as the pattern
+  std::string order;         // [ordered '…']: why applying it over and over ends, where its weight does not show it
 
   SlotCounts slots;
   std::vector<std::string> variables;  // names of the slots of nodes; "" for an application without a name

@@ -20,6 +20,7 @@
 #include "analysis/infer.h"
 #include "anfora/error.h"
 #include "frontend/onnx/export.h"
+#include "frontend/onnx/implemented.h"
 #include "frontend/onnx/import.h"
 #include "ops/registry.h"
 #include "pipeline/pipeline.h"
@@ -53,7 +54,8 @@ std::string convert(const std::string& from, const std::string& to, const onnx::
     analysis::infer_types(*module);
     if (optimize) {
       stage = "optimize";
-      pipeline::optimize(*module, {.passes = {.has_operator = onnx::expressible(*module, options)}});
+      pipeline::optimize(
+          *module, {.passes = {.has_operator = onnx::expressible(*module, options), .is_accurate = onnx::is_accurate}});
     }
     stage = "export";
     onnx::ExportReport report = onnx::export_onnx(*module, to, options);

@@ -9,7 +9,7 @@ test_data_set_0/) or a model collection (small/, public/); without any, the coll
 else ../shared/models beside the project's folder. Of each model:
 
   - it is exported, unless Anfora refuses to read it;
-  - onnx.checker's full check accepts the result if it accepts the original;
+  - onnx.checker's full check and strict inference accept the result if they accept the original;
   - inputs and outputs keep their names;
   - with --opset keep the main operator set keeps its version, if the original is valid in it;
   - ONNX Runtime, without optimizations, runs the result if it runs the original, and both give the same outputs.
@@ -145,8 +145,11 @@ def is_random(path, names, inputs, want):
 
 
 def check(path):
+    """What onnx's checks complain of: the full one, and inference in strict mode that follows shapes as data."""
     try:
         onnx.checker.check_model(str(path), full_check=True)
+        onnx.shape_inference.infer_shapes(onnx.load(path, load_external_data=False), check_type=True, strict_mode=True,
+                                          data_prop=True)
     except Exception as error:  # pylint: disable=broad-except
         return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     return None

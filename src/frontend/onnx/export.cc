@@ -11,12 +11,14 @@
 #include "frontend/onnx/export.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <boost/unordered/unordered_flat_set.hpp>
 #include <iterator>
 #include <protozero/pbf_writer.hpp>
 #include <protozero/varint.hpp>
+#include <set>
 #include <utility>
 
 #include "anfora/error.h"
@@ -25,6 +27,7 @@
 #include "frontend/onnx/draft.h"
 #include "frontend/onnx/draft_builder.h"
 #include "frontend/onnx/implemented.h"
+#include "frontend/onnx/strict.h"
 #include "frontend/onnx/tensor_proto.h"
 #include "frontend/onnx/type_proto.h"
 #include "frontend/onnx/wire.h"
@@ -493,6 +496,31 @@ void choose_opsets(const ir::Module& module, const ExportOptions& options, Expor
   }
 }
 
+// What whoever runs the model with ONNX Runtime should know of its operators.
+void find_caveats(Draft& draft, ExportReport& report) {
+  auto main = report.opsets.find("");
+  if (main == report.opsets.end()) return;
+  if (main->second > kNewestReadOpset) {
+    report.caveats.push_back(fmt::format("{} reads operator sets up to {}", kOnnxRuntime, kNewestReadOpset));
+    return;
+  }
+  std::set<std::string> lacking;
+  auto look = [&](const DraftGraph& graph) {
+    for (const DraftNode& node : graph.nodes) {
+      const OperatorHistory::Version* version =
+          node.op->domain.empty() && node.op->history ? node.op->history->at(main->second) : nullptr;
+      if (version && !has_kernel(node.op->name, version->since)) {
+        lacking.insert(fmt::format("{} {}", node.op->name, version->since));
+      }
+    }
+  };
+  Draft::for_each_graph(draft.main(), look);
+  for (DraftGraph* function : draft.functions()) Draft::for_each_graph(*function, look);
+  if (!lacking.empty()) {
+    report.caveats.push_back(fmt::format("{} has no CPU kernel for {}", kOnnxRuntime, fmt::join(lacking, ", ")));
+  }
+}
+
 std::unique_ptr<Draft> make_draft(const ir::Module& module, const ExportOptions& options, ExportReport& report) {
   choose_opsets(module, options, report);
   std::unique_ptr<Draft> draft = DraftBuilder(module, report.opsets[""]).build();
@@ -503,8 +531,10 @@ std::unique_ptr<Draft> make_draft(const ir::Module& module, const ExportOptions&
     uses_main = uses_main || op.domain.empty();
   }
   if (!uses_main && report.opsets.size() > 1) report.opsets.erase("");
+  make_ranks_strict(*draft);
   fit_to_opsets(*draft, module.metadata(), report);
   if (auto opset = report.opsets.find(""); opset != report.opsets.end()) leave_out_defaults(*draft, opset->second);
+  find_caveats(*draft, report);
   report.left_out = module.annotations().left_out();
   if (size_t count = draft->add_quantizations(module.annotations().quantizations())) {
     report.left_out.push_back(fmt::format("quantization_annotation of {} values that are gone", count));
@@ -552,7 +582,7 @@ std::function<bool(const ir::Apply&)> expressible(const ir::Module& module, cons
   if (uses_later_operators(module, report)) raise_opsets(module, options, report);
   return [opsets = std::move(report.opsets)](const ir::Apply& node) {
     auto opset = opsets.find(node.op().domain);
-    return opset == opsets.end() || (is_expressible(node, opset->second) && is_implemented(node));
+    return opset == opsets.end() || (is_expressible(node, opset->second) && is_implemented(node, opset->second));
   };
 }
 

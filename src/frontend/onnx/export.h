@@ -61,6 +61,7 @@ struct ExportReport {
   };
   std::vector<Moved> moved;
   std::vector<std::string> left_out;  // what the source has and the file has not, in words
+  std::vector<std::string> caveats;   // what ONNX Runtime will not run, in words
   size_t nodes = 0;                   // those of subgraphs and functions included
   uint64_t model_bytes = 0, data_bytes = 0;
 };

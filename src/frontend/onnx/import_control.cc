@@ -145,6 +145,14 @@ ir::Apply* build_loop(const LoopSpec& spec) {
   return call(spec.outer, initial);
 }
 
+// Whether a graph declares an input as a tensor with axes. Loop counts by a scalar, but exporters declare i64[1], and feed it to
+// what wants a vector: ONNX Runtime then hands over one.
+bool is_declared_vector(ir::Context& context, const GraphFields& fields, size_t input) {
+  if (input >= fields.inputs.size()) return false;
+  const ir::Type* type = read_value_info(context, fields.inputs[input]).type;
+  return type && type->is_tensor() && type->has_rank() && type->rank() > 0;
+}
+
 // The size of an axis as an i64 scalar.
 ir::Node* size_of_axis(const Emitter& emit, ir::Node* tensor, int64_t axis) {
   return emit.emit("Gather", {emit.emit("Shape", {tensor}), emit.scalar(axis)});
@@ -191,7 +199,8 @@ ir::Node* Importer::import_loop(PendingNode& node) {
   if (node.has_input(1)) spec.condition = node.inputs[1];
   spec.initial.assign(node.inputs.begin() + 2, node.inputs.end());
   spec.body = [&](const Emitter& body, ir::Node* i, ir::Node* go, std::span<ir::Node* const> values) {
-    std::vector<ir::Node*> arguments{i, go};
+    const bool counts_by_vector = is_declared_vector(context(), fields, 0);
+    std::vector<ir::Node*> arguments{counts_by_vector ? body.emit("Unsqueeze", {i, body.ints({0})}) : i, go};
     arguments.insert(arguments.end(), values.begin(), values.end());
     Results results = import_graph(fields, body.graph, node.scope, arguments);
     Iteration iteration;
