@@ -263,9 +263,7 @@ class Search {
     outcome = {.stage = Outcome::Stage::Failed};
     try {
       outcome.outputs = executable_.run(random_inputs(module_, inputs), {.seed = inputs.seed});
-      outcome.stage = std::ranges::any_of(outcome.outputs, has_number) || outcome.outputs.empty()
-                          ? Outcome::Stage::Fits
-                          : Outcome::Stage::Empty;
+      outcome.stage = std::ranges::all_of(outcome.outputs, has_number) ? Outcome::Stage::Fits : Outcome::Stage::Empty;
     } catch (const Error& error) {
       if (error.code() == ErrorCode::Unsupported) throw;
       blame(error, outcome);
