@@ -27,6 +27,9 @@ constexpr double kErrorRatio = 2;
 // digits anyway.
 constexpr double kMostNoiseOfHalf = 0.5, kMostNoise = 1e-2;
 
+// Runs on inputs that are moved: how far an ill-conditioned output moves differs much from one to the next.
+constexpr size_t kMovedRuns = 4;
+
 // The share of elements that may jump when rounding decides them, before the output counts as noise.
 constexpr double kMostJumps = 0.05;
 
@@ -115,7 +118,7 @@ class LazyWide {
 struct Run {
   std::vector<Datum> inputs = {}, first = {}, second = {};
   bool is_edge = false, is_given = false;
-  std::vector<Datum> moved_inputs = {}, moved = {};
+  std::vector<std::vector<Datum>> moved_inputs = {}, moved = {};
   std::vector<Datum> wide = {}, wide_second = {}, wide_moved = {};
 
   std::string_view kind() const { return is_given ? "the given" : is_edge ? "edge" : "random"; }
@@ -123,17 +126,29 @@ struct Run {
 
 // What a comparison of two runs of the first model, which differ by rounding only, says of its output.
 struct Noise {
-  double relative = 0;
+  double worst = 0, relative = 0;
   int64_t differing = 0, elements = 0;
   bool has_lost = false;  // numbers that are none
 
   explicit Noise(const Comparison& c)
-      : relative(c.worst_relative), differing(c.differing), elements(c.elements), has_lost(c.lost > 0) {}
+      : worst(c.worst),
+        relative(c.worst > 0 && c.worst_relative == 0 ? INFINITY : c.worst_relative),  // of an output of zeros
+        differing(c.differing),
+        elements(c.elements),
+        has_lost(c.lost > 0) {}
+
+  // The larger of both.
+  void merge(const Noise& other) {
+    worst = std::max(worst, other.worst);
+    relative = std::max(relative, other.relative);
+    differing = std::max(differing, other.differing);
+    has_lost = has_lost || other.has_lost;
+  }
 
   bool has_jumps() const { return static_cast<double>(differing) <= kMostJumps * static_cast<double>(elements); }
   bool explains(const Comparison& difference, double most, bool is_float) const {
     if (difference.lost > 0 || has_lost) return false;
-    if (is_float && relative < most) return difference.worst_relative <= kErrorRatio * relative;
+    if (is_float && relative < most) return difference.worst <= kErrorRatio * worst;
     return has_jumps() && static_cast<double>(difference.differing) <= kErrorRatio * static_cast<double>(differing);
   }
   // Whether the output says nothing.
@@ -198,15 +213,22 @@ class Check {
     if (difference.differing == 0) return Verdict::Different;
     bool is_noise = false;
     if (may_round) {
-      if (run.moved.empty()) {
-        run.moved_inputs = moved(run.inputs, options_.seed);
-        run.moved = ran(a_, run.moved_inputs);
+      for (size_t k = run.moved.size(); k < kMovedRuns; ++k) {
+        run.moved_inputs.push_back(moved(run.inputs, options_.seed + k));
+        run.moved.push_back(ran(a_, run.moved_inputs.back()));
       }
-      if (!run.moved.empty()) {
-        const Noise noise(compare_promised(run.moved[i], run.first[i]));
-        if (noise.explains(difference, kMostNoise, is_float)) return Verdict::Same;
-        is_noise = noise.drowns(kMostNoise, is_float);
+      std::optional<Noise> noise;
+      for (const std::vector<Datum>& outputs : run.moved) {
+        if (outputs.empty()) continue;
+        const Noise of_one(compare_promised(outputs[i], run.first[i]));
+        if (noise) {
+          noise->merge(of_one);
+        } else {
+          noise = of_one;
+        }
       }
+      if (noise && noise->explains(difference, kMostNoise, is_float)) return Verdict::Same;
+      is_noise = noise && noise->drowns(kMostNoise, is_float);
     }
     Wide* wide = wide_.get();
     if (!wide) return is_noise ? Verdict::Noise : Verdict::Different;
@@ -231,7 +253,7 @@ class Check {
     Wide* second = wide_second_.get();
     if (!second) return Verdict::Noise;
     if (run.wide_second.empty()) run.wide_second = ran(second->executable, inputs_for(b_, first_, run.inputs));
-    if (run.wide_moved.empty()) run.wide_moved = ran(wide_.get()->executable, run.moved_inputs);
+    if (run.wide_moved.empty()) run.wide_moved = ran(wide_.get()->executable, run.moved_inputs.front());
     if (run.wide_second.empty() || run.wide_moved.empty()) return Verdict::Noise;
     const Comparison difference = compare_promised(run.wide_second[i], run.wide[i]);
     if (difference.difference.empty()) return Verdict::Same;

@@ -154,6 +154,13 @@ bool has_number(const Datum& datum) {
   return std::ranges::any_of(tensor.data<float>(), [](float x) { return std::isfinite(x); });
 }
 
+// Whether an input is of integers, or one float: a threshold, a rate.
+bool is_number(const Type* type) {
+  if (is_integer(type->dtype())) return true;
+  return is_float(type->dtype()) && type->has_rank() && type->static_shape() &&
+         element_count(*type->static_shape()) == 1;
+}
+
 // Generated names of what the model does not name cannot be given by --dim.
 bool is_generated(std::string_view symbol) { return symbol.starts_with('_'); }
 
@@ -169,8 +176,7 @@ class Search {
     for (const Parameter* p : module.main()->parameters()) {
       const Type* type = p->type();
       if (module.default_of(p) || !type || !type->is_tensor()) continue;
-      if (is_integer(type->dtype()) && !given.domains.contains(p->index()))
-        uses_.emplace(p->index(), UsesOf(*p).result);
+      if (is_number(type) && !given.domains.contains(p->index())) uses_.emplace(p->index(), UsesOf(*p).result);
       for (int axis = 0; type->has_rank() && axis < type->rank(); ++axis) {
         for_each_symbol(type->dim(axis), [&](Dim symbol) {
           std::string name(symbol.symbol_name());
@@ -263,9 +269,7 @@ class Search {
     outcome = {.stage = Outcome::Stage::Failed};
     try {
       outcome.outputs = executable_.run(random_inputs(module_, inputs), {.seed = inputs.seed});
-      outcome.stage = std::ranges::any_of(outcome.outputs, has_number) || outcome.outputs.empty()
-                          ? Outcome::Stage::Fits
-                          : Outcome::Stage::Empty;
+      outcome.stage = std::ranges::all_of(outcome.outputs, has_number) ? Outcome::Stage::Fits : Outcome::Stage::Empty;
     } catch (const Error& error) {
       if (error.code() == ErrorCode::Unsupported) throw;
       blame(error, outcome);
@@ -318,7 +322,8 @@ class Search {
       if (number != 0 && number != 1) domain.choices.push_back(number);
     }
     const Type* type = module_.main()->parameter(input)->type();
-    if (domain.choices.empty() && use.is_compared_value && type->has_rank() && type->rank() <= 1)
+    if (domain.choices.empty() && use.is_compared_value && is_integer(type->dtype()) && type->has_rank() &&
+        type->rank() <= 1)
       domain.choices = lengths(input, guess);
     return domain;
   }
@@ -474,7 +479,7 @@ class Search {
   const RandomInputs& given_;
   boost::unordered_flat_map<std::string, std::pair<size_t, const Apply*>> order_;  // by description
   std::map<std::string, std::vector<std::pair<size_t, int>>, std::less<>> open_;   // symbols: inputs and axes
-  std::map<size_t, Hints> uses_;                                                   // of integer inputs
+  std::map<size_t, Hints> uses_;                                                   // of inputs that are numbers
   std::set<Guess> tried_;
   int tries_ = 0;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();

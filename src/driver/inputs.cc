@@ -52,6 +52,7 @@ void fill(Tensor& tensor, const IntegerDomain& domain, bool edge, std::mt19937_6
     dispatch<Any>(dtype, [&]<class T>() {
       for (T& x : tensor.data<T>()) {
         double value = edge ? edge_value(random) : normal(random);
+        if (!domain.choices.empty()) value = static_cast<double>(domain.choices[random() % domain.choices.size()]);
         if constexpr (std::is_same_v<T, double>) {
           x = value;
         } else {

@@ -18,7 +18,8 @@ namespace anfora::driver {
 
 using SizeByName = std::map<std::string, int64_t, std::less<>>;
 
-// What the elements of an integer input are drawn from: some numbers, or where there are none, an interval.
+// What the elements of an input are drawn from: some numbers, or where there are none, integers from an interval and floats
+// from what they are drawn from by default.
 struct IntegerDomain {
   int64_t low = 0, high = 1;  // inclusive: integers are often indices, and these are nearly always valid
   std::vector<int64_t> choices = {};

@@ -252,12 +252,23 @@ bool is_moderate(const Quantity& q, DType dtype) {
   auto m = magnitudes_of(q);
   return m && m->greatest * epsilon <= 0x1p-14;
 }
+// Whether nothing is left of the digits of one constant where it is added to the other: log(1 − x + 1e-10) asks for the 1e-10 where
+// 1 − x is 0, and 1 + 1e-10 is 1.
+bool absorbs(const Quantity& large, const Quantity& small, DType dtype) {
+  const double most = dtype == DType::F64   ? 0x1p-39
+                      : dtype == DType::F32 ? 0x1p-10
+                      : dtype == DType::F16 ? 0x1p-4
+                                            : 0x1p-3;
+  const auto c = magnitudes_of(large), d = magnitudes_of(small);
+  return c && d && d->greatest > 0 && d->greatest < c->least * most;
+}
 template <bool Subtract>
 Quantity summable(const Scope& scope, Arguments a) {
   Quantity fits = combinable(scope, a);
   if (!is_true(fits)) return fits;
   DType dtype = constant_tensor(as_node(a[0]))->dtype();
   if (!is_float(dtype)) return true;
+  if (absorbs(a[0], a[1], dtype) || absorbs(a[1], a[0], dtype)) return false;
   if (is_moderate(a[0], dtype) && is_moderate(a[1], dtype)) return true;
   analysis::ValueRange c = scope.rewriter.range(as_node(a[0])), d = scope.rewriter.range(as_node(a[1]));
   if (Subtract) d = {-d.high, -d.low, d.may_be_nan};
@@ -458,7 +469,8 @@ constexpr Function kValueFunctions[] = {
     {"elements", 1, 1, elements, "elements(x): the list of the elements of a vector, constants or shape arithmetic"},
     {"combinable", 2, 2, combinable, "combinable(c, d): constants, of which one has the shape that both have together"},
     {"addable", 2, 2, summable<false>,
-     "addable(c, d): combinable, and x + c + d is about x + (c + d): they are small, or do not cancel"},
+     "addable(c, d): combinable, and x + c + d is about x + (c + d): they are small, or do not cancel, and "
+     "neither is lost in the other"},
     {"subtractable", 2, 2, summable<true>, "subtractable(c, d): the same of x + c − d and x + (c − d)"},
     {"normal_product", 2, 2, normal_product,
      "normal_product(c, d): products of elements of two constants neither overflow nor lose digits by being denormal"},

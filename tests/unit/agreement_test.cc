@@ -73,15 +73,21 @@ TEST_F(AgreementTest, AnInfinityExcusesNothing) {
       check(kOverflows, "graph @main(%x: f32[64]) { return Add(%x, 7.0) }", {.promise = rewrite::Promise::Real}).same);
 }
 
-// Sines of large angles: the last bit of the angle decides, but not in f64.
-constexpr std::string_view kWaves = "graph @main(%x: f32[64]) { return Sin(Mul(Mul(%x, 700.0), 3000.0)) }";
+// What is left of x are whole numbers, and in f64 x.
+constexpr std::string_view kWhole = "graph @main(%x: f32[64]) { return Sub(Add(%x, 1e7), 1e7) }";
 
 TEST_F(AgreementTest, IllConditionedModelsAreComparedInF64) {
   const AgreementOptions kReal = {.promise = rewrite::Promise::Real};
-  Agreement agreement = check(kWaves, "graph @main(%x: f32[64]) { return Sin(Mul(%x, 2100000.0)) }", kReal);
+  Agreement agreement = check(kWhole, "graph @main(%x: f32[64]) { return Sub(Add(%x, 1.5e7), 1.5e7) }", kReal);
   EXPECT_TRUE(agreement.same) << agreement.message;
   EXPECT_TRUE(agreement.is_compared());
-  EXPECT_FALSE(check(kWaves, "graph @main(%x: f32[64]) { return Cos(Mul(%x, 2100000.0)) }", kReal).same);
+  EXPECT_FALSE(check(kWhole, "graph @main(%x: f32[64]) { return Sub(Add(%x, 1.5e7), 1.4e7) }", kReal).same);
+}
+
+TEST_F(AgreementTest, ZerosAreNoYardstick) {
+  EXPECT_FALSE(check("graph @main(%x: f32[64]) { return Sub(%x, %x) }", "graph @main(%x: f32[64]) { return %x }",
+                     {.promise = rewrite::Promise::Real})
+                   .same);
 }
 
 TEST_F(AgreementTest, WhatTheLastBitOfInputsDecidesIsNeitherSameNorDifferent) {

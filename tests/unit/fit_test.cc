@@ -58,6 +58,11 @@ TEST_F(FitTest, NumbersThatAreComparedAreTried) {
   EXPECT_EQ(found.inputs.domains.at(1).choices, std::vector<int64_t>{977});
 }
 
+TEST_F(FitTest, FloatsThatAreOneNumberAreTried) {
+  Fit found = fit("graph @main(%x: f32[4], %k: f32[]) { return Reshape(%x, Unsqueeze(Cast(%k){to=7}, 0)) }");
+  EXPECT_TRUE(found.fits) << found.failure;
+}
+
 TEST_F(FitTest, LengthsAreThoseOfWhatTheyDescribe) {
   Fit found = fit(R"(
       graph @main(%x: f32[batch, time], %lengths: i64[batch]) {
