@@ -96,12 +96,12 @@ def values_of(value, shape, sizes, random):
         if len(shape) == 4:
             return picture(shape, random).astype(dtype)
         spread = 0.1 if len(shape) < 3 else 0.5  # audio as quiet as it is recorded
-        return (random.standard_normal(shape) * spread).astype(dtype)
+        return np.asarray(random.standard_normal(shape) * spread, dtype)
     if name in ("sr", "sampling_rate", "sample_rate"):
         return np.full(shape, SAMPLE_RATE, dtype)
     if re.search(r"len(s|gths?)?$", name):
         return np.full(shape, sizes.length, dtype)
-    return random.integers(0, sizes.largest_integer + 1, shape).astype(dtype)
+    return np.asarray(random.integers(0, sizes.largest_integer + 1, shape), dtype)
 
 
 def make_inputs(inputs, sizes):
@@ -141,7 +141,8 @@ def nudged(values, random):
     """Each element moved to the next number above or below."""
     if values.dtype.kind != "f":
         return values
-    return np.nextafter(values, np.where(random.random(values.shape) < 0.5, np.inf, -np.inf).astype(values.dtype))
+    directions = np.where(random.random(values.shape) < 0.5, np.inf, -np.inf).astype(values.dtype)
+    return np.asarray(np.nextafter(values, directions))  # an array also without dimensions
 
 
 def nudge_weights(graph, random):
