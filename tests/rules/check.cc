@@ -230,10 +230,10 @@ class Checker {
       Parameter* divisor = module.add_parameter(module.main(), p->type(), fmt::format("divisor{}", i));
       Node* operand_and_divisor[] = {p, divisor};
       Apply* quotient = module.apply(module.main(), context_.get_operator("Div"), operand_and_divisor);
-      std::vector<Use> uses;
-      for (const Use& use : p->uses()) uses.push_back(use);
-      for (const Use& use : uses) {
-        if (use.user != quotient) module.set_operand(use.user, use.index(), quotient);
+      std::vector<std::pair<Apply*, size_t>> uses;
+      for (const Use& use : p->uses()) uses.emplace_back(use.user, use.index());
+      for (auto [user, index] : uses) {
+        if (user != quotient) module.set_operand(user, index, quotient);
       }
     }
     quotients.root = module.main()->result()->as_apply();
