@@ -77,7 +77,7 @@ class Model {
   // other metadata of the source are kept, training_info is not. Throws Io, Unsupported.
   void save(const std::filesystem::path& path, const std::string& opset = "keep") const;
 
-  // Chooses kernels, packs weights, plans memory. The model is used up: load it again where it is needed
+  // Chooses kernels, packs weights, plans memory. compile() consumes the model: load it again where it is needed
   // further.
   Executable compile(const CompileOptions& options = {}) &&;
 

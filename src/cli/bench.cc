@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "cli/text.h"
+#include "driver/explained_run.h"
 #include "driver/fit.h"
 #include "driver/inputs.h"
 #include "driver/model.h"
@@ -57,7 +58,7 @@ int run_bench(const BenchOptions& options) {
       return again;
     });
   }
-  executable.run(inputs);
+  driver::run_explained(executable, options.model, inputs);
   Progress progress("measuring");
   std::vector<double> times;
   double begin = now();
@@ -75,7 +76,7 @@ int run_bench(const BenchOptions& options) {
                            {"peak_added_bytes", added}, {"runs", times.size()}, {"threads", options.threads}};
     fmt::print("{}\n", json.dump());
   } else {
-    fmt::print("median {:.3f} ms, fastest {:.3f} ms of {} runs; loaded in {:.2f} s; {} of memory\n", median, least,
+    fmt::print("median {:.3f} ms, fastest {:.3f} ms of {} runs; loaded in {:.2f} s; peak memory {}\n", median, least,
                times.size(), load, human_bytes(added));
   }
   return kSuccess;
@@ -86,8 +87,8 @@ int run_bench(const BenchOptions& options) {
 Action add_bench(CLI::App& app) {
   auto options = std::make_shared<BenchOptions>();
   CLI::App* command = app.add_subcommand("bench", "Measure a model: time to load, latency, memory");
-  command->add_option("model", options->model, "an .onnx or .ir file")->required();
-  command->add_option("--input", options->inputs, "as for `run`; made up where not given");
+  command->add_option("model", options->model, "an .onnx or .ir file")->required()->type_name("FILE");
+  command->add_option("--input", options->inputs, "as for `run`; made up where not given")->type_name("FILE");
   add_threads(*command, options->threads);
   command->add_option("--seconds", options->seconds, "how long to measure")->capture_default_str()->check(seconds(0));
   add_dims(*command, options->dims);

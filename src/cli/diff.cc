@@ -21,6 +21,10 @@ struct DiffOptions {
   bool all = false, json = false;
 };
 
+struct NodesOfFiles {
+  size_t before, after;
+};
+
 void print_list(std::string_view title, std::string_view color, char mark, const std::vector<std::string>& list,
                 const DiffOptions& options) {
   if (list.empty()) return;
@@ -30,14 +34,18 @@ void print_list(std::string_view title, std::string_view color, char mark, const
   if (shown < list.size()) fmt::print("  … and {} more (--all)\n", list.size() - shown);
 }
 
-void print_text(const driver::Difference& difference, const DiffOptions& options) {
-  int64_t before = 0, after = 0;
+void print_text(const driver::Difference& difference, const NodesOfFiles& files, const DiffOptions& options) {
+  size_t before = 0, after = 0;
   for (const auto& [name, count] : difference.operators) {
-    before += count.before;
-    after += count.after;
+    before += static_cast<size_t>(count.before);
+    after += static_cast<size_t>(count.after);
   }
-  fmt::print("{} → {} nodes: {} as they were, {} changed, {} gone, {} new\n", before, after, difference.same,
-             difference.changed.size(), difference.gone.size(), difference.made.size());
+  fmt::print("{} → {} nodes: {} as they were, {} changed, {} gone, {} new\n", files.before, files.after,
+             difference.same, difference.changed.size(), difference.gone.size(), difference.made.size());
+  if (files.before != before || files.after != after) {
+    fmt::print("{}({} → {} without Constant nodes, which are compared as operands, and control flow, as functions){}\n",
+               dim(), before, after, plain());
+  }
   if (difference.empty()) return;
   for (const std::string& change : difference.interface_changes) fmt::print("{}\n", change);
 
@@ -58,27 +66,31 @@ void print_text(const driver::Difference& difference, const DiffOptions& options
   print_list("new", green(), '+', difference.made, options);
 }
 
-void print_difference_json(const driver::Difference& difference) {
-  nlohmann::json json = {{"same", difference.same},
-                         {"gone", difference.gone},
-                         {"new", difference.made},
-                         {"interface", difference.interface_changes},
-                         {"operators", nlohmann::json::object()},
-                         {"changed", nlohmann::json::array()}};
+void print_difference_json(const driver::Difference& difference, const NodesOfFiles& files) {
+  nlohmann::ordered_json json = {{"nodes_before", files.before},
+                                 {"nodes_after", files.after},
+                                 {"same", difference.same},
+                                 {"gone", difference.gone},
+                                 {"new", difference.made},
+                                 {"interface", difference.interface_changes},
+                                 {"operators", nlohmann::ordered_json::object()},
+                                 {"changed", nlohmann::ordered_json::array()}};
   for (const auto& [name, count] : difference.operators) json["operators"][name] = {count.before, count.after};
   for (const driver::ChangedNode& node : difference.changed) {
     json["changed"].push_back({{"before", node.before}, {"after", node.after}, {"changes", node.changes}});
   }
-  fmt::print("{}\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  print_json(stdout, json);
 }
 
 int run_diff(const DiffOptions& options) {
   driver::LoadedModel before = driver::load_model(options.before), after = driver::load_model(options.after);
   driver::Difference difference = driver::diff(*before.module, *after.module);
+  const NodesOfFiles files{driver::summarize_file(*before.module, options.before).nodes,
+                           driver::summarize_file(*after.module, options.after).nodes};
   if (options.json) {
-    print_difference_json(difference);
+    print_difference_json(difference, files);
   } else {
-    print_text(difference, options);
+    print_text(difference, files, options);
   }
   return difference.empty() ? kSuccess : kDiffers;
 }
@@ -88,8 +100,8 @@ int run_diff(const DiffOptions& options) {
 Action add_diff(CLI::App& app) {
   auto options = std::make_shared<DiffOptions>();
   CLI::App* command = app.add_subcommand("diff", "What is different between two graphs, by the names of their nodes");
-  command->add_option("before", options->before, "an .onnx or .ir file")->required();
-  command->add_option("after", options->after, "another one")->required();
+  command->add_option("before", options->before, "an .onnx or .ir file")->required()->type_name("FILE");
+  command->add_option("after", options->after, "another one")->required()->type_name("FILE");
   command->add_flag("--all", options->all, "all nodes, not only some");
   command->add_flag("--json", options->json, "for machines");
   command->footer("Example:\n  anfora diff resnet50.onnx small.onnx\nThe exit code is 1 where there is a difference.");

@@ -1,45 +1,35 @@
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>
-#include <cstdio>
-#include <cstdlib>
-#include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "anfora/error.h"
 #include "cli/command.h"
 #include "cli/files.h"
+#include "cli/output.h"
 #include "driver/model.h"
 #include "ir/dot.h"
 #include "ir/print.h"
 #include "ir/text_file.h"
+#include "pipeline/draw.h"
 #include "support/atomic_file.h"
 
 namespace anfora::cli {
 namespace {
 
 struct DumpOptions {
-  std::string model, output, format = "ir";
+  std::string model, output, format = "ir", part;
+  bool every_node = false;
 };
 
-// Graphviz' `dot` draws; it reads a file, since a pipe to and from it could block.
 std::string draw(const std::string& dot) {
-  const TemporaryFile source(temporary_name(std::filesystem::temp_directory_path() / "anfora.dot"));
-  {
-    AtomicFile file(source.path());
-    file.write(dot);
-    file.commit();
-  }
-  std::string svg;
-  FILE* pipe = popen(fmt::format("dot -Tsvg '{}'", source.path().string()).c_str(), "r");
-  char buffer[1 << 16];
-  for (size_t n; pipe && (n = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;) svg.append(buffer, n);
-  int status = pipe ? pclose(pipe) : -1;
-  if (status != 0) {
+  std::optional<std::string> svg = pipeline::draw_svg(dot);
+  if (!svg) {
     throw Error(ErrorCode::NotFound, "drawing needs Graphviz' program `dot`, which failed or is not installed")
         .with_hint("--format dot writes its input");
   }
-  return svg;
+  return *svg;
 }
 
 int run_dump(const DumpOptions& options) {
@@ -48,18 +38,20 @@ int run_dump(const DumpOptions& options) {
   driver::LoadedModel model = driver::load_model(options.model);
   files.check_loaded();
   const ir::Module& module = *model.module;
-  if (options.format == "ir" && !options.output.empty()) {
+  const bool is_text = options.format == "ir", is_file = !options.output.empty() && options.output != kStandardOutput;
+  if (is_text && is_file) {
     ir::write_text_file(module, options.output);
     return kSuccess;
   }
-  std::string text = options.format == "ir" ? ir::print(module, {.elide_constants = true}) : ir::to_dot(module);
+  std::string text = is_text ? ir::print(module, {.elide_constants = true})
+                             : ir::to_dot(module, {.collapse = !options.every_node, .part = options.part});
   if (options.format == "svg") text = draw(text);
-  if (options.output.empty()) {
-    std::fwrite(text.data(), 1, text.size(), stdout);
-  } else {
+  if (is_file) {
     AtomicFile file(options.output);
     file.write(text);
     file.commit();
+  } else {
+    fmt::print("{}", text);
   }
   return kSuccess;
 }
@@ -69,10 +61,20 @@ int run_dump(const DumpOptions& options) {
 Action add_dump(CLI::App& app) {
   auto options = std::make_shared<DumpOptions>();
   CLI::App* command = app.add_subcommand("dump", "Print a model as text, or draw it");
-  command->add_option("model", options->model, "an .onnx or .ir file")->required();
+  command->add_option("model", options->model, "an .onnx or .ir file")->required()->type_name("FILE");
   command->add_option("--format", options->format, "ir (default), dot or svg")
       ->check(CLI::IsMember({"ir", "dot", "svg"}));
-  command->add_option("-o,--output", options->output, "a file; standard output otherwise");
+  command->add_option("-o,--output", options->output, "a file; standard output otherwise, and for -")
+      ->type_name("FILE");
+  CLI::Option* part =
+      command
+          ->add_option("--part", options->part,
+                       "of a large model, draw the part that the picture of the whole calls so: 3, or 3.2")
+          ->type_name("NUMBER");
+  command
+      ->add_flag("--every-node", options->every_node,
+                 "draw each node: repeated layers again, and no parts; slow from some thousand nodes on")
+      ->excludes(part);
   command->footer("Example:\n  anfora dump model.onnx --format svg -o model.svg");
   return [options] { return run_dump(*options); };
 }

@@ -10,6 +10,8 @@
 
 #include "anfora/error.h"
 #include "cli/command.h"
+#include "cli/explanation.h"
+#include "cli/opt_report.h"
 #include "cli/rules.h"
 #include "cli/text.h"
 #include "driver/model.h"
@@ -22,23 +24,6 @@ using rewrite::Remark;
 using Outcome = Remark::Outcome;
 
 constexpr size_t kExamples = 3;  // of one rule
-constexpr size_t kReasons = 5;   // why a rule did not fire, with examples of each
-
-struct ExplainOptions {
-  std::string input, node, why_not;
-  std::vector<std::string> rules;
-  rewrite::Promise math = rewrite::Promise::Real;
-  bool json = false;
-};
-
-// "Conv 'c1' (model.onnx: node 3)": the location repeats the name of most nodes.
-std::string place(const Remark& remark) {
-  size_t quote = remark.node.find('\'');
-  std::string name = quote == std::string::npos ? "" : remark.node.substr(quote + 1, remark.node.size() - quote - 2);
-  bool repeats = !name.empty() && remark.location.starts_with(name + " (");
-  if (repeats) return remark.node + remark.location.substr(name.size());
-  return remark.location.empty() ? remark.node : fmt::format("{} at {}", remark.node, remark.location);
-}
 
 std::string nodes_text(const Remark& remark) {
   if (remark.before.nodes == 0 && remark.after.nodes == 0) return "";
@@ -63,16 +48,15 @@ struct Work {
   std::vector<const Remark*> examples;
 };
 
-std::string count_text(const rewrite::RuleStatistics& statistics) {
-  if (statistics.tried <= statistics.fired) return fmt::format("{}", statistics.fired);
-  return fmt::format("{} of {} tried", statistics.fired, statistics.tried);
-}
-
 class Explanation {
  public:
-  Explanation(const ExplainOptions& options, const rewrite::RuleSet& rules, const pipeline::OptimizeReport& report)
-      : options_(options), rules_(rules), report_(report) {
-    for (const Remark& remark : report.remarks.all()) {
+  Explanation(const ExplainOptions& options, const Optimized& optimized)
+      : options_(options),
+        rules_(*optimized.rules),
+        report_(optimized.report),
+        nodes_before_(optimized.file.nodes),
+        nodes_after_(nodes_written(options, optimized)) {
+    for (const Remark& remark : report_.remarks.all()) {
       if (remark.outcome != Outcome::Applied) continue;
       Work& work = work_[remark.rule];
       work.pass = remark.pass;
@@ -80,29 +64,28 @@ class Explanation {
       work.after += remark.after;
       if (work.examples.size() < kExamples) work.examples.push_back(&remark);
     }
-    for (const auto& [rule, statistics] : report.remarks.statistics()) {
+    for (const auto& [rule, statistics] : report_.remarks.statistics()) {
       if (auto known = work_.find(rule); known != work_.end()) known->second.statistics = statistics;
     }
   }
 
-  void print_json() const {
+  nlohmann::ordered_json to_json() const {
     nlohmann::ordered_json json = {{"model", options_.input},
-                                   {"nodes_before", report_.nodes_before},
-                                   {"nodes_after", report_.nodes_after},
-                                   {"rounds", report_.rounds}};
-    for (const auto& [rule, statistics] : report_.remarks.statistics()) {
-      json["rules"][std::string(rule)] = {
-          {"tried", statistics.tried}, {"fired", statistics.fired}, {"seconds", statistics.seconds}};
+                                   {"nodes_before", nodes_before_},
+                                   {"nodes_after", nodes_after_},
+                                   {"rounds", report_.rounds},
+                                   {"rules", rules_json(report_.remarks)},
+                                   {"remarks", nlohmann::ordered_json::array()}};
+    for (const Remark& remark : report_.remarks.all()) {
+      if (options_.node.empty() || is_about_node(remark)) json["remarks"].push_back(to_json(remark));
     }
-    for (const Remark& remark : report_.remarks.all()) json["remarks"].push_back(to_json(remark));
-    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    return json;
   }
 
   // All rules that fired, by theme; those that fired most come first.
   void print_all() const {
-    fmt::print("{}{}{}: {} → {} nodes in {} rounds\n", bold(),
-               std::filesystem::path(options_.input).filename().string(), plain(), report_.nodes_before,
-               report_.nodes_after, report_.rounds);
+    fmt::print("{}{}{}: {} → {} nodes in {}\n", bold(), std::filesystem::path(options_.input).filename().string(),
+               plain(), nodes_before_, nodes_after_, counted(report_.rounds, "round"));
     for (const auto& [theme, rules] : by_theme()) {
       fmt::print("\n{}{}{}\n", bold(), theme, plain());
       for (const auto& [name, work] : rules) print_rule(name, *work);
@@ -110,15 +93,14 @@ class Explanation {
     size_t left = 0;
     for (const Remark& remark : report_.remarks.all()) left += remark.outcome == Outcome::Refused;
     if (left > 0)
-      fmt::print("\n{} rewrites were refused, since they do not pay or cannot be done: --why-not RULE tells\n", left);
+      fmt::print("\n{} refused, since they do not pay or cannot be done: --why-not RULE tells why\n",
+                 counted(left, "rewrite"));
   }
 
   void print_node() const {
     bool found = false;
     for (const Remark& remark : report_.remarks.all()) {
-      bool about = remark.node.find(options_.node) != std::string::npos ||
-                   remark.location.find(options_.node) != std::string::npos;
-      if (!about) continue;
+      if (!is_about_node(remark)) continue;
       found = true;
       std::string_view verb = remark.outcome == Outcome::Applied   ? "rewritten by"
                               : remark.outcome == Outcome::Refused ? "refused by"
@@ -126,35 +108,7 @@ class Explanation {
       fmt::print("{}: {} {}{}{}{}{}{}\n", place(remark), verb, bold(), remark.rule, plain(),
                  remark.message.empty() ? "" : ": ", remark.message, nodes_text(remark));
     }
-    if (!found)
-      fmt::print("nothing was done to a node that is called {}, and nothing was nearly done\n", options_.node);
-  }
-
-  void print_why_not() const {
-    const rewrite::Equation* equation = find_rule(rules_, options_.why_not);
-    if (equation) fmt::print("{}\n", equation->text);
-    auto statistics = report_.remarks.statistics().find(options_.why_not);
-    bool tried = statistics != report_.remarks.statistics().end();
-    if (tried) fmt::print("fired {}\n", count_text(statistics->second));
-    // By reason, each node once.
-    std::map<std::string, std::vector<std::string>> reasons;
-    for (const Remark& remark : report_.remarks.all()) {
-      if (remark.rule != options_.why_not || remark.outcome == Outcome::Applied) continue;
-      std::vector<std::string>& nodes = reasons[remark.message];
-      if (!std::ranges::count(nodes, place(remark))) nodes.push_back(place(remark));
-    }
-    if (reasons.empty() && (!tried || statistics->second.fired == 0)) {
-      fmt::print("{}\n", tried
-                             ? "nodes have its operators, but not its pattern: other operands, attributes or constants"
-                             : "no node has the operators of its pattern");
-    }
-    std::vector<std::pair<std::string, std::vector<std::string>>> sorted(reasons.begin(), reasons.end());
-    std::ranges::stable_sort(sorted, std::greater(), [](const auto& entry) { return entry.second.size(); });
-    for (const auto& [reason, nodes] : sorted) {
-      fmt::print("{}{}{}: {} nodes\n", bold(), reason, plain(), nodes.size());
-      for (size_t i = 0; i < std::min(nodes.size(), kReasons); ++i) fmt::print("  {}\n", nodes[i]);
-      if (nodes.size() > kReasons) fmt::print("  …\n");
-    }
+    if (!found) fmt::print("no rule matched or nearly matched {}\n", options_.node);
   }
 
   static nlohmann::ordered_json to_json(const Remark& remark) {
@@ -171,6 +125,22 @@ class Explanation {
   }
 
  private:
+  // Those of the file that `opt` would write; of the module, where it cannot be written.
+  static size_t nodes_written(const ExplainOptions& options, const Optimized& optimized) {
+    try {
+      if (std::filesystem::path(options.input).extension() != ".ir")
+        return driver::describe_saved(*optimized.model.module, {.opset = options.opset}).nodes;
+    } catch (const Error&) {
+      // `opt` says what is in the way.
+    }
+    return optimized.report.nodes_after;
+  }
+
+  bool is_about_node(const Remark& remark) const {
+    return remark.node.find(options_.node) != std::string::npos ||
+           remark.location.find(options_.node) != std::string::npos;
+  }
+
   using Rules = std::vector<std::pair<std::string_view, const Work*>>;
 
   std::map<std::string, Rules> by_theme() const {
@@ -204,27 +174,26 @@ class Explanation {
   const ExplainOptions& options_;
   const rewrite::RuleSet& rules_;
   const pipeline::OptimizeReport& report_;
+  size_t nodes_before_, nodes_after_;
   std::map<std::string_view, Work> work_;
 };
 
 int run_explain(const ExplainOptions& options) {
-  driver::LoadedModel model = driver::load_model(options.input);
-  auto rules = rules_with(model.module->context(), options.rules);
-  if (!options.why_not.empty()) find_rule(*rules, options.why_not);  // before the work, where there is none
-  pipeline::OptimizeOptions passes;
-  passes.passes.math = options.math;
-  passes.passes.rules = rules;
-  passes.passes.has_operator = driver::expressible(*model.module);
-  passes.passes.is_accurate = driver::is_accurate;
-  passes.keep_remarks = true;
-  pipeline::OptimizeReport report = pipeline::optimize(*model.module, passes);
-  Explanation explanation(options, *rules, report);
+  const Optimized optimized = optimize_with(options);
+  if (!options.why_not.empty()) {
+    const WhyNot answer = why_not(options, optimized);
+    if (options.json) {
+      print_json(stdout, to_json(answer));
+    } else {
+      print(answer);
+    }
+    return kSuccess;
+  }
+  Explanation explanation(options, optimized);
   if (options.json) {
-    explanation.print_json();
+    print_json(stdout, explanation.to_json());
   } else if (!options.node.empty()) {
     explanation.print_node();
-  } else if (!options.why_not.empty()) {
-    explanation.print_why_not();
   } else {
     explanation.print_all();
   }
@@ -232,6 +201,40 @@ int run_explain(const ExplainOptions& options) {
 }
 
 }  // namespace
+
+std::string place(const Remark& remark) {
+  size_t quote = remark.node.find('\'');
+  std::string name = quote == std::string::npos ? "" : remark.node.substr(quote + 1, remark.node.size() - quote - 2);
+  bool repeats = !name.empty() && remark.location.starts_with(name + " (");
+  if (repeats) return remark.node + remark.location.substr(name.size());
+  return remark.location.empty() ? remark.node : fmt::format("{} at {}", remark.node, remark.location);
+}
+
+std::string count_text(const rewrite::RuleStatistics& statistics) {
+  if (statistics.tried <= statistics.fired) return fmt::format("{}", statistics.fired);
+  return fmt::format("{} of {} tried", statistics.fired, statistics.tried);
+}
+
+Optimized optimize_with(const ExplainOptions& options) {
+  Optimized optimized;
+  optimized.model = driver::load_model(options.input);
+  ir::Module& module = *optimized.model.module;
+  auto rules = rules_with(module.context(), options.rules);
+  pipeline::OptimizeOptions passes;
+  passes.passes.rules = rules;
+  passes.passes.math = options.math;
+  passes.passes.has_operator = driver::expressible(module, {.opset = options.opset});
+  passes.passes.is_accurate = driver::is_accurate;
+  passes.for_onnxruntime = options.target == "onnxruntime";
+  passes.keep_remarks = true;
+  auto known = rules_with(module.context(), options.rules);
+  if (passes.for_onnxruntime) passes::add_onnxruntime_rules(*known);
+  if (!options.why_not.empty()) find_rule(*known, options.why_not);  // before the work, where there is none
+  optimized.rules = known;
+  optimized.file = driver::summarize_file(module, options.input);
+  optimized.report = pipeline::optimize(module, passes);
+  return optimized;
+}
 
 std::string remark_lines(const rewrite::Remarks& remarks) {
   std::string lines;
@@ -244,16 +247,22 @@ std::string remark_lines(const rewrite::Remarks& remarks) {
 Action add_explain(CLI::App& app) {
   auto options = std::make_shared<ExplainOptions>();
   CLI::App* command = app.add_subcommand("explain", "Tell what optimizing does to a model, and what it leaves and why");
-  command->add_option("model", options->input, "an .onnx or .ir file")->required();
+  command->add_option("model", options->input, "an .onnx or .ir file")->required()->type_name("FILE");
   CLI::Option* node =
-      command->add_option("--node", options->node, "what was done to nodes with this in their name or location");
+      command->add_option("--node", options->node, "what was done to nodes with this in their name or location")
+          ->type_name("NAME");
   command
       ->add_option("--why-not", options->why_not,
-                   "where this rule did not fire, by the part of its guard that did not hold")
-      ->excludes(node);
-  command->add_option("--rules", options->rules, "a file of rules of your own, as for opt");
+                   "where this rule did not fire: by the part of its guard that did not hold, or the rule that took "
+                   "the nodes first; and what to change")
+      ->excludes(node)
+      ->type_name("RULE");
+  command->add_option("--rules", options->rules, "a file of rules of your own, as for opt")->type_name("FILE");
+  command->add_option("--opset", options->opset, "as for opt: the operator set that it would write")->type_name("SET");
+  command->add_option("--target", options->target, "as for opt: the runtime that the model is for")
+      ->check(CLI::IsMember({"onnx", "onnxruntime"}));
   add_math(*command, options->math);
-  command->add_flag("--json", options->json, "everything, for machines");
+  command->add_flag("--json", options->json, "for machines");
   command->footer("Example:\n  anfora explain resnet50.onnx --why-not compose-transposes");
   return [options] { return run_explain(*options); };
 }

@@ -9,6 +9,7 @@
 
 #include "anfora/error.h"
 #include "cli/command.h"
+#include "cli/output.h"
 #include "driver/inputs.h"
 #include "support/mapped_file.h"
 
@@ -63,7 +64,7 @@ Files& Files::reads(const std::vector<std::string>& files) {
 }
 
 Files& Files::writes(const std::string& what, const std::string& file, bool with_data) {
-  if (file.empty()) return *this;
+  if (file.empty() || file == kStandardOutput) return *this;
   outputs_.push_back({what, file, false});
   if (with_data && !is_stream(file)) outputs_.push_back({what, file + ".data", true});
   return *this;

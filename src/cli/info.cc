@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/text.h"
+#include "driver/interface.h"
 #include "driver/model.h"
 
 namespace anfora::cli {
@@ -27,27 +28,32 @@ int run_info(const InfoOptions& options) {
   if (!options.dims.empty()) driver::pin_dims(*model.module, options.dims);
   const ir::Module& module = *model.module;
   driver::ModelSummary summary = driver::summarize(*model.module);
+  driver::FileSummary file = driver::summarize_file(module, options.model);
   // Nothing runs, so no weights are packed.
   runtime::Executable executable = driver::compile_as_is(module, {.reference_only = true});
   runtime::MemoryReport memory = executable.memory();
+  const driver::NamedTypes inputs = driver::inputs_of(module), outputs = driver::outputs_of(module);
   if (options.json) {
-    nlohmann::json json = {{"model", options.model},
-                           {"producer", module.metadata().producer},
-                           {"opsets", module.metadata().opsets},
-                           {"operators", summary.operators},
-                           {"parameters", summary.parameters},
-                           {"parameter_bytes", summary.parameter_bytes},
-                           {"flops", summary.flops},
-                           {"symbols", summary.symbols}};
-    for (const auto& [name, count] : summary.operator_counts) json["operator_counts"][name] = count;
-    for (const auto& value : executable.inputs()) json["inputs"][value.name] = value.type;
-    for (const auto& value : executable.outputs()) json["outputs"][value.name] = value.type;
+    nlohmann::ordered_json json = {{"model", options.model},
+                                   {"producer", module.metadata().producer},
+                                   {"opsets", module.metadata().opsets},
+                                   {"nodes", file.nodes},
+                                   {"bytes", file.bytes},
+                                   {"parameters", summary.parameters},
+                                   {"parameter_bytes", summary.parameter_bytes},
+                                   {"flops", summary.flops},
+                                   {"flops_of_unknown_sizes_1", summary.has_unknown_sizes},
+                                   {"symbols", summary.symbols},
+                                   {"operator_counts", nlohmann::ordered_json::object()}};
+    for (const auto& [name, count] : file.operator_counts) json["operator_counts"][name] = count;
+    for (const auto& [name, type] : inputs) json["inputs"][name] = type;
+    for (const auto& [name, type] : outputs) json["outputs"][name] = type;
     if (memory.is_known) {
       json["peak_bytes"] = memory.arena_bytes;
       json["peak_bytes_lower_bound"] = memory.arena_lower_bound;
     }
     json["missing_kernels"] = executable.missing_kernels();
-    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    print_json(stdout, json);
     return kSuccess;
   }
   std::string opsets;
@@ -57,22 +63,22 @@ int run_info(const InfoOptions& options) {
   fmt::print("{}{}{}  {}, {}{}\n", bold(), options.model, plain(), opsets,
              module.metadata().producer.empty() ? "producer unknown" : module.metadata().producer,
              module.metadata().producer_version.empty() ? "" : " " + module.metadata().producer_version);
-  for (const auto& value : executable.inputs()) fmt::print("  input   {}: {}\n", value.name, value.type);
-  for (const auto& value : executable.outputs()) fmt::print("  output  {}: {}\n", value.name, value.type);
+  for (const auto& [name, type] : inputs) fmt::print("  input   {}: {}\n", name, type);
+  for (const auto& [name, type] : outputs) fmt::print("  output  {}: {}\n", name, type);
   std::string operators;
-  for (size_t i = 0; i < std::min(summary.operator_counts.size(), kMostOperatorsShown); ++i) {
-    operators +=
-        fmt::format("{}{} {}", i ? ", " : "", summary.operator_counts[i].second, summary.operator_counts[i].first);
+  for (size_t i = 0; i < std::min(file.operator_counts.size(), kMostOperatorsShown); ++i) {
+    operators += fmt::format("{}{} {}", i ? ", " : "", file.operator_counts[i].second, file.operator_counts[i].first);
   }
-  if (summary.operator_counts.size() > kMostOperatorsShown) {
-    operators += fmt::format(", {} other kinds", summary.operator_counts.size() - kMostOperatorsShown);
+  if (file.operator_counts.size() > kMostOperatorsShown) {
+    operators += fmt::format(", {} other operators", file.operator_counts.size() - kMostOperatorsShown);
   }
-  fmt::print("  nodes   {} ({})\n", summary.operators, operators);
+  fmt::print("  nodes   {}{}\n", file.nodes, operators.empty() ? "" : fmt::format(" ({})", operators));
   fmt::print("  weights {} values, {}\n", human_count(summary.parameters), human_bytes(summary.parameter_bytes));
-  fmt::print("  compute {} a run\n", human_flops(summary.flops));
+  fmt::print("  compute {} a run{}\n", human_flops(summary.flops),
+             summary.has_unknown_sizes ? ", with every unknown size 1" : "");
   if (memory.is_known) {
-    fmt::print("  memory  {} for intermediate values (no plan can need less than {})\n",
-               human_bytes(memory.arena_bytes), human_bytes(memory.arena_lower_bound));
+    fmt::print("  memory  {} for intermediate values (lower bound {})\n", human_bytes(memory.arena_bytes),
+               human_bytes(memory.arena_lower_bound));
   } else {
     fmt::print("  memory  depends on the symbolic dimensions\n");
   }
@@ -91,7 +97,7 @@ int run_info(const InfoOptions& options) {
 Action add_info(CLI::App& app) {
   auto options = std::make_shared<InfoOptions>();
   CLI::App* command = app.add_subcommand("info", "What is in a model: operators, weights, flops, peak memory, shapes");
-  command->add_option("model", options->model, "an .onnx or .ir file")->required();
+  command->add_option("model", options->model, "an .onnx or .ir file")->required()->type_name("FILE");
   add_dims(*command, options->dims);
   add_pins(*command, options->pins);
   command->add_flag("--json", options->json, "for machines");

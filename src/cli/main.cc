@@ -6,15 +6,17 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <new>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "anfora/error.h"
 #include "cli/command.h"
+#include "cli/help.h"
 #include "cli/interruption.h"
 #include "cli/version.h"
-#include "support/nearest.h"
 
 namespace {
 
@@ -24,6 +26,7 @@ constexpr const char* kFooter = R"(
 Examples:
   anfora info model.onnx
   anfora opt model.onnx -o small.onnx
+  anfora explain model.onnx
   anfora run model.onnx --input in.npz --output out.npz
   anfora verify model.onnx small.onnx
 
@@ -65,12 +68,49 @@ std::string on_one_line(std::string_view text) {
   return line;
 }
 
-// Where nobody listens, the exit code has to do.
-void complain(const std::string& message, const std::string& hint) {
-  bool color = isatty(STDERR_FILENO) && !std::getenv("NO_COLOR");
-  std::string text = fmt::format("{}anfora: {}{}{}\n", color ? "\033[31m" : "", color ? "\033[0m" : "",
-                                 on_one_line(message), hint.empty() ? "" : "\n  hint: " + on_one_line(hint));
+bool is_json = false;  // whether --json was given: then programs get the error on standard output as well
+
+// "invalid_model", as programs read it.
+std::string_view to_string(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::InvalidArgument: return "invalid_argument";
+    case ErrorCode::InvalidModel: return "invalid_model";
+    case ErrorCode::TypeMismatch: return "type_mismatch";
+    case ErrorCode::Unsupported: return "unsupported";
+    case ErrorCode::NotFound: return "not_found";
+    case ErrorCode::Io: return "io";
+    case ErrorCode::ResourceExhausted: return "resource_exhausted";
+    case ErrorCode::Internal: return "internal";
+  }
+  return "";
+}
+
+// Location, node and message on one line; the hint on the next. Where nobody listens, the exit code has to do.
+void complain(const Error& error) {
+  const bool color = isatty(STDERR_FILENO) && !std::getenv("NO_COLOR");
+  std::string message = error.message();
+  if (!error.node().empty()) message = error.node() + ": " + message;
+  if (!error.location().empty()) message = error.location() + ": " + message;
+  std::string text =
+      fmt::format("{}anfora: {}{}{}\n", color ? "\033[31m" : "", color ? "\033[0m" : "", on_one_line(message),
+                  error.hint().empty() ? "" : "\n  hint: " + on_one_line(error.hint()));
   std::fputs(text.c_str(), stderr);
+}
+
+// The end of a command that failed. Programs that asked for JSON get the error on standard output as well.
+int fail(const Error& error, int exit_code) {
+  complain(error);
+  if (!is_json) return exit_code;
+  const nlohmann::ordered_json json = {{"error",
+                                        {{"code", to_string(error.code())},
+                                         {"message", error.message()},
+                                         {"node", error.node()},
+                                         {"location", error.location()},
+                                         {"hint", error.hint()}}},
+                                       {"exit_code", exit_code}};
+  std::fputs((json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n').c_str(), stdout);
+  std::fflush(stdout);
+  return exit_code;
 }
 
 // Throws where something could not be printed, now or before.
@@ -80,32 +120,13 @@ void finish_standard_output() {
   if (std::fflush(stdout) != 0 || failed) throw std::system_error(errno ? errno : EIO, std::generic_category());
 }
 
-// Location, node and message on one line; the hint on the next.
-std::string place_and_message(const Error& error) {
-  std::string text;
-  if (!error.location().empty()) text += error.location() + ": ";
-  if (!error.node().empty()) text += error.node() + ": ";
-  return text + error.message();
-}
-
-// The first word, where it is no command: "unknown command 'optt'", with the one that was probably meant.
-bool complain_of_command(const CLI::App& app, int argc, char** argv) {
-  if (argc < 2 || argv[1][0] == '-') return false;
-  std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
-  if (std::ranges::count(names, argv[1])) return false;
-  std::string_view meant = nearest_name(argv[1], names);
-  complain(fmt::format("unknown command '{}'", argv[1]),
-           meant.empty() ? "anfora --help lists the commands" : fmt::format("did you mean {}?", meant));
-  return true;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
   open_standard_streams();
   CancellationScope scope(cli::handle_interruptions());
   CLI::App app{"Anfora, a graph compiler for neural networks: reads ONNX, optimizes, runs, writes ONNX.", "anfora"};
+  app.formatter(std::make_shared<cli::HelpFormatter>());
   app.footer(kFooter);
   app.require_subcommand(1);
   app.set_version_flag("--version", std::string("anfora ") + cli::kVersion);
@@ -119,33 +140,33 @@ int main(int argc, char** argv) {
     command->callback([&chosen, action] { chosen = action; });
     cli::add_timeout(*command);
   }
+  if (argc < 2) {
+    fmt::print("{}", app.help());
+    return cli::kUsage;
+  }
+  is_json = std::find(argv, argv + argc, std::string_view("--json")) != argv + argc;
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
-    if (!complain_of_command(app, argc, argv)) complain(error.what(), "anfora --help");
-    return cli::kUsage;
+    return fail(cli::wrong_arguments(app, argc, argv, error), cli::kUsage);
   }
   try {
     int code = chosen();
     finish_standard_output();
     return code;
   } catch (const cli::UsageError& wrong) {
-    complain(place_and_message(wrong.error), wrong.error.hint());
-    return cli::kUsage;
+    return fail(wrong.error, cli::kUsage);
   } catch (const Error& error) {
-    complain(place_and_message(error), error.hint());
-    return exit_code(error.code());
+    return fail(error, exit_code(error.code()));
   } catch (const Cancelled&) {
     return cli::report_interruption();
   } catch (const std::bad_alloc&) {
-    complain("out of memory", "");
-    return cli::kBadInput;
+    return fail(Error(ErrorCode::ResourceExhausted, "out of memory"), cli::kBadInput);
   } catch (const std::system_error& error) {  // fmt::print's, or the one above
-    complain("writing to standard output: " + error.code().message(), "");
+    complain(Error(ErrorCode::Io, "writing to standard output: " + error.code().message()));
     return cli::kBadInput;
   } catch (const std::exception& error) {
-    complain(std::string("internal error: ") + error.what(), "");
-    return cli::kInternal;
+    return fail(Error(ErrorCode::Internal, std::string("internal error: ") + error.what()), cli::kInternal);
   }
 }

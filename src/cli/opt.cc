@@ -5,13 +5,14 @@
 #include <filesystem>
 #include <limits>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
 #include "anfora/error.h"
 #include "cli/command.h"
 #include "cli/files.h"
+#include "cli/opt_report.h"
+#include "cli/output.h"
 #include "cli/rules.h"
 #include "cli/text.h"
 #include "driver/agreement.h"
@@ -44,8 +45,6 @@ struct OptOptions {
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
-
-int64_t model_bytes(const std::string& path) { return static_cast<int64_t>(std::filesystem::file_size(path)); }
 
 // What the comparison of both models by execution gave.
 struct Verdict {
@@ -134,19 +133,22 @@ std::vector<const passes::Pass*> passes_named(const std::vector<std::string>& na
   return found;
 }
 
+// Beside the output, or here where that is standard output.
 std::filesystem::path reproducer_of(const OptOptions& options) {
-  return std::filesystem::path(options.output).replace_extension(".defect.ir");
+  const bool has_name = options.output != kStandardOutput;
+  std::filesystem::path file(has_name ? options.output : options.input);
+  return (has_name ? file : file.filename()).replace_extension(".defect.ir");
 }
 
 // What --check found, and a small module that shows it beside the output, which is not written.
-int report_finding(const driver::Finding& finding, const OptOptions& options, const passes::PassOptions& passes,
-                   const driver::AuditOptions& audit) {
+int report_finding(std::FILE* to, const driver::Finding& finding, const OptOptions& options,
+                   const passes::PassOptions& passes, const driver::AuditOptions& audit) {
   const std::filesystem::path reproducer = reproducer_of(options);
   ir::write_text_file(*driver::reduce_finding(finding, passes, audit), reproducer);
   std::string what = finding.rule.empty()
                          ? fmt::format("pass {}", finding.pass)
                          : fmt::format("rule {} (pass {}), at {},", finding.rule, finding.pass, finding.node);
-  fmt::print("{}{} changes the result{}: {}\n  a small module that shows it: {}\n", red(), what, plain(),
+  fmt::print(to, "{}{} changes the result{}: {}\n  a small module that shows it: {}\n", red(), what, plain(),
              finding.message, reproducer.string());
   return kDiffers;
 }
@@ -181,6 +183,15 @@ class Constness {
   std::set<std::string, std::less<>> weights_;  // trainable, and no inputs
 };
 
+// --expand, as a row of the report.
+pipeline::PassReport expand(ir::Module& module) {
+  pipeline::PassReport report{passes::kExpand.name, passes::kExpand.doc, passes::kExpand.note};
+  const size_t before = module.num_operations();
+  report.changes = pipeline::expand(module);
+  report.nodes_removed = static_cast<int64_t>(before) - static_cast<int64_t>(module.num_operations());
+  return report;
+}
+
 int run_opt(const OptOptions& options) {
   auto start = std::chrono::steady_clock::now();
   Files files;
@@ -188,13 +199,16 @@ int run_opt(const OptOptions& options) {
   files.writes("--output", options.output, true).writes("--remarks", options.remarks);
   if (options.audit) files.writes("--check", reproducer_of(options).string(), true);
   files.check();
+  Output output(options.output, ".onnx");
   Constness constness(options);
   driver::LoadedModel model = constness.load(options.input);
   files.check_loaded();
   driver::pin_shapes(*model.module, options.pins);
   driver::require_dims(*model.module, options.dims);
   driver::read_inputs(*model.module, options.inputs);  // that they fit is known before the work is done
-  driver::ModelSummary before = driver::summarize(*model.module);
+  const driver::FileSummary file = driver::summarize_file(*model.module, options.input);
+  OptSide before{
+      .path = options.input, .nodes = file.nodes, .bytes = file.bytes, .summary = driver::summarize(*model.module)};
   pipeline::OptimizeOptions passes;
   passes.passes.math = options.math;
   passes.passes.assumes_finite = options.assume_finite;
@@ -210,7 +224,9 @@ int run_opt(const OptOptions& options) {
   passes.for_onnxruntime = options.target == "onnxruntime";
   passes.outline = options.outline;
   pipeline::OptimizeReport report;
-  if (options.expand) pipeline::expand(*model.module);
+  const size_t nodes_read = model.module->num_operations();
+  std::optional<pipeline::PassReport> expansion;
+  if (options.expand) expansion = expand(*model.module);
   bool none = options.passes == std::vector<std::string>{"none"};
   if (!none) {
     passes.only = passes_named(options.passes);
@@ -221,7 +237,7 @@ int run_opt(const OptOptions& options) {
     if (options.audit) {
       const driver::AuditOptions audit = audit_options(*model.module, options);
       auto finding = driver::optimize_audited(*model.module, passes, report, audit);
-      if (finding) return report_finding(*finding, options, passes.passes, audit);
+      if (finding) return report_finding(output.messages(), *finding, options, passes.passes, audit);
     } else {
       report = pipeline::optimize(*model.module, passes);
     }
@@ -232,14 +248,18 @@ int run_opt(const OptOptions& options) {
     file.write(remark_lines(report.remarks));
     file.commit();
   }
-  driver::StagedModel staged(options.output);
+  driver::StagedModel staged(output.file());
   driver::SaveReport saved =
       driver::save_model(*model.module, staged.path(),
                          {.opset = options.opset, .value_info = options.value_info, .is_weight = [&](auto name) {
                             return constness.is_weight(name);
                           }});
   double seconds = seconds_since(start);
-  driver::ModelSummary after = driver::summarize(*model.module);
+  report.nodes_before = nodes_read;
+  report.nodes_after = model.module->num_operations();
+  if (expansion) report.passes.insert(report.passes.begin(), *expansion);
+  OptSide after{
+      .path = options.output, .nodes = saved.nodes, .bytes = saved.bytes, .summary = driver::summarize(*model.module)};
   Verdict verdict{.text = "not verified"};
   if (!options.no_check) verdict = check(options, staged.path());
   const bool failed = verdict.kind == Verdict::Kind::Differs;
@@ -249,53 +269,21 @@ int run_opt(const OptOptions& options) {
     verdict.text += fmt::format("; {} is not written (--keep writes it all the same)", options.output);
   }
   const int code = failed ? kDiffers : kSuccess;
-
-  int64_t bytes_before = model_bytes(options.input), bytes_after = saved.bytes;
+  OptResult result{.before = std::move(before),
+                   .after = std::move(after),
+                   .report = report,
+                   .seconds = seconds,
+                   .verdict = verdict.text,
+                   .color = verdict.color(),
+                   .is_verified = verdict.kind == Verdict::Kind::Verified,
+                   .reason = verdict.reason,
+                   .note = saved.note};
   if (options.json) {
-    nlohmann::json json = {{"input", options.input},
-                           {"output", options.output},
-                           {"nodes_before", before.operators},
-                           {"nodes_after", after.operators},
-                           {"bytes_before", bytes_before},
-                           {"bytes_after", bytes_after},
-                           {"flops_before", before.flops},
-                           {"flops_after", after.flops},
-                           {"seconds", seconds},
-                           {"verdict", verdict.text},
-                           {"verified", verdict.kind == Verdict::Kind::Verified},
-                           {"reason", verdict.reason},
-                           {"rounds", report.rounds},
-                           {"note", saved.note}};
-    for (const auto& pass : report.passes) {
-      json["passes"][std::string(pass.name)] = {
-          {"nodes_removed", pass.nodes_removed}, {"changes", pass.changes}, {"seconds", pass.seconds}};
-    }
-    for (const auto& [rule, statistics] : report.remarks.statistics()) {
-      nlohmann::json& entry = json["rules"][std::string(rule)];
-      entry = {{"tried", statistics.tried}, {"fired", statistics.fired}};
-      if (passes.keep_remarks) entry["seconds"] = statistics.seconds;
-    }
-    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-    return code;
+    print_json(output.messages(), to_json(result));
+  } else {
+    print_table(output.messages(), result);
   }
-
-  std::string from = std::filesystem::path(options.input).filename(),
-              to = std::filesystem::path(options.output).filename();
-  size_t width = std::max({from.size(), to.size(), size_t{30}});
-  auto line = [&](const std::string& name, const driver::ModelSummary& summary, int64_t bytes) {
-    return fmt::format("{}{:<{}}{} {:>7} nodes {:>9} {:>12}", bold(), name, width, plain(), summary.operators,
-                       human_bytes(bytes), human_flops(summary.flops));
-  };
-  fmt::print("{}\n", line(from, before, bytes_before));
-  for (const auto& pass : report.passes) {
-    if (pass.changes == 0) continue;
-    std::string change = pass.nodes_removed == 0 ? fmt::format("{}", pass.changes) : signed_count(-pass.nodes_removed);
-    size_t shown = width + (change.starts_with("−") ? 10 : 8);  // the minus sign takes three bytes
-    fmt::print("  {:<{}}{:>{}}   {}{}{}\n", pass.doc, width - 2, change, shown - width, dim(), pass.note, plain());
-  }
-  fmt::print("{} {:>7.2f} s   {}{}{}\n", line(to, after, bytes_after), seconds, verdict.color(), verdict.text, plain());
-  if (!verdict.reason.empty()) fmt::print("  {}\n", verdict.reason);
-  if (!saved.note.empty()) fmt::print("  {}\n", saved.note);
+  if (!failed || options.keep) output.finish();
   return code;
 }
 
@@ -304,14 +292,18 @@ int run_opt(const OptOptions& options) {
 Action add_opt(CLI::App& app) {
   auto options = std::make_shared<OptOptions>();
   CLI::App* command = app.add_subcommand("opt", "Optimize a model and write it back as ONNX");
-  command->add_option("model", options->input, "an .onnx or .ir file")->required();
-  command->add_option("-o,--output", options->output, "the optimized model, .onnx or .ir")->required();
-  command->add_option("--opset", options->opset,
-                      "operator set to write: keep (default), newest, or a number; "
-                      "what it lacks (Gelu before 20) is not made");
+  command->add_option("model", options->input, "an .onnx or .ir file")->required()->type_name("FILE");
+  command->add_option("-o,--output,output", options->output, "the optimized model, .onnx or .ir; - is standard output")
+      ->required()
+      ->type_name("FILE");
+  command
+      ->add_option("--opset", options->opset,
+                   "operator set to write: keep (default), newest, or a number; "
+                   "what it lacks (Gelu before 20) is not made")
+      ->type_name("SET");
   command
       ->add_option("--target", options->target,
-                   "what is to run the result: onnx (default), or onnxruntime, which has operators of its own "
+                   "runtime the model is for: onnx (default), or onnxruntime, which has operators of its own "
                    "(com.microsoft) in every operator set")
       ->check(CLI::IsMember({"onnx", "onnxruntime"}));
   command
@@ -327,17 +319,22 @@ Action add_opt(CLI::App& app) {
                    "constants)")
       ->type_name("INT")
       ->check(whole_number(0, std::numeric_limits<int64_t>::max()));
-  command->add_option("--passes", options->passes, "only these passes, separated by commas, or none")->delimiter(',');
-  command->add_option("--rules", options->rules,
-                      "a file of rules of your own, which are tried before the built-in ones");
+  command->add_option("--passes", options->passes, "only these passes, separated by commas, or none")
+      ->delimiter(',')
+      ->type_name("PASS");
+  command
+      ->add_option("--rules", options->rules, "a file of rules of your own, which are tried before the built-in ones")
+      ->type_name("FILE");
   command
       ->add_option("--fuel", options->fuel,
                    "stop after so many rewrites by rules; halving it finds one that goes wrong")
       ->check(whole_number(0, std::numeric_limits<int64_t>::max()));
   command->add_option("--remarks", options->remarks,
                       "a file for what was rewritten, and what was not and why: JSON lines");
-  command->add_option("--save-graphs", options->save_graphs,
-                      "a folder for the module after each stage, with an index.html");
+  command
+      ->add_option("--save-graphs", options->save_graphs,
+                   "a folder for the module after each stage, with an index.html")
+      ->type_name("FOLDER");
   command->add_flag("--expand", options->expand, "write operators of ONNX Runtime (com.microsoft) as those of ONNX");
   command->add_flag(
       "--outline", options->outline,
@@ -347,7 +344,8 @@ Action add_opt(CLI::App& app) {
   command
       ->add_option("--trainable", options->trainable,
                    "initializers of that name (* for any characters) stay as they are: nothing is computed from them")
-      ->allow_extra_args(false);
+      ->allow_extra_args(false)
+      ->type_name("NAME");
   command->add_flag(
       "--freeze{" + Constness::kAll + "}", options->freeze,
       "initializers that are inputs as well become constants, and no inputs any more; --freeze=NAME: those");

@@ -14,6 +14,7 @@
 #include "anfora/error.h"
 #include "cli/command.h"
 #include "cli/files.h"
+#include "cli/output.h"
 #include "cli/rules.h"
 #include "cli/text.h"
 #include "driver/audit.h"
@@ -80,6 +81,7 @@ bool fails_by_command(const ir::Module& module, const std::string& command, cons
 }
 
 int run_reduce(const ReduceOptions& options) {
+  Output output(options.output, ".onnx");
   Files files;
   files.reads(options.input).reads(options.rules).writes("--output", options.output, true).check();
   driver::LoadedModel model = driver::load_model(options.input);
@@ -92,7 +94,7 @@ int run_reduce(const ReduceOptions& options) {
 
   std::unique_ptr<ir::Module> small;
   if (!options.command.empty()) {
-    const driver::StagedModel trial(options.output);
+    const driver::StagedModel trial(output.file());
     small = driver::reduce(
         *model.module, [&](const ir::Module& m) { return fails_by_command(m, options.command, trial.path()); }, how);
   } else {
@@ -107,11 +109,12 @@ int run_reduce(const ReduceOptions& options) {
       throw Error(ErrorCode::InvalidArgument, "optimizing the model does not change its results")
           .with_hint("--command 'PROGRAM {}' reduces by another program's failure");
     }
-    fmt::print("{} {}: {}\n", finding->pass, finding->rule, finding->message);
+    fmt::print(output.messages(), "{} {}: {}\n", finding->pass, finding->rule, finding->message);
     small = driver::reduce_finding(*finding, passes.passes, audit);
   }
-  driver::save_model(*small, options.output);
-  fmt::print("{} nodes -> {}: {}\n", before, small->num_operations(), options.output);
+  driver::save_model(*small, output.file());
+  fmt::print(output.messages(), "{} → {} nodes: {}\n", before, small->num_operations(), options.output);
+  output.finish();
   return kSuccess;
 }
 
@@ -120,8 +123,10 @@ int run_reduce(const ReduceOptions& options) {
 Action add_reduce(CLI::App& app) {
   auto options = std::make_shared<ReduceOptions>();
   CLI::App* command = app.add_subcommand("reduce", "Shrink a model that shows a defect to a small one that still does");
-  command->add_option("model", options->input, "an .onnx or .ir file")->required();
-  command->add_option("-o,--output", options->output, "the small model, .onnx or .ir")->required();
+  command->add_option("model", options->input, "an .onnx or .ir file")->required()->type_name("FILE");
+  command->add_option("-o,--output", options->output, "the small model, .onnx or .ir; - is standard output")
+      ->required()
+      ->type_name("FILE");
   command->add_option("--command", options->command,
                       "a command that fails on the defect, with {} for the model's file; without it, the defect "
                       "is that optimizing changes the result");

@@ -214,7 +214,7 @@ int run_rules(const RulesOptions& options) {
 
 }  // namespace
 
-std::shared_ptr<const RuleSet> rules_with(ir::Context& context, const std::vector<std::string>& files) {
+std::shared_ptr<RuleSet> rules_with(ir::Context& context, const std::vector<std::string>& files) {
   return read_rules(context, files);
 }
 
@@ -237,12 +237,15 @@ Action add_rules(CLI::App& app) {
   auto options = std::make_shared<RulesOptions>();
   CLI::App* command = app.add_subcommand("rules", "List the rewrite rules");
   command->add_option("name", options->name, "only this rule, in full");
-  command->add_option("--rules", options->files, "a file of rules of your own, as for opt");
+  command->add_option("--rules", options->files, "a file of rules of your own, as for opt")->type_name("FILE");
   command->add_flag("--json", options->json, "for machines");
   CLI::Option* markdown = command->add_flag("--markdown", options->markdown, "the document docs/rules.md");
-  command->add_option("--checks", options->checks, "how each rule is checked, from tests/rules")->needs(markdown);
+  command->add_option("--checks", options->checks, "how each rule is checked, from tests/rules")
+      ->needs(markdown)
+      ->type_name("FILE");
   command->add_option("--fired", options->fired, "how often each rule fired on a collection of models")
-      ->needs(markdown);
+      ->needs(markdown)
+      ->type_name("FILE");
   command->footer("Example:\n  anfora rules compose-transposes");
   return [options] { return run_rules(*options); };
 }

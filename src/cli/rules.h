@@ -10,7 +10,7 @@
 namespace anfora::cli {
 
 // The built-in rules, and before them those of the files. Throws UsageError where a file is none of rules.
-std::shared_ptr<const rewrite::RuleSet> rules_with(ir::Context& context, const std::vector<std::string>& files);
+std::shared_ptr<rewrite::RuleSet> rules_with(ir::Context& context, const std::vector<std::string>& files);
 
 // Null for a rule that is a function. Throws NotFound, with the name that was probably meant.
 const rewrite::Equation* find_rule(const rewrite::RuleSet& rules, const std::string& name);

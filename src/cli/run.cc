@@ -1,15 +1,21 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/App.hpp>
 #include <algorithm>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
+#include <span>
 
 #include "anfora/error.h"
 #include "cli/command.h"
 #include "cli/files.h"
+#include "cli/output.h"
 #include "cli/text.h"
 #include "driver/declared_shapes.h"
+#include "driver/explained_run.h"
 #include "driver/fit.h"
 #include "driver/inputs.h"
 #include "driver/model.h"
@@ -23,7 +29,7 @@ struct RunOptions {
   std::vector<std::string> inputs;
   driver::SizeByName dims;
   driver::Pins pins;
-  bool random = false, no_optimize = false;
+  bool random = false, no_optimize = false, json = false;
   rewrite::Promise math = rewrite::Promise::Real;
   uint64_t seed = 0;
   int threads = 0;
@@ -49,6 +55,93 @@ void warn_if(const driver::Contradiction& found) {
   if (found) fmt::print(stderr, "warning: {}\n", found.message);
 }
 
+constexpr size_t kRowsShown = 15;  // of a table; the last one sums up the others
+
+struct Column {
+  std::string_view heading;
+  std::string (*text)(const runtime::Profiler::Total&);
+};
+
+void print_totals(std::FILE* to, std::span<const Column> columns, std::vector<runtime::Profiler::Total> totals) {
+  double all = 0;
+  for (const auto& total : totals) all += total.milliseconds;
+  runtime::Profiler::Total others;
+  const size_t shown = totals.size() > kRowsShown ? kRowsShown - 1 : totals.size();
+  for (size_t i = shown; i < totals.size(); ++i) {
+    others.calls += totals[i].calls;
+    others.milliseconds += totals[i].milliseconds;
+  }
+  const size_t num_others = totals.size() - shown;
+  totals.resize(shown);
+  std::vector<size_t> widths;
+  for (const Column& column : columns) {
+    size_t width = display_width(std::string(column.heading));
+    for (const auto& total : totals) width = std::max(width, display_width(column.text(total)));
+    widths.push_back(width);
+  }
+  auto print_row = [&](const std::vector<std::string>& texts, const std::string& numbers) {
+    fmt::print(to, " ");
+    for (size_t i = 0; i < texts.size(); ++i) fmt::print(to, " {} ", left_aligned(texts[i], widths[i]));
+    fmt::print(to, "{}\n", numbers);
+  };
+  auto numbers = [&](const runtime::Profiler::Total& total) {
+    return fmt::format("{:>7} {:>10.3f} {:>6.1f}", total.calls, total.milliseconds,
+                       all > 0 ? 100 * total.milliseconds / all : 0);
+  };
+  std::vector<std::string> texts;
+  for (const Column& column : columns) texts.emplace_back(column.heading);
+  fmt::print(to, "{}", dim());
+  print_row(texts, fmt::format("{:>7} {:>10} {:>6}{}", "calls", "ms", "%", plain()));
+  for (const auto& total : totals) {
+    texts.clear();
+    for (const Column& column : columns) texts.push_back(column.text(total));
+    print_row(texts, numbers(total));
+  }
+  if (num_others == 0) return;
+  texts.assign(columns.size(), "");
+  texts[0] = fmt::format("{} others", num_others);
+  print_row(texts, numbers(others));
+}
+
+void print_profile(std::FILE* to, const runtime::Profiler& profiler) {
+  static constexpr Column kOperator{"operator", [](const auto& total) { return total.op; }};
+  static constexpr Column kKernel{"kernel", [](const auto& total) { return total.implementation; }};
+  static constexpr Column kNode{"slowest nodes", [](const auto& total) { return total.node; }};
+  const auto by_operator = profiler.totals();
+  double in_kernels = 0;
+  size_t calls = 0;
+  for (const auto& total : by_operator) {
+    in_kernels += total.milliseconds;
+    calls += total.calls;
+  }
+  fmt::print(to, "one warm run: {:.3f} ms, {:.3f} ms of it in {}\n\n", profiler.milliseconds(), in_kernels,
+             counted(calls, "kernel call"));
+  const Column by[] = {kOperator, kKernel}, nodes[] = {kNode, kOperator, kKernel};
+  print_totals(to, by, by_operator);
+  fmt::print(to, "\n");
+  print_totals(to, nodes, profiler.totals_by_node());
+}
+
+nlohmann::ordered_json totals_json(const std::vector<runtime::Profiler::Total>& totals) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const auto& total : totals) {
+    json.push_back({{"operator", total.op},
+                    {"kernel", total.implementation},
+                    {"calls", total.calls},
+                    {"milliseconds", total.milliseconds}});
+    if (!total.node.empty()) json.back()["node"] = total.node;
+  }
+  return json;
+}
+
+// The outputs of one run, profiled where that is asked for: then a run before has planned its memory and warmed its caches.
+template <class Inputs>
+std::vector<Datum> run_once(runtime::Executable& executable, const Inputs& inputs, const RunOptions& options,
+                            runtime::Profiler& profiler) {
+  std::vector<Datum> outputs = driver::run_explained(executable, options.model, inputs, {.seed = options.seed});
+  return options.profile.empty() ? outputs : executable.run(inputs, {.profiler = &profiler, .seed = options.seed});
+}
+
 int run_run(const RunOptions& options) {
   Files files;
   files.reads(options.model).reads(options.inputs);
@@ -67,6 +160,9 @@ int run_run(const RunOptions& options) {
     throw Error(ErrorCode::InvalidArgument, "no inputs are given")
         .with_hint("--input FILE, or --random to make some up");
   }
+  std::optional<Output> output;
+  if (!options.output.empty()) output.emplace(options.output, ".npz");
+  std::FILE* messages = output ? output->messages() : stdout;
   std::vector<Datum> made_up;
   runtime::NamedData given;
   driver::require_dims(*model.module, options.dims);
@@ -82,32 +178,43 @@ int run_run(const RunOptions& options) {
       std::move(model), {.threads = options.threads, .optimize = !options.no_optimize, .math = options.math});
   if (options.random) made_up = driver::fitting_inputs(executable, std::move(made_up), random, load);
   runtime::Profiler profiler;
-  runtime::RunOptions how{.profiler = options.profile.empty() ? nullptr : &profiler, .seed = options.seed};
-  std::vector<Datum> outputs =
-      options.random ? executable.run(std::move(made_up), how) : executable.run(std::move(given), how);
+  std::vector<Datum> outputs = options.random ? run_once(executable, made_up, options, profiler)
+                                              : run_once(executable, given, options, profiler);
   if (!options.profile.empty()) profiler.write_trace(options.profile);
 
   warn_if(declared.check_outputs(outputs));
 
   std::vector<std::pair<std::string, Tensor>> tensors;
   std::set<std::string_view> listed;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const std::string& name = executable.outputs()[i].name;
-    if (listed.insert(name).second) collect(name, outputs[i], tensors);  // a model may list an output twice
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    const std::string& name = executable.outputs()[k].name;
+    if (listed.insert(name).second) collect(name, outputs[k], tensors);  // a model may list an output twice
   }
-  if (!options.output.empty()) driver::write_npz(options.output, tensors);
-  for (const auto& [name, tensor] : tensors)
-    fmt::print("{}: {}[{}]\n", name, anfora::name(tensor.dtype()), to_string(tensor.shape()));
-  if (!options.profile.empty()) {
-    fmt::print("{}: open it in https://ui.perfetto.dev\n", options.profile);
-    double all = 0;
-    for (const auto& total : profiler.totals()) all += total.milliseconds;
-    for (const auto& total : profiler.totals()) {
-      if (total.milliseconds < all / 100) break;
-      fmt::print("  {:<28} {:<24} {:>6} calls {:>9.3f} ms {:>5.1f} %\n", total.op, total.implementation, total.calls,
-                 total.milliseconds, 100 * total.milliseconds / all);
+  if (output) {
+    driver::write_npz(output->file(), tensors);
+    output->finish();
+  }
+  if (options.json) {
+    nlohmann::ordered_json json = {{"outputs", nlohmann::ordered_json::array()}};
+    for (const auto& [name, tensor] : tensors) {
+      json["outputs"].push_back({{"name", name}, {"type", anfora::name(tensor.dtype())}, {"shape", tensor.shape()}});
     }
+    if (!options.profile.empty()) {
+      json["profile"] = {{"trace", options.profile},
+                         {"milliseconds", profiler.milliseconds()},
+                         {"by_operator", totals_json(profiler.totals())},
+                         {"by_node", totals_json(profiler.totals_by_node())}};
+    }
+    print_json(messages, json);
+    return kSuccess;
   }
+  for (const auto& [name, tensor] : tensors) {
+    fmt::print(messages, "{}: {}[{}]\n", name, anfora::name(tensor.dtype()), fmt::join(tensor.shape(), ", "));
+  }
+  if (options.profile.empty()) return kSuccess;
+  fmt::print(messages, "\n");
+  print_profile(messages, profiler);
+  fmt::print(messages, "\n{}: open it in https://ui.perfetto.dev\n", options.profile);
   return kSuccess;
 }
 
@@ -116,18 +223,23 @@ int run_run(const RunOptions& options) {
 Action add_run(CLI::App& app) {
   auto options = std::make_shared<RunOptions>();
   CLI::App* command = app.add_subcommand("run", "Run a model once");
-  command->add_option("model", options->model, "an .onnx or .ir file")->required();
-  command->add_option("--input", options->inputs,
-                      ".npz by the inputs' names; .npy or .pb in their order, or NAME=FILE");
+  command->add_option("model", options->model, "an .onnx or .ir file")->required()->type_name("FILE");
+  command->add_option("--input", options->inputs, ".npz by the inputs' names; .npy or .pb in their order, or NAME=FILE")
+      ->type_name("FILE");
   command->add_flag("--random", options->random, "make up inputs");
   add_dims(*command, options->dims);
   add_seed(*command, options->seed, "of made-up inputs and of random operators");
   add_pins(*command, options->pins);
-  command->add_option("--output", options->output, "an .npz file for the outputs");
+  command->add_option("--output", options->output, "an .npz file for the outputs; - is standard output")
+      ->type_name("FILE");
   add_threads(*command, options->threads);
-  command->add_option("--profile", options->profile, "a trace for Perfetto, and a table of where the time went");
+  command
+      ->add_option("--profile", options->profile,
+                   "a file for a trace of one warm run, for Perfetto; and tables of where the time went")
+      ->type_name("FILE");
   add_math(*command, options->math);
   command->add_flag("--no-optimize", options->no_optimize, "run the graph as it is");
+  command->add_flag("--json", options->json, "for machines");
   command->footer("Example:\n  anfora run model.onnx --input in.npz --output out.npz --profile trace.json");
   return [options] { return run_run(*options); };
 }

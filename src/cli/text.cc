@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 
 namespace anfora::cli {
 namespace {
@@ -50,6 +52,25 @@ std::string human_count(int64_t count) {
 }
 std::string signed_count(int64_t count) {
   return count < 0 ? fmt::format("−{}", -count) : count > 0 ? fmt::format("+{}", count) : "0";
+}
+
+std::string counted(size_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+void print_json(std::FILE* to, const nlohmann::ordered_json& json) {
+  fmt::print(to, "{}\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+}
+
+size_t display_width(const std::string& text) {
+  return static_cast<size_t>(
+      std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+std::string left_aligned(const std::string& text, size_t width) {
+  return text + std::string(width - std::min(width, display_width(text)), ' ');
+}
+std::string right_aligned(const std::string& text, size_t width) {
+  return std::string(width - std::min(width, display_width(text)), ' ') + text;
 }
 
 std::string bold() { return code("\033[1m"); }

@@ -2,14 +2,26 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 
 namespace anfora::cli {
 
-std::string human_bytes(int64_t bytes);   // "98.4 MB"
-std::string human_flops(double flops);    // "8.2 GFLOP"
-std::string human_count(int64_t count);   // "25.6 M"
-std::string signed_count(int64_t count);  // "−212", "+3", "0"
+std::string human_bytes(int64_t bytes);                    // "98.4 MB"
+std::string human_flops(double flops);                     // "8.2 GFLOP"
+std::string human_count(int64_t count);                    // "25.6 M"
+std::string signed_count(int64_t count);                   // "−212", "+3", "0"
+std::string counted(size_t count, std::string_view what);  // "1 node", "2 nodes"
+
+// Padded with spaces to so many columns; characters are counted, not bytes.
+std::string left_aligned(const std::string& text, size_t width);
+std::string right_aligned(const std::string& text, size_t width);
+size_t display_width(const std::string& text);
+
+// On several lines. Names come from models and need not be UTF-8: what is not becomes U+FFFD.
+void print_json(std::FILE* to, const nlohmann::ordered_json& json);
 
 // ANSI codes on a terminal, empty elsewhere (and where NO_COLOR is set).
 std::string bold();

@@ -5,13 +5,15 @@
 
 #include "anfora/model.h"
 #include "driver/declared_shapes.h"
+#include "driver/explained_run.h"
 #include "driver/model.h"
+#include "ir/readable.h"
 
 namespace anfora {
 namespace {
 
 ValueInfo describe(std::string name, const ir::Type* type) {
-  ValueInfo info{.name = std::move(name), .type = type ? to_string(type) : "any[*]"};
+  ValueInfo info{.name = std::move(name), .type = type ? readable(type) : "any[*]"};
   if (!type || !type->is_tensor()) return info;
   info.dtype = type->dtype();
   info.has_rank = type->has_rank();
@@ -43,10 +45,9 @@ std::vector<ValueInfo> describe_outputs(const ir::Module& module) {
 }
 
 pipeline::OptimizeReport optimize_for_file(ir::Module& module, const OptimizeOptions& options) {
-  return pipeline::optimize(
-      module, {.passes = {.fold_limit = options.fold_limit,
-                          .has_operator = driver::expressible(module),
-                          .is_accurate = driver::is_accurate}});
+  return pipeline::optimize(module, {.passes = {.fold_limit = options.fold_limit,
+                                                .has_operator = driver::expressible(module),
+                                                .is_accurate = driver::is_accurate}});
 }
 
 }  // namespace
@@ -123,7 +124,7 @@ NamedTensors Executable::run(const NamedTensors& inputs) {
       state_->executable = driver::compile_model(std::move(again), state_->options);
     }
   }
-  std::vector<Datum> results = state_->executable.run(std::move(data));
+  std::vector<Datum> results = driver::run_explained(state_->executable, state_->path, data);
   NamedTensors outputs;
   for (size_t i = 0; i < results.size(); ++i) {
     const ValueInfo& info = state_->outputs[i];

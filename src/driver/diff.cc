@@ -6,8 +6,10 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <boost/unordered/unordered_flat_set.hpp>
 
+#include "driver/interface.h"
 #include "ir/order.h"
 #include "ir/print.h"
+#include "ir/readable.h"
 
 namespace anfora::driver {
 namespace {
@@ -43,8 +45,6 @@ std::vector<Named> named_nodes(const Module& module) {
   return nodes;
 }
 
-std::string type_text(const Type* type) { return type ? to_string(type) : "no type"; }
-
 // An operand by its name, or by what it is.
 std::string operand_text(const Node* node) {
   if (const Apply* apply = node->as_apply(); apply && apply->primitive() == Primitive::TupleGetItem) {
@@ -52,7 +52,7 @@ std::string operand_text(const Node* node) {
   }
   const Tensor* tensor = constant_tensor(node);
   if (!tensor) return node->is_value() && !constant_function(node) ? "none" : describe(*node);
-  return fmt::format("constant {}", type_text(node->type()));
+  return fmt::format("constant {}", readable(node->type()));
 }
 
 // What has the same name is the same operand: that it is another operator now is told where it stands itself.
@@ -88,38 +88,21 @@ std::vector<std::string> changes_of(const Apply& a, const Apply& b) {
     if (same_operand(a.input(i), b.input(i))) continue;
     changes.push_back(fmt::format("operand {}: {} → {}", i, operand_text(a.input(i)), operand_text(b.input(i))));
   }
-  std::string before = type_text(a.type()), after = type_text(b.type());
+  std::string before = readable(a.type()), after = readable(b.type());
   if (before != after) changes.push_back(fmt::format("type {} → {}", before, after));
   return changes;
 }
 
-void compare_lists(std::string_view what, const std::vector<std::string>& a, const std::vector<std::string>& b,
-                   std::vector<std::string>& changes) {
-  for (const std::string& x : a) {
-    if (std::ranges::find(b, x) == b.end()) changes.push_back(fmt::format("{} gone: {}", what, x));
-  }
-  for (const std::string& x : b) {
-    if (std::ranges::find(a, x) == a.end()) changes.push_back(fmt::format("{} new: {}", what, x));
-  }
-}
-
-std::vector<std::string> inputs_of(const Module& module) {
-  std::vector<std::string> list;
-  for (const Parameter* p : module.main()->parameters()) {
-    list.push_back(fmt::format("{}: {}", p->name(), type_text(p->type())));
-  }
-  return list;
-}
-
-std::vector<std::string> outputs_of(const Module& module) {
-  std::vector<std::string> list;
-  const Node* result = module.main()->result();
-  const Apply* tuple = result->as(Primitive::MakeTuple);
-  for (size_t i = 0; i < module.output_names().size(); ++i) {
-    const Node* value = tuple && i < tuple->num_inputs() ? tuple->input(i) : result;
-    list.push_back(fmt::format("{}: {}", module.output_names()[i], type_text(value->type())));
-  }
-  return list;
+void compare_interfaces(std::string_view what, const NamedTypes& a, const NamedTypes& b,
+                        std::vector<std::string>& changes) {
+  auto add_missing = [&](std::string_view verb, const NamedTypes& these, const NamedTypes& others) {
+    for (const auto& entry : these) {
+      if (std::ranges::find(others, entry) != others.end()) continue;
+      changes.push_back(fmt::format("{} {}: {}: {}", what, verb, entry.first, entry.second));
+    }
+  };
+  add_missing("gone", a, b);
+  add_missing("new", b, a);
 }
 
 }  // namespace
@@ -153,8 +136,8 @@ Difference diff(const Module& before, const Module& after) {
   for (const Named& n : b) {
     if (!met.contains(n.node)) difference.made.push_back(describe(*n.node));
   }
-  compare_lists("input", inputs_of(before), inputs_of(after), difference.interface_changes);
-  compare_lists("output", outputs_of(before), outputs_of(after), difference.interface_changes);
+  compare_interfaces("input", inputs_of(before), inputs_of(after), difference.interface_changes);
+  compare_interfaces("output", outputs_of(before), outputs_of(after), difference.interface_changes);
   return difference;
 }
 

@@ -72,26 +72,38 @@ std::function<bool(const ir::Apply&)> expressible(const ir::Module& module, cons
 
 bool is_accurate(const ir::Apply& node) { return onnx::is_accurate(node); }
 
-SaveReport save_model(const ir::Module& module, const std::filesystem::path& path, const SaveOptions& options) {
-  SaveReport report;
-  auto note = [&](const std::string& text) { report.note.append(report.note.empty() ? "" : "; ").append(text); };
-  if (path.extension() == ".ir") {
-    report.bytes = static_cast<int64_t>(ir::write_text_file(module, path));
-    for (const std::string& what : module.annotations().left_out()) note("left out: " + what);
-    return report;
-  }
-  onnx::ExportReport exported = onnx::export_onnx(module, path,
-                                                  {.opset = parse_opset(options.opset),
-                                                   .value_info = parse_value_info(options.value_info),
-                                                   .is_weight = options.is_weight});
-  report.bytes = static_cast<int64_t>(exported.model_bytes + exported.data_bytes);
+namespace {
+
+void add_note(std::string& notes, const std::string& text) { notes.append(notes.empty() ? "" : "; ").append(text); }
+
+onnx::ExportOptions export_options(const SaveOptions& options) {
+  return {.opset = parse_opset(options.opset),
+          .value_info = parse_value_info(options.value_info),
+          .is_weight = options.is_weight};
+}
+
+SaveReport report_of(const onnx::ExportReport& exported) {
+  SaveReport report{.bytes = static_cast<int64_t>(exported.model_bytes + exported.data_bytes), .nodes = exported.nodes};
   for (const auto& moved : exported.moved) {
-    note(fmt::format("operator set {} instead of {}{}: {} needs it", moved.to, moved.from,
-                     moved.domain.empty() ? "" : " of " + moved.domain, moved.because));
+    add_note(report.note, fmt::format("operator set {} instead of {}{}: {} needs it", moved.to, moved.from,
+                                      moved.domain.empty() ? "" : " of " + moved.domain, moved.because));
   }
-  for (const std::string& what : exported.left_out) note("left out: " + what);
-  for (const std::string& what : exported.caveats) note(what);
+  for (const std::string& what : exported.left_out) add_note(report.note, "left out: " + what);
+  for (const std::string& what : exported.caveats) add_note(report.note, what);
   return report;
+}
+
+}  // namespace
+
+SaveReport save_model(const ir::Module& module, const std::filesystem::path& path, const SaveOptions& options) {
+  if (path.extension() != ".ir") return report_of(onnx::export_onnx(module, path, export_options(options)));
+  SaveReport report{.bytes = static_cast<int64_t>(ir::write_text_file(module, path)), .nodes = module.num_operations()};
+  for (const std::string& what : module.annotations().left_out()) add_note(report.note, "left out: " + what);
+  return report;
+}
+
+SaveReport describe_saved(const ir::Module& module, const SaveOptions& options) {
+  return report_of(onnx::describe_export(module, export_options(options)));
 }
 
 namespace {
@@ -137,11 +149,47 @@ runtime::Executable compile_as_is(const ir::Module& module, const plan::CompileO
   return plan::compile(std::move(*expanded), options);
 }
 
+FileSummary summarize_file(const ir::Module& module, const std::filesystem::path& path) {
+  onnx::Contents contents;
+  if (path.extension() != ".ir") {
+    contents = onnx::read_contents(path);
+  } else {
+    for (const ir::Graph* graph : module.graphs()) {
+      for (const ir::Apply* node = graph->first_node(); node; node = node->next_in_graph()) {
+        if (node->primitive() == ir::Primitive::Operation) ++contents.nodes[node->op().qualified];
+      }
+    }
+  }
+  FileSummary summary;
+  summary.operator_counts.assign(contents.nodes.begin(), contents.nodes.end());
+  std::ranges::stable_sort(summary.operator_counts, std::greater(), &std::pair<std::string, size_t>::second);
+  for (const auto& [op, count] : summary.operator_counts) summary.nodes += count;
+  auto add_size = [&](const std::filesystem::path& file) {
+    std::error_code unknown;
+    const uintmax_t size = std::filesystem::file_size(file, unknown);
+    if (!unknown) summary.bytes += static_cast<int64_t>(size);
+  };
+  add_size(path);
+  for (const std::string& name : contents.data_files) add_size(path.parent_path() / name);
+  return summary;
+}
+
+namespace {
+
+bool is_unknown(const ir::Type* type) { return type && type->is_tensor() && !type->is_static(); }
+
+// Of what an operator reads or makes.
+bool has_unknown_size(const ir::Apply& node) {
+  return is_unknown(node.type()) ||
+         std::ranges::any_of(node.operands(), [](const ir::Use& use) { return is_unknown(use.node->type()); });
+}
+
+}  // namespace
+
 ModelSummary summarize(ir::Module& module) {
   ModelSummary summary;
   analysis::Inference inference(module);
   inference.run();
-  std::map<std::string, size_t> counts;
   std::set<const ir::Node*> constants;
   for (const ir::Graph* graph : module.graphs()) {
     for (ir::Apply* node = graph->first_node(); node; node = node->next_in_graph()) {
@@ -152,13 +200,11 @@ ModelSummary summarize(ir::Module& module) {
         summary.parameter_bytes += static_cast<int64_t>(tensor->bytes());
       }
       if (node->primitive() != ir::Primitive::Operation) continue;
-      ++summary.operators;
-      ++counts[node->op().qualified];
-      summary.flops += inference.flops(*node);
+      const double flops = inference.flops(*node);
+      summary.flops += flops;
+      summary.has_unknown_sizes = summary.has_unknown_sizes || (flops > 0 && has_unknown_size(*node));
     }
   }
-  summary.operator_counts.assign(counts.begin(), counts.end());
-  std::ranges::stable_sort(summary.operator_counts, std::greater(), &std::pair<std::string, size_t>::second);
   std::set<std::string> symbols;
   for (const ir::Parameter* p : module.main()->parameters()) {
     if (!p->type()->is_tensor()) continue;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "driver/compare.h"
+#include "frontend/onnx/contents.h"
 #include "ir/module.h"
 #include "pipeline/pipeline.h"
 #include "plan/compile.h"
@@ -31,6 +32,7 @@ LoadedModel load_model(const std::filesystem::path& path, std::function<bool(std
 
 struct SaveReport {
   int64_t bytes = 0;  // of the file and its external data
+  size_t nodes = 0;   // see FileSummary
   std::string note;   // what the caller should know: that the operator set had to be raised, what is left out
 };
 struct SaveOptions {
@@ -47,6 +49,8 @@ std::function<bool(const ir::Apply&)> expressible(const ir::Module& module, cons
 bool is_accurate(const ir::Apply& node);
 // Writes ONNX, or the text form for .ir.
 SaveReport save_model(const ir::Module& module, const std::filesystem::path& path, const SaveOptions& options = {});
+// The same report of a file that is not written: as ONNX.
+SaveReport describe_saved(const ir::Module& module, const SaveOptions& options = {});
 
 struct CompileOptions {
   int threads = 0;       // 0: all
@@ -55,18 +59,26 @@ struct CompileOptions {
   rewrite::Promise math = rewrite::Promise::Real;
 };
 runtime::Executable compile_model(LoadedModel& model, const CompileOptions& options = {});
-// The same, and uses the model up: takes less memory.
+// The same, and consumes the model: takes less memory.
 runtime::Executable compile_model(LoadedModel&& model, const CompileOptions& options = {});
 // A module as it is, for comparisons; what has no kernel but an expansion is expanded.
 runtime::Executable compile_as_is(const ir::Module& module, const plan::CompileOptions& options = {});
 
+// A model as its file has it.
+struct FileSummary {
+  size_t nodes = 0;                                             // onnx::NodeCounts
+  std::vector<std::pair<std::string, size_t>> operator_counts;  // of them, the most frequent first
+  int64_t bytes = 0;                                            // with external data
+};
+// `module` is what was read from the file: the text form has the same nodes.
+FileSummary summarize_file(const ir::Module& module, const std::filesystem::path& path);
+
 struct ModelSummary {
-  size_t operators = 0;
   int64_t parameters = 0;  // elements of constants
   int64_t parameter_bytes = 0;
-  double flops = 0;  // of one run, symbolic dimensions at `default_dim`; bodies of loops count once
-  std::vector<std::pair<std::string, size_t>> operator_counts;  // the most frequent first
-  std::vector<std::string> symbols;                             // of the inputs' shapes
+  double flops = 0;                  // of one run, with every unknown size 1; bodies of loops count once
+  bool has_unknown_sizes = false;    // in what the flops are counted of
+  std::vector<std::string> symbols;  // of the inputs' shapes
 };
 ModelSummary summarize(ir::Module& module);
 

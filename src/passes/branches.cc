@@ -236,6 +236,7 @@ size_t run_branches(PassContext& context) { return Branches(context).run(); }
 
 }  // namespace
 
-const Pass kBranches{"branches", "branches", "choices decided, code moved to where it is needed", run_branches};
+const Pass kBranches{"branches", "branches", "decide constant conditions, move code into the branch that needs it",
+                     run_branches};
 
 }  // namespace anfora::passes

@@ -267,7 +267,6 @@ size_t run_canonicalize(PassContext& context) { return Canonicalizer(context).ru
 
 }  // namespace
 
-const Pass kCanonicalize{"canonicalize", "canonical forms", "one way to write what can be written in several",
-                         run_canonicalize};
+const Pass kCanonicalize{"canonicalize", "canonical forms", "normalize equivalent forms", run_canonicalize};
 
 }  // namespace anfora::passes

@@ -289,6 +289,6 @@ size_t run_cse(PassContext& context) { return Merging(context).run(); }
 
 }  // namespace
 
-const Pass kMerge{"cse", "common subexpressions", "equal computations are one", run_cse};
+const Pass kMerge{"cse", "common subexpressions", "merge duplicate computations", run_cse};
 
 }  // namespace anfora::passes

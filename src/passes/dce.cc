@@ -230,6 +230,6 @@ size_t run_dce(PassContext& context) { return DeadCode(context).run(); }
 
 }  // namespace
 
-const Pass kDropDead{"dce", "dead code", "what no output depends on", run_dce};
+const Pass kDropDead{"dce", "dead code", "remove what no output depends on", run_dce};
 
 }  // namespace anfora::passes

@@ -167,6 +167,7 @@ void add_expansions(rewrite::RuleSet& rules) {
   rules.add(quantized_expansions());
 }
 
-const Pass kExpand{"expand", "operators of ONNX Runtime", "in those of ONNX", run_expand};
+const Pass kExpand{"expand", "operators of ONNX Runtime", "expand com.microsoft operators into ONNX operators",
+                   run_expand};
 
 }  // namespace anfora::passes

@@ -396,6 +396,6 @@ size_t run_fold(PassContext& context) { return Folder(context).run(); }
 
 }  // namespace
 
-const Pass kFold{"fold", "constant folding", "shapes and values known before the run", run_fold};
+const Pass kFold{"fold", "constant folding", "compute shapes and values known before the run", run_fold};
 
 }  // namespace anfora::passes

@@ -188,6 +188,6 @@ size_t run_inline(PassContext& context) { return context.module.graphs().size() 
 
 }  // namespace
 
-const Pass kInline{"inline", "inlining", "bodies of functions in the place of calls", run_inline};
+const Pass kInline{"inline", "inlining", "inline function bodies", run_inline};
 
 }  // namespace anfora::passes

@@ -406,6 +406,7 @@ size_t run_layers(PassContext& context) {
 
 }  // namespace
 
-const Pass kLayers{"layers", "states and directions", "what recurrent layers have by themselves", run_layers};
+const Pass kLayers{"layers", "states and directions", "initial states, directions and axes of recurrent layers",
+                   run_layers};
 
 }  // namespace anfora::passes

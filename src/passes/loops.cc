@@ -464,6 +464,6 @@ size_t run_loops(PassContext& context) { return Loops(context).run(); }
 
 }  // namespace
 
-const Pass kLoops{"loops", "loops", "few iterations written out, what does not change computed once", run_loops};
+const Pass kLoops{"loops", "loops", "unroll short loops, hoist invariants", run_loops};
 
 }  // namespace anfora::passes

@@ -187,6 +187,7 @@ bool has_onnxruntime_operator(const Apply& node) {
   return is_multi_head_attention(node) && (rank_of(node.input(Query)) == 3 || was_packed(node.input(Query)));
 }
 
-const Pass kOnnxRuntime{"onnxruntime", "operators of ONNX Runtime", "which it runs faster", run_onnxruntime};
+const Pass kOnnxRuntime{"onnxruntime", "operators of ONNX Runtime", "fuse into com.microsoft operators",
+                        run_onnxruntime};
 
 }  // namespace anfora::passes

@@ -728,6 +728,7 @@ size_t run_recurrence(PassContext& context) {
 
 }  // namespace
 
-const Pass kRecurrence{"recurrence", "recurrent layers", "loops that are an LSTM, a GRU or an RNN", run_recurrence};
+const Pass kRecurrence{"recurrence", "recurrent layers", "recognize loops that are an LSTM, a GRU or an RNN",
+                       run_recurrence};
 
 }  // namespace anfora::passes

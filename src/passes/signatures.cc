@@ -426,6 +426,6 @@ size_t run_signatures(PassContext& context) { return Signatures(context).run(); 
 
 }  // namespace
 
-const Pass kSignatures{"signatures", "signatures", "parameters and results that tell nothing", run_signatures};
+const Pass kSignatures{"signatures", "signatures", "drop unused parameters and results of functions", run_signatures};
 
 }  // namespace anfora::passes

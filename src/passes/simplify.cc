@@ -182,6 +182,6 @@ std::shared_ptr<rewrite::RuleSet> lowering_rules(Context& context) {
   return rules;
 }
 
-const Pass kSimplify{"simplify", "algebraic rules", "operators that change nothing, pairs that cancel", run_simplify};
+const Pass kSimplify{"simplify", "algebraic rules", "remove no-ops, cancel pairs, fuse composites", run_simplify};
 
 }  // namespace anfora::passes

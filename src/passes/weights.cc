@@ -411,6 +411,6 @@ size_t run_weights(PassContext& context) {
 
 }  // namespace
 
-const Pass kFoldWeights{"weights", "conv + batch norm, mul, add", "into the weights", run_weights};
+const Pass kFoldWeights{"weights", "conv + batch norm, mul, add", "fold scales and offsets into weights", run_weights};
 
 }  // namespace anfora::passes

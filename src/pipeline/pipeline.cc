@@ -14,6 +14,7 @@
 #include "pipeline/save_graphs.h"
 #include "pipeline/undo.h"
 #include "support/cancellation.h"
+#include "support/function_ref.h"
 
 namespace anfora::pipeline {
 
@@ -45,6 +46,14 @@ constexpr const Pass* kLowering[] = {
 constexpr const Pass* kForOnnxRuntime[] = {
     &passes::kOnnxRuntime, &passes::kFold, &passes::kSimplify, &passes::kMerge, &passes::kDropDead,
 };
+
+// Behind the rounds, where the result is stored, in this order. They take more than a PassContext, and are no passes therefore.
+constexpr PassReport kCaches{"caches", "KV-cache fusion", "keys and values appended inside their Attention"},
+    kParallel{"parallel", "horizontal fusion", "products of one value become one product"},
+    kSplit{"split", "slices to Split", "slices that tile an axis become one Split"},
+    kEinsum{"einsum", "Einsum restored", "where its parts did not pay"},
+    kGenerate{"generate", "generated constants", "stored as what computes them, where that is smaller"},
+    kOutline{"outline", "outlining", "repeated code becomes functions that are called"};
 
 struct Constraint {
   std::string_view before, after, reason;
@@ -126,7 +135,8 @@ bool any_operator(const ir::Module& module, bool (*is_meant)(const ir::Operator&
 }  // namespace
 
 bool has_expansions(const ir::Module& module) {
-  return any_operator(module, [](const ir::Operator& op) { return op.known && op.domain.starts_with("com.microsoft"); });
+  return any_operator(module,
+                      [](const ir::Operator& op) { return op.known && op.domain.starts_with("com.microsoft"); });
 }
 
 size_t expand(ir::Module& module) { return has_expansions(module) ? run_pass(passes::kExpand, module) : 0; }
@@ -201,20 +211,19 @@ class Optimization {
     const bool is_whole = options_.only.empty() && !stopped_;
     if (options_.for_onnxruntime && is_whole) write_for_onnxruntime();
     if (options_.for_storage && is_whole) {
-      if (passes::append_to_caches(module_, pass_options_, report_.remarks) > 0) {
-        end_stage("caches");
+      if (run_final(kCaches, [&] { return passes::append_to_caches(module_, pass_options_, report_.remarks); })) {
         ++changing_;
         run_rounds();  // heads that are split inside leave views
       }
-      if (passes::merge_parallel(module_, pass_options_, report_.remarks) > 0) {
-        end_stage("parallel");
+      if (run_final(kParallel, [&] { return passes::merge_parallel(module_, pass_options_, report_.remarks); })) {
         ++changing_;
         run_rounds();  // what several products read one does now, and it may go into its weights
       }
-      if (passes::split_sliced(module_, report_.remarks) > 0) end_stage("split");
-      if (passes::rejoin_einsums(module_, einsums_, pass_options_, report_.remarks) > 0) end_stage("einsum");
-      if (passes::generate_constants(module_, first_id_, pass_options_, report_.remarks) > 0) end_stage("generate");
-      if (passes::outline(module_, functions_, options_.outline, report_.remarks) > 0) end_stage("outline");
+      run_final(kSplit, [&] { return passes::split_sliced(module_, report_.remarks); });
+      run_final(kEinsum, [&] { return passes::rejoin_einsums(module_, einsums_, pass_options_, report_.remarks); });
+      run_final(kGenerate,
+                [&] { return passes::generate_constants(module_, first_id_, pass_options_, report_.remarks); });
+      run_final(kOutline, [&] { return passes::outline(module_, functions_, options_.outline, report_.remarks); });
     }
     if (saver_) saver_->finish(module_);
     report_.nodes_after = module_.num_operations();
@@ -222,9 +231,22 @@ class Optimization {
   }
 
  private:
-  void end_stage(std::string_view stage, size_t round = 0) {
+  void end_stage(std::string_view stage, std::string_view doc = {}, size_t round = 0) {
     if (options_.verify) ir::verify_or_throw(module_);
-    if (saver_) saver_->save(module_, stage, round);
+    if (saver_) saver_->save(module_, stage, doc, round);
+  }
+
+  // One of the final steps, with an entry in the report. Whether it changed something.
+  bool run_final(const PassReport& step, FunctionRef<size_t()> run) {
+    auto start = std::chrono::steady_clock::now();
+    size_t before = module_.num_operations();
+    PassReport entry = step;
+    entry.changes = run();
+    entry.nodes_removed = static_cast<int64_t>(before) - static_cast<int64_t>(module_.num_operations());
+    if (entry.changes > 0) end_stage(entry.name, entry.doc);
+    entry.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    report_.passes.push_back(entry);
+    return entry.changes > 0;
   }
 
   // Until nothing changes.
@@ -300,7 +322,7 @@ class Optimization {
       }
       context.inference.run();  // types sharpen downstream of what changed
       ir::throw_if_any(violations);
-      end_stage(pass.name, round);
+      end_stage(pass.name, pass.doc, round);
     }
     entry.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return changes > 0;

@@ -30,8 +30,8 @@ struct OptimizeOptions {
 
 // What one pass did over all rounds.
 struct PassReport {
-  std::string_view name, doc, note;
-  int64_t nodes_removed = 0;  // operator applications before minus after; negative when it added some
+  std::string_view name, doc, note;  // as passes::Pass has them
+  int64_t nodes_removed = 0;         // operator applications before minus after; negative when it added some
   size_t changes = 0;
   double seconds = 0;
 };

@@ -4,13 +4,14 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <system_error>
 
 #include "anfora/error.h"
 #include "ir/dot.h"
 #include "ir/print.h"
 #include "ir/text_file.h"
-#include "pipeline/pipeline.h"
+#include "pipeline/draw.h"
 #include "support/atomic_file.h"
 
 namespace anfora::pipeline {
@@ -45,13 +46,14 @@ constexpr std::string_view kHead = R"(<!DOCTYPE html>
 <meta charset="utf-8">
 <style>
   :root { color-scheme: light dark; }
-  body { font: 15px/1.5 system-ui, sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em; }
+  body { font: 15px/1.5 system-ui, sans-serif; max-width: 80em; margin: 2em auto; padding: 0 1em; }
   table { border-collapse: collapse; width: 100%; }
   th { text-align: left; font-weight: 600; }
   th, td { padding: .4em .8em .4em 0; border-bottom: 1px solid #8884; vertical-align: top; }
   .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
   .bar { display: block; height: .3em; background: #4a7fb5; margin-top: .3em; }
   .quiet { opacity: .65; }
+  img { max-width: 24em; max-height: 24em; background: white; }
   summary { cursor: pointer; }
   li { overflow-wrap: anywhere; }
 </style>
@@ -66,18 +68,23 @@ GraphSaver::GraphSaver(std::filesystem::path folder, const rewrite::Remarks& rem
   if (failed) throw Error(ErrorCode::Io, fmt::format("the folder '{}': {}", folder_.string(), failed.message()));
 }
 
-void GraphSaver::save(const ir::Module& module, std::string_view stage, size_t round) {
+void GraphSaver::save(const ir::Module& module, std::string_view stage, std::string_view doc, size_t round) {
   std::string name = fmt::format("{:02}_{}", stages_.size(), stage);
   write(folder_ / (name + ".ir"), ir::print(module, {.sidecar = &constants_}));
-  write(folder_ / (name + ".dot"), ir::to_dot(module));
+  const std::string dot = ir::to_dot(module);
+  write(folder_ / (name + ".dot"), dot);
+  const std::optional<std::string> svg = draw_svg(dot);
+  if (svg) write(folder_ / (name + ".svg"), *svg);
   size_t seen = stages_.empty() ? 0 : stages_.back().end_of_remarks;
-  stages_.push_back({std::string(stage), name, round, module.num_operations(), seen, remarks_.all().size()});
+  stages_.push_back({std::string(stage), std::string(doc), name, round, module.num_operations(), svg.has_value(), seen,
+                     remarks_.all().size()});
 }
 
 void GraphSaver::take_back(size_t num_stages) {
   std::error_code gone_already;
   for (size_t i = num_stages; i < stages_.size(); ++i) {
-    for (const char* kind : {".ir", ".dot"}) std::filesystem::remove(folder_ / (stages_[i].file + kind), gone_already);
+    for (const char* kind : {".ir", ".dot", ".svg"})
+      std::filesystem::remove(folder_ / (stages_[i].file + kind), gone_already);
   }
   stages_.resize(num_stages);
 }
@@ -97,8 +104,10 @@ std::string GraphSaver::index(const ir::Module& module) const {
   std::string html(kHead);
   html += fmt::format("<title>{}: stages</title>\n</head>\n<body>\n<h1>{}</h1>\n", title, title);
   if (!stages_.empty()) {
-    html += fmt::format("<p>{} → {} nodes in {} stages. Stages that changed nothing are left out.</p>\n",
-                        stages_.front().nodes, stages_.back().nodes, stages_.size());
+    html += fmt::format("<p>{} → {} nodes in {} stages. Stages that changed nothing are left out.{}</p>\n",
+                        stages_.front().nodes, stages_.back().nodes, stages_.size(),
+                        stages_.front().has_picture ? " A picture opens in full size when it is clicked."
+                                                    : " Pictures need Graphviz' program <code>dot</code>.");
   }
   html += "<table>\n<tr><th>Stage</th><th class=\"number\">Nodes</th><th>Rewrites</th><th>Graph</th></tr>\n";
   for (size_t i = 0; i < stages_.size(); ++i) {
@@ -110,8 +119,8 @@ std::string GraphSaver::index(const ir::Module& module) const {
 
 void GraphSaver::append_stage(std::string& html, const Stage& stage, const Stage* before, size_t most_nodes) const {
   html += fmt::format("<tr>\n<td>{}", escaped(stage.name));
-  if (const passes::Pass* pass = find_pass(stage.name)) {
-    html += fmt::format("<br><span class=\"quiet\">{}", escaped(pass->doc));
+  if (!stage.doc.empty()) {
+    html += fmt::format("<br><span class=\"quiet\">{}", escaped(stage.doc));
     if (stage.round > 0) html += fmt::format(", round {}", stage.round);
     html += "</span>";
   }
@@ -120,8 +129,13 @@ void GraphSaver::append_stage(std::string& html, const Stage& stage, const Stage
   html += fmt::format("{}<span class=\"bar\" style=\"width: {:.1f}%\"></span></td>\n<td>", stage.nodes,
                       100.0 * static_cast<double>(stage.nodes) / static_cast<double>(most_nodes));
   append_rewrites(html, stage);
-  html += fmt::format("</td>\n<td><a href=\"{0}.ir\">.ir</a> <a href=\"{0}.dot\">.dot</a></td>\n</tr>\n",
-                      escaped(stage.file));
+  html += "</td>\n<td>";
+  if (stage.has_picture) {
+    html +=
+        fmt::format("<a href=\"{0}.svg\"><img loading=\"lazy\" src=\"{0}.svg\" alt=\"the graph after {1}\"></a><br>",
+                    escaped(stage.file), escaped(stage.name));
+  }
+  html += fmt::format("<a href=\"{0}.ir\">.ir</a> <a href=\"{0}.dot\">.dot</a></td>\n</tr>\n", escaped(stage.file));
 }
 
 // By rule, in the order of their first rewrite.

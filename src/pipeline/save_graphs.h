@@ -1,5 +1,5 @@
-// A folder with the module after each stage of a pipeline: NN_stage.ir and NN_stage.dot, the constants of all of them in one
-// file, and index.html, which says what each stage did.
+// A folder with the module after each stage of a pipeline: NN_stage.ir, NN_stage.dot and, where Graphviz is installed,
+// NN_stage.svg; the constants of all of them in one file; and index.html, which says what each stage did and shows the pictures.
 #pragma once
 
 #include <filesystem>
@@ -20,7 +20,8 @@ class GraphSaver {
   GraphSaver(std::filesystem::path folder, const rewrite::Remarks& remarks, const rewrite::RuleSet& rules);
 
   // `round` is 0 for what belongs to none.
-  void save(const ir::Module& module, std::string_view stage, size_t round);
+  // `doc` says what the stage is, for the index.
+  void save(const ir::Module& module, std::string_view stage, std::string_view doc, size_t round);
   size_t num_stages() const { return stages_.size(); }
   // Forgets the stages from that many on: the module is as it was before them.
   void take_back(size_t num_stages);
@@ -30,8 +31,9 @@ class GraphSaver {
  private:
   // What a stage left, and which remarks it made.
   struct Stage {
-    std::string name, file;
+    std::string name, doc, file;
     size_t round, nodes;
+    bool has_picture;
     size_t first_remark, end_of_remarks;
   };
   std::string index(const ir::Module& module) const;

@@ -385,7 +385,10 @@ class Engine {
       refusal = "the rank is not known";
       return nullptr;
     }
-    if (promise_of(equation, scope.match.applications) > options_.weakest) return nullptr;
+    if (Promise promise = promise_of(equation, scope.match.applications); promise > options_.weakest) {
+      refusal = fmt::format("it promises {}, and {} is asked for", to_string(promise), to_string(options_.weakest));
+      return nullptr;
+    }
     if (equation.guard && !is_true(evaluate(*equation.guard, scope))) {
       refusal = fmt::format("not ({})", unmet(equation, scope));
       return nullptr;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "support/atomic_file.h"
 
@@ -61,6 +62,30 @@ std::vector<Profiler::Total> Profiler::totals() const {
   }
   std::ranges::stable_sort(totals, std::ranges::greater(), &Total::milliseconds);
   return totals;
+}
+
+std::vector<Profiler::Total> Profiler::totals_by_node() const {
+  std::map<std::tuple<std::string_view, std::string_view, std::string_view>, Total> by_node;
+  for (const KernelEvent& event : kernels_) {
+    Total& total = by_node[{event.origin->location, event.origin->node, event.kernel->op}];
+    if (total.calls++ == 0) {
+      total.op = event.kernel->op;
+      total.implementation = event.kernel->implementation;
+      total.node = event.origin->location.empty() ? event.origin->node : event.origin->location;
+    }
+    total.milliseconds += std::chrono::duration<double, std::milli>(event.end - event.begin).count();
+  }
+  std::vector<Total> totals;
+  for (auto& [key, total] : by_node) totals.push_back(std::move(total));
+  std::ranges::stable_sort(totals, std::ranges::greater(), &Total::milliseconds);
+  return totals;
+}
+
+double Profiler::milliseconds() const {
+  Clock::time_point first = Clock::time_point::max(), last = Clock::time_point::min();
+  for (const CallEvent& event : calls_) first = std::min(first, event.at), last = std::max(last, event.at);
+  for (const KernelEvent& event : kernels_) first = std::min(first, event.begin), last = std::max(last, event.end);
+  return last < first ? 0 : std::chrono::duration<double, std::milli>(last - first).count();
 }
 
 void Profiler::write_trace(const std::string& path) const {

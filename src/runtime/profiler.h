@@ -23,13 +23,17 @@ class Profiler {
   void function_entered(const Function& function) { calls_.push_back({Clock::now(), &function}); }
   void function_left() { calls_.push_back({Clock::now(), nullptr}); }
 
-  // Time by operator and implementation, the longest first.
+  // Time of kernels, the longest first.
   struct Total {
     std::string op, implementation;
+    std::string node;  // of the source, with its location; empty in totals by operator
     size_t calls = 0;
     double milliseconds = 0;
   };
-  std::vector<Total> totals() const;
+  std::vector<Total> totals() const;          // by operator and implementation
+  std::vector<Total> totals_by_node() const;  // by source node: a kernel that stands for several is called after one
+  // Of the whole run: from the first call to the end of the last.
+  double milliseconds() const;
 
   // Writes a temporary file and renames it. Throws Io. What was profiled must still exist.
   void write_trace(const std::string& path) const;

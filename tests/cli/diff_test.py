@@ -64,6 +64,18 @@ class Diff(unittest.TestCase):
         self.assertIn("input gone: x: f32[2, 3]", result.stdout)
         self.assertIn("input new: x: f32[4, 3]", result.stdout)
 
+    def test_symbols_that_inference_made(self):
+        """Sizes that only node numbers name are the same in another module, where the numbers are others, and are shown as `?`."""
+        before = "module { outputs = [\"y\"] } graph @main(%x: f32[n, 4]) { %a = Identity(%x)  %i = NonZero(%a)  %y = Neg(%i)  return %y }"
+        after = "module { outputs = [\"y\"] } graph @main(%x: f32[n, 4]) { %i = NonZero(%x)  %y = Neg(%i)  return %y }"
+        result = self.diff(before=before, after=after)
+        self.assertIn("3 → 2 nodes: 1 as they were, 1 changed, 1 gone, 0 new", result.stdout)
+        self.assertNotIn("output", result.stdout)
+        result = self.diff(before=before, after=after.replace("Neg(%i)", "Cast(%i){to=1}"))
+        self.assertIn("output gone: y: i64[2, ?]", result.stdout)
+        self.assertIn("output new: y: f32[2, ?]", result.stdout)
+        self.assertNotRegex(result.stdout, r"_\d+_\d+")
+
     def test_missing_file(self):
         result = subprocess.run([ANFORA, "diff", "no.onnx", "none.onnx"], capture_output=True, text=True, timeout=60)
         self.assertNotEqual(result.returncode, 0)

@@ -102,7 +102,6 @@ class Rules(unittest.TestCase):
         for link in re.findall('href="([^"]*)"', page):
             self.assertTrue((self.folder / "graphs" / link).is_file(), link)
         self.assertEqual(len(re.findall("href=", page)), len(list((self.folder / "graphs").glob("??_*"))))
-        self.assertNotIn("src=", page)
 
     def test_explain(self):
         text = self.anfora("explain", "model.ir").stdout
@@ -112,7 +111,7 @@ class Rules(unittest.TestCase):
 
     def test_explain_why_not(self):
         text = self.anfora("explain", "model.ir", "--why-not", "absolute-of-positive").stdout
-        self.assertIn("not (positive(x)): 1 nodes", text)
+        self.assertIn("not (positive(x)): 1 node\n", text)
         self.assertIn("Abs 'd'", text)
         self.assertIn("no node has", self.anfora("explain", "model.ir", "--why-not", "compose-transposes").stdout)
 

@@ -30,13 +30,13 @@ TEST(Dot, ClustersBoxesAndArrows) {
     label="@main"; style=rounded; color="#999999";
     n1 [shape=ellipse, style=filled, fillcolor="#fff3b0", label="x\nf32[N, 4]"];
     n2 [shape=ellipse, style=filled, fillcolor="#fff3b0", label="c\nbool[]"];
-    n4 [fillcolor="#f6c99f", label="MatMul\nfc\nB = f32[4, 2]\nf32[N, 2]"];
-    n6 [fillcolor="#f3d1dc", label="Switch\nf"];
-    n7 [fillcolor="#f3d1dc", label="call"];
+    n4 [fillcolor="#f6c99f", label="MatMul\nfc\nB = f32[4, 2]\nf32[N, 2]", tooltip="MatMul 'fc'"];
+    n6 [fillcolor="#f3d1dc", label="Switch\nf", tooltip="Switch 'f'"];
+    n7 [fillcolor="#f3d1dc", label="call", tooltip="call %7"];
     n8 [shape=ellipse, style=filled, fillcolor="#fff3b0", label="return"];
   subgraph cluster_1 {
     label="@pos"; style=rounded; color="#999999";
-    n10 [fillcolor="#ffffff", label="Softmax\naxis=1"];
+    n10 [fillcolor="#ffffff", label="Softmax\naxis=1", tooltip="Softmax %10"];
     n11 [shape=ellipse, style=filled, fillcolor="#fff3b0", label="return"];
   }
   subgraph cluster_2 {

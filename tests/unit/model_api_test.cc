@@ -53,6 +53,28 @@ TEST(ModelApi, OptimizesAndRunsWithTheSameResult) {
   EXPECT_NEAR(got.data<float>()[0], 0.19675837f, 1e-6);
 }
 
+// Channels are last inside, and the error tells the shapes of the model's own layout.
+TEST(ModelApi, ErrorsTellShapesOfTheModel) {
+  const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "two-convolutions.ir";
+  std::ofstream(path) << R"(
+    graph @main(%a: f32[1, 3, h, w], %b: f32[1, 3, p, q], %k: f32[8, 3, 3, 3]) {
+      %first = Relu(Conv(%a, %k){pads=[1, 1, 1, 1]})
+      %second = Conv(%b, %k){pads=[1, 1, 1, 1]}
+      %sum = Add(%first, %second)
+      return Sigmoid(%sum)
+    })";
+  Executable executable = Model::load(path).compile();
+  auto zeros = [](Shape shape) { return Tensor::zeros(DType::F32, shape); };
+  try {
+    executable.run({{"a", zeros({1, 3, 6, 7})}, {"b", zeros({1, 3, 4, 5})}, {"k", zeros({8, 3, 3, 3})}});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.node(), "Add 'sum'");
+    EXPECT_NE(error.message().find("1x8x6x7"), std::string::npos) << error.what();
+    EXPECT_NE(error.message().find("1x8x4x5"), std::string::npos) << error.what();
+  }
+}
+
 TEST(ModelApi, SavedModelsComputeTheSame) {
   const Tensor x = Tensor::from<float>(Shape{1, 4}, std::vector<float>{1, -1, 2, 0});
   const Tensor want = Model::load(kMlp).compile().run({{"x", x}}).at("y");

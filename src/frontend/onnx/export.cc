@@ -644,4 +644,11 @@ ExportReport export_onnx(const ir::Module& module, const ByteSink& sink, const E
   return report;
 }
 
+ExportReport describe_export(const ir::Module& module, const ExportOptions& options) {
+  ExportReport report;
+  std::unique_ptr<Draft> draft = make_draft(module, options, report);
+  ModelWriter(module, *draft, options, report, {}).lay_out(false);
+  return report;
+}
+
 }  // namespace anfora::onnx

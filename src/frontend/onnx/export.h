@@ -78,4 +78,7 @@ ExportReport export_onnx(const ir::Module& module, const std::filesystem::path& 
 using ByteSink = std::function<void(std::span<const std::byte>)>;
 ExportReport export_onnx(const ir::Module& module, const ByteSink& sink, const ExportOptions& options = {});
 
+// What would be written, without writing it.
+ExportReport describe_export(const ir::Module& module, const ExportOptions& options = {});
+
 }  // namespace anfora::onnx

@@ -1,0 +1,57 @@
+#include "driver/explained_run.h"
+
+#include <new>
+#include <optional>
+
+#include "anfora/error.h"
+#include "driver/model.h"
+
+namespace anfora::driver {
+namespace {
+
+// Whether an error is of a kernel about its operands.
+bool is_about_operands(const Error& error) {
+  return !error.node().empty() &&
+         (error.code() == ErrorCode::TypeMismatch || error.code() == ErrorCode::InvalidArgument);
+}
+
+// What the model as it was written says to the inputs; nothing where it takes them, or fails otherwise.
+template <class Inputs>
+std::optional<Error> own_error(const std::filesystem::path& source, const Inputs& inputs,
+                               const runtime::RunOptions& options) {
+  try {
+    LoadedModel model = load_model(source);
+    runtime::Executable as_written = compile_as_is(*model.module, {.threads = options.threads});
+    as_written.run(Inputs(inputs), {.threads = options.threads, .seed = options.seed});
+  } catch (const Error& error) {
+    if (is_about_operands(error)) return error;
+  } catch (const std::bad_alloc&) {
+  }
+  return std::nullopt;
+}
+
+template <class Inputs>
+std::vector<Datum> run_or_explain(runtime::Executable& executable, const std::filesystem::path& source, const Inputs& inputs,
+                       const runtime::RunOptions& options) {
+  try {
+    return executable.run(Inputs(inputs), options);
+  } catch (const Error& error) {
+    if (!is_about_operands(error) || source.empty()) throw;
+    if (auto told = own_error(source, inputs, options)) throw *told;
+    throw;
+  }
+}
+
+}  // namespace
+
+std::vector<Datum> run_explained(runtime::Executable& executable, const std::filesystem::path& source,
+                                 const std::vector<Datum>& inputs, const runtime::RunOptions& options) {
+  return run_or_explain(executable, source, inputs, options);
+}
+
+std::vector<Datum> run_explained(runtime::Executable& executable, const std::filesystem::path& source,
+                                 const runtime::NamedData& inputs, const runtime::RunOptions& options) {
+  return run_or_explain(executable, source, inputs, options);
+}
+
+}  // namespace anfora::driver
