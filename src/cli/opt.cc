@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <limits>
@@ -17,10 +18,13 @@
 #include "cli/text.h"
 #include "driver/agreement.h"
 #include "driver/audit.h"
+#include "driver/evaluate.h"
 #include "driver/fit.h"
+#include "driver/flops.h"
 #include "driver/model.h"
 #include "driver/name_patterns.h"
 #include "driver/staged_model.h"
+#include "ir/clone.h"
 #include "ir/text_file.h"
 #include "pipeline/constness.h"
 #include "support/atomic_file.h"
@@ -117,6 +121,22 @@ driver::AuditOptions audit_options(const ir::Module& module, const OptOptions& o
   return audit;
 }
 
+// That a run takes more operations than before, and the rules that it is by.
+std::string on_rise(const driver::FlopPair& flops, const rewrite::Remarks& remarks) {
+  constexpr size_t kMostRules = 3;
+  std::vector<std::pair<double, std::string_view>> rules;
+  for (const auto& [rule, statistics] : remarks.statistics()) {
+    if (statistics.added_flops > 0) rules.emplace_back(-statistics.added_flops, rule);
+  }
+  std::ranges::sort(rules);
+  std::string names;
+  for (size_t i = 0; i < std::min(rules.size(), kMostRules); ++i) {
+    names.append(names.empty() ? ", by " : ", ").append(rules[i].second);
+  }
+  return fmt::format("more operations a run: {} instead of {}{}", human_flops(flops.after), human_flops(flops.before),
+                     names);
+}
+
 std::vector<const passes::Pass*> passes_named(const std::vector<std::string>& names) {
   std::vector<const passes::Pass*> found;
   for (const std::string& name : names) {
@@ -209,10 +229,12 @@ int run_opt(const OptOptions& options) {
   const driver::FileSummary file = driver::summarize_file(*model.module, options.input);
   OptSide before{
       .path = options.input, .nodes = file.nodes, .bytes = file.bytes, .summary = driver::summarize(*model.module)};
+  const std::unique_ptr<ir::Module> original = ir::clone(*model.module);
   pipeline::OptimizeOptions passes;
   passes.passes.math = options.math;
   passes.passes.assumes_finite = options.assume_finite;
   passes.passes.fold_limit = options.fold_limit;
+  passes.passes.evaluate = driver::fast_evaluator();
   if (!options.rules.empty()) passes.passes.rules = rules_with(model.module->context(), options.rules);
   int64_t fuel = options.fuel;
   if (fuel >= 0) passes.passes.fuel = &fuel;
@@ -260,6 +282,10 @@ int run_opt(const OptOptions& options) {
   if (expansion) report.passes.insert(report.passes.begin(), *expansion);
   OptSide after{
       .path = options.output, .nodes = saved.nodes, .bytes = saved.bytes, .summary = driver::summarize(*model.module)};
+  const driver::FlopPair flops = driver::compare_flops(*original, *model.module, options.dims);
+  before.summary.flops = flops.before;
+  after.summary.flops = flops.after;
+  if (flops.rises()) saved.note.append(saved.note.empty() ? "" : "; ").append(on_rise(flops, report.remarks));
   Verdict verdict{.text = "not verified"};
   if (!options.no_check) verdict = check(options, staged.path());
   const bool failed = verdict.kind == Verdict::Kind::Differs;

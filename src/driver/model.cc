@@ -9,6 +9,7 @@
 
 #include "anfora/error.h"
 #include "driver/evaluate.h"
+#include "driver/flops.h"
 #include "frontend/onnx/export.h"
 #include "frontend/onnx/implemented.h"
 #include "frontend/onnx/import.h"
@@ -200,9 +201,7 @@ ModelSummary summarize(ir::Module& module) {
         summary.parameter_bytes += static_cast<int64_t>(tensor->bytes());
       }
       if (node->primitive() != ir::Primitive::Operation) continue;
-      const double flops = inference.flops(*node);
-      summary.flops += flops;
-      summary.has_unknown_sizes = summary.has_unknown_sizes || (flops > 0 && has_unknown_size(*node));
+      summary.has_unknown_sizes = summary.has_unknown_sizes || (inference.flops(*node) > 0 && has_unknown_size(*node));
     }
   }
   std::set<std::string> symbols;
@@ -211,6 +210,7 @@ ModelSummary summarize(ir::Module& module) {
     for (ir::Dim d : p->type()->dims()) ir::for_each_symbol(d, [&](ir::Dim s) { symbols.emplace(s.symbol_name()); });
   }
   summary.symbols.assign(symbols.begin(), symbols.end());
+  summary.flops = count_flops(module);
   return summary;
 }
 

@@ -27,15 +27,6 @@ double rows_before(const InferenceContext& ctx, int64_t axis) {
   return extents(*dims, 0, static_cast<size_t>(std::clamp(axis < 0 ? axis + rank : axis, int64_t{0}, rank)));
 }
 
-// Elements of input 0 over those of the axis.
-double rows_along(const InferenceContext& ctx, int64_t axis) {
-  auto dims = ctx.dims(0);
-  if (!dims || dims->empty()) return 0;
-  const int64_t rank = static_cast<int64_t>(dims->size());
-  const int64_t at = std::clamp(axis < 0 ? axis + rank : axis, int64_t{0}, rank - 1);
-  return element_estimate(ctx.input(0)) / std::max(extent((*dims)[static_cast<size_t>(at)]), 1.0);
-}
-
 int unless_filled_with(const InferenceContext& ctx, size_t i, double number) {
   return ctx.has_input(i) && !is_filled_with(ctx, i, number) ? 1 : 0;
 }
@@ -81,11 +72,8 @@ double channel_normalization_flops(const InferenceContext& ctx) {
   return count * element_estimate(ctx.input(0)) + kRowOfNormalization * rows_before(ctx, 2);
 }
 
-// x − log Σ exp(x)
-double log_softmax_flops(const InferenceContext& ctx) {
-  return (kTranscendental + 2) * element_estimate(ctx.input(0)) +
-         kTranscendental * rows_along(ctx, ctx.attribute_int("axis"));
-}
+// x − ReduceLogSumExp(x)
+double log_softmax_flops(const InferenceContext& ctx) { return (kTranscendental + 1) * element_estimate(ctx.input(0)); }
 
 double attention_flops(const InferenceContext& ctx) {
   auto q = ctx.dims(0), k = ctx.dims(1), v = ctx.dims(2);

@@ -106,6 +106,7 @@ TEST_F(Flops, OptimizingCompositesNeverCountsMore) {
           // Softmax
           "graph @main(%x: f32[4, 8]) { %e = Exp(%x) return Div(%e, ReduceSum(%e, [1])) }",
           "graph @main(%x: f32[4, 8]) { return Log(Softmax(%x)) }",
+          "graph @main(%x: f32[4, 8]) { return Sub(%x, ReduceLogSumExp(%x, [1])) }",
           "graph @main(%x: f32[4, 8]) { return Sqrt(ReduceSum(Mul(%x, %x), [1])) }",
           // Normalization
           R"(graph @main(%x: f32[4, 8]) {
