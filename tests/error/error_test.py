@@ -310,25 +310,6 @@ class BadInput(unittest.TestCase):
                         self.assertIn(str(axis), result.stderr)
                         self.assertIn("rank 2", result.stderr)
 
-    def test_declared_type_of_what_a_loop_stacks(self):
-        """The body of a loop that does not run says a type that cannot be: the element type is that of its values."""
-        body = helper.make_graph(
-            [helper.make_node("Identity", ["c"], ["d"]), helper.make_node("Add", ["v", "v"], ["w"]),
-             helper.make_node("Identity", ["w"], ["o"])], "body",
-            [helper.make_tensor_value_info("i", TensorProto.INT64, []), helper.make_tensor_value_info("c", TensorProto.BOOL, []),
-             helper.make_tensor_value_info("v", TensorProto.INT32, [])],
-            [helper.make_tensor_value_info("d", TensorProto.BOOL, []), helper.make_tensor_value_info("w", TensorProto.INT32, []),
-             helper.make_tensor_sequence_value_info("o", TensorProto.INT32, [])])
-        model = self.save(model_of(
-            [helper.make_node("Loop", ["n", "", "x"], ["", "y"], body=body)],
-            inputs=[helper.make_tensor_value_info("n", TensorProto.INT64, []), helper.make_tensor_value_info("x", TensorProto.INT32, [])],
-            outputs=[onnx.ValueInfoProto(name="y")]))
-        np.savez(self.folder / "in.npz", n=np.int64(0), x=np.int32(1))
-        for arguments in (("run", model, "--input", "in.npz", "--output", "out.npz"),
-                          ("run", model, "--input", "in.npz", "--output", "out.npz", "--no-optimize")):
-            self.assertEqual(self.anfora(*arguments).returncode, 0)
-            self.assertEqual(np.load(self.folder / "out.npz")["y"].dtype, np.int32)
-
     # Stopping ---------------------------------------------------------------------------------------------
 
     def endless_model(self):

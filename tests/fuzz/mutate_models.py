@@ -549,7 +549,7 @@ class Runner:
             return f"killed by {signal.Signals(-code).name}: {text[-300:]}"
         if code not in EXIT_CODES:
             return f"exit code {code}: {text[-600:] or output.decode(errors='replace').strip()[-600:]}"
-        if code != 0 and not text:
+        if code != 0 and not text and not output.strip():  # verify prints its verdict
             return f"exit code {code} without a message"
         if len(text.splitlines()) > MOST_ERROR_LINES:
             return f"{len(text.splitlines())} lines of errors: {text[:600]}"

@@ -337,8 +337,7 @@ ir::Node* Importer::import_sequence_map(PendingNode& node) {
 
 const ir::Type* Importer::type_of_result(const Results& results, size_t k) {
   const ir::Type* declared = results.types[k];
-  // A declaration that is no tensor is wrong, where results are stacked: what is known of the value counts then.
-  if (declared && declared->is_tensor() && declared->dtype() != DType::Undefined) return declared;
+  if (declared && (!declared->is_tensor() || declared->dtype() != DType::Undefined)) return declared;
   const ir::Type* known = known_type(results.nodes[k]);
   return known ? known : declared;
 }
