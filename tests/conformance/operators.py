@@ -19,7 +19,7 @@ except ImportError:
 
 PREVIEW = "ai.onnx.preview"
 # Operators of lowered graphs, and those of ONNX Runtime, which tests/differential/declarations.py compares with its own.
-OTHER_DOMAINS = ("anfora", "com.microsoft")
+OTHER_DOMAINS = ("anfora", "com.microsoft", "com.microsoft.nchwc")
 # Not operators of the IR: what the importer makes of them.
 IMPORTED_AS = {
     ("", "If"): "Switch and call",

@@ -261,7 +261,7 @@ class Checker {
           for (size_t j = 0; j < static_cast<size_t>(divisor.size()); ++j) {
             const bool is_number = draw.percent(60);
             divisor.data<T>()[j] = static_cast<T>(is_number ? 1.0F : 0.0F);
-            if (!is_number && draw.percent(50)) dividend.data<T>()[j] = static_cast<T>(0.0F);
+            if (!is_number) dividend.data<T>()[j] = static_cast<T>(0.0F);
           }
         });
       }

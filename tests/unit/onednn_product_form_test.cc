@@ -6,7 +6,8 @@ namespace anfora::kernels::onednn {
 namespace {
 
 constexpr memory::data_type kType = memory::data_type::f32;
-constexpr Form kForms[] = {Form::MatMul, Form::InnerProduct, Form::Convolution};
+// Those that know packed weights again by their description; convolutions read them where they ask for the same.
+constexpr Form kForms[] = {Form::MatMul, Form::InnerProduct};
 
 dnnl::primitive_desc product(Form form, int64_t rows, const memory::desc& weights) {
   const int64_t depth = weights.get_dims()[0], columns = weights.get_dims()[1];

@@ -203,7 +203,11 @@ class MatMul : public ShapedKernel {
                                  std::ranges::all_of(product.added, &Operand::is_dense_matrix);
     for (Form form : forms_by_preference(rows)) {
       if (form != Form::MatMul && !has_other_forms) continue;
-      auto instance = describe(form, product, shapes, packed ? *packed : any);
+      auto instance = describe(form, product, shapes, any);
+      // The library does not know the weights of its convolutions again by a description of ours.
+      if (packed && instance && as_matrix(form, instance->chosen.query_md(dnnl::query::weights_md)) != *packed) {
+        instance = form == Form::Convolution ? nullptr : describe(form, product, shapes, *packed);
+      }
       if (instance && is_fast(form, instance->chosen, rows, depth)) return instance;
     }
     return describe(Form::MatMul, product, shapes, any);
