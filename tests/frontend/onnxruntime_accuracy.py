@@ -29,7 +29,7 @@ except ImportError:
 DRAWS = 24
 TOLERANCE = 2e-4  # relative: what kernels of single precision reach
 SMALLEST = 1e-36  # results below are denormal, or nearly
-NEIGHBOURS = 8  # in which the left side's own error is measured
+NEIGHBOURS = 24  # in which the left side's own error is measured
 NOISE = 32        # of the last bit of an argument, this much counts for nothing
 # Arguments at which approximations change over.
 CORNERS = np.array([0.5, 1, 2, 4, 5, 8, 10, 12, 15, 17, 18, 19, 20, 30, 40, 60, 80, 86])

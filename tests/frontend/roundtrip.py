@@ -145,11 +145,11 @@ def is_random(path, names, inputs, want):
 
 
 def check(path):
-    """What onnx's checks complain of: the full one, and inference in strict mode that follows shapes as data."""
+    """What onnx's checks complain of: the full one, and inference in strict mode. It does not follow shapes as data, where onnx
+    takes the elements of matrices for those of vectors."""
     try:
         onnx.checker.check_model(str(path), full_check=True)
-        onnx.shape_inference.infer_shapes(onnx.load(path, load_external_data=False), check_type=True, strict_mode=True,
-                                          data_prop=True)
+        onnx.shape_inference.infer_shapes(onnx.load(path, load_external_data=False), check_type=True, strict_mode=True)
     except Exception as error:  # pylint: disable=broad-except
         return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     return None

@@ -219,7 +219,7 @@ class Checker {
     return compared;
   }
 
-  // The same on operands some elements of which are NaN or infinite, unless the rule is not applied then.
+  // The same on operands some elements of which are NaN, unless the rule is not applied then.
   void compare_without_numbers(const Instance& instance, const rewrite::RuleSet& rules, Promise promise, Draw& draw) {
     Instance quotients{.module = clone(*instance.module), .bounds = instance.bounds, .sizes = instance.sizes};
     Module& module = *quotients.module;
