@@ -28,7 +28,7 @@ constexpr double kErrorRatio = 2;
 constexpr double kMostNoiseOfHalf = 0.5, kMostNoise = 1e-2;
 
 // Runs on inputs that are moved: how far an ill-conditioned output moves differs much from one to the next.
-constexpr size_t kMovedRuns = 4;
+constexpr size_t kMovedRuns = 16;
 
 // The share of elements that may jump when rounding decides them, before the output counts as noise.
 constexpr double kMostJumps = 0.05;
@@ -213,21 +213,21 @@ class Check {
     if (difference.differing == 0) return Verdict::Different;
     bool is_noise = false;
     if (may_round) {
-      for (size_t k = run.moved.size(); k < kMovedRuns; ++k) {
-        run.moved_inputs.push_back(moved(run.inputs, options_.seed + k));
-        run.moved.push_back(ran(a_, run.moved_inputs.back()));
-      }
       std::optional<Noise> noise;
-      for (const std::vector<Datum>& outputs : run.moved) {
-        if (outputs.empty()) continue;
-        const Noise of_one(compare_promised(outputs[i], run.first[i]));
+      for (size_t k = 0; k < kMovedRuns; ++k) {
+        if (k == run.moved.size()) {
+          run.moved_inputs.push_back(moved(run.inputs, options_.seed + k));
+          run.moved.push_back(ran(a_, run.moved_inputs.back()));
+        }
+        if (run.moved[k].empty()) continue;
+        const Noise of_one(compare_promised(run.moved[k][i], run.first[i]));
         if (noise) {
           noise->merge(of_one);
         } else {
           noise = of_one;
         }
+        if (noise->explains(difference, kMostNoise, is_float)) return Verdict::Same;
       }
-      if (noise && noise->explains(difference, kMostNoise, is_float)) return Verdict::Same;
       is_noise = noise && noise->drowns(kMostNoise, is_float);
     }
     Wide* wide = wide_.get();
