@@ -4,19 +4,14 @@
 usage: ANFORA=build/release/anfora inputs_test.py [unittest arguments]
 """
 import json
-import os
-import pathlib
-import subprocess
 import sys
-import tempfile
 import unittest
 
 try:
     import numpy as np
+    from cli import Case
 except ImportError:
     sys.exit(77)
-
-ANFORA = os.path.abspath(os.environ["ANFORA"])
 
 # Sizes that fit: a row has 48 elements.
 ROWS = "graph @main(%x: f32[n]) { return Relu(Relu(Reshape(%x, [-1, 48]))) }"
@@ -38,17 +33,9 @@ graph @main(%x: f32[batch, 4, height, width]) {
 """
 
 
-class Inputs(unittest.TestCase):
-    def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.folder = pathlib.Path(scratch.name)
-
-    def write(self, name, text):
-        (self.folder / name).write_text(text)
-
+class Inputs(Case):
     def anfora(self, *arguments):
-        return subprocess.run([ANFORA, *arguments], capture_output=True, text=True, cwd=self.folder, timeout=120)
+        return super().anfora(*arguments, code=None)
 
     def optimize(self, text, *options):
         self.write("model.ir", text)
