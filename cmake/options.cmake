@@ -20,6 +20,12 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2")
 
 # Contraction would make a result depend on which operations the compiler happened to fuse.
 add_compile_options(-march=${ANFORA_ARCH} -ffp-contract=off)
+# A CPU below that gets a message instead of an illegal instruction, by code that runs on any.
+set(ANFORA_BASELINE_CHECK ${PROJECT_SOURCE_DIR}/src/support/cpu_baseline.cc)
+set_source_files_properties(${ANFORA_BASELINE_CHECK} PROPERTIES COMPILE_OPTIONS -march=x86-64 SKIP_UNITY_BUILD_INCLUSION ON)
+if(ANFORA_ARCH MATCHES "^x86-64-v[234]$")
+  set_source_files_properties(${ANFORA_BASELINE_CHECK} PROPERTIES COMPILE_DEFINITIONS ANFORA_BASELINE="${ANFORA_ARCH}")
+endif()
 if(ANFORA_SANITIZE)
   add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
   add_link_options(-fsanitize=address,undefined)

@@ -17,6 +17,7 @@
 #include "cli/help.h"
 #include "cli/interruption.h"
 #include "cli/version.h"
+#include "support/cpu_baseline.h"
 
 namespace {
 
@@ -123,6 +124,7 @@ void finish_standard_output() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  check_cpu_baseline();  // before this, in fact: see there
   open_standard_streams();
   CancellationScope scope(cli::handle_interruptions());
   CLI::App app{"Anfora, a graph compiler for neural networks: reads ONNX, optimizes, runs, writes ONNX.", "anfora"};
