@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <new>
 #include <nlohmann/json.hpp>
@@ -165,6 +166,8 @@ int main(int argc, char** argv) {
     return cli::report_interruption();
   } catch (const std::bad_alloc&) {
     return fail(Error(ErrorCode::ResourceExhausted, "out of memory"), cli::kBadInput);
+  } catch (const std::filesystem::filesystem_error& error) {
+    return fail(Error(ErrorCode::Io, fmt::format("{}: {}", error.path1().string(), error.code().message())), cli::kBadInput);
   } catch (const std::system_error& error) {  // fmt::print's, or the one above
     complain(Error(ErrorCode::Io, "writing to standard output: " + error.code().message()));
     return cli::kBadInput;

@@ -152,6 +152,14 @@ class BadInput(unittest.TestCase):
                 self.assertEqual(self.anfora("info", path).returncode, 0)
                 self.assert_refused(path, "Frobnicate", "odd", command=("run", "--random"))
 
+    def test_name_of_an_attribute_that_is_no_identifier(self):
+        """What an unknown operator's attributes cannot hold otherwise is kept under such names."""
+        for value in (3, "text", [1.5]):
+            for name in ("x#proto", "#captures"):
+                with self.subTest(name=name, value=value):
+                    odd = helper.make_node("Frobnicate", ["x"], ["y"], name="odd", domain="com.example", **{name: value})
+                    self.assert_refused(model_of([odd]), "odd", name)
+
     def test_operator_set_of_the_future(self):
         model = sound_model()
         model.opset_import[0].version = 9999

@@ -171,7 +171,9 @@ void ModelWriter::write_attribute(pbf_writer& node, const std::string& name, con
   using Kind = wire::AttributeProto::AttributeType;
   if (name == kCaptures) return;
   if (name.ends_with(kVerbatimSuffix)) {
-    node.add_message(wire::NodeProto::attribute, std::get<std::string>(value));
+    const auto* bytes = std::get_if<std::string>(&value);
+    if (!bytes) throw Error(ErrorCode::InvalidModel, fmt::format("the attribute '{}' does not hold a message", name));
+    node.add_message(wire::NodeProto::attribute, *bytes);
     return;
   }
   pbf_writer writer(node, wire::NodeProto::attribute);

@@ -89,6 +89,11 @@ ir::Node* Importer::import_constant(PendingNode& node) {
 // What an unknown operator's attributes hold beyond values stays bytes, for export. The names that its graphs take from
 // the graphs around them become operands behind the others, so that what they refer to stays alive.
 void Importer::keep_unknown_attributes(PendingNode& node) {
+  for (const auto& [name, value] : node.attributes) {
+    if (name.find('#') != std::string_view::npos) {
+      throw Error(ErrorCode::InvalidModel, fmt::format("the attribute '{}' has a # in its name, as no identifier has", name));
+    }
+  }
   std::vector<std::string> captured;
   for (const FileAttribute& attribute : node.others) {
     node.attributes.emplace_back(std::string(attribute.name) + std::string(kVerbatimSuffix),
@@ -126,14 +131,14 @@ ir::Node* Importer::import_operator(PendingNode& node) {
   } else {
     op = context().operator_or_unknown(node.domain, node.op_type);
   }
-  if (!node.others.empty()) {
-    if (op->known) {
-      throw Error(ErrorCode::InvalidModel,
-                  fmt::format("the operator has no attribute '{}' of that kind", node.others[0].name));
-    }
+  if (op->known && !node.others.empty()) {
+    throw Error(ErrorCode::InvalidModel, fmt::format("the operator has no attribute '{}' of that kind", node.others[0].name));
+  }
+  if (op->known) {
+    check_attributes(node, *op, version);
+  } else {
     keep_unknown_attributes(node);
   }
-  if (op->known) check_attributes(node, *op, version);
   while (!node.inputs.empty() && !node.has_input(node.inputs.size() - 1)) node.inputs.pop_back();
   std::string_view name = node.fields.outputs.empty() ? std::string_view() : node.fields.outputs[0];
   ir::Apply* apply =
