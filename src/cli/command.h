@@ -36,6 +36,8 @@ using Action = std::function<int()>;
 
 // --math exact|finite|real, written to `promise`.
 void add_math(CLI::App& command, rewrite::Promise& promise);
+// --target: one of driver::targets(), by its name.
+void add_target(CLI::App& command, std::string& target);
 
 // --dim NAME=SIZE, any number of times, written to `dims`.
 void add_dims(CLI::App& command, std::map<std::string, int64_t, std::less<>>& dims);

@@ -220,15 +220,13 @@ Optimized optimize_with(const ExplainOptions& options) {
   optimized.model = driver::load_model(options.input);
   ir::Module& module = *optimized.model.module;
   auto rules = rules_with(module.context(), options.rules);
-  pipeline::OptimizeOptions passes;
+  pipeline::OptimizeOptions passes =
+      driver::optimizing_for(module, {.target = driver::find_target(options.target), .opset = options.opset});
   passes.passes.rules = rules;
   passes.passes.math = options.math;
-  passes.passes.has_operator = driver::expressible(module, {.opset = options.opset});
-  passes.passes.is_accurate = driver::is_accurate;
-  passes.for_onnxruntime = options.target == "onnxruntime";
   passes.keep_remarks = true;
   auto known = rules_with(module.context(), options.rules);
-  if (passes.for_onnxruntime) passes::add_onnxruntime_rules(*known);
+  if (passes.pipeline == &pipeline::kOnnxRuntime) passes::add_onnxruntime_rules(*known);
   if (!options.why_not.empty()) find_rule(*known, options.why_not);  // before the work, where there is none
   optimized.rules = known;
   optimized.file = driver::summarize_file(module, options.input);
@@ -259,8 +257,7 @@ Action add_explain(CLI::App& app) {
       ->type_name("RULE");
   command->add_option("--rules", options->rules, "a file of rules of your own, as for opt")->type_name("FILE");
   command->add_option("--opset", options->opset, "as for opt: the operator set that it would write")->type_name("SET");
-  command->add_option("--target", options->target, "as for opt: the runtime that the model is for")
-      ->check(CLI::IsMember({"onnx", "onnxruntime"}));
+  add_target(*command, options->target);
   add_math(*command, options->math);
   command->add_flag("--json", options->json, "for machines");
   command->footer("Example:\n  anfora explain resnet50.onnx --why-not compose-transposes");

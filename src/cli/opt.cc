@@ -203,15 +203,6 @@ class Constness {
   std::set<std::string, std::less<>> weights_;  // trainable, and no inputs
 };
 
-// --expand, as a row of the report.
-pipeline::PassReport expand(ir::Module& module) {
-  pipeline::PassReport report{passes::kExpand.name, passes::kExpand.doc, passes::kExpand.note};
-  const size_t before = module.num_operations();
-  report.changes = pipeline::expand(module);
-  report.nodes_removed = static_cast<int64_t>(before) - static_cast<int64_t>(module.num_operations());
-  return report;
-}
-
 int run_opt(const OptOptions& options) {
   auto start = std::chrono::steady_clock::now();
   Files files;
@@ -230,7 +221,9 @@ int run_opt(const OptOptions& options) {
   OptSide before{
       .path = options.input, .nodes = file.nodes, .bytes = file.bytes, .summary = driver::summarize(*model.module)};
   const std::unique_ptr<ir::Module> original = ir::clone(*model.module);
-  pipeline::OptimizeOptions passes;
+  const driver::Target* target = driver::find_target(options.target);
+  pipeline::OptimizeOptions passes =
+      driver::optimizing_for(*model.module, {.target = target, .opset = options.opset});
   passes.passes.math = options.math;
   passes.passes.assumes_finite = options.assume_finite;
   passes.passes.fold_limit = options.fold_limit;
@@ -239,18 +232,15 @@ int run_opt(const OptOptions& options) {
   int64_t fuel = options.fuel;
   if (fuel >= 0) passes.passes.fuel = &fuel;
   passes.keep_remarks = !options.remarks.empty();
-  passes.passes.has_operator = driver::expressible(*model.module, {.opset = options.opset});
-  passes.passes.is_accurate = driver::is_accurate;
   passes.verify = options.verify_ir;
   passes.save_graphs = options.save_graphs;
-  passes.for_onnxruntime = options.target == "onnxruntime";
-  passes.outline = options.outline;
+  passes.passes.outline = options.outline;
+  passes.expand = options.expand;
   pipeline::OptimizeReport report;
   const size_t nodes_read = model.module->num_operations();
-  std::optional<pipeline::PassReport> expansion;
-  if (options.expand) expansion = expand(*model.module);
-  bool none = options.passes == std::vector<std::string>{"none"};
-  if (!none) {
+  if (options.passes == std::vector<std::string>{"none"}) {
+    if (options.expand) pipeline::expand(*model.module);
+  } else {
     passes.only = passes_named(options.passes);
     Progress progress("optimizing");
     passes.on_stage = [&](std::string_view pass, size_t round) {
@@ -273,13 +263,12 @@ int run_opt(const OptOptions& options) {
   driver::StagedModel staged(output.file());
   driver::SaveReport saved =
       driver::save_model(*model.module, staged.path(),
-                         {.opset = options.opset, .value_info = options.value_info, .is_weight = [&](auto name) {
+                         {.target = target, .opset = options.opset, .value_info = options.value_info, .is_weight = [&](auto name) {
                             return constness.is_weight(name);
                           }});
   double seconds = seconds_since(start);
   report.nodes_before = nodes_read;
   report.nodes_after = model.module->num_operations();
-  if (expansion) report.passes.insert(report.passes.begin(), *expansion);
   OptSide after{
       .path = options.output, .nodes = saved.nodes, .bytes = saved.bytes, .summary = driver::summarize(*model.module)};
   const driver::FlopPair flops = driver::compare_flops(*original, *model.module, options.dims);
@@ -324,14 +313,10 @@ Action add_opt(CLI::App& app) {
       ->type_name("FILE");
   command
       ->add_option("--opset", options->opset,
-                   "operator set to write: keep (default), newest, or a number; "
+                   "operator set to write: keep (default), newest (that the target reads), or a number; "
                    "what it lacks (Gelu before 20) is not made")
       ->type_name("SET");
-  command
-      ->add_option("--target", options->target,
-                   "runtime the model is for: onnx (default), or onnxruntime, which has operators of its own "
-                   "(com.microsoft) in every operator set")
-      ->check(CLI::IsMember({"onnx", "onnxruntime"}));
+  add_target(*command, options->target);
   command
       ->add_option("--value-info", options->value_info,
                    "types of values between nodes to write: keep (those that the model states; default), all, none")

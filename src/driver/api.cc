@@ -45,9 +45,9 @@ std::vector<ValueInfo> describe_outputs(const ir::Module& module) {
 }
 
 pipeline::OptimizeReport optimize_for_file(ir::Module& module, const OptimizeOptions& options) {
-  return pipeline::optimize(module, {.passes = {.fold_limit = options.fold_limit,
-                                                .has_operator = driver::expressible(module),
-                                                .is_accurate = driver::is_accurate}});
+  pipeline::OptimizeOptions passes = driver::optimizing_for(module);
+  passes.passes.fold_limit = options.fold_limit;
+  return pipeline::optimize(module, passes);
 }
 
 }  // namespace

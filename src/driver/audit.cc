@@ -38,7 +38,7 @@ constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
 // The module after the pass, with at most `fuel` rewrites by rules; null where it changes nothing.
 std::unique_ptr<Module> after(const Pass& pass, const Module& before, PassOptions options, int64_t fuel,
                               rewrite::Remarks& remarks) {
-  std::unique_ptr<Module> module = clone(before);
+  std::unique_ptr<Module> module = snapshot(before);  // with the ids that the origins know
   options.fuel = &fuel;
   passes::PassContext context(*module, remarks, options);
   context.inference.run();

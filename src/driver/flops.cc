@@ -144,7 +144,6 @@ class SizedCopy {
     for (const char* pass : passes) options.only.push_back(pipeline::find_pass(pass));
     options.passes.fold_limit = kLargestSize;
     options.passes.fold_budget = std::make_shared<analysis::FoldBudget>(kWorkForSizes);
-    options.for_storage = false;
     pipeline::optimize(module, options);
   }
   static void add_name(KnownTypes& known, const Apply& node) {

@@ -11,7 +11,6 @@
 #include "driver/evaluate.h"
 #include "driver/flops.h"
 #include "frontend/onnx/export.h"
-#include "frontend/onnx/implemented.h"
 #include "frontend/onnx/import.h"
 #include "frontend/onnx/opset_history.h"
 #include "ir/annotations.h"
@@ -68,10 +67,13 @@ onnx::ExportOptions::ValueInfo parse_value_info(const std::string& text) {
 }  // namespace
 
 std::function<bool(const ir::Apply&)> expressible(const ir::Module& module, const SaveOptions& options) {
-  return onnx::expressible(module, {.opset = parse_opset(options.opset)});
+  return onnx::expressible(module, {.opset = parse_opset(options.opset), .reader = options.target->reads});
 }
 
-bool is_accurate(const ir::Apply& node) { return onnx::is_accurate(node); }
+pipeline::OptimizeOptions optimizing_for(const ir::Module& module, const SaveOptions& options) {
+  return {.pipeline = options.target->pipeline,
+          .passes = {.has_operator = expressible(module, options), .is_accurate = options.target->is_accurate}};
+}
 
 namespace {
 
@@ -79,6 +81,7 @@ void add_note(std::string& notes, const std::string& text) { notes.append(notes.
 
 onnx::ExportOptions export_options(const SaveOptions& options) {
   return {.opset = parse_opset(options.opset),
+          .reader = options.target->reads,
           .value_info = parse_value_info(options.value_info),
           .is_weight = options.is_weight};
 }
@@ -110,22 +113,11 @@ SaveReport describe_saved(const ir::Module& module, const SaveOptions& options) 
 namespace {
 
 void prepare(ir::Module& module, const CompileOptions& options) {
-  pipeline::expand(module);
-  if (!options.optimize) return;
-  pipeline::OptimizeOptions passes;
-  passes.passes.math = options.math;
-  passes.passes.fold_limit = std::numeric_limits<int64_t>::max() / 4;
-  passes.passes.fold_transposed_weights = false;
-  passes.passes.fold_dequantized = true;
-  passes.passes.evaluate = fast_evaluator();
-  passes.for_storage = false;
-  // The parts of attention and of rotations are faster than their kernels.
-  if (options.math == rewrite::Promise::Real) pipeline::split_attention(module);
-  passes.passes.has_operator = [](const ir::Apply& node) {
-    return !node.is("Attention") && !node.is("RotaryEmbedding");
-  };
-  pipeline::optimize(module, passes);
-  pipeline::lower(module, options.math, fast_evaluator());
+  if (!options.optimize) {
+    pipeline::expand(module);
+    return;
+  }
+  pipeline::optimize(module, {.pipeline = &pipeline::kExecute, .passes = {.math = options.math, .evaluate = fast_evaluator()}});
   drop_mapped_pages();
 }
 

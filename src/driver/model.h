@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "driver/compare.h"
+#include "driver/target.h"
 #include "frontend/onnx/contents.h"
 #include "ir/module.h"
 #include "pipeline/pipeline.h"
@@ -36,7 +37,8 @@ struct SaveReport {
   std::string note;   // what the caller should know: that the operator set had to be raised, what is left out
 };
 struct SaveOptions {
-  std::string opset = "keep";       // "keep", "newest" or a number
+  const Target* target = &any_runtime();
+  std::string opset = "keep";       // "keep", "newest" (as far as the target reads it) or a number
   std::string value_info = "keep";  // the types of which values between nodes: "keep", "all" or "none"
   // Which parameters with a default are no inputs in ONNX, see ExportOptions.
   std::function<bool(std::string_view)> is_weight = nullptr;
@@ -44,9 +46,8 @@ struct SaveOptions {
 // Whether the file that save_model() would write with these options has an operator as it is applied: what the optimizer
 // is to know (PassOptions::has_operator).
 std::function<bool(const ir::Apply&)> expressible(const ir::Module& module, const SaveOptions& options = {});
-// Whether ONNX Runtime, which most files are written for, computes an application accurately where its value is small
-// (PassOptions::is_accurate).
-bool is_accurate(const ir::Apply& node);
+// How a module is optimized that is to be saved with these options.
+pipeline::OptimizeOptions optimizing_for(const ir::Module& module, const SaveOptions& options = {});
 // Writes ONNX, or the text form for .ir.
 SaveReport save_model(const ir::Module& module, const std::filesystem::path& path, const SaveOptions& options = {});
 // The same report of a file that is not written: as ONNX.

@@ -18,7 +18,7 @@
 
 #include "passes/attention_operands.h"
 #include "passes/expand.h"
-#include "passes/stage.h"
+#include "passes/tuple_rewriter.h"
 #include "rewrite/admission.h"
 
 namespace anfora::passes {
@@ -27,7 +27,6 @@ using namespace ir;
 
 namespace {
 
-constexpr std::string_view kCachePass = "caches";
 constexpr std::string_view kCacheRule = "attention-with-past";
 
 Apply* application_of(Node* node, std::string_view op) {
@@ -91,13 +90,12 @@ std::optional<SplitHeads> split_heads(Node* heads) {
   return SplitHeads{rows, rotation};
 }
 
-class Caches : Stage {
+class Caches : TupleRewriter {
  public:
-  Caches(Module& module, const PassOptions& options, rewrite::Remarks& remarks)
-      : Stage(module, remarks), options_(options) {}
+  using TupleRewriter::TupleRewriter;
 
   size_t run() {
-    if (options_.math != rewrite::Promise::Real) return 0;  // its kernels sum in another order
+    if (context_.options.math != rewrite::Promise::Real) return 0;  // its kernels sum in another order
     size_t count = 0;
     std::vector<Apply*> found;
     for (Graph* graph : module_.graphs()) {
@@ -105,7 +103,7 @@ class Caches : Stage {
       for (Apply* node = graph->first_node(); node; node = node->next_in_graph()) {
         if (node->is("Attention") && node->num_outputs() == 1) found.push_back(node);
       }
-      for (Apply* attention : found) count += take_in(*attention);
+      for (Apply* attention : found) count += context_.has_fuel() && take_in(*attention);
     }
     return count;
   }
@@ -137,13 +135,13 @@ class Caches : Stage {
     Node* inputs[] = {attended[0], attended[1], attended[2], mask, keys->past(), values->past()};
     Apply* made = module_.apply(attention.graph(), attention.op(), inputs, made_with, 3, attention.location());
     std::string why = rewrite::why_not_typed(inference_, *made);
-    if (why.empty()) why = rewrite::why_not_written(options_.has_operator, {&made, 1});
+    if (why.empty()) why = rewrite::why_not_written(context_.options.has_operator, {&made, 1});
     if (!why.empty()) {
-      remarks_.refused(kCachePass, kCacheRule, attention, std::move(why));
+      context_.remarks.refused(kCaches.name, kCacheRule, attention, std::move(why));
       module_.erase_with_dead_operands(made);
       return false;
     }
-    remarks_.applied(kCachePass, kCacheRule, attention, "keys and values are appended inside");
+    context_.applied(kCaches.name, kCacheRule, attention, "keys and values are appended inside");
     replace(*keys->concat, *made, 1);
     replace(*values->concat, *made, 2);
     Node* y = item(*made, 0);
@@ -166,14 +164,12 @@ class Caches : Stage {
     for (size_t i = 1; i < heads.rotation->num_inputs(); ++i) operands.push_back(heads.rotation->input(i));
     return apply(*heads.rotation, "RotaryEmbedding", operands, heads.rotation->attributes().with("num_heads", count));
   }
-
-  const PassOptions& options_;
 };
+
+size_t run_caches(PassContext& context) { return Caches(context).run(); }
 
 }  // namespace
 
-size_t append_to_caches(Module& module, const PassOptions& options, rewrite::Remarks& remarks) {
-  return Caches(module, options, remarks).run();
-}
+const Pass kCaches{"caches", "KV-cache fusion", "keys and values appended inside their Attention", run_caches};
 
 }  // namespace anfora::passes

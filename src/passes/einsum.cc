@@ -14,7 +14,6 @@
 //       └ y: bc
 //
 // What is read so is an Einsum whatever the parts were before, if axes of one letter have one size.
-#include "passes/einsum.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -26,6 +25,8 @@
 
 #include "analysis/infer.h"
 #include "ir/order.h"
+#include "passes/origins.h"
+#include "passes/pass.h"
 #include "passes/permutation.h"
 #include "support/integers.h"
 
@@ -35,6 +36,7 @@ using namespace ir;
 
 namespace {
 
+constexpr std::string_view kEinsumRule = "parts-of-an-einsum";
 // More operands than rules take apart are products of products, which kernels compute much slower.
 constexpr size_t kMostOperands = 2;
 // A rule makes at most four; more are those of iterations in a row, which lie in one place.
@@ -169,22 +171,11 @@ class Equation {
   size_t num_parts_ = 0;
 };
 
-}  // namespace
-
-EinsumPlaces places_of_einsums(const Module& module) {
-  EinsumPlaces places;
-  for (const Graph* graph : module.graphs()) {
-    for (const Apply* node = graph->first_node(); node; node = node->next_in_graph()) {
-      if (node->is("Einsum") && node->location()) places.insert(node->location());
-    }
-  }
-  return places;
-}
-
-size_t rejoin_einsums(Module& module, const EinsumPlaces& places, const PassOptions& options,
-                      rewrite::Remarks& remarks) {
+// Where the module had one. Parts that lie in its place become one again.
+size_t run_einsum(PassContext& context) {
+  const auto& places = context.origins().einsums;
   if (places.empty()) return 0;
-  analysis::Inference inference(module);
+  Module& module = context.module;
   size_t count = 0;
   // Users first: the largest trees.
   const auto order = shared_order(module);
@@ -193,17 +184,11 @@ size_t rejoin_einsums(Module& module, const EinsumPlaces& places, const PassOpti
       Apply* root = *node;
       Equation equation(module);
       const bool is_tree = !root->is_erased() && places.contains(root->location()) && equation.read(*root);
-      if (!is_tree || equation.num_parts() < 2) continue;
-      const std::vector<Node*>& operands = equation.operands();
-      Apply* einsum =
-          module.apply(root->graph(), module.context().get_operator("Einsum"), {operands.data(), operands.size()},
-                       {{"equation", equation.text()}}, 1, root->location());
-      inference.infer(*einsum);
-      if (options.has_operator && !options.has_operator(*einsum)) {
-        module.erase(einsum);
-        continue;
-      }
-      remarks.applied("einsum", "parts-of-an-einsum", *einsum);
+      if (!is_tree || equation.num_parts() < 2 || !context.has_fuel()) continue;
+      Apply* einsum = context.apply(kEinsum.name, kEinsumRule, *root, "Einsum", equation.operands(),
+                                    {{"equation", equation.text()}});
+      if (!einsum) continue;
+      context.applied(kEinsum.name, kEinsumRule, *einsum);
       module.replace(root, einsum);
       module.erase_with_dead_operands(root);
       ++count;
@@ -211,5 +196,9 @@ size_t rejoin_einsums(Module& module, const EinsumPlaces& places, const PassOpti
   }
   return count;
 }
+
+}  // namespace
+
+const Pass kEinsum{"einsum", "Einsum restored", "where its parts did not pay", run_einsum};
 
 }  // namespace anfora::passes

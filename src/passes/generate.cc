@@ -19,6 +19,7 @@
 #include <boost/unordered/unordered_flat_set.hpp>
 
 #include "analysis/evaluate.h"
+#include "passes/origins.h"
 #include "passes/pass.h"
 #include "passes/repetition.h"
 #include "rewrite/match.h"
@@ -73,17 +74,17 @@ bool is_transposed(const Tensor& a, const Tensor& b) {
 
 class Generation {
  public:
-  Generation(Module& module, uint32_t first_id, const std::function<bool(const Apply&)>& has_operator,
-             rewrite::Remarks& remarks)
-      : module_(module), has_operator_(has_operator), remarks_(remarks) {
-    for (Value* value : module.constants()) {
+  explicit Generation(PassContext& context)
+      : context_(context), module_(context.module) {
+    const uint32_t first_id = context.origins().first_id;
+    for (Value* value : module_.constants()) {
       if (!value->has_uses() || !has_bytes(value->tensor())) continue;
       stored_ += static_cast<double>(value->tensor().bytes());
       if (value->tensor().bytes() <= kGeneratorBytes) continue;
       by_size_[value->tensor().size()].push_back(value);
       const bool is_shared = !elements_.insert(value->tensor().raw()).second;
       // What is made is made in main: a function of its own does not see it.
-      auto sees_main = [&](const Use& use) { return use.user->graph()->is_inside(module.main()); };
+      auto sees_main = [&](const Use& use) { return use.user->graph()->is_inside(module_.main()); };
       if ((value->id() >= first_id || is_shared) && std::ranges::all_of(value->uses(), sees_main))
         made_.push_back(value);
     }
@@ -105,7 +106,7 @@ class Generation {
     const double allowed = kGrowth * (stored_ - saving);
     size_t generated = 0;
     for (const Recipe& recipe : recipes) {
-      if (saving <= allowed) break;
+      if (saving <= allowed || !context_.has_fuel()) break;
       if (!follow(recipe)) continue;
       saving -= recipe.saving;
       ++generated;
@@ -180,18 +181,17 @@ class Generation {
     Apply* made = module_.apply(module_.main(), module_.context().get_operator(recipe.op),
                                 std::span<Node* const>(operands.data(), operands.size()), recipe.attributes);
     made->set_type(recipe.value->type());
-    if (has_operator_ && !has_operator_(*made)) {
+    if (const auto& has_operator = context_.options.has_operator; has_operator && !has_operator(*made)) {
       module_.erase(made);
       return false;
     }
     module_.replace(recipe.value, made);
-    remarks_.applied("generate", "generated-constant", *made);
+    context_.applied(kGenerate.name, "generated-constant", *made);
     return true;
   }
 
+  PassContext& context_;
   Module& module_;
-  const std::function<bool(const Apply&)>& has_operator_;
-  rewrite::Remarks& remarks_;
   std::vector<Value*> made_;
   boost::unordered_flat_map<int64_t, std::vector<Value*>> by_size_;  // constants by their number of elements
   boost::unordered_flat_set<const Value*> replaced_, sources_;
@@ -199,10 +199,11 @@ class Generation {
   double stored_ = 0;
 };
 
+size_t run_generate(PassContext& context) { return Generation(context).run(); }
+
 }  // namespace
 
-size_t generate_constants(Module& module, uint32_t first_id, const PassOptions& options, rewrite::Remarks& remarks) {
-  return Generation(module, first_id, options.has_operator, remarks).run();
-}
+const Pass kGenerate{"generate", "generated constants", "stored as what computes them, where that is smaller",
+                     run_generate};
 
 }  // namespace anfora::passes

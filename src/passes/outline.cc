@@ -16,7 +16,6 @@
 //
 // What came as one function, with those that it calls, becomes one again without being asked; other code only where it is, for names
 // that its parts had in each occurrence are lost. A function stays small enough for inlining to take it back when the file is read.
-#include "passes/outline.h"
 
 #include <fmt/format.h>
 
@@ -27,8 +26,9 @@
 #include <optional>
 #include <vector>
 
-#include "analysis/infer.h"
 #include "ir/order.h"
+#include "passes/origins.h"
+#include "passes/pass.h"
 #include "support/hash.h"
 
 namespace anfora::passes {
@@ -87,8 +87,8 @@ struct Repetition {
 
 class Outlining {
  public:
-  Outlining(Module& module, const FunctionOrigins& origins, bool everywhere, rewrite::Remarks& remarks)
-      : module_(module), origins_(origins), everywhere_(everywhere), remarks_(remarks) {
+  Outlining(PassContext& context, const FunctionOrigins& origins, bool everywhere)
+      : context_(context), module_(context.module), origins_(origins), everywhere_(everywhere) {
     // What may be in a function together with what comes from a place.
     for (const auto& [place, origin] : origins) {
       for (const std::string& inside : origin.places)
@@ -98,7 +98,7 @@ class Outlining {
 
   size_t run() {
     size_t count = 0;
-    while (count < kMostFunctions && outline_best()) ++count;
+    while (count < kMostFunctions && context_.has_fuel() && outline_best()) ++count;
     return count;
   }
 
@@ -401,7 +401,7 @@ class Outlining {
     for (size_t r : repetition.results) results.push_back(images.at(repetition.rows[r][0]));
     module_.set_result(function, results.size() == 1 ? results[0] : module_.make_tuple(function, results));
 
-    remarks_.applied(kOutlined, kOutlined, root,
+    context_.applied(kOutline.name, kOutlined, root,
                      fmt::format("{} occurrences of {} applications, some {} bytes less", repetition.num_occurrences(),
                                  repetition.rows.size(), repetition.saved));
     std::vector<Apply*> calls;
@@ -464,10 +464,10 @@ class Outlining {
     return std::string(name);
   }
 
+  PassContext& context_;
   Module& module_;
   const FunctionOrigins& origins_;
   bool everywhere_;
-  rewrite::Remarks& remarks_;
   std::map<std::string, std::set<std::string, std::less<>>, std::less<>> together_;  // places, by place
   const FreeVariables* free_variables_ = nullptr;
   LargeVector<Apply*> nodes_;  // of main
@@ -477,52 +477,15 @@ class Outlining {
   boost::unordered_flat_map<const Node*, size_t> row_of_;  // of the repetition in question
 };
 
+size_t run_outline(PassContext& context) {
+  const FunctionOrigins& origins = context.origins().functions;
+  const bool everywhere = context.options.outline;
+  if (!everywhere && origins.empty()) return 0;
+  return Outlining(context, origins, everywhere).run();
+}
+
 }  // namespace
 
-FunctionOrigins origins_of_functions(const Module& module) {
-  // Of each function: where it comes from, and those that it calls. What is nested in it belongs to it.
-  struct Function {
-    std::string_view place;
-    std::vector<const Graph*> callees;
-  };
-  boost::unordered_flat_map<const Graph*, Function> functions;
-  for (const Graph* graph : module.graphs()) {
-    const Graph* top = graph;
-    while (top->parent()) top = top->parent();
-    if (top == module.main()) continue;
-    Function& function = functions[top];
-    for (const Apply* node = graph->first_node(); node; node = node->next_in_graph()) {
-      if (function.place.empty() && graph == top) function.place = origin_place(*node);
-      for (const Use& use : node->operands()) {
-        const Graph* used = constant_function(use.node);
-        if (used && !used->parent()) function.callees.push_back(used);
-      }
-    }
-  }
-  FunctionOrigins origins;
-  for (const Graph* graph : module.graphs()) {
-    auto found = functions.find(graph);
-    if (found == functions.end() || found->second.place.empty()) continue;
-    FunctionOrigin& origin = origins[std::string(found->second.place)];
-    if (origin.name.empty()) origin.name = graph->name();
-    boost::unordered_flat_set<const Graph*> reached{graph};
-    for (std::vector<const Graph*> pending{graph}; !pending.empty();) {
-      const Function& function = functions[pending.back()];
-      pending.pop_back();
-      if (!function.place.empty()) origin.places.emplace(function.place);
-      for (const Graph* callee : function.callees) {
-        if (reached.insert(callee).second) pending.push_back(callee);
-      }
-    }
-  }
-  return origins;
-}
-
-size_t outline(Module& module, const FunctionOrigins& origins, bool everywhere, rewrite::Remarks& remarks) {
-  if (!everywhere && origins.empty()) return 0;
-  const size_t count = Outlining(module, origins, everywhere, remarks).run();
-  if (count > 0) analysis::infer_types(module);
-  return count;
-}
+const Pass kOutline{"outline", "outlining", "repeated code becomes functions that are called", run_outline};
 
 }  // namespace anfora::passes

@@ -17,7 +17,7 @@
 #include "analysis/cost.h"
 #include "analysis/evaluate.h"
 #include "ir/sidecar.h"
-#include "passes/stage.h"
+#include "passes/tuple_rewriter.h"
 
 namespace anfora::passes {
 
@@ -25,7 +25,6 @@ using namespace ir;
 
 namespace {
 
-constexpr std::string_view kParallelPass = "parallel";
 constexpr std::string_view kParallelRule = "parallel-products";
 
 // One product of the value, with the bias that is added to it.
@@ -110,13 +109,12 @@ void sort_by_content(std::vector<Branch>& branches) {
   std::ranges::transform(keyed, branches.begin(), &std::pair<Key, Branch>::second);
 }
 
-class Merger : Stage {
+class Merger : TupleRewriter {
  public:
-  Merger(Module& module, const PassOptions& options, rewrite::Remarks& remarks)
-      : Stage(module, remarks), options_(options) {}
+  using TupleRewriter::TupleRewriter;
 
   size_t run() {
-    if (options_.math != rewrite::Promise::Real) return 0;  // a wider product may be summed in another order
+    if (context_.options.math != rewrite::Promise::Real) return 0;  // a wider product may be summed in another order
     size_t count = 0;
     for_each_value([&](Node& value, const Graph&) { count += merge_products_of(value); });
     return count;
@@ -136,7 +134,7 @@ class Merger : Stage {
                                         [&](const Branch& b) { return first.goes_with(b); });
       std::vector<Branch> group(branches_.begin(), rest);
       branches_.erase(branches_.begin(), rest);
-      if (group.size() < 2 || !pays(group)) continue;
+      if (group.size() < 2 || !context_.has_fuel() || !pays(group)) continue;
       sort_by_content(group);
       merge(group);
       ++count;
@@ -156,8 +154,8 @@ class Merger : Stage {
     const double saved = calls * analysis::estimate_us(0.0),
                  copied = analysis::estimate_us(bytes) - analysis::estimate_us(0.0);
     if (copied < saved) return true;
-    remarks_.refused(
-        kParallelPass, kParallelRule, *group.front().product,
+    context_.remarks.refused(
+        kParallel.name, kParallelRule, *group.front().product,
         fmt::format("{} products of one value stay: splitting the result takes {:.0f} us, and saves {:.0f}",
                     group.size(), copied, saved));
     return false;
@@ -186,7 +184,7 @@ class Merger : Stage {
     Apply* split =
         apply(old, "Split", {merged, integers(widths)}, {{"axis", int64_t{first.split_axis()}}}, group.size());
     rewrite::Remark* remark =
-        remarks_.applied(kParallelPass, kParallelRule, old, fmt::format("{} products are one", group.size()));
+        context_.applied(kParallel.name, kParallelRule, old, fmt::format("{} products are one", group.size()));
     if (remark) {
       for (const Branch& branch : group) {
         remark->before += rewrite::work_of(inference_, *branch.product);
@@ -199,14 +197,13 @@ class Merger : Stage {
     for (size_t i = 0; i < group.size(); ++i) replace(*group[i].result(), *split, i);
   }
 
-  const PassOptions& options_;
   std::vector<Branch> branches_;
 };
 
+size_t run_parallel(PassContext& context) { return Merger(context).run(); }
+
 }  // namespace
 
-size_t merge_parallel(Module& module, const PassOptions& options, rewrite::Remarks& remarks) {
-  return Merger(module, options, remarks).run();
-}
+const Pass kParallel{"parallel", "horizontal fusion", "products of one value become one product", run_parallel};
 
 }  // namespace anfora::passes

@@ -1,5 +1,6 @@
 #include "passes/pass.h"
 
+#include "passes/origins.h"
 #include "rewrite/admission.h"
 
 namespace anfora::passes {
@@ -15,6 +16,17 @@ Apply* PassContext::apply(std::string_view pass, std::string_view rule, const Ap
   module.erase(made);
   remarks.refused(pass, rule, old, std::move(why));
   return nullptr;
+}
+
+rewrite::Remark* PassContext::applied(std::string_view pass, std::string_view rule, const Node& node,
+                                      std::string message) {
+  if (options.fuel) --*options.fuel;
+  return remarks.applied(pass, rule, node, std::move(message));
+}
+
+const Origins& PassContext::origins() const {
+  static const Origins kNone;
+  return options.origins ? *options.origins : kNone;
 }
 
 bool PassContext::may_change(const Graph* graph) const {

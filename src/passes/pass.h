@@ -23,6 +23,8 @@ namespace anfora::passes {
 using Evaluator = std::function<std::vector<Datum>(const ir::Operator& op, const AttributeSet& attributes,
                                                    std::span<const Datum> inputs, size_t num_outputs)>;
 
+struct Origins;  // passes/origins.h
+
 struct PassOptions {
   rewrite::Promise math = rewrite::Promise::Real;  // the weakest promise that rules may make
   // Whether no value on the way is a NaN or an infinity, see RewriteOptions.
@@ -50,6 +52,10 @@ struct PassOptions {
   std::function<bool(const ir::Apply&)> is_accurate;
   // How many rules may still fire; see RewriteOptions. Null: any number.
   int64_t* fuel = nullptr;
+  // Whether all repeated code is outlined, or only what came as functions.
+  bool outline = false;
+  // What the module was before; null: nothing is known of it, and all constants are taken to be new.
+  std::shared_ptr<const Origins> origins;
 };
 
 // Those of rules/*.rules but expansions, and those that are functions (simplify.cc).
@@ -88,6 +94,12 @@ class PassContext {
   ir::Apply* apply(std::string_view pass, std::string_view rule, const ir::Apply& old, std::string_view op,
                    std::span<ir::Node* const> inputs, const AttributeSet& attributes = {});
 
+  // What a pass that has no rules for the engine asks before each of its rewrites, and tells behind it.
+  bool has_fuel() const { return !options.fuel || *options.fuel > 0; }
+  rewrite::Remark* applied(std::string_view pass, std::string_view rule, const ir::Node& node, std::string message = {});
+
+  const Origins& origins() const;
+
   // Whether the pass may rewrite what a graph computes, see `spared`.
   bool may_change(const ir::Graph* graph) const;
   rewrite::RewriteOptions rewriting() const;
@@ -122,16 +134,13 @@ extern const Pass kLayers;        // layers.cc
 extern const Pass kFoldWeights;   // weights.cc
 extern const Pass kMerge;         // cse.cc
 extern const Pass kDropDead;      // dce.cc
-// Behind all others, where the result is to be stored (generate.cc): constants that were made since the module had
-// `first_id` as its next id become what makes them (ConstantOfShape, Expand, Reshape of another …) where that is smaller.
-// Returns how many.
-size_t generate_constants(ir::Module& module, uint32_t first_id, const PassOptions& options, rewrite::Remarks& remarks);
-// The same (parallel.cc): products of one value with several constants become one, where it is cheaper. Returns how many came.
-size_t merge_parallel(ir::Module& module, const PassOptions& options, rewrite::Remarks& remarks);
-// The same (caches.cc): keys and values that are appended to earlier ones belong to their attention. Returns how many.
-size_t append_to_caches(ir::Module& module, const PassOptions& options, rewrite::Remarks& remarks);
-// The same (slices.cc): slices that tile an axis of one value become a Split. Returns how many values were split.
-size_t split_sliced(ir::Module& module, rewrite::Remarks& remarks);
+// Behind the rules, where the result is stored.
+extern const Pass kCaches;    // caches.cc
+extern const Pass kParallel;  // parallel.cc
+extern const Pass kSplit;     // slices.cc
+extern const Pass kEinsum;    // einsum.cc
+extern const Pass kGenerate;  // generate.cc
+extern const Pass kOutline;   // outline.cc
 // Before a model runs, and where it is asked for.
 extern const Pass kExpand;  // expand.cc
 // Where ONNX Runtime is to run the result: onnxruntime.cc.

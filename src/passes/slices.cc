@@ -10,7 +10,7 @@
 #include <tuple>
 #include <vector>
 
-#include "passes/stage.h"
+#include "passes/tuple_rewriter.h"
 #include "support/integers.h"
 
 namespace anfora::passes {
@@ -47,9 +47,9 @@ bool tile(std::span<const Part> parts, int64_t extent) {
   return at == extent && parts.size() > 1;
 }
 
-class Splitter : Stage {
+class Splitter : TupleRewriter {
  public:
-  using Stage::Stage;
+  using TupleRewriter::TupleRewriter;
 
   size_t run() {
     size_t count = 0;
@@ -70,7 +70,7 @@ class Splitter : Stage {
     for (auto first = parts_.begin(); first != parts_.end();) {
       auto last = std::find_if(first, parts_.end(), [&](const Part& p) { return p.axis != first->axis; });
       auto extent = value.type()->dims()[static_cast<size_t>(first->axis)].as_constant();
-      if (extent && tile({first, last}, *extent)) {
+      if (extent && tile({first, last}, *extent) && context_.has_fuel()) {
         split_into({first, last}, value);
         ++count;
       }
@@ -86,15 +86,17 @@ class Splitter : Stage {
     AttributeSet attributes;  // canonical: without the default
     if (parts.front().axis != 0) attributes = attributes.with("axis", parts.front().axis);
     Apply* split = apply(first, "Split", {&value, integers(sizes)}, attributes, parts.size());
-    remarks_.applied("split", "slices-that-tile", *split);
+    context_.applied(kSplit.name, "slices-that-tile", *split);
     for (size_t i = 0; i < parts.size(); ++i) replace(*parts[i].slice, *split, i);
   }
 
   std::vector<Part> parts_;
 };
 
+size_t run_split(PassContext& context) { return Splitter(context).run(); }
+
 }  // namespace
 
-size_t split_sliced(Module& module, rewrite::Remarks& remarks) { return Splitter(module, remarks).run(); }
+const Pass kSplit{"split", "slices to Split", "slices that tile an axis become one Split", run_split};
 
 }  // namespace anfora::passes

@@ -1,4 +1,4 @@
-// The optimizer as a named list of passes with the reasons for their order.
+// Runs the passes of a pipeline (pipelines.h), times them, and reports.
 #pragma once
 
 #include <filesystem>
@@ -9,15 +9,16 @@
 #include <vector>
 
 #include "passes/pass.h"
+#include "pipeline/pipelines.h"
 
 namespace anfora::pipeline {
 
 struct OptimizeOptions {
-  std::vector<const passes::Pass*> only;  // these passes instead of all, in this order
+  const Pipeline* pipeline = &kStore;
+  // These passes instead, in this order: neighbours that run to a fixpoint in a pipeline do so here, others run once.
+  std::vector<const passes::Pass*> only;
   passes::PassOptions passes;
-  bool for_storage = true;  // the result is written to a file: what it takes there counts
-  bool outline = false;     // … and so do repeated layers, which become functions; what came as functions always does
-  bool for_onnxruntime = false;       // … for ONNX Runtime, which has operators of its own
+  bool expand = false;                // operators of ONNX Runtime first of all, see expand()
   bool verify = false;                // the verifier around every pass
   std::filesystem::path save_graphs;  // a folder for the module after each stage, see GraphSaver; empty: none
   bool keep_remarks = false;
@@ -44,13 +45,10 @@ struct OptimizeReport {
   rewrite::Remarks remarks;
 };
 
-// All passes that can be run by name.
-std::span<const passes::Pass* const> all_passes();
-const passes::Pass* find_pass(std::string_view name);  // null when there is none
 // Runs one pass on a module, which is typed before and after. Returns the number of changes.
 size_t run_pass(const passes::Pass& pass, ir::Module& module, const passes::PassOptions& options = {});
 
-// The canonicalizing pipeline, to a fixpoint. Types are inferred here.
+// The pipeline of the options. Types are inferred here.
 OptimizeReport optimize(ir::Module& module, const OptimizeOptions& options = {});
 
 // Rewrites operators of ONNX Runtime (domain com.microsoft) into ONNX's, as far as it is known how. Before anything runs, and
@@ -59,10 +57,5 @@ OptimizeReport optimize(ir::Module& module, const OptimizeOptions& options = {})
 size_t expand(ir::Module& module);
 // Whether there are any.
 bool has_expansions(const ir::Module& module);
-// Attention as the products and the softmax that it is made of, before what is to run is optimized. Returns how many there were.
-size_t split_attention(ir::Module& module);
-
-// For execution on this machine: layouts, epilogues. Run it after optimize(); what it leaves is not ONNX any more.
-void lower(ir::Module& module, rewrite::Promise math = rewrite::Promise::Real, passes::Evaluator evaluate = nullptr);
 
 }  // namespace anfora::pipeline

@@ -314,7 +314,7 @@ class Checker {
   void check_compiled(const Module& after) {
     std::unique_ptr<Module> lowered = clone(after);
     try {
-      pipeline::lower(*lowered);
+      pipeline::optimize(*lowered, {.pipeline = &pipeline::kLower});
       runtime::Executable executable = plan::compile(*lowered, {.threads = 1});
       for (const Run& made : runs_) {
         std::vector<Datum> got = executable.run(made.inputs, {.seed = kSeedOfOperators});

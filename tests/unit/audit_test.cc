@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "analysis/infer.h"
+#include "ir/clone.h"
 #include "ir/parse.h"
 #include "ops/registry.h"
 
@@ -67,6 +68,45 @@ TEST_F(AuditTest, PipelineStopsAtTheFinding) {
   auto finding = optimize_audited(*module, options, report);
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->rule, "wrong");
+}
+
+// sin(x) instead of tanh(x), or of what it was fused into.
+size_t break_tanh(passes::PassContext& context) {
+  for (ir::Apply* node = context.module.main()->first_node(); node; node = node->next_in_graph()) {
+    if (!node->is("Tanh") || !context.has_fuel()) continue;
+    ir::Apply* wrong = context.apply("broken", "wrong", *node, "Sin", {{node->input(0)}});
+    context.applied("broken", "wrong", *node);
+    context.module.replace(node, wrong);
+    context.module.erase_with_dead_operands(node);
+    return 1;
+  }
+  return 0;
+}
+
+constexpr passes::Pass kBroken{"broken", "", "", break_tanh};
+
+TEST_F(AuditTest, BrokenPassIsFoundInEachStage) {
+  for (const pipeline::Pipeline* pipeline : {&pipeline::kStore, &pipeline::kOnnxRuntime, &pipeline::kExecute}) {
+    for (size_t i = 0; i < pipeline->stages.size(); ++i) {
+      SCOPED_TRACE(testing::Message() << pipeline->name << ", " << pipeline->stages[i]->name);
+      pipeline::Stage stage = *pipeline->stages[i];
+      std::vector<const passes::Pass*> passes{&kBroken};  // in front: it is fused into a product later on
+      passes.insert(passes.end(), stage.passes.begin(), stage.passes.end());
+      stage.passes = passes;
+      std::vector<const pipeline::Stage*> stages(pipeline->stages.begin(), pipeline->stages.end());
+      stages[i] = &stage;
+      pipeline::Pipeline broken = *pipeline;
+      broken.stages = stages;
+
+      std::unique_ptr<ir::Module> copy = ir::clone(*module);
+      pipeline::OptimizeReport report;
+      auto finding = optimize_audited(*copy, {.pipeline = &broken}, report);
+      ASSERT_TRUE(finding);
+      EXPECT_EQ(finding->pass, "broken");
+      EXPECT_EQ(finding->rule, "wrong");
+      EXPECT_NE(finding->node.find("Tanh"), std::string::npos) << finding->node;
+    }
+  }
 }
 
 }  // namespace

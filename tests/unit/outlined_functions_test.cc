@@ -7,7 +7,7 @@
 #include "ir/parse.h"
 #include "ir/verify.h"
 #include "ops/registry.h"
-#include "passes/outline.h"
+#include "pipeline/pipeline.h"
 
 namespace anfora {
 namespace {
@@ -22,8 +22,7 @@ class OutlinedFunctions : public testing::Test {
     module = ir::parse(*context, text);
     analysis::infer_types(*module);
     auto before = ir::clone(*module);
-    rewrite::Remarks remarks;
-    const size_t count = passes::outline(*module, {}, everywhere, remarks);
+    const size_t count = pipeline::run_pass(passes::kOutline, *module, {.outline = everywhere});
     ir::verify_or_throw(*module);
     std::vector<Datum> inputs;
     for (const ir::Parameter* p : before->main()->parameters()) {

@@ -60,7 +60,7 @@ TEST_F(Widen, LoweringObeysThePromise) {
   for (auto [promise, casts] : {std::pair{rewrite::Promise::Exact, 0u}, {rewrite::Promise::Real, 4u}}) {
     module = ir::parse(*context, kChain);
     analysis::infer_types(*module);
-    pipeline::lower(*module, promise);
+    pipeline::optimize(*module, {.pipeline = &pipeline::kLower, .passes = {.math = promise}});
     EXPECT_EQ(count("Cast"), casts);
   }
 }

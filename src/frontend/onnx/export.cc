@@ -496,6 +496,13 @@ void choose_opsets(const ir::Module& module, const ExportOptions& options, Expor
     throw Error(ErrorCode::InvalidArgument, fmt::format("there is no operator set {}", main))
         .with_hint(fmt::format("it is a number from 1 to {}", newest_opset("")));
   }
+  const ExportOptions::Reader& reader = options.reader;
+  if (reader.opset == 0 || main <= reader.opset) return;
+  if (options.opset > 0) {
+    throw Error(ErrorCode::InvalidArgument, fmt::format("{} does not read operator set {}", reader.name, main))
+        .with_hint(fmt::format("it reads those up to {}", reader.opset));
+  }
+  main = reader.opset;
 }
 
 // What whoever runs the model with ONNX Runtime should know of its operators.
@@ -547,6 +554,7 @@ std::unique_ptr<Draft> make_draft(const ir::Module& module, const ExportOptions&
   report.ir_version =
       std::max({module.metadata().ir_version, main == report.opsets.end() ? 0 : ir_version_for(main->second),
                 kIrVersionOfFreeInitializers, draft->functions().empty() ? 0 : kIrVersionOfFunctions});
+  if (options.reader.ir_version > 0) report.ir_version = std::min(report.ir_version, options.reader.ir_version);
   return draft;
 }
 

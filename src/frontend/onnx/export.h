@@ -34,6 +34,14 @@ struct ExportOptions {
   static constexpr int64_t kNewest = -1;
   int64_t opset = kKeep;
 
+  // The newest operator set of the main domain, and the newest IR version, that the reader of the file takes: `kKeep` and `kNewest` end
+  // there. 0: any.
+  struct Reader {
+    int64_t opset = 0, ir_version = 0;
+    std::string_view name = "";
+  };
+  Reader reader;
+
   // Of which values between the nodes the file states the types: of those of which the source did, of all, or of none.
   // What a reader cannot infer, results of unknown operators, is stated always; results of the branches of an If,
   // which may be nonsense where a branch is never taken, by their element type only.

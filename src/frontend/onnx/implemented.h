@@ -10,7 +10,7 @@
 namespace anfora::onnx {
 
 inline constexpr std::string_view kOnnxRuntime = "ONNX Runtime 1.31";
-inline constexpr int64_t kNewestReadOpset = 26;
+inline constexpr int64_t kNewestReadOpset = 26, kNewestReadIrVersion = 13;
 
 // Whether there is a kernel for the version of an operator (of the main domain) that came with the operator set `since`, or parts that
 // stand in for it in every operator set.

@@ -1,6 +1,10 @@
+// Options with few choices that several commands have.
 #include <CLI/App.hpp>
+#include <string>
+#include <vector>
 
 #include "cli/command.h"
+#include "driver/target.h"
 
 namespace anfora::cli {
 
@@ -15,6 +19,16 @@ void add_math(CLI::App& command, Promise& promise) {
                                         "what rewrites may change: exact (no bit), finite (results that are NaN or "
                                         "infinite), real (and rounding; default)")
       ->check(CLI::IsMember({"exact", "finite", "real"}));
+}
+
+void add_target(CLI::App& command, std::string& target) {
+  std::vector<std::string> names;
+  for (const driver::Target& known : driver::targets()) names.emplace_back(known.name);
+  command
+      .add_option("--target", target,
+                  "runtime the model is for: onnx (default), which is any that reads ONNX, or onnxruntime, which has "
+                  "operators of its own (com.microsoft) in every operator set")
+      ->check(CLI::IsMember(names));
 }
 
 }  // namespace anfora::cli

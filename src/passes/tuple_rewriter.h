@@ -1,5 +1,5 @@
-// What the stages behind all rules share (parallel.cc, caches.cc, slices.cc): they put several results in the place of several
-// values at once, which no rule does.
+// What passes share that put the results of one application in the place of several values at once, which no rule does (parallel.cc,
+// caches.cc, slices.cc).
 #pragma once
 
 #include <initializer_list>
@@ -7,14 +7,14 @@
 #include <string_view>
 #include <vector>
 
-#include "analysis/infer.h"
 #include "passes/pass.h"
 
 namespace anfora::passes {
 
-class Stage {
+class TupleRewriter {
  public:
-  Stage(ir::Module& module, rewrite::Remarks& remarks) : module_(module), remarks_(remarks), inference_(module) {}
+  explicit TupleRewriter(PassContext& context)
+      : context_(context), module_(context.module), inference_(context.inference) {}
 
  protected:
   // An application in the graph and at the location of `old`, typed.
@@ -54,9 +54,9 @@ class Stage {
     }
   }
 
+  PassContext& context_;
   ir::Module& module_;
-  rewrite::Remarks& remarks_;
-  analysis::Inference inference_;
+  analysis::Inference& inference_;
 };
 
 }  // namespace anfora::passes

@@ -1,0 +1,163 @@
+#include "pipeline/pipelines.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "anfora/error.h"
+
+namespace anfora::pipeline {
+
+using passes::Pass;
+
+namespace {
+
+// Stages ------------------------------------------------------------------------------------------------------------------
+
+constexpr const Pass* kSimplifyPasses[] = {
+    &passes::kInline,   &passes::kSignatures,   &passes::kRecurrence, &passes::kLoops,
+    &passes::kBranches, &passes::kCanonicalize, &passes::kFold,       &passes::kSimplify,
+    &passes::kLayers,   &passes::kFoldWeights,  &passes::kMerge,      &passes::kDropDead,
+};
+constexpr Stage kSimplify{.name = "simplify", .passes = kSimplifyPasses, .to_fixpoint = true};
+
+// Heads that are split inside leave views behind.
+constexpr const Pass* kCachePasses[] = {&passes::kCaches};
+constexpr Stage kAppendToCaches{.name = "caches", .passes = kCachePasses, .on_change = &kSimplify};
+
+// What several products read one does now, and it may go into its weights.
+constexpr const Pass* kParallelPasses[] = {&passes::kParallel};
+constexpr Stage kMergeParallel{.name = "parallel", .passes = kParallelPasses, .on_change = &kSimplify};
+
+constexpr const Pass* kFinishPasses[] = {&passes::kSplit, &passes::kEinsum, &passes::kGenerate, &passes::kOutline};
+constexpr Stage kFinish{.name = "finish", .passes = kFinishPasses};
+
+// ONNX Runtime computes the parts of an Einsum faster.
+constexpr const Pass* kFinishForOnnxRuntimePasses[] = {&passes::kSplit, &passes::kGenerate, &passes::kOutline};
+constexpr Stage kFinishForOnnxRuntime{.name = "finish", .passes = kFinishForOnnxRuntimePasses};
+
+// Operators of ONNX Runtime, and what making them has left to fold and to cancel.
+constexpr const Pass* kOnnxRuntimePasses[] = {
+    &passes::kOnnxRuntime, &passes::kFold, &passes::kSimplify, &passes::kMerge, &passes::kDropDead,
+};
+constexpr Stage kWriteForOnnxRuntime{.name = "onnxruntime", .passes = kOnnxRuntimePasses, .is_written = true};
+
+// What nothing but its parts says how to run.
+constexpr const Pass* kExpandPasses[] = {&passes::kExpand, &passes::kAttention};
+constexpr Stage kExpand{.name = "expand", .passes = kExpandPasses};
+
+// Weights in f32, each conversion once.
+constexpr const Pass* kAfterWidening[] = {&passes::kFold, &passes::kMerge, &passes::kDropDead};
+constexpr Stage kFoldWidened{.name = "widened", .passes = kAfterWidening};
+constexpr const Pass* kWidenPasses[] = {&passes::kWiden};
+constexpr Stage kWiden{.name = "widen", .passes = kWidenPasses, .on_change = &kFoldWidened};
+
+// The layout pass leaves dead nodes and transposes that cancel or fold, the rules arithmetic of constants; an epilogue is fused only
+// where nobody else uses the value in between, not even a dead node. What is computed again is decided at the end.
+constexpr const Pass* kLoweringPasses[] = {
+    &passes::kLayout,   &passes::kFold,     &passes::kSimplify, &passes::kFold,          &passes::kMerge,
+    &passes::kDropDead, &passes::kEpilogue, &passes::kDropDead, &passes::kRematerialize,
+};
+constexpr Stage kLowering{.name = "lower", .passes = kLoweringPasses, .rules = passes::lowering_rules};
+
+// Pipelines ---------------------------------------------------------------------------------------------------------------
+
+constexpr const Stage* kStoreStages[] = {&kSimplify, &kAppendToCaches, &kMergeParallel, &kFinish};
+constexpr const Stage* kOnnxRuntimeStages[] = {&kSimplify, &kWriteForOnnxRuntime, &kAppendToCaches, &kMergeParallel,
+                                               &kFinishForOnnxRuntime};
+constexpr const Stage* kExecuteStages[] = {&kExpand, &kSimplify, &kWiden, &kLowering};
+constexpr const Stage* kLowerStages[] = {&kWiden, &kLowering};
+
+// The parts of attention and of rotations are faster than their kernels.
+bool has_faster_parts(const ir::Apply& node) { return node.is("Attention") || node.is("RotaryEmbedding"); }
+
+struct Constraint {
+  std::string_view before, after, reason;
+};
+constexpr Constraint kOrder[] = {
+    {"expand", "attention", "operators of ONNX Runtime expand to Attention"},
+    {"attention", "simplify", "the parts are simplified as any other code"},
+    {"inline", "fold", "a callee's constants are known only in its caller"},
+    {"inline", "signatures", "what is called once is better inlined"},
+    {"signatures", "loops", "what a loop passes on to itself is invariant once it is captured"},
+    {"recurrence", "loops", "a loop that is written out is no layer any more"},
+    {"loops", "fold", "indices of iterations in a row are constants"},
+    {"branches", "fold", "a condition is a constant in the branch that it chooses"},
+    {"signatures", "fold", "constants that a function is always called with are known inside"},
+    {"signatures", "dce", "parameters that nobody reads any more, and their arguments, are dead"},
+    {"inline", "canonicalize", "ranks are known only where a function is called"},
+    {"canonicalize", "simplify", "rules are written for canonical forms"},
+    {"fold", "simplify", "no-ops show by their constant operands"},
+    {"simplify", "layers", "what reads a layer is canonical then"},
+    {"simplify", "weights", "an Identity between a convolution and its scale hides the pair"},
+    {"weights", "cse", "merging two equal convolutions gives them a second user each"},
+    {"cse", "dce", "merging leaves applications without users"},
+    {"simplify", "caches", "rules know the attention of one result, and make it first"},
+    {"simplify", "parallel", "rules know the product that each was, and what goes into its weights"},
+    {"caches", "parallel", "products in front of an Attention are packed once the heads are split inside"},
+    {"parallel", "split", "slices of merged products tile them"},
+    {"simplify", "einsum", "what of the parts pays is known when they are simple"},
+    {"simplify", "generate", "folding makes the constants, and would make them again"},
+    {"generate", "outline", "a constant that is made is code that may repeat"},
+    {"onnxruntime", "fold", "operands of its operators are computed of constants"},
+    {"widen", "layout", "layouts are chosen for the types that kernels compute in"},
+    {"layout", "simplify", "transposes around a layout cancel"},
+    {"dce", "epilogue", "a dead user keeps an epilogue from its product"},
+    {"epilogue", "rematerialize", "what is fused is not kept"},
+};
+
+std::vector<const Pass*> flattened(const Pipeline& pipeline) {
+  std::vector<const Pass*> list;
+  for (const Stage* stage : pipeline.stages) list.insert(list.end(), stage->passes.begin(), stage->passes.end());
+  return list;
+}
+
+// Whether some run of `after` comes behind the first one of `before`; also where one of them does not occur.
+bool keeps(const Constraint& constraint, std::span<const Pass* const> list) {
+  auto before = std::ranges::find(list, constraint.before, &Pass::name);
+  auto after = std::ranges::find(list.rbegin(), list.rend(), constraint.after, &Pass::name);
+  if (before == list.end() || after == list.rend()) return true;
+  return before < std::prev(after.base());
+}
+
+}  // namespace
+
+const Pipeline kStore{.name = "onnx", .stages = kStoreStages};
+const Pipeline kOnnxRuntime{
+    .name = "onnxruntime", .stages = kOnnxRuntimeStages, .expresses = passes::has_onnxruntime_operator};
+const Pipeline kExecute{.name = "execute", .stages = kExecuteStages, .is_stored = false, .avoids = has_faster_parts};
+const Pipeline kLower{.name = "lower", .stages = kLowerStages, .is_stored = false};
+
+std::span<const Pass* const> all_passes() {
+  static const std::vector<const Pass*> kAll = [] {
+    std::vector<const Pass*> all;
+    for (const Pipeline* pipeline : {&kStore, &kOnnxRuntime, &kExecute}) {
+      for (const Pass* pass : flattened(*pipeline)) {
+        if (!std::ranges::count(all, pass)) all.push_back(pass);
+      }
+    }
+    all.push_back(&passes::kWidenSingle);
+    return all;
+  }();
+  return kAll;
+}
+
+const Pass* find_pass(std::string_view name) {
+  auto found = std::ranges::find(all_passes(), name, &Pass::name);
+  return found == all_passes().end() ? nullptr : *found;
+}
+
+bool is_canonicalizing(const Pass& pass) { return std::ranges::count(kSimplifyPasses, &pass) > 0; }
+
+void check_order(const Pipeline& pipeline) {
+  for (const Constraint& constraint : kOrder) {
+    bool kept = keeps(constraint, flattened(pipeline));
+    for (const Stage* stage : pipeline.stages) kept = kept && keeps(constraint, stage->passes);
+    if (kept) continue;
+    throw Error(ErrorCode::Internal, fmt::format("in the pipeline {}, pass {} must run before {}: {}", pipeline.name,
+                                                 constraint.before, constraint.after, constraint.reason));
+  }
+}
+
+}  // namespace anfora::pipeline
