@@ -41,6 +41,27 @@ enum class Effect : uint8_t {
   State,   // reads or writes through a state token
 };
 
+// What data of the right types and static shapes may make it fail.
+enum class Fails : uint8_t {
+  OnAnything,  // an index, a text to read
+  OnShape,     // a shape in operand 1
+  OnZero,      // an integer divisor in operand 1
+  Never,
+};
+
+// How it is computed where images lie in memory with their channels last (passes/layout.cc).
+enum class Layout : uint8_t {
+  None,           // not at all
+  Convolution,    // by a lowered operator, which prefers it
+  Pool,           // by a lowered operator
+  Normalization,  // by a lowered operator, along the channels
+  Concat,         // along another axis; the same holds for what follows
+  GlobalPool,     // as a reduction
+  Reduction,
+  Pad,
+  Slice,
+};
+
 struct Formal {  // of an input or output
   enum class Arity : uint8_t { Required, Optional, Variadic };
   std::string name;
@@ -90,6 +111,15 @@ struct Operator {
   // Inputs whose memory output 0 may take over, element for element, when nobody else needs it and it has as many bytes.
   std::vector<int> in_place;
   std::string kernel;  // name of the reference kernel; empty: there is none
+
+  bool commutative = false;  // f(a, b) = f(b, a)
+  bool associative = false;  // f(f(a, b), c) = f(a, f(b, c)), as far as numbers are not rounded
+  bool has_axis = false;     // `axis` counts the axes of operand 0, from the end where it is negative
+  bool takes_elements = false;  // each element of a result is one of operand 0
+  bool sums = false;            // its result is rounded otherwise where elements come in another order
+  bool widens = false;          // computes with half precision in f32, as kernels do
+  Fails fails = Fails::OnAnything;
+  Layout layout = Layout::None;
 
   const AttributeDeclaration* find_attribute(std::string_view attribute_name) const;
 };

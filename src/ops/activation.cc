@@ -104,9 +104,12 @@ void declare_activation(Declarations& declare) {
       .flops(flops_per_element<kSwiGlu>)
       .fusion(FusionKind::Elementwise)
       .in_place({0, 1});
-  along_axis(declare, "Softmax", "exp(x) over its sum along the axis.");
-  along_axis(declare, "LogSoftmax", "The logarithm of Softmax, computed without overflow.").flops(log_softmax_flops);
-  along_axis(declare, "Hardmax", "1 at the first maximum along the axis, else 0.").flops(flops_per_element<1>);
+  along_axis(declare, "Softmax", "exp(x) over its sum along the axis.")
+      .axis().widens().fails(Fails::Never);
+  along_axis(declare, "LogSoftmax", "The logarithm of Softmax, computed without overflow.").flops(log_softmax_flops)
+      .axis().widens();
+  along_axis(declare, "Hardmax", "1 at the first maximum along the axis, else 0.").flops(flops_per_element<1>)
+      .axis();
 }
 
 }  // namespace anfora::ops

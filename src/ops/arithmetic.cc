@@ -72,14 +72,18 @@ Declaration variadic(Declarations& declare, const char* name, const char* output
 }  // namespace
 
 void declare_arithmetic(Declarations& declare) {
-  binary(declare, "Add", 14, "A + B. Integers wrap around.", kNumbers).infer(infer_index_arithmetic<sum>);
+  binary(declare, "Add", 14, "A + B. Integers wrap around.", kNumbers).infer(infer_index_arithmetic<sum>)
+      .commutative().associative();
   binary(declare, "Sub", 14, "A − B. Integers wrap around.", kNumbers).infer(infer_index_arithmetic<difference>);
-  binary(declare, "Mul", 14, "A · B. Integers wrap around.", kNumbers).infer(infer_index_arithmetic<product>);
+  binary(declare, "Mul", 14, "A · B. Integers wrap around.", kNumbers).infer(infer_index_arithmetic<product>)
+      .commutative().associative();
   binary(declare, "Div", 14, "A / B; integers truncate towards zero, and a zero divisor is an error.", kNumbers)
-      .infer(infer_index_arithmetic<quotient>);
+      .infer(infer_index_arithmetic<quotient>)
+      .fails(Fails::OnZero);
   binary(declare, "Mod", 28, "The remainder of A / B: with the sign of B, or with fmod=1 with the sign of A.", kNumbers)
       .attribute("fmod", 0)
-      .infer(infer_index_arithmetic<remainder>);
+      .infer(infer_index_arithmetic<remainder>)
+      .fails(Fails::OnZero);
   declare.op("Pow", 15)
       .doc("X to the power Y, in X's type.")
       .input("X", "T")
@@ -92,11 +96,15 @@ void declare_arithmetic(Declarations& declare) {
       .fusion(FusionKind::Broadcast)
       .in_place();
   variadic(declare, "Max", "max", "The largest of the inputs' elements; NaN if any is NaN.", kNumbers)
-      .infer(infer_extremum<ir::max>);
+      .infer(infer_extremum<ir::max>)
+      .commutative().associative();
   variadic(declare, "Min", "min", "The smallest of the inputs' elements; NaN if any is NaN.", kNumbers)
-      .infer(infer_extremum<ir::min>);
-  variadic(declare, "Sum", "sum", "The sum of the inputs.", kFloats);
-  variadic(declare, "Mean", "mean", "The mean of the inputs.", kFloats).flops(mean_flops);
+      .infer(infer_extremum<ir::min>)
+      .commutative().associative();
+  variadic(declare, "Sum", "sum", "The sum of the inputs.", kFloats)
+      .commutative();
+  variadic(declare, "Mean", "mean", "The mean of the inputs.", kFloats).flops(mean_flops)
+      .commutative();
   declare.op("BitShift", 28)
       .doc("X shifted by Y bits to the LEFT or RIGHT (arithmetic for signed types).")
       .input("X", "T")
@@ -108,9 +116,12 @@ void declare_arithmetic(Declarations& declare) {
       .flops(flops_per_element<1>)
       .fusion(FusionKind::Broadcast)
       .in_place({0, 1});
-  binary(declare, "BitwiseAnd", 18, "A and B, bit by bit.", kIntegers);
-  binary(declare, "BitwiseOr", 18, "A or B, bit by bit.", kIntegers);
-  binary(declare, "BitwiseXor", 18, "A exclusive-or B, bit by bit.", kIntegers);
+  binary(declare, "BitwiseAnd", 18, "A and B, bit by bit.", kIntegers)
+      .commutative().associative();
+  binary(declare, "BitwiseOr", 18, "A or B, bit by bit.", kIntegers)
+      .commutative().associative();
+  binary(declare, "BitwiseXor", 18, "A exclusive-or B, bit by bit.", kIntegers)
+      .commutative().associative();
   declare.op("BitwiseNot", 18)
       .doc("X with every bit inverted.")
       .input("X", "T")

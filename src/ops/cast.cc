@@ -69,7 +69,8 @@ void declare_cast(Declarations& declare) {
       .infer(infer_cast)
       .flops(flops_per_element<1>)
       .fusion(FusionKind::Elementwise)
-      .in_place();
+      .in_place()
+      .widens(false);
   declare.op("CastLike", 25)
       .doc("The elements converted to the type of the second input.")
       .input("input", "T1")
@@ -100,7 +101,8 @@ void declare_cast(Declarations& declare) {
       .type("V", kAnyType)
       .infer(infer_same)
       .fusion(FusionKind::View)
-      .in_place();
+      .in_place()
+      .takes_elements();
 }
 
 }  // namespace anfora::ops

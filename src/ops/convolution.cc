@@ -121,7 +121,8 @@ void declare_convolution(Declarations& declare) {
       .output("Y", "T")
       .attribute("auto_pad", "NOTSET")
       .infer(infer_convolution)
-      .flops(convolution_flops);
+      .flops(convolution_flops)
+      .layout(Layout::Convolution);
   convolution(declare, "ConvTranspose", 22)
       .doc("The adjoint of Conv: each input element adds its kernel to the output.")
       .input("X", "T")
@@ -132,7 +133,8 @@ void declare_convolution(Declarations& declare) {
       .optional_attribute("output_padding", AttributeKind::Ints)
       .optional_attribute("output_shape", AttributeKind::Ints)
       .infer(infer_conv_transpose)
-      .flops(conv_transpose_flops);
+      .flops(conv_transpose_flops)
+      .layout(Layout::Convolution);
   convolution(declare, "DeformConv", 22)
       .doc("Conv whose taps read the input at places shifted by `offset`, interpolated linearly, times `mask`.")
       .input("X", "T")

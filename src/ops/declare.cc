@@ -78,9 +78,24 @@ Declaration& Declaration::required_attribute(std::string name, AttributeKind kin
 
 Declaration& Declaration::infer(void (*function)(InferenceContext&)) { return op_.infer = function, *this; }
 Declaration& Declaration::flops(double (*function)(const InferenceContext&)) { return op_.flops = function, *this; }
-Declaration& Declaration::fusion(FusionKind kind) { return op_.fusion = kind, *this; }
+Declaration& Declaration::fusion(FusionKind kind) {
+  op_.fusion = kind;
+  op_.widens = kind == FusionKind::Elementwise || kind == FusionKind::Broadcast || kind == FusionKind::Reduction ||
+               kind == FusionKind::Anchor;
+  op_.takes_elements = kind == FusionKind::View;
+  if (op_.widens || op_.takes_elements) op_.fails = Fails::Never;
+  return *this;
+}
 Declaration& Declaration::effect(Effect effect) { return op_.effect = effect, *this; }
 Declaration& Declaration::in_place(std::vector<int> inputs) { return op_.in_place = std::move(inputs), *this; }
+Declaration& Declaration::commutative() { return op_.commutative = true, *this; }
+Declaration& Declaration::associative() { return op_.associative = true, *this; }
+Declaration& Declaration::axis() { return op_.has_axis = true, *this; }
+Declaration& Declaration::takes_elements() { return op_.takes_elements = true, *this; }
+Declaration& Declaration::sums() { return op_.sums = true, *this; }
+Declaration& Declaration::widens(bool does) { return op_.widens = does, *this; }
+Declaration& Declaration::fails(Fails on) { return op_.fails = on, *this; }
+Declaration& Declaration::layout(Layout role) { return op_.layout = role, *this; }
 Declaration& Declaration::kernel(std::string name) { return op_.kernel = std::move(name), *this; }
 Declaration& Declaration::no_kernel() { return op_.kernel.clear(), *this; }
 

@@ -10,7 +10,8 @@
 //           .fusion(FusionKind::Elementwise).in_place().flops(flops_per_element<2>);
 //     }
 //
-// What is not said has a default: pure, opaque, no in-place, the reference kernel of the operator's own name.
+// What is not said has a default: pure, opaque, no in-place, the reference kernel of the operator's own name. The facts are explained
+// in ir/operator.h.
 #pragma once
 
 #include <string>
@@ -23,7 +24,9 @@
 namespace anfora::ops {
 
 using ir::Effect;
+using ir::Fails;
 using ir::FusionKind;
+using ir::Layout;
 using AttributeKind = ir::AttributeDeclaration::Kind;
 
 // Sets of dtypes, named as ONNX's documents group them.
@@ -64,9 +67,18 @@ class Declaration {
 
   Declaration& infer(void (*function)(InferenceContext&));
   Declaration& flops(double (*function)(const InferenceContext&));
+  // Says for most kinds also whether it widens, fails, and takes elements; what is said behind it says it otherwise.
   Declaration& fusion(FusionKind kind);
   Declaration& effect(Effect effect);
   Declaration& in_place(std::vector<int> inputs = {0});
+  Declaration& commutative();
+  Declaration& associative();
+  Declaration& axis();
+  Declaration& takes_elements();
+  Declaration& sums();
+  Declaration& widens(bool does = true);
+  Declaration& fails(Fails on);
+  Declaration& layout(Layout role);
   Declaration& kernel(std::string name);  // of another name than the operator's
   Declaration& no_kernel();               // there is none: running it is an error
 

@@ -89,7 +89,8 @@ void declare_einsum(Declarations& declare) {
       .required_attribute("equation", AttributeKind::String)
       .infer(infer_einsum)
       .flops(einsum_flops)
-      .fusion(FusionKind::Anchor);
+      .fusion(FusionKind::Anchor)
+      .widens();
 }
 
 }  // namespace anfora::ops

@@ -177,7 +177,8 @@ void declare_image(Declarations& declare) {
       .attribute("keep_aspect_ratio_policy", "stretch")
       .optional_attribute("axes", AttributeKind::Ints)
       .infer(infer_resize)
-      .flops(resize_flops);
+      .flops(resize_flops)
+      .widens();
   declare.op("GridSample", 22)
       .doc("Samples the input at the places that the grid holds, in coordinates from -1 to 1.")
       .input("X", "T1")
@@ -189,7 +190,8 @@ void declare_image(Declarations& declare) {
       .attribute("padding_mode", "zeros")
       .attribute("align_corners", 0)
       .infer(infer_grid_sample)
-      .flops(flops_per_element<8>);
+      .flops(flops_per_element<8>)
+      .widens();
   declare.op("AffineGrid", 20)
       .doc("The grid of places that an affine matrix maps an evenly spaced one to.")
       .input("theta", "T1")

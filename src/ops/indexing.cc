@@ -86,7 +86,8 @@ void declare_indexing(Declarations& declare) {
       .type("Tind", index_types)
       .attribute("axis", 0)
       .infer(infer_gather)
-      .fusion(FusionKind::Injective);
+      .fusion(FusionKind::Injective)
+      .axis().takes_elements();
   declare.op("GatherElements", 13)
       .doc("For each index: the element at its own coordinates but the index along the axis.")
       .input("data", "T")
@@ -96,7 +97,8 @@ void declare_indexing(Declarations& declare) {
       .type("Tind", index_types)
       .attribute("axis", 0)
       .infer(infer_gather_elements)
-      .fusion(FusionKind::Injective);
+      .fusion(FusionKind::Injective)
+      .axis().takes_elements();
   declare.op("GatherND", 13)
       .doc("The slices of the input at the coordinates that lie along the last axis of the indices.")
       .input("data", "T")
@@ -105,7 +107,8 @@ void declare_indexing(Declarations& declare) {
       .type("T", kPlainDTypes)
       .attribute("batch_dims", 0)
       .infer(infer_gather_nd)
-      .fusion(FusionKind::Injective);
+      .fusion(FusionKind::Injective)
+      .takes_elements();
   declare.op("Compress", 28)
       .doc("The slices along an axis, or the elements, where the condition holds.")
       .input("input", "T")

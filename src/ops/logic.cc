@@ -73,9 +73,12 @@ Declaration comparison(Declarations& declare, const char* name, int since, const
 
 void declare_logic(Declarations& declare) {
   const std::vector<DType> boolean = {DType::Bool};
-  comparison(declare, "And", 7, "A and B.", boolean).in_place({0, 1}).infer(infer_tracked_comparison<both>);
-  comparison(declare, "Or", 7, "A or B.", boolean).in_place({0, 1}).infer(infer_tracked_comparison<either>);
-  comparison(declare, "Xor", 7, "Whether exactly one of A and B holds.", boolean).in_place({0, 1});
+  comparison(declare, "And", 7, "A and B.", boolean).in_place({0, 1}).infer(infer_tracked_comparison<both>)
+      .commutative().associative();
+  comparison(declare, "Or", 7, "A or B.", boolean).in_place({0, 1}).infer(infer_tracked_comparison<either>)
+      .commutative().associative();
+  comparison(declare, "Xor", 7, "Whether exactly one of A and B holds.", boolean).in_place({0, 1})
+      .commutative().associative();
   declare.op("Not", 1)
       .doc("The negation of X.")
       .input("X", "T")
@@ -87,7 +90,8 @@ void declare_logic(Declarations& declare) {
       .in_place();
   comparison(declare, "Equal", 19, "Whether A = B; NaN equals nothing.",
              kNumbers | boolean | std::vector{DType::String})
-      .infer(infer_tracked_comparison<equal>);
+      .infer(infer_tracked_comparison<equal>)
+      .commutative();
   comparison(declare, "Less", 13, "Whether A < B.", kNumbers).infer(infer_tracked_comparison<less>);
   comparison(declare, "LessOrEqual", 16, "Whether A ≤ B.", kNumbers).infer(infer_tracked_comparison<less_or_equal>);
   comparison(declare, "Greater", 13, "Whether A > B.", kNumbers).infer(infer_tracked_comparison<greater>);
@@ -104,7 +108,8 @@ void declare_logic(Declarations& declare) {
       .infer(infer_where)
       .flops(flops_per_element<1>)
       .fusion(FusionKind::Broadcast)
-      .in_place({1, 2});
+      .in_place({1, 2})
+      .widens(false);
 }
 
 }  // namespace anfora::ops

@@ -93,7 +93,8 @@ void declare_normalization(Declarations& declare) {
       .attribute("training_mode", 0)
       .infer(infer_batch_normalization)
       .flops(flops_per_element<2>)
-      .in_place();
+      .in_place()
+      .widens().layout(Layout::Normalization);
   declare.op("InstanceNormalization", 22)
       .doc("Each channel of each instance normalized to mean 0 and variance 1, then scaled and shifted.")
       .input("input", "T")
@@ -104,7 +105,8 @@ void declare_normalization(Declarations& declare) {
       .attribute("epsilon", 1e-5f)
       .infer(infer_over_channels)
       .flops(channel_normalization_flops)
-      .in_place();
+      .in_place()
+      .widens();
   declare.op("GroupNormalization", 21)
       .doc("Each group of channels of each instance normalized, then scaled and shifted by channel.")
       .input("X", "T")
@@ -117,7 +119,8 @@ void declare_normalization(Declarations& declare) {
       .attribute("stash_type", 1)
       .infer(infer_over_channels)
       .flops(channel_normalization_flops)
-      .in_place();
+      .in_place()
+      .widens();
   declare.op("LayerNormalization", 17)
       .doc("The dimensions from the axis on normalized to mean 0 and variance 1, then scaled and shifted.")
       .input("X", "T")
@@ -133,7 +136,8 @@ void declare_normalization(Declarations& declare) {
       .attribute("stash_type", 1)
       .infer(infer_layer_normalization)
       .flops(layer_normalization_flops)
-      .in_place();
+      .in_place()
+      .axis().widens();
   declare.op("RMSNormalization", 23)
       .doc("x / √(mean of squares + epsilon) · scale over the dimensions from the axis on.")
       .input("X", "T")
@@ -146,7 +150,8 @@ void declare_normalization(Declarations& declare) {
       .attribute("stash_type", 1)
       .infer(infer_rms_normalization)
       .flops(rms_normalization_flops)
-      .in_place();
+      .in_place()
+      .widens();
   declare.op("LpNormalization", 22)
       .doc("x over its norm of order 1 or 2 along the axis.")
       .input("input", "T")
@@ -156,7 +161,8 @@ void declare_normalization(Declarations& declare) {
       .attribute("p", 2)
       .infer(infer_along_axis)
       .flops(flops_per_element<3>)
-      .in_place();
+      .in_place()
+      .axis().widens();
   declare.op("MeanVarianceNormalization", 13)
       .doc("(x − mean) / standard deviation over the axes.")
       .input("X", "T")
@@ -165,7 +171,8 @@ void declare_normalization(Declarations& declare) {
       .attribute("axes", std::vector<int64_t>{0, 2, 3})
       .infer(infer_same_type)
       .flops(flops_per_element<kNormalized>)
-      .in_place();
+      .in_place()
+      .widens();
   declare.op("LRN", 13)
       .doc("x / (bias + alpha / size · the sum of squares over `size` neighbouring channels) to the power beta.")
       .input("X", "T")
@@ -176,7 +183,8 @@ void declare_normalization(Declarations& declare) {
       .attribute("bias", 1.0f)
       .required_attribute("size", AttributeKind::Int)
       .infer(infer_same_type)
-      .flops(flops_per_element<25>);
+      .flops(flops_per_element<25>)
+      .widens();
   declare.op("Dropout", 22)
       .doc(
           "In training mode: elements are zeroed with probability `ratio`, the others scaled by 1 / (1 − ratio). "

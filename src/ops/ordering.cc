@@ -71,7 +71,8 @@ void declare_ordering(Declarations& declare) {
       .attribute("largest", 1)
       .attribute("sorted", 1)
       .infer(infer_top_k)
-      .flops(sort_flops);
+      .flops(sort_flops)
+      .axis();
   declare.op("Unique", 28)
       .doc("The distinct elements, or slices along an axis, with their first positions, the inverse map and counts.")
       .input("X", "T")
@@ -102,7 +103,8 @@ void declare_ordering(Declarations& declare) {
       .attribute("reverse", 0)
       .infer(infer_same_type)
       .flops(flops_per_element<1>)
-      .in_place();
+      .in_place()
+      .widens();
   declare.op("CumProd", 26)
       .doc("The running product along an axis.")
       .input("x", "T")

@@ -58,7 +58,8 @@ void declare_padding(Declarations& declare) {
       .type("Tind", {DType::I32, DType::I64})
       .attribute("mode", "constant")
       .infer(infer_pad)
-      .fusion(FusionKind::Injective);
+      .fusion(FusionKind::Injective)
+      .layout(Layout::Pad);
   declare.op("CenterCropPad", 18)
       .doc("Crops or pads with zeros to the given sizes, about the center.")
       .input("input_data", "T")

@@ -136,7 +136,8 @@ void declare_quantization(Declarations& declare) {
       .attribute("precision", 0)
       .infer(infer_quantize)
       .flops(flops_per_element<4>)
-      .fusion(FusionKind::Elementwise);
+      .fusion(FusionKind::Elementwise)
+      .widens(false);
   declare.op("DequantizeLinear", 28)
       .doc("(x − x_zero_point) · x_scale, by tensor, by axis or by block.")
       .input("x", "T1")
@@ -151,7 +152,8 @@ void declare_quantization(Declarations& declare) {
       .attribute("output_dtype", 0)
       .infer(infer_dequantize)
       .flops(flops_per_element<2>)
-      .fusion(FusionKind::Elementwise);
+      .fusion(FusionKind::Elementwise)
+      .widens(false);
   declare.op("DynamicQuantizeLinear", 11)
       .doc("x quantized to u8 with the scale and zero point that its own range gives.")
       .input("x", "T1")

@@ -58,14 +58,17 @@ Declaration recurrent(Declarations& declare, const char* name, const char* doc) 
 }  // namespace
 
 void declare_recurrent(Declarations& declare) {
-  recurrent(declare, "RNN", "A recurrent layer: H = f(X Wᵀ + H Rᵀ + b) at each step, in one or both directions.");
+  recurrent(declare, "RNN", "A recurrent layer: H = f(X Wᵀ + H Rᵀ + b) at each step, in one or both directions.")
+      .widens();
   recurrent(declare, "GRU", "A gated recurrent layer with update and reset gates, in one or both directions.")
-      .attribute("linear_before_reset", 0);
+      .attribute("linear_before_reset", 0)
+      .widens();
   recurrent(declare, "LSTM", "A long short-term memory layer, in one or both directions.")
       .optional_input("initial_c", "T")
       .optional_input("P", "T")
       .optional_output("Y_c", "T")
-      .attribute("input_forget", 0);
+      .attribute("input_forget", 0)
+      .widens();
 }
 
 }  // namespace anfora::ops

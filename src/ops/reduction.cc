@@ -101,13 +101,17 @@ Declaration arg(Declarations& declare, const char* name, const char* doc) {
 void declare_reduction(Declarations& declare) {
   const std::vector<DType> wide = kFloats | std::vector{DType::I32, DType::I64, DType::U32, DType::U64};
   const std::vector<DType> ordered = wide | std::vector{DType::I8, DType::U8, DType::Bool};
-  reduce(declare, "ReduceSum", 13, "The sum along the axes.", wide).infer(infer_tracked_reduce<added>);
-  reduce(declare, "ReduceMean", 18, "The mean along the axes.", wide);
+  reduce(declare, "ReduceSum", 13, "The sum along the axes.", wide).infer(infer_tracked_reduce<added>)
+      .layout(Layout::Reduction).sums();
+  reduce(declare, "ReduceMean", 18, "The mean along the axes.", wide)
+      .layout(Layout::Reduction).sums();
   reduce(declare, "ReduceProd", 18, "The product along the axes.", wide).infer(infer_tracked_reduce<times>);
   reduce(declare, "ReduceMax", 20, "The largest element along the axes; NaN if any is NaN.", ordered)
-      .infer(infer_tracked_reduce<ir::max>);
+      .infer(infer_tracked_reduce<ir::max>)
+      .layout(Layout::Reduction);
   reduce(declare, "ReduceMin", 20, "The smallest element along the axes; NaN if any is NaN.", ordered)
-      .infer(infer_tracked_reduce<ir::min>);
+      .infer(infer_tracked_reduce<ir::min>)
+      .layout(Layout::Reduction);
   reduce(declare, "ReduceL1", 18, "The sum of absolute values along the axes.", wide).flops(flops_per_input_element<2>);
   reduce(declare, "ReduceL2", 18, "The square root of the sum of squares along the axes.", wide)
       .flops(flops_per_input_element<2>);
@@ -116,8 +120,10 @@ void declare_reduction(Declarations& declare) {
   reduce(declare, "ReduceLogSum", 28, "The logarithm of the sum along the axes.", wide);
   reduce(declare, "ReduceLogSumExp", 28, "The logarithm of the sum of exponentials along the axes.", wide)
       .flops(flops_per_input_element<15>);
-  arg(declare, "ArgMax", "Where the largest element along the axis is: the first one, or the last.");
-  arg(declare, "ArgMin", "Where the smallest element along the axis is: the first one, or the last.");
+  arg(declare, "ArgMax", "Where the largest element along the axis is: the first one, or the last.")
+      .axis();
+  arg(declare, "ArgMin", "Where the smallest element along the axis is: the first one, or the last.")
+      .axis();
 }
 
 }  // namespace anfora::ops

@@ -17,7 +17,8 @@ void declare_scatter(Declarations& declare) {
       .attribute("axis", 0)
       .attribute("reduction", "none")
       .infer(infer_same_type)
-      .in_place();
+      .in_place()
+      .axis();
   declare.op("ScatterND", 18)
       .doc("Each slice of the updates replaces, or is combined with, the slice at its coordinates.")
       .input("data", "T")

@@ -459,7 +459,8 @@ void declare_shape(Declarations& declare) {
       .attribute("allowzero", 0)
       .infer(infer_reshape)
       .fusion(FusionKind::View)
-      .in_place();
+      .in_place()
+      .fails(Fails::OnShape);
   declare.op("Flatten", 25)
       .doc("A matrix of the same elements: the axes before `axis` make its rows.")
       .input("input", "T")
@@ -468,7 +469,8 @@ void declare_shape(Declarations& declare) {
       .attribute("axis", 1)
       .infer(infer_flatten)
       .fusion(FusionKind::View)
-      .in_place();
+      .in_place()
+      .axis();
   declare.op("Squeeze", 25)
       .doc("Without the given axes, or all axes, of size 1.")
       .input("data", "T")
@@ -494,7 +496,8 @@ void declare_shape(Declarations& declare) {
       .type("T", kAllDTypes)
       .attribute("start", 0)
       .optional_attribute("end", AttributeKind::Int)
-      .infer(infer_shape);
+      .infer(infer_shape)
+      .fails(Fails::Never);
   declare.op("Size", 25)
       .doc("The number of elements.")
       .input("data", "T")
@@ -508,7 +511,8 @@ void declare_shape(Declarations& declare) {
       .type("T", kAllDTypes)
       .optional_attribute("perm", AttributeKind::Ints)
       .infer(infer_transpose)
-      .fusion(FusionKind::Injective);
+      .fusion(FusionKind::Injective)
+      .takes_elements().fails(Fails::Never);
   declare.op("DepthToSpace", 28)
       .doc("Moves blocks of channels into squares of pixels.")
       .input("input", "T")
@@ -517,7 +521,8 @@ void declare_shape(Declarations& declare) {
       .required_attribute("blocksize", AttributeKind::Int)
       .attribute("mode", "DCR")
       .infer(infer_depth_to_space)
-      .fusion(FusionKind::Injective);
+      .fusion(FusionKind::Injective)
+      .takes_elements();
   declare.op("SpaceToDepth", 28)
       .doc("Moves squares of pixels into blocks of channels.")
       .input("input", "T")
@@ -526,7 +531,8 @@ void declare_shape(Declarations& declare) {
       .required_attribute("blocksize", AttributeKind::Int)
       .attribute("mode", "DCR")
       .infer(infer_space_to_depth)
-      .fusion(FusionKind::Injective);
+      .fusion(FusionKind::Injective)
+      .takes_elements();
   declare.op("Expand", 13)
       .doc("Broadcasts the input against a shape, in both directions.")
       .input("input", "T")
@@ -534,7 +540,8 @@ void declare_shape(Declarations& declare) {
       .output("output", "T")
       .type("T", kPlainDTypes)
       .infer(infer_expand)
-      .fusion(FusionKind::Broadcast);
+      .fusion(FusionKind::Broadcast)
+      .widens(false).takes_elements().fails(Fails::OnShape);
   declare.op("Tile", 13)
       .doc("The input repeated along each axis.")
       .input("input", "T")
@@ -542,7 +549,8 @@ void declare_shape(Declarations& declare) {
       .output("output", "T")
       .type("T", kPlainDTypes)
       .infer(infer_tile)
-      .fusion(FusionKind::Injective);
+      .fusion(FusionKind::Injective)
+      .takes_elements();
   declare.op("Concat", 13)
       .doc("The inputs one after the other along an axis.")
       .variadic_input("inputs", "T")
@@ -550,7 +558,8 @@ void declare_shape(Declarations& declare) {
       .type("T", kPlainDTypes)
       .required_attribute("axis", AttributeKind::Int)
       .infer(infer_concat)
-      .fusion(FusionKind::Injective);
+      .fusion(FusionKind::Injective)
+      .axis().fails(Fails::Never).layout(Layout::Concat);
   declare.op("Split", 18)
       .doc("Cuts the input along an axis into parts of the given sizes, or into equal ones.")
       .input("input", "T")
@@ -560,7 +569,8 @@ void declare_shape(Declarations& declare) {
       .attribute("axis", 0)
       .optional_attribute("num_outputs", AttributeKind::Int)
       .infer(infer_split)
-      .fusion(FusionKind::Injective);
+      .fusion(FusionKind::Injective)
+      .axis().takes_elements();
   declare.op("Slice", 13)
       .doc("The elements from start to end, exclusive, by step, along each of the given axes, as in numpy.")
       .input("data", "T")
@@ -572,7 +582,8 @@ void declare_shape(Declarations& declare) {
       .type("T", kPlainDTypes)
       .type("Tind", {DType::I32, DType::I64})
       .infer(infer_slice)
-      .fusion(FusionKind::Injective);
+      .fusion(FusionKind::Injective)
+      .takes_elements().layout(Layout::Slice);
   declare.op("ReverseSequence", 28)
       .doc("Reverses the first sequence_lens[i] entries along the time axis of each batch entry i.")
       .input("input", "T")

@@ -32,12 +32,6 @@ constexpr std::string_view kAttribute = "canonical-attribute";
 constexpr std::string_view kOperand = "canonical-operand";
 constexpr std::string_view kResult = "canonical-result";
 
-// Operators whose attribute `axis` counts the axes of operand 0.
-constexpr std::string_view kWithAxis[] = {
-    "ArgMax",     "ArgMin",          "Concat",  "Flatten", "Gather",          "GatherElements", "Hardmax",
-    "LogSoftmax", "LpNormalization", "Softmax", "Split",   "ScatterElements", "TopK",           "LayerNormalization",
-};
-
 std::optional<int> known_rank(const Node* node) {
   const Type* type = node->type();
   return type && type->is_tensor() && type->has_rank() ? std::optional(type->rank()) : std::nullopt;
@@ -117,7 +111,7 @@ class Canonicalizer {
   void attributes(Apply& node) {
     AttributeSet set = node.attributes();
     if (auto rank = node.num_inputs() > 0 ? known_rank(node.input(0)) : std::nullopt) {
-      if (std::ranges::count(kWithAxis, node.op().name)) set = with_axis_from_front(node, std::move(set), *rank);
+      if (node.op().has_axis) set = with_axis_from_front(node, std::move(set), *rank);
       if (node.is("Transpose") && !set.has("perm")) set = set.with("perm", permutation_of(node, *rank));
     }
     for (const AttributeDeclaration& declared : node.op().attributes) {
@@ -142,7 +136,7 @@ class Canonicalizer {
   // Operands --------------------------------------------------------------------------------------------------
   void operands(Apply& node) {
     const std::string& op = node.op().name;
-    if (node.num_inputs() == 2 && rewrite::is_commutative(node.op())) return constant_last(node);
+    if (node.num_inputs() == 2 && node.op().commutative) return constant_last(node);
     if (op == "QuantizeLinear" || op == "DequantizeLinear") return quantization(node);
     auto rank = node.num_inputs() > 0 ? known_rank(node.input(0)) : std::nullopt;
     if (!rank) return;

@@ -59,9 +59,7 @@ bool is_zero(const Node* node, int depth = kDeepestZero) {
   }
   if (apply->is("Concat"))
     return std::ranges::all_of(apply->operands(), [&](const Use& use) { return is_zero(use.node, depth - 1); });
-  constexpr std::string_view kMoving[] = {"Expand", "Unsqueeze", "Squeeze", "Reshape", "Transpose", "Slice", "Split"};
-  const bool moves = std::ranges::any_of(kMoving, [&](std::string_view op) { return apply->is(op); });
-  return moves && is_zero(apply->input(0), depth - 1);
+  return apply->op().takes_elements && is_zero(apply->input(0), depth - 1);
 }
 
 // The one place that a Gather takes along an axis of a tensor of that rank, so that the axis goes.

@@ -122,45 +122,41 @@ class LayoutAssignment {
       f.attributes = f.attributes.with("channels_last", int64_t{1});
     };
     const bool is_f32 = node.input(0)->type()->dtype() == DType::F32;
-    if (node.is("Conv") || node.is("ConvTranspose")) {
-      if (!is_f32) return std::nullopt;
-      lowered();
-      f.wants_channels_last = true;
-      return f;
-    }
-    if (node.is("MaxPool") || node.is("AveragePool")) {
-      if (!is_f32 || node.attributes().get_int("storage_order", 0) != 0) return std::nullopt;
-      lowered();
-      f.attributes = f.attributes.without("storage_order");
-      return f;
-    }
-    if (node.is("BatchNormalization")) {
-      // Its parameters may be of other types than x.
-      auto is_of_x = [&](const Use& use) { return use.node->type()->dtype() == DType::F32; };
-      if (!std::ranges::all_of(node.operands(), is_of_x) || node.attributes().get_int("training_mode", 0) != 0)
-        return std::nullopt;
-      lowered();
-      f.attributes = f.attributes.without("training_mode").without("momentum");
-      return f;
-    }
-    if (node.is("Concat")) {
-      std::ranges::fill(f.operands, Operand::Moved);
-      for (const Use& use : node.operands()) {
-        if (!has_rank(use.node, f.rank)) return std::nullopt;
-      }
-      f.attributes = f.attributes.with("axis", moved_axis(node.attributes().require_int("axis"), f.rank));
-      return f;
-    }
     // The order in which a sum is taken changes its rounding.
-    const bool may_round = context_.options.math == rewrite::Promise::Real;
-    if (node.is("GlobalMaxPool") || (node.is("GlobalAveragePool") && may_round))
-      return describe_global_pool(std::move(f));
-    if (node.is("ReduceMax") || node.is("ReduceMin") ||
-        ((node.is("ReduceMean") || node.is("ReduceSum")) && may_round)) {
-      return describe_reduction(std::move(f));
+    if (node.op().sums && context_.options.math != rewrite::Promise::Real) return std::nullopt;
+    switch (node.op().layout) {
+      case Layout::Convolution:
+        if (!is_f32) return std::nullopt;
+        lowered();
+        f.wants_channels_last = true;
+        return f;
+      case Layout::Pool:
+        if (!is_f32 || node.attributes().get_int("storage_order", 0) != 0) return std::nullopt;
+        lowered();
+        f.attributes = f.attributes.without("storage_order");
+        return f;
+      case Layout::Normalization: {
+        // Its parameters may be of other types than x.
+        auto is_of_x = [&](const Use& use) { return use.node->type()->dtype() == DType::F32; };
+        if (!std::ranges::all_of(node.operands(), is_of_x) || node.attributes().get_int("training_mode", 0) != 0)
+          return std::nullopt;
+        lowered();
+        f.attributes = f.attributes.without("training_mode").without("momentum");
+        return f;
+      }
+      case Layout::Concat:
+        std::ranges::fill(f.operands, Operand::Moved);
+        for (const Use& use : node.operands()) {
+          if (!has_rank(use.node, f.rank)) return std::nullopt;
+        }
+        f.attributes = f.attributes.with("axis", moved_axis(node.attributes().require_int("axis"), f.rank));
+        return f;
+      case Layout::GlobalPool: return describe_global_pool(std::move(f));
+      case Layout::Reduction: return describe_reduction(std::move(f));
+      case Layout::Pad: return describe_pad(std::move(f));
+      case Layout::Slice: return describe_slice(std::move(f));
+      case Layout::None: return std::nullopt;
     }
-    if (node.is("Pad")) return describe_pad(std::move(f));
-    if (node.is("Slice")) return describe_slice(std::move(f));
     return std::nullopt;
   }
 
@@ -193,7 +189,7 @@ class LayoutAssignment {
   }
 
   std::optional<Flexible> describe_global_pool(Flexible f) {
-    f.op = &module_.context().get_operator(f.node->is("GlobalMaxPool") ? "ReduceMax" : "ReduceMean");
+    f.op = &module_.context().get_operator(f.node->op().sums ? "ReduceMean" : "ReduceMax");
     f.attributes = {{"keepdims", int64_t{1}}};
     std::vector<int64_t> axes(static_cast<size_t>(f.rank) - 2);
     std::iota(axes.begin(), axes.end(), 1);

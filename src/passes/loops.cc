@@ -442,15 +442,13 @@ class Loops {
     };
     if (!is_plain(node.type())) return false;
     if (!std::ranges::all_of(node.operands(), [&](const Use& use) { return is_plain(use.node->type()); })) return false;
-    if ((node.is("Div") || node.is("Mod")) && is_integer(node.type()->dtype()) && !is_positive(node.input(1))) {
-      return false;
+    switch (node.op().fails) {
+      case Fails::OnAnything: return false;
+      case Fails::OnShape: return constant_tensor(node.input(1)) != nullptr;
+      case Fails::OnZero: return !is_integer(node.type()->dtype()) || is_positive(node.input(1));
+      case Fails::Never: return true;
     }
-    if (node.is("Transpose") || node.is("Concat") || node.is("Shape") || node.is("Softmax")) return true;
-    FusionKind kind = node.op().fusion;
-    bool reads_shape = node.is("Expand") || node.is("Reshape");
-    if (reads_shape && !constant_tensor(node.input(1))) return false;
-    return kind == FusionKind::Elementwise || kind == FusionKind::Broadcast || kind == FusionKind::Reduction ||
-           kind == FusionKind::View || kind == FusionKind::Anchor;
+    return false;
   }
 
   PassContext& context_;

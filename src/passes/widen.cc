@@ -26,43 +26,7 @@ namespace {
 
 using namespace ir;
 
-// What computes, but is not told by its fusion kind.
-constexpr std::string_view kArithmetic[] = {"AveragePool",
-                                            "BatchNormalization",
-                                            "CumSum",
-                                            "Einsum",
-                                            "GRU",
-                                            "GlobalAveragePool",
-                                            "GridSample",
-                                            "GlobalLpPool",
-                                            "GlobalMaxPool",
-                                            "GroupNormalization",
-                                            "InstanceNormalization",
-                                            "LRN",
-                                            "LSTM",
-                                            "LayerNormalization",
-                                            "LogSoftmax",
-                                            "LpNormalization",
-                                            "LpPool",
-                                            "MaxPool",
-                                            "MeanVarianceNormalization",
-                                            "RMSNormalization",
-                                            "RNN",
-                                            "Resize",
-                                            "Softmax"};
-// What moves or converts, although its fusion kind is that of arithmetic.
-constexpr std::string_view kMoving[] = {"Cast", "DequantizeLinear", "Expand", "QuantizeLinear", "Where"};
-
-bool is_arithmetic(const Operator& op) {
-  if (!op.domain.empty() || op.effect != Effect::Pure) return false;
-  switch (op.fusion) {
-    case FusionKind::Elementwise:
-    case FusionKind::Broadcast:
-    case FusionKind::Reduction:
-    case FusionKind::Anchor: return !std::ranges::count(kMoving, op.name);
-    default: return std::ranges::count(kArithmetic, op.name) > 0;
-  }
-}
+bool computes(const Operator& op) { return op.domain.empty() && op.effect == Effect::Pure && op.widens; }
 
 class Widening {
  public:
@@ -80,7 +44,7 @@ class Widening {
       if (node->primitive() != Primitive::Operation) continue;
       if (node->is("Cast")) {
         changes += skip_rounding(*node);
-      } else if (has_narrow_results(*node) && is_arithmetic(node->op())) {
+      } else if (has_narrow_results(*node) && computes(node->op())) {
         changes += widen(*node);
       }
     }

@@ -72,7 +72,7 @@ std::vector<DiscriminationTree::Word> DiscriminationTree::words_of(const Term& t
       words.push_back({{{Letter::Kind::OperatorOnly, op}}});
       continue;
     }
-    bool both_orders = operands.size() == 2 && is_commutative(*op);
+    bool both_orders = operands.size() == 2 && op->commutative;
     for (int order = 0; order < (both_orders ? 2 : 1); ++order) {
       std::vector<Word> partial = {{{{Letter::Kind::WithOperands, op}}}};
       for (const std::vector<Word>& choices : operands) {

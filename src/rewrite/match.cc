@@ -189,7 +189,7 @@ class Matcher {
     }
     while (!inputs.empty() && !inputs.back()) inputs.pop_back();
     if (sequence(t.operands, inputs, next)) return true;
-    if (inputs.size() != 2 || inputs[0] == inputs[1] || !is_commutative(apply.op())) return false;
+    if (inputs.size() != 2 || inputs[0] == inputs[1] || !apply.op().commutative) return false;
     std::swap(inputs[0], inputs[1]);
     return sequence(t.operands, inputs, next);
   }
@@ -328,22 +328,12 @@ class Matcher {
   FunctionRef<Quantity(const Expression&)> evaluate_;
 };
 
-bool is_one_of(const Operator& op, std::initializer_list<std::string_view> names) {
-  return std::ranges::find(names, op.qualified) != names.end();
-}
-
 }  // namespace
 
 bool for_each_match(const Term& pattern, Apply& root, Match& match, FunctionRef<Quantity(const Expression&)> evaluate,
                     FunctionRef<bool()> accept) {
   return Matcher(match, evaluate).term(pattern, &root, accept);
 }
-
-bool is_associative(const Operator& op) {
-  return is_one_of(op, {"Add", "Mul", "And", "Or", "Xor", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Min", "Max"});
-}
-
-bool is_commutative(const Operator& op) { return is_associative(op) || is_one_of(op, {"Equal", "Sum", "Mean"}); }
 
 const AttributeValue* attribute_or_default(const Apply& node, std::string_view name) {
   if (const AttributeValue* value = node.attributes().find(name)) return value;

@@ -39,11 +39,6 @@ struct Match {
 bool for_each_match(const Term& pattern, ir::Apply& root, Match& match,
                     FunctionRef<Quantity(const Expression&)> evaluate, FunctionRef<bool()> accept);
 
-// Whether the order of the two operands of such an operator does not matter.
-bool is_commutative(const ir::Operator& op);
-// Whether op(op(a, b), c) = op(a, op(b, c)), over the reals for floats.
-bool is_associative(const ir::Operator& op);
-
 // The value that an application has for an attribute: its own, else the declared default; null: neither.
 const AttributeValue* attribute_or_default(const ir::Apply& node, std::string_view name);
 

@@ -441,7 +441,7 @@ class RuleParser {
       cursor_.advance(1);
       t.flattened = true;
       for (const Operator* op : t.operators) {
-        if (!is_associative(*op)) cursor_.fail(fmt::format("{} is not associative", op->name));
+        if (!op->associative) cursor_.fail(fmt::format("{} is not associative", op->name));
       }
     }
     if (cursor_.accept("{")) attributes(t);

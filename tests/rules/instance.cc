@@ -443,7 +443,7 @@ class Maker {
       if (made && made->is_tensor() && find_variable(op, type)) types.emplace(type, made->dtype());
     }
     mark_full(t);
-    if (nodes.size() == 2 && rewrite::is_commutative(op) && draw_.percent(50)) std::swap(nodes[0], nodes[1]);
+    if (nodes.size() == 2 && op.commutative && draw_.percent(50)) std::swap(nodes[0], nodes[1]);
     Apply* apply = applied(op, nodes, attributes_of(a), item ? num_outputs(a) : 1);
     if (t.slot >= 0) match_.nodes[static_cast<size_t>(t.slot)] = apply;
     return apply;
