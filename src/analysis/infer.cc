@@ -208,10 +208,11 @@ const Type* Inference::erase_symbols_of(const Type* type, const Graph& graph) {
   });
 }
 
-// The least type above both; null is bottom. Dimensions that differ become unknown (widening).
+// The least type above both; null is bottom, as is Unreachable. Dimensions that differ become unknown (widening).
 const Type* Inference::join(const Type* a, const Type* b) {
   if (!a || a == b) return b;
-  if (!b) return a;
+  if (!b || b->is_unreachable()) return a;
+  if (a->is_unreachable()) return b;
   ir::Context& context = module_.context();
   // An absent optional joins with a present value to an optional of it.
   if (a->is_none() || b->is_none()) {
@@ -270,7 +271,7 @@ std::vector<Graph*> Inference::callees(const Node* node, size_t item) const {
     } else if (apply->primitive() == Primitive::Switch) {
       if (const Node* taken = taken_branch(*apply)) {
         pending.emplace_back(taken, 0);
-      } else if (apply->input(0)->type()) {  // a condition that is never computed chooses nothing
+      } else if (is_reached(apply->input(0)->type())) {  // a condition that is never computed chooses nothing
         pending.emplace_back(apply->input(1), 0);
         pending.emplace_back(apply->input(2), 0);
       }
@@ -343,10 +344,31 @@ void Inference::run() {
     if (unresolved_->location()) error.at_location(to_string(*unresolved_->location()));
     throw error;
   }
-  if (!main->return_node()->type()) {
+  throw_if_certain();
+  type_unreached_graphs();
+  type_functions();
+}
+
+// What is not computed by every run does no harm where it is refused.
+void Inference::throw_if_certain() const {
+  const Graph* main = module_.main();
+  const Type* result = main->return_node()->type();
+  for (const auto& [node, error] : refused_) {
+    if (node->graph() == main || node->type() == result) throw Error(error);
+  }
+  if (!is_reached(result)) {
     throw Error(ErrorCode::InvalidModel, "the result is never computed: a loop or recursion in it has no exit");
   }
-  type_functions();
+}
+
+// Functions that are values and never called.
+void Inference::type_unreached_graphs() {
+  for (Graph* graph : module_.graphs()) {
+    if (!graph->value()->has_uses() || mark(graph->return_node()) != Mark::Unvisited) continue;
+    for (Apply* node = graph->first_node(); node; node = node->next_in_graph()) {
+      node->set_type(module_.context().unreachable_type());
+    }
+  }
 }
 
 // One pass over everything reachable; true when another is needed.
@@ -357,6 +379,7 @@ bool Inference::round() {
   result_read_.clear();
   elements_.clear();
   unresolved_ = nullptr;
+  refused_.clear();
   visit(module_.main()->return_node());
   for (auto& [graph, type] : result_read_) {
     const Node* result = graph->return_node();
@@ -378,32 +401,36 @@ void Inference::visit(Node* root) {
   while (!stack_.empty()) {
     Frame& frame = stack_.back();
     Apply& node = *frame.node->as_apply();
-    refused_ = &node;  // if anything throws
     if (frame.next < node.num_inputs()) {
       push(node.input(frame.next++));
       continue;
     }
-    if (node.primitive() == Primitive::Call) {
-      size_t callee = frame.next - node.num_inputs();
-      std::vector<Graph*> targets = callees(node.input(0));
-      if (callee < targets.size()) {
-        ++frame.next;
-        bind_arguments(node, *targets[callee]);
-        push(targets[callee]->return_node());
-        continue;
-      }
-    }
     try {
+      if (node.primitive() == Primitive::Call) {
+        size_t callee = frame.next - node.num_inputs();
+        std::vector<Graph*> targets = callees(node.input(0));
+        if (callee < targets.size()) {
+          ++frame.next;
+          bind_arguments(node, *targets[callee]);
+          push(targets[callee]->return_node());
+          continue;
+        }
+      }
       finish(node);
     } catch (Error& error) {
-      error.at_node(describe(node));
-      if (node.location()) error.at_location(to_string(*node.location()));
-      throw;
+      refuse(node, error);
     }
     mark(&node) = Mark::Done;
     stack_.pop_back();
   }
-  refused_ = nullptr;
+}
+
+void Inference::refuse(Apply& node, Error& error) {
+  error.at_node(describe(node));
+  if (node.location()) error.at_location(to_string(*node.location()));
+  if (error.code() == ErrorCode::Internal || error.code() == ErrorCode::ResourceExhausted) throw Error(error);
+  node.set_type(module_.context().unreachable_type(error.what()));
+  refused_.emplace_back(&node, error);
 }
 
 void Inference::bind_arguments(Apply& call, Graph& callee) {
@@ -412,8 +439,7 @@ void Inference::bind_arguments(Apply& call, Graph& callee) {
   size_t given = call.num_inputs() - 1;
   if (given != callee.parameters().size()) {
     throw Error(ErrorCode::TypeMismatch, fmt::format("graph @{} takes {} arguments, {} are given", callee.name(),
-                                                     callee.parameters().size(), given))
-        .at_node(describe(call));
+                                                     callee.parameters().size(), given));
   }
   for (size_t i = 0; i < given; ++i) {
     Parameter* parameter = callee.parameter(i);
@@ -440,13 +466,11 @@ const Type* Inference::result_of(Graph& callee) {
 void Inference::finish_call(Apply& call) {
   std::vector<Graph*> targets = callees(call.input(0));
   if (targets.empty()) {
-    // A callee without a type is not computed yet, or never.
-    if (call.input(0)->type() && !unresolved_) unresolved_ = &call;
-    return;
+    if (!unresolved_) unresolved_ = &call;
+    return call.set_type(module_.context().unreachable_type());
   }
-  const Type* type = nullptr;
+  const Type* type = module_.context().unreachable_type();  // as long as no base case of a recursion is reached
   for (Graph* target : targets) type = join(type, result_of(*target));
-  if (!type) return;  // bottom: recursion whose base case is not reached yet
   size_t index = 0;
   if (type->is_tuple()) {
     boost::container::small_vector<const Type*, 8> items(type->elements().begin(), type->elements().end());
@@ -459,7 +483,17 @@ void Inference::finish_call(Apply& call) {
   for (Graph* target : targets) add_functions(call, type, *target->return_node());
 }
 
+// The type of the first operand that no run computes; null: there is none.
+const Type* Inference::unreached_operand(const Apply& node) const {
+  for (const Use& use : node.operands()) {
+    const Type* type = use.node->type();
+    if (!is_reached(type)) return type ? type : module_.context().unreachable_type();
+  }
+  return nullptr;
+}
+
 void Inference::finish(Apply& node) {
+  if (const Type* bottom = unreached_operand(node)) return node.set_type(bottom);
   switch (node.primitive()) {
     case Primitive::Return:
       node.set_type(node.input(0)->type());
@@ -469,16 +503,12 @@ void Inference::finish(Apply& node) {
     case Primitive::Switch: node.set_type(some_function()); return;
     case Primitive::MakeTuple: {
       boost::container::small_vector<const Type*, 8> items;
-      for (const Use& use : node.operands()) {
-        if (!use.node->type()) return;
-        items.push_back(use.node->type());
-      }
+      for (const Use& use : node.operands()) items.push_back(use.node->type());
       node.set_type(module_.context().tuple_type({items.data(), items.size()}));
       return;
     }
     case Primitive::TupleGetItem: {
       const Type* tuple = node.input(0)->type();
-      if (!tuple) return;
       int64_t index = node.attributes().require_int("index");
       if (!tuple->is_tuple() || index < 0 || index >= static_cast<int64_t>(tuple->elements().size())) {
         throw Error(ErrorCode::TypeMismatch, fmt::format("item {} is taken of {}", index, to_string(tuple)));
@@ -491,9 +521,7 @@ void Inference::finish(Apply& node) {
 }
 
 void Inference::infer(Apply& node) {
-  for (const Use& use : node.operands()) {
-    if (!use.node->type()) return;  // bottom in, bottom out
-  }
+  if (const Type* bottom = unreached_operand(node)) return node.set_type(bottom);
   const Operator& op = node.op();
   if (!op.infer) {
     if (node.type()) return;  // as the source declared it

@@ -7,12 +7,15 @@
 // (`_17_0`): unknown, but equal to itself.
 //
 // Functions: parameter types are the join of the arguments over all call sites, the result of a call is the join over
-// the functions it may reach. Recursive results start at bottom (null) and rise to a fixpoint; a dimension on which two
+// the functions it may reach. Recursive results start at bottom and rise to a fixpoint; a dimension on which two
 // sites differ becomes unknown at once (widening), so that a round count of twice the lattice's height,
 // about four times the depth of nesting, suffices. A round is linear in the size of the module.
 //
-// A Switch whose condition is known is only the function that it takes: the other one is not typed by its calls, and what
-// nothing else reaches keeps whatever types it had, perhaps none.
+// Bottom is Unreachable, the type of what no run computes, and whatever needs such a value has it, too. An application that its
+// declaration refuses is Unreachable for that reason: a run that gets there ends by the same error, so that the rest may be
+// typed as if none did. What every run computes, main's own applications and what its result depends on, is refused for all.
+//
+// A Switch whose condition is known is only the function that it takes; a function that nothing else reaches is Unreachable.
 //
 // A symbol made inside a function means another size at every invocation: it is erased to `?` where it leaves the
 // function by its result, or re-enters it by recursion.
@@ -22,6 +25,7 @@
 #include <optional>
 #include <vector>
 
+#include "anfora/error.h"
 #include "ir/module.h"
 #include "ops/inference.h"
 #include "support/aligned_bytes.h"
@@ -32,12 +36,12 @@ class Inference {
  public:
   explicit Inference(ir::Module& module) : module_(module) {}
 
-  // Types everything that main's result depends on. Throws TypeMismatch (with node and location) where a
-  // declaration refuses its operands.
+  // Types everything that main's result depends on. Throws TypeMismatch (with node and location) where every run would
+  // compute what a declaration refuses.
   void run();
 
   // The application at which the last run() ended by an error; null: at none.
-  const ir::Apply* refused() const { return refused_; }
+  const ir::Apply* refused() const { return refused_.empty() ? nullptr : refused_.back().first; }
 
   // Types one new application whose operands are typed; operators only, no calls.
   void infer(ir::Apply& node);
@@ -68,6 +72,10 @@ class Inference {
   void visit(ir::Node* root);
   Mark& mark(const ir::Node* node);
   void finish(ir::Apply& node);
+  void refuse(ir::Apply& node, Error& error);
+  void throw_if_certain() const;
+  void type_unreached_graphs();
+  const ir::Type* unreached_operand(const ir::Apply& node) const;
   void finish_call(ir::Apply& call);
   void bind_arguments(ir::Apply& call, ir::Graph& callee);
   void add_functions(const ir::Node& node, const ir::Type* type, const ir::Node& from);
@@ -92,7 +100,7 @@ class Inference {
   boost::unordered_flat_map<const ir::Node*, const ir::Type*> joined_;            // of parameters, before naming
   // Functions that parameters, calls and returns may be, by node id and item.
   boost::unordered_flat_map<uint64_t, std::vector<ir::Graph*>> functions_;
-  const ir::Apply* refused_ = nullptr;
+  std::vector<std::pair<const ir::Apply*, Error>> refused_;  // in this round, in the order of visits
   const ir::Apply* unresolved_ = nullptr;  // in this round, a call of what is not known
   boost::unordered_flat_map<const ir::Graph*, const ir::Type*> result_read_;  // by callers in this round
 };

@@ -43,7 +43,7 @@ std::vector<Violation> verify_types(Module& module) {
     return violations;
   }
   for (auto [node, type] : before.types) {
-    if (!type && node->type() && node->is_apply()) {
+    if (!type && is_reached(node->type()) && node->is_apply()) {
       violations.push_back({Invariant::Typed, node->graph(), node, "it has no type"});
     }
     if (may_agree(type, node->type())) continue;

@@ -63,10 +63,12 @@ const Type* Context::intern(const Type& probe) {
       hash_combine(static_cast<uint64_t>(probe.kind_), static_cast<uint64_t>(probe.dtype_) * 2 + probe.ranked_);
   for (Dim d : probe.dims_) h = hash_combine(h, hash_pointer(d.expr()));
   for (const Type* t : probe.elements_) h = hash_combine(h, hash_pointer(t));
+  h = hash_combine(h, hash_pointer(probe.reason_.data()));  // interned, too
   auto& bucket = impl_->types[h];
   for (const Type* t : bucket) {
     if (t->kind_ == probe.kind_ && t->dtype_ == probe.dtype_ && t->ranked_ == probe.ranked_ &&
-        std::ranges::equal(t->dims_, probe.dims_) && std::ranges::equal(t->elements_, probe.elements_)) {
+        std::ranges::equal(t->dims_, probe.dims_) && std::ranges::equal(t->elements_, probe.elements_) &&
+        t->reason_.data() == probe.reason_.data()) {
       return t;
     }
   }
@@ -81,6 +83,12 @@ const Type* Context::none_type() { return intern(Type()); }
 const Type* Context::state_type() {
   Type probe;
   probe.kind_ = TypeKind::State;
+  return intern(probe);
+}
+const Type* Context::unreachable_type(std::string_view reason) {
+  Type probe;
+  probe.kind_ = TypeKind::Unreachable;
+  if (!reason.empty()) probe.reason_ = string(reason);
   return intern(probe);
 }
 const Type* Context::tensor_type(DType dtype, std::span<const Dim> dims) {

@@ -24,6 +24,7 @@ class Context {
 
   const Type* none_type();
   const Type* state_type();
+  const Type* unreachable_type(std::string_view reason = {});
   const Type* tensor_type(DType dtype, std::span<const Dim> dims);
   const Type* tensor_type(DType dtype, std::span<const int64_t> shape);
   const Type* unranked_type(DType dtype);  // any rank; DType::Undefined: any dtype too

@@ -45,6 +45,9 @@ const Type* TypeParser::type() {
   if (word == "none") return context_.none_type();
   if (word == "state") return context_.state_type();
   if (word == "untyped") return nullptr;
+  if (word == "unreachable") {
+    return context_.unreachable_type(cursor_.peek() == '"' ? cursor_.string("the reason") : std::string());
+  }
   if (word == "any") return tensor(DType::Undefined);
   if (auto dtype = dtype_from_name(word)) return tensor(*dtype);
   if (word == "seq" || word == "opt") {

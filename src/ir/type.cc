@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "ir/lexical.h"
+
 namespace anfora::ir {
 
 std::optional<Shape> Type::static_shape() const {
@@ -36,6 +38,11 @@ std::string to_string(const Type* type) {
     case TypeKind::Sequence: return "seq(" + to_string(type->element()) + ")";
     case TypeKind::Optional: return "opt(" + to_string(type->element()) + ")";
     case TypeKind::Map: return "map(" + join(type->elements()) + ")";
+    case TypeKind::Unreachable: {
+      std::string text = "unreachable";
+      if (!type->reason().empty()) append_quoted(text += ' ', type->reason());
+      return text;
+    }
     case TypeKind::Func: return "func(" + join(type->parameters()) + ") -> " + to_string(type->result());
   }
   return "";

@@ -4,16 +4,19 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "anfora/tensor.h"
 #include "ir/dim.h"
 
 namespace anfora::ir {
 
-enum class TypeKind : uint8_t { None, Tensor, Tuple, Sequence, Optional, Map, Func, State };
+enum class TypeKind : uint8_t { None, Tensor, Tuple, Sequence, Optional, Map, Func, State, Unreachable };
 
 // None is the type of an absent optional input. Func holds its parameters' types, then its result's.
 // Map holds the key (a scalar tensor type) and the value. State is the token that orders effects.
+// Unreachable is the type without values, of what no run computes: the result of a recursion without an exit, what only a
+// branch needs that a known condition never takes, or what fails if it is computed, which then is the reason.
 class Type {
  public:
   TypeKind kind() const { return kind_; }
@@ -21,6 +24,7 @@ class Type {
   bool is_none() const { return kind_ == TypeKind::None; }
   bool is_func() const { return kind_ == TypeKind::Func; }
   bool is_tuple() const { return kind_ == TypeKind::Tuple; }
+  bool is_unreachable() const { return kind_ == TypeKind::Unreachable; }
 
   // Of a tensor type. dtype() is Undefined when it is not known yet.
   DType dtype() const { return dtype_; }
@@ -39,6 +43,9 @@ class Type {
   std::span<const Type* const> parameters() const { return elements_.first(elements_.size() - 1); }
   const Type* result() const { return elements_.back(); }
 
+  // Of an unreachable one: the error that a run would end by; empty where there is none.
+  std::string_view reason() const { return reason_; }
+
  private:
   friend class Context;
   TypeKind kind_ = TypeKind::None;
@@ -46,10 +53,14 @@ class Type {
   bool ranked_ = false;
   std::span<const Dim> dims_;
   std::span<const Type* const> elements_;
+  std::string_view reason_;
 };
 
 // "f32[N, 128]", "f32[*]" (unknown rank), "any[*]" (unknown dtype), "seq(f32[?])", "opt(…)", "map(i64, f32[])",
-// "(f32[2], i64[])", "func(f32[2]) -> f32[2]", "state", "none".
+// "(f32[2], i64[])", "func(f32[2]) -> f32[2]", "state", "none", "unreachable", "unreachable \"Add %3: …\"".
 std::string to_string(const Type* type);
+
+// Whether a run may compute a value of this type: not when it is unreachable, or null, which is not inferred.
+inline bool is_reached(const Type* type) { return type && !type->is_unreachable(); }
 
 }  // namespace anfora::ir

@@ -429,7 +429,7 @@ class Verifier {
   // Types are null until they are inferred; what is there must agree.
   void check_types(const Apply& node) {
     const Type* type = node.type();
-    if (!type) return;
+    if (!is_reached(type)) return;
     auto operand_type = [&](size_t i) {
       return i < node.num_inputs() && is_here(node.input(i)) ? node.input(i)->type() : nullptr;
     };
@@ -459,7 +459,7 @@ class Verifier {
         const Type* tuple = operand_type(0);
         const AttributeValue* index = node.attributes().find("index");
         const int64_t* value = index ? std::get_if<int64_t>(index) : nullptr;
-        if (!tuple || !value || *value < 0) break;
+        if (!is_reached(tuple) || !value || *value < 0) break;
         if (!tuple->is_tuple() || static_cast<size_t>(*value) >= tuple->elements().size()) {
           report(Invariant::Types, node, "item {} of {}", *value, to_string(tuple));
         } else if (!may_agree(tuple->element(static_cast<size_t>(*value)), type)) {
@@ -508,7 +508,7 @@ class Verifier {
       const Type* type = result->type();
       if (tuple && tuple->num_inputs() != names) {
         report(Invariant::Interface, *result, "{} results, {} names of results", tuple->num_inputs(), names);
-      } else if (!tuple && type && (type->is_tuple() ? type->elements().size() : 1) != names) {
+      } else if (!tuple && is_reached(type) && (type->is_tuple() ? type->elements().size() : 1) != names) {
         report(Invariant::Interface, *result, "results of type {}, {} names of results", to_string(type), names);
       }
     }
@@ -604,7 +604,7 @@ class Verifier {
 
 bool may_agree(const Type* a, const Type* b) {
   auto says_nothing = [](const Type* type) {
-    return !type || (type->is_tensor() && type->dtype() == DType::Undefined && !type->has_rank());
+    return !is_reached(type) || (type->is_tensor() && type->dtype() == DType::Undefined && !type->has_rank());
   };
   if (a == b || says_nothing(a) || says_nothing(b)) return true;
   if (a->kind() != b->kind()) return false;

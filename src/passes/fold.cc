@@ -88,8 +88,8 @@ class Folder {
   }
 
   void classify(Apply& node) {
-    bool is_item = node.primitive() == Primitive::TupleGetItem && node.type() && candidate(node.input(0));
-    bool is_operation = node.primitive() == Primitive::Operation && node.type() && !is_kept(node);
+    bool is_item = node.primitive() == Primitive::TupleGetItem && is_reached(node.type()) && candidate(node.input(0));
+    bool is_operation = node.primitive() == Primitive::Operation && is_reached(node.type()) && !is_kept(node);
     if ((!is_item && !is_operation) || !context_.may_change(node.graph())) return;
     bool from_elements = is_operation && knows_elements(node);
     if (is_operation && !from_elements && !is_computable(node)) return;

@@ -33,7 +33,13 @@ class Lowering {
     for (Node* parameter : order_.graph->parameters()) define(parameter, new_values({parameter->type()}));
     for (Node* variable : program_.captures(order_.graph)) define(variable, new_values({variable->type()}));
     draft_.num_arguments = static_cast<uint32_t>(draft_.value_types.size());
-    for (Apply* node : order_.nodes) lower_node(*node);
+    for (Apply* node : order_.nodes) {
+      if (node->type() && !node->type()->reason().empty()) {  // nothing is computed after it
+        add_step(Opcode::Fail, nullptr, {}).target = program_.add_failure(node->type()->reason());
+        break;
+      }
+      lower_node(*node);
+    }
     return std::move(draft_);
   }
 

@@ -142,9 +142,14 @@ uint32_t ProgramBuilder::add_kernel(const ir::Apply& node) {
   return kernels_[&node] = static_cast<uint32_t>(program->kernels.size() - 1);
 }
 
+uint32_t ProgramBuilder::add_failure(std::string_view reason) {
+  program->failures.emplace_back(reason);
+  return static_cast<uint32_t>(program->failures.size() - 1);
+}
+
 void ProgramBuilder::choose_kernel(const ir::Apply& node, runtime::Kernel& kernel) const {
-  // What inference did not reach, such as the branch that a known condition never takes, may be wrong in itself.
-  if (!options_.reference_only && node.type()) {
+  // What no run computes, such as the branch that a known condition never takes, may be wrong in itself.
+  if (!options_.reference_only && is_reached(node.type())) {
     std::vector<InputDescription> inputs;
     for (const ir::Use& use : node.operands()) inputs.push_back(describe_input(*use.node));
     const kernels::PrepareRequest request{kernel.op, kernel.attributes, inputs, node.num_outputs()};

@@ -28,6 +28,8 @@ class ProgramBuilder {
   void add_large_kernels();
   // Chooses the kernel of an application, unless that was done, and returns its number.
   uint32_t add_kernel(const ir::Apply& node);
+  // The number of an error that a run may end by.
+  uint32_t add_failure(std::string_view reason);
 
   std::unique_ptr<runtime::Program> program;
 

@@ -258,7 +258,7 @@ class Engine {
         module_.erase_with_dead_operands(node);
         continue;
       }
-      if (!node->type()) continue;  // used by dead nodes only, which have no types
+      if (!is_reached(node->type())) continue;  // no run computes it, or it is used by dead nodes only, which have no types
       if (options_.may_change && !options_.may_change(*node->graph())) continue;
       if (options_.fuel && *options_.fuel <= 0) break;
       std::string_view rule;

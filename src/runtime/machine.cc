@@ -392,6 +392,7 @@ Datum Machine::execute(const Options& options) {
         caller.slots[caller.function.code[caller.next - 1].result] = std::move(value);
         continue;
       }
+      case Opcode::Fail: throw Error(ErrorCode::TypeMismatch, program_.failures[instruction.target]);
     }
     for (uint32_t i = 0; i < instruction.num_releases; ++i) {
       clear(frame.slots[function.releases[instruction.first_release + i]]);

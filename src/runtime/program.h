@@ -33,6 +33,7 @@ enum class Opcode : uint8_t {
   CallEither,   // operand 0 ? functions[target](the next `split` operands) : functions[otherwise](the rest)
   CallClosure,  // result = operand 0 (the other operands, then what it captured)
   Return,       // operand 0
+  Fail,         // ends the run by the error failures[target]
 };
 
 struct Instruction {
@@ -97,6 +98,7 @@ struct Program {
   uint32_t main = 0;
   std::vector<std::unique_ptr<Kernel>> kernels;
   std::vector<Datum> constants;
+  std::vector<std::string> failures;
   size_t constant_bytes = 0;  // of distinct tensors
 };
 
