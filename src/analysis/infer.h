@@ -40,9 +40,6 @@ class Inference {
   // compute what a declaration refuses.
   void run();
 
-  // The application at which the last run() ended by an error; null: at none.
-  const ir::Apply* refused() const { return refused_.empty() ? nullptr : refused_.back().first; }
-
   // Types one new application whose operands are typed; operators only, no calls.
   void infer(ir::Apply& node);
 

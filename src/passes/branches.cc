@@ -68,7 +68,7 @@ class Branches {
     for (const GraphOrder& graph : order.graphs) {
       for (Apply* node : graph.nodes) {
         bool is_choice = node->primitive() == Primitive::Switch && !node->is_erased();
-        if (is_choice && context_.may_change(graph.graph)) simplify(*node);
+        if (is_choice) simplify(*node);
       }
     }
     find_branches(order);

@@ -90,7 +90,7 @@ class Folder {
   void classify(Apply& node) {
     bool is_item = node.primitive() == Primitive::TupleGetItem && is_reached(node.type()) && candidate(node.input(0));
     bool is_operation = node.primitive() == Primitive::Operation && is_reached(node.type()) && !is_kept(node);
-    if ((!is_item && !is_operation) || !context_.may_change(node.graph())) return;
+    if (!is_item && !is_operation) return;
     bool from_elements = is_operation && knows_elements(node);
     if (is_operation && !from_elements && !is_computable(node)) return;
     double bytes = bytes_of(node);

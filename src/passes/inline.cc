@@ -47,10 +47,10 @@ class Inliner {
       if (graph->parent()) nested_[graph->parent()].push_back(graph);
     }
     for (Graph* graph : calls_.graphs | std::views::reverse) {
-      if (!unused_.contains(graph) && context_.may_change(graph)) absorb_callees(*graph);
+      if (!unused_.contains(graph)) absorb_callees(*graph);
     }
     for (Graph* graph : calls_.graphs) {
-      if (!unused_.contains(graph) && context_.may_change(graph)) copy_callees(*graph);
+      if (!unused_.contains(graph)) copy_callees(*graph);
     }
     if (!unused_.empty()) erase_unused();
     return changes_;

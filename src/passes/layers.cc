@@ -381,7 +381,6 @@ bool has_plain_results(const Apply& node) {
 size_t run_layers(PassContext& context) {
   std::vector<Apply*> layers;
   for (Graph* graph : context.module.graphs()) {
-    if (!context.may_change(graph)) continue;
     for (Apply* node = graph->first_node(); node; node = node->next_in_graph()) {
       if (is_layer(*node) && rank_of(node->input(X)) == 3 && node->has_uses() && has_plain_results(*node))
         layers.push_back(node);

@@ -294,7 +294,6 @@ class Loops {
 
   // Whether the call of the loop is gone.
   bool unroll(const Loop& loop, Apply& entry) {
-    if (!context_.may_change(entry.graph())) return false;
     context_.remarks.tried(kUnrolled);
     Known known = known_parameters(loop, entry);
     std::optional<size_t> count = count_iterations(loop, entry, known);
@@ -381,7 +380,6 @@ class Loops {
   // Hoisting --------------------------------------------------------------------------------------------------------
   void hoist(const Loop& loop) {
     Graph* outside = loop.header->parent();
-    if (!context_.may_change(loop.header)) return;
     auto is_there = [&](const Apply* entry) { return entry->graph() == outside; };
     if (!outside || !std::ranges::all_of(loop.entries, is_there)) return;
     bool surely_runs =

@@ -29,19 +29,12 @@ const Origins& PassContext::origins() const {
   return options.origins ? *options.origins : kNone;
 }
 
-bool PassContext::may_change(const Graph* graph) const {
-  if (spared.empty()) return true;
-  while (graph && !spared.contains(graph->name())) graph = graph->parent();
-  return !graph;
-}
-
 rewrite::RewriteOptions PassContext::rewriting() const {
   rewrite::RewriteOptions rewriting{.weakest = options.math,
                                     .fuel = options.fuel,
                                     .assumes_finite = options.assumes_finite,
                                     .has_operator = options.has_operator,
                                     .is_accurate = options.is_accurate};
-  if (!spared.empty()) rewriting.may_change = [this](const Graph& graph) { return may_change(&graph); };
   rewriting.folds = options.folds;
   rewriting.folds_at_once = options.folds && options.fold_budget;  // one pass by itself shows what the rules made
   rewriting.fold_budget = fold_budget.get();

@@ -5,7 +5,6 @@
 #include <limits>
 #include <memory>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -99,9 +98,6 @@ class PassContext {
   rewrite::Remark* applied(std::string_view pass, std::string_view rule, const ir::Node& node, std::string message = {});
 
   const Origins& origins() const;
-
-  // Whether the pass may rewrite what a graph computes, see `spared`.
-  bool may_change(const ir::Graph* graph) const;
   rewrite::RewriteOptions rewriting() const;
 
   ir::Module& module;
@@ -109,9 +105,6 @@ class PassContext {
   rewrite::Remarks& remarks;
   const PassOptions& options;
   const std::shared_ptr<analysis::FoldBudget> fold_budget;
-  // Graphs that the running pass leaves as they are, with those nested in them: by name. What it did to them before could
-  // not be typed (pipeline/undo.h).
-  std::set<std::string, std::less<>> spared;
 };
 
 struct Pass {

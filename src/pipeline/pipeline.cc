@@ -5,13 +5,13 @@
 #include <chrono>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "analysis/verify_types.h"
 #include "anfora/error.h"
 #include "ir/verify.h"
 #include "passes/origins.h"
 #include "pipeline/save_graphs.h"
-#include "pipeline/undo.h"
 #include "support/cancellation.h"
 
 namespace anfora::pipeline {
@@ -38,10 +38,9 @@ class Optimization {
       pass_options_.fold_transposed_weights = false;
       pass_options_.fold_dequantized = true;
     }
-    const bool saves = !options.save_graphs.empty();
-    report_.remarks = rewrite::Remarks(options.keep_remarks || saves);
+    report_.remarks = rewrite::Remarks(options.keep_remarks || !options.save_graphs.empty());
     rules_ = options.passes.rules ? options.passes.rules : passes::standard_rules(module.context());
-    if (saves) saver_.emplace(options.save_graphs, report_.remarks, *rules_);
+    if (!options.save_graphs.empty()) saver_.emplace(options.save_graphs, report_.remarks, *rules_);
     set_operators(pipeline.expresses);
   }
 
@@ -104,46 +103,21 @@ class Optimization {
 
   // Each pass of the list once. Whether something changed.
   bool run_passes_of(const Stage& stage) {
-    Undo undo(module_);
-    std::optional<OptimizeReport> before;
-    if (undo.is_possible()) before = report_;
-    const size_t saved = saver_ ? saver_->num_stages() : 0;
-    int64_t* fuel = pass_options_.fuel;
-    const int64_t fuel_before = fuel ? *fuel : 0;
-    for (;;) {
-      passes::PassContext context(module_, report_.remarks, pass_options_);
-      const Pass* running = nullptr;
-      try {
-        return run_list(stage, context, undo, running);
-      } catch (const Error& error) {
-        if (!running || !undo.take_back(*running, context.inference, error)) throw;
-      }
-      report_ = *before;
-      if (saver_) saver_->take_back(saved);
-      if (fuel) *fuel = fuel_before;
-      ++changes_;
-    }
-  }
-
-  bool run_list(const Stage& stage, passes::PassContext& context, const Undo& undo, const Pass*& running) {
+    passes::PassContext context(module_, report_.remarks, pass_options_);
     bool changed = false;
     context.inference.run();
     const size_t round = stage.to_fixpoint ? report_.rounds : 0;
-    if (saver_ && saver_->num_stages() == 0) end_step("import");
+    if (!std::exchange(is_begun_, true)) end_step("import");
     for (const Pass* pass : stage.passes) {
       check_cancelled();
-      auto [idle, is_first] = idle_.try_emplace(pass, SIZE_MAX);
-      if (stage.to_fixpoint && idle->second == changes_) continue;  // nothing has changed since
+      auto idle = idle_.find(pass);
+      if (idle != idle_.end() && stage.to_fixpoint && idle->second == changes_) continue;  // nothing has changed since
       stopped_ = options_.allow_pass && !options_.allow_pass(*pass, module_, pass_options_);
       if (stopped_) break;
-      if (!undo.prepare(*pass, context)) continue;
-      running = pass;
-      if (run_one(*pass, context, round)) {
-        changed = true;
-        ++changes_;
-      } else {
-        idle_[pass] = changes_;
-      }
+      const bool changes = run_one(*pass, context, round);
+      if (!changes) idle_[pass] = changes_;
+      changes_ += changes;
+      changed = changed || changes;
       if (options_.on_stage) options_.on_stage(pass->name, round);
     }
     return changed;
@@ -188,7 +162,7 @@ class Optimization {
   std::shared_ptr<const rewrite::RuleSet> rules_;
   OptimizeReport report_;
   std::optional<GraphSaver> saver_;
-  bool stopped_ = false;
+  bool is_begun_ = false, stopped_ = false;
   size_t changes_ = 0;                                         // how many runs of passes have changed something
   boost::unordered_flat_map<const Pass*, size_t> idle_;  // `changes_` when a pass last found nothing to do
 };
@@ -202,18 +176,11 @@ OptimizeReport optimize(ir::Module& module, const OptimizeOptions& options) {
 
 size_t run_pass(const Pass& pass, ir::Module& module, const passes::PassOptions& options) {
   rewrite::Remarks remarks;
-  for (Undo undo(module);;) {
-    passes::PassContext context(module, remarks, options);
-    context.inference.run();
-    if (!undo.prepare(pass, context)) return 0;
-    size_t changes = pass.run(context);
-    try {
-      context.inference.run();
-      return changes;
-    } catch (const Error& error) {
-      if (!undo.take_back(pass, context.inference, error)) throw;
-    }
-  }
+  passes::PassContext context(module, remarks, options);
+  context.inference.run();
+  size_t changes = pass.run(context);
+  context.inference.run();
+  return changes;
 }
 
 bool has_expansions(const ir::Module& module) {

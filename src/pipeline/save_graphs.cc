@@ -80,15 +80,6 @@ void GraphSaver::save(const ir::Module& module, std::string_view stage, std::str
                      remarks_.all().size()});
 }
 
-void GraphSaver::take_back(size_t num_stages) {
-  std::error_code gone_already;
-  for (size_t i = num_stages; i < stages_.size(); ++i) {
-    for (const char* kind : {".ir", ".dot", ".svg"})
-      std::filesystem::remove(folder_ / (stages_[i].file + kind), gone_already);
-  }
-  stages_.resize(num_stages);
-}
-
 void GraphSaver::finish(const ir::Module& module) {
   if (!constants_.empty()) ir::write_sidecar(constants_, folder_ / ir::kSharedConstants);
   write(folder_ / "index.html", index(module));

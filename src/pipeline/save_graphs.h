@@ -22,9 +22,6 @@ class GraphSaver {
   // `round` is 0 for what belongs to none.
   // `doc` says what the stage is, for the index.
   void save(const ir::Module& module, std::string_view stage, std::string_view doc, size_t round);
-  size_t num_stages() const { return stages_.size(); }
-  // Forgets the stages from that many on: the module is as it was before them.
-  void take_back(size_t num_stages);
   // Writes the constants, without which the texts cannot be read, and the index.
   void finish(const ir::Module& module);
 

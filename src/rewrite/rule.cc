@@ -259,7 +259,6 @@ class Engine {
         continue;
       }
       if (!is_reached(node->type())) continue;  // no run computes it, or it is used by dead nodes only, which have no types
-      if (options_.may_change && !options_.may_change(*node->graph())) continue;
       if (options_.fuel && *options_.fuel <= 0) break;
       std::string_view rule;
       Node* replacement = rewrite(*node, rule);

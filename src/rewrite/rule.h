@@ -109,8 +109,6 @@ struct RewriteOptions {
   HasOperator has_operator = nullptr;
   // Where the result of an [accurate] rule would lose what the pattern has, the rule is left out.
   IsAccurate is_accurate = nullptr;
-  // Whether roots in a graph may be rewritten; null: in all.
-  std::function<bool(const ir::Graph&)> may_change = nullptr;
   // The rules define their roots, as expansions do: where a shape is not shown to stay, it is that of the result.
   bool define_roots = false;
   // Whether what rules make of constants is folded afterwards, which rules may count on; and the bounds of that: of work (null:
