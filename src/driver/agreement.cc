@@ -92,7 +92,7 @@ struct Wide {
 std::optional<Wide> compile_wide(const ir::Module& module, rewrite::Promise promise) {
   std::unique_ptr<ir::Module> wide = clone(module);
   analysis::infer_types(*wide);
-  pipeline::expand(*wide);
+  expand(*wide);
   if (pipeline::run_pass(passes::kWiden, *wide) > 0) return Wide{plan::compile(std::move(*wide)), DType::F32};
   if (promise != rewrite::Promise::Real || pipeline::run_pass(passes::kWidenSingle, *wide) == 0) return std::nullopt;
   return Wide{plan::compile(std::move(*wide)), DType::F64};

@@ -7,6 +7,7 @@
 
 #include "analysis/flops.h"
 #include "anfora/error.h"
+#include "driver/model.h"
 #include "ir/clone.h"
 #include "ir/order.h"
 #include "pipeline/pipeline.h"
@@ -43,7 +44,7 @@ bool is_static(const Type* type) {
 
 // Whether types alone tell everything: one function, and no size but those of the inputs and what is computed of them.
 bool is_plain(const Module& module) {
-  if (module.graphs().size() > 1 || pipeline::has_expansions(module)) return false;
+  if (module.graphs().size() > 1 || has_expansions(module)) return false;
   const auto symbols = symbolic_dims(module);
   const SymbolValue of_inputs = [&](std::string_view symbol) -> std::optional<int64_t> {
     return symbols.contains(symbol) ? std::optional<int64_t>(1) : std::nullopt;
@@ -106,7 +107,7 @@ class SizedCopy {
   SizedCopy(const Module& original, const SizeByName& sizes)
       : sizes_(sizes), module_(clone(original)), inference_(*module_) {
     set_input_sizes(*module_, sizes);
-    pipeline::expand(*module_);
+    expand(*module_);
     run(*module_, {"inline"});  // what is called with other sizes counts by itself
     inference_.run();
     sharpen(when_run({"fold"}));

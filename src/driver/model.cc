@@ -12,6 +12,7 @@
 #include "driver/flops.h"
 #include "frontend/onnx/export.h"
 #include "frontend/onnx/import.h"
+#include "frontend/onnx/lower_search.h"
 #include "frontend/onnx/opset_history.h"
 #include "ir/annotations.h"
 #include "ir/clone.h"
@@ -110,9 +111,19 @@ SaveReport describe_saved(const ir::Module& module, const SaveOptions& options) 
   return report_of(onnx::describe_export(module, export_options(options)));
 }
 
+bool has_expansions(const ir::Module& module) {
+  return onnx::has_searches(module) || pipeline::has_expansions(module);
+}
+
+void expand(ir::Module& module) {
+  onnx::lower_searches(module);
+  pipeline::expand(module);
+}
+
 namespace {
 
 void prepare(ir::Module& module, const CompileOptions& options) {
+  onnx::lower_searches(module);
   if (!options.optimize) {
     pipeline::expand(module);
     return;
@@ -135,10 +146,10 @@ runtime::Executable compile_model(LoadedModel&& model, const CompileOptions& opt
 }
 
 runtime::Executable compile_as_is(const ir::Module& module, const plan::CompileOptions& options) {
-  if (!pipeline::has_expansions(module)) return plan::compile(module, options);
+  if (!has_expansions(module)) return plan::compile(module, options);
   std::unique_ptr<ir::Module> expanded = clone(module);
   analysis::infer_types(*expanded);
-  pipeline::expand(*expanded);
+  expand(*expanded);
   return plan::compile(std::move(*expanded), options);
 }
 

@@ -62,6 +62,9 @@ struct CompileOptions {
 runtime::Executable compile_model(LoadedModel& model, const CompileOptions& options = {});
 // The same, and consumes the model: takes less memory.
 runtime::Executable compile_model(LoadedModel&& model, const CompileOptions& options = {});
+// Before a module runs: what has no kernel becomes what it stands for.
+void expand(ir::Module& module);
+bool has_expansions(const ir::Module& module);
 // A module as it is, for comparisons; what has no kernel but an expansion is expanded.
 runtime::Executable compile_as_is(const ir::Module& module, const plan::CompileOptions& options = {});
 

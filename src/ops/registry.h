@@ -14,7 +14,8 @@ namespace anfora::ops {
   X(math) X(logic) X(activation) X(cast) X(quantization) X(shape) X(padding) X(indexing) X(scatter) X(ordering)    \
       X(generation) X(random) X(image) X(detection) X(sequence) X(control) X(text) X(convolution) X(pooling)       \
           X(normalization) X(matmul) X(einsum) X(reduction) X(recurrent) X(attention) X(lowered) X(signal) X(loss) \
-              X(training) X(contrib) X(contrib_ml) X(contrib_nchwc) X(contrib_quantized) X(ml_features) X(ml_models) X(ml_trees)
+              X(training) X(search) \
+              X(contrib) X(contrib_ml) X(contrib_nchwc) X(contrib_quantized) X(ml_features) X(ml_models) X(ml_trees)
 
 #define ANFORA_DECLARE_FAMILY(family) void declare_##family(Declarations& declare);
 ANFORA_OPERATOR_FAMILIES(ANFORA_DECLARE_FAMILY)

@@ -118,7 +118,12 @@ void Importer::import_model(std::string_view bytes, const ImportOptions& options
   import_main(graph, options);
   import_function_bodies();
   check_recursion();
-  for (ir::Apply* node : typed_nodes_) node->set_type(nullptr);  // inference starts afresh, with the whole module
+  forget_types();
+}
+
+void Importer::forget_types() {
+  for (ir::Apply* node : typed_nodes_) node->set_type(nullptr);
+  typed_nodes_.clear();
 }
 
 const ir::Type* Importer::known_type(ir::Node* root) {

@@ -15,20 +15,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 
-#include "frontend/onnx/importer.h"
+#include "frontend/onnx/import_loop.h"
 #include "frontend/onnx/type_proto.h"
 #include "support/element_types.h"
 
 namespace anfora::onnx {
 namespace {
-
-const FileAttribute& require_graph(const PendingNode& node, std::string_view name) {
-  const FileAttribute* attribute = node.find_graph(name);
-  if (!attribute) throw Error(ErrorCode::InvalidModel, fmt::format("the attribute '{}' is missing", name));
-  return *attribute;
-}
 
 std::vector<int64_t> ints_attribute(const PendingNode& node, std::string_view name, size_t count) {
   auto found = std::ranges::find(node.attributes, name, &AttributeSet::Entry::first);
@@ -44,32 +37,6 @@ bool is_true(const ir::Node* node) {
   const Tensor* tensor = ir::constant_tensor(node);
   return tensor && tensor->dtype() == DType::Bool && tensor->size() == 1 && tensor->data<bool>()[0];
 }
-
-// A result of the body that a loop collects, one value an iteration.
-struct Collected {
-  ir::Node* value;
-  const ir::Type* type;  // as far as it is known
-  int64_t axis = 0;
-  bool reverse = false;
-};
-
-struct Iteration {
-  ir::Node* go = nullptr;  // whether another iteration follows; null: always
-  std::vector<ir::Node*> values;
-  std::vector<Collected> collected;
-};
-
-struct LoopSpec {
-  const Emitter& outer;
-  std::string name;
-  const GraphFields* fields = nullptr;  // of the body; null: the file has none
-  ir::Node* trip_count = nullptr;       // null: no limit
-  ir::Node* condition = nullptr;        // null: true
-  std::vector<ir::Node*> initial = {};
-  bool stack_collected = true;  // else the result is the sequence
-  // Reads the body into a graph, for an iteration number, a condition and the carried values.
-  std::function<Iteration(const Emitter& body, ir::Node* i, ir::Node* go, std::span<ir::Node* const> values)> body = {};
-};
 
 ir::Node* empty_sequence(const Emitter& emit, const Collected& collected) {
   DType dtype = collected.type && collected.type->is_tensor() ? collected.type->dtype() : DType::Undefined;
@@ -89,7 +56,27 @@ ir::Node* stack(const Emitter& emit, ir::Node* sequence, const Collected& collec
   return emit.emit("StackSequence", {sequence}, attributes);
 }
 
-// The results of the call are the carried values, then what was collected.
+// Whether a graph declares an input as a tensor with axes. Loop counts by a scalar, but exporters declare i64[1], and feed it to
+// what wants a vector: ONNX Runtime then hands over one.
+bool is_declared_vector(ir::Context& context, const GraphFields& fields, size_t input) {
+  if (input >= fields.inputs.size()) return false;
+  const ir::Type* type = read_value_info(context, fields.inputs[input]).type;
+  return type && type->is_tensor() && type->has_rank() && type->rank() > 0;
+}
+
+// The size of an axis as an i64 scalar.
+ir::Node* size_of_axis(const Emitter& emit, ir::Node* tensor, int64_t axis) {
+  return emit.emit("Gather", {emit.emit("Shape", {tensor}), emit.scalar(axis)});
+}
+
+}  // namespace
+
+const FileAttribute& require_graph(const PendingNode& node, std::string_view name) {
+  const FileAttribute* attribute = node.find_graph(name);
+  if (!attribute) throw Error(ErrorCode::InvalidModel, fmt::format("the attribute '{}' is missing", name));
+  return *attribute;
+}
+
 ir::Apply* build_loop(const LoopSpec& spec) {
   Importer& importer = spec.outer.importer;
   ir::Module& module = importer.module();
@@ -144,21 +131,6 @@ ir::Apply* build_loop(const LoopSpec& spec) {
   module.set_result(loop, chosen);
   return call(spec.outer, initial);
 }
-
-// Whether a graph declares an input as a tensor with axes. Loop counts by a scalar, but exporters declare i64[1], and feed it to
-// what wants a vector: ONNX Runtime then hands over one.
-bool is_declared_vector(ir::Context& context, const GraphFields& fields, size_t input) {
-  if (input >= fields.inputs.size()) return false;
-  const ir::Type* type = read_value_info(context, fields.inputs[input]).type;
-  return type && type->is_tensor() && type->has_rank() && type->rank() > 0;
-}
-
-// The size of an axis as an i64 scalar.
-ir::Node* size_of_axis(const Emitter& emit, ir::Node* tensor, int64_t axis) {
-  return emit.emit("Gather", {emit.emit("Shape", {tensor}), emit.scalar(axis)});
-}
-
-}  // namespace
 
 ir::Node* Importer::import_if(PendingNode& node) {
   if (!node.has_input(0)) throw Error(ErrorCode::InvalidModel, "the condition is missing");

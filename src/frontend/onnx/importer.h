@@ -210,6 +210,8 @@ class Importer {
 
   // The type of a node as far as it can be told now, null when it cannot: inferred on demand, operand by operand.
   const ir::Type* known_type(ir::Node* node);
+  // Forgets what known_type() inferred: inference starts afresh, with the whole module.
+  void forget_types();
 
  private:
   friend struct Emitter;
