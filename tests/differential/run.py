@@ -3,7 +3,7 @@
 
 usage: run.py ANFORA [--count N] [--seed S] [--only OPERATOR] [--keep FOLDER]
 
-Each generator in elementwise.py, reduction.py, movement.py, images.py, text.py, ml.py and contrib.py makes one
+Each generator in elementwise.py, reduction.py, movement.py, images.py, text.py, ml.py, contrib.py and searches.py makes one
 application of its operator at random: ranks from 0 up, dimensions of zero, negative axes, every element type that ONNX
 Runtime has a kernel for, and in every second case shapes that are known before the run. ONNX Runtime without
 optimization says what the outputs are; where it has no kernel, onnx's reference implementation does; and of products of 8-bit
@@ -35,6 +35,7 @@ import images
 import ml
 import movement
 import reduction
+import searches
 import text
 from case import Case
 
@@ -111,7 +112,7 @@ def write(case, static, folder):
 
 
 def generators():
-    families = (elementwise, reduction, movement, images, text, ml, contrib)
+    families = (elementwise, reduction, movement, images, text, ml, contrib, searches)
     return {name: function for family in families for name, function in family.GENERATORS.items()}
 
 
