@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <boost/unordered/unordered_flat_set.hpp>
 #include <cmath>
+#include <functional>
+#include <numeric>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -111,6 +113,21 @@ ValueRange quotient(ValueRange a, ValueRange b) {
   return product(a, make(1 / b.high, 1 / b.low, b.may_be_nan));
 }
 
+// b^e for b ≥ 0 rises or falls in each of the two, so that its bounds are at the corners.
+ValueRange power(ValueRange b, ValueRange e) {
+  if (b.low == 1 && b.high == 1 && !b.may_be_nan) return b;
+  if (e.low == 0 && e.high == 0 && !e.may_be_nan) return make(1, 1, false);
+  if (b.low < 0) return b.low >= -1 && b.high <= -1 ? make(-1, 1, true) : ValueRange{};
+  const double corners[] = {std::pow(b.low, e.low), std::pow(b.low, e.high), std::pow(b.high, e.low),
+                            std::pow(b.high, e.high)};
+  return make(*std::ranges::min_element(corners), *std::ranges::max_element(corners), b.may_be_nan || e.may_be_nan);
+}
+
+bool is_point(ValueRange a) { return a.low == a.high && !a.may_be_nan; }
+ValueRange intersection(ValueRange a, ValueRange b) {
+  return make(std::max(a.low, b.low), std::min(a.high, b.high), a.may_be_nan && b.may_be_nan);
+}
+
 // Conditions: 1 where it holds for all elements, 0 where it holds for none.
 ValueRange condition(bool always, bool never) { return make(always ? 1 : 0, never ? 0 : 1, false); }
 // In f64 integers beyond 2^53 are not told from their neighbours, but the ends of their type bound them all.
@@ -128,6 +145,10 @@ ValueRange is_less(ValueRange a, ValueRange b, bool or_equal) {
 ValueRange is_equal(ValueRange a, ValueRange b) {
   bool same = a.low == a.high && b.low == b.high && a.low == b.low && !a.may_be_nan && !b.may_be_nan;
   return condition(same, a.high < b.low || a.low > b.high);
+}
+
+ValueRange clamped(ValueRange a, double low, double high) {
+  return make(std::clamp(a.low, low, high), std::clamp(a.high, low, high), a.may_be_nan);
 }
 
 // Of a function that rises everywhere.
@@ -293,6 +314,30 @@ static bool sees_elements(const Apply& node) {
   });
 }
 
+// How many elements each result of a sum along axes, or of a product of matrices, comes of; 0: not known.
+static double num_terms(const Apply& node) {
+  auto size_of = [](const Type* type) -> double {
+    auto shape = type && type->is_tensor() ? type->static_shape() : std::nullopt;
+    return shape ? std::accumulate(shape->begin(), shape->end(), 1.0, std::multiplies<>()) : 0;
+  };
+  const Type* x = node.input(0)->type();
+  if (node.is("MatMul")) return x->has_rank() && x->rank() > 0 ? static_cast<double>(x->dim(x->rank() - 1).as_constant().value_or(0)) : 0;
+  const double results = size_of(node.type());
+  return results > 0 ? size_of(x) / results : 0;
+}
+
+// A sum of so many elements.
+ValueRange RangeAnalysis::of_sum(const Apply& node, int depth) {
+  if (!is_floating(node.type()) || (!node.is("ReduceSum") && !node.is("MatMul"))) return {};
+  const double terms = num_terms(node);
+  ValueRange each = visit(node.input(0), depth);
+  if (node.is("MatMul")) each = product(each, visit(node.input(1), depth));
+  if (terms == 0) return {};
+  ValueRange all = fitted(product(each, make(terms, terms, false)), node.type());
+  all.may_be_nan = all.may_be_nan || (all.low == -kInfinity && all.high == kInfinity);
+  return all;
+}
+
 ValueRange RangeAnalysis::of_application(const Apply& node, int depth) {
   const Type* type = node.type();
   ValueRange anything = whole(type);
@@ -348,7 +393,7 @@ ValueRange RangeAnalysis::of_application(const Apply& node, int depth) {
   }
   if (op == "Cast") {
     ValueRange from = in(0);
-    if (type->dtype() == DType::Bool) return anything;
+    if (type->dtype() == DType::Bool) return condition(from.low > 0 || from.high < 0, from.low == 0 && from.high == 0 && !from.may_be_nan);
     if (is_integer(type->dtype())) {
       if (!from.is_finite() || from.low <= anything.low || from.high >= anything.high) return anything;
       return make(std::trunc(from.low), std::trunc(from.high), false);
@@ -359,9 +404,14 @@ ValueRange RangeAnalysis::of_application(const Apply& node, int depth) {
     ValueRange x = in(0);
     return make(std::max(x.low, 0.0), std::max(x.high, 0.0), x.may_be_nan);
   }
-  if (op == "Sigmoid" || op == "HardSigmoid") return within(0, 1);
+  if (op == "Sigmoid") {
+    return clamped(fitted(rising(in(0), [](double x) { return 1 / (1 + std::exp(-x)); }), type), 0, 1);
+  }
+  if (op == "Tanh") return clamped(fitted(rising(in(0), [](double x) { return std::tanh(x); }), type), -1, 1);
+  if (op == "Sign") return rising(in(0), [](double x) { return x > 0 ? 1.0 : x < 0 ? -1.0 : 0.0; });
+  if (op == "HardSigmoid") return within(0, 1);
   if (op == "Softmax") return make(0, 1, in(0).may_be_nan || is_unbounded(in(0)));
-  if (op == "Tanh" || op == "Erf" || op == "Sign" || op == "Softsign") return within(-1, 1);
+  if (op == "Erf" || op == "Softsign") return within(-1, 1);
   if (op == "Sin" || op == "Cos") return make(-1, 1, in(0).may_be_nan || is_unbounded(in(0)));
   if (op == "Abs") return fitted(magnitude(in(0)), type);
   if (op == "Neg") return fitted(negated(in(0)), type);
@@ -373,10 +423,9 @@ ValueRange RangeAnalysis::of_application(const Apply& node, int depth) {
                 fitted(rising(x, [](double v) { return v > 0 ? std::sqrt(v) : 0; }), type).high,
                 x.may_be_nan || x.low < 0);
   }
-  if (op == "Floor" || op == "Ceil" || op == "Round") {
-    ValueRange x = in(0);
-    return make(std::floor(x.low), std::ceil(x.high), x.may_be_nan);
-  }
+  if (op == "Floor") return rising(in(0), [](double x) { return std::floor(x); });
+  if (op == "Ceil") return rising(in(0), [](double x) { return std::ceil(x); });
+  if (op == "Round") return rising(in(0), [](double x) { return std::nearbyint(x); });
   if (op == "Clip") {
     ValueRange x = in(0);
     if (node.has_input(1)) {
@@ -407,14 +456,18 @@ ValueRange RangeAnalysis::of_application(const Apply& node, int depth) {
     return all;
   }
   if (op == "Pow") {
-    ValueRange exponent = in(1), base = in(0);
-    bool even = exponent.low == exponent.high && std::fmod(exponent.low, 2) == 0;
+    ValueRange exponent = in(1), base = in(0), corners = fitted(power(base, exponent), type);
+    const bool is_constant = exponent.low == exponent.high;
+    bool even = is_constant && std::fmod(exponent.low, 2) == 0;
     if (exponent.low == 2 && exponent.high == 2) return fitted(square(base), type);
-    const bool constant = exponent.low == exponent.high, whole_number = std::trunc(exponent.low) == exponent.low;
-    if (assumes_ordinary_ && is_floating(type) && constant && base.is_finite() && exponent.low > 0 &&
-        (whole_number || base.low >= 0))
-      return make(even || base.low >= 0 ? 0 : -largest_finite(type->dtype()), largest_finite(type->dtype()), false);
-    if (is_float(type->dtype()) && (even || base.low >= 0)) return make(0, kInfinity, anything.may_be_nan);
+    if (is_float(type->dtype()) && is_point(power(base, exponent))) return power(base, exponent);
+    const bool whole_number = std::trunc(exponent.low) == exponent.low;
+    if (assumes_ordinary_ && is_floating(type) && is_constant && base.is_finite() && exponent.low > 0 &&
+        (whole_number || base.low >= 0)) {
+      return intersection(corners, even ? make(0, largest_finite(type->dtype()), false) : numbers_of(type));
+    }
+    if (is_float(type->dtype()))
+      return even ? intersection(corners, make(0, kInfinity, anything.may_be_nan)) : corners;
   }
   const bool is_largest = op == "ReduceMax" || op == "MaxPool" || op == "GlobalMaxPool";
   if (is_largest || op == "ReduceMin") {
@@ -430,6 +483,7 @@ ValueRange RangeAnalysis::of_application(const Apply& node, int depth) {
     mean.may_be_nan = !sees_elements(node) && !assumes_ordinary_;  // 0 / 0
     return mean;
   }
+  if (const ValueRange sum = of_sum(node, depth); sum != ValueRange{}) return sum;
   if (assumes_ordinary_ && is_floating(type)) {
     if (op == "Log" && in(0).low > 0 && in(0).is_finite()) return numbers_of(type);
     const bool is_sum =

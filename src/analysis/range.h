@@ -46,6 +46,7 @@ class RangeAnalysis {
   static constexpr int kDeepest = 24;
   ValueRange visit(const ir::Node* node, int depth);
   ValueRange of_application(const ir::Apply& node, int depth);
+  ValueRange of_sum(const ir::Apply& node, int depth);
   ValueRange fitted(ValueRange r, const ir::Type* type) const;
   // Everything above a node, however deep: finite inputs say something of all that is computed of them.
   void visit_operands(const ir::Node* node);

@@ -78,6 +78,10 @@ bool has_onnxruntime_operator(const ir::Apply& node);
 std::span<const rewrite::Rule> sequence_rules();
 // The same, of sizes that the model's inputs have (shape_rules.cc).
 std::span<const rewrite::Rule> shape_rules();
+// The same, of sums and products as a whole (normal_forms.cc).
+std::span<const rewrite::Rule> normal_form_rules();
+// The same, of chains that move data (index_maps.cc).
+std::span<const rewrite::Rule> index_map_rules();
 
 class PassContext {
  public:

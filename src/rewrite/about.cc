@@ -327,6 +327,62 @@ Quantity is_ordinary(const Scope& scope, Arguments a) {
 }
 Quantity lowest(const Scope& scope, Arguments a) { return scope.rewriter.range(as_node(a[0])).low; }
 Quantity highest(const Scope& scope, Arguments a) { return scope.rewriter.range(as_node(a[0])).high; }
+Quantity at_most(const Scope& scope, Arguments a) {
+  const Node *x = as_node(a[0]), *y = as_node(a[1]);
+  return x && y && scope.rewriter.at_most(x, y) ? Quantity(true) : NotKnown{};
+}
+
+// What has the same sign: less than x is computed of.
+Node* without_scaling(Rewriter& rewriter, Apply& x) {
+  constexpr std::string_view kOddRising[] = {"Atan", "Erf", "Sign", "Sinh", "Softsign", "Tanh"};
+  const Type* type = x.type();
+  if (x.primitive() != Primitive::Operation || !type || !type->is_tensor() || x.num_inputs() == 0) return nullptr;
+  if (std::ranges::count(kOddRising, x.op().name)) return x.input(0);
+  auto is_positive = [&](Node* n) { return rewriter.ordinary_range(n).is_finite() && rewriter.ordinary_range(n).low > 0; };
+  auto is_negative = [&](Node* n) { return rewriter.ordinary_range(n).is_finite() && rewriter.ordinary_range(n).high < 0; };
+  const bool scales = is_float_dtype(type->dtype()) && (x.is("Mul") || x.is("Div"));
+  if (x.num_inputs() == 2 && (scales || x.is("Min") || x.is("Max"))) {
+    auto is_neutral = [&](Node* n) { return x.is("Max") ? is_negative(n) : is_positive(n); };
+    if (is_neutral(x.input(1))) return x.input(0);
+    if (!x.is("Div") && is_neutral(x.input(0))) return x.input(1);
+  }
+  const bool clips = x.is("Clip") && (!x.has_input(1) || is_negative(x.input(1))) && (!x.has_input(2) || is_positive(x.input(2)));
+  return clips ? x.input(0) : nullptr;
+}
+// Whether all elements are whole numbers, infinities or NaNs.
+bool are_whole(const Node* node, int depth) {
+  constexpr std::string_view kRound[] = {"Ceil", "Floor", "Round", "Sign", "Shape"};
+  constexpr std::string_view kKeep[] = {"Abs",  "Add",  "Clip",   "Expand",  "Max",   "Min",     "Mul",      "Neg",
+                                        "Relu", "Slice", "Sub",    "Reshape", "Where", "Squeeze", "Transpose"};
+  const Type* type = node ? node->type() : nullptr;
+  if (!type || !type->is_tensor()) return false;
+  if (is_integer(type->dtype()) || type->dtype() == DType::Bool) return true;
+  if (auto number = splat_value(node)) return std::trunc(*number) == *number;
+  const Apply* apply = node->as_apply();
+  if (!apply || apply->primitive() != Primitive::Operation || !apply->op().domain.empty() || depth == 0) return false;
+  if (std::ranges::count(kRound, apply->op().name)) return true;
+  auto operand = [&](const Use& use) { return !use.node || are_whole(use.node, depth - 1); };
+  if (apply->is("Cast")) return operand(apply->operands()[0]);
+  if (apply->is("Pow")) {  // the powers of 0 are 0, 1 and ∞
+    const auto base = splat_value(apply->input(0));
+    return base == 0 || base == 1 || base == -1;
+  }
+  return std::ranges::count(kKeep, apply->op().name) && std::ranges::all_of(apply->operands(), operand);
+}
+Quantity whole(const Scope&, Arguments a) {
+  constexpr int kDeepest = 6;
+  return are_whole(as_node(a[0]), kDeepest) ? Quantity(true) : NotKnown{};
+}
+
+Quantity sign_source(const Scope& scope, Arguments a) {
+  Node *source = as_node(a[0]), *start = source;
+  while (Apply* apply = source ? source->as_apply() : nullptr) {
+    Node* next = without_scaling(scope.rewriter, *apply);
+    if (!next) break;
+    source = next;
+  }
+  return source != start ? Quantity(source) : NotKnown{};
+}
 
 // A constant of the element type of x.
 Quantity like(const Scope& scope, Arguments a) {
@@ -491,6 +547,11 @@ constexpr Function kValueFunctions[] = {
      "ordinary(x): no element is infinite or a NaN, as long as the model's inputs are finite and nothing overflows"},
     {"lowest", 1, 1, lowest, "lowest(x): a lower bound of its elements"},
     {"highest", 1, 1, highest, "highest(x): an upper bound of its elements"},
+    {"at_most", 2, 2, at_most,
+     "at_most(x, y): x ≤ y wherever both are numbers, as long as the model's inputs are finite and nothing overflows"},
+    {"whole", 1, 1, whole, "whole(x): all elements are whole numbers (infinities and NaNs not counted)"},
+    {"sign_source", 1, 1, sign_source,
+     "sign_source(x): what x is computed from that has the same sign: y of y · 2, max(y, −1), tanh(y)"},
     {"like", 2, 2, like, "like(number, x): the number as a scalar constant of x's element type"},
     {"splat", 3, 3, splat, "splat(number, list, x): a constant of that shape and of x's element type, of that number"},
     {"vector", 1, 1, vector, "vector(list): a constant i64 vector"},

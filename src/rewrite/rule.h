@@ -20,6 +20,7 @@
 
 #include "analysis/folding.h"
 #include "analysis/infer.h"
+#include "analysis/ordering.h"
 #include "analysis/range.h"
 #include "ir/module.h"
 #include "rewrite/admission.h"
@@ -54,6 +55,8 @@ class Rewriter {
   analysis::ValueRange range(const ir::Node* node) { return ranges_.range(node); }
   // The same where the model's inputs are finite and nothing overflows.
   analysis::ValueRange ordinary_range(const ir::Node* node) { return ordinary_ranges_.range(node); }
+  // Whether a ≤ b is shown for all elements that are numbers, where the model's inputs are finite and nothing overflows.
+  bool at_most(const ir::Node* a, const ir::Node* b) { return analysis::Ordering(ordinary_ranges_).at_most(a, b); }
   bool assumes_finite() const { return assumes_finite_; }
 
   // A new application, typed, in the graph and at the location of the node being rewritten. Throws Refusal where its declaration

@@ -1,0 +1,486 @@
+// Sums, products and clamped lines of floats in the shortest form.
+//
+//     −((x + 1) − y · 2)        =   y · 2 − x − 1         a sum of terms with factors, and a constant
+//     −1 / (x / z)              =   −(z / x)              a product of terms with exponents, and a constant
+//     −max(min(x − 1, 2), 0)    =   1 − Clip(x, 1, 3)     a line from bound to bound: min(max(a · x + b, low), high)
+//
+// Operators of a tree are read as one such normal form: Add, Sub, Neg and factors that are constants; or Mul, Div, Reciprocal, Neg
+// and small powers; or what a constant is added to, multiplied with, or a bound of. Terms that are the same come together. Then the
+// form is written with as few operators as it needs, and takes the place of the tree where these are fewer than it had. So nothing
+// is spelled otherwise for its own sake, and it ends. A comparison of a clamped line with a constant is one of x itself.
+//
+// Terms have the shape of the root, else the order in which they meet matters (small-operands-first in rules/arithmetic.rules). An
+// inner operator that others use as well is a term. What cancels has to be a number, and where it divided not 0; constants that differ
+// in size are not brought together, see addable(c, d) in src/rewrite/about.cc.
+//
+// Linear in the size of the tree, of which at most kMostOperators are read.
+#include <algorithm>
+#include <boost/container/small_vector.hpp>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "passes/pass.h"
+#include "rewrite/match.h"
+
+namespace anfora::passes {
+namespace {
+
+using namespace ir;
+using rewrite::Promise;
+using rewrite::Rewriter;
+using rewrite::Rule;
+
+constexpr int kMostOperators = 12;
+// Constants that are brought together, but 0 and 1, lie within these bounds: their sums and products lose no digits.
+constexpr double kLeastConstant = 0x1p-10, kMostConstant = 0x1p10;
+constexpr int kMostExponent = 4;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+bool is_moderate(double c) { return c == 0 || (std::abs(c) >= kLeastConstant && std::abs(c) <= kMostConstant); }
+
+struct Term {
+  Node* node;
+  double weight;        // its factor in a sum, its exponent in a product
+  bool has_met_itself;  // with opposite signs
+};
+using Terms = boost::container::small_vector<Term, 8>;
+
+// What both normal forms have in common: the terms of a tree, and how to write a result.
+class NormalForm {
+ public:
+  NormalForm(Rewriter& rewriter, Apply& root) : rewriter_(rewriter), root_(root) {}
+
+ protected:
+  // An operator of the tree.
+  const Apply* inner(const Node* node) {
+    const Apply* apply = node->as_apply();
+    const bool is_inner = apply && apply->primitive() == Primitive::Operation && apply->op().domain.empty() &&
+                          (apply == &root_ || apply->has_one_use());
+    return is_inner ? apply : nullptr;
+  }
+  // The number that a constant is made of.
+  static std::optional<double> number(const Node* node) { return constant_tensor(node) ? rewrite::splat_value(node) : std::nullopt; }
+
+  void add_term(Node* node, double weight) {
+    for (Term& term : terms_) {
+      if (term.node != node) continue;
+      term.has_met_itself = term.has_met_itself || (term.weight < 0) != (weight < 0);
+      term.weight += weight;
+      return;
+    }
+    terms_.push_back({node, weight, false});
+  }
+  bool has_shape_of_root(const Node* node) const {
+    const Type *a = node->type(), *b = root_.type();
+    return a && a->is_tensor() && a->has_rank() && a->rank() == b->rank() &&
+           std::ranges::equal(a->dims(), b->dims(), [](Dim x, Dim y) { return provably_equal(x, y); });
+  }
+  void drop_cancelled() {
+    terms_.erase(std::remove_if(terms_.begin(), terms_.end(), [](const Term& t) { return t.weight == 0; }), terms_.end());
+  }
+  bool is_ordinary(const Node* node) {
+    return rewriter_.assumes_finite() || rewriter_.ordinary_range(node).is_finite();
+  }
+  Node* scalar(double number) {
+    auto tensor = rewrite::scalar_of(root_.type()->dtype(), number);
+    return tensor ? rewriter_.constant(*std::move(tensor)) : nullptr;
+  }
+  Node* constant_result(double number) {
+    auto shape = root_.type()->static_shape();
+    Node* value = scalar(number);
+    if (!shape || !value) return nullptr;
+    return rewriter_.apply("Expand", {value, rewriter_.integers(std::vector<int64_t>(shape->begin(), shape->end()))});
+  }
+  // One operand more; null: the first.
+  Node* joined(std::string_view op, Node* a, Node* b) { return a ? rewriter_.apply(op, {a, b}) : b; }
+
+  Rewriter& rewriter_;
+  Apply& root_;
+  Terms terms_;
+  double constant_ = 0;
+  int num_operators_ = 0;
+  bool is_readable_ = true;
+};
+
+// Σ factor · term + constant
+class LinearForm : NormalForm {
+ public:
+  LinearForm(Rewriter& rewriter, Apply& root) : NormalForm(rewriter, root) { read(&root, 1); }
+
+  Node* shortened() {
+    if (!is_readable_ || !is_moderate(constant_)) return nullptr;
+    for (const Term& term : terms_) {
+      if (term.weight != 0 && !is_moderate(term.weight)) return nullptr;
+      if (!has_shape_of_root(term.node) || (term.weight == 0 && !is_ordinary(term.node))) return nullptr;
+    }
+    drop_cancelled();
+    if (terms_.empty()) return constant_result(constant_);
+    double best = 1;
+    for (const Term& term : terms_) {
+      for (double factor : {1.0, -1.0, term.weight, -term.weight}) {
+        if (cost(factor) < cost(best)) best = factor;
+      }
+    }
+    return cost(best) < num_operators_ ? written(best) : nullptr;
+  }
+
+ private:
+  void read(Node* node, double weight) {
+    if (auto c = number(node)) {
+      is_readable_ = is_readable_ && is_moderate(*c);
+      constant_ += weight * *c;
+      return;
+    }
+    const Apply* apply = inner(node);
+    if (!apply || num_operators_ == kMostOperators) return add_term(node, weight);
+    const bool is_sum = apply->is("Add") || apply->is("Sub"), is_scaled = apply->is("Mul") || apply->is("Div");
+    const auto factor = is_scaled ? number(apply->input(1)) : std::nullopt;
+    if (!is_sum && !apply->is("Neg") && (!factor || *factor == 0)) return add_term(node, weight);
+    ++num_operators_;
+    if (factor) {
+      is_readable_ = is_readable_ && is_moderate(*factor);
+      return read(apply->input(0), apply->is("Mul") ? weight * *factor : weight / *factor);
+    }
+    read(apply->input(0), apply->is("Neg") ? -weight : weight);
+    if (is_sum) read(apply->input(1), apply->is("Sub") ? -weight : weight);
+  }
+
+  // Operators of `common` · (Σ (factor / common) · term + constant / common).
+  int cost(double common) const {
+    int operators = static_cast<int>(terms_.size()) - 1 + (constant_ != 0) + (common != 1);
+    bool has_first = constant_ != 0;
+    for (const Term& term : terms_) {
+      operators += std::abs(term.weight / common) != 1;
+      has_first = has_first || term.weight / common != -1;
+    }
+    return has_first ? operators : kMostOperators + 1;
+  }
+
+  Node* written(double common) {
+    Node* sum = nullptr;
+    const double constant = constant_ / common;
+    auto weight = [&](const Term& term) { return term.weight / common; };
+    auto scaled = [&](const Term& term, double factor) {
+      return factor == 1 ? term.node : rewriter_.apply("Mul", {term.node, scalar(factor)});
+    };
+    for (const Term& term : terms_) {
+      if (weight(term) > 0) sum = joined("Add", sum, scaled(term, weight(term)));
+    }
+    if (!sum && constant == 0) {  // a product with a negative factor comes first
+      auto first = std::ranges::find_if(terms_, [&](const Term& term) { return weight(term) != -1; });
+      sum = scaled(*first, weight(*first));
+      terms_.erase(first);
+    }
+    if (!sum) sum = scalar(constant);
+    else if (constant != 0) sum = rewriter_.apply("Add", {sum, scalar(constant)});
+    for (const Term& term : terms_) {
+      if (weight(term) < 0) sum = rewriter_.apply("Sub", {sum, scaled(term, -weight(term))});
+    }
+    if (common == 1) return sum;
+    return common == -1 ? rewriter_.apply("Neg", {sum}) : rewriter_.apply("Mul", {sum, scalar(common)});
+  }
+};
+
+// constant · Π term ^ exponent
+class ProductForm : NormalForm {
+ public:
+  ProductForm(Rewriter& rewriter, Apply& root) : NormalForm(rewriter, root) {
+    constant_ = 1;
+    read(&root, 1);
+  }
+
+  Node* shortened() {
+    if (!is_readable_ || !is_moderate(constant_)) return nullptr;
+    for (const Term& term : terms_) {
+      if (std::abs(term.weight) > kMostExponent || !has_shape_of_root(term.node)) return nullptr;
+      if (term.has_met_itself && !may_cancel(term.node)) return nullptr;
+    }
+    drop_cancelled();
+    if (terms_.empty()) return constant_result(constant_);
+    return cost() < num_operators_ ? written() : nullptr;
+  }
+
+ private:
+  void read(Node* node, double exponent) {
+    if (auto c = number(node)) {
+      is_readable_ = is_readable_ && *c != 0 && is_moderate(*c);
+      constant_ *= std::pow(*c, exponent);
+      return;
+    }
+    const Apply* apply = inner(node);
+    if (!apply || num_operators_ == kMostOperators) return add_term(node, exponent);
+    const bool is_product = apply->is("Mul") || apply->is("Div");
+    const auto power = apply->is("Pow") ? number(apply->input(1)) : std::nullopt;
+    const bool is_power = power && *power != 0 && std::abs(*power) <= kMostExponent && std::trunc(*power) == *power;
+    if (!is_product && !is_power && !apply->is("Neg") && !apply->is("Reciprocal")) return add_term(node, exponent);
+    ++num_operators_;
+    if (apply->is("Neg") && std::fmod(exponent, 2) != 0) constant_ = -constant_;
+    read(apply->input(0), is_power ? exponent * *power : apply->is("Reciprocal") ? -exponent : exponent);
+    if (is_product) read(apply->input(1), apply->is("Div") ? -exponent : exponent);
+  }
+
+  bool may_cancel(const Node* node) {
+    const analysis::ValueRange range = rewriter_.ordinary_range(node);
+    return is_ordinary(node) && (range.low > 0 || range.high < 0);
+  }
+
+  int cost() const {
+    int operators = 0, above = 0, below = 0;
+    for (const Term& term : terms_) {
+      operators += std::abs(term.weight) != 1;
+      ++(term.weight > 0 ? above : below);
+    }
+    if (above > 0) operators += above - 1 + (constant_ != 1);
+    return operators + below;
+  }
+
+  Node* written() {
+    Node *above = nullptr, *below = nullptr;
+    for (const Term& term : terms_) {
+      Node*& side = term.weight > 0 ? above : below;
+      side = joined("Mul", side, power(term.node, std::abs(term.weight)));
+    }
+    if (!above) return constant_ == 1 ? rewriter_.apply("Reciprocal", {below}) : rewriter_.apply("Div", {scalar(constant_), below});
+    Node* quotient = below ? rewriter_.apply("Div", {above, below}) : above;
+    if (constant_ == 1) return quotient;
+    return constant_ == -1 ? rewriter_.apply("Neg", {quotient}) : rewriter_.apply("Mul", {quotient, scalar(constant_)});
+  }
+  Node* power(Node* node, double exponent) {
+    if (exponent == 1) return node;
+    return exponent == 2 ? rewriter_.apply("Mul", {node, node}) : rewriter_.apply("Pow", {node, scalar(exponent)});
+  }
+};
+
+// min(max(slope · x + shift, low), high)
+struct ClampedLine {
+  double slope = 1, shift = 0, low = -kInfinity, high = kInfinity;
+
+  void add(double c) {
+    shift += c;
+    low += c;
+    high += c;
+  }
+  void multiply(double c) {
+    slope *= c;
+    shift *= c;
+    low *= c;
+    high *= c;
+    if (c < 0) std::swap(low, high);
+  }
+  void bound_below(double c) {
+    low = std::max(low, c);
+    high = std::max(high, c);
+  }
+  void bound_above(double c) {
+    low = std::min(low, c);
+    high = std::min(high, c);
+  }
+};
+
+class ClampedForm : NormalForm {
+ public:
+  ClampedForm(Rewriter& rewriter, Apply& root) : NormalForm(rewriter, root) {}
+
+  Node* shortened() {
+    if (!read(&root_) || !is_covered(line_)) return nullptr;
+    if (line_.low == line_.high) return is_number() ? constant_result(line_.low) : nullptr;
+    std::optional<Parts> best;
+    for (double slope : {1.0, -1.0, line_.slope, -line_.slope}) {
+      for (double shift : {0.0, line_.shift, line_.low, line_.high}) {
+        if (std::isinf(shift)) continue;
+        Parts parts = parts_with(slope, shift);
+        if (!best || parts.cost() < best->cost()) best = parts;
+      }
+    }
+    return best->cost() < num_operators_ ? written(*best) : nullptr;
+  }
+
+  // The root compares it with a constant.
+  Node* compared() {
+    const auto limit = number(root_.input(1));
+    if (!limit || !is_moderate(*limit) || !read(root_.input(0)) || num_operators_ == 0 || !is_covered(line_)) return nullptr;
+    std::string_view op = root_.op().name;
+    if (op == "Equal" && (*limit == line_.low || *limit == line_.high)) {
+      if (line_.low == line_.high) return always(true);
+      op = *limit == line_.low ? "LessOrEqual" : "GreaterOrEqual";
+    }
+    if (op == "Equal" && (*limit < line_.low || *limit > line_.high)) return always(false);
+    if (op == "Less" || op == "GreaterOrEqual") {
+      if (line_.high < *limit) return always(op == "Less");
+      if (line_.low >= *limit) return always(op != "Less");
+    } else if (op != "Equal") {
+      if (line_.high <= *limit) return always(op == "LessOrEqual");
+      if (line_.low > *limit) return always(op != "LessOrEqual");
+    }
+    if (line_.slope < 0) op = mirrored(op);
+    auto bound = rewrite::scalar_of(source_->type()->dtype(), (*limit - line_.shift) / line_.slope);
+    return bound ? rewriter_.apply(op, {source_, rewriter_.constant(*std::move(bound))}) : nullptr;
+  }
+
+ private:
+  // A line, bounds, and another line behind them.
+  struct Parts {
+    ClampedLine first, second;  // of `first`, the bounds as well
+    static int cost_of(double slope, double shift) { return (shift != 0) + (slope != 1 && !(slope == -1 && shift != 0)); }
+    bool is_bounded() const { return first.low > -kInfinity || first.high < kInfinity; }
+    int cost() const {
+      return cost_of(first.slope, first.shift) + is_bounded() + cost_of(second.slope, second.shift);
+    }
+  };
+  Parts parts_with(double slope, double shift) const {
+    Parts parts{line_, {slope, shift}};
+    parts.first.add(-shift);
+    parts.first.multiply(1 / slope);
+    return parts;
+  }
+
+  Node* written(const Parts& parts) {
+    Node* value = line(source_, parts.first);
+    const double low = parts.first.low, high = parts.first.high;
+    if (low == 0 && high == kInfinity) value = rewriter_.apply("Relu", {value});
+    else if (low > -kInfinity && high < kInfinity) value = rewriter_.apply("Clip", {value, scalar(low), scalar(high)});
+    else if (low > -kInfinity) value = rewriter_.apply("Max", {value, scalar(low)});
+    else if (high < kInfinity) value = rewriter_.apply("Min", {value, scalar(high)});
+    return line(value, parts.second);
+  }
+  Node* line(Node* x, const ClampedLine& line) {
+    if (line.slope == -1 && line.shift != 0) return rewriter_.apply("Sub", {scalar(line.shift), x});
+    if (line.slope == -1) x = rewriter_.apply("Neg", {x});
+    else if (line.slope != 1) x = rewriter_.apply("Mul", {x, scalar(line.slope)});
+    return line.shift == 0 ? x : rewriter_.apply("Add", {x, scalar(line.shift)});
+  }
+  static std::string_view mirrored(std::string_view op) {
+    if (op == "Less") return "Greater";
+    if (op == "Greater") return "Less";
+    if (op == "LessOrEqual") return "GreaterOrEqual";
+    return op == "GreaterOrEqual" ? "LessOrEqual" : op;
+  }
+  Node* always(bool holds) {
+    auto shape = root_.type()->static_shape();
+    if (!shape || !is_number()) return nullptr;
+    return rewriter_.apply("Expand", {rewriter_.constant(Tensor::scalar(holds)),
+                                      rewriter_.integers(std::vector<int64_t>(shape->begin(), shape->end()))});
+  }
+  bool is_number() { return rewriter_.assumes_finite() || !rewriter_.ordinary_range(source_).may_be_nan; }
+
+  static bool is_covered(const ClampedLine& line) {
+    auto is_bound = [](double c) { return std::isinf(c) || is_moderate(c); };
+    return line.slope != 0 && is_moderate(line.slope) && is_moderate(line.shift) && is_bound(line.low) && is_bound(line.high);
+  }
+
+  // The chain that ends in a node, of which `source_` is the beginning. False where it has constants of other sizes.
+  bool read(Node* end) {
+    boost::container::small_vector<const Apply*, kMostOperators> chain;
+    source_ = end;
+    while (chain.size() < kMostOperators) {
+      const Apply* apply = inner(source_);
+      Node* operand = apply ? operand_of(*apply) : nullptr;
+      if (!operand || !has_shape_like(operand, *apply)) break;
+      chain.push_back(apply);
+      source_ = operand;
+    }
+    num_operators_ = static_cast<int>(chain.size());
+    for (; !chain.empty(); chain.pop_back()) {
+      extend(*chain.back());
+      if (!is_covered(line_)) return false;
+    }
+    return true;
+  }
+  // What an operator that may be in a chain is applied to.
+  static Node* operand_of(const Apply& apply) {
+    if (apply.is("Neg") || apply.is("Relu")) return apply.input(0);
+    if (apply.is("Clip")) {
+      const bool known = (!apply.has_input(1) || number(apply.input(1))) && (!apply.has_input(2) || number(apply.input(2)));
+      return known ? apply.input(0) : nullptr;
+    }
+    const bool commutes = apply.is("Add") || apply.is("Mul") || apply.is("Min") || apply.is("Max");
+    if (apply.num_inputs() != 2 || (!commutes && !apply.is("Sub") && !apply.is("Div"))) return nullptr;
+    auto factor = number(apply.input(1));
+    if (factor && (*factor != 0 || (!apply.is("Mul") && !apply.is("Div")))) return apply.input(0);
+    return apply.is("Sub") && number(apply.input(0)) ? apply.input(1) : nullptr;
+  }
+  static bool has_shape_like(const Node* node, const Apply& apply) {
+    const Type *a = node->type(), *b = apply.type();
+    return a && b && a->is_tensor() && b->is_tensor() && a->has_rank() && b->has_rank() && a->rank() == b->rank() &&
+           std::ranges::equal(a->dims(), b->dims(), [](Dim x, Dim y) { return provably_equal(x, y); });
+  }
+  void extend(const Apply& apply) {
+    if (apply.is("Neg")) return line_.multiply(-1);
+    if (apply.is("Relu")) return line_.bound_below(0);
+    if (apply.is("Clip")) {
+      if (apply.has_input(1)) line_.bound_below(*number(apply.input(1)));
+      if (apply.has_input(2)) line_.bound_above(*number(apply.input(2)));
+      return;
+    }
+    const auto c = number(apply.input(1));
+    if (apply.is("Add")) return line_.add(*c);
+    if (apply.is("Mul")) return line_.multiply(*c);
+    if (apply.is("Div")) return line_.multiply(1 / *c);
+    if (apply.is("Max")) return line_.bound_below(*c);
+    if (apply.is("Min")) return line_.bound_above(*c);
+    if (c) return line_.add(-*c);
+    line_.multiply(-1);
+    line_.add(*number(apply.input(0)));
+  }
+
+  Node* source_ = nullptr;
+  ClampedLine line_;
+};
+
+bool is_covered(const Apply& root) {
+  const Type* type = root.type();
+  return type && type->is_tensor() && type->has_rank() && (type->dtype() == DType::F32 || type->dtype() == DType::F64);
+}
+
+Node* shorten_sum(Rewriter& rewriter, Apply& root) {
+  return is_covered(root) ? LinearForm(rewriter, root).shortened() : nullptr;
+}
+Node* shorten_product(Rewriter& rewriter, Apply& root) {
+  return is_covered(root) ? ProductForm(rewriter, root).shortened() : nullptr;
+}
+
+Node* shorten_clamped(Rewriter& rewriter, Apply& root) {
+  return is_covered(root) ? ClampedForm(rewriter, root).shortened() : nullptr;
+}
+Node* compare_clamped(Rewriter& rewriter, Apply& root) {
+  const Apply* operand = root.input(0)->as_apply();
+  return operand && operand->has_one_use() && is_covered(*operand) && root.type()->has_rank() ? ClampedForm(rewriter, root).compared() : nullptr;
+}
+
+constexpr std::string_view kSum = "a sum of multiples = the same with fewer operators";
+constexpr std::string_view kProduct = "a product of powers = the same with fewer operators";
+constexpr std::string_view kClamped = "min(max(a · x + b, c), d) = the same with fewer operators";
+constexpr std::string_view kCompared = "min(max(a · x + b, c), d) < e = x < (e − b) / a, or known";
+
+constexpr Rule kNormalForms[] = {
+    {"shorter-sum", "Add", kSum, Promise::Real, shorten_sum},
+    {"shorter-sum", "Sub", kSum, Promise::Real, shorten_sum},
+    {"shorter-sum", "Neg", kSum, Promise::Real, shorten_sum},
+    {"shorter-sum", "Mul", kSum, Promise::Real, shorten_sum},
+    {"shorter-sum", "Div", kSum, Promise::Real, shorten_sum},
+    {"shorter-product", "Mul", kProduct, Promise::Real, shorten_product},
+    {"shorter-product", "Div", kProduct, Promise::Real, shorten_product},
+    {"shorter-product", "Reciprocal", kProduct, Promise::Real, shorten_product},
+    {"shorter-product", "Neg", kProduct, Promise::Real, shorten_product},
+    {"shorter-clamp", "Add", kClamped, Promise::Real, shorten_clamped},
+    {"shorter-clamp", "Sub", kClamped, Promise::Real, shorten_clamped},
+    {"shorter-clamp", "Neg", kClamped, Promise::Real, shorten_clamped},
+    {"shorter-clamp", "Mul", kClamped, Promise::Real, shorten_clamped},
+    {"shorter-clamp", "Div", kClamped, Promise::Real, shorten_clamped},
+    {"shorter-clamp", "Min", kClamped, Promise::Real, shorten_clamped},
+    {"shorter-clamp", "Max", kClamped, Promise::Real, shorten_clamped},
+    {"shorter-clamp", "Relu", kClamped, Promise::Real, shorten_clamped},
+    {"shorter-clamp", "Clip", kClamped, Promise::Real, shorten_clamped},
+    {"compare-clamped", "Less", kCompared, Promise::Real, compare_clamped},
+    {"compare-clamped", "LessOrEqual", kCompared, Promise::Real, compare_clamped},
+    {"compare-clamped", "Greater", kCompared, Promise::Real, compare_clamped},
+    {"compare-clamped", "GreaterOrEqual", kCompared, Promise::Real, compare_clamped},
+    {"compare-clamped", "Equal", kCompared, Promise::Real, compare_clamped},
+};
+
+}  // namespace
+
+std::span<const Rule> normal_form_rules() { return kNormalForms; }
+
+}  // namespace anfora::passes
