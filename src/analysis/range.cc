@@ -96,6 +96,11 @@ ValueRange product(ValueRange a, ValueRange b) {
   return make(*std::ranges::min_element(corners), *std::ranges::max_element(corners),
               a.may_be_nan || b.may_be_nan || zero_times_infinity);
 }
+// What rounds many times may miss its bounds, but for zero.
+ValueRange blurred(ValueRange a) {
+  constexpr double kRounding = 0.01;
+  return make(a.low - std::abs(a.low) * kRounding, a.high + std::abs(a.high) * kRounding, a.may_be_nan);
+}
 ValueRange magnitude(ValueRange a) {
   double most = std::max(std::abs(a.low), std::abs(a.high));
   return make(contains_zero(a) ? 0 : std::min(std::abs(a.low), std::abs(a.high)), most, a.may_be_nan);
@@ -105,6 +110,7 @@ ValueRange square(ValueRange a) {
   return make(m.low * m.low, m.high * m.high, a.may_be_nan);
 }
 ValueRange quotient(ValueRange a, ValueRange b) {
+  if (a.low == 0 && a.high == 0) return make(0, 0, a.may_be_nan || b.may_be_nan || contains_zero(b));
   if (contains_zero(b) || is_unbounded(b)) {
     bool both_positive = a.low >= 0 && b.low >= 0;
     bool harmless = !a.may_be_nan && !b.may_be_nan && !contains_zero(b) && !is_unbounded(a);
@@ -224,9 +230,11 @@ ValueRange RangeAnalysis::fitted(ValueRange r, const Type* type) const {
   }
   double most = largest_finite(type->dtype());
   if (most == 0) return all;
-  // A bound may be missed by a rounding; zero is exact.
+  // A bound may be missed by a rounding, but for small whole numbers: what is not below one is not rounded to less.
+  constexpr double kMostWhole = 256;
   auto widened = [&](double bound, double direction) {
-    if (bound == 0 || (assumes_ordinary_ && std::isinf(bound))) return bound;
+    const bool is_exact = std::abs(bound) <= kMostWhole && std::trunc(bound) == bound;
+    if (is_exact || (assumes_ordinary_ && std::isinf(bound))) return bound;
     double wide = bound + direction * std::abs(bound) * 0.01;
     return std::abs(wide) > most ? std::copysign(assumes_ordinary_ ? most : kInfinity, bound) : wide;
   };
@@ -333,7 +341,7 @@ ValueRange RangeAnalysis::of_sum(const Apply& node, int depth) {
   ValueRange each = visit(node.input(0), depth);
   if (node.is("MatMul")) each = product(each, visit(node.input(1), depth));
   if (terms == 0) return {};
-  ValueRange all = fitted(product(each, make(terms, terms, false)), node.type());
+  ValueRange all = fitted(blurred(product(each, make(terms, terms, false))), node.type());
   all.may_be_nan = all.may_be_nan || (all.low == -kInfinity && all.high == kInfinity);
   return all;
 }
@@ -441,8 +449,11 @@ ValueRange RangeAnalysis::of_application(const Apply& node, int depth) {
     return x;
   }
   if (op == "Add") return fitted(sum(in(0), in(1)), type);
-  if (op == "Sub") return fitted(sum(in(0), negated(in(1))), type);
+  if (op == "Sub" && node.input(0) != node.input(1)) return fitted(sum(in(0), negated(in(1))), type);
   if (op == "Mul") return fitted(node.input(0) == node.input(1) ? square(in(0)) : product(in(0), in(1)), type);
+  if (op == "Sub" && node.input(0) == node.input(1) && is_float(type->dtype())) return make(0, 0, !in(0).is_finite());
+  if (op == "Div" && node.input(0) == node.input(1) && is_float(type->dtype()))
+    return make(1, 1, !in(0).is_finite() || contains_zero(in(0)));
   if (op == "Div" && is_float(type->dtype())) return fitted(quotient(in(0), in(1)), type);
   if (op == "Reciprocal") return fitted(quotient(make(1, 1, false), in(0)), type);
   if (op == "Min" || op == "Max") {
@@ -479,7 +490,7 @@ ValueRange RangeAnalysis::of_application(const Apply& node, int depth) {
   }
   if (op == "ReduceMean" || op == "GlobalAveragePool") {
     if (!is_float(type->dtype()) || !in(0).is_finite()) return anything;
-    ValueRange mean = fitted(in(0), type);
+    ValueRange mean = fitted(blurred(in(0)), type);
     mean.may_be_nan = !sees_elements(node) && !assumes_ordinary_;  // 0 / 0
     return mean;
   }

@@ -482,6 +482,15 @@ Node* shorten_movement(Rewriter& rewriter, Apply& root) {
   return best ? Writer(*best).write(rewriter) : nullptr;
 }
 
+// The only part of a Split that is read, as a Slice.
+Node* slice_of_split(Rewriter& rewriter, Apply& root) {
+  if (!root.input(0)->has_one_use()) return nullptr;
+  auto part = ranked_type(&root) ? map_of_part(root) : std::nullopt;
+  if (!part) return nullptr;
+  Writer writer(*part);
+  return writer.cost() <= 1 ? writer.write(rewriter) : nullptr;
+}
+
 // A Concat whose neighbours are parts of one value.
 Node* shorten_concat(Rewriter& rewriter, Apply& root) {
   if (root.num_inputs() < 2) return nullptr;
@@ -509,9 +518,10 @@ Node* reduce_moved(Rewriter& rewriter, Apply& root) {
   const Type* type = ranked_type(root.input(0));
   auto axes = constant_integers(root, 1);
   if (!type || !axes || axes->empty() || root.attributes().get_int("keepdims", 1) == 0) return nullptr;
-  const bool counts = !root.is("ReduceMax") && !root.is("ReduceMin");  // how often an element occurs
+  const bool is_extremum = root.is("ReduceMax") || root.is("ReduceMin");  // however often an element occurs
+  const bool ignores_zeros = !is_extremum && !root.is("ReduceMean") && !root.is("ReduceProd");
   const IndexMap map = deepest_map(root.input(0), 2);
-  if (map.padding || map.source == root.input(0) || !ranked_type(map.source)) return nullptr;
+  if ((map.padding && (*map.padding != 0 || !ignores_zeros)) || map.source == root.input(0) || !ranked_type(map.source)) return nullptr;
   IndexMap moved = map;
   Integers reduced;
   for (int64_t axis : *axes) {
@@ -520,7 +530,8 @@ Node* reduce_moved(Rewriter& rewriter, Apply& root) {
     auto size = static_size(map.source, map.axes[static_cast<size_t>(axis)].from);
     if (!index || !size) return nullptr;
     std::ranges::sort(*index);
-    if (!counts) index->erase(std::unique(index->begin(), index->end()), index->end());
+    if (ignores_zeros) std::erase(*index, kPadding);
+    if (is_extremum) index->erase(std::unique(index->begin(), index->end()), index->end());
     if (*index != counted(0, *size)) return nullptr;
     moved.axes[static_cast<size_t>(axis)].index = std::nullopt;
     reduced.push_back(map.axes[static_cast<size_t>(axis)].from);
@@ -544,6 +555,7 @@ constexpr Rule kIndexMaps[] = {
     {"shorter-movement", "Expand", kMovement, Promise::Exact, shorten_movement},
     {"shorter-movement", "Tile", kMovement, Promise::Exact, shorten_movement},
     {"shorter-movement", "TupleGetItem", kMovement, Promise::Exact, shorten_movement},
+    {"only-part", "TupleGetItem", "a Split of which one part is read = a Slice", Promise::Exact, slice_of_split},
     {"concat-of-parts", "Concat", kConcat, Promise::Exact, shorten_concat},
     {"reduce-moved", "ReduceSum", kReduction, Promise::Real, reduce_moved},
     {"reduce-moved", "ReduceMean", kReduction, Promise::Real, reduce_moved},

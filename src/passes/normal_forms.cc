@@ -39,6 +39,12 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 bool is_moderate(double c) { return c == 0 || (std::abs(c) >= kLeastConstant && std::abs(c) <= kMostConstant); }
 
+bool has_same_shape(const Node& x, const Node& y) {
+  const Type *a = x.type(), *b = y.type();
+  return a && b && a->is_tensor() && b->is_tensor() && a->has_rank() && b->has_rank() && a->rank() == b->rank() &&
+         std::ranges::equal(a->dims(), b->dims(), [](Dim x, Dim y) { return provably_equal(x, y); });
+}
+
 struct Term {
   Node* node;
   double weight;        // its factor in a sum, its exponent in a product
@@ -51,14 +57,27 @@ class NormalForm {
  public:
   NormalForm(Rewriter& rewriter, Apply& root) : rewriter_(rewriter), root_(root) {}
 
+  Node* constant_result(double number) {
+    auto shape = root_.type()->static_shape();
+    Node* value = scalar(number);
+    if (!shape || !value) return nullptr;
+    return rewriter_.apply("Expand", {value, rewriter_.integers(std::vector<int64_t>(shape->begin(), shape->end()))});
+  }
+
  protected:
-  // An operator of the tree.
-  const Apply* inner(const Node* node) {
+  // An operator of the tree, as the operand of another: nobody else reads it. It may be met twice.
+  const Apply* inner(const Node* node, const Apply* reader) {
     const Apply* apply = node->as_apply();
-    const bool is_inner = apply && apply->primitive() == Primitive::Operation && apply->op().domain.empty() &&
-                          (apply == &root_ || apply->has_one_use());
+    if (!apply || apply->primitive() != Primitive::Operation || !apply->op().domain.empty()) return nullptr;
+    if (operators_.size() == kMostOperators) return nullptr;
+    const bool is_inner =
+        apply == &root_ || std::ranges::all_of(apply->uses(), [&](const Use& use) { return use.user == reader; });
     return is_inner ? apply : nullptr;
   }
+  void count(const Apply* node) {
+    if (!std::ranges::count(operators_, node)) operators_.push_back(node);
+  }
+  int num_operators() const { return static_cast<int>(operators_.size()); }
   // The number that a constant is made of.
   static std::optional<double> number(const Node* node) { return constant_tensor(node) ? rewrite::splat_value(node) : std::nullopt; }
 
@@ -71,11 +90,6 @@ class NormalForm {
     }
     terms_.push_back({node, weight, false});
   }
-  bool has_shape_of_root(const Node* node) const {
-    const Type *a = node->type(), *b = root_.type();
-    return a && a->is_tensor() && a->has_rank() && a->rank() == b->rank() &&
-           std::ranges::equal(a->dims(), b->dims(), [](Dim x, Dim y) { return provably_equal(x, y); });
-  }
   void drop_cancelled() {
     terms_.erase(std::remove_if(terms_.begin(), terms_.end(), [](const Term& t) { return t.weight == 0; }), terms_.end());
   }
@@ -86,12 +100,6 @@ class NormalForm {
     auto tensor = rewrite::scalar_of(root_.type()->dtype(), number);
     return tensor ? rewriter_.constant(*std::move(tensor)) : nullptr;
   }
-  Node* constant_result(double number) {
-    auto shape = root_.type()->static_shape();
-    Node* value = scalar(number);
-    if (!shape || !value) return nullptr;
-    return rewriter_.apply("Expand", {value, rewriter_.integers(std::vector<int64_t>(shape->begin(), shape->end()))});
-  }
   // One operand more; null: the first.
   Node* joined(std::string_view op, Node* a, Node* b) { return a ? rewriter_.apply(op, {a, b}) : b; }
 
@@ -99,20 +107,20 @@ class NormalForm {
   Apply& root_;
   Terms terms_;
   double constant_ = 0;
-  int num_operators_ = 0;
+  boost::container::small_vector<const Apply*, kMostOperators> operators_;
   bool is_readable_ = true;
 };
 
 // Σ factor · term + constant
 class LinearForm : NormalForm {
  public:
-  LinearForm(Rewriter& rewriter, Apply& root) : NormalForm(rewriter, root) { read(&root, 1); }
+  LinearForm(Rewriter& rewriter, Apply& root) : NormalForm(rewriter, root) { read(&root, nullptr, 1); }
 
   Node* shortened() {
     if (!is_readable_ || !is_moderate(constant_)) return nullptr;
     for (const Term& term : terms_) {
       if (term.weight != 0 && !is_moderate(term.weight)) return nullptr;
-      if (!has_shape_of_root(term.node) || (term.weight == 0 && !is_ordinary(term.node))) return nullptr;
+      if (!has_same_shape(*term.node, root_) || (term.weight == 0 && !is_ordinary(term.node))) return nullptr;
     }
     drop_cancelled();
     if (terms_.empty()) return constant_result(constant_);
@@ -122,28 +130,28 @@ class LinearForm : NormalForm {
         if (cost(factor) < cost(best)) best = factor;
       }
     }
-    return cost(best) < num_operators_ ? written(best) : nullptr;
+    return cost(best) < num_operators() ? written(best) : nullptr;
   }
 
  private:
-  void read(Node* node, double weight) {
+  void read(Node* node, const Apply* reader, double weight) {
     if (auto c = number(node)) {
       is_readable_ = is_readable_ && is_moderate(*c);
       constant_ += weight * *c;
       return;
     }
-    const Apply* apply = inner(node);
-    if (!apply || num_operators_ == kMostOperators) return add_term(node, weight);
+    const Apply* apply = inner(node, reader);
+    if (!apply) return add_term(node, weight);
     const bool is_sum = apply->is("Add") || apply->is("Sub"), is_scaled = apply->is("Mul") || apply->is("Div");
     const auto factor = is_scaled ? number(apply->input(1)) : std::nullopt;
     if (!is_sum && !apply->is("Neg") && (!factor || *factor == 0)) return add_term(node, weight);
-    ++num_operators_;
+    count(apply);
     if (factor) {
       is_readable_ = is_readable_ && is_moderate(*factor);
-      return read(apply->input(0), apply->is("Mul") ? weight * *factor : weight / *factor);
+      return read(apply->input(0), apply, apply->is("Mul") ? weight * *factor : weight / *factor);
     }
-    read(apply->input(0), apply->is("Neg") ? -weight : weight);
-    if (is_sum) read(apply->input(1), apply->is("Sub") ? -weight : weight);
+    read(apply->input(0), apply, apply->is("Neg") ? -weight : weight);
+    if (is_sum) read(apply->input(1), apply, apply->is("Sub") ? -weight : weight);
   }
 
   // Operators of `common` · (Σ (factor / common) · term + constant / common).
@@ -187,37 +195,37 @@ class ProductForm : NormalForm {
  public:
   ProductForm(Rewriter& rewriter, Apply& root) : NormalForm(rewriter, root) {
     constant_ = 1;
-    read(&root, 1);
+    read(&root, nullptr, 1);
   }
 
   Node* shortened() {
     if (!is_readable_ || !is_moderate(constant_)) return nullptr;
     for (const Term& term : terms_) {
-      if (std::abs(term.weight) > kMostExponent || !has_shape_of_root(term.node)) return nullptr;
+      if (std::abs(term.weight) > kMostExponent || !has_same_shape(*term.node, root_)) return nullptr;
       if (term.has_met_itself && !may_cancel(term.node)) return nullptr;
     }
     drop_cancelled();
     if (terms_.empty()) return constant_result(constant_);
-    return cost() < num_operators_ ? written() : nullptr;
+    return cost() < num_operators() ? written() : nullptr;
   }
 
  private:
-  void read(Node* node, double exponent) {
+  void read(Node* node, const Apply* reader, double exponent) {
     if (auto c = number(node)) {
       is_readable_ = is_readable_ && *c != 0 && is_moderate(*c);
       constant_ *= std::pow(*c, exponent);
       return;
     }
-    const Apply* apply = inner(node);
-    if (!apply || num_operators_ == kMostOperators) return add_term(node, exponent);
+    const Apply* apply = inner(node, reader);
+    if (!apply) return add_term(node, exponent);
     const bool is_product = apply->is("Mul") || apply->is("Div");
     const auto power = apply->is("Pow") ? number(apply->input(1)) : std::nullopt;
     const bool is_power = power && *power != 0 && std::abs(*power) <= kMostExponent && std::trunc(*power) == *power;
     if (!is_product && !is_power && !apply->is("Neg") && !apply->is("Reciprocal")) return add_term(node, exponent);
-    ++num_operators_;
+    count(apply);
     if (apply->is("Neg") && std::fmod(exponent, 2) != 0) constant_ = -constant_;
-    read(apply->input(0), is_power ? exponent * *power : apply->is("Reciprocal") ? -exponent : exponent);
-    if (is_product) read(apply->input(1), apply->is("Div") ? -exponent : exponent);
+    read(apply->input(0), apply, is_power ? exponent * *power : apply->is("Reciprocal") ? -exponent : exponent);
+    if (is_product) read(apply->input(1), apply, apply->is("Div") ? -exponent : exponent);
   }
 
   bool may_cancel(const Node* node) {
@@ -278,44 +286,106 @@ struct ClampedLine {
   }
 };
 
-class ClampedForm : NormalForm {
- public:
-  ClampedForm(Rewriter& rewriter, Apply& root) : NormalForm(rewriter, root) {}
+// What is known of x, where a condition holds: it lies between bounds.
+struct Interval {
+  double low = -kInfinity, high = kInfinity;
+};
 
-  Node* shortened() {
-    if (!read(&root_) || !is_covered(line_)) return nullptr;
-    if (line_.low == line_.high) return is_number() ? constant_result(line_.low) : nullptr;
-    std::optional<Parts> best;
-    for (double slope : {1.0, -1.0, line_.slope, -line_.slope}) {
-      for (double shift : {0.0, line_.shift, line_.low, line_.high}) {
-        if (std::isinf(shift)) continue;
-        Parts parts = parts_with(slope, shift);
-        if (!best || parts.cost() < best->cost()) best = parts;
-      }
+// What a comparison with a constant comes to.
+struct Verdict {
+  std::optional<bool> known;
+  std::string_view op;  // else: this comparison of x
+  double bound = 0;     // with that
+};
+
+std::string_view mirrored(std::string_view op) {
+  if (op == "Less") return "Greater";
+  if (op == "Greater") return "Less";
+  if (op == "LessOrEqual") return "GreaterOrEqual";
+  return op == "GreaterOrEqual" ? "LessOrEqual" : op;
+}
+
+// A chain that computes a clamped line, down to its source; or a constant.
+class Chain : public NormalForm {
+ public:
+  // Of which the last operator is `end`, that only `reader` reads.
+  Chain(Rewriter& rewriter, Apply& root, Node* end, const Apply* reader) : NormalForm(rewriter, root), source_(end), reader_(reader) {
+    if (auto c = number(end)) {
+      line_ = {0, *c, *c, *c};
+      return;
     }
-    return best->cost() < num_operators_ ? written(*best) : nullptr;
+    for (;;) {
+      const Apply* apply = inner(source_, reader_);
+      Node* operand = apply ? operand_of(*apply) : nullptr;
+      if (!operand || !has_same_shape(*operand, *apply)) break;
+      count(apply);
+      source_ = operand;
+      reader_ = apply;
+    }
+    for (auto chain = operators_; !chain.empty(); chain.pop_back()) {
+      extend(*chain.back());
+      is_readable_ = is_readable_ && is_covered();
+    }
   }
 
-  // The root compares it with a constant.
-  Node* compared() {
-    const auto limit = number(root_.input(1));
-    if (!limit || !is_moderate(*limit) || !read(root_.input(0)) || num_operators_ == 0 || !is_covered(line_)) return nullptr;
-    std::string_view op = root_.op().name;
-    if (op == "Equal" && (*limit == line_.low || *limit == line_.high)) {
-      if (line_.low == line_.high) return always(true);
-      op = *limit == line_.low ? "LessOrEqual" : "GreaterOrEqual";
+  Node* source() const { return source_; }
+  const ClampedLine& line() const { return line_; }
+  std::span<const Apply* const> operators() const { return operators_; }
+  bool is_readable() const { return is_readable_; }
+  bool is_constant() const { return line_.low == line_.high; }
+  bool is_number() { return rewriter_.assumes_finite() || constant_tensor(source_) || !rewriter_.ordinary_range(source_).may_be_nan; }
+  // The operator that the source is, where nobody else reads it.
+  const Apply* choice() {
+    const Apply* apply = inner(source_, reader_);
+    const bool is_cast = apply && apply->is("Cast") && apply->input(0)->type() && apply->input(0)->type()->is_tensor() &&
+                         apply->input(0)->type()->dtype() == DType::Bool;
+    return apply && (is_cast || apply->is("Where")) ? apply : nullptr;
+  }
+
+  // Another line behind it.
+  void extend(const ClampedLine& outer) {
+    line_.multiply(outer.slope);
+    line_.add(outer.shift);
+    line_.bound_below(outer.low);
+    line_.bound_above(outer.high);
+    is_readable_ = is_readable_ && is_covered();
+  }
+  // The same for an x that lies there: bounds that are not met, and slopes between others, go.
+  void restrict_to(Interval x) {
+    if (is_constant() || !is_number()) return;
+    const double a = line_.slope * x.low + line_.shift, b = line_.slope * x.high + line_.shift;
+    const double least = std::min(a, b), most = std::max(a, b);
+    if (least == most || most <= line_.low || least >= line_.high) {
+      const double c = std::clamp(least == most ? least : most <= line_.low ? line_.low : line_.high, line_.low, line_.high);
+      line_ = {0, c, c, c};
+      return;
     }
-    if (op == "Equal" && (*limit < line_.low || *limit > line_.high)) return always(false);
-    if (op == "Less" || op == "GreaterOrEqual") {
-      if (line_.high < *limit) return always(op == "Less");
-      if (line_.low >= *limit) return always(op != "Less");
-    } else if (op != "Equal") {
-      if (line_.high <= *limit) return always(op == "LessOrEqual");
-      if (line_.low > *limit) return always(op != "LessOrEqual");
-    }
-    if (line_.slope < 0) op = mirrored(op);
-    auto bound = rewrite::scalar_of(source_->type()->dtype(), (*limit - line_.shift) / line_.slope);
-    return bound ? rewriter_.apply(op, {source_, rewriter_.constant(*std::move(bound))}) : nullptr;
+    if (least >= line_.low) line_.low = -kInfinity;
+    if (most <= line_.high) line_.high = kInfinity;
+  }
+
+  int cost() const { return is_constant() ? 0 : best().cost(); }
+  Node* written() { return is_constant() ? scalar(line_.low) : written(best()); }
+
+  Verdict compare(std::string_view op, double limit) {
+    if (op == "Equal" && !is_constant() && (limit == line_.low || limit == line_.high))
+      op = limit == line_.low ? "LessOrEqual" : "GreaterOrEqual";
+    const bool below = line_.high < limit, above = line_.low > limit;
+    const bool at_most = line_.high <= limit, at_least = line_.low >= limit;
+    std::optional<bool> known;
+    if (op == "Equal" && is_constant()) known = line_.low == limit;
+    else if (op == "Equal" && (below || above)) known = false;
+    else if (op == "Less" && (below || at_least)) known = below;
+    else if (op == "LessOrEqual" && (at_most || above)) known = at_most;
+    else if (op == "Greater" && (above || at_most)) known = above;
+    else if (op == "GreaterOrEqual" && (at_least || below)) known = at_least;
+    if (known) return {known, op};
+    return {known, line_.slope < 0 ? mirrored(op) : op, (limit - line_.shift) / line_.slope};
+  }
+  Node* written(const Verdict& verdict) {
+    if (verdict.known) return rewriter_.constant(Tensor::scalar(*verdict.known));
+    auto bound = rewrite::scalar_of(source_->type()->dtype(), verdict.bound);
+    return bound ? rewriter_.apply(verdict.op, {source_, rewriter_.constant(*std::move(bound))}) : nullptr;
   }
 
  private:
@@ -328,65 +398,43 @@ class ClampedForm : NormalForm {
       return cost_of(first.slope, first.shift) + is_bounded() + cost_of(second.slope, second.shift);
     }
   };
-  Parts parts_with(double slope, double shift) const {
-    Parts parts{line_, {slope, shift}};
-    parts.first.add(-shift);
-    parts.first.multiply(1 / slope);
-    return parts;
+  Parts best() const {
+    Parts best{line_, {}};
+    for (double slope : {1.0, -1.0, line_.slope, -line_.slope}) {
+      for (double shift : {0.0, line_.shift, line_.low, line_.high}) {
+        if (std::isinf(shift)) continue;
+        Parts parts{line_, {slope, shift}};
+        parts.first.add(-shift);
+        parts.first.multiply(1 / slope);
+        if (parts.cost() < best.cost()) best = parts;
+      }
+    }
+    return best;
   }
 
   Node* written(const Parts& parts) {
-    Node* value = line(source_, parts.first);
+    Node* value = line_of(source_, parts.first);
     const double low = parts.first.low, high = parts.first.high;
     if (low == 0 && high == kInfinity) value = rewriter_.apply("Relu", {value});
     else if (low > -kInfinity && high < kInfinity) value = rewriter_.apply("Clip", {value, scalar(low), scalar(high)});
     else if (low > -kInfinity) value = rewriter_.apply("Max", {value, scalar(low)});
     else if (high < kInfinity) value = rewriter_.apply("Min", {value, scalar(high)});
-    return line(value, parts.second);
+    return line_of(value, parts.second);
   }
-  Node* line(Node* x, const ClampedLine& line) {
+  Node* line_of(Node* x, const ClampedLine& line) {
     if (line.slope == -1 && line.shift != 0) return rewriter_.apply("Sub", {scalar(line.shift), x});
     if (line.slope == -1) x = rewriter_.apply("Neg", {x});
     else if (line.slope != 1) x = rewriter_.apply("Mul", {x, scalar(line.slope)});
     return line.shift == 0 ? x : rewriter_.apply("Add", {x, scalar(line.shift)});
   }
-  static std::string_view mirrored(std::string_view op) {
-    if (op == "Less") return "Greater";
-    if (op == "Greater") return "Less";
-    if (op == "LessOrEqual") return "GreaterOrEqual";
-    return op == "GreaterOrEqual" ? "LessOrEqual" : op;
-  }
-  Node* always(bool holds) {
-    auto shape = root_.type()->static_shape();
-    if (!shape || !is_number()) return nullptr;
-    return rewriter_.apply("Expand", {rewriter_.constant(Tensor::scalar(holds)),
-                                      rewriter_.integers(std::vector<int64_t>(shape->begin(), shape->end()))});
-  }
-  bool is_number() { return rewriter_.assumes_finite() || !rewriter_.ordinary_range(source_).may_be_nan; }
 
-  static bool is_covered(const ClampedLine& line) {
+  bool is_covered() const {
     auto is_bound = [](double c) { return std::isinf(c) || is_moderate(c); };
-    return line.slope != 0 && is_moderate(line.slope) && is_moderate(line.shift) && is_bound(line.low) && is_bound(line.high);
+    if (is_constant()) return is_moderate(line_.low);
+    return line_.slope != 0 && is_moderate(line_.slope) && is_moderate(line_.shift) && is_bound(line_.low) &&
+           is_bound(line_.high);
   }
 
-  // The chain that ends in a node, of which `source_` is the beginning. False where it has constants of other sizes.
-  bool read(Node* end) {
-    boost::container::small_vector<const Apply*, kMostOperators> chain;
-    source_ = end;
-    while (chain.size() < kMostOperators) {
-      const Apply* apply = inner(source_);
-      Node* operand = apply ? operand_of(*apply) : nullptr;
-      if (!operand || !has_shape_like(operand, *apply)) break;
-      chain.push_back(apply);
-      source_ = operand;
-    }
-    num_operators_ = static_cast<int>(chain.size());
-    for (; !chain.empty(); chain.pop_back()) {
-      extend(*chain.back());
-      if (!is_covered(line_)) return false;
-    }
-    return true;
-  }
   // What an operator that may be in a chain is applied to.
   static Node* operand_of(const Apply& apply) {
     if (apply.is("Neg") || apply.is("Relu")) return apply.input(0);
@@ -399,11 +447,6 @@ class ClampedForm : NormalForm {
     auto factor = number(apply.input(1));
     if (factor && (*factor != 0 || (!apply.is("Mul") && !apply.is("Div")))) return apply.input(0);
     return apply.is("Sub") && number(apply.input(0)) ? apply.input(1) : nullptr;
-  }
-  static bool has_shape_like(const Node* node, const Apply& apply) {
-    const Type *a = node->type(), *b = apply.type();
-    return a && b && a->is_tensor() && b->is_tensor() && a->has_rank() && b->has_rank() && a->rank() == b->rank() &&
-           std::ranges::equal(a->dims(), b->dims(), [](Dim x, Dim y) { return provably_equal(x, y); });
   }
   void extend(const Apply& apply) {
     if (apply.is("Neg")) return line_.multiply(-1);
@@ -424,9 +467,101 @@ class ClampedForm : NormalForm {
     line_.add(*number(apply.input(0)));
   }
 
-  Node* source_ = nullptr;
+  Node* source_;
+  const Apply* reader_;
   ClampedLine line_;
 };
+
+// Where x lies when it compares so with a constant, and when it does not.
+std::pair<Interval, Interval> intervals_of(std::string_view op, double c) {
+  if (op == "Equal") return {{c, c}, {}};
+  const Interval below{-kInfinity, c}, above{c, kInfinity};
+  if (op.starts_with("Less")) return {below, above};
+  return op.starts_with("Greater") ? std::pair(above, below) : std::pair<Interval, Interval>();
+}
+
+// A chain behind Where, or behind the 1 and 0 of a condition: two chains, each with what follows.
+class Alternatives : NormalForm {
+ public:
+  Alternatives(Rewriter& rewriter, Apply& root, const Apply& choice, const Chain& outer) : NormalForm(rewriter, root), condition_(choice.input(0)) {
+    const bool is_cast = choice.is("Cast");
+    for (size_t i : {1u, 2u}) {
+      chains_.emplace_back(rewriter, root, is_cast ? scalar(i == 1) : choice.input(i), &choice);
+      chains_.back().extend(outer.line());
+      is_readable_ = is_readable_ && chains_.back().is_readable();
+    }
+    for (const Apply* each : outer.operators()) count(each);
+    count(&choice);
+    for (const Chain& chain : chains_) std::ranges::for_each(chain.operators(), [&](const Apply* each) { count(each); });
+    use_condition();
+  }
+
+  Node* shortened() {
+    if (!is_readable_) return nullptr;
+    Chain &first = chains_[0], &second = chains_[1];
+    if (first.is_constant() && second.is_constant() && first.line().low == second.line().low) return constant_result(first.line().low);
+    for (std::optional<Chain>& each : covering_) {
+      if (each && each->cost() < num_operators()) return each->written();
+    }
+    if (1 + first.cost() + second.cost() >= num_operators()) return nullptr;
+    return rewriter_.apply("Where", {condition_, first.written(), second.written()});
+  }
+
+  Node* compared(std::string_view op, double limit) {
+    if (!is_readable_) return nullptr;
+    const Verdict first = chains_[0].compare(op, limit), second = chains_[1].compare(op, limit);
+    for (size_t i : {0u, 1u}) {
+      if ((i == 0 ? first : second).known && !chains_[i].is_constant() && !chains_[i].is_number()) return nullptr;
+    }
+    if (first.known && second.known && *first.known != *second.known)
+      return *first.known ? condition_ : rewriter_.apply("Not", {condition_});
+    if (2 - first.known.has_value() - second.known.has_value() >= num_operators()) return nullptr;
+    return rewriter_.apply("Where", {condition_, chains_[0].written(first), chains_[1].written(second)});
+  }
+
+ private:
+  void use_condition() {
+    const Apply* comparison = condition_->as_apply();
+    const auto c = comparison && comparison->num_inputs() == 2 ? number(comparison->input(1)) : std::nullopt;
+    if (!c) return;
+    const auto [here, elsewhere] = intervals_of(comparison->op().name, *c);
+    for (size_t i : {0u, 1u}) {
+      if (chains_[i].source() != comparison->input(0)) continue;
+      Chain there = chains_[i];
+      there.restrict_to(i == 0 ? elsewhere : here);
+      if (there.is_constant() && chains_[1 - i].is_constant() && there.line().low == chains_[1 - i].line().low)
+        covering_[i].emplace(chains_[i]);
+      chains_[i].restrict_to(i == 0 ? here : elsewhere);
+    }
+  }
+
+  Node* condition_;
+  boost::container::small_vector<Chain, 2> chains_;
+  std::optional<Chain> covering_[2];  // one that is right for both
+};
+
+Node* shortened(Rewriter& rewriter, Apply& root) {
+  Chain chain(rewriter, root, &root, nullptr);
+  if (!chain.is_readable()) return nullptr;
+  if (const Apply* choice = chain.choice()) {
+    if (Node* result = Alternatives(rewriter, root, *choice, chain).shortened()) return result;
+  }
+  if (chain.is_constant()) return chain.is_number() ? chain.constant_result(chain.line().low) : nullptr;
+  return chain.cost() < static_cast<int>(chain.operators().size()) ? chain.written() : nullptr;
+}
+
+// The root compares a chain with a constant.
+Node* compared(Rewriter& rewriter, Apply& root, std::string_view op, double limit) {
+  Chain chain(rewriter, root, root.input(0), &root);
+  if (!chain.is_readable() || !is_moderate(limit)) return nullptr;
+  if (const Apply* choice = chain.choice()) return Alternatives(rewriter, root, *choice, chain).compared(op, limit);
+  if (chain.operators().empty()) return nullptr;
+  const Verdict verdict = chain.compare(op, limit);
+  if (!verdict.known) return chain.written(verdict);
+  auto shape = root.type()->static_shape();
+  if (!shape || !chain.is_number()) return nullptr;
+  return rewriter.apply("Expand", {chain.written(verdict), rewriter.integers(std::vector<int64_t>(shape->begin(), shape->end()))});
+}
 
 bool is_covered(const Apply& root) {
   const Type* type = root.type();
@@ -440,12 +575,18 @@ Node* shorten_product(Rewriter& rewriter, Apply& root) {
   return is_covered(root) ? ProductForm(rewriter, root).shortened() : nullptr;
 }
 
-Node* shorten_clamped(Rewriter& rewriter, Apply& root) {
-  return is_covered(root) ? ClampedForm(rewriter, root).shortened() : nullptr;
-}
+Node* shorten_clamped(Rewriter& rewriter, Apply& root) { return is_covered(root) ? shortened(rewriter, root) : nullptr; }
 Node* compare_clamped(Rewriter& rewriter, Apply& root) {
   const Apply* operand = root.input(0)->as_apply();
-  return operand && operand->has_one_use() && is_covered(*operand) && root.type()->has_rank() ? ClampedForm(rewriter, root).compared() : nullptr;
+  const auto limit = constant_tensor(root.input(1)) ? rewrite::splat_value(root.input(1)) : std::nullopt;
+  return limit && operand && is_covered(*operand) && root.type()->has_rank() ? compared(rewriter, root, root.op().name, *limit) : nullptr;
+}
+// x ≠ 0
+Node* truth_of_clamped(Rewriter& rewriter, Apply& root) {
+  const Apply* operand = root.input(0)->as_apply();
+  if (root.type()->dtype() != DType::Bool || !operand || !is_covered(*operand) || !root.type()->has_rank()) return nullptr;
+  Node* is_zero = compared(rewriter, root, "Equal", 0);
+  return is_zero ? rewriter.apply("Not", {is_zero}) : nullptr;
 }
 
 constexpr std::string_view kSum = "a sum of multiples = the same with fewer operators";
@@ -471,11 +612,13 @@ constexpr Rule kNormalForms[] = {
     {"shorter-clamp", "Min", kClamped, Promise::Real, shorten_clamped},
     {"shorter-clamp", "Max", kClamped, Promise::Real, shorten_clamped},
     {"shorter-clamp", "Relu", kClamped, Promise::Real, shorten_clamped},
+    {"shorter-clamp", "Where", kClamped, Promise::Real, shorten_clamped},
     {"shorter-clamp", "Clip", kClamped, Promise::Real, shorten_clamped},
     {"compare-clamped", "Less", kCompared, Promise::Real, compare_clamped},
     {"compare-clamped", "LessOrEqual", kCompared, Promise::Real, compare_clamped},
     {"compare-clamped", "Greater", kCompared, Promise::Real, compare_clamped},
     {"compare-clamped", "GreaterOrEqual", kCompared, Promise::Real, compare_clamped},
+    {"compare-clamped", "Cast", kCompared, Promise::Real, truth_of_clamped},
     {"compare-clamped", "Equal", kCompared, Promise::Real, compare_clamped},
 };
 

@@ -332,17 +332,24 @@ Quantity at_most(const Scope& scope, Arguments a) {
   return x && y && scope.rewriter.at_most(x, y) ? Quantity(true) : NotKnown{};
 }
 
-// What has the same sign: less than x is computed of.
-Node* without_scaling(Rewriter& rewriter, Apply& x) {
+// What has the same sign, or at least the same zeros: what x is computed from.
+enum class Keeps : uint8_t { Sign, Zeros };
+Node* without_scaling(Rewriter& rewriter, Apply& x, Keeps kept) {
   constexpr std::string_view kOddRising[] = {"Atan", "Erf", "Sign", "Sinh", "Softsign", "Tanh"};
   const Type* type = x.type();
   if (x.primitive() != Primitive::Operation || !type || !type->is_tensor() || x.num_inputs() == 0) return nullptr;
   if (std::ranges::count(kOddRising, x.op().name)) return x.input(0);
+  const bool zeros_only = kept == Keeps::Zeros && is_float_dtype(type->dtype());
+  if (zeros_only && (x.is("Neg") || x.is("Abs"))) return x.input(0);
+  if (zeros_only && x.is("Mul") && x.input(0) == x.input(1)) return x.input(0);
+  if (zeros_only && x.is("Pow") && splat_value(x.input(1)).value_or(0) > 0) return x.input(0);
   auto is_positive = [&](Node* n) { return rewriter.ordinary_range(n).is_finite() && rewriter.ordinary_range(n).low > 0; };
   auto is_negative = [&](Node* n) { return rewriter.ordinary_range(n).is_finite() && rewriter.ordinary_range(n).high < 0; };
   const bool scales = is_float_dtype(type->dtype()) && (x.is("Mul") || x.is("Div"));
   if (x.num_inputs() == 2 && (scales || x.is("Min") || x.is("Max"))) {
-    auto is_neutral = [&](Node* n) { return x.is("Max") ? is_negative(n) : is_positive(n); };
+    auto is_neutral = [&](Node* n) {
+      return x.is("Max") ? is_negative(n) : is_positive(n) || (zeros_only && scales && is_negative(n));
+    };
     if (is_neutral(x.input(1))) return x.input(0);
     if (!x.is("Div") && is_neutral(x.input(0))) return x.input(1);
   }
@@ -374,10 +381,11 @@ Quantity whole(const Scope&, Arguments a) {
   return are_whole(as_node(a[0]), kDeepest) ? Quantity(true) : NotKnown{};
 }
 
-Quantity sign_source(const Scope& scope, Arguments a) {
+template <Keeps kept>
+Quantity source(const Scope& scope, Arguments a) {
   Node *source = as_node(a[0]), *start = source;
   while (Apply* apply = source ? source->as_apply() : nullptr) {
-    Node* next = without_scaling(scope.rewriter, *apply);
+    Node* next = without_scaling(scope.rewriter, *apply, kept);
     if (!next) break;
     source = next;
   }
@@ -550,8 +558,9 @@ constexpr Function kValueFunctions[] = {
     {"at_most", 2, 2, at_most,
      "at_most(x, y): x ≤ y wherever both are numbers, as long as the model's inputs are finite and nothing overflows"},
     {"whole", 1, 1, whole, "whole(x): all elements are whole numbers (infinities and NaNs not counted)"},
-    {"sign_source", 1, 1, sign_source,
+    {"sign_source", 1, 1, source<Keeps::Sign>,
      "sign_source(x): what x is computed from that has the same sign: y of y · 2, max(y, −1), tanh(y)"},
+    {"zero_source", 1, 1, source<Keeps::Zeros>, "zero_source(x): what x is computed from that is 0 where x is: y of y · y, −y, |y|"},
     {"like", 2, 2, like, "like(number, x): the number as a scalar constant of x's element type"},
     {"splat", 3, 3, splat, "splat(number, list, x): a constant of that shape and of x's element type, of that number"},
     {"vector", 1, 1, vector, "vector(list): a constant i64 vector"},

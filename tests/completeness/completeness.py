@@ -250,11 +250,11 @@ class Language:
         self.draws = self.draw(random_numbers, 8)
 
     def draw(self, rng, count):
-        """Random matrices, of which every second one holds small integers."""
-        def numbers():
-            return np.stack([rng.integers(-2, 4, SQUARE).astype(float) if i % 2 else rng.standard_normal(SQUARE) * (1, 6)[i // 2 % 2]
-                             for i in range(count)])
-        return {leaf: numbers() > 0 if leaf == "p" else numbers() for leaf in self.matrices}
+        """Random matrices. Each leaf holds small integers in some of the draws, in all combinations with the others."""
+        def numbers(leaf):
+            return np.stack([rng.integers(-2, 4, SQUARE).astype(float) if i >> leaf & 1 else
+                             rng.standard_normal(SQUARE) * (1, 6)[i >> len(self.matrices) & 1] for i in range(count)])
+        return {name: numbers(leaf) > 0 if name == "p" else numbers(leaf) for leaf, name in enumerate(self.matrices)}
 
     def compute(self, e, draws, known):
         if not isinstance(e, tuple):
