@@ -33,6 +33,7 @@ using Integers = std::vector<int64_t>;
 
 constexpr int64_t kMostIndices = 4096;
 constexpr int kMostSteps = 8;
+constexpr size_t kMostGathered = 64;  // by a Gather that is made: longer lists are faster as the slices that they come of
 constexpr int64_t kPadding = -1;
 constexpr int kImpossible = 1 << 20;  // a cost
 
@@ -218,7 +219,7 @@ IndexMap deepest_map(Node* node, int depth) {
 // The number that all elements are.
 std::optional<double> uniform_value(const IndexMap& map) {
   if (map.is_padding_alone()) return map.padding;
-  return constant_tensor(map.source) ? rewrite::splat_value(map.source) : std::nullopt;
+  return constant_tensor(map.source) && !map.padding ? rewrite::splat_value(map.source) : std::nullopt;
 }
 
 // As long as `part` along the axis, of padding only, and otherwise like `model`.
@@ -336,6 +337,7 @@ std::optional<Taking> taking_of(const IndexMap& map, size_t axis) {
   const int64_t step = index.size() > 1 ? index[1] - index[0] : 1;
   const bool is_progression = step != 0 && index == counted(index[0], static_cast<int64_t>(index.size()), step);
   if (is_progression && step == 1 && static_cast<int64_t>(index.size()) == *size) return taking;
+  if (!is_progression && *size > 1 && index.size() > kMostGathered) return std::nullopt;
   using enum Taking::Kind;
   taking.kind = is_progression ? Slice : *size == 1 ? Repetition : Gather;
   return taking;

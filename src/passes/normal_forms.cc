@@ -48,7 +48,7 @@ bool has_same_shape(const Node& x, const Node& y) {
 struct Term {
   Node* node;
   double weight;        // its factor in a sum, its exponent in a product
-  bool has_met_itself;  // with opposite signs
+  bool has_met_itself;  // with weights of both signs
 };
 using Terms = boost::container::small_vector<Term, 8>;
 
@@ -97,7 +97,8 @@ class NormalForm {
     return rewriter_.assumes_finite() || rewriter_.ordinary_range(node).is_finite();
   }
   Node* scalar(double number) {
-    auto tensor = rewrite::scalar_of(root_.type()->dtype(), number);
+    const Type* type = root_.type()->dtype() == DType::Bool ? root_.input(0)->type() : root_.type();
+    auto tensor = rewrite::scalar_of(type->dtype(), number == 0 ? 0 : number);  // not −0
     return tensor ? rewriter_.constant(*std::move(tensor)) : nullptr;
   }
   // One operand more; null: the first.
@@ -111,6 +112,13 @@ class NormalForm {
   bool is_readable_ = true;
 };
 
+std::string_view mirrored(std::string_view op) {
+  if (op == "Less") return "Greater";
+  if (op == "Greater") return "Less";
+  if (op == "LessOrEqual") return "GreaterOrEqual";
+  return op == "GreaterOrEqual" ? "LessOrEqual" : op;
+}
+
 // Σ factor · term + constant
 class LinearForm : NormalForm {
  public:
@@ -122,6 +130,7 @@ class LinearForm : NormalForm {
       if (term.weight != 0 && !is_moderate(term.weight)) return nullptr;
       if (!has_same_shape(*term.node, root_) || (term.weight == 0 && !is_ordinary(term.node))) return nullptr;
     }
+    if (terms_.empty()) return nullptr;  // left to constant folding
     drop_cancelled();
     if (terms_.empty()) return constant_result(constant_);
     double best = 1;
@@ -131,6 +140,40 @@ class LinearForm : NormalForm {
       }
     }
     return cost(best) < num_operators() ? written(best) : nullptr;
+  }
+
+  // The root compares one form with another: their terms on one side, the constant on the other.
+  LinearForm(Rewriter& rewriter, Apply& root, Node* left, Node* right) : NormalForm(rewriter, root) {
+    read(left, &root, 1);
+    read(right, &root, -1);
+  }
+  Node* compared() {
+    if (!is_readable_ || !is_moderate(constant_)) return nullptr;
+    for (const Term& term : terms_) {
+      if (term.weight != 0 && !is_moderate(term.weight)) return nullptr;
+      if (!has_same_shape(*term.node, root_) || (term.weight == 0 && !is_ordinary(term.node))) return nullptr;
+    }
+    drop_cancelled();
+    if (terms_.empty() || num_operators() == 0) return nullptr;
+    const double limit = -constant_;
+    constant_ = 0;
+    // a · x < a · y is a comparison of x and y
+    const bool is_pair = limit == 0 && terms_.size() == 2 && terms_[0].weight == -terms_[1].weight;
+    double best = terms_[0].weight;
+    for (const Term& term : terms_) {
+      for (double factor : {term.weight, -term.weight}) {
+        if (cost(factor) - (factor != 1) < cost(best) - (best != 1)) best = factor;
+      }
+    }
+    const std::string_view op = best < 0 ? mirrored(root_.op().name) : std::string_view(root_.op().name);
+    if (is_pair) {
+      const bool in_order = terms_[0].weight > 0;
+      return rewriter_.apply(root_.op(), std::vector<Node*>{terms_[in_order ? 0 : 1].node, terms_[in_order ? 1 : 0].node}, {});
+    }
+    if (cost(best) - (best != 1) >= num_operators()) return nullptr;
+    for (Term& term : terms_) term.weight /= best;
+    auto bound = rewrite::scalar_of(terms_[0].node->type()->dtype(), limit / best);
+    return bound ? rewriter_.apply(op, {written(1), rewriter_.constant(*std::move(bound))}) : nullptr;
   }
 
  private:
@@ -199,12 +242,15 @@ class ProductForm : NormalForm {
   }
 
   Node* shortened() {
-    if (!is_readable_ || !is_moderate(constant_)) return nullptr;
+    if (!is_readable_ || !is_moderate(constant_) || terms_.empty()) return nullptr;
+    Terms kept;
     for (const Term& term : terms_) {
       if (std::abs(term.weight) > kMostExponent || !has_same_shape(*term.node, root_)) return nullptr;
-      if (term.has_met_itself && !may_cancel(term.node)) return nullptr;
+      const bool stays = term.has_met_itself && !may_cancel(term.node);  // x / x is a NaN where x is 0
+      if (stays) kept.push_back({term.node, term.weight < 0 ? 1.0 : -1.0, false});
+      if (stays || term.weight != 0) kept.push_back({term.node, term.weight + (!stays ? 0 : term.weight < 0 ? -1 : 1), false});
     }
-    drop_cancelled();
+    terms_ = std::move(kept);
     if (terms_.empty()) return constant_result(constant_);
     return cost() < num_operators() ? written() : nullptr;
   }
@@ -297,13 +343,6 @@ struct Verdict {
   std::string_view op;  // else: this comparison of x
   double bound = 0;     // with that
 };
-
-std::string_view mirrored(std::string_view op) {
-  if (op == "Less") return "Greater";
-  if (op == "Greater") return "Less";
-  if (op == "LessOrEqual") return "GreaterOrEqual";
-  return op == "GreaterOrEqual" ? "LessOrEqual" : op;
-}
 
 // A chain that computes a clamped line, down to its source; or a constant.
 class Chain : public NormalForm {
@@ -449,6 +488,10 @@ class Chain : public NormalForm {
     return apply.is("Sub") && number(apply.input(0)) ? apply.input(1) : nullptr;
   }
   void extend(const Apply& apply) {
+    for (const Use& use : apply.operands()) {
+      auto c = use.node ? number(use.node) : std::nullopt;
+      is_readable_ = is_readable_ && (!c || is_moderate(*c));
+    }
     if (apply.is("Neg")) return line_.multiply(-1);
     if (apply.is("Relu")) return line_.bound_below(0);
     if (apply.is("Clip")) {
@@ -546,6 +589,7 @@ Node* shortened(Rewriter& rewriter, Apply& root) {
   if (const Apply* choice = chain.choice()) {
     if (Node* result = Alternatives(rewriter, root, *choice, chain).shortened()) return result;
   }
+  if (constant_tensor(chain.source())) return nullptr;  // left to constant folding
   if (chain.is_constant()) return chain.is_number() ? chain.constant_result(chain.line().low) : nullptr;
   return chain.cost() < static_cast<int>(chain.operators().size()) ? chain.written() : nullptr;
 }
@@ -579,7 +623,25 @@ Node* shorten_clamped(Rewriter& rewriter, Apply& root) { return is_covered(root)
 Node* compare_clamped(Rewriter& rewriter, Apply& root) {
   const Apply* operand = root.input(0)->as_apply();
   const auto limit = constant_tensor(root.input(1)) ? rewrite::splat_value(root.input(1)) : std::nullopt;
-  return limit && operand && is_covered(*operand) && root.type()->has_rank() ? compared(rewriter, root, root.op().name, *limit) : nullptr;
+  if (limit && operand && is_covered(*operand) && root.type()->has_rank()) {
+    if (Node* result = compared(rewriter, root, root.op().name, *limit)) return result;
+  }
+  const Type* type = root.input(0)->type();
+  const bool is_float = type && type->is_tensor() && (type->dtype() == DType::F32 || type->dtype() == DType::F64);
+  return is_float && root.type()->has_rank() ? LinearForm(rewriter, root, root.input(0), root.input(1)).compared() : nullptr;
+}
+// The sign of a clamped line whose bounds are on both sides of 0
+Node* sign_of_clamped(Rewriter& rewriter, Apply& root) {
+  if (!is_covered(root)) return nullptr;
+  Chain chain(rewriter, root, root.input(0), &root);
+  ClampedLine line = chain.line();
+  if (!chain.is_readable() || line.low >= 0 || line.high <= 0 || line.shift == 0) return nullptr;
+  const double zero = line.shift / line.slope;
+  if (chain.operators().size() < 2 || !is_moderate(zero)) return nullptr;
+  auto shift = rewrite::scalar_of(root.type()->dtype(), std::copysign(zero, line.shift));
+  if (!shift) return nullptr;
+  Node* constant = rewriter.constant(*std::move(shift));
+  return rewriter.apply("Sign", {line.slope > 0 ? rewriter.apply("Add", {chain.source(), constant}) : rewriter.apply("Sub", {constant, chain.source()})});
 }
 // x ≠ 0
 Node* truth_of_clamped(Rewriter& rewriter, Apply& root) {
@@ -592,7 +654,7 @@ Node* truth_of_clamped(Rewriter& rewriter, Apply& root) {
 constexpr std::string_view kSum = "a sum of multiples = the same with fewer operators";
 constexpr std::string_view kProduct = "a product of powers = the same with fewer operators";
 constexpr std::string_view kClamped = "min(max(a · x + b, c), d) = the same with fewer operators";
-constexpr std::string_view kCompared = "min(max(a · x + b, c), d) < e = x < (e − b) / a, or known";
+constexpr std::string_view kCompared = "a comparison of sums, or of bounded ones = that of their difference, or known";
 
 constexpr Rule kNormalForms[] = {
     {"shorter-sum", "Add", kSum, Promise::Real, shorten_sum},
@@ -618,6 +680,7 @@ constexpr Rule kNormalForms[] = {
     {"compare-clamped", "LessOrEqual", kCompared, Promise::Real, compare_clamped},
     {"compare-clamped", "Greater", kCompared, Promise::Real, compare_clamped},
     {"compare-clamped", "GreaterOrEqual", kCompared, Promise::Real, compare_clamped},
+    {"sign-of-clamped", "Sign", "sign(min(max(a · x + b, −c), d)) = sign(x + b / a)", Promise::Real, sign_of_clamped},
     {"compare-clamped", "Cast", kCompared, Promise::Real, truth_of_clamped},
     {"compare-clamped", "Equal", kCompared, Promise::Real, compare_clamped},
 };

@@ -329,7 +329,7 @@ Quantity lowest(const Scope& scope, Arguments a) { return scope.rewriter.range(a
 Quantity highest(const Scope& scope, Arguments a) { return scope.rewriter.range(as_node(a[0])).high; }
 Quantity at_most(const Scope& scope, Arguments a) {
   const Node *x = as_node(a[0]), *y = as_node(a[1]);
-  return x && y && scope.rewriter.at_most(x, y) ? Quantity(true) : NotKnown{};
+  return x && y && x != y && scope.rewriter.at_most(x, y) ? Quantity(true) : NotKnown{};
 }
 
 // What has the same sign, or at least the same zeros: what x is computed from.
@@ -556,7 +556,7 @@ constexpr Function kValueFunctions[] = {
     {"lowest", 1, 1, lowest, "lowest(x): a lower bound of its elements"},
     {"highest", 1, 1, highest, "highest(x): an upper bound of its elements"},
     {"at_most", 2, 2, at_most,
-     "at_most(x, y): x ≤ y wherever both are numbers, as long as the model's inputs are finite and nothing overflows"},
+     "at_most(x, y): x ≤ y, for two different values, wherever both are numbers, as long as the model's inputs are finite and nothing overflows"},
     {"whole", 1, 1, whole, "whole(x): all elements are whole numbers (infinities and NaNs not counted)"},
     {"sign_source", 1, 1, source<Keeps::Sign>,
      "sign_source(x): what x is computed from that has the same sign: y of y · 2, max(y, −1), tanh(y)"},

@@ -249,10 +249,12 @@ class Language:
         self.known = {}
         self.draws = self.draw(random_numbers, 8)
 
-    def draw(self, rng, count):
+    def draw(self, rng, count, halves=False):
         """Random matrices. Each leaf holds small integers in some of the draws, in all combinations with the others."""
+        def whole():
+            return rng.integers(-9, 10, SQUARE) / 2 if halves else rng.integers(-2, 4, SQUARE).astype(float)
         def numbers(leaf):
-            return np.stack([rng.integers(-2, 4, SQUARE).astype(float) if i >> leaf & 1 else
+            return np.stack([whole() if i >> leaf & 1 else
                              rng.standard_normal(SQUARE) * (1, 6)[i >> len(self.matrices) & 1] for i in range(count)])
         return {name: numbers(leaf) > 0 if name == "p" else numbers(leaf) for leaf, name in enumerate(self.matrices)}
 
@@ -331,7 +333,7 @@ def reducible(language, count, seed):
             if size(e) == 2 and enter(e)]
     print(f"{len(one)} expressions of one operator, {len(two)} of two, {len(smallest)} functions")
 
-    fresh = language.draw(np.random.default_rng(2), 40)
+    fresh = [language.draw(np.random.default_rng(2), 40, halves) for halves in (False, True)]
     chooser, found = random.Random(seed), {}
     names = [name for name, op in language.operators.items() for _ in range(op.arity)]
     while len(found) < count:
@@ -345,8 +347,8 @@ def reducible(language, count, seed):
         small = smallest.get(fingerprint(v))
         if small is None or size(small) >= size(e):
             continue
-        a, b = (language.compute(k, fresh, {}) for k in (e, small))
-        if np.shape(a) == np.shape(b) and np.allclose(a, b, rtol=1e-7, atol=1e-9, equal_nan=True):
+        pairs = [[language.compute(k, draws, {}) for k in (e, small)] for draws in fresh]
+        if all(np.shape(a) == np.shape(b) and np.allclose(a, b, rtol=1e-7, atol=1e-9, equal_nan=True) for a, b in pairs):
             found[e] = small
     return found
 
