@@ -70,6 +70,10 @@ class NormalForm {
     const Apply* apply = node->as_apply();
     if (!apply || apply->primitive() != Primitive::Operation || !apply->op().domain.empty()) return nullptr;
     if (operators_.size() == kMostOperators) return nullptr;
+    if (std::ranges::all_of(apply->operands(), [](const Use& use) { return use.node && constant_tensor(use.node); })) {
+      is_readable_ = false;  // left to constant folding
+      return nullptr;
+    }
     const bool is_inner =
         apply == &root_ || std::ranges::all_of(apply->uses(), [&](const Use& use) { return use.user == reader; });
     return is_inner ? apply : nullptr;
