@@ -18,7 +18,7 @@ class Ordering {
 
  private:
   // Steps to be taken for one question: each goes to operands of one of the two.
-  static constexpr int kMostSteps = 64;
+  static constexpr int kMostSteps = 16;
   bool below(const ir::Node* a, const ir::Node* b);
   bool below_by_left(const ir::Apply& a, const ir::Node* b);
   bool below_by_right(const ir::Node* a, const ir::Apply& b);

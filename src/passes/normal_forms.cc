@@ -31,7 +31,7 @@ using rewrite::Promise;
 using rewrite::Rewriter;
 using rewrite::Rule;
 
-constexpr int kMostOperators = 12;
+constexpr int kMostOperators = 6;
 // Constants that are brought together, but 0 and 1, lie within these bounds: their sums and products lose no digits.
 constexpr double kLeastConstant = 0x1p-10, kMostConstant = 0x1p10;
 constexpr int kMostExponent = 4;
