@@ -131,18 +131,6 @@ Node* Expansion::result(Nodes results) {
   return tuple;
 }
 
-int rank_of(const Node* node) {
-  const Type* type = node ? node->type() : nullptr;
-  return type && type->is_tensor() && type->has_rank() ? type->rank() : -1;
-}
-
-int64_t extent_of(const Node* node, int axis) {
-  int rank = rank_of(node);
-  int at = axis < 0 ? axis + rank : axis;
-  if (rank < 0 || at < 0 || at >= rank) return -1;
-  return node->type()->dim(at).as_constant().value_or(-1);
-}
-
 namespace {
 
 // Nothing else says what these operators mean, so that it is no question of rounding whether they are expanded.

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/queries.h"
 #include "rewrite/rule.h"
 
 namespace anfora::passes {
@@ -86,9 +87,5 @@ ir::Node* integer_product(Expansion& e, ir::Node* a, ir::Node* b, ir::Node* scal
                           ir::Node* zero_a,
                           ir::Node* zero_b);  // expand_quantized.cc
 
-// The rank of a tensor; −1: not known.
-int rank_of(const ir::Node* node);
-// A dimension that is a number; −1: not known. Negative axes count from the end.
-int64_t extent_of(const ir::Node* node, int axis);
 
 }  // namespace anfora::passes

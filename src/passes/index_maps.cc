@@ -17,6 +17,7 @@
 #include <optional>
 #include <vector>
 
+#include "ir/queries.h"
 #include "passes/pass.h"
 #include "passes/permutation.h"
 #include "rewrite/match.h"
@@ -37,13 +38,6 @@ constexpr size_t kMostGathered = 64;  // by a Gather that is made: longer lists 
 constexpr int64_t kPadding = -1;
 constexpr int kImpossible = 1 << 20;  // a cost
 
-const Type* ranked_type(const Node* node) {
-  const Type* type = node ? node->type() : nullptr;
-  return type && type->is_tensor() && type->has_rank() ? type : nullptr;
-}
-std::optional<Integers> constant_integers(const Apply& node, size_t input) {
-  return node.has_input(input) ? integers_of(constant_tensor(node.input(input))) : std::nullopt;
-}
 Integers counted(int64_t first, int64_t size, int64_t step = 1) {
   Integers result(static_cast<size_t>(size));
   for (size_t i = 0; i < result.size(); ++i) result[i] = first + static_cast<int64_t>(i) * step;

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "passes/expand.h"
+#include "ir/queries.h"
 #include "passes/pass.h"
 #include "rewrite/match.h"
 #include "support/integers.h"

@@ -19,6 +19,7 @@
 #include <numeric>
 
 #include "ir/order.h"
+#include "ir/queries.h"
 #include "passes/pass.h"
 #include "support/integers.h"
 
@@ -75,10 +76,6 @@ std::optional<int> image_rank(const Node* node) {
   return type->rank();
 }
 bool is_none(const Node* node) { return node->as_value() && node->as_value()->is_none(); }
-
-std::optional<std::vector<int64_t>> constant_integers(const Apply& node, size_t i) {
-  return node.has_input(i) ? integers_of(constant_tensor(node.input(i))) : std::nullopt;
-}
 
 class LayoutAssignment {
  public:

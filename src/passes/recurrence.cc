@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-#include "passes/expand.h"
+#include "ir/queries.h"
 #include "passes/pass.h"
 #include "rewrite/match.h"
 #include "support/integers.h"

@@ -93,7 +93,7 @@ struct Carried {
 };
 
 // What a step chooses.
-struct Choice {
+struct TokenChoice {
   Node *tokens, *parents, *go;
   Nodes state;
   Node* scores = nullptr;  // f32[batch, beams, vocabulary]
@@ -115,7 +115,7 @@ class Search {
   // The state that is carried, of all that BeamStart gives; the sequences come first.
   virtual Nodes initial_state(const Nodes& all) = 0;
   // The next tokens by the last logits, [rows, vocabulary].
-  virtual Choice choose(const Emitter& at, Node* logits, const Nodes& state, Node* prefix_mask) = 0;
+  virtual TokenChoice choose(const Emitter& at, Node* logits, const Nodes& state, Node* prefix_mask) = 0;
   virtual Nodes results(const Nodes& state) = 0;
 
   Node* none() const { return importer_.module().none(); }
@@ -152,7 +152,7 @@ class Search {
   HeldGraph required_graph(std::string_view attribute) const;
   Nodes run(const Emitter& at, const HeldGraph& graph, const Feeds& feeds, std::span<Node* const> past);
   Decoded decode(const Emitter& at, const HeldGraph& decoder, Feeds feeds, Nodes past);
-  Choice step(const Emitter& at, Node* logits, const Nodes& state, Node* prefix_mask);
+  TokenChoice step(const Emitter& at, Node* logits, const Nodes& state, Node* prefix_mask);
   Decoded start_gpt(Node* sequences);
   Decoded start_t5(Node* start_tokens, Node* sequences);
   Node* empty_past(const ValueInfo& input) const;
@@ -246,7 +246,7 @@ Node* Search::constrained(const Emitter& at, Node* scores, const Nodes& state, N
        {"no_repeat_ngram_size", attribute("no_repeat_ngram_size", 0)}});
 }
 
-Choice Search::step(const Emitter& at, Node* logits, const Nodes& state, Node* prefix_mask) {
+TokenChoice Search::step(const Emitter& at, Node* logits, const Nodes& state, Node* prefix_mask) {
   Node* last = at.emit("Gather", {logits, at.scalar(-1)}, {{"axis", int64_t{1}}});
   if (int64_t vocabulary = attribute("vocab_size", 0); vocabulary > 0) {  // the rest is padding
     last = at.emit("Slice", {last, at.ints({0}), at.ints({vocabulary}), at.ints({1})});
@@ -349,7 +349,7 @@ Iteration Search::iterate(const Emitter& body, Carried now) {
     throw Error(ErrorCode::InvalidModel, fmt::format("the decoder has {} outputs, before the first token {}",
                                                      1 + decoded.present.size(), 1 + now.present.size()));
   }
-  const Choice choice = step(body, decoded.logits, now.state, none());
+  const TokenChoice choice = step(body, decoded.logits, now.state, none());
   next.tokens = choice.tokens;
   next.parents = choice.parents;
   next.present = std::move(decoded.present);
@@ -376,7 +376,7 @@ Nodes Search::lower() {
   const Nodes state = initial_state(all);
 
   Decoded decoded = is_gpt_ ? start_gpt(state[kSequences]) : start_t5(prompt, state[kSequences]);
-  const Choice first = step(outer_, decoded.logits, state, input("prefix_vocab_mask"));
+  const TokenChoice first = step(outer_, decoded.logits, state, input("prefix_vocab_mask"));
   Carried carried{first.tokens, first.parents, std::move(decoded.present), first.state, positions_, mask_};
   if (root_.num_outputs() > 2) carried.scores = outer_.emit("SequenceConstruct", {first.scores});
 
@@ -419,7 +419,7 @@ class BeamSearch : public Search {
   Node* num_results() override { return required("num_return_sequences"); }
   Nodes initial_state(const Nodes& all) override { return all; }
 
-  Choice choose(const Emitter& at, Node* logits, const Nodes& state, Node* prefix_mask) override {
+  TokenChoice choose(const Emitter& at, Node* logits, const Nodes& state, Node* prefix_mask) override {
     const AttributeSet last_axis{{"axis", int64_t{-1}}};
     Node* scores = constrained(at, at.emit("LogSoftmax", {logits}, last_axis), state, prefix_mask);
     Node* beam_scores = state[kBeamScores];
@@ -436,7 +436,7 @@ class BeamSearch : public Search {
                           {"pad_token_id", padding_},
                           {"early_stopping", attribute("early_stopping", 0)}},
                          3 + kNumState);
-    Choice choice{item(at, next, 0), item(at, next, 1), item(at, next, 2), {}, scores};
+    TokenChoice choice{item(at, next, 0), item(at, next, 1), item(at, next, 2), {}, scores};
     for (size_t i = 0; i < kNumState; ++i) choice.state.push_back(item(at, next, 3 + i));
     return choice;
   }
@@ -463,7 +463,7 @@ class GreedySearch : public Search {
     return {all[kSequences], outer_.emit("Unsqueeze", {all[kDone], outer_.ints({1})})};
   }
 
-  Choice choose(const Emitter& at, Node* logits, const Nodes& state, Node* prefix_mask) override {
+  TokenChoice choose(const Emitter& at, Node* logits, const Nodes& state, Node* prefix_mask) override {
     Node* scores = constrained(at, logits, state, prefix_mask);
     Node* best = cast(at, at.emit("ArgMax", {scores}, {{"axis", int64_t{-1}}}), DType::I32);
     Node* ended = at.emit("Or", {state[kEnded], at.emit("Equal", {best, int32(attribute("eos_token_id", -1))})});
