@@ -63,7 +63,7 @@ const Type* FlopCounter::sized(const Type* type) {
 }
 
 double FlopCounter::of(const Apply& node) {
-  if (node.primitive() != Primitive::Operation || !node.op().flops || !node.type()) return 0;
+  if (node.primitive() != Primitive::Operation || !node.op().flops || !is_reached(node.type())) return 0;
   return node.op().flops(Context(*this, node));
 }
 

@@ -211,8 +211,9 @@ const Type* Inference::erase_symbols_of(const Type* type, const Graph& graph) {
 // The least type above both; null is bottom, as is Unreachable. Dimensions that differ become unknown (widening).
 const Type* Inference::join(const Type* a, const Type* b) {
   if (!a || a == b) return b;
-  if (!b || b->is_unreachable()) return a;
-  if (a->is_unreachable()) return b;
+  if (!b) return a;
+  if (a->is_unreachable()) return b->is_unreachable() && b->reason().empty() ? a : b;
+  if (b->is_unreachable()) return a;
   ir::Context& context = module_.context();
   // An absent optional joins with a present value to an optional of it.
   if (a->is_none() || b->is_none()) {
@@ -229,9 +230,6 @@ const Type* Inference::join(const Type* a, const Type* b) {
   }
   switch (a->kind()) {
     case TypeKind::Tensor: {
-      if (a->dtype() != b->dtype() && a->dtype() != DType::Undefined && b->dtype() != DType::Undefined) {
-        throw Error(ErrorCode::TypeMismatch, fmt::format("{} and {} meet in one value", to_string(a), to_string(b)));
-      }
       DType dtype = a->dtype() == b->dtype() ? a->dtype() : DType::Undefined;
       if (!a->has_rank() || !b->has_rank() || a->rank() != b->rank()) return context.unranked_type(dtype);
       Dims dims;
@@ -253,32 +251,35 @@ const Type* Inference::join(const Type* a, const Type* b) {
   }
 }
 
-std::vector<Graph*> Inference::callees(const Node* node, size_t item) const {
+std::vector<Graph*> Inference::functions_at(const Node* node, const Path& path) const {
   std::vector<Graph*> found;
   auto add = [&](Graph* graph) {
     if (!std::ranges::count(found, graph)) found.push_back(graph);
   };
-  boost::container::small_vector<std::pair<const Node*, size_t>, 4> pending{{node, item}};
-  for (size_t i = 0; i < pending.size(); ++i) {
-    auto [n, at] = pending[i];
+  boost::container::small_vector<std::pair<const Node*, Path>, 4> pending{{node, path}};
+  while (!pending.empty()) {
+    auto [n, at] = std::move(pending.back());
+    pending.pop_back();
     const Apply* apply = n->as_apply();
     if (Graph* graph = constant_function(n)) {
       add(graph);
-    } else if (auto known = functions_.find(key(n, at)); known != functions_.end()) {
+    } else if (auto known = functions_.find({n->id(), at}); known != functions_.end()) {
       std::ranges::for_each(known->second, add);
     } else if (!apply) {
       continue;
     } else if (apply->primitive() == Primitive::Switch) {
       if (const Node* taken = taken_branch(*apply)) {
-        pending.emplace_back(taken, 0);
+        pending.emplace_back(taken, at);
       } else if (is_reached(apply->input(0)->type())) {  // a condition that is never computed chooses nothing
-        pending.emplace_back(apply->input(1), 0);
-        pending.emplace_back(apply->input(2), 0);
+        pending.emplace_back(apply->input(2), at);
+        pending.emplace_back(apply->input(1), at);
       }
     } else if (apply->primitive() == Primitive::MakeTuple) {
-      if (at < apply->num_inputs()) pending.emplace_back(apply->input(at), 0);
+      if (at.empty() || at[0] >= apply->num_inputs()) continue;
+      pending.emplace_back(apply->input(at[0]), Path(at.begin() + 1, at.end()));
     } else if (apply->primitive() == Primitive::TupleGetItem) {
-      pending.emplace_back(apply->input(0), static_cast<size_t>(apply->attributes().require_int("index")));
+      at.insert(at.begin(), static_cast<uint32_t>(apply->attributes().require_int("index")));
+      pending.emplace_back(apply->input(0), std::move(at));
     }
   }
   return found;
@@ -295,25 +296,49 @@ Node* Inference::taken_branch(const Apply& choice) const {
   return choice.input((*known)[0].constant() != 0 ? 1 : 2);
 }
 
-// Calls f(i) for each item of a type that is a function; item 0 of what is no tuple is itself.
+// Calls f(path) for each function in a type.
 template <class F>
-static void for_each_function(const Type* type, F&& f) {
-  if (!type) return;
-  if (type->is_func()) return f(size_t{0});
-  if (!type->is_tuple()) return;
+void Inference::for_each_function(const Type* type, Path& path, F&& f) {
+  if (!type || !type->holds_functions()) return;
+  if (type->is_func()) return f(std::as_const(path));
   for (size_t i = 0; i < type->elements().size(); ++i) {
-    if (type->element(i)->is_func()) f(i);
+    const bool is_place = type->kind() != TypeKind::Optional;
+    if (is_place) path.push_back(static_cast<uint32_t>(i));
+    for_each_function(type->element(i), path, f);
+    if (is_place) path.pop_back();
+  }
+}
+template <class F>
+void Inference::for_each_function(const Type* type, F&& f) {
+  Path path;
+  for_each_function(type, path, f);
+}
+
+void Inference::add_functions(const Node& node, const Path& path, const Node& from, const Path& from_path) {
+  for (Graph* graph : functions_at(&from, from_path)) {
+    std::vector<Graph*>& known = functions_[{node.id(), path}];
+    if (std::ranges::count(known, graph)) continue;
+    known.push_back(graph);
+    changed_ = true;
   }
 }
 
-// The functions that `node`, a value of the type, takes over from another node.
-void Inference::add_functions(const Node& node, const Type* type, const Node& from) {
-  for_each_function(type, [&](size_t item) {
-    for (Graph* graph : callees(&from, item)) {
-      std::vector<Graph*>& known = functions_[key(&node, item)];
-      if (std::ranges::count(known, graph)) continue;
-      known.push_back(graph);
-      changed_ = true;
+// The functions in `node` are those in another node, of which it is a value.
+void Inference::take_functions(const Node& node, const Node& from) {
+  for_each_function(from.type(), [&](const Path& path) { add_functions(node, path, from, path); });
+}
+
+// An operator on structures computes no function. What it gives at one place was at a place that ends, or goes on, alike: items
+// of a sequence are taken as they are put there.
+void Inference::take_functions_of_operands(const Apply& node) {
+  auto ends_with = [](const Path& path, const Path& end) {
+    return path.size() >= end.size() && std::equal(end.rbegin(), end.rend(), path.rbegin());
+  };
+  for_each_function(node.type(), [&](const Path& path) {
+    for (const Use& use : node.operands()) {
+      for_each_function(use.node->type(), [&](const Path& from) {
+        if (ends_with(path, from) || ends_with(from, path)) add_functions(node, path, *use.node, from);
+      });
     }
   });
 }
@@ -339,7 +364,7 @@ void Inference::run() {
   }
   if (unresolved_) {
     Error error(ErrorCode::Unsupported, "the function that is called here is not known");
-    error.with_hint("functions may be constants, parameters, items of tuples, and what a Switch or a call gives");
+    error.with_hint("functions may be constants, parameters, parts of structures, and what a Switch or a call gives");
     error.at_node(describe(*unresolved_));
     if (unresolved_->location()) error.at_location(to_string(*unresolved_->location()));
     throw error;
@@ -444,7 +469,7 @@ void Inference::bind_arguments(Apply& call, Graph& callee) {
   for (size_t i = 0; i < given; ++i) {
     Parameter* parameter = callee.parameter(i);
     Node* argument = call.input(i + 1);
-    add_functions(*parameter, argument->type(), *argument);
+    take_functions(*parameter, *argument);
     const Type*& joined = joined_[parameter];
     const Type* type = join(joined, erase_symbols_of(argument->type(), callee));
     if (type == joined) continue;
@@ -480,7 +505,7 @@ void Inference::finish_call(Apply& call) {
     name_unknown_dims(call, type, index);
   }
   call.set_type(type);
-  for (Graph* target : targets) add_functions(call, type, *target->return_node());
+  for (Graph* target : targets) take_functions(call, *target->return_node());
 }
 
 // The type of the first operand that no run computes; null: there is none.
@@ -497,8 +522,7 @@ void Inference::finish(Apply& node) {
   switch (node.primitive()) {
     case Primitive::Return:
       node.set_type(node.input(0)->type());
-      add_functions(node, node.type(), *node.input(0));
-      return;
+      return take_functions(node, *node.input(0));
     case Primitive::Call: finish_call(node); return;
     case Primitive::Switch: node.set_type(some_function()); return;
     case Primitive::MakeTuple: {
@@ -516,7 +540,7 @@ void Inference::finish(Apply& node) {
       node.set_type(tuple->element(static_cast<size_t>(index)));
       return;
     }
-    case Primitive::Operation: infer(node); return;
+    case Primitive::Operation: infer(node); return take_functions_of_operands(node);
   }
 }
 
@@ -543,7 +567,7 @@ void Inference::infer(Apply& node) {
 }
 
 double Inference::flops(const Apply& node) {
-  if (!node.op().flops || !node.type()) return 0;
+  if (!node.op().flops || !is_reached(node.type())) return 0;
   Context context(*this, node);
   return node.op().flops(context);
 }
@@ -553,16 +577,25 @@ const Type* Inference::some_function() const {
   return module_.context().func_type({}, module_.context().unranked_type(DType::Undefined));
 }
 
-// A type with the functions in it replaced: by f(item).
+// A type with the functions in it replaced: by f(path).
+template <class F>
+const Type* Inference::with_functions(const Type* type, Path& path, F&& f) {
+  if (!type || !type->holds_functions()) return type;
+  if (type->is_func()) return f(std::as_const(path));
+  ir::Context& context = module_.context();
+  if (type->kind() == TypeKind::Optional) return context.optional_type(with_functions(type->element(), path, f));
+  boost::container::small_vector<const Type*, 8> items;
+  for (size_t i = 0; i < type->elements().size(); ++i) {
+    path.push_back(static_cast<uint32_t>(i));
+    items.push_back(with_functions(type->element(i), path, f));
+    path.pop_back();
+  }
+  return type->is_tuple() ? context.tuple_type({items.data(), items.size()}) : context.sequence_type(items[0]);
+}
 template <class F>
 const Type* Inference::with_functions(const Type* type, F&& f) {
-  if (!type || type->is_func()) return type ? f(0) : type;
-  boost::container::small_vector<const Type*, 8> items;
-  for_each_function(type, [&](size_t item) {
-    if (items.empty()) items.assign(type->elements().begin(), type->elements().end());
-    items[item] = f(item);
-  });
-  return items.empty() ? type : module_.context().tuple_type({items.data(), items.size()});
+  Path path;
+  return with_functions(type, path, f);
 }
 
 const Type* Inference::function_type(Graph& graph) {
@@ -571,7 +604,7 @@ const Type* Inference::function_type(Graph& graph) {
   const Type* unknown = context.unranked_type(DType::Undefined);
   // Functions in it stay vague: one that returns itself would have an endless type.
   auto part = [&](const Type* type) {
-    return type ? with_functions(type, [&](size_t) { return some_function(); }) : unknown;
+    return type ? with_functions(type, [&](const Path&) { return some_function(); }) : unknown;
   };
   for (Parameter* p : graph.parameters()) parameters.push_back(part(p->type()));
   const Type* result = graph.return_node() ? graph.return_node()->type() : nullptr;
@@ -604,7 +637,7 @@ const Type* Inference::common_type(std::span<Graph* const> functions) {
 void Inference::type_functions() {
   for (Graph* graph : module_.graphs()) graph->value()->set_type(function_type(*graph));
   auto retype = [&](Node& node) {
-    node.set_type(with_functions(node.type(), [&](size_t item) { return common_type(callees(&node, item)); }));
+    node.set_type(with_functions(node.type(), [&](const Path& path) { return common_type(functions_at(&node, path)); }));
   };
   // Where functions are called and nothing else, there is none among the values.
   auto is_callee = [](const Use& use) { return use.user->primitive() == Primitive::Call && use.index() == 0; };
@@ -614,6 +647,10 @@ void Inference::type_functions() {
     for (Parameter* parameter : graph->parameters()) retype(*parameter);
     for (Apply* node = graph->first_node(); node && are_values; node = node->next_in_graph()) retype(*node);
   }
+}
+
+const Type* without_sizes(ir::Context& context, const Type* type) {
+  return map_dims(context, type, [&](Dim) { return context.dims().unknown(); });
 }
 
 void infer_types(Module& module) { Inference(module).run(); }

@@ -7,7 +7,8 @@
 // (`_17_0`): unknown, but equal to itself.
 //
 // Functions: parameter types are the join of the arguments over all call sites, the result of a call is the join over
-// the functions it may reach. Recursive results start at bottom and rise to a fixpoint; a dimension on which two
+// the functions it may reach; where element types differ, it is any (the pass `signatures` makes a function of each). Which
+// functions a value may be is followed through tuples, sequences and optionals, however nested. Recursive results start at bottom and rise to a fixpoint; a dimension on which two
 // sites differ becomes unknown at once (widening), so that a round count of twice the lattice's height,
 // about four times the depth of nesting, suffices. A round is linear in the size of the module.
 //
@@ -21,8 +22,10 @@
 // function by its result, or re-enters it by recursion.
 #pragma once
 
+#include <boost/container/small_vector.hpp>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "anfora/error.h"
@@ -49,8 +52,8 @@ class Inference {
   // Floating point operations of an application by its declaration; 0 when there is no estimate.
   double flops(const ir::Apply& node);
 
-  // Functions that a node of Func type (of a tuple: its item `item`) may be. Empty: not known, or never computed.
-  std::vector<ir::Graph*> callees(const ir::Node* node, size_t item = 0) const;
+  // Functions that a node of Func type may be. Empty: not known, or never computed.
+  std::vector<ir::Graph*> callees(const ir::Node* node) const { return functions_at(node, {}); }
 
   // The branch of a Switch whose condition is known before the run; null when it is not.
   ir::Node* taken_branch(const ir::Apply& choice) const;
@@ -63,6 +66,9 @@ class Inference {
     ir::Node* node;
     uint32_t next = 0;  // the operand to visit, then the callee
   };
+  // Where in a structure a function is, from the outside in: which item of a tuple, 0 for all items of a sequence. An
+  // optional is its element.
+  using Path = boost::container::small_vector<uint32_t, 4>;
   enum class Mark : uint8_t { Unvisited, Active, Done };
 
   bool round();
@@ -75,7 +81,14 @@ class Inference {
   const ir::Type* unreached_operand(const ir::Apply& node) const;
   void finish_call(ir::Apply& call);
   void bind_arguments(ir::Apply& call, ir::Graph& callee);
-  void add_functions(const ir::Node& node, const ir::Type* type, const ir::Node& from);
+  std::vector<ir::Graph*> functions_at(const ir::Node* node, const Path& path) const;
+  void add_functions(const ir::Node& node, const Path& path, const ir::Node& from, const Path& from_path);
+  void take_functions(const ir::Node& node, const ir::Node& from);
+  void take_functions_of_operands(const ir::Apply& node);
+  template <class F>
+  static void for_each_function(const ir::Type* type, Path& path, F&& f);
+  template <class F>
+  static void for_each_function(const ir::Type* type, F&& f);
   const ir::Type* result_of(ir::Graph& callee);
   void name_unknown_dims(const ir::Node& node, const ir::Type*& type, size_t& next_index);
   const ir::Type* erase_symbols_of(const ir::Type* type, const ir::Graph& graph);
@@ -84,6 +97,8 @@ class Inference {
   const ir::Type* some_function() const;
   const ir::Type* function_type(ir::Graph& graph);
   const ir::Type* common_type(std::span<ir::Graph* const> functions);
+  template <class F>
+  const ir::Type* with_functions(const ir::Type* type, Path& path, F&& f);
   template <class F>
   const ir::Type* with_functions(const ir::Type* type, F&& f);
   void type_functions();
@@ -95,12 +110,15 @@ class Inference {
   boost::unordered_flat_map<uint64_t, ops::Dims> elements_;                       // by node id and output
   boost::unordered_flat_map<const ir::DimExpr*, const ir::Graph*> symbol_owner_;  // of fresh symbols
   boost::unordered_flat_map<const ir::Node*, const ir::Type*> joined_;            // of parameters, before naming
-  // Functions that parameters, calls and returns may be, by node id and item.
-  boost::unordered_flat_map<uint64_t, std::vector<ir::Graph*>> functions_;
+  // Functions in parameters, and in results of calls, functions and operators: by node id and place.
+  boost::unordered_flat_map<std::pair<uint32_t, Path>, std::vector<ir::Graph*>> functions_;
   std::vector<std::pair<const ir::Apply*, Error>> refused_;  // in this round, in the order of visits
   const ir::Apply* unresolved_ = nullptr;  // in this round, a call of what is not known
   boost::unordered_flat_map<const ir::Graph*, const ir::Type*> result_read_;  // by callers in this round
 };
+
+// The type with all sizes unknown: what kernels are chosen by.
+const ir::Type* without_sizes(ir::Context& context, const ir::Type* type);
 
 // Inference(module).run().
 void infer_types(ir::Module& module);

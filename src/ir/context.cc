@@ -75,6 +75,7 @@ const Type* Context::intern(const Type& probe) {
   Type* type = impl_->arena.make<Type>(probe);
   type->dims_ = impl_->arena.copy(probe.dims_);
   type->elements_ = impl_->arena.copy(probe.elements_);
+  type->holds_functions_ = type->is_func() || std::ranges::any_of(type->elements_, [](const Type* t) { return t && t->holds_functions(); });
   bucket.push_back(type);
   return type;
 }

@@ -25,6 +25,8 @@ class Type {
   bool is_func() const { return kind_ == TypeKind::Func; }
   bool is_tuple() const { return kind_ == TypeKind::Tuple; }
   bool is_unreachable() const { return kind_ == TypeKind::Unreachable; }
+  // Whether it is a function's, or that of a structure with functions in it: a tuple, a sequence, an optional.
+  bool holds_functions() const { return holds_functions_; }
 
   // Of a tensor type. dtype() is Undefined when it is not known yet.
   DType dtype() const { return dtype_; }
@@ -51,6 +53,7 @@ class Type {
   TypeKind kind_ = TypeKind::None;
   DType dtype_ = DType::Undefined;
   bool ranked_ = false;
+  bool holds_functions_ = false;
   std::span<const Dim> dims_;
   std::span<const Type* const> elements_;
   std::string_view reason_;

@@ -357,6 +357,13 @@ class Verifier {
     }
   }
 
+  // Whether a result may be anything, as an item of a sequence may.
+  static bool may_be_anything(const Operator& op) {
+    if (!op.known || op.outputs.empty()) return !op.known;
+    auto variable = std::ranges::find(op.variables, op.outputs[0].type, &TypeVariable::name);
+    return variable != op.variables.end() && variable->dtypes.empty();
+  }
+
   // Whether operand i may be a function at all.
   bool check_function(const Apply& node, size_t i) {
     const Node* operand = node.input(i);
@@ -364,7 +371,7 @@ class Verifier {
     const Value* value = operand->as_value();
     const Apply* apply = operand->as_apply();
     bool never = (value && !value->is_graph()) || (apply && apply->primitive() == Primitive::MakeTuple);
-    if (apply && apply->primitive() == Primitive::Operation && apply->op().known) never = true;
+    if (apply && apply->primitive() == Primitive::Operation && !may_be_anything(apply->op())) never = true;
     if (never) report(Invariant::Calls, node, "operand {}, {}, is not a function", i, describe(*operand));
     return !never;
   }
@@ -437,7 +444,7 @@ class Verifier {
       case Primitive::Operation:
         if (node.num_outputs() > 1 && (!type->is_tuple() || type->elements().size() != node.num_outputs())) {
           report(Invariant::Types, node, "{} results, its type is {}", node.num_outputs(), to_string(type));
-        } else if (node.num_outputs() == 1 && type->is_tuple() && node.op().known) {
+        } else if (node.num_outputs() == 1 && type->is_tuple() && !may_be_anything(node.op())) {
           report(Invariant::Types, node, "one result, its type is the tuple {}", to_string(type));
         }
         break;

@@ -20,7 +20,9 @@
 //                          which the source counts a second time).
 //   - specialized          a recursive function that is called with different constants (or functions), which it then passes on
 //                          to itself, is copied for each of them, and the constant is captured. What is not recursive is
-//                          inlined, or too large to be copied.
+//                          inlined, or too large to be copied. A function that is called with arguments of different element
+//                          types, ranks or structures is copied for each of these signatures, whatever its size: kernels are
+//                          chosen by them.
 //   - common-result        an item of the result that is one and the same value outside of the function is read from there.
 //   - unused-result        an item that no call reads is not returned.
 //
@@ -30,8 +32,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <boost/container/small_vector.hpp>
 #include <boost/unordered/unordered_flat_map.hpp>
+#include <boost/unordered/unordered_flat_set.hpp>
 #include <optional>
 #include <span>
 #include <vector>
@@ -94,10 +98,41 @@ class Signatures {
 
  private:
   // Versions --------------------------------------------------------------------------------------------------------
-  // Calls from outside that pass the same constants for the parameters that the function passes on to itself.
+  // The types of a call's arguments, without what no kernel is chosen by: sizes, and functions.
+  using Signature = boost::container::small_vector<const Type*, 4>;
+  Signature signature_of(const Apply& call) const {
+    Signature signature;
+    for (const Use& use : call.operands().subspan(1)) {
+      const Type* type = use.node->type();
+      signature.push_back(type && type->holds_functions() ? nullptr : analysis::without_sizes(module_.context(), type));
+    }
+    return signature;
+  }
+
+  // Whether a function leads to one of the calls: its copies would be called by themselves, and need copies again.
+  static bool uses_any_of(Graph& function, std::span<Apply* const> calls) {
+    boost::unordered_flat_set<const Graph*> used{&function};
+    std::vector<Graph*> pending{&function};
+    while (!pending.empty()) {
+      const Graph* graph = pending.back();
+      pending.pop_back();
+      for (const Apply* node = graph->first_node(); node; node = node->next_in_graph()) {
+        for (const Use& use : node->operands()) {
+          Graph* next = constant_function(use.node);
+          if (next && used.insert(next).second) pending.push_back(next);
+        }
+      }
+    }
+    return std::ranges::any_of(calls, [&](const Apply* call) { return used.contains(call->graph()); });
+  }
+
+  // Calls from outside that pass the same constants for the parameters that the function passes on to itself, and arguments of
+  // the same types but for their sizes.
   struct Version {
     boost::container::small_vector<const Node*, 4> constants;  // null: the argument is none
+    Signature signature;
     std::vector<Apply*> calls;
+    bool is_same(const Version& other) const { return constants == other.constants && signature == other.signature; }
     bool is_general() const { return std::ranges::count(constants, nullptr) == std::ssize(constants); }
   };
 
@@ -108,26 +143,31 @@ class Signatures {
       if (constant_function(call->input(0)) != &graph) return;
       (call->graph()->is_inside(&graph) ? inside : outside).push_back(call);
     }
-    if (!callers.all_known || !graph.return_node() || inside.empty() || outside.size() < 2) return;
+    if (!callers.all_known || !graph.return_node() || outside.size() < 2) return;
     std::vector<size_t> passed_on;
     for (const Parameter* p : graph.parameters()) {
       auto argument = [&](const Apply* call) { return call->input(p->index() + 1); };
-      if (std::ranges::all_of(inside, [&](const Apply* call) { return argument(call) == p; }) &&
+      if (!inside.empty() && std::ranges::all_of(inside, [&](const Apply* call) { return argument(call) == p; }) &&
           std::ranges::any_of(outside, [&](const Apply* call) { return argument(call)->is_value(); })) {
         passed_on.push_back(p->index());
       }
     }
+    std::vector<Signature> signatures;
+    for (const Apply* call : outside) signatures.push_back(signature_of(*call));
+    const bool has_signatures =
+        std::ranges::adjacent_find(signatures, std::not_equal_to()) != signatures.end() && !uses_any_of(graph, outside);
     std::vector<Version> versions;
-    for (Apply* call : outside) {
+    for (size_t at = 0; Apply* call : outside) {
       Version version;
       for (size_t i : passed_on)
         version.constants.push_back(call->input(i + 1)->is_value() ? call->input(i + 1) : nullptr);
-      auto same = std::ranges::find(versions, version.constants, &Version::constants);
+      if (has_signatures) version.signature = std::move(signatures[at++]);
+      auto same = std::ranges::find_if(versions, [&](const Version& other) { return version.is_same(other); });
       if (same == versions.end()) same = versions.insert(versions.end(), std::move(version));
       same->calls.push_back(call);
     }
     if (versions.size() < 2) return;
-    if (size_t size = size_of(graph); size > kMostSpecialized || versions.size() > kMostVersions) {
+    if (size_t size = size_of(graph); (size > kMostSpecialized && !has_signatures) || versions.size() > kMostVersions) {
       context_.remarks.refused(kSignatures.name, kSpecialized, *graph.value(),
                                fmt::format("{} versions of {} applications; at most {} of {} are made", versions.size(),
                                            size, kMostVersions, kMostSpecialized));
@@ -135,13 +175,22 @@ class Signatures {
     }
     // The function itself stays for those calls that have no constants, or is the first version.
     std::ranges::stable_partition(versions, &Version::is_general);
+    forget_results(graph);
     for (const Version& version : std::span(versions).subspan(1)) {
       Graph* copy = Cloner(module_).copy(graph, graph.parent());
+      forget_results(*copy);
       for (Apply* call : version.calls) {
         context_.remarks.applied(kSignatures.name, kSpecialized, *call, fmt::format("@{}", copy->name()));
         module_.set_operand(call, 0, copy->value());
         ++changes_;
       }
+    }
+  }
+
+  // What a recursive function returns is found anew, from nothing: what it was for the other versions as well, it would stay.
+  void forget_results(Graph& graph) {
+    for (Graph* inner : module_.graphs()) {
+      if (inner->is_inside(&graph) && inner->return_node()) inner->return_node()->set_type(module_.context().unreachable_type());
     }
   }
 

@@ -33,7 +33,9 @@ constexpr uint64_t kSeed = 1;  // of random operators
 
 // What `# run:` says.
 struct Recipe {
-  std::vector<const passes::Pass*> passes;  // empty: the whole pipeline
+  std::vector<const passes::Pass*> passes;
+  bool whole = false;  // the whole pipeline instead
+  bool types = false;  // nothing instead: what inference finds
   passes::PassOptions options;
   std::optional<driver::Tolerance> tolerance;  // instead of that of the results' dtypes
 
@@ -45,7 +47,6 @@ struct Recipe {
 
 Recipe parse_recipe(std::string_view text) {
   Recipe recipe;
-  bool whole = false;
   std::istringstream words{std::string(text)};
   for (std::string word; words >> word;) {
     if (word.ends_with(',')) word.pop_back();
@@ -53,7 +54,9 @@ Recipe parse_recipe(std::string_view text) {
     std::string_view value =
         equals == std::string::npos ? std::string_view() : std::string_view(word).substr(equals + 1);
     if (word == "optimize") {
-      whole = true;
+      recipe.whole = true;
+    } else if (word == "types") {
+      recipe.types = true;
     } else if (word.starts_with("math=")) {
       recipe.options.math = rewrite::promise_named(value);
     } else if (word.starts_with("tolerance=")) {
@@ -67,8 +70,8 @@ Recipe parse_recipe(std::string_view text) {
       throw Error(ErrorCode::InvalidArgument, fmt::format("'{}' is neither a pass nor an option", word));
     }
   }
-  if (whole == !recipe.passes.empty()) {
-    throw Error(ErrorCode::InvalidArgument, "a test runs passes, or 'optimize'");
+  if (recipe.whole + recipe.types + !recipe.passes.empty() != 1) {
+    throw Error(ErrorCode::InvalidArgument, "a test runs passes, 'optimize', or 'types'");
   }
   return recipe;
 }
@@ -131,7 +134,7 @@ std::string show(const ir::Module& module) {
 
 // The passes on a module that is typed; verified after each.
 void run_recipe(const Recipe& recipe, ir::Module& module, rewrite::Remarks& remarks) {
-  if (recipe.passes.empty()) {
+  if (recipe.whole) {
     pipeline::OptimizeOptions options;
     options.passes = recipe.options;
     options.keep_remarks = true;
@@ -254,7 +257,7 @@ Verdict run_test(const Test& test, const std::string& file) {
   std::unique_ptr<ir::Module> exact = clone(*module);
   run_recipe(recipe, *module, remarks);
 
-  verdict.got = show_remarks(remarks);
+  verdict.got = recipe.types ? Lines{"# expect: types"} : show_remarks(remarks);
   bool changed = verdict.got[0] != "# unchanged";
   if (!changed && show(*before) != show(*module)) {
     verdict.failure = "no rule fired, but the module changed:\n" + show(*module);
