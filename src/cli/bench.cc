@@ -94,7 +94,7 @@ Action add_bench(CLI::App& app) {
   add_dims(*command, options->dims);
   add_pins(*command, options->pins);
   add_math(*command, options->math);
-  command->add_flag("--json", options->json, "for machines");
+  command->add_flag("--json", options->json, "print JSON");
   command->footer("Example:\n  anfora bench model.onnx --input in.npz --threads 2 --seconds 5 --json");
   return [options] { return run_bench(*options); };
 }

@@ -103,7 +103,7 @@ Action add_diff(CLI::App& app) {
   command->add_option("before", options->before, "an .onnx or .ir file")->required()->type_name("FILE");
   command->add_option("after", options->after, "another one")->required()->type_name("FILE");
   command->add_flag("--all", options->all, "all nodes, not only some");
-  command->add_flag("--json", options->json, "for machines");
+  command->add_flag("--json", options->json, "print JSON");
   command->footer("Example:\n  anfora diff resnet50.onnx small.onnx\nThe exit code is 1 where there is a difference.");
   return [options] { return run_diff(*options); };
 }

@@ -16,7 +16,7 @@ void add_dims(CLI::App& command, std::map<std::string, int64_t, std::less<>>& di
       const char* from = equals == std::string::npos ? end : argument.data() + equals + 1;
       const auto [stop, error] = std::from_chars(from, end, size);
       if (equals == 0 || stop != end || error != std::errc() || size < 0)
-        throw CLI::ValidationError("--dim", fmt::format("NAME=SIZE is asked for, not '{}'", argument));
+        throw CLI::ValidationError("--dim", fmt::format("expected NAME=SIZE, got '{}'", argument));
       dims[argument.substr(0, equals)] = size;
     }
   };
@@ -32,7 +32,7 @@ void add_pins(CLI::App& command, driver::Pins& pins) {
   auto set = [&pins](const std::vector<std::string>& arguments) {
     for (const std::string& argument : arguments) {
       auto refuse = [&] {
-        throw CLI::ValidationError("--shape", fmt::format("NAME=SIZE,SIZE,… is asked for, not '{}'", argument));
+        throw CLI::ValidationError("--shape", fmt::format("expected NAME=SIZE,SIZE,…, got '{}'", argument));
       };
       const size_t equals = argument.rfind('=');
       if (equals == 0 || equals == std::string::npos) refuse();

@@ -93,7 +93,7 @@ class Explanation {
     size_t left = 0;
     for (const Remark& remark : report_.remarks.all()) left += remark.outcome == Outcome::Refused;
     if (left > 0)
-      fmt::print("\n{} refused, since they do not pay or cannot be done: --why-not RULE tells why\n",
+      fmt::print("\n{} refused, not profitable or not possible: --why-not RULE tells why\n",
                  counted(left, "rewrite"));
   }
 
@@ -244,7 +244,7 @@ std::string remark_lines(const rewrite::Remarks& remarks) {
 
 Action add_explain(CLI::App& app) {
   auto options = std::make_shared<ExplainOptions>();
-  CLI::App* command = app.add_subcommand("explain", "Tell what optimizing does to a model, and what it leaves and why");
+  CLI::App* command = app.add_subcommand("explain", "Explain what optimizing does to a model, and why rules do not fire");
   command->add_option("model", options->input, "an .onnx or .ir file")->required()->type_name("FILE");
   CLI::Option* node =
       command->add_option("--node", options->node, "what was done to nodes with this in their name or location")
@@ -259,7 +259,7 @@ Action add_explain(CLI::App& app) {
   command->add_option("--opset", options->opset, "as for opt: the operator set that it would write")->type_name("SET");
   add_target(*command, options->target);
   add_math(*command, options->math);
-  command->add_flag("--json", options->json, "for machines");
+  command->add_flag("--json", options->json, "print JSON");
   command->footer("Example:\n  anfora explain resnet50.onnx --why-not compose-transposes");
   return [options] { return run_explain(*options); };
 }

@@ -96,11 +96,11 @@ int run_info(const InfoOptions& options) {
 
 Action add_info(CLI::App& app) {
   auto options = std::make_shared<InfoOptions>();
-  CLI::App* command = app.add_subcommand("info", "What is in a model: operators, weights, flops, peak memory, shapes");
+  CLI::App* command = app.add_subcommand("info", "Summarize a model: operators, weights, FLOP, peak memory, shapes");
   command->add_option("model", options->model, "an .onnx or .ir file")->required()->type_name("FILE");
   add_dims(*command, options->dims);
   add_pins(*command, options->pins);
-  command->add_flag("--json", options->json, "for machines");
+  command->add_flag("--json", options->json, "print JSON");
   command->footer("Example:\n  anfora info resnet50.onnx");
   return [options] { return run_info(*options); };
 }

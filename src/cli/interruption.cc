@@ -80,7 +80,7 @@ void add_timeout(CLI::App& command) {
                      limit);
     ring_after(limit);
   };
-  command.add_option_function<double>("--timeout", set, "seconds after which to give up; nothing is written then")
+  command.add_option_function<double>("--timeout", set, "give up after that many seconds; nothing is written then")
       ->type_name("SECONDS")
       ->check(seconds(1e-3));
 }

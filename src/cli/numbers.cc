@@ -34,7 +34,7 @@ CLI::Validator whole_number(int64_t low, uint64_t high) {
     }
     const std::string range = high == std::numeric_limits<uint64_t>::max() ? fmt::format("of at least {}", low)
                                                                            : fmt::format("from {} to {}", low, high);
-    return fmt::format("a whole number {} is asked for, not '{}'", range, text);
+    return fmt::format("expected an integer {}, got '{}'", range, text);
   };
   return CLI::Validator(check, "", "whole_number");
 }
@@ -43,13 +43,13 @@ CLI::Validator seconds(double least) {
   auto check = [least](std::string& text) -> std::string {
     double value = 0;
     if (parse(text, value) && std::isfinite(value) && value >= least && value <= kMostSeconds) return "";
-    return fmt::format("a number of seconds from {} to {} is asked for, not '{}'", least, kMostSeconds, text);
+    return fmt::format("expected seconds from {} to {}, got '{}'", least, kMostSeconds, text);
   };
   return CLI::Validator(check, "", "seconds");
 }
 
 void add_threads(CLI::App& command, int& threads) {
-  command.add_option("--threads", threads, "threads of kernels (default, or 0: all)")
+  command.add_option("--threads", threads, "number of threads (default, or 0: all cores)")
       ->check(whole_number(0, kMostThreads));
 }
 

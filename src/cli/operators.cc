@@ -209,7 +209,7 @@ int run_operators(const OperatorsOptions& options) {
 Action add_operators(CLI::App& app) {
   auto options = std::make_shared<OperatorsOptions>();
   CLI::App* command = app.add_subcommand("operators", "All operators: since which operator set, and their kernels");
-  auto* json = command->add_flag("--json", options->json, "for machines");
+  auto* json = command->add_flag("--json", options->json, "print JSON");
   command->add_flag("--markdown", options->markdown, "the document docs/ops.md")->excludes(json);
   command->footer("Example:\n  anfora operators");
   return [options] { return run_operators(*options); };

@@ -323,7 +323,7 @@ Action add_opt(CLI::App& app) {
       ->check(CLI::IsMember({"keep", "all", "none"}));
   add_math(*command, options->math);
   command->add_flag("--assume-finite", options->assume_finite,
-                    "no value on the way is NaN or infinite: what comparisons with NaN decide need not stay");
+                    "assume that no intermediate value is NaN or infinite: what comparisons with NaN decide need not stay");
   command
       ->add_option("--fold-limit", options->fold_limit,
                    "bytes by which a folded constant may exceed what it replaces (default: 65536, or a 400th of all "
@@ -338,13 +338,13 @@ Action add_opt(CLI::App& app) {
       ->type_name("FILE");
   command
       ->add_option("--fuel", options->fuel,
-                   "stop after so many rewrites by rules; halving it finds one that goes wrong")
+                   "stop after so many rewrites; bisect with it to find a wrong one")
       ->check(whole_number(0, std::numeric_limits<int64_t>::max()));
   command->add_option("--remarks", options->remarks,
-                      "a file for what was rewritten, and what was not and why: JSON lines");
+                      "a file for applied and refused rewrites and why: JSON lines");
   command
       ->add_option("--save-graphs", options->save_graphs,
-                   "a folder for the module after each stage, with an index.html")
+                   "a folder for the module after each pass, with an index.html")
       ->type_name("FOLDER");
   command->add_flag("--expand", options->expand, "write operators of ONNX Runtime (com.microsoft) as those of ONNX");
   command->add_flag(
@@ -369,7 +369,7 @@ Action add_opt(CLI::App& app) {
       ->group(kChecks);
   add_dims(*command, options->dims);
   command->get_option("--dim")->group(kChecks);
-  command->add_option("--check-runs", options->runs, "on how many random inputs both models are compared at the end")
+  command->add_option("--check-runs", options->runs, "number of random inputs for the comparison at the end")
       ->capture_default_str()
       ->check(whole_number(0, kMostRuns))
       ->group(kChecks);
@@ -387,7 +387,7 @@ Action add_opt(CLI::App& app) {
       ->add_flag("--verify", options->verify_ir,
                  "also check that the graph is well formed around every pass; runs nothing")
       ->group(kChecks);
-  command->add_flag("--json", options->json, "for machines");
+  command->add_flag("--json", options->json, "print JSON");
   command->footer("Example:\n  anfora opt resnet50.onnx -o small.onnx");
   return [options] { return run_opt(*options); };
 }

@@ -25,7 +25,7 @@ std::vector<pipeline::PassReport> steps_of(const OptResult& result) {
   auto add = [&](const pipeline::PassReport& step) {
     if (step.changes > 0 || step.nodes_removed != 0) steps.push_back(step);
   };
-  add({"read", "reading", "Constant nodes become values, control flow functions",
+  add({"read", "reading", "Constant nodes become values, control flow becomes functions",
        difference(result.before.nodes, report.nodes_before)});
   for (const pipeline::PassReport& pass : report.passes) add(pass);
   add({"write", "writing", "control flow and functions as ONNX has them",

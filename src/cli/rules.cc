@@ -238,7 +238,7 @@ Action add_rules(CLI::App& app) {
   CLI::App* command = app.add_subcommand("rules", "List the rewrite rules");
   command->add_option("name", options->name, "only this rule, in full");
   command->add_option("--rules", options->files, "a file of rules of your own, as for opt")->type_name("FILE");
-  command->add_flag("--json", options->json, "for machines");
+  command->add_flag("--json", options->json, "print JSON");
   CLI::Option* markdown = command->add_flag("--markdown", options->markdown, "the document docs/rules.md");
   command->add_option("--checks", options->checks, "how each rule is checked, from tests/rules")
       ->needs(markdown)

@@ -239,7 +239,7 @@ Action add_run(CLI::App& app) {
       ->type_name("FILE");
   add_math(*command, options->math);
   command->add_flag("--no-optimize", options->no_optimize, "run the graph as it is");
-  command->add_flag("--json", options->json, "for machines");
+  command->add_flag("--json", options->json, "print JSON");
   command->footer("Example:\n  anfora run model.onnx --input in.npz --output out.npz --profile trace.json");
   return [options] { return run_run(*options); };
 }

@@ -108,7 +108,7 @@ Action add_verify(CLI::App& app) {
   command->add_flag("--optimize", options->optimize,
                     "run the cases as `run` does: optimized, and lowered for this machine");
   add_math(*command, options->math);
-  command->add_flag("--json", options->json, "for machines");
+  command->add_flag("--json", options->json, "print JSON");
   command->footer(
       "Examples:\n  anfora verify model.onnx small.onnx\n  anfora verify --case suite/test_relu suite/test_add");
   return [options] { return run_verify(*options); };

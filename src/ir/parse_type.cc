@@ -46,7 +46,10 @@ const Type* TypeParser::type() {
   if (word == "state") return context_.state_type();
   if (word == "untyped") return nullptr;
   if (word == "unreachable") {
-    return context_.unreachable_type(cursor_.peek() == '"' ? cursor_.string("the reason") : std::string());
+    const size_t end = cursor_.position();
+    if (cursor_.peek() == '"') return context_.unreachable_type(cursor_.string("the reason"));
+    cursor_.rewind(end);  // a comment that follows may be the location
+    return context_.unreachable_type({});
   }
   if (word == "any") return tensor(DType::Undefined);
   if (auto dtype = dtype_from_name(word)) return tensor(*dtype);
