@@ -290,13 +290,4 @@ std::unique_ptr<Module> snapshot(const Module& module) {
   return copy;
 }
 
-void restore(Module& module, const Module& snapshot) {
-  Context& context = module.context();
-  std::destroy_at(&module);
-  std::construct_at(&module, context);
-  Ids ids;
-  copy_module(snapshot, &module, ids);
-  module.renumber(ids);
-}
-
 }  // namespace anfora::ir

@@ -75,9 +75,7 @@ Lifted lift(Module& module, const Graph& graph);
 // A copy of everything, what is dead included, that shares only the context and the bytes of the constants.
 std::unique_ptr<Module> clone(const Module& module);
 
-// The same with the ids of the original: what the module can go back to.
+// The same with the ids of the original.
 std::unique_ptr<Module> snapshot(const Module& module);
-// Makes the module what it was, in its place. Nodes, graphs and listeners of it are gone.
-void restore(Module& module, const Module& snapshot);
 
 }  // namespace anfora::ir

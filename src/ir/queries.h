@@ -1,6 +1,7 @@
 // What passes and rules ask about a value, and its type. Null nodes, and values whose type is not known, have no answer.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -20,6 +21,12 @@ inline const Type* ranked_type(const Node* node) {
 inline int rank_of(const Node* node) {
   const Type* type = ranked_type(node);
   return type ? type->rank() : -1;
+}
+
+// Whether two tensors are known to have the same shape.
+inline bool same_shape(const Node& x, const Node& y) {
+  const Type *a = ranked_type(&x), *b = ranked_type(&y);
+  return a && b && std::ranges::equal(a->dims(), b->dims(), [](Dim m, Dim n) { return provably_equal(m, n); });
 }
 
 // The size of an axis, counted from the end where it is negative; −1 where it is not known or not constant.

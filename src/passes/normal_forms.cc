@@ -20,6 +20,7 @@
 #include <limits>
 #include <optional>
 
+#include "ir/queries.h"
 #include "passes/pass.h"
 #include "rewrite/match.h"
 
@@ -38,12 +39,6 @@ constexpr int kMostExponent = 4;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 bool is_moderate(double c) { return c == 0 || (std::abs(c) >= kLeastConstant && std::abs(c) <= kMostConstant); }
-
-bool has_same_shape(const Node& x, const Node& y) {
-  const Type *a = x.type(), *b = y.type();
-  return a && b && a->is_tensor() && b->is_tensor() && a->has_rank() && b->has_rank() && a->rank() == b->rank() &&
-         std::ranges::equal(a->dims(), b->dims(), [](Dim x, Dim y) { return provably_equal(x, y); });
-}
 
 struct Term {
   Node* node;
@@ -132,7 +127,7 @@ class LinearForm : NormalForm {
     if (!is_readable_ || !is_moderate(constant_)) return nullptr;
     for (const Term& term : terms_) {
       if (term.weight != 0 && !is_moderate(term.weight)) return nullptr;
-      if (!has_same_shape(*term.node, root_) || (term.weight == 0 && !is_ordinary(term.node))) return nullptr;
+      if (!same_shape(*term.node, root_) || (term.weight == 0 && !is_ordinary(term.node))) return nullptr;
     }
     if (terms_.empty()) return nullptr;  // left to constant folding
     drop_cancelled();
@@ -155,7 +150,7 @@ class LinearForm : NormalForm {
     if (!is_readable_ || !is_moderate(constant_)) return nullptr;
     for (const Term& term : terms_) {
       if (term.weight != 0 && !is_moderate(term.weight)) return nullptr;
-      if (!has_same_shape(*term.node, root_) || (term.weight == 0 && !is_ordinary(term.node))) return nullptr;
+      if (!same_shape(*term.node, root_) || (term.weight == 0 && !is_ordinary(term.node))) return nullptr;
     }
     drop_cancelled();
     if (terms_.empty() || num_operators() == 0) return nullptr;
@@ -249,7 +244,7 @@ class ProductForm : NormalForm {
     if (!is_readable_ || !is_moderate(constant_) || terms_.empty()) return nullptr;
     Terms kept;
     for (const Term& term : terms_) {
-      if (std::abs(term.weight) > kMostExponent || !has_same_shape(*term.node, root_)) return nullptr;
+      if (std::abs(term.weight) > kMostExponent || !same_shape(*term.node, root_)) return nullptr;
       const bool stays = term.has_met_itself && !may_cancel(term.node);  // x / x is a NaN where x is 0
       if (stays) kept.push_back({term.node, term.weight < 0 ? 1.0 : -1.0, false});
       if (stays || term.weight != 0) kept.push_back({term.node, term.weight + (!stays ? 0 : term.weight < 0 ? -1 : 1), false});
@@ -360,7 +355,7 @@ class Chain : public NormalForm {
     for (;;) {
       const Apply* apply = inner(source_, reader_);
       Node* operand = apply ? operand_of(*apply) : nullptr;
-      if (!operand || !has_same_shape(*operand, *apply)) break;
+      if (!operand || !same_shape(*operand, *apply)) break;
       count(apply);
       source_ = operand;
       reader_ = apply;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ir/queries.h"
 #include "passes/pass.h"
 #include "passes/repetition.h"
 
@@ -14,12 +15,8 @@ using rewrite::Promise;
 using rewrite::Rewriter;
 using rewrite::Rule;
 
-bool same_shape(const Type* a, const Type* b) {
-  if (!a || !b || !a->is_tensor() || !b->is_tensor() || !a->has_rank() || !b->has_rank()) return false;
-  return std::ranges::equal(a->dims(), b->dims(), [](Dim x, Dim y) { return provably_equal(x, y); });
-}
 bool same_tensor_type(const Node* a, const Node* b) {
-  return same_shape(a->type(), b->type()) && a->type()->dtype() == b->type()->dtype();
+  return same_shape(*a, *b) && a->type()->dtype() == b->type()->dtype();
 }
 
 // Whether every value of `from` is a value of `to`.
