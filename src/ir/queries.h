@@ -36,6 +36,16 @@ inline int64_t extent_of(const Node* node, int axis) {
   return node->type()->dim(at).as_constant().value_or(-1);
 }
 
+// The attribute `axis`, or its default, counted from the front; nothing outside of the rank.
+inline std::optional<int64_t> axis_of(const Apply& node, int rank) {
+  const AttributeDeclaration* declared = node.op().find_attribute("axis");
+  const AttributeValue* value = node.attributes().find("axis");
+  if (!value && declared && declared->otherwise) value = &*declared->otherwise;
+  const int64_t* axis = value ? std::get_if<int64_t>(value) : nullptr;
+  if (!axis || *axis < -rank || *axis >= rank) return std::nullopt;
+  return *axis < 0 ? *axis + rank : *axis;
+}
+
 // An operand that is a constant list of integers: axes, bounds, pads.
 inline std::optional<std::vector<int64_t>> constant_integers(const Apply& node, size_t input) {
   return node.has_input(input) ? integers_of(constant_tensor(node.input(input))) : std::nullopt;

@@ -49,8 +49,7 @@ std::optional<Appended> appended(const Apply& attention, size_t operand) {
   if (!concat || concat->graph() != attention.graph() || concat->num_inputs() != 2 || rank_of(concat) != 4 ||
       rank_of(concat->input(0)) != 4 || rank_of(concat->input(1)) != 4)
     return std::nullopt;
-  const int64_t axis = concat->attributes().get_int("axis", 0);
-  if (axis != 2 && axis != -2) return std::nullopt;
+  if (axis_of(*concat, 4) != 2) return std::nullopt;
   size_t others = 0;
   for (const Use& use : concat->uses()) {
     if (use.user == &attention && use.index() == operand) continue;

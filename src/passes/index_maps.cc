@@ -128,7 +128,9 @@ std::optional<IndexMap> map_of_slice(const Apply& node) {
 std::optional<IndexMap> map_of_gather(const Apply& node) {
   auto indices = constant_integers(node, 1);
   if (!indices || constant_tensor(node.input(1))->rank() != 1) return std::nullopt;
-  return along_axes(node, {node.attributes().get_int("axis", 0)}, [&](size_t, int64_t size) -> std::optional<Integers> {
+  const auto axis = axis_of(node, rank_of(node.input(0)));
+  if (!axis) return std::nullopt;
+  return along_axes(node, {*axis}, [&](size_t, int64_t size) -> std::optional<Integers> {
     Integers index = *indices;
     for (int64_t& i : index) {
       if (i < 0) i += size;
@@ -182,17 +184,18 @@ std::optional<IndexMap> map_of_repetition(const Apply& node) {
 std::optional<IndexMap> map_of_part(const Apply& item) {
   const Apply* split = item.input(0)->as_apply();
   if (!split || !split->is("Split") || !ranked_type(split->input(0))) return std::nullopt;
-  const int64_t axis = split->attributes().get_int("axis", 0);
+  const auto axis = axis_of(*split, rank_of(split->input(0)));
+  if (!axis) return std::nullopt;
   int64_t start = 0;
   const int64_t which = item.attributes().require_int("index");
   for (int64_t i = 0; i < which; ++i) {
     const Type* part = split->type()->element(static_cast<size_t>(i));
-    auto size = part->is_tensor() && part->has_rank() ? part->dim(static_cast<int>(axis)).as_constant() : std::nullopt;
+    auto size = part->is_tensor() && part->has_rank() ? part->dim(static_cast<int>(*axis)).as_constant() : std::nullopt;
     if (!size) return std::nullopt;
     start += *size;
   }
-  return along_axes(*split, {axis}, [&](size_t, int64_t) -> std::optional<Integers> {
-    auto length = static_size(&item, axis);
+  return along_axes(*split, {*axis}, [&](size_t, int64_t) -> std::optional<Integers> {
+    auto length = static_size(&item, *axis);
     return length ? std::optional(counted(start, *length)) : std::nullopt;
   });
 }
@@ -253,12 +256,13 @@ std::optional<IndexMap> joined(const IndexMap& a, const IndexMap& b, size_t axis
 
 // The operands of a Concat as maps, neighbours that are parts of one value together.
 std::vector<IndexMap> parts_of_concat(const Apply& concat, int depth) {
-  const auto axis = static_cast<size_t>(concat.attributes().require_int("axis"));
+  const auto axis = axis_of(concat, rank_of(&concat));
+  if (!axis) return {};
   std::vector<IndexMap> parts;
   for (const Use& use : concat.operands()) {
-    if (!ranked_type(use.node) || axis >= static_cast<size_t>(use.node->type()->rank())) return {};
+    if (rank_of(use.node) != rank_of(&concat)) return {};
     IndexMap next = deepest_map(use.node, depth);
-    auto both = parts.empty() ? std::nullopt : joined(parts.back(), next, axis);
+    auto both = parts.empty() ? std::nullopt : joined(parts.back(), next, static_cast<size_t>(*axis));
     if (both) parts.back() = std::move(*both);
     else parts.push_back(std::move(next));
   }
@@ -288,12 +292,12 @@ std::optional<IndexMap> map_of(const Apply& node, int depth) {
 std::optional<IndexMap> within_operand(const IndexMap& map) {
   const Apply* concat = map.source->as_apply();
   if (!concat || !concat->is("Concat")) return std::nullopt;
-  const int64_t axis = concat->attributes().require_int("axis");
-  auto taken = std::ranges::find(map.axes, axis, &Axis::from);
+  const auto axis = axis_of(*concat, rank_of(concat));
+  auto taken = axis ? std::ranges::find(map.axes, *axis, &Axis::from) : map.axes.end();
   if (taken == map.axes.end() || !taken->index) return std::nullopt;
   int64_t start = 0;
   for (const Use& use : concat->operands()) {
-    auto size = ranked_type(use.node) ? static_size(use.node, axis) : std::nullopt;
+    auto size = ranked_type(use.node) ? static_size(use.node, *axis) : std::nullopt;
     if (!size) return std::nullopt;
     auto is_here = [&](int64_t i) { return i == kPadding || (i >= start && i < start + *size); };
     if (std::ranges::all_of(*taken->index, is_here)) {

@@ -65,8 +65,7 @@ bool is_zero(const Node* node, int depth = kDeepestZero) {
 // The one place that a Gather takes along an axis of a tensor of that rank, so that the axis goes.
 std::optional<int64_t> place(const Apply& node, int axis, int rank) {
   if (!node.is("Gather") || rank_of(node.input(1)) != 0) return std::nullopt;
-  const int64_t given = node.attributes().get_int("axis", 0);
-  return (given < 0 ? given + rank : given) == axis ? constant_integer(node.input(1)) : std::nullopt;
+  return axis_of(node, rank) == axis ? constant_integer(node.input(1)) : std::nullopt;
 }
 
 // Whether the node is its operand without an axis, of one.

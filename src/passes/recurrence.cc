@@ -194,8 +194,8 @@ class Cell {
 
   // 0: rows are in front; 1: behind the batch; −1: elsewhere.
   static int axis_of_steps(const Apply& node) {
-    const int64_t axis = node.attributes().get_int("axis", 0), from_front = axis < 0 ? axis + 3 : axis;
-    return from_front == 0 || from_front == 1 ? static_cast<int>(from_front) : -1;
+    const int64_t axis = axis_of(node, 3).value_or(-1);
+    return axis == 0 || axis == 1 ? static_cast<int>(axis) : -1;
   }
 
   bool is_known(const Node* node, Dim value) const {
@@ -241,8 +241,7 @@ class Cell {
       int64_t before = 0;
       if (const Apply* split =
               node->primitive() == Primitive::TupleGetItem ? as_operator(node->input(0), "Split") : nullptr) {
-        const auto axis = split->attributes().get_int("axis", 0);
-        if (axis != 1 && axis != -1) break;
+        if (axis_of(*split, 2) != 1) break;
         const auto start = start_of_part(*node);
         if (!start) break;
         before = *start;
@@ -310,8 +309,7 @@ class Cell {
       return true;
     }
     const Apply* concat = as_operator(source, "Concat");
-    if (!concat || (concat->attributes().require_int("axis") != 1 && concat->attributes().require_int("axis") != -1))
-      return false;
+    if (!concat || axis_of(*concat, 2) != 1) return false;
     int64_t row = 0;
     for (const Use& use : concat->operands()) {
       auto part = source_of(use.node);

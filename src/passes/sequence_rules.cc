@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "ir/queries.h"
 #include "passes/pass.h"
 
 #include "support/integers.h"
@@ -38,26 +39,22 @@ struct Parts {
 
 // The parts of a SplitToSequence, where they are known.
 std::optional<Parts> parts_of(const Apply& split) {
-  const Type* type = split.input(0)->type();
-  if (!type || !type->is_tensor() || !type->has_rank() || type->rank() == 0) return std::nullopt;
-  const auto rank = static_cast<int64_t>(type->rank());
-  int64_t axis = split.attributes().get_int("axis", 0);
-  if (axis < 0) axis += rank;
-  if (axis < 0 || axis >= rank) return std::nullopt;
-  auto extent = type->dims()[static_cast<size_t>(axis)].as_constant();
+  const auto axis = axis_of(split, rank_of(split.input(0)));
+  if (!axis) return std::nullopt;
+  auto extent = split.input(0)->type()->dim(static_cast<int>(*axis)).as_constant();
   if (!extent) return std::nullopt;
   if (!split.has_input(1)) {
     bool keeps = split.attributes().get_int("keepdims", 1) != 0;
-    return Parts{axis, std::vector<int64_t>(static_cast<size_t>(*extent), 1), !keeps};
+    return Parts{*axis, std::vector<int64_t>(static_cast<size_t>(*extent), 1), !keeps};
   }
   auto sizes = integers_of(constant_tensor(split.input(1)));
   if (!sizes) return std::nullopt;
-  if (constant_tensor(split.input(1))->rank() > 0) return Parts{axis, *sizes, false};
+  if (constant_tensor(split.input(1))->rank() > 0) return Parts{*axis, *sizes, false};
   const int64_t chunk = sizes->front();  // the last part is what is left
   if (chunk <= 0) return std::nullopt;
   std::vector<int64_t> chunks(static_cast<size_t>(*extent / chunk), chunk);
   if (*extent % chunk != 0) chunks.push_back(*extent % chunk);
-  return Parts{axis, chunks, false};
+  return Parts{*axis, chunks, false};
 }
 
 Node* item_of_construct(Rewriter&, Apply& root) {
@@ -84,16 +81,14 @@ Node* item_of_split(Rewriter& rewriter, Apply& root) {
 
 Node* joined_construct(Rewriter& rewriter, Apply& root) {
   Apply* sequence = operand_named(root, "SequenceConstruct");
-  if (!sequence || !root.type() || !root.type()->is_tensor() || !root.type()->has_rank()) return nullptr;
-  const auto rank = static_cast<int64_t>(root.type()->rank());
-  int64_t axis = root.attributes().require_int("axis");
-  if (axis < 0) axis += rank;
+  const auto axis = sequence ? axis_of(root, rank_of(&root)) : std::nullopt;
+  if (!axis) return nullptr;
   boost::container::small_vector<Node*, 4> items;
   for (const Use& use : sequence->operands()) {
     bool is_new = root.attributes().get_int("new_axis", 0) != 0;
-    items.push_back(is_new ? rewriter.apply("Unsqueeze", {use.node, rewriter.integers({&axis, 1})}) : use.node);
+    items.push_back(is_new ? rewriter.apply("Unsqueeze", {use.node, rewriter.integers({&*axis, 1})}) : use.node);
   }
-  return rewriter.apply(rewriter.context().get_operator("Concat"), items, {{"axis", axis}});
+  return rewriter.apply(rewriter.context().get_operator("Concat"), items, {{"axis", *axis}});
 }
 
 Node* length_of_sequence(Rewriter& rewriter, Apply& root) {

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <set>
 
+#include "ir/queries.h"
 #include "rewrite/expression.h"
 #include "support/element_types.h"
 
@@ -421,7 +422,7 @@ bool enumerates_by_counting(const ir::Node* node, std::span<const Dim> shape) {
   if (!concat || !concat->is("Concat") || !type || !type->is_tensor() || !type->has_rank() || type->rank() == 0)
     return false;
   auto places = type->dims().first(type->dims().size() - 1);
-  if (concat->attributes().get_int("axis", 0) != std::ssize(places) || concat->num_inputs() != shape.size())
+  if (ir::axis_of(*concat, type->rank()) != std::ssize(places) || concat->num_inputs() != shape.size())
     return false;
   int last = -1;
   for (size_t i = 0; i < shape.size(); ++i) {
@@ -484,7 +485,7 @@ bool has_equal_halves(const ir::Node* node, int depth) {
   if (!apply || apply->num_inputs() == 0) return false;
   if (apply->is("Concat")) {
     return apply->num_inputs() == 2 && apply->input(0) == apply->input(1) &&
-           apply->attributes().require_int("axis") == last;
+           ir::axis_of(*apply, type->rank()) == last;
   }
   auto extent = [](const ir::Node* x) -> std::optional<Dim> {
     bool ranked = x->type() && x->type()->is_tensor() && x->type()->has_rank() && x->type()->rank() > 0;
