@@ -1,7 +1,6 @@
 #include "analysis/ordering.h"
 
 #include <algorithm>
-#include <string_view>
 
 #include "support/element_types.h"
 
@@ -10,10 +9,6 @@ namespace anfora::analysis {
 using namespace ir;
 
 namespace {
-
-// Functions of one operand that never fall.
-constexpr std::string_view kRising[] = {"Atan", "Ceil",    "Erf",  "Exp",      "Floor",    "Log",  "Relu",
-                                        "Round", "Sigmoid", "Sign", "Softplus", "Softsign", "Sqrt", "Tanh"};
 
 bool is_float_application(const Apply& node) {
   const Type* type = node.type();
@@ -50,7 +45,7 @@ bool Ordering::below(const Node* a, const Node* b) {
 bool Ordering::below_by_both(const Apply& a, const Apply& b) {
   if (&a.op() != &b.op() || &a.attributes() != &b.attributes() || a.num_inputs() != b.num_inputs()) return false;
   auto below_at = [&](size_t i) { return below(a.input(i), b.input(i)); };
-  if (a.num_inputs() == 1 && std::ranges::count(kRising, a.op().name)) return below_at(0);
+  if (a.op().rising) return below_at(0);
   if (a.is("Neg") && is_float_application(a)) return below(b.input(0), a.input(0));
   if (a.is("Where") && a.input(0) == b.input(0)) return below_at(1) && below_at(2);
   if (a.is("Add") && is_float_application(a))
@@ -72,7 +67,7 @@ bool Ordering::below_by_left(const Apply& a, const Node* b) {
     return by_most || (below_b(a.input(0)) && (!a.has_input(1) || below_b(a.input(1))));
   }
   if (!is_float_application(a)) return false;
-  if (a.is("Floor")) return below_b(a.input(0));
+  if (a.op().at_most_operand) return below_b(a.input(0));
   if (a.is("Relu")) return is_at_least(b, 0) && below_b(a.input(0));
   if (a.is("Tanh")) return is_at_least(a.input(0), 0) && below_b(a.input(0));
   if (a.is("Add"))
@@ -94,7 +89,7 @@ bool Ordering::below_by_right(const Node* a, const Apply& b) {
     return above_a(b.input(0)) || (b.has_input(1) && above_a(b.input(1)));
   }
   if (!is_float_application(b)) return false;
-  if (b.is("Ceil") || b.is("Relu") || b.is("Abs") || b.is("Exp")) return above_a(b.input(0));
+  if (b.op().at_least_operand) return above_a(b.input(0));
   if (b.is("Add"))
     return (is_at_least(b.input(1), 0) && above_a(b.input(0))) || (is_at_least(b.input(0), 0) && above_a(b.input(1)));
   if (b.is("Sub")) return is_at_most(b.input(1), 0) && above_a(b.input(0));

@@ -7,23 +7,13 @@
 #pragma once
 
 #include <boost/unordered/unordered_flat_map.hpp>
-#include <limits>
 
 #include "ir/node.h"
+#include "ir/value_range.h"
 
 namespace anfora::analysis {
 
-struct ValueRange {
-  double low = -std::numeric_limits<double>::infinity();
-  double high = std::numeric_limits<double>::infinity();
-  bool may_be_nan = true;
-
-  bool is_finite() const {
-    return !may_be_nan && low > -std::numeric_limits<double>::infinity() &&
-           high < std::numeric_limits<double>::infinity();
-  }
-  friend bool operator==(const ValueRange&, const ValueRange&) = default;
-};
+using ir::ValueRange;
 
 class RangeAnalysis {
  public:
@@ -42,15 +32,13 @@ class RangeAnalysis {
   }
 
  private:
+  class Application;
   // Operands above a node that are looked at; beyond, a value is anything of its type.
   static constexpr int kDeepest = 24;
   ValueRange visit(const ir::Node* node, int depth);
   ValueRange of_application(const ir::Apply& node, int depth);
-  ValueRange of_sum(const ir::Apply& node, int depth);
-  ValueRange fitted(ValueRange r, const ir::Type* type) const;
   // Everything above a node, however deep: finite inputs say something of all that is computed of them.
   void visit_operands(const ir::Node* node);
-  bool are_finite(const ir::Apply& node, int depth);
   const bool assumes_ordinary_;
   boost::unordered_flat_map<const ir::Node*, ValueRange> known_;
 };

@@ -108,6 +108,26 @@ const char* fusion_name(ir::FusionKind kind) {
   return kNames[static_cast<size_t>(kind)];
 }
 
+// What the declaration says besides (ir/operator.h); what follows from the kind of fusion is left out.
+std::vector<std::string> facts_of(const Operator& op) {
+  std::vector<std::string> facts;
+  for (const auto& [holds, fact] : {std::pair{op.commutative, "commutative"},
+                                    {op.associative, "associative"},
+                                    {op.rising, "rising"},
+                                    {op.at_least_operand, "at least its operand"},
+                                    {op.at_most_operand, "at most its operand"},
+                                    {op.keeps_sign, "keeps the sign"},
+                                    {op.whole == ir::Whole::Always, "whole"},
+                                    {op.whole == ir::Whole::OfWhole, "whole of whole"},
+                                    {op.total, "finite of finite"},
+                                    {op.takes_elements, "takes elements"},
+                                    {op.range != nullptr, "has a range"},
+                                    {op.fails == ir::Fails::Never, "never fails"}}) {
+    if (holds) facts.emplace_back(fact);
+  }
+  return facts;
+}
+
 std::string anchor(std::string_view domain) { return domain.empty() ? "ai.onnx" : std::string(domain); }
 
 // By domain, the main domain first; within one by name.
@@ -126,7 +146,7 @@ Written by `anfora operators --markdown` from the declarations in `src/ops`; a t
 Names, attributes and semantics are those of the newest ONNX operator set. *Since* is the version of the operator set
 that last changed the operator; nodes of older versions are upgraded when a model is imported. A name with `?` may be
 absent, one with `…` stands for any number. The first kernel that applies to the types and shapes at hand runs; the
-reference kernel always does.
+reference kernel always does. *Facts* are what rules and analyses ask (`src/ir/operator.h`).
 
 Sets of element types: *floats* f16 bf16 f32 f64; *signed integers* i8 to i64, *unsigned integers* u8 to u64,
 *integers* both; *signed numbers* floats and signed integers, *numbers* floats and integers; *plain* numbers, complex,
@@ -152,6 +172,7 @@ void print_operators_markdown(const ir::Context& context) {
         variables.push_back(fmt::format("`{}` {}", variable.name, dtype_text(variable.dtypes)));
       }
       if (!variables.empty()) fmt::print("- types: {}\n", joined(variables, "; "));
+      if (const auto facts = facts_of(*op); !facts.empty()) fmt::print("- facts: {}\n", joined(facts));
     }
   }
 }
@@ -175,6 +196,7 @@ void print_operators_json(const ir::Context& context) {
                      {"types", types},
                      {"effect", effect_name(op->effect)},
                      {"fusion", fusion_name(op->fusion)},
+                     {"facts", facts_of(*op)},
                      {"kernels", kernels_of(*op)}});
     }
   }

@@ -7,10 +7,12 @@
 #include <vector>
 
 #include "anfora/dtype.h"
+#include "ir/value_range.h"
 #include "support/attribute.h"
 
 namespace anfora::ops {
 class InferenceContext;
+class RangeContext;
 }
 
 namespace anfora::ir {
@@ -62,6 +64,13 @@ enum class Layout : uint8_t {
   Slice,
 };
 
+// Whether its elements are whole numbers, infinities or NaNs.
+enum class Whole : uint8_t {
+  NotKnown,
+  OfWhole,  // where those of all operands are
+  Always,
+};
+
 struct Formal {  // of an input or output
   enum class Arity : uint8_t { Required, Optional, Variadic };
   std::string name;
@@ -106,6 +115,8 @@ struct Operator {
   void (*infer)(ops::InferenceContext&) = nullptr;
   // Null: bytes only.
   double (*flops)(const ops::InferenceContext&) = nullptr;
+  // Bounds of output 0's elements from those of the inputs; see ops/ranges.h. Null: what the facts below say.
+  ValueRange (*range)(ops::RangeContext&) = nullptr;
   FusionKind fusion = FusionKind::Opaque;
   Effect effect = Effect::Pure;
   // Inputs whose memory output 0 may take over, element for element, when nobody else needs it and it has as many bytes.
@@ -118,6 +129,12 @@ struct Operator {
   bool takes_elements = false;  // each element of a result is one of operand 0
   bool sums = false;            // its result is rounded otherwise where elements come in another order
   bool widens = false;          // computes with half precision in f32, as kernels do
+  bool total = false;           // gives finite numbers of finite ones, where nothing overflows
+  bool rising = false;          // a function of one operand that never falls
+  bool at_least_operand = false;  // of floats: no element is below that of operand 0
+  bool at_most_operand = false;   // of floats: no element is above that of operand 0
+  bool keeps_sign = false;      // a function of one operand that is below, at and above 0 where that is
+  Whole whole = Whole::NotKnown;
   Fails fails = Fails::OnAnything;
   Layout layout = Layout::None;
 

@@ -50,10 +50,12 @@ Declaration along_axis(Declarations& declare, const char* name, const char* doc)
 }  // namespace
 
 void declare_activation(Declarations& declare) {
-  unary(declare, "Relu", 14, "max(x, 0).", kSignedNumbers).flops(flops_per_element<1>);
+  unary(declare, "Relu", 14, "max(x, 0).", kSignedNumbers).flops(flops_per_element<1>)
+      .range(range_of_relu).rising().at_least_operand().whole(Whole::OfWhole);
   unary(declare, "LeakyRelu", 16, "x where x ≥ 0, else alpha · x.")
       .attribute("alpha", 0.01f)
-      .flops(flops_per_element<2>);
+      .flops(flops_per_element<2>)
+      .total();
   declare.op("PRelu", 16)
       .doc("x where x ≥ 0, else slope · x; the slope broadcasts to X.")
       .input("X", "T")
@@ -63,23 +65,32 @@ void declare_activation(Declarations& declare) {
       .infer(infer_prelu)
       .flops(flops_per_element<2>)
       .fusion(FusionKind::Broadcast)
-      .in_place();
-  unary(declare, "Elu", 22, "x where x ≥ 0, else alpha · (exp(x) − 1).").attribute("alpha", 1.0f).flops(elu_flops);
+      .in_place()
+      .total();
+  unary(declare, "Elu", 22, "x where x ≥ 0, else alpha · (exp(x) − 1).").attribute("alpha", 1.0f).flops(elu_flops)
+      .total();
   unary(declare, "Celu", 28, "max(0, x) + min(0, alpha · (exp(x / alpha) − 1)).")
       .attribute("alpha", 1.0f)
-      .flops(celu_flops);
+      .flops(celu_flops)
+      .total();
   unary(declare, "Selu", 22, "gamma · x where x > 0, else gamma · alpha · (exp(x) − 1).")
       .attribute("alpha", 1.67326319217681884765625f)
       .attribute("gamma", 1.05070102214813232421875f)
-      .flops(flops_per_element<kElu + 2>);
-  unary(declare, "Sigmoid", 13, "1 / (1 + exp(−x)).").flops(flops_per_element<kSigmoid>);
+      .flops(flops_per_element<kElu + 2>)
+      .total();
+  unary(declare, "Sigmoid", 13, "1 / (1 + exp(−x)).").flops(flops_per_element<kSigmoid>)
+      .range(range_of_sigmoid).rising();
   unary(declare, "HardSigmoid", 22, "alpha · x + beta, clipped to [0, 1].")
       .attribute("alpha", 0.2f)
       .attribute("beta", 0.5f)
-      .flops(flops_per_element<kHardSigmoid>);
-  unary(declare, "HardSwish", 22, "x · HardSigmoid(x) with alpha 1/6, beta 1/2.").flops(flops_per_element<kHardSwish>);
-  unary(declare, "Softplus", 22, "log(1 + exp(x)).").flops(flops_per_element<kSoftplus>);
-  unary(declare, "Softsign", 22, "x / (1 + |x|).").flops(flops_per_element<3>);
+      .flops(flops_per_element<kHardSigmoid>)
+      .range(range_from_zero_to_one);
+  unary(declare, "HardSwish", 22, "x · HardSigmoid(x) with alpha 1/6, beta 1/2.").flops(flops_per_element<kHardSwish>)
+      .total();
+  unary(declare, "Softplus", 22, "log(1 + exp(x)).").flops(flops_per_element<kSoftplus>)
+      .range(range_of_softplus).rising();
+  unary(declare, "Softsign", 22, "x / (1 + |x|).").flops(flops_per_element<3>)
+      .range(range_from_minus_one_to_one).total().rising().keeps_sign();
   unary(declare, "ThresholdedRelu", 22, "x where x > alpha, else 0.")
       .attribute("alpha", 1.0f)
       .flops(flops_per_element<2>);
@@ -88,11 +99,13 @@ void declare_activation(Declarations& declare) {
       .attribute("bias", 0.0f)
       .attribute("lambd", 0.5f)
       .flops(flops_per_element<2>);
-  unary(declare, "Mish", 22, "x · tanh(Softplus(x)).").flops(flops_per_element<kMish>);
+  unary(declare, "Mish", 22, "x · tanh(Softplus(x)).").flops(flops_per_element<kMish>)
+      .total();
   unary(declare, "Gelu", 20, "x/2 · (1 + erf(x / √2)), or by the usual tanh formula.")
       .attribute("approximate", "none")
-      .flops(gelu_flops);
-  unary(declare, "Swish", 24, "x · Sigmoid(alpha · x).").attribute("alpha", 1.0f).flops(flops_per_element<kSwish>);
+      .flops(gelu_flops)
+      .total();
+  unary(declare, "Swish", 24, "x · Sigmoid(alpha · x).").attribute("alpha", 1.0f).flops(flops_per_element<kSwish>).total();
   declare.op("SwiGLU", 28)
       .doc("Swish(A) · B, without broadcasting.")
       .input("A", "T")
@@ -105,9 +118,9 @@ void declare_activation(Declarations& declare) {
       .fusion(FusionKind::Elementwise)
       .in_place({0, 1});
   along_axis(declare, "Softmax", "exp(x) over its sum along the axis.")
-      .axis().widens().fails(Fails::Never);
+      .axis().widens().fails(Fails::Never).range(range_of_softmax);
   along_axis(declare, "LogSoftmax", "The logarithm of Softmax, computed without overflow.").flops(log_softmax_flops)
-      .axis().widens();
+      .axis().widens().total();
   along_axis(declare, "Hardmax", "1 at the first maximum along the axis, else 0.").flops(flops_per_element<1>)
       .axis();
 }

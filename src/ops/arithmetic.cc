@@ -73,13 +73,14 @@ Declaration variadic(Declarations& declare, const char* name, const char* output
 
 void declare_arithmetic(Declarations& declare) {
   binary(declare, "Add", 14, "A + B. Integers wrap around.", kNumbers).infer(infer_index_arithmetic<sum>)
-      .commutative().associative();
-  binary(declare, "Sub", 14, "A − B. Integers wrap around.", kNumbers).infer(infer_index_arithmetic<difference>);
+      .commutative().associative().range(range_of_sum).total().whole(Whole::OfWhole);
+  binary(declare, "Sub", 14, "A − B. Integers wrap around.", kNumbers).infer(infer_index_arithmetic<difference>)
+      .range(range_of_difference).total().whole(Whole::OfWhole);
   binary(declare, "Mul", 14, "A · B. Integers wrap around.", kNumbers).infer(infer_index_arithmetic<product>)
-      .commutative().associative();
+      .commutative().associative().range(range_of_product).total().whole(Whole::OfWhole);
   binary(declare, "Div", 14, "A / B; integers truncate towards zero, and a zero divisor is an error.", kNumbers)
       .infer(infer_index_arithmetic<quotient>)
-      .fails(Fails::OnZero);
+      .fails(Fails::OnZero).range(range_of_quotient);
   binary(declare, "Mod", 28, "The remainder of A / B: with the sign of B, or with fmod=1 with the sign of A.", kNumbers)
       .attribute("fmod", 0)
       .infer(infer_index_arithmetic<remainder>)
@@ -94,15 +95,16 @@ void declare_arithmetic(Declarations& declare) {
       .infer(infer_broadcast)
       .flops(power_flops)
       .fusion(FusionKind::Broadcast)
-      .in_place();
+      .in_place()
+      .range(range_of_power);
   variadic(declare, "Max", "max", "The largest of the inputs' elements; NaN if any is NaN.", kNumbers)
       .infer(infer_extremum<ir::max>)
-      .commutative().associative();
+      .commutative().associative().range(range_of_maximum).whole(Whole::OfWhole);
   variadic(declare, "Min", "min", "The smallest of the inputs' elements; NaN if any is NaN.", kNumbers)
       .infer(infer_extremum<ir::min>)
-      .commutative().associative();
+      .commutative().associative().range(range_of_minimum).whole(Whole::OfWhole);
   variadic(declare, "Sum", "sum", "The sum of the inputs.", kFloats)
-      .commutative();
+      .commutative().total();
   variadic(declare, "Mean", "mean", "The mean of the inputs.", kFloats).flops(mean_flops)
       .commutative();
   declare.op("BitShift", 28)

@@ -70,7 +70,7 @@ void declare_cast(Declarations& declare) {
       .flops(flops_per_element<1>)
       .fusion(FusionKind::Elementwise)
       .in_place()
-      .widens(false);
+      .widens(false).range(range_of_cast).whole(Whole::OfWhole);
   declare.op("CastLike", 25)
       .doc("The elements converted to the type of the second input.")
       .input("input", "T1")

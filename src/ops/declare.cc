@@ -78,11 +78,13 @@ Declaration& Declaration::required_attribute(std::string name, AttributeKind kin
 
 Declaration& Declaration::infer(void (*function)(InferenceContext&)) { return op_.infer = function, *this; }
 Declaration& Declaration::flops(double (*function)(const InferenceContext&)) { return op_.flops = function, *this; }
+Declaration& Declaration::range(ValueRange (*function)(RangeContext&)) { return op_.range = function, *this; }
 Declaration& Declaration::fusion(FusionKind kind) {
   op_.fusion = kind;
   op_.widens = kind == FusionKind::Elementwise || kind == FusionKind::Broadcast || kind == FusionKind::Reduction ||
                kind == FusionKind::Anchor;
   op_.takes_elements = kind == FusionKind::View;
+  op_.total = kind == FusionKind::Anchor;
   if (op_.widens || op_.takes_elements) op_.fails = Fails::Never;
   return *this;
 }
@@ -94,6 +96,12 @@ Declaration& Declaration::axis() { return op_.has_axis = true, *this; }
 Declaration& Declaration::takes_elements() { return op_.takes_elements = true, *this; }
 Declaration& Declaration::sums() { return op_.sums = true, *this; }
 Declaration& Declaration::widens(bool does) { return op_.widens = does, *this; }
+Declaration& Declaration::total() { return op_.total = true, *this; }
+Declaration& Declaration::rising() { return op_.rising = true, *this; }
+Declaration& Declaration::at_least_operand() { return op_.at_least_operand = true, *this; }
+Declaration& Declaration::at_most_operand() { return op_.at_most_operand = true, *this; }
+Declaration& Declaration::keeps_sign() { return op_.keeps_sign = true, *this; }
+Declaration& Declaration::whole(Whole when) { return op_.whole = when, *this; }
 Declaration& Declaration::fails(Fails on) { return op_.fails = on, *this; }
 Declaration& Declaration::layout(Layout role) { return op_.layout = role, *this; }
 Declaration& Declaration::kernel(std::string name) { return op_.kernel = std::move(name), *this; }

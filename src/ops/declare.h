@@ -20,6 +20,7 @@
 
 #include "ir/context.h"
 #include "ops/inference.h"
+#include "ops/ranges.h"
 
 namespace anfora::ops {
 
@@ -27,6 +28,7 @@ using ir::Effect;
 using ir::Fails;
 using ir::FusionKind;
 using ir::Layout;
+using ir::Whole;
 using AttributeKind = ir::AttributeDeclaration::Kind;
 
 // Sets of dtypes, named as ONNX's documents group them.
@@ -67,7 +69,8 @@ class Declaration {
 
   Declaration& infer(void (*function)(InferenceContext&));
   Declaration& flops(double (*function)(const InferenceContext&));
-  // Says for most kinds also whether it widens, fails, and takes elements; what is said behind it says it otherwise.
+  Declaration& range(ValueRange (*function)(RangeContext&));
+  // Says for most kinds also whether it widens, fails, takes elements, and is total; what is said behind it says it otherwise.
   Declaration& fusion(FusionKind kind);
   Declaration& effect(Effect effect);
   Declaration& in_place(std::vector<int> inputs = {0});
@@ -77,6 +80,12 @@ class Declaration {
   Declaration& takes_elements();
   Declaration& sums();
   Declaration& widens(bool does = true);
+  Declaration& total();
+  Declaration& rising();
+  Declaration& at_least_operand();
+  Declaration& at_most_operand();
+  Declaration& keeps_sign();
+  Declaration& whole(Whole when);
   Declaration& fails(Fails on);
   Declaration& layout(Layout role);
   Declaration& kernel(std::string name);  // of another name than the operator's

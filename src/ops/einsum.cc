@@ -90,7 +90,7 @@ void declare_einsum(Declarations& declare) {
       .infer(infer_einsum)
       .flops(einsum_flops)
       .fusion(FusionKind::Anchor)
-      .widens();
+      .widens().total();
 }
 
 }  // namespace anfora::ops

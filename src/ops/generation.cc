@@ -125,7 +125,8 @@ void declare_generation(Declarations& declare) {
       .type("T", kFloats | std::vector<DType>{DType::I16, DType::I32, DType::I64})
       .attribute("stash_type", 1)
       .infer(infer_range)
-      .flops(flops_per_element<2>);
+      .flops(flops_per_element<2>)
+      .range(range_of_steps);
   const std::vector<DType> eye_types = kNumbers | std::vector<DType>{DType::Bool};
   declare.op("EyeLike", 22)
       .doc("A matrix of the input's shape with ones on diagonal k.")

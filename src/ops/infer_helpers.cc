@@ -110,14 +110,11 @@ std::optional<int> vector_length(const InferenceContext& ctx, size_t i) {
   if (dims->size() > 1) ctx.fail(fmt::format("input {} is to be a vector, it has rank {}", i, dims->size()));
   if (dims->empty()) return 1;
   auto length = (*dims)[0].as_constant();
-  return length && *length < 64 ? std::optional(static_cast<int>(*length)) : std::nullopt;
+  return length && *length >= 0 && *length < 64 ? std::optional(static_cast<int>(*length)) : std::nullopt;
 }
 
 void set_tensor_of_shape(InferenceContext& ctx, size_t output, DType dtype, size_t shape_input) {
   if (auto elements = ctx.elements(shape_input)) {
-    for (Dim d : *elements) {
-      if (d.range().high < 0) ctx.fail(fmt::format("a dimension would be {}", to_string(d)));
-    }
     return ctx.set_tensor(output, dtype, *elements);
   }
   if (auto length = vector_length(ctx, shape_input)) {
@@ -129,6 +126,13 @@ void set_tensor_of_shape(InferenceContext& ctx, size_t output, DType dtype, size
 void require_rank(const InferenceContext& ctx, size_t i, int rank) {
   auto given = ctx.rank(i);
   if (given && *given != rank) ctx.fail(fmt::format("input {} has rank {} instead of {}", i, *given, rank));
+}
+
+void require_scalar(const InferenceContext& ctx, size_t i) {
+  for (Dim d : ctx.dims(i).value_or(Dims{})) {
+    if (!provably_different(d, ctx.dim(1))) continue;
+    ctx.fail(fmt::format("input {} is to be a scalar, it has type {}", i, ir::to_string(ctx.input(i))));
+  }
 }
 
 const Type* join_types(InferenceContext& ctx, const Type* a, const Type* b) {

@@ -42,6 +42,8 @@ std::optional<int> vector_length(const InferenceContext& ctx, size_t i);
 void set_tensor_of_shape(InferenceContext& ctx, size_t output, DType dtype, size_t shape_input);
 // Throws unless the rank of input i, when known, is `rank`.
 void require_rank(const InferenceContext& ctx, size_t i, int rank);
+// Throws unless input i, where it is given and its shape is known, has one element.
+void require_scalar(const InferenceContext& ctx, size_t i);
 // The dtype that an attribute names by ONNX's number; `otherwise` when it is absent.
 DType dtype_attribute(const InferenceContext& ctx, std::string_view attribute, DType otherwise);
 

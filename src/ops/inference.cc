@@ -45,6 +45,13 @@ std::optional<std::vector<int64_t>> InferenceContext::constant_integers(size_t i
   return values;
 }
 
+void InferenceContext::set_tensor(size_t i, DType dtype, std::span<const Dim> dims) {
+  for (Dim d : dims) {
+    if (d.range().high < 0) fail(fmt::format("a dimension would be {}", to_string(d)));
+  }
+  set_output(i, context_.tensor_type(dtype, dims));
+}
+
 int InferenceContext::normalize_axis(int64_t axis, int rank) const {
   if (axis < -rank || axis >= rank) fail(fmt::format("axis {} is out of range for rank {}", axis, rank));
   return static_cast<int>(axis < 0 ? axis + rank : axis);

@@ -64,9 +64,8 @@ class InferenceContext {
   // The rank of tensor input i if known.
   std::optional<int> rank(size_t i) const;
   std::optional<Dims> dims(size_t i) const;
-  void set_tensor(size_t i, DType dtype, std::span<const Dim> dims) {
-    set_output(i, context_.tensor_type(dtype, dims));
-  }
+  // Throws TypeMismatch where a dimension is negative.
+  void set_tensor(size_t i, DType dtype, std::span<const Dim> dims);
   void set_unranked(size_t i, DType dtype) { set_output(i, context_.unranked_type(dtype)); }
   // Elements of input i as integers, when all are constant.
   std::optional<std::vector<int64_t>> constant_integers(size_t i) const;

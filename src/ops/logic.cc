@@ -74,9 +74,9 @@ Declaration comparison(Declarations& declare, const char* name, int since, const
 void declare_logic(Declarations& declare) {
   const std::vector<DType> boolean = {DType::Bool};
   comparison(declare, "And", 7, "A and B.", boolean).in_place({0, 1}).infer(infer_tracked_comparison<both>)
-      .commutative().associative();
+      .commutative().associative().range(range_of_and);
   comparison(declare, "Or", 7, "A or B.", boolean).in_place({0, 1}).infer(infer_tracked_comparison<either>)
-      .commutative().associative();
+      .commutative().associative().range(range_of_or);
   comparison(declare, "Xor", 7, "Whether exactly one of A and B holds.", boolean).in_place({0, 1})
       .commutative().associative();
   declare.op("Not", 1)
@@ -87,16 +87,21 @@ void declare_logic(Declarations& declare) {
       .infer(infer_not)
       .flops(flops_per_element<1>)
       .fusion(FusionKind::Elementwise)
-      .in_place();
+      .in_place()
+      .range(range_of_not);
   comparison(declare, "Equal", 19, "Whether A = B; NaN equals nothing.",
              kNumbers | boolean | std::vector{DType::String})
       .infer(infer_tracked_comparison<equal>)
-      .commutative();
-  comparison(declare, "Less", 13, "Whether A < B.", kNumbers).infer(infer_tracked_comparison<less>);
-  comparison(declare, "LessOrEqual", 16, "Whether A ≤ B.", kNumbers).infer(infer_tracked_comparison<less_or_equal>);
-  comparison(declare, "Greater", 13, "Whether A > B.", kNumbers).infer(infer_tracked_comparison<greater>);
+      .commutative().range(range_of_equal);
+  comparison(declare, "Less", 13, "Whether A < B.", kNumbers).infer(infer_tracked_comparison<less>)
+      .range(range_of_less);
+  comparison(declare, "LessOrEqual", 16, "Whether A ≤ B.", kNumbers).infer(infer_tracked_comparison<less_or_equal>)
+      .range(range_of_less_or_equal);
+  comparison(declare, "Greater", 13, "Whether A > B.", kNumbers).infer(infer_tracked_comparison<greater>)
+      .range(range_of_greater);
   comparison(declare, "GreaterOrEqual", 16, "Whether A ≥ B.", kNumbers)
-      .infer(infer_tracked_comparison<greater_or_equal>);
+      .infer(infer_tracked_comparison<greater_or_equal>)
+      .range(range_of_greater_or_equal);
   declare.op("Where", 16)
       .doc("X where the condition holds, else Y; all three broadcast.")
       .input("condition", "B")
@@ -109,7 +114,7 @@ void declare_logic(Declarations& declare) {
       .flops(flops_per_element<1>)
       .fusion(FusionKind::Broadcast)
       .in_place({1, 2})
-      .widens(false);
+      .widens(false).range(range_of_choice).whole(Whole::OfWhole);
 }
 
 }  // namespace anfora::ops

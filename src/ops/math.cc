@@ -25,6 +25,7 @@ void infer_abs(InferenceContext& ctx) {
 
 void infer_clip(InferenceContext& ctx) {
   infer_same_type(ctx);
+  for (size_t bound : {1u, 2u}) require_scalar(ctx, bound);
   auto elements = ctx.elements(0);
   if (!elements) return;
   for (size_t bound : {1u, 2u}) {
@@ -50,36 +51,41 @@ double clip_flops(const InferenceContext& ctx) {
 }  // namespace
 
 void declare_math(Declarations& declare) {
-  unary(declare, "Abs", 13, "|x|.", kNumbers).infer(infer_abs);
-  unary(declare, "Neg", 13, "−x.", kSignedNumbers).infer(infer_neg);
-  unary(declare, "Sign", 13, "−1, 0 or 1; NaN for NaN.", kNumbers);
-  unary(declare, "Ceil", 13, "The least integer not below x.");
-  unary(declare, "Floor", 13, "The greatest integer not above x.");
-  unary(declare, "Round", 22, "The nearest integer, halves to even.");
-  unary(declare, "Sqrt", 13, "The square root; NaN below zero.");
-  unary(declare, "Reciprocal", 13, "1 / x.");
+  unary(declare, "Abs", 13, "|x|.", kNumbers).infer(infer_abs)
+      .range(range_of_magnitude).total().at_least_operand().whole(Whole::OfWhole);
+  unary(declare, "Neg", 13, "−x.", kSignedNumbers).infer(infer_neg)
+      .range(range_of_negation).total().whole(Whole::OfWhole);
+  unary(declare, "Sign", 13, "−1, 0 or 1; NaN for NaN.", kNumbers)
+      .range(range_of_sign).rising().keeps_sign().whole(Whole::Always);
+  unary(declare, "Ceil", 13, "The least integer not below x.")
+      .range(range_of_ceiling).rising().at_least_operand().whole(Whole::Always);
+  unary(declare, "Floor", 13, "The greatest integer not above x.")
+      .range(range_of_floor).rising().at_most_operand().whole(Whole::Always);
+  unary(declare, "Round", 22, "The nearest integer, halves to even.")
+      .range(range_of_rounding).rising().whole(Whole::Always);
+  unary(declare, "Sqrt", 13, "The square root; NaN below zero.")
+      .range(range_of_square_root).rising();
+  unary(declare, "Reciprocal", 13, "1 / x.")
+      .range(range_of_reciprocal);
   // The operations that one evaluation of a polynomial, with argument reduction, comes to.
-  struct Function {
-    const char *name, *doc;
-    int since;
+  auto transcendental = [&](const char* name, int since, const char* doc) {
+    return unary(declare, name, since, doc).flops(flops_per_element<kTranscendental>);
   };
-  for (const Function& f : {Function{"Exp", "e to the power x.", 13},
-                            {"Log", "The natural logarithm.", 13},
-                            {"Erf", "The error function.", 13},
-                            {"Tanh", "The hyperbolic tangent.", 13},
-                            {"Sin", "The sine.", 22},
-                            {"Cos", "The cosine.", 22},
-                            {"Tan", "The tangent.", 22},
-                            {"Asin", "The arc sine.", 22},
-                            {"Acos", "The arc cosine.", 22},
-                            {"Atan", "The arc tangent.", 22},
-                            {"Sinh", "The hyperbolic sine.", 22},
-                            {"Cosh", "The hyperbolic cosine.", 22},
-                            {"Asinh", "The inverse hyperbolic sine.", 22},
-                            {"Acosh", "The inverse hyperbolic cosine.", 22},
-                            {"Atanh", "The inverse hyperbolic tangent.", 22}}) {
-    unary(declare, f.name, f.since, f.doc).flops(flops_per_element<kTranscendental>);
-  }
+  transcendental("Exp", 13, "e to the power x.").range(range_of_exponential).rising().at_least_operand();
+  transcendental("Log", 13, "The natural logarithm.").range(range_of_logarithm).rising();
+  transcendental("Erf", 13, "The error function.").range(range_from_minus_one_to_one).rising().keeps_sign();
+  transcendental("Tanh", 13, "The hyperbolic tangent.").range(range_of_tanh).rising().keeps_sign();
+  transcendental("Sin", 22, "The sine.").range(range_of_wave);
+  transcendental("Cos", 22, "The cosine.").range(range_of_wave);
+  transcendental("Tan", 22, "The tangent.");
+  transcendental("Asin", 22, "The arc sine.");
+  transcendental("Acos", 22, "The arc cosine.");
+  transcendental("Atan", 22, "The arc tangent.").rising().keeps_sign();
+  transcendental("Sinh", 22, "The hyperbolic sine.").rising().keeps_sign();
+  transcendental("Cosh", 22, "The hyperbolic cosine.");
+  transcendental("Asinh", 22, "The inverse hyperbolic sine.");
+  transcendental("Acosh", 22, "The inverse hyperbolic cosine.");
+  transcendental("Atanh", 22, "The inverse hyperbolic tangent.");
   declare.op("IsNaN", 20)
       .doc("Whether x is NaN.")
       .input("X", "T1")
@@ -88,7 +94,8 @@ void declare_math(Declarations& declare) {
       .type("T2", {DType::Bool})
       .infer(infer_predicate)
       .flops(flops_per_element<1>)
-      .fusion(FusionKind::Elementwise);
+      .fusion(FusionKind::Elementwise)
+      .range(range_of_is_nan);
   declare.op("IsInf", 20)
       .doc("Whether x is one of the infinities asked for.")
       .input("X", "T1")
@@ -99,7 +106,8 @@ void declare_math(Declarations& declare) {
       .attribute("detect_positive", 1)
       .infer(infer_predicate)
       .flops(flops_per_element<1>)
-      .fusion(FusionKind::Elementwise);
+      .fusion(FusionKind::Elementwise)
+      .range(range_of_is_infinite);
   declare.op("Clip", 13)
       .doc("min(max(x, min), max), the bounds being scalars.")
       .input("input", "T")
@@ -110,7 +118,8 @@ void declare_math(Declarations& declare) {
       .infer(infer_clip)
       .flops(clip_flops)
       .fusion(FusionKind::Elementwise)
-      .in_place();
+      .in_place()
+      .range(range_of_clip).whole(Whole::OfWhole);
 }
 
 }  // namespace anfora::ops

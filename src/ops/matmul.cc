@@ -94,7 +94,8 @@ void declare_matmul(Declarations& declare) {
       .type("T", numbers)
       .infer(infer_matmul)
       .flops(matmul_flops)
-      .fusion(FusionKind::Anchor);
+      .fusion(FusionKind::Anchor)
+      .range(range_of_matmul);
   declare.op("Gemm", 13)
       .doc("alpha · A · B + beta · C, where A and B may be transposed and C broadcasts.")
       .input("A", "T")

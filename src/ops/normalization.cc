@@ -94,7 +94,7 @@ void declare_normalization(Declarations& declare) {
       .infer(infer_batch_normalization)
       .flops(flops_per_element<2>)
       .in_place()
-      .widens().layout(Layout::Normalization);
+      .widens().layout(Layout::Normalization).total();
   declare.op("InstanceNormalization", 22)
       .doc("Each channel of each instance normalized to mean 0 and variance 1, then scaled and shifted.")
       .input("input", "T")
@@ -106,7 +106,7 @@ void declare_normalization(Declarations& declare) {
       .infer(infer_over_channels)
       .flops(channel_normalization_flops)
       .in_place()
-      .widens();
+      .widens().total();
   declare.op("GroupNormalization", 21)
       .doc("Each group of channels of each instance normalized, then scaled and shifted by channel.")
       .input("X", "T")
@@ -120,7 +120,7 @@ void declare_normalization(Declarations& declare) {
       .infer(infer_over_channels)
       .flops(channel_normalization_flops)
       .in_place()
-      .widens();
+      .widens().total();
   declare.op("LayerNormalization", 17)
       .doc("The dimensions from the axis on normalized to mean 0 and variance 1, then scaled and shifted.")
       .input("X", "T")
@@ -137,7 +137,7 @@ void declare_normalization(Declarations& declare) {
       .infer(infer_layer_normalization)
       .flops(layer_normalization_flops)
       .in_place()
-      .axis().widens();
+      .axis().widens().total();
   declare.op("RMSNormalization", 23)
       .doc("x / √(mean of squares + epsilon) · scale over the dimensions from the axis on.")
       .input("X", "T")
@@ -151,7 +151,7 @@ void declare_normalization(Declarations& declare) {
       .infer(infer_rms_normalization)
       .flops(rms_normalization_flops)
       .in_place()
-      .widens();
+      .widens().total();
   declare.op("LpNormalization", 22)
       .doc("x over its norm of order 1 or 2 along the axis.")
       .input("input", "T")
@@ -184,7 +184,7 @@ void declare_normalization(Declarations& declare) {
       .required_attribute("size", AttributeKind::Int)
       .infer(infer_same_type)
       .flops(flops_per_element<25>)
-      .widens();
+      .widens().total();
   declare.op("Dropout", 22)
       .doc(
           "In training mode: elements are zeroed with probability `ratio`, the others scaled by 1 / (1 − ratio). "
@@ -201,7 +201,8 @@ void declare_normalization(Declarations& declare) {
       .infer(infer_dropout)
       .flops(flops_per_element<2>)
       .effect(Effect::Random)
-      .in_place();
+      .in_place()
+      .total();
 }
 
 }  // namespace anfora::ops

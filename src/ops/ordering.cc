@@ -72,7 +72,7 @@ void declare_ordering(Declarations& declare) {
       .attribute("sorted", 1)
       .infer(infer_top_k)
       .flops(sort_flops)
-      .axis();
+      .axis().total();
   declare.op("Unique", 28)
       .doc("The distinct elements, or slices along an axis, with their first positions, the inverse map and counts.")
       .input("X", "T")
@@ -90,7 +90,8 @@ void declare_ordering(Declarations& declare) {
       .input("X", "T")
       .output("Y", "i64")
       .type("T", kPlainDTypes)
-      .infer(infer_non_zero);
+      .infer(infer_non_zero)
+      .range(range_of_counts);
   const std::vector<DType> summable = kFloats | std::vector<DType>{DType::I32, DType::I64, DType::U32, DType::U64};
   declare.op("CumSum", 14)
       .doc("The running sum along an axis.")
@@ -104,7 +105,7 @@ void declare_ordering(Declarations& declare) {
       .infer(infer_same_type)
       .flops(flops_per_element<1>)
       .in_place()
-      .widens();
+      .widens().total();
   declare.op("CumProd", 26)
       .doc("The running product along an axis.")
       .input("x", "T")

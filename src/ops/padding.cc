@@ -59,7 +59,7 @@ void declare_padding(Declarations& declare) {
       .attribute("mode", "constant")
       .infer(infer_pad)
       .fusion(FusionKind::Injective)
-      .layout(Layout::Pad);
+      .layout(Layout::Pad).total();
   declare.op("CenterCropPad", 18)
       .doc("Crops or pads with zeros to the given sizes, about the center.")
       .input("input_data", "T")

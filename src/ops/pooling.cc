@@ -90,18 +90,18 @@ Declaration global_pool(Declarations& declare, const char* name, const char* doc
 void declare_pooling(Declarations& declare) {
   sliding_pool(declare, "AveragePool", "The mean of each window, over the input alone or with the padding.", kFloats)
       .attribute("count_include_pad", 0)
-      .widens().layout(Layout::Pool);
+      .widens().layout(Layout::Pool).total();
   sliding_pool(declare, "MaxPool", "The largest element of each window, and where it is.",
                kFloats | std::vector{DType::I8, DType::U8})
       .optional_output("Indices", "i64")
       .attribute("storage_order", 0)
-      .widens().layout(Layout::Pool);
+      .widens().layout(Layout::Pool).range(range_of_largest).total();
   sliding_pool(declare, "LpPool", "The norm of order p of each window.", kFloats).attribute("p", 2)
       .widens();
   global_pool(declare, "GlobalAveragePool", "The mean of each channel.")
-      .widens().layout(Layout::GlobalPool).sums();
+      .widens().layout(Layout::GlobalPool).sums().range(range_of_mean);
   global_pool(declare, "GlobalMaxPool", "The largest element of each channel.")
-      .widens().layout(Layout::GlobalPool);
+      .widens().layout(Layout::GlobalPool).range(range_of_largest);
   global_pool(declare, "GlobalLpPool", "The norm of order p of each channel.").attribute("p", 2)
       .widens();
   pool(declare, "MaxUnpool", "Zeros, but for the elements of X where the indices of a MaxPool say.", kFloats)

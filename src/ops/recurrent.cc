@@ -59,16 +59,16 @@ Declaration recurrent(Declarations& declare, const char* name, const char* doc) 
 
 void declare_recurrent(Declarations& declare) {
   recurrent(declare, "RNN", "A recurrent layer: H = f(X Wᵀ + H Rᵀ + b) at each step, in one or both directions.")
-      .widens();
+      .widens().total();
   recurrent(declare, "GRU", "A gated recurrent layer with update and reset gates, in one or both directions.")
       .attribute("linear_before_reset", 0)
-      .widens();
+      .widens().total();
   recurrent(declare, "LSTM", "A long short-term memory layer, in one or both directions.")
       .optional_input("initial_c", "T")
       .optional_input("P", "T")
       .optional_output("Y_c", "T")
       .attribute("input_forget", 0)
-      .widens();
+      .widens().total();
 }
 
 }  // namespace anfora::ops

@@ -102,28 +102,33 @@ void declare_reduction(Declarations& declare) {
   const std::vector<DType> wide = kFloats | std::vector{DType::I32, DType::I64, DType::U32, DType::U64};
   const std::vector<DType> ordered = wide | std::vector{DType::I8, DType::U8, DType::Bool};
   reduce(declare, "ReduceSum", 13, "The sum along the axes.", wide).infer(infer_tracked_reduce<added>)
-      .layout(Layout::Reduction).sums();
+      .layout(Layout::Reduction).sums().range(range_of_reduced_sum).total();
   reduce(declare, "ReduceMean", 18, "The mean along the axes.", wide)
-      .layout(Layout::Reduction).sums();
-  reduce(declare, "ReduceProd", 18, "The product along the axes.", wide).infer(infer_tracked_reduce<times>);
+      .layout(Layout::Reduction).sums().range(range_of_mean);
+  reduce(declare, "ReduceProd", 18, "The product along the axes.", wide).infer(infer_tracked_reduce<times>)
+      .total();
   reduce(declare, "ReduceMax", 20, "The largest element along the axes; NaN if any is NaN.", ordered)
       .infer(infer_tracked_reduce<ir::max>)
-      .layout(Layout::Reduction);
+      .layout(Layout::Reduction).range(range_of_largest);
   reduce(declare, "ReduceMin", 20, "The smallest element along the axes; NaN if any is NaN.", ordered)
       .infer(infer_tracked_reduce<ir::min>)
-      .layout(Layout::Reduction);
-  reduce(declare, "ReduceL1", 18, "The sum of absolute values along the axes.", wide).flops(flops_per_input_element<2>);
+      .layout(Layout::Reduction).range(range_of_smallest);
+  reduce(declare, "ReduceL1", 18, "The sum of absolute values along the axes.", wide).flops(flops_per_input_element<2>)
+      .range(range_of_magnitudes).total();
   reduce(declare, "ReduceL2", 18, "The square root of the sum of squares along the axes.", wide)
-      .flops(flops_per_input_element<2>);
-  reduce(declare, "ReduceSumSquare", 18, "The sum of squares along the axes.", wide).flops(flops_per_input_element<2>);
+      .flops(flops_per_input_element<2>)
+      .range(range_of_magnitudes).total();
+  reduce(declare, "ReduceSumSquare", 18, "The sum of squares along the axes.", wide).flops(flops_per_input_element<2>)
+      .range(range_of_magnitudes).total();
   // Operator sets below 28 have the next two of integers as well, rounded towards zero.
   reduce(declare, "ReduceLogSum", 28, "The logarithm of the sum along the axes.", wide);
   reduce(declare, "ReduceLogSumExp", 28, "The logarithm of the sum of exponentials along the axes.", wide)
-      .flops(flops_per_input_element<15>);
+      .flops(flops_per_input_element<15>)
+      .total();
   arg(declare, "ArgMax", "Where the largest element along the axis is: the first one, or the last.")
-      .axis();
+      .axis().range(range_of_counts);
   arg(declare, "ArgMin", "Where the smallest element along the axis is: the first one, or the last.")
-      .axis();
+      .axis().range(range_of_counts);
 }
 
 }  // namespace anfora::ops

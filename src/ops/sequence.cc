@@ -37,9 +37,18 @@ void infer_empty(InferenceContext& ctx) {
   set_sequence(ctx, ctx.context().unranked_type(dtype_attribute(ctx, "dtype", DType::F32)));
 }
 
-void infer_at(InferenceContext& ctx) { ctx.set_output(0, element_type(ctx, 0)); }
-void infer_insert(InferenceContext& ctx) { set_sequence(ctx, join_types(ctx, element_type(ctx, 0), ctx.input(1))); }
-void infer_erase(InferenceContext& ctx) { set_sequence(ctx, element_type(ctx, 0)); }
+void infer_at(InferenceContext& ctx) {
+  require_scalar(ctx, 1);
+  ctx.set_output(0, element_type(ctx, 0));
+}
+void infer_insert(InferenceContext& ctx) {
+  require_scalar(ctx, 2);
+  set_sequence(ctx, join_types(ctx, element_type(ctx, 0), ctx.input(1)));
+}
+void infer_erase(InferenceContext& ctx) {
+  require_scalar(ctx, 1);
+  set_sequence(ctx, element_type(ctx, 0));
+}
 void infer_length(InferenceContext& ctx) { ctx.set_tensor(0, DType::I64, {}); }
 
 void infer_concat_from_sequence(InferenceContext& ctx) {

@@ -497,13 +497,14 @@ void declare_shape(Declarations& declare) {
       .attribute("start", 0)
       .optional_attribute("end", AttributeKind::Int)
       .infer(infer_shape)
-      .fails(Fails::Never);
+      .fails(Fails::Never).range(range_of_counts);
   declare.op("Size", 25)
       .doc("The number of elements.")
       .input("data", "T")
       .output("size", "i64")
       .type("T", kAllDTypes)
-      .infer(infer_size);
+      .infer(infer_size)
+      .range(range_of_counts);
   declare.op("Transpose", 25)
       .doc("Axis i of the result is axis perm[i] of the input; without perm the axes are reversed.")
       .input("data", "T")
@@ -559,7 +560,7 @@ void declare_shape(Declarations& declare) {
       .required_attribute("axis", AttributeKind::Int)
       .infer(infer_concat)
       .fusion(FusionKind::Injective)
-      .axis().fails(Fails::Never).layout(Layout::Concat);
+      .axis().fails(Fails::Never).layout(Layout::Concat).range(range_of_all_inputs).whole(Whole::OfWhole);
   declare.op("Split", 18)
       .doc("Cuts the input along an axis into parts of the given sizes, or into equal ones.")
       .input("input", "T")
@@ -570,7 +571,7 @@ void declare_shape(Declarations& declare) {
       .optional_attribute("num_outputs", AttributeKind::Int)
       .infer(infer_split)
       .fusion(FusionKind::Injective)
-      .axis().takes_elements();
+      .axis().takes_elements().total();
   declare.op("Slice", 13)
       .doc("The elements from start to end, exclusive, by step, along each of the given axes, as in numpy.")
       .input("data", "T")

@@ -168,8 +168,7 @@ bool is_for_user_alone(const Apply& value, const Apply& user) {
 Apply* open_anchor(const Apply& user, size_t i) {
   Apply* anchor = user.input(i)->as_apply();
   if (!anchor || !is_for_user_alone(*anchor, user) || !is_f32(anchor)) return nullptr;
-  bool takes = anchor->is("LoweredConv") || anchor->is("LoweredConvTranspose") || anchor->is("LoweredMatMul") ||
-               anchor->is("LoweredBatchNormalization");
+  const bool takes = anchor->op().domain == "anfora" && anchor->op().find_attribute("activation");
   return takes && !anchor->attributes().has("activation") && !anchor->attributes().has("perm_y") ? anchor : nullptr;
 }
 

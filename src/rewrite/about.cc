@@ -335,10 +335,9 @@ Quantity at_most(const Scope& scope, Arguments a) {
 // What has the same sign, or at least the same zeros: what x is computed from.
 enum class Keeps : uint8_t { Sign, Zeros };
 Node* without_scaling(Rewriter& rewriter, Apply& x, Keeps kept) {
-  constexpr std::string_view kOddRising[] = {"Atan", "Erf", "Sign", "Sinh", "Softsign", "Tanh"};
   const Type* type = x.type();
   if (x.primitive() != Primitive::Operation || !type || !type->is_tensor() || x.num_inputs() == 0) return nullptr;
-  if (std::ranges::count(kOddRising, x.op().name)) return x.input(0);
+  if (x.op().keeps_sign) return x.input(0);
   const bool zeros_only = kept == Keeps::Zeros && is_float_dtype(type->dtype());
   if (zeros_only && (x.is("Neg") || x.is("Abs"))) return x.input(0);
   if (zeros_only && x.is("Mul") && x.input(0) == x.input(1)) return x.input(0);
@@ -358,23 +357,20 @@ Node* without_scaling(Rewriter& rewriter, Apply& x, Keeps kept) {
 }
 // Whether all elements are whole numbers, infinities or NaNs.
 bool are_whole(const Node* node, int depth) {
-  constexpr std::string_view kRound[] = {"Ceil", "Floor", "Round", "Sign", "Shape"};
-  constexpr std::string_view kKeep[] = {"Abs",  "Add",  "Clip",   "Expand",  "Max",   "Min",     "Mul",      "Neg",
-                                        "Relu", "Slice", "Sub",    "Reshape", "Where", "Squeeze", "Transpose"};
   const Type* type = node ? node->type() : nullptr;
   if (!type || !type->is_tensor()) return false;
   if (is_integer(type->dtype()) || type->dtype() == DType::Bool) return true;
   if (auto number = splat_value(node)) return std::trunc(*number) == *number;
   const Apply* apply = node->as_apply();
-  if (!apply || apply->primitive() != Primitive::Operation || !apply->op().domain.empty() || depth == 0) return false;
-  if (std::ranges::count(kRound, apply->op().name)) return true;
+  if (!apply || apply->primitive() != Primitive::Operation || apply->num_outputs() != 1 || depth == 0) return false;
+  if (apply->op().whole == Whole::Always) return true;
   auto operand = [&](const Use& use) { return !use.node || are_whole(use.node, depth - 1); };
-  if (apply->is("Cast")) return operand(apply->operands()[0]);
+  if (apply->op().takes_elements) return operand(apply->operands()[0]);
   if (apply->is("Pow")) {  // the powers of 0 are 0, 1 and ∞
     const auto base = splat_value(apply->input(0));
     return base == 0 || base == 1 || base == -1;
   }
-  return std::ranges::count(kKeep, apply->op().name) && std::ranges::all_of(apply->operands(), operand);
+  return apply->op().whole == Whole::OfWhole && std::ranges::all_of(apply->operands(), operand);
 }
 Quantity whole(const Scope&, Arguments a) {
   constexpr int kDeepest = 6;

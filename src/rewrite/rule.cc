@@ -412,6 +412,10 @@ class Engine {
         refusal = std::move(why);
         continue;
       }
+      if (overflows(own)) {
+        refusal = "a constant would overflow";
+        continue;
+      }
       if (!stays_in_its_graph(scope.match, node, own.size())) {
         refusal = "it would be computed in an inner function, more than once";
         continue;
@@ -463,6 +467,18 @@ class Engine {
     return node.op().effect == Effect::Pure && std::ranges::all_of(node.operands(), [&](const Use& use) {
              return use.node->is_value() || std::ranges::find(known, use.node) != known.end();
            });
+  }
+
+  // Whether folding would make infinities of finite constants.
+  bool overflows(std::span<Apply* const> made) {
+    std::vector<const Apply*> constants;
+    return std::ranges::any_of(made, [&](const Apply* apply) {
+      if (!is_constant(*apply, constants)) return false;
+      constants.push_back(apply);
+      auto is_finite = [&](const Use& use) { return rewriter_.range(use.node).is_finite(); };
+      const bool is_told = apply->op().total && apply->op().range;
+      return is_told && std::ranges::all_of(apply->operands(), is_finite) && !rewriter_.range(apply).is_finite();
+    });
   }
 
   // Whether folding has the work, and stores the results.

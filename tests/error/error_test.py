@@ -193,6 +193,21 @@ class BadInput(unittest.TestCase):
     def test_negative_dimension(self):
         self.assert_refused(self.with_weight(dims=[3, -4]), "w", "-4")
 
+    def test_vector_for_a_scalar(self):
+        bounds = numpy_helper.from_array(np.zeros(3, np.float32), "low")
+        self.assert_refused(model_of([helper.make_node("Clip", ["x", "low"], ["y"])], initializers=[bounds]),
+                            "input 1 is to be a scalar", "f32[3]")
+
+    def test_negative_size_to_expand_to(self):
+        shape = numpy_helper.from_array(np.array([2, -3]), "shape")
+        self.assert_refused(model_of([helper.make_node("Expand", ["x", "shape"], ["y"])], initializers=[shape]), "-3")
+
+    def test_vector_of_negative_length(self):
+        ones = numpy_helper.from_array(np.array([-1]), "length")
+        nodes = [helper.make_node("Expand", ["one", "length"], ["shape"]), helper.make_node("Expand", ["x", "shape"], ["y"])]
+        one = numpy_helper.from_array(np.array([1]), "one")
+        self.assert_refused(model_of(nodes, initializers=[ones, one]), "-1")
+
     def test_absurd_dimension(self):
         self.assert_refused(self.with_weight(dims=[1 << 40, 1 << 40]), "w")
 

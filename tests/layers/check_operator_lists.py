@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""Check that facts about operators stand in their declarations: no pass, rule condition, analysis or plan lists operators by name.
+
+usage: check_operator_lists.py ANFORA ROOT
+
+A list is a braced list of string literals, or a chain of tests like x.is("Add") || x.is("Sub"), with four operators or more. What such a
+list says is a fact about operators (src/ir/operator.h): declare it, and test the fact. Prints one line a list, exits with status 1 when
+there is one.
+"""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+FOLDERS = ["analysis", "rewrite", "passes", "plan", "pipeline"]
+MOST = 3
+# Lists that are none of operators: what these name are values of attributes.
+ALLOWED = {
+    "src/passes/recurrence.cc": "activations, as the attribute of LSTM, GRU and RNN names them",
+    "src/passes/layers.cc": "activations, as the attribute of LSTM, GRU and RNN names them",
+    "src/passes/expand.cc": "activations, as attributes of ONNX Runtime's fused operators name them",
+    "src/passes/expansion.cc": "activations, as attributes of ONNX Runtime's fused operators name them",
+}
+
+STRING = r'"(\w+)"'
+BRACED = re.compile(r"\{\s*" + STRING + r"(?:\s*,\s*" + STRING + r")+\s*,?\s*\}")
+TEST = re.compile(r"""(?:\bis\(|==\s*)""" + STRING)
+
+
+def operators_of(program):
+    listing = subprocess.run([program, "operators", "--json"], check=True, capture_output=True, text=True).stdout
+    return {operator["name"] for operator in json.loads(listing)}
+
+
+def lists_in(text, operators):
+    """(line, operators) of each list."""
+    for match in BRACED.finditer(text):
+        names = [name for name in re.findall(STRING, match.group()) if name in operators]
+        if len(names) > MOST:
+            yield text.count("\n", 0, match.start()) + 1, names
+    start = 0
+    for statement in re.split(r"[;{}]\s*\n", text):
+        if "||" in statement:
+            names = [name for name in dict.fromkeys(TEST.findall(statement)) if name in operators]
+            if len(names) > MOST:
+                yield text.count("\n", 0, text.index(statement, start)) + 1, names
+        start = text.index(statement, start)
+
+
+def main():
+    program, root = sys.argv[1], pathlib.Path(sys.argv[2])
+    operators = operators_of(program)
+    found = 0
+    for folder in FOLDERS:
+        for path in sorted((root / "src" / folder).rglob("*.[ch]*")):
+            relative = path.relative_to(root).as_posix()
+            if relative in ALLOWED:
+                continue
+            for line, names in lists_in(path.read_text(encoding="utf-8"), operators):
+                print(f"{relative}:{line}: a list of operators: {', '.join(names)}")
+                found += 1
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
