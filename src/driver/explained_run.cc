@@ -15,12 +15,23 @@ bool is_about_operands(const Error& error) {
          (error.code() == ErrorCode::TypeMismatch || error.code() == ErrorCode::InvalidArgument);
 }
 
+// What it prints, it prints once.
+bool has_effects(const ir::Module& module) {
+  for (const ir::Graph* graph : module.graphs()) {
+    for (const ir::Apply* node = graph->first_node(); node; node = node->next_in_graph()) {
+      if (node->op().effect == ir::Effect::State) return true;
+    }
+  }
+  return false;
+}
+
 // What the model as it was written says to the inputs; nothing where it takes them, or fails otherwise.
 template <class Inputs>
 std::optional<Error> own_error(const std::filesystem::path& source, const Inputs& inputs,
                                const runtime::RunOptions& options) {
   try {
     LoadedModel model = load_model(source);
+    if (has_effects(*model.module)) return std::nullopt;
     runtime::Executable as_written = compile_as_is(*model.module, {.threads = options.threads});
     as_written.run(Inputs(inputs), {.threads = options.threads, .seed = options.seed});
   } catch (const Error& error) {

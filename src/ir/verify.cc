@@ -70,6 +70,7 @@ class Verifier {
     }
     check_constants();
     check_interface();
+    check_tokens();
     if (may_walk_ && !descends_) check_acyclic();
     return std::move(violations_);
   }
@@ -540,6 +541,31 @@ class Verifier {
 
   // What a value needs before it can be computed: its operands, and for a function the variables that are free in it
   // (that is what making a closure reads). Recursion is no cycle: a body is computed when it is called.
+  // Who reads a token and gives none on, as Depend, has no effect of its own.
+  static bool consumes_token(const Apply& user) {
+    return user.primitive() != Primitive::Operation || user.op().effect == Effect::State;
+  }
+
+  void check_tokens() {
+    for (const Node* node : by_id_) {
+      if (node && node->type() && node->type()->kind() == TypeKind::State) check_token(*node);
+    }
+  }
+
+  // One consumer in its own graph, or one in each function that reads it: of the branches of a choice only one is taken.
+  void check_token(const Node& token) {
+    boost::unordered_flat_map<const Graph*, int> consumers;
+    for (const Use& use : token.uses()) {
+      if (consumes_token(*use.user)) ++consumers[use.user->graph()];
+    }
+    const bool has_own = consumers.contains(token.graph());
+    for (const auto& [graph, count] : consumers) {
+      if (count == 1 && (!has_own || graph == token.graph())) continue;
+      report(Invariant::Tokens, token, "the token has more than one consumer: which effect is the first is not told");
+      return;
+    }
+  }
+
   void check_acyclic() {
     ModuleOrder order = topological_order(module_, Coverage::All);
     FreeVariables free(order);
@@ -652,6 +678,7 @@ std::string_view name(Invariant invariant) {
     case Invariant::Interface: return "interface";
     case Invariant::Typed: return "typed";
     case Invariant::Inferred: return "inferred";
+    case Invariant::Tokens: return "tokens";
   }
   return "";
 }

@@ -33,6 +33,7 @@ enum class Invariant : uint8_t {
   Interface = 15,     // names of results and defaults of parameters fit main
   Typed = 16,         // every node that may be computed has a type (analysis/verify_types.h)
   Inferred = 17,      // and the type does not contradict inference (analysis/verify_types.h)
+  Tokens = 18,        // a state token has one consumer: effects have an order
 };
 std::string_view name(Invariant invariant);  // "use lists"
 

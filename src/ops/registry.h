@@ -12,7 +12,7 @@ namespace anfora::ops {
 #define ANFORA_OPERATOR_FAMILIES(X)                                                                                \
   X(arithmetic)                                                                                                    \
   X(math) X(logic) X(activation) X(cast) X(quantization) X(shape) X(padding) X(indexing) X(scatter) X(ordering)    \
-      X(generation) X(random) X(image) X(detection) X(sequence) X(control) X(text) X(convolution) X(pooling)       \
+      X(generation) X(random) X(image) X(detection) X(sequence) X(control) X(effects) X(text) X(convolution) X(pooling)       \
           X(normalization) X(matmul) X(einsum) X(reduction) X(recurrent) X(attention) X(lowered) X(signal) X(loss) \
               X(training) X(search) \
               X(contrib) X(contrib_ml) X(contrib_nchwc) X(contrib_quantized) X(ml_features) X(ml_models) X(ml_trees)

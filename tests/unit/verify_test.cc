@@ -271,6 +271,23 @@ TEST_F(VerifyTest, Interface) {
   expect(Invariant::Interface, "its default is i64, its type f32[*]");
 }
 
+TEST_F(VerifyTest, Tokens) {
+  auto token = [&](Graph* graph, std::string_view op, std::initializer_list<Node*> operands) {
+    Apply* made = module.apply(graph, context->get_operator(op), operands);
+    made->set_type(context->state_type());
+    return made;
+  };
+  Apply* start = token(main, "InitialState", {});
+  Graph* then = graph_returning("then", main, start);
+  Graph* otherwise = graph_returning("else", main, start);
+  Node* choice = module.make_switch(main, module.scalar(true), then->value(), otherwise->value());
+  Node* last = module.call(main, choice, {});
+  module.set_result(main, module.apply(main, context->get_operator("Depend"), {sum, last}));
+  expect_valid();  // one of the two branches is taken
+  token(main, "Assert", {start, module.scalar(true)});
+  expect(Invariant::Tokens, "the token has more than one consumer");
+}
+
 TEST_F(VerifyTest, ErrorsHoldThePlace) {
   Apply* dead = relu(main, x);
   module.erase(dead);

@@ -430,7 +430,7 @@ DraftBuilder::Binding DraftBuilder::emit_operation(const ir::Apply* apply, Draft
   if (op.domain == "anfora") {
     if (op.name == "StackSequence") return emit_stack_sequence(apply, place);
     throw Error(ErrorCode::Unsupported, fmt::format("operator {} has no ONNX form", op.qualified))
-        .with_hint("export before lowering");
+        .with_hint(op.effect == ir::Effect::State ? "ONNX has no effects" : "export before lowering");
   }
   ValueIds inputs, outputs;
   for (const ir::Use& use : apply->operands()) inputs.push_back(demand_value(use.node));
