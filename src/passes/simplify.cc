@@ -6,6 +6,7 @@
 #include "ir/queries.h"
 #include "passes/pass.h"
 #include "passes/repetition.h"
+#include "support/element_types.h"
 
 namespace anfora::passes {
 namespace {
@@ -17,20 +18,6 @@ using rewrite::Rule;
 
 bool same_tensor_type(const Node* a, const Node* b) {
   return same_shape(*a, *b) && a->type()->dtype() == b->type()->dtype();
-}
-
-// Whether every value of `from` is a value of `to`.
-bool is_widening(DType from, DType to) {
-  if (from == to) return true;
-  if (from == DType::Bool) return is_float(to) || is_integer(to);
-  if (is_integer(from) && is_integer(to)) {
-    int a = element_bits(from), b = element_bits(to);
-    return is_signed_integer(from) ? is_signed_integer(to) && b > a : b > a;
-  }
-  if (is_integer(from) && to == DType::F32) return element_bits(from) <= 16;
-  if (is_integer(from) && to == DType::F64) return element_bits(from) <= 32;
-  bool half = from == DType::F16 || from == DType::BF16;
-  return (half && (to == DType::F32 || to == DType::F64)) || (from == DType::F32 && to == DType::F64);
 }
 
 // Text tells 1 from 1.0 and true. Integers that do not fit wrap around, floats that do not fit are clamped, so that a way

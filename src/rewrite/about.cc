@@ -139,19 +139,6 @@ Quantity reduced_axes(const Scope& scope, Arguments a) {
   return axes;
 }
 
-// Whether every value of element type `from` is one of `to`.
-bool is_widening(DType from, DType to) {
-  if (from == to) return true;
-  if (from == DType::Bool) return is_integer(to) || is_float_dtype(to);
-  int bits = element_bits(from);
-  if (is_integer(from) && is_integer(to)) {
-    return is_signed_integer(from) ? is_signed_integer(to) && element_bits(to) > bits : element_bits(to) > bits;
-  }
-  int digits = to == DType::F16 ? 11 : to == DType::BF16 ? 8 : to == DType::F32 ? 24 : to == DType::F64 ? 53 : 0;
-  if (is_integer(from)) return bits - is_signed_integer(from) <= digits && (to != DType::F16 || bits <= 8);
-  if (from == DType::F16 || from == DType::BF16) return to == DType::F32 || to == DType::F64;
-  return from == DType::F32 && to == DType::F64;
-}
 Quantity widens(const Scope&, Arguments a) {
   const Type* type = tensor_type(a[0]);
   auto from = type ? std::optional(static_cast<int64_t>(type->dtype())) : as_integer(a[0]);

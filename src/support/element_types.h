@@ -155,6 +155,9 @@ decltype(auto) dispatch_by_size(DType dtype, F&& f) {
   }
 }
 
+// Whether every value of `from` is one of `to`: a cast there and back loses nothing. False where that is not known.
+bool is_widening(DType from, DType to);
+
 // The type arithmetic happens in: float for the narrow floats, T itself otherwise.
 template <class T>
 using ComputeType = std::conditional_t<std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>, float, T>;
