@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "ops/infer_helpers.h"
 #include "ops/registry.h"
 
@@ -6,6 +8,7 @@ namespace {
 
 // The loss: a scalar, or one number for each label.
 void infer_loss(InferenceContext& ctx) {
+  if (auto rank = ctx.rank(0); rank && *rank < 2) ctx.fail(fmt::format("scores of rank {} have no classes", *rank));
   if (ctx.attribute_string("reduction") != "none") return ctx.set_tensor(0, ctx.dtype(0), Dims{});
   if (auto dims = ctx.dims(1))
     ctx.set_tensor(0, ctx.dtype(0), {dims->data(), dims->size()});

@@ -208,6 +208,11 @@ class BadInput(unittest.TestCase):
         one = numpy_helper.from_array(np.array([1]), "one")
         self.assert_refused(model_of(nodes, initializers=[ones, one]), "-1")
 
+    def test_scores_without_classes(self):
+        labels = numpy_helper.from_array(np.zeros(2, np.int64), "labels")
+        self.assert_refused(model_of([helper.make_node("NegativeLogLikelihoodLoss", ["s", "labels"], ["y"])],
+                                     [float_input("s", [2])], initializers=[labels]), "scores of rank 1")
+
     def test_absurd_dimension(self):
         self.assert_refused(self.with_weight(dims=[1 << 40, 1 << 40]), "w")
 

@@ -577,10 +577,10 @@ class Runner:
                 yield "verify", problem
         for path in self.folder.iterdir():
             if path != model and path.name != "data.bin":
-                if path.name.endswith(".tmp"):
-                    yield "opt", f"left {path.name}"
                 if path.is_file():
                     path.unlink()
+                if path.name.endswith(".tmp"):
+                    yield "opt", f"left {path.name}"
 
 
 def sources(paths):

@@ -22,6 +22,7 @@ struct Targets {
 
 Targets read_targets(const KernelContext& context, const ChannelView& view) {
   const Tensor &scores = context.input(0), &labels = context.input(1);
+  if (scores.rank() < 2) refuse("scores of shape {} have no classes", to_string(scores.shape()));
   Shape expected = scores.shape();
   expected.erase(expected.begin() + 1);
   if (labels.shape() != expected) {
