@@ -47,13 +47,16 @@ function(anfora_write_layers file)
   file(CONFIGURE OUTPUT ${file} CONTENT "${layers}" @ONLY)
 endfunction()
 
-# anfora_embed_rules(LAYER): the texts of rules/*.rules become part of that layer's library.
-function(anfora_embed_rules layer)
-  file(GLOB rules CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/rules/*.rules)
-  set(script ${PROJECT_SOURCE_DIR}/cmake/embed_rules.cmake)
-  set(output ${PROJECT_BINARY_DIR}/rule_files.cc)
-  add_custom_command(OUTPUT ${output} COMMAND ${CMAKE_COMMAND} -P ${script} ${output} ${rules}
-    DEPENDS ${rules} ${script} VERBATIM)
+# anfora_embed_texts(LAYER HEADER FUNCTION TYPE FOLDER ENDING): the texts of FOLDER/*.ENDING become part of that layer's library,
+# as what FUNCTION of HEADER gives: a span of TYPE, each a name and a text. Both are named from the namespace anfora on.
+function(anfora_embed_texts layer header function type folder ending)
+  file(GLOB texts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.${ending})
+  set(script ${PROJECT_SOURCE_DIR}/cmake/embed_texts.cmake)
+  string(REGEX REPLACE ".*::" "" name ${function})
+  set(output ${PROJECT_BINARY_DIR}/${name}.cc)
+  add_custom_command(OUTPUT ${output}
+    COMMAND ${CMAKE_COMMAND} -P ${script} ${output} ${header} ${function} ${type} ${folder} ${texts}
+    DEPENDS ${texts} ${script} VERBATIM)
   target_sources(anfora_${layer} PRIVATE ${output})
   set_source_files_properties(${output} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()

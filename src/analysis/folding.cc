@@ -41,4 +41,24 @@ bool FoldBudget::spend(Inference& inference, const Apply& node) {
   return true;
 }
 
+std::optional<Tensor> known_elements(const Inference& inference, const Apply& node) {
+  if (node.num_outputs() != 1 || !node.type() || !node.type()->is_tensor()) return std::nullopt;
+  const DType dtype = node.type()->dtype();
+  if (dtype != DType::I64 && dtype != DType::I32 && dtype != DType::Bool) return std::nullopt;
+  const auto elements = inference.elements(&node);
+  const auto shape = node.type()->static_shape();
+  if (!elements || !shape || element_count(*shape) != std::ssize(*elements)) return std::nullopt;
+  if (!std::ranges::all_of(*elements, &Dim::is_constant)) return std::nullopt;
+  Tensor value = Tensor::allocate(dtype, *shape);
+  for (size_t i = 0; i < elements->size(); ++i) {
+    const int64_t element = (*elements)[i].constant();
+    switch (dtype) {
+      case DType::I64: value.data<int64_t>()[i] = element; break;
+      case DType::I32: value.data<int32_t>()[i] = static_cast<int32_t>(element); break;
+      default: value.data<bool>()[i] = element != 0;
+    }
+  }
+  return value;
+}
+
 }  // namespace anfora::analysis

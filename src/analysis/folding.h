@@ -9,6 +9,7 @@
 #pragma once
 
 #include <boost/unordered/unordered_flat_set.hpp>
+#include <optional>
 #include <span>
 
 #include "analysis/infer.h"
@@ -41,5 +42,8 @@ class FoldBudget {
   double left_;
   boost::unordered_flat_set<uint32_t> planned_;  // ids of nodes
 };
+
+// The value of an application of integers or bools, where inference knows all elements; empty: it does not.
+std::optional<Tensor> known_elements(const Inference& inference, const ir::Apply& node);
 
 }  // namespace anfora::analysis

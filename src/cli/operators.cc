@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "cli/text.h"
+#include "dialects/microsoft/library.h"
 #include "kernels/onednn/onednn_kernels.h"
 #include "kernels/reference/prepared.h"
 #include "ops/registry.h"
@@ -153,7 +154,8 @@ Sets of element types: *floats* f16 bf16 f32 f64; *signed integers* i8 to i64, *
 bool and string; *float8* the four 8-bit floats; *all* every element type.
 )";
 
-void print_operators_markdown(const ir::Context& context) {
+void print_operators_markdown(ir::Context& context) {
+  const ir::Library library(context, microsoft::library_files());
   fmt::print("{}", kOperatorsIntroduction);
   for (const auto& [domain, operators] : by_domain(context)) {
     fmt::print("\n## {} ({} operators)\n", anchor(domain), operators.size());
@@ -173,6 +175,11 @@ void print_operators_markdown(const ir::Context& context) {
       }
       if (!variables.empty()) fmt::print("- types: {}\n", joined(variables, "; "));
       if (const auto facts = facts_of(*op); !facts.empty()) fmt::print("- facts: {}\n", joined(facts));
+      if (const ir::Graph* function = library.find(*op)) {
+        const std::string_view place = function->return_node()->location()->file;
+        const std::string_view file = place.substr(0, place.find(':'));
+        fmt::print("- meaning: `@{}` in [{}](../src/dialects/microsoft/{})\n", function->name(), file, file);
+      }
     }
   }
 }

@@ -137,9 +137,6 @@ numbers; `real/exact` is real for floats and exact for all others; `cheaper` fir
 `accurate` only where what runs the result computes small values as accurately as the pattern. *Checked*:
 on random instances of its pattern, by proof over the integers, truth values and real numbers that it names, or by an example
 in tests/file alone. *Fired*: on a collection of models (docs/rules-fired.tsv).
-
-Expansions (the theme `contrib`, and `expand-…` in C++) do not simplify: they say what an operator of ONNX Runtime computes, and are
-applied before a model runs, or where `opt --expand` asks for it. tests/differential compares them with ONNX Runtime.
 )";
 
 void print_rules_markdown(const RuleSet& rules, const RulesOptions& options) {
@@ -196,7 +193,6 @@ std::shared_ptr<RuleSet> read_rules(ir::Context& context, const std::vector<std:
 int run_rules(const RulesOptions& options) {
   auto context = ops::make_context();
   auto rules = read_rules(*context, options.files);
-  passes::add_expansions(*rules);
   passes::add_onnxruntime_rules(*rules);
   if (!options.name.empty()) {
     const Equation* equation = find_rule(*rules, options.name);

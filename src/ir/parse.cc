@@ -16,6 +16,7 @@
 #include <deque>
 
 #include "ir/lexical.h"
+#include "ir/library.h"
 #include "ir/notes.h"
 #include "ir/parse_grammar.h"
 #include "support/hash.h"
@@ -367,6 +368,11 @@ class ModuleParser {
     size_t start = cursor_.position();
     if (c == '%' || c == '@') {
       reference(operands);
+    } else if (c == '$') {
+      cursor_.advance(1);
+      Operands none;
+      AttributeSet name{{"name", cursor_.identifier("the name of an attribute")}};
+      operands.nodes.push_back(make(context_.get_operator(kAttributeOf), none, name, 1));
     } else if (c == '(') {
       cursor_.advance(1);
       operands.nodes.push_back(tuple());
@@ -378,6 +384,12 @@ class ModuleParser {
       cursor_.expect("(", "before the arguments of a call");
       list(inputs, ")");
       operands.nodes.push_back(make(context_.primitive(Primitive::Call), inputs, {}, 1));
+    } else if (cursor_.accept_word("if")) {
+      operands.nodes.push_back(choice());
+    } else if (cursor_.accept_word("unreachable")) {
+      Operands none;
+      AttributeSet reason{{"reason", cursor_.string("the reason in quotes")}};
+      operands.nodes.push_back(make(context_.get_operator(kUnreachable), none, reason, 1));
     } else if (is_qualified_in_quotes() || !literals_.at_literal()) {
       operands.nodes.push_back(application());
     } else {
@@ -431,6 +443,38 @@ class ModuleParser {
     return make(context_.primitive(Primitive::MakeTuple), items, {}, 1);
   }
 
+  // if %condition { … return %x } else { … return %y }: a call of a Switch, the branches being graphs of their own.
+  Node* choice() {
+    NestingScope nesting(depth_, cursor_);
+    Operands condition, callee;
+    operand(condition);
+    condition.nodes.push_back(branch("then")->value());
+    if (!cursor_.accept_word("else")) cursor_.fail_expected("'else'", "each branch gives a value");
+    condition.nodes.push_back(branch("else")->value());
+    callee.nodes.push_back(make(context_.primitive(Primitive::Switch), condition, {}, 1));
+    return make(context_.primitive(Primitive::Call), callee, {}, 1);
+  }
+
+  // A graph that is nested in the current one: statements in brackets, or another choice.
+  Graph* branch(std::string_view what) {
+    GraphText* outer = std::exchange(current_, &graphs_.emplace_back());
+    std::vector<Node*> made = std::exchange(made_, {});
+    Graph* graph = current_->graph = module_->make_graph(fmt::format("{}.{}", outer->graph->name(), what));
+    graph_index_.emplace(graph->name(), graphs_.size() - 1);
+    current_->parent = outer->graph->name();
+    cursor_.skip_space();
+    current_->parent_position = cursor_.position();
+    if (cursor_.accept_word("if")) {
+      module_->set_result(graph, choice());
+    } else {
+      cursor_.expect("{", "before a branch");
+      while (!cursor_.accept("}")) statement();
+    }
+    current_ = outer;
+    made_ = std::move(made);
+    return graph;
+  }
+
   void list(Operands& operands, std::string_view close) {
     if (cursor_.accept(close)) return;
     do operand(operands);
@@ -450,20 +494,47 @@ class ModuleParser {
       num_outputs = static_cast<size_t>(number);
     }
     AttributeSet attributes;
+    Operands inputs, values;         // of attributes that are operands
+    std::vector<std::string> names;  // of those
+    auto reads_operand = [&](std::string_view name) {
+      if (cursor_.peek() != '%' && cursor_.peek() != '$') return false;
+      names.emplace_back(name);
+      operand(values);
+      return true;
+    };
     bool before = cursor_.accept("{");
-    if (before) attributes = literals_.attributes();
-    Operands inputs;
+    if (before) attributes = literals_.attributes(reads_operand);
     cursor_.expect("(", "before the operands");
     list(inputs, ")");
     size_t end = cursor_.position();
-    if (cursor_.accept("{")) {
+    if (cursor_.accept("{") && !at_statement()) {
       if (before) cursor_.fail("attributes stand before or after the operands, not both");
-      attributes = literals_.attributes();
+      attributes = literals_.attributes(reads_operand);
     } else {
       cursor_.rewind(end);
     }
-    return make(op, inputs, attributes, num_outputs);
+    if (names.empty()) return make(op, inputs, attributes, num_outputs);
+    return with_attributes(op, inputs, attributes, values, std::move(names), num_outputs);
   }
+
+  // Attributes that are operands stand behind the others, all of them if one does.
+  Node* with_attributes(const Operator& op, Operands& operands, const AttributeSet& given, Operands& values,
+                        std::vector<std::string> names, size_t num_outputs) {
+    for (Reference& r : values.unknown) {
+      r.operand += operands.nodes.size();
+      operands.unknown.push_back(std::move(r));
+    }
+    operands.nodes.insert(operands.nodes.end(), values.nodes.begin(), values.nodes.end());
+    for (const auto& [name, value] : given) {
+      names.push_back(name);
+      operands.nodes.push_back(module_->constant(to_tensor(value)));
+    }
+    AttributeSet attributes{{"operator", op.qualified}, {"names", std::move(names)}};
+    return make(context_.get_operator(kWithAttributes), operands, attributes, num_outputs);
+  }
+
+  // What stands behind a condition in brackets is a block, and no attributes.
+  bool at_statement() { return cursor_.peek() == '%' || cursor_.peek_word() == "return"; }
 
   // Whether a string is the domain of an operator.
   bool is_qualified_in_quotes() {

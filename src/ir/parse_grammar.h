@@ -5,6 +5,7 @@
 #include "ir/parse.h"
 #include "ir/parse_cursor.h"
 #include "support/attribute.h"
+#include "support/function_ref.h"
 
 namespace anfora::ir {
 
@@ -34,7 +35,9 @@ class LiteralParser {
   // Whether a literal is next: a number, a string, true, false, "[", or a dtype.
   bool at_literal();
   Tensor literal();
-  AttributeSet attributes();  // after "{"
+  // After "{". `reads_operand` may read a value that is no literal; then it is not in the set.
+  using ReadsOperand = FunctionRef<bool(std::string_view attribute)>;
+  AttributeSet attributes(ReadsOperand reads_operand = [](std::string_view) { return false; });
 
  private:
   struct Payload;

@@ -293,7 +293,7 @@ Tensor LiteralParser::convert(const Payload& content, DType dtype, std::span<con
   return tensor;
 }
 
-AttributeSet LiteralParser::attributes() {
+AttributeSet LiteralParser::attributes(ReadsOperand reads_operand) {
   std::vector<AttributeSet::Entry> entries;
   boost::unordered_flat_set<std::string> names;
   if (cursor_.accept("}")) return {};
@@ -304,7 +304,7 @@ AttributeSet LiteralParser::attributes() {
     if (!names.insert(attribute_name).second)
       cursor_.fail_at(start, fmt::format("attribute '{}' is given twice", attribute_name));
     cursor_.expect("=", "after the name of an attribute");
-    entries.emplace_back(std::move(attribute_name), attribute());
+    if (!reads_operand(attribute_name)) entries.emplace_back(std::move(attribute_name), attribute());
   } while (cursor_.accept(","));
   cursor_.expect("}", "or ',' after an attribute");
   return AttributeSet(std::move(entries));

@@ -1,4 +1,5 @@
-// All operators. A family is one file `src/ops/<family>.cc` with one function that declares its operators.
+// All operators. A family is one file `src/ops/<family>.cc` with one function that declares its operators, or of another domain
+// src/dialects/<domain>/<family>.cc.
 #pragma once
 
 #include <memory>
@@ -14,8 +15,10 @@ namespace anfora::ops {
   X(math) X(logic) X(activation) X(cast) X(quantization) X(shape) X(padding) X(indexing) X(scatter) X(ordering)    \
       X(generation) X(random) X(image) X(detection) X(sequence) X(control) X(effects) X(text) X(convolution) X(pooling)       \
           X(normalization) X(matmul) X(einsum) X(reduction) X(recurrent) X(attention) X(lowered) X(signal) X(loss) \
-              X(training) X(search) \
-              X(contrib) X(contrib_ml) X(contrib_nchwc) X(contrib_quantized) X(ml_features) X(ml_models) X(ml_trees)
+              X(training) X(search) X(library) \
+              X(ml_features) X(ml_models) X(ml_trees) X(microsoft_activations) X(microsoft_attention)                  \
+                  X(microsoft_ml) X(microsoft_nchwc) X(microsoft_normalizations) X(microsoft_products)                 \
+                      X(microsoft_quantized)
 
 #define ANFORA_DECLARE_FAMILY(family) void declare_##family(Declarations& declare);
 ANFORA_OPERATOR_FAMILIES(ANFORA_DECLARE_FAMILY)

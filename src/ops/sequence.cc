@@ -90,7 +90,13 @@ void infer_optional(InferenceContext& ctx) {
   ctx.set_output(0, ctx.context().optional_type(element));
 }
 
-void infer_has_element(InferenceContext& ctx) { ctx.set_tensor(0, DType::Bool, {}); }
+// A type tells, unless it is that of an optional, or not known.
+void infer_has_element(InferenceContext& ctx) {
+  ctx.set_tensor(0, DType::Bool, {});
+  const Type* type = ctx.input(0);
+  const bool is_unknown = type->is_tensor() && type->dtype() == DType::Undefined;
+  if (type->kind() != TypeKind::Optional && !is_unknown) ctx.set_elements(0, Dims{ctx.dim(!type->is_none())});
+}
 
 void infer_get_element(InferenceContext& ctx) {
   const Type* type = ctx.input(0);

@@ -11,8 +11,8 @@
 #include <limits>
 
 #include "passes/attention_operands.h"
-#include "passes/expand.h"
 #include "passes/pass.h"
+#include "passes/replacement.h"
 
 namespace anfora::passes {
 
@@ -32,26 +32,62 @@ double elements(const Type* type) {
   return count;
 }
 
-Node* hidden_like(Expansion& e, const Node* x) { return e.scalar_like(x, -std::numeric_limits<double>::infinity()); }
+Node* hidden_like(Replacement& e, const Node* x) { return e.scalar_like(x, -std::numeric_limits<double>::infinity()); }
 
 // A mask as what is added to scores; null: nothing.
-Node* bias_of(Expansion& e, Node* mask, Node* like) {
+Node* bias_of(Replacement& e, Node* mask, Node* like) {
   if (!mask || mask->type()->dtype() == like->type()->dtype()) return mask;
   if (mask->type()->dtype() != DType::Bool) return e.apply("CastLike", {mask, like});
   return e.apply("Where", {mask, e.scalar_like(like, 0), hidden_like(e, like)});
 }
 
-bool is_supported(const Expansion& e) {
-  if (!e.is_typed() || e.input(ValidKeys) || e.is_used(3) || !e.input(PastKey) != !e.input(PastValue)) return false;
+bool is_supported(const Replacement& e, const Apply& root) {
+  if (!is_typed(root) || e.input(ValidKeys) || is_result_used(root, 3) || !e.input(PastKey) != !e.input(PastValue)) return false;
   if (e.integer("left_window_size") >= 0 || e.integer("right_window_size") >= 0) return false;
   const int rank = rank_of(e.input(Query));
   if ((rank != 3 && rank != 4) || rank_of(e.input(Key)) != rank || rank_of(e.input(ValueOf)) != rank) return false;
   return !e.input(Mask) || (rank_of(e.input(Mask)) >= 1 && rank_of(e.input(Mask)) <= 4);
 }
 
+// Queries, keys and values by heads, [batch, heads, sequence, size]; several heads of queries may share one of keys.
+struct Heads {
+  Node *q = nullptr, *k = nullptr, *v = nullptr;
+  int64_t heads = 0, groups = 0;  // of queries; of keys and values
+  Node* scale = nullptr;
+  float cap = 0;         // of the scores; 0: none
+  Node* bias = nullptr;  // added to the scores, which it broadcasts to; null: none
+};
+
+Node* attention_in_parts(Replacement& e, const Heads& h) {
+  const bool grouped = h.heads != h.groups;
+  auto concat = [&](Replacement::Nodes parts) { return e.apply("Concat", parts, {{"axis", int64_t{0}}}); };
+  auto by_group = [&](Node* x) {  // [batch, heads, …] as [batch, groups, heads of a group, …]
+    if (!grouped) return x;
+    Node* rest = e.apply("Shape", {x}, {{"start", int64_t{2}}});
+    return e.apply("Reshape", {x, concat({e.integers({0, h.groups, h.heads / h.groups}), rest})});
+  };
+  auto single = [&](Node* x) { return grouped ? e.apply("Unsqueeze", {x, e.integers({2})}) : x; };
+  std::vector<int64_t> perm{0, 1, 3, 2};
+  if (grouped) perm = {0, 1, 2, 4, 3};
+  Node* keys = e.apply("Transpose", {single(h.k)}, {{"perm", perm}});
+  Node* scores = e.apply("MatMul", {by_group(e.apply("Mul", {h.q, h.scale})), keys});
+  if (h.cap > 0) {
+    Node* limit = e.scalar_like(scores, h.cap);
+    scores = e.apply("Mul", {e.apply("Tanh", {e.apply("Div", {scores, limit})}), limit});
+  }
+  if (Node* bias = h.bias) {
+    if (grouped) bias = by_group(e.apply("Expand", {bias, e.integers({1, h.heads, 1, 1})}));
+    scores = e.apply("Add", {scores, bias});
+  }
+  Node* weights = e.apply("Softmax", {scores}, {{"axis", int64_t{-1}}});
+  Node* y = e.apply("MatMul", {weights, single(h.v)});
+  if (!grouped) return y;
+  return e.apply("Reshape", {y, concat({e.integers({0, h.heads}), e.apply("Shape", {y}, {{"start", int64_t{3}}})})});
+}
+
 Node* in_parts(Rewriter& rewriter, Apply& root) {
-  Expansion e(rewriter, root);
-  if (!is_supported(e)) return nullptr;
+  Replacement e(rewriter, root);
+  if (!is_supported(e, root)) return nullptr;
   const bool packed = rank_of(e.input(Query)) == 3;
   Heads h{.q = e.input(Query), .k = e.input(Key), .v = e.input(ValueOf)};
   h.heads = packed ? e.integer("q_num_heads") : extent_of(h.q, 1);
@@ -82,7 +118,7 @@ Node* in_parts(Rewriter& rewriter, Apply& root) {
   const bool all_see = !h.bias || rewriter.range(h.bias).is_finite();
   if (e.integer("is_causal")) {
     Node* query = e.apply("Unsqueeze", {e.numbers_below(e.extent(h.q, 2)), e.integers({1})});
-    Node* visible = e.apply("LessOrEqual", {e.numbers_below(e.extent(h.k, 2)), e.sum(query, past)});
+    Node* visible = e.apply("LessOrEqual", {e.numbers_below(e.extent(h.k, 2)), past ? e.apply("Add", {query, past}) : query});
     h.bias = e.apply("Where", {visible, h.bias ? h.bias : e.scalar_like(h.q, 0), hidden_like(e, h.q)});
   }
   Node* y = attention_in_parts(e, h);
@@ -106,44 +142,6 @@ size_t run_attention(PassContext& context) {
 }
 
 }  // namespace
-
-Node* attention_in_parts(Expansion& e, const Heads& h) {
-  const bool grouped = h.heads != h.groups;
-  auto concat = [&](Expansion::Nodes parts) { return e.apply("Concat", parts, {{"axis", int64_t{0}}}); };
-  auto by_group = [&](Node* x) {  // [batch, heads, …] as [batch, groups, heads
-                                  // of a group, …]
-    if (!grouped) return x;
-    Node* rest = e.apply("Shape", {x}, {{"start", int64_t{2}}});
-    return e.apply("Reshape", {x, concat({e.integers({0, h.groups, h.heads / h.groups}), rest})});
-  };
-  auto single = [&](Node* x) { return grouped ? e.apply("Unsqueeze", {x, e.integers({2})}) : x; };
-  std::vector<int64_t> perm{0, 1, 3, 2};
-  if (grouped) perm = {0, 1, 2, 4, 3};
-  Node* keys = e.apply("Transpose", {single(h.k)}, {{"perm", perm}});
-  Node* scores = e.apply("MatMul", {by_group(e.apply("Mul", {h.q, h.scale})), keys});
-  if (h.cap > 0) {
-    Node* limit = e.scalar_like(scores, h.cap);
-    scores = e.apply("Mul", {e.apply("Tanh", {e.apply("Div", {scores, limit})}), limit});
-  }
-  if (Node* bias = h.bias) {
-    if (grouped) bias = by_group(e.apply("Expand", {bias, e.integers({1, h.heads, 1, 1})}));
-    scores = e.apply("Add", {scores, bias});
-  }
-  const AttributeSet last{{"axis", int64_t{-1}}};
-  if (h.sinks) {
-    Node* shape = concat({e.apply("Shape", {scores}, {{"end", int64_t{-1}}}), e.integers({1})});
-    Node* sinks = h.sinks;
-    if (rank_of(sinks) == 1)
-      sinks = e.apply(
-          "Reshape", {sinks, grouped ? e.integers({h.groups, h.heads / h.groups, 1, 1}) : e.integers({h.heads, 1, 1})});
-    scores = e.apply("Concat", {scores, e.apply("Expand", {sinks, shape})}, last);
-  }
-  Node* weights = e.apply("Softmax", {scores}, last);
-  if (h.sinks) weights = e.apply("Slice", {weights, e.integers({0}), e.integers({-1}), e.integers({-1})});
-  Node* y = e.apply("MatMul", {weights, single(h.v)});
-  if (!grouped) return y;
-  return e.apply("Reshape", {y, concat({e.integers({0, h.heads}), e.apply("Shape", {y}, {{"start", int64_t{3}}})})});
-}
 
 const Pass kAttention{"attention", "attention in parts", "products and a softmax, for execution", run_attention};
 

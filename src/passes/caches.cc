@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "ir/queries.h"
 #include "passes/attention_operands.h"
-#include "passes/expand.h"
 #include "passes/tuple_rewriter.h"
 #include "rewrite/admission.h"
 

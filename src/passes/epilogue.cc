@@ -54,12 +54,12 @@ struct Rewritten {
   AttributeSet attributes;
 };
 
-Permutation permutation_of(const Apply& node, std::string_view attribute, int rank) {
+Permutation axes_order(const Apply& node, std::string_view attribute, int rank) {
   Permutation permutation = node.attributes().get_ints(attribute);
   return permutation.empty() ? identity(rank) : permutation;
 }
-Permutation permutation_of(const Apply& transpose) {
-  return passes::permutation_of(transpose, transpose.type()->rank());
+Permutation axes_order(const Apply& transpose) {
+  return permutation_of(transpose, transpose.type()->rank());
 }
 
 // Products -------------------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ Node* view_transpose(Rewriter& rewriter, Apply& root) {
   const Type* from = root.input(0)->type();
   if (!from || !from->is_tensor() || !from->has_rank() || !root.type()) return nullptr;
   int64_t previous = -1;
-  for (int64_t axis : permutation_of(root)) {
+  for (int64_t axis : axes_order(root)) {
     Dim extent = from->dim(static_cast<int>(axis));
     if (extent.is_constant() && extent.constant() == 1) continue;
     if (axis < previous) return nullptr;
@@ -137,7 +137,7 @@ Node* absorb_operand(Rewriter& rewriter, Apply& root) {
     Rewritten product(root);
     if (operand->is("Transpose")) {
       Permutation permutation =
-          composed(permutation_of(*operand), permutation_of(root, attribute, operand->type()->rank()));
+          composed(axes_order(*operand), axes_order(root, attribute, operand->type()->rank()));
       if (!is_walkable(permutation) || (i == 0 && is_projection(root))) continue;
       product.set(attribute, permutation);
       if (permutation == identity(operand->type()->rank())) product.attributes = product.attributes.without(attribute);
@@ -177,7 +177,7 @@ Node* absorb_transpose(Rewriter& rewriter, Apply& root) {
   if (!product || !product->is("LoweredMatMul") || !is_for_user_alone(*product, root) || !is_f32(product))
     return nullptr;
   int rank = product->type()->rank();
-  Permutation permutation = composed(permutation_of(*product, "perm_y", rank), permutation_of(root));
+  Permutation permutation = composed(axes_order(*product, "perm_y", rank), axes_order(root));
   if (rank > 4 || permutation.back() != rank - 1 || is_projection(*product)) return nullptr;
   Rewritten transposed(*product);
   transposed.set("perm_y", permutation);

@@ -1,159 +1,186 @@
-// Operators of ONNX Runtime in those of ONNX: rules/contrib.rules, and what a line cannot say. See passes/expand.h.
-#include "passes/expand.h"
-
+// Operators of ONNX Runtime become what they mean: the functions of src/dialects/microsoft/*.ir, see rewrite/instantiate.h. What a
+// function does not support stays as it is, with the reason as a remark.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
+#include "anfora/error.h"
+#include "dialects/microsoft/library.h"
+#include "ir/order.h"
+#include "ir/queries.h"
+#include "ir/verify.h"
 #include "passes/pass.h"
-#include "rewrite/match.h"
+#include "passes/replacement.h"
+#include "rewrite/instantiate.h"
 
 namespace anfora::passes {
 
 using namespace ir;
-
-bool Expansion::is_typed() const {
-  return std::ranges::all_of(root_.operands(), [](const Use& use) {
-    const Type* type = use.node->type();
-    return type && (type->is_none() || (type->is_tensor() && type->dtype() != DType::Undefined));
-  });
-}
-
-Node* Expansion::input(size_t i) const {
-  if (i >= root_.num_inputs()) return nullptr;
-  const Value* value = root_.input(i)->as_value();
-  return value && value->is_none() ? nullptr : root_.input(i);
-}
-
-int64_t Expansion::integer(std::string_view attribute) const {
-  const AttributeValue* value = rewrite::attribute_or_default(root_, attribute);
-  return value ? std::get<int64_t>(*value) : 0;
-}
-float Expansion::number(std::string_view attribute) const {
-  const AttributeValue* value = rewrite::attribute_or_default(root_, attribute);
-  return value ? std::get<float>(*value) : 0;
-}
-
-bool Expansion::is_used(size_t i) const {
-  if (root_.num_outputs() == 1) return i == 0;
-  return std::ranges::any_of(root_.uses(), [&](const Use& use) {
-    const Apply* item = use.user->as(Primitive::TupleGetItem);
-    return !item || item->attributes().get_int("index", 0) == static_cast<int64_t>(i);
-  });
-}
-
-Apply* Expansion::apply_several(std::string_view op, Nodes inputs, size_t results, const AttributeSet& attributes) {
-  boost::container::small_vector<Node*, 8> operands(inputs.begin(), inputs.end());
-  while (!operands.empty() && !operands.back()) operands.pop_back();
-  std::ranges::replace(operands, static_cast<Node*>(nullptr), static_cast<Node*>(rewriter_.module().none()));
-  return rewriter_.apply(rewriter_.context().get_operator(op), {operands.data(), operands.size()}, attributes, results);
-}
-Node* Expansion::apply(std::string_view op, Nodes inputs, const AttributeSet& attributes) {
-  return apply_several(op, inputs, 1, attributes);
-}
-
-Node* Expansion::item(Apply* several, size_t i) {
-  Apply* item = rewriter_.module().tuple_item(root_.graph(), several, i)->as_apply();
-  item->set_type(several->type()->element(i));
-  return item;
-}
-
-Node* Expansion::integers(std::initializer_list<int64_t> values) {
-  return rewriter_.integers({values.begin(), values.size()});
-}
-
-Node* Expansion::scalar_like(const Node* like, double number) {
-  auto scalar = rewrite::scalar_of(like->type()->dtype(), number);
-  return scalar ? rewriter_.constant(std::move(*scalar)) : nullptr;
-}
-
-std::vector<Node*> Expansion::split(Node* x, int64_t axis, Node* sizes, size_t count) {
-  Apply* parts = apply_several("Split", {x, sizes}, count, {{"axis", axis}});
-  std::vector<Node*> items;
-  for (size_t i = 0; i < count; ++i) items.push_back(item(parts, i));
-  return items;
-}
-
-Node* Expansion::split_heads(Node* x, int64_t heads) {
-  const int64_t width = extent_of(x, 2);
-  Node* parts = apply("Reshape", {x, integers({0, 0, heads, width > 0 ? width / heads : -1})});
-  return apply("Transpose", {parts}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
-}
-Node* Expansion::joined_heads(Node* x) {
-  const int64_t heads = extent_of(x, 1), size = extent_of(x, 3);
-  Node* rows = apply("Transpose", {x}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
-  return apply("Reshape", {rows, integers({0, 0, heads > 0 && size > 0 ? heads * size : -1})});
-}
-
-Node* Expansion::extent(Node* x, int64_t axis) { return apply("Shape", {x}, {{"start", axis}, {"end", axis + 1}}); }
-
-Node* Expansion::numbers_below(Node* size) {
-  Node* last = apply("Squeeze", {size, integers({0})});
-  return apply("Range", {scalar_like(size, 0), last, scalar_like(size, 1)});
-}
-
-Node* Expansion::sum(Node* x, Node* y) { return !x ? y : !y ? x : apply("Add", {x, y}); }
-
-Node* Expansion::activation(std::string_view name, Node* x, std::optional<float> alpha, std::optional<float> beta) {
-  if (name.empty()) return x;
-  AttributeSet attributes;
-  bool has_alpha = name == "LeakyRelu" || name == "Elu" || name == "HardSigmoid" || name == "ThresholdedRelu";
-  if (has_alpha && alpha) attributes = attributes.with("alpha", *alpha);
-  if (name == "HardSigmoid" && beta) attributes = attributes.with("beta", *beta);
-  static constexpr std::string_view kPlain[] = {"Relu", "Sigmoid", "Tanh", "Softplus", "Softsign", "HardSwish"};
-  if (name == "Clip") {  // its bounds
-    if (!alpha || !beta) return nullptr;
-    return apply("Clip", {x, scalar_like(x, *alpha), scalar_like(x, *beta)});
-  }
-  if (!has_alpha && !std::ranges::count(kPlain, name)) return nullptr;
-  return apply(name, {x}, attributes);
-}
-
-Node* Expansion::fused_convolution(Node* weights) {
-  const std::vector<float> given = root_.attributes().get_floats("activation_params");
-  auto parameter = [&](size_t i) { return i < given.size() ? std::optional(given[i]) : std::nullopt; };
-  Node* y = apply("Conv", {input(0), weights, input(2)},
-                  root_.attributes().without("activation").without("activation_params"));
-  return activation(root_.attributes().get_string("activation", ""), sum(y, input(3)), parameter(0), parameter(1));
-}
-
-Node* Expansion::result(Nodes results) {
-  Node* first = *results.begin();
-  if (!first) return nullptr;
-  if (root_.num_outputs() == 1) return first;
-  boost::container::small_vector<Node*, 4> items(results.begin(), results.end());
-  items.resize(root_.num_outputs(), first);
-  std::ranges::replace(items, static_cast<Node*>(nullptr), first);  // nobody asks for these
-  Apply* tuple = rewriter_.module().make_tuple(root_.graph(), {items.data(), items.size()});
-  boost::container::small_vector<const Type*, 4> types;
-  for (const Node* node : items) types.push_back(node->type());
-  tuple->set_type(rewriter_.context().tuple_type({types.data(), types.size()}));
-  return tuple;
-}
+using rewrite::Rewriter;
 
 namespace {
 
+// Blocks of channels ------------------------------------------------------------------------------------------------------
+// Which size they had depends on the CPU that the file was saved on. Shapes tell in most models: the channels that a ReorderOutput
+// keeps are filled up to the next multiple of it. Where they do not, it is that of the CPU at hand, which is what ONNX Runtime
+// takes, too.
+
+constexpr std::string_view kBlockedDomain = "com.microsoft.nchwc";
+
+int64_t rounded_up(int64_t n, int64_t block) { return (n + block - 1) / block * block; }
+
+int64_t block_of_this_cpu() { return __builtin_cpu_supports("avx512f") ? 16 : 8; }
+
+// What the channels of one operator's weights say, 0: nothing.
+int64_t block_by(const Apply& node) {
+  if (node.primitive() != Primitive::Operation || node.op().domain != kBlockedDomain) return 0;
+  if (node.op().name == "Conv") {
+    const int64_t outputs = node.num_inputs() > 1 ? extent_of(node.input(1), 0) : -1;
+    return outputs > 0 && outputs % 16 != 0 ? 8 : 0;
+  }
+  if (node.op().name != "ReorderOutput" || node.num_inputs() != 1) return 0;
+  const int64_t kept = node.attributes().get_int("channels", 0), all = extent_of(node.input(0), 1);
+  if (kept < 1 || all < 1 || rounded_up(kept, 8) == rounded_up(kept, 16)) return 0;
+  return all == rounded_up(kept, 8) ? 8 : all == rounded_up(kept, 16) ? 16 : 0;
+}
+
+// All blocks of a model are of one size.
+int64_t block_of(const ModuleOrder& order) {
+  for (const GraphOrder& graph : order.graphs) {
+    for (const Apply* node : graph.nodes) {
+      if (int64_t block = block_by(*node)) return block;
+    }
+  }
+  return block_of_this_cpu();
+}
+
+// QLinearConcat ------------------------------------------------------------------------------------------------------------
+// Its operands are any number of tensors, each with its scale and zero point, for which a function has no parameters. It becomes
+// operators that have one: a Concat of what each DequantizeLinear gives, quantized.
+
+Node* without_quantized_concat(Rewriter& rewriter, Apply& root) {
+  Replacement e(rewriter, root);
+  if (!is_typed(root) || root.num_inputs() < 5 || root.num_inputs() % 3 != 2) return nullptr;
+  std::vector<Node*> parts;
+  for (size_t i = 2; i < root.num_inputs(); i += 3) {
+    parts.push_back(e.apply("com.microsoft::DequantizeLinear", {e.input(i), e.input(i + 1), e.input(i + 2)}));
+  }
+  Node* whole = rewriter.apply(rewriter.context().get_operator("Concat"), parts, {{"axis", e.integer("axis")}});
+  return e.apply("com.microsoft::QuantizeLinear", {whole, e.input(0), e.input(1)});
+}
+
+constexpr rewrite::Rule kByHand[] = {
+    {"quantized-concat", "com.microsoft::QLinearConcat", "QLinearConcat(x…) = quantized(Concat(dequantized x…))",
+     rewrite::Promise::Real, without_quantized_concat},
+};
+
+// The pass ----------------------------------------------------------------------------------------------------------------
+
+class Expander {
+ public:
+  explicit Expander(PassContext& context)
+      : context_(context), module_(context.module), rewriter_(module_, context.inference) {}
+
+  size_t run() {
+    auto order = shared_order(module_);
+    size_t expanded = 0;
+    for (const GraphOrder& graph : order->graphs) {
+      for (Apply* node : graph.nodes) {
+        if (!is_of_onnxruntime(*node) || !node->has_uses() || !is_reached(node->type())) continue;
+        if (!context_.has_fuel()) return expanded;
+        if (!library_) {
+          library_.emplace(module_.context(), microsoft::library_files());
+          block_ = block_of(*order);
+        }
+        const Graph* function = library_->find(node->op());
+        if (function && expand(*node, *function)) ++expanded;
+      }
+    }
+    return expanded;
+  }
+
+ private:
+  static bool is_of_onnxruntime(const Apply& node) {
+    return node.primitive() == Primitive::Operation && node.op().known && node.op().domain.starts_with("com.microsoft");
+  }
+
+  bool expand(Apply& node, const Graph& function) {
+    const std::string_view name = node.op().qualified;
+    context_.remarks.tried(name);
+    if (!is_typed(node)) return refuse(node, "the element types of its operands are not known");
+    AttributeSet attributes = node.attributes();
+    if (node.op().domain == kBlockedDomain) attributes = attributes.with("block", block_);
+    rewriter_.set_root(node);
+    std::vector<Node*> results(node.num_outputs());
+    try {
+      rewrite::Instance instance(*library_, rewriter_, function, attributes);
+      for (size_t i = 0; i < results.size(); ++i) {
+        if (!is_result_used(node, i)) continue;
+        results[i] = instance.result(i);
+        require_agreement(node, results.size() == 1 ? node.type() : node.type()->element(i), results[i]->type());
+      }
+    } catch (const rewrite::Refusal& refusal) {
+      rewriter_.discard_made();
+      return refuse(node, refusal.why);
+    }
+    rewrite::Remark* remark = context_.applied(kExpand.name, name, node);
+    if (remark) {
+      remark->before = rewrite::work_of(context_.inference, node);
+      for (const Apply* made : rewriter_.made()) remark->after += rewrite::work_of(context_.inference, *made);
+    }
+    replace(node, results);
+    rewriter_.discard_made();
+    return true;
+  }
+
+  static void require_agreement(const Apply& node, const Type* declared, const Type* found) {
+    if (may_agree(declared, found)) return;
+    throw Error(ErrorCode::Internal,
+                fmt::format("what it means is {}, and not {}", to_string(found), to_string(declared)))
+        .at_node(describe(node));
+  }
+
+  bool refuse(const Apply& node, std::string why) {
+    context_.remarks.refused(kExpand.name, node.op().qualified, node, std::move(why));
+    return false;
+  }
+
+  // Items of several results are replaced one by one; a tuple is made where somebody takes it as a whole.
+  void replace(Apply& node, std::span<Node* const> results) {
+    if (results.size() == 1) {
+      module_.replace(&node, results[0]);
+    } else {
+      std::vector<Apply*> items;
+      for (const Use& use : node.uses()) {
+        if (use.user->primitive() == Primitive::TupleGetItem) items.push_back(use.user);
+      }
+      for (Apply* item : items) {
+        if (Node* result = results[static_cast<size_t>(item->attributes().require_int("index"))]) {
+          module_.replace(item, result);
+        }
+        module_.erase(item);
+      }
+      if (node.has_uses()) module_.replace(&node, rewriter_.tuple(results));
+    }
+    module_.erase_with_dead_operands(&node);
+  }
+
+  PassContext& context_;
+  Module& module_;
+  Rewriter rewriter_;
+  std::optional<Library> library_;  // once it is needed
+  int64_t block_ = 0;
+};
+
 // Nothing else says what these operators mean, so that it is no question of rounding whether they are expanded.
 size_t run_expand(PassContext& context) {
-  rewrite::RuleSet rules(context.module.context());
-  add_expansions(rules);
-  return rewrite::apply_rules(rules, {.fuel = context.options.fuel, .define_roots = true}, context.inference,
-                              context.remarks, kExpand.name);
+  const rewrite::RewriteOptions options{.fuel = context.options.fuel, .define_roots = true};
+  const size_t by_hand = rewrite::apply_rules(kByHand, options, context.inference, context.remarks, kExpand.name);
+  return by_hand + Expander(context).run();
 }
 
 }  // namespace
-
-void add_expansions(rewrite::RuleSet& rules) {
-  for (const rewrite::RuleFile& file : rewrite::rule_files()) {
-    if (file.name == kExpansionRules) rules.read(file.text, fmt::format("rules/{}", file.name));
-  }
-  rules.add(attention_expansions());
-  rules.add(grouped_attention_expansions());
-  rules.add(normalization_expansions());
-  rules.add(product_expansions());
-  rules.add(nchwc_expansions());
-  rules.add(quantized_expansions());
-}
 
 const Pass kExpand{"expand", "operators of ONNX Runtime", "expand com.microsoft operators into ONNX operators",
                    run_expand};

@@ -91,7 +91,7 @@ class Folder {
     bool is_item = node.primitive() == Primitive::TupleGetItem && is_reached(node.type()) && candidate(node.input(0));
     bool is_operation = node.primitive() == Primitive::Operation && is_reached(node.type()) && !is_kept(node);
     if (!is_item && !is_operation) return;
-    bool from_elements = is_operation && knows_elements(node);
+    bool from_elements = is_operation && analysis::known_elements(context_.inference, node);
     if (is_operation && !from_elements && !is_computable(node)) return;
     double bytes = bytes_of(node);
     if (bytes > analysis::FoldBudget::kLargestResult) {
@@ -111,17 +111,6 @@ class Folder {
       return use.user->is("MatMul") && use.index() == 1 && !constant_tensor(use.user->input(0)) && left &&
              left->is_tensor() && left->has_rank() && left->rank() > 1;
     });
-  }
-
-  // Whether it is a tensor of integers or bools whose elements inference knows.
-  bool knows_elements(const Apply& node) const {
-    if (node.num_outputs() != 1 || !node.type()->is_tensor()) return false;
-    DType dtype = node.type()->dtype();
-    if (dtype != DType::I64 && dtype != DType::I32 && dtype != DType::Bool) return false;
-    auto elements = context_.inference.elements(&node);
-    auto shape = node.type()->static_shape();
-    return elements && shape && element_count(*shape) == static_cast<int64_t>(elements->size()) &&
-           std::ranges::all_of(*elements, &Dim::is_constant);
   }
 
   bool is_computable(Apply& node) {
@@ -307,7 +296,7 @@ class Folder {
   bool evaluate(Candidate& c) {
     const Apply& node = *c.node;
     if (c.from_elements) {
-      c.outputs = {elements_of(node)};
+      c.outputs = {*analysis::known_elements(context_.inference, node)};
       return true;
     }
     boost::container::small_vector<Datum, 4> inputs;
@@ -348,20 +337,6 @@ class Folder {
       return false;
     }
     return true;
-  }
-
-  Tensor elements_of(const Apply& node) const {
-    auto elements = context_.inference.elements(&node);
-    Tensor value = Tensor::allocate(node.type()->dtype(), *node.type()->static_shape());
-    for (size_t i = 0; i < elements->size(); ++i) {
-      int64_t element = (*elements)[i].constant();
-      switch (value.dtype()) {
-        case DType::I64: value.data<int64_t>()[i] = element; break;
-        case DType::I32: value.data<int32_t>()[i] = static_cast<int32_t>(element); break;
-        default: value.data<bool>()[i] = element != 0;
-      }
-    }
-    return value;
   }
 
   // Stores what is used outside of the region and erases the region, users first. A sequence, a map or an optional stays an

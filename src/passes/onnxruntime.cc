@@ -14,7 +14,7 @@
 
 #include "analysis/range.h"
 #include "passes/attention_operands.h"
-#include "passes/expand.h"
+#include "passes/replacement.h"
 #include "passes/pass.h"
 
 namespace anfora::passes {
@@ -120,7 +120,7 @@ Node* to_multi_head_attention(Rewriter& rewriter, Apply& root) {
   if (!is_multi_head_attention(root)) return nullptr;
   const bool is_split = rank_of(root.input(Query)) == 4;
   if (is_split && !was_packed(root.input(Query))) return nullptr;
-  Expansion e(rewriter, root);
+  Replacement e(rewriter, root);
   const int64_t heads = heads_of(root);
   // K and V may be split.
   Node* q = e.input(Query);

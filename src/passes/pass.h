@@ -57,7 +57,7 @@ struct PassOptions {
   std::shared_ptr<const Origins> origins;
 };
 
-// Those of rules/*.rules but expansions, and those that are functions (simplify.cc).
+// Those of rules/*.rules but for the pass `onnxruntime`, and those that are functions (simplify.cc).
 // In front of them those of a user, who may use the classes of operators of the built-in ones; their names are others.
 struct RuleText {
   std::string text, file;
@@ -65,10 +65,7 @@ struct RuleText {
 std::shared_ptr<rewrite::RuleSet> standard_rules(ir::Context& context, std::span<const RuleText> own = {});
 // Of those, the ones that only take away: layouts are chosen, and rules that move transposes would undo that.
 std::shared_ptr<rewrite::RuleSet> lowering_rules(ir::Context& context);
-// The file of rules/ that is no simplification, and what goes with it: the rules of the pass `expand`.
-inline constexpr std::string_view kExpansionRules = "contrib.rules";
-void add_expansions(rewrite::RuleSet& rules);
-// Another one: the rules of the pass `onnxruntime`.
+// The file of rules/ that is no simplification: the rules of the pass `onnxruntime`.
 inline constexpr std::string_view kOnnxRuntimeRules = "onnxruntime.rules";
 void add_onnxruntime_rules(rewrite::RuleSet& rules, bool with_attention = true);
 // Whether that pass makes an operator of ONNX Runtime of an application.

@@ -137,7 +137,7 @@ size_t run_simplify(PassContext& context) {
 std::shared_ptr<rewrite::RuleSet> standard_rules(Context& context, std::span<const RuleText> own) {
   auto rules = std::make_shared<rewrite::RuleSet>(context);
   for (const rewrite::RuleFile& file : rewrite::rule_files()) {
-    if (file.name == kExpansionRules || file.name == kOnnxRuntimeRules) continue;
+    if (file.name == kOnnxRuntimeRules) continue;
     rules->read(file.text, fmt::format("rules/{}", file.name));
   }
   if (!own.empty()) {

@@ -185,6 +185,14 @@ Node* Rewriter::item(Node* tuple, size_t index) {
   return item;
 }
 
+Node* Rewriter::tuple(std::span<Node* const> items) {
+  Apply* tuple = module_.make_tuple(root_->graph(), items);
+  std::vector<const Type*> types;
+  for (const Node* item : items) types.push_back(item->type());
+  tuple->set_type(context().tuple_type(types));
+  return tuple;
+}
+
 void Rewriter::set_root(Apply& root) {
   root_ = &root;
   made_.clear();
@@ -192,7 +200,13 @@ void Rewriter::set_root(Apply& root) {
 
 void Rewriter::discard_made() {
   for (size_t i = made_.size(); i-- > 0;) {
-    if (!made_[i]->is_erased() && !made_[i]->has_uses()) module_.erase_with_dead_operands(made_[i]);
+    Apply* node = made_[i];
+    while (!node->is_erased() && node->has_uses()) {  // by items that nobody uses
+      Apply* item = node->uses().begin()->user;
+      if (item->primitive() != Primitive::TupleGetItem || item->has_uses()) break;
+      module_.erase(item);
+    }
+    if (!node->is_erased() && !node->has_uses()) module_.erase_with_dead_operands(node);
   }
   made_.clear();
 }

@@ -66,6 +66,7 @@ class Rewriter {
                    size_t num_outputs = 1);
   // Result `index` of an application with several, typed.
   ir::Node* item(ir::Node* tuple, size_t index);
+  ir::Node* tuple(std::span<ir::Node* const> items);
   ir::Value* constant(Tensor tensor) { return module_.constant(std::move(tensor)); }
   ir::Value* integers(std::span<const int64_t> values);
 

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "anfora/error.h"
+#include "support/element_types.h"
 #include "support/hash.h"
 
 namespace anfora {
@@ -76,6 +77,22 @@ T get_or(const AttributeSet& set, std::string_view name, T otherwise) {
 bool identical(const AttributeValue& a, const AttributeValue& b) {
   if (a.index() != b.index()) return false;
   return std::visit([&]<class T>(const T& value) { return same(value, std::get<T>(b)); }, a);
+}
+
+Tensor to_tensor(const AttributeValue& value) {
+  return std::visit(
+      []<class T>(const T& v) -> Tensor {
+        if constexpr (std::is_same_v<T, Tensor>) {
+          return v;
+        } else if constexpr (std::is_same_v<T, std::vector<Tensor>>) {
+          return {};
+        } else if constexpr (std::is_same_v<T, std::string> || std::is_arithmetic_v<T>) {
+          return Tensor::scalar<T>(v);
+        } else {
+          return Tensor::vector<typename T::value_type>(v);
+        }
+      },
+      value);
 }
 
 AttributeSet::AttributeSet(std::initializer_list<Entry> entries)

@@ -16,6 +16,8 @@ using AttributeValue = std::variant<int64_t, float, std::string, Tensor, std::ve
                                     std::vector<std::string>, std::vector<Tensor>>;
 
 bool identical(const AttributeValue& a, const AttributeValue& b);  // bitwise for floats and tensors
+// A number or string as a scalar, a list of them as a vector; undefined for a list of tensors.
+Tensor to_tensor(const AttributeValue& value);
 
 class AttributeSet {
  public:

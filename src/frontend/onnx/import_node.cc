@@ -73,15 +73,7 @@ ir::Node* Importer::import_constant(PendingNode& node) {
   if (node.attributes.size() != 1) {
     throw Error(ErrorCode::InvalidModel, fmt::format("a Constant has one value, not {}", node.attributes.size()));
   }
-  AttributeValue& value = node.attributes[0].second;
-  Tensor tensor;
-  if (auto* t = std::get_if<Tensor>(&value)) tensor = std::move(*t);
-  if (auto* i = std::get_if<int64_t>(&value)) tensor = Tensor::scalar<int64_t>(*i);
-  if (auto* f = std::get_if<float>(&value)) tensor = Tensor::scalar<float>(*f);
-  if (auto* s = std::get_if<std::string>(&value)) tensor = Tensor::scalar<std::string>(*s);
-  if (auto* i = std::get_if<std::vector<int64_t>>(&value)) tensor = Tensor::vector<int64_t>(*i);
-  if (auto* f = std::get_if<std::vector<float>>(&value)) tensor = Tensor::vector<float>(*f);
-  if (auto* s = std::get_if<std::vector<std::string>>(&value)) tensor = Tensor::vector<std::string>(*s);
+  Tensor tensor = to_tensor(node.attributes[0].second);
   if (!tensor.defined()) throw Error(ErrorCode::InvalidModel, "the Constant has no tensor");
   return module_.constant(std::move(tensor), node.fields.outputs.empty() ? std::string_view() : node.fields.outputs[0]);
 }

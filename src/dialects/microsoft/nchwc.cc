@@ -1,7 +1,6 @@
 // The blocked convolutions and poolings that ONNX Runtime's optimizer saves (domain com.microsoft.nchwc). Their data is
 // [batch, channels, height, width] with the channels filled up to whole blocks, in the memory order [batch, channels / block,
-// height, width, block]; what a block is the file does not say. They are typed here by their shapes, and rewritten into ONNX's
-// operators before a model runs (passes/expand_nchwc.cc); none has a kernel.
+// height, width, block]; what a block is the file does not say. They are typed here by their shapes; nchwc.ir says what they mean.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -63,7 +62,7 @@ Declaration blocked_pool(Declarations& declare, const char* name, const char* do
 
 }  // namespace
 
-void declare_contrib_nchwc(Declarations& declare) {
+void declare_microsoft_nchwc(Declarations& declare) {
   blocked(declare, "ReorderInput", "An image's channels, filled up with zeros and put into blocks.")
       .output("Y", "T")
       .attribute("channels_last", 0)

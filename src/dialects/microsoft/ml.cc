@@ -46,7 +46,7 @@ double distances_flops(const InferenceContext& ctx) {
 
 }  // namespace
 
-void declare_contrib_ml(Declarations& declare) {
+void declare_microsoft_ml(Declarations& declare) {
   declare.op("Tokenizer", 1, kContribDomain)
       .doc("The tokens of each string along a new axis, filled up with pad_value: what matches tokenexp, or what lies "
            "between matches of the separators; characters where the one separator is empty.")

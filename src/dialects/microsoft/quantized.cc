@@ -1,13 +1,10 @@
-// Operators of ONNX Runtime on quantized tensors (domain com.microsoft); see contrib.cc and passes/expand_quantized.cc.
-#include "ops/infer_heads.h"
-#include "ops/registry.h"
+// Quantized tensors; quantized.ir says what the operators mean.
+#include "dialects/microsoft/declare.h"
 
 namespace anfora::ops {
 namespace {
 
 using enum DType;
-
-const std::vector<DType> kBytes = {I8, U8};
 
 void set_like_first(InferenceContext& ctx, DType dtype) {
   auto dims = ctx.dims(0);
@@ -72,37 +69,9 @@ void infer_lstm(InferenceContext& ctx) {
   }
 }
 
-// [batch, sequence, a third of the weights' width], and the cache, [2, batch, heads, keys, size].
-void infer_quantized_attention(InferenceContext& ctx) {
-  const DType dtype = ctx.dtype(3);
-  for (size_t i = 0; i < ctx.num_outputs(); ++i) ctx.set_unranked(i, dtype);
-  auto x = ctx.dims(0), weights = ctx.dims(1);
-  const int64_t heads = ctx.attribute_int("num_heads");
-  require_attention_mask(ctx, 5);
-  if (!x || !weights || x->size() != 3 || weights->size() != 2) return;
-  const Dim width = floor_div((*weights)[1], 3), size = head_size(ctx, width, heads);
-  ctx.set_tensor(0, dtype, Dims{(*x)[0], (*x)[1], width});
-  if (ctx.num_outputs() < 2) return;
-  const Dim keys = ctx.has_input(8) ? ctx.unknown() : (*x)[1];
-  ctx.set_tensor(1, dtype, Dims{ctx.dim(2), (*x)[0], ctx.dim(heads), keys, size});
-}
-
-void infer_quantized_embedding(InferenceContext& ctx) {
-  auto ids = ctx.dims(0), words = ctx.dims(2);
-  ctx.set_unranked(0, F32);
-  if (ctx.num_outputs() > 1) ctx.set_unranked(1, I32);
-  if (!ids || !words || ids->size() != 2 || words->size() != 2) return;
-  ctx.set_tensor(0, F32, Dims{(*ids)[0], (*ids)[1], (*words)[1]});
-  if (ctx.num_outputs() > 1) ctx.set_tensor(1, I32, Dims{(*ids)[0]});
-}
-
-Declaration contrib_op(Declarations& declare, const char* name, const char* doc) {
-  return declare.op(name, 1, "com.microsoft").doc(doc).no_kernel();
-}
-
 void declare_conversions(Declarations& declare) {
   const std::vector<DType> quantized = {I8, U8, I16, U16, I4, U4};
-  contrib_op(declare, "QuantizeLinear", "ONNX's, of more types.")
+  contrib(declare, "QuantizeLinear", "ONNX's, of more types.")
       .input("x", "T")
       .input("y_scale", "T")
       .optional_input("y_zero_point", "Q")
@@ -111,7 +80,7 @@ void declare_conversions(Declarations& declare) {
       .type("Q", quantized)
       .optional_attribute("axis", AttributeKind::Int)
       .infer(infer_contrib_quantize);
-  contrib_op(declare, "DequantizeLinear", "ONNX's, of more types.")
+  contrib(declare, "DequantizeLinear", "ONNX's, of more types.")
       .input("x", "Q")
       .input("x_scale", "T")
       .optional_input("x_zero_point", "Q")
@@ -124,7 +93,7 @@ void declare_conversions(Declarations& declare) {
 
 // X, its scale and zero point, the scale and zero point of Y.
 Declaration unary(Declarations& declare, const char* name, const char* doc) {
-  return contrib_op(declare, name, doc)
+  return contrib(declare, name, doc)
       .input("X", "T")
       .input("X_scale", "f32")
       .optional_input("X_zero_point", "T")
@@ -146,7 +115,7 @@ Declaration quantized_pool(Declaration declaration) {
 void declare_elementwise(Declarations& declare) {
   for (auto [name, doc] : {std::pair{"QLinearAdd", "A + B of quantized tensors, quantized."},
                            std::pair{"QLinearMul", "A · B of quantized tensors, quantized."}}) {
-    contrib_op(declare, name, doc)
+    contrib(declare, name, doc)
         .input("A", "T")
         .input("A_scale", "f32")
         .optional_input("A_zero_point", "T")
@@ -159,7 +128,7 @@ void declare_elementwise(Declarations& declare) {
         .type("T", kBytes)
         .infer(infer_binary);
   }
-  contrib_op(declare, "QLinearWhere", "X where the condition holds, else Y, of quantized tensors, quantized.")
+  contrib(declare, "QLinearWhere", "X where the condition holds, else Y, of quantized tensors, quantized.")
       .input("condition", "bool")
       .input("X", "T")
       .input("x_scale", "f32")
@@ -194,12 +163,12 @@ void declare_windows(Declarations& declare) {
   quantized_pool(unary(declare, "QLinearAveragePool", "AveragePool of a quantized tensor, quantized.")
                      .attribute("channels_last", 0)
                      .attribute("count_include_pad", 0));
-  quantized_pool(contrib_op(declare, "NhwcMaxPool", "MaxPool, channels last.")
+  quantized_pool(contrib(declare, "NhwcMaxPool", "MaxPool, channels last.")
                      .input("x", "T")
                      .output("y", "T")
                      .type("T", kBytes)
                      .optional_attribute("dilations", AttributeKind::Ints));
-  contrib_op(declare, "QLinearConcat",
+  contrib(declare, "QLinearConcat",
              "Concat of quantized tensors, each with its scale and zero point behind it, quantized.")
       .input("Y_scale", "f32")
       .input("Y_zero_point", "T")
@@ -209,7 +178,7 @@ void declare_windows(Declarations& declare) {
       .type("V", kAnyType)
       .required_attribute("axis", AttributeKind::Int)
       .infer(infer_quantized_concat);
-  contrib_op(declare, "QLinearConv", "ONNX's QLinearConv, channels last or not.")
+  contrib(declare, "QLinearConv", "ONNX's QLinearConv, channels last or not.")
       .input("x", "T1")
       .input("x_scale", "f32")
       .input("x_zero_point", "T1")
@@ -234,7 +203,7 @@ void declare_windows(Declarations& declare) {
 }
 
 void declare_quantized_products(Declarations& declare) {
-  contrib_op(declare, "QGemm", "Gemm of quantized matrices; quantized where Y has a scale.")
+  contrib(declare, "QGemm", "Gemm of quantized matrices; quantized where Y has a scale.")
       .input("A", "TA")
       .input("a_scale", "f32")
       .input("a_zero_point", "TA")
@@ -253,7 +222,7 @@ void declare_quantized_products(Declarations& declare) {
       .attribute("transA", 0)
       .attribute("transB", 0)
       .infer(infer_quantized_gemm);
-  contrib_op(declare, "MatMulIntegerToFloat", "MatMul of quantized tensors, and a bias; not quantized.")
+  contrib(declare, "MatMulIntegerToFloat", "MatMul of quantized tensors, and a bias; not quantized.")
       .input("A", "T1")
       .input("B", "T2")
       .input("a_scale", "T3")
@@ -266,7 +235,7 @@ void declare_quantized_products(Declarations& declare) {
       .type("T2", kBytes)
       .type("T3", {F32, F16})
       .infer(infer_matmul_integer_to_float);
-  contrib_op(declare, "DynamicQuantizeMatMul",
+  contrib(declare, "DynamicQuantizeMatMul",
              "MatMul of A, which is quantized before, with a quantized tensor, and a bias.")
       .input("A", "f32")
       .input("B", "T2")
@@ -276,7 +245,7 @@ void declare_quantized_products(Declarations& declare) {
       .output("Y", "f32")
       .type("T2", kBytes)
       .infer(infer_dynamic_matmul);
-  contrib_op(declare, "DynamicQuantizeLSTM", "LSTM with quantized weights, the gates of which are the last axis.")
+  contrib(declare, "DynamicQuantizeLSTM", "LSTM with quantized weights, the gates of which are the last axis.")
       .input("X", "f32")
       .input("W", "T2")
       .input("R", "T2")
@@ -303,59 +272,9 @@ void declare_quantized_products(Declarations& declare) {
       .infer(infer_lstm);
 }
 
-void declare_transformers(Declarations& declare) {
-  contrib_op(declare, "QAttention", "Attention of a projection, the input and weights of which are quantized.")
-      .input("input", "T1")
-      .input("weight", "T2")
-      .input("bias", "T3")
-      .input("input_scale", "T3")
-      .input("weight_scale", "T3")
-      .optional_input("mask_index", "i32")
-      .optional_input("input_zero_point", "T1")
-      .optional_input("weight_zero_point", "T2")
-      .optional_input("past", "T3")
-      .output("output", "T3")
-      .optional_output("present", "T3")
-      .type("T1", kBytes)
-      .type("T2", kBytes)
-      .type("T3", {F32, F16})
-      .required_attribute("num_heads", AttributeKind::Int)
-      .attribute("do_rotary", 0)
-      .attribute("mask_filter_value", -10000.0f)
-      .attribute("past_present_share_buffer", 0)
-      .optional_attribute("scale", AttributeKind::Float)
-      .attribute("unidirectional", 0)
-      .infer(infer_quantized_attention);
-  contrib_op(declare, "QEmbedLayerNormalization", "EmbedLayerNormalization of quantized tables.")
-      .input("input_ids", "i32")
-      .optional_input("segment_ids", "i32")
-      .input("word_embedding_quant", "T")
-      .input("position_embedding_quant", "T")
-      .optional_input("segment_embedding", "T")
-      .input("gamma_quant", "T")
-      .input("beta_quant", "T")
-      .optional_input("mask", "i32")
-      .input("word_embedding_scale", "f32")
-      .input("position_embedding_scale", "f32")
-      .optional_input("segment_embedding_scale", "f32")
-      .input("gamma_scale", "f32")
-      .input("beta_scale", "f32")
-      .input("word_embedding_zero_point", "T")
-      .input("position_embedding_zero_point", "T")
-      .optional_input("segment_embedding_zero_point", "T")
-      .input("gamma_zero_point", "T")
-      .input("beta_zero_point", "T")
-      .output("layernorm_out", "f32")
-      .output("mask_index_out", "i32")
-      .type("T", kBytes)
-      .attribute("epsilon", 1e-12f)
-      .infer(infer_quantized_embedding);
-}
-
 }  // namespace
 
-void declare_contrib_quantized(Declarations& declare) {
-  declare_transformers(declare);
+void declare_microsoft_quantized(Declarations& declare) {
   declare_conversions(declare);
   declare_elementwise(declare);
   declare_windows(declare);

@@ -1,0 +1,39 @@
+#include "ir/library.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "anfora/error.h"
+#include "ir/parse.h"
+
+namespace anfora::ir {
+
+Library::Library(Context& context, std::span<const File> files) {
+  constexpr std::string_view kShared = "shared.ir";
+  auto shared = std::ranges::find(files, kShared, &File::name);
+  for (const File& file : files) {
+    // Behind the file's own text, so that lines are counted right.
+    std::string text(file.text);
+    if (shared != files.end() && file.name != kShared) text += shared->text;
+    const auto& module = modules_.emplace_back(parse(context, text, {.file = file.name, .locate = true}));
+    for (const Graph* graph : module->graphs()) {
+      const Operator* op = context.find_operator(module->metadata().domain, graph->name());
+      if (!op || graph->parent()) continue;
+      if (op->inputs.size() != graph->parameters().size()) {
+        throw Error(ErrorCode::InvalidModel, fmt::format("@{} has {} parameters, the operator {} inputs", graph->name(),
+                                                         graph->parameters().size(), op->inputs.size()))
+            .at_location(std::string(file.name));
+      }
+      functions_.emplace(op, graph);
+    }
+  }
+}
+
+const Graph* Library::find(const Operator& op) const {
+  auto found = functions_.find(&op);
+  return found == functions_.end() ? nullptr : found->second;
+}
+
+}  // namespace anfora::ir

@@ -1,0 +1,47 @@
+// A library: what operators mean, as functions in the text form.
+//
+//     module { domain = "com.microsoft" }
+//
+//     graph @QuickGelu(%x) { return Swish(%x){alpha=$alpha} }
+//
+// The parameters of a function are the operator's inputs, none where one is left out (`OptionalHasElement` tells); its result is
+// the operator's, a tuple of all where there are several. `$alpha` is the value of the operator's attribute, none where it is
+// neither given nor has a default. An attribute may be any operand that is known where the function is inserted:
+// `Transpose(%x){perm=%perm}`. Choices are a Switch, `if %condition { … } else { … }`; what is not supported is
+// `unreachable "the reason"`. Graphs of other names are for those of the file to call; those of the file `shared.ir` are in all.
+//
+// `rewrite::instantiate` inserts a function in the place of an application.
+#pragma once
+
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "ir/module.h"
+
+namespace anfora::ir {
+
+// Operators that only libraries have, see src/ops/library.cc.
+inline constexpr std::string_view kAttributeOf = "Attribute", kWithAttributes = "WithAttributes", kIsKnown = "IsKnown",
+                                  kUnreachable = "Unreachable";
+
+class Library {
+ public:
+  struct File {
+    std::string_view name, text;
+  };
+  // Reads the texts, which say the domain of their operators. Throws InvalidModel with the place of an error.
+  Library(Context& context, std::span<const File> files);
+
+  // The function that an operator means; null: there is none here.
+  const Graph* find(const Operator& op) const;
+  std::span<const std::unique_ptr<Module>> modules() const { return modules_; }
+
+ private:
+  std::vector<std::unique_ptr<Module>> modules_;
+  boost::unordered_flat_map<const Operator*, const Graph*> functions_;
+};
+
+}  // namespace anfora::ir

@@ -1,0 +1,230 @@
+#include "rewrite/instantiate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analysis/evaluate.h"
+#include "analysis/folding.h"
+#include "anfora/error.h"
+#include "ops/registry.h"
+
+namespace anfora::rewrite {
+
+using namespace ir;
+
+namespace {
+
+// Elements of a constant that is computed on the way.
+constexpr int64_t kMostKnown = ops::kMostTrackedElements;
+
+bool is_small(const Type* type) {
+  auto shape = type && type->is_tensor() ? type->static_shape() : std::nullopt;
+  return shape && element_count(*shape) <= kMostKnown;
+}
+
+// A constant as the value of an attribute; none where it is of another kind.
+std::optional<AttributeValue> attribute_value(const Tensor& tensor, AttributeDeclaration::Kind kind) {
+  using enum AttributeDeclaration::Kind;
+  const bool is_integer = tensor.dtype() == DType::I64, is_float = tensor.dtype() == DType::F32;
+  const bool is_string = tensor.dtype() == DType::String;
+  auto list = [&]<class T>(T) { return std::vector<T>(tensor.data<T>().begin(), tensor.data<T>().end()); };
+  if (kind == Tensor) return tensor;
+  if (kind == Ints && is_integer) return list(int64_t{});
+  if (kind == Floats && is_float) return list(float{});
+  if (kind == Strings && is_string) return list(std::string());
+  if (tensor.size() != 1) return std::nullopt;
+  if (kind == Int && is_integer) return tensor.data<int64_t>()[0];
+  if (kind == Float && is_float) return tensor.data<float>()[0];
+  if (kind == String && is_string) return tensor.data<std::string>()[0];
+  return std::nullopt;
+}
+
+}  // namespace
+
+Instance::Instance(const Library& library, Rewriter& rewriter, const Graph& function, const AttributeSet& attributes)
+    : library_(library), rewriter_(rewriter) {
+  const Apply& root = rewriter.root();
+  Frame& frame = frames_.emplace_back(Frame{.graph = &function, .op = &root.op(), .attributes = attributes});
+  for (const Use& use : root.operands()) frame.arguments.push_back({use.node, nullptr});
+}
+
+Node* Instance::result(size_t i) {
+  Frame& frame = frames_.front();
+  const Place place{frame.graph->result(), &frame};
+  return rewriter_.root().num_outputs() == 1 && frame.op->outputs.size() == 1 ? value(place) : item(place, i);
+}
+
+// Frames -----------------------------------------------------------------------------------------------------------------
+
+Instance::Frame* Instance::frame_of(const Node& node, Frame* from) {
+  while (from->graph != node.graph()) from = from->outer;
+  return from;
+}
+
+// What is left out behind the last operand is none.
+Instance::Place Instance::argument(const Parameter& parameter, Frame* frame) const {
+  if (parameter.index() < frame->arguments.size()) return frame->arguments[parameter.index()];
+  return {rewriter_.module().none(), nullptr};
+}
+
+// The frame of an application that is written out: a call, or an operator of the library; null: it is another one.
+Instance::Frame* Instance::called(const Apply& node, Frame* frame) {
+  if (auto known = frame->calls.find(&node); known != frame->calls.end()) return known->second;
+  if (node.primitive() == Primitive::Call) {
+    return enter(node, callee(*node.input(0), frame), node.operands().subspan(1), frame);
+  }
+  if (node.primitive() != Primitive::Operation) return nullptr;
+  const bool has_operands = node.is(kWithAttributes);
+  const Operator& op =
+      has_operands ? rewriter_.context().get_operator(node.attributes().get_string("operator", "")) : node.op();
+  const Graph* function = library_.find(op);
+  if (!function) return nullptr;
+  const size_t inputs = node.num_inputs() - node.attributes().get_strings("names").size();
+  Frame* made = enter(node, *function, node.operands().first(has_operands ? inputs : node.num_inputs()), frame);
+  made->op = &op;
+  made->attributes = has_operands ? attributes_of(node, op, frame) : node.attributes();
+  return made;
+}
+
+Instance::Frame* Instance::enter(const Apply& node, const Graph& function, std::span<const Use> arguments,
+                                 Frame* frame) {
+  Frame* outer = frame;
+  while (outer && outer->graph != function.parent()) outer = outer->outer;
+  const Frame* operation = frame->op ? frame : frame->operation;
+  Frame& made = frames_.emplace_back(Frame{.graph = &function, .outer = outer, .operation = operation});
+  for (const Use& use : arguments) made.arguments.push_back({use.node, frame});
+  return frame->calls[&node] = &made;
+}
+
+// The function that is called; of a choice, the one taken.
+const Graph& Instance::callee(const Node& node, Frame* frame) {
+  if (const Graph* function = constant_function(&node)) return *function;
+  const Apply* choice = node.as(Primitive::Switch);
+  if (!choice) throw Error(ErrorCode::Internal, "a function of a library calls what is no function").at_node(describe(node));
+  auto condition = known(value({choice->input(0), frame}));
+  if (!condition || condition->size() != 1) {
+    const Location* place = choice->location();
+    throw Refusal{fmt::format("the condition {} is not known", place ? to_string(*place) : describe(*choice))};
+  }
+  return callee(*choice->input(condition->data<bool>()[0] ? 1 : 2), frame);
+}
+
+// Values -----------------------------------------------------------------------------------------------------------------
+
+// Item i of a tuple.
+Node* Instance::item(Place place, size_t i) {
+  auto [node, frame] = place;
+  if (!frame) return rewriter_.item(const_cast<Node*>(node), i);
+  if (const Parameter* parameter = node->as_parameter()) return item(argument(*parameter, frame_of(*node, frame)), i);
+  frame = frame_of(*node, frame);
+  const Apply& apply = *node->as_apply();
+  if (apply.primitive() == Primitive::MakeTuple) {
+    if (i >= apply.num_inputs()) throw Refusal{fmt::format("result {} is not supported", i)};
+    return value({apply.input(i), frame});
+  }
+  if (Frame* made = called(apply, frame)) return item({made->graph->result(), made}, i);
+  return rewriter_.item(value(place), i);
+}
+
+Node* Instance::value(Place place) {
+  auto [node, frame] = place;
+  if (!frame) return const_cast<Node*>(node);
+  if (const Value* value = node->as_value()) {
+    return value->is_none() ? rewriter_.module().none() : rewriter_.constant(value->tensor());
+  }
+  frame = frame_of(*node, frame);
+  if (const Parameter* parameter = node->as_parameter()) return value(argument(*parameter, frame));
+  if (auto known = frame->values.find(node); known != frame->values.end()) return known->second;
+  Node* computed = compute(*node->as_apply(), frame);
+  frame->values[node] = computed;
+  return computed;
+}
+
+Node* Instance::compute(const Apply& node, Frame* frame) {
+  if (node.primitive() == Primitive::TupleGetItem) {
+    return item({node.input(0), frame}, static_cast<size_t>(node.attributes().require_int("index")));
+  }
+  if (node.primitive() == Primitive::MakeTuple) {
+    std::vector<Node*> items;
+    for (const Use& use : node.operands()) items.push_back(value({use.node, frame}));
+    return rewriter_.tuple(items);
+  }
+  if (Frame* made = called(node, frame)) return value({made->graph->result(), made});
+  if (node.is(kAttributeOf)) return attribute_of(*frame, node.attributes().get_string("name", ""));
+  if (node.is(kUnreachable)) throw Refusal{node.attributes().get_string("reason", "")};
+  if (node.is(kIsKnown)) {
+    return rewriter_.constant(Tensor::scalar<bool>(known(value({node.input(0), frame})).has_value()));
+  }
+  const bool has_operands = node.is(kWithAttributes);
+  const Operator& op =
+      has_operands ? rewriter_.context().get_operator(node.attributes().get_string("operator", "")) : node.op();
+  const size_t num_inputs = node.num_inputs() - (has_operands ? node.attributes().get_strings("names").size() : 0);
+  std::vector<Node*> inputs;
+  for (size_t i = 0; i < num_inputs; ++i) inputs.push_back(value({node.input(i), frame}));
+  return made(op, std::move(inputs), has_operands ? attributes_of(node, op, frame) : node.attributes(),
+              node.num_outputs());
+}
+
+// An application; a constant where it is known.
+Node* Instance::made(const Operator& op, std::vector<Node*> inputs, AttributeSet attributes, size_t num_outputs) {
+  while (!inputs.empty() && inputs.back()->as_value() && inputs.back()->as_value()->is_none()) inputs.pop_back();
+  const Type* like = op.qualified == "CastLike" ? inputs[1]->type() : nullptr;
+  if (like && like->is_tensor() && like->dtype() != DType::Undefined) {
+    const Type* type = inputs[0]->type();
+    if (type && type->is_tensor() && type->dtype() == like->dtype()) return inputs[0];
+    return made(rewriter_.context().get_operator("Cast"), {inputs[0]}, {{"to", static_cast<int64_t>(like->dtype())}}, 1);
+  }
+  Apply* node = rewriter_.apply(op, inputs, attributes, num_outputs);
+  if (num_outputs != 1) return node;
+  if (auto tensor = known(node)) return rewriter_.constant(std::move(*tensor));
+  return node;
+}
+
+// What a node is before the run, as far as it is small.
+std::optional<Tensor> Instance::known(const Node* node) const {
+  if (const Tensor* constant = constant_tensor(node)) return *constant;
+  const Apply* apply = node->as_apply();
+  if (!apply || !is_small(apply->type())) return std::nullopt;
+  if (auto elements = analysis::known_elements(rewriter_.inference(), *apply)) return elements;
+  if (apply->op().effect != Effect::Pure || !ops::reference_kernel(apply->op())) return std::nullopt;
+  std::vector<Datum> inputs;
+  for (const Use& use : apply->operands()) {
+    const Value* value = use.node->as_value();
+    if (!value || (value->is_tensor() && value->tensor().size() > kMostKnown)) return std::nullopt;
+    inputs.push_back(value->is_tensor() ? Datum(value->tensor()) : Datum());
+  }
+  try {
+    return analysis::evaluate_operator(apply->op(), apply->attributes(), inputs, 1)[0].tensor();
+  } catch (const Error&) {
+    return std::nullopt;  // the kernel lacks the type, or the run will tell
+  }
+}
+
+// Attributes -------------------------------------------------------------------------------------------------------------
+
+Node* Instance::attribute_of(const Frame& frame, std::string_view name) {
+  const Frame& operation = frame.op ? frame : *frame.operation;
+  if (const AttributeValue* given = operation.attributes.find(name)) return rewriter_.constant(to_tensor(*given));
+  const AttributeDeclaration* declared = operation.op->find_attribute(name);
+  if (declared && declared->otherwise) return rewriter_.constant(to_tensor(*declared->otherwise));
+  return rewriter_.module().none();
+}
+
+// Attributes that are operands; those that are none, or the operator's default, are left out.
+AttributeSet Instance::attributes_of(const Apply& node, const Operator& op, Frame* frame) {
+  const std::vector<std::string> names = node.attributes().get_strings("names");
+  std::vector<AttributeSet::Entry> entries;
+  for (size_t i = 0; i < names.size(); ++i) {
+    Node* operand = value({node.input(node.num_inputs() - names.size() + i), frame});
+    if (const Value* constant = operand->as_value(); constant && constant->is_none()) continue;
+    const AttributeDeclaration* declared = op.find_attribute(names[i]);
+    const Tensor* tensor = constant_tensor(operand);
+    auto value = declared && tensor ? attribute_value(*tensor, declared->kind) : std::nullopt;
+    if (!value) throw Refusal{fmt::format("the attribute {} of {} is not known", names[i], op.qualified)};
+    if (!declared->otherwise || !identical(*value, *declared->otherwise)) entries.emplace_back(names[i], std::move(*value));
+  }
+  return AttributeSet(std::move(entries));
+}
+
+}  // namespace anfora::rewrite
