@@ -187,7 +187,9 @@ std::optional<Tensor> Instance::known(const Node* node) const {
   const Apply* apply = node->as_apply();
   if (!apply || !is_small(apply->type())) return std::nullopt;
   if (auto elements = analysis::known_elements(rewriter_.inference(), *apply)) return elements;
-  if (apply->op().effect != Effect::Pure || !ops::reference_kernel(apply->op())) return std::nullopt;
+  // What is stored quantized stays so, as in the pass `fold`.
+  if (apply->is("DequantizeLinear") || apply->op().effect != Effect::Pure) return std::nullopt;
+  if (!ops::reference_kernel(apply->op())) return std::nullopt;
   std::vector<Datum> inputs;
   for (const Use& use : apply->operands()) {
     const Value* value = use.node->as_value();
