@@ -1,4 +1,4 @@
-// What functions of a library are written with, see ir/library.h. None has a kernel: they are gone where a function is inserted.
+// What functions of a library are written with (ir/library.h). None has a kernel: they are gone where one is inserted.
 #include "ir/library.h"
 
 #include "ops/infer_helpers.h"

@@ -1,5 +1,5 @@
-// Operators of ONNX Runtime become what they mean: the functions of src/dialects/microsoft/*.ir, see rewrite/instantiate.h. What a
-// function does not support stays as it is, with the reason as a remark.
+// Operators of ONNX Runtime become what they mean: the functions of src/dialects/microsoft/*.ir, which
+// rewrite/instantiate.h inserts. What a function does not support stays as it is, with the reason as a remark.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,10 +21,10 @@ using rewrite::Rewriter;
 
 namespace {
 
-// Blocks of channels ------------------------------------------------------------------------------------------------------
-// Which size they had depends on the CPU that the file was saved on. Shapes tell in most models: the channels that a ReorderOutput
-// keeps are filled up to the next multiple of it. Where they do not, it is that of the CPU at hand, which is what ONNX Runtime
-// takes, too.
+// Blocks of channels -------------------------------------------------------------------------------------------------
+// Which size they had depends on the CPU that the file was saved on. Shapes tell in most models: the channels that a
+// ReorderOutput keeps are filled up to the next multiple of it. Where they do not, it is that of the CPU at hand, which
+// is what ONNX Runtime takes, too.
 
 constexpr std::string_view kBlockedDomain = "com.microsoft.nchwc";
 
@@ -55,9 +55,9 @@ int64_t block_of(const ModuleOrder& order) {
   return block_of_this_cpu();
 }
 
-// QLinearConcat ------------------------------------------------------------------------------------------------------------
-// Its operands are any number of tensors, each with its scale and zero point, for which a function has no parameters. It becomes
-// operators that have one: a Concat of what each DequantizeLinear gives, quantized.
+// QLinearConcat ------------------------------------------------------------------------------------------------------
+// Its operands are any number of tensors, each with its scale and zero point, for which a function has no parameters. It
+// becomes a Concat of what each DequantizeLinear gives, quantized: operators that have a function.
 
 Node* without_quantized_concat(Rewriter& rewriter, Apply& root) {
   Replacement e(rewriter, root);
@@ -75,7 +75,7 @@ constexpr rewrite::Rule kByHand[] = {
      rewrite::Promise::Real, without_quantized_concat},
 };
 
-// The pass ----------------------------------------------------------------------------------------------------------------
+// The pass -----------------------------------------------------------------------------------------------------------
 
 class Expander {
  public:

@@ -40,6 +40,18 @@ std::optional<AttributeValue> attribute_value(const Tensor& tensor, AttributeDec
   return std::nullopt;
 }
 
+// An operator with its inputs, those behind them being attributes.
+struct Application {
+  const Operator& op;
+  std::span<const Use> inputs;
+};
+Application application_of(const Context& context, const Apply& node) {
+  if (!node.is(kWithAttributes)) return {node.op(), node.operands()};
+  const size_t attributes = node.attributes().get_strings("names").size();
+  return {context.get_operator(node.attributes().get_string("operator", "")),
+          node.operands().first(node.num_inputs() - attributes)};
+}
+
 }  // namespace
 
 Instance::Instance(const Library& library, Rewriter& rewriter, const Graph& function, const AttributeSet& attributes)
@@ -55,7 +67,7 @@ Node* Instance::result(size_t i) {
   return rewriter_.root().num_outputs() == 1 && frame.op->outputs.size() == 1 ? value(place) : item(place, i);
 }
 
-// Frames -----------------------------------------------------------------------------------------------------------------
+// Frames -------------------------------------------------------------------------------------------------------------
 
 Instance::Frame* Instance::frame_of(const Node& node, Frame* from) {
   while (from->graph != node.graph()) from = from->outer;
@@ -75,15 +87,12 @@ Instance::Frame* Instance::called(const Apply& node, Frame* frame) {
     return enter(node, callee(*node.input(0), frame), node.operands().subspan(1), frame);
   }
   if (node.primitive() != Primitive::Operation) return nullptr;
-  const bool has_operands = node.is(kWithAttributes);
-  const Operator& op =
-      has_operands ? rewriter_.context().get_operator(node.attributes().get_string("operator", "")) : node.op();
-  const Graph* function = library_.find(op);
+  const Application application = application_of(rewriter_.context(), node);
+  const Graph* function = library_.find(application.op);
   if (!function) return nullptr;
-  const size_t inputs = node.num_inputs() - node.attributes().get_strings("names").size();
-  Frame* made = enter(node, *function, node.operands().first(has_operands ? inputs : node.num_inputs()), frame);
-  made->op = &op;
-  made->attributes = has_operands ? attributes_of(node, op, frame) : node.attributes();
+  Frame* made = enter(node, *function, application.inputs, frame);
+  made->op = &application.op;
+  made->attributes = attributes_of(node, application.op, frame);
   return made;
 }
 
@@ -101,7 +110,9 @@ Instance::Frame* Instance::enter(const Apply& node, const Graph& function, std::
 const Graph& Instance::callee(const Node& node, Frame* frame) {
   if (const Graph* function = constant_function(&node)) return *function;
   const Apply* choice = node.as(Primitive::Switch);
-  if (!choice) throw Error(ErrorCode::Internal, "a function of a library calls what is no function").at_node(describe(node));
+  if (!choice) {
+    throw Error(ErrorCode::Internal, "a function of a library calls what is no function").at_node(describe(node));
+  }
   auto condition = known(value({choice->input(0), frame}));
   if (!condition || condition->size() != 1) {
     const Location* place = choice->location();
@@ -110,7 +121,7 @@ const Graph& Instance::callee(const Node& node, Frame* frame) {
   return callee(*choice->input(condition->data<bool>()[0] ? 1 : 2), frame);
 }
 
-// Values -----------------------------------------------------------------------------------------------------------------
+// Values -------------------------------------------------------------------------------------------------------------
 
 // Item i of a tuple.
 Node* Instance::item(Place place, size_t i) {
@@ -156,14 +167,10 @@ Node* Instance::compute(const Apply& node, Frame* frame) {
   if (node.is(kIsKnown)) {
     return rewriter_.constant(Tensor::scalar<bool>(known(value({node.input(0), frame})).has_value()));
   }
-  const bool has_operands = node.is(kWithAttributes);
-  const Operator& op =
-      has_operands ? rewriter_.context().get_operator(node.attributes().get_string("operator", "")) : node.op();
-  const size_t num_inputs = node.num_inputs() - (has_operands ? node.attributes().get_strings("names").size() : 0);
+  const Application application = application_of(rewriter_.context(), node);
   std::vector<Node*> inputs;
-  for (size_t i = 0; i < num_inputs; ++i) inputs.push_back(value({node.input(i), frame}));
-  return made(op, std::move(inputs), has_operands ? attributes_of(node, op, frame) : node.attributes(),
-              node.num_outputs());
+  for (const Use& use : application.inputs) inputs.push_back(value({use.node, frame}));
+  return made(application.op, std::move(inputs), attributes_of(node, application.op, frame), node.num_outputs());
 }
 
 // An application; a constant where it is known.
@@ -173,7 +180,8 @@ Node* Instance::made(const Operator& op, std::vector<Node*> inputs, AttributeSet
   if (like && like->is_tensor() && like->dtype() != DType::Undefined) {
     const Type* type = inputs[0]->type();
     if (type && type->is_tensor() && type->dtype() == like->dtype()) return inputs[0];
-    return made(rewriter_.context().get_operator("Cast"), {inputs[0]}, {{"to", static_cast<int64_t>(like->dtype())}}, 1);
+    const AttributeSet to{{"to", static_cast<int64_t>(like->dtype())}};
+    return made(rewriter_.context().get_operator("Cast"), {inputs[0]}, to, 1);
   }
   Apply* node = rewriter_.apply(op, inputs, attributes, num_outputs);
   if (num_outputs != 1) return node;
@@ -203,7 +211,7 @@ std::optional<Tensor> Instance::known(const Node* node) const {
   }
 }
 
-// Attributes -------------------------------------------------------------------------------------------------------------
+// Attributes ---------------------------------------------------------------------------------------------------------
 
 Node* Instance::attribute_of(const Frame& frame, std::string_view name) {
   const Frame& operation = frame.op ? frame : *frame.operation;
@@ -213,8 +221,9 @@ Node* Instance::attribute_of(const Frame& frame, std::string_view name) {
   return rewriter_.module().none();
 }
 
-// Attributes that are operands; those that are none, or the operator's default, are left out.
+// Of those that are operands, what is none or the operator's default is left out.
 AttributeSet Instance::attributes_of(const Apply& node, const Operator& op, Frame* frame) {
+  if (!node.is(kWithAttributes)) return node.attributes();
   const std::vector<std::string> names = node.attributes().get_strings("names");
   std::vector<AttributeSet::Entry> entries;
   for (size_t i = 0; i < names.size(); ++i) {
@@ -224,7 +233,8 @@ AttributeSet Instance::attributes_of(const Apply& node, const Operator& op, Fram
     const Tensor* tensor = constant_tensor(operand);
     auto value = declared && tensor ? attribute_value(*tensor, declared->kind) : std::nullopt;
     if (!value) throw Refusal{fmt::format("the attribute {} of {} is not known", names[i], op.qualified)};
-    if (!declared->otherwise || !identical(*value, *declared->otherwise)) entries.emplace_back(names[i], std::move(*value));
+    if (declared->otherwise && identical(*value, *declared->otherwise)) continue;
+    entries.emplace_back(names[i], std::move(*value));
   }
   return AttributeSet(std::move(entries));
 }

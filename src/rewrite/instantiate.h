@@ -1,15 +1,15 @@
 // Inserts the function that an operator means (ir/library.h) in the place of an application of it.
 //
-//     graph @FusedGemm(%a, %b, %c) {                                      FusedGemm(%x, %w, _){transA=1, activation="Relu"}
+//     graph @FusedGemm(%a, %b, %c) {                                FusedGemm(%x, %w){transA=1, activation="Relu"}
 //       %y = Gemm(%a, %b, %c){transA=$transA}
-//       return if Equal($activation, "Relu") { return Relu(%y) }    →     Relu(Gemm(%x, %w){transA=1})
+//       return if Equal($activation, "Relu") { return Relu(%y) }    →    Relu(Gemm(%x, %w){transA=1})
 //              else { return %y }
 //     }
 //
-// A partial evaluation: what does not depend on data is computed on the way, that is, what inference knows the elements of and
-// what is made of small constants. So a Switch is decided where it is met, calls are written out, and only what the result
-// takes is made: nothing is left to clean up. Operators that the library defines are inserted in turn. Linear in what is made,
-// but for the constants that go into it.
+// A partial evaluation: what does not depend on data is computed on the way, that is, what inference knows the elements
+// of and what is made of small constants. So a Switch is decided where it is met, calls are written out, and only what
+// the result takes is made: nothing is left to clean up. Operators that the library defines are inserted in turn. Linear
+// in what is made.
 //
 // Each call of a function is a frame: the values of its nodes so far, each computed when it is first asked for.
 //
@@ -32,8 +32,8 @@ class Instance {
   // The function of the rewriter's root, with `attributes` for its own.
   Instance(const ir::Library& library, Rewriter& rewriter, const ir::Graph& function, const AttributeSet& attributes);
 
-  // The result; of several, result `i`. Throws Refusal where the function does not support the application, or where a choice
-  // depends on what is not known.
+  // The result; of several, result `i`. Throws Refusal where the function does not support the application, or where a
+  // choice depends on what is not known.
   ir::Node* result(size_t i = 0);
 
  private:
@@ -45,10 +45,10 @@ class Instance {
   };
   struct Frame {
     const ir::Graph* graph = nullptr;
-    Frame* outer = nullptr;  // of the graph that encloses it
-    const ir::Operator* op = nullptr;             // that the function means; of another function, null
-    AttributeSet attributes = {};                 // of the application of `op`
-    const Frame* operation = nullptr;             // of the operator that calls it, where it means none
+    Frame* outer = nullptr;            // of the graph that encloses it
+    const Frame* operation = nullptr;  // of the operator whose attributes it sees; null: its own
+    const ir::Operator* op = nullptr;  // that the function means, and the attributes of its application
+    AttributeSet attributes = {};
     std::vector<Place> arguments = {};
     boost::unordered_flat_map<const ir::Node*, ir::Node*> values = {};
     boost::unordered_flat_map<const ir::Node*, Frame*> calls = {};
@@ -56,7 +56,6 @@ class Instance {
 
   static Frame* frame_of(const ir::Node& node, Frame* from);
   Place argument(const ir::Parameter& parameter, Frame* frame) const;
-  Frame* call(const ir::Apply& call, Frame* frame);
   Frame* called(const ir::Apply& node, Frame* frame);
   Frame* enter(const ir::Apply& node, const ir::Graph& function, std::span<const ir::Use> arguments, Frame* frame);
   const ir::Graph& callee(const ir::Node& node, Frame* frame);

@@ -1,5 +1,5 @@
-// What the declarations of ONNX Runtime's operators share. They are typed as any operator; what they mean is said by the functions
-// of the file .ir of the same name, which the pass `expand` puts in their place before a model runs, so that none has a kernel.
+// What the declarations of ONNX Runtime's operators share. They are typed as any operator; what they mean is said by the
+// functions of *.ir, which the pass `expand` puts in their place before a model runs, so that none has a kernel.
 #pragma once
 
 #include "ops/infer_helpers.h"

@@ -1,4 +1,4 @@
-// What operators of ONNX Runtime (domains com.microsoft, com.microsoft.nchwc) mean, in those of ONNX: the files *.ir of this folder.
+// What operators of ONNX Runtime (domains com.microsoft, com.microsoft.nchwc) mean, in those of ONNX: *.ir of this folder.
 #pragma once
 
 #include <span>
