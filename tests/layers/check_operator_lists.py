@@ -19,8 +19,6 @@ MOST = 3
 ALLOWED = {
     "src/passes/recurrence.cc": "activations, as the attribute of LSTM, GRU and RNN names them",
     "src/passes/layers.cc": "activations, as the attribute of LSTM, GRU and RNN names them",
-    "src/passes/expand.cc": "activations, as attributes of ONNX Runtime's fused operators name them",
-    "src/passes/expansion.cc": "activations, as attributes of ONNX Runtime's fused operators name them",
 }
 
 STRING = r'"(\w+)"'
