@@ -548,23 +548,11 @@ constexpr std::string_view kConcat = "parts of one value put together = a part o
 constexpr std::string_view kReduction = "a reduction does not depend on the order of what it reduces";
 
 constexpr Rule kIndexMaps[] = {
-    {"shorter-movement", "Slice", kMovement, Promise::Exact, shorten_movement},
-    {"shorter-movement", "Gather", kMovement, Promise::Exact, shorten_movement},
-    {"shorter-movement", "Transpose", kMovement, Promise::Exact, shorten_movement},
-    {"shorter-movement", "Pad", kMovement, Promise::Exact, shorten_movement},
-    {"shorter-movement", "Expand", kMovement, Promise::Exact, shorten_movement},
-    {"shorter-movement", "Tile", kMovement, Promise::Exact, shorten_movement},
-    {"shorter-movement", "TupleGetItem", kMovement, Promise::Exact, shorten_movement},
+    {"shorter-movement", "Slice Gather Transpose Pad Expand Tile TupleGetItem", kMovement, Promise::Exact, shorten_movement},
     {"only-part", "TupleGetItem", "a Split of which one part is read = a Slice", Promise::Exact, slice_of_split},
     {"concat-of-parts", "Concat", kConcat, Promise::Exact, shorten_concat},
-    {"reduce-moved", "ReduceSum", kReduction, Promise::Real, reduce_moved},
-    {"reduce-moved", "ReduceMean", kReduction, Promise::Real, reduce_moved},
-    {"reduce-moved", "ReduceProd", kReduction, Promise::Real, reduce_moved},
-    {"reduce-moved", "ReduceMax", kReduction, Promise::Exact, reduce_moved},
-    {"reduce-moved", "ReduceMin", kReduction, Promise::Exact, reduce_moved},
-    {"reduce-moved", "ReduceL1", kReduction, Promise::Real, reduce_moved},
-    {"reduce-moved", "ReduceL2", kReduction, Promise::Real, reduce_moved},
-    {"reduce-moved", "ReduceSumSquare", kReduction, Promise::Real, reduce_moved},
+    {"reduce-moved", "ReduceMax ReduceMin", kReduction, Promise::Exact, reduce_moved},
+    {"reduce-moved", "ReduceSum ReduceMean ReduceProd ReduceL1 ReduceL2 ReduceSumSquare", kReduction, Promise::Real, reduce_moved},
 };
 
 }  // namespace

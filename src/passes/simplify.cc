@@ -102,25 +102,9 @@ constexpr Rule kSimplifyRules[] = {
     {"tuple-item", "TupleGetItem", "item i of (x₀, x₁, …) = xᵢ", Promise::Exact, item_of_tuple},
     {"compose-casts", "Cast", "Cast(Cast(x)) = Cast(x) where the inner one loses nothing", Promise::Exact,
      compose_casts},
-    {"cancel-views-reshape", "Reshape", "a chain of views back to x's shape = x", Promise::Exact, cancel_views},
-    {"cancel-views-flatten", "Flatten", "a chain of views back to x's shape = x", Promise::Exact, cancel_views},
-    {"cancel-views-squeeze", "Squeeze", "a chain of views back to x's shape = x", Promise::Exact, cancel_views},
-    {"cancel-views-unsqueeze", "Unsqueeze", "a chain of views back to x's shape = x", Promise::Exact, cancel_views},
-    {"small-constant", "Add", kShrinks, Promise::Exact, shrink_constants},
-    {"small-constant", "Sub", kShrinks, Promise::Exact, shrink_constants},
-    {"small-constant", "Mul", kShrinks, Promise::Exact, shrink_constants},
-    {"small-constant", "Div", kShrinks, Promise::Exact, shrink_constants},
-    {"small-constant", "Pow", kShrinks, Promise::Exact, shrink_constants},
-    {"small-constant", "Min", kShrinks, Promise::Exact, shrink_constants},
-    {"small-constant", "Max", kShrinks, Promise::Exact, shrink_constants},
-    {"small-constant", "Where", kShrinks, Promise::Exact, shrink_constants},
-    {"small-constant", "Equal", kShrinks, Promise::Exact, shrink_constants},
-    {"small-constant", "Less", kShrinks, Promise::Exact, shrink_constants},
-    {"small-constant", "LessOrEqual", kShrinks, Promise::Exact, shrink_constants},
-    {"small-constant", "Greater", kShrinks, Promise::Exact, shrink_constants},
-    {"small-constant", "GreaterOrEqual", kShrinks, Promise::Exact, shrink_constants},
-    {"small-constant", "And", kShrinks, Promise::Exact, shrink_constants},
-    {"small-constant", "Or", kShrinks, Promise::Exact, shrink_constants},
+    {"cancel-views", "Reshape Flatten Squeeze Unsqueeze", "a chain of views back to x's shape = x", Promise::Exact, cancel_views},
+    {"small-constant", "Add Sub Mul Div Pow Min Max Where Equal Less LessOrEqual Greater GreaterOrEqual And Or", kShrinks,
+     Promise::Exact, shrink_constants},
     {"gather-of-repetition", "Gather",
      "rows of a constant by indices that repeat themselves = those by a part, expanded", Promise::Exact, gather_once},
     {"compose-reshapes", "Reshape", "Reshape(view(x), s) = Reshape(x, s)", Promise::Exact, compose_reshapes},
@@ -155,6 +139,7 @@ std::shared_ptr<rewrite::RuleSet> standard_rules(Context& context, std::span<con
   rules->add(sequence_rules());
   rules->add(shape_rules());
   rules->add(normal_form_rules());
+  rules->add(piecewise_rules());
   rules->add(index_map_rules());
   return rules;
 }

@@ -21,6 +21,7 @@
 #include "analysis/folding.h"
 #include "analysis/infer.h"
 #include "analysis/ordering.h"
+#include "analysis/piecewise.h"
 #include "analysis/range.h"
 #include "ir/module.h"
 #include "rewrite/admission.h"
@@ -58,6 +59,7 @@ class Rewriter {
   // Whether a ≤ b is shown for all elements that are numbers, where the model's inputs are finite and nothing overflows.
   bool at_most(const ir::Node* a, const ir::Node* b) { return analysis::Ordering(ordinary_ranges_).at_most(a, b); }
   bool assumes_finite() const { return assumes_finite_; }
+  analysis::SmallestExpressions& smallest_expressions() { return smallest_expressions_; }
 
   // A new application, typed, in the graph and at the location of the node being rewritten. Throws Refusal where its declaration
   // does not take the operands: the rule is then not applied.
@@ -82,6 +84,7 @@ class Rewriter {
   ir::Module& module_;
   analysis::Inference& inference_;
   analysis::RangeAnalysis ranges_, ordinary_ranges_{analysis::RangeAnalysis::Assume::OrdinaryInputs};
+  analysis::SmallestExpressions smallest_expressions_;
   const bool assumes_finite_;
   ir::Apply* root_ = nullptr;
   std::vector<ir::Apply*> made_;
@@ -89,7 +92,7 @@ class Rewriter {
 
 struct Rule {
   std::string_view name;      // "unit-mul"
-  std::string_view op;        // the root's qualified operator
+  std::string_view roots;     // qualified operators of which the root is one: "Add Sub"
   std::string_view equation;  // "x · 1 = x"
   Promise promise;
   ir::Node* (*apply)(Rewriter&, ir::Apply& root);

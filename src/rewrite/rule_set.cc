@@ -1,6 +1,7 @@
 #include "rewrite/rule_set.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "rewrite/parse_rules.h"
 #include "rewrite/termination.h"
@@ -38,7 +39,9 @@ void RuleSet::add(Equation equation) {
 void RuleSet::add(std::span<const Rule> rules) {
   for (const Rule& rule : rules) {
     functions_.push_back(&rule);
-    by_operator_[&context_.get_operator(rule.op)].push_back(&rule);
+    for (auto root : std::views::split(rule.roots, ' ')) {
+      by_operator_[&context_.get_operator(std::string_view(root.begin(), root.end()))].push_back(&rule);
+    }
   }
 }
 

@@ -1,0 +1,265 @@
+// Small regions that compute a piecewise linear function, as the smallest expression of it.
+//
+//     Less(Where(p, x, Max(x, 0)), 0)    =    And(Less(x, 0), p)
+//     1 − Clip(−x, −3, −1) − 2           =    Clip(x, 1, 3) − 1
+//     Where(x ≥ 1, 2, Max(x, 0)) …
+//
+// A region ends in its root, and has other operators that nobody reads outside of it: sums, bounds, choices, comparisons and truth
+// values. What it reads are its leaves; of them the ranges are known. src/analysis/piecewise.h finds the smallest expression of
+// the same function, which takes the region's place where it has fewer operators. So it ends.
+//
+// Leaves have the shape of the root, as rules may drop some. Constants are single numbers that neither get lost beside others nor
+// lose others. A region of up to kMostOperators is tried as a whole and with only the operators that are nearest to its root.
+#include <algorithm>
+#include <boost/container/small_vector.hpp>
+#include <cmath>
+#include <optional>
+
+#include "analysis/piecewise.h"
+#include "ir/queries.h"
+#include "passes/pass.h"
+#include "rewrite/match.h"
+
+namespace anfora::passes {
+namespace {
+
+using namespace ir;
+using analysis::PiecewiseExpression;
+using rewrite::Promise;
+using rewrite::Rewriter;
+using rewrite::Rule;
+using Op = PiecewiseExpression::Op;
+using Step = PiecewiseExpression::Step;
+
+constexpr size_t kMostOperators = 6;
+constexpr double kLeastConstant = 0x1p-10, kMostConstant = 0x1p10;
+// Bounds of leaves are rounded outwards to whole numbers up to this, so that more regions are alike.
+constexpr double kMostBound = 4;
+
+struct Reading {
+  std::string_view name;
+  Op op;
+  bool is_swapped = false;  // Greater(a, b) is Less(b, a)
+};
+constexpr Reading kReadings[] = {
+    {"Add", Op::Add}, {"Sub", Op::Sub}, {"Mul", Op::Mul}, {"Min", Op::Min}, {"Max", Op::Max}, {"Neg", Op::Neg},
+    {"Abs", Op::Abs}, {"Relu", Op::Relu}, {"Sign", Op::Sign}, {"Clip", Op::Clip}, {"Where", Op::Where},
+    {"Cast", Op::Number}, {"Cast", Op::Truth}, {"Less", Op::Less}, {"Greater", Op::Less, true}, {"LessOrEqual", Op::LessOrEqual},
+    {"GreaterOrEqual", Op::LessOrEqual, true}, {"Equal", Op::Equal}, {"And", Op::And}, {"Or", Op::Or}, {"Xor", Op::Xor},
+    {"Not", Op::Not}, {"Div", Op::Mul},
+};
+constexpr std::string_view kRoots =
+    "Add Sub Mul Div Min Max Neg Abs Relu Sign Clip Where Cast Less Greater LessOrEqual GreaterOrEqual Equal And Or Xor Not";
+
+DType dtype_of(const Node* node) { return node->type() && node->type()->is_tensor() ? node->type()->dtype() : DType::Undefined; }
+bool is_condition(const Node* node) { return dtype_of(node) == DType::Bool; }
+bool is_number(const Node* node) { return dtype_of(node) == DType::F32 || dtype_of(node) == DType::F64; }
+
+// A constant that is one number.
+std::optional<double> number(const Node* node) {
+  auto c = constant_tensor(node) ? rewrite::splat_value(node) : std::nullopt;
+  return c && (*c == 0 || (std::abs(*c) >= kLeastConstant && std::abs(*c) <= kMostConstant)) ? c : std::nullopt;
+}
+
+const Reading* reading_of(const Apply& apply) {
+  if (apply.primitive() != Primitive::Operation || !apply.op().domain.empty()) return nullptr;
+  const Reading* reading = std::ranges::find(kReadings, std::string_view(apply.op().name), &Reading::name);
+  if (reading == std::end(kReadings) || apply.num_inputs() == 0) return nullptr;
+  if (apply.is("Cast")) {
+    const bool from = is_condition(apply.input(0)), to = is_condition(&apply);
+    if (from == to) return nullptr;
+    return to ? reading + 1 : reading;
+  }
+  return reading;
+}
+
+class Region {
+ public:
+  Region(Rewriter& rewriter, Apply& root) : rewriter_(rewriter), root_(root) {
+    if (takes(root)) inner_.push_back(&root);
+    for (size_t i = 0; i < inner_.size(); ++i) {
+      for (const Use& use : inner_[i]->operands()) {
+        const Apply* apply = use.node->as_apply();
+        if (!apply || inner_.size() == kMostOperators || std::ranges::count(inner_, apply) || !takes(*apply)) continue;
+        const bool is_inside = std::ranges::all_of(apply->uses(), [&](const Use& by) { return std::ranges::count(inner_, by.user); });
+        if (is_inside) inner_.push_back(apply);
+      }
+    }
+  }
+
+  Node* shortened() {
+    const auto all = inner_;
+    for (size_t size = all.size(); size >= 2; --size) {
+      inner_.assign(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(size));
+      if (!read()) continue;
+      if (const PiecewiseExpression* smaller = rewriter_.smallest_expressions().smaller(expression_)) return write(*smaller);
+    }
+    return nullptr;
+  }
+
+ private:
+  // Whether the operator may be within: of operands of its shape, or of one number.
+  bool takes(const Apply& apply) {
+    const Reading* reading = reading_of(apply);
+    if (!reading || !same_shape(apply, root_)) return false;
+    if (!is_condition(&apply) && !has_type(&apply)) return false;
+    bool has_bounds = reading->op != Op::Clip || (apply.has_input(1) || apply.has_input(2));
+    size_t varying = 0;
+    for (const Use& use : apply.operands()) {
+      const Value* value = use.node->as_value();
+      if (value && value->is_none()) continue;
+      if (!is_condition(use.node) && !has_type(use.node)) return false;
+      if (number(use.node)) continue;
+      if (constant_tensor(use.node) || !same_shape(*use.node, root_)) return false;
+      ++varying;
+      has_bounds = has_bounds && (reading->op != Op::Clip || varying == 1);
+    }
+    if (apply.is("Div")) return varying == 1 && number(apply.input(1)).value_or(0) != 0;
+    if (reading->op == Op::Mul) return varying == 1 || std::ranges::any_of(apply.operands(), [](const Use& u) { return is_step(u.node); });
+    if (apply.num_inputs() > 2 && (reading->op == Op::Min || reading->op == Op::Max)) return false;
+    if (reading->op == Op::Clip && apply.has_input(1) && apply.has_input(2) && has_bounds) {
+      auto low = number(apply.input(1)), high = number(apply.input(2));
+      return low && high && *low <= *high && varying == 1;
+    }
+    return has_bounds && varying > 0;
+  }
+  // A function that has a few values.
+  static bool is_step(const Node* node) {
+    const Apply* apply = node->as_apply();
+    if (!apply) return false;
+    if (apply->is("Where")) return number(apply->input(1)) && number(apply->input(2));
+    return apply->is("Sign") || (apply->is("Cast") && is_condition(apply->input(0)));
+  }
+  bool has_type(const Node* node) {
+    if (!is_number(node)) return false;
+    if (dtype_ == DType::Undefined) dtype_ = dtype_of(node);
+    return dtype_of(node) == dtype_;
+  }
+
+  // The inner operators as steps.
+  bool read() {
+    leaves_.clear();
+    expression_ = {};
+    for (const Apply* apply : inner_) {
+      for (const Use& use : apply->operands()) {
+        const Value* value = use.node->as_value();
+        const bool is_leaf = !(value && value->is_none()) && !number(use.node) && !is_inner(use.node);
+        if (is_leaf && !std::ranges::count(leaves_, use.node)) leaves_.push_back(use.node);
+      }
+    }
+    const auto conditions = static_cast<size_t>(std::ranges::count_if(leaves_, is_condition));
+    if (leaves_.empty() || conditions > analysis::SmallestExpressions::kMostConditions ||
+        leaves_.size() - conditions > analysis::SmallestExpressions::kMostNumbers)
+      return false;
+    for (Node* leaf : leaves_) {
+      expression_.steps.push_back({Op::Leaf, {}, is_condition(leaf)});
+      expression_.domains.push_back(domain_of(leaf));
+    }
+    places_.clear();
+    is_linear_ = true;
+    step_of(&root_);
+    return !is_linear_;
+  }
+  bool is_inner(const Node* node) const { return std::ranges::count(inner_, node) > 0; }
+
+  PiecewiseExpression::Domain domain_of(const Node* leaf) {
+    if (is_condition(leaf)) return {};
+    const analysis::ValueRange range = rewriter_.ordinary_range(leaf);
+    const bool finite = rewriter_.assumes_finite();
+    auto outwards = [](double bound, double sign) {  // of a lower bound; an upper one is that of −x
+      const double whole = std::min(std::floor(sign * bound), kMostBound);
+      return sign * (whole < -kMostBound ? -std::numeric_limits<double>::infinity() : whole);
+    };
+    const bool is_bounded = std::isfinite(range.low) && std::isfinite(range.high);
+    return {outwards(range.low, 1), outwards(range.high, -1), range.may_be_nan && !finite, !is_bounded && !finite};
+  }
+
+  uint8_t put(const Step& step) {
+    expression_.steps.push_back(step);
+    return static_cast<uint8_t>(expression_.steps.size() - 1);
+  }
+  uint8_t constant(double c, bool is_condition) { return put({Op::Constant, {}, is_condition, c}); }
+  uint8_t step_of(Node* node) {
+    if (auto at = std::ranges::find(leaves_, node); at != leaves_.end()) return static_cast<uint8_t>(at - leaves_.begin());
+    if (auto c = number(node)) return constant(*c, is_condition(node));
+    if (auto known = std::ranges::find(places_, node, &std::pair<Node*, uint8_t>::first); known != places_.end()) return known->second;
+    const uint8_t place = put(as_step(*node->as_apply()));
+    places_.emplace_back(node, place);
+    return place;
+  }
+  Step as_step(Apply& apply) {
+    const Reading& reading = *reading_of(apply);
+    Step step{reading.op, {}, is_condition(&apply)};
+    is_linear_ = is_linear_ && (reading.op == Op::Add || reading.op == Op::Sub || reading.op == Op::Neg || reading.op == Op::Mul);
+    const uint8_t first = step_of(apply.input(0));
+    step.operands[0] = first;
+    if (reading.op == Op::Clip && !(apply.has_input(1) && apply.has_input(2))) {
+      step.op = apply.has_input(1) ? Op::Max : Op::Min;
+      step.operands[1] = step_of(apply.input(apply.has_input(1) ? 1 : 2));
+      return step;
+    }
+    if (apply.is("Div")) {
+      step.operands[1] = constant(1 / *number(apply.input(1)), false);
+      return step;
+    }
+    for (size_t i = 1; i < apply.num_inputs(); ++i) step.operands[i] = step_of(apply.input(i));
+    if (reading.is_swapped) std::swap(step.operands[0], step.operands[1]);
+    return step;
+  }
+
+  // An expression as operators; null where a number is not one of the element type, or the shape is not known.
+  Node* write(const PiecewiseExpression& expression) {
+    boost::container::small_vector<Node*, 8> nodes;
+    for (const Step& step : expression.steps) {
+      Node* node = step.op == Op::Leaf       ? leaves_[nodes.size()]
+                   : step.op == Op::Constant ? constant_of(step.number, step.is_condition)
+                                             : application(step, nodes);
+      if (!node) return nullptr;
+      nodes.push_back(node);
+    }
+    if (expression.steps.back().op != Op::Constant) return nodes.back();
+    auto shape = root_.type()->static_shape();
+    if (!shape) return nullptr;
+    return rewriter_.apply("Expand", {nodes.back(), rewriter_.integers(std::vector<int64_t>(shape->begin(), shape->end()))});
+  }
+  Node* constant_of(double c, bool is_condition) {
+    if (is_condition) return rewriter_.constant(Tensor::scalar(c != 0));
+    auto tensor = rewrite::scalar_of(dtype_, c);
+    return tensor ? rewriter_.constant(*std::move(tensor)) : nullptr;
+  }
+  Node* application(const Step& step, std::span<Node* const> nodes) {
+    boost::container::small_vector<Node*, 3> operands;
+    const Reading& reading = *std::ranges::find(kReadings, step.op, &Reading::op);
+    const size_t arity = step.op == Op::Clip || step.op == Op::Where ? 3 : is_unary(step.op) ? 1 : 2;
+    for (size_t i = 0; i < arity; ++i) operands.push_back(nodes[step.operands[i]]);
+    AttributeSet attributes;
+    if (step.op == Op::Number) attributes = attributes.with("to", static_cast<int64_t>(dtype_));
+    if (step.op == Op::Truth) attributes = attributes.with("to", static_cast<int64_t>(DType::Bool));
+    return rewriter_.apply(rewriter_.context().get_operator(reading.name), operands, attributes);
+  }
+  static bool is_unary(Op op) {
+    constexpr Op kUnary[] = {Op::Neg, Op::Abs, Op::Relu, Op::Sign, Op::Number, Op::Truth, Op::Not};
+    return std::ranges::count(kUnary, op) > 0;
+  }
+
+  Rewriter& rewriter_;
+  Apply& root_;
+  DType dtype_ = DType::Undefined;  // of all numbers
+  boost::container::small_vector<const Apply*, kMostOperators> inner_;
+  boost::container::small_vector<Node*, 5> leaves_;
+  boost::container::small_vector<std::pair<Node*, uint8_t>, kMostOperators> places_;
+  PiecewiseExpression expression_;
+  bool is_linear_ = true;
+};
+
+Node* shorten_region(Rewriter& rewriter, Apply& root) { return Region(rewriter, root).shortened(); }
+
+constexpr Rule kPiecewise[] = {
+    {"shorter-region", kRoots, "a piecewise linear function = the same with fewer operators", Promise::Real, shorten_region},
+};
+
+}  // namespace
+
+std::span<const Rule> piecewise_rules() { return kPiecewise; }
+
+}  // namespace anfora::passes
