@@ -25,9 +25,9 @@ constexpr double kUnbounded = std::numeric_limits<double>::infinity(), kNaN = st
 constexpr size_t kMostPieces = 12;       // linear functions that a step may be
 constexpr size_t kMostHyperplanes = 24;  // of an expression
 constexpr size_t kMostPoints = 6000;     // of a proof
-constexpr size_t kMostCompared = 48;     // of them, before a proof
+constexpr size_t kMostCompared = 40;     // of them, before a proof
+constexpr int kMostRestarts = 8;           // of a search
 constexpr size_t kMostConstants = 14;    // of a search
-constexpr double kLeastConstant = 0x1p-10, kMostConstant = 0x1p10;
 
 // Numbers of so small a difference are equal: points, constants and slopes lie further apart.
 constexpr double kTolerance = 1e-9;
@@ -330,40 +330,41 @@ double value_at(const Expression& expression, const Leaves& leaves) {
   return values.back();
 }
 
-// Whether both are the same function, where `hyperplanes` are those of the first.
-bool are_equal(const Expression& a, const Forms& hyperplanes, const Expression& b) {
+// Whether both are the same function, where `hyperplanes` are those of the first. If they are found to differ, where they do.
+struct Verdict {
+  bool are_equal = false;
+  std::optional<Leaves> counterexample;
+};
+Verdict compare(const Expression& a, const Forms& hyperplanes, const Expression& b) {
   auto pieces = pieces_of(b);
-  if (!pieces) return false;
+  if (!pieces) return {};
   for (const Form& each : hyperplanes) insert(pieces->hyperplanes, each);
   std::vector<Leaves> points;
-  return Cases(a).enumerate(pieces->hyperplanes, points) &&
-         std::ranges::all_of(points, [&](const Leaves& p) { return is_same(value_at(a, p), value_at(b, p)); });
+  if (!Cases(a).enumerate(pieces->hyperplanes, points)) return {};
+  auto differs = std::ranges::find_if(points, [&](const Leaves& p) { return !is_same(value_at(a, p), value_at(b, p)); });
+  return differs == points.end() ? Verdict{true, {}} : Verdict{false, *differs};
 }
 
 // The search ------------------------------------------------------------------------------------------------------------------
 
 class Search {
  public:
-  explicit Search(const Expression& wanted) : wanted_(wanted) {}
+  Search(const Expression& wanted, int operators) : wanted_(wanted), operators_(operators) {}
 
+  // Terms that have the same values at the points are taken for the same. A point that shows a mistake joins them, and the search
+  // starts again (A. Solar-Lezama et al., "Combinatorial sketching for finite programs", 2006).
   std::optional<Expression> run() {
     auto pieces = pieces_of(wanted_);
     std::vector<Leaves> points;
     if (!pieces || !Cases(wanted_).enumerate(pieces->hyperplanes, points)) return std::nullopt;
-    hyperplanes_ = pieces->hyperplanes;
-    num_points_ = std::min(points.size(), kMostCompared);
-    const size_t stride = points.size() / num_points_;
-    for (size_t i = 0; i < num_points_; ++i) {
-      points_.push_back(points[i * stride]);
-      target_.push_back(value_at(wanted_, points_.back()));
+    pieces_ = *std::move(pieces);
+    const size_t stride = (points.size() + kMostCompared - 1) / kMostCompared;
+    for (size_t i = 0; i < points.size(); i += stride) points_.push_back(points[i]);
+    for (int round = 0; round < kMostRestarts && !found_; ++round) {
+      const size_t num_points = points_.size();
+      enumerate();
+      if (points_.size() == num_points) break;
     }
-    enter_leaves(*pieces);
-    for (size_t i = 0; i < terms_.size(); ++i) {
-      if (terms_[i].is_condition() == is_condition() && is_target(i) && accept_leaf(static_cast<uint32_t>(i))) return found_;
-    }
-    const int most = std::min(wanted_.num_operators() - 1, SmallestExpressions::kMostFound);
-    if (most >= 1) grow(0, most >= 2);
-    if (!found_ && most >= 2) grow(num_leaves_, false);
     return found_;
   }
 
@@ -373,6 +374,21 @@ class Search {
     bool is_condition() const { return step.is_condition; }
     bool is_constant() const { return step.op == Op::Constant; }
   };
+  void enumerate() {
+    target_.clear(), values_.clear(), terms_.clear(), operands_.clear(), seen_.clear();
+    num_points_ = points_.size();
+    for (const Leaves& leaves : points_) target_.push_back(value_at(wanted_, leaves));
+    enter_leaves();
+    for (size_t i = 0; i < num_leaves_; ++i) {
+      if (terms_[i].is_condition() == is_condition() && is_target(i) && accept_leaf(static_cast<uint32_t>(i))) return;
+    }
+    const int most = std::min(operators_ - 1, SmallestExpressions::kMostFound);
+    if (most >= 1) grow(0, most >= 2);
+    if (!is_over() && most >= 2) grow(num_leaves_, false);
+  }
+  // Found, or misled.
+  bool is_over() const { return found_ || points_.size() > num_points_; }
+
   bool is_condition() const { return wanted_.steps.back().is_condition; }
   double value(size_t term, size_t point) const { return values_[term * num_points_ + point]; }
   bool is_target(size_t term) const {
@@ -383,14 +399,14 @@ class Search {
   }
 
   // Leaves, and the constants that occur in the expression, or that its pieces tell.
-  void enter_leaves(const Pieces& pieces) {
+  void enter_leaves() {
     for (size_t i = 0; i < wanted_.domains.size(); ++i) {
       terms_.push_back({wanted_.steps[i]});
       for (const Leaves& leaves : points_) values_.push_back(leaves[i]);
     }
     std::vector<double> constants;
     auto put = [&](double c) {
-      if (c != 0 && !(std::abs(c) >= kLeastConstant && std::abs(c) <= kMostConstant)) return;
+      if (!SmallestExpressions::takes(c)) return;
       const bool is_known = std::ranges::any_of(constants, [&](double other) { return is_near(c, other); });
       if (!is_known && constants.size() < kMostConstants) constants.push_back(c == 0 ? 0 : c);
     };
@@ -398,16 +414,15 @@ class Search {
     for (const Step& step : wanted_.steps) {
       if (step.op == Op::Constant && !step.is_condition) put(step.number);
     }
-    for (const Form& piece : pieces.of_result) {
+    for (const Form& piece : pieces_.of_result) {
       put(piece[kAxes]);
       for (size_t i = 0; i < kAxes; ++i) put(piece[i]);
     }
-    for (const Form& plane : pieces.hyperplanes) {
+    for (const Form& plane : pieces_.hyperplanes) {
       const auto used = std::count_if(plane.begin(), plane.begin() + kAxes, [](double c) { return c != 0; });
-      if (used == 1) put(-plane[kAxes]);
+      put(used == 1 ? -plane[kAxes] : plane[kAxes]);
     }
     for (size_t i = 0, n = constants.size(); i < n; ++i) put(-constants[i]);
-    for (const Form& plane : pieces.hyperplanes) put(plane[kAxes]);
     std::ranges::sort(constants);
     for (double c : constants) enter_constant(c, false);
     for (double c : {0.0, 1.0}) enter_constant(c, true);
@@ -426,7 +441,7 @@ class Search {
       if (!keep && maker.gives_condition != is_condition()) continue;
       const size_t arity = maker.arity();
       for (size_t place = 0; place < (maker.commutes ? 1 : arity); ++place) {
-        for (size_t term = newest; term < end && !found_; ++term) {
+        for (size_t term = newest; term < end && !is_over(); ++term) {
           if (terms_[term].is_constant() || !fits(maker.operands[place], term)) continue;
           std::array<uint32_t, 3> operands{};
           operands[place] = static_cast<uint32_t>(term);
@@ -442,7 +457,7 @@ class Search {
   void choose(const Maker& maker, size_t arity, size_t place, size_t at, std::array<uint32_t, 3>& operands, bool keep) {
     if (at == place) ++at;
     if (at >= arity) return make(maker, arity, operands, keep);
-    for (size_t i = 0; i < num_leaves_ && !found_; ++i) {
+    for (size_t i = 0; i < num_leaves_ && !is_over(); ++i) {
       if (!fits(maker.operands[at], i)) continue;
       operands[at] = static_cast<uint32_t>(i);
       choose(maker, arity, place, at + 1, operands, keep);
@@ -496,13 +511,15 @@ class Search {
     return static_cast<uint8_t>(into.steps.size() - 1);
   }
   bool prove(Expression candidate) {
-    if (!are_equal(wanted_, hyperplanes_, candidate)) return false;
-    found_ = std::move(candidate);
-    return true;
+    Verdict verdict = compare(wanted_, pieces_.hyperplanes, candidate);
+    if (verdict.counterexample) points_.push_back(*std::move(verdict.counterexample));
+    if (verdict.are_equal) found_ = std::move(candidate);
+    return verdict.are_equal;
   }
 
   const Expression& wanted_;
-  Forms hyperplanes_;
+  const int operators_;
+  Pieces pieces_;
   std::vector<Leaves> points_;
   std::vector<double> target_, values_, row_;
   std::vector<Term> terms_;
@@ -530,13 +547,14 @@ std::string key_of(const Expression& expression) {
 
 }  // namespace
 
-int PiecewiseExpression::num_operators() const {
-  return static_cast<int>(std::ranges::count_if(steps, [](const Step& s) { return s.op != Op::Leaf && s.op != Op::Constant; }));
+bool SmallestExpressions::takes(double c) {
+  constexpr double kLeast = 0x1p-10, kMost = 0x1p10;
+  return c == 0 || (std::abs(c) >= kLeast && std::abs(c) <= kMost);
 }
 
-const PiecewiseExpression* SmallestExpressions::smaller(const PiecewiseExpression& expression) {
-  auto [at, is_new] = known_.try_emplace(key_of(expression));
-  if (is_new) at->second = Search(expression).run();
+const PiecewiseExpression* SmallestExpressions::smaller(const PiecewiseExpression& expression, int operators) {
+  auto [at, is_new] = known_.try_emplace(key_of(expression) + static_cast<char>(operators));
+  if (is_new) at->second = Search(expression, operators).run();
   return at->second ? &*at->second : nullptr;
 }
 

@@ -49,8 +49,6 @@ class PiecewiseExpression {
   // Leaves come first, and each has a domain.
   std::vector<Domain> domains;
   std::vector<Step> steps;
-
-  int num_operators() const;
 };
 
 // Searches, each done once.
@@ -60,8 +58,10 @@ class SmallestExpressions {
   static constexpr size_t kMostConditions = 2;  // leaves that are conditions
   static constexpr int kMostFound = 2;          // operators of a result
 
-  // An expression of fewer operators that is the same function of the leaves; null: none is known.
-  const PiecewiseExpression* smaller(const PiecewiseExpression& expression);
+  // Constants that an expression may have: sums and products of such lose no digits.
+  static bool takes(double constant);
+  // An expression of fewer operators than so many that is the same function of the leaves; null: none is known.
+  const PiecewiseExpression* smaller(const PiecewiseExpression& expression, int operators);
 
  private:
   boost::unordered_flat_map<std::string, std::optional<PiecewiseExpression>> known_;

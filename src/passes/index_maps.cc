@@ -47,6 +47,7 @@ Integers counted(int64_t first, int64_t size, int64_t step = 1) {
 struct Axis {
   int64_t from;                   // the axis of the source
   std::optional<Integers> index;  // along it; none: all of it in order, however long
+  friend bool operator==(const Axis&, const Axis&) = default;
 };
 
 struct IndexMap {
@@ -59,6 +60,7 @@ struct IndexMap {
     for (int64_t axis = 0; axis < node->type()->rank(); ++axis) map.axes.push_back({axis, std::nullopt});
     return map;
   }
+  friend bool operator==(const IndexMap&, const IndexMap&) = default;
   bool is_padding_alone() const {
     return std::ranges::any_of(axes, [](const Axis& axis) {
       return axis.index && std::ranges::all_of(*axis.index, [](int64_t i) { return i == kPadding; });
@@ -513,34 +515,79 @@ Node* shorten_concat(Rewriter& rewriter, Apply& root) {
   return operands.size() == 1 ? operands.front() : rewriter.apply(root.op(), operands, root.attributes());
 }
 
-// A reduction of what is moved along the axes that it reduces, or along others.
+// A reduction of what is moved along the axes that it reduces, or along others: Reduce(x[:, p][q]) = Reduce(x[:, p′])[q], where p′ is p in
+// order, without padding for a sum, each index once for an extremum.
 Node* reduce_moved(Rewriter& rewriter, Apply& root) {
   const Type* type = ranked_type(root.input(0));
   auto axes = constant_integers(root, 1);
   if (!type || !axes || axes->empty() || root.attributes().get_int("keepdims", 1) == 0) return nullptr;
-  const bool is_extremum = root.is("ReduceMax") || root.is("ReduceMin");  // however often an element occurs
+  const bool is_extremum = root.is("ReduceMax") || root.is("ReduceMin");
   const bool ignores_zeros = !is_extremum && !root.is("ReduceMean") && !root.is("ReduceProd");
   const IndexMap map = deepest_map(root.input(0), 2);
   if ((map.padding && (*map.padding != 0 || !ignores_zeros)) || map.source == root.input(0) || !ranked_type(map.source)) return nullptr;
-  IndexMap moved = map;
+  IndexMap chosen = IndexMap::identity(map.source), moved = map;  // before and after
   Integers reduced;
   for (int64_t axis : *axes) {
     if (axis < 0 || axis >= type->rank()) return nullptr;
+    const int64_t from = map.axes[static_cast<size_t>(axis)].from;
     auto index = index_along(map, static_cast<size_t>(axis));
-    auto size = static_size(map.source, map.axes[static_cast<size_t>(axis)].from);
+    auto size = static_size(map.source, from);
     if (!index || !size) return nullptr;
     std::ranges::sort(*index);
     if (ignores_zeros) std::erase(*index, kPadding);
     if (is_extremum) index->erase(std::unique(index->begin(), index->end()), index->end());
-    if (*index != counted(0, *size)) return nullptr;
+    if (index->empty()) return nullptr;
+    if (*index != counted(0, *size)) chosen.axes[static_cast<size_t>(from)].index = std::move(index);
     moved.axes[static_cast<size_t>(axis)].index = std::nullopt;
-    reduced.push_back(map.axes[static_cast<size_t>(axis)].from);
+    reduced.push_back(from);
   }
   const int before = operators_above(root.input(0), &root, map.source);
-  if (Writer(moved).cost() >= before) return nullptr;
+  if (Writer(chosen).cost() + Writer(moved).cost() >= before) return nullptr;
   std::ranges::sort(reduced);
-  moved.source = rewriter.apply(root.op(), std::vector<Node*>{map.source, rewriter.integers(reduced)}, root.attributes());
+  Node* operand = Writer(chosen).write(rewriter);
+  moved.source = rewriter.apply(root.op(), std::vector<Node*>{operand, rewriter.integers(reduced)}, root.attributes());
   return Writer(moved).write(rewriter);
+}
+
+// What is moved of an elementwise operator, or of a Concat along another axis, is that of what its operands move.
+//
+//     Gather(Add(Gather(x, [1, 0, 2]), y), [1, 0, 2])   =   Add(x, Gather(y, [1, 0, 2]))
+Node* move_operands(Rewriter& rewriter, Apply& root) {
+  Apply* inner = root.num_inputs() > 0 ? root.input(0)->as_apply() : nullptr;
+  const bool is_movable = inner && inner->primitive() == Primitive::Operation && inner->has_one_use() && inner->num_outputs() == 1 &&
+                          inner->op().effect == Effect::Pure && ranked_type(inner) && ranked_type(&root);
+  const bool is_concat = is_movable && inner->is("Concat");
+  if (!is_movable || (!is_concat && inner->op().fusion != FusionKind::Elementwise && inner->op().fusion != FusionKind::Broadcast)) return nullptr;
+  const auto outer = map_of(root, 1);
+  if (!outer || outer->padding || outer->axes.size() != static_cast<size_t>(inner->type()->rank())) return nullptr;
+  AttributeSet attributes = inner->attributes();
+  if (is_concat) {
+    const auto axis = axis_of(*inner, rank_of(inner));
+    auto along = axis ? std::ranges::find(outer->axes, *axis, &Axis::from) : outer->axes.end();
+    if (along == outer->axes.end() || along->index) return nullptr;
+    attributes = attributes.with("axis", static_cast<int64_t>(along - outer->axes.begin()));
+  }
+  std::vector<IndexMap> maps;
+  std::vector<const Node*> seen;
+  int before = 1, after = 0;
+  for (const Use& use : inner->operands()) {
+    if (!ranked_type(use.node) || (!is_concat && !same_shape(*use.node, *inner))) return nullptr;
+    IndexMap below = deepest_map(use.node, 1);
+    auto all = composed(*outer, below);
+    if (!all) return nullptr;
+    if (!std::ranges::count(seen, use.node)) before += operators_above(use.node, inner, below.source);
+    seen.push_back(use.node);
+    if (!std::ranges::count(maps, *all)) after += Writer(*all).cost();
+    maps.push_back(std::move(*all));
+  }
+  if (after >= before) return nullptr;
+  boost::container::small_vector<Node*, 4> operands;
+  for (auto map = maps.begin(); map != maps.end(); ++map) {
+    auto same = std::find(maps.begin(), map, *map);
+    operands.push_back(same == map ? Writer(*map).write(rewriter) : operands[static_cast<size_t>(same - maps.begin())]);
+    if (!operands.back()) return nullptr;
+  }
+  return rewriter.apply(inner->op(), operands, attributes);
 }
 
 constexpr std::string_view kMovement = "a chain of Slice, Gather, Transpose, … = a shorter one";
@@ -549,6 +596,7 @@ constexpr std::string_view kReduction = "a reduction does not depend on the orde
 
 constexpr Rule kIndexMaps[] = {
     {"shorter-movement", "Slice Gather Transpose Pad Expand Tile TupleGetItem", kMovement, Promise::Exact, shorten_movement},
+    {"move-operands", "Slice Gather Transpose Expand", "what is moved of f(x, y) = f of what is moved of x and y", Promise::Exact, move_operands},
     {"only-part", "TupleGetItem", "a Split of which one part is read = a Slice", Promise::Exact, slice_of_split},
     {"concat-of-parts", "Concat", kConcat, Promise::Exact, shorten_concat},
     {"reduce-moved", "ReduceMax ReduceMin", kReduction, Promise::Exact, reduce_moved},

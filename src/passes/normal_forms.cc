@@ -1,13 +1,11 @@
-// Sums, products and clamped lines of floats in the shortest form.
+// Sums and products of floats in the shortest form.
 //
 //     −((x + 1) − y · 2)        =   y · 2 − x − 1         a sum of terms with factors, and a constant
 //     −1 / (x / z)              =   −(z / x)              a product of terms with exponents, and a constant
-//     −max(min(x − 1, 2), 0)    =   1 − Clip(x, 1, 3)     a line from bound to bound: min(max(a · x + b, low), high)
 //
 // Operators of a tree are read as one such normal form: Add, Sub, Neg and factors that are constants; or Mul, Div, Reciprocal, Neg
-// and small powers; or what a constant is added to, multiplied with, or a bound of. Terms that are the same come together. Then the
-// form is written with as few operators as it needs, and takes the place of the tree where these are fewer than it had. So nothing
-// is spelled otherwise for its own sake, and it ends. A comparison of a clamped line with a constant is one of x itself.
+// and small powers. Terms that are the same come together. Then the form is written with as few operators as it needs, and takes the
+// place of the tree where these are fewer than it had. So nothing is spelled otherwise for its own sake, and it ends.
 //
 // Terms have the shape of the root, else the order in which they meet matters (small-operands-first in rules/arithmetic.rules). An
 // inner operator that others use as well is a term. What cancels has to be a number, and where it divided not 0; constants that differ
@@ -17,7 +15,6 @@
 #include <algorithm>
 #include <boost/container/small_vector.hpp>
 #include <cmath>
-#include <limits>
 #include <optional>
 
 #include "ir/queries.h"
@@ -33,12 +30,9 @@ using rewrite::Rewriter;
 using rewrite::Rule;
 
 constexpr int kMostOperators = 6;
-// Constants that are brought together, but 0 and 1, lie within these bounds: their sums and products lose no digits.
-constexpr double kLeastConstant = 0x1p-10, kMostConstant = 0x1p10;
 constexpr int kMostExponent = 4;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-bool is_moderate(double c) { return c == 0 || (std::abs(c) >= kLeastConstant && std::abs(c) <= kMostConstant); }
+bool is_moderate(double c) { return analysis::SmallestExpressions::takes(c); }
 
 struct Term {
   Node* node;
@@ -96,8 +90,7 @@ class NormalForm {
     return rewriter_.assumes_finite() || rewriter_.ordinary_range(node).is_finite();
   }
   Node* scalar(double number) {
-    const Type* type = root_.type()->dtype() == DType::Bool ? root_.input(0)->type() : root_.type();
-    auto tensor = rewrite::scalar_of(type->dtype(), number == 0 ? 0 : number);  // not −0
+    auto tensor = rewrite::scalar_of(root_.type()->dtype(), number == 0 ? 0 : number);  // not −0
     return tensor ? rewriter_.constant(*std::move(tensor)) : nullptr;
   }
   // One operand more; null: the first.

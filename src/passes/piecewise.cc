@@ -9,7 +9,7 @@
 // the same function, which takes the region's place where it has fewer operators. So it ends.
 //
 // Leaves have the shape of the root, as rules may drop some. Constants are single numbers that neither get lost beside others nor
-// lose others. A region of up to kMostOperators is tried as a whole and with only the operators that are nearest to its root.
+// lose others. A region of up to kMostInRegion is tried as a whole and with only the operators that are nearest to its root.
 #include <algorithm>
 #include <boost/container/small_vector.hpp>
 #include <cmath>
@@ -31,8 +31,7 @@ using rewrite::Rule;
 using Op = PiecewiseExpression::Op;
 using Step = PiecewiseExpression::Step;
 
-constexpr size_t kMostOperators = 6;
-constexpr double kLeastConstant = 0x1p-10, kMostConstant = 0x1p10;
+constexpr size_t kMostInRegion = 6;
 // Bounds of leaves are rounded outwards to whole numbers up to this, so that more regions are alike.
 constexpr double kMostBound = 4;
 
@@ -46,10 +45,10 @@ constexpr Reading kReadings[] = {
     {"Abs", Op::Abs}, {"Relu", Op::Relu}, {"Sign", Op::Sign}, {"Clip", Op::Clip}, {"Where", Op::Where},
     {"Cast", Op::Number}, {"Cast", Op::Truth}, {"Less", Op::Less}, {"Greater", Op::Less, true}, {"LessOrEqual", Op::LessOrEqual},
     {"GreaterOrEqual", Op::LessOrEqual, true}, {"Equal", Op::Equal}, {"And", Op::And}, {"Or", Op::Or}, {"Xor", Op::Xor},
-    {"Not", Op::Not}, {"Div", Op::Mul},
+    {"Not", Op::Not}, {"Div", Op::Mul}, {"LeakyRelu", Op::Max},
 };
 constexpr std::string_view kRoots =
-    "Add Sub Mul Div Min Max Neg Abs Relu Sign Clip Where Cast Less Greater LessOrEqual GreaterOrEqual Equal And Or Xor Not";
+    "Add Sub Mul Div Min Max Neg Abs Relu Sign Clip Where Cast Less Greater LessOrEqual GreaterOrEqual Equal And Or Xor Not LeakyRelu";
 
 DType dtype_of(const Node* node) { return node->type() && node->type()->is_tensor() ? node->type()->dtype() : DType::Undefined; }
 bool is_condition(const Node* node) { return dtype_of(node) == DType::Bool; }
@@ -58,7 +57,7 @@ bool is_number(const Node* node) { return dtype_of(node) == DType::F32 || dtype_
 // A constant that is one number.
 std::optional<double> number(const Node* node) {
   auto c = constant_tensor(node) ? rewrite::splat_value(node) : std::nullopt;
-  return c && (*c == 0 || (std::abs(*c) >= kLeastConstant && std::abs(*c) <= kMostConstant)) ? c : std::nullopt;
+  return c && analysis::SmallestExpressions::takes(*c) ? c : std::nullopt;
 }
 
 const Reading* reading_of(const Apply& apply) {
@@ -80,7 +79,7 @@ class Region {
     for (size_t i = 0; i < inner_.size(); ++i) {
       for (const Use& use : inner_[i]->operands()) {
         const Apply* apply = use.node->as_apply();
-        if (!apply || inner_.size() == kMostOperators || std::ranges::count(inner_, apply) || !takes(*apply)) continue;
+        if (!apply || inner_.size() == kMostInRegion || std::ranges::count(inner_, apply) || !takes(*apply)) continue;
         const bool is_inside = std::ranges::all_of(apply->uses(), [&](const Use& by) { return std::ranges::count(inner_, by.user); });
         if (is_inside) inner_.push_back(apply);
       }
@@ -89,10 +88,11 @@ class Region {
 
   Node* shortened() {
     const auto all = inner_;
-    for (size_t size = all.size(); size >= 2; --size) {
+    for (size_t size = all.size(); size >= 1; --size) {
       inner_.assign(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(size));
       if (!read()) continue;
-      if (const PiecewiseExpression* smaller = rewriter_.smallest_expressions().smaller(expression_)) return write(*smaller);
+      auto* smaller = rewriter_.smallest_expressions().smaller(expression_, static_cast<int>(size));
+      if (smaller) return write(*smaller);
     }
     return nullptr;
   }
@@ -114,6 +114,7 @@ class Region {
       ++varying;
       has_bounds = has_bounds && (reading->op != Op::Clip || varying == 1);
     }
+    if (apply.is("LeakyRelu")) return analysis::SmallestExpressions::takes(slope_of(apply));
     if (apply.is("Div")) return varying == 1 && number(apply.input(1)).value_or(0) != 0;
     if (reading->op == Op::Mul) return varying == 1 || std::ranges::any_of(apply.operands(), [](const Use& u) { return is_step(u.node); });
     if (apply.num_inputs() > 2 && (reading->op == Op::Min || reading->op == Op::Max)) return false;
@@ -123,6 +124,7 @@ class Region {
     }
     return has_bounds && varying > 0;
   }
+  static double slope_of(const Apply& apply) { return apply.attributes().get_float("alpha", 0.01F); }
   // A function that has a few values.
   static bool is_step(const Node* node) {
     const Apply* apply = node->as_apply();
@@ -158,13 +160,16 @@ class Region {
     places_.clear();
     is_linear_ = true;
     step_of(&root_);
-    return !is_linear_;
+    const bool is_known = std::ranges::any_of(expression_.domains, [](const auto& domain) { return domain.low == domain.high && domain.may_be_nan; });
+    return !is_linear_ && (inner_.size() > 1 || is_known);
   }
   bool is_inner(const Node* node) const { return std::ranges::count(inner_, node) > 0; }
 
   PiecewiseExpression::Domain domain_of(const Node* leaf) {
     if (is_condition(leaf)) return {};
-    const analysis::ValueRange range = rewriter_.ordinary_range(leaf);
+    analysis::ValueRange range = rewriter_.ordinary_range(leaf);
+    const Apply* apply = leaf->as_apply();
+    if (apply && apply->is("Div") && apply->input(0) == apply->input(1)) range = {1, 1, true};
     const bool finite = rewriter_.assumes_finite();
     auto outwards = [](double bound, double sign) {  // of a lower bound; an upper one is that of −x
       const double whole = std::min(std::floor(sign * bound), kMostBound);
@@ -196,6 +201,13 @@ class Region {
     if (reading.op == Op::Clip && !(apply.has_input(1) && apply.has_input(2))) {
       step.op = apply.has_input(1) ? Op::Max : Op::Min;
       step.operands[1] = step_of(apply.input(apply.has_input(1) ? 1 : 2));
+      return step;
+    }
+    if (apply.is("LeakyRelu")) {  // max(x, slope · x), or the smaller one
+      const double slope = slope_of(apply);
+      const uint8_t factor = constant(slope, false);
+      step.operands[1] = put({Op::Mul, {first, factor}});
+      if (slope > 1) step.op = Op::Min;
       return step;
     }
     if (apply.is("Div")) {
@@ -245,9 +257,9 @@ class Region {
   Rewriter& rewriter_;
   Apply& root_;
   DType dtype_ = DType::Undefined;  // of all numbers
-  boost::container::small_vector<const Apply*, kMostOperators> inner_;
+  boost::container::small_vector<const Apply*, kMostInRegion> inner_;
   boost::container::small_vector<Node*, 5> leaves_;
-  boost::container::small_vector<std::pair<Node*, uint8_t>, kMostOperators> places_;
+  boost::container::small_vector<std::pair<Node*, uint8_t>, kMostInRegion> places_;
   PiecewiseExpression expression_;
   bool is_linear_ = true;
 };

@@ -359,8 +359,10 @@ bool are_whole(const Node* node, int depth) {
   }
   return apply->op().whole == Whole::OfWhole && std::ranges::all_of(apply->operands(), operand);
 }
-Quantity whole(const Scope&, Arguments a) {
+Quantity whole(const Scope& scope, Arguments a) {
   constexpr int kDeepest = 6;
+  const analysis::ValueRange range = scope.rewriter.ordinary_range(as_node(a[0]));
+  if (range.low == range.high && std::trunc(range.low) == range.low) return true;
   return are_whole(as_node(a[0]), kDeepest) ? Quantity(true) : NotKnown{};
 }
 
