@@ -357,6 +357,7 @@ class Search {
     auto pieces = pieces_of(wanted_);
     std::vector<Leaves> points;
     if (!pieces || !Cases(wanted_).enumerate(pieces->hyperplanes, points)) return std::nullopt;
+    if (points.empty()) return std::nullopt;
     pieces_ = *std::move(pieces);
     const size_t stride = (points.size() + kMostCompared - 1) / kMostCompared;
     for (size_t i = 0; i < points.size(); i += stride) points_.push_back(points[i]);

@@ -1,5 +1,5 @@
-// When two applications compute the same from the same operands. Attribute sets and constants are interned, so that comparing
-// them is comparing pointers.
+// When two applications compute the same from the same operands, for commutative operators in any order. Attribute sets and constants
+// are interned, so that comparing them is comparing pointers.
 #pragma once
 
 #include <algorithm>
@@ -9,15 +9,22 @@
 
 namespace anfora::passes {
 
+inline bool has_any_order(const ir::Apply& node) { return node.num_inputs() == 2 && node.op().commutative; }
+
 inline uint64_t hash_of_expression(const ir::Apply& node) {
   uint64_t h = hash_combine(hash_pointer(&node.op()), hash_pointer(&node.attributes()) + node.num_outputs());
+  if (has_any_order(node)) {
+    const auto [low, high] = std::minmax({node.input(0)->id(), node.input(1)->id()});
+    return hash_combine(hash_combine(h, low), high);
+  }
   for (const ir::Use& use : node.operands()) h = hash_combine(h, use.node->id());
   return h;
 }
 
 inline bool are_same_expression(const ir::Apply& a, const ir::Apply& b) {
-  return &a.op() == &b.op() && &a.attributes() == &b.attributes() && a.num_outputs() == b.num_outputs() &&
-         std::ranges::equal(a.operands(), b.operands(), {}, &ir::Use::node, &ir::Use::node);
+  if (&a.op() != &b.op() || &a.attributes() != &b.attributes() || a.num_outputs() != b.num_outputs()) return false;
+  if (std::ranges::equal(a.operands(), b.operands(), {}, &ir::Use::node, &ir::Use::node)) return true;
+  return has_any_order(a) && b.num_inputs() == 2 && a.input(0) == b.input(1) && a.input(1) == b.input(0);
 }
 
 }  // namespace anfora::passes

@@ -475,6 +475,7 @@ Node* shorten_movement(Rewriter& rewriter, Apply& root) {
     auto all = inner ? composed(map, *inner) : within_operand(map);
     if (!all) break;
     map = std::move(*all);
+    if (constant_tensor(map.source)) break;  // left to constant folding
     const int before = (root.primitive() == Primitive::Operation) + operators_above(root.input(0), &root, map.source);
     if (const int saved = before - Writer(map).cost(); saved > most) {
       most = saved;
@@ -571,7 +572,7 @@ Node* move_operands(Rewriter& rewriter, Apply& root) {
   std::vector<const Node*> seen;
   int before = 1, after = 0;
   for (const Use& use : inner->operands()) {
-    if (!ranked_type(use.node) || (!is_concat && !same_shape(*use.node, *inner))) return nullptr;
+    if (!ranked_type(use.node) || constant_tensor(use.node) || (!is_concat && !same_shape(*use.node, *inner))) return nullptr;
     IndexMap below = deepest_map(use.node, 1);
     auto all = composed(*outer, below);
     if (!all) return nullptr;

@@ -52,7 +52,7 @@ constexpr std::string_view kRoots =
 
 DType dtype_of(const Node* node) { return node->type() && node->type()->is_tensor() ? node->type()->dtype() : DType::Undefined; }
 bool is_condition(const Node* node) { return dtype_of(node) == DType::Bool; }
-bool is_number(const Node* node) { return dtype_of(node) == DType::F32 || dtype_of(node) == DType::F64; }
+bool is_real(const Node* node) { return dtype_of(node) == DType::F32 || dtype_of(node) == DType::F64; }
 
 // A constant that is one number.
 std::optional<double> number(const Node* node) {
@@ -117,7 +117,7 @@ class Region {
     if (apply.is("LeakyRelu")) return analysis::SmallestExpressions::takes(slope_of(apply));
     if (apply.is("Div")) return varying == 1 && number(apply.input(1)).value_or(0) != 0;
     if (reading->op == Op::Mul) return varying == 1 || std::ranges::any_of(apply.operands(), [](const Use& u) { return is_step(u.node); });
-    if (apply.num_inputs() > 2 && (reading->op == Op::Min || reading->op == Op::Max)) return false;
+    if (apply.num_inputs() != 2 && (reading->op == Op::Min || reading->op == Op::Max)) return false;
     if (reading->op == Op::Clip && apply.has_input(1) && apply.has_input(2) && has_bounds) {
       auto low = number(apply.input(1)), high = number(apply.input(2));
       return low && high && *low <= *high && varying == 1;
@@ -133,7 +133,7 @@ class Region {
     return apply->is("Sign") || (apply->is("Cast") && is_condition(apply->input(0)));
   }
   bool has_type(const Node* node) {
-    if (!is_number(node)) return false;
+    if (!is_real(node)) return false;
     if (dtype_ == DType::Undefined) dtype_ = dtype_of(node);
     return dtype_of(node) == dtype_;
   }
@@ -161,7 +161,7 @@ class Region {
     is_linear_ = true;
     step_of(&root_);
     const bool is_known = std::ranges::any_of(expression_.domains, [](const auto& domain) { return domain.low == domain.high && domain.may_be_nan; });
-    return !is_linear_ && (inner_.size() > 1 || is_known);
+    return is_known || (!is_linear_ && inner_.size() > 1);
   }
   bool is_inner(const Node* node) const { return std::ranges::count(inner_, node) > 0; }
 
