@@ -1,8 +1,7 @@
 // Small regions that compute a piecewise linear function, as the smallest expression of it.
 //
 //     Less(Where(p, x, Max(x, 0)), 0)    =    And(Less(x, 0), p)
-//     1 − Clip(−x, −3, −1) − 2           =    Clip(x, 1, 3) − 1
-//     Where(x ≥ 1, 2, Max(x, 0)) …
+//     Sign(Max(x, −1) + 1)               =    Cast(x > −1)
 //
 // A region ends in its root, and has other operators that nobody reads outside of it: sums, bounds, choices, comparisons and truth
 // values. What it reads are its leaves; of them the ranges are known. src/analysis/piecewise.h finds the smallest expression of
@@ -167,9 +166,7 @@ class Region {
 
   PiecewiseExpression::Domain domain_of(const Node* leaf) {
     if (is_condition(leaf)) return {};
-    analysis::ValueRange range = rewriter_.ordinary_range(leaf);
-    const Apply* apply = leaf->as_apply();
-    if (apply && apply->is("Div") && apply->input(0) == apply->input(1)) range = {1, 1, true};
+    const analysis::ValueRange range = rewriter_.ordinary_range(leaf);
     const bool finite = rewriter_.assumes_finite();
     auto outwards = [](double bound, double sign) {  // of a lower bound; an upper one is that of −x
       const double whole = std::min(std::floor(sign * bound), kMostBound);
