@@ -23,7 +23,8 @@ ALLOWED = {
 
 STRING = r'"(\w+)"'
 BRACED = re.compile(r"\{\s*" + STRING + r"(?:\s*,\s*" + STRING + r")+\s*,?\s*\}")
-TEST = re.compile(r"""(?:\bis\(|==\s*)""" + STRING)
+TEST = r"[\w.>()-]*?(?:\bis\(|\b\w+ == )" + STRING + r"\)?"
+CHAIN = re.compile(TEST + r"(?:\s*\|\|\s*" + TEST + r")+")
 
 
 def operators_of(program):
@@ -33,17 +34,10 @@ def operators_of(program):
 
 def lists_in(text, operators):
     """(line, operators) of each list."""
-    for match in BRACED.finditer(text):
+    for match in [*BRACED.finditer(text), *CHAIN.finditer(text)]:
         names = [name for name in re.findall(STRING, match.group()) if name in operators]
         if len(names) > MOST:
             yield text.count("\n", 0, match.start()) + 1, names
-    start = 0
-    for statement in re.split(r"[;{}]\s*\n", text):
-        if "||" in statement:
-            names = [name for name in dict.fromkeys(TEST.findall(statement)) if name in operators]
-            if len(names) > MOST:
-                yield text.count("\n", 0, text.index(statement, start)) + 1, names
-        start = text.index(statement, start)
 
 
 def main():
