@@ -534,7 +534,13 @@ class ModuleParser {
   }
 
   // What stands behind a condition in brackets is a block, and no attributes.
-  bool at_statement() { return cursor_.peek() == '%' || cursor_.peek_word() == "return"; }
+  bool at_statement() {
+    if (cursor_.peek() == '%') return true;
+    const size_t start = cursor_.position();
+    const bool is_result = cursor_.accept_word("return") && !cursor_.accept("=");  // `return` may be an attribute's name
+    cursor_.rewind(start);
+    return is_result;
+  }
 
   // Whether a string is the domain of an operator.
   bool is_qualified_in_quotes() {
