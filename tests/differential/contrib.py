@@ -32,6 +32,16 @@ def quick_gelu(rng):
     return contrib("QuickGelu", [reals(rng, (rng.randint(1, 4), 5))], {"alpha": rng.uniform(0.5, 2)})
 
 
+def gated_add(rng):
+    shape = tuple(rng.randint(1, 5) for _ in range(rng.randint(1, 4)))
+    return contrib("GatedAdd", [reals(rng, shape), reals(rng, shape), reals(rng, (*shape[:-1], 1))])
+
+
+def scaled_silu(rng):
+    scale = maybe(rng, lambda: reals(rng, ()))
+    return contrib("ScaledSiLU", [reals(rng, (rng.randint(1, 4), 5)), scale], {} if scale is not None else {"alpha": rng.uniform(0.5, 2)})
+
+
 def skip_normalization(op, beta):
     def make(rng):
         b, s, _, _ = sizes(rng)
@@ -477,6 +487,8 @@ GENERATORS = {
     "com.microsoft.BiasGelu": elementwise("BiasGelu", "always"),
     "com.microsoft.FastGelu": elementwise("FastGelu", "sometimes"),
     "com.microsoft.QuickGelu": quick_gelu,
+    "com.microsoft.GatedAdd": gated_add,
+    "com.microsoft.ScaledSiLU": scaled_silu,
     "com.microsoft.SkipLayerNormalization": skip_normalization("SkipLayerNormalization", True),
     "com.microsoft.SkipSimplifiedLayerNormalization": skip_normalization("SkipSimplifiedLayerNormalization", False),
     "com.microsoft.EmbedLayerNormalization": embed_layer_normalization,

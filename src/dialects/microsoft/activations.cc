@@ -45,6 +45,21 @@ void declare_microsoft_activations(Declarations& declare) {
       .output("Y", "T")
       .type("T", kFloats)
       .infer(infer_same_type);
+  contrib(declare, "GatedAdd", "X + Y · gate, the gate being one number for each row.")
+      .input("X", "T")
+      .input("Y", "T")
+      .input("gate", "T")
+      .output("output", "T")
+      .type("T", kFloats)
+      .infer(infer_same_type);
+  contrib(declare, "ScaledSiLU", "z · Sigmoid(z) of z = scale · x; without a scale, alpha · x.")
+      .input("X", "T")
+      .optional_input("scale", "M")
+      .output("Y", "T")
+      .type("T", kFloats)
+      .type("M", kFloats)
+      .attribute("alpha", 1.0f)
+      .infer(infer_same_type);
   contrib(declare, "GemmFastGelu", "FastGelu of X · W + bias.")
       .input("X", "T")
       .input("W", "T")
