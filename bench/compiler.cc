@@ -107,7 +107,7 @@ Json tower(size_t nodes) {
   passes::PassOptions options;
   passes::PassContext passes(*module, remarks, options);
   timed("infer", [&] { passes.inference.run(); });
-  for (const passes::Pass* pass : {&passes::kFold, &passes::kMerge, &passes::kDropDead}) {
+  for (const passes::Pass* pass : {&passes::kFold, &passes::kCse, &passes::kDce}) {
     timed(pass->name, [&] { result["changes"][pass->name] = pass->run(passes); });
   }
   timed("export", [&] { onnx::export_onnx(*module, scratch / "result.onnx"); });

@@ -132,7 +132,7 @@ class Merging {
           expressions.stand_in(node);
           continue;
         }
-        rewrite::Remark* remark = context_.remarks.applied(kMerge.name, kMerge.name, *node);
+        rewrite::Remark* remark = context_.remarks.applied(kCse.name, kCse.name, *node);
         if (remark) remark->before = rewrite::work_of(context_.inference, *node);
         module_.replace(node, same);
         module_.erase(node);
@@ -154,7 +154,7 @@ class Merging {
     const double rise = profile_->peak() - before;
     if (!is_cheap || rise <= 0 || analysis::is_worth_keeping(context_.inference, node, rise)) return true;
     context_.remarks.refused(
-        kMerge.name, kMerge.name, node,
+        kCse.name, kCse.name, node,
         fmt::format("sharing would keep {:.0f} bytes for {} steps and raise the planned peak from {:.0f} to {:.0f}; "
                     "computing them again takes {:.0f} us",
                     bytes, distance, before, before + rise, analysis::estimate_us(context_.inference, node)));
@@ -205,7 +205,7 @@ class Merging {
         alike.push_back(graph);
         continue;
       }
-      context_.remarks.applied(kMerge.name, kFunctions, *graph->value(),
+      context_.remarks.applied(kCse.name, kFunctions, *graph->value(),
                                fmt::format("@{} is @{}", graph->name(), (*same)->name()));
       module_.replace(graph->value(), (*same)->value());
       gone.insert(graph);
@@ -289,6 +289,6 @@ size_t run_cse(PassContext& context) { return Merging(context).run(); }
 
 }  // namespace
 
-const Pass kMerge{"cse", "common subexpressions", "merge duplicate computations", run_cse};
+const Pass kCse{"cse", "common subexpressions", "merge duplicate computations", run_cse};
 
 }  // namespace anfora::passes

@@ -170,7 +170,7 @@ class DeadCode {
       if (is_dead(graph)) {
         dead_graphs.push_back(graph);
         changes_ += graph->num_nodes();
-        context_.remarks.applied(kDropDead.name, kFunction, *graph->value(),
+        context_.remarks.applied(kDce.name, kFunction, *graph->value(),
                                  fmt::format("@{} is never called", graph->name()));
         continue;
       }
@@ -179,7 +179,7 @@ class DeadCode {
       }
     }
     for (Apply* node : dead) {
-      rewrite::Remark* remark = context_.remarks.applied(kDropDead.name, kDropDead.name, *node);
+      rewrite::Remark* remark = context_.remarks.applied(kDce.name, kDce.name, *node);
       if (remark && node->type()) remark->before = rewrite::work_of(context_.inference, *node);
     }
     changes_ += dead.size();
@@ -194,7 +194,7 @@ class DeadCode {
       for (size_t i = before; i-- > 0;) {
         if (signature.live[i]) continue;
         Parameter* parameter = graph->parameter(i);
-        context_.remarks.applied(kDropDead.name, kParameter, *parameter,
+        context_.remarks.applied(kDce.name, kParameter, *parameter,
                                  fmt::format("nothing in @{} needs it", graph->name()));
         module_.remove_parameter(parameter);
       }
@@ -230,6 +230,6 @@ size_t run_dce(PassContext& context) { return DeadCode(context).run(); }
 
 }  // namespace
 
-const Pass kDropDead{"dce", "dead code", "remove what no output depends on", run_dce};
+const Pass kDce{"dce", "dead code", "remove what no output depends on", run_dce};
 
 }  // namespace anfora::passes

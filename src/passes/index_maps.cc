@@ -441,6 +441,21 @@ bool is_read_by(const Node* node, const Node* reader) {
   return std::ranges::all_of(node->uses(), [&](const Use& use) { return use.user == reader; });
 }
 
+// Whether there is an equal application, with which CSE will merge it. Users are looked at up to a number.
+bool has_twin(const Apply& apply) {
+  constexpr int kMostUsers = 16;
+  auto is_operand = [](const Use& a, const Use& b) { return a.node == b.node; };
+  int seen = 0;
+  for (const Use& use : apply.input(0)->uses()) {
+    if (++seen > kMostUsers) break;
+    const Apply& other = *use.user;
+    if (&other != &apply && &other.op() == &apply.op() && &other.attributes() == &apply.attributes() &&
+        other.graph() == apply.graph() && other.has_uses() && std::ranges::equal(other.operands(), apply.operands(), is_operand))
+      return true;
+  }
+  return false;
+}
+
 // How many operators go when nobody reads a value any more but `reader`, up to a source.
 int operators_above(const Node* node, const Node* reader, const Node* source) {
   int count = 0;
@@ -576,7 +591,9 @@ Node* move_operands(Rewriter& rewriter, Apply& root) {
     IndexMap below = deepest_map(use.node, 1);
     auto all = composed(*outer, below);
     if (!all) return nullptr;
-    if (!std::ranges::count(seen, use.node)) before += operators_above(use.node, inner, below.source);
+    const Apply* mover = use.node->as_apply();
+    const bool stays = std::ranges::count(seen, use.node) || (mover && mover->num_inputs() > 0 && has_twin(*mover));
+    if (!stays) before += operators_above(use.node, inner, below.source);
     seen.push_back(use.node);
     if (!std::ranges::count(maps, *all)) after += Writer(*all).cost();
     maps.push_back(std::move(*all));

@@ -127,13 +127,13 @@ extern const Pass kBranches;      // branches.cc
 extern const Pass kFold;          // fold.cc
 extern const Pass kSimplify;      // simplify.cc
 extern const Pass kLayers;        // layers.cc
-extern const Pass kFoldWeights;   // weights.cc
-extern const Pass kMerge;         // cse.cc
-extern const Pass kDropDead;      // dce.cc
+extern const Pass kWeights;   // weights.cc
+extern const Pass kCse;         // cse.cc
+extern const Pass kDce;      // dce.cc
 // Behind the rules, where the result is stored.
 extern const Pass kCaches;    // caches.cc
 extern const Pass kParallel;  // parallel.cc
-extern const Pass kSplit;     // slices.cc
+extern const Pass kSplit;     // split.cc
 extern const Pass kEinsum;    // einsum.cc
 extern const Pass kGenerate;  // generate.cc
 extern const Pass kOutline;   // outline.cc
@@ -141,7 +141,7 @@ extern const Pass kOutline;   // outline.cc
 extern const Pass kExpand;  // expand.cc
 // Where ONNX Runtime is to run the result: onnxruntime.cc.
 extern const Pass kOnnxRuntime;
-// For execution, before it is optimized: attention_parts.cc.
+// For execution, before it is optimized: attention.cc.
 extern const Pass kAttention;
 // For execution only: their operators are lowered ones.
 extern const Pass kWiden;          // widen.cc

@@ -406,11 +406,11 @@ constexpr Rule kWeightRules[] = {
 };
 
 size_t run_weights(PassContext& context) {
-  return rewrite::apply_rules(kWeightRules, context.rewriting(), context.inference, context.remarks, kFoldWeights.name);
+  return rewrite::apply_rules(kWeightRules, context.rewriting(), context.inference, context.remarks, kWeights.name);
 }
 
 }  // namespace
 
-const Pass kFoldWeights{"weights", "conv + batch norm, mul, add", "fold scales and offsets into weights", run_weights};
+const Pass kWeights{"weights", "conv + batch norm, mul, add", "fold scales and offsets into weights", run_weights};
 
 }  // namespace anfora::passes

@@ -18,7 +18,7 @@ namespace {
 constexpr const Pass* kSimplifyPasses[] = {
     &passes::kInline,   &passes::kSignatures,   &passes::kRecurrence, &passes::kLoops,
     &passes::kBranches, &passes::kCanonicalize, &passes::kFold,       &passes::kSimplify,
-    &passes::kLayers,   &passes::kFoldWeights,  &passes::kMerge,      &passes::kDropDead,
+    &passes::kLayers,   &passes::kWeights,  &passes::kCse,      &passes::kDce,
 };
 constexpr Stage kSimplify{.name = "simplify", .passes = kSimplifyPasses, .to_fixpoint = true};
 
@@ -39,7 +39,7 @@ constexpr Stage kFinishForOnnxRuntime{.name = "finish", .passes = kFinishForOnnx
 
 // Operators of ONNX Runtime, and what making them has left to fold and to cancel.
 constexpr const Pass* kOnnxRuntimePasses[] = {
-    &passes::kOnnxRuntime, &passes::kFold, &passes::kSimplify, &passes::kMerge, &passes::kDropDead,
+    &passes::kOnnxRuntime, &passes::kFold, &passes::kSimplify, &passes::kCse, &passes::kDce,
 };
 constexpr Stage kWriteForOnnxRuntime{.name = "onnxruntime", .passes = kOnnxRuntimePasses, .is_written = true};
 
@@ -48,7 +48,7 @@ constexpr const Pass* kExpandPasses[] = {&passes::kExpand, &passes::kAttention};
 constexpr Stage kExpand{.name = "expand", .passes = kExpandPasses};
 
 // Weights in f32, each conversion once.
-constexpr const Pass* kAfterWidening[] = {&passes::kFold, &passes::kMerge, &passes::kDropDead};
+constexpr const Pass* kAfterWidening[] = {&passes::kFold, &passes::kCse, &passes::kDce};
 constexpr Stage kFoldWidened{.name = "widened", .passes = kAfterWidening};
 constexpr const Pass* kWidenPasses[] = {&passes::kWiden};
 constexpr Stage kWiden{.name = "widen", .passes = kWidenPasses, .on_change = &kFoldWidened};
@@ -56,8 +56,8 @@ constexpr Stage kWiden{.name = "widen", .passes = kWidenPasses, .on_change = &kF
 // The layout pass leaves dead nodes and transposes that cancel or fold, the rules arithmetic of constants; an epilogue is fused only
 // where nobody else uses the value in between, not even a dead node. What is computed again is decided at the end.
 constexpr const Pass* kLoweringPasses[] = {
-    &passes::kLayout,   &passes::kFold,     &passes::kSimplify, &passes::kFold,          &passes::kMerge,
-    &passes::kDropDead, &passes::kEpilogue, &passes::kDropDead, &passes::kRematerialize,
+    &passes::kLayout,   &passes::kFold,     &passes::kSimplify, &passes::kFold,          &passes::kCse,
+    &passes::kDce, &passes::kEpilogue, &passes::kDce, &passes::kRematerialize,
 };
 constexpr Stage kLowering{.name = "lower", .passes = kLoweringPasses, .rules = passes::lowering_rules};
 

@@ -20,7 +20,7 @@ def prepare(tree, command):
             (tree.root / name).unlink()
         for name in ("src/passes/pass.h", "src/pipeline/pipeline.cc"):
             path = tree.root / name
-            path.write_text(re.sub(r"^extern const Pass kDropDead;.*\n|(, )?&passes::kDropDead\b", "", path.read_text(), flags=re.MULTILINE))
+            path.write_text(re.sub(r"^extern const Pass kDce;.*\n|(, )?&passes::kDce\b", "", path.read_text(), flags=re.MULTILINE))
 
 
 def compile_options(tree, folder):
