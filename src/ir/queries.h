@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "ir/node.h"
@@ -36,11 +37,16 @@ inline int64_t extent_of(const Node* node, int axis) {
   return node->type()->dim(at).as_constant().value_or(-1);
 }
 
+// An attribute, or the default that the operator declares; null where there is neither.
+inline const AttributeValue* attribute_or_default(const Apply& node, std::string_view name) {
+  if (const AttributeValue* value = node.attributes().find(name)) return value;
+  const AttributeDeclaration* declared = node.op().find_attribute(name);
+  return declared && declared->otherwise ? &*declared->otherwise : nullptr;
+}
+
 // The attribute `axis`, or its default, counted from the front; nothing outside of the rank.
 inline std::optional<int64_t> axis_of(const Apply& node, int rank) {
-  const AttributeDeclaration* declared = node.op().find_attribute("axis");
-  const AttributeValue* value = node.attributes().find("axis");
-  if (!value && declared && declared->otherwise) value = &*declared->otherwise;
+  const AttributeValue* value = attribute_or_default(node, "axis");
   const int64_t* axis = value ? std::get_if<int64_t>(value) : nullptr;
   if (!axis || *axis < -rank || *axis >= rank) return std::nullopt;
   return *axis < 0 ? *axis + rank : *axis;

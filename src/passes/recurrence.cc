@@ -348,7 +348,7 @@ class Cell {
     if (!apply || std::ranges::none_of(kActivations, [&](std::string_view name) { return apply->is(name); }))
       return std::nullopt;
     auto number = [&](std::string_view name) {
-      const AttributeValue* value = rewrite::attribute_or_default(*apply, name);
+      const AttributeValue* value = attribute_or_default(*apply, name);
       return value ? std::optional(std::get<float>(*value)) : std::nullopt;
     };
     return Activated{{apply->op().name, number("alpha"), number("beta")}, apply->input(0)};

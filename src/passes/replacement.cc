@@ -31,11 +31,11 @@ Node* Replacement::input(size_t i) const {
 }
 
 int64_t Replacement::integer(std::string_view attribute) const {
-  const AttributeValue* value = rewrite::attribute_or_default(root_, attribute);
+  const AttributeValue* value = attribute_or_default(root_, attribute);
   return value ? std::get<int64_t>(*value) : 0;
 }
 float Replacement::number(std::string_view attribute) const {
-  const AttributeValue* value = rewrite::attribute_or_default(root_, attribute);
+  const AttributeValue* value = attribute_or_default(root_, attribute);
   return value ? std::get<float>(*value) : 0;
 }
 

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "ir/module.h"
+#include "ir/queries.h"
 #include "support/element_types.h"
 
 namespace anfora::rewrite {
@@ -333,12 +334,6 @@ class Matcher {
 bool for_each_match(const Term& pattern, Apply& root, Match& match, FunctionRef<Quantity(const Expression&)> evaluate,
                     FunctionRef<bool()> accept) {
   return Matcher(match, evaluate).term(pattern, &root, accept);
-}
-
-const AttributeValue* attribute_or_default(const Apply& node, std::string_view name) {
-  if (const AttributeValue* value = node.attributes().find(name)) return value;
-  const AttributeDeclaration* declared = node.op().find_attribute(name);
-  return declared && declared->otherwise ? &*declared->otherwise : nullptr;
 }
 
 std::optional<double> splat_value(const Node* node) {

@@ -39,9 +39,6 @@ struct Match {
 bool for_each_match(const Term& pattern, ir::Apply& root, Match& match,
                     FunctionRef<Quantity(const Expression&)> evaluate, FunctionRef<bool()> accept);
 
-// The value that an application has for an attribute: its own, else the declared default; null: neither.
-const AttributeValue* attribute_or_default(const ir::Apply& node, std::string_view name);
-
 // Whether all elements of a constant are that number: exactly as its type has it, or approximately.
 bool is_splat(const ir::Node* node, double number, bool approximate = false);
 // The one number that all elements of a constant are; empty: they differ, or are no real numbers.

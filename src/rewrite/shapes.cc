@@ -538,7 +538,7 @@ Quantity attribute(const Scope&, Arguments q) {
   const ir::Apply* apply = node ? node->as_apply() : nullptr;
   const std::string* name = std::get_if<std::string>(&q[1]);
   if (!apply || !name) return NotKnown{};
-  const AttributeValue* value = attribute_or_default(*apply, *name);
+  const AttributeValue* value = ir::attribute_or_default(*apply, *name);
   return value ? from_attribute(*value) : q[2];
 }
 
