@@ -176,8 +176,7 @@ void print_operators_markdown(ir::Context& context) {
       if (!variables.empty()) fmt::print("- types: {}\n", joined(variables, "; "));
       if (const auto facts = facts_of(*op); !facts.empty()) fmt::print("- facts: {}\n", joined(facts));
       if (const ir::Graph* function = library.find(*op)) {
-        const std::string_view place = function->return_node()->location()->file;
-        const std::string_view file = place.substr(0, place.find(':'));
+        const std::string_view file = function->return_node()->location()->file;
         fmt::print("- meaning: `@{}` in [{}](../src/dialects/microsoft/{})\n", function->name(), file, file);
       }
     }

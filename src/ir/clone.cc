@@ -91,7 +91,7 @@ void Cloner::copy_parameters(const Graph& graph, Graph* copy) {
   for (Parameter* parameter : graph.parameters()) {
     if (images_.contains(parameter)) continue;
     Parameter* image = module_.add_parameter(copy, parameter->type(), parameter->name());
-    image->set_location(parameter->location());
+    image->set_location(module_.inlined(parameter->location(), inlined_at_));
     images_.emplace(parameter, image);
   }
 }
@@ -116,13 +116,13 @@ void Cloner::copy_node(const Apply& node) {
   Graph* graph = graphs_.at(node.graph());
   if (node.primitive() == Primitive::Return) {
     module_.set_result(graph, image_of(node.input(0)));
-    graph->return_node()->set_location(node.location());
+    graph->return_node()->set_location(module_.inlined(node.location(), inlined_at_));
     return;
   }
   boost::container::small_vector<Node*, 8> inputs;
   for (const Use& use : node.operands()) inputs.push_back(image_of(use.node));
   Apply* image = module_.apply_interned(graph, node.op(), {inputs.data(), inputs.size()}, &node.attributes(),
-                                        node.num_outputs(), node.location(), node.name());
+                                        node.num_outputs(), module_.inlined(node.location(), inlined_at_), node.name());
   image->set_type(node.type());
   images_.emplace(&node, image);
 }
@@ -147,7 +147,7 @@ Node* Cloner::splice(const Graph& graph, Graph* into) {
 }
 
 Node* inline_call(Module& module, Apply* call, const Graph& callee) {
-  Cloner cloner(module);
+  Cloner cloner(module, call->location());
   for (size_t i = 0; i < callee.parameters().size(); ++i) cloner.bind(callee.parameter(i), call->input(i + 1));
   Node* result = cloner.splice(callee, call->graph());
   // The caller's name for the value is the one that a reader of the caller knows.
@@ -214,9 +214,16 @@ void copy_module(const Module& module, Module* copy, Ids& ids) {
 
   boost::unordered_flat_map<const Location*, const Location*> locations{{nullptr, nullptr}};
   auto location_of = [&](const Location* location) {
-    auto [at, is_new] = locations.try_emplace(location);
-    if (is_new) at->second = copy->location(location->file, location->name, location->index);
-    return at->second;
+    auto copied = [&](const Location* one) {
+      auto [at, is_new] = locations.try_emplace(one);
+      if (is_new) at->second = copy->location(*one);
+      return at->second;
+    };
+    boost::container::small_vector<const Location*, 8> chain;  // the innermost first
+    for (const Location* l = location; l; l = l->inlined_at) chain.push_back(l);
+    const Location* image = nullptr;
+    for (; !chain.empty(); chain.pop_back()) image = copy->inlined(copied(chain.back()->before_inlining()), image);
+    return image;
   };
   std::vector<Node*> images(module.next_id());  // by id
   auto image_of = [&](const Node* node) -> Node* {

@@ -29,7 +29,8 @@ namespace anfora::ir {
 // Makes one copy.
 class Cloner {
  public:
-  explicit Cloner(Module& module) : module_(module) {}
+  // `inlined_at`: the location of the call whose place the copy takes; null when it takes none.
+  explicit Cloner(Module& module, const Location* inlined_at = nullptr) : module_(module), inlined_at_(inlined_at) {}
 
   // `image` stands for `node` in the copy: a parameter, a free variable, or a function.
   void bind(const Node* node, Node* image) { images_[node] = image; }
@@ -49,6 +50,7 @@ class Cloner {
   void copy_node(const Apply& node);
 
   Module& module_;
+  const Location* inlined_at_;
   boost::unordered_flat_map<const Node*, Node*> images_;
   boost::unordered_flat_map<const Graph*, Graph*> graphs_;  // of the region, to those that hold the copies
 };

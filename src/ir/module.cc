@@ -37,10 +37,11 @@ uint64_t fingerprint(const Tensor& t) {
 
 }  // namespace
 
-struct Module::ConstantTable {
+struct Module::Tables {
   std::deque<Tensor> tensors;
   boost::unordered_flat_map<uint64_t, boost::container::small_vector<Value*, 1>> by_fingerprint;
   std::unordered_map<std::string, int> graph_names;  // and the last suffix given to a graph of that name
+  boost::unordered_flat_map<std::pair<const Location*, const Location*>, const Location*> inlined;  // location and call
 };
 
 bool Apply::has_input(size_t i) const {
@@ -50,10 +51,22 @@ bool Apply::has_input(size_t i) const {
 }
 
 std::string to_string(const Location& location) {
-  std::string place(location.file);
-  if (location.index >= 0) place += fmt::format("{}node {}", place.empty() ? "" : ": ", location.index);
-  if (location.name.empty()) return place;
-  return place.empty() ? std::string(location.name) : fmt::format("{} ({})", location.name, place);
+  std::string text;
+  for (const Location* l = &location; l; l = l->inlined_at) {
+    std::string place(l->file);
+    if (l->index >= 0) place += fmt::format("{}node {}", place.empty() ? "" : ": ", l->index);
+    if (l->line > 0) place += fmt::format(":{}", l->line);
+    if (l->column > 0) place += fmt::format(":{}", l->column);
+    if (!text.empty()) text += ", inlined at ";
+    if (l->name.empty()) {
+      text += place;
+    } else if (place.empty()) {
+      text += l->name;
+    } else {
+      fmt::format_to(std::back_inserter(text), "{} ({})", l->name, place);
+    }
+  }
+  return text;
 }
 
 std::string describe(const Node& node) {
@@ -78,11 +91,11 @@ int Graph::depth() const {
 Module::Module(Context& context)
     : context_(context),
       annotations_(std::make_unique<Annotations>(context)),
-      constant_table_(std::make_unique<ConstantTable>()) {}
+      tables_(std::make_unique<Tables>()) {}
 Module::~Module() = default;
 
 Graph* Module::make_graph(std::string_view name, Graph* parent) {
-  auto& names = constant_table_->graph_names;
+  auto& names = tables_->graph_names;
   std::string unique(name);
   while (!names.emplace(unique, 0).second) unique = fmt::format("{}.{}", name, ++names.at(std::string(name)));
   auto graph = std::make_unique<Graph>();
@@ -136,7 +149,7 @@ void Module::remove_parameter(Parameter* parameter) {
 }
 
 Value* Module::constant(Tensor tensor, std::string_view name) {
-  auto& bucket = constant_table_->by_fingerprint[fingerprint(tensor)];
+  auto& bucket = tables_->by_fingerprint[fingerprint(tensor)];
   for (Value* value : bucket) {
     if (Tensor::identical(value->tensor(), tensor)) return value;
   }
@@ -148,8 +161,8 @@ Value* Module::constant(Tensor tensor, std::string_view name) {
     tensor = std::move(reshaped);
     break;
   }
-  constant_table_->tensors.push_back(std::move(tensor));
-  const Tensor& kept = constant_table_->tensors.back();
+  tables_->tensors.push_back(std::move(tensor));
+  const Tensor& kept = tables_->tensors.back();
   const Type* type = context_.tensor_type(kept.dtype(), std::span<const int64_t>(kept.shape()));
   Value* value = init(new (nodes_.allocate(sizeof(Value))) Value(), nullptr, type, name);
   value->tensor_ = &kept;
@@ -266,8 +279,30 @@ void Module::set_result(Graph* graph, Node* result) {
   graph->return_->type_ = result->type_;
 }
 
-const Location* Module::location(std::string_view file, std::string_view name, int32_t index) {
-  return texts_.make<Location>(Location{context_.string(file), texts_.copy(name), index});
+const Location* Module::location(const Location& location) {
+  Location copy = location;
+  copy.file = context_.string(location.file);
+  copy.name = texts_.copy(location.name);
+  return texts_.make<Location>(copy);
+}
+
+const Location* Module::inlined(const Location* location, const Location* call) {
+  if (!location || !call) return location;
+  boost::container::small_vector<const Location*, 8> chain;  // the innermost first
+  for (const Location* l = location; l; l = l->inlined_at) chain.push_back(l);
+  const Location* made = call;
+  for (; !chain.empty(); chain.pop_back()) {
+    const Location* origin = chain.back()->before_inlining();
+    const Location*& at = tables_->inlined[{origin, made}];
+    if (!at) {
+      Location with = *origin;
+      with.inlined_at = made;
+      with.origin = origin;
+      at = texts_.make<Location>(with);
+    }
+    made = at;
+  }
+  return made;
 }
 
 void Module::set_operand(Apply* user, size_t index, Node* node) {
@@ -326,7 +361,7 @@ void Module::erase_dead(std::span<Apply* const> nodes, std::span<Graph* const> g
     if (graph->value_->has_uses()) {
       throw Error(ErrorCode::Internal, fmt::format("graph @{} is erased while it is used", graph->name_));
     }
-    constant_table_->graph_names.erase(graph->name_);
+    tables_->graph_names.erase(graph->name_);
     if (main_ == graph) main_ = nullptr;
   }
   boost::unordered_flat_set<const Graph*> erased(graphs.begin(), graphs.end());

@@ -162,7 +162,11 @@ class Module {
   // Sets or changes the result of a graph; several results go through make_tuple.
   void set_result(Graph* graph, Node* result);
 
-  const Location* location(std::string_view file, std::string_view name, int32_t index);
+  // A copy that lives as long as the module, texts included.
+  const Location* location(const Location& location);
+  // That of a node at `location` whose graph was inlined where `call` is; the same pointer for the same two. Without one
+  // of the two, `location`.
+  const Location* inlined(const Location* location, const Location* call);
   void set_name(Node* node, std::string_view name);
 
   // Changes -----------------------------------------------------------------------------------------
@@ -197,7 +201,7 @@ class Module {
   void keep_alive(std::shared_ptr<void> object) { owned_.push_back(std::move(object)); }
 
  private:
-  struct ConstantTable;
+  struct Tables;
   template <class N>
   N* init(N* node, Graph* graph, const Type* type, std::string_view name);
   void link(Use& use, Node* node);
@@ -216,7 +220,7 @@ class Module {
   Graph* main_ = nullptr;
   std::vector<std::string> output_names_;
   std::map<const Parameter*, Value*> defaults_;
-  std::unique_ptr<ConstantTable> constant_table_;
+  std::unique_ptr<Tables> tables_;
   std::vector<Value*> constants_;
   Value* none_ = nullptr;
   std::vector<Listener*> listeners_;

@@ -27,13 +27,19 @@ class Node;
 class Parameter;
 class Value;
 
-// Where a node came from. Interned in the module's arena; shared by all nodes of one origin.
+// Where a node came from. Lies in the module's arena; shared by all nodes of one origin.
 struct Location {
-  std::string_view file;  // "model.onnx"
-  std::string_view name;  // the name of the node there; may be empty
-  int32_t index = -1;     // its position there; −1: none
+  std::string_view file;                 // "model.onnx", "model.py"
+  std::string_view name = {};            // the name of the node there; may be empty
+  int32_t index = -1;                    // its position there; −1: none
+  int32_t line = 0, column = 0;          // in a text, from 1; 0: none
+  const Location* inlined_at = nullptr;  // the call whose callee this node was written in, once it was inlined
+  const Location* origin = nullptr;      // the location before inlining; null: this one
+
+  const Location* before_inlining() const { return origin ? origin : this; }
 };
-std::string to_string(const Location& location);  // "fc (model.onnx: node 3)"
+// "fc (model.onnx: node 3)", "model.py:12:5", "fc (layer: node 3), inlined at layer0 (model.onnx: node 7)"
+std::string to_string(const Location& location);
 
 struct Use {
   Node* node = nullptr;   // what is used

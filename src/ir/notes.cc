@@ -93,6 +93,8 @@ void append_location(std::string& out, const Location& location) {
   out += " (";
   append_quoted(out, location.file);
   if (location.index >= 0) fmt::format_to(std::back_inserter(out), ": node {}", location.index);
+  if (location.line > 0) fmt::format_to(std::back_inserter(out), ":{}", location.line);
+  if (location.column > 0) fmt::format_to(std::back_inserter(out), ":{}", location.column);
   out += ')';
 }
 
@@ -101,8 +103,14 @@ ParsedLocation parse_quoted_location(Cursor& cursor) {
   location.name = cursor.string("a name");
   cursor.expect("(", "after a name");
   location.file = cursor.string("a file");
+  auto number = [&](const char* what) {
+    return static_cast<int32_t>(std::clamp<int64_t>(cursor.integer(what), 0, INT32_MAX));
+  };
   if (cursor.accept(": node")) {
-    location.index = static_cast<int32_t>(std::min<int64_t>(cursor.integer("an index"), INT32_MAX));
+    location.index = number("an index");
+  } else if (cursor.accept(":")) {
+    location.line = number("a line");
+    if (cursor.accept(":")) location.column = number("a column");
   }
   cursor.expect(")", "after a file");
   return location;
@@ -140,7 +148,7 @@ void append_notes(std::string& out, const Module& module, const ModuleOrder& ord
         }
         if (const Annotation* annotation = annotations.of_value(*node); is_new(annotation)) {
           lines += "  value ";
-          append_location(lines, {node->location()->file, node->name(), -1});
+          append_location(lines, {.file = node->location()->file, .name = node->name()});
           append_annotation(lines, *annotation);
         }
       }
@@ -163,7 +171,7 @@ void parse_notes(Cursor& cursor, LiteralParser& literals, Module& module, const 
       graph->set_annotation(std::make_shared<const Annotation>(parse_annotation(cursor)));
     } else if (cursor.accept_word("node")) {
       ParsedLocation l = parse_quoted_location(cursor);
-      annotations.set_node({l.file, l.name, l.index}, parse_annotation(cursor));
+      annotations.set_node(l.view(), parse_annotation(cursor));
     } else if (cursor.accept_word("value")) {
       ParsedLocation l = parse_quoted_location(cursor);
       annotations.set_value(l.file, l.name, parse_annotation(cursor));

@@ -14,6 +14,7 @@
 #include <boost/container/small_vector.hpp>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <deque>
+#include <ranges>
 
 #include "ir/lexical.h"
 #include "ir/library.h"
@@ -68,18 +69,8 @@ struct Operands {
   std::vector<Reference> unknown;
 };
 
-// "fc (model.onnx: node 3)" or, with quotes, "\"fc\" (\"model.onnx\": node 3)". Anything else is only a comment.
-std::optional<ParsedLocation> parse_location(std::string_view comment) {
-  if (!comment.starts_with(' ')) return std::nullopt;
-  comment.remove_prefix(1);
-  if (comment.starts_with('"')) try {
-      Cursor cursor(comment, {});
-      ParsedLocation location = parse_quoted_location(cursor);
-      if (!cursor.at_end()) return std::nullopt;
-      return location;
-    } catch (const Error&) {
-      return std::nullopt;
-    }
+// "fc (model.onnx: node 3)"
+std::optional<ParsedLocation> parse_plain_location(std::string_view comment) {
   constexpr std::string_view kNode = ": node ";
   size_t open = comment.find('('), node = comment.rfind(kNode);
   bool is_one = open != std::string_view::npos && node != std::string_view::npos && node > open &&
@@ -95,6 +86,32 @@ std::optional<ParsedLocation> parse_location(std::string_view comment) {
   location.file = comment.substr(open + 1, node - open - 1);
   location.index = std::stoi(std::string(index));
   return location;
+}
+
+// A location and the calls that it was inlined at, from the inside: "fc (layer: node 3) inlined at layer0 (model.onnx: node 7)" or,
+// with quotes, "\"fc\" (\"layer\": node 3) inlined at …". Anything else is only a comment: nothing.
+std::vector<ParsedLocation> parse_location(std::string_view comment) {
+  std::vector<ParsedLocation> chain;
+  if (!comment.starts_with(' ')) return {};
+  comment.remove_prefix(1);
+  if (comment.starts_with('"')) try {
+      Cursor cursor(comment, {});
+      do {
+        chain.push_back(parse_quoted_location(cursor));
+      } while (cursor.accept_word("inlined") && cursor.accept_word("at"));
+      if (!cursor.at_end()) return {};
+      return chain;
+    } catch (const Error&) {
+      return {};
+    }
+  while (true) {
+    const size_t end = comment.find(kInlinedAt);
+    auto location = parse_plain_location(comment.substr(0, end));
+    if (!location) return {};
+    chain.push_back(std::move(*location));
+    if (end == std::string_view::npos) return chain;
+    comment.remove_prefix(end + kInlinedAt.size());
+  }
 }
 
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates) {
@@ -323,13 +340,16 @@ class ModuleParser {
   void locate(size_t start, std::span<Node* const> nodes) {
     const Location* location = nullptr;
     if (auto comment = cursor_.line_comment()) {
-      if (auto l = parse_location(*comment)) location = module_->location(l->file, l->name, l->index);
+      for (const ParsedLocation& l : parse_location(*comment) | std::views::reverse) {
+        const Location* written = module_->location(l.view());
+        location = location ? module_->inlined(written, location) : written;
+      }
     }
     if (!location && options_.locate) {
       line_ += static_cast<size_t>(std::ranges::count(text_.substr(counted_, start - counted_), '\n'));
       counted_ = start;
-      std::string place = fmt::format("{}:{}", options_.file.empty() ? "text" : options_.file, line_);
-      location = module_->location(place, {}, -1);
+      const std::string_view file = options_.file.empty() ? "text" : options_.file;
+      location = module_->location({.file = file, .line = static_cast<int32_t>(line_)});
     }
     if (!location) return;
     for (Node* node : nodes) node->set_location(location);

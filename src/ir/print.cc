@@ -454,23 +454,31 @@ class ModulePrinter {
     out_ += '\n';
   }
 
-  // "   # fc (model.onnx: node 3)". Names that would be hard to tell from their surroundings are quoted.
+  // "   # fc (layer: node 3) inlined at layer0 (model.onnx: node 7)". Names that would be hard to tell from their surroundings
+  // are quoted.
   void location(const Node& node) {
     const Location* l = node.location();
     if (!l || !options_.locations) return;
-    auto is_plain = [](std::string_view text) {
-      return !text.starts_with(' ') && !text.ends_with(' ') && std::ranges::none_of(text, [](unsigned char c) {
+    auto is_plain_text = [](std::string_view text) {
+      return !text.starts_with(' ') && text.find(kInlinedAt) == std::string_view::npos && !text.ends_with(' ') && std::ranges::none_of(text, [](unsigned char c) {
         return c < 0x20 || c >= 0x7f || c == '"' || c == '(' || c == ')';
       });
     };
+    bool is_plain = true;
+    for (const Location* at = l; at; at = at->inlined_at) {
+      is_plain = is_plain && at->index >= 0 && is_plain_text(at->name) && is_plain_text(at->file);
+    }
     out_ += "   # ";
-    if (l->index >= 0 && is_plain(l->name) && is_plain(l->file)) {
-      out_ += l->name;
-      out_ += l->name.empty() ? "(" : " (";
-      out_ += l->file;
-      fmt::format_to(std::back_inserter(out_), ": node {})", l->index);
-    } else {
-      append_location(out_, *l);
+    for (; l; l = l->inlined_at) {
+      if (is_plain) {
+        out_ += l->name;
+        out_ += l->name.empty() ? "(" : " (";
+        out_ += l->file;
+        fmt::format_to(std::back_inserter(out_), ": node {})", l->index);
+      } else {
+        append_location(out_, *l);
+      }
+      if (l->inlined_at) out_ += kInlinedAt;
     }
   }
 

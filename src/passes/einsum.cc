@@ -183,7 +183,8 @@ size_t run_einsum(PassContext& context) {
     for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
       Apply* root = *node;
       Equation equation(module);
-      const bool is_tree = !root->is_erased() && places.contains(root->location()) && equation.read(*root);
+      const bool is_tree = !root->is_erased() && root->location() &&
+                           places.contains(root->location()->before_inlining()) && equation.read(*root);
       if (!is_tree || equation.num_parts() < 2 || !context.has_fuel()) continue;
       Apply* einsum = context.apply(kEinsum.name, kEinsumRule, *root, "Einsum", equation.operands(),
                                     {{"equation", equation.text()}});

@@ -76,13 +76,14 @@ class Inliner {
     for (Apply *node = graph.first_node(), *next; node; node = next) {
       Graph* callee = node->primitive() == Primitive::Call ? callee_of(*node) : nullptr;
       bool absorbed = callee && callee->value()->has_one_use() && !calls_.is_recursive(callee);
-      if (absorbed) move_body(*callee, graph);
+      if (absorbed) move_body(*callee, graph, node->location());
       next = node->next_in_graph();
       if (absorbed) finish_absorbing(*node, *callee);
     }
   }
 
-  void move_body(Graph& callee, Graph& into) {
+  void move_body(Graph& callee, Graph& into, const Location* call) {
+    locate(callee, call);
     for (Apply *node = callee.first_node(), *next; node; node = next) {
       next = node->next_in_graph();
       if (node != callee.return_node()) module_.move(node, &into);
@@ -91,6 +92,22 @@ class Inliner {
     for (Graph* graph : nested) module_.set_parent(graph, &into);
     auto& siblings = nested_[&into];
     siblings.insert(siblings.end(), nested.begin(), nested.end());
+  }
+
+  // All that was written in a function says where the function was inlined.
+  void locate(Graph& function, const Location* call) {
+    std::vector<Graph*> pending{&function};
+    while (!pending.empty()) {
+      Graph* graph = pending.back();
+      pending.pop_back();
+      for (Parameter* p : graph->parameters()) p->set_location(module_.inlined(p->location(), call));
+      for (Apply* node = graph->first_node(); node; node = node->next_in_graph()) {
+        node->set_location(module_.inlined(node->location(), call));
+      }
+      if (auto found = nested_.find(graph); found != nested_.end()) {
+        pending.insert(pending.end(), found->second.begin(), found->second.end());
+      }
+    }
   }
 
   void finish_absorbing(Apply& call, Graph& callee) {

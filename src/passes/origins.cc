@@ -11,7 +11,6 @@ using namespace ir;
 
 namespace {
 
-std::string_view file_of(const Node& node) { return node.location() ? node.location()->file : std::string_view(); }
 
 FunctionOrigins origins_of_functions(const Module& module) {
   // Of each function: where it comes from, and those that it calls. What is nested in it belongs to it.
@@ -26,7 +25,7 @@ FunctionOrigins origins_of_functions(const Module& module) {
     if (top == module.main()) continue;
     Function& function = functions[top];
     for (const Apply* node = graph->first_node(); node; node = node->next_in_graph()) {
-      if (function.place.empty() && graph == top) function.place = file_of(*node);
+      if (function.place.empty() && graph == top) function.place = place_of(*node);
       for (const Use& use : node->operands()) {
         const Graph* used = constant_function(use.node);
         if (used && !used->parent()) function.callees.push_back(used);
@@ -54,11 +53,16 @@ FunctionOrigins origins_of_functions(const Module& module) {
 
 }  // namespace
 
+std::string_view place_of(const Node& node) {
+  const Location* l = node.location();
+  return l && l->line == 0 ? l->file : std::string_view();
+}
+
 Origins origins_of(const Module& module) {
   Origins origins{.first_id = module.next_id(), .functions = origins_of_functions(module)};
   for (const Graph* graph : module.graphs()) {
     for (const Apply* node = graph->first_node(); node; node = node->next_in_graph()) {
-      if (node->is("Einsum") && node->location()) origins.einsums.insert(node->location());
+      if (node->is("Einsum") && node->location()) origins.einsums.insert(node->location()->before_inlining());
     }
   }
   return origins;

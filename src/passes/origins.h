@@ -11,8 +11,12 @@
 
 namespace anfora::passes {
 
-// A function before it was inlined: what it is called, and where its applications come from (Location::file), with those of the
-// functions that it calls, directly or not.
+// The function of the source that a node was written in, by the file of its location; empty where that is unknown, as of a
+// line of a text, which may hold several.
+std::string_view place_of(const ir::Node& node);
+
+// A function before it was inlined: what it is called, and the places of its applications, with those of the functions
+// that it calls, directly or not.
 struct FunctionOrigin {
   std::string name;
   std::set<std::string, std::less<>> places;

@@ -51,8 +51,6 @@ constexpr int64_t kMostInside = 64;
 // Bytes in a file, roughly: of a node without its texts, of a name of a value, of a function around its nodes.
 constexpr size_t kNodeBytes = 12, kValueBytes = 14, kFunctionBytes = 96;
 
-std::string_view origin_place(const Node& node) { return node.location() ? node.location()->file : std::string_view(); }
-
 size_t stored_bytes(const Apply& node) {
   if (node.primitive() != Primitive::Operation) return 0;
   size_t bytes = kNodeBytes + node.op().name.size() + kValueBytes * (node.num_inputs() + node.num_outputs());
@@ -113,7 +111,7 @@ class Outlining {
     find_tokens();
     std::optional<Repetition> best;
     for (const AlikeRow& roots : find_roots()) {
-      if (!may_join(origin_place(*roots[0]), roots)) continue;
+      if (!may_join(place_of(*roots[0]), roots)) continue;
       Repetition repetition = grow(roots);
       if (repetition.rows.size() < kFewestOutlined || !close(repetition)) continue;
       if (repetition.saved > (best ? best->saved : 0) && is_acyclic(repetition)) best = std::move(repetition);
@@ -144,7 +142,7 @@ class Outlining {
     if (node.primitive() == Primitive::TupleGetItem) {
       if (!is_inside(node.input(0))) return kNone;
     } else if (node.primitive() != Primitive::Operation || node.op().effect != Effect::Pure || !node.op().known ||
-               node.op().domain == "anfora" || !(everywhere_ || origins_.contains(origin_place(node)))) {
+               node.op().domain == "anfora" || !(everywhere_ || origins_.contains(place_of(node)))) {
       return kNone;
     }
     uint64_t token = hash_combine(hash_pointer(&node.op()), hash_pointer(&node.attributes()));
@@ -219,7 +217,7 @@ class Outlining {
     repetition.rows.push_back(roots);
     row_of_.clear();
     for (const Apply* root : roots) row_of_[root] = 0;
-    const std::string_view place = origin_place(*roots[0]);
+    const std::string_view place = place_of(*roots[0]);
     for (size_t r = 0; r < repetition.rows.size() && repetition.rows.size() < kMostOutlined; ++r) {
       for (size_t k = repetition.rows[r][0]->num_inputs(); k-- > 0;) {
         AlikeRow operands;
@@ -234,7 +232,7 @@ class Outlining {
   }
   // More occurrences, which the hash told apart by what is above them: a first layer has no layer before it.
   void extend(Repetition& repetition) {
-    const std::string_view place = origin_place(*repetition.rows[0][0]);
+    const std::string_view place = place_of(*repetition.rows[0][0]);
     for (Apply* root : by_token_.find(tokens_[position(repetition.rows[0][0])])->second) {
       if (row_of_.contains(root)) continue;
       AlikeRow occurrence{root};
@@ -258,7 +256,7 @@ class Outlining {
     if (everywhere_) return true;
     const auto& places = together_.find(place)->second;
     return std::ranges::all_of(row, [&](const Apply* node) {
-      return node->primitive() == Primitive::TupleGetItem || places.contains(origin_place(*node));
+      return node->primitive() == Primitive::TupleGetItem || places.contains(place_of(*node));
     });
   }
   // Whether operand k of a row is a row that is new.
@@ -409,7 +407,7 @@ class Outlining {
       boost::container::small_vector<Node*, 8> arguments;
       for (const ArgumentRow& parameter : repetition.parameters) arguments.push_back(parameter[i]);
       Apply* call = module_.call(module_.main(), function->value(), arguments);
-      call->set_location(repetition.rows[0][i]->location());
+      call->set_location(call_location(*repetition.rows[0][i]));
       calls.push_back(call);
     }
     std::vector<Apply*> dead;
@@ -445,8 +443,14 @@ class Outlining {
       if (!node.name().empty()) module_.set_name(item, node.name());
       return item;
     }
-    return module_.apply_interned(function, node.op(), inputs, &node.attributes(), node.num_outputs(), node.location(),
-                                  node.name());
+    return module_.apply_interned(function, node.op(), inputs, &node.attributes(), node.num_outputs(),
+                                  node.location() ? node.location()->before_inlining() : nullptr, node.name());
+  }
+
+  // Of what takes the place of a repetition's first node: the call that the node was inlined at, if it was.
+  static const Location* call_location(const Apply& first) {
+    const Location* l = first.location();
+    return l && l->inlined_at ? l->inlined_at : l;
   }
 
   // That of the smallest function that had all of it.
@@ -455,7 +459,7 @@ class Outlining {
     size_t fewest = SIZE_MAX;
     for (const auto& [place, origin] : origins_) {
       auto had = [&](const AlikeRow& row) {
-        return row[0]->primitive() == Primitive::TupleGetItem || origin.places.contains(origin_place(*row[0]));
+        return row[0]->primitive() == Primitive::TupleGetItem || origin.places.contains(place_of(*row[0]));
       };
       if (origin.places.size() >= fewest || !std::ranges::all_of(repetition.rows, had)) continue;
       name = origin.name;

@@ -74,7 +74,7 @@ TEST_F(CloneTest, CopiesKeepNamesLocationsAndTypes) {
   parse("graph @main(%x: f32[4]) { return call @f(%x) } graph @f(%a: f32[4]) { %r = Relu(%a) : f32[4]  return %r }");
   Graph* f = module->find_graph("f");
   Node* relu = f->result();
-  relu->set_location(module->location("m.onnx", "relu", 7));
+  relu->set_location(module->location({.file = "m.onnx", .name = "relu", .index = 7}));
   Graph* copy = Cloner(*module).copy(*f, nullptr);
   EXPECT_EQ(copy->name(), "f.1");
   EXPECT_NE(copy->result(), relu);
@@ -179,7 +179,7 @@ TEST_F(CloneTest, WholeModules) {
   module->set_default(main->parameter(1), module->scalar(int64_t{0}));
   Graph* dead = module->make_graph("dead", main);
   module->set_result(dead, module->apply(dead, context->get_operator("Neg"), {main->parameter(0)}));
-  main->result()->set_location(module->location("m.onnx", "loop", 1));
+  main->result()->set_location(module->location({.file = "m.onnx", .name = "loop", .index = 1}));
 
   std::unique_ptr<Module> copy = clone(*module);
   EXPECT_TRUE(verify(*copy).empty());

@@ -62,6 +62,28 @@ TEST_F(InlineTest, RemarksSayWhatAndWhyNot) {
 }
 
 // f0 calls f1 twice, f1 calls f2 twice, …: inlining all would need 2^40 copies.
+// Moved or copied, through a function or two: each node says where it was written and where that was inlined.
+TEST_F(InlineTest, LocationsSayWhereTheyWereInlined) {
+  auto at = [&](Node* node, std::string_view file, std::string_view name, int index) {
+    node->set_location(module.location({.file = file, .name = name, .index = index}));
+    return node;
+  };
+  Builder inner(module, "inner"), outer(module, "outer");
+  inner.returns(at(inner("Sin", {inner.parameter("f32[4]", "a")}), "inner", "s", 0));
+  Node* call = at(outer.call(inner, {outer.parameter("f32[4]", "a")}), "outer", "i", 0);
+  outer.returns(at(outer("Cos", {call}), "outer", "c", 1));
+  main.returns(at(main.call(outer, {at(main.call(outer, {x}), "m.onnx", "one", 3)}), "m.onnx", "two", 4));
+  ASSERT_GT(run(), 0u);
+  const Apply* cos = module.main()->result()->as_apply();
+  const Apply* sin = cos->input(0)->as_apply();
+  EXPECT_EQ(to_string(*cos->location()), "c (outer: node 1), inlined at two (m.onnx: node 4)");
+  EXPECT_EQ(to_string(*sin->location()),
+            "s (inner: node 0), inlined at i (outer: node 0), inlined at two (m.onnx: node 4)");
+  const Apply* first = sin->input(0)->as_apply();
+  EXPECT_EQ(to_string(*first->location()), "c (outer: node 1), inlined at one (m.onnx: node 3)");
+  EXPECT_EQ(first->location()->before_inlining(), cos->location()->before_inlining());
+}
+
 TEST_F(InlineTest, StopsBeforeItExplodes) {
   Builder callee = chain("f", 1);
   for (int level = 0; level < 40; ++level) {

@@ -51,7 +51,7 @@ TEST_F(PlanTest, DefaultsOfInputs) {
 TEST_F(PlanTest, OperatorsWithoutKernel) {
   Node* x = parameter(main, DType::F32, {dim(2)}, "x");
   const ir::Operator* fused = context->operator_or_unknown("com.example", "FusedConv");
-  Node* y = module.apply(main, *fused, {x}, {}, 1, module.location("model.onnx", "fc", 3), "y");
+  Node* y = module.apply(main, *fused, {x}, {}, 1, module.location({.file = "model.onnx", .name = "fc", .index = 3}), "y");
   auto model = finish(y);
   EXPECT_EQ(model.missing_kernels(), (std::vector<std::string>{describe(*y)}));
   std::string message = message_of([&] { model.run({vector({1, 2})}); });
@@ -63,7 +63,7 @@ TEST_F(PlanTest, ErrorsOfKernelsNameTheNode) {
   Node* x = parameter(main, DType::F32, {symbol("N")}, "x");
   Node* shape = parameter(main, DType::I64, {dim(1)}, "shape");
   Node* y = module.apply(main, context->get_operator("Reshape"), {x, shape}, {}, 1,
-                         module.location("model.onnx", "flatten", 7), "y");
+                         module.location({.file = "model.onnx", .name = "flatten", .index = 7}), "y");
   auto model = finish(op(main, "Neg", {y}));
   std::string message =
       message_of([&] { model.run({vector({1, 2}), Tensor::vector<int64_t>(std::vector<int64_t>{3})}); });

@@ -239,11 +239,13 @@ TEST(TextRoundTrip, Names) {
     Graph* f = module.make_graph(name);
     module.set_result(f, module.scalar<int64_t>(static_cast<int64_t>(all.size())));
     all.push_back(f->value());
+    const Location* written = module.location({.file = name, .name = name, .index = 3});
     Apply* node = module.apply(main, *context.operator_or_unknown(name, name), {all[0]}, {{name, int64_t{1}}}, 1,
-                               module.location(name, name, 3), std::string(name) + "'");
+                               written, std::string(name) + "'");
     all.push_back(node);
+    const Location* line = module.location({.file = name, .line = 12, .column = 5});
     all.push_back(module.apply(main, *context.operator_or_unknown("dom", name), {node}, {{"s", std::string(name)}}, 3,
-                               module.location(name, "", -1)));
+                               module.inlined(line, written)));
   }
   module.set_result(main, module.make_tuple(main, all));
   module.output_names().assign(std::begin(names), std::end(names));

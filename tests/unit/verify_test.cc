@@ -61,7 +61,7 @@ class VerifyTest : public testing::Test {
   Module module{*context};
   Graph* main = module.make_graph("main");
   Parameter* x = module.add_parameter(main, context->unranked_type(DType::F32), "x");
-  Apply* negated = module.apply(main, context->get_operator("Neg"), {x}, {}, 1, module.location("m.onnx", "neg", 3));
+  Apply* negated = module.apply(main, context->get_operator("Neg"), {x}, {}, 1, module.location({.file = "m.onnx", .name = "neg", .index = 3}));
   Apply* sum = module.apply(main, context->get_operator("Add"), {negated, x}, {}, 1, nullptr, "sum");
 };
 

@@ -181,7 +181,7 @@ bool Scope::is_ready(const NodeFields& fields) {
 }
 
 void Scope::import_one(const NodeFields& fields, size_t index) {
-  const ir::Location* location = importer_.module().location(place_, fields.name, static_cast<int32_t>(index));
+  const ir::Location* location = importer_.module().location({.file = place_, .name = fields.name, .index = static_cast<int32_t>(index)});
   if (!fields.doc.empty() || !fields.properties.empty()) {
     importer_.module().annotations().set_node(*location, read_annotation(fields));
   }
