@@ -1,8 +1,28 @@
 #include "ir/builder.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "anfora/error.h"
 #include "ir/parse.h"
 
 namespace anfora::ir {
+
+Graph* make_operator_function(Module& module, const Operator& op, const AttributeSet& attributes) {
+  if (std::ranges::count(op.inputs, Formal::Arity::Variadic, &Formal::arity) || !op.known) {
+    throw Error(ErrorCode::InvalidModel, fmt::format("{} takes any number of operands, and is no value", op.qualified))
+        .with_hint("write a function with the operands that it is to take");
+  }
+  Graph* function = module.make_graph(fmt::format("apply.{}", op.name));
+  std::vector<Node*> operands;
+  for (const Formal& input : op.inputs) {
+    if (input.arity == Formal::Arity::Required) operands.push_back(module.add_parameter(function, nullptr, input.name));
+  }
+  const size_t results = static_cast<size_t>(std::ranges::count(op.outputs, Formal::Arity::Required, &Formal::arity));
+  module.set_result(function, module.apply(function, op, operands, attributes, std::max<size_t>(results, 1)));
+  return function;
+}
 
 static std::span<Node* const> span_of(std::initializer_list<Node*> nodes) { return {nodes.begin(), nodes.size()}; }
 

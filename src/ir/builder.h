@@ -37,6 +37,10 @@ struct NamedAttribute {
   AttributeSet::Entry entry;
 };
 
+// An operator as a value: a function of its required operands, at the top level, that applies it. Throws InvalidModel when
+// how many operands it takes is open.
+Graph* make_operator_function(Module& module, const Operator& op, const AttributeSet& attributes = {});
+
 class Builder {
  public:
   // A new function at the top level; the first one of a module becomes its main.

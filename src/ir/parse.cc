@@ -16,6 +16,7 @@
 #include <deque>
 #include <ranges>
 
+#include "ir/builder.h"
 #include "ir/lexical.h"
 #include "ir/library.h"
 #include "ir/notes.h"
@@ -524,6 +525,8 @@ class ModuleParser {
     };
     bool before = cursor_.accept("{");
     if (before) attributes = literals_.attributes(reads_operand);
+    const char next = cursor_.peek();
+    if ((next == ',' || next == ')') && names.empty() && num_outputs == 1) return operator_value(op, attributes);
     cursor_.expect("(", "before the operands");
     list(inputs, ")");
     size_t end = cursor_.position();
@@ -535,6 +538,17 @@ class ModuleParser {
     }
     if (names.empty()) return make(op, inputs, attributes, num_outputs);
     return with_attributes(op, inputs, attributes, values, std::move(names), num_outputs);
+  }
+
+  // An operator that is an operand itself: `call @twice(Neg, %x)`. The same one twice is one function.
+  Node* operator_value(const Operator& op, const AttributeSet& attributes) {
+    Graph*& function = operator_values_[{&op, context_.attributes(attributes)}];
+    try {
+      if (!function) function = make_operator_function(*module_, op, attributes);
+    } catch (const Error& e) {
+      cursor_.fail(e.message(), e.hint());
+    }
+    return function->value();
   }
 
   // Attributes that are operands stand behind the others, all of them if one does.
@@ -770,6 +784,7 @@ class ModuleParser {
   boost::unordered_flat_map<std::string, size_t> graph_index_;
   GraphText* current_ = nullptr;
   std::vector<Node*> made_;  // by the current statement
+  boost::unordered_flat_map<std::pair<const Operator*, const AttributeSet*>, Graph*> operator_values_;
   std::vector<std::pair<Node*, uint32_t>> ids_;
   std::optional<std::string> main_;
   bool main_given_ = false;
