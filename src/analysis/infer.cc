@@ -374,6 +374,14 @@ void Inference::run() {
   type_functions();
 }
 
+void Inference::forget(Graph& function) {
+  for (Graph* graph : module_.graphs()) {
+    if (!graph->is_inside(&function)) continue;
+    for (Parameter* parameter : graph->parameters()) joined_.erase(parameter);
+    if (graph->return_node()) graph->return_node()->set_type(module_.context().unreachable_type());
+  }
+}
+
 // What is not computed by every run does no harm where it is refused.
 void Inference::throw_if_certain() const {
   const Graph* main = module_.main();

@@ -60,6 +60,10 @@ class Inference {
 
   ir::Module& module() const { return module_; }
 
+  // The types in a function, and in those nested in it, are found anew by the next run, from nothing: what a recursive function
+  // passes to itself and returns would else stay what it was when it had other callers, too.
+  void forget(ir::Graph& function);
+
  private:
   class Context;
   struct Frame {

@@ -22,7 +22,8 @@
 //                          to itself, is copied for each of them, and the constant is captured. What is not recursive is
 //                          inlined, or too large to be copied. A function that is called with arguments of different element
 //                          types, ranks or structures is copied for each of these signatures, whatever its size: kernels are
-//                          chosen by them.
+//                          chosen by them. Functions that are mutually recursive with it, and that nothing else uses, are nested in it
+//                          before, and copied with it.
 //   - common-result        an item of the result that is one and the same value outside of the function is read from there.
 //   - unused-result        an item that no call reads is not returned.
 //
@@ -109,9 +110,41 @@ class Signatures {
     return signature;
   }
 
-  // Whether a function leads to one of the calls: its copies would be called by themselves, and need copies again.
-  static bool uses_any_of(Graph& function, std::span<Apply* const> calls) {
-    boost::unordered_flat_set<const Graph*> used{&function};
+  using GraphSet = boost::unordered_flat_set<const Graph*>;
+
+  // The functions that lead to each other through `function`, itself included, in the order in which a walk over their uses
+  // meets them.
+  static std::vector<Graph*> component_of(Graph& function) {
+    GraphSet used = functions_used_by(function), found{&function};
+    std::vector<Graph*> component{&function};
+    for (size_t i = 0; i < component.size(); ++i) {
+      for (const Use& use : component[i]->value()->uses()) {
+        Graph* user = use.user->graph();
+        if (used.contains(user) && found.insert(user).second) component.push_back(user);
+      }
+    }
+    return component;
+  }
+
+  // Functions that are mutually recursive with `function`, and used by no one else, are nested in it, where its copies copy
+  // them. False: there are others that use them.
+  bool nest_component(Graph& function) {
+    std::vector<Graph*> component = component_of(function);
+    auto is_in = [&](const Graph* graph) { return std::ranges::count(component, graph) > 0; };
+    std::vector<Graph*> roots;
+    for (Graph* graph : component) {
+      if (graph->is_inside(&function) || is_in(graph->parent())) continue;
+      const bool is_visible_there = !graph->parent() || function.is_inside(graph->parent());
+      auto is_own = [&](const Use& use) { return is_in(use.user->graph()) || use.user->graph()->is_inside(&function); };
+      if (!is_visible_there || !std::ranges::all_of(graph->value()->uses(), is_own)) return false;
+      roots.push_back(graph);
+    }
+    for (Graph* graph : roots) module_.set_parent(graph, &function);
+    return true;
+  }
+
+  static GraphSet functions_used_by(Graph& function) {
+    GraphSet used{&function};
     std::vector<Graph*> pending{&function};
     while (!pending.empty()) {
       const Graph* graph = pending.back();
@@ -123,6 +156,12 @@ class Signatures {
         }
       }
     }
+    return used;
+  }
+
+  // Whether a function leads to one of the calls: its copies would be called by themselves, and need copies again.
+  static bool uses_any_of(Graph& function, std::span<Apply* const> calls) {
+    const GraphSet used = functions_used_by(function);
     return std::ranges::any_of(calls, [&](const Apply* call) { return used.contains(call->graph()); });
   }
 
@@ -154,8 +193,11 @@ class Signatures {
     }
     std::vector<Signature> signatures;
     for (const Apply* call : outside) signatures.push_back(signature_of(*call));
-    const bool has_signatures =
-        std::ranges::adjacent_find(signatures, std::not_equal_to()) != signatures.end() && !uses_any_of(graph, outside);
+    bool has_signatures = std::ranges::adjacent_find(signatures, std::not_equal_to()) != signatures.end();
+    if (has_signatures && uses_any_of(graph, outside)) {
+      if (nest_component(graph)) return specialize(graph);
+      has_signatures = false;
+    }
     std::vector<Version> versions;
     for (size_t at = 0; Apply* call : outside) {
       Version version;
@@ -175,22 +217,15 @@ class Signatures {
     }
     // The function itself stays for those calls that have no constants, or is the first version.
     std::ranges::stable_partition(versions, &Version::is_general);
-    forget_results(graph);
+    context_.inference.forget(graph);
     for (const Version& version : std::span(versions).subspan(1)) {
       Graph* copy = Cloner(module_).copy(graph, graph.parent());
-      forget_results(*copy);
+      context_.inference.forget(*copy);
       for (Apply* call : version.calls) {
         context_.remarks.applied(kSignatures.name, kSpecialized, *call, fmt::format("@{}", copy->name()));
         module_.set_operand(call, 0, copy->value());
         ++changes_;
       }
-    }
-  }
-
-  // What a recursive function returns is found anew, from nothing: what it was for the other versions as well, it would stay.
-  void forget_results(Graph& graph) {
-    for (Graph* inner : module_.graphs()) {
-      if (inner->is_inside(&graph) && inner->return_node()) inner->return_node()->set_type(module_.context().unreachable_type());
     }
   }
 
