@@ -27,8 +27,7 @@ std::vector<Datum> evaluate_fast(const ir::Operator& op, const AttributeSet& att
   auto [kernel, implementation] = kernels::onednn_kernels().prepare(request);
   if (!kernel) return analysis::evaluate_operator(op, attributes, inputs, num_outputs);
   std::vector<Datum> outputs(num_outputs);
-  kernels::KernelContext context(attributes, {pointers.data(), pointers.size()}, outputs);
-  kernel->run(context);
+  kernels::PreparedRun(*kernel).run(attributes, {pointers.data(), pointers.size()}, outputs);
   return outputs;
 }
 

@@ -45,6 +45,19 @@ std::mt19937_64& KernelContext::random() const {
   return *random_;
 }
 
+void* Workspace::get(size_t bytes) {
+  if (bytes > bytes_) {
+    memory_.reset();
+    bytes_ = 0;
+    memory_ = allocate_bytes(bytes);
+    if (!memory_) {
+      throw Error(ErrorCode::ResourceExhausted, fmt::format("cannot allocate {} bytes for a kernel's workspace", bytes));
+    }
+    bytes_ = bytes;
+  }
+  return memory_.get();
+}
+
 void KernelRegistry::add(std::string_view name, KernelFunction function) {
   auto at = std::ranges::lower_bound(entries_, name, {}, &std::pair<std::string_view, KernelFunction>::first);
   if (at != entries_.end() && at->first == name) {

@@ -7,10 +7,23 @@
 #include <string_view>
 #include <vector>
 
+#include "support/aligned_bytes.h"
 #include "support/attribute.h"
 #include "support/datum.h"
 
 namespace anfora::kernels {
+
+// Memory that kernels use while they run, of a machine: each invocation may overwrite it. It grows to what the largest asks for.
+class Workspace {
+ public:
+  // Aligned to 64 bytes. Throws ResourceExhausted.
+  void* get(size_t bytes);
+  size_t bytes() const { return bytes_; }
+
+ private:
+  AlignedBytes memory_;
+  size_t bytes_ = 0;
+};
 
 // One invocation of a kernel. Omitted optional inputs are None data; inputs past the end count as omitted.
 class KernelContext {
@@ -19,13 +32,14 @@ class KernelContext {
   // `last_uses[i]` says that nobody reads input i after this invocation; empty: all inputs live on.
   KernelContext(const AttributeSet& attributes, std::span<const Datum* const> inputs, std::span<Datum> outputs,
                 std::span<const Tensor> planned = {}, std::mt19937_64* random = nullptr,
-                std::span<const bool> last_uses = {})
+                std::span<const bool> last_uses = {}, Workspace* workspace = nullptr)
       : attributes_(attributes),
         inputs_(inputs),
         outputs_(outputs),
         planned_(planned),
         random_(random),
-        last_uses_(last_uses) {}
+        last_uses_(last_uses),
+        workspace_(workspace) {}
 
   const AttributeSet& attributes() const { return attributes_; }
 
@@ -48,7 +62,10 @@ class KernelContext {
     return i < planned_.size() && planned_[i].defined() ? &planned_[i] : nullptr;
   }
 
-  // The executable's random state, for operators without a seed.
+  // Memory for this invocation alone; only where a machine runs it.
+  void* workspace(size_t bytes) const { return workspace_->get(bytes); }
+
+  // The run's random state, for operators without a seed.
   std::mt19937_64& random() const;
 
  private:
@@ -58,6 +75,7 @@ class KernelContext {
   std::span<const Tensor> planned_;
   std::mt19937_64* random_;
   std::span<const bool> last_uses_;
+  Workspace* workspace_;
 };
 
 using KernelFunction = void (*)(KernelContext&);

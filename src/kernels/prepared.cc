@@ -13,6 +13,11 @@ const InputDescription& PrepareRequest::input(size_t i) const {
   return i < inputs.size() ? inputs[i] : omitted;
 }
 
+void PreparedRun::run(const AttributeSet& attributes, std::span<const Datum* const> inputs, std::span<Datum> outputs) {
+  KernelContext context(attributes, inputs, outputs, {}, nullptr, {}, &workspace_);
+  kernel_.run(context, state_.get());
+}
+
 void PreparedRegistry::add(std::string_view op, std::string_view implementation, PrepareFunction prepare) {
   auto at = std::ranges::upper_bound(candidates_, op, {}, &Candidate::op);
   candidates_.insert(at, Candidate{std::string(op), std::string(implementation), prepare});

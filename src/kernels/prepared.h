@@ -41,16 +41,36 @@ struct PrepareRequest {
   const InputDescription& input(size_t i) const;
 };
 
-// A kernel for one application. run() may be called with other shapes than the last time where the request left
-// them open, from one thread at a time. It must bear that planned memory of output 0 is that of an input where the
+// A kernel for one application, which many threads may run at once. run() may be called with other shapes than the last
+// time where the request left them open. It must bear that planned memory of output 0 is that of an input where the
 // operator is declared in-place, and it allocates its outputs through the context as every kernel does.
 class PreparedKernel {
  public:
+  // What a run writes to, besides the context: one for each machine.
+  class State {
+   public:
+    virtual ~State() = default;
+  };
+
   virtual ~PreparedKernel() = default;
-  virtual void run(KernelContext& context) = 0;
+  virtual std::unique_ptr<State> make_state() const { return nullptr; }
+  // `state` is what make_state() gave, and in no other run at the same time.
+  virtual void run(KernelContext& context, State* state) const = 0;
   // Lets go of input i, a constant, if the kernel has a copy of its own in another layout: no run reads the elements again,
   // only dtype and shape. False: it still needs them.
   virtual bool release_constant(size_t /*i*/) { return false; }
+};
+
+// A prepared kernel with what it needs to run outside of a machine, by one thread at a time.
+class PreparedRun {
+ public:
+  explicit PreparedRun(const PreparedKernel& kernel) : kernel_(kernel), state_(kernel.make_state()) {}
+  void run(const AttributeSet& attributes, std::span<const Datum* const> inputs, std::span<Datum> outputs);
+
+ private:
+  const PreparedKernel& kernel_;
+  std::unique_ptr<PreparedKernel::State> state_;
+  Workspace workspace_;
 };
 
 // Null when the implementation does not apply. Throws only for what is wrong whatever the implementation is.

@@ -130,6 +130,7 @@ uint32_t ProgramBuilder::add_kernel(const ir::Apply& node) {
   auto kernel = std::make_unique<runtime::Kernel>();
   kernel->op = node.op().qualified;
   kernel->attributes = node.attributes();
+  program->draws = program->draws || node.op().effect == ir::Effect::Random;
   try {
     choose_kernel(node, *kernel);
   } catch (Error& error) {

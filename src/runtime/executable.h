@@ -3,14 +3,14 @@
 //     Executable model = plan::compile(module);
 //     std::vector<Datum> outputs = model.run({{"x", tensor}});
 //
-// Inputs may be given by name or by position. Outputs are the caller's: no run overwrites them. One thread at a time
-// may call run(); the kernels use a pool of threads inside.
+// Inputs may be given by name or by position. Outputs are the caller's: no run overwrites them. Any number of threads may
+// call run() at once: the program is constant, and each run has a machine to itself, which later runs use again. Kernels use
+// a pool of threads inside.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <random>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,17 +24,19 @@ namespace anfora::runtime {
 
 struct RunOptions {
   int threads = 0;               // 0: as the executable was compiled for
-  Profiler* profiler = nullptr;  // must not outlive the executable
-  std::optional<uint64_t> seed;  // restarts the random state; else it goes on from the last run
+  Profiler* profiler = nullptr;  // must not outlive the executable; of one run at a time
+  std::optional<uint64_t> seed;  // restarts the random state; else it goes on from the run begun last
   size_t deepest_calls = kDeepestCalls;
 };
 
-// Memory for the sizes of the latest run; before the first, only what is static is known.
+// Memory of one run, for the latest sizes; before the first, only what is static is known. Runs at the same time have as much
+// each, but for the constants.
 struct MemoryReport {
   bool is_known = false;           // whether the sizes of the main function are
   int64_t arena_bytes = 0;         // intermediate values of the main function
   int64_t arena_lower_bound = 0;   // no arena can be smaller
   int64_t callee_arena_bytes = 0;  // one arena of each other function that has run
+  int64_t workspace_bytes = 0;     // that kernels use while they run
   int64_t constant_bytes = 0;      // that kernels read as they are, mostly memory-mapped
   size_t unplanned_values = 0;     // tensors of the main function that kernels allocate themselves
 };
@@ -52,18 +54,21 @@ class Executable {
 
   // By position; None for an input that may be left out. Throws InvalidArgument for inputs that do not fit, and what
   // kernels throw, with node and location.
-  std::vector<Datum> run(std::vector<Datum> inputs, const RunOptions& options = {});
-  std::vector<Datum> run(NamedData inputs, const RunOptions& options = {});
+  std::vector<Datum> run(std::vector<Datum> inputs, const RunOptions& options = {}) const;
+  std::vector<Datum> run(NamedData inputs, const RunOptions& options = {}) const;
 
   MemoryReport memory() const;
   // Applications of operators that have no kernel: "com.microsoft::FusedConv 'node'".
   std::vector<std::string> missing_kernels() const;
 
  private:
+  class Machines;
+  struct RandomState;
+
   std::unique_ptr<Program> program_;
   Signature signature_;
-  std::unique_ptr<Machine> machine_;
-  std::mt19937_64 random_;
+  std::unique_ptr<Machines> machines_;
+  std::unique_ptr<RandomState> random_;
   int threads_;
 };
 

@@ -101,6 +101,9 @@ struct Machine::FunctionState {
 };
 
 Machine::Machine(const Program& program) : program_(program), functions_(program.functions.size()) {
+  for (const auto& kernel : program.kernels) {
+    states_.push_back(kernel->prepared ? kernel->prepared->make_state() : nullptr);
+  }
   for (size_t f = 0; f < functions_.size(); ++f) {
     const Function& function = program.functions[f];
     if (function.symbols.empty()) {
@@ -284,10 +287,10 @@ void Machine::run_kernel(Frame& frame, const Instruction& instruction, const Opt
   ReusedInput reused(kernel, inputs, planned);
 
   kernels::KernelContext context(kernel.attributes, inputs, outputs, planned, options.random,
-                                 {last_uses, instruction.num_operands});
+                                 {last_uses, instruction.num_operands}, &workspace_);
   auto invoke = [&] {
     if (kernel.prepared) {
-      kernel.prepared->run(context);
+      kernel.prepared->run(context, states_[instruction.target].get());
     } else if (kernel.reference) {
       kernel.reference(context);
     } else {

@@ -39,6 +39,7 @@ class Machine {
   // One run of the main function. After an error the machine is as before the run.
   Datum run(std::span<const Datum> arguments, const Options& options);
 
+  size_t workspace_bytes() const { return workspace_.bytes(); }
   // The layout of a function's arena under the symbols of its latest run; null when it never ran.
   const MemoryLayout* latest_layout(uint32_t function) const;
 
@@ -59,6 +60,8 @@ class Machine {
             std::span<const Datum> captures, const Options& options);
 
   const Program& program_;
+  std::vector<std::unique_ptr<kernels::PreparedKernel::State>> states_;  // by kernel
+  kernels::Workspace workspace_;
   std::vector<FunctionState> functions_;
   std::vector<std::unique_ptr<Frame>> frames_;
   std::vector<int64_t> main_symbols_;

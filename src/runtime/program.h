@@ -100,6 +100,7 @@ struct Program {
   std::vector<Datum> constants;
   std::vector<std::string> failures;
   size_t constant_bytes = 0;  // of distinct tensors
+  bool draws = false;         // some operator reads the random state
 };
 
 // A function together with the values that it captured.

@@ -9,11 +9,11 @@
 #include <tbb/task_arena.h>
 
 #include <algorithm>
-#include <map>
+#include <atomic>
 #include <memory>
-#include <mutex>
 #include <stdexcept>
 #include <typeinfo>
+#include <vector>
 
 #include "anfora/error.h"
 #include "support/cancellation.h"
@@ -29,14 +29,15 @@ constexpr int64_t kRangesOfAThread = 4;
 // which at an alignment below the next section's may end up in a page of its own that is not loaded.
 alignas(16) thread_local bool in_range = false;
 
-// Arenas live as long as the process: threads that they lent may still be on the way out.
+// Arenas live as long as the process: threads that they lent may still be on the way out. `threads` is at most one a CPU.
 tbb::task_arena& arena_of(int threads) {
-  static std::mutex mutex;
-  static auto& arenas = *new std::map<int, std::unique_ptr<tbb::task_arena>>;
-  std::lock_guard lock(mutex);
-  std::unique_ptr<tbb::task_arena>& arena = arenas[threads];
-  if (!arena) arena = std::make_unique<tbb::task_arena>(threads > 0 ? threads : int{tbb::task_arena::automatic});
-  return *arena;
+  using Arenas = std::vector<std::atomic<tbb::task_arena*>>;
+  static auto& arenas = *new Arenas(static_cast<size_t>(tbb::info::default_concurrency()) + 1);
+  std::atomic<tbb::task_arena*>& arena = arenas[static_cast<size_t>(threads)];
+  if (tbb::task_arena* made = arena.load(std::memory_order_acquire)) return *made;
+  auto made = std::make_unique<tbb::task_arena>(threads > 0 ? threads : int{tbb::task_arena::automatic});
+  tbb::task_arena* other = nullptr;
+  return arena.compare_exchange_strong(other, made.get()) ? *made.release() : *other;
 }
 
 // oneTBB starts threads when they are first needed, and throws a plain runtime_error where the system gives none.

@@ -82,8 +82,7 @@ TEST(TreeEnsemble, MembersAndMissingValues) {
   const Datum input(x);
   const Datum* inputs[] = {&input};
   Datum output;
-  kernels::KernelContext context(attributes, inputs, {&output, 1});
-  choice.kernel->run(context);
+  kernels::PreparedRun(*choice.kernel).run(attributes, inputs, {&output, 1});
   EXPECT_EQ(values_of<float>(output.tensor()), expected);
 }
 

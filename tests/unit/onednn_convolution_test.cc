@@ -87,13 +87,13 @@ TEST(OnednnConvolution, ShapesMayChangeBetweenRuns) {
   std::vector<kernels::InputDescription> inputs{x, weights};
   auto choice = kernels::onednn_kernels().prepare({"Conv", attributes, inputs, 1});
   ASSERT_TRUE(choice.kernel);
+  kernels::PreparedRun prepared(*choice.kernel);
   for (int64_t size : {5, 6, 5, 0, 7, 5, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 5}) {
     Tensor image = random_tensor({size % 3, 4, size, size + 1}, static_cast<int>(size));
     Datum image_datum(image), weights_datum(w);
     std::vector<const Datum*> pointers{&image_datum, &weights_datum};
     std::vector<Datum> results(1);
-    kernels::KernelContext context(attributes, pointers, results);
-    choice.kernel->run(context);
+    prepared.run(attributes, pointers, results);
     expect_close(results[0].tensor(), run_kernel("Conv", attributes, {image, w})[0], 1e-5f);
   }
 }

@@ -119,11 +119,11 @@ TEST(OnednnMatMul, IsAsAccurateAsSinglePrecisionAllows) {
       AttributeSet none;
       auto choice = kernels::onednn_kernels().prepare({"MatMul", none, inputs, 1});
       ASSERT_TRUE(choice.kernel);
+      kernels::PreparedRun prepared(*choice.kernel);
       Datum a_datum(a), b_datum(b);
       std::vector<const Datum*> pointers{&a_datum, &b_datum};
       std::vector<Datum> results(1);
-      kernels::KernelContext context(none, pointers, results);
-      choice.kernel->run(context);
+      prepared.run(none, pointers, results);
       auto x = a.data<float>(), w = b.data<float>(), y = results[0].tensor().data<float>();
       for (int64_t i = 0; i < rows; ++i) {
         for (int64_t j = 0; j < 48; ++j) {
@@ -146,14 +146,14 @@ TEST(OnednnMatMul, WeightsArePackedOnceForAllShapes) {
   std::vector<kernels::InputDescription> inputs{a, weights};
   auto choice = kernels::onednn_kernels().prepare({"MatMul", none, inputs, 1});
   ASSERT_TRUE(choice.kernel);
+  kernels::PreparedRun prepared(*choice.kernel);
   for (int64_t rows : {1, 2, 17, 64, 1, 0, 200}) {
     SCOPED_TRACE(rows);
     Tensor left = random_tensor({rows, 32}, static_cast<int>(rows));
     Datum left_datum(left), right_datum(b);
     std::vector<const Datum*> pointers{&left_datum, &right_datum};
     std::vector<Datum> results(1);
-    kernels::KernelContext context(none, pointers, results);
-    choice.kernel->run(context);
+    prepared.run(none, pointers, results);
     expect_close(results[0].tensor(), run_kernel("MatMul", none, {left, b})[0], 1e-5f);
   }
 }

@@ -10,7 +10,7 @@ namespace {
 class PackingProduct : public kernels::PreparedKernel {
  public:
   explicit PackingProduct(const Tensor& weights) : packed_(weights.clone()) {}
-  void run(kernels::KernelContext& context) override {
+  void run(kernels::KernelContext& context, State*) const override {
     context.set_output(0, run_kernel("MatMul", {}, {context.input(0), packed_})[0]);
   }
   bool release_constant(size_t i) override { return i == 1; }

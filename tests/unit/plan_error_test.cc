@@ -93,7 +93,7 @@ TEST_F(PlanTest, PreparedKernelsComeFirstAndAreNamedInTheTrace) {
   auto prepare = [](const kernels::PrepareRequest& request) -> std::unique_ptr<kernels::PreparedKernel> {
     struct Subtract : kernels::PreparedKernel {
       explicit Subtract(float by) : by(by) {}
-      void run(kernels::KernelContext& context) override {
+      void run(kernels::KernelContext& context, State*) const override {
         const Tensor& input = context.input(0);
         auto output = context.allocate_output(0, DType::F32, input.shape()).data<float>();
         for (size_t i = 0; i < output.size(); ++i) output[i] = input.data<float>()[i] - by;

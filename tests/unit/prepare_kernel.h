@@ -75,13 +75,13 @@ inline void expect_prepared(std::string_view op, const AttributeSet& attributes,
   kernels::PrepareRequest request{op, attributes, descriptions, outputs};
   auto choice = kernels::onednn_kernels().prepare(request);
   ASSERT_TRUE(choice.kernel) << op;
+  kernels::PreparedRun prepared(*choice.kernel);
   std::vector<const Datum*> pointers;
   for (const Datum& datum : data) pointers.push_back(&datum);
   std::vector<Tensor> expected = run_kernel(op, attributes, inputs, outputs);
   auto run = [&] {
     std::vector<Datum> results(outputs);
-    kernels::KernelContext context(attributes, pointers, results);
-    choice.kernel->run(context);
+    prepared.run(attributes, pointers, results);
     for (size_t i = 0; i < outputs; ++i) {
       if (expected[i].defined()) expect_close(results[i].tensor(), expected[i], tolerance);
     }

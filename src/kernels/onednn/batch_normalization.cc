@@ -15,6 +15,7 @@ class BatchNormalizationInstance : public ShapedKernel::Instance {
       : primitive_(pd), x_(handle(x)), y_(handle(x)) {
     arguments_ = {{DNNL_ARG_SRC, x_}, {DNNL_ARG_DST, y_}};
     for (int parameter : kParameters) parameters_.push_back(arguments_[parameter] = handle(parameters));
+    add_scratchpad(pd.scratchpad_desc(), arguments_);
   }
 
   void execute(KernelContext& context) override {
@@ -39,7 +40,7 @@ class BatchNormalization : public ShapedKernel {
       : ShapedKernel(request), channels_last_(request.attributes.get_int("channels_last", 0) != 0) {}
 
  protected:
-  std::unique_ptr<Instance> make(const Shapes& shapes) override {
+  std::unique_ptr<Instance> make(const Shapes& shapes) const override {
     if (shapes[0]->size() < 2 || shapes[0]->size() > 5 || element_count(*shapes[0]) == 0) return nullptr;
     const Shape dims = channels_last_ ? channels_first(*shapes[0]) : *shapes[0];
     for (size_t i = 1; i < 5; ++i) {
@@ -52,7 +53,7 @@ class BatchNormalization : public ShapedKernel {
     const auto f32 = memory::data_type::f32;
     const memory::desc x = channels_last_ ? channels_last(dims, f32) : dense(dims, f32);
     dnnl::batch_normalization_forward::primitive_desc pd(cpu(), dnnl::prop_kind::forward_inference, x, x,
-                                                         attributes().get_float("epsilon", 1e-5f), flags, {}, true);
+                                                         attributes().get_float("epsilon", 1e-5f), flags, own_scratchpad(), true);
     if (!is_optimized(pd)) return nullptr;
     return std::make_unique<BatchNormalizationInstance>(pd, x, dense(Shape{dims[1]}, f32));
   }

@@ -41,6 +41,7 @@ class ConvolutionInstance : public ShapedKernel::Instance {
     y_ = around(y, pd.dst_desc());
     arguments_[DNNL_ARG_SRC] = x_.used;
     arguments_[DNNL_ARG_DST] = y_.used;
+    add_scratchpad(pd.scratchpad_desc(), arguments_);
   }
   void set_weights(memory constant) { arguments_[DNNL_ARG_WEIGHTS] = constant; }
   void set_variable_weights(const memory::desc& given, const memory::desc& wanted) {
@@ -97,7 +98,7 @@ class Convolution : public ShapedKernel {
         type_(*data_type(dtype_)) {}
 
  protected:
-  std::unique_ptr<Instance> make(const Shapes& shapes) override {
+  std::unique_ptr<Instance> make(const Shapes& shapes) const override {
     auto shape = resolve(shapes);
     if (!shape) return nullptr;
     bool has_bias = shapes.size() > 2 && shapes[2].has_value(), has_addend = shapes.size() > 3 && shapes[3].has_value();
@@ -113,7 +114,7 @@ class Convolution : public ShapedKernel {
       if (has_addend && how == AddendBy::Operation) operations.append_binary(dnnl::algorithm::binary_add, y);
       if (has_addend && how == AddendBy::Sum) operations.append_sum();
       if (!append_activation(operations, attributes())) return false;
-      dnnl::primitive_attr attr;
+      dnnl::primitive_attr attr = own_scratchpad();
       attr.set_post_ops(operations);
       const memory::desc any_weights(weights.get_dims(), type_, memory::format_tag::any);
       typename Primitive::primitive_desc pd(
@@ -201,7 +202,7 @@ class Convolution : public ShapedKernel {
   bool transposed_, channels_last_;
   DType dtype_;
   memory::data_type type_;
-  PackedConstant packed_;
+  mutable PackedConstant packed_;
 };
 
 struct ForwardConvolution : Convolution {

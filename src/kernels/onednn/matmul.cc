@@ -141,6 +141,12 @@ class MatMulInstance : public ShapedKernel::Instance {
     primitive.execute(stream(), arguments);
   }
 
+  // Once the primitive is chosen.
+  void complete() {
+    primitive = dnnl::primitive(chosen);
+    add_scratchpad(chosen.query_md(dnnl::query::scratchpad_md), arguments);
+  }
+
   Form form = Form::MatMul;
   dnnl::primitive_desc chosen;
   dnnl::primitive primitive;
@@ -167,7 +173,7 @@ class MatMul : public ShapedKernel {
   }
 
  protected:
-  std::unique_ptr<Instance> make(const Shapes& shapes) override {
+  std::unique_ptr<Instance> make(const Shapes& shapes) const override {
     std::optional<Product> product = resolve(shapes);
     if (!product) return nullptr;
     const Tensor* weights = constant(1);
@@ -183,7 +189,7 @@ class MatMul : public ShapedKernel {
     } else {
       instance->inputs.emplace_back(1, instance->arguments[DNNL_ARG_WEIGHTS] = handle(given));
     }
-    instance->primitive = dnnl::primitive(instance->chosen);
+    instance->complete();
     instance->dtype = dtype_;
     instance->y_shape = product->y_shape;
     return instance;
@@ -241,7 +247,7 @@ class MatMul : public ShapedKernel {
       instance->inputs.emplace_back(i, added);
     }
     if (!append_activation(operations, attributes())) return nullptr;
-    dnnl::primitive_attr attr;
+    dnnl::primitive_attr attr = own_scratchpad();
     attr.set_post_ops(operations);
     instance->chosen = onednn::describe(form, a, b, bias, y, attr);
     instance->inputs.emplace_back(0, instance->arguments[DNNL_ARG_SRC] = handle(a));
@@ -305,7 +311,7 @@ class MatMul : public ShapedKernel {
   memory::data_type type_;
   std::vector<int64_t> permutation_a_, permutation_b_, permutation_y_;
   float alpha_;
-  PackedConstant packed_;
+  mutable PackedConstant packed_;
 };
 
 std::unique_ptr<PreparedKernel> prepare_matmul(const PrepareRequest& request) {

@@ -15,7 +15,9 @@ class PoolingInstance : public ShapedKernel::Instance {
         y_(handle(y)),
         dtype_(dtype),
         shape_(std::move(shape)),
-        arguments_{{DNNL_ARG_SRC, x_}, {DNNL_ARG_DST, y_}} {}
+        arguments_{{DNNL_ARG_SRC, x_}, {DNNL_ARG_DST, y_}} {
+    add_scratchpad(pd.scratchpad_desc(), arguments_);
+  }
 
   void execute(KernelContext& context) override {
     Tensor& y = context.allocate_output(0, dtype_, shape_);
@@ -42,7 +44,7 @@ class Pooling : public ShapedKernel {
         type_(*data_type(dtype_)) {}
 
  protected:
-  std::unique_ptr<Instance> make(const Shapes& shapes) override {
+  std::unique_ptr<Instance> make(const Shapes& shapes) const override {
     if (!shapes[0] || shapes[0]->size() < 3 || shapes[0]->size() > 5) return nullptr;
     const Shape x = channels_last_ ? channels_first(*shapes[0]) : *shapes[0];
     std::span<const int64_t> spatial = std::span(x).subspan(2);
@@ -69,7 +71,7 @@ class Pooling : public ShapedKernel {
                                             : dnnl::algorithm::pooling_avg_exclude_padding;
     auto layout = [&](const Shape& dims) { return channels_last_ ? channels_last(dims, type_) : dense(dims, type_); };
     dnnl::pooling_forward::primitive_desc pd(cpu(), dnnl::prop_kind::forward_inference, algorithm, layout(x), layout(y),
-                                             strides, kernel, dilations, pad_begin, pad_end, {}, true);
+                                             strides, kernel, dilations, pad_begin, pad_end, own_scratchpad(), true);
     if (!is_optimized(pd)) return nullptr;
     return std::make_unique<PoolingInstance>(pd, layout(x), layout(y), dtype_,
                                              channels_last_ ? channels_at_the_end(y) : y);

@@ -117,17 +117,35 @@ ShapedKernel::ShapedKernel(const PrepareRequest& request)
   }
 }
 
-ShapedKernel::Instance* ShapedKernel::make_entry(Shapes shapes) {
+dnnl::primitive_attr own_scratchpad() {
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attr;
+}
+
+void ShapedKernel::Instance::add_scratchpad(const memory::desc& desc, Arguments& arguments) {
+  if (desc.get_size() == 0) return;
+  scratchpads_.push_back(arguments[DNNL_ARG_SCRATCHPAD] = handle(desc));
+}
+
+ShapedKernel::Entry ShapedKernel::make_entry(Shapes shapes) const {
   std::unique_ptr<Instance> instance;
+  std::lock_guard lock(making_);
   try {
     instance = make(shapes);
   } catch (const dnnl::error& error) {
     // What the library has no implementation of, or refuses, is left to the reference kernel.
     if (error.status == dnnl_out_of_memory) throw Error(ErrorCode::ResourceExhausted, "out of memory");
   }
-  if (entries_.size() == kMostInstances) entries_.erase(entries_.begin());
-  entries_.push_back({std::move(shapes), thread_count(), std::move(instance)});
-  return entries_.back().instance.get();
+  return {std::move(shapes), thread_count(), std::move(instance)};
+}
+
+std::unique_ptr<PreparedKernel::State> ShapedKernel::make_state() const {
+  auto state = std::make_unique<Instances>();
+  std::lock_guard lock(making_);
+  if (first_) state->entries.push_back(std::move(*first_));
+  first_.reset();
+  return state;
 }
 
 bool ShapedKernel::prepare_static(const PrepareRequest& request) {
@@ -141,7 +159,8 @@ bool ShapedKernel::prepare_static(const PrepareRequest& request) {
       return true;
     }
   }
-  is_static_ = make_entry(std::move(shapes)) != nullptr;
+  first_ = make_entry(std::move(shapes));
+  is_static_ = first_->instance != nullptr;
   return is_static_;
 }
 
@@ -152,7 +171,8 @@ bool ShapedKernel::release_constant(size_t i) {
   return true;
 }
 
-void ShapedKernel::run(KernelContext& context) {
+void ShapedKernel::run(KernelContext& context, State* state) const {
+  std::vector<Entry>& entries = static_cast<Instances*>(state)->entries;
   auto matches = [&](const Entry& entry) {  // a primitive is made for a number of threads
     bool same = entry.shapes.size() == context.num_inputs() && entry.threads == thread_count();
     for (size_t i = 0; same && i < entry.shapes.size(); ++i) {
@@ -161,21 +181,24 @@ void ShapedKernel::run(KernelContext& context) {
     }
     return same;
   };
-  Instance* instance;
-  if (auto found = std::ranges::find_if(entries_, matches); found != entries_.end()) {
-    std::rotate(found, found + 1, entries_.end());
-    instance = entries_.back().instance.get();
+  if (auto found = std::ranges::find_if(entries, matches); found != entries.end()) {
+    std::rotate(found, found + 1, entries.end());
   } else {
     Shapes shapes;
     for (size_t i = 0; i < context.num_inputs(); ++i) {
       const Tensor* tensor = context.optional_input(i);
       shapes.push_back(tensor ? std::optional(tensor->shape()) : std::nullopt);
     }
-    instance = make_entry(std::move(shapes));
+    if (entries.size() == kMostInstances) entries.erase(entries.begin());
+    entries.push_back(make_entry(std::move(shapes)));
   }
+  Instance* instance = entries.back().instance.get();
   if (!instance) {
     if (is_static_) throw Error(ErrorCode::Internal, "an input has another shape than was inferred");
     return reference_(context);
+  }
+  for (memory& scratchpad : instance->scratchpads_) {
+    scratchpad.set_data_handle(context.workspace(scratchpad.get_desc().get_size()));
   }
   try {
     instance->execute(context);

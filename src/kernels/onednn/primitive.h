@@ -1,14 +1,15 @@
 // What the wrappers of oneDNN share. Included in this folder only.
 //
-// A prepared kernel keeps, for each combination of input shapes that it has met, an instance: a primitive, the memory
-// objects that it is executed with, and what it needs in between. Constant operands (weights) are brought into the
-// layout that the primitive prefers once, and shared by all instances that agree on it. A thread's scratch memory is
-// the library's, common to all primitives.
+// The state of a prepared kernel has, for each combination of input shapes that it has met, an instance: a primitive, the
+// memory objects that it is executed with, and what it needs in between. Constant operands (weights) are brought into the
+// layout that the primitive prefers once, and shared by all instances of all states that agree on it. Scratch memory of
+// primitives is the machine's workspace: the library's own is shared by primitives that one thread made, whoever runs them.
 #pragma once
 
 #include <dnnl.hpp>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
@@ -50,6 +51,9 @@ inline void point(memory& m, const Tensor& tensor) { m.set_data_handle(const_cas
 
 void reorder(memory& from, memory& to);
 
+// Attributes of a primitive whose scratch memory the caller provides.
+dnnl::primitive_attr own_scratchpad();
+
 // Whether there is an implementation, and one better than the library's reference.
 inline bool is_optimized(const dnnl::primitive_desc& pd) {
   return pd && !std::string_view(pd.impl_info_str()).starts_with("ref");
@@ -86,10 +90,19 @@ class ShapedKernel : public PreparedKernel {
    public:
     virtual ~Instance() = default;
     virtual void execute(KernelContext& context) = 0;
+
+   protected:
+    // The scratch memory of a primitive (`desc`), which is there while execute() runs, becomes one of its arguments.
+    void add_scratchpad(const memory::desc& desc, Arguments& arguments);
+
+   private:
+    friend class ShapedKernel;
+    std::vector<memory> scratchpads_;
   };
 
   explicit ShapedKernel(const PrepareRequest& request);
-  void run(KernelContext& context) final;
+  std::unique_ptr<State> make_state() const final;
+  void run(KernelContext& context, State* state) const final;
   bool release_constant(size_t i) final;
   // Makes the instance for the shapes known now. False when oneDNN does not apply to them.
   bool prepare_static(const PrepareRequest& request);
@@ -97,7 +110,8 @@ class ShapedKernel : public PreparedKernel {
  protected:
   // The shapes of the inputs; an omitted one has none.
   using Shapes = std::vector<std::optional<Shape>>;
-  virtual std::unique_ptr<Instance> make(const Shapes& shapes) = 0;
+  // One call at a time: what it packs is shared by all states.
+  virtual std::unique_ptr<Instance> make(const Shapes& shapes) const = 0;
   // Whether instances for the shapes so far read a packed copy of constant i, and others could be made from it.
   virtual bool has_packed(size_t /*i*/) const { return false; }
 
@@ -113,13 +127,17 @@ class ShapedKernel : public PreparedKernel {
     int threads;
     std::unique_ptr<Instance> instance;  // null: the reference kernel
   };
-  Instance* make_entry(Shapes shapes);
+  struct Instances : State {
+    std::vector<Entry> entries;  // the one used last is at the end
+  };
+  Entry make_entry(Shapes shapes) const;
 
   bool is_static_ = false;  // all shapes are known, and oneDNN applies to them
   const AttributeSet& attributes_;
   std::vector<Tensor> constants_;
   KernelFunction reference_;
-  std::vector<Entry> entries_;  // the one used last is at the end
+  mutable std::mutex making_;
+  mutable std::optional<Entry> first_;  // of the shapes known beforehand, until a state takes it
 };
 
 // Prepares K, which is derived from ShapedKernel and made from the request: null when static shapes do not suit it.

@@ -33,13 +33,16 @@ struct Sizes {
 struct Direction {
   dnnl::primitive primitive;
   Arguments arguments;
+  memory::desc scratchpad;
   memory x, y, initial_h, initial_c, last_h, last_c;
 };
 
 class RecurrentInstance : public ShapedKernel::Instance {
  public:
   RecurrentInstance(const Sizes& sizes, std::vector<Direction> directions)
-      : sizes_(sizes), directions_(std::move(directions)) {}
+      : sizes_(sizes), directions_(std::move(directions)) {
+    for (Direction& direction : directions_) add_scratchpad(direction.scratchpad, direction.arguments);
+  }
 
   void execute(KernelContext& context) override {
     const auto [steps, batch, inputs, hidden, count] = sizes_;
@@ -84,7 +87,7 @@ class Recurrent : public ShapedKernel {
       : ShapedKernel(request), cell_(cell), activation_(activation), num_outputs_(request.num_outputs) {}
 
  protected:
-  std::unique_ptr<Instance> make(const Shapes& shapes) override {
+  std::unique_ptr<Instance> make(const Shapes& shapes) const override {
     const Tensor &w = *constant(kW), &r = *constant(kR);
     const Shape& x = *shapes[kX];
     if (x.size() != 3 || w.rank() != 3 || r.rank() != 3 || x[2] != w.dim(2)) return nullptr;
@@ -112,7 +115,7 @@ class Recurrent : public ShapedKernel {
     memory bias;
   };
 
-  std::optional<Direction> make_direction(const Sizes& sizes, int64_t d, bool has_initial_state) {
+  std::optional<Direction> make_direction(const Sizes& sizes, int64_t d, bool has_initial_state) const {
     const auto f32 = memory::data_type::f32;
     const int64_t gates = gates_of(cell_), hidden = sizes.hidden;
     const Shape weights_shape{1, 1, sizes.inputs, gates, hidden}, iteration_shape{1, 1, hidden, gates, hidden};
@@ -135,23 +138,24 @@ class Recurrent : public ShapedKernel {
       layer = pd.weights_layer_desc();
       iteration = pd.weights_iter_desc();
       direction.primitive = dnnl::primitive(pd);
+      direction.scratchpad = pd.scratchpad_desc();
     };
     switch (cell_) {
       case Cell::Vanilla:
         take(dnnl::vanilla_rnn_forward::primitive_desc(cpu(), inference, activation_, order, x, initial, any_layer,
-                                                       any_iteration, bias, y, last, {}, true));
+                                                       any_iteration, bias, y, last, own_scratchpad(), true));
         break;
       case Cell::Lstm:
         take(dnnl::lstm_forward::primitive_desc(cpu(), inference, order, x, initial, initial, any_layer, any_iteration,
-                                                bias, y, last, last, {}, true));
+                                                bias, y, last, last, own_scratchpad(), true));
         break;
       case Cell::Gru:
         take(dnnl::gru_forward::primitive_desc(cpu(), inference, order, x, initial, any_layer, any_iteration, bias, y,
-                                               last, {}, true));
+                                               last, own_scratchpad(), true));
         break;
       case Cell::ResetAfterGru:
         take(dnnl::lbr_gru_forward::primitive_desc(cpu(), inference, order, x, initial, any_layer, any_iteration, bias,
-                                                   y, last, {}, true));
+                                                   y, last, own_scratchpad(), true));
         break;
     }
     if (!layer) return std::nullopt;
@@ -217,7 +221,7 @@ class Recurrent : public ShapedKernel {
   Cell cell_;
   dnnl::algorithm activation_;
   size_t num_outputs_;
-  std::vector<Packed> packed_;  // by direction
+  mutable std::vector<Packed> packed_;  // by direction
 };
 
 // The activation of a vanilla RNN; nothing for what no primitive computes.

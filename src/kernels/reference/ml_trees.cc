@@ -506,7 +506,7 @@ template <class Ensemble>
 class PreparedEnsemble : public PreparedKernel {
  public:
   explicit PreparedEnsemble(const AttributeSet& attributes) : ensemble_(attributes) {}
-  void run(KernelContext& context) override { ensemble_.run(context); }
+  void run(KernelContext& context, State*) const override { ensemble_.run(context); }
 
  private:
   Ensemble ensemble_;
