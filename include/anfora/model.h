@@ -87,7 +87,7 @@ class Model {
   std::unique_ptr<State> state_;
 };
 
-// A model that is ready to run. One thread at a time may run it; kernels use several threads inside.
+// A model that is ready to run, by any number of threads at once; kernels use several threads inside.
 class Executable {
  public:
   Executable(Executable&&) noexcept;
@@ -101,7 +101,7 @@ class Executable {
   // name of a dimension several sizes, the model is read from its file and compiled again without that name. Throws
   // InvalidArgument when names, element types or shapes do not fit, Unsupported for inputs or outputs that
   // are no tensors and for operators that have no kernel, ResourceExhausted when memory is short.
-  NamedTensors run(const NamedTensors& inputs);
+  NamedTensors run(const NamedTensors& inputs) const;
 
  private:
   friend class Model;

@@ -4,9 +4,8 @@
 #include <chrono>
 
 #include "anfora/model.h"
-#include "driver/declared_shapes.h"
-#include "driver/explained_run.h"
 #include "driver/model.h"
+#include "driver/session.h"
 #include "ir/readable.h"
 
 namespace anfora {
@@ -60,12 +59,8 @@ struct Model::State {
 };
 
 struct Executable::State {
-  runtime::Executable executable;
   std::vector<ValueInfo> inputs, outputs;
-  driver::DeclaredShapes declared;
-  std::filesystem::path path;
-  std::vector<OptimizeOptions> optimized;
-  driver::CompileOptions options;
+  driver::Session session;
 };
 
 Model::Model(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -98,12 +93,13 @@ Executable Model::compile(const CompileOptions& options) && {
   std::unique_ptr<State> state = std::move(state_);
   driver::LoadedModel loaded = std::move(state->loaded);
   std::vector<ValueInfo> inputs = describe_inputs(*loaded.module), outputs = describe_outputs(*loaded.module);
-  driver::DeclaredShapes declared(*loaded.module);
-  driver::CompileOptions how{.threads = options.threads, .optimize = options.optimize};
-  runtime::Executable executable = driver::compile_model(std::move(loaded), how);
+  auto prepare = [optimized = std::move(state->optimized)](ir::Module& module) {
+    for (const OptimizeOptions& optimize : optimized) optimize_for_file(module, optimize);
+  };
+  const driver::CompileOptions how{.threads = options.threads, .optimize = options.optimize};
   return Executable(std::unique_ptr<Executable::State>(
-      new Executable::State{std::move(executable), std::move(inputs), std::move(outputs), std::move(declared),
-                            std::move(state->path), std::move(state->optimized), how}));
+      new Executable::State{std::move(inputs), std::move(outputs),
+                            driver::Session(std::move(*loaded.module), state->path, std::move(prepare), how)}));
 }
 
 Executable::Executable(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -114,17 +110,8 @@ Executable::~Executable() = default;
 std::vector<ValueInfo> Executable::inputs() const { return state_->inputs; }
 std::vector<ValueInfo> Executable::outputs() const { return state_->outputs; }
 
-NamedTensors Executable::run(const NamedTensors& inputs) {
-  runtime::NamedData data(inputs.begin(), inputs.end());
-  if (state_->path.extension() != ".ir") {
-    if (driver::Contradiction found = state_->declared.check_inputs(data)) {
-      driver::LoadedModel again = driver::load_model(state_->path, nullptr, found.names);
-      for (const OptimizeOptions& options : state_->optimized) optimize_for_file(*again.module, options);
-      state_->declared = driver::DeclaredShapes(*again.module);
-      state_->executable = driver::compile_model(std::move(again), state_->options);
-    }
-  }
-  std::vector<Datum> results = driver::run_explained(state_->executable, state_->path, data);
+NamedTensors Executable::run(const NamedTensors& inputs) const {
+  std::vector<Datum> results = state_->session.run(runtime::NamedData(inputs.begin(), inputs.end()));
   NamedTensors outputs;
   for (size_t i = 0; i < results.size(); ++i) {
     const ValueInfo& info = state_->outputs[i];

@@ -9,6 +9,7 @@
 namespace anfora::driver {
 
 DeclaredShapes::DeclaredShapes(const ir::Module& module) {
+  std::set<std::string> names;
   for (const ir::Parameter* parameter : module.main()->parameters()) {
     Input& input = inputs_.emplace_back(Input{.name = std::string(parameter->name())});
     if (const ir::Value* value = module.default_of(parameter); value && value->is_tensor()) {
@@ -17,7 +18,10 @@ DeclaredShapes::DeclaredShapes(const ir::Module& module) {
     }
     const ir::Type* type = parameter->type();
     if (!type || !type->is_tensor() || !type->has_rank()) continue;
-    for (ir::Dim dim : type->dims()) input.dims.emplace_back(dim.is_symbol() ? dim.symbol_name() : "");
+    for (ir::Dim dim : type->dims()) {
+      std::string& name = input.dims.emplace_back(dim.is_symbol() ? dim.symbol_name() : "");
+      has_names_ = has_names_ || (!name.empty() && !names.insert(name).second);
+    }
   }
   const std::vector<const ir::Type*>& declared = module.metadata().output_types;
   for (size_t i = 0; i < std::min(declared.size(), module.output_names().size()); ++i) {
@@ -30,14 +34,26 @@ DeclaredShapes::DeclaredShapes(const ir::Module& module) {
 }
 
 Contradiction DeclaredShapes::check_inputs(const runtime::NamedData& inputs) const {
+  return check([&](size_t i) -> const Datum* {
+    auto given = std::ranges::find(inputs, inputs_[i].name, &runtime::NamedData::value_type::first);
+    return given == inputs.end() ? nullptr : &given->second;
+  });
+}
+
+Contradiction DeclaredShapes::check_inputs(std::span<const Datum> inputs) const {
+  return check([&](size_t i) { return i < inputs.size() && !inputs[i].is_none() ? &inputs[i] : nullptr; });
+}
+
+Contradiction DeclaredShapes::check(const std::function<const Datum*(size_t input)>& given_for) const {
+  if (!has_names_) return {};
   struct Sizes {
     std::vector<std::pair<int64_t, std::string_view>> all;  // each with the first input that has it
   };
   std::map<std::string, Sizes, std::less<>> by_name;
-  for (const Input& input : inputs_) {
-    auto given = std::ranges::find(inputs, input.name, &runtime::NamedData::value_type::first);
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const Input& input = inputs_[i];
     const Shape* shape = input.has_default ? &input.otherwise : nullptr;
-    if (given != inputs.end()) shape = given->second.is_tensor() ? &given->second.tensor().shape() : nullptr;
+    if (const Datum* given = given_for(i)) shape = given->is_tensor() ? &given->tensor().shape() : nullptr;
     if (!shape || shape->size() != input.dims.size()) continue;
     for (size_t axis = 0; axis < shape->size(); ++axis) {
       if (input.dims[axis].empty()) continue;
@@ -82,11 +98,11 @@ Contradiction DeclaredShapes::check_outputs(std::span<const Datum> outputs) cons
   return found;
 }
 
-Contradiction reload_if_contradicted(LoadedModel& model, const std::filesystem::path& path,
+Contradiction reload_if_contradicted(LoadedModel& model, const ModelSource& source,
                                      const runtime::NamedData& inputs) {
-  if (path.extension() == ".ir") return {};  // whose types hold
+  if (source.is_text()) return {};  // whose types hold
   Contradiction found = DeclaredShapes(*model.module).check_inputs(inputs);
-  if (found) model = load_model(path, nullptr, found.names);
+  if (found) model = load_model(source, nullptr, found.names);
   return found;
 }
 

@@ -4,7 +4,7 @@
 // says so. Anfora relies on names, so such a model is read once more without those that do not hold.
 #pragma once
 
-#include <filesystem>
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -27,6 +27,8 @@ class DeclaredShapes {
 
   // Where inputs are not given, their defaults count.
   Contradiction check_inputs(const runtime::NamedData& inputs) const;
+  // By position.
+  Contradiction check_inputs(std::span<const Datum> inputs) const;
   // By position. Only what the file states counts, and not what is inferred.
   Contradiction check_outputs(std::span<const Datum> outputs) const;
 
@@ -42,12 +44,15 @@ class DeclaredShapes {
     std::vector<int64_t> dims;  // −1: not a number
     bool is_known = false;      // a tensor with a rank
   };
+  Contradiction check(const std::function<const Datum*(size_t input)>& given) const;
+
+  bool has_names_ = false;  // of dimensions, twice or more
   std::vector<Input> inputs_;
   std::vector<Output> outputs_;
 };
 
-// Reads the model from the file again, without the names that the inputs contradict, if any. What a warning is to say.
-Contradiction reload_if_contradicted(LoadedModel& model, const std::filesystem::path& path,
+// Reads the model again, without the names that the inputs contradict, if any. What a warning is to say.
+Contradiction reload_if_contradicted(LoadedModel& model, const ModelSource& source,
                                      const runtime::NamedData& inputs);
 
 }  // namespace anfora::driver

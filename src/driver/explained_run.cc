@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "anfora/error.h"
-#include "driver/model.h"
 
 namespace anfora::driver {
 namespace {
@@ -27,7 +26,7 @@ bool has_effects(const ir::Module& module) {
 
 // What the model as it was written says to the inputs; nothing where it takes them, or fails otherwise.
 template <class Inputs>
-std::optional<Error> own_error(const std::filesystem::path& source, const Inputs& inputs,
+std::optional<Error> own_error(const ModelSource& source, const Inputs& inputs,
                                const runtime::RunOptions& options) {
   try {
     LoadedModel model = load_model(source);
@@ -42,12 +41,12 @@ std::optional<Error> own_error(const std::filesystem::path& source, const Inputs
 }
 
 template <class Inputs>
-std::vector<Datum> run_or_explain(runtime::Executable& executable, const std::filesystem::path& source, const Inputs& inputs,
+std::vector<Datum> run_or_explain(const runtime::Executable& executable, const ModelSource& source, const Inputs& inputs,
                        const runtime::RunOptions& options) {
   try {
     return executable.run(Inputs(inputs), options);
   } catch (const Error& error) {
-    if (!is_about_operands(error) || source.empty()) throw;
+    if (!is_about_operands(error) || (source.is_file() && source.path.empty())) throw;
     if (auto told = own_error(source, inputs, options)) throw *told;
     throw;
   }
@@ -55,12 +54,12 @@ std::vector<Datum> run_or_explain(runtime::Executable& executable, const std::fi
 
 }  // namespace
 
-std::vector<Datum> run_explained(runtime::Executable& executable, const std::filesystem::path& source,
+std::vector<Datum> run_explained(const runtime::Executable& executable, const ModelSource& source,
                                  const std::vector<Datum>& inputs, const runtime::RunOptions& options) {
   return run_or_explain(executable, source, inputs, options);
 }
 
-std::vector<Datum> run_explained(runtime::Executable& executable, const std::filesystem::path& source,
+std::vector<Datum> run_explained(const runtime::Executable& executable, const ModelSource& source,
                                  const runtime::NamedData& inputs, const runtime::RunOptions& options) {
   return run_or_explain(executable, source, inputs, options);
 }

@@ -24,19 +24,25 @@
 
 namespace anfora::driver {
 
-LoadedModel load_model(const std::filesystem::path& path, std::function<bool(std::string_view)> is_trainable,
+LoadedModel load_model(const ModelSource& source, std::function<bool(std::string_view)> is_trainable,
                        std::set<std::string, std::less<>> apart) {
   LoadedModel model;
   model.context = ops::make_context();
   try {
-    model.module = path.extension() == ".ir"
-                       ? ir::read_text_file(*model.context, path)
-                       : onnx::import_onnx(*model.context, path,
-                                           {.is_trainable = std::move(is_trainable), .apart = std::move(apart)});
+    onnx::ImportOptions options{.is_trainable = std::move(is_trainable), .apart = std::move(apart)};
+    if (!source.is_file()) {
+      options.name = source.name();
+      options.data_directory = source.path;
+      model.module = onnx::import_onnx(*model.context, source.bytes, source.owner, options);
+    } else if (source.is_text()) {
+      model.module = ir::read_text_file(*model.context, source.path);
+    } else {
+      model.module = onnx::import_onnx(*model.context, source.path, options);
+    }
     ir::verify_or_throw(*model.module, ErrorCode::InvalidModel);
     analysis::infer_types(*model.module);
   } catch (Error& error) {
-    error.at_location(path.filename().string());
+    error.at_location(source.name());
     throw;
   }
   return model;
@@ -141,8 +147,12 @@ runtime::Executable compile_model(LoadedModel& model, const CompileOptions& opti
 
 runtime::Executable compile_model(LoadedModel&& model, const CompileOptions& options) {
   LoadedModel used_up = std::move(model);
-  prepare(*used_up.module, options);
-  return plan::compile(std::move(*used_up.module), {.threads = options.threads});
+  return compile_module(std::move(*used_up.module), options);
+}
+
+runtime::Executable compile_module(ir::Module&& module, const CompileOptions& options) {
+  prepare(module, options);
+  return plan::compile(std::move(module), {.threads = options.threads});
 }
 
 runtime::Executable compile_as_is(const ir::Module& module, const plan::CompileOptions& options) {

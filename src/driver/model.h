@@ -1,12 +1,15 @@
 // What the command line and the bindings do with models: load, optimize, compile, save, check.
 #pragma once
 
+#include <concepts>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "driver/compare.h"
@@ -25,10 +28,28 @@ struct LoadedModel {
   std::unique_ptr<ir::Module> module;
 };
 
+// Where a model is read from: a file, or memory.
+struct ModelSource {
+  template <class Path>
+    requires std::convertible_to<Path, std::filesystem::path>
+  ModelSource(Path&& file) : path(std::forward<Path>(file)) {}
+  // An ONNX model in memory, which `owner` keeps alive.
+  ModelSource(std::span<const std::byte> memory, std::shared_ptr<void> memory_owner)
+      : bytes(memory), owner(std::move(memory_owner)) {}
+
+  bool is_file() const { return bytes.empty(); }
+  bool is_text() const { return path.extension() == ".ir"; }
+  std::string name() const { return is_file() ? path.filename().string() : "model"; }  // in messages
+
+  std::filesystem::path path;  // of the file; of a model in memory, the folder of its external data
+  std::span<const std::byte> bytes;
+  std::shared_ptr<void> owner;
+};
+
 // Reads a model (.onnx, or .ir: the text form), verifies it and infers its types. The initializers that `is_trainable` tells
 // become parameters with a default (ImportOptions), and the names of dimensions in `apart` are not believed; the text form
 // has such parameters itself, and only names that hold.
-LoadedModel load_model(const std::filesystem::path& path, std::function<bool(std::string_view)> is_trainable = nullptr,
+LoadedModel load_model(const ModelSource& source, std::function<bool(std::string_view)> is_trainable = nullptr,
                        std::set<std::string, std::less<>> apart = {});
 
 struct SaveReport {
@@ -65,6 +86,8 @@ runtime::Executable compile_model(LoadedModel&& model, const CompileOptions& opt
 // Before a module runs: what has no kernel becomes what it stands for.
 void expand(ir::Module& module);
 bool has_expansions(const ir::Module& module);
+// The same for a module alone, which is consumed.
+runtime::Executable compile_module(ir::Module&& module, const CompileOptions& options = {});
 // A module as it is, for comparisons; what has no kernel but an expansion is expanded.
 runtime::Executable compile_as_is(const ir::Module& module, const plan::CompileOptions& options = {});
 

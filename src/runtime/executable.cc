@@ -107,7 +107,11 @@ std::span<const ValueSpec> Executable::inputs() const { return signature_.inputs
 std::span<const ValueSpec> Executable::outputs() const { return signature_.outputs; }
 
 std::vector<Datum> Executable::run(NamedData inputs, const RunOptions& options) const {
-  return run(in_order(signature_, std::move(inputs)), options);
+  return run(in_order(std::move(inputs)), options);
+}
+
+std::vector<Datum> Executable::in_order(NamedData inputs) const {
+  return runtime::in_order(signature_, std::move(inputs));
 }
 
 std::vector<Datum> Executable::run(std::vector<Datum> inputs, const RunOptions& options) const {

@@ -57,6 +57,9 @@ class Executable {
   std::vector<Datum> run(std::vector<Datum> inputs, const RunOptions& options = {}) const;
   std::vector<Datum> run(NamedData inputs, const RunOptions& options = {}) const;
 
+  // Inputs by name as run() takes them by position. Throws InvalidArgument when a name is unknown or given twice.
+  std::vector<Datum> in_order(NamedData inputs) const;
+
   MemoryReport memory() const;
   // Applications of operators that have no kernel: "com.microsoft::FusedConv 'node'".
   std::vector<std::string> missing_kernels() const;
