@@ -113,6 +113,10 @@ SaveReport save_model(const ir::Module& module, const std::filesystem::path& pat
   return report;
 }
 
+SaveReport write_onnx(const ir::Module& module, const onnx::ByteSink& sink, const SaveOptions& options) {
+  return report_of(onnx::export_onnx(module, sink, export_options(options)));
+}
+
 SaveReport describe_saved(const ir::Module& module, const SaveOptions& options) {
   return report_of(onnx::describe_export(module, export_options(options)));
 }

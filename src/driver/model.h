@@ -15,6 +15,7 @@
 #include "driver/compare.h"
 #include "driver/target.h"
 #include "frontend/onnx/contents.h"
+#include "frontend/onnx/export.h"
 #include "ir/module.h"
 #include "pipeline/pipeline.h"
 #include "plan/compile.h"
@@ -71,6 +72,8 @@ std::function<bool(const ir::Apply&)> expressible(const ir::Module& module, cons
 pipeline::OptimizeOptions optimizing_for(const ir::Module& module, const SaveOptions& options = {});
 // Writes ONNX, or the text form for .ir.
 SaveReport save_model(const ir::Module& module, const std::filesystem::path& path, const SaveOptions& options = {});
+// The same for bytes of ONNX in memory, which come piece by piece.
+SaveReport write_onnx(const ir::Module& module, const onnx::ByteSink& sink, const SaveOptions& options = {});
 // The same report of a file that is not written: as ONNX.
 SaveReport describe_saved(const ir::Module& module, const SaveOptions& options = {});
 

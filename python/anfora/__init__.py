@@ -1,0 +1,57 @@
+"""Anfora, a graph compiler for neural networks.
+
+    import anfora
+
+    model = anfora.optimize("model.onnx")       # fewer nodes, the same results
+    model.save("small.onnx")
+    run = model.compile()
+    y = run(x)
+
+In place of ONNX Runtime: ``import anfora.onnxruntime as onnxruntime``.
+"""
+
+from ._errors import (
+    Error,
+    InternalError,
+    InvalidArgumentError,
+    InvalidModelError,
+    IoError,
+    NotFoundError,
+    ResourceExhaustedError,
+    TypeMismatchError,
+    UnsupportedError,
+)
+from ._model import Executable, Model, Node, Verification, load, optimize
+from ._report import OptimizeReport, Side, Step
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Error",
+    "Executable",
+    "InferenceSession",
+    "InternalError",
+    "InvalidArgumentError",
+    "InvalidModelError",
+    "IoError",
+    "Model",
+    "Node",
+    "NotFoundError",
+    "OptimizeReport",
+    "ResourceExhaustedError",
+    "Side",
+    "Step",
+    "TypeMismatchError",
+    "UnsupportedError",
+    "Verification",
+    "load",
+    "optimize",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name == "InferenceSession":
+        from .onnxruntime import InferenceSession
+
+        return InferenceSession
+    raise AttributeError(f"module 'anfora' has no attribute '{name}'")

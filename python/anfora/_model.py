@@ -1,0 +1,267 @@
+"""Models and executables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Union
+
+from . import _core
+from ._report import OptimizeReport, Side, Step
+from ._values import to_core, to_numpy
+
+if TYPE_CHECKING:
+    import onnx
+
+ModelLike = Union["Model", str, "os.PathLike[str]", bytes, "onnx.ModelProto"]
+
+
+class Node(NamedTuple):
+    """An application of an operator."""
+
+    op: str  #: "Conv", "com.microsoft::FusedConv"
+    name: str  #: its name in the source; may be empty
+    type: str  #: of its result: "f32[N, 64, 56, 56]"
+    location: str  #: "conv1 (model.onnx: node 3)"; empty for what rewrites made
+
+
+class Verification(NamedTuple):
+    """Whether two models compute the same; true in a condition when they do."""
+
+    same: bool  #: no difference was found
+    compared: bool  #: all outputs could be compared
+    worst: float  #: the largest absolute difference
+    worst_relative: float  #: as a share of the output's largest element
+    message: str  #: what differs, or why something was not compared
+
+    def __bool__(self) -> bool:
+        return self.same and self.compared
+
+
+class Model:
+    """A model as a graph that can be optimized, saved and compiled.
+
+    Its weights stay in the file, which must not change meanwhile. Different threads may use different models.
+    """
+
+    def __init__(self, core: _core.Model, report: OptimizeReport | None = None) -> None:
+        self._core = core
+        #: What was done to the model, for one that :meth:`optimize` gave; else None.
+        self.report = report
+
+    @property
+    def inputs(self) -> list[_core.ValueInfo]:
+        """Name, type and shape of each input."""
+        return self._core.inputs
+
+    @property
+    def outputs(self) -> list[_core.ValueInfo]:
+        """Name, type and shape of each output."""
+        return self._core.outputs
+
+    @property
+    def nodes(self) -> list[Node]:
+        """The applications of operators, those of branches, bodies of loops and functions included."""
+        return [Node(*node) for node in self._core.nodes()]
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Producer, versions, operator sets and properties of the source."""
+        return self._core.metadata()
+
+    def optimize(
+        self,
+        *,
+        opset: str | int = "keep",
+        target: str = "onnx",
+        math: str = "real",
+        shapes: Mapping[str, Sequence[int]] | None = None,
+        rules: Iterable[str | os.PathLike[str]] = (),
+        passes: Sequence[str] = (),
+        assume_finite: bool = False,
+        expand: bool = False,
+        outline: bool = False,
+        fold_limit: int | None = None,
+        progress: Callable[[str, int], object] | None = None,
+    ) -> Model:
+        """An optimized copy, which has a ``report``.
+
+        Args:
+            opset: the operator set to write: "keep", "newest" (that the target reads), or a number.
+            target: the runtime that it is for: "onnx" (any), or "onnxruntime", which has operators of its own.
+            math: what rewrites may change: "exact" (no bit), "finite" (results that are NaN or infinite), "real" (rounding).
+            shapes: sizes of inputs by name, which are fixed then.
+            rules: files of rules of your own, tried before the built-in ones.
+            passes: only these, by name; empty: all.
+            assume_finite: no value on the way is NaN or infinite.
+            expand: operators of ONNX Runtime (com.microsoft) become those of ONNX.
+            outline: repeated code becomes functions that are called.
+            fold_limit: bytes by which a folded constant may exceed what it replaces.
+            progress: called with a pass's name and the round as each ends.
+
+        Raises:
+            InvalidArgumentError, UnsupportedError
+        """
+        texts = []
+        for file in rules:
+            with open(file, encoding="utf-8") as text:
+                texts.append((text.read(), os.fspath(file)))
+        request = _core.OptimizeRequest(
+            str(opset), target, math, assume_finite, expand, outline, fold_limit, list(passes), texts,
+            {name: list(shape) for name, shape in (shapes or {}).items()},
+        )
+        core = self._core.copy()
+        before = Side(*self._core.size_as_onnx(), self._core.flops())
+        told = core.optimize(request, progress)
+        report = OptimizeReport(
+            before,
+            Side(*core.size_as_onnx(), core.flops()),
+            tuple(Step(**step) for step in told["steps"]),
+            told["rounds"],
+            told["seconds"],
+        )
+        return Model(core, report)
+
+    def save(self, path: str | os.PathLike[str], *, opset: str | int | None = None) -> str:
+        """Writes .onnx, or .ir (text); the file appears whole or not at all. Returns a note, which may be empty.
+
+        Raises:
+            IoError, UnsupportedError
+        """
+        return self._core.save(os.fspath(path), None if opset is None else str(opset))
+
+    def to_onnx(self, *, opset: str | int | None = None) -> onnx.ModelProto:
+        """The model as a ``ModelProto`` of the package onnx."""
+        import onnx
+
+        return onnx.load_from_string(self.to_bytes(opset=opset))
+
+    def to_bytes(self, *, opset: str | int | None = None) -> bytes:
+        """The model as the bytes of an ONNX file. At most 2 GB: larger ones are saved as files."""
+        return self._core.to_onnx(None if opset is None else str(opset))
+
+    def verify(self, other: ModelLike, *, runs: int = 1, seed: int = 0, math: str = "real") -> Verification:
+        """Runs both models on made-up inputs and compares the outputs within the tolerances of their types.
+
+        Args:
+            runs: on random inputs; one on edge values follows.
+            seed: of the inputs.
+            math: what was promised of the other model, see :meth:`optimize`.
+        """
+        return Verification(**self._core.verify(load(other)._core, runs, seed, math))
+
+    def compile(self, *, threads: int = 0, optimize: bool = True, math: str = "real") -> Executable:
+        """Chooses kernels, packs weights, plans memory.
+
+        Args:
+            threads: of kernels; 0: one a CPU.
+            optimize: the graph first, for execution.
+            math: what that may change, see :meth:`optimize`.
+        """
+        return Executable(self, self._core.compile(threads, optimize, math))
+
+    def __str__(self) -> str:
+        return self._core.text()
+
+    def __repr__(self) -> str:
+        return f"<anfora.Model {', '.join(map(repr, self.inputs))} -> {', '.join(map(repr, self.outputs))}>"
+
+
+class Executable:
+    """A model that is ready to run, by any number of threads at once.
+
+    Call it with inputs by position or by name: numpy arrays, or anything with ``__dlpack__`` (PyTorch, JAX), which are read
+    where they lie. Returns the output, or a tuple of several; they belong to the caller.
+
+        executable = anfora.load("model.onnx").compile()
+        y = executable(x)
+        y = executable(image=x)
+    """
+
+    def __init__(self, model: Model, core: _core.Executable) -> None:
+        self._core = core
+        self.inputs = model.inputs  #: name, type and shape of each input
+        self.outputs = model.outputs  #: of each output
+        self._positions = {info.name: i for i, info in enumerate(self.inputs)}
+
+    def __call__(self, *arrays: Any, threads: int = 0, seed: int | None = None, **named: Any) -> Any:
+        if named:
+            arrays = self._in_order(arrays, named)
+        results = self.run(arrays, threads=threads, seed=seed)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def run(
+        self,
+        inputs: Sequence[Any] | Mapping[str, Any],
+        *,
+        out: Sequence[Any] | None = None,
+        threads: int = 0,
+        seed: int | None = None,
+    ) -> list[Any]:
+        """The outputs as a list.
+
+        Args:
+            inputs: by position (None for one that may be left out), or by name.
+            out: arrays for the outputs, of their types and shapes, which are filled and returned; None: a new one.
+            threads: of kernels; 0: as the model was compiled.
+            seed: of random operators; None: they go on from the run before.
+
+        Raises:
+            InvalidArgumentError: names, types or shapes do not fit.
+        """
+        if isinstance(inputs, Mapping):
+            inputs = self._in_order((), inputs)
+        results = [to_numpy(value) for value in self._core.run([to_core(value) for value in inputs], threads, seed)]
+        return results if out is None else _fill(out, results)
+
+    def _in_order(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> Sequence[Any]:
+        ordered = list(arrays) + [None] * (len(self.inputs) - len(arrays))
+        for name, value in named.items():
+            position = self._positions.get(name)
+            if position is None:
+                from ._errors import InvalidArgumentError
+
+                hint = "its inputs: " + ", ".join(self._positions)
+                raise InvalidArgumentError(f"the model has no input '{name}'", hint=hint)
+            ordered[position] = value
+        return ordered
+
+    @property
+    def memory(self) -> dict[str, int]:
+        """Bytes of intermediate values (arena), of what kernels need while they run, and of constants, for the latest sizes."""
+        return self._core.memory()
+
+
+def _fill(out: Sequence[Any], results: list[Any]) -> list[Any]:
+    import numpy as np
+
+    for i, (array, result) in enumerate(zip(out, results)):
+        if array is not None:
+            np.copyto(array, result, casting="no")
+            results[i] = array
+    return results
+
+
+def load(source: ModelLike) -> Model:
+    """Reads a model: a path (.onnx, .ir), the bytes of an ONNX file, or an ``onnx.ModelProto``. A model is returned as it is.
+
+    Raises:
+        NotFoundError, IoError, InvalidModelError, TypeMismatchError, UnsupportedError
+    """
+    if isinstance(source, Model):
+        return source
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        return Model(_core.Model.from_bytes(bytes(source)))
+    if hasattr(source, "SerializeToString"):
+        return Model(_core.Model.from_bytes(source.SerializeToString()))
+    return Model(_core.Model.load(os.fspath(source)))
+
+
+def optimize(model: ModelLike, **options: Any) -> Model:
+    """An optimized copy of a model; for the options see :meth:`Model.optimize`.
+
+        small = anfora.optimize("model.onnx")
+        print(small.report)
+        small.save("small.onnx")
+    """
+    return load(model).optimize(**options)

@@ -1,0 +1,82 @@
+"""What an optimization did: a table for people, in a terminal and in a notebook."""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+
+
+def _bytes(count: int) -> str:
+    for unit in ("B", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}" if unit != "B" else f"{count} B"
+        count /= 1000  # type: ignore[assignment]
+    return f"{count:.3g} GB"
+
+
+def _flops(count: float) -> str:
+    for unit in ("", "k", "M", "G"):
+        if count < 1000:
+            return f"{count:.3g} {unit}FLOP"
+        count /= 1000
+    return f"{count:.3g} TFLOP"
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """What one pass did over all rounds."""
+
+    name: str  #: as the option ``passes`` takes it
+    title: str
+    doc: str
+    rewrites: int
+    nodes_removed: int  #: negative when it added some
+    seconds: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Side:
+    """A model before or after: nodes and bytes of its ONNX file, floating point operations of a run."""
+
+    nodes: int
+    bytes: int
+    flops: float
+
+
+@dataclasses.dataclass(frozen=True)
+class OptimizeReport:
+    """What :func:`anfora.optimize` did. Prints as a table."""
+
+    before: Side
+    after: Side
+    steps: tuple[Step, ...]
+    rounds: int
+    seconds: float
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        def side(name: str, of: Side) -> tuple[str, ...]:
+            return (name, "", str(of.nodes), _bytes(of.bytes), _flops(of.flops), "")
+
+        rows = [side("before", self.before)]
+        for step in self.steps:
+            nodes = f"{-step.nodes_removed:+d}" if step.nodes_removed else ""
+            rows.append(("  " + step.title, str(step.rewrites), nodes, "", "", step.doc))
+        return rows + [side("after", self.after)]
+
+    _HEADER = ("", "rewrites", "nodes", "size", "compute", "")
+
+    def __str__(self) -> str:
+        rows = [self._HEADER, *self._rows()]
+        widths = [max(len(row[i]) for row in rows) for i in range(5)]
+        lines = [
+            "  ".join([row[0].ljust(widths[0]), *(row[i].rjust(widths[i]) for i in range(1, 5)), row[5]]).rstrip()
+            for row in rows
+        ]
+        return "\n".join([*lines, f"{self.seconds:.2f} s, {self.rounds} rounds"])
+
+    def _repr_html_(self) -> str:
+        def row(cells: tuple[str, ...], tag: str) -> str:
+            return "<tr>" + "".join(f"<{tag}>{html.escape(cell.strip())}</{tag}>" for cell in cells) + "</tr>"
+
+        body = "".join(row(cells, "td") for cells in self._rows())
+        return f"<table><thead>{row(self._HEADER, 'th')}</thead><tbody>{body}</tbody></table>"

@@ -1,0 +1,102 @@
+"""Values of models as Python objects, where numpy has no array for them.
+
+A tensor of strings is an array of ``str`` objects, a sequence a list, a map a dict, an optional without a value None. Element
+types that numpy lacks (bf16, fp8, four bits) are those of the package ``ml_dtypes``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import _core
+
+# Anfora's element types by the names of ml_dtypes.
+_NARROW = {
+    "bfloat16": "bf16",
+    "float8_e4m3fn": "f8e4m3fn",
+    "float8_e4m3fnuz": "f8e4m3fnuz",
+    "float8_e5m2": "f8e5m2",
+    "float8_e5m2fnuz": "f8e5m2fnuz",
+    "float8_e8m0fnu": "f8e8m0",
+    "float4_e2m1fn": "f4e2m1",
+    "float6_e2m3fn": "f6e2m3",
+    "float6_e3m2fn": "f6e3m2",
+    "int4": "i4",
+    "uint4": "u4",
+    "int2": "i2",
+    "uint2": "u2",
+}
+_NARROW_NAMES = {anfora: ml for ml, anfora in _NARROW.items()}
+
+_NATIVE = {
+    "f32": np.float32,
+    "f64": np.float64,
+    "f16": np.float16,
+    "i8": np.int8,
+    "i16": np.int16,
+    "i32": np.int32,
+    "i64": np.int64,
+    "u8": np.uint8,
+    "u16": np.uint16,
+    "u32": np.uint32,
+    "u64": np.uint64,
+    "bool": np.bool_,
+    "c64": np.complex64,
+    "c128": np.complex128,
+}
+
+
+def numpy_dtype(dtype: str) -> np.dtype[Any]:
+    """The numpy element type for one of Anfora's: ``"f32"``, ``"bf16"``, ``"string"``."""
+    if dtype in _NATIVE:
+        return np.dtype(_NATIVE[dtype])
+    if dtype == "string":
+        return np.dtype(object)
+    import ml_dtypes
+
+    return np.dtype(getattr(ml_dtypes, _NARROW_NAMES[dtype]))
+
+
+def to_core(value: Any) -> Any:
+    """What the extension module takes for a value. Arrays and tensors with ``__dlpack__`` are passed as they are."""
+    if isinstance(value, np.ndarray):
+        kind = value.dtype.kind
+        if kind in "biufc" and value.dtype.isnative:
+            return value
+        if kind in "OUST":
+            return _core.Value.from_strings([_text(item) for item in value.ravel().tolist()], list(value.shape))
+        narrow = _NARROW.get(value.dtype.name)
+        if narrow:
+            bits = np.dtype(f"u{value.dtype.itemsize}")
+            return _core.Value.from_bits(np.ascontiguousarray(value).view(bits), narrow)
+        return value.astype(value.dtype.newbyteorder("="))
+    if value is None or isinstance(value, _core.Value) or hasattr(value, "__dlpack__"):
+        return value
+    if isinstance(value, dict):
+        keys = list(value)
+        return _core.Value.from_map(to_core(np.asarray(keys)), to_core(np.asarray(list(value.values()))))
+    if isinstance(value, (list, tuple)) and any(isinstance(item, (np.ndarray, list, dict)) or item is None
+                                                or hasattr(item, "__dlpack__") for item in value):
+        return _core.Value.from_items([to_core(item) for item in value])
+    return to_core(np.asarray(value))
+
+
+def _text(item: Any) -> Any:
+    return item if isinstance(item, (str, bytes)) else str(item)
+
+
+def to_numpy(value: Any) -> Any:
+    """A value of the extension module as arrays, lists, dictionaries and None."""
+    if not isinstance(value, _core.Value):
+        return value
+    if value.kind == "tensor":
+        if value.dtype == "string":
+            array = np.empty(len(strings := value.strings()), dtype=object)
+            array[:] = strings
+            return array.reshape(value.shape)
+        return value.bits().view(numpy_dtype(value.dtype))
+    if value.kind == "map":
+        return dict(zip(to_numpy(value.keys()).tolist(), to_numpy(value.values()).tolist()))
+    return [to_numpy(item) for item in value.items()]

@@ -1,0 +1,444 @@
+// anfora._core: models and executables as Python sees them. What a person calls is in the Python files of this folder.
+#include <fmt/format.h>
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <chrono>
+#include <mutex>
+#include <utility>
+
+#include "anfora/cancellation.h"
+#include "anfora/error.h"
+#include "driver/agreement.h"
+#include "driver/evaluate.h"
+#include "driver/flops.h"
+#include "driver/pin.h"
+#include "driver/session.h"
+#include "ir/clone.h"
+#include "ir/print.h"
+#include "ir/readable.h"
+#include "support/mapped_file.h"
+#include "values.h"
+
+namespace anfora::python {
+namespace {
+
+// While it is there, work that this thread does lets other threads of Python run, and ends soon after Ctrl-C.
+class Working {
+ public:
+  Working() : cancellation_(is_main_thread() ? Cancellation(has_signal) : Cancellation()), scope_(cancellation_) {}
+
+ private:
+  static bool is_main_thread() {
+    static const unsigned long main = PyThread_get_thread_ident();  // of the import
+    return PyThread_get_thread_ident() == main;
+  }
+  static bool has_signal() {
+    nb::gil_scoped_acquire gil;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    return false;
+  }
+
+  Cancellation cancellation_;
+  CancellationScope scope_;
+  nb::gil_scoped_release released_;
+};
+
+// What models that came from one share: types and names are interned in the context, by one thread at a time.
+struct Shared {
+  std::unique_ptr<ir::Context> context;
+  std::mutex mutex;
+};
+
+struct OptimizeRequest {
+  std::string opset = "keep", target = "onnx";
+  rewrite::Promise math = rewrite::Promise::Real;
+  bool assume_finite = false, expand = false, outline = false;
+  std::optional<int64_t> fold_limit;
+  std::vector<std::string> passes;
+  std::vector<passes::RuleText> rules;
+  driver::Pins pins;
+};
+
+const driver::Target& target_named(const std::string& name) {
+  if (const driver::Target* target = driver::find_target(name)) return *target;
+  std::string known;
+  for (const driver::Target& target : driver::targets()) known.append(known.empty() ? "" : ", ").append(target.name);
+  throw Error(ErrorCode::InvalidArgument, fmt::format("there is no target '{}'", name)).with_hint("known: " + known);
+}
+
+pipeline::OptimizeReport optimize_module(ir::Module& module, const OptimizeRequest& request,
+                                         const std::function<void(std::string_view, size_t)>& on_stage = nullptr) {
+  if (!request.pins.empty()) driver::pin_shapes(module, request.pins);
+  pipeline::OptimizeOptions options =
+      driver::optimizing_for(module, {.target = &target_named(request.target), .opset = request.opset});
+  options.passes.math = request.math;
+  options.passes.assumes_finite = request.assume_finite;
+  options.passes.fold_limit = request.fold_limit;
+  options.passes.evaluate = driver::fast_evaluator();
+  options.passes.outline = request.outline;
+  options.expand = request.expand;
+  options.on_stage = on_stage;
+  if (!request.rules.empty()) options.passes.rules = passes::standard_rules(module.context(), request.rules);
+  for (const std::string& name : request.passes) {
+    const passes::Pass* pass = pipeline::find_pass(name);
+    if (!pass) throw Error(ErrorCode::InvalidArgument, fmt::format("there is no pass '{}'", name));
+    options.only.push_back(pass);
+  }
+  return pipeline::optimize(module, options);
+}
+
+struct ValueInfo {
+  std::string name, type, dtype;          // dtype: "f32"; empty for what is no tensor, "any"
+  nb::object shape;                       // a list of sizes, names and None; None where not even the rank is known
+  bool is_optional = false;
+};
+
+nb::object shape_of(const ir::Type* type) {
+  if (!type || !type->is_tensor() || !type->has_rank()) return nb::none();
+  nb::list shape;
+  for (ir::Dim dim : type->dims()) {
+    if (dim.is_constant()) {
+      shape.append(dim.constant());
+    } else if (dim.is_symbol() && !dim.symbol_name().starts_with('_')) {
+      shape.append(std::string(dim.symbol_name()));
+    } else {
+      shape.append(nb::none());
+    }
+  }
+  return shape;
+}
+
+ValueInfo describe(std::string name, const ir::Type* type) {
+  ValueInfo info{.name = std::move(name), .type = ir::readable(type), .shape = shape_of(type)};
+  if (type && type->is_tensor()) {
+    info.dtype = type->dtype() == DType::Undefined ? "any" : std::string(anfora::name(type->dtype()));
+  }
+  return info;
+}
+
+class Model {
+ public:
+  explicit Model(driver::ModelSource source)
+      : shared_(std::make_shared<Shared>()), source_(std::move(source)) {
+    Working working;
+    driver::LoadedModel loaded = driver::load_model(source_);
+    shared_->context = std::move(loaded.context);
+    module_ = std::move(loaded.module);
+  }
+
+  static Model from_bytes(nb::bytes bytes, const std::filesystem::path& folder) {
+    std::shared_ptr<void> owner(new nb::bytes(bytes), [](void* held) {
+      nb::gil_scoped_acquire gil;
+      delete static_cast<nb::bytes*>(held);
+    });
+    driver::ModelSource source({static_cast<const std::byte*>(bytes.data()), bytes.size()}, std::move(owner));
+    source.path = folder;
+    return Model(std::move(source));
+  }
+
+  Model copy() const {
+    std::lock_guard lock(shared_->mutex);
+    return Model(*this, ir::clone(*module_));
+  }
+
+  std::vector<ValueInfo> inputs() const {
+    std::vector<ValueInfo> infos;
+    for (const ir::Parameter* parameter : module_->main()->parameters()) {
+      ValueInfo& info = infos.emplace_back(describe(std::string(parameter->name()), parameter->type()));
+      info.is_optional = module_->default_of(parameter) != nullptr;
+    }
+    return infos;
+  }
+  std::vector<ValueInfo> outputs() const {
+    const ir::Type* type = module_->main()->result()->type();
+    const auto& names = module_->output_names();
+    std::vector<ValueInfo> infos;
+    if (names.size() == 1 || (names.empty() && !type->is_tuple())) {
+      infos.push_back(describe(names.empty() ? "" : names[0], type));
+    } else {
+      const size_t count = type->is_tuple() ? type->elements().size() : names.size();
+      for (size_t i = 0; i < count; ++i) {
+        infos.push_back(describe(i < names.size() ? names[i] : "", type->is_tuple() ? type->element(i) : nullptr));
+      }
+    }
+    return infos;
+  }
+
+  // Applications in the main graph and in those nested in it: (operator, name, types of results).
+  nb::list nodes() const {
+    nb::list list;
+    for (const ir::Graph* graph : module_->graphs()) {
+      for (const ir::Apply* node = graph->first_node(); node; node = node->next_in_graph()) {
+        if (node->primitive() != ir::Primitive::Operation) continue;
+        const std::string_view name = node->location() ? node->location()->name : node->name();
+        list.append(nb::make_tuple(node->op().qualified, std::string(name), ir::readable(node->type()),
+                                   node->location() ? to_string(*node->location()) : ""));
+      }
+    }
+    return list;
+  }
+
+  nb::dict metadata() const {
+    const ir::Metadata& all = module_->metadata();
+    nb::dict properties, opsets, result;
+    for (const auto& [key, value] : all.properties) properties[key.c_str()] = value;
+    for (const auto& [domain, version] : all.opsets) opsets[domain.c_str()] = version;
+    result["producer"] = all.producer;
+    result["producer_version"] = all.producer_version;
+    result["domain"] = all.domain;
+    result["doc"] = all.doc;
+    result["graph_name"] = all.graph_name;
+    result["graph_doc"] = all.graph_doc;
+    result["model_version"] = all.model_version;
+    result["ir_version"] = all.ir_version;
+    result["properties"] = properties;
+    result["opsets"] = opsets;
+    return result;
+  }
+
+  // What the passes did, as a dictionary.
+  nb::dict optimize(const OptimizeRequest& request, const nb::object& progress) {
+    std::function<void(std::string_view, size_t)> on_stage;
+    if (!progress.is_none()) {
+      on_stage = [&](std::string_view pass, size_t round) {
+        nb::gil_scoped_acquire gil;
+        progress(std::string(pass), round);
+      };
+    }
+    const auto start = std::chrono::steady_clock::now();
+    pipeline::OptimizeReport report;
+    {
+      Working working;
+      std::lock_guard lock(shared_->mutex);
+      report = optimize_module(*module_, request, on_stage);
+      save_options_ = {.target = &target_named(request.target), .opset = request.opset};
+    }
+    requests_.push_back(request);
+    nb::list steps;
+    for (const pipeline::PassReport& pass : report.passes) {
+      if (pass.changes == 0 && pass.nodes_removed == 0) continue;
+      nb::dict step;
+      step["name"] = std::string(pass.name);
+      step["title"] = std::string(pass.doc);
+      step["doc"] = std::string(pass.note);
+      step["rewrites"] = pass.changes;
+      step["nodes_removed"] = pass.nodes_removed;
+      step["seconds"] = pass.seconds;
+      steps.append(step);
+    }
+    nb::dict result;
+    result["nodes_before"] = report.nodes_before;
+    result["nodes_after"] = report.nodes_after;
+    result["rounds"] = report.rounds;
+    result["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    result["steps"] = steps;
+    return result;
+  }
+
+  // What the writer had to say; may be empty.
+  std::string save(const std::filesystem::path& path, const std::optional<std::string>& opset) const {
+    Working working;
+    std::lock_guard lock(shared_->mutex);
+    driver::SaveOptions options = save_options_;
+    if (opset) options.opset = *opset;
+    return driver::save_model(*module_, path, options).note;
+  }
+  nb::bytes to_onnx(const std::optional<std::string>& opset) const {
+    std::string bytes;
+    {
+      Working working;
+      std::lock_guard lock(shared_->mutex);
+      driver::SaveOptions options = save_options_;
+      if (opset) options.opset = *opset;
+      driver::write_onnx(*module_, [&](std::span<const std::byte> piece) {
+        bytes.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+      }, options);
+    }
+    return nb::bytes(bytes.data(), bytes.size());
+  }
+  // (nodes, bytes) of the ONNX file that save() would write.
+  std::pair<size_t, int64_t> size_as_onnx() const {
+    Working working;
+    std::lock_guard lock(shared_->mutex);
+    const driver::SaveReport report = driver::describe_saved(*module_, save_options_);
+    return {report.nodes, report.bytes};
+  }
+  std::string text() const { return ir::print(*module_); }
+  double flops() {
+    Working working;
+    std::lock_guard lock(shared_->mutex);
+    return driver::count_flops(*module_);
+  }
+
+  nb::dict verify(const Model& other, int runs, uint64_t seed, const std::string& promise) const {
+    driver::Agreement agreement;
+    {
+      Working working;
+      std::unique_lock lock(shared_->mutex, std::defer_lock), other_lock(other.shared_->mutex, std::defer_lock);
+      shared_ == other.shared_ ? lock.lock() : std::lock(lock, other_lock);
+      runtime::Executable a = driver::compile_as_is(*module_), b = driver::compile_as_is(*other.module_);
+      agreement = driver::check_agreement(*module_, a, *other.module_, b,
+                                          {.runs = runs, .seed = seed, .promise = rewrite::promise_named(promise)});
+    }
+    nb::dict result;
+    result["same"] = agreement.same;
+    result["compared"] = agreement.is_compared();
+    result["worst"] = agreement.worst;
+    result["worst_relative"] = agreement.worst_relative;
+    result["message"] = agreement.same ? agreement.not_compared : agreement.message;
+    return result;
+  }
+
+  std::unique_ptr<driver::Session> compile(int threads, bool optimize, const std::string& math) const {
+    Working working;
+    std::lock_guard lock(shared_->mutex);
+    auto prepare = [requests = requests_](ir::Module& module) {
+      for (const OptimizeRequest& request : requests) optimize_module(module, request);
+    };
+    return std::make_unique<driver::Session>(
+        std::move(*ir::clone(*module_)), source_, prepare,
+        driver::CompileOptions{.threads = threads, .optimize = optimize, .math = rewrite::promise_named(math)});
+  }
+
+ private:
+  Model(const Model& original, std::unique_ptr<ir::Module> module)
+      : shared_(original.shared_),
+        module_(std::move(module)),
+        source_(original.source_),
+        requests_(original.requests_),
+        save_options_(original.save_options_) {}
+
+  std::shared_ptr<Shared> shared_;
+  std::unique_ptr<ir::Module> module_;  // of the shared context
+  driver::ModelSource source_;
+  std::vector<OptimizeRequest> requests_;  // what was done to the module since it was read
+  driver::SaveOptions save_options_;
+};
+
+class Executable {
+ public:
+  explicit Executable(std::unique_ptr<driver::Session> session) : session_(std::move(session)) {}
+
+  nb::list run(nb::sequence inputs, int threads, std::optional<uint64_t> seed) {
+    std::span<const runtime::ValueSpec> specs = session_->executable().inputs();
+    std::vector<Datum> data;
+    data.reserve(specs.size());
+    for (nb::handle input : inputs) {
+      data.push_back(to_datum(input, data.size() < specs.size() ? specs[data.size()].name.c_str() : ""));
+    }
+    std::vector<Datum> results;
+    {
+      Working working;
+      results = session_->run(std::move(data), {.threads = threads, .seed = seed});
+    }
+    nb::list outputs;
+    for (Datum& result : results) outputs.append(to_python(std::move(result)));
+    return outputs;
+  }
+
+  nb::dict memory() const {
+    const runtime::MemoryReport report = session_->executable().memory();
+    nb::dict result;
+    result["arena"] = report.arena_bytes;
+    result["arena_lower_bound"] = report.arena_lower_bound;
+    result["callee_arenas"] = report.callee_arena_bytes;
+    result["workspace"] = report.workspace_bytes;
+    result["constants"] = report.constant_bytes;
+    return result;
+  }
+  std::vector<std::string> missing_kernels() const { return session_->executable().missing_kernels(); }
+
+ private:
+  std::unique_ptr<driver::Session> session_;
+};
+
+// Errors become exceptions of anfora._errors, which have message, node, location and hint as attributes.
+void translate(const std::exception_ptr& thrown, void*) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const Error& error) {
+    nb::object made = nb::module_::import_("anfora._errors")
+                          .attr("make")(static_cast<int>(error.code()), error.message(), error.node(), error.location(),
+                                        error.hint());
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
+  } catch (const Cancelled&) {
+    PyErr_SetNone(PyExc_KeyboardInterrupt);
+  }
+}
+
+OptimizeRequest make_request(const std::string& opset, const std::string& target, const std::string& math,
+                             bool assume_finite, bool expand, bool outline, std::optional<int64_t> fold_limit,
+                             std::vector<std::string> passes, std::vector<std::pair<std::string, std::string>> rules,
+                             std::map<std::string, std::vector<int64_t>> shapes) {
+  OptimizeRequest request{.opset = opset,
+                          .target = target,
+                          .math = rewrite::promise_named(math),
+                          .assume_finite = assume_finite,
+                          .expand = expand,
+                          .outline = outline,
+                          .fold_limit = fold_limit,
+                          .passes = std::move(passes)};
+  for (auto& [text, file] : rules) request.rules.push_back({text, file});
+  for (auto& [input, shape] : shapes) request.pins.shapes.emplace(input, Shape(shape.begin(), shape.end()));
+  return request;
+}
+
+}  // namespace
+
+NB_MODULE(_core, module) {
+  nb::register_exception_translator(translate);
+  bind_values(module);
+
+  nb::class_<ValueInfo>(module, "ValueInfo", "An input or an output of a model.")
+      .def_ro("name", &ValueInfo::name)
+      .def_ro("type", &ValueInfo::type, "As people write it: 'f32[N, 128]', 'seq(f32[?])'.")
+      .def_ro("dtype", &ValueInfo::dtype, "Of a tensor: 'f32'; 'any', or empty for what is no tensor.")
+      .def_ro("shape", &ValueInfo::shape, "Sizes, names of sizes, and None; None where the rank is not known.")
+      .def_ro("is_optional", &ValueInfo::is_optional, "Whether it has a default.")
+      .def("__repr__", [](const ValueInfo& v) { return fmt::format("<{}: {}>", v.name, v.type); });
+
+  nb::class_<OptimizeRequest>(module, "OptimizeRequest")
+      .def("__init__", [](OptimizeRequest* self, const std::string& opset, const std::string& target,
+                          const std::string& math, bool assume_finite, bool expand, bool outline,
+                          std::optional<int64_t> fold_limit, std::vector<std::string> passes,
+                          std::vector<std::pair<std::string, std::string>> rules,
+                          std::map<std::string, std::vector<int64_t>> shapes) {
+        new (self) OptimizeRequest(make_request(opset, target, math, assume_finite, expand, outline, fold_limit,
+                                                std::move(passes), std::move(rules), std::move(shapes)));
+      }, nb::arg("opset"), nb::arg("target"), nb::arg("math"), nb::arg("assume_finite"), nb::arg("expand"),
+           nb::arg("outline"), nb::arg("fold_limit").none(), nb::arg("passes"), nb::arg("rules"), nb::arg("shapes"));
+
+  nb::class_<Model>(module, "Model")
+      .def_static("load", [](const std::filesystem::path& path) { return Model(path); }, nb::arg("path"))
+      .def_static("from_bytes", &Model::from_bytes, nb::arg("bytes"), nb::arg("folder") = std::filesystem::path())
+      .def("copy", &Model::copy)
+      .def_prop_ro("inputs", &Model::inputs)
+      .def_prop_ro("outputs", &Model::outputs)
+      .def("nodes", &Model::nodes)
+      .def("metadata", &Model::metadata)
+      .def("optimize", &Model::optimize, nb::arg("request"), nb::arg("progress").none() = nb::none())
+      .def("save", &Model::save, nb::arg("path"), nb::arg("opset").none() = nb::none())
+      .def("to_onnx", &Model::to_onnx, nb::arg("opset").none() = nb::none())
+      .def("size_as_onnx", &Model::size_as_onnx)
+      .def("text", &Model::text)
+      .def("flops", &Model::flops)
+      .def("verify", &Model::verify, nb::arg("other"), nb::arg("runs"), nb::arg("seed"), nb::arg("promise"))
+      .def("compile",
+           [](const Model& model, int threads, bool optimize, const std::string& math) {
+             return Executable(model.compile(threads, optimize, math));
+           },
+           nb::arg("threads"), nb::arg("optimize"), nb::arg("math"));
+
+  nb::class_<Executable>(module, "Executable")
+      .def("run", &Executable::run, nb::arg("inputs"), nb::arg("threads") = 0, nb::arg("seed").none() = nb::none())
+      .def("memory", &Executable::memory)
+      .def("missing_kernels", &Executable::missing_kernels);
+}
+
+}  // namespace anfora::python

@@ -1,0 +1,22 @@
+// Values between Python and the runtime, without copies where memory allows it.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "support/datum.h"
+
+namespace anfora::python {
+
+namespace nb = nanobind;
+
+// From a `Value`, None, or anything with __dlpack__ or a buffer, whose memory is then used as it is; it is copied where it is not
+// dense. Throws InvalidArgument for anything else. `name` is the input, for the message.
+Datum to_datum(nb::handle object, const char* name);
+
+// A tensor of an element type that numpy has becomes an array that owns the tensor's memory; None none; the rest a `Value`.
+nb::object to_python(Datum datum);
+
+// Class `Value`: what has no array of its own, such as strings, sequences, maps and narrow floats.
+void bind_values(nb::module_& module);
+
+}  // namespace anfora::python
