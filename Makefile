@@ -7,7 +7,7 @@ JOBS ?= $(shell nproc)
 BUILD = build/$(PRESET)
 
 .DEFAULT_GOAL := build
-.PHONY: help bootstrap program build demo test docs bench bench-optimizers bench-wild fuzz format lint clean
+.PHONY: help bootstrap program build demo test wheel docs bench bench-optimizers bench-wild fuzz format lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -28,6 +28,10 @@ demo: program ## import, optimize, run and compare a real model
 
 test: build ## all tests
 	@ctest --preset $(PRESET) -j $(JOBS)
+
+wheel: ## the Python package as a wheel that brings everything: dist/
+	@scripts/bootstrap --wheel
+	@scripts/wheel
 
 docs: build ## write the generated documents anew: docs/ops.md, docs/rules.md
 	@$(BUILD)/anfora operators --markdown > docs/ops.md

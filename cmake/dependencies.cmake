@@ -50,6 +50,13 @@ if(ANFORA_TESTS)
 endif()
 anfora_require_library(openjp2::openjp2 "decodes JPEG 2000 images" openjpeg.h openjp2 openjpeg-2.5 openjpeg-2.4)
 
+# pip builds in a clone where nobody has run it yet.
+if(ANFORA_MISSING AND SKBUILD AND NOT ANFORA_BOOTSTRAPPED)
+  set(ANFORA_BOOTSTRAPPED ON)
+  execute_process(COMMAND ${PROJECT_SOURCE_DIR}/scripts/bootstrap --program COMMAND_ERROR_IS_FATAL ANY)
+  include(${CMAKE_CURRENT_LIST_FILE})
+  return()
+endif()
 if(ANFORA_MISSING)
   message(FATAL_ERROR "Missing:\n${ANFORA_MISSING}Install it with the command\n  scripts/bootstrap\n")
 endif()

@@ -10,7 +10,7 @@ set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 option(ANFORA_TESTS "Build the tests" ON)
 option(ANFORA_UNITY "Compile the sources of a layer in groups: a third of the time from nothing, more after an edit" OFF)
 option(ANFORA_SANITIZE "AddressSanitizer and UndefinedBehaviorSanitizer" OFF)
-option(ANFORA_PYTHON "Build the Python package's extension module" OFF)
+option(ANFORA_PYTHON_PACKAGE "Build the Python package's extension module" OFF)
 option(ANFORA_FUZZ "Build the fuzzers (Clang)" OFF)
 set(ANFORA_ARCH "x86-64-v3" CACHE STRING "Baseline instruction set (-march); oneDNN picks its own at run time")
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from . import _core
 from ._report import OptimizeReport, Side, Step
-from ._values import to_core, to_numpy
 
 if TYPE_CHECKING:
     import onnx
@@ -183,6 +182,9 @@ class Executable:
         self.inputs = model.inputs  #: name, type and shape of each input
         self.outputs = model.outputs  #: of each output
         self._positions = {info.name: i for i, info in enumerate(self.inputs)}
+        from . import _values  # imports numpy, which takes longer than all of Anfora
+
+        self._to_core, self._to_numpy = _values.to_core, _values.to_numpy
 
     def __call__(self, *arrays: Any, threads: int = 0, seed: int | None = None, **named: Any) -> Any:
         if named:
@@ -211,6 +213,7 @@ class Executable:
         """
         if isinstance(inputs, Mapping):
             inputs = self._in_order((), inputs)
+        to_core, to_numpy = self._to_core, self._to_numpy
         results = [to_numpy(value) for value in self._core.run([to_core(value) for value in inputs], threads, seed)]
         return results if out is None else _fill(out, results)
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-import html
+from typing import NamedTuple
 
 
 def _bytes(count: int) -> str:
@@ -22,8 +21,7 @@ def _flops(count: float) -> str:
     return f"{count:.3g} TFLOP"
 
 
-@dataclasses.dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """What one pass did over all rounds."""
 
     name: str  #: as the option ``passes`` takes it
@@ -34,8 +32,7 @@ class Step:
     seconds: float
 
 
-@dataclasses.dataclass(frozen=True)
-class Side:
+class Side(NamedTuple):
     """A model before or after: nodes and bytes of its ONNX file, floating point operations of a run."""
 
     nodes: int
@@ -43,8 +40,10 @@ class Side:
     flops: float
 
 
-@dataclasses.dataclass(frozen=True)
-class OptimizeReport:
+_HEADER = ("", "rewrites", "nodes", "size", "compute", "")
+
+
+class OptimizeReport(NamedTuple):
     """What :func:`anfora.optimize` did. Prints as a table."""
 
     before: Side
@@ -63,10 +62,8 @@ class OptimizeReport:
             rows.append(("  " + step.title, str(step.rewrites), nodes, "", "", step.doc))
         return rows + [side("after", self.after)]
 
-    _HEADER = ("", "rewrites", "nodes", "size", "compute", "")
-
     def __str__(self) -> str:
-        rows = [self._HEADER, *self._rows()]
+        rows = [_HEADER, *self._rows()]
         widths = [max(len(row[i]) for row in rows) for i in range(5)]
         lines = [
             "  ".join([row[0].ljust(widths[0]), *(row[i].rjust(widths[i]) for i in range(1, 5)), row[5]]).rstrip()
@@ -75,8 +72,10 @@ class OptimizeReport:
         return "\n".join([*lines, f"{self.seconds:.2f} s, {self.rounds} rounds"])
 
     def _repr_html_(self) -> str:
+        import html
+
         def row(cells: tuple[str, ...], tag: str) -> str:
             return "<tr>" + "".join(f"<{tag}>{html.escape(cell.strip())}</{tag}>" for cell in cells) + "</tr>"
 
         body = "".join(row(cells, "td") for cells in self._rows())
-        return f"<table><thead>{row(self._HEADER, 'th')}</thead><tbody>{body}</tbody></table>"
+        return f"<table><thead>{row(_HEADER, 'th')}</thead><tbody>{body}</tbody></table>"

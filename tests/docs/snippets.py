@@ -20,6 +20,8 @@ def kind_of(block, command):
         return "transcript"
     if block.language == "ir" or any(line.startswith("graph @") for line in lines):
         return "module"
+    if block.language == "python":
+        return "python"
     if all(command.match(line) for line in lines):
         return "commands"
     if any(re.match(r"[\w-]+: .*=>|(class|weight|guard) ", line) for line in lines):
@@ -166,5 +168,16 @@ def check_compile(block, tree):
         yield f"{block.place}: {done.stderr}"
 
 
-CHECKS = {"module": check_module, "rules": check_rules, "append": check_append, "in": check_in,
+def check_python(block, tree):
+    """Runs, with the package of the build; `x` is an input of model.onnx."""
+    file = tree.root / "snippet.py"
+    file.write_text(f"import sys\nsys.path.insert(0, {str(tree.build / 'python')!r})\n"
+                    f"import numpy\nx = numpy.ones((5, 4), numpy.float32)\n{block.text}")
+    python = tree.source / "build/venv/bin/python"
+    done = tree.run(f"{python} {file}")
+    if done.returncode != 0:
+        yield f"{block.place}: {done.stderr}"
+
+
+CHECKS = {"module": check_module, "python": check_python, "rules": check_rules, "append": check_append, "in": check_in,
           "compile": check_compile, "none": lambda block, tree: []}

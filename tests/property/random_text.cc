@@ -135,8 +135,22 @@ class Odd {
     if (choices_.once_in(3) && !(node.as_value() && !node.as_value()->is_tensor()))
       module_.set_name(&node, random_string(choices_));
     if (!choices_.once_in(4)) return;
-    int32_t index = choices_.once_in(2) ? static_cast<int32_t>(choices_.below(1000)) : -1;
-    node.set_location(module_.location(random_string(choices_), random_string(choices_), index));
+    const Location* call = nullptr;
+    while (choices_.once_in(3)) call = module_.inlined(random_location(), call ? call : random_location());
+    node.set_location(module_.inlined(random_location(), call));
+  }
+
+  const Location* random_location() {
+    const std::string file = random_string(choices_), name = random_string(choices_);
+    auto number = [&] { return static_cast<int32_t>(choices_.below(1000)); };
+    Location location{.file = file, .name = name};
+    if (choices_.once_in(2)) {
+      location.index = number();
+    } else if (choices_.once_in(2)) {
+      location.line = 1 + number();
+      location.column = choices_.once_in(2) ? 1 + number() : 0;
+    }
+    return module_.location(location);
   }
 
   void metadata() {
