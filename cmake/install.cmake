@@ -32,6 +32,10 @@ if(dnnl_DIR MATCHES "^${PROJECT_SOURCE_DIR}/")
   install(DIRECTORY ${dnnl_folder}/../share/doc/onednn TYPE DOC)
 endif()
 
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_INCLUDEDIR BASE_DIRECTORY ${CMAKE_INSTALL_FULL_LIBDIR}
+           OUTPUT_VARIABLE relative_includedir)
+configure_file(cmake/anfora.pc.in ${CMAKE_BINARY_DIR}/anfora.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/anfora.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 configure_package_config_file(cmake/anforaConfig.cmake.in ${CMAKE_BINARY_DIR}/anforaConfig.cmake
                               INSTALL_DESTINATION ${package_dir} NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/anforaConfigVersion.cmake COMPATIBILITY SameMinorVersion)

@@ -26,7 +26,7 @@ class Cancellation {
   Cancellation() = default;
   // `poll` is asked every few milliseconds, by the thread of the scope, whether to stop: for a host that must ask, as an
   // interpreter for its signals. What it throws ends the work as well.
-  explicit Cancellation(std::function<bool()> poll) : poll_(std::move(poll)), polled_(std::chrono::steady_clock::now()) {}
+  explicit Cancellation(std::function<bool()> poll) : poll_(std::move(poll)) {}
   Cancellation(const Cancellation&) = delete;
   Cancellation& operator=(const Cancellation&) = delete;
 

@@ -5,9 +5,11 @@
 // only in files. The narrow float types are storage types: arithmetic on them happens in float.
 #pragma once
 
+#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace [[gnu::visibility("default")]] anfora {
@@ -54,6 +56,38 @@ std::optional<DType> dtype_from_name(std::string_view name);
 size_t element_bytes(DType dtype);
 // Significant bits of one element in a file: 4 for i4, 32 for f32; 0 for strings.
 int element_bits(DType dtype);
+
+// The element type that a C++ type stands for; Undefined where there is none.
+template <class T>
+inline constexpr DType dtype_of = DType::Undefined;
+template <>
+inline constexpr DType dtype_of<float> = DType::F32;
+template <>
+inline constexpr DType dtype_of<double> = DType::F64;
+template <>
+inline constexpr DType dtype_of<int8_t> = DType::I8;
+template <>
+inline constexpr DType dtype_of<int16_t> = DType::I16;
+template <>
+inline constexpr DType dtype_of<int32_t> = DType::I32;
+template <>
+inline constexpr DType dtype_of<int64_t> = DType::I64;
+template <>
+inline constexpr DType dtype_of<uint8_t> = DType::U8;
+template <>
+inline constexpr DType dtype_of<uint16_t> = DType::U16;
+template <>
+inline constexpr DType dtype_of<uint32_t> = DType::U32;
+template <>
+inline constexpr DType dtype_of<uint64_t> = DType::U64;
+template <>
+inline constexpr DType dtype_of<bool> = DType::Bool;
+template <>
+inline constexpr DType dtype_of<std::string> = DType::String;
+template <>
+inline constexpr DType dtype_of<std::complex<float>> = DType::C64;
+template <>
+inline constexpr DType dtype_of<std::complex<double>> = DType::C128;
 
 bool is_float(DType dtype);           // every floating point type, narrow ones included
 bool is_narrow_float(DType dtype);    // f16, bf16, fp8, fp6 and fp4 kinds: stored narrow, computed in float

@@ -6,19 +6,22 @@
 //     anfora::Tensor image = anfora::Tensor::zeros(anfora::DType::F32, shape);
 //     anfora::NamedTensors outputs = executable.run({{"image", image}});
 //
-// Everything that can go wrong throws anfora::Error (error.h).
+// Everything that can go wrong throws anfora::Error (error.h); so does what is used after it was moved from.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "anfora/error.h"
 #include "anfora/tensor.h"
+#include "anfora/version.h"
 
 namespace [[gnu::visibility("default")]] anfora {
 
@@ -36,7 +39,18 @@ struct ValueInfo {
   Shape shape;                     // of a tensor; kUnknownSize where only the run tells
 };
 
+// What rewrites may change.
+enum class Math : uint8_t {
+  Exact,   // no bit
+  Finite,  // results that are NaN or infinite
+  Real,    // and rounding
+};
+
 struct OptimizeOptions {
+  Math math = Math::Real;
+  std::string target = "onnx";  // the runtime that the model is saved for: "onnx" (any), "onnxruntime"
+  std::string opset = "keep";   // the operator set that it is saved in, see save()
+  std::vector<std::filesystem::path> rules = {};  // files of rules of your own, tried before the built-in ones
   // A constant that is computed beforehand may take this many bytes more than the constants it is made of. None: 64 kB, or a
   // 400th of what all constants have where that is more.
   std::optional<int64_t> fold_limit;
@@ -50,6 +64,7 @@ struct OptimizeReport {
 struct CompileOptions {
   int threads = 0;       // of kernels; 0: all processors
   bool optimize = true;  // the graph first
+  Math math = Math::Real;  // what that may change
 };
 
 class Executable;
@@ -61,6 +76,8 @@ class Model {
   // Reads .onnx, verifies it, and infers all types and shapes. Throws NotFound, Io, InvalidModel,
   // TypeMismatch, Unsupported.
   static Model load(const std::filesystem::path& path);
+  // The same from the bytes of an .onnx file. `owner` keeps them alive as long as they are needed; null: they are copied.
+  static Model load(std::span<const std::byte> bytes, std::shared_ptr<void> owner = nullptr);
   Model(Model&&) noexcept;
   Model& operator=(Model&&) noexcept;
   ~Model();
@@ -68,6 +85,8 @@ class Model {
   std::vector<ValueInfo> inputs() const;
   std::vector<ValueInfo> outputs() const;
   size_t num_operators() const;
+  // Properties of the source, with its producer ("producer_name", "producer_version"), domain and documentation.
+  std::map<std::string, std::string> metadata() const;
 
   // Folds what is constant, removes what has no effect, merges what is equal, until nothing changes.
   OptimizeReport optimize(const OptimizeOptions& options = {});
@@ -84,6 +103,7 @@ class Model {
  private:
   struct State;
   explicit Model(std::unique_ptr<State> state);
+  State& state() const;
   std::unique_ptr<State> state_;
 };
 
@@ -102,11 +122,15 @@ class Executable {
   // InvalidArgument when names, element types or shapes do not fit, Unsupported for inputs or outputs that
   // are no tensors and for operators that have no kernel, ResourceExhausted when memory is short.
   NamedTensors run(const NamedTensors& inputs) const;
+  // The same, with outputs written to memory of the caller: `outputs` has a tensor of the right type and shape for each that is
+  // to be had, which is filled. Throws InvalidArgument where one does not fit.
+  void run(const NamedTensors& inputs, const NamedTensors& outputs) const;
 
  private:
   friend class Model;
   struct State;
   explicit Executable(std::unique_ptr<State> state);
+  State& state() const;
   std::unique_ptr<State> state_;
 };
 

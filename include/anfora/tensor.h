@@ -3,12 +3,14 @@
 // somebody's arena.
 #pragma once
 
+#include <algorithm>
 #include <boost/container/small_vector.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 
 #include "anfora/dtype.h"
 
@@ -31,6 +33,7 @@ class Tensor {
   // A view on memory that `owner` keeps alive (null: the caller does).
   static Tensor view(DType dtype, std::span<const int64_t> shape, void* data, std::shared_ptr<void> owner);
 
+  // A tensor of the values, copied. Throws InvalidArgument where their number does not fit the shape.
   template <class T>
   static Tensor scalar(T value);
   template <class T>
@@ -48,7 +51,7 @@ class Tensor {
 
   const void* raw() const { return data_; }
   void* raw() { return data_; }
-  // Elements as T; T's size must be the dtype's (checked).
+  // Elements as T, which must be the dtype's type (throws TypeMismatch); an unsigned integer of as many bytes gives the bits.
   template <class T>
   std::span<const T> data() const;
   template <class T>
@@ -65,7 +68,13 @@ class Tensor {
   static bool identical(const Tensor& a, const Tensor& b);
 
  private:
-  [[noreturn]] void wrong_element_size(size_t got) const;
+  template <class T>
+  static constexpr bool reads(DType dtype) {
+    constexpr bool is_bits = std::is_unsigned_v<T> && !std::is_same_v<T, bool>;
+    return dtype == dtype_of<T> || ((is_bits || dtype_of<T> == DType::Undefined) && dtype != DType::String && sizeof(T) == element_bytes(dtype));
+  }
+  [[noreturn]] void wrong_element_type(DType wanted, size_t bytes) const;
+  [[noreturn]] static void wrong_number_of_values(size_t values, std::span<const int64_t> shape);
   DType dtype_ = DType::Undefined;
   Shape shape_;
   int64_t size_ = 0;
@@ -75,13 +84,31 @@ class Tensor {
 
 template <class T>
 std::span<const T> Tensor::data() const {
-  if (sizeof(T) != element_bytes(dtype_)) wrong_element_size(sizeof(T));
+  if (!reads<T>(dtype_)) wrong_element_type(dtype_of<T>, sizeof(T));
   return {static_cast<const T*>(data_), static_cast<size_t>(size_)};
 }
 template <class T>
 std::span<T> Tensor::data() {
-  if (sizeof(T) != element_bytes(dtype_)) wrong_element_size(sizeof(T));
+  if (!reads<T>(dtype_)) wrong_element_type(dtype_of<T>, sizeof(T));
   return {static_cast<T*>(data_), static_cast<size_t>(size_)};
+}
+
+template <class T>
+Tensor Tensor::from(std::span<const int64_t> shape, std::span<const T> values) {
+  static_assert(dtype_of<T> != DType::Undefined, "no tensor has elements of this type");
+  Tensor tensor = allocate(dtype_of<T>, shape);
+  if (static_cast<size_t>(tensor.size()) != values.size()) wrong_number_of_values(values.size(), shape);
+  std::copy(values.begin(), values.end(), static_cast<T*>(tensor.data_));
+  return tensor;
+}
+template <class T>
+Tensor Tensor::scalar(T value) {
+  return from<T>({}, std::span<const T>(&value, 1));
+}
+template <class T>
+Tensor Tensor::vector(std::span<const T> values) {
+  const int64_t size = static_cast<int64_t>(values.size());
+  return from<T>(std::span<const int64_t>(&size, 1), values);
 }
 
 }  // namespace anfora

@@ -10,6 +10,7 @@
 In place of ONNX Runtime: ``import anfora.onnxruntime as onnxruntime``.
 """
 
+from . import _core
 from ._errors import (
     Error,
     InternalError,
@@ -24,7 +25,7 @@ from ._errors import (
 from ._model import Executable, Model, Node, Verification, load, optimize
 from ._report import OptimizeReport, Side, Step
 
-__version__ = "0.1.0"
+__version__ = _core.version
 
 __all__ = [
     "Error",

@@ -14,6 +14,7 @@
 
 #include "anfora/cancellation.h"
 #include "anfora/error.h"
+#include "anfora/version.h"
 #include "driver/agreement.h"
 #include "driver/evaluate.h"
 #include "driver/flops.h"
@@ -31,19 +32,25 @@ namespace {
 // While it is there, work that this thread does lets other threads of Python run, and ends soon after Ctrl-C.
 class Working {
  public:
-  Working() : cancellation_(is_main_thread() ? Cancellation(has_signal) : Cancellation()), scope_(cancellation_) {}
+  Working()
+      : cancellation_(is_main_thread() ? std::function<bool()>([this] { return has_signal(); }) : nullptr),
+        scope_(cancellation_) {}
 
  private:
   static bool is_main_thread() {
     static const unsigned long main = PyThread_get_thread_ident();  // of the import
     return PyThread_get_thread_ident() == main;
   }
-  static bool has_signal() {
+  // Short work is not made to wait for other threads of Python.
+  bool has_signal() const {
+    constexpr std::chrono::milliseconds kShort{20};
+    if (std::chrono::steady_clock::now() - begun_ < kShort) return false;
     nb::gil_scoped_acquire gil;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
     return false;
   }
 
+  const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   Cancellation cancellation_;
   CancellationScope scope_;
   nb::gil_scoped_release released_;
@@ -394,6 +401,7 @@ OptimizeRequest make_request(const std::string& opset, const std::string& target
 NB_MODULE(_core, module) {
   nb::register_exception_translator(translate);
   bind_values(module);
+  module.attr("version") = version();
 
   nb::class_<ValueInfo>(module, "ValueInfo", "An input or an output of a model.")
       .def_ro("name", &ValueInfo::name)

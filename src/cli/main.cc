@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "anfora/error.h"
+#include "anfora/version.h"
 #include "cli/command.h"
 #include "cli/help.h"
 #include "cli/interruption.h"
-#include "cli/version.h"
 #include "support/cpu_baseline.h"
 
 namespace {
@@ -132,7 +132,7 @@ int main(int argc, char** argv) {
   app.formatter(std::make_shared<cli::HelpFormatter>());
   app.footer(kFooter);
   app.require_subcommand(1);
-  app.set_version_flag("--version", std::string("anfora ") + cli::kVersion);
+  app.set_version_flag("--version", std::string("anfora ") + ANFORA_VERSION);
   cli::Action chosen;
   for (cli::Action (*add)(CLI::App&) :
        {cli::add_info, cli::add_dump, cli::add_opt, cli::add_run, cli::add_bench, cli::add_verify, cli::add_reduce,

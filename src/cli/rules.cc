@@ -12,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/rules.h"
 #include "cli/text.h"
+#include "driver/rules.h"
 #include "ops/registry.h"
 #include "passes/pass.h"
 #include "rewrite/expression.h"
@@ -180,10 +181,8 @@ void print_rules_markdown(const RuleSet& rules, const RulesOptions& options) {
 }
 
 std::shared_ptr<RuleSet> read_rules(ir::Context& context, const std::vector<std::string>& files) {
-  std::vector<passes::RuleText> own;
-  for (const std::string& file : files) own.push_back({read_file(file), file});
   try {
-    return passes::standard_rules(context, own);
+    return driver::rules_with(context, {files.begin(), files.end()});
   } catch (const Error& error) {
     if (files.empty()) throw;
     throw UsageError{error};

@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cstring>
 
 #include "anfora/model.h"
 #include "driver/model.h"
+#include "driver/rules.h"
 #include "driver/session.h"
 #include "ir/readable.h"
 
@@ -43,10 +45,32 @@ std::vector<ValueInfo> describe_outputs(const ir::Module& module) {
   return infos;
 }
 
+rewrite::Promise promise_of(Math math) {
+  switch (math) {
+    case Math::Exact: return rewrite::Promise::Exact;
+    case Math::Finite: return rewrite::Promise::Finite;
+    case Math::Real: break;
+  }
+  return rewrite::Promise::Real;
+}
+
+driver::SaveOptions save_options(const OptimizeOptions& options) {
+  const driver::Target* target = driver::find_target(options.target);
+  if (!target) throw Error(ErrorCode::InvalidArgument, fmt::format("there is no target '{}'", options.target));
+  return {.target = target, .opset = options.opset};
+}
+
 pipeline::OptimizeReport optimize_for_file(ir::Module& module, const OptimizeOptions& options) {
-  pipeline::OptimizeOptions passes = driver::optimizing_for(module);
+  pipeline::OptimizeOptions passes = driver::optimizing_for(module, save_options(options));
+  passes.passes.math = promise_of(options.math);
   passes.passes.fold_limit = options.fold_limit;
+  if (!options.rules.empty()) passes.passes.rules = driver::rules_with(module.context(), options.rules);
   return pipeline::optimize(module, passes);
+}
+
+Error moved_from(const char* what) {
+  return Error(ErrorCode::InvalidArgument, fmt::format("this {} was moved from", what))
+      .with_hint("compile() consumes a model");
 }
 
 }  // namespace
@@ -54,7 +78,7 @@ pipeline::OptimizeReport optimize_for_file(ir::Module& module, const OptimizeOpt
 // Where a model comes from, and what was done to it: enough to do it again.
 struct Model::State {
   driver::LoadedModel loaded;
-  std::filesystem::path path;
+  driver::ModelSource source;
   std::vector<OptimizeOptions> optimized;
 };
 
@@ -72,13 +96,42 @@ Model Model::load(const std::filesystem::path& path) {
   return Model(std::make_unique<State>(driver::load_model(path), path));
 }
 
-std::vector<ValueInfo> Model::inputs() const { return describe_inputs(*state_->loaded.module); }
-std::vector<ValueInfo> Model::outputs() const { return describe_outputs(*state_->loaded.module); }
-size_t Model::num_operators() const { return state_->loaded.module->num_operations(); }
+Model Model::load(std::span<const std::byte> bytes, std::shared_ptr<void> owner) {
+  if (!owner) {
+    auto copy = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
+    bytes = *copy;
+    owner = std::move(copy);
+  }
+  driver::ModelSource source(bytes, std::move(owner));
+  driver::LoadedModel loaded = driver::load_model(source);
+  return Model(std::make_unique<State>(std::move(loaded), std::move(source)));
+}
+
+Model::State& Model::state() const {
+  if (!state_) throw moved_from("model");
+  return *state_;
+}
+
+std::vector<ValueInfo> Model::inputs() const { return describe_inputs(*state().loaded.module); }
+std::vector<ValueInfo> Model::outputs() const { return describe_outputs(*state().loaded.module); }
+size_t Model::num_operators() const { return state().loaded.module->num_operations(); }
+
+std::map<std::string, std::string> Model::metadata() const {
+  const ir::Metadata& all = state().loaded.module->metadata();
+  std::map<std::string, std::string> metadata(all.properties.begin(), all.properties.end());
+  auto add = [&](const char* key, const std::string& value) {
+    if (!value.empty()) metadata.emplace(key, value);
+  };
+  add("producer_name", all.producer);
+  add("producer_version", all.producer_version);
+  add("domain", all.domain);
+  add("doc_string", all.doc);
+  return metadata;
+}
 
 OptimizeReport Model::optimize(const OptimizeOptions& options) {
   auto start = std::chrono::steady_clock::now();
-  ir::Module& module = *state_->loaded.module;
+  ir::Module& module = *state().loaded.module;
   pipeline::OptimizeReport report = optimize_for_file(module, options);
   state_->optimized.push_back(options);
   std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
@@ -86,20 +139,27 @@ OptimizeReport Model::optimize(const OptimizeOptions& options) {
 }
 
 void Model::save(const std::filesystem::path& path, const std::string& opset) const {
-  driver::save_model(*state_->loaded.module, path, {.opset = opset});
+  const State& from = state();
+  driver::SaveOptions options = save_options(from.optimized.empty() ? OptimizeOptions() : from.optimized.back());
+  if (opset != "keep") options.opset = opset;
+  driver::save_model(*from.loaded.module, path, options);
 }
 
 Executable Model::compile(const CompileOptions& options) && {
+  if (!state_) throw moved_from("model");
+  if (options.threads < 0) {
+    throw Error(ErrorCode::InvalidArgument, fmt::format("{} is no number of threads", options.threads));
+  }
   std::unique_ptr<State> state = std::move(state_);
   driver::LoadedModel loaded = std::move(state->loaded);
   std::vector<ValueInfo> inputs = describe_inputs(*loaded.module), outputs = describe_outputs(*loaded.module);
   auto prepare = [optimized = std::move(state->optimized)](ir::Module& module) {
     for (const OptimizeOptions& optimize : optimized) optimize_for_file(module, optimize);
   };
-  const driver::CompileOptions how{.threads = options.threads, .optimize = options.optimize};
+  const driver::CompileOptions how{.threads = options.threads, .optimize = options.optimize, .math = promise_of(options.math)};
   return Executable(std::unique_ptr<Executable::State>(
       new Executable::State{std::move(inputs), std::move(outputs),
-                            driver::Session(std::move(*loaded.module), state->path, std::move(prepare), how)}));
+                            driver::Session(std::move(*loaded.module), state->source, std::move(prepare), how)}));
 }
 
 Executable::Executable(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -107,14 +167,20 @@ Executable::Executable(Executable&&) noexcept = default;
 Executable& Executable::operator=(Executable&&) noexcept = default;
 Executable::~Executable() = default;
 
-std::vector<ValueInfo> Executable::inputs() const { return state_->inputs; }
-std::vector<ValueInfo> Executable::outputs() const { return state_->outputs; }
+std::vector<ValueInfo> Executable::inputs() const { return state().inputs; }
+std::vector<ValueInfo> Executable::outputs() const { return state().outputs; }
+
+Executable::State& Executable::state() const {
+  if (!state_) throw moved_from("executable");
+  return *state_;
+}
 
 NamedTensors Executable::run(const NamedTensors& inputs) const {
-  std::vector<Datum> results = state_->session.run(runtime::NamedData(inputs.begin(), inputs.end()));
+  State& from = state();
+  std::vector<Datum> results = from.session.run(runtime::NamedData(inputs.begin(), inputs.end()));
   NamedTensors outputs;
   for (size_t i = 0; i < results.size(); ++i) {
-    const ValueInfo& info = state_->outputs[i];
+    const ValueInfo& info = from.outputs[i];
     if (!results[i].is_tensor()) {
       throw Error(ErrorCode::Unsupported, fmt::format("output '{}' is {}, not a tensor", info.name, info.type));
     }
@@ -122,5 +188,25 @@ NamedTensors Executable::run(const NamedTensors& inputs) const {
   }
   return outputs;
 }
+
+void Executable::run(const NamedTensors& inputs, const NamedTensors& outputs) const {
+  const NamedTensors results = run(inputs);
+  for (const auto& [name, to] : outputs) {
+    auto found = results.find(name);
+    if (found == results.end()) {
+      throw Error(ErrorCode::InvalidArgument, fmt::format("the model has no output '{}'", name));
+    }
+    const Tensor& from = found->second;
+    if (to.dtype() != from.dtype() || to.shape() != from.shape() || from.dtype() == DType::String) {
+      throw Error(ErrorCode::InvalidArgument,
+                  fmt::format("output '{}' is {}[{}], which a tensor of {}[{}] does not hold", name,
+                              anfora::name(from.dtype()), to_string(from.shape()), anfora::name(to.dtype()),
+                              to_string(to.shape())));
+    }
+    std::memcpy(const_cast<void*>(to.raw()), from.raw(), from.bytes());
+  }
+}
+
+const char* version() { return ANFORA_VERSION; }
 
 }  // namespace anfora

@@ -77,20 +77,17 @@ using UInt4 = NarrowInt<4, false>;
 using Int2 = NarrowInt<2, true>;
 using UInt2 = NarrowInt<2, false>;
 
-template <class T>
-inline constexpr DType dtype_of = DType::Undefined;
-#define ANFORA_ELEMENT_TYPES(X)                                                                                        \
-  X(F32, float)                                                                                                        \
-  X(U8, uint8_t) X(I8, int8_t) X(U16, uint16_t) X(I16, int16_t) X(I32, int32_t) X(I64, int64_t) X(String, std::string) \
-      X(Bool, bool) X(F16, Float16) X(F64, double) X(U32, uint32_t) X(U64, uint64_t) X(C64, std::complex<float>)       \
-          X(C128, std::complex<double>) X(BF16, BFloat16) X(F8E4M3FN, Float8E4M3FN) X(F8E4M3FNUZ, Float8E4M3FNUZ)      \
-              X(F8E5M2, Float8E5M2) X(F8E5M2FNUZ, Float8E5M2FNUZ) X(U4, UInt4) X(I4, Int4) X(F4E2M1, Float4E2M1)       \
-                  X(F8E8M0, Float8E8M0) X(U2, UInt2) X(I2, Int2) X(F6E2M3, Float6E2M3) X(F6E3M2, Float6E3M2)
+// Types of the standard library are in anfora/dtype.h.
+#define ANFORA_NARROW_TYPES(X)                                                                                    \
+  X(F16, Float16) X(BF16, BFloat16) X(F8E4M3FN, Float8E4M3FN) X(F8E4M3FNUZ, Float8E4M3FNUZ)                       \
+  X(F8E5M2, Float8E5M2) X(F8E5M2FNUZ, Float8E5M2FNUZ) X(U4, UInt4) X(I4, Int4) X(F4E2M1, Float4E2M1)              \
+  X(F8E8M0, Float8E8M0) X(U2, UInt2) X(I2, Int2) X(F6E2M3, Float6E2M3) X(F6E3M2, Float6E3M2)
 #define ANFORA_DTYPE_OF(D, T) \
   template <>                 \
   inline constexpr DType dtype_of<T> = DType::D;
-ANFORA_ELEMENT_TYPES(ANFORA_DTYPE_OF)
+ANFORA_NARROW_TYPES(ANFORA_DTYPE_OF)
 #undef ANFORA_DTYPE_OF
+#undef ANFORA_NARROW_TYPES
 
 template <class... Ts>
 struct TypeList {};
@@ -161,24 +158,5 @@ bool is_widening(DType from, DType to);
 // The type arithmetic happens in: float for the narrow floats, T itself otherwise.
 template <class T>
 using ComputeType = std::conditional_t<std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>, float, T>;
-
-template <class T>
-Tensor Tensor::from(std::span<const int64_t> shape, std::span<const T> values) {
-  Tensor t = allocate(dtype_of<T>, shape);
-  if (static_cast<size_t>(t.size()) != values.size()) {
-    throw Error(ErrorCode::InvalidArgument, "the number of values does not fit the shape");
-  }
-  std::copy(values.begin(), values.end(), t.data<T>().begin());
-  return t;
-}
-template <class T>
-Tensor Tensor::scalar(T value) {
-  return from<T>({}, std::span<const T>(&value, 1));
-}
-template <class T>
-Tensor Tensor::vector(std::span<const T> values) {
-  int64_t n = static_cast<int64_t>(values.size());
-  return from<T>(std::span<const int64_t>(&n, 1), values);
-}
 
 }  // namespace anfora

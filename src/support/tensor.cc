@@ -102,9 +102,13 @@ bool Tensor::identical(const Tensor& a, const Tensor& b) {
   return std::memcmp(a.data_, b.data_, a.bytes()) == 0;
 }
 
-void Tensor::wrong_element_size(size_t got) const {
-  throw Error(ErrorCode::TypeMismatch,
-              fmt::format("a tensor of {} is read as elements of {} bytes", name(dtype_), got));
+void Tensor::wrong_element_type(DType wanted, size_t bytes) const {
+  const std::string as = wanted == DType::Undefined ? fmt::format("elements of {} bytes", bytes) : std::string(name(wanted));
+  throw Error(ErrorCode::TypeMismatch, fmt::format("a tensor of {} is read as {}", name(dtype_), as));
+}
+
+void Tensor::wrong_number_of_values(size_t values, std::span<const int64_t> shape) {
+  throw Error(ErrorCode::InvalidArgument, fmt::format("{} values do not fill the shape {}", values, to_string(shape)));
 }
 
 }  // namespace anfora

@@ -146,5 +146,39 @@ TEST(ModelApi, Errors) {
             ErrorCode::InvalidArgument);
 }
 
+TEST(ModelApi, FromMemoryIntoMemory) {
+  std::ifstream file(kMlp, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  Model model = Model::load(std::as_bytes(std::span(bytes)));
+  EXPECT_EQ(model.metadata().at("producer_name"), "mlp.py");
+  const NamedTensors inputs{{"x", Tensor::from<float>(Shape{1, 4}, std::vector<float>{1, 2, 3, 4})}};
+  const NamedTensors expected = Model::load(kMlp).compile().run(inputs);
+  const Executable executable = std::move(model).compile({.math = Math::Exact});
+  const Tensor output = Tensor::zeros(DType::F32, Shape{1, 3});
+  executable.run(inputs, {{"y", output}});
+  EXPECT_TRUE(Tensor::identical(output, expected.at("y")));
+  EXPECT_EQ(code_of([&] { executable.run(inputs, {{"y", Tensor::zeros(DType::F32, Shape{3})}}); }),
+            ErrorCode::InvalidArgument);
+  EXPECT_EQ(code_of([&] { executable.run(inputs, {{"z", output}}); }), ErrorCode::InvalidArgument);
+}
+
+TEST(ModelApi, WhatWasMovedFromSaysSo) {
+  Model model = Model::load(kMlp);
+  Executable executable = std::move(model).compile();
+  EXPECT_EQ(code_of([&] { model.inputs(); }), ErrorCode::InvalidArgument);
+  EXPECT_EQ(code_of([&] { std::move(model).compile(); }), ErrorCode::InvalidArgument);
+  Executable other = std::move(executable);
+  EXPECT_EQ(code_of([&] { executable.run({}); }), ErrorCode::InvalidArgument);
+  EXPECT_EQ(other.inputs().size(), 1u);
+}
+
+TEST(ModelApi, WrongTypesAndNumbersAreRefused) {
+  EXPECT_EQ(code_of([] { Model::load(kMlp).compile({.threads = -1}); }), ErrorCode::InvalidArgument);
+  EXPECT_EQ(code_of([] { Tensor::scalar(1.0f).data<int32_t>(); }), ErrorCode::TypeMismatch);
+  EXPECT_EQ(Tensor::scalar(1.0f).data<uint32_t>()[0], 0x3f800000u);
+  EXPECT_EQ(code_of([] { Model::load(kMlp).optimize({.target = "toaster"}); }), ErrorCode::InvalidArgument);
+  EXPECT_STREQ(version(), ANFORA_VERSION);
+}
+
 }  // namespace
 }  // namespace anfora
