@@ -118,11 +118,22 @@ size_t run_simplify(PassContext& context) {
 
 }  // namespace
 
+void read_rule_file(rewrite::RuleSet& rules, std::string_view name) {
+  for (const rewrite::RuleFile& file : rewrite::rule_files()) {
+    if (file.name == name) rules.read(file.text, fmt::format("rules/{}", file.name));
+  }
+}
+
+size_t apply_rule_file(PassContext& context, std::string_view name, std::string_view pass) {
+  rewrite::RuleSet rules(context.module.context());
+  read_rule_file(rules, name);
+  return rewrite::apply_rules(rules, context.rewriting(), context.inference, context.remarks, pass);
+}
+
 std::shared_ptr<rewrite::RuleSet> standard_rules(Context& context, std::span<const RuleText> own) {
   auto rules = std::make_shared<rewrite::RuleSet>(context);
   for (const rewrite::RuleFile& file : rewrite::rule_files()) {
-    if (file.name == kOnnxRuntimeRules) continue;
-    rules->read(file.text, fmt::format("rules/{}", file.name));
+    if (std::ranges::count(kRulesOfPasses, file.name) == 0) read_rule_file(*rules, file.name);
   }
   if (!own.empty()) {
     size_t built_in = rules->equations().size();
@@ -146,9 +157,7 @@ std::shared_ptr<rewrite::RuleSet> standard_rules(Context& context, std::span<con
 
 std::shared_ptr<rewrite::RuleSet> lowering_rules(Context& context) {
   auto rules = std::make_shared<rewrite::RuleSet>(context);
-  for (const rewrite::RuleFile& file : rewrite::rule_files()) {
-    if (file.name == "no-ops.rules") rules->read(file.text, fmt::format("rules/{}", file.name));
-  }
+  read_rule_file(*rules, "no-ops.rules");
   rules->add(kSimplifyRules);
   return rules;
 }
