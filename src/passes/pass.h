@@ -137,7 +137,7 @@ extern const Pass kWeights;   // weights.cc
 extern const Pass kCse;         // cse.cc
 extern const Pass kDce;      // dce.cc
 // Behind the rules, where the result is stored.
-extern const Pass kCaches;    // caches.cc
+extern const Pass kCaches;    // caches.cc, rules/caches.rules
 extern const Pass kParallel;  // parallel.cc
 extern const Pass kSplit;     // split.cc
 extern const Pass kEinsum;    // einsum.cc
@@ -153,7 +153,7 @@ extern const Pass kAttention;
 extern const Pass kWiden;          // widen.cc
 extern const Pass kWidenSingle;    // widen.cc; for a check only
 extern const Pass kLayout;         // layout.cc
-extern const Pass kEpilogue;       // epilogue.cc
+extern const Pass kEpilogue;       // epilogue.cc, rules/epilogue.rules
 extern const Pass kRematerialize;  // rematerialize.cc
 
 }  // namespace anfora::passes

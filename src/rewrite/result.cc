@@ -57,7 +57,7 @@ class Maker {
         return t.in_list ? scope_.match.lists[static_cast<size_t>(t.slot)][repetition_]
                          : scope_.match.nodes[static_cast<size_t>(t.slot)];
       case Term::Kind::Number: return number(t, dtype_of(&scope_.root()));
-      case Term::Kind::Apply: return application(t, std::max<size_t>(t.num_results, 1));
+      case Term::Kind::Apply: return application(t, t.num_results > 0 ? num_results(t) : 1);
       case Term::Kind::Around: return around(t);
       case Term::Kind::Item: return item(t);
       case Term::Kind::Computed: return computed(t);
@@ -96,6 +96,13 @@ class Maker {
     const Apply* get = scope_.root().primitive() == Primitive::TupleGetItem ? &scope_.root() : nullptr;
     const Apply* whole = get ? get->input(0)->as_apply() : nullptr;
     return whole && &whole->op() == &op ? whole->num_outputs() : op.outputs.size();
+  }
+
+  // Of an application with a name: those that the rule asks for, and those that there always are.
+  static size_t num_results(const Term& t) {
+    if (t.operators.size() != 1) return t.num_results;
+    const auto required = std::ranges::count(t.operators[0]->outputs, Formal::Arity::Required, &Formal::arity);
+    return std::max(t.num_results, static_cast<size_t>(required));
   }
 
   Node* item(const Term& t) {

@@ -116,7 +116,7 @@ pattern moved(x) = x | Reshape{..a}(x, _) | Transpose{perm=p}(Reshape{..a}(x, _)
 around: Abs(V:moved(Relu(x))) => Neg(V(x))  [real, ordered 'once'] if single_use
 )";
   EXPECT_EQ(apply(rules, "graph @main(%x: f32[6]) { return Abs(Relu(%x)) }"), "Neg");
-  EXPECT_EQ(module->main()->num_nodes(), 1u);
+  EXPECT_TRUE(module->main()->result()->as_apply()->input(0)->is_parameter());
   EXPECT_EQ(apply(rules, "graph @main(%x: f32[6]) { return Abs(Transpose(Reshape(Relu(%x), [2, 3])){perm=[1, 0]}) }"), "Neg");
   const ir::Apply* moved = module->main()->result()->as_apply()->input(0)->as_apply();
   ASSERT_TRUE(moved->is("Transpose"));
@@ -133,7 +133,8 @@ TEST_F(RuleChoice, SeveralRootsAreReplacedTogether) {
   apply(kSiblings, "graph @main(%x: f32[6], %y: f32[1]) { %m = ReduceMax(%x, [0])\n return (Mul(%y, %m), Neg(%m)) }");
   const ir::Apply* results = module->main()->result()->as_apply();
   ASSERT_EQ(results->input(0)->as_apply()->primitive(), ir::Primitive::TupleGetItem);
-  EXPECT_EQ(results->input(1)->as_apply()->input(0), results->input(0));
+  const ir::Apply* negated = results->input(1)->as_apply()->input(0)->as_apply();
+  EXPECT_EQ(negated->input(0), results->input(0)->as_apply()->input(0));
 }
 
 TEST_F(RuleChoice, ButNotWhereWhatIsMadeIsComputedOfWhatIsReplaced) {
