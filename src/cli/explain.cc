@@ -226,7 +226,7 @@ Optimized optimize_with(const ExplainOptions& options) {
   passes.passes.math = options.math;
   passes.keep_remarks = true;
   auto known = rules_with(module.context(), options.rules);
-  if (passes.pipeline == &pipeline::kOnnxRuntime) passes::add_onnxruntime_rules(*known);
+  passes::add_rules_of_passes(*known);
   if (!options.why_not.empty()) find_rule(*known, options.why_not);  // before the work, where there is none
   optimized.rules = known;
   optimized.file = driver::summarize_file(module, options.input);

@@ -192,7 +192,7 @@ std::shared_ptr<RuleSet> read_rules(ir::Context& context, const std::vector<std:
 int run_rules(const RulesOptions& options) {
   auto context = ops::make_context();
   auto rules = read_rules(*context, options.files);
-  passes::add_onnxruntime_rules(*rules);
+  passes::add_rules_of_passes(*rules);
   if (!options.name.empty()) {
     const Equation* equation = find_rule(*rules, options.name);
     if (!equation) throw Error(ErrorCode::NotFound, fmt::format("rule {} is written in C++", options.name));

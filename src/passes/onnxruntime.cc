@@ -164,7 +164,8 @@ bool lacks_attention(const PassContext& context) {
 size_t run_onnxruntime(PassContext& context) {
   rewrite::RuleSet rules(context.module.context());
   const bool is_lacking = lacks_attention(context);
-  add_onnxruntime_rules(rules, is_lacking || !context.options.has_operator);
+  read_rule_file(rules, kOnnxRuntimeRules);
+  if (is_lacking || !context.options.has_operator) rules.add(kOwnRules);
   rewrite::RewriteOptions options = context.rewriting();
   options.has_operator = nullptr;
   size_t changes = rewrite::apply_rules(rules, options, context.inference, context.remarks, kOnnxRuntime.name);
@@ -175,11 +176,9 @@ size_t run_onnxruntime(PassContext& context) {
 
 }  // namespace
 
-void add_onnxruntime_rules(rewrite::RuleSet& rules, bool with_attention) {
-  for (const rewrite::RuleFile& file : rewrite::rule_files()) {
-    if (file.name == kOnnxRuntimeRules) rules.read(file.text, fmt::format("rules/{}", file.name));
-  }
-  if (with_attention) rules.add(kOwnRules);
+void add_rules_of_passes(rewrite::RuleSet& rules) {
+  for (std::string_view file : kRulesOfPasses) read_rule_file(rules, file);
+  rules.add(kOwnRules);
 }
 
 bool has_onnxruntime_operator(const Apply& node) {

@@ -65,9 +65,12 @@ struct RuleText {
 std::shared_ptr<rewrite::RuleSet> standard_rules(ir::Context& context, std::span<const RuleText> own = {});
 // Of those, the ones that only take away: layouts are chosen, and rules that move transposes would undo that.
 std::shared_ptr<rewrite::RuleSet> lowering_rules(ir::Context& context);
-// The file of rules/ that is no simplification: the rules of the pass `onnxruntime`.
+// The files of rules/ that are no simplification: each the rules of the pass of that name.
 inline constexpr std::string_view kOnnxRuntimeRules = "onnxruntime.rules";
-void add_onnxruntime_rules(rewrite::RuleSet& rules, bool with_attention = true);
+inline constexpr std::string_view kRulesOfPasses[] = {kOnnxRuntimeRules, "caches.rules", "epilogue.rules"};
+void read_rule_file(rewrite::RuleSet& rules, std::string_view name);
+// All of them, and those that are functions.
+void add_rules_of_passes(rewrite::RuleSet& rules);
 // Whether that pass makes an operator of ONNX Runtime of an application.
 bool has_onnxruntime_operator(const ir::Apply& node);
 
@@ -110,6 +113,9 @@ class PassContext {
   const std::shared_ptr<analysis::FoldBudget> fold_budget;
 };
 
+// Applies the rules of a file everywhere until none fires; returns how many did.
+size_t apply_rule_file(PassContext& context, std::string_view name, std::string_view pass);
+
 struct Pass {
   std::string_view name;        // "fold"
   std::string_view doc;         // what a report calls its work: "constant folding"
@@ -131,7 +137,7 @@ extern const Pass kWeights;   // weights.cc
 extern const Pass kCse;         // cse.cc
 extern const Pass kDce;      // dce.cc
 // Behind the rules, where the result is stored.
-extern const Pass kCaches;    // caches.cc
+extern const Pass kCaches;    // caches.cc, rules/caches.rules
 extern const Pass kParallel;  // parallel.cc
 extern const Pass kSplit;     // split.cc
 extern const Pass kEinsum;    // einsum.cc
@@ -147,7 +153,7 @@ extern const Pass kAttention;
 extern const Pass kWiden;          // widen.cc
 extern const Pass kWidenSingle;    // widen.cc; for a check only
 extern const Pass kLayout;         // layout.cc
-extern const Pass kEpilogue;       // epilogue.cc
+extern const Pass kEpilogue;       // epilogue.cc, rules/epilogue.rules
 extern const Pass kRematerialize;  // rematerialize.cc
 
 }  // namespace anfora::passes

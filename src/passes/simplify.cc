@@ -20,36 +20,9 @@ bool same_tensor_type(const Node* a, const Node* b) {
   return same_shape(*a, *b) && a->type()->dtype() == b->type()->dtype();
 }
 
-// Text tells 1 from 1.0 and true. Integers that do not fit wrap around, floats that do not fit are clamped, so that a way
-// from integers to fewer bits by floats is another one than the direct way.
-Node* compose_casts(Rewriter& rewriter, Apply& root) {
-  Apply* inner = root.input(0)->as_apply();
-  if (!inner || !inner->is("Cast")) return nullptr;
-  const Type *source = inner->input(0)->type(), *between = inner->type(), *target = root.type();
-  if (!source || !between || !target || !is_widening(source->dtype(), between->dtype())) return nullptr;
-  if (target->dtype() == DType::String && source->dtype() != between->dtype()) return nullptr;
-  bool by_floats = is_integer(source->dtype()) && is_float(between->dtype()) && is_integer(target->dtype());
-  if (by_floats && !is_widening(source->dtype(), target->dtype())) return nullptr;
-  return rewriter.apply("Cast", {inner->input(0)}, root.attributes());
-}
-
 Node* item_of_tuple(Rewriter&, Apply& item) {
   Apply* tuple = item.input(0)->as(Primitive::MakeTuple);
   return tuple ? tuple->input(static_cast<size_t>(item.attributes().require_int("index"))) : nullptr;
-}
-
-// Reshape(Reshape(x, s), t) = Reshape(x, t), unless t copies dimensions of its operand by a zero.
-Node* compose_reshapes(Rewriter& rewriter, Apply& root) {
-  Apply* inner = root.input(0)->as_apply();
-  if (!inner || inner->op().fusion != FusionKind::View || inner->num_outputs() != 1) return nullptr;
-  const Tensor* shape = constant_tensor(root.input(1));
-  if (!shape || shape->dtype() != DType::I64) return nullptr;
-  auto dims = shape->data<int64_t>();
-  if (std::ranges::count(dims, 0) && root.attributes().get_int("allowzero", 0) == 0) return nullptr;
-  Node* source = inner->input(0);
-  if (!source->type() || !source->type()->is_tensor() || source->type()->dtype() != root.type()->dtype())
-    return nullptr;
-  return rewriter.apply("Reshape", {source, root.input(1)}, root.attributes());
 }
 
 // A chain of views that ends in the type it started from.
@@ -100,14 +73,11 @@ constexpr std::string_view kShrinks = "a constant that repeats itself along an a
 
 constexpr Rule kSimplifyRules[] = {
     {"tuple-item", "TupleGetItem", "item i of (x₀, x₁, …) = xᵢ", Promise::Exact, item_of_tuple},
-    {"compose-casts", "Cast", "Cast(Cast(x)) = Cast(x) where the inner one loses nothing", Promise::Exact,
-     compose_casts},
     {"cancel-views", "Reshape Flatten Squeeze Unsqueeze", "a chain of views back to x's shape = x", Promise::Exact, cancel_views},
     {"small-constant", "Add Sub Mul Div Pow Min Max Where Equal Less LessOrEqual Greater GreaterOrEqual And Or", kShrinks,
      Promise::Exact, shrink_constants},
     {"gather-of-repetition", "Gather",
      "rows of a constant by indices that repeat themselves = those by a part, expanded", Promise::Exact, gather_once},
-    {"compose-reshapes", "Reshape", "Reshape(view(x), s) = Reshape(x, s)", Promise::Exact, compose_reshapes},
 };
 
 size_t run_simplify(PassContext& context) {
@@ -118,11 +88,22 @@ size_t run_simplify(PassContext& context) {
 
 }  // namespace
 
+void read_rule_file(rewrite::RuleSet& rules, std::string_view name) {
+  for (const rewrite::RuleFile& file : rewrite::rule_files()) {
+    if (file.name == name) rules.read(file.text, fmt::format("rules/{}", file.name));
+  }
+}
+
+size_t apply_rule_file(PassContext& context, std::string_view name, std::string_view pass) {
+  rewrite::RuleSet rules(context.module.context());
+  read_rule_file(rules, name);
+  return rewrite::apply_rules(rules, context.rewriting(), context.inference, context.remarks, pass);
+}
+
 std::shared_ptr<rewrite::RuleSet> standard_rules(Context& context, std::span<const RuleText> own) {
   auto rules = std::make_shared<rewrite::RuleSet>(context);
   for (const rewrite::RuleFile& file : rewrite::rule_files()) {
-    if (file.name == kOnnxRuntimeRules) continue;
-    rules->read(file.text, fmt::format("rules/{}", file.name));
+    if (std::ranges::count(kRulesOfPasses, file.name) == 0) read_rule_file(*rules, file.name);
   }
   if (!own.empty()) {
     size_t built_in = rules->equations().size();
@@ -146,9 +127,7 @@ std::shared_ptr<rewrite::RuleSet> standard_rules(Context& context, std::span<con
 
 std::shared_ptr<rewrite::RuleSet> lowering_rules(Context& context) {
   auto rules = std::make_shared<rewrite::RuleSet>(context);
-  for (const rewrite::RuleFile& file : rewrite::rule_files()) {
-    if (file.name == "no-ops.rules") rules->read(file.text, fmt::format("rules/{}", file.name));
-  }
+  for (std::string_view file : {"no-ops.rules", "views.rules"}) read_rule_file(*rules, file);
   rules->add(kSimplifyRules);
   return rules;
 }

@@ -1,5 +1,5 @@
 // What passes share that put the results of one application in the place of several values at once, which no rule does (parallel.cc,
-// caches.cc, split.cc).
+// split.cc).
 #pragma once
 
 #include <initializer_list>

@@ -451,6 +451,19 @@ Quantity single_use(const Scope& scope, Arguments a) {
   return node && node->has_one_use();
 }
 
+Quantity local(const Scope& scope, Arguments) {
+  return std::ranges::all_of(scope.match.applications,
+                             [&](const Apply* apply) { return apply->graph() == scope.root().graph(); });
+}
+
+Quantity is_absent(const Scope&, Arguments a) { return !is_known(a[0]); }
+
+Quantity operator_name(const Scope&, Arguments a) {
+  const Node* node = as_node(a[0]);
+  const Apply* apply = node ? node->as_apply() : nullptr;
+  return apply ? Quantity(std::string(apply->op().qualified)) : NotKnown{};
+}
+
 Quantity is_view(const Scope&, Arguments a) {
   const Node* node = as_node(a[0]);
   if (!node) return NotKnown{};
@@ -555,6 +568,9 @@ constexpr Function kValueFunctions[] = {
     {"kernel", 1, 1, kernel, "kernel(n): the lengths of its window"},
     {"single_use", 0, 1, single_use,
      "single_use: nobody else uses what the pattern names; single_use(n): has one user"},
+    {"local", 0, 0, local, "local: all applications that the pattern names lie in one function"},
+    {"is_absent", 1, 1, is_absent, "is_absent(x): x?, where it is left out"},
+    {"operator", 1, 1, operator_name, "operator(n): the name of its operator"},
     {"is_view", 1, 1, is_view, "is_view(n): has the elements of its operand, in another shape (Reshape, Squeeze, …)"},
     {"has_transpose", 3, 3, has_transpose, "has_transpose(x, p, t): there is a Transpose{p}(x) that is not t"},
     {"used_only_by", 2, 3, used_only_by, "used_only_by(n, name, name): all its users are such operators"},

@@ -75,6 +75,10 @@ Quantity real_function(const Scope&, Arguments a) {
   return x ? Quantity(Operation(*x)) : NotKnown{};
 }
 
+Quantity or_else(const Scope&, Arguments a) { return is_known(a[0]) ? a[0] : a[1]; }
+
+Quantity when(const Scope&, Arguments a) { return is_true(a[0]) ? a[1] : NotKnown{}; }
+
 Quantity power(const Scope&, Arguments a) {
   auto x = as_number(a[0]), y = as_number(a[1]);
   return x && y ? Quantity(std::pow(*x, *y)) : NotKnown{};
@@ -378,6 +382,8 @@ constexpr Function kComputations[] = {
     {"exp", 1, 1, real_function<std::exp>, "exp(a): e to the power of a"},
     {"log", 1, 1, real_function<std::log>, "log(a): the natural logarithm"},
     {"power", 2, 2, power, "power(a, b): a to the power of b"},
+    {"or_else", 2, 2, or_else, "or_else(a, b): a where it is known, else b"},
+    {"when", 2, 2, when, "when(condition, a): a where the condition holds, else not known"},
     {"smallest", 1, -1, extremum<false>, "smallest(list), smallest(a, b, …)"},
     {"largest", 1, -1, extremum<true>, "largest(list), largest(a, b, …)"},
     {"element", 2, 2, element, "list[i]; a negative i counts from the end"},

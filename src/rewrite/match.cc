@@ -65,7 +65,8 @@ class Matcher {
       case Term::Kind::Either:
         return std::ranges::any_of(t.operands, [&](const Term& choice) { return term(choice, node, next); });
       case Term::Kind::Item: return item(t, node, next);
-      case Term::Kind::Computed: return false;
+      case Term::Kind::Computed:
+      case Term::Kind::Around: return false;
     }
     return false;
   }

@@ -6,14 +6,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
 #include <utility>
 
-#include "ir/lexical.h"
-#include "ir/parse_cursor.h"
-#include "rewrite/expression.h"
+#include "rewrite/parse_expressions.h"
 #include "rewrite/rule_text.h"
 #include "support/nearest.h"
 
@@ -23,43 +22,18 @@ using namespace ir;
 
 namespace {
 
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool is_capital(char c) { return c >= 'A' && c <= 'Z'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-// Letters, digits and _, as variables are called; a rule's own name may have hyphens as well.
-size_t word_length(std::string_view text) {
-  if (text.empty() || !is_letter(text[0])) return 0;
-  size_t end = 1;
-  while (end < text.size() && (is_letter(text[end]) || is_digit(text[end]))) ++end;
-  return end;
-}
-
-// What a name of a pattern stands for.
-struct Variable {
-  enum class Kind : uint8_t { Node, List, Quantity, Operator, AttributeSet };
-  Kind kind;
-  int slot;
-};
-
-// Terms and expressions of one rule, with those of the guards that it names: what goes through a rule recurses as deep, and guards
-// that name guards grow without end.
-constexpr int kMostParts = 4096;
-
-// A condition with a name: text, which is read anew at each use with the parameters standing for the arguments.
-struct NamedGuard {
+// A pattern with a name: text, too. Its other names are its own.
+struct NamedPattern {
   std::vector<std::string> parameters;
-  size_t from, end;  // of the text, in the file
+  size_t from, end;
 };
 
-class RuleParser {
+class RuleParser : ExpressionParser {
  public:
   RuleParser(Context& context, std::string_view text, std::string_view file, OperatorClasses& classes,
              OperatorWeights& weights, std::deque<Equation>& equations)
-      : context_(context),
-        text_(text),
-        file_(file),
-        cursor_(text, file),
+      : ExpressionParser(text, file),
+        context_(context),
         classes_(classes),
         weights_(weights),
         equations_(equations) {
@@ -82,6 +56,8 @@ class RuleParser {
         weight();
       } else if (accept_word("guard")) {
         named_guard(end);
+      } else if (accept_word("pattern")) {
+        named_pattern(end);
       } else {
         rule(std::move(doc));
       }
@@ -91,22 +67,6 @@ class RuleParser {
   }
 
  private:
-  // Words -----------------------------------------------------------------------------------------------------
-  std::string_view peek_word() {
-    cursor_.skip_space();
-    return cursor_.rest().substr(0, word_length(cursor_.rest()));
-  }
-  std::string word(std::string_view what) {
-    std::string name(peek_word());
-    if (name.empty()) cursor_.fail_expected(what);
-    cursor_.advance(name.size());
-    return name;
-  }
-  bool accept_word(std::string_view expected) {
-    if (peek_word() != expected) return false;
-    cursor_.advance(expected.size());
-    return true;
-  }
   // "Conv", "com.microsoft::FastGelu": what is before a bracket, and begins with a capital behind its domain.
   size_t operator_length() {
     cursor_.skip_space();
@@ -135,14 +95,9 @@ class RuleParser {
                     meant.empty() ? "" : fmt::format("did you mean {}?", meant));
   }
 
-  // Counts some more parts of the rule.
-  void count(int parts = 1) {
-    parts_ += parts;
-    if (parts_ > kMostParts) cursor_.fail(fmt::format("a rule has at most {} terms and expressions", kMostParts));
-  }
-  static int parts_of(const Expression& e) {
+  static int parts_of(const Term& t) {
     int parts = 1;
-    for (const Expression& operand : e.operands) parts += parts_of(operand);
+    for (const Term& operand : t.operands) parts += parts_of(operand);
     return parts;
   }
 
@@ -172,45 +127,140 @@ class RuleParser {
     weights_[op] = static_cast<int>(cursor_.integer("its weight"));
   }
 
-  // guard NAME(a, b): condition
-  void named_guard(size_t end) {
+  // pattern NAME(x, y) = term | term
+  void named_pattern(size_t end) {
     size_t position = (cursor_.skip_space(), cursor_.position());
-    std::string name = word("the name of the guard");
-    if (guards_.contains(name) || find_function(name)) {
-      cursor_.fail_at(position, fmt::format("there is a function or guard {} already", name));
-    }
-    NamedGuard guard{.end = end};
-    cursor_.expect("(", "before the parameters");
-    do {
-      guard.parameters.push_back(word("a parameter"));
-    } while (cursor_.accept(","));
-    cursor_.expect(")", "behind the parameters");
-    cursor_.expect(":", "before the condition");
-    guard.from = cursor_.position();
-    expand(guard, std::vector<Expression>(guard.parameters.size()));  // errors show here, not only where it is used
+    std::string name = word("the name of the pattern");
+    if (patterns_.contains(name)) cursor_.fail_at(position, fmt::format("there is a pattern {} already", name));
+    NamedPattern pattern{.parameters = parameters(), .end = end};
+    cursor_.expect("=", "before the pattern");
+    pattern.from = cursor_.position();
+    Equation unused;  // errors show here, not only where it is used
+    rule_ = &unused;
+    in_pattern_ = true;
+    std::vector<PatternArgument> arguments;
+    for (size_t i = 0; i < pattern.parameters.size(); ++i)
+      arguments.push_back({{.kind = Term::Kind::Variable, .slot = anonymous()}, true});
+    expand(pattern, std::move(arguments));
+    in_pattern_ = false;
     cursor_.rewind(end);
-    guards_.emplace(std::move(name), std::move(guard));
+    patterns_.emplace(std::move(name), std::move(pattern));
   }
 
-  // The condition with arguments in the place of the parameters; one conjunct of a guard, as it is written as one.
-  Expression expand(const NamedGuard& guard, std::vector<Expression> arguments) {
-    boost::unordered_flat_map<std::string, Expression> bound;
-    for (size_t i = 0; i < arguments.size(); ++i) bound.emplace(guard.parameters[i], std::move(arguments[i]));
-    std::swap(bound, arguments_);
-    const bool was_inside = std::exchange(in_named_guard_, true);
-    Cursor outside = std::exchange(cursor_, Cursor(text_.substr(0, guard.end), file_));
-    cursor_.rewind(guard.from);
-    Expression whole{.kind = Expression::Kind::And, .position = outside.position()};
-    whole.operands.push_back(disjunction());
-    if (!cursor_.at_end()) cursor_.fail_expected("the end of the condition");
+  // What stands for a parameter of a named pattern.
+  struct PatternArgument {
+    Term term;
+    bool may_be_unbound;  // x?, or no new variable
+  };
+
+  std::vector<PatternArgument> pattern_arguments() {
+    std::vector<PatternArgument> arguments;
+    cursor_.expect("(", "before the arguments");
+    do {
+      const size_t known = variables_.size();
+      const auto outer = pattern_arguments_.find(std::string(peek_word()));
+      PatternArgument argument{term(), outer == pattern_arguments_.end() || outer->second.may_be_unbound};
+      const bool is_optional = argument.term.kind == Term::Kind::Variable && argument.term.optional;
+      if (known < variables_.size() && !is_optional) argument.may_be_unbound = false;
+      argument.term.optional = false;  // an alternative that has it has an operand there
+      arguments.push_back(std::move(argument));
+    } while (cursor_.accept(","));
+    cursor_.expect(")", "behind the arguments");
+    return arguments;
+  }
+
+  // NAME(s, t): one of its alternatives with the arguments in the place of the parameters. `around`: gets what is around the first.
+  Term named_pattern_term(Variable* around = nullptr) {
+    const size_t position = cursor_.position();
+    const std::string name = word("the name of a pattern");
+    auto found = patterns_.find(name);
+    if (found == patterns_.end()) {
+      std::vector<std::string> names;
+      for (const auto& [pattern, text] : patterns_) names.push_back(pattern);
+      std::string_view meant = nearest_name(name, names);
+      cursor_.fail_at(position, fmt::format("there is no pattern {}", name),
+                      meant.empty() ? "" : fmt::format("did you mean {}?", meant));
+    }
+    std::vector<PatternArgument> arguments = pattern_arguments();
+    const NamedPattern& pattern = found->second;
+    if (arguments.size() != pattern.parameters.size()) {
+      cursor_.fail_at(position, fmt::format("{} takes {} arguments, not {}", name, pattern.parameters.size(),
+                                            arguments.size()));
+    }
+    if (!around) return expand(pattern, std::move(arguments));
+    *around = {.kind = Variable::Kind::Around, .slot = anonymous(), .inside = name_inside(arguments[0].term)};
+    Term t = expand(pattern, std::move(arguments));
+    name_around(t, *around);
+    return t;
+  }
+
+  Term expand(const NamedPattern& pattern, std::vector<PatternArgument> given) {
+    NestingScope nesting(depth_, cursor_);
+    const size_t position = cursor_.position();
+    boost::unordered_flat_map<std::string, PatternArgument> arguments;
+    for (size_t i = 0; i < given.size(); ++i) arguments.emplace(pattern.parameters[i], std::move(given[i]));
+    std::swap(arguments, pattern_arguments_);
+    auto outer = std::exchange(variables_, {});
+    auto outer_mentioned = std::exchange(mentioned_, {});
+    Cursor outside = std::exchange(cursor_, Cursor(text_.substr(0, pattern.end), file_));
+    cursor_.rewind(pattern.from);
+    Term t{.kind = Term::Kind::Either, .position = position};
+    do {
+      const size_t at = cursor_.position();
+      mentioned_.clear();
+      t.operands.push_back(term());
+      for (const auto& [parameter, argument] : pattern_arguments_) {
+        if (mentioned_.contains(parameter) || argument.may_be_unbound) continue;
+        cursor_.fail_at(at, fmt::format("{} is not in each alternative", parameter),
+                        "what not all of them bind is optional where the pattern is used: x?");
+      }
+    } while (cursor_.accept("|"));
+    if (!cursor_.at_end()) cursor_.fail_expected("the end of the pattern");
     cursor_ = outside;
-    in_named_guard_ = was_inside;
-    std::swap(bound, arguments_);
-    return whole;
+    mentioned_ = std::move(outer_mentioned);
+    variables_ = std::move(outer);
+    std::swap(arguments, pattern_arguments_);
+    if (t.operands.size() > 1) return t;
+    Term only = std::move(t.operands[0]);
+    return only;
+  }
+
+  // The node that a term matches gets a name, whichever of its alternatives it is.
+  void set_name(Term& t, int slot, size_t position) {
+    if (t.kind == Term::Kind::Either) {
+      for (Term& choice : t.operands) set_name(choice, slot, position);
+      return;
+    }
+    if (t.kind != Term::Kind::Apply) cursor_.fail_at(position, "only applications have names");
+    if (t.slot >= 0) cursor_.fail_at(position, "what it names has a name already");
+    t.slot = slot;
+  }
+
+  // A slot of nodes without a name.
+  int anonymous() {
+    rule_->variables.emplace_back();
+    return rule_->slots.nodes++;
+  }
+
+  // V:NAME(t, …): V stands for what the pattern has around its first argument.
+  int name_inside(Term& t) {
+    const bool has_slot = t.slot >= 0 && !t.in_list && (t.kind == Term::Kind::Variable || t.kind == Term::Kind::Apply);
+    if (has_slot) return t.slot;
+    const int slot = anonymous();
+    set_name(t, slot, t.position);
+    return slot;
+  }
+  void name_around(Term& t, const Variable& around) {
+    if (t.kind == Term::Kind::Either) {
+      for (Term& choice : t.operands) name_around(choice, around);
+    } else if (t.slot != around.inside) {
+      set_name(t, around.slot, t.position);
+    }
   }
 
   void rule(std::string doc) {
     variables_.clear();
+    optional_.clear();
     Equation equation;
     rule_ = &equation;
     size_t start = cursor_.position();
@@ -235,8 +285,10 @@ class RuleParser {
     do {
       equation.results.push_back(term());
     } while (cursor_.accept("|"));
+    while (cursor_.accept(",")) also_replaced(equation);
     tag();
     size_t end = end_of_statement(text_, start);
+    count_results(equation);
     if (accept_word("if")) {
       size_t from = cursor_.position();
       equation.guard = disjunction();
@@ -244,6 +296,36 @@ class RuleParser {
     }
     equation.text = on_one_line(text_.substr(start, end - start));
     equations_.push_back(std::move(equation));
+  }
+
+  // K => term: what an application that the pattern names becomes together with the root.
+  void also_replaced(Equation& equation) {
+    const size_t position = (cursor_.skip_space(), cursor_.position());
+    if (equation.results.size() > 1) cursor_.fail("a rule that replaces several has one result for each");
+    const Variable& replaced = find(word("what is replaced as well"), position);
+    if (replaced.kind != Variable::Kind::Node || replaced.is_of_result)
+      cursor_.fail_at(position, "what is replaced is an application that the pattern names");
+    const int slot = replaced.slot;
+    cursor_.expect("=>", "behind what is replaced");
+    equation.also.push_back({slot, term()});
+  }
+
+  // An application that a result names has as many results as the rule asks for.
+  static void count_results(Equation& equation) {
+    boost::unordered_flat_map<int, size_t> asked;
+    auto visit = [&](auto&& self, Term& t) -> void {
+      if (t.kind == Term::Kind::Item && t.operands[0].slot >= 0) {
+        size_t& most = asked[t.operands[0].slot];
+        most = std::max(most, static_cast<size_t>(t.index) + 1);
+      }
+      if (auto known = asked.find(t.slot); t.kind == Term::Kind::Apply && known != asked.end())
+        t.num_results = known->second;
+      for (Term& operand : t.operands) self(self, operand);
+    };
+    for (int pass = 0; pass < 2; ++pass) {  // names first come with applications, and are asked for behind them
+      for (Term& result : equation.results) visit(visit, result);
+      for (Equation::Replaced& replaced : equation.also) visit(visit, replaced.result);
+    }
   }
 
   void tag() {
@@ -269,16 +351,6 @@ class RuleParser {
       if (accept_word(to_string(p))) return p;
     }
     cursor_.fail_expected("exact, finite or real");
-  }
-
-  std::string text(std::string_view what) {
-    cursor_.skip_space();
-    if (!cursor_.accept("'")) cursor_.fail_expected(what);
-    size_t end = cursor_.rest().find('\'');
-    if (end == std::string_view::npos) cursor_.fail("the quote does not end");
-    std::string inside(cursor_.rest().substr(0, end));
-    cursor_.advance(end + 1);
-    return inside;
   }
 
   // Terms -------------------------------------------------------------------------------------------------------
@@ -328,11 +400,11 @@ class RuleParser {
     std::string_view behind = cursor_.rest().substr(name.size());
     if (behind.starts_with(':') && !behind.starts_with("::")) return is_capital(name[0]) ? class_term() : named_term();
     if (operator_length() > 0) return application();
-    if (!in_pattern_ && behind.starts_with('(')) return computed();
+    if (behind.starts_with('(')) return in_pattern_ ? named_pattern_term() : computed();
     return variable();
   }
 
-  // (s | t | …): each choice binds the same variables, so that those of the result have values whichever it is.
+  // (s | t | …): each choice binds the same variables but for optional ones, so that those of the result have values whichever it is.
   Term either() {
     Term t{.kind = Term::Kind::Either};
     cursor_.expect("(", "before the choices");
@@ -349,7 +421,10 @@ class RuleParser {
         if (!known.contains(name)) fresh.insert(name);
       }
       if (!first) first = fresh;
-      if (fresh != *first) cursor_.fail_at(position, "the choices do not bind the same variables");
+      std::set<std::string> unlike;
+      std::ranges::set_symmetric_difference(fresh, *first, std::inserter(unlike, unlike.end()));
+      if (!std::ranges::all_of(unlike, [&](const std::string& variable) { return optional_.contains(variable); }))
+        cursor_.fail_at(position, "the choices do not bind the same variables", "what not all of them bind is optional: x?");
     } while (cursor_.accept("|"));
     cursor_.expect(")", "behind the choices");
     mentioned_ = std::move(outer);
@@ -374,8 +449,14 @@ class RuleParser {
   Term variable() {
     size_t position = cursor_.position();
     std::string name = word("a variable");
+    if (auto argument = pattern_arguments_.find(name); in_pattern_ && argument != pattern_arguments_.end()) {
+      mentioned_.insert(name);
+      count(parts_of(argument->second.term));
+      return argument->second.term;
+    }
     Term t{.kind = Term::Kind::Variable, .position = position};
     t.optional = cursor_.rest().starts_with('?') && cursor_.accept("?");
+    if (t.optional) optional_.insert(name);
     bool in_list = repeated_ > 0 || is_repeated_here();
     if (in_pattern_) {
       t.slot = declare(name, in_list ? Variable::Kind::List : Variable::Kind::Node, position);
@@ -398,12 +479,26 @@ class RuleParser {
     size_t position = cursor_.position();
     std::string name = word("a name");
     cursor_.expect(":", "behind the name");
-    if (!in_pattern_) cursor_.fail_at(position, "only applications of the pattern have names");
     if (repeated_ > 0) cursor_.fail_at(position, "an application that repeats has no name");
+    if (!in_pattern_ && variables_.contains(name)) {
+      cursor_.fail_at(position, fmt::format("{} stands for something else already", name));
+    }
     std::string_view op = peek_word(), behind = cursor_.rest().substr(op.size());
-    Term t = behind.starts_with(':') && !behind.starts_with("::") ? class_term() : application();
-    t.slot = declare(name, Variable::Kind::Node, position);
+    const bool is_class = behind.starts_with(':') && !behind.starts_with("::");
+    Term t = is_class ? class_term() : operator_length() > 0 || !in_pattern_ ? application() : named_pattern_term();
+    set_name(t, slot_of_name(name, position), position);
     return t;
+  }
+  int slot_of_name(const std::string& name, size_t position) {
+    auto argument = pattern_arguments_.find(name);
+    if (in_pattern_ && argument != pattern_arguments_.end()) {
+      if (argument->second.term.kind != Term::Kind::Variable) cursor_.fail_at(position, fmt::format("{} is no name", name));
+      mentioned_.insert(name);
+      return argument->second.term.slot;
+    }
+    const int slot = declare(name, Variable::Kind::Node, position);
+    variables_[name].is_of_result = !in_pattern_;
+    return slot;
   }
 
   Term class_term() {
@@ -412,9 +507,18 @@ class RuleParser {
     cursor_.expect(":", "behind the name");
     size_t class_position = cursor_.position();
     std::string class_name = word("the name of a class");
-    auto known = classes_.find(class_name);
-    if (known == classes_.end()) cursor_.fail_at(class_position, fmt::format("there is no class {}", class_name));
     if (!in_pattern_) cursor_.fail_at(position, "a result has the operator's variable alone: F(x)");
+    if (patterns_.contains(class_name)) {
+      if (variables_.contains(name)) cursor_.fail_at(position, fmt::format("{} stands for something else already", name));
+      cursor_.rewind(class_position);
+      Variable around;
+      Term t = named_pattern_term(&around);
+      variables_[name] = around;
+      return t;
+    }
+    auto known = classes_.find(class_name);
+    if (known == classes_.end())
+      cursor_.fail_at(class_position, fmt::format("there is no class or pattern {}", class_name));
     Term t{.kind = Term::Kind::Apply};
     t.operators = known->second;
     t.operator_slot = declare(name, Variable::Kind::Operator, position);
@@ -425,6 +529,16 @@ class RuleParser {
   Term application() {
     Term t{.kind = Term::Kind::Apply};
     auto known = variables_.find(std::string(peek_word()));
+    if (known != variables_.end() && known->second.kind == Variable::Kind::Around && !in_pattern_) {
+      cursor_.advance(peek_word().size());
+      t.kind = Term::Kind::Around;
+      t.slot = known->second.slot;
+      t.inside = known->second.inside;
+      cursor_.expect("(", "before what it is around");
+      t.operands.push_back(term());
+      cursor_.expect(")", "behind what it is around");
+      return t;
+    }
     if (known != variables_.end() && known->second.kind == Variable::Kind::Operator) {
       cursor_.advance(peek_word().size());
       t.operator_slot = known->second.slot;
@@ -533,6 +647,7 @@ class RuleParser {
       a.binds = declare(name, Variable::Kind::Quantity, at);
     } else {
       a.value = sum();
+      a.optional = !in_pattern_ && cursor_.accept("?");
     }
     return a;
   }
@@ -559,255 +674,18 @@ class RuleParser {
     return count++;
   }
 
-  const Variable& find(const std::string& name, size_t position) {
-    auto known = variables_.find(name);
-    if (known != variables_.end()) return known->second;
-    std::vector<std::string> names;
-    for (const auto& [variable, what] : variables_) names.push_back(variable);
-    std::ranges::sort(names);
-    std::string_view meant = nearest_name(name, names);
-    cursor_.fail_at(position, fmt::format("the pattern has no {}", name),
-                    meant.empty() ? "" : fmt::format("did you mean {}?", meant));
-  }
-
-  // Expressions ------------------------------------------------------------------------------------------------
-  static bool is_reserved_word(std::string_view word) {
-    return word == "if" || word == "and" || word == "or" || word == "not" || word == "in" || word == "true" ||
-           word == "false" || word == "none" || word == "inf" || word == "class" || word == "weight";
-  }
-
-  static std::optional<Quantity> constant_word(std::string_view word) {
-    if (word == "true") return true;
-    if (word == "false") return false;
-    if (word == "inf") return std::numeric_limits<double>::infinity();
-    if (auto type = dtype_from_name(word)) return static_cast<int64_t>(*type);
-    return std::nullopt;
-  }
-
-  Expression connective(Expression::Kind kind, std::string_view word, Expression (RuleParser::*next)()) {
-    Expression first = (this->*next)();
-    if (peek_word() != word) return first;
-    Expression all{.kind = kind, .position = first.position};
-    all.operands.push_back(std::move(first));
-    while (accept_word(word)) all.operands.push_back((this->*next)());
-    return all;
-  }
-  Expression disjunction() { return connective(Expression::Kind::Or, "or", &RuleParser::conjunction); }
-  Expression conjunction() { return connective(Expression::Kind::And, "and", &RuleParser::negation); }
-  Expression negation() {
-    if (!accept_word("not")) return comparison();
-    NestingScope nesting(depth_, cursor_);
-    count();
-    Expression e{.kind = Expression::Kind::Not, .position = cursor_.position()};
-    e.operands.push_back(negation());
-    return e;
-  }
-
-  Expression call_of(std::string_view function, std::vector<Expression> operands) {
-    Expression e{.kind = Expression::Kind::Call,
-                 .position = operands.empty() ? cursor_.position() : operands[0].position};
-    count();
-    e.function = find_function(function);
-    e.operands = std::move(operands);
-    return e;
-  }
-  Expression binary(std::string_view function, Expression left, Expression right) {
-    std::vector<Expression> operands;
-    operands.push_back(std::move(left));
-    operands.push_back(std::move(right));
-    return call_of(function, std::move(operands));
-  }
-
-  Expression comparison() {
-    Expression left = sum();
-    for (std::string_view symbol : {"==", "!=", "<=", ">=", "<", ">"}) {
-      cursor_.skip_space();
-      if (cursor_.rest().starts_with("=>")) break;
-      if (cursor_.accept(symbol)) return binary(symbol, std::move(left), sum());
-    }
-    if (accept_word("in")) return binary("in", std::move(left), sum());
-    return left;
-  }
-
-  Expression sum() {
-    Expression left = product();
-    while (true) {
-      if (cursor_.accept("+")) {
-        left = binary("+", std::move(left), product());
-      } else if (cursor_.peek() == '-') {
-        cursor_.advance(1);
-        left = binary("-", std::move(left), product());
-      } else {
-        return left;
-      }
-    }
-  }
-
-  Expression product() {
-    Expression left = factor();
-    while (true) {
-      if (cursor_.accept("*")) {
-        left = binary("*", std::move(left), factor());
-      } else if (cursor_.accept("/")) {
-        left = binary("/", std::move(left), factor());
-      } else if (cursor_.accept("%")) {
-        left = binary("%", std::move(left), factor());
-      } else {
-        return left;
-      }
-    }
-  }
-
-  Expression factor() {
-    NestingScope nesting(depth_, cursor_);
-    count();
-    Expression e = primary();
-    while (cursor_.rest().starts_with('[')) {
-      cursor_.advance(1);
-      e = binary("element", std::move(e), sum());
-      cursor_.expect("]", "behind the index");
-    }
-    return e;
-  }
-
-  Expression primary() {
-    char next = cursor_.peek();
-    Expression e{.position = cursor_.position()};
-    if (next == '-' && !is_digit(cursor_.rest().size() > 1 ? cursor_.rest()[1] : '\0') &&
-        !cursor_.rest().starts_with("-inf")) {
-      cursor_.advance(1);
-      std::vector<Expression> operands;
-      operands.push_back(factor());
-      return call_of("negative", std::move(operands));
-    }
-    if (next == '-' || is_digit(next)) {
-      NumberToken number = cursor_.number("a number");
-      if (number.is_integer()) {
-        e.literal = cursor_.to_integer(number);
-      } else {
-        e.literal = cursor_.to_double(number);
-      }
-      return e;
-    }
-    if (next == '\'') {
-      e.literal = text("a text");
-      return e;
-    }
-    if (cursor_.accept("(")) {
-      e = disjunction();
-      cursor_.expect(")", "behind the expression");
-      return e;
-    }
-    if (cursor_.accept("[")) {
-      e.kind = Expression::Kind::List;
-      if (!cursor_.accept("]")) {
-        do {
-          e.operands.push_back(sum());
-        } while (cursor_.accept(","));
-        cursor_.expect("]", "behind the list");
-      }
-      if (e.operands.empty()) {
-        e.kind = Expression::Kind::Literal;
-        e.literal = std::vector<int64_t>();
-      }
-      return e;
-    }
-    return named();
-  }
-
-  // A constant, a variable or a call.
-  Expression named() {
-    size_t position = cursor_.position();
-    std::string name = word("a value: a number, a variable, a function");
-    Expression e{.position = position};
-    if (auto constant = constant_word(name)) {
-      e.literal = *constant;
-      return e;
-    }
-    const Function* function = find_function(name);
-    bool called = cursor_.rest().starts_with('(');
-    if (!called && !(function && function->least == 0)) return variable_value(name, position);
-    const NamedGuard* guard = find_guard(name);
-    if (!function && !guard) unknown_function(name, position);
-    std::vector<Expression> operands;
-    if (called) {
-      cursor_.expect("(", "before the arguments");
-      if (!cursor_.accept(")")) {
-        do {
-          operands.push_back(disjunction());
-        } while (cursor_.accept(","));
-        cursor_.expect(")", "behind the arguments");
-      }
-    }
-    int count = static_cast<int>(operands.size());
-    if (guard) {
-      if (operands.size() != guard->parameters.size()) {
-        cursor_.fail_at(position, fmt::format("{} takes {} arguments, not {}", name, guard->parameters.size(), count));
-      }
-      return expand(*guard, std::move(operands));
-    }
-    if (count < function->least || (function->most >= 0 && count > function->most)) {
-      cursor_.fail_at(position, fmt::format("{} takes {} arguments, not {}", name, function->least, count),
-                      std::string(function->doc));
-    }
-    e = call_of(name, std::move(operands));
-    e.position = position;
-    return e;
-  }
-
-  const NamedGuard* find_guard(const std::string& name) const {
-    auto found = guards_.find(name);
-    return found == guards_.end() ? nullptr : &found->second;
-  }
-
-  [[noreturn]] void unknown_function(const std::string& name, size_t position) {
-    std::vector<std::string> names;
-    for (std::span<const Function> table :
-         {functions_about_values(), functions_about_shapes(), functions_that_compute()}) {
-      for (const Function& f : table) names.emplace_back(f.name);
-    }
-    for (const auto& [guard, text] : guards_) names.push_back(guard);
-    std::string_view meant = nearest_name(name, names);
-    cursor_.fail_at(position, fmt::format("there is no function {}", name),
-                    meant.empty() ? "" : fmt::format("did you mean {}?", meant));
-  }
-
-  Expression variable_value(const std::string& name, size_t position) {
-    if (in_named_guard_) {
-      auto argument = arguments_.find(name);
-      if (argument == arguments_.end()) cursor_.fail_at(position, fmt::format("{} is no parameter of the guard", name));
-      count(parts_of(argument->second));
-      return argument->second;
-    }
-    const Variable& known = find(name, position);
-    Expression e{.position = position};
-    e.slot = known.slot;
-    switch (known.kind) {
-      case Variable::Kind::Node: e.kind = Expression::Kind::Node; break;
-      case Variable::Kind::List: e.kind = Expression::Kind::NodeList; break;
-      case Variable::Kind::Quantity: e.kind = Expression::Kind::Quantity; break;
-      default: cursor_.fail_at(position, fmt::format("{} is no value", name));
-    }
-    return e;
-  }
-
   Context& context_;
-  std::string_view text_, file_;
-  Cursor cursor_;
   OperatorClasses& classes_;
   OperatorWeights& weights_;
   std::deque<Equation>& equations_;
   Equation* rule_ = nullptr;
-  boost::unordered_flat_map<std::string, Variable> variables_;
-  std::map<std::string, NamedGuard> guards_;                      // of this file
-  boost::unordered_flat_map<std::string, Expression> arguments_;  // of the named guard that is being read, by parameter
-  bool in_named_guard_ = false;
+  std::map<std::string, NamedPattern> patterns_;  // of this file
+  boost::unordered_flat_map<std::string, PatternArgument> pattern_arguments_;  // of the pattern that is being read, by parameter
+  std::set<std::string> optional_;   // variables that are x? somewhere
   std::set<std::string> mentioned_;  // variables, since the choice began that is being read
   bool in_pattern_ = true;
-  int parts_ = 0;
   std::set<std::string_view> names_;  // of all rules
   int repeated_ = 0;                  // how many terms around this place repeat
-  int depth_ = 0;
 };
 
 }  // namespace

@@ -49,7 +49,7 @@ DType dtype_of(const Node* node) {
 
 class Maker {
  public:
-  Maker(const Scope& scope, std::string& refusal) : scope_(scope), refusal_(refusal) {}
+  Maker(const Scope& scope, Match& match, std::string& refusal) : scope_(scope), match_(match), refusal_(refusal) {}
 
   Node* term(const Term& t) {
     switch (t.kind) {
@@ -57,7 +57,8 @@ class Maker {
         return t.in_list ? scope_.match.lists[static_cast<size_t>(t.slot)][repetition_]
                          : scope_.match.nodes[static_cast<size_t>(t.slot)];
       case Term::Kind::Number: return number(t, dtype_of(&scope_.root()));
-      case Term::Kind::Apply: return application(t, 1);
+      case Term::Kind::Apply: return application(t, t.num_results > 0 ? num_results(t) : 1);
+      case Term::Kind::Around: return around(t);
       case Term::Kind::Item: return item(t);
       case Term::Kind::Computed: return computed(t);
       default: return nullptr;
@@ -97,11 +98,41 @@ class Maker {
     return whole && &whole->op() == &op ? whole->num_outputs() : op.outputs.size();
   }
 
+  // Of an application with a name: those that the rule asks for, and those that there always are.
+  static size_t num_results(const Term& t) {
+    if (t.operators.size() != 1) return t.num_results;
+    const auto required = std::ranges::count(t.operators[0]->outputs, Formal::Arity::Required, &Formal::arity);
+    return std::max(t.num_results, static_cast<size_t>(required));
+  }
+
   Node* item(const Term& t) {
     const Term& of = t.operands[0];
-    Node* tuple = of.kind == Term::Kind::Apply ? application(of, num_outputs(of)) : term(of);
+    const bool is_counted = of.kind == Term::Kind::Apply && of.num_results == 0;
+    Node* tuple = is_counted ? application(of, num_outputs(of)) : term(of);
     if (!tuple || failed()) return nullptr;
+    if (tuple->type() && tuple->type()->is_tensor()) return tuple;  // the only one
     return scope_.rewriter.item(tuple, static_cast<size_t>(t.index));
+  }
+
+  // What the pattern has around a node, with another one in its place.
+  Node* around(const Term& t) {
+    Node* middle = term(t.operands[0]);
+    Node* outermost = match_.nodes[static_cast<size_t>(t.slot)];
+    if (!outermost || !middle || failed()) return middle;
+    return rebuilt(outermost, match_.nodes[static_cast<size_t>(t.inside)], middle);
+  }
+  Node* rebuilt(Node* node, const Node* middle, Node* replacement) {
+    if (node == middle) return replacement;
+    Apply* apply = node->as_apply();
+    if (!apply || std::ranges::find(match_.applications, apply) == match_.applications.end()) return node;
+    Operands operands;
+    bool same = true;
+    for (const Use& use : apply->operands()) {
+      operands.push_back(rebuilt(use.node, middle, replacement));
+      if (failed()) return nullptr;
+      same = same && operands.back() == use.node;
+    }
+    return same ? node : make(apply->op(), operands, apply->attributes(), apply->num_outputs());
   }
 
   Node* application(const Term& t, size_t num_outputs) {
@@ -109,6 +140,7 @@ class Maker {
         t.operator_slot >= 0 ? *scope_.match.operators[static_cast<size_t>(t.operator_slot)] : *t.operators[0];
     Operands operands;
     boost::container::small_vector<const Term*, 4> numbers;  // parallel to operands; null: made already
+    bool is_any_absent = false;
     for (const Term& operand : t.operands) {
       size_t times = operand.repeated ? repetitions(operand) : 1;
       for (size_t i = 0; i < times; ++i) {
@@ -118,8 +150,17 @@ class Maker {
         numbers.push_back(is_number ? &operand : nullptr);
         repetition_ = outer;
         if (failed()) return nullptr;
+        if (is_number || operands.back()) continue;
+        if (t.flattened) {  // the others are the tree
+          is_any_absent = true;
+          operands.pop_back();
+          numbers.pop_back();
+        } else if (operands.size() == 1 && is_required(op)) {
+          return nullptr;
+        }
       }
     }
+    if (is_any_absent && operands.empty()) return nullptr;
     for (size_t i = 0; i < operands.size(); ++i) {
       if (numbers[i]) operands[i] = number(*numbers[i], operand_dtype(op, operands, i));
     }
@@ -130,7 +171,15 @@ class Maker {
     }
     if (t.flattened) return tree(op, operands);
     auto attributes = attributes_of(t, op);
-    return attributes ? make(op, operands, *attributes, num_outputs) : nullptr;
+    Node* made = attributes ? make(op, operands, *attributes, num_outputs) : nullptr;
+    if (t.slot >= 0) match_.nodes[static_cast<size_t>(t.slot)] = made;
+    return made;
+  }
+
+  // Whether there is no application without the first operand: what is made of an absent one is absent, too.
+  static bool is_required(const Operator& op) {
+    const Formal* first = formal_of(op, 0);
+    return first && first->arity == Formal::Arity::Required;
   }
 
   // The element type of a number that is operand i: that of another operand of the same type variable.
@@ -177,6 +226,7 @@ class Maker {
     for (const AttributeTerm& a : t.attributes) {
       const AttributeDeclaration* declared = op.find_attribute(a.name);
       auto value = declared ? to_attribute(evaluate(a.value, scope_), declared->kind) : std::nullopt;
+      if (!value && a.optional) continue;
       if (!value) {
         refuse(fmt::format("attribute {} of {} is not known", a.name, op.name));
         return std::nullopt;
@@ -197,14 +247,15 @@ class Maker {
   }
 
   const Scope& scope_;
+  Match& match_;
   std::string& refusal_;
   size_t repetition_ = 0;
 };
 
 }  // namespace
 
-Node* make_result(const Term& result, const Scope& scope, std::string& refusal) {
-  Maker maker(scope, refusal);
+Node* make_result(const Term& result, const Scope& scope, Match& match, std::string& refusal) {
+  Maker maker(scope, match, refusal);
   Node* node = maker.term(result);
   return maker.failed() ? nullptr : node;
 }

@@ -6,8 +6,9 @@
 
 namespace anfora::rewrite {
 
-// Makes the result's nodes. Null, with the reason in `refusal`: an attribute cannot be computed, an operator does not take the
-// element type, or the operands do not fit together. What was made until then is left to Rewriter::discard_made.
-ir::Node* make_result(const Term& result, const Scope& scope, std::string& refusal);
+// Makes the result's nodes; those that it names are bound in `match`, which is that of the scope. Null, with the reason in
+// `refusal`: an attribute cannot be computed, an operator does not take the element type, or the operands do not fit together.
+// What was made until then is left to Rewriter::discard_made.
+ir::Node* make_result(const Term& result, const Scope& scope, Match& match, std::string& refusal);
 
 }  // namespace anfora::rewrite

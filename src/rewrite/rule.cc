@@ -32,6 +32,8 @@ namespace {
 constexpr size_t kMostFiringsPerNode = 16;
 // Elements of a constant that is folded while rules run.
 constexpr int64_t kMostNumbers = 16;
+// Applications that are looked at behind those that are replaced with a root, for what was made.
+constexpr size_t kMostFollowed = 256;
 // Users of a value that are looked at again when it gets one more.
 constexpr size_t kMostUsersAgain = 32;
 
@@ -306,6 +308,7 @@ class Engine {
       const Stopwatch watch(remarks_.tried(function->name));
       rule = function->name;
       rewriter_.set_root(node);
+      also_.clear();
       std::string why;
       Node* replacement = by_function(*function, node, why);
       if (!why.empty()) {
@@ -346,13 +349,14 @@ class Engine {
 
   Node* by_equation(const Equation& equation, Apply& node) {
     rewriter_.set_root(node);
+    also_.clear();
     Match match(equation.slots);
     Scope scope(rewriter_, match);
     Node* replacement = nullptr;
     std::string refusal;
     auto accept = [&] {
       std::string why;
-      replacement = instance(equation, node, scope, why);
+      replacement = instance(equation, node, scope, match, why);
       if (!replacement && refusal.empty()) refusal = std::move(why);
       return replacement != nullptr;
     };
@@ -393,7 +397,7 @@ class Engine {
   }
 
   // The result under a match that satisfies the guard; null, with the reason: none.
-  Node* instance(const Equation& equation, const Apply& node, const Scope& scope, std::string& refusal) {
+  Node* instance(const Equation& equation, const Apply& node, const Scope& scope, Match& match, std::string& refusal) {
     if (is_open_shape(node) && !options_.define_roots) {
       refusal = "the rank is not known";
       return nullptr;
@@ -412,7 +416,8 @@ class Engine {
     for (const Term& result : equation.results) {
       size_t before = rewriter_.made().size();
       std::string failure;  // its own: one result that cannot be made says nothing about the next
-      Node* made = make_result(result, scope, failure);
+      Node* made = make_result(result, scope, match, failure);
+      if (made && !also_replaced(equation, node, scope, match, failure)) made = nullptr;
       if (!failure.empty()) refusal = std::move(failure);
       if (!made || made == &node) continue;
       auto own = rewriter_.made().subspan(before);
@@ -451,6 +456,47 @@ class Engine {
     if (best && options_.fold_budget) options_.fold_budget->plan(rewriter_.inference(), folded);
     if (!best) rewriter_.discard_made();
     return best;
+  }
+
+  // Makes what other applications of the pattern become with the root, into `also_`. False, with the reason: not all of it.
+  bool also_replaced(const Equation& equation, const Apply& root, const Scope& scope, Match& match, std::string& why) {
+    also_.clear();
+    for (const auto& [slot, result] : equation.also) {
+      Node* bound = match.nodes[static_cast<size_t>(slot)];
+      Apply* old = bound ? bound->as_apply() : nullptr;
+      const bool is_another = old && old != &root && old->graph() == root.graph() &&
+                              std::ranges::find(also_, old, &std::pair<Apply*, Node*>::first) == also_.end();
+      if (!is_another) {
+        why = "what it replaces are not different applications of one function";
+        return false;
+      }
+      Node* made = make_result(result, scope, match, why);
+      if (!made) return false;
+      if (fit_of(*old, *made, rewriter_.made()) != Fit::Yes) {
+        why = fmt::format("{} would become {}", to_string(old->type()), to_string(made->type()));
+        return false;
+      }
+      also_.emplace_back(old, made);
+    }
+    if (also_.empty() || !leads_back(root)) return true;
+    why = "what it makes is computed of what it replaces";
+    return false;
+  }
+
+  // Whether something that was made is computed of an application that is replaced with the root, or may be.
+  bool leads_back(const Apply& root) const {
+    std::vector<const Apply*> pending, seen;
+    for (const auto& [old, made] : also_) pending.push_back(old);
+    while (!pending.empty()) {
+      const Apply* node = pending.back();
+      pending.pop_back();
+      if (node == &root || std::ranges::find(seen, node) != seen.end()) continue;
+      const bool is_made = std::ranges::find(rewriter_.made(), node) != rewriter_.made().end();
+      if (is_made || node->graph() != root.graph() || seen.size() == kMostFollowed) return true;
+      seen.push_back(node);
+      for (const Use& use : node->uses()) pending.push_back(use.user);
+    }
+    return false;
   }
 
   // What a result takes in each run, and what folding computes of it.
@@ -546,6 +592,11 @@ class Engine {
     Remark* remark = remarks_.applied(pass_, rule, node, remarks_.keeps() ? become(replacement) : "");
     worklist_.measure(rewriter_.inference());
     for (const Use& use : node.operands()) worklist_.add(use.node);
+    for (const auto& [old, made] : also_) {
+      module_.replace(old, made);
+      module_.erase_with_dead_operands(old);
+    }
+    also_.clear();
     module_.replace(&node, &replacement);  // which tells of the node's users
     // Those that the replacement had already find it used more often; where there are many, one more changes nothing.
     size_t users = 0;
@@ -604,6 +655,7 @@ class Engine {
   std::string_view pass_;
   Worklist worklist_;
   std::vector<const Equation*> candidates_;
+  std::vector<std::pair<Apply*, Node*>> also_;  // what is replaced with the root, and by what
   size_t fired_ = 0;
   std::array<std::string_view, 8> last_;  // the rules that fired last, from fired_ % size on
 };

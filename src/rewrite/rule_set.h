@@ -30,6 +30,11 @@ struct Equation {
   std::vector<std::string> variables;  // names of the slots of nodes; "" for an application without a name
   Term pattern;
   std::vector<Term> results;  // tried in order; with [cheaper], the cheapest
+  struct Replaced {
+    int slot;  // of an application that the pattern names
+    Term result;
+  };
+  std::vector<Replaced> also;  // what is replaced together with the root
   std::optional<Expression> guard;
   std::string guard_text;
 };

@@ -539,7 +539,8 @@ Quantity attribute(const Scope&, Arguments q) {
   const std::string* name = std::get_if<std::string>(&q[1]);
   if (!apply || !name) return NotKnown{};
   const AttributeValue* value = ir::attribute_or_default(*apply, *name);
-  return value ? from_attribute(*value) : q[2];
+  if (value) return from_attribute(*value);
+  return q.size() > 2 ? q[2] : NotKnown{};
 }
 
 // Labels a, b, … in the order in which they appear; no blanks, and the result written out.
@@ -646,7 +647,7 @@ constexpr Function kShapeFunctions[] = {
      "equal_halves(x): whether both halves along the last axis are shown to be equal"},
     {"is_unit_matrix", 1, 1, is_unit_matrix, "is_unit_matrix(c): ones on the diagonal, else zeros"},
     {"scalar", 1, 1, scalar, "scalar(c): a constant, or a tensor attribute, of one element as a scalar"},
-    {"attribute", 3, 3, attribute, "attribute(n, 'name', otherwise): of an application; the last where it has none"},
+    {"attribute", 2, 3, attribute, "attribute(n, 'name', otherwise): of an application; the last where it has none"},
     {"einsum", 1, 1, einsum,
      "einsum(equation): with labels a, b, … in the order in which they appear, and with its result: 'ab,bc->ac'"},
     {"einsum_summed", 1, 1, einsum_summed, "einsum_summed(equation): the axes that an equation of one operand sums"},

@@ -44,6 +44,7 @@ struct AttributeTerm {
   std::string name;
   int binds = -1;  // slot of quantities; −1: compares with `value`
   Expression value;
+  bool optional = false;  // {alpha=e?}, in a result: left out where the value is not known
 };
 
 struct Term {
@@ -56,17 +57,19 @@ struct Term {
     Either,    // (s | t), in a pattern: the operands are what it may be
     Item,      // t.1, the result of that number of an application with several
     Computed,  // in a result: an expression that gives a node, a tensor or a list of integers
+    Around,    // V(t), in a result: what the pattern has around a term, around operands[0]
   };
   Kind kind = Kind::Wildcard;
   size_t position = 0;
   bool repeated = false;  // t...: any number of operands, all of that form
   bool optional = false;  // x?
 
-  int slot = -1;             // of nodes, or of lists when `in_list`; an application's own name
+  int slot = -1;             // of nodes, or of lists when `in_list`; an application's own name; what is Around
   bool in_list = false;      // a variable within a repeated term
   double number = 0;         // of a Number
   bool approximate = false;  // ~number
   int64_t index = 0;         // of an Item, whose application is operands[0], and its operator TupleGetItem
+  int inside = -1;           // of what is Around: the slot of the node in the middle
 
   // Of an Apply. Several operators: a class, F:unary(x), of which operator slot `operator_slot` gets the one that is there.
   // In a result of such a rule `operators` is empty, and the slot tells.
@@ -75,6 +78,7 @@ struct Term {
   bool flattened = false;  // Add*(…): the operands of a whole tree of the associative operator, in any order
   std::vector<AttributeTerm> attributes;
   int rest = -1;  // ..a: slot of attribute sets, for the attributes that are not named; −1: they have their defaults
+  size_t num_results = 0;  // of an application that a result names: how many of them the rule asks for; 0: one
   std::vector<Term> operands;
   Expression value;  // of a Computed
 };

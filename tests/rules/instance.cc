@@ -101,6 +101,12 @@ void make_positive(Tensor& tensor) {
   });
 }
 
+// The root is the result, or the first of them where the rule replaces several.
+Apply* root_of(const Module& module) {
+  Apply* result = module.main()->result()->as_apply();
+  return result && result->primitive() == Primitive::MakeTuple ? result->input(0)->as_apply() : result;
+}
+
 // Where a repeated term stands: which of its repetitions is being made.
 struct Operand {
   const Term* term;
@@ -125,13 +131,16 @@ class Maker {
     Want want;
     static constexpr int kRanks[] = {0, 1, 1, 2, 2, 2, 3, 3, 3, 3, 4, 4};
     want.shape = random_shape(draw_, draw_.of(kRanks));
-    Node* root = term(equation_.pattern, want);
-    module_->set_result(graph_, root);
+    std::vector<Node*> results{term(equation_.pattern, want)};
+    for (const auto& replaced : equation_.also) {
+      if (Node* node = match_.nodes[static_cast<size_t>(replaced.slot)]) results.push_back(node);
+    }
+    module_->set_result(graph_, results.size() == 1 ? results[0] : module_->make_tuple(graph_, results));
     canonicalize();
-    Apply* apply = graph_->result()->as_apply();
-    if (!apply) throw NoInstance();
-    module_->set_name(apply, "root");
-    return {std::move(module_), apply, std::move(bounds_), {}};
+    Apply* root = root_of(*module_);
+    if (!root) throw NoInstance();
+    module_->set_name(root, "root");
+    return {std::move(module_), root, std::move(bounds_), {}};
   }
 
  private:
@@ -144,7 +153,8 @@ class Maker {
       case Term::Kind::Apply: return application(t, want, std::nullopt);
       case Term::Kind::Either: return term(draw_.of(t.operands), want);
       case Term::Kind::Item: return item(t, want);
-      case Term::Kind::Computed: break;
+      case Term::Kind::Computed:
+      case Term::Kind::Around: break;
     }
     throw NoInstance();
   }
@@ -558,7 +568,7 @@ std::optional<Instance> with_symbols(const Instance& instance, Draw& draw) {
   } catch (const Error&) {
     return std::nullopt;
   }
-  Apply* root = module->main()->result()->as_apply();
+  Apply* root = root_of(*module);
   return Instance{std::move(module), root, instance.bounds, std::move(sizes)};
 }
 

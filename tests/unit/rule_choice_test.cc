@@ -1,4 +1,4 @@
-// Choices in patterns, and rules whose result the operator set to be written does not have.
+// Choices in patterns, patterns with a name, rules of several roots, and rules whose result the operator set to be written does not have.
 #include <gtest/gtest.h>
 
 #include "analysis/infer.h"
@@ -70,6 +70,80 @@ TEST_F(RuleChoice, ChoicesBindTheSameVariables) {
 odd: Neg((Mul(x, y) | Abs(x))) => Add(x, y)  [real]
 )";
   EXPECT_THROW(apply(rules, "graph @main(%x: f32[3]) { return Neg(%x) }"), Error);
+}
+
+constexpr std::string_view kScaled = R"(
+pattern scaled(x, c, d) = x | Mul(x, c) | Div(x, d)
+
+# |c·x| with the factor as the slope
+named: Abs(scaled(Neg(x), c?, d?)) => LeakyRelu{alpha=or_else(value(c), 8.0) / or_else(value(d), 1.0)}(x)  [real, ordered 'once']
+)";
+
+TEST_F(RuleChoice, WhatAnAlternativeLeavesUnboundIsAbsent) {
+  auto alpha = [&](std::string_view text) {
+    EXPECT_EQ(apply(kScaled, text), "LeakyRelu");
+    return module->main()->result()->as_apply()->attributes().get_float("alpha", 0);
+  };
+  EXPECT_EQ(alpha("graph @main(%x: f32[3]) { return Abs(Neg(%x)) }"), 8);
+  EXPECT_EQ(alpha("graph @main(%x: f32[3]) { return Abs(Mul(2.0, Neg(%x))) }"), 2);
+  EXPECT_EQ(alpha("graph @main(%x: f32[3]) { return Abs(Div(Neg(%x), 4.0)) }"), 2);
+  EXPECT_EQ(apply(kScaled, "graph @main(%x: f32[3]) { return Abs(Sub(%x, 4.0)) }"), "Abs");
+}
+
+TEST_F(RuleChoice, NamedPatternsAreChecked) {
+  constexpr const char* kWrong[] = {
+      "pattern p(x) = Neg(y)\n# says nothing of x\nr: Abs(p(x)) => x  [real]",
+      "pattern p(x, c) = x | Mul(x, c)\n# c may be unbound\nr: Abs(p(x, c)) => x  [real]",
+      "pattern p(x) = Neg(x)\n# two\nr: Abs(p(x, y)) => x  [real]",
+      "# none\nr: Abs(p(x)) => x  [real]",
+      "pattern p(x) = Neg(\n",
+      "pattern p(x) = Neg(x)\npattern p(x) = Abs(x)\n",
+      "pattern p(x) = p(x)\n",
+      "pattern p(x) = x | Neg(x)\n# ends?\nr: Abs(V:p(Relu(x))) => V(x)  [real]",
+      "# two results for two roots\nr: Abs(n:Neg(x)) => x | Relu(x), n => x  [real, ordered '']",
+      "# x is no application\nr: Abs(Neg(x)) => x, y => x  [real, ordered '']",
+  };
+  for (const char* rules : kWrong) {
+    EXPECT_THROW(apply(rules, "graph @main(%x: f32[3]) { return Neg(%x) }"), Error) << rules;
+  }
+}
+
+TEST_F(RuleChoice, WhatIsAroundATermIsMadeAgain) {
+  constexpr std::string_view rules = R"(
+pattern moved(x) = x | Reshape{..a}(x, _) | Transpose{perm=p}(Reshape{..a}(x, _))
+
+# Relu does not ask where it is computed
+around: Abs(V:moved(Relu(x))) => Neg(V(x))  [real, ordered 'once'] if single_use
+)";
+  EXPECT_EQ(apply(rules, "graph @main(%x: f32[6]) { return Abs(Relu(%x)) }"), "Neg");
+  EXPECT_TRUE(module->main()->result()->as_apply()->input(0)->is_parameter());
+  EXPECT_EQ(apply(rules, "graph @main(%x: f32[6]) { return Abs(Transpose(Reshape(Relu(%x), [2, 3])){perm=[1, 0]}) }"), "Neg");
+  const ir::Apply* moved = module->main()->result()->as_apply()->input(0)->as_apply();
+  ASSERT_TRUE(moved->is("Transpose"));
+  EXPECT_TRUE(moved->input(0)->as_apply()->input(0)->is_parameter());
+}
+
+constexpr std::string_view kSiblings = R"(
+# the largest, and where it is
+both: Mul(y, n:ReduceMax(x, a)) => t:TopK(x, [1]).0, n => t.0
+  [real, ordered 'once'] if rank(x) == 1 and uses(n) > 1
+)";
+
+TEST_F(RuleChoice, SeveralRootsAreReplacedTogether) {
+  apply(kSiblings, "graph @main(%x: f32[6], %y: f32[1]) { %m = ReduceMax(%x, [0])\n return (Mul(%y, %m), Neg(%m)) }");
+  const ir::Apply* results = module->main()->result()->as_apply();
+  ASSERT_EQ(results->input(0)->as_apply()->primitive(), ir::Primitive::TupleGetItem);
+  const ir::Apply* negated = results->input(1)->as_apply()->input(0)->as_apply();
+  EXPECT_EQ(negated->input(0), results->input(0)->as_apply()->input(0));
+}
+
+TEST_F(RuleChoice, ButNotWhereWhatIsMadeIsComputedOfWhatIsReplaced) {
+  constexpr std::string_view rules = R"(
+# y may be computed of n
+back: Mul(y, n:Relu(x)) => a:Add(x, y), n => a  [real, ordered 'once']
+)";
+  EXPECT_EQ(apply(rules, "graph @main(%x: f32[6], %y: f32[6]) { return Mul(%y, Relu(%x)) }"), "Add");
+  EXPECT_EQ(apply(rules, "graph @main(%x: f32[6]) { %n = Relu(%x)\n return Mul(Neg(%n), %n) }"), "Mul");
 }
 
 TEST_F(RuleChoice, WhatChoicesWeighIsTheLightest) {
