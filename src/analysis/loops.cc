@@ -86,7 +86,10 @@ std::vector<const Node*> conjuncts(const Node* test) {
   return all;
 }
 
-Node* without_casts(Node* node) {
+namespace {
+
+// A number before it was cast to a type that has all numbers of iterations that a run comes to.
+const Node* without_casts(const Node* node) {
   constexpr std::array kWide{DType::I32, DType::I64, DType::F32, DType::F64};
   for (;;) {
     const Apply* apply = node->as_apply();
@@ -97,8 +100,6 @@ Node* without_casts(Node* node) {
     node = apply->input(0);
   }
 }
-
-namespace {
 
 // The size of an axis, counted from the end where it is negative; none where the rank is not known.
 std::optional<Dim> size_along(const Node* tensor, int64_t axis) {
@@ -134,6 +135,7 @@ std::optional<Measure> measure_of(const Node* node) {
 
 bool is_extent(const Node* node, const Node* tensor, int64_t axis, int64_t plus, const Inference* inference) {
   const auto extent = size_along(tensor, axis);
+  node = without_casts(node);
   if (const auto number = integer_of(constant_tensor(node)))
     return extent && extent->is_constant() && extent->constant() + plus == *number;
   if (inference && extent) {
@@ -144,8 +146,6 @@ bool is_extent(const Node* node, const Node* tensor, int64_t axis, int64_t plus,
     const auto number = integer_of(constant_tensor(less->input(1)));
     return number && is_extent(less->input(0), tensor, axis, plus + *number, inference);
   }
-  const Apply* view = node->as_apply();
-  if (view && (view->is("Squeeze") || view->is("Reshape"))) node = view->input(0);
   const auto measure = plus == 0 ? measure_of(node) : std::nullopt;
   if (!measure) return false;
   if (measure->measured == tensor) return measure->axis == axis;

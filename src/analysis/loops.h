@@ -53,8 +53,6 @@ struct Loop {
 
 // The operands of a conjunction.
 std::vector<const ir::Node*> conjuncts(const ir::Node* test);
-// A number before it was cast to a type that has all numbers of iterations that a run comes to.
-ir::Node* without_casts(ir::Node* node);
 // Whether the node is the size of an axis of a tensor, and `plus`: by its value, or because it is computed from the shape of that tensor,
 // or of one of the same size. Inference, where there is one, knows of more.
 bool is_extent(const ir::Node* node, const ir::Node* tensor, int64_t axis, int64_t plus = 0,

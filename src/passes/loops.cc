@@ -1,6 +1,7 @@
 // Loops (analysis/loops.h):
 //
 //   - collected-elements elements of a tensor that a loop collects over its whole length are the tensor.
+//   - outside-results    a loop that gives nothing but values from outside is not run.
 //   - loop-unrolled      how often the body runs is known, and the iterations in a row are not more than the loop is. A test that is
 //                        false at once leaves the values that the loop starts from, whatever the size.
 //   - stacked-items      a sequence that grew by one item an iteration is then a Concat of the items.
@@ -44,6 +45,7 @@ using analysis::Loop;
 using analysis::LoopRun;
 
 constexpr std::string_view kCollected = "collected-elements";
+constexpr std::string_view kOutside = "outside-results";
 constexpr std::string_view kUnrolled = "loop-unrolled";
 constexpr std::string_view kStacked = "stacked-items";
 constexpr std::string_view kHoisted = "loop-invariant";
@@ -65,7 +67,7 @@ class Loops {
       std::optional<Loop> loop = Loop::of(*graph.graph, order, calls);
       if (!loop || !loop->body()) continue;
       collect(*loop);
-      std::erase_if(loop->entries, [&](Apply* entry) { return unroll(*loop, *entry); });
+      std::erase_if(loop->entries, [&](Apply* entry) { return skip(*loop, *entry) || unroll(*loop, *entry); });
       if (loop->entries.empty()) continue;
       hoist(*loop);
     }
@@ -89,7 +91,7 @@ class Loops {
         if (use.user->is("StackSequence") && use.user->graph()->is_inside(loop.exit())) stacks.push_back(use.user);
       }
       for (Apply* stack : stacks) {
-        Node* whole = as_stacked(*stack, *scan);
+        Node* whole = as_stacked(*stack, *scan, loop);
         if (!whole) continue;
         context_.remarks.applied(kLoops.name, kCollected, *stack);
         module_.replace(stack, whole);
@@ -99,14 +101,16 @@ class Loops {
     }
   }
 
-  // The tensor with its elements in the order and along the axis of a stack; null: there is no such application.
-  Node* as_stacked(const Apply& stack, const LoopRun::Scan& scan) {
+  // The tensor with its elements in the order and along the axis of a stack, outside of the loop; null: there is no such application.
+  Node* as_stacked(const Apply& stack, const LoopRun::Scan& scan, const Loop& loop) {
     const int rank = rank_of(scan.tensor);
     const auto axis = rank < 0 ? std::nullopt : axis_of(stack, rank);
     if (!axis) return nullptr;
     Node* whole = scan.tensor;
     auto add = [&](std::string_view op, std::span<Node* const> inputs, const AttributeSet& attributes) {
-      whole = context_.apply(kLoops.name, kCollected, stack, op, inputs, attributes);
+      Apply* made = context_.apply(kLoops.name, kCollected, stack, op, inputs, attributes);
+      if (made && loop.header->parent()) module_.move(made, loop.header->parent());
+      whole = made;
     };
     if ((stack.attributes().get_int("reverse", 0) != 0) != scan.reversed) {
       auto integer = [&](int64_t i) { return module_.constant(Tensor::vector<int64_t>(std::array{i})); };
@@ -120,6 +124,32 @@ class Loops {
     order.insert(order.begin() + *axis, scan.axis);
     add("Transpose", std::array{whole}, {{"perm", order}});
     return whole;
+  }
+
+  // Results from outside ------------------------------------------------------------------------------------------------
+  // Whether the call of the loop is gone.
+  bool skip(const Loop& loop, Apply& entry) {
+    Graph* into = entry.graph();
+    Node* result = loop.exit()->result();
+    auto is_seen = [&](const Node* node) {
+      return !constant_function(node) && loop.is_outside(node) && (!node->graph() || into->is_inside(node->graph()));
+    };
+    if (Apply* tuple = result->as(Primitive::MakeTuple)) {
+      std::vector<Node*> items;
+      for (const Use& use : tuple->operands()) items.push_back(use.node);
+      if (!std::ranges::all_of(items, is_seen)) return false;
+      Apply* made = module_.make_tuple(into, items);
+      made->set_type(tuple->type());
+      made->set_location(entry.location());
+      result = made;
+    } else if (!is_seen(result)) {
+      return false;
+    }
+    context_.remarks.applied(kLoops.name, kOutside, entry);
+    module_.replace(&entry, result);
+    module_.erase_with_dead_operands(&entry);
+    ++changes_;
+    return true;
   }
 
   // Unrolling -------------------------------------------------------------------------------------------------------

@@ -55,14 +55,15 @@ struct NamedGuard {
 class RuleParser {
  public:
   RuleParser(Context& context, std::string_view text, std::string_view file, OperatorClasses& classes,
-             OperatorWeights& weights, std::deque<Equation>& equations)
+             OperatorWeights& weights, std::deque<Equation>& equations, bool has_results = true)
       : context_(context),
         text_(text),
         file_(file),
         cursor_(text, file),
         classes_(classes),
         weights_(weights),
-        equations_(equations) {
+        equations_(equations),
+        has_results_(has_results) {
     for (const Equation& equation : equations) names_.insert(equation.name);
   }
 
@@ -231,6 +232,10 @@ class RuleParser {
       cursor_.fail_at(equation.pattern.position, "a pattern is an application of an operator");
     }
     in_pattern_ = false;
+    if (!has_results_) {
+      equations_.push_back(std::move(equation));
+      return;
+    }
     cursor_.expect("=>", "between pattern and result");
     do {
       equation.results.push_back(term());
@@ -797,6 +802,7 @@ class RuleParser {
   OperatorClasses& classes_;
   OperatorWeights& weights_;
   std::deque<Equation>& equations_;
+  const bool has_results_;  // false: what is read are patterns
   Equation* rule_ = nullptr;
   boost::unordered_flat_map<std::string, Variable> variables_;
   std::map<std::string, NamedGuard> guards_;                      // of this file
@@ -815,6 +821,12 @@ class RuleParser {
 void parse_rules(Context& context, std::string_view text, std::string_view file, OperatorClasses& classes,
                  OperatorWeights& weights, std::deque<Equation>& equations) {
   RuleParser(context, text, file, classes, weights, equations).file();
+}
+
+void parse_patterns(Context& context, std::string_view text, std::string_view file, std::deque<Equation>& patterns) {
+  OperatorClasses classes;
+  OperatorWeights weights;
+  RuleParser(context, text, file, classes, weights, patterns, /*has_results=*/false).file();
 }
 
 }  // namespace anfora::rewrite
