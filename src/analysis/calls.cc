@@ -29,7 +29,7 @@ void CallOrder::add_node(const Graph& user, const Apply& node) {
 }
 
 void CallOrder::open(Graph* graph) {
-  marks_[graph] = {next_index_, next_index_, true};
+  marks_[graph] = {.index = next_index_, .low = next_index_, .open = true};
   ++next_index_;
   component_.push_back(graph);
   stack_.push_back({graph});
@@ -69,9 +69,11 @@ void CallOrder::close(const Graph* first) {
     graph = component_.back();
     component_.pop_back();
     marks_[graph].open = false;
+    marks_[graph].component = num_components_;
     if (!alone) recursive_.insert(graph);
     graphs.push_back(graph);
   }
+  ++num_components_;
   auto is_impure = [&](const Graph* graph) {
     return impure_.contains(graph) ||
            std::ranges::any_of(uses_[graph], [&](const Graph* used) { return impure_.contains(used); });

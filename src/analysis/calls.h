@@ -4,6 +4,7 @@
 #include <boost/container/small_vector.hpp>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <boost/unordered/unordered_flat_set.hpp>
+#include <cstdint>
 #include <vector>
 
 #include "ir/order.h"
@@ -20,6 +21,12 @@ class CallOrder {
 
   std::vector<ir::Graph*> graphs;
   bool is_recursive(const ir::Graph* graph) const { return recursive_.contains(graph); }
+  // The number of its component; kNone for a graph that the order does not hold.
+  static constexpr size_t kNone = SIZE_MAX;
+  size_t component(const ir::Graph* graph) const {
+    auto mark = marks_.find(graph);
+    return mark == marks_.end() ? kNone : mark->second.component;
+  }
   // Neither it nor what it uses has an effect or an operator that nothing is known of. A function that is a parameter may
   // do anything.
   bool is_pure(const ir::Graph* graph) const { return !impure_.contains(graph); }
@@ -28,6 +35,7 @@ class CallOrder {
   struct Mark {
     size_t index = 0, low = 0;
     bool open = false;
+    size_t component = 0;
   };
   struct Frame {
     ir::Graph* graph;
@@ -44,7 +52,7 @@ class CallOrder {
   boost::unordered_flat_set<const ir::Graph*> recursive_, impure_;
   std::vector<Frame> stack_;
   std::vector<ir::Graph*> component_;
-  size_t next_index_ = 0;
+  size_t next_index_ = 0, num_components_ = 0;
 };
 
 using Callees = boost::container::small_vector<ir::Graph*, 2>;

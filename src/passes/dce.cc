@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "passes/pass.h"
+#include "support/union_find.h"
 
 namespace anfora::passes {
 namespace {
@@ -31,7 +32,6 @@ constexpr std::string_view kParameter = "dead-parameter";
 
 // Functions that are called by the same calls.
 struct Signature {
-  Signature* parent = nullptr;  // union-find; null: the representative
   bool all_calls_known = true;
   std::vector<bool> live;                   // by parameter: in any of the functions
   std::vector<std::vector<Node*>> waiting;  // by parameter: arguments that live if it does
@@ -39,7 +39,9 @@ struct Signature {
 
 class DeadCode {
  public:
-  explicit DeadCode(PassContext& context) : context_(context), module_(context.module), live_(module_.next_id()) {}
+  explicit DeadCode(PassContext& context) : context_(context), module_(context.module), live_(module_.next_id()),
+        called_alike_(module_.graphs().size()),
+        signatures_(module_.graphs().size()) {}
 
   size_t run() {
     find_signatures();
@@ -52,42 +54,34 @@ class DeadCode {
 
  private:
   // Who calls whom ----------------------------------------------------------------------------------------
-  static Signature& representative(Signature& signature) {
-    Signature* s = &signature;
-    while (s->parent) s = s->parent->parent ? s->parent = s->parent->parent : s->parent;
-    return *s;
-  }
-  Signature& signature_of(const Graph* graph) { return representative(signatures_.at(graph)); }
+  Signature& signature_of(const Graph* graph) { return signatures_[called_alike_.find(index_.at(graph))]; }
 
   void find_signatures() {
-    signatures_.reserve(module_.graphs().size());  // pointers into it stay valid
-    for (const Graph* graph : module_.graphs()) signatures_.emplace(graph, Signature());
+    for (const Graph* graph : module_.graphs()) index_.emplace(graph, index_.size());
+    signature_of(module_.main()).all_calls_known = false;
     for (const Graph* graph : module_.graphs()) {
-      Signature& own = signatures_.at(graph);
-      if (graph == module_.main()) own.all_calls_known = false;
       for (const Use& use : graph->value()->uses()) {
         if (is_callee(use)) continue;
         const Apply* choice = use.user->primitive() == Primitive::Switch ? use.user : nullptr;
         const Graph* f = choice ? constant_function(choice->input(1)) : nullptr;
         const Graph* g = choice ? constant_function(choice->input(2)) : nullptr;
         if (!f || !g || !std::ranges::all_of(choice->uses(), is_callee)) {
-          representative(own).all_calls_known = false;
+          signature_of(graph).all_calls_known = false;
         } else {
-          unite(representative(signatures_.at(f)), representative(signatures_.at(g)));
+          unite(f, g);
         }
       }
     }
-    for (auto& [graph, signature] : signatures_) {
-      Signature& shared = representative(signature);
+    for (const Graph* graph : module_.graphs()) {
+      Signature& shared = signature_of(graph);
       shared.live.resize(std::max(shared.live.size(), graph->parameters().size()));
       shared.waiting.resize(shared.live.size());
     }
   }
   static bool is_callee(const Use& use) { return use.user->primitive() == Primitive::Call && use.index() == 0; }
-  static void unite(Signature& a, Signature& b) {
-    if (&a == &b) return;
-    b.parent = &a;
-    a.all_calls_known = a.all_calls_known && b.all_calls_known;
+  void unite(const Graph* f, const Graph* g) {
+    signature_of(f).all_calls_known &= signature_of(g).all_calls_known;
+    called_alike_.unite(index_.at(f), index_.at(g));
   }
 
   // The signature of what is called; null where that is not known.
@@ -137,8 +131,8 @@ class DeadCode {
 
   // Calls without the arguments that nobody reads take the place of those with them.
   void drop_arguments() {
-    auto may_lose_some = [](auto& entry) { return representative(entry.second).all_calls_known; };
-    if (std::ranges::none_of(signatures_, may_lose_some)) return;
+    auto may_lose_some = [&](const Graph* graph) { return signature_of(graph).all_calls_known; };
+    if (std::ranges::none_of(module_.graphs(), may_lose_some)) return;
     for (Graph* graph : module_.graphs()) {
       if (is_dead(graph)) continue;
       for (Apply *node = graph->first_node(), *next; node; node = next) {
@@ -222,7 +216,9 @@ class DeadCode {
   std::vector<bool> live_;  // by id, of the nodes that there were
   size_t num_live_ = 0;     // applications
   LargeVector<Node*> pending_;
-  boost::unordered_flat_map<const Graph*, Signature> signatures_;
+  boost::unordered_flat_map<const Graph*, size_t> index_;  // of a graph in the next two
+  UnionFind called_alike_;
+  std::vector<Signature> signatures_;  // that of a representative is shared
   size_t changes_ = 0;
 };
 

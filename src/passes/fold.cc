@@ -30,6 +30,7 @@
 #include "ir/order.h"
 #include "ops/registry.h"
 #include "passes/pass.h"
+#include "support/union_find.h"
 
 namespace anfora::passes {
 namespace {
@@ -74,7 +75,6 @@ class Folder {
   struct Candidate {
     Apply* node;
     double bytes;        // of its results
-    size_t parent;       // union-find, over indices of candidates
     bool from_elements;  // inference knows the result
     bool accepted = false;
     double source_bytes = 0;  // of the constants that it is made of and that nothing else needs; when decided alone
@@ -98,7 +98,7 @@ class Folder {
       return refuse(node, bytes, 0, analysis::FoldBudget::kLargestResult);
     }
     place_[node.id()] = static_cast<uint32_t>(candidates_.size());
-    candidates_.push_back({&node, bytes, candidates_.size(), from_elements});
+    candidates_.push_back({&node, bytes, from_elements});
   }
 
   bool is_kept(const Apply& node) const {
@@ -140,21 +140,17 @@ class Folder {
   }
 
   // Components ------------------------------------------------------------------------------------------------------
-  size_t find(size_t i) {
-    while (candidates_[i].parent != i) i = candidates_[i].parent = candidates_[candidates_[i].parent].parent;
-    return i;
-  }
-
   void join() {
+    components_ = UnionFind(candidates_.size());
     boost::unordered_flat_map<const Node*, size_t> first_user;  // of a big constant
     for (size_t i = 0; i < candidates_.size(); ++i) {
       if (candidates_[i].from_elements) continue;  // not made of its operands
       for (const Use& use : candidates_[i].node->operands()) {
         if (candidate(use.node)) {
-          candidates_[find(i)].parent = find(place_[use.node->id()]);
+          components_.unite(place_[use.node->id()], i);
         } else if (const Tensor* constant = constant_tensor(use.node); constant && constant->bytes() > kJoiningBytes) {
           auto [user, is_first] = first_user.try_emplace(use.node, i);
-          if (!is_first) candidates_[find(i)].parent = find(user->second);
+          if (!is_first) components_.unite(user->second, i);
         }
       }
     }
@@ -177,7 +173,7 @@ class Folder {
     std::vector<Balance> balances(candidates_.size());
     boost::unordered_flat_set<const Node*> seen;
     for (size_t i = 0; i < candidates_.size(); ++i) {
-      Balance& balance = balances[find(i)];
+      Balance& balance = balances[components_.find(i)];
       const Apply& node = *candidates_[i].node;
       bool outside = std::ranges::any_of(node.uses(), [&](const Use& use) { return !candidate(use.user); });
       if (outside) balance.stored += candidates_[i].bytes;
@@ -191,7 +187,7 @@ class Folder {
     }
     auto accept = [&](double limit) {
       for (size_t i = 0; i < candidates_.size(); ++i) {
-        const Balance& balance = balances[find(i)];
+        const Balance& balance = balances[components_.find(i)];
         candidates_[i].accepted =
             balance.for_speed || balance.stored <= balance.saved + limit || is_worth_it_alone(candidates_[i], limit);
       }
@@ -363,6 +359,7 @@ class Folder {
   PassContext& context_;
   Module& module_;
   LargeVector<Candidate> candidates_;  // in topological order
+  UnionFind components_{0};            // of them
   static constexpr uint32_t kOutside = std::numeric_limits<uint32_t>::max();
   LargeVector<uint32_t> place_;  // among the candidates, by node id
 };

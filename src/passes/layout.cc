@@ -22,6 +22,7 @@
 #include "ir/queries.h"
 #include "passes/pass.h"
 #include "support/integers.h"
+#include "support/union_find.h"
 
 namespace anfora::passes {
 namespace {
@@ -40,6 +41,7 @@ struct Flexible {
   Apply* node;
   int rank;  // of the tensors that have the layout
   bool wants_channels_last = false;
+  bool changes = false;      // its region does
   bool result_moves = true;  // false: the result is the same in both layouts
   boost::container::small_vector<Operand, 4> operands;
   // The node's operator and attributes, and those operands that are neither moved nor the same, in the other layout.
@@ -93,9 +95,9 @@ class LayoutAssignment {
     }
     find_regions();
     size_t changes = 0;
-    for (size_t i = 0; i < nodes_.size(); ++i) {
-      if (!wanted_[find(i)]) continue;
-      rebuild(nodes_[i]);
+    for (const Flexible& node : nodes_) {
+      if (!node.changes) continue;
+      rebuild(node);
       ++changes;
     }
     return changes;
@@ -233,14 +235,8 @@ class LayoutAssignment {
   }
 
   // Regions -----------------------------------------------------------------------------------------
-  size_t find(size_t i) {
-    while (parent_[i] != i) i = parent_[i] = parent_[parent_[i]];
-    return i;
-  }
-
   void find_regions() {
-    parent_.resize(nodes_.size());
-    std::iota(parent_.begin(), parent_.end(), size_t{0});
+    UnionFind regions(nodes_.size());
     for (size_t i = 0; i < nodes_.size(); ++i) {
       for (size_t o = 0; o < nodes_[i].operands.size(); ++o) {
         if (nodes_[i].operands[o] != Operand::Moved) continue;
@@ -248,14 +244,14 @@ class LayoutAssignment {
         if (producer == index_.end()) continue;
         const Flexible& from = nodes_[producer->second];
         // A value of another graph is a border: graphs are not ordered among each other.
-        if (from.result_moves && from.node->graph() == nodes_[i].node->graph())
-          parent_[find(i)] = find(producer->second);
+        if (from.result_moves && from.node->graph() == nodes_[i].node->graph()) regions.unite(producer->second, i);
       }
     }
-    wanted_.assign(nodes_.size(), false);
+    std::vector<bool> is_wanted(nodes_.size(), false);  // by representative
     for (size_t i = 0; i < nodes_.size(); ++i) {
-      if (nodes_[i].wants_channels_last) wanted_[find(i)] = true;
+      if (nodes_[i].wants_channels_last) is_wanted[regions.find(i)] = true;
     }
+    for (size_t i = 0; i < nodes_.size(); ++i) nodes_[i].changes = is_wanted[regions.find(i)];
   }
 
   // Rebuilding --------------------------------------------------------------------------------------
@@ -319,8 +315,6 @@ class LayoutAssignment {
   PassContext& context_;
   std::vector<Flexible> nodes_;
   boost::unordered_flat_map<const Node*, size_t> index_;  // into nodes_
-  std::vector<size_t> parent_;                            // union-find
-  std::vector<bool> wanted_;                              // by root of a region
   boost::unordered_flat_map<const Node*, Node*> moved_;   // the channels-last version of a value
 };
 

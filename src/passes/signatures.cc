@@ -44,6 +44,7 @@
 #include "analysis/calls.h"
 #include "ir/clone.h"
 #include "passes/pass.h"
+#include "support/union_find.h"
 
 namespace anfora::passes {
 namespace {
@@ -72,8 +73,7 @@ Graph* common_ancestor(Graph* a, const Graph* b) {
 
 // Functions whose result may be the result of the same call.
 struct Family {
-  Family* parent = nullptr;  // union-find; null: the representative
-  bool all_known = true;     // all calls, and what they return
+  bool all_known = true;  // all calls, and what they return
   std::vector<Graph*> members;
 };
 
@@ -90,9 +90,8 @@ class Signatures {
         simplify_parameters(*graph);
     }
     form_families();
-    for (Graph* graph : module_.graphs()) {
-      Family& family = families_.at(graph);
-      if (!family.parent && family.all_known) simplify_results(family);
+    for (size_t i = 0; i < families_.size(); ++i) {
+      if (related_->is_representative(i) && families_[i].all_known) simplify_results(families_[i]);
     }
     return changes_;
   }
@@ -320,17 +319,13 @@ class Signatures {
   }
 
   // Results ---------------------------------------------------------------------------------------------------------
-  static Family& representative(Family& family) {
-    Family* f = &family;
-    while (f->parent) f = f->parent->parent ? f->parent = f->parent->parent : f->parent;
-    return *f;
-  }
+  Family& family_of(const Graph* graph) { return families_[related_->find(index_.at(graph))]; }
   void unite(const Graph* a, const Graph* b) {
-    Family &f = representative(families_.at(a)), &g = representative(families_.at(b));
+    Family &f = family_of(a), &g = family_of(b);
     if (&f == &g) return;
-    g.parent = &f;
     f.all_known = f.all_known && g.all_known;
     f.members.insert(f.members.end(), g.members.begin(), g.members.end());
+    related_->unite(index_.at(a), index_.at(b));
   }
 
   // The call whose result is that of the graph, when nothing else uses it.
@@ -340,9 +335,10 @@ class Signatures {
   }
 
   void form_families() {
-    families_.reserve(module_.graphs().size());  // pointers into it stay valid
+    related_.emplace(module_.graphs().size());
     for (Graph* graph : module_.graphs()) {
-      families_.emplace(graph, Family{nullptr, callers_.at(graph).all_known && graph->return_node(), {graph}});
+      index_.emplace(graph, families_.size());
+      families_.push_back({callers_.at(graph).all_known && graph->return_node(), {graph}});
     }
     for (Graph* graph : module_.graphs()) {
       for (const Apply* call : callers_.at(graph).calls) {
@@ -352,7 +348,7 @@ class Signatures {
       const Apply* last = callers_.at(graph).all_known && graph->return_node() ? tail_call(*graph) : nullptr;
       if (!last) continue;
       analysis::Callees callees = analysis::known_callees(*last);
-      if (callees.empty()) representative(families_.at(graph)).all_known = false;
+      if (callees.empty()) family_of(graph).all_known = false;
       for (const Graph* callee : callees) unite(graph, callee);
     }
   }
@@ -365,7 +361,7 @@ class Signatures {
       Apply* last = tail_call(*graph);
       if (!last) bases.push_back(graph);
       for (Apply* call : callers_.at(graph).calls) {
-        bool is_tail = family_of(call->graph()) == &family && tail_call(*call->graph()) == call;
+        bool is_tail = &family_of(call->graph()) == &family && tail_call(*call->graph()) == call;
         if (!is_tail && !std::ranges::count(calls, call)) calls.push_back(call);
       }
     }
@@ -393,7 +389,6 @@ class Signatures {
     if (std::ranges::count(live, true) > 0 && std::ranges::count(live, false) > 0)
       keep_items(family, bases, calls, live);
   }
-  const Family* family_of(const Graph* graph) { return &representative(families_.at(graph)); }
   static size_t index_of(const Apply& item) { return static_cast<size_t>(item.attributes().require_int("index")); }
 
   // The result of all, or item i of it, when it is one value outside of all that the calls see. One inside, of a function
@@ -502,7 +497,9 @@ class Signatures {
   PassContext& context_;
   Module& module_;
   boost::unordered_flat_map<const Graph*, analysis::Callers> callers_;
-  boost::unordered_flat_map<const Graph*, Family> families_;
+  boost::unordered_flat_map<const Graph*, size_t> index_;  // of a graph in the next two
+  std::optional<UnionFind> related_;
+  std::vector<Family> families_;  // that of a representative is that of all
   size_t changes_ = 0;
 };
 

@@ -31,12 +31,13 @@ struct NamedPattern {
 class RuleParser : ExpressionParser {
  public:
   RuleParser(Context& context, std::string_view text, std::string_view file, OperatorClasses& classes,
-             OperatorWeights& weights, std::deque<Equation>& equations)
+             OperatorWeights& weights, std::deque<Equation>& equations, bool has_results = true)
       : ExpressionParser(text, file),
         context_(context),
         classes_(classes),
         weights_(weights),
-        equations_(equations) {
+        equations_(equations),
+        has_results_(has_results) {
     for (const Equation& equation : equations) names_.insert(equation.name);
   }
 
@@ -281,6 +282,10 @@ class RuleParser : ExpressionParser {
       cursor_.fail_at(equation.pattern.position, "a pattern is an application of an operator");
     }
     in_pattern_ = false;
+    if (!has_results_) {
+      equations_.push_back(std::move(equation));
+      return;
+    }
     cursor_.expect("=>", "between pattern and result");
     do {
       equation.results.push_back(term());
@@ -678,6 +683,7 @@ class RuleParser : ExpressionParser {
   OperatorClasses& classes_;
   OperatorWeights& weights_;
   std::deque<Equation>& equations_;
+  const bool has_results_;  // false: what is read are patterns
   Equation* rule_ = nullptr;
   std::map<std::string, NamedPattern> patterns_;  // of this file
   boost::unordered_flat_map<std::string, PatternArgument> pattern_arguments_;  // of the pattern that is being read, by parameter
@@ -693,6 +699,12 @@ class RuleParser : ExpressionParser {
 void parse_rules(Context& context, std::string_view text, std::string_view file, OperatorClasses& classes,
                  OperatorWeights& weights, std::deque<Equation>& equations) {
   RuleParser(context, text, file, classes, weights, equations).file();
+}
+
+void parse_patterns(Context& context, std::string_view text, std::string_view file, std::deque<Equation>& patterns) {
+  OperatorClasses classes;
+  OperatorWeights weights;
+  RuleParser(context, text, file, classes, weights, patterns, /*has_results=*/false).file();
 }
 
 }  // namespace anfora::rewrite

@@ -14,5 +14,7 @@ using OperatorWeights = boost::unordered_flat_map<const ir::Operator*, int>;
 // Reads the text of a file into equations, classes and weights. Throws InvalidArgument at "file:line:column".
 void parse_rules(ir::Context& context, std::string_view text, std::string_view file, OperatorClasses& classes,
                  OperatorWeights& weights, std::deque<Equation>& equations);
+// Reads classes and patterns, rules that end before their "=>".
+void parse_patterns(ir::Context& context, std::string_view text, std::string_view file, std::deque<Equation>& patterns);
 
 }  // namespace anfora::rewrite

@@ -42,6 +42,7 @@ DraftBuilder::DraftBuilder(const ir::Module& module, int64_t opset)
       opset_(opset),
       draft_(std::make_unique<Draft>(module.context())),
       order_(ir::topological_order(module)),
+      calls_(order_),
       bindings_(module.next_id()) {
   states_.reserve(order_.graphs.size());
   for (const ir::GraphOrder& graph : order_.graphs) {
@@ -55,7 +56,6 @@ std::unique_ptr<Draft> DraftBuilder::build() {
   if (!order_.back_edges.empty()) {
     throw Error(ErrorCode::InvalidModel, "the node depends on itself").at_node(describe(*order_.back_edges[0].user));
   }
-  find_recursion();
   build_main();
   draft_->remove_unused_nodes();
   return std::move(draft_);
@@ -123,66 +123,6 @@ DraftBuilder::CallLevel::CallLevel(DraftBuilder& builder, const ir::Graph* graph
   }
   builder.count_node();
   ++depth_;
-}
-
-// Strongly connected components of "uses as a function", after Tarjan, without recursion.
-void DraftBuilder::find_recursion() {
-  size_t n = order_.graphs.size();
-  boost::unordered_flat_map<const ir::Graph*, size_t> index_of;
-  for (size_t i = 0; i < n; ++i) index_of.emplace(order_.graphs[i].graph, i);
-  std::vector<std::vector<size_t>> uses(n);
-  for (size_t i = 0; i < n; ++i) {
-    for (const ir::Use& use : order_.graphs[i].graph->value()->uses()) {
-      if (!is_live(use.user)) continue;
-      size_t user = index_of.at(use.user->graph());
-      uses[user].push_back(i);
-      if (user == i) states_.at(order_.graphs[i].graph).is_recursive = true;
-    }
-  }
-
-  constexpr uint32_t kNew = 0;
-  std::vector<uint32_t> number(n, kNew), lowest(n, 0);
-  std::vector<bool> is_open(n, false);
-  std::vector<size_t> open;
-  struct Frame {
-    size_t graph, next = 0;
-  };
-  std::vector<Frame> stack;
-  uint32_t last_number = 0, last_component = 0;
-  for (size_t root = 0; root < n; ++root) {
-    if (number[root] != kNew) continue;
-    stack.push_back({root});
-    while (!stack.empty()) {
-      size_t graph = stack.back().graph;
-      if (stack.back().next == 0) {
-        number[graph] = lowest[graph] = ++last_number;
-        open.push_back(graph);
-        is_open[graph] = true;
-      }
-      if (stack.back().next < uses[graph].size()) {
-        size_t callee = uses[graph][stack.back().next++];
-        if (number[callee] == kNew) {
-          stack.push_back({callee});
-        } else if (is_open[callee]) {
-          lowest[graph] = std::min(lowest[graph], number[callee]);
-        }
-        continue;
-      }
-      stack.pop_back();
-      if (!stack.empty()) lowest[stack.back().graph] = std::min(lowest[stack.back().graph], lowest[graph]);
-      if (lowest[graph] != number[graph]) continue;
-      ++last_component;
-      bool alone = open.back() == graph;
-      for (size_t member = n; member != graph;) {
-        member = open.back();
-        open.pop_back();
-        is_open[member] = false;
-        GraphState& s = states_.at(order_.graphs[member].graph);
-        s.component = last_component;
-        s.is_recursive |= !alone;
-      }
-    }
-  }
 }
 
 // Bindings -----------------------------------------------------------------------------------------
@@ -545,7 +485,7 @@ DraftBuilder::Binding DraftBuilder::call(DraftGraph& place, const ir::Node* call
   CallLevel level(*this, callee->is_apply() ? callee->graph() : callee->as_value()->function());
   if (const ir::Apply* choice = callee->as_apply()) return emit_if(place, choice, arguments, origin);
   const ir::Graph* graph = callee->as_value()->function();
-  if (state(graph).is_recursive) return emit_loop(place, graph, arguments, origin);
+  if (calls_.is_recursive(graph)) return emit_loop(place, graph, arguments, origin);
   if (!graph->parent()) return call_top_level(place, graph, arguments, origin);
   return inline_graph(place, graph, arguments);
 }

@@ -21,6 +21,7 @@
 #include <span>
 #include <vector>
 
+#include "analysis/calls.h"
 #include "frontend/onnx/draft.h"
 #include "ir/module.h"
 #include "ir/order.h"
@@ -55,8 +56,6 @@ class DraftBuilder {
   struct GraphState {
     DraftGraph* place = nullptr;
     bool is_bound = false;      // its nodes have, or had, bindings
-    uint32_t component = 0;     // of the call graph
-    bool is_recursive = false;  // the component is a cycle
     DraftGraph* function = nullptr;
     Binding function_result;
     const ir::GraphOrder* order = nullptr;
@@ -89,7 +88,6 @@ class DraftBuilder {
 
   // draft_builder.cc
   GraphState& state(const ir::Graph* graph);
-  void find_recursion();
   Binding& bound(const ir::Node* node) { return bindings_[node->id()]; }
   bool is_live(const ir::Apply* node) const { return order_.contains(*node); }
 
@@ -143,17 +141,13 @@ class DraftBuilder {
   // draft_loop.cc
   Binding emit_loop(DraftGraph& place, const ir::Graph* header, const Bindings& arguments, const ir::Apply* origin);
   LoopPlan plan_loop(const ir::Graph* header, const Bindings& arguments);
-  void find_exit(LoopPlan& plan);
-  void find_back_edges(LoopPlan& plan);
-  void find_invariants(LoopPlan& plan);
+  void find_roles(LoopPlan& plan);
   void find_trip_count(LoopPlan& plan);
   void find_accumulators(LoopPlan& plan);
   void find_shared(LoopPlan& plan);
   bool find_scan(LoopPlan& plan);
-  bool is_invariant(const LoopPlan& plan, const ir::Node* node) const;
-  bool reaches(const ir::Node* function, uint32_t component);
   struct Reached;
-  void collect(const LoopPlan& plan, const ir::Node* root, Reached& reached);
+  void collect(const LoopPlan& plan, const ir::Node* root, Reached& reached, const Reached* border = nullptr);
   void bind_iteration(const LoopPlan& plan, const std::vector<Binding>& values);
   ValueId emit_condition(const LoopPlan& plan, DraftGraph& place, ValueId otherwise);
   // Types of the body's results that are stacked, as the StackSequence says them: a reader takes the shape of the result of no
@@ -168,13 +162,14 @@ class DraftBuilder {
   DraftGraph* top_ = nullptr;                                       // main or the local function that is being written
   boost::unordered_flat_map<const ir::Value*, ValueId> constants_;  // of top_
   ir::ModuleOrder order_;
+  analysis::CallOrder calls_;
   boost::unordered_flat_map<const ir::Graph*, GraphState> states_;
   boost::unordered_flat_map<const ir::Operator*, DraftOperator*> operators_;
   LargeVector<Binding> bindings_;  // by node id
   std::vector<Bindings> tuples_;
   std::vector<const ir::Node*> functions_;
   boost::unordered_flat_map<const ir::Node*, ValueId> replaced_;  // nodes that a Loop or Scan computes by itself
-  boost::unordered_flat_set<uint32_t> open_loops_;                // components whose Loop is being written
+  boost::unordered_flat_set<size_t> open_loops_;                  // components whose Loop is being written
   LargeVector<const ir::Apply*> pending_;                         // of demand(), a stack
   int call_depth_ = 0;
   size_t num_live_nodes_ = 0, num_draft_nodes_ = 0;

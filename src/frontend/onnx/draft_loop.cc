@@ -26,10 +26,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "analysis/loops.h"
 #include "anfora/error.h"
 #include "frontend/onnx/draft_builder.h"
-#include "support/element_types.h"
-#include "support/integers.h"
 
 namespace anfora::onnx {
 
@@ -45,6 +44,11 @@ struct DraftBuilder::Reached {
 constexpr int64_t kFirstScan = 9, kFirstLoopWithoutCarried = 11;
 
 struct DraftBuilder::LoopPlan {
+  LoopPlan(const analysis::Loop& loop, const Bindings& initial, Nodes first)
+      : initial(initial), run(loop, std::move(first)), header(loop.header), parameters(header->parameters().size()) {
+    for (const ir::Use& use : loop.tail->operands().subspan(1)) branch_arguments.push_back(use.node);
+  }
+
   enum class Role : uint8_t { Carried, Invariant, Unused, Counter, Condition, Accumulator };
   struct Parameter {
     Role role = Role::Carried;
@@ -52,30 +56,26 @@ struct DraftBuilder::LoopPlan {
     std::vector<const ir::Apply*> stacks;  // of an accumulator: what stacks it at the end
     int64_t axis = 0, reverse = 0;         // of those
   };
-  struct Slice {  // a fixed tensor that is read slice by slice
-    const ir::Node* tensor;
-    int64_t axis;
-    bool reverse;
+  struct Slice {
+    analysis::LoopRun::Scan scan;
     std::vector<const ir::Apply*> gathers;
   };
 
+  const Bindings& initial;
+  analysis::LoopRun run;
   const ir::Graph* header;
-  uint32_t component;
-  const Bindings* initial;
-  const ir::Node* test = nullptr;
-  bool leaves_when_true = false;
-  const ir::Node* again = nullptr;
-  const ir::Node* leave = nullptr;
   Nodes branch_arguments;
-  std::vector<Nodes> back_edges;  // arguments of the calls that go on; empty when they are not all known
   std::vector<Parameter> parameters;
-  const ir::Node* trip_count = nullptr;
-  Nodes rest;    // conjuncts of the test beside the trip count
+  std::optional<analysis::LoopRun::Bound> bound;  // on the number of the iteration
+  const ir::Node* bound_test = nullptr;           // the conjunct of the test that says it
+  Nodes rest;    // the other conjuncts
   Nodes shared;  // values that the test and other parts read
   Reached in_test, in_body, in_exit;
   std::vector<Slice> slices;  // of a Scan
 
+  const analysis::Loop& loop() const { return run.loop(); }
   Role role(size_t i) const { return parameters[i].role; }
+  Role role(const ir::Parameter* p) const { return role(p->index()); }
   std::optional<size_t> parameter_index(const ir::Node* node) const {
     const ir::Parameter* parameter = node->as_parameter();
     if (!parameter || parameter->graph() != header) return std::nullopt;
@@ -85,54 +85,17 @@ struct DraftBuilder::LoopPlan {
 
 namespace {
 
-bool is_constant_integer(const ir::Node* node, int64_t expected) {
-  const Tensor* t = ir::constant_tensor(node);
-  return t && t->dtype() == DType::I64 && t->size() == 1 && t->data<int64_t>()[0] == expected;
-}
-
-// The other operand of op(node, constant), in either order.
-bool is_increment_of(const ir::Node* node, const ir::Node* counter) {
-  const ir::Apply* add = node->as_apply();
-  if (!add || !add->is("Add")) return false;
-  return (add->input(0) == counter && is_constant_integer(add->input(1), 1)) ||
-         (add->input(1) == counter && is_constant_integer(add->input(0), 1));
-}
-
-void conjuncts(const ir::Node* test, std::vector<const ir::Node*>& all) {
-  const ir::Apply* apply = test->as_apply();
-  if (apply && apply->is("And")) {
-    conjuncts(apply->input(0), all);
-    conjuncts(apply->input(1), all);
-  } else {
-    all.push_back(test);
-  }
-}
-
 bool same_known_type(const ir::Type* a, const ir::Type* b) {
   return a && a == b && a->is_tensor() && a->has_rank() && std::ranges::none_of(a->dims(), &ir::Dim::is_unknown);
-}
-
-// The axis counted from the front; as it is where the rank is not known.
-int64_t positive_axis(const ir::Node* tensor, int64_t axis) {
-  const ir::Type* type = tensor->type();
-  bool is_ranked = type && type->is_tensor() && type->has_rank();
-  return axis < 0 && is_ranked ? axis + type->rank() : axis;
 }
 
 }  // namespace
 
 // Analysis -----------------------------------------------------------------------------------------
 
-bool DraftBuilder::reaches(const ir::Node* function, uint32_t component) {
-  function = resolve_function(function);
-  if (const ir::Apply* choice = function->as_apply()) {
-    return reaches(choice->input(1), component) || reaches(choice->input(2), component);
-  }
-  return state(function->as_value()->function()).component == component;
-}
-
-// What running `root` (a value or a function) reads of the header's own nodes, directly or through other graphs.
-void DraftBuilder::collect(const LoopPlan& plan, const ir::Node* root, Reached& reached) {
+// What running `root` (a value or a function) reads of the header's own nodes, directly or through other graphs; not behind those of
+// `border`.
+void DraftBuilder::collect(const LoopPlan& plan, const ir::Node* root, Reached& reached, const Reached* border) {
   std::vector<const ir::Node*> pending{root};
   while (!pending.empty()) {
     const ir::Node* node = pending.back();
@@ -143,113 +106,58 @@ void DraftBuilder::collect(const LoopPlan& plan, const ir::Node* root, Reached& 
         for (const ir::Use& use : inner->operands()) pending.push_back(use.node);
       }
     } else if (node->graph() == plan.header && reached.nodes.insert(node).second && node->is_apply()) {
+      if (border && border->nodes.contains(node)) continue;
       for (const ir::Use& use : node->as_apply()->operands()) pending.push_back(use.node);
     }
   }
 }
 
-bool DraftBuilder::is_invariant(const LoopPlan& plan, const ir::Node* node) const {
-  if (auto index = plan.parameter_index(node)) return plan.role(*index) == LoopPlan::Role::Invariant;
-  return !node->graph() || !node->graph()->is_inside(plan.header);
-}
-
-void DraftBuilder::find_exit(LoopPlan& plan) {
-  const ir::Apply* last = plan.header->result()->as(Primitive::Call);
-  const ir::Node* choice = last ? last->input(0) : nullptr;
-  const ir::Apply* exit = choice ? choice->as(Primitive::Switch) : nullptr;
-  if (!exit) refuse(plan.header, "it calls itself other than behind a test at its end");
-  bool on_true = reaches(exit->input(1), plan.component), on_false = reaches(exit->input(2), plan.component);
-  if (on_true && on_false) refuse(plan.header, "both outcomes of its test go on");
-  plan.test = exit->input(0);
-  plan.leaves_when_true = on_false;
-  plan.again = exit->input(on_true ? 1 : 2);
-  plan.leave = exit->input(on_true ? 2 : 1);
-  for (const ir::Use& use : last->operands().subspan(1)) plan.branch_arguments.push_back(use.node);
-}
-
-// The argument lists of all calls of the header from within the loop. Left empty when a call cannot be told.
-void DraftBuilder::find_back_edges(LoopPlan& plan) {
-  std::vector<const ir::Node*> functions{plan.header->value()};
-  while (!functions.empty()) {
-    const ir::Node* function = functions.back();
-    functions.pop_back();
-    for (const ir::Use& use : function->uses()) {
-      const ir::Apply* user = use.user;
-      if (!is_live(user) || state(user->graph()).component != plan.component) continue;
-      if (user->primitive() == Primitive::Call && use.index() == 0) {
-        Nodes& arguments = plan.back_edges.emplace_back();
-        for (const ir::Use& argument : user->operands().subspan(1)) arguments.push_back(argument.node);
-      } else if (user->primitive() == Primitive::Switch) {
-        functions.push_back(user);
-      } else {
-        plan.back_edges.clear();
-        return;
-      }
-    }
-  }
-  std::erase_if(plan.back_edges, [&](const Nodes& a) { return a.size() != plan.parameters.size(); });
-}
-
-void DraftBuilder::find_invariants(LoopPlan& plan) {
-  for (size_t i = 0; i < plan.parameters.size() && !plan.back_edges.empty(); ++i) {
-    const ir::Node* parameter = plan.header->parameter(i);
-    bool same = std::ranges::all_of(plan.back_edges, [&](const Nodes& a) { return a[i] == parameter; });
-    bool unused = std::ranges::none_of(parameter->uses(), [&](const ir::Use& use) { return is_live(use.user); });
-    if (same) plan.parameters[i].role = LoopPlan::Role::Invariant;
-    if (unused) plan.parameters[i].role = LoopPlan::Role::Unused;
+void DraftBuilder::find_roles(LoopPlan& plan) {
+  using Role = LoopPlan::Role;
+  using Kind = analysis::LoopRun::Variable::Kind;
+  for (const ir::Parameter* p : plan.header->parameters()) {
+    const bool is_used = std::ranges::any_of(p->uses(), [&](const ir::Use& use) { return is_live(use.user); });
+    Role& role = plan.parameters[p->index()].role;
+    role = !is_used ? Role::Unused : plan.run.variable(p).kind == Kind::Invariant ? Role::Invariant : Role::Carried;
   }
 }
 
 void DraftBuilder::find_trip_count(LoopPlan& plan) {
-  Nodes all;
-  conjuncts(plan.test, all);
-  std::optional<size_t> counter;
-  auto counts = [&](size_t i) {
-    const ir::Node* parameter = plan.header->parameter(i);
-    const Binding start = (*plan.initial)[i];
-    const ir::Node* origin = start.kind == Binding::Kind::Value ? draft_->value(start.index).origin : nullptr;
-    return origin && is_constant_integer(origin, 0) && ir::constant_tensor(origin)->rank() == 0 &&
-           std::ranges::all_of(plan.back_edges, [&](const Nodes& a) { return is_increment_of(a[i], parameter); });
+  using Role = LoopPlan::Role;
+  const bool goes_on_when_true = plan.loop().goes_on_when;
+  auto counts = [&](const ir::Parameter* p) {
+    const Tensor* start = plan.run.is_index(p) ? ir::constant_tensor(plan.run.first(p)) : nullptr;
+    return start && start->dtype() == DType::I64 && start->rank() == 0;
   };
-  for (const ir::Node* conjunct : all) {
-    const ir::Apply* less = conjunct->as_apply();
-    bool forward = less && less->is("Less"), backward = less && less->is("Greater");
-    if (!counter && !plan.leaves_when_true && !plan.back_edges.empty() && (forward || backward)) {
-      const ir::Node* i = less->input(forward ? 0 : 1);
-      const ir::Node* bound = less->input(forward ? 1 : 0);
-      auto index = plan.parameter_index(i);
-      if (index && is_invariant(plan, bound) && bound->type() && bound->type()->dtype() == DType::I64) {
-        if (counts(*index)) {
-          counter = *index;
-          plan.trip_count = bound;
-          continue;
-        }
-      }
-    }
-    plan.rest.push_back(conjunct);
+  if (goes_on_when_true) plan.rest = analysis::conjuncts(plan.loop().test());
+  else plan.rest = {plan.loop().test()};
+  for (const ir::Node* conjunct : plan.rest) {
+    const auto bound = goes_on_when_true ? plan.run.bound_of(conjunct) : std::nullopt;
+    if (!bound || !counts(bound->index) || !plan.run.is_invariant(bound->count)) continue;
+    if (!bound->count->type() || bound->count->type()->dtype() != DType::I64) continue;
+    plan.bound = bound, plan.bound_test = conjunct;
+    std::erase(plan.rest, conjunct);
+    break;
   }
-  if (plan.leaves_when_true) plan.rest = {plan.test};
   for (const ir::Node* conjunct : plan.rest) collect(plan, conjunct, plan.in_test);
-  collect(plan, plan.again, plan.in_body);
-  collect(plan, plan.leave, plan.in_exit);
+  collect(plan, plan.loop().again(), plan.in_body);
+  collect(plan, plan.loop().leave(), plan.in_exit);
   for (const ir::Node* argument : plan.branch_arguments) {
     collect(plan, argument, plan.in_body);
     collect(plan, argument, plan.in_exit);
   }
 
-  for (size_t i = 0; i < plan.parameters.size() && !counter && !plan.back_edges.empty(); ++i) {
-    if (plan.role(i) == LoopPlan::Role::Carried && counts(i)) counter = i;  // a Loop counts, whatever ends it
+  const ir::Parameter* counter = plan.bound ? plan.bound->index : nullptr;
+  for (const ir::Parameter* p : plan.header->parameters()) {
+    if (!counter && plan.role(p) == Role::Carried && counts(p)) counter = p;  // a Loop counts, whatever ends it
   }
-  if (counter) {
-    const ir::Node* i = plan.header->parameter(*counter);
-    if (!plan.in_exit.nodes.contains(i) && !plan.in_test.nodes.contains(i)) {
-      plan.parameters[*counter].role = LoopPlan::Role::Counter;
-    }
+  if (counter && !plan.in_exit.nodes.contains(counter) && !plan.in_test.nodes.contains(counter)) {
+    plan.parameters[counter->index()].role = Role::Counter;
   }
-  if (plan.rest.size() == 1 && !plan.leaves_when_true) {
+  if (plan.rest.size() == 1 && goes_on_when_true) {
     auto index = plan.parameter_index(plan.rest[0]);
-    if (index && plan.role(*index) == LoopPlan::Role::Carried && !plan.in_exit.nodes.contains(plan.rest[0])) {
-      plan.parameters[*index].role = LoopPlan::Role::Condition;
+    if (index && plan.role(*index) == Role::Carried && !plan.in_exit.nodes.contains(plan.rest[0])) {
+      plan.parameters[*index].role = Role::Condition;
     }
   }
 }
@@ -271,19 +179,11 @@ void check_stacked_axis(const ir::Apply& stack, int64_t axis, const ir::Type* it
 }  // namespace
 
 void DraftBuilder::find_accumulators(LoopPlan& plan) {
-  if (plan.back_edges.size() != 1) return;
-  for (size_t i = 0; i < plan.parameters.size(); ++i) {
-    if (plan.role(i) != LoopPlan::Role::Carried) continue;
-    const ir::Node* parameter = plan.header->parameter(i);
-    Binding start = (*plan.initial)[i];
-    if (start.kind != Binding::Kind::Value || start.index == kOmitted) continue;
-    const ir::Node* origin = draft_->value(start.index).origin;
-    const ir::Apply* empty = origin ? origin->as_apply() : nullptr;
-    const ir::Apply* insert = plan.back_edges[0][i]->as_apply();
-    if (!empty || !empty->is("SequenceEmpty") || !insert || !insert->is("SequenceInsert")) continue;
-    if (insert->input(0) != parameter || insert->has_input(2)) continue;
-
-    LoopPlan::Parameter candidate{LoopPlan::Role::Accumulator, insert->input(1), {}, 0, 0};
+  for (const ir::Parameter* parameter : plan.header->parameters()) {
+    const ir::Node* item = plan.run.variable(parameter).item;
+    if (!item || plan.role(parameter) != LoopPlan::Role::Carried) continue;
+    const ir::Node* insert = plan.run.next(parameter);
+    LoopPlan::Parameter candidate{LoopPlan::Role::Accumulator, item, {}, 0, 0};
     bool fits = true;
     for (const ir::Use& use : insert->uses()) {
       fits &= !is_live(use.user) || use.user->primitive() == Primitive::Call;
@@ -304,49 +204,77 @@ void DraftBuilder::find_accumulators(LoopPlan& plan) {
       candidate.reverse = user->attributes().get_int("reverse", 0);
       candidate.stacks.push_back(user);
     }
-    if (fits && !candidate.stacks.empty()) plan.parameters[i] = std::move(candidate);
+    if (fits && !candidate.stacks.empty()) plan.parameters[parameter->index()] = std::move(candidate);
   }
 }
 
 // Nodes that the test computes and that the body or the result reads: where their readers first meet the test's.
 void DraftBuilder::find_shared(LoopPlan& plan) {
-  boost::unordered_flat_set<const ir::Node*> seen;
-  auto walk = [&](const ir::Node* root) {
-    std::vector<const ir::Node*> pending{root};
-    boost::unordered_flat_set<const ir::Graph*> entered;
-    while (!pending.empty()) {
-      const ir::Node* node = pending.back();
-      pending.pop_back();
-      if (const ir::Graph* graph = ir::constant_function(node)) {
-        if (graph == plan.header || !entered.insert(graph).second) continue;
-        for (const ir::Apply* inner : state(graph).order->nodes) {
-          for (const ir::Use& use : inner->operands()) pending.push_back(use.node);
-        }
-      } else if (node->graph() == plan.header && node->is_apply() && seen.insert(node).second) {
-        if (plan.in_test.nodes.contains(node)) {
-          plan.shared.push_back(node);
-          continue;
-        }
-        for (const ir::Use& use : node->as_apply()->operands()) pending.push_back(use.node);
-      }
-    }
-  };
-  walk(plan.again);
-  walk(plan.leave);
-  for (const ir::Node* argument : plan.branch_arguments) walk(argument);
+  Reached readers;
+  collect(plan, plan.loop().again(), readers, &plan.in_test);
+  collect(plan, plan.loop().leave(), readers, &plan.in_test);
+  for (const ir::Node* argument : plan.branch_arguments) collect(plan, argument, readers, &plan.in_test);
+  for (const ir::Node* node : readers.nodes) {
+    if (node->is_apply() && plan.in_test.nodes.contains(node)) plan.shared.push_back(node);
+  }
   std::ranges::sort(plan.shared, {}, &ir::Node::id);
 }
 
-DraftBuilder::LoopPlan DraftBuilder::plan_loop(const ir::Graph* header, const Bindings& arguments) {
-  LoopPlan plan{.header = header, .component = state(header).component, .initial = &arguments};
-  plan.parameters.resize(header->parameters().size());
-  if (arguments.size() != plan.parameters.size()) {
-    throw Error(ErrorCode::TypeMismatch, fmt::format("graph @{} has {} parameters and is called with {} arguments",
-                                                     header->name(), plan.parameters.size(), arguments.size()));
+bool DraftBuilder::find_scan(LoopPlan& plan) {
+  using Role = LoopPlan::Role;
+  const ir::Parameter* counter = plan.bound ? plan.bound->index : nullptr;
+  if (!counter || plan.role(counter) != Role::Counter || !plan.rest.empty() || !plan.shared.empty()) return false;
+  const std::vector<ir::Apply*>& back_edges = plan.loop().back_edges;
+  for (const ir::Parameter* p : plan.header->parameters()) {
+    if (plan.role(p) != Role::Carried) continue;
+    // A Scan does not let a carried value change its shape.
+    const Binding start = plan.initial[p->index()];
+    if (start.kind != Binding::Kind::Value || back_edges.size() != 1) return false;
+    if (!same_known_type(draft_->value(start.index).type, plan.run.next(p)->type())) return false;
   }
-  find_exit(plan);
-  find_back_edges(plan);
-  find_invariants(plan);
+
+  auto add_slice = [&](const ir::Apply* gather) {
+    const auto scan = plan.run.scan_of(*gather, *plan.bound);
+    bool in_body = gather->graph() == plan.header
+                       ? plan.in_body.nodes.contains(gather) && !plan.in_exit.nodes.contains(gather)
+                       : plan.in_body.graphs.contains(gather->graph());
+    if (!scan || !in_body) return false;
+    auto same = std::ranges::find(plan.slices, *scan, &LoopPlan::Slice::scan);
+    if (same == plan.slices.end()) same = plan.slices.insert(same, {*scan, {}});
+    same->gathers.push_back(gather);
+    return true;
+  };
+  auto all_users = [&](const ir::Apply* node, auto&& is_fine) {
+    return std::ranges::all_of(node->uses(), [&](const ir::Use& use) { return !is_live(use.user) || is_fine(use.user); });
+  };
+  // The counter of the next iteration, which nothing else reads.
+  auto is_next = [&](const ir::Apply* node) {
+    auto is_back_edge = [&](const ir::Apply* user) { return std::ranges::count(back_edges, user) > 0; };
+    auto passes = [&](const ir::Apply* call) { return call->input(counter->index() + 1) == node; };
+    return std::ranges::any_of(back_edges, passes) && all_users(node, is_back_edge);
+  };
+  for (const ir::Use& use : counter->uses()) {
+    const ir::Apply* user = use.user;
+    if (!is_live(user) || user == plan.bound_test || is_next(user)) continue;
+    if (user->is("Sub") ? !all_users(user, add_slice) : !add_slice(user)) return false;
+  }
+  return !plan.slices.empty();
+}
+
+DraftBuilder::LoopPlan DraftBuilder::plan_loop(const ir::Graph* header, const Bindings& arguments) {
+  if (arguments.size() != header->parameters().size()) {
+    throw Error(ErrorCode::TypeMismatch, fmt::format("graph @{} has {} parameters and is called with {} arguments",
+                                                     header->name(), header->parameters().size(), arguments.size()));
+  }
+  const auto loop = analysis::Loop::of(*header, order_, calls_);
+  if (!loop) refuse(header, "it calls itself other than behind one test at its end");
+  Nodes first;
+  for (Binding start : arguments) {
+    const bool is_value = start.kind == Binding::Kind::Value && start.index != kOmitted;
+    first.push_back(is_value ? draft_->value(start.index).origin : nullptr);
+  }
+  LoopPlan plan(*loop, arguments, std::move(first));
+  find_roles(plan);
   find_trip_count(plan);
   find_accumulators(plan);
   find_shared(plan);
@@ -354,125 +282,10 @@ DraftBuilder::LoopPlan DraftBuilder::plan_loop(const ir::Graph* header, const Bi
     plan.slices.clear();
     for (LoopPlan::Parameter& parameter : plan.parameters) {
       // A Loop stacks along a new first axis only; other axes stack the sequence behind the loop.
-      if (parameter.role == LoopPlan::Role::Accumulator && (parameter.axis != 0 || parameter.reverse)) {
-        parameter = {};
-      }
+      if (parameter.role == LoopPlan::Role::Accumulator && (parameter.axis != 0 || parameter.reverse)) parameter = {};
     }
   }
   return plan;
-}
-
-namespace {
-
-// The size of a tensor along an axis; nothing where the rank is not known.
-std::optional<ir::Dim> extent_of(const ir::Node* tensor, int64_t axis) {
-  const ir::Type* type = tensor->type();
-  if (!type || !type->is_tensor() || !type->has_rank() || axis < 0 || axis >= type->rank()) return std::nullopt;
-  return type->dim(static_cast<int>(axis));
-}
-
-// Whether `count` is the length of an axis of `tensor`: by its value, or because it is computed from the shape of that
-// tensor, or of another of the same size.
-bool is_length_of(const ir::Node* count, const ir::Node* tensor, int64_t axis) {
-  auto extent = extent_of(tensor, axis);
-  if (extent && extent->is_constant() && is_constant_integer(count, extent->constant())) return true;
-  auto is_extent = [&](const ir::Apply* shape, int64_t measured_axis) {
-    const ir::Node* measured = shape->input(0);
-    if (measured == tensor) return measured_axis == axis;
-    auto other = extent_of(measured, measured_axis);
-    return extent && other && provably_equal(*extent, *other);
-  };
-  const ir::Apply* pick = count->as_apply();
-  const ir::Apply* shape = pick && pick->num_inputs() > 0 ? pick->input(0)->as_apply() : nullptr;
-  if (!shape || !shape->is("Shape")) return false;
-  if (pick->is("Squeeze") || pick->is("Reshape")) {
-    int64_t start = shape->attributes().get_int("start", 0);
-    return shape->attributes().get_int("end", -1) == start + 1 && is_extent(shape, start);
-  }
-  auto picked = pick->is("Gather") ? integer_of(ir::constant_tensor(pick->input(1))) : std::nullopt;
-  if (!picked || shape->attributes().has("start") || shape->attributes().has("end")) return false;
-  return is_extent(shape, positive_axis(shape->input(0), *picked));
-}
-
-// Whether index = length − 1 − counter.
-bool is_mirrored(const ir::Node* index, const ir::Node* counter, const ir::Node* length) {
-  const ir::Apply* minus = index->as_apply();
-  if (!minus || !minus->is("Sub") || minus->input(1) != counter) return false;
-  const Tensor* n = ir::constant_tensor(length);
-  if (n && n->size() == 1 && is_constant_integer(minus->input(0), n->data<int64_t>()[0] - 1)) return true;
-  const ir::Apply* last = minus->input(0)->as_apply();
-  return last && last->is("Sub") && last->input(0) == length && is_constant_integer(last->input(1), 1);
-}
-
-}  // namespace
-
-bool DraftBuilder::find_scan(LoopPlan& plan) {
-  using Role = LoopPlan::Role;
-  if (!plan.trip_count || !plan.rest.empty() || !plan.shared.empty()) return false;
-  const ir::Node* counter = nullptr;
-  for (size_t i = 0; i < plan.parameters.size(); ++i) {
-    const ir::Node* parameter = plan.header->parameter(i);
-    if (plan.role(i) == Role::Counter) counter = parameter;
-    if (plan.role(i) != Role::Carried) continue;
-    // A Scan does not let a carried value change its shape.
-    Binding start = (*plan.initial)[i];
-    if (start.kind != Binding::Kind::Value || plan.back_edges.size() != 1) return false;
-    if (!same_known_type(draft_->value(start.index).type, plan.back_edges[0][i]->type())) return false;
-  }
-  if (!counter) return false;
-
-  auto add_slice = [&](const ir::Apply* gather, bool reverse) {
-    const ir::Node* tensor = gather->input(0);
-    int64_t axis = positive_axis(tensor, gather->attributes().get_int("axis", 0));
-    bool in_body = gather->graph() == plan.header
-                       ? plan.in_body.nodes.contains(gather) && !plan.in_exit.nodes.contains(gather)
-                       : plan.in_body.graphs.contains(gather->graph());
-    if (!in_body || axis < 0 || !is_invariant(plan, tensor)) return false;
-    for (LoopPlan::Slice& slice : plan.slices) {
-      if (slice.tensor == tensor && slice.axis == axis && slice.reverse == reverse) {
-        slice.gathers.push_back(gather);
-        return true;
-      }
-    }
-    plan.slices.push_back({tensor, axis, reverse, {gather}});
-    return true;
-  };
-  for (const ir::Use& use : counter->uses()) {
-    const ir::Apply* user = use.user;
-    if (!is_live(user) || is_increment_of(user, counter)) continue;
-    if (user->graph() == plan.header && (user->is("Less") || user->is("Greater"))) continue;
-    if (user->is("Gather") && use.index() == 1) {
-      if (!add_slice(user, false)) return false;
-    } else if (is_mirrored(user, counter, plan.trip_count)) {
-      for (const ir::Use& index : user->uses()) {
-        if (!is_live(index.user)) continue;
-        if (!index.user->is("Gather") || index.index() != 1 || !add_slice(index.user, true)) return false;
-      }
-    } else {
-      return false;
-    }
-  }
-  // Increments count for nothing only when the next iteration alone reads them.
-  for (const ir::Use& use : counter->uses()) {
-    if (!is_live(use.user) || !is_increment_of(use.user, counter)) continue;
-    for (const ir::Use& next : use.user->uses()) {
-      if (is_live(next.user) && next.user->primitive() != Primitive::Call) return false;
-    }
-  }
-  if (plan.slices.empty()) return false;
-
-  // All slices must have the trip count for their length; it is enough that one has, and the others equal that one.
-  const LoopPlan::Slice* measured = nullptr;
-  for (const LoopPlan::Slice& slice : plan.slices) {
-    if (is_length_of(plan.trip_count, slice.tensor, slice.axis)) measured = &slice;
-  }
-  if (!measured) return false;
-  for (const LoopPlan::Slice& slice : plan.slices) {
-    if (slice.tensor == measured->tensor && slice.axis == measured->axis) continue;
-    auto a = extent_of(slice.tensor, slice.axis), b = extent_of(measured->tensor, measured->axis);
-    if (!a || !b || !provably_equal(*a, *b)) return false;
-  }
-  return true;
 }
 
 // Writing ------------------------------------------------------------------------------------------
@@ -503,13 +316,13 @@ void DraftBuilder::declare_items(const LoopPlan& plan, std::span<const ValueId> 
 ValueId DraftBuilder::emit_condition(const LoopPlan& plan, DraftGraph& place, ValueId otherwise) {
   if (plan.rest.empty()) return otherwise;
   ValueId condition = demand_value(plan.rest[0]);
-  const ir::Type* type = plan.test->type();
+  const ir::Type* type = plan.loop().test()->type();
   for (const ir::Node* conjunct : std::span(plan.rest).subspan(1)) {
     ValueId both[] = {condition, demand_value(conjunct)};
     condition = draft_->make_value(&place, {}, type);
     add_node(place, "And", both, {&condition, 1}, nullptr);
   }
-  if (plan.leaves_when_true) {
+  if (!plan.loop().goes_on_when) {
     ValueId opposite = draft_->make_value(&place, {}, type);
     add_node(place, "Not", {&condition, 1}, {&opposite, 1}, nullptr);
     condition = opposite;
@@ -558,7 +371,7 @@ DraftBuilder::Bindings DraftBuilder::emit_tail_call(DraftGraph& place, const ir:
     }
     return next;
   }
-  if (state(graph).component != plan.component) refuse(plan.header, "it returns from inside an iteration");
+  if (calls_.component(graph) != calls_.component(plan.header)) refuse(plan.header, "it returns from inside an iteration");
   Activation activation(*this, graph, place);
   bind_parameters(graph, demand_all(arguments));
   const ir::Apply* last = graph->result()->as(Primitive::Call);
@@ -572,13 +385,13 @@ DraftBuilder::Binding DraftBuilder::emit_exit(DraftGraph& place, const LoopPlan&
                                               const ir::Apply* origin) {
   Activation activation(*this, plan.header, place);
   bind_iteration(plan, finals);
-  return call(place, plan.leave, demand_all(plan.branch_arguments), origin);
+  return call(place, plan.loop().leave(), demand_all(plan.branch_arguments), origin);
 }
 
 DraftBuilder::Binding DraftBuilder::emit_loop(DraftGraph& place, const ir::Graph* header, const Bindings& arguments,
                                               const ir::Apply* origin) {
   using Role = LoopPlan::Role;
-  uint32_t component = state(header).component;
+  const size_t component = calls_.component(header);
   if (open_loops_.contains(component)) refuse(header, "it calls itself before its end");
   LoopPlan plan = plan_loop(header, arguments);
   bool is_scan = !plan.slices.empty();
@@ -590,9 +403,9 @@ DraftBuilder::Binding DraftBuilder::emit_loop(DraftGraph& place, const ir::Graph
   size_t n = plan.parameters.size();
   Bindings start = arguments;
   ValueId trip_count = kOmitted, condition = kOmitted;
-  if (plan.trip_count && !is_scan) {
-    auto index = plan.parameter_index(plan.trip_count);
-    Binding bound_value = index ? arguments[*index] : demand(plan.trip_count);
+  if (plan.bound && !is_scan) {
+    auto index = plan.parameter_index(plan.bound->count);
+    Binding bound_value = index ? arguments[*index] : demand(plan.bound->count);
     if (bound_value.kind != Binding::Kind::Value) refuse(header, "its trip count is no single value");
     trip_count = bound_value.index;
   }
@@ -652,8 +465,8 @@ DraftBuilder::Binding DraftBuilder::emit_loop(DraftGraph& place, const ir::Graph
   // What is scanned comes first, then what the body has made outside.
   std::vector<ValueId> sliced;
   for (const LoopPlan::Slice& slice : plan.slices) {
-    auto index = plan.parameter_index(slice.tensor);
-    flatten(index ? arguments[*index] : demand(slice.tensor), sliced, header);
+    auto index = plan.parameter_index(slice.scan.tensor);
+    flatten(index ? arguments[*index] : demand(slice.scan.tensor), sliced, header);
     const ir::Apply* gather = slice.gathers[0];
     ValueId id = draft_->make_value(body, gather->name(), gather->type(), gather);
     body->inputs.push_back(id);
@@ -665,7 +478,7 @@ DraftBuilder::Binding DraftBuilder::emit_loop(DraftGraph& place, const ir::Graph
   {
     Activation activation(*this, header, *body);
     bind_iteration(plan, in_body);
-    Bindings next = emit_tail_call(*body, plan.again, plan.branch_arguments, plan);
+    Bindings next = emit_tail_call(*body, plan.loop().again(), plan.branch_arguments, plan);
     for (size_t i = 0; i < n; ++i) {
       if (plan.role(i) == Role::Carried) flatten(next[i], results, header);
       if (plan.role(i) == Role::Accumulator) flatten(next[i], scanned, header);
@@ -675,7 +488,7 @@ DraftBuilder::Binding DraftBuilder::emit_loop(DraftGraph& place, const ir::Graph
       Activation again(*this, header, *body);
       bind_iteration(plan, next);
       // Inside, what no iteration changes holds.
-      const bool may_end = !std::ranges::all_of(plan.rest, [&](const ir::Node* n) { return is_invariant(plan, n); });
+      const bool may_end = !std::ranges::all_of(plan.rest, [&](const ir::Node* n) { return plan.run.is_invariant(n); });
       results.insert(results.begin(), may_end ? emit_condition(plan, *body, going_on) : going_on);
       for (const ir::Node* node : plan.shared) flatten(demand(node), results, header);
     }
@@ -696,8 +509,8 @@ DraftBuilder::Binding DraftBuilder::emit_loop(DraftGraph& place, const ir::Graph
   inputs.insert(inputs.end(), sliced.begin(), sliced.end());
   std::vector<int64_t> axes, directions, scan_axes, scan_directions;
   for (const LoopPlan::Slice& slice : plan.slices) {
-    scan_axes.push_back(slice.axis);
-    scan_directions.push_back(slice.reverse);
+    scan_axes.push_back(slice.scan.axis);
+    scan_directions.push_back(slice.scan.reversed);
   }
   for (const LoopPlan::Parameter& parameter : plan.parameters) {
     if (parameter.role != Role::Accumulator) continue;
