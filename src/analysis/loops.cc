@@ -46,14 +46,19 @@ std::optional<Loop> Loop::of(const Graph& header, const ModuleOrder& order, cons
   if (!choice) return std::nullopt;
   const size_t component = calls.component(&header);
   auto goes_on = [&](auto&& self, const Node* function) -> bool {
-    if (const Apply* inner = function->as(Primitive::Switch)) return self(self, inner->input(1)) || self(self, inner->input(2));
+    if (const Apply* inner = function->as(Primitive::Switch))
+      return self(self, inner->input(1)) || self(self, inner->input(2));
     const Graph* graph = constant_function(function);
     return graph && calls.component(graph) == component;
   };
   const bool on_true = goes_on(goes_on, choice->input(1));
   if (on_true == goes_on(goes_on, choice->input(2))) return std::nullopt;
   Callers callers = callers_of(header);
-  Loop loop{.header = &header, .tail = tail, .choice = choice, .goes_on_when = on_true, .all_calls_known = callers.all_known};
+  Loop loop{.header = &header,
+            .tail = tail,
+            .choice = choice,
+            .goes_on_when = on_true,
+            .all_calls_known = callers.all_known};
   for (Apply* call : callers.calls) {
     const bool is_dead = call->id() < order.marks.size() && !order.contains(*call);
     if (is_dead) continue;
@@ -69,7 +74,8 @@ Graph* Loop::body() const {
                         choice->graph() == header && choice->has_one_use() && all_calls_known && back_edges.size() == 1;
   if (!has_form || body->parent() != header || !body->value()->has_one_use()) return nullptr;
   const Apply* call = back_edges[0];
-  return body->result() == call && call->graph() == body && constant_function(call->input(0)) == header ? body : nullptr;
+  const bool ends_in_call = body->result() == call && call->graph() == body;
+  return ends_in_call && constant_function(call->input(0)) == header ? body : nullptr;
 }
 
 std::vector<const Node*> conjuncts(const Node* test) {
@@ -212,7 +218,8 @@ std::optional<LoopRun::Bound> LoopRun::bound() const {
   if (!loop_.goes_on_when) return std::nullopt;
   const Parameter* carried = loop_.test()->as_parameter();
   if (!carried) return bound_of(loop_.test());
-  const Node* first = carried->graph() == loop_.header && loop_.back_edges.size() == 1 ? first_[carried->index()] : nullptr;
+  const bool is_own = carried->graph() == loop_.header && loop_.back_edges.size() == 1;
+  const Node* first = is_own ? first_[carried->index()] : nullptr;
   const Apply* less = first ? as_operator(next(carried), "Less") : nullptr;
   if (!less) return std::nullopt;
   Node* count = less->input(1);
@@ -227,7 +234,8 @@ std::optional<LoopRun::Bound> LoopRun::bound() const {
   return std::nullopt;
 }
 
-std::optional<LoopRun::Scan> LoopRun::scan_of(const Apply& gather, const Bound& bound, const Inference* inference) const {
+std::optional<LoopRun::Scan> LoopRun::scan_of(const Apply& gather, const Bound& bound,
+                                              const Inference* inference) const {
   if (!gather.is("Gather") || !is_invariant(gather.input(0))) return std::nullopt;
   Scan scan{gather.input(0), gather.attributes().get_int("axis", 0), gather.input(1) != bound.index};
   const int rank = rank_of(scan.tensor);

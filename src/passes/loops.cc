@@ -113,8 +113,9 @@ class Loops {
       whole = made;
     };
     if ((stack.attributes().get_int("reverse", 0) != 0) != scan.reversed) {
-      auto integer = [&](int64_t i) { return module_.constant(Tensor::vector<int64_t>(std::array{i})); };
-      add("Slice", std::array<Node*, 5>{whole, integer(-1), integer(-std::numeric_limits<int64_t>::max()), integer(scan.axis), integer(-1)}, {});
+      auto integer = [&](int64_t i) -> Node* { return module_.constant(Tensor::vector<int64_t>(std::array{i})); };
+      Node *last = integer(-1), *end = integer(-std::numeric_limits<int64_t>::max());
+      add("Slice", std::array{whole, last, end, integer(scan.axis), last}, {});
     }
     if (!whole || *axis == scan.axis) return whole;
     std::vector<int64_t> order;
@@ -129,6 +130,7 @@ class Loops {
   // Results from outside ------------------------------------------------------------------------------------------------
   // Whether the call of the loop is gone.
   bool skip(const Loop& loop, Apply& entry) {
+    if (!is_reached(entry.type())) return false;  // it never ends
     Graph* into = entry.graph();
     Node* result = loop.exit()->result();
     auto is_seen = [&](const Node* node) {
@@ -280,8 +282,8 @@ class Loops {
     Graph* outside = loop.header->parent();
     auto is_there = [&](const Apply* entry) { return entry->graph() == outside; };
     if (!outside || !std::ranges::all_of(loop.entries, is_there)) return;
-    bool surely_runs =
-        std::ranges::all_of(loop.entries, [&](const Apply* entry) { return KnownIterations(loop, *entry).runs_at_all(); });
+    bool surely_runs = std::ranges::all_of(
+        loop.entries, [&](const Apply* entry) { return KnownIterations(loop, *entry).runs_at_all(); });
     for (const Graph* graph : {loop.header, static_cast<const Graph*>(loop.body())}) {
       auto nodes = nodes_of_.find(graph);
       if (nodes == nodes_of_.end()) continue;

@@ -134,7 +134,8 @@ class Cell {
       reset_state_ = node, reset_ = found["reset"];
       return true;
     };
-    return sees_reset_state_ && cells_.match("gru-reset-state", node, is_reset) ? std::optional(ResetState) : std::nullopt;
+    const bool is_found = sees_reset_state_ && cells_.match("gru-reset-state", node, is_reset);
+    return is_found ? std::optional(ResetState) : std::nullopt;
   }
 
   Node* integer(int64_t i) { return rewriter_.integers({&i, 1}); }
@@ -331,7 +332,8 @@ class Cell {
       auto separate = [&](const Found& c) {
         return c["cell"] == cell_ && of_gates(gate(c["input"], cell_), gate(c["forget"], cell_), gate(c["value"]), {});
       };
-      return output && (cells_.match("interpolation", h["cell"], coupled) || cells_.match("lstm-cell", h["cell"], separate));
+      if (!output) return false;
+      return cells_.match("interpolation", h["cell"], coupled) || cells_.match("lstm-cell", h["cell"], separate);
     });
     return made;
   }
@@ -379,16 +381,18 @@ class Cell {
                    const AttributeSet& attributes) {
     const auto& [update, reset, candidate] = gates;
     if (!reset || reset->activation != update->activation) return nullptr;
+    const std::vector<Node*> biases{update->sum.bias, reset->sum.bias, candidate->sum.bias, nullptr, nullptr, bias_of_state};
     return layer("GRU", {.gates = {*update, *reset, *candidate},
                          .last = last,
-                         .biases = {update->sum.bias, reset->sum.bias, candidate->sum.bias, nullptr, nullptr, bias_of_state},
+                         .biases = biases,
                          .activations = {update->activation, candidate->activation},
                          .attributes = attributes});
   }
 
   Apply* rnn() {
     const auto h = gate(new_state_);
-    return h ? layer("RNN", {.gates = {*h}, .biases = {h->sum.bias, nullptr}, .activations = {h->activation}}) : nullptr;
+    if (!h) return nullptr;
+    return layer("RNN", {.gates = {*h}, .biases = {h->sum.bias, nullptr}, .activations = {h->activation}});
   }
 
   // Layers -------------------------------------------------------------------------------------------------------------
@@ -489,7 +493,8 @@ class Cell {
     Graph* around = loop_.entries[0]->graph();  // the layer is there
     if (!loop_.header->is_inside(around)) module.set_parent(loop_.header->value()->function(), around);
     Node* operands[] = {rewriter_.apply("Squeeze", {rewriter_.item(&made, 0), integer(1)}), index_};
-    Apply* row = module.apply(loop_.body(), module.context().get_operator("Gather"), operands, {}, 1, new_state_->location());
+    const Operator& gather = module.context().get_operator("Gather");
+    Apply* row = module.apply(loop_.body(), gather, operands, {}, 1, new_state_->location());
     context_.inference.infer(*row);
     module.replace(new_state_, row);
     for (const Parameter* state : {state_, cell_}) {

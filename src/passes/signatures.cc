@@ -91,7 +91,7 @@ class Signatures {
     }
     form_families();
     for (size_t i = 0; i < families_.size(); ++i) {
-      if (related_->is_representative(i) && families_[i].all_known) simplify_results(families_[i]);
+      if (related_.is_representative(i) && families_[i].all_known) simplify_results(families_[i]);
     }
     return changes_;
   }
@@ -319,13 +319,13 @@ class Signatures {
   }
 
   // Results ---------------------------------------------------------------------------------------------------------
-  Family& family_of(const Graph* graph) { return families_[related_->find(index_.at(graph))]; }
+  Family& family_of(const Graph* graph) { return families_[related_.find(index_.at(graph))]; }
   void unite(const Graph* a, const Graph* b) {
     Family &f = family_of(a), &g = family_of(b);
     if (&f == &g) return;
     f.all_known = f.all_known && g.all_known;
     f.members.insert(f.members.end(), g.members.begin(), g.members.end());
-    related_->unite(index_.at(a), index_.at(b));
+    related_.unite(index_.at(a), index_.at(b));
   }
 
   // The call whose result is that of the graph, when nothing else uses it.
@@ -335,7 +335,7 @@ class Signatures {
   }
 
   void form_families() {
-    related_.emplace(module_.graphs().size());
+    related_ = UnionFind(module_.graphs().size());
     for (Graph* graph : module_.graphs()) {
       index_.emplace(graph, families_.size());
       families_.push_back({callers_.at(graph).all_known && graph->return_node(), {graph}});
@@ -498,7 +498,7 @@ class Signatures {
   Module& module_;
   boost::unordered_flat_map<const Graph*, analysis::Callers> callers_;
   boost::unordered_flat_map<const Graph*, size_t> index_;  // of a graph in the next two
-  std::optional<UnionFind> related_;
+  UnionFind related_{0};
   std::vector<Family> families_;  // that of a representative is that of all
   size_t changes_ = 0;
 };

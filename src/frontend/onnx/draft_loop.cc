@@ -56,7 +56,7 @@ struct DraftBuilder::LoopPlan {
     std::vector<const ir::Apply*> stacks;  // of an accumulator: what stacks it at the end
     int64_t axis = 0, reverse = 0;         // of those
   };
-  struct Slice {
+  struct Slice {  // what is scanned
     analysis::LoopRun::Scan scan;
     std::vector<const ir::Apply*> gathers;
   };
@@ -68,8 +68,8 @@ struct DraftBuilder::LoopPlan {
   std::vector<Parameter> parameters;
   std::optional<analysis::LoopRun::Bound> bound;  // on the number of the iteration
   const ir::Node* bound_test = nullptr;           // the conjunct of the test that says it
-  Nodes rest;    // the other conjuncts
-  Nodes shared;  // values that the test and other parts read
+  Nodes rest;                                     // the other conjuncts
+  Nodes shared;                                   // values that the test and other parts read
   Reached in_test, in_body, in_exit;
   std::vector<Slice> slices;  // of a Scan
 
@@ -129,8 +129,7 @@ void DraftBuilder::find_trip_count(LoopPlan& plan) {
     const Tensor* start = plan.run.is_index(p) ? ir::constant_tensor(plan.run.first(p)) : nullptr;
     return start && start->dtype() == DType::I64 && start->rank() == 0;
   };
-  if (goes_on_when_true) plan.rest = analysis::conjuncts(plan.loop().test());
-  else plan.rest = {plan.loop().test()};
+  plan.rest = goes_on_when_true ? analysis::conjuncts(plan.loop().test()) : Nodes{plan.loop().test()};
   for (const ir::Node* conjunct : plan.rest) {
     const auto bound = goes_on_when_true ? plan.run.bound_of(conjunct) : std::nullopt;
     if (!bound || !counts(bound->index) || !plan.run.is_invariant(bound->count)) continue;
@@ -245,7 +244,8 @@ bool DraftBuilder::find_scan(LoopPlan& plan) {
     return true;
   };
   auto all_users = [&](const ir::Apply* node, auto&& is_fine) {
-    return std::ranges::all_of(node->uses(), [&](const ir::Use& use) { return !is_live(use.user) || is_fine(use.user); });
+    auto is_dead_or_fine = [&](const ir::Use& use) { return !is_live(use.user) || is_fine(use.user); };
+    return std::ranges::all_of(node->uses(), is_dead_or_fine);
   };
   // The counter of the next iteration, which nothing else reads.
   auto is_next = [&](const ir::Apply* node) {
@@ -371,7 +371,9 @@ DraftBuilder::Bindings DraftBuilder::emit_tail_call(DraftGraph& place, const ir:
     }
     return next;
   }
-  if (calls_.component(graph) != calls_.component(plan.header)) refuse(plan.header, "it returns from inside an iteration");
+  if (calls_.component(graph) != calls_.component(plan.header)) {
+    refuse(plan.header, "it returns from inside an iteration");
+  }
   Activation activation(*this, graph, place);
   bind_parameters(graph, demand_all(arguments));
   const ir::Apply* last = graph->result()->as(Primitive::Call);
