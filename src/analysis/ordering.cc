@@ -15,6 +15,9 @@ bool is_float_application(const Apply& node) {
   return type && type->is_tensor() && is_float(type->dtype());
 }
 
+// Whether its result broadcasts with its operand.
+bool keeps_axes(const Apply& reduction) { return reduction.attributes().get_int("keepdims", 1) != 0; }
+
 template <class Predicate>
 bool any_operand(const Apply& node, Predicate predicate) {
   return std::ranges::any_of(node.operands(), [&](const Use& use) { return use.node && predicate(use.node); });
@@ -62,6 +65,7 @@ bool Ordering::below_by_left(const Apply& a, const Node* b) {
   if (a.is("Min")) return any_operand(a, below_b);
   if (a.is("Max")) return all_operands(a, below_b);
   if (a.is("Where")) return below_b(a.input(1)) && below_b(a.input(2));
+  if (a.is("ReduceMin") && keeps_axes(a)) return below_b(a.input(0));
   if (a.is("Clip")) {
     const bool by_most = a.has_input(2) && below_b(a.input(2));
     return by_most || (below_b(a.input(0)) && (!a.has_input(1) || below_b(a.input(1))));
@@ -84,12 +88,17 @@ bool Ordering::below_by_right(const Node* a, const Apply& b) {
   if (b.is("Max")) return any_operand(b, above_a);
   if (b.is("Min")) return all_operands(b, above_a);
   if (b.is("Where")) return above_a(b.input(1)) && above_a(b.input(2));
+  if (b.is("ReduceMax") && keeps_axes(b)) return above_a(b.input(0));
   if (b.is("Clip")) {
     if (b.has_input(2) && !above_a(b.input(2))) return false;
     return above_a(b.input(0)) || (b.has_input(1) && above_a(b.input(1)));
   }
   if (!is_float_application(b)) return false;
   if (b.op().at_least_operand) return above_a(b.input(0));
+  if (b.is("Pow")) {
+    constexpr double kSteep = 1.5;  // cˣ ≥ x for c ≥ e^(1/e), which is 1.44…; xˣ ≥ x
+    return (b.input(0) == b.input(1) || is_at_least(b.input(0), kSteep)) && above_a(b.input(1));
+  }
   if (b.is("Add"))
     return (is_at_least(b.input(1), 0) && above_a(b.input(0))) || (is_at_least(b.input(0), 0) && above_a(b.input(1)));
   if (b.is("Sub")) return is_at_most(b.input(1), 0) && above_a(b.input(0));

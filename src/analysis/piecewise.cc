@@ -309,7 +309,8 @@ class Cases {
       for (size_t i = 0; i < sampled.size(); ++i) {
         const Expression::Domain& domain = leaves_[sampled[i]].domain;
         const double x = values[sampled[i]] = point[i];
-        is_inside = is_inside && (x >= domain.low || is_near(x, domain.low)) && (x <= domain.high || is_near(x, domain.high));
+        const bool is_lowest = is_near(x, domain.low);
+        is_inside = is_inside && (is_lowest ? !domain.excludes_low : x >= domain.low) && (x <= domain.high || is_near(x, domain.high));
       }
       if (is_inside) points.push_back(std::move(values));
     }
@@ -541,7 +542,7 @@ std::string key_of(const Expression& expression) {
   }
   for (const Expression::Domain& domain : expression.domains) {
     put(domain.low), put(domain.high);
-    key.push_back(static_cast<char>(domain.may_be_nan + 2 * domain.may_be_infinite));
+    key.push_back(static_cast<char>(domain.may_be_nan + 2 * domain.may_be_infinite + 4 * domain.excludes_low));
   }
   return key;
 }

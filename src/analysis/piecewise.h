@@ -43,6 +43,7 @@ class PiecewiseExpression {
   struct Domain {
     double low, high;  // infinite: it is not bounded
     bool may_be_nan, may_be_infinite;
+    bool excludes_low = false;
     friend bool operator==(const Domain&, const Domain&) = default;
   };
 

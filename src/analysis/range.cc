@@ -68,7 +68,7 @@ void RangeAnalysis::visit_operands(const Node* node) {
     const Apply* apply = next ? next->as_apply() : nullptr;
     const bool computes =
         apply && (apply->primitive() == Primitive::Operation || apply->primitive() == Primitive::TupleGetItem);
-    if (computes && !known_.contains(apply) && seen.insert(apply).second) stack.emplace_back(apply, 0);
+    if (computes && !find(apply) && seen.insert(apply).second) stack.emplace_back(apply, 0);
   };
   push(node);
   while (!stack.empty()) {
@@ -83,9 +83,13 @@ void RangeAnalysis::visit_operands(const Node* node) {
   }
 }
 
+ValueRange* RangeAnalysis::find(const Node* node) {
+  return node->id() < known_.size() && known_[node->id()] ? &*known_[node->id()] : nullptr;
+}
+
 ValueRange RangeAnalysis::visit(const Node* node, int depth) {
   if (!node || !node->type()) return {};
-  if (auto known = known_.find(node); known != known_.end()) return known->second;
+  if (const ValueRange* known = find(node)) return *known;
   ValueRange result = ops::range_of_type(node->type());
   if (const Tensor* constant = constant_tensor(node)) {
     result = of_constant(*constant, node->type());
@@ -96,7 +100,8 @@ ValueRange RangeAnalysis::visit(const Node* node, int depth) {
     if (depth == 0) return result;  // not remembered: from below it may be known
     result = of_application(*apply, depth - 1);
   }
-  known_[node] = result;
+  if (node->id() >= known_.size()) known_.resize(node->id() + known_.size() / 2 + 1);
+  known_[node->id()] = result;
   return result;
 }
 

@@ -6,7 +6,8 @@
 // are widened to infinity where a result may overflow its type, so finite bounds mean finite values.
 #pragma once
 
-#include <boost/unordered/unordered_flat_map.hpp>
+#include <optional>
+#include <vector>
 
 #include "ir/node.h"
 #include "ir/value_range.h"
@@ -40,7 +41,8 @@ class RangeAnalysis {
   // Everything above a node, however deep: finite inputs say something of all that is computed of them.
   void visit_operands(const ir::Node* node);
   const bool assumes_ordinary_;
-  boost::unordered_flat_map<const ir::Node*, ValueRange> known_;
+  ValueRange* find(const ir::Node* node);
+  std::vector<std::optional<ValueRange>> known_;  // by the node's id
 };
 
 }  // namespace anfora::analysis

@@ -118,6 +118,8 @@ std::vector<std::string> facts_of(const Operator& op) {
                                     {op.at_least_operand, "at least its operand"},
                                     {op.at_most_operand, "at most its operand"},
                                     {op.keeps_sign, "keeps the sign"},
+                                    {op.mirror == op.name, "odd"},
+                                    {op.scales, "scales"},
                                     {op.whole == ir::Whole::Always, "whole"},
                                     {op.whole == ir::Whole::OfWhole, "whole of whole"},
                                     {op.total, "finite of finite"},

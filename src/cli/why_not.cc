@@ -166,8 +166,9 @@ std::vector<std::string> later_opsets(const ExplainOptions& options, const Optim
 
 bool fires_with(const ExplainOptions& options, int64_t fired) {
   const Optimized other = optimize_with(options);
-  auto found = other.report.remarks.statistics().find(options.why_not);
-  return found != other.report.remarks.statistics().end() && found->second.fired > fired;
+  const auto statistics = other.report.remarks.statistics();
+  auto found = statistics.find(options.why_not);
+  return found != statistics.end() && found->second.fired > fired;
 }
 
 // Options under which the rule fires more often.
@@ -215,7 +216,8 @@ WhyNot why_not(const ExplainOptions& options, const Optimized& optimized) {
   const rewrite::Remarks& remarks = optimized.report.remarks;
   const rewrite::Equation* equation = find_rule(*optimized.rules, options.why_not);
   WhyNot answer{.rule = options.why_not, .text = equation ? equation->text : ""};
-  if (auto found = remarks.statistics().find(options.why_not); found != remarks.statistics().end()) {
+  const auto statistics = remarks.statistics();
+  if (auto found = statistics.find(options.why_not); found != statistics.end()) {
     answer.statistics = found->second;
     answer.tried = true;
   }

@@ -133,6 +133,8 @@ struct Operator {
   bool rising = false;          // a function of one operand that never falls
   bool at_least_operand = false;  // of floats: no element is below that of operand 0
   bool at_most_operand = false;   // of floats: no element is above that of operand 0
+  bool scales = false;          // f(c · x) = c · f(x) for c > 0, of all operands of its element type
+  std::string mirror;           // the operator g with f(−x) = −g(x), of the same operands; empty: none
   bool keeps_sign = false;      // a function of one operand that is below, at and above 0 where that is
   Whole whole = Whole::NotKnown;
   Fails fails = Fails::OnAnything;

@@ -51,7 +51,7 @@ Declaration along_axis(Declarations& declare, const char* name, const char* doc)
 
 void declare_activation(Declarations& declare) {
   unary(declare, "Relu", 14, "max(x, 0).", kSignedNumbers).flops(flops_per_element<1>)
-      .range(range_of_relu).rising().at_least_operand().whole(Whole::OfWhole);
+      .range(range_of_relu).rising().at_least_operand().whole(Whole::OfWhole).scales();
   unary(declare, "LeakyRelu", 16, "x where x ≥ 0, else alpha · x.")
       .attribute("alpha", 0.01f)
       .flops(flops_per_element<2>)
@@ -90,7 +90,7 @@ void declare_activation(Declarations& declare) {
   unary(declare, "Softplus", 22, "log(1 + exp(x)).").flops(flops_per_element<kSoftplus>)
       .range(range_of_softplus).rising();
   unary(declare, "Softsign", 22, "x / (1 + |x|).").flops(flops_per_element<3>)
-      .range(range_from_minus_one_to_one).total().rising().keeps_sign();
+      .range(range_from_minus_one_to_one).total().rising().keeps_sign().odd();
   unary(declare, "ThresholdedRelu", 22, "x where x > alpha, else 0.")
       .attribute("alpha", 1.0f)
       .flops(flops_per_element<2>);

@@ -73,9 +73,9 @@ Declaration variadic(Declarations& declare, const char* name, const char* output
 
 void declare_arithmetic(Declarations& declare) {
   binary(declare, "Add", 14, "A + B. Integers wrap around.", kNumbers).infer(infer_index_arithmetic<sum>)
-      .commutative().associative().range(range_of_sum).total().whole(Whole::OfWhole);
+      .commutative().associative().range(range_of_sum).total().whole(Whole::OfWhole).odd().scales();
   binary(declare, "Sub", 14, "A − B. Integers wrap around.", kNumbers).infer(infer_index_arithmetic<difference>)
-      .range(range_of_difference).total().whole(Whole::OfWhole);
+      .range(range_of_difference).total().whole(Whole::OfWhole).odd().scales();
   binary(declare, "Mul", 14, "A · B. Integers wrap around.", kNumbers).infer(infer_index_arithmetic<product>)
       .commutative().associative().range(range_of_product).total().whole(Whole::OfWhole);
   binary(declare, "Div", 14, "A / B; integers truncate towards zero, and a zero divisor is an error.", kNumbers)
@@ -99,14 +99,14 @@ void declare_arithmetic(Declarations& declare) {
       .range(range_of_power);
   variadic(declare, "Max", "max", "The largest of the inputs' elements; NaN if any is NaN.", kNumbers)
       .infer(infer_extremum<ir::max>)
-      .commutative().associative().range(range_of_maximum).whole(Whole::OfWhole);
+      .commutative().associative().range(range_of_maximum).whole(Whole::OfWhole).mirror("Min").scales();
   variadic(declare, "Min", "min", "The smallest of the inputs' elements; NaN if any is NaN.", kNumbers)
       .infer(infer_extremum<ir::min>)
-      .commutative().associative().range(range_of_minimum).whole(Whole::OfWhole);
+      .commutative().associative().range(range_of_minimum).whole(Whole::OfWhole).mirror("Max").scales();
   variadic(declare, "Sum", "sum", "The sum of the inputs.", kFloats)
-      .commutative().total();
+      .commutative().total().odd().scales();
   variadic(declare, "Mean", "mean", "The mean of the inputs.", kFloats).flops(mean_flops)
-      .commutative();
+      .commutative().odd().scales();
   declare.op("BitShift", 28)
       .doc("X shifted by Y bits to the LEFT or RIGHT (arithmetic for signed types).")
       .input("X", "T")

@@ -83,7 +83,7 @@ Declaration& Declaration::fusion(FusionKind kind) {
   op_.fusion = kind;
   op_.widens = kind == FusionKind::Elementwise || kind == FusionKind::Broadcast || kind == FusionKind::Reduction ||
                kind == FusionKind::Anchor;
-  op_.takes_elements = kind == FusionKind::View;
+  if (kind == FusionKind::View) takes_elements();
   op_.total = kind == FusionKind::Anchor;
   if (op_.widens || op_.takes_elements) op_.fails = Fails::Never;
   return *this;
@@ -93,7 +93,7 @@ Declaration& Declaration::in_place(std::vector<int> inputs) { return op_.in_plac
 Declaration& Declaration::commutative() { return op_.commutative = true, *this; }
 Declaration& Declaration::associative() { return op_.associative = true, *this; }
 Declaration& Declaration::axis() { return op_.has_axis = true, *this; }
-Declaration& Declaration::takes_elements() { return op_.takes_elements = true, *this; }
+Declaration& Declaration::takes_elements() { return op_.takes_elements = true, odd().scales(); }
 Declaration& Declaration::sums() { return op_.sums = true, *this; }
 Declaration& Declaration::widens(bool does) { return op_.widens = does, *this; }
 Declaration& Declaration::total() { return op_.total = true, *this; }
@@ -101,6 +101,9 @@ Declaration& Declaration::rising() { return op_.rising = true, *this; }
 Declaration& Declaration::at_least_operand() { return op_.at_least_operand = true, *this; }
 Declaration& Declaration::at_most_operand() { return op_.at_most_operand = true, *this; }
 Declaration& Declaration::keeps_sign() { return op_.keeps_sign = true, *this; }
+Declaration& Declaration::scales() { return op_.scales = true, *this; }
+Declaration& Declaration::mirror(std::string other) { return op_.mirror = std::move(other), *this; }
+Declaration& Declaration::odd() { return mirror(op_.name); }
 Declaration& Declaration::whole(Whole when) { return op_.whole = when, *this; }
 Declaration& Declaration::fails(Fails on) { return op_.fails = on, *this; }
 Declaration& Declaration::layout(Layout role) { return op_.layout = role, *this; }

@@ -85,6 +85,9 @@ class Declaration {
   Declaration& at_least_operand();
   Declaration& at_most_operand();
   Declaration& keeps_sign();
+  Declaration& scales();
+  Declaration& mirror(std::string other);
+  Declaration& odd();  // its own mirror
   Declaration& whole(Whole when);
   Declaration& fails(Fails on);
   Declaration& layout(Layout role);

@@ -114,7 +114,7 @@ void declare_logic(Declarations& declare) {
       .flops(flops_per_element<1>)
       .fusion(FusionKind::Broadcast)
       .in_place({1, 2})
-      .widens(false).range(range_of_choice).whole(Whole::OfWhole);
+      .widens(false).range(range_of_choice).whole(Whole::OfWhole).odd().scales();
 }
 
 }  // namespace anfora::ops

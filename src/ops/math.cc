@@ -56,13 +56,13 @@ void declare_math(Declarations& declare) {
   unary(declare, "Neg", 13, "−x.", kSignedNumbers).infer(infer_neg)
       .range(range_of_negation).total().whole(Whole::OfWhole);
   unary(declare, "Sign", 13, "−1, 0 or 1; NaN for NaN.", kNumbers)
-      .range(range_of_sign).rising().keeps_sign().whole(Whole::Always);
+      .range(range_of_sign).rising().keeps_sign().whole(Whole::Always).odd();
   unary(declare, "Ceil", 13, "The least integer not below x.")
-      .range(range_of_ceiling).rising().at_least_operand().whole(Whole::Always);
+      .range(range_of_ceiling).rising().at_least_operand().whole(Whole::Always).mirror("Floor");
   unary(declare, "Floor", 13, "The greatest integer not above x.")
-      .range(range_of_floor).rising().at_most_operand().whole(Whole::Always);
+      .range(range_of_floor).rising().at_most_operand().whole(Whole::Always).mirror("Ceil");
   unary(declare, "Round", 22, "The nearest integer, halves to even.")
-      .range(range_of_rounding).rising().whole(Whole::Always);
+      .range(range_of_rounding).rising().whole(Whole::Always).odd();
   unary(declare, "Sqrt", 13, "The square root; NaN below zero.")
       .range(range_of_square_root).rising();
   unary(declare, "Reciprocal", 13, "1 / x.")
@@ -73,19 +73,19 @@ void declare_math(Declarations& declare) {
   };
   transcendental("Exp", 13, "e to the power x.").range(range_of_exponential).rising().at_least_operand();
   transcendental("Log", 13, "The natural logarithm.").range(range_of_logarithm).rising();
-  transcendental("Erf", 13, "The error function.").range(range_from_minus_one_to_one).rising().keeps_sign();
-  transcendental("Tanh", 13, "The hyperbolic tangent.").range(range_of_tanh).rising().keeps_sign();
-  transcendental("Sin", 22, "The sine.").range(range_of_wave);
+  transcendental("Erf", 13, "The error function.").range(range_from_minus_one_to_one).rising().keeps_sign().odd();
+  transcendental("Tanh", 13, "The hyperbolic tangent.").range(range_of_tanh).rising().keeps_sign().odd();
+  transcendental("Sin", 22, "The sine.").range(range_of_wave).odd();
   transcendental("Cos", 22, "The cosine.").range(range_of_wave);
-  transcendental("Tan", 22, "The tangent.");
-  transcendental("Asin", 22, "The arc sine.");
+  transcendental("Tan", 22, "The tangent.").odd();
+  transcendental("Asin", 22, "The arc sine.").odd();
   transcendental("Acos", 22, "The arc cosine.");
-  transcendental("Atan", 22, "The arc tangent.").rising().keeps_sign();
-  transcendental("Sinh", 22, "The hyperbolic sine.").rising().keeps_sign();
+  transcendental("Atan", 22, "The arc tangent.").rising().keeps_sign().odd();
+  transcendental("Sinh", 22, "The hyperbolic sine.").rising().keeps_sign().odd();
   transcendental("Cosh", 22, "The hyperbolic cosine.");
-  transcendental("Asinh", 22, "The inverse hyperbolic sine.");
+  transcendental("Asinh", 22, "The inverse hyperbolic sine.").odd();
   transcendental("Acosh", 22, "The inverse hyperbolic cosine.");
-  transcendental("Atanh", 22, "The inverse hyperbolic tangent.");
+  transcendental("Atanh", 22, "The inverse hyperbolic tangent.").odd();
   declare.op("IsNaN", 20)
       .doc("Whether x is NaN.")
       .input("X", "T1")

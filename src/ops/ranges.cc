@@ -22,6 +22,8 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 ValueRange make(double low, double high, bool may_be_nan) { return {low, high, may_be_nan}; }
+// The same of real numbers above 0, if `is_positive`.
+ValueRange positive(ValueRange r, bool is_positive) { return {r.low, r.high, r.may_be_nan, is_positive && r.low == 0}; }
 
 double largest_finite(DType dtype) {
   switch (dtype) {
@@ -41,16 +43,16 @@ bool contains_zero(ValueRange r) { return r.low <= 0 && r.high >= 0; }
 bool is_point(ValueRange a) { return a.low == a.high && !a.may_be_nan; }
 
 ValueRange united(ValueRange a, ValueRange b) {
-  return make(std::min(a.low, b.low), std::max(a.high, b.high), a.may_be_nan || b.may_be_nan);
+  return positive(make(std::min(a.low, b.low), std::max(a.high, b.high), a.may_be_nan || b.may_be_nan), a.is_positive() && b.is_positive());
 }
 ValueRange intersection(ValueRange a, ValueRange b) {
   return make(std::max(a.low, b.low), std::min(a.high, b.high), a.may_be_nan && b.may_be_nan);
 }
 ValueRange least(ValueRange a, ValueRange b) {
-  return make(std::min(a.low, b.low), std::min(a.high, b.high), a.may_be_nan || b.may_be_nan);
+  return positive(make(std::min(a.low, b.low), std::min(a.high, b.high), a.may_be_nan || b.may_be_nan), a.is_positive() && b.is_positive());
 }
 ValueRange largest(ValueRange a, ValueRange b) {
-  return make(std::max(a.low, b.low), std::max(a.high, b.high), a.may_be_nan || b.may_be_nan);
+  return positive(make(std::max(a.low, b.low), std::max(a.high, b.high), a.may_be_nan || b.may_be_nan), a.is_positive() || b.is_positive());
 }
 
 ValueRange sum_of(ValueRange a, ValueRange b) {
@@ -78,14 +80,17 @@ ValueRange square(ValueRange a) {
   ValueRange m = magnitude(a);
   return make(m.low * m.low, m.high * m.high, a.may_be_nan);
 }
+// A NaN comes of 0 / 0 and ∞ / ∞.
 ValueRange divided(ValueRange a, ValueRange b) {
-  if (a.low == 0 && a.high == 0) return make(0, 0, a.may_be_nan || b.may_be_nan || contains_zero(b));
-  if (contains_zero(b) || is_unbounded(b)) {
-    bool both_positive = a.low >= 0 && b.low >= 0;
-    bool harmless = !a.may_be_nan && !b.may_be_nan && !contains_zero(b) && !is_unbounded(a);
-    return make(both_positive ? 0 : -kInfinity, kInfinity, !harmless);
+  const bool may_be_nan = a.may_be_nan || b.may_be_nan || (contains_zero(a) && contains_zero(b)) || (is_unbounded(a) && is_unbounded(b));
+  if (a.low == 0 && a.high == 0) return make(0, 0, may_be_nan);
+  if (!contains_zero(b)) {
+    const ValueRange quotient = multiplied(a, make(1 / b.high, 1 / b.low, false));
+    return make(quotient.low, quotient.high, may_be_nan);
   }
-  return multiplied(a, make(1 / b.high, 1 / b.low, b.may_be_nan));
+  const bool is_positive = (a.low >= 0 && b.low >= 0) || (a.high <= 0 && b.high <= 0);
+  const bool is_negative = (a.low >= 0 && b.high <= 0) || (a.high <= 0 && b.low >= 0);
+  return make(is_positive ? 0 : -kInfinity, is_negative ? 0 : kInfinity, may_be_nan);
 }
 
 // b^e for b ≥ 0 rises or falls in each of the two, so that its bounds are at the corners.
@@ -227,25 +232,36 @@ ValueRange RangeContext::otherwise(const Type* output) {
   return finite_range(output);
 }
 
-ValueRange range_of_sum(RangeContext& ctx) { return ctx.fitted(sum_of(ctx.input(0), ctx.input(1))); }
+ValueRange range_of_sum(RangeContext& ctx) {
+  const ValueRange a = ctx.input(0), b = ctx.input(1);
+  const bool is_positive = is_float(ctx.type()->dtype()) && ((a.is_positive() && b.low >= 0) || (b.is_positive() && a.low >= 0));
+  return positive(ctx.fitted(sum_of(a, b)), is_positive);
+}
 ValueRange range_of_difference(RangeContext& ctx) {
   const bool is_zero = ctx.node().input(0) == ctx.node().input(1);
   if (!is_zero) return ctx.fitted(sum_of(ctx.input(0), negated(ctx.input(1))));
   return is_float(ctx.type()->dtype()) ? make(0, 0, !ctx.input(0).is_finite()) : ctx.anything();
 }
 ValueRange range_of_product(RangeContext& ctx) {
+  const ValueRange a = ctx.input(0), b = ctx.input(1);
   const bool is_square = ctx.node().input(0) == ctx.node().input(1);
-  return ctx.fitted(is_square ? square(ctx.input(0)) : multiplied(ctx.input(0), ctx.input(1)));
+  return positive(ctx.fitted(is_square ? square(a) : multiplied(a, b)), is_float(ctx.type()->dtype()) && a.is_positive() && b.is_positive());
 }
 ValueRange range_of_quotient(RangeContext& ctx) {
   if (!is_float(ctx.type()->dtype())) return ctx.anything();
   const bool is_one = ctx.node().input(0) == ctx.node().input(1);
   if (is_one) return make(1, 1, !ctx.input(0).is_finite() || contains_zero(ctx.input(0)));
-  return ctx.fitted(divided(ctx.input(0), ctx.input(1)));
+  const ValueRange a = ctx.input(0), b = ctx.input(1);
+  return positive(ctx.fitted(divided(a, b)), a.is_positive() && b.is_positive() && b.high < kInfinity);
 }
-ValueRange range_of_reciprocal(RangeContext& ctx) { return ctx.fitted(divided(make(1, 1, false), ctx.input(0))); }
+ValueRange range_of_reciprocal(RangeContext& ctx) {
+  const ValueRange x = ctx.input(0);
+  return positive(ctx.fitted(divided(make(1, 1, false), x)), x.is_positive() && x.high < kInfinity);
+}
 ValueRange range_of_power(RangeContext& ctx) {
-  ValueRange exponent = ctx.input(1), base = ctx.input(0), corners = ctx.fitted(power(base, exponent));
+  ValueRange exponent = ctx.input(1), base = ctx.input(0);
+  const bool is_positive = base.is_positive() && base.high < kInfinity && !is_unbounded(exponent);
+  const ValueRange corners = positive(ctx.fitted(power(base, exponent)), is_positive);
   const Type* type = ctx.type();
   const bool is_constant = exponent.low == exponent.high, even = is_constant && std::fmod(exponent.low, 2) == 0;
   if (exponent.low == 2 && exponent.high == 2) return ctx.fitted(square(base));
@@ -279,22 +295,25 @@ ValueRange range_of_clip(RangeContext& ctx) {
 }
 
 ValueRange range_of_exponential(RangeContext& ctx) {
-  return ctx.fitted(rising(ctx.input(0), [](double x) { return std::exp(x); }));
+  const ValueRange x = ctx.input(0);
+  return positive(ctx.fitted(rising(x, [](double v) { return std::exp(v); })), x.low > -kInfinity);
 }
 ValueRange range_of_logarithm(RangeContext& ctx) {
-  const bool is_number = ctx.input(0).low > 0 && ctx.input(0).is_finite();
-  return ctx.assumes_ordinary() && holds_floats(ctx.type()) && is_number ? finite_range(ctx.type()) : ctx.anything();
+  const ValueRange x = ctx.input(0);
+  if (x.low < 0 || !holds_floats(ctx.type())) return ctx.anything();
+  return ctx.fitted(rising(x, [](double v) { return std::log(v); }));
 }
 ValueRange range_of_square_root(RangeContext& ctx) {
   ValueRange x = ctx.input(0);
-  return make(x.low > 0 ? std::sqrt(x.low) * 0.99 : 0,
-              ctx.fitted(rising(x, [](double v) { return v > 0 ? std::sqrt(v) : 0; })).high, x.may_be_nan || x.low < 0);
+  const ValueRange root = ctx.fitted(rising(x, [](double v) { return v > 0 ? std::sqrt(v) : 0; }));
+  return positive(make(std::max(root.low, 0.0), root.high, x.may_be_nan || x.low < 0), x.is_positive());
 }
 ValueRange range_of_relu(RangeContext& ctx) {
-  return rising(ctx.input(0), [](double x) { return std::max(x, 0.0); });
+  return positive(rising(ctx.input(0), [](double x) { return std::max(x, 0.0); }), ctx.input(0).is_positive());
 }
 ValueRange range_of_sigmoid(RangeContext& ctx) {
-  return clamped(ctx.fitted(rising(ctx.input(0), [](double x) { return 1 / (1 + std::exp(-x)); })), 0, 1);
+  const ValueRange x = ctx.input(0);
+  return positive(clamped(ctx.fitted(rising(x, [](double v) { return 1 / (1 + std::exp(-v)); })), 0, 1), x.low > -kInfinity);
 }
 ValueRange range_of_tanh(RangeContext& ctx) {
   return clamped(ctx.fitted(rising(ctx.input(0), [](double x) { return std::tanh(x); })), -1, 1);
@@ -319,7 +338,9 @@ ValueRange range_of_softmax(RangeContext& ctx) {
 }
 ValueRange range_from_zero_to_one(RangeContext& ctx) { return make(0, 1, ctx.input(0).may_be_nan); }
 ValueRange range_from_minus_one_to_one(RangeContext& ctx) { return make(-1, 1, ctx.input(0).may_be_nan); }
-ValueRange range_of_softplus(RangeContext& ctx) { return make(0, kInfinity, ctx.input(0).may_be_nan); }
+ValueRange range_of_softplus(RangeContext& ctx) {
+  return positive(make(0, kInfinity, ctx.input(0).may_be_nan), ctx.input(0).low > -kInfinity);
+}
 
 ValueRange range_of_less(RangeContext& ctx) {
   return compared(ctx, [](ValueRange a, ValueRange b) { return below(a, b, false); });

@@ -560,7 +560,7 @@ void declare_shape(Declarations& declare) {
       .required_attribute("axis", AttributeKind::Int)
       .infer(infer_concat)
       .fusion(FusionKind::Injective)
-      .axis().fails(Fails::Never).layout(Layout::Concat).range(range_of_all_inputs).whole(Whole::OfWhole);
+      .axis().fails(Fails::Never).layout(Layout::Concat).range(range_of_all_inputs).whole(Whole::OfWhole).odd().scales();
   declare.op("Split", 18)
       .doc("Cuts the input along an axis into parts of the given sizes, or into equal ones.")
       .input("input", "T")

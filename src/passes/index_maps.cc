@@ -565,6 +565,14 @@ Node* reduce_moved(Rewriter& rewriter, Apply& root) {
   return Writer(moved).write(rewriter);
 }
 
+// Whether constant folding is left to make it a constant.
+bool is_constant(const Node* node) {
+  const Apply* apply = node->as_apply();
+  return constant_tensor(node) || (apply && apply->num_inputs() > 0 && std::ranges::all_of(apply->operands(), [](const Use& use) {
+                                     return constant_tensor(use.node);
+                                   }));
+}
+
 // What is moved of an elementwise operator, or of a Concat along another axis, is that of what its operands move.
 //
 //     Gather(Add(Gather(x, [1, 0, 2]), y), [1, 0, 2])   =   Add(x, Gather(y, [1, 0, 2]))
@@ -590,7 +598,7 @@ Node* move_operands(Rewriter& rewriter, Apply& root) {
     if (!ranked_type(use.node) || constant_tensor(use.node) || (!is_concat && !same_shape(*use.node, *inner))) return nullptr;
     IndexMap below = deepest_map(use.node, 1);
     auto all = composed(*outer, below);
-    if (!all) return nullptr;
+    if (!all || is_constant(below.source)) return nullptr;
     const Apply* mover = use.node->as_apply();
     const bool stays = std::ranges::count(seen, use.node) || (mover && mover->num_inputs() > 0 && has_twin(*mover));
     if (!stays) before += operators_above(use.node, inner, below.source);

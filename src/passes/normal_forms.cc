@@ -9,7 +9,8 @@
 //
 // Terms have the shape of the root, else the order in which they meet matters (small-operands-first in rules/arithmetic.rules). An
 // inner operator that others use as well is a term. What cancels has to be a number, and where it divided not 0; constants that differ
-// in size are not brought together, see addable(c, d) in src/rewrite/about.cc.
+// in size are not brought together, see addable(c, d) in src/rewrite/about.cc. A product with 0, or of a number divided by 0, keeps the
+// terms that may make it a NaN, or that have its sign: 0 / z · 2 / z = 0 / z.
 //
 // Linear in the size of the tree, of which at most kMostOperators are read.
 #include <algorithm>
@@ -36,8 +37,9 @@ bool is_moderate(double c) { return analysis::SmallestExpressions::takes(c); }
 
 struct Term {
   Node* node;
-  double weight;        // its factor in a sum, its exponent in a product
-  bool has_met_itself;  // with weights of both signs
+  double weight;  // its factor in a sum, its exponent in a product
+  bool was_positive, was_negative;  // weights that came together
+  bool has_met_itself() const { return was_positive && was_negative; }
 };
 using Terms = boost::container::small_vector<Term, 8>;
 
@@ -77,11 +79,12 @@ class NormalForm {
   void add_term(Node* node, double weight) {
     for (Term& term : terms_) {
       if (term.node != node) continue;
-      term.has_met_itself = term.has_met_itself || (term.weight < 0) != (weight < 0);
+      term.was_positive = term.was_positive || weight > 0;
+      term.was_negative = term.was_negative || weight < 0;
       term.weight += weight;
       return;
     }
-    terms_.push_back({node, weight, false});
+    terms_.push_back({node, weight, weight > 0, weight < 0});
   }
   void drop_cancelled() {
     terms_.erase(std::remove_if(terms_.begin(), terms_.end(), [](const Term& t) { return t.weight == 0; }), terms_.end());
@@ -193,13 +196,16 @@ class ProductForm : NormalForm {
   }
 
   Node* shortened() {
-    if (!is_readable_ || !is_moderate(constant_) || terms_.empty()) return nullptr;
+    if (!is_readable_ || terms_.empty()) return nullptr;
+    if (constant_ == 0) return times_zero();
+    if (std::isinf(constant_)) return over_zero();
+    if (!is_moderate(constant_)) return nullptr;
     Terms kept;
     for (const Term& term : terms_) {
       if (std::abs(term.weight) > kMostExponent || !same_shape(*term.node, root_)) return nullptr;
-      const bool stays = term.has_met_itself && !may_cancel(term.node);  // x / x is a NaN where x is 0
-      if (stays) kept.push_back({term.node, term.weight < 0 ? 1.0 : -1.0, false});
-      if (stays || term.weight != 0) kept.push_back({term.node, term.weight + (!stays ? 0 : term.weight < 0 ? -1 : 1), false});
+      const bool stays = term.has_met_itself() && !may_cancel(term.node);  // x / x is a NaN where x is 0
+      if (stays) kept.push_back({term.node, term.weight < 0 ? 1.0 : -1.0, true, true});
+      if (stays || term.weight != 0) kept.push_back({term.node, term.weight + (!stays ? 0 : term.weight < 0 ? -1 : 1), true, true});
     }
     terms_ = std::move(kept);
     if (terms_.empty()) return constant_result(constant_);
@@ -209,8 +215,9 @@ class ProductForm : NormalForm {
  private:
   void read(Node* node, const Apply* reader, double exponent) {
     if (auto c = number(node)) {
-      is_readable_ = is_readable_ && *c != 0 && is_moderate(*c);
-      constant_ *= std::pow(*c, exponent);
+      is_readable_ = is_readable_ && is_moderate(*c);
+      constant_ *= std::pow(std::abs(*c), exponent);
+      if (std::signbit(*c) && std::fmod(exponent, 2) != 0) constant_ = -constant_;
       return;
     }
     const Apply* apply = inner(node, reader);
@@ -228,6 +235,36 @@ class ProductForm : NormalForm {
   bool may_cancel(const Node* node) {
     const analysis::ValueRange range = rewriter_.ordinary_range(node);
     return is_ordinary(node) && (range.low > 0 || range.high < 0);
+  }
+
+  // 0 · Π term ^ exponent: a NaN where what divides it is 0.
+  Node* times_zero() {
+    Node* divisor = nullptr;
+    int operators = 0;
+    for (const Term& term : terms_) {
+      if (!same_shape(*term.node, root_) || (term.was_positive && !is_ordinary(term.node))) return nullptr;
+      if (!term.was_negative || may_cancel(term.node)) continue;
+      if (++operators >= num_operators()) return nullptr;
+      divisor = joined("Mul", divisor, term.node);
+    }
+    return divisor ? rewriter_.apply("Div", {scalar(0), divisor}) : constant_result(0);
+  }
+  // Π term ^ exponent / 0: infinite, with the sign of the product, and a NaN where that is 0.
+  Node* over_zero() {
+    Node* product = nullptr;
+    int operators = constant_ < 0 ? 1 : 0;
+    for (const Term& term : terms_) {
+      if (!same_shape(*term.node, root_) || !is_ordinary(term.node)) return nullptr;
+      if (rewriter_.ordinary_range(term.node).low > 0) continue;
+      if (!term.was_positive) return nullptr;
+      const bool is_even = std::fmod(term.weight, 2) == 0;
+      operators += is_even ? 2 : 1;
+      if (operators >= num_operators()) return nullptr;
+      product = joined("Mul", product, is_even ? rewriter_.apply("Abs", {term.node}) : term.node);
+    }
+    if (!product) return constant_result(constant_);
+    Node* quotient = rewriter_.apply("Div", {product, scalar(0)});
+    return constant_ < 0 ? rewriter_.apply("Neg", {quotient}) : quotient;
   }
 
   int cost() const {
@@ -269,11 +306,40 @@ Node* shorten_product(Rewriter& rewriter, Apply& root) {
   return is_covered(root) ? ProductForm(rewriter, root).shortened() : nullptr;
 }
 
+// A function of 0 / x or x / x, each of which is one number or a NaN, that is 0 or 1 or a NaN itself.
+//
+//     exp(0 / x)   =   x / x
+Node* known_or_nan(Rewriter& rewriter, Apply& root) {
+  if (!is_covered(root)) return nullptr;
+  Apply* quotient = nullptr;
+  for (const Use& use : root.operands()) {
+    if (constant_tensor(use.node)) continue;
+    if (quotient) return nullptr;
+    quotient = use.node->as_apply();
+    if (!quotient || !quotient->is("Div") || !same_shape(*quotient, root)) return nullptr;
+  }
+  if (!quotient) return nullptr;
+  Node* x = quotient->input(1);
+  const bool is_zero = constant_tensor(quotient->input(0)) && rewrite::splat_value(quotient->input(0)) == 0;
+  if ((!is_zero && quotient->input(0) != x) || !same_shape(*x, root)) return nullptr;
+  const analysis::ValueRange range = rewriter.ordinary_range(&root);
+  const bool is_known = range.low == range.high && range.may_be_nan && (range.low == 0 || range.low == 1);
+  const bool is_division = root.is("Div") || root.is("Reciprocal");  // a NaN also where its divisor is 0
+  if (!is_known || (is_division && is_zero)) return nullptr;
+  if (range.low == (is_zero ? 0 : 1)) return quotient;
+  if (!rewriter.assumes_finite() && !rewriter.ordinary_range(x).is_finite()) return nullptr;
+  auto zero = rewrite::scalar_of(root.type()->dtype(), 0);
+  return rewriter.apply("Div", {range.low == 1 ? x : rewriter.constant(*std::move(zero)), x});
+}
+
 constexpr std::string_view kSum = "a sum of multiples = the same with fewer operators";
 constexpr std::string_view kProduct = "a product of powers = the same with fewer operators";
+constexpr std::string_view kKnownOrNan = "f(0 / x), f(x / x) = 0 / x or x / x, where it is a NaN or the number that this is";
 constexpr Rule kNormalForms[] = {
     {"shorter-sum", "Add Sub Neg Mul Div", kSum, Promise::Real, shorten_sum},
     {"shorter-product", "Mul Div Reciprocal Neg", kProduct, Promise::Real, shorten_product},
+    {"known-or-nan", "Add Sub Mul Div Neg Abs Relu Sign Sqrt Reciprocal Exp Log Tanh Sigmoid Ceil Floor Pow Min Max", kKnownOrNan, Promise::Real,
+     known_or_nan},
 };
 
 }  // namespace

@@ -80,6 +80,8 @@ std::span<const rewrite::Rule> sequence_rules();
 std::span<const rewrite::Rule> shape_rules();
 // The same, of sums and products as a whole (normal_forms.cc).
 std::span<const rewrite::Rule> normal_form_rules();
+// Factors that vanish in what computes their operand.
+std::span<const rewrite::Rule> factor_rules();
 // The same, of small regions that compute piecewise linear functions (piecewise.cc).
 std::span<const rewrite::Rule> piecewise_rules();
 // The same, of chains that move data (index_maps.cc).

@@ -11,6 +11,7 @@
 // lose others. A region of up to kMostInRegion is tried as a whole and with only the operators that are nearest to its root.
 #include <algorithm>
 #include <boost/container/small_vector.hpp>
+#include <boost/unordered/unordered_flat_map.hpp>
 #include <cmath>
 #include <optional>
 
@@ -35,7 +36,7 @@ constexpr size_t kMostInRegion = 6;
 constexpr double kMostBound = 4;
 
 struct Reading {
-  std::string_view name;
+  std::string_view name;  // of the operator
   Op op;
   bool is_swapped = false;  // Greater(a, b) is Less(b, a)
 };
@@ -61,14 +62,18 @@ std::optional<double> number(const Node* node) {
 
 const Reading* reading_of(const Apply& apply) {
   if (apply.primitive() != Primitive::Operation || !apply.op().domain.empty()) return nullptr;
-  const Reading* reading = std::ranges::find(kReadings, std::string_view(apply.op().name), &Reading::name);
-  if (reading == std::end(kReadings) || apply.num_inputs() == 0) return nullptr;
-  if (apply.is("Cast")) {
-    const bool from = is_condition(apply.input(0)), to = is_condition(&apply);
-    if (from == to) return nullptr;
-    return to ? reading + 1 : reading;
-  }
-  return reading;
+  static const auto kByName = [] {  // of two of a name, the first
+    boost::unordered_flat_map<std::string_view, const Reading*> readings;
+    for (const Reading& reading : kReadings) readings.emplace(reading.name, &reading);
+    return readings;
+  }();
+  auto found = kByName.find(apply.op().name);
+  if (found == kByName.end() || apply.num_inputs() == 0) return nullptr;
+  const Reading* reading = found->second;
+  if (reading->op != Op::Number) return reading;
+  const bool from = is_condition(apply.input(0)), to = is_condition(&apply);
+  if (from == to) return nullptr;
+  return to ? reading + 1 : reading;
 }
 
 class Region {
@@ -137,8 +142,9 @@ class Region {
     return dtype_of(node) == dtype_;
   }
 
-  // The inner operators as steps.
+  // The inner operators as steps. A sum of multiples is left to normal forms; a single operator may be told by the range of a leaf.
   bool read() {
+    if (std::ranges::all_of(inner_, is_linear)) return false;
     leaves_.clear();
     expression_ = {};
     for (const Apply* apply : inner_) {
@@ -156,11 +162,17 @@ class Region {
       expression_.steps.push_back({Op::Leaf, {}, is_condition(leaf)});
       expression_.domains.push_back(domain_of(leaf));
     }
+    const bool is_told = std::ranges::any_of(expression_.domains, [](const PiecewiseExpression::Domain& domain) {
+      return (domain.low == domain.high && domain.may_be_nan) || domain.excludes_low;
+    });
+    if (inner_.size() == 1 && !is_told) return false;
     places_.clear();
-    is_linear_ = true;
     step_of(&root_);
-    const bool is_known = std::ranges::any_of(expression_.domains, [](const auto& domain) { return domain.low == domain.high && domain.may_be_nan; });
-    return is_known || (!is_linear_ && inner_.size() > 1);
+    return true;
+  }
+  static bool is_linear(const Apply* apply) {
+    const Op op = reading_of(*apply)->op;
+    return op == Op::Add || op == Op::Sub || op == Op::Neg || op == Op::Mul;
   }
   bool is_inner(const Node* node) const { return std::ranges::count(inner_, node) > 0; }
 
@@ -173,7 +185,8 @@ class Region {
       return sign * (whole < -kMostBound ? -std::numeric_limits<double>::infinity() : whole);
     };
     const bool is_bounded = std::isfinite(range.low) && std::isfinite(range.high);
-    return {outwards(range.low, 1), outwards(range.high, -1), range.may_be_nan && !finite, !is_bounded && !finite};
+    const double low = outwards(range.low, 1);
+    return {low, outwards(range.high, -1), range.may_be_nan && !finite, !is_bounded && !finite, low == 0 && range.is_positive()};
   }
 
   uint8_t put(const Step& step) {
@@ -192,7 +205,6 @@ class Region {
   Step as_step(Apply& apply) {
     const Reading& reading = *reading_of(apply);
     Step step{reading.op, {}, is_condition(&apply)};
-    is_linear_ = is_linear_ && (reading.op == Op::Add || reading.op == Op::Sub || reading.op == Op::Neg || reading.op == Op::Mul);
     const uint8_t first = step_of(apply.input(0));
     step.operands[0] = first;
     if (reading.op == Op::Clip && !(apply.has_input(1) && apply.has_input(2))) {
@@ -258,7 +270,6 @@ class Region {
   boost::container::small_vector<Node*, 5> leaves_;
   boost::container::small_vector<std::pair<Node*, uint8_t>, kMostInRegion> places_;
   PiecewiseExpression expression_;
-  bool is_linear_ = true;
 };
 
 Node* shorten_region(Rewriter& rewriter, Apply& root) { return Region(rewriter, root).shortened(); }

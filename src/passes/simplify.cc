@@ -120,6 +120,7 @@ std::shared_ptr<rewrite::RuleSet> standard_rules(Context& context, std::span<con
   rules->add(sequence_rules());
   rules->add(shape_rules());
   rules->add(normal_form_rules());
+  rules->add(factor_rules());
   rules->add(piecewise_rules());
   rules->add(index_map_rules());
   return rules;

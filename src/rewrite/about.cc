@@ -329,7 +329,10 @@ Node* without_scaling(Rewriter& rewriter, Apply& x, Keeps kept) {
   if (zeros_only && (x.is("Neg") || x.is("Abs"))) return x.input(0);
   if (zeros_only && x.is("Mul") && x.input(0) == x.input(1)) return x.input(0);
   if (zeros_only && x.is("Pow") && splat_value(x.input(1)).value_or(0) > 0) return x.input(0);
-  auto is_positive = [&](Node* n) { return rewriter.ordinary_range(n).is_finite() && rewriter.ordinary_range(n).low > 0; };
+  auto is_positive = [&](Node* n) {
+    const analysis::ValueRange range = rewriter.ordinary_range(n);
+    return range.is_finite() && (range.low > 0 || (range.is_positive() && !zeros_only));
+  };
   auto is_negative = [&](Node* n) { return rewriter.ordinary_range(n).is_finite() && rewriter.ordinary_range(n).high < 0; };
   const bool scales = is_float_dtype(type->dtype()) && (x.is("Mul") || x.is("Div"));
   if (x.num_inputs() == 2 && (scales || x.is("Min") || x.is("Max"))) {

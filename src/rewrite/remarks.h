@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "ir/module.h"
@@ -70,14 +71,15 @@ class Remarks {
 
   bool keeps() const { return keep_; }
   const std::vector<Remark>& all() const { return remarks_; }
-  const std::map<std::string_view, RuleStatistics>& statistics() const { return statistics_; }
+  // By the rules' names.
+  std::map<std::string_view, RuleStatistics> statistics() const { return {statistics_.begin(), statistics_.end()}; }
 
  private:
   void add(std::string_view pass, std::string_view rule, const ir::Node& node, std::string message,
            Remark::Outcome outcome);
   bool keep_;
   std::vector<Remark> remarks_;
-  std::map<std::string_view, RuleStatistics> statistics_;
+  std::unordered_map<std::string_view, RuleStatistics> statistics_;
 };
 
 }  // namespace anfora::rewrite

@@ -1,6 +1,6 @@
 // Checks rules; README.md says how.
 //
-// usage: rules_test [--thorough] [--only TEXT] [--examples FOLDER] [--table FILE] [--wrong] [FILE.rules …]
+// usage: rules_test [--thorough] [--only TEXT] [--examples FOLDER] [--table FILE] [--wrong] [--redundant] [FILE.rules …]
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -11,8 +11,10 @@
 
 #include "anfora/error.h"
 #include "ops/registry.h"
+#include "passes/pass.h"
 #include "rules/check.h"
 #include "rules/proof.h"
+#include "rules/redundant.h"
 
 namespace anfora::rules {
 namespace {
@@ -25,6 +27,7 @@ struct Options {
   std::string examples;  // a folder of file tests
   std::string table;     // a file for how each rule was checked, which docs/rules.md tells
   bool wrong = false;    // every rule is wrong, and must be found to be
+  bool redundant = false;  // prints the rules that the others, of rules/ and in C++, do without
   std::vector<std::string> files;
 };
 
@@ -123,6 +126,23 @@ int run(const Options& options) {
   return failed > 0 || checked == 0 ? 1 : 0;
 }
 
+// One after the other, each without those that were found before.
+int find_redundant(const Options& options) {
+  auto context = ops::make_context();
+  auto rules = passes::standard_rules(*context);
+  std::set<std::string_view> redundant;
+  for (const rewrite::Equation& equation : rules->equations()) {
+    if (equation.name.find(options.only) == std::string::npos && equation.theme != options.only) continue;
+    const Redundancy found = find_need(equation, *rules, redundant);
+    if (found.instances > 0 && found.needed_by.empty()) redundant.insert(equation.name);
+    fmt::print("{:<12} {} {}\n", found.instances == 0 ? "no instance" : found.needed_by.empty() ? "redundant" : "needed", equation.place, equation.name);
+    if (!options.only.empty()) fmt::print("{}\n", found.needed_by);
+    std::fflush(stdout);
+  }
+  fmt::print("{} of {} are redundant\n", redundant.size(), rules->equations().size());
+  return 0;
+}
+
 Options parse_options(int argc, char** argv) {
   Options options;
   for (int i = 1; i < argc; ++i) {
@@ -137,6 +157,8 @@ Options parse_options(int argc, char** argv) {
       options.table = argv[++i];
     } else if (argument == "--wrong") {
       options.wrong = true;
+    } else if (argument == "--redundant") {
+      options.redundant = true;
     } else {
       options.files.push_back(argument);
     }
@@ -149,7 +171,8 @@ Options parse_options(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return anfora::rules::run(anfora::rules::parse_options(argc, argv));
+    const anfora::rules::Options options = anfora::rules::parse_options(argc, argv);
+    return options.redundant ? anfora::rules::find_redundant(options) : anfora::rules::run(options);
   } catch (const anfora::Error& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 1;

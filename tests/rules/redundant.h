@@ -1,0 +1,20 @@
+// Which rules the others do without.
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "rewrite/rule_set.h"
+
+namespace anfora::rules {
+
+struct Redundancy {
+  int instances = 0;      // where the rule fired
+  std::string needed_by;  // the module that ends larger, or slower, without it; empty: none does
+};
+
+// Optimizes random instances of the equation with all rules but those of the names in `without`, and with all but these and the
+// equation, for what it promises and for `--math real`.
+Redundancy find_need(const rewrite::Equation& equation, const rewrite::RuleSet& all, const std::set<std::string_view>& without);
+
+}  // namespace anfora::rules
