@@ -21,17 +21,17 @@ using rewrite::Rule;
 // More questions than that are no gain over asking the tensor.
 constexpr size_t kMostSources = 2;
 
-struct Source {
+struct SizeOrigin {
   Node* input;
   int64_t axis;
 };
 
-std::optional<Source> find_size(const Module& module, Dim size) {
+std::optional<SizeOrigin> find_size(const Module& module, Dim size) {
   for (Parameter* parameter : module.main()->parameters()) {
     const Type* type = parameter->type();
     if (!type || !type->is_tensor() || !type->has_rank()) continue;
     for (size_t axis = 0; axis < type->dims().size(); ++axis) {
-      if (provably_equal(type->dims()[axis], size)) return Source{parameter, static_cast<int64_t>(axis)};
+      if (provably_equal(type->dims()[axis], size)) return SizeOrigin{parameter, static_cast<int64_t>(axis)};
     }
   }
   return std::nullopt;
