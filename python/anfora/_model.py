@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from . import _core
+from ._errors import InvalidArgumentError, InvalidModelError
 from ._report import OptimizeReport, Side, Step
 
 if TYPE_CHECKING:
     import onnx
 
-ModelLike = Union["Model", str, "os.PathLike[str]", bytes, "onnx.ModelProto"]
+ModelLike = Union["Model", str, "os.PathLike[str]", bytes, bytearray, memoryview, "onnx.ModelProto"]
 
 
 class Node(NamedTuple):
@@ -185,11 +186,11 @@ class Executable:
         from . import _values  # imports numpy, which takes longer than all of Anfora
 
         self._to_core, self._to_numpy = _values.to_core, _values.to_numpy
+        self._types = [info.type for info in self.inputs]
 
     def __call__(self, *arrays: Any, threads: int = 0, seed: int | None = None, **named: Any) -> Any:
-        if named:
-            arrays = self._in_order(arrays, named)
-        results = self.run(arrays, threads=threads, seed=seed)
+        inputs = self._in_order(arrays, named) if named else arrays
+        results = self.run(inputs, threads=threads, seed=seed)
         return results[0] if len(results) == 1 else tuple(results)
 
     def run(
@@ -213,8 +214,10 @@ class Executable:
         """
         if isinstance(inputs, Mapping):
             inputs = self._in_order((), inputs)
-        to_core, to_numpy = self._to_core, self._to_numpy
-        results = [to_numpy(value) for value in self._core.run([to_core(value) for value in inputs], threads, seed)]
+        if len(inputs) > len(self._types):
+            raise InvalidArgumentError(f"{len(inputs)} inputs are given, the model has {len(self._types)}")
+        given = list(map(self._to_core, inputs, self._types))
+        results = [self._to_numpy(value) for value in self._core.run(given, threads, seed)]
         return results if out is None else _fill(out, results)
 
     def _in_order(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> Sequence[Any]:
@@ -222,8 +225,6 @@ class Executable:
         for name, value in named.items():
             position = self._positions.get(name)
             if position is None:
-                from ._errors import InvalidArgumentError
-
                 hint = "its inputs: " + ", ".join(self._positions)
                 raise InvalidArgumentError(f"the model has no input '{name}'", hint=hint)
             ordered[position] = value
@@ -253,11 +254,15 @@ def load(source: ModelLike) -> Model:
     """
     if isinstance(source, Model):
         return source
-    if isinstance(source, (bytes, bytearray, memoryview)):
-        return Model(_core.Model.from_bytes(bytes(source)))
-    if hasattr(source, "SerializeToString"):
-        return Model(_core.Model.from_bytes(source.SerializeToString()))
-    return Model(_core.Model.load(os.fspath(source)))
+    if isinstance(source, (str, os.PathLike)):
+        return Model(_core.Model.load(os.fspath(source)))
+    if not isinstance(source, (bytes, bytearray, memoryview)):
+        if not hasattr(source, "SerializeToString"):
+            raise TypeError(f"a model is a path, bytes or a ModelProto, not {type(source).__name__}")
+        source = source.SerializeToString()
+    if not source:
+        raise InvalidModelError("the model has no bytes")
+    return Model(_core.Model.from_bytes(bytes(source)))
 
 
 def optimize(model: ModelLike, **options: Any) -> Model:

@@ -6,11 +6,13 @@ types that numpy lacks (bf16, fp8, four bits) are those of the package ``ml_dtyp
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
 import numpy as np
 
 from . import _core
+from ._errors import InvalidArgumentError
 
 # Anfora's element types by the names of ml_dtypes.
 _NARROW = {
@@ -47,6 +49,8 @@ _NATIVE = {
     "c128": np.complex128,
 }
 
+_BY_DTYPE = {np.dtype(dtype): name for name, dtype in _NATIVE.items()}
+
 
 def numpy_dtype(dtype: str) -> np.dtype[Any]:
     """The numpy element type for one of Anfora's: ``"f32"``, ``"bf16"``, ``"string"``."""
@@ -56,31 +60,74 @@ def numpy_dtype(dtype: str) -> np.dtype[Any]:
         return np.dtype(object)
     import ml_dtypes
 
-    return np.dtype(getattr(ml_dtypes, _NARROW_NAMES[dtype]))
+    narrow: np.dtype[Any] = np.dtype(getattr(ml_dtypes, _NARROW_NAMES[dtype]))
+    return narrow
 
 
-def to_core(value: Any) -> Any:
-    """What the extension module takes for a value. Arrays and tensors with ``__dlpack__`` are passed as they are."""
+def element_type(dtype: np.dtype[Any]) -> str:
+    """The inverse of :func:`numpy_dtype`.
+
+    Raises:
+        TypeError: no model has such elements.
+    """
+    if dtype.kind in "OUST":
+        return "string"
+    name = _NARROW.get(dtype.name) or _BY_DTYPE.get(dtype.newbyteorder("="))
+    if not name:
+        raise TypeError(f"no model has elements of {dtype}")
+    return name
+
+
+def to_core(value: Any, type: str = "") -> Any:
+    """What the extension module takes for a value. Arrays and tensors with ``__dlpack__`` are passed as they are.
+
+    Args:
+        type: of the input, such as ``"f32[N, 3]"`` or ``"seq(f32[*])"``, which lists, dictionaries and numbers are converted
+            to; empty: their own.
+    """
     if isinstance(value, np.ndarray):
-        kind = value.dtype.kind
-        if kind in "biufc" and value.dtype.isnative:
+        if value.dtype in _BY_DTYPE:
             return value
-        if kind in "OUST":
+        if value.dtype.kind in "OUST":
             return _core.Value.from_strings([_text(item) for item in value.ravel().tolist()], list(value.shape))
         narrow = _NARROW.get(value.dtype.name)
         if narrow:
-            bits = np.dtype(f"u{value.dtype.itemsize}")
-            return _core.Value.from_bits(np.ascontiguousarray(value).view(bits), narrow)
+            return _core.Value.from_bits(_bits(value, narrow), narrow)
         return value.astype(value.dtype.newbyteorder("="))
     if value is None or isinstance(value, _core.Value) or hasattr(value, "__dlpack__"):
         return value
+    if type.startswith("opt("):
+        return to_core(value, type[4:-1])
     if isinstance(value, dict):
-        keys = list(value)
-        return _core.Value.from_map(to_core(np.asarray(keys)), to_core(np.asarray(list(value.values()))))
-    if isinstance(value, (list, tuple)) and any(isinstance(item, (np.ndarray, list, dict)) or item is None
-                                                or hasattr(item, "__dlpack__") for item in value):
-        return _core.Value.from_items([to_core(item) for item in value])
-    return to_core(np.asarray(value))
+        keys, values = type[4:-1].split(", ", 1) if type.startswith("map(") else ("", "")
+        return _core.Value.from_map(_from_objects(list(value), keys), _from_objects(list(value.values()), values))
+    if type.startswith("seq(") or (not type and _is_sequence(value)):
+        return _core.Value.from_items([to_core(item, type[4:-1]) for item in value])
+    return _from_objects(value, type)
+
+
+def _is_sequence(value: Any) -> bool:
+    """Whether a list holds values, and not the elements of a tensor."""
+    return isinstance(value, (list, tuple)) and any(
+        item is None or isinstance(item, (np.ndarray, list, dict)) or hasattr(item, "__dlpack__") for item in value
+    )
+
+
+def _from_objects(value: Any, type: str) -> Any:
+    """A tensor of Python's numbers or strings."""
+    dtype = type.partition("[")[0]
+    known = dtype in _NATIVE or dtype in _NARROW_NAMES or dtype == "string"
+    try:
+        return to_core(np.asarray(value, numpy_dtype(dtype) if known else None))
+    except (TypeError, ValueError) as error:
+        raise InvalidArgumentError(f"a {builtins.type(value).__name__} does not make {type or 'a tensor'}: {error}") from None
+
+
+def _bits(value: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
+    """The elements as unsigned integers of as many bytes. Integers are extended to bytes, which ml_dtypes does not do."""
+    if dtype[0] in "iu":
+        return value.astype(np.int8).view(np.uint8)
+    return np.asarray(value, order="C").view(f"u{value.dtype.itemsize}")
 
 
 def _text(item: Any) -> Any:
