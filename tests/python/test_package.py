@@ -1,0 +1,401 @@
+"""The package: models, reports, executables, values, errors, threads, signals."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import pickle
+import resource
+import signal
+import tempfile
+import threading
+import time
+import unittest
+import warnings
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+from models import ENDLESS, LINEAR, chain, parse
+
+import anfora
+
+
+def compiled(text: str, **options: Any) -> anfora.Executable:
+    return anfora.load(parse(text)).compile(threads=1, **options)
+
+
+class Dlpack:
+    """An object that has nothing but the protocol."""
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self._array = array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._array.__dlpack_device__()
+
+
+class LoadTest(unittest.TestCase):
+    def test_sources_are_the_same_model(self) -> None:
+        proto = parse(LINEAR)
+        x = np.arange(8, dtype=np.float32).reshape(2, 4)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "linear.onnx"
+            onnx.save(proto, path)
+            bytes_ = path.read_bytes()
+            for source in (path, str(path), bytes_, bytearray(bytes_), memoryview(bytes_), proto, anfora.load(proto)):
+                y, z = anfora.load(source).compile(threads=1)(x)
+                np.testing.assert_array_equal(y, x @ np.array([[1, -2, 3], [-4, 5, -6], [7, -8, 9], [-10, 11, -12]]) + 1)
+                np.testing.assert_array_equal(z, np.maximum(y, 0))
+
+    def test_describes_inputs_outputs_and_nodes(self) -> None:
+        model = anfora.load(parse(LINEAR))
+        self.assertEqual([(i.name, i.type, i.dtype, i.shape) for i in model.inputs], [("x", "f32[N, 4]", "f32", ["N", 4])])
+        self.assertEqual([(o.name, o.shape) for o in model.outputs], [("y", ["N", 3]), ("z", ["N", 3])])
+        self.assertEqual([node.op for node in model.nodes], ["MatMul", "Add", "Relu"])
+        self.assertEqual(model.metadata["graph_name"], "linear")
+
+    def test_saves(self) -> None:
+        model = anfora.load(parse(LINEAR))
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("linear.onnx", "linear.ir"):
+                model.save(os.path.join(folder, name))
+                self.assertTrue(anfora.load(os.path.join(folder, name)).verify(model))
+        self.assertTrue(model.verify(model.to_onnx()))
+        self.assertTrue(model.verify(model.to_bytes()))
+
+
+class OptimizeTest(unittest.TestCase):
+    TEXT = """twice (float[N, 4] x) => (float[N, 4] y) <float zero = {0}>
+    { a = Add(x, zero)  t = Transpose<perm=[1, 0]>(a)  u = Transpose<perm=[1, 0]>(t)  y = Relu(u) }"""
+
+    def test_report_and_result(self) -> None:
+        model = anfora.load(parse(self.TEXT))
+        small = anfora.optimize(model)
+        self.assertEqual([node.op for node in small.nodes], ["Relu"])
+        self.assertEqual(len(model.nodes), 4)
+        self.assertTrue(model.verify(small))
+        assert small.report is not None
+        self.assertEqual((small.report.before.nodes, small.report.after.nodes), (4, 1))
+        self.assertIn("before", str(small.report))
+        self.assertIn("<table>", small.report._repr_html_())
+
+    def test_options(self) -> None:
+        proto = parse(self.TEXT)
+        fixed = anfora.optimize(proto, shapes={"x": [5, 4]})
+        self.assertEqual(fixed.outputs[0].shape, [5, 4])
+        newest = anfora.optimize(proto, opset="newest").to_onnx()
+        self.assertGreater(newest.opset_import[0].version, 21)
+        nothing = anfora.optimize(proto, passes=["dce"])
+        self.assertEqual(len(nothing.nodes), 4)
+        seen: list[str] = []
+        anfora.optimize(proto, progress=lambda name, _: seen.append(name))
+        self.assertIn("simplify", seen)
+
+    def test_options_that_do_not_exist(self) -> None:
+        proto = parse(self.TEXT)
+        for options in ({"target": "abacus"}, {"passes": ["nothing"]}, {"math": "wrong"}, {"shapes": {"q": [1]}}):
+            with self.subTest(options), self.assertRaises(anfora.InvalidArgumentError):
+                anfora.optimize(proto, **options)
+
+    def test_rules_of_ones_own(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "own.rules"
+            path.write_text("# max(x, 0) = |x|, which is wrong\nown-relu: Relu(x) => Abs(x)  [exact, ordered 'no Relu is made']\n", encoding="utf-8")
+            changed = anfora.optimize(parse(self.TEXT), rules=[path])
+            self.assertEqual([node.op for node in changed.nodes], ["Abs"])
+            path.write_text("own-relu: Relu(x) => Absolutely(x)  [exact]\n", encoding="utf-8")
+            with self.assertRaises(anfora.Error) as caught:
+                anfora.optimize(parse(self.TEXT), rules=[path])
+            self.assertIn("own.rules", str(caught.exception))
+
+    def test_verify_tells_a_difference(self) -> None:
+        other = parse(self.TEXT.replace("Relu(u)", "Abs(u)"))
+        verification = anfora.load(parse(self.TEXT)).verify(other)
+        self.assertFalse(verification)
+        self.assertFalse(verification.same)
+        self.assertIn("y", verification.message)
+
+
+class ArrayTest(unittest.TestCase):
+    def test_memory_orders(self) -> None:
+        executable = compiled("two (float[A, B] x) => (float[A, B] y) { y = Neg(x) }")
+        base = np.arange(60, dtype=np.float32).reshape(6, 10)
+        views = [base, base.T, base[::2], base[:, ::3], base[::-1, ::-1], np.asfortranarray(base), base[:0], base[:, 3:4],
+                 np.broadcast_to(base[0], (4, 10)), base.astype(">f4")]
+        for view in views:
+            np.testing.assert_array_equal(executable(view), -view)
+            if view.dtype.isnative and view.flags.writeable:
+                np.testing.assert_array_equal(executable(Dlpack(view)), -view)
+
+    def test_read_only(self) -> None:
+        executable = compiled("two (float[N] x) => (float[N] y) { y = Neg(x) }")
+        x = np.ones(1000, np.float32)
+        x.flags.writeable = False
+        y = executable(x)
+        self.assertTrue(y.flags.writeable)
+        np.testing.assert_array_equal(y, -x)
+        np.testing.assert_array_equal(x, 1)
+
+    def test_scalars_and_empty(self) -> None:
+        executable = compiled("any (float[*] x) => (float[*] y) { y = Neg(x) }")
+        for x in (np.float32(3), np.array(3, np.float32), np.empty((0, 3), np.float32), 3.0, [3.0, 4.0], [[1.0], [2.0]]):
+            y = executable(x)
+            self.assertEqual((y.dtype, y.shape), (np.float32, np.shape(x)))
+            np.testing.assert_array_equal(y, -np.asarray(x))
+
+    def test_outputs_belong_to_the_caller(self) -> None:
+        executable = compiled("same (float[N] x) => (float[N] y, float[N] z, float[2] c) "
+                              "{ y = Identity(x)  z = Identity(x)  c = Constant<value_floats = [1.0, 2.0]>() }")
+        x = np.ones(64, np.float32)
+        y, z, c = executable(x)
+        y[:], c[:] = 7, 7
+        np.testing.assert_array_equal(x, 1)
+        np.testing.assert_array_equal(z, 1)
+        np.testing.assert_array_equal(executable(x)[2], [1, 2])
+        again, _, _ = executable(x)
+        np.testing.assert_array_equal(y, 7)
+        del executable
+        np.testing.assert_array_equal(again, 1)
+
+    def test_a_large_input_is_not_copied(self) -> None:
+        executable = compiled("first (float[N] x) => (float[1] y) <int64[1] at = {0}> { y = Gather(x, at) }")
+        executable(np.ones(1, np.float32))
+        size = 1 << 29
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        wraps: list[Any] = [lambda array: array, Dlpack]
+        for wrap in wraps:
+            np.testing.assert_array_equal(executable(wrap(np.zeros(size // 4, np.float32))), 0)
+        grown = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+        self.assertLess(grown, size // 4)
+
+    def test_given_outputs_are_filled(self) -> None:
+        executable = compiled(LINEAR)
+        y = np.empty((2, 3), np.float32)
+        results = executable.run([np.ones((2, 4), np.float32)], out=[y, None])
+        self.assertIs(results[0], y)
+        np.testing.assert_array_equal(y, [[-5, 7, -5]] * 2)
+
+    def test_dtypes(self) -> None:
+        for name in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32",
+                     "float64", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "int4", "uint4"):
+            dtype = np.dtype(getattr(ml_dtypes, name, None) or name)
+            number = onnx.helper.np_dtype_to_tensor_dtype(dtype)
+            model = parse("same (float[N] x) => (float[N] y) { y = Identity(x) }")
+            for info in (model.graph.input[0], model.graph.output[0]):
+                info.type.tensor_type.elem_type = number
+            executable = anfora.load(model).compile(threads=1)
+            lowest = -1 if dtype.kind != "u" and not name.startswith(("uint", "bool")) else 0
+            for x in (np.array([lowest, 1, 1, 0, 1]).astype(dtype), np.empty(0, dtype)):
+                y = executable(x)
+                with self.subTest(name):
+                    self.assertEqual((y.dtype, y.tolist()), (dtype, x.tolist()))
+
+    def test_narrow_integers_have_signs(self) -> None:
+        executable = compiled("wide (int4[N] x) => (float[N] y) { y = Cast<to = 1>(x) }")
+        np.testing.assert_array_equal(executable(np.array([-8, -1, 7]).astype(ml_dtypes.int4)), [-8, -1, 7])
+
+    def test_narrow_scalars(self) -> None:
+        executable = compiled("wide (bfloat16 x) => (float y) { y = Cast<to = 1>(x) }")
+        self.assertEqual(executable(np.array(1.5, ml_dtypes.bfloat16)), 1.5)
+
+
+class ValueTest(unittest.TestCase):
+    def test_strings(self) -> None:
+        executable = compiled("same (string[N] x) => (string[N] y) { y = Identity(x) }")
+        for x in (["a", "bé"], np.array(["a", "bé"]), np.array(["a", "bé"], object), np.array([], object),
+                  np.array(["a", "bé"], np.dtypes.StringDType())):
+            y = executable(x)
+            self.assertEqual((y.dtype, y.tolist()), (object, list(x)))
+        self.assertEqual(executable(np.array([b"a", b"\xff"], object)).tolist(), ["a", "\udcff"])
+
+    def test_sequences(self) -> None:
+        executable = compiled("length (seq(float[*]) s) => (seq(float[*]) t, int64 n) { t = Identity(s)  n = SequenceLength(s) }")
+        x = np.ones((2, 3), np.float32)
+        for given in ([x, x[0]], (x,), [], [[1.0, 2.0], x]):
+            items, n = executable(given)
+            self.assertIsInstance(items, list)
+            self.assertEqual((len(items), n), (len(given), len(given)))
+            for item, expected in zip(items, given):
+                np.testing.assert_array_equal(item, np.asarray(expected))
+
+    def test_optionals(self) -> None:
+        executable = compiled("has (optional(float[N]) o) => (bool b, optional(float[N]) p) "
+                              "{ b = OptionalHasElement(o)  p = Identity(o) }")
+        has, value = executable(np.ones(3, np.float32))
+        self.assertTrue(has)
+        np.testing.assert_array_equal(value, np.ones(3))
+        for arguments in ((None,), ()):
+            has, value = executable(*arguments)
+            self.assertFalse(has)
+            self.assertIsNone(value)
+
+    def test_maps(self) -> None:
+        model = parse("pick (map(string, float[N]) m) => (float[*] y) "
+                      "{ y = ai.onnx.ml.DictVectorizer<string_vocabulary = [\"a\", \"b\", \"c\"]>(m) }")
+        executable = anfora.load(model).compile(threads=1)
+        np.testing.assert_array_equal(executable({"c": 3, "a": 1.5}), [[1.5, 0, 3]])
+        np.testing.assert_array_equal(executable({}), [[0, 0, 0]])
+        model = parse("zip (float[N, 2] x) => (seq(map(int64, float[N])) y) "
+                      "{ y = ai.onnx.ml.ZipMap<classlabels_int64s = [5, 6]>(x) }")
+        self.assertEqual(anfora.load(model).compile(threads=1)(np.ones((2, 2), np.float32)), [{5: 1.0, 6: 1.0}] * 2)
+
+
+class ErrorTest(unittest.TestCase):
+    def test_sources(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            broken = pathlib.Path(folder) / "broken.onnx"
+            broken.write_bytes(b"no model at all")
+            cases: list[tuple[Any, type[Exception]]] = [
+                ("/no/such/file.onnx", anfora.NotFoundError),
+                ("/no/such/file.onnx", FileNotFoundError),
+                (broken, anfora.InvalidModelError),
+                (b"no model at all", ValueError),
+                (b"", anfora.InvalidModelError),
+                (folder, anfora.IoError),
+                (parse(LINEAR).SerializeToString()[:40], anfora.InvalidModelError),
+                (3, TypeError),
+            ]
+            for source, kind in cases:
+                with self.subTest(source), self.assertRaises(kind):
+                    anfora.load(source)
+
+    def test_attributes(self) -> None:
+        with self.assertRaises(anfora.TypeMismatchError) as caught:
+            anfora.load(parse("wrong (int64[N] x) => (float[N] y) { y = Exp(x) }"))
+        self.assertEqual(caught.exception.node, "Exp 'y'")
+        self.assertIn("node 0", caught.exception.location)
+        self.assertIn("i64", caught.exception.message)
+        executable = compiled("pick (float[N] x, int64[M] i) => (float[M] y) { y = Gather(x, i) }")
+        with self.assertRaises(ValueError) as out_of_range:
+            executable(np.ones(3, np.float32), np.array([7]))
+        self.assertIsInstance(out_of_range.exception, anfora.InvalidArgumentError)
+        self.assertEqual(getattr(out_of_range.exception, "node"), "Gather 'y'")
+
+    def test_arguments(self) -> None:
+        executable = compiled(LINEAR)
+        x = np.ones((2, 4), np.float32)
+        cases: list[Any] = [[], [None], [x, x], {"q": x}, {}, [x[0]], [x[:, :3]], [x.astype(np.float64)], ["text"], [object()]]
+        for given in cases:
+            with self.subTest(given), self.assertRaises(anfora.InvalidArgumentError):
+                executable.run(given)
+
+    def test_pickle(self) -> None:
+        for kind in (anfora.Error, *anfora.Error.__subclasses__()):
+            if kind.__module__ == "anfora._errors":
+                error = kind("message", "node", "location", "hint")
+                copied = pickle.loads(pickle.dumps(error))
+                self.assertIs(type(copied), kind)
+                self.assertEqual(str(copied), "location: node: message (hint)")
+                self.assertEqual(vars(copied), vars(error))
+
+
+class ThreadTest(unittest.TestCase):
+    def test_eight_threads_with_changing_shapes(self) -> None:
+        executable = anfora.load(parse("""net (float[N, 3, H, W] x) => (float[N, 8] y)
+            <float[8, 3, 3, 3] w = {""" + ", ".join(f"{0.01 * (i % 17 - 8):.2f}" for i in range(216)) + """}>
+            { c = Conv<pads = [1, 1, 1, 1]>(x, w)  r = Relu(c)  p = GlobalAveragePool(r)  y = Flatten(p) }""")).compile(threads=1)
+        random = np.random.default_rng(0)
+        inputs = [random.normal(size=(1 + i % 3, 3, 8 + i, 30 - i)).astype(np.float32) for i in range(20)]
+        expected = [executable(x).tobytes() for x in inputs]
+        different: list[int] = []
+
+        def work(start: int) -> None:
+            for n in range(200):
+                i = (start * 7 + n) % len(inputs)
+                if executable(inputs[i]).tobytes() != expected[i]:
+                    different.append(i)
+
+        threads = [threading.Thread(target=work, args=(start,)) for start in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(different, [])
+
+    def test_other_threads_go_on_during_a_run(self) -> None:
+        executable = compiled("long (float[N, N] x) => (float[N, N] y) { a = MatMul(x, x)  b = MatMul(a, x)  y = MatMul(b, x) }")
+        ticks: list[float] = []
+
+        def tick() -> None:
+            while not done.wait(0.001):
+                ticks.append(time.perf_counter())
+
+        done = threading.Event()
+        thread = threading.Thread(target=tick)
+        thread.start()
+        executable(np.zeros((1500, 1500), np.float32))
+        done.set()
+        thread.join()
+        self.assertGreater(len(ticks), 10)
+
+
+class InterruptTest(unittest.TestCase):
+    def interrupted(self, work: Any) -> None:
+        """Work that takes longer than a signal ends within a second of it, whether a timer or another thread sends it."""
+        def from_timer() -> None:
+            signal.signal(signal.SIGALRM, signal.default_int_handler)
+            signal.setitimer(signal.ITIMER_REAL, 0.5)
+
+        def from_thread() -> None:
+            threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+        for send in (from_timer, from_thread):
+            begin = time.perf_counter()
+            send()
+            with self.assertRaises(KeyboardInterrupt):
+                work()
+            self.assertLess(time.perf_counter() - begin, 1.5)
+
+    def test_run(self) -> None:
+        executable = compiled(ENDLESS)
+        x = np.ones(8, np.float32)
+        self.interrupted(lambda: executable(x))
+        other = compiled(LINEAR)
+        self.assertEqual(other(np.ones((1, 4), np.float32))[0].shape, (1, 3))
+
+    def test_optimize_and_compile(self) -> None:
+        model = anfora.load(chain(200_000))
+        self.interrupted(model.optimize)
+        self.interrupted(model.compile)
+        self.assertEqual(len(model.nodes), 200_001)
+
+
+class ForkTest(unittest.TestCase):
+    def in_child(self, work: Any) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python's, that the process has threads
+            child = os.fork()
+        if child == 0:
+            try:
+                work()
+                os._exit(0)
+            except BaseException:
+                os._exit(1)
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:
+                self.assertEqual(os.waitstatus_to_exitcode(status), 0)
+                return
+            time.sleep(0.01)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        self.fail("the child hangs")
+
+    def test_after_import(self) -> None:
+        self.in_child(lambda: anfora.load(parse(LINEAR)).compile(threads=2)(np.ones((2, 4), np.float32)))
+
+    def test_after_runs_with_threads(self) -> None:
+        executable = anfora.load(parse("long (float[N, N] x) => (float[N, N] y) { y = MatMul(x, x) }")).compile(threads=2)
+        x = np.ones((300, 300), np.float32)
+        executable(x)
+        self.in_child(lambda: np.testing.assert_array_equal(executable(x), 300))
+
+
+if __name__ == "__main__":
+    unittest.main()
