@@ -12,7 +12,7 @@
 namespace anfora::analysis {
 namespace {
 
-using Kind = LoopRun::Variable::Kind;
+using VariableKind = LoopRun::Variable::Kind;
 
 class LoopsTest : public testing::Test {
  protected:
@@ -58,13 +58,13 @@ TEST_F(LoopsTest, ClassifiesParameters) {
 
   const LoopRun run(*loop, *loop->entries[0]);
   auto variable = [&](size_t i) { return run.variable(loop->header->parameter(i)); };
-  EXPECT_EQ(variable(0).kind, Kind::Counter);
+  EXPECT_EQ(variable(0).kind, VariableKind::Counter);
   EXPECT_EQ(variable(0).start, 3);
   EXPECT_EQ(variable(0).step, -2);
   EXPECT_TRUE(run.is_index(loop->header->parameter(1)));
-  EXPECT_EQ(variable(2).kind, Kind::Carried);
-  EXPECT_EQ(variable(3).kind, Kind::Invariant);
-  EXPECT_EQ(variable(4).kind, Kind::Collected);
+  EXPECT_EQ(variable(2).kind, VariableKind::Carried);
+  EXPECT_EQ(variable(3).kind, VariableKind::Invariant);
+  EXPECT_EQ(variable(4).kind, VariableKind::Collected);
   EXPECT_EQ(variable(4).item, run.next(loop->header->parameter(2)));
 }
 
