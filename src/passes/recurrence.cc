@@ -73,12 +73,9 @@ struct Activation {
   bool operator==(const Activation&) const = default;
 };
 
-// What the matrices of a sum are multiplied by.
-enum Source : uint8_t { Row, State, ResetState };
-
 // A sum of products: Σ source · matrix + cell · peephole + bias. What is null is not there.
 struct AffineSum {
-  std::array<Node*, 3> matrices{};  // [rows, columns] by source
+  std::array<Node*, 3> matrices{};  // [rows, columns], by what they are multiplied to
   Node* peephole = nullptr;         // [columns]
   Node* bias = nullptr;             // [columns]
   std::optional<float> clip;        // the sum is kept within ±clip
@@ -114,6 +111,8 @@ class Cell {
   }
 
  private:
+  enum Source { Row, State, ResetState };
+
   // Sums of products ---------------------------------------------------------------------------------------------------
 
   // The first row that is seen says of what.
