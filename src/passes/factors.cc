@@ -7,7 +7,7 @@
 // Other operators do where all their operands do: those with f(c · x) = c · f(x) (`scales`), and, for a negative factor, those with
 // f(−x) = −g(x) (`mirror`), as max(−x, −y) = −min(x, y). No operator is added, and the multiplication goes. So it ends.
 //
-// Operators that others read as well stay as they are. Linear in the operators below the factor, of which at most kMostOperators in a row are tried.
+// Operators that others read as well stay as they are. Linear in the operators below the factor, of which at most kMostBelow in a row are tried.
 #include <boost/container/small_vector.hpp>
 #include <cmath>
 #include <optional>
@@ -24,9 +24,9 @@ using rewrite::Promise;
 using rewrite::Rewriter;
 using rewrite::Rule;
 
-constexpr int kMostOperators = 6;
+constexpr int kMostBelow = 6;
 
-std::optional<double> number(const Node* node) { return constant_tensor(node) ? rewrite::splat_value(node) : std::nullopt; }
+std::optional<double> single_number(const Node* node) { return constant_tensor(node) ? rewrite::splat_value(node) : std::nullopt; }
 
 class Factor {
  public:
@@ -35,7 +35,7 @@ class Factor {
   Node* absorbed() {
     const auto factor = factor_of_root();
     if (constant_tensor(root_.input(0)) || !factor || *factor == 0 || !analysis::SmallestExpressions::takes(*factor)) return nullptr;
-    Node* result = times(root_.input(0), *factor, kMostOperators);
+    Node* result = times(root_.input(0), *factor, kMostBelow);
     const bool fits = result && same_shape(*result, root_);
     if (!fits) rewriter_.discard_made();
     return fits ? result : nullptr;
@@ -44,7 +44,7 @@ class Factor {
  private:
   std::optional<double> factor_of_root() const {
     if (root_.is("Neg")) return -1;
-    const auto factor = number(root_.input(1));
+    const auto factor = single_number(root_.input(1));
     return root_.is("Div") && factor ? 1 / *factor : factor;
   }
   bool has_type(const Node* node) const { return ranked_type(node) && node->type()->dtype() == root_.type()->dtype(); }
@@ -52,7 +52,7 @@ class Factor {
   // The node times c, with no more operators than it has; null: not known.
   Node* times(Node* node, double c, int depth) {
     if (!has_type(node)) return nullptr;
-    if (constant_tensor(node)) return times(*constant_tensor(node), number(node), c);
+    if (constant_tensor(node)) return times(*constant_tensor(node), single_number(node), c);
     Apply* apply = node->as_apply();
     if (!apply || depth == 0 || apply->primitive() != Primitive::Operation || apply->num_outputs() != 1 || !apply->has_one_use())
       return nullptr;
@@ -60,13 +60,13 @@ class Factor {
     if (apply->is("Neg")) return c == -1 ? apply->input(0) : nullptr;
     if (apply->is("Reciprocal")) return rewriter_.apply("Div", {scalar(c), apply->input(0)});
     if (apply->is("Mul") || apply->is("MatMul")) {
-      if (Node* second = with(1, c)) return number(second) == 1 ? apply->input(0) : rewriter_.apply(apply->op(), {{apply->input(0), second}}, {});
+      if (Node* second = with(1, c)) return single_number(second) == 1 ? apply->input(0) : rewriter_.apply(apply->op(), {{apply->input(0), second}}, {});
       Node* first = with(0, c);
       return first ? rewriter_.apply(apply->op(), {{first, apply->input(1)}}, {}) : nullptr;
     }
     if (apply->is("Div")) {
       if (Node* first = with(0, c)) return rewriter_.apply("Div", {first, apply->input(1)});
-      Node* second = number(apply->input(1)) != 0 ? with(1, 1 / c) : nullptr;  // the sign of a zero matters there
+      Node* second = single_number(apply->input(1)) != 0 ? with(1, 1 / c) : nullptr;  // the sign of a zero matters there
       return second ? rewriter_.apply("Div", {apply->input(0), second}) : nullptr;
     }
     if (c == -1 && apply->is("Sub")) return rewriter_.apply("Sub", {apply->input(1), apply->input(0)});
@@ -106,13 +106,13 @@ class Factor {
   Apply& root_;
 };
 
-Node* absorb_factor(Rewriter& rewriter, Apply& root) {
+Node* push_factor_down(Rewriter& rewriter, Apply& root) {
   const Type* type = ranked_type(&root);
   return type && (type->dtype() == DType::F32 || type->dtype() == DType::F64) ? Factor(rewriter, root).absorbed() : nullptr;
 }
 
 constexpr Rule kFactors[] = {
-    {"absorb-factor", "Neg Mul Div", "f(x) · c = f(x · c), where that is no operator more", Promise::Real, absorb_factor},
+    {"absorb-factor", "Neg Mul Div", "f(x) · c = f(x · c), where that is no operator more", Promise::Real, push_factor_down},
 };
 
 }  // namespace
