@@ -106,13 +106,13 @@ class Factor {
   Apply& root_;
 };
 
-Node* absorb_factor(Rewriter& rewriter, Apply& root) {
+Node* push_factor_down(Rewriter& rewriter, Apply& root) {
   const Type* type = ranked_type(&root);
   return type && (type->dtype() == DType::F32 || type->dtype() == DType::F64) ? Factor(rewriter, root).absorbed() : nullptr;
 }
 
 constexpr Rule kFactors[] = {
-    {"absorb-factor", "Neg Mul Div", "f(x) · c = f(x · c), where that is no operator more", Promise::Real, absorb_factor},
+    {"absorb-factor", "Neg Mul Div", "f(x) · c = f(x · c), where that is no operator more", Promise::Real, push_factor_down},
 };
 
 }  // namespace

@@ -2,11 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
-#include "analysis/cost.h"
 #include "anfora/error.h"
 #include "ir/clone.h"
+#include "ir/isomorphic.h"
 #include "ir/order.h"
 #include "ir/print.h"
 #include "pipeline/pipeline.h"
@@ -22,7 +23,10 @@ using rewrite::Promise;
 using rewrite::RuleSet;
 
 constexpr int kInstances = 60, kAttempts = 600;
-constexpr double kSlower = 1.02;
+
+std::string show(const Module& module) {
+  return print(module, {.numbers = PrintOptions::Numbers::Sequential, .locations = false, .header = false});
+}
 
 std::shared_ptr<RuleSet> rules_without(const RuleSet& all, const std::set<std::string_view>& names) {
   auto rules = std::make_shared<RuleSet>(all.context());
@@ -34,28 +38,21 @@ std::shared_ptr<RuleSet> rules_without(const RuleSet& all, const std::set<std::s
 }
 
 struct Result {
+  std::unique_ptr<Module> module;
   int operators = 0;
-  double microseconds = 0;
-  bool fired = false;
+  bool fired = false;  // the rule
 };
 
 Result optimized(const Module& module, const std::shared_ptr<RuleSet>& rules, Promise math, std::string_view name) {
-  std::unique_ptr<Module> copy = clone(module);
+  Result result{.module = clone(module)};
   pipeline::OptimizeOptions options;
   options.passes.rules = rules;
   options.passes.math = math;
-  auto report = pipeline::optimize(*copy, options);
-  Result result;
-  const auto statistics = report.remarks.statistics();
+  const auto statistics = pipeline::optimize(*result.module, options).remarks.statistics();
   auto found = statistics.find(name);
   result.fired = found != statistics.end() && found->second.fired > 0;
-  analysis::Inference inference(*copy);
-  inference.run();
-  for (const GraphOrder& graph : topological_order(*copy).graphs) {
-    for (const Apply* node : graph.nodes) {
-      result.operators += node->primitive() == Primitive::Operation;
-      result.microseconds += analysis::estimate_us(inference, *node);
-    }
+  for (const GraphOrder& graph : topological_order(*result.module).graphs) {
+    result.operators += static_cast<int>(std::ranges::count(graph.nodes, Primitive::Operation, &Apply::primitive));
   }
   return result;
 }
@@ -81,10 +78,8 @@ Redundancy find_need(const Equation& equation, const RuleSet& all, const std::se
         if (!best.fired) continue;
         ++found.instances;
         const Result rest = optimized(*instance->module, others, math, equation.name);
-        if (rest.operators <= best.operators && rest.microseconds <= best.microseconds * kSlower) continue;
-        found.needed_by = fmt::format("{} operators, not {} ({:.2f} µs, not {:.2f}), for --math {}:\n{}", rest.operators, best.operators, rest.microseconds,
-                                      best.microseconds, rewrite::to_string(math),
-                                      print(*instance->module, {.numbers = PrintOptions::Numbers::Sequential, .locations = false, .header = false}));
+        if (rest.operators < best.operators || isomorphic(*rest.module, *best.module)) continue;
+        found.needed_by = fmt::format("for --math {}:\n{}becomes\n{}not\n{}", rewrite::to_string(math), show(*instance->module), show(*rest.module), show(*best.module));
         return found;
       } catch (const Error&) {  // an instance that does not compile shows nothing
       }

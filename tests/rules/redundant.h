@@ -10,7 +10,7 @@ namespace anfora::rules {
 
 struct Redundancy {
   int instances = 0;      // where the rule fired
-  std::string needed_by;  // the module that ends larger, or slower, without it; empty: none does
+  std::string needed_by;  // a module that ends otherwise without it, and with no fewer operators; empty: none does
 };
 
 // Optimizes random instances of the equation with all rules but those of the names in `without`, and with all but these and the
