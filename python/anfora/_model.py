@@ -256,13 +256,15 @@ def load(source: ModelLike) -> Model:
         return source
     if isinstance(source, (str, os.PathLike)):
         return Model(_core.Model.load(os.fspath(source)))
-    if not isinstance(source, (bytes, bytearray, memoryview)):
-        if not hasattr(source, "SerializeToString"):
-            raise TypeError(f"a model is a path, bytes or a ModelProto, not {type(source).__name__}")
-        source = source.SerializeToString()
-    if not source:
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        data = bytes(source)
+    elif hasattr(source, "SerializeToString"):
+        data = source.SerializeToString()
+    else:
+        raise TypeError(f"a model is a path, bytes or a ModelProto, not {type(source).__name__}")
+    if not data:
         raise InvalidModelError("the model has no bytes")
-    return Model(_core.Model.from_bytes(bytes(source)))
+    return Model(_core.Model.from_bytes(data))
 
 
 def optimize(model: ModelLike, **options: Any) -> Model:

@@ -9,6 +9,7 @@ import warnings
 
 # The suite copies models into this folder.
 _folder = tempfile.TemporaryDirectory()
+unittest.addModuleCleanup(_folder.cleanup)
 os.environ["ONNX_MODELS"] = _folder.name
 
 try:

@@ -150,7 +150,7 @@ class InferenceSession:
 
         def describe(info: _core.ValueInfo) -> NodeArg:
             sizes = self._options._free_dimensions
-            return NodeArg(info.name, type_name(info.type), [sizes.get(dim, dim) for dim in info.shape or ()])
+            return NodeArg(info.name, type_name(info.type), _fixed(info.shape, sizes))
 
         self._inputs = [describe(info) for info in model.inputs]
         self._positions = {info.name: i for i, info in enumerate(model.inputs)}
@@ -423,6 +423,11 @@ def _copied(name: str, result: OrtValue, buffer: np.ndarray[Any, Any]) -> OrtVal
     return OrtValue(buffer)
 
 
+def _fixed(shape: list[int | str | None] | None, sizes: Mapping[str, int]) -> list[int | str | None]:
+    """A shape with these sizes in the place of names."""
+    return [sizes.get(dim, dim) if isinstance(dim, str) else dim for dim in shape or ()]
+
+
 def _with_dimensions(model: anfora.Model, sizes: Mapping[str, int]) -> anfora.Model:
     """The model with these sizes in the place of names of dimensions.
 
@@ -430,10 +435,10 @@ def _with_dimensions(model: anfora.Model, sizes: Mapping[str, int]) -> anfora.Mo
     """
     shapes: dict[str, list[int]] = {}
     for info in model.inputs:
-        if sizes.keys() & set(info.shape or ()):
-            shape = [sizes.get(dim, dim) for dim in info.shape]
-            if all(isinstance(dim, int) for dim in shape):
-                shapes[info.name] = shape
+        shape = _fixed(info.shape, sizes)
+        known = [dim for dim in shape if isinstance(dim, int)]
+        if info.shape and shape != info.shape and known == shape:
+            shapes[info.name] = known
     return model.optimize(shapes=shapes, passes=["dce"], math="exact") if shapes else model
 
 
