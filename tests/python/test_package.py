@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import pathlib
 import pickle
@@ -396,6 +397,18 @@ class ForkTest(unittest.TestCase):
         x = np.ones((300, 300), np.float32)
         executable(x)
         self.in_child(lambda: np.testing.assert_array_equal(executable(x), 300))
+
+
+class Stubs(unittest.TestCase):
+    def test_name_what_the_extension_module_has(self) -> None:
+        """`_core.pyi`, which is written by hand, has the module's classes with their methods, and no others."""
+        stub = pathlib.Path(anfora.__file__).with_name("_core.pyi")
+        for node in ast.parse(stub.read_text()).body:
+            if not isinstance(node, ast.ClassDef):
+                continue
+            said = {item.name for item in node.body if isinstance(item, ast.FunctionDef)} - {"__init__"}
+            has = {name for name in vars(getattr(anfora._core, node.name)) if not name.startswith("_")}
+            self.assertEqual(said, has, node.name)
 
 
 if __name__ == "__main__":
