@@ -36,7 +36,8 @@ std::string promise_text(const Equation& equation) {
   std::string text(to_string(equation.on_floats));
   if (equation.on_others != equation.on_floats) text += fmt::format("/{}", to_string(equation.on_others));
   if (equation.must_pay) text += ", cheaper";
-  return equation.is_accurate ? text + ", accurate" : text;
+  if (equation.is_accurate) text += ", accurate";
+  return equation.takes_numbers ? text + ", numbers" : text;
 }
 
 // In the order of their files.
@@ -68,6 +69,7 @@ nlohmann::json to_json(const Equation& equation) {
           {"promise", {{"floats", to_string(equation.on_floats)}, {"others", to_string(equation.on_others)}}},
           {"cheaper", equation.must_pay},
           {"accurate", equation.is_accurate},
+          {"numbers", equation.takes_numbers},
           {"ordered", equation.order}};
 }
 

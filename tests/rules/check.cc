@@ -215,7 +215,8 @@ class Checker {
       return fail(instance, *after, {}, error.what());
     }
     bool compared = compare_values(instance, *after, promise, draw);
-    if (finding_.failure.empty() && promise != Promise::Exact) compare_without_numbers(instance, rules, promise, draw);
+    if (finding_.failure.empty() && promise != Promise::Exact && !equation_.takes_numbers)
+      compare_without_numbers(instance, rules, promise, draw);
     return compared;
   }
 
