@@ -59,12 +59,9 @@ class Remarks {
   Remark* applied(std::string_view pass, std::string_view rule, const ir::Node& node, std::string message = {});
   void refused(std::string_view pass, std::string_view rule, const ir::Node& node, std::string message);
   void guarded(std::string_view pass, std::string_view rule, const ir::Node& node, std::string message);
-  // Returns where the time is to be added; null where it is not taken.
-  double* tried(std::string_view rule) {
-    RuleStatistics& statistics = statistics_[rule];
-    ++statistics.tried;
-    return keep_ ? &statistics.seconds : nullptr;
-  }
+  void tried(std::string_view rule) { ++statistics_[rule].tried; }
+  // Of a rule, to be counted in; stays where it is.
+  RuleStatistics& counts(std::string_view rule) { return statistics_[rule]; }
 
   // A rewrite by the rule came to more operations than it replaced.
   void added_flops(std::string_view rule, double flops) { statistics_[rule].added_flops += flops; }

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/unordered/unordered_flat_map.hpp>
 #include <chrono>
 #include <deque>
 #include <vector>
@@ -293,19 +294,27 @@ class Engine {
   }
 
  private:
+  // Counts the rule, by the address of its name. Returns where the time is to be added; null where it is not taken.
+  double* tried(std::string_view rule) {
+    auto [known, is_new] = counts_.try_emplace(rule.data());
+    if (is_new) known->second = &remarks_.counts(rule);
+    ++known->second->tried;
+    return remarks_.keeps() ? &known->second->seconds : nullptr;
+  }
+
   // What takes the node's place by the first rule that fires; null: none does.
   Node* rewrite(Apply& node, std::string_view& rule) {
     candidates_.clear();
     rules_.candidates(node, candidates_);
     for (const Equation* equation : candidates_) {
       if (std::min(equation->on_floats, equation->on_others) > options_.weakest) continue;
-      const Stopwatch watch(remarks_.tried(equation->name));
+      const Stopwatch watch(tried(equation->name));
       rule = equation->name;
       if (Node* replacement = by_equation(*equation, node)) return replacement;
     }
     for (const Rule* function : rules_.functions_of(node.op())) {
       if (function->promise > options_.weakest) continue;
-      const Stopwatch watch(remarks_.tried(function->name));
+      const Stopwatch watch(tried(function->name));
       rule = function->name;
       rewriter_.set_root(node);
       also_.clear();
@@ -652,6 +661,7 @@ class Engine {
   Module& module_;
   Rewriter rewriter_;
   Remarks& remarks_;
+  boost::unordered_flat_map<const char*, RuleStatistics*> counts_;
   std::string_view pass_;
   Worklist worklist_;
   std::vector<const Equation*> candidates_;
