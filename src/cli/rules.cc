@@ -186,7 +186,8 @@ std::shared_ptr<RuleSet> read_rules(ir::Context& context, const std::vector<std:
   try {
     return driver::rules_with(context, {files.begin(), files.end()});
   } catch (const Error& error) {
-    if (files.empty()) throw;
+    const bool is_of_file = error.code() == ErrorCode::NotFound || error.code() == ErrorCode::Io;
+    if (files.empty() || is_of_file) throw;
     throw UsageError{error};
   }
 }
