@@ -24,7 +24,7 @@ def kind_of(block, command):
         return "python"
     if all(command.match(line) for line in lines):
         return "commands"
-    if any(re.match(r"[\w-]+: .*=>|(class|weight|guard) ", line) for line in lines):
+    if re.search(r"^([\w-]+: .*?=>|(class|weight|guard) )", "\n".join(lines), re.MULTILINE | re.DOTALL):
         return "rules"
     return None
 
