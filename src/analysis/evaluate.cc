@@ -114,8 +114,8 @@ class Interpreter {
         Graph* graph = value->function();
         Invocation* scope = graph->parent() ? scope_of(frame, graph->parent()) : nullptr;
         at->second = Datum::function(std::make_shared<Closure>(graph, scope));
-      } else if (first && value->is_tensor()) {
-        at->second = value->tensor();
+      } else if (first) {
+        at->second = datum_of(*value);
       }
       return &at->second;
     }
@@ -186,6 +186,12 @@ class Interpreter {
 };
 
 }  // namespace
+
+Datum datum_of(const ir::Value& constant) {
+  if (constant.is_tensor()) return constant.tensor();
+  if (!constant.is_type() || !constant.described()->is_tensor()) return Datum();
+  return Tensor::zeros(constant.described()->dtype(), Shape{0});
+}
 
 std::vector<Datum> interpret(const Module& module, std::span<const Datum> inputs, uint64_t seed,
                              const Observer& observe) {

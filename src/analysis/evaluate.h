@@ -17,6 +17,9 @@ std::vector<Datum> evaluate_operator(const ir::Operator& op, const AttributeSet&
                                      std::span<const Datum> inputs, size_t num_outputs,
                                      std::mt19937_64* random = nullptr);
 
+// What a constant that is no function is while a model runs: its tensor, nothing, and of a type an empty tensor of its elements.
+Datum datum_of(const ir::Value& constant);
+
 // Evaluates main. `inputs` are main's parameters in order; None takes the parameter's default. Values are computed when
 // they are needed; tail calls run in constant space.
 // `observe` sees each application and parameter with its value, once an invocation of its graph.

@@ -191,6 +191,7 @@ static const Type* map_dims(ir::Context& context, const Type* type, F&& f) {
     }
     case TypeKind::Sequence: return context.sequence_type(map_dims(context, type->element(), f));
     case TypeKind::Optional: return context.optional_type(map_dims(context, type->element(), f));
+    case TypeKind::Type: return context.type_type(map_dims(context, type->element(), f));
     default: return type;
   }
 }
@@ -247,6 +248,7 @@ const Type* Inference::join(const Type* a, const Type* b) {
       return context.tuple_type({items.data(), items.size()});
     }
     case TypeKind::Sequence: return context.sequence_type(join(a->element(), b->element()));
+    case TypeKind::Type: return context.type_type(join(a->element(), b->element()));
     default: return a;
   }
 }

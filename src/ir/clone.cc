@@ -230,7 +230,11 @@ void copy_module(const Module& module, Module* copy, Ids& ids) {
     Node*& image = images[node->id()];
     const Value* value = node->as_value();
     if (image || !value) return image;
-    image = value->is_none() ? copy->none() : copy->constant(value->tensor(), value->name());
+    if (value->is_tensor()) {
+      image = copy->constant(value->tensor(), value->name());
+    } else {
+      image = value->is_type() ? copy->type(value->described()) : copy->none();
+    }
     return image;
   };
 

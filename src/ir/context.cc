@@ -75,7 +75,9 @@ const Type* Context::intern(const Type& probe) {
   Type* type = impl_->arena.make<Type>(probe);
   type->dims_ = impl_->arena.copy(probe.dims_);
   type->elements_ = impl_->arena.copy(probe.elements_);
-  type->holds_functions_ = type->is_func() || std::ranges::any_of(type->elements_, [](const Type* t) { return t && t->holds_functions(); });
+  type->holds_functions_ =
+      type->is_func() || (type->kind_ != TypeKind::Type &&
+                          std::ranges::any_of(type->elements_, [](const Type* t) { return t && t->holds_functions(); }));
   bucket.push_back(type);
   return type;
 }
@@ -134,6 +136,12 @@ const Type* Context::map_type(const Type* key, const Type* value) {
   Type probe;
   probe.kind_ = TypeKind::Map;
   probe.elements_ = both;
+  return intern(probe);
+}
+const Type* Context::type_type(const Type* type) {
+  Type probe;
+  probe.kind_ = TypeKind::Type;
+  probe.elements_ = {&type, 1};
   return intern(probe);
 }
 const Type* Context::func_type(std::span<const Type* const> parameters, const Type* result) {

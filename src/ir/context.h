@@ -32,6 +32,7 @@ class Context {
   const Type* sequence_type(const Type* element);
   const Type* optional_type(const Type* element);
   const Type* map_type(const Type* key, const Type* value);
+  const Type* type_type(const Type* type);  // of a type as a value
   const Type* func_type(std::span<const Type* const> parameters, const Type* result);
 
   const AttributeSet* attributes(AttributeSet set);

@@ -142,7 +142,7 @@ void append_quoted(std::string& out, std::string_view bytes) {
 bool is_reserved(std::string_view word) {
   static constexpr std::string_view kKeywords[] = {"graph", "module", "call", "return", "const",     "true",
                                                    "false", "inf",    "nan",  "any",    "undefined", "_",
-                                                   "if",    "else",   "unreachable"};
+                                                   "if",    "else",   "type", "unreachable"};
   return std::ranges::count(kKeywords, word) > 0 || dtype_from_name(word).has_value();
 }
 

@@ -42,6 +42,7 @@ struct Module::Tables {
   boost::unordered_flat_map<uint64_t, boost::container::small_vector<Value*, 1>> by_fingerprint;
   std::unordered_map<std::string, int> graph_names;  // and the last suffix given to a graph of that name
   boost::unordered_flat_map<std::pair<const Location*, const Location*>, const Location*> inlined;  // location and call
+  std::vector<Value*> types;  // as values: few
 };
 
 bool Apply::has_input(size_t i) const {
@@ -175,6 +176,16 @@ Value* Module::constant(Tensor tensor, std::string_view name) {
 Value* Module::none() {
   if (!none_) none_ = init(new (nodes_.allocate(sizeof(Value))) Value(), nullptr, context_.none_type(), {});
   return none_;
+}
+
+Value* Module::type(const Type* type) {
+  for (Value* value : tables_->types) {
+    if (value->described() == type) return value;
+  }
+  Value* value = init(new (nodes_.allocate(sizeof(Value))) Value(), nullptr, context_.type_type(type), {});
+  tables_->types.push_back(value);
+  for (Listener* l : listeners_) l->on_created(*value);
+  return value;
 }
 
 void Module::link(Use& use, Node* node) {
@@ -410,6 +421,7 @@ void Module::renumber(std::span<const std::pair<Node*, uint32_t>> ids) {
     for (Apply* node = graph->first_; node; node = node->next_) assign(node);
   }
   for (Value* value : constants_) assign(value);
+  for (Value* value : tables_->types) assign(value);
   if (none_) assign(none_);
   next_id_ = end;
   ++version_;

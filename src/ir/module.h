@@ -138,6 +138,7 @@ class Module {
   template <class T>
   Value* scalar(T value);
   Value* none();
+  Value* type(const Type* type);  // as a value
   Value* function(Graph* graph) { return graph->value(); }
 
   // An application of `op` in `graph`. `num_outputs` > 1 makes it a tuple of that many results.

@@ -140,14 +140,16 @@ class Parameter : public Node {
   Parameter() : Node(NodeKind::Parameter) {}
 };
 
-// A constant: a tensor, a graph as a function, or None (an omitted optional input).
+// A constant: a tensor, a graph as a function, a type, or None (an omitted optional input).
 class Value : public Node {
  public:
   bool is_tensor() const { return tensor_ != nullptr; }
   bool is_graph() const { return function_ != nullptr; }
-  bool is_none() const { return !tensor_ && !function_; }
+  bool is_none() const { return !tensor_ && !function_ && !is_type(); }
+  bool is_type() const { return type_ && type_->kind() == TypeKind::Type; }
   const Tensor& tensor() const { return *tensor_; }  // only when is_tensor()
   Graph* function() const { return function_; }      // null unless is_graph()
+  const Type* described() const { return type_->element(); }  // only when is_type()
 
  private:
   friend class Module;

@@ -399,6 +399,8 @@ class ModuleParser {
       operands.nodes.push_back(tuple());
     } else if (cursor_.accept_word("_")) {
       operands.nodes.push_back(module_->none());
+    } else if (cursor_.accept_word("type")) {
+      operands.nodes.push_back(module_->type(types_.type()));
     } else if (cursor_.accept_word("call")) {
       Operands inputs;
       operand(inputs);

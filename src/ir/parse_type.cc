@@ -59,6 +59,12 @@ const Type* TypeParser::type() {
     cursor_.expect(")", "after the element's type");
     return word == "seq" ? context_.sequence_type(element) : context_.optional_type(element);
   }
+  if (word == "type") {
+    cursor_.expect("(", "before the type that the value is");
+    const Type* described = type();
+    cursor_.expect(")", "after the type that the value is");
+    return context_.type_type(described);
+  }
   if (word == "map") {
     cursor_.expect("(", "before the key's type");
     const Type* key = type();
@@ -76,7 +82,7 @@ const Type* TypeParser::type() {
   }
   cursor_.rewind(start);
   cursor_.fail_expected("a type",
-                        "types look like f32[N, 128], any[*], seq(T), opt(T), map(K, V), (T, U), func(T) -> U");
+                        "types look like f32[N, 128], any[*], seq(T), opt(T), map(K, V), (T, U), func(T) -> U, type(T)");
 }
 
 std::vector<const Type*> TypeParser::list(std::string_view close) {

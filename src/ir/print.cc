@@ -59,6 +59,8 @@ class StatementPrinter {
       append_function(out_, *value->function());
     } else if (value->is_none()) {
       out_ += '_';
+    } else if (value->is_type()) {
+      out_.append("type ").append(to_string(value->described()));
     } else if (names_.defines(*value)) {
       names_.append(out_, *value);
     } else {

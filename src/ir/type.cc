@@ -37,6 +37,7 @@ std::string to_string(const Type* type) {
     case TypeKind::Tuple: return "(" + join(type->elements()) + (type->elements().size() == 1 ? ",)" : ")");
     case TypeKind::Sequence: return "seq(" + to_string(type->element()) + ")";
     case TypeKind::Optional: return "opt(" + to_string(type->element()) + ")";
+    case TypeKind::Type: return "type(" + to_string(type->element()) + ")";
     case TypeKind::Map: return "map(" + join(type->elements()) + ")";
     case TypeKind::Unreachable: {
       std::string text = "unreachable";

@@ -11,10 +11,11 @@
 
 namespace anfora::ir {
 
-enum class TypeKind : uint8_t { None, Tensor, Tuple, Sequence, Optional, Map, Func, State, Unreachable };
+enum class TypeKind : uint8_t { None, Tensor, Tuple, Sequence, Optional, Map, Func, State, Type, Unreachable };
 
 // None is the type of an absent optional input. Func holds its parameters' types, then its result's.
 // Map holds the key (a scalar tensor type) and the value. State is the token that orders effects.
+// Type is that of a type as a value, and holds it: what is inferred of such a value is the value.
 // Unreachable is the type without values, of what no run computes: the result of a recursion without an exit, what only a
 // branch needs that a known condition never takes, or what fails if it is computed, which then is the reason.
 class Type {
@@ -39,7 +40,7 @@ class Type {
   bool is_static() const { return static_shape().has_value(); }
 
   // Items of a tuple, the element of a sequence or an optional, key and value of a map,
-  // parameters and result of a function.
+  // parameters and result of a function, the type that a type as a value is.
   std::span<const Type* const> elements() const { return elements_; }
   const Type* element(size_t i = 0) const { return elements_[i]; }
   std::span<const Type* const> parameters() const { return elements_.first(elements_.size() - 1); }
@@ -60,7 +61,7 @@ class Type {
 };
 
 // "f32[N, 128]", "f32[*]" (unknown rank), "any[*]" (unknown dtype), "seq(f32[?])", "opt(…)", "map(i64, f32[])",
-// "(f32[2], i64[])", "func(f32[2]) -> f32[2]", "state", "none", "unreachable", "unreachable \"Add %3: …\"".
+// "(f32[2], i64[])", "func(f32[2]) -> f32[2]", "type(f32[*])", "state", "none", "unreachable", "unreachable \"Add %3: …\"".
 std::string to_string(const Type* type);
 
 // Whether a run may compute a value of this type: not when it is unreachable, or null, which is not inferred.

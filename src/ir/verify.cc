@@ -239,7 +239,7 @@ class Verifier {
     for (size_t i = 0; i < node.num_inputs(); ++i) {
       const Node* operand = node.input(i);
       const Value* value = operand ? operand->as_value() : nullptr;
-      if (value && value->is_none()) take(*value);  // the module does not list it
+      if (value && !value->is_tensor() && !value->is_graph()) take(*value);  // the module does not list it
       if (is_here(operand)) {
         ++operand_count_[operand->id()];
         bool descends = operand->is_apply() ? operand->id() < node.id() : !constant_function(operand);

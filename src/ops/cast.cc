@@ -40,6 +40,24 @@ void infer_conversion(InferenceContext& ctx, DType to) {
 void infer_cast(InferenceContext& ctx) { infer_conversion(ctx, target_dtype(ctx)); }
 void infer_cast_like(InferenceContext& ctx) { infer_conversion(ctx, ctx.dtype(1)); }
 
+// The element type of a type as a value; Undefined where it is not known.
+DType element_type_of(const InferenceContext& ctx, size_t i) {
+  const Type* type = ctx.input(i);
+  if (type->kind() == ir::TypeKind::Type) {
+    if (!type->element()->is_tensor()) ctx.fail(fmt::format("{} is no type of a tensor", to_string(type->element())));
+    return type->element()->dtype();
+  }
+  const bool is_unknown = type->is_tensor() && type->dtype() == DType::Undefined && !type->has_rank();
+  if (!is_unknown) ctx.fail(fmt::format("input {} is to be a type, it is a value of type {}", i, to_string(type)));
+  return DType::Undefined;
+}
+
+// Without the shape: sizes are values of their own, which Shape gives.
+void infer_type_of(InferenceContext& ctx) {
+  ctx.set_output(0, ctx.context().type_type(ctx.context().unranked_type(ctx.dtype(0))));
+}
+void infer_cast_to(InferenceContext& ctx) { infer_conversion(ctx, element_type_of(ctx, 1)); }
+
 void infer_bit_cast(InferenceContext& ctx) {
   const DType from = ctx.dtype(0), to = target_dtype(ctx);
   if (from != DType::Undefined && element_bits(from) != element_bits(to)) {
@@ -83,6 +101,23 @@ void declare_cast(Declarations& declare) {
       .infer(infer_cast_like)
       .flops(flops_per_element<1>)
       .in_place();
+  declare.op("CastTo", 1, "anfora")
+      .doc("The elements converted to a type that is a value. In place of it stands Cast where the type is known.")
+      .input("input", "T1")
+      .input("type", "T")
+      .output("output", "T2")
+      .type("T1", convertible)
+      .type("T2", convertible)
+      .type("T", kAnyType)
+      .infer(infer_cast_to)
+      .flops(flops_per_element<1>);
+  declare.op("TypeOf", 1, "anfora")
+      .doc("The type of the elements, as a value.")
+      .input("input", "T1")
+      .output("type", "T")
+      .type("T1", kAllDTypes)
+      .type("T", kAnyType)
+      .infer(infer_type_of);
   const std::vector<DType> fixed_size = without(kAllDTypes, {DType::String});
   declare.op("BitCast", 26)
       .doc("The same bits as elements of another type of the same width.")

@@ -114,10 +114,10 @@ class Folder {
   }
 
   bool is_computable(Apply& node) {
-    if (node.op().effect != Effect::Pure) return false;
+    if (node.op().effect != Effect::Pure || node.type()->kind() == TypeKind::Type) return false;
     bool known = std::ranges::all_of(node.operands(), [&](const Use& use) {
       const Value* value = use.node->as_value();
-      return value ? !value->is_graph() : candidate(use.node) != nullptr;
+      return value ? !value->is_graph() && !value->is_type() : candidate(use.node) != nullptr;
     });
     return known && ops::reference_kernel(node.op());
   }

@@ -69,11 +69,19 @@ Node* gather_once(Rewriter& rewriter, Apply& root) {
   return rewriter.apply("Expand", {rows, rewriter.constant(Tensor::vector<int64_t>(std::span(extents)))});
 }
 
+// Inference has found which type a function over types is called with.
+Node* cast_to_known_type(Rewriter& rewriter, Apply& root) {
+  const Type* type = root.input(1)->type();
+  if (!type || type->kind() != TypeKind::Type || type->element()->dtype() == DType::Undefined) return nullptr;
+  return rewriter.apply("Cast", {root.input(0)}, {{"to", static_cast<int64_t>(type->element()->dtype())}});
+}
+
 constexpr std::string_view kShrinks = "a constant that repeats itself along an axis = its part, broadcast";
 
 constexpr Rule kSimplifyRules[] = {
     {"tuple-item", "TupleGetItem", "item i of (x₀, x₁, …) = xᵢ", Promise::Exact, item_of_tuple},
     {"cancel-views", "Reshape Flatten Squeeze Unsqueeze", "a chain of views back to x's shape = x", Promise::Exact, cancel_views},
+    {"cast-to-known-type", "CastTo", "a conversion to a type that inference knows = a Cast to it", Promise::Exact, cast_to_known_type},
     {"small-constant", "Add Sub Mul Div Pow Min Max Where Equal Less LessOrEqual Greater GreaterOrEqual And Or", kShrinks,
      Promise::Exact, shrink_constants},
     {"gather-of-repetition", "Gather",

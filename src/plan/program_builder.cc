@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "anfora/error.h"
+#include "analysis/evaluate.h"
 #include "kernels/onednn/onednn_kernels.h"
 #include "kernels/reference/prepared.h"
 #include "ops/registry.h"
@@ -92,7 +93,7 @@ Operand ProgramBuilder::constant(const ir::Value& value) {
   auto [place, is_new] = constants_.try_emplace(&value, 0);
   if (is_new) {
     place->second = runtime::constant_operand(program->constants.size());
-    program->constants.push_back(value.is_tensor() ? Datum(value.tensor()) : Datum());
+    program->constants.push_back(analysis::datum_of(value));
     if (value.is_tensor() && value.tensor().raw()) program->constant_bytes += value.tensor().bytes();
   }
   return place->second;

@@ -142,7 +142,8 @@ Node* Instance::value(Place place) {
   auto [node, frame] = place;
   if (!frame) return const_cast<Node*>(node);
   if (const Value* value = node->as_value()) {
-    return value->is_none() ? rewriter_.module().none() : rewriter_.constant(value->tensor());
+    if (value->is_tensor()) return rewriter_.constant(value->tensor());
+    return value->is_type() ? rewriter_.module().type(value->described()) : rewriter_.module().none();
   }
   frame = frame_of(*node, frame);
   if (const Parameter* parameter = node->as_parameter()) return value(argument(*parameter, frame));

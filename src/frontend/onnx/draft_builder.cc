@@ -158,6 +158,10 @@ DraftBuilder::Binding DraftBuilder::rebuild(Binding like, const ValueId*& next) 
 DraftBuilder::Binding DraftBuilder::bind_leaf(const ir::Node* node) {
   if (const ir::Value* value = node->as_value()) {
     if (value->is_none()) return value_binding(kOmitted);
+    if (value->is_type()) {
+      throw Error(ErrorCode::Unsupported, fmt::format("{} is a type, and ONNX has no types as values", to_string(value->described())))
+          .with_hint("optimize before export: functions over types are specialized for each");
+    }
     if (value->is_graph()) {
       functions_.push_back(value);
       return {Binding::Kind::Function, static_cast<uint32_t>(functions_.size() - 1)};
@@ -365,12 +369,21 @@ void DraftBuilder::emit(const ir::Apply* apply) {
   bound(apply) = result;
 }
 
+static std::string_view why_not_onnx(const ir::Apply& apply) {
+  if (apply.op().effect == ir::Effect::State) return "ONNX has no effects";
+  auto is_type = [](const ir::Node* node) { return node->type() && node->type()->kind() == ir::TypeKind::Type; };
+  if (is_type(&apply) || std::ranges::any_of(apply.operands(), is_type, &ir::Use::node)) {
+    return "ONNX has no types as values, and this one is not known before the run";
+  }
+  return "export before lowering";
+}
+
 DraftBuilder::Binding DraftBuilder::emit_operation(const ir::Apply* apply, DraftGraph& place) {
   const ir::Operator& op = apply->op();
   if (op.domain == "anfora") {
     if (op.name == "StackSequence") return emit_stack_sequence(apply, place);
     throw Error(ErrorCode::Unsupported, fmt::format("operator {} has no ONNX form", op.qualified))
-        .with_hint(op.effect == ir::Effect::State ? "ONNX has no effects" : "export before lowering");
+        .with_hint(std::string(why_not_onnx(*apply)));
   }
   ValueIds inputs, outputs;
   for (const ir::Use& use : apply->operands()) inputs.push_back(demand_value(use.node));

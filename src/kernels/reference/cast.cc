@@ -429,6 +429,13 @@ void bit_cast(KernelContext& context) {
   }
 }
 
+// A type is an empty tensor of it.
+void cast_to(KernelContext& context) {
+  const Tensor& in = context.input(0);
+  cast_into(in, context.allocate_output(0, context.input(1).dtype(), in.shape()));
+}
+void type_of(KernelContext& context) { context.allocate_output(0, context.input(0).dtype(), Shape{0}); }
+
 void identity(KernelContext& context) {
   const Datum& in = context.input_datum(0);
   if (!in.is_tensor()) return context.set_output(0, in);
@@ -481,6 +488,8 @@ void register_cast(KernelRegistry& registry) {
   registry.add("Cast", cast);
   registry.add("CastLike", cast_like);
   registry.add("BitCast", bit_cast);
+  registry.add("CastTo", cast_to);
+  registry.add("TypeOf", type_of);
   registry.add("Identity", identity);
 }
 
