@@ -93,8 +93,8 @@ std::optional<Wide> compile_wide(const ir::Module& module, rewrite::Promise prom
   std::unique_ptr<ir::Module> wide = clone(module);
   analysis::infer_types(*wide);
   expand(*wide);
-  if (pipeline::run_pass(passes::kWiden, *wide) > 0) return Wide{plan::compile(std::move(*wide)), DType::F32};
-  if (promise != rewrite::Promise::Real || pipeline::run_pass(passes::kWidenSingle, *wide) == 0) return std::nullopt;
+  if (pipeline::run_pass("widen", *wide) > 0) return Wide{plan::compile(std::move(*wide)), DType::F32};
+  if (promise != rewrite::Promise::Real || pipeline::run_pass("widen-single", *wide) == 0) return std::nullopt;
   return Wide{plan::compile(std::move(*wide)), DType::F64};
 }
 

@@ -83,7 +83,7 @@ class Reducer {
 
   static void drop_unused(Module& module) {
     analysis::infer_types(module);
-    pipeline::run_pass(passes::kDce, module);
+    pipeline::run_pass("dce", module);
     for (size_t i = module.main()->parameters().size(); i-- > 0;) {
       Parameter* parameter = module.main()->parameter(i);
       if (!parameter->has_uses()) module.remove_parameter(parameter);

@@ -16,6 +16,8 @@
 
 namespace anfora::passes {
 
+extern const Pass kAttention;
+
 using namespace ir;
 using rewrite::Promise;
 using rewrite::Rewriter;

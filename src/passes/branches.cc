@@ -34,6 +34,9 @@
 #include "passes/pass.h"
 
 namespace anfora::passes {
+
+extern const Pass kBranches;
+
 namespace {
 
 using namespace ir;

@@ -3,6 +3,8 @@
 
 namespace anfora::passes {
 
+extern const Pass kCaches;
+
 namespace {
 
 size_t run_caches(PassContext& context) { return apply_rule_file(context, "caches.rules", kCaches.name); }

@@ -23,6 +23,9 @@
 #include "support/integers.h"
 
 namespace anfora::passes {
+
+extern const Pass kCanonicalize;
+
 namespace {
 
 using namespace ir;

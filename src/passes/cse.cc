@@ -36,6 +36,9 @@
 #include "support/hash_index.h"
 
 namespace anfora::passes {
+
+extern const Pass kCse;
+
 namespace {
 
 using namespace ir;

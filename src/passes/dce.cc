@@ -23,6 +23,9 @@
 #include "support/union_find.h"
 
 namespace anfora::passes {
+
+extern const Pass kDce;
+
 namespace {
 
 using namespace ir;

@@ -32,6 +32,8 @@
 
 namespace anfora::passes {
 
+extern const Pass kEinsum;
+
 using namespace ir;
 
 namespace {

@@ -3,6 +3,8 @@
 
 namespace anfora::passes {
 
+extern const Pass kEpilogue;
+
 namespace {
 
 size_t run_epilogue(PassContext& context) { return apply_rule_file(context, "epilogue.rules", kEpilogue.name); }

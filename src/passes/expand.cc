@@ -16,6 +16,8 @@
 
 namespace anfora::passes {
 
+extern const Pass kExpand;
+
 using namespace ir;
 using rewrite::Rewriter;
 

@@ -33,6 +33,9 @@
 #include "support/union_find.h"
 
 namespace anfora::passes {
+
+extern const Pass kFold;
+
 namespace {
 
 using namespace ir;

@@ -26,6 +26,8 @@
 
 namespace anfora::passes {
 
+extern const Pass kGenerate;
+
 using namespace ir;
 
 namespace {

@@ -26,6 +26,9 @@
 #include "passes/pass.h"
 
 namespace anfora::passes {
+
+extern const Pass kInline;
+
 namespace {
 
 using namespace ir;

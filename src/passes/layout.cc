@@ -25,6 +25,9 @@
 #include "support/union_find.h"
 
 namespace anfora::passes {
+
+extern const Pass kLayout;
+
 namespace {
 
 using namespace ir;

@@ -37,6 +37,9 @@
 #include "rewrite/admission.h"
 
 namespace anfora::passes {
+
+extern const Pass kLoops;
+
 namespace {
 
 using namespace ir;

@@ -18,6 +18,9 @@
 #include "passes/pass.h"
 
 namespace anfora::passes {
+
+extern const Pass kOnnxRuntime, kAttention;
+
 namespace {
 
 using namespace ir;

@@ -33,6 +33,8 @@
 
 namespace anfora::passes {
 
+extern const Pass kOutline;
+
 using namespace ir;
 
 namespace {

@@ -21,6 +21,8 @@
 
 namespace anfora::passes {
 
+extern const Pass kParallel;
+
 using namespace ir;
 
 namespace {

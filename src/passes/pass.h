@@ -124,38 +124,6 @@ struct Pass {
   std::string_view note;        // … and adds for who does not know it: "shapes and casts known before the run"
   size_t (*run)(PassContext&);  // returns the number of changes
 };
-
-// One file each.
-extern const Pass kCanonicalize;  // canonicalize.cc
-extern const Pass kInline;        // inline.cc
-extern const Pass kSignatures;    // signatures.cc
-extern const Pass kRecurrence;    // recurrence.cc
-extern const Pass kLoops;         // loops.cc
-extern const Pass kBranches;      // branches.cc
-extern const Pass kFold;          // fold.cc
-extern const Pass kSimplify;      // simplify.cc
-extern const Pass kLayers;        // layers.cc
-extern const Pass kWeights;   // weights.cc
-extern const Pass kCse;         // cse.cc
-extern const Pass kDce;      // dce.cc
-// Behind the rules, where the result is stored.
-extern const Pass kCaches;    // caches.cc, rules/caches.rules
-extern const Pass kParallel;  // parallel.cc
-extern const Pass kSplit;     // split.cc
-extern const Pass kEinsum;    // einsum.cc
-extern const Pass kGenerate;  // generate.cc
-extern const Pass kOutline;   // outline.cc
-// Before a model runs, and where it is asked for.
-extern const Pass kExpand;  // expand.cc
-// Where ONNX Runtime is to run the result: onnxruntime.cc.
-extern const Pass kOnnxRuntime;
-// For execution, before it is optimized: attention.cc.
-extern const Pass kAttention;
-// For execution only: their operators are lowered ones.
-extern const Pass kWiden;          // widen.cc
-extern const Pass kWidenSingle;    // widen.cc; for a check only
-extern const Pass kLayout;         // layout.cc
-extern const Pass kEpilogue;       // epilogue.cc, rules/epilogue.rules
-extern const Pass kRematerialize;  // rematerialize.cc
+// Each is a constant of its file; the lists of pipeline/pipelines.cc name them.
 
 }  // namespace anfora::passes

@@ -35,6 +35,9 @@
 #include "support/integers.h"
 
 namespace anfora::passes {
+
+extern const Pass kRecurrence;
+
 namespace {
 
 using namespace ir;

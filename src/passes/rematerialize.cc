@@ -22,6 +22,9 @@
 #include "passes/pass.h"
 
 namespace anfora::passes {
+
+extern const Pass kRematerialize;
+
 namespace {
 
 using namespace ir;

@@ -47,6 +47,9 @@
 #include "support/union_find.h"
 
 namespace anfora::passes {
+
+extern const Pass kSignatures;
+
 namespace {
 
 using namespace ir;

@@ -9,6 +9,9 @@
 #include "support/element_types.h"
 
 namespace anfora::passes {
+
+extern const Pass kSimplify;
+
 namespace {
 
 using namespace ir;

@@ -15,6 +15,8 @@
 
 namespace anfora::passes {
 
+extern const Pass kSplit;
+
 using namespace ir;
 
 namespace {

@@ -19,6 +19,9 @@
 #include "support/mapped_file.h"
 
 namespace anfora::passes {
+
+extern const Pass kWeights;
+
 namespace {
 
 using namespace ir;

@@ -22,6 +22,9 @@
 #include "rewrite/admission.h"
 
 namespace anfora::passes {
+
+extern const Pass kWiden, kWidenSingle;
+
 namespace {
 
 using namespace ir;

@@ -32,7 +32,7 @@ class Optimization {
       : module_(module), options_(options), pass_options_(options.passes) {
     const Pipeline& pipeline = *options.pipeline;
     if (pipeline.is_stored) pass_options_.origins = std::make_shared<passes::Origins>(passes::origins_of(module));
-    pass_options_.folds = options.only.empty() || std::ranges::count(options.only, &passes::kFold) > 0;
+    pass_options_.folds = options.only.empty() || std::ranges::count(options.only, &get_pass("fold")) > 0;
     if (!pipeline.is_stored) {
       pass_options_.fold_limit = kAnySize;
       pass_options_.fold_transposed_weights = false;
@@ -46,7 +46,8 @@ class Optimization {
 
   OptimizeReport run() {
     report_.nodes_before = module_.num_operations();
-    if (options_.expand) run_passes_of({.name = "expand", .passes = kExpandAlone});
+    const Pass* const expand_alone[] = {&get_pass("expand")};
+    if (options_.expand) run_passes_of({.name = "expand", .passes = expand_alone});
     if (options_.only.empty()) {
       for (const Stage* stage : options_.pipeline->stages) run_stage(*stage);
     } else {
@@ -58,8 +59,6 @@ class Optimization {
   }
 
  private:
-  static constexpr const Pass* kExpandAlone[] = {&passes::kExpand};
-
   void set_operators(bool (*expresses)(const ir::Apply&)) {
     auto avoids = options_.pipeline->avoids;
     pass_options_.has_operator = options_.passes.has_operator;
@@ -183,6 +182,10 @@ size_t run_pass(const Pass& pass, ir::Module& module, const passes::PassOptions&
   return changes;
 }
 
+size_t run_pass(std::string_view name, ir::Module& module, const passes::PassOptions& options) {
+  return run_pass(get_pass(name), module, options);
+}
+
 bool has_expansions(const ir::Module& module) {
   for (const ir::Graph* graph : module.graphs()) {
     for (const ir::Apply* node = graph->first_node(); node; node = node->next_in_graph()) {
@@ -193,6 +196,6 @@ bool has_expansions(const ir::Module& module) {
   return false;
 }
 
-size_t expand(ir::Module& module) { return has_expansions(module) ? run_pass(passes::kExpand, module) : 0; }
+size_t expand(ir::Module& module) { return has_expansions(module) ? run_pass("expand", module) : 0; }
 
 }  // namespace anfora::pipeline

@@ -7,6 +7,13 @@
 
 #include "anfora/error.h"
 
+// One file each, src/passes/….cc.
+namespace anfora::passes {
+extern const Pass kAttention, kBranches, kCaches, kCanonicalize, kCse, kDce, kEinsum, kEpilogue, kExpand, kFold, kGenerate, kInline,
+    kLayers, kLayout, kLoops, kOnnxRuntime, kOutline, kParallel, kRecurrence, kRematerialize, kSignatures, kSimplify, kSplit, kWeights,
+    kWiden, kWidenSingle;
+}
+
 namespace anfora::pipeline {
 
 using passes::Pass;
@@ -146,6 +153,12 @@ std::span<const Pass* const> all_passes() {
 const Pass* find_pass(std::string_view name) {
   auto found = std::ranges::find(all_passes(), name, &Pass::name);
   return found == all_passes().end() ? nullptr : *found;
+}
+
+const Pass& get_pass(std::string_view name) {
+  const Pass* pass = find_pass(name);
+  if (!pass) throw Error(ErrorCode::Internal, fmt::format("there is no pass {}", name));
+  return *pass;
 }
 
 bool is_canonicalizing(const Pass& pass) { return std::ranges::count(kSimplifyPasses, &pass) > 0; }

@@ -42,6 +42,7 @@ extern const Pipeline kLower;        // the end of it, on a module that is optim
 // All passes that occur in a pipeline, each once, and those that checks alone run.
 std::span<const passes::Pass* const> all_passes();
 const passes::Pass* find_pass(std::string_view name);  // null when there is none
+const passes::Pass& get_pass(std::string_view name);   // throws Internal when there is none
 // Whether it is a pass that runs to a fixpoint with others, on what ONNX can express.
 bool is_canonicalizing(const passes::Pass& pass);
 

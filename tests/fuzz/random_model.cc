@@ -526,7 +526,7 @@ class Generator {
 
   void drop_unused(Module& module) {
     analysis::infer_types(module);
-    pipeline::run_pass(passes::kDce, module);
+    pipeline::run_pass("dce", module);
     size_t place = 0, index = 0;
     std::vector<Parameter*> unused;
     for (Parameter* parameter : module.main()->parameters()) {

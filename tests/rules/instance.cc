@@ -9,6 +9,7 @@
 #include "anfora/error.h"
 #include "ir/clone.h"
 #include "passes/pass.h"
+#include "pipeline/pipelines.h"
 #include "rewrite/expression.h"
 #include "rules/operands.h"
 #include "support/element_types.h"
@@ -165,7 +166,7 @@ class Maker {
     passes::PassOptions options;
     passes::PassContext pass(*module_, remarks, options);
     pass.inference.run();
-    if (passes::kCanonicalize.run(pass) > 0) analysis::infer_types(*module_);
+    if (pipeline::get_pass("canonicalize").run(pass) > 0) analysis::infer_types(*module_);
   }
 
   // Leaves -------------------------------------------------------------------------------------------------------

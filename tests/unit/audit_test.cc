@@ -7,6 +7,7 @@
 #include "ir/clone.h"
 #include "ir/parse.h"
 #include "ops/registry.h"
+#include "pipeline/pipelines.h"
 
 namespace anfora::driver {
 namespace {
@@ -41,11 +42,11 @@ constexpr std::string_view kWrong =
 TEST_F(AuditTest, RightRulesPass) {
   auto options =
       with_rules("# a − b = a + (−b)\nright: Sub(a, b) => Add(a, Neg(b))  [exact, ordered 'no rule back']\n");
-  EXPECT_FALSE(audit_pass(passes::kSimplify, *module, options));
+  EXPECT_FALSE(audit_pass(pipeline::get_pass("simplify"), *module, options));
 }
 
 TEST_F(AuditTest, WrongRuleIsNamed) {
-  auto finding = audit_pass(passes::kSimplify, *module, with_rules(kWrong));
+  auto finding = audit_pass(pipeline::get_pass("simplify"), *module, with_rules(kWrong));
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->pass, "simplify");
   EXPECT_EQ(finding->rule, "wrong");
@@ -54,7 +55,7 @@ TEST_F(AuditTest, WrongRuleIsNamed) {
 
 TEST_F(AuditTest, FindingIsReducedToWhatShowsIt) {
   auto options = with_rules(kWrong);
-  auto finding = audit_pass(passes::kSimplify, *module, options);
+  auto finding = audit_pass(pipeline::get_pass("simplify"), *module, options);
   ASSERT_TRUE(finding);
   std::unique_ptr<ir::Module> small = reduce_finding(*finding, options);
   EXPECT_EQ(small->num_operations(), 2u);  // Relu(Neg(x))

@@ -5,6 +5,7 @@
 #include "ir/verify.h"
 #include "ops/registry.h"
 #include "passes/pass.h"
+#include "pipeline/pipelines.h"
 
 namespace anfora::passes {
 namespace {
@@ -17,7 +18,7 @@ class InlineTest : public testing::Test {
     PassOptions options;
     PassContext pass(module, remarks, options);
     pass.inference.run();
-    size_t changes = kInline.run(pass);
+    size_t changes = pipeline::get_pass("inline").run(pass);
     for (const Violation& v : verify(module)) ADD_FAILURE() << to_string(v);
     return changes;
   }

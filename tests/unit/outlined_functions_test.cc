@@ -22,7 +22,7 @@ class OutlinedFunctions : public testing::Test {
     module = ir::parse(*context, text);
     analysis::infer_types(*module);
     auto before = ir::clone(*module);
-    const size_t count = pipeline::run_pass(passes::kOutline, *module, {.outline = everywhere});
+    const size_t count = pipeline::run_pass("outline", *module, {.outline = everywhere});
     ir::verify_or_throw(*module);
     std::vector<Datum> inputs;
     for (const ir::Parameter* p : before->main()->parameters()) {
