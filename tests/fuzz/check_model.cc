@@ -59,7 +59,7 @@ std::string show(const Module& module) {
 
 // What numbers come up, by what promises cover.
 enum class Numbers : uint8_t {
-  Ordinary,  // where products of two neither overflow nor lose digits: nothing beyond √largest, no denormals
+  Ordinary,  // where products of two neither overflow nor lose digits: from √smallest to √largest, and 0
   Finite,
   Any,
 };
@@ -71,7 +71,7 @@ Numbers numbers_in(const Datum& datum) {
   auto classify = [&]<class T>(double largest, double smallest_normal) {
     for (T x : datum.tensor().data<T>()) {
       double wide = std::abs(static_cast<double>(x));
-      bool ordinary = wide == 0 || (wide >= smallest_normal && wide <= std::sqrt(largest));
+      bool ordinary = wide == 0 || (wide >= std::sqrt(smallest_normal) && wide <= std::sqrt(largest));
       worst = std::max(worst, ordinary ? Numbers::Ordinary : std::isfinite(wide) ? Numbers::Finite : Numbers::Any);
     }
   };
