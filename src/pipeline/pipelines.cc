@@ -10,7 +10,7 @@
 // One file each, src/passes/….cc.
 namespace anfora::passes {
 extern const Pass kAttention, kBranches, kCaches, kCanonicalize, kCse, kDce, kEinsum, kEpilogue, kExpand, kFold, kGenerate, kInline,
-    kLayers, kLayout, kLoops, kOnnxRuntime, kOutline, kParallel, kRecurrence, kRematerialize, kSignatures, kSimplify, kSplit, kWeights,
+    kLambdaLift, kLayers, kLayout, kLoops, kOnnxRuntime, kOutline, kParallel, kRecurrence, kRematerialize, kSignatures, kSimplify, kSplit, kWeights,
     kWiden, kWidenSingle;
 }
 
@@ -144,7 +144,7 @@ std::span<const Pass* const> all_passes() {
         if (!std::ranges::count(all, pass)) all.push_back(pass);
       }
     }
-    all.push_back(&passes::kWidenSingle);
+    all.insert(all.end(), {&passes::kLambdaLift, &passes::kWidenSingle});
     return all;
   }();
   return kAll;

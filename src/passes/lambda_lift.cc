@@ -1,0 +1,209 @@
+// Lambda lifting: the free variables of a function become parameters, and the function moves to the top level, where all of its calls are
+// known. After T. Johnsson, "Lambda lifting: transforming programs to recursive equations", 1985.
+//
+//     graph @main(%x, %n) { return call @pow(%n) }                  graph @main(%x, %n) { return call @pow(%n, %x) }
+//     graph @pow(%k) in @main {                                     graph @pow(%k, %x) {
+//       return call Switch(Greater(%k, 0), @more, @done)()            return call Switch(Greater(%k, 0), @more, @done)(%k, %x)
+//     }                                                             }
+//     graph @more() in @pow { … %k … %x … call @pow(…) }            graph @more(%k, %x) { … call @pow(…, %x) }
+//
+// Differentiation wants it so: what a function reads is then in its signature, and the sensitivities of its free variables are results as
+// those of its parameters are. Functions between which a call chooses get the same parameters. A function stays where it is if it is also
+// a value (kept, passed on, returned), or if a call of it could not see what another alternative of some call reads. Its free variables stay
+// free ones, of the functions around it that stay, too.
+//
+// `signatures` does the opposite for what a loop hands on to itself unchanged: export and kernels want that captured.
+//
+// Linear in the size of the module plus the number of pairs of a function and a free variable.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <boost/unordered/unordered_flat_set.hpp>
+#include <vector>
+
+#include "analysis/calls.h"
+#include "ir/order.h"
+#include "passes/pass.h"
+#include "support/union_find.h"
+
+namespace anfora::passes {
+
+extern const Pass kLambdaLift;
+
+namespace {
+
+using namespace ir;
+
+class LambdaLifting {
+ public:
+  explicit LambdaLifting(PassContext& context) : context_(context), module_(context.module) {}
+
+  size_t run() {
+    const ModuleOrder order = topological_order(module_, Coverage::All);
+    for (const GraphOrder& graph : order.graphs) {
+      index_.emplace(graph.graph, members_.size());
+      members_.push_back({graph.graph, analysis::callers_of(*graph.graph)});
+    }
+    find_groups(FreeVariables(order));
+    while (exclude()) {
+    }
+    size_t changes = 0;
+    for (const GraphOrder& graph : order.graphs) changes += is_lifted(graph.graph);
+    if (changes == 0) return 0;
+    add_parameters();
+    for (const GraphOrder& graph : order.graphs) {
+      rewrite_body(*graph.graph, graph.nodes);
+      rewrite_body(*graph.graph, graph.dead);
+    }
+    for (const GraphOrder& graph : order.graphs) {
+      if (is_lifted(graph.graph)) lift(*graph.graph);
+    }
+    return changes;
+  }
+
+ private:
+  struct Member {
+    Graph* graph;
+    analysis::Callers callers;
+    boost::unordered_flat_map<const Node*, Node*> parameters = {};  // for its free variables
+  };
+  // Functions between which calls choose.
+  struct Group {
+    bool is_lifted = false;
+    std::vector<Node*> variables;  // free ones of any of them
+  };
+
+  Group& group_of(const Graph* graph) { return groups_[alike_.find(index_.at(graph))]; }
+  bool is_lifted(const Graph* graph) { return index_.contains(graph) && group_of(graph).is_lifted; }
+
+  void find_groups(const FreeVariables& free) {
+    alike_ = UnionFind(members_.size());
+    groups_.resize(members_.size());
+    for (size_t i = 0; i < members_.size(); ++i) {
+      for (const Apply* call : members_[i].callers.calls) {
+        for (const Graph* callee : analysis::known_callees(*call)) {
+          if (index_.contains(callee)) alike_.unite(i, index_.at(callee));
+        }
+      }
+    }
+    for (Member& member : members_) {
+      Group& group = group_of(member.graph);
+      for (Node* variable : free.of(member.graph)) {
+        if (!std::ranges::count(group.variables, variable)) group.variables.push_back(variable);
+      }
+      group.is_lifted = group.is_lifted || member.graph->parent();
+    }
+    for (Member& member : members_) {
+      if (!member.callers.all_known || member.callers.calls.empty()) group_of(member.graph).is_lifted = false;
+    }
+  }
+
+  // Drops a group where a call does not see all that it would hand over, or a body uses a function that would be out of sight. Whether any
+  // was dropped: another one may depend on it.
+  bool exclude() {
+    bool changed = false;
+    for (Member& member : members_) {
+      Group& group = group_of(member.graph);
+      if (!group.is_lifted || (sees_arguments(member, group) && sees_functions(*member.graph))) continue;
+      group.is_lifted = false;
+      changed = true;
+    }
+    return changed;
+  }
+  static bool sees_arguments(const Member& member, const Group& group) {
+    return std::ranges::all_of(member.callers.calls, [&](const Apply* call) {
+      return std::ranges::all_of(group.variables, [&](const Node* v) { return call->graph()->is_inside(v->graph()); });
+    });
+  }
+  // A function that stays inside another one is seen there and below alone.
+  bool sees_functions(const Graph& graph) {
+    for (const Apply* node = graph.first_node(); node; node = node->next_in_graph()) {
+      for (const Use& use : node->operands()) {
+        const Graph* function = constant_function(use.node);
+        if (!function || is_lifted(function) || !function->parent() || function->parent()->is_inside(&graph)) continue;
+        return false;
+      }
+    }
+    return std::ranges::all_of(members_, [&](const Member& inner) {  // in what stays inside of it
+      return inner.graph->parent() != &graph || is_lifted(inner.graph) || sees_functions(*inner.graph);
+    });
+  }
+
+  void add_parameters() {
+    for (Member& member : members_) {
+      if (!is_lifted(member.graph)) continue;
+      for (Node* variable : group_of(member.graph).variables) {
+        member.parameters[variable] = module_.add_parameter(member.graph, variable->type(), variable->name());
+      }
+    }
+  }
+
+  // The variable as a function, or the innermost lifted one around it, has it.
+  Node* seen_from(const Graph* graph, Node* variable) {
+    for (const Graph* g = graph; g && g != variable->graph(); g = g->parent()) {
+      if (!is_lifted(g)) continue;
+      const auto& parameters = members_[index_.at(g)].parameters;
+      auto found = parameters.find(variable);
+      return found == parameters.end() ? variable : found->second;
+    }
+    return variable;
+  }
+
+  void rewrite_body(const Graph& graph, std::span<Apply* const> nodes) {
+    for (Apply* node : nodes) {
+      for (size_t i = 0; i < node->num_inputs(); ++i) {
+        Node* operand = node->input(i);
+        if (!operand->graph() || operand->graph() == &graph) continue;
+        if (Node* seen = seen_from(&graph, operand); seen != operand) module_.set_operand(node, i, seen);
+      }
+      if (node->primitive() == Primitive::Call) pass_variables(*node);
+    }
+  }
+
+  void pass_variables(Apply& call) {
+    const analysis::Callees callees = analysis::known_callees(call);
+    if (callees.empty() || !is_lifted(callees[0])) return;
+    boost::container::small_vector<Node*, 8> inputs;
+    for (const Use& use : call.operands()) inputs.push_back(use.node);
+    for (Node* variable : group_of(callees[0]).variables) inputs.push_back(seen_from(call.graph(), variable));
+    Apply* made = module_.apply_interned(call.graph(), call.op(), inputs, &call.attributes(), call.num_outputs(), call.location(), call.name());
+    made->set_type(call.type());
+    module_.replace(&call, made);
+    module_.erase(&call);
+  }
+
+  void lift(Graph& graph) {
+    module_.set_parent(&graph, nullptr);
+    retype(graph);
+    context_.remarks.applied(kLambdaLift.name, kLambdaLift.name, *graph.value(),
+                             fmt::format("{} free variables became parameters", group_of(&graph).variables.size()));
+  }
+
+  void retype(const Graph& graph) {
+    const Type* old = graph.value()->type();
+    if (!old || !old->is_func()) return;
+    boost::container::small_vector<const Type*, 8> types;
+    for (const Parameter* p : graph.parameters()) types.push_back(p->type());
+    const Type* type = module_.context().func_type({types.data(), types.size()}, old->result());
+    graph.value()->set_type(type);
+    for (const Use& use : graph.value()->uses()) {
+      if (use.user->primitive() == Primitive::Switch) use.user->set_type(type);
+    }
+  }
+
+  PassContext& context_;
+  Module& module_;
+  boost::unordered_flat_map<const Graph*, size_t> index_;  // into the next
+  std::vector<Member> members_;
+  UnionFind alike_{0};
+  std::vector<Group> groups_;  // that of a representative is that of all
+};
+
+size_t run_lambda_lift(PassContext& context) { return LambdaLifting(context).run(); }
+
+}  // namespace
+
+const Pass kLambdaLift{"lambda-lift", "lambda lifting", "free variables of known functions become parameters", run_lambda_lift};
+
+}  // namespace anfora::passes
