@@ -27,19 +27,21 @@ class Error : public std::exception {
   const std::string& node() const { return node_; }          // "Conv 'layer1.conv'", empty when unknown
   const std::string& location() const { return location_; }  // "model.onnx: node 17", empty when unknown
   const std::string& hint() const { return hint_; }
+  const std::string& excerpt() const { return excerpt_; }  // the lines of a source, with carets below what is meant; or empty
 
   // Each fills what is still empty, so that the innermost, most precise place wins.
   Error& at_node(std::string node);
   Error& at_location(std::string location);
   Error& with_hint(std::string hint);
+  Error& with_excerpt(std::string excerpt);
 
-  // "location: node: message (hint)".
+  // "location: node: message (hint)", without the excerpt.
   const char* what() const noexcept override { return text_.c_str(); }
 
  private:
   void compose();
   ErrorCode code_;
-  std::string message_, node_, location_, hint_, text_;
+  std::string message_, node_, location_, hint_, excerpt_, text_;
 };
 
 }  // namespace anfora

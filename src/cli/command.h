@@ -64,5 +64,6 @@ Action add_reduce(CLI::App& app);
 Action add_rules(CLI::App& app);
 Action add_explain(CLI::App& app);
 Action add_diff(CLI::App& app);
+Action add_cfg(CLI::App& app);
 
 }  // namespace anfora::cli

@@ -87,15 +87,19 @@ std::string_view to_string(ErrorCode code) {
   return "";
 }
 
-// Location, node and message on one line; the hint on the next. Where nobody listens, the exit code has to do.
+// Location, node and message on one line; then the lines of the source; then the hint. Where nobody listens, the exit code has to do.
 void complain(const Error& error) {
   const bool color = isatty(STDERR_FILENO) && !std::getenv("NO_COLOR");
   std::string message = error.message();
   if (!error.node().empty()) message = error.node() + ": " + message;
   if (!error.location().empty()) message = error.location() + ": " + message;
-  std::string text =
-      fmt::format("{}anfora: {}{}{}\n", color ? "\033[31m" : "", color ? "\033[0m" : "", on_one_line(message),
-                  error.hint().empty() ? "" : "\n  hint: " + on_one_line(error.hint()));
+  std::string text = fmt::format("{}anfora: {}{}\n", color ? "\033[31m" : "", color ? "\033[0m" : "", on_one_line(message));
+  for (size_t begin = 0; begin < error.excerpt().size();) {
+    const size_t end = std::min(error.excerpt().find('\n', begin), error.excerpt().size());
+    text += "    " + on_one_line(error.excerpt().substr(begin, end - begin)) + "\n";
+    begin = end + 1;
+  }
+  if (!error.hint().empty()) text += "  hint: " + on_one_line(error.hint()) + "\n";
   std::fputs(text.c_str(), stderr);
 }
 
@@ -108,6 +112,7 @@ int fail(const Error& error, int exit_code) {
                                          {"message", error.message()},
                                          {"node", error.node()},
                                          {"location", error.location()},
+                                         {"excerpt", error.excerpt()},
                                          {"hint", error.hint()}}},
                                        {"exit_code", exit_code}};
   std::fputs((json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n').c_str(), stdout);
@@ -136,7 +141,7 @@ int main(int argc, char** argv) {
   cli::Action chosen;
   for (cli::Action (*add)(CLI::App&) :
        {cli::add_info, cli::add_dump, cli::add_opt, cli::add_run, cli::add_bench, cli::add_verify, cli::add_reduce,
-        cli::add_operators, cli::add_rules, cli::add_explain, cli::add_diff}) {
+        cli::add_operators, cli::add_rules, cli::add_explain, cli::add_diff, cli::add_cfg}) {
     size_t before = app.get_subcommands({}).size();
     cli::Action action = add(app);
     CLI::App* command = app.get_subcommands({})[before];

@@ -22,6 +22,11 @@ Error& Error::with_hint(std::string hint) {
   return *this;
 }
 
+Error& Error::with_excerpt(std::string excerpt) {
+  if (excerpt_.empty()) excerpt_ = std::move(excerpt);
+  return *this;
+}
+
 void Error::compose() {
   text_.clear();
   if (!location_.empty()) text_ += location_ + ": ";

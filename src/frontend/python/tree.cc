@@ -157,18 +157,17 @@ Tree* Source::find_definition(std::string_view path) const {
 
 Error Source::error(ErrorCode code, const Tree& at, std::string_view message) const {
   const Position& p = at.position;
-  std::string text(message);
+  Error error(code, std::string(message));
+  error.at_location(fmt::format("{}:{}:{}", file, p.line, p.column));
   if (p.line >= 1 && static_cast<size_t>(p.line) <= lines.size()) {
     const std::string& line = lines[static_cast<size_t>(p.line) - 1];
     const size_t first = line.find_first_not_of(" \t");
     const auto indent = static_cast<int>(first == std::string::npos ? 0 : first);
     const int length = p.end_line == p.line ? std::max(1, p.end_column - p.column) : 1;
-    text += fmt::format("\n    {}\n    {}{}", line.substr(static_cast<size_t>(indent)),
-                        std::string(static_cast<size_t>(std::max(0, p.column - 1 - indent)), ' '),
-                        std::string(static_cast<size_t>(length), '^'));
+    error.with_excerpt(fmt::format("{}\n{}{}", line.substr(static_cast<size_t>(indent)),
+                                   std::string(static_cast<size_t>(std::max(0, p.column - 1 - indent)), ' '),
+                                   std::string(static_cast<size_t>(length), '^')));
   }
-  Error error(code, text);
-  error.at_location(fmt::format("{}:{}:{}", file, p.line, p.column));
   return error;
 }
 

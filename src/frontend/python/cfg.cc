@@ -1,0 +1,252 @@
+#include "frontend/python/cfg.h"
+
+#include <algorithm>
+
+namespace anfora::python {
+namespace {
+
+std::string_view hint_for(const Tree& statement) {
+  struct Hint {
+    std::string_view kind, text;
+  };
+  static constexpr Hint kHints[] = {
+      {"Try", "test for the condition before, with if"},
+      {"TryStar", "test for the condition before, with if"},
+      {"With", "call what it does on entry and on exit as functions"},
+      {"Match", "write it as if and elif"},
+      {"AsyncFunctionDef", "write it as def"},
+      {"AsyncFor", "write it as for"},
+      {"AsyncWith", "call what it does on entry and on exit as functions"},
+      {"Delete", "a name that is not read any more needs no del"},
+      {"ClassDef", "define the class outside of the function"},
+      {"Import", "import at the top of the file"},
+      {"ImportFrom", "import at the top of the file"},
+  };
+  auto found = std::ranges::find(kHints, statement.name, &Hint::kind);
+  return found == std::end(kHints) ? std::string_view() : found->text;
+}
+
+class Builder {
+ public:
+  explicit Builder(Cfg& cfg) : cfg_(cfg) {}
+
+  void build() {
+    current_ = add();
+    body(cfg_.function->list("body"));
+    finish(EndKind::Return, nullptr);
+    skip_empty_blocks();
+    order();
+    merge_chains();
+  }
+
+ private:
+  struct LoopTargets {
+    int next, done;  // of continue and break
+  };
+
+  int add() {
+    cfg_.blocks.emplace_back();
+    return static_cast<int>(cfg_.blocks.size()) - 1;
+  }
+  Block& block(int i) { return cfg_.blocks[static_cast<size_t>(i)]; }
+
+  // Ends the current block; what follows is not reached before a block is begun.
+  void finish(EndKind end, const Tree* tree, int then = -1, int otherwise = -1) {
+    if (current_ < 0) return;
+    Block& b = block(current_);
+    b.end = end, b.tree = tree, b.then = then, b.otherwise = otherwise;
+    current_ = -1;
+  }
+  void jump(int to) { finish(EndKind::Jump, nullptr, to); }
+  // On a constant only one way is taken.
+  void branch(const Tree* test, int then, int otherwise) {
+    if (test->is(Kind::Constant)) return jump(truth(test->constant) ? then : otherwise);
+    finish(EndKind::Branch, test, then, otherwise);
+  }
+
+  void body(const Tree::Trees& statements) {
+    for (const Tree* statement : statements) {
+      if (current_ < 0) current_ = add();  // no path reaches it
+      this->statement(*statement);
+    }
+  }
+
+  void statement(const Tree& s) {
+    switch (s.kind) {
+      case Kind::If: return choice(s);
+      case Kind::While:
+      case Kind::For: return loop(s);
+      case Kind::Return: return finish(EndKind::Return, &s);
+      case Kind::Raise: return finish(EndKind::Raise, &s);
+      case Kind::Break: return jump(loops_.back().done);
+      case Kind::Continue: return jump(loops_.back().next);
+      case Kind::Pass:
+      case Kind::Global:
+      case Kind::Nonlocal: return;
+      case Kind::Assign:
+      case Kind::AugAssign:
+      case Kind::AnnAssign:
+      case Kind::Expr:
+      case Kind::Assert:
+      case Kind::FunctionDef: return block(current_).steps.push_back({StepKind::Run, &s});
+      default: {
+        Error error = cfg_.source->error(ErrorCode::Unsupported, s, s.name + " is not supported in a compiled function");
+        if (std::string_view hint = hint_for(s); !hint.empty()) error.with_hint(std::string(hint));
+        throw error;
+      }
+    }
+  }
+
+  void choice(const Tree& s) {
+    const int then = add(), otherwise = s.list("orelse").empty() ? -1 : add(), after = add();
+    branch(s.child("test"), then, otherwise < 0 ? after : otherwise);
+    current_ = then;
+    body(s.list("body"));
+    jump(after);
+    if (otherwise >= 0) {
+      current_ = otherwise;
+      body(s.list("orelse"));
+      jump(after);
+    }
+    current_ = after;
+  }
+
+  // The `else` of a loop runs where the loop ends without a break.
+  void loop(const Tree& s) {
+    const bool is_for = s.is(Kind::For);
+    if (is_for) block(current_).steps.push_back({StepKind::Iterate, &s});
+    const int header = add(), inside = add(), exhausted = s.list("orelse").empty() ? -1 : add(), after = add();
+    jump(header);
+    current_ = header;
+    const int without = exhausted < 0 ? after : exhausted;
+    is_for ? finish(EndKind::HasNext, &s, inside, without) : branch(s.child("test"), inside, without);
+    current_ = inside;
+    if (is_for) block(current_).steps.push_back({StepKind::Next, &s});
+    loops_.push_back({header, after});
+    body(s.list("body"));
+    loops_.pop_back();
+    jump(header);
+    if (exhausted >= 0) {
+      current_ = exhausted;
+      body(s.list("orelse"));
+      jump(after);
+    }
+    current_ = after;
+  }
+
+  // The block where control really goes on: what does nothing but jump is skipped.
+  int target_of(int at) {
+    for (size_t steps = 0; at > 0 && steps < cfg_.blocks.size(); ++steps) {  // an empty loop goes on for ever
+      const Block& b = block(at);
+      if (!b.steps.empty() || b.end != EndKind::Jump) break;
+      at = b.then;
+    }
+    return at;
+  }
+  void skip_empty_blocks() {
+    for (Block& b : cfg_.blocks) {
+      if (b.then >= 0) b.then = target_of(b.then);
+      if (b.otherwise >= 0) b.otherwise = target_of(b.otherwise);
+    }
+  }
+
+  // A block and the only one that it leads to, which nothing else does, are one.
+  void merge_chains() {
+    for (size_t i = 0; i < cfg_.blocks.size(); ++i) {
+      for (Block* b = &cfg_.blocks[i]; b->end == EndKind::Jump && b->then > static_cast<int>(i);) {
+        Block& next = block(b->then);
+        if (next.predecessors.size() != 1) break;
+        b->steps.insert(b->steps.end(), next.steps.begin(), next.steps.end());
+        b->end = next.end, b->tree = next.tree, b->then = next.then, b->otherwise = next.otherwise;
+        next.then = next.otherwise = -1;
+      }
+    }
+    order();
+  }
+
+  // Keeps what the entry reaches, in reverse postorder.
+  void order() {
+    std::vector<int> postorder;
+    std::vector<bool> seen(cfg_.blocks.size());
+    std::vector<std::pair<int, size_t>> stack{{0, 0}};
+    seen[0] = true;
+    while (!stack.empty()) {
+      auto& [at, next] = stack.back();
+      std::vector<int> to = block(at).successors();
+      std::ranges::reverse(to);  // so that `then` comes first
+      if (next == to.size()) {
+        postorder.push_back(at);
+        stack.pop_back();
+        continue;
+      }
+      const int successor = to[next++];
+      if (seen[static_cast<size_t>(successor)]) continue;
+      seen[static_cast<size_t>(successor)] = true;
+      stack.emplace_back(successor, 0);
+    }
+    std::vector<int> place(cfg_.blocks.size(), -1);
+    std::vector<Block> ordered;
+    for (auto at = postorder.rbegin(); at != postorder.rend(); ++at) {
+      place[static_cast<size_t>(*at)] = static_cast<int>(ordered.size());
+      ordered.push_back(std::move(block(*at)));
+    }
+    for (Block& b : ordered) {
+      if (b.then >= 0) b.then = place[static_cast<size_t>(b.then)];
+      if (b.otherwise >= 0) b.otherwise = place[static_cast<size_t>(b.otherwise)];
+    }
+    cfg_.blocks = std::move(ordered);
+    for (Block& b : cfg_.blocks) b.predecessors.clear();
+    for (size_t i = 0; i < cfg_.blocks.size(); ++i) {
+      for (int to : block(static_cast<int>(i)).successors()) block(to).predecessors.push_back(static_cast<int>(i));
+    }
+  }
+
+  Cfg& cfg_;
+  int current_ = -1;  // −1: no path reaches this place
+  std::vector<LoopTargets> loops_;
+};
+
+}  // namespace
+
+std::vector<int> Block::successors() const {
+  std::vector<int> to;
+  if (then >= 0) to.push_back(then);
+  if (otherwise >= 0 && otherwise != then) to.push_back(otherwise);
+  return to;
+}
+
+Cfg build_cfg(const Source& source, const Tree& function) {
+  if (!function.is(Kind::FunctionDef)) throw source.error(ErrorCode::InvalidArgument, function, "only a function has control flow");
+  Cfg cfg{.source = &source, .function = &function, .scope = scope_of(source, function)};
+  Builder(cfg).build();
+  return cfg;
+}
+
+void for_each_use(const Step& step, const Visit& visit) {
+  switch (step.kind) {
+    case StepKind::Run: return for_each_use(*step.tree, visit);
+    case StepKind::Iterate: return for_each_use(*step.tree->child("iter"), visit);
+    case StepKind::Next: return for_each_use(*step.tree->child("target"), visit);  // "x[i]" reads both
+  }
+}
+
+void for_each_binding(const Step& step, const Visit& visit) {
+  switch (step.kind) {
+    case StepKind::Run: return for_each_binding(*step.tree, visit);
+    case StepKind::Iterate: return for_each_binding(*step.tree->child("iter"), visit);
+    case StepKind::Next: return for_each_binding(*step.tree->child("target"), visit);
+  }
+}
+
+void for_each_use_at_end(const Block& block, const Visit& visit) {
+  if (block.tree && block.end != EndKind::HasNext) for_each_use(*block.tree, visit);
+}
+void for_each_binding_at_end(const Block& block, const Visit& visit) {
+  if (block.tree && block.end != EndKind::HasNext) for_each_binding(*block.tree, visit);
+}
+
+const std::string& bound_name(const Tree& binding) {
+  return binding.is(Kind::Name) ? binding.text("id") : binding.text("name");
+}
+
+}  // namespace anfora::python

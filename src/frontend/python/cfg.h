@@ -1,0 +1,67 @@
+// The control flow graph of a function: blocks of steps that run one after the other, each block with one way to end.
+//
+//     s = 0                     B0   s = 0            → B1
+//     while n > 0:              B1   n > 0            → B2 | B3
+//         s = s + n             B2   s = s + n
+//         n = n - 1                  n = n - 1        → B1
+//     return s                  B3   return s
+//
+// Blocks that no path reaches are left out. They stand in reverse postorder: a block comes before those that it dominates.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "frontend/python/scope.h"
+#include "frontend/python/tree.h"
+
+namespace anfora::python {
+
+enum class StepKind : uint8_t {
+  Run,      // a simple statement
+  Iterate,  // the iterator of a `for` begins: tree is the For
+  Next,     // its next item is bound to the target
+};
+
+struct Step {
+  StepKind kind = StepKind::Run;
+  const Tree* tree = nullptr;
+};
+
+enum class EndKind : uint8_t {
+  Jump,
+  Branch,   // on the value of an expression
+  HasNext,  // of a For: `then` where its iterator has another item
+  Return,   // tree: the Return, or null at the end of the body
+  Raise,
+};
+
+struct Block {
+  std::vector<Step> steps;
+  EndKind end = EndKind::Return;
+  const Tree* tree = nullptr;             // the test of a Branch, the For of a HasNext, the statement of Return and Raise
+  int then = -1, otherwise = -1;          // by index; −1: none
+  std::vector<int> predecessors;          // in order of index
+
+  std::vector<int> successors() const;
+};
+
+struct Cfg {
+  const Source* source = nullptr;
+  const Tree* function = nullptr;
+  Scope scope;
+  std::vector<Block> blocks;  // the first is the entry
+};
+
+// Of a FunctionDef. Throws Unsupported, with the place and what to write instead, for statements that are not there yet.
+Cfg build_cfg(const Source& source, const Tree& function);
+
+// What a step or an end reads and binds, in the order in which it does.
+void for_each_use(const Step& step, const Visit& visit);
+void for_each_binding(const Step& step, const Visit& visit);
+void for_each_use_at_end(const Block& block, const Visit& visit);
+void for_each_binding_at_end(const Block& block, const Visit& visit);  // by := in a test
+// The name of what a binding binds.
+const std::string& bound_name(const Tree& binding);
+
+}  // namespace anfora::python

@@ -1,0 +1,33 @@
+// Names and scopes, as Python's symbol table has them: a name that a function binds anywhere is local to all of it.
+#pragma once
+
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "frontend/python/tree.h"
+
+namespace anfora::python {
+
+struct Scope {
+  std::vector<std::string> parameters;  // in order; of "*rest" and "**named" the names
+  std::vector<std::string> locals;      // the parameters, then what is bound, in order of the text
+  std::set<std::string> globals, nonlocals;  // as declared
+  std::set<std::string> captured;            // locals that a function inside reads or rebinds
+  std::set<std::string> rebound;             // those of them that one declares nonlocal
+
+  bool is_local(std::string_view name) const;
+};
+
+// Of a FunctionDef or Lambda. Throws InvalidModel where declarations contradict each other.
+Scope scope_of(const Source& source, const Tree& function);
+
+using Visit = std::function<void(const Tree& name)>;
+// The names that an expression, or a statement without its body, reads in the scope it stands in: not the targets of a
+// comprehension, but what a function inside takes from here, once where the function is made.
+void for_each_use(const Tree& tree, const Visit& visit);
+// The names that it binds there, also by :=.
+void for_each_binding(const Tree& tree, const Visit& visit);
+
+}  // namespace anfora::python
