@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from . import _core
-from ._errors import InvalidArgumentError, InvalidModelError
+from ._errors import InvalidArgumentError
 from ._report import OptimizeReport, Side, Step
 
 if TYPE_CHECKING:
@@ -262,8 +262,6 @@ def load(source: ModelLike) -> Model:
         data = source.SerializeToString()
     else:
         raise TypeError(f"a model is a path, bytes or a ModelProto, not {type(source).__name__}")
-    if not data:
-        raise InvalidModelError("the model has no bytes")
     return Model(_core.Model.from_bytes(data))
 
 
