@@ -72,18 +72,11 @@ struct OptimizeRequest {
   driver::Pins pins;
 };
 
-const driver::Target& target_named(const std::string& name) {
-  if (const driver::Target* target = driver::find_target(name)) return *target;
-  std::string known;
-  for (const driver::Target& target : driver::targets()) known.append(known.empty() ? "" : ", ").append(target.name);
-  throw Error(ErrorCode::InvalidArgument, fmt::format("there is no target '{}'", name)).with_hint("known: " + known);
-}
-
 pipeline::OptimizeReport optimize_module(ir::Module& module, const OptimizeRequest& request,
                                          const std::function<void(std::string_view, size_t)>& on_stage = nullptr) {
   if (!request.pins.empty()) driver::pin_shapes(module, request.pins);
   pipeline::OptimizeOptions options =
-      driver::optimizing_for(module, {.target = &target_named(request.target), .opset = request.opset});
+      driver::optimizing_for(module, {.target = &driver::target_named(request.target), .opset = request.opset});
   options.passes.math = request.math;
   options.passes.assumes_finite = request.assume_finite;
   options.passes.fold_limit = request.fold_limit;
@@ -224,7 +217,7 @@ class Model {
       Working working;
       std::lock_guard lock(shared_->mutex);
       report = optimize_module(*module_, request, on_stage);
-      save_options_ = {.target = &target_named(request.target), .opset = request.opset};
+      save_options_ = {.target = &driver::target_named(request.target), .opset = request.opset};
     }
     requests_.push_back(request);
     nb::list steps;

@@ -221,7 +221,7 @@ Optimized optimize_with(const ExplainOptions& options) {
   ir::Module& module = *optimized.model.module;
   auto rules = rules_with(module.context(), options.rules);
   pipeline::OptimizeOptions passes =
-      driver::optimizing_for(module, {.target = driver::find_target(options.target), .opset = options.opset});
+      driver::optimizing_for(module, {.target = &driver::target_named(options.target), .opset = options.opset});
   passes.passes.rules = rules;
   passes.passes.math = options.math;
   passes.keep_remarks = true;

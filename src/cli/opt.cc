@@ -221,7 +221,7 @@ int run_opt(const OptOptions& options) {
   OptSide before{
       .path = options.input, .nodes = file.nodes, .bytes = file.bytes, .summary = driver::summarize(*model.module)};
   const std::unique_ptr<ir::Module> original = ir::clone(*model.module);
-  const driver::Target* target = driver::find_target(options.target);
+  const driver::Target* target = &driver::target_named(options.target);
   pipeline::OptimizeOptions passes =
       driver::optimizing_for(*model.module, {.target = target, .opset = options.opset});
   passes.passes.math = options.math;

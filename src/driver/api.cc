@@ -55,9 +55,7 @@ rewrite::Promise promise_of(Math math) {
 }
 
 driver::SaveOptions save_options(const OptimizeOptions& options) {
-  const driver::Target* target = driver::find_target(options.target);
-  if (!target) throw Error(ErrorCode::InvalidArgument, fmt::format("there is no target '{}'", options.target));
-  return {.target = target, .opset = options.opset};
+  return {.target = &driver::target_named(options.target), .opset = options.opset};
 }
 
 pipeline::OptimizeReport optimize_for_file(ir::Module& module, const OptimizeOptions& options) {
