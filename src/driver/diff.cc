@@ -93,16 +93,23 @@ std::vector<std::string> changes_of(const Apply& a, const Apply& b) {
   return changes;
 }
 
+std::vector<std::string> texts_of(const NamedTypes& values) {
+  std::vector<std::string> texts;
+  for (const auto& [name, type] : values) texts.push_back(fmt::format("{}: {}", name, readable(type)));
+  return texts;
+}
+
 void compare_interfaces(std::string_view what, const NamedTypes& a, const NamedTypes& b,
                         std::vector<std::string>& changes) {
-  auto add_missing = [&](std::string_view verb, const NamedTypes& these, const NamedTypes& others) {
-    for (const auto& entry : these) {
-      if (std::ranges::find(others, entry) != others.end()) continue;
-      changes.push_back(fmt::format("{} {}: {}: {}", what, verb, entry.first, entry.second));
+  using Texts = std::vector<std::string>;
+  auto add_missing = [&](std::string_view verb, const Texts& these, const Texts& others) {
+    for (const std::string& entry : these) {
+      if (!std::ranges::count(others, entry)) changes.push_back(fmt::format("{} {}: {}", what, verb, entry));
     }
   };
-  add_missing("gone", a, b);
-  add_missing("new", b, a);
+  const Texts before = texts_of(a), after = texts_of(b);
+  add_missing("gone", before, after);
+  add_missing("new", after, before);
 }
 
 }  // namespace
