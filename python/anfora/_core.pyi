@@ -48,7 +48,7 @@ class ValueInfo:
     def is_optional(self) -> bool:
         """Whether it has a default."""
 
-class OptimizeRequest:
+class OptimizeOptions:
     def __init__(
         self,
         opset: str,
@@ -59,8 +59,9 @@ class OptimizeRequest:
         outline: bool,
         fold_limit: int | None,
         passes: Sequence[str],
-        rules: Sequence[tuple[str, str]],
+        rules: Sequence[str | os.PathLike[str]],
         shapes: Mapping[str, Sequence[int]],
+        dims: Mapping[str, int],
     ) -> None: ...
 
 class Model:
@@ -76,7 +77,7 @@ class Model:
     def nodes(self) -> list[tuple[str, str, str, str]]: ...
     def metadata(self) -> dict[str, Any]: ...
     def optimize(
-        self, request: OptimizeRequest, progress: Callable[[str, int], object] | None = None
+        self, options: OptimizeOptions, progress: Callable[[str, int], object] | None = None
     ) -> dict[str, Any]: ...
     def save(self, path: str | os.PathLike[str], opset: str | None = None) -> str: ...
     def to_onnx(self, opset: str | None = None) -> bytes: ...

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from . import _core
 from ._errors import InvalidArgumentError
-from ._report import OptimizeReport, Side, Step
+from ._report import OptimizeReport, Step
 
 if TYPE_CHECKING:
     import onnx
@@ -76,6 +76,7 @@ class Model:
         target: str = "onnx",
         math: str = "real",
         shapes: Mapping[str, Sequence[int]] | None = None,
+        dims: Mapping[str, int] | None = None,
         rules: Iterable[str | os.PathLike[str]] = (),
         passes: Sequence[str] = (),
         assume_finite: bool = False,
@@ -91,6 +92,7 @@ class Model:
             target: the runtime that it is for: "onnx" (any), or "onnxruntime", which has operators of its own.
             math: what rewrites may change: "exact" (no bit), "finite" (results that are NaN or infinite), "real" (rounding).
             shapes: sizes of inputs by name, which are fixed then.
+            dims: sizes of symbolic dimensions of inputs by name, which are fixed then.
             rules: files of rules of your own, tried before the built-in ones.
             passes: only these, by name; empty: all.
             assume_finite: no value on the way is NaN or infinite.
@@ -102,25 +104,14 @@ class Model:
         Raises:
             InvalidArgumentError, UnsupportedError
         """
-        texts = []
-        for file in rules:
-            with open(file, encoding="utf-8") as text:
-                texts.append((text.read(), os.fspath(file)))
-        request = _core.OptimizeRequest(
-            str(opset), target, math, assume_finite, expand, outline, fold_limit, list(passes), texts,
-            {name: list(shape) for name, shape in (shapes or {}).items()},
+        options = _core.OptimizeOptions(
+            str(opset), target, math, assume_finite, expand, outline, fold_limit, list(passes), list(rules),
+            {name: list(shape) for name, shape in (shapes or {}).items()}, dict(dims or {}),
         )
         core = self._core.copy()
-        before = Side(*self._core.size_as_onnx(), self._core.flops())
-        told = core.optimize(request, progress)
-        report = OptimizeReport(
-            before,
-            Side(*core.size_as_onnx(), core.flops()),
-            tuple(Step(**step) for step in told["steps"]),
-            told["rounds"],
-            told["seconds"],
-        )
-        return Model(core, report)
+        told = core.optimize(options, progress)
+        steps = tuple(Step(**step) for step in told["steps"])
+        return Model(core, OptimizeReport(self._core, core, steps, told["rounds"], told["seconds"]))
 
     def save(self, path: str | os.PathLike[str], *, opset: str | int | None = None) -> str:
         """Writes .onnx, or .ir (text); the file appears whole or not at all. Returns a note, which may be empty.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
+
+from . import _core
 
 
 def _bytes(count: int) -> str:
@@ -40,17 +43,33 @@ class Side(NamedTuple):
     flops: float
 
 
+def _side(model: _core.Model) -> Side:
+    return Side(*model.size_as_onnx(), model.flops())
+
+
 _HEADER = ("", "rewrites", "nodes", "size", "compute", "")
 
 
-class OptimizeReport(NamedTuple):
+class OptimizeReport:
     """What :func:`anfora.optimize` did. Prints as a table."""
 
-    before: Side
-    after: Side
-    steps: tuple[Step, ...]
-    rounds: int
-    seconds: float
+    def __init__(
+        self, before: _core.Model, after: _core.Model, steps: tuple[Step, ...], rounds: int, seconds: float
+    ) -> None:
+        self._models = before, after
+        self.steps = steps  #: the passes that changed something, in their order
+        self.rounds = rounds  #: until nothing changed
+        self.seconds = seconds
+
+    @functools.cached_property
+    def before(self) -> Side:
+        """The model that was given; counted when first asked for."""
+        return _side(self._models[0])
+
+    @functools.cached_property
+    def after(self) -> Side:
+        """The optimized one."""
+        return _side(self._models[1])
 
     def _rows(self) -> list[tuple[str, ...]]:
         def side(name: str, of: Side) -> tuple[str, ...]:

@@ -16,14 +16,13 @@
 #include "anfora/error.h"
 #include "anfora/version.h"
 #include "driver/agreement.h"
-#include "driver/evaluate.h"
 #include "driver/flops.h"
-#include "driver/pin.h"
+#include "driver/interface.h"
+#include "driver/optimize.h"
 #include "driver/session.h"
 #include "ir/clone.h"
 #include "ir/print.h"
 #include "ir/readable.h"
-#include "support/mapped_file.h"
 #include "values.h"
 
 namespace anfora::python {
@@ -62,37 +61,6 @@ struct Shared {
   std::mutex mutex;
 };
 
-struct OptimizeRequest {
-  std::string opset = "keep", target = "onnx";
-  rewrite::Promise math = rewrite::Promise::Real;
-  bool assume_finite = false, expand = false, outline = false;
-  std::optional<int64_t> fold_limit;
-  std::vector<std::string> passes;
-  std::vector<passes::RuleText> rules;
-  driver::Pins pins;
-};
-
-pipeline::OptimizeReport optimize_module(ir::Module& module, const OptimizeRequest& request,
-                                         const std::function<void(std::string_view, size_t)>& on_stage = nullptr) {
-  if (!request.pins.empty()) driver::pin_shapes(module, request.pins);
-  pipeline::OptimizeOptions options =
-      driver::optimizing_for(module, {.target = &driver::target_named(request.target), .opset = request.opset});
-  options.passes.math = request.math;
-  options.passes.assumes_finite = request.assume_finite;
-  options.passes.fold_limit = request.fold_limit;
-  options.passes.evaluate = driver::fast_evaluator();
-  options.passes.outline = request.outline;
-  options.expand = request.expand;
-  options.on_stage = on_stage;
-  if (!request.rules.empty()) options.passes.rules = passes::standard_rules(module.context(), request.rules);
-  for (const std::string& name : request.passes) {
-    const passes::Pass* pass = pipeline::find_pass(name);
-    if (!pass) throw Error(ErrorCode::InvalidArgument, fmt::format("there is no pass '{}'", name));
-    options.only.push_back(pass);
-  }
-  return pipeline::optimize(module, options);
-}
-
 struct ValueInfo {
   std::string name, type, dtype;          // dtype: "f32"; empty for what is no tensor, "any"
   nb::object shape;                       // a list of sizes, names and None; None where not even the rank is known
@@ -105,7 +73,7 @@ nb::object shape_of(const ir::Type* type) {
   for (ir::Dim dim : type->dims()) {
     if (dim.is_constant()) {
       shape.append(dim.constant());
-    } else if (dim.is_symbol() && !dim.symbol_name().starts_with('_')) {
+    } else if (dim.is_symbol() && !ir::is_generated(dim.symbol_name())) {
       shape.append(std::string(dim.symbol_name()));
     } else {
       shape.append(nb::none());
@@ -149,24 +117,21 @@ class Model {
 
   std::vector<ValueInfo> inputs() const {
     std::vector<ValueInfo> infos;
-    for (const ir::Parameter* parameter : module_->main()->parameters()) {
-      ValueInfo& info = infos.emplace_back(describe(std::string(parameter->name()), parameter->type()));
-      info.is_optional = module_->default_of(parameter) != nullptr;
+    for (const auto& [name, type] : driver::inputs_of(*module_)) infos.push_back(describe(name, type));
+    for (size_t i = 0; i < infos.size(); ++i) {
+      infos[i].is_optional = module_->default_of(module_->main()->parameters()[i]) != nullptr;
     }
     return infos;
   }
   std::vector<ValueInfo> outputs() const {
-    const ir::Type* type = module_->main()->result()->type();
-    const auto& names = module_->output_names();
-    std::vector<ValueInfo> infos;
-    if (names.size() == 1 || (names.empty() && !type->is_tuple())) {
-      infos.push_back(describe(names.empty() ? "" : names[0], type));
-    } else {
-      const size_t count = type->is_tuple() ? type->elements().size() : names.size();
-      for (size_t i = 0; i < count; ++i) {
-        infos.push_back(describe(i < names.size() ? names[i] : "", type->is_tuple() ? type->element(i) : nullptr));
-      }
+    driver::NamedTypes outputs;
+    {
+      Working working;
+      std::lock_guard lock(shared_->mutex);
+      outputs = driver::outputs_of(*module_);
     }
+    std::vector<ValueInfo> infos;
+    for (const auto& [name, type] : outputs) infos.push_back(describe(name, type));
     return infos;
   }
 
@@ -203,7 +168,7 @@ class Model {
   }
 
   // What the passes did, as a dictionary.
-  nb::dict optimize(const OptimizeRequest& request, const nb::object& progress) {
+  nb::dict optimize(const driver::OptimizeOptions& options, const nb::object& progress) {
     std::function<void(std::string_view, size_t)> on_stage;
     if (!progress.is_none()) {
       on_stage = [&](std::string_view pass, size_t round) {
@@ -216,10 +181,9 @@ class Model {
     {
       Working working;
       std::lock_guard lock(shared_->mutex);
-      report = optimize_module(*module_, request, on_stage);
-      save_options_ = {.target = &driver::target_named(request.target), .opset = request.opset};
+      report = driver::optimize(*module_, options, on_stage);
+      optimized_.push_back(options);
     }
-    requests_.push_back(request);
     nb::list steps;
     for (const pipeline::PassReport& pass : report.passes) {
       if (pass.changes == 0 && pass.nodes_removed == 0) continue;
@@ -245,20 +209,16 @@ class Model {
   std::string save(const std::filesystem::path& path, const std::optional<std::string>& opset) const {
     Working working;
     std::lock_guard lock(shared_->mutex);
-    driver::SaveOptions options = save_options_;
-    if (opset) options.opset = *opset;
-    return driver::save_model(*module_, path, options).note;
+    return driver::save_model(*module_, path, save_options(opset)).note;
   }
   nb::bytes to_onnx(const std::optional<std::string>& opset) const {
     std::string bytes;
     {
       Working working;
       std::lock_guard lock(shared_->mutex);
-      driver::SaveOptions options = save_options_;
-      if (opset) options.opset = *opset;
       driver::write_onnx(*module_, [&](std::span<const std::byte> piece) {
         bytes.append(reinterpret_cast<const char*>(piece.data()), piece.size());
-      }, options);
+      }, save_options(opset));
     }
     return nb::bytes(bytes.data(), bytes.size());
   }
@@ -266,7 +226,7 @@ class Model {
   std::pair<size_t, int64_t> size_as_onnx() const {
     Working working;
     std::lock_guard lock(shared_->mutex);
-    const driver::SaveReport report = driver::describe_saved(*module_, save_options_);
+    const driver::SaveReport report = driver::describe_saved(*module_, save_options());
     return {report.nodes, report.bytes};
   }
   std::string text() const { return ir::print(*module_); }
@@ -298,8 +258,8 @@ class Model {
   std::unique_ptr<driver::Session> compile(int threads, bool optimize, const std::string& math) const {
     Working working;
     std::lock_guard lock(shared_->mutex);
-    auto prepare = [requests = requests_](ir::Module& module) {
-      for (const OptimizeRequest& request : requests) optimize_module(module, request);
+    auto prepare = [optimized = optimized_](ir::Module& module) {
+      for (const driver::OptimizeOptions& options : optimized) driver::optimize(module, options);
     };
     return std::make_unique<driver::Session>(
         std::move(*ir::clone(*module_)), source_, prepare,
@@ -311,14 +271,19 @@ class Model {
       : shared_(original.shared_),
         module_(std::move(module)),
         source_(original.source_),
-        requests_(original.requests_),
-        save_options_(original.save_options_) {}
+        optimized_(original.optimized_) {}
+
+  driver::SaveOptions save_options(const std::optional<std::string>& opset = std::nullopt) const {
+    driver::SaveOptions options;
+    if (!optimized_.empty()) options = driver::save_options(optimized_.back());
+    if (opset) options.opset = *opset;
+    return options;
+  }
 
   std::shared_ptr<Shared> shared_;
   std::unique_ptr<ir::Module> module_;  // of the shared context
   driver::ModelSource source_;
-  std::vector<OptimizeRequest> requests_;  // what was done to the module since it was read
-  driver::SaveOptions save_options_;
+  std::vector<driver::OptimizeOptions> optimized_;  // what was done to the module since it was read
 };
 
 class Executable {
@@ -372,21 +337,23 @@ void translate(const std::exception_ptr& thrown, void*) {
   }
 }
 
-OptimizeRequest make_request(const std::string& opset, const std::string& target, const std::string& math,
-                             bool assume_finite, bool expand, bool outline, std::optional<int64_t> fold_limit,
-                             std::vector<std::string> passes, std::vector<std::pair<std::string, std::string>> rules,
-                             std::map<std::string, std::vector<int64_t>> shapes) {
-  OptimizeRequest request{.opset = opset,
-                          .target = target,
-                          .math = rewrite::promise_named(math),
-                          .assume_finite = assume_finite,
-                          .expand = expand,
-                          .outline = outline,
-                          .fold_limit = fold_limit,
-                          .passes = std::move(passes)};
-  for (auto& [text, file] : rules) request.rules.push_back({text, file});
-  for (auto& [input, shape] : shapes) request.pins.shapes.emplace(input, Shape(shape.begin(), shape.end()));
-  return request;
+void init_options(driver::OptimizeOptions* self, const std::string& opset, const std::string& target,
+                  const std::string& math, bool assume_finite, bool expand, bool outline, std::optional<int64_t> fold_limit,
+                  std::vector<std::string> passes, std::vector<std::filesystem::path> rules,
+                  const std::map<std::string, std::vector<int64_t>>& shapes, const std::map<std::string, int64_t>& dims) {
+  driver::Pins pins;
+  for (const auto& [input, shape] : shapes) pins.shapes.emplace(input, Shape(shape.begin(), shape.end()));
+  new (self) driver::OptimizeOptions{.target = target,
+                                     .opset = opset,
+                                     .math = rewrite::promise_named(math),
+                                     .assume_finite = assume_finite,
+                                     .expand = expand,
+                                     .outline = outline,
+                                     .fold_limit = fold_limit,
+                                     .passes = std::move(passes),
+                                     .rules = std::move(rules),
+                                     .pins = std::move(pins),
+                                     .dims = {dims.begin(), dims.end()}};
 }
 
 }  // namespace
@@ -404,16 +371,10 @@ NB_MODULE(_core, module) {
       .def_ro("is_optional", &ValueInfo::is_optional, "Whether it has a default.")
       .def("__repr__", [](const ValueInfo& v) { return fmt::format("<{}: {}>", v.name, v.type); });
 
-  nb::class_<OptimizeRequest>(module, "OptimizeRequest")
-      .def("__init__", [](OptimizeRequest* self, const std::string& opset, const std::string& target,
-                          const std::string& math, bool assume_finite, bool expand, bool outline,
-                          std::optional<int64_t> fold_limit, std::vector<std::string> passes,
-                          std::vector<std::pair<std::string, std::string>> rules,
-                          std::map<std::string, std::vector<int64_t>> shapes) {
-        new (self) OptimizeRequest(make_request(opset, target, math, assume_finite, expand, outline, fold_limit,
-                                                std::move(passes), std::move(rules), std::move(shapes)));
-      }, nb::arg("opset"), nb::arg("target"), nb::arg("math"), nb::arg("assume_finite"), nb::arg("expand"),
-           nb::arg("outline"), nb::arg("fold_limit").none(), nb::arg("passes"), nb::arg("rules"), nb::arg("shapes"));
+  nb::class_<driver::OptimizeOptions>(module, "OptimizeOptions")
+      .def("__init__", init_options, nb::arg("opset"), nb::arg("target"), nb::arg("math"), nb::arg("assume_finite"),
+           nb::arg("expand"), nb::arg("outline"), nb::arg("fold_limit").none(), nb::arg("passes"), nb::arg("rules"),
+           nb::arg("shapes"), nb::arg("dims"));
 
   nb::class_<Model>(module, "Model")
       .def_static("load", [](const std::filesystem::path& path) { return Model(path); }, nb::arg("path"))
@@ -423,7 +384,7 @@ NB_MODULE(_core, module) {
       .def_prop_ro("outputs", &Model::outputs)
       .def("nodes", &Model::nodes)
       .def("metadata", &Model::metadata)
-      .def("optimize", &Model::optimize, nb::arg("request"), nb::arg("progress").none() = nb::none())
+      .def("optimize", &Model::optimize, nb::arg("options"), nb::arg("progress").none() = nb::none())
       .def("save", &Model::save, nb::arg("path"), nb::arg("opset").none() = nb::none())
       .def("to_onnx", &Model::to_onnx, nb::arg("opset").none() = nb::none())
       .def("size_as_onnx", &Model::size_as_onnx)

@@ -312,6 +312,16 @@ class ResultTest(unittest.TestCase):
             self.assertEqual(outcome(lambda: made.run(None, {"x": X[:1]})), "InvalidArgument")
         self.assertEqual(*shapes)
 
+    def test_free_dimensions_beside_unknown_ones(self) -> None:
+        for name in ("N", "no such name"):
+            shapes = []
+            for module in (ours, theirs):
+                fixed = options(module)
+                fixed.add_free_dimension_override_by_name(name, 2)
+                made = module.InferenceSession(parse(LINEAR.replace("[N, 4]", "[N, K]")).SerializeToString(), fixed)
+                shapes.append([info.shape for info in (*made.get_inputs(), *made.get_outputs())])
+            self.assertEqual(*shapes)
+
 
 @needs_both
 class ErrorTest(unittest.TestCase):

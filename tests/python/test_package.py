@@ -60,6 +60,13 @@ class LoadTest(unittest.TestCase):
         self.assertEqual([node.op for node in model.nodes], ["MatMul", "Add", "Relu"])
         self.assertEqual(model.metadata["graph_name"], "linear")
 
+    def test_shapes_have_what_the_file_says_and_every_name_of_its_own(self) -> None:
+        model = anfora.load(parse("rows (float[_rows, 4] x, int64[2] s) => (float[Rows, 4] y) { y = Reshape(x, s) }"))
+        self.assertEqual(model.inputs[0].shape, ["_rows", 4])
+        self.assertEqual(model.outputs[0].shape, ["Rows", 4])
+        unknown = anfora.load(parse("rows (float[N] x) => (int64[*] y) { y = NonZero(x) }"))
+        self.assertEqual(unknown.outputs[0].shape, [1, None])
+
     def test_saves(self) -> None:
         model = anfora.load(parse(LINEAR))
         with tempfile.TemporaryDirectory() as folder:
@@ -89,6 +96,9 @@ class OptimizeTest(unittest.TestCase):
         proto = parse(self.TEXT)
         fixed = anfora.optimize(proto, shapes={"x": [5, 4]})
         self.assertEqual(fixed.outputs[0].shape, [5, 4])
+        pair = parse("pair (float[N, M] x, float[N, K] w) => (float[N, K] y) { s = ReduceSum<keepdims = 1>(x)  y = Add(s, w) }")
+        half = anfora.optimize(pair, dims={"N": 5})
+        self.assertEqual([i.shape for i in (*half.inputs, *half.outputs)], [[5, "M"], [5, "K"], [5, "K"]])
         newest = anfora.optimize(proto, opset="newest").to_onnx()
         self.assertGreater(newest.opset_import[0].version, 21)
         nothing = anfora.optimize(proto, passes=["dce"])
@@ -99,8 +109,10 @@ class OptimizeTest(unittest.TestCase):
 
     def test_options_that_do_not_exist(self) -> None:
         proto = parse(self.TEXT)
-        for options in ({"target": "abacus"}, {"passes": ["nothing"]}, {"math": "wrong"}, {"shapes": {"q": [1]}}):
-            with self.subTest(options), self.assertRaises(anfora.InvalidArgumentError):
+        for options in ({"target": "abacus"}, {"passes": ["nothing"]}, {"math": "wrong"}, {"shapes": {"q": [1]}},
+                        {"dims": {"Q": 1}}, {"rules": ["/no/such.rules"]}):
+            kind = anfora.NotFoundError if "rules" in options else anfora.InvalidArgumentError
+            with self.subTest(options), self.assertRaises(kind):
                 anfora.optimize(proto, **options)
 
     def test_rules_of_ones_own(self) -> None:

@@ -149,8 +149,7 @@ class InferenceSession:
             self._profile.add("session_initialization", begin)
 
         def describe(info: _core.ValueInfo) -> NodeArg:
-            sizes = self._options._free_dimensions
-            return NodeArg(info.name, type_name(info.type), _fixed(info.shape, sizes))
+            return NodeArg(info.name, type_name(info.type), info.shape or [])
 
         self._inputs = [describe(info) for info in model.inputs]
         self._positions = {info.name: i for i, info in enumerate(model.inputs)}
@@ -423,23 +422,11 @@ def _copied(name: str, result: OrtValue, buffer: np.ndarray[Any, Any]) -> OrtVal
     return OrtValue(buffer)
 
 
-def _fixed(shape: list[int | str | None] | None, sizes: Mapping[str, int]) -> list[int | str | None]:
-    """A shape with these sizes in the place of names."""
-    return [sizes.get(dim, dim) if isinstance(dim, str) else dim for dim in shape or ()]
-
-
 def _with_dimensions(model: anfora.Model, sizes: Mapping[str, int]) -> anfora.Model:
-    """The model with these sizes in the place of names of dimensions.
-
-    Inputs that have other names or unknown sizes as well stay as they are: a name that they share with a fixed one is fixed.
-    """
-    shapes: dict[str, list[int]] = {}
-    for info in model.inputs:
-        shape = _fixed(info.shape, sizes)
-        known = [dim for dim in shape if isinstance(dim, int)]
-        if info.shape and shape != info.shape and known == shape:
-            shapes[info.name] = known
-    return model.optimize(shapes=shapes, passes=["dce"], math="exact") if shapes else model
+    """The model with these sizes in the place of names of dimensions; names that no input has are passed over."""
+    named = {dim for info in model.inputs for dim in info.shape or () if isinstance(dim, str)}
+    dims = {name: size for name, size in sizes.items() if name in named}
+    return model.optimize(dims=dims, passes=["dce"], math="exact") if dims else model
 
 
 def _optimized(model: anfora.Model, level: GraphOptimizationLevel) -> anfora.Model:
