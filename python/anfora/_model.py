@@ -38,6 +38,27 @@ class Verification(NamedTuple):
         return self.same and self.compared
 
 
+def _options(
+    *,
+    opset: str | int = "keep",
+    target: str = "onnx",
+    math: str = "real",
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    dims: Mapping[str, int] | None = None,
+    rules: Iterable[str | os.PathLike[str]] = (),
+    passes: Sequence[str] = (),
+    assume_finite: bool = False,
+    expand: bool = False,
+    outline: bool = False,
+    fold_limit: int | None = None,
+) -> _core.OptimizeOptions:
+    """Of :meth:`Model.optimize`."""
+    return _core.OptimizeOptions(
+        str(opset), target, math, assume_finite, expand, outline, fold_limit, list(passes), list(rules),
+        {name: list(shape) for name, shape in (shapes or {}).items()}, dict(dims or {}),
+    )
+
+
 class Model:
     """A model as a graph that can be optimized, saved and compiled.
 
@@ -104,14 +125,30 @@ class Model:
         Raises:
             InvalidArgumentError, UnsupportedError
         """
-        options = _core.OptimizeOptions(
-            str(opset), target, math, assume_finite, expand, outline, fold_limit, list(passes), list(rules),
-            {name: list(shape) for name, shape in (shapes or {}).items()}, dict(dims or {}),
+        options = _options(
+            opset=opset, target=target, math=math, shapes=shapes, dims=dims, rules=rules, passes=passes,
+            assume_finite=assume_finite, expand=expand, outline=outline, fold_limit=fold_limit,
         )
         core = self._core.copy()
         told = core.optimize(options, progress)
         steps = tuple(Step(**step) for step in told["steps"])
         return Model(core, OptimizeReport(self._core, core, steps, told["rounds"], told["seconds"]))
+
+    def explain(self, **options: Any) -> _core.Explanation:
+        """What :meth:`optimize` would do with these options, rule by rule: as ``anfora explain`` prints it, with attributes.
+
+            print(model.explain())
+            for remark in model.explain().about("conv1"):
+                print(remark)
+        """
+        return self._core.copy().explain(_options(**options))
+
+    def diff(self, other: ModelLike) -> _core.Difference:
+        """What is different in another model, node by node: as ``anfora diff`` prints it, with attributes.
+
+        Nodes are compared by their names; whether the models compute the same, :meth:`verify` tells.
+        """
+        return self._core.diff(load(other)._core)
 
     def save(self, path: str | os.PathLike[str], *, opset: str | int | None = None) -> str:
         """Writes .onnx, or .ir (text); the file appears whole or not at all. Returns a note, which may be empty.

@@ -8,22 +8,6 @@ from typing import NamedTuple
 from . import _core
 
 
-def _bytes(count: int) -> str:
-    for unit in ("B", "kB", "MB"):
-        if count < 1000:
-            return f"{count:.3g} {unit}" if unit != "B" else f"{count} B"
-        count /= 1000  # type: ignore[assignment]
-    return f"{count:.3g} GB"
-
-
-def _flops(count: float) -> str:
-    for unit in ("", "k", "M", "G"):
-        if count < 1000:
-            return f"{count:.3g} {unit}FLOP"
-        count /= 1000
-    return f"{count:.3g} TFLOP"
-
-
 class Step(NamedTuple):
     """What one pass did over all rounds."""
 
@@ -73,7 +57,7 @@ class OptimizeReport:
 
     def _rows(self) -> list[tuple[str, ...]]:
         def side(name: str, of: Side) -> tuple[str, ...]:
-            return (name, "", str(of.nodes), _bytes(of.bytes), _flops(of.flops), "")
+            return (name, "", str(of.nodes), _core.human_bytes(of.bytes), _core.human_flops(of.flops), "")
 
         rows = [side("before", self.before)]
         for step in self.steps:

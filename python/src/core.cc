@@ -16,6 +16,8 @@
 #include "anfora/error.h"
 #include "anfora/version.h"
 #include "driver/agreement.h"
+#include "driver/diff.h"
+#include "driver/explain.h"
 #include "driver/flops.h"
 #include "driver/interface.h"
 #include "driver/optimize.h"
@@ -236,12 +238,24 @@ class Model {
     return driver::count_flops(*module_);
   }
 
+  // Optimizes the module.
+  driver::Explanation explain(const driver::OptimizeOptions& options) {
+    Working working;
+    std::lock_guard lock(shared_->mutex);
+    return driver::explain(*module_, options);
+  }
+
+  driver::Difference diff(const Model& other) const {
+    Working working;
+    const Locked locked(*this, other);
+    return driver::diff(*module_, *other.module_);
+  }
+
   nb::dict verify(const Model& other, int runs, uint64_t seed, const std::string& promise) const {
     driver::Agreement agreement;
     {
       Working working;
-      std::unique_lock lock(shared_->mutex, std::defer_lock), other_lock(other.shared_->mutex, std::defer_lock);
-      shared_ == other.shared_ ? lock.lock() : std::lock(lock, other_lock);
+      const Locked locked(*this, other);
       runtime::Executable a = driver::compile_as_is(*module_), b = driver::compile_as_is(*other.module_);
       agreement = driver::check_agreement(*module_, a, *other.module_, b,
                                           {.runs = runs, .seed = seed, .promise = rewrite::promise_named(promise)});
@@ -267,6 +281,15 @@ class Model {
   }
 
  private:
+  // Two models, which may share what is locked.
+  struct Locked {
+    Locked(const Model& a, const Model& b)
+        : one(a.shared_->mutex, std::defer_lock), other(b.shared_->mutex, std::defer_lock) {
+      a.shared_ == b.shared_ ? one.lock() : std::lock(one, other);
+    }
+    std::unique_lock<std::mutex> one, other;
+  };
+
   Model(const Model& original, std::unique_ptr<ir::Module> module)
       : shared_(original.shared_),
         module_(std::move(module)),
@@ -323,6 +346,75 @@ class Executable {
   std::unique_ptr<driver::Session> session_;
 };
 
+// What Python has of reports is what the driver has; they print as the commands do.
+void bind_reports(nb::module_& module) {
+  using driver::Difference, driver::ChangedNode, driver::Explanation, driver::ExplainedRule, rewrite::Remark;
+  module.def("human_bytes", driver::human_bytes, nb::arg("bytes"));
+  module.def("human_flops", driver::human_flops, nb::arg("flops"));
+
+  nb::class_<ChangedNode>(module, "ChangedNode", "A node that is another in another model.")
+      .def_ro("before", &ChangedNode::before, "\"Gemm 'fc'\"")
+      .def_ro("after", &ChangedNode::after)
+      .def_ro("changes", &ChangedNode::changes, "\"attributes {axis=1} → {axis=2}\"")
+      .def("__repr__", [](const ChangedNode& node) { return fmt::format("<{} → {}>", node.before, node.after); });
+
+  nb::class_<Difference>(module, "Difference", "What is different between two models; prints as `anfora diff` does.")
+      .def_prop_ro("operators",
+                   [](const Difference& difference) {
+                     nb::dict counts;
+                     for (const auto& [op, count] : difference.operators) {
+                       counts[op.c_str()] = nb::make_tuple(count.before, count.after);
+                     }
+                     return counts;
+                   },
+                   "How often each operator is applied, before and after.")
+      .def_ro("same", &Difference::same, "How many nodes are as they were.")
+      .def_ro("changed", &Difference::changed, "Nodes of one name that are different.")
+      .def_ro("gone", &Difference::gone, "Nodes that only the first model has.")
+      .def_ro("new", &Difference::made, "Nodes that only the second one has.")
+      .def_ro("interface", &Difference::interface_changes, "Changes of inputs and outputs.")
+      .def("__bool__", [](const Difference& difference) { return !difference.empty(); })
+      .def("__str__", [](const Difference& difference) { return driver::to_text(difference); });
+
+  nb::class_<Remark>(module, "Remark", "One rewrite, or one that was not made; prints as `anfora explain --node` does.")
+      .def_prop_ro("pass_", [](const Remark& remark) { return std::string(remark.pass); }, "The pass, by name.")
+      .def_prop_ro("rule", [](const Remark& remark) { return std::string(remark.rule); })
+      .def_prop_ro("outcome", [](const Remark& remark) { return std::string(to_string(remark.outcome)); },
+                   "'applied', 'refused' (right, but it does not pay) or 'guarded' (a condition does not hold).")
+      .def_ro("node", &Remark::node, "\"Conv 'c1'\"")
+      .def_ro("location", &Remark::location, "Its place in the source; may be empty.")
+      .def_ro("message", &Remark::message, "What became of it, or why not; may be empty.")
+      .def_prop_ro("nodes", [](const Remark& remark) { return nb::make_tuple(remark.before.nodes, remark.after.nodes); },
+                   "Applications that went, and that came.")
+      .def("__str__", [](const Remark& remark) { return driver::to_text(remark); });
+
+  nb::class_<ExplainedRule>(module, "ExplainedRule", "What a rule did to a model.")
+      .def_ro("name", &ExplainedRule::name)
+      .def_ro("doc", &ExplainedRule::doc, "Its equation; empty for what is none.")
+      .def_ro("theme", &ExplainedRule::theme)
+      .def_prop_ro("fired", [](const ExplainedRule& rule) { return rule.statistics.fired; })
+      .def_prop_ro("tried", [](const ExplainedRule& rule) { return rule.statistics.tried; })
+      .def_prop_ro("seconds", [](const ExplainedRule& rule) { return rule.statistics.seconds; })
+      .def_prop_ro("nodes",
+                   [](const ExplainedRule& rule) { return nb::make_tuple(rule.before.nodes, rule.after.nodes); },
+                   "Applications that went, and that came.")
+      .def_ro("examples", &ExplainedRule::examples, "Where; the first few.")
+      .def("__repr__", [](const ExplainedRule& rule) { return fmt::format("<{}: {}>", rule.name, rule.statistics.fired); });
+
+  nb::class_<Explanation>(module, "Explanation", "What optimizing does to a model; prints as `anfora explain` does.")
+      .def_ro("nodes_before", &Explanation::nodes_before)
+      .def_ro("nodes_after", &Explanation::nodes_after)
+      .def_ro("rounds", &Explanation::rounds)
+      .def_ro("rules", &Explanation::rules, "Those that fired, by theme.")
+      .def_ro("remarks", &Explanation::remarks, "In the order of time.")
+      .def("about",
+           [](const Explanation& explanation, const std::string& node) {
+             return about_node(explanation, node);
+           },
+           nb::arg("node"), nb::rv_policy::reference_internal, "Remarks on nodes with this in their name or location.")
+      .def("__str__", [](const Explanation& explanation) { return driver::to_text(explanation, "model"); });
+}
+
 // Errors become exceptions of anfora._errors, which have message, node, location and hint as attributes.
 void translate(const std::exception_ptr& thrown, void*) {
   try {
@@ -361,6 +453,7 @@ void init_options(driver::OptimizeOptions* self, const std::string& opset, const
 NB_MODULE(_core, module) {
   nb::register_exception_translator(translate);
   bind_values(module);
+  bind_reports(module);
   module.attr("version") = version();
 
   nb::class_<ValueInfo>(module, "ValueInfo", "An input or an output of a model.")
@@ -390,6 +483,8 @@ NB_MODULE(_core, module) {
       .def("size_as_onnx", &Model::size_as_onnx)
       .def("text", &Model::text)
       .def("flops", &Model::flops)
+      .def("explain", &Model::explain, nb::arg("options"), nb::keep_alive<0, 1>())
+      .def("diff", &Model::diff, nb::arg("other"))
       .def("verify", &Model::verify, nb::arg("other"), nb::arg("runs"), nb::arg("seed"), nb::arg("promise"))
       .def("compile",
            [](const Model& model, int threads, bool optimize, const std::string& math) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "driver/explain.h"
 #include "driver/model.h"
 #include "pipeline/pipeline.h"
 #include "rewrite/rule_set.h"
@@ -28,9 +29,8 @@ struct Optimized {
 };
 Optimized optimize_with(const ExplainOptions& options);
 
-// "Conv 'c1' (model.onnx: node 3)": the location repeats the name of most nodes.
-std::string place(const rewrite::Remark& remark);
-std::string count_text(const rewrite::RuleStatistics& statistics);
+using driver::count_text;
+using driver::place;
 
 // Why a rule did not fire, or not everywhere: what its guard lacked, which rule took the nodes first, which options change that.
 struct WhyNot {

@@ -148,4 +148,60 @@ Difference diff(const Module& before, const Module& after) {
   return difference;
 }
 
+namespace {
+
+constexpr size_t kFew = 10;  // of a list
+
+NodesOfFiles nodes_of(const Difference& difference) {
+  NodesOfFiles nodes = {};
+  for (const auto& [name, count] : difference.operators) {
+    nodes.before += static_cast<size_t>(count.before);
+    nodes.after += static_cast<size_t>(count.after);
+  }
+  return nodes;
+}
+
+std::string list_text(std::string_view title, std::string_view color, char mark, const std::vector<std::string>& list,
+                      bool all, const Style& style) {
+  if (list.empty()) return "";
+  std::string text = fmt::format("\n{}{}{} {}\n", style.bold, title, style.plain, list.size());
+  const size_t shown = all ? list.size() : std::min(kFew, list.size());
+  for (size_t i = 0; i < shown; ++i) text += fmt::format("  {}{}{} {}\n", color, mark, style.plain, list[i]);
+  if (shown < list.size()) text += fmt::format("  … and {} more\n", list.size() - shown);
+  return text;
+}
+
+}  // namespace
+
+std::string to_text(const Difference& difference, const NodesOfFiles& files, bool all, const Style& style) {
+  const auto [before, after] = nodes_of(difference);
+  std::string text =
+      fmt::format("{} → {} nodes: {} as they were, {} changed, {} gone, {} new\n", files.before, files.after,
+                  difference.same, difference.changed.size(), difference.gone.size(), difference.made.size());
+  if (files.before != before || files.after != after) {
+    text += fmt::format(
+        "{}({} → {} without Constant nodes, which are compared as operands, and control flow, as functions){}\n",
+        style.dim, before, after, style.plain);
+  }
+  if (difference.empty()) return text;
+  for (const std::string& change : difference.interface_changes) text += change + '\n';
+  text += fmt::format("\n{}operators{}\n", style.bold, style.plain);
+  for (const auto& [name, count] : difference.operators) {
+    if (count.before == count.after) continue;
+    text += fmt::format("  {:<28} {:>6} → {:<6} {}\n", name, count.before, count.after,
+                        signed_count(count.after - count.before));
+  }
+  std::vector<std::string> changed;
+  for (const ChangedNode& node : difference.changed) {
+    std::string& told = changed.emplace_back(
+        node.before == node.after ? node.before : fmt::format("{} → {}", node.before, node.after));
+    for (const std::string& change : node.changes) told += fmt::format("\n      {}", change);
+  }
+  return text + list_text("changed", "", '~', changed, all, style) +
+         list_text("gone", style.red, '-', difference.gone, all, style) +
+         list_text("new", style.green, '+', difference.made, all, style);
+}
+
+std::string to_text(const Difference& difference) { return to_text(difference, nodes_of(difference)); }
+
 }  // namespace anfora::driver

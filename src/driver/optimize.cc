@@ -32,6 +32,7 @@ pipeline::OptimizeOptions pass_options(const ir::Module& module, const OptimizeO
   how.passes.evaluate = fast_evaluator();
   how.passes.outline = options.outline;
   how.expand = options.expand;
+  how.keep_remarks = options.keep_remarks;
   if (!options.rules.empty()) how.passes.rules = rules_with(module.context(), options.rules);
   for (const std::string& name : options.passes) how.only.push_back(&pass_named(name));
   return how;

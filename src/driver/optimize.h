@@ -25,6 +25,7 @@ struct OptimizeOptions {
   std::vector<std::filesystem::path> rules;  // files, see rules_with()
   Pins pins;                                 // sizes of inputs …
   SizeByName dims;                           // … and of their symbolic dimensions, which are fixed first
+  bool keep_remarks = false;                 // in the report
 };
 
 // How what was optimized so is written. Throws InvalidArgument for an unknown target.
