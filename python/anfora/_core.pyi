@@ -6,6 +6,17 @@ from numpy.typing import NDArray
 
 version: str
 
+class Cancelled(Exception):
+    """A run ended because its Cancellation asked for it."""
+
+class Cancellation:
+    """Ends the runs that it was given to, from any thread."""
+
+    def __init__(self) -> None: ...
+    def cancel(self) -> None: ...
+    @property
+    def is_cancelled(self) -> bool: ...
+
 class Value:
     """What has no array of its own: strings, narrow floats, sequences, maps."""
 
@@ -193,6 +204,13 @@ class Model:
     def compile(self, threads: int, optimize: bool, math: str) -> Executable: ...
 
 class Executable:
-    def run(self, inputs: Sequence[Any], threads: int = 0, seed: int | None = None) -> list[Any]: ...
+    def run(
+        self,
+        inputs: Sequence[Any],
+        threads: int = 0,
+        seed: int | None = None,
+        cancellation: Cancellation | None = None,
+        events: list[tuple[str, str, str, str, int, int, str, str]] | None = None,
+    ) -> list[Any]: ...
     def memory(self) -> dict[str, int]: ...
     def missing_kernels(self) -> list[str]: ...

@@ -228,6 +228,7 @@ class Executable:
         out: Sequence[Any] | None = None,
         threads: int = 0,
         seed: int | None = None,
+        cancellation: _core.Cancellation | None = None,
     ) -> list[Any]:
         """The outputs as a list.
 
@@ -236,17 +237,30 @@ class Executable:
             out: arrays for the outputs, of their types and shapes, which are filled and returned; None: a new one.
             threads: of kernels; 0: as the model was compiled.
             seed: of random operators; None: they go on from the run before.
+            cancellation: ends the run when another thread calls its ``cancel()``.
 
         Raises:
             InvalidArgumentError: names, types or shapes do not fit.
+            Cancelled
         """
+        results = self._run(inputs, threads, seed, cancellation)
+        return results if out is None else _fill(out, results)
+
+    def _run(
+        self,
+        inputs: Sequence[Any] | Mapping[str, Any],
+        threads: int = 0,
+        seed: int | None = None,
+        cancellation: _core.Cancellation | None = None,
+        events: list[Any] | None = None,
+    ) -> list[Any]:
         if isinstance(inputs, Mapping):
             inputs = self._in_order((), inputs)
         if len(inputs) > len(self._types):
             raise InvalidArgumentError(f"{len(inputs)} inputs are given, the model has {len(self._types)}")
         given = list(map(self._to_core, inputs, self._types))
-        results = [self._to_numpy(value) for value in self._core.run(given, threads, seed)]
-        return results if out is None else _fill(out, results)
+        results = self._core.run(given, threads, seed, cancellation, events)
+        return [self._to_numpy(value) for value in results]
 
     def _in_order(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> Sequence[Any]:
         ordered = list(arrays) + [None] * (len(self.inputs) - len(arrays))

@@ -30,14 +30,18 @@
 namespace anfora::python {
 namespace {
 
-// While it is there, work that this thread does lets other threads of Python run, and ends soon after Ctrl-C.
+// While it is there, work that this thread does lets other threads of Python run, and ends soon after Ctrl-C, or after `asked`,
+// which may be null, was cancelled.
 class Working {
  public:
-  Working()
-      : cancellation_(is_main_thread() ? std::function<bool()>([this] { return has_signal(); }) : nullptr),
+  explicit Working(const Cancellation* asked = nullptr)
+      : asked_(asked),
+        is_main_(is_main_thread()),
+        cancellation_(asked || is_main_ ? std::function<bool()>([this] { return is_to_end(); }) : nullptr),
         scope_(cancellation_) {}
 
  private:
+  bool is_to_end() const { return (asked_ && asked_->is_cancelled()) || (is_main_ && has_signal()); }
   static bool is_main_thread() {
     static const unsigned long main = PyThread_get_thread_ident();  // of the import
     return PyThread_get_thread_ident() == main;
@@ -51,6 +55,8 @@ class Working {
     return false;
   }
 
+  const Cancellation* asked_;
+  const bool is_main_;
   const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   Cancellation cancellation_;
   CancellationScope scope_;
@@ -313,7 +319,9 @@ class Executable {
  public:
   explicit Executable(std::unique_ptr<driver::Session> session) : session_(std::move(session)) {}
 
-  nb::list run(nb::sequence inputs, int threads, std::optional<uint64_t> seed) {
+  // Appends what each kernel did to `events`, where that is a list.
+  nb::list run(nb::sequence inputs, int threads, std::optional<uint64_t> seed, const Cancellation* cancellation,
+               std::optional<nb::list> events) {
     std::span<const runtime::ValueSpec> specs = session_->executable().inputs();
     std::vector<Datum> data;
     data.reserve(specs.size());
@@ -321,10 +329,13 @@ class Executable {
       data.push_back(to_datum(input, data.size() < specs.size() ? specs[data.size()].name.c_str() : ""));
     }
     std::vector<Datum> results;
+    runtime::Profiler profiler;
     {
-      Working working;
-      results = session_->run(std::move(data), {.threads = threads, .seed = seed});
+      Working working(cancellation);
+      results = session_->run(std::move(data),
+                              {.threads = threads, .profiler = events ? &profiler : nullptr, .seed = seed});
     }
+    for (const auto& event : profiler.kernels()) events->append(describe(event));
     nb::list outputs;
     for (Datum& result : results) outputs.append(to_python(std::move(result)));
     return outputs;
@@ -343,6 +354,14 @@ class Executable {
   std::vector<std::string> missing_kernels() const { return session_->executable().missing_kernels(); }
 
  private:
+  // (operator, implementation, node, location, nanoseconds on time.monotonic_ns(), nanoseconds, inputs, outputs)
+  static nb::tuple describe(const runtime::Profiler::KernelEvent& event) {
+    auto nanoseconds = [](auto duration) { return std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count(); };
+    return nb::make_tuple(std::string(event.kernel->op), std::string(event.kernel->implementation), event.origin->node,
+                          event.origin->location, nanoseconds(event.begin.time_since_epoch()),
+                          nanoseconds(event.end - event.begin), event.inputs, event.outputs);
+  }
+
   std::unique_ptr<driver::Session> session_;
 };
 
@@ -424,8 +443,6 @@ void translate(const std::exception_ptr& thrown, void*) {
                           .attr("make")(static_cast<int>(error.code()), error.message(), error.node(), error.location(),
                                         error.hint());
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
-  } catch (const Cancelled&) {
-    PyErr_SetNone(PyExc_KeyboardInterrupt);
   }
 }
 
@@ -452,6 +469,11 @@ void init_options(driver::OptimizeOptions* self, const std::string& opset, const
 
 NB_MODULE(_core, module) {
   nb::register_exception_translator(translate);
+  nb::exception<Cancelled>(module, "Cancelled").doc() = "A run ended because its Cancellation asked for it.";
+  nb::class_<Cancellation>(module, "Cancellation", "Ends the runs that it was given to, from any thread.")
+      .def(nb::init<>())
+      .def("cancel", &Cancellation::cancel)
+      .def_prop_ro("is_cancelled", &Cancellation::is_cancelled);
   bind_values(module);
   bind_reports(module);
   module.attr("version") = version();
@@ -493,7 +515,8 @@ NB_MODULE(_core, module) {
            nb::arg("threads"), nb::arg("optimize"), nb::arg("math"));
 
   nb::class_<Executable>(module, "Executable")
-      .def("run", &Executable::run, nb::arg("inputs"), nb::arg("threads") = 0, nb::arg("seed").none() = nb::none())
+      .def("run", &Executable::run, nb::arg("inputs"), nb::arg("threads") = 0, nb::arg("seed").none() = nb::none(),
+           nb::arg("cancellation").none() = nb::none(), nb::arg("events").none() = nb::none())
       .def("memory", &Executable::memory)
       .def("missing_kernels", &Executable::missing_kernels);
 }

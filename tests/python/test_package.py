@@ -266,6 +266,22 @@ class ValueTest(unittest.TestCase):
             for item, expected in zip(items, given):
                 np.testing.assert_array_equal(item, np.asarray(expected))
 
+    def test_sequences_of_another_type_are_refused(self) -> None:
+        x, i = np.ones(3, np.float32), np.ones(3, np.int64)
+        cases: list[tuple[str, list[Any]]] = [
+            ("seq(float[*])", [[i], [x, i], [None], x, 3, "text", {"a": 1}, [{"a": x}], ["a"]]),
+            ("optional(seq(float[*]))", [[i], x, {"a": 1}]),
+            ("map(string, float)", [[x], x, {"a": "b"}, 3]),
+        ]
+        for type, wrong in cases:
+            executable = compiled(f"same ({type} s) => ({type} t) {{ t = Identity(s) }}")
+            for given in wrong:
+                with self.subTest(type=type, given=given), self.assertRaises(anfora.InvalidArgumentError) as caught:
+                    executable(given)
+                self.assertTrue(caught.exception.message)
+        with self.assertRaisesRegex(anfora.InvalidArgumentError, "a sequence of 2: f32\\[3], i64\\[3], the model takes seq"):
+            compiled("same (seq(float[*]) s) => (seq(float[*]) t) { t = Identity(s) }")([x, i])
+
     def test_optionals(self) -> None:
         executable = compiled("has (optional(float[N]) o) => (bool b, optional(float[N]) p) "
                               "{ b = OptionalHasElement(o)  p = Identity(o) }")
@@ -375,6 +391,18 @@ class ThreadTest(unittest.TestCase):
         done.set()
         thread.join()
         self.assertGreater(len(ticks), 10)
+
+
+class CancellationTest(unittest.TestCase):
+    def test_from_another_thread(self) -> None:
+        executable = compiled(ENDLESS)
+        cancellation = anfora.Cancellation()
+        threading.Timer(0.2, cancellation.cancel).start()
+        begin = time.process_time()
+        with self.assertRaises(anfora.Cancelled):
+            executable.run([np.ones(8, np.float32)], cancellation=cancellation)
+        self.assertLess(time.process_time() - begin, 1.2)
+        self.assertTrue(cancellation.is_cancelled)
 
 
 class InterruptTest(unittest.TestCase):
