@@ -72,13 +72,20 @@ class OptimizeReport:
             "  ".join([row[0].ljust(widths[0]), *(row[i].rjust(widths[i]) for i in range(1, 5)), row[5]]).rstrip()
             for row in rows
         ]
-        return "\n".join([*lines, f"{self.seconds:.2f} s, {self.rounds} rounds"])
+        return "\n".join([*lines, self._time()])
+
+    def _time(self) -> str:
+        return f"{self.seconds:.2f} s, {self.rounds} round{'s' * (self.rounds != 1)}"
 
     def _repr_html_(self) -> str:
+        """The table without colours, so that it has those of the page, dark or light."""
         import html
 
-        def row(cells: tuple[str, ...], tag: str) -> str:
-            return "<tr>" + "".join(f"<{tag}>{html.escape(cell.strip())}</{tag}>" for cell in cells) + "</tr>"
+        def row(cells: tuple[str, ...]) -> str:
+            tag = "td" if cells[0].startswith(" ") else "th"  # a step; the heading or a side
+            sides = ("left", "right", "right", "right", "right", "left")
+            texts = (f'<{tag} style="text-align:{side}">{html.escape(cell)}</{tag}>' for cell, side in zip(cells, sides))
+            return f"<tr>{''.join(texts)}</tr>"
 
-        body = "".join(row(cells, "td") for cells in self._rows())
-        return f"<table><thead>{row(_HEADER, 'th')}</thead><tbody>{body}</tbody></table>"
+        rows = "\n".join(map(row, self._rows()))
+        return f"<table>\n<thead>{row(_HEADER)}</thead>\n<tbody>{rows}</tbody>\n</table>\n<p>{self._time()}</p>"

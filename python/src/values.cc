@@ -139,7 +139,7 @@ Value strings_from(nb::sequence list, std::vector<int64_t> shape) {
                            ? nb::borrow(item)
                            : nb::steal(PyUnicode_AsEncodedString(item.ptr(), "utf-8", "surrogateescape"));
     if (!bytes.is_valid()) throw nb::python_error();
-    texts[i++].assign(PyBytes_AS_STRING(bytes.ptr()), static_cast<size_t>(PyBytes_GET_SIZE(bytes.ptr())));
+    texts[i++].assign(PyBytes_AsString(bytes.ptr()), static_cast<size_t>(PyBytes_Size(bytes.ptr())));
   }
   if (i != texts.size()) throw Error(ErrorCode::InvalidArgument, "there are fewer strings than the shape says");
   return {tensor};

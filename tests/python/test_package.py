@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import gc
+import html.parser
 import os
 import pathlib
 import pickle
@@ -91,7 +92,31 @@ class OptimizeTest(unittest.TestCase):
         assert small.report is not None
         self.assertEqual((small.report.before.nodes, small.report.after.nodes), (4, 1))
         self.assertIn("before", str(small.report))
-        self.assertIn("<table>", small.report._repr_html_())
+
+    def test_report_in_a_notebook(self) -> None:
+        report = anfora.optimize(parse(self.TEXT)).report
+        assert report is not None
+        open_tags: list[str] = []
+        cells: list[str] = []
+
+        class Parser(html.parser.HTMLParser):
+            def handle_starttag(parser, tag: str, attributes: Any) -> None:
+                open_tags.append(tag)
+                self.assertLessEqual({name for name, _ in attributes}, {"style"})
+                self.assertRegex(dict(attributes).get("style", "text-align:left"), "^text-align:(left|right)$")  # no colours
+
+            def handle_endtag(parser, tag: str) -> None:
+                self.assertEqual(open_tags.pop(), tag)
+
+            def handle_data(parser, text: str) -> None:
+                if open_tags and open_tags[-1] in ("th", "td"):
+                    cells.append(text.strip())
+
+        Parser().feed(report._repr_html_())
+        self.assertEqual(open_tags, [])
+        for cell in cells:
+            self.assertIn(cell, str(report))
+        self.assertLess(len(report._repr_html_()), 4000)
 
     def test_options(self) -> None:
         proto = parse(self.TEXT)
