@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import gc
 import html.parser
+import io
 import os
 import pathlib
 import pickle
@@ -20,6 +22,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import onnx
+import soak
 from models import ENDLESS, LINEAR, chain, parse
 
 import anfora
@@ -379,27 +382,9 @@ class ErrorTest(unittest.TestCase):
 
 
 class ThreadTest(unittest.TestCase):
-    def test_eight_threads_with_changing_shapes(self) -> None:
-        executable = anfora.load(parse("""net (float[N, 3, H, W] x) => (float[N, 8] y)
-            <float[8, 3, 3, 3] w = {""" + ", ".join(f"{0.01 * (i % 17 - 8):.2f}" for i in range(216)) + """}>
-            { c = Conv<pads = [1, 1, 1, 1]>(x, w)  r = Relu(c)  p = GlobalAveragePool(r)  y = Flatten(p) }""")).compile(threads=1)
-        random = np.random.default_rng(0)
-        inputs = [random.normal(size=(1 + i % 3, 3, 8 + i, 30 - i)).astype(np.float32) for i in range(20)]
-        expected = [executable(x).tobytes() for x in inputs]
-        different: list[int] = []
-
-        def work(start: int) -> None:
-            for n in range(200):
-                i = (start * 7 + n) % len(inputs)
-                if executable(inputs[i]).tobytes() != expected[i]:
-                    different.append(i)
-
-        threads = [threading.Thread(target=work, args=(start,)) for start in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        self.assertEqual(different, [])
+    def test_soak(self) -> None:
+        with contextlib.redirect_stdout(io.StringIO()):
+            self.assertEqual(soak.main(3), [])
 
     def test_other_threads_go_on_during_a_run(self) -> None:
         executable = compiled("long (float[N, N] x) => (float[N, N] y) { a = MatMul(x, x)  b = MatMul(a, x)  y = MatMul(b, x) }")
