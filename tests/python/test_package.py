@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import ctypes
 import gc
 import html.parser
 import io
@@ -265,6 +266,30 @@ class ArrayTest(unittest.TestCase):
                 y = executable(x)
                 with self.subTest(name):
                     self.assertEqual((y.dtype, y.tolist()), (dtype, x.tolist()))
+
+    def test_narrow_floats_by_dlpack(self) -> None:
+        """numpy exports no such elements: its tensor of bytes is given PyTorch's codes of them."""
+        pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
+        pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+
+        class Narrow(Dlpack):
+            def __init__(self, array: np.ndarray[Any, Any], code: int) -> None:
+                super().__init__(array)
+                self._code = code
+
+            def __dlpack__(self, **_: Any) -> Any:
+                capsule = self._array.__dlpack__()
+                ctypes.c_uint8.from_address(pointer_of(capsule, b"dltensor") + 20).value = self._code
+                return capsule
+
+        for name, code in (("float8_e4m3fn", 10), ("float8_e4m3fnuz", 11), ("float8_e5m2", 12), ("float8_e5m2fnuz", 13)):
+            dtype = np.dtype(getattr(ml_dtypes, name))
+            model = parse("wide (float[N] x) => (float[N] y) { y = Cast<to = 1>(x) }")
+            model.graph.input[0].type.tensor_type.elem_type = onnx.helper.np_dtype_to_tensor_dtype(dtype)
+            values = np.array([-2, 0.5, 1], dtype)
+            narrow = Narrow(values.view(np.uint8), code)
+            with self.subTest(name):
+                np.testing.assert_array_equal(anfora.load(model).compile(threads=1)(narrow), [-2, 0.5, 1])
 
     def test_narrow_integers_have_signs(self) -> None:
         executable = compiled("wide (int4[N] x) => (float[N] y) { y = Cast<to = 1>(x) }")

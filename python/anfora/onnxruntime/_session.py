@@ -336,7 +336,8 @@ class InferenceSession:
                 raise Fail(_TERMINATED)
         cancellation = options._cancellation if options else None
         seed, self._seed = self._seed, None
-        profile, events = self._profile, [] if self._profile else None
+        profile = self._profile
+        events: list[Any] | None = [] if profile else None
         begin = time.monotonic_ns() if profile else 0
         try:
             return self._executable._run(inputs, 0, seed, cancellation, events)
