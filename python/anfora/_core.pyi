@@ -162,6 +162,37 @@ class Explanation:
     def about(self, node: str) -> list[Remark]:
         """Remarks on nodes with this in their name or location."""
 
+class Unchanged:
+    """Nodes that a rule left as they are, for one reason."""
+
+    @property
+    def reason(self) -> str:
+        """What its guard lacked; or the rule that took them first."""
+    @property
+    def nodes(self) -> list[str]: ...
+
+class WhyNot:
+    """Why a rule did not fire; prints as `anfora explain --why-not` does."""
+
+    @property
+    def rule(self) -> str: ...
+    @property
+    def text(self) -> str:
+        """Its equation; empty for what is none."""
+    @property
+    def fired(self) -> int: ...
+    @property
+    def tried(self) -> int: ...
+    @property
+    def reasons(self) -> list[Unchanged]:
+        """What its guard lacked."""
+    @property
+    def taken_first(self) -> list[Unchanged]:
+        """The rules that took its nodes."""
+    @property
+    def remedies(self) -> list[str]:
+        """Options with which it fires more often: '--opset 20'."""
+
 class OptimizeOptions:
     def __init__(
         self,
@@ -199,6 +230,7 @@ class Model:
     def text(self) -> str: ...
     def flops(self) -> float: ...
     def explain(self, options: OptimizeOptions) -> Explanation: ...
+    def why_not(self, rule: str, options: OptimizeOptions) -> WhyNot: ...
     def diff(self, other: Model) -> Difference: ...
     def verify(self, other: Model, runs: int, seed: int, promise: str) -> dict[str, Any]: ...
     def compile(self, threads: int, optimize: bool, math: str) -> Executable: ...

@@ -143,6 +143,14 @@ class Model:
         """
         return self._core.copy().explain(_options(**options))
 
+    def why_not(self, rule: str, **options: Any) -> _core.WhyNot:
+        """Where a rule does not fire in :meth:`optimize` with these options, and why: as ``anfora explain --why-not`` prints it.
+
+        Raises:
+            NotFoundError: there is no such rule.
+        """
+        return self._core.why_not(rule, _options(**options))
+
     def diff(self, other: ModelLike) -> _core.Difference:
         """What is different in another model, node by node: as ``anfora diff`` prints it, with attributes.
 

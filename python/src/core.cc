@@ -22,9 +22,11 @@
 #include "driver/interface.h"
 #include "driver/optimize.h"
 #include "driver/session.h"
+#include "driver/why_not.h"
 #include "ir/clone.h"
 #include "ir/print.h"
 #include "ir/readable.h"
+#include "reports.h"
 #include "values.h"
 
 namespace anfora::python {
@@ -224,9 +226,12 @@ class Model {
     {
       Working working;
       std::lock_guard lock(shared_->mutex);
-      driver::write_onnx(*module_, [&](std::span<const std::byte> piece) {
-        bytes.append(reinterpret_cast<const char*>(piece.data()), piece.size());
-      }, save_options(opset));
+      driver::write_onnx(
+          *module_,
+          [&](std::span<const std::byte> piece) {
+            bytes.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+          },
+          save_options(opset));
     }
     return nb::bytes(bytes.data(), bytes.size());
   }
@@ -249,6 +254,12 @@ class Model {
     Working working;
     std::lock_guard lock(shared_->mutex);
     return driver::explain(*module_, options);
+  }
+
+  driver::WhyNot why_not(const std::string& rule, const driver::OptimizeOptions& options) const {
+    Working working;
+    std::lock_guard lock(shared_->mutex);
+    return driver::why_not(*module_, options, rule);
   }
 
   driver::Difference diff(const Model& other) const {
@@ -332,8 +343,8 @@ class Executable {
     runtime::Profiler profiler;
     {
       Working working(cancellation);
-      results = session_->run(std::move(data),
-                              {.threads = threads, .profiler = events ? &profiler : nullptr, .seed = seed});
+      results =
+          session_->run(std::move(data), {.threads = threads, .profiler = events ? &profiler : nullptr, .seed = seed});
     }
     for (const auto& event : profiler.kernels()) events->append(describe(event));
     nb::list outputs;
@@ -356,7 +367,9 @@ class Executable {
  private:
   // (operator, implementation, node, location, nanoseconds on time.monotonic_ns(), nanoseconds, inputs, outputs)
   static nb::tuple describe(const runtime::Profiler::KernelEvent& event) {
-    auto nanoseconds = [](auto duration) { return std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count(); };
+    auto nanoseconds = [](auto duration) {
+      return std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count();
+    };
     return nb::make_tuple(std::string(event.kernel->op), std::string(event.kernel->implementation), event.origin->node,
                           event.origin->location, nanoseconds(event.begin.time_since_epoch()),
                           nanoseconds(event.end - event.begin), event.inputs, event.outputs);
@@ -364,75 +377,6 @@ class Executable {
 
   std::unique_ptr<driver::Session> session_;
 };
-
-// What Python has of reports is what the driver has; they print as the commands do.
-void bind_reports(nb::module_& module) {
-  using driver::Difference, driver::ChangedNode, driver::Explanation, driver::ExplainedRule, rewrite::Remark;
-  module.def("human_bytes", driver::human_bytes, nb::arg("bytes"));
-  module.def("human_flops", driver::human_flops, nb::arg("flops"));
-
-  nb::class_<ChangedNode>(module, "ChangedNode", "A node that is another in another model.")
-      .def_ro("before", &ChangedNode::before, "\"Gemm 'fc'\"")
-      .def_ro("after", &ChangedNode::after)
-      .def_ro("changes", &ChangedNode::changes, "\"attributes {axis=1} → {axis=2}\"")
-      .def("__repr__", [](const ChangedNode& node) { return fmt::format("<{} → {}>", node.before, node.after); });
-
-  nb::class_<Difference>(module, "Difference", "What is different between two models; prints as `anfora diff` does.")
-      .def_prop_ro("operators",
-                   [](const Difference& difference) {
-                     nb::dict counts;
-                     for (const auto& [op, count] : difference.operators) {
-                       counts[op.c_str()] = nb::make_tuple(count.before, count.after);
-                     }
-                     return counts;
-                   },
-                   "How often each operator is applied, before and after.")
-      .def_ro("same", &Difference::same, "How many nodes are as they were.")
-      .def_ro("changed", &Difference::changed, "Nodes of one name that are different.")
-      .def_ro("gone", &Difference::gone, "Nodes that only the first model has.")
-      .def_ro("new", &Difference::made, "Nodes that only the second one has.")
-      .def_ro("interface", &Difference::interface_changes, "Changes of inputs and outputs.")
-      .def("__bool__", [](const Difference& difference) { return !difference.empty(); })
-      .def("__str__", [](const Difference& difference) { return driver::to_text(difference); });
-
-  nb::class_<Remark>(module, "Remark", "One rewrite, or one that was not made; prints as `anfora explain --node` does.")
-      .def_prop_ro("pass_", [](const Remark& remark) { return std::string(remark.pass); }, "The pass, by name.")
-      .def_prop_ro("rule", [](const Remark& remark) { return std::string(remark.rule); })
-      .def_prop_ro("outcome", [](const Remark& remark) { return std::string(to_string(remark.outcome)); },
-                   "'applied', 'refused' (right, but it does not pay) or 'guarded' (a condition does not hold).")
-      .def_ro("node", &Remark::node, "\"Conv 'c1'\"")
-      .def_ro("location", &Remark::location, "Its place in the source; may be empty.")
-      .def_ro("message", &Remark::message, "What became of it, or why not; may be empty.")
-      .def_prop_ro("nodes", [](const Remark& remark) { return nb::make_tuple(remark.before.nodes, remark.after.nodes); },
-                   "Applications that went, and that came.")
-      .def("__str__", [](const Remark& remark) { return driver::to_text(remark); });
-
-  nb::class_<ExplainedRule>(module, "ExplainedRule", "What a rule did to a model.")
-      .def_ro("name", &ExplainedRule::name)
-      .def_ro("doc", &ExplainedRule::doc, "Its equation; empty for what is none.")
-      .def_ro("theme", &ExplainedRule::theme)
-      .def_prop_ro("fired", [](const ExplainedRule& rule) { return rule.statistics.fired; })
-      .def_prop_ro("tried", [](const ExplainedRule& rule) { return rule.statistics.tried; })
-      .def_prop_ro("seconds", [](const ExplainedRule& rule) { return rule.statistics.seconds; })
-      .def_prop_ro("nodes",
-                   [](const ExplainedRule& rule) { return nb::make_tuple(rule.before.nodes, rule.after.nodes); },
-                   "Applications that went, and that came.")
-      .def_ro("examples", &ExplainedRule::examples, "Where; the first few.")
-      .def("__repr__", [](const ExplainedRule& rule) { return fmt::format("<{}: {}>", rule.name, rule.statistics.fired); });
-
-  nb::class_<Explanation>(module, "Explanation", "What optimizing does to a model; prints as `anfora explain` does.")
-      .def_ro("nodes_before", &Explanation::nodes_before)
-      .def_ro("nodes_after", &Explanation::nodes_after)
-      .def_ro("rounds", &Explanation::rounds)
-      .def_ro("rules", &Explanation::rules, "Those that fired, by theme.")
-      .def_ro("remarks", &Explanation::remarks, "In the order of time.")
-      .def("about",
-           [](const Explanation& explanation, const std::string& node) {
-             return about_node(explanation, node);
-           },
-           nb::arg("node"), nb::rv_policy::reference_internal, "Remarks on nodes with this in their name or location.")
-      .def("__str__", [](const Explanation& explanation) { return driver::to_text(explanation, "model"); });
-}
 
 // Errors become exceptions of anfora._errors, which have message, node, location and hint as attributes.
 void translate(const std::exception_ptr& thrown, void*) {
@@ -447,9 +391,10 @@ void translate(const std::exception_ptr& thrown, void*) {
 }
 
 void init_options(driver::OptimizeOptions* self, const std::string& opset, const std::string& target,
-                  const std::string& math, bool assume_finite, bool expand, bool outline, std::optional<int64_t> fold_limit,
-                  std::vector<std::string> passes, std::vector<std::filesystem::path> rules,
-                  const std::map<std::string, std::vector<int64_t>>& shapes, const std::map<std::string, int64_t>& dims) {
+                  const std::string& math, bool assume_finite, bool expand, bool outline,
+                  std::optional<int64_t> fold_limit, std::vector<std::string> passes,
+                  std::vector<std::filesystem::path> rules, const std::map<std::string, std::vector<int64_t>>& shapes,
+                  const std::map<std::string, int64_t>& dims) {
   driver::Pins pins;
   for (const auto& [input, shape] : shapes) pins.shapes.emplace(input, Shape(shape.begin(), shape.end()));
   new (self) driver::OptimizeOptions{.target = target,
@@ -492,7 +437,8 @@ NB_MODULE(_core, module) {
            nb::arg("shapes"), nb::arg("dims"));
 
   nb::class_<Model>(module, "Model")
-      .def_static("load", [](const std::filesystem::path& path) { return Model(path); }, nb::arg("path"))
+      .def_static(
+          "load", [](const std::filesystem::path& path) { return Model(path); }, nb::arg("path"))
       .def_static("from_bytes", &Model::from_bytes, nb::arg("bytes"), nb::arg("folder") = std::filesystem::path())
       .def("copy", &Model::copy)
       .def_prop_ro("inputs", &Model::inputs)
@@ -506,13 +452,15 @@ NB_MODULE(_core, module) {
       .def("text", &Model::text)
       .def("flops", &Model::flops)
       .def("explain", &Model::explain, nb::arg("options"), nb::keep_alive<0, 1>())
+      .def("why_not", &Model::why_not, nb::arg("rule"), nb::arg("options"))
       .def("diff", &Model::diff, nb::arg("other"))
       .def("verify", &Model::verify, nb::arg("other"), nb::arg("runs"), nb::arg("seed"), nb::arg("promise"))
-      .def("compile",
-           [](const Model& model, int threads, bool optimize, const std::string& math) {
-             return Executable(model.compile(threads, optimize, math));
-           },
-           nb::arg("threads"), nb::arg("optimize"), nb::arg("math"));
+      .def(
+          "compile",
+          [](const Model& model, int threads, bool optimize, const std::string& math) {
+            return Executable(model.compile(threads, optimize, math));
+          },
+          nb::arg("threads"), nb::arg("optimize"), nb::arg("math"));
 
   nb::class_<Executable>(module, "Executable")
       .def("run", &Executable::run, nb::arg("inputs"), nb::arg("threads") = 0, nb::arg("seed").none() = nb::none(),

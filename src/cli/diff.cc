@@ -39,7 +39,7 @@ int run_diff(const DiffOptions& options) {
   driver::LoadedModel before = driver::load_model(options.before), after = driver::load_model(options.after);
   driver::Difference difference = driver::diff(*before.module, *after.module);
   const driver::NodesOfFiles files{driver::summarize_file(*before.module, options.before).nodes,
-                           driver::summarize_file(*after.module, options.after).nodes};
+                                   driver::summarize_file(*after.module, options.after).nodes};
   if (options.json) {
     print_difference_json(difference, files);
   } else {

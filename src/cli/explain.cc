@@ -5,22 +5,29 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
-#include "anfora/error.h"
 #include "cli/command.h"
-#include "cli/explanation.h"
 #include "cli/opt_report.h"
 #include "cli/rules.h"
 #include "cli/text.h"
-#include "driver/model.h"
-#include "pipeline/pipeline.h"
+#include "driver/explain.h"
+#include "driver/why_not.h"
 
 namespace anfora::cli {
 namespace {
 
 using rewrite::Remark;
 
-nlohmann::ordered_json to_json(const Remark& remark) {
+struct ExplainOptions {
+  std::string input, node, why_not;
+  std::vector<std::string> rules;
+  driver::OptimizeOptions how;  // but for the rules
+  bool json = false;
+};
+
+nlohmann::ordered_json remark_json(const Remark& remark) {
   return {{"pass", remark.pass},
           {"rule", remark.rule},
           {"outcome", to_string(remark.outcome)},
@@ -33,81 +40,74 @@ nlohmann::ordered_json to_json(const Remark& remark) {
           {"bytes_saved", remark.before.bytes - remark.after.bytes}};
 }
 
-nlohmann::ordered_json to_json(const driver::Explanation& explanation, const rewrite::Remarks& remarks,
-                               const ExplainOptions& options) {
+nlohmann::ordered_json explanation_json(const driver::Explanation& explanation, const ExplainOptions& options) {
   nlohmann::ordered_json json = {{"model", options.input},
                                  {"nodes_before", explanation.nodes_before},
                                  {"nodes_after", explanation.nodes_after},
                                  {"rounds", explanation.rounds},
-                                 {"rules", rules_json(remarks)},
+                                 {"rules", rules_json(explanation.statistics, true)},
                                  {"remarks", nlohmann::ordered_json::array()}};
-  for (const Remark* remark : about_node(explanation, options.node)) json["remarks"].push_back(to_json(*remark));
+  for (const Remark* remark : about_node(explanation, options.node)) json["remarks"].push_back(remark_json(*remark));
   return json;
 }
 
-// Those of the file that `opt` would write; of the module, where it cannot be written.
-size_t nodes_written(const ExplainOptions& options, const Optimized& optimized) {
-  try {
-    if (std::filesystem::path(options.input).extension() != ".ir")
-      return driver::describe_saved(*optimized.model.module, {.opset = options.opset}).nodes;
-  } catch (const Error&) {
-    // `opt` says what is in the way.
+nlohmann::ordered_json why_not_json(const driver::WhyNot& answer) {
+  nlohmann::ordered_json json = {{"rule", answer.rule},
+                                 {"text", answer.text},
+                                 {"tried", answer.statistics.tried},
+                                 {"fired", answer.statistics.fired},
+                                 {"reasons", nlohmann::ordered_json::array()},
+                                 {"taken_first", nlohmann::ordered_json::array()},
+                                 {"try", answer.remedies}};
+  for (const driver::WhyNot::Nodes& nodes : answer.reasons) {
+    json["reasons"].push_back({{"reason", nodes.reason}, {"nodes", nodes.places}});
   }
-  return optimized.report.nodes_after;
+  for (const driver::WhyNot::Nodes& nodes : answer.taken) {
+    json["taken_first"].push_back({{"rule", nodes.reason}, {"nodes", nodes.places}});
+  }
+  return json;
+}
+
+void print(const driver::WhyNot& answer, bool json) {
+  if (json) return print_json(stdout, why_not_json(answer));
+  fmt::print("{}", to_text(answer, style()));
+}
+
+void print(const driver::Explanation& explanation, const ExplainOptions& options) {
+  if (options.json) return print_json(stdout, explanation_json(explanation, options));
+  if (options.node.empty()) {
+    fmt::print("{}", to_text(explanation, std::filesystem::path(options.input).filename().string(), style()));
+    if (explanation.refused() > 0) fmt::print("--why-not RULE tells why\n");
+    return;
+  }
+  const auto remarks = about_node(explanation, options.node);
+  for (const Remark* remark : remarks) fmt::print("{}\n", to_text(*remark, style()));
+  if (remarks.empty()) fmt::print("no rule matched or nearly matched {}\n", options.node);
 }
 
 int run_explain(const ExplainOptions& options) {
-  const Optimized optimized = optimize_with(options);
+  driver::LoadedModel model = driver::load_model(options.input);
+  rules_with(model.module->context(), options.rules);  // what is wrong with them is an error of usage
+  driver::OptimizeOptions how = options.how;
+  how.rules.assign(options.rules.begin(), options.rules.end());
   if (!options.why_not.empty()) {
-    const WhyNot answer = why_not(options, optimized);
-    if (options.json) {
-      print_json(stdout, to_json(answer));
-    } else {
-      print(answer);
-    }
+    print(driver::why_not(*model.module, how, options.why_not), options.json);
     return kSuccess;
   }
-  driver::Explanation explanation = driver::explain(optimized.report, *optimized.rules);
-  explanation.nodes_before = optimized.file.nodes;
-  explanation.nodes_after = nodes_written(options, optimized);
-  if (options.json) {
-    print_json(stdout, to_json(explanation, optimized.report.remarks, options));
-  } else if (options.node.empty()) {
-    fmt::print("{}", to_text(explanation, std::filesystem::path(options.input).filename().string(), style()));
-    if (explanation.refused() > 0) fmt::print("--why-not RULE tells why\n");
-  } else {
-    const auto remarks = about_node(explanation, options.node);
-    for (const Remark* remark : remarks) fmt::print("{}\n", to_text(*remark, style()));
-    if (remarks.empty()) fmt::print("no rule matched or nearly matched {}\n", options.node);
-  }
+  const size_t nodes_before = driver::summarize_file(*model.module, options.input).nodes;
+  driver::Explanation explanation = driver::explain(*model.module, how);
+  explanation.nodes_before = nodes_before;
+  if (driver::ModelSource(options.input).is_text()) explanation.nodes_after = model.module->num_operations();
+  print(explanation, options);
   return kSuccess;
 }
 
 }  // namespace
 
-Optimized optimize_with(const ExplainOptions& options) {
-  Optimized optimized;
-  optimized.model = driver::load_model(options.input);
-  ir::Module& module = *optimized.model.module;
-  auto rules = rules_with(module.context(), options.rules);
-  pipeline::OptimizeOptions passes =
-      driver::optimizing_for(module, {.target = &driver::target_named(options.target), .opset = options.opset});
-  passes.passes.rules = rules;
-  passes.passes.math = options.math;
-  passes.keep_remarks = true;
-  auto known = rules_with(module.context(), options.rules);
-  passes::add_rules_of_passes(*known);
-  if (!options.why_not.empty()) find_rule(*known, options.why_not);  // before the work, where there is none
-  optimized.rules = known;
-  optimized.file = driver::summarize_file(module, options.input);
-  optimized.report = pipeline::optimize(module, passes);
-  return optimized;
-}
-
 std::string remark_lines(const rewrite::Remarks& remarks) {
   std::string lines;
   for (const Remark& remark : remarks.all()) {
-    lines += to_json(remark).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
+    lines += remark_json(remark).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
   }
   return lines;
 }
@@ -126,9 +126,10 @@ Action add_explain(CLI::App& app) {
       ->excludes(node)
       ->type_name("RULE");
   command->add_option("--rules", options->rules, "a file of rules of your own, as for opt")->type_name("FILE");
-  command->add_option("--opset", options->opset, "as for opt: the operator set that it would write")->type_name("SET");
-  add_target(*command, options->target);
-  add_math(*command, options->math);
+  command->add_option("--opset", options->how.opset, "as for opt: the operator set that it would write")
+      ->type_name("SET");
+  add_target(*command, options->how.target);
+  add_math(*command, options->how.math);
   command->add_flag("--json", options->json, "print JSON");
   command->footer("Example:\n  anfora explain resnet50.onnx --why-not compose-transposes");
   return [options] { return run_explain(*options); };

@@ -193,8 +193,8 @@ std::string to_text(const Difference& difference, const NodesOfFiles& files, boo
   }
   std::vector<std::string> changed;
   for (const ChangedNode& node : difference.changed) {
-    std::string& told = changed.emplace_back(
-        node.before == node.after ? node.before : fmt::format("{} → {}", node.before, node.after));
+    std::string& told =
+        changed.emplace_back(node.before == node.after ? node.before : fmt::format("{} → {}", node.before, node.after));
     for (const std::string& change : node.changes) told += fmt::format("\n      {}", change);
   }
   return text + list_text("changed", "", '~', changed, all, style) +

@@ -53,13 +53,13 @@ std::string rule_text(const ExplainedRule& rule, const Style& style) {
   return text;
 }
 
-}  // namespace
-
+// `known` are the rules that there were, with those of passes.
 Explanation explain(const pipeline::OptimizeReport& report, const rewrite::RuleSet& known) {
   Explanation explanation{.nodes_before = report.nodes_before,
                           .nodes_after = report.nodes_after,
                           .rounds = report.rounds,
-                          .remarks = report.remarks.all()};
+                          .remarks = report.remarks.all(),
+                          .statistics = report.remarks.statistics()};
   std::map<std::string_view, ExplainedRule> rules;
   for (const Remark& remark : explanation.remarks) {
     if (remark.outcome != Remark::Outcome::Applied) continue;
@@ -75,10 +75,10 @@ Explanation explain(const pipeline::OptimizeReport& report, const rewrite::RuleS
     rule.before += remark.before;
     rule.after += remark.after;
     if (rule.examples.size() == kExamples) continue;
-    rule.examples.push_back(fmt::format("{}{}{}{}", place(remark), remark.message.empty() ? "" : ": ", remark.message,
-                                        nodes_text(remark)));
+    rule.examples.push_back(fmt::format("{}{}{}{}", place_of(remark), remark.message.empty() ? "" : ": ",
+                                        remark.message, nodes_text(remark)));
   }
-  for (const auto& [name, statistics] : report.remarks.statistics()) {
+  for (const auto& [name, statistics] : explanation.statistics) {
     if (auto rule = rules.find(name); rule != rules.end()) rule->second.statistics = statistics;
   }
   for (auto& [name, rule] : rules) explanation.rules.push_back(std::move(rule));
@@ -87,6 +87,8 @@ Explanation explain(const pipeline::OptimizeReport& report, const rewrite::RuleS
   });
   return explanation;
 }
+
+}  // namespace
 
 Explanation explain(ir::Module& module, const OptimizeOptions& options) {
   auto known = rules_with(module.context(), options.rules);
@@ -115,8 +117,9 @@ std::vector<const Remark*> about_node(const Explanation& explanation, std::strin
 }
 
 std::string to_text(const Explanation& explanation, std::string_view title, const Style& style) {
-  std::string text = fmt::format("{}{}{}: {} → {} nodes in {}\n", style.bold, title, style.plain,
-                                 explanation.nodes_before, explanation.nodes_after, counted(explanation.rounds, "round"));
+  std::string text =
+      fmt::format("{}{}{}: {} → {} nodes in {}\n", style.bold, title, style.plain, explanation.nodes_before,
+                  explanation.nodes_after, counted(explanation.rounds, "round"));
   const std::string* theme = nullptr;
   for (const ExplainedRule& rule : explanation.rules) {
     if (!theme || rule.theme != *theme) text += fmt::format("\n{}{}{}\n", style.bold, rule.theme, style.plain);
@@ -132,12 +135,12 @@ std::string to_text(const Explanation& explanation, std::string_view title, cons
 std::string to_text(const Remark& remark, const Style& style) {
   std::string_view verb = remark.outcome == Remark::Outcome::Applied   ? "rewritten by"
                           : remark.outcome == Remark::Outcome::Refused ? "refused by"
-                                                               : "not by";
-  return fmt::format("{}: {} {}{}{}{}{}{}", place(remark), verb, style.bold, remark.rule, style.plain,
+                                                                       : "not by";
+  return fmt::format("{}: {} {}{}{}{}{}{}", place_of(remark), verb, style.bold, remark.rule, style.plain,
                      remark.message.empty() ? "" : ": ", remark.message, nodes_text(remark));
 }
 
-std::string place(const Remark& remark) {
+std::string place_of(const Remark& remark) {
   size_t quote = remark.node.find('\'');
   std::string name = quote == std::string::npos ? "" : remark.node.substr(quote + 1, remark.node.size() - quote - 2);
   bool repeats = !name.empty() && remark.location.starts_with(name + " (");

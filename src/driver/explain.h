@@ -1,14 +1,13 @@
 // What optimizing does to a model, rule by rule: `anfora explain`, Model.explain() in Python.
 #pragma once
 
-#include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "driver/optimize.h"
 #include "driver/report_text.h"
-#include "rewrite/rule_set.h"
 
 namespace anfora::driver {
 
@@ -23,15 +22,14 @@ struct ExplainedRule {
 
 struct Explanation {
   size_t nodes_before = 0, nodes_after = 0, rounds = 0;
-  std::vector<ExplainedRule> rules;  // by theme; in each, what fired most comes first
-  std::vector<rewrite::Remark> remarks;  // whose names the module's context keeps
+  std::vector<ExplainedRule> rules;      // by theme; in each, what fired most comes first
+  std::vector<rewrite::Remark> remarks;  // in the order of time; the module's context keeps their names
+  std::map<std::string_view, rewrite::RuleStatistics> statistics;  // of all rules that were tried
 
   size_t refused() const;  // rewrites
 };
 
-// `known` are the rules that there were, with those of passes.
-Explanation explain(const pipeline::OptimizeReport& report, const rewrite::RuleSet& known);
-// Optimizes a module to explain it. The counts of nodes are those of the files that it would be written to.
+// Optimizes a module. The counts of nodes are those of the files that it would be written to.
 Explanation explain(ir::Module& module, const OptimizeOptions& options);
 
 // Of all remarks those about nodes that have this in their name or location.
@@ -42,7 +40,7 @@ std::string to_text(const Explanation& explanation, std::string_view title, cons
 // "Conv 'c1' (model.onnx: node 3): rewritten by fold-batch-norm (2 → 1 nodes)"
 std::string to_text(const rewrite::Remark& remark, const Style& style = {});
 // "Conv 'c1' (model.onnx: node 3)": the location repeats the name of most nodes.
-std::string place(const rewrite::Remark& remark);
+std::string place_of(const rewrite::Remark& remark);
 std::string count_text(const rewrite::RuleStatistics& statistics);  // "3 of 7 tried"
 
 }  // namespace anfora::driver

@@ -17,7 +17,8 @@ runtime::Structure structure_of(const ir::Type* type) {
     case ir::TypeKind::Tensor: return {.kind = Kind::Tensor, .dtype = type->dtype()};
     case ir::TypeKind::Sequence: return {.kind = Kind::Sequence, .element = of(type->element())};
     case ir::TypeKind::Optional: return {.kind = Kind::Optional, .element = of(type->element())};
-    case ir::TypeKind::Map: return {.kind = Kind::Map, .dtype = type->element(0)->dtype(), .element = of(type->element(1))};
+    case ir::TypeKind::Map:
+      return {.kind = Kind::Map, .dtype = type->element(0)->dtype(), .element = of(type->element(1))};
     default: return {};
   }
 }

@@ -19,7 +19,8 @@ Error wrong_input(const ValueSpec& spec, const Datum& given, std::string hint) {
 }
 
 bool fits(const Structure& structure, const Tensor& tensor) {
-  return structure.kind == Structure::Kind::Any || structure.dtype == DType::Undefined || structure.dtype == tensor.dtype();
+  return structure.kind == Structure::Kind::Any || structure.dtype == DType::Undefined ||
+         structure.dtype == tensor.dtype();
 }
 
 bool fits(const Structure& structure, const Datum& given) {
@@ -56,8 +57,8 @@ void check_input(const Signature& signature, size_t index, const std::vector<Dat
   const Datum& given = data[index];
   if (!spec.is_tensor) {
     if (fits(spec.structure, given)) return;
-    throw Error(ErrorCode::InvalidArgument, fmt::format("input '{}' is {}, the model takes {}", spec.name,
-                                                        describe_items(given), spec.type));
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("input '{}' is {}, the model takes {}", spec.name, describe_items(given), spec.type));
   }
   if (!given.is_tensor()) throw wrong_input(spec, given, "give a tensor");
   const Tensor& tensor = given.tensor();

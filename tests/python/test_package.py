@@ -174,6 +174,17 @@ class OptimizeTest(unittest.TestCase):
         self.assertIn("Transpose 'u'", str(remarks[0]))
         self.assertEqual(anfora.load(parse(self.TEXT)).explain(passes=["dce"]).rules, [])
 
+    def test_tells_why_a_rule_does_not_fire(self) -> None:
+        model = anfora.load(parse("gelu (float[N] x) => (float[N] y) <float h = {0.5}, float one = {1}, float r = {1.4142135}>"
+                                  "{ d = Div(x, r)  e = Erf(d)  a = Add(e, one)  m = Mul(x, a)  y = Mul(m, h) }", opset=17))
+        answer = model.why_not("gelu-erf")
+        self.assertEqual((answer.rule, answer.fired), ("gelu-erf", 0))
+        self.assertIn("--opset 20", answer.remedies)
+        self.assertIn("try --opset 20", str(answer))
+        self.assertEqual(len(model.nodes), 5)
+        with self.assertRaisesRegex(anfora.NotFoundError, "compose-transposes"):
+            model.why_not("compose-transpose")
+
     def test_tells_differences_as_the_command_does(self) -> None:
         model = anfora.load(parse(self.TEXT))
         self.assertFalse(model.diff(parse(self.TEXT)))
