@@ -11,6 +11,7 @@ In place of ONNX Runtime: ``import anfora.onnxruntime as onnxruntime``.
 """
 
 from . import _core
+from ._core import Cancellation, Cancelled, Difference, Explanation
 from ._errors import (
     Error,
     InternalError,
@@ -28,8 +29,12 @@ from ._report import OptimizeReport, Side, Step
 __version__ = _core.version
 
 __all__ = [
+    "Cancellation",
+    "Cancelled",
+    "Difference",
     "Error",
     "Executable",
+    "Explanation",
     "InferenceSession",
     "InternalError",
     "InvalidArgumentError",

@@ -6,6 +6,17 @@ from numpy.typing import NDArray
 
 version: str
 
+class Cancelled(Exception):
+    """A run ended because its Cancellation asked for it."""
+
+class Cancellation:
+    """Ends the runs that it was given to, from any thread."""
+
+    def __init__(self) -> None: ...
+    def cancel(self) -> None: ...
+    @property
+    def is_cancelled(self) -> bool: ...
+
 class Value:
     """What has no array of its own: strings, narrow floats, sequences, maps."""
 
@@ -48,7 +59,141 @@ class ValueInfo:
     def is_optional(self) -> bool:
         """Whether it has a default."""
 
-class OptimizeRequest:
+def human_bytes(bytes: int) -> str: ...
+def human_flops(flops: float) -> str: ...
+
+class ChangedNode:
+    """A node that is another in another model."""
+
+    @property
+    def before(self) -> str:
+        """"Gemm 'fc'" """
+    @property
+    def after(self) -> str: ...
+    @property
+    def changes(self) -> list[str]:
+        """"attributes {axis=1} → {axis=2}" """
+
+class Difference:
+    """What is different between two models; prints as `anfora diff` does. False where nothing is."""
+
+    @property
+    def operators(self) -> dict[str, tuple[int, int]]:
+        """How often each operator is applied, before and after."""
+    @property
+    def same(self) -> int:
+        """How many nodes are as they were."""
+    @property
+    def changed(self) -> list[ChangedNode]:
+        """Nodes of one name that are different."""
+    @property
+    def gone(self) -> list[str]:
+        """Nodes that only the first model has."""
+    @property
+    def new(self) -> list[str]:
+        """Nodes that only the second one has."""
+    @property
+    def interface(self) -> list[str]:
+        """Changes of inputs and outputs."""
+    def __bool__(self) -> bool: ...
+
+class Remark:
+    """One rewrite, or one that was not made; prints as `anfora explain --node` does."""
+
+    @property
+    def pass_(self) -> str:
+        """The pass, by name."""
+    @property
+    def rule(self) -> str: ...
+    @property
+    def outcome(self) -> str:
+        """'applied', 'refused' (right, but it does not pay) or 'guarded' (a condition does not hold)."""
+    @property
+    def node(self) -> str:
+        """"Conv 'c1'" """
+    @property
+    def location(self) -> str:
+        """Its place in the source; may be empty."""
+    @property
+    def message(self) -> str:
+        """What became of it, or why not; may be empty."""
+    @property
+    def nodes(self) -> tuple[int, int]:
+        """Applications that went, and that came."""
+
+class ExplainedRule:
+    """What a rule did to a model."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def doc(self) -> str:
+        """Its equation; empty for what is none."""
+    @property
+    def theme(self) -> str: ...
+    @property
+    def fired(self) -> int: ...
+    @property
+    def tried(self) -> int: ...
+    @property
+    def seconds(self) -> float: ...
+    @property
+    def nodes(self) -> tuple[int, int]:
+        """Applications that went, and that came."""
+    @property
+    def examples(self) -> list[str]:
+        """Where; the first few."""
+
+class Explanation:
+    """What optimizing does to a model; prints as `anfora explain` does."""
+
+    @property
+    def nodes_before(self) -> int: ...
+    @property
+    def nodes_after(self) -> int: ...
+    @property
+    def rounds(self) -> int: ...
+    @property
+    def rules(self) -> list[ExplainedRule]:
+        """Those that fired, by theme."""
+    @property
+    def remarks(self) -> list[Remark]:
+        """In the order of time."""
+    def about(self, node: str) -> list[Remark]:
+        """Remarks on nodes with this in their name or location."""
+
+class Unchanged:
+    """Nodes that a rule left as they are, for one reason."""
+
+    @property
+    def reason(self) -> str:
+        """What its guard lacked; or the rule that took them first."""
+    @property
+    def nodes(self) -> list[str]: ...
+
+class WhyNot:
+    """Why a rule did not fire; prints as `anfora explain --why-not` does."""
+
+    @property
+    def rule(self) -> str: ...
+    @property
+    def text(self) -> str:
+        """Its equation; empty for what is none."""
+    @property
+    def fired(self) -> int: ...
+    @property
+    def tried(self) -> int: ...
+    @property
+    def reasons(self) -> list[Unchanged]:
+        """What its guard lacked."""
+    @property
+    def taken_first(self) -> list[Unchanged]:
+        """The rules that took its nodes."""
+    @property
+    def remedies(self) -> list[str]:
+        """Options with which it fires more often: '--opset 20'."""
+
+class OptimizeOptions:
     def __init__(
         self,
         opset: str,
@@ -59,8 +204,9 @@ class OptimizeRequest:
         outline: bool,
         fold_limit: int | None,
         passes: Sequence[str],
-        rules: Sequence[tuple[str, str]],
+        rules: Sequence[str | os.PathLike[str]],
         shapes: Mapping[str, Sequence[int]],
+        dims: Mapping[str, int],
     ) -> None: ...
 
 class Model:
@@ -76,17 +222,27 @@ class Model:
     def nodes(self) -> list[tuple[str, str, str, str]]: ...
     def metadata(self) -> dict[str, Any]: ...
     def optimize(
-        self, request: OptimizeRequest, progress: Callable[[str, int], object] | None = None
+        self, options: OptimizeOptions, progress: Callable[[str, int], object] | None = None
     ) -> dict[str, Any]: ...
     def save(self, path: str | os.PathLike[str], opset: str | None = None) -> str: ...
     def to_onnx(self, opset: str | None = None) -> bytes: ...
     def size_as_onnx(self) -> tuple[int, int]: ...
     def text(self) -> str: ...
     def flops(self) -> float: ...
+    def explain(self, options: OptimizeOptions) -> Explanation: ...
+    def why_not(self, rule: str, options: OptimizeOptions) -> WhyNot: ...
+    def diff(self, other: Model) -> Difference: ...
     def verify(self, other: Model, runs: int, seed: int, promise: str) -> dict[str, Any]: ...
     def compile(self, threads: int, optimize: bool, math: str) -> Executable: ...
 
 class Executable:
-    def run(self, inputs: Sequence[Any], threads: int = 0, seed: int | None = None) -> list[Any]: ...
+    def run(
+        self,
+        inputs: Sequence[Any],
+        threads: int = 0,
+        seed: int | None = None,
+        cancellation: Cancellation | None = None,
+        events: list[tuple[str, str, str, str, int, int, str, str]] | None = None,
+    ) -> list[Any]: ...
     def memory(self) -> dict[str, int]: ...
     def missing_kernels(self) -> list[str]: ...

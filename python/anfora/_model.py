@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from . import _core
-from ._errors import InvalidArgumentError, InvalidModelError
-from ._report import OptimizeReport, Side, Step
+from ._errors import InvalidArgumentError
+from ._report import OptimizeReport, Step
 
 if TYPE_CHECKING:
     import onnx
@@ -36,6 +36,27 @@ class Verification(NamedTuple):
 
     def __bool__(self) -> bool:
         return self.same and self.compared
+
+
+def _options(
+    *,
+    opset: str | int = "keep",
+    target: str = "onnx",
+    math: str = "real",
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    dims: Mapping[str, int] | None = None,
+    rules: Iterable[str | os.PathLike[str]] = (),
+    passes: Sequence[str] = (),
+    assume_finite: bool = False,
+    expand: bool = False,
+    outline: bool = False,
+    fold_limit: int | None = None,
+) -> _core.OptimizeOptions:
+    """Of :meth:`Model.optimize`."""
+    return _core.OptimizeOptions(
+        str(opset), target, math, assume_finite, expand, outline, fold_limit, list(passes), list(rules),
+        {name: list(shape) for name, shape in (shapes or {}).items()}, dict(dims or {}),
+    )
 
 
 class Model:
@@ -76,6 +97,7 @@ class Model:
         target: str = "onnx",
         math: str = "real",
         shapes: Mapping[str, Sequence[int]] | None = None,
+        dims: Mapping[str, int] | None = None,
         rules: Iterable[str | os.PathLike[str]] = (),
         passes: Sequence[str] = (),
         assume_finite: bool = False,
@@ -91,6 +113,7 @@ class Model:
             target: the runtime that it is for: "onnx" (any), or "onnxruntime", which has operators of its own.
             math: what rewrites may change: "exact" (no bit), "finite" (results that are NaN or infinite), "real" (rounding).
             shapes: sizes of inputs by name, which are fixed then.
+            dims: sizes of symbolic dimensions of inputs by name, which are fixed then.
             rules: files of rules of your own, tried before the built-in ones.
             passes: only these, by name; empty: all.
             assume_finite: no value on the way is NaN or infinite.
@@ -102,25 +125,38 @@ class Model:
         Raises:
             InvalidArgumentError, UnsupportedError
         """
-        texts = []
-        for file in rules:
-            with open(file, encoding="utf-8") as text:
-                texts.append((text.read(), os.fspath(file)))
-        request = _core.OptimizeRequest(
-            str(opset), target, math, assume_finite, expand, outline, fold_limit, list(passes), texts,
-            {name: list(shape) for name, shape in (shapes or {}).items()},
+        options = _options(
+            opset=opset, target=target, math=math, shapes=shapes, dims=dims, rules=rules, passes=passes,
+            assume_finite=assume_finite, expand=expand, outline=outline, fold_limit=fold_limit,
         )
         core = self._core.copy()
-        before = Side(*self._core.size_as_onnx(), self._core.flops())
-        told = core.optimize(request, progress)
-        report = OptimizeReport(
-            before,
-            Side(*core.size_as_onnx(), core.flops()),
-            tuple(Step(**step) for step in told["steps"]),
-            told["rounds"],
-            told["seconds"],
-        )
-        return Model(core, report)
+        told = core.optimize(options, progress)
+        steps = tuple(Step(**step) for step in told["steps"])
+        return Model(core, OptimizeReport(self._core, core, steps, told["rounds"], told["seconds"]))
+
+    def explain(self, **options: Any) -> _core.Explanation:
+        """What :meth:`optimize` would do with these options, rule by rule: as ``anfora explain`` prints it, with attributes.
+
+            print(model.explain())
+            for remark in model.explain().about("conv1"):
+                print(remark)
+        """
+        return self._core.copy().explain(_options(**options))
+
+    def why_not(self, rule: str, **options: Any) -> _core.WhyNot:
+        """Where a rule does not fire in :meth:`optimize` with these options, and why: as ``anfora explain --why-not`` prints it.
+
+        Raises:
+            NotFoundError: there is no such rule.
+        """
+        return self._core.why_not(rule, _options(**options))
+
+    def diff(self, other: ModelLike) -> _core.Difference:
+        """What is different in another model, node by node: as ``anfora diff`` prints it, with attributes.
+
+        Nodes are compared by their names; whether the models compute the same, :meth:`verify` tells.
+        """
+        return self._core.diff(load(other)._core)
 
     def save(self, path: str | os.PathLike[str], *, opset: str | int | None = None) -> str:
         """Writes .onnx, or .ir (text); the file appears whole or not at all. Returns a note, which may be empty.
@@ -200,6 +236,7 @@ class Executable:
         out: Sequence[Any] | None = None,
         threads: int = 0,
         seed: int | None = None,
+        cancellation: _core.Cancellation | None = None,
     ) -> list[Any]:
         """The outputs as a list.
 
@@ -208,17 +245,30 @@ class Executable:
             out: arrays for the outputs, of their types and shapes, which are filled and returned; None: a new one.
             threads: of kernels; 0: as the model was compiled.
             seed: of random operators; None: they go on from the run before.
+            cancellation: ends the run when another thread calls its ``cancel()``.
 
         Raises:
             InvalidArgumentError: names, types or shapes do not fit.
+            Cancelled
         """
+        results = self._run(inputs, threads, seed, cancellation)
+        return results if out is None else _fill(out, results)
+
+    def _run(
+        self,
+        inputs: Sequence[Any] | Mapping[str, Any],
+        threads: int = 0,
+        seed: int | None = None,
+        cancellation: _core.Cancellation | None = None,
+        events: list[Any] | None = None,
+    ) -> list[Any]:
         if isinstance(inputs, Mapping):
             inputs = self._in_order((), inputs)
         if len(inputs) > len(self._types):
             raise InvalidArgumentError(f"{len(inputs)} inputs are given, the model has {len(self._types)}")
         given = list(map(self._to_core, inputs, self._types))
-        results = [self._to_numpy(value) for value in self._core.run(given, threads, seed)]
-        return results if out is None else _fill(out, results)
+        results = self._core.run(given, threads, seed, cancellation, events)
+        return [self._to_numpy(value) for value in results]
 
     def _in_order(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> Sequence[Any]:
         ordered = list(arrays) + [None] * (len(self.inputs) - len(arrays))
@@ -262,8 +312,6 @@ def load(source: ModelLike) -> Model:
         data = source.SerializeToString()
     else:
         raise TypeError(f"a model is a path, bytes or a ModelProto, not {type(source).__name__}")
-    if not data:
-        raise InvalidModelError("the model has no bytes")
     return Model(_core.Model.from_bytes(data))
 
 

@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
-
-def _bytes(count: int) -> str:
-    for unit in ("B", "kB", "MB"):
-        if count < 1000:
-            return f"{count:.3g} {unit}" if unit != "B" else f"{count} B"
-        count /= 1000  # type: ignore[assignment]
-    return f"{count:.3g} GB"
-
-
-def _flops(count: float) -> str:
-    for unit in ("", "k", "M", "G"):
-        if count < 1000:
-            return f"{count:.3g} {unit}FLOP"
-        count /= 1000
-    return f"{count:.3g} TFLOP"
+from . import _core
 
 
 class Step(NamedTuple):
@@ -40,21 +27,37 @@ class Side(NamedTuple):
     flops: float
 
 
+def _side(model: _core.Model) -> Side:
+    return Side(*model.size_as_onnx(), model.flops())
+
+
 _HEADER = ("", "rewrites", "nodes", "size", "compute", "")
 
 
-class OptimizeReport(NamedTuple):
+class OptimizeReport:
     """What :func:`anfora.optimize` did. Prints as a table."""
 
-    before: Side
-    after: Side
-    steps: tuple[Step, ...]
-    rounds: int
-    seconds: float
+    def __init__(
+        self, before: _core.Model, after: _core.Model, steps: tuple[Step, ...], rounds: int, seconds: float
+    ) -> None:
+        self._models = before, after
+        self.steps = steps  #: the passes that changed something, in their order
+        self.rounds = rounds  #: until nothing changed
+        self.seconds = seconds
+
+    @functools.cached_property
+    def before(self) -> Side:
+        """The model that was given; counted when first asked for."""
+        return _side(self._models[0])
+
+    @functools.cached_property
+    def after(self) -> Side:
+        """The optimized one."""
+        return _side(self._models[1])
 
     def _rows(self) -> list[tuple[str, ...]]:
         def side(name: str, of: Side) -> tuple[str, ...]:
-            return (name, "", str(of.nodes), _bytes(of.bytes), _flops(of.flops), "")
+            return (name, "", str(of.nodes), _core.human_bytes(of.bytes), _core.human_flops(of.flops), "")
 
         rows = [side("before", self.before)]
         for step in self.steps:
@@ -69,13 +72,20 @@ class OptimizeReport(NamedTuple):
             "  ".join([row[0].ljust(widths[0]), *(row[i].rjust(widths[i]) for i in range(1, 5)), row[5]]).rstrip()
             for row in rows
         ]
-        return "\n".join([*lines, f"{self.seconds:.2f} s, {self.rounds} rounds"])
+        return "\n".join([*lines, self._time()])
+
+    def _time(self) -> str:
+        return f"{self.seconds:.2f} s, {self.rounds} round{'s' * (self.rounds != 1)}"
 
     def _repr_html_(self) -> str:
+        """The table without colours, so that it has those of the page, dark or light."""
         import html
 
-        def row(cells: tuple[str, ...], tag: str) -> str:
-            return "<tr>" + "".join(f"<{tag}>{html.escape(cell.strip())}</{tag}>" for cell in cells) + "</tr>"
+        def row(cells: tuple[str, ...]) -> str:
+            tag = "td" if cells[0].startswith(" ") else "th"  # a step; the heading or a side
+            sides = ("left", "right", "right", "right", "right", "left")
+            texts = (f'<{tag} style="text-align:{side}">{html.escape(cell)}</{tag}>' for cell, side in zip(cells, sides))
+            return f"<tr>{''.join(texts)}</tr>"
 
-        body = "".join(row(cells, "td") for cells in self._rows())
-        return f"<table><thead>{row(_HEADER, 'th')}</thead><tbody>{body}</tbody></table>"
+        rows = "\n".join(map(row, self._rows()))
+        return f"<table>\n<thead>{row(_HEADER)}</thead>\n<tbody>{rows}</tbody>\n</table>\n<p>{self._time()}</p>"

@@ -7,6 +7,7 @@ types that numpy lacks (bf16, fp8, four bits) are those of the package ``ml_dtyp
 from __future__ import annotations
 
 import builtins
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -102,6 +103,8 @@ def to_core(value: Any, type: str = "") -> Any:
         keys, values = type[4:-1].split(", ", 1) if type.startswith("map(") else ("", "")
         return _core.Value.from_map(_from_objects(list(value), keys), _from_objects(list(value.values()), values))
     if type.startswith("seq(") or (not type and _is_sequence(value)):
+        if isinstance(value, str) or not isinstance(value, Iterable):
+            raise InvalidArgumentError(f"a {builtins.type(value).__name__} does not make {type}", hint="give a list")
         return _core.Value.from_items([to_core(item, type[4:-1]) for item in value])
     return _from_objects(value, type)
 

@@ -16,27 +16,34 @@
 #include "anfora/error.h"
 #include "anfora/version.h"
 #include "driver/agreement.h"
-#include "driver/evaluate.h"
+#include "driver/diff.h"
+#include "driver/explain.h"
 #include "driver/flops.h"
-#include "driver/pin.h"
+#include "driver/interface.h"
+#include "driver/optimize.h"
 #include "driver/session.h"
+#include "driver/why_not.h"
 #include "ir/clone.h"
 #include "ir/print.h"
 #include "ir/readable.h"
-#include "support/mapped_file.h"
+#include "reports.h"
 #include "values.h"
 
 namespace anfora::python {
 namespace {
 
-// While it is there, work that this thread does lets other threads of Python run, and ends soon after Ctrl-C.
+// While it is there, work that this thread does lets other threads of Python run, and ends soon after Ctrl-C, or after `asked`,
+// which may be null, was cancelled.
 class Working {
  public:
-  Working()
-      : cancellation_(is_main_thread() ? std::function<bool()>([this] { return has_signal(); }) : nullptr),
+  explicit Working(const Cancellation* asked = nullptr)
+      : asked_(asked),
+        is_main_(is_main_thread()),
+        cancellation_(asked || is_main_ ? std::function<bool()>([this] { return is_to_end(); }) : nullptr),
         scope_(cancellation_) {}
 
  private:
+  bool is_to_end() const { return (asked_ && asked_->is_cancelled()) || (is_main_ && has_signal()); }
   static bool is_main_thread() {
     static const unsigned long main = PyThread_get_thread_ident();  // of the import
     return PyThread_get_thread_ident() == main;
@@ -50,6 +57,8 @@ class Working {
     return false;
   }
 
+  const Cancellation* asked_;
+  const bool is_main_;
   const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   Cancellation cancellation_;
   CancellationScope scope_;
@@ -61,44 +70,6 @@ struct Shared {
   std::unique_ptr<ir::Context> context;
   std::mutex mutex;
 };
-
-struct OptimizeRequest {
-  std::string opset = "keep", target = "onnx";
-  rewrite::Promise math = rewrite::Promise::Real;
-  bool assume_finite = false, expand = false, outline = false;
-  std::optional<int64_t> fold_limit;
-  std::vector<std::string> passes;
-  std::vector<passes::RuleText> rules;
-  driver::Pins pins;
-};
-
-const driver::Target& target_named(const std::string& name) {
-  if (const driver::Target* target = driver::find_target(name)) return *target;
-  std::string known;
-  for (const driver::Target& target : driver::targets()) known.append(known.empty() ? "" : ", ").append(target.name);
-  throw Error(ErrorCode::InvalidArgument, fmt::format("there is no target '{}'", name)).with_hint("known: " + known);
-}
-
-pipeline::OptimizeReport optimize_module(ir::Module& module, const OptimizeRequest& request,
-                                         const std::function<void(std::string_view, size_t)>& on_stage = nullptr) {
-  if (!request.pins.empty()) driver::pin_shapes(module, request.pins);
-  pipeline::OptimizeOptions options =
-      driver::optimizing_for(module, {.target = &target_named(request.target), .opset = request.opset});
-  options.passes.math = request.math;
-  options.passes.assumes_finite = request.assume_finite;
-  options.passes.fold_limit = request.fold_limit;
-  options.passes.evaluate = driver::fast_evaluator();
-  options.passes.outline = request.outline;
-  options.expand = request.expand;
-  options.on_stage = on_stage;
-  if (!request.rules.empty()) options.passes.rules = passes::standard_rules(module.context(), request.rules);
-  for (const std::string& name : request.passes) {
-    const passes::Pass* pass = pipeline::find_pass(name);
-    if (!pass) throw Error(ErrorCode::InvalidArgument, fmt::format("there is no pass '{}'", name));
-    options.only.push_back(pass);
-  }
-  return pipeline::optimize(module, options);
-}
 
 struct ValueInfo {
   std::string name, type, dtype;          // dtype: "f32"; empty for what is no tensor, "any"
@@ -112,7 +83,7 @@ nb::object shape_of(const ir::Type* type) {
   for (ir::Dim dim : type->dims()) {
     if (dim.is_constant()) {
       shape.append(dim.constant());
-    } else if (dim.is_symbol() && !dim.symbol_name().starts_with('_')) {
+    } else if (dim.is_symbol() && !ir::is_generated(dim.symbol_name())) {
       shape.append(std::string(dim.symbol_name()));
     } else {
       shape.append(nb::none());
@@ -156,24 +127,21 @@ class Model {
 
   std::vector<ValueInfo> inputs() const {
     std::vector<ValueInfo> infos;
-    for (const ir::Parameter* parameter : module_->main()->parameters()) {
-      ValueInfo& info = infos.emplace_back(describe(std::string(parameter->name()), parameter->type()));
-      info.is_optional = module_->default_of(parameter) != nullptr;
+    for (const auto& [name, type] : driver::inputs_of(*module_)) infos.push_back(describe(name, type));
+    for (size_t i = 0; i < infos.size(); ++i) {
+      infos[i].is_optional = module_->default_of(module_->main()->parameters()[i]) != nullptr;
     }
     return infos;
   }
   std::vector<ValueInfo> outputs() const {
-    const ir::Type* type = module_->main()->result()->type();
-    const auto& names = module_->output_names();
-    std::vector<ValueInfo> infos;
-    if (names.size() == 1 || (names.empty() && !type->is_tuple())) {
-      infos.push_back(describe(names.empty() ? "" : names[0], type));
-    } else {
-      const size_t count = type->is_tuple() ? type->elements().size() : names.size();
-      for (size_t i = 0; i < count; ++i) {
-        infos.push_back(describe(i < names.size() ? names[i] : "", type->is_tuple() ? type->element(i) : nullptr));
-      }
+    driver::NamedTypes outputs;
+    {
+      Working working;
+      std::lock_guard lock(shared_->mutex);
+      outputs = driver::outputs_of(*module_);
     }
+    std::vector<ValueInfo> infos;
+    for (const auto& [name, type] : outputs) infos.push_back(describe(name, type));
     return infos;
   }
 
@@ -210,7 +178,7 @@ class Model {
   }
 
   // What the passes did, as a dictionary.
-  nb::dict optimize(const OptimizeRequest& request, const nb::object& progress) {
+  nb::dict optimize(const driver::OptimizeOptions& options, const nb::object& progress) {
     std::function<void(std::string_view, size_t)> on_stage;
     if (!progress.is_none()) {
       on_stage = [&](std::string_view pass, size_t round) {
@@ -223,10 +191,9 @@ class Model {
     {
       Working working;
       std::lock_guard lock(shared_->mutex);
-      report = optimize_module(*module_, request, on_stage);
-      save_options_ = {.target = &target_named(request.target), .opset = request.opset};
+      report = driver::optimize(*module_, options, on_stage);
+      optimized_.push_back(options);
     }
-    requests_.push_back(request);
     nb::list steps;
     for (const pipeline::PassReport& pass : report.passes) {
       if (pass.changes == 0 && pass.nodes_removed == 0) continue;
@@ -252,20 +219,19 @@ class Model {
   std::string save(const std::filesystem::path& path, const std::optional<std::string>& opset) const {
     Working working;
     std::lock_guard lock(shared_->mutex);
-    driver::SaveOptions options = save_options_;
-    if (opset) options.opset = *opset;
-    return driver::save_model(*module_, path, options).note;
+    return driver::save_model(*module_, path, save_options(opset)).note;
   }
   nb::bytes to_onnx(const std::optional<std::string>& opset) const {
     std::string bytes;
     {
       Working working;
       std::lock_guard lock(shared_->mutex);
-      driver::SaveOptions options = save_options_;
-      if (opset) options.opset = *opset;
-      driver::write_onnx(*module_, [&](std::span<const std::byte> piece) {
-        bytes.append(reinterpret_cast<const char*>(piece.data()), piece.size());
-      }, options);
+      driver::write_onnx(
+          *module_,
+          [&](std::span<const std::byte> piece) {
+            bytes.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+          },
+          save_options(opset));
     }
     return nb::bytes(bytes.data(), bytes.size());
   }
@@ -273,7 +239,7 @@ class Model {
   std::pair<size_t, int64_t> size_as_onnx() const {
     Working working;
     std::lock_guard lock(shared_->mutex);
-    const driver::SaveReport report = driver::describe_saved(*module_, save_options_);
+    const driver::SaveReport report = driver::describe_saved(*module_, save_options());
     return {report.nodes, report.bytes};
   }
   std::string text() const { return ir::print(*module_); }
@@ -283,12 +249,30 @@ class Model {
     return driver::count_flops(*module_);
   }
 
+  // Optimizes the module.
+  driver::Explanation explain(const driver::OptimizeOptions& options) {
+    Working working;
+    std::lock_guard lock(shared_->mutex);
+    return driver::explain(*module_, options);
+  }
+
+  driver::WhyNot why_not(const std::string& rule, const driver::OptimizeOptions& options) const {
+    Working working;
+    std::lock_guard lock(shared_->mutex);
+    return driver::why_not(*module_, options, rule);
+  }
+
+  driver::Difference diff(const Model& other) const {
+    Working working;
+    const Locked locked(*this, other);
+    return driver::diff(*module_, *other.module_);
+  }
+
   nb::dict verify(const Model& other, int runs, uint64_t seed, const std::string& promise) const {
     driver::Agreement agreement;
     {
       Working working;
-      std::unique_lock lock(shared_->mutex, std::defer_lock), other_lock(other.shared_->mutex, std::defer_lock);
-      shared_ == other.shared_ ? lock.lock() : std::lock(lock, other_lock);
+      const Locked locked(*this, other);
       runtime::Executable a = driver::compile_as_is(*module_), b = driver::compile_as_is(*other.module_);
       agreement = driver::check_agreement(*module_, a, *other.module_, b,
                                           {.runs = runs, .seed = seed, .promise = rewrite::promise_named(promise)});
@@ -305,8 +289,8 @@ class Model {
   std::unique_ptr<driver::Session> compile(int threads, bool optimize, const std::string& math) const {
     Working working;
     std::lock_guard lock(shared_->mutex);
-    auto prepare = [requests = requests_](ir::Module& module) {
-      for (const OptimizeRequest& request : requests) optimize_module(module, request);
+    auto prepare = [optimized = optimized_](ir::Module& module) {
+      for (const driver::OptimizeOptions& options : optimized) driver::optimize(module, options);
     };
     return std::make_unique<driver::Session>(
         std::move(*ir::clone(*module_)), source_, prepare,
@@ -314,25 +298,41 @@ class Model {
   }
 
  private:
+  // Two models, which may share what is locked.
+  struct Locked {
+    Locked(const Model& a, const Model& b)
+        : one(a.shared_->mutex, std::defer_lock), other(b.shared_->mutex, std::defer_lock) {
+      a.shared_ == b.shared_ ? one.lock() : std::lock(one, other);
+    }
+    std::unique_lock<std::mutex> one, other;
+  };
+
   Model(const Model& original, std::unique_ptr<ir::Module> module)
       : shared_(original.shared_),
         module_(std::move(module)),
         source_(original.source_),
-        requests_(original.requests_),
-        save_options_(original.save_options_) {}
+        optimized_(original.optimized_) {}
+
+  driver::SaveOptions save_options(const std::optional<std::string>& opset = std::nullopt) const {
+    driver::SaveOptions options;
+    if (!optimized_.empty()) options = driver::save_options(optimized_.back());
+    if (opset) options.opset = *opset;
+    return options;
+  }
 
   std::shared_ptr<Shared> shared_;
   std::unique_ptr<ir::Module> module_;  // of the shared context
   driver::ModelSource source_;
-  std::vector<OptimizeRequest> requests_;  // what was done to the module since it was read
-  driver::SaveOptions save_options_;
+  std::vector<driver::OptimizeOptions> optimized_;  // what was done to the module since it was read
 };
 
 class Executable {
  public:
   explicit Executable(std::unique_ptr<driver::Session> session) : session_(std::move(session)) {}
 
-  nb::list run(nb::sequence inputs, int threads, std::optional<uint64_t> seed) {
+  // Appends what each kernel did to `events`, where that is a list.
+  nb::list run(nb::sequence inputs, int threads, std::optional<uint64_t> seed, const Cancellation* cancellation,
+               std::optional<nb::list> events) {
     std::span<const runtime::ValueSpec> specs = session_->executable().inputs();
     std::vector<Datum> data;
     data.reserve(specs.size());
@@ -340,10 +340,13 @@ class Executable {
       data.push_back(to_datum(input, data.size() < specs.size() ? specs[data.size()].name.c_str() : ""));
     }
     std::vector<Datum> results;
+    runtime::Profiler profiler;
     {
-      Working working;
-      results = session_->run(std::move(data), {.threads = threads, .seed = seed});
+      Working working(cancellation);
+      results =
+          session_->run(std::move(data), {.threads = threads, .profiler = events ? &profiler : nullptr, .seed = seed});
     }
+    for (const auto& event : profiler.kernels()) events->append(describe(event));
     nb::list outputs;
     for (Datum& result : results) outputs.append(to_python(std::move(result)));
     return outputs;
@@ -362,6 +365,16 @@ class Executable {
   std::vector<std::string> missing_kernels() const { return session_->executable().missing_kernels(); }
 
  private:
+  // (operator, implementation, node, location, nanoseconds on time.monotonic_ns(), nanoseconds, inputs, outputs)
+  static nb::tuple describe(const runtime::Profiler::KernelEvent& event) {
+    auto nanoseconds = [](auto duration) {
+      return std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count();
+    };
+    return nb::make_tuple(std::string(event.kernel->op), std::string(event.kernel->implementation), event.origin->node,
+                          event.origin->location, nanoseconds(event.begin.time_since_epoch()),
+                          nanoseconds(event.end - event.begin), event.inputs, event.outputs);
+  }
+
   std::unique_ptr<driver::Session> session_;
 };
 
@@ -374,33 +387,40 @@ void translate(const std::exception_ptr& thrown, void*) {
                           .attr("make")(static_cast<int>(error.code()), error.message(), error.node(), error.location(),
                                         error.hint());
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
-  } catch (const Cancelled&) {
-    PyErr_SetNone(PyExc_KeyboardInterrupt);
   }
 }
 
-OptimizeRequest make_request(const std::string& opset, const std::string& target, const std::string& math,
-                             bool assume_finite, bool expand, bool outline, std::optional<int64_t> fold_limit,
-                             std::vector<std::string> passes, std::vector<std::pair<std::string, std::string>> rules,
-                             std::map<std::string, std::vector<int64_t>> shapes) {
-  OptimizeRequest request{.opset = opset,
-                          .target = target,
-                          .math = rewrite::promise_named(math),
-                          .assume_finite = assume_finite,
-                          .expand = expand,
-                          .outline = outline,
-                          .fold_limit = fold_limit,
-                          .passes = std::move(passes)};
-  for (auto& [text, file] : rules) request.rules.push_back({text, file});
-  for (auto& [input, shape] : shapes) request.pins.shapes.emplace(input, Shape(shape.begin(), shape.end()));
-  return request;
+void init_options(driver::OptimizeOptions* self, const std::string& opset, const std::string& target,
+                  const std::string& math, bool assume_finite, bool expand, bool outline,
+                  std::optional<int64_t> fold_limit, std::vector<std::string> passes,
+                  std::vector<std::filesystem::path> rules, const std::map<std::string, std::vector<int64_t>>& shapes,
+                  const std::map<std::string, int64_t>& dims) {
+  driver::Pins pins;
+  for (const auto& [input, shape] : shapes) pins.shapes.emplace(input, Shape(shape.begin(), shape.end()));
+  new (self) driver::OptimizeOptions{.target = target,
+                                     .opset = opset,
+                                     .math = rewrite::promise_named(math),
+                                     .assume_finite = assume_finite,
+                                     .expand = expand,
+                                     .outline = outline,
+                                     .fold_limit = fold_limit,
+                                     .passes = std::move(passes),
+                                     .rules = std::move(rules),
+                                     .pins = std::move(pins),
+                                     .dims = {dims.begin(), dims.end()}};
 }
 
 }  // namespace
 
 NB_MODULE(_core, module) {
   nb::register_exception_translator(translate);
+  nb::exception<Cancelled>(module, "Cancelled").doc() = "A run ended because its Cancellation asked for it.";
+  nb::class_<Cancellation>(module, "Cancellation", "Ends the runs that it was given to, from any thread.")
+      .def(nb::init<>())
+      .def("cancel", &Cancellation::cancel)
+      .def_prop_ro("is_cancelled", &Cancellation::is_cancelled);
   bind_values(module);
+  bind_reports(module);
   module.attr("version") = version();
 
   nb::class_<ValueInfo>(module, "ValueInfo", "An input or an output of a model.")
@@ -411,40 +431,40 @@ NB_MODULE(_core, module) {
       .def_ro("is_optional", &ValueInfo::is_optional, "Whether it has a default.")
       .def("__repr__", [](const ValueInfo& v) { return fmt::format("<{}: {}>", v.name, v.type); });
 
-  nb::class_<OptimizeRequest>(module, "OptimizeRequest")
-      .def("__init__", [](OptimizeRequest* self, const std::string& opset, const std::string& target,
-                          const std::string& math, bool assume_finite, bool expand, bool outline,
-                          std::optional<int64_t> fold_limit, std::vector<std::string> passes,
-                          std::vector<std::pair<std::string, std::string>> rules,
-                          std::map<std::string, std::vector<int64_t>> shapes) {
-        new (self) OptimizeRequest(make_request(opset, target, math, assume_finite, expand, outline, fold_limit,
-                                                std::move(passes), std::move(rules), std::move(shapes)));
-      }, nb::arg("opset"), nb::arg("target"), nb::arg("math"), nb::arg("assume_finite"), nb::arg("expand"),
-           nb::arg("outline"), nb::arg("fold_limit").none(), nb::arg("passes"), nb::arg("rules"), nb::arg("shapes"));
+  nb::class_<driver::OptimizeOptions>(module, "OptimizeOptions")
+      .def("__init__", init_options, nb::arg("opset"), nb::arg("target"), nb::arg("math"), nb::arg("assume_finite"),
+           nb::arg("expand"), nb::arg("outline"), nb::arg("fold_limit").none(), nb::arg("passes"), nb::arg("rules"),
+           nb::arg("shapes"), nb::arg("dims"));
 
   nb::class_<Model>(module, "Model")
-      .def_static("load", [](const std::filesystem::path& path) { return Model(path); }, nb::arg("path"))
+      .def_static(
+          "load", [](const std::filesystem::path& path) { return Model(path); }, nb::arg("path"))
       .def_static("from_bytes", &Model::from_bytes, nb::arg("bytes"), nb::arg("folder") = std::filesystem::path())
       .def("copy", &Model::copy)
       .def_prop_ro("inputs", &Model::inputs)
       .def_prop_ro("outputs", &Model::outputs)
       .def("nodes", &Model::nodes)
       .def("metadata", &Model::metadata)
-      .def("optimize", &Model::optimize, nb::arg("request"), nb::arg("progress").none() = nb::none())
+      .def("optimize", &Model::optimize, nb::arg("options"), nb::arg("progress").none() = nb::none())
       .def("save", &Model::save, nb::arg("path"), nb::arg("opset").none() = nb::none())
       .def("to_onnx", &Model::to_onnx, nb::arg("opset").none() = nb::none())
       .def("size_as_onnx", &Model::size_as_onnx)
       .def("text", &Model::text)
       .def("flops", &Model::flops)
+      .def("explain", &Model::explain, nb::arg("options"), nb::keep_alive<0, 1>())
+      .def("why_not", &Model::why_not, nb::arg("rule"), nb::arg("options"))
+      .def("diff", &Model::diff, nb::arg("other"))
       .def("verify", &Model::verify, nb::arg("other"), nb::arg("runs"), nb::arg("seed"), nb::arg("promise"))
-      .def("compile",
-           [](const Model& model, int threads, bool optimize, const std::string& math) {
-             return Executable(model.compile(threads, optimize, math));
-           },
-           nb::arg("threads"), nb::arg("optimize"), nb::arg("math"));
+      .def(
+          "compile",
+          [](const Model& model, int threads, bool optimize, const std::string& math) {
+            return Executable(model.compile(threads, optimize, math));
+          },
+          nb::arg("threads"), nb::arg("optimize"), nb::arg("math"));
 
   nb::class_<Executable>(module, "Executable")
-      .def("run", &Executable::run, nb::arg("inputs"), nb::arg("threads") = 0, nb::arg("seed").none() = nb::none())
+      .def("run", &Executable::run, nb::arg("inputs"), nb::arg("threads") = 0, nb::arg("seed").none() = nb::none(),
+           nb::arg("cancellation").none() = nb::none(), nb::arg("events").none() = nb::none())
       .def("memory", &Executable::memory)
       .def("missing_kernels", &Executable::missing_kernels);
 }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "anfora/error.h"
@@ -26,18 +27,40 @@ constexpr uint8_t kInt = static_cast<uint8_t>(nb::dlpack::dtype_code::Int),
                   kBfloat = static_cast<uint8_t>(nb::dlpack::dtype_code::Bfloat),
                   kComplex = static_cast<uint8_t>(nb::dlpack::dtype_code::Complex),
                   kBool = static_cast<uint8_t>(nb::dlpack::dtype_code::Bool);
-// Element types that numpy has; bf16 comes from PyTorch and JAX.
+constexpr uint8_t kFloat8E4M3FN = static_cast<uint8_t>(nb::dlpack::dtype_code::Float8_E4M3FN),
+                  kFloat8E4M3FNUZ = static_cast<uint8_t>(nb::dlpack::dtype_code::Float8_E4M3FNUZ),
+                  kFloat8E5M2 = static_cast<uint8_t>(nb::dlpack::dtype_code::Float8_E5M2),
+                  kFloat8E5M2FNUZ = static_cast<uint8_t>(nb::dlpack::dtype_code::Float8_E5M2FNUZ),
+                  kFloat8E8M0FNU = static_cast<uint8_t>(nb::dlpack::dtype_code::Float8_E8M0FNU);
+// Element types of DLPack. Those of numpy come first; the others come from PyTorch and JAX.
 constexpr NativeType kNative[] = {
-    {DType::F32, {kFloat, 32, 1}},    {DType::F64, {kFloat, 64, 1}},    {DType::F16, {kFloat, 16, 1}},
-    {DType::I64, {kInt, 64, 1}},      {DType::I32, {kInt, 32, 1}},      {DType::I16, {kInt, 16, 1}},
-    {DType::I8, {kInt, 8, 1}},        {DType::U64, {kUnsigned, 64, 1}}, {DType::U32, {kUnsigned, 32, 1}},
-    {DType::U16, {kUnsigned, 16, 1}}, {DType::U8, {kUnsigned, 8, 1}},   {DType::Bool, {kBool, 8, 1}},
-    {DType::C64, {kComplex, 64, 1}},  {DType::C128, {kComplex, 128, 1}}, {DType::BF16, {kBfloat, 16, 1}},
+    {DType::F32, {kFloat, 32, 1}},
+    {DType::F64, {kFloat, 64, 1}},
+    {DType::F16, {kFloat, 16, 1}},
+    {DType::I64, {kInt, 64, 1}},
+    {DType::I32, {kInt, 32, 1}},
+    {DType::I16, {kInt, 16, 1}},
+    {DType::I8, {kInt, 8, 1}},
+    {DType::U64, {kUnsigned, 64, 1}},
+    {DType::U32, {kUnsigned, 32, 1}},
+    {DType::U16, {kUnsigned, 16, 1}},
+    {DType::U8, {kUnsigned, 8, 1}},
+    {DType::Bool, {kBool, 8, 1}},
+    {DType::C64, {kComplex, 64, 1}},
+    {DType::C128, {kComplex, 128, 1}},
+    {DType::BF16, {kBfloat, 16, 1}},
+    {DType::F8E4M3FN, {kFloat8E4M3FN, 8, 1}},
+    {DType::F8E4M3FNUZ, {kFloat8E4M3FNUZ, 8, 1}},
+    {DType::F8E5M2, {kFloat8E5M2, 8, 1}},
+    {DType::F8E5M2FNUZ, {kFloat8E5M2FNUZ, 8, 1}},
+    {DType::F8E8M0, {kFloat8E8M0FNU, 8, 1}},
 };
+constexpr std::span kOfNumpy = std::span(kNative).first(14);
+static_assert(kOfNumpy.back().dtype == DType::C128);
 
 std::optional<nb::dlpack::dtype> native_of(DType dtype) {
-  auto found = std::ranges::find(kNative, dtype, &NativeType::dtype);
-  if (found == std::end(kNative) || dtype == DType::BF16) return std::nullopt;
+  auto found = std::ranges::find(kOfNumpy, dtype, &NativeType::dtype);
+  if (found == kOfNumpy.end()) return std::nullopt;
   return found->native;
 }
 
@@ -139,7 +162,7 @@ Value strings_from(nb::sequence list, std::vector<int64_t> shape) {
                            ? nb::borrow(item)
                            : nb::steal(PyUnicode_AsEncodedString(item.ptr(), "utf-8", "surrogateescape"));
     if (!bytes.is_valid()) throw nb::python_error();
-    texts[i++].assign(PyBytes_AS_STRING(bytes.ptr()), static_cast<size_t>(PyBytes_GET_SIZE(bytes.ptr())));
+    texts[i++].assign(PyBytes_AsString(bytes.ptr()), static_cast<size_t>(PyBytes_Size(bytes.ptr())));
   }
   if (i != texts.size()) throw Error(ErrorCode::InvalidArgument, "there are fewer strings than the shape says");
   return {tensor};

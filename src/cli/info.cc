@@ -8,6 +8,7 @@
 #include "cli/text.h"
 #include "driver/interface.h"
 #include "driver/model.h"
+#include "ir/readable.h"
 
 namespace anfora::cli {
 namespace {
@@ -46,8 +47,8 @@ int run_info(const InfoOptions& options) {
                                    {"symbols", summary.symbols},
                                    {"operator_counts", nlohmann::ordered_json::object()}};
     for (const auto& [name, count] : file.operator_counts) json["operator_counts"][name] = count;
-    for (const auto& [name, type] : inputs) json["inputs"][name] = type;
-    for (const auto& [name, type] : outputs) json["outputs"][name] = type;
+    for (const auto& [name, type] : inputs) json["inputs"][name] = ir::readable(type);
+    for (const auto& [name, type] : outputs) json["outputs"][name] = ir::readable(type);
     if (memory.is_known) {
       json["peak_bytes"] = memory.arena_bytes;
       json["peak_bytes_lower_bound"] = memory.arena_lower_bound;
@@ -63,8 +64,8 @@ int run_info(const InfoOptions& options) {
   fmt::print("{}{}{}  {}, {}{}\n", bold(), options.model, plain(), opsets,
              module.metadata().producer.empty() ? "producer unknown" : module.metadata().producer,
              module.metadata().producer_version.empty() ? "" : " " + module.metadata().producer_version);
-  for (const auto& [name, type] : inputs) fmt::print("  input   {}: {}\n", name, type);
-  for (const auto& [name, type] : outputs) fmt::print("  output  {}: {}\n", name, type);
+  for (const auto& [name, type] : inputs) fmt::print("  input   {}: {}\n", name, ir::readable(type));
+  for (const auto& [name, type] : outputs) fmt::print("  output  {}: {}\n", name, ir::readable(type));
   std::string operators;
   for (size_t i = 0; i < std::min(file.operator_counts.size(), kMostOperatorsShown); ++i) {
     operators += fmt::format("{}{} {}", i ? ", " : "", file.operator_counts[i].second, file.operator_counts[i].first);

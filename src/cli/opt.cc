@@ -18,11 +18,11 @@
 #include "cli/text.h"
 #include "driver/agreement.h"
 #include "driver/audit.h"
-#include "driver/evaluate.h"
 #include "driver/fit.h"
 #include "driver/flops.h"
 #include "driver/model.h"
 #include "driver/name_patterns.h"
+#include "driver/optimize.h"
 #include "driver/staged_model.h"
 #include "ir/clone.h"
 #include "ir/text_file.h"
@@ -137,22 +137,6 @@ std::string on_rise(const driver::FlopPair& flops, const rewrite::Remarks& remar
                      names);
 }
 
-std::vector<const passes::Pass*> passes_named(const std::vector<std::string>& names) {
-  std::vector<const passes::Pass*> found;
-  for (const std::string& name : names) {
-    const passes::Pass* pass = pipeline::find_pass(name);
-    if (!pass) {
-      std::string known;
-      for (const passes::Pass* p : pipeline::all_passes())
-        known += fmt::format("{}{}", known.empty() ? "" : ", ", p->name);
-      throw Error(ErrorCode::InvalidArgument, fmt::format("there is no pass '{}'", name))
-          .with_hint("none, or some of " + known);
-    }
-    found.push_back(pass);
-  }
-  return found;
-}
-
 // Beside the output, or here where that is standard output.
 std::filesystem::path reproducer_of(const OptOptions& options) {
   const bool has_name = options.output != kStandardOutput;
@@ -221,27 +205,27 @@ int run_opt(const OptOptions& options) {
   OptSide before{
       .path = options.input, .nodes = file.nodes, .bytes = file.bytes, .summary = driver::summarize(*model.module)};
   const std::unique_ptr<ir::Module> original = ir::clone(*model.module);
-  const driver::Target* target = driver::find_target(options.target);
-  pipeline::OptimizeOptions passes =
-      driver::optimizing_for(*model.module, {.target = target, .opset = options.opset});
-  passes.passes.math = options.math;
-  passes.passes.assumes_finite = options.assume_finite;
-  passes.passes.fold_limit = options.fold_limit;
-  passes.passes.evaluate = driver::fast_evaluator();
+  const bool has_passes = options.passes != std::vector<std::string>{"none"};
+  const driver::OptimizeOptions how{.target = options.target,
+                                    .opset = options.opset,
+                                    .math = options.math,
+                                    .assume_finite = options.assume_finite,
+                                    .expand = options.expand,
+                                    .outline = options.outline,
+                                    .fold_limit = options.fold_limit,
+                                    .passes = has_passes ? options.passes : std::vector<std::string>()};
+  pipeline::OptimizeOptions passes = driver::pass_options(*model.module, how);
   if (!options.rules.empty()) passes.passes.rules = rules_with(model.module->context(), options.rules);
   int64_t fuel = options.fuel;
   if (fuel >= 0) passes.passes.fuel = &fuel;
   passes.keep_remarks = !options.remarks.empty();
   passes.verify = options.verify_ir;
   passes.save_graphs = options.save_graphs;
-  passes.passes.outline = options.outline;
-  passes.expand = options.expand;
   pipeline::OptimizeReport report;
   const size_t nodes_read = model.module->num_operations();
-  if (options.passes == std::vector<std::string>{"none"}) {
+  if (!has_passes) {
     if (options.expand) pipeline::expand(*model.module);
   } else {
-    passes.only = passes_named(options.passes);
     Progress progress("optimizing");
     passes.on_stage = [&](std::string_view pass, size_t round) {
       progress.update(-1, fmt::format("round {}, {}", round, pass));
@@ -261,11 +245,10 @@ int run_opt(const OptOptions& options) {
     file.commit();
   }
   driver::StagedModel staged(output.file());
-  driver::SaveReport saved =
-      driver::save_model(*model.module, staged.path(),
-                         {.target = target, .opset = options.opset, .value_info = options.value_info, .is_weight = [&](auto name) {
-                            return constness.is_weight(name);
-                          }});
+  driver::SaveOptions saving = driver::save_options(how);
+  saving.value_info = options.value_info;
+  saving.is_weight = [&](auto name) { return constness.is_weight(name); };
+  driver::SaveReport saved = driver::save_model(*model.module, staged.path(), saving);
   double seconds = seconds_since(start);
   report.nodes_before = nodes_read;
   report.nodes_after = model.module->num_operations();

@@ -82,18 +82,18 @@ nlohmann::ordered_json to_json(const OptResult& result) {
     json["passes"][std::string(step.name)] = {
         {"nodes_removed", step.nodes_removed}, {"changes", step.changes}, {"seconds", step.seconds}};
   }
-  json["rules"] = rules_json(report.remarks);
+  json["rules"] = rules_json(report.remarks.statistics(), report.remarks.keeps());
   return json;
 }
 
-nlohmann::ordered_json rules_json(const rewrite::Remarks& remarks) {
+nlohmann::ordered_json rules_json(const std::map<std::string_view, rewrite::RuleStatistics>& rules, bool with_seconds) {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
-  for (const auto& [rule, statistics] : remarks.statistics()) {
+  for (const auto& [rule, statistics] : rules) {
     if (statistics.tried == 0 && statistics.fired == 0) continue;
     nlohmann::ordered_json& entry = json[std::string(rule)];
     if (statistics.tried > 0) entry["tried"] = statistics.tried;  // a pass that is no rule counts what it does only
     entry["fired"] = statistics.fired;
-    if (remarks.keeps()) entry["seconds"] = statistics.seconds;
+    if (with_seconds) entry["seconds"] = statistics.seconds;
   }
   return json;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdio>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -32,8 +33,8 @@ struct OptResult {
 // are of the module, so that the first and the last row are what reading and writing make of the files' nodes.
 std::vector<pipeline::PassReport> steps_of(const OptResult& result);
 
-// Rules that were tried, with how often they fired.
-nlohmann::ordered_json rules_json(const rewrite::Remarks& remarks);
+// Rules that were tried, with how often they fired, and how long that took.
+nlohmann::ordered_json rules_json(const std::map<std::string_view, rewrite::RuleStatistics>& rules, bool with_seconds);
 
 void print_table(std::FILE* to, const OptResult& result);
 nlohmann::ordered_json to_json(const OptResult& result);

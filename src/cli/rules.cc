@@ -17,7 +17,6 @@
 #include "passes/pass.h"
 #include "rewrite/expression.h"
 #include "support/mapped_file.h"
-#include "support/nearest.h"
 
 namespace anfora::cli {
 namespace {
@@ -197,7 +196,7 @@ int run_rules(const RulesOptions& options) {
   auto rules = read_rules(*context, options.files);
   passes::add_rules_of_passes(*rules);
   if (!options.name.empty()) {
-    const Equation* equation = find_rule(*rules, options.name);
+    const Equation* equation = driver::find_rule(*rules, options.name);
     if (!equation) throw Error(ErrorCode::NotFound, fmt::format("rule {} is written in C++", options.name));
     options.json ? fmt::print("{}\n", to_json(*equation).dump(2)) : print_one(*equation);
   } else if (options.markdown) {
@@ -214,21 +213,6 @@ int run_rules(const RulesOptions& options) {
 
 std::shared_ptr<RuleSet> rules_with(ir::Context& context, const std::vector<std::string>& files) {
   return read_rules(context, files);
-}
-
-const Equation* find_rule(const RuleSet& rules, const std::string& name) {
-  std::vector<std::string> names;
-  for (const Equation& equation : rules.equations()) {
-    if (equation.name == name) return &equation;
-    names.emplace_back(equation.name);
-  }
-  for (const rewrite::Rule* rule : rules.functions()) {
-    if (rule->name == name) return nullptr;
-    names.emplace_back(rule->name);
-  }
-  std::string_view meant = nearest_name(name, names);
-  throw Error(ErrorCode::NotFound, fmt::format("there is no rule {}", name))
-      .with_hint(meant.empty() ? "anfora rules lists them" : fmt::format("did you mean {}?", meant));
 }
 
 Action add_rules(CLI::App& app) {

@@ -1,4 +1,4 @@
-// Rules by name and from files, for the commands that take either.
+// Rules from files and remarks, for the commands that take or write them.
 #pragma once
 
 #include <memory>
@@ -11,9 +11,6 @@ namespace anfora::cli {
 
 // The built-in rules, and before them those of the files. Throws UsageError where a file is none of rules.
 std::shared_ptr<rewrite::RuleSet> rules_with(ir::Context& context, const std::vector<std::string>& files);
-
-// Null for a rule that is a function. Throws NotFound, with the name that was probably meant.
-const rewrite::Equation* find_rule(const rewrite::RuleSet& rules, const std::string& name);
 
 // A JSON object a remark, each on a line of its own.
 std::string remark_lines(const rewrite::Remarks& remarks);

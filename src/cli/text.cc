@@ -5,22 +5,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
 namespace anfora::cli {
 namespace {
-
-std::string scaled(double value, const char* const* units, int count) {
-  int i = 0;
-  while (i + 1 < count && std::abs(value) >= 999.5) {
-    value /= 1000;
-    ++i;
-  }
-  return i == 0 ? fmt::format("{:.0f} {}", value, units[i]) : fmt::format("{:.1f} {}", value, units[i]);
-}
 
 bool is_colored(int descriptor) { return isatty(descriptor) && !std::getenv("NO_COLOR"); }
 std::string code(const char* text) { return is_colored(STDOUT_FILENO) ? text : ""; }
@@ -35,28 +25,6 @@ constexpr int64_t kRedrawMs = 100;
 constexpr int kBarWidth = 30;
 
 }  // namespace
-
-std::string human_bytes(int64_t bytes) {
-  static const char* const units[] = {"B", "kB", "MB", "GB", "TB"};
-  return scaled(static_cast<double>(bytes), units, 5);
-}
-std::string human_flops(double flops) {
-  static const char* const units[] = {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP"};
-  return scaled(flops, units, 5);
-}
-std::string human_count(int64_t count) {
-  static const char* const units[] = {"", "k", "M", "G"};
-  std::string text = scaled(static_cast<double>(count), units, 4);
-  while (!text.empty() && text.back() == ' ') text.pop_back();
-  return text;
-}
-std::string signed_count(int64_t count) {
-  return count < 0 ? fmt::format("−{}", -count) : count > 0 ? fmt::format("+{}", count) : "0";
-}
-
-std::string counted(size_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
 
 void print_json(std::FILE* to, const nlohmann::ordered_json& json) {
   fmt::print(to, "{}\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
@@ -79,6 +47,7 @@ std::string green() { return code("\033[32m"); }
 std::string red() { return code("\033[31m"); }
 std::string yellow() { return code("\033[33m"); }
 std::string plain() { return code("\033[0m"); }
+driver::Style style() { return {bold(), dim(), green(), red(), plain()}; }
 
 Progress::Progress(std::string what) : what_(std::move(what)), started_ms_(now_ms()) {}
 

@@ -7,13 +7,15 @@
 #include <string>
 #include <string_view>
 
+#include "driver/report_text.h"
+
 namespace anfora::cli {
 
-std::string human_bytes(int64_t bytes);                    // "98.4 MB"
-std::string human_flops(double flops);                     // "8.2 GFLOP"
-std::string human_count(int64_t count);                    // "25.6 M"
-std::string signed_count(int64_t count);                   // "−212", "+3", "0"
-std::string counted(size_t count, std::string_view what);  // "1 node", "2 nodes"
+using driver::counted;
+using driver::human_bytes;
+using driver::human_count;
+using driver::human_flops;
+using driver::signed_count;
 
 // Padded with spaces to so many columns; characters are counted, not bytes.
 std::string left_aligned(const std::string& text, size_t width);
@@ -30,6 +32,7 @@ std::string green();
 std::string red();
 std::string yellow();
 std::string plain();
+driver::Style style();  // of them all
 
 // A line that overwrites itself on a terminal's standard error once work takes longer than two seconds.
 class Progress {

@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "anfora/model.h"
-#include "driver/model.h"
-#include "driver/rules.h"
+#include "driver/interface.h"
+#include "driver/optimize.h"
 #include "driver/session.h"
 #include "ir/readable.h"
 
@@ -14,7 +14,7 @@ namespace anfora {
 namespace {
 
 ValueInfo describe(std::string name, const ir::Type* type) {
-  ValueInfo info{.name = std::move(name), .type = type ? readable(type) : "any[*]"};
+  ValueInfo info{.name = std::move(name), .type = readable(type)};
   if (!type || !type->is_tensor()) return info;
   info.dtype = type->dtype();
   info.has_rank = type->has_rank();
@@ -24,24 +24,9 @@ ValueInfo describe(std::string name, const ir::Type* type) {
   return info;
 }
 
-std::vector<ValueInfo> describe_inputs(const ir::Module& module) {
+std::vector<ValueInfo> describe(const driver::NamedTypes& values) {
   std::vector<ValueInfo> infos;
-  for (const ir::Parameter* parameter : module.main()->parameters()) {
-    infos.push_back(describe(std::string(parameter->name()), parameter->type()));
-  }
-  return infos;
-}
-
-// Text need not name what main returns.
-std::vector<ValueInfo> describe_outputs(const ir::Module& module) {
-  const ir::Type* type = module.main()->result()->type();
-  const auto& names = module.output_names();
-  const bool is_tuple = type && type->is_tuple();
-  if (names.size() == 1 || (names.empty() && !is_tuple)) return {describe(names.empty() ? "" : names[0], type)};
-  std::vector<ValueInfo> infos;
-  for (size_t i = 0; i < (names.empty() ? type->elements().size() : names.size()); ++i) {
-    infos.push_back(describe(i < names.size() ? names[i] : "", is_tuple ? type->element(i) : nullptr));
-  }
+  for (const auto& [name, type] : values) infos.push_back(describe(name, type));
   return infos;
 }
 
@@ -54,18 +39,12 @@ rewrite::Promise promise_of(Math math) {
   return rewrite::Promise::Real;
 }
 
-driver::SaveOptions save_options(const OptimizeOptions& options) {
-  const driver::Target* target = driver::find_target(options.target);
-  if (!target) throw Error(ErrorCode::InvalidArgument, fmt::format("there is no target '{}'", options.target));
-  return {.target = target, .opset = options.opset};
-}
-
-pipeline::OptimizeReport optimize_for_file(ir::Module& module, const OptimizeOptions& options) {
-  pipeline::OptimizeOptions passes = driver::optimizing_for(module, save_options(options));
-  passes.passes.math = promise_of(options.math);
-  passes.passes.fold_limit = options.fold_limit;
-  if (!options.rules.empty()) passes.passes.rules = driver::rules_with(module.context(), options.rules);
-  return pipeline::optimize(module, passes);
+driver::OptimizeOptions of_driver(const OptimizeOptions& options) {
+  return {.target = options.target,
+          .opset = options.opset,
+          .math = promise_of(options.math),
+          .fold_limit = options.fold_limit,
+          .rules = options.rules};
 }
 
 Error moved_from(const char* what) {
@@ -79,7 +58,7 @@ Error moved_from(const char* what) {
 struct Model::State {
   driver::LoadedModel loaded;
   driver::ModelSource source;
-  std::vector<OptimizeOptions> optimized;
+  std::vector<driver::OptimizeOptions> optimized;
 };
 
 struct Executable::State {
@@ -112,8 +91,8 @@ Model::State& Model::state() const {
   return *state_;
 }
 
-std::vector<ValueInfo> Model::inputs() const { return describe_inputs(*state().loaded.module); }
-std::vector<ValueInfo> Model::outputs() const { return describe_outputs(*state().loaded.module); }
+std::vector<ValueInfo> Model::inputs() const { return describe(driver::inputs_of(*state().loaded.module)); }
+std::vector<ValueInfo> Model::outputs() const { return describe(driver::outputs_of(*state().loaded.module)); }
 size_t Model::num_operators() const { return state().loaded.module->num_operations(); }
 
 std::map<std::string, std::string> Model::metadata() const {
@@ -132,15 +111,17 @@ std::map<std::string, std::string> Model::metadata() const {
 OptimizeReport Model::optimize(const OptimizeOptions& options) {
   auto start = std::chrono::steady_clock::now();
   ir::Module& module = *state().loaded.module;
-  pipeline::OptimizeReport report = optimize_for_file(module, options);
-  state_->optimized.push_back(options);
+  driver::OptimizeOptions how = of_driver(options);
+  pipeline::OptimizeReport report = driver::optimize(module, how);
+  state_->optimized.push_back(std::move(how));
   std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   return {report.nodes_before, report.nodes_after, elapsed.count()};
 }
 
 void Model::save(const std::filesystem::path& path, const std::string& opset) const {
   const State& from = state();
-  driver::SaveOptions options = save_options(from.optimized.empty() ? OptimizeOptions() : from.optimized.back());
+  driver::SaveOptions options;
+  if (!from.optimized.empty()) options = driver::save_options(from.optimized.back());
   if (opset != "keep") options.opset = opset;
   driver::save_model(*from.loaded.module, path, options);
 }
@@ -152,9 +133,10 @@ Executable Model::compile(const CompileOptions& options) && {
   }
   std::unique_ptr<State> state = std::move(state_);
   driver::LoadedModel loaded = std::move(state->loaded);
-  std::vector<ValueInfo> inputs = describe_inputs(*loaded.module), outputs = describe_outputs(*loaded.module);
+  std::vector<ValueInfo> inputs = describe(driver::inputs_of(*loaded.module));
+  std::vector<ValueInfo> outputs = describe(driver::outputs_of(*loaded.module));
   auto prepare = [optimized = std::move(state->optimized)](ir::Module& module) {
-    for (const OptimizeOptions& optimize : optimized) optimize_for_file(module, optimize);
+    for (const driver::OptimizeOptions& how : optimized) driver::optimize(module, how);
   };
   const driver::CompileOptions how{.threads = options.threads, .optimize = options.optimize, .math = promise_of(options.math)};
   return Executable(std::unique_ptr<Executable::State>(

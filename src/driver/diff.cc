@@ -93,16 +93,23 @@ std::vector<std::string> changes_of(const Apply& a, const Apply& b) {
   return changes;
 }
 
+std::vector<std::string> texts_of(const NamedTypes& values) {
+  std::vector<std::string> texts;
+  for (const auto& [name, type] : values) texts.push_back(fmt::format("{}: {}", name, readable(type)));
+  return texts;
+}
+
 void compare_interfaces(std::string_view what, const NamedTypes& a, const NamedTypes& b,
                         std::vector<std::string>& changes) {
-  auto add_missing = [&](std::string_view verb, const NamedTypes& these, const NamedTypes& others) {
-    for (const auto& entry : these) {
-      if (std::ranges::find(others, entry) != others.end()) continue;
-      changes.push_back(fmt::format("{} {}: {}: {}", what, verb, entry.first, entry.second));
+  using Texts = std::vector<std::string>;
+  auto add_missing = [&](std::string_view verb, const Texts& these, const Texts& others) {
+    for (const std::string& entry : these) {
+      if (!std::ranges::count(others, entry)) changes.push_back(fmt::format("{} {}: {}", what, verb, entry));
     }
   };
-  add_missing("gone", a, b);
-  add_missing("new", b, a);
+  const Texts before = texts_of(a), after = texts_of(b);
+  add_missing("gone", before, after);
+  add_missing("new", after, before);
 }
 
 }  // namespace
@@ -140,5 +147,61 @@ Difference diff(const Module& before, const Module& after) {
   compare_interfaces("output", outputs_of(before), outputs_of(after), difference.interface_changes);
   return difference;
 }
+
+namespace {
+
+constexpr size_t kFew = 10;  // of a list
+
+NodesOfFiles nodes_of(const Difference& difference) {
+  NodesOfFiles nodes = {};
+  for (const auto& [name, count] : difference.operators) {
+    nodes.before += static_cast<size_t>(count.before);
+    nodes.after += static_cast<size_t>(count.after);
+  }
+  return nodes;
+}
+
+std::string list_text(std::string_view title, std::string_view color, char mark, const std::vector<std::string>& list,
+                      bool all, const Style& style) {
+  if (list.empty()) return "";
+  std::string text = fmt::format("\n{}{}{} {}\n", style.bold, title, style.plain, list.size());
+  const size_t shown = all ? list.size() : std::min(kFew, list.size());
+  for (size_t i = 0; i < shown; ++i) text += fmt::format("  {}{}{} {}\n", color, mark, style.plain, list[i]);
+  if (shown < list.size()) text += fmt::format("  … and {} more\n", list.size() - shown);
+  return text;
+}
+
+}  // namespace
+
+std::string to_text(const Difference& difference, const NodesOfFiles& files, bool all, const Style& style) {
+  const auto [before, after] = nodes_of(difference);
+  std::string text =
+      fmt::format("{} → {} nodes: {} as they were, {} changed, {} gone, {} new\n", files.before, files.after,
+                  difference.same, difference.changed.size(), difference.gone.size(), difference.made.size());
+  if (files.before != before || files.after != after) {
+    text += fmt::format(
+        "{}({} → {} without Constant nodes, which are compared as operands, and control flow, as functions){}\n",
+        style.dim, before, after, style.plain);
+  }
+  if (difference.empty()) return text;
+  for (const std::string& change : difference.interface_changes) text += change + '\n';
+  text += fmt::format("\n{}operators{}\n", style.bold, style.plain);
+  for (const auto& [name, count] : difference.operators) {
+    if (count.before == count.after) continue;
+    text += fmt::format("  {:<28} {:>6} → {:<6} {}\n", name, count.before, count.after,
+                        signed_count(count.after - count.before));
+  }
+  std::vector<std::string> changed;
+  for (const ChangedNode& node : difference.changed) {
+    std::string& told =
+        changed.emplace_back(node.before == node.after ? node.before : fmt::format("{} → {}", node.before, node.after));
+    for (const std::string& change : node.changes) told += fmt::format("\n      {}", change);
+  }
+  return text + list_text("changed", "", '~', changed, all, style) +
+         list_text("gone", style.red, '-', difference.gone, all, style) +
+         list_text("new", style.green, '+', difference.made, all, style);
+}
+
+std::string to_text(const Difference& difference) { return to_text(difference, nodes_of(difference)); }
 
 }  // namespace anfora::driver

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "driver/report_text.h"
 #include "ir/module.h"
 
 namespace anfora::driver {
@@ -32,5 +33,14 @@ struct Difference {
 
 // Linear in the nodes. Both have types.
 Difference diff(const ir::Module& before, const ir::Module& after);
+
+// The nodes of two files, which may be more than the operators of their modules.
+struct NodesOfFiles {
+  size_t before, after;
+};
+// As people read it: of each list the first ten, or all.
+std::string to_text(const Difference& difference, const NodesOfFiles& files, bool all = false, const Style& style = {});
+// The nodes are those of the modules.
+std::string to_text(const Difference& difference);
 
 }  // namespace anfora::driver

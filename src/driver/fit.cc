@@ -20,6 +20,7 @@
 #include "driver/pin.h"
 #include "ir/clone.h"
 #include "ir/order.h"
+#include "ir/readable.h"
 #include "support/element_types.h"
 #include "support/integers.h"
 
@@ -160,9 +161,6 @@ bool is_number(const Type* type) {
   return is_float(type->dtype()) && type->has_rank() && type->static_shape() &&
          element_count(*type->static_shape()) == 1;
 }
-
-// Generated names of what the model does not name cannot be given by --dim.
-bool is_generated(std::string_view symbol) { return symbol.starts_with('_'); }
 
 class Search {
  public:

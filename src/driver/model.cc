@@ -33,7 +33,7 @@ LoadedModel load_model(const ModelSource& source, std::function<bool(std::string
     if (!source.is_file()) {
       options.name = source.name();
       options.data_directory = source.path;
-      model.module = onnx::import_onnx(*model.context, source.bytes, source.owner, options);
+      model.module = onnx::import_onnx(*model.context, *source.bytes, source.owner, options);
     } else if (source.is_text()) {
       model.module = ir::read_text_file(*model.context, source.path);
     } else {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -38,12 +39,12 @@ struct ModelSource {
   ModelSource(std::span<const std::byte> memory, std::shared_ptr<void> memory_owner)
       : bytes(memory), owner(std::move(memory_owner)) {}
 
-  bool is_file() const { return bytes.empty(); }
+  bool is_file() const { return !bytes; }
   bool is_text() const { return path.extension() == ".ir"; }
   std::string name() const { return is_file() ? path.filename().string() : "model"; }  // in messages
 
   std::filesystem::path path;  // of the file; of a model in memory, the folder of its external data
-  std::span<const std::byte> bytes;
+  std::optional<std::span<const std::byte>> bytes;  // of a model in memory
   std::shared_ptr<void> owner;
 };
 

@@ -1,7 +1,11 @@
 #include "driver/target.h"
 
-#include <algorithm>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <string>
+
+#include "anfora/error.h"
 #include "frontend/onnx/implemented.h"
 
 namespace anfora::driver {
@@ -20,9 +24,12 @@ constexpr Target kTargets[] = {
 
 std::span<const Target> targets() { return kTargets; }
 
-const Target* find_target(std::string_view name) {
+const Target& target_named(std::string_view name) {
   auto found = std::ranges::find(kTargets, name, &Target::name);
-  return found == std::end(kTargets) ? nullptr : found;
+  if (found != std::end(kTargets)) return *found;
+  std::string known;
+  for (const Target& target : kTargets) known.append(known.empty() ? "" : ", ").append(target.name);
+  throw Error(ErrorCode::InvalidArgument, fmt::format("there is no target '{}'", name)).with_hint("known: " + known);
 }
 
 const Target& any_runtime() { return kTargets[0]; }

@@ -21,7 +21,7 @@ struct Target {
 };
 
 std::span<const Target> targets();
-const Target* find_target(std::string_view name);  // null when there is none
+const Target& target_named(std::string_view name);  // throws InvalidArgument when there is none
 // Any runtime that reads ONNX.
 const Target& any_runtime();
 

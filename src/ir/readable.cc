@@ -7,7 +7,6 @@
 #include <string_view>
 
 namespace anfora::ir {
-namespace {
 
 // "_495_100", as analysis::Inference calls the sizes that it cannot tell.
 bool is_generated(std::string_view symbol) {
@@ -20,6 +19,8 @@ bool is_generated(std::string_view symbol) {
   };
   return skip_number(symbol) && skip_number(symbol) && symbol.empty();
 }
+
+namespace {
 
 std::string dim_text(Dim dim) {
   bool is_named = true;

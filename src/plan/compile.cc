@@ -9,11 +9,26 @@
 namespace anfora::plan {
 namespace {
 
+runtime::Structure structure_of(const ir::Type* type) {
+  using Kind = runtime::Structure::Kind;
+  auto of = [](const ir::Type* element) { return std::make_shared<const runtime::Structure>(structure_of(element)); };
+  if (!type) return {};
+  switch (type->kind()) {
+    case ir::TypeKind::Tensor: return {.kind = Kind::Tensor, .dtype = type->dtype()};
+    case ir::TypeKind::Sequence: return {.kind = Kind::Sequence, .element = of(type->element())};
+    case ir::TypeKind::Optional: return {.kind = Kind::Optional, .element = of(type->element())};
+    case ir::TypeKind::Map:
+      return {.kind = Kind::Map, .dtype = type->element(0)->dtype(), .element = of(type->element(1))};
+    default: return {};
+  }
+}
+
 runtime::ValueSpec describe_value(std::string name, const ir::Type* type, FunctionSymbols& symbols) {
   runtime::ValueSpec spec;
   spec.name = std::move(name);
   spec.type = type ? to_string(type) : "any[*]";
   spec.is_tensor = !type || type->is_tensor();
+  spec.structure = structure_of(type);
   if (!type || !type->is_tensor()) return spec;
   spec.dtype = type->dtype();
   if (type->has_rank()) {

@@ -35,16 +35,19 @@ class Profiler {
   // Of the whole run: from the first call to the end of the last.
   double milliseconds() const;
 
-  // Writes a temporary file and renames it. Throws Io. What was profiled must still exist.
-  void write_trace(const std::string& path) const;
-
- private:
+  // Of one kernel, once.
   struct KernelEvent {
     const Kernel* kernel;
     const Origin* origin;
     Clock::time_point begin, end;
     std::string inputs, outputs;  // "f32[1x64x56x56], f32[64]"
   };
+  std::span<const KernelEvent> kernels() const { return kernels_; }  // in the order of time
+
+  // Writes a temporary file and renames it. Throws Io. What was profiled must still exist.
+  void write_trace(const std::string& path) const;
+
+ private:
   struct CallEvent {
     Clock::time_point at;
     const Function* function;  // null: the innermost one was left

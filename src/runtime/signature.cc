@@ -18,11 +18,48 @@ Error wrong_input(const ValueSpec& spec, const Datum& given, std::string hint) {
       .with_hint(std::move(hint));
 }
 
+bool fits(const Structure& structure, const Tensor& tensor) {
+  return structure.kind == Structure::Kind::Any || structure.dtype == DType::Undefined ||
+         structure.dtype == tensor.dtype();
+}
+
+bool fits(const Structure& structure, const Datum& given) {
+  switch (structure.kind) {
+    case Structure::Kind::Any: return true;
+    case Structure::Kind::Tensor: return given.is_tensor() && fits(structure, given.tensor());
+    case Structure::Kind::Sequence:
+      return given.kind() == Datum::Kind::Sequence &&
+             std::ranges::all_of(given.items(), [&](const Datum& item) { return fits(*structure.element, item); });
+    case Structure::Kind::Optional: return given.is_none() || fits(*structure.element, given);
+    case Structure::Kind::Map:
+      return given.kind() == Datum::Kind::Map && structure.dtype == given.as_map().keys.dtype() &&
+             fits(*structure.element, given.as_map().values);
+  }
+  return false;
+}
+
+// "sequence of 2: f32[3], i64[3]": with the items of which one does not fit.
+std::string describe_items(const Datum& given) {
+  if (given.kind() == Datum::Kind::Map) {
+    return fmt::format("map from {} to {}", name(given.as_map().keys.dtype()), name(given.as_map().values.dtype()));
+  }
+  if (given.kind() != Datum::Kind::Sequence) return describe(given);
+  constexpr size_t kMostItems = 4;
+  std::vector<std::string> items;
+  for (const Datum& item : given.items()) items.push_back(items.size() < kMostItems ? describe(item) : "…");
+  items.resize(std::min(items.size(), kMostItems + 1));
+  return fmt::format("a {}: {}", describe(given), fmt::join(items, ", "));
+}
+
 void check_input(const Signature& signature, size_t index, const std::vector<Datum>& data,
                  std::span<const int64_t> symbols) {
   const ValueSpec& spec = signature.inputs[index];
   const Datum& given = data[index];
-  if (!spec.is_tensor) return;
+  if (!spec.is_tensor) {
+    if (fits(spec.structure, given)) return;
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("input '{}' is {}, the model takes {}", spec.name, describe_items(given), spec.type));
+  }
   if (!given.is_tensor()) throw wrong_input(spec, given, "give a tensor");
   const Tensor& tensor = given.tensor();
   if (spec.dtype != DType::Undefined && tensor.dtype() != spec.dtype) {

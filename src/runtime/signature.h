@@ -1,6 +1,8 @@
 // What a program takes and gives: names, types and shapes, against which the caller's data are checked.
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,11 +14,20 @@
 
 namespace anfora::runtime {
 
+// What a value is made of; sizes apart.
+struct Structure {
+  enum class Kind : uint8_t { Any, Tensor, Sequence, Optional, Map };
+  Kind kind = Kind::Any;
+  DType dtype = DType::Undefined;            // of a tensor, or of a map's keys; Undefined: any
+  std::shared_ptr<const Structure> element;  // of a sequence, an optional or a map
+};
+
 // One input or output.
 struct ValueSpec {
   std::string name;
   std::string type;                // as people write it: "f32[N, 128]"
-  bool is_tensor = true;           // false: a sequence, map or optional, of which only the kernels check the kind
+  bool is_tensor = true;           // false: a sequence, map or optional
+  Structure structure;             // of that
   DType dtype = DType::Undefined;  // Undefined: any
   std::optional<std::vector<SizeExpression>> dims;  // over the main function's symbols; empty: any rank
   std::optional<Datum> otherwise;                   // of an input that may be left out

@@ -10,10 +10,12 @@ import importlib
 import json
 import os
 import pathlib
+import queue
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 from collections.abc import Callable
 from typing import Any
@@ -101,8 +103,19 @@ class InterfaceTest(unittest.TestCase):
             path = session.end_profiling()
             self.assertEqual(session.end_profiling(), "")
             with open(path, encoding="utf-8") as file:
-                names = [event["name"] for event in json.load(file)]
-            self.assertEqual(names, ["model_loading", "session_initialization", "model_run"])
+                events = json.load(file)
+            names = [event["name"] for event in events if event["cat"] == "Session"]
+            self.assertEqual(names, ["model_loading_array", "session_initialization", "model_run"])
+            nodes = [event for event in events if event["cat"] == "Node"]
+            self.assertTrue(nodes)
+            run = events[-1]
+            for event in nodes:
+                self.assertTrue(event["name"].endswith("_kernel_time"))
+                self.assertEqual(event["args"]["provider"], "CPUExecutionProvider")
+                self.assertLessEqual(run["ts"], event["ts"])
+                self.assertLessEqual(event["ts"] + event["dur"], run["ts"] + run["dur"] + 1)
+            self.assertEqual(nodes[0]["args"]["op_name"], "Add")
+            self.assertEqual(nodes[0]["args"]["input_type_shape"], [{"float": [2, 3]}, {"float": [3]}])
             os.remove(path)
             another = ours.InferenceSession(with_default(), profiled)
             del another
@@ -146,6 +159,24 @@ class InterfaceTest(unittest.TestCase):
         stop.terminate = True
         with self.assertRaises(ours.capi.onnxruntime_pybind11_state.Fail):
             self.session.run(None, {"x": X}, stop)
+        stop.terminate = False
+        self.assertEqual(len(self.session.run(None, {"x": X}, stop)), 2)
+
+    def test_terminate_a_run_under_way(self) -> None:
+        endless = session(ours, parse(ENDLESS).SerializeToString())
+        for attempt in range(2):
+            with self.subTest(attempt):
+                stop = ours.RunOptions()
+                threading.Timer(0.2, setattr, (stop, "terminate", True)).start()
+                begin = time.process_time()
+                with self.assertRaisesRegex(ours.capi.onnxruntime_pybind11_state.Fail, "terminate flag"):
+                    endless.run(None, {"x": np.ones(4, np.float32)}, stop)
+                self.assertLess(time.process_time() - begin, 1.2)
+        errors: queue.Queue[str] = queue.Queue()
+        stop = ours.RunOptions()
+        endless.run_async(None, {"x": np.ones(4, np.float32)}, lambda _, __, error: errors.put(error), None, stop)
+        stop.terminate = True
+        self.assertIn("terminate flag", errors.get(timeout=60))
 
     def test_seed(self) -> None:
         noise = parse("noise (float[N] x) => (float[N] y) { y = RandomNormalLike(x) }").SerializeToString()
@@ -229,8 +260,13 @@ class ResultTest(unittest.TestCase):
         else:
             self.assertEqual(mine, other)
 
-    def compare(self, model: Any, feed: dict[str, Any], absolute: float = 1e-5) -> None:
-        mine, other = (session(module, model) for module in (ours, theirs))
+    def compare(self, model: Any, feed: dict[str, Any], absolute: float = 1e-5, as_written: bool = False) -> None:
+        """``as_written``: ONNX Runtime does not optimize."""
+        mine = session(ours, model)
+        how = options(theirs)
+        if as_written:
+            how.graph_optimization_level = theirs.GraphOptimizationLevel.ORT_DISABLE_ALL
+        other = theirs.InferenceSession(model, how, providers=["CPUExecutionProvider"])
         for get in ("get_inputs", "get_outputs", "get_overridable_initializers"):
             pairs = zip(getattr(mine, get)(), getattr(other, get)(), strict=True)
             for my, its in pairs:
@@ -246,9 +282,13 @@ class ResultTest(unittest.TestCase):
             self.skipTest(f"there are no models at {MODELS}")
         bounds = {line.split("\t")[0]: float(line.split("\t")[1]) for line in tolerances.read_text().splitlines()[1:]}
         for name in ("bert_base", "bert_base_dyn", "clip", "cond_if", "conv3d_net", "dlrm", "gcn_scatter", "gpt2_small_kv",
-                     "lstm_lm", "scan_rnn", "script_loop_carried_ts", "squeezenet1_1", "super_resolution", "vit_b_16"):
+                     "lstm_lm", "scan_rnn", "script_loop_carried_ts", "squeezenet1_1", "super_resolution", "vit_b_16",
+                     "mobilenet_v3_qdq_u8", "resnet50_qdq_s8", "vit_b_16_qdq_s8"):
+            # ONNX Runtime's optimizer puts integer kernels in the place of what stands between DequantizeLinear and
+            # QuantizeLinear. They round elsewhere, which moves vit_b_16_qdq_s8 by 0.0063, beyond the bound: off the model as
+            # it is written, which Anfora computes.
             with self.subTest(name), np.load(MODELS / "small" / f"{name}.in.npz") as inputs:
-                self.compare(str(MODELS / "small" / f"{name}.onnx"), dict(inputs), bounds[name])
+                self.compare(str(MODELS / "small" / f"{name}.onnx"), dict(inputs), bounds[name], as_written="_qdq_" in name)
 
     def test_cases_of_the_conformance_suite(self) -> None:
         suite = pathlib.Path(os.environ.get("ANFORA_CONFORMANCE", pathlib.Path(__file__).parents[2] / "build/conformance"))
@@ -311,6 +351,16 @@ class ResultTest(unittest.TestCase):
             self.assertEqual(made.run(["y"], {"x": X})[0].shape, (2, 3))
             self.assertEqual(outcome(lambda: made.run(None, {"x": X[:1]})), "InvalidArgument")
         self.assertEqual(*shapes)
+
+    def test_free_dimensions_beside_unknown_ones(self) -> None:
+        for name in ("N", "no such name"):
+            shapes = []
+            for module in (ours, theirs):
+                fixed = options(module)
+                fixed.add_free_dimension_override_by_name(name, 2)
+                made = module.InferenceSession(parse(LINEAR.replace("[N, 4]", "[N, K]")).SerializeToString(), fixed)
+                shapes.append([info.shape for info in (*made.get_inputs(), *made.get_outputs())])
+            self.assertEqual(*shapes)
 
 
 @needs_both

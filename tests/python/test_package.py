@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import ctypes
+import gc
+import html.parser
+import io
 import os
 import pathlib
 import pickle
@@ -18,6 +23,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import onnx
+import soak
 from models import ENDLESS, LINEAR, chain, parse
 
 import anfora
@@ -60,6 +66,13 @@ class LoadTest(unittest.TestCase):
         self.assertEqual([node.op for node in model.nodes], ["MatMul", "Add", "Relu"])
         self.assertEqual(model.metadata["graph_name"], "linear")
 
+    def test_shapes_have_what_the_file_says_and_every_name_of_its_own(self) -> None:
+        model = anfora.load(parse("rows (float[_rows, 4] x, int64[2] s) => (float[Rows, 4] y) { y = Reshape(x, s) }"))
+        self.assertEqual(model.inputs[0].shape, ["_rows", 4])
+        self.assertEqual(model.outputs[0].shape, ["Rows", 4])
+        unknown = anfora.load(parse("rows (float[N] x) => (int64[*] y) { y = NonZero(x) }"))
+        self.assertEqual(unknown.outputs[0].shape, [1, None])
+
     def test_saves(self) -> None:
         model = anfora.load(parse(LINEAR))
         with tempfile.TemporaryDirectory() as folder:
@@ -83,12 +96,39 @@ class OptimizeTest(unittest.TestCase):
         assert small.report is not None
         self.assertEqual((small.report.before.nodes, small.report.after.nodes), (4, 1))
         self.assertIn("before", str(small.report))
-        self.assertIn("<table>", small.report._repr_html_())
+
+    def test_report_in_a_notebook(self) -> None:
+        report = anfora.optimize(parse(self.TEXT)).report
+        assert report is not None
+        open_tags: list[str] = []
+        cells: list[str] = []
+
+        class Parser(html.parser.HTMLParser):
+            def handle_starttag(parser, tag: str, attributes: Any) -> None:
+                open_tags.append(tag)
+                self.assertLessEqual({name for name, _ in attributes}, {"style"})
+                self.assertRegex(dict(attributes).get("style", "text-align:left"), "^text-align:(left|right)$")  # no colours
+
+            def handle_endtag(parser, tag: str) -> None:
+                self.assertEqual(open_tags.pop(), tag)
+
+            def handle_data(parser, text: str) -> None:
+                if open_tags and open_tags[-1] in ("th", "td"):
+                    cells.append(text.strip())
+
+        Parser().feed(report._repr_html_())
+        self.assertEqual(open_tags, [])
+        for cell in cells:
+            self.assertIn(cell, str(report))
+        self.assertLess(len(report._repr_html_()), 4000)
 
     def test_options(self) -> None:
         proto = parse(self.TEXT)
         fixed = anfora.optimize(proto, shapes={"x": [5, 4]})
         self.assertEqual(fixed.outputs[0].shape, [5, 4])
+        pair = parse("pair (float[N, M] x, float[N, K] w) => (float[N, K] y) { s = ReduceSum<keepdims = 1>(x)  y = Add(s, w) }")
+        half = anfora.optimize(pair, dims={"N": 5})
+        self.assertEqual([i.shape for i in (*half.inputs, *half.outputs)], [[5, "M"], [5, "K"], [5, "K"]])
         newest = anfora.optimize(proto, opset="newest").to_onnx()
         self.assertGreater(newest.opset_import[0].version, 21)
         nothing = anfora.optimize(proto, passes=["dce"])
@@ -99,8 +139,10 @@ class OptimizeTest(unittest.TestCase):
 
     def test_options_that_do_not_exist(self) -> None:
         proto = parse(self.TEXT)
-        for options in ({"target": "abacus"}, {"passes": ["nothing"]}, {"math": "wrong"}, {"shapes": {"q": [1]}}):
-            with self.subTest(options), self.assertRaises(anfora.InvalidArgumentError):
+        for options in ({"target": "abacus"}, {"passes": ["nothing"]}, {"math": "wrong"}, {"shapes": {"q": [1]}},
+                        {"dims": {"Q": 1}}, {"rules": ["/no/such.rules"]}):
+            kind = anfora.NotFoundError if "rules" in options else anfora.InvalidArgumentError
+            with self.subTest(options), self.assertRaises(kind):
                 anfora.optimize(proto, **options)
 
     def test_rules_of_ones_own(self) -> None:
@@ -113,6 +155,46 @@ class OptimizeTest(unittest.TestCase):
             with self.assertRaises(anfora.Error) as caught:
                 anfora.optimize(parse(self.TEXT), rules=[path])
             self.assertIn("own.rules", str(caught.exception))
+
+    def test_explains_as_the_command_does(self) -> None:
+        model = anfora.load(parse(self.TEXT))
+        explanation = model.explain()
+        self.assertEqual((explanation.nodes_before, explanation.nodes_after), (4, 1))
+        self.assertIn("model: 4 → 1 nodes in", str(explanation))
+        rules = {rule.name: rule for rule in explanation.rules}
+        self.assertEqual(rules["compose-transposes"].fired, 1)
+        self.assertIn("    " + rules["compose-transposes"].doc, str(explanation))
+        del model, rules
+        gc.collect()
+        remarks = explanation.about("'u'")
+        del explanation
+        gc.collect()
+        self.assertIn("applied", [remark.outcome for remark in remarks])
+        self.assertIn("compose-transposes", [remark.rule for remark in remarks])
+        self.assertIn("Transpose 'u'", str(remarks[0]))
+        self.assertEqual(anfora.load(parse(self.TEXT)).explain(passes=["dce"]).rules, [])
+
+    def test_tells_why_a_rule_does_not_fire(self) -> None:
+        model = anfora.load(parse("gelu (float[N] x) => (float[N] y) <float h = {0.5}, float one = {1}, float r = {1.4142135}>"
+                                  "{ d = Div(x, r)  e = Erf(d)  a = Add(e, one)  m = Mul(x, a)  y = Mul(m, h) }", opset=17))
+        answer = model.why_not("gelu-erf")
+        self.assertEqual((answer.rule, answer.fired), ("gelu-erf", 0))
+        self.assertIn("--opset 20", answer.remedies)
+        self.assertIn("try --opset 20", str(answer))
+        self.assertEqual(len(model.nodes), 5)
+        with self.assertRaisesRegex(anfora.NotFoundError, "compose-transposes"):
+            model.why_not("compose-transpose")
+
+    def test_tells_differences_as_the_command_does(self) -> None:
+        model = anfora.load(parse(self.TEXT))
+        self.assertFalse(model.diff(parse(self.TEXT)))
+        difference = model.diff(model.optimize())
+        self.assertTrue(difference)
+        self.assertEqual(difference.gone, ["Add 'a'", "Transpose 't'", "Transpose 'u'"])
+        self.assertEqual([(node.before, node.changes) for node in difference.changed],
+                         [("Relu 'y'", ["operand 0: Transpose 'u' → parameter 'x'"])])
+        self.assertEqual(difference.operators["Transpose"], (2, 0))
+        self.assertIn("4 → 1 nodes: 0 as they were, 1 changed, 3 gone, 0 new\n", str(difference))
 
     def test_verify_tells_a_difference(self) -> None:
         other = parse(self.TEXT.replace("Relu(u)", "Abs(u)"))
@@ -196,6 +278,30 @@ class ArrayTest(unittest.TestCase):
                 with self.subTest(name):
                     self.assertEqual((y.dtype, y.tolist()), (dtype, x.tolist()))
 
+    def test_narrow_floats_by_dlpack(self) -> None:
+        """numpy exports no such elements: its tensor of bytes is given PyTorch's codes of them."""
+        pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
+        pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+
+        class Narrow(Dlpack):
+            def __init__(self, array: np.ndarray[Any, Any], code: int) -> None:
+                super().__init__(array)
+                self._code = code
+
+            def __dlpack__(self, **_: Any) -> Any:
+                capsule = self._array.__dlpack__()
+                ctypes.c_uint8.from_address(pointer_of(capsule, b"dltensor") + 20).value = self._code
+                return capsule
+
+        for name, code in (("float8_e4m3fn", 10), ("float8_e4m3fnuz", 11), ("float8_e5m2", 12), ("float8_e5m2fnuz", 13)):
+            dtype = np.dtype(getattr(ml_dtypes, name))
+            model = parse("wide (float[N] x) => (float[N] y) { y = Cast<to = 1>(x) }")
+            model.graph.input[0].type.tensor_type.elem_type = onnx.helper.np_dtype_to_tensor_dtype(dtype)
+            values = np.array([-2, 0.5, 1], dtype)
+            narrow = Narrow(values.view(np.uint8), code)
+            with self.subTest(name):
+                np.testing.assert_array_equal(anfora.load(model).compile(threads=1)(narrow), [-2, 0.5, 1])
+
     def test_narrow_integers_have_signs(self) -> None:
         executable = compiled("wide (int4[N] x) => (float[N] y) { y = Cast<to = 1>(x) }")
         np.testing.assert_array_equal(executable(np.array([-8, -1, 7]).astype(ml_dtypes.int4)), [-8, -1, 7])
@@ -223,6 +329,22 @@ class ValueTest(unittest.TestCase):
             self.assertEqual((len(items), n), (len(given), len(given)))
             for item, expected in zip(items, given):
                 np.testing.assert_array_equal(item, np.asarray(expected))
+
+    def test_sequences_of_another_type_are_refused(self) -> None:
+        x, i = np.ones(3, np.float32), np.ones(3, np.int64)
+        cases: list[tuple[str, list[Any]]] = [
+            ("seq(float[*])", [[i], [x, i], [None], x, 3, "text", {"a": 1}, [{"a": x}], ["a"]]),
+            ("optional(seq(float[*]))", [[i], x, {"a": 1}]),
+            ("map(string, float)", [[x], x, {"a": "b"}, 3]),
+        ]
+        for type, wrong in cases:
+            executable = compiled(f"same ({type} s) => ({type} t) {{ t = Identity(s) }}")
+            for given in wrong:
+                with self.subTest(type=type, given=given), self.assertRaises(anfora.InvalidArgumentError) as caught:
+                    executable(given)
+                self.assertTrue(caught.exception.message)
+        with self.assertRaisesRegex(anfora.InvalidArgumentError, "a sequence of 2: f32\\[3], i64\\[3], the model takes seq"):
+            compiled("same (seq(float[*]) s) => (seq(float[*]) t) { t = Identity(s) }")([x, i])
 
     def test_optionals(self) -> None:
         executable = compiled("has (optional(float[N]) o) => (bool b, optional(float[N]) p) "
@@ -296,27 +418,9 @@ class ErrorTest(unittest.TestCase):
 
 
 class ThreadTest(unittest.TestCase):
-    def test_eight_threads_with_changing_shapes(self) -> None:
-        executable = anfora.load(parse("""net (float[N, 3, H, W] x) => (float[N, 8] y)
-            <float[8, 3, 3, 3] w = {""" + ", ".join(f"{0.01 * (i % 17 - 8):.2f}" for i in range(216)) + """}>
-            { c = Conv<pads = [1, 1, 1, 1]>(x, w)  r = Relu(c)  p = GlobalAveragePool(r)  y = Flatten(p) }""")).compile(threads=1)
-        random = np.random.default_rng(0)
-        inputs = [random.normal(size=(1 + i % 3, 3, 8 + i, 30 - i)).astype(np.float32) for i in range(20)]
-        expected = [executable(x).tobytes() for x in inputs]
-        different: list[int] = []
-
-        def work(start: int) -> None:
-            for n in range(200):
-                i = (start * 7 + n) % len(inputs)
-                if executable(inputs[i]).tobytes() != expected[i]:
-                    different.append(i)
-
-        threads = [threading.Thread(target=work, args=(start,)) for start in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        self.assertEqual(different, [])
+    def test_soak(self) -> None:
+        with contextlib.redirect_stdout(io.StringIO()):
+            self.assertEqual(soak.main(3), [])
 
     def test_other_threads_go_on_during_a_run(self) -> None:
         executable = compiled("long (float[N, N] x) => (float[N, N] y) { a = MatMul(x, x)  b = MatMul(a, x)  y = MatMul(b, x) }")
@@ -333,6 +437,18 @@ class ThreadTest(unittest.TestCase):
         done.set()
         thread.join()
         self.assertGreater(len(ticks), 10)
+
+
+class CancellationTest(unittest.TestCase):
+    def test_from_another_thread(self) -> None:
+        executable = compiled(ENDLESS)
+        cancellation = anfora.Cancellation()
+        threading.Timer(0.2, cancellation.cancel).start()
+        begin = time.process_time()
+        with self.assertRaises(anfora.Cancelled):
+            executable.run([np.ones(8, np.float32)], cancellation=cancellation)
+        self.assertLess(time.process_time() - begin, 1.2)
+        self.assertTrue(cancellation.is_cancelled)
 
 
 class InterruptTest(unittest.TestCase):
@@ -406,7 +522,7 @@ class Stubs(unittest.TestCase):
         for node in ast.parse(stub.read_text()).body:
             if not isinstance(node, ast.ClassDef):
                 continue
-            said = {item.name for item in node.body if isinstance(item, ast.FunctionDef)} - {"__init__"}
+            said = {item.name for item in node.body if isinstance(item, ast.FunctionDef) and not item.name.startswith("_")}
             has = {name for name in vars(getattr(anfora._core, node.name)) if not name.startswith("_")}
             self.assertEqual(said, has, node.name)
 

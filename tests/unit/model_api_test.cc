@@ -136,6 +136,7 @@ TEST(ModelApi, InputsMayContradictTheNameOfADimension) {
 
 TEST(ModelApi, Errors) {
   EXPECT_EQ(code_of([] { Model::load("absent.onnx"); }), ErrorCode::NotFound);
+  EXPECT_EQ(code_of([] { Model::load(std::span<const std::byte>()); }), ErrorCode::InvalidModel);
   Executable executable = Model::load(kMlp).compile();
   EXPECT_EQ(code_of([&] { executable.run({}); }), ErrorCode::InvalidArgument);
   EXPECT_EQ(code_of([&] { executable.run({{"z", Tensor::zeros(DType::F32, Shape{1, 4})}}); }),

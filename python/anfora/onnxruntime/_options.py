@@ -6,6 +6,8 @@ import enum
 import operator
 from typing import Any
 
+import anfora
+
 from . import _process
 from ._errors import InvalidArgument, NotImplemented
 
@@ -151,13 +153,26 @@ class SessionOptions(_Options):
 
 
 class RunOptions(_Options):
-    """Options of a run. ``terminate`` is looked at before the run begins; the others are accepted."""
+    """Options of a run. ``terminate`` ends those under way, too, when another thread sets it; the others are accepted."""
 
     terminate: bool = False
     only_execute_path_to_fetches: bool = False
     log_severity_level: int = -1
     log_verbosity_level: int = 0
     logid: str = ""
+
+    _cancellation: anfora.Cancellation
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.__dict__["_cancellation"] = anfora.Cancellation()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name == "terminate" and value:
+            self._cancellation.cancel()
+        elif name == "terminate" and self._cancellation.is_cancelled:
+            self.__dict__["_cancellation"] = anfora.Cancellation()
 
     def add_run_config_entry(self, key: str, value: str) -> None:
         self._add(key, value)

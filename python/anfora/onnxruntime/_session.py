@@ -11,7 +11,7 @@ import threading
 import time
 import warnings
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Union
 
 import numpy as np
@@ -22,7 +22,9 @@ from .. import _core
 from . import _process
 from ._errors import Fail, InvalidArgument, ModelLoadCanceled, NotImplemented, of_load, of_run
 from ._options import GraphOptimizationLevel, RunOptions, SessionOptions
-from ._values import OrtValue, as_onnxruntime_gives, at_address, require_cpu, type_name
+from ._values import OrtValue, as_onnxruntime_gives, at_address, require_cpu, type_name, types_and_shapes
+
+_TERMINATED = "Exiting due to terminate flag being set to true."
 
 Provider = Union[str, tuple[str, dict[Any, Any]]]
 
@@ -79,9 +81,27 @@ class _Profile:
         self._events: list[dict[str, Any]] = []
 
     def add(self, name: str, begin_ns: int) -> None:
-        times = {"ts": (begin_ns - self.start_ns) // 1000, "dur": (time.monotonic_ns() - begin_ns) // 1000}
+        """A step of the session that ends now."""
+        self._add("Session", name, begin_ns, time.monotonic_ns() - begin_ns, {})
+
+    def add_kernels(self, events: Iterable[tuple[str, str, str, str, int, int, str, str]]) -> None:
+        """What the kernels of a run did, as :meth:`_core.Executable.run` tells it."""
+        for op, implementation, node, location, begin_ns, duration_ns, inputs, outputs in events:
+            args = {
+                "op_name": op,
+                "provider": "CPUExecutionProvider",
+                "implementation": implementation,
+                "location": location,
+                "input_type_shape": types_and_shapes(inputs),
+                "output_type_shape": types_and_shapes(outputs),
+            }
+            name = node.partition("'")[2].rstrip("'") or op
+            self._add("Node", f"{name}_kernel_time", begin_ns, duration_ns, args)
+
+    def _add(self, category: str, name: str, begin_ns: int, duration_ns: int, args: dict[str, Any]) -> None:
+        times = {"ts": (begin_ns - self.start_ns) // 1000, "dur": duration_ns // 1000}
         place = {"pid": os.getpid(), "tid": threading.get_native_id()}
-        self._events.append({"cat": "Session", "ph": "X", "name": name, **place, **times, "args": {}})
+        self._events.append({"cat": category, "ph": "X", "name": name, **place, **times, "args": args})
 
     def write(self) -> None:
         with open(self.path, "w", encoding="utf-8") as file:
@@ -136,7 +156,8 @@ class InferenceSession:
         if self._options.optimized_model_filepath:
             _optimized(model, level).save(self._options.optimized_model_filepath)
         if self._profile:
-            self._profile.add("model_loading", begin)
+            is_file = isinstance(source, (str, os.PathLike))
+            self._profile.add("model_loading_uri" if is_file else "model_loading_array", begin)
             begin = time.monotonic_ns()
         self._executable = model.compile(
             threads=max(self._options.intra_op_num_threads, 0),
@@ -149,8 +170,7 @@ class InferenceSession:
             self._profile.add("session_initialization", begin)
 
         def describe(info: _core.ValueInfo) -> NodeArg:
-            sizes = self._options._free_dimensions
-            return NodeArg(info.name, type_name(info.type), _fixed(info.shape, sizes))
+            return NodeArg(info.name, type_name(info.type), info.shape or [])
 
         self._inputs = [describe(info) for info in model.inputs]
         self._positions = {info.name: i for i, info in enumerate(model.inputs)}
@@ -274,7 +294,7 @@ class InferenceSession:
         return self._profile.start_ns if self._profile else 0
 
     def end_profiling(self) -> str:
-        """Writes the times of loading and of runs; the file's name, or "" without profiling."""
+        """Writes the times of loading, of runs and of their kernels; the file's name, or "" without profiling."""
         if not self._profile or not self._finish_profile:
             return ""
         path = self._profile.path
@@ -313,15 +333,21 @@ class InferenceSession:
             if not isinstance(options, RunOptions):
                 raise TypeError(f"run_options is a {type(options).__name__}, not RunOptions")
             if options.terminate:
-                raise Fail("Exiting due to terminate flag being set to true.")
+                raise Fail(_TERMINATED)
+        cancellation = options._cancellation if options else None
         seed, self._seed = self._seed, None
-        begin = time.monotonic_ns() if self._profile else 0
+        profile = self._profile
+        events: list[Any] | None = [] if profile else None
+        begin = time.monotonic_ns() if profile else 0
         try:
-            return self._executable.run(inputs, seed=seed)
+            return self._executable._run(inputs, 0, seed, cancellation, events)
         except anfora.Error as error:
             raise of_run(error) from error
+        except anfora.Cancelled as error:
+            raise Fail(_TERMINATED) from error
         finally:
-            if profile := self._profile:
+            if profile:
+                profile.add_kernels(events or ())
                 profile.add("model_run", begin)
 
 
@@ -423,23 +449,11 @@ def _copied(name: str, result: OrtValue, buffer: np.ndarray[Any, Any]) -> OrtVal
     return OrtValue(buffer)
 
 
-def _fixed(shape: list[int | str | None] | None, sizes: Mapping[str, int]) -> list[int | str | None]:
-    """A shape with these sizes in the place of names."""
-    return [sizes.get(dim, dim) if isinstance(dim, str) else dim for dim in shape or ()]
-
-
 def _with_dimensions(model: anfora.Model, sizes: Mapping[str, int]) -> anfora.Model:
-    """The model with these sizes in the place of names of dimensions.
-
-    Inputs that have other names or unknown sizes as well stay as they are: a name that they share with a fixed one is fixed.
-    """
-    shapes: dict[str, list[int]] = {}
-    for info in model.inputs:
-        shape = _fixed(info.shape, sizes)
-        known = [dim for dim in shape if isinstance(dim, int)]
-        if info.shape and shape != info.shape and known == shape:
-            shapes[info.name] = known
-    return model.optimize(shapes=shapes, passes=["dce"], math="exact") if shapes else model
+    """The model with these sizes in the place of names of dimensions; names that no input has are passed over."""
+    named = {dim for info in model.inputs for dim in info.shape or () if isinstance(dim, str)}
+    dims = {name: size for name, size in sizes.items() if name in named}
+    return model.optimize(dims=dims, passes=["dce"], math="exact") if dims else model
 
 
 def _optimized(model: anfora.Model, level: GraphOptimizationLevel) -> anfora.Model:

@@ -68,6 +68,14 @@ def type_name(type: str) -> str:
     return _KEYS.sub(r"map(\1,", _TENSOR.sub(tensor, type)).replace("opt(", "optional(")
 
 
+def types_and_shapes(tensors: str) -> list[dict[str, list[int]]]:
+    """``"f32[2x4], i64[]"`` as ``[{"float": [2, 4]}, {"int64": []}]``."""
+    return [
+        {_BY_DTYPE[dtype].name: [int(size) for size in sizes.split("x") if size]}
+        for dtype, sizes in re.findall(r"(\w+)\[([^\]]*)\]", tensors)
+    ]
+
+
 def as_onnxruntime_gives(value: Any) -> Any:
     """A result in ONNX Runtime's form: 8-bit floats are their bits. It has no arrays of bf16 and 4-bit types, here they are."""
     if isinstance(value, np.ndarray) and value.dtype.name.startswith("float8"):

@@ -1,6 +1,8 @@
-// `anfora explain --why-not RULE`. What the guard of the rule lacked stands in the remarks. Which rule was faster is found by
+// What the guard of the rule lacked stands in the remarks. Which rule was faster is found by
 // a second optimization with that one rule: where it fires there and did not in the whole pipeline, the first rewrite of the whole
 // pipeline at that node, or at one of its operands, took its pattern away. Options that would help are tried, too.
+#include "driver/why_not.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -10,12 +12,12 @@
 #include <set>
 #include <string_view>
 
-#include "cli/explanation.h"
-#include "cli/rules.h"
-#include "cli/text.h"
+#include "driver/rules.h"
 #include "frontend/onnx/opset_history.h"
+#include "ir/clone.h"
+#include "passes/pass.h"
 
-namespace anfora::cli {
+namespace anfora::driver {
 namespace {
 
 using rewrite::Remark;
@@ -48,14 +50,14 @@ Operands operands_of(const ir::Module& module) {
 }
 
 // The rule by itself, among the passes without which no rule would find its pattern.
-pipeline::OptimizeReport run_alone(const ExplainOptions& options, const driver::LoadedModel& model) {
-  auto all = rules_with(model.module->context(), options.rules);
-  auto alone = std::make_shared<rewrite::RuleSet>(model.module->context());
+pipeline::OptimizeReport run_alone(ir::Module& module, const OptimizeOptions& options, std::string_view rule) {
+  auto all = rules_with(module.context(), options.rules);
+  auto alone = std::make_shared<rewrite::RuleSet>(module.context());
   for (const rewrite::Equation& equation : all->equations()) {
-    if (equation.name == options.why_not) alone->add(equation);
+    if (equation.name == rule) alone->add(equation);
   }
-  for (const rewrite::Rule* rule : all->functions()) {
-    if (rule->name == options.why_not) alone->add(std::span(rule, 1));
+  for (const rewrite::Rule* function : all->functions()) {
+    if (function->name == rule) alone->add(std::span(function, 1));
   }
   pipeline::OptimizeOptions passes;
   passes.passes.rules = alone;
@@ -63,7 +65,13 @@ pipeline::OptimizeReport run_alone(const ExplainOptions& options, const driver::
   for (const char* name : {"inline", "canonicalize", "fold", "simplify", "cse", "dce"}) {
     passes.only.push_back(pipeline::find_pass(name));
   }
-  return pipeline::optimize(*model.module, passes);
+  return pipeline::optimize(module, passes);
+}
+
+pipeline::OptimizeReport optimize_clone(const ir::Module& module, const OptimizeOptions& options) {
+  OptimizeOptions with_remarks = options;
+  with_remarks.keep_remarks = true;
+  return optimize(*ir::clone(module), with_remarks);
 }
 
 std::vector<WhyNot::Nodes> sorted(std::map<std::string, std::vector<std::string>> by_reason) {
@@ -73,12 +81,12 @@ std::vector<WhyNot::Nodes> sorted(std::map<std::string, std::vector<std::string>
   return list;
 }
 
-std::vector<WhyNot::Nodes> reasons_of(const ExplainOptions& options, const rewrite::Remarks& remarks) {
+std::vector<WhyNot::Nodes> reasons_of(std::string_view rule, const rewrite::Remarks& remarks) {
   std::map<std::string, std::vector<std::string>> reasons;
   for (const Remark& remark : remarks.all()) {
-    if (remark.rule != options.why_not || remark.outcome == Remark::Outcome::Applied) continue;
+    if (remark.rule != rule || remark.outcome == Remark::Outcome::Applied) continue;
     std::vector<std::string>& nodes = reasons[remark.message];
-    if (!std::ranges::count(nodes, place(remark))) nodes.push_back(place(remark));
+    if (!std::ranges::count(nodes, place_of(remark))) nodes.push_back(place_of(remark));
   }
   return sorted(std::move(reasons));
 }
@@ -92,12 +100,12 @@ size_t num_nodes(const rewrite::Term& pattern) {
 
 class Taken {
  public:
-  Taken(const ExplainOptions& options, const rewrite::Remarks& whole, const rewrite::Equation* equation)
-      : rule_(options.why_not),
+  Taken(const ir::Module& module, const OptimizeOptions& options, std::string_view rule,
+        const rewrite::Equation* equation, const rewrite::Remarks& whole)
+      : rule_(rule),
         pattern_size_(equation ? num_nodes(equation->pattern) : kNodesOfFunction),
-        model_(driver::load_model(options.input)),
-        operands_(operands_of(*model_.module)),
-        alone_(run_alone(options, model_)) {
+        operands_(operands_of(module)),
+        alone_(run_alone(*ir::clone(module), options, rule)) {
     for (const Remark& remark : alone_.remarks.all()) {
       if (remark.outcome == Remark::Outcome::Applied) in_both_.emplace(remark.rule, key_of(remark));
     }
@@ -114,7 +122,7 @@ class Taken {
       if (remark.outcome != Remark::Outcome::Applied || remark.rule != rule_ || met_.contains(key_of(remark))) continue;
       if (const Remark* taker = taker_of(key_of(remark))) {
         std::vector<std::string>& places = by_rule[std::string(taker->rule)];
-        if (!std::ranges::count(places, place(remark))) places.push_back(place(remark));
+        if (!std::ranges::count(places, place_of(remark))) places.push_back(place_of(remark));
       }
     }
     return sorted(std::move(by_rule));
@@ -140,7 +148,6 @@ class Taken {
 
   std::string_view rule_;
   size_t pattern_size_;  // in nodes
-  driver::LoadedModel model_;
   Operands operands_;
   pipeline::OptimizeReport alone_;
   std::set<std::pair<std::string_view, std::string>> in_both_;
@@ -149,10 +156,10 @@ class Taken {
 };
 
 // The operator sets in which an operator that was lacking came, or changed, behind the one to be written.
-std::vector<std::string> later_opsets(const ExplainOptions& options, const Optimized& optimized, std::string_view op) {
+std::vector<std::string> later_opsets(const ir::Module& module, const OptimizeOptions& options, std::string_view op) {
   const onnx::OperatorHistory* history = onnx::find_history("", op);
   if (!history) return {};
-  const auto& opsets = optimized.model.module->metadata().opsets;
+  const auto& opsets = module.metadata().opsets;
   auto main = opsets.find("");
   int64_t written = main == opsets.end() ? onnx::newest_opset("") : main->second;
   if (options.opset == "newest") return {};
@@ -164,15 +171,14 @@ std::vector<std::string> later_opsets(const ExplainOptions& options, const Optim
   return later;
 }
 
-bool fires_with(const ExplainOptions& options, int64_t fired) {
-  const Optimized other = optimize_with(options);
-  const auto statistics = other.report.remarks.statistics();
-  auto found = statistics.find(options.why_not);
+bool fires_with(const ir::Module& module, const OptimizeOptions& options, std::string_view rule, int64_t fired) {
+  const auto statistics = optimize_clone(module, options).remarks.statistics();
+  auto found = statistics.find(rule);
   return found != statistics.end() && found->second.fired > fired;
 }
 
 // Options under which the rule fires more often.
-std::vector<std::string> remedies(const ExplainOptions& options, const Optimized& optimized, const WhyNot& answer,
+std::vector<std::string> remedies(const ir::Module& module, const OptimizeOptions& options, const WhyNot& answer,
                                   const rewrite::Equation* equation) {
   if (equation && std::min(equation->on_floats, equation->on_others) > options.math) {  // not tried at all
     return {fmt::format("--math {}", to_string(std::min(equation->on_floats, equation->on_others)))};
@@ -189,75 +195,61 @@ std::vector<std::string> remedies(const ExplainOptions& options, const Optimized
     }
   }
   if (lacking.empty()) return found;
-  for (const std::string& opset : later_opsets(options, optimized, lacking)) {
-    ExplainOptions later = options;
+  for (const std::string& opset : later_opsets(module, options, lacking)) {
+    OptimizeOptions later = options;
     later.opset = opset;
-    if (!fires_with(later, answer.statistics.fired)) continue;
+    if (!fires_with(module, later, answer.rule, answer.statistics.fired)) continue;
     found.push_back("--opset " + opset);
     break;
   }
   if (options.target == "onnx") {
-    ExplainOptions elsewhere = options;
+    OptimizeOptions elsewhere = options;
     elsewhere.target = "onnxruntime";
-    if (fires_with(elsewhere, answer.statistics.fired)) found.emplace_back("--target onnxruntime");
+    if (fires_with(module, elsewhere, answer.rule, answer.statistics.fired)) found.emplace_back("--target onnxruntime");
   }
   return found;
 }
 
-void print_nodes(const std::string& title, const std::vector<std::string>& places) {
-  fmt::print("{}{}{}: {}\n", bold(), title, plain(), counted(places.size(), "node"));
-  for (size_t i = 0; i < std::min(places.size(), kNodesShown); ++i) fmt::print("  {}\n", places[i]);
-  if (places.size() > kNodesShown) fmt::print("  … and {} more\n", places.size() - kNodesShown);
+std::string nodes_list(const std::string& title, const std::vector<std::string>& places, const Style& style) {
+  std::string text = fmt::format("{}{}{}: {}\n", style.bold, title, style.plain, counted(places.size(), "node"));
+  for (size_t i = 0; i < std::min(places.size(), kNodesShown); ++i) text += fmt::format("  {}\n", places[i]);
+  if (places.size() > kNodesShown) text += fmt::format("  … and {} more\n", places.size() - kNodesShown);
+  return text;
 }
 
 }  // namespace
 
-WhyNot why_not(const ExplainOptions& options, const Optimized& optimized) {
-  const rewrite::Remarks& remarks = optimized.report.remarks;
-  const rewrite::Equation* equation = find_rule(*optimized.rules, options.why_not);
-  WhyNot answer{.rule = options.why_not, .text = equation ? equation->text : ""};
+WhyNot why_not(const ir::Module& module, const OptimizeOptions& options, std::string_view rule) {
+  auto known = rules_with(module.context(), options.rules);
+  passes::add_rules_of_passes(*known);
+  const rewrite::Equation* equation = find_rule(*known, rule);
+  const rewrite::Remarks remarks = optimize_clone(module, options).remarks;
+  WhyNot answer{.rule = std::string(rule), .text = equation ? equation->text : ""};
   const auto statistics = remarks.statistics();
-  if (auto found = statistics.find(options.why_not); found != statistics.end()) {
+  if (auto found = statistics.find(rule); found != statistics.end()) {
     answer.statistics = found->second;
     answer.tried = true;
   }
-  answer.reasons = reasons_of(options, remarks);
-  answer.taken = Taken(options, remarks, equation).find();
-  answer.remedies = remedies(options, optimized, answer, equation);
+  answer.reasons = reasons_of(rule, remarks);
+  answer.taken = Taken(module, options, rule, equation, remarks).find();
+  answer.remedies = remedies(module, options, answer, equation);
   return answer;
 }
 
-void print(const WhyNot& answer) {
-  if (!answer.text.empty()) fmt::print("{}\n", answer.text);
-  if (answer.tried) fmt::print("fired {}\n", count_text(answer.statistics));
-  for (const WhyNot::Nodes& nodes : answer.reasons) print_nodes(nodes.reason, nodes.places);
+std::string to_text(const WhyNot& answer, const Style& style) {
+  std::string text = answer.text.empty() ? "" : answer.text + '\n';
+  if (answer.tried) text += fmt::format("fired {}\n", count_text(answer.statistics));
+  for (const WhyNot::Nodes& nodes : answer.reasons) text += nodes_list(nodes.reason, nodes.places, style);
   for (const WhyNot::Nodes& nodes : answer.taken) {
-    print_nodes(fmt::format("taken first by {}", nodes.reason), nodes.places);
+    text += nodes_list(fmt::format("taken first by {}", nodes.reason), nodes.places, style);
   }
   const bool is_explained = !answer.reasons.empty() || !answer.taken.empty() || answer.statistics.fired > 0;
   if (!is_explained && answer.remedies.empty()) {
-    fmt::print("{}\n", answer.tried
-                           ? "nodes have its operators, but not its pattern: other operands, attributes or constants"
-                           : "no node has the operators of its pattern");
+    text += answer.tried ? "nodes have its operators, but not its pattern: other operands, attributes or constants\n"
+                         : "no node has the operators of its pattern\n";
   }
-  if (!answer.remedies.empty()) fmt::print("try {}\n", fmt::join(answer.remedies, " or "));
+  if (!answer.remedies.empty()) text += fmt::format("try {}\n", fmt::join(answer.remedies, " or "));
+  return text;
 }
 
-nlohmann::ordered_json to_json(const WhyNot& answer) {
-  nlohmann::ordered_json json = {{"rule", answer.rule},
-                                 {"text", answer.text},
-                                 {"tried", answer.statistics.tried},
-                                 {"fired", answer.statistics.fired},
-                                 {"reasons", nlohmann::ordered_json::array()},
-                                 {"taken_first", nlohmann::ordered_json::array()},
-                                 {"try", answer.remedies}};
-  for (const WhyNot::Nodes& nodes : answer.reasons) {
-    json["reasons"].push_back({{"reason", nodes.reason}, {"nodes", nodes.places}});
-  }
-  for (const WhyNot::Nodes& nodes : answer.taken) {
-    json["taken_first"].push_back({{"rule", nodes.reason}, {"nodes", nodes.places}});
-  }
-  return json;
-}
-
-}  // namespace anfora::cli
+}  // namespace anfora::driver
