@@ -29,7 +29,7 @@
 #include "reports.h"
 #include "values.h"
 
-namespace anfora::python {
+namespace anfora::bindings {
 namespace {
 
 // While it is there, work that this thread does lets other threads of Python run, and ends soon after Ctrl-C, or after `asked`,
@@ -469,4 +469,4 @@ NB_MODULE(_core, module) {
       .def("missing_kernels", &Executable::missing_kernels);
 }
 
-}  // namespace anfora::python
+}  // namespace anfora::bindings

@@ -8,7 +8,7 @@
 #include "driver/explain.h"
 #include "driver/why_not.h"
 
-namespace anfora::python {
+namespace anfora::bindings {
 
 namespace nb = nanobind;
 
@@ -101,4 +101,4 @@ void bind_reports(nb::module_& module) {
       .def("__str__", [](const WhyNot& answer) { return driver::to_text(answer); });
 }
 
-}  // namespace anfora::python
+}  // namespace anfora::bindings

@@ -3,10 +3,10 @@
 
 #include <nanobind/nanobind.h>
 
-namespace anfora::python {
+namespace anfora::bindings {
 
 // Classes `Difference` and `Explanation` with their parts, which are the driver's and print as the commands do; `human_bytes` and
 // `human_flops`.
 void bind_reports(nanobind::module_& module);
 
-}  // namespace anfora::python
+}  // namespace anfora::bindings

@@ -14,7 +14,7 @@
 #include "anfora/error.h"
 #include "runtime/profiler.h"
 
-namespace anfora::python {
+namespace anfora::bindings {
 namespace {
 
 struct NativeType {
@@ -238,4 +238,4 @@ void bind_values(nb::module_& module) {
       });
 }
 
-}  // namespace anfora::python
+}  // namespace anfora::bindings

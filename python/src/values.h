@@ -5,7 +5,7 @@
 
 #include "support/datum.h"
 
-namespace anfora::python {
+namespace anfora::bindings {
 
 namespace nb = nanobind;
 
@@ -19,4 +19,4 @@ nb::object to_python(Datum datum);
 // Class `Value`: what has no array of its own, such as strings, sequences, maps and narrow floats.
 void bind_values(nb::module_& module);
 
-}  // namespace anfora::python
+}  // namespace anfora::bindings
