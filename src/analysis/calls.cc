@@ -110,4 +110,16 @@ Callers callers_of(const Graph& graph) {
   return callers;
 }
 
+void retype(const Graph& graph) {
+  const Type* old = graph.value()->type();
+  if (!old || !old->is_func()) return;
+  boost::container::small_vector<const Type*, 8> types;
+  for (const Parameter* p : graph.parameters()) types.push_back(p->type());
+  const Type* type = graph.module().context().func_type({types.data(), types.size()}, old->result());
+  graph.value()->set_type(type);
+  for (const Use& use : graph.value()->uses()) {
+    if (use.user->primitive() == Primitive::Switch) use.user->set_type(type);
+  }
+}
+
 }  // namespace anfora::analysis

@@ -67,4 +67,7 @@ struct Callers {
 };
 Callers callers_of(const ir::Graph& graph);
 
+// Gives a function, and the choices that may be it, the type that its parameters have by now.
+void retype(const ir::Graph& graph);
+
 }  // namespace anfora::analysis

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/calls.h"
 #include "passes/pass.h"
 #include "support/union_find.h"
 
@@ -197,20 +198,7 @@ class DeadCode {
       }
       if (graph->parameters().size() == before) continue;
       changes_ += before - graph->parameters().size();
-      retype(*graph);
-    }
-  }
-
-  // The function, and the choices that may be it, with the parameters that are left.
-  void retype(const Graph& graph) {
-    const Type* old = graph.value()->type();
-    if (!old || !old->is_func()) return;
-    boost::container::small_vector<const Type*, 8> types;
-    for (const Parameter* p : graph.parameters()) types.push_back(p->type());
-    const Type* type = module_.context().func_type({types.data(), types.size()}, old->result());
-    graph.value()->set_type(type);
-    for (const Use& use : graph.value()->uses()) {
-      if (use.user->primitive() == Primitive::Switch) use.user->set_type(type);
+      analysis::retype(*graph);
     }
   }
 

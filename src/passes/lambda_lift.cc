@@ -175,21 +175,9 @@ class LambdaLifting {
 
   void lift(Graph& graph) {
     module_.set_parent(&graph, nullptr);
-    retype(graph);
+    analysis::retype(graph);
     context_.remarks.applied(kLambdaLift.name, kLambdaLift.name, *graph.value(),
                              fmt::format("{} free variables became parameters", group_of(&graph).variables.size()));
-  }
-
-  void retype(const Graph& graph) {
-    const Type* old = graph.value()->type();
-    if (!old || !old->is_func()) return;
-    boost::container::small_vector<const Type*, 8> types;
-    for (const Parameter* p : graph.parameters()) types.push_back(p->type());
-    const Type* type = module_.context().func_type({types.data(), types.size()}, old->result());
-    graph.value()->set_type(type);
-    for (const Use& use : graph.value()->uses()) {
-      if (use.user->primitive() == Primitive::Switch) use.user->set_type(type);
-    }
   }
 
   PassContext& context_;
