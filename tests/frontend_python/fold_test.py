@@ -94,6 +94,26 @@ def check_same_result(program, texts):
     return wrong
 
 
+def documented():
+    """The rows of the table in docs/language.md: set, rule, text, what it becomes."""
+    last_set = last_rule = None
+    for line in (HERE.parents[1] / "docs/language.md").read_text().splitlines():
+        cells = [cell.strip().strip("`") for cell in line.split("|")[1:-1]]
+        if line.startswith("|") and cells[0] not in ("set", "---"):
+            last_set, last_rule = cells[0] or last_set, cells[1] or last_rule
+            yield last_set, last_rule, cells[2], cells[3]
+
+
+def check_documents(program, rows):
+    wrong = []
+    for (rule_set, rule, text, becomes), folded in zip(rows, fold(program, [row[2] for row in rows], "--all")):
+        made = "; ".join(folded["texts"])
+        applied = {tuple(rewrite[:2]) for rewrite in folded["rewrites"]}
+        if made != becomes or (rule_set, rule) not in applied:
+            wrong.append((text, made, f"docs/language.md has {becomes}, by {rule_set} {rule}; applied: {applied}"))
+    return wrong
+
+
 def report(what, count, wrong):
     version = "{}.{}".format(*sys.version_info)
     print(f"Python {version}: {count - len(wrong)} of {count} {what}")
@@ -123,19 +143,22 @@ def main():
     parser.add_argument("--only-this-python", action="store_true")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    failed = False
-    if (3, 11) <= sys.version_info[:2] <= (3, 13):
+    failed, is_tested = False, (3, 11) <= sys.version_info[:2] <= (3, 13)
+    if is_tested:
         random = expressions.texts(options.seed, options.count)
         cases = fold_cases.texts(sys.version_info)
         failed |= report("random expressions compile to the same code", len(random), check_same_code(options.fold_trees, random))
         failed |= report("statements compile to the same code", len(cases), check_same_code(options.fold_trees, cases))
+        rows = list(documented())
+        failed |= report("examples of docs/language.md", len(rows), check_documents(options.fold_trees, rows))
         random = expressions.texts(options.seed, options.count, is_run=True)
         failed |= report("random expressions do the same, with the rules of our own", len(random),
                          check_same_result(options.fold_trees, random))
     if not options.only_this_python:
         for python in other_pythons():
+            is_tested = True
             failed |= subprocess.run([python, __file__, *sys.argv[1:], "--only-this-python"]).returncode != 0
-    sys.exit(failed)
+    sys.exit(failed if is_tested else 77)
 
 
 if __name__ == "__main__":

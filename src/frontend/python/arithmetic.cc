@@ -1,5 +1,6 @@
 // Arithmetic as CPython's objects do it: integers of any size, floats and complex numbers bit by bit.
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 
 #include "frontend/python/operators.h"
@@ -194,6 +195,7 @@ Result complex_power(Complex base, Complex exponent) {
   constexpr double kSmall = 100;
   const double e = exponent.real();
   std::optional<Complex> result;
+  errno = 0;
   if (exponent.imag() == 0 && e == std::floor(e) && std::fabs(e) <= kSmall) {
     result = small_power(base, static_cast<int>(e));
   } else if (base == Complex(0, 0)) {
@@ -201,7 +203,8 @@ Result complex_power(Complex base, Complex exponent) {
   } else {
     result = polar_power(base, exponent);
   }
-  if (!result || std::isinf(result->real()) || std::isinf(result->imag())) return {};
+  const bool is_undefined = errno == EDOM;  // the sine of an infinite angle, for which CPython raises an error
+  if (!result || is_undefined || std::isinf(result->real()) || std::isinf(result->imag())) return {};
   return Constant{*result};
 }
 

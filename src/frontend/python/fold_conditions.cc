@@ -11,17 +11,6 @@
 namespace anfora::python {
 namespace {
 
-// Whether a tree can go away without a trace. A name that it binds is local to the function, though it is never bound; a yield makes a
-// generator; a function or comprehension may share variables. Kinds that are known by name alone may do any of this.
-bool is_droppable(const Tree& t) {
-  if (t.is_any({Kind::Other, Kind::Store, Kind::Del, Kind::FunctionDef, Kind::ClassDef, Kind::Lambda, Kind::ListComp, Kind::SetComp, Kind::DictComp,
-                Kind::GeneratorExp, Kind::Import, Kind::ImportFrom, Kind::Global, Kind::Nonlocal, Kind::AnnAssign, Kind::NamedExpr})) {
-    return false;
-  }
-  bool result = true;
-  for_each_child(t, [&](const Tree& child) { result = result && is_droppable(child); });
-  return result;
-}
 bool all_droppable(const Tree::Trees& trees) {
   return std::ranges::all_of(trees, [](const Tree* t) { return !t || is_droppable(*t); });
 }
@@ -224,8 +213,9 @@ class ConditionFolder {
       auto* list = std::get_if<Tree::Trees>(&field);
       if (list && (name == "body" || name == "orelse" || name == "finalbody")) {
         const bool has_docstring = t.is_any({Kind::Module, Kind::FunctionDef, Kind::ClassDef}) || t.name == "AsyncFunctionDef";
+        const bool was_empty = list->empty();
         statements(*list, has_docstring && name == "body");
-        if (name == "body" && list->empty()) list->push_back(state_.source.make(Kind::Pass, t.position));
+        if (list->empty() && !was_empty && name != "orelse") list->push_back(state_.source.make(Kind::Pass, t.position));
       } else if (name == "guard" && std::get_if<Tree*>(&field)) {
         condition(*std::get<Tree*>(field));
       } else {
@@ -238,6 +228,16 @@ class ConditionFolder {
 };
 
 }  // namespace
+
+bool is_droppable(const Tree& t) {
+  if (t.is_any({Kind::Other, Kind::Store, Kind::Del, Kind::FunctionDef, Kind::ClassDef, Kind::Lambda, Kind::ListComp, Kind::SetComp, Kind::DictComp,
+                Kind::GeneratorExp, Kind::Import, Kind::ImportFrom, Kind::Global, Kind::Nonlocal, Kind::AnnAssign, Kind::NamedExpr})) {
+    return false;
+  }
+  bool result = true;
+  for_each_child(t, [&](const Tree& child) { result = result && is_droppable(child); });
+  return result;
+}
 
 void fold_conditions(FoldState& state) { ConditionFolder(state).value(*state.source.root); }
 

@@ -55,7 +55,7 @@ Tree* fold_arithmetic(Source& source, const Tree& t) {
 Tree* as_f_string(Source& source, const Tree& t, const Tree::Trees& items) {
   const Constant* text = constant_of(t.child("left"));
   if (!t.child("op")->is(Kind::Mod) || !text || !text->is<std::u32string>()) return nullptr;
-  auto values = percent_format(source, text->as<std::u32string>(), items);
+  auto values = percent_format(source, *t.child("left"), items);
   if (!values) return nullptr;
   Tree* joined = source.make(Kind::JoinedStr, t.position);
   joined->fields = {{"values", std::move(*values)}};
@@ -133,7 +133,10 @@ Tree* fold_comparison(Source& source, const Tree& t) {
     const Constant* right = constant_of(t.list("comparators")[i]);
     const auto result = left && right ? compare(t.list("ops")[i]->kind, *left, *right) : std::nullopt;
     if (!result) return nullptr;
-    if (!*result) return source.make_constant({false}, t.position);  // the rest is not evaluated
+    if (!*result) {  // the rest is not evaluated
+      return std::ranges::all_of(t.list("comparators") | std::views::drop(i), [](const Tree* c) { return is_droppable(*c); })
+                 ? source.make_constant({false}, t.position) : nullptr;
+    }
     left = right;
   }
   return source.make_constant({true}, t.position);

@@ -38,6 +38,9 @@ void fold_expressions(FoldState& state);
 // What a constant condition decides: fold_conditions.cc.
 void fold_conditions(FoldState& state);
 
+// Whether a tree that never runs can go away without a trace. A name that it binds is local to the function, though it is never bound; a
+// yield makes a generator; a function or comprehension may share variables. Kinds that are known by name alone may do any of this.
+bool is_droppable(const Tree& tree);
 // A text as the first statement of a module, class or function.
 bool is_docstring(const Tree& statement);
 

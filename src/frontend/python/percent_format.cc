@@ -70,12 +70,12 @@ class FieldReader {
 
 }  // namespace
 
-std::optional<Tree::Trees> percent_format(Source& source, std::u32string_view text, const Tree::Trees& items) {
-  FieldReader reader(text);
+std::optional<Tree::Trees> percent_format(Source& source, const Tree& text, const Tree::Trees& items) {
+  FieldReader reader(text.constant.as<std::u32string>());
   Tree::Trees values;
   size_t used = 0;
   while (true) {
-    if (std::u32string literal = reader.literal(); !literal.empty()) values.push_back(source.make_constant({std::move(literal)}, {}));
+    if (std::u32string literal = reader.literal(); !literal.empty()) values.push_back(source.make_constant({std::move(literal)}, text.position));
     if (reader.at_end()) break;
     const auto field = reader.field();
     if (!field || used == items.size()) return {};

@@ -8,6 +8,6 @@
 namespace anfora::python {
 
 // The values of a JoinedStr: texts, and each item as a field. Empty where the text has other fields, or not as many as there are items.
-std::optional<Tree::Trees> percent_format(Source& source, std::u32string_view text, const Tree::Trees& items);
+std::optional<Tree::Trees> percent_format(Source& source, const Tree& text, const Tree::Trees& items);
 
 }  // namespace anfora::python

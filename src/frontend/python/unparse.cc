@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "frontend/python/tree.h"
 
@@ -126,13 +127,45 @@ class Unparser {
     return text.append(close);
   }
 
+  // What is infinite or no number has no literal.
+  static std::string number(std::string text) {
+    auto replace = [&](std::string_view name, std::string_view by) {
+      for (size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + by.size())) text.replace(at, name.size(), by);
+    };
+    replace("inf", "1e309");
+    replace("nan", "(1e309 - 1e309)");
+    return text;
+  }
+
+  // Between the quotes.
+  std::string f_string(const Tree& joined) {
+    std::string text;
+    for (const Tree* value : joined.list("values")) {
+      if (!value->is(Kind::FormattedValue)) {
+        text += literal(*value);
+        continue;
+      }
+      const std::string inner = expression(value->child("value"), tighter(P::Condition));
+      const int conversion = std::atoi(value->text("conversion").c_str());
+      text += fmt::format("{{{}{}{}", inner.starts_with('{') ? " " : "", inner, conversion > 0 ? fmt::format("!{}", static_cast<char>(conversion)) : "");
+      if (const Tree* spec = value->child("format_spec")) text += ":" + (spec->is(Kind::JoinedStr) ? f_string(*spec) : literal(*spec));
+      text += '}';
+    }
+    return text;
+  }
+  std::string literal(const Tree& value) {
+    std::string text;
+    for (char c : repr(value.constant)) text.append(c == '{' || c == '}' ? 2 : 1, c);
+    return text.substr(1, text.size() - 2);  // without its quotes
+  }
+
   Written written(const Tree& t) {
     auto e = [&](std::string_view field, Precedence place = P::Lowest) { return expression(t.child(field), place); };
     switch (t.kind) {
       case Kind::Name: return {t.text("id")};
       case Kind::Constant: {
         const bool is_number = t.constant.is<Integer>() || t.constant.is<double>() || t.constant.is<std::complex<double>>();
-        const std::string text = repr(t.constant);
+        const std::string text = is_number ? number(repr(t.constant)) : repr(t.constant);
         return {text, is_number && text.starts_with('-') ? P::Factor : P::Atom};
       }
       case Kind::BinOp: {
@@ -200,7 +233,10 @@ class Unparser {
       case Kind::SetComp: return {comprehension(t, "{", e("elt", P::Condition), "}")};
       case Kind::GeneratorExp: return {comprehension(t, "(", e("elt", P::Condition), ")")};
       case Kind::DictComp: return {comprehension(t, "{", e("key", P::Condition) + ": " + e("value", P::Condition), "}")};
-      case Kind::JoinedStr: return {"f'…'"};
+      case Kind::JoinedStr: {
+        const std::string text = f_string(t);
+        return {fmt::format("f{0}{1}{0}", text.find('\'') == std::string::npos ? '\'' : '"', text)};
+      }
       default: return {fmt::format("<{}>", t.name)};
     }
   }
