@@ -25,7 +25,7 @@ cp "$model" "$root/model.onnx"
     mkdir -p "$root$(dirname "$file")"
     cp -L "$file" "$root$file"
   done
-du -sh "$root/packages/anfora" | cut -f1 | sed 's/^/the package, unpacked: /'
+du -shc "$root"/packages/anfora* | tail -1 | cut -f1 | sed 's/^/the package, unpacked: /'
 ls -sh "$wheel" | sed 's/ .*//; s/^/the wheel: /'
 
 cat >"$root/program.py" <<'PROGRAM'
