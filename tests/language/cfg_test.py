@@ -87,7 +87,7 @@ class CfgTest(unittest.TestCase):
         self.check(
             """\
             DEBUG: Final = False
-            SIZE = 3
+            SIZE = 1 + 2
             def f(x):
                 n = SIZE
                 if DEBUG:

@@ -40,14 +40,14 @@ const Constant* assigned_constant(const Tree& statement) {
 
 class Propagation {
  public:
-  Propagation(Source& source, const Tree& function)
-      : source_(source), function_(function), module_(module_constants(source)) {
+  Propagation(Source& source, const Tree& function) : source_(source), function_(function) {
     const Tree::Trees& top = source.root->list("body");
     is_top_level_ = std::ranges::count(top, &function) > 0;
   }
 
   Cfg run() {
     fold(source_);
+    module_ = module_constants(source_);
     Cfg cfg = build_cfg(source_, function_);
     while (substitute(cfg)) {
       fold(source_);
@@ -160,7 +160,7 @@ class Propagation {
 
   Source& source_;
   const Tree& function_;
-  const std::map<std::string, Constant> module_;
+  std::map<std::string, Constant> module_;
   bool is_top_level_ = false;
 };
 
