@@ -1,5 +1,6 @@
 # Short names for what the presets in CMakePresets.json and the programs in scripts/ do.
-# `make PRESET=asan test` builds and tests under AddressSanitizer; PRESET is release, dev, debug or asan. `dev` is for work
+# `make PRESET=asan test` builds and tests under AddressSanitizer, `PRESET=tsan` what has threads under ThreadSanitizer; PRESET is
+# release, dev, debug, asan or tsan. `dev` is for work
 # on the sources: release compiles those of a layer in groups, which is fast from nothing; dev each by itself, which is
 # fast after an edit.
 PRESET ?= release
@@ -7,7 +8,7 @@ JOBS ?= $(shell nproc)
 BUILD = build/$(PRESET)
 
 .DEFAULT_GOAL := build
-.PHONY: help bootstrap program build demo test wheel docs bench bench-optimizers bench-wild fuzz format lint clean
+.PHONY: help bootstrap program build demo test soak wheel docs bench bench-optimizers bench-wild fuzz format lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -28,6 +29,9 @@ demo: program ## import, optimize, run and compare a real model
 
 test: build ## all tests
 	@ctest --preset $(PRESET) -j $(JOBS)
+
+soak: build ## ten minutes of runs by eight threads
+	@$(BUILD)/tests/soak 600
 
 wheel: ## the Python package as a wheel that brings everything: dist/
 	@scripts/bootstrap --wheel
@@ -67,4 +71,4 @@ lint: ## formatting, clang-tidy, direction of the layers
 	@scripts/lint build/dev
 
 clean: ## remove what was compiled; build/deps and the Python environments stay
-	@rm -rf build/release build/dev build/debug build/asan build/fuzz
+	@rm -rf build/release build/dev build/debug build/asan build/tsan build/fuzz

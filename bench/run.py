@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Measure Anfora beside ONNX Runtime and OpenVINO on models of real size, and its compiler on graphs of a million nodes.
+"""Measure Anfora beside ONNX Runtime and OpenVINO on models of real size, its compiler on graphs of a million nodes, and
+what a call costs.
 
 usage: run.py BUILD [--only NAME]... [--rounds N] [--seconds S] [--threads N] [--skip-models] [--skip-compiler]
 
@@ -158,6 +159,16 @@ def report_compiler(compiler):
               f"{figures['peak_added_bytes'] / figures['file_bytes']:.2f} × its size in memory")
 
 
+def measure_call(build):
+    """What a call costs whose kernel adds eight numbers; see bench/call_overhead.cc."""
+    return json.loads(run_command(build / "bench/call_overhead", ROOT / "bench/add.ir"))
+
+
+def report_call(call):
+    print(f"\na call of one Add of 8 floats from C++, one thread: {call['given']:.2f} us into given outputs, "
+          f"{call['new']:.2f} us with new ones")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=pathlib.Path)
@@ -185,6 +196,8 @@ def main():
         if not options.skip_compiler:
             stored["compiler"] = measure_compiler(build)
             report_compiler(stored["compiler"])
+        stored["call"] = measure_call(build)
+        report_call(stored["call"])
     except Failure as failure:
         sys.exit(f"bench: {failure}")
     finally:

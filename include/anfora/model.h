@@ -123,7 +123,8 @@ class Executable {
   // are no tensors and for operators that have no kernel, ResourceExhausted when memory is short.
   NamedTensors run(const NamedTensors& inputs) const;
   // The same, with outputs written to memory of the caller: `outputs` has a tensor of the right type and shape for each that is
-  // to be had, which is filled. Throws InvalidArgument where one does not fit.
+  // to be had, which is filled, and shares no memory with an input. Where shapes repeat this allocates nothing, but for strings,
+  // sequences, and what oneDNN needs for a moment. Throws InvalidArgument where a tensor does not fit.
   void run(const NamedTensors& inputs, const NamedTensors& outputs) const;
 
  private:

@@ -1,14 +1,17 @@
 // The public API (include/anfora/model.h) over the driver: only values of public types cross it.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <boost/container/small_vector.hpp>
 #include <chrono>
-#include <cstring>
 
 #include "anfora/model.h"
 #include "driver/interface.h"
 #include "driver/optimize.h"
 #include "driver/session.h"
 #include "ir/readable.h"
+#include "support/nearest.h"
 
 namespace anfora {
 namespace {
@@ -157,36 +160,52 @@ Executable::State& Executable::state() const {
   return *state_;
 }
 
+namespace {
+
+// As many as models have as a rule: a run allocates none.
+using Data = boost::container::small_vector<Datum, 16>;
+
+// By position; None for what is not given.
+Data in_order(const NamedTensors& tensors, const std::vector<ValueInfo>& infos, const char* what) {
+  Data data(infos.size());
+  size_t known = 0;
+  for (size_t i = 0; i < infos.size(); ++i) {
+    auto given = tensors.find(infos[i].name);
+    if (given == tensors.end()) continue;
+    data[i] = given->second;
+    ++known;
+  }
+  if (known == tensors.size()) return data;
+  std::vector<std::string> names;
+  for (const ValueInfo& info : infos) names.push_back(info.name);
+  auto unknown = std::ranges::find_if(tensors, [&](const auto& tensor) { return std::ranges::find(names, tensor.first) == names.end(); });
+  std::string_view nearest = nearest_name(unknown->first, names);
+  throw Error(ErrorCode::InvalidArgument, fmt::format("the model has no {} '{}'", what, unknown->first))
+      .with_hint(nearest.empty() ? fmt::format("its {}s: {}", what, fmt::join(names, ", "))
+                                 : fmt::format("did you mean '{}'?", nearest));
+}
+
+}  // namespace
+
 NamedTensors Executable::run(const NamedTensors& inputs) const {
   State& from = state();
-  std::vector<Datum> results = from.session.run(runtime::NamedData(inputs.begin(), inputs.end()));
+  Data results(from.outputs.size());
+  from.session.run(in_order(inputs, from.inputs, "input"), results);
   NamedTensors outputs;
   for (size_t i = 0; i < results.size(); ++i) {
     const ValueInfo& info = from.outputs[i];
     if (!results[i].is_tensor()) {
       throw Error(ErrorCode::Unsupported, fmt::format("output '{}' is {}, not a tensor", info.name, info.type));
     }
-    outputs.emplace(info.name, results[i].tensor());
+    outputs.emplace(info.name, std::move(results[i].tensor()));
   }
   return outputs;
 }
 
 void Executable::run(const NamedTensors& inputs, const NamedTensors& outputs) const {
-  const NamedTensors results = run(inputs);
-  for (const auto& [name, to] : outputs) {
-    auto found = results.find(name);
-    if (found == results.end()) {
-      throw Error(ErrorCode::InvalidArgument, fmt::format("the model has no output '{}'", name));
-    }
-    const Tensor& from = found->second;
-    if (to.dtype() != from.dtype() || to.shape() != from.shape() || from.dtype() == DType::String) {
-      throw Error(ErrorCode::InvalidArgument,
-                  fmt::format("output '{}' is {}[{}], which a tensor of {}[{}] does not hold", name,
-                              anfora::name(from.dtype()), to_string(from.shape()), anfora::name(to.dtype()),
-                              to_string(to.shape())));
-    }
-    std::memcpy(const_cast<void*>(to.raw()), from.raw(), from.bytes());
-  }
+  State& from = state();
+  Data results = in_order(outputs, from.outputs, "output");
+  from.session.run(in_order(inputs, from.inputs, "input"), results);
 }
 
 const char* version() { return ANFORA_VERSION; }

@@ -9,7 +9,7 @@
 namespace anfora::driver {
 
 DeclaredShapes::DeclaredShapes(const ir::Module& module) {
-  std::set<std::string> names;
+  std::map<std::string_view, Axis> first;
   for (const ir::Parameter* parameter : module.main()->parameters()) {
     Input& input = inputs_.emplace_back(Input{.name = std::string(parameter->name())});
     if (const ir::Value* value = module.default_of(parameter); value && value->is_tensor()) {
@@ -19,8 +19,11 @@ DeclaredShapes::DeclaredShapes(const ir::Module& module) {
     const ir::Type* type = parameter->type();
     if (!type || !type->is_tensor() || !type->has_rank()) continue;
     for (ir::Dim dim : type->dims()) {
-      std::string& name = input.dims.emplace_back(dim.is_symbol() ? dim.symbol_name() : "");
-      has_names_ = has_names_ || (!name.empty() && !names.insert(name).second);
+      const Axis axis{inputs_.size() - 1, input.dims.size()};
+      input.dims.emplace_back(dim.is_symbol() ? dim.symbol_name() : "");
+      if (!dim.is_symbol()) continue;
+      auto [known, is_new] = first.try_emplace(dim.symbol_name(), axis);
+      if (!is_new) named_alike_.emplace_back(known->second, axis);
     }
   }
   const std::vector<const ir::Type*>& declared = module.metadata().output_types;
@@ -44,17 +47,30 @@ Contradiction DeclaredShapes::check_inputs(std::span<const Datum> inputs) const 
   return check([&](size_t i) { return i < inputs.size() && !inputs[i].is_none() ? &inputs[i] : nullptr; });
 }
 
-Contradiction DeclaredShapes::check(const std::function<const Datum*(size_t input)>& given_for) const {
-  if (!has_names_) return {};
+const Shape* DeclaredShapes::shape_of(size_t i, Given given_for) const {
+  const Input& input = inputs_[i];
+  const Shape* shape = input.has_default ? &input.otherwise : nullptr;
+  if (const Datum* given = given_for(i)) shape = given->is_tensor() ? &given->tensor().shape() : nullptr;
+  return shape && shape->size() == input.dims.size() ? shape : nullptr;
+}
+
+bool DeclaredShapes::is_contradicted(Given given_for) const {
+  return std::ranges::any_of(named_alike_, [&](const std::pair<Axis, Axis>& axes) {
+    const Shape *first = shape_of(axes.first.input, given_for), *second = shape_of(axes.second.input, given_for);
+    return !first || !second || (*first)[axes.first.axis] != (*second)[axes.second.axis];
+  });
+}
+
+Contradiction DeclaredShapes::check(Given given_for) const {
+  if (!is_contradicted(given_for)) return {};
   struct Sizes {
     std::vector<std::pair<int64_t, std::string_view>> all;  // each with the first input that has it
   };
   std::map<std::string, Sizes, std::less<>> by_name;
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const Input& input = inputs_[i];
-    const Shape* shape = input.has_default ? &input.otherwise : nullptr;
-    if (const Datum* given = given_for(i)) shape = given->is_tensor() ? &given->tensor().shape() : nullptr;
-    if (!shape || shape->size() != input.dims.size()) continue;
+    const Shape* shape = shape_of(i, given_for);
+    if (!shape) continue;
     for (size_t axis = 0; axis < shape->size(); ++axis) {
       if (input.dims[axis].empty()) continue;
       auto& sizes = by_name[input.dims[axis]].all;

@@ -4,13 +4,14 @@
 // says so. Anfora relies on names, so such a model is read once more without those that do not hold.
 #pragma once
 
-#include <functional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "driver/model.h"
 #include "runtime/signature.h"
+#include "support/function_ref.h"
 
 namespace anfora::driver {
 
@@ -44,9 +45,16 @@ class DeclaredShapes {
     std::vector<int64_t> dims;  // −1: not a number
     bool is_known = false;      // a tensor with a rank
   };
-  Contradiction check(const std::function<const Datum*(size_t input)>& given) const;
+  using Given = FunctionRef<const Datum*(size_t input)>;
+  Contradiction check(Given given) const;
+  const Shape* shape_of(size_t input, Given given) const;  // null: none, or one of another rank
+  bool is_contradicted(Given given) const;  // or a shape is not known
 
-  bool has_names_ = false;  // of dimensions, twice or more
+  // Two dimensions of one name: in order, the first one that has it, and another.
+  struct Axis {
+    size_t input, axis;
+  };
+  std::vector<std::pair<Axis, Axis>> named_alike_;
   std::vector<Input> inputs_;
   std::vector<Output> outputs_;
 };

@@ -25,14 +25,12 @@ bool has_effects(const ir::Module& module) {
 }
 
 // What the model as it was written says to the inputs; nothing where it takes them, or fails otherwise.
-template <class Inputs>
-std::optional<Error> own_error(const ModelSource& source, const Inputs& inputs,
-                               const runtime::RunOptions& options) {
+std::optional<Error> own_error(const ModelSource& source, std::span<const Datum> inputs, const runtime::RunOptions& options) {
   try {
     LoadedModel model = load_model(source);
     if (has_effects(*model.module)) return std::nullopt;
     runtime::Executable as_written = compile_as_is(*model.module, {.threads = options.threads});
-    as_written.run(Inputs(inputs), {.threads = options.threads, .seed = options.seed});
+    as_written.run(std::vector<Datum>(inputs.begin(), inputs.end()), {.threads = options.threads, .seed = options.seed});
   } catch (const Error& error) {
     if (is_about_operands(error)) return error;
   } catch (const std::bad_alloc&) {
@@ -40,11 +38,12 @@ std::optional<Error> own_error(const ModelSource& source, const Inputs& inputs,
   return std::nullopt;
 }
 
-template <class Inputs>
-std::vector<Datum> run_or_explain(const runtime::Executable& executable, const ModelSource& source, const Inputs& inputs,
-                       const runtime::RunOptions& options) {
+}  // namespace
+
+void run_explained(const runtime::Executable& executable, const ModelSource& source, std::span<const Datum> inputs,
+                   std::span<Datum> outputs, const runtime::RunOptions& options) {
   try {
-    return executable.run(Inputs(inputs), options);
+    executable.run(inputs, outputs, options);
   } catch (const Error& error) {
     if (!is_about_operands(error) || (source.is_file() && source.path.empty())) throw;
     if (auto told = own_error(source, inputs, options)) throw *told;
@@ -52,16 +51,16 @@ std::vector<Datum> run_or_explain(const runtime::Executable& executable, const M
   }
 }
 
-}  // namespace
-
 std::vector<Datum> run_explained(const runtime::Executable& executable, const ModelSource& source,
                                  const std::vector<Datum>& inputs, const runtime::RunOptions& options) {
-  return run_or_explain(executable, source, inputs, options);
+  std::vector<Datum> outputs(executable.outputs().size());
+  run_explained(executable, source, inputs, outputs, options);
+  return outputs;
 }
 
 std::vector<Datum> run_explained(const runtime::Executable& executable, const ModelSource& source,
                                  const runtime::NamedData& inputs, const runtime::RunOptions& options) {
-  return run_or_explain(executable, source, inputs, options);
+  return run_explained(executable, source, executable.in_order(inputs), options);
 }
 
 }  // namespace anfora::driver

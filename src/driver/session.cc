@@ -7,7 +7,7 @@
 namespace anfora::driver {
 
 Session::Session(ir::Module&& module, ModelSource source, Prepare prepare, const CompileOptions& options)
-    : source_(std::move(source)), prepare_(std::move(prepare)), options_(options) {
+    : source_(std::move(source)), may_contradict_(!source_.is_text()), prepare_(std::move(prepare)), options_(options) {
   DeclaredShapes declared(module);
   compiled_.emplace_back(new Compiled{std::move(declared), compile_module(std::move(module), options_)});
   current_ = compiled_.back().get();
@@ -31,11 +31,17 @@ std::vector<Datum> Session::run(runtime::NamedData inputs, const runtime::RunOpt
 }
 
 std::vector<Datum> Session::run(std::vector<Datum> inputs, const runtime::RunOptions& options) {
+  std::vector<Datum> outputs(executable().outputs().size());
+  run(inputs, outputs, options);
+  return outputs;
+}
+
+void Session::run(std::span<const Datum> inputs, std::span<Datum> outputs, const runtime::RunOptions& options) {
   const Compiled* compiled = current_.load(std::memory_order_acquire);
-  if (!source_.is_text()) {
+  if (may_contradict_) {
     if (const Contradiction found = compiled->declared.check_inputs(inputs)) compiled = &compile_apart(found);
   }
-  return run_explained(compiled->executable, source_, inputs, options);
+  run_explained(compiled->executable, source_, inputs, outputs, options);
 }
 
 }  // namespace anfora::driver

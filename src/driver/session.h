@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "driver/declared_shapes.h"
@@ -27,7 +28,9 @@ class Session {
   Session(ir::Module&& module, ModelSource source, Prepare prepare, const CompileOptions& options = {});
 
   const runtime::Executable& executable() const { return current_.load(std::memory_order_acquire)->executable; }
-  // Inputs by position; None for one that may be left out. Errors of kernels are those of the model as it was written.
+  // Inputs and outputs by position, as runtime::Executable::run() takes them. Errors of kernels are those of the model as it was
+  // written.
+  void run(std::span<const Datum> inputs, std::span<Datum> outputs, const runtime::RunOptions& options = {});
   std::vector<Datum> run(std::vector<Datum> inputs, const runtime::RunOptions& options = {});
   // Inputs by name.
   std::vector<Datum> run(runtime::NamedData inputs, const runtime::RunOptions& options = {});
@@ -40,6 +43,7 @@ class Session {
   const Compiled& compile_apart(const Contradiction& found);
 
   const ModelSource source_;
+  const bool may_contradict_;  // the types of the text form hold
   const Prepare prepare_;
   const CompileOptions options_;
   std::mutex mutex_;  // of the following

@@ -36,7 +36,7 @@ Tensor& KernelContext::allocate_output(size_t i, DType dtype, std::span<const in
       return outputs_[i].tensor();
     }
   }
-  outputs_[i] = Tensor::allocate(dtype, shape);
+  outputs_[i] = workspace_ ? workspace_->blocks().allocate(dtype, shape) : Tensor::allocate(dtype, shape);
   return outputs_[i].tensor();
 }
 

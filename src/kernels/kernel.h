@@ -5,24 +5,31 @@
 #include <random>
 #include <span>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "support/aligned_bytes.h"
 #include "support/attribute.h"
+#include "support/block_pool.h"
 #include "support/datum.h"
 
 namespace anfora::kernels {
 
-// Memory that kernels use while they run, of a machine: each invocation may overwrite it. It grows to what the largest asks for.
+// Memory of a machine for its kernels.
 class Workspace {
  public:
-  // Aligned to 64 bytes. Throws ResourceExhausted.
+  // What an invocation uses while it runs: the next one may overwrite it. It grows to what the largest asks for. Aligned to 64 bytes.
+  // Throws ResourceExhausted.
   void* get(size_t bytes);
-  size_t bytes() const { return bytes_; }
+  // For outputs that no plan has placed.
+  BlockPool& blocks() { return blocks_; }
+
+  size_t bytes() const { return bytes_ + blocks_.bytes(); }
 
  private:
   AlignedBytes memory_;
   size_t bytes_ = 0;
+  BlockPool blocks_;
 };
 
 // One invocation of a kernel. Omitted optional inputs are None data; inputs past the end count as omitted.
@@ -62,8 +69,13 @@ class KernelContext {
     return i < planned_.size() && planned_[i].defined() ? &planned_[i] : nullptr;
   }
 
-  // Memory for this invocation alone; only where a machine runs it.
-  void* workspace(size_t bytes) const { return workspace_->get(bytes); }
+  // Memory for this invocation alone, uninitialized: what was got before is gone.
+  void* workspace(size_t bytes) { return (workspace_ ? *workspace_ : own_workspace_).get(bytes); }
+  template <class T>
+  std::span<T> workspace_of(size_t count) {
+    static_assert(std::is_trivial_v<T>);
+    return {static_cast<T*>(workspace(count * sizeof(T))), count};
+  }
 
   // The run's random state, for operators without a seed.
   std::mt19937_64& random() const;
@@ -76,6 +88,7 @@ class KernelContext {
   std::mt19937_64* random_;
   std::span<const bool> last_uses_;
   Workspace* workspace_;
+  Workspace own_workspace_;  // where no machine runs the kernel
 };
 
 using KernelFunction = void (*)(KernelContext&);

@@ -14,7 +14,7 @@ const InputDescription& PrepareRequest::input(size_t i) const {
 }
 
 void PreparedRun::run(const AttributeSet& attributes, std::span<const Datum* const> inputs, std::span<Datum> outputs) {
-  KernelContext context(attributes, inputs, outputs, {}, nullptr, {}, &workspace_);
+  KernelContext context(attributes, inputs, outputs);
   kernel_.run(context, state_.get());
 }
 

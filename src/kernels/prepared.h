@@ -70,7 +70,6 @@ class PreparedRun {
  private:
   const PreparedKernel& kernel_;
   std::unique_ptr<PreparedKernel::State> state_;
-  Workspace workspace_;
 };
 
 // Null when the implementation does not apply. Throws only for what is wrong whatever the implementation is.

@@ -18,9 +18,13 @@ class Emission {
     function_.num_arguments = draft_.num_arguments;
     function_.buffers = std::move(memory_.buffers);
     slots_.resize(draft_.value_types.size());
+    outputs_.resize(draft_.value_types.size());
     for (Value v = 0; v < draft_.num_arguments; ++v) slots_[v] = function_.num_slots++;
     collect_releases();
     for (uint32_t s = 0; s < draft_.steps.size(); ++s) emit_step(s);
+    for (Value v : memory_.written_results) {
+      function_.result_outputs.push_back(v == MemoryPlan::kNoValue ? Function::kNoOutput : outputs_.at(v));
+    }
     function_.last_uses = std::make_unique<bool[]>(last_uses_.size());
     std::ranges::copy(last_uses_, function_.last_uses.get());
     return std::move(function_);
@@ -52,6 +56,7 @@ class Emission {
     instruction.first_output = static_cast<uint32_t>(function_.output_buffers.size());
     if (step.opcode == Opcode::Kernel) {
       for (Value v = step.first_result; v < step.first_result + step.num_results; ++v) {
+        outputs_[v] = static_cast<uint32_t>(function_.output_buffers.size());
         function_.output_buffers.push_back(memory_.buffer_of[v]);
       }
       program_.program->kernels[step.target]->reusable = memory_.reusable[s];
@@ -107,7 +112,8 @@ class Emission {
   MemoryPlan memory_;
   ProgramBuilder& program_;
   Function function_;
-  std::vector<uint32_t> slots_;  // by value
+  std::vector<uint32_t> slots_;    // by value
+  std::vector<uint32_t> outputs_;  // by value that a kernel writes: in Function::output_buffers
   std::vector<uint32_t> free_slots_;
   std::vector<std::vector<Value>> dying_;  // by step
   std::vector<bool> last_uses_;

@@ -30,8 +30,8 @@ class Lowering {
   }
 
   Draft run() {
-    for (Node* parameter : order_.graph->parameters()) define(parameter, new_values({parameter->type()}));
-    for (Node* variable : program_.captures(order_.graph)) define(variable, new_values({variable->type()}));
+    for (Node* parameter : order_.graph->parameters()) define(parameter, argument(parameter));
+    for (Node* variable : program_.captures(order_.graph)) define(variable, argument(variable));
     draft_.num_arguments = static_cast<uint32_t>(draft_.value_types.size());
     for (Apply* node : order_.nodes) {
       if (node->type() && !node->type()->reason().empty()) {  // nothing is computed after it
@@ -44,11 +44,11 @@ class Lowering {
   }
 
  private:
-  Value new_values(std::initializer_list<const ir::Type*> types) {
-    draft_.value_types.insert(draft_.value_types.end(), types);
-    return static_cast<Value>(draft_.value_types.size() - types.size());
+  Value new_value(const ir::Type* type) {
+    draft_.value_types.push_back(type);
+    return static_cast<Value>(draft_.value_types.size() - 1);
   }
-  void define(const Node* node, Value value) { values_[node] = value; }
+  void define(const Node* node, Operand value) { values_[node] = value; }
 
   Step& add_step(Opcode opcode, const Apply* node, std::vector<Operand> operands) {
     Step step;
@@ -57,11 +57,24 @@ class Lowering {
     step.node = node;
     return draft_.steps.emplace_back(std::move(step));
   }
-  Value give_result(Step& step, const ir::Type* type) {
-    step.first_result = new_values({type});
+  Operand argument(const Node* node) { return static_cast<Operand>(new_value(node->type())); }
+  Operand give_result(Step& step, const ir::Type* type) {
+    step.first_result = new_value(type);
     step.num_results = 1;
-    return step.first_result;
+    return static_cast<Operand>(step.first_result);
   }
+  // A tuple is a value only where one is asked for; else its items are values.
+  void define_items(Step& step, const Apply& node, size_t count) {
+    step.first_result = static_cast<Value>(draft_.value_types.size());
+    step.num_results = static_cast<uint32_t>(count);
+    std::vector<Operand>& items = items_[&node];
+    for (size_t i = 0; i < count; ++i) {
+      items.push_back(static_cast<Operand>(new_value(is_tuple(node) ? node.type()->element(i) : nullptr)));
+    }
+  }
+  static bool is_tuple(const Node& node) { return node.type() && node.type()->is_tuple(); }
+  // Whether a function that returns the node returns its items one by one: as a rule, so that no call makes a tuple.
+  static bool is_returned_by_items(const Node& node) { return is_tuple(node) && node.type()->elements().size() != 1; }
 
   // The node as an operand, with the steps that it takes to have it as one value.
   Operand operand(const Node* node, const Apply* user) {
@@ -70,21 +83,19 @@ class Lowering {
       if (!function) return program_.constant(*value);
       if (program_.captures(function).empty()) return program_.constant_closure(function);
     }
-    if (auto known = values_.find(node); known != values_.end()) return static_cast<Operand>(known->second);
+    if (auto known = values_.find(node); known != values_.end()) return known->second;
     if (const Graph* function = constant_function(node)) {
       std::vector<Operand> captured = operands_of(program_.captures(function), user);
       Step& step = add_step(Opcode::MakeClosure, user, std::move(captured));
       step.target = program_.function_index(function);
       define(node, give_result(step, node->type()));
-    } else if (auto results = results_.find(node); results != results_.end()) {
-      std::vector<Operand> items(node->as_apply()->num_outputs());
-      for (size_t i = 0; i < items.size(); ++i) items[i] = static_cast<Operand>(results->second + i);
-      define(node, give_result(add_step(Opcode::MakeTuple, user, std::move(items)), node->type()));
+    } else if (auto items = items_.find(node); items != items_.end()) {
+      define(node, give_result(add_step(Opcode::MakeTuple, user, items->second), node->type()));
     } else {
       throw Error(ErrorCode::Internal,
                   fmt::format("@{} uses {} before it is computed", order_.graph->name(), describe(*node)));
     }
-    return static_cast<Operand>(values_.at(node));
+    return values_.at(node);
   }
   template <class Nodes>
   std::vector<Operand> operands_of(const Nodes& nodes, const Apply* user) {
@@ -105,7 +116,7 @@ class Lowering {
       case Primitive::Switch:
         if (!is_only_called(node)) simple_step(Opcode::Select, node);
         break;
-      case Primitive::MakeTuple: simple_step(Opcode::MakeTuple, node); break;
+      case Primitive::MakeTuple: items_[&node] = operands_from(node, 0); break;
       case Primitive::TupleGetItem: lower_item(node); break;
       case Primitive::Operation: lower_operation(node); break;
     }
@@ -119,24 +130,22 @@ class Lowering {
   void lower_item(Apply& node) {
     const Node* tuple = node.input(0);
     const uint32_t index = static_cast<uint32_t>(node.attributes().require_int("index"));
-    if (auto results = results_.find(tuple); results != results_.end()) return define(&node, results->second + index);
-    std::vector<Operand> operands = operands_from(node, 0);
-    Step& step = add_step(Opcode::GetItem, &node, std::move(operands));
+    if (auto items = items_.find(tuple); items != items_.end()) return define(&node, items->second[index]);
+    define(&node, get_item(operand(tuple, &node), index, node.type(), node));
+  }
+
+  Operand get_item(Operand tuple, uint32_t index, const ir::Type* type, const Apply& user) {
+    Step& step = add_step(Opcode::GetItem, &user, {tuple});
     step.target = index;
-    define(&node, give_result(step, node.type()));
+    return give_result(step, type);
   }
 
   void lower_operation(Apply& node) {
     std::vector<Operand> operands = operands_from(node, 0);
     Step& step = add_step(Opcode::Kernel, &node, std::move(operands));
     step.target = program_.add_kernel(node);
-    step.num_results = static_cast<uint32_t>(node.num_outputs());
     if (node.num_outputs() == 1) return define(&node, give_result(step, node.type()));
-    step.first_result = static_cast<Value>(draft_.value_types.size());
-    for (size_t i = 0; i < node.num_outputs(); ++i) {
-      new_values({node.type() && node.type()->is_tuple() ? node.type()->element(i) : nullptr});
-    }
-    results_[&node] = step.first_result;
+    define_items(step, node, node.num_outputs());
   }
 
   // The arguments of a constant function: those given, then those it captures.
@@ -170,21 +179,36 @@ class Lowering {
       step.operands = operands_from(node, 0);
     }
     step.tail = order_.graph->result() == &node;
-    define(&node, give_result(step, node.type()));
+    if (is_returned_by_items(node)) {
+      define_items(step, node, node.type()->elements().size());
+    } else {
+      define(&node, give_result(step, node.type()));
+    }
     draft_.steps.push_back(std::move(step));
   }
 
   void lower_return(Apply& node) {
     if (!draft_.steps.empty() && draft_.steps.back().tail) return;  // the callee returns in our stead
-    std::vector<Operand> operands = operands_from(node, 0);
+    const Node* result = node.input(0);
+    std::vector<Operand> operands;
+    if (!is_returned_by_items(*result)) {
+      operands = {operand(result, &node)};
+    } else if (auto items = items_.find(result); items != items_.end()) {
+      operands = items->second;
+    } else {
+      const Operand tuple = operand(result, &node);
+      for (uint32_t i = 0; i < result->type()->elements().size(); ++i) {
+        operands.push_back(get_item(tuple, i, result->type()->element(i), node));
+      }
+    }
     add_step(Opcode::Return, &node, std::move(operands));
   }
 
   const ir::GraphOrder& order_;
   ProgramBuilder& program_;
   Draft draft_;
-  boost::unordered_flat_map<const Node*, Value> values_;
-  boost::unordered_flat_map<const Node*, Value> results_;  // the first result of an operation that has several
+  boost::unordered_flat_map<const Node*, Operand> values_;
+  boost::unordered_flat_map<const Node*, std::vector<Operand>> items_;  // of tuples
 };
 
 }  // namespace

@@ -42,6 +42,7 @@ class MemoryPlanner {
       }
       if (plan_.buffer_of[step.first_result] == Function::kNoBuffer) find_reusable(s);
     }
+    find_written_results();
     return std::move(plan_);
   }
 
@@ -133,6 +134,22 @@ class MemoryPlanner {
     for (int i : step.node->op().in_place) {
       if (!may_overwrite(step, i)) continue;
       if (last_read_[static_cast<Value>(step.operands[i])] == s) plan_.reusable[s].push_back(static_cast<uint8_t>(i));
+    }
+  }
+
+  void find_written_results() {
+    const Step& last = draft_.steps.back();
+    if (last.opcode != Opcode::Return) return;
+    std::vector<bool> is_written_by_kernel(draft_.value_types.size());
+    for (const Step& step : draft_.steps) {
+      if (step.opcode != Opcode::Kernel) continue;
+      std::fill_n(is_written_by_kernel.begin() + step.first_result, step.num_results, true);
+    }
+    for (Operand result : last.operands) {
+      const uint32_t origin = result >= 0 ? class_of(result) : kOutside;
+      const bool is_written = origin != kOutside && is_written_by_kernel[origin];
+      plan_.written_results.push_back(is_written ? origin : MemoryPlan::kNoValue);
+      if (is_written) is_written_by_kernel[origin] = false;  // a second result is a copy
     }
   }
 

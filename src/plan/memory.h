@@ -6,11 +6,12 @@
 //   outside    the memory of an argument or a constant, with the views on it
 //   arena      a buffer at a planned offset of the function's arena, for classes that stay inside the function: only
 //              kernels read them, and only such kernels whose outputs are tensors, so that no handle is kept
-//   heap       everything else: what is passed to a call, captured, put into a tuple or a sequence, returned, or has no
-//              size before it is computed. The kernel allocates, the last handle frees.
+//   block      everything else: what is passed to a call, captured, put into a tuple or a sequence, returned, or has no
+//              size before it is computed. It has a block of its own (support/block_pool.h), which the last handle gives
+//              back. A result of the main function is written to the caller's memory, where the caller gives some.
 //
 // An operator declared in-place may write over an input's buffer that dies there; the result then continues the
-// buffer. On the heap the same is decided at run time, by whether the input's handle is the only one.
+// buffer. For a block the same is decided at run time, by whether the input's handle is the only one.
 #pragma once
 
 #include <vector>
@@ -23,6 +24,9 @@ namespace anfora::plan {
 struct MemoryPlan {
   std::vector<runtime::Buffer> buffers;
   std::vector<uint32_t> buffer_of;  // by value: Function::kNoBuffer, kSharesInput or a buffer
+  // By result of the function: the value whose memory is the result's and no other's, which a kernel writes; else kNoValue.
+  static constexpr Value kNoValue = UINT32_MAX;
+  std::vector<Value> written_results;
   // By step: operands whose memory output 0 may take over when nobody else holds it.
   std::vector<std::vector<uint8_t>> reusable;
 };

@@ -4,10 +4,12 @@
 
 #include <array>
 #include <atomic>
+#include <cstring>
 #include <mutex>
 #include <random>
 
 #include "anfora/error.h"
+#include "support/block_pool.h"
 #include "support/parallel.h"
 
 namespace anfora::runtime {
@@ -15,11 +17,17 @@ namespace {
 
 constexpr uint64_t kDefaultSeed = 0;
 
-// The caller may keep and change an output, so it must not share memory with the model or with the inputs.
+Tensor private_tensor(const Tensor& tensor) {
+  if (tensor.owner().use_count() != 1) return tensor.clone();
+  BlockPool::give_away(tensor);
+  return tensor;
+}
+
+// The caller may keep and change an output, so it must not share memory with the model, the machine or the inputs.
 void make_private(Datum& datum) {
   switch (datum.kind()) {
     case Datum::Kind::Tensor:
-      if (datum.tensor().owner().use_count() != 1) datum = datum.tensor().clone();
+      datum = private_tensor(datum.tensor());
       break;
     case Datum::Kind::Sequence: {
       std::vector<Datum> items = std::move(datum).take_items();
@@ -27,58 +35,100 @@ void make_private(Datum& datum) {
       datum = Datum::sequence(std::move(items));
       break;
     }
+    case Datum::Kind::Map: {
+      const Datum::Map& map = datum.as_map();
+      datum = Datum::map(private_tensor(map.keys), private_tensor(map.values));
+      break;
+    }
     default: break;
   }
 }
 
-[[noreturn]] void throw_missing(const Kernel& kernel, const Origin& origin) {
-  Error error(ErrorCode::Unsupported, fmt::format("no kernel for {}", kernel.op));
-  error.at_node(origin.node);
-  error.at_location(origin.location);
-  throw error;
+// What surely runs and cannot: said before hours of other work.
+std::optional<Error> find_missing_kernel(const Program& program) {
+  const Function& main = program.functions[program.main];
+  for (size_t i = 0; i < main.code.size(); ++i) {
+    if (main.code[i].opcode != Opcode::Kernel) continue;
+    const Kernel& kernel = *program.kernels[main.code[i].target];
+    if (!kernel.is_missing()) continue;
+    Error error(ErrorCode::Unsupported, fmt::format("no kernel for {}", kernel.op));
+    error.at_node(main.origins[i].node);
+    error.at_location(main.origins[i].location);
+    return error;
+  }
+  return std::nullopt;
+}
+
+// Moves a result to the caller, into the memory that `output` has if it is a tensor.
+void deliver(Datum result, Datum& output, const ValueSpec& spec) {
+  if (!output.is_tensor()) {
+    make_private(result);
+    output = std::move(result);
+    return;
+  }
+  Tensor& to = output.tensor();
+  const bool fits = result.is_tensor() && result.tensor().dtype() == to.dtype() && result.tensor().shape() == to.shape();
+  if (!fits) {
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("output '{}' is {}, the memory given for it {}", spec.name, describe(result), describe(output)));
+  }
+  const Tensor& from = result.tensor();
+  if (from.raw() == to.raw() || from.size() == 0) return;
+  if (from.dtype() == DType::String) {
+    std::ranges::copy(from.data<std::string>(), to.data<std::string>().begin());
+  } else {
+    std::memcpy(to.raw(), from.raw(), from.bytes());
+  }
 }
 
 }  // namespace
 
-// Machines that no run uses. The first ones are taken first, so that runs one after another have the same.
-class Executable::Machines {
+// What one run at a time writes to.
+struct Executable::Runner {
+  explicit Runner(const Program& program) : machine(program) {}
+  Machine machine;
+  Arguments arguments;
+  std::vector<Datum> results;
+};
+
+// Those that no run uses. The first ones are taken first, so that runs one after another have the same.
+class Executable::Runners {
  public:
-  explicit Machines(const Program& program) : program_(program) { idle_[0] = new Machine(program); }
-  ~Machines() {
-    for (std::atomic<Machine*>& slot : idle_) delete slot.load();
+  explicit Runners(const Program& program) : program_(program) { idle_[0] = new Runner(program); }
+  ~Runners() {
+    for (std::atomic<Runner*>& slot : idle_) delete slot.load();
   }
 
-  // A machine for one run.
   class Lease {
    public:
-    explicit Lease(Machines& machines) : machines_(machines), machine_(machines.take()) {}
-    ~Lease() { machines_.give_back(std::move(machine_)); }
+    explicit Lease(Runners& runners) : runners_(runners), runner_(runners.take()) {}
+    ~Lease() { runners_.give_back(std::move(runner_)); }
     Lease(const Lease&) = delete;
-    Machine* operator->() const { return machine_.get(); }
+    Runner* operator->() const { return runner_.get(); }
 
    private:
-    Machines& machines_;
-    std::unique_ptr<Machine> machine_;
+    Runners& runners_;
+    std::unique_ptr<Runner> runner_;
   };
 
  private:
-  std::unique_ptr<Machine> take() {
-    for (std::atomic<Machine*>& slot : idle_) {
+  std::unique_ptr<Runner> take() {
+    for (std::atomic<Runner*>& slot : idle_) {
       if (slot.load(std::memory_order_relaxed) == nullptr) continue;
-      if (Machine* machine = slot.exchange(nullptr)) return std::unique_ptr<Machine>(machine);
+      if (Runner* runner = slot.exchange(nullptr)) return std::unique_ptr<Runner>(runner);
     }
-    return std::make_unique<Machine>(program_);
+    return std::make_unique<Runner>(program_);
   }
-  void give_back(std::unique_ptr<Machine> machine) {
-    for (std::atomic<Machine*>& slot : idle_) {
-      Machine* none = nullptr;
-      if (slot.compare_exchange_strong(none, machine.get())) return void(machine.release());
+  void give_back(std::unique_ptr<Runner> runner) {
+    for (std::atomic<Runner*>& slot : idle_) {
+      Runner* none = nullptr;
+      if (slot.compare_exchange_strong(none, runner.get())) return void(runner.release());
     }
   }
 
   static constexpr size_t kMostIdle = 64;
   const Program& program_;
-  std::array<std::atomic<Machine*>, kMostIdle> idle_{};
+  std::array<std::atomic<Runner*>, kMostIdle> idle_{};
 };
 
 // A run draws one number, the seed of its own state.
@@ -96,8 +146,9 @@ struct Executable::RandomState {
 Executable::Executable(std::unique_ptr<Program> program, Signature signature, int threads)
     : program_(std::move(program)),
       signature_(std::move(signature)),
-      machines_(std::make_unique<Machines>(*program_)),
+      runners_(std::make_unique<Runners>(*program_)),
       random_(std::make_unique<RandomState>()),
+      missing_kernel_(find_missing_kernel(*program_)),
       threads_(threads) {}
 Executable::Executable(Executable&&) noexcept = default;
 Executable& Executable::operator=(Executable&&) noexcept = default;
@@ -115,40 +166,40 @@ std::vector<Datum> Executable::in_order(NamedData inputs) const {
 }
 
 std::vector<Datum> Executable::run(std::vector<Datum> inputs, const RunOptions& options) const {
-  check_inputs(signature_, inputs);
-  // What surely runs and cannot is said before hours of other work.
-  const Function& main = program_->functions[program_->main];
-  for (size_t i = 0; i < main.code.size(); ++i) {
-    if (main.code[i].opcode != Opcode::Kernel) continue;
-    const Kernel& kernel = *program_->kernels[main.code[i].target];
-    if (kernel.is_missing()) throw_missing(kernel, main.origins[i]);
+  std::vector<Datum> outputs(signature_.outputs.size());
+  run(inputs, outputs, options);
+  return outputs;
+}
+
+void Executable::run(std::span<const Datum> inputs, std::span<Datum> outputs, const RunOptions& options) const {
+  if (outputs.size() != signature_.outputs.size()) {
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("room for {} outputs, the model has {}", outputs.size(), signature_.outputs.size()));
   }
+  Runners::Lease runner(*runners_);
+  bind(signature_, inputs, runner->arguments);
+  if (missing_kernel_) throw *missing_kernel_;
   std::optional<std::mt19937_64> random;
   if (program_->draws) random.emplace(random_->begin_run(options.seed));
 
-  Datum result;
-  Machines::Lease machine(*machines_);
+  runner->results.resize(outputs.size());
   with_threads(options.threads > 0 ? options.threads : threads_, [&] {
-    result = machine->run(inputs, {random ? &*random : nullptr, options.profiler, options.deepest_calls});
+    runner->machine.run(runner->arguments.data, outputs, runner->results,
+                        {random ? &*random : nullptr, options.profiler, options.deepest_calls});
   });
-  std::vector<Datum> outputs;
-  if (signature_.outputs.size() == 1) {
-    outputs.push_back(std::move(result));
-  } else {
-    outputs = std::move(result).take_items();
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    deliver(std::move(runner->results[i]), outputs[i], signature_.outputs[i]);
   }
-  result = Datum();
-  for (Datum& output : outputs) make_private(output);
-  return outputs;
 }
 
 MemoryReport Executable::memory() const {
   MemoryReport report;
   report.constant_bytes = static_cast<int64_t>(program_->constant_bytes);
-  const Machines::Lease machine(*machines_);
-  report.workspace_bytes = static_cast<int64_t>(machine->workspace_bytes());
+  const Runners::Lease runner(*runners_);
+  const Machine& machine = runner->machine;
+  report.workspace_bytes = static_cast<int64_t>(machine.workspace_bytes());
   for (uint32_t f = 0; f < program_->functions.size(); ++f) {
-    const MemoryLayout* layout = machine->latest_layout(f);
+    const MemoryLayout* layout = machine.latest_layout(f);
     if (!layout) continue;
     if (f == program_->main) {
       report.is_known = true;

@@ -2,8 +2,9 @@
 //
 //     Executable model = plan::compile(module);
 //     std::vector<Datum> outputs = model.run({{"x", tensor}});
+//     model.run(inputs, outputs);    // once more, into the same memory: nothing is allocated
 //
-// Inputs may be given by name or by position. Outputs are the caller's: no run overwrites them. Any number of threads may
+// Inputs may be given by name or by position. Outputs are the caller's: no run overwrites them unasked. Any number of threads may
 // call run() at once: the program is constant, and each run has a machine to itself, which later runs use again. Kernels use
 // a pool of threads inside.
 #pragma once
@@ -36,7 +37,7 @@ struct MemoryReport {
   int64_t arena_bytes = 0;         // intermediate values of the main function
   int64_t arena_lower_bound = 0;   // no arena can be smaller
   int64_t callee_arena_bytes = 0;  // one arena of each other function that has run
-  int64_t workspace_bytes = 0;     // that kernels use while they run
+  int64_t workspace_bytes = 0;     // that kernels use while they run, and of values that have no place in an arena
   int64_t constant_bytes = 0;      // that kernels read as they are, mostly memory-mapped
   size_t unplanned_values = 0;     // tensors of the main function that kernels allocate themselves
 };
@@ -52,8 +53,10 @@ class Executable {
   std::span<const ValueSpec> outputs() const;
   const Program& program() const { return *program_; }
 
-  // By position; None for an input that may be left out. Throws InvalidArgument for inputs that do not fit, and what
-  // kernels throw, with node and location.
+  // By position; None for an input that may be left out. An output that is a tensor has the memory to write to, which must be of
+  // the right type and shape and may not be an input's; other outputs are replaced. Throws InvalidArgument for what does not fit,
+  // and what kernels throw, with node and location.
+  void run(std::span<const Datum> inputs, std::span<Datum> outputs, const RunOptions& options = {}) const;
   std::vector<Datum> run(std::vector<Datum> inputs, const RunOptions& options = {}) const;
   std::vector<Datum> run(NamedData inputs, const RunOptions& options = {}) const;
 
@@ -65,13 +68,15 @@ class Executable {
   std::vector<std::string> missing_kernels() const;
 
  private:
-  class Machines;
+  struct Runner;
+  class Runners;
   struct RandomState;
 
   std::unique_ptr<Program> program_;
   Signature signature_;
-  std::unique_ptr<Machines> machines_;
+  std::unique_ptr<Runners> runners_;
   std::unique_ptr<RandomState> random_;
+  std::optional<Error> missing_kernel_;  // that every run needs
   int threads_;
 };
 

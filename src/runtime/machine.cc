@@ -77,6 +77,24 @@ struct Machine::Frame {
     }
   }
 
+  // Lets results be written to memory of the caller, until the frame is released.
+  void use_memory(std::span<const Datum> given) {
+    for (size_t i = 0; i < std::min(given.size(), function.result_outputs.size()); ++i) {
+      const uint32_t output = function.result_outputs[i];
+      if (output == Function::kNoOutput || !given[i].is_tensor()) continue;
+      const Tensor& tensor = given[i].tensor();
+      if (tensor.dtype() == DType::String) continue;
+      planned[output] = Tensor::view(DType::U8, Shape{static_cast<int64_t>(tensor.bytes())}, const_cast<void*>(tensor.raw()), nullptr);
+      uses_given_memory = true;
+    }
+  }
+  void forget_given_memory() {
+    if (!std::exchange(uses_given_memory, false)) return;
+    for (uint32_t output : function.result_outputs) {
+      if (output != Function::kNoOutput) planned[output] = Tensor();
+    }
+  }
+
   bool in_arena(const void* memory) const {
     return reinterpret_cast<uintptr_t>(memory) - reinterpret_cast<uintptr_t>(arena.get()) <
            static_cast<uintptr_t>(arena_bytes);
@@ -91,6 +109,7 @@ struct Machine::Frame {
   std::shared_ptr<const MemoryLayout> layout;
   AlignedBytes arena;
   int64_t arena_bytes = 0;
+  bool uses_given_memory = false;
 };
 
 struct Machine::FunctionState {
@@ -125,6 +144,7 @@ std::unique_ptr<Machine::Frame> Machine::acquire(uint32_t function) {
 
 void Machine::release(std::unique_ptr<Frame> frame) {
   for (Datum& slot : frame->slots) clear(slot);
+  frame->forget_given_memory();
   functions_[frame->index].pool.push_back(std::move(frame));
 }
 
@@ -168,13 +188,15 @@ void Machine::enter(std::unique_ptr<Frame> frame, const Options& options) {
   frames_.push_back(std::move(frame));
 }
 
-Datum Machine::run(std::span<const Datum> arguments, const Options& options) {
+void Machine::run(std::span<const Datum* const> arguments, std::span<const Datum> given, std::span<Datum> results,
+                  const Options& options) {
   try {
     std::unique_ptr<Frame> frame = acquire(program_.main);
-    std::ranges::copy(arguments, frame->slots.begin());
+    for (size_t i = 0; i < arguments.size(); ++i) frame->slots[i] = *arguments[i];
     main_symbols_.clear();
     enter(std::move(frame), options);
-    return execute(options);
+    frames_.back()->use_memory(given);
+    execute(results, options);
   } catch (Error& error) {
     locate(error);
     unwind();
@@ -256,6 +278,7 @@ namespace {
 class ReusedInput {
  public:
   ReusedInput(const Kernel& kernel, std::span<const Datum* const> inputs, std::span<Tensor> planned) {
+    if (kernel.reusable.empty() || planned[0].defined()) return;
     for (uint8_t i : kernel.reusable) {
       if (!inputs[i]->is_tensor()) continue;
       const Tensor& tensor = inputs[i]->tensor();
@@ -318,7 +341,37 @@ void Machine::run_kernel(Frame& frame, const Instruction& instruction, const Opt
   }
 }
 
-Datum Machine::execute(const Options& options) {
+// The caller tells how many results it takes; where types left open whether that is a tuple, it becomes what is asked for.
+void Machine::return_values(Frame& frame, const Instruction& instruction, std::span<Datum> results) {
+  if (frames_.size() > 1) {
+    Frame& caller = *frames_[frames_.size() - 2];
+    const Instruction& call = caller.function.code[caller.next - 1];
+    results = {caller.slots.data() + call.result, call.num_results};
+  }
+  auto take = [&](size_t i) -> Datum {
+    const size_t operand = instruction.first_operand + i;
+    Datum& value = const_cast<Datum&>(*frame.operands[operand]);
+    return frame.function.last_uses[operand] ? std::move(value) : value;
+  };
+  if (instruction.num_operands == results.size()) {
+    for (size_t i = 0; i < results.size(); ++i) results[i] = take(i);
+    return;
+  }
+  std::vector<Datum> items;
+  if (results.size() == 1) {
+    for (size_t i = 0; i < instruction.num_operands; ++i) items.push_back(take(i));
+    results[0] = Datum::tuple(std::move(items));
+    return;
+  }
+  if (instruction.num_operands == 1) items = take(0).take_items();
+  if (items.size() != results.size()) {
+    throw Error(ErrorCode::TypeMismatch,
+                fmt::format("@{} returns {} values, not {}", frame.function.name, items.size(), results.size()));
+  }
+  std::ranges::move(items, results.begin());
+}
+
+void Machine::execute(std::span<Datum> results, const Options& options) {
   Cancellation* const cancellation = current_cancellation();
   for (;;) {
     if (cancellation) cancellation->check();
@@ -385,16 +438,13 @@ Datum Machine::execute(const Options& options) {
              closure.captures, options);
         continue;
       }
-      case Opcode::Return: {
-        Datum value = take(0);
+      case Opcode::Return:
+        return_values(frame, instruction, results);
         release(std::move(frames_.back()));
         frames_.pop_back();
         if (options.profiler) options.profiler->function_left();
-        if (frames_.empty()) return value;
-        Frame& caller = *frames_.back();
-        caller.slots[caller.function.code[caller.next - 1].result] = std::move(value);
+        if (frames_.empty()) return;
         continue;
-      }
       case Opcode::Fail: throw Error(ErrorCode::TypeMismatch, program_.failures[instruction.target]);
     }
     for (uint32_t i = 0; i < instruction.num_releases; ++i) {

@@ -8,7 +8,7 @@
 //
 // A tail call gives the caller's frame back before the callee starts: a loop, which is a tail-recursive function, runs
 // in constant space. Memory stays valid by one rule, which the plan follows: what leaves a frame (arguments, captured
-// values, results, elements of sequences) never lies in an arena, but in memory of its own that handles keep alive.
+// values, results, elements of sequences) never lies in an arena, but in a block of the workspace that handles keep alive.
 #pragma once
 
 #include <memory>
@@ -36,8 +36,10 @@ class Machine {
     Profiler* profiler = nullptr;
     size_t deepest_calls = kDeepestCalls;
   };
-  // One run of the main function. After an error the machine is as before the run.
-  Datum run(std::span<const Datum> arguments, const Options& options);
+  // One run of the main function. Result i is written to the memory of given[i], when that is a tensor, where a kernel of the main
+  // function computes it and it has as many bytes. After an error the machine is as before the run.
+  void run(std::span<const Datum* const> arguments, std::span<const Datum> given, std::span<Datum> results,
+           const Options& options);
 
   size_t workspace_bytes() const { return workspace_.bytes(); }
   // The layout of a function's arena under the symbols of its latest run; null when it never ran.
@@ -47,7 +49,8 @@ class Machine {
   struct Frame;
   struct FunctionState;
 
-  Datum execute(const Options& options);
+  void execute(std::span<Datum> results, const Options& options);
+  void return_values(Frame& frame, const Instruction& instruction, std::span<Datum> results);
   std::unique_ptr<Frame> acquire(uint32_t function);
   void release(std::unique_ptr<Frame> frame);
   void enter(std::unique_ptr<Frame> frame, const Options& options);
@@ -60,8 +63,8 @@ class Machine {
             std::span<const Datum> captures, const Options& options);
 
   const Program& program_;
+  kernels::Workspace workspace_;  // outlives all values
   std::vector<std::unique_ptr<kernels::PreparedKernel::State>> states_;  // by kernel
-  kernels::Workspace workspace_;
   std::vector<FunctionState> functions_;
   std::vector<std::unique_ptr<Frame>> frames_;
   std::vector<int64_t> main_symbols_;

@@ -29,10 +29,10 @@ enum class Opcode : uint8_t {
   Select,       // result = operand 0 ? operand 1 : operand 2
   MakeTuple,    // result = (operands)
   GetItem,      // result = operand 0 [target]
-  Call,         // result = functions[target](operands)
+  Call,         // results = functions[target](operands)
   CallEither,   // operand 0 ? functions[target](the next `split` operands) : functions[otherwise](the rest)
-  CallClosure,  // result = operand 0 (the other operands, then what it captured)
-  Return,       // operand 0
+  CallClosure,  // results = operand 0 (the other operands, then what it captured)
+  Return,       // the operands: the items of a tuple, unless it has one, else one value
   Fail,         // ends the run by the error failures[target]
 };
 
@@ -91,6 +91,10 @@ struct Function {
   static constexpr uint32_t kSharesInput = UINT32_MAX - 1;
   // By kernel output: its buffer, kNoBuffer when the kernel allocates, kSharesInput when it is a view on an input.
   std::vector<uint32_t> output_buffers;
+  // By result: the kernel output, in output_buffers, that may lie where the caller wants the result; else kNoOutput. Empty
+  // when a tail call returns in the function's stead.
+  static constexpr uint32_t kNoOutput = UINT32_MAX;
+  std::vector<uint32_t> result_outputs;
 };
 
 struct Program {

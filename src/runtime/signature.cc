@@ -51,10 +51,10 @@ std::string describe_items(const Datum& given) {
   return fmt::format("a {}: {}", describe(given), fmt::join(items, ", "));
 }
 
-void check_input(const Signature& signature, size_t index, const std::vector<Datum>& data,
-                 std::span<const int64_t> symbols) {
+void check_input(const Signature& signature, size_t index, const Arguments& arguments) {
   const ValueSpec& spec = signature.inputs[index];
-  const Datum& given = data[index];
+  const Datum& given = *arguments.data[index];
+  const std::vector<int64_t>& symbols = arguments.symbols;
   if (!spec.is_tensor) {
     if (fits(spec.structure, given)) return;
     throw Error(ErrorCode::InvalidArgument,
@@ -111,32 +111,33 @@ std::vector<Datum> in_order(const Signature& signature, NamedData named) {
   return data;
 }
 
-void check_inputs(const Signature& signature, std::vector<Datum>& data) {
-  if (data.size() > signature.inputs.size()) {
+void bind(const Signature& signature, std::span<const Datum> inputs, Arguments& arguments) {
+  static const Datum none;
+  if (inputs.size() > signature.inputs.size()) {
     throw Error(ErrorCode::InvalidArgument,
-                fmt::format("{} inputs given, the model takes {}", data.size(), signature.inputs.size()));
+                fmt::format("{} inputs given, the model takes {}", inputs.size(), signature.inputs.size()));
   }
-  data.resize(signature.inputs.size());
-  for (size_t i = 0; i < data.size(); ++i) {
+  arguments.data.clear();
+  for (size_t i = 0; i < signature.inputs.size(); ++i) {
     const ValueSpec& spec = signature.inputs[i];
-    if (!data[i].is_none()) continue;
-    if (spec.otherwise) {
-      data[i] = *spec.otherwise;
-    } else if (spec.is_tensor) {
+    const Datum* datum = i < inputs.size() ? &inputs[i] : &none;
+    if (datum->is_none() && spec.otherwise) datum = &*spec.otherwise;
+    if (datum->is_none() && !spec.otherwise && spec.is_tensor) {
       throw Error(ErrorCode::InvalidArgument, fmt::format("input '{}' ({}) is missing", spec.name, spec.type));
     }
+    arguments.data.push_back(datum);
   }
-  std::vector<int64_t> symbols;
+  arguments.symbols.clear();
   for (const Signature::Symbol& symbol : signature.symbols) {
-    const Datum& datum = data[symbol.input];
+    const Datum& datum = *arguments.data[symbol.input];
     int64_t value = kUnbound;
     if (datum.is_tensor() && datum.tensor().shape().size() > symbol.axis) {
       int64_t size = datum.tensor().shape()[symbol.axis] - symbol.offset;
       if (size % symbol.scale == 0) value = size / symbol.scale;
     }
-    symbols.push_back(value);
+    arguments.symbols.push_back(value);
   }
-  for (size_t i = 0; i < data.size(); ++i) check_input(signature, i, data, symbols);
+  for (size_t i = 0; i < arguments.data.size(); ++i) check_input(signature, i, arguments);
 }
 
 }  // namespace anfora::runtime

@@ -51,8 +51,13 @@ using NamedData = std::vector<std::pair<std::string, Datum>>;
 // is None.
 std::vector<Datum> in_order(const Signature& signature, NamedData data);
 
-// Fills in what may be left out. Throws InvalidArgument, naming the input, when one is missing or there are too many,
-// or when an element type, a rank or a dimension is wrong.
-void check_inputs(const Signature& signature, std::vector<Datum>& data);
+// The main function's arguments. `symbols` is scratch memory.
+struct Arguments {
+  std::vector<const Datum*> data;
+  std::vector<int64_t> symbols;
+};
+// Points the arguments at the inputs, and at the defaults of those that are left out. Throws InvalidArgument, naming the input,
+// when one is missing or there are too many, or when an element type, a rank or a dimension is wrong.
+void bind(const Signature& signature, std::span<const Datum> inputs, Arguments& arguments);
 
 }  // namespace anfora::runtime

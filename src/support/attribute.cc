@@ -123,6 +123,10 @@ std::vector<float> AttributeSet::get_floats(std::string_view name, std::vector<f
 std::vector<std::string> AttributeSet::get_strings(std::string_view name, std::vector<std::string> otherwise) const {
   return get_or(*this, name, std::move(otherwise));
 }
+std::span<const int64_t> AttributeSet::ints(std::string_view name) const {
+  const auto* value = find_as<std::vector<int64_t>>(*this, name);
+  return value ? std::span<const int64_t>(*value) : std::span<const int64_t>();
+}
 const Tensor* AttributeSet::get_tensor(std::string_view name) const { return find_as<Tensor>(*this, name); }
 
 int64_t AttributeSet::require_int(std::string_view name) const {

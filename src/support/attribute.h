@@ -1,6 +1,7 @@
 // Attributes of an operation: immutable name → value sets, kept sorted by name.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -42,6 +43,8 @@ class AttributeSet {
   std::vector<int64_t> get_ints(std::string_view name, std::vector<int64_t> otherwise = {}) const;
   std::vector<float> get_floats(std::string_view name, std::vector<float> otherwise = {}) const;
   std::vector<std::string> get_strings(std::string_view name, std::vector<std::string> otherwise = {}) const;
+  // Without a copy; empty when absent.
+  std::span<const int64_t> ints(std::string_view name) const;
   const Tensor* get_tensor(std::string_view name) const;
   // Required: throws InvalidModel when absent.
   int64_t require_int(std::string_view name) const;

@@ -14,7 +14,7 @@ namespace {
 Datum Datum::sequence(std::vector<Datum> items) {
   Datum d;
   d.kind_ = Kind::Sequence;
-  d.items_ = std::make_shared<std::vector<Datum>>(std::move(items));
+  d.object_ = std::make_shared<std::vector<Datum>>(std::move(items));
   return d;
 }
 Datum Datum::tuple(std::vector<Datum> items) {
@@ -25,13 +25,13 @@ Datum Datum::tuple(std::vector<Datum> items) {
 Datum Datum::map(Tensor keys, Tensor values) {
   Datum d;
   d.kind_ = Kind::Map;
-  d.map_ = std::make_shared<Map>(Map{std::move(keys), std::move(values)});
+  d.object_ = std::make_shared<Map>(Map{std::move(keys), std::move(values)});
   return d;
 }
 Datum Datum::function(std::shared_ptr<Function> function) {
   Datum d;
   d.kind_ = Kind::Function;
-  d.function_ = std::move(function);
+  d.object_ = std::move(function);
   return d;
 }
 
@@ -45,19 +45,20 @@ Tensor& Datum::tensor() {
 }
 const std::vector<Datum>& Datum::items() const {
   if (kind_ != Kind::Sequence && kind_ != Kind::Tuple) wrong_kind("a sequence");
-  return *items_;
+  return object<std::vector<Datum>>();
 }
 std::vector<Datum> Datum::take_items() && {
   if (kind_ != Kind::Sequence && kind_ != Kind::Tuple) wrong_kind("a sequence");
-  return items_.use_count() == 1 ? std::move(*items_) : *items_;
+  auto& items = object<std::vector<Datum>>();
+  return object_.use_count() == 1 ? std::move(items) : items;
 }
 const Datum::Map& Datum::as_map() const {
   if (kind_ != Kind::Map) wrong_kind("a map");
-  return *map_;
+  return object<Map>();
 }
-const std::shared_ptr<Datum::Function>& Datum::as_function() const {
+std::shared_ptr<Datum::Function> Datum::as_function() const {
   if (kind_ != Kind::Function) wrong_kind("a function");
-  return function_;
+  return std::static_pointer_cast<Function>(object_);
 }
 
 }  // namespace anfora

@@ -38,14 +38,17 @@ class Datum {
   // The items for changing: taken without a copy when this is the only handle to them.
   std::vector<Datum> take_items() &&;
   const Map& as_map() const;
-  const std::shared_ptr<Function>& as_function() const;
+  std::shared_ptr<Function> as_function() const;
 
  private:
+  template <class T>
+  T& object() const {
+    return *static_cast<T*>(object_.get());
+  }
+
   Kind kind_ = Kind::None;
   Tensor tensor_;
-  std::shared_ptr<std::vector<Datum>> items_;
-  std::shared_ptr<Map> map_;
-  std::shared_ptr<Function> function_;
+  std::shared_ptr<void> object_;  // of other kinds: std::vector<Datum>, Map or Function
 };
 
 }  // namespace anfora

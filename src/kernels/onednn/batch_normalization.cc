@@ -24,7 +24,7 @@ class BatchNormalizationInstance : public ShapedKernel::Instance {
     point(x_, x);
     point(y_, y);
     for (size_t i = 0; i < parameters_.size(); ++i) point(parameters_[i], context.input(i + 1));
-    primitive_.execute(stream(), arguments_);
+    onednn::execute(primitive_, arguments_);
   }
 
  private:

@@ -68,7 +68,7 @@ class ConvolutionInstance : public ShapedKernel::Instance {
     if (addend_) point(*addend_, context.input(3));
     point(y_.given, y);
     if (addend_comes_first_) reorder(*addend_, y_.used);
-    primitive_.execute(stream(), arguments_);
+    onednn::execute(primitive_, arguments_);
     if (y_.reordered()) reorder(y_.used, y_.given);
   }
 

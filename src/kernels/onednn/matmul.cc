@@ -138,7 +138,7 @@ class MatMulInstance : public ShapedKernel::Instance {
     Tensor& y = context.allocate_output(0, dtype, y_shape);
     for (auto& [input, memory] : inputs) point(memory, context.input(input));
     point(result, y);
-    primitive.execute(stream(), arguments);
+    onednn::execute(primitive, arguments);
   }
 
   // Once the primitive is chosen.

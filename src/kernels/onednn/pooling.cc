@@ -23,7 +23,7 @@ class PoolingInstance : public ShapedKernel::Instance {
     Tensor& y = context.allocate_output(0, dtype_, shape_);
     point(x_, context.input(0));
     point(y_, y);
-    primitive_.execute(stream(), arguments_);
+    onednn::execute(primitive_, arguments_);
   }
 
  private:

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/container/small_vector.hpp>
 #include <numeric>
 
 #include "support/mapped_file.h"
@@ -74,6 +75,15 @@ Shape channels_at_the_end(const Shape& shape) {
   return result;
 }
 
+// As primitive::execute(), which makes a vector of the arguments.
+void execute(const dnnl::primitive& primitive, const Arguments& arguments) {
+  boost::container::small_vector<dnnl_exec_arg_t, 16> list;
+  for (const auto& [index, argument] : arguments) list.push_back({index, argument.get()});
+  dnnl::error::wrap_c_api(
+      dnnl_primitive_execute(primitive.get(), stream().get(), static_cast<int>(list.size()), list.data()),
+      "could not execute a primitive");
+}
+
 void reorder(memory& from, memory& to) { dnnl::reorder(from, to).execute(stream(), from, to); }
 
 memory PackedConstant::get(const Tensor& tensor, const memory::desc& plain, const memory::desc& wanted) {
@@ -125,6 +135,7 @@ dnnl::primitive_attr own_scratchpad() {
 
 void ShapedKernel::Instance::add_scratchpad(const memory::desc& desc, Arguments& arguments) {
   if (desc.get_size() == 0) return;
+  scratchpad_bytes_ = std::max(scratchpad_bytes_, desc.get_size());
   scratchpads_.push_back(arguments[DNNL_ARG_SCRATCHPAD] = handle(desc));
 }
 
@@ -198,7 +209,7 @@ void ShapedKernel::run(KernelContext& context, State* state) const {
     return reference_(context);
   }
   for (memory& scratchpad : instance->scratchpads_) {
-    scratchpad.set_data_handle(context.workspace(scratchpad.get_desc().get_size()));
+    scratchpad.set_data_handle(context.workspace(instance->scratchpad_bytes_));
   }
   try {
     instance->execute(context);

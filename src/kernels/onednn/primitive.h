@@ -50,6 +50,8 @@ inline memory owned(const memory::desc& desc) { return memory(desc, cpu()); }
 inline void point(memory& m, const Tensor& tensor) { m.set_data_handle(const_cast<void*>(tensor.raw())); }
 
 void reorder(memory& from, memory& to);
+// Runs on the calling thread's stream.
+void execute(const dnnl::primitive& primitive, const Arguments& arguments);
 
 // Attributes of a primitive whose scratch memory the caller provides.
 dnnl::primitive_attr own_scratchpad();
@@ -98,6 +100,7 @@ class ShapedKernel : public PreparedKernel {
    private:
     friend class ShapedKernel;
     std::vector<memory> scratchpads_;
+    size_t scratchpad_bytes_ = 0;  // of the largest: primitives run one after another
   };
 
   explicit ShapedKernel(const PrepareRequest& request);

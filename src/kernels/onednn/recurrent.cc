@@ -58,7 +58,7 @@ class RecurrentInstance : public ShapedKernel::Instance {
       set_state(direction.initial_c, context.optional_input(kInitialC), d * state);
       if (last_h) direction.last_h.set_data_handle(last_h + d * state);
       if (last_c) direction.last_c.set_data_handle(last_c + d * state);
-      direction.primitive.execute(stream(), direction.arguments);
+      onednn::execute(direction.primitive, direction.arguments);
       if (count == 1) continue;
       stream().wait();
       const float* own = static_cast<const float*>(direction.y.get_data_handle());

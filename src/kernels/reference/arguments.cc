@@ -22,8 +22,8 @@ int normalize_axis(int64_t axis, int64_t rank) {
   return static_cast<int>(normal);
 }
 
-std::vector<int> normalize_axes(std::span<const int64_t> axes, int64_t rank) {
-  std::vector<int> normal;
+AxisList normalize_axes(std::span<const int64_t> axes, int64_t rank) {
+  AxisList normal;
   for (int64_t axis : axes) {
     int a = normalize_axis(axis, rank);
     if (std::ranges::find(normal, a) != normal.end()) refuse("axis {} is given twice", axis);
@@ -36,16 +36,25 @@ void refuse_index(int64_t index, int64_t size) {
   refuse("index {} is out of range for an axis of size {}", index, size);
 }
 
-std::vector<int64_t> integers(const Tensor& tensor) {
-  std::vector<int64_t> result(static_cast<size_t>(tensor.size()));
+namespace {
+
+void read_integers(const Tensor& tensor, int64_t* result) {
   dispatch<Join<Integers, SubByteIntegers>>(tensor.dtype(), [&]<class T>() {
-    std::ranges::transform(tensor.data<T>(), result.begin(), [](T value) { return static_cast<int64_t>(value); });
+    std::ranges::transform(tensor.data<T>(), result, [](T value) { return static_cast<int64_t>(value); });
   });
+}
+
+}  // namespace
+
+IntegerList integers(const Tensor& tensor) {
+  IntegerList result(static_cast<size_t>(tensor.size()));
+  read_integers(tensor, result.data());
   return result;
 }
 
-std::vector<int64_t> normalized_indices(const Tensor& tensor, int64_t size) {
-  std::vector<int64_t> indices = integers(tensor);
+Scratch<int64_t> normalized_indices(const Tensor& tensor, int64_t size) {
+  Scratch<int64_t> indices(static_cast<size_t>(tensor.size()));
+  read_integers(tensor, indices.data());
   for (int64_t& index : indices) index = normalize_index(index, size);
   return indices;
 }

@@ -4,14 +4,15 @@
 
 #include <fmt/format.h>
 
+#include <boost/container/small_vector.hpp>
 #include <cstdint>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "anfora/error.h"
 #include "anfora/tensor.h"
 #include "support/attribute.h"
+#include "support/scratch.h"
 
 namespace anfora::kernels {
 
@@ -20,10 +21,14 @@ template <class... Args>
   throw Error(ErrorCode::InvalidArgument, fmt::format(format, std::forward<Args>(args)...));
 }
 
+// Lists as long as ranks are, for which nothing is allocated.
+using IntegerList = boost::container::small_vector<int64_t, 8>;
+using AxisList = boost::container::small_vector<int, 8>;
+
 // An axis of [-rank, rank) as one of [0, rank).
 int normalize_axis(int64_t axis, int64_t rank);
 // Each normalized; an axis that occurs twice is refused.
-std::vector<int> normalize_axes(std::span<const int64_t> axes, int64_t rank);
+AxisList normalize_axes(std::span<const int64_t> axes, int64_t rank);
 
 // An index of [-size, size) as one of [0, size).
 [[noreturn]] void refuse_index(int64_t index, int64_t size);
@@ -34,9 +39,9 @@ inline int64_t normalize_index(int64_t index, int64_t size) {
 }
 
 // All elements of a tensor of integers, as i64.
-std::vector<int64_t> integers(const Tensor& tensor);
+IntegerList integers(const Tensor& tensor);
 // All elements of a tensor of i32 or i64, as indices normalized for an axis of that size.
-std::vector<int64_t> normalized_indices(const Tensor& tensor, int64_t size);
+Scratch<int64_t> normalized_indices(const Tensor& tensor, int64_t size);
 // The value of a tensor of exactly one element; floating point is truncated towards zero.
 int64_t integer(const Tensor& tensor);
 double number(const Tensor& tensor);

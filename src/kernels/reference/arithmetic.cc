@@ -347,7 +347,7 @@ void pow(KernelContext& context) {
     bool is_wide =
         exponent.dtype() == DType::F64 || (is_integer(exponent.dtype()) && element_bits(exponent.dtype()) > 16);
     if (exponent.size() == 1) {
-      const double value = cast_tensor(exponent, DType::F64).data<double>()[0];
+      const double value = number(exponent);
       const bool keeps_shape = exponent.rank() <= base.rank();
       if (keeps_shape && with_simple_power(value, [&](auto op) { map_elements<WideFloats>(context, op); })) return;
       is_wide = static_cast<double>(static_cast<float>(value)) != value;
@@ -358,7 +358,7 @@ void pow(KernelContext& context) {
   }
   Tensor& out = context.allocate_output(0, base.dtype(), broadcast_shape(base.shape(), exponent.shape()));
   const bool direct = compute_dtype(base.dtype()) == compute;
-  Tensor result = direct ? out : Tensor::allocate(compute, out.shape());
+  Tensor result = direct ? out : scratch_tensor(compute, out.shape());
   BinaryRun run = dispatch<TypeList<float, double, int64_t>>(
       compute, []<class T>() -> BinaryRun { return binary_loop<T, T, Power>; });
   if (is_of_float && compute == DType::F64) run = binary_loop<double, double, PowerOfFloat>;

@@ -12,18 +12,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <optional>
-#include <vector>
 
 #include "kernels/reference/accumulate.h"
+#include "kernels/reference/arguments.h"
 #include "kernels/reference/broadcast.h"
 #include "kernels/reference/cast.h"
 #include "kernels/reference/families.h"
 #include "kernels/reference/gemm.h"
 #include "support/parallel.h"
+#include "support/scratch.h"
 
 namespace anfora::kernels {
 namespace {
@@ -93,8 +95,8 @@ class Bias {
   int64_t keys = 0;
   bool causal = false;
   int64_t left = -1, right = -1;  // window; -1: unbounded
-  std::vector<int64_t> offsets;   // of each batch entry: position of query 0
-  std::vector<int64_t> valid;     // keys that are not padding, of each batch entry
+  IntegerList offsets;            // of each batch entry: position of query 0
+  IntegerList valid;              // keys that are not padding, of each batch entry
 
   // `target`: batch, query heads, query rows. Keys past the mask's last are masked.
   void set_mask(const Tensor& mask, const Shape& target) {
@@ -181,7 +183,7 @@ void attend(const Attention& a, const T* q, const T* k, const T* v, T* y, T* sho
   int64_t heads_per_kv = a.q.heads / a.k.heads;
   int64_t work = std::min(kBlockRows, a.q.sequence) * keys * (a.k.size + a.v.size);
   parallel_for(a.q.batch * a.q.heads * blocks, grain_of(kMultiplyGrain, work), [&](int64_t begin, int64_t end) {
-    std::vector<T> scores(kBlockRows * keys);
+    Scratch<T> scores(static_cast<size_t>(kBlockRows * keys), T{0});
     for (int64_t unit = begin; unit < end; ++unit) {
       int64_t b = unit / blocks / a.q.heads, h = unit / blocks % a.q.heads, first = unit % blocks * kBlockRows;
       int64_t rows = std::min(kBlockRows, a.q.sequence - first), kv_head = h / heads_per_kv;
@@ -202,7 +204,7 @@ void attend(const Attention& a, const T* q, const T* k, const T* v, T* y, T* sho
         for (int64_t i = 0; i < rows * keys; ++i) scores[i] = cap * std::tanh(scores[i] / cap);
       }
       show(ScoresShown::Capped);
-      std::vector<uint8_t> visible(rows);
+      std::array<bool, kBlockRows> visible;
       for (int64_t r = 0; r < rows; ++r) visible[r] = a.bias.add_to(&scores[r * keys], b, h, first + r);
       show(ScoresShown::Biased);
       for (int64_t r = 0; r < rows; ++r) {

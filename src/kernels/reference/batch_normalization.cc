@@ -49,7 +49,7 @@ struct Centered {
 
 // In float or double; `x` is one of them.
 template <class T>
-Centered center(const Tensor& x, const std::vector<bool>& axes, Tensor data) {
+Centered center(const Tensor& x, AxisFlags axes, Tensor data) {
   Centered result{data, reduce_tensor(x, axes, Reduction::Mean), {}};
   combine_channels<T, Centering>(x, result.mean, result.data);
   Tensor squares = reduce_tensor(result.data, axes, Reduction::SumSquare);
@@ -106,7 +106,7 @@ template <class T>
 void normalize_batch(KernelContext& context, const ChannelView& view, Tensor& y) {
   const Tensor x = cast_tensor(context.input(0), dtype_of<T>);
   const double epsilon = context.attributes().get_float("epsilon", 1e-5f);
-  std::vector<bool> axes(static_cast<size_t>(x.rank()), true);
+  boost::container::small_vector<bool, 8> axes(static_cast<size_t>(x.rank()), true);
   axes[1] = false;
   const bool direct = y.dtype() == x.dtype();
   Centered centered = center<T>(x, axes, direct ? y : Tensor::allocate(x.dtype(), x.shape()));
@@ -144,9 +144,14 @@ void mean_variance_normalization(KernelContext& context) {
   constexpr double kEpsilon = 1e-9;  // of the operator's definition; keeps 0 / 0 from constant data
   const Tensor& in = context.input(0);
   // By default all but the channels, of images; of fewer dimensions, those of them that there are.
-  std::vector<int64_t> reduced = context.attributes().get_ints("axes", {0, 2, 3});
-  if (!context.attributes().has("axes")) std::erase_if(reduced, [&](int64_t axis) { return axis >= in.rank(); });
-  std::vector<bool> axes(static_cast<size_t>(in.rank()), false);
+  const std::span<const int64_t> given = context.attributes().ints("axes");
+  IntegerList reduced(given.begin(), given.end());
+  if (!context.attributes().has("axes")) {
+    for (int64_t axis : {0, 2, 3}) {
+      if (axis < in.rank()) reduced.push_back(axis);
+    }
+  }
+  boost::container::small_vector<bool, 8> axes(static_cast<size_t>(in.rank()), false);
   for (int axis : normalize_axes(reduced, in.rank())) axes[axis] = true;
   Tensor& y = context.allocate_output(0, in.dtype(), in.shape());
   dispatch<WideFloats>(compute_dtype(in.dtype()), [&]<class T>() {

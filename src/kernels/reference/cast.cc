@@ -29,6 +29,7 @@
 #include "kernels/reference/families.h"
 #include "kernels/reference/float_block.h"
 #include "support/parallel.h"
+#include "support/scratch.h"
 
 namespace anfora::kernels {
 namespace {
@@ -479,7 +480,7 @@ void cast_into(const Tensor& in, Tensor& out, const CastOptions& options) {
 
 Tensor cast_tensor(const Tensor& in, DType to) {
   if (in.dtype() == to) return in;
-  Tensor out = Tensor::allocate(to, in.shape());
+  Tensor out = scratch_tensor(to, in.shape());
   cast_into(in, out);
   return out;
 }

@@ -12,15 +12,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/container/small_vector.hpp>
 #include <cmath>
 #include <optional>
-#include <vector>
 
 #include "kernels/reference/accumulate.h"
 #include "kernels/reference/families.h"
 #include "kernels/reference/gemm.h"
 #include "kernels/reference/window.h"
 #include "support/parallel.h"
+#include "support/scratch.h"
 
 namespace anfora::kernels {
 namespace {
@@ -179,7 +180,7 @@ void convolve(const Convolution& conv, const T* weights, const T* bias, T* y, Fi
   int64_t chunks = (outputs + chunk - 1) / chunk;
   int64_t work = std::min(chunk, outputs) * rows * conv.out_channels;
   parallel_for(conv.batch * conv.groups * chunks, grain_of(kMultiplyGrain, work), [&](int64_t first, int64_t last) {
-    std::vector<T> buffer(rows * std::min(chunk, outputs));
+    Scratch<T> buffer(static_cast<size_t>(rows * std::min(chunk, outputs)), T{0});
     for (int64_t unit = first; unit < last; ++unit) {
       int64_t image = unit / (conv.groups * chunks), group = unit / chunks % conv.groups;
       int64_t begin = unit % chunks * chunk, end = std::min(begin + chunk, outputs);
@@ -260,7 +261,7 @@ void conv_transpose(KernelContext& context) {
     T* out = y.data<T>();
     int64_t work = block * taps * pixels * conv.in_channels;
     parallel_for(conv.batch * conv.groups * blocks, grain_of(kMultiplyGrain, work), [&](int64_t first, int64_t last) {
-      std::vector<T> columns(block * taps * pixels);
+      Scratch<T> columns(static_cast<size_t>(block * taps * pixels), T{0});
       for (int64_t unit = first; unit < last; ++unit) {
         int64_t image_group = unit / blocks, group = image_group % conv.groups;
         int64_t channel = unit % blocks * block, count = std::min(block, conv.out_channels - channel);
@@ -348,7 +349,7 @@ void deform_conv(KernelContext& context) {
     const T* factors = mask ? wide_mask.data<T>().data() : nullptr;
     auto fill = [&](int64_t image, int64_t group, int64_t begin, int64_t end, T* columns) -> MatrixView<const T> {
       Shape tap, at;
-      std::vector<T> position(rank);
+      boost::container::small_vector<T, 4> position(rank);
       T* to = columns;
       for (int64_t c = group * conv.in_channels; c < (group + 1) * conv.in_channels; ++c) {
         const T* plane = data + (image * x.dim(1) + c) * inputs;
@@ -401,7 +402,7 @@ void causal_conv_with_state(KernelContext& context) {
   if (context.num_outputs() > 1) present.emplace(context, 1, x.dtype(), state_shape);
   std::span<const float> data = wide_x.data<float>(), weights = wide_w.data<float>();
   parallel_for(x.dim(0) * channels, grain_of(kMultiplyGrain, length * taps), [&](int64_t first, int64_t last) {
-    std::vector<float> line(carried + length);
+    Scratch<float> line(static_cast<size_t>(carried + length));
     for (int64_t unit = first; unit < last; ++unit) {
       int64_t channel = unit % channels;
       if (past) {

@@ -33,7 +33,7 @@ void constant(KernelContext& context) {
 }
 
 void constant_of_shape(KernelContext& context) {
-  std::vector<int64_t> shape = integers(context.input(0));
+  const IntegerList shape = integers(context.input(0));
   const Tensor* value = context.attributes().get_tensor("value");
   if (value && value->size() != 1) refuse("the value has shape {}, not one element", to_string(value->shape()));
   const Tensor filling = value ? *value : Tensor::scalar(0.0f);

@@ -185,7 +185,7 @@ void grid_sample(KernelContext& context) {
 // The grid of places evenly spaced over [-1, 1] in each axis, last axis first, each multiplied by the affine matrix.
 void affine_grid(KernelContext& context) {
   const Tensor& theta = context.input(0);
-  std::vector<int64_t> size = integers(context.input(1));
+  const IntegerList size = integers(context.input(1));
   const int axes = static_cast<int>(size.size()) - 2;
   if (axes != 2 && axes != 3) refuse("a size of {} dimensions; 4 and 5 are possible", size.size());
   if (theta.shape() != Shape{size[0], axes, axes + 1}) {
@@ -225,12 +225,14 @@ void affine_grid(KernelContext& context) {
 // Col2Im ---------------------------------------------------------------------------------------------
 
 struct ColumnBlocks {
-  std::vector<int64_t> image, block, dilations, strides, pads, count;  // count: of blocks along each axis
+  IntegerList image, block, dilations, strides, pads, count;  // count: of blocks along each axis
 };
 
-std::vector<int64_t> per_axis(const AttributeSet& attributes, std::string_view name, size_t length, int64_t otherwise,
-                              int64_t least) {
-  std::vector<int64_t> values = attributes.get_ints(name, std::vector<int64_t>(length, otherwise));
+IntegerList per_axis(const AttributeSet& attributes, std::string_view name, size_t length, int64_t otherwise,
+                     int64_t least) {
+  const std::span<const int64_t> given = attributes.ints(name);
+  IntegerList values(given.begin(), given.end());
+  if (!attributes.has(name)) values.assign(length, otherwise);
   if (values.size() != length) refuse("{} has {} values, {} are needed", name, values.size(), length);
   for (int64_t value : values) {
     if (value < least || value > (int64_t{1} << 40)) refuse("{} holds {}", name, value);

@@ -16,7 +16,7 @@ namespace anfora::kernels {
 namespace {
 
 struct Targets {
-  std::vector<int64_t> classes;
+  IntegerList classes;
   std::optional<int64_t> ignored;
 };
 

@@ -224,7 +224,7 @@ void array_feature_extractor(KernelContext& context) {
   const Tensor& data = context.input(0);
   if (data.rank() < 1) refuse("the data have no features to choose from");
   const int64_t features = data.shape().back();
-  std::vector<int64_t> chosen = integers(context.input(1));
+  const IntegerList chosen = integers(context.input(1));
   if (chosen.empty()) refuse("no features are chosen");
   for (int64_t index : chosen) {
     if (index < 0 || index >= features) refuse_index(index, features);

@@ -86,7 +86,7 @@ void lp_normalization(KernelContext& context) {
   const Tensor& in = context.input(0);
   const int64_t p = context.attributes().get_int("p", 2);
   if (p != 1 && p != 2) refuse("a norm of order {}; 1 and 2 are possible", p);
-  std::vector<bool> axes(static_cast<size_t>(in.rank()), false);
+  boost::container::small_vector<bool, 8> axes(static_cast<size_t>(in.rank()), false);
   axes[static_cast<size_t>(normalize_axis(context.attributes().get_int("axis", -1), in.rank()))] = true;
   Tensor& out = context.allocate_output(0, in.dtype(), in.shape());
   const DType wide = compute_dtype(in.dtype());

@@ -18,11 +18,10 @@ namespace {
 // TopK selects among integers that hold an element's key above the complement of its index: the largest of them are
 // the largest elements, of equal ones the first. For the smallest elements the key is complemented.
 template <class Packed, class T>
-void top_k_line(const T* from, int64_t stride, int64_t n, int64_t k, bool largest, std::vector<Packed>& packed,
+void top_k_line(const T* from, int64_t stride, int64_t n, int64_t k, bool largest, std::span<Packed> packed,
                 T* values, int64_t* indices, int64_t out_stride) {
   constexpr int index_bits = 8 * sizeof(Packed) / 2;
   constexpr Packed index_mask = (Packed{1} << index_bits) - 1;
-  packed.resize(static_cast<size_t>(n));
   for (int64_t i = 0; i < n; ++i) {
     OrderKey<T> key = order_key(from[i * stride]);
     if (!largest) key = ~key;
@@ -56,10 +55,10 @@ void top_k(KernelContext& context) {
     T* to = values.data<T>().data();
     int64_t* positions = indices.data<int64_t>().data();
     parallel_for(lines, std::max<int64_t>(1, 4096 / n), [&](int64_t begin, int64_t end) {
-      std::vector<Packed> packed;
+      Scratch<Packed> packed(static_cast<size_t>(n));
       for (int64_t line = begin; line < end; ++line) {
         int64_t source = line / inner * n * inner + line % inner, target = line / inner * k * inner + line % inner;
-        top_k_line<Packed>(from + source, inner, n, k, largest, packed, to + target, positions + target, inner);
+        top_k_line<Packed>(from + source, inner, n, k, largest, {packed.data(), packed.size()}, to + target, positions + target, inner);
       }
     });
   });

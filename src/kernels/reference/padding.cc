@@ -1,6 +1,7 @@
 // Operators that frame a tensor or blank a part of it. All of Pad's modes and CenterCropPad are one copy through an
 // index table for each axis, in which -1 stands for the padding value.
 #include <algorithm>
+#include <numeric>
 
 #include "kernels/reference/arguments.h"
 #include "kernels/reference/families.h"
@@ -36,22 +37,20 @@ int64_t source_index(PadMode mode, int64_t i, int64_t size) {
   return -1;
 }
 
-// The table of an axis that keeps [lower, upper) of its `size` elements and grows by `before` and `after`: negative
+// Fills the table of an axis that keeps [lower, upper) of its `size` elements and grows by `before` and `after`: negative
 // pads remove elements, and what the other side repeats is what is left.
-IndexMap pad_map(PadMode mode, int64_t size, int64_t before, int64_t after) {
+void make_pad_map(PadMode mode, int64_t size, int64_t before, int64_t after, std::span<int64_t> map) {
   int64_t lower = std::min(std::max<int64_t>(-before, 0), size);
   int64_t upper = std::max(lower, size - std::max<int64_t>(-after, 0));
   int64_t kept = upper - lower;
-  int64_t length = size + before + after;
+  const int64_t length = std::ssize(map);
   if (kept == 0 && length > 0 && mode != PadMode::Constant) refuse("an empty axis can be padded by a constant only");
-  IndexMap map(static_cast<size_t>(length));
   int64_t start = std::max<int64_t>(before, 0);
   for (int64_t i = 0; i < length; ++i) {
     int64_t at = i - start;
     if (at < 0 || at >= kept) at = source_index(mode, at, kept);
     map[i] = at < 0 ? -1 : at + lower;
   }
-  return map;
 }
 
 void pad_by(KernelContext& context, const Tensor& data, PadMode mode, std::span<const int64_t> before,
@@ -64,16 +63,22 @@ void pad_by(KernelContext& context, const Tensor& data, PadMode mode, std::span<
   }
   Tensor& output = context.allocate_output(0, data.dtype(), shape);
   if (output.size() == 0) return;
-  std::vector<IndexMap> maps;
-  for (int d = 0; d < data.rank(); ++d) maps.push_back(pad_map(mode, data.dim(d), before[d], after[d]));
+  Scratch<int64_t> tables(static_cast<size_t>(std::reduce(shape.begin(), shape.end())));
+  boost::container::small_vector<IndexMap, 8> maps;
+  for (int64_t* table = tables.data(); int64_t length : shape) {
+    const auto d = maps.size();
+    make_pad_map(mode, data.shape()[d], before[d], after[d], {table, static_cast<size_t>(length)});
+    maps.emplace_back(table, static_cast<size_t>(length));
+    table += length;
+  }
   mapped_copy(data, output, maps, fill);
 }
 
 void pad(KernelContext& context) {
   const Tensor& data = context.input(0);
   PadMode mode = pad_mode(context.attributes().get_string("mode", "constant"));
-  std::vector<int64_t> pads = integers(context.input(1));
-  std::vector<int> axes(static_cast<size_t>(data.rank()));
+  const IntegerList pads = integers(context.input(1));
+  AxisList axes(static_cast<size_t>(data.rank()));
   for (int d = 0; d < data.rank(); ++d) axes[d] = d;
   if (const Tensor* given = context.optional_input(3)) axes = normalize_axes(integers(*given), data.rank());
   if (pads.size() != 2 * axes.size()) refuse("{} pads for {} axes", pads.size(), axes.size());
@@ -91,10 +96,10 @@ void pad(KernelContext& context) {
 
 void center_crop_pad(KernelContext& context) {
   const Tensor& data = context.input(0);
-  std::vector<int64_t> sizes = integers(context.input(1));
-  std::vector<int> axes(static_cast<size_t>(data.rank()));
+  const IntegerList sizes = integers(context.input(1));
+  AxisList axes(static_cast<size_t>(data.rank()));
   for (int d = 0; d < data.rank(); ++d) axes[d] = d;
-  if (context.attributes().has("axes")) axes = normalize_axes(context.attributes().get_ints("axes"), data.rank());
+  if (context.attributes().has("axes")) axes = normalize_axes(context.attributes().ints("axes"), data.rank());
   if (sizes.size() != axes.size()) refuse("{} sizes for {} axes", sizes.size(), axes.size());
   Shape before(data.shape().size(), 0), after(data.shape().size(), 0);
   for (size_t i = 0; i < axes.size(); ++i) {

@@ -40,7 +40,7 @@ struct Split {
   bool by_rows() const { return reduced.sizes().back() > 1 && reduced.run_stride(0) == 1; }
 };
 
-Split split_axes(const Shape& shape, const std::vector<bool>& is_reduced, bool keepdims) {
+Split split_axes(const Shape& shape, AxisFlags is_reduced, bool keepdims) {
   const Shape strides = dense_strides(shape);
   Shape kept_sizes, kept_strides, reduced_sizes, reduced_strides, result, ones;
   for (size_t i = 0; i < shape.size(); ++i) {
@@ -52,13 +52,15 @@ Split split_axes(const Shape& shape, const std::vector<bool>& is_reduced, bool k
   return {LoopNest(kept_sizes, {kept_strides}), LoopNest(reduced_sizes, {reduced_strides}), result, ones};
 }
 
+using ReducedAxes = boost::container::small_vector<bool, 8>;
+
 // Which axes are reduced, from the optional input `axes`.
-std::vector<bool> reduced_axes(const KernelContext& context) {
+ReducedAxes reduced_axes(const KernelContext& context) {
   const int rank = context.input(0).rank();
-  std::vector<int64_t> axes;
+  IntegerList axes;
   if (const Tensor* given = context.optional_input(1)) axes = integers(*given);
   const bool none_means_all = context.attributes().get_int("noop_with_empty_axes", 0) == 0;
-  std::vector<bool> reduced(static_cast<size_t>(rank), axes.empty() && none_means_all);
+  ReducedAxes reduced(static_cast<size_t>(rank), axes.empty() && none_means_all);
   for (int64_t axis : axes) reduced[static_cast<size_t>(normalize_axis(axis, rank))] = true;
   return reduced;
 }
@@ -124,10 +126,11 @@ int64_t count_parts(const Split& split) {
   return std::clamp<int64_t>(split.elements_each() * split.kept.size() / kElementsOfAPart, 1, kMostParts);
 }
 
+// One number for each kept point, first in the array.
 template <class Acc, class T, class Fold>
-std::vector<Acc> fold_all(const T* x, const Split& split, const Fold& fold) {
+Scratch<Acc> fold_all(const T* x, const Split& split, const Fold& fold) {
   const int64_t kept = split.kept.size(), each = split.elements_each(), parts = count_parts(split);
-  std::vector<Acc> results(static_cast<size_t>(kept * parts), Fold::template initial<Acc>);
+  Scratch<Acc> results(static_cast<size_t>(kept * parts), Fold::template initial<Acc>);
   if (each == 0 || kept == 0) return results;
   if (parts == 1) {
     const int64_t least = split.by_rows() ? 1 : 64;
@@ -144,7 +147,6 @@ std::vector<Acc> fold_all(const T* x, const Split& split, const Fold& fold) {
   for (int64_t p = 1; p < parts; ++p) {
     for (int64_t i = 0; i < kept; ++i) results[i] = fold.combine(results[i], results[p * kept + i]);
   }
-  results.resize(static_cast<size_t>(kept));
   return results;
 }
 
@@ -168,16 +170,16 @@ T finished(Reduction kind, SumType<T> sum, int64_t count) {
 
 template <class T, class Fold>
 void reduce_to_sum(const Tensor& in, Tensor& out, const Split& split, Reduction kind, const Fold& fold) {
-  std::vector<SumType<T>> sums = fold_all<SumType<T>>(in.data<T>().data(), split, fold);
-  T* y = out.data<T>().data();
-  for (size_t i = 0; i < sums.size(); ++i) y[i] = finished<T>(kind, sums[i], split.elements_each());
+  const Scratch<SumType<T>> sums = fold_all<SumType<T>>(in.data<T>().data(), split, fold);
+  std::span<T> y = out.data<T>();
+  for (size_t i = 0; i < y.size(); ++i) y[i] = finished<T>(kind, sums[i], split.elements_each());
 }
 
 template <class T>
 void reduce_to_extremum(const Tensor& in, Tensor& out, const Split& split, Reduction kind) {
   const T* x = in.data<T>().data();
-  std::vector<T> found = kind == Reduction::Max ? fold_all<T>(x, split, MaxFold{}) : fold_all<T>(x, split, MinFold{});
-  std::ranges::copy(found, out.data<T>().begin());
+  const Scratch<T> found = kind == Reduction::Max ? fold_all<T>(x, split, MaxFold{}) : fold_all<T>(x, split, MinFold{});
+  std::copy_n(found.begin(), out.size(), out.data<T>().begin());
 }
 
 // |x| of integers, before the sum in u64.
@@ -241,7 +243,7 @@ void reduce_into(const Tensor& in, Tensor& out, const Split& split, Reduction ki
   if (extremum && split.elements_each() == 0) return fill_with_limit(out, kind == Reduction::Min);
   const DType wide = extremum ? extremum_dtype(in.dtype(), kind) : reduction_dtype(in.dtype(), kind);
   const bool direct = wide == in.dtype();
-  Tensor result = direct ? out : Tensor::allocate(wide, out.shape());
+  Tensor result = direct ? out : scratch_tensor(wide, out.shape());
   const Tensor values = cast_tensor(in, wide);
   if (extremum) {
     dispatch<TypeList<float, double, int32_t, int64_t, uint64_t>>(
@@ -283,11 +285,11 @@ struct LogPlusShift {
 
 template <class T>
 void log_sum_exp(const Tensor& in, Tensor& out, const Split& split) {
-  Tensor shift = Tensor::allocate(in.dtype(), split.kept_as_ones);
+  Tensor shift = scratch_tensor(in.dtype(), split.kept_as_ones);
   reduce_to_extremum<T>(in, shift, split, Reduction::Max);
   const FiniteOrZero clean;
   run_unary(unary_loop<T, T, FiniteOrZero>, &clean, shift, shift, kElementwiseGrain);
-  Tensor terms = Tensor::allocate(in.dtype(), in.shape());
+  Tensor terms = scratch_tensor(in.dtype(), in.shape());
   const ShiftedExponential exponential;
   run_binary(binary_loop<T, T, ShiftedExponential>, &exponential, in, shift, terms, kCostlyGrain);
   reduce_wide<T>(terms, out, split, Reduction::Sum);
@@ -302,7 +304,7 @@ void reduce_log_sum_exp(KernelContext& context) {
   Tensor& out = context.allocate_output(0, in.dtype(), parts.result);
   // Of integers: rounded towards zero, as ONNX's operator sets below 28 have it.
   const DType wide = is_integer(in.dtype()) ? DType::F64 : compute_dtype(in.dtype());
-  Tensor result = wide == in.dtype() ? out : Tensor::allocate(wide, out.shape());
+  Tensor result = wide == in.dtype() ? out : scratch_tensor(wide, out.shape());
   dispatch<WideFloats>(wide, [&]<class T>() { log_sum_exp<T>(cast_tensor(in, wide), result, parts); });
   if (wide != in.dtype()) cast_into(result, out);
 }
@@ -393,7 +395,7 @@ void arg(KernelContext& context) {
 
 }  // namespace
 
-Tensor reduce_tensor(const Tensor& in, const std::vector<bool>& axes, Reduction kind) {
+Tensor reduce_tensor(const Tensor& in, AxisFlags axes, Reduction kind) {
   const Split parts = split_axes(in.shape(), axes, true);
   Tensor out = Tensor::allocate(in.dtype(), parts.result);
   reduce_into(in, out, parts, kind);

@@ -240,16 +240,19 @@ void resize_smoothly(const Tensor& data, Tensor& output, const Request& request,
 }
 
 void resize_nearest(const Tensor& data, Tensor& output, const Request& request, Nearest mode) {
-  std::vector<IndexMap> maps;
-  for (const ResizedAxis& axis : request.axes) {
-    IndexMap map(static_cast<size_t>(axis.output));
+  int64_t entries = 0;
+  for (const ResizedAxis& axis : request.axes) entries += axis.output;
+  Scratch<int64_t> tables(static_cast<size_t>(entries));
+  boost::container::small_vector<IndexMap, 8> maps;
+  for (int64_t* map = tables.data(); const ResizedAxis& axis : request.axes) {
     for (int64_t i = 0; i < axis.output; ++i) {
       const float x =
           axis.is_identity(request.transform) ? static_cast<float>(i) : original_coordinate(axis, request.transform, i);
       const bool outside = request.transform == Transform::Crop && !(x >= 0 && x <= static_cast<float>(axis.input - 1));
       map[i] = outside ? -1 : axis.is_identity(request.transform) ? i : nearest_index(x, mode, axis.input);
     }
-    maps.push_back(std::move(map));
+    maps.emplace_back(map, static_cast<size_t>(axis.output));
+    map += axis.output;
   }
   Tensor fill = Tensor::zeros(data.dtype(), {});
   if (request.transform == Transform::Crop && request.extrapolation_value != 0) {
@@ -270,12 +273,12 @@ std::vector<float> floats(const Tensor& tensor) {
 std::vector<ResizedAxis> requested_axes(KernelContext& context, Transform transform) {
   const Tensor& data = context.input(0);
   std::vector<ResizedAxis> axes(static_cast<size_t>(data.rank()));
-  std::vector<int> chosen;
+  AxisList chosen;
   for (int d = 0; d < data.rank(); ++d) {
     axes[d].input = axes[d].output = data.dim(d);
     chosen.push_back(d);
   }
-  if (context.attributes().has("axes")) chosen = normalize_axes(context.attributes().get_ints("axes"), data.rank());
+  if (context.attributes().has("axes")) chosen = normalize_axes(context.attributes().ints("axes"), data.rank());
   auto optional_input = [&](size_t i) {  // older models pass an empty tensor for an absent one
     const Tensor* given = context.optional_input(i);
     return given && given->size() > 0 ? given : nullptr;
@@ -307,7 +310,7 @@ std::vector<ResizedAxis> requested_axes(KernelContext& context, Transform transf
     return axes;
   }
   if (!sizes) return axes;
-  std::vector<int64_t> given = integers(*sizes);
+  const IntegerList given = integers(*sizes);
   if (given.size() != chosen.size()) refuse("{} sizes for {} axes", given.size(), chosen.size());
   std::string policy = context.attributes().get_string("keep_aspect_ratio_policy", "stretch");
   if (policy != "stretch" && policy != "not_larger" && policy != "not_smaller") {

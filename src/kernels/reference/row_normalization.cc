@@ -41,7 +41,7 @@ class RowFactors {
     const Shape own(factors.shape().begin() + (shared ? std::max(axis - lead, 0) : 0), factors.shape().end());
     values_ = cast_tensor(factors, dtype_of<T>).reshaped(own);
     if (own != target) {
-      Tensor expanded = Tensor::allocate(dtype_of<T>, target);
+      Tensor expanded = scratch_tensor(dtype_of<T>, target);
       strided_copy(dtype_of<T>, target, expanded.raw(), dense_strides(target), values_.raw(),
                    broadcast_strides(own, target));
       values_ = expanded;
@@ -71,10 +71,10 @@ void scale_row(const T* x, T* y, int64_t n, T center, T factor, const T* scale, 
 double inverse_deviation(double variance, double epsilon) { return 1 / std::sqrt(variance + epsilon); }
 
 // The statistics of each row, for the outputs that show them.
-void set_statistics(KernelContext& context, size_t i, const Shape& shape, const std::vector<double>& values) {
+void set_statistics(KernelContext& context, size_t i, const Shape& shape, const Scratch<double>& values) {
   if (context.num_outputs() <= i) return;
   Tensor& out = context.allocate_output(i, dtype_attribute(context.attributes(), "stash_type", DType::F32), shape);
-  cast_into(Tensor::from<double>(shape, values), out);
+  cast_elements(DType::F64, values.data(), out.dtype(), out.raw(), out.size());
 }
 
 }  // namespace
@@ -88,7 +88,7 @@ void layer_normalization(KernelContext& context) {
   Shape rows = x.shape();
   std::fill(rows.begin() + axis, rows.end(), 1);
   const auto row_count = static_cast<size_t>(element_count(rows));
-  std::vector<double> means(row_count, NAN), inverses(row_count, NAN);
+  Scratch<double> means(row_count, NAN), inverses(row_count, NAN);
   Tensor& y = context.allocate_output(0, x.dtype(), x.shape());
   dispatch<WideFloats>(compute_dtype(x.dtype()), [&]<class T>() {
     const RowFactors<T> scales(scale, x.shape(), axis);

@@ -3,13 +3,13 @@
 #pragma once
 
 #include <algorithm>
-#include <vector>
 
 #include "kernels/reference/broadcast.h"
 #include "kernels/reference/cast.h"
 #include "kernels/reference/fold.h"
 #include "support/element_types.h"
 #include "support/parallel.h"
+#include "support/scratch.h"
 
 namespace anfora::kernels {
 
@@ -25,7 +25,7 @@ void for_each_row(const Tensor& in, Tensor& out, int64_t length, Body&& body) {
   const size_t row_out = static_cast<size_t>(length) * element_bytes(out.dtype());
   const bool direct_in = in.dtype() == wide, direct_out = out.dtype() == wide;
   parallel_for(in.size() / length, grain_of(kElementwiseGrain, length), [&](int64_t begin, int64_t end) {
-    std::vector<T> buffer(direct_in && direct_out ? 0 : static_cast<size_t>(length));
+    Scratch<T> buffer(direct_in && direct_out ? 0 : static_cast<size_t>(length));
     for (int64_t r = begin; r < end; ++r) {
       const std::byte* source = from + static_cast<size_t>(r) * row_in;
       std::byte* target = to + static_cast<size_t>(r) * row_out;
@@ -45,7 +45,7 @@ double fold_long_row(const T* x, int64_t n, const Fold& fold) {
   constexpr int64_t kPart = 65536;
   if (n <= kPart) return fold_row<double>(x, n, fold);
   const int64_t parts = (n + kPart - 1) / kPart;
-  std::vector<double> results(static_cast<size_t>(parts));
+  Scratch<double> results(static_cast<size_t>(parts));
   parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
       results[p] = fold_row<double>(x + p * kPart, std::min(kPart, n - p * kPart), fold);

@@ -76,7 +76,7 @@ void split_to_sequence(KernelContext& context) {
   const Tensor* split = context.optional_input(1);
   const bool keep_axis = split || context.attributes().get_int("keepdims", 1) != 0;
   const int64_t size = data.dim(axis);
-  std::vector<int64_t> sizes;
+  IntegerList sizes;
   if (split && split->rank() > 0) {
     sizes = integers(*split);
   } else {

@@ -14,7 +14,7 @@ namespace {
 
 void reshape(KernelContext& context) {
   const Tensor& data = context.input(0);
-  std::vector<int64_t> wanted = integers(context.input(1));
+  const IntegerList wanted = integers(context.input(1));
   const bool zero_is_zero = context.attributes().get_int("allowzero", 0) != 0;
   Shape shape;
   int64_t known = 1;
@@ -57,7 +57,7 @@ void squeeze(KernelContext& context) {
   const Tensor& data = context.input(0);
   Shape shape;
   if (const Tensor* axes = context.optional_input(1); axes && axes->size() > 0) {
-    std::vector<int> drop = normalize_axes(integers(*axes), data.rank());
+    const AxisList drop = normalize_axes(integers(*axes), data.rank());
     for (int d = 0; d < data.rank(); ++d) {
       bool dropped = std::ranges::find(drop, d) != drop.end();
       if (dropped && data.dim(d) != 1) refuse("cannot squeeze axis {} of size {}", d, data.dim(d));
@@ -71,9 +71,9 @@ void squeeze(KernelContext& context) {
 
 void unsqueeze(KernelContext& context) {
   const Tensor& data = context.input(0);
-  std::vector<int64_t> given = integers(context.input(1));
+  const IntegerList given = integers(context.input(1));
   int rank = data.rank() + static_cast<int>(given.size());
-  std::vector<int> added = normalize_axes(given, rank);
+  const AxisList added = normalize_axes(given, rank);
   Shape shape;
   int from = 0;
   for (int d = 0; d < rank; ++d) {
@@ -122,7 +122,8 @@ bool keeps_order(std::span<const int64_t> shape, std::span<const int64_t> perm) 
 
 void transpose(KernelContext& context) {
   const Tensor& data = context.input(0);
-  std::vector<int64_t> perm = context.attributes().get_ints("perm");
+  const std::span<const int64_t> given = context.attributes().ints("perm");
+  IntegerList perm(given.begin(), given.end());
   if (!context.attributes().has("perm")) {
     perm.resize(data.shape().size());
     std::iota(perm.rbegin(), perm.rend(), 0);
@@ -186,7 +187,7 @@ void expand(KernelContext& context) {
 // Axis d of size n, repeated r times, is the two axes [r, n] of which the source does not walk the first.
 void tile(KernelContext& context) {
   const Tensor& data = context.input(0);
-  std::vector<int64_t> repeats = integers(context.input(1));
+  const IntegerList repeats = integers(context.input(1));
   if (std::ssize(repeats) != data.rank()) refuse("{} repeats for rank {}", repeats.size(), data.rank());
   Shape shape, sizes, from, strides = dense_strides(data.shape());
   for (int d = 0; d < data.rank(); ++d) {
@@ -202,7 +203,7 @@ void tile(KernelContext& context) {
 }
 
 void concat(KernelContext& context) {
-  std::vector<const Tensor*> inputs;
+  boost::container::small_vector<const Tensor*, 8> inputs;
   for (size_t i = 0; i < context.num_inputs(); ++i) inputs.push_back(&context.input(i));
   if (inputs.empty()) refuse("there is nothing to concatenate");
   int axis = normalize_axis(context.attributes().require_int("axis"), inputs[0]->rank());
@@ -210,10 +211,10 @@ void concat(KernelContext& context) {
   concatenate(inputs, axis, context.allocate_output(0, inputs[0]->dtype(), shape));
 }
 
-std::vector<int64_t> split_sizes(KernelContext& context, int64_t size) {
+IntegerList split_sizes(KernelContext& context, int64_t size) {
   const int64_t outputs = static_cast<int64_t>(context.num_outputs());
   if (const Tensor* given = context.optional_input(1)) {
-    std::vector<int64_t> sizes = integers(*given);
+    IntegerList sizes = integers(*given);
     if (std::ssize(sizes) < outputs) refuse("{} sizes for {} outputs", sizes.size(), outputs);
     int64_t sum = 0;
     for (int64_t part : sizes) {
@@ -227,7 +228,7 @@ std::vector<int64_t> split_sizes(KernelContext& context, int64_t size) {
   if (parts < outputs) refuse("num_outputs is {}, but there are {} outputs", parts, outputs);
   // The last parts are smaller, or empty, when the size is no multiple. Those that nobody wants are left out.
   int64_t part = (size + parts - 1) / parts;
-  std::vector<int64_t> sizes;
+  IntegerList sizes;
   for (int64_t i = 0; i < outputs; ++i) sizes.push_back(std::clamp<int64_t>(size - i * part, 0, part));
   return sizes;
 }
@@ -235,7 +236,7 @@ std::vector<int64_t> split_sizes(KernelContext& context, int64_t size) {
 void split(KernelContext& context) {
   const Tensor& data = context.input(0);
   int axis = normalize_axis(context.attributes().get_int("axis", 0), data.rank());
-  std::vector<int64_t> sizes = split_sizes(context, data.dim(axis));
+  const IntegerList sizes = split_sizes(context, data.dim(axis));
   Shape shape = data.shape();
   int64_t begin = 0;
   for (size_t i = 0; i < context.num_outputs(); ++i) {
@@ -247,15 +248,15 @@ void split(KernelContext& context) {
 
 void slice(KernelContext& context) {
   const Tensor& data = context.input(0);
-  std::vector<int64_t> starts = integers(context.input(1)), ends = integers(context.input(2));
-  std::vector<int64_t> given_axes(starts.size()), steps(starts.size(), 1);
+  const IntegerList starts = integers(context.input(1)), ends = integers(context.input(2));
+  IntegerList given_axes(starts.size()), steps(starts.size(), 1);
   std::iota(given_axes.begin(), given_axes.end(), 0);
   if (const Tensor* axes = context.optional_input(3)) given_axes = integers(*axes);
   if (const Tensor* given = context.optional_input(4)) steps = integers(*given);
   if (ends.size() != starts.size() || given_axes.size() != starts.size() || steps.size() != starts.size()) {
     refuse("{} starts, {} ends, {} axes and {} steps", starts.size(), ends.size(), given_axes.size(), steps.size());
   }
-  std::vector<int> axes = normalize_axes(given_axes, data.rank());
+  const AxisList axes = normalize_axes(given_axes, data.rank());
   Shape shape = data.shape(), from = dense_strides(data.shape());
   int64_t offset = 0;
   for (size_t i = 0; i < axes.size(); ++i) {
@@ -286,7 +287,7 @@ void reverse_sequence(KernelContext& context) {
   int batch = normalize_axis(context.attributes().get_int("batch_axis", 1), 2);
   int time = normalize_axis(context.attributes().get_int("time_axis", 0), 2);
   if (batch == time) refuse("batch_axis and time_axis are both {}", batch);
-  std::vector<int64_t> lengths = integers(context.input(1));
+  const IntegerList lengths = integers(context.input(1));
   if (std::ssize(lengths) != data.dim(batch)) refuse("{} lengths for a batch of {}", lengths.size(), data.dim(batch));
   for (int64_t length : lengths) {
     if (length < 0 || length > data.dim(time)) refuse("a length is {}, the time axis {}", length, data.dim(time));

@@ -116,7 +116,7 @@ void softmax_along(const Tensor& in, Tensor& out, int axis, bool logarithm) {
   std::byte* to = static_cast<std::byte*>(out.raw());
   const int64_t grain = std::max<int64_t>(1, kCostlyGrain / view.length);
   parallel_for(view.outer, grain, [&](int64_t begin, int64_t end) {
-    std::vector<float> row(static_cast<size_t>(view.length));
+    Scratch<float> row(static_cast<size_t>(view.length));
     for (int64_t r = begin; r < end; ++r) {
       const size_t at = static_cast<size_t>(r * view.length) * bytes;
       load_floats(in.dtype(), from + at, row.data(), view.length);

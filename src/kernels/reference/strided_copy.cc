@@ -284,22 +284,23 @@ struct Segment {
   int64_t begin, length, source;
 };
 
-std::vector<Segment> segments_of(const IndexMap& map) {
-  std::vector<Segment> segments;
+// Into `segments`, of which there are at most as many as indices; returns those that there are.
+std::span<const Segment> find_segments(IndexMap map, Segment* segments) {
+  size_t count = 0;
   for (int64_t i = 0; i < std::ssize(map); ++i) {
-    if (!segments.empty()) {
-      Segment& last = segments.back();
+    if (count > 0) {
+      Segment& last = segments[count - 1];
       if (map[i] == (last.source < 0 ? -1 : last.source + last.length)) {
         ++last.length;
         continue;
       }
     }
-    segments.push_back({i, 1, map[i]});
+    segments[count++] = {i, 1, map[i]};
   }
-  return segments;
+  return {segments, count};
 }
 
-bool is_identity(const IndexMap& map, int64_t size) {
+bool is_identity(IndexMap map, int64_t size) {
   if (std::ssize(map) != size) return false;
   for (int64_t i = 0; i < size; ++i) {
     if (map[i] != i) return false;
@@ -316,7 +317,8 @@ void mapped_copy(const Tensor& from, Tensor& to, std::span<const IndexMap> maps,
   while (last > 0 && is_identity(maps[last], from.dim(last))) --last;
   const int64_t run = extent(to.shape(), last + 1, to.rank());
   const int64_t row = to.dim(last) * run, rows = to.size() / row;
-  const std::vector<Segment> segments = segments_of(maps[last]);
+  Scratch<Segment> room(maps[last].size());
+  const std::span<const Segment> segments = find_segments(maps[last], room.data());
   // Single elements in scattered order go through the table, longer runs through the segments.
   const bool scattered =
       run == 1 && std::ssize(segments) * 2 > to.dim(last) && std::ranges::find(maps[last], -1) == maps[last].end();
@@ -340,7 +342,7 @@ void mapped_copy(const Tensor& from, Tensor& to, std::span<const IndexMap> maps,
         if (outside) {
           std::fill_n(t, row, none);
         } else if (scattered) {
-          const IndexMap& map = maps[last];
+          const IndexMap map = maps[last];
           for (size_t k = 0; k < map.size(); ++k) t[k] = source[offset + map[k]];
         } else {
           for (const Segment& s : segments) {

@@ -21,9 +21,9 @@ AutoPad parse_auto_pad(const std::string& text) {
       .with_hint("NOTSET, SAME_UPPER, SAME_LOWER and VALID are known");
 }
 
-std::vector<int64_t> read_per_axis(const AttributeSet& attributes, const char* name, size_t count, int64_t lowest,
-                                   std::vector<int64_t> otherwise) {
-  std::vector<int64_t> values = attributes.get_ints(name, std::move(otherwise));
+IntegerList read_per_axis(const AttributeSet& attributes, const char* name, size_t count, int64_t lowest) {
+  const std::span<const int64_t> given = attributes.ints(name);
+  IntegerList values(given.begin(), given.end());
   if (values.empty()) values.assign(count, lowest > 0 ? 1 : 0);
   if (values.size() != count) {
     throw Error(ErrorCode::InvalidModel, fmt::format("{} has {} values, expected {}", name, values.size(), count));
@@ -97,7 +97,7 @@ int64_t Window::outputs() const { return product(*this, &WindowAxis::output); }
 
 Window read_window(const AttributeSet& attributes, size_t spatial_rank, std::span<const int64_t> weight_kernel) {
   bool has_weights = !weight_kernel.empty();
-  std::vector<int64_t> kernel = attributes.get_ints("kernel_shape", {weight_kernel.begin(), weight_kernel.end()});
+  const std::span<const int64_t> kernel = attributes.has("kernel_shape") ? attributes.ints("kernel_shape") : weight_kernel;
   if (kernel.empty()) throw Error(ErrorCode::InvalidModel, "the attribute kernel_shape is missing");
   if (kernel.size() != spatial_rank) {
     throw Error(ErrorCode::InvalidModel, fmt::format("kernel_shape has {} values, the input has {} spatial dimensions",
@@ -112,9 +112,9 @@ Window read_window(const AttributeSet& attributes, size_t spatial_rank, std::spa
       throw Error(ErrorCode::InvalidModel, fmt::format("the kernel's shape is {}", to_string(kernel)));
     }
   }
-  std::vector<int64_t> strides = read_per_axis(attributes, "strides", spatial_rank, 1, {});
-  std::vector<int64_t> dilations = read_per_axis(attributes, "dilations", spatial_rank, 1, {});
-  std::vector<int64_t> pads = read_per_axis(attributes, "pads", 2 * spatial_rank, -kLargestExtent, {});
+  const IntegerList strides = read_per_axis(attributes, "strides", spatial_rank, 1);
+  const IntegerList dilations = read_per_axis(attributes, "dilations", spatial_rank, 1);
+  const IntegerList pads = read_per_axis(attributes, "pads", 2 * spatial_rank, -kLargestExtent);
   Window window;
   window.auto_pad = parse_auto_pad(attributes.get_string("auto_pad", "NOTSET"));
   window.ceil_mode = attributes.get_int("ceil_mode", 0) != 0;
@@ -140,9 +140,10 @@ void resolve_window(Window& window, std::span<const int64_t> spatial) {
 
 TransposedExtents read_transposed_extents(const AttributeSet& attributes, size_t spatial_rank) {
   TransposedExtents extents;
-  extents.output_padding = read_per_axis(attributes, "output_padding", spatial_rank, 0, {});
-  extents.output_shape = attributes.get_ints("output_shape");
-  std::vector<int64_t>& shape = extents.output_shape;
+  extents.output_padding = read_per_axis(attributes, "output_padding", spatial_rank, 0);
+  const std::span<const int64_t> given = attributes.ints("output_shape");
+  IntegerList& shape = extents.output_shape;
+  shape.assign(given.begin(), given.end());
   // Some exporters write batch and channels too.
   if (shape.size() == spatial_rank + 2) shape.erase(shape.begin(), shape.begin() + 2);
   if (!shape.empty() && shape.size() != spatial_rank) {

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "anfora/tensor.h"
+#include "kernels/reference/arguments.h"
 #include "support/attribute.h"
 
 namespace anfora::kernels {
@@ -88,7 +89,7 @@ void resolve_window(Window& window, std::span<const int64_t> spatial);
 // In the result `output` is the extent that is read and `input` the larger one that is written.
 void transposed_window(Window& window, const AttributeSet& attributes, std::span<const int64_t> spatial);
 struct TransposedExtents {
-  std::vector<int64_t> output_padding, output_shape;  // output_shape: empty, or spatial extents
+  IntegerList output_padding, output_shape;  // output_shape: empty, or spatial extents
 };
 TransposedExtents read_transposed_extents(const AttributeSet& attributes, size_t spatial_rank);
 

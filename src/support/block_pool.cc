@@ -1,0 +1,139 @@
+#include "support/block_pool.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "anfora/error.h"
+#include "support/aligned_bytes.h"
+
+namespace anfora {
+namespace {
+
+// What the standard library needs for a reference count with a deleter and an allocator of one pointer each; checked below.
+constexpr size_t kReferenceCountBytes = 64;
+
+constexpr size_t kSmallestBlock = 64;
+
+// A tensor that grows a little each time, such as a cache of keys and values, is to find a block that still holds it: capacities
+// are the next eighth of a power of two.
+size_t capacity_for(size_t bytes) {
+  if (bytes <= kSmallestBlock) return kSmallestBlock;
+  const size_t step = std::bit_floor(bytes) / 8;
+  return (bytes + step - 1) / step * step;
+}
+
+}  // namespace
+
+struct BlockPool::Block {
+  BlockPool* pool;  // null: it is its tensor's
+  size_t capacity;
+  size_t number;  // in blocks_
+  AlignedBytes memory;
+  alignas(std::max_align_t) std::byte reference_count[kReferenceCountBytes] = {};
+};
+
+// The "deleter" of a handle: the block is given back with its reference count, not before.
+struct BlockPool::KeepBlock {
+  Block* block;
+  void operator()(void*) const {}
+};
+
+// The allocator of reference counts.
+template <class T>
+struct BlockPool::PlaceInBlock {
+  using value_type = T;
+  explicit PlaceInBlock(Block* block) : block(block) {}
+  template <class U>
+  PlaceInBlock(const PlaceInBlock<U>& other) : block(other.block) {}
+
+  T* allocate(size_t) {
+    static_assert(sizeof(T) <= kReferenceCountBytes);
+    return reinterpret_cast<T*>(block->reference_count);
+  }
+  void deallocate(T*, size_t) {
+    if (block->pool) {
+      block->pool->give_back(block);
+    } else {
+      delete block;
+    }
+  }
+  bool operator==(const PlaceInBlock&) const = default;
+
+  Block* block;
+};
+
+BlockPool::~BlockPool() {
+  for (Block* block : free_) {
+    disown(*block);
+    delete block;
+  }
+  for (Block* block : blocks_) block->pool = nullptr;
+}
+
+Tensor BlockPool::allocate(DType dtype, std::span<const int64_t> shape) {
+  if (dtype == DType::String) return Tensor::allocate(dtype, shape);
+  const size_t count = static_cast<size_t>(element_count(shape)), bytes = count * element_bytes(dtype);
+  if (count != 0 && bytes / count != element_bytes(dtype)) {
+    throw Error(ErrorCode::ResourceExhausted, fmt::format("a tensor of shape {} is too large", to_string(shape)));
+  }
+  Block* block = take(bytes);
+  void* memory = block->memory.get();
+  return Tensor::view(dtype, shape, memory, std::shared_ptr<void>(memory, KeepBlock{block}, PlaceInBlock<std::byte>(block)));
+}
+
+void BlockPool::give_away(const Tensor& tensor) {
+  const KeepBlock* kept = std::get_deleter<KeepBlock>(tensor.owner());
+  if (!kept || !kept->block->pool) return;
+  BlockPool& pool = *kept->block->pool;
+  pool.bytes_in_use_ -= kept->block->capacity;
+  pool.disown(*kept->block);
+}
+
+void BlockPool::disown(Block& block) {
+  Block* last = blocks_.back();
+  blocks_[last->number = block.number] = last;
+  blocks_.pop_back();
+  bytes_ -= block.capacity;
+  block.pool = nullptr;
+}
+
+BlockPool::Block* BlockPool::take(size_t bytes) {
+  const size_t wanted = capacity_for(bytes);
+  Block* block = nullptr;
+  if (auto fits = std::ranges::lower_bound(free_, bytes, {}, &Block::capacity);
+      fits != free_.end() && (*fits)->capacity <= 2 * wanted) {
+    block = *fits;
+    free_.erase(fits);
+  } else {
+    make_room(wanted);
+    AlignedBytes memory = allocate_bytes(wanted);
+    if (!memory) throw Error(ErrorCode::ResourceExhausted, fmt::format("cannot allocate {} bytes for a tensor", bytes));
+    auto made = std::make_unique<Block>(this, wanted, blocks_.size(), std::move(memory));
+    blocks_.push_back(made.get());
+    bytes_ += wanted;
+    block = made.release();
+    free_.reserve(blocks_.capacity());  // giving back must not fail
+  }
+  bytes_in_use_ += block->capacity;
+  most_in_use_ = std::max(most_in_use_, bytes_in_use_);
+  return block;
+}
+
+void BlockPool::give_back(Block* block) {
+  bytes_in_use_ -= block->capacity;
+  free_.insert(std::ranges::upper_bound(free_, block->capacity, {}, &Block::capacity), block);
+}
+
+void BlockPool::make_room(size_t bytes) {
+  const size_t most = 2 * std::max(most_in_use_, bytes_in_use_ + bytes);
+  while (bytes_ + bytes > most && !free_.empty()) {
+    Block* block = free_.back();
+    free_.pop_back();
+    disown(*block);
+    delete block;
+  }
+}
+
+}  // namespace anfora

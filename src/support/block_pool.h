@@ -1,0 +1,51 @@
+// Memory for tensors whose lifetime only their handles know: what crosses a call, lies in a sequence, or has no size before it
+// is computed. The last handle gives a block back, and a later tensor takes it: what repeats, as an iteration of a loop or a run
+// does, allocates nothing after a few times. Two blocks take turns for a value that a loop carries.
+//
+// A tensor gets the smallest free block that holds it, unless that is twice as large: small tensors that live long, such as those of
+// a sequence, would keep the blocks of large ones. Where there is none, free blocks make room for a new one, so that a pool has at
+// most twice of what was once in use at a time.
+//
+// For one thread at a time, handles included, but for what was given away. A block holds its tensor's reference count as well.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "anfora/tensor.h"
+
+namespace anfora {
+
+class BlockPool {
+ public:
+  BlockPool() = default;
+  BlockPool(const BlockPool&) = delete;
+  ~BlockPool();
+
+  // As Tensor::allocate(). Strings do not come from blocks.
+  Tensor allocate(DType dtype, std::span<const int64_t> shape);
+  // From now on the tensor may be used, and freed, by any thread; others than those of a pool may be anyway.
+  static void give_away(const Tensor& tensor);
+
+  size_t bytes() const { return bytes_; }
+
+ private:
+  struct Block;
+  struct KeepBlock;
+  template <class T>
+  struct PlaceInBlock;
+
+  Block* take(size_t bytes);
+  void give_back(Block* block);
+  void disown(Block& block);
+  void make_room(size_t bytes);
+
+  std::vector<Block*> blocks_;  // all
+  std::vector<Block*> free_;    // of them, by capacity
+  size_t bytes_ = 0;            // of all blocks
+  size_t bytes_in_use_ = 0, most_in_use_ = 0;
+};
+
+}  // namespace anfora

@@ -1,0 +1,44 @@
+// Arrays that a kernel uses within a scope: blocks of the calling thread, which later ones take again, so that they cost an
+// allocation the first few times only. Also for the body of a parallel loop, where each thread has its own.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <span>
+#include <type_traits>
+
+#include "support/block_pool.h"
+
+namespace anfora {
+
+// A tensor that may not outlive the scope it is made in, nor be handed to another thread.
+Tensor scratch_tensor(DType dtype, std::span<const int64_t> shape);
+
+template <class T>
+class Scratch {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+ public:
+  // Uninitialized.
+  explicit Scratch(size_t size)
+      : memory_(scratch_tensor(DType::U8, std::array{static_cast<int64_t>(size * sizeof(T))})), size_(size) {}
+  Scratch(size_t size, T value) : Scratch(size) { std::fill(begin(), end(), value); }
+  Scratch(Scratch&&) = default;
+
+  size_t size() const { return size_; }
+  T* data() { return static_cast<T*>(memory_.raw()); }
+  const T* data() const { return static_cast<const T*>(memory_.raw()); }
+  T* begin() { return data(); }
+  T* end() { return data() + size_; }
+  const T* begin() const { return data(); }
+  const T* end() const { return data() + size_; }
+  T& operator[](size_t i) { return data()[i]; }
+  const T& operator[](size_t i) const { return data()[i]; }
+
+ private:
+  Tensor memory_;
+  size_t size_;
+};
+
+}  // namespace anfora

@@ -1,0 +1,86 @@
+#include "support/block_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+#include "count.h"
+#include "support/scratch.h"
+
+namespace anfora {
+namespace {
+
+Tensor bytes(BlockPool& pool, int64_t count) { return pool.allocate(DType::U8, Shape{count}); }
+
+TEST(BlockPool, TakesBlocksAgain) {
+  BlockPool pool;
+  const void* memory = bytes(pool, 1000).raw();
+  EXPECT_EQ(count_allocations([&] { EXPECT_EQ(bytes(pool, 900).raw(), memory); }), 0);
+  Tensor first = bytes(pool, 1000), second = bytes(pool, 1000);
+  EXPECT_EQ(first.raw(), memory);
+  EXPECT_NE(second.raw(), memory);
+  Tensor view = second.reshaped(Shape{10, 100});
+  second = Tensor();
+  EXPECT_NE(bytes(pool, 1000).raw(), view.raw()) << "a view keeps the block";
+}
+
+TEST(BlockPool, TakesTheSmallestThatFits) {
+  BlockPool pool;
+  const void* small;
+  {
+    Tensor large = bytes(pool, 10'000), tensor = bytes(pool, 1'000);
+    small = tensor.raw();
+  }
+  EXPECT_EQ(bytes(pool, 500).raw(), small);
+  EXPECT_NE(bytes(pool, 2'000).raw(), small);
+}
+
+TEST(BlockPool, HasAtMostTwiceWhatWasOnceInUse) {
+  BlockPool pool;
+  for (int64_t size = 1; size < 10'000; ++size) bytes(pool, size);
+  EXPECT_LE(pool.bytes(), 2 * 10'000 * 9 / 8);
+}
+
+TEST(BlockPool, SmallTensorsLeaveLargeBlocks) {
+  BlockPool pool;
+  std::vector<Tensor> kept;
+  for (int i = 0; i < 100; ++i) {
+    bytes(pool, 100'000);
+    kept.push_back(bytes(pool, 10));
+  }
+  EXPECT_LE(pool.bytes(), 200'000 * 9 / 8);
+}
+
+TEST(BlockPool, SizesTakeTurns) {
+  BlockPool pool;
+  auto all = [&] {
+    for (int64_t size : {100, 10'000, 900, 100'000}) bytes(pool, size);
+  };
+  all();
+  all();
+  EXPECT_EQ(count_allocations(all), 0);
+}
+
+TEST(BlockPool, ATensorMayOutliveIt) {
+  auto pool = std::make_unique<BlockPool>();
+  Tensor kept = bytes(*pool, 100), given = bytes(*pool, 100);
+  BlockPool::give_away(given);
+  BlockPool::give_away(Tensor::zeros(DType::U8, Shape{3}));
+  std::thread([tensor = std::move(given)]() mutable { tensor = Tensor(); }).join();
+  pool.reset();
+  std::ranges::fill(kept.data<uint8_t>(), uint8_t{7});
+  EXPECT_EQ(kept.data<uint8_t>()[99], 7);
+}
+
+TEST(Scratch, IsOfTheThread) {
+  { Scratch<int64_t> first(100); }
+  EXPECT_EQ(count_allocations([] {
+              const Scratch<int64_t> again(90, 3);
+              EXPECT_EQ(again[89], 3);
+            }),
+            0);
+}
+
+}  // namespace
+}  // namespace anfora
