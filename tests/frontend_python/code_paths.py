@@ -259,6 +259,13 @@ class Code:
             else:
                 return i
 
+    def behind_truth(self, i):
+        """The place behind instruction i, which makes a bool, and behind those that ask for its truth."""
+        behind = i + 1
+        while self.instructions[self.settle(behind)].opname == "TO_BOOL":
+            behind = self.settle(behind) + 1
+        return behind
+
     def thread(self, i):
         """A jump and its target, of instruction i: of JUMP_IF_FALSE_OR_POP to a further jump that it decides, to where that leads."""
         def of(k):
@@ -298,10 +305,12 @@ class Code:
         if constant and hasattr(constant[0], "co_code"):
             return ("LOAD_CONST", "code"), constant[0], [i + 1]
         if constant:
-            behind = i + 1  # the truth of a bool is itself
-            while isinstance(constant[0], bool) and self.instructions[self.settle(behind)].opname == "TO_BOOL":
-                behind = self.settle(behind) + 1
-            return ("LOAD_CONST", key(constant[0])), None, [behind]
+            return ("LOAD_CONST", key(constant[0])), None, [self.behind_truth(i) if isinstance(constant[0], bool) else i + 1]
+        if name == "COMPARE_OP":  # since 3.13, the truth of its result may be a part of it
+            is_truth = one.argrepr.startswith("bool(") or self.behind_truth(i) != i + 1
+            return (name, one.argrepr.removeprefix("bool(").rstrip(")"), is_truth), None, [self.behind_truth(i)]
+        if name in ("IS_OP", "CONTAINS_OP", "UNARY_NOT", "TO_BOOL"):
+            return (name, one.arg), None, [self.behind_truth(i)]
         if one.opcode in dis.hasjrel or one.opcode in dis.hasjabs:
             name, target = self.thread(i)
             behind = [i + 1, target]
