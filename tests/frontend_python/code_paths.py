@@ -1,6 +1,7 @@
 """Compares code objects by what they execute on every path, and hides constants from the compiler."""
 import ast
 import dis
+import sys
 
 PREFIX = "__constant_"
 SKIPPED = {"NOP", "CACHE", "RESUME", "EXTENDED_ARG", "PRECALL"}
@@ -93,7 +94,12 @@ class Hider(ast.NodeTransformer):
                        for i, value in enumerate(node.values)]
         return node
 
+    def visit_UnaryOp(self, node):
+        return self.generic_visit(keep_not(node))
+
     def condition(self, node):
+        if isinstance(node, ast.UnaryOp):
+            node = keep_not(node)
         if isinstance(node, ast.Constant) or is_literal_tuple(node):
             return node
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
@@ -118,6 +124,16 @@ class Hider(ast.NodeTransformer):
 
     def visit_match_case(self, node):
         return self.without(node, pattern=node.pattern, guard=node.guard and self.condition(node.guard))
+
+
+def keep_not(node):
+    """`not a in b`, which is there where folding has taken what was around `a in b`: as `a in b if True else None`, so that it stays.
+
+    The conditional goes away in the code, as it did in the code of the original.
+    """
+    if isinstance(node.op, ast.Not) and isinstance(node.operand, ast.Compare):
+        node.operand = ast.IfExp(ast.Constant(True), node.operand, ast.Constant(None))
+    return node
 
 
 def hide_constants(tree):
@@ -254,6 +270,8 @@ class Code:
         while True:
             if self.instructions[i].opname in UNCONDITIONAL:
                 i = self.places[self.instructions[i].argval]
+            elif self.is_double_negation(i):
+                i = self.settle(i + 1) + 1
             elif self.constant(i) and i not in self.displays and self.instructions[self.settle(i + 1)].opname == "POP_TOP":
                 i = self.settle(i + 1) + 1
             else:
@@ -285,6 +303,11 @@ class Code:
             else:
                 break
         return name, target
+
+    def is_double_negation(self, i):
+        """Since 3.13, `not` is of a bool, and twice of it is nothing. CPython sees it where the two are side by side."""
+        is_first = sys.version_info >= (3, 13) and self.instructions[i].opname == "UNARY_NOT"
+        return is_first and self.instructions[self.settle(i + 1)].opname == "UNARY_NOT"
 
     def at(self, i):
         """(what it does, the code object that it loads, the places behind it); the place None: returns."""
