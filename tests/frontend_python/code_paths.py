@@ -1,6 +1,7 @@
 """Compares code objects by what they execute on every path, and hides constants from the compiler."""
 import ast
 import dis
+import sys
 
 PREFIX = "__constant_"
 SKIPPED = {"NOP", "CACHE", "RESUME", "EXTENDED_ARG", "PRECALL"}
@@ -93,7 +94,12 @@ class Hider(ast.NodeTransformer):
                        for i, value in enumerate(node.values)]
         return node
 
+    def visit_UnaryOp(self, node):
+        return self.generic_visit(keep_not(node))
+
     def condition(self, node):
+        if isinstance(node, ast.UnaryOp):
+            node = keep_not(node)
         if isinstance(node, ast.Constant) or is_literal_tuple(node):
             return node
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
@@ -118,6 +124,16 @@ class Hider(ast.NodeTransformer):
 
     def visit_match_case(self, node):
         return self.without(node, pattern=node.pattern, guard=node.guard and self.condition(node.guard))
+
+
+def keep_not(node):
+    """`not a in b`, which is there where folding has taken what was around `a in b`: as `a in b if True else None`, so that it stays.
+
+    The conditional goes away in the code, as it did in the code of the original.
+    """
+    if isinstance(node.op, ast.Not) and isinstance(node.operand, ast.Compare):
+        node.operand = ast.IfExp(ast.Constant(True), node.operand, ast.Constant(None))
+    return node
 
 
 def hide_constants(tree):
@@ -254,10 +270,19 @@ class Code:
         while True:
             if self.instructions[i].opname in UNCONDITIONAL:
                 i = self.places[self.instructions[i].argval]
+            elif self.is_double_negation(i):
+                i = self.settle(i + 1) + 1
             elif self.constant(i) and i not in self.displays and self.instructions[self.settle(i + 1)].opname == "POP_TOP":
                 i = self.settle(i + 1) + 1
             else:
                 return i
+
+    def behind_truth(self, i):
+        """The place behind instruction i, which makes a bool, and behind those that ask for its truth."""
+        behind = i + 1
+        while self.instructions[self.settle(behind)].opname == "TO_BOOL":
+            behind = self.settle(behind) + 1
+        return behind
 
     def thread(self, i):
         """A jump and its target, of instruction i: of JUMP_IF_FALSE_OR_POP to a further jump that it decides, to where that leads."""
@@ -279,6 +304,11 @@ class Code:
                 break
         return name, target
 
+    def is_double_negation(self, i):
+        """Since 3.13, `not` is of a bool, and twice of it is nothing. CPython sees it where the two are side by side."""
+        is_first = sys.version_info >= (3, 13) and self.instructions[i].opname == "UNARY_NOT"
+        return is_first and self.instructions[self.settle(i + 1)].opname == "UNARY_NOT"
+
     def at(self, i):
         """(what it does, the code object that it loads, the places behind it); the place None: returns."""
         one = self.instructions[i]
@@ -298,10 +328,12 @@ class Code:
         if constant and hasattr(constant[0], "co_code"):
             return ("LOAD_CONST", "code"), constant[0], [i + 1]
         if constant:
-            behind = i + 1  # the truth of a bool is itself
-            while isinstance(constant[0], bool) and self.instructions[self.settle(behind)].opname == "TO_BOOL":
-                behind = self.settle(behind) + 1
-            return ("LOAD_CONST", key(constant[0])), None, [behind]
+            return ("LOAD_CONST", key(constant[0])), None, [self.behind_truth(i) if isinstance(constant[0], bool) else i + 1]
+        if name == "COMPARE_OP":  # since 3.13, the truth of its result may be a part of it
+            is_truth = one.argrepr.startswith("bool(") or self.behind_truth(i) != i + 1
+            return (name, one.argrepr.removeprefix("bool(").rstrip(")"), is_truth), None, [self.behind_truth(i)]
+        if name in ("IS_OP", "CONTAINS_OP", "UNARY_NOT", "TO_BOOL"):
+            return (name, one.arg), None, [self.behind_truth(i)]
         if one.opcode in dis.hasjrel or one.opcode in dis.hasjabs:
             name, target = self.thread(i)
             behind = [i + 1, target]

@@ -21,6 +21,8 @@ x = 'abc'[0]; y = 'abc'[-1]; z = 'abc'[3]; w = b'abc'[1]; v = (1, 2, 3)[True]; u
 x = 'a' + 'b'; y = b'a' + b'b'; z = 'a' + b'b'; w = (1,) + (2,); v = 'a' + 1
 x = not a in b; y = not a not in b; z = not a is b; w = not a is not b; v = not a == b; u = not a < b; t = not a in b in c
 x = not (not a in b)
+x = not (a not in b if 1 else c); y = not (not a == b if (0, 1) else c)
+if not (a is b if 1 else c): f(1)
 x = a in [1, 2]; y = a in [1, b]; z = a in {1, 2}; w = a in {1, b}; v = a in [*b]; u = a in [1, *b]; t = a in []; s = a not in [1, 2] in [3]
 x = a in {1, True, 1.0, 2, 'a', (1, 2), (1.0, 2)}
 x = a in (1, [2, 3]); y = a == [1, 2]
