@@ -18,6 +18,15 @@
 #include "anfora/error.h"
 #include "support/cancellation.h"
 
+// ThreadSanitizer does not see how oneTBB, which is not compiled for it, hands work to a thread and waits for it: these tell it.
+#ifdef __SANITIZE_THREAD__
+extern "C" void __tsan_acquire(void* what);
+extern "C" void __tsan_release(void* what);
+#else
+static void __tsan_acquire(void*) {}
+static void __tsan_release(void*) {}
+#endif
+
 namespace anfora {
 namespace {
 
@@ -62,12 +71,19 @@ void with_threads(int threads, void* state, void (*body)(void* state)) {
   // Where the arena is full, another thread does the work.
   Cancellation* cancellation = current_cancellation();
   auto work = [&] {
+    __tsan_acquire(&cancellation);
     InheritedCancellation inherited(cancellation);
+    struct Leave {
+      void* what;
+      ~Leave() { __tsan_release(what); }
+    } leave{&cancellation};
     body(state);
   };
+  __tsan_release(&cancellation);
   // More than there are CPUs would only be asked for, and told about on standard error.
   const int most = tbb::info::default_concurrency();
   on_threads([&] { arena_of(std::clamp(threads, 0, most)).execute(work); });
+  __tsan_acquire(&cancellation);
 }
 
 void parallel_ranges(int64_t count, int64_t grain, void* state, RangeBody body) {
@@ -79,14 +95,21 @@ void parallel_ranges(int64_t count, int64_t grain, void* state, RangeBody body) 
   if (count < 2 * grain || threads <= 1 || in_range) return body(state, 0, count);
   int64_t ranges = std::min(count / grain, threads * kRangesOfAThread);
   auto range = [&](int64_t i) {
+    __tsan_acquire(&ranges);
     if (cancellation && cancellation->is_cancelled()) throw Cancelled();
     in_range = true;
     struct Leave {
-      ~Leave() { in_range = false; }
-    } leave;
+      void* what;
+      ~Leave() {
+        in_range = false;
+        __tsan_release(what);
+      }
+    } leave{&ranges};
     body(state, count * i / ranges, count * (i + 1) / ranges);
   };
+  __tsan_release(&ranges);
   on_threads([&] { tbb::parallel_for(int64_t{0}, ranges, range, tbb::simple_partitioner()); });
+  __tsan_acquire(&ranges);
 }
 
 }  // namespace detail

@@ -133,7 +133,7 @@ int soak(double seconds) {
   std::printf(R"({"seconds": %.0f, "runs": %llu, "wrong": %llu, "resident_mb_half": %.1f, "resident_mb_end": %.1f})" "\n", seconds,
               static_cast<unsigned long long>(count), static_cast<unsigned long long>(wrong), static_cast<double>(half) / 1e6,
               static_cast<double>(whole) / 1e6);
-  return wrong > 0 || whole > half + kMostGrowth;
+  return wrong > 0 || whole - half > kMostGrowth;
 }
 
 }  // namespace
