@@ -271,7 +271,7 @@ class Code:
             if self.instructions[i].opname in UNCONDITIONAL:
                 i = self.places[self.instructions[i].argval]
             elif self.is_double_negation(i):
-                i = self.settle(i + 1) + 1
+                i = self.settle(self.behind_truth(i)) + 1
             elif self.constant(i) and i not in self.displays and self.instructions[self.settle(i + 1)].opname == "POP_TOP":
                 i = self.settle(i + 1) + 1
             else:
@@ -307,7 +307,7 @@ class Code:
     def is_double_negation(self, i):
         """Since 3.13, `not` is of a bool, and twice of it is nothing. CPython sees it where the two are side by side."""
         is_first = sys.version_info >= (3, 13) and self.instructions[i].opname == "UNARY_NOT"
-        return is_first and self.instructions[self.settle(i + 1)].opname == "UNARY_NOT"
+        return is_first and self.instructions[self.settle(self.behind_truth(i))].opname == "UNARY_NOT"
 
     def at(self, i):
         """(what it does, the code object that it loads, the places behind it); the place None: returns."""
