@@ -49,6 +49,13 @@ tbb::task_arena& arena_of(int threads) {
   return arena.compare_exchange_strong(other, made.get()) ? *made.release() : *other;
 }
 
+// The arena of a single thread is that thread's own: in a shared one, callers would wait for each other. It lends no thread to anybody.
+tbb::task_arena& arena_for(int threads) {
+  if (threads != 1) return arena_of(threads);
+  thread_local tbb::task_arena own(1);
+  return own;
+}
+
 // oneTBB starts threads when they are first needed, and throws a plain runtime_error where the system gives none.
 template <class Work>
 void on_threads(Work&& work) {
@@ -82,7 +89,7 @@ void with_threads(int threads, void* state, void (*body)(void* state)) {
   __tsan_release(&cancellation);
   // More than there are CPUs would only be asked for, and told about on standard error.
   const int most = tbb::info::default_concurrency();
-  on_threads([&] { arena_of(std::clamp(threads, 0, most)).execute(work); });
+  on_threads([&] { arena_for(std::clamp(threads, 0, most)).execute(work); });
   __tsan_acquire(&cancellation);
 }
 
