@@ -222,6 +222,7 @@ class Executable:
         from . import _values  # imports numpy, which takes longer than all of Anfora
 
         self._to_core, self._to_numpy = _values.to_core, _values.to_numpy
+        self._is_written_in_place = _values.is_written_in_place
         self._types = [info.type for info in self.inputs]
 
     def __call__(self, *arrays: Any, threads: int = 0, seed: int | None = None, **named: Any) -> Any:
@@ -242,7 +243,8 @@ class Executable:
 
         Args:
             inputs: by position (None for one that may be left out), or by name.
-            out: arrays for the outputs, of their types and shapes, which are filled and returned; None: a new one.
+            out: arrays for the outputs, of their types and shapes, which are filled and returned; None: a new one. The last
+                kernel writes to a dense one that shares no memory with an input; others are filled by a copy.
             threads: of kernels; 0: as the model was compiled.
             seed: of random operators; None: they go on from the run before.
             cancellation: ends the run when another thread calls its ``cancel()``.
@@ -251,8 +253,11 @@ class Executable:
             InvalidArgumentError: names, types or shapes do not fit.
             Cancelled
         """
-        results = self._run(inputs, threads, seed, cancellation)
-        return results if out is None else _fill(out, results)
+        if out is None:
+            return self._run(inputs, threads, seed, cancellation)
+        given = inputs.values() if isinstance(inputs, Mapping) else inputs
+        direct = [array if self._is_written_in_place(array, given) else None for array in out]
+        return _fill(out, self._run(inputs, threads, seed, cancellation, None, direct))
 
     def _run(
         self,
@@ -261,13 +266,14 @@ class Executable:
         seed: int | None = None,
         cancellation: _core.Cancellation | None = None,
         events: list[Any] | None = None,
+        out: list[Any] | None = None,
     ) -> list[Any]:
         if isinstance(inputs, Mapping):
             inputs = self._in_order((), inputs)
         if len(inputs) > len(self._types):
             raise InvalidArgumentError(f"{len(inputs)} inputs are given, the model has {len(self._types)}")
         given = list(map(self._to_core, inputs, self._types))
-        results = self._core.run(given, threads, seed, cancellation, events)
+        results = self._core.run(given, threads, seed, cancellation, events, out)
         return [self._to_numpy(value) for value in results]
 
     def _in_order(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> Sequence[Any]:
@@ -290,7 +296,7 @@ def _fill(out: Sequence[Any], results: list[Any]) -> list[Any]:
     import numpy as np
 
     for i, (array, result) in enumerate(zip(out, results)):
-        if array is not None:
+        if array is not None and array is not result:
             np.copyto(array, result, casting="no")
             results[i] = array
     return results

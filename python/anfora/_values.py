@@ -109,6 +109,15 @@ def to_core(value: Any, type: str = "") -> Any:
     return _from_objects(value, type)
 
 
+def is_written_in_place(array: Any, inputs: Iterable[Any]) -> bool:
+    """Whether a kernel may write a result to an array: it is dense, and no input lies there."""
+    if not isinstance(array, np.ndarray) or array.dtype not in _BY_DTYPE:
+        return False
+    if not (array.flags.c_contiguous and array.flags.writeable and array.flags.aligned):
+        return False
+    return not any(isinstance(value, np.ndarray) and np.may_share_memory(array, value) for value in inputs)
+
+
 def _is_sequence(value: Any) -> bool:
     """Whether a list holds values, and not the elements of a tensor."""
     return isinstance(value, (list, tuple)) and any(

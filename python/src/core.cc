@@ -330,25 +330,31 @@ class Executable {
  public:
   explicit Executable(std::unique_ptr<driver::Session> session) : session_(std::move(session)) {}
 
-  // Appends what each kernel did to `events`, where that is a list.
+  // Appends what each kernel did to `events`, where that is a list. An output that is an array in `given` is written there.
   nb::list run(nb::sequence inputs, int threads, std::optional<uint64_t> seed, const Cancellation* cancellation,
-               std::optional<nb::list> events) {
+               std::optional<nb::list> events, std::optional<nb::list> given) {
     std::span<const runtime::ValueSpec> specs = session_->executable().inputs();
     std::vector<Datum> data;
     data.reserve(specs.size());
     for (nb::handle input : inputs) {
       data.push_back(to_datum(input, data.size() < specs.size() ? specs[data.size()].name.c_str() : ""));
     }
-    std::vector<Datum> results;
+    std::span<const runtime::ValueSpec> output_specs = session_->executable().outputs();
+    std::vector<Datum> results(output_specs.size());
+    auto is_given = [&](size_t i) { return given && i < given->size() && !(*given)[i].is_none(); };
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (is_given(i)) results[i] = to_datum((*given)[i], output_specs[i].name.c_str());
+    }
     runtime::Profiler profiler;
     {
       Working working(cancellation);
-      results =
-          session_->run(std::move(data), {.threads = threads, .profiler = events ? &profiler : nullptr, .seed = seed});
+      session_->run(data, results, {.threads = threads, .profiler = events ? &profiler : nullptr, .seed = seed});
     }
     for (const auto& event : profiler.kernels()) events->append(describe(event));
     nb::list outputs;
-    for (Datum& result : results) outputs.append(to_python(std::move(result)));
+    for (size_t i = 0; i < results.size(); ++i) {
+      outputs.append(is_given(i) ? nb::object((*given)[i]) : to_python(std::move(results[i])));
+    }
     return outputs;
   }
 
@@ -464,7 +470,8 @@ NB_MODULE(_core, module) {
 
   nb::class_<Executable>(module, "Executable")
       .def("run", &Executable::run, nb::arg("inputs"), nb::arg("threads") = 0, nb::arg("seed").none() = nb::none(),
-           nb::arg("cancellation").none() = nb::none(), nb::arg("events").none() = nb::none())
+           nb::arg("cancellation").none() = nb::none(), nb::arg("events").none() = nb::none(),
+           nb::arg("given").none() = nb::none())
       .def("memory", &Executable::memory)
       .def("missing_kernels", &Executable::missing_kernels);
 }

@@ -182,10 +182,6 @@ size_t run_pass(const Pass& pass, ir::Module& module, const passes::PassOptions&
   return changes;
 }
 
-size_t run_pass(std::string_view name, ir::Module& module, const passes::PassOptions& options) {
-  return run_pass(get_pass(name), module, options);
-}
-
 bool has_expansions(const ir::Module& module) {
   for (const ir::Graph* graph : module.graphs()) {
     for (const ir::Apply* node = graph->first_node(); node; node = node->next_in_graph()) {

@@ -47,7 +47,9 @@ struct OptimizeReport {
 
 // Runs one pass on a module, which is typed before and after. Returns the number of changes.
 size_t run_pass(const passes::Pass& pass, ir::Module& module, const passes::PassOptions& options = {});
-size_t run_pass(std::string_view name, ir::Module& module, const passes::PassOptions& options = {});
+inline size_t run_pass(std::string_view name, ir::Module& module, const passes::PassOptions& options = {}) {
+  return run_pass(get_pass(name), module, options);
+}
 
 // The pipeline of the options. Types are inferred here.
 OptimizeReport optimize(ir::Module& module, const OptimizeOptions& options = {});

@@ -99,7 +99,7 @@ def documented():
     last_set = last_rule = None
     for line in (HERE.parents[1] / "docs/language.md").read_text().splitlines():
         cells = [cell.strip().strip("`") for cell in line.split("|")[1:-1]]
-        if line.startswith("|") and cells[0] not in ("set", "---"):
+        if line.startswith("|") and len(cells) == 4 and cells[0] not in ("set", "---"):
             last_set, last_rule = cells[0] or last_set, cells[1] or last_rule
             yield last_set, last_rule, cells[2], cells[3]
 

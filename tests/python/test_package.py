@@ -262,6 +262,17 @@ class ArrayTest(unittest.TestCase):
         results = executable.run([np.ones((2, 4), np.float32)], out=[y, None])
         self.assertIs(results[0], y)
         np.testing.assert_array_equal(y, [[-5, 7, -5]] * 2)
+        # What is not dense, and what is an input as well, is filled in the end.
+        columns = np.empty((3, 2), np.float32).T
+        self.assertIs(executable.run([np.ones((2, 4), np.float32)], out=[columns, None])[0], columns)
+        np.testing.assert_array_equal(columns, y)
+        turned = compiled("turned (float[2,2] x) => (float[2,2] y) { y = Transpose(x) }")
+        x = np.arange(4, dtype=np.float32).reshape(2, 2)
+        turned.run([x], out=[x])
+        np.testing.assert_array_equal(x, [[0, 2], [1, 3]])
+        for wrong in (np.empty((3, 2), np.float32), np.empty((2, 3), np.float64)):
+            with self.assertRaises(ValueError):
+                executable.run([np.ones((2, 4), np.float32)], out=[wrong])
 
     def test_dtypes(self) -> None:
         for name in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32",
