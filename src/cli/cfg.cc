@@ -13,8 +13,6 @@
 #include "driver/python_source.h"
 #include "frontend/python/dataflow.h"
 #include "frontend/python/propagate.h"
-#include "pipeline/draw.h"
-#include "support/atomic_file.h"
 
 namespace anfora::cli {
 namespace {
@@ -100,21 +98,8 @@ int run_cfg(const CfgOptions& options) {
   std::string text = options.format == "json"   ? as_json(cfg).dump(2) + "\n"
                      : options.format == "text" ? python::print(cfg)
                                                 : python::to_dot(cfg);
-  if (options.format == "svg") {
-    auto svg = pipeline::draw_svg(text);
-    if (!svg) {
-      throw Error(ErrorCode::NotFound, "drawing needs Graphviz' program `dot`, which failed or is not installed")
-          .with_hint("--format dot writes its input");
-    }
-    text = std::move(*svg);
-  }
-  if (options.output.empty() || options.output == kStandardOutput) {
-    fmt::print("{}", text);
-    return kSuccess;
-  }
-  AtomicFile written(options.output);
-  written.write(text);
-  written.commit();
+  if (options.format == "svg") text = draw(text);
+  write_text(options.output, text);
   return kSuccess;
 }
 

@@ -2,9 +2,7 @@
 
 #include <CLI/App.hpp>
 #include <memory>
-#include <optional>
 
-#include "anfora/error.h"
 #include "cli/command.h"
 #include "cli/files.h"
 #include "cli/output.h"
@@ -12,8 +10,6 @@
 #include "ir/dot.h"
 #include "ir/print.h"
 #include "ir/text_file.h"
-#include "pipeline/draw.h"
-#include "support/atomic_file.h"
 
 namespace anfora::cli {
 namespace {
@@ -22,15 +18,6 @@ struct DumpOptions {
   std::string model, output, format = "ir", part;
   bool every_node = false;
 };
-
-std::string draw(const std::string& dot) {
-  std::optional<std::string> svg = pipeline::draw_svg(dot);
-  if (!svg) {
-    throw Error(ErrorCode::NotFound, "drawing needs Graphviz' program `dot`, which failed or is not installed")
-        .with_hint("--format dot writes its input");
-  }
-  return *svg;
-}
 
 int run_dump(const DumpOptions& options) {
   Files files;
@@ -46,13 +33,7 @@ int run_dump(const DumpOptions& options) {
   std::string text = is_text ? ir::print(module, {.elide_constants = true})
                              : ir::to_dot(module, {.collapse = !options.every_node, .part = options.part});
   if (options.format == "svg") text = draw(text);
-  if (is_file) {
-    AtomicFile file(options.output);
-    file.write(text);
-    file.commit();
-  } else {
-    fmt::print("{}", text);
-  }
+  write_text(options.output, text);
   return kSuccess;
 }
 

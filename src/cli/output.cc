@@ -5,10 +5,13 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <optional>
 #include <system_error>
 
 #include "anfora/error.h"
 #include "cli/command.h"
+#include "pipeline/draw.h"
+#include "support/atomic_file.h"
 #include "support/mapped_file.h"
 
 namespace anfora::cli {
@@ -38,6 +41,22 @@ void Output::finish() {
   if (std::fwrite(file->text().data(), 1, file->size(), stdout) != file->size()) {
     throw std::system_error(errno, std::generic_category());  // as fmt::print does
   }
+}
+
+void write_text(const std::string& path, const std::string& text) {
+  if (path.empty() || path == kStandardOutput) return fmt::print("{}", text);
+  AtomicFile file(path);
+  file.write(text);
+  file.commit();
+}
+
+std::string draw(const std::string& dot) {
+  std::optional<std::string> svg = pipeline::draw_svg(dot);
+  if (!svg) {
+    throw Error(ErrorCode::NotFound, "drawing needs Graphviz' program `dot`, which failed or is not installed")
+        .with_hint("--format dot writes its input");
+  }
+  return *svg;
 }
 
 }  // namespace anfora::cli

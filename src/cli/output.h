@@ -29,4 +29,10 @@ class Output {
   std::filesystem::path file_;
 };
 
+// Writes a text to a file; to standard output where none is named, or "-" is.
+void write_text(const std::string& path, const std::string& text);
+
+// SVG of a graph in dot's language. Throws NotFound where Graphviz is not installed, or fails.
+std::string draw(const std::string& dot);
+
 }  // namespace anfora::cli
