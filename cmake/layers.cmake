@@ -60,3 +60,27 @@ function(anfora_embed_texts layer header function type folder ending)
   target_sources(anfora_${layer} PRIVATE ${output})
   set_source_files_properties(${output} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
+
+# anfora_embed_python(LAYER HEADER FUNCTION TYPE FOLDER): the same for FOLDER/*.py, as the trees that src/frontend/python reads.
+function(anfora_embed_python layer header function type folder)
+  find_program(ANFORA_BUILD_PYTHON python3 REQUIRED)
+  file(GLOB sources RELATIVE ${PROJECT_SOURCE_DIR}/${folder} CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.py)
+  set(writer ${PROJECT_SOURCE_DIR}/src/frontend/python/tree_as_json.py)
+  string(REGEX REPLACE ".*::" "" name ${function})
+  set(trees "")
+  foreach(source ${sources})
+    set(tree ${PROJECT_BINARY_DIR}/${name}/${source}.json)
+    add_custom_command(OUTPUT ${tree}
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/${name}
+      COMMAND ${ANFORA_BUILD_PYTHON} ${writer} ${source} > ${tree}
+      DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/${source} ${writer} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} VERBATIM)
+    list(APPEND trees ${tree})
+  endforeach()
+  set(script ${PROJECT_SOURCE_DIR}/cmake/embed_texts.cmake)
+  set(output ${PROJECT_BINARY_DIR}/${name}.cc)
+  add_custom_command(OUTPUT ${output}
+    COMMAND ${CMAKE_COMMAND} -P ${script} ${output} ${header} ${function} ${type} ${folder} ${trees}
+    DEPENDS ${trees} ${script} VERBATIM)
+  target_sources(anfora_${layer} PRIVATE ${output})
+  set_source_files_properties(${output} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()

@@ -22,22 +22,6 @@ struct CfgOptions {
   bool as_written = false;
 };
 
-const python::Tree& find_function(const python::Source& source, std::string_view path) {
-  if (const python::Tree* found = source.find_definition(path)) return *found;
-  std::vector<std::string> names;
-  auto collect = [&](auto& self, const python::Tree& scope, const std::string& prefix) -> void {
-    for (const python::Tree* statement : scope.list("body")) {
-      const std::string name = prefix + statement->text("name");
-      if (statement->is(python::Kind::FunctionDef)) names.push_back(name);
-      if (statement->is(python::Kind::ClassDef)) self(self, *statement, name + ".");
-    }
-  };
-  collect(collect, *source.root, "");
-  Error error(ErrorCode::NotFound, path.empty() ? fmt::format("which function of {}?", source.file)
-                                                : fmt::format("{} has no function {}", source.file, path));
-  throw error.with_hint(names.empty() ? "it has none" : fmt::format("it has {}", fmt::join(names, ", ")));
-}
-
 using Json = nlohmann::ordered_json;
 
 Json members(const python::Set& set, const auto& name) {
@@ -93,7 +77,7 @@ int run_cfg(const CfgOptions& options) {
   files.reads(file).writes("--output", options.output).check();
   python::Source source = driver::load_python(file);
   const std::string_view path = colons == std::string::npos ? std::string_view() : std::string_view(options.function).substr(colons + 2);
-  const python::Tree& function = find_function(source, path);
+  const python::Tree& function = driver::find_function(source, path);
   const python::Cfg cfg = options.as_written ? python::build_cfg(source, function) : python::propagate_constants(source, function);
   std::string text = options.format == "json"   ? as_json(cfg).dump(2) + "\n"
                      : options.format == "text" ? python::print(cfg)

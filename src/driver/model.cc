@@ -10,6 +10,7 @@
 #include "anfora/error.h"
 #include "driver/evaluate.h"
 #include "driver/flops.h"
+#include "driver/python_source.h"
 #include "frontend/onnx/export.h"
 #include "frontend/onnx/import.h"
 #include "frontend/onnx/lower_search.h"
@@ -36,6 +37,8 @@ LoadedModel load_model(const ModelSource& source, std::function<bool(std::string
       model.module = onnx::import_onnx(*model.context, *source.bytes, source.owner, options);
     } else if (source.is_text()) {
       model.module = ir::read_text_file(*model.context, source.path);
+    } else if (source.is_python()) {
+      model.module = load_python_function(*model.context, source.path);
     } else {
       model.module = onnx::import_onnx(*model.context, source.path, options);
     }

@@ -41,6 +41,7 @@ struct ModelSource {
 
   bool is_file() const { return !bytes; }
   bool is_text() const { return path.extension() == ".ir"; }
+  bool is_python() const { return path.native().find(".py::") != std::string::npos || path.native().find(".json::") != std::string::npos; }
   std::string name() const { return is_file() ? path.filename().string() : "model"; }  // in messages
 
   std::filesystem::path path;  // of the file; of a model in memory, the folder of its external data
@@ -48,7 +49,7 @@ struct ModelSource {
   std::shared_ptr<void> owner;
 };
 
-// Reads a model (.onnx, or .ir: the text form), verifies it and infers its types. The initializers that `is_trainable` tells
+// Reads a model (.onnx; .ir: the text form; FILE.py::FUNCTION: a Python function), verifies it and infers its types. The initializers that `is_trainable` tells
 // become parameters with a default (ImportOptions), and the names of dimensions in `apart` are not believed; the text form
 // has such parameters itself, and only names that hold.
 LoadedModel load_model(const ModelSource& source, std::function<bool(std::string_view)> is_trainable = nullptr,

@@ -1,11 +1,13 @@
 #include "driver/python_source.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdio>
 #include <cstdlib>
 
 #include "anfora/error.h"
+#include "frontend/python/lower/program.h"
 #include "frontend/python/parser.h"
 #include "support/atomic_file.h"
 #include "support/mapped_file.h"
@@ -48,6 +50,33 @@ python::Source load_python(const std::filesystem::path& file) {
   const auto mapped = MappedFile::open(file);  // says what is wrong with it
   if (file.extension() != ".json") return python::read_source(tree_as_json(file));
   return python::read_source(mapped->text());
+}
+
+const python::Tree& find_function(const python::Source& source, std::string_view path) {
+  if (const python::Tree* found = source.find_definition(path)) return *found;
+  std::vector<std::string> names;
+  auto collect = [&](auto& self, const python::Tree& scope, const std::string& prefix) -> void {
+    for (const python::Tree* statement : scope.list("body")) {
+      const std::string name = prefix + statement->text("name");
+      if (statement->is(python::Kind::FunctionDef)) names.push_back(name);
+      if (statement->is(python::Kind::ClassDef)) self(self, *statement, name + ".");
+    }
+  };
+  collect(collect, *source.root, "");
+  Error error(ErrorCode::NotFound, path.empty() ? fmt::format("which function of {}?", source.file)
+                                                : fmt::format("{} has no function {}", source.file, path));
+  throw error.with_hint(names.empty() ? "it has none" : fmt::format("it has {}", fmt::join(names, ", ")));
+}
+
+std::unique_ptr<ir::Module> load_python_function(ir::Context& context, const std::filesystem::path& file_and_name) {
+  const std::string& text = file_and_name.native();
+  const size_t colons = text.rfind("::");
+  python::Source source = load_python(text.substr(0, colons));
+  const python::Tree& function = find_function(source, text.substr(colons + 2));
+  auto module = std::make_unique<ir::Module>(context);
+  const python::Object object = python::function_object(source, function, python::globals_of(source));
+  python::lower_function(*module, object, python::annotated_arguments(source, function));
+  return module;
 }
 
 }  // namespace anfora::driver

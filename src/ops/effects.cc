@@ -34,6 +34,11 @@ void infer_depend(InferenceContext& ctx) {
   if (auto elements = ctx.elements(0)) ctx.set_elements(0, *elements);
 }
 
+void infer_never(InferenceContext& ctx) {
+  require_token(ctx, 0);
+  ctx.set_output(0, ctx.context().unreachable_type());
+}
+
 Declaration effect(Declarations& declare, const char* name, const char* doc) {
   return declare.op(name, 1, "anfora")
       .doc(doc)
@@ -61,6 +66,13 @@ void declare_effects(Declarations& declare) {
       .input("condition", "B")
       .type("B", {DType::Bool})
       .attribute("message", "an assertion does not hold");
+  declare.op("Never", 1, "anfora")
+      .doc("A value of any type, behind an effect that ends the run: what a path that raises an error returns.")
+      .input("token", "S")
+      .output("value", "T")
+      .type("T", kAnyType)
+      .type("S", kAnyType)
+      .infer(infer_never);
   declare.op("Depend", 1, "anfora")
       .doc("The value, once the effects that the token stands for have happened.")
       .input("value", "T")

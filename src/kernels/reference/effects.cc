@@ -41,6 +41,8 @@ void assert_all(KernelContext& context) {
   context.set_output(0, Datum());
 }
 
+void never(KernelContext&) { refuse("behind an error"); }
+
 void depend(KernelContext& context) { context.set_output(0, context.take_input(0)); }
 
 }  // namespace
@@ -49,6 +51,7 @@ void register_effects(KernelRegistry& registry) {
   registry.add("InitialState", no_token);
   registry.add("Print", print);
   registry.add("Assert", assert_all);
+  registry.add("Never", never);
   registry.add("Depend", depend);
 }
 

@@ -1,0 +1,43 @@
+"""Functions of Python's module math. Numbers in, a number out."""
+
+
+def exp(x): return numpy.exp(float(x))
+def log(x, base=None): return numpy.log(float(x)) if base is None else numpy.log(float(x)) / numpy.log(float(base))
+def log2(x): return numpy.log2(float(x))
+def log10(x): return numpy.log10(float(x))
+def log1p(x): return numpy.log1p(float(x))
+def expm1(x): return numpy.expm1(float(x))
+def sqrt(x): return numpy.sqrt(float(x))
+def sin(x): return numpy.sin(float(x))
+def cos(x): return numpy.cos(float(x))
+def tan(x): return numpy.tan(float(x))
+def asin(x): return numpy.arcsin(float(x))
+def acos(x): return numpy.arccos(float(x))
+def atan(x): return numpy.arctan(float(x))
+def sinh(x): return numpy.sinh(float(x))
+def cosh(x): return numpy.cosh(float(x))
+def tanh(x): return numpy.tanh(float(x))
+def pow(x, y): return float(x) ** float(y)
+def fabs(x): return numpy.fabs(float(x))
+def floor(x): return int(numpy.floor(float(x)))
+def ceil(x): return int(numpy.ceil(float(x)))
+def trunc(x): return int(float(x))
+def erf(x): return ops.Erf(float(x))
+def isnan(x): return numpy.isnan(float(x))
+def isinf(x): return numpy.isinf(float(x))
+def isfinite(x): return numpy.isfinite(float(x))
+def hypot(x, y): return numpy.sqrt(float(x) * float(x) + float(y) * float(y))
+
+
+def gcd(a, b):
+    a, b = abs(a), abs(b)
+    while b != 0:
+        a, b = b, a % b
+    return a
+
+
+def factorial(n):
+    product = 1
+    for i in range(2, n + 1):
+        product = product * i
+    return product

@@ -1,0 +1,462 @@
+#include "frontend/python/lower/builtins.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <mutex>
+#include <numbers>
+
+#include "anfora/error.h"
+#include "frontend/python/lower/library.h"
+#include "frontend/python/lower/lowering.h"
+
+namespace anfora::python {
+
+using ir::Node;
+
+// Names --------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// A file of the library, read when it is first asked for.
+class LibraryModule : public Globals, public std::enable_shared_from_this<LibraryModule> {
+ public:
+  explicit LibraryModule(std::string_view json) : source_(read_source(json)) {}
+
+  std::optional<Object> find(const std::string& name) const override {
+    if (name == "ops") return find_module("anfora.ops");
+    if (name == "numpy" || name == "anfora") return find_module(name);
+    const Tree* function = source_.find_definition(name);
+    if (!function) return std::nullopt;
+    Closure closure;
+    closure.source = const_cast<Source*>(&source_);
+    closure.function = function;
+    closure.globals = shared_from_this();
+    return Object{std::make_shared<const Closure>(std::move(closure))};
+  }
+
+ private:
+  Source source_;
+};
+
+std::optional<Object> find_in_library(std::string_view file, const std::string& name) {
+  // Lowering rewrites trees as it goes: each thread has its own.
+  thread_local std::map<std::string, std::shared_ptr<const LibraryModule>, std::less<>> modules;
+  auto known = modules.find(file);
+  if (known == modules.end()) {
+    auto text = std::ranges::find(library_trees(), fmt::format("{}.py.json", file), &LibraryTree::name);
+    if (text == library_trees().end()) return std::nullopt;
+    known = modules.emplace(file, std::make_shared<const LibraryModule>(text->text)).first;
+  }
+  return known->second->find(name);
+}
+
+constexpr std::string_view kFunctions[] = {"len",  "range", "zip",        "enumerate", "reversed", "int",     "float",  "bool",  "tuple",
+                                           "list", "dict",  "isinstance", "print",     "str",      "getattr", "object", "slice", "hasattr"};
+constexpr std::string_view kModules[] = {"numpy", "math", "anfora", "anfora.ops", "typing", "numpy.linalg", "functools"};
+// What the library is written with.
+constexpr std::string_view kIntrinsics[] = {"promote", "as_float", "cast", "as_tensor", "shape_of", "is_number", "ops", "fail", "result_float"};
+
+}  // namespace
+
+std::optional<Object> find_builtin(const std::string& name) {
+  if (std::ranges::count(kFunctions, name)) return Object{Builtin{name}};
+  return find_in_library("builtins", name);
+}
+
+std::optional<Object> find_module(const std::string& name) {
+  if (!std::ranges::count(kModules, name)) return std::nullopt;
+  return Object{Builtin{name}};
+}
+
+std::optional<Object> find_in_module(const std::string& module, const std::string& name) {
+  if (module == "anfora.ops") return Object{Builtin{"anfora.ops." + name}};
+  if (module == "anfora" && std::ranges::count(kIntrinsics, name)) return Object{Builtin{"anfora." + name}};
+  const std::string inner = module + "." + name;
+  if (auto found = find_module(inner)) return found;
+  if (module == "numpy" || module == "math") {
+    static const std::map<std::string, double> kNumbers = {
+        {"pi", std::numbers::pi}, {"e", std::numbers::e}, {"inf", std::numeric_limits<double>::infinity()}, {"nan", std::nan("")}, {"tau", 2 * std::numbers::pi}};
+    if (auto number = kNumbers.find(name); number != kNumbers.end()) return Object{Constant{number->second}};
+  }
+  if (module == "numpy") {
+    static const std::map<std::string, DType> kTypes = {{"float64", DType::F64}, {"float32", DType::F32}, {"float16", DType::F16}, {"int64", DType::I64},
+                                                        {"int32", DType::I32},   {"int16", DType::I16},   {"int8", DType::I8},     {"uint64", DType::U64},
+                                                        {"uint32", DType::U32},  {"uint16", DType::U16},  {"uint8", DType::U8},    {"bool_", DType::Bool},
+                                                        {"double", DType::F64},  {"single", DType::F32},  {"half", DType::F16},    {"intp", DType::I64},
+                                                        {"complex64", DType::C64}, {"complex128", DType::C128}};
+    if (auto type = kTypes.find(name); type != kTypes.end()) return Object{DTypeObject{type->second}};
+    if (name == "newaxis") return Object{Constant{NoneValue()}};
+    if (name == "ndarray") return Object{Builtin{"numpy.ndarray"}};
+  }
+  return find_in_library(module, name);
+}
+
+std::optional<Object> find_tensor_method(const std::string& name) { return find_in_library("tensor", name); }
+
+// Attributes ---------------------------------------------------------------------------------------------------------
+
+Object Lowering::attribute(const Object& object, const std::string& name) {
+  if (const auto* builtin = object.as<Builtin>()) {
+    if (auto found = find_in_module(builtin->name, name)) return *found;
+    emit_.fail(ErrorCode::Unsupported, fmt::format("{} has no '{}' that can be compiled", builtin->name, name), "docs/language.md lists what is there");
+  }
+  if (const Items* tuple = object.tuple()) {
+    auto found = std::ranges::find(tuple->names, name);
+    if (found != tuple->names.end()) return tuple->items[static_cast<size_t>(found - tuple->names.begin())];
+  }
+  const auto* array = object.as<Array>();
+  if (array && array->node->type()->is_tensor()) {
+    Node* node = array->node;
+    if (name == "shape") return shape(node);
+    if (name == "ndim") return make_integer(emit_.rank(node));
+    if (name == "dtype") return {DTypeObject{node->type()->dtype()}};
+    if (name == "T" || name == "size") return call(*find_tensor_method(name), {.positional = {object}, .named = {}});
+  }
+  const bool is_list = object.is<Cell>() || (array && !array->node->type()->is_tensor());
+  static constexpr std::string_view kListMethods[] = {"append", "extend", "insert", "pop", "copy", "reverse", "clear", "index", "count"};
+  static constexpr std::string_view kDictMethods[] = {"get", "items", "keys", "values", "update", "pop", "copy", "setdefault"};
+  const auto* cell = object.as<Cell>();
+  const bool is_dict = cell && cell->kind == Cell::Kind::Dict;
+  const bool has = is_dict ? std::ranges::count(kDictMethods, name) : is_list ? std::ranges::count(kListMethods, name) : Emitter::is_numeric(object) && find_tensor_method(name);
+  if (!has) emit_.fail(ErrorCode::Unsupported, fmt::format("a {} has no '{}' that can be compiled", describe(object), name));
+  return {Method{std::make_shared<const Object>(object), name}};
+}
+
+Object Lowering::shape(Node* tensor) {
+  std::vector<Object> sizes;
+  for (int axis = 0; axis < emit_.rank(tensor); ++axis) sizes.push_back(emit_.size(tensor, axis));
+  return make_tuple(std::move(sizes));
+}
+
+Object Lowering::call_method(const Method& method, Arguments arguments) {
+  const auto* cell = method.self->as<Cell>();
+  if (!cell) {
+    arguments.positional.insert(arguments.positional.begin(), *method.self);
+    return call(*find_tensor_method(method.name), std::move(arguments));
+  }
+  const std::vector<Object>& given = arguments.positional;
+  auto need = [&](size_t least, size_t most) {
+    if (given.size() < least || given.size() > most || !arguments.named.empty()) {
+      emit_.fail(ErrorCode::InvalidArgument, fmt::format("{}() takes {} argument{}", method.name, most, most == 1 ? "" : "s"));
+    }
+  };
+  const Object none{Constant{NoneValue()}};
+  const Object held = content(*cell);
+  Object& kept = here_.store[cell->id];
+  if (cell->kind == Cell::Kind::Dict) {
+    const std::vector<Object>& pairs = held.tuple()->items;
+    if (method.name == "copy") return make_cell(Cell::Kind::Dict, held);
+    if (method.name == "update") {
+      need(1, 1);
+      const std::vector<Object> others = content(*given[0].as<Cell>()).tuple()->items;
+      for (size_t i = 0; i < others.size(); i += 2) here_.store[cell->id] = with_item(*method.self, others[i], others[i + 1]);
+      return none;
+    }
+    if (method.name == "get" || method.name == "pop" || method.name == "setdefault") {
+      need(1, 2);
+      for (size_t i = 0; i < pairs.size(); i += 2) {
+        if (differs(pairs[i], given[0])) continue;
+        const Object value = pairs[i + 1];
+        if (method.name == "pop") {
+          std::vector<Object> rest = pairs;
+          rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(i), rest.begin() + static_cast<std::ptrdiff_t>(i) + 2);
+          kept = make_tuple(std::move(rest));
+        }
+        return value;
+      }
+      if (method.name == "pop" && given.size() == 1) return subscript(*method.self, given[0]);  // says that it is not there
+      const Object value = given.size() > 1 ? given[1] : none;
+      if (method.name == "setdefault") here_.store[cell->id] = with_item(*method.self, given[0], value);
+      return value;
+    }
+    std::vector<Object> items;
+    for (size_t i = 0; i < pairs.size(); i += 2) {
+      items.push_back(method.name == "keys" ? pairs[i] : method.name == "values" ? pairs[i + 1] : make_tuple({pairs[i], pairs[i + 1]}));
+    }
+    return make_tuple(std::move(items));
+  }
+  if (method.name == "copy") return make_cell(Cell::Kind::List, held);
+  if (!held.tuple()) {  // a sequence
+    Node* sequence = held.as<Array>()->node;
+    const DType dtype = sequence->type()->element()->dtype();
+    if (method.name == "append" || method.name == "insert") {
+      need(method.name == "append" ? 1 : 2, method.name == "append" ? 1 : 2);
+      Node* item = emit_.tensor(as_array(given.back()), dtype);
+      kept = {Array{method.name == "append" ? emit_.op("SequenceInsert", {sequence, item}) : emit_.op("SequenceInsert", {sequence, item, emit_.tensor(given[0])})}};
+      return none;
+    }
+    if (method.name == "pop") {
+      need(0, 1);
+      Node* position = given.empty() ? emit_.integer(-1) : emit_.tensor(given[0]);
+      const Object item{Array{emit_.op("SequenceAt", {sequence, position})}};
+      kept = {Array{emit_.op("SequenceErase", {sequence, position})}};
+      return item;
+    }
+    if (method.name == "clear") return kept = make_tuple({}), none;
+    emit_.fail(ErrorCode::Unsupported, fmt::format("{}() of a list whose length is only known when it runs is not supported", method.name));
+  }
+  std::vector<Object> items = held.tuple()->items;
+  if (method.name == "append") {
+    need(1, 1);
+    items.push_back(given[0]);
+  } else if (method.name == "extend") {
+    need(1, 1);
+    for (Object& item : items_of(given[0])) items.push_back(std::move(item));
+  } else if (method.name == "insert") {
+    need(2, 2);
+    const auto at = integer_of(given[0]);
+    if (!at) emit_.fail(ErrorCode::Unsupported, "where it is inserted must be known to the compiler");
+    const auto size = static_cast<int64_t>(items.size());
+    items.insert(items.begin() + std::clamp(*at < 0 ? *at + size : *at, int64_t{0}, size), given[1]);
+  } else if (method.name == "pop") {
+    need(0, 1);
+    const auto at = known_index(given.empty() ? make_integer(-1) : given[0], items.size());
+    const Object item = items[static_cast<size_t>(at)];
+    items.erase(items.begin() + at);
+    kept = make_tuple(std::move(items));
+    return item;
+  } else if (method.name == "reverse") {
+    std::ranges::reverse(items);
+  } else if (method.name == "clear") {
+    items.clear();
+  } else {
+    emit_.fail(ErrorCode::Unsupported, fmt::format("{}() of a list is not supported in a compiled function", method.name));
+  }
+  kept = make_tuple(std::move(items));
+  return none;
+}
+
+// Functions ----------------------------------------------------------------------------------------------------------
+
+Object Lowering::length(const Object& object) {
+  if (const Items* tuple = object.tuple()) return make_integer(static_cast<int64_t>(tuple->items.size()));
+  if (const auto* cell = object.as<Cell>()) {
+    const Object& held = content(*cell);
+    if (!held.tuple()) return length(held);
+    return make_integer(static_cast<int64_t>(held.tuple()->items.size() / (cell->kind == Cell::Kind::Dict ? 2 : 1)));
+  }
+  if (const auto* text = object.constant<std::u32string>()) return make_integer(static_cast<int64_t>(text->size()));
+  if (const auto* array = object.as<Array>(); array && !array->is_number) {
+    if (!array->node->type()->is_tensor()) return emit_.number(emit_.op("SequenceLength", {array->node}));
+    if (emit_.rank(array->node) > 0) return emit_.size(array->node, 0);
+  }
+  if (const auto* iterable = object.as<Iterable>()) {
+    const std::vector<Object>& parts = iterable->parts->items;
+    if (iterable->kind == Iterable::Kind::Range) {  // ⌈(stop − start) / step⌉; less than 0 for none
+      const Object span = binary(Kind::Sub, parts[0], parts[1]);
+      return binary(Kind::Sub, make_integer(0), binary(Kind::FloorDiv, span, parts[2]));
+    }
+    Object least = length(parts[0]);
+    for (size_t i = 1; i < parts.size() && iterable->kind == Iterable::Kind::Zip; ++i) {
+      const Object other = length(parts[i]);
+      if (const auto a = integer_of(least), b = integer_of(other); a && b) {
+        least = make_integer(std::min(*a, *b));
+      } else {
+        least = emit_.number(emit_.op("Min", {emit_.tensor(least), emit_.tensor(other)}));
+      }
+    }
+    return least;
+  }
+  emit_.fail(ErrorCode::TypeMismatch, fmt::format("a {} has no length", describe(object)));
+}
+
+// The item of something iterable at an index from 0 on.
+Object Lowering::item(const Object& object, const Object& index) {
+  if (const Items* tuple = object.tuple()) {
+    if (integer_of(index)) return tuple->items[static_cast<size_t>(known_index(index, tuple->items.size()))];
+    return {Array{emit_.op("Gather", {emit_.tensor(known_items(object)), emit_.tensor(index)})}};  // items that stack
+  }
+  if (const auto* array = object.as<Array>()) {
+    if (array->node->type()->is_tensor()) return {Array{emit_.op("Gather", {array->node, emit_.tensor(index)})}};
+    return {Array{emit_.op("SequenceAt", {array->node, emit_.tensor(index)})}};
+  }
+  const auto* iterable = object.as<Iterable>();
+  if (!iterable) emit_.fail(ErrorCode::TypeMismatch, fmt::format("a {} has no items", describe(object)));
+  const std::vector<Object>& parts = iterable->parts->items;
+  switch (iterable->kind) {
+    case Iterable::Kind::Range: return binary(Kind::Add, parts[0], binary(Kind::Mult, index, parts[2]));
+    case Iterable::Kind::Enumerate: return make_tuple({binary(Kind::Add, index, parts[1]), item(parts[0], index)});
+    case Iterable::Kind::Reversed: return item(parts[0], binary(Kind::Sub, binary(Kind::Sub, length(parts[0]), make_integer(1)), index));
+    case Iterable::Kind::Zip: break;
+  }
+  std::vector<Object> items;
+  for (const Object& part : parts) items.push_back(item(part, index));
+  return make_tuple(std::move(items));
+}
+
+namespace {
+
+bool is_instance(const Object& object, const Object& type) {
+  if (const Items* any = type.tuple()) {
+    return std::ranges::any_of(any->items, [&](const Object& one) { return is_instance(object, one); });
+  }
+  if (const auto* dtype = type.as<DTypeObject>()) {
+    const auto* array = object.as<Array>();
+    return array && !array->is_number && array->node->type()->dtype() == dtype->dtype && array->node->type()->has_rank() && array->node->type()->rank() == 0;
+  }
+  const auto* builtin = type.as<Builtin>();
+  const std::string kind = describe(object);
+  if (!builtin) return false;
+  if (builtin->name == "numpy.ndarray") return object.is<Array>() && !object.as<Array>()->is_number;
+  if (builtin->name == "tuple") return object.tuple() != nullptr;
+  if (builtin->name == "int") return kind == "int" || kind == "bool";
+  return kind == builtin->name;
+}
+
+}  // namespace
+
+void Lowering::print(const Arguments& arguments) {
+  std::string text;
+  auto add = [&](const std::string& more) { text += (text.empty() ? "" : " ") + more; };
+  for (const Object& argument : arguments.positional) {
+    if (argument.is<Constant>()) {
+      add(str(*argument.as<Constant>()));
+      continue;
+    }
+    const std::vector<Object> shown = argument.is<Array>() ? std::vector<Object>{argument} : items_of(argument);
+    for (const Object& one : shown) {
+      set_token(emit_.op("Print", {token(), emit_.tensor(one)}, {{"message", text.c_str()}}));
+      text.clear();
+    }
+  }
+  if (!text.empty() || arguments.positional.empty()) {
+    set_token(emit_.op("Print", {token(), emit_.tensor(make_text(text))}, {{"message", ""}}));
+  }
+}
+
+Object Lowering::call_builtin(const std::string& name, Arguments arguments) {
+  if (name.starts_with("anfora.ops.")) return call_operator(name.substr(11), std::move(arguments));
+  std::vector<Object>& given = arguments.positional;
+  auto need = [&](size_t least, size_t most) {
+    if (given.size() < least || given.size() > most) {
+      emit_.fail(ErrorCode::InvalidArgument, fmt::format("{}() takes {} argument{}, {} are given", name, most, most == 1 ? "" : "s", given.size()));
+    }
+  };
+  auto keyword = [&](std::string_view key) -> const Object* {
+    auto found = std::ranges::find(arguments.named, key, [](const auto& entry) { return std::string_view(entry.first); });
+    return found == arguments.named.end() ? nullptr : &found->second;
+  };
+  auto iterable = [&](Iterable::Kind kind, std::vector<Object> parts) {
+    return Object{Iterable{kind, std::make_shared<const Items>(Items{std::move(parts), {}})}};
+  };
+  if (name == "len") return need(1, 1), length(given[0]);
+  if (name == "range") {
+    need(1, 3);
+    for (const Object& bound : given) {
+      const DType dtype = Emitter::is_numeric(bound) ? emit_.dtype(bound) : DType::Undefined;
+      if (!is_integer(dtype)) emit_.fail(ErrorCode::TypeMismatch, fmt::format("range() takes integers, not a {}", describe(bound)));
+    }
+    for (Object& bound : given) {  // those of numpy count as Python's
+      if (bound.is<Array>()) bound = emit_.number(emit_.op("Reshape", {emit_.tensor(bound, DType::I64), emit_.integers(std::span<const int64_t>())}));
+    }
+    const Object start = given.size() > 1 ? given[0] : make_integer(0), stop = given.size() > 1 ? given[1] : given[0];
+    const Object step = given.size() > 2 ? given[2] : make_integer(1);
+    if (integer_of(step) == 0) emit_.fail(ErrorCode::InvalidArgument, "the step of range() is 0");
+    return iterable(Iterable::Kind::Range, {start, stop, step});
+  }
+  if (name == "zip") return need(1, SIZE_MAX), iterable(Iterable::Kind::Zip, given);
+  if (name == "enumerate") {
+    need(1, 2);
+    const Object* start = keyword("start");
+    return iterable(Iterable::Kind::Enumerate, {given[0], given.size() > 1 ? given[1] : start ? *start : make_integer(0)});
+  }
+  if (name == "reversed") return need(1, 1), iterable(Iterable::Kind::Reversed, {given[0]});
+  if (name == "int" || name == "float" || name == "bool") {
+    need(0, 1);
+    if (given.empty()) return name == "int" ? make_integer(0) : name == "float" ? Object{Constant{0.0}} : Object{Constant{false}};
+    if (name == "bool") return truth(given[0]);
+    if (name == "int" && integer_of(given[0])) return make_integer(*integer_of(given[0]));
+    if (const double* known = given[0].constant<double>(); known && name == "float") return given[0];
+    if (auto text = text_of(given[0]); text && name == "float") return {Constant{std::stod(*text)}};  // "inf"
+    Node* node = emit_.tensor(given[0], name == "int" ? DType::I64 : DType::F64);
+    if (!node->type()->has_rank() || node->type()->rank() > 0) node = emit_.op("Reshape", {node, emit_.integers(std::span<const int64_t>())});
+    return emit_.number(node);
+  }
+  if (name == "tuple") return need(0, 1), make_tuple(given.empty() ? std::vector<Object>() : items_of(given[0]));
+  if (name == "list") {
+    need(0, 1);
+    const auto* cell = given.empty() ? nullptr : given[0].as<Cell>();
+    if (cell && cell->kind == Cell::Kind::List) return make_cell(Cell::Kind::List, content(*cell));
+    return make_list(given.empty() ? std::vector<Object>() : items_of(given[0]));
+  }
+  if (name == "dict") {
+    const Object dict = make_cell(Cell::Kind::Dict, given.empty() ? make_tuple({}) : content(*given[0].as<Cell>()));
+    for (const auto& [key, value] : arguments.named) here_.store[dict.as<Cell>()->id] = with_item(dict, make_text(key), value);
+    return dict;
+  }
+  if (name == "isinstance") return need(2, 2), Object{Constant{is_instance(given[0], given[1])}};
+  if (name == "print") return print(arguments), Object{Constant{NoneValue()}};
+  if (name == "str" && given.size() == 1 && given[0].is<Constant>()) return make_text(str(*given[0].as<Constant>()));
+  if (name == "getattr" && given.size() == 2 && text_of(given[1])) return attribute(given[0], *text_of(given[1]));
+  if (name == "slice") {
+    need(1, 3);
+    const Object none{Constant{NoneValue()}};
+    Items parts{{given.size() > 1 ? given[0] : none, given.size() > 1 ? given[1] : given[0], given.size() > 2 ? given[2] : none}, {}};
+    return {SliceObject{std::make_shared<const Items>(std::move(parts))}};
+  }
+  if (name == "anfora.promote") {
+    DType common = DType::Undefined;
+    bool has_tensor = false;
+    for (Object& object : given) {
+      object = as_array(object);
+      if (Emitter::is_number(object)) continue;
+      common = has_tensor ? python::promoted(common, emit_.dtype(object)) : emit_.dtype(object);
+      has_tensor = true;
+    }
+    std::optional<Object> tensor;
+    for (const Object& object : given) {
+      if (!Emitter::is_number(object)) tensor = object;
+    }
+    for (const Object& object : given) {
+      if (!Emitter::is_number(object)) continue;
+      const DType own = emit_.dtype(object);
+      common = !has_tensor ? (common == DType::Undefined ? own : python::promoted(common, own)) : common;
+      if (has_tensor && emit_.promoted(object, *tensor) != emit_.dtype(*tensor)) common = python::promoted(common, emit_.promoted(object, *tensor));
+    }
+    std::vector<Object> items;
+    for (const Object& object : given) items.push_back({Array{emit_.tensor(object, common), !has_tensor}});
+    return make_tuple(std::move(items));
+  }
+  if (name == "anfora.as_float") {
+    need(1, 1);
+    const Object object = as_array(given[0]);
+    const DType dtype = emit_.dtype(object);
+    if (is_float(dtype) || is_complex(dtype)) return object;
+    const bool small = !Emitter::is_number(object) && dtype != DType::Bool && element_bits(dtype) <= 16;
+    const DType wide = dtype != DType::Bool && !small ? DType::F64 : dtype != DType::Bool && element_bits(dtype) == 16 ? DType::F32 : Emitter::is_number(object) ? DType::F64 : DType::F16;
+    return {Array{emit_.tensor(object, wide), Emitter::is_number(object)}};
+  }
+  if (name == "anfora.cast") {
+    need(2, 2);
+    return {Array{emit_.tensor(as_array(given[0]), dtype_of(given[1]))}};
+  }
+  if (name == "anfora.as_tensor") return need(1, 1), Object{Array{emit_.tensor(as_array(given[0]))}};
+  if (name == "anfora.is_number") return need(1, 1), Object{Constant{Emitter::is_number(given[0])}};
+  if (name == "anfora.shape_of") return need(1, 1), Object{Array{emit_.vector(shape_numbers(given[0]))}};
+  if (name == "anfora.fail") emit_.fail(ErrorCode::Unsupported, text_of(given.at(0)).value_or("this is not supported"));
+  emit_.fail(ErrorCode::Unsupported, fmt::format("{} cannot be called in a compiled function", name));
+}
+
+DType Lowering::dtype_of(const Object& object) {
+  if (const auto* type = object.as<DTypeObject>()) return type->dtype;
+  if (const auto* builtin = object.as<Builtin>()) {
+    if (builtin->name == "float") return DType::F64;
+    if (builtin->name == "int") return DType::I64;
+    if (builtin->name == "bool") return DType::Bool;
+  }
+  if (auto text = text_of(object)) {
+    if (auto found = find_in_module("numpy", *text == "bool" ? "bool_" : *text); found && found->is<DTypeObject>()) return found->as<DTypeObject>()->dtype;
+  }
+  emit_.fail(ErrorCode::TypeMismatch, fmt::format("a {} is no element type", describe(object)));
+}
+
+// A shape as the caller gives it: one size, or several.
+std::vector<Object> Lowering::shape_numbers(const Object& object) {
+  if (Emitter::is_number(object)) return {object};
+  return items_of(object);
+}
+
+}  // namespace anfora::python

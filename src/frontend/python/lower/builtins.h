@@ -1,0 +1,21 @@
+// What Python, numpy and math bring along: names of the compiler itself, and functions that are written in Python (library/*.py) and
+// lowered as those of the program.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "frontend/python/lower/object.h"
+
+namespace anfora::python {
+
+// `len`, `range`, `int` …
+std::optional<Object> find_builtin(const std::string& name);
+// A module by the name that `import` gives it: "numpy", "math", "anfora", "anfora.ops".
+std::optional<Object> find_module(const std::string& name);
+// numpy.exp, math.pi, anfora.ops.Conv. Empty where the module has no such name.
+std::optional<Object> find_in_module(const std::string& module, const std::string& name);
+// The function of the library that a method of a tensor is: x.sum(axis=0) is sum(x, axis=0).
+std::optional<Object> find_tensor_method(const std::string& name);
+
+}  // namespace anfora::python

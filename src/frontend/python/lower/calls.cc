@@ -1,0 +1,361 @@
+// Calls: of functions of the program, recursive ones too, and of operators.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "anfora/error.h"
+#include "frontend/python/lower/activation.h"
+#include "frontend/python/lower/builtins.h"
+#include "frontend/python/lower/union.h"
+#include "frontend/python/propagate.h"
+
+namespace anfora::python {
+
+using ir::Node;
+
+// A function that calls itself, as one of the IR. What its arguments and results are is found by lowering it until both rest.
+struct Lowering::Recursion {
+  const Closure* closure = nullptr;
+  ir::Graph* graph = nullptr;
+  std::vector<std::vector<Local>> arguments;  // of its calls, for their types
+  std::vector<Leaf> parameters;
+  std::optional<Object> result;  // of the lowering before this one, for its type
+  bool is_again = false;
+  Recursion* outer = nullptr;
+};
+
+Object Lowering::call(const Object& callee, Arguments arguments) {
+  if (const Closure* closure = callee.closure()) return call_closure(*closure, std::move(arguments));
+  if (const auto* method = callee.as<Method>()) return call_method(*method, std::move(arguments));
+  if (const auto* builtin = callee.as<Builtin>()) return call_builtin(builtin->name, std::move(arguments));
+  if (const auto* type = callee.as<DTypeObject>(); type && arguments.positional.size() == 1) {
+    return {Array{emit_.tensor(as_array(arguments.positional[0]), type->dtype)}};
+  }
+  emit_.fail(ErrorCode::TypeMismatch, fmt::format("a {} cannot be called", describe(callee)));
+}
+
+namespace {
+
+// The same function of the same surroundings; two closures of one text are different ones.
+bool is_same_function(const Closure& a, const Closure& b) { return a.function == b.function && a.captured == b.captured; }
+
+std::string name_of(const Closure& closure) {
+  return closure.function->is(Kind::Lambda) ? "the lambda" : closure.function->text("name") + "()";
+}
+
+}  // namespace
+
+Cfg& Lowering::cfg_of(const Closure& closure) {
+  std::unique_ptr<Cfg>& known = cfgs_[closure.function];
+  if (known) return *known;
+  if (!closure.function->is(Kind::Lambda)) {
+    const bool is_written = closure.function->text("name") != kComprehension;
+    known = std::make_unique<Cfg>(is_written ? propagate_constants(*closure.source, *closure.function) : build_cfg(*closure.source, *closure.function));
+    return *known;
+  }
+  Tree* result = closure.source->make(Kind::Return, closure.function->position);
+  result->fields.emplace_back("value", closure.function->child("body"));
+  known = std::make_unique<Cfg>(Cfg{.source = closure.source, .function = closure.function, .scope = scope_of(*closure.source, *closure.function)});
+  known->blocks.push_back({.end = EndKind::Return, .tree = result});
+  return *known;
+}
+
+// By Python's rules: positions first, then names, then defaults; *rest and **named take what is left.
+std::vector<Lowering::Local> Lowering::bind_arguments(const Closure& closure, const Cfg& cfg, Arguments arguments) {
+  const Tree& list = *closure.function->child("args");
+  const std::string called = name_of(closure);
+  std::vector<Local> locals(cfg.scope.parameters.size());
+  std::vector<const Tree*> positional, keyword_only = {list.list("kwonlyargs").begin(), list.list("kwonlyargs").end()};
+  for (std::string_view field : {"posonlyargs", "args"}) positional.insert(positional.end(), list.list(field).begin(), list.list(field).end());
+  auto slot = [&](const std::string& name) {
+    return static_cast<size_t>(std::ranges::find(cfg.scope.parameters, name) - cfg.scope.parameters.begin());
+  };
+  for (size_t i = closure.bound.size(); i-- > 0;) arguments.positional.insert(arguments.positional.begin(), *closure.bound[i].second);
+
+  const size_t taken = std::min(arguments.positional.size(), positional.size());
+  for (size_t i = 0; i < taken; ++i) locals[slot(positional[i]->text("arg"))] = {arguments.positional[i], positional[i]};
+  std::vector<Object> rest(arguments.positional.begin() + static_cast<std::ptrdiff_t>(taken), arguments.positional.end());
+  if (const Tree* all = list.child("vararg")) {
+    locals[slot(all->text("arg"))] = {make_tuple(std::move(rest)), all};
+  } else if (!rest.empty()) {
+    emit_.fail(ErrorCode::InvalidArgument, fmt::format("{} takes {} arguments, {} are given", called, positional.size(), arguments.positional.size()));
+  }
+  std::vector<Object> named;
+  for (auto& [name, value] : arguments.named) {
+    const bool is_positional_only = std::ranges::any_of(list.list("posonlyargs"), [&](const Tree* arg) { return arg->text("arg") == name; });
+    auto is_it = [&](const Tree* arg) { return arg->text("arg") == name; };
+    const bool is_known = !is_positional_only && (std::ranges::any_of(positional, is_it) || std::ranges::any_of(keyword_only, is_it));
+    if (is_known) {
+      Local& local = locals[slot(name)];
+      if (local.object) emit_.fail(ErrorCode::InvalidArgument, fmt::format("{} gets '{}' twice", called, name));
+      local = {std::move(value), nullptr};
+    } else if (list.child("kwarg")) {
+      named.insert(named.end(), {make_text(name), std::move(value)});
+    } else {
+      emit_.fail(ErrorCode::InvalidArgument, fmt::format("{} has no argument '{}'", called, name));
+    }
+  }
+  if (const Tree* all = list.child("kwarg")) locals[slot(all->text("arg"))] = {make_cell(Cell::Kind::Dict, make_tuple(std::move(named))), all};
+
+  auto take_default = [&](const Tree* arg, const Tree* written, const Items* evaluated, size_t i) {
+    Local& local = locals[slot(arg->text("arg"))];
+    if (local.object) return;
+    if (!written) emit_.fail(ErrorCode::InvalidArgument, fmt::format("{} needs a value for '{}'", called, arg->text("arg")));
+    if (evaluated) {
+      local = {evaluated->items[i], arg};
+      return;
+    }
+    Activation* outer = std::exchange(activation_, nullptr);
+    const Closure* outer_globals = std::exchange(globals_of_, &closure);
+    const Emitter::Place place = emit_.place();
+    emit_.set_place({closure.source, written});
+    local = {evaluate(*written), arg};
+    emit_.set_place(place);
+    activation_ = outer, globals_of_ = outer_globals;
+  };
+  const Tree::Trees &defaults = list.list("defaults"), &keyword_defaults = list.list("kw_defaults");
+  for (size_t i = 0; i < positional.size(); ++i) {
+    const bool has_default = i + defaults.size() >= positional.size();
+    const size_t d = has_default ? i + defaults.size() - positional.size() : 0;
+    take_default(positional[i], has_default ? defaults[d] : nullptr, closure.defaults.get(), d);
+  }
+  for (size_t i = 0; i < keyword_only.size(); ++i) take_default(keyword_only[i], keyword_defaults[i], closure.keyword_defaults.get(), i);
+  return locals;
+}
+
+Object Lowering::call_closure(const Closure& closure, Arguments arguments) {
+  Cfg& cfg = cfg_of(closure);
+  std::vector<Local> locals = bind_arguments(closure, cfg, std::move(arguments));
+  if (recursive_.contains(closure.function)) {
+    if (auto known = call_known(closure, locals)) return *known;
+    return call_recursive(closure, std::move(locals), cfg);
+  }
+  for (const Activation* outer = activation_; outer; outer = outer->caller) {
+    if (is_same_function(outer->closure, closure)) throw RecursionFound{&outer->closure};
+  }
+  const State before = here_;
+  const Emitter::Place place = emit_.place();
+  try {
+    return run(closure, locals, cfg);
+  } catch (const RecursionFound& found) {
+    if (found.closure != &closure) throw;
+    recursive_.insert(closure.function);
+    set_state(before);
+    emit_.set_place(place);
+    return call_recursive(closure, std::move(locals), cfg);
+  }
+}
+
+std::vector<Lowering::Local> Lowering::unite_arguments(Union& all, std::span<const std::vector<Local>> calls, const Cfg& cfg) {
+  all.is_forced = true;
+  std::vector<Local> united(calls[0].size());
+  for (size_t i = 0; i < united.size(); ++i) {
+    std::vector<Object> objects;
+    for (const auto& call : calls) objects.push_back(*call[i].object);
+    all.name = fmt::format("the argument '{}'", cfg.scope.parameters[i]);
+    united[i] = {all.unite(objects), calls[0][i].bound_at};
+  }
+  return united;
+}
+
+Object Lowering::call_recursive(const Closure& closure, std::vector<Local> locals, Cfg& cfg) {
+  Recursion recursion{.closure = &closure, .arguments = {locals}};
+  const State before = here_;
+  const Emitter::Place place = emit_.place();
+  auto types_of = [](const std::vector<Leaf>& leaves) {
+    std::vector<std::pair<const ir::Type*, bool>> types;
+    for (const Leaf& leaf : leaves) types.emplace_back(leaf.type, leaf.is_number);
+    return types;
+  };
+  std::vector<std::pair<const ir::Type*, bool>> result_types;
+  constexpr int kMostAttempts = 16;
+  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+    recursion.graph = emit_.module().make_graph(closure.function->text("name"), before.graph);
+    Union parameters(*this, before.graph);
+    unite_arguments(parameters, recursion.arguments, cfg);
+    recursion.parameters = parameters.leaves;
+    std::vector<Node*> nodes;
+    for (const Leaf& leaf : parameters.leaves) nodes.push_back(emit_.module().add_parameter(recursion.graph, leaf.type));
+    parameters.substitute(nodes);
+    std::vector<Local> inside = unite_arguments(parameters, recursion.arguments, cfg);
+    recursion.is_again = false;
+
+    set_state({.graph = recursion.graph, .locals = {}, .store = before.store});
+    std::optional<Object> result;
+    {
+      recursion.outer = std::exchange(recursion_, &recursion);
+      struct Restore {
+        Lowering& lowering;
+        Recursion* outer;
+        ~Restore() { lowering.recursion_ = outer; }
+      } restore{*this, recursion.outer};
+      try {
+        result = run(closure, std::move(inside), cfg);
+      } catch (const Unreached&) {
+      }
+    }
+    emit_.set_place(place);
+    if (!result) emit_.fail(ErrorCode::InvalidModel, fmt::format("{} never returns: each of its paths calls itself", name_of(closure)));
+    for (const auto& [id, content] : here_.store) {
+      auto old = before.store.find(id);
+      if (id == 0 ? old == before.store.end() || differs(old->second, content) : old != before.store.end() && differs(old->second, content)) {
+        emit_.fail(ErrorCode::Unsupported, fmt::format("the recursive function {} prints, asserts, or changes what others see", name_of(closure)),
+                   "return the new value");
+      }
+    }
+    Union returned(*this, before.graph);
+    returned.is_forced = true, returned.name = "the result";
+    returned.unite({*result});
+    std::vector<Node*> values;
+    for (const Leaf& leaf : returned.leaves) values.push_back(convert(leaf.sources[0], leaf));
+    emit_.module().set_result(here_.graph, result_of(values));
+    auto types = types_of(returned.leaves);
+    const bool rests = !recursion.is_again && types == result_types;
+    result_types = std::move(types);
+    recursion.result = std::move(result);
+    if (!rests) continue;
+
+    set_state(before);
+    return call_with(recursion, locals, cfg);
+  }
+  emit_.fail(ErrorCode::TypeMismatch, fmt::format("the types in the recursive function {} do not come to rest", name_of(closure)));
+}
+
+// A call of a function that is being lowered.
+std::optional<Object> Lowering::call_known(const Closure& closure, const std::vector<Local>& locals) {
+  for (Recursion* recursion = recursion_; recursion; recursion = recursion->outer) {
+    if (is_same_function(*recursion->closure, closure)) return call_with(*recursion, locals, *cfgs_.at(closure.function));
+  }
+  return std::nullopt;
+}
+
+// Where the arguments widen what the function takes, it is to be lowered again.
+Object Lowering::call_with(Recursion& recursion, const std::vector<Local>& locals, const Cfg& cfg) {
+  std::vector<std::vector<Local>> calls = recursion.arguments;
+  calls.push_back(locals);
+  Union arguments(*this, here_.graph);
+  unite_arguments(arguments, calls, cfg);
+  auto same = [](const Leaf& a, const Leaf& b) { return a.type == b.type && a.is_number == b.is_number; };
+  if (!std::ranges::equal(arguments.leaves, recursion.parameters, same)) {
+    recursion.is_again = true;
+    recursion.arguments.push_back(calls.back());
+  }
+  if (!recursion.result) throw Unreached();
+  std::vector<Node*> values;
+  for (const Leaf& leaf : arguments.leaves) values.push_back(convert(leaf.sources.back(), leaf));
+  Node* call = emit_.module().call(here_.graph, recursion.graph->value(), values);
+  Union result(*this, here_.graph);
+  result.is_forced = true, result.name = "the result";
+  result.unite({*recursion.result});
+  std::vector<Node*> nodes;
+  std::vector<const ir::Type*> types;
+  for (const Leaf& leaf : result.leaves) types.push_back(leaf.type);
+  if (types.size() == 1) call->set_type(types[0]);
+  if (types.size() > 1) call->set_type(emit_.module().context().tuple_type(types));
+  for (size_t i = 0; i < types.size(); ++i) nodes.push_back(types.size() == 1 ? call : emit_.item(call, i));
+  result.substitute(nodes);
+  return result.unite({*recursion.result});
+}
+
+void Lowering::flatten(const Object& object, std::vector<Node*>& nodes) {
+  if (const auto* cell = object.as<Cell>()) return flatten(content(*cell), nodes);
+  if (const Items* tuple = object.tuple()) {
+    for (const Object& item : tuple->items) flatten(item, nodes);
+    return;
+  }
+  if (const auto* array = object.as<Array>()) return nodes.push_back(array->node);
+  if (object.is_none()) return;
+  nodes.push_back(emit_.tensor(object));
+}
+
+// Operators ----------------------------------------------------------------------------------------------------------
+
+namespace {
+
+using AttributeKind = ir::AttributeDeclaration::Kind;
+
+std::optional<double> number_of(const Object& object) {
+  if (const double* value = object.constant<double>()) return *value;
+  const auto integer = integer_of(object);
+  return integer ? std::optional(static_cast<double>(*integer)) : std::nullopt;
+}
+
+std::optional<AttributeValue> attribute_of(const Object& object, AttributeKind kind) {
+  if (const auto* type = object.as<DTypeObject>()) return static_cast<int64_t>(type->dtype);
+  if (auto text = text_of(object)) return *text;
+  if (kind == AttributeKind::Float && number_of(object)) return static_cast<float>(*number_of(object));
+  if (auto integer = integer_of(object)) return *integer;
+  const Items* tuple = object.tuple();
+  if (!tuple) return std::nullopt;
+  std::vector<int64_t> integers;
+  std::vector<float> floats;
+  std::vector<std::string> texts;
+  for (const Object& item : tuple->items) {
+    if (auto text = text_of(item)) texts.push_back(*text);
+    if (auto integer = integer_of(item)) integers.push_back(*integer);
+    if (auto number = number_of(item)) floats.push_back(static_cast<float>(*number));
+  }
+  if (kind == AttributeKind::Strings && texts.size() == tuple->items.size()) return texts;
+  if (kind == AttributeKind::Floats && floats.size() == tuple->items.size()) return floats;
+  if (kind == AttributeKind::Ints && integers.size() == tuple->items.size()) return integers;
+  return std::nullopt;
+}
+
+}  // namespace
+
+// anfora.ops.Conv(x, w, strides=(2, 2)): operands by position or name, attributes by name; outputs=2 for several results.
+Object Lowering::call_operator(const std::string& name, Arguments arguments) {
+  const ir::Operator* op = emit_.module().context().find_operator(name);
+  if (!op) emit_.fail(ErrorCode::NotFound, fmt::format("there is no operator {}", name), "`anfora operators` lists them");
+  std::vector<std::optional<Object>> operands;
+  for (Object& object : arguments.positional) operands.emplace_back(known_items(object));
+  std::vector<AttributeSet::Entry> attributes;
+  size_t outputs = static_cast<size_t>(std::ranges::count(op->outputs, ir::Formal::Arity::Required, &ir::Formal::arity));
+  for (auto& [key, given] : arguments.named) {
+    const Object value = known_items(given);
+    auto input = std::ranges::find(op->inputs, key, &ir::Formal::name);
+    auto attribute = std::ranges::find(op->attributes, key, &ir::AttributeDeclaration::name);
+    if (input != op->inputs.end()) {
+      const auto i = static_cast<size_t>(input - op->inputs.begin());
+      if (operands.size() <= i) operands.resize(i + 1);
+      operands[i] = value;
+    } else if (attribute != op->attributes.end()) {
+      if (value.is_none()) continue;
+      auto converted = attribute_of(value, attribute->kind);
+      if (!converted) emit_.fail(ErrorCode::InvalidArgument, fmt::format("{}: the attribute {} cannot be a {}", name, key, describe(value)), "it must be known to the compiler");
+      attributes.emplace_back(key, std::move(*converted));
+    } else if (key == "outputs" && integer_of(value)) {
+      outputs = static_cast<size_t>(*integer_of(value));
+    } else {
+      emit_.fail(ErrorCode::InvalidArgument, fmt::format("{} has no operand or attribute '{}'", name, key));
+    }
+  }
+  // Numbers take the element type of a tensor that is declared to have the same.
+  auto formal = [&](size_t i) -> const ir::Formal& { return op->inputs[std::min(i, op->inputs.size() - 1)]; };
+  bool are_numbers = !operands.empty();
+  std::map<std::string, DType> dtypes;
+  for (size_t i = 0; i < operands.size() && !op->inputs.empty(); ++i) {
+    if (!operands[i] || operands[i]->is_none()) continue;
+    are_numbers = are_numbers && Emitter::is_number(*operands[i]);
+    if (operands[i]->is<Array>() && !Emitter::is_number(*operands[i])) dtypes.emplace(formal(i).type, emit_.dtype(*operands[i]));
+  }
+  std::vector<Node*> nodes;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (!operands[i] || operands[i]->is_none()) {
+      nodes.push_back(emit_.module().none());
+    } else if (const auto* array = operands[i]->as<Array>(); array && !array->node->type()->is_tensor()) {
+      nodes.push_back(array->node);
+    } else {
+      auto dtype = op->inputs.empty() ? dtypes.end() : dtypes.find(formal(i).type);
+      const bool adapts = Emitter::is_number(*operands[i]) && dtype != dtypes.end() && dtype->second != DType::Undefined;
+      nodes.push_back(adapts ? emit_.tensor(*operands[i], dtype->second) : emit_.tensor(*operands[i]));
+    }
+  }
+  Node* node = emit_.apply(name, nodes, AttributeSet(std::move(attributes)), std::max<size_t>(outputs, 1));
+  if (outputs <= 1) return are_numbers && node->type()->is_tensor() && node->type()->has_rank() && node->type()->rank() == 0 ? emit_.number(node) : Object{Array{node}};
+  std::vector<Object> items;
+  for (size_t i = 0; i < outputs; ++i) items.push_back({Array{emit_.item(node, i)}});
+  return make_tuple(std::move(items));
+}
+
+}  // namespace anfora::python

@@ -1,0 +1,358 @@
+#include "frontend/python/lower/emit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "anfora/error.h"
+#include "frontend/python/operators.h"
+#include "kernels/reference/cast.h"
+
+namespace anfora::python {
+
+using ir::Node;
+using ir::Type;
+
+void Emitter::fail(ErrorCode code, std::string_view message, std::string_view hint) const {
+  Error error = place_.source->error(code, *place_.tree, message);
+  if (!hint.empty()) error.with_hint(std::string(hint));
+  throw error;
+}
+
+const ir::Location* Emitter::location() {
+  if (located_ != place_.tree) {
+    located_ = place_.tree;
+    location_ = module_.location({.file = place_.source->file, .line = place_.tree->position.line, .column = place_.tree->position.column});
+  }
+  return location_;
+}
+
+Node* Emitter::apply(std::string_view op, std::span<Node* const> inputs, const AttributeSet& attributes, size_t num_outputs) {
+  ir::Apply* node = module_.apply(graph_, module_.context().get_operator(op), inputs, attributes, num_outputs, location());
+  try {
+    inference_.infer(*node);
+  } catch (const Error& error) {
+    fail(error.code(), fmt::format("{}: {}", op, error.message()), error.hint());
+  }
+  return node;
+}
+
+Node* Emitter::op(std::string_view op, std::initializer_list<Node*> inputs, std::initializer_list<ir::NamedAttribute> attributes,
+                  size_t num_outputs) {
+  std::vector<AttributeSet::Entry> entries;
+  for (const ir::NamedAttribute& attribute : attributes) entries.push_back(attribute.entry);
+  return apply(op, std::span(inputs.begin(), inputs.size()), AttributeSet(std::move(entries)), num_outputs);
+}
+
+Node* Emitter::item(Node* tuple, size_t index) {
+  Node* item = module_.tuple_item(graph_, tuple, index);
+  if (!item->type()) item->set_type(tuple->type()->element(index));
+  return item;
+}
+
+Node* Emitter::integers(std::span<const int64_t> values) { return module_.constant(Tensor::vector<int64_t>(values)); }
+
+Node* Emitter::constant(const Constant& number, DType dtype) {
+  Tensor wide;
+  if (number.is<Integer>()) {
+    const Integer& value = number.as<Integer>();
+    const bool is_float_type = is_float(dtype);
+    auto as_float = to_double(value);
+    const bool is_unsigned = dtype == DType::U64 && value >= 0 && value <= UINT64_MAX;
+    if (is_float_type && as_float) {
+      wide = Tensor::scalar(*as_float);
+    } else if (is_unsigned) {
+      wide = Tensor::scalar(static_cast<uint64_t>(value));
+    } else if (is_float_type || value < INT64_MIN || value > INT64_MAX) {
+      fail(ErrorCode::InvalidArgument, fmt::format("the integer {} does not fit {}", value.str(), name(dtype)));
+    } else {
+      wide = Tensor::scalar(static_cast<int64_t>(value));
+      const int bits = element_bits(dtype);
+      const bool is_signed = dtype == DType::I8 || dtype == DType::I16 || dtype == DType::I32;
+      const bool is_small_unsigned = dtype == DType::U8 || dtype == DType::U16 || dtype == DType::U32 || dtype == DType::U64;
+      const Integer low = is_signed ? Integer(-(Integer(1) << (bits - 1))) : Integer(0);
+      const Integer high = (Integer(1) << (is_signed ? bits - 1 : bits)) - 1;
+      if ((is_signed || is_small_unsigned) && (value < low || value > high)) {
+        fail(ErrorCode::InvalidArgument, fmt::format("the integer {} does not fit {}", value.str(), name(dtype)),
+             fmt::format("{} holds {} to {}", name(dtype), low.str(), high.str()));
+      }
+    }
+  } else {
+    wide = number.is<bool>() ? Tensor::scalar(number.as<bool>()) : Tensor::scalar(number.as<double>());
+  }
+  return module_.constant(kernels::cast_tensor(wide, dtype).clone());
+}
+
+Node* Emitter::cast(Node* node, DType dtype) {
+  if (node->type()->dtype() == dtype) return node;
+  if (const Tensor* known = constant_tensor(node); known && known->size() == 1) return module_.constant(kernels::cast_tensor(*known, dtype).clone());
+  return op("Cast", {node}, {{"to", static_cast<int>(dtype)}});
+}
+
+DType Emitter::dtype(const Object& object) const {
+  if (const auto* array = object.as<Array>()) return array->node->type()->is_tensor() ? array->node->type()->dtype() : DType::Undefined;
+  return object.constant<bool>() ? DType::Bool : object.constant<double>() ? DType::F64 : DType::I64;
+}
+
+Node* Emitter::tensor(const Object& object) {
+  if (const auto* array = object.as<Array>()) {
+    if (!array->node->type()->is_tensor()) fail(ErrorCode::TypeMismatch, fmt::format("a {} is no tensor", to_string(array->node->type())));
+    return array->node;
+  }
+  if (is_known_number(object)) return constant(*object.as<Constant>(), dtype(object));
+  if (auto text = text_of(object)) return module_.constant(Tensor::scalar(*text));
+  if (const Items* tuple = object.tuple()) {
+    if (tuple->items.empty()) return module_.constant(Tensor::zeros(DType::F64, Shape{0}));
+    std::vector<Node*> rows;
+    DType common = DType::Undefined;
+    bool are_numbers = true;
+    for (const Object& item : tuple->items) {
+      rows.push_back(tensor(item));
+      const DType dtype = rows.back()->type()->dtype();
+      common = common == DType::Undefined ? dtype : python::promoted(common, dtype);
+      are_numbers = are_numbers && is_known_number(item);
+    }
+    for (Node*& row : rows) row = op("Unsqueeze", {cast(row, common), integers({0})});
+    return apply("Concat", rows, {{"axis", int64_t{0}}});
+  }
+  fail(ErrorCode::TypeMismatch, fmt::format("a {} is no tensor", describe(object)));
+}
+
+Node* Emitter::tensor(const Object& object, DType dtype) {
+  return is_known_number(object) ? constant(*object.as<Constant>(), dtype) : cast(tensor(object), dtype);
+}
+
+// Numbers ------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+DType integer_of_bits(int bits, bool is_signed) {
+  if (bits <= 8) return is_signed ? DType::I8 : DType::U8;
+  if (bits <= 16) return is_signed ? DType::I16 : DType::U16;
+  if (bits <= 32) return is_signed ? DType::I32 : DType::U32;
+  return is_signed ? DType::I64 : DType::U64;
+}
+// bool, then integers, floats, complex numbers: a number takes the element type of a tensor of its kind or a higher one.
+int level(DType dtype) { return dtype == DType::Bool ? 0 : is_integer(dtype) ? 1 : is_complex(dtype) ? 3 : 2; }
+
+}  // namespace
+
+DType promoted(DType a, DType b) {
+  if (a == b) return a;
+  if (level(a) > level(b)) std::swap(a, b);
+  const int bits_a = element_bits(a), bits_b = element_bits(b);
+  if (level(a) == 0) return b;
+  if (is_complex(b)) return b == DType::C128 || bits_a > 32 || (level(a) == 1 && bits_a > 16) ? DType::C128 : DType::C64;
+  if (level(b) == 1) {
+    const bool signed_a = is_signed_integer(a), signed_b = is_signed_integer(b);
+    if (signed_a == signed_b) return bits_a > bits_b ? a : b;
+    const int signed_bits = signed_a ? bits_a : bits_b, unsigned_bits = signed_a ? bits_b : bits_a;
+    if (signed_bits > unsigned_bits) return integer_of_bits(signed_bits, true);
+    return unsigned_bits == 64 ? DType::F64 : integer_of_bits(2 * unsigned_bits, true);
+  }
+  const bool half_a = bits_a <= 16, half_b = bits_b <= 16;
+  if (level(a) == 1) {  // a float that holds the integer
+    if (bits_a <= 8) return b;
+    if (bits_a <= 16) return half_b ? DType::F32 : b;
+    return DType::F64;
+  }
+  if (half_a && half_b) return DType::F32;  // f16 and bf16
+  return bits_a > bits_b ? a : b;
+}
+
+DType Emitter::promoted(const Object& a, const Object& b) const {
+  const DType dtype_a = dtype(a), dtype_b = dtype(b);
+  const bool weak_a = is_number(a), weak_b = is_number(b);
+  if (weak_a == weak_b) return python::promoted(dtype_a, dtype_b);
+  const DType number = weak_a ? dtype_a : dtype_b, tensor = weak_a ? dtype_b : dtype_a;
+  return level(number) > level(tensor) ? number : tensor;
+}
+
+namespace {
+
+std::string_view arithmetic_operator(Kind op) {
+  switch (op) {
+    case Kind::Add: return "Add";
+    case Kind::Sub: return "Sub";
+    case Kind::Mult: return "Mul";
+    case Kind::BitAnd: return "BitwiseAnd";
+    case Kind::BitOr: return "BitwiseOr";
+    case Kind::BitXor: return "BitwiseXor";
+    default: return "";
+  }
+}
+std::string_view logical_operator(Kind op) {
+  switch (op) {
+    case Kind::Add:
+    case Kind::BitOr: return "Or";
+    case Kind::Mult:
+    case Kind::BitAnd: return "And";
+    case Kind::BitXor: return "Xor";
+    default: return "";
+  }
+}
+
+}  // namespace
+
+// The sign of the result is that of the divisor, as in Python and numpy.
+Node* Emitter::remainder(Node* a, Node* b) {
+  const DType dtype = a->type()->dtype();
+  if (is_integer(dtype)) return op("Mod", {a, b});
+  Node* zero = constant({0.0}, dtype);
+  Node* rest = op("Mod", {a, b}, {{"fmod", 1}});  // has the sign of a
+  Node* differs = op("Xor", {op("Less", {rest, zero}), op("Less", {b, zero})});
+  return op("Where", {op("And", {differs, op("Not", {op("Equal", {rest, zero})})}), op("Add", {rest, b}), rest});
+}
+
+Node* Emitter::floor_divide(Node* a, Node* b) {
+  const DType dtype = a->type()->dtype();
+  if (is_integer(dtype)) return op("Div", {op("Sub", {a, op("Mod", {a, b})}), b});
+  Node* exact = op("Round", {op("Div", {op("Sub", {a, remainder(a, b)}), b})});
+  return op("Where", {op("Equal", {b, constant({0.0}, dtype)}), op("Div", {a, b}), exact});
+}
+
+Object Emitter::binary(Kind kind, const Object& a, const Object& b) {
+  if (a.is<Constant>() && b.is<Constant>()) {
+    if (auto folded = python::binary(kind, *a.as<Constant>(), *b.as<Constant>())) return {*folded};
+    const Constant& right = *b.as<Constant>();
+    const bool divides = kind == Kind::Div || kind == Kind::FloorDiv || kind == Kind::Mod;
+    if (divides && is_known_number(b) && !python::truth(right)) fail(ErrorCode::InvalidArgument, "division by zero");
+  }
+  if (!is_numeric(a) || !is_numeric(b)) {
+    fail(ErrorCode::TypeMismatch, fmt::format("{} of {} and {} is not defined", name_of(kind), describe(a), describe(b)));
+  }
+  const bool is_number = this->is_number(a) && this->is_number(b);
+  DType type = promoted(a, b);
+  if (type == DType::Bool && is_number && logical_operator(kind).empty()) type = DType::I64;
+  if (type == DType::Bool && is_number && (kind == Kind::Add || kind == Kind::Mult)) type = DType::I64;  // True + True is 2
+  if (kind == Kind::Div && level(type) < 2) type = DType::F64;
+  if (kind == Kind::Pow && is_number && level(type) < 2) {
+    const auto exponent = integer_of(b);
+    if (exponent && *exponent < 0) type = DType::F64;
+  }
+  Node* x = tensor(a, type);
+  Node* y = tensor(b, type);
+  auto made = [&](Node* node) -> Object { return is_number ? number(node) : Object{Array{node}}; };
+  if (type == DType::Bool) {
+    if (std::string_view logical = logical_operator(kind); !logical.empty()) return made(op(logical, {x, y}));
+    fail(ErrorCode::TypeMismatch, fmt::format("{} of two bool tensors is not defined", name_of(kind)), "use ^ or logical functions, or astype()");
+  }
+  switch (kind) {
+    case Kind::Div: return made(op("Div", {x, y}));
+    case Kind::FloorDiv: return made(floor_divide(x, y));
+    case Kind::Mod: return made(remainder(x, y));
+    case Kind::Pow: return made(op("Pow", {x, y}));
+    case Kind::MatMult: return made(op("MatMul", {x, y}));
+    case Kind::LShift: return made(op("Mul", {x, op("Pow", {constant({Integer(2)}, type), y})}));
+    case Kind::RShift: return made(floor_divide(x, op("Pow", {constant({Integer(2)}, type), y})));
+    default: return made(op(arithmetic_operator(kind), {x, y}));
+  }
+}
+
+Object Emitter::compare(Kind kind, const Object& a, const Object& b) {
+  if (a.is<Constant>() && b.is<Constant>()) {
+    if (auto folded = python::compare(kind, *a.as<Constant>(), *b.as<Constant>())) return {Constant{*folded}};
+  }
+  if (!is_numeric(a) || !is_numeric(b)) {
+    if (kind == Kind::Eq || kind == Kind::NotEq) return {Constant{kind == Kind::NotEq}};  // what is of different kinds is not equal
+    fail(ErrorCode::TypeMismatch, fmt::format("{} and {} have no order", describe(a), describe(b)));
+  }
+  const bool is_number = this->is_number(a) && this->is_number(b);
+  const bool is_equality = kind == Kind::Eq || kind == Kind::NotEq;
+  DType type = promoted(a, b);
+  if (type == DType::Bool && !is_equality) type = DType::I32;
+  Node* x = tensor(a, type);
+  Node* y = tensor(b, type);
+  auto made = [&](Node* node) -> Object { return is_number ? number(node) : Object{Array{node}}; };
+  switch (kind) {
+    case Kind::Eq: return made(op("Equal", {x, y}));
+    case Kind::NotEq: return made(op("Not", {op("Equal", {x, y})}));
+    case Kind::Lt: return made(op("Less", {x, y}));
+    case Kind::LtE: return made(op("LessOrEqual", {x, y}));
+    case Kind::Gt: return made(op("Greater", {x, y}));
+    default: return made(op("GreaterOrEqual", {x, y}));
+  }
+}
+
+Object Emitter::unary(Kind kind, const Object& a) {
+  if (kind == Kind::Not) {
+    const Object known = truth(a);
+    if (const bool* value = known.constant<bool>()) return {Constant{!*value}};
+    return number(op("Not", {tensor(known)}));
+  }
+  if (a.is<Constant>()) {
+    if (auto folded = python::unary(kind, *a.as<Constant>())) return {*folded};
+  }
+  if (!is_numeric(a)) fail(ErrorCode::TypeMismatch, fmt::format("{} of a {} is not defined", name_of(kind), describe(a)));
+  const bool is_number = this->is_number(a);
+  Node* x = tensor(a);
+  if (x->type()->dtype() == DType::Bool && is_number) x = cast(x, DType::I64);
+  auto made = [&](Node* node) -> Object { return is_number ? number(node) : Object{Array{node}}; };
+  if (kind == Kind::UAdd) return made(x);
+  if (kind == Kind::Invert) return made(op(x->type()->dtype() == DType::Bool ? "Not" : "BitwiseNot", {x}));
+  if (x->type()->dtype() == DType::Bool) fail(ErrorCode::TypeMismatch, "a bool tensor has no negative", "~x is its logical negation");
+  return made(op("Neg", {x}));
+}
+
+Object Emitter::truth(const Object& object) {
+  if (const auto* constant = object.as<Constant>()) return {Constant{python::truth(*constant)}};
+  if (const Items* tuple = object.tuple()) return {Constant{!tuple->items.empty()}};
+  const auto* array = object.as<Array>();
+  if (!array) return {Constant{true}};
+  Node* node = tensor(object);
+  const Type* type = node->type();
+  if (type->has_rank()) {
+    for (ir::Dim dim : type->dims()) {
+      if (provably_different(dim, module_.context().dims().constant(1))) {
+        fail(ErrorCode::TypeMismatch, fmt::format("the truth of a {} is ambiguous", to_string(type)), "use .any() or .all()");
+      }
+    }
+  }
+  if (!type->has_rank() || type->rank() > 0) node = op("Reshape", {node, integers(std::span<const int64_t>())});
+  const DType dtype = type->dtype();
+  if (dtype != DType::Bool) node = op("Not", {op("Equal", {node, constant({Integer(0)}, dtype)})});
+  return number(node);
+}
+
+// Sizes --------------------------------------------------------------------------------------------------------------
+
+int Emitter::rank(Node* tensor) const {
+  if (!tensor->type()->has_rank()) {
+    fail(ErrorCode::TypeMismatch, fmt::format("the rank of {} is not known here", to_string(tensor->type())), "reshape() gives it one");
+  }
+  return tensor->type()->rank();
+}
+
+Object Emitter::size(Node* tensor, int axis) {
+  if (auto known = tensor->type()->dim(axis).as_constant()) return make_integer(*known);
+  Node* vector = op("Shape", {tensor}, {{"start", axis}, {"end", axis + 1}});
+  return number(op("Squeeze", {vector, integers({0})}));
+}
+
+Object Emitter::number(Node* node) {
+  if (const Tensor* known = constant_tensor(node); known && known->rank() == 0) {
+    if (known->dtype() == DType::I64) return make_integer(known->data<int64_t>()[0]);
+    if (known->dtype() == DType::F64) return {Constant{known->data<double>()[0]}};
+    if (known->dtype() == DType::Bool) return {Constant{known->data<bool>()[0]}};
+  }
+  const DType dtype = node->type()->is_tensor() ? node->type()->dtype() : DType::Undefined;
+  if (dtype == DType::I64 || dtype == DType::Bool) {
+    if (auto elements = inference_.elements(node); elements && elements->size() == 1) {
+      if (auto known = (*elements)[0].as_constant()) return dtype == DType::Bool ? Object{Constant{*known != 0}} : make_integer(*known);
+    }
+  }
+  return {Array{node, true}};
+}
+
+Node* Emitter::vector(std::span<const Object> numbers) {
+  std::vector<int64_t> known;
+  for (const Object& number : numbers) {
+    if (auto value = integer_of(number)) known.push_back(*value);
+  }
+  if (known.size() == numbers.size()) return integers(known);
+  std::vector<Node*> parts;
+  for (const Object& number : numbers) parts.push_back(op("Reshape", {tensor(number, DType::I64), integers({-1})}));
+  return parts.size() == 1 ? parts[0] : apply("Concat", parts, {{"axis", int64_t{0}}});
+}
+
+}  // namespace anfora::python

@@ -1,0 +1,391 @@
+// Expressions: what they stand for.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "anfora/error.h"
+#include "frontend/python/lower/activation.h"
+#include "frontend/python/lower/builtins.h"
+#include "frontend/python/operators.h"
+
+namespace anfora::python {
+
+using ir::Node;
+
+Object Lowering::evaluate(const Tree& e) {
+  const Emitter::Place outer = emit_.place();
+  const Source* source = activation_ ? activation_->closure.source : outer.source;
+  emit_.set_place({source, &e});
+  Object result = evaluate_here(e);
+  emit_.set_place(outer);
+  return result;
+}
+
+Object Lowering::evaluate_here(const Tree& e) {
+  switch (e.kind) {
+    case Kind::Constant: return make_constant(e.constant);
+    case Kind::Name: return name(e);
+    case Kind::BinOp: {
+      const Object left = evaluate(*e.child("left")), right = evaluate(*e.child("right"));
+      return binary(e.child("op")->kind, left, right);
+    }
+    case Kind::UnaryOp: {
+      const Object operand = evaluate(*e.child("operand"));
+      if (e.child("op")->is(Kind::Not)) {
+        const Object truth = this->truth(operand);
+        return emit_.unary(Kind::Not, truth);
+      }
+      return emit_.unary(e.child("op")->kind, operand);
+    }
+    case Kind::BoolOp: return boolean(e, 0);
+    case Kind::Compare: return chain(e, 0, evaluate(*e.child("left")));
+    case Kind::IfExp: {
+      const Object condition = truth(evaluate(*e.child("test")));
+      return choose(condition, [&] { return evaluate(*e.child("body")); }, [&] { return evaluate(*e.child("orelse")); });
+    }
+    case Kind::NamedExpr: {
+      Object value = evaluate(*e.child("value"));
+      bind(e.child("target")->text("id"), value, e);
+      return value;
+    }
+    case Kind::Call: return call_expression(e);
+    case Kind::Attribute: {
+      const Object object = evaluate(*e.child("value"));
+      return attribute(object, e.text("attr"));
+    }
+    case Kind::Subscript: {
+      const Object object = evaluate(*e.child("value")), index = evaluate(*e.child("slice"));
+      return subscript(object, index);
+    }
+    case Kind::Slice: {
+      Items parts;
+      for (std::string_view field : {"lower", "upper", "step"}) {
+        const Tree* part = e.child(field);
+        parts.items.push_back(part ? evaluate(*part) : Object{Constant{NoneValue()}});
+      }
+      return {SliceObject{std::make_shared<const Items>(std::move(parts))}};
+    }
+    case Kind::Tuple: return make_tuple(elements(e));
+    case Kind::List: return make_list(elements(e));
+    case Kind::Dict: {
+      const Object dict = make_cell(Cell::Kind::Dict, make_tuple({}));
+      const Tree::Trees &keys = e.list("keys"), &values = e.list("values");
+      for (size_t i = 0; i < keys.size(); ++i) {
+        const Cell& cell = *dict.as<Cell>();
+        if (keys[i]) {
+          const Object key = evaluate(*keys[i]), value = evaluate(*values[i]);
+          here_.store[cell.id] = with_item(dict, key, value);
+          continue;
+        }
+        const Object other = evaluate(*values[i]);  // **other
+        const std::vector<Object> pairs = content(*other.as<Cell>()).tuple()->items;
+        for (size_t p = 0; p < pairs.size(); p += 2) here_.store[cell.id] = with_item(dict, pairs[p], pairs[p + 1]);
+      }
+      return dict;
+    }
+    case Kind::Lambda: return make_closure(e);
+    case Kind::JoinedStr: return formatted(e);
+    case Kind::ListComp:
+    case Kind::GeneratorExp:
+    case Kind::DictComp: return comprehension(e);
+    default:
+      emit_.fail(ErrorCode::Unsupported, fmt::format("{} is not supported in a compiled function", e.name), e.is(Kind::Set) ? "use a tuple or a list" : "");
+  }
+}
+
+std::vector<Object> Lowering::elements(const Tree& display) {
+  std::vector<Object> items;
+  for (const Tree* element : display.list("elts")) {
+    if (!element->is(Kind::Starred)) {
+      items.push_back(evaluate(*element));
+      continue;
+    }
+    for (Object& item : items_of(evaluate(*element->child("value")))) items.push_back(std::move(item));
+  }
+  return items;
+}
+
+Object Lowering::name(const Tree& e) {
+  const std::string& id = e.text("id");
+  const Closure* closure = activation_ ? &activation_->closure : globals_of_;
+  if (activation_) {
+    const Scope& scope = activation_->cfg.scope;
+    if (scope.is_local(id)) {
+      const auto slot = static_cast<size_t>(std::ranges::find(scope.locals, id) - scope.locals.begin());
+      const Local& local = here_.locals[slot];
+      if (!local.object) emit_.fail(ErrorCode::InvalidModel, fmt::format("'{}' has no value here", id));
+      if (!scope.captured.contains(id)) return *local.object;
+      auto found = here_.store.find(local.object->as<Cell>()->id);
+      if (found == here_.store.end()) emit_.fail(ErrorCode::InvalidModel, fmt::format("'{}' has no value yet", id));
+      return found->second;
+    }
+  }
+  if (auto captured = closure->captured.find(id); captured != closure->captured.end()) {
+    auto found = here_.store.find(captured->second.id);
+    if (found == here_.store.end()) emit_.fail(ErrorCode::InvalidModel, fmt::format("'{}' has no value yet", id));
+    return found->second;
+  }
+  if (closure->globals) {
+    if (auto found = closure->globals->find(id)) return *found;
+  }
+  if (auto builtin = find_builtin(id)) return *builtin;
+  emit_.fail(ErrorCode::NotFound, fmt::format("the name '{}' is not defined", id));
+}
+
+// `a and b`: b where a is true, else a. Of tensors it is their truth that counts.
+Object Lowering::boolean(const Tree& e, size_t first) {
+  const Tree::Trees& values = e.list("values");
+  const Object left = evaluate(*values[first]);
+  if (first + 1 == values.size()) return left;
+  const Object condition = truth(left);
+  const auto rest = [&] { return boolean(e, first + 1); };
+  const auto this_one = [&] { return left; };
+  return e.child("op")->is(Kind::And) ? choose(condition, rest, this_one) : choose(condition, this_one, rest);
+}
+
+Object Lowering::truth(const Object& object) {
+  if (const auto* cell = object.as<Cell>()) {
+    const Object& items = content(*cell);
+    if (items.tuple()) return {Constant{!items.tuple()->items.empty()}};
+    return compare(Kind::Gt, length(object), make_integer(0));
+  }
+  return emit_.truth(object);
+}
+
+// a < b < c is a < b and b < c.
+Object Lowering::chain(const Tree& e, size_t first, const Object& left) {
+  const Object right = evaluate(*e.list("comparators")[first]);
+  Object result = compare(e.list("ops")[first]->kind, left, right);
+  if (first + 1 == e.list("ops").size()) return result;
+  const Object condition = truth(result);
+  return choose(condition, [&] { return chain(e, first + 1, right); }, [&] { return result; });
+}
+
+Object Lowering::compare(Kind op, const Object& left, const Object& right) {
+  if (op == Kind::Is || op == Kind::IsNot) {
+    const bool is_same = left.is_none() || right.is_none() ? left.is_none() == right.is_none() : is_identical(left, right);
+    return {Constant{is_same == (op == Kind::Is)}};
+  }
+  if (op == Kind::In || op == Kind::NotIn) {
+    if (auto text = text_of(left), whole = text_of(right); text && whole) {
+      return {Constant{(whole->find(*text) != std::string::npos) == (op == Kind::In)}};
+    }
+    Object found{Constant{false}};
+    for (const Object& item : items_of(right)) {
+      const Object is_equal = truth(compare(Kind::Eq, left, item));
+      if (const bool* known = is_equal.constant<bool>()) {
+        if (*known) found = {Constant{true}};
+      } else if (!found.constant<bool>() || !*found.constant<bool>()) {
+        found = found.constant<bool>() ? is_equal : emit_.binary(Kind::BitOr, found, is_equal);
+      }
+      if (found.constant<bool>() && *found.constant<bool>()) break;
+    }
+    return op == Kind::In ? found : emit_.unary(Kind::Not, found);
+  }
+  if (const auto* a = left.as<DTypeObject>(); a && right.is<DTypeObject>() && (op == Kind::Eq || op == Kind::NotEq)) {
+    return {Constant{(a->dtype == right.as<DTypeObject>()->dtype) == (op == Kind::Eq)}};
+  }
+  const bool are_sequences = (left.tuple() || left.is<Cell>()) && (right.tuple() || right.is<Cell>());
+  if (are_sequences && (op == Kind::Eq || op == Kind::NotEq)) {
+    const std::vector<Object> a = items_of(left), b = items_of(right);
+    Object equal{Constant{a.size() == b.size()}};
+    for (size_t i = 0; i < a.size() && a.size() == b.size(); ++i) equal = emit_.binary(Kind::BitAnd, equal, truth(compare(Kind::Eq, a[i], b[i])));
+    return op == Kind::Eq ? equal : emit_.unary(Kind::Not, equal);
+  }
+  if (left.tuple() && right.is<Array>()) return emit_.compare(op, {Array{emit_.tensor(left)}}, right);
+  if (right.tuple() && left.is<Array>()) return emit_.compare(op, left, {Array{emit_.tensor(right)}});
+  return emit_.compare(op, left, right);
+}
+
+bool Lowering::is_identical(const Object& a, const Object& b) { return !differs(a, b); }
+
+Object Lowering::binary(Kind op, const Object& left, const Object& right) {
+  const auto *a = left.as<Cell>(), *b = right.as<Cell>();
+  const bool is_list = (a && a->kind == Cell::Kind::List) || (b && b->kind == Cell::Kind::List);
+  const bool with_tensor = left.is<Array>() || right.is<Array>();
+  if (with_tensor && (left.tuple() || right.tuple() || is_list)) {  // as numpy takes nested lists for arrays
+    const bool is_count = op == Kind::Mult && (emit_.is_number(left) || emit_.is_number(right));
+    if (!is_count) return emit_.binary(op, as_array(left), as_array(right));
+  }
+  if (op == Kind::Add && ((left.tuple() && right.tuple()) || (a && b))) {
+    std::vector<Object> items = items_of(left);
+    for (Object& item : items_of(right)) items.push_back(std::move(item));
+    return is_list ? make_list(std::move(items)) : make_tuple(std::move(items));
+  }
+  const Object& repeated = left.tuple() || a ? left : right;
+  if (op == Kind::Mult && (repeated.tuple() || is_list)) {
+    const auto times = integer_of(&repeated == &left ? right : left);
+    if (!times) emit_.fail(ErrorCode::Unsupported, "how often a list is repeated must be known to the compiler");
+    std::vector<Object> items;
+    for (int64_t i = 0; i < *times; ++i) {
+      for (Object& item : items_of(repeated)) items.push_back(std::move(item));
+    }
+    return is_list ? make_list(std::move(items)) : make_tuple(std::move(items));
+  }
+  return emit_.binary(op, left, right);
+}
+
+Object Lowering::as_array(const Object& object) {
+  if (object.is<Array>() || is_known_number(object)) return object;
+  return {Array{emit_.tensor(known_items(object))}};
+}
+
+// Lists as tuples, at any depth.
+Object Lowering::known_items(const Object& object) {
+  if (!object.tuple() && !object.is<Cell>()) return object;
+  std::vector<Object> items;
+  for (const Object& item : items_of(object)) items.push_back(known_items(item));
+  return make_tuple(std::move(items));
+}
+
+std::vector<Object> Lowering::items_of(const Object& object) {
+  const Object iterable = iterated(object);
+  if (const Items* tuple = iterable.tuple()) return tuple->items;
+  const auto* array = iterable.as<Array>();
+  if (array && array->node->type()->is_tensor() && !array->is_number && emit_.rank(array->node) == 0) {
+    emit_.fail(ErrorCode::TypeMismatch, fmt::format("a {} has no items", describe(object)));
+  }
+  if (array || iterable.is<Iterable>()) {
+    const auto count = integer_of(length(iterable));
+    if (!count) {
+      emit_.fail(ErrorCode::Unsupported, fmt::format("how many items this {} has is only known when it runs", describe(object)),
+                 "go over it with for, or give it a known size");
+    }
+    std::vector<Object> items;
+    for (int64_t i = 0; i < *count; ++i) items.push_back(item(iterable, make_integer(i)));
+    return items;
+  }
+  emit_.fail(ErrorCode::TypeMismatch, fmt::format("a {} has no items", describe(object)));
+}
+
+Object Lowering::formatted(const Tree& e) {
+  std::string text;
+  for (const Tree* part : e.list("values")) {
+    const Object value = evaluate(part->is(Kind::FormattedValue) ? *part->child("value") : *part);
+    if (auto known = text_of(value)) {
+      text += *known;
+    } else if (value.is<Constant>() && !part->child("format_spec")) {
+      text += str(*value.as<Constant>());
+    } else {
+      emit_.fail(ErrorCode::Unsupported, "a text that depends on values of the run is not supported", "print(a, b) writes several values");
+    }
+  }
+  return make_text(text);
+}
+
+Object Lowering::make_closure(const Tree& function) {
+  auto made = std::make_shared<Closure>();
+  made->source = activation_->closure.source;
+  made->function = &function;
+  made->globals = activation_->closure.globals;
+  made->captured = activation_->closure.captured;
+  const Scope& scope = activation_->cfg.scope;
+  for (const std::string& variable : scope.locals) {
+    made->captured.erase(variable);
+    if (scope.captured.contains(variable)) made->captured[variable] = *variable_cell(variable);
+  }
+  const Tree* arguments = function.child("args");
+  Items defaults, keyword_defaults;
+  for (const Tree* value : arguments->list("defaults")) defaults.items.push_back(evaluate(*value));
+  for (const Tree* value : arguments->list("kw_defaults")) {
+    keyword_defaults.items.push_back(value ? evaluate(*value) : Object{Constant{EllipsisValue()}});  // never read where there is none
+  }
+  made->defaults = std::make_shared<const Items>(std::move(defaults));
+  made->keyword_defaults = std::make_shared<const Items>(std::move(keyword_defaults));
+  Object object{std::shared_ptr<const Closure>(std::move(made))};
+  const Tree::Trees& decorators = function.list("decorator_list");
+  for (auto d = decorators.rbegin(); d != decorators.rend(); ++d) object = call(evaluate(**d), {.positional = {std::move(object)}, .named = {}});
+  return object;
+}
+
+namespace {
+
+Tree* make_name(Source& source, const std::string& id, Kind context, const Position& at) {
+  Tree* made = source.make(Kind::Name, at);
+  made->fields.emplace_back("id", id);
+  made->fields.emplace_back("ctx", source.make(context, at));
+  return made;
+}
+
+// def NAME(.0): .result = []; for TARGET in .0: if TEST: .result.append(ELEMENT); return .result
+Tree* comprehension_function(Source& source, const Tree& e) {
+  const Position& at = e.position;
+  const std::string result = ".result", first = ".0";
+  auto statement = [&](Kind kind, std::vector<std::pair<std::string, Tree::Field>> fields) {
+    Tree* made = source.make(kind, at);
+    made->fields = std::move(fields);
+    return made;
+  };
+  Tree* step;
+  if (e.is(Kind::DictComp)) {
+    Tree* target = statement(Kind::Subscript, {{"value", make_name(source, result, Kind::Load, at)}, {"slice", e.child("key")}, {"ctx", source.make(Kind::Store, at)}});
+    step = statement(Kind::Assign, {{"targets", Tree::Trees{target}}, {"value", e.child("value")}});
+  } else {
+    Tree* append = statement(Kind::Attribute, {{"value", make_name(source, result, Kind::Load, at)}, {"attr", std::string("append")}, {"ctx", source.make(Kind::Load, at)}});
+    Tree* call = statement(Kind::Call, {{"func", append}, {"args", Tree::Trees{e.child("elt")}}, {"keywords", Tree::Trees{}}});
+    step = statement(Kind::Expr, {{"value", call}});
+  }
+  const Tree::Trees& generators = e.list("generators");
+  for (size_t i = generators.size(); i-- > 0;) {
+    const Tree::Trees& tests = generators[i]->list("ifs");
+    for (size_t t = tests.size(); t-- > 0;) step = statement(Kind::If, {{"test", tests[t]}, {"body", Tree::Trees{step}}, {"orelse", Tree::Trees{}}});
+    Tree* iterable = i == 0 ? make_name(source, first, Kind::Load, at) : generators[i]->child("iter");
+    step = statement(Kind::For, {{"target", generators[i]->child("target")}, {"iter", iterable}, {"body", Tree::Trees{step}}, {"orelse", Tree::Trees{}}});
+  }
+  const Kind display = e.is(Kind::DictComp) ? Kind::Dict : Kind::List;
+  Tree* empty = statement(display, {{"elts", Tree::Trees{}}, {"keys", Tree::Trees{}}, {"values", Tree::Trees{}}});
+  Tree* begin = statement(Kind::Assign, {{"targets", Tree::Trees{make_name(source, result, Kind::Store, at)}}, {"value", empty}});
+  Tree* end = statement(Kind::Return, {{"value", make_name(source, result, Kind::Load, at)}});
+  Tree* parameter = statement(Kind::arg, {{"arg", first}});
+  Tree* arguments = statement(Kind::arguments, {{"posonlyargs", Tree::Trees{}}, {"args", Tree::Trees{parameter}}, {"kwonlyargs", Tree::Trees{}}, {"kw_defaults", Tree::Trees{}}, {"defaults", Tree::Trees{}}});
+  return statement(Kind::FunctionDef, {{"name", std::string(kComprehension)}, {"args", arguments}, {"body", Tree::Trees{begin, step, end}}, {"decorator_list", Tree::Trees{}}});
+}
+
+}  // namespace
+
+// A function of its own, as in Python. It captures the variables around it as they are now.
+Object Lowering::comprehension(const Tree& e) {
+  Tree*& function = comprehensions_[&e];
+  if (!function) function = comprehension_function(*activation_->closure.source, e);
+  auto made = std::make_shared<Closure>();
+  made->source = activation_->closure.source;
+  made->function = function;
+  made->globals = activation_->closure.globals;
+  made->captured = activation_->closure.captured;
+  const Scope& scope = activation_->cfg.scope;
+  for (size_t i = 0; i < scope.locals.size(); ++i) {
+    made->captured.erase(scope.locals[i]);
+    const Local& local = here_.locals[i];
+    if (!local.object) continue;
+    const bool is_shared = scope.captured.contains(scope.locals[i]);
+    made->captured[scope.locals[i]] = is_shared ? *local.object->as<Cell>() : *make_cell(Cell::Kind::Variable, *local.object).as<Cell>();
+  }
+  const Object first = evaluate(*e.list("generators")[0]->child("iter"));
+  return call({std::shared_ptr<const Closure>(std::move(made))}, {.positional = {first}, .named = {}});
+}
+
+Object Lowering::call_expression(const Tree& e) {
+  const Object callee = evaluate(*e.child("func"));
+  Arguments arguments;
+  for (const Tree* argument : e.list("args")) {
+    if (!argument->is(Kind::Starred)) {
+      arguments.positional.push_back(evaluate(*argument));
+      continue;
+    }
+    for (Object& item : items_of(evaluate(*argument->child("value")))) arguments.positional.push_back(std::move(item));
+  }
+  for (const Tree* keyword : e.list("keywords")) {
+    const Object value = evaluate(*keyword->child("value"));
+    if (!keyword->text("arg").empty()) {
+      arguments.named.emplace_back(keyword->text("arg"), value);
+      continue;
+    }
+    const auto* cell = value.as<Cell>();
+    if (!cell || cell->kind != Cell::Kind::Dict) emit_.fail(ErrorCode::TypeMismatch, fmt::format("** takes a dict, this is a {}", describe(value)));
+    const std::vector<Object> pairs = content(*cell).tuple()->items;
+    for (size_t i = 0; i < pairs.size(); i += 2) arguments.named.emplace_back(text_of(pairs[i]).value_or(""), pairs[i + 1]);
+  }
+  return call(callee, std::move(arguments));
+}
+
+}  // namespace anfora::python

@@ -1,0 +1,278 @@
+// Where paths of a program meet.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "anfora/error.h"
+#include "frontend/python/lower/activation.h"
+#include "frontend/python/lower/union.h"
+
+namespace anfora::python {
+
+using ir::Node;
+using ir::Type;
+
+Node* Lowering::convert(const Object& source, const Leaf& leaf) {
+  if (leaf.type->is_tensor()) return emit_.tensor(source, leaf.type->dtype());
+  if (leaf.type->kind() != ir::TypeKind::Sequence || is_sequence(source)) return source.as<Array>()->node;
+  const DType dtype = leaf.type->element()->dtype();
+  if (source.tuple()->items.empty()) return emit_.op("SequenceEmpty", {}, {{"dtype", static_cast<int>(dtype)}});
+  std::vector<Node*> items;
+  for (const Object& item : source.tuple()->items) items.push_back(emit_.tensor(item, dtype));
+  return emit_.apply("SequenceConstruct", items, {});
+}
+
+Node* Lowering::result_of(std::span<Node* const> leaves) {
+  if (leaves.empty()) return emit_.module().scalar(true);  // nothing but that it returned
+  if (leaves.size() == 1) return leaves[0];
+  Node* tuple = emit_.module().make_tuple(emit_.graph(), leaves);
+  std::vector<const Type*> types;
+  for (const Node* leaf : leaves) types.push_back(leaf->type());
+  tuple->set_type(emit_.module().context().tuple_type(types));
+  return tuple;
+}
+
+void Lowering::go_to(int block, State state) { activation_->edges[block].push_back(std::move(state)); }
+
+void Lowering::drop_dead(State& state, const Set* live) const {
+  for (size_t i = 0; live && i < state.locals.size(); ++i) {
+    if (!live->test(i)) state.locals[i] = {};
+  }
+}
+
+// Whether no other path is open in a graph and those below.
+bool Lowering::is_settled(const ir::Graph* graph) const {
+  for (const auto& [target, open] : activation_->edges) {
+    for (const State& state : open) {
+      if (state.graph->is_inside(graph)) return false;
+    }
+  }
+  return true;
+}
+
+// What changes in a loop, as the states that enter its turns have it.
+std::vector<Lowering::Leaf> Lowering::loop_leaves(ir::Graph* outside, std::span<const State> turns, const Changes& changes) {
+  Union all(*this, outside);
+  unite_turns(all, turns, changes);
+  return all.leaves;
+}
+
+// The state at the beginning of a turn: what changes are the parameters of the loop's function.
+std::vector<Lowering::Leaf> Lowering::begin_loop(ir::Graph* graph, std::span<const State> turns, const Changes& changes) {
+  Union all(*this, graph->parent());
+  unite_turns(all, turns, changes);
+  std::vector<Node*> parameters;
+  for (const Leaf& leaf : all.leaves) parameters.push_back(emit_.module().add_parameter(graph, leaf.type));
+  all.substitute(parameters);
+  State state = unite_turns(all, turns, changes);
+  state.graph = graph;
+  set_state(std::move(state));
+  return all.leaves;
+}
+
+Lowering::State Lowering::unite_turns(Union& all, std::span<const State> turns, const Changes& changes) {
+  State state = turns[0];
+  all.is_forced = true;
+  for (size_t i = changes.slots.find_first(); i != Set::npos; i = changes.slots.find_next(i)) {
+    std::vector<Object> objects;
+    all.bound_at.clear();
+    for (const State& turn : turns) {
+      if (!turn.locals[i].object) break;
+      objects.push_back(*turn.locals[i].object);
+      all.bound_at.push_back(turn.locals[i].bound_at);
+    }
+    state.locals[i].object.reset();
+    if (objects.size() != turns.size()) continue;
+    const std::vector<std::string>& names = activation_->cfg.scope.locals;
+    all.name = i < names.size() ? fmt::format("'{}'", names[i]) : "what the loop goes over";
+    state.locals[i].object = all.unite(objects);
+  }
+  all.is_list = true;
+  all.bound_at.clear();
+  for (size_t id : changes.cells) {
+    std::vector<Object> objects;
+    for (const State& turn : turns) {
+      if (auto found = turn.store.find(id); found != turn.store.end()) objects.push_back(found->second);
+    }
+    if (objects.size() != turns.size()) continue;
+    all.name = "a list or variable that others see";
+    state.store[id] = all.unite(objects);
+  }
+  all.is_list = false;
+  return state;
+}
+
+bool Lowering::differs(const Object& a, const Object& b) {
+  if (a.value.index() != b.value.index()) return true;
+  if (const auto* array = a.as<Array>()) return !(*array == *b.as<Array>());
+  if (const auto* constant = a.as<Constant>()) return repr(*constant) != repr(*b.as<Constant>());
+  if (const Items* items = a.tuple()) {
+    return !std::ranges::equal(items->items, b.tuple()->items, [](const Object& x, const Object& y) { return !differs(x, y); });
+  }
+  if (const auto* cell = a.as<Cell>()) return !(*cell == *b.as<Cell>());
+  if (const auto* dtype = a.as<DTypeObject>()) return dtype->dtype != b.as<DTypeObject>()->dtype;
+  if (const auto* builtin = a.as<Builtin>()) return builtin->name != b.as<Builtin>()->name;
+  if (const Closure* closure = a.closure()) return closure != b.closure();
+  return true;
+}
+
+namespace {
+
+ir::Graph* common_ancestor(ir::Graph* a, ir::Graph* b) {
+  while (!b->is_inside(a)) a = a->parent();
+  return a;
+}
+
+}  // namespace
+
+// Goes on where the edges meet; they are no longer among those of the activation.
+void Lowering::enter_block(std::vector<State> edges, const Set* live, ir::Graph* root, int line) {
+  for (State& state : edges) drop_dead(state, live);
+  ir::Graph* meet = edges[0].graph;
+  for (const State& state : edges) meet = common_ancestor(meet, state.graph);
+  // Out of the branches and loops in which nothing else is open. What goes back to the beginning of a loop returns what that returns.
+  ir::Graph* outermost = nullptr;
+  for (ir::Graph* graph = meet; is_settled(graph); graph = graph->parent()) {
+    if (!activation_->looping.contains(graph)) outermost = graph;
+    if (graph == root) break;
+  }
+  if (outermost && !(edges.size() == 1 && edges[0].graph == outermost)) return join(outermost, std::move(edges));
+  if (edges.size() == 1) return set_state(std::move(edges[0]));
+
+  ir::Graph* next = emit_.module().make_graph(fmt::format("{}.line{}", activation_->closure.function->text("name"), line), meet);
+  join(next, std::move(edges));
+}
+
+// Joins states in a graph: one whose last call leads to all of them, which return what they disagree on; or a new one, which they call
+// with it.
+void Lowering::join(ir::Graph* into, std::vector<State> edges) {
+  const bool is_new = !into->return_node();
+  std::vector<State> raising;
+  if (!is_new) {
+    auto ends_below = [&](const State& state) { return state.graph != into && state.graph->is_inside(into); };
+    auto below = std::ranges::stable_partition(dead_ends_, std::not_fn(ends_below));
+    raising.assign(std::make_move_iterator(below.begin()), std::make_move_iterator(below.end()));
+    dead_ends_.erase(below.begin(), below.end());
+  }
+  Union union_(*this, is_new ? into->parent() : into);
+  State joined{.graph = into, .locals = std::vector<Local>(edges[0].locals.size())};
+  auto unite_all = [&] {
+    for (size_t i = 0; i < joined.locals.size(); ++i) {
+      std::vector<Object> objects;
+      union_.bound_at.clear();
+      for (const State& state : edges) {
+        if (!state.locals[i].object) break;
+        objects.push_back(*state.locals[i].object);
+        union_.bound_at.push_back(state.locals[i].bound_at);
+      }
+      if (objects.size() != edges.size()) continue;
+      const std::vector<std::string>& names = activation_->cfg.scope.locals;
+      union_.name = i < names.size() ? fmt::format("'{}'", names[i]) : i + 1 == joined.locals.size() ? "the result" : "what the loop goes over";
+      joined.locals[i] = {union_.unite(objects), union_.bound_at[0]};
+    }
+    union_.is_list = true;
+    for (const auto& [id, content] : edges[0].store) {
+      std::vector<Object> objects;
+      union_.bound_at.clear();
+      for (const State& state : edges) {
+        auto found = state.store.find(id);
+        if (found != state.store.end()) objects.push_back(found->second);
+      }
+      if (objects.size() != edges.size()) continue;
+      union_.name = "a list or variable that others see";
+      union_.is_forced = id == 0 && !raising.empty();  // what follows waits for the call, in which the run may end
+      joined.store[id] = union_.unite(objects);
+      union_.is_forced = false;
+    }
+    union_.is_list = false;
+  };
+  // The token of effects begins where one path has one.
+  if (!raising.empty() || std::ranges::any_of(edges, [](const State& s) { return s.store.contains(0); })) {
+    for (State& state : edges) {
+      set_state(std::move(state));
+      token();
+      state = std::move(here_);
+    }
+  }
+  unite_all();
+
+  std::vector<Node*> nodes;
+  const std::vector<Leaf>& leaves = union_.leaves;
+  if (is_new) {
+    for (const Leaf& leaf : leaves) nodes.push_back(emit_.module().add_parameter(into, leaf.type));
+  }
+  for (size_t e = 0; e < edges.size(); ++e) {
+    emit_.set_graph(edges[e].graph);
+    std::vector<Node*> values;
+    for (const Leaf& leaf : leaves) values.push_back(convert(leaf.sources[e], leaf));
+    Node* result = is_new ? emit_.module().call(edges[e].graph, into->value(), values) : result_of(values);
+    emit_.module().set_result(edges[e].graph, result);
+  }
+  for (const State& state : raising) {
+    emit_.set_graph(state.graph);
+    Node* token = state.store.at(0).as<Array>()->node;
+    std::vector<Node*> values;
+    for (const Leaf& leaf : leaves) values.push_back(leaf.type->kind() == ir::TypeKind::State ? token : emit_.op("Never", {token}));
+    emit_.module().set_result(state.graph, result_of(values));
+  }
+  emit_.set_graph(into);
+  if (!is_new) {
+    Node* call = into->result();
+    std::vector<const Type*> types;
+    for (const Leaf& leaf : leaves) types.push_back(leaf.type);
+    if (leaves.size() == 1) call->set_type(types[0]);
+    if (leaves.size() > 1) call->set_type(emit_.module().context().tuple_type(types));
+    for (size_t i = 0; i < leaves.size(); ++i) nodes.push_back(leaves.size() == 1 ? call : emit_.item(call, i));
+  }
+  if (!leaves.empty()) {
+    union_.substitute(nodes);
+    joined.store.clear();
+    unite_all();
+  }
+  set_state(std::move(joined));
+}
+
+// The two ways are functions that are called last.
+void Lowering::branch(const Object& condition, const std::function<void()>& then, const std::function<void()>& otherwise) {
+  const Object truth = emit_.truth(condition);
+  if (const bool* known = truth.constant<bool>()) return *known ? then() : otherwise();
+  const State before = here_;
+  const Emitter::Place place = emit_.place();
+  const std::string prefix = fmt::format("{}.line{}", activation_ ? activation_->closure.function->text("name") : "main", place.tree->position.line);
+  ir::Module& module = emit_.module();
+  ir::Graph* graphs[2] = {module.make_graph(prefix + ".then", before.graph), module.make_graph(prefix + ".else", before.graph)};
+  Node* choice = module.make_switch(before.graph, emit_.tensor(truth), graphs[0]->value(), graphs[1]->value());
+  module.set_result(before.graph, module.call(before.graph, choice, {}));
+  for (int way = 0; way < 2; ++way) {
+    State state = before;
+    state.graph = graphs[way];
+    set_state(std::move(state));
+    emit_.set_place(place);
+    try {
+      way == 0 ? then() : otherwise();
+    } catch (const Unreached&) {
+    }
+  }
+  emit_.set_place(place);
+}
+
+Object Lowering::choose(const Object& condition, const std::function<Object()>& then, const std::function<Object()>& otherwise) {
+  const Object truth = emit_.truth(condition);
+  if (const bool* known = truth.constant<bool>()) return *known ? then() : otherwise();
+  ir::Graph* graph = here_.graph;
+  std::vector<State> ends;
+  auto end = [&](const std::function<Object()>& value) {
+    Object result = value();
+    here_.locals.push_back({std::move(result), emit_.place().tree});
+    ends.push_back(std::move(here_));
+  };
+  branch(truth, [&] { end(then); }, [&] { end(otherwise); });
+  if (ends.empty()) throw Unreached();
+  join(graph, std::move(ends));
+  Object result = std::move(*here_.locals.back().object);
+  here_.locals.pop_back();
+  return result;
+}
+
+}  // namespace anfora::python

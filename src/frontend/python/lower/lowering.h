@@ -1,0 +1,190 @@
+// From control flow graphs to functions of the IR. A function of Python is lowered for the types that it is called with, by walking its
+// blocks with the objects that its variables stand for (abstract interpretation over lower/object.h), and emitting nodes on the way:
+//
+//   a branch             Switch between two functions without parameters, which is called last
+//   a join of paths      the parameters of what follows are the variables that the paths disagree on (SSA's φ)
+//   a loop               a function that calls itself last; its parameters are what changes from turn to turn
+//   a call               the callee's blocks, in its place; a recursive function becomes one of the IR
+//
+// Where all paths below a branch or loop lead to one place, these functions return what they disagree on, and the text goes on
+// behind the call (structured form); else they call on. Appel, "SSA is functional programming", 1998.
+//
+// Loops are lowered again where the types at their end widen those at their beginning, until both agree: the lattice has few levels.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "frontend/python/cfg.h"
+#include "frontend/python/dataflow.h"
+#include "frontend/python/lower/emit.h"
+#include "frontend/python/lower/object.h"
+
+namespace anfora::python {
+
+// Arguments of a call as they are written: f(a, *b, k=c, **d) with the stars taken apart.
+struct Arguments {
+  std::vector<Object> positional;
+  std::vector<std::pair<std::string, Object>> named;
+};
+
+class Lowering {
+ public:
+  explicit Lowering(ir::Module& module) : emit_(module) {}
+
+  Emitter& emitter() { return emit_; }
+  // Goes on in a function of the IR.
+  void begin(ir::Graph* graph) { here_ = {.graph = graph}, emit_.set_graph(graph); }
+  // What a call gives. Throws Unreached where it never returns.
+  Object call(const Object& callee, Arguments arguments);
+  // The object behind the effects so far.
+  Object after_effects(Object object);
+  // The nodes of the tensors and numbers in an object, in order; lists and dicts as they are now.
+  void flatten(const Object& object, std::vector<ir::Node*>& nodes);
+  // Where an object's tensors are in a structure, for callers: "(a, b)", "[a]", …
+  const Object& content(const Cell& cell) const;
+
+  // No path goes on: after a raise, or in a call of a recursive function before anything is known of its result.
+  struct Unreached {};
+
+ private:
+  struct Local {
+    std::optional<Object> object;
+    const Tree* bound_at = nullptr;  // for messages
+  };
+  // A point of the program while it is lowered.
+  struct State {
+    ir::Graph* graph = nullptr;         // what follows is emitted here
+    std::vector<Local> locals;          // of the function: its variables, the iterators of its loops, its result
+    std::map<size_t, Object> store;     // the content of cells; that of 0 is the token of effects
+  };
+  struct Activation;
+  struct Recursion;
+  struct RecursionFound {
+    const Closure* closure;
+  };
+
+  // Leaves: the tensors and numbers in which states that join may differ.
+  struct Leaf {
+    std::vector<Object> sources;  // one of each state
+    const ir::Type* type = nullptr;
+    bool is_number = false;
+  };
+  class Union;
+  struct Changes {  // in a loop
+    Set slots;
+    std::set<size_t> cells;
+  };
+
+  // Control flow (lower_blocks.cc, join.cc)
+  Object run(const Closure& closure, std::vector<Local> locals, Cfg& cfg);
+  void process(const std::vector<size_t>& blocks, std::optional<size_t> header, ir::Graph* root);
+  void lower_block(size_t block);
+  void lower_loop(size_t header);
+  std::vector<Leaf> loop_leaves(ir::Graph* outside, std::span<const State> turns, const Changes& changes);
+  std::vector<Leaf> begin_loop(ir::Graph* graph, std::span<const State> turns, const Changes& changes);
+  State unite_turns(Union& all, std::span<const State> turns, const Changes& changes);
+  static bool differs(const Object& a, const Object& b);
+  static bool has_known_items(const Object& iterable);
+  std::optional<int64_t> known_turns(const Block& head, const State& entry) const;
+  void lower_turns(size_t header, State entry);
+  void unroll(size_t header, const std::vector<size_t>& blocks);
+  void enter_block(std::vector<State> edges, const Set* live, ir::Graph* root, int line);
+  void go_to(int block) { go_to(block, std::move(here_)); }
+  void go_to(int block, State state);
+  void branch(const Object& condition, const std::function<void()>& then, const std::function<void()>& otherwise);
+  Object choose(const Object& condition, const std::function<Object()>& then, const std::function<Object()>& otherwise);
+  void join(ir::Graph* into, std::vector<State> edges);
+  bool is_settled(const ir::Graph* graph) const;
+  ir::Node* convert(const Object& source, const Leaf& leaf);
+  ir::Node* result_of(std::span<ir::Node* const> leaves);
+  void set_state(State state) { here_ = std::move(state), emit_.set_graph(here_.graph); }
+  void drop_dead(State& state, const Set* live) const;
+  void forget_cells(size_t first, const Object& result);
+
+  // Statements
+  void step(const Step& step);
+  void statement(const Tree& statement);
+  void assign(const Tree& target, Object value);
+  void unpack(const Tree& target, const Object& value);
+  void augmented_assignment(const Tree& statement);
+  Object evaluate_target(const Tree& target);
+  void require_unshared(const Tree& target, const Object& object);
+  const Cell* variable_cell(const std::string& variable) const;
+  Object iterated(const Object& object);
+  void begin_iteration(const Tree& loop);
+  Object has_next(const Tree& loop);
+  void next_item(const Tree& loop);
+  void assert_true(const Tree& statement);
+  [[noreturn]] void raise(std::string_view message);
+  ir::Node* token();
+  void set_token(ir::Node* token) { here_.store[0] = {Array{token}}; }
+
+  // Expressions
+  Object evaluate(const Tree& expression);
+  Object evaluate_here(const Tree& expression);
+  std::vector<Object> elements(const Tree& display);
+  Object truth(const Object& object);
+  Object as_array(const Object& object);
+  static bool is_identical(const Object& a, const Object& b);
+  Object name(const Tree& expression);
+  Object boolean(const Tree& expression, size_t first);
+  Object chain(const Tree& expression, size_t first, const Object& left);
+  Object compare(Kind op, const Object& left, const Object& right);
+  Object binary(Kind op, const Object& left, const Object& right);
+  Object call_expression(const Tree& expression);
+  Object make_closure(const Tree& function);
+  Object formatted(const Tree& expression);
+  Object comprehension(const Tree& expression);
+  Object make_list(std::vector<Object> items) { return make_cell(Cell::Kind::List, make_tuple(std::move(items))); }
+  Object make_cell(Cell::Kind kind, std::optional<Object> content);
+  void bind(const std::string& variable, Object value, const Tree& at);
+  std::vector<Object> items_of(const Object& object);  // of what has a known number of them
+  Object known_items(const Object& object);
+
+  // Subscripts
+  Object subscript(const Object& object, const Object& index);
+  Object tensor_subscript(ir::Node* tensor, const Object& index);
+  Object with_item(const Object& object, const Object& index, const Object& value);
+  ir::Node* indexed(ir::Node* tensor, std::span<const Object> index);
+  std::vector<Object> expanded_index(ir::Node* tensor, const Object& index);
+  static int broadcast_rank(std::span<ir::Node* const> tensors);
+  int64_t known_index(const Object& index, size_t size);
+
+  // Calls, attributes and what is built in
+  Object call_closure(const Closure& closure, Arguments arguments);
+  Object call_recursive(const Closure& closure, std::vector<Local> locals, Cfg& cfg);
+  std::vector<Local> unite_arguments(Union& all, std::span<const std::vector<Local>> calls, const Cfg& cfg);
+  Object call_with(Recursion& recursion, const std::vector<Local>& locals, const Cfg& cfg);
+  std::optional<Object> call_known(const Closure& closure, const std::vector<Local>& locals);
+  std::vector<Local> bind_arguments(const Closure& closure, const Cfg& cfg, Arguments arguments);
+  Object attribute(const Object& object, const std::string& name);
+  Object call_method(const Method& method, Arguments arguments);
+  Object call_builtin(const std::string& name, Arguments arguments);
+  Object call_operator(const std::string& name, Arguments arguments);
+  void print(const Arguments& arguments);
+  DType dtype_of(const Object& object);
+  std::vector<Object> shape_numbers(const Object& object);
+  Object shape(ir::Node* tensor);
+  Object length(const Object& object);
+  Object item(const Object& object, const Object& index);
+  Cfg& cfg_of(const Closure& closure);
+
+  Emitter emit_;
+  State here_;
+  Activation* activation_ = nullptr;
+  Recursion* recursion_ = nullptr;           // the innermost that is being lowered
+  std::set<const Tree*> recursive_;          // functions that call themselves
+  std::map<const Tree*, std::unique_ptr<Cfg>> cfgs_;
+  std::map<const Tree*, Tree*> comprehensions_;  // the functions that they are
+  const Closure* globals_of_ = nullptr;          // where no function is being lowered
+  std::vector<State> dead_ends_;                 // paths that raise, in functions that do not return yet
+  size_t next_cell_ = 1;
+};
+
+}  // namespace anfora::python

@@ -1,0 +1,68 @@
+#include "frontend/python/lower/object.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace anfora::python {
+
+Object make_tuple(std::vector<Object> items, std::vector<std::string> names) {
+  return {std::make_shared<const Items>(Items{std::move(items), std::move(names)})};
+}
+Object make_integer(int64_t value) { return {Constant{Integer(value)}}; }
+Object make_text(std::string_view utf8) { return {Constant{code_points(utf8)}}; }
+
+Object make_constant(const Constant& constant) {
+  if (!constant.is<Tuple>()) return {constant};
+  std::vector<Object> items;
+  for (const Constant& item : constant.as<Tuple>().items) items.push_back(make_constant(item));
+  return make_tuple(std::move(items));
+}
+
+std::optional<std::string> text_of(const Object& object) {
+  const auto* text = object.constant<std::u32string>();
+  return text ? std::optional(utf8(*text)) : std::nullopt;
+}
+
+std::optional<int64_t> integer_of(const Object& object) {
+  if (const bool* truth = object.constant<bool>()) return *truth;
+  const Integer* integer = object.constant<Integer>();
+  if (!integer || *integer < INT64_MIN || *integer > INT64_MAX) return std::nullopt;
+  return static_cast<int64_t>(*integer);
+}
+
+bool is_known_number(const Object& object) { return object.constant<bool>() || object.constant<Integer>() || object.constant<double>(); }
+
+namespace {
+
+std::string_view kind_of(const Constant& constant) {
+  static constexpr std::array<std::string_view, 10> kKinds = {"None", "bool",  "int",      "float", "complex",
+                                                              "str",  "bytes", "Ellipsis", "tuple", "frozenset"};
+  return kKinds[constant.value.index()];
+}
+
+}  // namespace
+
+std::string describe(const Object& object) {
+  if (const auto* constant = object.as<Constant>()) return std::string(kind_of(*constant));
+  if (const auto* array = object.as<Array>()) {
+    if (!array->is_number) return to_string(array->node->type());
+    const DType dtype = array->node->type()->dtype();
+    return dtype == DType::F64 ? "float" : dtype == DType::Bool ? "bool" : "int";
+  }
+  if (const Items* tuple = object.tuple()) return fmt::format("tuple of {}", tuple->items.size());
+  if (const auto* cell = object.as<Cell>()) return cell->kind == Cell::Kind::Dict ? "dict" : "list";
+  if (object.is<SliceObject>()) return "slice";
+  if (const auto* iterable = object.as<Iterable>()) {
+    static constexpr std::array<std::string_view, 4> kKinds = {"range", "zip", "enumerate", "reversed"};
+    return std::string(kKinds[static_cast<size_t>(iterable->kind)]);
+  }
+  if (const Closure* closure = object.closure()) {
+    return closure->function->is(Kind::Lambda) ? "a lambda" : fmt::format("function {}", closure->function->text("name"));
+  }
+  if (const auto* builtin = object.as<Builtin>()) return builtin->name;
+  if (const auto* method = object.as<Method>()) return fmt::format("method {} of {}", method->name, describe(*method->self));
+  return fmt::format("dtype {}", name(object.as<DTypeObject>()->dtype));
+}
+
+}  // namespace anfora::python

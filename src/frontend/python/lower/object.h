@@ -1,0 +1,124 @@
+// What a name of a Python program stands for while the program becomes a graph. Tensors, and numbers that only a run knows, are nodes.
+// All else, the structure of tuples and lists, functions, modules, texts, is known to the compiler and leaves no trace in the graph.
+#pragma once
+
+#include <compare>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "frontend/python/tree.h"
+#include "ir/node.h"
+
+namespace anfora::python {
+
+struct Object;
+class Globals;
+
+// A tensor; or a number of Python, a tensor of rank 0 of i64, f64 or bool that takes the element type of what it is computed with.
+struct Array {
+  ir::Node* node = nullptr;
+  bool is_number = false;
+  friend bool operator==(const Array&, const Array&) = default;
+};
+struct Items {  // of a tuple
+  std::vector<Object> items;
+  std::vector<std::string> names;  // of a tuple with names for its items, those
+};
+// A place that may be written to while others look at it: a list, a dict, a variable that a function inside captures. Its content is
+// part of the state at each point of the program.
+struct Cell {
+  enum class Kind : uint8_t { Variable, List, Dict };
+  Kind kind = Kind::Variable;
+  size_t id = 0;
+  friend bool operator==(const Cell&, const Cell&) = default;
+};
+struct SliceObject {
+  std::shared_ptr<const Items> parts;  // start, stop, step
+};
+// What a `for` goes over: range(start, stop, step), zip(…), enumerate(…, start), reversed(…).
+struct Iterable {
+  enum class Kind : uint8_t { Range, Zip, Enumerate, Reversed };
+  Kind kind;
+  std::shared_ptr<const Items> parts;
+};
+// A function of the program with what it captured.
+struct Closure {
+  Source* source = nullptr;
+  const Tree* function = nullptr;  // FunctionDef or Lambda
+  std::shared_ptr<const Globals> globals;
+  std::map<std::string, Cell> captured;
+  std::shared_ptr<const Items> defaults, keyword_defaults;
+  std::vector<std::pair<std::string, std::shared_ptr<const Object>>> bound;  // arguments in front, as `self`
+};
+// A module or function that the compiler knows: "numpy", "numpy.exp", "len", "anfora.ops.Conv".
+struct Builtin {
+  std::string name;
+};
+// x.sum before it is called.
+struct Method {
+  std::shared_ptr<const Object> self;
+  std::string name;
+};
+struct DTypeObject {
+  DType dtype;
+};
+
+struct Object {
+  using Value = std::variant<Constant, Array, std::shared_ptr<const Items>, Cell, SliceObject, Iterable, std::shared_ptr<const Closure>,
+                             Builtin, Method, DTypeObject>;
+  Value value;
+
+  template <class T>
+  bool is() const {
+    return std::holds_alternative<T>(value);
+  }
+  template <class T>
+  const T* as() const {
+    return std::get_if<T>(&value);
+  }
+  const Items* tuple() const {
+    const auto* items = std::get_if<std::shared_ptr<const Items>>(&value);
+    return items ? items->get() : nullptr;
+  }
+  const Closure* closure() const {
+    const auto* closure = std::get_if<std::shared_ptr<const Closure>>(&value);
+    return closure ? closure->get() : nullptr;
+  }
+  // The constant of that kind, or null.
+  template <class T>
+  const T* constant() const {
+    const auto* constant = std::get_if<Constant>(&value);
+    return constant ? std::get_if<T>(&constant->value) : nullptr;
+  }
+  bool is_none() const { return constant<NoneValue>() != nullptr; }
+};
+
+Object make_tuple(std::vector<Object> items, std::vector<std::string> names = {});
+Object make_integer(int64_t value);
+Object make_text(std::string_view utf8);
+// A constant; a tuple of constants becomes a tuple of objects.
+Object make_constant(const Constant& constant);
+
+// The text of a str, in UTF-8; empty where it is none.
+std::optional<std::string> text_of(const Object& object);
+// An int, or True or False as 1 and 0, where it fits 64 bits.
+std::optional<int64_t> integer_of(const Object& object);
+// Whether it is a number that the compiler knows: bool, int or float.
+bool is_known_number(const Object& object);
+
+// "f32[N, 3]", "int", "tuple of 2", "function f": as messages call it.
+std::string describe(const Object& object);
+
+// Values of names that a function does not bind itself.
+class Globals {
+ public:
+  virtual ~Globals() = default;
+  // Empty where nothing has that name. Throws Unsupported for what cannot be compiled.
+  virtual std::optional<Object> find(const std::string& name) const = 0;
+};
+
+}  // namespace anfora::python

@@ -1,0 +1,144 @@
+#include "frontend/python/lower/program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "anfora/error.h"
+#include "frontend/python/lower/builtins.h"
+#include "frontend/python/lower/lowering.h"
+#include "frontend/python/propagate.h"
+#include "ir/builder.h"
+
+namespace anfora::python {
+namespace {
+
+class FileGlobals : public Globals, public std::enable_shared_from_this<FileGlobals> {
+ public:
+  explicit FileGlobals(Source& source) : source_(source), constants_(module_constants(source)) {}
+
+  std::optional<Object> find(const std::string& name) const override {
+    if (auto constant = constants_.find(name); constant != constants_.end()) return make_constant(constant->second);
+    for (const Tree* statement : source_.root->list("body")) {
+      if (statement->is(Kind::FunctionDef) && statement->text("name") == name) return function_object(source_, *statement, shared_from_this());
+      const bool is_import = statement->is(Kind::Import), is_from = statement->is(Kind::ImportFrom);
+      if (!is_import && !is_from) continue;
+      for (const Tree* alias : statement->list("names")) {
+        const std::string& imported = alias->text("name");
+        const std::string& known_as = alias->text("asname").empty() ? imported : alias->text("asname");
+        if (known_as != name) continue;
+        const std::string module = is_from ? statement->text("module") : imported;
+        auto found = is_from ? find_in_module(module, imported) : find_module(module);
+        if (!found) throw source_.error(ErrorCode::Unsupported, *statement, fmt::format("{} cannot be compiled", is_from ? module + "." + imported : module));
+        return found;
+      }
+    }
+    return std::nullopt;
+  }
+
+ private:
+  Source& source_;
+  std::map<std::string, Constant> constants_;
+};
+
+// What lowering gave up: functions whose types had to be widened, and what nothing uses.
+void erase_unused(ir::Module& module) {
+  std::unordered_set<const ir::Node*> used;
+  std::vector<const ir::Node*> worklist{module.main()->value()};
+  while (!worklist.empty()) {
+    const ir::Node* node = worklist.back();
+    worklist.pop_back();
+    if (!used.insert(node).second) continue;
+    if (const ir::Graph* function = constant_function(node)) worklist.push_back(function->return_node());
+    if (const ir::Apply* apply = node->as_apply()) {
+      for (const ir::Use& use : apply->operands()) worklist.push_back(use.node);
+    }
+  }
+  std::vector<ir::Graph*> graphs;
+  std::vector<ir::Apply*> nodes;
+  for (ir::Graph* graph : module.graphs()) {
+    if (!used.contains(graph->value())) {
+      graphs.push_back(graph);
+      continue;
+    }
+    for (ir::Apply* node = graph->first_node(); node; node = node->next_in_graph()) {
+      if (!used.contains(node)) nodes.push_back(node);
+    }
+  }
+  module.erase_dead(nodes, graphs);
+}
+
+}  // namespace
+
+std::shared_ptr<const Globals> globals_of(Source& source) { return std::make_shared<const FileGlobals>(source); }
+
+Object function_object(Source& source, const Tree& function, std::shared_ptr<const Globals> globals) {
+  Closure closure;
+  closure.source = &source;
+  closure.function = &function;
+  closure.globals = std::move(globals);
+  return {std::make_shared<const Closure>(std::move(closure))};
+}
+
+std::vector<ArgumentType> annotated_arguments(const Source& source, const Tree& function) {
+  std::vector<ArgumentType> types;
+  const Tree& list = *function.child("args");
+  size_t required = list.list("posonlyargs").size() + list.list("args").size() - list.list("defaults").size();
+  for (std::string_view field : {"posonlyargs", "args"}) {
+    for (const Tree* arg : list.list(field)) {
+      const bool has_default = required == 0;
+      if (!has_default) --required;
+      const Tree* annotation = arg->child("annotation");
+      const std::string name = arg->text("arg");
+      if (annotation && annotation->is(Kind::Constant) && annotation->constant.is<std::u32string>()) {
+        types.push_back({name, utf8(annotation->constant.as<std::u32string>())});
+      } else if (annotation && annotation->is(Kind::Name) && (annotation->text("id") == "int" || annotation->text("id") == "bool" || annotation->text("id") == "float")) {
+        const std::string& id = annotation->text("id");
+        types.push_back({name, id == "int" ? "i64[]" : id == "bool" ? "bool[]" : "f64[]", true});
+      } else if (has_default && !annotation) {
+        return types;
+      } else {
+        throw source.error(ErrorCode::InvalidModel, *arg, fmt::format("the type of '{}' is not known", name))
+            .with_hint(fmt::format("annotate it: {}: \"f32[N, 4]\", or int, float, bool", name));
+      }
+    }
+  }
+  return types;
+}
+
+void lower_function(ir::Module& module, const Object& function, std::span<const ArgumentType> arguments) {
+  const Closure& closure = *function.closure();
+  const Tree& tree = *closure.function;
+  ir::Builder main(module, tree.is(Kind::Lambda) ? "main" : tree.text("name"));
+  Lowering lowering(module);
+  Emitter& emit = lowering.emitter();
+  lowering.begin(main.graph());
+  emit.set_place({closure.source, &tree});
+  Arguments given;
+  for (const ArgumentType& argument : arguments) {
+    ir::Node* node = main.parameter(argument.type, argument.name);
+    given.positional.push_back({Array{node, argument.is_number}});
+  }
+  Object result;
+  try {
+    result = lowering.after_effects(lowering.call(function, std::move(given)));
+  } catch (const Lowering::Unreached&) {
+    throw closure.source->error(ErrorCode::InvalidModel, tree, fmt::format("{}() never returns", tree.text("name")));
+  }
+  std::vector<ir::Node*> nodes;
+  lowering.flatten(result, nodes);
+  if (nodes.empty()) {
+    throw closure.source->error(ErrorCode::InvalidModel, tree, fmt::format("{}() returns nothing that is computed", tree.text("name"))).with_hint("return a tensor or number");
+  }
+  ir::Graph* last = emit.graph();
+  if (nodes.size() == 1) {
+    module.set_result(last, nodes[0]);
+  } else {
+    module.set_result(last, module.make_tuple(last, nodes));
+  }
+  erase_unused(module);
+  for (size_t i = 0; i < nodes.size(); ++i) module.output_names().push_back(nodes.size() == 1 ? "output" : fmt::format("output_{}", i));
+}
+
+}  // namespace anfora::python

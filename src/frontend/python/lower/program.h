@@ -1,0 +1,35 @@
+// A function of a Python file as a module.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "frontend/python/lower/object.h"
+#include "frontend/python/tree.h"
+#include "ir/module.h"
+
+namespace anfora::python {
+
+// The names of a file: its functions, what it imports, its constants.
+std::shared_ptr<const Globals> globals_of(Source& source);
+
+// A function of the program as an object that can be called.
+Object function_object(Source& source, const Tree& function, std::shared_ptr<const Globals> globals);
+
+// A parameter of the module, as an argument: a number of Python where it says so, else a tensor.
+struct ArgumentType {
+  std::string name, type;  // "f32[N, 4]" as the text form has it
+  bool is_number = false;
+};
+// The arguments as the annotations of a function say them: "f32[N, 4]", int, float, bool; up to the first default without one. Throws
+// InvalidModel where an argument has neither.
+std::vector<ArgumentType> annotated_arguments(const Source& source, const Tree& function);
+
+// Makes main of a module: the function, called with these arguments; its results are the tensors and numbers in what it returns.
+// Throws InvalidModel, TypeMismatch, Unsupported with the place in the source. The module is typed where the code needed it, and not
+// verified.
+void lower_function(ir::Module& module, const Object& function, std::span<const ArgumentType> arguments);
+
+}  // namespace anfora::python

@@ -1,0 +1,324 @@
+// Statements: what they bind and do.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "anfora/error.h"
+#include "frontend/python/lower/activation.h"
+
+namespace anfora::python {
+
+using ir::Node;
+
+namespace {
+
+bool is_list_of_known_length(const Cell& cell, const Object& content) { return cell.kind == Cell::Kind::List && content.tuple(); }
+
+}  // namespace
+
+const Object& Lowering::content(const Cell& cell) const {
+  auto found = here_.store.find(cell.id);
+  if (found == here_.store.end()) emit_.fail(ErrorCode::InvalidModel, "this variable has no value yet");
+  return found->second;
+}
+
+Object Lowering::make_cell(Cell::Kind kind, std::optional<Object> content) {
+  const Cell cell{kind, next_cell_++};
+  if (content) here_.store[cell.id] = std::move(*content);
+  return {cell};
+}
+
+void Lowering::step(const Step& step) {
+  emit_.set_place({activation_->closure.source, step.tree});
+  switch (step.kind) {
+    case StepKind::Run: return statement(*step.tree);
+    case StepKind::Iterate: return begin_iteration(*step.tree);
+    case StepKind::Next: return next_item(*step.tree);
+  }
+}
+
+void Lowering::statement(const Tree& s) {
+  switch (s.kind) {
+    case Kind::Assign: {
+      const Object value = evaluate(*s.child("value"));
+      for (const Tree* target : s.list("targets")) assign(*target, value);
+      return;
+    }
+    case Kind::AnnAssign:
+      if (const Tree* value = s.child("value")) assign(*s.child("target"), evaluate(*value));
+      return;
+    case Kind::AugAssign: return augmented_assignment(s);
+    case Kind::Expr: return void(evaluate(*s.child("value")));
+    case Kind::Assert: return assert_true(s);
+    case Kind::FunctionDef: return bind(s.text("name"), make_closure(s), s);
+    default: emit_.fail(ErrorCode::Unsupported, fmt::format("{} is not supported in a compiled function", s.name));
+  }
+}
+
+void Lowering::bind(const std::string& variable, Object value, const Tree& at) {
+  const Scope& scope = activation_->cfg.scope;
+  if (scope.globals.contains(variable)) {
+    emit_.fail(ErrorCode::Unsupported, fmt::format("the global variable '{}' cannot be assigned in a compiled function", variable),
+               "return the value, and assign it outside");
+  }
+  if (scope.nonlocals.contains(variable)) {
+    auto found = activation_->closure.captured.find(variable);
+    if (found == activation_->closure.captured.end()) {
+      emit_.fail(ErrorCode::InvalidModel, fmt::format("no function around this one has a variable '{}'", variable));
+    }
+    here_.store[found->second.id] = std::move(value);
+    return;
+  }
+  const auto slot = static_cast<size_t>(std::ranges::find(scope.locals, variable) - scope.locals.begin());
+  Local& local = here_.locals[slot];
+  if (scope.captured.contains(variable)) {
+    here_.store[local.object->as<Cell>()->id] = std::move(value);
+  } else {
+    local = {std::move(value), &at};
+  }
+}
+
+void Lowering::assign(const Tree& target, Object value) {
+  switch (target.kind) {
+    case Kind::Name: return bind(target.text("id"), std::move(value), target);
+    case Kind::Tuple:
+    case Kind::List: return unpack(target, value);
+    case Kind::Subscript: {
+      const Tree& base = *target.child("value");
+      const Object object = evaluate(base), index = evaluate(*target.child("slice"));
+      emit_.set_place({activation_->closure.source, &target});
+      if (const auto* cell = object.as<Cell>()) {
+        here_.store[cell->id] = with_item(object, index, value);
+        return;
+      }
+      if (!object.is<Array>()) {
+        emit_.fail(ErrorCode::TypeMismatch, fmt::format("items of a {} cannot be assigned", describe(object)),
+                   object.tuple() ? "a list can be changed" : "");
+      }
+      require_unshared(base, object);
+      return assign(base, with_item(object, index, value));
+    }
+    default:
+      emit_.fail(ErrorCode::Unsupported, fmt::format("assigning to {} is not supported in a compiled function", unparse(target)),
+                 "return the new value, and assign it outside");
+  }
+}
+
+void Lowering::unpack(const Tree& target, const Object& value) {
+  const Tree::Trees& targets = target.list("elts");
+  const std::vector<Object> items = items_of(value);
+  auto starred = std::ranges::find_if(targets, [](const Tree* t) { return t->is(Kind::Starred); });
+  const bool has_star = starred != targets.end();
+  const size_t before = static_cast<size_t>(starred - targets.begin()), fixed = targets.size() - (has_star ? 1 : 0);
+  if (has_star ? items.size() < fixed : items.size() != fixed) {
+    emit_.fail(ErrorCode::TypeMismatch, fmt::format("{} values for {}{} names", items.size(), has_star ? "at least " : "", fixed));
+  }
+  const size_t rest = items.size() - fixed;
+  for (size_t t = 0; t < targets.size(); ++t) {
+    if (targets[t]->is(Kind::Starred)) {
+      const auto first = items.begin() + static_cast<std::ptrdiff_t>(before);
+      assign(*targets[t]->child("value"), make_list({first, first + static_cast<std::ptrdiff_t>(rest)}));
+    } else {
+      assign(*targets[t], items[has_star && t > before ? t + rest - 1 : t]);
+    }
+  }
+}
+
+void Lowering::augmented_assignment(const Tree& s) {
+  const Tree& target = *s.child("target");
+  Object old = target.is(Kind::Name) ? name(target) : evaluate_target(target);
+  const Object value = evaluate(*s.child("value"));
+  emit_.set_place({activation_->closure.source, &s});
+  const Kind op = s.child("op")->kind;
+  if (const auto* cell = old.as<Cell>(); cell && op == Kind::Add && is_list_of_known_length(*cell, content(*cell))) {  // in place
+    std::vector<Object> items = items_of(old);
+    for (Object& item : items_of(value)) items.push_back(std::move(item));
+    here_.store[cell->id] = make_tuple(std::move(items));
+    return;
+  }
+  Object result = binary(op, old, value);
+  const auto* array = old.as<Array>();
+  if (array && !array->is_number && result.is<Array>() && emit_.dtype(result) != emit_.dtype(old)) {  // numpy keeps the array
+    if (python::promoted(emit_.dtype(result), emit_.dtype(old)) != emit_.dtype(old) && is_float(emit_.dtype(result)) != is_float(emit_.dtype(old))) {
+      emit_.fail(ErrorCode::TypeMismatch, fmt::format("{} cannot hold the {} that this gives", describe(old), describe(result)), "write x = x + …, which makes a new one");
+    }
+    result = {Array{emit_.cast(result.as<Array>()->node, emit_.dtype(old))}};
+  }
+  assign(target, std::move(result));
+}
+
+Object Lowering::evaluate_target(const Tree& target) {
+  if (!target.is(Kind::Subscript)) return evaluate(target);
+  const Object object = evaluate(*target.child("value")), index = evaluate(*target.child("slice"));
+  emit_.set_place({activation_->closure.source, &target});
+  return subscript(object, index);
+}
+
+namespace {
+
+// The tensor whose memory numpy would show by this one.
+const Node* base_of(const Node* node) {
+  static constexpr std::string_view kViews[] = {"Slice", "Reshape", "Transpose"};
+  for (const ir::Apply* apply = node->as_apply(); apply; apply = node->as_apply()) {
+    const bool is_view = std::ranges::count(kViews, apply->op().qualified) || apply->is("Squeeze") || apply->is("Unsqueeze") || apply->is("Expand") ||
+                         (apply->is("Gather") && apply->input(1)->type()->has_rank() && apply->input(1)->type()->rank() == 0);
+    if (!is_view) return node;
+    node = apply->input(0);
+  }
+  return node;
+}
+
+bool shows(const Object& object, const Node* base) {
+  if (const auto* array = object.as<Array>()) {
+    const ir::Type* type = array->node->type();
+    const bool is_scalar = !type->is_tensor() || (type->has_rank() && type->rank() == 0);  // a copy, in numpy
+    return !is_scalar && base_of(array->node) == base;
+  }
+  const Items* tuple = object.tuple();
+  return tuple && std::ranges::any_of(tuple->items, [&](const Object& item) { return shows(item, base); });
+}
+
+}  // namespace
+
+// Tensors are values; that `y = x` shows later changes of x, as in numpy, is not there, and must not go unnoticed.
+void Lowering::require_unshared(const Tree& target, const Object& object) {
+  const Tree* root = &target;
+  while (root->is(Kind::Subscript)) root = root->child("value");
+  const Node* base = base_of(object.as<Array>()->node);
+  auto refuse = [&](std::string_view other) {
+    emit_.fail(ErrorCode::Unsupported, fmt::format("this would change {} as well, which shares its memory with '{}'", other, unparse(*root)),
+               fmt::format("{0} = {0}.copy() before", unparse(*root)));
+  };
+  const std::vector<std::string>& names = activation_->cfg.scope.locals;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (root->is(Kind::Name) && names[i] == root->text("id")) continue;
+    if (here_.locals[i].object && shows(*here_.locals[i].object, base)) refuse(fmt::format("'{}'", names[i]));
+  }
+  for (const Activation* outer = activation_; outer; outer = outer->caller) {
+    for (const Local& local : outer->saved) {
+      if (local.object && shows(*local.object, base)) refuse("a variable of the calling function");
+    }
+  }
+  for (const auto& [id, content] : here_.store) {
+    const Cell* own = root->is(Kind::Name) ? variable_cell(root->text("id")) : nullptr;
+    if (id != 0 && !(own && own->id == id) && shows(content, base)) refuse("a list or variable of another function");
+  }
+}
+
+const Cell* Lowering::variable_cell(const std::string& variable) const {
+  const Scope& scope = activation_->cfg.scope;
+  if (scope.captured.contains(variable)) {
+    const auto slot = static_cast<size_t>(std::ranges::find(scope.locals, variable) - scope.locals.begin());
+    return here_.locals[slot].object->as<Cell>();
+  }
+  auto found = activation_->closure.captured.find(variable);
+  return found == activation_->closure.captured.end() || scope.is_local(variable) ? nullptr : &found->second;
+}
+
+// Effects ------------------------------------------------------------------------------------------------------------
+
+Node* Lowering::token() {
+  auto found = here_.store.find(0);
+  if (found == here_.store.end()) found = here_.store.emplace(0, Object{Array{emit_.op("InitialState", {})}}).first;
+  return found->second.as<Array>()->node;
+}
+
+Object Lowering::after_effects(Object object) {
+  auto found = here_.store.find(0);
+  if (found == here_.store.end()) return object;
+  Node* last = found->second.as<Array>()->node;
+  if (const auto* array = object.as<Array>()) return {Array{emit_.op("Depend", {array->node, last}), array->is_number}};
+  if (is_known_number(object)) return after_effects({Array{emit_.tensor(object), true}});
+  if (const Items* tuple = object.tuple()) {
+    Items items{.names = tuple->names};
+    for (const Object& item : tuple->items) items.items.push_back(after_effects(item));
+    return {std::make_shared<const Items>(std::move(items))};
+  }
+  return object;
+}
+
+void Lowering::assert_true(const Tree& s) {
+  const Tree* told = s.child("msg");
+  const Object condition = evaluate(*s.child("test"));
+  emit_.set_place({activation_->closure.source, &s});
+  std::string message = unparse(s);
+  if (told) {
+    if (auto text = text_of(evaluate(*told))) message = *text;
+  }
+  const Object truth = emit_.truth(condition);
+  if (const bool* known = truth.constant<bool>()) {
+    if (!*known) raise(message);
+    return;
+  }
+  set_token(emit_.op("Assert", {token(), emit_.tensor(truth)}, {{"message", message.c_str()}}));
+}
+
+// A run that gets here ends by this error. The path ends, too, but the function it is in still returns something, behind the error.
+void Lowering::raise(std::string_view message) {
+  Node* never = emit_.module().scalar(false);
+  set_token(emit_.op("Assert", {token(), never}, {{"message", std::string(message).c_str()}}));
+  dead_ends_.push_back(here_);
+  throw Unreached();
+}
+
+// Iteration ----------------------------------------------------------------------------------------------------------
+
+void Lowering::begin_iteration(const Tree& loop) {
+  const Object iterable = iterated(evaluate(*loop.child("iter")));
+  emit_.set_place({activation_->closure.source, loop.child("iter")});
+  const size_t slot = activation_->iterator_slot(loop);
+  here_.locals[slot] = {make_tuple({iterable, length(iterable)}), &loop};
+  here_.locals[slot + 1] = {make_integer(0), &loop};
+}
+
+// What a `for` goes over, as it is now.
+Object Lowering::iterated(const Object& object) {
+  if (const auto* cell = object.as<Cell>()) {
+    const Object& items = content(*cell);
+    if (cell->kind == Cell::Kind::List) return items;
+    std::vector<Object> keys;
+    for (size_t i = 0; i < items.tuple()->items.size(); i += 2) keys.push_back(items.tuple()->items[i]);
+    return make_tuple(std::move(keys));
+  }
+  if (const auto* iterable = object.as<Iterable>(); iterable && iterable->kind != Iterable::Kind::Range) {
+    std::vector<Object> parts;
+    const bool has_start = iterable->kind == Iterable::Kind::Enumerate;
+    for (size_t i = 0; i < iterable->parts->items.size(); ++i) {
+      const Object& part = iterable->parts->items[i];
+      parts.push_back(has_start && i == 1 ? part : iterated(part));
+    }
+    return {Iterable{iterable->kind, std::make_shared<const Items>(Items{std::move(parts), {}})}};
+  }
+  if (const auto text = text_of(object)) {
+    std::vector<Object> characters;
+    for (char32_t c : *object.constant<std::u32string>()) characters.push_back({Constant{std::u32string(1, c)}});
+    return make_tuple(std::move(characters));
+  }
+  return object;
+}
+
+bool Lowering::has_known_items(const Object& state) {
+  const Object& iterable = state.tuple()->items[0];
+  auto known = [](auto& self, const Object& object) -> bool {
+    if (object.tuple()) return true;
+    const auto* inner = object.as<Iterable>();
+    return inner && inner->kind != Iterable::Kind::Range && std::ranges::any_of(inner->parts->items, [&](const Object& o) { return self(self, o); });
+  };
+  return known(known, iterable);
+}
+
+Object Lowering::has_next(const Tree& loop) {
+  const size_t slot = activation_->iterator_slot(loop);
+  return compare(Kind::Lt, *here_.locals[slot + 1].object, here_.locals[slot].object->tuple()->items[1]);
+}
+
+void Lowering::next_item(const Tree& loop) {
+  const size_t slot = activation_->iterator_slot(loop);
+  emit_.set_place({activation_->closure.source, loop.child("target")});
+  const Object index = *here_.locals[slot + 1].object;
+  const Object value = item(here_.locals[slot].object->tuple()->items[0], index);
+  here_.locals[slot + 1].object = binary(Kind::Add, index, make_integer(1));
+  assign(*loop.child("target"), value);
+}
+
+}  // namespace anfora::python

@@ -1,0 +1,183 @@
+#include "frontend/python/lower/union.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "anfora/error.h"
+
+namespace anfora::python {
+
+using ir::Node;
+using ir::Type;
+
+namespace {
+
+const Type* joined_tensor(ir::Context& context, const Type* a, const Type* b) {
+  if (a == b) return a;
+  if (!a->has_rank() || !b->has_rank() || a->rank() != b->rank()) return context.unranked_type(a->dtype());
+  std::vector<ir::Dim> dims;
+  for (int i = 0; i < a->rank(); ++i) dims.push_back(provably_equal(a->dim(i), b->dim(i)) ? a->dim(i) : context.dims().unknown());
+  return context.tensor_type(a->dtype(), dims);
+}
+
+bool is_visible(const Node* node, const ir::Graph* graph) { return !node->graph() || graph->is_inside(node->graph()); }
+
+int number_level(DType dtype) { return dtype == DType::Bool ? 0 : dtype == DType::F64 ? 2 : 1; }
+
+bool is_same(const Object& a, const Object& b) {
+  if (const auto* cell = a.as<Cell>()) return *cell == *b.as<Cell>();
+  if (const auto* builtin = a.as<Builtin>()) return builtin->name == b.as<Builtin>()->name;
+  if (const auto* dtype = a.as<DTypeObject>()) return dtype->dtype == b.as<DTypeObject>()->dtype;
+  if (const Closure* closure = a.closure()) {
+    return closure == b.closure() || (closure->function == b.closure()->function && closure->captured == b.closure()->captured &&
+                                      closure->bound.empty() && b.closure()->bound.empty());
+  }
+  return false;
+}
+
+DType promoted_number(DType number, DType tensor) {
+  const bool fits = number == DType::Bool || (number == DType::I64 && tensor != DType::Bool) || (number == DType::F64 && is_float(tensor));
+  return fits ? tensor : number;
+}
+
+}  // namespace
+
+bool is_sequence(const Object& object) {
+  const auto* array = object.as<Array>();
+  return array && array->node->type() && array->node->type()->kind() == ir::TypeKind::Sequence;
+}
+
+template <class F>
+std::shared_ptr<const Items> Lowering::Union::parts(const std::vector<Object>& objects, F&& items) {
+  Items united{.names = items(objects[0])->names};
+  for (size_t i = 0; i < items(objects[0])->items.size(); ++i) {
+    std::vector<Object> at_i;
+    for (const Object& o : objects) {
+      if (items(o)->items.size() != items(objects[0])->items.size()) differ(objects);
+      at_i.push_back(items(o)->items[i]);
+    }
+    const bool was_list = std::exchange(is_list, false);
+    united.items.push_back(unite(at_i));
+    is_list = was_list;
+  }
+  return std::make_shared<const Items>(std::move(united));
+}
+
+Object Lowering::Union::unite(const std::vector<Object>& objects) {
+  const Object& first = objects[0];
+  if (std::ranges::all_of(objects, Emitter::is_numeric) && !std::ranges::any_of(objects, is_sequence)) return number_or_tensor(objects);
+  if (std::ranges::any_of(objects, is_sequence)) return sequence(objects);
+  const bool same_kind = std::ranges::all_of(objects, [&](const Object& o) { return o.value.index() == first.value.index(); });
+  if (!same_kind) differ(objects);
+  if (const auto* constant = first.as<Constant>()) {
+    for (const Object& o : objects) {
+      if (repr(*o.as<Constant>()) != repr(*constant)) differ(objects);
+    }
+    return first;
+  }
+  if (first.tuple()) {
+    const bool same_size = std::ranges::all_of(objects, [&](const Object& o) { return o.tuple()->items.size() == first.tuple()->items.size(); });
+    if (same_size) return {parts(objects, [](const Object& o) { return o.tuple(); })};
+    if (is_list) return sequence(objects);
+    differ(objects);
+  }
+  if (first.is<SliceObject>()) {
+    return {SliceObject{parts(objects, [](const Object& o) { return o.as<SliceObject>()->parts.get(); })}};
+  }
+  if (const auto* iterable = first.as<Iterable>()) {
+    for (const Object& o : objects) {
+      if (o.as<Iterable>()->kind != iterable->kind) differ(objects);
+    }
+    return {Iterable{iterable->kind, parts(objects, [](const Object& o) { return o.as<Iterable>()->parts.get(); })}};
+  }
+  for (const Object& o : objects) {
+    if (!is_same(first, o)) differ(objects);
+  }
+  return first;
+}
+
+Object Lowering::Union::leaf(const std::vector<Object>& objects, const Type* type, bool is_number) {
+  if (!has_nodes_) {
+    leaves.push_back({objects, type, is_number});
+    return {Array{nullptr, is_number}};
+  }
+  return {Array{nodes_[next_++], is_number}};
+}
+
+// Nothing where they are all the same.
+bool Lowering::Union::agree(const std::vector<Object>& objects) const {
+  const Object& first = objects[0];
+  if (const auto* array = first.as<Array>()) {
+    return is_visible(array->node, graph_) &&
+           std::ranges::all_of(objects, [&](const Object& o) { return o.as<Array>() && *o.as<Array>() == *array; });
+  }
+  return std::ranges::all_of(objects, [&](const Object& o) { return o.is<Constant>() && repr(*o.as<Constant>()) == repr(*first.as<Constant>()); });
+}
+
+Object Lowering::Union::number_or_tensor(const std::vector<Object>& objects) {
+  if (!is_forced && agree(objects)) return objects[0];
+  ir::Context& context = emit_.module().context();
+  const bool are_numbers = std::ranges::all_of(objects, Emitter::is_number);
+  DType dtype = DType::Undefined;
+  if (are_numbers) {
+    dtype = DType::Bool;
+    for (const Object& o : objects) {
+      if (number_level(emit_.dtype(o)) > number_level(dtype)) dtype = emit_.dtype(o);
+    }
+    return leaf(objects, context.tensor_type(dtype, std::span<const ir::Dim>()), true);
+  }
+  for (const Object& o : objects) {
+    if (Emitter::is_number(o)) continue;
+    if (dtype == DType::Undefined) dtype = emit_.dtype(o);
+    if (dtype != emit_.dtype(o)) differ(objects);
+  }
+  const Type* type = nullptr;
+  for (const Object& o : objects) {
+    if (Emitter::is_number(o) && promoted_number(emit_.dtype(o), dtype) != dtype) differ(objects);
+    const auto* array = o.as<Array>();
+    const Type* own = array && !array->is_number ? array->node->type() : context.tensor_type(dtype, std::span<const ir::Dim>());
+    type = type ? joined_tensor(context, type, own) : own;
+  }
+  return leaf(objects, type, false);
+}
+
+Object Lowering::Union::sequence(const std::vector<Object>& objects) {
+  if (!is_forced && std::ranges::all_of(objects, is_sequence) && agree(objects)) return objects[0];
+  const Type* element = nullptr;
+  auto add = [&](const Type* type) {
+    if (element && type->dtype() != element->dtype()) differ(objects);
+    element = element ? joined_tensor(emit_.module().context(), element, type) : type;
+  };
+  for (const Object& o : objects) {
+    if (is_sequence(o)) {
+      add(o.as<Array>()->node->type()->element());
+    } else if (o.tuple()) {
+      for (const Object& item : o.tuple()->items) add(item_type(item, objects));
+    } else {
+      differ(objects);
+    }
+  }
+  if (!element) differ(objects);
+  return leaf(objects, emit_.module().context().sequence_type(element), false);
+}
+
+const Type* Lowering::Union::item_type(const Object& item, const std::vector<Object>& objects) {
+  if (!Emitter::is_numeric(item)) differ(objects);
+  if (const auto* array = item.as<Array>()) return array->node->type();
+  return emit_.module().context().tensor_type(emit_.dtype(item), std::span<const ir::Dim>());
+}
+
+void Lowering::Union::differ(const std::vector<Object>& objects) {
+  size_t other = 1;
+  while (other + 1 < objects.size() && describe(objects[other]) == describe(objects[0])) ++other;
+  auto told = [&](size_t i) {
+    const Tree* at = i < bound_at.size() ? bound_at[i] : nullptr;
+    return at ? fmt::format("{} (line {})", describe(objects[i]), at->position.line) : describe(objects[i]);
+  };
+  emit_.fail(ErrorCode::TypeMismatch, fmt::format("{} is {} on one path to here, {} on another", name, told(0), told(std::min(other, objects.size() - 1))),
+             describe(objects[0]) == describe(objects[std::min(other, objects.size() - 1)]) ? "which of them must not depend on what is only known when it runs"
+                                                                                            : "give it one type on all paths");
+}
+
+}  // namespace anfora::python

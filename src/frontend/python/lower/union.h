@@ -1,0 +1,45 @@
+// The object that several are, with leaves where they differ.
+#pragma once
+
+#include "frontend/python/lower/lowering.h"
+
+namespace anfora::python {
+
+// Objects of several paths are one where they have one structure; the tensors and numbers in it may differ, and are the leaves. A first
+// pass finds these; a second one, over the same objects, puts the nodes that they became in their place.
+class Lowering::Union {
+ public:
+  // `graph`: where the result is to be visible.
+  Union(Lowering& lowering, ir::Graph* graph) : emit_(lowering.emit_), graph_(graph) {}
+
+  std::vector<Leaf> leaves;           // found by the first pass
+  std::string name;                   // of the variable, for messages
+  std::vector<const Tree*> bound_at;  // by state
+  bool is_forced = false;             // every tensor and number is a leaf, also those that agree
+  bool is_list = false;               // the content of a list, which is a sequence where its length differs
+
+  Object unite(const std::vector<Object>& objects);
+  // Begins the second pass.
+  void substitute(std::span<ir::Node* const> nodes) { nodes_ = nodes, next_ = 0, has_nodes_ = true; }
+
+ private:
+  template <class F>
+  std::shared_ptr<const Items> parts(const std::vector<Object>& objects, F&& items);
+  Object leaf(const std::vector<Object>& objects, const ir::Type* type, bool is_number);
+  bool agree(const std::vector<Object>& objects) const;
+  Object number_or_tensor(const std::vector<Object>& objects);
+  Object sequence(const std::vector<Object>& objects);
+  const ir::Type* item_type(const Object& item, const std::vector<Object>& objects);
+  [[noreturn]] void differ(const std::vector<Object>& objects);
+
+  Emitter& emit_;
+  ir::Graph* graph_;
+  std::span<ir::Node* const> nodes_;
+  size_t next_ = 0;
+  bool has_nodes_ = false;
+};
+
+// A list whose length a run decides; one of known length is a tuple in its cell.
+bool is_sequence(const Object& object);
+
+}  // namespace anfora::python
