@@ -50,6 +50,7 @@ __all__ = [
     "TypeMismatchError",
     "UnsupportedError",
     "Verification",
+    "jit",
     "load",
     "optimize",
 ]
@@ -60,4 +61,8 @@ def __getattr__(name: str) -> object:
         from .onnxruntime import InferenceSession
 
         return InferenceSession
+    if name == "jit":  # imports numpy, which takes longer than all of Anfora
+        from ._program import jit
+
+        return jit
     raise AttributeError(f"module 'anfora' has no attribute '{name}'")

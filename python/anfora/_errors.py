@@ -11,20 +11,26 @@ class Error(Exception):
         node: operator and name of the node, such as ``"Conv 'layer1.conv'"``; empty when unknown.
         location: its place in the source, such as ``"model.onnx: node 17"``; empty when unknown.
         hint: what to do about it; may be empty.
+        excerpt: the lines of a Python source that it is about, with carets below; may be empty.
     """
 
     message: str
     node: str
     location: str
     hint: str
+    excerpt: str
 
-    def __init__(self, message: str, node: str = "", location: str = "", hint: str = "") -> None:
+    def __init__(self, message: str, node: str = "", location: str = "", hint: str = "", excerpt: str = "") -> None:
         text = ": ".join(part for part in (location, node, message) if part)
-        super().__init__(f"{text} ({hint})" if hint else text)
-        self.message, self.node, self.location, self.hint = message, node, location, hint
+        if excerpt:
+            text = "\n".join([text, excerpt.rstrip("\n")] + [f"  hint: {hint}"] * bool(hint))
+        elif hint:
+            text = f"{text} ({hint})"
+        super().__init__(text)
+        self.message, self.node, self.location, self.hint, self.excerpt = message, node, location, hint, excerpt
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.message, self.node, self.location, self.hint)
+        return type(self), (self.message, self.node, self.location, self.hint, self.excerpt)
 
 
 class InvalidArgumentError(Error, ValueError):
@@ -72,5 +78,5 @@ _BY_CODE = (
 )
 
 
-def make(code: int, message: str, node: str, location: str, hint: str) -> Error:
-    return _BY_CODE[code](message, node, location, hint)
+def make(code: int, message: str, node: str, location: str, hint: str, excerpt: str) -> Error:
+    return _BY_CODE[code](message, node, location, hint, excerpt)

@@ -23,9 +23,13 @@
 #include "driver/optimize.h"
 #include "driver/session.h"
 #include "driver/why_not.h"
+#include "analysis/infer.h"
 #include "ir/clone.h"
+#include "frontend/python/parser.h"
+#include "ir/verify.h"
 #include "ir/print.h"
 #include "ir/readable.h"
+#include "programs.h"
 #include "reports.h"
 #include "values.h"
 
@@ -108,6 +112,13 @@ class Model {
     driver::LoadedModel loaded = driver::load_model(source_);
     shared_->context = std::move(loaded.context);
     module_ = std::move(loaded.module);
+  }
+
+  explicit Model(Program&& program) : shared_(std::make_shared<Shared>()), source_(std::filesystem::path(program.name)) {
+    shared_->context = std::move(program.model.context);
+    module_ = std::move(program.model.module);
+    ir::verify_or_throw(*module_, ErrorCode::Internal);
+    analysis::infer_types(*module_);
   }
 
   static Model from_bytes(nb::bytes bytes, const std::filesystem::path& folder) {
@@ -391,7 +402,7 @@ void translate(const std::exception_ptr& thrown, void*) {
   } catch (const Error& error) {
     nb::object made = nb::module_::import_("anfora._errors")
                           .attr("make")(static_cast<int>(error.code()), error.message(), error.node(), error.location(),
-                                        error.hint());
+                                        error.hint(), error.excerpt());
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
   }
 }
@@ -428,6 +439,7 @@ NB_MODULE(_core, module) {
   bind_values(module);
   bind_reports(module);
   module.attr("version") = version();
+  module.attr("tree_as_json") = std::string(python::parser_files()[0].text);
 
   nb::class_<ValueInfo>(module, "ValueInfo", "An input or an output of a model.")
       .def_ro("name", &ValueInfo::name)
@@ -446,6 +458,14 @@ NB_MODULE(_core, module) {
       .def_static(
           "load", [](const std::filesystem::path& path) { return Model(path); }, nb::arg("path"))
       .def_static("from_bytes", &Model::from_bytes, nb::arg("bytes"), nb::arg("folder") = std::filesystem::path())
+      .def_static(
+          "from_function",
+          [](nb::object function, nb::tuple arguments, nb::dict keywords, bool exact_sizes) {
+            Program program = lower_program(std::move(function), std::move(arguments), std::move(keywords), exact_sizes);
+            nb::object result = program.result, inputs = program.inputs, guards = program.guards;
+            return nb::make_tuple(nb::cast(Model(std::move(program))), result, inputs, guards);
+          },
+          nb::arg("function"), nb::arg("arguments"), nb::arg("keywords"), nb::arg("exact_sizes"))
       .def("copy", &Model::copy)
       .def_prop_ro("inputs", &Model::inputs)
       .def_prop_ro("outputs", &Model::outputs)

@@ -53,12 +53,20 @@ class Writer:
         return written
 
 
-def source(file, text):
-    """The tree of a text, with what messages about it need."""
+def of_tree(file, text, tree):
+    """A tree of a text, with what messages about it need."""
     written = {"file": file, "python": sys.version_info[0] * 100 + sys.version_info[1], "lines": text.splitlines()}
+    if tree is not None:
+        written["tree"] = Writer(text).node(tree)
+    return written
+
+
+def source(file, text):
+    """The tree of a text."""
     try:
-        written["tree"] = Writer(text).node(ast.parse(text, file))
+        written = of_tree(file, text, ast.parse(text, file))
     except SyntaxError as error:
+        written = of_tree(file, text, None)
         written["error"] = {"message": error.msg, "line": error.lineno or 1, "column": error.offset or 1}
     return written
 

@@ -107,6 +107,17 @@ Object Lowering::attribute(const Object& object, const std::string& name) {
     auto found = std::ranges::find(tuple->names, name);
     if (found != tuple->names.end()) return tuple->items[static_cast<size_t>(found - tuple->names.begin())];
   }
+  if (const Live* live = object.live()) {
+    if (auto found = live->attribute(name)) return *found;
+    emit_.fail(ErrorCode::NotFound, fmt::format("{} has no '{}'", live->describe(), name));
+  }
+  if (const Items* tuple = object.tuple(); tuple && tuple->type) {  // a method
+    if (auto found = tuple->type->attribute(name); found && found->closure()) {
+      Closure bound = *found->closure();
+      bound.bound.emplace_back("self", std::make_shared<const Object>(object));
+      return {std::make_shared<const Closure>(std::move(bound))};
+    }
+  }
   const auto* array = object.as<Array>();
   if (array && array->node->type()->is_tensor()) {
     Node* node = array->node;
@@ -380,7 +391,7 @@ Object Lowering::call_builtin(const std::string& name, Arguments arguments) {
     need(0, 1);
     const auto* cell = given.empty() ? nullptr : given[0].as<Cell>();
     if (cell && cell->kind == Cell::Kind::List) return make_cell(Cell::Kind::List, content(*cell));
-    return make_list(given.empty() ? std::vector<Object>() : items_of(given[0]));
+    return new_list(given.empty() ? std::vector<Object>() : items_of(given[0]));
   }
   if (name == "dict") {
     const Object dict = make_cell(Cell::Kind::Dict, given.empty() ? make_tuple({}) : content(*given[0].as<Cell>()));

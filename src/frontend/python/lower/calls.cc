@@ -31,7 +31,25 @@ Object Lowering::call(const Object& callee, Arguments arguments) {
   if (const auto* type = callee.as<DTypeObject>(); type && arguments.positional.size() == 1) {
     return {Array{emit_.tensor(as_array(arguments.positional[0]), type->dtype)}};
   }
-  emit_.fail(ErrorCode::TypeMismatch, fmt::format("a {} cannot be called", describe(callee)));
+  if (const auto* live = std::get_if<std::shared_ptr<const Live>>(&callee.value)) {
+    if (auto method = (*live)->attribute("__call__"); method && method->closure()) return call(*method, std::move(arguments));
+    if (const std::vector<std::string> names = (*live)->fields(); !names.empty()) {
+      std::vector<Object> items = std::move(arguments.positional);
+      for (size_t i = items.size(); i < names.size(); ++i) {
+        auto given = std::ranges::find(arguments.named, names[i], [](const auto& entry) { return entry.first; });
+        if (given != arguments.named.end()) {
+          items.push_back(given->second);
+        } else if (auto otherwise = (*live)->attribute(names[i])) {
+          items.push_back(*otherwise);
+        } else {
+          emit_.fail(ErrorCode::InvalidArgument, fmt::format("{} needs a value for '{}'", (*live)->describe(), names[i]));
+        }
+      }
+      if (items.size() > names.size()) emit_.fail(ErrorCode::InvalidArgument, fmt::format("{} has {} fields", (*live)->describe(), names.size()));
+      return make_tuple(std::move(items), names, *live);
+    }
+  }
+  emit_.fail(ErrorCode::TypeMismatch, fmt::format("{} cannot be called", describe(callee)));
 }
 
 namespace {

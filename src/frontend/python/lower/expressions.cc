@@ -66,7 +66,7 @@ Object Lowering::evaluate_here(const Tree& e) {
       return {SliceObject{std::make_shared<const Items>(std::move(parts))}};
     }
     case Kind::Tuple: return make_tuple(elements(e));
-    case Kind::List: return make_list(elements(e));
+    case Kind::List: return new_list(elements(e));
     case Kind::Dict: {
       const Object dict = make_cell(Cell::Kind::Dict, make_tuple({}));
       const Tree::Trees &keys = e.list("keys"), &values = e.list("values");
@@ -210,7 +210,7 @@ Object Lowering::binary(Kind op, const Object& left, const Object& right) {
   if (op == Kind::Add && ((left.tuple() && right.tuple()) || (a && b))) {
     std::vector<Object> items = items_of(left);
     for (Object& item : items_of(right)) items.push_back(std::move(item));
-    return is_list ? make_list(std::move(items)) : make_tuple(std::move(items));
+    return is_list ? new_list(std::move(items)) : make_tuple(std::move(items));
   }
   const Object& repeated = left.tuple() || a ? left : right;
   if (op == Kind::Mult && (repeated.tuple() || is_list)) {
@@ -220,7 +220,7 @@ Object Lowering::binary(Kind op, const Object& left, const Object& right) {
     for (int64_t i = 0; i < *times; ++i) {
       for (Object& item : items_of(repeated)) items.push_back(std::move(item));
     }
-    return is_list ? make_list(std::move(items)) : make_tuple(std::move(items));
+    return is_list ? new_list(std::move(items)) : make_tuple(std::move(items));
   }
   return emit_.binary(op, left, right);
 }

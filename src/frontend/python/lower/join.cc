@@ -114,6 +114,7 @@ bool Lowering::differs(const Object& a, const Object& b) {
   if (const auto* dtype = a.as<DTypeObject>()) return dtype->dtype != b.as<DTypeObject>()->dtype;
   if (const auto* builtin = a.as<Builtin>()) return builtin->name != b.as<Builtin>()->name;
   if (const Closure* closure = a.closure()) return closure != b.closure();
+  if (a.live()) return a.live() != b.live();
   return true;
 }
 

@@ -40,6 +40,9 @@ class Lowering {
   Emitter& emitter() { return emit_; }
   // Goes on in a function of the IR.
   void begin(ir::Graph* graph) { here_ = {.graph = graph}, emit_.set_graph(graph); }
+  // A list of these items; a dict of these keys and values in turn.
+  Object new_list(std::vector<Object> items) { return make_cell(Cell::Kind::List, make_tuple(std::move(items))); }
+  Object new_dict(std::vector<Object> pairs) { return make_cell(Cell::Kind::Dict, make_tuple(std::move(pairs))); }
   // What a call gives. Throws Unreached where it never returns.
   Object call(const Object& callee, Arguments arguments);
   // The object behind the effects so far.
@@ -141,7 +144,6 @@ class Lowering {
   Object make_closure(const Tree& function);
   Object formatted(const Tree& expression);
   Object comprehension(const Tree& expression);
-  Object make_list(std::vector<Object> items) { return make_cell(Cell::Kind::List, make_tuple(std::move(items))); }
   Object make_cell(Cell::Kind kind, std::optional<Object> content);
   void bind(const std::string& variable, Object value, const Tree& at);
   std::vector<Object> items_of(const Object& object);  // of what has a known number of them

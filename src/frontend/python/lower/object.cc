@@ -6,8 +6,8 @@
 
 namespace anfora::python {
 
-Object make_tuple(std::vector<Object> items, std::vector<std::string> names) {
-  return {std::make_shared<const Items>(Items{std::move(items), std::move(names)})};
+Object make_tuple(std::vector<Object> items, std::vector<std::string> names, std::shared_ptr<const Live> type) {
+  return {std::make_shared<const Items>(Items{std::move(items), std::move(names), std::move(type)})};
 }
 Object make_integer(int64_t value) { return {Constant{Integer(value)}}; }
 Object make_text(std::string_view utf8) { return {Constant{code_points(utf8)}}; }
@@ -50,7 +50,8 @@ std::string describe(const Object& object) {
     const DType dtype = array->node->type()->dtype();
     return dtype == DType::F64 ? "float" : dtype == DType::Bool ? "bool" : "int";
   }
-  if (const Items* tuple = object.tuple()) return fmt::format("tuple of {}", tuple->items.size());
+  if (const Items* tuple = object.tuple()) return tuple->type ? tuple->type->describe() : fmt::format("tuple of {}", tuple->items.size());
+  if (const Live* live = object.live()) return live->describe();
   if (const auto* cell = object.as<Cell>()) return cell->kind == Cell::Kind::Dict ? "dict" : "list";
   if (object.is<SliceObject>()) return "slice";
   if (const auto* iterable = object.as<Iterable>()) {

@@ -24,9 +24,20 @@ struct Array {
   bool is_number = false;
   friend bool operator==(const Array&, const Array&) = default;
 };
+// An object of the Python that runs the compiler: an instance, a class. Its attributes are looked up when the program asks for them.
+class Live {
+ public:
+  virtual ~Live() = default;
+  virtual std::string describe() const = 0;
+  // Empty where it has none of that name. Throws Unsupported for what cannot be compiled.
+  virtual std::optional<Object> attribute(const std::string& name) const = 0;
+  // Of a class whose instances are tuples with names, the names; else none.
+  virtual std::vector<std::string> fields() const = 0;
+};
 struct Items {  // of a tuple
   std::vector<Object> items;
-  std::vector<std::string> names;  // of a tuple with names for its items, those
+  std::vector<std::string> names;    // of a tuple with names for its items, those …
+  std::shared_ptr<const Live> type;  // … and its class
 };
 // A place that may be written to while others look at it: a list, a dict, a variable that a function inside captures. Its content is
 // part of the state at each point of the program.
@@ -69,7 +80,7 @@ struct DTypeObject {
 
 struct Object {
   using Value = std::variant<Constant, Array, std::shared_ptr<const Items>, Cell, SliceObject, Iterable, std::shared_ptr<const Closure>,
-                             Builtin, Method, DTypeObject>;
+                             Builtin, Method, DTypeObject, std::shared_ptr<const Live>>;
   Value value;
 
   template <class T>
@@ -84,6 +95,10 @@ struct Object {
     const auto* items = std::get_if<std::shared_ptr<const Items>>(&value);
     return items ? items->get() : nullptr;
   }
+  const Live* live() const {
+    const auto* live = std::get_if<std::shared_ptr<const Live>>(&value);
+    return live ? live->get() : nullptr;
+  }
   const Closure* closure() const {
     const auto* closure = std::get_if<std::shared_ptr<const Closure>>(&value);
     return closure ? closure->get() : nullptr;
@@ -97,7 +112,7 @@ struct Object {
   bool is_none() const { return constant<NoneValue>() != nullptr; }
 };
 
-Object make_tuple(std::vector<Object> items, std::vector<std::string> names = {});
+Object make_tuple(std::vector<Object> items, std::vector<std::string> names = {}, std::shared_ptr<const Live> type = nullptr);
 Object make_integer(int64_t value);
 Object make_text(std::string_view utf8);
 // A constant; a tuple of constants becomes a tuple of objects.

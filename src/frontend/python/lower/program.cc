@@ -107,7 +107,7 @@ std::vector<ArgumentType> annotated_arguments(const Source& source, const Tree& 
   return types;
 }
 
-void lower_function(ir::Module& module, const Object& function, std::span<const ArgumentType> arguments) {
+void lower_function(ir::Module& module, const Object& function, FunctionCall& call) {
   const Closure& closure = *function.closure();
   const Tree& tree = *closure.function;
   ir::Builder main(module, tree.is(Kind::Lambda) ? "main" : tree.text("name"));
@@ -115,30 +115,51 @@ void lower_function(ir::Module& module, const Object& function, std::span<const 
   Emitter& emit = lowering.emitter();
   lowering.begin(main.graph());
   emit.set_place({closure.source, &tree});
-  Arguments given;
-  for (const ArgumentType& argument : arguments) {
-    ir::Node* node = main.parameter(argument.type, argument.name);
-    given.positional.push_back({Array{node, argument.is_number}});
-  }
-  Object result;
-  try {
-    result = lowering.after_effects(lowering.call(function, std::move(given)));
-  } catch (const Lowering::Unreached&) {
-    throw closure.source->error(ErrorCode::InvalidModel, tree, fmt::format("{}() never returns", tree.text("name")));
-  }
   std::vector<ir::Node*> nodes;
-  lowering.flatten(result, nodes);
-  if (nodes.empty()) {
-    throw closure.source->error(ErrorCode::InvalidModel, tree, fmt::format("{}() returns nothing that is computed", tree.text("name"))).with_hint("return a tensor or number");
+  try {
+    nodes = call.results(lowering, lowering.after_effects(lowering.call(function, call.arguments(lowering, main))));
+  } catch (const Lowering::Unreached&) {
+    throw closure.source->error(ErrorCode::InvalidModel, tree, fmt::format("{} never returns", main.graph()->name()));
   }
   ir::Graph* last = emit.graph();
-  if (nodes.size() == 1) {
-    module.set_result(last, nodes[0]);
-  } else {
-    module.set_result(last, module.make_tuple(last, nodes));
-  }
+  module.set_result(last, nodes.size() == 1 ? nodes[0] : module.make_tuple(last, nodes));
   erase_unused(module);
   for (size_t i = 0; i < nodes.size(); ++i) module.output_names().push_back(nodes.size() == 1 ? "output" : fmt::format("output_{}", i));
+}
+
+namespace {
+
+class TypedCall : public FunctionCall {
+ public:
+  TypedCall(const Closure& closure, std::span<const ArgumentType> types) : closure_(closure), types_(types) {}
+
+  Arguments arguments(Lowering&, ir::Builder& main) override {
+    Arguments given;
+    for (const ArgumentType& argument : types_) {
+      given.positional.push_back({Array{main.parameter(argument.type, argument.name), argument.is_number}});
+    }
+    return given;
+  }
+  std::vector<ir::Node*> results(Lowering& lowering, const Object& result) override {
+    std::vector<ir::Node*> nodes;
+    lowering.flatten(result, nodes);
+    if (nodes.empty()) {
+      throw closure_.source->error(ErrorCode::InvalidModel, *closure_.function, "the function returns nothing that is computed")
+          .with_hint("return a tensor or number");
+    }
+    return nodes;
+  }
+
+ private:
+  const Closure& closure_;
+  std::span<const ArgumentType> types_;
+};
+
+}  // namespace
+
+void lower_function(ir::Module& module, const Object& function, std::span<const ArgumentType> arguments) {
+  TypedCall call(*function.closure(), arguments);
+  lower_function(module, function, call);
 }
 
 }  // namespace anfora::python

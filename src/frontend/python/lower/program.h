@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "frontend/python/lower/lowering.h"
 #include "frontend/python/lower/object.h"
 #include "frontend/python/tree.h"
 #include "ir/module.h"
@@ -27,9 +28,20 @@ struct ArgumentType {
 // InvalidModel where an argument has neither.
 std::vector<ArgumentType> annotated_arguments(const Source& source, const Tree& function);
 
-// Makes main of a module: the function, called with these arguments; its results are the tensors and numbers in what it returns.
-// Throws InvalidModel, TypeMismatch, Unsupported with the place in the source. The module is typed where the code needed it, and not
-// verified.
+// How a caller gives arguments to a function, and takes its result.
+class FunctionCall {
+ public:
+  virtual ~FunctionCall() = default;
+  // Makes the parameters of main that the arguments need.
+  virtual Arguments arguments(Lowering& lowering, ir::Builder& main) = 0;
+  // The nodes that the module is to return.
+  virtual std::vector<ir::Node*> results(Lowering& lowering, const Object& result) = 0;
+};
+
+// Makes main of a module: a call of the function. Throws InvalidModel, TypeMismatch, Unsupported with the place in the source. The module
+// is typed where the code needed it, and not verified.
+void lower_function(ir::Module& module, const Object& function, FunctionCall& call);
+// The same with parameters for the arguments; its results are the tensors and numbers in what it returns.
 void lower_function(ir::Module& module, const Object& function, std::span<const ArgumentType> arguments);
 
 }  // namespace anfora::python

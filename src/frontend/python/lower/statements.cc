@@ -117,7 +117,7 @@ void Lowering::unpack(const Tree& target, const Object& value) {
   for (size_t t = 0; t < targets.size(); ++t) {
     if (targets[t]->is(Kind::Starred)) {
       const auto first = items.begin() + static_cast<std::ptrdiff_t>(before);
-      assign(*targets[t]->child("value"), make_list({first, first + static_cast<std::ptrdiff_t>(rest)}));
+      assign(*targets[t]->child("value"), new_list({first, first + static_cast<std::ptrdiff_t>(rest)}));
     } else {
       assign(*targets[t], items[has_star && t > before ? t + rest - 1 : t]);
     }
@@ -230,7 +230,7 @@ Object Lowering::after_effects(Object object) {
   if (const auto* array = object.as<Array>()) return {Array{emit_.op("Depend", {array->node, last}), array->is_number}};
   if (is_known_number(object)) return after_effects({Array{emit_.tensor(object), true}});
   if (const Items* tuple = object.tuple()) {
-    Items items{.names = tuple->names};
+    Items items{.items = {}, .names = tuple->names, .type = tuple->type};
     for (const Object& item : tuple->items) items.items.push_back(after_effects(item));
     return {std::make_shared<const Items>(std::move(items))};
   }

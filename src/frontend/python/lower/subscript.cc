@@ -42,7 +42,7 @@ Object Lowering::subscript(const Object& object, const Object& index) {
     }
     if (!items.tuple()) return item(items, index);
     Object found = subscript(items, index);
-    return index.is<SliceObject>() ? make_list(found.tuple()->items) : found;
+    return index.is<SliceObject>() ? new_list(found.tuple()->items) : found;
   }
   if (const Items* tuple = object.tuple()) {
     const auto* slice = index.as<SliceObject>();

@@ -29,6 +29,7 @@ bool is_same(const Object& a, const Object& b) {
   if (const auto* cell = a.as<Cell>()) return *cell == *b.as<Cell>();
   if (const auto* builtin = a.as<Builtin>()) return builtin->name == b.as<Builtin>()->name;
   if (const auto* dtype = a.as<DTypeObject>()) return dtype->dtype == b.as<DTypeObject>()->dtype;
+  if (a.live()) return a.live() == b.live();
   if (const Closure* closure = a.closure()) {
     return closure == b.closure() || (closure->function == b.closure()->function && closure->captured == b.closure()->captured &&
                                       closure->bound.empty() && b.closure()->bound.empty());
@@ -50,7 +51,7 @@ bool is_sequence(const Object& object) {
 
 template <class F>
 std::shared_ptr<const Items> Lowering::Union::parts(const std::vector<Object>& objects, F&& items) {
-  Items united{.names = items(objects[0])->names};
+  Items united{.items = {}, .names = items(objects[0])->names, .type = items(objects[0])->type};
   for (size_t i = 0; i < items(objects[0])->items.size(); ++i) {
     std::vector<Object> at_i;
     for (const Object& o : objects) {

@@ -1,0 +1,369 @@
+"""What the compiler asks about functions and values of the running Python (python/src/programs.cc)."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import dataclasses
+import functools
+import inspect
+import json
+import linecache
+import sys
+import types
+from typing import Any, Callable
+
+import numpy as np
+
+from . import _core
+from ._errors import Error, UnsupportedError
+
+# The writer of trees is the compiler's, which runs it in a Python of its own for files.
+tree_as_json: Any = types.ModuleType("anfora.tree_as_json")
+exec(compile(_core.tree_as_json, "tree_as_json.py", "exec"), tree_as_json.__dict__)
+
+_MODULES = {"numpy", "math", "anfora", "functools", "numpy.linalg"}
+_NAMES = {"bool": "bool", "float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "complex64": "c64", "complex128": "c128"}
+
+
+def dtype_name(dtype: Any) -> str:
+    """"f32" of numpy's float32."""
+    name = np.dtype(dtype).name
+    return _NAMES.get(name) or name.replace("uint", "u").replace("int", "i")
+
+
+def tensor_type(value: Any, exact: bool) -> str:
+    return f"{dtype_name(value.dtype)}[{', '.join(map(str, value.shape)) if exact else ', '.join('?' * value.ndim)}]"
+
+
+def describe(value: Any) -> tuple[Any, ...]:
+    """What a value is to the compiler: a kind, and what belongs to it."""
+    if isinstance(value, (bool, int, float)) and not isinstance(value, np.generic):
+        number = "bool[]" if isinstance(value, bool) else "i64[]" if isinstance(value, int) else "f64[]"
+        return "number", number, number
+    if value is None or value is ... or isinstance(value, str):
+        return ("constant",)
+    if isinstance(value, (np.ndarray, np.generic)):
+        return "tensor", tensor_type(value, False), tensor_type(value, True)
+    if isinstance(value, Jitted):
+        return describe(value.function)
+    if isinstance(value, tuple):
+        return ("fields", list(value._fields)) if hasattr(value, "_fields") else ("tuple", list(value))
+    if isinstance(value, list):
+        return "list", value
+    if isinstance(value, dict):
+        return ("dict",)
+    if isinstance(value, types.ModuleType):
+        return ("module", value.__name__) if value.__name__ in _MODULES else ("object",)
+    if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
+        return "dtype", dtype_name(value)
+    if isinstance(value, np.ufunc):
+        return "builtin", "numpy", value.__name__
+    module = getattr(value, "__module__", None) or ""
+    if module.split(".")[0] in ("numpy", "math") and callable(value):
+        return "builtin", module.split(".")[0], value.__name__
+    if isinstance(value, type) or inspect.isbuiltin(value):
+        if getattr(builtins, getattr(value, "__name__", ""), None) is value:
+            return "builtin", "builtins", value.__name__
+    function = getattr(value, "__func__", value)
+    if isinstance(function, Jitted):
+        function = function.function
+    if isinstance(function, types.FunctionType):
+        function = inspect.unwrap(function)
+        keywords = function.__kwdefaults__ or {}
+        names = inspect.getfullargspec(function).kwonlyargs
+        return ("function", json_of(function), Scope(function), list(function.__defaults__ or ()),
+                [keywords.get(name, ...) for name in names], getattr(value, "__self__", None))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return "fields", [field.name for field in dataclasses.fields(value)]
+    if hasattr(value, "__dlpack__"):
+        return describe(np.from_dlpack(value))
+    return ("object",)
+
+
+class Scope:
+    """The names that a function takes from around it."""
+
+    def __init__(self, function: types.FunctionType) -> None:
+        self.globals = function.__globals__
+        self.cells = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
+
+    def find(self, name: str) -> tuple[bool, Any]:
+        if name in self.cells:
+            try:
+                return True, self.cells[name].cell_contents
+            except ValueError:
+                return False, None
+        if name in self.globals:
+            return True, self.globals[name]
+        return False, None
+
+
+def attribute(value: Any, name: str) -> tuple[bool, Any]:
+    try:
+        return True, getattr(value, name)
+    except AttributeError:
+        return False, None
+
+
+def fields(value: Any) -> list[str]:
+    """Of a class whose instances are plain tuples with names."""
+    if isinstance(value, type) and dataclasses.is_dataclass(value):
+        return [field.name for field in dataclasses.fields(value)]
+    return list(getattr(value, "_fields", ()))
+
+
+def called(value: Any) -> str:
+    return value.__name__ if isinstance(value, (type, types.ModuleType)) else type(value).__name__
+
+
+def literal(text: str) -> Any:
+    return {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}.get(text) if text in ("nan", "inf", "-inf") else ast.literal_eval(text)
+
+
+# Sources ------------------------------------------------------------------------------------------------------------
+
+
+def place_of(function: Any) -> str:
+    function = inspect.unwrap(getattr(function, "__func__", function))
+    return f"{function.__code__.co_filename.rsplit('/', 1)[-1]}::{function.__name__}"
+
+
+@functools.lru_cache(maxsize=64)
+def _functions(file: str, text: str) -> dict[tuple[int, str], list[ast.AST]]:
+    """The functions of a text by their first line and name."""
+    found: dict[tuple[int, str], list[ast.AST]] = {}
+    for node in ast.walk(ast.parse(text, file)):
+        if isinstance(node, ast.FunctionDef):
+            found.setdefault((min([node.lineno] + [d.lineno for d in node.decorator_list]), node.name), []).append(node)
+        elif isinstance(node, ast.Lambda):
+            found.setdefault((node.lineno, "<lambda>"), []).append(node)
+    return found
+
+
+@functools.lru_cache(maxsize=1024)
+def _json_of(code: types.CodeType) -> str:
+    lines = linecache.getlines(code.co_filename)
+    if not lines:
+        raise UnsupportedError(f"there is no source of {code.co_name}()", location=code.co_filename,
+                               hint="define it in a file, a notebook, or Python's interactive mode from 3.13 on")
+    text = "".join(lines)
+    nodes = _functions(code.co_filename, text).get((code.co_firstlineno, code.co_name), [])
+    if len(nodes) > 1 and sys.version_info >= (3, 11):  # lambdas of one line: by the columns of the code
+        places = [p for p in code.co_positions() if p[0] is not None and p[2] is not None]
+        begin = min((p[0], p[2]) for p in places[1:] or places)
+        nodes = [n for n in nodes if (n.body.lineno, n.body.col_offset) <= begin <= (n.body.end_lineno, n.body.end_col_offset)]  # type: ignore[attr-defined]
+        nodes = nodes[-1:]
+    if len(nodes) != 1:
+        raise UnsupportedError(f"the source of {code.co_name}() cannot be told from others", location=f"{code.co_filename}:{code.co_firstlineno}",
+                               hint="the file may have changed since it was imported; or give the function a line of its own")
+    node = nodes[0]
+    statement = ast.copy_location(ast.Expr(node), node) if isinstance(node, ast.Lambda) else node
+    if isinstance(statement, ast.FunctionDef):
+        statement = ast.copy_location(ast.FunctionDef(**{**dict(ast.iter_fields(statement)), "decorator_list": []}), statement)
+    written = tree_as_json.of_tree(code.co_filename.rsplit("/", 1)[-1], text, ast.Module([statement], []))
+    first, last = node.lineno - 1, node.end_lineno or node.lineno  # type: ignore[attr-defined]
+    written["lines"] = [line if first <= i < last else "" for i, line in enumerate(written["lines"][:last])]
+    return json.dumps(written)
+
+
+def json_of(function: types.FunctionType) -> str:
+    return _json_of(function.__code__)
+
+
+# Calls --------------------------------------------------------------------------------------------------------------
+
+
+def fetch(path: tuple[Any, ...], arguments: tuple[Any, ...], keywords: dict[str, Any], function: Any) -> Any:
+    """The value at a path, see programs.cc."""
+    value: Any = None
+    for step in path:
+        kind = step[0]
+        if kind == "argument":
+            value = arguments[step[1]]
+        elif kind == "keyword":
+            value = keywords[step[1]]
+        elif kind == "variable":
+            value = step[1].find(step[2])[1]
+        elif kind == "attribute":
+            value = getattr(value, step[1], None)
+        elif kind == "item":
+            value = value[step[1]]
+        elif kind == "function":
+            value = function
+        elif kind == "default":
+            value = inspect.unwrap(value).__defaults__[step[1]]
+        else:
+            value = list((inspect.unwrap(value).__kwdefaults__ or {}).values())[step[1]]
+    return value
+
+
+def rebuild(spec: tuple[Any, ...], outputs: list[Any]) -> Any:
+    """What a function returns, of the outputs of its module."""
+    kind = spec[0]
+    if kind == "array":
+        return outputs[spec[1]]
+    if kind == "number":
+        return outputs[spec[1]].item()
+    if kind == "constant":
+        return spec[1]
+    if kind == "dict":
+        return {key: rebuild(item, outputs) for key, item in spec[1]}
+    if kind == "fields":
+        return spec[1](*(rebuild(item, outputs) for item in spec[2]))
+    items = [rebuild(item, outputs) for item in spec[1]]
+    return items if kind == "list" else tuple(items)
+
+
+class Specialization:
+    """A function compiled for arguments of certain kinds."""
+
+    def __init__(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], exact: bool, math: str, threads: int) -> None:
+        core, self.result, self.inputs, self.guards = _core.Model.from_function(function, arguments, keywords, exact)
+        from ._model import Model
+
+        self.model = Model(core)
+        self.executable = self.model.compile(threads=threads, math=math)
+        self.exact = exact
+
+    def holds(self, arguments: tuple[Any, ...], keywords: dict[str, Any], function: Any) -> str:
+        """What has changed since it was compiled; empty: nothing."""
+        for path, value in self.guards:
+            try:
+                now = fetch(path, arguments, keywords, function)
+            except (LookupError, AttributeError, TypeError):
+                now = None
+            if now is value:
+                continue
+            if isinstance(value, (int, float, str, type(None))) and type(now) is type(value) and now == value:
+                continue
+            if isinstance(value, types.MethodType) and now == value:
+                continue
+            return path_text(path)
+        return ""
+
+    def __call__(self, arguments: tuple[Any, ...], keywords: dict[str, Any], function: Any) -> Any:
+        inputs = [np.asarray(fetch(path, arguments, keywords, function)) for path in self.inputs]
+        return rebuild(self.result, self.executable.run(inputs))
+
+
+def path_text(path: tuple[Any, ...]) -> str:
+    text = ""
+    for step in path:
+        if step[0] == "variable":
+            text = step[2]
+        elif step[0] == "attribute":
+            text += f".{step[1]}"
+        elif step[0] == "item":
+            text += f"[{step[1]!r}]"
+        elif step[0] != "function":
+            text += f"{step[0]} {step[1]}"
+    return text
+
+
+def kind_of(value: Any) -> Any:
+    """What of an argument a specialization depends on."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.ndim
+    if isinstance(value, (bool, int, float)):
+        return type(value)
+    if isinstance(value, (tuple, list)):
+        return (type(value), *map(kind_of, value))
+    if isinstance(value, dict):
+        return (dict, *((key, kind_of(item)) for key, item in value.items()))
+    if value is None or isinstance(value, str):
+        return value
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return (type(value), *(kind_of(getattr(value, field.name)) for field in dataclasses.fields(value)))
+    if isinstance(value, np.generic):
+        return value.dtype.str, 0
+    if hasattr(value, "__dlpack__"):
+        return kind_of(np.from_dlpack(value))
+    return id(value)
+
+
+def sizes_of(value: Any) -> Any:
+    if isinstance(value, (tuple, list)):
+        return tuple(map(sizes_of, value))
+    if isinstance(value, dict):
+        return tuple(map(sizes_of, value.values()))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return tuple(sizes_of(getattr(value, field.name)) for field in dataclasses.fields(value))
+    return getattr(value, "shape", None)
+
+
+class Jitted:
+    """A function that is compiled when it is called, once for each kind of arguments: element types, ranks, structure.
+
+    Numbers and sizes are values: another one compiles nothing. What the function reads from around it is watched; tensors among it are
+    inputs, so that they may change.
+    """
+
+    def __init__(self, function: Callable[..., Any], math: str = "real", threads: int = 0) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+        self._math, self._threads = math, threads
+        self._known: dict[Any, list[Specialization]] = {}
+        self._reasons: list[str] = []
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        return self._find(arguments, keywords)(arguments, keywords, self.function)
+
+    def _find(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Specialization:
+        kinds = kind_of(arguments), kind_of(keywords)
+        changed = ""
+        for key in (kinds, (kinds, sizes_of(arguments), sizes_of(keywords))):
+            for known in self._known.get(key, ()):
+                changed = known.holds(arguments, keywords, self.function)
+                if not changed:
+                    return known
+        try:
+            made, key = Specialization(self.function, arguments, keywords, False, self._math, self._threads), kinds
+        except Error:  # with the sizes known it may be another matter; else that error is the one to see
+            made, key = Specialization(self.function, arguments, keywords, True, self._math, self._threads), (kinds, sizes_of(arguments), sizes_of(keywords))
+        if changed:
+            reason = f"{changed} has changed"
+        elif not self._known:
+            reason = "the first call"
+        else:
+            reason = "arguments of another kind" if not made.exact else "other sizes, which the function needs to know"
+        types_ = ", ".join(f"{path_text(path)}: {info.type}" for path, info in zip(made.inputs, made.model.inputs))
+        self._reasons.append(f"({types_}): {reason}")
+        self._known.setdefault(key, []).append(made)
+        return made
+
+    def lower(self, *arguments: Any, **keywords: Any) -> Any:
+        """The model that a call with these arguments runs: to look at, to save as ONNX, to optimize."""
+        return self._find(arguments, keywords).model
+
+    def explain(self) -> str:
+        """Every compilation, and why it was needed."""
+        return "\n".join(f"{i + 1}. {reason}" for i, reason in enumerate(self._reasons)) or "not called yet"
+
+
+def jit(function: Callable[..., Any] | None = None, *, math: str = "real", threads: int = 0) -> Any:
+    """Compiles a function when it is called: its control flow, closures and calls become one graph.
+
+        @anfora.jit
+        def norm(x):
+            total = 0.0
+            for row in x:
+                total += (row * row).sum()
+            return total ** 0.5
+
+    Arguments are numpy arrays (or anything with ``__dlpack__``), numbers, and tuples, lists, dicts and dataclasses of them; what is
+    returned, too. docs/language.md says what a function may hold.
+
+    Args:
+        math: what rewrites may change: "exact" (no bit), "finite" (results that are NaN or infinite), "real" (rounding, the default).
+        threads: of kernels; 0: one a CPU.
+
+    Raises:
+        UnsupportedError, TypeMismatchError, InvalidModelError: of the function, with the line, when it is called.
+    """
+    if function is None:
+        return lambda given: Jitted(given, math, threads)
+    return Jitted(function, math, threads)

@@ -1,0 +1,23 @@
+// Functions of the Python that is running, as modules.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "driver/model.h"
+
+namespace anfora::bindings {
+
+namespace nb = nanobind;
+
+struct Program {
+  driver::LoadedModel model;
+  std::string name;    // "file.py::function"
+  nb::object result;   // how outputs become what the function returns, see anfora/_program.py
+  nb::list inputs;     // paths to the inputs: arguments, and tensors that the function reads from elsewhere
+  nb::list guards;     // (path, object): what the module holds for
+};
+
+// Lowers a function for arguments of these types. With `exact_sizes`, for those sizes of tensors only.
+Program lower_program(nb::object function, nb::tuple arguments, nb::dict keywords, bool exact_sizes);
+
+}  // namespace anfora::bindings
