@@ -205,6 +205,8 @@ def rebuild(spec: tuple[Any, ...], outputs: list[Any]) -> Any:
         return outputs[spec[1]]
     if kind == "number":
         return outputs[spec[1]].item()
+    if kind == "numbers":
+        return [item.item() for item in outputs[spec[1]]]
     if kind == "constant":
         return spec[1]
     if kind == "dict":

@@ -146,7 +146,16 @@ class Importer : public python::FunctionCall {
   }
 
   Object function(const nb::object& value, const nb::tuple& told, const Path& path) {
-    // ("function", json, scope, self or None)
+    // ("function", tree as JSON, scope, defaults, defaults by name, self or None)
+    auto [known, is_new] = functions_.try_emplace(value.ptr());
+    if (is_new) {
+      known->second = read_function(value, told, path);
+      kept_.append(value);
+    }
+    return known->second;
+  }
+
+  Object read_function(const nb::object& value, const nb::tuple& told, const Path& path) {
     guard(path, value);
     auto source = std::make_shared<python::Source>(python::read_source(nb::cast<std::string>(told[1])));
     python::Tree* tree = source->root->list("body")[0];
@@ -183,7 +192,7 @@ class Importer : public python::FunctionCall {
     return python::make_text(nb::cast<std::string>(value));
   }
 
-  // ("array", i), ("number", i), ("constant", value), ("tuple" | "list", [items]), ("dict", [(key, item)]), ("fields", class, [items])
+  // ("array", i), ("number", i), ("numbers", i), ("constant", value), ("tuple" | "list", [items]), ("dict", [(key, item)]), ("fields", class, [items])
   nb::object export_(python::Lowering& lowering, const Object& object, std::vector<ir::Node*>& nodes) {
     if (const auto* cell = object.as<python::Cell>()) {
       const Object held = lowering.content(*cell);
@@ -208,7 +217,8 @@ class Importer : public python::FunctionCall {
     }
     if (const auto* array = object.as<python::Array>()) {
       nodes.push_back(array->node);
-      return nb::make_tuple(array->is_number ? "number" : "array", nodes.size() - 1);
+      const bool is_sequence = !array->node->type()->is_tensor();
+      return nb::make_tuple(!array->is_number ? "array" : is_sequence ? "numbers" : "number", nodes.size() - 1);
     }
     if (const auto* live = dynamic_cast<const LiveObject*>(object.live())) return nb::make_tuple("constant", live->object());
     if (const auto* known = object.as<python::Constant>()) return nb::make_tuple("constant", tools().attr("literal")(python::repr(*known)));
@@ -223,6 +233,8 @@ class Importer : public python::FunctionCall {
   ir::Builder* main_ = nullptr;
   python::Lowering* lowering_ = nullptr;
   std::vector<std::shared_ptr<python::Source>> sources_;
+  std::map<PyObject*, Object> functions_;  // each is one, wherever it is found
+  nb::list kept_;
 };
 
 std::optional<Object> LiveObject::attribute(const std::string& name) const {

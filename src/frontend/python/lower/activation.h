@@ -25,10 +25,11 @@ struct Lowering::Activation {
   std::map<size_t, NaturalLoop> loops;      // by header
   std::vector<Set> live_slots;              // by block: variables, and iterators of the loops around
   std::map<int, std::vector<State>> edges;  // to blocks that are not lowered yet
-  std::set<const ir::Graph*> looping;       // functions in a loop from which a path leads back to its beginning
+  std::set<const ir::Graph*> leaving;       // functions that return what one outside of them returns: a loop around, a place where paths join
   ir::Graph* root = nullptr;                // of the region that is lowered: the function, or the innermost loop
 
   Activation* caller = nullptr;
+  int depth = 0;  // of calls
   std::vector<Local> saved;  // the variables of the caller
 
   size_t iterator_slot(const Tree& loop) const {

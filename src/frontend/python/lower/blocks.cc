@@ -79,6 +79,9 @@ Lowering::Activation::Activation(const Closure& callee, Cfg& graph) : closure(ca
 Object Lowering::run(const Closure& closure, std::vector<Local> locals, Cfg& cfg) {
   Activation activation(closure, cfg);
   activation.caller = activation_;
+  activation.depth = activation_ ? activation_->depth + 1 : 0;
+  constexpr int kMostNested = 200;
+  if (activation.depth > kMostNested) emit_.fail(ErrorCode::ResourceExhausted, fmt::format("calls are nested more than {} deep", kMostNested));
   activation.root = here_.graph;
   locals.resize(activation.result_slot() + 1);
   activation.saved = std::exchange(here_.locals, std::move(locals));
@@ -270,7 +273,7 @@ void Lowering::lower_turns(size_t header, State entry) {
       std::vector<Node*> values;
       for (const Leaf& leaf : joined) values.push_back(convert(leaf.sources[e], leaf));
       emit_.module().set_result(from, emit_.module().call(from, graph->value(), values));
-      for (const ir::Graph* inside = from; inside->is_inside(graph); inside = inside->parent()) at.looping.insert(inside);
+      for (const ir::Graph* inside = from; inside->is_inside(graph); inside = inside->parent()) at.leaving.insert(inside);
     }
     return;
   }

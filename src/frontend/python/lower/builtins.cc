@@ -192,18 +192,19 @@ Object Lowering::call_method(const Method& method, Arguments arguments) {
   if (method.name == "copy") return make_cell(Cell::Kind::List, held);
   if (!held.tuple()) {  // a sequence
     Node* sequence = held.as<Array>()->node;
-    const DType dtype = sequence->type()->element()->dtype();
+    const bool are_numbers = held.as<Array>()->is_number;
     if (method.name == "append" || method.name == "insert") {
       need(method.name == "append" ? 1 : 2, method.name == "append" ? 1 : 2);
-      Node* item = emit_.tensor(as_array(given.back()), dtype);
-      kept = {Array{method.name == "append" ? emit_.op("SequenceInsert", {sequence, item}) : emit_.op("SequenceInsert", {sequence, item, emit_.tensor(given[0])})}};
+      Node* item = list_item(sequence, given.back());
+      Node* longer = method.name == "append" ? emit_.op("SequenceInsert", {sequence, item}) : emit_.op("SequenceInsert", {sequence, item, emit_.tensor(given[0])});
+      kept = {Array{longer, are_numbers && Emitter::is_number(given.back())}};
       return none;
     }
     if (method.name == "pop") {
       need(0, 1);
       Node* position = given.empty() ? emit_.integer(-1) : emit_.tensor(given[0]);
-      const Object item{Array{emit_.op("SequenceAt", {sequence, position})}};
-      kept = {Array{emit_.op("SequenceErase", {sequence, position})}};
+      const Object item{Array{emit_.op("SequenceAt", {sequence, position}), are_numbers}};
+      kept = {Array{emit_.op("SequenceErase", {sequence, position}), are_numbers}};
       return item;
     }
     if (method.name == "clear") return kept = make_tuple({}), none;
@@ -240,6 +241,17 @@ Object Lowering::call_method(const Method& method, Arguments arguments) {
   return none;
 }
 
+// A value as an item of a list whose length a run decides; its items are of one element type.
+Node* Lowering::list_item(Node* sequence, const Object& value) {
+  const DType dtype = sequence->type()->element()->dtype();
+  const Object item = as_array(value);
+  if (emit_.dtype(item) != dtype) {
+    emit_.fail(ErrorCode::TypeMismatch, fmt::format("a {} in a list of {}, whose length is only known when it runs", describe(value), anfora::name(dtype)),
+               "such a list has items of one type: float(…), int(…) or astype() convert");
+  }
+  return emit_.tensor(item);
+}
+
 // Functions ----------------------------------------------------------------------------------------------------------
 
 Object Lowering::length(const Object& object) {
@@ -250,13 +262,14 @@ Object Lowering::length(const Object& object) {
     return make_integer(static_cast<int64_t>(held.tuple()->items.size() / (cell->kind == Cell::Kind::Dict ? 2 : 1)));
   }
   if (const auto* text = object.constant<std::u32string>()) return make_integer(static_cast<int64_t>(text->size()));
-  if (const auto* array = object.as<Array>(); array && !array->is_number) {
+  if (const auto* array = object.as<Array>(); array && !Emitter::is_number(object)) {
     if (!array->node->type()->is_tensor()) return emit_.number(emit_.op("SequenceLength", {array->node}));
     if (emit_.rank(array->node) > 0) return emit_.size(array->node, 0);
   }
   if (const auto* iterable = object.as<Iterable>()) {
     const std::vector<Object>& parts = iterable->parts->items;
     if (iterable->kind == Iterable::Kind::Range) {  // ⌈(stop − start) / step⌉; less than 0 for none
+      if (integer_of(parts[2]) == 1) return integer_of(parts[0]) == 0 ? parts[1] : binary(Kind::Sub, parts[1], parts[0]);
       const Object span = binary(Kind::Sub, parts[0], parts[1]);
       return binary(Kind::Sub, make_integer(0), binary(Kind::FloorDiv, span, parts[2]));
     }
@@ -282,13 +295,16 @@ Object Lowering::item(const Object& object, const Object& index) {
   }
   if (const auto* array = object.as<Array>()) {
     if (array->node->type()->is_tensor()) return {Array{emit_.op("Gather", {array->node, emit_.tensor(index)})}};
-    return {Array{emit_.op("SequenceAt", {array->node, emit_.tensor(index)})}};
+    return {Array{emit_.op("SequenceAt", {array->node, emit_.tensor(index)}), array->is_number}};
   }
   const auto* iterable = object.as<Iterable>();
   if (!iterable) emit_.fail(ErrorCode::TypeMismatch, fmt::format("a {} has no items", describe(object)));
   const std::vector<Object>& parts = iterable->parts->items;
   switch (iterable->kind) {
-    case Iterable::Kind::Range: return binary(Kind::Add, parts[0], binary(Kind::Mult, index, parts[2]));
+    case Iterable::Kind::Range: {
+      const Object offset = integer_of(parts[2]) == 1 ? index : binary(Kind::Mult, index, parts[2]);
+      return integer_of(parts[0]) == 0 ? offset : binary(Kind::Add, parts[0], offset);
+    }
     case Iterable::Kind::Enumerate: return make_tuple({binary(Kind::Add, index, parts[1]), item(parts[0], index)});
     case Iterable::Kind::Reversed: return item(parts[0], binary(Kind::Sub, binary(Kind::Sub, length(parts[0]), make_integer(1)), index));
     case Iterable::Kind::Zip: break;

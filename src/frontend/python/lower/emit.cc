@@ -303,7 +303,7 @@ Object Emitter::truth(const Object& object) {
   const Type* type = node->type();
   if (type->has_rank()) {
     for (ir::Dim dim : type->dims()) {
-      if (provably_different(dim, module_.context().dims().constant(1))) {
+      if (!provably_equal(dim, module_.context().dims().constant(1))) {
         fail(ErrorCode::TypeMismatch, fmt::format("the truth of a {} is ambiguous", to_string(type)), "use .any() or .all()");
       }
     }

@@ -51,7 +51,10 @@ class Emitter {
   ir::Node* tensor(const Object& object, DType dtype);
   // Whether it can be one: a number that is known, or a node.
   static bool is_numeric(const Object& object) { return is_known_number(object) || object.is<Array>(); }
-  static bool is_number(const Object& object) { return is_known_number(object) || (object.as<Array>() && object.as<Array>()->is_number); }
+  static bool is_number(const Object& object) {
+    const auto* array = object.as<Array>();
+    return is_known_number(object) || (array && array->is_number && array->node->type()->is_tensor());
+  }
   // The element type that it has by itself: i64 of an int, f64 of a float.
   DType dtype(const Object& object) const;
 

@@ -132,10 +132,10 @@ void Lowering::enter_block(std::vector<State> edges, const Set* live, ir::Graph*
   for (State& state : edges) drop_dead(state, live);
   ir::Graph* meet = edges[0].graph;
   for (const State& state : edges) meet = common_ancestor(meet, state.graph);
-  // Out of the branches and loops in which nothing else is open. What goes back to the beginning of a loop returns what that returns.
+  // Out of the branches and loops in which nothing else is open, and from which no path calls what is outside.
   ir::Graph* outermost = nullptr;
   for (ir::Graph* graph = meet; is_settled(graph); graph = graph->parent()) {
-    if (!activation_->looping.contains(graph)) outermost = graph;
+    if (!activation_->leaving.contains(graph)) outermost = graph;
     if (graph == root) break;
   }
   if (outermost && !(edges.size() == 1 && edges[0].graph == outermost)) return join(outermost, std::move(edges));
@@ -209,6 +209,7 @@ void Lowering::join(ir::Graph* into, std::vector<State> edges) {
     for (const Leaf& leaf : leaves) values.push_back(convert(leaf.sources[e], leaf));
     Node* result = is_new ? emit_.module().call(edges[e].graph, into->value(), values) : result_of(values);
     emit_.module().set_result(edges[e].graph, result);
+    for (ir::Graph* from = edges[e].graph; is_new && from != into->parent(); from = from->parent()) activation_->leaving.insert(from);
   }
   for (const State& state : raising) {
     emit_.set_graph(state.graph);

@@ -169,6 +169,7 @@ class Lowering {
   Object call_method(const Method& method, Arguments arguments);
   Object call_builtin(const std::string& name, Arguments arguments);
   Object call_operator(const std::string& name, Arguments arguments);
+  ir::Node* list_item(ir::Node* sequence, const Object& value);
   void print(const Arguments& arguments);
   DType dtype_of(const Object& object);
   std::vector<Object> shape_numbers(const Object& object);

@@ -46,7 +46,7 @@ std::string_view kind_of(const Constant& constant) {
 std::string describe(const Object& object) {
   if (const auto* constant = object.as<Constant>()) return std::string(kind_of(*constant));
   if (const auto* array = object.as<Array>()) {
-    if (!array->is_number) return to_string(array->node->type());
+    if (!array->is_number || !array->node->type()->is_tensor()) return to_string(array->node->type());
     const DType dtype = array->node->type()->dtype();
     return dtype == DType::F64 ? "float" : dtype == DType::Bool ? "bool" : "int";
   }

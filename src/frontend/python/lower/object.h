@@ -18,10 +18,11 @@ namespace anfora::python {
 struct Object;
 class Globals;
 
-// A tensor; or a number of Python, a tensor of rank 0 of i64, f64 or bool that takes the element type of what it is computed with.
+// A tensor; or a number of Python, a tensor of rank 0 of i64, f64 or bool that takes the element type of what it is computed with. Also a
+// list whose length a run decides: a sequence of these.
 struct Array {
   ir::Node* node = nullptr;
-  bool is_number = false;
+  bool is_number = false;  // of a sequence: its items are
   friend bool operator==(const Array&, const Array&) = default;
 };
 // An object of the Python that runs the compiler: an instance, a class. Its attributes are looked up when the program asks for them.

@@ -64,7 +64,7 @@ Object Lowering::subscript(const Object& object, const Object& index) {
     if (auto folded = python::subscript(*text, *index.as<Constant>())) return {*folded};
   }
   const auto* array = object.as<Array>();
-  if (!array || array->is_number) emit_.fail(ErrorCode::TypeMismatch, fmt::format("a {} has no items", describe(object)));
+  if (!array || Emitter::is_number(object)) emit_.fail(ErrorCode::TypeMismatch, fmt::format("a {} has no items", describe(object)));
   if (array->node->type()->kind() == ir::TypeKind::Sequence) return item(object, index);
   return tensor_subscript(array->node, index);
 }
@@ -221,10 +221,10 @@ Object Lowering::with_item(const Object& object, const Object& index, const Obje
     if (!held.tuple()) {
       Node* sequence = held.as<Array>()->node;
       Node* position = emit_.tensor(index);
-      Node* item = emit_.tensor(value, sequence->type()->element()->dtype());
+      Node* item = list_item(sequence, value);
       // Behind the old one, so that the last of a list may be replaced, too.
       Node* removed = emit_.op("SequenceErase", {sequence, position});
-      return {Array{emit_.op("SequenceInsert", {removed, item, position})}};
+      return {Array{emit_.op("SequenceInsert", {removed, item, position}), held.as<Array>()->is_number && Emitter::is_number(value)}};
     }
     std::vector<Object> items = held.tuple()->items;
     items[static_cast<size_t>(known_index(index, items.size()))] = value;

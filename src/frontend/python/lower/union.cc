@@ -146,6 +146,7 @@ Object Lowering::Union::number_or_tensor(const std::vector<Object>& objects) {
 Object Lowering::Union::sequence(const std::vector<Object>& objects) {
   if (!is_forced && std::ranges::all_of(objects, is_sequence) && agree(objects)) return objects[0];
   const Type* element = nullptr;
+  bool are_numbers = true;
   auto add = [&](const Type* type) {
     if (element && type->dtype() != element->dtype()) differ(objects);
     element = element ? joined_tensor(emit_.module().context(), element, type) : type;
@@ -153,14 +154,18 @@ Object Lowering::Union::sequence(const std::vector<Object>& objects) {
   for (const Object& o : objects) {
     if (is_sequence(o)) {
       add(o.as<Array>()->node->type()->element());
+      are_numbers = are_numbers && o.as<Array>()->is_number;
     } else if (o.tuple()) {
-      for (const Object& item : o.tuple()->items) add(item_type(item, objects));
+      for (const Object& item : o.tuple()->items) {
+        add(item_type(item, objects));
+        are_numbers = are_numbers && Emitter::is_number(item);
+      }
     } else {
       differ(objects);
     }
   }
   if (!element) differ(objects);
-  return leaf(objects, emit_.module().context().sequence_type(element), false);
+  return leaf(objects, emit_.module().context().sequence_type(element), are_numbers);
 }
 
 const Type* Lowering::Union::item_type(const Object& item, const std::vector<Object>& objects) {

@@ -1,0 +1,295 @@
+"""Random programs, compiled and run beside CPython with numpy.
+
+usage: random_programs.py [--count N] [--seed S] [--keep FOLDER]
+
+A program has integers, floats, tensors and lists of integers, nested if, while and for, break, continue, early return, functions with captured
+and nonlocal variables, and item assignment. Results agree: integers and booleans exactly, floats to 1e-9. What is refused counts and is shown;
+what differs, or fails in another way, is kept as a file.
+"""
+import argparse
+import importlib.util
+import pathlib
+import random
+import sys
+import tempfile
+import warnings
+
+import numpy as np
+
+import anfora
+
+
+class Writer:
+    """Writes one function f(n, x, a): an int, a float, a tensor of three."""
+
+    def __init__(self, rng):
+        self.rng, self.lines, self.depth, self.loops, self.names = rng, [], 1, 0, 0
+        self.scopes = [{"int": ["n"], "float": ["x"], "tensor": ["a"], "list": []}]
+
+    def line(self, text):
+        self.lines.append("    " * self.depth + text)
+
+    def fresh(self, prefix):
+        self.names += 1
+        return f"{prefix}{self.names}"
+
+    def some(self, kind):
+        return self.rng.choice(self.scopes[-1][kind])
+
+    # Expressions ----------------------------------------------------------------------------------------------------
+
+    def int(self, depth=0):
+        r = self.rng
+        choice = r.random()
+        if depth > 2 or choice < .3:
+            return self.some("int") if r.random() < .7 else str(r.randint(-5, 9))
+        if choice < .6:
+            return f"({self.int(depth + 1)} {r.choice(['+', '-'])} {self.int(depth + 1)})"
+        if choice < .7:
+            return f"({self.int(depth + 1)} * {self.int(depth + 1)}) % {r.randint(2, 997)}"
+        if choice < .8:
+            return f"({self.int(depth + 1)} {r.choice(['//', '%'])} {r.choice([-7, -3, 2, 3, 5, 11])})"
+        if choice < .85:
+            return f"({self.int(depth + 1)} if {self.test(depth + 1)} else {self.int(depth + 1)})"
+        if choice < .9:
+            return f"{r.choice(['min', 'max'])}({self.int(depth + 1)}, {self.int(depth + 1)})"
+        if choice < .94 and self.scopes[-1]["list"]:
+            name = self.some("list")
+            return r.choice([f"len({name})", f"int({name}[{r.choice([0, -1])}])"])
+        if choice < .97:
+            return f"abs({self.int(depth + 1)})"
+        return f"int({self.test(depth + 1)})"
+
+    def small(self, depth):
+        """A factor that does not make rounding large."""
+        return f"({self.int(depth)} % 3)"
+
+    def float(self, depth=0):
+        r = self.rng
+        choice = r.random()
+        if depth > 2 or choice < .3:
+            return self.some("float") if r.random() < .7 else repr(round(r.uniform(-3, 3), 2))
+        if choice < .6:
+            return f"({self.float(depth + 1)} {r.choice(['+', '-', '*'])} {r.choice([self.float, self.small])(depth + 1)})"
+        if choice < .7:
+            return f"({self.float(depth + 1)} / (abs({self.float(depth + 1)}) + 1))"
+        if choice < .75:
+            return f"({self.int(depth + 1)} / {r.choice([2, 3, 7])})"
+        if choice < .8:
+            return f"({self.float(depth + 1)} {r.choice(['//', '%'])} {r.choice([2.5, -1.5, 3])})"
+        if choice < .88:
+            return f"float({self.tensor(depth + 1)}.{r.choice(['sum', 'max', 'min', 'mean'])}())"
+        if choice < .94:
+            return f"float({self.some('tensor')}[{self.int(depth + 1)} % 3])"
+        return f"(({self.float(depth + 1)}) if {self.test(depth + 1)} else ({self.float(depth + 1)}))"
+
+    def tensor(self, depth=0):
+        r = self.rng
+        choice = r.random()
+        if depth > 2 or choice < .35:
+            return self.some("tensor")
+        if choice < .65:
+            return f"({self.tensor(depth + 1)} {r.choice(['+', '-', '*'])} {r.choice([self.tensor, self.float, self.small])(depth + 1)})"
+        if choice < .75:
+            return f"np.{r.choice(['tanh', 'sin', 'abs', 'floor', 'sign'])}({self.tensor(depth + 1)})"
+        if choice < .82:
+            return f"np.where({self.tensor(depth + 1)} > {self.float(depth + 1)}, {self.tensor(depth + 1)}, {self.tensor(depth + 1)})"
+        if choice < .9:
+            return f"np.maximum({self.tensor(depth + 1)}, {self.float(depth + 1)})"
+        return f"{self.tensor(depth + 1)}[::-1]"
+
+    def test(self, depth=0):
+        r = self.rng
+        choice = r.random()
+        if depth < 2 and choice < .2:
+            return f"({self.test(depth + 1)} {r.choice(['and', 'or'])} {self.test(depth + 1)})"
+        if depth < 2 and choice < .27:
+            return f"(not {self.test(depth + 1)})"
+        if choice < .35:
+            return f"({self.int(2)} {r.choice(['<', '<='])} {self.int(2)} < {self.int(2)})"
+        kind = self.int if choice < .7 else self.float
+        return f"({kind(2)} {r.choice(['<', '<=', '>', '>=', '==', '!='])} {kind(2)})"
+
+    # Statements -----------------------------------------------------------------------------------------------------
+
+    def tamed(self, kind, value):
+        """Kept small, so that nothing overflows in loops."""
+        return {"int": f"({value}) % 1009 - 500", "float": f"float(np.sin({value})) * 3", "tensor": f"np.tanh({value})"}[kind]
+
+    def assign(self):
+        r = self.rng
+        kind = r.choice(["int", "float", "tensor"])
+        value = self.tamed(kind, getattr(self, kind)())
+        if r.random() < .5:
+            self.line(f"{self.some(kind)} = {value}")
+        else:
+            name = self.fresh({"int": "i", "float": "x", "tensor": "a"}[kind])
+            self.line(f"{name} = {value}")
+            self.scopes[-1][kind].append(name)
+
+    def statement(self):
+        r = self.rng
+        choice = r.random()
+        if self.depth > 4 or choice < .4:
+            self.assign()
+        elif choice < .5:
+            self.line(f"{self.some('float')} {r.choice(['+=', '-='])} {self.float(1)}")
+        elif choice < .57:
+            self.line(f"{self.some('int')} += {self.int(2)} % 7")
+        elif choice < .62:
+            name = self.fresh("a")
+            self.line(f"{name} = {self.some('tensor')}.copy()")
+            self.line(f"{name}[{self.int(2)} % 3] {r.choice(['=', '+='])} {self.float(2)}")
+            self.scopes[-1]["tensor"].append(name)
+        elif choice < .66 and self.scopes[-1]["list"]:
+            self.line(f"{self.some('list')}.append({self.int(1)})")
+        elif choice < .69 and self.loops == 0:
+            name = self.fresh("l")
+            self.line(f"{name} = [{self.int(2)}, {self.int(2)}]")
+            self.scopes[-1]["list"].append(name)
+        elif choice < .82:
+            self.line(f"if {self.test()}:")
+            self.block()
+            if r.random() < .3:
+                self.line(f"elif {self.test()}:")
+                self.block()
+            if r.random() < .6:
+                self.line("else:")
+                self.block()
+        elif choice < .88:
+            name = self.fresh("k")
+            bound = r.choice([str(r.randint(0, 5)), f"{self.int(2)} % 6"])
+            step = r.choice(["", "", f", {r.choice([1, 2])}"])
+            self.line(f"for {name} in range({'0, ' if step else ''}{bound}{step}):")
+            self.loop(name)
+            if r.random() < .2:
+                self.line("else:")
+                self.block()
+        elif choice < .91:
+            name = self.fresh("v")
+            self.line(f"for {name} in {r.choice([self.some('tensor'), '(1, 2, 4)'])}:")
+            self.line_in(f"{self.some('float')} += float({name})")
+        elif choice < .95:
+            name = self.fresh("w")
+            self.line(f"{name} = {r.randint(0, 5)}")
+            self.line(f"while {name} > 0{r.choice(['', ' and ' + self.test(1)])}:")
+            self.line_in(f"{name} -= 1")
+            self.loop(None, begun=True)
+        elif choice < .98 and self.depth == 1:
+            self.function()
+        elif self.loops and r.random() < .5:
+            self.line(f"if {self.test()}:")
+            self.line_in(r.choice(["break", "continue"]))
+        else:
+            self.line(f"if {self.test()}:")
+            self.line_in(f"return {self.result()}")
+
+    def line_in(self, text):
+        self.depth += 1
+        self.line(text)
+        self.depth -= 1
+
+    def block(self, begun=False):
+        """Names that it binds are its own, for behind it they may have no value."""
+        self.scopes.append({kind: list(names) for kind, names in self.scopes[-1].items()})
+        self.depth += 1
+        for _ in range(self.rng.randint(1, 3)):
+            self.statement()
+        self.depth -= 1
+        self.scopes.pop()
+
+    def loop(self, counter, begun=False):
+        self.scopes.append({kind: list(names) for kind, names in self.scopes[-1].items()})
+        if counter:
+            self.scopes[-1]["int"].append(counter)
+        self.loops += 1
+        self.block()
+        self.loops -= 1
+        self.scopes.pop()
+
+    def function(self):
+        """A closure over an integer that it changes, and over a tensor."""
+        name, count = self.fresh("g"), self.fresh("i")
+        self.line(f"{count} = {self.int(1)}")
+        tensor = self.some("tensor")
+        self.line(f"def {name}(u, v=2):")
+        self.line_in(f"nonlocal {count}")
+        self.line_in(f"{count} = ({count} + u * v) % 1009")
+        self.line_in(f"if u > {self.rng.randint(-3, 9)}:")
+        self.line_in(f"    return {count} - v")
+        self.line_in(f"return int({tensor}.sum() > 0) + u")
+        self.scopes[-1]["int"].append(count)
+        for _ in range(self.rng.randint(1, 2)):
+            result = self.fresh("i")
+            self.line(f"{result} = {name}({self.int(1)}{self.rng.choice(['', ', 5', ', v=' + self.int(2)])})")
+            self.scopes[-1]["int"].append(result)
+
+    def result(self):
+        return f"int({self.int()}), float({self.float()}), {self.tensor()} + 0.0"
+
+    def write(self):
+        self.line("a = a + 0.0")
+        for _ in range(self.rng.randint(3, 8)):
+            self.statement()
+        self.line(f"return {self.result()}")
+        return "import numpy as np\n\n\ndef f(n, x, a):\n" + "\n".join(self.lines) + "\n"
+
+
+def same(expected, got):
+    for e, g in zip(expected, got):
+        if isinstance(e, int):
+            if type(g) is not int or e != g:
+                return False
+        elif np.shape(e) != np.shape(g) or not np.allclose(e, g, rtol=1e-9, atol=1e-9, equal_nan=True):
+            return False
+    return True
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--keep", type=pathlib.Path)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    counts = {"same": 0, "refused": 0, "different": 0, "failed": 0}
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(options.seed, options.seed + options.count):
+            text = Writer(random.Random(number)).write()
+            path = pathlib.Path(folder) / f"program{number}.py"
+            path.write_text(text)
+            spec = importlib.util.spec_from_file_location(path.stem, path)
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            compiled = anfora.jit(module.f, threads=1)
+            rng = np.random.default_rng(number)
+            outcome, told = "same", ""
+            for _ in range(3):
+                arguments = int(rng.integers(-9, 10)), float(rng.normal()), rng.normal(size=3)
+                try:
+                    expected = module.f(*(v.copy() if isinstance(v, np.ndarray) else v for v in arguments))
+                except (OverflowError, IndexError, ZeroDivisionError):
+                    continue
+                try:
+                    got = compiled(*arguments)
+                except anfora.UnsupportedError as error:
+                    outcome, told = "refused", str(error)
+                    break
+                except anfora.Error as error:
+                    outcome, told = "failed", str(error)
+                    break
+                if not same(expected, got):
+                    outcome, told = "different", f"{arguments}: {expected} and {got}"
+                    break
+            counts[outcome] += 1
+            if outcome != "same":
+                print(f"program {number}: {outcome}: {told}", flush=True)
+                if options.keep:
+                    options.keep.mkdir(parents=True, exist_ok=True)
+                    (options.keep / path.name).write_text(text)
+    print(", ".join(f"{count} {what}" for what, count in counts.items()))
+    return 1 if counts["different"] + counts["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,385 @@
+"""anfora.jit: compiled functions beside CPython with numpy."""
+import dataclasses
+import math
+import re
+
+import numpy as np
+import programs
+import pytest
+
+import anfora
+
+
+def leaves(value):
+    if isinstance(value, (tuple, list)):
+        return [leaf for item in value for leaf in leaves(item)]
+    if isinstance(value, dict):
+        return [leaf for item in value.values() for leaf in leaves(item)]
+    return [value]
+
+
+def same(expected, got):
+    assert type(expected) is type(got) or isinstance(expected, np.generic)
+    expected, got = leaves(expected), leaves(got)
+    assert len(expected) == len(got)
+    for e, g in zip(expected, got):
+        if isinstance(e, (int, str)):
+            assert type(e) is type(g) and e == g
+            continue
+        e, g = np.asarray(e), np.asarray(g)
+        assert e.shape == g.shape and e.dtype == g.dtype
+        np.testing.assert_allclose(g, e, rtol=1e-5 if e.dtype == np.float32 else 1e-12, atol=1e-6 if e.dtype == np.float32 else 1e-12)
+
+
+@pytest.mark.parametrize("case", programs.CASES, ids=lambda case: case[0].__name__)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_program(case):
+    function, *arguments = case
+    expected = function(*(a.copy() if isinstance(a, np.ndarray) else a for a in arguments))
+    same(expected, anfora.jit(function, threads=1)(*arguments))
+
+
+# Specialization ------------------------------------------------------------------------------------------------------
+
+
+def test_another_number_or_size_compiles_nothing():
+    @anfora.jit
+    def f(x, n):
+        for i in range(n):
+            x = x * 2 + i
+        return x
+
+    for size in range(4):
+        for n in range(3):
+            expected = np.ones(size)
+            for i in range(n):
+                expected = expected * 2 + i
+            same(expected, f(np.ones(size), n))
+    assert f.explain().count("\n") == 0 and "the first call" in f.explain()
+    f(np.ones(3, np.float32), 2)
+    assert "arguments of another kind" in f.explain()
+
+
+def test_sizes_that_must_be_known():
+    @anfora.jit
+    def first_and_rest(x):
+        first, *rest = x
+        return first, len(rest)
+
+    same((np.float64(0), 2), first_and_rest(np.arange(3.0)))
+    same((np.float64(0), 4), first_and_rest(np.arange(5.0)))
+    assert "other sizes, which the function needs to know" in first_and_rest.explain()
+
+
+WEIGHT = np.ones((2, 2))
+SCALE = 2.0
+
+
+def test_globals_are_watched(monkeypatch):
+    @anfora.jit
+    def f(x):
+        return x @ WEIGHT * SCALE
+
+    x = np.ones(2)
+    same(x @ WEIGHT * 2, f(x))
+    monkeypatch.setitem(globals(), "SCALE", 3.0)
+    same(x @ WEIGHT * 3, f(x))
+    assert "SCALE has changed" in f.explain()
+    before = f.explain()
+    monkeypatch.setitem(globals(), "WEIGHT", np.full((2, 2), 5.0))
+    same(x @ WEIGHT * 3, f(x))
+    WEIGHT[0, 0] = 7
+    same(x @ WEIGHT * 3, f(x))
+    assert f.explain() == before  # tensors are inputs
+
+
+def test_objects_with_parameters():
+    class Dense:
+        def __init__(self, n, m):
+            self.weight, self.bias, self.activation = np.full((n, m), 0.5), np.zeros(m), "relu"
+
+        def __call__(self, x):
+            y = x @ self.weight + self.bias
+            return np.maximum(y, 0) if self.activation == "relu" else np.tanh(y)
+
+    class Net:
+        def __init__(self):
+            self.layers = [Dense(3, 4), Dense(4, 2)]
+
+        @anfora.jit
+        def forward(self, x):
+            for layer in self.layers:
+                x = layer(x)
+            return x
+
+    net, x = Net(), np.arange(6.0).reshape(2, 3)
+    same(Net.forward.function(net, x), net.forward(x))
+    net.layers[0].weight[:] = 2
+    same(Net.forward.function(net, x), net.forward(x))
+    net.layers[1].activation = "tanh"
+    same(Net.forward.function(net, x), net.forward(x))
+
+
+@dataclasses.dataclass
+class Pair:
+    a: object
+    b: object
+
+    def total(self):
+        return self.a + self.b
+
+
+def test_dataclasses():
+    @anfora.jit
+    def swap(pair, scale=2):
+        return Pair(pair.b * scale, pair.a), pair.total()
+
+    (swapped, total) = swap(Pair(np.ones(2), 3.0))
+    assert isinstance(swapped, Pair) and swapped.a == 6.0 and np.array_equal(swapped.b, np.ones(2))
+    assert np.array_equal(total, [4, 4])
+
+
+def test_lambda_and_calls_of_compiled_functions():
+    square = anfora.jit(lambda v: v * v)
+    f = anfora.jit(lambda x: square(x) + math.pi)
+    assert f(2.0) == 4 + math.pi
+
+
+def test_two_threads_may_call_one_function():
+    import concurrent.futures
+
+    @anfora.jit
+    def f(x, n):
+        for _ in range(n):
+            x = x + 1
+        return x
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda n: f(np.zeros(n % 5 + 1), n), range(40)))
+    for n, result in enumerate(results):
+        assert np.array_equal(result, np.full(n % 5 + 1, float(n)))
+
+
+# Errors of the run ---------------------------------------------------------------------------------------------------
+
+
+def test_raise_and_assert(capfd):
+    @anfora.jit
+    def root(x):
+        if x < 0:
+            raise ValueError("negative")
+        assert x < 100, "too large"
+        print("root of", x)
+        return x ** 0.5
+
+    assert root(4.0) == 2
+    assert "root of: f64[] 4" in capfd.readouterr().err
+    with pytest.raises(anfora.Error, match=r"test_jit.py:\d+:\d+: .*negative"):
+        root(-1.0)
+    with pytest.raises(anfora.Error, match="too large"):
+        root(1000.0)
+    assert capfd.readouterr().err == ""
+
+
+# What cannot be compiled: one message, with the line ---------------------------------------------------------------
+
+
+def unknown_name(x):
+    return x + nothing_of_this_name  # noqa: F821
+
+
+def unknown_method(x):
+    return x.frobnicate()
+
+
+def unknown_function(x):
+    return np.fft(x)
+
+
+def shapes(x):
+    return np.ones(3) + np.ones(4)
+
+
+def product(x):
+    return np.ones((2, 3)) @ np.ones((2, 3))
+
+
+def two_types(x):
+    if x.sum() > 0:
+        y = x
+    else:
+        y = (x, x)
+    return y
+
+
+def two_dtypes(x):
+    y = x
+    for _ in range(3):
+        y = y.astype(np.float32) if y.sum() > 0 else y
+    return y
+
+
+def two_functions(x):
+    f = np.sin if x.sum() > 0 else np.cos
+    return f(x)
+
+
+def shared_memory(x):
+    y = x
+    x[0] = 1
+    return y
+
+
+def ambiguous(x):
+    return 1 if x > 0 else 2
+
+
+def tried(x):
+    try:
+        return x
+    except ValueError:
+        return -x
+
+
+def with_block(x):
+    with open("file"):
+        return x
+
+
+def local_import(x):
+    import os
+    return x
+
+
+def deletion(x):
+    y = x
+    del y
+    return x
+
+
+def undefined(x):
+    if x.sum() > 0:
+        y = 1
+    return y
+
+
+def too_large(x):
+    return x.astype(np.int8) + 300
+
+
+def bad_index(x):
+    return (1, 2)[5]
+
+
+def bad_key(x):
+    return {"a": 1}["b"]
+
+
+def many_arguments(x):
+    return (lambda v: v)(x, 1)
+
+
+def missing_argument(x):
+    return (lambda v, w: v)(x)
+
+
+def unknown_keyword(x):
+    return (lambda v: v)(v=x, w=1)
+
+
+def unpacked(x):
+    a, b, c = (1, 2)
+    return a
+
+
+def endless(x):
+    return endless(x + 1)
+
+
+def zero_division(x):
+    return x / 1 + 1 // 0
+
+
+def text_of_value(x):
+    return x, f"{x.sum()}"
+
+
+def set_of(x):
+    return {x}
+
+
+def yielded(x):
+    yield x
+
+
+def global_write(x):
+    global SCALE
+    SCALE = 1
+    return x
+
+
+def attribute_write(x):
+    x.name = 1
+    return x
+
+
+def no_number(x):
+    return x + "text"
+
+
+def order_of_texts(x):
+    return x + (1 if (1, 2) < "text" else 2)
+
+
+def int32_plus_float(x):
+    y = np.ones(3, np.int32)
+    y += 1.5
+    return y
+
+
+WRONG = [
+    (unknown_name, "the name 'nothing_of_this_name' is not defined"),
+    (unknown_method, r"a f64\[.*\] has no 'frobnicate'"),
+    (unknown_function, "numpy has no 'fft'"),
+    (shapes, "dimensions 3 and 4 do not broadcast"),
+    (product, "MatMul: "),
+    (two_types, r"'y' is f64\[3\] \(line \d+\) on one path to here, tuple of 2 \(line \d+\) on another"),
+    (two_dtypes, "is f32.* on one path to here, f64"),
+    (two_functions, "which of them must not depend|on one path to here"),
+    (shared_memory, "shares its memory with 'x'"),
+    (ambiguous, r"the truth of a bool\[3\] is ambiguous"),
+    (tried, "Try is not supported"),
+    (with_block, "With is not supported"),
+    (local_import, "Import is not supported"),
+    (deletion, "Delete is not supported"),
+    (undefined, "'y' has no value on the path"),
+    (too_large, "the integer 300 does not fit i8"),
+    (bad_index, "there is no item 5 of 2"),
+    (bad_key, "the dict has no such key: 'b'"),
+    (many_arguments, "takes 1 arguments, 2 are given"),
+    (missing_argument, "needs a value for 'w'"),
+    (unknown_keyword, "has no argument 'w'"),
+    (unpacked, "2 values for 3 names"),
+    (endless, "never returns: each of its paths calls itself"),
+    (zero_division, "division by zero"),
+    (text_of_value, "a text that depends on values of the run"),
+    (set_of, "Set is not supported"),
+    (yielded, "Yield is not supported"),
+    (global_write, "the global variable 'SCALE' cannot be assigned"),
+    (attribute_write, "assigning to x.name is not supported"),
+    (no_number, r"Add of f64\[3\] and str is not defined"),
+    (order_of_texts, "have no order"),
+    (int32_plus_float, "cannot hold the f64"),
+]
+
+
+@pytest.mark.parametrize("function, message", WRONG, ids=lambda value: getattr(value, "__name__", None))
+def test_wrong_program(function, message):
+    with pytest.raises(anfora.Error) as caught:
+        anfora.jit(function)(np.arange(3.0) + 1)
+    error = caught.value
+    assert re.search(message, error.message), error.message
+    file, line, column = error.location.split(":")
+    code = function.__code__
+    assert file == "test_jit.py" and code.co_firstlineno <= int(line) <= code.co_firstlineno + 6 and int(column) > 0
+    assert "^" in error.excerpt
