@@ -221,16 +221,21 @@ class Specialization:
     """A function compiled for arguments of certain kinds."""
 
     def __init__(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], exact: bool, math: str, threads: int) -> None:
-        core, self.result, self.inputs, self.guards = _core.Model.from_function(function, arguments, keywords, exact)
+        core, self.result, self.inputs, guards = _core.Model.from_function(function, arguments, keywords, exact)
         from ._model import Model
 
         self.model = Model(core)
         self.executable = self.model.compile(threads=threads, math=math)
         self.exact = exact
+        self._guards = [(path, value) for path, value in guards if path != (("function",),)]
+        direct = [path[0][1] if len(path) == 1 and path[0][0] == "argument" else None for path in self.inputs]
+        # Where all inputs are arguments themselves, in order, nothing has to be looked up.
+        self._is_direct = direct == list(range(len(arguments))) and not keywords
+        self._is_array = self.result[0] == "array" and len(self.executable.outputs) == 1
 
     def holds(self, arguments: tuple[Any, ...], keywords: dict[str, Any], function: Any) -> str:
         """What has changed since it was compiled; empty: nothing."""
-        for path, value in self.guards:
+        for path, value in self._guards:
             try:
                 now = fetch(path, arguments, keywords, function)
             except (LookupError, AttributeError, TypeError):
@@ -245,8 +250,9 @@ class Specialization:
         return ""
 
     def __call__(self, arguments: tuple[Any, ...], keywords: dict[str, Any], function: Any) -> Any:
-        inputs = [np.asarray(fetch(path, arguments, keywords, function)) for path in self.inputs]
-        return rebuild(self.result, self.executable.run(inputs))
+        inputs = arguments if self._is_direct else [fetch(path, arguments, keywords, function) for path in self.inputs]
+        outputs = self.executable._run([v if isinstance(v, np.ndarray) else np.asarray(v) for v in inputs])
+        return outputs[0] if self._is_array else rebuild(self.result, outputs)
 
 
 def path_text(path: tuple[Any, ...]) -> str:
@@ -266,7 +272,7 @@ def path_text(path: tuple[Any, ...]) -> str:
 def kind_of(value: Any) -> Any:
     """What of an argument a specialization depends on."""
     if isinstance(value, np.ndarray):
-        return value.dtype.str, value.ndim
+        return value.dtype, value.ndim
     if isinstance(value, (bool, int, float)):
         return type(value)
     if isinstance(value, (tuple, list)):
@@ -278,7 +284,7 @@ def kind_of(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return (type(value), *(kind_of(getattr(value, field.name)) for field in dataclasses.fields(value)))
     if isinstance(value, np.generic):
-        return value.dtype.str, 0
+        return value.dtype, 0
     if hasattr(value, "__dlpack__"):
         return kind_of(np.from_dlpack(value))
     return id(value)
@@ -315,13 +321,16 @@ class Jitted:
         return self._find(arguments, keywords)(arguments, keywords, self.function)
 
     def _find(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Specialization:
-        kinds = kind_of(arguments), kind_of(keywords)
+        kinds = tuple([kind_of(argument) for argument in arguments]), kind_of(keywords) if keywords else None
         changed = ""
-        for key in (kinds, (kinds, sizes_of(arguments), sizes_of(keywords))):
-            for known in self._known.get(key, ()):
-                changed = known.holds(arguments, keywords, self.function)
-                if not changed:
-                    return known
+        for known in self._known.get(kinds, ()):
+            changed = known.holds(arguments, keywords, self.function)
+            if not changed:
+                return known
+        for known in self._known.get((kinds, sizes_of(arguments), sizes_of(keywords)), ()):
+            changed = known.holds(arguments, keywords, self.function)
+            if not changed:
+                return known
         try:
             made, key = Specialization(self.function, arguments, keywords, False, self._math, self._threads), kinds
         except Error:  # with the sizes known it may be another matter; else that error is the one to see

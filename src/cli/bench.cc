@@ -87,7 +87,7 @@ int run_bench(const BenchOptions& options) {
 Action add_bench(CLI::App& app) {
   auto options = std::make_shared<BenchOptions>();
   CLI::App* command = app.add_subcommand("bench", "Measure a model: time to load, latency, memory");
-  command->add_option("model", options->model, "an .onnx or .ir file")->required()->type_name("FILE");
+  command->add_option("model", options->model, "an .onnx or .ir file, or file.py::function")->required()->type_name("FILE");
   command->add_option("--input", options->inputs, "as for `run`; made up where not given")->type_name("FILE");
   add_threads(*command, options->threads);
   command->add_option("--seconds", options->seconds, "how long to measure")->capture_default_str()->check(seconds(0));

@@ -53,7 +53,7 @@ int run_diff(const DiffOptions& options) {
 Action add_diff(CLI::App& app) {
   auto options = std::make_shared<DiffOptions>();
   CLI::App* command = app.add_subcommand("diff", "What is different between two graphs, by the names of their nodes");
-  command->add_option("before", options->before, "an .onnx or .ir file")->required()->type_name("FILE");
+  command->add_option("before", options->before, "an .onnx or .ir file, or file.py::function")->required()->type_name("FILE");
   command->add_option("after", options->after, "another one")->required()->type_name("FILE");
   command->add_flag("--all", options->all, "all nodes, not only ten of a list");
   command->add_flag("--json", options->json, "print JSON");

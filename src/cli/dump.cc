@@ -42,7 +42,7 @@ int run_dump(const DumpOptions& options) {
 Action add_dump(CLI::App& app) {
   auto options = std::make_shared<DumpOptions>();
   CLI::App* command = app.add_subcommand("dump", "Print a model as text or draw it");
-  command->add_option("model", options->model, "an .onnx or .ir file")->required()->type_name("FILE");
+  command->add_option("model", options->model, "an .onnx or .ir file, or file.py::function")->required()->type_name("FILE");
   command->add_option("--format", options->format, "ir (default), dot or svg")
       ->check(CLI::IsMember({"ir", "dot", "svg"}));
   command->add_option("-o,--output", options->output, "a file; standard output otherwise, and for -")

@@ -97,7 +97,7 @@ int run_explain(const ExplainOptions& options) {
   const size_t nodes_before = driver::summarize_file(*model.module, options.input).nodes;
   driver::Explanation explanation = driver::explain(*model.module, how);
   explanation.nodes_before = nodes_before;
-  if (driver::ModelSource(options.input).is_text()) explanation.nodes_after = model.module->num_operations();
+  if (!driver::ModelSource(options.input).is_onnx()) explanation.nodes_after = model.module->num_operations();
   print(explanation, options);
   return kSuccess;
 }
@@ -115,7 +115,7 @@ std::string remark_lines(const rewrite::Remarks& remarks) {
 Action add_explain(CLI::App& app) {
   auto options = std::make_shared<ExplainOptions>();
   CLI::App* command = app.add_subcommand("explain", "Explain what optimizing does to a model, and why rules do not fire");
-  command->add_option("model", options->input, "an .onnx or .ir file")->required()->type_name("FILE");
+  command->add_option("model", options->input, "an .onnx or .ir file, or file.py::function")->required()->type_name("FILE");
   CLI::Option* node =
       command->add_option("--node", options->node, "what was done to nodes with this in their name or location")
           ->type_name("NAME");

@@ -98,7 +98,7 @@ int run_info(const InfoOptions& options) {
 Action add_info(CLI::App& app) {
   auto options = std::make_shared<InfoOptions>();
   CLI::App* command = app.add_subcommand("info", "Summarize a model: operators, weights, FLOP, peak memory, shapes");
-  command->add_option("model", options->model, "an .onnx or .ir file")->required()->type_name("FILE");
+  command->add_option("model", options->model, "an .onnx or .ir file, or file.py::function")->required()->type_name("FILE");
   add_dims(*command, options->dims);
   add_pins(*command, options->pins);
   command->add_flag("--json", options->json, "print JSON");

@@ -290,7 +290,7 @@ int run_opt(const OptOptions& options) {
 Action add_opt(CLI::App& app) {
   auto options = std::make_shared<OptOptions>();
   CLI::App* command = app.add_subcommand("opt", "Optimize a model and write it back as ONNX");
-  command->add_option("model", options->input, "an .onnx or .ir file")->required()->type_name("FILE");
+  command->add_option("model", options->input, "an .onnx or .ir file, or file.py::function")->required()->type_name("FILE");
   command->add_option("-o,--output,output", options->output, "the optimized model, .onnx or .ir; - is standard output")
       ->required()
       ->type_name("FILE");

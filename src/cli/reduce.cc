@@ -123,7 +123,7 @@ int run_reduce(const ReduceOptions& options) {
 Action add_reduce(CLI::App& app) {
   auto options = std::make_shared<ReduceOptions>();
   CLI::App* command = app.add_subcommand("reduce", "Shrink a model that shows a defect to a small one that still does");
-  command->add_option("model", options->input, "an .onnx or .ir file")->required()->type_name("FILE");
+  command->add_option("model", options->input, "an .onnx or .ir file, or file.py::function")->required()->type_name("FILE");
   command->add_option("-o,--output", options->output, "the small model, .onnx or .ir; - is standard output")
       ->required()
       ->type_name("FILE");

@@ -223,7 +223,7 @@ int run_run(const RunOptions& options) {
 Action add_run(CLI::App& app) {
   auto options = std::make_shared<RunOptions>();
   CLI::App* command = app.add_subcommand("run", "Run a model once");
-  command->add_option("model", options->model, "an .onnx or .ir file")->required()->type_name("FILE");
+  command->add_option("model", options->model, "an .onnx or .ir file, or file.py::function")->required()->type_name("FILE");
   command->add_option("--input", options->inputs, ".npz by the inputs' names; .npy or .pb in their order, or NAME=FILE")
       ->type_name("FILE");
   command->add_flag("--random", options->random, "make up inputs");

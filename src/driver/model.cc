@@ -172,7 +172,7 @@ runtime::Executable compile_as_is(const ir::Module& module, const plan::CompileO
 
 FileSummary summarize_file(const ir::Module& module, const std::filesystem::path& path) {
   onnx::Contents contents;
-  if (path.extension() != ".ir") {
+  if (ModelSource(path).is_onnx()) {
     contents = onnx::read_contents(path);
   } else {
     for (const ir::Graph* graph : module.graphs()) {
@@ -190,7 +190,7 @@ FileSummary summarize_file(const ir::Module& module, const std::filesystem::path
     const uintmax_t size = std::filesystem::file_size(file, unknown);
     if (!unknown) summary.bytes += static_cast<int64_t>(size);
   };
-  add_size(path);
+  add_size(path.native().substr(0, ModelSource(path).is_python() ? path.native().rfind("::") : std::string::npos));
   for (const std::string& name : contents.data_files) add_size(path.parent_path() / name);
   return summary;
 }

@@ -41,7 +41,11 @@ struct ModelSource {
 
   bool is_file() const { return !bytes; }
   bool is_text() const { return path.extension() == ".ir"; }
-  bool is_python() const { return path.native().find(".py::") != std::string::npos || path.native().find(".json::") != std::string::npos; }
+  bool is_python() const {  // "file.py::function"
+    const std::string file = path.native().substr(0, path.native().rfind("::"));
+    return file.ends_with(".py") || (file != path.native() && file.ends_with(".json"));
+  }
+  bool is_onnx() const { return !is_text() && !is_python(); }
   std::string name() const { return is_file() ? path.filename().string() : "model"; }  // in messages
 
   std::filesystem::path path;  // of the file; of a model in memory, the folder of its external data

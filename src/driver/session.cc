@@ -7,7 +7,7 @@
 namespace anfora::driver {
 
 Session::Session(ir::Module&& module, ModelSource source, Prepare prepare, const CompileOptions& options)
-    : source_(std::move(source)), may_contradict_(!source_.is_text() && !source_.is_python()), prepare_(std::move(prepare)), options_(options) {
+    : source_(std::move(source)), may_contradict_(source_.is_onnx()), prepare_(std::move(prepare)), options_(options) {
   DeclaredShapes declared(module);
   compiled_.emplace_back(new Compiled{std::move(declared), compile_module(std::move(module), options_)});
   current_ = compiled_.back().get();
