@@ -10,7 +10,7 @@
 // One file each, src/passes/….cc.
 namespace anfora::passes {
 extern const Pass kAttention, kBranches, kCaches, kCanonicalize, kCse, kDce, kEinsum, kEpilogue, kExpand, kFold, kGenerate, kInline,
-    kLambdaLift, kLayers, kLayout, kLoops, kOnnxRuntime, kOutline, kParallel, kRecurrence, kRematerialize, kSignatures, kSimplify, kSplit, kWeights,
+    kLambdaLift, kLayers, kLayout, kLoops, kOnnxRuntime, kOutline, kParallel, kRecurrence, kRematerialize, kSignatures, kSimplify, kSingleExit, kSplit, kWeights,
     kWiden, kWidenSingle;
 }
 
@@ -28,6 +28,10 @@ constexpr const Pass* kSimplifyPasses[] = {
     &passes::kLayers,   &passes::kWeights,  &passes::kCse,      &passes::kDce,
 };
 constexpr Stage kSimplify{.name = "simplify", .passes = kSimplifyPasses, .to_fixpoint = true};
+
+// What ONNX's Loop can say.
+constexpr const Pass* kLoopPasses[] = {&passes::kSingleExit};
+constexpr Stage kPrepareLoops{.name = "loops", .passes = kLoopPasses};
 
 // Heads that are split inside leave views behind.
 constexpr const Pass* kCachePasses[] = {&passes::kCaches};
@@ -70,8 +74,8 @@ constexpr Stage kLowering{.name = "lower", .passes = kLoweringPasses, .rules = p
 
 // Pipelines ---------------------------------------------------------------------------------------------------------------
 
-constexpr const Stage* kStoreStages[] = {&kSimplify, &kAppendToCaches, &kMergeParallel, &kFinish};
-constexpr const Stage* kOnnxRuntimeStages[] = {&kSimplify, &kWriteForOnnxRuntime, &kAppendToCaches, &kMergeParallel,
+constexpr const Stage* kStoreStages[] = {&kPrepareLoops, &kSimplify, &kAppendToCaches, &kMergeParallel, &kFinish};
+constexpr const Stage* kOnnxRuntimeStages[] = {&kPrepareLoops, &kSimplify, &kWriteForOnnxRuntime, &kAppendToCaches, &kMergeParallel,
                                                &kFinishForOnnxRuntime};
 constexpr const Stage* kExecuteStages[] = {&kExpand, &kSimplify, &kWiden, &kLowering};
 constexpr const Stage* kLowerStages[] = {&kWiden, &kLowering};

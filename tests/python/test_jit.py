@@ -4,6 +4,7 @@ import math
 import re
 
 import numpy as np
+import onnxruntime
 import programs
 import pytest
 
@@ -37,6 +38,34 @@ def test_program(case):
     function, *arguments = case
     expected = function(*(a.copy() if isinstance(a, np.ndarray) else a for a in arguments))
     same(expected, anfora.jit(function, threads=1)(*arguments))
+
+
+RECURSIVE = {programs.fact, programs.fib, programs.power}  # more than a loop: ONNX has nothing for it
+
+
+@pytest.mark.parametrize("case", programs.CASES, ids=lambda case: case[0].__name__)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_program_in_onnxruntime(case):
+    function, *arguments = case
+    model = anfora.jit(function, threads=1).lower(*arguments)
+    if function in RECURSIVE:
+        with pytest.raises(anfora.UnsupportedError, match="has no ONNX form"):
+            model.to_bytes()
+        return
+    written = model.optimize(target="onnxruntime", opset="newest").to_bytes()
+    session = onnxruntime.InferenceSession(written)
+    rng = np.random.default_rng(0)
+    inputs = {info.name: made_up(info, arguments, rng) for info in model.inputs}
+    expected = model.compile(threads=1).run(inputs)
+    got = session.run(None, {info.name: inputs[info.name] for info in session.get_inputs()})
+    for e, g in zip(expected, got):
+        np.testing.assert_allclose(np.asarray(g), np.asarray(e), rtol=1e-4, atol=1e-5)
+
+
+def made_up(info, arguments, rng):
+    """The arguments in order are the first inputs; what else there is is read from elsewhere."""
+    index = int(info.name.rsplit("_", 1)[1])
+    return np.asarray(arguments[index]) if index < len(arguments) else rng.normal(size=info.shape)
 
 
 # Specialization ------------------------------------------------------------------------------------------------------

@@ -273,8 +273,7 @@ def vstack(arrays): return concatenate([expand_dims(a, 0) if ndim(a) == 1 else a
 
 def flip(a, axis=None):
     for one in (range(a.ndim) if axis is None else (axis,)):
-        last = a.shape[one] - 1
-        a = ops.Gather(a, ops.Range(last, -1, -1), axis=one)
+        a = ops.Slice(a, (-1,), (-9223372036854775807,), (one,), (-1,))
     return a
 
 

@@ -242,10 +242,11 @@ void Lowering::lower_turns(size_t header, State entry) {
     std::vector<State> ends = std::move(at.edges[static_cast<int>(header)]);
     at.edges.erase(static_cast<int>(header));
     emit_.set_place({at.closure.source, tree});
+    for (State& end : ends) drop_dead(end, &at.live_slots[header]);
+    if (!ends.empty()) join_ends(ends, graph);
     bool is_again = false;
     std::vector<State> seen{entry};
     for (State& end : ends) {
-      drop_dead(end, &at.live_slots[header]);
       for (const auto& [id, content] : end.store) {
         auto before = inside.store.find(id);
         const bool is_first_effect = id == 0 && before == inside.store.end();

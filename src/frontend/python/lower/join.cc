@@ -118,26 +118,37 @@ bool Lowering::differs(const Object& a, const Object& b) {
   return true;
 }
 
-namespace {
-
-ir::Graph* common_ancestor(ir::Graph* a, ir::Graph* b) {
-  while (!b->is_inside(a)) a = a->parent();
-  return a;
+ir::Graph* Lowering::meeting_point(std::span<const State> edges) {
+  ir::Graph* meet = edges[0].graph;
+  for (const State& state : edges) {
+    while (!state.graph->is_inside(meet)) meet = meet->parent();
+  }
+  return meet;
 }
 
-}  // namespace
+// Out of the branches and loops in which nothing else is open, and from which no path calls what is outside. Null: there is none.
+ir::Graph* Lowering::outermost_settled(ir::Graph* graph, const ir::Graph* root) const {
+  ir::Graph* outermost = nullptr;
+  for (; is_settled(graph); graph = graph->parent()) {
+    if (!activation_->leaving.contains(graph)) outermost = graph;
+    if (graph == root) break;
+  }
+  return outermost;
+}
+
+// The ends of a loop's turn as one, where they meet: then the loop goes on in one place.
+void Lowering::join_ends(std::vector<State>& ends, const ir::Graph* loop) {
+  ir::Graph* outermost = outermost_settled(meeting_point(ends), loop);
+  if (!outermost || (ends.size() == 1 && ends[0].graph == outermost)) return;
+  join(outermost, std::move(ends));
+  ends = {std::move(here_)};
+}
 
 // Goes on where the edges meet; they are no longer among those of the activation.
 void Lowering::enter_block(std::vector<State> edges, const Set* live, ir::Graph* root, int line) {
   for (State& state : edges) drop_dead(state, live);
-  ir::Graph* meet = edges[0].graph;
-  for (const State& state : edges) meet = common_ancestor(meet, state.graph);
-  // Out of the branches and loops in which nothing else is open, and from which no path calls what is outside.
-  ir::Graph* outermost = nullptr;
-  for (ir::Graph* graph = meet; is_settled(graph); graph = graph->parent()) {
-    if (!activation_->leaving.contains(graph)) outermost = graph;
-    if (graph == root) break;
-  }
+  ir::Graph* meet = meeting_point(edges);
+  ir::Graph* outermost = outermost_settled(meet, root);
   if (outermost && !(edges.size() == 1 && edges[0].graph == outermost)) return join(outermost, std::move(edges));
   if (edges.size() == 1) return set_state(std::move(edges[0]));
 

@@ -104,6 +104,9 @@ class Lowering {
   Object choose(const Object& condition, const std::function<Object()>& then, const std::function<Object()>& otherwise);
   void join(ir::Graph* into, std::vector<State> edges);
   bool is_settled(const ir::Graph* graph) const;
+  static ir::Graph* meeting_point(std::span<const State> edges);
+  ir::Graph* outermost_settled(ir::Graph* graph, const ir::Graph* root) const;
+  void join_ends(std::vector<State>& ends, const ir::Graph* loop);
   ir::Node* convert(const Object& source, const Leaf& leaf);
   ir::Node* result_of(std::span<ir::Node* const> leaves);
   void set_state(State state) { here_ = std::move(state), emit_.set_graph(here_.graph); }
