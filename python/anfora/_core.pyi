@@ -196,17 +196,18 @@ class WhyNot:
 class OptimizeOptions:
     def __init__(
         self,
-        opset: str,
-        target: str,
-        math: str,
-        assume_finite: bool,
-        expand: bool,
-        outline: bool,
-        fold_limit: int | None,
-        passes: Sequence[str],
-        rules: Sequence[str | os.PathLike[str]],
-        shapes: Mapping[str, Sequence[int]],
-        dims: Mapping[str, int],
+        *,
+        opset: int | str = "keep",
+        target: str = "onnx",
+        math: str = "real",
+        assume_finite: bool = False,
+        expand: bool = False,
+        outline: bool = False,
+        fold_limit: int | None = None,
+        passes: Sequence[str] = ...,
+        rules: Sequence[str | os.PathLike[str]] = ...,
+        shapes: Mapping[str, Sequence[int]] = ...,
+        dims: Mapping[str, int] = ...,
     ) -> None: ...
 
 class Model:
