@@ -82,7 +82,8 @@ def test_report_in_a_notebook() -> None:
         def handle_starttag(parser, tag: str, attributes: Any) -> None:
             open_tags.append(tag)
             assert {name for name, _ in attributes} <= {"style"}
-            assert re.search("^text-align:(left|right)$", dict(attributes).get("style", "text-align:left"))  # no colours
+            style = dict(attributes).get("style", "")
+            assert re.fullmatch(r"((text-align|caption-side|padding):[a-z0-9. ]+;?)*", style)  # no colours
 
         def handle_endtag(parser, tag: str) -> None:
             assert open_tags.pop() == tag
