@@ -107,12 +107,12 @@ std::shared_ptr<const rewrite::RuleSet> built_in_rules(const std::vector<std::st
     std::unique_ptr<Context> context = ops::make_context();
     rewrite::RuleSet rules{*context};
   };
-  auto made = std::make_shared<BuiltIn>();
+  auto* const made = new BuiltIn;  // never destroyed: at exit, other threads may still compile
   for (const rewrite::RuleFile& file : rewrite::rule_files()) {
     if (std::ranges::count(files, file.name)) made->rules.read(file.text, fmt::format("rules/{}", file.name));
   }
   for (std::span<const Rule> rules : functions) made->rules.add(rules);
-  return {made, &made->rules};
+  return {std::shared_ptr<void>(), &made->rules};
 }
 
 std::shared_ptr<const rewrite::RuleSet> standard_rules() {
