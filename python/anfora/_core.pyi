@@ -5,6 +5,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 version: str
+tree_as_json: str
 
 class Cancelled(Exception):
     """A run ended because its Cancellation asked for it."""
@@ -215,6 +216,11 @@ class Model:
     def load(path: str | os.PathLike[str]) -> Model: ...
     @staticmethod
     def from_bytes(bytes: bytes, folder: str | os.PathLike[str] = ...) -> Model: ...
+    @staticmethod
+    def from_function(
+        function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], exact_sizes: bool
+    ) -> tuple[Model, tuple[Any, ...], list[tuple[Any, ...]], list[tuple[tuple[Any, ...], Any]]]:
+        """A function lowered for these arguments; how its outputs become its result, paths to its inputs, what it holds for."""
     def copy(self) -> Model: ...
     @property
     def inputs(self) -> list[ValueInfo]: ...
