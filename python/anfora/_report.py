@@ -83,8 +83,8 @@ class OptimizeReport:
 
         def row(cells: tuple[str, ...]) -> str:
             tag = "td" if cells[0].startswith(" ") else "th"  # a step; the heading or a side
-            sides = ("left", "right", "right", "right", "right", "left")
-            styles = (f"text-align:{side};padding:.2em .6em" for side in sides)
+            words, number = "text-align:left;padding:.2em .6em", "text-align:right;padding:.2em .6em;white-space:nowrap"
+            styles = (words, number, number, number, number, words)
             texts = (f'<{tag} style="{style}">{html.escape(cell)}</{tag}>' for cell, style in zip(cells, styles))
             return f"<tr>{''.join(texts)}</tr>"
 

@@ -83,7 +83,7 @@ def test_report_in_a_notebook() -> None:
             open_tags.append(tag)
             assert {name for name, _ in attributes} <= {"style"}
             style = dict(attributes).get("style", "")
-            assert re.fullmatch(r"((text-align|caption-side|padding):[a-z0-9. ]+;?)*", style)  # no colours
+            assert re.fullmatch(r"((text-align|caption-side|padding|white-space):[a-z0-9. ]+;?)*", style)  # no colours
 
         def handle_endtag(parser, tag: str) -> None:
             assert open_tags.pop() == tag
