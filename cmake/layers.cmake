@@ -47,12 +47,14 @@ function(anfora_write_layers file)
   file(CONFIGURE OUTPUT ${file} CONTENT "${layers}" @ONLY)
 endfunction()
 
-# anfora_embed_texts(LAYER HEADER FUNCTION TYPE FOLDER ENDING): the texts of FOLDER/*.ENDING become part of that layer's library,
-# as what FUNCTION of HEADER gives: a span of TYPE, each a name and a text. Both are named from the namespace anfora on.
+# anfora_embed_texts(LAYER HEADER FUNCTION TYPE FOLDER ENDING [FILE…]): the texts of FOLDER/*.ENDING and of other files become part of
+# that layer's library, as what FUNCTION of HEADER gives: a span of TYPE, each a name and a text. Both are named from the namespace anfora on.
 function(anfora_embed_texts layer header function type folder ending)
   file(GLOB texts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.${ending})
+  list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/)
+  list(APPEND texts ${ARGN})
   set(script ${PROJECT_SOURCE_DIR}/cmake/embed_texts.cmake)
-  string(REGEX REPLACE ".*::" "" name ${function})
+  string(REGEX REPLACE "::" "_" name ${function})
   set(output ${PROJECT_BINARY_DIR}/${name}.cc)
   add_custom_command(OUTPUT ${output}
     COMMAND ${CMAKE_COMMAND} -P ${script} ${output} ${header} ${function} ${type} ${folder} ${texts}

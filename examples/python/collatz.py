@@ -4,7 +4,7 @@ from typing import Final
 LIMIT: Final = 10 * 100
 
 
-def steps(n: int):
+def steps(n: int) -> int:
     count = 0
     while n != 1:
         if count > LIMIT:

@@ -23,7 +23,7 @@ from ._errors import (
     TypeMismatchError,
     UnsupportedError,
 )
-from ._model import Executable, Model, Node, Verification, load, optimize
+from ._model import Executable, Model, Node, OptimizeOptions, Verification, load, optimize
 from ._report import OptimizeReport, Side, Step
 
 __version__ = _core.version
@@ -43,6 +43,7 @@ __all__ = [
     "Model",
     "Node",
     "NotFoundError",
+    "OptimizeOptions",
     "OptimizeReport",
     "ResourceExhaustedError",
     "Side",

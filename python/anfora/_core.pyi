@@ -5,6 +5,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 version: str
+tree_as_json: str
 
 class Cancelled(Exception):
     """A run ended because its Cancellation asked for it."""
@@ -37,9 +38,9 @@ class Value:
     @staticmethod
     def from_bits(bits: NDArray[Any], dtype: str) -> Value: ...
     @staticmethod
-    def from_items(items: Sequence[Any], /) -> Value: ...
+    def from_items(items: Sequence[Any]) -> Value: ...
     @staticmethod
-    def from_map(keys: Any, values: Any, /) -> Value: ...
+    def from_map(keys: Any, values: Any) -> Value: ...
 
 class ValueInfo:
     """An input or an output of a model."""
@@ -196,17 +197,18 @@ class WhyNot:
 class OptimizeOptions:
     def __init__(
         self,
-        opset: str,
-        target: str,
-        math: str,
-        assume_finite: bool,
-        expand: bool,
-        outline: bool,
-        fold_limit: int | None,
-        passes: Sequence[str],
-        rules: Sequence[str | os.PathLike[str]],
-        shapes: Mapping[str, Sequence[int]],
-        dims: Mapping[str, int],
+        *,
+        opset: int | str = "keep",
+        target: str = "onnx",
+        math: str = "real",
+        assume_finite: bool = False,
+        expand: bool = False,
+        outline: bool = False,
+        fold_limit: int | None = None,
+        passes: Sequence[str] = ...,
+        rules: Sequence[str | os.PathLike[str]] = ...,
+        shapes: Mapping[str, Sequence[int]] = ...,
+        dims: Mapping[str, int] = ...,
     ) -> None: ...
 
 class Model:
@@ -214,6 +216,11 @@ class Model:
     def load(path: str | os.PathLike[str]) -> Model: ...
     @staticmethod
     def from_bytes(bytes: bytes, folder: str | os.PathLike[str] = ...) -> Model: ...
+    @staticmethod
+    def from_function(
+        function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], exact_sizes: bool
+    ) -> tuple[Model, tuple[Any, ...], list[tuple[Any, ...]], list[tuple[tuple[Any, ...], Any]]]:
+        """A function lowered for these arguments; how its outputs become its result, paths to its inputs, what it holds for."""
     def copy(self) -> Model: ...
     @property
     def inputs(self) -> list[ValueInfo]: ...

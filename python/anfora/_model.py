@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Union
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Union
 
 from . import _core
 from ._errors import InvalidArgumentError
@@ -12,6 +12,7 @@ from ._report import OptimizeReport, Step
 
 if TYPE_CHECKING:
     import onnx
+    from typing_extensions import Unpack
 
 ModelLike = Union["Model", str, "os.PathLike[str]", bytes, bytearray, memoryview, "onnx.ModelProto"]
 
@@ -38,25 +39,34 @@ class Verification(NamedTuple):
         return self.same and self.compared
 
 
-def _options(
-    *,
-    opset: str | int = "keep",
-    target: str = "onnx",
-    math: str = "real",
-    shapes: Mapping[str, Sequence[int]] | None = None,
-    dims: Mapping[str, int] | None = None,
-    rules: Iterable[str | os.PathLike[str]] = (),
-    passes: Sequence[str] = (),
-    assume_finite: bool = False,
-    expand: bool = False,
-    outline: bool = False,
-    fold_limit: int | None = None,
-) -> _core.OptimizeOptions:
-    """Of :meth:`Model.optimize`."""
-    return _core.OptimizeOptions(
-        str(opset), target, math, assume_finite, expand, outline, fold_limit, list(passes), list(rules),
-        {name: list(shape) for name, shape in (shapes or {}).items()}, dict(dims or {}),
-    )
+class OptimizeOptions(TypedDict, total=False):
+    """How a model is optimized; each may be left out.
+
+    Attributes:
+        opset: the operator set to write: "keep" (the default), "newest" (that the target reads), or a number.
+        target: the runtime that it is for: "onnx" (any, the default), or "onnxruntime", which has operators of its own.
+        math: what rewrites may change: "exact" (no bit), "finite" (results that are NaN or infinite), "real" (rounding, the default).
+        shapes: sizes of inputs by name, which are fixed then.
+        dims: sizes of symbolic dimensions of inputs by name, which are fixed then.
+        rules: files of rules of your own, tried before the built-in ones.
+        passes: only these, by name; empty: all.
+        assume_finite: no value on the way is NaN or infinite.
+        expand: operators of ONNX Runtime (com.microsoft) become those of ONNX.
+        outline: repeated code becomes functions that are called.
+        fold_limit: bytes by which a folded constant may exceed what it replaces.
+    """
+
+    opset: str | int
+    target: str
+    math: str
+    shapes: Mapping[str, Sequence[int]]
+    dims: Mapping[str, int]
+    rules: Sequence[str | os.PathLike[str]]
+    passes: Sequence[str]
+    assume_finite: bool
+    expand: bool
+    outline: bool
+    fold_limit: int | None
 
 
 class Model:
@@ -91,65 +101,38 @@ class Model:
         return self._core.metadata()
 
     def optimize(
-        self,
-        *,
-        opset: str | int = "keep",
-        target: str = "onnx",
-        math: str = "real",
-        shapes: Mapping[str, Sequence[int]] | None = None,
-        dims: Mapping[str, int] | None = None,
-        rules: Iterable[str | os.PathLike[str]] = (),
-        passes: Sequence[str] = (),
-        assume_finite: bool = False,
-        expand: bool = False,
-        outline: bool = False,
-        fold_limit: int | None = None,
-        progress: Callable[[str, int], object] | None = None,
+        self, *, progress: Callable[[str, int], object] | None = None, **options: Unpack[OptimizeOptions]
     ) -> Model:
         """An optimized copy, which has a ``report``.
 
         Args:
-            opset: the operator set to write: "keep", "newest" (that the target reads), or a number.
-            target: the runtime that it is for: "onnx" (any), or "onnxruntime", which has operators of its own.
-            math: what rewrites may change: "exact" (no bit), "finite" (results that are NaN or infinite), "real" (rounding).
-            shapes: sizes of inputs by name, which are fixed then.
-            dims: sizes of symbolic dimensions of inputs by name, which are fixed then.
-            rules: files of rules of your own, tried before the built-in ones.
-            passes: only these, by name; empty: all.
-            assume_finite: no value on the way is NaN or infinite.
-            expand: operators of ONNX Runtime (com.microsoft) become those of ONNX.
-            outline: repeated code becomes functions that are called.
-            fold_limit: bytes by which a folded constant may exceed what it replaces.
             progress: called with a pass's name and the round as each ends.
+            options: see :class:`OptimizeOptions`.
 
         Raises:
             InvalidArgumentError, UnsupportedError
         """
-        options = _options(
-            opset=opset, target=target, math=math, shapes=shapes, dims=dims, rules=rules, passes=passes,
-            assume_finite=assume_finite, expand=expand, outline=outline, fold_limit=fold_limit,
-        )
         core = self._core.copy()
-        told = core.optimize(options, progress)
+        told = core.optimize(_core.OptimizeOptions(**options), progress)
         steps = tuple(Step(**step) for step in told["steps"])
         return Model(core, OptimizeReport(self._core, core, steps, told["rounds"], told["seconds"]))
 
-    def explain(self, **options: Any) -> _core.Explanation:
+    def explain(self, **options: Unpack[OptimizeOptions]) -> _core.Explanation:
         """What :meth:`optimize` would do with these options, rule by rule: as ``anfora explain`` prints it, with attributes.
 
             print(model.explain())
             for remark in model.explain().about("conv1"):
                 print(remark)
         """
-        return self._core.copy().explain(_options(**options))
+        return self._core.copy().explain(_core.OptimizeOptions(**options))
 
-    def why_not(self, rule: str, **options: Any) -> _core.WhyNot:
+    def why_not(self, rule: str, **options: Unpack[OptimizeOptions]) -> _core.WhyNot:
         """Where a rule does not fire in :meth:`optimize` with these options, and why: as ``anfora explain --why-not`` prints it.
 
         Raises:
             NotFoundError: there is no such rule.
         """
-        return self._core.why_not(rule, _options(**options))
+        return self._core.why_not(rule, _core.OptimizeOptions(**options))
 
     def diff(self, other: ModelLike) -> _core.Difference:
         """What is different in another model, node by node: as ``anfora diff`` prints it, with attributes.
@@ -321,11 +304,13 @@ def load(source: ModelLike) -> Model:
     return Model(_core.Model.from_bytes(data))
 
 
-def optimize(model: ModelLike, **options: Any) -> Model:
-    """An optimized copy of a model; for the options see :meth:`Model.optimize`.
+def optimize(
+    model: ModelLike, *, progress: Callable[[str, int], object] | None = None, **options: Unpack[OptimizeOptions]
+) -> Model:
+    """An optimized copy of a model; see :meth:`Model.optimize`.
 
         small = anfora.optimize("model.onnx")
         print(small.report)
         small.save("small.onnx")
     """
-    return load(model).optimize(**options)
+    return load(model).optimize(progress=progress, **options)

@@ -63,8 +63,9 @@ def describe(value: Any) -> tuple[Any, ...]:
     if module.split(".")[0] in ("numpy", "math") and callable(value):
         return "builtin", module.split(".")[0], value.__name__
     if isinstance(value, type) or inspect.isbuiltin(value):
-        if getattr(builtins, getattr(value, "__name__", ""), None) is value:
-            return "builtin", "builtins", value.__name__
+        name = getattr(value, "__name__", "")
+        if getattr(builtins, name, None) is value:
+            return "builtin", "builtins", name
     function = getattr(value, "__func__", value)
     if isinstance(function, Jitted):
         function = function.function
@@ -130,9 +131,9 @@ def place_of(function: Any) -> str:
 
 
 @functools.lru_cache(maxsize=64)
-def _functions(file: str, text: str) -> dict[tuple[int, str], list[ast.AST]]:
+def _functions(file: str, text: str) -> dict[tuple[int, str], list[ast.FunctionDef | ast.Lambda]]:
     """The functions of a text by their first line and name."""
-    found: dict[tuple[int, str], list[ast.AST]] = {}
+    found: dict[tuple[int, str], list[ast.FunctionDef | ast.Lambda]] = {}
     for node in ast.walk(ast.parse(text, file)):
         if isinstance(node, ast.FunctionDef):
             found.setdefault((min([node.lineno] + [d.lineno for d in node.decorator_list]), node.name), []).append(node)
@@ -152,17 +153,19 @@ def _json_of(code: types.CodeType) -> str:
     if len(nodes) > 1 and sys.version_info >= (3, 11):  # lambdas of one line: by the columns of the code
         places = [p for p in code.co_positions() if p[0] is not None and p[2] is not None]
         begin = min((p[0], p[2]) for p in places[1:] or places)
-        nodes = [n for n in nodes if (n.body.lineno, n.body.col_offset) <= begin <= (n.body.end_lineno, n.body.end_col_offset)]  # type: ignore[attr-defined]
+        lambdas = [n for n in nodes if isinstance(n, ast.Lambda)]
+        nodes = [n for n in lambdas
+                 if (n.body.lineno, n.body.col_offset) <= begin <= (n.body.end_lineno or 0, n.body.end_col_offset or 0)]
         nodes = nodes[-1:]
     if len(nodes) != 1:
         raise UnsupportedError(f"the source of {code.co_name}() cannot be told from others", location=f"{code.co_filename}:{code.co_firstlineno}",
                                hint="the file may have changed since it was imported; or give the function a line of its own")
     node = nodes[0]
-    statement = ast.copy_location(ast.Expr(node), node) if isinstance(node, ast.Lambda) else node
+    statement: ast.stmt = ast.copy_location(ast.Expr(node), node) if isinstance(node, ast.Lambda) else node
     if isinstance(statement, ast.FunctionDef):
         statement = ast.copy_location(ast.FunctionDef(**{**dict(ast.iter_fields(statement)), "decorator_list": []}), statement)
     written = tree_as_json.of_tree(code.co_filename.rsplit("/", 1)[-1], text, ast.Module([statement], []))
-    first, last = node.lineno - 1, node.end_lineno or node.lineno  # type: ignore[attr-defined]
+    first, last = node.lineno - 1, node.end_lineno or node.lineno
     written["lines"] = [line if first <= i < last else "" for i, line in enumerate(written["lines"][:last])]
     return json.dumps(written)
 
@@ -321,6 +324,7 @@ class Jitted:
         return self._find(arguments, keywords)(arguments, keywords, self.function)
 
     def _find(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Specialization:
+        key: Any
         kinds = tuple([kind_of(argument) for argument in arguments]), kind_of(keywords) if keywords else None
         changed = ""
         for known in self._known.get(kinds, ()):

@@ -83,9 +83,11 @@ class OptimizeReport:
 
         def row(cells: tuple[str, ...]) -> str:
             tag = "td" if cells[0].startswith(" ") else "th"  # a step; the heading or a side
-            sides = ("left", "right", "right", "right", "right", "left")
-            texts = (f'<{tag} style="text-align:{side}">{html.escape(cell)}</{tag}>' for cell, side in zip(cells, sides))
+            words, number = "text-align:left;padding:.2em .6em", "text-align:right;padding:.2em .6em;white-space:nowrap"
+            styles = (words, number, number, number, number, words)
+            texts = (f'<{tag} style="{style}">{html.escape(cell)}</{tag}>' for cell, style in zip(cells, styles))
             return f"<tr>{''.join(texts)}</tr>"
 
         rows = "\n".join(map(row, self._rows()))
-        return f"<table>\n<thead>{row(_HEADER)}</thead>\n<tbody>{rows}</tbody>\n</table>\n<p>{self._time()}</p>"
+        caption = f'<caption style="caption-side:bottom;text-align:left;padding:.4em .6em">{self._time()}</caption>'
+        return f"<table>{caption}\n<thead>{row(_HEADER)}</thead>\n<tbody>{rows}</tbody>\n</table>"

@@ -6,11 +6,14 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <chrono>
 #include <mutex>
+#include <string>
 #include <utility>
+#include <variant>
 
 #include "anfora/cancellation.h"
 #include "anfora/error.h"
@@ -407,15 +410,16 @@ void translate(const std::exception_ptr& thrown, void*) {
   }
 }
 
-void init_options(driver::OptimizeOptions* self, const std::string& opset, const std::string& target,
+void init_options(driver::OptimizeOptions* self, const std::variant<int64_t, std::string>& opset, const std::string& target,
                   const std::string& math, bool assume_finite, bool expand, bool outline,
                   std::optional<int64_t> fold_limit, std::vector<std::string> passes,
                   std::vector<std::filesystem::path> rules, const std::map<std::string, std::vector<int64_t>>& shapes,
                   const std::map<std::string, int64_t>& dims) {
   driver::Pins pins;
   for (const auto& [input, shape] : shapes) pins.shapes.emplace(input, Shape(shape.begin(), shape.end()));
+  const int64_t* number = std::get_if<int64_t>(&opset);
   new (self) driver::OptimizeOptions{.target = target,
-                                     .opset = opset,
+                                     .opset = number ? std::to_string(*number) : std::get<std::string>(opset),
                                      .math = rewrite::promise_named(math),
                                      .assume_finite = assume_finite,
                                      .expand = expand,
@@ -449,10 +453,14 @@ NB_MODULE(_core, module) {
       .def_ro("is_optional", &ValueInfo::is_optional, "Whether it has a default.")
       .def("__repr__", [](const ValueInfo& v) { return fmt::format("<{}: {}>", v.name, v.type); });
 
+  const driver::OptimizeOptions defaults;
   nb::class_<driver::OptimizeOptions>(module, "OptimizeOptions")
-      .def("__init__", init_options, nb::arg("opset"), nb::arg("target"), nb::arg("math"), nb::arg("assume_finite"),
-           nb::arg("expand"), nb::arg("outline"), nb::arg("fold_limit").none(), nb::arg("passes"), nb::arg("rules"),
-           nb::arg("shapes"), nb::arg("dims"));
+      .def("__init__", init_options, nb::kw_only(), nb::arg("opset") = defaults.opset, nb::arg("target") = defaults.target,
+           nb::arg("math") = std::string(to_string(defaults.math)), nb::arg("assume_finite") = defaults.assume_finite,
+           nb::arg("expand") = defaults.expand, nb::arg("outline") = defaults.outline,
+           nb::arg("fold_limit").none() = defaults.fold_limit, nb::arg("passes") = defaults.passes,
+           nb::arg("rules") = defaults.rules, nb::arg("shapes") = std::map<std::string, std::vector<int64_t>>(),
+           nb::arg("dims") = std::map<std::string, int64_t>());
 
   nb::class_<Model>(module, "Model")
       .def_static(

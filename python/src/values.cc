@@ -232,10 +232,14 @@ void bind_values(nb::module_& module) {
                     std::vector<Datum> data;
                     for (nb::handle item : items) data.push_back(to_datum(item, "item"));
                     return Value{Datum::sequence(std::move(data))};
-                  })
-      .def_static("from_map", [](nb::handle keys, nb::handle values) {
-        return Value{Datum::map(to_datum(keys, "keys").tensor(), to_datum(values, "values").tensor())};
-      });
+                  },
+                  nb::arg("items"))
+      .def_static(
+          "from_map",
+          [](nb::handle keys, nb::handle values) {
+            return Value{Datum::map(to_datum(keys, "keys").tensor(), to_datum(values, "values").tensor())};
+          },
+          nb::arg("keys"), nb::arg("values"));
 }
 
 }  // namespace anfora::bindings

@@ -181,7 +181,7 @@ void print_rules_markdown(const RuleSet& rules, const RulesOptions& options) {
   }
 }
 
-std::shared_ptr<RuleSet> read_rules(ir::Context& context, const std::vector<std::string>& files) {
+std::shared_ptr<const RuleSet> read_rules(ir::Context& context, const std::vector<std::string>& files) {
   try {
     return driver::rules_with(context, {files.begin(), files.end()});
   } catch (const Error& error) {
@@ -193,8 +193,8 @@ std::shared_ptr<RuleSet> read_rules(ir::Context& context, const std::vector<std:
 
 int run_rules(const RulesOptions& options) {
   auto context = ops::make_context();
-  auto rules = read_rules(*context, options.files);
-  passes::add_rules_of_passes(*rules);
+  read_rules(*context, options.files);  // what is wrong with them is an error of usage
+  const auto rules = driver::all_rules_with(*context, {options.files.begin(), options.files.end()});
   if (!options.name.empty()) {
     const Equation* equation = driver::find_rule(*rules, options.name);
     if (!equation) throw Error(ErrorCode::NotFound, fmt::format("rule {} is written in C++", options.name));
@@ -211,7 +211,7 @@ int run_rules(const RulesOptions& options) {
 
 }  // namespace
 
-std::shared_ptr<RuleSet> rules_with(ir::Context& context, const std::vector<std::string>& files) {
+std::shared_ptr<const RuleSet> rules_with(ir::Context& context, const std::vector<std::string>& files) {
   return read_rules(context, files);
 }
 

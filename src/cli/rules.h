@@ -10,7 +10,7 @@
 namespace anfora::cli {
 
 // The built-in rules, and before them those of the files. Throws UsageError where a file is none of rules.
-std::shared_ptr<rewrite::RuleSet> rules_with(ir::Context& context, const std::vector<std::string>& files);
+std::shared_ptr<const rewrite::RuleSet> rules_with(ir::Context& context, const std::vector<std::string>& files);
 
 // A JSON object a remark, each on a line of its own.
 std::string remark_lines(const rewrite::Remarks& remarks);

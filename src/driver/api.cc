@@ -179,10 +179,7 @@ Data in_order(const NamedTensors& tensors, const std::vector<ValueInfo>& infos, 
   std::vector<std::string> names;
   for (const ValueInfo& info : infos) names.push_back(info.name);
   auto unknown = std::ranges::find_if(tensors, [&](const auto& tensor) { return std::ranges::find(names, tensor.first) == names.end(); });
-  std::string_view nearest = nearest_name(unknown->first, names);
-  throw Error(ErrorCode::InvalidArgument, fmt::format("the model has no {} '{}'", what, unknown->first))
-      .with_hint(nearest.empty() ? fmt::format("its {}s: {}", what, fmt::join(names, ", "))
-                                 : fmt::format("did you mean '{}'?", nearest));
+  throw unknown_name(what, unknown->first, names);
 }
 
 }  // namespace

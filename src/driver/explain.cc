@@ -91,8 +91,7 @@ Explanation explain(const pipeline::OptimizeReport& report, const rewrite::RuleS
 }  // namespace
 
 Explanation explain(ir::Module& module, const OptimizeOptions& options) {
-  auto known = rules_with(module.context(), options.rules);
-  passes::add_rules_of_passes(*known);
+  const auto known = all_rules_with(module.context(), options.rules);
   const size_t nodes_before = nodes_written(module, options);
   OptimizeOptions with_remarks = options;
   with_remarks.keep_remarks = true;

@@ -147,10 +147,7 @@ Parameter& input_named(const Module& module, std::string_view name) {
     if (p->name() == name) return *p;
     names.emplace_back(p->name());
   }
-  std::string_view nearest = nearest_name(name, names);
-  throw Error(ErrorCode::InvalidArgument, fmt::format("the model has no input '{}'", name))
-      .with_hint(nearest.empty() ? fmt::format("its inputs: {}", fmt::join(names, ", "))
-                                 : fmt::format("did you mean '{}'?", nearest));
+  throw unknown_name("input", name, names);
 }
 
 std::vector<Datum> random_inputs(const Module& module, const RandomInputs& options, bool edge) {

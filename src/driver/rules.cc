@@ -11,12 +11,19 @@
 
 namespace anfora::driver {
 
-std::shared_ptr<rewrite::RuleSet> rules_with(ir::Context& context, const std::vector<std::filesystem::path>& files) {
+std::shared_ptr<const rewrite::RuleSet> rules_with(ir::Context& context, const std::vector<std::filesystem::path>& files) {
   std::vector<passes::RuleText> own;
   for (const std::filesystem::path& file : files) {
     own.push_back({std::string(MappedFile::open(file)->text()), file.string()});
   }
   return passes::standard_rules(context, own);
+}
+
+std::shared_ptr<const rewrite::RuleSet> all_rules_with(ir::Context& context, const std::vector<std::filesystem::path>& files) {
+  auto all = std::make_shared<rewrite::RuleSet>(context);
+  all->add(*rules_with(context, files));
+  all->add(*passes::rules_of_passes());
+  return all;
 }
 
 const rewrite::Equation* find_rule(const rewrite::RuleSet& rules, std::string_view name) {

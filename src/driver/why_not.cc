@@ -220,8 +220,7 @@ std::string nodes_list(const std::string& title, const std::vector<std::string>&
 }  // namespace
 
 WhyNot why_not(const ir::Module& module, const OptimizeOptions& options, std::string_view rule) {
-  auto known = rules_with(module.context(), options.rules);
-  passes::add_rules_of_passes(*known);
+  const auto known = all_rules_with(module.context(), options.rules);
   const rewrite::Equation* equation = find_rule(*known, rule);
   const rewrite::Remarks remarks = optimize_clone(module, options).remarks;
   WhyNot answer{.rule = std::string(rule), .text = equation ? equation->text : ""};

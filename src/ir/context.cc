@@ -22,40 +22,20 @@ struct Context::Impl {
   };
   std::unordered_set<AttributeSet, AttributeHash> attribute_sets;
   boost::unordered_flat_map<std::string_view, std::string_view> strings;
-  std::map<std::string, std::unique_ptr<Operator>, std::less<>> operators;
-  const Operator* primitives[static_cast<size_t>(Primitive::TupleGetItem) + 1] = {};
+  std::map<std::string, Operator, std::less<>> unknown_operators;  // by their qualified names
 };
 
-std::string qualified_name(std::string_view domain, std::string_view name) {
-  if (domain.empty() || domain == "ai.onnx" || domain == "anfora") return std::string(name);
-  return fmt::format("{}::{}", domain, name);
+namespace {
+
+const OperatorTable& primitives() {
+  static const OperatorTable table;
+  return table;
 }
 
-const AttributeDeclaration* Operator::find_attribute(std::string_view attribute_name) const {
-  for (const AttributeDeclaration& a : attributes) {
-    if (a.name == attribute_name) return &a;
-  }
-  return nullptr;
-}
+}  // namespace
 
-Context::Context() : impl_(std::make_unique<Impl>()) {
-  auto declare_primitive = [&](Primitive primitive, const char* name, const char* doc) {
-    Operator op;
-    op.domain = "anfora";
-    op.name = op.qualified = name;
-    op.doc = doc;
-    op.primitive = primitive;
-    impl_->primitives[static_cast<size_t>(primitive)] = declare(std::move(op));
-  };
-  declare_primitive(Primitive::Return, "return", "The result of a graph.");
-  declare_primitive(Primitive::Call, "call", "Applies a function to arguments.");
-  declare_primitive(Primitive::Switch, "Switch",
-                    "The first of two functions where the condition is true, else the second.");
-  declare_primitive(Primitive::MakeTuple, "MakeTuple", "A tuple of the operands.");
-  declare_primitive(Primitive::TupleGetItem, "TupleGetItem", "One item of a tuple.");
-  impl_->operators.find("TupleGetItem")
-      ->second->attributes.push_back({"index", AttributeDeclaration::Kind::Int, true, std::nullopt});
-}
+Context::Context() : Context(primitives()) {}
+Context::Context(const OperatorTable& operators) : operators_(operators), impl_(std::make_unique<Impl>()) {}
 Context::~Context() = default;
 
 const Type* Context::intern(const Type& probe) {
@@ -164,17 +144,10 @@ std::string_view Context::string(std::string_view text) {
   return copy;
 }
 
-const Operator* Context::declare(Operator op) {
-  if (op.qualified.empty()) op.qualified = qualified_name(op.domain, op.name);
-  std::string key = op.qualified;
-  auto [at, inserted] = impl_->operators.emplace(key, std::make_unique<Operator>(std::move(op)));
-  if (!inserted) throw Error(ErrorCode::Internal, fmt::format("operator {} is declared twice", key));
-  return at->second.get();
-}
-
 const Operator* Context::find_operator(std::string_view qualified) const {
-  auto found = impl_->operators.find(qualified);
-  return found == impl_->operators.end() ? nullptr : found->second.get();
+  if (const Operator* op = operators_.find(qualified)) return op;
+  auto unknown = impl_->unknown_operators.find(qualified);
+  return unknown == impl_->unknown_operators.end() ? nullptr : &unknown->second;
 }
 const Operator* Context::find_operator(std::string_view domain, std::string_view name) const {
   return find_operator(domain.empty() ? std::string(name) : qualified_name(domain, name));
@@ -189,18 +162,10 @@ const Operator* Context::operator_or_unknown(std::string_view domain, std::strin
   Operator op;
   op.domain = domain == "ai.onnx" ? "" : std::string(domain);
   op.name = name;
+  op.qualified = qualified_name(op.domain, op.name);
   op.known = false;
-  return declare(std::move(op));
-}
-const Operator& Context::primitive(Primitive primitive) const {
-  return *impl_->primitives[static_cast<size_t>(primitive)];
-}
-std::vector<const Operator*> Context::operators() const {
-  std::vector<const Operator*> all;
-  for (const auto& [name, op] : impl_->operators) {
-    if (op->known) all.push_back(op.get());
-  }
-  return all;
+  std::string key = op.qualified;
+  return &impl_->unknown_operators.emplace(std::move(key), std::move(op)).first->second;
 }
 
 }  // namespace anfora::ir

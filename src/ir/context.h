@@ -1,5 +1,5 @@
-// A Context interns what modules share: types, symbolic dimensions, attribute sets, strings, and the table of
-// operators. It outlives its modules. Not thread-safe.
+// A Context interns what modules share: types, symbolic dimensions, attribute sets, strings, and operators that nothing declares.
+// It outlives its modules. Not thread-safe; different contexts share only the table of operators, which is constant.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ir/dim.h"
-#include "ir/operator.h"
+#include "ir/operator_table.h"
 #include "ir/type.h"
 #include "support/attribute.h"
 
@@ -16,7 +16,8 @@ namespace anfora::ir {
 
 class Context {
  public:
-  Context();  // holds only the primitives; ops::make_context() gives one with all operators
+  Context();  // knows only the primitives; ops::make_context() gives one with all operators
+  explicit Context(const OperatorTable& operators);  // which outlives it
   ~Context();
   Context(const Context&) = delete;
 
@@ -38,8 +39,6 @@ class Context {
   const AttributeSet* attributes(AttributeSet set);
   std::string_view string(std::string_view text);
 
-  // Declares an operator; throws Internal when it exists.
-  const Operator* declare(Operator op);
   // Null when not declared.
   const Operator* find_operator(std::string_view domain, std::string_view name) const;
   const Operator* find_operator(std::string_view qualified) const;
@@ -47,17 +46,15 @@ class Context {
   const Operator& get_operator(std::string_view qualified) const;
   // The declared operator, or an unknown one made for it.
   const Operator* operator_or_unknown(std::string_view domain, std::string_view name);
-  const Operator& primitive(Primitive primitive) const;
-  std::vector<const Operator*> operators() const;  // all declared ones, sorted by qualified name
+  const Operator& primitive(Primitive primitive) const { return operators_.primitive(primitive); }
+  std::vector<const Operator*> operators() const { return operators_.all(); }  // all declared ones, sorted by qualified name
 
  private:
   struct Impl;
   const Type* intern(const Type& probe);
+  const OperatorTable& operators_;
   DimTable dims_;
   std::unique_ptr<Impl> impl_;
 };
-
-// "Conv" for the main domain, "domain::Name" elsewhere.
-std::string qualified_name(std::string_view domain, std::string_view name);
 
 }  // namespace anfora::ir

@@ -42,7 +42,11 @@ std::string type_line(const Node& node, const DotOptions& options) {
 // "W = f32[64, 3, 3, 3]": by the formal name of the operand.
 std::string constant_line(const Apply& node, size_t i) {
   const std::vector<Formal>& formals = node.op().inputs;
+  const size_t last = formals.size() - 1;
   std::string name = i < formals.size() ? formals[i].name : fmt::format("#{}", i);
+  if (!formals.empty() && formals[last].arity == Formal::Arity::Variadic && i >= last) {
+    name = fmt::format("{}[{}]", formals[last].name, i - last);
+  }
   const Tensor& tensor = node.input(i)->as_value()->tensor();
   std::string value = tensor.size() <= kMostElements ? print(tensor) : to_string(node.input(i)->type());
   return dot_shortened(fmt::format("{} = {}", name, value), kLongestLine);
@@ -82,11 +86,12 @@ std::string common_scope(const std::vector<const Apply*>& nodes) {
 
 }  // namespace
 
-std::string dot_quoted(std::string_view text) {
+std::string dot_quoted(std::string_view text, char line_end) {
   std::string out = "\"";
   for (char c : text) {
     if (c == '\n') {
-      out += "\\n";
+      out += '\\';
+      out += line_end;
     } else {
       if (c == '"' || c == '\\') out += '\\';
       out += c;

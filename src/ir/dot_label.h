@@ -11,7 +11,8 @@ namespace anfora::ir {
 
 struct DotOptions;
 
-std::string dot_quoted(std::string_view text);
+// In quotes. `line_end` is the letter behind the backslash for a line break: n centres the line, l begins it at the left.
+std::string dot_quoted(std::string_view text, char line_end = 'n');
 // Without what is in the middle where it is long.
 std::string dot_shortened(const std::string& text, size_t most);
 std::string_view dot_colour(const Apply& node);

@@ -122,7 +122,7 @@ Declaration Declarations::op(std::string name, int since, std::string domain) {
 }
 
 Declarations::~Declarations() noexcept(false) {
-  for (auto& op : pending_) context_.declare(std::move(*op));
+  for (auto& op : pending_) table_.declare(std::move(*op));
 }
 
 }  // namespace anfora::ops

@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ir/context.h"
+#include "ir/operator_table.h"
 #include "ops/inference.h"
 #include "ops/ranges.h"
 
@@ -98,10 +98,10 @@ class Declaration {
   ir::Operator& op_;
 };
 
-// Collects the declarations of one family; each is entered into the context at the end of the family.
+// Collects the declarations of one family; each is entered into the table at the end of the family.
 class Declarations {
  public:
-  explicit Declarations(ir::Context& context) : context_(context) {}
+  explicit Declarations(ir::OperatorTable& table) : table_(table) {}
   ~Declarations() noexcept(false);
   Declarations(const Declarations&) = delete;
 
@@ -109,7 +109,7 @@ class Declarations {
   Declaration op(std::string name, int since, std::string domain = "");
 
  private:
-  ir::Context& context_;
+  ir::OperatorTable& table_;
   std::vector<std::unique_ptr<ir::Operator>> pending_;
 };
 

@@ -42,6 +42,13 @@ void declare_library(Declarations& declare) {
       .output("Y", "bool")
       .type("V", kAnyType)
       .infer(infer_truth);
+  of_library(declare, ir::kHolds,
+             "Whether a function of the rule language (docs/rule-language.md) holds of the operands where the function is inserted.")
+      .variadic_input("inputs", "V")
+      .output("Y", "bool")
+      .type("V", kAnyType)
+      .required_attribute("fact", AttributeKind::String)
+      .infer(infer_truth);
   of_library(declare, ir::kUnreachable, "What no run computes, for this reason. In text `unreachable \"reason\"`.")
       .output("value", "V")
       .type("V", kAnyType)

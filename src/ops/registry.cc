@@ -2,17 +2,22 @@
 
 namespace anfora::ops {
 
-std::unique_ptr<ir::Context> make_context() {
-  auto context = std::make_unique<ir::Context>();
-#define ANFORA_DECLARE_ALL(family)  \
-  {                                 \
-    Declarations declare(*context); \
-    declare_##family(declare);      \
+const ir::OperatorTable& operators() {
+  static const auto* const all = [] {
+    auto* table = new ir::OperatorTable;  // never destroyed: at exit, other threads may still compile
+#define ANFORA_DECLARE_ALL(family) \
+  {                                \
+    Declarations declare(*table);  \
+    declare_##family(declare);     \
   }
-  ANFORA_OPERATOR_FAMILIES(ANFORA_DECLARE_ALL)
+    ANFORA_OPERATOR_FAMILIES(ANFORA_DECLARE_ALL)
 #undef ANFORA_DECLARE_ALL
-  return context;
+    return table;
+  }();
+  return *all;
 }
+
+std::unique_ptr<ir::Context> make_context() { return std::make_unique<ir::Context>(operators()); }
 
 kernels::KernelFunction reference_kernel(const ir::Operator& op) {
   return op.kernel.empty() ? nullptr : kernels::reference_kernels().find(op.kernel);

@@ -24,7 +24,9 @@ namespace anfora::ops {
 ANFORA_OPERATOR_FAMILIES(ANFORA_DECLARE_FAMILY)
 #undef ANFORA_DECLARE_FAMILY
 
-// A context that knows every operator.
+// The table of every operator, made once: contexts share it.
+const ir::OperatorTable& operators();
+// A context that knows them.
 std::unique_ptr<ir::Context> make_context();
 
 // The reference kernel of an operator; null when there is none.

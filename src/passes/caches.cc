@@ -1,5 +1,6 @@
 // KV-cache fusion: rules/caches.rules, for what is stored.
 #include "passes/pass.h"
+#include "rewrite/rule_set.h"
 
 namespace anfora::passes {
 
@@ -7,7 +8,10 @@ extern const Pass kCaches;
 
 namespace {
 
-size_t run_caches(PassContext& context) { return apply_rule_file(context, "caches.rules", kCaches.name); }
+size_t run_caches(PassContext& context) {
+  static const auto rules = built_in_rules({"caches.rules"});
+  return rewrite::apply_rules(*rules, context.rewriting(), context.inference, context.remarks, kCaches.name);
+}
 
 }  // namespace
 

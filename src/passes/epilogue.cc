@@ -1,5 +1,6 @@
 // Epilogue fusion: rules/epilogue.rules, for programs that run.
 #include "passes/pass.h"
+#include "rewrite/rule_set.h"
 
 namespace anfora::passes {
 
@@ -7,7 +8,10 @@ extern const Pass kEpilogue;
 
 namespace {
 
-size_t run_epilogue(PassContext& context) { return apply_rule_file(context, "epilogue.rules", kEpilogue.name); }
+size_t run_epilogue(PassContext& context) {
+  static const auto rules = built_in_rules({"epilogue.rules"});
+  return rewrite::apply_rules(*rules, context.rewriting(), context.inference, context.remarks, kEpilogue.name);
+}
 
 }  // namespace
 

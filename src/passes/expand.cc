@@ -1,18 +1,12 @@
 // Operators of ONNX Runtime become what they mean: the functions of src/dialects/microsoft/*.ir, which
 // rewrite/instantiate.h inserts. What a function does not support stays as it is, with the reason as a remark.
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <optional>
 
-#include "anfora/error.h"
 #include "dialects/microsoft/library.h"
 #include "ir/order.h"
 #include "ir/queries.h"
-#include "ir/verify.h"
-#include "passes/pass.h"
+#include "passes/insert_function.h"
 #include "passes/replacement.h"
-#include "rewrite/instantiate.h"
 
 namespace anfora::passes {
 
@@ -79,107 +73,37 @@ constexpr rewrite::Rule kByHand[] = {
 
 // The pass -----------------------------------------------------------------------------------------------------------
 
-class Expander {
- public:
-  explicit Expander(PassContext& context)
-      : context_(context), module_(context.module), rewriter_(module_, context.inference) {}
+bool is_of_onnxruntime(const Apply& node) {
+  return node.primitive() == Primitive::Operation && node.op().known && node.op().domain.starts_with("com.microsoft");
+}
 
-  size_t run() {
-    auto order = shared_order(module_);
-    size_t expanded = 0;
-    for (const GraphOrder& graph : order->graphs) {
-      for (Apply* node : graph.nodes) {
-        if (!is_of_onnxruntime(*node) || !node->has_uses() || !is_reached(node->type())) continue;
-        if (!context_.has_fuel()) return expanded;
-        if (!library_) {
-          library_.emplace(module_.context(), microsoft::library_files());
-          block_ = block_of(*order);
-        }
-        const Graph* function = library_->find(node->op());
-        if (function && expand(*node, *function)) ++expanded;
+size_t insert_functions(PassContext& context) {
+  std::optional<FunctionInserter> functions;  // once they are needed
+  int64_t block = 0;
+  size_t expanded = 0;
+  const auto order = shared_order(context.module);
+  for (const GraphOrder& graph : order->graphs) {
+    for (Apply* node : graph.nodes) {
+      if (!is_of_onnxruntime(*node) || !node->has_uses() || !is_reached(node->type())) continue;
+      if (!context.has_fuel()) return expanded;
+      if (!functions) {
+        functions.emplace(context, kExpand.name, microsoft::library_files());
+        block = block_of(*order);
       }
+      if (!functions->has_function(node->op())) continue;
+      AttributeSet attributes = node->attributes();
+      if (node->op().domain == kBlockedDomain) attributes = attributes.with("block", block);
+      expanded += functions->insert(*node, node->op().qualified, attributes);
     }
-    return expanded;
   }
-
- private:
-  static bool is_of_onnxruntime(const Apply& node) {
-    return node.primitive() == Primitive::Operation && node.op().known && node.op().domain.starts_with("com.microsoft");
-  }
-
-  bool expand(Apply& node, const Graph& function) {
-    const std::string_view name = node.op().qualified;
-    context_.remarks.tried(name);
-    if (!is_typed(node)) return refuse(node, "the element types of its operands are not known");
-    AttributeSet attributes = node.attributes();
-    if (node.op().domain == kBlockedDomain) attributes = attributes.with("block", block_);
-    rewriter_.set_root(node);
-    std::vector<Node*> results(node.num_outputs());
-    try {
-      rewrite::Instance instance(*library_, rewriter_, function, attributes);
-      for (size_t i = 0; i < results.size(); ++i) {
-        if (!is_result_used(node, i)) continue;
-        results[i] = instance.result(i);
-        require_agreement(node, results.size() == 1 ? node.type() : node.type()->element(i), results[i]->type());
-      }
-    } catch (const rewrite::Refusal& refusal) {
-      rewriter_.discard_made();
-      return refuse(node, refusal.why);
-    }
-    rewrite::Remark* remark = context_.applied(kExpand.name, name, node);
-    if (remark) {
-      remark->before = rewrite::work_of(context_.inference, node);
-      for (const Apply* made : rewriter_.made()) remark->after += rewrite::work_of(context_.inference, *made);
-    }
-    replace(node, results);
-    rewriter_.discard_made();
-    return true;
-  }
-
-  static void require_agreement(const Apply& node, const Type* declared, const Type* found) {
-    if (may_agree(declared, found)) return;
-    throw Error(ErrorCode::Internal,
-                fmt::format("what it means is {}, and not {}", to_string(found), to_string(declared)))
-        .at_node(describe(node));
-  }
-
-  bool refuse(const Apply& node, std::string why) {
-    context_.remarks.refused(kExpand.name, node.op().qualified, node, std::move(why));
-    return false;
-  }
-
-  // Items of several results are replaced one by one; a tuple is made where somebody takes it as a whole.
-  void replace(Apply& node, std::span<Node* const> results) {
-    if (results.size() == 1) {
-      module_.replace(&node, results[0]);
-    } else {
-      std::vector<Apply*> items;
-      for (const Use& use : node.uses()) {
-        if (use.user->primitive() == Primitive::TupleGetItem) items.push_back(use.user);
-      }
-      for (Apply* item : items) {
-        if (Node* result = results[static_cast<size_t>(item->attributes().require_int("index"))]) {
-          module_.replace(item, result);
-        }
-        module_.erase(item);
-      }
-      if (node.has_uses()) module_.replace(&node, rewriter_.tuple(results));
-    }
-    module_.erase_with_dead_operands(&node);
-  }
-
-  PassContext& context_;
-  Module& module_;
-  Rewriter rewriter_;
-  std::optional<Library> library_;  // once it is needed
-  int64_t block_ = 0;
-};
+  return expanded;
+}
 
 // Nothing else says what these operators mean, so that it is no question of rounding whether they are expanded.
 size_t run_expand(PassContext& context) {
   const rewrite::RewriteOptions options{.fuel = context.options.fuel, .define_roots = true};
   const size_t by_hand = rewrite::apply_rules(kByHand, options, context.inference, context.remarks, kExpand.name);
-  return by_hand + Expander(context).run();
+  return by_hand + insert_functions(context);
 }
 
 }  // namespace

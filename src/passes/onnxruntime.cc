@@ -165,10 +165,10 @@ bool lacks_attention(const PassContext& context) {
 }
 
 size_t run_onnxruntime(PassContext& context) {
-  rewrite::RuleSet rules(context.module.context());
+  static const auto with_attention = built_in_rules({kOnnxRuntimeRules}, {kOwnRules});
+  static const auto without_attention = built_in_rules({kOnnxRuntimeRules});
   const bool is_lacking = lacks_attention(context);
-  read_rule_file(rules, kOnnxRuntimeRules);
-  if (is_lacking || !context.options.has_operator) rules.add(kOwnRules);
+  const rewrite::RuleSet& rules = is_lacking || !context.options.has_operator ? *with_attention : *without_attention;
   rewrite::RewriteOptions options = context.rewriting();
   options.has_operator = nullptr;
   size_t changes = rewrite::apply_rules(rules, options, context.inference, context.remarks, kOnnxRuntime.name);
@@ -179,9 +179,9 @@ size_t run_onnxruntime(PassContext& context) {
 
 }  // namespace
 
-void add_rules_of_passes(rewrite::RuleSet& rules) {
-  for (std::string_view file : kRulesOfPasses) read_rule_file(rules, file);
-  rules.add(kOwnRules);
+std::shared_ptr<const rewrite::RuleSet> rules_of_passes() {
+  static const auto rules = built_in_rules({std::begin(kRulesOfPasses), std::end(kRulesOfPasses)}, {kOwnRules});
+  return rules;
 }
 
 bool has_onnxruntime_operator(const Apply& node) {

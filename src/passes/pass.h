@@ -57,20 +57,24 @@ struct PassOptions {
   std::shared_ptr<const Origins> origins;
 };
 
-// Those of rules/*.rules but for the pass `onnxruntime`, and those that are functions (simplify.cc).
+// Rules of files of rules/ and functions, for modules of any context and any thread. Reading them takes milliseconds: each set is a
+// constant of the function that asks for it.
+std::shared_ptr<const rewrite::RuleSet> built_in_rules(const std::vector<std::string_view>& files,
+                                                       const std::vector<std::span<const rewrite::Rule>>& functions = {});
+// Those of simplification: all files but kRulesOfPasses, and functions (simplify.cc).
+std::shared_ptr<const rewrite::RuleSet> standard_rules();
 // In front of them those of a user, who may use the classes of operators of the built-in ones; their names are others.
 struct RuleText {
   std::string text, file;
 };
-std::shared_ptr<rewrite::RuleSet> standard_rules(ir::Context& context, std::span<const RuleText> own = {});
-// Of those, the ones that only take away: layouts are chosen, and rules that move transposes would undo that.
-std::shared_ptr<rewrite::RuleSet> lowering_rules(ir::Context& context);
+std::shared_ptr<const rewrite::RuleSet> standard_rules(ir::Context& context, std::span<const RuleText> own);
+// Of the standard ones, those that only take away: layouts are chosen, and rules that move transposes would undo that.
+std::shared_ptr<const rewrite::RuleSet> lowering_rules();
 // The files of rules/ that are no simplification: each the rules of the pass of that name.
 inline constexpr std::string_view kOnnxRuntimeRules = "onnxruntime.rules";
 inline constexpr std::string_view kRulesOfPasses[] = {kOnnxRuntimeRules, "caches.rules", "epilogue.rules"};
-void read_rule_file(rewrite::RuleSet& rules, std::string_view name);
-// All of them, and those that are functions.
-void add_rules_of_passes(rewrite::RuleSet& rules);
+// The rules of those passes, and those of them that are functions.
+std::shared_ptr<const rewrite::RuleSet> rules_of_passes();
 // Whether that pass makes an operator of ONNX Runtime of an application.
 bool has_onnxruntime_operator(const ir::Apply& node);
 
@@ -114,9 +118,6 @@ class PassContext {
   const PassOptions& options;
   const std::shared_ptr<analysis::FoldBudget> fold_budget;
 };
-
-// Applies the rules of a file everywhere until none fires; returns how many did.
-size_t apply_rule_file(PassContext& context, std::string_view name, std::string_view pass);
 
 struct Pass {
   std::string_view name;        // "fold"

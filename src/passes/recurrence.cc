@@ -30,6 +30,7 @@
 
 #include "analysis/loops.h"
 #include "ir/queries.h"
+#include "ops/registry.h"
 #include "passes/pass.h"
 #include "rewrite/patterns.h"
 #include "support/integers.h"
@@ -531,7 +532,6 @@ size_t run_recurrence(PassContext& context) {
   if (context.options.math != rewrite::Promise::Real || module.graphs().size() == 1) return 0;
   const ModuleOrder order = topological_order(module);
   const analysis::CallOrder calls(order);
-  std::optional<rewrite::Patterns> cells;
   size_t found = 0;
   for (const GraphOrder& graph : order.graphs) {
     const auto loop = Loop::of(*graph.graph, order, calls);
@@ -539,11 +539,12 @@ size_t run_recurrence(PassContext& context) {
     const LoopRun run(*loop, *loop->entries[0]);
     const auto bound = run.bound();
     if (!bound) continue;
-    if (!cells) cells.emplace(module.context(), kCells, "the cells of recurrent layers");
+    static const auto context_of_cells = ops::make_context();
+    static const rewrite::Patterns cells(*context_of_cells, kCells, "the cells of recurrent layers");
     Rewriter rewriter(module, context.inference);
     rewriter.set_root(*loop->entries[0]);
     try {
-      found += Cell(run, *bound, *cells, context, rewriter).make();
+      found += Cell(run, *bound, cells, context, rewriter).make();
     } catch (const rewrite::Refusal& refusal) {
       context.remarks.refused(kRecurrence.name, kFound, *loop->entries[0], refusal.why);
     }

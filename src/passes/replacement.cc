@@ -66,18 +66,4 @@ Node* Replacement::joined_heads(Node* x) {
   return apply("Reshape", {rows, integers({0, 0, heads > 0 && size > 0 ? heads * size : -1})});
 }
 
-Node* Replacement::extent(Node* x, int64_t axis) { return apply("Shape", {x}, {{"start", axis}, {"end", axis + 1}}); }
-
-Node* Replacement::numbers_below(Node* size) {
-  Node* last = apply("Squeeze", {size, integers({0})});
-  return apply("Range", {scalar_like(size, 0), last, scalar_like(size, 1)});
-}
-
-Node* Replacement::result(Nodes results) {
-  if (root_.num_outputs() == 1) return *results.begin();
-  boost::container::small_vector<Node*, 4> items(results.begin(), results.end());
-  items.resize(root_.num_outputs(), items[0]);  // nobody asks for these
-  return rewriter_.tuple({items.data(), items.size()});
-}
-
 }  // namespace anfora::passes

@@ -29,13 +29,6 @@ class Replacement {
   // [batch, sequence, heads · size] as [batch, heads, sequence, size], and back.
   ir::Node* split_heads(ir::Node* x, int64_t heads);
   ir::Node* joined_heads(ir::Node* x);
-  // How many elements x has along an axis, as a vector of one.
-  ir::Node* extent(ir::Node* x, int64_t axis);
-  // Numbers from 0 below a size, a vector of one.
-  ir::Node* numbers_below(ir::Node* size);
-
-  // What takes the root's place: the first of these, or all of them where the root has several results.
-  ir::Node* result(Nodes results);
 
  private:
   rewrite::Rewriter& rewriter_;

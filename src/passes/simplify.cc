@@ -4,8 +4,10 @@
 #include <algorithm>
 
 #include "ir/queries.h"
+#include "ops/registry.h"
 #include "passes/pass.h"
 #include "passes/repetition.h"
+#include "rewrite/rule_set.h"
 #include "support/element_types.h"
 
 namespace anfora::passes {
@@ -93,54 +95,52 @@ constexpr Rule kSimplifyRules[] = {
 
 size_t run_simplify(PassContext& context) {
   const PassOptions& options = context.options;
-  auto rules = options.rules ? options.rules : standard_rules(context.module.context());
+  auto rules = options.rules ? options.rules : standard_rules();
   return rewrite::apply_rules(*rules, context.rewriting(), context.inference, context.remarks, kSimplify.name);
 }
 
 }  // namespace
 
-void read_rule_file(rewrite::RuleSet& rules, std::string_view name) {
+std::shared_ptr<const rewrite::RuleSet> built_in_rules(const std::vector<std::string_view>& files,
+                                                       const std::vector<std::span<const Rule>>& functions) {
+  struct BuiltIn {
+    std::unique_ptr<Context> context = ops::make_context();
+    rewrite::RuleSet rules{*context};
+  };
+  auto* const made = new BuiltIn;  // never destroyed: at exit, other threads may still compile
   for (const rewrite::RuleFile& file : rewrite::rule_files()) {
-    if (file.name == name) rules.read(file.text, fmt::format("rules/{}", file.name));
+    if (std::ranges::count(files, file.name)) made->rules.read(file.text, fmt::format("rules/{}", file.name));
   }
+  for (std::span<const Rule> rules : functions) made->rules.add(rules);
+  return {std::shared_ptr<void>(), &made->rules};
 }
 
-size_t apply_rule_file(PassContext& context, std::string_view name, std::string_view pass) {
-  rewrite::RuleSet rules(context.module.context());
-  read_rule_file(rules, name);
-  return rewrite::apply_rules(rules, context.rewriting(), context.inference, context.remarks, pass);
-}
-
-std::shared_ptr<rewrite::RuleSet> standard_rules(Context& context, std::span<const RuleText> own) {
-  auto rules = std::make_shared<rewrite::RuleSet>(context);
-  for (const rewrite::RuleFile& file : rewrite::rule_files()) {
-    if (std::ranges::count(kRulesOfPasses, file.name) == 0) read_rule_file(*rules, file.name);
-  }
-  if (!own.empty()) {
-    size_t built_in = rules->equations().size();
-    for (const RuleText& file : own) rules->read(file.text, file.file);
-    auto ordered = std::make_shared<rewrite::RuleSet>(context);
-    const auto& all = rules->equations();
-    std::for_each(all.begin() + static_cast<std::ptrdiff_t>(built_in), all.end(),
-                  [&](const auto& e) { ordered->add(e); });
-    std::for_each(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(built_in),
-                  [&](const auto& e) { ordered->add(e); });
-    rules = ordered;
-  }
-  rules->add(kSimplifyRules);
-  rules->add(sequence_rules());
-  rules->add(shape_rules());
-  rules->add(normal_form_rules());
-  rules->add(factor_rules());
-  rules->add(piecewise_rules());
-  rules->add(index_map_rules());
+std::shared_ptr<const rewrite::RuleSet> standard_rules() {
+  static const auto rules = [] {
+    std::vector<std::string_view> files;
+    for (const rewrite::RuleFile& file : rewrite::rule_files()) {
+      if (std::ranges::count(kRulesOfPasses, file.name) == 0) files.push_back(file.name);
+    }
+    return built_in_rules(files, {kSimplifyRules, sequence_rules(), shape_rules(), normal_form_rules(), factor_rules(),
+                                  piecewise_rules(), index_map_rules()});
+  }();
   return rules;
 }
 
-std::shared_ptr<rewrite::RuleSet> lowering_rules(Context& context) {
-  auto rules = std::make_shared<rewrite::RuleSet>(context);
-  for (std::string_view file : {"no-ops.rules", "views.rules"}) read_rule_file(*rules, file);
-  rules->add(kSimplifyRules);
+std::shared_ptr<const rewrite::RuleSet> standard_rules(Context& context, std::span<const RuleText> own) {
+  if (own.empty()) return standard_rules();
+  rewrite::RuleSet all(context);
+  all.add(*standard_rules());
+  const auto built_in = static_cast<std::ptrdiff_t>(all.equations().size());
+  for (const RuleText& file : own) all.read(file.text, file.file);
+  auto ordered = std::make_shared<rewrite::RuleSet>(context);
+  std::for_each(all.equations().begin() + built_in, all.equations().end(), [&](const auto& e) { ordered->add(e); });
+  ordered->add(*standard_rules());
+  return ordered;
+}
+
+std::shared_ptr<const rewrite::RuleSet> lowering_rules() {
+  static const auto rules = built_in_rules({"no-ops.rules", "views.rules"}, {kSimplifyRules});
   return rules;
 }
 

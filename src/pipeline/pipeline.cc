@@ -39,7 +39,7 @@ class Optimization {
       pass_options_.fold_dequantized = true;
     }
     report_.remarks = rewrite::Remarks(options.keep_remarks || !options.save_graphs.empty());
-    rules_ = options.passes.rules ? options.passes.rules : passes::standard_rules(module.context());
+    rules_ = options.passes.rules ? options.passes.rules : passes::standard_rules();
     if (!options.save_graphs.empty()) saver_.emplace(options.save_graphs, report_.remarks, *rules_);
     set_operators(pipeline.expresses);
   }
@@ -81,7 +81,7 @@ class Optimization {
   void run_stage(const Stage& stage) {
     if (stopped_) return;
     if (stage.is_written) set_operators(nullptr);
-    pass_options_.rules = stage.rules ? stage.rules(module_.context()) : rules_;
+    pass_options_.rules = stage.rules ? stage.rules() : rules_;
     if (!options_.passes.fold_budget) pass_options_.fold_budget = std::make_shared<analysis::FoldBudget>(module_);
     if (report_.passes.empty() || stage.to_fixpoint) {
       for (const Pass* pass : stage.passes) entry_of(*pass);

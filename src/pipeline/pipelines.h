@@ -17,7 +17,7 @@ struct Stage {
   // What runs behind it where a pass of the stage has changed something.
   const Stage* on_change = nullptr;
   // The rules of simplification, where they are not the standard ones.
-  std::shared_ptr<rewrite::RuleSet> (*rules)(ir::Context& context) = nullptr;
+  std::shared_ptr<const rewrite::RuleSet> (*rules)() = nullptr;
   // From here on only what the file or the kernels have may be made; before, also what a pass of this stage expresses by that
   // (Pipeline::expresses).
   bool is_written = false;

@@ -53,7 +53,7 @@ constexpr std::string_view kHead = R"(<!DOCTYPE html>
   .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
   .bar { display: block; height: .3em; background: #4a7fb5; margin-top: .3em; }
   .quiet { opacity: .65; }
-  img { max-width: 24em; max-height: 24em; background: white; }
+  img { width: 20em; max-height: 20em; object-fit: cover; object-position: top; background: white; }
   summary { cursor: pointer; }
   li { overflow-wrap: anywhere; }
 </style>

@@ -8,6 +8,7 @@
 #include "analysis/folding.h"
 #include "anfora/error.h"
 #include "ops/registry.h"
+#include "rewrite/expression.h"
 
 namespace anfora::rewrite {
 
@@ -168,10 +169,25 @@ Node* Instance::compute(const Apply& node, Frame* frame) {
   if (node.is(kIsKnown)) {
     return rewriter_.constant(Tensor::scalar<bool>(known(value({node.input(0), frame})).has_value()));
   }
+  if (node.is(kHolds)) return rewriter_.constant(Tensor::scalar<bool>(holds(node, frame)));
   const Application application = application_of(rewriter_.context(), node);
   std::vector<Node*> inputs;
   for (const Use& use : application.inputs) inputs.push_back(value({use.node, frame}));
   return made(application.op, std::move(inputs), attributes_of(node, application.op, frame), node.num_outputs());
+}
+
+// What a guard of a rule may ask.
+bool Instance::holds(const Apply& node, Frame* frame) {
+  const std::string name = node.attributes().get_string("fact", "");
+  const Function* fact = find_function(name);
+  const auto given = static_cast<int>(node.num_inputs());
+  if (!fact || given < fact->least || (fact->most >= 0 && given > fact->most)) {
+    throw Error(ErrorCode::Internal, fmt::format("there is no {} of {} operands", name, given)).at_node(describe(node));
+  }
+  std::vector<Quantity> arguments;
+  for (const Use& use : node.operands()) arguments.emplace_back(value({use.node, frame}));
+  const Match match(SlotCounts{});
+  return is_true(fact->call(Scope(rewriter_, match), arguments));
 }
 
 // An application; a constant where it is known.

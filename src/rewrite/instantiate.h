@@ -63,6 +63,7 @@ class Instance {
   ir::Node* value(Place place);
   ir::Node* compute(const ir::Apply& node, Frame* frame);
   ir::Node* made(const ir::Operator& op, std::vector<ir::Node*> inputs, AttributeSet attributes, size_t num_outputs);
+  bool holds(const ir::Apply& node, Frame* frame);
   ir::Node* attribute_of(const Frame& frame, std::string_view name);
   AttributeSet attributes_of(const ir::Apply& node, const ir::Operator& op, Frame* frame);
   std::optional<Tensor> known(const ir::Node* node) const;

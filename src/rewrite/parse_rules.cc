@@ -265,7 +265,7 @@ class RuleParser : ExpressionParser {
     Equation equation;
     rule_ = &equation;
     size_t start = cursor_.position();
-    equation.place = cursor_.place(start).substr(0, cursor_.place(start).rfind(':'));
+    equation.place = fmt::format("{}:{}", file_, line_of(start));
     equation.name = context_.string(cursor_.identifier("the name of a rule"));
     if (!names_.insert(equation.name).second) {
       cursor_.fail_at(start, fmt::format("there is a rule {} already", equation.name));
@@ -301,6 +301,13 @@ class RuleParser : ExpressionParser {
     }
     equation.text = on_one_line(text_.substr(start, end - start));
     equations_.push_back(std::move(equation));
+  }
+
+  // Of a statement; called for one after the other, so that a text is counted once.
+  size_t line_of(size_t position) {
+    line_ += static_cast<size_t>(std::ranges::count(text_.substr(counted_, position - counted_), '\n'));
+    counted_ = position;
+    return line_;
   }
 
   // K => term: what an application that the pattern names becomes together with the root.
@@ -693,6 +700,7 @@ class RuleParser : ExpressionParser {
   std::set<std::string> mentioned_;  // variables, since the choice began that is being read
   bool in_pattern_ = true;
   std::set<std::string_view> names_;  // of all rules
+  size_t line_ = 1, counted_ = 0;     // see line_of()
   int repeated_ = 0;                  // how many terms around this place repeat
 };
 

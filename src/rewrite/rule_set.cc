@@ -36,6 +36,13 @@ void RuleSet::add(Equation equation) {
   tree_.insert(equations_.back().pattern, static_cast<uint32_t>(equations_.size() - 1));
 }
 
+void RuleSet::add(const RuleSet& other) {
+  for (const Equation& equation : other.equations_) add(equation);
+  for (const Rule* function : other.functions_) add(std::span(function, 1));
+  classes_.insert(other.classes_.begin(), other.classes_.end());
+  weights_.insert(other.weights_.begin(), other.weights_.end());
+}
+
 void RuleSet::add(std::span<const Rule> rules) {
   for (const Rule& rule : rules) {
     functions_.push_back(&rule);

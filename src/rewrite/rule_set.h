@@ -52,12 +52,13 @@ class RuleSet {
   // Reads equations. Throws InvalidArgument, with file, line and column, for what is no rule, names an operator, attribute
   // or function that does not exist or a variable that the pattern does not bind, or may go on for ever.
   void read(std::string_view text, std::string_view file);
-  // An equation of another set of the same context.
+  // An equation of another set, whose context lives as long.
   void add(Equation equation);
+  // The equations, functions and classes of another set, likewise.
+  void add(const RuleSet& other);
   // Functions, which are tried after equations. They must outlive the set.
   void add(std::span<const Rule> rules);
 
-  ir::Context& context() const { return context_; }
   const std::deque<Equation>& equations() const { return equations_; }
   std::span<const Rule* const> functions() const { return functions_; }
 

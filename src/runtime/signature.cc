@@ -97,12 +97,7 @@ std::vector<Datum> in_order(const Signature& signature, NamedData named) {
   std::vector<bool> given(names.size());
   for (auto& [name, datum] : named) {
     auto found = std::ranges::find(names, name);
-    if (found == names.end()) {
-      std::string_view nearest = nearest_name(name, names);
-      throw Error(ErrorCode::InvalidArgument, fmt::format("the model has no input '{}'", name))
-          .with_hint(nearest.empty() ? fmt::format("its inputs: {}", fmt::join(names, ", "))
-                                     : fmt::format("did you mean '{}'?", nearest));
-    }
+    if (found == names.end()) throw unknown_name("input", name, names);
     size_t index = static_cast<size_t>(found - names.begin());
     if (given[index]) throw Error(ErrorCode::InvalidArgument, fmt::format("input '{}' is given twice", name));
     given[index] = true;

@@ -1,5 +1,8 @@
 #include "support/nearest.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <numeric>
 #include <vector>
@@ -42,6 +45,13 @@ std::string_view nearest_name(std::string_view name, std::span<const std::string
     }
   }
   return best;
+}
+
+Error unknown_name(std::string_view what, std::string_view name, std::span<const std::string> names) {
+  std::string_view nearest = nearest_name(name, names);
+  return Error(ErrorCode::InvalidArgument, fmt::format("the model has no {} '{}'", what, name))
+      .with_hint(nearest.empty() ? fmt::format("its {}s: {}", what, fmt::join(names, ", "))
+                                 : fmt::format("did you mean '{}'?", nearest));
 }
 
 }  // namespace anfora

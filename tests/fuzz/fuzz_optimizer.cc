@@ -68,7 +68,7 @@ void print_finding(uint64_t seed, size_t number, const Finding& finding) {
 
 void print_coverage(const Counts& counts) {
   auto context = ops::make_context();
-  auto rules = passes::standard_rules(*context);
+  auto rules = passes::standard_rules();
   std::string unused, unfired;
   size_t used = 0, fired = 0, all = 0;
   for (const ir::Operator* op : operators_of_models(*context)) {
@@ -93,7 +93,7 @@ int run(const Command& command) {
   for (size_t i = command.first; i < command.first + command.count; ++i) {
     Draw draw(hash_combine(command.seed, i));
     auto context = ops::make_context();
-    std::shared_ptr<const rewrite::RuleSet> rules = passes::standard_rules(*context);
+    const std::shared_ptr<const rewrite::RuleSet> rules = passes::standard_rules();
     auto model = random_model(*context, *rules, command.common_types, draw);
     if (!model) {
       ++undrawn;

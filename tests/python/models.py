@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import onnx
 import onnx.parser
+
+import anfora
 
 
 def parse(text: str, opset: int = 21, ml: int = 3) -> onnx.ModelProto:
@@ -15,6 +18,11 @@ def parse(text: str, opset: int = 21, ml: int = 3) -> onnx.ModelProto:
     for info in (*model.graph.input, *model.graph.output):
         _forget_rank(info.type)
     return model
+
+
+def compiled(text: str, **options: Any) -> anfora.Executable:
+    """A model of that text, which runs on one thread."""
+    return anfora.load(parse(text)).compile(threads=1, **options)
 
 
 def _forget_rank(type: onnx.TypeProto) -> None:

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import os
 import tempfile
-import unittest
 import warnings
+from collections.abc import Iterator
+
+import pytest
 
 # The suite copies models into this folder.
 _folder = tempfile.TemporaryDirectory()
-unittest.addModuleCleanup(_folder.cleanup)
 os.environ["ONNX_MODELS"] = _folder.name
 
-try:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the suite's own, while it computes its cases
-        import onnx.backend.test
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # the suite's own, while it computes its cases
+    onnx_test = pytest.importorskip("onnx.backend.test")
+    backend = pytest.importorskip("anfora.backend")
+    suite = onnx_test.BackendTest(backend, __name__)
 
-        import anfora.backend
 
-        suite = onnx.backend.test.BackendTest(anfora.backend, __name__)
-except ImportError as missing:
-    raise unittest.SkipTest(f"not at hand: {missing}") from None
+@pytest.fixture(scope="module", autouse=True)
+def folder() -> Iterator[None]:
+    yield
+    _folder.cleanup()
+
 
 for pattern in (
     "_cuda$",

@@ -28,8 +28,8 @@ std::string show(const Module& module) {
   return print(module, {.numbers = PrintOptions::Numbers::Sequential, .locations = false, .header = false});
 }
 
-std::shared_ptr<RuleSet> rules_without(const RuleSet& all, const std::set<std::string_view>& names) {
-  auto rules = std::make_shared<RuleSet>(all.context());
+std::shared_ptr<RuleSet> rules_without(const RuleSet& all, Context& context, const std::set<std::string_view>& names) {
+  auto rules = std::make_shared<RuleSet>(context);
   for (const Equation& equation : all.equations()) {
     if (!names.contains(equation.name)) rules->add(equation);
   }
@@ -59,16 +59,17 @@ Result optimized(const Module& module, const std::shared_ptr<RuleSet>& rules, Pr
 
 }  // namespace
 
-Redundancy find_need(const Equation& equation, const RuleSet& all, const std::set<std::string_view>& without) {
+Redundancy find_need(const Equation& equation, const RuleSet& all, Context& context,
+                     const std::set<std::string_view>& without) {
   Redundancy found;
   std::set<std::string_view> without_it = without;
   without_it.insert(equation.name);
-  const auto with = rules_without(all, without), others = rules_without(all, without_it);
+  const auto with = rules_without(all, context, without), others = rules_without(all, context, without_it);
   const std::set<Promise> promises = {equation.on_floats, equation.on_others, Promise::Real};
   const uint64_t seed = hash_bytes(equation.name.data(), equation.name.size());
   for (int attempt = 0; attempt < kAttempts && found.instances < kInstances; ++attempt) {
     Draw draw(hash_combine(seed, static_cast<uint64_t>(attempt)));
-    auto instance = make_instance(equation, all.context(), {}, draw);
+    auto instance = make_instance(equation, context, {}, draw);
     auto symbolic = instance && attempt % 2 ? with_symbols(*instance, draw) : std::nullopt;
     if (symbolic) instance = std::move(symbolic);
     if (!instance) continue;

@@ -15,6 +15,7 @@ struct Redundancy {
 
 // Optimizes random instances of the equation with all rules but those of the names in `without`, and with all but these and the
 // equation, for what it promises and for `--math real`.
-Redundancy find_need(const rewrite::Equation& equation, const rewrite::RuleSet& all, const std::set<std::string_view>& without);
+Redundancy find_need(const rewrite::Equation& equation, const rewrite::RuleSet& all, ir::Context& context,
+                     const std::set<std::string_view>& without);
 
 }  // namespace anfora::rules

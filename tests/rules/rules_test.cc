@@ -129,11 +129,11 @@ int run(const Options& options) {
 // One after the other, each without those that were found before.
 int find_redundant(const Options& options) {
   auto context = ops::make_context();
-  auto rules = passes::standard_rules(*context);
+  auto rules = passes::standard_rules();
   std::set<std::string_view> redundant;
   for (const rewrite::Equation& equation : rules->equations()) {
     if (equation.name.find(options.only) == std::string::npos && equation.theme != options.only) continue;
-    const Redundancy found = find_need(equation, *rules, redundant);
+    const Redundancy found = find_need(equation, *rules, *context, redundant);
     if (found.instances > 0 && found.needed_by.empty()) redundant.insert(equation.name);
     fmt::print("{:<12} {} {}\n", found.instances == 0 ? "no instance" : found.needed_by.empty() ? "redundant" : "needed", equation.place, equation.name);
     if (!options.only.empty()) fmt::print("{}\n", found.needed_by);

@@ -119,15 +119,18 @@ std::string print(const Cfg& cfg) {
 }
 
 std::string to_dot(const Cfg& cfg) {
-  std::string text = "digraph cfg {\n  node [shape=box, fontname=\"monospace\", fontsize=10];\n  edge [fontname=\"monospace\", fontsize=9];\n";
+  std::string text =
+      "digraph cfg {\n"
+      "  node [shape=box, style=rounded, fontname=\"monospace\", fontsize=10];\n"
+      "  edge [arrowsize=0.6, color=\"#555555\", fontname=\"monospace\", fontsize=9];\n";
   for (size_t b = 0; b < cfg.blocks.size(); ++b) {
     const Block& block = cfg.blocks[b];
-    std::string label = fmt::format("B{}", b);
-    for (const Line& line : lines_of(block)) label += "\n" + line.text;
-    text += fmt::format("  b{} [label={}];\n", b, ir::dot_quoted(label));
+    std::string label = fmt::format("B{}\n", b);
+    for (const Line& line : lines_of(block)) label += line.text + "\n";
+    text += fmt::format("  b{} [label={}];\n", b, ir::dot_quoted(label, 'l'));
     const bool is_choice = block.otherwise >= 0;
-    if (block.then >= 0) text += fmt::format("  b{} -> b{}{};\n", b, block.then, is_choice ? " [label=\"yes\"]" : "");
-    if (is_choice) text += fmt::format("  b{} -> b{} [label=\"no\"];\n", b, block.otherwise);
+    if (block.then >= 0) text += fmt::format("  b{} -> b{}{};\n", b, block.then, is_choice ? " [label=\" yes \"]" : "");
+    if (is_choice) text += fmt::format("  b{} -> b{} [label=\" no \"];\n", b, block.otherwise);
   }
   return text + "}\n";
 }

@@ -7,9 +7,15 @@ import subprocess
 import tempfile
 import time
 import wave
+from importlib.util import find_spec
 from typing import Any
 
-import both
+import pytest
+
+pytestmark = [
+    pytest.mark.skipif(not find_spec("silero_vad"), reason="silero-vad is not installed"),
+    pytest.mark.skipif(not shutil.which("espeak-ng"), reason="espeak-ng is not installed"),
+]
 
 RATE = 16000
 SENTENCE = "Anfora compiles neural networks. It reads a model, makes it smaller, and runs it."
@@ -20,8 +26,6 @@ def spoken() -> Any:
     """Samples at 16 kHz: silence, the sentence, noise, the sentence again, silence."""
     import numpy as np
 
-    if not shutil.which("espeak-ng"):
-        raise ImportError("espeak-ng is not installed")
     with tempfile.NamedTemporaryFile(suffix=".wav") as file:
         subprocess.run(["espeak-ng", "-v", "en", "-w", file.name, SENTENCE], check=True)
         with wave.open(file.name) as sound:
@@ -51,18 +55,9 @@ def work() -> tuple[Any, float]:
     return (found, probabilities), seconds
 
 
-def same(result: Any, other: Any) -> list[str]:
-    (found, probabilities), (other_found, other_probabilities) = result, other
+def test_finds_the_same_speech(both: tuple[Any, Any]) -> None:
+    (found, probabilities), (other_found, other_probabilities) = both
     print(f"speech: {[(span['start'] / RATE, span['end'] / RATE) for span in found]} s")
-    worst = max(abs(a - b) for a, b in zip(probabilities, other_probabilities))
-    print(f"{len(probabilities)} windows, probabilities differ by {worst:.1e} at most")
-    differences = [] if found == other_found else [f"speech {found}, and {other_found}"]
-    if not found:
-        differences.append("no speech was found at all")
-    if worst > 1e-3:
-        differences.append(f"probabilities differ by {worst}")
-    return differences
-
-
-if __name__ == "__main__":
-    both.main(work, same)
+    assert found, "no speech was found at all"
+    assert found == other_found
+    assert probabilities == pytest.approx(other_probabilities, rel=0, abs=1e-3)

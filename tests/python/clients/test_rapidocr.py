@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
+from importlib.util import find_spec
 from typing import Any
 
-import both
+import pytest
+
+pytestmark = pytest.mark.skipif(not find_spec("rapidocr_onnxruntime"), reason="rapidocr-onnxruntime is not installed")
 
 LINES = (
     "The quick brown fox jumps over the lazy dog",
@@ -45,24 +48,11 @@ def work() -> tuple[Any, float]:
     return results, time.perf_counter() - begin
 
 
-def same(results: Any, others: Any) -> list[str]:
-    differences = []
-    for number, (lines, other_lines) in enumerate(zip(results, others)):
-        lines, other_lines = lines or [], other_lines or []
-        print(f"picture {number}: {len(lines)} lines: {[text for _, text, _ in lines]}")
-        if len(lines) != len(other_lines):
-            differences.append(f"picture {number}: {len(lines)} lines, and {len(other_lines)}")
-        for (box, text, confidence), (other_box, other_text, other_confidence) in zip(lines, other_lines):
-            if box != other_box:
-                differences.append(f"picture {number}: the box of '{text}' is {box}, and {other_box}")
-            if text != other_text:
-                differences.append(f"picture {number}: '{text}', and '{other_text}'")
-            if abs(float(confidence) - float(other_confidence)) > 1e-3:
-                differences.append(f"picture {number}: '{text}' with {confidence}, and {other_confidence}")
-    if not any(results):
-        differences.append("nothing was read at all")
-    return differences
-
-
-if __name__ == "__main__":
-    both.main(work, same)
+def test_reads_the_same(both: tuple[Any, Any]) -> None:
+    results, others = both
+    assert any(results), "nothing was read at all"
+    for lines, other_lines in zip(results, others, strict=True):
+        print([text for _, text, _ in lines or []])
+        assert [(box, text) for box, text, _ in lines or []] == [(box, text) for box, text, _ in other_lines or []]
+        confidences, other_confidences = ([float(confidence) for *_, confidence in each or []] for each in (lines, other_lines))
+        assert confidences == pytest.approx(other_confidences, rel=0, abs=1e-3)

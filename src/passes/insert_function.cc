@@ -1,0 +1,77 @@
+#include "passes/insert_function.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "anfora/error.h"
+#include "ir/verify.h"
+#include "passes/replacement.h"
+#include "rewrite/instantiate.h"
+
+namespace anfora::passes {
+
+using namespace ir;
+
+namespace {
+
+void require_agreement(const Apply& node, const Type* declared, const Type* found) {
+  if (may_agree(declared, found)) return;
+  throw Error(ErrorCode::Internal, fmt::format("what it means is {}, and not {}", to_string(found), to_string(declared)))
+      .at_node(describe(node));
+}
+
+}  // namespace
+
+bool FunctionInserter::insert(Apply& node, std::string_view rule, const AttributeSet& attributes,
+                              const rewrite::HasOperator& has_operator) {
+  context_.remarks.tried(rule);
+  rewriter_.set_root(node);
+  std::vector<Node*> results(node.num_outputs());
+  try {
+    if (!is_typed(node)) throw rewrite::Refusal{"the element types of its operands are not known"};
+    rewrite::Instance instance(library_, rewriter_, *library_.find(node.op()), attributes);
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (!is_result_used(node, i)) continue;
+      results[i] = instance.result(i);
+      require_agreement(node, results.size() == 1 ? node.type() : node.type()->element(i), results[i]->type());
+    }
+    if (std::string why = rewrite::why_not_written(has_operator, rewriter_.made()); !why.empty()) {
+      throw rewrite::Refusal{std::move(why)};
+    }
+  } catch (const rewrite::Refusal& refusal) {
+    rewriter_.discard_made();
+    context_.remarks.refused(pass_, rule, node, refusal.why);
+    return false;
+  }
+  if (rewrite::Remark* remark = context_.applied(pass_, rule, node)) {
+    remark->before = rewrite::work_of(context_.inference, node);
+    for (const Apply* made : rewriter_.made()) remark->after += rewrite::work_of(context_.inference, *made);
+  }
+  replace(node, results);
+  rewriter_.discard_made();
+  return true;
+}
+
+// Items of several results are replaced one by one; a tuple is made where somebody takes it as a whole.
+void FunctionInserter::replace(Apply& node, std::span<Node* const> results) {
+  Module& module = context_.module;
+  if (results.size() == 1) {
+    module.replace(&node, results[0]);
+  } else {
+    std::vector<Apply*> items;
+    for (const Use& use : node.uses()) {
+      if (use.user->primitive() == Primitive::TupleGetItem) items.push_back(use.user);
+    }
+    for (Apply* item : items) {
+      if (Node* result = results[static_cast<size_t>(item->attributes().require_int("index"))]) {
+        module.replace(item, result);
+      }
+      module.erase(item);
+    }
+    if (node.has_uses()) module.replace(&node, rewriter_.tuple(results));
+  }
+  module.erase_with_dead_operands(&node);
+}
+
+}  // namespace anfora::passes
