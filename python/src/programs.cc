@@ -27,11 +27,14 @@ class Importer;
 
 class LiveObject : public python::Live {
  public:
-  LiveObject(Importer& importer, nb::object object, Path path) : importer_(importer), object_(std::move(object)), path_(std::move(path)) {}
+  LiveObject(Importer& importer, nb::object object, Path path)
+      : importer_(importer), object_(std::move(object)), path_(std::move(path)) {}
 
   std::string describe() const override { return nb::cast<std::string>(tools().attr("called")(object_)); }
   std::optional<Object> attribute(const std::string& name) const override;
-  std::vector<std::string> fields() const override { return nb::cast<std::vector<std::string>>(tools().attr("fields")(object_)); }
+  std::vector<std::string> fields() const override {
+    return nb::cast<std::vector<std::string>>(tools().attr("fields")(object_));
+  }
 
   nb::handle object() const { return object_; }
 
@@ -43,7 +46,8 @@ class LiveObject : public python::Live {
 
 class LiveGlobals : public python::Globals {
  public:
-  LiveGlobals(Importer& importer, nb::object scope, Path path) : importer_(importer), scope_(std::move(scope)), path_(std::move(path)) {}
+  LiveGlobals(Importer& importer, nb::object scope, Path path)
+      : importer_(importer), scope_(std::move(scope)), path_(std::move(path)) {}
   std::optional<Object> find(const std::string& name) const override;
 
  private:
@@ -56,7 +60,10 @@ class LiveGlobals : public python::Globals {
 class Importer : public python::FunctionCall {
  public:
   Importer(Program& program, nb::tuple arguments, nb::dict keywords, bool exact_sizes)
-      : program_(program), arguments_(std::move(arguments)), keywords_(std::move(keywords)), exact_sizes_(exact_sizes) {}
+      : program_(program),
+        arguments_(std::move(arguments)),
+        keywords_(std::move(keywords)),
+        exact_sizes_(exact_sizes) {}
 
   // Of a value: as an argument, numbers are inputs; else constants, which guards watch.
   Object import(nb::object value, Path path, bool is_argument) {
@@ -68,7 +75,8 @@ class Importer : public python::FunctionCall {
     if (kind == "tuple" || kind == "list") {
       std::vector<Object> items;
       size_t i = 0;
-      for (nb::handle item : nb::cast<nb::list>(told[1])) items.push_back(import(nb::borrow(item), part("item", nb::int_(i++)), is_argument));
+      for (nb::handle item : nb::cast<nb::list>(told[1]))
+        items.push_back(import(nb::borrow(item), part("item", nb::int_(i++)), is_argument));
       if (!is_argument) guard(path, value);
       if (kind == "list" && is_argument) return lowering_->new_list(std::move(items));
       return python::make_tuple(std::move(items));
@@ -99,7 +107,8 @@ class Importer : public python::FunctionCall {
     }
     if (kind == "builtin") {
       const auto module = nb::cast<std::string>(told[1]), name = nb::cast<std::string>(told[2]);
-      if (auto found = module == "builtins" ? python::find_builtin(name) : python::find_in_module(module, name)) return *found;
+      if (auto found = module == "builtins" ? python::find_builtin(name) : python::find_in_module(module, name))
+        return *found;
       throw Error(ErrorCode::Unsupported, fmt::format("{}.{} cannot be compiled", module, name));
     }
     if (kind == "dtype") return {python::DTypeObject{*dtype_from_name(nb::cast<std::string>(told[1]))}};
@@ -110,7 +119,8 @@ class Importer : public python::FunctionCall {
     lowering_ = &lowering, main_ = &main;
     python::Arguments given;
     size_t i = 0;
-    for (nb::handle argument : arguments_) given.positional.push_back(import(nb::borrow(argument), root("argument", nb::int_(i++)), true));
+    for (nb::handle argument : arguments_)
+      given.positional.push_back(import(nb::borrow(argument), root("argument", nb::int_(i++)), true));
     for (auto [name, argument] : keywords_) {
       given.named.emplace_back(nb::cast<std::string>(name), import(nb::borrow(argument), root("keyword", name), true));
     }
@@ -126,20 +136,24 @@ class Importer : public python::FunctionCall {
 
   Object import_function(nb::object value) {
     const nb::tuple told = nb::cast<nb::tuple>(tools().attr("describe")(value));
-    if (nb::cast<std::string>(told[0]) != "function") throw Error(ErrorCode::InvalidArgument, "this is no function that is written in Python");
+    if (nb::cast<std::string>(told[0]) != "function")
+      throw Error(ErrorCode::InvalidArgument, "this is no function that is written in Python");
     return function(value, told, nb::make_tuple(nb::make_tuple("function")));
   }
 
  private:
   static Path root(const char* kind, nb::handle key) { return nb::make_tuple(nb::make_tuple(kind, key)); }
-  std::shared_ptr<LiveObject> live(nb::object object, const Path& path) { return std::make_shared<LiveObject>(*this, std::move(object), path); }
+  std::shared_ptr<LiveObject> live(nb::object object, const Path& path) {
+    return std::make_shared<LiveObject>(*this, std::move(object), path);
+  }
   void guard(const Path& path, const nb::object& value) { program_.guards.append(nb::make_tuple(path, value)); }
 
   ir::Node* input(const nb::tuple& told, const Path& path) {
     std::string type = nb::cast<std::string>(nb::str(nb::handle(exact_sizes_ ? told[2] : told[1])));
     const size_t index = program_.inputs.size();
     if (!exact_sizes_) {
-      for (size_t at = type.find('?'), axis = 0; at != std::string::npos; at = type.find('?', at), ++axis) type.replace(at, 1, fmt::format("n{}_{}", index, axis));
+      for (size_t at = type.find('?'), axis = 0; at != std::string::npos; at = type.find('?', at), ++axis)
+        type.replace(at, 1, fmt::format("n{}_{}", index, axis));
     }
     program_.inputs.append(path);
     return main_->parameter(type, fmt::format("input_{}", index));
@@ -169,14 +183,17 @@ class Importer : public python::FunctionCall {
       python::Items items;
       size_t i = 0;
       for (nb::handle item : nb::cast<nb::list>(told[field])) {
-        const Path at = Path(path + nb::make_tuple(nb::make_tuple(field == 3 ? "default" : "keyword default", nb::int_(i++))));
+        const Path at =
+            Path(path + nb::make_tuple(nb::make_tuple(field == 3 ? "default" : "keyword default", nb::int_(i++))));
         items.items.push_back(import(nb::borrow(item), at, false));
       }
       *parts = std::make_shared<const python::Items>(std::move(items));
     }
     if (!told[5].is_none()) {
       nb::object self = nb::borrow(told[5]);
-      closure.bound.emplace_back("self", std::make_shared<const Object>(import(self, Path(path + nb::make_tuple(nb::make_tuple("attribute", "__self__"))), false)));
+      closure.bound.emplace_back(
+          "self", std::make_shared<const Object>(
+                      import(self, Path(path + nb::make_tuple(nb::make_tuple("attribute", "__self__"))), false)));
     }
     return {std::make_shared<const python::Closure>(std::move(closure))};
   }
@@ -212,7 +229,8 @@ class Importer : public python::FunctionCall {
     if (const python::Items* tuple = object.tuple()) {
       nb::list parts;
       for (const Object& item : tuple->items) parts.append(export_(lowering, item, nodes));
-      if (const auto* type = dynamic_cast<const LiveObject*>(tuple->type.get())) return nb::make_tuple("fields", type->object(), parts);
+      if (const auto* type = dynamic_cast<const LiveObject*>(tuple->type.get()))
+        return nb::make_tuple("fields", type->object(), parts);
       return nb::make_tuple("tuple", parts);
     }
     if (const auto* array = object.as<python::Array>()) {
@@ -220,9 +238,12 @@ class Importer : public python::FunctionCall {
       const bool is_sequence = !array->node->type()->is_tensor();
       return nb::make_tuple(!array->is_number ? "array" : is_sequence ? "numbers" : "number", nodes.size() - 1);
     }
-    if (const auto* live = dynamic_cast<const LiveObject*>(object.live())) return nb::make_tuple("constant", live->object());
-    if (const auto* known = object.as<python::Constant>()) return nb::make_tuple("constant", tools().attr("literal")(python::repr(*known)));
-    throw Error(ErrorCode::Unsupported, fmt::format("{} cannot be returned from a compiled function", python::describe(object)))
+    if (const auto* live = dynamic_cast<const LiveObject*>(object.live()))
+      return nb::make_tuple("constant", live->object());
+    if (const auto* known = object.as<python::Constant>())
+      return nb::make_tuple("constant", tools().attr("literal")(python::repr(*known)));
+    throw Error(ErrorCode::Unsupported,
+                fmt::format("{} cannot be returned from a compiled function", python::describe(object)))
         .with_hint("return tensors, numbers, texts, and tuples, lists and dicts of them");
   }
 

@@ -11,10 +11,10 @@ namespace nb = nanobind;
 
 struct Program {
   driver::LoadedModel model;
-  std::string name;    // "file.py::function"
-  nb::object result;   // how outputs become what the function returns, see anfora/_program.py
-  nb::list inputs;     // paths to the inputs: arguments, and tensors that the function reads from elsewhere
-  nb::list guards;     // (path, object): what the module holds for
+  std::string name;   // "file.py::function"
+  nb::object result;  // how outputs become what the function returns, see anfora/_program.py
+  nb::list inputs;    // paths to the inputs: arguments, and tensors that the function reads from elsewhere
+  nb::list guards;    // (path, object): what the module holds for
 };
 
 // Lowers a function for arguments of these types. With `exact_sizes`, for those sizes of tensors only.

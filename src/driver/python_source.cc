@@ -38,7 +38,8 @@ std::string tree_as_json(const std::filesystem::path& file) {
   char buffer[1 << 16];
   for (size_t n; pipe && (n = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;) json.append(buffer, n);
   if (const int status = pipe ? pclose(pipe) : -1; status != 0) {
-    throw Error(ErrorCode::NotFound, fmt::format("reading Python needs the program `{}`, which failed or is not installed", program))
+    throw Error(ErrorCode::NotFound,
+                fmt::format("reading Python needs the program `{}`, which failed or is not installed", program))
         .with_hint("ANFORA_PYTHON names another one");
   }
   return json;

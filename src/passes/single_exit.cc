@@ -76,7 +76,8 @@ class ExitMerging {
       return are_last(analysis::callers_of(*next)) && find_ends(*next);
     }
     const Apply* choice = callee->as(Primitive::Switch);
-    Graph* ways[2] = {choice ? constant_function(choice->input(1)) : nullptr, choice ? constant_function(choice->input(2)) : nullptr};
+    Graph* ways[2] = {choice ? constant_function(choice->input(1)) : nullptr,
+                      choice ? constant_function(choice->input(2)) : nullptr};
     const bool is_inner = ways[0] && ways[1] && ways[0]->is_inside(&loop_) && ways[1]->is_inside(&loop_);
     // What is called for its value alone, in which the loop does not go on, is an exit.
     if (!is_inner || !(goes_on(*ways[0]) || goes_on(*ways[1]))) return ends_.exits.push_back(&graph), true;
@@ -84,8 +85,8 @@ class ExitMerging {
   }
   static bool are_last(const analysis::Callers& callers) {
     return callers.all_known && std::ranges::all_of(callers.calls, [](const Apply* call) {
-      return call->has_one_use() && call->graph()->result() == call;
-    });
+             return call->has_one_use() && call->graph()->result() == call;
+           });
   }
   bool goes_on(const Graph& graph) const { return going_on_.contains(&graph); }
 
@@ -152,7 +153,8 @@ class ExitMerging {
 
   static bool can_begin(const Type& type) {
     if (type.kind() == TypeKind::State) return true;
-    if (type.kind() == TypeKind::Sequence) return type.element()->is_tensor() && type.element()->dtype() != DType::Undefined;
+    if (type.kind() == TypeKind::Sequence)
+      return type.element()->is_tensor() && type.element()->dtype() != DType::Undefined;
     return type.is_tensor() && type.dtype() != DType::Undefined && type.dtype() != DType::String;
   }
   // A value of the type that nothing reads.
@@ -163,7 +165,8 @@ class ExitMerging {
       return typed(module_.apply(graph, op("SequenceEmpty"), {}, AttributeSet({{"dtype", dtype}})));
     }
     Shape shape;
-    for (int axis = 0; type.has_rank() && axis < type.rank(); ++axis) shape.push_back(type.dim(axis).as_constant().value_or(0));
+    for (int axis = 0; type.has_rank() && axis < type.rank(); ++axis)
+      shape.push_back(type.dim(axis).as_constant().value_or(0));
     return module_.constant(Tensor::zeros(type.dtype(), shape));
   }
   Node* typed(Apply* node) {
@@ -181,11 +184,14 @@ class ExitMerging {
     Parameter* go = module_.add_parameter(header, types.tensor_type(DType::Bool, std::span<const int64_t>()), "go");
     std::vector<Node*> carried, own;  // the loop's parameters in the header, then the results that none of them is
     for (const Parameter* p : parameters) carried.push_back(module_.add_parameter(header, p->type(), p->name()));
-    for (const Place& place : places_) own.push_back(place.parameter ? nullptr : module_.add_parameter(header, place.type));
-    module_.set_result(header, module_.call(header, module_.make_switch(header, go, again->value(), leave->value()), {}));
+    for (const Place& place : places_)
+      own.push_back(place.parameter ? nullptr : module_.add_parameter(header, place.type));
+    module_.set_result(header,
+                       module_.call(header, module_.make_switch(header, go, again->value(), leave->value()), {}));
 
     std::vector<Node*> results;
-    for (size_t k = 0; k < places_.size(); ++k) results.push_back(places_[k].parameter ? carried[*places_[k].parameter] : own[k]);
+    for (size_t k = 0; k < places_.size(); ++k)
+      results.push_back(places_[k].parameter ? carried[*places_[k].parameter] : own[k]);
     module_.set_result(leave, is_tuple_ ? module_.make_tuple(leave, results) : results[0]);
 
     // A turn returns whether it goes on, what the loop carries, and the results.
@@ -235,7 +241,8 @@ class ExitMerging {
       module_.replace(entry, made);
       module_.erase(entry);
     }
-    context_.applied(kSingleExit.name, kSingleExit.name, *header->value(), fmt::format("{} exits are one", ends_.exits.size()));
+    context_.applied(kSingleExit.name, kSingleExit.name, *header->value(),
+                     fmt::format("{} exits are one", ends_.exits.size()));
   }
 
   PassContext& context_;
@@ -274,6 +281,7 @@ size_t run_single_exit(PassContext& context) {
 
 }  // namespace
 
-const Pass kSingleExit{"single-exit", "loops with one exit", "returns and breaks inside a loop become a truth value that it carries", run_single_exit};
+const Pass kSingleExit{"single-exit", "loops with one exit",
+                       "returns and breaks inside a loop become a truth value that it carries", run_single_exit};
 
 }  // namespace anfora::passes

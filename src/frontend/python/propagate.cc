@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include "frontend/python/dataflow.h"
 #include "frontend/python/fold.h"
@@ -46,11 +48,13 @@ class Propagation {
   }
 
   Cfg run() {
-    fold(source_);
-    module_ = module_constants(source_);
+    if (!source_.constants) {  // once, whichever of its functions comes first
+      fold(source_);
+      source_.constants = std::make_shared<const std::map<std::string, Constant>>(module_constants(source_));
+    }
     Cfg cfg = build_cfg(source_, function_);
     while (substitute(cfg)) {
-      fold(source_);
+      fold_function();
       cfg = build_cfg(source_, function_);
     }
     require_defined(cfg, find_reaching_definitions(cfg));
@@ -67,6 +71,14 @@ class Propagation {
     changed.kind = kind;
     changed.name = name_of(kind);
     changed.fields.clear();
+  }
+
+  void fold_function() {
+    Tree* alone = source_.make(Kind::Module, {});
+    alone->fields.emplace_back("body", Tree::Trees{&changeable(function_)});
+    Tree* whole = std::exchange(source_.root, alone);
+    fold(source_);
+    source_.root = whole;
   }
 
   bool substitute(const Cfg& cfg) {
@@ -109,8 +121,8 @@ class Propagation {
   // The constant that a variable is where it is read; null: not known.
   const Constant* known(const Cfg& cfg, const ReachingDefinitions& reaching, size_t block, size_t step, const std::string& name) const {
     if (!cfg.scope.is_local(name)) {
-      auto global = module_.find(name);
-      return is_top_level_ && global != module_.end() ? &global->second : nullptr;
+      auto global = source_.constants->find(name);
+      return is_top_level_ && global != source_.constants->end() ? &global->second : nullptr;
     }
     if (cfg.scope.captured.contains(name)) return nullptr;
     const auto variable = static_cast<size_t>(std::ranges::find(cfg.scope.locals, name) - cfg.scope.locals.begin());
@@ -160,7 +172,6 @@ class Propagation {
 
   Source& source_;
   const Tree& function_;
-  std::map<std::string, Constant> module_;
   bool is_top_level_ = false;
 };
 

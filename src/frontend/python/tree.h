@@ -6,6 +6,8 @@
 
 #include <deque>
 #include <initializer_list>
+#include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -67,6 +69,7 @@ class Source {
   std::vector<std::string> lines;
   int version = 0;  // of Python: 311 is 3.11
   Tree* root = nullptr;  // a Module
+  std::shared_ptr<const std::map<std::string, Constant>> constants;  // of the module, once they are known (propagate.h)
 
   Tree* make(Kind kind, const Position& position);
   // A Constant.

@@ -8,7 +8,7 @@
 namespace anfora::python {
 
 constexpr std::string_view kComprehension = "comprehension";  // the name of the function that one is
-constexpr int kReturn = -1;  // as the target of an edge
+constexpr int kReturn = -1;                                   // as the target of an edge
 
 struct NaturalLoop {
   size_t header = 0;
@@ -21,15 +21,17 @@ struct Lowering::Activation {
   const Closure& closure;
   Cfg& cfg;
   LiveVariables live;
-  std::vector<const Tree*> iterators;       // the `for` statements; each has two slots behind the variables: what it goes over, and where it is
+  std::vector<const Tree*>
+      iterators;  // the `for` statements; each has two slots behind the variables: what it goes over, and where it is
   std::map<size_t, NaturalLoop> loops;      // by header
   std::vector<Set> live_slots;              // by block: variables, and iterators of the loops around
   std::map<int, std::vector<State>> edges;  // to blocks that are not lowered yet
-  std::set<const ir::Graph*> leaving;       // functions that return what one outside of them returns: a loop around, a place where paths join
-  ir::Graph* root = nullptr;                // of the region that is lowered: the function, or the innermost loop
+  std::set<const ir::Graph*>
+      leaving;  // functions that return what one outside of them returns: a loop around, a place where paths join
+  ir::Graph* root = nullptr;  // of the region that is lowered: the function, or the innermost loop
 
   Activation* caller = nullptr;
-  int depth = 0;  // of calls
+  int depth = 0;             // of calls
   std::vector<Local> saved;  // the variables of the caller
 
   size_t iterator_slot(const Tree& loop) const {

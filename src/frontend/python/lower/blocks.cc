@@ -25,7 +25,8 @@ void for_each_updated(const Tree& target, F&& f) {
 
 }  // namespace
 
-Lowering::Activation::Activation(const Closure& callee, Cfg& graph) : closure(callee), cfg(graph), live(find_live_variables(graph)) {
+Lowering::Activation::Activation(const Closure& callee, Cfg& graph)
+    : closure(callee), cfg(graph), live(find_live_variables(graph)) {
   for (const Block& block : cfg.blocks) {
     for (const Step& step : block.steps) {
       if (step.kind == StepKind::Iterate) iterators.push_back(step.tree);
@@ -65,10 +66,12 @@ Lowering::Activation::Activation(const Closure& callee, Cfg& graph) : closure(ca
     for (const Tree* iterator : iterators) {
       const Block& block = cfg.blocks[b];
       auto is_next = [&](const Step& s) { return s.kind == StepKind::Next && s.tree == iterator; };
-      bool is_live = (block.end == EndKind::HasNext && block.tree == iterator) || std::ranges::any_of(block.steps, is_next);
+      bool is_live =
+          (block.end == EndKind::HasNext && block.tree == iterator) || std::ranges::any_of(block.steps, is_next);
       for (const auto& [header, loop] : loops) {
         const Block& head = cfg.blocks[header];
-        is_live = is_live || (head.end == EndKind::HasNext && head.tree == iterator && std::ranges::count(loop.blocks, b));
+        is_live =
+            is_live || (head.end == EndKind::HasNext && head.tree == iterator && std::ranges::count(loop.blocks, b));
       }
       if (is_live) slots.set(iterator_slot(*iterator)).set(iterator_slot(*iterator) + 1);
     }
@@ -81,12 +84,14 @@ Object Lowering::run(const Closure& closure, std::vector<Local> locals, Cfg& cfg
   activation.caller = activation_;
   activation.depth = activation_ ? activation_->depth + 1 : 0;
   constexpr int kMostNested = 200;
-  if (activation.depth > kMostNested) emit_.fail(ErrorCode::ResourceExhausted, fmt::format("calls are nested more than {} deep", kMostNested));
+  if (activation.depth > kMostNested)
+    emit_.fail(ErrorCode::ResourceExhausted, fmt::format("calls are nested more than {} deep", kMostNested));
   activation.root = here_.graph;
   locals.resize(activation.result_slot() + 1);
   activation.saved = std::exchange(here_.locals, std::move(locals));
   for (size_t i = 0; i < cfg.scope.locals.size(); ++i) {
-    if (cfg.scope.captured.contains(cfg.scope.locals[i])) here_.locals[i].object = make_cell(Cell::Kind::Variable, std::move(here_.locals[i].object));
+    if (cfg.scope.captured.contains(cfg.scope.locals[i]))
+      here_.locals[i].object = make_cell(Cell::Kind::Variable, std::move(here_.locals[i].object));
   }
   const Emitter::Place place = emit_.place();
   activation_ = &activation;
@@ -133,7 +138,8 @@ void Lowering::process(const std::vector<size_t>& blocks, std::optional<size_t> 
       at.edges.erase(found);
       const Block& block = at.cfg.blocks[b];
       const Tree* first = !block.steps.empty() ? block.steps[0].tree : block.tree;
-      enter_block(std::move(edges), &at.live_slots[b], root, first ? first->position.line : at.closure.function->position.line);
+      enter_block(std::move(edges), &at.live_slots[b], root,
+                  first ? first->position.line : at.closure.function->position.line);
     }
     if (is_inner) {
       done.insert(loop->second.blocks.begin(), loop->second.blocks.end());
@@ -150,7 +156,8 @@ void Lowering::lower_block(size_t b) {
   const Block& block = at.cfg.blocks[b];
   try {
     for (const Step& step : block.steps) this->step(step);
-    if (block.tree) emit_.set_place({at.closure.source, block.end == EndKind::HasNext ? block.tree->child("target") : block.tree});
+    if (block.tree)
+      emit_.set_place({at.closure.source, block.end == EndKind::HasNext ? block.tree->child("target") : block.tree});
     switch (block.end) {
       case EndKind::Jump: return go_to(block.then);
       case EndKind::Branch:
@@ -180,11 +187,13 @@ void Lowering::lower_loop(size_t header) {
   Activation& at = *activation_;
   const Block& head = at.cfg.blocks[header];
   const std::vector<size_t>& blocks = at.loops.at(header).blocks;
-  if (head.end == EndKind::HasNext && has_known_items(*here_.locals[at.iterator_slot(*head.tree)].object)) return unroll(header, blocks);
+  if (head.end == EndKind::HasNext && has_known_items(*here_.locals[at.iterator_slot(*head.tree)].object))
+    return unroll(header, blocks);
   constexpr int64_t kMostItems = 32, kMostTurns = 256;
   const std::optional<int64_t> turns = known_turns(head, here_);
   // Lists of known length can be taken apart.
-  if (turns && *turns <= kMostItems && at.closure.function->text("name") == kComprehension) return unroll(header, blocks);
+  if (turns && *turns <= kMostItems && at.closure.function->text("name") == kComprehension)
+    return unroll(header, blocks);
   if (!turns || *turns > kMostTurns) return lower_turns(header, std::move(here_));
   const State entry = here_;
   const auto open = at.edges;
@@ -218,7 +227,8 @@ void Lowering::lower_turns(size_t header, State entry) {
       if (slot < names.size()) changes.slots.set(slot);
     };
     for (const Step& step : block.steps) {
-      if (const Tree* target = step.kind == StepKind::Iterate ? nullptr : step.tree->child("target")) for_each_updated(*target, update);
+      if (const Tree* target = step.kind == StepKind::Iterate ? nullptr : step.tree->child("target"))
+        for_each_updated(*target, update);
       for (const Tree* target : step.tree->list("targets")) for_each_updated(*target, update);
     }
     if (block.end == EndKind::HasNext) changes.slots.set(at.iterator_slot(*block.tree) + 1);
@@ -230,7 +240,8 @@ void Lowering::lower_turns(size_t header, State entry) {
   std::vector<State> turns{entry};  // the states that enter the header, for their types
   constexpr int kMostAttempts = 16;
   for (int attempt = 0;; ++attempt) {
-    if (attempt == kMostAttempts) emit_.fail(ErrorCode::TypeMismatch, "the types of this loop's variables do not come to rest");
+    if (attempt == kMostAttempts)
+      emit_.fail(ErrorCode::TypeMismatch, "the types of this loop's variables do not come to rest");
     emit_.set_place({at.closure.source, tree});
     set_state(entry);
     ir::Graph* graph = emit_.module().make_graph(name, entry.graph);
@@ -274,7 +285,8 @@ void Lowering::lower_turns(size_t header, State entry) {
       std::vector<Node*> values;
       for (const Leaf& leaf : joined) values.push_back(convert(leaf.sources[e], leaf));
       emit_.module().set_result(from, emit_.module().call(from, graph->value(), values));
-      for (const ir::Graph* inside = from; inside->is_inside(graph); inside = inside->parent()) at.leaving.insert(inside);
+      for (const ir::Graph* inside = from; inside->is_inside(graph); inside = inside->parent())
+        at.leaving.insert(inside);
     }
     return;
   }

@@ -53,11 +53,14 @@ std::optional<Object> find_in_library(std::string_view file, const std::string& 
   return known->second->find(name);
 }
 
-constexpr std::string_view kFunctions[] = {"len",  "range", "zip",        "enumerate", "reversed", "int",     "float",  "bool",  "tuple",
-                                           "list", "dict",  "isinstance", "print",     "str",      "getattr", "object", "slice", "hasattr"};
-constexpr std::string_view kModules[] = {"numpy", "math", "anfora", "anfora.ops", "typing", "numpy.linalg", "functools"};
+constexpr std::string_view kFunctions[] = {"len",   "range", "zip",     "enumerate", "reversed", "int",
+                                           "float", "bool",  "tuple",   "list",      "dict",     "isinstance",
+                                           "print", "str",   "getattr", "object",    "slice",    "hasattr"};
+constexpr std::string_view kModules[] = {"numpy",  "math",         "anfora",   "anfora.ops",
+                                         "typing", "numpy.linalg", "functools"};
 // What the library is written with.
-constexpr std::string_view kIntrinsics[] = {"promote", "as_float", "cast", "as_tensor", "shape_of", "is_number", "ops", "fail", "result_float"};
+constexpr std::string_view kIntrinsics[] = {"promote",   "as_float", "cast", "as_tensor",   "shape_of",
+                                            "is_number", "ops",      "fail", "result_float"};
 
 }  // namespace
 
@@ -77,16 +80,20 @@ std::optional<Object> find_in_module(const std::string& module, const std::strin
   const std::string inner = module + "." + name;
   if (auto found = find_module(inner)) return found;
   if (module == "numpy" || module == "math") {
-    static const std::map<std::string, double> kNumbers = {
-        {"pi", std::numbers::pi}, {"e", std::numbers::e}, {"inf", std::numeric_limits<double>::infinity()}, {"nan", std::nan("")}, {"tau", 2 * std::numbers::pi}};
+    static const std::map<std::string, double> kNumbers = {{"pi", std::numbers::pi},
+                                                           {"e", std::numbers::e},
+                                                           {"inf", std::numeric_limits<double>::infinity()},
+                                                           {"nan", std::nan("")},
+                                                           {"tau", 2 * std::numbers::pi}};
     if (auto number = kNumbers.find(name); number != kNumbers.end()) return Object{Constant{number->second}};
   }
   if (module == "numpy") {
-    static const std::map<std::string, DType> kTypes = {{"float64", DType::F64}, {"float32", DType::F32}, {"float16", DType::F16}, {"int64", DType::I64},
-                                                        {"int32", DType::I32},   {"int16", DType::I16},   {"int8", DType::I8},     {"uint64", DType::U64},
-                                                        {"uint32", DType::U32},  {"uint16", DType::U16},  {"uint8", DType::U8},    {"bool_", DType::Bool},
-                                                        {"double", DType::F64},  {"single", DType::F32},  {"half", DType::F16},    {"intp", DType::I64},
-                                                        {"complex64", DType::C64}, {"complex128", DType::C128}};
+    static const std::map<std::string, DType> kTypes = {
+        {"float64", DType::F64},   {"float32", DType::F32},    {"float16", DType::F16}, {"int64", DType::I64},
+        {"int32", DType::I32},     {"int16", DType::I16},      {"int8", DType::I8},     {"uint64", DType::U64},
+        {"uint32", DType::U32},    {"uint16", DType::U16},     {"uint8", DType::U8},    {"bool_", DType::Bool},
+        {"double", DType::F64},    {"single", DType::F32},     {"half", DType::F16},    {"intp", DType::I64},
+        {"complex64", DType::C64}, {"complex128", DType::C128}};
     if (auto type = kTypes.find(name); type != kTypes.end()) return Object{DTypeObject{type->second}};
     if (name == "newaxis") return Object{Constant{NoneValue()}};
     if (name == "ndarray") return Object{Builtin{"numpy.ndarray"}};
@@ -101,7 +108,8 @@ std::optional<Object> find_tensor_method(const std::string& name) { return find_
 Object Lowering::attribute(const Object& object, const std::string& name) {
   if (const auto* builtin = object.as<Builtin>()) {
     if (auto found = find_in_module(builtin->name, name)) return *found;
-    emit_.fail(ErrorCode::Unsupported, fmt::format("{} has no '{}' that can be compiled", builtin->name, name), "docs/language.md lists what is there");
+    emit_.fail(ErrorCode::Unsupported, fmt::format("{} has no '{}' that can be compiled", builtin->name, name),
+               "docs/language.md lists what is there");
   }
   if (const Items* tuple = object.tuple()) {
     auto found = std::ranges::find(tuple->names, name);
@@ -127,12 +135,17 @@ Object Lowering::attribute(const Object& object, const std::string& name) {
     if (name == "T" || name == "size") return call(*find_tensor_method(name), {.positional = {object}, .named = {}});
   }
   const bool is_list = object.is<Cell>() || (array && !array->node->type()->is_tensor());
-  static constexpr std::string_view kListMethods[] = {"append", "extend", "insert", "pop", "copy", "reverse", "clear", "index", "count"};
-  static constexpr std::string_view kDictMethods[] = {"get", "items", "keys", "values", "update", "pop", "copy", "setdefault"};
+  static constexpr std::string_view kListMethods[] = {"append",  "extend", "insert", "pop",  "copy",
+                                                      "reverse", "clear",  "index",  "count"};
+  static constexpr std::string_view kDictMethods[] = {"get",    "items", "keys", "values",
+                                                      "update", "pop",   "copy", "setdefault"};
   const auto* cell = object.as<Cell>();
   const bool is_dict = cell && cell->kind == Cell::Kind::Dict;
-  const bool has = is_dict ? std::ranges::count(kDictMethods, name) : is_list ? std::ranges::count(kListMethods, name) : Emitter::is_numeric(object) && find_tensor_method(name);
-  if (!has) emit_.fail(ErrorCode::Unsupported, fmt::format("a {} has no '{}' that can be compiled", describe(object), name));
+  const bool has = is_dict   ? std::ranges::count(kDictMethods, name)
+                   : is_list ? std::ranges::count(kListMethods, name)
+                             : Emitter::is_numeric(object) && find_tensor_method(name);
+  if (!has)
+    emit_.fail(ErrorCode::Unsupported, fmt::format("a {} has no '{}' that can be compiled", describe(object), name));
   return {Method{std::make_shared<const Object>(object), name}};
 }
 
@@ -151,7 +164,8 @@ Object Lowering::call_method(const Method& method, Arguments arguments) {
   const std::vector<Object>& given = arguments.positional;
   auto need = [&](size_t least, size_t most) {
     if (given.size() < least || given.size() > most || !arguments.named.empty()) {
-      emit_.fail(ErrorCode::InvalidArgument, fmt::format("{}() takes {} argument{}", method.name, most, most == 1 ? "" : "s"));
+      emit_.fail(ErrorCode::InvalidArgument,
+                 fmt::format("{}() takes {} argument{}", method.name, most, most == 1 ? "" : "s"));
     }
   };
   const Object none{Constant{NoneValue()}};
@@ -163,7 +177,8 @@ Object Lowering::call_method(const Method& method, Arguments arguments) {
     if (method.name == "update") {
       need(1, 1);
       const std::vector<Object> others = content(*given[0].as<Cell>()).tuple()->items;
-      for (size_t i = 0; i < others.size(); i += 2) here_.store[cell->id] = with_item(*method.self, others[i], others[i + 1]);
+      for (size_t i = 0; i < others.size(); i += 2)
+        here_.store[cell->id] = with_item(*method.self, others[i], others[i + 1]);
       return none;
     }
     if (method.name == "get" || method.name == "pop" || method.name == "setdefault") {
@@ -178,14 +193,17 @@ Object Lowering::call_method(const Method& method, Arguments arguments) {
         }
         return value;
       }
-      if (method.name == "pop" && given.size() == 1) return subscript(*method.self, given[0]);  // says that it is not there
+      if (method.name == "pop" && given.size() == 1)
+        return subscript(*method.self, given[0]);  // says that it is not there
       const Object value = given.size() > 1 ? given[1] : none;
       if (method.name == "setdefault") here_.store[cell->id] = with_item(*method.self, given[0], value);
       return value;
     }
     std::vector<Object> items;
     for (size_t i = 0; i < pairs.size(); i += 2) {
-      items.push_back(method.name == "keys" ? pairs[i] : method.name == "values" ? pairs[i + 1] : make_tuple({pairs[i], pairs[i + 1]}));
+      items.push_back(method.name == "keys"     ? pairs[i]
+                      : method.name == "values" ? pairs[i + 1]
+                                                : make_tuple({pairs[i], pairs[i + 1]}));
     }
     return make_tuple(std::move(items));
   }
@@ -196,7 +214,8 @@ Object Lowering::call_method(const Method& method, Arguments arguments) {
     if (method.name == "append" || method.name == "insert") {
       need(method.name == "append" ? 1 : 2, method.name == "append" ? 1 : 2);
       Node* item = list_item(sequence, given.back());
-      Node* longer = method.name == "append" ? emit_.op("SequenceInsert", {sequence, item}) : emit_.op("SequenceInsert", {sequence, item, emit_.tensor(given[0])});
+      Node* longer = method.name == "append" ? emit_.op("SequenceInsert", {sequence, item})
+                                             : emit_.op("SequenceInsert", {sequence, item, emit_.tensor(given[0])});
       kept = {Array{longer, are_numbers && Emitter::is_number(given.back())}};
       return none;
     }
@@ -208,7 +227,8 @@ Object Lowering::call_method(const Method& method, Arguments arguments) {
       return item;
     }
     if (method.name == "clear") return kept = make_tuple({}), none;
-    emit_.fail(ErrorCode::Unsupported, fmt::format("{}() of a list whose length is only known when it runs is not supported", method.name));
+    emit_.fail(ErrorCode::Unsupported,
+               fmt::format("{}() of a list whose length is only known when it runs is not supported", method.name));
   }
   std::vector<Object> items = held.tuple()->items;
   if (method.name == "append") {
@@ -235,7 +255,8 @@ Object Lowering::call_method(const Method& method, Arguments arguments) {
   } else if (method.name == "clear") {
     items.clear();
   } else {
-    emit_.fail(ErrorCode::Unsupported, fmt::format("{}() of a list is not supported in a compiled function", method.name));
+    emit_.fail(ErrorCode::Unsupported,
+               fmt::format("{}() of a list is not supported in a compiled function", method.name));
   }
   kept = make_tuple(std::move(items));
   return none;
@@ -246,7 +267,9 @@ Node* Lowering::list_item(Node* sequence, const Object& value) {
   const DType dtype = sequence->type()->element()->dtype();
   const Object item = as_array(value);
   if (emit_.dtype(item) != dtype) {
-    emit_.fail(ErrorCode::TypeMismatch, fmt::format("a {} in a list of {}, whose length is only known when it runs", describe(value), anfora::name(dtype)),
+    emit_.fail(ErrorCode::TypeMismatch,
+               fmt::format("a {} in a list of {}, whose length is only known when it runs", describe(value),
+                           anfora::name(dtype)),
                "such a list has items of one type: float(…), int(…) or astype() convert");
   }
   return emit_.tensor(item);
@@ -269,7 +292,8 @@ Object Lowering::length(const Object& object) {
   if (const auto* iterable = object.as<Iterable>()) {
     const std::vector<Object>& parts = iterable->parts->items;
     if (iterable->kind == Iterable::Kind::Range) {  // ⌈(stop − start) / step⌉; less than 0 for none
-      if (integer_of(parts[2]) == 1) return integer_of(parts[0]) == 0 ? parts[1] : binary(Kind::Sub, parts[1], parts[0]);
+      if (integer_of(parts[2]) == 1)
+        return integer_of(parts[0]) == 0 ? parts[1] : binary(Kind::Sub, parts[1], parts[0]);
       const Object span = binary(Kind::Sub, parts[0], parts[1]);
       return binary(Kind::Sub, make_integer(0), binary(Kind::FloorDiv, span, parts[2]));
     }
@@ -306,7 +330,8 @@ Object Lowering::item(const Object& object, const Object& index) {
       return integer_of(parts[0]) == 0 ? offset : binary(Kind::Add, parts[0], offset);
     }
     case Iterable::Kind::Enumerate: return make_tuple({binary(Kind::Add, index, parts[1]), item(parts[0], index)});
-    case Iterable::Kind::Reversed: return item(parts[0], binary(Kind::Sub, binary(Kind::Sub, length(parts[0]), make_integer(1)), index));
+    case Iterable::Kind::Reversed:
+      return item(parts[0], binary(Kind::Sub, binary(Kind::Sub, length(parts[0]), make_integer(1)), index));
     case Iterable::Kind::Zip: break;
   }
   std::vector<Object> items;
@@ -322,7 +347,8 @@ bool is_instance(const Object& object, const Object& type) {
   }
   if (const auto* dtype = type.as<DTypeObject>()) {
     const auto* array = object.as<Array>();
-    return array && !array->is_number && array->node->type()->dtype() == dtype->dtype && array->node->type()->has_rank() && array->node->type()->rank() == 0;
+    return array && !array->is_number && array->node->type()->dtype() == dtype->dtype &&
+           array->node->type()->has_rank() && array->node->type()->rank() == 0;
   }
   const auto* builtin = type.as<Builtin>();
   const std::string kind = describe(object);
@@ -359,11 +385,13 @@ Object Lowering::call_builtin(const std::string& name, Arguments arguments) {
   std::vector<Object>& given = arguments.positional;
   auto need = [&](size_t least, size_t most) {
     if (given.size() < least || given.size() > most) {
-      emit_.fail(ErrorCode::InvalidArgument, fmt::format("{}() takes {} argument{}, {} are given", name, most, most == 1 ? "" : "s", given.size()));
+      emit_.fail(ErrorCode::InvalidArgument,
+                 fmt::format("{}() takes {} argument{}, {} are given", name, most, most == 1 ? "" : "s", given.size()));
     }
   };
   auto keyword = [&](std::string_view key) -> const Object* {
-    auto found = std::ranges::find(arguments.named, key, [](const auto& entry) { return std::string_view(entry.first); });
+    auto found =
+        std::ranges::find(arguments.named, key, [](const auto& entry) { return std::string_view(entry.first); });
     return found == arguments.named.end() ? nullptr : &found->second;
   };
   auto iterable = [&](Iterable::Kind kind, std::vector<Object> parts) {
@@ -374,10 +402,13 @@ Object Lowering::call_builtin(const std::string& name, Arguments arguments) {
     need(1, 3);
     for (const Object& bound : given) {
       const DType dtype = Emitter::is_numeric(bound) ? emit_.dtype(bound) : DType::Undefined;
-      if (!is_integer(dtype)) emit_.fail(ErrorCode::TypeMismatch, fmt::format("range() takes integers, not a {}", describe(bound)));
+      if (!is_integer(dtype))
+        emit_.fail(ErrorCode::TypeMismatch, fmt::format("range() takes integers, not a {}", describe(bound)));
     }
     for (Object& bound : given) {  // those of numpy count as Python's
-      if (bound.is<Array>()) bound = emit_.number(emit_.op("Reshape", {emit_.tensor(bound, DType::I64), emit_.integers(std::span<const int64_t>())}));
+      if (bound.is<Array>())
+        bound = emit_.number(
+            emit_.op("Reshape", {emit_.tensor(bound, DType::I64), emit_.integers(std::span<const int64_t>())}));
     }
     const Object start = given.size() > 1 ? given[0] : make_integer(0), stop = given.size() > 1 ? given[1] : given[0];
     const Object step = given.size() > 2 ? given[2] : make_integer(1);
@@ -388,18 +419,22 @@ Object Lowering::call_builtin(const std::string& name, Arguments arguments) {
   if (name == "enumerate") {
     need(1, 2);
     const Object* start = keyword("start");
-    return iterable(Iterable::Kind::Enumerate, {given[0], given.size() > 1 ? given[1] : start ? *start : make_integer(0)});
+    return iterable(Iterable::Kind::Enumerate, {given[0], given.size() > 1 ? given[1]
+                                                          : start          ? *start
+                                                                           : make_integer(0)});
   }
   if (name == "reversed") return need(1, 1), iterable(Iterable::Kind::Reversed, {given[0]});
   if (name == "int" || name == "float" || name == "bool") {
     need(0, 1);
-    if (given.empty()) return name == "int" ? make_integer(0) : name == "float" ? Object{Constant{0.0}} : Object{Constant{false}};
+    if (given.empty())
+      return name == "int" ? make_integer(0) : name == "float" ? Object{Constant{0.0}} : Object{Constant{false}};
     if (name == "bool") return truth(given[0]);
     if (name == "int" && integer_of(given[0])) return make_integer(*integer_of(given[0]));
     if (const double* known = given[0].constant<double>(); known && name == "float") return given[0];
     if (auto text = text_of(given[0]); text && name == "float") return {Constant{std::stod(*text)}};  // "inf"
     Node* node = emit_.tensor(given[0], name == "int" ? DType::I64 : DType::F64);
-    if (!node->type()->has_rank() || node->type()->rank() > 0) node = emit_.op("Reshape", {node, emit_.integers(std::span<const int64_t>())});
+    if (!node->type()->has_rank() || node->type()->rank() > 0)
+      node = emit_.op("Reshape", {node, emit_.integers(std::span<const int64_t>())});
     return emit_.number(node);
   }
   if (name == "tuple") return need(0, 1), make_tuple(given.empty() ? std::vector<Object>() : items_of(given[0]));
@@ -411,7 +446,8 @@ Object Lowering::call_builtin(const std::string& name, Arguments arguments) {
   }
   if (name == "dict") {
     const Object dict = make_cell(Cell::Kind::Dict, given.empty() ? make_tuple({}) : content(*given[0].as<Cell>()));
-    for (const auto& [key, value] : arguments.named) here_.store[dict.as<Cell>()->id] = with_item(dict, make_text(key), value);
+    for (const auto& [key, value] : arguments.named)
+      here_.store[dict.as<Cell>()->id] = with_item(dict, make_text(key), value);
     return dict;
   }
   if (name == "isinstance") return need(2, 2), Object{Constant{is_instance(given[0], given[1])}};
@@ -421,7 +457,9 @@ Object Lowering::call_builtin(const std::string& name, Arguments arguments) {
   if (name == "slice") {
     need(1, 3);
     const Object none{Constant{NoneValue()}};
-    Items parts{{given.size() > 1 ? given[0] : none, given.size() > 1 ? given[1] : given[0], given.size() > 2 ? given[2] : none}, {}};
+    Items parts{{given.size() > 1 ? given[0] : none, given.size() > 1 ? given[1] : given[0],
+                 given.size() > 2 ? given[2] : none},
+                {}};
     return {SliceObject{std::make_shared<const Items>(std::move(parts))}};
   }
   if (name == "anfora.promote") {
@@ -441,7 +479,8 @@ Object Lowering::call_builtin(const std::string& name, Arguments arguments) {
       if (!Emitter::is_number(object)) continue;
       const DType own = emit_.dtype(object);
       common = !has_tensor ? (common == DType::Undefined ? own : python::promoted(common, own)) : common;
-      if (has_tensor && emit_.promoted(object, *tensor) != emit_.dtype(*tensor)) common = python::promoted(common, emit_.promoted(object, *tensor));
+      if (has_tensor && emit_.promoted(object, *tensor) != emit_.dtype(*tensor))
+        common = python::promoted(common, emit_.promoted(object, *tensor));
     }
     std::vector<Object> items;
     for (const Object& object : given) items.push_back({Array{emit_.tensor(object, common), !has_tensor}});
@@ -453,7 +492,10 @@ Object Lowering::call_builtin(const std::string& name, Arguments arguments) {
     const DType dtype = emit_.dtype(object);
     if (is_float(dtype) || is_complex(dtype)) return object;
     const bool small = !Emitter::is_number(object) && dtype != DType::Bool && element_bits(dtype) <= 16;
-    const DType wide = dtype != DType::Bool && !small ? DType::F64 : dtype != DType::Bool && element_bits(dtype) == 16 ? DType::F32 : Emitter::is_number(object) ? DType::F64 : DType::F16;
+    const DType wide = dtype != DType::Bool && !small                      ? DType::F64
+                       : dtype != DType::Bool && element_bits(dtype) == 16 ? DType::F32
+                       : Emitter::is_number(object)                        ? DType::F64
+                                                                           : DType::F16;
     return {Array{emit_.tensor(object, wide), Emitter::is_number(object)}};
   }
   if (name == "anfora.cast") {
@@ -475,7 +517,8 @@ DType Lowering::dtype_of(const Object& object) {
     if (builtin->name == "bool") return DType::Bool;
   }
   if (auto text = text_of(object)) {
-    if (auto found = find_in_module("numpy", *text == "bool" ? "bool_" : *text); found && found->is<DTypeObject>()) return found->as<DTypeObject>()->dtype;
+    if (auto found = find_in_module("numpy", *text == "bool" ? "bool_" : *text); found && found->is<DTypeObject>())
+      return found->as<DTypeObject>()->dtype;
   }
   emit_.fail(ErrorCode::TypeMismatch, fmt::format("a {} is no element type", describe(object)));
 }

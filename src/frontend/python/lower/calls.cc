@@ -32,7 +32,8 @@ Object Lowering::call(const Object& callee, Arguments arguments) {
     return {Array{emit_.tensor(as_array(arguments.positional[0]), type->dtype)}};
   }
   if (const auto* live = std::get_if<std::shared_ptr<const Live>>(&callee.value)) {
-    if (auto method = (*live)->attribute("__call__"); method && method->closure()) return call(*method, std::move(arguments));
+    if (auto method = (*live)->attribute("__call__"); method && method->closure())
+      return call(*method, std::move(arguments));
     if (const std::vector<std::string> names = (*live)->fields(); !names.empty()) {
       std::vector<Object> items = std::move(arguments.positional);
       for (size_t i = items.size(); i < names.size(); ++i) {
@@ -42,10 +43,12 @@ Object Lowering::call(const Object& callee, Arguments arguments) {
         } else if (auto otherwise = (*live)->attribute(names[i])) {
           items.push_back(*otherwise);
         } else {
-          emit_.fail(ErrorCode::InvalidArgument, fmt::format("{} needs a value for '{}'", (*live)->describe(), names[i]));
+          emit_.fail(ErrorCode::InvalidArgument,
+                     fmt::format("{} needs a value for '{}'", (*live)->describe(), names[i]));
         }
       }
-      if (items.size() > names.size()) emit_.fail(ErrorCode::InvalidArgument, fmt::format("{} has {} fields", (*live)->describe(), names.size()));
+      if (items.size() > names.size())
+        emit_.fail(ErrorCode::InvalidArgument, fmt::format("{} has {} fields", (*live)->describe(), names.size()));
       return make_tuple(std::move(items), names, *live);
     }
   }
@@ -55,7 +58,9 @@ Object Lowering::call(const Object& callee, Arguments arguments) {
 namespace {
 
 // The same function of the same surroundings; two closures of one text are different ones.
-bool is_same_function(const Closure& a, const Closure& b) { return a.function == b.function && a.captured == b.captured; }
+bool is_same_function(const Closure& a, const Closure& b) {
+  return a.function == b.function && a.captured == b.captured;
+}
 
 std::string name_of(const Closure& closure) {
   return closure.function->is(Kind::Lambda) ? "the lambda" : closure.function->text("name") + "()";
@@ -68,12 +73,14 @@ Cfg& Lowering::cfg_of(const Closure& closure) {
   if (known) return *known;
   if (!closure.function->is(Kind::Lambda)) {
     const bool is_written = closure.function->text("name") != kComprehension;
-    known = std::make_unique<Cfg>(is_written ? propagate_constants(*closure.source, *closure.function) : build_cfg(*closure.source, *closure.function));
+    known = std::make_unique<Cfg>(is_written ? propagate_constants(*closure.source, *closure.function)
+                                             : build_cfg(*closure.source, *closure.function));
     return *known;
   }
   Tree* result = closure.source->make(Kind::Return, closure.function->position);
   result->fields.emplace_back("value", closure.function->child("body"));
-  known = std::make_unique<Cfg>(Cfg{.source = closure.source, .function = closure.function, .scope = scope_of(*closure.source, *closure.function)});
+  known = std::make_unique<Cfg>(Cfg{
+      .source = closure.source, .function = closure.function, .scope = scope_of(*closure.source, *closure.function)});
   known->blocks.push_back({.end = EndKind::Return, .tree = result});
   return *known;
 }
@@ -84,25 +91,32 @@ std::vector<Lowering::Local> Lowering::bind_arguments(const Closure& closure, co
   const std::string called = name_of(closure);
   std::vector<Local> locals(cfg.scope.parameters.size());
   std::vector<const Tree*> positional, keyword_only = {list.list("kwonlyargs").begin(), list.list("kwonlyargs").end()};
-  for (std::string_view field : {"posonlyargs", "args"}) positional.insert(positional.end(), list.list(field).begin(), list.list(field).end());
+  for (std::string_view field : {"posonlyargs", "args"})
+    positional.insert(positional.end(), list.list(field).begin(), list.list(field).end());
   auto slot = [&](const std::string& name) {
     return static_cast<size_t>(std::ranges::find(cfg.scope.parameters, name) - cfg.scope.parameters.begin());
   };
-  for (size_t i = closure.bound.size(); i-- > 0;) arguments.positional.insert(arguments.positional.begin(), *closure.bound[i].second);
+  for (size_t i = closure.bound.size(); i-- > 0;)
+    arguments.positional.insert(arguments.positional.begin(), *closure.bound[i].second);
 
   const size_t taken = std::min(arguments.positional.size(), positional.size());
-  for (size_t i = 0; i < taken; ++i) locals[slot(positional[i]->text("arg"))] = {arguments.positional[i], positional[i]};
-  std::vector<Object> rest(arguments.positional.begin() + static_cast<std::ptrdiff_t>(taken), arguments.positional.end());
+  for (size_t i = 0; i < taken; ++i)
+    locals[slot(positional[i]->text("arg"))] = {arguments.positional[i], positional[i]};
+  std::vector<Object> rest(arguments.positional.begin() + static_cast<std::ptrdiff_t>(taken),
+                           arguments.positional.end());
   if (const Tree* all = list.child("vararg")) {
     locals[slot(all->text("arg"))] = {make_tuple(std::move(rest)), all};
   } else if (!rest.empty()) {
-    emit_.fail(ErrorCode::InvalidArgument, fmt::format("{} takes {} arguments, {} are given", called, positional.size(), arguments.positional.size()));
+    emit_.fail(ErrorCode::InvalidArgument, fmt::format("{} takes {} arguments, {} are given", called, positional.size(),
+                                                       arguments.positional.size()));
   }
   std::vector<Object> named;
   for (auto& [name, value] : arguments.named) {
-    const bool is_positional_only = std::ranges::any_of(list.list("posonlyargs"), [&](const Tree* arg) { return arg->text("arg") == name; });
+    const bool is_positional_only =
+        std::ranges::any_of(list.list("posonlyargs"), [&](const Tree* arg) { return arg->text("arg") == name; });
     auto is_it = [&](const Tree* arg) { return arg->text("arg") == name; };
-    const bool is_known = !is_positional_only && (std::ranges::any_of(positional, is_it) || std::ranges::any_of(keyword_only, is_it));
+    const bool is_known =
+        !is_positional_only && (std::ranges::any_of(positional, is_it) || std::ranges::any_of(keyword_only, is_it));
     if (is_known) {
       Local& local = locals[slot(name)];
       if (local.object) emit_.fail(ErrorCode::InvalidArgument, fmt::format("{} gets '{}' twice", called, name));
@@ -113,12 +127,14 @@ std::vector<Lowering::Local> Lowering::bind_arguments(const Closure& closure, co
       emit_.fail(ErrorCode::InvalidArgument, fmt::format("{} has no argument '{}'", called, name));
     }
   }
-  if (const Tree* all = list.child("kwarg")) locals[slot(all->text("arg"))] = {make_cell(Cell::Kind::Dict, make_tuple(std::move(named))), all};
+  if (const Tree* all = list.child("kwarg"))
+    locals[slot(all->text("arg"))] = {make_cell(Cell::Kind::Dict, make_tuple(std::move(named))), all};
 
   auto take_default = [&](const Tree* arg, const Tree* written, const Items* evaluated, size_t i) {
     Local& local = locals[slot(arg->text("arg"))];
     if (local.object) return;
-    if (!written) emit_.fail(ErrorCode::InvalidArgument, fmt::format("{} needs a value for '{}'", called, arg->text("arg")));
+    if (!written)
+      emit_.fail(ErrorCode::InvalidArgument, fmt::format("{} needs a value for '{}'", called, arg->text("arg")));
     if (evaluated) {
       local = {evaluated->items[i], arg};
       return;
@@ -137,7 +153,8 @@ std::vector<Lowering::Local> Lowering::bind_arguments(const Closure& closure, co
     const size_t d = has_default ? i + defaults.size() - positional.size() : 0;
     take_default(positional[i], has_default ? defaults[d] : nullptr, closure.defaults.get(), d);
   }
-  for (size_t i = 0; i < keyword_only.size(); ++i) take_default(keyword_only[i], keyword_defaults[i], closure.keyword_defaults.get(), i);
+  for (size_t i = 0; i < keyword_only.size(); ++i)
+    take_default(keyword_only[i], keyword_defaults[i], closure.keyword_defaults.get(), i);
   return locals;
 }
 
@@ -164,7 +181,8 @@ Object Lowering::call_closure(const Closure& closure, Arguments arguments) {
   }
 }
 
-std::vector<Lowering::Local> Lowering::unite_arguments(Union& all, std::span<const std::vector<Local>> calls, const Cfg& cfg) {
+std::vector<Lowering::Local> Lowering::unite_arguments(Union& all, std::span<const std::vector<Local>> calls,
+                                                       const Cfg& cfg) {
   all.is_forced = true;
   std::vector<Local> united(calls[0].size());
   for (size_t i = 0; i < united.size(); ++i) {
@@ -193,7 +211,8 @@ Object Lowering::call_recursive(const Closure& closure, std::vector<Local> local
     unite_arguments(parameters, recursion.arguments, cfg);
     recursion.parameters = parameters.leaves;
     std::vector<Node*> nodes;
-    for (const Leaf& leaf : parameters.leaves) nodes.push_back(emit_.module().add_parameter(recursion.graph, leaf.type));
+    for (const Leaf& leaf : parameters.leaves)
+      nodes.push_back(emit_.module().add_parameter(recursion.graph, leaf.type));
     parameters.substitute(nodes);
     std::vector<Local> inside = unite_arguments(parameters, recursion.arguments, cfg);
     recursion.is_again = false;
@@ -213,12 +232,17 @@ Object Lowering::call_recursive(const Closure& closure, std::vector<Local> local
       }
     }
     emit_.set_place(place);
-    if (!result) emit_.fail(ErrorCode::InvalidModel, fmt::format("{} never returns: each of its paths calls itself", name_of(closure)));
+    if (!result)
+      emit_.fail(ErrorCode::InvalidModel,
+                 fmt::format("{} never returns: each of its paths calls itself", name_of(closure)));
     for (const auto& [id, content] : here_.store) {
       auto old = before.store.find(id);
-      if (id == 0 ? old == before.store.end() || differs(old->second, content) : old != before.store.end() && differs(old->second, content)) {
-        emit_.fail(ErrorCode::Unsupported, fmt::format("the recursive function {} prints, asserts, or changes what others see", name_of(closure)),
-                   "return the new value");
+      if (id == 0 ? old == before.store.end() || differs(old->second, content)
+                  : old != before.store.end() && differs(old->second, content)) {
+        emit_.fail(
+            ErrorCode::Unsupported,
+            fmt::format("the recursive function {} prints, asserts, or changes what others see", name_of(closure)),
+            "return the new value");
       }
     }
     Union returned(*this, before.graph);
@@ -236,13 +260,15 @@ Object Lowering::call_recursive(const Closure& closure, std::vector<Local> local
     set_state(before);
     return call_with(recursion, locals, cfg);
   }
-  emit_.fail(ErrorCode::TypeMismatch, fmt::format("the types in the recursive function {} do not come to rest", name_of(closure)));
+  emit_.fail(ErrorCode::TypeMismatch,
+             fmt::format("the types in the recursive function {} do not come to rest", name_of(closure)));
 }
 
 // A call of a function that is being lowered.
 std::optional<Object> Lowering::call_known(const Closure& closure, const std::vector<Local>& locals) {
   for (Recursion* recursion = recursion_; recursion; recursion = recursion->outer) {
-    if (is_same_function(*recursion->closure, closure)) return call_with(*recursion, locals, *cfgs_.at(closure.function));
+    if (is_same_function(*recursion->closure, closure))
+      return call_with(*recursion, locals, *cfgs_.at(closure.function));
   }
   return std::nullopt;
 }
@@ -324,11 +350,13 @@ std::optional<AttributeValue> attribute_of(const Object& object, AttributeKind k
 // anfora.ops.Conv(x, w, strides=(2, 2)): operands by position or name, attributes by name; outputs=2 for several results.
 Object Lowering::call_operator(const std::string& name, Arguments arguments) {
   const ir::Operator* op = emit_.module().context().find_operator(name);
-  if (!op) emit_.fail(ErrorCode::NotFound, fmt::format("there is no operator {}", name), "`anfora operators` lists them");
+  if (!op)
+    emit_.fail(ErrorCode::NotFound, fmt::format("there is no operator {}", name), "`anfora operators` lists them");
   std::vector<std::optional<Object>> operands;
   for (Object& object : arguments.positional) operands.emplace_back(known_items(object));
   std::vector<AttributeSet::Entry> attributes;
-  size_t outputs = static_cast<size_t>(std::ranges::count(op->outputs, ir::Formal::Arity::Required, &ir::Formal::arity));
+  size_t outputs =
+      static_cast<size_t>(std::ranges::count(op->outputs, ir::Formal::Arity::Required, &ir::Formal::arity));
   for (auto& [key, given] : arguments.named) {
     const Object value = known_items(given);
     auto input = std::ranges::find(op->inputs, key, &ir::Formal::name);
@@ -340,7 +368,10 @@ Object Lowering::call_operator(const std::string& name, Arguments arguments) {
     } else if (attribute != op->attributes.end()) {
       if (value.is_none()) continue;
       auto converted = attribute_of(value, attribute->kind);
-      if (!converted) emit_.fail(ErrorCode::InvalidArgument, fmt::format("{}: the attribute {} cannot be a {}", name, key, describe(value)), "it must be known to the compiler");
+      if (!converted)
+        emit_.fail(ErrorCode::InvalidArgument,
+                   fmt::format("{}: the attribute {} cannot be a {}", name, key, describe(value)),
+                   "it must be known to the compiler");
       attributes.emplace_back(key, std::move(*converted));
     } else if (key == "outputs" && integer_of(value)) {
       outputs = static_cast<size_t>(*integer_of(value));
@@ -355,7 +386,8 @@ Object Lowering::call_operator(const std::string& name, Arguments arguments) {
   for (size_t i = 0; i < operands.size() && !op->inputs.empty(); ++i) {
     if (!operands[i] || operands[i]->is_none()) continue;
     are_numbers = are_numbers && Emitter::is_number(*operands[i]);
-    if (operands[i]->is<Array>() && !Emitter::is_number(*operands[i])) dtypes.emplace(formal(i).type, emit_.dtype(*operands[i]));
+    if (operands[i]->is<Array>() && !Emitter::is_number(*operands[i]))
+      dtypes.emplace(formal(i).type, emit_.dtype(*operands[i]));
   }
   std::vector<Node*> nodes;
   for (size_t i = 0; i < operands.size(); ++i) {
@@ -365,12 +397,16 @@ Object Lowering::call_operator(const std::string& name, Arguments arguments) {
       nodes.push_back(array->node);
     } else {
       auto dtype = op->inputs.empty() ? dtypes.end() : dtypes.find(formal(i).type);
-      const bool adapts = Emitter::is_number(*operands[i]) && dtype != dtypes.end() && dtype->second != DType::Undefined;
+      const bool adapts =
+          Emitter::is_number(*operands[i]) && dtype != dtypes.end() && dtype->second != DType::Undefined;
       nodes.push_back(adapts ? emit_.tensor(*operands[i], dtype->second) : emit_.tensor(*operands[i]));
     }
   }
   Node* node = emit_.apply(name, nodes, AttributeSet(std::move(attributes)), std::max<size_t>(outputs, 1));
-  if (outputs <= 1) return are_numbers && node->type()->is_tensor() && node->type()->has_rank() && node->type()->rank() == 0 ? emit_.number(node) : Object{Array{node}};
+  if (outputs <= 1)
+    return are_numbers && node->type()->is_tensor() && node->type()->has_rank() && node->type()->rank() == 0
+               ? emit_.number(node)
+               : Object{Array{node}};
   std::vector<Object> items;
   for (size_t i = 0; i < outputs; ++i) items.push_back({Array{emit_.item(node, i)}});
   return make_tuple(std::move(items));

@@ -22,13 +22,16 @@ void Emitter::fail(ErrorCode code, std::string_view message, std::string_view hi
 const ir::Location* Emitter::location() {
   if (located_ != place_.tree) {
     located_ = place_.tree;
-    location_ = module_.location({.file = place_.source->file, .line = place_.tree->position.line, .column = place_.tree->position.column});
+    location_ = module_.location(
+        {.file = place_.source->file, .line = place_.tree->position.line, .column = place_.tree->position.column});
   }
   return location_;
 }
 
-Node* Emitter::apply(std::string_view op, std::span<Node* const> inputs, const AttributeSet& attributes, size_t num_outputs) {
-  ir::Apply* node = module_.apply(graph_, module_.context().get_operator(op), inputs, attributes, num_outputs, location());
+Node* Emitter::apply(std::string_view op, std::span<Node* const> inputs, const AttributeSet& attributes,
+                     size_t num_outputs) {
+  ir::Apply* node =
+      module_.apply(graph_, module_.context().get_operator(op), inputs, attributes, num_outputs, location());
   try {
     inference_.infer(*node);
   } catch (const Error& error) {
@@ -37,8 +40,8 @@ Node* Emitter::apply(std::string_view op, std::span<Node* const> inputs, const A
   return node;
 }
 
-Node* Emitter::op(std::string_view op, std::initializer_list<Node*> inputs, std::initializer_list<ir::NamedAttribute> attributes,
-                  size_t num_outputs) {
+Node* Emitter::op(std::string_view op, std::initializer_list<Node*> inputs,
+                  std::initializer_list<ir::NamedAttribute> attributes, size_t num_outputs) {
   std::vector<AttributeSet::Entry> entries;
   for (const ir::NamedAttribute& attribute : attributes) entries.push_back(attribute.entry);
   return apply(op, std::span(inputs.begin(), inputs.size()), AttributeSet(std::move(entries)), num_outputs);
@@ -69,7 +72,8 @@ Node* Emitter::constant(const Constant& number, DType dtype) {
       wide = Tensor::scalar(static_cast<int64_t>(value));
       const int bits = element_bits(dtype);
       const bool is_signed = dtype == DType::I8 || dtype == DType::I16 || dtype == DType::I32;
-      const bool is_small_unsigned = dtype == DType::U8 || dtype == DType::U16 || dtype == DType::U32 || dtype == DType::U64;
+      const bool is_small_unsigned =
+          dtype == DType::U8 || dtype == DType::U16 || dtype == DType::U32 || dtype == DType::U64;
       const Integer low = is_signed ? Integer(-(Integer(1) << (bits - 1))) : Integer(0);
       const Integer high = (Integer(1) << (is_signed ? bits - 1 : bits)) - 1;
       if ((is_signed || is_small_unsigned) && (value < low || value > high)) {
@@ -85,18 +89,21 @@ Node* Emitter::constant(const Constant& number, DType dtype) {
 
 Node* Emitter::cast(Node* node, DType dtype) {
   if (node->type()->dtype() == dtype) return node;
-  if (const Tensor* known = constant_tensor(node); known && known->size() == 1) return module_.constant(kernels::cast_tensor(*known, dtype).clone());
+  if (const Tensor* known = constant_tensor(node); known && known->size() == 1)
+    return module_.constant(kernels::cast_tensor(*known, dtype).clone());
   return op("Cast", {node}, {{"to", static_cast<int>(dtype)}});
 }
 
 DType Emitter::dtype(const Object& object) const {
-  if (const auto* array = object.as<Array>()) return array->node->type()->is_tensor() ? array->node->type()->dtype() : DType::Undefined;
+  if (const auto* array = object.as<Array>())
+    return array->node->type()->is_tensor() ? array->node->type()->dtype() : DType::Undefined;
   return object.constant<bool>() ? DType::Bool : object.constant<double>() ? DType::F64 : DType::I64;
 }
 
 Node* Emitter::tensor(const Object& object) {
   if (const auto* array = object.as<Array>()) {
-    if (!array->node->type()->is_tensor()) fail(ErrorCode::TypeMismatch, fmt::format("a {} is no tensor", to_string(array->node->type())));
+    if (!array->node->type()->is_tensor())
+      fail(ErrorCode::TypeMismatch, fmt::format("a {} is no tensor", to_string(array->node->type())));
     return array->node;
   }
   if (is_known_number(object)) return constant(*object.as<Constant>(), dtype(object));
@@ -142,7 +149,8 @@ DType promoted(DType a, DType b) {
   if (level(a) > level(b)) std::swap(a, b);
   const int bits_a = element_bits(a), bits_b = element_bits(b);
   if (level(a) == 0) return b;
-  if (is_complex(b)) return b == DType::C128 || bits_a > 32 || (level(a) == 1 && bits_a > 16) ? DType::C128 : DType::C64;
+  if (is_complex(b))
+    return b == DType::C128 || bits_a > 32 || (level(a) == 1 && bits_a > 16) ? DType::C128 : DType::C64;
   if (level(b) == 1) {
     const bool signed_a = is_signed_integer(a), signed_b = is_signed_integer(b);
     if (signed_a == signed_b) return bits_a > bits_b ? a : b;
@@ -219,12 +227,14 @@ Object Emitter::binary(Kind kind, const Object& a, const Object& b) {
     if (divides && is_known_number(b) && !python::truth(right)) fail(ErrorCode::InvalidArgument, "division by zero");
   }
   if (!is_numeric(a) || !is_numeric(b)) {
-    fail(ErrorCode::TypeMismatch, fmt::format("{} of {} and {} is not defined", name_of(kind), describe(a), describe(b)));
+    fail(ErrorCode::TypeMismatch,
+         fmt::format("{} of {} and {} is not defined", name_of(kind), describe(a), describe(b)));
   }
   const bool is_number = this->is_number(a) && this->is_number(b);
   DType type = promoted(a, b);
   if (type == DType::Bool && is_number && logical_operator(kind).empty()) type = DType::I64;
-  if (type == DType::Bool && is_number && (kind == Kind::Add || kind == Kind::Mult)) type = DType::I64;  // True + True is 2
+  if (type == DType::Bool && is_number && (kind == Kind::Add || kind == Kind::Mult))
+    type = DType::I64;  // True + True is 2
   if (kind == Kind::Div && level(type) < 2) type = DType::F64;
   if (kind == Kind::Pow && is_number && level(type) < 2) {
     const auto exponent = integer_of(b);
@@ -235,7 +245,8 @@ Object Emitter::binary(Kind kind, const Object& a, const Object& b) {
   auto made = [&](Node* node) -> Object { return is_number ? number(node) : Object{Array{node}}; };
   if (type == DType::Bool) {
     if (std::string_view logical = logical_operator(kind); !logical.empty()) return made(op(logical, {x, y}));
-    fail(ErrorCode::TypeMismatch, fmt::format("{} of two bool tensors is not defined", name_of(kind)), "use ^ or logical functions, or astype()");
+    fail(ErrorCode::TypeMismatch, fmt::format("{} of two bool tensors is not defined", name_of(kind)),
+         "use ^ or logical functions, or astype()");
   }
   switch (kind) {
     case Kind::Div: return made(op("Div", {x, y}));
@@ -254,7 +265,8 @@ Object Emitter::compare(Kind kind, const Object& a, const Object& b) {
     if (auto folded = python::compare(kind, *a.as<Constant>(), *b.as<Constant>())) return {Constant{*folded}};
   }
   if (!is_numeric(a) || !is_numeric(b)) {
-    if (kind == Kind::Eq || kind == Kind::NotEq) return {Constant{kind == Kind::NotEq}};  // what is of different kinds is not equal
+    if (kind == Kind::Eq || kind == Kind::NotEq)
+      return {Constant{kind == Kind::NotEq}};  // what is of different kinds is not equal
     fail(ErrorCode::TypeMismatch, fmt::format("{} and {} have no order", describe(a), describe(b)));
   }
   const bool is_number = this->is_number(a) && this->is_number(b);
@@ -283,14 +295,16 @@ Object Emitter::unary(Kind kind, const Object& a) {
   if (a.is<Constant>()) {
     if (auto folded = python::unary(kind, *a.as<Constant>())) return {*folded};
   }
-  if (!is_numeric(a)) fail(ErrorCode::TypeMismatch, fmt::format("{} of a {} is not defined", name_of(kind), describe(a)));
+  if (!is_numeric(a))
+    fail(ErrorCode::TypeMismatch, fmt::format("{} of a {} is not defined", name_of(kind), describe(a)));
   const bool is_number = this->is_number(a);
   Node* x = tensor(a);
   if (x->type()->dtype() == DType::Bool && is_number) x = cast(x, DType::I64);
   auto made = [&](Node* node) -> Object { return is_number ? number(node) : Object{Array{node}}; };
   if (kind == Kind::UAdd) return made(x);
   if (kind == Kind::Invert) return made(op(x->type()->dtype() == DType::Bool ? "Not" : "BitwiseNot", {x}));
-  if (x->type()->dtype() == DType::Bool) fail(ErrorCode::TypeMismatch, "a bool tensor has no negative", "~x is its logical negation");
+  if (x->type()->dtype() == DType::Bool)
+    fail(ErrorCode::TypeMismatch, "a bool tensor has no negative", "~x is its logical negation");
   return made(op("Neg", {x}));
 }
 
@@ -304,7 +318,8 @@ Object Emitter::truth(const Object& object) {
   if (type->has_rank()) {
     for (ir::Dim dim : type->dims()) {
       if (!provably_equal(dim, module_.context().dims().constant(1))) {
-        fail(ErrorCode::TypeMismatch, fmt::format("the truth of a {} is ambiguous", to_string(type)), "use .any() or .all()");
+        fail(ErrorCode::TypeMismatch, fmt::format("the truth of a {} is ambiguous", to_string(type)),
+             "use .any() or .all()");
       }
     }
   }
@@ -318,7 +333,8 @@ Object Emitter::truth(const Object& object) {
 
 int Emitter::rank(Node* tensor) const {
   if (!tensor->type()->has_rank()) {
-    fail(ErrorCode::TypeMismatch, fmt::format("the rank of {} is not known here", to_string(tensor->type())), "reshape() gives it one");
+    fail(ErrorCode::TypeMismatch, fmt::format("the rank of {} is not known here", to_string(tensor->type())),
+         "reshape() gives it one");
   }
   return tensor->type()->rank();
 }
@@ -338,7 +354,8 @@ Object Emitter::number(Node* node) {
   const DType dtype = node->type()->is_tensor() ? node->type()->dtype() : DType::Undefined;
   if (dtype == DType::I64 || dtype == DType::Bool) {
     if (auto elements = inference_.elements(node); elements && elements->size() == 1) {
-      if (auto known = (*elements)[0].as_constant()) return dtype == DType::Bool ? Object{Constant{*known != 0}} : make_integer(*known);
+      if (auto known = (*elements)[0].as_constant())
+        return dtype == DType::Bool ? Object{Constant{*known != 0}} : make_integer(*known);
     }
   }
   return {Array{node, true}};

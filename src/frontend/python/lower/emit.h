@@ -34,14 +34,17 @@ class Emitter {
   const ir::Location* location();
 
   // An application of a declared operator, typed. What its declaration refuses is an error at this place.
-  ir::Node* apply(std::string_view op, std::span<ir::Node* const> inputs, const AttributeSet& attributes, size_t num_outputs = 1);
-  ir::Node* op(std::string_view op, std::initializer_list<ir::Node*> inputs, std::initializer_list<ir::NamedAttribute> attributes = {},
-               size_t num_outputs = 1);
+  ir::Node* apply(std::string_view op, std::span<ir::Node* const> inputs, const AttributeSet& attributes,
+                  size_t num_outputs = 1);
+  ir::Node* op(std::string_view op, std::initializer_list<ir::Node*> inputs,
+               std::initializer_list<ir::NamedAttribute> attributes = {}, size_t num_outputs = 1);
   ir::Node* item(ir::Node* tuple, size_t index);
 
   ir::Node* integer(int64_t value) { return module_.scalar(value); }
   ir::Node* integers(std::span<const int64_t> values);
-  ir::Node* integers(std::initializer_list<int64_t> values) { return integers(std::span(values.begin(), values.size())); }
+  ir::Node* integers(std::initializer_list<int64_t> values) {
+    return integers(std::span(values.begin(), values.size()));
+  }
   // Of that element type, rank 0; an error where an integer does not fit it.
   ir::Node* constant(const Constant& number, DType dtype);
   ir::Node* cast(ir::Node* node, DType dtype);

@@ -41,7 +41,8 @@ Object Lowering::evaluate_here(const Tree& e) {
     case Kind::Compare: return chain(e, 0, evaluate(*e.child("left")));
     case Kind::IfExp: {
       const Object condition = truth(evaluate(*e.child("test")));
-      return choose(condition, [&] { return evaluate(*e.child("body")); }, [&] { return evaluate(*e.child("orelse")); });
+      return choose(
+          condition, [&] { return evaluate(*e.child("body")); }, [&] { return evaluate(*e.child("orelse")); });
     }
     case Kind::NamedExpr: {
       Object value = evaluate(*e.child("value"));
@@ -89,7 +90,8 @@ Object Lowering::evaluate_here(const Tree& e) {
     case Kind::GeneratorExp:
     case Kind::DictComp: return comprehension(e);
     default:
-      emit_.fail(ErrorCode::Unsupported, fmt::format("{} is not supported in a compiled function", e.name), e.is(Kind::Set) ? "use a tuple or a list" : "");
+      emit_.fail(ErrorCode::Unsupported, fmt::format("{} is not supported in a compiled function", e.name),
+                 e.is(Kind::Set) ? "use a tuple or a list" : "");
   }
 }
 
@@ -163,7 +165,8 @@ Object Lowering::chain(const Tree& e, size_t first, const Object& left) {
 
 Object Lowering::compare(Kind op, const Object& left, const Object& right) {
   if (op == Kind::Is || op == Kind::IsNot) {
-    const bool is_same = left.is_none() || right.is_none() ? left.is_none() == right.is_none() : is_identical(left, right);
+    const bool is_same =
+        left.is_none() || right.is_none() ? left.is_none() == right.is_none() : is_identical(left, right);
     return {Constant{is_same == (op == Kind::Is)}};
   }
   if (op == Kind::In || op == Kind::NotIn) {
@@ -189,7 +192,8 @@ Object Lowering::compare(Kind op, const Object& left, const Object& right) {
   if (are_sequences && (op == Kind::Eq || op == Kind::NotEq)) {
     const std::vector<Object> a = items_of(left), b = items_of(right);
     Object equal{Constant{a.size() == b.size()}};
-    for (size_t i = 0; i < a.size() && a.size() == b.size(); ++i) equal = emit_.binary(Kind::BitAnd, equal, truth(compare(Kind::Eq, a[i], b[i])));
+    for (size_t i = 0; i < a.size() && a.size() == b.size(); ++i)
+      equal = emit_.binary(Kind::BitAnd, equal, truth(compare(Kind::Eq, a[i], b[i])));
     return op == Kind::Eq ? equal : emit_.unary(Kind::Not, equal);
   }
   if (left.tuple() && right.is<Array>()) return emit_.compare(op, {Array{emit_.tensor(left)}}, right);
@@ -248,7 +252,8 @@ std::vector<Object> Lowering::items_of(const Object& object) {
   if (array || iterable.is<Iterable>()) {
     const auto count = integer_of(length(iterable));
     if (!count) {
-      emit_.fail(ErrorCode::Unsupported, fmt::format("how many items this {} has is only known when it runs", describe(object)),
+      emit_.fail(ErrorCode::Unsupported,
+                 fmt::format("how many items this {} has is only known when it runs", describe(object)),
                  "go over it with for, or give it a known size");
     }
     std::vector<Object> items;
@@ -267,7 +272,8 @@ Object Lowering::formatted(const Tree& e) {
     } else if (value.is<Constant>() && !part->child("format_spec")) {
       text += str(*value.as<Constant>());
     } else {
-      emit_.fail(ErrorCode::Unsupported, "a text that depends on values of the run is not supported", "print(a, b) writes several values");
+      emit_.fail(ErrorCode::Unsupported, "a text that depends on values of the run is not supported",
+                 "print(a, b) writes several values");
     }
   }
   return make_text(text);
@@ -288,13 +294,15 @@ Object Lowering::make_closure(const Tree& function) {
   Items defaults, keyword_defaults;
   for (const Tree* value : arguments->list("defaults")) defaults.items.push_back(evaluate(*value));
   for (const Tree* value : arguments->list("kw_defaults")) {
-    keyword_defaults.items.push_back(value ? evaluate(*value) : Object{Constant{EllipsisValue()}});  // never read where there is none
+    keyword_defaults.items.push_back(value ? evaluate(*value)
+                                           : Object{Constant{EllipsisValue()}});  // never read where there is none
   }
   made->defaults = std::make_shared<const Items>(std::move(defaults));
   made->keyword_defaults = std::make_shared<const Items>(std::move(keyword_defaults));
   Object object{std::shared_ptr<const Closure>(std::move(made))};
   const Tree::Trees& decorators = function.list("decorator_list");
-  for (auto d = decorators.rbegin(); d != decorators.rend(); ++d) object = call(evaluate(**d), {.positional = {std::move(object)}, .named = {}});
+  for (auto d = decorators.rbegin(); d != decorators.rend(); ++d)
+    object = call(evaluate(**d), {.positional = {std::move(object)}, .named = {}});
   return object;
 }
 
@@ -318,27 +326,44 @@ Tree* comprehension_function(Source& source, const Tree& e) {
   };
   Tree* step;
   if (e.is(Kind::DictComp)) {
-    Tree* target = statement(Kind::Subscript, {{"value", make_name(source, result, Kind::Load, at)}, {"slice", e.child("key")}, {"ctx", source.make(Kind::Store, at)}});
+    Tree* target = statement(Kind::Subscript, {{"value", make_name(source, result, Kind::Load, at)},
+                                               {"slice", e.child("key")},
+                                               {"ctx", source.make(Kind::Store, at)}});
     step = statement(Kind::Assign, {{"targets", Tree::Trees{target}}, {"value", e.child("value")}});
   } else {
-    Tree* append = statement(Kind::Attribute, {{"value", make_name(source, result, Kind::Load, at)}, {"attr", std::string("append")}, {"ctx", source.make(Kind::Load, at)}});
-    Tree* call = statement(Kind::Call, {{"func", append}, {"args", Tree::Trees{e.child("elt")}}, {"keywords", Tree::Trees{}}});
+    Tree* append = statement(Kind::Attribute, {{"value", make_name(source, result, Kind::Load, at)},
+                                               {"attr", std::string("append")},
+                                               {"ctx", source.make(Kind::Load, at)}});
+    Tree* call =
+        statement(Kind::Call, {{"func", append}, {"args", Tree::Trees{e.child("elt")}}, {"keywords", Tree::Trees{}}});
     step = statement(Kind::Expr, {{"value", call}});
   }
   const Tree::Trees& generators = e.list("generators");
   for (size_t i = generators.size(); i-- > 0;) {
     const Tree::Trees& tests = generators[i]->list("ifs");
-    for (size_t t = tests.size(); t-- > 0;) step = statement(Kind::If, {{"test", tests[t]}, {"body", Tree::Trees{step}}, {"orelse", Tree::Trees{}}});
+    for (size_t t = tests.size(); t-- > 0;)
+      step = statement(Kind::If, {{"test", tests[t]}, {"body", Tree::Trees{step}}, {"orelse", Tree::Trees{}}});
     Tree* iterable = i == 0 ? make_name(source, first, Kind::Load, at) : generators[i]->child("iter");
-    step = statement(Kind::For, {{"target", generators[i]->child("target")}, {"iter", iterable}, {"body", Tree::Trees{step}}, {"orelse", Tree::Trees{}}});
+    step = statement(Kind::For, {{"target", generators[i]->child("target")},
+                                 {"iter", iterable},
+                                 {"body", Tree::Trees{step}},
+                                 {"orelse", Tree::Trees{}}});
   }
   const Kind display = e.is(Kind::DictComp) ? Kind::Dict : Kind::List;
   Tree* empty = statement(display, {{"elts", Tree::Trees{}}, {"keys", Tree::Trees{}}, {"values", Tree::Trees{}}});
-  Tree* begin = statement(Kind::Assign, {{"targets", Tree::Trees{make_name(source, result, Kind::Store, at)}}, {"value", empty}});
+  Tree* begin =
+      statement(Kind::Assign, {{"targets", Tree::Trees{make_name(source, result, Kind::Store, at)}}, {"value", empty}});
   Tree* end = statement(Kind::Return, {{"value", make_name(source, result, Kind::Load, at)}});
   Tree* parameter = statement(Kind::arg, {{"arg", first}});
-  Tree* arguments = statement(Kind::arguments, {{"posonlyargs", Tree::Trees{}}, {"args", Tree::Trees{parameter}}, {"kwonlyargs", Tree::Trees{}}, {"kw_defaults", Tree::Trees{}}, {"defaults", Tree::Trees{}}});
-  return statement(Kind::FunctionDef, {{"name", std::string(kComprehension)}, {"args", arguments}, {"body", Tree::Trees{begin, step, end}}, {"decorator_list", Tree::Trees{}}});
+  Tree* arguments = statement(Kind::arguments, {{"posonlyargs", Tree::Trees{}},
+                                                {"args", Tree::Trees{parameter}},
+                                                {"kwonlyargs", Tree::Trees{}},
+                                                {"kw_defaults", Tree::Trees{}},
+                                                {"defaults", Tree::Trees{}}});
+  return statement(Kind::FunctionDef, {{"name", std::string(kComprehension)},
+                                       {"args", arguments},
+                                       {"body", Tree::Trees{begin, step, end}},
+                                       {"decorator_list", Tree::Trees{}}});
 }
 
 }  // namespace
@@ -358,7 +383,8 @@ Object Lowering::comprehension(const Tree& e) {
     const Local& local = here_.locals[i];
     if (!local.object) continue;
     const bool is_shared = scope.captured.contains(scope.locals[i]);
-    made->captured[scope.locals[i]] = is_shared ? *local.object->as<Cell>() : *make_cell(Cell::Kind::Variable, *local.object).as<Cell>();
+    made->captured[scope.locals[i]] =
+        is_shared ? *local.object->as<Cell>() : *make_cell(Cell::Kind::Variable, *local.object).as<Cell>();
   }
   const Object first = evaluate(*e.list("generators")[0]->child("iter"));
   return call({std::shared_ptr<const Closure>(std::move(made))}, {.positional = {first}, .named = {}});
@@ -381,9 +407,11 @@ Object Lowering::call_expression(const Tree& e) {
       continue;
     }
     const auto* cell = value.as<Cell>();
-    if (!cell || cell->kind != Cell::Kind::Dict) emit_.fail(ErrorCode::TypeMismatch, fmt::format("** takes a dict, this is a {}", describe(value)));
+    if (!cell || cell->kind != Cell::Kind::Dict)
+      emit_.fail(ErrorCode::TypeMismatch, fmt::format("** takes a dict, this is a {}", describe(value)));
     const std::vector<Object> pairs = content(*cell).tuple()->items;
-    for (size_t i = 0; i < pairs.size(); i += 2) arguments.named.emplace_back(text_of(pairs[i]).value_or(""), pairs[i + 1]);
+    for (size_t i = 0; i < pairs.size(); i += 2)
+      arguments.named.emplace_back(text_of(pairs[i]).value_or(""), pairs[i + 1]);
   }
   return call(callee, std::move(arguments));
 }

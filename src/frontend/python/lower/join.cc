@@ -52,14 +52,16 @@ bool Lowering::is_settled(const ir::Graph* graph) const {
 }
 
 // What changes in a loop, as the states that enter its turns have it.
-std::vector<Lowering::Leaf> Lowering::loop_leaves(ir::Graph* outside, std::span<const State> turns, const Changes& changes) {
+std::vector<Lowering::Leaf> Lowering::loop_leaves(ir::Graph* outside, std::span<const State> turns,
+                                                  const Changes& changes) {
   Union all(*this, outside);
   unite_turns(all, turns, changes);
   return all.leaves;
 }
 
 // The state at the beginning of a turn: what changes are the parameters of the loop's function.
-std::vector<Lowering::Leaf> Lowering::begin_loop(ir::Graph* graph, std::span<const State> turns, const Changes& changes) {
+std::vector<Lowering::Leaf> Lowering::begin_loop(ir::Graph* graph, std::span<const State> turns,
+                                                 const Changes& changes) {
   Union all(*this, graph->parent());
   unite_turns(all, turns, changes);
   std::vector<Node*> parameters;
@@ -108,7 +110,8 @@ bool Lowering::differs(const Object& a, const Object& b) {
   if (const auto* array = a.as<Array>()) return !(*array == *b.as<Array>());
   if (const auto* constant = a.as<Constant>()) return repr(*constant) != repr(*b.as<Constant>());
   if (const Items* items = a.tuple()) {
-    return !std::ranges::equal(items->items, b.tuple()->items, [](const Object& x, const Object& y) { return !differs(x, y); });
+    return !std::ranges::equal(items->items, b.tuple()->items,
+                               [](const Object& x, const Object& y) { return !differs(x, y); });
   }
   if (const auto* cell = a.as<Cell>()) return !(*cell == *b.as<Cell>());
   if (const auto* dtype = a.as<DTypeObject>()) return dtype->dtype != b.as<DTypeObject>()->dtype;
@@ -152,7 +155,8 @@ void Lowering::enter_block(std::vector<State> edges, const Set* live, ir::Graph*
   if (outermost && !(edges.size() == 1 && edges[0].graph == outermost)) return join(outermost, std::move(edges));
   if (edges.size() == 1) return set_state(std::move(edges[0]));
 
-  ir::Graph* next = emit_.module().make_graph(fmt::format("{}.line{}", activation_->closure.function->text("name"), line), meet);
+  ir::Graph* next =
+      emit_.module().make_graph(fmt::format("{}.line{}", activation_->closure.function->text("name"), line), meet);
   join(next, std::move(edges));
 }
 
@@ -180,7 +184,9 @@ void Lowering::join(ir::Graph* into, std::vector<State> edges) {
       }
       if (objects.size() != edges.size()) continue;
       const std::vector<std::string>& names = activation_->cfg.scope.locals;
-      union_.name = i < names.size() ? fmt::format("'{}'", names[i]) : i + 1 == joined.locals.size() ? "the result" : "what the loop goes over";
+      union_.name = i < names.size()                ? fmt::format("'{}'", names[i])
+                    : i + 1 == joined.locals.size() ? "the result"
+                                                    : "what the loop goes over";
       joined.locals[i] = {union_.unite(objects), union_.bound_at[0]};
     }
     union_.is_list = true;
@@ -220,13 +226,15 @@ void Lowering::join(ir::Graph* into, std::vector<State> edges) {
     for (const Leaf& leaf : leaves) values.push_back(convert(leaf.sources[e], leaf));
     Node* result = is_new ? emit_.module().call(edges[e].graph, into->value(), values) : result_of(values);
     emit_.module().set_result(edges[e].graph, result);
-    for (ir::Graph* from = edges[e].graph; is_new && from != into->parent(); from = from->parent()) activation_->leaving.insert(from);
+    for (ir::Graph* from = edges[e].graph; is_new && from != into->parent(); from = from->parent())
+      activation_->leaving.insert(from);
   }
   for (const State& state : raising) {
     emit_.set_graph(state.graph);
     Node* token = state.store.at(0).as<Array>()->node;
     std::vector<Node*> values;
-    for (const Leaf& leaf : leaves) values.push_back(leaf.type->kind() == ir::TypeKind::State ? token : emit_.op("Never", {token}));
+    for (const Leaf& leaf : leaves)
+      values.push_back(leaf.type->kind() == ir::TypeKind::State ? token : emit_.op("Never", {token}));
     emit_.module().set_result(state.graph, result_of(values));
   }
   emit_.set_graph(into);
@@ -247,14 +255,17 @@ void Lowering::join(ir::Graph* into, std::vector<State> edges) {
 }
 
 // The two ways are functions that are called last.
-void Lowering::branch(const Object& condition, const std::function<void()>& then, const std::function<void()>& otherwise) {
+void Lowering::branch(const Object& condition, const std::function<void()>& then,
+                      const std::function<void()>& otherwise) {
   const Object truth = emit_.truth(condition);
   if (const bool* known = truth.constant<bool>()) return *known ? then() : otherwise();
   const State before = here_;
   const Emitter::Place place = emit_.place();
-  const std::string prefix = fmt::format("{}.line{}", activation_ ? activation_->closure.function->text("name") : "main", place.tree->position.line);
+  const std::string prefix = fmt::format(
+      "{}.line{}", activation_ ? activation_->closure.function->text("name") : "main", place.tree->position.line);
   ir::Module& module = emit_.module();
-  ir::Graph* graphs[2] = {module.make_graph(prefix + ".then", before.graph), module.make_graph(prefix + ".else", before.graph)};
+  ir::Graph* graphs[2] = {module.make_graph(prefix + ".then", before.graph),
+                          module.make_graph(prefix + ".else", before.graph)};
   Node* choice = module.make_switch(before.graph, emit_.tensor(truth), graphs[0]->value(), graphs[1]->value());
   module.set_result(before.graph, module.call(before.graph, choice, {}));
   for (int way = 0; way < 2; ++way) {
@@ -270,7 +281,8 @@ void Lowering::branch(const Object& condition, const std::function<void()>& then
   emit_.set_place(place);
 }
 
-Object Lowering::choose(const Object& condition, const std::function<Object()>& then, const std::function<Object()>& otherwise) {
+Object Lowering::choose(const Object& condition, const std::function<Object()>& then,
+                        const std::function<Object()>& otherwise) {
   const Object truth = emit_.truth(condition);
   if (const bool* known = truth.constant<bool>()) return *known ? then() : otherwise();
   ir::Graph* graph = here_.graph;

@@ -62,9 +62,9 @@ class Lowering {
   };
   // A point of the program while it is lowered.
   struct State {
-    ir::Graph* graph = nullptr;         // what follows is emitted here
-    std::vector<Local> locals;          // of the function: its variables, the iterators of its loops, its result
-    std::map<size_t, Object> store;     // the content of cells; that of 0 is the token of effects
+    ir::Graph* graph = nullptr;      // what follows is emitted here
+    std::vector<Local> locals;       // of the function: its variables, the iterators of its loops, its result
+    std::map<size_t, Object> store;  // the content of cells; that of 0 is the token of effects
   };
   struct Activation;
   struct Recursion;
@@ -184,8 +184,8 @@ class Lowering {
   Emitter emit_;
   State here_;
   Activation* activation_ = nullptr;
-  Recursion* recursion_ = nullptr;           // the innermost that is being lowered
-  std::set<const Tree*> recursive_;          // functions that call themselves
+  Recursion* recursion_ = nullptr;   // the innermost that is being lowered
+  std::set<const Tree*> recursive_;  // functions that call themselves
   std::map<const Tree*, std::unique_ptr<Cfg>> cfgs_;
   std::map<const Tree*, Tree*> comprehensions_;  // the functions that they are
   const Closure* globals_of_ = nullptr;          // where no function is being lowered

@@ -31,11 +31,13 @@ std::optional<int64_t> integer_of(const Object& object) {
   return static_cast<int64_t>(*integer);
 }
 
-bool is_known_number(const Object& object) { return object.constant<bool>() || object.constant<Integer>() || object.constant<double>(); }
+bool is_known_number(const Object& object) {
+  return object.constant<bool>() || object.constant<Integer>() || object.constant<double>();
+}
 
 namespace {
 
-std::string_view kind_of(const Constant& constant) {
+std::string_view type_name(const Constant& constant) {
   static constexpr std::array<std::string_view, 10> kKinds = {"None", "bool",  "int",      "float", "complex",
                                                               "str",  "bytes", "Ellipsis", "tuple", "frozenset"};
   return kKinds[constant.value.index()];
@@ -44,13 +46,14 @@ std::string_view kind_of(const Constant& constant) {
 }  // namespace
 
 std::string describe(const Object& object) {
-  if (const auto* constant = object.as<Constant>()) return std::string(kind_of(*constant));
+  if (const auto* constant = object.as<Constant>()) return std::string(type_name(*constant));
   if (const auto* array = object.as<Array>()) {
     if (!array->is_number || !array->node->type()->is_tensor()) return to_string(array->node->type());
     const DType dtype = array->node->type()->dtype();
     return dtype == DType::F64 ? "float" : dtype == DType::Bool ? "bool" : "int";
   }
-  if (const Items* tuple = object.tuple()) return tuple->type ? tuple->type->describe() : fmt::format("tuple of {}", tuple->items.size());
+  if (const Items* tuple = object.tuple())
+    return tuple->type ? tuple->type->describe() : fmt::format("tuple of {}", tuple->items.size());
   if (const Live* live = object.live()) return live->describe();
   if (const auto* cell = object.as<Cell>()) return cell->kind == Cell::Kind::Dict ? "dict" : "list";
   if (object.is<SliceObject>()) return "slice";
@@ -59,10 +62,12 @@ std::string describe(const Object& object) {
     return std::string(kKinds[static_cast<size_t>(iterable->kind)]);
   }
   if (const Closure* closure = object.closure()) {
-    return closure->function->is(Kind::Lambda) ? "a lambda" : fmt::format("function {}", closure->function->text("name"));
+    return closure->function->is(Kind::Lambda) ? "a lambda"
+                                               : fmt::format("function {}", closure->function->text("name"));
   }
   if (const auto* builtin = object.as<Builtin>()) return builtin->name;
-  if (const auto* method = object.as<Method>()) return fmt::format("method {} of {}", method->name, describe(*method->self));
+  if (const auto* method = object.as<Method>())
+    return fmt::format("method {} of {}", method->name, describe(*method->self));
   return fmt::format("dtype {}", name(object.as<DTypeObject>()->dtype));
 }
 

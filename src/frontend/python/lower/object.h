@@ -80,8 +80,8 @@ struct DTypeObject {
 };
 
 struct Object {
-  using Value = std::variant<Constant, Array, std::shared_ptr<const Items>, Cell, SliceObject, Iterable, std::shared_ptr<const Closure>,
-                             Builtin, Method, DTypeObject, std::shared_ptr<const Live>>;
+  using Value = std::variant<Constant, Array, std::shared_ptr<const Items>, Cell, SliceObject, Iterable,
+                             std::shared_ptr<const Closure>, Builtin, Method, DTypeObject, std::shared_ptr<const Live>>;
   Value value;
 
   template <class T>
@@ -113,7 +113,8 @@ struct Object {
   bool is_none() const { return constant<NoneValue>() != nullptr; }
 };
 
-Object make_tuple(std::vector<Object> items, std::vector<std::string> names = {}, std::shared_ptr<const Live> type = nullptr);
+Object make_tuple(std::vector<Object> items, std::vector<std::string> names = {},
+                  std::shared_ptr<const Live> type = nullptr);
 Object make_integer(int64_t value);
 Object make_text(std::string_view utf8);
 // A constant; a tuple of constants becomes a tuple of objects.

@@ -21,7 +21,8 @@ class FileGlobals : public Globals, public std::enable_shared_from_this<FileGlob
   std::optional<Object> find(const std::string& name) const override {
     if (auto constant = constants_.find(name); constant != constants_.end()) return make_constant(constant->second);
     for (const Tree* statement : source_.root->list("body")) {
-      if (statement->is(Kind::FunctionDef) && statement->text("name") == name) return function_object(source_, *statement, shared_from_this());
+      if (statement->is(Kind::FunctionDef) && statement->text("name") == name)
+        return function_object(source_, *statement, shared_from_this());
       const bool is_import = statement->is(Kind::Import), is_from = statement->is(Kind::ImportFrom);
       if (!is_import && !is_from) continue;
       for (const Tree* alias : statement->list("names")) {
@@ -30,7 +31,9 @@ class FileGlobals : public Globals, public std::enable_shared_from_this<FileGlob
         if (known_as != name) continue;
         const std::string module = is_from ? statement->text("module") : imported;
         auto found = is_from ? find_in_module(module, imported) : find_module(module);
-        if (!found) throw source_.error(ErrorCode::Unsupported, *statement, fmt::format("{} cannot be compiled", is_from ? module + "." + imported : module));
+        if (!found)
+          throw source_.error(ErrorCode::Unsupported, *statement,
+                              fmt::format("{} cannot be compiled", is_from ? module + "." + imported : module));
         return found;
       }
     }
@@ -93,7 +96,9 @@ std::vector<ArgumentType> annotated_arguments(const Source& source, const Tree& 
       const std::string name = arg->text("arg");
       if (annotation && annotation->is(Kind::Constant) && annotation->constant.is<std::u32string>()) {
         types.push_back({name, utf8(annotation->constant.as<std::u32string>())});
-      } else if (annotation && annotation->is(Kind::Name) && (annotation->text("id") == "int" || annotation->text("id") == "bool" || annotation->text("id") == "float")) {
+      } else if (annotation && annotation->is(Kind::Name) &&
+                 (annotation->text("id") == "int" || annotation->text("id") == "bool" ||
+                  annotation->text("id") == "float")) {
         const std::string& id = annotation->text("id");
         types.push_back({name, id == "int" ? "i64[]" : id == "bool" ? "bool[]" : "f64[]", true});
       } else if (has_default && !annotation) {
@@ -124,7 +129,8 @@ void lower_function(ir::Module& module, const Object& function, FunctionCall& ca
   ir::Graph* last = emit.graph();
   module.set_result(last, nodes.size() == 1 ? nodes[0] : module.make_tuple(last, nodes));
   erase_unused(module);
-  for (size_t i = 0; i < nodes.size(); ++i) module.output_names().push_back(nodes.size() == 1 ? "output" : fmt::format("output_{}", i));
+  for (size_t i = 0; i < nodes.size(); ++i)
+    module.output_names().push_back(nodes.size() == 1 ? "output" : fmt::format("output_{}", i));
 }
 
 namespace {
@@ -144,7 +150,8 @@ class TypedCall : public FunctionCall {
     std::vector<ir::Node*> nodes;
     lowering.flatten(result, nodes);
     if (nodes.empty()) {
-      throw closure_.source->error(ErrorCode::InvalidModel, *closure_.function, "the function returns nothing that is computed")
+      throw closure_.source
+          ->error(ErrorCode::InvalidModel, *closure_.function, "the function returns nothing that is computed")
           .with_hint("return a tensor or number");
     }
     return nodes;

@@ -12,7 +12,9 @@ using ir::Node;
 
 namespace {
 
-bool is_list_of_known_length(const Cell& cell, const Object& content) { return cell.kind == Cell::Kind::List && content.tuple(); }
+bool is_list_of_known_length(const Cell& cell, const Object& content) {
+  return cell.kind == Cell::Kind::List && content.tuple();
+}
 
 }  // namespace
 
@@ -58,7 +60,8 @@ void Lowering::statement(const Tree& s) {
 void Lowering::bind(const std::string& variable, Object value, const Tree& at) {
   const Scope& scope = activation_->cfg.scope;
   if (scope.globals.contains(variable)) {
-    emit_.fail(ErrorCode::Unsupported, fmt::format("the global variable '{}' cannot be assigned in a compiled function", variable),
+    emit_.fail(ErrorCode::Unsupported,
+               fmt::format("the global variable '{}' cannot be assigned in a compiled function", variable),
                "return the value, and assign it outside");
   }
   if (scope.nonlocals.contains(variable)) {
@@ -99,7 +102,8 @@ void Lowering::assign(const Tree& target, Object value) {
       return assign(base, with_item(object, index, value));
     }
     default:
-      emit_.fail(ErrorCode::Unsupported, fmt::format("assigning to {} is not supported in a compiled function", unparse(target)),
+      emit_.fail(ErrorCode::Unsupported,
+                 fmt::format("assigning to {} is not supported in a compiled function", unparse(target)),
                  "return the new value, and assign it outside");
   }
 }
@@ -111,7 +115,8 @@ void Lowering::unpack(const Tree& target, const Object& value) {
   const bool has_star = starred != targets.end();
   const size_t before = static_cast<size_t>(starred - targets.begin()), fixed = targets.size() - (has_star ? 1 : 0);
   if (has_star ? items.size() < fixed : items.size() != fixed) {
-    emit_.fail(ErrorCode::TypeMismatch, fmt::format("{} values for {}{} names", items.size(), has_star ? "at least " : "", fixed));
+    emit_.fail(ErrorCode::TypeMismatch,
+               fmt::format("{} values for {}{} names", items.size(), has_star ? "at least " : "", fixed));
   }
   const size_t rest = items.size() - fixed;
   for (size_t t = 0; t < targets.size(); ++t) {
@@ -130,7 +135,8 @@ void Lowering::augmented_assignment(const Tree& s) {
   const Object value = evaluate(*s.child("value"));
   emit_.set_place({activation_->closure.source, &s});
   const Kind op = s.child("op")->kind;
-  if (const auto* cell = old.as<Cell>(); cell && op == Kind::Add && is_list_of_known_length(*cell, content(*cell))) {  // in place
+  if (const auto* cell = old.as<Cell>();
+      cell && op == Kind::Add && is_list_of_known_length(*cell, content(*cell))) {  // in place
     std::vector<Object> items = items_of(old);
     for (Object& item : items_of(value)) items.push_back(std::move(item));
     here_.store[cell->id] = make_tuple(std::move(items));
@@ -138,9 +144,13 @@ void Lowering::augmented_assignment(const Tree& s) {
   }
   Object result = binary(op, old, value);
   const auto* array = old.as<Array>();
-  if (array && !array->is_number && result.is<Array>() && emit_.dtype(result) != emit_.dtype(old)) {  // numpy keeps the array
-    if (python::promoted(emit_.dtype(result), emit_.dtype(old)) != emit_.dtype(old) && is_float(emit_.dtype(result)) != is_float(emit_.dtype(old))) {
-      emit_.fail(ErrorCode::TypeMismatch, fmt::format("{} cannot hold the {} that this gives", describe(old), describe(result)), "write x = x + …, which makes a new one");
+  if (array && !array->is_number && result.is<Array>() &&
+      emit_.dtype(result) != emit_.dtype(old)) {  // numpy keeps the array
+    if (python::promoted(emit_.dtype(result), emit_.dtype(old)) != emit_.dtype(old) &&
+        is_float(emit_.dtype(result)) != is_float(emit_.dtype(old))) {
+      emit_.fail(ErrorCode::TypeMismatch,
+                 fmt::format("{} cannot hold the {} that this gives", describe(old), describe(result)),
+                 "write x = x + …, which makes a new one");
     }
     result = {Array{emit_.cast(result.as<Array>()->node, emit_.dtype(old))}};
   }
@@ -160,8 +170,10 @@ namespace {
 const Node* base_of(const Node* node) {
   static constexpr std::string_view kViews[] = {"Slice", "Reshape", "Transpose"};
   for (const ir::Apply* apply = node->as_apply(); apply; apply = node->as_apply()) {
-    const bool is_view = std::ranges::count(kViews, apply->op().qualified) || apply->is("Squeeze") || apply->is("Unsqueeze") || apply->is("Expand") ||
-                         (apply->is("Gather") && apply->input(1)->type()->has_rank() && apply->input(1)->type()->rank() == 0);
+    const bool is_view =
+        std::ranges::count(kViews, apply->op().qualified) || apply->is("Squeeze") || apply->is("Unsqueeze") ||
+        apply->is("Expand") ||
+        (apply->is("Gather") && apply->input(1)->type()->has_rank() && apply->input(1)->type()->rank() == 0);
     if (!is_view) return node;
     node = apply->input(0);
   }
@@ -186,7 +198,8 @@ void Lowering::require_unshared(const Tree& target, const Object& object) {
   while (root->is(Kind::Subscript)) root = root->child("value");
   const Node* base = base_of(object.as<Array>()->node);
   auto refuse = [&](std::string_view other) {
-    emit_.fail(ErrorCode::Unsupported, fmt::format("this would change {} as well, which shares its memory with '{}'", other, unparse(*root)),
+    emit_.fail(ErrorCode::Unsupported,
+               fmt::format("this would change {} as well, which shares its memory with '{}'", other, unparse(*root)),
                fmt::format("{0} = {0}.copy() before", unparse(*root)));
   };
   const std::vector<std::string>& names = activation_->cfg.scope.locals;
@@ -302,7 +315,8 @@ bool Lowering::has_known_items(const Object& state) {
   auto known = [](auto& self, const Object& object) -> bool {
     if (object.tuple()) return true;
     const auto* inner = object.as<Iterable>();
-    return inner && inner->kind != Iterable::Kind::Range && std::ranges::any_of(inner->parts->items, [&](const Object& o) { return self(self, o); });
+    return inner && inner->kind != Iterable::Kind::Range &&
+           std::ranges::any_of(inner->parts->items, [&](const Object& o) { return self(self, o); });
   };
   return known(known, iterable);
 }

@@ -13,8 +13,12 @@ using ir::Node;
 
 namespace {
 
-bool is_tensor_index(const Object& part) { return part.is<Array>() && !part.as<Array>()->is_number && part.as<Array>()->node->type()->rank() > 0; }
-bool is_mask(const Object& part) { return is_tensor_index(part) && part.as<Array>()->node->type()->dtype() == DType::Bool; }
+bool is_tensor_index(const Object& part) {
+  return part.is<Array>() && !part.as<Array>()->is_number && part.as<Array>()->node->type()->rank() > 0;
+}
+bool is_mask(const Object& part) {
+  return is_tensor_index(part) && part.as<Array>()->node->type()->dtype() == DType::Bool;
+}
 bool is_new_axis(const Object& part) { return part.is_none(); }
 
 }  // namespace
@@ -22,11 +26,13 @@ bool is_new_axis(const Object& part) { return part.is_none(); }
 int64_t Lowering::known_index(const Object& index, size_t size) {
   const auto known = integer_of(index);
   if (!known) {
-    emit_.fail(ErrorCode::Unsupported, fmt::format("which item is meant must be known to the compiler, not a {}", describe(index)),
+    emit_.fail(ErrorCode::Unsupported,
+               fmt::format("which item is meant must be known to the compiler, not a {}", describe(index)),
                "items of a tensor may be chosen by what is computed");
   }
   const auto count = static_cast<int64_t>(size);
-  if (*known < -count || *known >= count) emit_.fail(ErrorCode::InvalidArgument, fmt::format("there is no item {} of {}", *known, count));
+  if (*known < -count || *known >= count)
+    emit_.fail(ErrorCode::InvalidArgument, fmt::format("there is no item {} of {}", *known, count));
   return *known < 0 ? *known + count : *known;
 }
 
@@ -38,7 +44,9 @@ Object Lowering::subscript(const Object& object, const Object& index) {
       for (size_t i = 0; i < pairs.size(); i += 2) {
         if (!differs(pairs[i], index)) return pairs[i + 1];
       }
-      emit_.fail(ErrorCode::InvalidArgument, fmt::format("the dict has no such key{}", index.is<Constant>() ? ": " + repr(*index.as<Constant>()) : ""));
+      emit_.fail(
+          ErrorCode::InvalidArgument,
+          fmt::format("the dict has no such key{}", index.is<Constant>() ? ": " + repr(*index.as<Constant>()) : ""));
     }
     if (!items.tuple()) return item(items, index);
     Object found = subscript(items, index);
@@ -51,20 +59,23 @@ Object Lowering::subscript(const Object& object, const Object& index) {
     std::vector<Constant> positions, bounds;
     for (size_t i = 0; i < tuple->items.size(); ++i) positions.push_back({Integer(i)});
     for (const Object& part : slice->parts->items) {
-      if (!part.is<Constant>()) emit_.fail(ErrorCode::Unsupported, "which part of a tuple is meant must be known to the compiler");
+      if (!part.is<Constant>())
+        emit_.fail(ErrorCode::Unsupported, "which part of a tuple is meant must be known to the compiler");
       bounds.push_back(*part.as<Constant>());
     }
     const auto chosen = python::slice({Tuple{positions}}, bounds[0], bounds[1], bounds[2]);
     if (!chosen) emit_.fail(ErrorCode::InvalidArgument, "this is no slice of a tuple");
     std::vector<Object> items;
-    for (const Constant& position : chosen->as<Tuple>().items) items.push_back(tuple->items[static_cast<size_t>(position.as<Integer>())]);
+    for (const Constant& position : chosen->as<Tuple>().items)
+      items.push_back(tuple->items[static_cast<size_t>(position.as<Integer>())]);
     return make_tuple(std::move(items));
   }
   if (const auto* text = object.as<Constant>(); text && index.is<Constant>()) {
     if (auto folded = python::subscript(*text, *index.as<Constant>())) return {*folded};
   }
   const auto* array = object.as<Array>();
-  if (!array || Emitter::is_number(object)) emit_.fail(ErrorCode::TypeMismatch, fmt::format("a {} has no items", describe(object)));
+  if (!array || Emitter::is_number(object))
+    emit_.fail(ErrorCode::TypeMismatch, fmt::format("a {} has no items", describe(object)));
   if (array->node->type()->kind() == ir::TypeKind::Sequence) return item(object, index);
   return tensor_subscript(array->node, index);
 }
@@ -84,7 +95,8 @@ std::vector<Object> Lowering::expanded_index(Node* tensor, const Object& index) 
     if (part.constant<EllipsisValue>()) {
       ellipsis = i;
     } else if (!is_new_axis(part)) {
-      if (part.constant<bool>() || part.constant<double>()) emit_.fail(ErrorCode::TypeMismatch, fmt::format("a {} is no index", describe(part)));
+      if (part.constant<bool>() || part.constant<double>())
+        emit_.fail(ErrorCode::TypeMismatch, fmt::format("a {} is no index", describe(part)));
       axes += is_mask(part) ? static_cast<size_t>(part.as<Array>()->node->type()->rank()) : 1;
     }
   }
@@ -123,7 +135,8 @@ Node* Lowering::indexed(Node* tensor, std::span<const Object> index) {
         const Object step = bounds[2].is_none() ? make_integer(1) : bounds[2];
         const auto known_step = integer_of(step);
         if (!known_step || *known_step == 0) {
-          emit_.fail(ErrorCode::Unsupported, known_step ? "the step of a slice is 0" : "the step of a slice must be known to the compiler");
+          emit_.fail(ErrorCode::Unsupported,
+                     known_step ? "the step of a slice is 0" : "the step of a slice must be known to the compiler");
         }
         const bool is_back = *known_step < 0;
         starts.push_back(!bounds[0].is_none() ? bounds[0] : make_integer(is_back ? INT64_MAX : 0));
@@ -134,7 +147,9 @@ Node* Lowering::indexed(Node* tensor, std::span<const Object> index) {
     }
     axis += is_mask(part) ? part.as<Array>()->node->type()->rank() : 1;
   }
-  if (!axes.empty()) tensor = emit_.op("Slice", {tensor, emit_.vector(starts), emit_.vector(ends), emit_.integers(axes), emit_.vector(steps)});
+  if (!axes.empty())
+    tensor = emit_.op("Slice",
+                      {tensor, emit_.vector(starts), emit_.vector(ends), emit_.integers(axes), emit_.vector(steps)});
 
   // Then tensors of positions, which are broadcast and lie side by side; then integers, from the back.
   std::vector<Node*> positions;
@@ -161,17 +176,23 @@ Node* Lowering::indexed(Node* tensor, std::span<const Object> index) {
   } else if (positions.size() > 1) {
     for (size_t i = 0; i < positions.size(); ++i) {
       if (position_axes[i] != static_cast<int64_t>(i)) {
-        emit_.fail(ErrorCode::Unsupported, "several tensors as indices are supported for the first axes only", "transpose() before");
+        emit_.fail(ErrorCode::Unsupported, "several tensors as indices are supported for the first axes only",
+                   "transpose() before");
       }
     }
     for (const Object& part : index) {
-      if (Emitter::is_number(part)) emit_.fail(ErrorCode::Unsupported, "integers beside several tensors as indices are not supported", "index in two steps");
+      if (Emitter::is_number(part))
+        emit_.fail(ErrorCode::Unsupported, "integers beside several tensors as indices are not supported",
+                   "index in two steps");
     }
     Node* sum = positions[0];
-    for (size_t i = 1; i < positions.size(); ++i) sum = emit_.op("Add", {emit_.cast(sum, DType::I64), emit_.cast(positions[i], DType::I64)});
+    for (size_t i = 1; i < positions.size(); ++i)
+      sum = emit_.op("Add", {emit_.cast(sum, DType::I64), emit_.cast(positions[i], DType::I64)});
     Node* shape = emit_.op("Shape", {sum});
     std::vector<Node*> columns;
-    for (Node* p : positions) columns.push_back(emit_.op("Unsqueeze", {emit_.op("Expand", {emit_.cast(p, DType::I64), shape}), emit_.integers({-1})}));
+    for (Node* p : positions)
+      columns.push_back(
+          emit_.op("Unsqueeze", {emit_.op("Expand", {emit_.cast(p, DType::I64), shape}), emit_.integers({-1})}));
     tensor = emit_.op("GatherND", {tensor, emit_.apply("Concat", columns, {{"axis", int64_t{-1}}})});
   }
   // Where an axis is now: a tensor of positions leaves its own axes in the place of the one it indexes.
@@ -184,7 +205,9 @@ Node* Lowering::indexed(Node* tensor, std::span<const Object> index) {
       new_axes.push_back(result++);
     } else if (is_tensor_index(part)) {
       if (!std::exchange(has_positions, true)) {
-        const int rank = is_mask(part) ? 1 : positions.size() == 1 ? part.as<Array>()->node->type()->rank() : broadcast_rank(positions);
+        const int rank = is_mask(part)           ? 1
+                         : positions.size() == 1 ? part.as<Array>()->node->type()->rank()
+                                                 : broadcast_rank(positions);
         before += rank, result += rank;
       }
     } else if (part.is<SliceObject>()) {
@@ -213,7 +236,8 @@ Object Lowering::with_item(const Object& object, const Object& index, const Obje
       std::vector<Object> pairs = held.tuple()->items;
       size_t at = 0;
       while (at < pairs.size() && differs(pairs[at], index)) at += 2;
-      if (!index.is<Constant>() && !index.tuple()) emit_.fail(ErrorCode::Unsupported, "the keys of a dict must be known to the compiler");
+      if (!index.is<Constant>() && !index.tuple())
+        emit_.fail(ErrorCode::Unsupported, "the keys of a dict must be known to the compiler");
       if (at == pairs.size()) pairs.insert(pairs.end(), {index, value});
       pairs[at + 1] = value;
       return make_tuple(std::move(pairs));
@@ -224,7 +248,8 @@ Object Lowering::with_item(const Object& object, const Object& index, const Obje
       Node* item = list_item(sequence, value);
       // Behind the old one, so that the last of a list may be replaced, too.
       Node* removed = emit_.op("SequenceErase", {sequence, position});
-      return {Array{emit_.op("SequenceInsert", {removed, item, position}), held.as<Array>()->is_number && Emitter::is_number(value)}};
+      return {Array{emit_.op("SequenceInsert", {removed, item, position}),
+                    held.as<Array>()->is_number && Emitter::is_number(value)}};
     }
     std::vector<Object> items = held.tuple()->items;
     items[static_cast<size_t>(known_index(index, items.size()))] = value;
@@ -237,19 +262,23 @@ Object Lowering::with_item(const Object& object, const Object& index, const Obje
   // x[i, j] = v along the first axes.
   size_t leading = 0;
   while (leading < parts.size() && Emitter::is_number(parts[leading])) ++leading;
-  const bool rest_is_whole = std::ranges::all_of(parts.begin() + static_cast<std::ptrdiff_t>(leading), parts.end(), [](const Object& part) {
-    const auto* slice = part.as<SliceObject>();
-    return slice && std::ranges::all_of(slice->parts->items, [](const Object& o) { return o.is_none(); });
-  });
+  const bool rest_is_whole =
+      std::ranges::all_of(parts.begin() + static_cast<std::ptrdiff_t>(leading), parts.end(), [](const Object& part) {
+        const auto* slice = part.as<SliceObject>();
+        return slice && std::ranges::all_of(slice->parts->items, [](const Object& o) { return o.is_none(); });
+      });
   if (leading > 0 && rest_is_whole) {
     Node* position = emit_.vector(std::span(parts).first(leading));
-    if (parts.size() > leading) update = emit_.op("Expand", {update, emit_.op("Shape", {tensor}, {{"start", static_cast<int>(leading)}})});
-    if (parts.size() == leading && (!update->type()->has_rank() || update->type()->rank() > 0)) update = emit_.op("Reshape", {update, emit_.integers(std::span<const int64_t>())});
+    if (parts.size() > leading)
+      update = emit_.op("Expand", {update, emit_.op("Shape", {tensor}, {{"start", static_cast<int>(leading)}})});
+    if (parts.size() == leading && (!update->type()->has_rank() || update->type()->rank() > 0))
+      update = emit_.op("Reshape", {update, emit_.integers(std::span<const int64_t>())});
     return {Array{emit_.op("ScatterND", {tensor, position, update})}};
   }
   if (parts.size() == 1 && is_mask(parts[0]) && update->type()->has_rank() && update->type()->rank() == 0) {
     Node* mask = parts[0].as<Array>()->node;
-    for (int axis = mask->type()->rank(); axis < emit_.rank(tensor); ++axis) mask = emit_.op("Unsqueeze", {mask, emit_.integers({-1})});
+    for (int axis = mask->type()->rank(); axis < emit_.rank(tensor); ++axis)
+      mask = emit_.op("Unsqueeze", {mask, emit_.integers({-1})});
     return {Array{emit_.op("Where", {mask, update, tensor})}};
   }
   // Any other part: where its elements lie in the whole, in order.
@@ -258,7 +287,8 @@ Object Lowering::with_item(const Object& object, const Object& index, const Obje
   Node* places = emit_.op("Reshape", {emit_.op("Range", {emit_.integer(0), count, emit_.integer(1)}), shape});
   places = indexed(places, parts);
   update = emit_.op("Reshape", {emit_.op("Expand", {update, emit_.op("Shape", {places})}), emit_.integers({-1})});
-  Node* flat = emit_.op("ScatterElements", {emit_.op("Reshape", {tensor, emit_.integers({-1})}), emit_.op("Reshape", {places, emit_.integers({-1})}), update});
+  Node* flat = emit_.op("ScatterElements", {emit_.op("Reshape", {tensor, emit_.integers({-1})}),
+                                            emit_.op("Reshape", {places, emit_.integers({-1})}), update});
   return {Array{emit_.op("Reshape", {flat, shape})}};
 }
 

@@ -17,7 +17,8 @@ const Type* joined_tensor(ir::Context& context, const Type* a, const Type* b) {
   if (a == b) return a;
   if (!a->has_rank() || !b->has_rank() || a->rank() != b->rank()) return context.unranked_type(a->dtype());
   std::vector<ir::Dim> dims;
-  for (int i = 0; i < a->rank(); ++i) dims.push_back(provably_equal(a->dim(i), b->dim(i)) ? a->dim(i) : context.dims().unknown());
+  for (int i = 0; i < a->rank(); ++i)
+    dims.push_back(provably_equal(a->dim(i), b->dim(i)) ? a->dim(i) : context.dims().unknown());
   return context.tensor_type(a->dtype(), dims);
 }
 
@@ -31,14 +32,16 @@ bool is_same(const Object& a, const Object& b) {
   if (const auto* dtype = a.as<DTypeObject>()) return dtype->dtype == b.as<DTypeObject>()->dtype;
   if (a.live()) return a.live() == b.live();
   if (const Closure* closure = a.closure()) {
-    return closure == b.closure() || (closure->function == b.closure()->function && closure->captured == b.closure()->captured &&
-                                      closure->bound.empty() && b.closure()->bound.empty());
+    return closure == b.closure() ||
+           (closure->function == b.closure()->function && closure->captured == b.closure()->captured &&
+            closure->bound.empty() && b.closure()->bound.empty());
   }
   return false;
 }
 
 DType promoted_number(DType number, DType tensor) {
-  const bool fits = number == DType::Bool || (number == DType::I64 && tensor != DType::Bool) || (number == DType::F64 && is_float(tensor));
+  const bool fits = number == DType::Bool || (number == DType::I64 && tensor != DType::Bool) ||
+                    (number == DType::F64 && is_float(tensor));
   return fits ? tensor : number;
 }
 
@@ -67,9 +70,11 @@ std::shared_ptr<const Items> Lowering::Union::parts(const std::vector<Object>& o
 
 Object Lowering::Union::unite(const std::vector<Object>& objects) {
   const Object& first = objects[0];
-  if (std::ranges::all_of(objects, Emitter::is_numeric) && !std::ranges::any_of(objects, is_sequence)) return number_or_tensor(objects);
+  if (std::ranges::all_of(objects, Emitter::is_numeric) && !std::ranges::any_of(objects, is_sequence))
+    return number_or_tensor(objects);
   if (std::ranges::any_of(objects, is_sequence)) return sequence(objects);
-  const bool same_kind = std::ranges::all_of(objects, [&](const Object& o) { return o.value.index() == first.value.index(); });
+  const bool same_kind =
+      std::ranges::all_of(objects, [&](const Object& o) { return o.value.index() == first.value.index(); });
   if (!same_kind) differ(objects);
   if (const auto* constant = first.as<Constant>()) {
     for (const Object& o : objects) {
@@ -78,7 +83,8 @@ Object Lowering::Union::unite(const std::vector<Object>& objects) {
     return first;
   }
   if (first.tuple()) {
-    const bool same_size = std::ranges::all_of(objects, [&](const Object& o) { return o.tuple()->items.size() == first.tuple()->items.size(); });
+    const bool same_size = std::ranges::all_of(
+        objects, [&](const Object& o) { return o.tuple()->items.size() == first.tuple()->items.size(); });
     if (same_size) return {parts(objects, [](const Object& o) { return o.tuple(); })};
     if (is_list) return sequence(objects);
     differ(objects);
@@ -113,7 +119,9 @@ bool Lowering::Union::agree(const std::vector<Object>& objects) const {
     return is_visible(array->node, graph_) &&
            std::ranges::all_of(objects, [&](const Object& o) { return o.as<Array>() && *o.as<Array>() == *array; });
   }
-  return std::ranges::all_of(objects, [&](const Object& o) { return o.is<Constant>() && repr(*o.as<Constant>()) == repr(*first.as<Constant>()); });
+  return std::ranges::all_of(objects, [&](const Object& o) {
+    return o.is<Constant>() && repr(*o.as<Constant>()) == repr(*first.as<Constant>());
+  });
 }
 
 Object Lowering::Union::number_or_tensor(const std::vector<Object>& objects) {
@@ -137,7 +145,8 @@ Object Lowering::Union::number_or_tensor(const std::vector<Object>& objects) {
   for (const Object& o : objects) {
     if (Emitter::is_number(o) && promoted_number(emit_.dtype(o), dtype) != dtype) differ(objects);
     const auto* array = o.as<Array>();
-    const Type* own = array && !array->is_number ? array->node->type() : context.tensor_type(dtype, std::span<const ir::Dim>());
+    const Type* own =
+        array && !array->is_number ? array->node->type() : context.tensor_type(dtype, std::span<const ir::Dim>());
     type = type ? joined_tensor(context, type, own) : own;
   }
   return leaf(objects, type, false);
@@ -181,9 +190,12 @@ void Lowering::Union::differ(const std::vector<Object>& objects) {
     const Tree* at = i < bound_at.size() ? bound_at[i] : nullptr;
     return at ? fmt::format("{} (line {})", describe(objects[i]), at->position.line) : describe(objects[i]);
   };
-  emit_.fail(ErrorCode::TypeMismatch, fmt::format("{} is {} on one path to here, {} on another", name, told(0), told(std::min(other, objects.size() - 1))),
-             describe(objects[0]) == describe(objects[std::min(other, objects.size() - 1)]) ? "which of them must not depend on what is only known when it runs"
-                                                                                            : "give it one type on all paths");
+  emit_.fail(ErrorCode::TypeMismatch,
+             fmt::format("{} is {} on one path to here, {} on another", name, told(0),
+                         told(std::min(other, objects.size() - 1))),
+             describe(objects[0]) == describe(objects[std::min(other, objects.size() - 1)])
+                 ? "which of them must not depend on what is only known when it runs"
+                 : "give it one type on all paths");
 }
 
 }  // namespace anfora::python
