@@ -54,6 +54,8 @@ class PreparedKernel {
 
   virtual ~PreparedKernel() = default;
   virtual std::unique_ptr<State> make_state() const { return nullptr; }
+  // What a run takes of the workspace, when that is known beforehand.
+  virtual size_t workspace_bytes() const { return 0; }
   // `state` is what make_state() gave, and in no other run at the same time.
   virtual void run(KernelContext& context, State* state) const = 0;
   // Lets go of input i, a constant, if the kernel has a copy of its own in another layout: no run reads the elements again,

@@ -59,7 +59,12 @@ class Emission {
         outputs_[v] = static_cast<uint32_t>(function_.output_buffers.size());
         function_.output_buffers.push_back(memory_.buffer_of[v]);
       }
-      program_.program->kernels[step.target]->reusable = memory_.reusable[s];
+      runtime::Kernel& kernel = *program_.program->kernels[step.target];
+      kernel.reusable = memory_.reusable[s];
+      // Where shapes are not known yet, the first run with them shows what the kernel takes.
+      instruction.workspace = static_cast<uint32_t>(function_.buffers.size());
+      const size_t bytes = kernel.prepared ? kernel.prepared->workspace_bytes() : 0;
+      function_.buffers.push_back({s, s, runtime::SizeExpression(static_cast<int64_t>(bytes))});
     }
     instruction.first_release = static_cast<uint32_t>(function_.releases.size());
     for (Value v : dying_[s]) {

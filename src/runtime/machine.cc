@@ -43,6 +43,21 @@ bool truth(const Datum& condition) {
 
 }  // namespace
 
+// The layout of an arena under certain sizes, and what kernels took when they ran with it.
+struct Machine::SizedLayout {
+  MemoryLayout layout;
+  std::vector<int64_t> workspaces;  // by buffer: what is to be planned for it at least
+  bool is_outgrown = false;
+
+  void note_workspace(uint32_t buffer, int64_t taken) {
+    const int64_t planned = layout.places[buffer].bytes;
+    if (taken <= planned) return;
+    // What grows again depends on the elements, not on the sizes alone, and will grow further.
+    workspaces[buffer] = planned == 0 ? taken : taken + taken / 4;
+    is_outgrown = true;
+  }
+};
+
 struct Machine::Frame {
   Frame(const Program& program, uint32_t index)
       : function(program.functions[index]),
@@ -57,24 +72,31 @@ struct Machine::Frame {
   }
 
   // Points the planned memory of each output into the arena as the layout says.
-  void use_layout(const std::shared_ptr<const MemoryLayout>& next) {
-    if (layout == next) return;
-    if (next->bytes > arena_bytes) {
-      layout.reset();
+  void use_layout(const std::shared_ptr<SizedLayout>& next) {
+    if (sized == next) return;
+    const MemoryLayout& layout = next->layout;
+    if (layout.bytes > arena_bytes) {
+      sized.reset();
       arena.reset();
       arena_bytes = 0;
-      arena = allocate_arena(next->bytes);
-      arena_bytes = next->bytes;
+      arena = allocate_arena(layout.bytes);
+      arena_bytes = layout.bytes;
     }
-    layout = next;
+    sized = next;
     for (size_t i = 0; i < planned.size(); ++i) {
       uint32_t buffer = function.output_buffers[i];
       planned[i] = Tensor();
       if (buffer == Function::kNoBuffer || buffer == Function::kSharesInput) continue;
-      const MemoryLayout::Place& place = layout->places[buffer];
+      const MemoryLayout::Place& place = layout.places[buffer];
       if (place.offset == MemoryLayout::kNowhere) continue;
       planned[i] = Tensor::view(DType::U8, Shape{place.bytes}, arena.get() + place.offset, nullptr);
     }
+  }
+
+  std::span<std::byte> workspace_of(const Instruction& instruction) const {
+    const MemoryLayout::Place& place = sized->layout.places[instruction.workspace];
+    if (place.bytes == 0) return {};
+    return {arena.get() + place.offset, static_cast<size_t>(place.bytes)};
   }
 
   // Lets results be written to memory of the caller, until the frame is released.
@@ -106,7 +128,7 @@ struct Machine::Frame {
   std::vector<Datum> slots;
   std::vector<const Datum*> operands;  // as Function::operands
   std::vector<Tensor> planned;         // as Function::output_buffers
-  std::shared_ptr<const MemoryLayout> layout;
+  std::shared_ptr<SizedLayout> sized;
   AlignedBytes arena;
   int64_t arena_bytes = 0;
   bool uses_given_memory = false;
@@ -114,9 +136,9 @@ struct Machine::Frame {
 
 struct Machine::FunctionState {
   std::vector<std::unique_ptr<Frame>> pool;
-  std::unordered_map<std::vector<int64_t>, std::shared_ptr<const MemoryLayout>, SymbolsHash> layouts;
+  std::unordered_map<std::vector<int64_t>, std::shared_ptr<SizedLayout>, SymbolsHash> layouts;
   std::vector<int64_t> latest_symbols;
-  std::shared_ptr<const MemoryLayout> latest;  // null before the first run
+  std::shared_ptr<SizedLayout> latest;  // null before the first run
 };
 
 Machine::Machine(const Program& program) : program_(program), functions_(program.functions.size()) {
@@ -125,14 +147,28 @@ Machine::Machine(const Program& program) : program_(program), functions_(program
   }
   for (size_t f = 0; f < functions_.size(); ++f) {
     const Function& function = program.functions[f];
-    if (function.symbols.empty()) {
-      functions_[f].latest = std::make_shared<MemoryLayout>(make_layout(function.buffers, {}));
-    }
+    if (function.symbols.empty()) functions_[f].latest = lay_out(function, nullptr);
   }
 }
 Machine::~Machine() = default;
 
-const MemoryLayout* Machine::latest_layout(uint32_t function) const { return functions_[function].latest.get(); }
+const MemoryLayout* Machine::latest_layout(uint32_t function) const {
+  const SizedLayout* latest = functions_[function].latest.get();
+  return latest ? &latest->layout : nullptr;
+}
+
+// Under the symbols of start().
+std::shared_ptr<Machine::SizedLayout> Machine::lay_out(const Function& function, const SizedLayout* outgrown) {
+  auto sized = std::make_shared<SizedLayout>();
+  if (outgrown) {
+    sized->workspaces = outgrown->workspaces;
+    workspace_.blocks().trim();  // they have served as what is planned now
+  } else {
+    sized->workspaces.resize(function.buffers.size());
+  }
+  sized->layout = make_layout(function.buffers, symbols_, sized->workspaces);
+  return sized;
+}
 
 std::unique_ptr<Machine::Frame> Machine::acquire(uint32_t function) {
   auto& pool = functions_[function].pool;
@@ -153,8 +189,8 @@ void Machine::start(Frame& frame) {
   frame.next = 0;
   FunctionState& state = functions_[frame.index];
   const Function& function = frame.function;
+  symbols_.clear();
   if (!function.symbols.empty()) {
-    symbols_.clear();
     for (const SymbolSource& source : function.symbols) {
       int64_t value = kUnbound;
       if (source.main_symbol != SymbolSource::kNone) {
@@ -169,11 +205,15 @@ void Machine::start(Frame& frame) {
     if (frame.index == program_.main && main_symbols_.empty()) main_symbols_ = symbols_;
     if (!state.latest || state.latest_symbols != symbols_) {
       if (state.layouts.size() >= kMostLayouts) state.layouts.clear();
-      auto& layout = state.layouts[symbols_];
-      if (!layout) layout = std::make_shared<MemoryLayout>(make_layout(function.buffers, symbols_));
-      state.latest = layout;
+      auto& sized = state.layouts[symbols_];
+      if (!sized) sized = lay_out(function, nullptr);
+      state.latest = sized;
       state.latest_symbols = symbols_;
     }
+  }
+  if (state.latest->is_outgrown) {
+    state.latest = lay_out(function, state.latest.get());
+    if (!function.symbols.empty()) state.layouts[symbols_] = state.latest;
   }
   frame.use_layout(state.latest);
 }
@@ -227,6 +267,7 @@ void Machine::unwind() {
   }
   frames_.clear();
   arguments_.clear();
+  workspace_.end();
 }
 
 void Machine::call(const Instruction& instruction, uint32_t function, std::span<const Operand> operands,
@@ -309,6 +350,7 @@ void Machine::run_kernel(Frame& frame, const Instruction& instruction, const Opt
 
   ReusedInput reused(kernel, inputs, planned);
 
+  workspace_.begin(frame.workspace_of(instruction));
   kernels::KernelContext context(kernel.attributes, inputs, outputs, planned, options.random,
                                  {last_uses, instruction.num_operands}, &workspace_);
   auto invoke = [&] {
@@ -327,6 +369,9 @@ void Machine::run_kernel(Frame& frame, const Instruction& instruction, const Opt
     options.profiler->kernel_ran(kernel, frame.function.origins[frame.next - 1], begin, std::move(described), outputs);
   } else {
     invoke();
+  }
+  if (const size_t taken = workspace_.end(); taken > 0) {
+    frame.sized->note_workspace(instruction.workspace, static_cast<int64_t>(taken));
   }
   if (frame.arena_bytes == 0) return;
   // A kernel that hands an input through although memory was planned, or that nothing was planned for: its output would

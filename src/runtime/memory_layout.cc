@@ -138,12 +138,14 @@ int64_t place_in_order_of_size(std::vector<Item>& items) {
 
 }  // namespace
 
-MemoryLayout make_layout(std::span<const Buffer> buffers, std::span<const int64_t> symbols) {
+MemoryLayout make_layout(std::span<const Buffer> buffers, std::span<const int64_t> symbols,
+                         std::span<const int64_t> at_least) {
   MemoryLayout layout;
   layout.places.resize(buffers.size());
   std::vector<Item> items;
   for (size_t i = 0; i < buffers.size(); ++i) {
     std::optional<int64_t> bytes = buffers[i].bytes.evaluate(symbols);
+    if (bytes && !at_least.empty()) bytes = std::max(*bytes, at_least[i]);
     if (!bytes || *bytes < 0 || *bytes > kLargestBuffer) continue;
     layout.places[i] = {0, *bytes};
     int64_t aligned = (*bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;

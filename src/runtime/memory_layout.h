@@ -45,6 +45,8 @@ struct MemoryLayout {
 // Offsets are multiples of this: a cache line, and the widest vector register.
 inline constexpr int64_t kBufferAlignment = 64;
 
-MemoryLayout make_layout(std::span<const Buffer> buffers, std::span<const int64_t> symbols);
+// `at_least`: bytes that a buffer has to have whatever its expression says, or nothing.
+MemoryLayout make_layout(std::span<const Buffer> buffers, std::span<const int64_t> symbols,
+                         std::span<const int64_t> at_least = {});
 
 }  // namespace anfora::runtime

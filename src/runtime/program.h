@@ -45,6 +45,7 @@ struct Instruction {
   uint32_t first_release = 0, num_releases = 0;  // in Function::releases
   uint32_t result = 0, num_results = 1;          // slots
   uint32_t first_output = 0;                     // of a kernel: in Function::output_buffers
+  uint32_t workspace = 0;                        // of a kernel: in Function::buffers
 };
 
 // Where an instruction came from, for errors and profiles.

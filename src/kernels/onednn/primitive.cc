@@ -172,6 +172,7 @@ bool ShapedKernel::prepare_static(const PrepareRequest& request) {
   }
   first_ = make_entry(std::move(shapes));
   is_static_ = first_->instance != nullptr;
+  if (is_static_) static_workspace_bytes_ = first_->instance->scratchpad_bytes_;
   return is_static_;
 }
 
@@ -208,8 +209,9 @@ void ShapedKernel::run(KernelContext& context, State* state) const {
     if (is_static_) throw Error(ErrorCode::Internal, "an input has another shape than was inferred");
     return reference_(context);
   }
-  for (memory& scratchpad : instance->scratchpads_) {
-    scratchpad.set_data_handle(context.workspace(instance->scratchpad_bytes_));
+  if (instance->scratchpad_bytes_ > 0) {
+    void* scratch = context.workspace(instance->scratchpad_bytes_);
+    for (memory& scratchpad : instance->scratchpads_) scratchpad.set_data_handle(scratch);
   }
   try {
     instance->execute(context);

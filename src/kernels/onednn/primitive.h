@@ -94,7 +94,7 @@ class ShapedKernel : public PreparedKernel {
     virtual void execute(KernelContext& context) = 0;
 
    protected:
-    // The scratch memory of a primitive (`desc`), which is there while execute() runs, becomes one of its arguments.
+    // The scratch memory of a primitive (`desc`), in the workspace while execute() runs, becomes one of its arguments.
     void add_scratchpad(const memory::desc& desc, Arguments& arguments);
 
    private:
@@ -105,6 +105,7 @@ class ShapedKernel : public PreparedKernel {
 
   explicit ShapedKernel(const PrepareRequest& request);
   std::unique_ptr<State> make_state() const final;
+  size_t workspace_bytes() const final { return static_workspace_bytes_; }
   void run(KernelContext& context, State* state) const final;
   bool release_constant(size_t i) final;
   // Makes the instance for the shapes known now. False when oneDNN does not apply to them.
@@ -136,6 +137,7 @@ class ShapedKernel : public PreparedKernel {
   Entry make_entry(Shapes shapes) const;
 
   bool is_static_ = false;  // all shapes are known, and oneDNN applies to them
+  size_t static_workspace_bytes_ = 0;
   const AttributeSet& attributes_;
   std::vector<Tensor> constants_;
   KernelFunction reference_;
