@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 #include "anfora/error.h"
 
@@ -58,11 +57,6 @@ void* Workspace::get(size_t bytes) {
   taken_ = begin + bytes;
   if (taken_ <= planned_.size()) return planned_.data() + begin;
   return beyond_.emplace_back(blocks_.allocate(DType::U8, std::array{static_cast<int64_t>(bytes)})).raw();
-}
-
-size_t Workspace::end() {
-  beyond_.clear();
-  return std::exchange(taken_, 0);
 }
 
 void KernelRegistry::add(std::string_view name, KernelFunction function) {

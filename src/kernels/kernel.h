@@ -9,6 +9,7 @@
 #include <span>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "support/attribute.h"
@@ -26,7 +27,11 @@ class Workspace {
   // Throws ResourceExhausted.
   void* get(size_t bytes);
   // The invocation ends. Returns the bytes that it took, which would have to be planned for it.
-  size_t end();
+  size_t end() {
+    if (taken_ == 0) return 0;
+    beyond_.clear();
+    return std::exchange(taken_, 0);
+  }
 
   // For outputs that no plan has placed.
   BlockPool& blocks() { return blocks_; }

@@ -17,6 +17,7 @@ class Emission {
     function_.name = draft_.graph->name();
     function_.num_arguments = draft_.num_arguments;
     function_.buffers = std::move(memory_.buffers);
+    function_.carried = std::move(memory_.carried);
     slots_.resize(draft_.value_types.size());
     outputs_.resize(draft_.value_types.size());
     for (Value v = 0; v < draft_.num_arguments; ++v) slots_[v] = function_.num_slots++;
@@ -58,6 +59,7 @@ class Emission {
       for (Value v = step.first_result; v < step.first_result + step.num_results; ++v) {
         outputs_[v] = static_cast<uint32_t>(function_.output_buffers.size());
         function_.output_buffers.push_back(memory_.buffer_of[v]);
+        if (!function_.carried.empty()) function_.output_carried.push_back(memory_.carried_of[v]);
       }
       runtime::Kernel& kernel = *program_.program->kernels[step.target];
       kernel.reusable = memory_.reusable[s];

@@ -206,7 +206,7 @@ MemoryReport Executable::memory() const {
       report.arena_bytes = layout->bytes;
       report.arena_lower_bound = layout->lower_bound;
     } else {
-      report.callee_arena_bytes += layout->bytes;
+      report.callee_arena_bytes += layout->bytes + layout->carried_bytes;
     }
   }
   for (uint32_t buffer : program_->functions[program_->main].output_buffers) {

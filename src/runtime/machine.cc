@@ -33,6 +33,12 @@ void clear(Datum& slot) {
   slot = Datum();
 }
 
+// The "deleter" of a place for carried values: keeps the memory that all of a frame are in.
+struct KeepCarried {
+  std::shared_ptr<std::byte> memory;
+  void operator()(void*) const {}
+};
+
 bool truth(const Datum& condition) {
   const Tensor& tensor = condition.tensor();
   if (tensor.dtype() != DType::Bool || tensor.size() != 1) {
@@ -71,6 +77,54 @@ struct Machine::Frame {
     }
   }
 
+  // Takes memory for the carried values unless that at hand is large enough, and nobody has what lies in it.
+  void use_carried(const MemoryLayout& layout) {
+    const bool is_free = std::ranges::all_of(places, [](const auto& place) { return place.use_count() == 1; });
+    if (layout.carried.empty() || (is_free && layout.carried_bytes <= carried_bytes)) return;
+    places.clear();
+    first_places.clear();
+    const std::shared_ptr<std::byte> memory = allocate_arena(layout.carried_bytes);
+    carried_bytes = layout.carried_bytes;
+    for (const CarriedValue& value : function.carried) {
+      first_places.push_back(places.size());
+      for (uint32_t p = 0; p < value.places; ++p) places.emplace_back(memory.get(), KeepCarried{memory});
+    }
+  }
+
+  // A free place for a carried value. None: the value then lies in a block, until there is one.
+  Tensor carried_place(uint32_t carried) const {
+    const MemoryLayout::Place& first = sized->layout.carried[carried];
+    if (first.offset == MemoryLayout::kNowhere) return {};
+    for (uint32_t p = 0; p < function.carried[carried].places; ++p) {
+      const std::shared_ptr<void>& place = places[first_places[carried] + p];
+      if (place.use_count() > 1) continue;
+      std::byte* memory = static_cast<std::byte*>(place.get()) + first.offset + p * aligned(first.bytes);
+      return Tensor::view(DType::U8, Shape{first.bytes}, memory, place);
+    }
+    return {};
+  }
+
+  // Plans places for the outputs of a kernel that a loop carries, for one invocation.
+  class CarriedOutputs {
+   public:
+    CarriedOutputs(const Frame& frame, const Instruction& instruction, std::span<Tensor> planned) {
+      if (frame.function.output_carried.empty()) return;
+      for (size_t i = 0; i < planned.size(); ++i) {
+        const uint32_t carried = frame.function.output_carried[instruction.first_output + i];
+        if (carried == Function::kNoBuffer || planned[i].defined()) continue;
+        planned[i] = frame.carried_place(carried);
+        places_.push_back(&planned[i]);
+      }
+    }
+    ~CarriedOutputs() {
+      for (Tensor* place : places_) *place = Tensor();
+    }
+    CarriedOutputs(const CarriedOutputs&) = delete;
+
+   private:
+    boost::container::small_vector<Tensor*, 16> places_;
+  };
+
   // Points the planned memory of each output into the arena as the layout says.
   void use_layout(const std::shared_ptr<SizedLayout>& next) {
     if (sized == next) return;
@@ -82,6 +136,7 @@ struct Machine::Frame {
       arena = allocate_arena(layout.bytes);
       arena_bytes = layout.bytes;
     }
+    use_carried(layout);
     sized = next;
     for (size_t i = 0; i < planned.size(); ++i) {
       uint32_t buffer = function.output_buffers[i];
@@ -131,6 +186,9 @@ struct Machine::Frame {
   std::shared_ptr<SizedLayout> sized;
   AlignedBytes arena;
   int64_t arena_bytes = 0;
+  std::vector<std::shared_ptr<void>> places;  // of carried values; a tensor that lies in one has a copy
+  std::vector<size_t> first_places;           // of each carried value
+  int64_t carried_bytes = 0;
   bool uses_given_memory = false;
 };
 
@@ -147,6 +205,7 @@ Machine::Machine(const Program& program) : program_(program), functions_(program
   }
   for (size_t f = 0; f < functions_.size(); ++f) {
     const Function& function = program.functions[f];
+    has_loops_ = has_loops_ || !function.carried.empty();
     if (function.symbols.empty()) functions_[f].latest = lay_out(function, nullptr);
   }
 }
@@ -167,6 +226,7 @@ std::shared_ptr<Machine::SizedLayout> Machine::lay_out(const Function& function,
     sized->workspaces.resize(function.buffers.size());
   }
   sized->layout = make_layout(function.buffers, symbols_, sized->workspaces);
+  place_carried(function.carried, symbols_, sized->layout);
   return sized;
 }
 
@@ -315,16 +375,21 @@ void Machine::call(const Instruction& instruction, uint32_t function, std::span<
 
 namespace {
 
+// Memory that only the slot of this tensor holds; what lies in an arena has no owner, constants and arguments have several.
+bool is_only_handle(const Tensor& tensor, bool may_be_carried) {
+  const auto handles = tensor.owner().use_count();
+  return handles == 1 || (may_be_carried && handles == 2 && std::get_deleter<KeepCarried>(tensor.owner()));  // one is the frame's
+}
+
 // Plans the memory of a dying input for output 0, for one invocation.
 class ReusedInput {
  public:
-  ReusedInput(const Kernel& kernel, std::span<const Datum* const> inputs, std::span<Tensor> planned) {
+  ReusedInput(const Kernel& kernel, std::span<const Datum* const> inputs, std::span<Tensor> planned, bool may_be_carried) {
     if (kernel.reusable.empty() || planned[0].defined()) return;
     for (uint8_t i : kernel.reusable) {
       if (!inputs[i]->is_tensor()) continue;
       const Tensor& tensor = inputs[i]->tensor();
-      // Memory that only this slot holds; what lies in an arena has no owner, constants and arguments have several.
-      if (tensor.owner().use_count() != 1 || tensor.dtype() == DType::String) continue;
+      if (tensor.dtype() == DType::String || !is_only_handle(tensor, may_be_carried)) continue;
       place_ = &planned[0];
       *place_ = tensor;
       return;
@@ -348,7 +413,8 @@ void Machine::run_kernel(Frame& frame, const Instruction& instruction, const Opt
   std::span<Tensor> planned(frame.planned.data() + instruction.first_output, instruction.num_results);
   const bool* last_uses = frame.function.last_uses.get() + instruction.first_operand;
 
-  ReusedInput reused(kernel, inputs, planned);
+  const ReusedInput reused(kernel, inputs, planned, has_loops_);
+  const Frame::CarriedOutputs carried(frame, instruction, planned);
 
   workspace_.begin(frame.workspace_of(instruction));
   kernels::KernelContext context(kernel.attributes, inputs, outputs, planned, options.random,

@@ -10,6 +10,9 @@
 // in constant space. Memory stays valid by one rule, which the plan follows: what leaves a frame (arguments, captured
 // values, results, elements of sequences) never lies in an arena, but in a block of the pool that handles keep alive.
 //
+// State of a loop that has the same size in each iteration is the exception: two places in the frame of the function that computes it
+// take turns, with handles that tell which of them is free.
+//
 // What kernels need while they run lies in the arena too. Some know how much beforehand; of the others, the first run with
 // these sizes shows it, in blocks of the pool, and the arena is laid out again.
 #pragma once
@@ -69,6 +72,7 @@ class Machine {
             std::span<const Datum> captures, const Options& options);
 
   const Program& program_;
+  bool has_loops_ = false;  // some function has carried values
   kernels::Workspace workspace_;  // outlives all values
   std::vector<std::unique_ptr<kernels::PreparedKernel::State>> states_;  // by kernel
   std::vector<FunctionState> functions_;

@@ -92,6 +92,8 @@ struct Function {
   static constexpr uint32_t kSharesInput = UINT32_MAX - 1;
   // By kernel output: its buffer, kNoBuffer when the kernel allocates, kSharesInput when it is a view on an input.
   std::vector<uint32_t> output_buffers;
+  std::vector<CarriedValue> carried;
+  std::vector<uint32_t> output_carried;  // by kernel output: which one it is, or kNoBuffer; empty when there are none
   // By result: the kernel output, in output_buffers, that may lie where the caller wants the result; else kNoOutput. Empty
   // when a tail call returns in the function's stead.
   static constexpr uint32_t kNoOutput = UINT32_MAX;
