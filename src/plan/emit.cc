@@ -65,8 +65,7 @@ class Emission {
       kernel.reusable = memory_.reusable[s];
       // Where shapes are not known yet, the first run with them shows what the kernel takes.
       instruction.workspace = static_cast<uint32_t>(function_.buffers.size());
-      const size_t bytes = kernel.prepared ? kernel.prepared->workspace_bytes() : 0;
-      function_.buffers.push_back({s, s, runtime::SizeExpression(static_cast<int64_t>(bytes))});
+      function_.buffers.push_back({s, s, runtime::SizeExpression(static_cast<int64_t>(kernel.workspace_bytes))});
     }
     instruction.first_release = static_cast<uint32_t>(function_.releases.size());
     for (Value v : dying_[s]) {

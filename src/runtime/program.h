@@ -54,12 +54,9 @@ struct Origin {
   std::string location;  // "model.onnx: node 17"
 };
 
-// One application of an operator, ready to run.
-struct Kernel {
-  std::string op;              // qualified name
-  std::string implementation;  // "reference", "onednn:convolution"
-  AttributeSet attributes;
-  std::unique_ptr<kernels::PreparedKernel> prepared;  // refers to `attributes`
+// One application of an operator, ready to run: what is known of it, and what runs it.
+struct Kernel : kernels::KernelData {
+  std::unique_ptr<kernels::PreparedKernel> prepared;  // refers to the data
   kernels::KernelFunction reference = nullptr;        // when there is no prepared one
   // Operands whose memory output 0 may take over if, when it comes to run, nobody else holds it.
   std::vector<uint8_t> reusable;

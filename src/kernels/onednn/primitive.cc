@@ -86,7 +86,23 @@ void execute(const dnnl::primitive& primitive, const Arguments& arguments) {
 
 void reorder(memory& from, memory& to) { dnnl::reorder(from, to).execute(stream(), from, to); }
 
-memory PackedConstant::get(const Tensor& tensor, const memory::desc& plain, const memory::desc& wanted) {
+namespace {
+
+// A layout in numbers; empty for one that the library keeps to itself.
+std::vector<int64_t> numbers_of(const memory::desc& desc) {
+  if (desc.get_format_kind() != memory::format_kind::blocked) return {};
+  std::vector<int64_t> numbers{static_cast<int64_t>(desc.get_data_type()), static_cast<int64_t>(desc.get_size())};
+  for (const memory::dims& part : {desc.get_dims(), desc.get_padded_dims(), desc.get_padded_offsets(), desc.get_strides(),
+                                   desc.get_inner_blks(), desc.get_inner_idxs()}) {
+    numbers.push_back(std::ssize(part));
+    numbers.insert(numbers.end(), part.begin(), part.end());
+  }
+  return numbers;
+}
+
+}  // namespace
+
+memory PackedLayouts::get(const Tensor& tensor, const memory::desc& plain, const memory::desc& wanted) {
   if (const memory* packed = find(wanted)) return *packed;
   if (wanted != plain || !tensor.raw()) return pack(tensor, plain, wanted);
   reads_tensor_ = true;
@@ -95,37 +111,48 @@ memory PackedConstant::get(const Tensor& tensor, const memory::desc& plain, cons
   return original;
 }
 
-memory PackedConstant::get(const std::function<Tensor()>& make, const memory::desc& plain, const memory::desc& wanted) {
+memory PackedLayouts::get(const std::function<Tensor()>& make, const memory::desc& plain, const memory::desc& wanted) {
   const memory* packed = find(wanted);
   return packed ? *packed : pack(make(), plain, wanted);
 }
 
-const memory* PackedConstant::find(const memory::desc& wanted) const {
-  auto found = std::ranges::find(packed_, wanted, &std::pair<memory::desc, memory>::first);
-  return found == packed_.end() ? nullptr : &found->second;
+const memory* PackedLayouts::find(const memory::desc& wanted) {
+  auto known = std::ranges::find(known_, wanted, &Known::desc);
+  if (known != known_.end()) return &known->object;
+  const std::vector<int64_t> layout = numbers_of(wanted);
+  if (layout.empty()) return nullptr;
+  auto stored = std::ranges::find_if(
+      *packed_, [&](const PackedConstant& packed) { return packed.number == number_ && packed.layout == layout; });
+  if (stored == packed_->end()) return nullptr;
+  memory object(wanted, cpu(), const_cast<void*>(stored->elements.raw()));
+  return &known_.emplace_back(wanted, object, stored->elements).object;
 }
 
-memory PackedConstant::pack(const Tensor& tensor, const memory::desc& plain, const memory::desc& wanted) {
-  memory packed = owned(wanted);
+memory PackedLayouts::pack(const Tensor& tensor, const memory::desc& plain, const memory::desc& wanted) {
+  Tensor elements = Tensor::allocate(DType::U8, Shape{static_cast<int64_t>(wanted.get_size())});
+  memory packed(wanted, cpu(), elements.raw());
   if (tensor.raw()) {
     memory original = handle(plain);
     point(original, tensor);
     reorder(original, packed);
+  } else if (!known_.empty()) {
+    reorder(known_.back().object, packed);
   } else {
-    reorder(packed_.back().second, packed);
+    throw Error(ErrorCode::Unsupported, "weights are packed in another layout than this processor wants");
   }
   stream().wait();
-  packed_.emplace_back(wanted, packed);
+  std::vector<int64_t> layout = numbers_of(wanted);
+  if (layout.empty()) {
+    reads_tensor_ = true;  // to pack it again, since nobody else could tell what this is
+  } else {
+    packed_->push_back({number_, std::move(layout), elements});
+  }
+  known_.emplace_back(wanted, packed, std::move(elements));
   drop_mapped_pages(tensor.raw(), tensor.bytes());  // the packed copy is what is read from now on
   return packed;
 }
 
-ShapedKernel::ShapedKernel(const PrepareRequest& request)
-    : attributes_(request.attributes), reference_(reference_kernels().find(request.op)) {
-  for (const InputDescription& input : request.inputs) {
-    constants_.push_back(input.constant ? *input.constant : Tensor());
-  }
-}
+ShapedKernel::ShapedKernel(KernelData& data) : data_(data), reference_(reference_kernels().find(data.op)) {}
 
 dnnl::primitive_attr own_scratchpad() {
   dnnl::primitive_attr attr;
@@ -159,9 +186,9 @@ std::unique_ptr<PreparedKernel::State> ShapedKernel::make_state() const {
   return state;
 }
 
-bool ShapedKernel::prepare_static(const PrepareRequest& request) {
+bool ShapedKernel::prepare_static() {
   Shapes shapes;
-  for (const InputDescription& input : request.inputs) {
+  for (const InputDescription& input : data_.inputs) {
     if (!input.present) {
       shapes.emplace_back();
     } else if (input.is_static()) {
@@ -172,15 +199,8 @@ bool ShapedKernel::prepare_static(const PrepareRequest& request) {
   }
   first_ = make_entry(std::move(shapes));
   is_static_ = first_->instance != nullptr;
-  if (is_static_) static_workspace_bytes_ = first_->instance->scratchpad_bytes_;
+  if (is_static_) data_.workspace_bytes = first_->instance->scratchpad_bytes_;
   return is_static_;
-}
-
-bool ShapedKernel::release_constant(size_t i) {
-  if (!is_static_ || !constant(i) || !has_packed(i)) return false;
-  const Tensor& packed = constants_[i];
-  constants_[i] = Tensor::view(packed.dtype(), Shape(packed.shape()), nullptr, nullptr);
-  return true;
 }
 
 void ShapedKernel::run(KernelContext& context, State* state) const {
