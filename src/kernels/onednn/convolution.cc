@@ -73,9 +73,12 @@ class ConvolutionInstance : public ShapedKernel::Instance {
   }
 
  private:
-  static Operand around(const memory::desc& given, const memory::desc& used) {
-    memory outside = handle(given);
-    return {outside, given == used ? outside : owned(used)};
+  Operand around(const memory::desc& given, const memory::desc& used) {
+    const memory outside = handle(given);
+    if (given == used) return {outside, outside};
+    const memory inside = handle(used);
+    place_in_workspace(inside);
+    return {outside, inside};
   }
 
   dnnl::primitive primitive_;

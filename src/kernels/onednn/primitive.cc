@@ -14,6 +14,9 @@ namespace {
 
 memory::dims to_dims(std::span<const int64_t> dims) { return {dims.begin(), dims.end()}; }
 
+// Of an object in the workspace, so that the next one is aligned to a cache line.
+size_t bytes_of(const memory::desc& desc) { return (desc.get_size() + 63) / 64 * 64; }
+
 }  // namespace
 
 const dnnl::engine& cpu() {
@@ -162,8 +165,19 @@ dnnl::primitive_attr own_scratchpad() {
 
 void ShapedKernel::Instance::add_scratchpad(const memory::desc& desc, Arguments& arguments) {
   if (desc.get_size() == 0) return;
-  scratchpad_bytes_ = std::max(scratchpad_bytes_, desc.get_size());
+  scratchpad_bytes_ = std::max(scratchpad_bytes_, bytes_of(desc));
   scratchpads_.push_back(arguments[DNNL_ARG_SCRATCHPAD] = handle(desc));
+}
+
+void ShapedKernel::Instance::place_in_workspace(const memory& object) {
+  placed_.emplace_back(object, placed_bytes_);
+  placed_bytes_ += bytes_of(object.get_desc());
+}
+
+void ShapedKernel::Instance::use_workspace(void* workspace) {
+  for (memory& scratchpad : scratchpads_) scratchpad.set_data_handle(workspace);
+  std::byte* const begin = static_cast<std::byte*>(workspace) + scratchpad_bytes_;
+  for (auto& [object, offset] : placed_) object.set_data_handle(begin + offset);
 }
 
 ShapedKernel::Entry ShapedKernel::make_entry(Shapes shapes) const {
@@ -199,7 +213,7 @@ bool ShapedKernel::prepare_static() {
   }
   first_ = make_entry(std::move(shapes));
   is_static_ = first_->instance != nullptr;
-  if (is_static_) data_.workspace_bytes = first_->instance->scratchpad_bytes_;
+  if (is_static_) data_.workspace_bytes = first_->instance->workspace_bytes();
   return is_static_;
 }
 
@@ -229,10 +243,7 @@ void ShapedKernel::run(KernelContext& context, State* state) const {
     if (is_static_) throw Error(ErrorCode::Internal, "an input has another shape than was inferred");
     return reference_(context);
   }
-  if (instance->scratchpad_bytes_ > 0) {
-    void* scratch = context.workspace(instance->scratchpad_bytes_);
-    for (memory& scratchpad : instance->scratchpads_) scratchpad.set_data_handle(scratch);
-  }
+  if (const size_t bytes = instance->workspace_bytes(); bytes > 0) instance->use_workspace(context.workspace(bytes));
   try {
     instance->execute(context);
     stream().wait();

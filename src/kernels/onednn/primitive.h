@@ -102,16 +102,24 @@ class ShapedKernel : public PreparedKernel {
   class Instance {
    public:
     virtual ~Instance() = default;
+    // With scratchpads and placed objects in the workspace.
     virtual void execute(KernelContext& context) = 0;
 
    protected:
-    // The scratch memory of a primitive (`desc`), in the workspace while execute() runs, becomes one of its arguments.
+    // The scratch memory of a primitive (`desc`) becomes one of its arguments.
     void add_scratchpad(const memory::desc& desc, Arguments& arguments);
+    // An object of its own for what is handed on within execute().
+    void place_in_workspace(const memory& object);
 
    private:
     friend class ShapedKernel;
+    size_t workspace_bytes() const { return scratchpad_bytes_ + placed_bytes_; }
+    void use_workspace(void* workspace);
+
     std::vector<memory> scratchpads_;
-    size_t scratchpad_bytes_ = 0;  // of the largest: primitives run one after another
+    size_t scratchpad_bytes_ = 0;                     // of the largest: primitives run one after another
+    std::vector<std::pair<memory, size_t>> placed_;  // with their offsets, behind that
+    size_t placed_bytes_ = 0;
   };
 
   explicit ShapedKernel(KernelData& data);

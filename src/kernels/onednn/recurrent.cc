@@ -35,13 +35,17 @@ struct Direction {
   Arguments arguments;
   memory::desc scratchpad;
   memory x, y, initial_h, initial_c, last_h, last_c;
+  std::vector<memory> internal;  // those that are no input or output of the operator
 };
 
 class RecurrentInstance : public ShapedKernel::Instance {
  public:
   RecurrentInstance(const Sizes& sizes, std::vector<Direction> directions)
       : sizes_(sizes), directions_(std::move(directions)) {
-    for (Direction& direction : directions_) add_scratchpad(direction.scratchpad, direction.arguments);
+    for (Direction& direction : directions_) {
+      add_scratchpad(direction.scratchpad, direction.arguments);
+      for (const memory& object : direction.internal) place_in_workspace(object);
+    }
   }
 
   void execute(KernelContext& context) override {
@@ -173,9 +177,10 @@ class Recurrent : public ShapedKernel {
     };
     if (!packed.bias) packed.bias = make_bias(bias, d, hidden);
     Arguments& arguments = direction.arguments;
-    auto operand = [&](int argument, memory& m, const memory::desc& desc, bool owns) {
+    auto operand = [&](int argument, memory& m, const memory::desc& desc, bool is_internal) {
       if (desc.get_ndims() == 0) return;
-      arguments[argument] = m = owns ? owned(desc) : handle(desc);
+      arguments[argument] = m = handle(desc);
+      if (is_internal) direction.internal.push_back(m);
     };
     operand(DNNL_ARG_SRC_LAYER, direction.x, x, false);
     operand(DNNL_ARG_DST_LAYER, direction.y, y, sizes.directions > 1);
