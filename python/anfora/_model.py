@@ -271,7 +271,7 @@ class Executable:
 
     @property
     def memory(self) -> dict[str, int]:
-        """Bytes of intermediate values (arena), of what kernels need while they run, and of constants, for the latest sizes."""
+        """Bytes of intermediate values and of what kernels need while they run (arena), of other values, and of constants, for the latest sizes."""
         return self._core.memory()
 
 

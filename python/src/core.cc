@@ -378,7 +378,7 @@ class Executable {
     result["arena"] = report.arena_bytes;
     result["arena_lower_bound"] = report.arena_lower_bound;
     result["callee_arenas"] = report.callee_arena_bytes;
-    result["workspace"] = report.workspace_bytes;
+    result["blocks"] = report.block_bytes;
     result["constants"] = report.constant_bytes;
     return result;
   }

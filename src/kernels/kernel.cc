@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "anfora/error.h"
 
@@ -45,17 +46,17 @@ std::mt19937_64& KernelContext::random() const {
   return *random_;
 }
 
+Tensor KernelContext::temporary(DType dtype, std::span<const int64_t> shape) {
+  if (dtype == DType::String) return Tensor::allocate(dtype, shape);
+  return Tensor::view(dtype, shape, workspace(static_cast<size_t>(element_count(shape)) * element_bytes(dtype)), nullptr);
+}
+
 void* Workspace::get(size_t bytes) {
-  if (bytes > bytes_) {
-    memory_.reset();
-    bytes_ = 0;
-    memory_ = allocate_bytes(bytes);
-    if (!memory_) {
-      throw Error(ErrorCode::ResourceExhausted, fmt::format("cannot allocate {} bytes for a kernel's workspace", bytes));
-    }
-    bytes_ = bytes;
-  }
-  return memory_.get();
+  constexpr size_t kAlignment = 64;
+  const size_t begin = (taken_ + kAlignment - 1) / kAlignment * kAlignment;
+  taken_ = begin + bytes;
+  if (taken_ <= planned_.size()) return planned_.data() + begin;
+  return beyond_.emplace_back(blocks_.allocate(DType::U8, std::array{static_cast<int64_t>(bytes)})).raw();
 }
 
 void KernelRegistry::add(std::string_view name, KernelFunction function) {

@@ -1,14 +1,17 @@
 // The interface of every kernel: attributes, inputs and outputs; no IR. A reference kernel is a plain function.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <span>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
-#include "support/aligned_bytes.h"
 #include "support/attribute.h"
 #include "support/block_pool.h"
 #include "support/datum.h"
@@ -18,18 +21,27 @@ namespace anfora::kernels {
 // Memory of a machine for its kernels.
 class Workspace {
  public:
-  // What an invocation uses while it runs: the next one may overwrite it. It grows to what the largest asks for. Aligned to 64 bytes.
+  // An invocation begins, for which the plan has reserved `planned`, aligned to 64 bytes.
+  void begin(std::span<std::byte> planned) { planned_ = planned; }
+  // Memory of this invocation, aligned to 64 bytes: the next of what is planned, or a block where that does not suffice.
   // Throws ResourceExhausted.
   void* get(size_t bytes);
+  // The invocation ends. Returns the bytes that it took, which would have to be planned for it.
+  size_t end() {
+    if (taken_ == 0) return 0;
+    beyond_.clear();
+    return std::exchange(taken_, 0);
+  }
+
   // For outputs that no plan has placed.
   BlockPool& blocks() { return blocks_; }
-
-  size_t bytes() const { return bytes_ + blocks_.bytes(); }
+  const BlockPool& blocks() const { return blocks_; }
 
  private:
-  AlignedBytes memory_;
-  size_t bytes_ = 0;
+  std::span<std::byte> planned_;
+  size_t taken_ = 0;
   BlockPool blocks_;
+  std::vector<Tensor> beyond_;  // blocks of this invocation
 };
 
 // One invocation of a kernel. Omitted optional inputs are None data; inputs past the end count as omitted.
@@ -37,6 +49,7 @@ class KernelContext {
  public:
   // `planned[i]`, when defined, is memory that output i should be written to if it has as many bytes.
   // `last_uses[i]` says that nobody reads input i after this invocation; empty: all inputs live on.
+  KernelContext(const KernelContext&) = delete;
   KernelContext(const AttributeSet& attributes, std::span<const Datum* const> inputs, std::span<Datum> outputs,
                 std::span<const Tensor> planned = {}, std::mt19937_64* random = nullptr,
                 std::span<const bool> last_uses = {}, Workspace* workspace = nullptr)
@@ -69,12 +82,26 @@ class KernelContext {
     return i < planned_.size() && planned_[i].defined() ? &planned_[i] : nullptr;
   }
 
-  // Memory for this invocation alone, uninitialized: what was got before is gone.
-  void* workspace(size_t bytes) { return (workspace_ ? *workspace_ : own_workspace_).get(bytes); }
+  // Memory for this invocation alone, uninitialized. Not for the body of a parallel loop, where threads would share it (Scratch).
+  void* workspace(size_t bytes) { return shared_workspace().get(bytes); }
   template <class T>
   std::span<T> workspace_of(size_t count) {
-    static_assert(std::is_trivial_v<T>);
+    static_assert(std::is_trivially_copyable_v<T>);
     return {static_cast<T*>(workspace(count * sizeof(T))), count};
+  }
+  template <class T>
+  std::span<T> workspace_of(size_t count, T value) {
+    std::span<T> elements = workspace_of<T>(count);
+    std::ranges::fill(elements, value);
+    return elements;
+  }
+  // A tensor in it. Strings have memory of their own.
+  Tensor temporary(DType dtype, std::span<const int64_t> shape);
+
+  // The invocation of another kernel as a part of this one, which has its workspace.
+  KernelContext inner(const AttributeSet& attributes, std::span<const Datum* const> inputs, std::span<Datum> outputs,
+                      std::span<const Tensor> planned = {}) {
+    return KernelContext(attributes, inputs, outputs, planned, random_, {}, &shared_workspace());
   }
 
   // The run's random state, for operators without a seed.
@@ -87,8 +114,10 @@ class KernelContext {
   std::span<const Tensor> planned_;
   std::mt19937_64* random_;
   std::span<const bool> last_uses_;
+  Workspace& shared_workspace() { return workspace_ ? *workspace_ : *(workspace_ = &own_workspace_.emplace()); }
+
   Workspace* workspace_;
-  Workspace own_workspace_;  // where no machine runs the kernel
+  std::optional<Workspace> own_workspace_;  // where no machine runs the kernel
 };
 
 using KernelFunction = void (*)(KernelContext&);

@@ -8,7 +8,7 @@ bool InputDescription::is_static() const {
   return shape && std::ranges::none_of(*shape, [](int64_t dim) { return dim < 0; });
 }
 
-const InputDescription& PrepareRequest::input(size_t i) const {
+const InputDescription& KernelData::input(size_t i) const {
   static const InputDescription omitted;
   return i < inputs.size() ? inputs[i] : omitted;
 }
@@ -23,12 +23,23 @@ void PreparedRegistry::add(std::string_view op, std::string_view implementation,
   candidates_.insert(at, Candidate{std::string(op), std::string(implementation), prepare});
 }
 
-PreparedRegistry::Choice PreparedRegistry::prepare(const PrepareRequest& request) const {
-  auto candidates = std::ranges::equal_range(candidates_, request.op, {}, &Candidate::op);
-  for (const Candidate& candidate : candidates) {
-    if (auto kernel = candidate.prepare(request)) return {std::move(kernel), candidate.implementation};
+std::unique_ptr<PreparedKernel> PreparedRegistry::prepare(KernelData& data) const {
+  for (const Candidate& candidate : std::ranges::equal_range(candidates_, data.op, {}, &Candidate::op)) {
+    if (auto kernel = candidate.prepare(data)) {
+      data.implementation = candidate.implementation;
+      return kernel;
+    }
+    data.packed.clear();
+    data.workspace_bytes = 0;
   }
-  return {};
+  return nullptr;
+}
+
+std::unique_ptr<PreparedKernel> PreparedRegistry::load(KernelData& data) const {
+  for (const Candidate& candidate : std::ranges::equal_range(candidates_, data.op, {}, &Candidate::op)) {
+    if (candidate.implementation == data.implementation) return candidate.prepare(data);
+  }
+  return nullptr;
 }
 
 std::vector<std::string_view> PreparedRegistry::implementations(std::string_view op) const {

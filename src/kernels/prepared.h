@@ -1,11 +1,15 @@
-// Kernels that are prepared when a model is loaded: weights packed, primitives created, the implementation chosen
-// for what is known of the inputs. A reference kernel starts from nothing at each call; a prepared one keeps what
-// does not change between calls. The plan asks the registry for every application of an operator and falls back to
-// the reference kernel where nothing applies:
+// Kernels that are prepared when a model is loaded: weights packed, the implementation chosen for what is known of the inputs. A
+// reference kernel starts from nothing at each call; a prepared one keeps what does not change between calls. Three things stay apart:
 //
-//     registry.add("Relu", "onednn:eltwise", [](const PrepareRequest& request) -> std::unique_ptr<PreparedKernel> {
-//       if (request.inputs[0].dtype != DType::F32) return nullptr;
-//       return std::make_unique<Eltwise>(request);
+//   KernelData        what was decided of one application, and its packed weights: plain data, which could lie in a file
+//   PreparedKernel    what follows from that, such as attributes that are read already; constant, shared by all threads
+//   State             what a run writes to, such as primitives with their operands; one for each machine
+//
+// The plan asks the registry for every application of an operator and falls back to the reference kernel where nothing applies:
+//
+//     registry.add("Relu", "onednn:eltwise", [](KernelData& data) -> std::unique_ptr<PreparedKernel> {
+//       if (data.inputs[0].dtype != DType::F32) return nullptr;
+//       return std::make_unique<Eltwise>(data);
 //     });
 #pragma once
 
@@ -22,20 +26,32 @@ namespace anfora::kernels {
 
 // What is known of an input before the run.
 struct InputDescription {
-  bool present = false;              // false: an omitted optional input
-  DType dtype = DType::Undefined;    // Undefined: not known, or not a tensor
-  std::optional<Shape> shape;        // empty: not even the rank is known; −1: a dimension known only at run time
-  const Tensor* constant = nullptr;  // the value, when it is the same in every run
+  bool present = false;            // false: an omitted optional input
+  DType dtype = DType::Undefined;  // Undefined: not known, or not a tensor
+  std::optional<Shape> shape;      // empty: not even the rank is known; −1: a dimension known only at run time
+  Tensor constant;                 // the value, when it is the same in every run; its elements may be released, see has_packed()
 
   bool is_static() const;  // the whole shape is known
 };
 
-// One application of an operator. The references live as long as the prepared kernel.
-struct PrepareRequest {
-  std::string_view op;  // the operator's qualified name: "Conv", "com.microsoft::FusedConv"
-  const AttributeSet& attributes;
-  std::span<const InputDescription> inputs;  // trailing omitted inputs may be missing; this span only during the call
+// A constant in a layout of the implementation's.
+struct PackedConstant {
+  size_t number = 0;            // by the implementation's own count
+  std::vector<int64_t> layout;  // in its terms; nothing else packs to the same numbers
+  Tensor elements;              // bytes
+};
+
+// One application of an operator, as its implementation sees it.
+struct KernelData {
+  std::string op;  // the operator's qualified name: "Conv", "com.microsoft::FusedConv"
+  AttributeSet attributes;
+  std::vector<InputDescription> inputs;  // trailing omitted inputs may be missing
   size_t num_outputs = 1;
+
+  // What preparing it adds.
+  std::string implementation;          // "onednn:convolution", "reference"
+  std::vector<PackedConstant> packed;  // grows when a run meets shapes that want another layout
+  size_t workspace_bytes = 0;          // that a run takes, when that is known beforehand
 
   // The description of input i; an omitted one past the end.
   const InputDescription& input(size_t i) const;
@@ -56,9 +72,8 @@ class PreparedKernel {
   virtual std::unique_ptr<State> make_state() const { return nullptr; }
   // `state` is what make_state() gave, and in no other run at the same time.
   virtual void run(KernelContext& context, State* state) const = 0;
-  // Lets go of input i, a constant, if the kernel has a copy of its own in another layout: no run reads the elements again,
-  // only dtype and shape. False: it still needs them.
-  virtual bool release_constant(size_t /*i*/) { return false; }
+  // Whether there is a packed copy of input i, a constant: no run reads its elements again, only dtype and shape.
+  virtual bool has_packed(size_t /*i*/) const { return false; }
 };
 
 // A prepared kernel with what it needs to run outside of a machine, by one thread at a time.
@@ -72,8 +87,9 @@ class PreparedRun {
   std::unique_ptr<PreparedKernel::State> state_;
 };
 
-// Null when the implementation does not apply. Throws only for what is wrong whatever the implementation is.
-using PrepareFunction = std::unique_ptr<PreparedKernel> (*)(const PrepareRequest& request);
+// Null when the implementation does not apply. Throws only for what is wrong whatever the implementation is. The data outlives the
+// kernel. What is packed already is taken as it is: so this also makes the kernel of data that was prepared before.
+using PrepareFunction = std::unique_ptr<PreparedKernel> (*)(KernelData& data);
 
 // Operator → implementations, tried in the order in which they were added.
 class PreparedRegistry {
@@ -81,11 +97,10 @@ class PreparedRegistry {
   // `implementation` names the candidate in profiles: "onednn:convolution".
   void add(std::string_view op, std::string_view implementation, PrepareFunction prepare);
 
-  struct Choice {
-    std::unique_ptr<PreparedKernel> kernel;  // null: none applies
-    std::string_view implementation;
-  };
-  Choice prepare(const PrepareRequest& request) const;
+  // By the first candidate that applies, which the data then names; null: none does.
+  std::unique_ptr<PreparedKernel> prepare(KernelData& data) const;
+  // By the one that the data names; null where it is unknown or does not apply, as on another processor.
+  std::unique_ptr<PreparedKernel> load(KernelData& data) const;
   // The names of the candidates for an operator, in the order in which they are tried.
   std::vector<std::string_view> implementations(std::string_view op) const;
 

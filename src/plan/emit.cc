@@ -17,6 +17,7 @@ class Emission {
     function_.name = draft_.graph->name();
     function_.num_arguments = draft_.num_arguments;
     function_.buffers = std::move(memory_.buffers);
+    function_.carried = std::move(memory_.carried);
     slots_.resize(draft_.value_types.size());
     outputs_.resize(draft_.value_types.size());
     for (Value v = 0; v < draft_.num_arguments; ++v) slots_[v] = function_.num_slots++;
@@ -58,8 +59,13 @@ class Emission {
       for (Value v = step.first_result; v < step.first_result + step.num_results; ++v) {
         outputs_[v] = static_cast<uint32_t>(function_.output_buffers.size());
         function_.output_buffers.push_back(memory_.buffer_of[v]);
+        if (!function_.carried.empty()) function_.output_carried.push_back(memory_.carried_of[v]);
       }
-      program_.program->kernels[step.target]->reusable = memory_.reusable[s];
+      runtime::Kernel& kernel = *program_.program->kernels[step.target];
+      kernel.reusable = memory_.reusable[s];
+      // Where shapes are not known yet, the first run with them shows what the kernel takes.
+      instruction.workspace = static_cast<uint32_t>(function_.buffers.size());
+      function_.buffers.push_back({s, s, runtime::SizeExpression(static_cast<int64_t>(kernel.workspace_bytes))});
     }
     instruction.first_release = static_cast<uint32_t>(function_.releases.size());
     for (Value v : dying_[s]) {

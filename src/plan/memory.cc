@@ -13,21 +13,23 @@ using runtime::Function;
 constexpr uint32_t kOutside = UINT32_MAX;  // the class of arguments, constants and views on them
 
 struct Class {
-  bool escapes = false;
+  bool escapes = false, is_carried = false;
   uint32_t last_read = 0;
   std::optional<Dim> bytes;
 };
 
 class MemoryPlanner {
  public:
-  MemoryPlanner(const Draft& draft, FunctionSymbols& symbols)
+  MemoryPlanner(const Draft& draft, FunctionSymbols& symbols, const analysis::CallOrder& calls)
       : draft_(draft),
         symbols_(symbols),
+        calls_(calls),
         dims_(draft.graph->module().context().dims()),
         last_read_(draft.lifetimes().last_read) {}
 
   MemoryPlan run() {
     plan_.buffer_of.assign(draft_.value_types.size(), Function::kNoBuffer);
+    plan_.carried_of.assign(draft_.value_types.size(), Function::kNoBuffer);
     plan_.reusable.resize(draft_.steps.size());
     form_classes();
     for (uint32_t s = 0; s < draft_.steps.size(); ++s) {
@@ -41,6 +43,7 @@ class MemoryPlanner {
         }
       }
       if (plan_.buffer_of[step.first_result] == Function::kNoBuffer) find_reusable(s);
+      for (Value v = step.first_result; v < step.first_result + step.num_results; ++v) carry(s, v);
     }
     find_written_results();
     return std::move(plan_);
@@ -71,8 +74,12 @@ class MemoryPlanner {
         keeps_handles = keeps_handles || !is_tensor(v);
       }
       if (!keeps_handles) continue;
-      for (Operand operand : step.operands) {
-        if (operand >= 0 && class_of(operand) != kOutside) classes_[class_of(operand)].escapes = true;
+      const bool goes_on = is_call_in_loop(step);
+      const bool has_condition = step.opcode == Opcode::CallEither || step.opcode == Opcode::Select;  // which is only read
+      for (Operand operand : std::span(step.operands).subspan(has_condition)) {
+        if (operand < 0 || class_of(operand) == kOutside) continue;
+        Class& members = classes_[class_of(operand)];
+        (goes_on ? members.is_carried : members.escapes) = true;
       }
     }
     for (Value v = 0; v < num_values; ++v) {
@@ -82,10 +89,31 @@ class MemoryPlanner {
     }
   }
 
+  // Whether the step leaves this function for the next part of a loop, an iteration of which is tail calls back to it.
+  bool is_call_in_loop(const Step& step) const {
+    if (!step.tail || !calls_.is_recursive(draft_.graph)) return false;
+    return std::ranges::any_of(analysis::known_callees(*step.node), [&](const ir::Graph* callee) {
+      return calls_.component(callee) == calls_.component(draft_.graph);
+    });
+  }
+
+  // Gives value v, which step s writes, places in the loop's frame if it can have some. A size that an argument tells may
+  // be another one in each iteration: such a value lies in a block.
+  void carry(uint32_t s, Value v) {
+    if (class_of_[v] != v || !classes_[v].is_carried || classes_[v].escapes) return;
+    const std::optional<Dim> bytes = bytes_of(dims_, draft_.value_types[v]);
+    if (!bytes) return;
+    runtime::SizeExpression size = symbols_.lower(*bytes);
+    if (!symbols_.is_same_in_all_calls(size)) return;
+    const bool takes_over = v == draft_.steps[s].first_result && !plan_.reusable[s].empty();
+    plan_.carried_of[v] = static_cast<uint32_t>(plan_.carried.size());
+    plan_.carried.push_back({std::move(size), takes_over ? 1u : 2u});
+  }
+
   // Gives value v, which step s writes and which is no view, a buffer if it can have one.
   void place(uint32_t s, Value v) {
     Class& members = classes_[v];
-    if (members.escapes) return;
+    if (members.escapes || members.is_carried) return;
     members.bytes = bytes_of(dims_, draft_.value_types[v]);
     if (!members.bytes) return;
     runtime::SizeExpression bytes = symbols_.lower(*members.bytes);
@@ -133,6 +161,8 @@ class MemoryPlanner {
     const Step& step = draft_.steps[s];
     for (int i : step.node->op().in_place) {
       if (!may_overwrite(step, i)) continue;
+      const uint32_t input = class_of(step.operands[i]);
+      if (input != kOutside && plan_.buffer_of[input] != Function::kNoBuffer) continue;  // the arena is nobody's to give away
       if (last_read_[static_cast<Value>(step.operands[i])] == s) plan_.reusable[s].push_back(static_cast<uint8_t>(i));
     }
   }
@@ -155,6 +185,7 @@ class MemoryPlanner {
 
   const Draft& draft_;
   FunctionSymbols& symbols_;
+  const analysis::CallOrder& calls_;
   ir::DimTable& dims_;
   std::vector<uint32_t> last_read_;  // by value
   MemoryPlan plan_;
@@ -164,6 +195,8 @@ class MemoryPlanner {
 
 }  // namespace
 
-MemoryPlan plan_memory(const Draft& draft, FunctionSymbols& symbols) { return MemoryPlanner(draft, symbols).run(); }
+MemoryPlan plan_memory(const Draft& draft, FunctionSymbols& symbols, const analysis::CallOrder& calls) {
+  return MemoryPlanner(draft, symbols, calls).run();
+}
 
 }  // namespace anfora::plan

@@ -6,6 +6,8 @@
 //   outside    the memory of an argument or a constant, with the views on it
 //   arena      a buffer at a planned offset of the function's arena, for classes that stay inside the function: only
 //              kernels read them, and only such kernels whose outputs are tensors, so that no handle is kept
+//   carried    a place of the loop's frame, for what a function that is a part of a loop passes on to the next iteration, if its size
+//              is the same in all of them: two places that take turns, or one where the operator is declared in-place
 //   block      everything else: what is passed to a call, captured, put into a tuple or a sequence, returned, or has no
 //              size before it is computed. It has a block of its own (support/block_pool.h), which the last handle gives
 //              back. A result of the main function is written to the caller's memory, where the caller gives some.
@@ -16,6 +18,7 @@
 
 #include <vector>
 
+#include "analysis/calls.h"
 #include "plan/draft.h"
 #include "plan/sizes.h"
 
@@ -24,6 +27,8 @@ namespace anfora::plan {
 struct MemoryPlan {
   std::vector<runtime::Buffer> buffers;
   std::vector<uint32_t> buffer_of;  // by value: Function::kNoBuffer, kSharesInput or a buffer
+  std::vector<runtime::CarriedValue> carried;
+  std::vector<uint32_t> carried_of;  // by value: Function::kNoBuffer, or which one it is
   // By result of the function: the value whose memory is the result's and no other's, which a kernel writes; else kNoValue.
   static constexpr Value kNoValue = UINT32_MAX;
   std::vector<Value> written_results;
@@ -31,6 +36,6 @@ struct MemoryPlan {
   std::vector<std::vector<uint8_t>> reusable;
 };
 
-MemoryPlan plan_memory(const Draft& draft, FunctionSymbols& symbols);
+MemoryPlan plan_memory(const Draft& draft, FunctionSymbols& symbols, const analysis::CallOrder& calls);
 
 }  // namespace anfora::plan

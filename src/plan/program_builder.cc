@@ -27,7 +27,7 @@ InputDescription describe_input(const ir::Node& node) {
   if (const Tensor* tensor = constant_tensor(&node)) {
     description.dtype = tensor->dtype();
     description.shape = tensor->shape();
-    description.constant = tensor;
+    description.constant = *tensor;
     return description;
   }
   const ir::Type* type = node.type();
@@ -42,11 +42,13 @@ InputDescription describe_input(const ir::Node& node) {
 
 constexpr size_t kLargeWeight = size_t{1} << 20;
 
-// Leaves dtype and shape. The tensor is the module's, which is used up: nobody looks for its elements any more.
-void release_elements(const ir::Value& constant) {
-  Tensor& tensor = const_cast<Tensor&>(constant.tensor());
+// Leaves dtype and shape.
+void release_elements(Tensor& tensor) {
   tensor = Tensor::view(tensor.dtype(), Shape(tensor.shape()), nullptr, nullptr);
 }
+
+// The tensor is the module's, which is used up: nobody looks for its elements any more.
+void release_elements(const ir::Value& constant) { release_elements(const_cast<Tensor&>(constant.tensor())); }
 
 }  // namespace
 
@@ -74,10 +76,11 @@ void ProgramBuilder::release_unused_constants() {
 }
 
 // The constants that this kernel has copies of, and that nobody else reads.
-void ProgramBuilder::release_packed(const ir::Apply& node, kernels::PreparedKernel& kernel) {
+void ProgramBuilder::release_packed(const ir::Apply& node, runtime::Kernel& kernel) {
   for (size_t i = 0; i < node.num_inputs(); ++i) {
     ir::Value* value = node.input(i)->as_value();
-    if (!value || !value->is_tensor() || !kernel.release_constant(i)) continue;
+    if (!value || !value->is_tensor() || !kernel.prepared->has_packed(i)) continue;
+    release_elements(kernel.inputs[i].constant);
     if (++packed_uses_[value] < static_cast<size_t>(std::ranges::distance(value->uses()))) continue;
     release_elements(*value);
     auto operand = constants_.find(value);
@@ -131,6 +134,7 @@ uint32_t ProgramBuilder::add_kernel(const ir::Apply& node) {
   auto kernel = std::make_unique<runtime::Kernel>();
   kernel->op = node.op().qualified;
   kernel->attributes = node.attributes();
+  kernel->num_outputs = node.num_outputs();
   program->draws = program->draws || node.op().effect == ir::Effect::Random;
   try {
     choose_kernel(node, *kernel);
@@ -139,7 +143,7 @@ uint32_t ProgramBuilder::add_kernel(const ir::Apply& node) {
     if (node.location()) error.at_location(to_string(*node.location()));
     throw;
   }
-  if (used_up_ && kernel->prepared) release_packed(node, *kernel->prepared);
+  if (used_up_ && kernel->prepared) release_packed(node, *kernel);
   program->kernels.push_back(std::move(kernel));
   return kernels_[&node] = static_cast<uint32_t>(program->kernels.size() - 1);
 }
@@ -152,19 +156,15 @@ uint32_t ProgramBuilder::add_failure(std::string_view reason) {
 void ProgramBuilder::choose_kernel(const ir::Apply& node, runtime::Kernel& kernel) const {
   // What no run computes, such as the branch that a known condition never takes, may be wrong in itself.
   if (!options_.reference_only && is_reached(node.type())) {
-    std::vector<InputDescription> inputs;
-    for (const ir::Use& use : node.operands()) inputs.push_back(describe_input(*use.node));
-    const kernels::PrepareRequest request{kernel.op, kernel.attributes, inputs, node.num_outputs()};
+    for (const ir::Use& use : node.operands()) kernel.inputs.push_back(describe_input(*use.node));
     std::vector<const kernels::PreparedRegistry*> registries = options_.prepared;
     registries.push_back(&kernels::onednn_kernels());
     registries.push_back(&kernels::prepared_reference_kernels());
     for (const kernels::PreparedRegistry* registry : registries) {
-      auto choice = registry->prepare(request);
-      if (!choice.kernel) continue;
-      kernel.prepared = std::move(choice.kernel);
-      kernel.implementation = choice.implementation;
-      return;
+      kernel.prepared = registry->prepare(kernel);
+      if (kernel.prepared) return;
     }
+    kernel.inputs.clear();  // a reference kernel looks at its operands
   }
   if (options_.kernels) kernel.reference = options_.kernels->find(node.op().kernel);
   if (!kernel.reference) kernel.reference = ops::reference_kernel(node.op());

@@ -36,7 +36,7 @@ class ProgramBuilder {
  private:
   void choose_kernel(const ir::Apply& node, runtime::Kernel& kernel) const;
   void release_unused_constants();
-  void release_packed(const ir::Apply& node, kernels::PreparedKernel& kernel);
+  void release_packed(const ir::Apply& node, runtime::Kernel& kernel);
 
   ir::Module* used_up_;
   const CompileOptions& options_;

@@ -119,6 +119,14 @@ SizeExpression FunctionSymbols::lower(Dim dim) {
   return append(dim, expression) ? expression : SizeExpression();
 }
 
+bool FunctionSymbols::is_same_in_all_calls(const SizeExpression& size) const {
+  if (size.is_unknown()) return false;
+  for (size_t s = 0; s < sources_.size(); ++s) {
+    if (sources_[s].main_symbol == SymbolSource::kNone && size.mentions(s)) return false;
+  }
+  return true;
+}
+
 std::optional<Dim> bytes_of(ir::DimTable& table, const ir::Type* type) {
   if (!type || !type->is_tensor() || !type->has_rank()) return std::nullopt;
   if (type->dtype() == DType::Undefined || type->dtype() == DType::String) return std::nullopt;

@@ -25,6 +25,9 @@ class FunctionSymbols {
   // Unknown when a symbol of it has no value at entry.
   runtime::SizeExpression lower(ir::Dim dim);
 
+  // Known, and without a symbol that an argument tells: the same whenever the function is called in a run.
+  bool is_same_in_all_calls(const runtime::SizeExpression& size) const;
+
   const std::vector<runtime::SymbolSource>& sources() const { return sources_; }
   const std::vector<std::string>& names() const { return names_; }
 

@@ -197,7 +197,7 @@ MemoryReport Executable::memory() const {
   report.constant_bytes = static_cast<int64_t>(program_->constant_bytes);
   const Runners::Lease runner(*runners_);
   const Machine& machine = runner->machine;
-  report.workspace_bytes = static_cast<int64_t>(machine.workspace_bytes());
+  report.block_bytes = static_cast<int64_t>(machine.block_bytes());
   for (uint32_t f = 0; f < program_->functions.size(); ++f) {
     const MemoryLayout* layout = machine.latest_layout(f);
     if (!layout) continue;
@@ -206,7 +206,7 @@ MemoryReport Executable::memory() const {
       report.arena_bytes = layout->bytes;
       report.arena_lower_bound = layout->lower_bound;
     } else {
-      report.callee_arena_bytes += layout->bytes;
+      report.callee_arena_bytes += layout->bytes + layout->carried_bytes;
     }
   }
   for (uint32_t buffer : program_->functions[program_->main].output_buffers) {

@@ -34,10 +34,10 @@ struct RunOptions {
 // each, but for the constants.
 struct MemoryReport {
   bool is_known = false;           // whether the sizes of the main function are
-  int64_t arena_bytes = 0;         // intermediate values of the main function
+  int64_t arena_bytes = 0;         // intermediate values of the main function, and what its kernels need while they run
   int64_t arena_lower_bound = 0;   // no arena can be smaller
-  int64_t callee_arena_bytes = 0;  // one arena of each other function that has run
-  int64_t workspace_bytes = 0;     // that kernels use while they run, and of values that have no place in an arena
+  int64_t callee_arena_bytes = 0;  // one arena of each other function that has run, with what loops carry
+  int64_t block_bytes = 0;         // of values that have no place in an arena
   int64_t constant_bytes = 0;      // that kernels read as they are, mostly memory-mapped
   size_t unplanned_values = 0;     // tensors of the main function that kernels allocate themselves
 };

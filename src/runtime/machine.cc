@@ -33,6 +33,12 @@ void clear(Datum& slot) {
   slot = Datum();
 }
 
+// The "deleter" of a place for carried values: keeps the memory that all of a frame are in.
+struct KeepCarried {
+  std::shared_ptr<std::byte> memory;
+  void operator()(void*) const {}
+};
+
 bool truth(const Datum& condition) {
   const Tensor& tensor = condition.tensor();
   if (tensor.dtype() != DType::Bool || tensor.size() != 1) {
@@ -42,6 +48,21 @@ bool truth(const Datum& condition) {
 }
 
 }  // namespace
+
+// The layout of an arena under certain sizes, and what kernels took when they ran with it.
+struct Machine::SizedLayout {
+  MemoryLayout layout;
+  std::vector<int64_t> workspaces;  // by buffer: what is to be planned for it at least
+  bool is_outgrown = false;
+
+  void note_workspace(uint32_t buffer, int64_t taken) {
+    const int64_t planned = layout.places[buffer].bytes;
+    if (taken <= planned) return;
+    // What grows again depends on the elements, not on the sizes alone, and will grow further.
+    workspaces[buffer] = planned == 0 ? taken : taken + taken / 4;
+    is_outgrown = true;
+  }
+};
 
 struct Machine::Frame {
   Frame(const Program& program, uint32_t index)
@@ -56,25 +77,81 @@ struct Machine::Frame {
     }
   }
 
+  // Takes memory for the carried values unless that at hand is large enough, and nobody has what lies in it.
+  void use_carried(const MemoryLayout& layout) {
+    const bool is_free = std::ranges::all_of(places, [](const auto& place) { return place.use_count() == 1; });
+    if (layout.carried.empty() || (is_free && layout.carried_bytes <= carried_bytes)) return;
+    places.clear();
+    first_places.clear();
+    const std::shared_ptr<std::byte> memory = allocate_arena(layout.carried_bytes);
+    carried_bytes = layout.carried_bytes;
+    for (const CarriedValue& value : function.carried) {
+      first_places.push_back(places.size());
+      for (uint32_t p = 0; p < value.places; ++p) places.emplace_back(memory.get(), KeepCarried{memory});
+    }
+  }
+
+  // A free place for a carried value. None: the value then lies in a block, until there is one.
+  Tensor carried_place(uint32_t carried) const {
+    const MemoryLayout::Place& first = sized->layout.carried[carried];
+    if (first.offset == MemoryLayout::kNowhere) return {};
+    for (uint32_t p = 0; p < function.carried[carried].places; ++p) {
+      const std::shared_ptr<void>& place = places[first_places[carried] + p];
+      if (place.use_count() > 1) continue;
+      std::byte* memory = static_cast<std::byte*>(place.get()) + first.offset + p * aligned(first.bytes);
+      return Tensor::view(DType::U8, Shape{first.bytes}, memory, place);
+    }
+    return {};
+  }
+
+  // Plans places for the outputs of a kernel that a loop carries, for one invocation.
+  class CarriedOutputs {
+   public:
+    CarriedOutputs(const Frame& frame, const Instruction& instruction, std::span<Tensor> planned) {
+      if (frame.function.output_carried.empty()) return;
+      for (size_t i = 0; i < planned.size(); ++i) {
+        const uint32_t carried = frame.function.output_carried[instruction.first_output + i];
+        if (carried == Function::kNoBuffer || planned[i].defined()) continue;
+        planned[i] = frame.carried_place(carried);
+        places_.push_back(&planned[i]);
+      }
+    }
+    ~CarriedOutputs() {
+      for (Tensor* place : places_) *place = Tensor();
+    }
+    CarriedOutputs(const CarriedOutputs&) = delete;
+
+   private:
+    boost::container::small_vector<Tensor*, 16> places_;
+  };
+
   // Points the planned memory of each output into the arena as the layout says.
-  void use_layout(const std::shared_ptr<const MemoryLayout>& next) {
-    if (layout == next) return;
-    if (next->bytes > arena_bytes) {
-      layout.reset();
+  void use_layout(const std::shared_ptr<SizedLayout>& next) {
+    if (sized == next) return;
+    const MemoryLayout& layout = next->layout;
+    if (layout.bytes > arena_bytes) {
+      sized.reset();
       arena.reset();
       arena_bytes = 0;
-      arena = allocate_arena(next->bytes);
-      arena_bytes = next->bytes;
+      arena = allocate_arena(layout.bytes);
+      arena_bytes = layout.bytes;
     }
-    layout = next;
+    use_carried(layout);
+    sized = next;
     for (size_t i = 0; i < planned.size(); ++i) {
       uint32_t buffer = function.output_buffers[i];
       planned[i] = Tensor();
       if (buffer == Function::kNoBuffer || buffer == Function::kSharesInput) continue;
-      const MemoryLayout::Place& place = layout->places[buffer];
+      const MemoryLayout::Place& place = layout.places[buffer];
       if (place.offset == MemoryLayout::kNowhere) continue;
       planned[i] = Tensor::view(DType::U8, Shape{place.bytes}, arena.get() + place.offset, nullptr);
     }
+  }
+
+  std::span<std::byte> workspace_of(const Instruction& instruction) const {
+    const MemoryLayout::Place& place = sized->layout.places[instruction.workspace];
+    if (place.bytes == 0) return {};
+    return {arena.get() + place.offset, static_cast<size_t>(place.bytes)};
   }
 
   // Lets results be written to memory of the caller, until the frame is released.
@@ -106,17 +183,20 @@ struct Machine::Frame {
   std::vector<Datum> slots;
   std::vector<const Datum*> operands;  // as Function::operands
   std::vector<Tensor> planned;         // as Function::output_buffers
-  std::shared_ptr<const MemoryLayout> layout;
+  std::shared_ptr<SizedLayout> sized;
   AlignedBytes arena;
   int64_t arena_bytes = 0;
+  std::vector<std::shared_ptr<void>> places;  // of carried values; a tensor that lies in one has a copy
+  std::vector<size_t> first_places;           // of each carried value
+  int64_t carried_bytes = 0;
   bool uses_given_memory = false;
 };
 
 struct Machine::FunctionState {
   std::vector<std::unique_ptr<Frame>> pool;
-  std::unordered_map<std::vector<int64_t>, std::shared_ptr<const MemoryLayout>, SymbolsHash> layouts;
+  std::unordered_map<std::vector<int64_t>, std::shared_ptr<SizedLayout>, SymbolsHash> layouts;
   std::vector<int64_t> latest_symbols;
-  std::shared_ptr<const MemoryLayout> latest;  // null before the first run
+  std::shared_ptr<SizedLayout> latest;  // null before the first run
 };
 
 Machine::Machine(const Program& program) : program_(program), functions_(program.functions.size()) {
@@ -125,14 +205,30 @@ Machine::Machine(const Program& program) : program_(program), functions_(program
   }
   for (size_t f = 0; f < functions_.size(); ++f) {
     const Function& function = program.functions[f];
-    if (function.symbols.empty()) {
-      functions_[f].latest = std::make_shared<MemoryLayout>(make_layout(function.buffers, {}));
-    }
+    has_loops_ = has_loops_ || !function.carried.empty();
+    if (function.symbols.empty()) functions_[f].latest = lay_out(function, nullptr);
   }
 }
 Machine::~Machine() = default;
 
-const MemoryLayout* Machine::latest_layout(uint32_t function) const { return functions_[function].latest.get(); }
+const MemoryLayout* Machine::latest_layout(uint32_t function) const {
+  const SizedLayout* latest = functions_[function].latest.get();
+  return latest ? &latest->layout : nullptr;
+}
+
+// Under the symbols of start().
+std::shared_ptr<Machine::SizedLayout> Machine::lay_out(const Function& function, const SizedLayout* outgrown) {
+  auto sized = std::make_shared<SizedLayout>();
+  if (outgrown) {
+    sized->workspaces = outgrown->workspaces;
+    workspace_.blocks().trim();  // they have served as what is planned now
+  } else {
+    sized->workspaces.resize(function.buffers.size());
+  }
+  sized->layout = make_layout(function.buffers, symbols_, sized->workspaces);
+  place_carried(function.carried, symbols_, sized->layout);
+  return sized;
+}
 
 std::unique_ptr<Machine::Frame> Machine::acquire(uint32_t function) {
   auto& pool = functions_[function].pool;
@@ -153,8 +249,8 @@ void Machine::start(Frame& frame) {
   frame.next = 0;
   FunctionState& state = functions_[frame.index];
   const Function& function = frame.function;
+  symbols_.clear();
   if (!function.symbols.empty()) {
-    symbols_.clear();
     for (const SymbolSource& source : function.symbols) {
       int64_t value = kUnbound;
       if (source.main_symbol != SymbolSource::kNone) {
@@ -169,11 +265,15 @@ void Machine::start(Frame& frame) {
     if (frame.index == program_.main && main_symbols_.empty()) main_symbols_ = symbols_;
     if (!state.latest || state.latest_symbols != symbols_) {
       if (state.layouts.size() >= kMostLayouts) state.layouts.clear();
-      auto& layout = state.layouts[symbols_];
-      if (!layout) layout = std::make_shared<MemoryLayout>(make_layout(function.buffers, symbols_));
-      state.latest = layout;
+      auto& sized = state.layouts[symbols_];
+      if (!sized) sized = lay_out(function, nullptr);
+      state.latest = sized;
       state.latest_symbols = symbols_;
     }
+  }
+  if (state.latest->is_outgrown) {
+    state.latest = lay_out(function, state.latest.get());
+    if (!function.symbols.empty()) state.layouts[symbols_] = state.latest;
   }
   frame.use_layout(state.latest);
 }
@@ -227,6 +327,7 @@ void Machine::unwind() {
   }
   frames_.clear();
   arguments_.clear();
+  workspace_.end();
 }
 
 void Machine::call(const Instruction& instruction, uint32_t function, std::span<const Operand> operands,
@@ -274,16 +375,21 @@ void Machine::call(const Instruction& instruction, uint32_t function, std::span<
 
 namespace {
 
+// Memory that only the slot of this tensor holds; what lies in an arena has no owner, constants and arguments have several.
+bool is_only_handle(const Tensor& tensor, bool may_be_carried) {
+  const auto handles = tensor.owner().use_count();
+  return handles == 1 || (may_be_carried && handles == 2 && std::get_deleter<KeepCarried>(tensor.owner()));  // one is the frame's
+}
+
 // Plans the memory of a dying input for output 0, for one invocation.
 class ReusedInput {
  public:
-  ReusedInput(const Kernel& kernel, std::span<const Datum* const> inputs, std::span<Tensor> planned) {
+  ReusedInput(const Kernel& kernel, std::span<const Datum* const> inputs, std::span<Tensor> planned, bool may_be_carried) {
     if (kernel.reusable.empty() || planned[0].defined()) return;
     for (uint8_t i : kernel.reusable) {
       if (!inputs[i]->is_tensor()) continue;
       const Tensor& tensor = inputs[i]->tensor();
-      // Memory that only this slot holds; what lies in an arena has no owner, constants and arguments have several.
-      if (tensor.owner().use_count() != 1 || tensor.dtype() == DType::String) continue;
+      if (tensor.dtype() == DType::String || !is_only_handle(tensor, may_be_carried)) continue;
       place_ = &planned[0];
       *place_ = tensor;
       return;
@@ -307,8 +413,10 @@ void Machine::run_kernel(Frame& frame, const Instruction& instruction, const Opt
   std::span<Tensor> planned(frame.planned.data() + instruction.first_output, instruction.num_results);
   const bool* last_uses = frame.function.last_uses.get() + instruction.first_operand;
 
-  ReusedInput reused(kernel, inputs, planned);
+  const ReusedInput reused(kernel, inputs, planned, has_loops_);
+  const Frame::CarriedOutputs carried(frame, instruction, planned);
 
+  workspace_.begin(frame.workspace_of(instruction));
   kernels::KernelContext context(kernel.attributes, inputs, outputs, planned, options.random,
                                  {last_uses, instruction.num_operands}, &workspace_);
   auto invoke = [&] {
@@ -327,6 +435,9 @@ void Machine::run_kernel(Frame& frame, const Instruction& instruction, const Opt
     options.profiler->kernel_ran(kernel, frame.function.origins[frame.next - 1], begin, std::move(described), outputs);
   } else {
     invoke();
+  }
+  if (const size_t taken = workspace_.end(); taken > 0) {
+    frame.sized->note_workspace(instruction.workspace, static_cast<int64_t>(taken));
   }
   if (frame.arena_bytes == 0) return;
   // A kernel that hands an input through although memory was planned, or that nothing was planned for: its output would

@@ -8,7 +8,13 @@
 //
 // A tail call gives the caller's frame back before the callee starts: a loop, which is a tail-recursive function, runs
 // in constant space. Memory stays valid by one rule, which the plan follows: what leaves a frame (arguments, captured
-// values, results, elements of sequences) never lies in an arena, but in a block of the workspace that handles keep alive.
+// values, results, elements of sequences) never lies in an arena, but in a block of the pool that handles keep alive.
+//
+// State of a loop that has the same size in each iteration is the exception: two places in the frame of the function that computes it
+// take turns, with handles that tell which of them is free.
+//
+// What kernels need while they run lies in the arena too. Some know how much beforehand; of the others, the first run with
+// these sizes shows it, in blocks of the pool, and the arena is laid out again.
 #pragma once
 
 #include <memory>
@@ -41,12 +47,14 @@ class Machine {
   void run(std::span<const Datum* const> arguments, std::span<const Datum> given, std::span<Datum> results,
            const Options& options);
 
-  size_t workspace_bytes() const { return workspace_.bytes(); }
+  // Of the blocks that lie in no arena.
+  size_t block_bytes() const { return workspace_.blocks().bytes(); }
   // The layout of a function's arena under the symbols of its latest run; null when it never ran.
   const MemoryLayout* latest_layout(uint32_t function) const;
 
  private:
   struct Frame;
+  struct SizedLayout;
   struct FunctionState;
 
   void execute(std::span<Datum> results, const Options& options);
@@ -58,11 +66,13 @@ class Machine {
   void unwind();
   Error& locate(Error& error) const;
 
+  std::shared_ptr<SizedLayout> lay_out(const Function& function, const SizedLayout* outgrown);
   void run_kernel(Frame& frame, const Instruction& instruction, const Options& options);
   void call(const Instruction& instruction, uint32_t function, std::span<const Operand> operands, const bool* last_uses,
             std::span<const Datum> captures, const Options& options);
 
   const Program& program_;
+  bool has_loops_ = false;  // some function has carried values
   kernels::Workspace workspace_;  // outlives all values
   std::vector<std::unique_ptr<kernels::PreparedKernel::State>> states_;  // by kernel
   std::vector<FunctionState> functions_;

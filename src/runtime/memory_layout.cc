@@ -138,16 +138,29 @@ int64_t place_in_order_of_size(std::vector<Item>& items) {
 
 }  // namespace
 
-MemoryLayout make_layout(std::span<const Buffer> buffers, std::span<const int64_t> symbols) {
+int64_t aligned(int64_t bytes) { return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment; }
+
+void place_carried(std::span<const CarriedValue> carried, std::span<const int64_t> symbols, MemoryLayout& layout) {
+  for (const CarriedValue& value : carried) {
+    const std::optional<int64_t> bytes = value.bytes.evaluate(symbols);
+    MemoryLayout::Place& place = layout.carried.emplace_back();
+    if (!bytes || *bytes < 0 || *bytes > kLargestBuffer) continue;
+    place = {layout.carried_bytes, *bytes};
+    layout.carried_bytes += value.places * aligned(*bytes);
+  }
+}
+
+MemoryLayout make_layout(std::span<const Buffer> buffers, std::span<const int64_t> symbols,
+                         std::span<const int64_t> at_least) {
   MemoryLayout layout;
   layout.places.resize(buffers.size());
   std::vector<Item> items;
   for (size_t i = 0; i < buffers.size(); ++i) {
     std::optional<int64_t> bytes = buffers[i].bytes.evaluate(symbols);
+    if (bytes && !at_least.empty()) bytes = std::max(*bytes, at_least[i]);
     if (!bytes || *bytes < 0 || *bytes > kLargestBuffer) continue;
     layout.places[i] = {0, *bytes};
-    int64_t aligned = (*bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
-    if (aligned > 0) items.push_back({i, buffers[i].first, buffers[i].last, aligned});
+    if (*bytes > 0) items.push_back({i, buffers[i].first, buffers[i].last, aligned(*bytes)});
   }
   layout.lower_bound = largest_live_sum(items);
   layout.bytes = place_in_order_of_time(items);

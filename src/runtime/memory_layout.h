@@ -31,6 +31,13 @@ struct Buffer {
   SizeExpression bytes;
 };
 
+// What goes from one iteration of a loop to the next: it outlives the frame's invocation that writes it, but not the one after
+// the next. So two places that take turns are enough, and one where an iteration overwrites what the last one wrote.
+struct CarriedValue {
+  SizeExpression bytes;
+  uint32_t places = 2;
+};
+
 struct MemoryLayout {
   static constexpr int64_t kNowhere = -1;
   struct Place {
@@ -40,11 +47,20 @@ struct MemoryLayout {
   std::vector<Place> places;  // by buffer
   int64_t bytes = 0;          // of the arena
   int64_t lower_bound = 0;    // no arena can be smaller
+
+  // Of carried values, in memory of their own, where nothing else lies: the first place of each.
+  std::vector<Place> carried;
+  int64_t carried_bytes = 0;
 };
 
 // Offsets are multiples of this: a cache line, and the widest vector register.
 inline constexpr int64_t kBufferAlignment = 64;
 
-MemoryLayout make_layout(std::span<const Buffer> buffers, std::span<const int64_t> symbols);
+// `at_least`: bytes that a buffer has to have whatever its expression says, or nothing.
+int64_t aligned(int64_t bytes);
+
+MemoryLayout make_layout(std::span<const Buffer> buffers, std::span<const int64_t> symbols,
+                         std::span<const int64_t> at_least = {});
+void place_carried(std::span<const CarriedValue> carried, std::span<const int64_t> symbols, MemoryLayout& layout);
 
 }  // namespace anfora::runtime

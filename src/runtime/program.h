@@ -45,6 +45,7 @@ struct Instruction {
   uint32_t first_release = 0, num_releases = 0;  // in Function::releases
   uint32_t result = 0, num_results = 1;          // slots
   uint32_t first_output = 0;                     // of a kernel: in Function::output_buffers
+  uint32_t workspace = 0;                        // of a kernel: in Function::buffers
 };
 
 // Where an instruction came from, for errors and profiles.
@@ -53,12 +54,9 @@ struct Origin {
   std::string location;  // "model.onnx: node 17"
 };
 
-// One application of an operator, ready to run.
-struct Kernel {
-  std::string op;              // qualified name
-  std::string implementation;  // "reference", "onednn:convolution"
-  AttributeSet attributes;
-  std::unique_ptr<kernels::PreparedKernel> prepared;  // refers to `attributes`
+// One application of an operator, ready to run: what is known of it, and what runs it.
+struct Kernel : kernels::KernelData {
+  std::unique_ptr<kernels::PreparedKernel> prepared;  // refers to the data
   kernels::KernelFunction reference = nullptr;        // when there is no prepared one
   // Operands whose memory output 0 may take over if, when it comes to run, nobody else holds it.
   std::vector<uint8_t> reusable;
@@ -91,6 +89,8 @@ struct Function {
   static constexpr uint32_t kSharesInput = UINT32_MAX - 1;
   // By kernel output: its buffer, kNoBuffer when the kernel allocates, kSharesInput when it is a view on an input.
   std::vector<uint32_t> output_buffers;
+  std::vector<CarriedValue> carried;
+  std::vector<uint32_t> output_carried;  // by kernel output: which one it is, or kNoBuffer; empty when there are none
   // By result: the kernel output, in output_buffers, that may lie where the caller wants the result; else kNoOutput. Empty
   // when a tail call returns in the function's stead.
   static constexpr uint32_t kNoOutput = UINT32_MAX;

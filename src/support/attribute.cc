@@ -72,6 +72,12 @@ T get_or(const AttributeSet& set, std::string_view name, T otherwise) {
   return value ? *value : std::move(otherwise);
 }
 
+template <class T>
+std::span<const T> list(const AttributeSet& attributes, std::string_view name) {
+  const auto* value = find_as<std::vector<T>>(attributes, name);
+  return value ? std::span<const T>(*value) : std::span<const T>();
+}
+
 }  // namespace
 
 bool identical(const AttributeValue& a, const AttributeValue& b) {
@@ -123,9 +129,12 @@ std::vector<float> AttributeSet::get_floats(std::string_view name, std::vector<f
 std::vector<std::string> AttributeSet::get_strings(std::string_view name, std::vector<std::string> otherwise) const {
   return get_or(*this, name, std::move(otherwise));
 }
-std::span<const int64_t> AttributeSet::ints(std::string_view name) const {
-  const auto* value = find_as<std::vector<int64_t>>(*this, name);
-  return value ? std::span<const int64_t>(*value) : std::span<const int64_t>();
+std::span<const int64_t> AttributeSet::ints(std::string_view name) const { return list<int64_t>(*this, name); }
+std::span<const float> AttributeSet::floats(std::string_view name) const { return list<float>(*this, name); }
+std::span<const std::string> AttributeSet::strings(std::string_view name) const { return list<std::string>(*this, name); }
+std::string_view AttributeSet::string(std::string_view name, std::string_view otherwise) const {
+  const auto* value = find_as<std::string>(*this, name);
+  return value ? std::string_view(*value) : otherwise;
 }
 const Tensor* AttributeSet::get_tensor(std::string_view name) const { return find_as<Tensor>(*this, name); }
 

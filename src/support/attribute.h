@@ -43,8 +43,11 @@ class AttributeSet {
   std::vector<int64_t> get_ints(std::string_view name, std::vector<int64_t> otherwise = {}) const;
   std::vector<float> get_floats(std::string_view name, std::vector<float> otherwise = {}) const;
   std::vector<std::string> get_strings(std::string_view name, std::vector<std::string> otherwise = {}) const;
-  // Without a copy; empty when absent.
+  // Without a copy; a list that is absent is empty.
+  std::string_view string(std::string_view name, std::string_view otherwise) const;
   std::span<const int64_t> ints(std::string_view name) const;
+  std::span<const float> floats(std::string_view name) const;
+  std::span<const std::string> strings(std::string_view name) const;
   const Tensor* get_tensor(std::string_view name) const;
   // Required: throws InvalidModel when absent.
   int64_t require_int(std::string_view name) const;

@@ -65,10 +65,7 @@ struct BlockPool::PlaceInBlock {
 };
 
 BlockPool::~BlockPool() {
-  for (Block* block : free_) {
-    disown(*block);
-    delete block;
-  }
+  trim();
   for (Block* block : blocks_) block->pool = nullptr;
 }
 
@@ -128,12 +125,19 @@ void BlockPool::give_back(Block* block) {
 
 void BlockPool::make_room(size_t bytes) {
   const size_t most = 2 * std::max(most_in_use_, bytes_in_use_ + bytes);
-  while (bytes_ + bytes > most && !free_.empty()) {
-    Block* block = free_.back();
-    free_.pop_back();
-    disown(*block);
-    delete block;
-  }
+  while (bytes_ + bytes > most && !free_.empty()) free_largest();
+}
+
+void BlockPool::free_largest() {
+  Block* block = free_.back();
+  free_.pop_back();
+  disown(*block);
+  delete block;
+}
+
+void BlockPool::trim() {
+  while (!free_.empty()) free_largest();
+  most_in_use_ = bytes_in_use_;
 }
 
 }  // namespace anfora

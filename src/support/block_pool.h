@@ -29,6 +29,9 @@ class BlockPool {
   // From now on the tensor may be used, and freed, by any thread; others than those of a pool may be anyway.
   static void give_away(const Tensor& tensor);
 
+  // Frees the blocks that no tensor has.
+  void trim();
+
   size_t bytes() const { return bytes_; }
 
  private:
@@ -41,6 +44,7 @@ class BlockPool {
   void give_back(Block* block);
   void disown(Block& block);
   void make_room(size_t bytes);
+  void free_largest();
 
   std::vector<Block*> blocks_;  // all
   std::vector<Block*> free_;    // of them, by capacity

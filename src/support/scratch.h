@@ -1,9 +1,8 @@
-// Arrays that a kernel uses within a scope: blocks of the calling thread, which later ones take again, so that they cost an
-// allocation the first few times only. Also for the body of a parallel loop, where each thread has its own.
+// Arrays for the body of a parallel loop, where each thread has its own: blocks of the calling thread, which later ones take again,
+// so that they cost an allocation the first few times only. Outside of loops a kernel has its workspace.
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <span>
 #include <type_traits>
@@ -12,8 +11,8 @@
 
 namespace anfora {
 
-// A tensor that may not outlive the scope it is made in, nor be handed to another thread.
-Tensor scratch_tensor(DType dtype, std::span<const int64_t> shape);
+// Bytes that may not outlive the scope they are made in, nor be handed to another thread.
+Tensor scratch_bytes(size_t bytes);
 
 template <class T>
 class Scratch {
@@ -22,7 +21,7 @@ class Scratch {
  public:
   // Uninitialized.
   explicit Scratch(size_t size)
-      : memory_(scratch_tensor(DType::U8, std::array{static_cast<int64_t>(size * sizeof(T))})), size_(size) {}
+      : memory_(scratch_bytes(size * sizeof(T))), size_(size) {}
   Scratch(size_t size, T value) : Scratch(size) { std::fill(begin(), end(), value); }
   Scratch(Scratch&&) = default;
 

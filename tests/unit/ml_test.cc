@@ -75,14 +75,13 @@ TEST(TreeEnsemble, MembersAndMissingValues) {
   const AttributeSet attributes = small_ensemble();
   EXPECT_EQ(values_of<float>(run_kernel("ai.onnx.ml::TreeEnsemble", attributes, {x})[0]), expected);
 
-  const kernels::InputDescription described{true, DType::F32, {}, nullptr};
-  auto choice =
-      kernels::prepared_reference_kernels().prepare({"ai.onnx.ml::TreeEnsemble", attributes, {&described, 1}});
-  ASSERT_TRUE(choice.kernel);
+  kernels::KernelData data{"ai.onnx.ml::TreeEnsemble", attributes, {{true, DType::F32, {}, {}}}};
+  const auto kernel = kernels::prepared_reference_kernels().prepare(data);
+  ASSERT_TRUE(kernel);
   const Datum input(x);
   const Datum* inputs[] = {&input};
   Datum output;
-  kernels::PreparedRun(*choice.kernel).run(attributes, inputs, {&output, 1});
+  kernels::PreparedRun(*kernel).run(attributes, inputs, {&output, 1});
   EXPECT_EQ(values_of<float>(output.tensor()), expected);
 }
 

@@ -82,12 +82,13 @@ TEST(OnednnConvolution, EveryActivation) {
 TEST(OnednnConvolution, ShapesMayChangeBetweenRuns) {
   AttributeSet attributes = geometry({1, 1}, {1, 1, 1, 1}, {1, 1}, 1);
   Tensor w = random_tensor({8, 4, 3, 3}, 2);
-  kernels::InputDescription x{true, DType::F32, Shape{-1, 4, -1, -1}, nullptr};
-  kernels::InputDescription weights{true, DType::F32, w.shape(), &w};
+  kernels::InputDescription x{true, DType::F32, Shape{-1, 4, -1, -1}, {}};
+  kernels::InputDescription weights{true, DType::F32, w.shape(), w};
   std::vector<kernels::InputDescription> inputs{x, weights};
-  auto choice = kernels::onednn_kernels().prepare({"Conv", attributes, inputs, 1});
-  ASSERT_TRUE(choice.kernel);
-  kernels::PreparedRun prepared(*choice.kernel);
+  kernels::KernelData data{"Conv", attributes, inputs, 1};
+  const auto kernel = kernels::onednn_kernels().prepare(data);
+  ASSERT_TRUE(kernel);
+  kernels::PreparedRun prepared(*kernel);
   for (int64_t size : {5, 6, 5, 0, 7, 5, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 5}) {
     Tensor image = random_tensor({size % 3, 4, size, size + 1}, static_cast<int>(size));
     Datum image_datum(image), weights_datum(w);
@@ -101,10 +102,11 @@ TEST(OnednnConvolution, ShapesMayChangeBetweenRuns) {
 TEST(OnednnConvolution, NarrowFloats) {
   for (DType dtype : {DType::BF16, DType::F16}) {
     Tensor x = random_tensor({1, 8, 6, 6}, 1, dtype), w = random_tensor({8, 8, 3, 3}, 2, dtype);
-    kernels::InputDescription first{true, dtype, x.shape(), nullptr}, second{true, dtype, w.shape(), &w};
+    kernels::InputDescription first{true, dtype, x.shape(), {}}, second{true, dtype, w.shape(), w};
     std::vector<kernels::InputDescription> inputs{first, second};
     AttributeSet none;
-    if (!kernels::onednn_kernels().prepare({"Conv", none, inputs, 1}).kernel) continue;  // not on this processor
+    kernels::KernelData data{"Conv", none, inputs, 1};
+    if (!kernels::onednn_kernels().prepare(data)) continue;  // not on this processor
     expect_prepared("Conv", none, {x, w}, 1, false, dtype == DType::F16 ? 1e-3f : 1e-2f);
   }
 }

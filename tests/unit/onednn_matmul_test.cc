@@ -114,12 +114,13 @@ TEST(OnednnMatMul, IsAsAccurateAsSinglePrecisionAllows) {
   for (int64_t rows : {1, 20, 130}) {
     for (int64_t depth : {100, 4000}) {
       Tensor a = random_tensor({rows, depth}, 1), b = random_tensor({depth, 48}, 2);
-      kernels::InputDescription left{true, DType::F32, a.shape(), nullptr}, right{true, DType::F32, b.shape(), &b};
+      kernels::InputDescription left{true, DType::F32, a.shape(), {}}, right{true, DType::F32, b.shape(), b};
       std::vector<kernels::InputDescription> inputs{left, right};
       AttributeSet none;
-      auto choice = kernels::onednn_kernels().prepare({"MatMul", none, inputs, 1});
-      ASSERT_TRUE(choice.kernel);
-      kernels::PreparedRun prepared(*choice.kernel);
+      kernels::KernelData data{"MatMul", none, inputs, 1};
+      const auto kernel = kernels::onednn_kernels().prepare(data);
+      ASSERT_TRUE(kernel);
+      kernels::PreparedRun prepared(*kernel);
       Datum a_datum(a), b_datum(b);
       std::vector<const Datum*> pointers{&a_datum, &b_datum};
       std::vector<Datum> results(1);
@@ -142,11 +143,12 @@ TEST(OnednnMatMul, IsAsAccurateAsSinglePrecisionAllows) {
 TEST(OnednnMatMul, WeightsArePackedOnceForAllShapes) {
   Tensor b = random_tensor({32, 48}, 2);
   AttributeSet none;
-  kernels::InputDescription a{true, DType::F32, Shape{-1, 32}, nullptr}, weights{true, DType::F32, b.shape(), &b};
+  kernels::InputDescription a{true, DType::F32, Shape{-1, 32}, {}}, weights{true, DType::F32, b.shape(), b};
   std::vector<kernels::InputDescription> inputs{a, weights};
-  auto choice = kernels::onednn_kernels().prepare({"MatMul", none, inputs, 1});
-  ASSERT_TRUE(choice.kernel);
-  kernels::PreparedRun prepared(*choice.kernel);
+  kernels::KernelData data{"MatMul", none, inputs, 1};
+  const auto kernel = kernels::onednn_kernels().prepare(data);
+  ASSERT_TRUE(kernel);
+  kernels::PreparedRun prepared(*kernel);
   for (int64_t rows : {1, 2, 17, 64, 1, 0, 200}) {
     SCOPED_TRACE(rows);
     Tensor left = random_tensor({rows, 32}, static_cast<int>(rows));

@@ -13,7 +13,7 @@ class PackingProduct : public kernels::PreparedKernel {
   void run(kernels::KernelContext& context, State*) const override {
     context.set_output(0, run_kernel("MatMul", {}, {context.input(0), packed_})[0]);
   }
-  bool release_constant(size_t i) override { return i == 1; }
+  bool has_packed(size_t i) const override { return i == 1; }
 
  private:
   Tensor packed_;
@@ -23,9 +23,9 @@ CompileOptions packing() {
   static const kernels::PreparedRegistry registry = [] {
     kernels::PreparedRegistry packs;
     packs.add("MatMul", "packing",
-              [](const kernels::PrepareRequest& request) -> std::unique_ptr<kernels::PreparedKernel> {
-                const Tensor* weights = request.input(1).constant;
-                return weights ? std::make_unique<PackingProduct>(*weights) : nullptr;
+              [](kernels::KernelData& data) -> std::unique_ptr<kernels::PreparedKernel> {
+                const Tensor& weights = data.input(1).constant;
+                return weights.defined() ? std::make_unique<PackingProduct>(weights) : nullptr;
               });
     return packs;
   }();

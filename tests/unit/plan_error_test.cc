@@ -90,7 +90,7 @@ TEST_F(PlanTest, RandomStateIsSeeded) {
 
 TEST_F(PlanTest, PreparedKernelsComeFirstAndAreNamedInTheTrace) {
   Node* x = parameter(main, DType::F32, {symbol("N"), dim(2)}, "x");
-  auto prepare = [](const kernels::PrepareRequest& request) -> std::unique_ptr<kernels::PreparedKernel> {
+  auto prepare = [](kernels::KernelData& request) -> std::unique_ptr<kernels::PreparedKernel> {
     struct Subtract : kernels::PreparedKernel {
       explicit Subtract(float by) : by(by) {}
       void run(kernels::KernelContext& context, State*) const override {
@@ -103,8 +103,7 @@ TEST_F(PlanTest, PreparedKernelsComeFirstAndAreNamedInTheTrace) {
     const kernels::InputDescription& by = request.input(1);
     EXPECT_EQ(request.input(0).shape, (Shape{-1, 2}));
     EXPECT_FALSE(request.input(2).present);
-    return by.constant && by.constant->size() == 1 ? std::make_unique<Subtract>(by.constant->data<float>()[0])
-                                                   : nullptr;
+    return by.constant.defined() && by.constant.size() == 1 ? std::make_unique<Subtract>(by.constant.data<float>()[0]) : nullptr;
   };
   kernels::PreparedRegistry registry;
   registry.add("Sub", "test:subtract", prepare);

@@ -101,6 +101,18 @@ TEST_F(PlanTest, DynamicShapesArePlannedOnceABinding) {
   EXPECT_EQ(model.memory().arena_bytes, model.memory().arena_lower_bound);
 }
 
+TEST_F(PlanTest, WorkspaceLiesInTheArenaFromTheSecondRunOn) {
+  // The sum of halves is formed in f32: copies of both operands and of the result, behind x itself.
+  constexpr int64_t kHalves = 2 * 64 * 64, kFloats = 4 * 64 * 64;
+  Node* x = parameter(main, DType::F32, {symbol("N"), dim(64)}, "x");
+  Node* h = op(main, "Cast", {x}, {{"to", int64_t{10}}});
+  auto model = finish(op(main, "Cast", {op(main, "MatMul", {h, h})}, {{"to", int64_t{1}}}), {.reference_only = true});
+  std::vector<Datum> inputs{Tensor::zeros(DType::F32, Shape{64, 64})}, outputs{Tensor::zeros(DType::F32, Shape{64, 64})};
+  for (int i = 0; i < 2; ++i) model.run(inputs, outputs);
+  EXPECT_EQ(model.memory().arena_bytes, 2 * kHalves + 3 * kFloats);
+  EXPECT_EQ(model.memory().block_bytes, 0);
+}
+
 TEST_F(PlanTest, SizesKnownOnlyAtRunTime) {
   Node* x = parameter(main, DType::F32, {dim(4)}, "x");
   Node* where = op(main, "NonZero", {x});

@@ -68,33 +68,45 @@ inline void expect_prepared(std::string_view op, const AttributeSet& attributes,
     description.present = inputs[i].defined();
     description.dtype = inputs[i].dtype();
     if (!open_shapes || constants.contain(i)) description.shape = inputs[i].shape();
-    if (constants.contain(i) && inputs[i].defined()) description.constant = &inputs[i];
+    if (constants.contain(i) && inputs[i].defined()) description.constant = inputs[i];
     descriptions.push_back(description);
     data.push_back(inputs[i].defined() ? Datum(inputs[i]) : Datum());
   }
-  kernels::PrepareRequest request{op, attributes, descriptions, outputs};
-  auto choice = kernels::onednn_kernels().prepare(request);
-  ASSERT_TRUE(choice.kernel) << op;
-  kernels::PreparedRun prepared(*choice.kernel);
+  kernels::KernelData kernel_data{std::string(op), attributes, descriptions, outputs};
+  const auto kernel = kernels::onednn_kernels().prepare(kernel_data);
+  ASSERT_TRUE(kernel) << op;
+  kernels::PreparedRun prepared(*kernel);
   std::vector<const Datum*> pointers;
   for (const Datum& datum : data) pointers.push_back(&datum);
   std::vector<Tensor> expected = run_kernel(op, attributes, inputs, outputs);
-  auto run = [&] {
+  auto run_by = [&](kernels::PreparedRun& kernel_run) {
     std::vector<Datum> results(outputs);
-    prepared.run(attributes, pointers, results);
+    kernel_run.run(attributes, pointers, results);
     for (size_t i = 0; i < outputs; ++i) {
       if (expected[i].defined()) expect_close(results[i].tensor(), expected[i], tolerance);
     }
   };
+  auto run = [&] { run_by(prepared); };
   run();
   run();
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!choice.kernel->release_constant(i)) continue;
+    if (!kernel->has_packed(i)) continue;
     ASSERT_TRUE(constants.contain(i) && !open_shapes) << "input " << i << " is released, which runs may need";
     data[i] = Tensor::view(inputs[i].dtype(), inputs[i].shape(), nullptr, nullptr);
+    kernel_data.inputs[i].constant = data[i].tensor();
   }
   run();
   with_threads(thread_count() > 1 ? 1 : 2, run);  // a primitive is made for a number of threads
+
+  // The data alone says all: a copy, as from a file, makes the same kernel.
+  kernels::KernelData copied = kernel_data;
+  for (kernels::PackedConstant& packed : copied.packed) packed.elements = packed.elements.clone();
+  const auto loaded = kernels::onednn_kernels().load(copied);
+  ASSERT_TRUE(loaded);
+  EXPECT_EQ(copied.packed.size(), kernel_data.packed.size()) << "what is packed is packed again";
+  EXPECT_EQ(copied.workspace_bytes, kernel_data.workspace_bytes);
+  kernels::PreparedRun again(*loaded);
+  run_by(again);
 }
 
 }  // namespace anfora

@@ -36,8 +36,8 @@ class BatchNormalizationInstance : public ShapedKernel::Instance {
 
 class BatchNormalization : public ShapedKernel {
  public:
-  explicit BatchNormalization(const PrepareRequest& request)
-      : ShapedKernel(request), channels_last_(request.attributes.get_int("channels_last", 0) != 0) {}
+  explicit BatchNormalization(KernelData& data)
+      : ShapedKernel(data), channels_last_(data.attributes.get_int("channels_last", 0) != 0) {}
 
  protected:
   std::unique_ptr<Instance> make(const Shapes& shapes) const override {
@@ -62,14 +62,14 @@ class BatchNormalization : public ShapedKernel {
   bool channels_last_;
 };
 
-std::unique_ptr<PreparedKernel> prepare_batch_normalization(const PrepareRequest& request) {
+std::unique_ptr<PreparedKernel> prepare_batch_normalization(KernelData& data) {
   for (size_t i = 0; i < 5; ++i) {
-    if (request.input(i).dtype != DType::F32) return nullptr;
+    if (data.input(i).dtype != DType::F32) return nullptr;
   }
-  const AttributeSet& attributes = request.attributes;
+  const AttributeSet& attributes = data.attributes;
   const std::string activation = attributes.get_string("activation", "Relu");
-  if (request.num_outputs != 1 || attributes.get_int("training_mode", 0) != 0 || activation != "Relu") return nullptr;
-  return prepare_shaped<BatchNormalization>(request);
+  if (data.num_outputs != 1 || attributes.get_int("training_mode", 0) != 0 || activation != "Relu") return nullptr;
+  return prepare_shaped<BatchNormalization>(data);
 }
 
 }  // namespace

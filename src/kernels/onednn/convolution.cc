@@ -73,9 +73,12 @@ class ConvolutionInstance : public ShapedKernel::Instance {
   }
 
  private:
-  static Operand around(const memory::desc& given, const memory::desc& used) {
-    memory outside = handle(given);
-    return {outside, given == used ? outside : owned(used)};
+  Operand around(const memory::desc& given, const memory::desc& used) {
+    const memory outside = handle(given);
+    if (given == used) return {outside, outside};
+    const memory inside = handle(used);
+    place_in_workspace(inside);
+    return {outside, inside};
   }
 
   dnnl::primitive primitive_;
@@ -90,11 +93,11 @@ class ConvolutionInstance : public ShapedKernel::Instance {
 
 class Convolution : public ShapedKernel {
  public:
-  Convolution(const PrepareRequest& request, bool transposed)
-      : ShapedKernel(request),
+  Convolution(KernelData& data, bool transposed)
+      : ShapedKernel(data),
         transposed_(transposed),
-        channels_last_(request.attributes.get_int("channels_last", 0) != 0),
-        dtype_(request.input(0).dtype),
+        channels_last_(data.attributes.get_int("channels_last", 0) != 0),
+        dtype_(data.input(0).dtype),
         type_(*data_type(dtype_)) {}
 
  protected:
@@ -141,7 +144,7 @@ class Convolution : public ShapedKernel {
     return instance;
   }
 
-  bool has_packed(size_t i) const override { return i == 1 && packed_.replaces_tensor(); }
+  bool packs(size_t i) const override { return i == 1 && packed_.replaces_tensor(); }
 
  private:
   // Empty when the operands do not fit, which the reference kernel has words for, or when there is nothing to compute.
@@ -202,20 +205,20 @@ class Convolution : public ShapedKernel {
   bool transposed_, channels_last_;
   DType dtype_;
   memory::data_type type_;
-  mutable PackedConstant packed_;
+  mutable PackedLayouts packed_ = packed_layouts(1);
 };
 
 struct ForwardConvolution : Convolution {
-  explicit ForwardConvolution(const PrepareRequest& request) : Convolution(request, false) {}
+  explicit ForwardConvolution(KernelData& data) : Convolution(data, false) {}
 };
 struct TransposedConvolution : Convolution {
-  explicit TransposedConvolution(const PrepareRequest& request) : Convolution(request, true) {}
+  explicit TransposedConvolution(KernelData& data) : Convolution(data, true) {}
 };
 
 template <class K>
-std::unique_ptr<PreparedKernel> prepare_convolution(const PrepareRequest& request) {
-  if (!data_type(request.input(0).dtype)) return nullptr;
-  return prepare_shaped<K>(request);
+std::unique_ptr<PreparedKernel> prepare_convolution(KernelData& data) {
+  if (!data_type(data.input(0).dtype)) return nullptr;
+  return prepare_shaped<K>(data);
 }
 
 }  // namespace

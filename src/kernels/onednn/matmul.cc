@@ -159,12 +159,12 @@ class MatMulInstance : public ShapedKernel::Instance {
 
 class MatMul : public ShapedKernel {
  public:
-  explicit MatMul(const PrepareRequest& request)
-      : ShapedKernel(request), dtype_(request.input(0).dtype), type_(*data_type(dtype_)) {
-    if (request.op == "Gemm") {
+  explicit MatMul(KernelData& data)
+      : ShapedKernel(data), dtype_(data.input(0).dtype), type_(*data_type(dtype_)) {
+    if (data.op == "Gemm") {
       if (attributes().get_int("transA", 0) != 0) permutation_a_ = {1, 0};
       if (attributes().get_int("transB", 0) != 0) permutation_b_ = {1, 0};
-    } else if (request.op == "LoweredMatMul") {
+    } else if (data.op == "LoweredMatMul") {
       permutation_a_ = attributes().get_ints("perm_a");
       permutation_b_ = attributes().get_ints("perm_b");
       permutation_y_ = attributes().get_ints("perm_y");
@@ -195,7 +195,7 @@ class MatMul : public ShapedKernel {
     return instance;
   }
 
-  bool has_packed(size_t i) const override { return i == 1 && packed_.replaces_tensor(); }
+  bool packs(size_t i) const override { return i == 1 && packed_.replaces_tensor(); }
 
  private:
   // With constant weights: in the form and with the layout of weights that suits the library best. Weights are packed once:
@@ -311,14 +311,14 @@ class MatMul : public ShapedKernel {
   memory::data_type type_;
   std::vector<int64_t> permutation_a_, permutation_b_, permutation_y_;
   float alpha_;
-  mutable PackedConstant packed_;
+  mutable PackedLayouts packed_ = packed_layouts(1);
 };
 
-std::unique_ptr<PreparedKernel> prepare_matmul(const PrepareRequest& request) {
-  if (!data_type(request.input(0).dtype) || request.input(1).dtype != request.input(0).dtype) return nullptr;
+std::unique_ptr<PreparedKernel> prepare_matmul(KernelData& data) {
+  if (!data_type(data.input(0).dtype) || data.input(1).dtype != data.input(0).dtype) return nullptr;
   // A scaled third operand is rare.
-  if (request.op == "Gemm" && request.input(2).present && request.attributes.get_float("beta", 1) != 1) return nullptr;
-  return prepare_shaped<MatMul>(request);
+  if (data.op == "Gemm" && data.input(2).present && data.attributes.get_float("beta", 1) != 1) return nullptr;
+  return prepare_shaped<MatMul>(data);
 }
 
 }  // namespace

@@ -36,11 +36,11 @@ class PoolingInstance : public ShapedKernel::Instance {
 
 class Pooling : public ShapedKernel {
  public:
-  explicit Pooling(const PrepareRequest& request)
-      : ShapedKernel(request),
-        average_(request.op.ends_with("AveragePool")),
-        channels_last_(request.attributes.get_int("channels_last", 0) != 0),
-        dtype_(request.input(0).dtype),
+  explicit Pooling(KernelData& data)
+      : ShapedKernel(data),
+        average_(data.op.ends_with("AveragePool")),
+        channels_last_(data.attributes.get_int("channels_last", 0) != 0),
+        dtype_(data.input(0).dtype),
         type_(*data_type(dtype_)) {}
 
  protected:
@@ -83,9 +83,9 @@ class Pooling : public ShapedKernel {
   memory::data_type type_;
 };
 
-std::unique_ptr<PreparedKernel> prepare_pooling(const PrepareRequest& request) {
-  if (!data_type(request.input(0).dtype) || request.num_outputs != 1) return nullptr;
-  return prepare_shaped<Pooling>(request);
+std::unique_ptr<PreparedKernel> prepare_pooling(KernelData& data) {
+  if (!data_type(data.input(0).dtype) || data.num_outputs != 1) return nullptr;
+  return prepare_shaped<Pooling>(data);
 }
 
 }  // namespace

@@ -14,6 +14,9 @@ namespace {
 
 memory::dims to_dims(std::span<const int64_t> dims) { return {dims.begin(), dims.end()}; }
 
+// Of an object in the workspace, so that the next one is aligned to a cache line.
+size_t bytes_of(const memory::desc& desc) { return (desc.get_size() + 63) / 64 * 64; }
+
 }  // namespace
 
 const dnnl::engine& cpu() {
@@ -86,7 +89,23 @@ void execute(const dnnl::primitive& primitive, const Arguments& arguments) {
 
 void reorder(memory& from, memory& to) { dnnl::reorder(from, to).execute(stream(), from, to); }
 
-memory PackedConstant::get(const Tensor& tensor, const memory::desc& plain, const memory::desc& wanted) {
+namespace {
+
+// A layout in numbers; empty for one that the library keeps to itself.
+std::vector<int64_t> numbers_of(const memory::desc& desc) {
+  if (desc.get_format_kind() != memory::format_kind::blocked) return {};
+  std::vector<int64_t> numbers{static_cast<int64_t>(desc.get_data_type()), static_cast<int64_t>(desc.get_size())};
+  for (const memory::dims& part : {desc.get_dims(), desc.get_padded_dims(), desc.get_padded_offsets(), desc.get_strides(),
+                                   desc.get_inner_blks(), desc.get_inner_idxs()}) {
+    numbers.push_back(std::ssize(part));
+    numbers.insert(numbers.end(), part.begin(), part.end());
+  }
+  return numbers;
+}
+
+}  // namespace
+
+memory PackedLayouts::get(const Tensor& tensor, const memory::desc& plain, const memory::desc& wanted) {
   if (const memory* packed = find(wanted)) return *packed;
   if (wanted != plain || !tensor.raw()) return pack(tensor, plain, wanted);
   reads_tensor_ = true;
@@ -95,37 +114,48 @@ memory PackedConstant::get(const Tensor& tensor, const memory::desc& plain, cons
   return original;
 }
 
-memory PackedConstant::get(const std::function<Tensor()>& make, const memory::desc& plain, const memory::desc& wanted) {
+memory PackedLayouts::get(const std::function<Tensor()>& make, const memory::desc& plain, const memory::desc& wanted) {
   const memory* packed = find(wanted);
   return packed ? *packed : pack(make(), plain, wanted);
 }
 
-const memory* PackedConstant::find(const memory::desc& wanted) const {
-  auto found = std::ranges::find(packed_, wanted, &std::pair<memory::desc, memory>::first);
-  return found == packed_.end() ? nullptr : &found->second;
+const memory* PackedLayouts::find(const memory::desc& wanted) {
+  auto known = std::ranges::find(known_, wanted, &Known::desc);
+  if (known != known_.end()) return &known->object;
+  const std::vector<int64_t> layout = numbers_of(wanted);
+  if (layout.empty()) return nullptr;
+  auto stored = std::ranges::find_if(
+      *packed_, [&](const PackedConstant& packed) { return packed.number == number_ && packed.layout == layout; });
+  if (stored == packed_->end()) return nullptr;
+  memory object(wanted, cpu(), const_cast<void*>(stored->elements.raw()));
+  return &known_.emplace_back(wanted, object, stored->elements).object;
 }
 
-memory PackedConstant::pack(const Tensor& tensor, const memory::desc& plain, const memory::desc& wanted) {
-  memory packed = owned(wanted);
+memory PackedLayouts::pack(const Tensor& tensor, const memory::desc& plain, const memory::desc& wanted) {
+  Tensor elements = Tensor::allocate(DType::U8, Shape{static_cast<int64_t>(wanted.get_size())});
+  memory packed(wanted, cpu(), elements.raw());
   if (tensor.raw()) {
     memory original = handle(plain);
     point(original, tensor);
     reorder(original, packed);
+  } else if (!known_.empty()) {
+    reorder(known_.back().object, packed);
   } else {
-    reorder(packed_.back().second, packed);
+    throw Error(ErrorCode::Unsupported, "weights are packed in another layout than this processor wants");
   }
   stream().wait();
-  packed_.emplace_back(wanted, packed);
+  std::vector<int64_t> layout = numbers_of(wanted);
+  if (layout.empty()) {
+    reads_tensor_ = true;  // to pack it again, since nobody else could tell what this is
+  } else {
+    packed_->push_back({number_, std::move(layout), elements});
+  }
+  known_.emplace_back(wanted, packed, std::move(elements));
   drop_mapped_pages(tensor.raw(), tensor.bytes());  // the packed copy is what is read from now on
   return packed;
 }
 
-ShapedKernel::ShapedKernel(const PrepareRequest& request)
-    : attributes_(request.attributes), reference_(reference_kernels().find(request.op)) {
-  for (const InputDescription& input : request.inputs) {
-    constants_.push_back(input.constant ? *input.constant : Tensor());
-  }
-}
+ShapedKernel::ShapedKernel(KernelData& data) : data_(data), reference_(reference_kernels().find(data.op)) {}
 
 dnnl::primitive_attr own_scratchpad() {
   dnnl::primitive_attr attr;
@@ -135,8 +165,19 @@ dnnl::primitive_attr own_scratchpad() {
 
 void ShapedKernel::Instance::add_scratchpad(const memory::desc& desc, Arguments& arguments) {
   if (desc.get_size() == 0) return;
-  scratchpad_bytes_ = std::max(scratchpad_bytes_, desc.get_size());
+  scratchpad_bytes_ = std::max(scratchpad_bytes_, bytes_of(desc));
   scratchpads_.push_back(arguments[DNNL_ARG_SCRATCHPAD] = handle(desc));
+}
+
+void ShapedKernel::Instance::place_in_workspace(const memory& object) {
+  placed_.emplace_back(object, placed_bytes_);
+  placed_bytes_ += bytes_of(object.get_desc());
+}
+
+void ShapedKernel::Instance::use_workspace(void* workspace) {
+  for (memory& scratchpad : scratchpads_) scratchpad.set_data_handle(workspace);
+  std::byte* const begin = static_cast<std::byte*>(workspace) + scratchpad_bytes_;
+  for (auto& [object, offset] : placed_) object.set_data_handle(begin + offset);
 }
 
 ShapedKernel::Entry ShapedKernel::make_entry(Shapes shapes) const {
@@ -159,9 +200,9 @@ std::unique_ptr<PreparedKernel::State> ShapedKernel::make_state() const {
   return state;
 }
 
-bool ShapedKernel::prepare_static(const PrepareRequest& request) {
+bool ShapedKernel::prepare_static() {
   Shapes shapes;
-  for (const InputDescription& input : request.inputs) {
+  for (const InputDescription& input : data_.inputs) {
     if (!input.present) {
       shapes.emplace_back();
     } else if (input.is_static()) {
@@ -172,14 +213,8 @@ bool ShapedKernel::prepare_static(const PrepareRequest& request) {
   }
   first_ = make_entry(std::move(shapes));
   is_static_ = first_->instance != nullptr;
+  if (is_static_) data_.workspace_bytes = first_->instance->workspace_bytes();
   return is_static_;
-}
-
-bool ShapedKernel::release_constant(size_t i) {
-  if (!is_static_ || !constant(i) || !has_packed(i)) return false;
-  const Tensor& packed = constants_[i];
-  constants_[i] = Tensor::view(packed.dtype(), Shape(packed.shape()), nullptr, nullptr);
-  return true;
 }
 
 void ShapedKernel::run(KernelContext& context, State* state) const {
@@ -208,9 +243,7 @@ void ShapedKernel::run(KernelContext& context, State* state) const {
     if (is_static_) throw Error(ErrorCode::Internal, "an input has another shape than was inferred");
     return reference_(context);
   }
-  for (memory& scratchpad : instance->scratchpads_) {
-    scratchpad.set_data_handle(context.workspace(instance->scratchpad_bytes_));
-  }
+  if (const size_t bytes = instance->workspace_bytes(); bytes > 0) instance->use_workspace(context.workspace(bytes));
   try {
     instance->execute(context);
     stream().wait();

@@ -61,22 +61,33 @@ inline bool is_optimized(const dnnl::primitive_desc& pd) {
   return pd && !std::string_view(pd.impl_info_str()).starts_with("ref");
 }
 
-// A constant operand in the layouts that primitives asked for.
-class PackedConstant {
+// A constant operand in the layouts that primitives asked for, which are stored in the kernel's data.
+class PackedLayouts {
  public:
+  // The constant of that number among `packed`.
+  PackedLayouts(std::vector<PackedConstant>& packed, size_t number) : packed_(&packed), number_(number) {}
+
   // `tensor` is seen as `plain`, which has its memory's layout. It may have been released since it was packed.
   memory get(const Tensor& tensor, const memory::desc& plain, const memory::desc& wanted);
   // The same for a tensor that `make` computes when no packed one serves.
   memory get(const std::function<Tensor()>& make, const memory::desc& plain, const memory::desc& wanted);
   // Whether there are packed copies and no primitive reads the tensor itself.
-  bool replaces_tensor() const { return !packed_.empty() && !reads_tensor_; }
-  // The layout packed last; empty when there is none.
-  const memory::desc* last() const { return packed_.empty() ? nullptr : &packed_.back().first; }
+  bool replaces_tensor() const { return !known_.empty() && !reads_tensor_; }
+  // The layout asked for last that is packed; empty when there is none.
+  const memory::desc* last() const { return known_.empty() ? nullptr : &known_.back().desc; }
 
  private:
-  const memory* find(const memory::desc& wanted) const;
+  struct Known {
+    memory::desc desc;
+    memory object;
+    Tensor elements;
+  };
+  const memory* find(const memory::desc& wanted);
   memory pack(const Tensor& tensor, const memory::desc& plain, const memory::desc& wanted);
-  std::vector<std::pair<memory::desc, memory>> packed_;
+
+  std::vector<PackedConstant>* packed_;
+  size_t number_;
+  std::vector<Known> known_;  // with the library's own descriptions
   bool reads_tensor_ = false;
 };
 
@@ -91,24 +102,32 @@ class ShapedKernel : public PreparedKernel {
   class Instance {
    public:
     virtual ~Instance() = default;
+    // With scratchpads and placed objects in the workspace.
     virtual void execute(KernelContext& context) = 0;
 
    protected:
-    // The scratch memory of a primitive (`desc`), which is there while execute() runs, becomes one of its arguments.
+    // The scratch memory of a primitive (`desc`) becomes one of its arguments.
     void add_scratchpad(const memory::desc& desc, Arguments& arguments);
+    // An object of its own for what is handed on within execute().
+    void place_in_workspace(const memory& object);
 
    private:
     friend class ShapedKernel;
+    size_t workspace_bytes() const { return scratchpad_bytes_ + placed_bytes_; }
+    void use_workspace(void* workspace);
+
     std::vector<memory> scratchpads_;
-    size_t scratchpad_bytes_ = 0;  // of the largest: primitives run one after another
+    size_t scratchpad_bytes_ = 0;                     // of the largest: primitives run one after another
+    std::vector<std::pair<memory, size_t>> placed_;  // with their offsets, behind that
+    size_t placed_bytes_ = 0;
   };
 
-  explicit ShapedKernel(const PrepareRequest& request);
+  explicit ShapedKernel(KernelData& data);
   std::unique_ptr<State> make_state() const final;
   void run(KernelContext& context, State* state) const final;
-  bool release_constant(size_t i) final;
+  bool has_packed(size_t i) const final { return is_static_ && constant(i) && packs(i); }
   // Makes the instance for the shapes known now. False when oneDNN does not apply to them.
-  bool prepare_static(const PrepareRequest& request);
+  bool prepare_static();
 
  protected:
   // The shapes of the inputs; an omitted one has none.
@@ -116,12 +135,14 @@ class ShapedKernel : public PreparedKernel {
   // One call at a time: what it packs is shared by all states.
   virtual std::unique_ptr<Instance> make(const Shapes& shapes) const = 0;
   // Whether instances for the shapes so far read a packed copy of constant i, and others could be made from it.
-  virtual bool has_packed(size_t /*i*/) const { return false; }
+  virtual bool packs(size_t /*i*/) const { return false; }
 
-  const AttributeSet& attributes() const { return attributes_; }
+  const AttributeSet& attributes() const { return data_.attributes; }
+  PackedLayouts packed_layouts(size_t number) const { return PackedLayouts(data_.packed, number); }
   // The constant value of input i; null when it is not constant.
   const Tensor* constant(size_t i) const {
-    return i < constants_.size() && constants_[i].defined() ? &constants_[i] : nullptr;
+    const Tensor& value = data_.input(i).constant;
+    return value.defined() ? &value : nullptr;
   }
 
  private:
@@ -136,18 +157,17 @@ class ShapedKernel : public PreparedKernel {
   Entry make_entry(Shapes shapes) const;
 
   bool is_static_ = false;  // all shapes are known, and oneDNN applies to them
-  const AttributeSet& attributes_;
-  std::vector<Tensor> constants_;
+  KernelData& data_;
   KernelFunction reference_;
   mutable std::mutex making_;
   mutable std::optional<Entry> first_;  // of the shapes known beforehand, until a state takes it
 };
 
-// Prepares K, which is derived from ShapedKernel and made from the request: null when static shapes do not suit it.
-template <class K>
-std::unique_ptr<PreparedKernel> prepare_shaped(const PrepareRequest& request) {
-  auto kernel = std::make_unique<K>(request);
-  return kernel->prepare_static(request) ? std::move(kernel) : nullptr;
+// Prepares K, which is derived from ShapedKernel and made from the data: null when static shapes do not suit it.
+template <class K, class... Arguments>
+std::unique_ptr<PreparedKernel> prepare_shaped(KernelData& data, Arguments... arguments) {
+  auto kernel = std::make_unique<K>(data, arguments...);
+  return kernel->prepare_static() ? std::move(kernel) : nullptr;
 }
 
 }  // namespace anfora::kernels::onednn

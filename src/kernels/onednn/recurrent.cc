@@ -35,13 +35,17 @@ struct Direction {
   Arguments arguments;
   memory::desc scratchpad;
   memory x, y, initial_h, initial_c, last_h, last_c;
+  std::vector<memory> internal;  // those that are no input or output of the operator
 };
 
 class RecurrentInstance : public ShapedKernel::Instance {
  public:
   RecurrentInstance(const Sizes& sizes, std::vector<Direction> directions)
       : sizes_(sizes), directions_(std::move(directions)) {
-    for (Direction& direction : directions_) add_scratchpad(direction.scratchpad, direction.arguments);
+    for (Direction& direction : directions_) {
+      add_scratchpad(direction.scratchpad, direction.arguments);
+      for (const memory& object : direction.internal) place_in_workspace(object);
+    }
   }
 
   void execute(KernelContext& context) override {
@@ -83,8 +87,8 @@ class RecurrentInstance : public ShapedKernel::Instance {
 
 class Recurrent : public ShapedKernel {
  public:
-  Recurrent(const PrepareRequest& request, Cell cell, dnnl::algorithm activation)
-      : ShapedKernel(request), cell_(cell), activation_(activation), num_outputs_(request.num_outputs) {}
+  Recurrent(KernelData& data, Cell cell, dnnl::algorithm activation)
+      : ShapedKernel(data), cell_(cell), activation_(activation), num_outputs_(data.num_outputs) {}
 
  protected:
   std::unique_ptr<Instance> make(const Shapes& shapes) const override {
@@ -111,7 +115,7 @@ class Recurrent : public ShapedKernel {
 
  private:
   struct Packed {
-    PackedConstant layer, iteration;
+    PackedLayouts layer, iteration;
     memory bias;
   };
 
@@ -160,9 +164,12 @@ class Recurrent : public ShapedKernel {
     }
     if (!layer) return std::nullopt;
 
-    packed_.resize(static_cast<size_t>(sizes.directions));
+    while (packed_.size() <= static_cast<size_t>(d)) {
+      const size_t number = 2 * packed_.size();
+      packed_.push_back({packed_layouts(number), packed_layouts(number + 1), memory()});
+    }
     Packed& packed = packed_[static_cast<size_t>(d)];
-    auto pack = [&](PackedConstant& cache, const Tensor& all, int64_t inputs, const Shape& shape,
+    auto pack = [&](PackedLayouts& cache, const Tensor& all, int64_t inputs, const Shape& shape,
                     const memory::desc& wanted) {
       // [gates, hidden, inputs] in memory.
       const Shape strides{gates * hidden * inputs, gates * hidden * inputs, 1, hidden * inputs, inputs};
@@ -170,9 +177,10 @@ class Recurrent : public ShapedKernel {
     };
     if (!packed.bias) packed.bias = make_bias(bias, d, hidden);
     Arguments& arguments = direction.arguments;
-    auto operand = [&](int argument, memory& m, const memory::desc& desc, bool owns) {
+    auto operand = [&](int argument, memory& m, const memory::desc& desc, bool is_internal) {
       if (desc.get_ndims() == 0) return;
-      arguments[argument] = m = owns ? owned(desc) : handle(desc);
+      arguments[argument] = m = handle(desc);
+      if (is_internal) direction.internal.push_back(m);
     };
     operand(DNNL_ARG_SRC_LAYER, direction.x, x, false);
     operand(DNNL_ARG_DST_LAYER, direction.y, y, sizes.directions > 1);
@@ -244,34 +252,33 @@ bool has_activations(const AttributeSet& attributes, std::vector<std::string> us
   return true;
 }
 
-std::unique_ptr<PreparedKernel> prepare_recurrent(const PrepareRequest& request) {
-  const AttributeSet& attributes = request.attributes;
+std::unique_ptr<PreparedKernel> prepare_recurrent(KernelData& data) {
+  const AttributeSet& attributes = data.attributes;
   for (size_t i : {kX, kW, kR}) {
-    if (request.input(i).dtype != DType::F32 || (i != kX && !request.input(i).constant)) return nullptr;
+    if (data.input(i).dtype != DType::F32 || (i != kX && !data.input(i).constant.defined())) return nullptr;
   }
-  if (request.input(kBias).present && !request.input(kBias).constant) return nullptr;
-  if (request.input(kLengths).present || request.input(kPeepholes).present) return nullptr;
+  if (data.input(kBias).present && !data.input(kBias).constant.defined()) return nullptr;
+  if (data.input(kLengths).present || data.input(kPeepholes).present) return nullptr;
   if (attributes.has("clip") || attributes.get_int("layout", 0) != 0 || attributes.get_int("input_forget", 0) != 0) {
     return nullptr;
   }
   Cell cell = Cell::Vanilla;
   dnnl::algorithm activation = dnnl::algorithm::eltwise_tanh;
-  if (request.op == "RNN") {
+  if (data.op == "RNN") {
     std::vector<std::string> names = attributes.get_strings("activations");
     std::string name = names.empty() ? "tanh" : names[0];
     std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
     auto known = vanilla_activation(name);
     if (!known || !has_activations(attributes, {name})) return nullptr;
     activation = *known;
-  } else if (request.op == "LSTM") {
+  } else if (data.op == "LSTM") {
     cell = Cell::Lstm;
     if (!has_activations(attributes, {"sigmoid", "tanh", "tanh"})) return nullptr;
   } else {
     cell = attributes.get_int("linear_before_reset", 0) != 0 ? Cell::ResetAfterGru : Cell::Gru;
     if (!has_activations(attributes, {"sigmoid", "tanh"})) return nullptr;
   }
-  auto kernel = std::make_unique<Recurrent>(request, cell, activation);
-  return kernel->prepare_static(request) ? std::move(kernel) : nullptr;
+  return prepare_shaped<Recurrent>(data, cell, activation);
 }
 
 }  // namespace

@@ -37,13 +37,13 @@ DType accumulator_of(DType dtype) {
   }
 }
 
-Tensor widen(const Tensor& tensor) {
+Tensor widen(KernelContext& context, const Tensor& tensor) {
   DType wide = accumulator_of(tensor.dtype());
   if (wide == tensor.dtype()) return tensor;
   if (element_bytes(wide) == element_bytes(tensor.dtype())) {
     return Tensor::view(wide, tensor.shape(), const_cast<void*>(tensor.raw()), tensor.owner());
   }
-  Tensor result = Tensor::allocate(wide, tensor.shape());
+  Tensor result = context.temporary(wide, tensor.shape());
   for_narrow(tensor.dtype(), tensor.size(), [&]<class T, class Wide>(int64_t begin, int64_t end) {
     const T* from = tensor.data<T>().data();
     Wide* to = result.data<Wide>().data();
@@ -64,7 +64,7 @@ WideOutput::WideOutput(KernelContext& context, size_t i, DType dtype, std::span<
     : output_(&context.allocate_output(i, dtype, shape)) {
   DType wide = accumulator_of(dtype);
   separate_ = element_bytes(wide) != element_bytes(dtype);
-  wide_ = separate_ ? Tensor::allocate(wide, shape) : Tensor::view(wide, shape, output_->raw(), output_->owner());
+  wide_ = separate_ ? context.temporary(wide, shape) : Tensor::view(wide, shape, output_->raw(), output_->owner());
 }
 
 void WideOutput::finish() {

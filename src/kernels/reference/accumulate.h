@@ -16,8 +16,8 @@ using FloatAccumulators = TypeList<float, double>;
 // f32, f64, u32 or u64; throws Unsupported for dtypes that have no arithmetic.
 DType accumulator_of(DType dtype);
 
-// `tensor` in its accumulator; shares memory when the bits are the same.
-Tensor widen(const Tensor& tensor);
+// `tensor` in its accumulator: shares memory when the bits are the same, else it is in the workspace.
+Tensor widen(KernelContext& context, const Tensor& tensor);
 // The elements of `wide`, a tensor in the accumulator of `out`'s dtype, rounded or cut to it.
 void narrow_into(const Tensor& wide, Tensor& out);
 

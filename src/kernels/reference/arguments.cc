@@ -52,8 +52,8 @@ IntegerList integers(const Tensor& tensor) {
   return result;
 }
 
-Scratch<int64_t> normalized_indices(const Tensor& tensor, int64_t size) {
-  Scratch<int64_t> indices(static_cast<size_t>(tensor.size()));
+std::span<int64_t> normalized_indices(KernelContext& context, const Tensor& tensor, int64_t size) {
+  const std::span<int64_t> indices = context.workspace_of<int64_t>(static_cast<size_t>(tensor.size()));
   read_integers(tensor, indices.data());
   for (int64_t& index : indices) index = normalize_index(index, size);
   return indices;

@@ -11,8 +11,8 @@
 
 #include "anfora/error.h"
 #include "anfora/tensor.h"
+#include "kernels/kernel.h"
 #include "support/attribute.h"
-#include "support/scratch.h"
 
 namespace anfora::kernels {
 
@@ -40,8 +40,8 @@ inline int64_t normalize_index(int64_t index, int64_t size) {
 
 // All elements of a tensor of integers, as i64.
 IntegerList integers(const Tensor& tensor);
-// All elements of a tensor of i32 or i64, as indices normalized for an axis of that size.
-Scratch<int64_t> normalized_indices(const Tensor& tensor, int64_t size);
+// All elements of a tensor of i32 or i64, as indices normalized for an axis of that size, in the workspace.
+std::span<int64_t> normalized_indices(KernelContext& context, const Tensor& tensor, int64_t size);
 // The value of a tensor of exactly one element; floating point is truncated towards zero.
 int64_t integer(const Tensor& tensor);
 double number(const Tensor& tensor);

@@ -358,12 +358,12 @@ void pow(KernelContext& context) {
   }
   Tensor& out = context.allocate_output(0, base.dtype(), broadcast_shape(base.shape(), exponent.shape()));
   const bool direct = compute_dtype(base.dtype()) == compute;
-  Tensor result = direct ? out : scratch_tensor(compute, out.shape());
+  Tensor result = direct ? out : context.temporary(compute, out.shape());
   BinaryRun run = dispatch<TypeList<float, double, int64_t>>(
       compute, []<class T>() -> BinaryRun { return binary_loop<T, T, Power>; });
   if (is_of_float && compute == DType::F64) run = binary_loop<double, double, PowerOfFloat>;
   const Power op;  // without a state, as PowerOfFloat
-  run_binary(run, &op, direct ? base : cast_tensor(base, compute), cast_tensor(exponent, compute), result,
+  run_binary(run, &op, direct ? base : cast_tensor(context, base, compute), cast_tensor(context, exponent, compute), result,
              kCostlyGrain);
   if (!direct) cast_into(result, out);
 }

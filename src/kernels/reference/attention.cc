@@ -60,16 +60,20 @@ HeadLayout layout_of(const Tensor& tensor, const char* what, int64_t num_heads) 
 }
 
 // The cache after this step: past and new keys (or values) back to back, [batch, heads, sequence, size].
-Tensor append_to_cache(const Tensor* past, const Tensor& fresh, const HeadLayout& layout, const char* what) {
+// Output `output` where there is such a one.
+Tensor append_to_cache(KernelContext& context, size_t output, const Tensor* past, const Tensor& fresh, const HeadLayout& layout,
+                       const char* what) {
   int64_t kept = past ? past->rank() == 4 ? past->dim(2) : -1 : 0;
   Shape expected{layout.batch, layout.heads, kept, layout.size};
   if (past && (past->dtype() != fresh.dtype() || past->shape() != expected)) {
     throw Error(ErrorCode::TypeMismatch, fmt::format("past {} of shape {} does not go with {} of shape {}", what,
                                                      to_string(past->shape()), what, to_string(fresh.shape())));
   }
-  if (!past && !layout.packed) return fresh;
-  int64_t total = kept + layout.sequence;
-  Tensor result = Tensor::allocate(fresh.dtype(), Shape{layout.batch, layout.heads, total, layout.size});
+  const bool is_output = context.num_outputs() > output;
+  if (!past && !layout.packed && !is_output) return fresh;
+  const int64_t total = kept + layout.sequence;
+  const Shape shape{layout.batch, layout.heads, total, layout.size};
+  Tensor result = is_output ? context.allocate_output(output, fresh.dtype(), shape) : context.temporary(fresh.dtype(), shape);
   dispatch_by_size(fresh.dtype(), [&]<class T>() {
     T* to = result.data<T>().data();
     const T* from = fresh.data<T>().data();
@@ -99,7 +103,7 @@ class Bias {
   IntegerList valid;              // keys that are not padding, of each batch entry
 
   // `target`: batch, query heads, query rows. Keys past the mask's last are masked.
-  void set_mask(const Tensor& mask, const Shape& target) {
+  void set_mask(KernelContext& context, const Tensor& mask, const Shape& target) {
     Shape shape = mask.shape();
     if (shape.empty()) shape.push_back(1);
     masked_keys_ = shape.back();
@@ -114,7 +118,7 @@ class Bias {
     }
     strides_ = broadcast_strides(shape, target);
     boolean_ = mask.dtype() == DType::Bool;
-    mask_ = boolean_ ? mask : is_integer(mask.dtype()) ? cast_tensor(mask, DType::F32) : widen(mask);
+    mask_ = boolean_ ? mask : is_integer(mask.dtype()) ? cast_tensor(context, mask, DType::F32) : widen(context, mask);
   }
 
   // Adds the bias to a row of scores; false when no key at all is visible.
@@ -238,7 +242,7 @@ void attend(KernelContext& context, Attention& a, const Tensor& q, const Tensor&
   a.bias.offsets.resize(a.q.batch, 0);
   a.bias.valid.resize(a.q.batch, a.k.sequence);
   a.y = {a.q.batch, a.q.heads, a.q.sequence, a.v.size, a.q.packed};
-  Tensor wide_q = widen(q), wide_k = widen(k), wide_v = cast_tensor(v, wide_q.dtype());
+  Tensor wide_q = widen(context, q), wide_k = widen(context, k), wide_v = cast_tensor(context, v, wide_q.dtype());
   WideOutput y(context, 0, q.dtype(), a.y.shape());
   std::optional<WideOutput> shown;
   if (context.num_outputs() > 3) {
@@ -287,15 +291,13 @@ void attention(KernelContext& context) {
   Tensor keys = k, values = v;
   bool caches = past_key || context.num_outputs() > 1;
   if (caches) {
-    Tensor present_key = append_to_cache(past_key, k, a.k, "key");
-    Tensor present_value = append_to_cache(past_value, v, a.v, "value");
+    const Tensor present_key = append_to_cache(context, 1, past_key, k, a.k, "key");
+    const Tensor present_value = append_to_cache(context, 2, past_value, v, a.v, "value");
     if (past_key) {
       keys = present_key, values = present_value;
       a.k = layout_of(keys, "past key", 0), a.v = layout_of(values, "past value", 0);
       a.bias.offsets.assign(a.q.batch, past_key->dim(2));
     }
-    if (context.num_outputs() > 1) context.set_output(1, present_key);
-    if (context.num_outputs() > 2) context.set_output(2, present_value);
   }
   a.bias.keys = a.k.sequence;
   if (nonpad) {
@@ -309,7 +311,7 @@ void attention(KernelContext& context) {
       if (!past_key) a.bias.offsets.push_back(length - a.q.sequence);
     }
   }
-  if (const Tensor* mask = context.optional_input(3)) a.bias.set_mask(*mask, {a.q.batch, a.q.heads, a.q.sequence});
+  if (const Tensor* mask = context.optional_input(3)) a.bias.set_mask(context, *mask, {a.q.batch, a.q.heads, a.q.sequence});
   attend(context, a, q, keys, values);
 }
 

@@ -49,10 +49,10 @@ struct Centered {
 
 // In float or double; `x` is one of them.
 template <class T>
-Centered center(const Tensor& x, AxisFlags axes, Tensor data) {
-  Centered result{data, reduce_tensor(x, axes, Reduction::Mean), {}};
+Centered center(KernelContext& context, const Tensor& x, AxisFlags axes, Tensor data) {
+  Centered result{data, reduce_tensor(context, x, axes, Reduction::Mean), {}};
   combine_channels<T, Centering>(x, result.mean, result.data);
-  Tensor squares = reduce_tensor(result.data, axes, Reduction::SumSquare);
+  Tensor squares = reduce_tensor(context, result.data, axes, Reduction::SumSquare);
   const T count = static_cast<T>(x.size() / std::max<int64_t>(squares.size(), 1));
   for (T& value : squares.data<T>()) value /= count;
   result.variance = squares;
@@ -63,10 +63,10 @@ template <class T>
 void normalize_with(KernelContext& context, const ChannelView& view, Tensor& y) {
   const Tensor& x = context.input(0);
   const double epsilon = context.attributes().get_float("epsilon", 1e-5f);
-  std::vector<T> factor = channel_values<T>(context.input(1), view.channels);
-  std::vector<T> bias = channel_values<T>(context.input(2), view.channels);
-  std::vector<T> mean = channel_values<T>(context.input(3), view.channels);
-  const std::vector<T> variance = channel_values<T>(context.input(4), view.channels);
+  std::span<T> factor = channel_values<T>(context, context.input(1), view.channels);
+  std::span<T> bias = channel_values<T>(context, context.input(2), view.channels);
+  std::span<T> mean = channel_values<T>(context, context.input(3), view.channels);
+  std::span<T> variance = channel_values<T>(context, context.input(4), view.channels);
   for (size_t c = 0; c < factor.size(); ++c) {
     factor[c] = static_cast<T>(static_cast<double>(factor[c]) / std::sqrt(static_cast<double>(variance[c]) + epsilon));
   }
@@ -77,9 +77,9 @@ void normalize_with(KernelContext& context, const ChannelView& view, Tensor& y) 
     });
     return;
   }
-  mean = repeat_each(mean, view.inner);
-  factor = repeat_each(factor, view.inner);
-  bias = repeat_each(bias, view.inner);
+  mean = repeat_each(context, mean, view.inner);
+  factor = repeat_each(context, factor, view.inner);
+  bias = repeat_each(context, bias, view.inner);
   const T *means = mean.data(), *factors = factor.data(), *biases = bias.data();
   for_each_row<T>(x, y, static_cast<int64_t>(mean.size()), [&](int64_t, const T* from, T* to) {
     const auto n = static_cast<int64_t>(mean.size());
@@ -93,9 +93,9 @@ void update_running(KernelContext& context, size_t input, size_t output, const T
   if (context.num_outputs() <= output) return;
   const Tensor& old = context.input(input);
   const double momentum = context.attributes().get_float("momentum", 0.9f);
-  Tensor mixed = cast_tensor(current, DType::F64).reshaped(old.shape());
-  Tensor running = Tensor::allocate(DType::F64, old.shape());
-  const Tensor before = cast_tensor(old, DType::F64);
+  Tensor mixed = cast_tensor(context, current, DType::F64).reshaped(old.shape());
+  Tensor running = context.temporary(DType::F64, old.shape());
+  const Tensor before = cast_tensor(context, old, DType::F64);
   for (int64_t c = 0; c < running.size(); ++c) {
     running.data<double>()[c] = momentum * before.data<double>()[c] + (1 - momentum) * mixed.data<double>()[c];
   }
@@ -104,22 +104,22 @@ void update_running(KernelContext& context, size_t input, size_t output, const T
 
 template <class T>
 void normalize_batch(KernelContext& context, const ChannelView& view, Tensor& y) {
-  const Tensor x = cast_tensor(context.input(0), dtype_of<T>);
+  const Tensor x = cast_tensor(context, context.input(0), dtype_of<T>);
   const double epsilon = context.attributes().get_float("epsilon", 1e-5f);
   boost::container::small_vector<bool, 8> axes(static_cast<size_t>(x.rank()), true);
   axes[1] = false;
   const bool direct = y.dtype() == x.dtype();
-  Centered centered = center<T>(x, axes, direct ? y : Tensor::allocate(x.dtype(), x.shape()));
+  Centered centered = center<T>(context, x, axes, direct ? y : context.temporary(x.dtype(), x.shape()));
   Shape by_channel(static_cast<size_t>(x.rank()), 1);
   by_channel[1] = view.channels;
-  std::vector<T> factor = channel_values<T>(context.input(1), view.channels);
-  const std::vector<T> bias = channel_values<T>(context.input(2), view.channels);
+  std::span<T> factor = channel_values<T>(context, context.input(1), view.channels);
+  std::span<T> bias = channel_values<T>(context, context.input(2), view.channels);
   for (size_t c = 0; c < factor.size(); ++c) {
     const double variance = static_cast<double>(centered.variance.data<T>()[c]);
     factor[c] = static_cast<T>(static_cast<double>(factor[c]) / std::sqrt(variance + epsilon));
   }
-  combine_channels<T, Product>(centered.data, Tensor::from<T>(by_channel, factor), centered.data);
-  combine_channels<T, Sum>(centered.data, Tensor::from<T>(by_channel, bias), centered.data);
+  combine_channels<T, Product>(centered.data, Tensor::view(dtype_of<T>, by_channel, factor.data(), nullptr), centered.data);
+  combine_channels<T, Sum>(centered.data, Tensor::view(dtype_of<T>, by_channel, bias.data(), nullptr), centered.data);
   if (!direct) cast_into(centered.data, y);
   update_running(context, 3, 1, centered.mean);
   update_running(context, 4, 2, centered.variance);
@@ -155,9 +155,9 @@ void mean_variance_normalization(KernelContext& context) {
   for (int axis : normalize_axes(reduced, in.rank())) axes[axis] = true;
   Tensor& y = context.allocate_output(0, in.dtype(), in.shape());
   dispatch<WideFloats>(compute_dtype(in.dtype()), [&]<class T>() {
-    const Tensor x = cast_tensor(in, dtype_of<T>);
+    const Tensor x = cast_tensor(context, in, dtype_of<T>);
     const bool direct = y.dtype() == x.dtype();
-    Centered centered = center<T>(x, axes, direct ? y : Tensor::allocate(x.dtype(), x.shape()));
+    Centered centered = center<T>(context, x, axes, direct ? y : context.temporary(x.dtype(), x.shape()));
     for (T& value : centered.variance.data<T>()) {
       value = static_cast<T>(1 / (std::sqrt(static_cast<double>(value)) + kEpsilon));
     }

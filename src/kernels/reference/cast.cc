@@ -480,7 +480,14 @@ void cast_into(const Tensor& in, Tensor& out, const CastOptions& options) {
 
 Tensor cast_tensor(const Tensor& in, DType to) {
   if (in.dtype() == to) return in;
-  Tensor out = scratch_tensor(to, in.shape());
+  Tensor out = Tensor::allocate(to, in.shape());
+  cast_into(in, out);
+  return out;
+}
+
+Tensor cast_tensor(KernelContext& context, const Tensor& in, DType to) {
+  if (in.dtype() == to) return in;
+  Tensor out = context.temporary(to, in.shape());
   cast_into(in, out);
   return out;
 }

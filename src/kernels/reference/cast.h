@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "anfora/tensor.h"
+#include "kernels/kernel.h"
 
 namespace anfora::kernels {
 
@@ -20,7 +20,8 @@ void cast_elements(DType from, const void* in, DType to, void* out, int64_t n, c
 
 // A whole tensor, in parallel; `out` has as many elements.
 void cast_into(const Tensor& in, Tensor& out, const CastOptions& options = {});
-// The tensor itself when it has that dtype already; else one for the scope of the kernel (scratch_tensor()).
+// The tensor itself when it has that dtype already; else a new one, which with a context lies in its workspace.
 Tensor cast_tensor(const Tensor& in, DType to);
+Tensor cast_tensor(KernelContext& context, const Tensor& in, DType to);
 
 }  // namespace anfora::kernels

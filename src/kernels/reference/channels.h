@@ -25,21 +25,22 @@ struct ChannelView {
   bool has_short_channels() const { return inner < 16; }
 };
 
-// The values of a vector with one element a channel.
+// The values of a vector with one element a channel, copied to the workspace.
 template <class T>
-std::vector<T> channel_values(const Tensor& vector, int64_t channels) {
+std::span<T> channel_values(KernelContext& context, const Tensor& vector, int64_t channels) {
   if (vector.rank() != 1 || vector.dim(0) != channels) {
     refuse("a parameter of shape {} for {} channels", to_string(vector.shape()), channels);
   }
-  const Tensor wide = cast_tensor(vector, dtype_of<T>);
-  return {wide.data<T>().begin(), wide.data<T>().end()};
+  Tensor values = context.temporary(dtype_of<T>, vector.shape());
+  cast_into(vector, values);
+  return values.data<T>();
 }
 
 template <class T>
-std::vector<T> repeat_each(const std::vector<T>& values, int64_t times) {
-  std::vector<T> repeated;
-  repeated.reserve(values.size() * static_cast<size_t>(times));
-  for (T value : values) repeated.insert(repeated.end(), static_cast<size_t>(times), value);
+std::span<T> repeat_each(KernelContext& context, std::span<T> values, int64_t times) {
+  const std::span<T> repeated = context.workspace_of<T>(values.size() * static_cast<size_t>(times));
+  T* to = repeated.data();
+  for (T value : values) to = std::fill_n(to, times, value);
   return repeated;
 }
 

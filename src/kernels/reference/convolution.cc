@@ -211,7 +211,7 @@ void conv(KernelContext& context) {
                                                      to_string(w.shape()), to_string(x.shape()), conv.groups));
   }
   check_operands(x, w, bias, w.dim(0));
-  Tensor wide_x = widen(x), wide_w = widen(w), wide_bias = bias ? widen(*bias) : Tensor();
+  Tensor wide_x = widen(context, x), wide_w = widen(context, w), wide_bias = bias ? widen(context, *bias) : Tensor();
   WideOutput y(context, 0, x.dtype(), with_channels(conv.batch, w.dim(0), conv.window, &WindowAxis::output));
   int64_t inputs = conv.window.inputs(), taps = conv.window.taps();
   // u32: the integer convolutions, whose operands are shifted by their zero points first.
@@ -247,7 +247,7 @@ void conv_transpose(KernelContext& context) {
                                                      to_string(w.shape()), to_string(x.shape())));
   }
   check_operands(x, w, bias, conv.out_channels * conv.groups);
-  Tensor wide_x = widen(x), wide_w = widen(w), wide_bias = bias ? widen(*bias) : Tensor();
+  Tensor wide_x = widen(context, x), wide_w = widen(context, w), wide_bias = bias ? widen(context, *bias) : Tensor();
   int64_t out_channels = conv.out_channels * conv.groups;
   WideOutput y(context, 0, x.dtype(), with_channels(conv.batch, out_channels, conv.window, &WindowAxis::input));
   // The window looks from Y to X: Y is its input.
@@ -339,8 +339,8 @@ void deform_conv(KernelContext& context) {
   check_shape(offset, "offset", per_output(offset_groups * taps * rank));
   if (mask) check_shape(*mask, "mask", per_output(offset_groups * taps));
 
-  Tensor wide_x = widen(x), wide_w = widen(w), wide_offset = widen(offset);
-  Tensor wide_bias = bias ? widen(*bias) : Tensor(), wide_mask = mask ? widen(*mask) : Tensor();
+  Tensor wide_x = widen(context, x), wide_w = widen(context, w), wide_offset = widen(context, offset);
+  Tensor wide_bias = bias ? widen(context, *bias) : Tensor(), wide_mask = mask ? widen(context, *mask) : Tensor();
   WideOutput y(context, 0, x.dtype(), per_output(w.dim(0)));
   GridLines tap_grid(conv.window, &WindowAxis::kernel), output_grid(conv.window, &WindowAxis::output);
   dispatch<FloatAccumulators>(wide_x.dtype(), [&]<class T>() {
@@ -395,8 +395,8 @@ void causal_conv_with_state(KernelContext& context) {
   check_operands(x, w, bias, channels);
   Shape state_shape{x.dim(0), channels, carried};
   if (past) check_shape(*past, "past_state", state_shape);
-  Tensor wide_x = widen(x), wide_w = widen(w);
-  Tensor wide_bias = bias ? widen(*bias) : Tensor(), wide_past = past ? widen(*past) : Tensor();
+  Tensor wide_x = widen(context, x), wide_w = widen(context, w);
+  Tensor wide_bias = bias ? widen(context, *bias) : Tensor(), wide_past = past ? widen(context, *past) : Tensor();
   WideOutput y(context, 0, x.dtype(), x.shape());
   std::optional<WideOutput> present;
   if (context.num_outputs() > 1) present.emplace(context, 1, x.dtype(), state_shape);

@@ -208,7 +208,7 @@ void roi_align(KernelContext& context) {
   if (data.rank() != 4 || rois.rank() != 2 || rois.dim(1) != 4) {
     refuse("an input of shape {} with regions of shape {}", to_string(data.shape()), to_string(rois.shape()));
   }
-  const Scratch<int64_t> images = normalized_indices(context.input(2), data.dim(0));
+  const std::span<int64_t> images = normalized_indices(context, context.input(2), data.dim(0));
   if (std::ssize(images) != rois.dim(0)) refuse("{} batch indices for {} regions", images.size(), rois.dim(0));
   const int64_t channels = data.dim(1), height = data.dim(2), width = data.dim(3),
                 bins = settings.height * settings.width;

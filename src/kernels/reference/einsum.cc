@@ -255,7 +255,7 @@ void einsum(KernelContext& context) {
     }
   }
   DType dtype = inputs[0].dtype();
-  for (Tensor& input : inputs) input = widen(input);
+  for (Tensor& input : inputs) input = widen(context, input);
   Shape shape;
   for (int label : equation.output) shape.push_back(label_sizes[label]);
   WideOutput out(context, 0, dtype, shape);

@@ -34,7 +34,7 @@ void gather(KernelContext& context) {
   const Tensor& data = context.input(0);
   const Tensor& indices = context.input(1);
   int axis = normalize_axis(context.attributes().get_int("axis", 0), data.rank());
-  const Scratch<int64_t> picks = normalized_indices(indices, data.dim(axis));
+  const std::span<int64_t> picks = normalized_indices(context, indices, data.dim(axis));
   Shape shape(data.shape().begin(), data.shape().begin() + axis);
   shape.insert(shape.end(), indices.shape().begin(), indices.shape().end());
   shape.insert(shape.end(), data.shape().begin() + axis + 1, data.shape().end());
@@ -46,7 +46,7 @@ void gather_elements(KernelContext& context) {
   const Tensor& data = context.input(0);
   const Tensor& indices = context.input(1);
   int axis = normalize_axis(context.attributes().get_int("axis", 0), data.rank());
-  const Scratch<int64_t> offsets = element_offsets(data.shape(), indices, axis);
+  const std::span<int64_t> offsets = element_offsets(context, data.shape(), indices, axis);
   gather_runs(data, offsets, 1, context.allocate_output(0, data.dtype(), indices.shape()));
 }
 
@@ -55,7 +55,7 @@ void gather_nd(KernelContext& context) {
   const Tensor& indices = context.input(1);
   int64_t batch_dims = context.attributes().get_int("batch_dims", 0);
   if (batch_dims < 0 || batch_dims > data.rank()) refuse("batch_dims is {}", batch_dims);
-  const Scratch<int64_t> offsets = tuple_offsets(data.shape(), indices, static_cast<int>(batch_dims));
+  const std::span<int64_t> offsets = tuple_offsets(context, data.shape(), indices, static_cast<int>(batch_dims));
   int sliced = static_cast<int>(batch_dims + indices.shape().back());  // axes from here on are taken whole
   Shape shape(indices.shape().begin(), indices.shape().end() - 1);
   shape.insert(shape.end(), data.shape().begin() + sliced, data.shape().end());

@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
-#include <vector>
 
 #include "kernels/reference/accumulate.h"
 #include "kernels/reference/broadcast.h"
 #include "kernels/reference/families.h"
 #include "kernels/reference/gemm.h"
 #include "support/parallel.h"
+#include "support/scratch.h"
 
 namespace anfora::kernels {
 namespace {
@@ -55,7 +55,7 @@ void rotary_embedding(KernelContext& context) {
   }
   bool interleaved = attributes.get_int("interleaved", 0) != 0;
   PairLayout layout = interleaved ? PairLayout{2, 1} : PairLayout{1, pairs};
-  Tensor wide = widen(x), wide_cosines = widen(cosines), wide_sines = widen(sines);
+  Tensor wide = widen(context, x), wide_cosines = widen(context, cosines), wide_sines = widen(context, sines);
   WideOutput y(context, 0, x.dtype(), x.shape());
   std::span<const float> from = wide.data<float>(), cos = wide_cosines.data<float>(), sin = wide_sines.data<float>();
   float* to = y.data<float>();
@@ -105,7 +105,7 @@ struct LinearAttentionData {
 void run_head(const LinearAttention& a, const LinearAttentionData& data, int64_t b, int64_t h) {
   float* state = data.state + (b * a.kv_heads + h) * a.d_k * a.d_v;
   int64_t group = a.q_heads / a.kv_heads;
-  std::vector<float> update(a.d_v);
+  Scratch<float> update(static_cast<size_t>(a.d_v));
   for (int64_t t = 0; t < a.steps; ++t) {
     int64_t row = b * a.steps + t;
     const float* key = data.k + (row * a.kv_heads + h) * a.d_k;
@@ -194,9 +194,16 @@ void linear_attention(KernelContext& context) {
   const Tensor* beta = context.optional_input(5);
   Shape state_shape{a.batch, a.kv_heads, a.d_k, a.d_v};
   if (past && past->shape() != state_shape) wrong_shape("past_state", *past, state_shape);
-  Tensor wide_q = widen(q), wide_k = widen(context.input(1)), wide_v = widen(context.input(2));
-  Tensor wide_decay = decay ? widen(*decay) : Tensor(), wide_beta = beta ? widen(*beta) : Tensor();
-  Tensor state = past ? widen(*past).clone() : Tensor::zeros(DType::F32, state_shape);
+  Tensor wide_q = widen(context, q), wide_k = widen(context, context.input(1)), wide_v = widen(context, context.input(2));
+  Tensor wide_decay = decay ? widen(context, *decay) : Tensor(), wide_beta = beta ? widen(context, *beta) : Tensor();
+  std::optional<WideOutput> present;
+  if (context.num_outputs() > 1) present.emplace(context, 1, past ? past->dtype() : q.dtype(), state_shape);
+  Tensor state = present ? present->tensor() : context.temporary(DType::F32, state_shape);
+  if (past) {
+    std::ranges::copy(widen(context, *past).data<float>(), state.data<float>().begin());
+  } else {
+    std::ranges::fill(state.data<float>(), 0.0f);
+  }
   WideOutput out(context, 0, q.dtype(), Shape{a.batch, a.steps, a.q_heads * a.d_v});
   LinearAttentionData data{wide_q.data<float>().data(),
                            wide_k.data<float>().data(),
@@ -210,14 +217,7 @@ void linear_attention(KernelContext& context) {
                  for (int64_t unit = begin; unit < end; ++unit) run_head(a, data, unit / a.kv_heads, unit % a.kv_heads);
                });
   out.finish();
-  if (context.num_outputs() > 1) {
-    DType dtype = past ? past->dtype() : q.dtype();
-    if (dtype == DType::F32) {
-      context.set_output(1, state);
-    } else {
-      narrow_into(state, context.allocate_output(1, dtype, state_shape));
-    }
-  }
+  if (present) present->finish();
 }
 
 }  // namespace

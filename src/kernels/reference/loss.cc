@@ -45,8 +45,8 @@ void negative_log_likelihood(KernelContext& context, const Tensor& logarithms) {
   const ChannelView view(logarithms);
   const Targets targets = read_targets(context, view);
   const std::string reduction = context.attributes().get_string("reduction", "mean");
-  std::vector<T> weights;
-  if (const Tensor* given = context.optional_input(2)) weights = channel_values<T>(*given, view.channels);
+  std::span<T> weights;
+  if (const Tensor* given = context.optional_input(2)) weights = channel_values<T>(context, *given, view.channels);
   const T* x = logarithms.data<T>().data();
   std::vector<T> losses(targets.classes.size()), shares(targets.classes.size());
   parallel_for(static_cast<int64_t>(losses.size()), kElementwiseGrain, [&](int64_t begin, int64_t end) {
@@ -75,16 +75,16 @@ void negative_log_likelihood(KernelContext& context, const Tensor& logarithms) {
 void negative_log_likelihood_loss(KernelContext& context) {
   const Tensor& in = context.input(0);
   dispatch<WideFloats>(compute_dtype(in.dtype()),
-                       [&]<class T>() { negative_log_likelihood<T>(context, cast_tensor(in, dtype_of<T>)); });
+                       [&]<class T>() { negative_log_likelihood<T>(context, cast_tensor(context, in, dtype_of<T>)); });
 }
 
 void softmax_cross_entropy_loss(KernelContext& context) {
   const Tensor& scores = context.input(0);
   if (scores.rank() < 2) refuse("scores of shape {} have no class axis", to_string(scores.shape()));
   dispatch<WideFloats>(compute_dtype(scores.dtype()), [&]<class T>() {
-    const Tensor wide = cast_tensor(scores, dtype_of<T>);
-    Tensor logarithms = Tensor::allocate(wide.dtype(), wide.shape());
-    log_softmax_into(wide, 1, logarithms);
+    const Tensor wide = cast_tensor(context, scores, dtype_of<T>);
+    Tensor logarithms = context.temporary(wide.dtype(), wide.shape());
+    log_softmax_into(context, wide, 1, logarithms);
     negative_log_likelihood<T>(context, logarithms);
     if (context.num_outputs() > 1) cast_into(logarithms, context.allocate_output(1, scores.dtype(), scores.shape()));
   });

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "kernels/reference/accumulate.h"
 #include "kernels/reference/broadcast.h"
@@ -11,6 +10,7 @@
 #include "kernels/reference/families.h"
 #include "kernels/reference/gemm.h"
 #include "support/parallel.h"
+#include "support/scratch.h"
 
 namespace anfora::kernels {
 namespace {
@@ -39,7 +39,7 @@ void matmul(KernelContext& context) {
   if (a.rank() > 1) out_shape.push_back(m);
   if (b.rank() > 1) out_shape.push_back(n);
 
-  Tensor wide_a = widen(a), wide_b = widen(b);
+  Tensor wide_a = widen(context, a), wide_b = widen(context, b);
   WideOutput out(context, 0, a.dtype(), out_shape);
   if (out.tensor().size() == 0) return;
   // One matrix on the right serves every row of the batch: a single product.
@@ -75,8 +75,8 @@ void matmul(KernelContext& context) {
 // alpha * product + beta * addend, element by element. Of integers the factors are applied in double and the result is
 // cut to the integer, as numpy's cast would.
 template <class T>
-void scale_and_add(Tensor& out, const Tensor* addend, DType dtype, float alpha, float beta) {
-  Tensor wide_addend = addend ? widen(*addend) : Tensor();
+void scale_and_add(KernelContext& context, Tensor& out, const Tensor* addend, DType dtype, float alpha, float beta) {
+  Tensor wide_addend = addend ? widen(context, *addend) : Tensor();
   T* to = out.data<T>().data();
   const T* from = addend ? wide_addend.data<T>().data() : nullptr;
   Shape strides = addend ? broadcast_strides(addend->shape(), out.shape()) : Shape(out.rank(), 0);
@@ -128,20 +128,20 @@ void gemm(KernelContext& context) {
     throw Error(ErrorCode::TypeMismatch, fmt::format("a third input of shape {} does not broadcast to {}",
                                                      to_string(addend->shape()), to_string(out_shape)));
   }
-  Tensor wide_a = widen(a), wide_b = widen(b);
+  Tensor wide_a = widen(context, a), wide_b = widen(context, b);
   WideOutput out(context, 0, a.dtype(), out_shape);
   dispatch<Accumulators>(wide_a.dtype(), [&]<class T>() {
     MatrixView<const T> left = matrix(wide_a.data<T>().data(), a.dim(0), a.dim(1));
     MatrixView<const T> right = matrix(wide_b.data<T>().data(), b.dim(0), b.dim(1));
     multiply(transpose_a ? left.transposed() : left, transpose_b ? right.transposed() : right,
              matrix(out.data<T>(), m, n));
-    if (addend || alpha != 1) scale_and_add<T>(out.tensor(), addend, a.dtype(), alpha, beta);
+    if (addend || alpha != 1) scale_and_add<T>(context, out.tensor(), addend, a.dtype(), alpha, beta);
   });
   out.finish();
 }
 
 // By Gaussian elimination with partial pivoting, in place.
-double determinant(std::vector<double>& m, int64_t n) {
+double determinant(Scratch<double>& m, int64_t n) {
   double result = 1;
   for (int64_t column = 0; column < n; ++column) {
     int64_t pivot = column;
@@ -169,14 +169,15 @@ void det(KernelContext& context) {
     throw Error(ErrorCode::TypeMismatch, fmt::format("Det of a tensor of shape {}", to_string(x.shape())));
   }
   int64_t n = x.dim(x.rank() - 1);
-  Tensor wide = widen(x);
+  Tensor wide = widen(context, x);
   WideOutput out(context, 0, x.dtype(), as_shape(std::span(x.shape()).first(x.shape().size() - 2)));
   dispatch<FloatAccumulators>(wide.dtype(), [&]<class T>() {
     const T* from = wide.data<T>().data();
     T* to = out.data<T>();
     parallel_for(out.tensor().size(), grain_of(kMultiplyGrain, n * n * n), [&](int64_t begin, int64_t end) {
+      Scratch<double> m(static_cast<size_t>(n * n));
       for (int64_t i = begin; i < end; ++i) {
-        std::vector<double> m(from + i * n * n, from + (i + 1) * n * n);
+        std::copy_n(from + i * n * n, n * n, m.begin());
         to[i] = static_cast<T>(determinant(m, n));
       }
     });

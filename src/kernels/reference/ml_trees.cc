@@ -513,8 +513,8 @@ class PreparedEnsemble : public PreparedKernel {
 };
 
 template <class Ensemble>
-std::unique_ptr<PreparedKernel> prepare(const PrepareRequest& request) {
-  return std::make_unique<PreparedEnsemble<Ensemble>>(request.attributes);
+std::unique_ptr<PreparedKernel> prepare(KernelData& data) {
+  return std::make_unique<PreparedEnsemble<Ensemble>>(data.attributes);
 }
 
 }  // namespace

@@ -56,8 +56,8 @@ void lrn(KernelContext& context) {
   const ChannelView view(in);
   Tensor& out = context.allocate_output(0, in.dtype(), in.shape());
   dispatch<WideFloats>(compute_dtype(in.dtype()), [&]<class T>() {
-    const Tensor wide = cast_tensor(in, dtype_of<T>);
-    Tensor result = out.dtype() == wide.dtype() ? out : Tensor::allocate(wide.dtype(), in.shape());
+    const Tensor wide = cast_tensor(context, in, dtype_of<T>);
+    Tensor result = out.dtype() == wide.dtype() ? out : context.temporary(wide.dtype(), in.shape());
     const T* x = wide.data<T>().data();
     T* y = result.data<T>().data();
     const int64_t strips = (view.inner + kStrip - 1) / kStrip, area = view.channels * view.inner;
@@ -91,7 +91,7 @@ void lp_normalization(KernelContext& context) {
   Tensor& out = context.allocate_output(0, in.dtype(), in.shape());
   const DType wide = compute_dtype(in.dtype());
   dispatch<WideFloats>(wide, [&]<class T>() {
-    const Tensor norms = reduce_tensor(cast_tensor(in, wide), axes, p == 1 ? Reduction::L1 : Reduction::L2);
+    const Tensor norms = reduce_tensor(context, cast_tensor(context, in, wide), axes, p == 1 ? Reduction::L1 : Reduction::L2);
     const DivideByNorm op;
     run_binary(binary_loop<T, T, DivideByNorm>, &op, in, norms, out, kElementwiseGrain);
   });
@@ -99,10 +99,10 @@ void lp_normalization(KernelContext& context) {
 
 // ---- Dropout ----
 
-void drop(const Tensor& in, const bool* kept, double scale, Tensor& out) {
+void drop(KernelContext& context, const Tensor& in, const bool* kept, double scale, Tensor& out) {
   const DType wide = compute_dtype(in.dtype());
-  const Tensor x = cast_tensor(in, wide);
-  Tensor result = out.dtype() == wide ? out : Tensor::allocate(wide, in.shape());
+  const Tensor x = cast_tensor(context, in, wide);
+  Tensor result = out.dtype() == wide ? out : context.temporary(wide, in.shape());
   dispatch<WideFloats>(wide, [&]<class T>() {
     const T* from = x.data<T>().data();
     T* to = result.data<T>().data();
@@ -126,7 +126,7 @@ void dropout(KernelContext& context) {
   if (shows_mask)
     mask = context.allocate_output(1, DType::Bool, data.shape());
   else if (drops)
-    mask = Tensor::allocate(DType::Bool, data.shape());
+    mask = context.temporary(DType::Bool, data.shape());
   if (!drops) {
     if (shows_mask) std::ranges::fill(mask.data<bool>(), true);
     return forward_or_copy(context, 0, data);
@@ -135,7 +135,7 @@ void dropout(KernelContext& context) {
   UniformNumbers uniform = seeded ? UniformNumbers(static_cast<uint32_t>(context.attributes().get_int("seed", 0)))
                                   : UniformNumbers(context.random());
   for (bool& kept : mask.data<bool>()) kept = uniform() >= ratio;
-  drop(data, mask.data<bool>().data(), 1 / (1 - ratio), context.allocate_output(0, data.dtype(), data.shape()));
+  drop(context, data, mask.data<bool>().data(), 1 / (1 - ratio), context.allocate_output(0, data.dtype(), data.shape()));
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace anfora::kernels {
 
 using IndexTypes = TypeList<int32_t, int64_t>;
 
-Scratch<int64_t> element_offsets(std::span<const int64_t> shape, const Tensor& indices, int axis) {
+std::span<int64_t> element_offsets(KernelContext& context, std::span<const int64_t> shape, const Tensor& indices, int axis) {
   const int rank = static_cast<int>(shape.size());
   if (indices.rank() != rank) refuse("the indices have rank {}, the data {}", indices.rank(), rank);
   for (int d = 0; d < rank; ++d) {
@@ -17,7 +17,7 @@ Scratch<int64_t> element_offsets(std::span<const int64_t> shape, const Tensor& i
       refuse("indices of shape {} go beyond data of shape {}", to_string(indices.shape()), to_string(shape));
     }
   }
-  Scratch<int64_t> offsets(static_cast<size_t>(indices.size()));
+  const std::span<int64_t> offsets = context.workspace_of<int64_t>(static_cast<size_t>(indices.size()));
   if (offsets.size() == 0) return offsets;
   Shape strides = dense_strides(shape);
   const int64_t size = shape[axis], stride = strides[axis], row = indices.dim(rank - 1);
@@ -38,7 +38,7 @@ Scratch<int64_t> element_offsets(std::span<const int64_t> shape, const Tensor& i
   return offsets;
 }
 
-Scratch<int64_t> tuple_offsets(std::span<const int64_t> shape, const Tensor& indices, int batch_dims) {
+std::span<int64_t> tuple_offsets(KernelContext& context, std::span<const int64_t> shape, const Tensor& indices, int batch_dims) {
   const int rank = static_cast<int>(shape.size());
   if (indices.rank() < 1 || rank < 1) refuse("data and indices need at least one axis");
   if (batch_dims < 0 || batch_dims >= std::min(rank, indices.rank())) refuse("batch_dims is {}", batch_dims);
@@ -53,7 +53,7 @@ Scratch<int64_t> tuple_offsets(std::span<const int64_t> shape, const Tensor& ind
   const int64_t tuples = extent(indices.shape(), 0, indices.rank() - 1);
   const int64_t batches = extent(shape, 0, batch_dims), batch_size = extent(shape, batch_dims, rank);
   const int64_t tuples_per_batch = batches == 0 ? 0 : tuples / batches;
-  Scratch<int64_t> offsets(static_cast<size_t>(tuples));
+  const std::span<int64_t> offsets = context.workspace_of<int64_t>(static_cast<size_t>(tuples));
   dispatch<IndexTypes>(indices.dtype(), [&]<class T>() {
     const T* index = indices.data<T>().data();
     for (int64_t t = 0; t < tuples; ++t) {

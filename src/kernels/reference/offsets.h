@@ -11,10 +11,10 @@ namespace anfora::kernels {
 
 // For every entry of `indices`, which has the rank of `shape`: the offset of the element of a dense tensor of `shape`
 // that has the entry's own coordinates, but the entry's value along `axis` (GatherElements, ScatterElements).
-Scratch<int64_t> element_offsets(std::span<const int64_t> shape, const Tensor& indices, int axis);
+std::span<int64_t> element_offsets(KernelContext& context, std::span<const int64_t> shape, const Tensor& indices, int axis);
 
 // For every tuple along the last axis of `indices`: the offset of the slice of a dense tensor of `shape` that the tuple
 // selects, within the batch given by the tuple's first `batch_dims` coordinates (GatherND, ScatterND).
-Scratch<int64_t> tuple_offsets(std::span<const int64_t> shape, const Tensor& indices, int batch_dims);
+std::span<int64_t> tuple_offsets(KernelContext& context, std::span<const int64_t> shape, const Tensor& indices, int batch_dims);
 
 }  // namespace anfora::kernels

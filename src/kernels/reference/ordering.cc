@@ -11,6 +11,7 @@
 #include "kernels/reference/vectorize.h"
 #include "support/element_types.h"
 #include "support/parallel.h"
+#include "support/scratch.h"
 
 namespace anfora::kernels {
 namespace {

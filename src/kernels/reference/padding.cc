@@ -63,7 +63,7 @@ void pad_by(KernelContext& context, const Tensor& data, PadMode mode, std::span<
   }
   Tensor& output = context.allocate_output(0, data.dtype(), shape);
   if (output.size() == 0) return;
-  Scratch<int64_t> tables(static_cast<size_t>(std::reduce(shape.begin(), shape.end())));
+  const std::span<int64_t> tables = context.workspace_of<int64_t>(static_cast<size_t>(std::reduce(shape.begin(), shape.end())));
   boost::container::small_vector<IndexMap, 8> maps;
   for (int64_t* table = tables.data(); int64_t length : shape) {
     const auto d = maps.size();
@@ -71,7 +71,7 @@ void pad_by(KernelContext& context, const Tensor& data, PadMode mode, std::span<
     maps.emplace_back(table, static_cast<size_t>(length));
     table += length;
   }
-  mapped_copy(data, output, maps, fill);
+  mapped_copy(context, data, output, maps, fill);
 }
 
 void pad(KernelContext& context) {

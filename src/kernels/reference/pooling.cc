@@ -117,7 +117,7 @@ void average_pool(KernelContext& context) {
   const Tensor& x = context.input(0);
   Window window = pooling_window(context, x);
   bool count_padding = context.attributes().get_int("count_include_pad", 0) != 0;
-  Tensor wide = widen(x);
+  Tensor wide = widen(context, x);
   WideOutput y(context, 0, x.dtype(), pooled_shape(x, window));
   dispatch<FloatAccumulators>(wide.dtype(), [&]<class T>() {
     pool_sums<T>(window, wide, y.data<T>(), count_padding, std::identity(),
@@ -143,7 +143,7 @@ void lp_pool(KernelContext& context) {
   const Tensor& x = context.input(0);
   Window window = pooling_window(context, x);
   LpNorm norm = read_norm(context);
-  Tensor wide = widen(x);
+  Tensor wide = widen(context, x);
   WideOutput y(context, 0, x.dtype(), pooled_shape(x, window));
   dispatch<FloatAccumulators>(wide.dtype(), [&]<class T>() {
     pool_sums<T>(
@@ -211,7 +211,7 @@ void max_pool(KernelContext& context) {
         x.dtype(), [&]<class T>() { pool_maxima<T>(window, x, y.data<T>().data(), indices, by_columns); });
     return;
   }
-  Tensor wide = widen(x);
+  Tensor wide = widen(context, x);
   WideOutput y(context, 0, x.dtype(), shape);
   dispatch<FloatAccumulators>(wide.dtype(),
                               [&]<class T>() { pool_maxima<T>(window, wide, y.data<T>(), indices, by_columns); });
@@ -228,7 +228,7 @@ void pool_planes(KernelContext& context, Body&& body) {
   Shape shape(x.rank(), 1);
   shape[0] = x.dim(0), shape[1] = x.dim(1);
   int64_t planes = shape[0] * shape[1], elements = element_count(std::span(x.shape()).subspan(2));
-  Tensor wide = widen(x);
+  Tensor wide = widen(context, x);
   WideOutput y(context, 0, x.dtype(), shape);
   dispatch<FloatAccumulators>(wide.dtype(), [&]<class T>() {
     const T* from = wide.data<T>().data();

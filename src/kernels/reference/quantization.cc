@@ -114,7 +114,7 @@ DType optional_dtype(const AttributeSet& attributes, std::string_view attribute)
   return given ? dtype_attribute(attributes, attribute, DType::Undefined) : DType::Undefined;
 }
 
-Tensor floats_or_empty(const Tensor* tensor) { return tensor ? cast_tensor(*tensor, DType::F32) : Tensor(); }
+Tensor floats_or_empty(KernelContext& context, const Tensor* tensor) { return tensor ? cast_tensor(context, *tensor, DType::F32) : Tensor(); }
 
 // ---- to quantized ----
 
@@ -205,7 +205,7 @@ void quantize_linear(KernelContext& context) {
   const Quantizer quantize(dtype, attributes.get_int("saturate", 1) != 0);
   const Granularity granularity(x, y_scale, zero_point, attributes);
   const DType precision = division_precision(x, y_scale, attributes);
-  const Tensor scales = cast_tensor(y_scale, DType::F32), zeros = floats_or_empty(zero_point);
+  const Tensor scales = cast_tensor(context, y_scale, DType::F32), zeros = floats_or_empty(context, zero_point);
   const float no_zero = 0;
   granularity.for_each_run([&](int64_t x_at, int64_t scale_at, int64_t stride, int64_t count) {
     alignas(64) float block[kFloatBlock];
@@ -234,7 +234,7 @@ void dequantize_linear(KernelContext& context) {
   const DType asked = optional_dtype(context.attributes(), "output_dtype");
   Tensor& out = context.allocate_output(0, asked == DType::Undefined ? x_scale.dtype() : asked, x.shape());
   const Granularity granularity(x, x_scale, zero_point, context.attributes());
-  const Tensor scales = cast_tensor(x_scale, DType::F32), zeros = floats_or_empty(zero_point);
+  const Tensor scales = cast_tensor(context, x_scale, DType::F32), zeros = floats_or_empty(context, zero_point);
   granularity.for_each_run([&](int64_t x_at, int64_t scale_at, int64_t stride, int64_t count) {
     alignas(64) float block[kFloatBlock];
     for (int64_t done = 0; done < count; done += kFloatBlock) {
@@ -300,8 +300,8 @@ struct Over {
 };
 
 template <class Op>
-Tensor combine_tensors(const Tensor& a, const Tensor& b) {
-  Tensor out = Tensor::allocate(a.dtype(), broadcast_shape(a.shape(), b.shape()));
+Tensor combine_tensors(KernelContext& context, const Tensor& a, const Tensor& b) {
+  Tensor out = context.temporary(a.dtype(), broadcast_shape(a.shape(), b.shape()));
   const Op op;
   BinaryRun run = dispatch<TypeList<float, uint32_t>>(as_unsigned(a.dtype()),
                                                       []<class T>() -> BinaryRun { return binary_loop<T, T, Op>; });
@@ -319,11 +319,11 @@ Tensor along(const Tensor& parameter, int axis, int rank) {
 }
 
 // x − zero point: i32 for integers, f32 for floats. The zero point may go along `axis`.
-Tensor shifted(const Tensor& x, const Tensor* zero_point, int axis) {
+Tensor shifted(KernelContext& context, const Tensor& x, const Tensor* zero_point, int axis) {
   const DType wide = is_float(x.dtype()) ? DType::F32 : DType::I32;
-  Tensor values = cast_tensor(x, wide);
+  Tensor values = cast_tensor(context, x, wide);
   if (!zero_point) return values;
-  Tensor result = combine_tensors<Subtraction>(values, along(cast_tensor(*zero_point, wide), axis, x.rank()));
+  Tensor result = combine_tensors<Subtraction>(context, values, along(cast_tensor(context, *zero_point, wide), axis, x.rank()));
   if (result.shape() != x.shape()) {
     refuse("a zero point of shape {} for a tensor of shape {}", to_string(zero_point->shape()), to_string(x.shape()));
   }
@@ -334,23 +334,22 @@ Tensor shifted(const Tensor& x, const Tensor* zero_point, int axis) {
 int row_axis(const Tensor& a) { return std::max(a.rank() - 2, 0); }
 
 // Another operator's reference kernel, on tensors of our own; into `out` when it is given.
-Tensor apply_kernel(std::string_view kernel, const AttributeSet& attributes, std::initializer_list<Tensor> operands,
-                    const Tensor& out = {}) {
-  std::vector<Datum> data;
+Tensor apply_kernel(KernelContext& context, std::string_view kernel, const AttributeSet& attributes,
+                    std::initializer_list<Tensor> operands, const Tensor& out = {}) {
+  boost::container::small_vector<Datum, 3> data;
   for (const Tensor& operand : operands) data.push_back(operand.defined() ? Datum(operand) : Datum());
-  std::vector<const Datum*> inputs;
+  boost::container::small_vector<const Datum*, 3> inputs;
   for (const Datum& datum : data) inputs.push_back(&datum);
   Datum result;
-  KernelContext context(attributes, inputs, {&result, 1},
-                        out.defined() ? std::span(&out, 1) : std::span<const Tensor>());
-  reference_kernels().find(kernel)(context);
+  KernelContext inner = context.inner(attributes, inputs, {&result, 1}, out.defined() ? std::span(&out, 1) : std::span<const Tensor>());
+  reference_kernels().find(kernel)(inner);
   return result.tensor();
 }
 
 // out = saturate(round(sums · multiplier) + zero point); the multiplier and the zero point broadcast.
-void requantize(const Tensor& sums, const Tensor& multiplier, const Tensor& zero_point, Tensor& out) {
-  const Tensor scaled = combine_tensors<Multiplication>(cast_tensor(sums, DType::F32), multiplier);
-  const Tensor zeros = cast_tensor(zero_point, DType::F32);
+void requantize(KernelContext& context, const Tensor& sums, const Tensor& multiplier, const Tensor& zero_point, Tensor& out) {
+  const Tensor scaled = combine_tensors<Multiplication>(context, cast_tensor(context, sums, DType::F32), multiplier);
+  const Tensor zeros = cast_tensor(context, zero_point, DType::F32);
   const Quantizer quantize(out.dtype(), true);
   const LoopNest nest = LoopNest::broadcast(out.shape(), {scaled.shape(), zeros.shape()});
   const float *x = scaled.data<float>().data(), *zero = zeros.data<float>().data();
@@ -364,17 +363,17 @@ void requantize(const Tensor& sums, const Tensor& multiplier, const Tensor& zero
 }
 
 // The product of the operands' scales over the result's, each brought to its place among the result's dimensions.
-Tensor multiplier(const Tensor& scale_a, const Tensor& scale_b, const Tensor& scale_y) {
-  auto wide = [](const Tensor& scale) { return cast_tensor(scale, DType::F32); };
-  return combine_tensors<Over>(combine_tensors<Multiplication>(wide(scale_a), wide(scale_b)), wide(scale_y));
+Tensor multiplier(KernelContext& context, const Tensor& scale_a, const Tensor& scale_b, const Tensor& scale_y) {
+  auto wide = [&](const Tensor& scale) { return cast_tensor(context, scale, DType::F32); };
+  return combine_tensors<Over>(context, combine_tensors<Multiplication>(context, wide(scale_a), wide(scale_b)), wide(scale_y));
 }
 
 void matmul_integer(KernelContext& context) {
   const Tensor &a = context.input(0), &b = context.input(1);
-  Tensor left = shifted(a, context.optional_input(2), row_axis(a));
-  Tensor right = shifted(b, context.optional_input(3), std::max(b.rank() - 1, 0));
+  Tensor left = shifted(context, a, context.optional_input(2), row_axis(a));
+  Tensor right = shifted(context, b, context.optional_input(3), std::max(b.rank() - 1, 0));
   const Tensor* planned = context.planned_output(0);
-  context.set_output(0, apply_kernel("MatMul", {}, {left, right}, planned ? *planned : Tensor()));
+  context.set_output(0, apply_kernel(context, "MatMul", {}, {left, right}, planned ? *planned : Tensor()));
 }
 
 void qlinear_matmul(KernelContext& context) {
@@ -382,29 +381,29 @@ void qlinear_matmul(KernelContext& context) {
   const Tensor &y_scale = context.input(6), &y_zero_point = context.input(7);
   const int rows = row_axis(a), columns = std::max(b.rank() - 1, 0);
   Tensor sums =
-      apply_kernel("MatMul", {}, {shifted(a, &context.input(2), rows), shifted(b, &context.input(5), columns)});
-  Tensor scale = multiplier(along(context.input(1), rows, a.rank()), along(context.input(4), columns, b.rank()),
+      apply_kernel(context, "MatMul", {}, {shifted(context, a, &context.input(2), rows), shifted(context, b, &context.input(5), columns)});
+  Tensor scale = multiplier(context, along(context.input(1), rows, a.rank()), along(context.input(4), columns, b.rank()),
                             along(y_scale, std::max(sums.rank() - 1, 0), sums.rank()));
   Tensor zero = along(y_zero_point, std::max(sums.rank() - 1, 0), sums.rank());
-  requantize(sums, scale, zero, context.allocate_output(0, y_zero_point.dtype(), sums.shape()));
+  requantize(context, sums, scale, zero, context.allocate_output(0, y_zero_point.dtype(), sums.shape()));
 }
 
 void conv_integer(KernelContext& context) {
   const Tensor &x = context.input(0), &w = context.input(1);
-  Tensor image = shifted(x, context.optional_input(2), 0), weights = shifted(w, context.optional_input(3), 0);
+  Tensor image = shifted(context, x, context.optional_input(2), 0), weights = shifted(context, w, context.optional_input(3), 0);
   const Tensor* planned = context.planned_output(0);
-  context.set_output(0, apply_kernel("Conv", context.attributes(), {image, weights}, planned ? *planned : Tensor()));
+  context.set_output(0, apply_kernel(context, "Conv", context.attributes(), {image, weights}, planned ? *planned : Tensor()));
 }
 
 void qlinear_conv(KernelContext& context) {
   const Tensor &x = context.input(0), &w = context.input(3);
   const Tensor* bias = context.optional_input(8);
-  Tensor image = shifted(x, &context.input(2), 0), weights = shifted(w, &context.input(5), 0);
-  Tensor sums = apply_kernel("Conv", context.attributes(), {image, weights, bias ? *bias : Tensor()});
-  Tensor scale = multiplier(along(context.input(1), 1, sums.rank()), along(context.input(4), 1, sums.rank()),
+  Tensor image = shifted(context, x, &context.input(2), 0), weights = shifted(context, w, &context.input(5), 0);
+  Tensor sums = apply_kernel(context, "Conv", context.attributes(), {image, weights, bias ? *bias : Tensor()});
+  Tensor scale = multiplier(context, along(context.input(1), 1, sums.rank()), along(context.input(4), 1, sums.rank()),
                             along(context.input(6), 1, sums.rank()));
   const Tensor& y_zero_point = context.input(7);
-  requantize(sums, scale, along(y_zero_point, 1, sums.rank()),
+  requantize(context, sums, scale, along(y_zero_point, 1, sums.rank()),
              context.allocate_output(0, y_zero_point.dtype(), sums.shape()));
 }
 

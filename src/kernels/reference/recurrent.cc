@@ -10,7 +10,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
-#include <vector>
+#include <string_view>
 
 #include "kernels/reference/accumulate.h"
 #include "kernels/reference/families.h"
@@ -40,6 +40,8 @@ struct Activation {
   Kind kind = Kind::Tanh;
   float alpha = 0, beta = 0;
 };
+
+using Activations = boost::container::small_vector<Activation, 6>;
 
 struct ActivationKind {
   const char* name;
@@ -87,8 +89,8 @@ struct Layer {
   bool reverse_first = false;  // direction 0 runs from the end
   bool batch_first = false;    // layout 1
   float clip = std::numeric_limits<float>::infinity();
-  std::vector<Activation> activations;  // those of direction 0, then of direction 1
-  std::vector<int64_t> lengths;         // of each sequence of the batch
+  Activations activations;     // those of direction 0, then of direction 1
+  std::span<int64_t> lengths;  // of each sequence of the batch
   DType dtype = DType::F32;
   Tensor x, w, r, bias;  // in the accumulator; bias may be undefined
 
@@ -104,24 +106,21 @@ struct Layer {
 };
 
 // alpha and beta are consumed in the order of the activations, by those that take them.
-std::vector<Activation> read_activations(const AttributeSet& attributes, const std::vector<std::string>& defaults,
-                                         int64_t directions) {
-  std::vector<std::string> names = attributes.get_strings("activations");
-  if (names.empty()) {
-    for (int64_t d = 0; d < directions; ++d) names.insert(names.end(), defaults.begin(), defaults.end());
-  }
-  size_t needed = defaults.size() * static_cast<size_t>(directions);
-  if (names.size() < needed) {
+Activations read_activations(const AttributeSet& attributes, std::initializer_list<std::string_view> defaults,
+                             int64_t directions) {
+  const std::span<const std::string> names = attributes.strings("activations");
+  const size_t needed = defaults.size() * static_cast<size_t>(directions);
+  if (!names.empty() && names.size() < needed) {
     throw Error(ErrorCode::InvalidModel, fmt::format("{} activations, {} are needed", names.size(), needed));
   }
-  names.resize(needed);
-  std::vector<float> alphas = attributes.get_floats("activation_alpha");
-  std::vector<float> betas = attributes.get_floats("activation_beta");
+  const std::span<const float> alphas = attributes.floats("activation_alpha"), betas = attributes.floats("activation_beta");
   size_t next_alpha = 0, next_beta = 0;
-  std::vector<Activation> result;
-  for (std::string& name : names) {
-    std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
-    const auto* known = std::ranges::find_if(kActivations, [&](const ActivationKind& k) { return name == k.name; });
+  Activations result;
+  for (size_t i = 0; i < needed; ++i) {
+    const std::string_view name = names.empty() ? defaults.begin()[i % defaults.size()] : std::string_view(names[i]);
+    const auto* known = std::ranges::find_if(kActivations, [&](const ActivationKind& kind) {
+      return std::ranges::equal(name, std::string_view(kind.name), {}, [](unsigned char c) { return std::tolower(c); });
+    });
     if (known == std::end(kActivations)) {
       throw Error(ErrorCode::InvalidModel, fmt::format("the activation '{}' is unknown", name));
     }
@@ -140,7 +139,7 @@ void check(const Tensor& tensor, const char* what, const Shape& expected, DType 
   }
 }
 
-Layer read_layer(const KernelContext& context, int64_t gates, const std::vector<std::string>& activations) {
+Layer read_layer(KernelContext& context, int64_t gates, std::initializer_list<std::string_view> activations) {
   const AttributeSet& attributes = context.attributes();
   const Tensor& x = context.input(0);
   const Tensor& w = context.input(1);
@@ -148,7 +147,7 @@ Layer read_layer(const KernelContext& context, int64_t gates, const std::vector<
   Layer layer;
   layer.gates = gates;
   layer.dtype = x.dtype();
-  std::string direction = attributes.get_string("direction", "forward");
+  const std::string_view direction = attributes.string("direction", "forward");
   if (direction != "forward" && direction != "reverse" && direction != "bidirectional") {
     throw Error(ErrorCode::InvalidModel, fmt::format("the direction '{}' is unknown", direction));
   }
@@ -168,14 +167,14 @@ Layer read_layer(const KernelContext& context, int64_t gates, const std::vector<
   if (layer.hidden < 1) throw Error(ErrorCode::InvalidModel, fmt::format("hidden_size is {}", layer.hidden));
   check(w, "W", {layer.directions, gates * layer.hidden, layer.inputs}, layer.dtype);
   check(r, "R", {layer.directions, gates * layer.hidden, layer.hidden}, layer.dtype);
-  layer.x = widen(x);
-  layer.w = widen(w);
-  layer.r = widen(r);
+  layer.x = widen(context, x);
+  layer.w = widen(context, w);
+  layer.r = widen(context, r);
   if (const Tensor* bias = context.optional_input(3)) {
     check(*bias, "B", {layer.directions, 2 * gates * layer.hidden}, layer.dtype);
-    layer.bias = widen(*bias);
+    layer.bias = widen(context, *bias);
   }
-  layer.lengths.assign(layer.batch, layer.steps);
+  layer.lengths = context.workspace_of<int64_t>(static_cast<size_t>(layer.batch), layer.steps);
   if (const Tensor* lengths = context.optional_input(4)) {
     check(*lengths, "sequence_lens", {layer.batch}, DType::I32);
     for (int64_t b = 0; b < layer.batch; ++b) {
@@ -191,31 +190,48 @@ Layer read_layer(const KernelContext& context, int64_t gates, const std::vector<
 
 // The initial state of one direction, [batch x hidden].
 template <class T>
-std::vector<T> initial_state(const Layer& layer, const KernelContext& context, size_t input, const char* what,
-                             int64_t d) {
-  std::vector<T> state(layer.batch * layer.hidden, T{0});
-  if (const Tensor* tensor = context.optional_input(input)) {
-    check(*tensor, what, layer.state_shape(), layer.dtype);
-    Tensor wide = widen(*tensor);
-    for (int64_t b = 0; b < layer.batch; ++b) {
-      std::copy_n(wide.data<T>().data() + layer.state_offset(d, b), layer.hidden, &state[b * layer.hidden]);
-    }
+void set_initial_state(const Layer& layer, const Tensor& initial, int64_t d, std::span<T> state) {
+  if (!initial.defined()) {
+    std::ranges::fill(state, T{0});
+    return;
   }
-  return state;
+  for (int64_t b = 0; b < layer.batch; ++b) {
+    std::copy_n(initial.data<T>().data() + layer.state_offset(d, b), layer.hidden, &state[b * layer.hidden]);
+  }
 }
 
-// One direction of a layer while it runs. Rows of the buffers are sequences of the batch.
+// Input `i`, an initial state; undefined when there is none.
+Tensor initial_state(KernelContext& context, const Layer& layer, size_t i, const char* what) {
+  const Tensor* tensor = context.optional_input(i);
+  if (!tensor) return {};
+  check(*tensor, what, layer.state_shape(), layer.dtype);
+  return widen(context, *tensor);
+}
+
+// One direction of a layer while it runs, with buffers that the next direction uses again: their rows are sequences of the batch.
 template <class T>
 struct Run {
+  Run(KernelContext& context, const Layer& layer, bool has_cell) : layer(layer) {
+    const auto rows = static_cast<size_t>(layer.batch), width = static_cast<size_t>(layer.gates * layer.hidden);
+    const size_t state = rows * static_cast<size_t>(layer.hidden);
+    h = context.workspace_of<T>(state);
+    if (has_cell) c = context.workspace_of<T>(state);
+    gates = context.workspace_of<T>(rows * width);
+    reset = context.workspace_of<T>(layer.gates == 3 ? state : 0);
+    projected = context.workspace_of<T>(static_cast<size_t>(layer.steps) * rows * width);
+  }
+
   const Layer& layer;
-  int64_t direction;
+  int64_t direction = 0;
   const T* w = nullptr;
   const T* r = nullptr;
   const T* w_bias = nullptr;  // null when there is no bias
   const T* r_bias = nullptr;
   std::span<const Activation> activations = {};
-  std::vector<T> h = {}, c = {};  // state, [batch x hidden]; c of LSTM only
-  std::vector<T> gates = {};      // of the current step, [batch x gates * hidden]
+  std::span<T> h, c;       // state, [batch x hidden]; c of LSTM only
+  std::span<T> gates;      // of the current step, [batch x gates * hidden]
+  std::span<T> reset;      // of GRU: what its reset gate scales, [batch x hidden]
+  std::span<T> projected;  // X W^T + Wb of every step, [rows of X x gates * hidden]
 
   T activate(size_t i, T value) const {
     T clip = static_cast<T>(layer.clip);
@@ -223,18 +239,15 @@ struct Run {
   }
 };
 
-// X W^T + Wb of every step, [rows of X x gates * hidden].
 template <class T>
-std::vector<T> project_inputs(const Run<T>& run) {
+void project_inputs(Run<T>& run) {
   const Layer& layer = run.layer;
   int64_t rows = layer.steps * layer.batch, width = layer.gates * layer.hidden;
-  std::vector<T> result(rows * width);
   for (int64_t row = 0; row < rows; ++row) {
-    if (run.w_bias) std::copy_n(run.w_bias, width, &result[row * width]);
+    if (run.w_bias) std::copy_n(run.w_bias, width, &run.projected[row * width]);
   }
   multiply(matrix(layer.x.data<T>().data(), rows, layer.inputs), matrix(run.w, width, layer.inputs).transposed(),
-           matrix(result.data(), rows, width), true);
-  return result;
+           matrix(run.projected.data(), rows, width), run.w_bias != nullptr);
 }
 
 // gates[first, last) += h R^T (+ Rb), for gates [first, last) of every row.
@@ -290,29 +303,28 @@ void lstm_step(Run<T>& run, int64_t t, const T* peepholes, bool input_forget) {
 
 // Gates in the order z, r, h.
 template <class T>
-void gru_step(Run<T>& run, int64_t t, bool linear_before_reset, std::vector<T>& scratch) {
+void gru_step(Run<T>& run, int64_t t, bool linear_before_reset) {
   int64_t hidden = run.layer.hidden;
-  std::vector<T>& gates = run.gates;
+  const std::span<T> gates = run.gates, scaled = run.reset;
   add_recurrence(run, run.h.data(), 0, 2);
-  scratch.resize(run.layer.batch * hidden);
   if (linear_before_reset) {
-    // scratch = h R^T + Rb, kept apart from the input's part because the reset gate scales only it.
+    // scaled = h R^T + Rb, kept apart from the input's part because the reset gate scales only it.
     const T* recurrent = run.r + 2 * hidden * hidden;
     for (int64_t b = 0; b < run.layer.batch; ++b) {
-      for (int64_t j = 0; j < hidden; ++j) scratch[b * hidden + j] = run.r_bias ? run.r_bias[2 * hidden + j] : T{0};
+      for (int64_t j = 0; j < hidden; ++j) scaled[b * hidden + j] = run.r_bias ? run.r_bias[2 * hidden + j] : T{0};
     }
     multiply(matrix(run.h.data(), run.layer.batch, hidden), matrix(recurrent, hidden, hidden).transposed(),
-             matrix(scratch.data(), run.layer.batch, hidden), true);
+             matrix(scaled.data(), run.layer.batch, hidden), true);
     for_each_unit(run, t, [&](int64_t b, int64_t j) {
       T reset = run.activate(0, gates[(b * 3 + 1) * hidden + j]);
-      gates[(b * 3 + 2) * hidden + j] += reset * scratch[b * hidden + j];
+      gates[(b * 3 + 2) * hidden + j] += reset * scaled[b * hidden + j];
     });
   } else {
     for_each_unit(run, t, [&](int64_t b, int64_t j) {
       T reset = run.activate(0, gates[(b * 3 + 1) * hidden + j]);
-      scratch[b * hidden + j] = reset * run.h[b * hidden + j];
+      scaled[b * hidden + j] = reset * run.h[b * hidden + j];
     });
-    add_recurrence(run, scratch.data(), 2, 3);
+    add_recurrence(run, scaled.data(), 2, 3);
   }
   for_each_unit(run, t, [&](int64_t b, int64_t j) {
     T update = run.activate(0, gates[b * 3 * hidden + j]);
@@ -328,12 +340,11 @@ void run_direction(Run<T>& run, T* y, Step&& step) {
   const Layer& layer = run.layer;
   int64_t width = layer.gates * layer.hidden;
   bool reverse = layer.reverse_first || run.direction == 1;
-  std::vector<T> projected = project_inputs(run);
-  run.gates.resize(layer.batch * width);
+  project_inputs(run);
   auto time_of = [&](int64_t t, int64_t b) { return reverse && t < layer.lengths[b] ? layer.lengths[b] - 1 - t : t; };
   for (int64_t t = 0; t < layer.steps; ++t) {
     for (int64_t b = 0; b < layer.batch; ++b) {
-      std::copy_n(&projected[layer.input_row(time_of(t, b), b) * width], width, &run.gates[b * width]);
+      std::copy_n(&run.projected[layer.input_row(time_of(t, b), b) * width], width, &run.gates[b * width]);
     }
     step(run, t);
     if (!y) continue;
@@ -353,7 +364,7 @@ void run_direction(Run<T>& run, T* y, Step&& step) {
 }
 
 template <class T>
-void store_state(const Layer& layer, int64_t d, const std::vector<T>& state, std::optional<WideOutput>& output) {
+void store_state(const Layer& layer, int64_t d, std::span<const T> state, std::optional<WideOutput>& output) {
   if (!output) return;
   for (int64_t b = 0; b < layer.batch; ++b) {
     std::copy_n(&state[b * layer.hidden], layer.hidden, output->data<T>() + layer.state_offset(d, b));
@@ -369,11 +380,14 @@ void run_layer(KernelContext& context, const Layer& layer, bool has_cell, MakeSt
   if (context.num_outputs() > 0) y.emplace(context, 0, layer.dtype, y_shape);
   if (context.num_outputs() > 1) y_h.emplace(context, 1, layer.dtype, layer.state_shape());
   if (context.num_outputs() > 2) y_c.emplace(context, 2, layer.dtype, layer.state_shape());
+  const Tensor initial_h = initial_state(context, layer, 5, "initial_h");
+  const Tensor initial_c = has_cell ? initial_state(context, layer, 6, "initial_c") : Tensor();
   dispatch<FloatAccumulators>(layer.x.dtype(), [&]<class T>() {
     int64_t width = layer.gates * layer.hidden;
     size_t functions = layer.activations_per_direction();
+    Run<T> run(context, layer, has_cell);
     for (int64_t d = 0; d < layer.directions; ++d) {
-      Run<T> run{layer, d};
+      run.direction = d;
       run.w = layer.w.data<T>().data() + d * width * layer.inputs;
       run.r = layer.r.data<T>().data() + d * width * layer.hidden;
       if (layer.bias.defined()) {
@@ -381,11 +395,11 @@ void run_layer(KernelContext& context, const Layer& layer, bool has_cell, MakeSt
         run.r_bias = run.w_bias + width;
       }
       run.activations = std::span(layer.activations).subspan(static_cast<size_t>(d) * functions, functions);
-      run.h = initial_state<T>(layer, context, 5, "initial_h", d);
-      if (has_cell) run.c = initial_state<T>(layer, context, 6, "initial_c", d);
+      set_initial_state(layer, initial_h, d, run.h);
+      if (has_cell) set_initial_state(layer, initial_c, d, run.c);
       run_direction(run, y ? y->data<T>() : nullptr, make_step.template operator()<T>(d));
-      store_state(layer, d, run.h, y_h);
-      if (has_cell) store_state(layer, d, run.c, y_c);
+      store_state<T>(layer, d, run.h, y_h);
+      if (has_cell) store_state<T>(layer, d, run.c, y_c);
     }
   });
   for (std::optional<WideOutput>* output : {&y, &y_h, &y_c}) {
@@ -404,7 +418,7 @@ void lstm(KernelContext& context) {
   Tensor peepholes;
   if (const Tensor* p = context.optional_input(7)) {
     check(*p, "P", {layer.directions, 3 * layer.hidden}, layer.dtype);
-    peepholes = widen(*p);
+    peepholes = widen(context, *p);
   }
   run_layer(context, layer, true, [&]<class T>(int64_t d) {
     const T* p = peepholes.defined() ? peepholes.data<T>().data() + d * 3 * layer.hidden : nullptr;
@@ -416,9 +430,7 @@ void gru(KernelContext& context) {
   Layer layer = read_layer(context, 3, {"Sigmoid", "Tanh"});
   bool linear_before_reset = context.attributes().get_int("linear_before_reset", 0) != 0;
   run_layer(context, layer, false, [=]<class T>(int64_t) {
-    return [=, scratch = std::vector<T>()](Run<T>& run, int64_t t) mutable {
-      gru_step(run, t, linear_before_reset, scratch);
-    };
+    return [=](Run<T>& run, int64_t t) { gru_step(run, t, linear_before_reset); };
   });
 }
 

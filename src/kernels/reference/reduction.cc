@@ -128,9 +128,9 @@ int64_t count_parts(const Split& split) {
 
 // One number for each kept point, first in the array.
 template <class Acc, class T, class Fold>
-Scratch<Acc> fold_all(const T* x, const Split& split, const Fold& fold) {
+std::span<Acc> fold_all(KernelContext& context, const T* x, const Split& split, const Fold& fold) {
   const int64_t kept = split.kept.size(), each = split.elements_each(), parts = count_parts(split);
-  Scratch<Acc> results(static_cast<size_t>(kept * parts), Fold::template initial<Acc>);
+  const std::span<Acc> results = context.workspace_of<Acc>(static_cast<size_t>(kept * parts), Fold::template initial<Acc>);
   if (each == 0 || kept == 0) return results;
   if (parts == 1) {
     const int64_t least = split.by_rows() ? 1 : 64;
@@ -169,16 +169,17 @@ T finished(Reduction kind, SumType<T> sum, int64_t count) {
 }
 
 template <class T, class Fold>
-void reduce_to_sum(const Tensor& in, Tensor& out, const Split& split, Reduction kind, const Fold& fold) {
-  const Scratch<SumType<T>> sums = fold_all<SumType<T>>(in.data<T>().data(), split, fold);
+void reduce_to_sum(KernelContext& context, const Tensor& in, Tensor& out, const Split& split, Reduction kind, const Fold& fold) {
+  const std::span<SumType<T>> sums = fold_all<SumType<T>>(context, in.data<T>().data(), split, fold);
   std::span<T> y = out.data<T>();
   for (size_t i = 0; i < y.size(); ++i) y[i] = finished<T>(kind, sums[i], split.elements_each());
 }
 
 template <class T>
-void reduce_to_extremum(const Tensor& in, Tensor& out, const Split& split, Reduction kind) {
+void reduce_to_extremum(KernelContext& context, const Tensor& in, Tensor& out, const Split& split, Reduction kind) {
   const T* x = in.data<T>().data();
-  const Scratch<T> found = kind == Reduction::Max ? fold_all<T>(x, split, MaxFold{}) : fold_all<T>(x, split, MinFold{});
+  const std::span<T> found =
+      kind == Reduction::Max ? fold_all<T>(context, x, split, MaxFold{}) : fold_all<T>(context, x, split, MinFold{});
   std::copy_n(found.begin(), out.size(), out.data<T>().begin());
 }
 
@@ -191,19 +192,19 @@ struct SumMagnitudeFold : SumFold {
 };
 
 template <class T>
-void reduce_wide(const Tensor& in, Tensor& out, const Split& split, Reduction kind) {
+void reduce_wide(KernelContext& context, const Tensor& in, Tensor& out, const Split& split, Reduction kind) {
   switch (kind) {
-    case Reduction::Product: return reduce_to_sum<T>(in, out, split, kind, ProductFold{});
+    case Reduction::Product: return reduce_to_sum<T>(context, in, out, split, kind, ProductFold{});
     case Reduction::L2:
-    case Reduction::SumSquare: return reduce_to_sum<T>(in, out, split, kind, SumSquareFold{});
+    case Reduction::SumSquare: return reduce_to_sum<T>(context, in, out, split, kind, SumSquareFold{});
     case Reduction::L1:
       if constexpr (std::is_floating_point_v<T>)
-        return reduce_to_sum<T>(in, out, split, kind, SumAbsFold{});
+        return reduce_to_sum<T>(context, in, out, split, kind, SumAbsFold{});
       else if constexpr (std::is_signed_v<T>)
-        return reduce_to_sum<T>(in, out, split, kind, SumMagnitudeFold{});
+        return reduce_to_sum<T>(context, in, out, split, kind, SumMagnitudeFold{});
       else
-        return reduce_to_sum<T>(in, out, split, kind, SumFold{});
-    default: return reduce_to_sum<T>(in, out, split, kind, SumFold{});
+        return reduce_to_sum<T>(context, in, out, split, kind, SumFold{});
+    default: return reduce_to_sum<T>(context, in, out, split, kind, SumFold{});
   }
 }
 
@@ -238,19 +239,19 @@ void fill_with_limit(Tensor& out, bool largest) {
   cast_into(Tensor::from<double>(out.shape(), std::vector<double>(out.size(), value)), out);
 }
 
-void reduce_into(const Tensor& in, Tensor& out, const Split& split, Reduction kind) {
+void reduce_into(KernelContext& context, const Tensor& in, Tensor& out, const Split& split, Reduction kind) {
   const bool extremum = kind == Reduction::Max || kind == Reduction::Min;
   if (extremum && split.elements_each() == 0) return fill_with_limit(out, kind == Reduction::Min);
   const DType wide = extremum ? extremum_dtype(in.dtype(), kind) : reduction_dtype(in.dtype(), kind);
   const bool direct = wide == in.dtype();
-  Tensor result = direct ? out : scratch_tensor(wide, out.shape());
-  const Tensor values = cast_tensor(in, wide);
+  Tensor result = direct ? out : context.temporary(wide, out.shape());
+  const Tensor values = cast_tensor(context, in, wide);
   if (extremum) {
     dispatch<TypeList<float, double, int32_t, int64_t, uint64_t>>(
-        wide, [&]<class T>() { reduce_to_extremum<T>(values, result, split, kind); });
+        wide, [&]<class T>() { reduce_to_extremum<T>(context, values, result, split, kind); });
   } else {
     dispatch<TypeList<float, double, int64_t, uint64_t>>(
-        wide, [&]<class T>() { reduce_wide<T>(values, result, split, kind); });
+        wide, [&]<class T>() { reduce_wide<T>(context, values, result, split, kind); });
   }
   if (!direct) cast_into(result, out);
 }
@@ -260,7 +261,7 @@ void reduce(KernelContext& context) {
   const Tensor& in = context.input(0);
   const bool keepdims = context.attributes().get_int("keepdims", 1) != 0;
   const Split parts = split_axes(in.shape(), reduced_axes(context), keepdims);
-  reduce_into(in, context.allocate_output(0, in.dtype(), parts.result), parts, Kind);
+  reduce_into(context, in, context.allocate_output(0, in.dtype(), parts.result), parts, Kind);
 }
 
 // log(sum(exp(x))) = m + log(sum(exp(x - m))) for the maximum m, or for 0 where the maximum is infinite.
@@ -284,15 +285,15 @@ struct LogPlusShift {
 };
 
 template <class T>
-void log_sum_exp(const Tensor& in, Tensor& out, const Split& split) {
-  Tensor shift = scratch_tensor(in.dtype(), split.kept_as_ones);
-  reduce_to_extremum<T>(in, shift, split, Reduction::Max);
+void log_sum_exp(KernelContext& context, const Tensor& in, Tensor& out, const Split& split) {
+  Tensor shift = context.temporary(in.dtype(), split.kept_as_ones);
+  reduce_to_extremum<T>(context, in, shift, split, Reduction::Max);
   const FiniteOrZero clean;
   run_unary(unary_loop<T, T, FiniteOrZero>, &clean, shift, shift, kElementwiseGrain);
-  Tensor terms = scratch_tensor(in.dtype(), in.shape());
+  Tensor terms = context.temporary(in.dtype(), in.shape());
   const ShiftedExponential exponential;
   run_binary(binary_loop<T, T, ShiftedExponential>, &exponential, in, shift, terms, kCostlyGrain);
-  reduce_wide<T>(terms, out, split, Reduction::Sum);
+  reduce_wide<T>(context, terms, out, split, Reduction::Sum);
   const LogPlusShift logarithm;
   run_binary(binary_loop<T, T, LogPlusShift>, &logarithm, out, shift.reshaped(out.shape()), out, kCostlyGrain);
 }
@@ -304,8 +305,8 @@ void reduce_log_sum_exp(KernelContext& context) {
   Tensor& out = context.allocate_output(0, in.dtype(), parts.result);
   // Of integers: rounded towards zero, as ONNX's operator sets below 28 have it.
   const DType wide = is_integer(in.dtype()) ? DType::F64 : compute_dtype(in.dtype());
-  Tensor result = wide == in.dtype() ? out : scratch_tensor(wide, out.shape());
-  dispatch<WideFloats>(wide, [&]<class T>() { log_sum_exp<T>(cast_tensor(in, wide), result, parts); });
+  Tensor result = wide == in.dtype() ? out : context.temporary(wide, out.shape());
+  dispatch<WideFloats>(wide, [&]<class T>() { log_sum_exp<T>(context, cast_tensor(context, in, wide), result, parts); });
   if (wide != in.dtype()) cast_into(result, out);
 }
 
@@ -377,7 +378,7 @@ void arg(KernelContext& context) {
   const bool last = attributes.get_int("select_last_index", 0) != 0;
   const DType wide = reduction_dtype(in.dtype(), Reduction::Max);
   dispatch<TypeList<float, double, int64_t, uint64_t>>(wide, [&]<class T>() {
-    const Tensor values = cast_tensor(in, wide);
+    const Tensor values = cast_tensor(context, in, wide);
     const T* x = values.data<T>().data();
     int64_t* indices = out.data<int64_t>().data();
     parallel_for(out.size(), std::max<int64_t>(1, kElementwiseGrain / view.length), [&](int64_t begin, int64_t end) {
@@ -395,10 +396,10 @@ void arg(KernelContext& context) {
 
 }  // namespace
 
-Tensor reduce_tensor(const Tensor& in, AxisFlags axes, Reduction kind) {
+Tensor reduce_tensor(KernelContext& context, const Tensor& in, AxisFlags axes, Reduction kind) {
   const Split parts = split_axes(in.shape(), axes, true);
-  Tensor out = Tensor::allocate(in.dtype(), parts.result);
-  reduce_into(in, out, parts, kind);
+  Tensor out = context.temporary(in.dtype(), parts.result);
+  reduce_into(context, in, out, parts, kind);
   return out;
 }
 

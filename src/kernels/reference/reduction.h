@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "anfora/tensor.h"
+#include "kernels/kernel.h"
 
 namespace anfora::kernels {
 
@@ -12,7 +12,7 @@ enum class Reduction : uint8_t { Sum, Mean, Product, Max, Min, L1, L2, SumSquare
 // By axis.
 using AxisFlags = std::span<const bool>;
 
-// `in` reduced along the axes that are marked, which stay as dimensions of size 1.
-Tensor reduce_tensor(const Tensor& in, AxisFlags axes, Reduction kind);
+// `in` reduced along the axes that are marked, which stay as dimensions of size 1; in the workspace.
+Tensor reduce_tensor(KernelContext& context, const Tensor& in, AxisFlags axes, Reduction kind);
 
 }  // namespace anfora::kernels

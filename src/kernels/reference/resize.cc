@@ -14,6 +14,7 @@
 // depends on their rounding, and so do the runtimes that exporters check against.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "kernels/reference/arguments.h"
@@ -55,6 +56,8 @@ struct ResizedAxis {
     return input == output && scale == 1 && (transform != Transform::Crop || (roi_start == 0 && roi_end == 1));
   }
 };
+
+using ResizedAxes = boost::container::small_vector<ResizedAxis, 6>;
 
 // The coordinate in the input of output element i.
 float original_coordinate(const ResizedAxis& axis, Transform transform, int64_t i) {
@@ -105,22 +108,24 @@ struct Filter {
 
 // The taps of all outputs of an axis, in one array; those of output i are begin[i] … begin[i + 1]-1.
 struct Taps {
-  std::vector<int64_t> begin{0};
-  std::vector<int64_t> index;
-  std::vector<float> weight;
-  std::vector<bool> extrapolated;
+  std::span<int64_t> begin;
+  std::span<int64_t> index;
+  std::span<float> weight;
+  std::span<bool> extrapolated;
 };
 
-Taps taps_of(const ResizedAxis& axis, Transform transform, const Filter& filter, bool antialias, bool exclude_outside) {
+Taps taps_of(KernelContext& context, const ResizedAxis& axis, Transform transform, const Filter& filter, bool antialias,
+             bool exclude_outside) {
   const float stretch = antialias ? std::min(axis.scale, 1.0f) : 1;
   const int64_t first = static_cast<int64_t>(std::floor(static_cast<float>(-filter.reach()) / stretch)) + 1;
-  Taps taps;
-  std::vector<std::pair<int64_t, float>> near;
+  const auto outputs = static_cast<size_t>(axis.output), most = outputs * static_cast<size_t>(2 - 2 * first);
+  const Taps taps{context.workspace_of<int64_t>(outputs + 1), context.workspace_of<int64_t>(most),
+                  context.workspace_of<float>(most), context.workspace_of<bool>(outputs)};
+  int64_t end = taps.begin[0] = 0;
   for (int64_t i = 0; i < axis.output; ++i) {
     const float x = original_coordinate(axis, transform, i);
     const bool outside = transform == Transform::Crop && !(x >= 0 && x <= static_cast<float>(axis.input - 1));
-    taps.extrapolated.push_back(outside);
-    near.clear();
+    taps.extrapolated[i] = outside;
     float sum = 0;
     if (!outside) {
       const auto base =
@@ -130,16 +135,15 @@ Taps taps_of(const ResizedAxis& axis, Transform transform, const Filter& filter,
         const float weight = filter.weight(stretch * (static_cast<float>(k) - ratio));
         const bool beyond = base + k < 0 || base + k >= axis.input;
         if (weight == 0 || (beyond && exclude_outside)) continue;  // also: nothing times infinity is nothing
-        near.emplace_back(std::clamp<int64_t>(base + k, 0, axis.input - 1), weight);
+        taps.index[end] = std::clamp<int64_t>(base + k, 0, axis.input - 1);
+        taps.weight[end++] = weight;
         sum += weight;
       }
     }
-    const bool normalize = (antialias || exclude_outside) && sum != 0;
-    for (auto [index, weight] : near) {
-      taps.index.push_back(index);
-      taps.weight.push_back(normalize ? weight / sum : weight);
+    if ((antialias || exclude_outside) && sum != 0) {
+      for (int64_t t = taps.begin[i]; t < end; ++t) taps.weight[t] /= sum;
     }
-    taps.begin.push_back(std::ssize(taps.index));
+    taps.begin[i + 1] = end;
   }
   return taps;
 }
@@ -174,19 +178,20 @@ void interpolate_axis(const T* from, T* to, int64_t outer, const ResizedAxis& ax
 
 // Axes that shrink most go first, those that grow most last, to touch the fewest elements; among equals inner ones
 // first, whose lines are short, so that the outer ones run over long rows.
-std::vector<size_t> axis_order(const std::vector<ResizedAxis>& axes, Transform transform) {
-  std::vector<size_t> order;
-  for (size_t d = axes.size(); d-- > 0;) {
+AxisList axis_order(const ResizedAxes& axes, Transform transform) {
+  AxisList order;
+  for (int d = 0; d < std::ssize(axes); ++d) {
     if (!axes[d].is_identity(transform)) order.push_back(d);
   }
-  std::ranges::stable_sort(order, {}, [&](size_t d) {
-    return static_cast<double>(axes[d].output) / static_cast<double>(std::max<int64_t>(axes[d].input, 1));
+  std::ranges::sort(order, {}, [&](int d) {
+    const auto input = static_cast<double>(std::max<int64_t>(axes[d].input, 1));
+    return std::pair(static_cast<double>(axes[d].output) / input, -d);
   });
   return order;
 }
 
 struct Request {
-  std::vector<ResizedAxis> axes;
+  ResizedAxes axes;
   Transform transform;
   bool antialias, exclude_outside;
   float extrapolation_value;
@@ -194,18 +199,18 @@ struct Request {
 
 // The input is of T already; the result of the last axis goes to `output`.
 template <class T>
-void resize_by_taps(const Tensor& data, Tensor& output, const Request& request, const Filter& filter) {
-  std::vector<size_t> order = axis_order(request.axes, request.transform);
+void resize_by_taps(KernelContext& context, const Tensor& data, Tensor& output, const Request& request, const Filter& filter) {
+  const AxisList order = axis_order(request.axes, request.transform);
   Tensor current = data;
   for (size_t step = 0; step < order.size(); ++step) {
-    const size_t d = order[step];
+    const int d = order[step];
     const ResizedAxis& axis = request.axes[d];
     Shape shape = current.shape();
     shape[d] = axis.output;
-    Tensor next = step + 1 == order.size() ? output : Tensor::allocate(current.dtype(), shape);
-    Taps taps = taps_of(axis, request.transform, filter, request.antialias, request.exclude_outside);
-    const int64_t outer = extent(shape, 0, static_cast<int>(d));
-    const int64_t inner = extent(shape, static_cast<int>(d) + 1, static_cast<int>(shape.size()));
+    Tensor next = step + 1 == order.size() ? output : context.temporary(current.dtype(), shape);
+    const Taps taps = taps_of(context, axis, request.transform, filter, request.antialias, request.exclude_outside);
+    const int64_t outer = extent(shape, 0, d);
+    const int64_t inner = extent(shape, d + 1, static_cast<int>(shape.size()));
     interpolate_axis(current.data<T>().data(), next.data<T>().data(), outer, axis, inner, taps,
                      static_cast<T>(request.extrapolation_value));
     current = next;
@@ -227,22 +232,22 @@ T from_float(float value) {
   }
 }
 
-void resize_smoothly(const Tensor& data, Tensor& output, const Request& request, const Filter& filter) {
-  if (data.dtype() == DType::F32) return resize_by_taps<float>(data, output, request, filter);
-  if (data.dtype() == DType::F64) return resize_by_taps<double>(data, output, request, filter);
-  Tensor wide_input = Tensor::allocate(DType::F32, data.shape());
-  Tensor wide_output = Tensor::allocate(DType::F32, output.shape());
+void resize_smoothly(KernelContext& context, const Tensor& data, Tensor& output, const Request& request, const Filter& filter) {
+  if (data.dtype() == DType::F32) return resize_by_taps<float>(context, data, output, request, filter);
+  if (data.dtype() == DType::F64) return resize_by_taps<double>(context, data, output, request, filter);
+  Tensor wide_input = context.temporary(DType::F32, data.shape());
+  Tensor wide_output = context.temporary(DType::F32, output.shape());
   dispatch<Join<HalfFloats, Integers>>(data.dtype(), [&]<class T>() {
     std::ranges::transform(data.data<T>(), wide_input.data<float>().begin(), [](T v) { return static_cast<float>(v); });
-    resize_by_taps<float>(wide_input, wide_output, request, filter);
+    resize_by_taps<float>(context, wide_input, wide_output, request, filter);
     std::ranges::transform(wide_output.data<float>(), output.data<T>().begin(), from_float<T>);
   });
 }
 
-void resize_nearest(const Tensor& data, Tensor& output, const Request& request, Nearest mode) {
+void resize_nearest(KernelContext& context, const Tensor& data, Tensor& output, const Request& request, Nearest mode) {
   int64_t entries = 0;
   for (const ResizedAxis& axis : request.axes) entries += axis.output;
-  Scratch<int64_t> tables(static_cast<size_t>(entries));
+  std::span<int64_t> tables = context.workspace_of<int64_t>(static_cast<size_t>(entries));
   boost::container::small_vector<IndexMap, 8> maps;
   for (int64_t* map = tables.data(); const ResizedAxis& axis : request.axes) {
     for (int64_t i = 0; i < axis.output; ++i) {
@@ -254,15 +259,18 @@ void resize_nearest(const Tensor& data, Tensor& output, const Request& request, 
     maps.emplace_back(map, static_cast<size_t>(axis.output));
     map += axis.output;
   }
-  Tensor fill = Tensor::zeros(data.dtype(), {});
+  Tensor fill = context.temporary(data.dtype(), {});
+  if (data.dtype() != DType::String) std::memset(fill.raw(), 0, fill.bytes());
   if (request.transform == Transform::Crop && request.extrapolation_value != 0) {
     dispatch<Numbers>(data.dtype(), [&]<class T>() { fill.data<T>()[0] = from_float<T>(request.extrapolation_value); });
   }
-  mapped_copy(data, output, maps, fill.raw());
+  mapped_copy(context, data, output, maps, fill.raw());
 }
 
-std::vector<float> floats(const Tensor& tensor) {
-  std::vector<float> values;
+using FloatList = boost::container::small_vector<float, 8>;
+
+FloatList floats(const Tensor& tensor) {
+  FloatList values;
   dispatch<Floats>(tensor.dtype(), [&]<class T>() {
     for (T value : tensor.data<T>()) values.push_back(static_cast<float>(value));
   });
@@ -270,9 +278,9 @@ std::vector<float> floats(const Tensor& tensor) {
 }
 
 // Sizes, scales and regions of all axes, from those of the chosen ones.
-std::vector<ResizedAxis> requested_axes(KernelContext& context, Transform transform) {
+ResizedAxes requested_axes(KernelContext& context, Transform transform) {
   const Tensor& data = context.input(0);
-  std::vector<ResizedAxis> axes(static_cast<size_t>(data.rank()));
+  ResizedAxes axes(static_cast<size_t>(data.rank()));
   AxisList chosen;
   for (int d = 0; d < data.rank(); ++d) {
     axes[d].input = axes[d].output = data.dim(d);
@@ -289,7 +297,7 @@ std::vector<ResizedAxis> requested_axes(KernelContext& context, Transform transf
   if (transform == Transform::Crop && !roi) refuse("tf_crop_and_resize needs a region");
   if (!scales == !sizes && !chosen.empty()) refuse("one of scales and sizes has to be given");
   if (roi) {
-    std::vector<float> region = floats(*roi);
+    const FloatList region = floats(*roi);
     if (region.size() != 2 * chosen.size()) refuse("a region of {} numbers for {} axes", region.size(), chosen.size());
     for (size_t i = 0; i < chosen.size(); ++i) {
       axes[chosen[i]].roi_start = region[i];
@@ -297,7 +305,7 @@ std::vector<ResizedAxis> requested_axes(KernelContext& context, Transform transf
     }
   }
   if (scales) {
-    std::vector<float> given = floats(*scales);
+    const FloatList given = floats(*scales);
     if (given.size() != chosen.size()) refuse("{} scales for {} axes", given.size(), chosen.size());
     for (size_t i = 0; i < chosen.size(); ++i) {
       ResizedAxis& axis = axes[chosen[i]];
@@ -312,7 +320,7 @@ std::vector<ResizedAxis> requested_axes(KernelContext& context, Transform transf
   if (!sizes) return axes;
   const IntegerList given = integers(*sizes);
   if (given.size() != chosen.size()) refuse("{} sizes for {} axes", given.size(), chosen.size());
-  std::string policy = context.attributes().get_string("keep_aspect_ratio_policy", "stretch");
+  const std::string_view policy = context.attributes().string("keep_aspect_ratio_policy", "stretch");
   if (policy != "stretch" && policy != "not_larger" && policy != "not_smaller") {
     refuse("keep_aspect_ratio_policy is '{}'", policy);
   }
@@ -338,12 +346,12 @@ void resize(KernelContext& context) {
   const Tensor& data = context.input(0);
   const AttributeSet& attributes = context.attributes();
   Request request;
-  request.transform = transform_of(attributes.get_string("coordinate_transformation_mode", "half_pixel"));
+  request.transform = transform_of(attributes.string("coordinate_transformation_mode", "half_pixel"));
   request.axes = requested_axes(context, request.transform);
   request.antialias = attributes.get_int("antialias", 0) != 0;
   request.exclude_outside = attributes.get_int("exclude_outside", 0) != 0;
   request.extrapolation_value = attributes.get_float("extrapolation_value", 0);
-  std::string mode = attributes.get_string("mode", "nearest");
+  const std::string_view mode = attributes.string("mode", "nearest");
   if (mode != "nearest" && mode != "linear" && mode != "cubic") refuse("mode is '{}'", mode);
   Shape shape;
   for (const ResizedAxis& axis : request.axes) shape.push_back(axis.output);
@@ -351,10 +359,10 @@ void resize(KernelContext& context) {
   if (output.size() == 0) return;
   if (data.size() == 0) refuse("an empty tensor cannot be resized to {}", to_string(shape));
   if (mode == "nearest") {
-    return resize_nearest(data, output, request,
-                          nearest_of(attributes.get_string("nearest_mode", "round_prefer_floor")));
+    return resize_nearest(context, data, output, request,
+                          nearest_of(attributes.string("nearest_mode", "round_prefer_floor")));
   }
-  resize_smoothly(data, output, request, Filter{mode == "cubic", attributes.get_float("cubic_coeff_a", -0.75f)});
+  resize_smoothly(context, data, output, request, Filter{mode == "cubic", attributes.get_float("cubic_coeff_a", -0.75f)});
 }
 
 }  // namespace

@@ -9,7 +9,6 @@
 // with the statistics folded in double and rounded once. stash_type only asks for at least the precision of f32 in the
 // first stage, and everything here has it, so that narrow floats are rounded once, at the end.
 #include <cmath>
-#include <vector>
 
 #include "kernels/reference/arguments.h"
 #include "kernels/reference/cast.h"
@@ -28,7 +27,7 @@ template <class T>
 class RowFactors {
  public:
   RowFactors() = default;
-  RowFactors(const Tensor& factors, const Shape& shape, int axis) {
+  RowFactors(KernelContext& context, const Tensor& factors, const Shape& shape, int axis) {
     if (broadcast_shape(factors.shape(), shape) != shape) {
       throw Error(ErrorCode::TypeMismatch,
                   fmt::format("a scale or bias of shape {} does not broadcast to the data's, {}",
@@ -39,9 +38,9 @@ class RowFactors {
     for (int i = lead; i < axis; ++i) shared &= factors.dim(i - lead) == 1;
     const Shape target(shared ? shape.begin() + axis : shape.begin(), shape.end());
     const Shape own(factors.shape().begin() + (shared ? std::max(axis - lead, 0) : 0), factors.shape().end());
-    values_ = cast_tensor(factors, dtype_of<T>).reshaped(own);
+    values_ = cast_tensor(context, factors, dtype_of<T>).reshaped(own);
     if (own != target) {
-      Tensor expanded = scratch_tensor(dtype_of<T>, target);
+      Tensor expanded = context.temporary(dtype_of<T>, target);
       strided_copy(dtype_of<T>, target, expanded.raw(), dense_strides(target), values_.raw(),
                    broadcast_strides(own, target));
       values_ = expanded;
@@ -71,7 +70,7 @@ void scale_row(const T* x, T* y, int64_t n, T center, T factor, const T* scale, 
 double inverse_deviation(double variance, double epsilon) { return 1 / std::sqrt(variance + epsilon); }
 
 // The statistics of each row, for the outputs that show them.
-void set_statistics(KernelContext& context, size_t i, const Shape& shape, const Scratch<double>& values) {
+void set_statistics(KernelContext& context, size_t i, const Shape& shape, std::span<const double> values) {
   if (context.num_outputs() <= i) return;
   Tensor& out = context.allocate_output(i, dtype_attribute(context.attributes(), "stash_type", DType::F32), shape);
   cast_elements(DType::F64, values.data(), out.dtype(), out.raw(), out.size());
@@ -88,11 +87,12 @@ void layer_normalization(KernelContext& context) {
   Shape rows = x.shape();
   std::fill(rows.begin() + axis, rows.end(), 1);
   const auto row_count = static_cast<size_t>(element_count(rows));
-  Scratch<double> means(row_count, NAN), inverses(row_count, NAN);
+  const std::span<double> means = context.workspace_of<double>(row_count, NAN),
+                          inverses = context.workspace_of<double>(row_count, NAN);
   Tensor& y = context.allocate_output(0, x.dtype(), x.shape());
   dispatch<WideFloats>(compute_dtype(x.dtype()), [&]<class T>() {
-    const RowFactors<T> scales(scale, x.shape(), axis);
-    const RowFactors<T> biases = bias ? RowFactors<T>(*bias, x.shape(), axis) : RowFactors<T>();
+    const RowFactors<T> scales(context, scale, x.shape(), axis);
+    const RowFactors<T> biases = bias ? RowFactors<T>(context, *bias, x.shape(), axis) : RowFactors<T>();
     for_each_row<T>(x, y, length, [&](int64_t r, const T* from, T* to) {
       const Moments moments = row_moments(from, length);
       means[r] = moments.mean;
@@ -112,7 +112,7 @@ void rms_normalization(KernelContext& context) {
   Tensor& y = context.allocate_output(0, scale.dtype(), x.shape());
   const bool is_double = x.dtype() == DType::F64 || scale.dtype() == DType::F64;
   dispatch<WideFloats>(is_double ? DType::F64 : DType::F32, [&]<class T>() {
-    const RowFactors<T> scales(scale, x.shape(), axis);
+    const RowFactors<T> scales(context, scale, x.shape(), axis);
     for_each_row<T>(x, y, length, [&](int64_t r, const T* from, T* to) {
       const double mean_square = fold_long_row(from, length, SumSquareFold{}) / static_cast<double>(length);
       const T factor = static_cast<T>(inverse_deviation(mean_square, epsilon));
@@ -134,11 +134,11 @@ void normalize_groups(KernelContext& context, int64_t groups) {
   const int64_t group_size = view.channels / groups, length = group_size * view.inner;
   Tensor& y = context.allocate_output(0, x.dtype(), x.shape());
   dispatch<WideFloats>(compute_dtype(x.dtype()), [&]<class T>() {
-    const std::vector<T> scale = channel_values<T>(context.input(1), view.channels);
-    const std::vector<T> bias = channel_values<T>(context.input(2), view.channels);
+    const std::span<T> scale = channel_values<T>(context, context.input(1), view.channels);
+    const std::span<T> bias = channel_values<T>(context, context.input(2), view.channels);
     const bool by_element = view.has_short_channels() && group_size > 1;
-    const std::vector<T> scales = by_element ? repeat_each(scale, view.inner) : std::vector<T>();
-    const std::vector<T> biases = by_element ? repeat_each(bias, view.inner) : std::vector<T>();
+    const std::span<T> scales = by_element ? repeat_each(context, scale, view.inner) : scale;
+    const std::span<T> biases = by_element ? repeat_each(context, bias, view.inner) : bias;
     for_each_row<T>(x, y, length, [&](int64_t r, const T* from, T* to) {
       const Moments moments = row_moments(from, length);
       const T center = static_cast<T>(moments.mean);

@@ -94,7 +94,7 @@ void scatter_elements(KernelContext& context) {
   }
   int axis = normalize_axis(context.attributes().get_int("axis", 0), data.rank());
   Reduction reduction = reduction_of(context);
-  const Scratch<int64_t> offsets = element_offsets(data.shape(), indices, axis);
+  const std::span<int64_t> offsets = element_offsets(context, data.shape(), indices, axis);
   scatter_runs(copy_to_output(context, data), offsets, 1, updates, reduction);
 }
 
@@ -104,7 +104,7 @@ void scatter_nd(KernelContext& context) {
   const Tensor& updates = context.input(2);
   require_same_dtype(data, updates);
   Reduction reduction = reduction_of(context);
-  const Scratch<int64_t> offsets = tuple_offsets(data.shape(), indices, 0);
+  const std::span<int64_t> offsets = tuple_offsets(context, data.shape(), indices, 0);
   int sliced = static_cast<int>(indices.shape().back());
   Shape expected(indices.shape().begin(), indices.shape().end() - 1);
   expected.insert(expected.end(), data.shape().begin() + sliced, data.shape().end());

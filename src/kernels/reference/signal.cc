@@ -55,7 +55,7 @@ void dft(KernelContext& context) {
   shape.back() = out_components;
   int64_t outer = extent(x.shape(), 0, axis), inner = extent(x.shape(), axis + 1, x.rank() - 1);
   FourierTransform transform(length, inverse);
-  Tensor wide = widen(x);
+  Tensor wide = widen(context, x);
   WideOutput y(context, 0, x.dtype(), shape);
   dispatch<FloatAccumulators>(wide.dtype(), [&]<class T>() {
     const T* from = wide.data<T>().data();
@@ -99,7 +99,7 @@ void stft(KernelContext& context) {
   int64_t frames = (samples - length) / step + 1;
   int64_t bins = context.attributes().get_int("onesided", 1) != 0 ? length / 2 + 1 : length;
   FourierTransform transform(length, false);
-  Tensor wide = widen(x), wide_window = window ? widen(*window) : Tensor();
+  Tensor wide = widen(context, x), wide_window = window ? widen(context, *window) : Tensor();
   WideOutput y(context, 0, x.dtype(), Shape{batch, frames, bins, 2});
   dispatch<FloatAccumulators>(wide.dtype(), [&]<class T>() {
     const T* from = wide.data<T>().data();

@@ -18,6 +18,7 @@
 #include "kernels/reference/fold.h"
 #include "kernels/reference/vector_math.h"
 #include "support/parallel.h"
+#include "support/scratch.h"
 
 namespace anfora::kernels {
 namespace {
@@ -100,14 +101,14 @@ void softmax_wide(const Tensor& in, Tensor& out, const AxisView& view, bool loga
   });
 }
 
-void softmax_along(const Tensor& in, Tensor& out, int axis, bool logarithm) {
+void softmax_along(KernelContext& context, const Tensor& in, Tensor& out, int axis, bool logarithm) {
   if (in.size() == 0) return;
   const AxisView view(in.shape(), axis);
   if (in.dtype() == DType::F32) return softmax_wide<float>(in, out, view, logarithm);
   if (in.dtype() == DType::F64) return softmax_wide<double>(in, out, view, logarithm);
   if (!is_narrow_float(in.dtype())) throw_unsupported_dtype(in.dtype());
   if (view.inner != 1) {
-    Tensor wide = cast_tensor(in, DType::F32);
+    Tensor wide = cast_tensor(context, in, DType::F32);
     softmax_wide<float>(wide, wide, view, logarithm);
     return cast_into(wide, out);
   }
@@ -129,7 +130,7 @@ void softmax_along(const Tensor& in, Tensor& out, int axis, bool logarithm) {
 void softmax_kernel(KernelContext& context, bool logarithm) {
   const Tensor& in = context.input(0);
   const int axis = normalize_axis(context.attributes().get_int("axis", -1), in.rank());
-  softmax_along(in, context.allocate_output(0, in.dtype(), in.shape()), axis, logarithm);
+  softmax_along(context, in, context.allocate_output(0, in.dtype(), in.shape()), axis, logarithm);
 }
 
 template <class T>
@@ -153,7 +154,7 @@ void hardmax_wide(const Tensor& in, Tensor& out, const AxisView& view) {
 
 void softmax(KernelContext& context) { softmax_kernel(context, false); }
 void log_softmax(KernelContext& context) { softmax_kernel(context, true); }
-void log_softmax_into(const Tensor& in, int axis, Tensor& out) { softmax_along(in, out, axis, true); }
+void log_softmax_into(KernelContext& context, const Tensor& in, int axis, Tensor& out) { softmax_along(context, in, out, axis, true); }
 
 void hardmax(KernelContext& context) {
   const Tensor& in = context.input(0);
@@ -161,8 +162,8 @@ void hardmax(KernelContext& context) {
   Tensor& out = context.allocate_output(0, in.dtype(), in.shape());
   if (in.size() == 0) return;
   if (in.dtype() == DType::F64) return hardmax_wide<double>(in, out, view);
-  Tensor wide = in.dtype() == DType::F32 ? out : Tensor::allocate(DType::F32, in.shape());
-  hardmax_wide<float>(cast_tensor(in, DType::F32), wide, view);
+  Tensor wide = in.dtype() == DType::F32 ? out : context.temporary(DType::F32, in.shape());
+  hardmax_wide<float>(cast_tensor(context, in, DType::F32), wide, view);
   if (in.dtype() != DType::F32) cast_into(wide, out);
 }
 

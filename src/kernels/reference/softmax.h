@@ -10,6 +10,6 @@ void log_softmax(KernelContext& context);
 void hardmax(KernelContext& context);
 
 // out = log(softmax(in)) along an axis in [0, rank); out has in's dtype, a float type, and shape.
-void log_softmax_into(const Tensor& in, int axis, Tensor& out);
+void log_softmax_into(KernelContext& context, const Tensor& in, int axis, Tensor& out);
 
 }  // namespace anfora::kernels

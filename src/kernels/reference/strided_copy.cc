@@ -310,14 +310,14 @@ bool is_identity(IndexMap map, int64_t size) {
 
 }  // namespace
 
-void mapped_copy(const Tensor& from, Tensor& to, std::span<const IndexMap> maps, const void* fill) {
+void mapped_copy(KernelContext& context, const Tensor& from, Tensor& to, std::span<const IndexMap> maps, const void* fill) {
   if (to.size() == 0) return;
   if (to.rank() == 0) return dense_copy(to.dtype(), 1, to.raw(), from.raw());
   int last = to.rank() - 1;  // the innermost axis that is not copied as it is; what is below moves in one run
   while (last > 0 && is_identity(maps[last], from.dim(last))) --last;
   const int64_t run = extent(to.shape(), last + 1, to.rank());
   const int64_t row = to.dim(last) * run, rows = to.size() / row;
-  Scratch<Segment> room(maps[last].size());
+  const std::span<Segment> room = context.workspace_of<Segment>(maps[last].size());
   const std::span<const Segment> segments = find_segments(maps[last], room.data());
   // Single elements in scattered order go through the table, longer runs through the segments.
   const bool scattered =

@@ -31,7 +31,7 @@ inline const void* element_at(DType dtype, const void* data, int64_t index) {
 // to[i0, i1, …] = from[maps[0][i0], maps[1][i1], …], both dense; maps[d] has as many entries as axis d of `to`.
 // An index of -1 on any axis stands for the element at `fill`.
 using IndexMap = std::span<const int64_t>;
-void mapped_copy(const Tensor& from, Tensor& to, std::span<const IndexMap> maps, const void* fill = nullptr);
+void mapped_copy(KernelContext& context, const Tensor& from, Tensor& to, std::span<const IndexMap> maps, const void* fill = nullptr);
 
 // The slices of `from` along `axis` that the valid indices name, one after the other.
 void take(const Tensor& from, int axis, std::span<const int64_t> indices, Tensor& to);
