@@ -368,7 +368,7 @@ def int32_plus_float(x):
 
 WRONG = [
     (unknown_name, "the name 'nothing_of_this_name' is not defined"),
-    (unknown_method, r"a f64\[.*\] has no 'frobnicate'"),
+    (unknown_method, r"f64\[.*\] has no 'frobnicate'"),
     (unknown_function, "numpy has no 'fft'"),
     (shapes, "dimensions 3 and 4 do not broadcast"),
     (product, "MatMul: "),
@@ -376,7 +376,7 @@ WRONG = [
     (two_dtypes, "is f32.* on one path to here, f64"),
     (two_functions, "which of them must not depend|on one path to here"),
     (shared_memory, "shares its memory with 'x'"),
-    (ambiguous, r"the truth of a bool\[3\] is ambiguous"),
+    (ambiguous, r"the truth of bool\[3\] is ambiguous"),
     (tried, "Try is not supported"),
     (with_block, "With is not supported"),
     (local_import, "Import is not supported"),

@@ -145,7 +145,7 @@ Object Lowering::attribute(const Object& object, const std::string& name) {
                    : is_list ? std::ranges::count(kListMethods, name)
                              : Emitter::is_numeric(object) && find_tensor_method(name);
   if (!has)
-    emit_.fail(ErrorCode::Unsupported, fmt::format("a {} has no '{}' that can be compiled", describe(object), name));
+    emit_.fail(ErrorCode::Unsupported, fmt::format("{} has no '{}' that can be compiled", describe(object), name));
   return {Method{std::make_shared<const Object>(object), name}};
 }
 
@@ -268,7 +268,7 @@ Node* Lowering::list_item(Node* sequence, const Object& value) {
   const Object item = as_array(value);
   if (emit_.dtype(item) != dtype) {
     emit_.fail(ErrorCode::TypeMismatch,
-               fmt::format("a {} in a list of {}, whose length is only known when it runs", describe(value),
+               fmt::format("{} in a list of {}, whose length is only known when it runs", describe(value),
                            anfora::name(dtype)),
                "such a list has items of one type: float(…), int(…) or astype() convert");
   }
@@ -308,7 +308,7 @@ Object Lowering::length(const Object& object) {
     }
     return least;
   }
-  emit_.fail(ErrorCode::TypeMismatch, fmt::format("a {} has no length", describe(object)));
+  emit_.fail(ErrorCode::TypeMismatch, fmt::format("{} has no length", describe(object)));
 }
 
 // The item of something iterable at an index from 0 on.
@@ -322,7 +322,7 @@ Object Lowering::item(const Object& object, const Object& index) {
     return {Array{emit_.op("SequenceAt", {array->node, emit_.tensor(index)}), array->is_number}};
   }
   const auto* iterable = object.as<Iterable>();
-  if (!iterable) emit_.fail(ErrorCode::TypeMismatch, fmt::format("a {} has no items", describe(object)));
+  if (!iterable) emit_.fail(ErrorCode::TypeMismatch, fmt::format("{} has no items", describe(object)));
   const std::vector<Object>& parts = iterable->parts->items;
   switch (iterable->kind) {
     case Iterable::Kind::Range: {
@@ -403,7 +403,7 @@ Object Lowering::call_builtin(const std::string& name, Arguments arguments) {
     for (const Object& bound : given) {
       const DType dtype = Emitter::is_numeric(bound) ? emit_.dtype(bound) : DType::Undefined;
       if (!is_integer(dtype))
-        emit_.fail(ErrorCode::TypeMismatch, fmt::format("range() takes integers, not a {}", describe(bound)));
+        emit_.fail(ErrorCode::TypeMismatch, fmt::format("range() takes integers, not {}", describe(bound)));
     }
     for (Object& bound : given) {  // those of numpy count as Python's
       if (bound.is<Array>())
@@ -520,7 +520,7 @@ DType Lowering::dtype_of(const Object& object) {
     if (auto found = find_in_module("numpy", *text == "bool" ? "bool_" : *text); found && found->is<DTypeObject>())
       return found->as<DTypeObject>()->dtype;
   }
-  emit_.fail(ErrorCode::TypeMismatch, fmt::format("a {} is no element type", describe(object)));
+  emit_.fail(ErrorCode::TypeMismatch, fmt::format("{} is no element type", describe(object)));
 }
 
 // A shape as the caller gives it: one size, or several.

@@ -370,7 +370,7 @@ Object Lowering::call_operator(const std::string& name, Arguments arguments) {
       auto converted = attribute_of(value, attribute->kind);
       if (!converted)
         emit_.fail(ErrorCode::InvalidArgument,
-                   fmt::format("{}: the attribute {} cannot be a {}", name, key, describe(value)),
+                   fmt::format("{}: the attribute {} cannot be {}", name, key, describe(value)),
                    "it must be known to the compiler");
       attributes.emplace_back(key, std::move(*converted));
     } else if (key == "outputs" && integer_of(value)) {

@@ -103,7 +103,7 @@ DType Emitter::dtype(const Object& object) const {
 Node* Emitter::tensor(const Object& object) {
   if (const auto* array = object.as<Array>()) {
     if (!array->node->type()->is_tensor())
-      fail(ErrorCode::TypeMismatch, fmt::format("a {} is no tensor", to_string(array->node->type())));
+      fail(ErrorCode::TypeMismatch, fmt::format("{} is no tensor", to_string(array->node->type())));
     return array->node;
   }
   if (is_known_number(object)) return constant(*object.as<Constant>(), dtype(object));
@@ -122,7 +122,7 @@ Node* Emitter::tensor(const Object& object) {
     for (Node*& row : rows) row = op("Unsqueeze", {cast(row, common), integers({0})});
     return apply("Concat", rows, {{"axis", int64_t{0}}});
   }
-  fail(ErrorCode::TypeMismatch, fmt::format("a {} is no tensor", describe(object)));
+  fail(ErrorCode::TypeMismatch, fmt::format("{} is no tensor", describe(object)));
 }
 
 Node* Emitter::tensor(const Object& object, DType dtype) {
@@ -295,8 +295,7 @@ Object Emitter::unary(Kind kind, const Object& a) {
   if (a.is<Constant>()) {
     if (auto folded = python::unary(kind, *a.as<Constant>())) return {*folded};
   }
-  if (!is_numeric(a))
-    fail(ErrorCode::TypeMismatch, fmt::format("{} of a {} is not defined", name_of(kind), describe(a)));
+  if (!is_numeric(a)) fail(ErrorCode::TypeMismatch, fmt::format("{} of {} is not defined", name_of(kind), describe(a)));
   const bool is_number = this->is_number(a);
   Node* x = tensor(a);
   if (x->type()->dtype() == DType::Bool && is_number) x = cast(x, DType::I64);
@@ -318,7 +317,7 @@ Object Emitter::truth(const Object& object) {
   if (type->has_rank()) {
     for (ir::Dim dim : type->dims()) {
       if (!provably_equal(dim, module_.context().dims().constant(1))) {
-        fail(ErrorCode::TypeMismatch, fmt::format("the truth of a {} is ambiguous", to_string(type)),
+        fail(ErrorCode::TypeMismatch, fmt::format("the truth of {} is ambiguous", to_string(type)),
              "use .any() or .all()");
       }
     }

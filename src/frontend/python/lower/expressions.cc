@@ -247,7 +247,7 @@ std::vector<Object> Lowering::items_of(const Object& object) {
   if (const Items* tuple = iterable.tuple()) return tuple->items;
   const auto* array = iterable.as<Array>();
   if (array && array->node->type()->is_tensor() && !array->is_number && emit_.rank(array->node) == 0) {
-    emit_.fail(ErrorCode::TypeMismatch, fmt::format("a {} has no items", describe(object)));
+    emit_.fail(ErrorCode::TypeMismatch, fmt::format("{} has no items", describe(object)));
   }
   if (array || iterable.is<Iterable>()) {
     const auto count = integer_of(length(iterable));
@@ -260,7 +260,7 @@ std::vector<Object> Lowering::items_of(const Object& object) {
     for (int64_t i = 0; i < *count; ++i) items.push_back(item(iterable, make_integer(i)));
     return items;
   }
-  emit_.fail(ErrorCode::TypeMismatch, fmt::format("a {} has no items", describe(object)));
+  emit_.fail(ErrorCode::TypeMismatch, fmt::format("{} has no items", describe(object)));
 }
 
 Object Lowering::formatted(const Tree& e) {
@@ -408,7 +408,7 @@ Object Lowering::call_expression(const Tree& e) {
     }
     const auto* cell = value.as<Cell>();
     if (!cell || cell->kind != Cell::Kind::Dict)
-      emit_.fail(ErrorCode::TypeMismatch, fmt::format("** takes a dict, this is a {}", describe(value)));
+      emit_.fail(ErrorCode::TypeMismatch, fmt::format("** takes a dict, this is {}", describe(value)));
     const std::vector<Object> pairs = content(*cell).tuple()->items;
     for (size_t i = 0; i < pairs.size(); i += 2)
       arguments.named.emplace_back(text_of(pairs[i]).value_or(""), pairs[i + 1]);

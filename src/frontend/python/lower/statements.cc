@@ -95,7 +95,7 @@ void Lowering::assign(const Tree& target, Object value) {
         return;
       }
       if (!object.is<Array>()) {
-        emit_.fail(ErrorCode::TypeMismatch, fmt::format("items of a {} cannot be assigned", describe(object)),
+        emit_.fail(ErrorCode::TypeMismatch, fmt::format("items of {} cannot be assigned", describe(object)),
                    object.tuple() ? "a list can be changed" : "");
       }
       require_unshared(base, object);

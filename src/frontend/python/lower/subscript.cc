@@ -26,8 +26,7 @@ bool is_new_axis(const Object& part) { return part.is_none(); }
 int64_t Lowering::known_index(const Object& index, size_t size) {
   const auto known = integer_of(index);
   if (!known) {
-    emit_.fail(ErrorCode::Unsupported,
-               fmt::format("which item is meant must be known to the compiler, not a {}", describe(index)),
+    emit_.fail(ErrorCode::Unsupported, "which item is meant must be known to the compiler",
                "items of a tensor may be chosen by what is computed");
   }
   const auto count = static_cast<int64_t>(size);
@@ -75,7 +74,7 @@ Object Lowering::subscript(const Object& object, const Object& index) {
   }
   const auto* array = object.as<Array>();
   if (!array || Emitter::is_number(object))
-    emit_.fail(ErrorCode::TypeMismatch, fmt::format("a {} has no items", describe(object)));
+    emit_.fail(ErrorCode::TypeMismatch, fmt::format("{} has no items", describe(object)));
   if (array->node->type()->kind() == ir::TypeKind::Sequence) return item(object, index);
   return tensor_subscript(array->node, index);
 }
@@ -96,7 +95,7 @@ std::vector<Object> Lowering::expanded_index(Node* tensor, const Object& index) 
       ellipsis = i;
     } else if (!is_new_axis(part)) {
       if (part.constant<bool>() || part.constant<double>())
-        emit_.fail(ErrorCode::TypeMismatch, fmt::format("a {} is no index", describe(part)));
+        emit_.fail(ErrorCode::TypeMismatch, fmt::format("{} is no index", describe(part)));
       axes += is_mask(part) ? static_cast<size_t>(part.as<Array>()->node->type()->rank()) : 1;
     }
   }
