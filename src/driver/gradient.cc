@@ -60,4 +60,24 @@ void differentiate(Module& module, size_t of, std::vector<size_t> by) {
   pipeline::optimize(module, how);
 }
 
+void keep_results(Module& module, std::span<const size_t> kept) {
+  Graph& main = *module.main();
+  const Type* type = main.result()->type();
+  const bool is_tuple = type && type->is_tuple();
+  std::vector<Node*> results;
+  std::vector<std::string> names;
+  std::vector<const Type*> types;
+  for (size_t i : kept) {
+    results.push_back(is_tuple ? module.tuple_item(&main, main.result(), i) : main.result());
+    if (is_tuple) results.back()->set_type(type->element(i));
+    if (!module.output_names().empty()) names.push_back(module.output_names()[i]);
+    types.push_back(results.back()->type());
+  }
+  module.output_names() = std::move(names);
+  module.metadata().output_types.clear();
+  Apply* tuple = module.make_tuple(&main, results);
+  tuple->set_type(module.context().tuple_type(types));
+  module.set_result(&main, results.size() == 1 ? results[0] : tuple);
+}
+
 }  // namespace anfora::driver

@@ -1,6 +1,7 @@
 // Gradients of a model: what `anfora grad` and the Python package have in common.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,5 +20,8 @@ struct GradientOptions {
 void differentiate(ir::Module& module, const GradientOptions& options);
 // The same by the numbers of the result and of the parameters.
 void differentiate(ir::Module& module, size_t of, std::vector<size_t> by);
+
+// Only these results, in this order.
+void keep_results(ir::Module& module, std::span<const size_t> kept);
 
 }  // namespace anfora::driver

@@ -42,6 +42,11 @@ Library::Library(Context& context, std::span<const File> files, Of of) {
   }
 }
 
+const Graph* Library::meaning(const Operator& op) const {
+  const Graph* function = find(op);
+  return function && function->parameters().size() == op.inputs.size() ? function : nullptr;
+}
+
 const Graph* Library::find(const Operator& op) const {
   auto found = functions_.find(&op);
   return found == functions_.end() ? nullptr : found->second;

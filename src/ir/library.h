@@ -39,6 +39,8 @@ class Library {
 
   // The function of an operator; null: there is none here.
   const Graph* find(const Operator& op) const;
+  // The same where it is what the operator means; else null.
+  const Graph* meaning(const Operator& op) const;
   std::span<const std::unique_ptr<Module>> modules() const { return modules_; }
 
  private:

@@ -84,7 +84,13 @@ bool is_float(const Type* type) {
   const DType dtype = type->dtype();
   return dtype == DType::F64 || dtype == DType::F32 || dtype == DType::F16 || dtype == DType::BF16;
 }
-bool holds_floats(const Type* type) { return std::ranges::any_of(leaf_types(type), is_float); }
+// Also in sequences: those have no sensitivities, and what reads one is refused.
+bool holds_floats(const Type* type) {
+  return std::ranges::any_of(leaf_types(type), [](const Type* leaf) {
+    while (leaf && (leaf->kind() == TypeKind::Sequence || leaf->kind() == TypeKind::Optional)) leaf = leaf->element();
+    return is_float(leaf);
+  });
+}
 
 // The first leaf of item i of a tuple.
 size_t offset_of(const Type* tuple, size_t i) {
@@ -143,7 +149,7 @@ class Differentiation {
     for (size_t i : by) {
       Parameter* p = main.parameter(i);
       all.push_back(sensitivity_or_zero(body, p, 0));
-      if (!names.empty()) names.push_back(fmt::format("{}.grad", p->name()));
+      if (!names.empty()) names.push_back(name_of_gradient(names, *p));
       if (!declared.empty()) declared.push_back(nullptr);
     }
     Apply* result = module_.make_tuple(&main, all);
@@ -175,6 +181,13 @@ class Differentiation {
     Mask reads = {};                        // which arguments the backward functions take part in
     std::vector<Leaf> results = {};         // what they return: sensitivities of these
   };
+
+  // x.grad; x.grad.grad where that is one of the model's results.
+  static std::string name_of_gradient(std::span<const std::string> taken, const Parameter& p) {
+    std::string name = fmt::format("{}.grad", p.name());
+    while (std::ranges::count(taken, name)) name += ".grad";
+    return name;
+  }
 
   // Nodes ----------------------------------------------------------------------------------------------------------------
 
@@ -256,13 +269,11 @@ class Differentiation {
   // Whether the gradient gives a sensitivity of an operand. Where there is none, the walk will say so.
   bool has_derivative(const Apply& node, size_t operand) const {
     const Graph* function = library_.find(node.op());
-    if (!function || is_meaning(*function, node.op())) return true;
+    if (!function || library_.meaning(node.op())) return true;
     const Node* result = function->result();
     if (const Apply* items = result->as(Primitive::MakeTuple)) result = items->input(std::min(operand, items->num_inputs() - 1));
     return !is_none(result);
   }
-  static bool is_meaning(const Graph& function, const Operator& op) { return function.parameters().size() == op.inputs.size(); }
-
   bool depends(const Body& body, const Apply& node) const {
     if (!holds_floats(node.type())) return false;
     for (const Use& use : node.operands()) {
@@ -293,7 +304,7 @@ class Differentiation {
     if (!function) return false;
     const auto& inputs = node.op().inputs;
     Node* simpler = nullptr;
-    if (is_meaning(*function, node.op())) {
+    if (library_.meaning(node.op())) {
       simpler = meaning_of(node, *function);
     } else if (inputs.back().arity == Formal::Arity::Variadic && inputs.size() == 1 && node.num_inputs() != 2) {
       simpler = node.input(0);
@@ -871,7 +882,7 @@ boost::unordered_flat_set<std::string> operators_with_gradient() {
 
 bool lacks_gradient(const Apply& node) {
   static const boost::unordered_flat_set<std::string> kWith = operators_with_gradient();
-  return holds_floats(node.type()) && !kWith.contains(node.op().qualified);
+  return std::ranges::any_of(leaf_types(node.type()), is_float) && !kWith.contains(node.op().qualified);
 }
 
 const Pass kDifferentiate{"differentiate", "differentiation", "gradients of main's result by its parameters", run_differentiate};

@@ -100,7 +100,7 @@ Instance::Frame* Instance::called(const Apply& node, Frame* frame) {
   }
   if (node.primitive() != Primitive::Operation) return nullptr;
   const Application application = application_of(rewriter_.context(), node);
-  const Graph* function = library_ ? library_->find(application.op) : nullptr;
+  const Graph* function = library_ ? library_->meaning(application.op) : nullptr;
   if (!function) return nullptr;
   Frame* made = enter(node, *function, application.inputs, frame);
   made->op = &application.op;
