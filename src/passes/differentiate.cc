@@ -35,7 +35,6 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <boost/unordered/unordered_flat_set.hpp>
 #include <map>
-#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -46,7 +45,8 @@
 #include "ir/order.h"
 #include "ir/queries.h"
 #include "ops/gradients.h"
-#include "ops/registry.h"
+#include "passes/leaves.h"
+#include "passes/loop_form.h"
 #include "passes/pass.h"
 #include "passes/replacement.h"
 #include "rewrite/instantiate.h"
@@ -67,46 +67,7 @@ using namespace ir;
   throw error;
 }
 
-// Leaves: what a value consists of, tuples taken apart ---------------------------------------------------------------------
-
-void add_leaves(const Type* type, std::vector<const Type*>& leaves) {
-  if (!type || !type->is_tuple()) return leaves.push_back(type);
-  for (const Type* element : type->elements()) add_leaves(element, leaves);
-}
-std::vector<const Type*> leaf_types(const Type* type) {
-  std::vector<const Type*> leaves;
-  add_leaves(type, leaves);
-  return leaves;
-}
-
-bool is_float(const Type* type) {
-  if (!type || !type->is_tensor()) return false;
-  const DType dtype = type->dtype();
-  return dtype == DType::F64 || dtype == DType::F32 || dtype == DType::F16 || dtype == DType::BF16;
-}
-// Also in sequences: those have no sensitivities, and what reads one is refused.
-bool holds_floats(const Type* type) {
-  return std::ranges::any_of(leaf_types(type), [](const Type* leaf) {
-    while (leaf && (leaf->kind() == TypeKind::Sequence || leaf->kind() == TypeKind::Optional)) leaf = leaf->element();
-    return is_float(leaf);
-  });
-}
-
-// The first leaf of item i of a tuple.
-size_t offset_of(const Type* tuple, size_t i) {
-  size_t offset = 0;
-  for (size_t k = 0; k < i; ++k) offset += leaf_types(tuple->element(k)).size();
-  return offset;
-}
-
 bool is_none(const Node* node) { return node->as_value() && node->as_value()->is_none(); }
-
-// A loop in which the test chooses between a body, which ends by calling the loop again, and what follows.
-struct LoopForm {
-  Graph* header;
-  Graph *body, *exit;
-  bool goes_on_when;
-};
 
 class Differentiation {
  public:
@@ -124,12 +85,12 @@ class Differentiation {
     const size_t num_results = is_tuple ? main.result()->type()->elements().size() : 1;
     for (size_t i = 0; i < num_results; ++i) results.push_back(is_tuple ? item(&main, main.result(), i) : main.result());
     const size_t of = context_.options.gradient.of;
-    if (!is_float(results[of]->type())) {
+    if (!is_float_tensor(results[of]->type())) {
       throw Error(ErrorCode::InvalidArgument, fmt::format("the result is {}, and only floats have derivatives", to_string(results[of]->type())));
     }
     std::vector<size_t> by;
     for (const Parameter* p : main.parameters()) {
-      if (is_float(p->type())) by.push_back(p->index());
+      if (is_float_tensor(p->type())) by.push_back(p->index());
     }
     if (context_.options.gradient.by) by = *context_.options.gradient.by;
 
@@ -415,7 +376,7 @@ class Differentiation {
     if (callees.empty()) {
       refuse_gradient(node, "the functions that are called here are not known before the run");
     }
-    if (auto loop = loop_of(callees)) return visit_loop(body, node, *loop, leaves);
+    if (auto loop = loop_of(callees, calls_)) return visit_loop(body, node, *loop, leaves);
     Mask active;
     for (size_t i = 1; i < node.num_inputs(); ++i) active.push_back(body.varied.contains(node.input(i)));
     Mask matters;
@@ -523,7 +484,7 @@ class Differentiation {
     for (const Parameter* p : function.parameters()) {
       const auto types = leaf_types(p->type());
       for (size_t k = 0; active[p->index()] && k < types.size(); ++k) {
-        if (is_float(types[k])) leaves.push_back({p->index(), k});
+        if (is_float_tensor(types[k])) leaves.push_back({p->index(), k});
       }
     }
     return leaves;
@@ -628,26 +589,6 @@ class Differentiation {
 
   // Loops ----------------------------------------------------------------------------------------------------------------
 
-  std::optional<LoopForm> loop_of(std::span<Graph* const> callees) const {
-    if (callees.size() != 1 || !calls_.is_recursive(callees[0])) return std::nullopt;
-    Graph* header = callees[0];
-    const Apply* tail = header->result()->as(Primitive::Call);
-    const analysis::Callees branches = tail ? analysis::known_callees(*tail) : analysis::Callees();
-    if (branches.size() != 2) return std::nullopt;
-    auto in_loop = [&](const Graph* g) { return calls_.component(g) == calls_.component(header); };
-    if (in_loop(branches[0]) == in_loop(branches[1])) return std::nullopt;
-    Graph* body = branches[in_loop(branches[0]) ? 0 : 1];
-    const Apply* back = body->result()->as(Primitive::Call);
-    if (!back || constant_function(back->input(0)) != header || uses_in_loop(*body, in_loop) != 1 || uses_in_loop(*header, in_loop) != 1) {
-      return std::nullopt;
-    }
-    return LoopForm{header, body, branches[in_loop(branches[0]) ? 1 : 0], in_loop(branches[0])};
-  }
-  template <class InLoop>
-  static int64_t uses_in_loop(const Graph& function, const InLoop& in_loop) {
-    return std::ranges::count_if(function.value()->uses(), [&](const Use& use) { return in_loop(use.user->graph()); });
-  }
-
   // The header of a loop in another graph, up to its test and what it hands on to the branches.
   struct Header {
     Node* test;
@@ -707,7 +648,7 @@ class Differentiation {
     const std::vector<Leaf> leaves = leaves_of(*step, active);
     Mask matters;
     for (const Parameter* p : step->parameters()) {
-      for (const Type* type : leaf_types(p->type())) matters.push_back(active[p->index()] && is_float(type));
+      for (const Type* type : leaf_types(p->type())) matters.push_back(active[p->index()] && is_float_tensor(type));
     }
     const Pair& pair = pair_of({step}, active, matters, true);
 
@@ -864,26 +805,7 @@ size_t run_differentiate(PassContext& context) {
   return 1;
 }
 
-// By qualified name: operators belong to a context.
-boost::unordered_flat_set<std::string> operators_with_gradient() {
-  const auto context = ops::make_context();
-  const Library library(*context, ops::gradient_files(), Library::Of::Gradients);
-  boost::unordered_flat_set<std::string> names;
-  for (const auto& module : library.modules()) {
-    for (const Graph* graph : module->graphs()) {
-      const Operator* op = context->find_operator(module->metadata().domain, graph->name());
-      if (op && library.find(*op)) names.insert(op->qualified);
-    }
-  }
-  return names;
-}
-
 }  // namespace
-
-bool lacks_gradient(const Apply& node) {
-  static const boost::unordered_flat_set<std::string> kWith = operators_with_gradient();
-  return std::ranges::any_of(leaf_types(node.type()), is_float) && !kWith.contains(node.op().qualified);
-}
 
 const Pass kDifferentiate{"differentiate", "differentiation", "gradients of main's result by its parameters", run_differentiate};
 
