@@ -67,7 +67,7 @@ using namespace ir;
   throw error;
 }
 
-bool is_none(const Node* node) { return node->as_value() && node->as_value()->is_none(); }
+bool has_no_derivative(const Node* node) { return node->as_value() && node->as_value()->is_none(); }
 
 class Differentiation {
  public:
@@ -211,7 +211,7 @@ class Differentiation {
   // Sensitivities --------------------------------------------------------------------------------------------------------
 
   void add(Body& body, Node* node, size_t leaf, Node* sensitivity) {
-    if (!sensitivity || is_none(sensitivity) || !body.varied.contains(node)) return;
+    if (!sensitivity || has_no_derivative(sensitivity) || !body.varied.contains(node)) return;
     auto& leaves = body.sensitivities[node];
     if (leaves.empty()) leaves.resize(leaf_types(node->type()).size());
     leaves[leaf] = leaves[leaf] ? apply(body.backward, "Add", {leaves[leaf], sensitivity}) : sensitivity;
@@ -233,7 +233,7 @@ class Differentiation {
     if (!function || library_.meaning(node.op())) return true;
     const Node* result = function->result();
     if (const Apply* items = result->as(Primitive::MakeTuple)) result = items->input(std::min(operand, items->num_inputs() - 1));
-    return !is_none(result);
+    return !has_no_derivative(result);
   }
   bool depends(const Body& body, const Apply& node) const {
     if (!holds_floats(node.type())) return false;
