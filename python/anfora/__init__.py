@@ -51,9 +51,11 @@ __all__ = [
     "TypeMismatchError",
     "UnsupportedError",
     "Verification",
+    "grad",
     "jit",
     "load",
     "optimize",
+    "value_and_grad",
 ]
 
 
@@ -66,4 +68,8 @@ def __getattr__(name: str) -> object:
         from ._program import jit
 
         return jit
+    if name in ("grad", "value_and_grad"):
+        from . import _grad
+
+        return getattr(_grad, name)
     raise AttributeError(f"module 'anfora' has no attribute '{name}'")

@@ -224,7 +224,7 @@ class Specialization:
     """A function compiled for arguments of certain kinds."""
 
     def __init__(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], exact: bool, math: str, threads: int) -> None:
-        core, self.result, self.inputs, guards = _core.Model.from_function(function, arguments, keywords, exact)
+        core, self.result, self.inputs, guards = self.lower(function, arguments, keywords, exact)
         from ._model import Model
 
         self.model = Model(core)
@@ -235,6 +235,9 @@ class Specialization:
         # Where all inputs are arguments themselves, in order, nothing has to be looked up.
         self._is_direct = direct == list(range(len(arguments))) and not keywords
         self._is_array = self.result[0] == "array" and len(self.executable.outputs) == 1
+
+    def lower(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], exact: bool) -> tuple[Any, ...]:
+        return _core.Model.from_function(function, arguments, keywords, exact)
 
     def holds(self, arguments: tuple[Any, ...], keywords: dict[str, Any], function: Any) -> str:
         """What has changed since it was compiled; empty: nothing."""
@@ -336,9 +339,9 @@ class Jitted:
             if not changed:
                 return known
         try:
-            made, key = Specialization(self.function, arguments, keywords, False, self._math, self._threads), kinds
+            made, key = self._specialize(arguments, keywords, False), kinds
         except Error:  # with the sizes known it may be another matter; else that error is the one to see
-            made, key = Specialization(self.function, arguments, keywords, True, self._math, self._threads), (kinds, sizes_of(arguments), sizes_of(keywords))
+            made, key = self._specialize(arguments, keywords, True), (kinds, sizes_of(arguments), sizes_of(keywords))
         if changed:
             reason = f"{changed} has changed"
         elif not self._known:
@@ -349,6 +352,9 @@ class Jitted:
         self._reasons.append(f"({types_}): {reason}")
         self._known.setdefault(key, []).append(made)
         return made
+
+    def _specialize(self, arguments: tuple[Any, ...], keywords: dict[str, Any], exact: bool) -> Specialization:
+        return Specialization(self.function, arguments, keywords, exact, self._math, self._threads)
 
     def lower(self, *arguments: Any, **keywords: Any) -> Any:
         """The model that a call with these arguments runs: to look at, to save as ONNX, to optimize."""
@@ -380,5 +386,7 @@ def jit(function: Callable[..., Any] | None = None, *, math: str = "real", threa
         UnsupportedError, TypeMismatchError, InvalidModelError: of the function, with the line, when it is called.
     """
     if function is None:
-        return lambda given: Jitted(given, math, threads)
+        return lambda given: jit(given, math=math, threads=threads)
+    if hasattr(function, "_derivatives"):  # anfora.grad(f) is compiled as it is
+        return function
     return Jitted(function, math, threads)

@@ -23,6 +23,7 @@
 #include "driver/explain.h"
 #include "driver/flops.h"
 #include "driver/interface.h"
+#include "driver/gradient.h"
 #include "driver/optimize.h"
 #include "driver/session.h"
 #include "driver/why_not.h"
@@ -192,6 +193,16 @@ class Model {
   }
 
   // What the passes did, as a dictionary.
+  void differentiate(size_t of, std::vector<size_t> by) {
+    Working working;
+    std::lock_guard lock(shared_->mutex);
+    driver::differentiate(*module_, of, std::move(by));
+  }
+  void keep_outputs(const std::vector<size_t>& kept) {
+    std::lock_guard lock(shared_->mutex);
+    driver::keep_results(*module_, kept);
+  }
+
   nb::dict optimize(const driver::OptimizeOptions& options, const nb::object& progress) {
     std::function<void(std::string_view, size_t)> on_stage;
     if (!progress.is_none()) {
@@ -480,6 +491,8 @@ NB_MODULE(_core, module) {
       .def("nodes", &Model::nodes)
       .def("metadata", &Model::metadata)
       .def("optimize", &Model::optimize, nb::arg("options"), nb::arg("progress").none() = nb::none())
+      .def("differentiate", &Model::differentiate, nb::arg("of"), nb::arg("by"))
+      .def("keep_outputs", &Model::keep_outputs, nb::arg("kept"))
       .def("save", &Model::save, nb::arg("path"), nb::arg("opset").none() = nb::none())
       .def("to_onnx", &Model::to_onnx, nb::arg("opset").none() = nb::none())
       .def("size_as_onnx", &Model::size_as_onnx)

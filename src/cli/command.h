@@ -65,5 +65,6 @@ Action add_rules(CLI::App& app);
 Action add_explain(CLI::App& app);
 Action add_diff(CLI::App& app);
 Action add_cfg(CLI::App& app);
+Action add_grad(CLI::App& app);
 
 }  // namespace anfora::cli

@@ -11,6 +11,7 @@
 #include "dialects/microsoft/library.h"
 #include "kernels/onednn/onednn_kernels.h"
 #include "kernels/reference/prepared.h"
+#include "ops/gradients.h"
 #include "ops/registry.h"
 
 namespace anfora::cli {
@@ -158,6 +159,7 @@ bool and string; *float8* the four 8-bit floats; *all* every element type.
 
 void print_operators_markdown(ir::Context& context) {
   const ir::Library library(context, microsoft::library_files());
+  const ir::Library gradients(context, ops::gradient_files(), ir::Library::Of::Gradients);
   fmt::print("{}", kOperatorsIntroduction);
   for (const auto& [domain, operators] : by_domain(context)) {
     fmt::print("\n## {} ({} operators)\n", anchor(domain), operators.size());
@@ -180,6 +182,11 @@ void print_operators_markdown(ir::Context& context) {
       if (const ir::Graph* function = library.find(*op)) {
         const std::string_view file = function->return_node()->location()->file;
         fmt::print("- meaning: `@{}` in [{}](../src/dialects/microsoft/{})\n", function->name(), file, file);
+      }
+      if (const ir::Graph* function = gradients.find(*op)) {
+        const std::string_view file = function->return_node()->location()->file;
+        const char* how = gradients.meaning(*op) ? ", of its meaning" : "";
+        fmt::print("- gradient: `@{}` in [{}](../src/ops/gradients/{}){}\n", function->name(), file, file, how);
       }
     }
   }

@@ -10,7 +10,17 @@
 
 namespace anfora::ir {
 
-Library::Library(Context& context, std::span<const File> files) {
+namespace {
+
+// How many parameters a gradient has: two operands where their number is open.
+size_t parameters_of_gradient(const Operator& op) {
+  const bool is_variadic = !op.inputs.empty() && op.inputs.back().arity == Formal::Arity::Variadic;
+  return op.inputs.size() + (is_variadic ? 1 : 0) + 2 * op.outputs.size();
+}
+
+}  // namespace
+
+Library::Library(Context& context, std::span<const File> files, Of of) {
   constexpr std::string_view kShared = "shared.ir";
   auto shared = std::ranges::find(files, kShared, &File::name);
   for (const File& file : files) {
@@ -21,7 +31,8 @@ Library::Library(Context& context, std::span<const File> files) {
     for (const Graph* graph : module->graphs()) {
       const Operator* op = context.find_operator(module->metadata().domain, graph->name());
       if (!op || graph->parent()) continue;
-      if (op->inputs.size() != graph->parameters().size()) {
+      const size_t count = graph->parameters().size();
+      if (op->inputs.size() != count && !(of == Of::Gradients && count == parameters_of_gradient(*op))) {
         throw Error(ErrorCode::InvalidModel, fmt::format("@{} has {} parameters, the operator {} inputs", graph->name(),
                                                          graph->parameters().size(), op->inputs.size()))
             .at_location(std::string(file.name));
@@ -29,6 +40,11 @@ Library::Library(Context& context, std::span<const File> files) {
       functions_.emplace(op, graph);
     }
   }
+}
+
+const Graph* Library::meaning(const Operator& op) const {
+  const Graph* function = find(op);
+  return function && function->parameters().size() == op.inputs.size() ? function : nullptr;
 }
 
 const Graph* Library::find(const Operator& op) const {

@@ -32,11 +32,15 @@ class Library {
   struct File {
     std::string_view name, text;
   };
+  // Whether the functions are what operators mean, or gradients of operators (ops/gradients.h).
+  enum class Of : uint8_t { Meanings, Gradients };
   // Reads the texts, which say the domain of their operators. Throws InvalidModel with the place of an error.
-  Library(Context& context, std::span<const File> files);
+  Library(Context& context, std::span<const File> files, Of of = Of::Meanings);
 
-  // The function that an operator means; null: there is none here.
+  // The function of an operator; null: there is none here.
   const Graph* find(const Operator& op) const;
+  // The same where it is what the operator means; else null.
+  const Graph* meaning(const Operator& op) const;
   std::span<const std::unique_ptr<Module>> modules() const { return modules_; }
 
  private:

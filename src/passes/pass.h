@@ -53,6 +53,12 @@ struct PassOptions {
   int64_t* fuel = nullptr;
   // Whether all repeated code is outlined, or only what came as functions.
   bool outline = false;
+  // What the pass `differentiate` differentiates: result `of` of main, or the sum of its elements, by these parameters of main; none: by all
+  // of floats.
+  struct Gradient {
+    size_t of = 0;
+    std::optional<std::vector<size_t>> by;
+  } gradient;
   // What the module was before; null: nothing is known of it, and all constants are taken to be new.
   std::shared_ptr<const Origins> origins;
 };
@@ -77,6 +83,9 @@ inline constexpr std::string_view kRulesOfPasses[] = {kOnnxRuntimeRules, "caches
 std::shared_ptr<const rewrite::RuleSet> rules_of_passes();
 // Whether that pass makes an operator of ONNX Runtime of an application.
 bool has_onnxruntime_operator(const ir::Apply& node);
+
+// Whether an operator can give floats, and its declaration has no gradient (ops/gradients.h).
+bool lacks_gradient(const ir::Apply& node);
 
 // Rules that are functions, of sequences and optionals (sequence_rules.cc).
 std::span<const rewrite::Rule> sequence_rules();

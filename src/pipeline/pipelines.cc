@@ -9,7 +9,7 @@
 
 // One file each, src/passes/….cc.
 namespace anfora::passes {
-extern const Pass kAttention, kBranches, kCaches, kCanonicalize, kCse, kDce, kEinsum, kEpilogue, kExpand, kFold, kGenerate, kInline,
+extern const Pass kAttention, kBranches, kCaches, kCanonicalize, kCse, kDce, kDifferentiate, kEinsum, kEpilogue, kExpand, kFold, kGenerate, kInline,
     kLambdaLift, kLayers, kLayout, kLoops, kOnnxRuntime, kOutline, kParallel, kRecurrence, kRematerialize, kSignatures, kSimplify, kSingleExit, kSplit, kWeights,
     kWiden, kWidenSingle;
 }
@@ -72,6 +72,10 @@ constexpr const Pass* kLoweringPasses[] = {
 };
 constexpr Stage kLowering{.name = "lower", .passes = kLoweringPasses, .rules = passes::lowering_rules};
 
+// What is differentiated is small, and consists of operators that have a gradient.
+constexpr const Pass* kDifferentiatePasses[] = {&passes::kDifferentiate};
+constexpr Stage kDifferentiate{.name = "differentiate", .passes = kDifferentiatePasses};
+
 // Pipelines ---------------------------------------------------------------------------------------------------------------
 
 constexpr const Stage* kStoreStages[] = {&kPrepareLoops, &kSimplify, &kAppendToCaches, &kMergeParallel, &kFinish};
@@ -79,6 +83,7 @@ constexpr const Stage* kOnnxRuntimeStages[] = {&kPrepareLoops, &kSimplify, &kWri
                                                &kFinishForOnnxRuntime};
 constexpr const Stage* kExecuteStages[] = {&kExpand, &kSimplify, &kWiden, &kLowering};
 constexpr const Stage* kLowerStages[] = {&kWiden, &kLowering};
+constexpr const Stage* kGradientStages[] = {&kExpand, &kPrepareLoops, &kSimplify, &kDifferentiate};
 
 // The parts of attention and of rotations are faster than their kernels.
 bool has_faster_parts(const ir::Apply& node) { return node.is("Attention") || node.is("RotaryEmbedding"); }
@@ -138,12 +143,14 @@ const Pipeline kStore{.name = "onnx", .stages = kStoreStages};
 const Pipeline kOnnxRuntime{
     .name = "onnxruntime", .stages = kOnnxRuntimeStages, .expresses = passes::has_onnxruntime_operator};
 const Pipeline kExecute{.name = "execute", .stages = kExecuteStages, .is_stored = false, .avoids = has_faster_parts};
+const Pipeline kGradient{
+    .name = "gradient", .stages = kGradientStages, .is_stored = false, .avoids = passes::lacks_gradient};
 const Pipeline kLower{.name = "lower", .stages = kLowerStages, .is_stored = false};
 
 std::span<const Pass* const> all_passes() {
   static const std::vector<const Pass*> kAll = [] {
     std::vector<const Pass*> all;
-    for (const Pipeline* pipeline : {&kStore, &kOnnxRuntime, &kExecute}) {
+    for (const Pipeline* pipeline : {&kStore, &kOnnxRuntime, &kExecute, &kGradient}) {
       for (const Pass* pass : flattened(*pipeline)) {
         if (!std::ranges::count(all, pass)) all.push_back(pass);
       }

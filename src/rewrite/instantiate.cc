@@ -19,9 +19,10 @@ namespace {
 // Elements of a constant that is computed on the way.
 constexpr int64_t kMostKnown = ops::kMostTrackedElements;
 
+// As far as it is known before it is computed.
 bool is_small(const Type* type) {
   auto shape = type && type->is_tensor() ? type->static_shape() : std::nullopt;
-  return shape && element_count(*shape) <= kMostKnown;
+  return type && type->is_tensor() && (!shape || element_count(*shape) <= kMostKnown);
 }
 
 // A constant as the value of an attribute; none where it is of another kind.
@@ -56,11 +57,21 @@ Application application_of(const Context& context, const Apply& node) {
 }  // namespace
 
 Instance::Instance(const Library& library, Rewriter& rewriter, const Graph& function, const AttributeSet& attributes)
-    : library_(library), rewriter_(rewriter) {
+    : library_(&library), rewriter_(rewriter) {
   const Apply& root = rewriter.root();
   Frame& frame = frames_.emplace_back(Frame{.graph = &function, .op = &root.op(), .attributes = attributes});
   for (const Use& use : root.operands()) frame.arguments.push_back({use.node, nullptr});
 }
+
+Instance::Instance(Rewriter& rewriter, const Graph& function, std::span<Node* const> arguments)
+    : library_(nullptr), rewriter_(rewriter) {
+  const Apply& root = rewriter.root();
+  Frame& frame = frames_.emplace_back(Frame{.graph = &function, .op = &root.op(), .attributes = root.attributes()});
+  for (Node* argument : arguments) frame.arguments.push_back({argument, nullptr});
+}
+
+Node* Instance::item(size_t i) { return item({frames_.front().graph->result(), &frames_.front()}, i); }
+Node* Instance::value() { return value({frames_.front().graph->result(), &frames_.front()}); }
 
 Node* Instance::result(size_t i) {
   Frame& frame = frames_.front();
@@ -89,7 +100,7 @@ Instance::Frame* Instance::called(const Apply& node, Frame* frame) {
   }
   if (node.primitive() != Primitive::Operation) return nullptr;
   const Application application = application_of(rewriter_.context(), node);
-  const Graph* function = library_.find(application.op);
+  const Graph* function = library_ ? library_->meaning(application.op) : nullptr;
   if (!function) return nullptr;
   Frame* made = enter(node, *function, application.inputs, frame);
   made->op = &application.op;
@@ -172,7 +183,13 @@ Node* Instance::compute(const Apply& node, Frame* frame) {
   if (node.is(kHolds)) return rewriter_.constant(Tensor::scalar<bool>(holds(node, frame)));
   const Application application = application_of(rewriter_.context(), node);
   std::vector<Node*> inputs;
-  for (const Use& use : application.inputs) inputs.push_back(value({use.node, frame}));
+  for (const Use& use : application.inputs) {
+    Node* input = value({use.node, frame});
+    const Formal* last = application.op.inputs.empty() ? nullptr : &application.op.inputs.back();
+    const bool is_list = last && last->arity == Formal::Arity::Variadic && input->type() && input->type()->is_tuple();
+    for (size_t i = 0; is_list && i < input->type()->elements().size(); ++i) inputs.push_back(rewriter_.item(input, i));
+    if (!is_list) inputs.push_back(input);
+  }
   return made(application.op, std::move(inputs), attributes_of(node, application.op, frame), node.num_outputs());
 }
 
@@ -222,7 +239,9 @@ std::optional<Tensor> Instance::known(const Node* node) const {
     inputs.push_back(value->is_tensor() ? Datum(value->tensor()) : Datum());
   }
   try {
-    return analysis::evaluate_operator(apply->op(), apply->attributes(), inputs, 1)[0].tensor();
+    Tensor result = analysis::evaluate_operator(apply->op(), apply->attributes(), inputs, 1)[0].tensor();
+    if (result.size() > kMostKnown) return std::nullopt;
+    return result;
   } catch (const Error&) {
     return std::nullopt;  // the kernel lacks the type, or the run will tell
   }

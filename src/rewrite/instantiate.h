@@ -31,10 +31,15 @@ class Instance {
  public:
   // The function of the rewriter's root, with `attributes` for its own.
   Instance(const ir::Library& library, Rewriter& rewriter, const ir::Graph& function, const AttributeSet& attributes);
+  // A function about the root's operator with arguments of its own: its gradient. No operators are inserted in turn.
+  Instance(Rewriter& rewriter, const ir::Graph& function, std::span<ir::Node* const> arguments);
 
   // The result; of several, result `i`. Throws Refusal where the function does not support the application, or where a
   // choice depends on what is not known.
   ir::Node* result(size_t i = 0);
+  // The function's result as it is; item i of one that is a tuple.
+  ir::Node* value();
+  ir::Node* item(size_t i);
 
  private:
   struct Frame;
@@ -68,7 +73,7 @@ class Instance {
   AttributeSet attributes_of(const ir::Apply& node, const ir::Operator& op, Frame* frame);
   std::optional<Tensor> known(const ir::Node* node) const;
 
-  const ir::Library& library_;
+  const ir::Library* library_;  // null: none
   Rewriter& rewriter_;
   std::deque<Frame> frames_;
 };

@@ -12,7 +12,7 @@ namespace {
 
 void sequence_construct(KernelContext& context) {
   std::vector<Datum> items;
-  for (size_t i = 0; i < context.num_inputs(); ++i) items.push_back(context.input(i));
+  for (size_t i = 0; i < context.num_inputs(); ++i) items.push_back(context.input_datum(i));
   context.set_output(0, Datum::sequence(std::move(items)));
 }
 

@@ -1,0 +1,27 @@
+// Gradients of a model: what `anfora grad` and the Python package have in common.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/module.h"
+
+namespace anfora::driver {
+
+struct GradientOptions {
+  std::string of;               // the name of a result, or of the only one where it is empty
+  std::vector<std::string> by;  // patterns of the names of parameters (NamePatterns); none: all of floats
+};
+
+// The module gets behind its results the gradients of the sum of one of them, by parameters. Throws NotFound for a name or a pattern that
+// nothing has, InvalidArgument for what has no derivative, and Unsupported for an operator without a gradient.
+void differentiate(ir::Module& module, const GradientOptions& options);
+// The same by the numbers of the result and of the parameters.
+void differentiate(ir::Module& module, size_t of, std::vector<size_t> by);
+
+// Only these results, in this order.
+void keep_results(ir::Module& module, std::span<const size_t> kept);
+
+}  // namespace anfora::driver
