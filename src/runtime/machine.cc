@@ -77,10 +77,13 @@ struct Machine::Frame {
     }
   }
 
-  // Takes memory for the carried values unless that at hand is large enough, and nobody has what lies in it.
+  // Takes memory for the carried values unless that at hand is large enough, and nobody has what lies in it. While somebody has, the
+  // place stays the frame's as well: that is what is_only_handle() counts on.
   void use_carried(const MemoryLayout& layout) {
-    const bool is_free = std::ranges::all_of(places, [](const auto& place) { return place.use_count() == 1; });
-    if (layout.carried.empty() || (is_free && layout.carried_bytes <= carried_bytes)) return;
+    auto is_free = [](const std::shared_ptr<void>& place) { return place.use_count() == 1; };
+    std::erase_if(former_places, is_free);
+    if (layout.carried.empty() || (std::ranges::all_of(places, is_free) && layout.carried_bytes <= carried_bytes)) return;
+    std::ranges::copy_if(places, std::back_inserter(former_places), std::not_fn(is_free));
     places.clear();
     first_places.clear();
     const std::shared_ptr<std::byte> memory = allocate_arena(layout.carried_bytes);
@@ -186,8 +189,9 @@ struct Machine::Frame {
   std::shared_ptr<SizedLayout> sized;
   AlignedBytes arena;
   int64_t arena_bytes = 0;
-  std::vector<std::shared_ptr<void>> places;  // of carried values; a tensor that lies in one has a copy
-  std::vector<size_t> first_places;           // of each carried value
+  std::vector<std::shared_ptr<void>> places;         // of carried values; a tensor that lies in one has a copy
+  std::vector<std::shared_ptr<void>> former_places;  // of another layout, in which a value still lies
+  std::vector<size_t> first_places;                  // of each carried value
   int64_t carried_bytes = 0;
   bool uses_given_memory = false;
 };
