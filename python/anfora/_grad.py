@@ -52,7 +52,7 @@ class Differentiated(Specialization):
             if result[0] not in ("array", "number") or not outputs[result[1]].type.endswith("[]") or not is_float(outputs[result[1]].type):
                 returned = outputs[result[1]].type if result[0] in ("array", "number") else f"a {result[0]}"
                 raise TypeMismatchError(f"what is differentiated returns {returned} and not one float", hint="sum or average it")
-            value, by = result, []
+            value, by = result, list[int]()
             for number in argnums:
                 if number >= len(arguments):
                     raise InvalidArgumentError(f"argnums has {number}, and there are {len(arguments)} positional arguments")
@@ -97,6 +97,9 @@ class _Compiled(Jitted):
 
 class Gradient:
     """The derivative of a function, compiled when it is called. Not a Jitted: a function that calls it is not one that calls f."""
+
+    _derivatives: tuple[Argnums, ...]
+    _compiled: _Compiled
 
     def __init__(self, function: Any, argnums: int | Sequence[int], with_value: bool) -> None:
         numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
