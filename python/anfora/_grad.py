@@ -124,7 +124,7 @@ class Gradient:
 
     def explain(self) -> str:
         """Every compilation, and why it was needed."""
-        return self._compiled.explain()
+        return str(self._compiled.explain())
 
 
 def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Any:
