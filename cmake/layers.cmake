@@ -47,42 +47,40 @@ function(anfora_write_layers file)
   file(CONFIGURE OUTPUT ${file} CONTENT "${layers}" @ONLY)
 endfunction()
 
-# anfora_embed_texts(LAYER HEADER FUNCTION TYPE FOLDER ENDING [FILE…]): the texts of FOLDER/*.ENDING and of other files become part of
-# that layer's library, as what FUNCTION of HEADER gives: a span of TYPE, each a name and a text. Both are named from the namespace anfora on.
-function(anfora_embed_texts layer header function type folder ending)
-  file(GLOB texts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.${ending})
-  list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/)
-  list(APPEND texts ${ARGN})
+# anfora_embed_files(LAYER HEADER FUNCTION TYPE FOLDER FILE…): the texts of the files become part of that layer's library, as what
+# FUNCTION of HEADER gives: a span of TYPE, each a name and a text. Both are named from the namespace anfora on; FOLDER is where they
+# come from, for the comment on top.
+function(anfora_embed_files layer header function type folder)
   set(script ${PROJECT_SOURCE_DIR}/cmake/embed_texts.cmake)
   string(REGEX REPLACE "::" "_" name ${function})
   set(output ${PROJECT_BINARY_DIR}/${name}.cc)
   add_custom_command(OUTPUT ${output}
-    COMMAND ${CMAKE_COMMAND} -P ${script} ${output} ${header} ${function} ${type} ${folder} ${texts}
-    DEPENDS ${texts} ${script} VERBATIM)
+    COMMAND ${CMAKE_COMMAND} -P ${script} ${output} ${header} ${function} ${type} ${folder} ${ARGN}
+    DEPENDS ${ARGN} ${script} VERBATIM)
   target_sources(anfora_${layer} PRIVATE ${output})
   set_source_files_properties(${output} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 
-# anfora_embed_python(LAYER HEADER FUNCTION TYPE FOLDER): the same for FOLDER/*.py, as the trees that src/frontend/python reads.
+# anfora_embed_texts(LAYER HEADER FUNCTION TYPE FOLDER ENDING [FILE…]): all FOLDER/*.ENDING, and other files.
+function(anfora_embed_texts layer header function type folder ending)
+  file(GLOB texts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.${ending})
+  list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/)
+  anfora_embed_files(${layer} ${header} ${function} ${type} ${folder} ${texts} ${ARGN})
+endfunction()
+
+# anfora_embed_python(LAYER HEADER FUNCTION TYPE FOLDER): all FOLDER/*.py, as the trees that src/frontend/python reads.
 function(anfora_embed_python layer header function type folder)
   find_program(ANFORA_BUILD_PYTHON python3 REQUIRED)
   file(GLOB sources RELATIVE ${PROJECT_SOURCE_DIR}/${folder} CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.py)
   set(writer ${PROJECT_SOURCE_DIR}/src/frontend/python/tree_as_json.py)
-  string(REGEX REPLACE ".*::" "" name ${function})
+  set(made ${PROJECT_BINARY_DIR}/python_trees)
   set(trees "")
   foreach(source ${sources})
-    set(tree ${PROJECT_BINARY_DIR}/${name}/${source}.json)
-    add_custom_command(OUTPUT ${tree}
-      COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/${name}
-      COMMAND ${ANFORA_BUILD_PYTHON} ${writer} ${source} > ${tree}
+    add_custom_command(OUTPUT ${made}/${source}.json
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${made}
+      COMMAND ${ANFORA_BUILD_PYTHON} ${writer} ${source} > ${made}/${source}.json
       DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/${source} ${writer} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} VERBATIM)
-    list(APPEND trees ${tree})
+    list(APPEND trees ${made}/${source}.json)
   endforeach()
-  set(script ${PROJECT_SOURCE_DIR}/cmake/embed_texts.cmake)
-  set(output ${PROJECT_BINARY_DIR}/${name}.cc)
-  add_custom_command(OUTPUT ${output}
-    COMMAND ${CMAKE_COMMAND} -P ${script} ${output} ${header} ${function} ${type} ${folder} ${trees}
-    DEPENDS ${trees} ${script} VERBATIM)
-  target_sources(anfora_${layer} PRIVATE ${output})
-  set_source_files_properties(${output} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  anfora_embed_files(${layer} ${header} ${function} ${type} ${folder} ${trees})
 endfunction()
