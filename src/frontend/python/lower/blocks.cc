@@ -272,8 +272,7 @@ void Lowering::lower_turns(size_t header, State entry) {
       entry = here_;
     }
     std::vector<Leaf> joined = is_again ? std::vector<Leaf>() : loop_leaves(entry.graph, seen, changes);
-    auto same = [](const Leaf& a, const Leaf& b) { return a.type == b.type && a.is_number == b.is_number; };
-    if (is_again || !std::ranges::equal(leaves, joined, same)) {
+    if (is_again || !std::ranges::equal(leaves, joined, &Leaf::is_like)) {
       at.edges = open;
       seen[0] = entry;
       turns = std::move(seen);

@@ -279,8 +279,7 @@ Object Lowering::call_with(Recursion& recursion, const std::vector<Local>& local
   calls.push_back(locals);
   Union arguments(*this, here_.graph);
   unite_arguments(arguments, calls, cfg);
-  auto same = [](const Leaf& a, const Leaf& b) { return a.type == b.type && a.is_number == b.is_number; };
-  if (!std::ranges::equal(arguments.leaves, recursion.parameters, same)) {
+  if (!std::ranges::equal(arguments.leaves, recursion.parameters, &Leaf::is_like)) {
     recursion.is_again = true;
     recursion.arguments.push_back(calls.back());
   }
@@ -291,12 +290,7 @@ Object Lowering::call_with(Recursion& recursion, const std::vector<Local>& local
   Union result(*this, here_.graph);
   result.is_forced = true, result.name = "the result";
   result.unite({*recursion.result});
-  std::vector<Node*> nodes;
-  std::vector<const ir::Type*> types;
-  for (const Leaf& leaf : result.leaves) types.push_back(leaf.type);
-  if (types.size() == 1) call->set_type(types[0]);
-  if (types.size() > 1) call->set_type(emit_.module().context().tuple_type(types));
-  for (size_t i = 0; i < types.size(); ++i) nodes.push_back(types.size() == 1 ? call : emit_.item(call, i));
+  const std::vector<Node*> nodes = results_of(call, result.leaves);
   result.substitute(nodes);
   return result.unite({*recursion.result});
 }

@@ -166,7 +166,7 @@ Object Lowering::chain(const Tree& e, size_t first, const Object& left) {
 Object Lowering::compare(Kind op, const Object& left, const Object& right) {
   if (op == Kind::Is || op == Kind::IsNot) {
     const bool is_same =
-        left.is_none() || right.is_none() ? left.is_none() == right.is_none() : is_identical(left, right);
+        left.is_none() || right.is_none() ? left.is_none() == right.is_none() : !differs(left, right);
     return {Constant{is_same == (op == Kind::Is)}};
   }
   if (op == Kind::In || op == Kind::NotIn) {
@@ -200,8 +200,6 @@ Object Lowering::compare(Kind op, const Object& left, const Object& right) {
   if (right.tuple() && left.is<Array>()) return emit_.compare(op, left, {Array{emit_.tensor(right)}});
   return emit_.compare(op, left, right);
 }
-
-bool Lowering::is_identical(const Object& a, const Object& b) { return !differs(a, b); }
 
 Object Lowering::binary(Kind op, const Object& left, const Object& right) {
   const auto *a = left.as<Cell>(), *b = right.as<Cell>();

@@ -33,6 +33,18 @@ Node* Lowering::result_of(std::span<Node* const> leaves) {
   return tuple;
 }
 
+// What a call of a function returns that ends in result_of(leaves).
+std::vector<Node*> Lowering::results_of(Node* call, std::span<const Leaf> leaves) {
+  if (leaves.empty()) return {};
+  std::vector<const Type*> types;
+  for (const Leaf& leaf : leaves) types.push_back(leaf.type);
+  call->set_type(types.size() == 1 ? types[0] : emit_.module().context().tuple_type(types));
+  if (types.size() == 1) return {call};
+  std::vector<Node*> results;
+  for (size_t i = 0; i < types.size(); ++i) results.push_back(emit_.item(call, i));
+  return results;
+}
+
 void Lowering::go_to(int block, State state) { activation_->edges[block].push_back(std::move(state)); }
 
 void Lowering::drop_dead(State& state, const Set* live) const {
@@ -238,14 +250,7 @@ void Lowering::join(ir::Graph* into, std::vector<State> edges) {
     emit_.module().set_result(state.graph, result_of(values));
   }
   emit_.set_graph(into);
-  if (!is_new) {
-    Node* call = into->result();
-    std::vector<const Type*> types;
-    for (const Leaf& leaf : leaves) types.push_back(leaf.type);
-    if (leaves.size() == 1) call->set_type(types[0]);
-    if (leaves.size() > 1) call->set_type(emit_.module().context().tuple_type(types));
-    for (size_t i = 0; i < leaves.size(); ++i) nodes.push_back(leaves.size() == 1 ? call : emit_.item(call, i));
-  }
+  if (!is_new) nodes = results_of(into->result(), leaves);
   if (!leaves.empty()) {
     union_.substitute(nodes);
     joined.store.clear();

@@ -49,7 +49,7 @@ class Lowering {
   Object after_effects(Object object);
   // The nodes of the tensors and numbers in an object, in order; lists and dicts as they are now.
   void flatten(const Object& object, std::vector<ir::Node*>& nodes);
-  // Where an object's tensors are in a structure, for callers: "(a, b)", "[a]", …
+  // What is in a list, dict or variable now.
   const Object& content(const Cell& cell) const;
 
   // No path goes on: after a raise, or in a call of a recursive function before anything is known of its result.
@@ -77,6 +77,7 @@ class Lowering {
     std::vector<Object> sources;  // one of each state
     const ir::Type* type = nullptr;
     bool is_number = false;
+    bool is_like(const Leaf& other) const { return type == other.type && is_number == other.is_number; }
   };
   class Union;
   struct Changes {  // in a loop
@@ -84,7 +85,7 @@ class Lowering {
     std::set<size_t> cells;
   };
 
-  // Control flow (lower_blocks.cc, join.cc)
+  // Control flow (blocks.cc, join.cc)
   Object run(const Closure& closure, std::vector<Local> locals, Cfg& cfg);
   void process(const std::vector<size_t>& blocks, std::optional<size_t> header, ir::Graph* root);
   void lower_block(size_t block);
@@ -109,9 +110,9 @@ class Lowering {
   void join_ends(std::vector<State>& ends, const ir::Graph* loop);
   ir::Node* convert(const Object& source, const Leaf& leaf);
   ir::Node* result_of(std::span<ir::Node* const> leaves);
+  std::vector<ir::Node*> results_of(ir::Node* call, std::span<const Leaf> leaves);
   void set_state(State state) { here_ = std::move(state), emit_.set_graph(here_.graph); }
   void drop_dead(State& state, const Set* live) const;
-  void forget_cells(size_t first, const Object& result);
 
   // Statements
   void step(const Step& step);
@@ -137,7 +138,6 @@ class Lowering {
   std::vector<Object> elements(const Tree& display);
   Object truth(const Object& object);
   Object as_array(const Object& object);
-  static bool is_identical(const Object& a, const Object& b);
   Object name(const Tree& expression);
   Object boolean(const Tree& expression, size_t first);
   Object chain(const Tree& expression, size_t first, const Object& left);
