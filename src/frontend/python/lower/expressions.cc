@@ -165,8 +165,7 @@ Object Lowering::chain(const Tree& e, size_t first, const Object& left) {
 
 Object Lowering::compare(Kind op, const Object& left, const Object& right) {
   if (op == Kind::Is || op == Kind::IsNot) {
-    const bool is_same =
-        left.is_none() || right.is_none() ? left.is_none() == right.is_none() : !differs(left, right);
+    const bool is_same = left.is_none() || right.is_none() ? left.is_none() == right.is_none() : !differs(left, right);
     return {Constant{is_same == (op == Kind::Is)}};
   }
   if (op == Kind::In || op == Kind::NotIn) {

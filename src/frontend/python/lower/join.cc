@@ -89,32 +89,45 @@ Lowering::State Lowering::unite_turns(Union& all, std::span<const State> turns, 
   State state = turns[0];
   all.is_forced = true;
   for (size_t i = changes.slots.find_first(); i != Set::npos; i = changes.slots.find_next(i)) {
-    std::vector<Object> objects;
-    all.bound_at.clear();
-    for (const State& turn : turns) {
-      if (!turn.locals[i].object) break;
-      objects.push_back(*turn.locals[i].object);
-      all.bound_at.push_back(turn.locals[i].bound_at);
-    }
-    state.locals[i].object.reset();
-    if (objects.size() != turns.size()) continue;
-    const std::vector<std::string>& names = activation_->cfg.scope.locals;
-    all.name = i < names.size() ? fmt::format("'{}'", names[i]) : "what the loop goes over";
-    state.locals[i].object = all.unite(objects);
+    state.locals[i].object = unite_slot(all, turns, i);
   }
-  all.is_list = true;
-  all.bound_at.clear();
   for (size_t id : changes.cells) {
-    std::vector<Object> objects;
-    for (const State& turn : turns) {
-      if (auto found = turn.store.find(id); found != turn.store.end()) objects.push_back(found->second);
-    }
-    if (objects.size() != turns.size()) continue;
-    all.name = "a list or variable that others see";
-    state.store[id] = all.unite(objects);
+    if (auto united = unite_cell(all, turns, id)) state.store[id] = std::move(*united);
   }
-  all.is_list = false;
   return state;
+}
+
+// What a variable is in several states; none where it has no value in one of them.
+std::optional<Object> Lowering::unite_slot(Union& all, std::span<const State> states, size_t slot) const {
+  std::vector<Object> objects;
+  all.bound_at.clear();
+  for (const State& state : states) {
+    const Local& local = state.locals[slot];
+    if (!local.object) return std::nullopt;
+    objects.push_back(*local.object);
+    all.bound_at.push_back(local.bound_at);
+  }
+  const std::vector<std::string>& names = activation_->cfg.scope.locals;
+  all.name = slot < names.size()                   ? fmt::format("'{}'", names[slot])
+             : slot + 1 == states[0].locals.size() ? "the result"
+                                                   : "what the loop goes over";
+  return all.unite(objects);
+}
+
+// The same of the content of a cell.
+std::optional<Object> Lowering::unite_cell(Union& all, std::span<const State> states, size_t id) const {
+  std::vector<Object> objects;
+  for (const State& state : states) {
+    auto found = state.store.find(id);
+    if (found == state.store.end()) return std::nullopt;
+    objects.push_back(found->second);
+  }
+  all.bound_at.clear();
+  all.name = "a list or variable that others see";
+  all.is_list = true;
+  Object united = all.unite(objects);
+  all.is_list = false;
+  return united;
 }
 
 bool Lowering::differs(const Object& a, const Object& b) {
@@ -187,35 +200,13 @@ void Lowering::join(ir::Graph* into, std::vector<State> edges) {
   State joined{.graph = into, .locals = std::vector<Local>(edges[0].locals.size())};
   auto unite_all = [&] {
     for (size_t i = 0; i < joined.locals.size(); ++i) {
-      std::vector<Object> objects;
-      union_.bound_at.clear();
-      for (const State& state : edges) {
-        if (!state.locals[i].object) break;
-        objects.push_back(*state.locals[i].object);
-        union_.bound_at.push_back(state.locals[i].bound_at);
-      }
-      if (objects.size() != edges.size()) continue;
-      const std::vector<std::string>& names = activation_->cfg.scope.locals;
-      union_.name = i < names.size()                ? fmt::format("'{}'", names[i])
-                    : i + 1 == joined.locals.size() ? "the result"
-                                                    : "what the loop goes over";
-      joined.locals[i] = {union_.unite(objects), union_.bound_at[0]};
+      if (auto united = unite_slot(union_, edges, i)) joined.locals[i] = {std::move(*united), union_.bound_at[0]};
     }
-    union_.is_list = true;
     for (const auto& [id, content] : edges[0].store) {
-      std::vector<Object> objects;
-      union_.bound_at.clear();
-      for (const State& state : edges) {
-        auto found = state.store.find(id);
-        if (found != state.store.end()) objects.push_back(found->second);
-      }
-      if (objects.size() != edges.size()) continue;
-      union_.name = "a list or variable that others see";
       union_.is_forced = id == 0 && !raising.empty();  // what follows waits for the call, in which the run may end
-      joined.store[id] = union_.unite(objects);
-      union_.is_forced = false;
+      if (auto united = unite_cell(union_, edges, id)) joined.store[id] = std::move(*united);
     }
-    union_.is_list = false;
+    union_.is_forced = false;
   };
   // The token of effects begins where one path has one.
   if (!raising.empty() || std::ranges::any_of(edges, [](const State& s) { return s.store.contains(0); })) {

@@ -93,6 +93,8 @@ class Lowering {
   std::vector<Leaf> loop_leaves(ir::Graph* outside, std::span<const State> turns, const Changes& changes);
   std::vector<Leaf> begin_loop(ir::Graph* graph, std::span<const State> turns, const Changes& changes);
   State unite_turns(Union& all, std::span<const State> turns, const Changes& changes);
+  std::optional<Object> unite_slot(Union& all, std::span<const State> states, size_t slot) const;
+  std::optional<Object> unite_cell(Union& all, std::span<const State> states, size_t id) const;
   static bool differs(const Object& a, const Object& b);
   static bool has_known_items(const Object& iterable);
   std::optional<int64_t> known_turns(const Block& head, const State& entry) const;
