@@ -30,6 +30,12 @@ static void __tsan_release(void*) {}
 namespace anfora {
 namespace {
 
+// The end of work by other threads, also where it ends by an exception: what they have said by __tsan_release() happened before.
+struct AwaitedWork {
+  void* what;
+  ~AwaitedWork() { __tsan_acquire(what); }
+};
+
 // Ranges that each thread gets on average, so that a slow one does not hold up the others.
 constexpr int64_t kRangesOfAThread = 4;
 
@@ -87,10 +93,10 @@ void with_threads(int threads, void* state, void (*body)(void* state)) {
     body(state);
   };
   __tsan_release(&cancellation);
+  const AwaitedWork awaited{&cancellation};
   // More than there are CPUs would only be asked for, and told about on standard error.
   const int most = tbb::info::default_concurrency();
   on_threads([&] { arena_for(std::clamp(threads, 0, most)).execute(work); });
-  __tsan_acquire(&cancellation);
 }
 
 void parallel_ranges(int64_t count, int64_t grain, void* state, RangeBody body) {
@@ -115,8 +121,8 @@ void parallel_ranges(int64_t count, int64_t grain, void* state, RangeBody body) 
     body(state, count * i / ranges, count * (i + 1) / ranges);
   };
   __tsan_release(&ranges);
+  const AwaitedWork awaited{&ranges};
   on_threads([&] { tbb::parallel_for(int64_t{0}, ranges, range, tbb::simple_partitioner()); });
-  __tsan_acquire(&ranges);
 }
 
 }  // namespace detail
