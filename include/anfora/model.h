@@ -114,6 +114,14 @@ class Executable {
   Executable& operator=(Executable&&) noexcept;
   ~Executable();
 
+  // What save() wrote, which runs without being compiled: weights are mapped, packed as kernels want them. The file must not be
+  // changed in place while it is in use. It is code: load only what you would run. `threads`: of kernels; 0: as it was compiled
+  // for. Throws NotFound, Io, InvalidModel where the file is damaged, Unsupported where it was made by another version of Anfora
+  // or for another processor.
+  static Executable load(const std::filesystem::path& path, int threads = 0);
+  // Writes the file (.anf) whole or not at all. Not while a run is under way. Throws Io.
+  void save(const std::filesystem::path& path) const;
+
   std::vector<ValueInfo> inputs() const;
   std::vector<ValueInfo> outputs() const;
 

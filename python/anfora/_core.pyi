@@ -5,6 +5,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 version: str
+artifact_origin: str
 tree_as_json: str
 
 class Cancelled(Exception):
@@ -245,6 +246,13 @@ class Model:
     def compile(self, threads: int, optimize: bool, math: str) -> Executable: ...
 
 class Executable:
+    @staticmethod
+    def load(path: str | os.PathLike[str], threads: int) -> Executable: ...
+    def save(self, path: str | os.PathLike[str]) -> None: ...
+    @property
+    def inputs(self) -> list[ValueInfo]: ...
+    @property
+    def outputs(self) -> list[ValueInfo]: ...
     def run(
         self,
         inputs: Sequence[Any],

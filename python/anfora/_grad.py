@@ -44,6 +44,9 @@ class Differentiated(Specialization):
         self._derivatives, self._with_value = derivatives, with_value
         super().__init__(*arguments)
 
+    def variant(self) -> tuple[Any, ...]:
+        return "gradient", self._derivatives, self._with_value
+
     def lower(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], exact: bool) -> tuple[Any, ...]:
         core, result, inputs, guards = super().lower(function, arguments, keywords, exact)
         places = {path: i for i, path in enumerate(inputs)}

@@ -177,7 +177,7 @@ class Model:
             optimize: the graph first, for execution.
             math: what that may change, see :meth:`optimize`.
         """
-        return Executable(self, self._core.compile(threads, optimize, math))
+        return Executable(self._core.compile(threads, optimize, math), self.inputs, self.outputs)
 
     def __str__(self) -> str:
         return self._core.text()
@@ -197,16 +197,37 @@ class Executable:
         y = executable(image=x)
     """
 
-    def __init__(self, model: Model, core: _core.Executable) -> None:
+    def __init__(self, core: _core.Executable, inputs: list[_core.ValueInfo], outputs: list[_core.ValueInfo]) -> None:
         self._core = core
-        self.inputs = model.inputs  #: name, type and shape of each input
-        self.outputs = model.outputs  #: of each output
+        self.inputs = inputs  #: name, type and shape of each input
+        self.outputs = outputs  #: of each output
         self._positions = {info.name: i for i, info in enumerate(self.inputs)}
         from . import _values  # imports numpy, which takes longer than all of Anfora
 
         self._to_core, self._to_numpy = _values.to_core, _values.to_numpy
         self._is_written_in_place = _values.is_written_in_place
         self._types = [info.type for info in self.inputs]
+
+    @staticmethod
+    def load(path: str | os.PathLike[str], threads: int = 0) -> Executable:
+        """What `save` wrote, which runs without being compiled. Weights are mapped, packed as kernels want them.
+
+        The file must not be changed in place while it is in use. It is code: load only what you would run.
+
+        Args:
+            threads: of kernels; 0: as it was compiled for.
+
+        Raises:
+            NotFoundError, IoError
+            InvalidModelError: the file is damaged.
+            UnsupportedError: it was made by another version of Anfora, or for another processor.
+        """
+        core = _core.Executable.load(os.fspath(path), threads)
+        return Executable(core, core.inputs, core.outputs)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the compiled model to a file (.anf), whole or not at all. Not while a run is under way."""
+        self._core.save(os.fspath(path))
 
     def __call__(self, *arrays: Any, threads: int = 0, seed: int | None = None, **named: Any) -> Any:
         inputs = self._in_order(arrays, named) if named else arrays

@@ -15,7 +15,7 @@ from typing import Any, Callable
 
 import numpy as np
 
-from . import _core
+from . import _cache, _core
 from ._errors import Error, UnsupportedError
 
 # The writer of trees is the compiler's, which runs it in a Python of its own for files.
@@ -66,11 +66,8 @@ def describe(value: Any) -> tuple[Any, ...]:
         name = getattr(value, "__name__", "")
         if getattr(builtins, name, None) is value:
             return "builtin", "builtins", name
-    function = getattr(value, "__func__", value)
-    if isinstance(function, Jitted):
-        function = function.function
-    if isinstance(function, types.FunctionType):
-        function = inspect.unwrap(function)
+    function = plain_function(value)
+    if function is not None:
         keywords = function.__kwdefaults__ or {}
         names = inspect.getfullargspec(function).kwonlyargs
         return ("function", json_of(function), Scope(function), list(function.__defaults__ or ()),
@@ -82,10 +79,19 @@ def describe(value: Any) -> tuple[Any, ...]:
     return ("object",)
 
 
+def plain_function(value: Any) -> types.FunctionType | None:
+    """The function that a method or a compiled function is of; None of what is no function written in Python."""
+    function = getattr(value, "__func__", value)
+    if isinstance(function, Jitted):
+        function = function.function
+    return inspect.unwrap(function) if isinstance(function, types.FunctionType) else None
+
+
 class Scope:
     """The names that a function takes from around it."""
 
     def __init__(self, function: types.FunctionType) -> None:
+        self.function = function
         self.globals = function.__globals__
         self.cells = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
 
@@ -105,6 +111,13 @@ def attribute(value: Any, name: str) -> tuple[bool, Any]:
         return True, getattr(value, name)
     except AttributeError:
         return False, None
+
+
+def structure(value: Any) -> tuple[Any, ...]:
+    """What of a container is not in its items."""
+    if isinstance(value, dict):
+        return type(value), *value
+    return (type(value), len(value)) if isinstance(value, (tuple, list)) else (type(value),)
 
 
 def fields(value: Any) -> list[str]:
@@ -194,6 +207,12 @@ def fetch(path: tuple[Any, ...], arguments: tuple[Any, ...], keywords: dict[str,
             value = value[step[1]]
         elif kind == "function":
             value = function
+        elif kind == "structure":
+            value = structure(value)
+        elif kind == "kind":
+            value = kind_of(value)
+        elif kind == "sizes":
+            value = sizes_of(value)
         elif kind == "default":
             value = inspect.unwrap(value).__defaults__[step[1]]
         else:
@@ -224,17 +243,36 @@ class Specialization:
     """A function compiled for arguments of certain kinds."""
 
     def __init__(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], exact: bool, math: str, threads: int) -> None:
-        core, self.result, self.inputs, guards = self.lower(function, arguments, keywords, exact)
-        from ._model import Model
+        from ._model import Executable, Model
 
-        self.model = Model(core)
-        self.executable = self.model.compile(threads=threads, math=math)
-        self.exact = exact
-        self._guards = [(path, value) for path, value in guards if path != (("function",),)]
+        kinds = kind_of((arguments, keywords), _named_type), sizes_of((arguments, keywords)) if exact else None
+        key = _cache.key_of(function, kinds, (math, threads, self.variant()))
+        known = _cache.find(key, lambda path: fetch(path, arguments, keywords, function), _scope_of, threads)
+        self.is_kept = known is not None  # on disk, since before
+        self._model: Any = None
+        if known is None:
+            core, result, inputs, guards = self.lower(function, arguments, keywords, exact)
+            self._model = Model(core)
+            known = _cache.Entry(self._model.compile(threads=threads, math=math)._core, result, inputs, guards)
+            _cache.keep(key, known)
+        self.executable = Executable(known.executable, known.executable.inputs, known.executable.outputs)
+        self.result, self.inputs, self.exact = known.result, known.inputs, exact
+        self._guards = [(path, value) for path, value in known.guards if path != (("function",),)]
         direct = [path[0][1] if len(path) == 1 and path[0][0] == "argument" else None for path in self.inputs]
         # Where all inputs are arguments themselves, in order, nothing has to be looked up.
         self._is_direct = direct == list(range(len(arguments))) and not keywords
         self._is_array = self.result[0] == "array" and len(self.executable.outputs) == 1
+
+    def variant(self) -> tuple[Any, ...]:
+        """What is compiled of a function, other than it itself."""
+        return ()
+
+    def model(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        if self._model is None:
+            from ._model import Model
+
+            self._model = Model(self.lower(function, arguments, keywords, self.exact)[0])
+        return self._model
 
     def lower(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], exact: bool) -> tuple[Any, ...]:
         return _core.Model.from_function(function, arguments, keywords, exact)
@@ -248,7 +286,7 @@ class Specialization:
                 now = None
             if now is value:
                 continue
-            if isinstance(value, (int, float, str, type(None))) and type(now) is type(value) and now == value:
+            if isinstance(value, (int, float, str, tuple, type(None))) and type(now) is type(value) and now == value:
                 continue
             if isinstance(value, types.MethodType) and now == value:
                 continue
@@ -270,30 +308,39 @@ def path_text(path: tuple[Any, ...]) -> str:
             text += f".{step[1]}"
         elif step[0] == "item":
             text += f"[{step[1]!r}]"
-        elif step[0] != "function":
+        elif step[0] not in ("function", "structure", "kind", "sizes"):
             text += f"{step[0]} {step[1]}"
     return text
 
 
-def kind_of(value: Any) -> Any:
-    """What of an argument a specialization depends on."""
+def _named_type(value: Any) -> Any:
+    return type(value)
+
+
+def _scope_of(value: Any) -> Scope | None:
+    function = plain_function(value)
+    return Scope(function) if function else None
+
+
+def kind_of(value: Any, of_object: Callable[[Any], Any] = id) -> Any:
+    """What of an argument a specialization depends on; `of_object`: of one that is no plain data."""
     if isinstance(value, np.ndarray):
         return value.dtype, value.ndim
     if isinstance(value, (bool, int, float)):
         return type(value)
     if isinstance(value, (tuple, list)):
-        return (type(value), *map(kind_of, value))
+        return (type(value), *(kind_of(item, of_object) for item in value))
     if isinstance(value, dict):
-        return (dict, *((key, kind_of(item)) for key, item in value.items()))
+        return (dict, *((key, kind_of(item, of_object)) for key, item in value.items()))
     if value is None or isinstance(value, str):
         return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return (type(value), *(kind_of(getattr(value, field.name)) for field in dataclasses.fields(value)))
+        return (type(value), *(kind_of(getattr(value, field.name), of_object) for field in dataclasses.fields(value)))
     if isinstance(value, np.generic):
         return value.dtype, 0
     if hasattr(value, "__dlpack__"):
         return kind_of(np.from_dlpack(value))
-    return id(value)
+    return of_object(value)
 
 
 def sizes_of(value: Any) -> Any:
@@ -348,7 +395,9 @@ class Jitted:
             reason = "the first call"
         else:
             reason = "arguments of another kind" if not made.exact else "other sizes, which the function needs to know"
-        types_ = ", ".join(f"{path_text(path)}: {info.type}" for path, info in zip(made.inputs, made.model.inputs))
+        if made.is_kept:
+            reason += ", compiled before and kept on disk"
+        types_ = ", ".join(f"{path_text(path)}: {info.type}" for path, info in zip(made.inputs, made.executable.inputs))
         self._reasons.append(f"({types_}): {reason}")
         self._known.setdefault(key, []).append(made)
         return made
@@ -358,7 +407,7 @@ class Jitted:
 
     def lower(self, *arguments: Any, **keywords: Any) -> Any:
         """The model that a call with these arguments runs: to look at, to save as ONNX, to optimize."""
-        return self._find(arguments, keywords).model
+        return self._find(arguments, keywords).model(self.function, arguments, keywords)
 
     def explain(self) -> str:
         """Every compilation, and why it was needed."""

@@ -19,6 +19,7 @@
 #include "anfora/error.h"
 #include "anfora/version.h"
 #include "driver/agreement.h"
+#include "driver/compiled.h"
 #include "driver/diff.h"
 #include "driver/explain.h"
 #include "driver/flops.h"
@@ -33,6 +34,7 @@
 #include "ir/verify.h"
 #include "ir/print.h"
 #include "ir/readable.h"
+#include "ops/registry.h"
 #include "programs.h"
 #include "reports.h"
 #include "values.h"
@@ -355,6 +357,17 @@ class Executable {
  public:
   explicit Executable(std::unique_ptr<driver::Session> session) : session_(std::move(session)) {}
 
+  static Executable load(const std::filesystem::path& path, int threads) {
+    Working working;
+    return Executable(std::make_unique<driver::Session>(runtime::load_artifact(path, {.threads = threads})));
+  }
+  void save(const std::filesystem::path& path) const {
+    Working working;
+    runtime::save_artifact(session_->executable(), path);
+  }
+  std::vector<ValueInfo> inputs() const { return describe_all(session_->executable().inputs()); }
+  std::vector<ValueInfo> outputs() const { return describe_all(session_->executable().outputs()); }
+
   // Appends what each kernel did to `events`, where that is a list. An output that is an array in `given` is written there.
   nb::list run(nb::sequence inputs, int threads, std::optional<uint64_t> seed, const Cancellation* cancellation,
                std::optional<nb::list> events, std::optional<nb::list> given) {
@@ -396,6 +409,13 @@ class Executable {
   std::vector<std::string> missing_kernels() const { return session_->executable().missing_kernels(); }
 
  private:
+  static std::vector<ValueInfo> describe_all(std::span<const runtime::ValueSpec> values) {
+    const std::unique_ptr<ir::Context> context = ops::make_context();
+    std::vector<ValueInfo> infos;
+    for (const auto& [name, type] : driver::named_types(*context, values)) infos.push_back(bindings::describe(name, type));
+    for (size_t i = 0; i < infos.size(); ++i) infos[i].is_optional = values[i].otherwise.has_value();
+    return infos;
+  }
   // (operator, implementation, node, location, nanoseconds on time.monotonic_ns(), nanoseconds, inputs, outputs)
   static nb::tuple describe(const runtime::Profiler::KernelEvent& event) {
     auto nanoseconds = [](auto duration) {
@@ -454,6 +474,7 @@ NB_MODULE(_core, module) {
   bind_values(module);
   bind_reports(module);
   module.attr("version") = version();
+  module.attr("artifact_origin") = runtime::artifact_origin();
   module.attr("tree_as_json") = std::string(python::parser_files()[0].text);
 
   nb::class_<ValueInfo>(module, "ValueInfo", "An input or an output of a model.")
@@ -510,6 +531,10 @@ NB_MODULE(_core, module) {
           nb::arg("threads"), nb::arg("optimize"), nb::arg("math"));
 
   nb::class_<Executable>(module, "Executable")
+      .def_static("load", &Executable::load, nb::arg("path"), nb::arg("threads"))
+      .def("save", &Executable::save, nb::arg("path"))
+      .def_prop_ro("inputs", &Executable::inputs)
+      .def_prop_ro("outputs", &Executable::outputs)
       .def("run", &Executable::run, nb::arg("inputs"), nb::arg("threads") = 0, nb::arg("seed").none() = nb::none(),
            nb::arg("cancellation").none() = nb::none(), nb::arg("events").none() = nb::none(),
            nb::arg("given").none() = nb::none())

@@ -70,23 +70,27 @@ class Importer : public python::FunctionCall {
     const nb::tuple told = nb::cast<nb::tuple>(tools().attr("describe")(value));
     const std::string kind = nb::cast<std::string>(told[0]);
     auto part = [&](const char* how, nb::handle key) { return Path(path + nb::make_tuple(nb::make_tuple(how, key))); };
-    if (kind == "tensor") return {python::Array{input(told, path), false}};
+    if (kind == "tensor") {
+      if (!is_argument) guard_tensor(path, value);
+      return {python::Array{input(told, path), false}};
+    }
     if (kind == "number" && is_argument) return {python::Array{input(told, path), true}};
     if (kind == "tuple" || kind == "list") {
       std::vector<Object> items;
       size_t i = 0;
       for (nb::handle item : nb::cast<nb::list>(told[1]))
         items.push_back(import(nb::borrow(item), part("item", nb::int_(i++)), is_argument));
-      if (!is_argument) guard(path, value);
+      if (!is_argument) guard_structure(path, value);
       if (kind == "list" && is_argument) return lowering_->new_list(std::move(items));
       return python::make_tuple(std::move(items));
     }
     if (kind == "dict") {
       std::vector<Object> pairs;
       for (auto [key, item] : nb::cast<nb::dict>(value)) {
-        pairs.push_back(import(nb::borrow(key), path, false));
+        pairs.push_back(key_of(key));
         pairs.push_back(import(nb::borrow(item), part("item", key), is_argument));
       }
+      if (!is_argument) guard_structure(path, value);
       return lowering_->new_dict(std::move(pairs));
     }
     if (kind == "fields") {
@@ -96,6 +100,7 @@ class Importer : public python::FunctionCall {
         nb::str key(name.c_str());
         items.push_back(import(nb::getattr(value, key), part("attribute", key), is_argument));
       }
+      if (!is_argument) guard_structure(path, value);
       nb::object type = nb::borrow(value.type());
       return python::make_tuple(std::move(items), std::move(names), live(std::move(type), path));
     }
@@ -147,6 +152,23 @@ class Importer : public python::FunctionCall {
     return std::make_shared<LiveObject>(*this, std::move(object), path);
   }
   void guard(const Path& path, const nb::object& value) { program_.guards.append(nb::make_tuple(path, value)); }
+
+  // What a container is made of; its items have guards of their own.
+  void guard_structure(const Path& path, const nb::object& value) {
+    guard(Path(path + nb::make_tuple(nb::make_tuple("structure"))), tools().attr("structure")(value));
+  }
+  // A tensor that is no argument is an input, of its type.
+  void guard_tensor(const Path& path, const nb::object& value) {
+    guard(Path(path + nb::make_tuple(nb::make_tuple("kind"))), tools().attr("kind_of")(value));
+    if (exact_sizes_) guard(Path(path + nb::make_tuple(nb::make_tuple("sizes"))), tools().attr("sizes_of")(value));
+  }
+  static Object key_of(nb::handle key) {
+    const std::string kind = nb::cast<std::string>(tools().attr("describe")(key)[nb::int_(0)]);
+    if (kind == "number" || kind == "constant") return constant(key);
+    throw Error(ErrorCode::Unsupported, fmt::format("a dict with a {} as a key cannot be compiled",
+                                                    nb::cast<std::string>(tools().attr("called")(key))))
+        .with_hint("use texts and numbers as keys");
+  }
 
   ir::Node* input(const nb::tuple& told, const Path& path) {
     std::string type = nb::cast<std::string>(nb::str(nb::handle(exact_sizes_ ? told[2] : told[1])));

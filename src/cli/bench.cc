@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "cli/text.h"
+#include "driver/compiled.h"
 #include "driver/explained_run.h"
 #include "driver/fit.h"
 #include "driver/inputs.h"
@@ -36,8 +37,8 @@ int run_bench(const BenchOptions& options) {
   reset_peak_resident_bytes();
   int64_t memory_before = resident_bytes();
   double start = now();
-  driver::LoadedModel model = driver::load_model(options.model);
-  driver::pin_shapes(*model.module, options.pins);
+  driver::Runnable source(options.model, options.pins, {.threads = options.threads, .math = options.math});
+  driver::LoadedModel model = source.load();
   driver::require_dims(*model.module, options.dims);
   std::vector<Datum> inputs;
   const driver::RandomInputs made_up{.dims = options.dims};
@@ -46,17 +47,12 @@ int run_bench(const BenchOptions& options) {
   } else {
     inputs = driver::in_order(*model.module, driver::read_inputs(*model.module, options.inputs));
   }
-  runtime::Executable executable =
-      driver::compile_model(std::move(model), {.threads = options.threads, .math = options.math});
+  runtime::Executable executable = source.compile(std::move(model));
   double load = now() - start;
 
   // The first run of a shape plans its memory.
   if (options.inputs.empty()) {
-    inputs = driver::fitting_inputs(executable, std::move(inputs), made_up, [&] {
-      driver::LoadedModel again = driver::load_model(options.model);
-      driver::pin_shapes(*again.module, options.pins);
-      return again;
-    });
+    inputs = driver::fitting_inputs(executable, std::move(inputs), made_up, [&] { return source.load(); });
   }
   driver::run_explained(executable, options.model, inputs);
   Progress progress("measuring");
@@ -87,7 +83,7 @@ int run_bench(const BenchOptions& options) {
 Action add_bench(CLI::App& app) {
   auto options = std::make_shared<BenchOptions>();
   CLI::App* command = app.add_subcommand("bench", "Measure a model: time to load, latency, memory");
-  command->add_option("model", options->model, "an .onnx or .ir file, or file.py::function")->required()->type_name("FILE");
+  command->add_option("model", options->model, "an .onnx, .ir or .anf file, or file.py::function")->required()->type_name("FILE");
   command->add_option("--input", options->inputs, "as for `run`; made up where not given")->type_name("FILE");
   add_threads(*command, options->threads);
   command->add_option("--seconds", options->seconds, "how long to measure")->capture_default_str()->check(seconds(0));

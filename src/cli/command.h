@@ -66,5 +66,6 @@ Action add_explain(CLI::App& app);
 Action add_diff(CLI::App& app);
 Action add_cfg(CLI::App& app);
 Action add_grad(CLI::App& app);
+Action add_compile(CLI::App& app);
 
 }  // namespace anfora::cli

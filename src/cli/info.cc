@@ -1,11 +1,14 @@
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>
+#include <filesystem>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "cli/text.h"
+#include "driver/compiled.h"
 #include "driver/interface.h"
 #include "driver/model.h"
 #include "ir/readable.h"
@@ -22,7 +25,41 @@ struct InfoOptions {
 
 constexpr size_t kMostOperatorsShown = 12;
 
+// Of a compiled model. Reads all of it, to see that it is whole.
+int run_info_of_compiled(const InfoOptions& options) {
+  const runtime::Executable executable = runtime::load_artifact(options.model, {.check_elements = true});
+  const int64_t bytes = static_cast<int64_t>(std::filesystem::file_size(options.model));
+  const runtime::Program& program = executable.program();
+  std::map<std::string, size_t> implementations;
+  for (const auto& kernel : program.kernels) ++implementations[kernel->implementation];
+  if (options.json) {
+    nlohmann::ordered_json json = {{"model", options.model},
+                                   {"compiled_for", runtime::artifact_origin()},
+                                   {"bytes", bytes},
+                                   {"functions", program.functions.size()},
+                                   {"kernels", implementations}};
+    for (const runtime::ValueSpec& input : executable.inputs()) json["inputs"][input.name] = input.type;
+    for (const runtime::ValueSpec& output : executable.outputs()) json["outputs"][output.name] = output.type;
+    json["missing_kernels"] = executable.missing_kernels();
+    print_json(stdout, json);
+    return kSuccess;
+  }
+  fmt::print("{}{}{}  compiled for {}\n", bold(), options.model, plain(), runtime::artifact_origin());
+  for (const runtime::ValueSpec& input : executable.inputs()) fmt::print("  input   {}: {}\n", input.name, input.type);
+  for (const runtime::ValueSpec& output : executable.outputs())
+    fmt::print("  output  {}: {}\n", output.name, output.type);
+  std::string kernels;
+  for (const auto& [name, count] : implementations)
+    kernels += fmt::format("{}{} {}", kernels.empty() ? "" : ", ", count, name);
+  fmt::print("  kernels {}{}\n", program.kernels.size(), kernels.empty() ? "" : fmt::format(" ({})", kernels));
+  fmt::print("  file    {}, unchanged since it was written\n", human_bytes(bytes));
+  for (const std::string& missing : executable.missing_kernels())
+    fmt::print("  {}no kernel{} for {}\n", red(), plain(), missing);
+  return kSuccess;
+}
+
 int run_info(const InfoOptions& options) {
+  if (driver::is_compiled(options.model)) return run_info_of_compiled(options);
   driver::LoadedModel model = driver::load_model(options.model);
   driver::pin_shapes(*model.module, options.pins);
   driver::require_dims(*model.module, options.dims);
@@ -98,7 +135,9 @@ int run_info(const InfoOptions& options) {
 Action add_info(CLI::App& app) {
   auto options = std::make_shared<InfoOptions>();
   CLI::App* command = app.add_subcommand("info", "Summarize a model: operators, weights, FLOP, peak memory, shapes");
-  command->add_option("model", options->model, "an .onnx or .ir file, or file.py::function")->required()->type_name("FILE");
+  command->add_option("model", options->model, "an .onnx, .ir or .anf file, or file.py::function")
+      ->required()
+      ->type_name("FILE");
   add_dims(*command, options->dims);
   add_pins(*command, options->pins);
   command->add_flag("--json", options->json, "print JSON");

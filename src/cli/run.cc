@@ -14,6 +14,7 @@
 #include "cli/files.h"
 #include "cli/output.h"
 #include "cli/text.h"
+#include "driver/compiled.h"
 #include "driver/declared_shapes.h"
 #include "driver/explained_run.h"
 #include "driver/fit.h"
@@ -147,12 +148,9 @@ int run_run(const RunOptions& options) {
   files.reads(options.model).reads(options.inputs);
   files.writes("--output", options.output).writes("--profile", options.profile);
   files.check();
-  auto load = [&] {
-    driver::LoadedModel model = driver::load_model(options.model);
-    driver::pin_shapes(*model.module, options.pins);
-    return model;
-  };
-  driver::LoadedModel model = load();
+  driver::Runnable source(options.model, options.pins,
+                          {.threads = options.threads, .optimize = !options.no_optimize, .math = options.math});
+  driver::LoadedModel model = source.load();
   files.check_loaded();
   const auto parameters = model.module->main()->parameters();
   auto is_needed = [&](const ir::Parameter* p) { return model.module->default_of(p) == nullptr; };
@@ -171,12 +169,11 @@ int run_run(const RunOptions& options) {
     made_up = driver::random_inputs(*model.module, random);
   } else {
     given = driver::read_inputs(*model.module, options.inputs);
-    warn_if(driver::reload_if_contradicted(model, options.model, given));
+    if (!driver::is_compiled(options.model)) warn_if(driver::reload_if_contradicted(model, options.model, given));
   }
   const driver::DeclaredShapes declared(*model.module);
-  runtime::Executable executable = driver::compile_model(
-      std::move(model), {.threads = options.threads, .optimize = !options.no_optimize, .math = options.math});
-  if (options.random) made_up = driver::fitting_inputs(executable, std::move(made_up), random, load);
+  runtime::Executable executable = source.compile(std::move(model));
+  if (options.random) made_up = driver::fitting_inputs(executable, std::move(made_up), random, [&] { return source.load(); });
   runtime::Profiler profiler;
   std::vector<Datum> outputs = options.random ? run_once(executable, made_up, options, profiler)
                                               : run_once(executable, given, options, profiler);
@@ -223,7 +220,7 @@ int run_run(const RunOptions& options) {
 Action add_run(CLI::App& app) {
   auto options = std::make_shared<RunOptions>();
   CLI::App* command = app.add_subcommand("run", "Run a model once");
-  command->add_option("model", options->model, "an .onnx or .ir file, or file.py::function")->required()->type_name("FILE");
+  command->add_option("model", options->model, "an .onnx, .ir or .anf file, or file.py::function")->required()->type_name("FILE");
   command->add_option("--input", options->inputs, ".npz by the inputs' names; .npy or .pb in their order, or NAME=FILE")
       ->type_name("FILE");
   command->add_flag("--random", options->random, "make up inputs");

@@ -7,10 +7,12 @@
 #include <chrono>
 
 #include "anfora/model.h"
+#include "driver/compiled.h"
 #include "driver/interface.h"
 #include "driver/optimize.h"
 #include "driver/session.h"
 #include "ir/readable.h"
+#include "ops/registry.h"
 #include "support/nearest.h"
 
 namespace anfora {
@@ -53,6 +55,10 @@ driver::OptimizeOptions of_driver(const OptimizeOptions& options) {
 Error moved_from(const char* what) {
   return Error(ErrorCode::InvalidArgument, fmt::format("this {} was moved from", what))
       .with_hint("compile() consumes a model");
+}
+
+void require_threads(int threads) {
+  if (threads < 0) throw Error(ErrorCode::InvalidArgument, fmt::format("{} is no number of threads", threads));
 }
 
 }  // namespace
@@ -131,9 +137,7 @@ void Model::save(const std::filesystem::path& path, const std::string& opset) co
 
 Executable Model::compile(const CompileOptions& options) && {
   if (!state_) throw moved_from("model");
-  if (options.threads < 0) {
-    throw Error(ErrorCode::InvalidArgument, fmt::format("{} is no number of threads", options.threads));
-  }
+  require_threads(options.threads);
   std::unique_ptr<State> state = std::move(state_);
   driver::LoadedModel loaded = std::move(state->loaded);
   std::vector<ValueInfo> inputs = describe(driver::inputs_of(*loaded.module));
@@ -146,6 +150,18 @@ Executable Model::compile(const CompileOptions& options) && {
       new Executable::State{std::move(inputs), std::move(outputs),
                             driver::Session(std::move(*loaded.module), state->source, std::move(prepare), how)}));
 }
+
+Executable Executable::load(const std::filesystem::path& path, int threads) {
+  require_threads(threads);
+  runtime::Executable compiled = runtime::load_artifact(path, {.threads = threads});
+  const std::unique_ptr<ir::Context> context = ops::make_context();
+  std::vector<ValueInfo> inputs = describe(driver::named_types(*context, compiled.inputs()));
+  std::vector<ValueInfo> outputs = describe(driver::named_types(*context, compiled.outputs()));
+  return Executable(std::unique_ptr<Executable::State>(
+      new Executable::State{std::move(inputs), std::move(outputs), driver::Session(std::move(compiled))}));
+}
+
+void Executable::save(const std::filesystem::path& path) const { runtime::save_artifact(state().session.executable(), path); }
 
 Executable::Executable(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Executable::Executable(Executable&&) noexcept = default;

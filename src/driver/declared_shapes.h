@@ -24,6 +24,7 @@ struct Contradiction {
 // Independent of the module that it was made of.
 class DeclaredShapes {
  public:
+  DeclaredShapes() = default;  // nothing is declared
   explicit DeclaredShapes(const ir::Module& module);
 
   // Where inputs are not given, their defaults count.

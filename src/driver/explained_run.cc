@@ -45,7 +45,7 @@ void run_explained(const runtime::Executable& executable, const ModelSource& sou
   try {
     executable.run(inputs, outputs, options);
   } catch (const Error& error) {
-    if (!is_about_operands(error) || (source.is_file() && source.path.empty())) throw;
+    if (!is_about_operands(error) || (source.is_file() && source.path.empty()) || source.is_compiled()) throw;
     if (auto told = own_error(source, inputs, options)) throw *told;
     throw;
   }

@@ -37,6 +37,9 @@ LoadedModel load_model(const ModelSource& source, std::function<bool(std::string
       model.module = onnx::import_onnx(*model.context, *source.bytes, source.owner, options);
     } else if (source.is_text()) {
       model.module = ir::read_text_file(*model.context, source.path);
+    } else if (source.is_compiled()) {
+      throw Error(ErrorCode::Unsupported, "this model is compiled, and no graph any more")
+          .with_hint("run, bench and info take it; other commands want what it was made of");
     } else if (source.is_python()) {
       model.module = load_python_function(*model.context, source.path);
     } else {

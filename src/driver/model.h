@@ -45,7 +45,8 @@ struct ModelSource {
     const std::string file = path.native().substr(0, path.native().rfind("::"));
     return file.ends_with(".py") || (file != path.native() && file.ends_with(".json"));
   }
-  bool is_onnx() const { return !is_text() && !is_python(); }
+  bool is_compiled() const { return path.extension() == ".anf"; }  // runtime/artifact.h
+  bool is_onnx() const { return !is_text() && !is_python() && !is_compiled(); }
   std::string name() const { return is_file() ? path.filename().string() : "model"; }  // in messages
 
   std::filesystem::path path;  // of the file; of a model in memory, the folder of its external data

@@ -26,6 +26,8 @@ class Session {
 
   // Consumes the module, but not its context, which is needed no more afterwards.
   Session(ir::Module&& module, ModelSource source, Prepare prepare, const CompileOptions& options = {});
+  // Of a model that is compiled already: the names of its dimensions hold.
+  explicit Session(runtime::Executable executable);
 
   const runtime::Executable& executable() const { return current_.load(std::memory_order_acquire)->executable; }
   // Inputs and outputs by position, as runtime::Executable::run() takes them. Errors of kernels are those of the model as it was

@@ -166,7 +166,8 @@ void ProgramBuilder::choose_kernel(const ir::Apply& node, runtime::Kernel& kerne
     }
     kernel.inputs.clear();  // a reference kernel looks at its operands
   }
-  if (options_.kernels) kernel.reference = options_.kernels->find(node.op().kernel);
+  kernel.reference_name = node.op().kernel;
+  if (options_.kernels) kernel.reference = options_.kernels->find(kernel.reference_name);
   if (!kernel.reference) kernel.reference = ops::reference_kernel(node.op());
   kernel.implementation = kernel.reference ? "reference" : "none";
 }

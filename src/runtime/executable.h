@@ -52,6 +52,8 @@ class Executable {
   std::span<const ValueSpec> inputs() const;
   std::span<const ValueSpec> outputs() const;
   const Program& program() const { return *program_; }
+  const Signature& signature() const { return signature_; }
+  int threads() const { return threads_; }  // that it was compiled for; 0: one a CPU
 
   // By position; None for an input that may be left out. An output that is a tensor has the memory to write to, which must be of
   // the right type and shape and may not be an input's; other outputs are replaced. Throws InvalidArgument for what does not fit,

@@ -58,10 +58,12 @@ struct Origin {
 struct Kernel : kernels::KernelData {
   std::unique_ptr<kernels::PreparedKernel> prepared;  // refers to the data
   kernels::KernelFunction reference = nullptr;        // when there is no prepared one
+  std::string reference_name;                         // by which it is found in a registry
   // Operands whose memory output 0 may take over if, when it comes to run, nobody else holds it.
   std::vector<uint8_t> reusable;
 
   bool is_missing() const { return !prepared && !reference; }
+  bool is_prepared_by_name() const { return implementation != "reference" && implementation != "none"; }
 };
 
 // How the value of a function's symbol is found when the function is entered.

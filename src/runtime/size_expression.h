@@ -20,6 +20,12 @@ class SizeExpression {
   SizeExpression() = default;  // unknown: evaluates to nothing
   explicit SizeExpression(int64_t constant) { push(Code::Constant, constant); }
 
+  struct Step {
+    Code code;
+    int64_t operand;
+  };
+  const std::vector<Step>& steps() const { return steps_; }
+
   // Appends a step; a binary operation takes the two results before it. `operand` is the constant or the symbol's number.
   void push(Code code, int64_t operand = 0) { steps_.push_back({code, operand}); }
   void append(const SizeExpression& other) { steps_.insert(steps_.end(), other.steps_.begin(), other.steps_.end()); }
@@ -32,10 +38,6 @@ class SizeExpression {
   std::optional<int64_t> evaluate(std::span<const int64_t> symbols) const;
 
  private:
-  struct Step {
-    Code code;
-    int64_t operand;
-  };
   std::vector<Step> steps_;
 };
 

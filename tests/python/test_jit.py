@@ -412,3 +412,35 @@ def test_wrong_program(function, message):
     code = function.__code__
     assert file == "test_jit.py" and code.co_firstlineno <= int(line) <= code.co_firstlineno + 6 and int(column) > 0
     assert "^" in error.excerpt
+
+
+TABLE = {"a": 2.0, "b": [1, 2]}
+
+
+def test_containers_are_watched(monkeypatch):
+    @anfora.jit
+    def f(d):
+        return d["x"] * TABLE["a"] + sum(TABLE["b"])
+
+    for _ in range(3):
+        same(np.ones(2) * 2 + 3, f({"x": np.ones(2)}))
+    assert len(f.explain().splitlines()) == 1
+    monkeypatch.setitem(TABLE, "a", 5.0)
+    same(np.ones(2) * 5 + 3, f({"x": np.ones(2)}))
+    TABLE["b"].append(4)
+    same(np.ones(2) * 5 + 7, f({"x": np.ones(2)}))
+    monkeypatch.setitem(TABLE, "b", [1, 2, 4])  # another list of the same numbers
+    f({"x": np.ones(2)})
+    assert [line.rpartition(": ")[2] for line in f.explain().splitlines()] == ["the first call", "TABLE['a'] has changed", "TABLE['b'] has changed"]
+
+
+def test_a_tensor_of_another_type_around_a_function():
+    weight = np.ones((2, 2))
+
+    @anfora.jit
+    def f(x):
+        return x @ weight
+
+    same(np.full(2, 2.0), f(np.ones(2)))
+    weight = np.ones((2, 3), np.float32)
+    same(np.ones(2) @ weight, f(np.ones(2)))

@@ -9,7 +9,9 @@
 #include "analysis/infer.h"
 #include "ops/registry.h"
 #include "plan/compile.h"
+#include "runtime/artifact.h"
 #include "support/element_types.h"
+#include "support/temporary_files.h"
 
 namespace anfora::plan {
 
@@ -35,6 +37,8 @@ class PlanTest : public testing::Test {
   Node* constant(std::vector<float> values) { return module.constant(Tensor::vector<float>(values)); }
 
   runtime::Executable finish(Node* result, CompileOptions options = {}) {
+    kernels_ = options.kernels;
+    prepared_ = options.prepared;
     module.set_result(main, result);
     module.set_main(main);
     size_t count = 1;
@@ -61,12 +65,32 @@ class PlanTest : public testing::Test {
       EXPECT_TRUE(Tensor::identical(outputs[i].tensor(), first[i].tensor())) << "output " << i << " of the second run";
       EXPECT_TRUE(Tensor::identical(outputs[i].tensor(), expected[i].tensor())) << "output " << i;
     }
+    expect_same_from_file(executable, inputs, outputs);
     return outputs;
+  }
+
+  // Saved and loaded, it gives the same.
+  void expect_same_from_file(const runtime::Executable& executable, const std::vector<Datum>& inputs,
+                             const std::vector<Datum>& expected) const {
+    const TemporaryFile file(temporary_name(std::filesystem::temp_directory_path() / "program.anf"));
+    const std::filesystem::path& path = file.path();
+    runtime::save_artifact(executable, path);
+    const runtime::Executable loaded =
+        runtime::load_artifact(path, {.check_elements = true, .kernels = kernels_, .prepared = prepared_});
+    const std::vector<Datum> outputs = loaded.run(inputs);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (!outputs[i].is_tensor()) continue;
+      EXPECT_TRUE(Tensor::identical(outputs[i].tensor(), expected[i].tensor())) << "output " << i << " of a loaded program";
+    }
   }
 
   std::unique_ptr<ir::Context> context = ops::make_context();
   ir::Module module{*context};
   Graph* main = module.make_graph("main");
+
+ private:
+  const kernels::KernelRegistry* kernels_ = nullptr;
+  std::vector<const kernels::PreparedRegistry*> prepared_;
 };
 
 }  // namespace anfora::plan

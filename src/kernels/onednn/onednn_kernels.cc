@@ -1,5 +1,9 @@
 #include "kernels/onednn/onednn_kernels.h"
 
+#include <oneapi/dnnl/dnnl_debug.h>
+
+#include <dnnl.hpp>
+
 #include "kernels/onednn/families.h"
 
 namespace anfora::kernels {
@@ -13,6 +17,12 @@ const PreparedRegistry& onednn_kernels() {
     return all;
   }();
   return registry;
+}
+
+std::string_view onednn_instructions() {
+  const std::string_view name = dnnl_cpu_isa2str(static_cast<dnnl_cpu_isa_t>(dnnl::get_effective_cpu_isa()));
+  constexpr std::string_view kPrefix = "cpu_isa_";
+  return name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : name;
 }
 
 }  // namespace anfora::kernels

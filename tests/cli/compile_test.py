@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+"""compile: models in files that run without being compiled again.
+
+usage: ANFORA=build/release/anfora compile_test.py [unittest arguments]
+"""
+import json
+import os
+import unittest
+
+import numpy as np
+from onnx import helper
+
+from cli import Case, constant, model, tensor
+
+
+class Compile(Case):
+    def setUp(self):
+        super().setUp()
+        nodes = [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("Relu", ["h"], ["y"])]
+        weight = constant("w", np.arange(32, dtype=np.float32).reshape(8, 4) - 15)
+        self.save("m.onnx", model(nodes, [tensor("x", ["N", 8])], [tensor("y", ["N", 4])], [weight]))
+        np.savez(self.folder / "in.npz", x=np.arange(24, dtype=np.float32).reshape(3, 8) - 11)
+
+    def test_it_gives_what_the_model_gives(self):
+        self.assertRegex(self.anfora("compile", "m.onnx", "-o", "m.anf").stdout, r"^m\.anf: .*B, for anfora \d")
+        for name in ("m.onnx", "m.anf"):
+            self.anfora("run", name, "--input", "in.npz", "--output", f"{name}.npz")
+        one, other = np.load(self.folder / "m.onnx.npz")["y"], np.load(self.folder / "m.anf.npz")["y"]
+        np.testing.assert_array_equal(one, other)
+        self.anfora("run", "m.anf", "--random", "--dim", "N=5")
+        self.assertIn("median_ms", json.loads(self.anfora("bench", "m.anf", "--seconds", "0", "--json").stdout))
+        self.assertIn("unchanged since it was written", self.anfora("info", "m.anf").stdout)
+        self.assertEqual(json.loads(self.anfora("info", "m.anf", "--json").stdout)["inputs"], {"x": "f32[N, 8]"})
+
+    def test_a_function(self):
+        self.write("f.py", "def count(n: int):\n    i = 0\n    while i < n:\n        i += 2\n    return i\n")
+        self.anfora("compile", "f.py::count", "-o", "count.anf")
+        np.savez(self.folder / "n.npz", n=np.int64(7))
+        self.anfora("run", "count.anf", "--input", "n.npz", "--output", "out.npz")
+        self.assertEqual(int(next(iter(np.load(self.folder / "out.npz").values()))), 8)
+
+    def test_what_is_wrong(self):
+        self.anfora("compile", "m.onnx", "-o", "m.anf")
+        self.assertIn("does not end in .anf", self.anfora("compile", "m.onnx", "-o", "m.bin", code=2).stderr)
+        self.assertIn("run, bench and info take it", self.anfora("opt", "m.anf", "-o", "n.onnx", code=4).stderr)
+        self.assertIn("`anfora compile`", self.anfora("run", "m.anf", "--random", "--shape", "x=3,8", code=3).stderr)
+        np.savez(self.folder / "wrong.npz", x=np.zeros((3, 9), np.float32))
+        self.assertIn("'x'", self.anfora("run", "m.anf", "--input", "wrong.npz", code=3).stderr)
+        slower = {**os.environ, "ONEDNN_MAX_CPU_ISA": "SSE41"}
+        self.assertIn("compile it again, on this machine", self.anfora("run", "m.anf", "--random", code=4, env=slower).stderr)
+        (self.folder / "m.anf").write_bytes((self.folder / "m.anf").read_bytes()[:-1])
+        self.assertIn("m.anf: the file is cut off", self.anfora("info", "m.anf", code=3).stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
