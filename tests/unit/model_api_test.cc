@@ -91,6 +91,21 @@ TEST(ModelApi, SavedModelsComputeTheSame) {
   }
 }
 
+TEST(ModelApi, CompiledModelsLieInFiles) {
+  const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "mlp.anf";
+  const Executable compiled = Model::load(kMlp).compile();
+  compiled.save(path);
+  const Executable loaded = Executable::load(path, 1);
+  ASSERT_EQ(loaded.inputs().size(), 1u);
+  EXPECT_EQ(loaded.inputs()[0].type, "f32[N, 4]");
+  EXPECT_EQ(loaded.inputs()[0].shape, (Shape{kUnknownSize, 4}));
+  const Tensor x = Tensor::zeros(DType::F32, Shape{2, 4});
+  EXPECT_TRUE(Tensor::identical(loaded.run({{"x", x}}).at("y"), compiled.run({{"x", x}}).at("y")));
+  std::filesystem::remove(path);
+  EXPECT_EQ(code_of([&] { Executable::load(path); }), ErrorCode::NotFound);
+  EXPECT_EQ(code_of([&] { Executable::load(kMlp); }), ErrorCode::InvalidModel);
+}
+
 TEST(ModelApi, OutputsOutliveLaterRunsAndTheExecutable) {
   Tensor first;
   {
