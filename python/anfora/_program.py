@@ -295,8 +295,27 @@ class Specialization:
 
     def __call__(self, arguments: tuple[Any, ...], keywords: dict[str, Any], function: Any) -> Any:
         inputs = arguments if self._is_direct else [fetch(path, arguments, keywords, function) for path in self.inputs]
-        outputs = self.executable._run([v if isinstance(v, np.ndarray) else np.asarray(v) for v in inputs])
+        arrays = [v if isinstance(v, np.ndarray) else np.asarray(v) for v in inputs]
+        try:
+            outputs = self.executable._run(arrays)
+        except Error as error:
+            raise self._explained(error, arrays, function) from None
         return outputs[0] if self._is_array else rebuild(self.result, outputs)
+
+
+    def _explained(self, error: Error, arrays: list[Any], function: Any) -> Error:
+        """An error of a run, with the line of the source and the inputs."""
+        functions = [plain_function(value) for _, value in self._guards] + [plain_function(function)]
+        files = {f.__code__.co_filename.rsplit("/", 1)[-1]: f.__code__.co_filename for f in functions if f is not None}
+        file, _, place = error.location.partition(":")
+        line, _, column = place.partition(":")
+        if error.excerpt or file not in files or not (line.isdigit() and column.isdigit()):
+            return error
+        text = linecache.getline(files[file], int(line)).rstrip()
+        indent = len(text) - len(text.lstrip())
+        excerpt = f"{text[indent:]}\n{' ' * (int(column) - 1 - indent)}^"
+        hint = error.hint or "the inputs were " + ", ".join(f"{path_text(path)}: {tensor_type(a, True)}" for path, a in zip(self.inputs, arrays))
+        return type(error)(error.message, error.node, error.location, hint, excerpt)
 
 
 def path_text(path: tuple[Any, ...]) -> str:

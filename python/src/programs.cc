@@ -72,7 +72,7 @@ class Importer : public python::FunctionCall {
     auto part = [&](const char* how, nb::handle key) { return Path(path + nb::make_tuple(nb::make_tuple(how, key))); };
     if (kind == "tensor") {
       if (!is_argument) guard_tensor(path, value);
-      return {python::Array{input(told, path), false}};
+      return callers({python::Array{input(told, path), false}});
     }
     if (kind == "number" && is_argument) return {python::Array{input(told, path), true}};
     if (kind == "tuple" || kind == "list") {
@@ -81,7 +81,7 @@ class Importer : public python::FunctionCall {
       for (nb::handle item : nb::cast<nb::list>(told[1]))
         items.push_back(import(nb::borrow(item), part("item", nb::int_(i++)), is_argument));
       if (!is_argument) guard_structure(path, value);
-      if (kind == "list" && is_argument) return lowering_->new_list(std::move(items));
+      if (kind == "list" && is_argument) return callers(lowering_->new_list(std::move(items)));
       return python::make_tuple(std::move(items));
     }
     if (kind == "dict") {
@@ -91,7 +91,7 @@ class Importer : public python::FunctionCall {
         pairs.push_back(import(nb::borrow(item), part("item", key), is_argument));
       }
       if (!is_argument) guard_structure(path, value);
-      return lowering_->new_dict(std::move(pairs));
+      return callers(lowering_->new_dict(std::move(pairs)));
     }
     if (kind == "fields") {
       std::vector<Object> items;
@@ -153,6 +153,10 @@ class Importer : public python::FunctionCall {
   }
   void guard(const Path& path, const nb::object& value) { program_.guards.append(nb::make_tuple(path, value)); }
 
+  Object callers(Object object) {
+    lowering_->set_callers(object);
+    return object;
+  }
   // What a container is made of; its items have guards of their own.
   void guard_structure(const Path& path, const nb::object& value) {
     guard(Path(path + nb::make_tuple(nb::make_tuple("structure"))), tools().attr("structure")(value));
@@ -264,9 +268,9 @@ class Importer : public python::FunctionCall {
       return nb::make_tuple("constant", live->object());
     if (const auto* known = object.as<python::Constant>())
       return nb::make_tuple("constant", tools().attr("literal")(python::repr(*known)));
-    throw Error(ErrorCode::Unsupported,
-                fmt::format("{} cannot be returned from a compiled function", python::describe(object)))
-        .with_hint("return tensors, numbers, texts, and tuples, lists and dicts of them");
+    lowering.emitter().fail(ErrorCode::Unsupported,
+                            fmt::format("{} cannot be returned from a compiled function", python::describe(object)),
+                            "return tensors, numbers, texts, and tuples, lists and dicts of them");
   }
 
   Program& program_;

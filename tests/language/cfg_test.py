@@ -168,6 +168,7 @@ class CfgTest(unittest.TestCase):
             anfora: program.py:2:9: 'x' is read before it has a value
                 x = x
                     ^
+              hint: give 'x' a value before
             """,
         )
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <optional>
 
 namespace anfora::python {
@@ -70,6 +71,30 @@ void for_each_local_use(const Cfg& cfg, const Block& block, size_t step, F&& vis
   }
 }
 
+// The names that a tree binds by `:=`, with whether evaluating the tree may skip that.
+using NamedExpressions = std::map<const Tree*, bool>;
+
+void collect_named(const Tree& tree, bool may_skip, NamedExpressions& found) {
+  if (tree.is(Kind::NamedExpr)) found.emplace(tree.child("target"), may_skip);
+  const Tree* first = nullptr;  // what is evaluated in any case, of what may end early
+  if (tree.is(Kind::BoolOp)) first = tree.list("values")[0];
+  if (tree.is(Kind::IfExp)) first = tree.child("test");
+  if (tree.is(Kind::Compare)) first = tree.child("left");
+  const bool is_own_scope =
+      tree.is_any({Kind::Lambda, Kind::ListComp, Kind::SetComp, Kind::DictComp, Kind::GeneratorExp, Kind::FunctionDef});
+  for_each_child(tree, [&](const Tree& child) {
+    const bool is_second_of_two = tree.is(Kind::Compare) && &child == tree.list("comparators")[0];
+    collect_named(child, may_skip || is_own_scope || (first && &child != first && !is_second_of_two), found);
+  });
+}
+
+NamedExpressions named_in(const Block& block) {
+  NamedExpressions found;
+  for (const Step& step : block.steps) collect_named(*step.tree, false, found);
+  if (block.tree) collect_named(*block.tree, false, found);
+  return found;
+}
+
 }  // namespace
 
 ReachingDefinitions find_reaching_definitions(const Cfg& cfg) {
@@ -80,8 +105,11 @@ ReachingDefinitions find_reaching_definitions(const Cfg& cfg) {
     found.definitions.push_back({.kind = is_parameter ? Given::Parameter : Given::Undefined, .variable = v});
   }
   for (size_t b = 0; b < cfg.blocks.size(); ++b) {
+    const NamedExpressions amid = named_in(cfg.blocks[b]);
     for_each_local_binding(cfg, cfg.blocks[b], [&](size_t step, const Tree& name) {
-      found.definitions.push_back({Given::Statement, index_of(cfg.scope, bound_name(name)), b, step, &name});
+      auto named = amid.find(&name);
+      const bool is_amid = named != amid.end();
+      found.definitions.push_back({Given::Statement, index_of(cfg.scope, bound_name(name)), b, step, &name, is_amid, is_amid && named->second});
     });
   }
   const size_t n = found.definitions.size();
@@ -92,8 +120,11 @@ ReachingDefinitions find_reaching_definitions(const Cfg& cfg) {
   for (size_t d = locals.size(); d < n; ++d) {
     const Definition& definition = found.definitions[d];
     const Set& all = of_variable[definition.variable];
-    found.def_kill[definition.block] |= all;
-    (found.de_def[definition.block] -= all).set(d);
+    if (!definition.is_conditional) {
+      found.def_kill[definition.block] |= all;
+      found.de_def[definition.block] -= all;
+    }
+    found.de_def[definition.block].set(d);
   }
   Set entry(n);
   for (size_t v = 0; v < locals.size(); ++v) entry.set(v);
@@ -110,7 +141,10 @@ Set ReachingDefinitions::at(const Cfg& cfg, size_t block, size_t step, size_t va
   }
   for (size_t d = cfg.scope.locals.size(); d < definitions.size(); ++d) {
     const Definition& definition = definitions[d];
-    if (definition.variable == variable && definition.block == block && definition.step < step) found.reset().set(d);
+    if (definition.variable != variable || definition.block != block) continue;
+    if (definition.step > step || (definition.step == step && !definition.is_amid)) continue;
+    if (definition.step < step && !definition.is_conditional) found.reset();
+    found.set(d);
   }
   return found;
 }
@@ -201,8 +235,15 @@ void require_defined(const Cfg& cfg, const ReachingDefinitions& found) {
         const size_t v = index_of(cfg.scope, id);
         Set reaching = found.at(cfg, b, i, v);
         if (!reaching[v] || found.definitions[v].kind != Given::Undefined) return;
+        const bool may_be_amid = std::ranges::any_of(found.definitions, [&](const Definition& d) {
+          return d.is_amid && d.block == b && d.step == i && d.variable == v;
+        });
+        if (may_be_amid) return;  // evaluating the step shows
         reaching.reset(v);
-        if (reaching.none()) throw cfg.source->error(ErrorCode::InvalidModel, name, fmt::format("'{}' is read before it has a value", id));
+        if (reaching.none()) {
+          throw cfg.source->error(ErrorCode::InvalidModel, name, fmt::format("'{}' is read before it has a value", id))
+              .with_hint(fmt::format("give '{}' a value before", id));
+        }
         const std::vector<int> lines = path_without(cfg, found, v, b);
         Error error = cfg.source->error(
             ErrorCode::InvalidModel, name,

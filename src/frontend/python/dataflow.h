@@ -27,6 +27,8 @@ struct Definition {
   size_t block = 0;
   size_t step = 0;             // behind the last one: at the end
   const Tree* tree = nullptr;  // the Name or FunctionDef that binds
+  // A binding amid an expression (`:=`) reaches what follows in its step, too; one that may be skipped leaves others alive.
+  bool is_amid = false, is_conditional = false;
 };
 
 struct ReachingDefinitions {

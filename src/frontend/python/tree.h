@@ -68,6 +68,7 @@ class Source {
   std::string file;
   std::vector<std::string> lines;
   int version = 0;  // of Python: 311 is 3.11
+  bool is_library = false;  // a part of the compiler: errors in it are of who calls
   Tree* root = nullptr;  // a Module
   std::shared_ptr<const std::map<std::string, Constant>> constants;  // of the module, once they are known (propagate.h)
 
@@ -91,6 +92,8 @@ Source read_source(std::string_view json);
 
 // As Python would write the statement or expression, in one line; of a statement with a body, its head.
 std::string unparse(const Tree& tree);
+// An operator as it is written: "**", "not in".
+std::string_view symbol_of(Kind op);
 
 // Calls visit(child) for each tree that is a field, in order.
 template <class Visit>

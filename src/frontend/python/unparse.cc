@@ -30,11 +30,13 @@ constexpr OperatorText kOperators[] = {
     {Kind::In, "in", P::Comparison},    {Kind::NotIn, "not in", P::Comparison},
 };
 
-const OperatorText& operator_text(const Tree* op) {
-  auto found = std::ranges::find(kOperators, op ? op->kind : Kind::Other, &OperatorText::kind);
+const OperatorText& operator_text(Kind kind) {
+  auto found = std::ranges::find(kOperators, kind, &OperatorText::kind);
   if (found == std::end(kOperators)) throw Error(ErrorCode::InvalidModel, "the tree has an operator that Python has not");
   return *found;
 }
+
+Kind kind_or_other(const Tree* op) { return op ? op->kind : Kind::Other; }
 
 Precedence tighter(Precedence p) { return static_cast<Precedence>(static_cast<int>(p) + 1); }
 
@@ -59,7 +61,7 @@ class Unparser {
         return text + bare_tuple(*s.child("value"));
       }
       case Kind::AugAssign:
-        return fmt::format("{} {}= {}", e("target"), operator_text(s.child("op")).text, bare_tuple(*s.child("value")));
+        return fmt::format("{} {}= {}", e("target"), operator_text(kind_or_other(s.child("op"))).text, bare_tuple(*s.child("value")));
       case Kind::AnnAssign: {
         std::string text = fmt::format("{}: {}", e("target"), e("annotation"));
         return s.child("value") ? text + " = " + bare_tuple(*s.child("value")) : text;
@@ -169,18 +171,18 @@ class Unparser {
         return {text, is_number && text.starts_with('-') ? P::Factor : P::Atom};
       }
       case Kind::BinOp: {
-        const OperatorText& op = operator_text(t.child("op"));
+        const OperatorText& op = operator_text(kind_or_other(t.child("op")));
         const bool to_right = op.precedence == P::Power;
         return {fmt::format("{} {} {}", e("left", to_right ? tighter(op.precedence) : op.precedence), op.text,
                             e("right", to_right ? P::Factor : tighter(op.precedence))),
                 op.precedence};
       }
       case Kind::UnaryOp: {
-        const OperatorText& op = operator_text(t.child("op"));
+        const OperatorText& op = operator_text(kind_or_other(t.child("op")));
         return {fmt::format("{}{}", op.text, e("operand", op.precedence)), op.precedence};
       }
       case Kind::BoolOp: {
-        const OperatorText& op = operator_text(t.child("op"));
+        const OperatorText& op = operator_text(kind_or_other(t.child("op")));
         std::string text;
         for (const Tree* value : t.list("values")) {
           if (!text.empty()) text += fmt::format(" {} ", op.text);
@@ -191,7 +193,7 @@ class Unparser {
       case Kind::Compare: {
         std::string text = e("left", P::Or);
         for (size_t i = 0; i < t.list("ops").size(); ++i) {
-          text += fmt::format(" {} {}", operator_text(t.list("ops")[i]).text, expression(t.list("comparators")[i], P::Or));
+          text += fmt::format(" {} {}", operator_text(kind_or_other(t.list("ops")[i])).text, expression(t.list("comparators")[i], P::Or));
         }
         return {text, P::Comparison};
       }
@@ -245,5 +247,7 @@ class Unparser {
 }  // namespace
 
 std::string unparse(const Tree& tree) { return Unparser().statement(tree); }
+
+std::string_view symbol_of(Kind op) { return operator_text(op).text; }
 
 }  // namespace anfora::python

@@ -85,7 +85,8 @@ Object Lowering::run(const Closure& closure, std::vector<Local> locals, Cfg& cfg
   activation.depth = activation_ ? activation_->depth + 1 : 0;
   constexpr int kMostNested = 200;
   if (activation.depth > kMostNested)
-    emit_.fail(ErrorCode::ResourceExhausted, fmt::format("calls are nested more than {} deep", kMostNested));
+    emit_.fail(ErrorCode::ResourceExhausted, fmt::format("calls are nested more than {} deep", kMostNested),
+               "a function that calls itself with other functions or texts each time cannot be compiled");
   activation.root = here_.graph;
   locals.resize(activation.result_slot() + 1);
   activation.saved = std::exchange(here_.locals, std::move(locals));
@@ -241,7 +242,8 @@ void Lowering::lower_turns(size_t header, State entry) {
   constexpr int kMostAttempts = 16;
   for (int attempt = 0;; ++attempt) {
     if (attempt == kMostAttempts)
-      emit_.fail(ErrorCode::TypeMismatch, "the types of this loop's variables do not come to rest");
+      emit_.fail(ErrorCode::TypeMismatch, "the types of this loop's variables do not come to rest",
+                 "give each one type: convert before the loop");
     emit_.set_place({at.closure.source, tree});
     set_state(entry);
     ir::Graph* graph = emit_.module().make_graph(name, entry.graph);

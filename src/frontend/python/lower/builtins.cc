@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <mutex>
@@ -23,7 +24,7 @@ namespace {
 // A file of the library, read when it is first asked for.
 class LibraryModule : public Globals, public std::enable_shared_from_this<LibraryModule> {
  public:
-  explicit LibraryModule(std::string_view json) : source_(read_source(json)) {}
+  explicit LibraryModule(std::string_view json) : source_(read_source(json)) { source_.is_library = true; }
 
   std::optional<Object> find(const std::string& name) const override {
     if (name == "ops") return find_module("anfora.ops");
@@ -117,7 +118,8 @@ Object Lowering::attribute(const Object& object, const std::string& name) {
   }
   if (const Live* live = object.live()) {
     if (auto found = live->attribute(name)) return *found;
-    emit_.fail(ErrorCode::NotFound, fmt::format("{} has no '{}'", live->describe(), name));
+    emit_.fail(ErrorCode::NotFound, fmt::format("{} has no '{}'", live->describe(), name),
+               "the object that runs now is meant");
   }
   if (const Items* tuple = object.tuple(); tuple && tuple->type) {  // a method
     if (auto found = tuple->type->attribute(name); found && found->closure()) {
@@ -145,7 +147,8 @@ Object Lowering::attribute(const Object& object, const std::string& name) {
                    : is_list ? std::ranges::count(kListMethods, name)
                              : Emitter::is_numeric(object) && find_tensor_method(name);
   if (!has)
-    emit_.fail(ErrorCode::Unsupported, fmt::format("{} has no '{}' that can be compiled", describe(object), name));
+    emit_.fail(ErrorCode::Unsupported, fmt::format("{} has no '{}' that can be compiled", describe(object), name),
+               object.is_none() ? "test for None before" : "docs/language.md lists the methods");
   return {Method{std::make_shared<const Object>(object), name}};
 }
 
@@ -170,6 +173,8 @@ Object Lowering::call_method(const Method& method, Arguments arguments) {
   };
   const Object none{Constant{NoneValue()}};
   const Object held = content(*cell);
+  static constexpr std::string_view kReading[] = {"copy", "get", "keys", "values", "items"};
+  if (!std::ranges::count(kReading, method.name)) require_own(*cell);
   Object& kept = here_.store[cell->id];
   if (cell->kind == Cell::Kind::Dict) {
     const std::vector<Object>& pairs = held.tuple()->items;
@@ -228,7 +233,8 @@ Object Lowering::call_method(const Method& method, Arguments arguments) {
     }
     if (method.name == "clear") return kept = make_tuple({}), none;
     emit_.fail(ErrorCode::Unsupported,
-               fmt::format("{}() of a list whose length is only known when it runs is not supported", method.name));
+               fmt::format("{}() of a list whose length is only known when it runs is not supported", method.name),
+               "append, insert, pop and clear are");
   }
   std::vector<Object> items = held.tuple()->items;
   if (method.name == "append") {
@@ -240,7 +246,9 @@ Object Lowering::call_method(const Method& method, Arguments arguments) {
   } else if (method.name == "insert") {
     need(2, 2);
     const auto at = integer_of(given[0]);
-    if (!at) emit_.fail(ErrorCode::Unsupported, "where it is inserted must be known to the compiler");
+    if (!at)
+      emit_.fail(ErrorCode::Unsupported, "where it is inserted must be known to the compiler",
+                 "append() takes no position");
     const auto size = static_cast<int64_t>(items.size());
     items.insert(items.begin() + std::clamp(*at < 0 ? *at + size : *at, int64_t{0}, size), given[1]);
   } else if (method.name == "pop") {
@@ -256,7 +264,8 @@ Object Lowering::call_method(const Method& method, Arguments arguments) {
     items.clear();
   } else {
     emit_.fail(ErrorCode::Unsupported,
-               fmt::format("{}() of a list is not supported in a compiled function", method.name));
+               fmt::format("{}() of a list is not supported in a compiled function", method.name),
+               "append, extend, insert, pop, reverse, clear and copy are; sorted(…) gives a sorted one");
   }
   kept = make_tuple(std::move(items));
   return none;
@@ -308,7 +317,7 @@ Object Lowering::length(const Object& object) {
     }
     return least;
   }
-  emit_.fail(ErrorCode::TypeMismatch, fmt::format("{} has no length", describe(object)));
+  emit_.fail(ErrorCode::TypeMismatch, fmt::format("{} has no length", describe(object)), kItems);
 }
 
 // The item of something iterable at an index from 0 on.
@@ -322,7 +331,7 @@ Object Lowering::item(const Object& object, const Object& index) {
     return {Array{emit_.op("SequenceAt", {array->node, emit_.tensor(index)}), array->is_number}};
   }
   const auto* iterable = object.as<Iterable>();
-  if (!iterable) emit_.fail(ErrorCode::TypeMismatch, fmt::format("{} has no items", describe(object)));
+  if (!iterable) emit_.fail(ErrorCode::TypeMismatch, fmt::format("{} has no items", describe(object)), kItems);
   const std::vector<Object>& parts = iterable->parts->items;
   switch (iterable->kind) {
     case Iterable::Kind::Range: {
@@ -362,6 +371,10 @@ bool is_instance(const Object& object, const Object& type) {
 }  // namespace
 
 void Lowering::print(const Arguments& arguments) {
+  if (!arguments.named.empty()) {
+    emit_.fail(ErrorCode::Unsupported, fmt::format("print() with {}= is not supported", arguments.named[0].first),
+               "a compiled function prints lines to standard output");
+  }
   std::string text;
   auto add = [&](const std::string& more) { text += (text.empty() ? "" : " ") + more; };
   for (const Object& argument : arguments.positional) {
@@ -378,6 +391,22 @@ void Lowering::print(const Arguments& arguments) {
   if (!text.empty() || arguments.positional.empty()) {
     set_token(emit_.op("Print", {token(), emit_.tensor(make_text(text))}, {{"message", ""}}));
   }
+}
+
+// int("12"), float("1e3")
+Object Lowering::number_of_text(const std::string& type, const std::string& text) const {
+  const size_t begin = text.find_first_not_of(" \t\n"), end = text.find_last_not_of(" \t\n");
+  const std::string digits = begin == std::string::npos ? "" : text.substr(begin, end - begin + 1);
+  int64_t integer = 0;
+  double number = 0;
+  const char *first = digits.data() + (digits.starts_with('+') ? 1 : 0), *last = digits.data() + digits.size();
+  const auto read =
+      type == "int" ? std::from_chars(first, last, integer).ptr : std::from_chars(first, last, number).ptr;
+  if (digits.empty() || read != last) {
+    emit_.fail(ErrorCode::InvalidArgument, fmt::format("{}() of the text '{}', which is no number", type, text),
+               type == "int" ? "float(…) reads decimal fractions" : "a float is written 1.5 or 1e-3");
+  }
+  return type == "int" ? make_integer(integer) : Object{Constant{number}};
 }
 
 Object Lowering::call_builtin(const std::string& name, Arguments arguments) {
@@ -403,7 +432,8 @@ Object Lowering::call_builtin(const std::string& name, Arguments arguments) {
     for (const Object& bound : given) {
       const DType dtype = Emitter::is_numeric(bound) ? emit_.dtype(bound) : DType::Undefined;
       if (!is_integer(dtype))
-        emit_.fail(ErrorCode::TypeMismatch, fmt::format("range() takes integers, not {}", describe(bound)));
+        emit_.fail(ErrorCode::TypeMismatch, fmt::format("range() takes integers, not {}", describe(bound)),
+                   "numpy.arange() takes floats; int(…) converts");
     }
     for (Object& bound : given) {  // those of numpy count as Python's
       if (bound.is<Array>())
@@ -412,7 +442,9 @@ Object Lowering::call_builtin(const std::string& name, Arguments arguments) {
     }
     const Object start = given.size() > 1 ? given[0] : make_integer(0), stop = given.size() > 1 ? given[1] : given[0];
     const Object step = given.size() > 2 ? given[2] : make_integer(1);
-    if (integer_of(step) == 0) emit_.fail(ErrorCode::InvalidArgument, "the step of range() is 0");
+    if (integer_of(step) == 0)
+      emit_.fail(ErrorCode::InvalidArgument, "the step of range() is 0",
+                 "it counts up by a positive one, down by a negative one");
     return iterable(Iterable::Kind::Range, {start, stop, step});
   }
   if (name == "zip") return need(1, SIZE_MAX), iterable(Iterable::Kind::Zip, given);
@@ -429,6 +461,7 @@ Object Lowering::call_builtin(const std::string& name, Arguments arguments) {
     if (given.empty())
       return name == "int" ? make_integer(0) : name == "float" ? Object{Constant{0.0}} : Object{Constant{false}};
     if (name == "bool") return truth(given[0]);
+    if (auto text = text_of(given[0]); text && name != "bool") return number_of_text(name, *text);
     if (name == "int" && integer_of(given[0])) return make_integer(*integer_of(given[0]));
     if (const double* known = given[0].constant<double>(); known && name == "float") return given[0];
     if (auto text = text_of(given[0]); text && name == "float") return {Constant{std::stod(*text)}};  // "inf"
@@ -506,7 +539,8 @@ Object Lowering::call_builtin(const std::string& name, Arguments arguments) {
   if (name == "anfora.is_number") return need(1, 1), Object{Constant{Emitter::is_number(given[0])}};
   if (name == "anfora.shape_of") return need(1, 1), Object{Array{emit_.vector(shape_numbers(given[0]))}};
   if (name == "anfora.fail") emit_.fail(ErrorCode::Unsupported, text_of(given.at(0)).value_or("this is not supported"));
-  emit_.fail(ErrorCode::Unsupported, fmt::format("{} cannot be called in a compiled function", name));
+  emit_.fail(ErrorCode::Unsupported, fmt::format("{} cannot be called in a compiled function", name),
+             "call it before, and pass what it gives");
 }
 
 DType Lowering::dtype_of(const Object& object) {
@@ -520,7 +554,8 @@ DType Lowering::dtype_of(const Object& object) {
     if (auto found = find_in_module("numpy", *text == "bool" ? "bool_" : *text); found && found->is<DTypeObject>())
       return found->as<DTypeObject>()->dtype;
   }
-  emit_.fail(ErrorCode::TypeMismatch, fmt::format("{} is no element type", describe(object)));
+  emit_.fail(ErrorCode::TypeMismatch, fmt::format("{} is no element type", describe(object)),
+             "numpy.float32, bool, int, float, or a name such as \"int64\"");
 }
 
 // A shape as the caller gives it: one size, or several.

@@ -52,7 +52,8 @@ Object Lowering::call(const Object& callee, Arguments arguments) {
       return make_tuple(std::move(items), names, *live);
     }
   }
-  emit_.fail(ErrorCode::TypeMismatch, fmt::format("{} cannot be called", describe(callee)));
+  emit_.fail(ErrorCode::TypeMismatch, fmt::format("{} cannot be called", describe(callee)),
+             "only functions, classes of dataclasses and methods can");
 }
 
 namespace {
@@ -89,6 +90,7 @@ Cfg& Lowering::cfg_of(const Closure& closure) {
 std::vector<Lowering::Local> Lowering::bind_arguments(const Closure& closure, const Cfg& cfg, Arguments arguments) {
   const Tree& list = *closure.function->child("args");
   const std::string called = name_of(closure);
+  auto signature = [&] { return "it is " + unparse(*closure.function); };
   std::vector<Local> locals(cfg.scope.parameters.size());
   std::vector<const Tree*> positional, keyword_only = {list.list("kwonlyargs").begin(), list.list("kwonlyargs").end()};
   for (std::string_view field : {"posonlyargs", "args"})
@@ -107,8 +109,10 @@ std::vector<Lowering::Local> Lowering::bind_arguments(const Closure& closure, co
   if (const Tree* all = list.child("vararg")) {
     locals[slot(all->text("arg"))] = {make_tuple(std::move(rest)), all};
   } else if (!rest.empty()) {
-    emit_.fail(ErrorCode::InvalidArgument, fmt::format("{} takes {} arguments, {} are given", called, positional.size(),
-                                                       arguments.positional.size()));
+    emit_.fail(
+        ErrorCode::InvalidArgument,
+        fmt::format("{} takes {} arguments, {} are given", called, positional.size(), arguments.positional.size()),
+        signature());
   }
   std::vector<Object> named;
   for (auto& [name, value] : arguments.named) {
@@ -119,12 +123,13 @@ std::vector<Lowering::Local> Lowering::bind_arguments(const Closure& closure, co
         !is_positional_only && (std::ranges::any_of(positional, is_it) || std::ranges::any_of(keyword_only, is_it));
     if (is_known) {
       Local& local = locals[slot(name)];
-      if (local.object) emit_.fail(ErrorCode::InvalidArgument, fmt::format("{} gets '{}' twice", called, name));
+      if (local.object)
+        emit_.fail(ErrorCode::InvalidArgument, fmt::format("{} gets '{}' twice", called, name), signature());
       local = {std::move(value), nullptr};
     } else if (list.child("kwarg")) {
       named.insert(named.end(), {make_text(name), std::move(value)});
     } else {
-      emit_.fail(ErrorCode::InvalidArgument, fmt::format("{} has no argument '{}'", called, name));
+      emit_.fail(ErrorCode::InvalidArgument, fmt::format("{} has no argument '{}'", called, name), signature());
     }
   }
   if (const Tree* all = list.child("kwarg"))
@@ -134,7 +139,8 @@ std::vector<Lowering::Local> Lowering::bind_arguments(const Closure& closure, co
     Local& local = locals[slot(arg->text("arg"))];
     if (local.object) return;
     if (!written)
-      emit_.fail(ErrorCode::InvalidArgument, fmt::format("{} needs a value for '{}'", called, arg->text("arg")));
+      emit_.fail(ErrorCode::InvalidArgument, fmt::format("{} needs a value for '{}'", called, arg->text("arg")),
+                 signature());
     if (evaluated) {
       local = {evaluated->items[i], arg};
       return;
@@ -234,7 +240,8 @@ Object Lowering::call_recursive(const Closure& closure, std::vector<Local> local
     emit_.set_place(place);
     if (!result)
       emit_.fail(ErrorCode::InvalidModel,
-                 fmt::format("{} never returns: each of its paths calls itself", name_of(closure)));
+                 fmt::format("{} never returns: each of its paths calls itself", name_of(closure)),
+                 "a path that returns without the call ends the recursion");
     for (const auto& [id, content] : here_.store) {
       auto old = before.store.find(id);
       if (id == 0 ? old == before.store.end() || differs(old->second, content)
@@ -261,7 +268,8 @@ Object Lowering::call_recursive(const Closure& closure, std::vector<Local> local
     return call_with(recursion, locals, cfg);
   }
   emit_.fail(ErrorCode::TypeMismatch,
-             fmt::format("the types in the recursive function {} do not come to rest", name_of(closure)));
+             fmt::format("the types in the recursive function {} do not come to rest", name_of(closure)),
+             "give arguments and result one type in each call");
 }
 
 // A call of a function that is being lowered.

@@ -13,17 +13,26 @@ namespace anfora::python {
 using ir::Node;
 using ir::Type;
 
+void Emitter::set_place(Place place) {
+  if (!place.shown_tree) {
+    const bool stays = place.source->is_library && place_.shown_tree;
+    place.shown_source = stays ? place_.shown_source : place.source;
+    place.shown_tree = stays ? place_.shown_tree : place.tree;
+  }
+  place_ = place;
+}
+
 void Emitter::fail(ErrorCode code, std::string_view message, std::string_view hint) const {
-  Error error = place_.source->error(code, *place_.tree, message);
+  Error error = place_.shown_source->error(code, *place_.shown_tree, message);
   if (!hint.empty()) error.with_hint(std::string(hint));
   throw error;
 }
 
 const ir::Location* Emitter::location() {
-  if (located_ != place_.tree) {
-    located_ = place_.tree;
+  if (located_ != place_.shown_tree) {
+    located_ = place_.shown_tree;
     location_ = module_.location(
-        {.file = place_.source->file, .line = place_.tree->position.line, .column = place_.tree->position.column});
+        {.file = place_.shown_source->file, .line = located_->position.line, .column = located_->position.column});
   }
   return location_;
 }
@@ -35,7 +44,16 @@ Node* Emitter::apply(std::string_view op, std::span<Node* const> inputs, const A
   try {
     inference_.infer(*node);
   } catch (const Error& error) {
-    fail(error.code(), fmt::format("{}: {}", op, error.message()), error.hint());
+    std::string hint(error.hint());
+    if (hint.empty()) {  // what the operands are, and where they come from
+      for (const Node* input : inputs) {
+        if (!input->type() || (input->as_value() && input->as_value()->is_none())) continue;
+        const ir::Location* at = input->location();
+        hint += fmt::format("{}{}{}", hint.empty() ? "the operands are " : ", ", to_string(input->type()),
+                            at && at->line > 0 ? fmt::format(" (line {})", at->line) : "");
+      }
+    }
+    fail(error.code(), fmt::format("{}: {}", op, error.message()), hint);
   }
   return node;
 }
@@ -55,6 +73,16 @@ Node* Emitter::item(Node* tuple, size_t index) {
 
 Node* Emitter::integers(std::span<const int64_t> values) { return module_.constant(Tensor::vector<int64_t>(values)); }
 
+namespace {
+
+std::string described(const Integer& value) {
+  constexpr size_t kMostShown = 40;
+  const std::string digits = value.str();
+  return digits.size() <= kMostShown ? "the integer " + digits : fmt::format("an integer of {} digits", digits.size());
+}
+
+}  // namespace
+
 Node* Emitter::constant(const Constant& number, DType dtype) {
   Tensor wide;
   if (number.is<Integer>()) {
@@ -67,7 +95,8 @@ Node* Emitter::constant(const Constant& number, DType dtype) {
     } else if (is_unsigned) {
       wide = Tensor::scalar(static_cast<uint64_t>(value));
     } else if (is_float_type || value < INT64_MIN || value > INT64_MAX) {
-      fail(ErrorCode::InvalidArgument, fmt::format("the integer {} does not fit {}", value.str(), name(dtype)));
+      fail(ErrorCode::InvalidArgument, fmt::format("{} does not fit {}", described(value), name(dtype)),
+           "integers in tensors have at most 64 bits");
     } else {
       wide = Tensor::scalar(static_cast<int64_t>(value));
       const int bits = element_bits(dtype);
@@ -77,7 +106,7 @@ Node* Emitter::constant(const Constant& number, DType dtype) {
       const Integer low = is_signed ? Integer(-(Integer(1) << (bits - 1))) : Integer(0);
       const Integer high = (Integer(1) << (is_signed ? bits - 1 : bits)) - 1;
       if ((is_signed || is_small_unsigned) && (value < low || value > high)) {
-        fail(ErrorCode::InvalidArgument, fmt::format("the integer {} does not fit {}", value.str(), name(dtype)),
+        fail(ErrorCode::InvalidArgument, fmt::format("{} does not fit {}", described(value), name(dtype)),
              fmt::format("{} holds {} to {}", name(dtype), low.str(), high.str()));
       }
     }
@@ -103,7 +132,8 @@ DType Emitter::dtype(const Object& object) const {
 Node* Emitter::tensor(const Object& object) {
   if (const auto* array = object.as<Array>()) {
     if (!array->node->type()->is_tensor())
-      fail(ErrorCode::TypeMismatch, fmt::format("{} is no tensor", to_string(array->node->type())));
+      fail(ErrorCode::TypeMismatch, fmt::format("{} is no tensor", to_string(array->node->type())),
+           "numpy.array(…) or numpy.stack(…) makes one of a list");
     return array->node;
   }
   if (is_known_number(object)) return constant(*object.as<Constant>(), dtype(object));
@@ -122,7 +152,8 @@ Node* Emitter::tensor(const Object& object) {
     for (Node*& row : rows) row = op("Unsqueeze", {cast(row, common), integers({0})});
     return apply("Concat", rows, {{"axis", int64_t{0}}});
   }
-  fail(ErrorCode::TypeMismatch, fmt::format("{} is no tensor", describe(object)));
+  fail(ErrorCode::TypeMismatch, fmt::format("{} is no tensor", describe(object)),
+       "a number, a tensor, or a list of them is wanted here");
 }
 
 Node* Emitter::tensor(const Object& object, DType dtype) {
@@ -219,19 +250,55 @@ Node* Emitter::floor_divide(Node* a, Node* b) {
   return op("Where", {op("Equal", {b, constant({0.0}, dtype)}), op("Div", {a, b}), exact});
 }
 
+// Of two integers, exactly, where CPython leaves it to the running program.
+std::optional<Integer> Emitter::exact_integer(Kind kind, const Constant& a, const Constant& b) const {
+  if (!a.is<Integer>() || !b.is<Integer>()) return std::nullopt;
+  constexpr unsigned kMostBits = 4096;
+  const Integer &x = a.as<Integer>(), &y = b.as<Integer>();
+  auto bits = [](const Integer& value) { return value == 0 ? 0u : msb(abs(value)) + 1; };
+  auto bound = [&](const Integer& expected) {
+    if (expected > kMostBits)
+      fail(ErrorCode::InvalidArgument, fmt::format("this integer has more than {} bits", kMostBits), "use a float");
+  };
+  switch (kind) {
+    case Kind::Mult: bound(Integer(bits(x)) + bits(y)); return Integer(x * y);
+    case Kind::LShift:
+    case Kind::RShift:
+      if (y < 0) fail(ErrorCode::InvalidArgument, "the number of bits to shift by is negative", "shift the other way");
+      if (kind == Kind::RShift) return std::nullopt;
+      bound(bits(x) + y);
+      return Integer(x << static_cast<unsigned>(y));
+    case Kind::Pow:
+      if (y < 0) return std::nullopt;
+      bound(bits(x) * y);
+      return Integer(pow(x, static_cast<unsigned>(y)));
+    default: return std::nullopt;
+  }
+}
+
 Object Emitter::binary(Kind kind, const Object& a, const Object& b) {
   if (a.is<Constant>() && b.is<Constant>()) {
     if (auto folded = python::binary(kind, *a.as<Constant>(), *b.as<Constant>())) return {*folded};
     const Constant& right = *b.as<Constant>();
     const bool divides = kind == Kind::Div || kind == Kind::FloorDiv || kind == Kind::Mod;
-    if (divides && is_known_number(b) && !python::truth(right)) fail(ErrorCode::InvalidArgument, "division by zero");
+    if (divides && is_known_number(b) && !python::truth(right))
+      fail(ErrorCode::InvalidArgument, "division by zero", "the divisor is 0 whatever the arguments are");
+    if (auto exact = exact_integer(kind, *a.as<Constant>(), right)) return {Constant{*exact}};
   }
+  auto refuse = [&](std::string_view hint) {
+    fail(ErrorCode::TypeMismatch, fmt::format("{} {} {} is not defined", describe(a), symbol_of(kind), describe(b)),
+         hint);
+  };
   if (!is_numeric(a) || !is_numeric(b)) {
-    fail(ErrorCode::TypeMismatch,
-         fmt::format("{} of {} and {} is not defined", name_of(kind), describe(a), describe(b)));
+    refuse(a.is_none() || b.is_none()        ? "test for None before: if x is not None"
+           : text_of(a) && kind == Kind::Mod ? "format numbers that only a run knows after the call"
+                                             : "convert one of them: float(…), int(…), numpy.array(…)");
   }
   const bool is_number = this->is_number(a) && this->is_number(b);
   DType type = promoted(a, b);
+  const bool is_bitwise = kind == Kind::BitAnd || kind == Kind::BitOr || kind == Kind::BitXor;
+  if ((is_bitwise || kind == Kind::LShift || kind == Kind::RShift) && level(type) > 1)
+    refuse("convert with astype(int), or compare first: (x > 0) & (y > 0)");
   if (type == DType::Bool && is_number && logical_operator(kind).empty()) type = DType::I64;
   if (type == DType::Bool && is_number && (kind == Kind::Add || kind == Kind::Mult))
     type = DType::I64;  // True + True is 2
@@ -245,8 +312,7 @@ Object Emitter::binary(Kind kind, const Object& a, const Object& b) {
   auto made = [&](Node* node) -> Object { return is_number ? number(node) : Object{Array{node}}; };
   if (type == DType::Bool) {
     if (std::string_view logical = logical_operator(kind); !logical.empty()) return made(op(logical, {x, y}));
-    fail(ErrorCode::TypeMismatch, fmt::format("{} of two bool tensors is not defined", name_of(kind)),
-         "use ^ or logical functions, or astype()");
+    refuse("use ^ or logical functions, or astype()");
   }
   switch (kind) {
     case Kind::Div: return made(op("Div", {x, y}));
@@ -267,7 +333,8 @@ Object Emitter::compare(Kind kind, const Object& a, const Object& b) {
   if (!is_numeric(a) || !is_numeric(b)) {
     if (kind == Kind::Eq || kind == Kind::NotEq)
       return {Constant{kind == Kind::NotEq}};  // what is of different kinds is not equal
-    fail(ErrorCode::TypeMismatch, fmt::format("{} and {} have no order", describe(a), describe(b)));
+    fail(ErrorCode::TypeMismatch, fmt::format("{} and {} have no order", describe(a), describe(b)),
+         "compare numbers or tensors; == and != take anything");
   }
   const bool is_number = this->is_number(a) && this->is_number(b);
   const bool is_equality = kind == Kind::Eq || kind == Kind::NotEq;
@@ -295,7 +362,11 @@ Object Emitter::unary(Kind kind, const Object& a) {
   if (a.is<Constant>()) {
     if (auto folded = python::unary(kind, *a.as<Constant>())) return {*folded};
   }
-  if (!is_numeric(a)) fail(ErrorCode::TypeMismatch, fmt::format("{} of {} is not defined", name_of(kind), describe(a)));
+  if (!is_numeric(a) || (kind == Kind::Invert && level(dtype(a)) > 1)) {
+    fail(ErrorCode::TypeMismatch, fmt::format("{}({}) is not defined", symbol_of(kind), describe(a)),
+         kind == Kind::Invert ? "convert with astype(int), or compare first: ~(x > 0)"
+                              : "only numbers and tensors have a sign");
+  }
   const bool is_number = this->is_number(a);
   Node* x = tensor(a);
   if (x->type()->dtype() == DType::Bool && is_number) x = cast(x, DType::I64);

@@ -23,13 +23,16 @@ class Emitter {
   ir::Graph* graph() const { return graph_; }
   void set_graph(ir::Graph* graph) { graph_ = graph; }
 
-  // Where the source is that is lowered; errors show it.
+  // Where the source is that is lowered. Errors and locations of nodes show it; in a function of the library, the call of that.
   struct Place {
     const Source* source = nullptr;
     const Tree* tree = nullptr;
+    const Source* shown_source = nullptr;
+    const Tree* shown_tree = nullptr;
   };
   const Place& place() const { return place_; }
-  void set_place(const Place& place) { place_ = place; }
+  // What is shown follows from the rest, unless it is given.
+  void set_place(Place place);
   [[noreturn]] void fail(ErrorCode code, std::string_view message, std::string_view hint = {}) const;
   const ir::Location* location();
 
@@ -81,6 +84,7 @@ class Emitter {
   ir::Node* vector(std::span<const Object> numbers);
 
  private:
+  std::optional<Integer> exact_integer(Kind op, const Constant& a, const Constant& b) const;
   ir::Node* floor_divide(ir::Node* a, ir::Node* b);
   ir::Node* remainder(ir::Node* a, ir::Node* b);
 

@@ -91,7 +91,9 @@ Object Lowering::evaluate_here(const Tree& e) {
     case Kind::DictComp: return comprehension(e);
     default:
       emit_.fail(ErrorCode::Unsupported, fmt::format("{} is not supported in a compiled function", e.name),
-                 e.is(Kind::Set) ? "use a tuple or a list" : "");
+                 e.is(Kind::Set)               ? "use a tuple or a list"
+                 : e.name.starts_with("Yield") ? "append to a list, and return that"
+                                               : "docs/language.md says what a function may hold");
   }
 }
 
@@ -115,23 +117,29 @@ Object Lowering::name(const Tree& e) {
     if (scope.is_local(id)) {
       const auto slot = static_cast<size_t>(std::ranges::find(scope.locals, id) - scope.locals.begin());
       const Local& local = here_.locals[slot];
-      if (!local.object) emit_.fail(ErrorCode::InvalidModel, fmt::format("'{}' has no value here", id));
+      if (!local.object)
+        emit_.fail(ErrorCode::InvalidModel, fmt::format("'{}' has no value here", id), "give it one before");
       if (!scope.captured.contains(id)) return *local.object;
       auto found = here_.store.find(local.object->as<Cell>()->id);
-      if (found == here_.store.end()) emit_.fail(ErrorCode::InvalidModel, fmt::format("'{}' has no value yet", id));
+      if (found == here_.store.end())
+        emit_.fail(ErrorCode::InvalidModel, fmt::format("'{}' has no value yet", id),
+                   "give it one before the function is called");
       return found->second;
     }
   }
   if (auto captured = closure->captured.find(id); captured != closure->captured.end()) {
     auto found = here_.store.find(captured->second.id);
-    if (found == here_.store.end()) emit_.fail(ErrorCode::InvalidModel, fmt::format("'{}' has no value yet", id));
+    if (found == here_.store.end())
+      emit_.fail(ErrorCode::InvalidModel, fmt::format("'{}' has no value yet", id),
+                 "give it one before the function is called");
     return found->second;
   }
   if (closure->globals) {
     if (auto found = closure->globals->find(id)) return *found;
   }
   if (auto builtin = find_builtin(id)) return *builtin;
-  emit_.fail(ErrorCode::NotFound, fmt::format("the name '{}' is not defined", id));
+  emit_.fail(ErrorCode::NotFound, fmt::format("the name '{}' is not defined", id),
+             "define it before the call; of Python's own functions, docs/language.md lists those that can be compiled");
 }
 
 // `a and b`: b where a is true, else a. Of tensors it is their truth that counts.
@@ -216,7 +224,9 @@ Object Lowering::binary(Kind op, const Object& left, const Object& right) {
   const Object& repeated = left.tuple() || a ? left : right;
   if (op == Kind::Mult && (repeated.tuple() || is_list)) {
     const auto times = integer_of(&repeated == &left ? right : left);
-    if (!times) emit_.fail(ErrorCode::Unsupported, "how often a list is repeated must be known to the compiler");
+    if (!times)
+      emit_.fail(ErrorCode::Unsupported, "how often a list is repeated must be known to the compiler",
+                 "numpy.full(n, value) makes a tensor of any size");
     std::vector<Object> items;
     for (int64_t i = 0; i < *times; ++i) {
       for (Object& item : items_of(repeated)) items.push_back(std::move(item));
@@ -244,7 +254,7 @@ std::vector<Object> Lowering::items_of(const Object& object) {
   if (const Items* tuple = iterable.tuple()) return tuple->items;
   const auto* array = iterable.as<Array>();
   if (array && array->node->type()->is_tensor() && !array->is_number && emit_.rank(array->node) == 0) {
-    emit_.fail(ErrorCode::TypeMismatch, fmt::format("{} has no items", describe(object)));
+    emit_.fail(ErrorCode::TypeMismatch, fmt::format("{} has no items", describe(object)), kItems);
   }
   if (array || iterable.is<Iterable>()) {
     const auto count = integer_of(length(iterable));
@@ -257,7 +267,7 @@ std::vector<Object> Lowering::items_of(const Object& object) {
     for (int64_t i = 0; i < *count; ++i) items.push_back(item(iterable, make_integer(i)));
     return items;
   }
-  emit_.fail(ErrorCode::TypeMismatch, fmt::format("{} has no items", describe(object)));
+  emit_.fail(ErrorCode::TypeMismatch, fmt::format("{} has no items", describe(object)), kItems);
 }
 
 Object Lowering::formatted(const Tree& e) {
@@ -405,7 +415,8 @@ Object Lowering::call_expression(const Tree& e) {
     }
     const auto* cell = value.as<Cell>();
     if (!cell || cell->kind != Cell::Kind::Dict)
-      emit_.fail(ErrorCode::TypeMismatch, fmt::format("** takes a dict, this is {}", describe(value)));
+      emit_.fail(ErrorCode::TypeMismatch, fmt::format("** takes a dict, this is {}", describe(value)),
+                 "write {\"name\": value}");
     const std::vector<Object> pairs = content(*cell).tuple()->items;
     for (size_t i = 0; i < pairs.size(); i += 2)
       arguments.named.emplace_back(text_of(pairs[i]).value_or(""), pairs[i + 1]);

@@ -47,6 +47,8 @@ class Lowering {
   Object call(const Object& callee, Arguments arguments);
   // The object behind the effects so far.
   Object after_effects(Object object);
+  // A list, dict or tensor that the caller holds: a program that changes it is refused.
+  void set_callers(const Object& object);
   // The nodes of the tensors and numbers in an object, in order; lists and dicts as they are now.
   void flatten(const Object& object, std::vector<ir::Node*>& nodes);
   // What is in a list, dict or variable now.
@@ -124,6 +126,9 @@ class Lowering {
   void augmented_assignment(const Tree& statement);
   Object evaluate_target(const Tree& target);
   void require_unshared(const Tree& target, const Object& object);
+  void require_own(const Cell& cell) const;
+  std::set<const ir::Node*> memory_of(const ir::Node* node) const;
+  bool shows(const Object& object, const std::set<const ir::Node*>& memory) const;
   const Cell* variable_cell(const std::string& variable) const;
   Object iterated(const Object& object);
   void begin_iteration(const Tree& loop);
@@ -173,6 +178,7 @@ class Lowering {
   Object attribute(const Object& object, const std::string& name);
   Object call_method(const Method& method, Arguments arguments);
   Object call_builtin(const std::string& name, Arguments arguments);
+  Object number_of_text(const std::string& type, const std::string& text) const;
   Object call_operator(const std::string& name, Arguments arguments);
   ir::Node* list_item(ir::Node* sequence, const Object& value);
   void print(const Arguments& arguments);
@@ -193,6 +199,10 @@ class Lowering {
   const Closure* globals_of_ = nullptr;          // where no function is being lowered
   std::vector<State> dead_ends_;                 // paths that raise, in functions that do not return yet
   size_t next_cell_ = 1;
+  // Tensors of which a joined one may be any, by what the join made.
+  std::map<const ir::Node*, std::vector<const ir::Node*>> joined_from_;
+  std::set<const ir::Node*> callers_tensors_;
+  std::set<size_t> callers_cells_;
 };
 
 }  // namespace anfora::python

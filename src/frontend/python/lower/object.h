@@ -127,6 +127,9 @@ std::optional<int64_t> integer_of(const Object& object);
 // Whether it is a number that the compiler knows: bool, int or float.
 bool is_known_number(const Object& object);
 
+// What to write in the place of what has none.
+inline constexpr std::string_view kItems = "tensors, tuples, lists, dicts, texts and ranges have items";
+
 // "f32[N, 3]", "int", "tuple of 2", "function f": as messages call it.
 std::string describe(const Object& object);
 

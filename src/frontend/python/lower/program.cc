@@ -122,9 +122,12 @@ void lower_function(ir::Module& module, const Object& function, FunctionCall& ca
   emit.set_place({closure.source, &tree});
   std::vector<ir::Node*> nodes;
   try {
-    nodes = call.results(lowering, lowering.after_effects(lowering.call(function, call.arguments(lowering, main))));
+    const Object result = lowering.after_effects(lowering.call(function, call.arguments(lowering, main)));
+    emit.set_place({closure.source, &tree});
+    nodes = call.results(lowering, result);
   } catch (const Lowering::Unreached&) {
-    throw closure.source->error(ErrorCode::InvalidModel, tree, fmt::format("{} never returns", main.graph()->name()));
+    throw closure.source->error(ErrorCode::InvalidModel, tree, fmt::format("{} never returns", main.graph()->name()))
+        .with_hint("a path that returns a value is needed");
   }
   ir::Graph* last = emit.graph();
   module.set_result(last, nodes.size() == 1 ? nodes[0] : module.make_tuple(last, nodes));

@@ -20,7 +20,8 @@ bool is_list_of_known_length(const Cell& cell, const Object& content) {
 
 const Object& Lowering::content(const Cell& cell) const {
   auto found = here_.store.find(cell.id);
-  if (found == here_.store.end()) emit_.fail(ErrorCode::InvalidModel, "this variable has no value yet");
+  if (found == here_.store.end())
+    emit_.fail(ErrorCode::InvalidModel, "this variable has no value yet", "give it one before the function is called");
   return found->second;
 }
 
@@ -32,10 +33,15 @@ Object Lowering::make_cell(Cell::Kind kind, std::optional<Object> content) {
 
 void Lowering::step(const Step& step) {
   emit_.set_place({activation_->closure.source, step.tree});
-  switch (step.kind) {
-    case StepKind::Run: return statement(*step.tree);
-    case StepKind::Iterate: return begin_iteration(*step.tree);
-    case StepKind::Next: return next_item(*step.tree);
+  try {
+    switch (step.kind) {
+      case StepKind::Run: return statement(*step.tree);
+      case StepKind::Iterate: return begin_iteration(*step.tree);
+      case StepKind::Next: return next_item(*step.tree);
+    }
+  } catch (const Error& error) {  // what knows nothing of the source
+    if (!error.location().empty()) throw;
+    emit_.fail(error.code(), error.message(), error.hint());
   }
 }
 
@@ -53,7 +59,9 @@ void Lowering::statement(const Tree& s) {
     case Kind::Expr: return void(evaluate(*s.child("value")));
     case Kind::Assert: return assert_true(s);
     case Kind::FunctionDef: return bind(s.text("name"), make_closure(s), s);
-    default: emit_.fail(ErrorCode::Unsupported, fmt::format("{} is not supported in a compiled function", s.name));
+    default:
+      emit_.fail(ErrorCode::Unsupported, fmt::format("{} is not supported in a compiled function", s.name),
+                 "docs/language.md says what a function may hold");
   }
 }
 
@@ -67,7 +75,8 @@ void Lowering::bind(const std::string& variable, Object value, const Tree& at) {
   if (scope.nonlocals.contains(variable)) {
     auto found = activation_->closure.captured.find(variable);
     if (found == activation_->closure.captured.end()) {
-      emit_.fail(ErrorCode::InvalidModel, fmt::format("no function around this one has a variable '{}'", variable));
+      emit_.fail(ErrorCode::InvalidModel, fmt::format("no function around this one has a variable '{}'", variable),
+                 "assign it in the function around, before this one is defined");
     }
     here_.store[found->second.id] = std::move(value);
     return;
@@ -91,12 +100,13 @@ void Lowering::assign(const Tree& target, Object value) {
       const Object object = evaluate(base), index = evaluate(*target.child("slice"));
       emit_.set_place({activation_->closure.source, &target});
       if (const auto* cell = object.as<Cell>()) {
+        require_own(*cell);
         here_.store[cell->id] = with_item(object, index, value);
         return;
       }
       if (!object.is<Array>()) {
         emit_.fail(ErrorCode::TypeMismatch, fmt::format("items of {} cannot be assigned", describe(object)),
-                   object.tuple() ? "a list can be changed" : "");
+                   object.tuple() ? "a list can be changed" : "items of tensors, lists and dicts can");
       }
       require_unshared(base, object);
       return assign(base, with_item(object, index, value));
@@ -116,7 +126,8 @@ void Lowering::unpack(const Tree& target, const Object& value) {
   const size_t before = static_cast<size_t>(starred - targets.begin()), fixed = targets.size() - (has_star ? 1 : 0);
   if (has_star ? items.size() < fixed : items.size() != fixed) {
     emit_.fail(ErrorCode::TypeMismatch,
-               fmt::format("{} values for {}{} names", items.size(), has_star ? "at least " : "", fixed));
+               fmt::format("{} values for {}{} names", items.size(), has_star ? "at least " : "", fixed),
+               "a name with a star takes the rest: a, *b = …");
   }
   const size_t rest = items.size() - fixed;
   for (size_t t = 0; t < targets.size(); ++t) {
@@ -137,6 +148,7 @@ void Lowering::augmented_assignment(const Tree& s) {
   const Kind op = s.child("op")->kind;
   if (const auto* cell = old.as<Cell>();
       cell && op == Kind::Add && is_list_of_known_length(*cell, content(*cell))) {  // in place
+    require_own(*cell);
     std::vector<Object> items = items_of(old);
     for (Object& item : items_of(value)) items.push_back(std::move(item));
     here_.store[cell->id] = make_tuple(std::move(items));
@@ -154,6 +166,7 @@ void Lowering::augmented_assignment(const Tree& s) {
     }
     result = {Array{emit_.cast(result.as<Array>()->node, emit_.dtype(old))}};
   }
+  if (array && !array->is_number && target.is(Kind::Name)) require_unshared(target, old);
   assign(target, std::move(result));
 }
 
@@ -166,8 +179,8 @@ Object Lowering::evaluate_target(const Tree& target) {
 
 namespace {
 
-// The tensor whose memory numpy would show by this one.
-const Node* base_of(const Node* node) {
+// The tensor of which numpy would make this one a view.
+const Node* viewed(const Node* node) {
   static constexpr std::string_view kViews[] = {"Slice", "Reshape", "Transpose"};
   for (const ir::Apply* apply = node->as_apply(); apply; apply = node->as_apply()) {
     const bool is_view =
@@ -180,28 +193,65 @@ const Node* base_of(const Node* node) {
   return node;
 }
 
-bool shows(const Object& object, const Node* base) {
-  if (const auto* array = object.as<Array>()) {
-    const ir::Type* type = array->node->type();
-    const bool is_scalar = !type->is_tensor() || (type->has_rank() && type->rank() == 0);  // a copy, in numpy
-    return !is_scalar && base_of(array->node) == base;
-  }
-  const Items* tuple = object.tuple();
-  return tuple && std::ranges::any_of(tuple->items, [&](const Object& item) { return shows(item, base); });
+// A copy, in numpy.
+bool is_scalar(const Node* node) {
+  const ir::Type* type = node->type();
+  return !type->is_tensor() || (type->has_rank() && type->rank() == 0);
 }
 
 }  // namespace
+
+// The tensors whose memory numpy might show by this one: those of which it is a view, and of a join any.
+std::set<const Node*> Lowering::memory_of(const Node* node) const {
+  std::set<const Node*> memory;
+  std::vector<const Node*> worklist{node};
+  while (!worklist.empty()) {
+    const Node* base = viewed(worklist.back());
+    worklist.pop_back();
+    if (!memory.insert(base).second) continue;
+    if (auto joined = joined_from_.find(base); joined != joined_from_.end())
+      worklist.insert(worklist.end(), joined->second.begin(), joined->second.end());
+  }
+  return memory;
+}
+
+bool Lowering::shows(const Object& object, const std::set<const Node*>& memory) const {
+  if (const auto* array = object.as<Array>()) {
+    return !is_scalar(array->node) &&
+           std::ranges::any_of(memory_of(array->node), [&](const Node* base) { return memory.contains(base); });
+  }
+  const Items* tuple = object.tuple();
+  return tuple && std::ranges::any_of(tuple->items, [&](const Object& item) { return shows(item, memory); });
+}
+
+void Lowering::set_callers(const Object& object) {
+  if (const auto* cell = object.as<Cell>()) callers_cells_.insert(cell->id);
+  if (const auto* array = object.as<Array>()) callers_tensors_.insert(array->node);
+}
+
+// What the caller has stays as it is, since a graph has no way to change it; that must not go unnoticed either.
+void Lowering::require_own(const Cell& cell) const {
+  if (!callers_cells_.contains(cell.id)) return;
+  const std::string_view kind = cell.kind == Cell::Kind::Dict ? "dict" : "list";
+  emit_.fail(ErrorCode::Unsupported, fmt::format("this would change a {} that the caller holds", kind),
+             fmt::format("change a copy, {}(…), and return it", kind));
+}
 
 // Tensors are values; that `y = x` shows later changes of x, as in numpy, is not there, and must not go unnoticed.
 void Lowering::require_unshared(const Tree& target, const Object& object) {
   const Tree* root = &target;
   while (root->is(Kind::Subscript)) root = root->child("value");
-  const Node* base = base_of(object.as<Array>()->node);
+  if (is_scalar(object.as<Array>()->node)) return;
+  const std::set<const Node*> base = memory_of(object.as<Array>()->node);
   auto refuse = [&](std::string_view other) {
     emit_.fail(ErrorCode::Unsupported,
                fmt::format("this would change {} as well, which shares its memory with '{}'", other, unparse(*root)),
                fmt::format("{0} = {0}.copy() before", unparse(*root)));
   };
+  if (std::ranges::any_of(base, [&](const Node* node) { return callers_tensors_.contains(node); })) {
+    emit_.fail(ErrorCode::Unsupported, fmt::format("'{}' is the caller's, and this would change it", unparse(*root)),
+               fmt::format("{0} = {0}.copy() before, and return it", unparse(*root)));
+  }
   const std::vector<std::string>& names = activation_->cfg.scope.locals;
   for (size_t i = 0; i < names.size(); ++i) {
     if (root->is(Kind::Name) && names[i] == root->text("id")) continue;

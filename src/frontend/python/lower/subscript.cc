@@ -31,7 +31,8 @@ int64_t Lowering::known_index(const Object& index, size_t size) {
   }
   const auto count = static_cast<int64_t>(size);
   if (*known < -count || *known >= count)
-    emit_.fail(ErrorCode::InvalidArgument, fmt::format("there is no item {} of {}", *known, count));
+    emit_.fail(ErrorCode::InvalidArgument, fmt::format("there is no item {} of {}", *known, count),
+               "the first is 0, the last -1");
   return *known < 0 ? *known + count : *known;
 }
 
@@ -45,7 +46,8 @@ Object Lowering::subscript(const Object& object, const Object& index) {
       }
       emit_.fail(
           ErrorCode::InvalidArgument,
-          fmt::format("the dict has no such key{}", index.is<Constant>() ? ": " + repr(*index.as<Constant>()) : ""));
+          fmt::format("the dict has no such key{}", index.is<Constant>() ? ": " + repr(*index.as<Constant>()) : ""),
+          "get() takes another value for a key that is not there");
     }
     if (!items.tuple()) return item(items, index);
     Object found = subscript(items, index);
@@ -59,11 +61,13 @@ Object Lowering::subscript(const Object& object, const Object& index) {
     for (size_t i = 0; i < tuple->items.size(); ++i) positions.push_back({Integer(i)});
     for (const Object& part : slice->parts->items) {
       if (!part.is<Constant>())
-        emit_.fail(ErrorCode::Unsupported, "which part of a tuple is meant must be known to the compiler");
+        emit_.fail(ErrorCode::Unsupported, "which part of a tuple is meant must be known to the compiler",
+                   "numpy.array(…) makes a tensor of it, of which a run may take any part");
       bounds.push_back(*part.as<Constant>());
     }
     const auto chosen = python::slice({Tuple{positions}}, bounds[0], bounds[1], bounds[2]);
-    if (!chosen) emit_.fail(ErrorCode::InvalidArgument, "this is no slice of a tuple");
+    if (!chosen)
+      emit_.fail(ErrorCode::InvalidArgument, "this is no slice of a tuple", "its parts are integers or None");
     std::vector<Object> items;
     for (const Constant& position : chosen->as<Tuple>().items)
       items.push_back(tuple->items[static_cast<size_t>(position.as<Integer>())]);
@@ -74,7 +78,7 @@ Object Lowering::subscript(const Object& object, const Object& index) {
   }
   const auto* array = object.as<Array>();
   if (!array || Emitter::is_number(object))
-    emit_.fail(ErrorCode::TypeMismatch, fmt::format("{} has no items", describe(object)));
+    emit_.fail(ErrorCode::TypeMismatch, fmt::format("{} has no items", describe(object)), kItems);
   if (array->node->type()->kind() == ir::TypeKind::Sequence) return item(object, index);
   return tensor_subscript(array->node, index);
 }
@@ -94,13 +98,16 @@ std::vector<Object> Lowering::expanded_index(Node* tensor, const Object& index) 
     if (part.constant<EllipsisValue>()) {
       ellipsis = i;
     } else if (!is_new_axis(part)) {
-      if (part.constant<bool>() || part.constant<double>())
-        emit_.fail(ErrorCode::TypeMismatch, fmt::format("{} is no index", describe(part)));
+      const bool is_other = part.is<Constant>() && !integer_of(part);
+      if (is_other || part.constant<bool>() || part.is<Iterable>())
+        emit_.fail(ErrorCode::TypeMismatch, fmt::format("{} is no index", describe(part)),
+                   "an index is an integer, a slice, None, ..., or a tensor of integers or truth values");
       axes += is_mask(part) ? static_cast<size_t>(part.as<Array>()->node->type()->rank()) : 1;
     }
   }
   const auto rank = static_cast<size_t>(emit_.rank(tensor));
-  if (axes > rank) emit_.fail(ErrorCode::TypeMismatch, fmt::format("{} indices for {} axes", axes, rank));
+  if (axes > rank)
+    emit_.fail(ErrorCode::TypeMismatch, fmt::format("{} indices for {} axes", axes, rank), "None adds an axis");
   const Object none{Constant{NoneValue()}};
   const Object all{SliceObject{std::make_shared<const Items>(Items{{none, none, none}, {}})}};
   std::vector<Object> whole(rank - axes, all), expanded;
@@ -236,7 +243,8 @@ Object Lowering::with_item(const Object& object, const Object& index, const Obje
       size_t at = 0;
       while (at < pairs.size() && differs(pairs[at], index)) at += 2;
       if (!index.is<Constant>() && !index.tuple())
-        emit_.fail(ErrorCode::Unsupported, "the keys of a dict must be known to the compiler");
+        emit_.fail(ErrorCode::Unsupported, "the keys of a dict must be known to the compiler",
+                   "a tensor takes the place of a dict with integers as keys");
       if (at == pairs.size()) pairs.insert(pairs.end(), {index, value});
       pairs[at + 1] = value;
       return make_tuple(std::move(pairs));

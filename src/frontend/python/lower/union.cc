@@ -112,6 +112,16 @@ Object Lowering::Union::leaf(const std::vector<Object>& objects, const Type* typ
   return {Array{nodes_[next_++], is_number}};
 }
 
+void Lowering::Union::substitute(std::span<Node* const> nodes) {
+  nodes_ = nodes, next_ = 0, has_nodes_ = true;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    std::vector<const Node*>& from = lowering_.joined_from_[nodes[i]];
+    for (const Object& source : leaves[i].sources) {
+      if (const auto* array = source.as<Array>(); array && !array->is_number) from.push_back(array->node);
+    }
+  }
+}
+
 // Nothing where they are all the same.
 bool Lowering::Union::agree(const std::vector<Object>& objects) const {
   const Object& first = objects[0];
@@ -188,7 +198,9 @@ void Lowering::Union::differ(const std::vector<Object>& objects) {
   while (other + 1 < objects.size() && describe(objects[other]) == describe(objects[0])) ++other;
   auto told = [&](size_t i) {
     const Tree* at = i < bound_at.size() ? bound_at[i] : nullptr;
-    return at ? fmt::format("{} (line {})", describe(objects[i]), at->position.line) : describe(objects[i]);
+    const Items* list = is_list ? objects[i].tuple() : nullptr;
+    const std::string kind = list ? fmt::format("list of {}", list->items.size()) : describe(objects[i]);
+    return at ? fmt::format("{} (line {})", kind, at->position.line) : kind;
   };
   emit_.fail(ErrorCode::TypeMismatch,
              fmt::format("{} is {} on one path to here, {} on another", name, told(0),

@@ -10,7 +10,7 @@ namespace anfora::python {
 class Lowering::Union {
  public:
   // `graph`: where the result is to be visible.
-  Union(Lowering& lowering, ir::Graph* graph) : emit_(lowering.emit_), graph_(graph) {}
+  Union(Lowering& lowering, ir::Graph* graph) : lowering_(lowering), emit_(lowering.emit_), graph_(graph) {}
 
   std::vector<Leaf> leaves;           // found by the first pass
   std::string name;                   // of the variable, for messages
@@ -20,7 +20,7 @@ class Lowering::Union {
 
   Object unite(const std::vector<Object>& objects);
   // Begins the second pass.
-  void substitute(std::span<ir::Node* const> nodes) { nodes_ = nodes, next_ = 0, has_nodes_ = true; }
+  void substitute(std::span<ir::Node* const> nodes);
 
  private:
   template <class F>
@@ -32,6 +32,7 @@ class Lowering::Union {
   const ir::Type* item_type(const Object& item, const std::vector<Object>& objects);
   [[noreturn]] void differ(const std::vector<Object>& objects);
 
+  Lowering& lowering_;
   Emitter& emit_;
   ir::Graph* graph_;
   std::span<ir::Node* const> nodes_;
