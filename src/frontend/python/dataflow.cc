@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
 #include <optional>
 
 namespace anfora::python {
@@ -71,9 +70,6 @@ void for_each_local_use(const Cfg& cfg, const Block& block, size_t step, F&& vis
   }
 }
 
-// The names that a tree binds by `:=`, with whether evaluating the tree may skip that.
-using NamedExpressions = std::map<const Tree*, bool>;
-
 void collect_named(const Tree& tree, bool may_skip, NamedExpressions& found) {
   if (tree.is(Kind::NamedExpr)) found.emplace(tree.child("target"), may_skip);
   const Tree* first = nullptr;  // what is evaluated in any case, of what may end early
@@ -88,14 +84,14 @@ void collect_named(const Tree& tree, bool may_skip, NamedExpressions& found) {
   });
 }
 
-NamedExpressions named_in(const Block& block) {
+}  // namespace
+
+NamedExpressions named_expressions(const Block& block) {
   NamedExpressions found;
   for (const Step& step : block.steps) collect_named(*step.tree, false, found);
   if (block.tree) collect_named(*block.tree, false, found);
   return found;
 }
-
-}  // namespace
 
 ReachingDefinitions find_reaching_definitions(const Cfg& cfg) {
   ReachingDefinitions found;
@@ -105,7 +101,7 @@ ReachingDefinitions find_reaching_definitions(const Cfg& cfg) {
     found.definitions.push_back({.kind = is_parameter ? Given::Parameter : Given::Undefined, .variable = v});
   }
   for (size_t b = 0; b < cfg.blocks.size(); ++b) {
-    const NamedExpressions amid = named_in(cfg.blocks[b]);
+    const NamedExpressions amid = named_expressions(cfg.blocks[b]);
     for_each_local_binding(cfg, cfg.blocks[b], [&](size_t step, const Tree& name) {
       auto named = amid.find(&name);
       const bool is_amid = named != amid.end();
@@ -157,6 +153,7 @@ LiveVariables find_live_variables(const Cfg& cfg) {
   std::vector<size_t> order;
   for (size_t b = 0; b < cfg.blocks.size(); ++b) {
     const Block& block = cfg.blocks[b];
+    const NamedExpressions amid = named_expressions(block);
     order.insert(order.begin(), b);
     for (size_t i = 0; i <= block.steps.size(); ++i) {
       for_each_local_use(cfg, block, i, [&](const Tree& name) {
@@ -164,7 +161,9 @@ LiveVariables find_live_variables(const Cfg& cfg) {
         if (!found.var_kill[b][v]) found.ue_var[b].set(v);
       });
       auto bind = [&](const Tree& name) {
-        if (cfg.scope.is_local(bound_name(name))) found.var_kill[b].set(index_of(cfg.scope, bound_name(name)));
+        auto named = amid.find(&name);
+        const bool may_skip = named != amid.end() && named->second;
+        if (cfg.scope.is_local(bound_name(name)) && !may_skip) found.var_kill[b].set(index_of(cfg.scope, bound_name(name)));
       };
       if (i < block.steps.size()) for_each_binding(block.steps[i], bind);
     }

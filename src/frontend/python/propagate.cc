@@ -152,6 +152,7 @@ class Propagation {
       }
       auto use = [&](const Tree& name) { read.insert(name.text("id")); };
       for_each_use_at_end(block, use);
+      const NamedExpressions amid = named_expressions(block);
       for (auto step = block.steps.rbegin(); step != block.steps.rend(); ++step) {
         const std::vector<const Tree*> names = step->kind == StepKind::Run ? assigned_names(*step->tree) : std::vector<const Tree*>();
         auto is_read = [&](const Tree* name) {
@@ -163,7 +164,10 @@ class Propagation {
           changed = true;
           continue;
         }
-        for_each_binding(*step, [&](const Tree& name) { read.erase(bound_name(name)); });
+        for_each_binding(*step, [&](const Tree& name) {
+          auto named = amid.find(&name);
+          if (named == amid.end() || !named->second) read.erase(bound_name(name));
+        });
         for_each_use(*step, use);
       }
     }
