@@ -10,6 +10,8 @@
 In place of ONNX Runtime: ``import anfora.onnxruntime as onnxruntime``.
 """
 
+import importlib
+
 from . import _core
 from ._core import Cancellation, Cancelled, Difference, Explanation
 from ._errors import (
@@ -55,6 +57,8 @@ __all__ = [
     "jit",
     "load",
     "optimize",
+    "optimizers",
+    "tree_map",
     "value_and_grad",
 ]
 
@@ -72,4 +76,7 @@ def __getattr__(name: str) -> object:
         from . import _grad
 
         return getattr(_grad, name)
+    if name in ("optimizers", "tree_map"):
+        optimizers = importlib.import_module(".optimizers", __name__)
+        return optimizers if name == "optimizers" else optimizers.tree_map
     raise AttributeError(f"module 'anfora' has no attribute '{name}'")

@@ -7,7 +7,7 @@ import functools
 from typing import Any, Callable, Sequence
 
 from ._errors import InvalidArgumentError, TypeMismatchError
-from ._program import Jitted, Specialization
+from ._program import Jitted, Specialization, known_as
 
 Argnums = tuple[int, ...]
 
@@ -102,6 +102,7 @@ class Gradient:
     """The derivative of a function, compiled when it is called. Not a Jitted: a function that calls it is not one that calls f."""
 
     _derivatives: tuple[Argnums, ...]
+    _is_single: bool
     _compiled: _Compiled
 
     def __init__(self, function: Any, argnums: int | Sequence[int], with_value: bool) -> None:
@@ -116,6 +117,7 @@ class Gradient:
             math, threads, function = function._math, function._threads, function.function
         functools.update_wrapper(self, function)
         self._derivatives = (*inner, numbers)
+        self._is_single = isinstance(argnums, int)
         self._compiled = _Compiled(function, self._derivatives, with_value, math, threads)
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
@@ -129,7 +131,12 @@ class Gradient:
         """Every compilation, and why it was needed."""
         return str(self._compiled.explain())
 
+    def described(self) -> tuple[Any, ...]:
+        """What it is in a function that is compiled, see describe()."""
+        return "derivative", self._compiled.function, [list(argnums) for argnums in self._derivatives], self._is_single, self._compiled._with_value
 
+
+@known_as("grad")
 def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Any:
     """The gradient of a function that returns one float, by some of its positional arguments.
 
@@ -147,6 +154,7 @@ def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Any:
     return Gradient(function, argnums, False)
 
 
+@known_as("value_and_grad")
 def value_and_grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Any:
     """The same, giving what the function returns and the gradient."""
     return Gradient(function, argnums, True)

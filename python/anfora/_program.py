@@ -36,8 +36,21 @@ def tensor_type(value: Any, exact: bool) -> str:
     return f"{dtype_name(value.dtype)}[{', '.join(map(str, value.shape)) if exact else ', '.join('?' * value.ndim)}]"
 
 
+def known_as(name: str) -> Callable[[Any], Any]:
+    """Marks a function that the compiler has one of its own for: anfora.NAME."""
+    def mark(function: Any) -> Any:
+        function._anfora_name = name
+        return function
+
+    return mark
+
+
 def describe(value: Any) -> tuple[Any, ...]:
     """What a value is to the compiler: a kind, and what belongs to it."""
+    if isinstance(value, types.FunctionType) and hasattr(value, "_anfora_name"):
+        return "builtin", "anfora", value._anfora_name
+    if hasattr(value, "_derivatives"):  # anfora.grad(f)
+        return value.described()
     if isinstance(value, (bool, int, float)) and not isinstance(value, np.generic):
         number = "bool[]" if isinstance(value, bool) else "i64[]" if isinstance(value, int) else "f64[]"
         return "number", number, number

@@ -105,6 +105,7 @@ class Importer : public python::FunctionCall {
       return python::make_tuple(std::move(items), std::move(names), live(std::move(type), path));
     }
     if (kind == "function") return function(value, told, path);
+    if (kind == "derivative") return derivative(told, path);
     guard(path, value);
     if (kind == "number" || kind == "constant") return constant(value);
     if (kind == "module") {
@@ -153,6 +154,17 @@ class Importer : public python::FunctionCall {
   }
   void guard(const Path& path, const nb::object& value) { program_.guards.append(nb::make_tuple(path, value)); }
 
+  // ("derivative", function, positions by order, whether the last gradient is by one, whether its value comes along)
+  Object derivative(const nb::tuple& told, const Path& path) {
+    Object made = import(nb::borrow(told[1]), path, false);
+    const auto orders = nb::cast<std::vector<std::vector<size_t>>>(told[2]);
+    for (size_t i = 0; i < orders.size(); ++i) {
+      const bool is_last = i + 1 == orders.size();
+      made = {python::Derivative{std::make_shared<const Object>(std::move(made)), orders[i],
+                                 is_last ? nb::cast<bool>(told[3]) : orders[i].size() == 1, is_last && nb::cast<bool>(told[4])}};
+    }
+    return made;
+  }
   Object callers(Object object) {
     lowering_->set_callers(object);
     return object;

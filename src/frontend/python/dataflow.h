@@ -11,7 +11,6 @@
 #include <boost/dynamic_bitset.hpp>
 #include <map>
 #include <string>
-#include <map>
 #include <vector>
 
 #include "frontend/python/cfg.h"
@@ -20,11 +19,11 @@ namespace anfora::python {
 
 using Set = boost::dynamic_bitset<>;
 
-// A place that gives a local variable a value.
 // The names that a block binds by `:=`, with whether evaluating it may skip that.
 using NamedExpressions = std::map<const Tree*, bool>;
 NamedExpressions named_expressions(const Block& block);
 
+// A place that gives a local variable a value.
 struct Definition {
   enum class Kind : uint8_t { Parameter, Undefined, Statement };
   Kind kind = Kind::Statement;

@@ -60,6 +60,7 @@ constexpr std::string_view kFunctions[] = {"len",   "range", "zip",     "enumera
 constexpr std::string_view kModules[] = {"numpy",  "math",         "anfora",   "anfora.ops",
                                          "typing", "numpy.linalg", "functools"};
 // What the library is written with.
+constexpr std::string_view kTransformations[] = {"grad", "value_and_grad", "tree_map"};
 constexpr std::string_view kIntrinsics[] = {"promote",   "as_float", "cast", "as_tensor",   "shape_of",
                                             "is_number", "ops",      "fail", "result_float"};
 
@@ -77,7 +78,8 @@ std::optional<Object> find_module(const std::string& name) {
 
 std::optional<Object> find_in_module(const std::string& module, const std::string& name) {
   if (module == "anfora.ops") return Object{Builtin{"anfora.ops." + name}};
-  if (module == "anfora" && std::ranges::count(kIntrinsics, name)) return Object{Builtin{"anfora." + name}};
+  if (module == "anfora" && (std::ranges::count(kIntrinsics, name) || std::ranges::count(kTransformations, name)))
+    return Object{Builtin{"anfora." + name}};
   const std::string inner = module + "." + name;
   if (auto found = find_module(inner)) return found;
   if (module == "numpy" || module == "math") {
@@ -409,6 +411,18 @@ Object Lowering::number_of_text(const std::string& type, const std::string& text
   return type == "int" ? make_integer(integer) : Object{Constant{number}};
 }
 
+Object Lowering::derivative_of(const Object& function, const Object& argnums, bool has_value) {
+  Derivative made{.function = std::make_shared<const Object>(function), .by = {}, .is_single = integer_of(argnums).has_value(), .has_value = has_value};
+  const std::vector<Object> positions = made.is_single ? std::vector{argnums} : items_of(argnums);
+  for (const Object& position : positions) {
+    const auto number = integer_of(position);
+    if (!number || *number < 0)
+      emit_.fail(ErrorCode::InvalidArgument, fmt::format("argnums has {}", describe(position)), "it is a position, or several");
+    made.by.push_back(static_cast<size_t>(*number));
+  }
+  return {std::move(made)};
+}
+
 Object Lowering::call_builtin(const std::string& name, Arguments arguments) {
   if (name.starts_with("anfora.ops.")) return call_operator(name.substr(11), std::move(arguments));
   std::vector<Object>& given = arguments.positional;
@@ -426,6 +440,18 @@ Object Lowering::call_builtin(const std::string& name, Arguments arguments) {
   auto iterable = [&](Iterable::Kind kind, std::vector<Object> parts) {
     return Object{Iterable{kind, std::make_shared<const Items>(Items{std::move(parts), {}})}};
   };
+  if (name == "anfora.grad" || name == "anfora.value_and_grad") {
+    need(1, 2);
+    const Object* named = keyword("argnums");
+    return derivative_of(given[0], named ? *named : given.size() > 1 ? given[1] : make_integer(0), name == "anfora.value_and_grad");
+  }
+  if (name == "anfora.tree_map") {
+    need(2, SIZE_MAX);
+    const std::vector<Object> trees(given.begin() + 1, given.end());
+    return map_trees(trees, [&](std::span<const Object> leaves) {
+      return call(given[0], {.positional = {leaves.begin(), leaves.end()}, .named = {}});
+    });
+  }
   if (name == "len") return need(1, 1), length(given[0]);
   if (name == "range") {
     need(1, 3);

@@ -170,6 +170,9 @@ class Lowering {
 
   // Calls, attributes and what is built in
   Object call_closure(const Closure& closure, Arguments arguments);
+  Object call_derivative(const Derivative& derivative, Arguments arguments);
+  using LeafMap = std::function<Object(std::span<const Object> leaves)>;
+  Object map_trees(std::span<const Object> trees, const LeafMap& leaf);
   Object call_recursive(const Closure& closure, std::vector<Local> locals, Cfg& cfg);
   std::vector<Local> unite_arguments(Union& all, std::span<const std::vector<Local>> calls, const Cfg& cfg);
   Object call_with(Recursion& recursion, const std::vector<Local>& locals, const Cfg& cfg);
@@ -178,6 +181,7 @@ class Lowering {
   Object attribute(const Object& object, const std::string& name);
   Object call_method(const Method& method, Arguments arguments);
   Object call_builtin(const std::string& name, Arguments arguments);
+  Object derivative_of(const Object& function, const Object& argnums, bool has_value);
   Object number_of_text(const std::string& type, const std::string& text) const;
   Object call_operator(const std::string& name, Arguments arguments);
   ir::Node* list_item(ir::Node* sequence, const Object& value);

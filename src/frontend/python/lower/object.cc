@@ -66,6 +66,7 @@ std::string describe(const Object& object) {
                                                : fmt::format("function {}", closure->function->text("name"));
   }
   if (const auto* builtin = object.as<Builtin>()) return builtin->name;
+  if (const auto* derivative = object.as<Derivative>()) return "the gradient of " + describe(*derivative->function);
   if (const auto* method = object.as<Method>())
     return fmt::format("method {} of {}", method->name, describe(*method->self));
   return fmt::format("dtype {}", name(object.as<DTypeObject>()->dtype));

@@ -78,10 +78,18 @@ struct Method {
 struct DTypeObject {
   DType dtype;
 };
+// anfora.grad(f) before it is called.
+struct Derivative {
+  std::shared_ptr<const Object> function;
+  std::vector<size_t> by;  // positions of arguments
+  bool is_single = true;   // the gradient by one, not a tuple
+  bool has_value = false;  // a tuple of what f returns and that
+};
 
 struct Object {
   using Value = std::variant<Constant, Array, std::shared_ptr<const Items>, Cell, SliceObject, Iterable,
-                             std::shared_ptr<const Closure>, Builtin, Method, DTypeObject, std::shared_ptr<const Live>>;
+                             std::shared_ptr<const Closure>, Builtin, Method, DTypeObject, Derivative,
+                             std::shared_ptr<const Live>>;
   Value value;
 
   template <class T>
