@@ -60,7 +60,18 @@ Instance::Instance(const Library& library, Rewriter& rewriter, const Graph& func
     : library_(&library), rewriter_(rewriter) {
   const Apply& root = rewriter.root();
   Frame& frame = frames_.emplace_back(Frame{.graph = &function, .op = &root.op(), .attributes = attributes});
-  for (const Use& use : root.operands()) frame.arguments.push_back({use.node, nullptr});
+  const auto& inputs = root.op().inputs;
+  const bool is_variadic = !inputs.empty() && inputs.back().arity == Formal::Arity::Variadic;
+  const size_t num_single = is_variadic ? inputs.size() - 1 : root.num_inputs();
+  std::vector<Node*> others;
+  for (const Use& use : root.operands()) {
+    if (use.index() < num_single) {
+      frame.arguments.push_back({use.node, nullptr});
+    } else {
+      others.push_back(use.node);
+    }
+  }
+  if (is_variadic) frame.arguments.push_back({rewriter.tuple(others), nullptr});
 }
 
 Instance::Instance(Rewriter& rewriter, const Graph& function, std::span<Node* const> arguments)
