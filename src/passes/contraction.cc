@@ -90,8 +90,11 @@ class Contraction {
     Labels all = batch;
     append(all, rows);
     append(all, columns);
-    // Axes that broadcast have a size of 1 in one of the two, which no product sums over.
-    const bool broadcasts = std::ranges::any_of(contracted, [&](int label) { return label < num_broadcast_; });
+    // Axes that broadcast, as those of an ellipsis may, have a size of 1 in one of the two, which no product sums over.
+    auto extent = [](const Term& x, int label) { return extent_of(x.value, static_cast<int>(place(x.labels, label))); };
+    const bool broadcasts = std::ranges::any_of(contracted, [&](int label) {
+      return label < num_broadcast_ || (extent(a, label) == 1) != (extent(b, label) == 1);
+    });
     if (contracted.empty() || broadcasts) {
       append(all, contracted);
       Term product{e_.apply("Mul", {aligned(a, all), aligned(b, all)}), all};

@@ -408,6 +408,8 @@ def kthvalue(x, k, dim=-1, keepdim=False):
 
 @case("diff")
 def diff(x, n=1, dim=-1, prepend=None, append=None):
+    if n == 0:
+        return o.Identity(x)
     text = f(x)
     if prepend is not None or append is not None:
         text = o.Concat(*[t for t in (prepend, text, append) if t is not None], axis=dim)
@@ -1169,11 +1171,11 @@ case("nn.functional.upsample_bilinear")(lambda x, size=None, scale_factor=None: 
 @case("nn.functional.grid_sample")
 def grid_sample(x, grid, mode="bilinear", padding_mode="zeros", align_corners=False):
     kinds = {"bilinear": "linear", "nearest": "nearest", "bicubic": "cubic"}
+    if mode == "bicubic" and padding_mode != "zeros":
+        raise NotExpressed("places beyond the border, which ONNX moves before it takes the neighbours")
     return o.GridSample(x, grid, mode=kinds[mode], padding_mode=padding_mode, align_corners=bool(align_corners))
 
 
+@case("grid_sampler_2d", "grid_sampler_3d")
 def grid_sampler(x, grid, mode, padding, align_corners):
-    return o.GridSample(x, grid, mode=["linear", "nearest", "cubic"][mode], padding_mode=["zeros", "border", "reflection"][padding], align_corners=bool(align_corners))
-
-
-case("grid_sampler_2d", "grid_sampler_3d")(grid_sampler)
+    return grid_sample(x, grid, ["bilinear", "nearest", "bicubic"][mode], ["zeros", "border", "reflection"][padding], align_corners)
