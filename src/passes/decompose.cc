@@ -32,6 +32,7 @@ size_t run_decompose(PassContext& context) {
       if (functions->has_function(node->op())) changes += functions->insert(*node, node->op().qualified, node->attributes());
     }
   }
+  if (changes > 0) context.inference.run();  // of loops
   return changes;
 }
 
