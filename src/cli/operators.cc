@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/text.h"
 #include "dialects/microsoft/library.h"
+#include "dialects/onnx/library.h"
 #include "kernels/onednn/onednn_kernels.h"
 #include "kernels/reference/prepared.h"
 #include "ops/gradients.h"
@@ -150,7 +151,8 @@ Written by `anfora operators --markdown` from the declarations in `src/ops`; a t
 Names, attributes and semantics are those of the newest ONNX operator set. *Since* is the version of the operator set
 that last changed the operator; nodes of older versions are upgraded when a model is imported. A name with `?` may be
 absent, one with `…` stands for any number. The first kernel that applies to the types and shapes at hand runs; the
-reference kernel always does. *Facts* are what rules and analyses ask (`src/ir/operator.h`).
+reference kernel always does. *Facts* are what rules and analyses ask (`src/ir/operator.h`). *Parts* and *meaning* are functions that run, or
+are differentiated, in the operator's place.
 
 Sets of element types: *floats* f16 bf16 f32 f64; *signed integers* i8 to i64, *unsigned integers* u8 to u64,
 *integers* both; *signed numbers* floats and signed integers, *numbers* floats and integers; *plain* numbers, complex,
@@ -159,6 +161,7 @@ bool and string; *float8* the four 8-bit floats; *all* every element type.
 
 void print_operators_markdown(ir::Context& context) {
   const ir::Library library(context, microsoft::library_files());
+  const ir::Library parts(context, onnx_parts::library_files());
   const ir::Library gradients(context, ops::gradient_files(), ir::Library::Of::Gradients);
   fmt::print("{}", kOperatorsIntroduction);
   for (const auto& [domain, operators] : by_domain(context)) {
@@ -182,6 +185,10 @@ void print_operators_markdown(ir::Context& context) {
       if (const ir::Graph* function = library.find(*op)) {
         const std::string_view file = function->return_node()->location()->file;
         fmt::print("- meaning: `@{}` in [{}](../src/dialects/microsoft/{})\n", function->name(), file, file);
+      }
+      if (const ir::Graph* function = parts.find(*op)) {
+        const std::string_view file = function->return_node()->location()->file;
+        fmt::print("- parts: `@{}` in [{}](../src/dialects/onnx/{})\n", function->name(), file, file);
       }
       if (const ir::Graph* function = gradients.find(*op)) {
         const std::string_view file = function->return_node()->location()->file;

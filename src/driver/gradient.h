@@ -21,6 +21,10 @@ void differentiate(ir::Module& module, const GradientOptions& options);
 // The same by the numbers of the result and of the parameters.
 void differentiate(ir::Module& module, size_t of, std::vector<size_t> by);
 
+// ONNX's Gradient, wherever main applies it, becomes what computes it. Types are inferred anew. Throws Unsupported where a function or a
+// branch applies it.
+void lower_gradients(ir::Module& module);
+
 // Only these results, in this order.
 void keep_results(ir::Module& module, std::span<const size_t> kept);
 

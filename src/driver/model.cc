@@ -10,6 +10,7 @@
 #include "anfora/error.h"
 #include "driver/evaluate.h"
 #include "driver/flops.h"
+#include "driver/gradient.h"
 #include "driver/python_source.h"
 #include "frontend/onnx/export.h"
 #include "frontend/onnx/import.h"
@@ -47,6 +48,7 @@ LoadedModel load_model(const ModelSource& source, std::function<bool(std::string
     }
     ir::verify_or_throw(*model.module, ErrorCode::InvalidModel);
     analysis::infer_types(*model.module);
+    lower_gradients(*model.module);
   } catch (Error& error) {
     error.at_location(source.name());
     throw;

@@ -4,11 +4,12 @@
 //
 //     graph @QuickGelu(%x) { return Swish(%x){alpha=$alpha} }
 //
-// The parameters of a function are the operator's inputs, none where one is left out (`OptionalHasElement` tells); its
-// result is the operator's, a tuple of all where there are several. `$alpha` is the value of the operator's attribute,
+// The parameters of a function are the operator's inputs, none where one is left out (`OptionalHasElement` tells), and a tuple of any
+// number of them; its result is the operator's, a tuple of all where there are several. `$alpha` is the value of the operator's attribute,
 // none where it is neither given nor has a default. An attribute may be any operand that is known where the function is
 // inserted: `Transpose(%x){perm=%perm}`. `Holds(%x){fact="finite"}` asks a function of the rule language. Choices are a Switch, `if %condition { … } else { … }`; what is not supported is
-// `unreachable "the reason"`. Graphs of other names are for those of the file to call; those of `shared.ir` are in all.
+// `unreachable "the reason"`. They are decided where the function is inserted, but for `if AtRun(%condition)`, which stays one; a
+// function that begins so and calls itself is a loop of the module. Graphs of other names are for those of the file to call; those of `shared.ir` are in all.
 //
 // `rewrite::Instance` inserts a function in the place of an application.
 #pragma once
@@ -25,7 +26,7 @@ namespace anfora::ir {
 
 // Operators that only libraries have, see src/ops/library.cc.
 inline constexpr std::string_view kAttributeOf = "Attribute", kWithAttributes = "WithAttributes", kIsKnown = "IsKnown",
-                                  kHolds = "Holds", kUnreachable = "Unreachable";
+                                  kHolds = "Holds", kUnreachable = "Unreachable", kAtRun = "AtRun";
 
 class Library {
  public:

@@ -49,6 +49,10 @@ void declare_library(Declarations& declare) {
       .type("V", kAnyType)
       .required_attribute("fact", AttributeKind::String)
       .infer(infer_truth);
+  of_library(declare, ir::kAtRun, "A condition of a choice that is left to the run.")
+      .input("X", "bool")
+      .output("Y", "bool")
+      .infer(infer_truth);
   of_library(declare, ir::kUnreachable, "What no run computes, for this reason. In text `unreachable \"reason\"`.")
       .output("value", "V")
       .type("V", kAnyType)

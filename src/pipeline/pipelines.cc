@@ -9,7 +9,7 @@
 
 // One file each, src/passes/….cc.
 namespace anfora::passes {
-extern const Pass kAttention, kBranches, kCaches, kCanonicalize, kCse, kDce, kDifferentiate, kEinsum, kEpilogue, kExpand, kFold, kGenerate, kInline,
+extern const Pass kAttention, kBranches, kCaches, kCanonicalize, kCse, kDce, kDecompose, kDifferentiate, kEinsum, kEpilogue, kExpand, kFold, kGenerate, kInline,
     kLambdaLift, kLayers, kLayout, kLoops, kOnnxRuntime, kOutline, kParallel, kRecurrence, kRematerialize, kSignatures, kSimplify, kSingleExit, kSplit, kWeights,
     kWiden, kWidenSingle;
 }
@@ -72,6 +72,10 @@ constexpr const Pass* kLoweringPasses[] = {
 };
 constexpr Stage kLowering{.name = "lower", .passes = kLoweringPasses, .rules = passes::lowering_rules};
 
+// What has no gradient itself. Attention is decomposed as other operators are.
+constexpr const Pass* kDecomposePasses[] = {&passes::kExpand, &passes::kDecompose};
+constexpr Stage kDecompose{.name = "decompose", .passes = kDecomposePasses};
+
 // What is differentiated is small, and consists of operators that have a gradient.
 constexpr const Pass* kDifferentiatePasses[] = {&passes::kDifferentiate};
 constexpr Stage kDifferentiate{.name = "differentiate", .passes = kDifferentiatePasses};
@@ -83,7 +87,7 @@ constexpr const Stage* kOnnxRuntimeStages[] = {&kPrepareLoops, &kSimplify, &kWri
                                                &kFinishForOnnxRuntime};
 constexpr const Stage* kExecuteStages[] = {&kExpand, &kSimplify, &kWiden, &kLowering};
 constexpr const Stage* kLowerStages[] = {&kWiden, &kLowering};
-constexpr const Stage* kGradientStages[] = {&kExpand, &kPrepareLoops, &kSimplify, &kDifferentiate};
+constexpr const Stage* kGradientStages[] = {&kDecompose, &kPrepareLoops, &kSimplify, &kDifferentiate};
 
 // The parts of attention and of rotations are faster than their kernels.
 bool has_faster_parts(const ir::Apply& node) { return node.is("Attention") || node.is("RotaryEmbedding"); }
@@ -94,6 +98,8 @@ struct Constraint {
 constexpr Constraint kOrder[] = {
     {"expand", "attention", "operators of ONNX Runtime expand to Attention"},
     {"attention", "simplify", "the parts are simplified as any other code"},
+    {"expand", "decompose", "operators of ONNX Runtime expand to layers"},
+    {"decompose", "simplify", "the parts are simplified as any other code"},
     {"inline", "fold", "a callee's constants are known only in its caller"},
     {"inline", "signatures", "what is called once is better inlined"},
     {"signatures", "loops", "what a loop passes on to itself is invariant once it is captured"},

@@ -54,19 +54,56 @@ Application application_of(const Context& context, const Apply& node) {
           node.operands().first(node.num_inputs() - attributes)};
 }
 
+// A choice that is left to the run.
+const Apply* choice_at_run(const Node* callee) {
+  const Apply* choice = callee->as(Primitive::Switch);
+  const Apply* condition = choice ? choice->input(0)->as_apply() : nullptr;
+  return condition && condition->is(kAtRun) ? choice : nullptr;
+}
+// A function that begins with one.
+bool is_loop(const Graph& function) {
+  const Apply* call = function.result()->as(Primitive::Call);
+  return call && choice_at_run(call->input(0));
+}
+bool is_at_run(const Apply& call) {
+  const Graph* function = constant_function(call.input(0));
+  return function ? is_loop(*function) : choice_at_run(call.input(0)) != nullptr;
+}
+
+// Whether a loop passes a parameter on to itself as it is.
+bool is_invariant(const Graph& loop, size_t i) {
+  for (const Use& use : loop.value()->uses()) {
+    const bool calls = use.user->primitive() == Primitive::Call && use.index() == 0;
+    const bool is_inside = use.user->graph() == &loop || use.user->graph()->parent() == &loop;
+    if (calls && is_inside && use.user->input(i + 1) != loop.parameter(i)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 Instance::Instance(const Library& library, Rewriter& rewriter, const Graph& function, const AttributeSet& attributes)
     : library_(&library), rewriter_(rewriter) {
   const Apply& root = rewriter.root();
-  Frame& frame = frames_.emplace_back(Frame{.graph = &function, .op = &root.op(), .attributes = attributes});
-  for (const Use& use : root.operands()) frame.arguments.push_back({use.node, nullptr});
+  Frame& frame = frames_.emplace_back(Frame{.graph = &function, .target = root.graph(), .op = &root.op(), .attributes = attributes});
+  const auto& inputs = root.op().inputs;
+  const bool is_variadic = !inputs.empty() && inputs.back().arity == Formal::Arity::Variadic;
+  const size_t num_single = is_variadic ? inputs.size() - 1 : root.num_inputs();
+  std::vector<Node*> others;
+  for (const Use& use : root.operands()) {
+    if (use.index() < num_single) {
+      frame.arguments.push_back({use.node, nullptr});
+    } else {
+      others.push_back(use.node);
+    }
+  }
+  if (is_variadic) frame.arguments.push_back({rewriter.tuple(others), nullptr});
 }
 
 Instance::Instance(Rewriter& rewriter, const Graph& function, std::span<Node* const> arguments)
     : library_(nullptr), rewriter_(rewriter) {
   const Apply& root = rewriter.root();
-  Frame& frame = frames_.emplace_back(Frame{.graph = &function, .op = &root.op(), .attributes = root.attributes()});
+  Frame& frame = frames_.emplace_back(Frame{.graph = &function, .target = root.graph(), .op = &root.op(), .attributes = root.attributes()});
   for (Node* argument : arguments) frame.arguments.push_back({argument, nullptr});
 }
 
@@ -92,10 +129,11 @@ Instance::Place Instance::argument(const Parameter& parameter, Frame* frame) con
   return {rewriter_.module().none(), nullptr};
 }
 
-// The frame of an application that is written out: a call, or an operator of the library; null: it is another one.
+// The frame of an application that is written out: a call, or an operator of the library; null: it is another one, or left to the run.
 Instance::Frame* Instance::called(const Apply& node, Frame* frame) {
   if (auto known = frame->calls.find(&node); known != frame->calls.end()) return known->second;
   if (node.primitive() == Primitive::Call) {
+    if (is_at_run(node)) return nullptr;
     return enter(node, callee(*node.input(0), frame), node.operands().subspan(1), frame);
   }
   if (node.primitive() != Primitive::Operation) return nullptr;
@@ -113,7 +151,7 @@ Instance::Frame* Instance::enter(const Apply& node, const Graph& function, std::
   Frame* outer = frame;
   while (outer && outer->graph != function.parent()) outer = outer->outer;
   const Frame* operation = frame->op ? frame : frame->operation;
-  Frame& made = frames_.emplace_back(Frame{.graph = &function, .outer = outer, .operation = operation});
+  Frame& made = frames_.emplace_back(Frame{.graph = &function, .target = frame->target, .outer = outer, .operation = operation});
   for (const Use& use : arguments) made.arguments.push_back({use.node, frame});
   return frame->calls[&node] = &made;
 }
@@ -138,7 +176,10 @@ const Graph& Instance::callee(const Node& node, Frame* frame) {
 // Item i of a tuple.
 Node* Instance::item(Place place, size_t i) {
   auto [node, frame] = place;
-  if (!frame) return rewriter_.item(const_cast<Node*>(node), i);
+  if (!frame) {
+    rewriter_.make_in(*rewriter_.root().graph());
+    return rewriter_.item(const_cast<Node*>(node), i);
+  }
   if (const Parameter* parameter = node->as_parameter()) return item(argument(*parameter, frame_of(*node, frame)), i);
   frame = frame_of(*node, frame);
   const Apply& apply = *node->as_apply();
@@ -147,7 +188,9 @@ Node* Instance::item(Place place, size_t i) {
     return value({apply.input(i), frame});
   }
   if (Frame* made = called(apply, frame)) return item({made->graph->result(), made}, i);
-  return rewriter_.item(value(place), i);
+  Node* whole = value(place);
+  rewriter_.make_in(*frame->target);
+  return rewriter_.item(whole, i);
 }
 
 Node* Instance::value(Place place) {
@@ -172,9 +215,11 @@ Node* Instance::compute(const Apply& node, Frame* frame) {
   if (node.primitive() == Primitive::MakeTuple) {
     std::vector<Node*> items;
     for (const Use& use : node.operands()) items.push_back(value({use.node, frame}));
+    rewriter_.make_in(*frame->target);
     return rewriter_.tuple(items);
   }
   if (Frame* made = called(node, frame)) return value({made->graph->result(), made});
+  if (node.primitive() == Primitive::Call) return call_at_run(node, frame);
   if (node.is(kAttributeOf)) return attribute_of(*frame, node.attributes().get_string("name", ""));
   if (node.is(kUnreachable)) throw Refusal{node.attributes().get_string("reason", "")};
   if (node.is(kIsKnown)) {
@@ -187,10 +232,79 @@ Node* Instance::compute(const Apply& node, Frame* frame) {
     Node* input = value({use.node, frame});
     const Formal* last = application.op.inputs.empty() ? nullptr : &application.op.inputs.back();
     const bool is_list = last && last->arity == Formal::Arity::Variadic && input->type() && input->type()->is_tuple();
+    rewriter_.make_in(*frame->target);
     for (size_t i = 0; is_list && i < input->type()->elements().size(); ++i) inputs.push_back(rewriter_.item(input, i));
     if (!is_list) inputs.push_back(input);
   }
-  return made(application.op, std::move(inputs), attributes_of(node, application.op, frame), node.num_outputs());
+  AttributeSet attributes = attributes_of(node, application.op, frame);
+  rewriter_.make_in(*frame->target);
+  return made(application.op, std::move(inputs), std::move(attributes), node.num_outputs());
+}
+
+// What is left to the run ----------------------------------------------------------------------------------------------
+
+Node* Instance::call_at_run(const Apply& node, Frame* frame) {
+  Module& module = rewriter_.module();
+  std::vector<Node*> arguments;
+  Node* callee = nullptr;
+  const Type* type = nullptr;
+  if (const Graph* function = constant_function(node.input(0))) {
+    const auto operands = node.operands().subspan(1);
+    auto made = loops_.find(function);
+    Graph* loop = made != loops_.end() ? made->second : loop_at_run(*function, operands, frame);
+    for (size_t i = 0; i < operands.size(); ++i) {
+      if (!is_invariant(*function, i)) arguments.push_back(value({operands[i].node, frame}));
+    }
+    callee = loop->value();
+    if (loop->return_node()) type = loop->result()->type();
+  } else {
+    const Apply& choice = *choice_at_run(node.input(0));
+    Node* condition = value({choice.input(0)->as_apply()->input(0), frame});
+    Node* branches[2];
+    for (size_t i = 0; i < 2; ++i) {
+      const Graph& branch = *constant_function(choice.input(i + 1));
+      Graph* made = module.make_graph(branch.name(), frame->target);
+      fill(*made, frames_.emplace_back(Frame{.graph = &branch, .target = made, .outer = frame, .operation = frame->op ? frame : frame->operation}));
+      branches[i] = made->value();
+      if (!type || type->is_unreachable()) type = made->result()->type();
+    }
+    callee = module.make_switch(frame->target, condition, branches[0], branches[1]);
+  }
+  Apply* call = module.call(frame->target, callee, arguments);
+  call->set_location(rewriter_.root().location());
+  call->set_type(type);
+  return call;
+}
+
+// The loop that a function is for its invariant arguments. Its parameters have the types of the others until inference finds them.
+Graph* Instance::loop_at_run(const Graph& function, std::span<const Use> arguments, Frame* frame) {
+  Module& module = rewriter_.module();
+  Graph* loop = module.make_graph(function.name(), frame->target);
+  Frame& inside = frames_.emplace_back(Frame{.graph = &function, .target = loop, .operation = frame->op ? frame : frame->operation});
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const Place given{arguments[i].node, frame};
+    if (is_invariant(function, i)) {
+      inside.arguments.push_back(given);
+    } else {
+      Parameter* made = module.add_parameter(loop, value(given)->type(), function.parameter(i)->name());
+      inside.arguments.push_back({made, nullptr});
+    }
+  }
+  loops_.emplace(&function, loop);
+  fill(*loop, inside);
+  loops_.erase(&function);
+  rewriter_.inference().forget(*loop);
+  return loop;
+}
+
+// A function that is refused has no result that is used.
+void Instance::fill(Graph& made, Frame& frame) {
+  try {
+    rewriter_.module().set_result(&made, value({frame.graph->result(), &frame}));
+  } catch (const Refusal&) {
+    rewriter_.module().set_result(&made, rewriter_.module().none());
+    throw;
+  }
 }
 
 // What a guard of a rule may ask.

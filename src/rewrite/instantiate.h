@@ -11,6 +11,9 @@
 // the result takes is made: nothing is left to clean up. Operators that the library defines are inserted in turn. Linear
 // in what is made.
 //
+// What is left to the run, `if AtRun(…)`, becomes functions of the module, and a function that begins so a loop. Its parameters are those
+// arguments that it does not pass on to itself as they are; the others are free variables.
+//
 // Each call of a function is a frame: the values of its nodes so far, each computed when it is first asked for.
 //
 //     @FusedGemm(%x, %w, _)  ◀──  @FusedGemm.then()         a branch sees the nodes of the frame that it was chosen in
@@ -50,6 +53,7 @@ class Instance {
   };
   struct Frame {
     const ir::Graph* graph = nullptr;
+    ir::Graph* target = nullptr;       // where its nodes are made
     Frame* outer = nullptr;            // of the graph that encloses it
     const Frame* operation = nullptr;  // of the operator whose attributes it sees; null: its own
     const ir::Operator* op = nullptr;  // that the function means, and the attributes of its application
@@ -67,6 +71,9 @@ class Instance {
   ir::Node* item(Place place, size_t i);
   ir::Node* value(Place place);
   ir::Node* compute(const ir::Apply& node, Frame* frame);
+  ir::Node* call_at_run(const ir::Apply& node, Frame* frame);
+  ir::Graph* loop_at_run(const ir::Graph& function, std::span<const ir::Use> arguments, Frame* frame);
+  void fill(ir::Graph& made, Frame& frame);
   ir::Node* made(const ir::Operator& op, std::vector<ir::Node*> inputs, AttributeSet attributes, size_t num_outputs);
   bool holds(const ir::Apply& node, Frame* frame);
   ir::Node* attribute_of(const Frame& frame, std::string_view name);
@@ -76,6 +83,7 @@ class Instance {
   const ir::Library* library_;  // null: none
   Rewriter& rewriter_;
   std::deque<Frame> frames_;
+  boost::unordered_flat_map<const ir::Graph*, ir::Graph*> loops_;  // while they are made
 };
 
 }  // namespace anfora::rewrite

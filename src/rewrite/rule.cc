@@ -176,20 +176,20 @@ Apply* Rewriter::apply(std::string_view op, std::initializer_list<Node*> inputs,
 
 Apply* Rewriter::apply(const Operator& op, std::span<Node* const> inputs, const AttributeSet& attributes,
                        size_t num_outputs) {
-  Apply* node = module_.apply(root_->graph(), op, inputs, attributes, num_outputs, root_->location());
+  Apply* node = module_.apply(graph_, op, inputs, attributes, num_outputs, root_->location());
   made_.push_back(node);
   if (std::string why = why_not_typed(inference_, *node); !why.empty()) throw Refusal{std::move(why)};
   return node;
 }
 
 Node* Rewriter::item(Node* tuple, size_t index) {
-  Node* item = module_.tuple_item(root_->graph(), tuple, index);
+  Node* item = module_.tuple_item(graph_, tuple, index);
   if (Apply* apply = item->as_apply(); apply && !apply->type()) inference_.infer(*apply);
   return item;
 }
 
 Node* Rewriter::tuple(std::span<Node* const> items) {
-  Apply* tuple = module_.make_tuple(root_->graph(), items);
+  Apply* tuple = module_.make_tuple(graph_, items);
   std::vector<const Type*> types;
   for (const Node* item : items) types.push_back(item->type());
   tuple->set_type(context().tuple_type(types));
@@ -198,6 +198,7 @@ Node* Rewriter::tuple(std::span<Node* const> items) {
 
 void Rewriter::set_root(Apply& root) {
   root_ = &root;
+  graph_ = root.graph();
   made_.clear();
 }
 

@@ -61,7 +61,7 @@ class Rewriter {
   bool assumes_finite() const { return assumes_finite_; }
   analysis::SmallestExpressions& smallest_expressions() { return smallest_expressions_; }
 
-  // A new application, typed, in the graph and at the location of the node being rewritten. Throws Refusal where its declaration
+  // A new application, typed, in the graph of the node being rewritten, or another (`make_in`), and at its location. Throws Refusal where its declaration
   // does not take the operands: the rule is then not applied.
   ir::Apply* apply(std::string_view op, std::initializer_list<ir::Node*> inputs, const AttributeSet& attributes = {});
   ir::Apply* apply(const ir::Operator& op, std::span<ir::Node* const> inputs, const AttributeSet& attributes,
@@ -72,6 +72,7 @@ class Rewriter {
   ir::Value* constant(Tensor tensor) { return module_.constant(std::move(tensor)); }
   ir::Value* integers(std::span<const int64_t> values);
 
+  void make_in(ir::Graph& graph) { graph_ = &graph; }
   // Begins the rewriting of another node: what was made for the one before is forgotten.
   void set_root(ir::Apply& root);
   ir::Apply& root() const { return *root_; }
@@ -87,6 +88,7 @@ class Rewriter {
   analysis::SmallestExpressions smallest_expressions_;
   const bool assumes_finite_;
   ir::Apply* root_ = nullptr;
+  ir::Graph* graph_ = nullptr;
   std::vector<ir::Apply*> made_;
 };
 

@@ -28,7 +28,7 @@ IMPORTED_AS = {
     ("", "SequenceMap"): "a tail-recursive graph",
     ("", "Scatter"): "ScatterElements",
     ("", "Upsample"): "Resize",
-    ("ai.onnx.preview.training", "Gradient"): "an operator without a kernel, until there is differentiation",
+    ("ai.onnx.preview.training", "Gradient"): "what computes the derivatives",
 }
 # Deprecated without a change of what they compute: declared at the version before.
 SINCE = {("ai.onnx.ml", "TreeEnsembleClassifier"): 3, ("ai.onnx.ml", "TreeEnsembleRegressor"): 3}

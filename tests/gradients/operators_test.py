@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-STEP = 1e-5
-TOLERANCE = 2e-6
+STEP, TOLERANCE = 1e-5, 2e-6
+COARSE = 1e-2, 1e-2  # where something is computed in f32
 
 
 def anfora(*arguments):
@@ -28,18 +28,23 @@ def run(model, inputs, folder):
     return dict(np.load(folder / "out.npz"))
 
 
-def difference(model, inputs, direction, output, folder):
+def difference(model, inputs, direction, output, folder, step):
     """Of the sum of an output, along the direction."""
-    moved = [run(model, {k: np.asarray(v + s * direction[k]) for k, v in inputs.items()}, folder)[output].sum() for s in (STEP, -STEP)]
-    return (moved[0] - moved[1]) / (2 * STEP)
+    moved = [run(model, {k: np.asarray(v + s * direction[k]) for k, v in inputs.items()}, folder)[output].sum() for s in (step, -step)]
+    return (moved[0] - moved[1]) / (2 * step)
 
 
-def check(model, inputs, output, folder, random, suffix=".grad"):
+def check(model, inputs, output, folder, random, suffix=".grad", accuracy=(STEP, TOLERANCE)):
     """The gradients of an output; what is wrong, or nothing."""
     made = folder / f"{output}-gradients.ir"
     anfora("grad", model, "--of", output, "-o", made)
     found = run(made, inputs, folder)
     wrong = []
+    step, tolerance = accuracy
+    # What is differentiated may be what an operator means, which is compared here, and computes in all digits where a kernel does not.
+    value = run(model, inputs, folder)[output]
+    if not np.allclose(found[output], value, rtol=1e-5, atol=1e-5):
+        wrong.append(f"{output} is {found[output]} instead of {value}")
     for name in inputs:
         if not np.issubdtype(inputs[name].dtype, np.floating):
             continue
@@ -49,8 +54,8 @@ def check(model, inputs, output, folder, random, suffix=".grad"):
             continue
         direction = {k: np.zeros_like(v) for k, v in inputs.items()}
         direction[name] = random.uniform(-1, 1, gradient.shape)
-        expected, got = difference(model, inputs, direction, output, folder), float((gradient * direction[name]).sum())
-        if not abs(got - expected) <= TOLERANCE * max(1, abs(expected)):
+        expected, got = difference(made, inputs, direction, output, folder, step), float((gradient * direction[name]).sum())
+        if not abs(got - expected) <= tolerance * max(1, abs(expected)):
             wrong.append(f"d {output} / d {name} is {got} instead of {expected}")
     return made, wrong
 
@@ -86,11 +91,12 @@ def main():
             for kind, sizes in (("", str), (" of any sizes", lambda n: str(n) if n == 1 else f"D{n}")):
                 count += 1
                 model = folder / "case.ir"
+                accuracy = COARSE if "{to=1}" in expression or "ai.onnx.ml" in expression else (STEP, TOLERANCE)
                 model.write_text(text_of(parameters, expression, sizes))
                 try:
-                    made, wrong = check(model, inputs, "loss", folder, random)
+                    made, wrong = check(model, inputs, "loss", folder, random, accuracy=accuracy)
                     if not wrong and not kind:
-                        wrong = check(made, inputs, f"{parameters[0][0][1:]}.grad", folder, random, ".grad.grad")[1]
+                        wrong = check(made, inputs, f"{parameters[0][0][1:]}.grad", folder, random, ".grad.grad", accuracy)[1]
                 except RuntimeError as error:
                     wrong = [str(error)]
                 failed += bool(wrong)

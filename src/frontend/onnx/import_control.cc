@@ -326,7 +326,26 @@ ir::Node* Importer::finish_control(const PendingNode& node, ir::Apply* call, siz
   return call;
 }
 
+// Values, then the tensors that `xs` and `zs` name, then the one that `y` names.
+ir::Node* Importer::import_gradient(PendingNode& node) {
+  const AttributeSet attributes(std::move(node.attributes));
+  std::vector<std::string> names = attributes.get_strings("xs");
+  const auto count = static_cast<int64_t>(names.size());
+  const std::vector<std::string> others = attributes.get_strings("zs");
+  names.insert(names.end(), others.begin(), others.end());
+  if (names.size() != node.inputs.size() || node.num_outputs > static_cast<size_t>(count)) {
+    throw Error(ErrorCode::InvalidModel, fmt::format("{} inputs and {} outputs for {} tensors in xs and {} in zs", node.inputs.size(),
+                                                     node.num_outputs, count, others.size()));
+  }
+  names.push_back(attributes.get_string("y", ""));
+  for (const std::string& name : names) node.inputs.push_back(node.scope.resolve(name));
+  const ir::Operator& op = context().get_operator("Gradient");
+  return module_.apply(node.emitter.graph, op, span_of(node.inputs), {{"count", count}}, node.num_outputs, node.emitter.location,
+                       node.fields.outputs.empty() ? std::string_view() : node.fields.outputs[0]);
+}
+
 ir::Node* Importer::import_control(PendingNode& node) {
+  if (node.domain == "ai.onnx.preview.training") return node.op_type == "Gradient" ? import_gradient(node) : nullptr;
   if (node.domain == "ai.onnx.preview") {
     return node.op_type == "FlexAttention" && !node.others.empty() ? import_flex_attention(node) : nullptr;
   }

@@ -235,6 +235,7 @@ class Importer {
   ir::Node* import_loop(PendingNode& node);
   ir::Node* import_scan(PendingNode& node);
   ir::Node* import_sequence_map(PendingNode& node);
+  ir::Node* import_gradient(PendingNode& node);
   ir::Node* import_flex_attention(PendingNode& node);  // import_attention.cc
   const ir::Type* type_of_result(const Results& results, size_t k);
   ir::Node* finish_control(const PendingNode& node, ir::Apply* call, size_t num_results);

@@ -1,0 +1,186 @@
+// An Einsum in parts. Each operand carries the labels of its axes; from left to right two become one, until a tensor with the labels of the
+// result is left:
+//
+//     Einsum("iib,bj,jk->ik", x, y, z)
+//
+//     x: iib  →  ib        a label that repeats: the diagonal
+//     ib · bj →  ij        labels that nobody else has are summed: MatMul over b
+//     ij · jk →  ik        …, with what is left over in an order for Transpose
+//
+// Of two, labels of both that are still needed are a batch, those that are not are contracted; what one has alone is a row or a column.
+#include "passes/contraction.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "ir/queries.h"
+#include "kernels/reference/einsum_equation.h"
+#include "passes/replacement.h"
+
+namespace anfora::passes {
+
+using namespace ir;
+using rewrite::Rewriter;
+
+namespace {
+
+using Labels = std::vector<int>;
+using Integers = std::vector<int64_t>;
+
+struct Term {
+  Node* value;
+  Labels labels;
+};
+
+bool has(const Labels& labels, int label) { return std::ranges::count(labels, label) > 0; }
+int64_t place(const Labels& labels, int label) { return std::ranges::find(labels, label) - labels.begin(); }
+void append(Labels& to, const Labels& labels) { to.insert(to.end(), labels.begin(), labels.end()); }
+
+class Contraction {
+ public:
+  Contraction(Rewriter& rewriter, Apply& root, int num_broadcast) : rewriter_(rewriter), e_(rewriter, root), num_broadcast_(num_broadcast) {}
+
+  // A label that occurs twice: the second axis is left where it has the index of the first.
+  Term diagonal(Term x) {
+    for (size_t i = 0; i < x.labels.size(); ++i) {
+      while (std::ranges::count(x.labels, x.labels[i]) > 1) {
+        const auto j = static_cast<size_t>(std::find(x.labels.begin() + static_cast<ptrdiff_t>(i) + 1, x.labels.end(), x.labels[i]) - x.labels.begin());
+        auto positions = [&](size_t axis) {
+          Node* size = e_.apply("Gather", {e_.apply("Shape", {x.value}), number(static_cast<int64_t>(axis))});
+          Integers shape(x.labels.size(), 1);
+          shape[axis] = -1;
+          return e_.apply("Reshape", {e_.apply("Range", {number(0), size, number(1)}), rewriter_.integers(shape)});
+        };
+        Node* is_diagonal = e_.apply("Equal", {positions(i), positions(j)});
+        x.value = e_.apply("Where", {is_diagonal, x.value, e_.scalar_like(x.value, 0)});
+        x.value = sum(x.value, {static_cast<int64_t>(j)});
+        x.labels.erase(x.labels.begin() + static_cast<ptrdiff_t>(j));
+      }
+    }
+    return x;
+  }
+
+  // Without the labels that nobody else needs.
+  Term reduced(Term x, const Labels& needed) {
+    Integers axes;
+    for (size_t i = 0; i < x.labels.size(); ++i) {
+      if (!has(needed, x.labels[i])) axes.push_back(static_cast<int64_t>(i));
+    }
+    if (axes.empty()) return x;
+    x.value = sum(x.value, axes);
+    std::erase_if(x.labels, [&](int label) { return !has(needed, label); });
+    return x;
+  }
+
+  Term product(Term a, Term b, const Labels& needed) {
+    auto needed_with = [&](const Labels& other) {
+      Labels all = needed;
+      append(all, other);
+      return all;
+    };
+    a = reduced(a, needed_with(b.labels));
+    b = reduced(b, needed_with(a.labels));
+    Labels batch, rows, columns, contracted;
+    for (int label : a.labels) (!has(b.labels, label) ? rows : has(needed, label) ? batch : contracted).push_back(label);
+    for (int label : b.labels) {
+      if (!has(a.labels, label)) columns.push_back(label);
+    }
+    Labels all = batch;
+    append(all, rows);
+    append(all, columns);
+    // Axes that broadcast, as those of an ellipsis may, have a size of 1 in one of the two, which no product sums over.
+    auto extent = [](const Term& x, int label) { return extent_of(x.value, static_cast<int>(place(x.labels, label))); };
+    const bool broadcasts = std::ranges::any_of(contracted, [&](int label) {
+      return label < num_broadcast_ || (extent(a, label) == 1) != (extent(b, label) == 1);
+    });
+    if (contracted.empty() || broadcasts) {
+      append(all, contracted);
+      Term product{e_.apply("Mul", {aligned(a, all), aligned(b, all)}), all};
+      return reduced(product, needed);
+    }
+    Node* left = as_matrices(a, batch, rows, contracted);
+    Node* right = as_matrices(b, batch, contracted, columns);
+    return {split(e_.apply("MatMul", {left, right}), a, b, batch, rows, columns), all};
+  }
+
+  // With its axes in the order of these labels, of which it has all.
+  Node* ordered(const Term& x, const Labels& labels) {
+    Integers perm;
+    for (int label : labels) perm.push_back(place(x.labels, label));
+    return std::ranges::is_sorted(perm) ? x.value : e_.apply("Transpose", {x.value}, {{"perm", perm}});
+  }
+
+ private:
+  Node* number(int64_t n) { return rewriter_.constant(Tensor::scalar<int64_t>(n)); }
+  Node* sum(Node* x, const Integers& axes) { return e_.apply("ReduceSum", {x, rewriter_.integers(axes)}, {{"keepdims", int64_t{0}}}); }
+
+  // The same with an axis of size 1 for each label that it does not have.
+  Node* aligned(const Term& x, const Labels& labels) {
+    Labels own;
+    Integers missing;
+    for (size_t i = 0; i < labels.size(); ++i) {
+      if (has(x.labels, labels[i])) {
+        own.push_back(labels[i]);
+      } else {
+        missing.push_back(static_cast<int64_t>(i));
+      }
+    }
+    Node* value = ordered(x, own);
+    return missing.empty() ? value : e_.apply("Unsqueeze", {value, rewriter_.integers(missing)});
+  }
+
+  // The sizes of these axes as a vector; multiplied, as one number in a vector.
+  Node* sizes(const Term& x, const Labels& labels) {
+    Integers axes;
+    for (int label : labels) axes.push_back(place(x.labels, label));
+    return e_.apply("Gather", {e_.apply("Shape", {x.value}), rewriter_.integers(axes)});
+  }
+  Node* size(const Term& x, const Labels& labels) {
+    return e_.apply("ReduceProd", {sizes(x, labels), rewriter_.integers(Integers{0})}, {{"keepdims", int64_t{1}}});
+  }
+  Node* concatenated(std::initializer_list<Node*> parts) { return e_.apply("Concat", parts, {{"axis", int64_t{0}}}); }
+
+  // [batch…, first, second], where several labels of a side are one axis.
+  Node* as_matrices(const Term& x, const Labels& batch, const Labels& first, const Labels& second) {
+    Labels all = batch;
+    append(all, first);
+    append(all, second);
+    Node* value = ordered(x, all);
+    if (first.size() == 1 && second.size() == 1) return value;
+    return e_.apply("Reshape", {value, concatenated({sizes(x, batch), size(x, first), size(x, second)})}, {{"allowzero", int64_t{1}}});
+  }
+  // … and back. A batch is as large as that of both, of which one may be 1.
+  Node* split(Node* product, const Term& a, const Term& b, const Labels& batch, const Labels& rows, const Labels& columns) {
+    if (rows.size() == 1 && columns.size() == 1) return product;
+    Node* shape = e_.apply("Shape", {product}, {{"end", static_cast<int64_t>(batch.size())}});
+    return e_.apply("Reshape", {product, concatenated({shape, sizes(a, rows), sizes(b, columns)})}, {{"allowzero", int64_t{1}}});
+  }
+
+  Rewriter& rewriter_;
+  Replacement e_;
+  const int num_broadcast_;
+};
+
+}  // namespace
+
+Node* contraction(Rewriter& rewriter, Apply& root) {
+  std::vector<int> ranks;
+  for (const Use& use : root.operands()) ranks.push_back(rank_of(use.node));
+  if (!is_typed(root) || std::ranges::count(ranks, -1)) return nullptr;
+  const auto equation = kernels::parse_einsum(root.attributes().get_string("equation", ""), ranks);
+  Contraction parts(rewriter, root, equation.ellipsis_rank);
+  std::vector<Term> terms;
+  for (size_t i = 0; i < ranks.size(); ++i) terms.push_back(parts.diagonal({root.input(i), equation.inputs[i]}));
+  Term result = terms[0];
+  for (size_t i = 1; i < terms.size(); ++i) {
+    Labels needed = equation.output;
+    for (size_t k = i + 1; k < terms.size(); ++k) append(needed, terms[k].labels);
+    result = parts.product(result, terms[i], needed);
+  }
+  result = parts.reduced(result, equation.output);
+  return parts.ordered(result, equation.output);
+}
+
+}  // namespace anfora::passes
