@@ -125,6 +125,7 @@ class Model {
     module_ = std::move(program.model.module);
     ir::verify_or_throw(*module_, ErrorCode::Internal);
     analysis::infer_types(*module_);
+    driver::lower_gradients(*module_);
   }
 
   static Model from_bytes(nb::bytes bytes, const std::filesystem::path& folder) {

@@ -75,7 +75,7 @@ Object Lowering::call_derivative(const Derivative& derivative, Arguments argumen
   std::vector<Node*> operands = values;
   operands.insert(operands.end(), variables.begin(), variables.end());
   operands.push_back(emit_.tensor(result));
-  Node* gradient = emit_.apply("anfora::Gradient", operands, {{"count", static_cast<int64_t>(values.size())}}, values.size());
+  Node* gradient = emit_.apply("Gradient", operands, {{"count", static_cast<int64_t>(values.size())}}, values.size());
   size_t next = 0;
   std::vector<Object> parts;
   for (size_t position : derivative.by) {
