@@ -1,0 +1,249 @@
+#!/usr/bin/env python3
+"""Training steps (network, gradient, Adam) in Anfora, PyTorch and JAX: time, memory, and the losses of 100 steps.
+
+usage: training.py [--torch PYTHON] [--jax PYTHON] [--only mlp|cnn|transformer] [--threads 2]
+
+Runs with a Python that has the package; PYTHON is one that has the peer. Each framework runs in a process of its own, in f32, from the same
+weights on the same batches. PyTorch's step is compiled (torch.compile); its losses are those of eager mode.
+"""
+import argparse
+import json
+import math
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+
+import numpy
+
+STEPS, RATE = 100, 1e-3
+WIDTH, HEADS, LAYERS, LENGTH, CHARACTERS = 64, 4, 2, 64, 96
+
+
+def weights_of(name):
+    random = numpy.random.default_rng(0)
+
+    def normal(*shape):
+        inputs = shape[0] if len(shape) == 2 else math.prod(shape[1:])
+        return (random.standard_normal(shape) / math.sqrt(inputs)).astype(numpy.float32)
+
+    if name == "mlp":
+        return [normal(128, 512), normal(512, 512), normal(512, 10), *(numpy.zeros(n, numpy.float32) for n in (512, 512, 10))]
+    if name == "cnn":
+        return [normal(16, 1, 3, 3), normal(32, 16, 3, 3), normal(32 * 7 * 7, 10), *(numpy.zeros(n, numpy.float32) for n in (16, 32, 10))]
+    weights = [normal(CHARACTERS, WIDTH), normal(LENGTH, WIDTH), normal(WIDTH, CHARACTERS)]
+    for _ in range(LAYERS):
+        weights += [normal(WIDTH, WIDTH) for _ in range(4)] + [normal(WIDTH, 4 * WIDTH), normal(4 * WIDTH, WIDTH)]
+    return weights
+
+
+def batch_of(name, step):
+    random = numpy.random.default_rng(1000 + step)
+    if name == "transformer":
+        text = (numpy.arange(LENGTH + 1) * random.integers(1, 9, (32, 1)) + random.integers(0, CHARACTERS, (32, 1))) % CHARACTERS
+        return text[:, :-1].copy(), text[:, 1:].copy()
+    shape = (64, 128) if name == "mlp" else (64, 1, 28, 28)
+    x = random.standard_normal(shape).astype(numpy.float32)
+    return x, (x.reshape(64, -1)[:, :10]).argmax(1)
+
+
+def networks(np, conv, pool, softmax, cross_entropy):
+    """The losses, in the functions of numpy and what it has not."""
+    def mlp(p, x, y):
+        x = np.maximum(np.matmul(x, p[0]) + p[3], 0)
+        x = np.maximum(np.matmul(x, p[1]) + p[4], 0)
+        return cross_entropy(np.matmul(x, p[2]) + p[5], y)
+
+    def cnn(p, x, y):
+        x = pool(np.maximum(conv(x, p[0], p[3]), 0))
+        x = pool(np.maximum(conv(x, p[1], p[4]), 0))
+        return cross_entropy(np.matmul(np.reshape(x, (64, 32 * 7 * 7)), p[2]) + p[5], y)
+
+    def normalized(x):
+        return x / np.sqrt(np.mean(x * x, -1, keepdims=True) + 1e-6)
+
+    def heads(x):
+        return np.transpose(np.reshape(x, (32, LENGTH, HEADS, WIDTH // HEADS)), (0, 2, 1, 3))
+
+    def transformer(p, x, y):
+        later = np.triu(np.ones((LENGTH, LENGTH), dtype=np.float32), 1) * -1e9
+        x = p[0][x] + p[1]
+        for i in range(LAYERS):
+            q, k, v, join, up, down = p[3 + 6 * i:9 + 6 * i]
+            z = normalized(x)
+            scores = np.matmul(heads(np.matmul(z, q)), np.transpose(heads(np.matmul(z, k)), (0, 1, 3, 2))) / math.sqrt(WIDTH // HEADS)
+            z = np.matmul(softmax(scores + later), heads(np.matmul(z, v)))
+            x = x + np.matmul(np.reshape(np.transpose(z, (0, 2, 1, 3)), (32, LENGTH, WIDTH)), join)
+            x = x + np.matmul(np.maximum(np.matmul(normalized(x), up), 0), down)
+        return cross_entropy(np.reshape(np.matmul(normalized(x), p[2]), (32 * LENGTH, CHARACTERS)), np.reshape(y, (32 * LENGTH,)))
+
+    return dict(mlp=mlp, cnn=cnn, transformer=transformer)
+
+
+class Anfora:
+    def __init__(self, name, threads):
+        import anfora
+
+        def conv(x, w, b):
+            return anfora.ops.Conv(x, w, b, pads=(1, 1, 1, 1))
+
+        def pool(x):
+            return anfora.ops.MaxPool(x, kernel_shape=(2, 2), strides=(2, 2))
+
+        def softmax(x):
+            return anfora.ops.Softmax(x, axis=-1)
+
+        def cross_entropy(x, y):
+            return anfora.ops.SoftmaxCrossEntropyLoss(x, y)
+
+        loss_of = networks(numpy, conv, pool, softmax, cross_entropy)[name]
+        optimizer = anfora.optimizers.Adam(RATE)
+
+        def step(p, state, x, y):
+            loss, gradients = anfora.value_and_grad(loss_of)(p, x, y)
+            p, state = optimizer.update(p, gradients, state)
+            return p, state, loss
+
+        self.compiled = anfora.jit(step, threads=threads)
+        self.p = weights_of(name)
+        self.state = optimizer.init(self.p)
+
+    def step(self, x, y):
+        self.p, self.state, loss = self.compiled(self.p, self.state, x, y)
+        return float(loss)
+
+
+class Jax:
+    def __init__(self, name, threads):
+        import jax
+        from jax import lax, nn
+        from jax import numpy as np
+
+        def conv(x, w, b):
+            return lax.conv(x, w, (1, 1), "SAME") + b[None, :, None, None]
+
+        def pool(x):
+            return lax.reduce_window(x, -np.inf, lax.max, (1, 1, 2, 2), (1, 1, 2, 2), "VALID")
+
+        def cross_entropy(x, y):
+            return -np.mean(np.take_along_axis(nn.log_softmax(x), y[:, None], 1))
+
+        loss_of = networks(np, conv, pool, nn.softmax, cross_entropy)[name]
+
+        def step(p, m, v, t, x, y):
+            loss, g = jax.value_and_grad(loss_of)(p, x, y)
+            m = [0.9 * a + 0.1 * b for a, b in zip(m, g)]
+            v = [0.999 * a + 0.001 * b * b for a, b in zip(v, g)]
+            root = np.sqrt(1 - 0.999**t)
+            p = [a - RATE / (1 - 0.9**t) * b / (np.sqrt(c) / root + 1e-8) for a, b, c in zip(p, m, v)]
+            return p, m, v, loss
+
+        self.compiled = jax.jit(step, donate_argnums=(0, 1, 2))
+        self.p = [np.asarray(w) for w in weights_of(name)]
+        self.m, self.v, self.t = [w * 0 for w in self.p], [w * 0 for w in self.p], 0
+
+    def step(self, x, y):
+        self.t += 1
+        self.p, self.m, self.v, loss = self.compiled(self.p, self.m, self.v, float(self.t), x, y)
+        return float(loss)
+
+
+class Torch:
+    is_compiled = True
+
+    def __init__(self, name, threads):
+        import torch
+        from torch.nn import functional
+
+        torch.set_num_threads(threads)
+
+        class Numpy:
+            """numpy's functions, of PyTorch."""
+            float32, matmul, sqrt, reshape, triu, ones = torch.float32, torch.matmul, torch.sqrt, torch.reshape, torch.triu, torch.ones
+            transpose = staticmethod(lambda x, axes: x.permute(axes))
+            mean = staticmethod(lambda x, axis, keepdims: x.mean(axis, keepdim=keepdims))
+            maximum = staticmethod(lambda x, least: torch.clamp(x, min=least))
+
+        def conv(x, w, b):
+            return functional.conv2d(x, w, b, padding=1)
+
+        loss_of = networks(Numpy, conv, lambda x: functional.max_pool2d(x, 2), lambda x: functional.softmax(x, -1), functional.cross_entropy)[name]
+        self.torch = torch
+        self.loss_of = torch.compile(loss_of) if self.is_compiled else loss_of
+        self.p = [torch.tensor(w, requires_grad=True) for w in weights_of(name)]
+        self.optimizer = torch.optim.Adam(self.p, RATE, foreach=True)
+        if self.is_compiled:
+            self.update = torch.compile(self.optimizer.step, fullgraph=False)
+        else:
+            self.update = self.optimizer.step
+
+    def step(self, x, y):
+        self.optimizer.zero_grad(set_to_none=True)
+        loss = self.loss_of(self.p, self.torch.from_numpy(x), self.torch.from_numpy(y))
+        loss.backward()
+        self.update()
+        return float(loss.detach())
+
+
+class Eager(Torch):
+    is_compiled = False
+
+
+FRAMEWORKS = {"anfora": Anfora, "torch": Torch, "eager": Eager, "jax": Jax}
+
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+
+def work(framework, name, threads):
+    batches = [batch_of(name, i) for i in range(STEPS)]
+    trainer = FRAMEWORKS[framework](name, threads)
+    before = resident()
+    losses = [trainer.step(*batches[0])]
+    times = []
+    for batch in batches[1:]:
+        begin = time.perf_counter()
+        losses.append(trainer.step(*batch))
+        times.append(1e3 * (time.perf_counter() - begin))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    print("row", json.dumps({"time": statistics.median(times), "losses": losses, "memory": (peak - before) / 1e6}))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--torch", metavar="PYTHON")
+    parser.add_argument("--jax", metavar="PYTHON")
+    parser.add_argument("--only", default="", metavar="NAME")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--work", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.work:
+        return work(*options.work, options.threads)
+    pythons = {"anfora": sys.executable, "torch": options.torch, "eager": options.torch, "jax": options.jax}
+    print(f"{'':14}{'':10}{'ms a step':>11}{'MB':>8}{'last loss':>11}{'largest difference to eager':>29}")
+    for name in ("mlp", "cnn", "transformer"):
+        if options.only not in name:
+            continue
+        rows = {}
+        for framework, python in pythons.items():
+            if not python:
+                continue
+            done = subprocess.run([python, __file__, "--threads", str(options.threads), "--work", framework, name], capture_output=True, text=True,
+                                  env={**os.environ, "ANFORA_CACHE": "off"})
+            row = [line for line in done.stdout.splitlines() if line.startswith("row ")]
+            if row:
+                rows[framework] = json.loads(row[0][4:])
+            else:
+                print(f"{name:14}{framework:10}{done.stderr.strip()[-300:]}")
+        for framework, row in rows.items():
+            reference = rows.get("eager", row)["losses"]
+            difference = max(abs(a - b) for a, b in zip(row["losses"], reference))
+            print(f"{name:14}{framework:10}{row['time']:11.3f}{row['memory']:8.0f}{row['losses'][-1]:11.5f}{difference:29.1e}")
+
+
+if __name__ == "__main__":
+    main()
