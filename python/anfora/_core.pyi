@@ -219,7 +219,7 @@ class Model:
     def from_bytes(bytes: bytes, folder: str | os.PathLike[str] = ...) -> Model: ...
     @staticmethod
     def from_function(
-        function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], exact_sizes: bool
+        function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], dims: dict[tuple[Any, ...], list[str]]
     ) -> tuple[Model, tuple[Any, ...], list[tuple[Any, ...]], list[tuple[tuple[Any, ...], Any]]]:
         """A function lowered for these arguments; how its outputs become its result, paths to its inputs, what it holds for."""
     def copy(self) -> Model: ...

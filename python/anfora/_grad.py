@@ -8,6 +8,7 @@ from typing import Any, Callable, Sequence
 
 from ._errors import InvalidArgumentError, TypeMismatchError
 from ._program import Jitted, Specialization, known_as
+from ._sizes import Sizes
 
 Argnums = tuple[int, ...]
 
@@ -47,8 +48,8 @@ class Differentiated(Specialization):
     def variant(self) -> tuple[Any, ...]:
         return "gradient", self._derivatives, self._with_value
 
-    def lower(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], exact: bool) -> tuple[Any, ...]:
-        core, result, inputs, guards = super().lower(function, arguments, keywords, exact)
+    def lower(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], sizes: Sizes) -> tuple[Any, ...]:
+        core, result, inputs, guards = super().lower(function, arguments, keywords, sizes)
         places = {path: i for i, path in enumerate(inputs)}
         for argnums in self._derivatives:
             outputs = core.outputs
@@ -94,8 +95,8 @@ class _Compiled(Jitted):
         super().__init__(function, math, threads)
         self._derivatives, self._with_value = derivatives, with_value
 
-    def _specialize(self, arguments: tuple[Any, ...], keywords: dict[str, Any], exact: bool) -> Specialization:
-        return Differentiated(self._derivatives, self._with_value, self.function, arguments, keywords, exact, self._math, self._threads)
+    def _specialize(self, arguments: tuple[Any, ...], keywords: dict[str, Any], sizes: Sizes) -> Specialization:
+        return Differentiated(self._derivatives, self._with_value, self.function, arguments, keywords, sizes, self._math, self._threads)
 
 
 class Gradient:

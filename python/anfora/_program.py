@@ -17,6 +17,7 @@ import numpy as np
 
 from . import _cache, _core
 from ._errors import Error, UnsupportedError
+from ._sizes import Sizes, shapes_of
 
 # The writer of trees is the compiler's, which runs it in a Python of its own for files.
 tree_as_json: Any = types.ModuleType("anfora.tree_as_json")
@@ -255,21 +256,21 @@ def rebuild(spec: tuple[Any, ...], outputs: list[Any]) -> Any:
 class Specialization:
     """A function compiled for arguments of certain kinds."""
 
-    def __init__(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], exact: bool, math: str, threads: int) -> None:
+    def __init__(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], sizes: Sizes, math: str, threads: int) -> None:
         from ._model import Executable, Model
 
-        kinds = kind_of((arguments, keywords), _named_type), sizes_of((arguments, keywords)) if exact else None
+        kinds = kind_of((arguments, keywords), _named_type), sizes.key()
         key = _cache.key_of(function, kinds, (math, threads, self.variant()))
         known = _cache.find(key, lambda path: fetch(path, arguments, keywords, function), _scope_of, threads)
         self.is_kept = known is not None  # on disk, since before
         self._model: Any = None
         if known is None:
-            core, result, inputs, guards = self.lower(function, arguments, keywords, exact)
+            core, result, inputs, guards = self.lower(function, arguments, keywords, sizes)
             self._model = Model(core)
             known = _cache.Entry(self._model.compile(threads=threads, math=math)._core, result, inputs, guards)
             _cache.keep(key, known)
         self.executable = Executable(known.executable, known.executable.inputs, known.executable.outputs)
-        self.result, self.inputs, self.exact = known.result, known.inputs, exact
+        self.result, self.inputs, self.sizes = known.result, known.inputs, sizes
         self._guards = [(path, value) for path, value in known.guards if path != (("function",),)]
         direct = [path[0][1] if len(path) == 1 and path[0][0] == "argument" else None for path in self.inputs]
         # Where all inputs are arguments themselves, in order, nothing has to be looked up.
@@ -284,11 +285,11 @@ class Specialization:
         if self._model is None:
             from ._model import Model
 
-            self._model = Model(self.lower(function, arguments, keywords, self.exact)[0])
+            self._model = Model(self.lower(function, arguments, keywords, self.sizes)[0])
         return self._model
 
-    def lower(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], exact: bool) -> tuple[Any, ...]:
-        return _core.Model.from_function(function, arguments, keywords, exact)
+    def lower(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], sizes: Sizes) -> tuple[Any, ...]:
+        return _core.Model.from_function(function, arguments, keywords, sizes.names())
 
     def holds(self, arguments: tuple[Any, ...], keywords: dict[str, Any], function: Any) -> str:
         """What has changed since it was compiled; empty: nothing."""
@@ -354,25 +355,29 @@ def _scope_of(value: Any) -> Scope | None:
     return Scope(function) if function else None
 
 
-def kind_of(value: Any, of_object: Callable[[Any], Any] = id) -> Any:
-    """What of an argument a specialization depends on; `of_object`: of one that is no plain data."""
+def kind_of(value: Any, of_object: Callable[[Any], Any] = id, of_shape: Callable[[Any], Any] = len) -> Any:
+    """What of an argument a specialization depends on; `of_object`: of one that is no plain data, `of_shape`: of a tensor's shape."""
     if isinstance(value, np.ndarray):
-        return value.dtype, value.ndim
+        return value.dtype, of_shape(value.shape)
     if isinstance(value, (bool, int, float)):
         return type(value)
     if isinstance(value, (tuple, list)):
-        return (type(value), *(kind_of(item, of_object) for item in value))
+        return (type(value), *(kind_of(item, of_object, of_shape) for item in value))
     if isinstance(value, dict):
-        return (dict, *((key, kind_of(item, of_object)) for key, item in value.items()))
+        return (dict, *((key, kind_of(item, of_object, of_shape)) for key, item in value.items()))
     if value is None or isinstance(value, str):
         return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return (type(value), *(kind_of(getattr(value, field.name), of_object) for field in dataclasses.fields(value)))
+        return (type(value), *(kind_of(getattr(value, field.name), of_object, of_shape) for field in dataclasses.fields(value)))
     if isinstance(value, np.generic):
-        return value.dtype, 0
+        return value.dtype, of_shape(())
     if hasattr(value, "__dlpack__"):
-        return kind_of(np.from_dlpack(value))
+        return kind_of(np.from_dlpack(value), of_object, of_shape)
     return of_object(value)
+
+
+def _whole(shape: Any) -> Any:
+    return shape
 
 
 def sizes_of(value: Any) -> Any:
@@ -383,6 +388,9 @@ def sizes_of(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return tuple(sizes_of(getattr(value, field.name)) for field in dataclasses.fields(value))
     return getattr(value, "shape", None)
+
+
+_MOST_CALLS = 1024  # of which the specialization is known without looking at sizes
 
 
 class Jitted:
@@ -397,6 +405,7 @@ class Jitted:
         self.function = function
         self._math, self._threads = math, threads
         self._known: dict[Any, list[Specialization]] = {}
+        self._latest: dict[Any, Specialization] = {}  # by kinds with shapes
         self._reasons: list[str] = []
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
@@ -406,36 +415,43 @@ class Jitted:
         return self._find(arguments, keywords)(arguments, keywords, self.function)
 
     def _find(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Specialization:
-        key: Any
-        kinds = tuple([kind_of(argument) for argument in arguments]), kind_of(keywords) if keywords else None
-        changed = ""
-        for known in self._known.get(kinds, ()):
-            changed = known.holds(arguments, keywords, self.function)
-            if not changed:
-                return known
-        for known in self._known.get((kinds, sizes_of(arguments), sizes_of(keywords)), ()):
-            changed = known.holds(arguments, keywords, self.function)
-            if not changed:
-                return known
+        call = tuple([kind_of(argument, id, _whole) for argument in arguments]), kind_of(keywords, id, _whole) if keywords else None
+        latest = self._latest.get(call)
+        if latest is None or latest.holds(arguments, keywords, self.function):
+            latest = self._find_or_make(arguments, keywords)
+            if len(self._latest) >= _MOST_CALLS:
+                self._latest.clear()
+            self._latest[call] = latest
+        return latest
+
+    def _find_or_make(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Specialization:
+        kinds, shapes, changed = kind_of((arguments, keywords)), shapes_of(arguments, keywords), ""
+        alike = self._known.setdefault(kinds, [])
+        for known in alike:
+            if known.sizes.fits(shapes):
+                changed = known.holds(arguments, keywords, self.function)
+                if not changed:
+                    return known
+        met = [known.sizes for known in alike if not known.sizes.is_exact]
         try:
-            made, key = self._specialize(arguments, keywords, False), kinds
+            made = self._specialize(arguments, keywords, Sizes.alike(shapes, met[-1:]))
         except Error:  # with the sizes known it may be another matter; else that error is the one to see
-            made, key = self._specialize(arguments, keywords, True), (kinds, sizes_of(arguments), sizes_of(keywords))
+            made = self._specialize(arguments, keywords, Sizes.exactly(shapes))
         if changed:
             reason = f"{changed} has changed"
-        elif not self._known:
-            reason = "the first call"
+        elif alike:
+            reason = "other sizes, which the function needs to know" if made.sizes.is_exact else "sizes that were equal, or 1, and are not"
         else:
-            reason = "arguments of another kind" if not made.exact else "other sizes, which the function needs to know"
+            reason = "arguments of another kind" if self._reasons else "the first call"
         if made.is_kept:
             reason += ", compiled before and kept on disk"
         types_ = ", ".join(f"{path_text(path)}: {info.type}" for path, info in zip(made.inputs, made.executable.inputs))
         self._reasons.append(f"({types_}): {reason}")
-        self._known.setdefault(key, []).append(made)
+        alike.append(made)
         return made
 
-    def _specialize(self, arguments: tuple[Any, ...], keywords: dict[str, Any], exact: bool) -> Specialization:
-        return Specialization(self.function, arguments, keywords, exact, self._math, self._threads)
+    def _specialize(self, arguments: tuple[Any, ...], keywords: dict[str, Any], sizes: Sizes) -> Specialization:
+        return Specialization(self.function, arguments, keywords, sizes, self._math, self._threads)
 
     def lower(self, *arguments: Any, **keywords: Any) -> Any:
         """The model that a call with these arguments runs: to look at, to save as ONNX, to optimize."""

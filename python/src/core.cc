@@ -501,12 +501,12 @@ NB_MODULE(_core, module) {
       .def_static("from_bytes", &Model::from_bytes, nb::arg("bytes"), nb::arg("folder") = std::filesystem::path())
       .def_static(
           "from_function",
-          [](nb::object function, nb::tuple arguments, nb::dict keywords, bool exact_sizes) {
-            Program program = lower_program(std::move(function), std::move(arguments), std::move(keywords), exact_sizes);
+          [](nb::object function, nb::tuple arguments, nb::dict keywords, nb::dict dims) {
+            Program program = lower_program(std::move(function), std::move(arguments), std::move(keywords), std::move(dims));
             nb::object result = program.result, inputs = program.inputs, guards = program.guards;
             return nb::make_tuple(nb::cast(Model(std::move(program))), result, inputs, guards);
           },
-          nb::arg("function"), nb::arg("arguments"), nb::arg("keywords"), nb::arg("exact_sizes"))
+          nb::arg("function"), nb::arg("arguments"), nb::arg("keywords"), nb::arg("dims"))
       .def("copy", &Model::copy)
       .def_prop_ro("inputs", &Model::inputs)
       .def_prop_ro("outputs", &Model::outputs)

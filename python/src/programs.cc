@@ -1,6 +1,7 @@
 #include "programs.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -59,11 +60,11 @@ class LiveGlobals : public python::Globals {
 // Makes objects of the compiler of those of Python.
 class Importer : public python::FunctionCall {
  public:
-  Importer(Program& program, nb::tuple arguments, nb::dict keywords, bool exact_sizes)
+  Importer(Program& program, nb::tuple arguments, nb::dict keywords, nb::dict dims)
       : program_(program),
         arguments_(std::move(arguments)),
         keywords_(std::move(keywords)),
-        exact_sizes_(exact_sizes) {}
+        dims_(std::move(dims)) {}
 
   // Of a value: as an argument, numbers are inputs; else constants, which guards watch.
   Object import(nb::object value, Path path, bool is_argument) {
@@ -176,7 +177,7 @@ class Importer : public python::FunctionCall {
   // A tensor that is no argument is an input, of its type.
   void guard_tensor(const Path& path, const nb::object& value) {
     guard(Path(path + nb::make_tuple(nb::make_tuple("kind"))), tools().attr("kind_of")(value));
-    if (exact_sizes_) guard(Path(path + nb::make_tuple(nb::make_tuple("sizes"))), tools().attr("sizes_of")(value));
+    guard(Path(path + nb::make_tuple(nb::make_tuple("sizes"))), tools().attr("sizes_of")(value));
   }
   static Object key_of(nb::handle key) {
     const std::string kind = nb::cast<std::string>(tools().attr("describe")(key)[nb::int_(0)]);
@@ -187,11 +188,11 @@ class Importer : public python::FunctionCall {
   }
 
   ir::Node* input(const nb::tuple& told, const Path& path) {
-    std::string type = nb::cast<std::string>(nb::str(nb::handle(exact_sizes_ ? told[2] : told[1])));
+    std::string type = nb::cast<std::string>(nb::str(nb::handle(told[2])));
     const size_t index = program_.inputs.size();
-    if (!exact_sizes_) {
-      for (size_t at = type.find('?'), axis = 0; at != std::string::npos; at = type.find('?', at), ++axis)
-        type.replace(at, 1, fmt::format("n{}_{}", index, axis));
+    if (dims_.contains(path)) {
+      const auto dims = nb::cast<std::vector<std::string>>(dims_[path]);
+      type = fmt::format("{}[{}]", type.substr(0, type.find('[')), fmt::join(dims, ", "));
     }
     program_.inputs.append(path);
     return main_->parameter(type, fmt::format("input_{}", index));
@@ -288,7 +289,7 @@ class Importer : public python::FunctionCall {
   Program& program_;
   nb::tuple arguments_;
   nb::dict keywords_;
-  const bool exact_sizes_;
+  nb::dict dims_;  // names of the dimensions of tensors, by path; others have the sizes that they have now
   ir::Builder* main_ = nullptr;
   python::Lowering* lowering_ = nullptr;
   std::vector<std::shared_ptr<python::Source>> sources_;
@@ -310,12 +311,12 @@ std::optional<Object> LiveGlobals::find(const std::string& name) const {
 
 }  // namespace
 
-Program lower_program(nb::object function, nb::tuple arguments, nb::dict keywords, bool exact_sizes) {
+Program lower_program(nb::object function, nb::tuple arguments, nb::dict keywords, nb::dict dims) {
   Program program;
   program.model.context = ops::make_context();
   program.model.module = std::make_unique<ir::Module>(*program.model.context);
   program.name = nb::cast<std::string>(tools().attr("place_of")(function));
-  Importer importer(program, std::move(arguments), std::move(keywords), exact_sizes);
+  Importer importer(program, std::move(arguments), std::move(keywords), std::move(dims));
   const Object object = importer.import_function(std::move(function));
   python::lower_function(*program.model.module, object, importer);
   return program;

@@ -17,7 +17,8 @@ struct Program {
   nb::list guards;    // (path, object): what the module holds for
 };
 
-// Lowers a function for arguments of these types. With `exact_sizes`, for those sizes of tensors only.
-Program lower_program(nb::object function, nb::tuple arguments, nb::dict keywords, bool exact_sizes);
+// Lowers a function for arguments of these types. `dims`: names or sizes of the dimensions of tensors, a list by the path of each; those of
+// others are what they are now, which guards watch.
+Program lower_program(nb::object function, nb::tuple arguments, nb::dict keywords, nb::dict dims);
 
 }  // namespace anfora::bindings
