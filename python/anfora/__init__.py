@@ -10,6 +10,8 @@
 In place of ONNX Runtime: ``import anfora.onnxruntime as onnxruntime``.
 """
 
+import importlib
+
 from . import _core
 from ._core import Cancellation, Cancelled, Difference, Explanation
 from ._errors import (
@@ -59,6 +61,9 @@ __all__ = [
 ]
 
 
+_ELSEWHERE = {"Tensor": "._tensor", "trace": "._trace"}
+
+
 def __getattr__(name: str) -> object:
     if name == "InferenceSession":
         from .onnxruntime import InferenceSession
@@ -72,4 +77,8 @@ def __getattr__(name: str) -> object:
         from . import _grad
 
         return getattr(_grad, name)
+    if name in _ELSEWHERE:
+        return getattr(importlib.import_module(_ELSEWHERE[name], __name__), name)
+    if name in ("numpy", "ops"):
+        return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module 'anfora' has no attribute '{name}'")

@@ -15,14 +15,14 @@ from typing import Any, Callable
 
 import numpy as np
 
-from . import _cache, _core
+from . import _cache, _core, _modes
 from ._errors import Error, UnsupportedError
 
 # The writer of trees is the compiler's, which runs it in a Python of its own for files.
 tree_as_json: Any = types.ModuleType("anfora.tree_as_json")
 exec(compile(_core.tree_as_json, "tree_as_json.py", "exec"), tree_as_json.__dict__)
 
-_MODULES = {"numpy", "math", "anfora", "functools", "numpy.linalg"}
+_MODULES = {"numpy", "math", "anfora", "anfora.numpy", "anfora.ops", "functools", "numpy.linalg"}
 _NAMES = {"bool": "bool", "float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "complex64": "c64", "complex128": "c128"}
 
 
@@ -44,9 +44,14 @@ def describe(value: Any) -> tuple[Any, ...]:
     if value is None or value is ... or isinstance(value, str):
         return ("constant",)
     if isinstance(value, (np.ndarray, np.generic)):
-        return "tensor", tensor_type(value, False), tensor_type(value, True)
+        number = np.asarray(value) if isinstance(value, np.generic) else None
+        return "tensor", tensor_type(value, False), tensor_type(value, True), number
     if isinstance(value, Jitted):
         return describe(value.function)
+    if isinstance(value, slice):
+        return ("slice",)
+    if type(value).__module__ in _OWN_MODULES:
+        return _describe_own(value)
     if isinstance(value, tuple):
         return ("fields", list(value._fields)) if hasattr(value, "_fields") else ("tuple", list(value))
     if isinstance(value, list):
@@ -85,6 +90,32 @@ def plain_function(value: Any) -> types.FunctionType | None:
     if isinstance(function, Jitted):
         function = function.function
     return inspect.unwrap(function) if isinstance(function, types.FunctionType) else None
+_OWN_MODULES = {"anfora._tensor", "anfora._core", "anfora._overload"}
+
+
+def _describe_own(value: Any) -> tuple[Any, ...]:
+    """What this package makes."""
+    from . import _tensor
+
+    if isinstance(value, _core.Symbol):
+        return "symbol", value
+    if isinstance(value, _tensor.Static):
+        return "static", value.value
+    if isinstance(value, _tensor.Function):
+        return "builtin", value.module, value.__name__
+    if isinstance(value, (_tensor.Tensor, _tensor.Number)):
+        return describe(value._value)
+    return ("object",)
+
+
+def lines_of(file: str) -> list[str]:
+    return [line.rstrip("\n") for line in linecache.getlines(file)]
+
+
+def dtype_of(name: str) -> np.dtype[Any]:
+    from ._values import numpy_dtype
+
+    return numpy_dtype(name)
 
 
 class Scope:
@@ -197,6 +228,8 @@ def fetch(path: tuple[Any, ...], arguments: tuple[Any, ...], keywords: dict[str,
         kind = step[0]
         if kind == "argument":
             value = arguments[step[1]]
+        elif kind == "value":
+            value = step[1]
         elif kind == "keyword":
             value = keywords[step[1]]
         elif kind == "variable":
@@ -327,6 +360,8 @@ def path_text(path: tuple[Any, ...]) -> str:
             text += f".{step[1]}"
         elif step[0] == "item":
             text += f"[{step[1]!r}]"
+        elif step[0] == "value":
+            text = f"a {type(step[1]).__name__}"
         elif step[0] not in ("function", "structure", "kind", "sizes"):
             text += f"{step[0]} {step[1]}"
     return text
@@ -379,6 +414,8 @@ class Jitted:
     inputs, so that they may change.
     """
 
+    _runs_function = True  # what is compiled is the function, and no derivative of it
+
     def __init__(self, function: Callable[..., Any], math: str = "real", threads: int = 0) -> None:
         functools.update_wrapper(self, function)
         self.function = function
@@ -390,6 +427,9 @@ class Jitted:
         return self if instance is None else types.MethodType(self, instance)
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        mode = _modes.current.get()
+        if mode is not None and self._runs_function:
+            return mode.call(self, arguments, keywords)
         return self._find(arguments, keywords)(arguments, keywords, self.function)
 
     def _find(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Specialization:

@@ -86,6 +86,11 @@ def logical_xor(x, y): return ops.Xor(anfora.cast(x, numpy.bool_), anfora.cast(y
 def bitwise_and(x, y): return x & y
 def bitwise_or(x, y): return x | y
 def bitwise_xor(x, y): return x ^ y
+def bitwise_invert(x): return ~x
+def bitwise_not(x): return ~x
+def invert(x): return ~x
+def left_shift(x, y): return x << y
+def right_shift(x, y): return x >> y
 
 
 def where(condition, x, y):
@@ -244,6 +249,10 @@ def atleast_1d(a): return reshape(a, 1) if ndim(a) == 0 else a
 
 def transpose(a, axes=None):
     return ops.Transpose(a, perm=axes)
+
+
+def matrix_transpose(x): return swapaxes(x, -1, -2)
+def permute_dims(a, axes): return transpose(a, axes)
 
 
 def swapaxes(a, axis1, axis2):

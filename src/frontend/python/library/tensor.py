@@ -40,3 +40,11 @@ def transpose(self, *axes):
     if len(axes) == 0:
         return numpy.transpose(self)
     return numpy.transpose(self, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes)
+
+
+def __getitem__(self, index): return self[index]
+
+
+def __setitem__(self, index, value):
+    self[index] = value
+    return self

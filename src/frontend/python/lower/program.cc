@@ -112,6 +112,15 @@ std::vector<ArgumentType> annotated_arguments(const Source& source, const Tree& 
   return types;
 }
 
+void set_results(Lowering& lowering, std::span<ir::Node* const> nodes) {
+  ir::Module& module = lowering.emitter().module();
+  ir::Graph* last = lowering.emitter().graph();
+  module.set_result(last, nodes.size() == 1 ? nodes[0] : module.make_tuple(last, nodes));
+  erase_unused(module);
+  for (size_t i = 0; i < nodes.size(); ++i)
+    module.output_names().push_back(nodes.size() == 1 ? "output" : fmt::format("output_{}", i));
+}
+
 void lower_function(ir::Module& module, const Object& function, FunctionCall& call) {
   const Closure& closure = *function.closure();
   const Tree& tree = *closure.function;
@@ -129,11 +138,7 @@ void lower_function(ir::Module& module, const Object& function, FunctionCall& ca
     throw closure.source->error(ErrorCode::InvalidModel, tree, fmt::format("{} never returns", main.graph()->name()))
         .with_hint("a path that returns a value is needed");
   }
-  ir::Graph* last = emit.graph();
-  module.set_result(last, nodes.size() == 1 ? nodes[0] : module.make_tuple(last, nodes));
-  erase_unused(module);
-  for (size_t i = 0; i < nodes.size(); ++i)
-    module.output_names().push_back(nodes.size() == 1 ? "output" : fmt::format("output_{}", i));
+  set_results(lowering, nodes);
 }
 
 namespace {
