@@ -20,6 +20,7 @@ from ._errors import (
     InvalidArgumentError,
     InvalidModelError,
     IoError,
+    NonFiniteError,
     NotFoundError,
     ResourceExhaustedError,
     TypeMismatchError,
@@ -44,24 +45,31 @@ __all__ = [
     "IoError",
     "Model",
     "Node",
+    "NonFiniteError",
     "NotFoundError",
     "OptimizeOptions",
     "OptimizeReport",
     "ResourceExhaustedError",
     "Side",
     "Step",
+    "Tensor",
     "TypeMismatchError",
     "UnsupportedError",
     "Verification",
+    "debug",
     "grad",
     "jit",
     "load",
+    "numpy",
+    "ops",
     "optimize",
+    "overload",
+    "trace",
     "value_and_grad",
 ]
 
 
-_ELSEWHERE = {"Tensor": "._tensor", "trace": "._trace"}
+_ELSEWHERE = {"Tensor": "._tensor", "debug": "._debug", "overload": "._overload", "trace": "._trace"}
 
 
 def __getattr__(name: str) -> object:

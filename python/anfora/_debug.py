@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import _modes
+from ._errors import NonFiniteError
 from ._tensor import Tensor, arrays_of
 from ._trace import error_here
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import types
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -41,8 +42,8 @@ def type_text(value: Any) -> str:
     return "None" if value is None else type(value).__name__
 
 
-def matches(type_: str, pattern: str) -> bool:
-    """Whether a type is one of a pattern: "f32[?, ?]", "f32[...]", "floating[...]", "?[3]", "int", "tuple", "Point", "*"."""
+def matches(type_: str, pattern: str) -> bool | None:
+    """Whether a type is one of a pattern; None: that depends on a size that is not known."""
     if pattern == "*":
         return True
     wanted, given = _TENSOR.fullmatch(pattern), _TENSOR.fullmatch(type_)
@@ -52,53 +53,93 @@ def matches(type_: str, pattern: str) -> bool:
         return False
     if wanted[2] == "...":
         return True
-    sizes, known = ([size.strip() for size in text.split(",") if size.strip()] for text in (wanted[2], given[2]))
-    return len(sizes) == len(known) and all(size in ("?", known[i]) for i, size in enumerate(sizes))
+    sizes, known = _sizes(wanted[2]), _sizes(given[2])
+    if len(sizes) != len(known) or any(a.isdigit() and b.isdigit() and a != b for a, b in zip(sizes, known)):
+        return False
+    return None if any(a != "?" and not b.isdigit() for a, b in zip(sizes, known)) else True
+
+
+def _sizes(text: str) -> list[str]:
+    return [size.strip() for size in text.split(",") if size.strip()]
 
 
 def pattern_of(item: Any) -> str:
     if isinstance(item, str):
-        return item
-    if isinstance(item, type) and issubclass(item, (np.ndarray, Tensor)):
-        return "?[...]"
-    if isinstance(item, type) and issubclass(item, np.generic):
-        return f"{dtype_name(item)}[...]"
-    if isinstance(item, type):
-        return item.__name__
-    raise InvalidArgumentError(f"{item!r} is no pattern of a type", hint='give "f32[?, ?]", "floating[...]", int, tuple, a class, or "*"')
+        item = item.strip("'\"")  # of an annotation that is kept as text
+        tensor = _TENSOR.fullmatch(item)
+        if not tensor or tensor[2] == "..." or all(size == "?" or size.isdigit() for size in _sizes(tensor[2])):
+            return str(item)
+    elif isinstance(item, type):
+        if issubclass(item, (np.ndarray, Tensor)):
+            return "?[...]"
+        return f"{dtype_name(item)}[...]" if issubclass(item, np.generic) else item.__name__
+    raise InvalidArgumentError(f"{item!r} is no pattern of a type",
+                               hint='give "f32[?, 3]", "floating[...]", int, tuple, a class, a dtype, or "*" for any')
+
+
+def annotated(function: Callable[..., Any]) -> Pattern:
+    """The pattern that the annotations of the positional parameters are."""
+    code, told = function.__code__, function.__annotations__
+    required = code.co_argcount - len(function.__defaults__ or ())
+    return tuple(pattern_of(told.get(name, "*")) for name in code.co_varnames[:required])
 
 
 class Overload:
-    """A function that is chosen by the types of its positional arguments: the last registered one that fits, else the first of all."""
+    """A function that is chosen by the types of its positional arguments: of those that fit, the one registered last."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
-        self.function = function
-        self.candidates: tuple[Candidate, ...] = ()
+        self.candidates: tuple[Candidate, ...] = (Candidate(annotated(function), function),)
 
-    def register(self, *pattern: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Registers a function for arguments of these types, of as many arguments as are told.
+    def register(self, *pattern: Any) -> Any:
+        """Adds a function for arguments of these types; without any, of those that its annotations say."""
+        if len(pattern) == 1 and isinstance(pattern[0], types.FunctionType):
+            return self._add(annotated(pattern[0]), pattern[0])
+        return functools.partial(self._add, tuple(map(pattern_of, pattern)))
 
-        A pattern is a type as the compiler writes it, with ``?`` for any size or element type, ``...`` for any sizes, ``floating`` and
-        ``integer`` for these element types; or ``int``, ``float``, ``bool``, ``tuple``, ``list``, ``dict``, a class, a dtype; ``"*"`` for any.
-        """
-        told = tuple(map(pattern_of, pattern))
+    def _add(self, pattern: Pattern, function: Callable[..., Any]) -> Callable[..., Any]:
+        self.candidates = (*self.candidates, Candidate(pattern, function))
+        return function
 
-        def add(function: Callable[..., Any]) -> Callable[..., Any]:
-            self.candidates = (*self.candidates, Candidate(told, function))
-            return function
-
-        return add
-
-    def choose(self, types: Sequence[str]) -> Callable[..., Any] | str:
+    def choose(self, given: Sequence[str]) -> Callable[..., Any] | str:
         """The function for arguments of these types; where there is none, what to say."""
-        for candidate in reversed(self.candidates):
-            if len(types) >= len(candidate.pattern) and all(map(matches, types, candidate.pattern)):
-                return candidate.function
-        return self.function
+        for pattern, function in reversed(self.candidates):
+            fits = [matches(*pair) for pair in zip(given, pattern)]
+            if len(given) < len(pattern) or False in fits:
+                continue
+            if all(fits):
+                return function
+            return f"which {self.__name__}() is meant depends on a size of ({', '.join(given)}), which is not known here"
+        told = "\n".join(f"    {candidate}" for candidate in reversed(self.candidates))
+        return f"no {self.__name__}() takes ({', '.join(given)}); there are\n{told}"
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         chosen = self.choose(list(map(type_text, arguments)))
         if isinstance(chosen, str):
             raise TypeMismatchError(chosen)
         return chosen(*arguments, **keywords)
+
+
+def overload(function: Callable[..., Any]) -> Overload:
+    """A function that is chosen by the types of its arguments: by anfora.jit when it compiles a call, else when it is called.
+
+        @anfora.overload
+        def norm(x):
+            return abs(x)
+
+        @norm.register("floating[?]")
+        def _(x):
+            return numpy.sqrt((x * x).sum())
+
+        @norm.register(tuple)
+        def _(x):
+            return norm(x[0]) + norm(x[1])
+
+    A pattern is a type as Anfora writes it: an element type, ``floating``, ``integer`` or ``?``, then sizes, of which ``?`` is any and
+    ``...`` any number; or ``int``, ``float``, ``bool``, ``tuple``, ``list``, ``dict``, a class, a dtype of numpy's for tensors of it, ``"*"`` for
+    anything. Annotations of parameters say the same. Of candidates that fit the one registered last is taken.
+    """
+    return Overload(function)

@@ -108,6 +108,10 @@ def _describe_own(value: Any) -> tuple[Any, ...]:
     return ("object",)
 
 
+def is_overload(value: Any) -> bool:
+    return type(value).__module__ == "anfora._overload"
+
+
 def lines_of(file: str) -> list[str]:
     return [line.rstrip("\n") for line in linecache.getlines(file)]
 
@@ -163,7 +167,9 @@ def called(value: Any) -> str:
 
 
 def literal(text: str) -> Any:
-    return {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}.get(text) if text in ("nan", "inf", "-inf") else ast.literal_eval(text)
+    if text in ("nan", "inf", "-inf"):
+        return float(text)
+    return ... if text == "Ellipsis" else ast.literal_eval(text)
 
 
 # Sources ------------------------------------------------------------------------------------------------------------

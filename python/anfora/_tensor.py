@@ -60,7 +60,14 @@ class Function:
 
     def run(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         operation, given, named = self._find(arguments, keywords)
-        return tensors_of(operation(given, named, self))
+        try:
+            return tensors_of(operation(given, named, self))
+        except Error as error:
+            raise self._error(error) from None
+
+    def _error(self, error: Error) -> Error:
+        """The place and node are those of the library."""
+        return type(error)(f"{self.__name__}: {error.message}", "", "", error.hint)
 
     def _find(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Operation, tuple[Any, ...], dict[str, Any]]:
         """Numbers are values where they can be, then known to the compiler; then sizes are, too."""
@@ -83,8 +90,8 @@ class Function:
             try:
                 found = Operation(self, given, named, level == 2, "exact", 0)
             except Error as error:
-                if level == 2:  # the place is one of the library
-                    raise type(error)(f"{self.__name__}: {error.message}", error.node, "", error.hint) from None
+                if level == 2:
+                    raise self._error(error) from None
                 self._known[kinds] = None
                 continue
             self._known[kinds] = found
@@ -201,13 +208,6 @@ class Arithmetic:
         return NUMPY["absolute"](self)
 
 
-def refuse(what: str, hint: str) -> Any:
-    """What a traced value cannot tell."""
-    from ._trace import error_here
-
-    raise error_here(what, hint)
-
-
 _OF_VALUES = "anfora.numpy.where(condition, a, b) computes both and chooses; a function of anfora.jit may branch and loop on values"
 
 
@@ -225,7 +225,9 @@ class Tensor(Arithmetic):
 
     def _array(self) -> np.ndarray[Any, Any]:
         if isinstance(self._value, _core.Symbol):
-            refuse(f"the elements of {self._value.type} are values of the run, which a trace does not know", _OF_VALUES)
+            from ._trace import unknown_value
+
+            raise unknown_value(f"the elements of {self._value.type} are values", _OF_VALUES)
         array: np.ndarray[Any, Any] = self._value
         return array
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from . import _core, _modes
-from ._errors import ResourceExhaustedError, UnsupportedError
+from ._errors import Error, InvalidArgumentError, ResourceExhaustedError, UnsupportedError
 from ._program import Jitted, Specialization, fetch, path_text, place_of
 from ._tensor import Function, Number, Tensor, with_text
 
@@ -37,12 +37,12 @@ def _column(file: str, line: int, offset: int) -> int:
     return len(linecache.getline(file, line).encode()[:offset].decode(errors="replace")) + 1
 
 
-def error_here(message: str, hint: str) -> UnsupportedError:
+def error_here(message: str, hint: str, kind: type[Error] = UnsupportedError) -> Error:
     file, line, column, last, end = place()
     text = linecache.getline(file, line).rstrip()
     indent = len(text) - len(text.lstrip())
     excerpt = f"{text.lstrip()}\n{' ' * (column - 1 - indent)}{'^' * (max(1, end - column) if last == line else 1)}"
-    return UnsupportedError(message, location=f"{os.path.basename(file)}:{line}:{column}", hint=hint, excerpt=excerpt)
+    return kind(message, location=f"{os.path.basename(file)}:{line}:{column}", hint=hint, excerpt=excerpt)
 
 
 def numbers_of(paths: list[Any], arguments: tuple[Any, ...], keywords: dict[str, Any], function: Any) -> dict[str, Any]:
@@ -83,11 +83,18 @@ class Tracing:
         return value
 
 
+def unknown_value(what: str, hint: str) -> Error:
+    if isinstance(_modes.current.get(), Tracing):
+        return error_here(f"{what} of the run, which a trace does not know", hint)
+    return error_here("this tensor belongs to a trace that has ended", "a traced function returns what it computes; it cannot leave it elsewhere",
+                      InvalidArgumentError)
+
+
 def known(number: Number) -> Any:
     tracing = _modes.current.get()
     if not isinstance(tracing, Tracing) or not number.text:
-        raise error_here(f"this {number._value.type} is a value of the run, which a trace does not know",
-                         "compute with it as it is; a function of anfora.jit may branch and loop on values")
+        raise unknown_value(f"this {number._value.type} is a value",
+                            "compute with it as it is; a function of anfora.jit may branch and loop on values")
     return tracing.known(number.text)
 
 

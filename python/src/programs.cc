@@ -49,6 +49,7 @@ class LiveObject : public python::Live {
 
   std::string describe() const override { return nb::cast<std::string>(tools().attr("called")(object_)); }
   std::optional<Object> attribute(const std::string& name) const override;
+  std::optional<Object> overload(std::span<const std::string> types) const override;
   std::vector<std::string> fields() const override {
     return nb::cast<std::vector<std::string>>(tools().attr("fields")(object_));
   }
@@ -90,7 +91,7 @@ class Importer : public python::FunctionCall {
     if (kind == "symbol") {
       const auto& symbol = nb::cast<const Symbol&>(told[1]);
       if (symbol.program == program_.id) return symbol.object;
-      throw Error(ErrorCode::InvalidArgument, "this tensor belongs to another trace, which may have ended")
+      throw Error(ErrorCode::InvalidArgument, "this tensor belongs to a trace that has ended")
           .with_hint("a traced function returns what it computes; it cannot leave it elsewhere");
     }
     if (kind == "static") return import(nb::borrow(told[1]), value_path(told[1]), false);
@@ -175,6 +176,11 @@ class Importer : public python::FunctionCall {
 
   nb::object positional(size_t i) const { return arguments_[i]; }
   nb::object named(const std::string& name) const { return keywords_[name.c_str()]; }
+
+  // The program holds for this attribute of an object.
+  void watch(const nb::object& object, const Path& path, const char* attribute) {
+    guard(Path(path + nb::make_tuple(step("attribute", nb::str(attribute)))), object.attr(attribute));
+  }
 
   Object import_function(nb::object value) {
     const nb::tuple told = nb::cast<nb::tuple>(tools().attr("describe")(value));
@@ -341,6 +347,14 @@ std::optional<Object> LiveObject::attribute(const std::string& name) const {
   const nb::tuple found = nb::cast<nb::tuple>(tools().attr("attribute")(object_, name));
   if (!nb::cast<bool>(found[0])) return std::nullopt;
   return importer_.import(nb::borrow(found[1]), Path(path_ + nb::make_tuple(nb::make_tuple("attribute", name))), false);
+}
+
+std::optional<Object> LiveObject::overload(std::span<const std::string> types) const {
+  if (!nb::cast<bool>(tools().attr("is_overload")(object_))) return std::nullopt;
+  importer_.watch(object_, path_, "candidates");
+  nb::object chosen = object_.attr("choose")(std::vector<std::string>(types.begin(), types.end()));
+  if (nb::isinstance<nb::str>(chosen)) throw Error(ErrorCode::TypeMismatch, nb::cast<std::string>(chosen));
+  return importer_.import(chosen, value_path(chosen), false);
 }
 
 std::optional<Object> LiveGlobals::find(const std::string& name) const {
