@@ -11,6 +11,7 @@ In place of ONNX Runtime: ``import anfora.onnxruntime as onnxruntime``.
 """
 
 import importlib
+from typing import TYPE_CHECKING
 
 from . import _core
 from ._core import Cancellation, Cancelled, Difference, Explanation
@@ -28,6 +29,16 @@ from ._errors import (
 )
 from ._model import Executable, Model, Node, OptimizeOptions, Verification, load, optimize
 from ._report import OptimizeReport, Side, Step
+
+if TYPE_CHECKING:  # numpy takes longer to import than all of Anfora
+    from . import numpy, ops
+    from ._debug import debug
+    from ._grad import grad, value_and_grad
+    from ._overload import overload
+    from ._program import jit
+    from ._tensor import Tensor
+    from ._trace import trace
+    from .onnxruntime import InferenceSession
 
 __version__ = _core.version
 
@@ -69,24 +80,21 @@ __all__ = [
 ]
 
 
-_ELSEWHERE = {"Tensor": "._tensor", "debug": "._debug", "overload": "._overload", "trace": "._trace"}
+_LATER = {
+    "InferenceSession": "onnxruntime",
+    "Tensor": "_tensor",
+    "debug": "_debug",
+    "grad": "_grad",
+    "jit": "_program",
+    "overload": "_overload",
+    "trace": "_trace",
+    "value_and_grad": "_grad",
+}
 
 
 def __getattr__(name: str) -> object:
-    if name == "InferenceSession":
-        from .onnxruntime import InferenceSession
-
-        return InferenceSession
-    if name == "jit":  # imports numpy, which takes longer than all of Anfora
-        from ._program import jit
-
-        return jit
-    if name in ("grad", "value_and_grad"):
-        from . import _grad
-
-        return getattr(_grad, name)
-    if name in _ELSEWHERE:
-        return getattr(importlib.import_module(_ELSEWHERE[name], __name__), name)
     if name in ("numpy", "ops"):
         return importlib.import_module(f".{name}", __name__)
+    if name in _LATER:
+        return getattr(importlib.import_module(f".{_LATER[name]}", __name__), name)
     raise AttributeError(f"module 'anfora' has no attribute '{name}'")

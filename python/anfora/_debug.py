@@ -82,7 +82,7 @@ def debug(*, nan: bool = False) -> Iterator[None]:
     """
     outer = _modes.current.set(Debugging(nan))
     try:
-        with np.errstate(**({"divide": "raise", "over": "raise", "invalid": "raise"} if nan else {})):  # what numpy itself computes
+        with np.errstate(divide="raise", over="raise", invalid="raise") if nan else contextlib.nullcontext():  # what numpy itself computes
             yield
     finally:
         _modes.current.reset(outer)

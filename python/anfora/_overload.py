@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ._errors import InvalidArgumentError, TypeMismatchError
-from ._program import dtype_name
+from ._program import dtype_name, place_of
 from ._tensor import Number, Tensor
-from ._trace import place_of
 
 Pattern = tuple[str, ...]  # of each positional argument
 
@@ -89,6 +88,7 @@ class Overload:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
+        self._name = function.__name__
         self.candidates: tuple[Candidate, ...] = (Candidate(annotated(function), function),)
 
     def register(self, *pattern: Any) -> Any:
@@ -103,21 +103,21 @@ class Overload:
 
     def choose(self, given: Sequence[str]) -> Callable[..., Any] | str:
         """The function for arguments of these types; where there is none, what to say."""
-        for pattern, function in reversed(self.candidates):
-            fits = [matches(*pair) for pair in zip(given, pattern)]
-            if len(given) < len(pattern) or False in fits:
+        for candidate in reversed(self.candidates):
+            fits = [matches(type_, wanted) for type_, wanted in zip(given, candidate.pattern)]
+            if len(given) < len(candidate.pattern) or False in fits:
                 continue
             if all(fits):
-                return function
-            return f"which {self.__name__}() is meant depends on a size of ({', '.join(given)}), which is not known here"
+                return candidate.function
+            return f"which {self._name}() is meant depends on a size of ({', '.join(given)}), which is not known here"
         told = "\n".join(f"    {candidate}" for candidate in reversed(self.candidates))
-        return f"no {self.__name__}() takes ({', '.join(given)}); there are\n{told}"
+        return f"no {self._name}() takes ({', '.join(given)}); there are\n{told}"
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        chosen = self.choose(list(map(type_text, arguments)))
+        chosen = self.choose([type_text(argument) for argument in arguments])
         if isinstance(chosen, str):
             raise TypeMismatchError(chosen)
         return chosen(*arguments, **keywords)

@@ -44,8 +44,8 @@ def describe(value: Any) -> tuple[Any, ...]:
     if value is None or value is ... or isinstance(value, str):
         return ("constant",)
     if isinstance(value, (np.ndarray, np.generic)):
-        number = np.asarray(value) if isinstance(value, np.generic) else None
-        return "tensor", tensor_type(value, False), tensor_type(value, True), number
+        constant = np.asarray(value) if isinstance(value, np.generic) else None
+        return "tensor", tensor_type(value, False), tensor_type(value, True), constant
     if isinstance(value, Jitted):
         return describe(value.function)
     if isinstance(value, slice):

@@ -13,7 +13,7 @@ import numpy as np
 from . import _core, _modes
 from ._errors import Error, InvalidArgumentError, ResourceExhaustedError, UnsupportedError
 from ._program import Jitted, Specialization, fetch, path_text, place_of
-from ._tensor import Function, Number, Tensor, with_text
+from ._tensor import Number, Tensor, with_text
 
 Place = tuple[str, int, int, int, int]  # file, line, column, last line, column behind it; from 1
 
@@ -139,7 +139,7 @@ class Traced(Jitted):
 
     def _specialize(self, arguments: tuple[Any, ...], keywords: dict[str, Any], exact: bool) -> Specialization:
         if len(self._reasons) >= _MOST_TRACES:
-            raise ResourceExhaustedError(f"{self.__name__}() was traced {_MOST_TRACES} times: {self._reasons[-1]}",
+            raise ResourceExhaustedError(f"{place_of(self.function)} was traced {_MOST_TRACES} times: {self._reasons[-1]}",
                                          hint="a function of anfora.jit may branch and loop on sizes and values")
         return TracedSpecialization(self.function, arguments, keywords, exact, self._math, self._threads)
 
@@ -166,6 +166,3 @@ def trace(function: Callable[..., Any] | None = None, *, math: str = "real", thr
     if function is None:
         return lambda given: trace(given, math=math, threads=threads)
     return Traced(function, math, threads)
-
-
-__all__ = ["Function", "Traced", "trace"]
