@@ -108,7 +108,8 @@ class Overload:
             if len(given) < len(candidate.pattern) or False in fits:
                 continue
             if all(fits):
-                return candidate.function
+                chosen: Callable[..., Any] = candidate.function
+                return chosen
             return f"which {self._name}() is meant depends on a size of ({', '.join(given)}), which is not known here"
         told = "\n".join(f"    {candidate}" for candidate in reversed(self.candidates))
         return f"no {self._name}() takes ({', '.join(given)}); there are\n{told}"

@@ -65,6 +65,8 @@ def describe(value: Any) -> tuple[Any, ...]:
     if isinstance(value, np.ufunc):
         return "builtin", "numpy", value.__name__
     module = getattr(value, "__module__", None) or ""
+    if module == "anfora.numpy" and callable(value):
+        return "builtin", "numpy", value.__name__
     if module.split(".")[0] in ("numpy", "math") and callable(value):
         return "builtin", module.split(".")[0], value.__name__
     if isinstance(value, type) or inspect.isbuiltin(value):

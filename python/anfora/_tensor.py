@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _core, _modes
-from ._errors import Error, UnsupportedError
+from ._errors import Error, TypeMismatchError, UnsupportedError
 from ._program import Specialization
 from ._values import numpy_dtype
 
@@ -211,6 +211,21 @@ class Arithmetic:
 _OF_VALUES = "anfora.numpy.where(condition, a, b) computes both and chooses; a function of anfora.jit may branch and loop on values"
 
 
+def _in_place(name: str) -> Callable[[Any, Any], Any]:
+    def operate(self: Any, other: Any) -> Any:
+        result = NUMPY[name](self, other)
+        if result.dtype != self.dtype:
+            result = _METHODS["astype"](result, self.dtype) if np.can_cast(result.dtype, self.dtype, "same_kind") else _cannot_hold(self, result)
+        self._value = result._value
+        return self
+
+    return operate
+
+
+def _cannot_hold(tensor: Any, value: Any) -> Any:
+    raise TypeMismatchError(f"a tensor of {tensor.dtype} cannot hold {value.dtype}", hint="x = x + y gives it another type")
+
+
 class Tensor(Arithmetic):
     """A tensor that computes at once; in a function of anfora.trace, one that records.
 
@@ -278,6 +293,12 @@ class Tensor(Arithmetic):
 
     def __invert__(self) -> Any:
         return NUMPY["bitwise_invert"](self)
+
+    __iadd__, __isub__, __imul__ = _in_place("add"), _in_place("subtract"), _in_place("multiply")
+    __itruediv__, __ifloordiv__, __imod__ = _in_place("divide"), _in_place("floor_divide"), _in_place("remainder")
+    __ipow__, __imatmul__ = _in_place("power"), _in_place("matmul")
+    __iand__, __ior__, __ixor__ = _in_place("bitwise_and"), _in_place("bitwise_or"), _in_place("bitwise_xor")
+    __ilshift__, __irshift__ = _in_place("left_shift"), _in_place("right_shift")
 
     def __getitem__(self, index: Any) -> Any:
         return _METHODS["__getitem__"](self, index)
