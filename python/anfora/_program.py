@@ -283,11 +283,13 @@ def rebuild(spec: tuple[Any, ...], outputs: list[Any]) -> Any:
 class Specialization:
     """A function compiled for arguments of certain kinds."""
 
+    follows_from_source = True  # what another process compiled of it is the same
+
     def __init__(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], exact: bool, math: str, threads: int) -> None:
         from ._model import Executable, Model
 
         kinds = kind_of((arguments, keywords), _named_type), sizes_of((arguments, keywords)) if exact else None
-        key = _cache.key_of(function, kinds, (math, threads, self.variant()))
+        key = _cache.key_of(function, kinds, (math, threads, self.variant())) if self.follows_from_source else ""
         known = _cache.find(key, lambda path: fetch(path, arguments, keywords, function), _scope_of, threads)
         self.is_kept = known is not None  # on disk, since before
         self._model: Any = None

@@ -30,6 +30,8 @@ class Static(NamedTuple):
 class Operation(Specialization):
     """One call of a function of the library, compiled."""
 
+    follows_from_source = False
+
     def lower(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], exact: bool) -> tuple[Any, ...]:
         tracer = _core.Tracer(lambda symbol: symbol, function.__name__, arguments, keywords, exact)
         return tracer.finish(tracer.call(function, *tracer.arguments, ("", 0, 0, 0, 0)))

@@ -101,6 +101,8 @@ def known(number: Number) -> Any:
 class TracedSpecialization(Specialization):
     """A function traced with arguments of certain kinds."""
 
+    follows_from_source = False
+
     def lower(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], exact: bool) -> tuple[Any, ...]:
         tracing = Tracing(function, arguments, keywords, exact)
         positional, named = tracing.core.arguments
@@ -126,7 +128,7 @@ class TracedSpecialization(Specialization):
         for i, path in reversed(list(enumerate(self.inputs))):
             named = path_text(path)
             text = text.replace(f"input_{i}", named)
-            for axis in range(len(self.model.inputs[i].shape or ())):
+            for axis in range(len(self.executable.inputs[i].shape or ())):
                 text = text.replace(f"n{i}_{axis}", f"{named}.shape[{axis}]")
         return text.removeprefix("(").removesuffix(")") if text.startswith("(") else text
 
