@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # numpy takes longer to import than all of Anfora
     from . import numpy, ops
     from ._debug import debug
     from ._grad import grad, value_and_grad
+    from ._operators import register_kernel, register_operator
     from ._overload import overload
     from ._program import jit
     from ._tensor import Tensor
@@ -75,6 +76,8 @@ __all__ = [
     "ops",
     "optimize",
     "overload",
+    "register_kernel",
+    "register_operator",
     "trace",
     "value_and_grad",
 ]
@@ -87,6 +90,8 @@ _LATER = {
     "grad": "_grad",
     "jit": "_program",
     "overload": "_overload",
+    "register_kernel": "_operators",
+    "register_operator": "_operators",
     "trace": "_trace",
     "value_and_grad": "_grad",
 }

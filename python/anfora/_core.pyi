@@ -246,6 +246,13 @@ class Model:
     def verify(self, other: Model, runs: int, seed: int, promise: str) -> dict[str, Any]: ...
     def compile(self, threads: int, optimize: bool, math: str) -> Executable: ...
 
+def register_operator(
+    name: str, signature: str, attributes: Mapping[str, int | float | str | list[int] | list[float]], doc: str
+) -> None: ...
+def register_kernel(
+    name: str, function: Callable[[tuple[Any, ...], dict[str, Any]], list[Any]] | None, attributes: Sequence[str]
+) -> None: ...
+
 class Symbol:
     """A value of a module that is being made."""
 

@@ -36,6 +36,7 @@
 #include "ir/print.h"
 #include "ir/readable.h"
 #include "ops/registry.h"
+#include "operators.h"
 #include "programs.h"
 #include "reports.h"
 #include "values.h"
@@ -480,6 +481,7 @@ NB_MODULE(_core, module) {
       .def_prop_ro("is_cancelled", &Cancellation::is_cancelled);
   bind_values(module);
   bind_reports(module);
+  bind_operators(module);
   module.attr("version") = version();
   module.attr("artifact_origin") = runtime::artifact_origin();
   nb::dict library;
