@@ -203,12 +203,12 @@ def _json_of(code: types.CodeType) -> str:
     text = "".join(lines)
     nodes = _functions(code.co_filename, text).get((code.co_firstlineno, code.co_name), [])
     if len(nodes) > 1 and sys.version_info >= (3, 11):  # lambdas of one line: by the columns of the code
-        places = [p for p in code.co_positions() if p[0] is not None and p[2] is not None]
-        begin = min((p[0], p[2]) for p in places[1:] or places)
-        lambdas = [n for n in nodes if isinstance(n, ast.Lambda)]
-        nodes = [n for n in lambdas
-                 if (n.body.lineno, n.body.col_offset) <= begin <= (n.body.end_lineno or 0, n.body.end_col_offset or 0)]
-        nodes = nodes[-1:]
+        places = [(line, begin, last, end) for line, last, begin, end in code.co_positions()
+                  if line is not None and last is not None and begin is not None and end is not None and (line, begin) != (last, end)]
+        start, behind = min((p[0], p[1]) for p in places), max((p[2], p[3]) for p in places)
+        lambdas = [n for n in nodes if isinstance(n, ast.Lambda) and (n.body.lineno, n.body.col_offset) <= start
+                   and behind <= (n.body.end_lineno or 0, n.body.end_col_offset or 0)]
+        nodes = list[Any](sorted(lambdas, key=lambda n: (n.body.lineno, n.body.col_offset))[-1:])  # the innermost
     if len(nodes) != 1:
         raise UnsupportedError(f"the source of {code.co_name}() cannot be told from others", location=f"{code.co_filename}:{code.co_firstlineno}",
                                hint="the file may have changed since it was imported; or give the function a line of its own")
