@@ -57,7 +57,7 @@ class Debugging:
 
     def call(self, compiled: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         is_inner = any(isinstance(leaf, Tensor) for leaf in _leaves((arguments, *keywords.values())))
-        tensor = lambda value: Tensor(value) if isinstance(value, np.ndarray) else value  # noqa: E731
+        tensor = lambda value: Tensor(value, True) if isinstance(value, np.ndarray) else value  # noqa: E731
         positional, named = _map(tensor, (arguments, keywords))
         result = compiled.function(*positional, **named)
         return result if is_inner else _map(arrays_of, result)

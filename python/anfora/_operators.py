@@ -13,6 +13,10 @@ from ._tensor import Function
 from ._values import to_core, to_numpy
 
 
+# Compiled models may run a kernel after another one was registered.
+_kernels: list[Callable[..., Any]] = []
+
+
 def register_operator(name: str, signature: str, *, doc: str = "", **attributes: Any) -> Any:
     """Declares an operator: what it is, not how it is computed. Returns a function that applies it.
 
@@ -58,6 +62,7 @@ def register_kernel(name: str) -> Callable[[Any], Any]:
             return [to_core(np.ascontiguousarray(result)) for result in (results if isinstance(results, tuple) else (results,))]
 
         named = [p.name for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY]
+        _kernels.append(run)
         _core.register_kernel(name, run, named)
         return function
 

@@ -218,7 +218,7 @@ def _in_place(name: str) -> Callable[[Any, Any], Any]:
         result = NUMPY[name](self, other)
         if result.dtype != self.dtype:
             result = _METHODS["astype"](result, self.dtype) if np.can_cast(result.dtype, self.dtype, "same_kind") else _cannot_hold(self, result)
-        self._value = result._value
+        self._become(result)
         return self
 
     return operate
@@ -235,10 +235,18 @@ class Tensor(Arithmetic):
     standard: its namespace is ``anfora.numpy``. What is computed is a tensor of its own, never a view.
     """
 
-    __slots__ = ("_value",)
+    __slots__ = ("_value", "_is_callers")
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Any, is_callers: bool = False) -> None:
         self._value: Any = value if isinstance(value, _core.Symbol) else np.asarray(arrays_of(value))
+        self._is_callers = is_callers  # an argument of a function that is traced or debugged
+
+    def _become(self, value: Tensor) -> None:
+        if self._is_callers:
+            from ._trace import error_here
+
+            raise error_here("this tensor is the caller's, and this would change it", "x = x.copy() before, and return it")
+        self._value = value._value
 
     def _array(self) -> np.ndarray[Any, Any]:
         if isinstance(self._value, _core.Symbol):
@@ -306,7 +314,7 @@ class Tensor(Arithmetic):
         return _METHODS["__getitem__"](self, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self._value = _METHODS["__setitem__"](self, index, value)._value
+        self._become(_METHODS["__setitem__"](self, index, value))
 
     def __len__(self) -> int:
         if self.ndim == 0:

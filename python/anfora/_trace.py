@@ -63,12 +63,15 @@ class Tracing:
 
     def __init__(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], exact: bool) -> None:
         self._call = arguments, keywords, function
-        self.core = _core.Tracer(self._wrap, place_of(function), arguments, keywords, exact)
-        self.seen: dict[str, Any] = {}  # what Python saw of sizes and numbers
+        are_arguments = [True]
 
-    @staticmethod
-    def _wrap(symbol: _core.Symbol) -> Any:
-        return Number(symbol, symbol.text) if symbol.is_number else Tensor(symbol)
+        def wrap(symbol: _core.Symbol) -> Any:  # without self: the extension's objects are no part of Python's search for cycles
+            return Number(symbol, symbol.text) if symbol.is_number else Tensor(symbol, are_arguments[0])
+
+        self.core = _core.Tracer(wrap, place_of(function), arguments, keywords, exact)
+        self.arguments = self.core.arguments
+        are_arguments[0] = False
+        self.seen: dict[str, Any] = {}  # what Python saw of sizes and numbers
 
     def apply(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         return with_text(function, arguments, self.core.call(function, arguments, keywords, place()))
@@ -105,7 +108,7 @@ class TracedSpecialization(Specialization):
 
     def lower(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], exact: bool) -> tuple[Any, ...]:
         tracing = Tracing(function, arguments, keywords, exact)
-        positional, named = tracing.core.arguments
+        positional, named = tracing.arguments
         outer = _modes.current.set(tracing)
         try:
             result = function(*positional, **named)

@@ -6,7 +6,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstring>
-#include <memory>
 #include <utility>
 
 #include "anfora/operator.h"
@@ -15,17 +14,8 @@
 namespace anfora::bindings {
 namespace {
 
-// Owned by a kernel, which may be dropped by any thread.
-std::shared_ptr<nb::object> shared(nb::object object) {
-  return {new nb::object(std::move(object)), [](nb::object* held) {
-            if (!Py_IsInitialized()) return;  // at exit
-            nb::gil_scoped_acquire gil;
-            delete held;
-          }};
-}
-
 // function(*operands, **attributes) gives an array, or a tuple of them. Operands are copies, which it may keep or write to.
-void run(const nb::object& function, const std::vector<std::string>& attributes, KernelCall& call) {
+void run(nb::handle function, const std::vector<std::string>& attributes, KernelCall& call) {
   nb::gil_scoped_acquire gil;
   nb::list operands;
   for (size_t i = 0; i < call.num_inputs(); ++i) operands.append(to_python(Datum(call.input(i).clone())));
@@ -54,10 +44,11 @@ void bind_operators(nb::module_& module) {
       nb::arg("name"), nb::arg("signature"), nb::arg("attributes"), nb::arg("doc"));
   module.def(
       "register_kernel",
+      // The caller keeps the function.
       [](const std::string& name, nb::object function, std::vector<std::string> attributes) {
         if (function.is_none()) return register_kernel(name, {});
-        register_kernel(name, [function = shared(std::move(function)), attributes = std::move(attributes)](KernelCall& call) {
-          run(*function, attributes, call);
+        register_kernel(name, [function = nb::handle(function), attributes = std::move(attributes)](KernelCall& call) {
+          run(function, attributes, call);
         });
       },
       nb::arg("name"), nb::arg("function").none(), nb::arg("attributes"));

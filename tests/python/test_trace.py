@@ -63,6 +63,7 @@ def joined(x, y):
 
 
 def written(x):
+    x = x.copy()
     x[0] = 1.0
     return x * 2
 
@@ -244,6 +245,27 @@ def test_any_code_of_python():
         return total
 
     same(np.array([4.0, 6.0]), f(np.array([[1.0, 2.0], [3.0, 4.0]])))
+
+
+def change(x):
+    y = x
+    y[0] = 1
+
+
+def change_all(x):
+    x += 1
+    return x
+
+
+@pytest.mark.parametrize("function", [change, change_all], ids=lambda f: f.__name__)
+def test_what_the_caller_has_stays(function):
+    line = function.__code__.co_firstlineno + (2 if function is change else 1)
+    for how in (anfora.jit, anfora.trace):
+        with pytest.raises(anfora.UnsupportedError, match="would change it") as caught:
+            how(function)(np.ones(3))
+        assert caught.value.location.startswith(f"test_trace.py:{line}:")
+    with pytest.raises(anfora.UnsupportedError, match="would change it"), anfora.debug():
+        anfora.jit(function)(np.ones(3))
 
 
 def test_a_tensor_of_another_trace():

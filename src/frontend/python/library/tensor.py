@@ -46,8 +46,9 @@ def __getitem__(self, index): return self[index]
 
 
 def __setitem__(self, index, value):
-    self[index] = value
-    return self
+    changed = self.copy()
+    changed[index] = value
+    return changed
 
 
 def __array_namespace__(self, api_version=None): return numpy

@@ -14,9 +14,7 @@ using ir::Node;
 
 Object Lowering::evaluate(const Tree& e) {
   const Emitter::Place outer = emit_.place();
-  const Source* source = activation_   ? activation_->closure.source
-                         : globals_of_ ? globals_of_->source
-                                       : outer.source;
+  const Source* source = activation_ ? activation_->closure.source : outer.source;
   emit_.set_place({source, &e});
   Object result = evaluate_here(e);
   emit_.set_place(outer);
