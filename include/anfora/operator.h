@@ -25,11 +25,11 @@
 #include "anfora/error.h"
 #include "anfora/tensor.h"
 
-namespace [[gnu::visibility("default")]] anfora {
-
-namespace kernels {
+namespace anfora::kernels {
 class KernelContext;
 }
+
+namespace [[gnu::visibility("default")]] anfora {
 
 // An attribute's default, which says its kind, too.
 using AttributeDefault = std::variant<int64_t, float, std::string, std::vector<int64_t>, std::vector<float>>;

@@ -274,3 +274,18 @@ def test_no_overload_fits():
     assert caught.value.location.startswith("test_tensor.py:")
     with pytest.raises(anfora.InvalidArgumentError, match="no pattern"):
         typed.register("f32[N]")
+
+
+def test_overloads_are_of_the_running_python(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("""import anfora
+
+@anfora.overload
+def norm(x):
+    return x
+
+def f(x: "f32[N]"):
+    return norm(x)
+""")
+    with pytest.raises(anfora.UnsupportedError, match="'norm' is overloaded, which only the running Python knows"):
+        anfora.load(f"{program}::f")

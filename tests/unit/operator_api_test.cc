@@ -15,7 +15,7 @@ Model model_of(const std::string& text) {
   return Model::load(path);
 }
 
-std::string message_of(const std::function<void()>& action) {
+std::string complaint_of(const std::function<void()>& action) {
   try {
     action();
   } catch (const Error& error) {
@@ -60,15 +60,15 @@ TEST(OperatorApi, DeclaresComputesAndInfers) {
 
 TEST(OperatorApi, RefusesWhatIsWrong) {
   register_operator({.name = "unit::Once", .signature = "(T[...]) -> T[...]"});
-  EXPECT_NE(message_of([] { register_operator({.name = "unit::Once", .signature = "(T[...]) -> T[...]"}); }).find("already"),
+  EXPECT_NE(complaint_of([] { register_operator({.name = "unit::Once", .signature = "(T[...]) -> T[...]"}); }).find("already"),
             std::string::npos);
-  EXPECT_NE(message_of([] { register_operator({.name = "Once", .signature = "(T[]) -> T[]"}); }).find("no name"), std::string::npos);
-  EXPECT_NE(message_of([] { register_operator({.name = "unit::Bad", .signature = "(T[N) -> T[]"}); }).find("malformed"),
+  EXPECT_NE(complaint_of([] { register_operator({.name = "Once", .signature = "(T[]) -> T[]"}); }).find("no name"), std::string::npos);
+  EXPECT_NE(complaint_of([] { register_operator({.name = "unit::Bad", .signature = "(T[N) -> T[]"}); }).find("malformed"),
             std::string::npos);
-  EXPECT_NE(message_of([] { register_kernel("unit::None", [](KernelCall&) {}); }).find("there is no operator"), std::string::npos);
+  EXPECT_NE(complaint_of([] { register_kernel("unit::None", [](KernelCall&) {}); }).find("there is no operator"), std::string::npos);
   register_kernel("unit::Once", [](KernelCall& call) { call.output(0, DType::I8, Shape{}); });
   const Executable executable = model_of("graph @main(%x: f32[N, 4]) { %y = unit::Once(%x) return %y }").compile();
-  EXPECT_NE(message_of([&] { executable.run({{"x", row({1, 2, 3, 4})}}); }).find("the kernel gives i8"), std::string::npos);
+  EXPECT_NE(complaint_of([&] { executable.run({{"x", row({1, 2, 3, 4})}}); }).find("the kernel gives i8"), std::string::npos);
 }
 
 }  // namespace

@@ -21,8 +21,16 @@ class FileGlobals : public Globals, public std::enable_shared_from_this<FileGlob
   std::optional<Object> find(const std::string& name) const override {
     if (auto constant = constants_.find(name); constant != constants_.end()) return make_constant(constant->second);
     for (const Tree* statement : source_.root->list("body")) {
-      if (statement->is(Kind::FunctionDef) && statement->text("name") == name)
+      if (statement->is(Kind::FunctionDef) && statement->text("name") == name) {
+        for (const Tree* decorator : statement->list("decorator_list")) {
+          if (unparse(*decorator).ends_with("overload")) {
+            throw source_
+                .error(ErrorCode::Unsupported, *statement, fmt::format("'{}' is overloaded, which only the running Python knows", name))
+                .with_hint("anfora.jit compiles what calls it; call one of its functions here");
+          }
+        }
         return function_object(source_, *statement, shared_from_this());
+      }
       const bool is_import = statement->is(Kind::Import), is_from = statement->is(Kind::ImportFrom);
       if (!is_import && !is_from) continue;
       for (const Tree* alias : statement->list("names")) {
