@@ -145,7 +145,7 @@ class Traced(Jitted):
     def _specialize(self, arguments: tuple[Any, ...], keywords: dict[str, Any], exact: bool) -> Specialization:
         if len(self._reasons) >= _MOST_TRACES:
             raise ResourceExhaustedError(f"{place_of(self.function)} was traced {_MOST_TRACES} times: {self._reasons[-1]}",
-                                         hint="a function of anfora.jit may branch and loop on sizes and values")
+                                         hint="anfora.numpy.zeros(n) and the like take sizes as they are; a function of anfora.jit may branch and loop on them")
         return TracedSpecialization(self.function, arguments, keywords, exact, self._math, self._threads)
 
 

@@ -135,6 +135,14 @@ def test_control_flow_on_sizes_is_watched():
     assert "argument 0.shape[0] > 3 has changed" in f.explain()
 
 
+def test_tensors_of_a_size():
+    for how in (anfora.trace, anfora.jit):
+        f = how(lambda x: xp.arange(x.shape[0]) + xp.zeros(x.shape[0]) + x)
+        for n in (3, 5, 2):
+            same(np.arange(n) * 2.0, f(np.arange(float(n))))
+        assert f.explain().count("\n") == 0
+
+
 def test_sizes_that_python_needs():
     @anfora.trace
     def f(x, n):
