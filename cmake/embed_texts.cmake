@@ -10,14 +10,15 @@ math(EXPR last "${CMAKE_ARGC} - 1")
 foreach(i RANGE 8 ${last})
   file(READ ${CMAKE_ARGV${i}} text)
   get_filename_component(name ${CMAKE_ARGV${i}} NAME)
-  # A string literal may have 65,536 characters; a file is far below that.
-  string(APPEND entries "    {\"${name}\", R\"text(${text})text\"},\n")
+  # With their lengths: compilers limit how far they count.
+  string(APPEND entries "    {\"${name}\", R\"text(${text})text\"sv},\n")
 endforeach()
 file(WRITE ${output} "// Generated from ${folder} by cmake/embed_texts.cmake.
 #include \"${header}\"
 
 namespace anfora {
 namespace {
+using namespace std::string_view_literals;
 constexpr ${type} kFiles[] = {
 ${entries}};
 }  // namespace

@@ -11,6 +11,7 @@ In place of ONNX Runtime: ``import anfora.onnxruntime as onnxruntime``.
 """
 
 import importlib
+from typing import TYPE_CHECKING
 
 from . import _core
 from ._core import Cancellation, Cancelled, Difference, Explanation
@@ -20,6 +21,7 @@ from ._errors import (
     InvalidArgumentError,
     InvalidModelError,
     IoError,
+    NonFiniteError,
     NotFoundError,
     ResourceExhaustedError,
     TypeMismatchError,
@@ -27,6 +29,17 @@ from ._errors import (
 )
 from ._model import Executable, Model, Node, OptimizeOptions, Verification, load, optimize
 from ._report import OptimizeReport, Side, Step
+
+if TYPE_CHECKING:  # numpy takes longer to import than all of Anfora
+    from . import numpy, ops
+    from ._debug import debug
+    from ._grad import grad, value_and_grad
+    from ._operators import register_kernel, register_operator
+    from ._overload import overload
+    from ._program import jit
+    from ._tensor import Tensor
+    from ._trace import trace
+    from .onnxruntime import InferenceSession
 
 __version__ = _core.version
 
@@ -44,39 +57,52 @@ __all__ = [
     "IoError",
     "Model",
     "Node",
+    "NonFiniteError",
     "NotFoundError",
     "OptimizeOptions",
     "OptimizeReport",
     "ResourceExhaustedError",
     "Side",
     "Step",
+    "Tensor",
     "TypeMismatchError",
     "UnsupportedError",
     "Verification",
+    "debug",
     "grad",
     "jit",
     "load",
+    "numpy",
+    "ops",
     "optimize",
     "optimizers",
+    "overload",
+    "register_kernel",
+    "register_operator",
+    "trace",
     "tree_map",
     "value_and_grad",
 ]
 
 
+_LATER = {
+    "InferenceSession": "onnxruntime",
+    "Tensor": "_tensor",
+    "debug": "_debug",
+    "grad": "_grad",
+    "jit": "_program",
+    "overload": "_overload",
+    "register_kernel": "_operators",
+    "register_operator": "_operators",
+    "trace": "_trace",
+    "tree_map": "optimizers",
+    "value_and_grad": "_grad",
+}
+
+
 def __getattr__(name: str) -> object:
-    if name == "InferenceSession":
-        from .onnxruntime import InferenceSession
-
-        return InferenceSession
-    if name == "jit":  # imports numpy, which takes longer than all of Anfora
-        from ._program import jit
-
-        return jit
-    if name in ("grad", "value_and_grad"):
-        from . import _grad
-
-        return getattr(_grad, name)
-    if name in ("optimizers", "tree_map"):
-        optimizers = importlib.import_module(".optimizers", __name__)
-        return optimizers if name == "optimizers" else optimizers.tree_map
+    if name in ("numpy", "ops", "optimizers"):
+        return importlib.import_module(f".{name}", __name__)
+    if name in _LATER:
+        return getattr(importlib.import_module(f".{_LATER[name]}", __name__), name)
     raise AttributeError(f"module 'anfora' has no attribute '{name}'")

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 version: str
 artifact_origin: str
 tree_as_json: str
+library: dict[str, str]
 
 class Cancelled(Exception):
     """A run ended because its Cancellation asked for it."""
@@ -219,7 +220,7 @@ class Model:
     def from_bytes(bytes: bytes, folder: str | os.PathLike[str] = ...) -> Model: ...
     @staticmethod
     def from_function(
-        function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], dims: dict[tuple[Any, ...], list[str]]
+        function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], dims: dict[tuple[Any, ...], list[str]] | None
     ) -> tuple[Model, tuple[Any, ...], list[tuple[Any, ...]], list[tuple[tuple[Any, ...], Any]]]:
         """A function lowered for these arguments; how its outputs become its result, paths to its inputs, what it holds for."""
     def copy(self) -> Model: ...
@@ -244,6 +245,47 @@ class Model:
     def diff(self, other: Model) -> Difference: ...
     def verify(self, other: Model, runs: int, seed: int, promise: str) -> dict[str, Any]: ...
     def compile(self, threads: int, optimize: bool, math: str) -> Executable: ...
+
+def register_operator(
+    name: str, signature: str, attributes: Mapping[str, int | float | str | list[int] | list[float]], doc: str
+) -> None: ...
+def register_kernel(
+    name: str, function: Callable[[tuple[Any, ...], dict[str, Any]], list[Any]] | None, attributes: Sequence[str]
+) -> None: ...
+
+class Symbol:
+    """A value of a module that is being made."""
+
+    @property
+    def is_number(self) -> bool: ...
+    @property
+    def type(self) -> str:
+        """"f32[n0_0, 3]", "int" """
+    @property
+    def text(self) -> str:
+        """Of a number: what it is in sizes and numbers of the inputs, "2*n0_0+1"; else empty."""
+
+class Tracer:
+    """Records the calls of a function that runs as a model."""
+
+    def __init__(
+        self,
+        wrap: Callable[[Symbol], Any],
+        name: str,
+        arguments: tuple[Any, ...],
+        keywords: dict[str, Any],
+        dims: dict[tuple[Any, ...], list[str]] | None,
+    ) -> None: ...
+    @property
+    def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]: ...
+    @property
+    def inputs(self) -> list[tuple[Any, ...]]: ...
+    def call(
+        self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], place: tuple[str, int, int, int, int]
+    ) -> Any: ...
+    def finish(
+        self, result: Any
+    ) -> tuple[Model, tuple[Any, ...], list[tuple[Any, ...]], list[tuple[tuple[Any, ...], Any]]]: ...
 
 class Executable:
     @staticmethod

@@ -61,6 +61,10 @@ class ResourceExhaustedError(Error, MemoryError):
     """Memory or a limit ran out."""
 
 
+class NonFiniteError(Error, FloatingPointError):
+    """NaN or infinity came of finite numbers, under ``anfora.debug(nan=True)``."""
+
+
 class InternalError(Error, RuntimeError):
     """A defect of Anfora; please report it."""
 

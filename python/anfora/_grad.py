@@ -91,6 +91,8 @@ class Differentiated(Specialization):
 
 
 class _Compiled(Jitted):
+    _runs_function = False
+
     def __init__(self, function: Any, derivatives: tuple[Argnums, ...], with_value: bool, math: str, threads: int) -> None:
         super().__init__(function, math, threads)
         self._derivatives, self._with_value = derivatives, with_value

@@ -15,7 +15,7 @@ from typing import Any, Callable
 
 import numpy as np
 
-from . import _cache, _core
+from . import _cache, _core, _modes
 from ._errors import Error, UnsupportedError
 from ._sizes import Sizes, shapes_of
 
@@ -23,7 +23,7 @@ from ._sizes import Sizes, shapes_of
 tree_as_json: Any = types.ModuleType("anfora.tree_as_json")
 exec(compile(_core.tree_as_json, "tree_as_json.py", "exec"), tree_as_json.__dict__)
 
-_MODULES = {"numpy", "math", "anfora", "functools", "numpy.linalg"}
+_MODULES = {"numpy", "math", "anfora", "anfora.numpy", "anfora.ops", "functools", "numpy.linalg"}
 _NAMES = {"bool": "bool", "float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "complex64": "c64", "complex128": "c128"}
 
 
@@ -58,9 +58,14 @@ def describe(value: Any) -> tuple[Any, ...]:
     if value is None or value is ... or isinstance(value, str):
         return ("constant",)
     if isinstance(value, (np.ndarray, np.generic)):
-        return "tensor", tensor_type(value, False), tensor_type(value, True)
+        constant = np.asarray(value) if isinstance(value, np.generic) else None
+        return "tensor", tensor_type(value, False), tensor_type(value, True), constant
     if isinstance(value, Jitted):
         return describe(value.function)
+    if isinstance(value, slice):
+        return ("slice",)
+    if type(value).__module__ in _OWN_MODULES:
+        return _describe_own(value)
     if isinstance(value, tuple):
         return ("fields", list(value._fields)) if hasattr(value, "_fields") else ("tuple", list(value))
     if isinstance(value, list):
@@ -74,6 +79,8 @@ def describe(value: Any) -> tuple[Any, ...]:
     if isinstance(value, np.ufunc):
         return "builtin", "numpy", value.__name__
     module = getattr(value, "__module__", None) or ""
+    if module == "anfora.numpy" and callable(value):
+        return "builtin", "numpy", value.__name__
     if module.split(".")[0] in ("numpy", "math") and callable(value):
         return "builtin", module.split(".")[0], value.__name__
     if isinstance(value, type) or inspect.isbuiltin(value):
@@ -99,6 +106,36 @@ def plain_function(value: Any) -> types.FunctionType | None:
     if isinstance(function, Jitted):
         function = function.function
     return inspect.unwrap(function) if isinstance(function, types.FunctionType) else None
+_OWN_MODULES = {"anfora._tensor", "anfora._core", "anfora._overload"}
+
+
+def _describe_own(value: Any) -> tuple[Any, ...]:
+    """What this package makes."""
+    from . import _tensor
+
+    if isinstance(value, _core.Symbol):
+        return "symbol", value
+    if isinstance(value, _tensor.Static):
+        return "static", value.value
+    if isinstance(value, _tensor.Function):
+        return "builtin", value.module, value.__name__
+    if isinstance(value, (_tensor.Tensor, _tensor.Number)):
+        return describe(value._value)
+    return ("object",)
+
+
+def is_overload(value: Any) -> bool:
+    return type(value).__module__ == "anfora._overload"
+
+
+def lines_of(file: str) -> list[str]:
+    return [line.rstrip("\n") for line in linecache.getlines(file)]
+
+
+def dtype_of(name: str) -> np.dtype[Any]:
+    from ._values import numpy_dtype
+
+    return numpy_dtype(name)
 
 
 class Scope:
@@ -146,7 +183,9 @@ def called(value: Any) -> str:
 
 
 def literal(text: str) -> Any:
-    return {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}.get(text) if text in ("nan", "inf", "-inf") else ast.literal_eval(text)
+    if text in ("nan", "inf", "-inf"):
+        return float(text)
+    return ... if text == "Ellipsis" else ast.literal_eval(text)
 
 
 # Sources ------------------------------------------------------------------------------------------------------------
@@ -178,12 +217,12 @@ def _json_of(code: types.CodeType) -> str:
     text = "".join(lines)
     nodes = _functions(code.co_filename, text).get((code.co_firstlineno, code.co_name), [])
     if len(nodes) > 1 and sys.version_info >= (3, 11):  # lambdas of one line: by the columns of the code
-        places = [p for p in code.co_positions() if p[0] is not None and p[2] is not None]
-        begin = min((p[0], p[2]) for p in places[1:] or places)
-        lambdas = [n for n in nodes if isinstance(n, ast.Lambda)]
-        nodes = [n for n in lambdas
-                 if (n.body.lineno, n.body.col_offset) <= begin <= (n.body.end_lineno or 0, n.body.end_col_offset or 0)]
-        nodes = nodes[-1:]
+        places = [(line, begin, last, end) for line, last, begin, end in code.co_positions()
+                  if line is not None and last is not None and begin is not None and end is not None and (line, begin) != (last, end)]
+        start, behind = min((p[0], p[1]) for p in places), max((p[2], p[3]) for p in places)
+        lambdas = [n for n in nodes if isinstance(n, ast.Lambda) and (n.body.lineno, n.body.col_offset) <= start
+                   and behind <= (n.body.end_lineno or 0, n.body.end_col_offset or 0)]
+        nodes = list[Any](sorted(lambdas, key=lambda n: (n.body.lineno, n.body.col_offset))[-1:])  # the innermost
     if len(nodes) != 1:
         raise UnsupportedError(f"the source of {code.co_name}() cannot be told from others", location=f"{code.co_filename}:{code.co_firstlineno}",
                                hint="the file may have changed since it was imported; or give the function a line of its own")
@@ -211,6 +250,8 @@ def fetch(path: tuple[Any, ...], arguments: tuple[Any, ...], keywords: dict[str,
         kind = step[0]
         if kind == "argument":
             value = arguments[step[1]]
+        elif kind == "value":
+            value = step[1]
         elif kind == "keyword":
             value = keywords[step[1]]
         elif kind == "variable":
@@ -256,11 +297,13 @@ def rebuild(spec: tuple[Any, ...], outputs: list[Any]) -> Any:
 class Specialization:
     """A function compiled for arguments of certain kinds."""
 
+    follows_from_source = True  # what another process compiled of it is the same
+
     def __init__(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], sizes: Sizes, math: str, threads: int) -> None:
         from ._model import Executable, Model
 
         kinds = kind_of((arguments, keywords), _named_type), sizes.key()
-        key = _cache.key_of(function, kinds, (math, threads, self.variant()))
+        key = _cache.key_of(function, kinds, (math, threads, self.variant())) if self.follows_from_source else ""
         known = _cache.find(key, lambda path: fetch(path, arguments, keywords, function), _scope_of, threads)
         self.is_kept = known is not None  # on disk, since before
         self._model: Any = None
@@ -341,6 +384,8 @@ def path_text(path: tuple[Any, ...]) -> str:
             text += f".{step[1]}"
         elif step[0] == "item":
             text += f"[{step[1]!r}]"
+        elif step[0] == "value":
+            text = f"a {type(step[1]).__name__}"
         elif step[0] not in ("function", "structure", "kind", "sizes"):
             text += f"{step[0]} {step[1]}"
     return text
@@ -400,6 +445,8 @@ class Jitted:
     inputs, so that they may change.
     """
 
+    _runs_function = True  # what is compiled is the function, and no derivative of it
+
     def __init__(self, function: Callable[..., Any], math: str = "real", threads: int = 0) -> None:
         functools.update_wrapper(self, function)
         self.function = function
@@ -412,6 +459,9 @@ class Jitted:
         return self if instance is None else types.MethodType(self, instance)
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        mode = _modes.current.get()
+        if mode is not None and self._runs_function:
+            return mode.call(self, arguments, keywords)
         return self._find(arguments, keywords)(arguments, keywords, self.function)
 
     def _find(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Specialization:
@@ -434,7 +484,7 @@ class Jitted:
                     return known
         met = [known.sizes for known in alike if not known.sizes.is_exact]
         try:
-            made = self._specialize(arguments, keywords, Sizes.alike(shapes, met[-1:]))
+            made = self._specialize(arguments, keywords, self._sizes(shapes, met[-1:]))
         except Error:  # with the sizes known it may be another matter; else that error is the one to see
             made = self._specialize(arguments, keywords, Sizes.exactly(shapes))
         if changed:
@@ -449,6 +499,9 @@ class Jitted:
         self._reasons.append(f"({types_}): {reason}")
         alike.append(made)
         return made
+
+    def _sizes(self, shapes: dict[Any, Any], met: list[Sizes]) -> Sizes:
+        return Sizes.alike(shapes, met)
 
     def _specialize(self, arguments: tuple[Any, ...], keywords: dict[str, Any], sizes: Sizes) -> Specialization:
         return Specialization(self.function, arguments, keywords, sizes, self._math, self._threads)

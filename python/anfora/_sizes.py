@@ -74,9 +74,22 @@ class Sizes:
         return all(sizes.setdefault(number, size) == size
                    for path, shape in shapes.items() for number, size in zip(self.classes[path], shape))
 
-    def names(self) -> dict[Path, list[str]]:
-        """How the dimensions are called: sizes that are known are numbers."""
+    def names(self) -> dict[Path, list[str]] | None:
+        """How the dimensions are called: sizes that are known are numbers. None: each has a name of its own, see programs.h."""
         return {path: [str(c) if self.is_exact else "1" if c == _ONE else f"n{c}" for c in row] for path, row in self.classes.items()}
 
     def key(self) -> tuple[Any, ...]:
         return self.is_exact, tuple(self.classes.values())
+
+
+class AnySizes(Sizes):
+    """All sizes."""
+
+    def __init__(self) -> None:
+        super().__init__({}, False)
+
+    def fits(self, shapes: dict[Path, Shape]) -> bool:
+        return True
+
+    def names(self) -> None:
+        return None

@@ -30,11 +30,13 @@
 #include "driver/why_not.h"
 #include "analysis/infer.h"
 #include "ir/clone.h"
+#include "frontend/python/lower/library.h"
 #include "frontend/python/parser.h"
 #include "ir/verify.h"
 #include "ir/print.h"
 #include "ir/readable.h"
 #include "ops/registry.h"
+#include "operators.h"
 #include "programs.h"
 #include "reports.h"
 #include "values.h"
@@ -463,6 +465,12 @@ void init_options(driver::OptimizeOptions* self, const std::variant<int64_t, std
                                      .dims = {dims.begin(), dims.end()}};
 }
 
+// (model, how its outputs become the result, paths to its inputs, what it holds for)
+nb::tuple parts_of(Program program) {
+  nb::object result = program.result, inputs = program.inputs, guards = program.guards;
+  return nb::make_tuple(nb::cast(Model(std::move(program))), result, inputs, guards);
+}
+
 }  // namespace
 
 NB_MODULE(_core, module) {
@@ -474,8 +482,13 @@ NB_MODULE(_core, module) {
       .def_prop_ro("is_cancelled", &Cancellation::is_cancelled);
   bind_values(module);
   bind_reports(module);
+  bind_operators(module);
   module.attr("version") = version();
   module.attr("artifact_origin") = runtime::artifact_origin();
+  nb::dict library;
+  for (const python::LibraryTree& tree : python::library_trees())
+    library[std::string(tree.name.substr(0, tree.name.find('.'))).c_str()] = std::string(tree.text);
+  module.attr("library") = library;
   module.attr("tree_as_json") = std::string(python::parser_files()[0].text);
 
   nb::class_<ValueInfo>(module, "ValueInfo", "An input or an output of a model.")
@@ -501,12 +514,10 @@ NB_MODULE(_core, module) {
       .def_static("from_bytes", &Model::from_bytes, nb::arg("bytes"), nb::arg("folder") = std::filesystem::path())
       .def_static(
           "from_function",
-          [](nb::object function, nb::tuple arguments, nb::dict keywords, nb::dict dims) {
-            Program program = lower_program(std::move(function), std::move(arguments), std::move(keywords), std::move(dims));
-            nb::object result = program.result, inputs = program.inputs, guards = program.guards;
-            return nb::make_tuple(nb::cast(Model(std::move(program))), result, inputs, guards);
+          [](nb::object function, nb::tuple arguments, nb::dict keywords, nb::object dims) {
+            return parts_of(lower_program(std::move(function), std::move(arguments), std::move(keywords), std::move(dims)));
           },
-          nb::arg("function"), nb::arg("arguments"), nb::arg("keywords"), nb::arg("dims"))
+          nb::arg("function"), nb::arg("arguments"), nb::arg("keywords"), nb::arg("dims").none())
       .def("copy", &Model::copy)
       .def_prop_ro("inputs", &Model::inputs)
       .def_prop_ro("outputs", &Model::outputs)
@@ -530,6 +541,16 @@ NB_MODULE(_core, module) {
             return Executable(model.compile(threads, optimize, math));
           },
           nb::arg("threads"), nb::arg("optimize"), nb::arg("math"));
+
+  bind_symbols(module);
+  nb::class_<Tracer>(module, "Tracer", "Records the calls of a function that runs as a model.")
+      .def(nb::init<nb::object, const std::string&, nb::tuple, nb::dict, bool>(), nb::arg("wrap"), nb::arg("name"),
+           nb::arg("arguments"), nb::arg("keywords"), nb::arg("dims").none())
+      .def_prop_ro("arguments", &Tracer::arguments)
+      .def_prop_ro("inputs", &Tracer::inputs)
+      .def("call", &Tracer::call, nb::arg("function"), nb::arg("arguments"), nb::arg("keywords"), nb::arg("place"))
+      .def("finish", [](Tracer& tracer, nb::object result) { return parts_of(tracer.finish(std::move(result))); },
+           nb::arg("result").none());
 
   nb::class_<Executable>(module, "Executable")
       .def_static("load", &Executable::load, nb::arg("path"), nb::arg("threads"))

@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <utility>
@@ -12,7 +13,9 @@
 #include "anfora/error.h"
 #include "frontend/python/lower/builtins.h"
 #include "frontend/python/lower/program.h"
+#include "ir/readable.h"
 #include "ops/registry.h"
+#include "values.h"
 
 namespace anfora::bindings {
 namespace {
@@ -21,8 +24,22 @@ using python::Object;
 
 nb::object tools() { return nb::module_::import_("anfora._program"); }
 
-// Where an object was found, from a root on: ("argument", 0), ("global", {…}, "w"), then ("attribute", "bias"), ("item", 3) …
+// Where an object was found, from a root on: ("argument", 0), ("variable", scope, "w"), ("value", object) for one that a trace came
+// across, then ("attribute", "bias"), ("item", 3) …
 using Path = nb::tuple;
+
+nb::tuple step(const char* how, nb::handle key) { return nb::make_tuple(how, key); }
+bool is_step(nb::handle step, const char* how) { return nb::cast<std::string>(step[0]) == how; }
+Path value_path(nb::handle value) { return nb::make_tuple(step("value", value)); }
+bool is_of_value(const Path& path) { return is_step(path[0], "value"); }
+
+// A value of a module that is being made, as Python holds it.
+struct Symbol {
+  Object object;
+  uint64_t program;        // the object is of that one
+  std::string type, text;  // text of a number: what it is in sizes and numbers of the inputs, "2*n0_0+1"; else empty
+  bool is_number = false;
+};
 
 class Importer;
 
@@ -33,6 +50,7 @@ class LiveObject : public python::Live {
 
   std::string describe() const override { return nb::cast<std::string>(tools().attr("called")(object_)); }
   std::optional<Object> attribute(const std::string& name) const override;
+  std::optional<Object> overload(std::span<const std::string> types) const override;
   std::vector<std::string> fields() const override {
     return nb::cast<std::vector<std::string>>(tools().attr("fields")(object_));
   }
@@ -60,7 +78,7 @@ class LiveGlobals : public python::Globals {
 // Makes objects of the compiler of those of Python.
 class Importer : public python::FunctionCall {
  public:
-  Importer(Program& program, nb::tuple arguments, nb::dict keywords, nb::dict dims)
+  Importer(Program& program, nb::tuple arguments, nb::dict keywords, nb::object dims)
       : program_(program),
         arguments_(std::move(arguments)),
         keywords_(std::move(keywords)),
@@ -70,7 +88,21 @@ class Importer : public python::FunctionCall {
   Object import(nb::object value, Path path, bool is_argument) {
     const nb::tuple told = nb::cast<nb::tuple>(tools().attr("describe")(value));
     const std::string kind = nb::cast<std::string>(told[0]);
-    auto part = [&](const char* how, nb::handle key) { return Path(path + nb::make_tuple(nb::make_tuple(how, key))); };
+    auto part = [&](const char* how, nb::handle key) { return Path(path + nb::make_tuple(step(how, key))); };
+    if (kind == "symbol") {
+      const auto& symbol = nb::cast<const Symbol&>(told[1]);
+      if (symbol.program == program_.id) return symbol.object;
+      throw Error(ErrorCode::InvalidArgument, "this tensor belongs to a trace that has ended")
+          .with_hint("a traced function returns what it computes; it cannot leave it elsewhere");
+    }
+    if (kind == "static") return import(nb::borrow(told[1]), value_path(told[1]), false);
+    if (kind == "slice") {
+      python::Items parts;
+      for (const char* name : {"start", "stop", "step"})
+        parts.items.push_back(import(nb::getattr(value, name), part("attribute", nb::str(name)), is_argument));
+      return {python::SliceObject{std::make_shared<const python::Items>(std::move(parts))}};
+    }
+    if (kind == "tensor" && is_of_value(path)) return {python::Array{value_node(value, told, path)}};
     if (kind == "tensor") {
       if (!is_argument) guard_tensor(path, value);
       return callers({python::Array{input(told, path), false}});
@@ -81,8 +113,9 @@ class Importer : public python::FunctionCall {
       size_t i = 0;
       for (nb::handle item : nb::cast<nb::list>(told[1]))
         items.push_back(import(nb::borrow(item), part("item", nb::int_(i++)), is_argument));
-      if (!is_argument) guard_structure(path, value);
+      if (!is_argument && !is_of_value(path)) guard_structure(path, value);
       if (kind == "list" && is_argument) return callers(lowering_->new_list(std::move(items)));
+      if (kind == "list" && is_of_value(path)) return lowering_->new_list(std::move(items));
       return python::make_tuple(std::move(items));
     }
     if (kind == "dict") {
@@ -114,7 +147,9 @@ class Importer : public python::FunctionCall {
     }
     if (kind == "builtin") {
       const auto module = nb::cast<std::string>(told[1]), name = nb::cast<std::string>(told[2]);
-      if (auto found = module == "builtins" ? python::find_builtin(name) : python::find_in_module(module, name))
+      if (auto found = module == "builtins" ? python::find_builtin(name)
+                       : module == "tensor" ? python::find_tensor_method(name)
+                                            : python::find_in_module(module, name))
         return *found;
       throw Error(ErrorCode::Unsupported, fmt::format("{}.{} cannot be compiled", module, name));
     }
@@ -141,6 +176,14 @@ class Importer : public python::FunctionCall {
     return nodes;
   }
 
+  nb::object positional(size_t i) const { return arguments_[i]; }
+  nb::object named(const std::string& name) const { return keywords_[name.c_str()]; }
+
+  // The program holds for this attribute of an object.
+  void watch(const nb::object& object, const Path& path, const char* attribute) {
+    guard(Path(path + nb::make_tuple(step("attribute", nb::str(attribute)))), object.attr(attribute));
+  }
+
   Object import_function(nb::object value) {
     const nb::tuple told = nb::cast<nb::tuple>(tools().attr("describe")(value));
     if (nb::cast<std::string>(told[0]) != "function")
@@ -153,7 +196,11 @@ class Importer : public python::FunctionCall {
   std::shared_ptr<LiveObject> live(nb::object object, const Path& path) {
     return std::make_shared<LiveObject>(*this, std::move(object), path);
   }
-  void guard(const Path& path, const nb::object& value) { program_.guards.append(nb::make_tuple(path, value)); }
+  void guard(const Path& path, const nb::object& value) {
+    // What a trace came across is as it was, but for attributes, which compiled functions read.
+    if (!is_of_value(path) || is_step(path[path.size() - 1], "attribute"))
+      program_.guards.append(nb::make_tuple(path, value));
+  }
 
   // ("derivative", function, positions by order, whether the last gradient is by one, whether its value comes along)
   Object derivative(const nb::tuple& told, const Path& path) {
@@ -177,7 +224,7 @@ class Importer : public python::FunctionCall {
   // A tensor that is no argument is an input, of its type.
   void guard_tensor(const Path& path, const nb::object& value) {
     guard(Path(path + nb::make_tuple(nb::make_tuple("kind"))), tools().attr("kind_of")(value));
-    guard(Path(path + nb::make_tuple(nb::make_tuple("sizes"))), tools().attr("sizes_of")(value));
+    if (!dims_.is_none()) guard(Path(path + nb::make_tuple(nb::make_tuple("sizes"))), tools().attr("sizes_of")(value));
   }
   static Object key_of(nb::handle key) {
     const std::string kind = nb::cast<std::string>(tools().attr("describe")(key)[nb::int_(0)]);
@@ -190,12 +237,27 @@ class Importer : public python::FunctionCall {
   ir::Node* input(const nb::tuple& told, const Path& path) {
     std::string type = nb::cast<std::string>(nb::str(nb::handle(told[2])));
     const size_t index = program_.inputs.size();
-    if (dims_.contains(path)) {
-      const auto dims = nb::cast<std::vector<std::string>>(dims_[path]);
+    if (dims_.is_none()) {
+      type = nb::cast<std::string>(nb::str(nb::handle(told[1])));
+      for (size_t at = type.find('?'), axis = 0; at != std::string::npos; at = type.find('?', at), ++axis)
+        type.replace(at, 1, fmt::format("n{}_{}", index, axis));
+    } else if (nb::cast<nb::dict>(dims_).contains(path)) {
+      const auto dims = nb::cast<std::vector<std::string>>(nb::handle(dims_)[path]);
       type = fmt::format("{}[{}]", type.substr(0, type.find('[')), fmt::join(dims, ", "));
     }
     program_.inputs.append(path);
     return main_->parameter(type, fmt::format("input_{}", index));
+  }
+
+  // A tensor that a trace came across: an input, for it may be written to later; a number of numpy's is a constant.
+  ir::Node* value_node(const nb::object& value, const nb::tuple& told, const Path& path) {
+    ir::Node*& known = values_[value.ptr()];
+    if (!known) {
+      known = told[3].is_none() ? input(told, path)
+                                : lowering_->emitter().module().constant(to_datum(told[3], "").tensor().clone());
+      kept_.append(value);
+    }
+    return known;
   }
 
   Object function(const nb::object& value, const nb::tuple& told, const Path& path) {
@@ -289,11 +351,12 @@ class Importer : public python::FunctionCall {
   Program& program_;
   nb::tuple arguments_;
   nb::dict keywords_;
-  nb::dict dims_;  // names of the dimensions of tensors, by path; others have the sizes that they have now
+  nb::object dims_;  // see lower_program()
   ir::Builder* main_ = nullptr;
   python::Lowering* lowering_ = nullptr;
   std::vector<std::shared_ptr<python::Source>> sources_;
-  std::map<PyObject*, Object> functions_;  // each is one, wherever it is found
+  std::map<PyObject*, Object> functions_;    // each is one, wherever it is found
+  std::map<PyObject*, ir::Node*> values_;    // likewise
   nb::list kept_;
 };
 
@@ -303,23 +366,187 @@ std::optional<Object> LiveObject::attribute(const std::string& name) const {
   return importer_.import(nb::borrow(found[1]), Path(path_ + nb::make_tuple(nb::make_tuple("attribute", name))), false);
 }
 
+std::optional<Object> LiveObject::overload(std::span<const std::string> types) const {
+  if (!nb::cast<bool>(tools().attr("is_overload")(object_))) return std::nullopt;
+  importer_.watch(object_, path_, "candidates");
+  nb::object chosen = object_.attr("choose")(std::vector<std::string>(types.begin(), types.end()));
+  if (nb::isinstance<nb::str>(chosen)) throw Error(ErrorCode::TypeMismatch, nb::cast<std::string>(chosen));
+  return importer_.import(chosen, value_path(chosen), false);
+}
+
 std::optional<Object> LiveGlobals::find(const std::string& name) const {
   const nb::tuple found = nb::cast<nb::tuple>(scope_.attr("find")(name));
   if (!nb::cast<bool>(found[0])) return std::nullopt;
   return importer_.import(nb::borrow(found[1]), nb::make_tuple(nb::make_tuple("variable", scope_, name)), false);
 }
 
-}  // namespace
-
-Program lower_program(nb::object function, nb::tuple arguments, nb::dict keywords, nb::dict dims) {
+Program empty_program() {
+  static std::atomic<uint64_t> next_id = 1;
   Program program;
+  program.id = next_id++;
   program.model.context = ops::make_context();
   program.model.module = std::make_unique<ir::Module>(*program.model.context);
+  return program;
+}
+
+}  // namespace
+
+Program lower_program(nb::object function, nb::tuple arguments, nb::dict keywords, nb::object dims) {
+  Program program = empty_program();
   program.name = nb::cast<std::string>(tools().attr("place_of")(function));
   Importer importer(program, std::move(arguments), std::move(keywords), std::move(dims));
   const Object object = importer.import_function(std::move(function));
   python::lower_function(*program.model.module, object, importer);
   return program;
+}
+
+// Tracing ------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// What a number is in sizes of the inputs; empty where it is another one.
+std::string size_text(const analysis::Inference& inference, const ir::Node* node) {
+  if (node->as_parameter()) return std::string(node->name());
+  const auto elements = inference.elements(node);
+  if (!elements || elements->size() != 1 || (*elements)[0].is_unknown()) return "";
+  bool is_known = true;
+  for_each_symbol((*elements)[0], [&](ir::Dim symbol) { is_known = is_known && !ir::is_generated(symbol.symbol_name()); });
+  return is_known ? to_string((*elements)[0]) : "";
+}
+
+}  // namespace
+
+struct Tracer::State {
+  State(nb::object wrap, std::string name, nb::tuple arguments, nb::dict keywords, nb::object dims)
+      : wrap(std::move(wrap)),
+        program(named(std::move(name))),
+        main(*program.model.module, graph_name(program.name)),
+        lowering(*program.model.module),
+        importer(program, std::move(arguments), std::move(keywords), std::move(dims)) {
+    lowering.begin(main.graph());
+    set_place(nb::make_tuple("", 0, 0, 0, 0));
+    given = importer.arguments(lowering, main);
+  }
+
+  // Of "file.py::f".
+  static std::string graph_name(const std::string& program) {
+    const std::string name = program.substr(program.rfind(':') + 1);
+    return name.starts_with('<') ? "main" : name;
+  }
+  static Program named(std::string name) {
+    Program program = empty_program();
+    program.name = std::move(name);
+    return program;
+  }
+
+  void set_place(const nb::tuple& place) {
+    const auto file = nb::cast<std::string>(place[0]);
+    auto [source, is_new] = sources.try_emplace(file);
+    if (is_new) {
+      source->second = std::make_unique<python::Source>();
+      source->second->file = file.substr(file.rfind('/') + 1);
+      source->second->lines = nb::cast<std::vector<std::string>>(tools().attr("lines_of")(file));
+    }
+    auto at = [&](size_t i) { return nb::cast<int>(place[i]); };
+    const auto* tree = source->second->make(python::Kind::Other, {at(1), at(2), at(3), at(4)});
+    lowering.emitter().set_place({source->second.get(), tree});
+  }
+
+  Object import(nb::handle value) { return importer.import(nb::borrow(value), value_path(value), false); }
+
+  // An object as a value of Python; `given`: where it is an argument, what the caller gave.
+  nb::object value(const Object& object, nb::object given = {}) {
+    if (const auto* array = object.as<python::Array>()) {
+      return wrap(nb::cast(Symbol{object, program.id, python::describe(object),
+                                  array->is_number ? size_text(lowering.emitter().inference(), array->node) : "",
+                                  array->is_number}));
+    }
+    const auto* cell = object.as<python::Cell>();
+    if (const Object held = cell ? lowering.content(*cell) : object; const python::Items* items = held.tuple()) {
+      if (cell && cell->kind == python::Cell::Kind::Dict) {
+        nb::dict dict;
+        for (size_t i = 0; i + 1 < items->items.size(); i += 2) {
+          nb::object key = value(items->items[i]);
+          dict[key] = value(items->items[i + 1], given.is_valid() ? nb::object(given[key]) : given);
+        }
+        return dict;
+      }
+      nb::list values;
+      for (size_t i = 0; i < items->items.size(); ++i) {
+        const bool is_named = i < items->names.size();
+        nb::object part = !given.is_valid() ? given
+                          : is_named        ? nb::getattr(given, items->names[i].c_str())
+                                            : nb::object(given[i]);
+        values.append(value(items->items[i], std::move(part)));
+      }
+      if (cell) return values;
+      const auto* type = dynamic_cast<const LiveObject*>(items->type.get());
+      return type ? type->object()(*nb::tuple(values)) : nb::tuple(values);
+    } else if (cell) {
+      return value(held);
+    }
+    if (const auto* known = object.as<python::Constant>()) return tools().attr("literal")(python::repr(*known));
+    if (const auto* live = dynamic_cast<const LiveObject*>(object.live())) return nb::borrow(live->object());
+    if (const auto* type = object.as<python::DTypeObject>())
+      return tools().attr("dtype_of")(std::string(anfora::name(type->dtype)));
+    if (const auto* slice = object.as<python::SliceObject>()) {
+      const std::vector<Object>& parts = slice->parts->items;
+      return nb::module_::import_("builtins").attr("slice")(value(parts[0]), value(parts[1]), value(parts[2]));
+    }
+    if (given.is_valid()) return given;
+    lowering.emitter().fail(ErrorCode::Unsupported, fmt::format("{} cannot leave a compiled function", python::describe(object)));
+  }
+
+  nb::object wrap;
+  Program program;
+  ir::Builder main;
+  python::Lowering lowering;
+  Importer importer;
+  python::Arguments given;
+  std::map<std::string, std::unique_ptr<python::Source>> sources;
+};
+
+Tracer::Tracer(nb::object wrap, const std::string& name, nb::tuple arguments, nb::dict keywords, nb::object dims)
+    : state_(std::make_unique<State>(std::move(wrap), name, std::move(arguments), std::move(keywords), std::move(dims))) {}
+Tracer::~Tracer() = default;
+
+nb::tuple Tracer::arguments() {
+  nb::list positional;
+  nb::dict named;
+  for (size_t i = 0; i < state_->given.positional.size(); ++i)
+    positional.append(state_->value(state_->given.positional[i], state_->importer.positional(i)));
+  for (const auto& [name, object] : state_->given.named)
+    named[name.c_str()] = state_->value(object, state_->importer.named(name));
+  return nb::make_tuple(nb::tuple(positional), named);
+}
+
+nb::list Tracer::inputs() const { return state_->program.inputs; }
+
+nb::object Tracer::call(nb::object function, nb::tuple arguments, nb::dict keywords, nb::tuple place) {
+  state_->set_place(place);
+  const Object callee = state_->import(function);
+  python::Arguments given;
+  for (nb::handle argument : arguments) given.positional.push_back(state_->import(argument));
+  for (auto [name, argument] : keywords) given.named.emplace_back(nb::cast<std::string>(name), state_->import(argument));
+  try {
+    return state_->value(state_->lowering.call(callee, std::move(given)));
+  } catch (const python::Lowering::Unreached&) {
+    state_->lowering.emitter().fail(ErrorCode::InvalidModel, "this call never returns");
+  }
+}
+
+Program Tracer::finish(nb::object result) {
+  python::Lowering& lowering = state_->lowering;
+  const Object object = lowering.after_effects(state_->import(result));
+  python::set_results(lowering, state_->importer.results(lowering, object));
+  return std::move(state_->program);
+}
+
+void bind_symbols(nb::module_& module) {
+  nb::class_<Symbol>(module, "Symbol", "A value of a module that is being made.")
+      .def_ro("is_number", &Symbol::is_number)
+      .def_ro("type", &Symbol::type)
+      .def_ro("text", &Symbol::text);
 }
 
 }  // namespace anfora::bindings

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <mutex>
+
 #include "anfora/error.h"
 
 namespace anfora::ir {
@@ -41,17 +43,20 @@ OperatorTable::OperatorTable() {
 const Operator* OperatorTable::declare(Operator op) {
   if (op.qualified.empty()) op.qualified = qualified_name(op.domain, op.name);
   std::string key = op.qualified;
+  const std::lock_guard lock(mutex_);
   auto [at, inserted] = operators_.emplace(key, std::make_unique<Operator>(std::move(op)));
   if (!inserted) throw Error(ErrorCode::Internal, fmt::format("operator {} is declared twice", key));
   return at->second.get();
 }
 
 const Operator* OperatorTable::find(std::string_view qualified) const {
+  const std::shared_lock lock(mutex_);
   auto found = operators_.find(qualified);
   return found == operators_.end() ? nullptr : found->second.get();
 }
 
 std::vector<const Operator*> OperatorTable::all() const {
+  const std::shared_lock lock(mutex_);
   std::vector<const Operator*> all;
   for (const auto& [name, op] : operators_) all.push_back(op.get());
   return all;

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,7 +18,7 @@ class OperatorTable {
   OperatorTable();  // holds the primitives
   OperatorTable(const OperatorTable&) = delete;
 
-  // Throws Internal when the operator exists.
+  // Throws Internal when the operator exists. Others may look for operators meanwhile.
   const Operator* declare(Operator op);
   // Null when not declared.
   const Operator* find(std::string_view qualified) const;
@@ -25,6 +26,7 @@ class OperatorTable {
   std::vector<const Operator*> all() const;  // sorted by qualified name
 
  private:
+  mutable std::shared_mutex mutex_;
   std::map<std::string, std::unique_ptr<Operator>, std::less<>> operators_;
   const Operator* primitives_[static_cast<size_t>(Primitive::TupleGetItem) + 1] = {};
 };

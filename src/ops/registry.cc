@@ -1,9 +1,17 @@
 #include "ops/registry.h"
 
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "anfora/error.h"
+
 namespace anfora::ops {
 
-const ir::OperatorTable& operators() {
-  static const auto* const all = [] {
+namespace {
+
+ir::OperatorTable& table() {
+  static auto* const all = [] {
     auto* table = new ir::OperatorTable;  // never destroyed: at exit, other threads may still compile
 #define ANFORA_DECLARE_ALL(family) \
   {                                \
@@ -15,6 +23,16 @@ const ir::OperatorTable& operators() {
     return table;
   }();
   return *all;
+}
+
+}  // namespace
+
+const ir::OperatorTable& operators() { return table(); }
+
+void declare(ir::Operator op) {
+  if (table().find(op.qualified))
+    throw Error(ErrorCode::InvalidArgument, fmt::format("there is an operator {} already", op.qualified));
+  table().declare(std::move(op));
 }
 
 std::unique_ptr<ir::Context> make_context() { return std::make_unique<ir::Context>(operators()); }

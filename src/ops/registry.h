@@ -26,6 +26,8 @@ ANFORA_OPERATOR_FAMILIES(ANFORA_DECLARE_FAMILY)
 
 // The table of every operator, made once: contexts share it.
 const ir::OperatorTable& operators();
+// Adds one of a caller's. Throws InvalidArgument when it exists.
+void declare(ir::Operator op);
 // A context that knows them.
 std::unique_ptr<ir::Context> make_context();
 

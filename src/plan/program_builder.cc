@@ -10,6 +10,7 @@
 #include "analysis/evaluate.h"
 #include "kernels/onednn/onednn_kernels.h"
 #include "kernels/reference/prepared.h"
+#include "kernels/registered.h"
 #include "ops/registry.h"
 
 namespace anfora::plan {
@@ -157,6 +158,8 @@ void ProgramBuilder::choose_kernel(const ir::Apply& node, runtime::Kernel& kerne
   // What no run computes, such as the branch that a known condition never takes, may be wrong in itself.
   if (!options_.reference_only && is_reached(node.type())) {
     for (const ir::Use& use : node.operands()) kernel.inputs.push_back(describe_input(*use.node));
+    kernel.prepared = kernels::prepare_registered(kernel);
+    if (kernel.prepared) return;
     std::vector<const kernels::PreparedRegistry*> registries = options_.prepared;
     registries.push_back(&kernels::onednn_kernels());
     registries.push_back(&kernels::prepared_reference_kernels());

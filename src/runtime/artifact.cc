@@ -18,6 +18,7 @@
 #include "anfora/version.h"
 #include "kernels/onednn/onednn_kernels.h"
 #include "kernels/reference/prepared.h"
+#include "kernels/registered.h"
 #include "support/atomic_file.h"
 #include "support/hash.h"
 #include "support/mapped_file.h"
@@ -294,6 +295,12 @@ void prepare(Kernel& kernel, const LoadOptions& options) {
     if (options.kernels) kernel.reference = options.kernels->find(kernel.reference_name);
     if (!kernel.reference) kernel.reference = kernels::reference_kernels().find(kernel.reference_name);
     return;
+  }
+  if (kernel.implementation == kernels::kRegistered) {
+    kernel.prepared = kernels::prepare_registered(kernel);
+    if (kernel.prepared) return;
+    throw Error(ErrorCode::NotFound, fmt::format("no kernel is registered for {}", kernel.op))
+        .with_hint("register it before the model is loaded");
   }
   std::vector<const kernels::PreparedRegistry*> registries = options.prepared;
   registries.push_back(&kernels::onednn_kernels());

@@ -22,3 +22,5 @@ cmake --build "$scratch/example"
 output=$("$scratch/example/example" "$source/examples/models/mlp.onnx")
 echo "$output"
 grep -qF 'output y: f32[1x3] 0.196758 0.311161 0.492081' <<<"$output"
+output=$("$scratch/example/operators" "$source/examples/models/scaled_add.ir")
+grep -qF 'output positive: 3 0 5 2' <<<"$output"

@@ -174,6 +174,13 @@ def test_lambda_and_calls_of_compiled_functions():
     assert f(2.0) == 4 + math.pi
 
 
+def test_lambdas_of_one_line():
+    pair = (lambda x, y: x + y), (lambda x: x.std(axis=0))
+    assert anfora.jit(pair[0])(1.0, 2.0) == 3 and anfora.jit(pair[1])(np.ones((2, 1))).tolist() == [0]
+    outer = lambda: anfora.jit(lambda x: (x + 1).sum())  # noqa: E731
+    assert outer()(np.ones(2)) == 4
+
+
 def test_two_threads_may_call_one_function():
     import concurrent.futures
 

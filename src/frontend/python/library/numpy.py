@@ -12,6 +12,7 @@ def floor_divide(x, y): return x // y
 def mod(x, y): return x % y
 def remainder(x, y): return x % y
 def power(x, y): return x ** y
+def pow(x, y): return x ** y
 def negative(x): return -x
 def positive(x): return x
 def square(x): return x * x
@@ -23,27 +24,32 @@ def sign(x): return ops.Sign(x)
 
 def exp(x): return ops.Exp(anfora.as_float(x))
 def exp2(x): return ops.Pow(2.0, anfora.as_float(x))
-def expm1(x): return ops.Exp(anfora.as_float(x)) - 1
+def expm1(x): return (ops.Exp(anfora.as_float(x)) + 1) * ops.Tanh(x / 2)  # exact near 0, too
 def log(x): return ops.Log(anfora.as_float(x))
 def log2(x): return ops.Log(anfora.as_float(x)) / numpy.log(2.0)
 def log10(x): return ops.Log(anfora.as_float(x)) / numpy.log(10.0)
-def log1p(x): return ops.Log(1 + anfora.as_float(x))
 def sqrt(x): return ops.Sqrt(anfora.as_float(x))
 def cbrt(x): return sign(x) * ops.Pow(ops.Abs(anfora.as_float(x)), 1 / 3)
 def sin(x): return ops.Sin(anfora.as_float(x))
 def cos(x): return ops.Cos(anfora.as_float(x))
 def tan(x): return ops.Tan(anfora.as_float(x))
 def arcsin(x): return ops.Asin(anfora.as_float(x))
+def asin(x): return ops.Asin(anfora.as_float(x))
 def arccos(x): return ops.Acos(anfora.as_float(x))
+def acos(x): return ops.Acos(anfora.as_float(x))
 def arctan(x): return ops.Atan(anfora.as_float(x))
+def atan(x): return ops.Atan(anfora.as_float(x))
 def sinh(x): return ops.Sinh(anfora.as_float(x))
 def cosh(x): return ops.Cosh(anfora.as_float(x))
 def tanh(x): return ops.Tanh(anfora.as_float(x))
 def arcsinh(x): return ops.Asinh(anfora.as_float(x))
+def asinh(x): return ops.Asinh(anfora.as_float(x))
 def arccosh(x): return ops.Acosh(anfora.as_float(x))
+def acosh(x): return ops.Acosh(anfora.as_float(x))
 def arctanh(x): return ops.Atanh(anfora.as_float(x))
-def floor(x): return ops.Floor(anfora.as_float(x))
-def ceil(x): return ops.Ceil(anfora.as_float(x))
+def atanh(x): return ops.Atanh(anfora.as_float(x))
+def floor(x): return x if is_whole(x) else ops.Floor(x)
+def ceil(x): return x if is_whole(x) else ops.Ceil(x)
 def rint(x): return ops.Round(anfora.as_float(x))
 def isnan(x): return ops.IsNaN(anfora.as_float(x))
 def isinf(x): return ops.IsInf(anfora.as_float(x))
@@ -52,15 +58,82 @@ def deg2rad(x): return x * (numpy.pi / 180)
 def rad2deg(x): return x * (180 / numpy.pi)
 
 
-def trunc(x):
+def log1p(x):
     x = anfora.as_float(x)
-    return ops.Sign(x) * ops.Floor(ops.Abs(x))
+    small = clip(x, -0.5, 0.5)
+    return where(abs(x) < 0.5, 2 * ops.Atanh(small / (2 + small)), ops.Log(1 + x))
+
+
+def is_whole(x):
+    x = anfora.as_tensor(x)
+    return not is_floating(x) and x.dtype != numpy.complex64 and x.dtype != numpy.complex128
+
+
+def trunc(x): return x if is_whole(x) else copysign(ops.Floor(ops.Abs(x)), x)
 
 
 def round(x, decimals=0):
     if decimals == 0:
-        return rint(x)
+        return x if is_whole(x) else rint(x)
     return rint(x * 10.0 ** decimals) / 10.0 ** decimals
+
+
+def bits_of(x):
+    """Of a float, as an integer of as many."""
+    return ops.BitCast(x, to=numpy.int64 if x.dtype == numpy.float64 else numpy.int32 if x.dtype == numpy.float32 else numpy.int16)
+
+
+def float_tensors(x, y):
+    x, y = anfora.promote(anfora.as_float(x), anfora.as_float(y))
+    return anfora.as_tensor(x), anfora.as_tensor(y)
+
+
+def signbit(x): return bits_of(anfora.as_tensor(anfora.as_float(x))) < 0
+
+
+def copysign(x, y):
+    x, y = float_tensors(x, y)
+    return ops.Where(signbit(y), -ops.Abs(x), ops.Abs(x))
+
+
+def nextafter(x, y):
+    x, y = float_tensors(x, y)
+    bits = bits_of(x)
+    smallest = copysign(ops.BitCast(ones_like(bits), to=x.dtype), y)
+    next = where(x == 0, smallest, ops.BitCast(bits + where((x < y) == (x > 0), ones_like(bits), -ones_like(bits)), to=x.dtype))
+    return where(ops.Or(isnan(x), isnan(y)), x + y, where(x == y, y, next))
+
+
+def atan2(y, x): return arctan2(y, x)
+
+
+def arctan2(y, x):
+    y, x = float_tensors(y, x)
+    rise, run = ops.Abs(y), ops.Abs(x)
+    # Equal infinities and zeros have no quotient.
+    angle = where(rise == run, where(rise == 0, rise, numpy.pi / 4), ops.Atan(rise / run))
+    angle = where(ops.Or(isnan(x), isnan(y)), x + y, angle)
+    return copysign(where(signbit(x), numpy.pi - angle, angle), y)
+
+
+def logaddexp(x, y):
+    x, y = float_tensors(x, y)
+    larger = maximum(x, y)
+    return where(x == y, x + 0.6931471805599453, larger + log1p(ops.Exp(-ops.Abs(x - y))))
+
+
+def conj(x): return real(x)
+def conjugate(x): return real(x)
+
+
+def real(x):
+    x = anfora.as_tensor(x)
+    if x.dtype == numpy.complex64 or x.dtype == numpy.complex128:
+        anfora.fail("parts of complex numbers are not supported")
+    return x
+
+
+def imag(x): return zeros_like(real(x))
 
 
 def maximum(x, y):
@@ -86,6 +159,13 @@ def logical_xor(x, y): return ops.Xor(anfora.cast(x, numpy.bool_), anfora.cast(y
 def bitwise_and(x, y): return x & y
 def bitwise_or(x, y): return x | y
 def bitwise_xor(x, y): return x ^ y
+def bitwise_left_shift(x, y): return x << y
+def bitwise_right_shift(x, y): return x >> y
+def bitwise_invert(x): return ~x
+def bitwise_not(x): return ~x
+def invert(x): return ~x
+def left_shift(x, y): return x << y
+def right_shift(x, y): return x >> y
 
 
 def where(condition, x, y):
@@ -93,7 +173,9 @@ def where(condition, x, y):
     return ops.Where(anfora.cast(condition, numpy.bool_), x, y)
 
 
-def clip(a, a_min=None, a_max=None):
+def clip(a, a_min=None, a_max=None, min=None, max=None):
+    a_min = min if a_min is None else a_min
+    a_max = max if a_max is None else a_max
     if a_min is not None:
         a = maximum(a, a_min)
     if a_max is not None:
@@ -115,6 +197,9 @@ def axes_of(axis):
     return anfora.shape_of(axis)
 
 
+def is_empty(axis): return isinstance(axis, tuple) and len(axis) == 0
+
+
 def of_integers(a):
     """What a sum or product is computed in: at least 64 bits for integers."""
     a = anfora.as_tensor(a)
@@ -125,19 +210,21 @@ def of_integers(a):
     return a
 
 
-def sum(a, axis=None, keepdims=False):
-    return ops.ReduceSum(of_integers(a), axes_of(axis), keepdims=keepdims)
+def sum(a, axis=None, dtype=None, keepdims=False):
+    a = of_integers(a) if dtype is None else anfora.cast(a, dtype)
+    return a if is_empty(axis) else ops.ReduceSum(a, axes_of(axis), keepdims=keepdims)
 
 
-def prod(a, axis=None, keepdims=False):
-    return ops.ReduceProd(of_integers(a), axes_of(axis), keepdims=keepdims)
+def prod(a, axis=None, dtype=None, keepdims=False):
+    a = of_integers(a) if dtype is None else anfora.cast(a, dtype)
+    return a if is_empty(axis) else ops.ReduceProd(a, axes_of(axis), keepdims=keepdims)
 
 
 def mean(a, axis=None, keepdims=False):
     a = anfora.as_tensor(a)
     if a.dtype == numpy.bool_ or not is_floating(a):
         a = anfora.cast(a, numpy.float64)
-    return ops.ReduceMean(a, axes_of(axis), keepdims=keepdims)
+    return a if is_empty(axis) else ops.ReduceMean(a, axes_of(axis), keepdims=keepdims)
 
 
 def is_floating(a):
@@ -154,28 +241,34 @@ def count(a, axis):
     return number
 
 
-def var(a, axis=None, ddof=0, keepdims=False):
+def var(a, axis=None, ddof=0, keepdims=False, correction=None):
+    ddof = ddof if correction is None else correction
     a = anfora.as_tensor(a)
     a = a if is_floating(a) else anfora.cast(a, numpy.float64)
     centred = a - mean(a, axis, True)
-    return sum(centred * centred, axis, keepdims) / (count(a, axis) - ddof)
+    return sum(centred * centred, axis, None, keepdims) / (count(a, axis) - ddof)
 
 
-def std(a, axis=None, ddof=0, keepdims=False): return sqrt(var(a, axis, ddof, keepdims))
+def std(a, axis=None, ddof=0, keepdims=False, correction=None): return sqrt(var(a, axis, ddof, keepdims, correction))
+
+
+def of_32_bits(a):
+    """Integers of 16 bits are no type of ONNX's reductions."""
+    return anfora.cast(a, numpy.int32) if a.dtype == numpy.int16 or a.dtype == numpy.uint16 else a
 
 
 def max(a, axis=None, keepdims=False):
     a = anfora.as_tensor(a)
     if a.dtype == numpy.bool_:
         return any(a, axis, keepdims)
-    return ops.ReduceMax(a, axes_of(axis), keepdims=keepdims)
+    return a if is_empty(axis) else anfora.cast(ops.ReduceMax(of_32_bits(a), axes_of(axis), keepdims=keepdims), a.dtype)
 
 
 def min(a, axis=None, keepdims=False):
     a = anfora.as_tensor(a)
     if a.dtype == numpy.bool_:
         return all(a, axis, keepdims)
-    return ops.ReduceMin(a, axes_of(axis), keepdims=keepdims)
+    return a if is_empty(axis) else anfora.cast(ops.ReduceMin(of_32_bits(a), axes_of(axis), keepdims=keepdims), a.dtype)
 
 
 def amax(a, axis=None, keepdims=False): return max(a, axis, keepdims)
@@ -184,27 +277,29 @@ def ptp(a, axis=None): return max(a, axis) - min(a, axis)
 
 
 def any(a, axis=None, keepdims=False):
-    truth = anfora.cast(anfora.cast(a, numpy.bool_), numpy.int32)
-    return anfora.cast(ops.ReduceMax(truth, axes_of(axis), keepdims=keepdims), numpy.bool_)
+    truth = anfora.cast(anfora.cast(a, numpy.bool_), numpy.uint8)  # the largest of none is 0
+    return anfora.cast(truth if is_empty(axis) else ops.ReduceMax(truth, axes_of(axis), keepdims=keepdims), numpy.bool_)
 
 
 def all(a, axis=None, keepdims=False):
     truth = anfora.cast(anfora.cast(a, numpy.bool_), numpy.int32)
-    return anfora.cast(ops.ReduceMin(truth, axes_of(axis), keepdims=keepdims), numpy.bool_)
+    return anfora.cast(truth if is_empty(axis) else ops.ReduceMin(truth, axes_of(axis), keepdims=keepdims), numpy.bool_)
 
 
-def count_nonzero(a, axis=None): return sum(anfora.cast(anfora.cast(a, numpy.bool_), numpy.int64), axis)
+def count_nonzero(a, axis=None, keepdims=False): return sum(anfora.cast(anfora.cast(a, numpy.bool_), numpy.int64), axis, None, keepdims)
 
 
 def argmax(a, axis=None, keepdims=False):
     if axis is None:
-        return ops.ArgMax(ops.Reshape(a, (-1,)), axis=0, keepdims=False)
+        found = ops.ArgMax(ops.Reshape(a, (-1,)), axis=0, keepdims=False)
+        return reshape(found, tuple([1 for _ in range(a.ndim)])) if keepdims else found
     return ops.ArgMax(a, axis=axis, keepdims=keepdims)
 
 
 def argmin(a, axis=None, keepdims=False):
     if axis is None:
-        return ops.ArgMin(ops.Reshape(a, (-1,)), axis=0, keepdims=False)
+        found = ops.ArgMin(ops.Reshape(a, (-1,)), axis=0, keepdims=False)
+        return reshape(found, tuple([1 for _ in range(a.ndim)])) if keepdims else found
     return ops.ArgMin(a, axis=axis, keepdims=keepdims)
 
 
@@ -213,6 +308,34 @@ def cumsum(a, axis=None):
     if axis is None:
         return ops.CumSum(ops.Reshape(a, (-1,)), anfora.as_tensor(0))
     return ops.CumSum(a, anfora.as_tensor(axis))
+
+
+def cumulative(a, axis, dtype):
+    a = of_integers(a) if dtype is None else anfora.cast(a, dtype)
+    if axis is not None:
+        return a, axis
+    if ndim(a) != 1:
+        anfora.fail("axis must be given where there are several")
+    return a, 0
+
+
+def cumulative_sum(x, axis=None, dtype=None, include_initial=False):
+    x, axis = cumulative(x, axis, dtype)
+    sums = ops.CumSum(x, anfora.as_tensor(axis))
+    return concatenate([zeros_like(sum(x, axis, None, True)), sums], axis) if include_initial else sums
+
+
+def cumulative_prod(x, axis=None, dtype=None, include_initial=False):
+    x, axis = cumulative(x, axis, dtype)
+    products = ops.CumProd(x, anfora.as_tensor(axis))
+    return concatenate([ones_like(sum(x, axis, None, True)), products], axis) if include_initial else products
+
+
+def cumprod(a, axis=None):
+    a = of_integers(a)
+    if axis is None:
+        return ops.CumProd(ops.Reshape(a, (-1,)), anfora.as_tensor(0))
+    return ops.CumProd(a, anfora.as_tensor(axis))
 
 
 def average(a, axis=None, weights=None):
@@ -234,7 +357,7 @@ def size(a):
     return number
 
 
-def reshape(a, shape): return ops.Reshape(a, anfora.shape_of(shape), allowzero=1)
+def reshape(a, shape, copy=None): return ops.Reshape(a, anfora.shape_of(shape), allowzero=1)
 def ravel(a): return ops.Reshape(a, (-1,))
 def expand_dims(a, axis): return ops.Unsqueeze(a, anfora.shape_of(axis))
 def squeeze(a, axis=None): return ops.Squeeze(a, axes_of(axis))
@@ -246,21 +369,59 @@ def transpose(a, axes=None):
     return ops.Transpose(a, perm=axes)
 
 
+def matrix_transpose(x): return swapaxes(x, -1, -2)
+def permute_dims(a, axes): return transpose(a, axes)
+
+
 def swapaxes(a, axis1, axis2):
     perm = list(range(a.ndim))
     perm[axis1], perm[axis2] = perm[axis2], perm[axis1]
     return ops.Transpose(a, perm=perm)
 
 
+def each_of(axes): return axes if isinstance(axes, tuple) else (axes,)
+
+
 def moveaxis(a, source, destination):
-    source = source % a.ndim
-    perm = [i for i in range(a.ndim) if i != source]
-    perm.insert(destination % a.ndim, source)
+    sources = [one % a.ndim for one in each_of(source)]
+    destinations = [one % a.ndim for one in each_of(destination)]
+    rest = [i for i in range(a.ndim) if i not in sources]
+    perm = [sources[place_of(i, destinations)] if i in destinations else rest[i - len([d for d in destinations if d < i])] for i in range(a.ndim)]
     return ops.Transpose(a, perm=perm)
 
 
+def place_of(item, items): return [i for i in range(len(items)) if items[i] == item][0]
+
+
+def unstack(x, axis=0):
+    rows = moveaxis(x, axis, 0)
+    return tuple([rows[i] for i in range(rows.shape[0])])
+
+
 def concatenate(arrays, axis=0):
+    if axis is None:
+        return ops.Concat(*anfora.promote(*[ravel(a) for a in arrays]), axis=0)
     return ops.Concat(*anfora.promote(*arrays), axis=axis)
+
+
+def concat(arrays, axis=0): return concatenate(arrays, axis)
+
+
+def broadcast_arrays(*arrays):
+    common = logical_not(arrays[0])
+    for a in arrays[1:]:
+        common = logical_or(common, a)
+    shape = ops.Shape(common)
+    return tuple([ops.Expand(a, shape) for a in arrays])
+
+
+def meshgrid(*arrays, indexing="xy"):
+    n = len(arrays)
+    grids = []
+    for i in range(n):
+        axis = 1 - i if indexing == "xy" and n > 1 and i < 2 else i
+        grids.append(reshape(arrays[i], tuple([-1 if k == axis else 1 for k in range(n)])))
+    return list(broadcast_arrays(*grids))
 
 
 def stack(arrays, axis=0):
@@ -272,33 +433,36 @@ def vstack(arrays): return concatenate([expand_dims(a, 0) if ndim(a) == 1 else a
 
 
 def flip(a, axis=None):
-    for one in (range(a.ndim) if axis is None else (axis,)):
+    for one in (range(a.ndim) if axis is None else each_of(axis)):
         a = ops.Slice(a, (-1,), (-9223372036854775807,), (one,), (-1,))
     return a
 
 
 def roll(a, shift, axis=None):
     rolled = ravel(a) if axis is None else a
-    axis = 0 if axis is None else axis
-    n = rolled.shape[axis]
-    return reshape(ops.Gather(rolled, (arange(n) - shift) % n, axis=axis), a.shape)
+    shifts, axes = each_of(shift), each_of(0 if axis is None else axis)
+    for i in range(len(axes)):
+        n = rolled.shape[axes[i]]
+        rolled = ops.Gather(rolled, (arange(n) - shifts[i if len(shifts) > 1 else 0]) % n, axis=axes[i])
+    return reshape(rolled, a.shape)
 
 
 def repeat(a, repeats, axis=None):
     if axis is None:
         a = ravel(a)
         axis = 0
-    positions = arange(a.shape[axis] * repeats) // repeats
+    if anfora.is_number(repeats) or ndim(repeats) == 0:
+        positions = arange(a.shape[axis] * repeats) // repeats
+    else:
+        ends = cumsum(ops.Expand(repeats, anfora.shape_of(a.shape[axis])))
+        positions = searchsorted(ends, arange(int(ends[-1])), "right")
     return ops.Gather(a, positions, axis=axis)
 
 
 def tile(a, reps):
-    reps = reps if isinstance(reps, tuple) else (reps,)
-    while ndim(a) < len(reps):
-        a = expand_dims(a, 0)
-    while len(reps) < ndim(a):
-        reps = (1,) + reps
-    return ops.Tile(a, anfora.shape_of(reps))
+    reps = each_of(reps)
+    a = expand_dims(a, tuple(range(len(reps) - ndim(a)))) if len(reps) > ndim(a) else a
+    return ops.Tile(a, anfora.shape_of(tuple([1 for _ in range(ndim(a) - len(reps))]) + reps))
 
 
 def take(a, indices, axis=None):
@@ -307,18 +471,59 @@ def take(a, indices, axis=None):
     return ops.Gather(a, indices, axis=axis)
 
 
-def take_along_axis(a, indices, axis): return ops.GatherElements(a, indices, axis=axis)
-def diff(a): return a[..., 1:] - a[..., :-1]
+def take_along_axis(a, indices, axis=-1): return ops.GatherElements(a, indices, axis=axis)
 
 
-def sort(a, axis=-1):
-    values, positions = ops.TopK(a, anfora.shape_of(a.shape[axis]), axis=axis, largest=0, outputs=2)
-    return values
+def diff(a, n=1, axis=-1, prepend=None, append=None):
+    parts = [] if prepend is None else [prepend]
+    parts.append(a)
+    if append is not None:
+        parts.append(append)
+    a = moveaxis(concatenate(parts, axis) if len(parts) > 1 else a, axis, -1)
+    for _ in range(n):
+        a = a[..., 1:] != a[..., :-1] if a.dtype == numpy.bool_ else a[..., 1:] - a[..., :-1]
+    return moveaxis(a, -1, axis)
 
 
-def argsort(a, axis=-1):
-    values, positions = ops.TopK(a, anfora.shape_of(a.shape[axis]), axis=axis, largest=0, outputs=2)
-    return positions
+def sorted_by(a, axis, descending):
+    """The elements in order, and where they were; equal ones keep their order."""
+    ordered = anfora.cast(a, numpy.uint8) if a.dtype == numpy.bool_ else a
+    values, positions = ops.TopK(ordered, anfora.shape_of(a.shape[axis]), axis=axis, largest=descending, outputs=2)
+    return anfora.cast(values, a.dtype), positions
+
+
+def sort(a, axis=-1, descending=False, stable=True): return sorted_by(a, axis, descending)[0]
+def argsort(a, axis=-1, descending=False, stable=True): return sorted_by(a, axis, descending)[1]
+
+
+def searchsorted(a, v, side="left", sorter=None):
+    a, v = anfora.promote(a if sorter is None else take(a, sorter), v)
+    below = a < expand_dims(v, -1) if side == "left" else a <= expand_dims(v, -1)
+    return sum(below, -1)
+
+
+def isin(element, test_elements, invert=False):
+    element, test_elements = anfora.promote(element, test_elements)
+    found = any(expand_dims(element, -1) == ravel(test_elements), -1)
+    return logical_not(found) if invert else found
+
+
+def unique_all(x):
+    values, indices, inverse, counts = ops.Unique(x, outputs=4)
+    return values, indices, reshape(inverse, x.shape), counts
+
+
+def unique_counts(x):
+    values, indices, inverse, counts = ops.Unique(x, outputs=4)
+    return values, counts
+
+
+def unique_inverse(x):
+    values, indices, inverse = ops.Unique(x, outputs=3)
+    return values, reshape(inverse, x.shape)
+
+
+def unique_values(x): return ops.Unique(x)
 
 
 def pad(a, pad_width, constant_values=0):
@@ -334,21 +539,21 @@ def nonzero(a):
 
 # Making tensors ----------------------------------------------------------------------------------------------------
 
-def full(shape, fill_value, dtype=None):
+def full(shape, fill_value, dtype=None, device=None):
     value = anfora.as_tensor(fill_value) if dtype is None else anfora.cast(fill_value, dtype)
     return ops.Expand(value, anfora.shape_of(shape))
 
 
-def zeros(shape, dtype=numpy.float64): return full(shape, 0, dtype)
-def ones(shape, dtype=numpy.float64): return full(shape, 1, dtype)
-def empty(shape, dtype=numpy.float64): return full(shape, 0, dtype)
-def zeros_like(a, dtype=None): return full(a.shape, 0, a.dtype if dtype is None else dtype)
-def ones_like(a, dtype=None): return full(a.shape, 1, a.dtype if dtype is None else dtype)
-def empty_like(a, dtype=None): return zeros_like(a, dtype)
-def full_like(a, fill_value, dtype=None): return full(a.shape, fill_value, a.dtype if dtype is None else dtype)
+def zeros(shape, dtype=None, device=None): return full(shape, 0, numpy.float64 if dtype is None else dtype)
+def ones(shape, dtype=None, device=None): return full(shape, 1, numpy.float64 if dtype is None else dtype)
+def empty(shape, dtype=None, device=None): return full(shape, 0, numpy.float64 if dtype is None else dtype)
+def zeros_like(a, dtype=None, device=None): return full(a.shape, 0, a.dtype if dtype is None else dtype)
+def ones_like(a, dtype=None, device=None): return full(a.shape, 1, a.dtype if dtype is None else dtype)
+def empty_like(a, dtype=None, device=None): return zeros_like(a, dtype)
+def full_like(a, fill_value, dtype=None, device=None): return full(a.shape, fill_value, a.dtype if dtype is None else dtype)
 
 
-def arange(start, stop=None, step=1, dtype=None):
+def arange(start, stop=None, step=1, dtype=None, device=None):
     if stop is None:
         start, stop = 0, start
     start, stop, step = anfora.promote(start, stop, step)
@@ -356,16 +561,20 @@ def arange(start, stop=None, step=1, dtype=None):
     return made if dtype is None else anfora.cast(made, dtype)
 
 
-def linspace(start, stop, num=50):
-    return start + arange(num) * ((stop - start) / (num - 1))
+def linspace(start, stop, num=50, endpoint=True, dtype=None, device=None):
+    intervals = num - 1 if endpoint else num
+    points = start + arange(num) * ((stop - start) / (1 if intervals == 0 else intervals))
+    if endpoint and num > 1:
+        points = where(arange(num) == num - 1, stop, points)
+    return points if dtype is None else anfora.cast(points, dtype)
 
 
-def eye(N, M=None, dtype=numpy.float64):
+def eye(N, M=None, k=0, dtype=None, device=None):
     M = N if M is None else M
-    return anfora.cast(arange(N)[:, None] == arange(M)[None, :], dtype)
+    return anfora.cast(arange(N)[:, None] == arange(M)[None, :] - k, numpy.float64 if dtype is None else dtype)
 
 
-def identity(n, dtype=numpy.float64): return eye(n, None, dtype)
+def identity(n, dtype=None): return eye(n, None, 0, dtype)
 
 
 def asarray(a, dtype=None):
@@ -373,6 +582,7 @@ def asarray(a, dtype=None):
 
 
 def array(a, dtype=None): return asarray(a, dtype)
+def astype(x, dtype, copy=True, device=None): return anfora.cast(x, dtype)
 def copy(a): return ops.Identity(a)
 def tril(a, k=0): return ops.Trilu(a, anfora.as_tensor(k), upper=0)
 def triu(a, k=0): return ops.Trilu(a, anfora.as_tensor(k), upper=1)
@@ -406,8 +616,20 @@ def dot(a, b):
 def vdot(a, b): return sum(ravel(a) * ravel(b))
 def inner(a, b): return a * b if ndim(a) == 0 or ndim(b) == 0 else (sum(a * b) if a.ndim == 1 and b.ndim == 1 else a @ swapaxes(b, -1, -2))
 def outer(a, b): return ravel(a)[:, None] * ravel(b)[None, :]
+def vecdot(x, y, axis=-1): return anfora.cast(sum(x * y, axis), (x * y).dtype)
 def einsum(subscripts, *operands): return ops.Einsum(*anfora.promote(*operands), equation=subscripts)
-def tensordot(a, b, axes=2): return einsum("ij,jk->ik", reshape(a, (-1, count(b, tuple(range(axes))))), reshape(b, (count(b, tuple(range(axes))), -1)))
+def tensordot(a, b, axes=2):
+    if isinstance(axes, tuple):
+        ours, theirs = [one % a.ndim for one in each_of(axes[0])], [one % b.ndim for one in each_of(axes[1])]
+    else:
+        ours, theirs = list(range(a.ndim - axes, a.ndim)), list(range(axes))
+    kept = [i for i in range(a.ndim) if i not in ours]
+    others = [i for i in range(b.ndim) if i not in theirs]
+    n = count(a, tuple(ours))
+    rows, columns = reshape(transpose(a, kept + ours), (count(a, tuple(kept)), n)), reshape(transpose(b, theirs + others), (n, count(b, tuple(others))))
+    return reshape(rows @ columns, tuple([a.shape[i] for i in kept] + [b.shape[i] for i in others]))
+
+
 def kron(a, b): return reshape(a[:, None, :, None] * b[None, :, None, :], (a.shape[0] * b.shape[0], a.shape[1] * b.shape[1]))
 
 

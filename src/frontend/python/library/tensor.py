@@ -1,8 +1,8 @@
 """Methods of tensors: x.sum(axis=0) is sum(x, axis=0)."""
 
 
-def sum(self, axis=None, keepdims=False): return numpy.sum(self, axis, keepdims)
-def prod(self, axis=None, keepdims=False): return numpy.prod(self, axis, keepdims)
+def sum(self, axis=None, dtype=None, keepdims=False): return numpy.sum(self, axis, dtype, keepdims)
+def prod(self, axis=None, dtype=None, keepdims=False): return numpy.prod(self, axis, dtype, keepdims)
 def mean(self, axis=None, keepdims=False): return numpy.mean(self, axis, keepdims)
 def var(self, axis=None, ddof=0, keepdims=False): return numpy.var(self, axis, ddof, keepdims)
 def std(self, axis=None, ddof=0, keepdims=False): return numpy.std(self, axis, ddof, keepdims)
@@ -40,3 +40,15 @@ def transpose(self, *axes):
     if len(axes) == 0:
         return numpy.transpose(self)
     return numpy.transpose(self, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes)
+
+
+def __getitem__(self, index): return self[index]
+
+
+def __setitem__(self, index, value):
+    changed = self.copy()
+    changed[index] = value
+    return changed
+
+
+def __array_namespace__(self, api_version=None): return numpy

@@ -33,6 +33,7 @@ Object Lowering::call(const Object& callee, Arguments arguments) {
     return {Array{emit_.tensor(as_array(arguments.positional[0]), type->dtype)}};
   }
   if (const auto* live = std::get_if<std::shared_ptr<const Live>>(&callee.value)) {
+    if (auto chosen = overload(**live, arguments)) return call(*chosen, std::move(arguments));
     if (auto method = (*live)->attribute("__call__"); method && method->closure())
       return call(*method, std::move(arguments));
     if (const std::vector<std::string> names = (*live)->fields(); !names.empty()) {
@@ -55,6 +56,17 @@ Object Lowering::call(const Object& callee, Arguments arguments) {
   }
   emit_.fail(ErrorCode::TypeMismatch, fmt::format("{} cannot be called", describe(callee)),
              "only functions, classes of dataclasses and methods can");
+}
+
+std::optional<Object> Lowering::overload(const Live& callee, const Arguments& arguments) {
+  std::vector<std::string> types;
+  for (const Object& argument : arguments.positional) types.push_back(describe(argument));
+  try {
+    return callee.overload(types);
+  } catch (const Error& error) {
+    if (!error.location().empty()) throw;
+    emit_.fail(error.code(), error.message(), error.hint());
+  }
 }
 
 namespace {

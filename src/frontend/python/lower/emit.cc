@@ -276,6 +276,20 @@ std::optional<Integer> Emitter::exact_integer(Kind kind, const Constant& a, cons
   }
 }
 
+namespace {
+
+// The integers that ONNX has all of arithmetic for.
+bool is_main_integer(DType dtype) { return dtype == DType::I32 || dtype == DType::I64; }
+
+}  // namespace
+
+// An operator on integers that ONNX has it not for is computed in others, modulo 2ⁿ.
+Node* Emitter::computed_in(DType other, DType type, std::string_view operation, Node* x, Node* y) {
+  if (!is_integer(type) || is_main_integer(type)) return op(operation, {x, y});
+  if (element_bits(type) > element_bits(other)) other = DType::I64;
+  return cast(op(operation, {cast(x, other), cast(y, other)}), type);
+}
+
 Object Emitter::binary(Kind kind, const Object& a, const Object& b) {
   if (a.is<Constant>() && b.is<Constant>()) {
     if (auto folded = python::binary(kind, *a.as<Constant>(), *b.as<Constant>())) return {*folded};
@@ -318,10 +332,14 @@ Object Emitter::binary(Kind kind, const Object& a, const Object& b) {
     case Kind::Div: return made(op("Div", {x, y}));
     case Kind::FloorDiv: return made(floor_divide(x, y));
     case Kind::Mod: return made(remainder(x, y));
-    case Kind::Pow: return made(op("Pow", {x, y}));
-    case Kind::MatMult: return made(op("MatMul", {x, y}));
-    case Kind::LShift: return made(op("Mul", {x, op("Pow", {constant({Integer(2)}, type), y})}));
-    case Kind::RShift: return made(floor_divide(x, op("Pow", {constant({Integer(2)}, type), y})));
+    case Kind::Pow: return made(computed_in(DType::I64, type, "Pow", x, y));
+    case Kind::MatMult: return made(computed_in(DType::I32, type, "MatMul", x, y));
+    case Kind::LShift:
+      if (!is_main_integer(type)) return made(op("BitShift", {x, y}, {{"direction", "LEFT"}}));
+      return made(op("Mul", {x, op("Pow", {constant({Integer(2)}, type), y})}));
+    case Kind::RShift:
+      if (!is_main_integer(type)) return made(op("BitShift", {x, y}, {{"direction", "RIGHT"}}));
+      return made(floor_divide(x, op("Pow", {constant({Integer(2)}, type), y})));
     default: return made(op(arithmetic_operator(kind), {x, y}));
   }
 }

@@ -85,6 +85,7 @@ class Emitter {
 
  private:
   std::optional<Integer> exact_integer(Kind op, const Constant& a, const Constant& b) const;
+  ir::Node* computed_in(DType other, DType type, std::string_view operation, ir::Node* x, ir::Node* y);
   ir::Node* floor_divide(ir::Node* a, ir::Node* b);
   ir::Node* remainder(ir::Node* a, ir::Node* b);
 

@@ -169,6 +169,7 @@ class Lowering {
   int64_t known_index(const Object& index, size_t size);
 
   // Calls, attributes and what is built in
+  std::optional<Object> overload(const Live& callee, const Arguments& arguments);
   Object call_closure(const Closure& closure, Arguments arguments);
   Object call_derivative(const Derivative& derivative, Arguments arguments);
   using LeafMap = std::function<Object(std::span<const Object> leaves)>;

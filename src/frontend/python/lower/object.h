@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -32,6 +33,9 @@ class Live {
   virtual std::string describe() const = 0;
   // Empty where it has none of that name. Throws Unsupported for what cannot be compiled.
   virtual std::optional<Object> attribute(const std::string& name) const = 0;
+  // Of an overloaded function, the one for arguments of these types, as describe() writes them; empty for what is no such function.
+  // Throws TypeMismatch where none fits.
+  virtual std::optional<Object> overload(std::span<const std::string> types) const = 0;
   // Of a class whose instances are tuples with names, the names; else none.
   virtual std::vector<std::string> fields() const = 0;
 };

@@ -21,8 +21,16 @@ class FileGlobals : public Globals, public std::enable_shared_from_this<FileGlob
   std::optional<Object> find(const std::string& name) const override {
     if (auto constant = constants_.find(name); constant != constants_.end()) return make_constant(constant->second);
     for (const Tree* statement : source_.root->list("body")) {
-      if (statement->is(Kind::FunctionDef) && statement->text("name") == name)
+      if (statement->is(Kind::FunctionDef) && statement->text("name") == name) {
+        for (const Tree* decorator : statement->list("decorator_list")) {
+          if (unparse(*decorator).ends_with("overload")) {
+            throw source_
+                .error(ErrorCode::Unsupported, *statement, fmt::format("'{}' is overloaded, which only the running Python knows", name))
+                .with_hint("anfora.jit compiles what calls it; call one of its functions here");
+          }
+        }
         return function_object(source_, *statement, shared_from_this());
+      }
       const bool is_import = statement->is(Kind::Import), is_from = statement->is(Kind::ImportFrom);
       if (!is_import && !is_from) continue;
       for (const Tree* alias : statement->list("names")) {
@@ -112,6 +120,15 @@ std::vector<ArgumentType> annotated_arguments(const Source& source, const Tree& 
   return types;
 }
 
+void set_results(Lowering& lowering, std::span<ir::Node* const> nodes) {
+  ir::Module& module = lowering.emitter().module();
+  ir::Graph* last = lowering.emitter().graph();
+  module.set_result(last, nodes.size() == 1 ? nodes[0] : module.make_tuple(last, nodes));
+  erase_unused(module);
+  for (size_t i = 0; i < nodes.size(); ++i)
+    module.output_names().push_back(nodes.size() == 1 ? "output" : fmt::format("output_{}", i));
+}
+
 void lower_function(ir::Module& module, const Object& function, FunctionCall& call) {
   const Closure& closure = *function.closure();
   const Tree& tree = *closure.function;
@@ -129,11 +146,7 @@ void lower_function(ir::Module& module, const Object& function, FunctionCall& ca
     throw closure.source->error(ErrorCode::InvalidModel, tree, fmt::format("{} never returns", main.graph()->name()))
         .with_hint("a path that returns a value is needed");
   }
-  ir::Graph* last = emit.graph();
-  module.set_result(last, nodes.size() == 1 ? nodes[0] : module.make_tuple(last, nodes));
-  erase_unused(module);
-  for (size_t i = 0; i < nodes.size(); ++i)
-    module.output_names().push_back(nodes.size() == 1 ? "output" : fmt::format("output_{}", i));
+  set_results(lowering, nodes);
 }
 
 namespace {

@@ -38,6 +38,9 @@ class FunctionCall {
   virtual std::vector<ir::Node*> results(Lowering& lowering, const Object& result) = 0;
 };
 
+// The module returns these nodes from where lowering is; what nothing uses goes.
+void set_results(Lowering& lowering, std::span<ir::Node* const> nodes);
+
 // Makes main of a module: a call of the function. Throws InvalidModel, TypeMismatch, Unsupported with the place in the source. The module
 // is typed where the code needed it, and not verified.
 void lower_function(ir::Module& module, const Object& function, FunctionCall& call);
