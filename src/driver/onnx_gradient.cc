@@ -102,7 +102,7 @@ void lower_gradients(Module& module) {
       auto found = std::ranges::find_if(graph.nodes, [](const Apply* node) { return node->is("Gradient"); });
       if (found == graph.nodes.end()) continue;
       if (graph.graph != module.main()) {
-        throw Error(ErrorCode::Unsupported, "a Gradient in a function, a branch or a loop").at_node(describe(**found));
+        throw Error(ErrorCode::Unsupported, "a Gradient in a function, a branch or a loop is not supported").at_node(describe(**found));
       }
       if (!is_changed) {  // which results that are not the model's have no part in
         module.output_names().clear();
