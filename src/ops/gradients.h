@@ -7,7 +7,8 @@
 // everywhere. `$axis` is the operator's attribute. Of an operator with any number of operands, the function is for two of them: more are
 // applied two by two. Any number of results is a tuple, and a tuple given for such an operand is its items.
 //
-// A function with no more parameters than the operator has operands says what the operator means, and the gradient is that of the meaning.
+// A function with no more parameters than the operator has operands says what the operator means, and the gradient is that of the meaning;
+// any number of operands is then one tuple.
 #pragma once
 
 #include <span>

@@ -29,13 +29,13 @@ namespace {
 using Labels = std::vector<int>;
 using Integers = std::vector<int64_t>;
 
-struct Term {
+struct Labelled {
   Node* value;
   Labels labels;
 };
 
 bool has(const Labels& labels, int label) { return std::ranges::count(labels, label) > 0; }
-int64_t place(const Labels& labels, int label) { return std::ranges::find(labels, label) - labels.begin(); }
+int64_t axis_of_label(const Labels& labels, int label) { return std::ranges::find(labels, label) - labels.begin(); }
 void append(Labels& to, const Labels& labels) { to.insert(to.end(), labels.begin(), labels.end()); }
 
 class Contraction {
@@ -43,7 +43,7 @@ class Contraction {
   Contraction(Rewriter& rewriter, Apply& root, int num_broadcast) : rewriter_(rewriter), e_(rewriter, root), num_broadcast_(num_broadcast) {}
 
   // A label that occurs twice: the second axis is left where it has the index of the first.
-  Term diagonal(Term x) {
+  Labelled diagonal(Labelled x) {
     for (size_t i = 0; i < x.labels.size(); ++i) {
       while (std::ranges::count(x.labels, x.labels[i]) > 1) {
         const auto j = static_cast<size_t>(std::find(x.labels.begin() + static_cast<ptrdiff_t>(i) + 1, x.labels.end(), x.labels[i]) - x.labels.begin());
@@ -63,7 +63,7 @@ class Contraction {
   }
 
   // Without the labels that nobody else needs.
-  Term reduced(Term x, const Labels& needed) {
+  Labelled reduced(Labelled x, const Labels& needed) {
     Integers axes;
     for (size_t i = 0; i < x.labels.size(); ++i) {
       if (!has(needed, x.labels[i])) axes.push_back(static_cast<int64_t>(i));
@@ -74,7 +74,7 @@ class Contraction {
     return x;
   }
 
-  Term product(Term a, Term b, const Labels& needed) {
+  Labelled product(Labelled a, Labelled b, const Labels& needed) {
     auto needed_with = [&](const Labels& other) {
       Labels all = needed;
       append(all, other);
@@ -91,13 +91,13 @@ class Contraction {
     append(all, rows);
     append(all, columns);
     // Axes that broadcast, as those of an ellipsis may, have a size of 1 in one of the two, which no product sums over.
-    auto extent = [](const Term& x, int label) { return extent_of(x.value, static_cast<int>(place(x.labels, label))); };
+    auto extent = [](const Labelled& x, int label) { return extent_of(x.value, static_cast<int>(axis_of_label(x.labels, label))); };
     const bool broadcasts = std::ranges::any_of(contracted, [&](int label) {
       return label < num_broadcast_ || (extent(a, label) == 1) != (extent(b, label) == 1);
     });
     if (contracted.empty() || broadcasts) {
       append(all, contracted);
-      Term product{e_.apply("Mul", {aligned(a, all), aligned(b, all)}), all};
+      Labelled product{e_.apply("Mul", {aligned(a, all), aligned(b, all)}), all};
       return reduced(product, needed);
     }
     Node* left = as_matrices(a, batch, rows, contracted);
@@ -106,9 +106,9 @@ class Contraction {
   }
 
   // With its axes in the order of these labels, of which it has all.
-  Node* ordered(const Term& x, const Labels& labels) {
+  Node* ordered(const Labelled& x, const Labels& labels) {
     Integers perm;
-    for (int label : labels) perm.push_back(place(x.labels, label));
+    for (int label : labels) perm.push_back(axis_of_label(x.labels, label));
     return std::ranges::is_sorted(perm) ? x.value : e_.apply("Transpose", {x.value}, {{"perm", perm}});
   }
 
@@ -117,7 +117,7 @@ class Contraction {
   Node* sum(Node* x, const Integers& axes) { return e_.apply("ReduceSum", {x, rewriter_.integers(axes)}, {{"keepdims", int64_t{0}}}); }
 
   // The same with an axis of size 1 for each label that it does not have.
-  Node* aligned(const Term& x, const Labels& labels) {
+  Node* aligned(const Labelled& x, const Labels& labels) {
     Labels own;
     Integers missing;
     for (size_t i = 0; i < labels.size(); ++i) {
@@ -132,18 +132,18 @@ class Contraction {
   }
 
   // The sizes of these axes as a vector; multiplied, as one number in a vector.
-  Node* sizes(const Term& x, const Labels& labels) {
+  Node* sizes(const Labelled& x, const Labels& labels) {
     Integers axes;
-    for (int label : labels) axes.push_back(place(x.labels, label));
+    for (int label : labels) axes.push_back(axis_of_label(x.labels, label));
     return e_.apply("Gather", {e_.apply("Shape", {x.value}), rewriter_.integers(axes)});
   }
-  Node* size(const Term& x, const Labels& labels) {
+  Node* size(const Labelled& x, const Labels& labels) {
     return e_.apply("ReduceProd", {sizes(x, labels), rewriter_.integers(Integers{0})}, {{"keepdims", int64_t{1}}});
   }
   Node* concatenated(std::initializer_list<Node*> parts) { return e_.apply("Concat", parts, {{"axis", int64_t{0}}}); }
 
   // [batch…, first, second], where several labels of a side are one axis.
-  Node* as_matrices(const Term& x, const Labels& batch, const Labels& first, const Labels& second) {
+  Node* as_matrices(const Labelled& x, const Labels& batch, const Labels& first, const Labels& second) {
     Labels all = batch;
     append(all, first);
     append(all, second);
@@ -152,7 +152,7 @@ class Contraction {
     return e_.apply("Reshape", {value, concatenated({sizes(x, batch), size(x, first), size(x, second)})}, {{"allowzero", int64_t{1}}});
   }
   // … and back. A batch is as large as that of both, of which one may be 1.
-  Node* split(Node* product, const Term& a, const Term& b, const Labels& batch, const Labels& rows, const Labels& columns) {
+  Node* split(Node* product, const Labelled& a, const Labelled& b, const Labels& batch, const Labels& rows, const Labels& columns) {
     if (rows.size() == 1 && columns.size() == 1) return product;
     Node* shape = e_.apply("Shape", {product}, {{"end", static_cast<int64_t>(batch.size())}});
     return e_.apply("Reshape", {product, concatenated({shape, sizes(a, rows), sizes(b, columns)})}, {{"allowzero", int64_t{1}}});
@@ -171,9 +171,9 @@ Node* contraction(Rewriter& rewriter, Apply& root) {
   if (!is_typed(root) || std::ranges::count(ranks, -1)) return nullptr;
   const auto equation = kernels::parse_einsum(root.attributes().get_string("equation", ""), ranks);
   Contraction parts(rewriter, root, equation.ellipsis_rank);
-  std::vector<Term> terms;
+  std::vector<Labelled> terms;
   for (size_t i = 0; i < ranks.size(); ++i) terms.push_back(parts.diagonal({root.input(i), equation.inputs[i]}));
-  Term result = terms[0];
+  Labelled result = terms[0];
   for (size_t i = 1; i < terms.size(); ++i) {
     Labels needed = equation.output;
     for (size_t k = i + 1; k < terms.size(); ++k) append(needed, terms[k].labels);

@@ -39,6 +39,21 @@ def model():
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid(TRAINING, 1)], ir_version=8)
 
 
+def in_a_branch():
+    """Which is an error."""
+    value = lambda name, *shape: helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)  # noqa: E731
+    nodes = [
+        helper.make_node("Mul", ["x", "x"], ["y"]),
+        helper.make_node("Gradient", ["x"], ["d"], domain=TRAINING, xs=["x"], y="y"),
+    ]
+    one = helper.make_graph(nodes, "one", [], [value("d", 3)])
+    other = helper.make_graph([helper.make_node("Neg", ["x"], ["n"])], "other", [], [value("n", 3)])
+    choice = helper.make_node("If", ["c"], ["o"], then_branch=one, else_branch=other)
+    condition = helper.make_tensor_value_info("c", onnx.TensorProto.BOOL, [])
+    graph = helper.make_graph([choice], "branch", [value("x", 3), condition], [value("o", 3)])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid(TRAINING, 1)], ir_version=8)
+
+
 def main():
     x, w, other = (np.array(v, np.float32) for v in ([0.5, 1, 2], [1, 0.3, -0.7], [0.1, 0.2, 0.3]))
     h = x * x
@@ -55,6 +70,11 @@ def main():
         run = [sys.argv[1], "run", folder / "model.onnx", "--input", folder / "in.npz", "--output", folder / "out.npz"]
         subprocess.run(run, check=True, stdout=subprocess.DEVNULL)
         found = np.load(folder / "out.npz")
+        onnx.save(in_a_branch(), folder / "branch.onnx")
+        refused = subprocess.run([sys.argv[1], "info", folder / "branch.onnx"], capture_output=True, text=True)
+        if "is not supported" not in refused.stderr or not refused.returncode:
+            print(f"a Gradient in a branch: {refused.stderr}")
+            return 1
         wrong = [key for key in expected if not np.allclose(found[key], expected[key], rtol=1e-5)]
     for key in wrong:
         print(f"{key} is {found[key]} instead of {expected[key]}")
