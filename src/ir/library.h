@@ -41,6 +41,10 @@ class Library {
   const Graph* find(const Operator& op) const;
   // The same where it is what the operator means; else null.
   const Graph* meaning(const Operator& op) const;
+  // Another function, by its name; null: there is none.
+  const Graph* find(std::string_view name) const;
+  // Whether the gradient adds to the sensitivity of its first operand, its last parameter.
+  static bool is_update(const Operator& op, const Graph& gradient);
   std::span<const std::unique_ptr<Module>> modules() const { return modules_; }
 
  private:

@@ -7,6 +7,7 @@
 #include "analysis/evaluate.h"
 #include "analysis/folding.h"
 #include "anfora/error.h"
+#include "ir/clone.h"
 #include "ops/registry.h"
 #include "rewrite/expression.h"
 
@@ -54,6 +55,13 @@ Application application_of(const Context& context, const Apply& node) {
           node.operands().first(node.num_inputs() - attributes)};
 }
 
+// The function that is called, where it calls itself.
+const Graph* recursive_function(const Apply& call) {
+  const Graph* function = constant_function(call.input(0));
+  auto is_inside = [&](const Use& use) { return use.user->graph()->is_inside(function); };
+  return function && std::ranges::any_of(function->value()->uses(), is_inside) ? function : nullptr;
+}
+
 }  // namespace
 
 Instance::Instance(const Library& library, Rewriter& rewriter, const Graph& function, const AttributeSet& attributes)
@@ -96,6 +104,7 @@ Instance::Place Instance::argument(const Parameter& parameter, Frame* frame) con
 Instance::Frame* Instance::called(const Apply& node, Frame* frame) {
   if (auto known = frame->calls.find(&node); known != frame->calls.end()) return known->second;
   if (node.primitive() == Primitive::Call) {
+    if (recursive_function(node)) return nullptr;
     return enter(node, callee(*node.input(0), frame), node.operands().subspan(1), frame);
   }
   if (node.primitive() != Primitive::Operation) return nullptr;
@@ -175,6 +184,7 @@ Node* Instance::compute(const Apply& node, Frame* frame) {
     return rewriter_.tuple(items);
   }
   if (Frame* made = called(node, frame)) return value({made->graph->result(), made});
+  if (node.primitive() == Primitive::Call) return call_of(*recursive_function(node), node, frame);
   if (node.is(kAttributeOf)) return attribute_of(*frame, node.attributes().get_string("name", ""));
   if (node.is(kUnreachable)) throw Refusal{node.attributes().get_string("reason", "")};
   if (node.is(kIsKnown)) {
@@ -191,6 +201,14 @@ Node* Instance::compute(const Apply& node, Frame* frame) {
     if (!is_list) inputs.push_back(input);
   }
   return made(application.op, std::move(inputs), attributes_of(node, application.op, frame), node.num_outputs());
+}
+
+// Inference, of the module as a whole, will type it.
+Node* Instance::call_of(const Graph& function, const Apply& node, Frame* frame) {
+  std::vector<Node*> arguments;
+  for (const Use& use : node.operands().subspan(1)) arguments.push_back(value({use.node, frame}));
+  Module& module = rewriter_.module();
+  return module.call(rewriter_.root().graph(), import(module, function)->value(), arguments);
 }
 
 // What a guard of a rule may ask.

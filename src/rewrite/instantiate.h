@@ -9,7 +9,7 @@
 // A partial evaluation: what does not depend on data is computed on the way, that is, what inference knows the elements
 // of and what is made of small constants. So a Switch is decided where it is met, calls are written out, and only what
 // the result takes is made: nothing is left to clean up. Operators that the library defines are inserted in turn. Linear
-// in what is made.
+// in what is made. A function that calls itself is copied into the module, and called there.
 //
 // Each call of a function is a frame: the values of its nodes so far, each computed when it is first asked for.
 //
@@ -67,6 +67,7 @@ class Instance {
   ir::Node* item(Place place, size_t i);
   ir::Node* value(Place place);
   ir::Node* compute(const ir::Apply& node, Frame* frame);
+  ir::Node* call_of(const ir::Graph& function, const ir::Apply& node, Frame* frame);
   ir::Node* made(const ir::Operator& op, std::vector<ir::Node*> inputs, AttributeSet attributes, size_t num_outputs);
   bool holds(const ir::Apply& node, Frame* frame);
   ir::Node* attribute_of(const Frame& frame, std::string_view name);

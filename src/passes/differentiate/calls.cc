@@ -118,7 +118,7 @@ std::vector<Leaf> leaves_of(const Graph& function, const Mask& active) {
   for (const Parameter* p : function.parameters()) {
     const auto types = leaf_types(p->type());
     for (size_t k = 0; active[p->index()] && k < types.size(); ++k) {
-      if (is_float_tensor(types[k])) leaves.push_back({p->index(), k});
+      if (has_sensitivity(types[k])) leaves.push_back({p->index(), k});
     }
   }
   return leaves;

@@ -36,6 +36,8 @@ struct Body {
   ir::Graph *forward, *backward;
   boost::unordered_flat_set<const ir::Node*> varied = {};                               // depend on what is differentiated by
   boost::unordered_flat_map<const ir::Node*, std::vector<ir::Node*>> sensitivities = {};  // by leaf; null: none, or zero
+  // Applications whose gradient updates the sensitivity of this operand, once all else that adds to it has.
+  boost::unordered_flat_map<const ir::Node*, std::vector<ir::Apply*>> updates = {};
 };
 
 // Functions that a call chooses between, made for the arguments and the leaves of the result that matter.
@@ -56,6 +58,8 @@ class Differentiation {
  private:
   // Sensitivities.
   void add(Body& body, ir::Node* node, size_t leaf, ir::Node* sensitivity);
+  ir::Node* sum(ir::Graph* graph, ir::Node* a, ir::Node* b);
+  ir::Node* zero(ir::Graph* graph, ir::Node* node);
   ir::Node* sensitivity(const Body& body, const ir::Node* node, size_t leaf) const;
   ir::Node* sensitivity_or_zero(Body& body, ir::Node* node, size_t leaf);
 
@@ -69,7 +73,9 @@ class Differentiation {
   // The walk.
   void walk(Body& body);
   void visit(Body& body, ir::Apply& node);
-  void visit_operation(Body& body, ir::Apply& node, std::span<ir::Node* const> leaves);
+  void settle(Body& body, ir::Node* node);
+  void visit_operation(Body& body, ir::Apply& node);
+  void apply_gradient(Body& body, ir::Apply& node, const ir::Graph& function, ir::Node* so_far);
   void add_results(Body& body, ir::Apply& node, std::span<ir::Node* const> leaves, std::vector<ir::Node*>& arguments);
 
   // Calls.

@@ -64,7 +64,7 @@ void Differentiation::visit_loop(Body& body, Apply& node, const LoopForm& loop, 
   const std::vector<Leaf> leaves = leaves_of(*step, active);
   Mask matters;
   for (const Parameter* p : step->parameters()) {
-    for (const Type* type : leaf_types(p->type())) matters.push_back(active[p->index()] && is_float_tensor(type));
+    for (const Type* type : leaf_types(p->type())) matters.push_back(active[p->index()] && has_sensitivity(type));
   }
   const Pair& pair = pair_of({step}, active, matters, true);
 
@@ -169,10 +169,11 @@ Graph* Differentiation::make_backward_loop(const Graph& step, const Pair& pair, 
   Graph* done = module_.make_graph(fmt::format("{}.done", made->name()), made);
   module_.set_result(done, build_.tuple(done, std::span(own).subspan(first)));
 
-  Node* index = build_.apply(again, "Sub", {left, module_.scalar<int64_t>(1)});
-  std::vector<Node*> popped;
+  // Popped as they were pushed: a push and a pop are the gradients of each other.
+  std::vector<Node*> next = {build_.apply(again, "Sub", {left, module_.scalar<int64_t>(1)})}, popped;
   for (size_t i = 0; i < sequences.size(); ++i) {
-    popped.push_back(build_.apply(again, "SequenceAt", {own[i + 1], index}));
+    popped.push_back(build_.apply(again, "SequenceAt", {own[i + 1], module_.scalar<int64_t>(-1)}));
+    next.push_back(build_.apply(again, "SequenceErase", {own[i + 1]}));
   }
   std::vector<Node*> arguments = shared;
   size_t at = 0;
@@ -182,8 +183,7 @@ Graph* Differentiation::make_backward_loop(const Graph& step, const Pair& pair, 
   arguments.insert(arguments.end(), popped.begin() + static_cast<std::ptrdiff_t>(at), popped.end());
   arguments.insert(arguments.end(), own.begin() + static_cast<std::ptrdiff_t>(first), own.end());
   Apply* stepped = build_.call(again, pair.backward[0]->value(), arguments, nullptr);
-  std::vector<Node*> next(own.begin(), own.begin() + static_cast<std::ptrdiff_t>(first));
-  next[0] = index;
+  for (size_t i = next.size(); i < first; ++i) next.push_back(own[i]);
   for (size_t k = 0; k < leaves.size(); ++k) next.push_back(module_.tuple_item(again, stepped, k));
   module_.set_result(again, module_.call(again, made->value(), next));
   Node* goes_on = build_.apply(made, "Greater", {left, module_.scalar<int64_t>(0)});

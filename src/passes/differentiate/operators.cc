@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "anfora/error.h"
+#include "ir/clone.h"
 #include "ir/order.h"
 #include "passes/replacement.h"
 #include "rewrite/instantiate.h"
@@ -33,7 +34,7 @@ void Differentiation::add(Body& body, Node* node, size_t leaf, Node* sensitivity
   if (!sensitivity || has_no_derivative(sensitivity) || !body.varied.contains(node)) return;
   auto& leaves = body.sensitivities[node];
   if (leaves.empty()) leaves.resize(leaf_types(node->type()).size());
-  leaves[leaf] = leaves[leaf] ? build_.apply(body.backward, "Add", {leaves[leaf], sensitivity}) : sensitivity;
+  leaves[leaf] = leaves[leaf] ? sum(body.backward, leaves[leaf], sensitivity) : sensitivity;
 }
 Node* Differentiation::sensitivity(const Body& body, const Node* node, size_t leaf) const {
   auto found = body.sensitivities.find(node);
@@ -41,7 +42,23 @@ Node* Differentiation::sensitivity(const Body& body, const Node* node, size_t le
 }
 Node* Differentiation::sensitivity_or_zero(Body& body, Node* node, size_t leaf) {
   if (Node* known = sensitivity(body, node, leaf)) return known;
-  return build_.filled_like(body.backward, build_.leaf_of(body.forward, node, leaf), 0);
+  return zero(body.backward, build_.leaf_of(body.forward, node, leaf));
+}
+
+// Of sequences, item by item.
+Node* Differentiation::sum(Graph* graph, Node* a, Node* b) {
+  if (a->type()->is_tensor()) return build_.apply(graph, "Add", {a, b});
+  Node* arguments[] = {a, b, module_.scalar<int64_t>(0), build_.empty_sequence(graph, a->type()->element())};
+  Apply* made = build_.call(graph, import(module_, *library_.find("sum_of_sequences"))->value(), arguments, nullptr);
+  made->set_type(a->type());
+  return made;
+}
+Node* Differentiation::zero(Graph* graph, Node* node) {
+  if (node->type()->is_tensor()) return build_.filled_like(graph, node, 0);
+  Node* arguments[] = {node, module_.scalar<int64_t>(0), build_.empty_sequence(graph, node->type()->element())};
+  Apply* made = build_.call(graph, import(module_, *library_.find("zeros_of_sequence"))->value(), arguments, nullptr);
+  made->set_type(node->type());
+  return made;
 }
 
 // What depends on what is differentiated by ----------------------------------------------------------------------------
@@ -86,6 +103,9 @@ bool Differentiation::simplify(Apply& node) {
   Node* simpler = nullptr;
   if (library_.meaning(node.op())) {
     simpler = meaning_of(node, *function);
+  } else if (node.type()->kind() == TypeKind::Sequence && inputs.back().arity == Formal::Arity::Variadic) {
+    simpler = build_.empty_sequence(node.graph(), node.type()->element());
+    for (const Use& use : node.operands()) simpler = build_.apply(node.graph(), "SequenceInsert", {simpler, use.node});
   } else if (inputs.back().arity == Formal::Arity::Variadic && inputs.size() == 1 && node.num_inputs() != 2) {
     simpler = node.input(0);
     for (size_t i = 1; i < node.num_inputs(); ++i) {
@@ -118,8 +138,11 @@ Node* Differentiation::meaning_of(Apply& node, const Graph& function) {
 void Differentiation::walk(Body& body) {
   const auto order = topological_order(*body.forward);
   for (size_t i = order.size(); i-- > 0;) {
-    if (!order[i]->is_erased()) visit(body, *order[i]);
+    if (order[i]->is_erased()) continue;
+    settle(body, order[i]);
+    visit(body, *order[i]);
   }
+  for (Parameter* p : body.forward->parameters()) settle(body, p);
 }
 
 void Differentiation::visit(Body& body, Apply& node) {
@@ -139,29 +162,55 @@ void Differentiation::visit(Body& body, Apply& node) {
       return;
     }
     case Primitive::Call: return visit_call(body, node, leaves);
-    case Primitive::Operation: return visit_operation(body, node, leaves);
+    case Primitive::Operation: return visit_operation(body, node);
     default: return;
   }
 }
 
-void Differentiation::visit_operation(Body& body, Apply& node, std::span<Node* const> leaves) {
+// All users of the node are visited: what is left are updates.
+void Differentiation::settle(Body& body, Node* node) {
+  auto found = body.updates.find(node);
+  if (found == body.updates.end()) return;
+  for (Apply* user : std::exchange(found->second, {})) {
+    apply_gradient(body, *user, *library_.find(user->op()), sensitivity_or_zero(body, node, 0));
+  }
+}
+
+void Differentiation::visit_operation(Body& body, Apply& node) {
   const Graph* function = library_.find(node.op());
   if (!function) refuse_gradient(node, fmt::format("{} has no gradient", node.op().qualified), "docs/ops.md lists what has one");
+  if (Library::is_update(node.op(), *function)) {
+    if (body.varied.contains(node.input(0))) body.updates[node.input(0)].push_back(&node);
+  } else {
+    apply_gradient(body, node, *function, nullptr);
+  }
+}
+
+// `so_far`: the sensitivity of the first operand where the gradient updates it; else null.
+void Differentiation::apply_gradient(Body& body, Apply& node, const Graph& function, Node* so_far) {
+  const std::vector<Node*> leaves = body.sensitivities.at(&node);
   const Operator& op = node.op();
   // The gradient takes the place of a copy of the node in the backward graph, whose operands it reads.
   std::vector<Node*> arguments;
   for (const Use& use : node.operands()) arguments.push_back(use.node);
   Apply* place = module_.apply_interned(body.backward, op, arguments, &node.attributes(), node.num_outputs(), node.location());
   place->set_type(node.type());
-  const size_t num_operands = function->parameters().size() - 2 * op.outputs.size();
+  const size_t num_operands = function.parameters().size() - 2 * op.outputs.size() - (so_far ? 1 : 0);
   arguments.resize(num_operands, module_.none());
   add_results(body, node, leaves, arguments);
+  if (so_far) arguments.push_back(so_far);
   rewriter_.set_root(*place);
   try {
-    rewrite::Instance gradient(rewriter_, *function, arguments);
+    rewrite::Instance gradient(rewriter_, function, arguments);
     for (size_t i = 0; i < std::min(num_operands, node.num_inputs()); ++i) {
       if (!body.varied.contains(node.input(i)) || !has_derivative(node, i)) continue;
-      add(body, node.input(i), 0, num_operands == 1 ? gradient.value() : gradient.item(i));
+      Node* made = num_operands == 1 ? gradient.value() : gradient.item(i);
+      if (!made->type()) made->set_type(node.input(i)->type());
+      if (so_far && i == 0) {
+        body.sensitivities[node.input(0)] = {made};
+      } else {
+        add(body, node.input(i), 0, made);
+      }
     }
   } catch (const rewrite::Refusal& refusal) {
     refuse_gradient(node, fmt::format("{} has no gradient here: {}", op.qualified, refusal.why));
@@ -175,7 +224,7 @@ void Differentiation::add_results(Body& body, Apply& node, std::span<Node* const
   if (outputs.back().arity == Formal::Arity::Variadic) {
     std::vector<Node*> all;
     for (size_t i = 0; i < leaves.size(); ++i) {
-      all.push_back(leaves[i] ? leaves[i] : build_.filled_like(body.backward, build_.leaf_of(body.backward, &node, i), 0));
+      all.push_back(leaves[i] ? leaves[i] : zero(body.backward, build_.leaf_of(body.backward, &node, i)));
     }
     arguments.push_back(&node);
     arguments.push_back(leaves.size() == 1 ? all[0] : build_.tuple(body.backward, all));
