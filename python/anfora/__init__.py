@@ -52,10 +52,14 @@ __all__ = [
     "UnsupportedError",
     "Verification",
     "grad",
+    "hessian",
+    "jacobian",
     "jit",
+    "jvp",
     "load",
     "optimize",
     "value_and_grad",
+    "vjp",
 ]
 
 
@@ -68,7 +72,7 @@ def __getattr__(name: str) -> object:
         from ._program import jit
 
         return jit
-    if name in ("grad", "value_and_grad"):
+    if name in ("grad", "hessian", "jacobian", "jvp", "value_and_grad", "vjp"):
         from . import _grad
 
         return getattr(_grad, name)

@@ -200,6 +200,18 @@ class Model {
     std::lock_guard lock(shared_->mutex);
     driver::differentiate(*module_, of, std::move(by));
   }
+  void make_scalar(size_t of) {
+    std::lock_guard lock(shared_->mutex);
+    driver::make_scalar(*module_, of);
+  }
+  void add_weighted_sum(const std::vector<size_t>& of) {
+    std::lock_guard lock(shared_->mutex);
+    driver::add_weighted_sum(*module_, of);
+  }
+  void set_to_zero(size_t first, const std::vector<size_t>& like) {
+    std::lock_guard lock(shared_->mutex);
+    driver::set_to_zero(*module_, first, like);
+  }
   void keep_outputs(const std::vector<size_t>& kept) {
     std::lock_guard lock(shared_->mutex);
     driver::keep_results(*module_, kept);
@@ -512,6 +524,9 @@ NB_MODULE(_core, module) {
       .def("nodes", &Model::nodes)
       .def("metadata", &Model::metadata)
       .def("optimize", &Model::optimize, nb::arg("options"), nb::arg("progress").none() = nb::none())
+      .def("make_scalar", &Model::make_scalar, nb::arg("of"))
+      .def("add_weighted_sum", &Model::add_weighted_sum, nb::arg("of"))
+      .def("set_to_zero", &Model::set_to_zero, nb::arg("first"), nb::arg("like"))
       .def("differentiate", &Model::differentiate, nb::arg("of"), nb::arg("by"))
       .def("keep_outputs", &Model::keep_outputs, nb::arg("kept"))
       .def("save", &Model::save, nb::arg("path"), nb::arg("opset").none() = nb::none())

@@ -21,6 +21,14 @@ void differentiate(ir::Module& module, const GradientOptions& options);
 // The same by the numbers of the result and of the parameters.
 void differentiate(ir::Module& module, size_t of, std::vector<size_t> by);
 
+// A result whose rank only a run tells becomes a scalar; a run ends by an error where it has several elements.
+void make_scalar(ir::Module& module, size_t of);
+// Behind the results comes the sum of products of these, element by element, with parameters of their types, which come behind the parameters:
+// its gradient by what they depend on is that of all of them, weighted.
+void add_weighted_sum(ir::Module& module, std::span<const size_t> of);
+// The parameters from `first` on, as many as `like`, become zeros of the shapes of these results, which do not depend on them.
+void set_to_zero(ir::Module& module, size_t first, std::span<const size_t> like);
+
 // Only these results, in this order.
 void keep_results(ir::Module& module, std::span<const size_t> kept);
 

@@ -2,7 +2,8 @@
 //
 //     differentiate.cc   the pass: main, and what becomes of its results
 //     operators.cc       sensitivities, what varies, and the walk over a body
-//     calls.cc           functions: forward and backward, and the residuals between them
+//     calls.cc           functions: forward and backward, with the residuals between them
+//     residuals.cc       which values those are
 //     loops.cc           loops
 #pragma once
 
@@ -92,6 +93,8 @@ class Differentiation {
   const Pair& pair_of(std::vector<ir::Graph*> callees, const Mask& active, const Mask& matters, bool is_complete);
   void make_pair(Pair& pair, std::span<ir::Graph* const> callees, const Mask& active, const Mask& matters, bool is_complete);
   Body differentiated(const ir::Graph& function, ir::Graph* forward, const Mask& active, const Mask& matters);
+  // `is_free`: parameters that the backward function gets anyway.
+  void choose_residuals(const Body& body, const Mask& is_free, bool is_loop);
   void lift_backward(Pair& pair, std::span<Body> bodies);
 
   // Loops.

@@ -205,7 +205,8 @@ void Differentiation::apply_gradient(Body& body, Apply& node, const Graph& funct
     for (size_t i = 0; i < std::min(num_operands, node.num_inputs()); ++i) {
       if (!body.varied.contains(node.input(i)) || !has_derivative(node, i)) continue;
       Node* made = num_operands == 1 ? gradient.value() : gradient.item(i);
-      if (!made->type()) made->set_type(node.input(i)->type());
+      // More is known of it than inference finds where it is a sequence.
+      if (made->is_apply() && !node.input(i)->type()->is_tensor()) made->set_type(node.input(i)->type());
       if (so_far && i == 0) {
         body.sensitivities[node.input(0)] = {made};
       } else {
