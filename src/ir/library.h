@@ -7,7 +7,7 @@
 // The parameters of a function are the operator's inputs, none where one is left out (`OptionalHasElement` tells); its
 // result is the operator's, a tuple of all where there are several. `$alpha` is the value of the operator's attribute,
 // none where it is neither given nor has a default. An attribute may be any operand that is known where the function is
-// inserted: `Transpose(%x){perm=%perm}`. `Holds(%x){fact="finite"}` asks a function of the rule language. Choices are a Switch, `if %condition { … } else { … }`; what is not supported is
+// inserted: `Transpose(%x){perm=%perm}`. Of sensitivities of any type, sequences among them, `SumOf` and `ZerosOf` are the sum and zeros. `Holds(%x){fact="finite"}` asks a function of the rule language. Choices are a Switch, `if %condition { … } else { … }`; what is not supported is
 // `unreachable "the reason"`. Graphs of other names are for those of the file to call; those of `shared.ir` are in all.
 //
 // `rewrite::Instance` inserts a function in the place of an application.
@@ -25,7 +25,8 @@ namespace anfora::ir {
 
 // Operators that only libraries have, see src/ops/library.cc.
 inline constexpr std::string_view kAttributeOf = "Attribute", kWithAttributes = "WithAttributes", kIsKnown = "IsKnown",
-                                  kHolds = "Holds", kUnreachable = "Unreachable";
+                                  kHolds = "Holds", kUnreachable = "Unreachable", kSumOf = "SumOf",
+                                  kZerosOf = "ZerosOf";
 
 class Library {
  public:

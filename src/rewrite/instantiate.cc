@@ -71,8 +71,8 @@ Instance::Instance(const Library& library, Rewriter& rewriter, const Graph& func
   for (const Use& use : root.operands()) frame.arguments.push_back({use.node, nullptr});
 }
 
-Instance::Instance(Rewriter& rewriter, const Graph& function, std::span<Node* const> arguments)
-    : library_(nullptr), rewriter_(rewriter) {
+Instance::Instance(Rewriter& rewriter, const Graph& function, std::span<Node* const> arguments, Sensitivities& sensitivities)
+    : library_(nullptr), sensitivities_(&sensitivities), rewriter_(rewriter) {
   const Apply& root = rewriter.root();
   Frame& frame = frames_.emplace_back(Frame{.graph = &function, .op = &root.op(), .attributes = root.attributes()});
   for (Node* argument : arguments) frame.arguments.push_back({argument, nullptr});
@@ -191,6 +191,8 @@ Node* Instance::compute(const Apply& node, Frame* frame) {
     return rewriter_.constant(Tensor::scalar<bool>(known(value({node.input(0), frame})).has_value()));
   }
   if (node.is(kHolds)) return rewriter_.constant(Tensor::scalar<bool>(holds(node, frame)));
+  if (node.is(kSumOf)) return sensitivities_->sum_of(value({node.input(0), frame}), value({node.input(1), frame}));
+  if (node.is(kZerosOf)) return sensitivities_->zeros_of(value({node.input(0), frame}));
   const Application application = application_of(rewriter_.context(), node);
   std::vector<Node*> inputs;
   for (const Use& use : application.inputs) {

@@ -19,6 +19,7 @@ void Differentiation::visit_call(Body& body, Apply& node, std::span<Node* const>
   if (auto loop = loop_of(callees, calls_)) return visit_loop(body, node, *loop, leaves);
   Mask active;
   for (size_t i = 1; i < node.num_inputs(); ++i) active.push_back(body.varied.contains(node.input(i)));
+  require_sensitivities(node, active);
   Mask matters;
   std::vector<Node*> sensitivities;
   for (Node* leaf : leaves) {

@@ -20,6 +20,7 @@
 #include "passes/differentiate/leaves.h"
 #include "passes/differentiate/loop_form.h"
 #include "passes/pass.h"
+#include "rewrite/instantiate.h"
 #include "rewrite/rule.h"
 
 namespace anfora::passes::reverse {
@@ -50,7 +51,7 @@ struct Pair {
   std::vector<Leaf> results = {};             // what they return: sensitivities of these
 };
 
-class Differentiation {
+class Differentiation : rewrite::Sensitivities {
  public:
   explicit Differentiation(PassContext& context);
   // Main gets, behind its results, the gradients.
@@ -61,6 +62,9 @@ class Differentiation {
   void add(Body& body, ir::Node* node, size_t leaf, ir::Node* sensitivity);
   ir::Node* sum(ir::Graph* graph, ir::Node* a, ir::Node* b);
   ir::Node* zero(ir::Graph* graph, ir::Node* node);
+  ir::Node* item_by_item(ir::Graph* graph, std::string_view function, std::span<ir::Node* const> sequences, ir::Graph* of_items);
+  ir::Node* sum_of(ir::Node* a, ir::Node* b) override { return sum(rewriter_.root().graph(), a, b); }
+  ir::Node* zeros_of(ir::Node* node) override { return zero(rewriter_.root().graph(), node); }
   ir::Node* sensitivity(const Body& body, const ir::Node* node, size_t leaf) const;
   ir::Node* sensitivity_or_zero(Body& body, ir::Node* node, size_t leaf);
 
@@ -121,6 +125,9 @@ class Differentiation {
 
 // The arguments' leaves of floats, of those that are active.
 std::vector<Leaf> leaves_of(const ir::Graph& function, const Mask& active);
+
+// Refuses arguments that hold floats and have no sensitivity, of a call that is differentiated by them.
+void require_sensitivities(const ir::Apply& call, const Mask& active);
 
 [[noreturn]] void refuse_gradient(const ir::Apply& node, std::string why, std::string hint = {});
 

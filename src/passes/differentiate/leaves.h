@@ -24,7 +24,8 @@ inline bool is_float_tensor(const ir::Type* type) {
   return dtype == DType::F64 || dtype == DType::F32 || dtype == DType::F16 || dtype == DType::BF16;
 }
 inline bool has_sensitivity(const ir::Type* leaf) {
-  return is_float_tensor(leaf && leaf->kind() == ir::TypeKind::Sequence ? leaf->element() : leaf);
+  while (leaf && leaf->kind() == ir::TypeKind::Sequence) leaf = leaf->element();
+  return is_float_tensor(leaf);
 }
 // Also where it has no sensitivity, and what reads it is refused.
 inline bool holds_floats(const ir::Type* type) {

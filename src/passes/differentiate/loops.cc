@@ -61,6 +61,7 @@ void Differentiation::visit_loop(Body& body, Apply& node, const LoopForm& loop, 
   Mask entering;
   for (size_t i = 1; i < node.num_inputs(); ++i) entering.push_back(body.varied.contains(node.input(i)));
   const Mask active = varying(step, entering);
+  require_sensitivities(node, active);
   const std::vector<Leaf> leaves = leaves_of(*step, active);
   Mask matters;
   for (const Parameter* p : step->parameters()) {

@@ -20,6 +20,16 @@ bool has_no_derivative(const Node* node) { return node->as_value() && node->as_v
 
 }  // namespace
 
+void require_sensitivities(const Apply& call, const Mask& active) {
+  for (size_t i = 0; i < active.size(); ++i) {
+    for (const Type* leaf : leaf_types(call.input(i + 1)->type())) {
+      if (active[i] && holds_floats(leaf) && !has_sensitivity(leaf)) {
+        refuse_gradient(call, fmt::format("there are no gradients by values of the type {}", to_string(leaf)));
+      }
+    }
+  }
+}
+
 void refuse_gradient(const Apply& node, std::string why, std::string hint) {
   Error error(ErrorCode::Unsupported, std::move(why));
   error.at_node(describe(node));
@@ -45,19 +55,29 @@ Node* Differentiation::sensitivity_or_zero(Body& body, Node* node, size_t leaf) 
   return zero(body.backward, build_.leaf_of(body.forward, node, leaf));
 }
 
-// Of sequences, item by item.
 Node* Differentiation::sum(Graph* graph, Node* a, Node* b) {
   if (a->type()->is_tensor()) return build_.apply(graph, "Add", {a, b});
-  Node* arguments[] = {a, b, module_.scalar<int64_t>(0), build_.empty_sequence(graph, a->type()->element())};
-  Apply* made = build_.call(graph, import(module_, *library_.find("sum_of_sequences"))->value(), arguments, nullptr);
-  made->set_type(a->type());
-  return made;
+  Graph* of_items = module_.make_graph("sum_of_items");
+  Node *x = module_.add_parameter(of_items, a->type()->element()), *y = module_.add_parameter(of_items, a->type()->element());
+  module_.set_result(of_items, sum(of_items, x, y));
+  Node* sequences[] = {a, b};
+  return item_by_item(graph, "sum_of_sequences", sequences, of_items);
 }
 Node* Differentiation::zero(Graph* graph, Node* node) {
   if (node->type()->is_tensor()) return build_.filled_like(graph, node, 0);
-  Node* arguments[] = {node, module_.scalar<int64_t>(0), build_.empty_sequence(graph, node->type()->element())};
-  Apply* made = build_.call(graph, import(module_, *library_.find("zeros_of_sequence"))->value(), arguments, nullptr);
-  made->set_type(node->type());
+  Graph* of_items = module_.make_graph("zeros_of_item");
+  Node* x = module_.add_parameter(of_items, node->type()->element());
+  module_.set_result(of_items, zero(of_items, x));
+  return item_by_item(graph, "zeros_of_sequence", {&node, 1}, of_items);
+}
+
+// A function of the library that goes over sequences of the same type, and makes another one.
+Node* Differentiation::item_by_item(Graph* graph, std::string_view function, std::span<Node* const> sequences, Graph* of_items) {
+  const Type* type = sequences[0]->type();
+  std::vector<Node*> arguments(sequences.begin(), sequences.end());
+  arguments.insert(arguments.end(), {module_.scalar<int64_t>(0), build_.empty_sequence(graph, type->element()), of_items->value()});
+  Apply* made = build_.call(graph, import(module_, *library_.find(function))->value(), arguments, nullptr);
+  made->set_type(type);
   return made;
 }
 
@@ -201,7 +221,7 @@ void Differentiation::apply_gradient(Body& body, Apply& node, const Graph& funct
   if (so_far) arguments.push_back(so_far);
   rewriter_.set_root(*place);
   try {
-    rewrite::Instance gradient(rewriter_, function, arguments);
+    rewrite::Instance gradient(rewriter_, function, arguments, *this);
     for (size_t i = 0; i < std::min(num_operands, node.num_inputs()); ++i) {
       if (!body.varied.contains(node.input(i)) || !has_derivative(node, i)) continue;
       Node* made = num_operands == 1 ? gradient.value() : gradient.item(i);
