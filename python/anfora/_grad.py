@@ -47,6 +47,7 @@ class Derivative:
 
     kind: str
     argnums: Argnums
+    checkpoints: int = 0
 
     @property
     def has_weights(self) -> bool:
@@ -92,7 +93,7 @@ class Differentiated(Specialization):
                 raise InvalidArgumentError("there is no float to differentiate by")
             if derivative.kind == "grad":
                 self._require_float(core, result)
-                core.differentiate(value[1], by)
+                core.differentiate(value[1], by, derivative.checkpoints)
                 result = parts[0] if len(parts) == 1 else ("tuple", parts)
             else:
                 weighted = [(i, path) for i, path in steps_of(value, (("argument", len(given)),)) if is_float(core.outputs[i].type)]
@@ -163,7 +164,8 @@ class Gradient:
     _derivatives: tuple[Derivative, ...]
     _compiled: _Compiled
 
-    def __init__(self, function: Any, argnums: int | Sequence[int], with_value: bool, kind: str = "grad") -> None:
+    def __init__(self, function: Any, argnums: int | Sequence[int], with_value: bool, kind: str = "grad",
+                 checkpoints: int | None = None) -> None:
         numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
         inner: tuple[Derivative, ...] = ()
         if isinstance(function, Gradient):
@@ -174,7 +176,9 @@ class Gradient:
         if isinstance(function, Jitted):
             math, threads, function = function._math, function._threads, function.function
         functools.update_wrapper(self, function)
-        self._derivatives = (*inner, Derivative(kind, numbers))
+        if checkpoints is not None and checkpoints < 1:
+            raise InvalidArgumentError(f"checkpoints is {checkpoints}, and is to be 1 at least")
+        self._derivatives = (*inner, Derivative(kind, numbers, checkpoints or 0))
         self._compiled = _Compiled(function, self._derivatives, with_value, math, threads)
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
@@ -189,7 +193,7 @@ class Gradient:
         return str(self._compiled.explain())
 
 
-def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Any:
+def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0, *, checkpoints: int | None = None) -> Any:
     """The gradient of a function that returns one float, by some of its positional arguments.
 
         df = anfora.grad(lambda x: (x * x).sum())
@@ -199,16 +203,18 @@ def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Any:
     Args:
         function: as for anfora.jit, with branches, loops and recursion; or a function of anfora.jit or anfora.grad.
         argnums: a number, or several: then there is a tuple of gradients. Each has the structure of its argument, None for what is no float.
+        checkpoints: how many states of each loop are kept, from which the iterations between them are repeated; None: what each iteration
+            leaves is kept, so that memory grows with their number.
 
     Raises:
         UnsupportedError: when it is called, of an operator without a gradient, with the line.
     """
-    return Gradient(function, argnums, False)
+    return Gradient(function, argnums, False, checkpoints=checkpoints)
 
 
-def value_and_grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Any:
+def value_and_grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0, *, checkpoints: int | None = None) -> Any:
     """The same, giving what the function returns and the gradient."""
-    return Gradient(function, argnums, True)
+    return Gradient(function, argnums, True, checkpoints=checkpoints)
 
 
 @functools.lru_cache(maxsize=256)

@@ -47,17 +47,17 @@ std::vector<size_t> parameters_named(const Module& module, const std::vector<std
 }  // namespace
 
 void differentiate(Module& module, const GradientOptions& options) {
-  differentiate(module, result_named(module, options.of), parameters_named(module, options.by));
+  differentiate(module, result_named(module, options.of), parameters_named(module, options.by), options.checkpoints);
 }
 
-void differentiate(Module& module, size_t of, std::vector<size_t> by) {
+void differentiate(Module& module, size_t of, std::vector<size_t> by, int64_t checkpoints) {
   for (size_t i : by) {
     const Parameter* p = module.main()->parameter(i);
     if (has_derivative(p->type())) continue;
     throw Error(ErrorCode::InvalidArgument, fmt::format("'{}' is {}, and there are derivatives by floats only", p->name(), to_string(p->type())));
   }
   pipeline::OptimizeOptions how{.pipeline = &pipeline::kGradient};
-  how.passes.gradient = {.of = of, .by = std::move(by)};
+  how.passes.gradient = {.of = of, .by = std::move(by), .checkpoints = checkpoints};
   pipeline::optimize(module, how);
 }
 

@@ -5,6 +5,7 @@
 //     calls.cc           functions: forward and backward, with the residuals between them
 //     residuals.cc       which values those are
 //     loops.cc           loops
+//     checkpoints.cc     loops that keep few of their states
 #pragma once
 
 #include <boost/unordered/unordered_flat_map.hpp>
@@ -113,6 +114,15 @@ class Differentiation : rewrite::Sensitivities {
   ir::Graph* make_forward_loop(const LoopForm& loop, const Pair& pair, const Mask& is_pushed);
   ir::Graph* make_backward_loop(const ir::Graph& step, const Pair& pair, const Mask& is_pushed, std::span<const ir::Type* const> sequences,
                                 std::span<const Leaf> leaves);
+
+  // Loops with few snapshots.
+  ir::Node* trip_count(const LoopForm& loop, const ir::Graph& step, const ir::Apply& entry);
+  ir::Node* call_of_library(ir::Graph* graph, std::string_view function, std::span<ir::Node* const> arguments);
+  ir::Node* steps_ahead(ir::Graph* graph, ir::Node* length, ir::Node* num_snapshots);
+  ir::Graph* make_snapshot_loop(const LoopForm& loop, ir::Graph* step, const Mask& changes, bool is_count_known);
+  ir::Graph* make_replay_loop(ir::Graph* step);
+  ir::Graph* make_restart_loop(ir::Graph* step, const Pair& pair, const Mask& changes, std::span<const ir::Type* const> sequences,
+                               std::span<const Leaf> leaves);
 
   PassContext& context_;
   ir::Module& module_;

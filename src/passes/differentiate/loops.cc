@@ -69,20 +69,32 @@ void Differentiation::visit_loop(Body& body, Apply& node, const LoopForm& loop, 
   }
   const Pair& pair = pair_of({step}, active, matters, true);
 
-  // What an iteration reads: of the arguments those that change, and the residuals.
+  // What is put on sequences: of the arguments those that change, and that an iteration reads, and the residuals; or the state.
+  const bool has_snapshots = context_.options.gradient.checkpoints > 0;
   const size_t n = step->parameters().size();
-  Mask is_pushed(n);
-  for (size_t i = 0; i < n; ++i) is_pushed[i] = pair.reads[i] && step->result()->as_apply()->input(i) != step->parameter(i);
+  Mask reads(n), is_pushed(n);
+  for (size_t i = 0; i < n; ++i) {
+    reads[i] = has_snapshots || pair.reads[i];
+    is_pushed[i] = reads[i] && step->result()->as_apply()->input(i) != step->parameter(i);
+  }
 
   // Forward.
   Graph* graph = body.forward;
-  Graph* forward = make_forward_loop(loop, pair, is_pushed);
   std::vector<Node*> arguments;
   for (const Use& use : node.operands().subspan(1)) arguments.push_back(use.node);
   arguments.push_back(module_.scalar<int64_t>(0));
+  Graph* forward;
+  if (has_snapshots) {
+    Node* count = trip_count(loop, *step, node);
+    forward = make_snapshot_loop(loop, step, is_pushed, count != nullptr);
+    arguments.insert(arguments.end(), {module_.scalar<int64_t>(0), count ? count : module_.scalar<int64_t>(1)});
+  } else {
+    forward = make_forward_loop(loop, pair, is_pushed);
+  }
+  const size_t first = arguments.size();
   std::vector<const Type*> last;  // what the loop ends with
   for (const Parameter* p : forward->parameters()) last.push_back(p->type());
-  for (size_t i = n + 1; i < last.size(); ++i) arguments.push_back(build_.empty_sequence(graph, last[i]->element()));
+  for (size_t i = first; i < last.size(); ++i) arguments.push_back(build_.empty_sequence(graph, last[i]->element()));
   Apply* ended = build_.call(graph, forward->value(), arguments, node.location());
   ended->set_type(module_.context().tuple_type(last));
   std::vector<Node*> ends;
@@ -99,11 +111,13 @@ void Differentiation::visit_loop(Body& body, Apply& node, const LoopForm& loop, 
   visit_call(body, *left, sensitivities);
 
   // Backward.
-  Graph* backward = make_backward_loop(*step, pair, is_pushed, std::span(last).subspan(n + 1), leaves);
+  const auto sequences = std::span(last).subspan(first);
+  Graph* backward = has_snapshots ? make_restart_loop(step, pair, is_pushed, sequences, leaves)
+                                  : make_backward_loop(*step, pair, is_pushed, sequences, leaves);
   std::vector<Node*> given = {ends[n]};
-  given.insert(given.end(), ends.begin() + static_cast<std::ptrdiff_t>(n) + 1, ends.end());
+  given.insert(given.end(), ends.begin() + static_cast<std::ptrdiff_t>(first), ends.end());
   for (size_t i = 0; i < n; ++i) {
-    if (pair.reads[i] && !is_pushed[i]) given.push_back(node.input(i + 1));
+    if (reads[i] && !is_pushed[i]) given.push_back(node.input(i + 1));
   }
   for (Leaf leaf : leaves) given.push_back(sensitivity_or_zero(body, ends[leaf.value], leaf.leaf));
   Apply* returned = build_.call(body.backward, backward->value(), given, node.location());
