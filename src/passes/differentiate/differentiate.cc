@@ -15,12 +15,11 @@
 //
 // A recursive function has residuals of any depth. Its forward function returns the backward one as it is, a closure, which holds the closures
 // of the calls inside. A loop needs none: a function that tests, and then calls itself at the end of its body, stays one. Going forward it
-// pushes what an iteration's backward function reads onto sequences; a second loop reads them in reverse. What the iterations have in common
-// is kept once.
+// pushes what an iteration's backward function reads onto sequences; a second loop pops it. What the iterations have in common is kept once.
 //
 //     graph @loop(%v) {                     graph @loop.forward(%v, %n, %s) {                graph @loop.backward(%n, %s, %dv) {
-//       test → loop(step(%v))                 test → loop.forward(v', n + 1, push(s, r))        n > 0 → loop.backward(n − 1, s,
-//       else → leave(%v)                      else → (%v, %n, %s)                                                 step.backward(s[n − 1], dv))
+//       test → loop(step(%v))                 test → loop.forward(v', n + 1, push(s, r))        n > 0 → loop.backward(n − 1, pop(s),
+//       else → leave(%v)                      else → (%v, %n, %s)                                                 step.backward(top(s), dv))
 //     }                                     }  with (v', r) = step.forward(v)                else → dv
 //                                                                                            }
 //
