@@ -150,6 +150,17 @@ class Gradients(unittest.TestCase):
             derivative = anfora.grad(derivative)
             self.assertAlmostEqual(float(derivative(np.float64(0.7))), expected, 12)
 
+    def test_checkpoints(self):
+        x = np.array([0.3, -0.5, 0.9])
+        for function, *arguments in ((while_loop, x, 9), (nested_loops, x, 4), (left_early, x, 10), (rows, x), (number, 0.9, 7)):
+            for checkpoints in (1, 3):
+                with self.subTest(function.__name__, checkpoints=checkpoints):
+                    value, gradient = anfora.value_and_grad(function, checkpoints=checkpoints)(*arguments)
+                    self.assertAlmostEqual(float(value), float(function(*arguments)), 12)
+                    np.testing.assert_allclose(gradient, anfora.grad(function)(*arguments), rtol=1e-12)
+        with self.assertRaisesRegex(anfora.InvalidArgumentError, "1 at least"):
+            anfora.grad(number, checkpoints=0)
+
     def test_lists(self):
         for function, *arguments in ((appended, 2.0, 5), (appended, 2.0, 0), (read_back, 0.3, 5), (popped, 0.7, 4)):
             with self.subTest(function.__name__):
