@@ -70,7 +70,10 @@ __all__ = [
     "Verification",
     "debug",
     "grad",
+    "hessian",
+    "jacobian",
     "jit",
+    "jvp",
     "load",
     "numpy",
     "ops",
@@ -82,6 +85,7 @@ __all__ = [
     "trace",
     "tree_map",
     "value_and_grad",
+    "vjp",
 ]
 
 
@@ -90,13 +94,17 @@ _LATER = {
     "Tensor": "_tensor",
     "debug": "_debug",
     "grad": "_grad",
+    "hessian": "_grad",
+    "jacobian": "_grad",
     "jit": "_program",
+    "jvp": "_grad",
     "overload": "_overload",
     "register_kernel": "_operators",
     "register_operator": "_operators",
     "trace": "_trace",
     "tree_map": "optimizers",
     "value_and_grad": "_grad",
+    "vjp": "_grad",
 }
 
 

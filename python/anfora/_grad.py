@@ -6,11 +6,14 @@ import dataclasses
 import functools
 from typing import Any, Callable, Sequence
 
+import numpy
+
 from ._errors import InvalidArgumentError, TypeMismatchError
 from ._program import Jitted, Specialization, known_as
 from ._sizes import Sizes
 
 Argnums = tuple[int, ...]
+Path = tuple[tuple[Any, ...], ...]
 
 
 def outputs_of(spec: Any) -> list[int]:
@@ -38,10 +41,38 @@ def is_float(type_: str) -> bool:
     return type_.split("[")[0] in ("f64", "f32", "f16", "bf16")
 
 
+@dataclasses.dataclass(frozen=True)
+class Derivative:
+    """Of what a function returns by some of its arguments: "grad", of one float; "vjp", weighted by one more argument, which has the
+    structure of what is returned; "jvp", along a direction, one more argument as well, a tuple of what has the structure of the arguments."""
+
+    kind: str
+    argnums: Argnums
+    checkpoints: int = 0
+
+    @property
+    def has_weights(self) -> bool:
+        return self.kind != "grad"
+
+
+def steps_of(spec: Any, path: Path) -> list[tuple[int, Path]]:
+    """The outputs that a result is rebuilt of, with the paths at which something of its structure has them."""
+    if spec[0] in ("array", "number"):
+        return [(spec[1], path)]
+    if spec[0] == "dict":
+        return [found for key, item in spec[1] for found in steps_of(item, (*path, ("item", key)))]
+    if spec[0] == "fields":
+        names = getattr(spec[1], "_fields", None) or [field.name for field in dataclasses.fields(spec[1])]
+        return [found for name, item in zip(names, spec[2]) for found in steps_of(item, (*path, ("attribute", name)))]
+    if spec[0] in ("tuple", "list"):
+        return [found for i, item in enumerate(spec[1]) for found in steps_of(item, (*path, ("item", i)))]
+    return []
+
+
 class Differentiated(Specialization):
     """The values of a function, or its derivatives, as a module."""
 
-    def __init__(self, derivatives: tuple[Argnums, ...], with_value: bool, *arguments: Any) -> None:
+    def __init__(self, derivatives: tuple[Derivative, ...], with_value: bool, *arguments: Any) -> None:
         self._derivatives, self._with_value = derivatives, with_value
         super().__init__(*arguments)
 
@@ -49,27 +80,56 @@ class Differentiated(Specialization):
         return "gradient", self._derivatives, self._with_value
 
     def lower(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], sizes: Sizes) -> tuple[Any, ...]:
-        core, result, inputs, guards = super().lower(function, arguments, keywords, sizes)
+        given = arguments[:-1] if self._derivatives[-1].has_weights else arguments
+        core, result, inputs, guards = super().lower(function, given, keywords, sizes)
         places = {path: i for i, path in enumerate(inputs)}
-        for argnums in self._derivatives:
-            outputs = core.outputs
-            if result[0] not in ("array", "number") or not outputs[result[1]].type.endswith("[]") or not is_float(outputs[result[1]].type):
-                returned = outputs[result[1]].type if result[0] in ("array", "number") else f"a {result[0]}"
-                raise TypeMismatchError(f"what is differentiated returns {returned} and not one float", hint="sum or average it")
+        for derivative in self._derivatives:
             value, by = result, list[int]()
-            for number in argnums:
-                if number >= len(arguments):
-                    raise InvalidArgumentError(f"argnums has {number}, and there are {len(arguments)} positional arguments")
-            parts = [self._gradient(arguments[n], (("argument", n),), places, core.inputs, len(outputs), by) for n in argnums]
+            first = len(core.outputs) + (derivative.kind == "vjp")
+            for number in derivative.argnums:
+                if number >= len(given):
+                    raise InvalidArgumentError(f"argnums has {number}, and there are {len(given)} positional arguments")
+            parts = [self._gradient(given[n], (("argument", n),), places, core.inputs, first, by) for n in derivative.argnums]
             if not by:
                 raise InvalidArgumentError("there is no float to differentiate by")
-            core.differentiate(value[1], by)
-            result = parts[0] if len(parts) == 1 else ("tuple", parts)
+            if derivative.kind == "grad":
+                self._require_float(core, result)
+                core.differentiate(value[1], by, derivative.checkpoints)
+                result = parts[0] if len(parts) == 1 else ("tuple", parts)
+            else:
+                weighted = [(i, path) for i, path in steps_of(value, (("argument", len(given)),)) if is_float(core.outputs[i].type)]
+                outputs = [i for i, _ in weighted]
+                core.add_weighted_sum(outputs)
+                core.differentiate(len(core.outputs) - 1, by)
+                if derivative.kind == "vjp":
+                    inputs = [*inputs, *(path for _, path in weighted)]
+                    result = ("tuple", parts)
+                else:
+                    result = self._along(core, value, outputs, len(inputs), len(by))
+                    along = [path for part in derivative.argnums for path in places if path[0] == ("argument", part) and places[path] in by]
+                    inputs = [*inputs, *((("argument", len(given)), ("item", derivative.argnums.index(path[0][1])), *path[1:]) for path in along)]
         if self._with_value:
             result = ("tuple", [value, result])
         kept = outputs_of(result)
         core.keep_outputs(kept)
         return core, renumbered(result, {output: i for i, output in enumerate(kept)}), inputs, guards
+
+    def _require_float(self, core: Any, result: Any) -> None:
+        type_ = core.outputs[result[1]].type if result[0] in ("array", "number") else f"a {result[0]}"
+        if not is_float(type_) or not type_.endswith(("[]", "[*]")):
+            raise TypeMismatchError(f"what is differentiated returns {type_} and not one float", hint="sum or average it")
+        if type_.endswith("[*]"):
+            core.make_scalar(result[1])
+
+    def _along(self, core: Any, value: Any, outputs: list[int], first: int, count: int) -> Any:
+        """The derivative along a direction: the weighted gradient is linear in the weights, and what it is differentiated by them, weighted by
+        the direction, is that derivative."""
+        gradients = len(core.outputs) - count
+        core.add_weighted_sum(list(range(gradients, gradients + count)))
+        core.differentiate(gradients + count, list(range(first, first + len(outputs))))
+        core.set_to_zero(first, outputs)
+        numbers = {output: gradients + count + 1 + i for i, output in enumerate(outputs)}
+        return renumbered(value, {i: numbers.get(i, i) for i in outputs_of(value)})
 
     def _gradient(self, value: Any, path: tuple[Any, ...], places: dict[Any, int], inputs: list[Any], first: int, by: list[int]) -> Any:
         """What has the structure of an argument; None in the place of what is no float."""
@@ -93,7 +153,7 @@ class Differentiated(Specialization):
 class _Compiled(Jitted):
     _runs_function = False
 
-    def __init__(self, function: Any, derivatives: tuple[Argnums, ...], with_value: bool, math: str, threads: int) -> None:
+    def __init__(self, function: Any, derivatives: tuple[Derivative, ...], with_value: bool, math: str, threads: int) -> None:
         super().__init__(function, math, threads)
         self._derivatives, self._with_value = derivatives, with_value
 
@@ -104,13 +164,14 @@ class _Compiled(Jitted):
 class Gradient:
     """The derivative of a function, compiled when it is called. Not a Jitted: a function that calls it is not one that calls f."""
 
-    _derivatives: tuple[Argnums, ...]
+    _derivatives: tuple[Derivative, ...]
     _is_single: bool
     _compiled: _Compiled
 
-    def __init__(self, function: Any, argnums: int | Sequence[int], with_value: bool) -> None:
+    def __init__(self, function: Any, argnums: int | Sequence[int], with_value: bool, kind: str = "grad",
+                 checkpoints: int | None = None) -> None:
         numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-        inner: tuple[Argnums, ...] = ()
+        inner: tuple[Derivative, ...] = ()
         if isinstance(function, Gradient):
             if function._compiled._with_value:
                 raise TypeMismatchError("what is differentiated returns a value and its gradient, and not one float")
@@ -119,7 +180,9 @@ class Gradient:
         if isinstance(function, Jitted):
             math, threads, function = function._math, function._threads, function.function
         functools.update_wrapper(self, function)
-        self._derivatives = (*inner, numbers)
+        if checkpoints is not None and checkpoints < 1:
+            raise InvalidArgumentError(f"checkpoints is {checkpoints}, and is to be 1 at least")
+        self._derivatives = (*inner, Derivative(kind, numbers, checkpoints or 0))
         self._is_single = isinstance(argnums, int)
         self._compiled = _Compiled(function, self._derivatives, with_value, math, threads)
 
@@ -136,11 +199,13 @@ class Gradient:
 
     def described(self) -> tuple[Any, ...]:
         """What it is in a function that is compiled, see describe()."""
-        return "derivative", self._compiled.function, [list(argnums) for argnums in self._derivatives], self._is_single, self._compiled._with_value
-
+        if any(derivative.kind != "grad" or derivative.checkpoints for derivative in self._derivatives):
+            return ("object",)
+        orders = [list(derivative.argnums) for derivative in self._derivatives]
+        return "derivative", self._compiled.function, orders, self._is_single, self._compiled._with_value
 
 @known_as("grad")
-def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Any:
+def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0, *, checkpoints: int | None = None) -> Any:
     """The gradient of a function that returns one float, by some of its positional arguments.
 
         df = anfora.grad(lambda x: (x * x).sum())
@@ -150,14 +215,84 @@ def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Any:
     Args:
         function: as for anfora.jit, with branches, loops and recursion; or a function of anfora.jit or anfora.grad.
         argnums: a number, or several: then there is a tuple of gradients. Each has the structure of its argument, None for what is no float.
+        checkpoints: how many states of each loop are kept, from which the iterations between them are repeated; None: what each iteration
+            leaves is kept, so that memory grows with their number.
 
     Raises:
         UnsupportedError: when it is called, of an operator without a gradient, with the line.
     """
-    return Gradient(function, argnums, False)
+    return Gradient(function, argnums, False, checkpoints=checkpoints)
 
 
 @known_as("value_and_grad")
-def value_and_grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Any:
+def value_and_grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0, *, checkpoints: int | None = None) -> Any:
     """The same, giving what the function returns and the gradient."""
-    return Gradient(function, argnums, True)
+    return Gradient(function, argnums, True, checkpoints=checkpoints)
+
+
+@functools.lru_cache(maxsize=256)
+def _derivative(kind: str, function: Callable[..., Any], argnums: Argnums) -> Gradient:
+    return Gradient(function, argnums, True, kind)
+
+
+def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
+    """What the function returns, and its pullback: from sensitivities of what is returned to those of the arguments, cᵀ · J.
+
+        y, pullback = anfora.vjp(lambda x, w: x @ w, x, w)
+        dx, dw = pullback(numpy.ones_like(y))
+
+    The sensitivities have the structure of what is returned; those of the arguments are None for what is no float. Each call of the pullback
+    computes the function, too.
+    """
+    both = _derivative("vjp", function, tuple(range(len(primals))))
+    value = function(*primals) if isinstance(function, (Jitted, Gradient)) else _value(function)(*primals)
+
+    def pullback(sensitivities: Any) -> tuple[Any, ...]:
+        gradients: tuple[Any, ...] = both(*primals, sensitivities)[1]
+        return gradients
+
+    return value, pullback
+
+
+def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    """What the function returns, and its derivative along a direction, J · v, which has the structure of what is returned.
+
+        y, dy = anfora.jvp(numpy.sin, (x,), (v,))       # cos(x) · v
+
+    Forward mode, as the gradient of the pullback, which is linear.
+    """
+    value, tangent = _derivative("jvp", function, tuple(range(len(primals))))(*primals, tuple(tangents))
+    return value, tangent
+
+
+@functools.lru_cache(maxsize=256)
+def _value(function: Callable[..., Any]) -> Jitted:
+    return Jitted(function)
+
+
+def jacobian(function: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
+    """The derivatives of an array that a function returns by an array, its positional argument `argnum`: of shape
+    ``value.shape + argument.shape``. Row by row, by the pullback, or column by column along the axes, whichever are fewer."""
+
+    def computed(*arguments: Any) -> Any:
+        x = numpy.asarray(arguments[argnum])
+        rows = numpy.asarray((function if isinstance(function, (Jitted, Gradient)) else _value(function))(*arguments))
+        kind, basis = ("vjp", rows) if rows.size <= x.size else ("jvp", x)
+        along = _derivative(kind, function, (argnum,))
+        parts = []
+        for i in range(basis.size):
+            unit = numpy.zeros(basis.size, basis.dtype)
+            unit[i] = 1
+            direction = unit.reshape(basis.shape)
+            parts.append(along(*arguments, direction)[1][0] if kind == "vjp" else along(*arguments, (direction,))[1])
+        if not parts:
+            return numpy.zeros(rows.shape + x.shape, rows.dtype)
+        stacked = numpy.stack(parts, 0 if kind == "vjp" else -1)
+        return stacked.reshape(rows.shape + x.shape)
+
+    return functools.update_wrapper(computed, function)
+
+
+def hessian(function: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
+    """The second derivatives of a function that returns one float, by an array: of shape ``argument.shape + argument.shape``."""
+    return jacobian(grad(function, argnum), argnum)

@@ -198,10 +198,22 @@ class Model {
   }
 
   // What the passes did, as a dictionary.
-  void differentiate(size_t of, std::vector<size_t> by) {
+  void differentiate(size_t of, std::vector<size_t> by, int64_t checkpoints) {
     Working working;
     std::lock_guard lock(shared_->mutex);
-    driver::differentiate(*module_, of, std::move(by));
+    driver::differentiate(*module_, of, std::move(by), checkpoints);
+  }
+  void make_scalar(size_t of) {
+    std::lock_guard lock(shared_->mutex);
+    driver::make_scalar(*module_, of);
+  }
+  void add_weighted_sum(const std::vector<size_t>& of) {
+    std::lock_guard lock(shared_->mutex);
+    driver::add_weighted_sum(*module_, of);
+  }
+  void set_to_zero(size_t first, const std::vector<size_t>& like) {
+    std::lock_guard lock(shared_->mutex);
+    driver::set_to_zero(*module_, first, like);
   }
   void keep_outputs(const std::vector<size_t>& kept) {
     std::lock_guard lock(shared_->mutex);
@@ -524,7 +536,10 @@ NB_MODULE(_core, module) {
       .def("nodes", &Model::nodes)
       .def("metadata", &Model::metadata)
       .def("optimize", &Model::optimize, nb::arg("options"), nb::arg("progress").none() = nb::none())
-      .def("differentiate", &Model::differentiate, nb::arg("of"), nb::arg("by"))
+      .def("make_scalar", &Model::make_scalar, nb::arg("of"))
+      .def("add_weighted_sum", &Model::add_weighted_sum, nb::arg("of"))
+      .def("set_to_zero", &Model::set_to_zero, nb::arg("first"), nb::arg("like"))
+      .def("differentiate", &Model::differentiate, nb::arg("of"), nb::arg("by"), nb::arg("checkpoints") = 0)
       .def("keep_outputs", &Model::keep_outputs, nb::arg("kept"))
       .def("save", &Model::save, nb::arg("path"), nb::arg("opset").none() = nb::none())
       .def("to_onnx", &Model::to_onnx, nb::arg("opset").none() = nb::none())

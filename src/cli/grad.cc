@@ -54,6 +54,11 @@ Action add_grad(CLI::App& app) {
       ->type_name("PATTERN");
   command->add_option("--of", options->gradient.of, "the output to differentiate, the sum of its elements where it has several")
       ->type_name("NAME");
+  command
+      ->add_option("--checkpoints", options->gradient.checkpoints,
+                   "keep that many states of a loop, and repeat the iterations between them (default: what each iteration leaves is kept)")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
   command->add_option("--opset", options->how.opset, "the operator set to write, as for opt: keep (default), newest or a number")->type_name("SET");
   add_math(*command, options->how.math);
   command->footer("Example:\n  anfora grad model.onnx --of loss --wrt 'layer1.*' -o grad.onnx");

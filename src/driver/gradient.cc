@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "analysis/infer.h"
 #include "anfora/error.h"
 #include "driver/name_patterns.h"
 #include "pipeline/pipeline.h"
@@ -46,38 +47,90 @@ std::vector<size_t> parameters_named(const Module& module, const std::vector<std
 }  // namespace
 
 void differentiate(Module& module, const GradientOptions& options) {
-  differentiate(module, result_named(module, options.of), parameters_named(module, options.by));
+  differentiate(module, result_named(module, options.of), parameters_named(module, options.by), options.checkpoints);
 }
 
-void differentiate(Module& module, size_t of, std::vector<size_t> by) {
+void differentiate(Module& module, size_t of, std::vector<size_t> by, int64_t checkpoints) {
   for (size_t i : by) {
     const Parameter* p = module.main()->parameter(i);
     if (has_derivative(p->type())) continue;
     throw Error(ErrorCode::InvalidArgument, fmt::format("'{}' is {}, and there are derivatives by floats only", p->name(), to_string(p->type())));
   }
   pipeline::OptimizeOptions how{.pipeline = &pipeline::kGradient};
-  how.passes.gradient = {.of = of, .by = std::move(by)};
+  how.passes.gradient = {.of = of, .by = std::move(by), .checkpoints = checkpoints};
   pipeline::optimize(module, how);
 }
 
-void keep_results(Module& module, std::span<const size_t> kept) {
+namespace {
+
+std::vector<Node*> results_of(Module& module) {
   Graph& main = *module.main();
   const Type* type = main.result()->type();
-  const bool is_tuple = type && type->is_tuple();
+  if (!type || !type->is_tuple()) return {main.result()};
+  std::vector<Node*> results;
+  for (size_t i = 0; i < type->elements().size(); ++i) {
+    results.push_back(module.tuple_item(&main, main.result(), i));
+    results.back()->set_type(type->element(i));
+  }
+  return results;
+}
+
+void set_results(Module& module, std::span<Node* const> results) {
+  std::vector<const Type*> types;
+  for (const Node* result : results) types.push_back(result->type());
+  Apply* tuple = module.make_tuple(module.main(), results);
+  tuple->set_type(module.context().tuple_type(types));
+  module.set_result(module.main(), results.size() == 1 ? results[0] : tuple);
+  module.metadata().output_types.clear();
+}
+
+Apply* applied(Module& module, std::string_view op, std::initializer_list<Node*> inputs, const AttributeSet& attributes = {}) {
+  Apply* node = module.apply(module.main(), module.context().get_operator(op), inputs, attributes);
+  analysis::Inference(module).infer(*node);
+  return node;
+}
+
+}  // namespace
+
+void make_scalar(Module& module, size_t of) {
+  std::vector<Node*> results = results_of(module);
+  results[of] = applied(module, "Reshape", {results[of], module.constant(Tensor::zeros(DType::I64, Shape{0}))});
+  set_results(module, results);
+}
+
+void add_weighted_sum(Module& module, std::span<const size_t> of) {
+  std::vector<Node*> results = results_of(module);
+  Node* sum = nullptr;
+  for (size_t i : of) {
+    Node* weight = module.add_parameter(module.main(), results[i]->type(), fmt::format("weight.{}", module.main()->parameters().size()));
+    Node* product = applied(module, "ReduceSum", {applied(module, "Mul", {results[i], weight})}, {{"keepdims", 0}});
+    sum = sum ? applied(module, "Add", {sum, product}) : product;
+  }
+  results.push_back(sum);
+  if (!module.output_names().empty()) module.output_names().push_back(fmt::format("weighted.{}", results.size()));
+  set_results(module, results);
+}
+
+void set_to_zero(Module& module, size_t first, std::span<const size_t> like) {
+  const std::vector<Node*> results = results_of(module);
+  for (size_t k = like.size(); k-- > 0;) {
+    Parameter* p = module.main()->parameter(first + k);
+    Node* zero = module.constant(Tensor::zeros(results[like[k]]->type()->dtype(), Shape{}));
+    module.replace(p, applied(module, "Expand", {zero, applied(module, "Shape", {results[like[k]]})}));
+    module.remove_parameter(p);
+  }
+}
+
+void keep_results(Module& module, std::span<const size_t> kept) {
+  const std::vector<Node*> all = results_of(module);
   std::vector<Node*> results;
   std::vector<std::string> names;
-  std::vector<const Type*> types;
   for (size_t i : kept) {
-    results.push_back(is_tuple ? module.tuple_item(&main, main.result(), i) : main.result());
-    if (is_tuple) results.back()->set_type(type->element(i));
+    results.push_back(all[i]);
     if (!module.output_names().empty()) names.push_back(module.output_names()[i]);
-    types.push_back(results.back()->type());
   }
   module.output_names() = std::move(names);
-  module.metadata().output_types.clear();
-  Apply* tuple = module.make_tuple(&main, results);
-  tuple->set_type(module.context().tuple_type(types));
-  module.set_result(&main, results.size() == 1 ? results[0] : tuple);
+  set_results(module, results);
 }
 
 }  // namespace anfora::driver

@@ -206,98 +206,143 @@ namespace {
 
 using Ids = std::vector<std::pair<Node*, uint32_t>>;
 
-// Copies all of a module into an empty one; `ids` gets the copies with the ids of the originals.
-void copy_module(const Module& module, Module* copy, Ids& ids) {
-  copy->metadata() = module.metadata();
-  copy->annotations() = module.annotations();
-  copy->output_names() = module.output_names();
+// Copies graphs of a module into another one.
+class Transfer {
+ public:
+  Transfer(const Module& from, Module& to) : to_(to), images_(from.next_id()) {}
 
-  boost::unordered_flat_map<const Location*, const Location*> locations{{nullptr, nullptr}};
-  auto location_of = [&](const Location* location) {
+  // Enclosing graphs come with those that they enclose, and used functions with their users.
+  void copy(std::span<Graph* const> graphs) {
+    for (const Graph* graph : graphs) copy_signature(*graph);
+    for (const Graph* graph : graphs) to_.set_parent(image_of(graph), image_of(graph->parent()));
+  }
+  // Free variables belong to enclosing graphs, which are copied first.
+  void copy_nodes(std::span<Apply* const> nodes) {
+    for (const Apply* node : nodes) copy_node(*node);
+  }
+
+  Graph* image_of(const Graph* graph) const { return graphs_.at(graph); }
+  // The copies with the ids of the originals.
+  Ids ids() const {
+    Ids ids;
+    for (uint32_t id = 0; id < images_.size(); ++id) {
+      if (images_[id]) ids.emplace_back(images_[id], id);
+    }
+    return ids;
+  }
+
+ private:
+  const Location* location_of(const Location* location) {
     auto copied = [&](const Location* one) {
-      auto [at, is_new] = locations.try_emplace(one);
-      if (is_new) at->second = copy->location(*one);
+      auto [at, is_new] = locations_.try_emplace(one);
+      if (is_new) at->second = to_.location(*one);
       return at->second;
     };
     boost::container::small_vector<const Location*, 8> chain;  // the innermost first
     for (const Location* l = location; l; l = l->inlined_at) chain.push_back(l);
     const Location* image = nullptr;
-    for (; !chain.empty(); chain.pop_back()) image = copy->inlined(copied(chain.back()->before_inlining()), image);
+    for (; !chain.empty(); chain.pop_back()) image = to_.inlined(copied(chain.back()->before_inlining()), image);
     return image;
-  };
-  std::vector<Node*> images(module.next_id());  // by id
-  auto image_of = [&](const Node* node) -> Node* {
-    Node*& image = images[node->id()];
+  }
+
+  Node* image_of(const Node* node) {
+    Node*& image = images_[node->id()];
     const Value* value = node->as_value();
     if (image || !value) return image;
     if (value->is_tensor()) {
-      image = copy->constant(value->tensor(), value->name());
+      image = to_.constant(value->tensor(), value->name());
     } else {
-      image = value->is_type() ? copy->type(value->described()) : copy->none();
+      image = value->is_type() ? to_.type(value->described()) : to_.none();
     }
     return image;
-  };
+  }
 
-  boost::unordered_flat_map<const Graph*, Graph*> graphs{{nullptr, nullptr}};
-  for (const Graph* graph : module.graphs()) {
-    Graph* image = copy->make_graph(graph->name());
-    image->value()->set_type(graph->value()->type());
-    image->set_annotation(graph->annotation());
-    images[graph->value()->id()] = image->value();
-    graphs.emplace(graph, image);
-    for (const Parameter* parameter : graph->parameters()) {
-      Parameter* p = copy->add_parameter(image, parameter->type(), parameter->name());
+  void copy_signature(const Graph& graph) {
+    Graph* image = to_.make_graph(graph.name());
+    image->value()->set_type(graph.value()->type());
+    image->set_annotation(graph.annotation());
+    images_[graph.value()->id()] = image->value();
+    graphs_.emplace(&graph, image);
+    for (const Parameter* parameter : graph.parameters()) {
+      Parameter* p = to_.add_parameter(image, parameter->type(), parameter->name());
       p->set_location(location_of(parameter->location()));
-      if (Value* otherwise = module.default_of(parameter)) copy->set_default(p, image_of(otherwise)->as_value());
-      images[parameter->id()] = p;
+      if (Value* otherwise = graph.module().default_of(parameter)) to_.set_default(p, image_of(otherwise)->as_value());
+      images_[parameter->id()] = p;
     }
   }
-  for (const Graph* graph : module.graphs()) copy->set_parent(graphs.at(graph), graphs.at(graph->parent()));
-  copy->set_main(graphs.at(module.main()));
 
-  // Free variables belong to enclosing graphs, which are copied first.
+  void copy_node(const Apply& node) {
+    Graph* graph = image_of(node.graph());
+    boost::container::small_vector<Node*, 8> inputs;
+    for (const Use& use : node.operands()) inputs.push_back(image_of(use.node));
+    Apply* made;
+    if (node.primitive() == Primitive::Return) {
+      to_.set_result(graph, inputs[0]);
+      made = graph->return_node();
+      made->set_location(location_of(node.location()));
+    } else {
+      made = to_.apply_interned(graph, node.op(), {inputs.data(), inputs.size()}, &node.attributes(), node.num_outputs(),
+                                location_of(node.location()), node.name());
+    }
+    made->set_type(node.type());
+    images_[node.id()] = made;
+  }
+
+  Module& to_;
+  std::vector<Node*> images_;  // by id
+  boost::unordered_flat_map<const Graph*, Graph*> graphs_{{nullptr, nullptr}};
+  boost::unordered_flat_map<const Location*, const Location*> locations_{{nullptr, nullptr}};
+};
+
+// Copies all of a module into an empty one; returns the copies with the ids of the originals.
+Ids copy_module(const Module& module, Module* copy) {
+  copy->metadata() = module.metadata();
+  copy->annotations() = module.annotations();
+  copy->output_names() = module.output_names();
+  Transfer transfer(module, *copy);
+  transfer.copy(module.graphs());
+  copy->set_main(transfer.image_of(module.main()));
   ModuleOrder order = topological_order(module, Coverage::All);
   std::ranges::stable_sort(order.graphs, {}, [](const GraphOrder& g) { return g.graph->depth(); });
-  std::vector<Node*> inputs;
-  for (const auto& [graph, live, dead] : order.graphs) {
-    Graph* image = graphs.at(graph);
-    for (const auto* nodes : {&live, &dead}) {
-      for (const Apply* node : *nodes) {
-        inputs.clear();
-        for (const Use& use : node->operands()) inputs.push_back(image_of(use.node));
-        Apply* made;
-        if (node == graph->return_node()) {
-          copy->set_result(image, inputs[0]);
-          made = image->return_node();
-          made->set_location(location_of(node->location()));
-        } else {
-          made = copy->apply_interned(image, node->op(), inputs, &node->attributes(), node->num_outputs(),
-                                      location_of(node->location()), node->name());
-        }
-        made->set_type(node->type());
-        images[node->id()] = made;
-      }
-    }
+  for (const GraphOrder& graph : order.graphs) {
+    transfer.copy_nodes(graph.nodes);
+    transfer.copy_nodes(graph.dead);
   }
-  for (uint32_t id = 0; id < images.size(); ++id) {
-    if (images[id]) ids.emplace_back(images[id], id);
-  }
+  return transfer.ids();
 }
 
 }  // namespace
 
+Graph* import(Module& into, const Graph& function) {
+  std::vector<Graph*> graphs;
+  std::vector<const Graph*> pending = {&function};
+  boost::unordered_flat_set<const Graph*> seen = {&function};
+  while (!pending.empty()) {
+    graphs.push_back(const_cast<Graph*>(pending.back()));
+    pending.pop_back();
+    for (const Apply* node : topological_order(*graphs.back())) {
+      for (const Use& use : node->operands()) {
+        const Graph* used = constant_function(use.node);
+        if (used && seen.insert(used).second) pending.push_back(used);
+      }
+    }
+  }
+  std::ranges::stable_sort(graphs, {}, &Graph::depth);
+  Transfer transfer(function.module(), into);
+  transfer.copy(graphs);
+  for (const Graph* graph : graphs) transfer.copy_nodes(topological_order(*graph));
+  return transfer.image_of(&function);
+}
+
 std::unique_ptr<Module> clone(const Module& module) {
   auto copy = std::make_unique<Module>(module.context());
-  Ids ids;
-  copy_module(module, copy.get(), ids);
+  copy_module(module, copy.get());
   return copy;
 }
 
 std::unique_ptr<Module> snapshot(const Module& module) {
   auto copy = std::make_unique<Module>(module.context());
-  Ids ids;
-  copy_module(module, copy.get(), ids);
-  copy->renumber(ids);
+  copy->renumber(copy_module(module, copy.get()));
   return copy;
 }
 

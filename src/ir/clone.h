@@ -74,6 +74,9 @@ struct Lifted {
 };
 Lifted lift(Module& module, const Graph& graph);
 
+// The function as one of another module of the same context, with those that it uses; it is at the top level.
+Graph* import(Module& into, const Graph& function);
+
 // A copy of everything, what is dead included, that shares only the context and the bytes of the constants.
 std::unique_ptr<Module> clone(const Module& module);
 

@@ -32,7 +32,8 @@ Library::Library(Context& context, std::span<const File> files, Of of) {
       const Operator* op = context.find_operator(module->metadata().domain, graph->name());
       if (!op || graph->parent()) continue;
       const size_t count = graph->parameters().size();
-      if (op->inputs.size() != count && !(of == Of::Gradients && count == parameters_of_gradient(*op))) {
+      const size_t of_gradient = parameters_of_gradient(*op);
+      if (op->inputs.size() != count && !(of == Of::Gradients && (count == of_gradient || count == of_gradient + 1))) {
         throw Error(ErrorCode::InvalidModel, fmt::format("@{} has {} parameters, the operator {} inputs", graph->name(),
                                                          graph->parameters().size(), op->inputs.size()))
             .at_location(std::string(file.name));
@@ -45,6 +46,17 @@ Library::Library(Context& context, std::span<const File> files, Of of) {
 const Graph* Library::meaning(const Operator& op) const {
   const Graph* function = find(op);
   return function && function->parameters().size() == op.inputs.size() ? function : nullptr;
+}
+
+bool Library::is_update(const Operator& op, const Graph& gradient) {
+  return gradient.parameters().size() == parameters_of_gradient(op) + 1;
+}
+
+const Graph* Library::find(std::string_view name) const {
+  for (const auto& module : modules_) {
+    if (const Graph* graph = module->find_graph(name)) return graph;
+  }
+  return nullptr;
 }
 
 const Graph* Library::find(const Operator& op) const {

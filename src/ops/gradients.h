@@ -7,6 +7,9 @@
 // everywhere. `$axis` is the operator's attribute. Of an operator with any number of operands, the function is for two of them: more are
 // applied two by two. Any number of results is a tuple, and a tuple given for such an operand is its items.
 //
+// A function with one parameter more updates the sensitivity that its first operand has so far, which that parameter is: of an element that is
+// read, so that reading all n one after the other takes time linear in n.
+//
 // A function with no more parameters than the operator has operands says what the operator means, and the gradient is that of the meaning;
 // any number of operands is then one tuple.
 #pragma once

@@ -136,7 +136,10 @@ void require_scalar(const InferenceContext& ctx, size_t i) {
 }
 
 const Type* join_types(InferenceContext& ctx, const Type* a, const Type* b) {
-  if (a == b || !a->is_tensor() || !b->is_tensor()) return a;
+  if (a == b) return a;
+  const bool are_sequences = a->kind() == ir::TypeKind::Sequence && b->kind() == ir::TypeKind::Sequence;
+  if (are_sequences) return ctx.context().sequence_type(join_types(ctx, a->element(), b->element()));
+  if (!a->is_tensor() || !b->is_tensor()) return a;
   DType dtype = a->dtype() == b->dtype() ? a->dtype() : DType::Undefined;
   if (!a->has_rank() || !b->has_rank() || a->rank() != b->rank()) return ctx.context().unranked_type(dtype);
   Dims dims;

@@ -53,6 +53,17 @@ void declare_library(Declarations& declare) {
       .input("X", "bool")
       .output("Y", "bool")
       .infer(infer_truth);
+  of_library(declare, ir::kSumOf, "In a gradient: the sum of two sensitivities, item by item of sequences.")
+      .input("A", "V")
+      .input("B", "V")
+      .output("C", "V")
+      .type("V", kAnyType)
+      .infer(infer_anything);
+  of_library(declare, ir::kZerosOf, "In a gradient: the sensitivity that a value has where nothing depends on it.")
+      .input("X", "V")
+      .output("Y", "V")
+      .type("V", kAnyType)
+      .infer(infer_anything);
   of_library(declare, ir::kUnreachable, "What no run computes, for this reason. In text `unreachable \"reason\"`.")
       .output("value", "V")
       .type("V", kAnyType)

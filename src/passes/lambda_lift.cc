@@ -53,8 +53,12 @@ class LambdaLifting {
     if (changes == 0) return 0;
     add_parameters();
     for (const GraphOrder& graph : order.graphs) {
-      rewrite_body(*graph.graph, graph.nodes);
-      rewrite_body(*graph.graph, graph.dead);
+      rewrite_operands(*graph.graph, graph.nodes);
+      rewrite_operands(*graph.graph, graph.dead);
+    }
+    for (const GraphOrder& graph : order.graphs) {
+      pass_variables(graph.nodes);
+      pass_variables(graph.dead);
     }
     for (const GraphOrder& graph : order.graphs) {
       if (is_lifted(graph.graph)) lift(*graph.graph);
@@ -150,13 +154,18 @@ class LambdaLifting {
     return variable;
   }
 
-  void rewrite_body(const Graph& graph, std::span<Apply* const> nodes) {
+  void rewrite_operands(const Graph& graph, std::span<Apply* const> nodes) {
     for (Apply* node : nodes) {
       for (size_t i = 0; i < node->num_inputs(); ++i) {
         Node* operand = node->input(i);
         if (!operand->graph() || operand->graph() == &graph) continue;
         if (Node* seen = seen_from(&graph, operand); seen != operand) module_.set_operand(node, i, seen);
       }
+    }
+  }
+
+  void pass_variables(std::span<Apply* const> nodes) {
+    for (Apply* node : nodes) {
       if (node->primitive() == Primitive::Call) pass_variables(*node);
     }
   }
@@ -166,11 +175,16 @@ class LambdaLifting {
     if (callees.empty() || !is_lifted(callees[0])) return;
     boost::container::small_vector<Node*, 8> inputs;
     for (const Use& use : call.operands()) inputs.push_back(use.node);
-    for (Node* variable : group_of(callees[0]).variables) inputs.push_back(seen_from(call.graph(), variable));
+    for (Node* variable : group_of(callees[0]).variables) {
+      Node* seen = seen_from(call.graph(), variable);
+      const auto replaced = replaced_.find(seen);  // a variable may itself be such a call
+      inputs.push_back(replaced == replaced_.end() ? seen : replaced->second);
+    }
     Apply* made = module_.apply_interned(call.graph(), call.op(), inputs, &call.attributes(), call.num_outputs(), call.location(), call.name());
     made->set_type(call.type());
     module_.replace(&call, made);
     module_.erase(&call);
+    replaced_.emplace(&call, made);
   }
 
   void lift(Graph& graph) {
@@ -186,6 +200,7 @@ class LambdaLifting {
   std::vector<Member> members_;
   UnionFind alike_{0};
   std::vector<Group> groups_;  // that of a representative is that of all
+  boost::unordered_flat_map<const Node*, Node*> replaced_;  // calls
 };
 
 size_t run_lambda_lift(PassContext& context) { return LambdaLifting(context).run(); }

@@ -58,6 +58,8 @@ struct PassOptions {
   struct Gradient {
     size_t of = 0;
     std::optional<std::vector<size_t>> by;
+    // How many states of a loop are kept, from which iterations are repeated; 0: what each iteration leaves is kept.
+    int64_t checkpoints = 0;
   } gradient;
   // What the module was before; null: nothing is known of it, and all constants are taken to be new.
   std::shared_ptr<const Origins> origins;

@@ -38,7 +38,7 @@ extern const Pipeline kStore;        // as ONNX, for any runtime
 extern const Pipeline kOnnxRuntime;  // as ONNX for ONNX Runtime, with its own operators
 extern const Pipeline kExecute;      // to run here, from what was read to what the kernels have
 extern const Pipeline kLower;        // the end of it, on a module that is optimized
-extern const Pipeline kGradient;     // to the gradients of a result, see passes/differentiate.cc; to be optimized
+extern const Pipeline kGradient;     // to the gradients of a result, see passes/differentiate/; to be optimized
 
 // All passes that occur in a pipeline, each once, and those that checks alone run.
 std::span<const passes::Pass* const> all_passes();

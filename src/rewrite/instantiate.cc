@@ -7,6 +7,7 @@
 #include "analysis/evaluate.h"
 #include "analysis/folding.h"
 #include "anfora/error.h"
+#include "ir/clone.h"
 #include "ops/registry.h"
 #include "rewrite/expression.h"
 
@@ -100,8 +101,8 @@ Instance::Instance(const Library& library, Rewriter& rewriter, const Graph& func
   if (is_variadic) frame.arguments.push_back({rewriter.tuple(others), nullptr});
 }
 
-Instance::Instance(Rewriter& rewriter, const Graph& function, std::span<Node* const> arguments)
-    : library_(nullptr), rewriter_(rewriter) {
+Instance::Instance(Rewriter& rewriter, const Graph& function, std::span<Node* const> arguments, Sensitivities& sensitivities)
+    : library_(nullptr), sensitivities_(&sensitivities), rewriter_(rewriter) {
   const Apply& root = rewriter.root();
   Frame& frame = frames_.emplace_back(Frame{.graph = &function, .target = root.graph(), .op = &root.op(), .attributes = root.attributes()});
   for (Node* argument : arguments) frame.arguments.push_back({argument, nullptr});
@@ -226,6 +227,8 @@ Node* Instance::compute(const Apply& node, Frame* frame) {
     return rewriter_.constant(Tensor::scalar<bool>(known(value({node.input(0), frame})).has_value()));
   }
   if (node.is(kHolds)) return rewriter_.constant(Tensor::scalar<bool>(holds(node, frame)));
+  if (node.is(kSumOf)) return sensitivities_->sum_of(value({node.input(0), frame}), value({node.input(1), frame}));
+  if (node.is(kZerosOf)) return sensitivities_->zeros_of(value({node.input(0), frame}));
   const Application application = application_of(rewriter_.context(), node);
   std::vector<Node*> inputs;
   for (const Use& use : application.inputs) {

@@ -29,13 +29,21 @@
 
 namespace anfora::rewrite {
 
+// Makes sensitivities in the graph of the rewriter's root, of any type (kSumOf, kZerosOf).
+class Sensitivities {
+ public:
+  virtual ~Sensitivities() = default;
+  virtual ir::Node* sum_of(ir::Node* a, ir::Node* b) = 0;
+  virtual ir::Node* zeros_of(ir::Node* node) = 0;
+};
+
 // Results of one application, as its function has them.
 class Instance {
  public:
   // The function of the rewriter's root, with `attributes` for its own.
   Instance(const ir::Library& library, Rewriter& rewriter, const ir::Graph& function, const AttributeSet& attributes);
   // A function about the root's operator with arguments of its own: its gradient. No operators are inserted in turn.
-  Instance(Rewriter& rewriter, const ir::Graph& function, std::span<ir::Node* const> arguments);
+  Instance(Rewriter& rewriter, const ir::Graph& function, std::span<ir::Node* const> arguments, Sensitivities& sensitivities);
 
   // The result; of several, result `i`. Throws Refusal where the function does not support the application, or where a
   // choice depends on what is not known.
@@ -81,6 +89,7 @@ class Instance {
   std::optional<Tensor> known(const ir::Node* node) const;
 
   const ir::Library* library_;  // null: none
+  Sensitivities* sensitivities_ = nullptr;
   Rewriter& rewriter_;
   std::deque<Frame> frames_;
   boost::unordered_flat_map<const ir::Graph*, ir::Graph*> loops_;  // while they are made

@@ -84,6 +84,41 @@ def loss(weights, batch):
     return ((batch @ weights["w"] + weights["b"]) ** 2).sum()
 
 
+def appended(x, n):
+    items = []
+    for i in range(n):
+        items.append(x * i)
+    return sum(items)
+
+
+def read_back(x, n):
+    items = [x]
+    for i in range(n):
+        items.append(np.sin(items[i] * (i + 1)))
+    return items[n // 2] * items[-1] + sum(items)
+
+
+def popped(x, n):
+    items = []
+    for i in range(n):
+        items.append(x * i)
+    items.insert(1, np.cos(x))
+    last = items.pop()
+    return items[0] + np.sin(last) * items[1]
+
+
+def scaled(v):
+    return np.sin(v) * v.sum()
+
+
+def neighbours(v):
+    return v[:2] * v[1:]
+
+
+def two_rows(v):
+    return np.stack([v, np.exp(v)])
+
+
 def difference(function, x, *rest, step=1e-6):
     if isinstance(x, float):
         return (function(x + step, *rest) - function(x - step, *rest)) / (2 * step)
@@ -115,6 +150,55 @@ class Gradients(unittest.TestCase):
             derivative = anfora.grad(derivative)
             self.assertAlmostEqual(float(derivative(np.float64(0.7))), expected, 12)
 
+    def test_checkpoints(self):
+        x = np.array([0.3, -0.5, 0.9])
+        for function, *arguments in ((while_loop, x, 9), (nested_loops, x, 4), (left_early, x, 10), (rows, x), (number, 0.9, 7)):
+            for checkpoints in (1, 3):
+                with self.subTest(function.__name__, checkpoints=checkpoints):
+                    value, gradient = anfora.value_and_grad(function, checkpoints=checkpoints)(*arguments)
+                    self.assertAlmostEqual(float(value), float(function(*arguments)), 12)
+                    np.testing.assert_allclose(gradient, anfora.grad(function)(*arguments), rtol=1e-12)
+        with self.assertRaisesRegex(anfora.InvalidArgumentError, "1 at least"):
+            anfora.grad(number, checkpoints=0)
+
+    def test_lists(self):
+        for function, *arguments in ((appended, 2.0, 5), (appended, 2.0, 0), (read_back, 0.3, 5), (popped, 0.7, 4)):
+            with self.subTest(function.__name__):
+                self.check(function, *arguments)
+
+    def test_second_derivatives_of_loops(self):
+        for function, x, n in ((while_loop_of_number, 0.9, 3), (while_loop_of_number, 0.9, 0), (number, 0.9, 4), (read_back, 0.3, 5), (popped, 0.7, 4)):
+            with self.subTest(function.__name__):
+                self.assertAlmostEqual(anfora.grad(anfora.grad(function))(x, n), difference(anfora.grad(function), x, n), 5)
+        self.assertAlmostEqual(anfora.grad(anfora.grad(anfora.grad(while_loop_of_number)))(0.9, 3),
+                               difference(anfora.grad(anfora.grad(while_loop_of_number)), 0.9, 3), 5)
+
+    def test_vjp_and_jvp(self):
+        function = lambda x, w: (np.sin(x @ w), {"squares": (w * w).sum()})  # noqa: E731
+        random = np.random.default_rng(1)
+        x, w, c = random.normal(size=(3, 4)), random.normal(size=(4, 2)), random.normal(size=(3, 2))
+        (value, rest), pullback = anfora.vjp(function, x, w)
+        np.testing.assert_allclose(value, np.sin(x @ w))
+        dx, dw = pullback((c, {"squares": 2.0}))
+        np.testing.assert_allclose(dx, (c * np.cos(x @ w)) @ w.T)
+        np.testing.assert_allclose(dw, x.T @ (c * np.cos(x @ w)) + 4 * w)
+        v, u = random.normal(size=x.shape), random.normal(size=w.shape)
+        (value, rest), (along, of_rest) = anfora.jvp(function, (x, w), (v, u))
+        np.testing.assert_allclose(value, np.sin(x @ w))
+        np.testing.assert_allclose(along, np.cos(x @ w) * (v @ w + x @ u))
+        self.assertAlmostEqual(of_rest["squares"], (2 * w * u).sum(), 12)
+
+    def test_jacobian_and_hessian(self):
+        x = np.array([0.3, -0.5, 0.9])
+        for function in (scaled, neighbours, two_rows):
+            expected = np.stack([(function(x + d) - function(x - d)) / 2e-6 for d in 1e-6 * np.eye(3)], -1)
+            np.testing.assert_allclose(anfora.jacobian(function)(x), expected, rtol=1e-6, atol=1e-8)
+        for function, *rest in ((while_loop, 4), (for_loop, 6), (nested_loops, 4)):
+            with self.subTest(function.__name__):
+                gradient = anfora.grad(function)
+                expected = np.stack([(gradient(x + d, *rest) - gradient(x - d, *rest)) / 2e-6 for d in 1e-6 * np.eye(3)])
+                np.testing.assert_allclose(anfora.hessian(function)(x, *rest), expected, rtol=1e-5, atol=1e-7)
+
     def test_structures(self):
         weights, batch = {"w": np.ones((3, 2)), "b": np.ones(2)}, np.ones((4, 3))
         value, (of_weights, of_batch) = anfora.value_and_grad(loss, argnums=(0, 1))(weights, batch)
@@ -131,8 +215,6 @@ class Gradients(unittest.TestCase):
             anfora.grad(lambda x: x * x)(np.ones(3))
         with self.assertRaisesRegex(anfora.InvalidArgumentError, "no float"):
             anfora.grad(lambda x: float(x) * 2.0)(3)
-        with self.assertRaisesRegex(anfora.UnsupportedError, "SequenceAt has no gradient"):
-            anfora.grad(anfora.grad(while_loop_of_number))(0.2, 3)
 
 
 def while_loop_of_number(a, n):

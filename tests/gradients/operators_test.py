@@ -1,6 +1,6 @@
 """The gradient of each operator against finite differences.
 
-operators_test.py ANFORA: for each case of operators.txt, also with sizes that are known when it runs only, the derivative along a random
+operators_test.py ANFORA: for each case of *.txt, also with sizes that are known when it runs only, the derivative along a random
 direction is that of central differences, of the gradient and of the gradient's gradient.
 """
 
@@ -68,7 +68,7 @@ def text_of(parameters, expression, sizes):
 
 
 def cases():
-    for line in (Path(__file__).parent / "operators.txt").read_text().splitlines():
+    for line in [line for file in sorted(Path(__file__).parent.glob("*.txt")) for line in file.read_text().splitlines()]:
         if not line or line.startswith("#"):
             continue
         left, expression = line.split(" | ")

@@ -17,10 +17,20 @@ Node* Lowering::convert(const Object& source, const Leaf& leaf) {
   if (leaf.type->is_tensor()) return emit_.tensor(source, leaf.type->dtype());
   if (leaf.type->kind() != ir::TypeKind::Sequence || is_sequence(source)) return source.as<Array>()->node;
   const DType dtype = leaf.type->element()->dtype();
-  if (source.tuple()->items.empty()) return emit_.op("SequenceEmpty", {}, {{"dtype", static_cast<int>(dtype)}});
+  if (source.tuple()->items.empty()) return empty_list(*leaf.type->element());
   std::vector<Node*> items;
   for (const Object& item : source.tuple()->items) items.push_back(emit_.tensor(item, dtype));
   return emit_.apply("SequenceConstruct", items, {});
+}
+
+// Made of an item that is taken out again: SequenceEmpty says nothing of the shape that items will have.
+Node* Lowering::empty_list(const Type& element) {
+  if (!element.has_rank()) return emit_.op("SequenceEmpty", {}, {{"dtype", static_cast<int>(element.dtype())}});
+  Shape shape;
+  for (ir::Dim dim : element.dims()) shape.push_back(dim.as_constant().value_or(0));
+  Node* shape_of_item = emit_.module().constant(Tensor::vector<int64_t>(shape));
+  Node* item = emit_.op("ConstantOfShape", {shape_of_item}, {{"value", Tensor::zeros(element.dtype(), Shape{1})}});
+  return emit_.op("SequenceErase", {emit_.op("SequenceConstruct", {item})});
 }
 
 Node* Lowering::result_of(std::span<Node* const> leaves) {

@@ -113,6 +113,7 @@ class Lowering {
   ir::Graph* outermost_settled(ir::Graph* graph, const ir::Graph* root) const;
   void join_ends(std::vector<State>& ends, const ir::Graph* loop);
   ir::Node* convert(const Object& source, const Leaf& leaf);
+  ir::Node* empty_list(const ir::Type& element);
   ir::Node* result_of(std::span<ir::Node* const> leaves);
   std::vector<ir::Node*> results_of(ir::Node* call, std::span<const Leaf> leaves);
   void set_state(State state) { here_ = std::move(state), emit_.set_graph(here_.graph); }

@@ -1,4 +1,4 @@
-// Leaves: what a value consists of, tuples taken apart. Those that are tensors of floats have sensitivities (differentiate.cc).
+// Leaves: what a value consists of, tuples taken apart. Those that are tensors of floats, or sequences of them, have sensitivities of the same type (differentiate.cc).
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,11 @@ inline bool is_float_tensor(const ir::Type* type) {
   const DType dtype = type->dtype();
   return dtype == DType::F64 || dtype == DType::F32 || dtype == DType::F16 || dtype == DType::BF16;
 }
-// Also in sequences: those have no sensitivities, and what reads one is refused.
+inline bool has_sensitivity(const ir::Type* leaf) {
+  while (leaf && leaf->kind() == ir::TypeKind::Sequence) leaf = leaf->element();
+  return is_float_tensor(leaf);
+}
+// Also where it has no sensitivity, and what reads it is refused.
 inline bool holds_floats(const ir::Type* type) {
   return std::ranges::any_of(leaf_types(type), [](const ir::Type* leaf) {
     while (leaf && (leaf->kind() == ir::TypeKind::Sequence || leaf->kind() == ir::TypeKind::Optional)) leaf = leaf->element();

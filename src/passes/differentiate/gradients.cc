@@ -3,7 +3,7 @@
 
 #include "ops/gradients.h"
 #include "ops/registry.h"
-#include "passes/leaves.h"
+#include "passes/differentiate/leaves.h"
 #include "passes/pass.h"
 
 namespace anfora::passes {

@@ -1,4 +1,4 @@
-#include "passes/loop_form.h"
+#include "passes/differentiate/loop_form.h"
 
 #include <algorithm>
 

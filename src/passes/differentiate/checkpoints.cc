@@ -1,0 +1,218 @@
+// Loops with few snapshots: instead of what each iteration leaves, the forward loop keeps at most s states, and the backward loop runs the
+// iterations between them again. Positions and states lie on sequences as on a stack, the last ones on top:
+//
+//     forward(v, n, next)      = if test(v): forward(step(v), n + 1, n = next ? (push (n, v), the next position) : next)    else (v, n)
+//     backward(n, dv)          = if n > 0:
+//                                  (p, v) = the top
+//                                  if p = n − 1: pop, backward(n − 1, step.backward(v, dv))
+//                                  else:         push (p + a, step^a(v)), backward(n, dv)                                   else dv
+//
+// The number a is that of Griewank and Walther's revolve, for the places that are free. Where the number of iterations is known before the
+// loop, so are the positions of the forward loop: iterations are repeated as seldom as is possible. With t the least number for which
+// β(s, t) = (s + t)! / (s! t!) ≥ n, there are t · n − β(s + 1, t − 1) runs of an iteration, the n − 1 first ones among them.
+//
+// Else the forward loop takes a snapshot of every d-th state, on half of the places. When these are full, it drops every second one, and d
+// doubles. So d ≤ 4n / s at the end, and what lies between two of them is repeated with the other half of the places: no iteration more
+// than t times, β(⌈s / 2⌉, t) ≥ 4n / s.
+//
+// The state at hand, from which the next iteration is computed, is not one of the s.
+#include <fmt/format.h>
+
+#include "ir/clone.h"
+#include "passes/differentiate/differentiation.h"
+
+namespace anfora::passes::reverse {
+
+using namespace ir;
+
+namespace {
+
+// Operands not typed yet: inference, of the module as a whole, will do it.
+Node* applied(Module& module, Graph* graph, std::string_view op, std::initializer_list<Node*> inputs) {
+  return module.apply(graph, module.context().get_operator(op), inputs);
+}
+
+}  // namespace
+
+// How often the loop turns, where it counts up to a number: for i in range(n). Computed where the loop is entered; null: it is not known.
+Node* Differentiation::trip_count(const LoopForm& loop, const Graph& step, const Apply& entry) {
+  const Apply* test = loop.header->result()->as_apply()->input(0)->as_apply()->input(0)->as_apply();
+  if (!loop.goes_on_when || !test || !test->is("Less")) return nullptr;
+  const Parameter *index = test->input(0)->as_parameter(), *end = test->input(1)->as_parameter();
+  if (!index || (!end && !test->input(1)->as_value())) return nullptr;
+  const Apply* next = step.result()->as_apply();
+  const Apply* increment = next->input(index->index())->as_apply();
+  const Tensor* by = increment && increment->is("Add") ? constant_tensor(increment->input(1)) : nullptr;
+  if (!by || by->dtype() != DType::I64 || by->size() != 1 || by->data<int64_t>()[0] != 1) return nullptr;
+  if (increment->input(0) != step.parameter(index->index())) return nullptr;
+  if (end && next->input(end->index()) != step.parameter(end->index())) return nullptr;
+  Node* last = end ? entry.input(end->index() + 1) : test->input(1);
+  return build_.apply(entry.graph(), "Sub", {last, entry.input(index->index() + 1)});
+}
+
+Node* Differentiation::call_of_library(Graph* graph, std::string_view function, std::span<Node* const> arguments) {
+  return build_.call(graph, import(module_, *library_.find(function))->value(), arguments, nullptr);
+}
+
+// Iterations from a position with so many before the end, with the snapshot there as the last of so many.
+Node* Differentiation::steps_ahead(Graph* graph, Node* length, Node* num_snapshots) {
+  Node* places = applied(module_, graph, "Sub", {module_.scalar<int64_t>(context_.options.gradient.checkpoints + 1), num_snapshots});
+  Node* arguments[] = {length, applied(module_, graph, "Max", {places, module_.scalar<int64_t>(1)})};
+  return call_of_library(graph, "steps_ahead", arguments);
+}
+
+// Parameters: those of the loop, the number of iterations, the position of the next snapshot, the trip count or else the distance of snapshots,
+// and the sequences, of positions and of states. Returns all of them at the end.
+Graph* Differentiation::make_snapshot_loop(const LoopForm& loop, Graph* step, const Mask& changes, bool is_count_known) {
+  Graph* made = module_.make_graph(fmt::format("{}.forward", loop.header->name()));
+  const Type* integer = module_.context().tensor_type(DType::I64, Shape());
+  const size_t n = loop.header->parameters().size();
+  for (const Parameter* p : loop.header->parameters()) module_.add_parameter(made, p->type(), p->name());
+  Parameter* count = module_.add_parameter(made, integer, "iterations");
+  Parameter* next = module_.add_parameter(made, integer, "next");
+  Parameter* plan = module_.add_parameter(made, integer, is_count_known ? "count" : "distance");
+  const size_t first = made->parameters().size();
+  module_.add_parameter(made, module_.context().sequence_type(integer), "positions");
+  for (size_t i = 0; i < n; ++i) {
+    if (changes[i]) module_.add_parameter(made, module_.context().sequence_type(loop.header->parameter(i)->type()));
+  }
+  const std::vector<Node*> own(made->parameters().begin(), made->parameters().end());
+  const std::span<Node* const> sequences = std::span(own).subspan(first);
+  const Header header = copy_header(loop, made);
+  Graph* again = module_.make_graph(fmt::format("{}.again", made->name()), made);
+  Graph* done = module_.make_graph(fmt::format("{}.done", made->name()), made);
+  module_.set_result(done, build_.tuple(done, own));
+
+  // The next position, the distance, and the sequences.
+  Graph* take = module_.make_graph(fmt::format("{}.take", made->name()), again);
+  Graph* skip = module_.make_graph(fmt::format("{}.skip", made->name()), again);
+  module_.set_result(skip, build_.tuple(skip, std::span(own).subspan(n + 1)));
+  std::vector<Node*> pushed = {applied(module_, take, "SequenceInsert", {sequences[0], count})};
+  for (size_t i = 0; i < n; ++i) {
+    if (changes[i]) pushed.push_back(applied(module_, take, "SequenceInsert", {sequences[pushed.size()], own[i]}));
+  }
+  Node* num_snapshots = applied(module_, take, "SequenceLength", {pushed[0]});
+  if (is_count_known) {
+    Node* ahead = steps_ahead(take, applied(module_, take, "Sub", {plan, count}), num_snapshots);
+    pushed.insert(pushed.begin(), {applied(module_, take, "Add", {count, ahead}), plan});
+  } else {
+    Graph* thin = module_.make_graph(fmt::format("{}.thin", made->name()), take);
+    Graph* keep = module_.make_graph(fmt::format("{}.keep", made->name()), take);
+    std::vector<Node*> kept = {plan}, thinned = {applied(module_, thin, "Mul", {plan, module_.scalar<int64_t>(2)})};
+    for (size_t i = 0; i < pushed.size(); ++i) {
+      kept.push_back(pushed[i]);
+      Node* arguments[] = {pushed[i], module_.scalar<int64_t>(0), build_.empty_sequence(thin, sequences[i]->type()->element())};
+      thinned.push_back(call_of_library(thin, "every_second", arguments));
+    }
+    module_.set_result(thin, build_.tuple(thin, thinned));
+    module_.set_result(keep, build_.tuple(keep, kept));
+    const int64_t places = std::max<int64_t>(context_.options.gradient.checkpoints / 2, 1);
+    Node* is_full = applied(module_, take, "Greater", {num_snapshots, module_.scalar(places)});
+    Apply* chosen = module_.call(take, module_.make_switch(take, is_full, thin->value(), keep->value()), {});
+    for (size_t i = 0; i < kept.size(); ++i) kept[i] = module_.tuple_item(take, chosen, i);
+    Node* passed = applied(module_, take, "Add", {applied(module_, take, "Div", {count, kept[0]}), module_.scalar<int64_t>(1)});
+    pushed = {applied(module_, take, "Mul", {passed, kept[0]})};
+    pushed.insert(pushed.end(), kept.begin(), kept.end());
+  }
+  module_.set_result(take, build_.tuple(take, pushed));
+
+  Node* is_time = build_.apply(again, "Equal", {count, next});
+  Apply* taken = module_.call(again, module_.make_switch(again, is_time, take->value(), skip->value()), {});
+  Apply* stepped = build_.call(again, step->value(), std::span(own).first(n), nullptr);
+  std::vector<Node*> arguments;
+  for (size_t i = 0; i < n; ++i) arguments.push_back(module_.tuple_item(again, stepped, i));
+  arguments.push_back(build_.apply(again, "Add", {count, module_.scalar<int64_t>(1)}));
+  for (size_t i = n + 1; i < own.size(); ++i) arguments.push_back(module_.tuple_item(again, taken, i - n - 1));
+  module_.set_result(again, module_.call(again, made->value(), arguments));
+  Node *yes = again->value(), *no = done->value();
+  if (!loop.goes_on_when) std::swap(yes, no);
+  module_.set_result(made, module_.call(made, module_.make_switch(made, header.test, yes, no), {}));
+  return made;
+}
+
+// Parameters: those of an iteration, and how many there are to be run. Returns the first ones as they are then.
+Graph* Differentiation::make_replay_loop(Graph* step) {
+  Graph* made = module_.make_graph(fmt::format("{}.replay", step->name()));
+  for (const Parameter* p : step->parameters()) module_.add_parameter(made, p->type(), p->name());
+  Parameter* left = module_.add_parameter(made, module_.context().tensor_type(DType::I64, Shape()), "iterations");
+  const std::vector<Node*> state(made->parameters().begin(), made->parameters().end() - 1);
+  Graph* again = module_.make_graph(fmt::format("{}.again", made->name()), made);
+  Graph* done = module_.make_graph(fmt::format("{}.done", made->name()), made);
+  module_.set_result(done, build_.tuple(done, state));
+  Apply* stepped = build_.call(again, step->value(), state, nullptr);
+  std::vector<Node*> next;
+  for (size_t i = 0; i < state.size(); ++i) next.push_back(module_.tuple_item(again, stepped, i));
+  next.push_back(build_.apply(again, "Sub", {left, module_.scalar<int64_t>(1)}));
+  module_.set_result(again, module_.call(again, made->value(), next));
+  Node* goes_on = build_.apply(made, "Greater", {left, module_.scalar<int64_t>(0)});
+  module_.set_result(made, module_.call(made, module_.make_switch(made, goes_on, again->value(), done->value()), {}));
+  return made;
+}
+
+// Parameters: the number of iterations that are left, the sequences, what the iterations have in common, and the sensitivities, which it
+// returns at the end.
+Graph* Differentiation::make_restart_loop(Graph* step, const Pair& pair, const Mask& changes, std::span<const Type* const> sequences,
+                                          std::span<const Leaf> leaves) {
+  Graph* made = module_.make_graph(fmt::format("{}.backward", step->name()));
+  Parameter* left = module_.add_parameter(made, module_.context().tensor_type(DType::I64, Shape()), "iterations");
+  for (const Type* type : sequences) module_.add_parameter(made, type);
+  std::vector<Node*> state(step->parameters().size());
+  for (const Parameter* p : step->parameters()) {
+    if (!changes[p->index()]) state[p->index()] = module_.add_parameter(made, p->type(), p->name());
+  }
+  const size_t first = made->parameters().size();
+  for (Leaf leaf : leaves) module_.add_parameter(made, leaf_types(step->parameter(leaf.value)->type())[leaf.leaf]);
+  const std::vector<Node*> own(made->parameters().begin(), made->parameters().end());
+  const std::span<Node* const> stacks = std::span(own).subspan(1, sequences.size()), sensitivities = std::span(own).subspan(first);
+  Graph* again = module_.make_graph(fmt::format("{}.again", made->name()), made);
+  Graph* done = module_.make_graph(fmt::format("{}.done", made->name()), made);
+  module_.set_result(done, build_.tuple(done, sensitivities));
+
+  Node* top = module_.scalar<int64_t>(-1);
+  Node* position = build_.apply(again, "SequenceAt", {stacks[0], top});
+  Node* last = build_.apply(again, "Sub", {left, module_.scalar<int64_t>(1)});
+  for (size_t i = 0, at = 1; i < state.size(); ++i) {
+    if (changes[i]) state[i] = build_.apply(again, "SequenceAt", {stacks[at++], top});
+  }
+  // Both give the number of iterations, the sequences, and the sensitivities.
+  Graph* back = module_.make_graph(fmt::format("{}.back", made->name()), again);
+  std::vector<Node*> results = {last}, arguments = state;
+  for (Node* stack : stacks) results.push_back(build_.apply(back, "SequenceErase", {stack}));
+  Apply* forward = build_.call(back, pair.forward[0]->value(), state, nullptr);
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (!pair.reads[i]) arguments[i] = module_.none();
+  }
+  for (size_t i = 0; i < pair.residuals.size(); ++i) arguments.push_back(module_.tuple_item(back, forward, i + 1));
+  arguments.insert(arguments.end(), sensitivities.begin(), sensitivities.end());
+  Apply* stepped = build_.call(back, pair.backward[0]->value(), arguments, nullptr);
+  for (size_t k = 0; k < leaves.size(); ++k) results.push_back(module_.tuple_item(back, stepped, k));
+  module_.set_result(back, build_.tuple(back, results));
+
+  Graph* ahead = module_.make_graph(fmt::format("{}.ahead", made->name()), again);
+  Node* length = build_.apply(ahead, "Sub", {left, position});
+  Node* steps = steps_ahead(ahead, length, build_.apply(ahead, "SequenceLength", {stacks[0]}));
+  arguments = state;
+  arguments.push_back(steps);
+  Apply* replayed = build_.call(ahead, make_replay_loop(step)->value(), arguments, nullptr);
+  results = {left, applied(module_, ahead, "SequenceInsert", {stacks[0], applied(module_, ahead, "Add", {position, steps})})};
+  for (size_t i = 0; i < state.size(); ++i) {
+    if (!changes[i]) continue;
+    Node* reached = module_.tuple_item(ahead, replayed, i);
+    results.push_back(applied(module_, ahead, "SequenceInsert", {stacks[results.size() - 1], reached}));
+  }
+  results.insert(results.end(), sensitivities.begin(), sensitivities.end());
+  module_.set_result(ahead, build_.tuple(ahead, results));
+
+  Node* is_there = build_.apply(again, "Equal", {position, last});
+  Apply* moved = module_.call(again, module_.make_switch(again, is_there, back->value(), ahead->value()), {});
+  std::vector<Node*> next;
+  for (size_t i = 0; i <= sequences.size(); ++i) next.push_back(module_.tuple_item(again, moved, i));
+  next.insert(next.end(), own.begin() + static_cast<std::ptrdiff_t>(sequences.size()) + 1, own.begin() + static_cast<std::ptrdiff_t>(first));
+  for (size_t k = 0; k < leaves.size(); ++k) next.push_back(module_.tuple_item(again, moved, sequences.size() + 1 + k));
+  module_.set_result(again, module_.call(again, made->value(), next));
+  Node* goes_on = build_.apply(made, "Greater", {left, module_.scalar<int64_t>(0)});
+  module_.set_result(made, module_.call(made, module_.make_switch(made, goes_on, again->value(), done->value()), {}));
+  return made;
+}
+
+}  // namespace anfora::passes::reverse

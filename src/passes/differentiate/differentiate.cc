@@ -1,0 +1,138 @@
+// Reverse-mode differentiation: main gets, behind its results, the sensitivities of one of them by main's parameters. The result is code of
+// the same IR, to be optimized, differentiated again, run or exported. After B. Pearlmutter and J. Siskind, "Reverse-mode AD in a functional
+// framework: Lambda the ultimate backpropagator", 2008, and M. Innes, "Don't unroll adjoint: differentiating SSA-form programs", 2018.
+//
+// Every function that a call differentiates through becomes two. The forward one returns, beside its result, the residuals: what the other one
+// reads of it. The backward one takes them and the sensitivities of the results, and returns those of the arguments:
+//
+//     graph @f(%x, %w) {                    graph @f.forward(%x, %w) {             graph @f.backward(%x, %w, %p, %dy) {
+//       %p = MatMul(%x, %w)                   %p = MatMul(%x, %w)                    %dp = Mul(%dy, Sub(1, Mul(Tanh(%p), Tanh(%p))))
+//       return Tanh(%p)                       return (Tanh(%p), %p)                  return (MatMul(%dp, wᵀ), MatMul(xᵀ, %dp))
+//     }                                     }                                      }
+//
+// The backward function is made as one nested in the forward one, over whose nodes it is then lifted (ir/clone.h): the free variables are the
+// residuals. Where a call chooses between functions, all return the residuals of all, with empty tensors for those of the others.
+//
+// A recursive function has residuals of any depth. Its forward function returns the backward one as it is, a closure, which holds the closures
+// of the calls inside. A loop needs none: a function that tests, and then calls itself at the end of its body, stays one. Going forward it
+// pushes what an iteration's backward function reads onto sequences; a second loop pops it. What the iterations have in common is kept once.
+//
+//     graph @loop(%v) {                     graph @loop.forward(%v, %n, %s) {                graph @loop.backward(%n, %s, %dv) {
+//       test → loop(step(%v))                 test → loop.forward(v', n + 1, push(s, r))        n > 0 → loop.backward(n − 1, pop(s),
+//       else → leave(%v)                      else → (%v, %n, %s)                                                 step.backward(top(s), dv))
+//     }                                     }  with (v', r) = step.forward(v)                else → dv
+//                                                                                            }
+//
+// Within a body one walk backwards visits the nodes, users first. What does not depend on a parameter that is differentiated by has no
+// sensitivity, nor has what the result does not depend on: functions are made for each set of arguments and results that matter at a call. The
+// gradient of an operator is a function of ops/gradients.h. Linear in the size of what is made.
+//
+// Functions are lambda-lifted first, so that a call hands over all that its function reads.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "anfora/error.h"
+#include "ir/order.h"
+#include "ops/gradients.h"
+#include "passes/differentiate/differentiation.h"
+
+namespace anfora::passes {
+
+using namespace ir;
+
+extern const Pass kDifferentiate, kLambdaLift;
+
+namespace reverse {
+
+namespace {
+
+// x.grad; x.grad.grad where that is one of the model's results.
+std::string name_of_gradient(std::span<const std::string> taken, const Parameter& p) {
+  std::string name = fmt::format("{}.grad", p.name());
+  while (std::ranges::count(taken, name)) name += ".grad";
+  return name;
+}
+
+}  // namespace
+
+Differentiation::Differentiation(PassContext& context)
+    : context_(context),
+      module_(context.module),
+      build_(module_, context.inference),
+      rewriter_(module_, context.inference),
+      library_(module_.context(), ops::gradient_files(), Library::Of::Gradients),
+      calls_(topological_order(module_)) {}
+
+void Differentiation::run() {
+  Graph& main = *module_.main();
+  std::vector<Node*> results;
+  const bool is_tuple = main.result()->type()->is_tuple();
+  const size_t num_results = is_tuple ? main.result()->type()->elements().size() : 1;
+  for (size_t i = 0; i < num_results; ++i) results.push_back(is_tuple ? build_.item(&main, main.result(), i) : main.result());
+  const size_t of = context_.options.gradient.of;
+  if (!is_float_tensor(results[of]->type())) {
+    throw Error(ErrorCode::InvalidArgument, fmt::format("the result is {}, and only floats have derivatives", to_string(results[of]->type())));
+  }
+  std::vector<size_t> by;
+  for (const Parameter* p : main.parameters()) {
+    if (is_float_tensor(p->type())) by.push_back(p->index());
+  }
+  if (context_.options.gradient.by) by = *context_.options.gradient.by;
+
+  Body body{&main, &main};
+  for (size_t i : by) body.varied.insert(main.parameter(i));
+  // The walk over main replaces calls by what is made of them; the tuple keeps track.
+  Apply* kept = module_.make_tuple(&main, results);
+  kept->set_type(module_.context().tuple_type(types_of(results)));
+  module_.set_result(&main, kept);
+  prepare(body);
+  if (body.varied.contains(kept->input(of))) add(body, kept->input(of), 0, build_.filled_like(&main, kept->input(of), 1));
+  walk(body);
+  std::vector<Node*> all;
+  for (const Use& use : kept->operands()) all.push_back(use.node);
+  auto& names = module_.output_names();
+  auto& declared = module_.metadata().output_types;
+  for (size_t i : by) {
+    Parameter* p = main.parameter(i);
+    all.push_back(sensitivity_or_zero(body, p, 0));
+    if (!names.empty()) names.push_back(name_of_gradient(names, *p));
+    if (!declared.empty()) declared.push_back(nullptr);
+  }
+  Apply* result = module_.make_tuple(&main, all);
+  result->set_type(module_.context().tuple_type(types_of(all)));
+  module_.set_result(&main, result);
+  context_.remarks.applied(kDifferentiate.name, kDifferentiate.name, *main.value(), fmt::format("by {} parameters", by.size()));
+}
+
+}  // namespace reverse
+
+namespace {
+
+// What was made on the way, and functions that others were made of.
+void erase_unused(Module& module) {
+  const ModuleOrder live = topological_order(module), all = topological_order(module, Coverage::All);
+  std::vector<Apply*> nodes;
+  std::vector<Graph*> graphs;
+  for (const GraphOrder& graph : all.graphs) {
+    if (!std::ranges::count(live.graphs, graph.graph, &GraphOrder::graph)) graphs.push_back(graph.graph);
+    for (const auto* list : {&graph.nodes, &graph.dead}) {
+      std::ranges::copy_if(*list, std::back_inserter(nodes), [&](const Apply* node) { return !live.contains(*node); });
+    }
+  }
+  module.erase_dead(nodes, graphs);
+}
+
+size_t run_differentiate(PassContext& context) {
+  if (kLambdaLift.run(context) > 0) context.inference.run();
+  reverse::Differentiation(context).run();
+  erase_unused(context.module);
+  context.inference.run();
+  return 1;
+}
+
+}  // namespace
+
+const Pass kDifferentiate{"differentiate", "differentiation", "gradients of main's result by its parameters", run_differentiate};
+
+}  // namespace anfora::passes

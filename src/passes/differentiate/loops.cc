@@ -1,0 +1,209 @@
+#include "passes/differentiate/differentiation.h"
+
+#include <fmt/format.h>
+
+#include "ir/clone.h"
+#include "ir/order.h"
+
+namespace anfora::passes::reverse {
+
+using namespace ir;
+
+// The header of a loop in another graph, up to its test and what it hands on to the branches.
+Differentiation::Header Differentiation::copy_header(const LoopForm& loop, Graph* into) {
+  Cloner cloner(module_);
+  for (Parameter* p : loop.header->parameters()) cloner.bind(p, into->parameter(p->index()));
+  Apply* tail = cloner.splice(*loop.header, into)->as_apply();
+  Header header{tail->input(0)->as_apply()->input(0), {}};
+  for (size_t i = 1; i < tail->num_inputs(); ++i) header.handed_on.push_back(tail->input(i));
+  return header;
+}
+// A function of the loop's parameters: the header and then one of the branches; of the body, what it hands on to the next iteration.
+Graph* Differentiation::header_and(const LoopForm& loop, Graph* branch, std::string_view name) {
+  Graph* made = module_.make_graph(fmt::format("{}.{}", loop.header->name(), name));
+  for (const Parameter* p : loop.header->parameters()) module_.add_parameter(made, p->type(), p->name());
+  const Header header = copy_header(loop, made);
+  Cloner cloner(module_);
+  for (Parameter* p : branch->parameters()) cloner.bind(p, header.handed_on[p->index()]);
+  Node* result = cloner.splice(*branch, made);
+  if (branch == loop.body) {
+    std::vector<Node*> next;
+    for (const Use& use : result->as_apply()->operands().subspan(1)) next.push_back(use.node);
+    result = build_.tuple(made, next);
+  }
+  module_.set_result(made, result);
+  return made;
+}
+
+// The parameters that vary once those given do.
+Mask Differentiation::varying(Graph* step, Mask active) {
+  for (bool grows = true; grows;) {
+    grows = false;
+    Body body{step, step};
+    for (size_t i = 0; i < active.size(); ++i) {
+      if (active[i]) body.varied.insert(step->parameter(i));
+    }
+    for (const Apply* node : topological_order(*step)) {
+      if (depends(body, *node)) body.varied.insert(node);
+    }
+    const Apply* next = step->result()->as_apply();
+    for (size_t i = 0; i < active.size(); ++i) {
+      if (active[i] || !body.varied.contains(next->input(i)) || !holds_floats(step->parameter(i)->type())) continue;
+      active[i] = grows = true;
+    }
+  }
+  return active;
+}
+
+void Differentiation::visit_loop(Body& body, Apply& node, const LoopForm& loop, std::span<Node* const> sensitivities) {
+  Graph* step = header_and(loop, loop.body, "step");
+  Graph* leave = header_and(loop, loop.exit, "leave");
+  Mask entering;
+  for (size_t i = 1; i < node.num_inputs(); ++i) entering.push_back(body.varied.contains(node.input(i)));
+  const Mask active = varying(step, entering);
+  require_sensitivities(node, active);
+  const std::vector<Leaf> leaves = leaves_of(*step, active);
+  Mask matters;
+  for (const Parameter* p : step->parameters()) {
+    for (const Type* type : leaf_types(p->type())) matters.push_back(active[p->index()] && has_sensitivity(type));
+  }
+  const Pair& pair = pair_of({step}, active, matters, true);
+
+  // What is put on sequences: of the arguments those that change, and that an iteration reads, and the residuals; or the state.
+  const bool has_snapshots = context_.options.gradient.checkpoints > 0;
+  const size_t n = step->parameters().size();
+  Mask reads(n), is_pushed(n);
+  for (size_t i = 0; i < n; ++i) {
+    reads[i] = has_snapshots || pair.reads[i];
+    is_pushed[i] = reads[i] && step->result()->as_apply()->input(i) != step->parameter(i);
+  }
+
+  // Forward.
+  Graph* graph = body.forward;
+  std::vector<Node*> arguments;
+  for (const Use& use : node.operands().subspan(1)) arguments.push_back(use.node);
+  arguments.push_back(module_.scalar<int64_t>(0));
+  Graph* forward;
+  if (has_snapshots) {
+    Node* count = trip_count(loop, *step, node);
+    forward = make_snapshot_loop(loop, step, is_pushed, count != nullptr);
+    arguments.insert(arguments.end(), {module_.scalar<int64_t>(0), count ? count : module_.scalar<int64_t>(1)});
+  } else {
+    forward = make_forward_loop(loop, pair, is_pushed);
+  }
+  const size_t first = arguments.size();
+  std::vector<const Type*> last;  // what the loop ends with
+  for (const Parameter* p : forward->parameters()) last.push_back(p->type());
+  for (size_t i = first; i < last.size(); ++i) arguments.push_back(build_.empty_sequence(graph, last[i]->element()));
+  Apply* ended = build_.call(graph, forward->value(), arguments, node.location());
+  ended->set_type(module_.context().tuple_type(last));
+  std::vector<Node*> ends;
+  for (size_t i = 0; i < last.size(); ++i) ends.push_back(build_.item(graph, ended, i));
+
+  // What follows the loop is a call like any other.
+  for (size_t i = 0; i < n; ++i) {
+    if (active[i]) body.varied.insert(ends[i]);
+  }
+  Apply* left = build_.call(graph, leave->value(), std::span(ends).first(n), node.location());
+  left->set_type(node.type());
+  body.varied.insert(left);
+  module_.replace(&node, left);
+  visit_call(body, *left, sensitivities);
+
+  // Backward.
+  const auto sequences = std::span(last).subspan(first);
+  Graph* backward = has_snapshots ? make_restart_loop(step, pair, is_pushed, sequences, leaves)
+                                  : make_backward_loop(*step, pair, is_pushed, sequences, leaves);
+  std::vector<Node*> given = {ends[n]};
+  given.insert(given.end(), ends.begin() + static_cast<std::ptrdiff_t>(first), ends.end());
+  for (size_t i = 0; i < n; ++i) {
+    if (reads[i] && !is_pushed[i]) given.push_back(node.input(i + 1));
+  }
+  for (Leaf leaf : leaves) given.push_back(sensitivity_or_zero(body, ends[leaf.value], leaf.leaf));
+  Apply* returned = build_.call(body.backward, backward->value(), given, node.location());
+  returned->set_type(type_of_results(pair, node));
+  for (size_t k = 0; k < leaves.size(); ++k) {
+    add(body, node.input(leaves[k].value + 1), leaves[k].leaf, build_.item(body.backward, returned, k));
+  }
+  module_.erase(&node);
+}
+
+// Parameters: those of the loop, the number of iterations, and the sequences. Returns all of them at the end.
+Graph* Differentiation::make_forward_loop(const LoopForm& loop, const Pair& pair, const Mask& is_pushed) {
+  Graph* made = module_.make_graph(fmt::format("{}.forward", loop.header->name()));
+  auto sequence = [&](const Type* type) { module_.add_parameter(made, module_.context().sequence_type(type)); };
+  const size_t n = loop.header->parameters().size();
+  for (const Parameter* p : loop.header->parameters()) module_.add_parameter(made, p->type(), p->name());
+  Parameter* count = module_.add_parameter(made, module_.context().tensor_type(DType::I64, Shape()), "iterations");
+  for (size_t i = 0; i < n; ++i) {
+    if (is_pushed[i]) sequence(loop.header->parameter(i)->type());
+  }
+  for (const Type* type : pair.residuals) sequence(type);
+  const Header header = copy_header(loop, made);
+  Graph* again = module_.make_graph(fmt::format("{}.again", made->name()), made);
+  Graph* done = module_.make_graph(fmt::format("{}.done", made->name()), made);
+
+  std::vector<Node*> own(made->parameters().begin(), made->parameters().end());
+  module_.set_result(done, build_.tuple(done, own));
+
+  Apply* stepped = build_.call(again, pair.forward[0]->value(), std::span(own).first(n), nullptr);
+  std::vector<Node*> next, pushed;
+  Node* state = module_.tuple_item(again, stepped, 0);
+  for (size_t i = 0; i < n; ++i) next.push_back(module_.tuple_item(again, state, i));
+  next.push_back(build_.apply(again, "Add", {count, module_.scalar<int64_t>(1)}));
+  for (size_t i = 0; i < n; ++i) {
+    if (is_pushed[i]) pushed.push_back(own[i]);
+  }
+  for (size_t i = 0; i < pair.residuals.size(); ++i) pushed.push_back(module_.tuple_item(again, stepped, i + 1));
+  for (Node* item : pushed) {
+    const Operator& insert = module_.context().get_operator("SequenceInsert");
+    next.push_back(module_.apply(again, insert, {own[next.size()], item}));
+  }
+  module_.set_result(again, module_.call(again, made->value(), next));
+  Node *yes = again->value(), *no = done->value();
+  if (!loop.goes_on_when) std::swap(yes, no);
+  module_.set_result(made, module_.call(made, module_.make_switch(made, header.test, yes, no), {}));
+  return made;
+}
+
+// Parameters: the number of iterations that are left, the sequences, what the iterations have in common, and the sensitivities, which it
+// returns at the end.
+Graph* Differentiation::make_backward_loop(const Graph& step, const Pair& pair, const Mask& is_pushed, std::span<const Type* const> sequences,
+                          std::span<const Leaf> leaves) {
+  Graph* made = module_.make_graph(fmt::format("{}.backward", step.name()));
+  std::vector<Node*> shared(step.parameters().size(), module_.none());
+  Parameter* left = module_.add_parameter(made, module_.context().tensor_type(DType::I64, Shape()), "iterations");
+  for (const Type* type : sequences) module_.add_parameter(made, type);
+  for (const Parameter* p : step.parameters()) {
+    if (pair.reads[p->index()] && !is_pushed[p->index()]) shared[p->index()] = module_.add_parameter(made, p->type(), p->name());
+  }
+  const size_t first = made->parameters().size();
+  for (Leaf leaf : leaves) module_.add_parameter(made, leaf_types(step.parameter(leaf.value)->type())[leaf.leaf]);
+  const std::vector<Node*> own(made->parameters().begin(), made->parameters().end());
+  Graph* again = module_.make_graph(fmt::format("{}.again", made->name()), made);
+  Graph* done = module_.make_graph(fmt::format("{}.done", made->name()), made);
+  module_.set_result(done, build_.tuple(done, std::span(own).subspan(first)));
+
+  // Popped as they were pushed: a push and a pop are the gradients of each other.
+  std::vector<Node*> next = {build_.apply(again, "Sub", {left, module_.scalar<int64_t>(1)})}, popped;
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    popped.push_back(build_.apply(again, "SequenceAt", {own[i + 1], module_.scalar<int64_t>(-1)}));
+    next.push_back(build_.apply(again, "SequenceErase", {own[i + 1]}));
+  }
+  std::vector<Node*> arguments = shared;
+  size_t at = 0;
+  for (size_t i = 0; i < is_pushed.size(); ++i) {
+    if (is_pushed[i]) arguments[i] = popped[at++];
+  }
+  arguments.insert(arguments.end(), popped.begin() + static_cast<std::ptrdiff_t>(at), popped.end());
+  arguments.insert(arguments.end(), own.begin() + static_cast<std::ptrdiff_t>(first), own.end());
+  Apply* stepped = build_.call(again, pair.backward[0]->value(), arguments, nullptr);
+  for (size_t i = next.size(); i < first; ++i) next.push_back(own[i]);
+  for (size_t k = 0; k < leaves.size(); ++k) next.push_back(module_.tuple_item(again, stepped, k));
+  module_.set_result(again, module_.call(again, made->value(), next));
+  Node* goes_on = build_.apply(made, "Greater", {left, module_.scalar<int64_t>(0)});
+  module_.set_result(made, module_.call(made, module_.make_switch(made, goes_on, again->value(), done->value()), {}));
+  return made;
+}
+
+}  // namespace anfora::passes::reverse
