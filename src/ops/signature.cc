@@ -179,7 +179,7 @@ void infer_signature(InferenceContext& ctx) {
     bind_sizes(ctx, bound, signature.inputs[i], i);
   }
   size_t unknowns = 0;
-  for (size_t i = 0; i < ctx.num_outputs(); ++i)
+  for (size_t i = 0; i < std::min(ctx.num_outputs(), signature.outputs.size()); ++i)
     ctx.set_output(i, type_of(ctx, bound, signature.outputs[i], unknowns));
 }
 

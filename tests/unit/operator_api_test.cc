@@ -1,6 +1,7 @@
 // The public API: include/anfora/operator.h.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "anfora/model.h"
@@ -42,11 +43,8 @@ TEST(OperatorApi, DeclaresComputesAndInfers) {
   Model model = model_of(R"(
     module { outputs = ["y", "twice", "labels"] }
     graph @main(%x: f32[N, 3], %w: f32[3, 5]) {
-      %all = unit::Affine(%x, %w){scale=4.0}
-      %y = TupleGetItem{index=0}(%all)
-      %twice = TupleGetItem{index=1}(%all)
-      %labels = TupleGetItem{index=2}(%all)
-      return (%y, %twice, %labels)
+      %all = unit::Affine:3(%x, %w){scale=4.0}
+      return (%all[0], %all[1], %all[2])
     })");
   ASSERT_EQ(model.outputs().size(), 3u);
   EXPECT_EQ(model.outputs()[0].type, "f32[N, 5]");
