@@ -204,6 +204,7 @@ class Gradient:
         orders = [list(derivative.argnums) for derivative in self._derivatives]
         return "derivative", self._compiled.function, orders, self._is_single, self._compiled._with_value
 
+
 @known_as("grad")
 def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0, *, checkpoints: int | None = None) -> Any:
     """The gradient of a function that returns one float, by some of its positional arguments.

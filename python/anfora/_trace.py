@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import os
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 from . import _core, _modes
 from ._errors import Error, InvalidArgumentError, ResourceExhaustedError, UnsupportedError
 from ._program import Jitted, Specialization, fetch, path_text, place_of
-from ._sizes import AnySizes, Sizes
+from ._sizes import Sizes
 from ._tensor import Number, Tensor, with_text
 
 Place = tuple[str, int, int, int, int]  # file, line, column, last line, column behind it; from 1
@@ -46,16 +47,17 @@ def error_here(message: str, hint: str, kind: type[Error] = UnsupportedError) ->
     return kind(message, location=f"{os.path.basename(file)}:{line}:{column}", hint=hint, excerpt=excerpt)
 
 
-def numbers_of(paths: list[Any], arguments: tuple[Any, ...], keywords: dict[str, Any], function: Any) -> dict[str, Any]:
-    """The sizes and numbers of inputs by the names that they have in the graph: n0_1 is the second size of input 0."""
+def numbers_of(paths: list[Any], sizes: Sizes, arguments: tuple[Any, ...], keywords: dict[str, Any], function: Any) -> dict[str, Any]:
+    """The sizes and numbers of inputs by the names that they have in the graph."""
     numbers: dict[str, Any] = {"floordiv": lambda a, b: a // b, "ceildiv": lambda a, b: -(-a // b), "mod": lambda a, b: a % b,
                                "min": min, "max": max, "__builtins__": {}}
+    names = sizes.names() or {}
     for i, path in enumerate(paths):
         value = fetch(path, arguments, keywords, function)
         if isinstance(value, (bool, int, float)):
             numbers[f"input_{i}"] = value
-        else:
-            numbers.update((f"n{i}_{axis}", size) for axis, size in enumerate(np.shape(value)))
+        elif path[0][0] in ("argument", "keyword"):
+            numbers.update(zip(names.get(path, ()), np.shape(value)))
     return numbers
 
 
@@ -63,7 +65,7 @@ class Tracing:
     """A mode: calls are recorded."""
 
     def __init__(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], sizes: Sizes) -> None:
-        self._call = arguments, keywords, function
+        self._call = sizes, arguments, keywords, function
         are_arguments = [True]
 
         def wrap(symbol: _core.Symbol) -> Any:  # without self: the extension's objects are no part of Python's search for cycles
@@ -122,18 +124,17 @@ class TracedSpecialization(Specialization):
         changed = super().holds(arguments, keywords, function)
         if changed or not self._seen:
             return changed
-        numbers = numbers_of(self.inputs, arguments, keywords, function)
+        numbers = numbers_of(self.inputs, self.sizes, arguments, keywords, function)
         for text, code, value in self._seen:
             if eval(code, numbers) != value:
                 return self._readable(text)
         return ""
 
     def _readable(self, text: str) -> str:
-        for i, path in reversed(list(enumerate(self.inputs))):
-            named = path_text(path)
-            text = text.replace(f"input_{i}", named)
-            for axis in range(len(self.executable.inputs[i].shape or ())):
-                text = text.replace(f"n{i}_{axis}", f"{named}.shape[{axis}]")
+        texts = {f"input_{i}": path_text(path) for i, path in enumerate(self.inputs)}
+        for path, names in reversed((self.sizes.names() or {}).items()):
+            texts.update((name, f"{path_text(path)}.shape[{axis}]") for axis, name in enumerate(names))
+        text = re.sub(r"\b(n|input_)\d+\b", lambda found: texts.get(found[0], found[0]), text)
         return text.removeprefix("(").removesuffix(")") if text.startswith("(") else text
 
 
@@ -142,9 +143,6 @@ _MOST_TRACES = 64  # of one function
 
 class Traced(Jitted):
     """A function that is run once for each kind of arguments, and recorded."""
-
-    def _sizes(self, shapes: dict[Any, Any], met: list[Sizes]) -> Sizes:
-        return AnySizes()  # what is asked of sizes is guarded
 
     def _specialize(self, arguments: tuple[Any, ...], keywords: dict[str, Any], sizes: Sizes) -> Specialization:
         if len(self._reasons) >= _MOST_TRACES:

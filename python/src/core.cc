@@ -559,7 +559,7 @@ NB_MODULE(_core, module) {
 
   bind_symbols(module);
   nb::class_<Tracer>(module, "Tracer", "Records the calls of a function that runs as a model.")
-      .def(nb::init<nb::object, const std::string&, nb::tuple, nb::dict, bool>(), nb::arg("wrap"), nb::arg("name"),
+      .def(nb::init<nb::object, const std::string&, nb::tuple, nb::dict, nb::object>(), nb::arg("wrap"), nb::arg("name"),
            nb::arg("arguments"), nb::arg("keywords"), nb::arg("dims").none())
       .def_prop_ro("arguments", &Tracer::arguments)
       .def_prop_ro("inputs", &Tracer::inputs)

@@ -241,7 +241,7 @@ class Importer : public python::FunctionCall {
       type = nb::cast<std::string>(nb::str(nb::handle(told[1])));
       for (size_t at = type.find('?'), axis = 0; at != std::string::npos; at = type.find('?', at), ++axis)
         type.replace(at, 1, fmt::format("n{}_{}", index, axis));
-    } else if (nb::cast<nb::dict>(dims_).contains(path)) {
+    } else if (!is_of_value(path) && nb::cast<nb::dict>(dims_).contains(path)) {
       const auto dims = nb::cast<std::vector<std::string>>(nb::handle(dims_)[path]);
       type = fmt::format("{}[{}]", type.substr(0, type.find('[')), fmt::join(dims, ", "));
     }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <string>
 
 #include "anfora/error.h"
@@ -20,27 +21,92 @@ size_t parameters_of_gradient(const Operator& op) {
 
 }  // namespace
 
-Library::Library(Context& context, std::span<const File> files, Of of) {
-  constexpr std::string_view kShared = "shared.ir";
-  auto shared = std::ranges::find(files, kShared, &File::name);
-  for (const File& file : files) {
-    // Behind the file's own text, so that lines are counted right.
-    std::string text(file.text);
-    if (shared != files.end() && file.name != kShared) text += shared->text;
-    const auto& module = modules_.emplace_back(parse(context, text, {.file = file.name, .locate = true}));
-    for (const Graph* graph : module->graphs()) {
-      const Operator* op = context.find_operator(module->metadata().domain, graph->name());
-      if (!op || graph->parent()) continue;
-      const size_t count = graph->parameters().size();
-      const size_t of_gradient = parameters_of_gradient(*op);
-      if (op->inputs.size() != count && !(of == Of::Gradients && (count == of_gradient || count == of_gradient + 1))) {
-        throw Error(ErrorCode::InvalidModel, fmt::format("@{} has {} parameters, the operator {} inputs", graph->name(),
-                                                         graph->parameters().size(), op->inputs.size()))
-            .at_location(std::string(file.name));
-      }
-      functions_.emplace(op, graph);
+Library::Library(Context& context, std::span<const File> files, Of of) : context_(context), of_(of) {
+  auto shared = std::ranges::find(files, "shared.ir", &File::name);
+  shared_ = shared == files.end() ? nullptr : &*shared;
+  for (const File& file : files) index(file);
+}
+
+// Functions begin at the beginning of a line.
+void Library::index(const File& file) {
+  constexpr std::string_view kBegin = "graph @";
+  auto next_from = [&](size_t at) {
+    for (at = file.text.find(kBegin, at); at != 0 && at != std::string_view::npos && file.text[at - 1] != '\n';)
+      at = file.text.find(kBegin, at + 1);
+    return at;
+  };
+  size_t begin = next_from(0), line = 0;
+  std::string_view& header = headers_[&file];
+  header = file.text.substr(0, begin);
+  line = static_cast<size_t>(std::ranges::count(header, '\n'));
+  constexpr std::string_view kDomain = "domain = \"";
+  std::string_view domain;
+  if (const size_t at = header.find(kDomain); at != std::string_view::npos) {
+    domain = header.substr(at + kDomain.size());
+    domain = domain.substr(0, domain.find('"'));
+  }
+  while (begin != std::string_view::npos) {
+    const size_t end = next_from(begin + 1);
+    Function function{.file = &file, .name = {}, .text = file.text.substr(begin, end - begin), .line = line};
+    function.name = function.text.substr(kBegin.size());
+    function.name = function.name.substr(0, function.name.find('('));
+    function.op = context_.find_operator(domain, function.name);
+    by_name_[function.name].push_back(functions_.size());
+    if (function.op) by_operator_.emplace(function.op, functions_.size());
+    line += static_cast<size_t>(std::ranges::count(function.text, '\n'));
+    functions_.push_back(std::move(function));
+    begin = end;
+  }
+}
+
+const Library::Function* Library::resolve(const File* from, std::string_view name) const {
+  auto known = by_name_.find(name);
+  if (known == by_name_.end()) return nullptr;
+  const Function* found = nullptr;
+  for (Place place : known->second) {
+    const Function& function = functions_[place];
+    if (function.file == from) return &function;
+    if (function.file == shared_) found = &function;
+  }
+  return found;
+}
+
+// The function, and those that it calls, in a module of their own.
+const Graph* Library::read(Function& function) const {
+  if (function.module) return function.graph;
+  std::vector<const Function*> needed{&function};
+  for (size_t next = 0; next < needed.size(); ++next) {
+    const std::string_view text = needed[next]->text;
+    for (size_t at = text.find('@'); at != std::string_view::npos; at = text.find('@', at + 1)) {
+      size_t end = at + 1;
+      while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_')) ++end;
+      const Function* called = resolve(function.file, text.substr(at + 1, end - at - 1));
+      if (called && !std::ranges::count(needed, called)) needed.push_back(called);
     }
   }
+  // Each in its line, so that errors say the place; shared ones behind the file's own.
+  std::ranges::sort(needed, [&](const Function* a, const Function* b) {
+    return std::pair(a->file != function.file, a->line) < std::pair(b->file != function.file, b->line);
+  });
+  std::string text(headers_.at(function.file));
+  size_t lines = static_cast<size_t>(std::ranges::count(text, '\n'));
+  for (const Function* one : needed) {
+    const size_t before = one->file == function.file ? one->line : lines + 1;
+    text.append(before - std::min(lines, before), '\n');
+    text += one->text;
+    lines = before + static_cast<size_t>(std::ranges::count(one->text, '\n'));
+  }
+  function.module = parse(context_, text, {.file = function.file->name, .locate = true});
+  function.graph = function.module->find_graph(function.name);
+  if (const Operator* op = function.op) {
+    const size_t count = function.graph->parameters().size(), of_gradient = parameters_of_gradient(*op);
+    if (op->inputs.size() != count && !(of_ == Of::Gradients && (count == of_gradient || count == of_gradient + 1))) {
+      throw Error(ErrorCode::InvalidModel,
+                  fmt::format("@{} has {} parameters, the operator {} inputs", function.name, count, op->inputs.size()))
+          .at_location(std::string(function.file->name));
+    }
+  }
+  return function.graph;
 }
 
 const Graph* Library::meaning(const Operator& op) const {
@@ -53,15 +119,30 @@ bool Library::is_update(const Operator& op, const Graph& gradient) {
 }
 
 const Graph* Library::find(std::string_view name) const {
-  for (const auto& module : modules_) {
-    if (const Graph* graph = module->find_graph(name)) return graph;
-  }
-  return nullptr;
+  auto known = by_name_.find(name);
+  return known == by_name_.end() ? nullptr : read(functions_[known->second[0]]);
 }
 
 const Graph* Library::find(const Operator& op) const {
-  auto found = functions_.find(&op);
-  return found == functions_.end() ? nullptr : found->second;
+  auto known = by_operator_.find(&op);
+  return known == by_operator_.end() ? nullptr : read(functions_[known->second]);
+}
+
+std::vector<const Operator*> Library::operators() const {
+  std::vector<const Operator*> operators;
+  for (const Function& function : functions_) {
+    if (function.op) operators.push_back(function.op);
+  }
+  return operators;
+}
+
+std::vector<Module*> Library::read_all() const {
+  std::vector<Module*> modules;
+  for (Function& function : functions_) {
+    read(function);
+    modules.push_back(function.module.get());
+  }
+  return modules;
 }
 
 }  // namespace anfora::ir

@@ -36,7 +36,8 @@ class Library {
   };
   // Whether the functions are what operators mean, or gradients of operators (ops/gradients.h).
   enum class Of : uint8_t { Meanings, Gradients };
-  // Reads the texts, which say the domain of their operators. Throws InvalidModel with the place of an error.
+  // Of texts, which say the domain of their operators, and live as long. A function is read when it is asked for: then what is wrong with it
+  // is an error, InvalidModel with the place.
   Library(Context& context, std::span<const File> files, Of of = Of::Meanings);
 
   // The function of an operator; null: there is none here.
@@ -45,13 +46,36 @@ class Library {
   const Graph* meaning(const Operator& op) const;
   // Another function, by its name; null: there is none.
   const Graph* find(std::string_view name) const;
+  // The operators that have a function.
+  std::vector<const Operator*> operators() const;
+  // Reads all functions, for checks: modules with a function each, and what that calls.
+  std::vector<Module*> read_all() const;
   // Whether the gradient adds to the sensitivity of its first operand, its last parameter.
   static bool is_update(const Operator& op, const Graph& gradient);
-  std::span<const std::unique_ptr<Module>> modules() const { return modules_; }
 
  private:
-  std::vector<std::unique_ptr<Module>> modules_;
-  boost::unordered_flat_map<const Operator*, const Graph*> functions_;
+  // A function of a file, as it is written.
+  struct Function {
+    const File* file = nullptr;
+    std::string_view name, text;
+    size_t line = 0;                  // lines before it
+    const Operator* op = nullptr;     // whose it is
+    std::unique_ptr<Module> module;   // once it was asked for
+    const Graph* graph = nullptr;
+  };
+  using Place = size_t;  // in functions_
+  void index(const File& file);
+  const Graph* read(Function& function) const;
+  // The function of that name that one of the file means: its own, else a shared one.
+  const Function* resolve(const File* from, std::string_view name) const;
+
+  Context& context_;
+  Of of_;
+  const File* shared_ = nullptr;
+  boost::unordered_flat_map<const File*, std::string_view> headers_;  // what stands before the functions
+  mutable std::vector<Function> functions_;
+  boost::unordered_flat_map<std::string_view, std::vector<Place>> by_name_;
+  boost::unordered_flat_map<const Operator*, Place> by_operator_;
 };
 
 }  // namespace anfora::ir

@@ -17,12 +17,7 @@ boost::unordered_flat_set<std::string> operators_with_gradient() {
   const auto context = ops::make_context();
   const Library library(*context, ops::gradient_files(), Library::Of::Gradients);
   boost::unordered_flat_set<std::string> names;
-  for (const auto& module : library.modules()) {
-    for (const Graph* graph : module->graphs()) {
-      const Operator* op = context->find_operator(module->metadata().domain, graph->name());
-      if (op && library.find(*op)) names.insert(op->qualified);
-    }
-  }
+  for (const Operator* op : library.operators()) names.insert(op->qualified);
   return names;
 }
 
