@@ -31,13 +31,14 @@ from ._model import Executable, Model, Node, OptimizeOptions, Verification, load
 from ._report import OptimizeReport, Side, Step
 
 if TYPE_CHECKING:  # numpy takes longer to import than all of Anfora
-    from . import numpy, ops
+    from . import numpy, ops, optimizers
     from ._debug import debug
-    from ._grad import grad, value_and_grad
+    from ._grad import grad, hessian, jacobian, jvp, value_and_grad, vjp
     from ._operators import register_kernel, register_operator
     from ._overload import overload
     from ._program import jit
     from ._tensor import Tensor
+    from .optimizers import tree_map
     from ._trace import trace
     from .onnxruntime import InferenceSession
 

@@ -51,7 +51,7 @@ def describe(value: Any) -> tuple[Any, ...]:
     if isinstance(value, types.FunctionType) and hasattr(value, "_anfora_name"):
         return "builtin", "anfora", value._anfora_name
     if hasattr(value, "_derivatives"):  # anfora.grad(f)
-        return value.described()
+        return tuple(value.described())
     if isinstance(value, (bool, int, float)) and not isinstance(value, np.generic):
         number = "bool[]" if isinstance(value, bool) else "i64[]" if isinstance(value, int) else "f64[]"
         return "number", number, number

@@ -79,10 +79,7 @@ class LiveGlobals : public python::Globals {
 class Importer : public python::FunctionCall {
  public:
   Importer(Program& program, nb::tuple arguments, nb::dict keywords, nb::object dims)
-      : program_(program),
-        arguments_(std::move(arguments)),
-        keywords_(std::move(keywords)),
-        dims_(std::move(dims)) {}
+      : program_(program), arguments_(std::move(arguments)), keywords_(std::move(keywords)), dims_(std::move(dims)) {}
 
   // Of a value: as an argument, numbers are inputs; else constants, which guards watch.
   Object import(nb::object value, Path path, bool is_argument) {
@@ -209,7 +206,8 @@ class Importer : public python::FunctionCall {
     for (size_t i = 0; i < orders.size(); ++i) {
       const bool is_last = i + 1 == orders.size();
       made = {python::Derivative{std::make_shared<const Object>(std::move(made)), orders[i],
-                                 is_last ? nb::cast<bool>(told[3]) : orders[i].size() == 1, is_last && nb::cast<bool>(told[4])}};
+                                 is_last ? nb::cast<bool>(told[3]) : orders[i].size() == 1,
+                                 is_last && nb::cast<bool>(told[4])}};
     }
     return made;
   }
@@ -355,8 +353,8 @@ class Importer : public python::FunctionCall {
   ir::Builder* main_ = nullptr;
   python::Lowering* lowering_ = nullptr;
   std::vector<std::shared_ptr<python::Source>> sources_;
-  std::map<PyObject*, Object> functions_;    // each is one, wherever it is found
-  std::map<PyObject*, ir::Node*> values_;    // likewise
+  std::map<PyObject*, Object> functions_;  // each is one, wherever it is found
+  std::map<PyObject*, ir::Node*> values_;  // likewise
   nb::list kept_;
 };
 
@@ -410,7 +408,8 @@ std::string size_text(const analysis::Inference& inference, const ir::Node* node
   const auto elements = inference.elements(node);
   if (!elements || elements->size() != 1 || (*elements)[0].is_unknown()) return "";
   bool is_known = true;
-  for_each_symbol((*elements)[0], [&](ir::Dim symbol) { is_known = is_known && !ir::is_generated(symbol.symbol_name()); });
+  for_each_symbol((*elements)[0],
+                  [&](ir::Dim symbol) { is_known = is_known && !ir::is_generated(symbol.symbol_name()); });
   return is_known ? to_string((*elements)[0]) : "";
 }
 
@@ -494,7 +493,8 @@ struct Tracer::State {
       return nb::module_::import_("builtins").attr("slice")(value(parts[0]), value(parts[1]), value(parts[2]));
     }
     if (given.is_valid()) return given;
-    lowering.emitter().fail(ErrorCode::Unsupported, fmt::format("{} cannot leave a compiled function", python::describe(object)));
+    lowering.emitter().fail(ErrorCode::Unsupported,
+                            fmt::format("{} cannot leave a compiled function", python::describe(object)));
   }
 
   nb::object wrap;
@@ -507,7 +507,8 @@ struct Tracer::State {
 };
 
 Tracer::Tracer(nb::object wrap, const std::string& name, nb::tuple arguments, nb::dict keywords, nb::object dims)
-    : state_(std::make_unique<State>(std::move(wrap), name, std::move(arguments), std::move(keywords), std::move(dims))) {}
+    : state_(
+          std::make_unique<State>(std::move(wrap), name, std::move(arguments), std::move(keywords), std::move(dims))) {}
 Tracer::~Tracer() = default;
 
 nb::tuple Tracer::arguments() {
@@ -527,7 +528,8 @@ nb::object Tracer::call(nb::object function, nb::tuple arguments, nb::dict keywo
   const Object callee = state_->import(function);
   python::Arguments given;
   for (nb::handle argument : arguments) given.positional.push_back(state_->import(argument));
-  for (auto [name, argument] : keywords) given.named.emplace_back(nb::cast<std::string>(name), state_->import(argument));
+  for (auto [name, argument] : keywords)
+    given.named.emplace_back(nb::cast<std::string>(name), state_->import(argument));
   try {
     return state_->value(state_->lowering.call(callee, std::move(given)));
   } catch (const python::Lowering::Unreached&) {

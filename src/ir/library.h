@@ -58,9 +58,9 @@ class Library {
   struct Function {
     const File* file = nullptr;
     std::string_view name, text;
-    size_t line = 0;                  // lines before it
-    const Operator* op = nullptr;     // whose it is
-    std::unique_ptr<Module> module;   // once it was asked for
+    size_t line = 0;                 // lines before it
+    const Operator* op = nullptr;    // whose it is
+    std::unique_ptr<Module> module;  // once it was asked for
     const Graph* graph = nullptr;
   };
   using Place = size_t;  // in functions_

@@ -475,3 +475,83 @@ def test_assignment_amid_an_expression():
 
     for function, arguments in ((after, [np.ones(2)]), (replaced, [3]), (tested, [np.ones(3)]), (tested, [np.ones(7)]), (skipped, [3]), (skipped, [9])):
         same(function(*arguments), anfora.jit(function)(*arguments))
+
+
+def test_sizes_that_are_alike():
+    @anfora.jit
+    def f(x, y):
+        return x + y
+
+    def compiled():
+        return [line.rpartition(": ")[2] for line in f.explain().splitlines()]
+
+    for sizes in ((3, 3), (5, 5), (4, 4)):
+        same(np.full(sizes[0], 2.0), f(*(np.ones(n) for n in sizes)))
+    assert compiled() == ["the first call"]
+    for sizes in ((3, 1), (7, 1), (1, 3), (1, 1), (2, 2), (5, 1)):
+        same(np.ones(sizes[0]) + np.ones(sizes[1]), f(*(np.ones(n) for n in sizes)))
+    assert set(compiled()[1:]) == {"sizes that were equal, or 1, and are not"} and len(compiled()) <= 4
+    with pytest.raises(anfora.Error, match="3|5"):
+        f(np.ones(3), np.ones(5))
+
+
+def test_gradients_inside():
+    def square_sum(p, x):
+        return ((p["w"] @ x + p["b"][0]) ** 2).sum()
+
+    @anfora.jit
+    def step(p, x):
+        value, slope = anfora.value_and_grad(square_sum)(p, x)
+        return value, anfora.tree_map(lambda a, g: a - 0.5 * g, p, slope)
+
+    p = {"w": np.arange(6.0).reshape(2, 3), "b": [np.ones(2)]}
+    x = np.array([1.0, 2, -1])
+    value, moved = step(p, x)
+    residual = p["w"] @ x + 1
+    assert value == (residual**2).sum()
+    same(p["w"] - residual[:, None] * x, moved["w"])
+    same(p["b"][0] - residual, moved["b"][0])
+
+    def quartic(x):
+        return x**4
+
+    @anfora.jit
+    def curvature(x):
+        return anfora.grad(anfora.grad(quartic))(x)
+
+    assert curvature(2.0) == 48.0
+
+    @anfora.jit
+    def in_a_loop(x, n):
+        for _ in range(n):
+            x = x - 0.1 * anfora.grad(quartic)(x)
+        return x
+
+    with pytest.raises(anfora.UnsupportedError, match="in a branch, a loop"):
+        in_a_loop(0.5, 3)
+
+
+def test_examples_train():
+    import characters
+    import digits
+
+    losses, right = digits.train(60)
+    assert losses[-1] < losses[0] / 2 and right > 0.5
+    losses, written = characters.train(20)
+    assert losses[-1] < losses[0] - 1 and len(written) == 204
+
+
+def test_optimizers_run_in_cpython_and_compiled():
+    parameters, gradients = [np.array([1.0, 2.0]), (np.ones(()), {"a": np.array([3.0])})], [np.array([0.1, -1.0]), (np.ones(()) * 2, {"a": np.array([0.5])})]
+    for optimizer in (anfora.optimizers.SGD(0.1), anfora.optimizers.SGD(0.1, momentum=0.9, nesterov=True, weight_decay=0.01),
+                      anfora.optimizers.Adam(0.1), anfora.optimizers.Adam(0.1, weight_decay=0.1)):
+        @anfora.jit
+        def step(p, g, s, rate):
+            return optimizer.update(p, g, s, rate)
+
+        plain, compiled = (parameters, optimizer.init(parameters)), (parameters, optimizer.init(parameters))
+        for i in range(5):
+            rate = anfora.optimizers.cosine(i, 0.1, 5, warmup=2)
+            plain = optimizer.update(plain[0], gradients, plain[1], rate)
+            compiled = step(compiled[0], gradients, compiled[1], rate)
+        same(plain[0], compiled[0])

@@ -413,12 +413,16 @@ Object Lowering::number_of_text(const std::string& type, const std::string& text
 }
 
 Object Lowering::derivative_of(const Object& function, const Object& argnums, bool has_value) {
-  Derivative made{.function = std::make_shared<const Object>(function), .by = {}, .is_single = integer_of(argnums).has_value(), .has_value = has_value};
+  Derivative made{.function = std::make_shared<const Object>(function),
+                  .by = {},
+                  .is_single = integer_of(argnums).has_value(),
+                  .has_value = has_value};
   const std::vector<Object> positions = made.is_single ? std::vector{argnums} : items_of(argnums);
   for (const Object& position : positions) {
     const auto number = integer_of(position);
     if (!number || *number < 0)
-      emit_.fail(ErrorCode::InvalidArgument, fmt::format("argnums has {}", describe(position)), "it is a position, or several");
+      emit_.fail(ErrorCode::InvalidArgument, fmt::format("argnums has {}", describe(position)),
+                 "it is a position, or several");
     made.by.push_back(static_cast<size_t>(*number));
   }
   return {std::move(made)};
@@ -444,7 +448,11 @@ Object Lowering::call_builtin(const std::string& name, Arguments arguments) {
   if (name == "anfora.grad" || name == "anfora.value_and_grad") {
     need(1, 2);
     const Object* named = keyword("argnums");
-    return derivative_of(given[0], named ? *named : given.size() > 1 ? given[1] : make_integer(0), name == "anfora.value_and_grad");
+    return derivative_of(given[0],
+                         named              ? *named
+                         : given.size() > 1 ? given[1]
+                                            : make_integer(0),
+                         name == "anfora.value_and_grad");
   }
   if (name == "anfora.tree_map") {
     need(2, SIZE_MAX);

@@ -32,7 +32,8 @@ Object Lowering::map_trees(std::span<const Object> trees, const LeafMap& leaf) {
     for (const Object& tree : trees) {
       const Object other = held(tree);
       if (!other.tuple() || other.tuple()->items.size() != first.tuple()->items.size()) {
-        emit_.fail(ErrorCode::TypeMismatch, fmt::format("the structures differ: {} and {}", describe(trees[0]), describe(tree)),
+        emit_.fail(ErrorCode::TypeMismatch,
+                   fmt::format("the structures differ: {} and {}", describe(trees[0]), describe(tree)),
                    "all have to be made of the same tuples, lists and dicts");
       }
       at_i.push_back(other.tuple()->items[i]);
@@ -45,15 +46,17 @@ Object Lowering::map_trees(std::span<const Object> trees, const LeafMap& leaf) {
 
 Object Lowering::call_derivative(const Derivative& derivative, Arguments arguments) {
   if (here_.graph->parent()) {
-    emit_.fail(ErrorCode::Unsupported, "a gradient in a branch, a loop or a recursive function is not supported",
-               "take the gradient of a function that has the loop inside, or call the compiled function in a loop outside");
+    emit_.fail(
+        ErrorCode::Unsupported, "a gradient in a branch, a loop or a recursive function is not supported",
+        "take the gradient of a function that has the loop inside, or call the compiled function in a loop outside");
   }
   std::vector<Node*> values, variables;
   for (size_t position : derivative.by) {
     if (position >= arguments.positional.size()) {
-      emit_.fail(ErrorCode::InvalidArgument,
-                 fmt::format("argnums has {}, and there are {} positional arguments", position, arguments.positional.size()),
-                 "give what is differentiated by without its name");
+      emit_.fail(
+          ErrorCode::InvalidArgument,
+          fmt::format("argnums has {}, and there are {} positional arguments", position, arguments.positional.size()),
+          "give what is differentiated by without its name");
     }
     Object& argument = arguments.positional[position];
     argument = map_trees(std::span(&argument, 1), [&](std::span<const Object> leaf) -> Object {
@@ -64,12 +67,14 @@ Object Lowering::call_derivative(const Derivative& derivative, Arguments argumen
     });
   }
   if (values.empty()) {
-    emit_.fail(ErrorCode::InvalidArgument, "there is no float to differentiate by", "convert with astype() or float(…)");
+    emit_.fail(ErrorCode::InvalidArgument, "there is no float to differentiate by",
+               "convert with astype() or float(…)");
   }
   const std::vector<Object> given = arguments.positional;
   const Object result = call(*derivative.function, std::move(arguments));
   if (!is_float_leaf(emit_, result) || emit_.rank(emit_.tensor(result)) > 0) {
-    emit_.fail(ErrorCode::TypeMismatch, fmt::format("what is differentiated returns {} and not one float", describe(result)),
+    emit_.fail(ErrorCode::TypeMismatch,
+               fmt::format("what is differentiated returns {} and not one float", describe(result)),
                "sum or average it");
   }
   std::vector<Node*> operands = values;
