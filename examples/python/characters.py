@@ -7,17 +7,14 @@ The whole step (network, gradient, AdamW) is one compiled function. Needs nothin
 """
 from __future__ import annotations
 
-import argparse
 import math
 import pydoc_data.topics
-import sys
-import time
 from typing import Any
 
 import numpy as np
 
 import anfora
-from digits import plot
+from progress import Progress, options, plot
 
 TEXT = "\n".join(pydoc_data.topics.topics.values())
 CHARACTERS = sorted(set(TEXT))
@@ -94,27 +91,18 @@ def train(steps: int, batch: int = 32, seed: int = 0) -> tuple[list[float], str]
     text = np.array([CHARACTERS.index(character) for character in TEXT[:200_000]])
     p = initial(random)
     state = optimizer.init(p)
-    losses: list[float] = []
-    begin = time.perf_counter()
-    for i in range(steps):
+    progress = Progress(steps)
+    for i in progress:
         starts = random.integers(0, len(text) - LENGTH - 1, batch)
         pieces = np.stack([text[start:start + LENGTH + 1] for start in starts])
         p, state, loss = step(p, state, pieces, anfora.optimizers.cosine(i, 3e-3, steps, warmup=steps // 20))
-        losses.append(float(loss))
-        if sys.stderr.isatty():
-            bar = "█" * (40 * (i + 1) // steps)
-            print(f"\r{bar:░<40} {i + 1}/{steps}  loss {losses[-1]:.3f}  {(i + 1) / (time.perf_counter() - begin):.0f} steps/s", end="", file=sys.stderr)
-    if sys.stderr.isatty():
-        print(file=sys.stderr)
-    return losses, write(p, "The ", 200, random)
+        progress.losses.append(float(loss))
+    return progress.losses, write(p, "The ", 200, random)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
-    parser.add_argument("--steps", type=int, default=300)
-    parser.add_argument("--plot", metavar="PNG")
-    options = parser.parse_args()
-    found, written = train(options.steps)
+    given = options(__doc__)
+    found, written = train(given.steps)
     print(f"loss {found[0]:.3f} → {found[-1]:.3f}\n\n{written}")
-    if options.plot:
-        plot(found, options.plot)
+    if given.plot:
+        plot(found, given.plot)

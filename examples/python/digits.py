@@ -7,14 +7,12 @@ The whole step (network, gradient, Adam) is one compiled function. Needs nothing
 """
 from __future__ import annotations
 
-import argparse
-import sys
-import time
 from typing import Any
 
 import numpy as np
 
 import anfora
+from progress import Progress, options, plot
 
 SIZE = 16  # pixels
 # The ten digits in 5 × 7 dots, a number a row.
@@ -78,36 +76,17 @@ def train(steps: int, batch: int = 64, seed: int = 0) -> tuple[list[float], floa
     random = np.random.default_rng(seed)
     weights = initial(random)
     state = optimizer.init(weights)
-    losses: list[float] = []
-    begin = time.perf_counter()
-    for i in range(steps):
+    progress = Progress(steps)
+    for i in progress:
         rate = anfora.optimizers.cosine(i, 3e-3, steps, warmup=steps // 20)
         weights, state, loss = step(weights, state, *draw(batch, random), rate)
-        losses.append(float(loss))
-        if sys.stderr.isatty():
-            bar = "█" * (40 * (i + 1) // steps)
-            print(f"\r{bar:░<40} {i + 1}/{steps}  loss {losses[-1]:.3f}  {(i + 1) / (time.perf_counter() - begin):.0f} steps/s", end="", file=sys.stderr)
-    if sys.stderr.isatty():
-        print(file=sys.stderr)
-    return losses, float(accuracy(weights, *draw(1000, random)))
-
-
-def plot(losses: list[float], file: str) -> None:
-    from matplotlib import pyplot
-
-    pyplot.plot(losses)
-    pyplot.yscale("log")
-    pyplot.xlabel("step")
-    pyplot.ylabel("loss")
-    pyplot.savefig(file)
+        progress.losses.append(float(loss))
+    return progress.losses, float(accuracy(weights, *draw(1000, random)))
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
-    parser.add_argument("--steps", type=int, default=300)
-    parser.add_argument("--plot", metavar="PNG")
-    options = parser.parse_args()
-    found, share = train(options.steps)
+    given = options(__doc__)
+    found, share = train(given.steps)
     print(f"loss {found[0]:.3f} → {found[-1]:.3f}; {100 * share:.1f}% of 1,000 new digits are read right")
-    if options.plot:
-        plot(found, options.plot)
+    if given.plot:
+        plot(found, given.plot)

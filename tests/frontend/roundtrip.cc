@@ -18,6 +18,7 @@
 #include <string>
 
 #include "analysis/infer.h"
+#include "driver/gradient.h"
 #include "anfora/error.h"
 #include "frontend/onnx/export.h"
 #include "frontend/onnx/implemented.h"
@@ -52,6 +53,7 @@ std::string convert(const std::string& from, const std::string& to, const onnx::
     auto module = onnx::import_onnx(*context, from);
     stage = "infer";
     analysis::infer_types(*module);
+    driver::lower_gradients(*module);
     if (optimize) {
       stage = "optimize";
       pipeline::optimize(

@@ -555,3 +555,35 @@ def test_optimizers_run_in_cpython_and_compiled():
             plain = optimizer.update(plain[0], gradients, plain[1], rate)
             compiled = step(compiled[0], gradients, compiled[1], rate)
         same(plain[0], compiled[0])
+
+
+def test_more_of_numpy():
+    def shapes(x, y):
+        a, b, c = np.array_split(x, 3)
+        return a, b, c, np.split(y, [1, 2], axis=1), np.hsplit(y, 3), np.rot90(y), np.rot90(y, 3), np.fliplr(y), np.column_stack((x[:2], y)), np.append(x, x[:2])
+
+    def products(x, y):
+        return np.cross(x[:3], x[1:4]), np.diag(x, 1), np.diag(y, -1), np.trace(y, 1), np.diagonal(y), np.inner(x[:3], y), np.linalg.norm(x), np.linalg.norm(y, axis=0), np.linalg.norm(x, 1)
+
+    def functions(x):
+        return np.sinc(x), np.fmax(x, -x), np.logaddexp2(x, 1.0), np.degrees(x), np.select([x > 2, x > 1], [x, -x], 7.0)
+
+    x, y = np.arange(5.0) + 1, np.arange(6.0).reshape(2, 3)
+    for function, arguments in ((shapes, (x, y)), (products, (x, y)), (functions, (x,))):
+        same(leaves(function(*arguments)), leaves(anfora.jit(function)(*arguments)))
+
+
+def test_dicts_of_pairs():
+    def f(x):
+        d = dict([("a", x)], b=2 * x)
+        d.update(c=3 * x)
+        d.update({"a": 4 * x})
+        return d
+
+    same(f(1.5), anfora.jit(f)(1.5))
+
+
+def test_gradients_at_ties():
+    for n in (0, 1):
+        assert anfora.grad(lambda x, y: np.logaddexp(x, y), n)(0.5, 0.5) == 0.5
+    assert anfora.grad(lambda y, x: np.arctan2(y, x))(1.0, 1.0) == pytest.approx(0.5)

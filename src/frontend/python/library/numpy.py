@@ -54,6 +54,12 @@ def rint(x): return ops.Round(anfora.as_float(x))
 def isnan(x): return ops.IsNaN(anfora.as_float(x))
 def isinf(x): return ops.IsInf(anfora.as_float(x))
 def isfinite(x): return ops.Not(ops.Or(isnan(x), isinf(x)))
+def radians(x): return deg2rad(x)
+def degrees(x): return rad2deg(x)
+def sinc(x): return where(x == 0, 1.0, sin(numpy.pi * where(x == 0, 1.0, x)) / (numpy.pi * where(x == 0, 1.0, x)))
+def fmax(x, y): return where(isnan(x), y, where(isnan(y), x, maximum(x, y)))
+def fmin(x, y): return where(isnan(x), y, where(isnan(y), x, minimum(x, y)))
+def logaddexp2(x, y): return logaddexp(x * numpy.log(2.0), y * numpy.log(2.0)) / numpy.log(2.0)
 def deg2rad(x): return x * (numpy.pi / 180)
 def rad2deg(x): return x * (180 / numpy.pi)
 
@@ -111,7 +117,8 @@ def arctan2(y, x):
     y, x = float_tensors(y, x)
     rise, run = ops.Abs(y), ops.Abs(x)
     # Equal infinities and zeros have no quotient.
-    angle = where(rise == run, where(rise == 0, rise, numpy.pi / 4), ops.Atan(rise / run))
+    without = ops.And(rise == run, ops.Or(rise == 0, isinf(rise)))
+    angle = where(without, where(rise == 0, rise, numpy.pi / 4), ops.Atan(rise / run))
     angle = where(ops.Or(isnan(x), isnan(y)), x + y, angle)
     return copysign(where(signbit(x), numpy.pi - angle, angle), y)
 
@@ -119,7 +126,7 @@ def arctan2(y, x):
 def logaddexp(x, y):
     x, y = float_tensors(x, y)
     larger = maximum(x, y)
-    return where(x == y, x + 0.6931471805599453, larger + log1p(ops.Exp(-ops.Abs(x - y))))
+    return where(x == y, (x + y) / 2 + 0.6931471805599453, larger + log1p(ops.Exp(-ops.Abs(x - y))))
 
 
 def conj(x): return real(x)
@@ -363,6 +370,8 @@ def expand_dims(a, axis): return ops.Unsqueeze(a, anfora.shape_of(axis))
 def squeeze(a, axis=None): return ops.Squeeze(a, axes_of(axis))
 def broadcast_to(a, shape): return ops.Expand(a, anfora.shape_of(shape))
 def atleast_1d(a): return reshape(a, 1) if ndim(a) == 0 else a
+def atleast_2d(a): return reshape(a, (1, -1)) if ndim(a) <= 1 else a
+def atleast_3d(a): return reshape(a, (1, -1, 1)) if ndim(a) <= 1 else a[:, :, None] if a.ndim == 2 else a
 
 
 def transpose(a, axes=None):
@@ -428,8 +437,50 @@ def stack(arrays, axis=0):
     return ops.Concat(*[expand_dims(a, axis) for a in anfora.promote(*arrays)], axis=axis)
 
 
-def hstack(arrays): return concatenate(arrays, 0 if ndim(arrays[0]) == 1 else 1)
-def vstack(arrays): return concatenate([expand_dims(a, 0) if ndim(a) == 1 else a for a in arrays], 0)
+def hstack(arrays): return concatenate([atleast_1d(a) for a in arrays], 0 if ndim(arrays[0]) <= 1 else 1)
+def vstack(arrays): return concatenate([atleast_2d(a) for a in arrays], 0)
+def row_stack(arrays): return vstack(arrays)
+def dstack(arrays): return concatenate([atleast_3d(a) for a in arrays], 2)
+def column_stack(arrays): return concatenate([atleast_2d(a).T if ndim(a) <= 1 else a for a in arrays], 1)
+def append(arr, values, axis=None): return concatenate((asarray(arr), asarray(values)), axis)
+
+
+def split(ary, indices_or_sections, axis=0):
+    if isinstance(indices_or_sections, int):
+        part = ary.shape[axis] // indices_or_sections
+        return parts(ary, [i * part for i in range(indices_or_sections + 1)], axis)
+    return parts(ary, [0] + [i for i in indices_or_sections] + [ary.shape[axis]], axis)
+
+
+def array_split(ary, indices_or_sections, axis=0):
+    if isinstance(indices_or_sections, int):
+        part, rest = ary.shape[axis] // indices_or_sections, ary.shape[axis] % indices_or_sections
+        return parts(ary, [i * part + (i if i < rest else rest) for i in range(indices_or_sections + 1)], axis)
+    return split(ary, indices_or_sections, axis)
+
+
+def parts(a, bounds, axis):
+    return [ops.Slice(a, anfora.shape_of((bounds[i],)), anfora.shape_of((bounds[i + 1],)), (axis,)) for i in range(len(bounds) - 1)]
+
+
+def hsplit(ary, indices_or_sections): return split(ary, indices_or_sections, 0 if ary.ndim == 1 else 1)
+def vsplit(ary, indices_or_sections): return split(ary, indices_or_sections, 0)
+def dsplit(ary, indices_or_sections): return split(ary, indices_or_sections, 2)
+def flipud(m): return flip(m, 0)
+def fliplr(m): return flip(m, 1)
+
+
+def rot90(m, k=1, axes=(0, 1)):
+    if k % 4 == 0:
+        return m
+    if k % 4 == 2:
+        return flip(m, axes)
+    return swapaxes(flip(m, axes[1]), axes[0], axes[1]) if k % 4 == 1 else flip(swapaxes(m, axes[0], axes[1]), axes[1])
+
+
+def rollaxis(a, axis, start=0):
+    axis = axis % a.ndim
+    return moveaxis(a, axis, start - 1 if axis < start else start)
 
 
 def flip(a, axis=None):
@@ -589,15 +640,31 @@ def triu(a, k=0): return ops.Trilu(a, anfora.as_tensor(k), upper=1)
 
 
 def diag(v, k=0):
-    if k != 0:
-        anfora.fail("numpy.diag of another diagonal than the main one is not supported")
-    if v.ndim == 1:
-        return where(arange(v.shape[0])[:, None] == arange(v.shape[0])[None, :], v, zeros_like(v))
-    n = v.shape[0] if v.shape[0] < v.shape[1] else v.shape[1]
-    return v[arange(n), arange(n)]
+    if v.ndim == 2:
+        return diagonal(v, k)
+    rows, columns = (ops.Pad(v, (0, k)), v) if k >= 0 else (v, ops.Pad(v, (0, -k)))
+    at = arange(rows.shape[0] if k >= 0 else columns.shape[0])
+    spread = rows[:, None] if k >= 0 else columns[None, :]
+    return where(at[:, None] + k == at[None, :], spread, zeros_like(spread))
 
 
-def trace(a): return sum(diag(a))
+def diagonal(a, offset=0, axis1=0, axis2=1):
+    a = moveaxis(a, (axis1, axis2), (-2, -1))
+    below, right = (0, offset) if offset >= 0 else (-offset, 0)
+    rows, columns = a.shape[-2] - below, a.shape[-1] - right
+    at = arange(rows if rows < columns else columns)
+    return ops.Squeeze(ops.GatherElements(ops.Gather(a, at + below, axis=-2), expand_to(at[:, None] + right, a, at), axis=-1), (-1,))
+
+
+def expand_to(indices, a, at): return ops.Expand(indices, anfora.shape_of(tuple([a.shape[i] for i in range(a.ndim - 2)] + [at.shape[0], 1])))
+def trace(a, offset=0, axis1=0, axis2=1): return sum(diagonal(a, offset, axis1, axis2), -1)
+
+
+def select(condlist, choicelist, default=0):
+    found = default
+    for i in range(len(condlist)):
+        found = where(condlist[-1 - i], choicelist[-1 - i], found)
+    return found
 
 
 # Products ----------------------------------------------------------------------------------------------------------
@@ -608,13 +675,17 @@ def matmul(a, b): return a @ b
 def dot(a, b):
     if ndim(a) == 0 or ndim(b) == 0:
         return a * b
-    if b.ndim <= 2:
-        return a @ b
-    anfora.fail("numpy.dot of a tensor of more than two axes on the right is not supported: numpy.matmul or einsum say which axes are meant")
+    return a @ b if b.ndim <= 2 else tensordot(a, b, ((-1,), (-2,)))
+
+
+def cross(a, b):
+    a, b = anfora.promote(a, b)
+    x, y, z = [a[..., i] * b[..., k] - a[..., k] * b[..., i] for i, k in ((1, 2), (2, 0), (0, 1))]
+    return stack((x, y, z), -1)
 
 
 def vdot(a, b): return sum(ravel(a) * ravel(b))
-def inner(a, b): return a * b if ndim(a) == 0 or ndim(b) == 0 else (sum(a * b) if a.ndim == 1 and b.ndim == 1 else a @ swapaxes(b, -1, -2))
+def inner(a, b): return a * b if ndim(a) == 0 or ndim(b) == 0 else tensordot(a, b, ((-1,), (-1,)))
 def outer(a, b): return ravel(a)[:, None] * ravel(b)[None, :]
 def vecdot(x, y, axis=-1): return anfora.cast(sum(x * y, axis), (x * y).dtype)
 def einsum(subscripts, *operands): return ops.Einsum(*anfora.promote(*operands), equation=subscripts)

@@ -161,6 +161,28 @@ Object Lowering::shape(Node* tensor) {
   return make_tuple(std::move(sizes));
 }
 
+// dict.update(): with what dict(…) takes, another dict or pairs, and names.
+void Lowering::update_dict(const Object& dict, const Arguments& with) {
+  auto put = [&](const Object& key, const Object& value) {
+    here_.store[dict.as<Cell>()->id] = with_item(dict, key, value);
+  };
+  for (const Object& others : with.positional) {
+    if (const auto* cell = others.as<Cell>(); cell && cell->kind == Cell::Kind::Dict) {
+      const std::vector<Object> pairs = content(*cell).tuple()->items;
+      for (size_t i = 0; i < pairs.size(); i += 2) put(pairs[i], pairs[i + 1]);
+      continue;
+    }
+    for (const Object& pair : items_of(others)) {
+      const std::vector<Object> parts = items_of(pair);
+      if (parts.size() != 2) {
+        emit_.fail(ErrorCode::TypeMismatch, fmt::format("a dict of {}", describe(pair)), "it is made of pairs: dict([(key, value)])");
+      }
+      put(parts[0], parts[1]);
+    }
+  }
+  for (const auto& [key, value] : with.named) put(make_text(key), value);
+}
+
 Object Lowering::call_method(const Method& method, Arguments arguments) {
   const auto* cell = method.self->as<Cell>();
   if (!cell) {
@@ -182,13 +204,7 @@ Object Lowering::call_method(const Method& method, Arguments arguments) {
   if (cell->kind == Cell::Kind::Dict) {
     const std::vector<Object>& pairs = held.tuple()->items;
     if (method.name == "copy") return make_cell(Cell::Kind::Dict, held);
-    if (method.name == "update") {
-      need(1, 1);
-      const std::vector<Object> others = content(*given[0].as<Cell>()).tuple()->items;
-      for (size_t i = 0; i < others.size(); i += 2)
-        here_.store[cell->id] = with_item(*method.self, others[i], others[i + 1]);
-      return none;
-    }
+    if (method.name == "update") return update_dict(*method.self, arguments), none;
     if (method.name == "get" || method.name == "pop" || method.name == "setdefault") {
       need(1, 2);
       for (size_t i = 0; i < pairs.size(); i += 2) {
@@ -513,9 +529,9 @@ Object Lowering::call_builtin(const std::string& name, Arguments arguments) {
     return new_list(given.empty() ? std::vector<Object>() : items_of(given[0]));
   }
   if (name == "dict") {
-    const Object dict = make_cell(Cell::Kind::Dict, given.empty() ? make_tuple({}) : content(*given[0].as<Cell>()));
-    for (const auto& [key, value] : arguments.named)
-      here_.store[dict.as<Cell>()->id] = with_item(dict, make_text(key), value);
+    need(0, 1);
+    const Object dict = new_dict({});
+    update_dict(dict, arguments);
     return dict;
   }
   if (name == "isinstance") return need(2, 2), Object{Constant{is_instance(given[0], given[1])}};

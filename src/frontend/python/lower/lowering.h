@@ -182,6 +182,7 @@ class Lowering {
   std::vector<Local> bind_arguments(const Closure& closure, const Cfg& cfg, Arguments arguments);
   Object attribute(const Object& object, const std::string& name);
   Object call_method(const Method& method, Arguments arguments);
+  void update_dict(const Object& dict, const Arguments& with);
   Object call_builtin(const std::string& name, Arguments arguments);
   Object derivative_of(const Object& function, const Object& argnums, bool has_value);
   Object number_of_text(const std::string& type, const std::string& text) const;
