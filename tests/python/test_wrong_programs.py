@@ -324,7 +324,13 @@ def invert(x):
     return ~x
 
 
+def separated_indices(x):
+    y = x.reshape(1, 3, 1)
+    return y[0, :, [0, 0]]
+
+
 WRONG = [
+    (separated_indices, "an integer and a tensor as indices with slices between them"),
     (async_f, 'AsyncFunctionDef is not supported in a compiled function'),
     (lambda_default, "the lambda needs a value for 'b'"),
     (match_it, 'Match is not supported in a compiled function'),

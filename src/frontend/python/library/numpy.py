@@ -661,7 +661,7 @@ def trace(a, offset=0, axis1=0, axis2=1): return sum(diagonal(a, offset, axis1, 
 
 
 def select(condlist, choicelist, default=0):
-    found = default
+    found = where(condlist[0], default, default)
     for i in range(len(condlist)):
         found = where(condlist[-1 - i], choicelist[-1 - i], found)
     return found

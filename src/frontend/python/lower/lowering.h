@@ -163,6 +163,7 @@ class Lowering {
   // Subscripts
   Object subscript(const Object& object, const Object& index);
   Object tensor_subscript(ir::Node* tensor, const Object& index);
+  void require_adjacent(std::span<const Object> index);
   Object with_item(const Object& object, const Object& index, const Object& value);
   ir::Node* indexed(ir::Node* tensor, std::span<const Object> index);
   std::vector<Object> expanded_index(ir::Node* tensor, const Object& index);

@@ -122,8 +122,21 @@ std::vector<Object> Lowering::expanded_index(Node* tensor, const Object& index) 
   return expanded;
 }
 
+// numpy puts the axes of a tensor first where slices lie between it and an integer: x[0, :, [1, 3]]. Where they stay is elsewhere then.
+void Lowering::require_adjacent(std::span<const Object> index) {
+  auto is_advanced = [](const Object& part) { return is_tensor_index(part) || Emitter::is_numeric(part); };
+  auto first = std::ranges::find_if(index, is_advanced);
+  auto tensor = std::ranges::find_if(index, is_tensor_index);
+  if (tensor == index.end() || std::find_if_not(index.begin(), tensor, is_advanced) == tensor) return;
+  auto end = std::find_if_not(first, index.end(), is_advanced);
+  if (std::find_if(end, index.end(), is_advanced) == index.end()) return;
+  emit_.fail(ErrorCode::Unsupported, "an integer and a tensor as indices with slices between them are not supported",
+             "index in two steps");
+}
+
 Object Lowering::tensor_subscript(Node* tensor, const Object& index) {
   const std::vector<Object> parts = expanded_index(tensor, index);
+  require_adjacent(parts);
   return {Array{indexed(tensor, parts)}};
 }
 
@@ -292,6 +305,7 @@ Object Lowering::with_item(const Object& object, const Object& index, const Obje
   Node* shape = emit_.op("Shape", {tensor});
   Node* count = emit_.op("Size", {tensor});
   Node* places = emit_.op("Reshape", {emit_.op("Range", {emit_.integer(0), count, emit_.integer(1)}), shape});
+  require_adjacent(parts);
   places = indexed(places, parts);
   update = emit_.op("Reshape", {emit_.op("Expand", {update, emit_.op("Shape", {places})}), emit_.integers({-1})});
   Node* flat = emit_.op("ScatterElements", {emit_.op("Reshape", {tensor, emit_.integers({-1})}),
