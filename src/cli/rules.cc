@@ -36,6 +36,7 @@ std::string promise_text(const Equation& equation) {
   if (equation.on_others != equation.on_floats) text += fmt::format("/{}", to_string(equation.on_others));
   if (equation.must_pay) text += ", cheaper";
   if (equation.is_accurate) text += ", accurate";
+  if (equation.moves_kinks) text += ", kinks";
   return equation.takes_numbers ? text + ", numbers" : text;
 }
 
@@ -68,6 +69,7 @@ nlohmann::json to_json(const Equation& equation) {
           {"promise", {{"floats", to_string(equation.on_floats)}, {"others", to_string(equation.on_others)}}},
           {"cheaper", equation.must_pay},
           {"accurate", equation.is_accurate},
+          {"kinks", equation.moves_kinks},
           {"numbers", equation.takes_numbers},
           {"ordered", equation.order}};
 }
@@ -136,7 +138,8 @@ Written by `anfora rules --markdown`; `make docs` writes it anew, and a test com
 
 *Promise*: `exact` keeps every bit, `finite` every bit of what is finite, `real` what is finite and equal over the real
 numbers; `real/exact` is real for floats and exact for all others; `cheaper` fires only where it is estimated to pay,
-`accurate` only where what runs the result computes small values as accurately as the pattern. *Checked*:
+`accurate` only where what runs the result computes small values as accurately as the pattern, `kinks` not before
+differentiation, since it may choose another derivative at a tie or at 0. *Checked*:
 on random instances of its pattern, by proof over the integers, truth values and real numbers that it names, or by an example
 in tests/file alone. *Fired*: on a collection of models (docs/rules-fired.tsv).
 )";

@@ -76,6 +76,8 @@ struct RuleText {
   std::string text, file;
 };
 std::shared_ptr<const rewrite::RuleSet> standard_rules(ir::Context& context, std::span<const RuleText> own);
+// Of the standard ones, those that keep derivatives where there are several, at ties and at 0: for what is to be differentiated.
+std::shared_ptr<const rewrite::RuleSet> differentiable_rules();
 // Of the standard ones, those that only take away: layouts are chosen, and rules that move transposes would undo that.
 std::shared_ptr<const rewrite::RuleSet> lowering_rules();
 // The files of rules/ that are no simplification: each the rules of the pass of that name.

@@ -85,10 +85,12 @@ constexpr std::string_view kShrinks = "a constant that repeats itself along an a
 
 constexpr Rule kSimplifyRules[] = {
     {"tuple-item", "TupleGetItem", "item i of (x₀, x₁, …) = xᵢ", Promise::Exact, item_of_tuple},
-    {"cancel-views", "Reshape Flatten Squeeze Unsqueeze", "a chain of views back to x's shape = x", Promise::Exact, cancel_views},
-    {"cast-to-known-type", "CastTo", "a conversion to a type that inference knows = a Cast to it", Promise::Exact, cast_to_known_type},
-    {"small-constant", "Add Sub Mul Div Pow Min Max Where Equal Less LessOrEqual Greater GreaterOrEqual And Or", kShrinks,
-     Promise::Exact, shrink_constants},
+    {"cancel-views", "Reshape Flatten Squeeze Unsqueeze", "a chain of views back to x's shape = x", Promise::Exact,
+     cancel_views},
+    {"cast-to-known-type", "CastTo", "a conversion to a type that inference knows = a Cast to it", Promise::Exact,
+     cast_to_known_type},
+    {"small-constant", "Add Sub Mul Div Pow Min Max Where Equal Less LessOrEqual Greater GreaterOrEqual And Or",
+     kShrinks, Promise::Exact, shrink_constants},
     {"gather-of-repetition", "Gather",
      "rows of a constant by indices that repeat themselves = those by a part, expanded", Promise::Exact, gather_once},
 };
@@ -137,6 +139,24 @@ std::shared_ptr<const rewrite::RuleSet> standard_rules(Context& context, std::sp
   std::for_each(all.equations().begin() + built_in, all.equations().end(), [&](const auto& e) { ordered->add(e); });
   ordered->add(*standard_rules());
   return ordered;
+}
+
+std::shared_ptr<const rewrite::RuleSet> differentiable_rules() {
+  static const auto rules = [] {
+    struct Kept {
+      std::unique_ptr<Context> context = ops::make_context();
+      rewrite::RuleSet rules{*context};
+    };
+    auto* const kept = new Kept;  // as built_in_rules()
+    for (const rewrite::Equation& equation : standard_rules()->equations()) {
+      if (!equation.moves_kinks) kept->rules.add(equation);
+    }
+    for (std::span<const Rule> functions : {std::span<const Rule>(kSimplifyRules), sequence_rules(), shape_rules(),
+                                            normal_form_rules(), factor_rules(), index_map_rules()})
+      kept->rules.add(functions);
+    return std::shared_ptr<const rewrite::RuleSet>(std::shared_ptr<void>(), &kept->rules);
+  }();
+  return rules;
 }
 
 std::shared_ptr<const rewrite::RuleSet> lowering_rules() {

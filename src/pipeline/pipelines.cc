@@ -76,6 +76,9 @@ constexpr Stage kLowering{.name = "lower", .passes = kLoweringPasses, .rules = p
 constexpr const Pass* kDecomposePasses[] = {&passes::kExpand, &passes::kDecompose};
 constexpr Stage kDecompose{.name = "decompose", .passes = kDecomposePasses};
 
+constexpr Stage kSimplifyDifferentiable{
+    .name = "simplify", .passes = kSimplifyPasses, .to_fixpoint = true, .rules = passes::differentiable_rules};
+
 // What is differentiated is small, and consists of operators that have a gradient.
 constexpr const Pass* kDifferentiatePasses[] = {&passes::kDifferentiate};
 constexpr Stage kDifferentiate{.name = "differentiate", .passes = kDifferentiatePasses};
@@ -87,7 +90,7 @@ constexpr const Stage* kOnnxRuntimeStages[] = {&kPrepareLoops, &kSimplify, &kWri
                                                &kFinishForOnnxRuntime};
 constexpr const Stage* kExecuteStages[] = {&kExpand, &kSimplify, &kWiden, &kLowering};
 constexpr const Stage* kLowerStages[] = {&kWiden, &kLowering};
-constexpr const Stage* kGradientStages[] = {&kDecompose, &kPrepareLoops, &kSimplify, &kDifferentiate};
+constexpr const Stage* kGradientStages[] = {&kDecompose, &kPrepareLoops, &kSimplifyDifferentiable, &kDifferentiate};
 
 // The parts of attention and of rotations are faster than their kernels.
 bool has_faster_parts(const ir::Apply& node) { return node.is("Attention") || node.is("RotaryEmbedding"); }

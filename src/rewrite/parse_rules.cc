@@ -349,12 +349,14 @@ class RuleParser : ExpressionParser {
         rule_->must_pay = true;
       } else if (accept_word("accurate")) {
         rule_->is_accurate = true;
+      } else if (accept_word("kinks")) {
+        rule_->moves_kinks = true;
       } else if (accept_word("numbers")) {
         rule_->takes_numbers = true;
       } else if (accept_word("ordered")) {
         rule_->order = text("the reason, in quotes");
       } else {
-        cursor_.fail_expected("cheaper, accurate, numbers or ordered '…'");
+        cursor_.fail_expected("cheaper, accurate, kinks, numbers or ordered '…'");
       }
     }
     cursor_.expect("]", "behind what the rule promises");

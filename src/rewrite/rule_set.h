@@ -24,6 +24,7 @@ struct Equation {
   Promise on_floats = Promise::Exact, on_others = Promise::Exact;
   bool must_pay = false;     // [cheaper]: only where the result is estimated to take less time
   bool is_accurate = false;  // [accurate]: only where what runs the result computes it as accurately as the pattern
+  bool moves_kinks = false;  // [kinks]: the derivative may be another where there are several, at ties and at 0
   bool takes_numbers = false;  // [numbers]: its operands are taken for numbers, as far as the promise goes
   std::string order;         // [ordered '…']: why applying it over and over ends, where its weight does not show it
 
