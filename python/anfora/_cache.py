@@ -1,9 +1,10 @@
 """Compiled functions on disk, so that another process starts without compiling.
 
-An entry is a compiled model (NAME.anf) and a description (NAME.json): where its inputs are found, what its outputs become, and guards,
-what it holds for. A name begins with the hash of all that is known before a function is looked into: its code, the kinds of its
-arguments, the options, this build of Anfora and this processor. What else the function depends on (globals, functions that it calls,
-attributes) is in the guards, so several entries may begin alike.
+An entry is a description (NAME.json): where its inputs are found, what its outputs become, and guards, what it holds for; and the compiled
+model (HASH.anf) that the description is of, by whose hash it is called, so that no process meets the one with another's. A name begins with
+the hash of all that is known before a function is looked into: its code, the kinds of its arguments, the options, this build of Anfora and
+this processor. What else the function depends on (globals, functions that it calls, attributes) is in the guards, so several entries may
+begin alike.
 
 Environment: ANFORA_CACHE names the folder, else it is anfora in XDG_CACHE_HOME or ~/.cache; "off" turns the cache off.
 """
@@ -19,7 +20,7 @@ import pathlib
 import sys
 import tempfile
 import types
-from typing import Any, Iterator, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -56,6 +57,8 @@ def folder() -> pathlib.Path | None:
 
 def key_of(function: Any, kinds: Any, options: tuple[Any, ...]) -> str:
     """The name that entries begin with; empty where there can be none."""
+    if folder() is None:
+        return ""
     try:
         known = [_core.artifact_origin, _build(), sys.version, token(function), token(kinds), token(options)]
     except _NotKept:
@@ -68,9 +71,10 @@ def find(key: str, fetch: Any, scope_of: Any, threads: int) -> Entry | None:
     where = folder()
     if where is None or not key:
         return None
-    for name in _alike(where, key):
+    for name in _names(key):
         with contextlib.suppress(OSError, ValueError, LookupError, TypeError, AttributeError, _NotKept, Error):
-            written = json.loads((where / f"{name}.json").read_text())
+            text = (where / f"{name}.json").read_text()
+            written = json.loads(text)
             scopes: dict[int, Any] = {}
             guards = []
             for i, (steps, expected) in enumerate(written["guards"]):
@@ -84,8 +88,10 @@ def find(key: str, fetch: Any, scope_of: Any, threads: int) -> Entry | None:
             else:
                 result = _result_from(written["result"])
                 inputs = [_path_from(steps, scopes) for steps in written["inputs"]]
-                executable = _core.Executable.load(str(where / f"{name}.anf"), threads)
+                program = where / _program_name(key, text)
+                executable = _core.Executable.load(str(program), threads)
                 os.utime(where / f"{name}.json")
+                os.utime(program)
                 return Entry(executable, result, inputs, guards)
     return None
 
@@ -104,17 +110,20 @@ def keep(key: str, entry: Entry) -> None:
         })
         where.mkdir(mode=0o700, parents=True, exist_ok=True)
         _make_room(where)
-        used = _alike(where, key)
-        name = f"{key}-{len(used)}" if len(used) < _MOST_ALIKE else min(used, key=lambda n: (where / f"{n}.json").stat().st_mtime)
-        entry.executable.save(str(where / f"{name}.anf"))
+        free = [name for name in _names(key) if not (where / f"{name}.json").exists()]
+        name = free[0] if free else min(_names(key), key=lambda n: (where / f"{n}.json").stat().st_mtime)
+        entry.executable.save(str(where / _program_name(key, written)))
         with tempfile.NamedTemporaryFile("w", dir=where, suffix=".tmp", delete=False) as file:
             file.write(written)
         os.replace(file.name, where / f"{name}.json")
 
 
-def _alike(where: pathlib.Path, key: str) -> list[str]:
-    names = [f"{key}-{i}" for i in range(_MOST_ALIKE)]
-    return [name for name in names if (where / f"{name}.json").exists()]
+def _names(key: str) -> list[str]:
+    return [f"{key}-{i}" for i in range(_MOST_ALIKE)]
+
+
+def _program_name(key: str, description: str) -> str:
+    return hashlib.sha256((key + description).encode()).hexdigest()[:32] + ".anf"
 
 
 _has_made_room = False
@@ -257,9 +266,3 @@ def _result_from(written: Any) -> Any:
     if kind in ("tuple", "list"):
         return kind, [_result_from(item) for item in written[1]]
     return tuple(written)
-
-
-def entries() -> Iterator[pathlib.Path]:
-    """The compiled models that are kept."""
-    where = folder()
-    yield from sorted(where.glob("*.anf")) if where is not None and where.exists() else ()

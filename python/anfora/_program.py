@@ -482,9 +482,9 @@ class Jitted:
                 changed = known.holds(arguments, keywords, self.function)
                 if not changed:
                     return known
-        met = [known.sizes for known in alike if not known.sizes.is_exact]
+        met = next((known.sizes for known in reversed(alike) if not known.sizes.is_exact), None)
         try:
-            made = self._specialize(arguments, keywords, self._sizes(shapes, met[-1:]))
+            made = self._specialize(arguments, keywords, Sizes.alike(shapes, met))
         except Error:  # with the sizes known it may be another matter; else that error is the one to see
             made = self._specialize(arguments, keywords, Sizes.exactly(shapes))
         if changed:
@@ -499,9 +499,6 @@ class Jitted:
         self._reasons.append(f"({types_}): {reason}")
         alike.append(made)
         return made
-
-    def _sizes(self, shapes: dict[Any, Any], met: list[Sizes]) -> Sizes:
-        return Sizes.alike(shapes, met)
 
     def _specialize(self, arguments: tuple[Any, ...], keywords: dict[str, Any], sizes: Sizes) -> Specialization:
         return Specialization(self.function, arguments, keywords, sizes, self._math, self._threads)

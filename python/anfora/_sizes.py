@@ -54,17 +54,14 @@ class Sizes:
         return cls(shapes, True)
 
     @classmethod
-    def alike(cls, shapes: dict[Path, Shape], others: list[Sizes]) -> Sizes:
+    def alike(cls, shapes: dict[Path, Shape], before: Sizes | None) -> Sizes:
         """What the shapes and those that were met before have alike."""
-        numbers: dict[tuple[int, ...], int] = {}
+        numbers: dict[tuple[int, int], int] = {}
         classes: dict[Path, Shape] = {}
         for path, shape in shapes.items():
-            row = []
-            for axis, size in enumerate(shape):
-                seen = (size, *(other.classes[path][axis] for other in others))
-                is_one = size == 1 and all(other.classes[path][axis] == _ONE for other in others)
-                row.append(_ONE if is_one else numbers.setdefault(seen, len(numbers)))
-            classes[path] = tuple(row)
+            met = before.classes[path] if before else (_ONE,) * len(shape)
+            pairs = zip(shape, met)
+            classes[path] = tuple(_ONE if pair == (1, _ONE) else numbers.setdefault(pair, len(numbers)) for pair in pairs)
         return cls(classes, False)
 
     def fits(self, shapes: dict[Path, Shape]) -> bool:
