@@ -11,7 +11,6 @@
 #include "dialects/microsoft/library.h"
 #include "dialects/onnx/library.h"
 #include "kernels/onednn/onednn_kernels.h"
-#include "kernels/reference/prepared.h"
 #include "ops/gradients.h"
 #include "ops/registry.h"
 
@@ -94,8 +93,7 @@ std::string dtype_text(std::vector<DType> dtypes) {
 
 std::vector<std::string> kernels_of(const Operator& op) {
   std::vector<std::string> result;
-  for (const kernels::PreparedRegistry* registry :
-       {&kernels::onednn_kernels(), &kernels::prepared_reference_kernels()}) {
+  for (const kernels::PreparedRegistry* registry : kernels::prepared_kernels()) {
     for (std::string_view implementation : registry->implementations(op.qualified)) result.emplace_back(implementation);
   }
   if (ops::reference_kernel(op)) result.push_back("reference");

@@ -8,8 +8,6 @@
 
 namespace anfora::driver {
 
-bool is_compiled(const std::filesystem::path& path) { return path.extension() == ".anf"; }
-
 LoadedModel interface_of(const runtime::Signature& signature) {
   LoadedModel model;
   model.context = ops::make_context();

@@ -11,8 +11,6 @@
 
 namespace anfora::driver {
 
-bool is_compiled(const std::filesystem::path& path);  // by its extension
-
 // A module that takes what a compiled model takes, by which inputs are read and made up; it computes nothing.
 LoadedModel interface_of(const runtime::Signature& signature);
 // Its inputs or outputs, with types of the context.

@@ -25,12 +25,14 @@ bool has_effects(const ir::Module& module) {
 }
 
 // What the model as it was written says to the inputs; nothing where it takes them, or fails otherwise.
-std::optional<Error> own_error(const ModelSource& source, std::span<const Datum> inputs, const runtime::RunOptions& options) {
+std::optional<Error> own_error(const ModelSource& source, std::span<const Datum> inputs,
+                               const runtime::RunOptions& options) {
   try {
     LoadedModel model = load_model(source);
     if (has_effects(*model.module)) return std::nullopt;
     runtime::Executable as_written = compile_as_is(*model.module, {.threads = options.threads});
-    as_written.run(std::vector<Datum>(inputs.begin(), inputs.end()), {.threads = options.threads, .seed = options.seed});
+    as_written.run(std::vector<Datum>(inputs.begin(), inputs.end()),
+                   {.threads = options.threads, .seed = options.seed});
   } catch (const Error& error) {
     if (is_about_operands(error)) return error;
   } catch (const std::bad_alloc&) {
@@ -45,7 +47,7 @@ void run_explained(const runtime::Executable& executable, const ModelSource& sou
   try {
     executable.run(inputs, outputs, options);
   } catch (const Error& error) {
-    if (!is_about_operands(error) || (source.is_file() && source.path.empty()) || source.is_compiled()) throw;
+    if (!is_about_operands(error) || (source.is_file() && source.path.empty()) || is_compiled(source.path)) throw;
     if (auto told = own_error(source, inputs, options)) throw *told;
     throw;
   }

@@ -38,7 +38,7 @@ LoadedModel load_model(const ModelSource& source, std::function<bool(std::string
       model.module = onnx::import_onnx(*model.context, *source.bytes, source.owner, options);
     } else if (source.is_text()) {
       model.module = ir::read_text_file(*model.context, source.path);
-    } else if (source.is_compiled()) {
+    } else if (is_compiled(source.path)) {
       throw Error(ErrorCode::Unsupported, "this model is compiled, and no graph any more")
           .with_hint("run, bench and info take it; other commands want what it was made of");
     } else if (source.is_python()) {
@@ -129,9 +129,7 @@ SaveReport describe_saved(const ir::Module& module, const SaveOptions& options) 
   return report_of(onnx::describe_export(module, export_options(options)));
 }
 
-bool has_expansions(const ir::Module& module) {
-  return onnx::has_searches(module) || pipeline::has_expansions(module);
-}
+bool has_expansions(const ir::Module& module) { return onnx::has_searches(module) || pipeline::has_expansions(module); }
 
 void expand(ir::Module& module) {
   onnx::lower_searches(module);
@@ -146,7 +144,8 @@ void prepare(ir::Module& module, const CompileOptions& options) {
     pipeline::expand(module);
     return;
   }
-  pipeline::optimize(module, {.pipeline = &pipeline::kExecute, .passes = {.math = options.math, .evaluate = fast_evaluator()}});
+  pipeline::optimize(module,
+                     {.pipeline = &pipeline::kExecute, .passes = {.math = options.math, .evaluate = fast_evaluator()}});
   drop_mapped_pages();
 }
 

@@ -30,6 +30,9 @@ struct LoadedModel {
   std::unique_ptr<ir::Module> module;
 };
 
+// Whether a file holds a compiled model (runtime/artifact.h), by its extension.
+inline bool is_compiled(const std::filesystem::path& path) { return path.extension() == ".anf"; }
+
 // Where a model is read from: a file, or memory.
 struct ModelSource {
   template <class Path>
@@ -45,8 +48,7 @@ struct ModelSource {
     const std::string file = path.native().substr(0, path.native().rfind("::"));
     return file.ends_with(".py") || (file != path.native() && file.ends_with(".json"));
   }
-  bool is_compiled() const { return path.extension() == ".anf"; }  // runtime/artifact.h
-  bool is_onnx() const { return !is_text() && !is_python() && !is_compiled(); }
+  bool is_onnx() const { return !is_text() && !is_python() && !is_compiled(path); }
   std::string name() const { return is_file() ? path.filename().string() : "model"; }  // in messages
 
   std::filesystem::path path;  // of the file; of a model in memory, the folder of its external data

@@ -26,7 +26,7 @@ using rewrite::Rewriter;
 
 namespace {
 
-using Labels = std::vector<int>;
+using Labels = kernels::EinsumLabels;
 using Integers = std::vector<int64_t>;
 
 struct Labelled {
@@ -70,7 +70,8 @@ class Contraction {
     }
     if (axes.empty()) return x;
     x.value = sum(x.value, axes);
-    std::erase_if(x.labels, [&](int label) { return !has(needed, label); });
+    const auto summed = std::ranges::remove_if(x.labels, [&](int label) { return !has(needed, label); });
+    x.labels.erase(summed.begin(), summed.end());
     return x;
   }
 

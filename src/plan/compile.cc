@@ -87,10 +87,12 @@ runtime::Executable compile(const ir::Module& module, ir::Module* used_up, const
   FunctionSymbols main_symbols(arguments_of(drafts[builder.program->main]), nullptr);
   runtime::Signature signature = signature_of(module, main_symbols);
   const analysis::CallOrder calls(builder.order());
+  const RetainedArguments retained(drafts);
   for (uint32_t f = 0; f < drafts.size(); ++f) {
     FunctionSymbols own_symbols(arguments_of(drafts[f]), &main_symbols);
     const bool is_main = f == builder.program->main;
-    functions.push_back(emit(drafts[f], plan_memory(drafts[f], is_main ? main_symbols : own_symbols, calls), builder));
+    functions.push_back(
+        emit(drafts[f], plan_memory(drafts[f], is_main ? main_symbols : own_symbols, calls, retained), builder));
     if (!is_main) functions.back().symbols = own_symbols.sources();
   }
   functions[builder.program->main].symbols = main_symbols.sources();

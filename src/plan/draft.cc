@@ -2,6 +2,11 @@
 
 namespace anfora::plan {
 
+bool Draft::is_view(const Step& step) const {
+  return step.opcode == Opcode::Kernel && step.num_results == 1 && !step.operands.empty() &&
+         step.node->op().fusion == ir::FusionKind::View && is_tensor(step.first_result);
+}
+
 Draft::Lifetimes Draft::lifetimes() const {
   Lifetimes result;
   result.written.assign(value_types.size(), 0);

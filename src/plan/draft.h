@@ -32,6 +32,10 @@ struct Draft {
   std::vector<const ir::Type*> value_types;  // by value; null: not known
   std::vector<Step> steps;
 
+  bool is_tensor(Value v) const { return value_types[v] && value_types[v]->is_tensor(); }
+  // Whether output 0 is a view on operand 0.
+  bool is_view(const Step& step) const;
+
   // By value, the step that writes it and the last that reads it (its writer when nobody does). An argument counts as
   // written by step 0.
   struct Lifetimes {

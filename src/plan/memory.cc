@@ -20,10 +20,12 @@ struct Class {
 
 class MemoryPlanner {
  public:
-  MemoryPlanner(const Draft& draft, FunctionSymbols& symbols, const analysis::CallOrder& calls)
+  MemoryPlanner(const Draft& draft, FunctionSymbols& symbols, const analysis::CallOrder& calls,
+                const RetainedArguments& retained)
       : draft_(draft),
         symbols_(symbols),
         calls_(calls),
+        retained_(retained),
         dims_(draft.graph->module().context().dims()),
         last_read_(draft.lifetimes().last_read) {}
 
@@ -50,12 +52,6 @@ class MemoryPlanner {
   }
 
  private:
-  // Whether output 0 is a view on operand 0.
-  bool is_view(const Step& step) const {
-    return step.opcode == Opcode::Kernel && step.num_results == 1 && !step.operands.empty() &&
-           step.node->op().fusion == ir::FusionKind::View && is_tensor(step.first_result);
-  }
-  bool is_tensor(Value v) const { return draft_.value_types[v] && draft_.value_types[v]->is_tensor(); }
   uint32_t class_of(Operand value) const { return class_of_[static_cast<Value>(value)]; }
 
   void form_classes() {
@@ -65,19 +61,17 @@ class MemoryPlanner {
     std::fill_n(class_of_.begin(), draft_.num_arguments, kOutside);
     classes_.resize(num_values);
     for (const Step& step : draft_.steps) {
-      if (is_view(step)) {
+      if (draft_.is_view(step)) {
         Operand viewed = step.operands[0];
         class_of_[step.first_result] = viewed >= 0 ? class_of(viewed) : kOutside;
       }
-      bool keeps_handles = step.opcode != Opcode::Kernel;
-      for (Value v = step.first_result; v < step.first_result + step.num_results; ++v) {
-        keeps_handles = keeps_handles || !is_tensor(v);
-      }
-      if (!keeps_handles) continue;
       const bool goes_on = is_call_in_loop(step);
-      const bool has_condition = step.opcode == Opcode::CallEither || step.opcode == Opcode::Select;  // which is only read
-      for (Operand operand : std::span(step.operands).subspan(has_condition)) {
+      for (size_t i = 0; i < step.operands.size(); ++i) {
+        const Operand operand = step.operands[i];
         if (operand < 0 || class_of(operand) == kOutside) continue;
+        // A tail call gives the arena back before the function that it calls has read anything.
+        const bool is_condition = step.opcode == Opcode::CallEither && i == 0;
+        if (step.tail ? is_condition : !retained_.keeps_operand(draft_, step, i)) continue;
         Class& members = classes_[class_of(operand)];
         (goes_on ? members.is_carried : members.escapes) = true;
       }
@@ -162,7 +156,8 @@ class MemoryPlanner {
     for (int i : step.node->op().in_place) {
       if (!may_overwrite(step, i)) continue;
       const uint32_t input = class_of(step.operands[i]);
-      if (input != kOutside && plan_.buffer_of[input] != Function::kNoBuffer) continue;  // the arena is nobody's to give away
+      if (input != kOutside && plan_.buffer_of[input] != Function::kNoBuffer)
+        continue;  // the arena is nobody's to give away
       if (last_read_[static_cast<Value>(step.operands[i])] == s) plan_.reusable[s].push_back(static_cast<uint8_t>(i));
     }
   }
@@ -186,6 +181,7 @@ class MemoryPlanner {
   const Draft& draft_;
   FunctionSymbols& symbols_;
   const analysis::CallOrder& calls_;
+  const RetainedArguments& retained_;
   ir::DimTable& dims_;
   std::vector<uint32_t> last_read_;  // by value
   MemoryPlan plan_;
@@ -195,8 +191,9 @@ class MemoryPlanner {
 
 }  // namespace
 
-MemoryPlan plan_memory(const Draft& draft, FunctionSymbols& symbols, const analysis::CallOrder& calls) {
-  return MemoryPlanner(draft, symbols, calls).run();
+MemoryPlan plan_memory(const Draft& draft, FunctionSymbols& symbols, const analysis::CallOrder& calls,
+                       const RetainedArguments& retained) {
+  return MemoryPlanner(draft, symbols, calls, retained).run();
 }
 
 }  // namespace anfora::plan

@@ -4,11 +4,11 @@
 // what needs memory, from its first write to the last read of any member. Three places:
 //
 //   outside    the memory of an argument or a constant, with the views on it
-//   arena      a buffer at a planned offset of the function's arena, for classes that stay inside the function: only
-//              kernels read them, and only such kernels whose outputs are tensors, so that no handle is kept
+//   arena      a buffer at a planned offset of the function's arena, for classes that end with the function: what reads them
+//              keeps no handle, as kernels whose outputs are tensors, and functions that it calls (plan/retention.h)
 //   carried    a place of the loop's frame, for what a function that is a part of a loop passes on to the next iteration, if its size
 //              is the same in all of them: two places that take turns, or one where the operator is declared in-place
-//   block      everything else: what is passed to a call, captured, put into a tuple or a sequence, returned, or has no
+//   block      everything else: what is passed to a tail call or kept by a call, captured, put into a tuple or a sequence, returned, or has no
 //              size before it is computed. It has a block of its own (support/block_pool.h), which the last handle gives
 //              back. A result of the main function is written to the caller's memory, where the caller gives some.
 //
@@ -20,6 +20,7 @@
 
 #include "analysis/calls.h"
 #include "plan/draft.h"
+#include "plan/retention.h"
 #include "plan/sizes.h"
 
 namespace anfora::plan {
@@ -36,6 +37,7 @@ struct MemoryPlan {
   std::vector<std::vector<uint8_t>> reusable;
 };
 
-MemoryPlan plan_memory(const Draft& draft, FunctionSymbols& symbols, const analysis::CallOrder& calls);
+MemoryPlan plan_memory(const Draft& draft, FunctionSymbols& symbols, const analysis::CallOrder& calls,
+                       const RetainedArguments& retained);
 
 }  // namespace anfora::plan

@@ -6,10 +6,9 @@
 #include <boost/unordered/unordered_flat_set.hpp>
 #include <functional>
 
-#include "anfora/error.h"
 #include "analysis/evaluate.h"
+#include "anfora/error.h"
 #include "kernels/onednn/onednn_kernels.h"
-#include "kernels/reference/prepared.h"
 #include "kernels/registered.h"
 #include "ops/registry.h"
 
@@ -161,8 +160,7 @@ void ProgramBuilder::choose_kernel(const ir::Apply& node, runtime::Kernel& kerne
     kernel.prepared = kernels::prepare_registered(kernel);
     if (kernel.prepared) return;
     std::vector<const kernels::PreparedRegistry*> registries = options_.prepared;
-    registries.push_back(&kernels::onednn_kernels());
-    registries.push_back(&kernels::prepared_reference_kernels());
+    std::ranges::copy(kernels::prepared_kernels(), std::back_inserter(registries));
     for (const kernels::PreparedRegistry* registry : registries) {
       kernel.prepared = registry->prepare(kernel);
       if (kernel.prepared) return;

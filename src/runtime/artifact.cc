@@ -17,7 +17,6 @@
 #include "anfora/error.h"
 #include "anfora/version.h"
 #include "kernels/onednn/onednn_kernels.h"
-#include "kernels/reference/prepared.h"
 #include "kernels/registered.h"
 #include "support/atomic_file.h"
 #include "support/hash.h"
@@ -303,8 +302,7 @@ void prepare(Kernel& kernel, const LoadOptions& options) {
         .with_hint("register it before the model is loaded");
   }
   std::vector<const kernels::PreparedRegistry*> registries = options.prepared;
-  registries.push_back(&kernels::onednn_kernels());
-  registries.push_back(&kernels::prepared_reference_kernels());
+  std::ranges::copy(kernels::prepared_kernels(), std::back_inserter(registries));
   for (const kernels::PreparedRegistry* registry : registries) {
     kernel.prepared = registry->load(kernel);
     if (kernel.prepared) return;

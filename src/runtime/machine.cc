@@ -82,7 +82,8 @@ struct Machine::Frame {
   void use_carried(const MemoryLayout& layout) {
     auto is_free = [](const std::shared_ptr<void>& place) { return place.use_count() == 1; };
     std::erase_if(former_places, is_free);
-    if (layout.carried.empty() || (std::ranges::all_of(places, is_free) && layout.carried_bytes <= carried_bytes)) return;
+    if (layout.carried.empty() || (std::ranges::all_of(places, is_free) && layout.carried_bytes <= carried_bytes))
+      return;
     std::ranges::copy_if(places, std::back_inserter(former_places), std::not_fn(is_free));
     places.clear();
     first_places.clear();
@@ -164,7 +165,8 @@ struct Machine::Frame {
       if (output == Function::kNoOutput || !given[i].is_tensor()) continue;
       const Tensor& tensor = given[i].tensor();
       if (tensor.dtype() == DType::String) continue;
-      planned[output] = Tensor::view(DType::U8, Shape{static_cast<int64_t>(tensor.bytes())}, const_cast<void*>(tensor.raw()), nullptr);
+      planned[output] = Tensor::view(DType::U8, Shape{static_cast<int64_t>(tensor.bytes())},
+                                     const_cast<void*>(tensor.raw()), nullptr);
       uses_given_memory = true;
     }
   }
@@ -173,11 +175,6 @@ struct Machine::Frame {
     for (uint32_t output : function.result_outputs) {
       if (output != Function::kNoOutput) planned[output] = Tensor();
     }
-  }
-
-  bool in_arena(const void* memory) const {
-    return reinterpret_cast<uintptr_t>(memory) - reinterpret_cast<uintptr_t>(arena.get()) <
-           static_cast<uintptr_t>(arena_bytes);
   }
 
   const Function& function;
@@ -382,13 +379,15 @@ namespace {
 // Memory that only the slot of this tensor holds; what lies in an arena has no owner, constants and arguments have several.
 bool is_only_handle(const Tensor& tensor, bool may_be_carried) {
   const auto handles = tensor.owner().use_count();
-  return handles == 1 || (may_be_carried && handles == 2 && std::get_deleter<KeepCarried>(tensor.owner()));  // one is the frame's
+  return handles == 1 ||
+         (may_be_carried && handles == 2 && std::get_deleter<KeepCarried>(tensor.owner()));  // one is the frame's
 }
 
 // Plans the memory of a dying input for output 0, for one invocation.
 class ReusedInput {
  public:
-  ReusedInput(const Kernel& kernel, std::span<const Datum* const> inputs, std::span<Tensor> planned, bool may_be_carried) {
+  ReusedInput(const Kernel& kernel, std::span<const Datum* const> inputs, std::span<Tensor> planned,
+              bool may_be_carried) {
     if (kernel.reusable.empty() || planned[0].defined()) return;
     for (uint8_t i : kernel.reusable) {
       if (!inputs[i]->is_tensor()) continue;
@@ -443,16 +442,14 @@ void Machine::run_kernel(Frame& frame, const Instruction& instruction, const Opt
   if (const size_t taken = workspace_.end(); taken > 0) {
     frame.sized->note_workspace(instruction.workspace, static_cast<int64_t>(taken));
   }
-  if (frame.arena_bytes == 0) return;
   // A kernel that hands an input through although memory was planned, or that nothing was planned for: its output would
-  // lie where the plan puts something else.
+  // lie where a plan, this function's or a caller's, puts something else.
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (frame.function.output_buffers[instruction.first_output + i] == Function::kSharesInput ||
         !outputs[i].is_tensor())
       continue;
     const Tensor& output = outputs[i].tensor();
-    if (output.size() > 0 && frame.in_arena(output.raw()) && output.raw() != planned[i].raw())
-      outputs[i] = output.clone();
+    if (!output.owner() && output.size() > 0 && output.raw() != planned[i].raw()) outputs[i] = output.clone();
   }
 }
 

@@ -155,6 +155,11 @@ const std::vector<Case> kModels{
             %2 = AveragePool(%0){kernel_shape=[2, 2]}
             return (%1, %2, Attention(%a, %a, %a))
           })"},
+        Case{"Einsum", {{2, 3, 4}, {4, 3, 5}, {2, 3, 3}}, R"(
+          graph @main(%x: f32[N, 3, K], %y: f32[K, 3, M], %z: f32[N, 3, 3]) {
+            return (Einsum(%x, %y){equation="nik,kjm->ijnm"}, Einsum(%x, %y, %z){equation="nik,kjm,njj->imn"},
+                    Einsum(%z){equation="...ii->i"}, Einsum(%x, %x){equation="...k,...k"})
+          })"},
         Case{"Resize", {{1, 2, 6, 5}}, R"(
           graph @main(%x: f32[N, 2, H, W]) {
             %s = const f32[4] [1, 1, 2, 1.5]
@@ -192,8 +197,19 @@ const std::vector<Case> kModels{
           graph @f() in @main { return Softmax(%y) }
           graph @g() in @main { return MatMul(%y, Transpose(%x)) })"}};
 
+// Lowered operators that oneDNN has no kernels for, whose attributes are read when they are prepared.
+const std::vector<Case> kPrepared{
+        Case{"LoweredByParts", {{2, 5, 4, 3}, {3, 3, 1, 1}, {3, 4}}, R"(
+          graph @main(%x: f32[N, H, W, 3], %k: f32[3, 3, 1, 1], %w: f32[3, 4]) {
+            %0 = Cast(%x){to=11}
+            %1 = LoweredConv(%0, Cast(%k){to=11}, _, %0){channels_last=1, activation="Clip", activation_alpha=0.0, activation_beta=0.5}
+            %2 = LoweredMatMul(Cast(%w){to=11}, %1){perm_a=[1, 0], perm_b=[0, 1, 3, 2], perm_y=[0, 3, 1, 2], alpha=0.5, activation="GeluTanh"}
+            return (LoweredMaxPool(%1){channels_last=1, kernel_shape=[2, 2]}, %2)
+          })"}};
+
 constexpr auto kName = [](const testing::TestParamInfo<Case>& info) { return info.param.name; };
 INSTANTIATE_TEST_SUITE_P(Models, Allocations, testing::ValuesIn(kModels), kName);
+INSTANTIATE_TEST_SUITE_P(Prepared, Allocations, testing::ValuesIn(kPrepared), kName);
 INSTANTIATE_TEST_SUITE_P(Models, ReferenceAllocations, testing::ValuesIn(kModels), kName);
 
 }  // namespace

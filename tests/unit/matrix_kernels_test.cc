@@ -74,12 +74,12 @@ TEST(MatMul, EmptySumsAreZero) {
 }
 
 TEST(Einsum, Equations) {
-  EinsumEquation equation = parse_einsum(" bIj , ...jk ", std::vector<int>{3, 4});
-  EXPECT_EQ(equation.inputs[0], (std::vector<int>{2, 3, 4}));
-  EXPECT_EQ(equation.inputs[1], (std::vector<int>{0, 1, 4, 5}));
-  EXPECT_EQ(equation.output, (std::vector<int>{0, 1, 3, 2, 5}));  // …, I, b, k
+  EinsumEquation equation = parse_einsum(" bIj , ...jk ", EinsumLabels{3, 4});
+  EXPECT_EQ(equation.inputs[0], (EinsumLabels{2, 3, 4}));
+  EXPECT_EQ(equation.inputs[1], (EinsumLabels{0, 1, 4, 5}));
+  EXPECT_EQ(equation.output, (EinsumLabels{0, 1, 3, 2, 5}));  // …, I, b, k
   for (const char* wrong : {"ij->k", "ij->ii", "i.j->i", "i-j->ij", "......->", "ij,jk->ik", "i->i", "ijk->"}) {
-    EXPECT_THROW(parse_einsum(wrong, std::vector<int>{2}), Error) << wrong;
+    EXPECT_THROW(parse_einsum(wrong, EinsumLabels{2}), Error) << wrong;
   }
 }
 

@@ -2,9 +2,11 @@
 
 #include <oneapi/dnnl/dnnl_debug.h>
 
+#include <array>
 #include <dnnl.hpp>
 
 #include "kernels/onednn/families.h"
+#include "kernels/reference/prepared.h"
 
 namespace anfora::kernels {
 
@@ -17,6 +19,11 @@ const PreparedRegistry& onednn_kernels() {
     return all;
   }();
   return registry;
+}
+
+std::span<const PreparedRegistry* const> prepared_kernels() {
+  static const std::array registries{&onednn_kernels(), &prepared_reference_kernels()};
+  return registries;
 }
 
 std::string_view onednn_instructions() {

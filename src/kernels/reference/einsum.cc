@@ -12,7 +12,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <vector>
 
 #include "kernels/reference/accumulate.h"
 #include "kernels/reference/broadcast.h"
@@ -24,13 +23,14 @@
 namespace anfora::kernels {
 namespace {
 
+using Flags = boost::container::small_vector<bool, 16>;  // by label
+
 // A view whose dimensions carry distinct labels.
 template <class T>
 struct Operand {
-  std::vector<int> labels;
+  EinsumLabels labels;
   Shape sizes, strides;
-  const T* data = nullptr;
-  std::vector<T> storage;  // owns data, unless it is an input's
+  const T* data = nullptr;  // an input's, or in the workspace
 
   int64_t size_of(int label) const {
     auto at = std::ranges::find(labels, label);
@@ -44,14 +44,14 @@ struct Operand {
 };
 
 template <class T>
-Shape strides_along(const Operand<T>& operand, const std::vector<int>& labels) {
+Shape strides_along(const Operand<T>& operand, const EinsumLabels& labels) {
   Shape strides;
   for (int label : labels) strides.push_back(operand.stride_of(label));
   return strides;
 }
 
 template <class T>
-Shape sizes_along(const Operand<T>& operand, const std::vector<int>& labels) {
+Shape sizes_along(const Operand<T>& operand, const EinsumLabels& labels) {
   Shape sizes;
   for (int label : labels) sizes.push_back(operand.size_of(label));
   return sizes;
@@ -59,7 +59,7 @@ Shape sizes_along(const Operand<T>& operand, const std::vector<int>& labels) {
 
 // Writes the operand densely in the order of `labels`.
 template <class T>
-void lay_out(const Operand<T>& operand, const std::vector<int>& labels, T* to) {
+void lay_out(const Operand<T>& operand, const EinsumLabels& labels, T* to) {
   Shape sizes = sizes_along(operand, labels), strides = strides_along(operand, labels);
   Shape dense = dense_strides(sizes);
   LoopNest nest(sizes, {dense, strides});
@@ -70,27 +70,22 @@ void lay_out(const Operand<T>& operand, const std::vector<int>& labels, T* to) {
 }
 
 template <class T>
-Operand<T> dense_operand(std::vector<int> labels, Shape sizes, std::vector<T> storage) {
-  Operand<T> result;
-  result.labels = std::move(labels);
-  result.strides = dense_strides(sizes);
-  result.sizes = std::move(sizes);
-  result.storage = std::move(storage);
-  result.data = result.storage.data();
-  return result;
+Operand<T> dense_operand(EinsumLabels labels, Shape sizes, const T* data) {
+  Shape strides = dense_strides(sizes);
+  return {std::move(labels), std::move(sizes), std::move(strides), data};
 }
 
 // Sums over the labels that `needed` does not hold.
 template <class T>
-Operand<T> sum_out(Operand<T> operand, const std::vector<bool>& needed) {
-  std::vector<int> kept, summed;
+Operand<T> sum_out(KernelContext& context, Operand<T> operand, const Flags& needed) {
+  EinsumLabels kept, summed;
   for (int label : operand.labels) (needed[label] ? kept : summed).push_back(label);
   if (summed.empty()) return operand;
-  std::vector<int> order = kept;
+  EinsumLabels order = kept;
   order.insert(order.end(), summed.begin(), summed.end());
   Shape sizes = sizes_along(operand, kept), summed_sizes = sizes_along(operand, summed);
   int64_t rows = element_count(sizes), columns = element_count(summed_sizes);
-  std::vector<T> flat(rows * columns), sums(rows);
+  const std::span<T> flat = context.workspace_of<T>(rows * columns), sums = context.workspace_of<T>(rows);
   lay_out(operand, order, flat.data());
   parallel_for(rows, grain_of(kElementwiseGrain, columns), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -99,16 +94,16 @@ Operand<T> sum_out(Operand<T> operand, const std::vector<bool>& needed) {
       sums[i] = sum;
     }
   });
-  return dense_operand(std::move(kept), std::move(sizes), std::move(sums));
+  return dense_operand(std::move(kept), std::move(sizes), static_cast<const T*>(sums.data()));
 }
 
 // The labels of a pair by their part in the contraction.
 struct Contraction {
-  std::vector<int> batch, left, right, summed;
+  EinsumLabels batch, left, right, summed;
 };
 
 template <class T>
-Contraction classify(const Operand<T>& a, const Operand<T>& b, const std::vector<bool>& needed) {
+Contraction classify(const Operand<T>& a, const Operand<T>& b, const Flags& needed) {
   Contraction c;
   for (int label : a.labels) {
     if (!b.has(label)) {
@@ -123,49 +118,48 @@ Contraction classify(const Operand<T>& a, const Operand<T>& b, const std::vector
   return c;
 }
 
-std::vector<int> joined(std::initializer_list<const std::vector<int>*> parts) {
-  std::vector<int> result;
-  for (const std::vector<int>* part : parts) result.insert(result.end(), part->begin(), part->end());
+EinsumLabels joined(std::initializer_list<const EinsumLabels*> parts) {
+  EinsumLabels result;
+  for (const EinsumLabels* part : parts) result.insert(result.end(), part->begin(), part->end());
   return result;
 }
 
-// The operand as a batch of matrices [batch, rows, columns]: in place where it lies so, also transposed, else copied to
-// `storage`.
+// The operand as a batch of matrices [batch, rows, columns]: in place where it lies so, also transposed, else a copy.
 template <class T>
-MatrixView<const T> as_matrices(const Operand<T>& operand, const std::vector<int>& batch, const std::vector<int>& rows,
-                                const std::vector<int>& columns, std::vector<T>& storage) {
+MatrixView<const T> as_matrices(KernelContext& context, const Operand<T>& operand, const EinsumLabels& batch,
+                                const EinsumLabels& rows, const EinsumLabels& columns) {
   int64_t height = element_count(sizes_along(operand, rows)), width = element_count(sizes_along(operand, columns));
-  auto lies_so = [&](const std::vector<int>& order) {
+  auto lies_so = [&](const EinsumLabels& order) {
     return strides_along(operand, order) == dense_strides(sizes_along(operand, order));
   };
   if (lies_so(joined({&batch, &columns, &rows}))) return matrix(operand.data, width, height).transposed();
-  std::vector<int> order = joined({&batch, &rows, &columns});
+  EinsumLabels order = joined({&batch, &rows, &columns});
   if (lies_so(order)) return matrix(operand.data, height, width);
-  storage.resize(element_count(sizes_along(operand, order)));
-  lay_out(operand, order, storage.data());
-  return matrix<const T>(storage.data(), height, width);
+  T* copy = context.workspace_of<T>(element_count(sizes_along(operand, order))).data();
+  lay_out(operand, order, copy);
+  return matrix<const T>(copy, height, width);
 }
 
 template <class T>
-Operand<T> contract(const Operand<T>& a, const Operand<T>& b, const std::vector<bool>& needed) {
+Operand<T> contract(KernelContext& context, const Operand<T>& a, const Operand<T>& b, const Flags& needed) {
   Contraction c = classify(a, b, needed);
   int64_t batch = element_count(sizes_along(a, c.batch)), k = element_count(sizes_along(a, c.summed));
   int64_t m = element_count(sizes_along(a, c.left)), n = element_count(sizes_along(b, c.right));
-  std::vector<T> left_storage, right_storage, product(batch * m * n);
-  MatrixView<const T> left = as_matrices(a, c.batch, c.left, c.summed, left_storage);
-  MatrixView<const T> right = as_matrices(b, c.batch, c.summed, c.right, right_storage);
+  MatrixView<const T> left = as_matrices(context, a, c.batch, c.left, c.summed);
+  MatrixView<const T> right = as_matrices(context, b, c.batch, c.summed, c.right);
+  T* product = context.workspace_of<T>(batch * m * n).data();
   parallel_for(batch, grain_of(kMultiplyGrain, m * n * k), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       MatrixView<const T> l = left, r = right;
       l.data += i * m * k;
       r.data += i * k * n;
-      multiply(l, r, matrix(product.data() + i * m * n, m, n));
+      multiply(l, r, matrix(product + i * m * n, m, n));
     }
   });
   Shape sizes = sizes_along(a, c.batch);
   for (int label : c.left) sizes.push_back(a.size_of(label));
   for (int label : c.right) sizes.push_back(b.size_of(label));
-  return dense_operand(joined({&c.batch, &c.left, &c.right}), std::move(sizes), std::move(product));
+  return dense_operand(joined({&c.batch, &c.left, &c.right}), std::move(sizes), static_cast<const T*>(product));
 }
 
 // Multiplications that contracting a and b takes: the product of all label sizes of the two.
@@ -181,7 +175,7 @@ double contraction_cost(const Operand<T>& a, const Operand<T>& b) {
 
 // An input as an operand: diagonals taken, dimensions that are broadcast dropped.
 template <class T>
-Operand<T> as_operand(const Tensor& tensor, const std::vector<int>& labels, const Shape& label_sizes) {
+Operand<T> as_operand(const Tensor& tensor, const EinsumLabels& labels, const Shape& label_sizes) {
   Operand<T> operand;
   operand.data = tensor.data<T>().data();
   Shape strides = dense_strides(tensor.shape());
@@ -200,14 +194,15 @@ Operand<T> as_operand(const Tensor& tensor, const std::vector<int>& labels, cons
 }
 
 template <class T>
-void evaluate(const EinsumEquation& equation, const Shape& label_sizes, const std::vector<Tensor>& inputs, T* out) {
-  std::vector<Operand<T>> operands;
+void evaluate(KernelContext& context, const EinsumEquation& equation, const Shape& label_sizes,
+              std::span<const Tensor> inputs, T* out) {
+  PerOperand<Operand<T>> operands;
   for (size_t i = 0; i < inputs.size(); ++i) {
     operands.push_back(as_operand<T>(inputs[i], equation.inputs[i], label_sizes));
   }
   // The labels that operands other than `skip` or the output hold.
   auto needed_beside = [&](std::initializer_list<size_t> skip) {
-    std::vector<bool> needed(label_sizes.size(), false);
+    Flags needed(label_sizes.size(), false);
     for (int label : equation.output) needed[label] = true;
     for (size_t i = 0; i < operands.size(); ++i) {
       if (std::ranges::find(skip, i) != skip.end()) continue;
@@ -215,7 +210,8 @@ void evaluate(const EinsumEquation& equation, const Shape& label_sizes, const st
     }
     return needed;
   };
-  for (size_t i = 0; i < operands.size(); ++i) operands[i] = sum_out(std::move(operands[i]), needed_beside({i}));
+  for (size_t i = 0; i < operands.size(); ++i)
+    operands[i] = sum_out(context, std::move(operands[i]), needed_beside({i}));
   while (operands.size() > 1) {
     size_t left = 0, right = 1;
     for (size_t i = 0; i < operands.size(); ++i) {
@@ -225,15 +221,15 @@ void evaluate(const EinsumEquation& equation, const Shape& label_sizes, const st
         }
       }
     }
-    operands[left] = contract(operands[left], operands[right], needed_beside({left, right}));
+    operands[left] = contract(context, operands[left], operands[right], needed_beside({left, right}));
     operands.erase(operands.begin() + static_cast<std::ptrdiff_t>(right));
   }
   lay_out(operands[0], equation.output, out);
 }
 
 void einsum(KernelContext& context) {
-  std::vector<Tensor> inputs;
-  std::vector<int> ranks;
+  PerOperand<Tensor> inputs;
+  PerOperand<int> ranks;
   for (size_t i = 0; i < context.num_inputs(); ++i) {
     inputs.push_back(context.input(i));
     ranks.push_back(inputs.back().rank());
@@ -242,7 +238,7 @@ void einsum(KernelContext& context) {
                   fmt::format("the operands are {} and {}", name(inputs[0].dtype()), name(inputs[i].dtype())));
     }
   }
-  EinsumEquation equation = parse_einsum(context.attributes().get_string("equation", ""), ranks);
+  EinsumEquation equation = parse_einsum(context.attributes().string("equation", ""), ranks);
   Shape label_sizes(equation.label_count, 1);
   for (size_t i = 0; i < inputs.size(); ++i) {
     for (size_t d = 0; d < equation.inputs[i].size(); ++d) {
@@ -260,7 +256,7 @@ void einsum(KernelContext& context) {
   for (int label : equation.output) shape.push_back(label_sizes[label]);
   WideOutput out(context, 0, dtype, shape);
   dispatch<Accumulators>(inputs[0].dtype(),
-                         [&]<class T>() { evaluate<T>(equation, label_sizes, inputs, out.data<T>()); });
+                         [&]<class T>() { evaluate<T>(context, equation, label_sizes, inputs, out.data<T>()); });
   out.finish();
 }
 

@@ -6,7 +6,6 @@
 #include <array>
 #include <cctype>
 #include <optional>
-#include <string>
 
 #include "anfora/error.h"
 
@@ -15,7 +14,7 @@ namespace {
 
 // One comma-separated term: letters, and where among them the ellipsis stands.
 struct Term {
-  std::string letters;
+  boost::container::small_vector<char, 8> letters;
   std::optional<size_t> ellipsis;
 };
 
@@ -28,7 +27,7 @@ Term parse_term(std::string_view equation, std::string_view text) {
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] == ' ') continue;
     if (std::isalpha(static_cast<unsigned char>(text[i]))) {
-      term.letters += text[i];
+      term.letters.push_back(text[i]);
     } else if (text.substr(i, 3) == "..." && !term.ellipsis) {
       term.ellipsis = term.letters.size();
       i += 2;
@@ -39,8 +38,8 @@ Term parse_term(std::string_view equation, std::string_view text) {
   return term;
 }
 
-std::vector<Term> parse_terms(std::string_view equation, std::string_view text) {
-  std::vector<Term> terms;
+PerOperand<Term> parse_terms(std::string_view equation, std::string_view text) {
+  PerOperand<Term> terms;
   while (true) {
     size_t comma = text.find(',');
     terms.push_back(parse_term(equation, text.substr(0, comma)));
@@ -63,8 +62,8 @@ class Labels {
   int count() const { return count_; }
 
   // The labels of a term whose ellipsis stands for the last `ellipsis_dims` broadcast dimensions.
-  std::vector<int> expand(const Term& term, int ellipsis_dims) {
-    std::vector<int> labels;
+  EinsumLabels expand(const Term& term, int ellipsis_dims) {
+    EinsumLabels labels;
     for (size_t i = 0; i <= term.letters.size(); ++i) {
       if (term.ellipsis == i) {
         for (int d = ellipsis_rank_ - ellipsis_dims; d < ellipsis_rank_; ++d) labels.push_back(d);
@@ -80,7 +79,7 @@ class Labels {
 };
 
 // Without "->": the ellipsis, then the letters that occur once, in the order of their codes.
-Term implicit_output(const std::vector<Term>& inputs) {
+Term implicit_output(const PerOperand<Term>& inputs) {
   std::array<int, 256> occurrences{};
   Term output;
   for (const Term& term : inputs) {
@@ -88,7 +87,7 @@ Term implicit_output(const std::vector<Term>& inputs) {
     if (term.ellipsis) output.ellipsis = 0;
   }
   for (int c = 0; c < 256; ++c) {
-    if (occurrences[c] == 1) output.letters += static_cast<char>(c);
+    if (occurrences[c] == 1) output.letters.push_back(static_cast<char>(c));
   }
   return output;
 }
@@ -97,7 +96,7 @@ Term implicit_output(const std::vector<Term>& inputs) {
 
 EinsumEquation parse_einsum(std::string_view equation, std::span<const int> ranks) {
   size_t arrow = equation.find("->");
-  std::vector<Term> terms = parse_terms(equation, equation.substr(0, arrow));
+  PerOperand<Term> terms = parse_terms(equation, equation.substr(0, arrow));
   if (terms.size() != ranks.size()) {
     throw Error(ErrorCode::TypeMismatch,
                 fmt::format("the equation '{}' has {} operands, the node {}", equation, terms.size(), ranks.size()));
@@ -121,8 +120,7 @@ EinsumEquation parse_einsum(std::string_view equation, std::span<const int> rank
   }
   for (size_t i = 0; i < output.letters.size(); ++i) {
     if (!labels.known(output.letters[i])) malformed(equation, "has an output label that no operand has");
-    bool repeated = output.letters.find(output.letters[i], i + 1) != std::string::npos;
-    if (repeated) malformed(equation, "repeats an output label");
+    if (std::ranges::count(output.letters, output.letters[i]) > 1) malformed(equation, "repeats an output label");
   }
   result.output = labels.expand(output, ellipsis_rank);
   result.label_count = labels.count();

@@ -9,51 +9,73 @@
 // perm_a, perm_b, perm_y: a Transpose of that operand, of the result.
 // With channels_last = 1 the tensors (not the weights) are [batch, spatial…, channels]. `activation` is the name of an
 // operator, "GeluTanh" that of Gelu{approximate = tanh}; activation_alpha and activation_beta are its parameters.
-#include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "kernels/reference/accumulate.h"
 #include "kernels/reference/broadcast.h"
+#include "kernels/reference/cast.h"
 #include "kernels/reference/families.h"
+#include "kernels/reference/prepared.h"
 #include "kernels/reference/strided_copy.h"
 
 namespace anfora::kernels {
 namespace {
 
-Tensor call(std::string_view op, const AttributeSet& attributes, std::initializer_list<Tensor> inputs) {
-  std::vector<Datum> data;
-  for (const Tensor& input : inputs) data.push_back(input.defined() ? Datum(input) : Datum());
-  std::vector<const Datum*> pointers;
-  for (const Datum& datum : data) pointers.push_back(&datum);
-  std::vector<Datum> results(1);
-  KernelContext context(attributes, pointers, results);
-  reference_kernels().find(op)(context);
-  return results[0].tensor();
-}
+// A plain operator that a lowered one consists of. Its results lie in blocks.
+class Part {
+ public:
+  explicit Part(std::string_view op, AttributeSet attributes = {})
+      : kernel_(reference_kernels().find(op)), attributes_(std::move(attributes)) {
+    if (!kernel_) throw Error(ErrorCode::InvalidModel, "the activation '" + std::string(op) + "' is unknown");
+  }
 
-Tensor permuted(const Tensor& tensor, std::span<const int> permutation) {
+  Tensor operator()(KernelContext& context, std::initializer_list<Tensor> inputs) const {
+    constexpr size_t kMostInputs = 5;
+    std::array<Datum, kMostInputs> data;
+    std::array<const Datum*, kMostInputs> pointers{};
+    size_t count = 0;
+    for (const Tensor& input : inputs) {
+      if (input.defined()) data[count] = Datum(input);
+      pointers[count] = &data[count];
+      ++count;
+    }
+    Datum result;
+    KernelContext inner = context.inner(attributes_, std::span(pointers).first(count), {&result, 1});
+    kernel_(inner);
+    return result.tensor();
+  }
+
+ private:
+  KernelFunction kernel_;
+  AttributeSet attributes_;
+};
+
+Tensor permuted(KernelContext& context, const Tensor& tensor, std::span<const int64_t> permutation) {
   Shape shape, strides, from = dense_strides(tensor.shape());
-  for (int axis : permutation) {
-    shape.push_back(tensor.dim(axis));
+  for (int64_t axis : permutation) {
+    shape.push_back(tensor.dim(static_cast<int>(axis)));
     strides.push_back(from[axis]);
   }
-  Tensor result = Tensor::allocate(tensor.dtype(), shape);
-  strided_copy(tensor.dtype(), shape, result.raw(), dense_strides(shape), tensor.raw(), strides);
-  return result;
+  Datum result;
+  KernelContext inner = context.inner(context.attributes(), {}, {&result, 1});
+  Tensor& to = inner.allocate_output(0, tensor.dtype(), shape);
+  strided_copy(tensor.dtype(), shape, to.raw(), dense_strides(shape), tensor.raw(), strides);
+  return to;
 }
 
-// Between [batch, spatial…, channels] and [batch, channels, spatial…].
-Tensor to_channels_first(const Tensor& tensor) {
-  std::vector<int> permutation(tensor.rank());
+// From [batch, spatial…, channels] to [batch, channels, spatial…].
+Tensor to_channels_first(KernelContext& context, const Tensor& tensor) {
+  Shape permutation(tensor.rank());
   std::iota(permutation.begin(), permutation.end(), 0);
   if (permutation.size() > 2) std::rotate(permutation.begin() + 1, permutation.end() - 1, permutation.end());
-  return permuted(tensor, permutation);
+  return permuted(context, tensor, permutation);
 }
-Tensor to_channels_last(const Tensor& tensor) {
-  std::vector<int> permutation(tensor.rank());
+Tensor to_channels_last(KernelContext& context, const Tensor& tensor) {
+  Shape permutation(tensor.rank());
   std::iota(permutation.begin(), permutation.end(), 0);
   if (permutation.size() > 2) std::rotate(permutation.begin() + 1, permutation.begin() + 2, permutation.end());
-  return permuted(tensor, permutation);
+  return permuted(context, tensor, permutation);
 }
 
 Tensor optional_input(const KernelContext& context, size_t i) {
@@ -61,94 +83,192 @@ Tensor optional_input(const KernelContext& context, size_t i) {
   return tensor ? *tensor : Tensor();
 }
 
-AttributeSet activation_attributes(const std::string& name, const AttributeSet& attributes) {
-  AttributeSet result;
-  if (attributes.has("activation_alpha")) result = result.with("alpha", attributes.get_float("activation_alpha", 0));
-  if (attributes.has("activation_beta")) result = result.with("beta", attributes.get_float("activation_beta", 0));
-  return name == "GeluTanh" ? result.with("approximate", std::string("tanh")) : result;
-}
-
-Tensor activated(const Tensor& x, const AttributeSet& attributes) {
-  std::string name = attributes.get_string("activation", "");
-  if (name.empty()) return x;
-  if (name == "Clip") {
-    auto bound = [&](const char* attribute) {
-      if (!attributes.has(attribute)) return Tensor();
-      return call("Cast", {{"to", static_cast<int64_t>(x.dtype())}},
-                  {Tensor::scalar(attributes.get_float(attribute, 0))});
+class Activation {
+ public:
+  explicit Activation(const AttributeSet& attributes) {
+    const std::string name = attributes.get_string("activation", "");
+    if (name.empty()) return;
+    AttributeSet own;
+    auto take = [&](const char* from, const char* to, Tensor& bound) {
+      if (!attributes.has(from)) return;
+      const float number = attributes.get_float(from, 0);
+      if (name == "Clip")
+        bound = Tensor::scalar(number);
+      else
+        own = own.with(to, number);
     };
-    return call("Clip", {}, {x, bound("activation_alpha"), bound("activation_beta")});
+    take("activation_alpha", "alpha", low_);
+    take("activation_beta", "beta", high_);
+    if (name == "GeluTanh") own = own.with("approximate", std::string("tanh"));
+    part_.emplace(name == "GeluTanh" ? "Gelu" : name, std::move(own));
   }
-  std::string op = name == "GeluTanh" ? "Gelu" : name;
-  if (!reference_kernels().find(op)) throw Error(ErrorCode::InvalidModel, "the activation '" + name + "' is unknown");
-  return call(op, activation_attributes(name, attributes), {x});
-}
 
-Tensor with_epilogue(Tensor y, const KernelContext& context, size_t addend, bool channels_last) {
-  if (channels_last) y = to_channels_last(y);
-  if (const Tensor* z = context.optional_input(addend)) y = call("Add", {}, {y, *z});
-  return activated(y, context.attributes());
-}
-
-// By the plain operator of the same name.
-template <const char* const& Op>
-void lowered_convolution(KernelContext& context) {
-  bool channels_last = context.attributes().get_int("channels_last", 0) != 0;
-  const Tensor& x = context.input(0);
-  Tensor y = call(Op, context.attributes(),
-                  {channels_last ? to_channels_first(x) : x, context.input(1), optional_input(context, 2)});
-  context.set_output(0, with_epilogue(y, context, 3, channels_last));
-}
-
-template <const char* const& Op>
-void lowered_pool(KernelContext& context) {
-  bool channels_last = context.attributes().get_int("channels_last", 0) != 0;
-  const Tensor& x = context.input(0);
-  Tensor y = call(Op, context.attributes(), {channels_last ? to_channels_first(x) : x});
-  context.set_output(0, channels_last ? to_channels_last(y) : y);
-}
-
-void lowered_batch_normalization(KernelContext& context) {
-  bool channels_last = context.attributes().get_int("channels_last", 0) != 0;
-  const Tensor& x = context.input(0);
-  Tensor y = call("BatchNormalization", context.attributes(),
-                  {channels_last ? to_channels_first(x) : x, context.input(1), context.input(2), context.input(3),
-                   context.input(4)});
-  context.set_output(0, activated(channels_last ? to_channels_last(y) : y, context.attributes()));
-}
-
-Tensor permuted_by(const Tensor& tensor, const AttributeSet& attributes, std::string_view name) {
-  std::vector<int64_t> permutation = attributes.get_ints(name);
-  return permutation.empty() ? tensor : call("Transpose", {{"perm", std::move(permutation)}}, {tensor});
-}
-
-void lowered_matmul(KernelContext& context) {
-  const AttributeSet& attributes = context.attributes();
-  Tensor a = permuted_by(context.input(0), attributes, "perm_a");
-  Tensor b = permuted_by(context.input(1), attributes, "perm_b");
-  Tensor y = call("MatMul", {}, {a, b});
-  if (float alpha = attributes.get_float("alpha", 1); alpha != 1) {
-    Tensor factor = call("Cast", {{"to", static_cast<int64_t>(y.dtype())}}, {Tensor::scalar(alpha)});
-    y = call("Mul", {}, {y, factor});
+  Tensor operator()(KernelContext& context, const Tensor& x) const {
+    if (!part_) return x;
+    if (!low_.defined() && !high_.defined()) return (*part_)(context, {x});
+    auto bound = [&](const Tensor& number) {
+      return number.defined() ? cast_tensor(context, number, x.dtype()) : number;
+    };
+    return (*part_)(context, {x, bound(low_), bound(high_)});
   }
-  if (const Tensor* c = context.optional_input(2)) y = call("Add", {}, {y, *c});
-  context.set_output(0, permuted_by(with_epilogue(y, context, 3, false), attributes, "perm_y"));
-}
+
+ private:
+  std::optional<Part> part_;
+  Tensor low_, high_;  // of Clip
+};
+
+// What the epilogue adds and applies to y.
+class Epilogue {
+ public:
+  explicit Epilogue(const AttributeSet& attributes) : activation_(attributes) {}
+
+  Tensor operator()(KernelContext& context, Tensor y, size_t addend) const {
+    if (const Tensor* z = context.optional_input(addend)) y = add_(context, {y, *z});
+    return activation_(context, y);
+  }
+
+ private:
+  Part add_{"Add"};
+  Activation activation_;
+};
+
+bool is_channels_last(const AttributeSet& attributes) { return attributes.get_int("channels_last", 0) != 0; }
+
+// A convolution, by the plain operator of the same name, which ignores what only the lowered one has.
+template <const char* const& Op>
+class LoweredConvolution {
+ public:
+  explicit LoweredConvolution(const AttributeSet& attributes)
+      : channels_last_(is_channels_last(attributes)), plain_(Op, attributes), epilogue_(attributes) {}
+
+  void run(KernelContext& context) const {
+    const Tensor& x = context.input(0);
+    Tensor y = plain_(
+        context, {channels_last_ ? to_channels_first(context, x) : x, context.input(1), optional_input(context, 2)});
+    if (channels_last_) y = to_channels_last(context, y);
+    context.set_output(0, epilogue_(context, std::move(y), 3));
+  }
+
+ private:
+  bool channels_last_;
+  Part plain_;
+  Epilogue epilogue_;
+};
+
+template <const char* const& Op>
+class LoweredPool {
+ public:
+  explicit LoweredPool(const AttributeSet& attributes)
+      : channels_last_(is_channels_last(attributes)), plain_(Op, attributes) {}
+
+  void run(KernelContext& context) const {
+    const Tensor& x = context.input(0);
+    Tensor y = plain_(context, {channels_last_ ? to_channels_first(context, x) : x});
+    context.set_output(0, channels_last_ ? to_channels_last(context, y) : y);
+  }
+
+ private:
+  bool channels_last_;
+  Part plain_;
+};
+
+class LoweredBatchNormalization {
+ public:
+  explicit LoweredBatchNormalization(const AttributeSet& attributes)
+      : channels_last_(is_channels_last(attributes)),
+        plain_("BatchNormalization", attributes),
+        activation_(attributes) {}
+
+  void run(KernelContext& context) const {
+    const Tensor& x = context.input(0);
+    Tensor y = plain_(context, {channels_last_ ? to_channels_first(context, x) : x, context.input(1), context.input(2),
+                                context.input(3), context.input(4)});
+    context.set_output(0, activation_(context, channels_last_ ? to_channels_last(context, y) : y));
+  }
+
+ private:
+  bool channels_last_;
+  Part plain_;
+  Activation activation_;
+};
+
+class LoweredMatMul {
+ public:
+  explicit LoweredMatMul(const AttributeSet& attributes)
+      : perm_a_(attributes.get_ints("perm_a")),
+        perm_b_(attributes.get_ints("perm_b")),
+        perm_y_(attributes.get_ints("perm_y")),
+        epilogue_(attributes) {
+    if (const float alpha = attributes.get_float("alpha", 1); alpha != 1) factor_ = Tensor::scalar(alpha);
+  }
+
+  void run(KernelContext& context) const {
+    Tensor y =
+        product_(context, {in_order(context, context.input(0), perm_a_), in_order(context, context.input(1), perm_b_)});
+    if (factor_.defined()) y = multiply_(context, {y, cast_tensor(context, factor_, y.dtype())});
+    if (const Tensor* c = context.optional_input(2)) y = add_(context, {y, *c});
+    context.set_output(0, in_order(context, epilogue_(context, std::move(y), 3), perm_y_));
+  }
+
+ private:
+  static Tensor in_order(KernelContext& context, const Tensor& tensor, const std::vector<int64_t>& permutation) {
+    return permutation.empty() ? tensor : permuted(context, tensor, permutation);
+  }
+
+  std::vector<int64_t> perm_a_, perm_b_, perm_y_;
+  Tensor factor_;  // undefined: 1
+  Part product_{"MatMul"}, multiply_{"Mul"}, add_{"Add"};
+  Epilogue epilogue_;
+};
 
 constexpr const char* kConv = "Conv";
 constexpr const char* kConvTranspose = "ConvTranspose";
 constexpr const char* kMaxPool = "MaxPool";
 constexpr const char* kAveragePool = "AveragePool";
 
+template <class Lowered>
+void run_lowered(KernelContext& context) {
+  Lowered(context.attributes()).run(context);
+}
+
+// The attributes are read once.
+template <class Lowered>
+class PreparedLowered : public PreparedKernel {
+ public:
+  explicit PreparedLowered(const AttributeSet& attributes) : lowered_(attributes) {}
+  void run(KernelContext& context, State*) const override { lowered_.run(context); }
+
+ private:
+  Lowered lowered_;
+};
+
+template <class Lowered>
+std::unique_ptr<PreparedKernel> prepare_lowered(KernelData& data) {
+  return std::make_unique<PreparedLowered<Lowered>>(data.attributes);
+}
+
+// Calls add(name, type) for every lowered operator.
+template <class Add>
+void for_each_lowered(const Add& add) {
+  add("LoweredConv", std::type_identity<LoweredConvolution<kConv>>());
+  add("LoweredConvTranspose", std::type_identity<LoweredConvolution<kConvTranspose>>());
+  add("LoweredBatchNormalization", std::type_identity<LoweredBatchNormalization>());
+  add("LoweredMatMul", std::type_identity<LoweredMatMul>());
+  add("LoweredMaxPool", std::type_identity<LoweredPool<kMaxPool>>());
+  add("LoweredAveragePool", std::type_identity<LoweredPool<kAveragePool>>());
+}
+
 }  // namespace
 
 void register_lowered(KernelRegistry& registry) {
-  registry.add("LoweredConv", lowered_convolution<kConv>);
-  registry.add("LoweredConvTranspose", lowered_convolution<kConvTranspose>);
-  registry.add("LoweredBatchNormalization", lowered_batch_normalization);
-  registry.add("LoweredMatMul", lowered_matmul);
-  registry.add("LoweredMaxPool", lowered_pool<kMaxPool>);
-  registry.add("LoweredAveragePool", lowered_pool<kAveragePool>);
+  for_each_lowered(
+      [&]<class Lowered>(std::string_view op, std::type_identity<Lowered>) { registry.add(op, run_lowered<Lowered>); });
+}
+
+void prepare_lowered(PreparedRegistry& registry) {
+  for_each_lowered([&]<class Lowered>(std::string_view op, std::type_identity<Lowered>) {
+    registry.add(op, "parts", prepare_lowered<Lowered>);
+  });
 }
 
 }  // namespace anfora::kernels

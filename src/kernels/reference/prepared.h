@@ -8,6 +8,7 @@ namespace anfora::kernels {
 // Made once. Each computes what the operator's reference kernel does.
 const PreparedRegistry& prepared_reference_kernels();
 
+void prepare_lowered(PreparedRegistry& registry);
 void prepare_ml_trees(PreparedRegistry& registry);
 
 }  // namespace anfora::kernels
