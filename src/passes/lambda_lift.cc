@@ -8,9 +8,10 @@
 //     graph @more() in @pow { … %k … %x … call @pow(…) }            graph @more(%k, %x) { … call @pow(…, %x) }
 //
 // Differentiation wants it so: what a function reads is then in its signature, and the sensitivities of its free variables are results as
-// those of its parameters are. Functions between which a call chooses get the same parameters. A function stays where it is if it is also
-// a value (kept, passed on, returned), or if a call of it could not see what another alternative of some call reads. Its free variables stay
-// free ones, of the functions around it that stay, too.
+// those of its parameters are. Functions between which a call chooses get the same parameters. So a function that calls choose beside
+// different ones is copied first, that each copy has one set of parameters: what the other choice reads may be the result of this call.
+// A function stays where it is if it is also a value (kept, passed on, returned), or if a call of it could not see what another alternative
+// of some call reads. Its free variables stay free ones, of the functions around it that stay, too.
 //
 // `signatures` does the opposite for what a loop hands on to itself unchanged: export and kernels want that captured.
 //
@@ -20,9 +21,11 @@
 #include <algorithm>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <boost/unordered/unordered_flat_set.hpp>
+#include <map>
 #include <vector>
 
 #include "analysis/calls.h"
+#include "ir/clone.h"
 #include "ir/order.h"
 #include "passes/pass.h"
 #include "support/union_find.h"
@@ -34,6 +37,68 @@ extern const Pass kLambdaLift;
 namespace {
 
 using namespace ir;
+
+// Gives functions that calls choose beside different ones a copy for each such choice, where these differ in what they read. Not
+// recursive ones, copies of which would be without end. Whether there were any.
+class Separation {
+ public:
+  explicit Separation(Module& module) : module_(module), order_(topological_order(module)), calls_(order_), free_(order_) {}
+
+  bool run() {
+    if (free_.none()) return false;
+    bool changed = false;
+    for (const GraphOrder& graph : order_.graphs) {
+      for (Apply* node : graph.nodes) {
+        if (node->primitive() == Primitive::Call) changed |= separate(*node);
+      }
+    }
+    return changed;
+  }
+
+ private:
+  using Choice = std::vector<Graph*>;
+
+  bool separate(const Apply& call) {
+    const analysis::Callees callees = analysis::known_callees(call);
+    Choice choice(callees.begin(), callees.end());
+    // A copy: the next round knows what it reads.
+    if (std::ranges::any_of(choice, [&](const Graph* g) { return calls_.component(g) == calls_.kNone; })) return false;
+    std::ranges::sort(choice, {}, [](const Graph* g) { return g->value()->id(); });
+    bool changed = false;
+    for (Graph* callee : callees) {
+      const auto [first, is_new] = choices_.try_emplace(callee, choice);
+      if (is_new || first->second == choice || calls_.is_recursive(callee) || variables(first->second) == variables(choice)) continue;
+      Graph*& copy = copies_[{callee, choice}];
+      if (!copy) copy = Cloner(module_).copy(*callee, callee->parent());
+      refer(call, callee, copy);
+      changed = true;
+    }
+    return changed;
+  }
+
+  void refer(const Apply& call, const Graph* from, Graph* to) {
+    Apply* choice = call.input(0)->as_apply();
+    for (size_t i = 1; choice && i < choice->num_inputs(); ++i) {
+      if (constant_function(choice->input(i)) == from) module_.set_operand(choice, i, to->value());
+    }
+    if (!choice) module_.set_operand(const_cast<Apply*>(&call), 0, to->value());
+  }
+
+  std::vector<const Node*> variables(const Choice& choice) const {
+    std::vector<const Node*> all;
+    for (const Graph* graph : choice) all.insert(all.end(), free_.of(graph).begin(), free_.of(graph).end());
+    std::ranges::sort(all, {}, &Node::id);
+    all.erase(std::ranges::unique(all).begin(), all.end());
+    return all;
+  }
+
+  Module& module_;
+  const ModuleOrder order_;
+  const analysis::CallOrder calls_;
+  const FreeVariables free_;
+  boost::unordered_flat_map<const Graph*, Choice> choices_;  // the first that each function is in
+  std::map<std::pair<const Graph*, Choice>, Graph*> copies_;
+};
 
 class LambdaLifting {
  public:
@@ -75,6 +140,7 @@ class LambdaLifting {
   // Functions between which calls choose.
   struct Group {
     bool is_lifted = false;
+    size_t size = 0;
     std::vector<Node*> variables;  // free ones of any of them
   };
 
@@ -93,6 +159,7 @@ class LambdaLifting {
     }
     for (Member& member : members_) {
       Group& group = group_of(member.graph);
+      ++group.size;
       for (Node* variable : free.of(member.graph)) {
         if (!std::ranges::count(group.variables, variable)) group.variables.push_back(variable);
       }
@@ -117,8 +184,30 @@ class LambdaLifting {
   }
   static bool sees_arguments(const Member& member, const Group& group) {
     return std::ranges::all_of(member.callers.calls, [&](const Apply* call) {
-      return std::ranges::all_of(group.variables, [&](const Node* v) { return call->graph()->is_inside(v->graph()); });
+      // What none of the functions that this call chooses between reads may be computed of its result.
+      const bool reads_all = analysis::known_callees(*call).size() == group.size;
+      return std::ranges::all_of(group.variables, [&](const Node* v) {
+        return call->graph()->is_inside(v->graph()) && (reads_all || !depends_on(v, call));
+      });
     });
+  }
+  // By way of operands, and of what functions among them compute.
+  static bool depends_on(const Node* node, const Node* on) {
+    std::vector<const Node*> stack{node};
+    boost::unordered_flat_set<const Node*> seen{node};
+    auto visit = [&](const Node* next) {
+      if (next && seen.insert(next).second) stack.push_back(next);
+    };
+    while (!stack.empty()) {
+      const Node* next = stack.back();
+      stack.pop_back();
+      if (next == on) return true;
+      if (const Graph* function = constant_function(next)) visit(function->result());
+      if (const Apply* apply = next->as_apply()) {
+        for (const Use& use : apply->operands()) visit(use.node);
+      }
+    }
+    return false;
   }
   // A function that stays inside another one is seen there and below alone.
   bool sees_functions(const Graph& graph) {
@@ -203,7 +292,11 @@ class LambdaLifting {
   boost::unordered_flat_map<const Node*, Node*> replaced_;  // calls
 };
 
-size_t run_lambda_lift(PassContext& context) { return LambdaLifting(context).run(); }
+size_t run_lambda_lift(PassContext& context) {
+  size_t copied = 0;
+  while (Separation(context.module).run()) ++copied;
+  return copied + LambdaLifting(context).run();
+}
 
 }  // namespace
 

@@ -1,10 +1,13 @@
 """Random programs, compiled and run beside CPython with numpy.
 
-usage: random_programs.py [--count N] [--seed S] [--keep FOLDER]
+usage: random_programs.py [--count N] [--seed S] [--keep FOLDER] [--gradients]
 
 A program has integers, floats, tensors and lists of integers, nested if, while and for, break, continue, early return, functions with captured
 and nonlocal variables, and item assignment. Results agree: integers and booleans exactly, floats to 1e-9. What is refused counts and is shown;
 what differs, or fails in another way, is kept as a file.
+
+With --gradients the derivatives of the floats and tensors by x and each element of a are compared with central differences of the program in
+CPython, to 1e-4. Where differences of two widths or to both sides disagree there is a kink, a jump, or too much curvature: those are counted apart.
 """
 import argparse
 import importlib.util
@@ -235,6 +238,55 @@ class Writer:
         return "import numpy as np\n\n\ndef f(n, x, a):\n" + "\n".join(self.lines) + "\n"
 
 
+class Gradients:
+    """The derivatives of a program, compiled, and as differences."""
+
+    WEIGHTS = np.array([0.75, -1.25, 0.5])
+    WIDTHS = 1e-5, 2e-6
+    TOLERANCE = 1e-4
+
+    def __init__(self, function):
+        weights = self.WEIGHTS
+
+        def loss(n, x, a):
+            _, y, t = function(n, x, a)
+            return y + (t * weights).sum()
+
+        self.loss, self.gradient = loss, anfora.grad(loss, argnums=(1, 2))
+        self.compared = self.left_out = 0
+
+    def differences(self, n, x, a):
+        """For x and each element of a: the derivative, or None where there is none to be had this way."""
+        point = np.concatenate([[x], a])
+
+        def at(shift):
+            moved = point + shift
+            return self.loss(n, float(moved[0]), moved[1:].copy())
+
+        middle, result = at(0), []
+        for direction in np.eye(len(point)):
+            estimates = []
+            for width in self.WIDTHS:
+                above, below = at(width * direction), at(-width * direction)
+                estimates += [(above - below) / (2 * width), (above - middle) / width, (middle - below) / width]
+            scale = 1 + abs(estimates[0])
+            exact = abs(estimates[0] - estimates[3]) < self.TOLERANCE / 4 * scale
+            smooth = max(estimates) - min(estimates) < 100 * self.TOLERANCE * scale
+            result.append(estimates[3] if exact and smooth else None)
+        return result
+
+    def disagreement(self, n, x, a):
+        """What differs, as a text; empty: nothing."""
+        expected = self.differences(n, x, a)
+        by_x, by_a = self.gradient(n, x, a.copy())
+        got = [float(by_x), *np.asarray(by_a).tolist()]
+        self.compared += sum(e is not None for e in expected)
+        self.left_out += sum(e is None for e in expected)
+        if all(e is None or abs(e - g) <= self.TOLERANCE * (1 + abs(e)) for e, g in zip(expected, got)):
+            return ""
+        return f"differences {expected}, gradient {got}"
+
+
 def same(expected, got):
     for e, g in zip(expected, got):
         if isinstance(e, int):
@@ -245,14 +297,40 @@ def same(expected, got):
     return True
 
 
+def disagreement_of_results(function, compiled, arguments):
+    expected = function(*(v.copy() if isinstance(v, np.ndarray) else v for v in arguments))
+    got = compiled(*arguments)
+    return "" if same(expected, got) else f"{expected} and {got}"
+
+
+def check(function, rng, gradients):
+    """The outcome of three runs, and what there is to tell."""
+    compiled = None if gradients else anfora.jit(function, threads=1)
+    for _ in range(3):
+        arguments = int(rng.integers(-9, 10)), float(rng.normal()), rng.normal(size=3)
+        try:
+            told = gradients.disagreement(*arguments) if gradients else disagreement_of_results(function, compiled, arguments)
+        except (OverflowError, IndexError, ZeroDivisionError):
+            continue  # CPython's own
+        except anfora.UnsupportedError as error:
+            return "refused", str(error)
+        except anfora.Error as error:
+            return "failed", str(error)
+        if told:
+            return "different", f"{arguments}: {told}"
+    return "same", ""
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--keep", type=pathlib.Path)
+    parser.add_argument("--gradients", action="store_true")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     counts = {"same": 0, "refused": 0, "different": 0, "failed": 0}
+    compared = left_out = 0
     with tempfile.TemporaryDirectory() as folder:
         for number in range(options.seed, options.seed + options.count):
             text = Writer(random.Random(number)).write()
@@ -261,26 +339,10 @@ def main():
             spec = importlib.util.spec_from_file_location(path.stem, path)
             module = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(module)
-            compiled = anfora.jit(module.f, threads=1)
-            rng = np.random.default_rng(number)
-            outcome, told = "same", ""
-            for _ in range(3):
-                arguments = int(rng.integers(-9, 10)), float(rng.normal()), rng.normal(size=3)
-                try:
-                    expected = module.f(*(v.copy() if isinstance(v, np.ndarray) else v for v in arguments))
-                except (OverflowError, IndexError, ZeroDivisionError):
-                    continue
-                try:
-                    got = compiled(*arguments)
-                except anfora.UnsupportedError as error:
-                    outcome, told = "refused", str(error)
-                    break
-                except anfora.Error as error:
-                    outcome, told = "failed", str(error)
-                    break
-                if not same(expected, got):
-                    outcome, told = "different", f"{arguments}: {expected} and {got}"
-                    break
+            gradients = Gradients(module.f) if options.gradients else None
+            outcome, told = check(module.f, np.random.default_rng(number), gradients)
+            if gradients:
+                compared, left_out = compared + gradients.compared, left_out + gradients.left_out
             counts[outcome] += 1
             if outcome != "same":
                 print(f"program {number}: {outcome}: {told}", flush=True)
@@ -288,6 +350,8 @@ def main():
                     options.keep.mkdir(parents=True, exist_ok=True)
                     (options.keep / path.name).write_text(text)
     print(", ".join(f"{count} {what}" for what, count in counts.items()))
+    if options.gradients:
+        print(f"{compared} derivatives compared, {left_out} at kinks and jumps")
     return 1 if counts["different"] + counts["failed"] else 0
 
 
