@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "analysis/flops.h"
+
 namespace anfora::analysis {
 
 using namespace ir;
@@ -19,10 +21,12 @@ constexpr double kLeastWork = 4.0 / 3;
 double time_us(Inference& inference, const Apply& node) {
   double bytes = bytes_of(node.type());
   for (const Use& use : node.operands()) bytes += bytes_of(use.node->type());
-  return kOverheadUs + std::max(inference.flops(node) / kFlopsPerUs, bytes / kBytesPerUs);
+  return kOverheadUs + std::max(estimate_flops(inference, node) / kFlopsPerUs, bytes / kBytesPerUs);
 }
 
 }  // namespace
+
+double estimate_flops(Inference& inference, const Apply& node) { return FlopCounter(inference, {}, kAssumedDim).of(node); }
 
 double bytes_of(const Type* type) {
   if (!type) return 0;

@@ -14,6 +14,9 @@ double run_us(Inference& inference, const ir::Apply& node);
 // The same of an operator that reads and writes so many bytes, and computes nothing.
 double estimate_us(double bytes);
 
+// Floating point operations of an application; symbolic dimensions as above.
+double estimate_flops(Inference& inference, const ir::Apply& node);
+
 // Bytes of a value of that type, also of a tuple; symbolic dimensions as above. What has no known rank counts nothing.
 double bytes_of(const ir::Type* type);
 

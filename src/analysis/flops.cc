@@ -51,13 +51,11 @@ const Type* FlopCounter::sized(const Type* type) {
   auto [at, is_new] = sized_.try_emplace(type, type);
   if (!is_new) return at->second;
   DimTable& table = inference_.module().context().dims();
-  auto value_of = [&](std::string_view symbol) -> std::optional<int64_t> {
-    return size_of_ ? size_of_(symbol).value_or(1) : 1;
-  };
+  auto value_of = [&](std::string_view symbol) -> std::optional<int64_t> { return size_of(symbol); };
   Dims dims;
   for (Dim dim : type->dims()) {
     auto size = dim.is_unknown() ? std::nullopt : evaluate(dim, value_of);
-    dims.push_back(table.constant(std::max(size.value_or(1), int64_t{0})));
+    dims.push_back(table.constant(std::max(size.value_or(otherwise_), int64_t{0})));
   }
   return at->second = inference_.module().context().tensor_type(type->dtype(), {dims.data(), dims.size()});
 }
@@ -88,9 +86,7 @@ std::optional<FlopCounter::Loop> FlopCounter::as_loop(const Graph& header) const
 std::optional<int64_t> FlopCounter::integer(const Node* node) const {
   auto elements = inference_.elements(node);
   if (!elements || elements->size() != 1 || (*elements)[0].is_unknown()) return std::nullopt;
-  return evaluate((*elements)[0], [&](std::string_view symbol) -> std::optional<int64_t> {
-    return size_of_ ? size_of_(symbol).value_or(1) : 1;
-  });
+  return evaluate((*elements)[0], [&](std::string_view symbol) -> std::optional<int64_t> { return size_of(symbol); });
 }
 
 // A count i that starts at a number, rises by another, and goes on while i < limit: perhaps and something else holds.

@@ -17,8 +17,9 @@ namespace anfora::analysis {
 
 class FlopCounter {
  public:
-  // `size_of` gives sizes of symbols; what it does not know is 1.
-  FlopCounter(Inference& inference, ir::SymbolValue size_of) : inference_(inference), size_of_(std::move(size_of)) {}
+  // `size_of` gives sizes of symbols; what it does not know is `otherwise`.
+  FlopCounter(Inference& inference, ir::SymbolValue size_of, int64_t otherwise = 1)
+      : inference_(inference), size_of_(std::move(size_of)), otherwise_(otherwise) {}
 
   // Of one application of an operator.
   double of(const ir::Apply& node);
@@ -36,8 +37,13 @@ class FlopCounter {
   double trips(const Loop& loop, const ir::Apply& entry) const;
   std::optional<int64_t> integer(const ir::Node* node) const;
 
+  int64_t size_of(std::string_view symbol) const {
+    return size_of_ ? size_of_(symbol).value_or(otherwise_) : otherwise_;
+  }
+
   Inference& inference_;
   ir::SymbolValue size_of_;
+  int64_t otherwise_;
   boost::unordered_flat_map<const ir::Type*, const ir::Type*> sized_;
   boost::unordered_flat_map<const ir::Graph*, double> totals_, own_;  // with what is called, and without
 };

@@ -56,6 +56,7 @@ enum class Layout : uint8_t {
   None,           // not at all
   Convolution,    // by a lowered operator, which prefers it
   Pool,           // by a lowered operator
+  PoolGradient,   // of a lowered operator
   Normalization,  // by a lowered operator, along the channels
   Concat,         // along another axis; the same holds for what follows
   GlobalPool,     // as a reduction

@@ -43,7 +43,7 @@ void infer_conv_transpose(InferenceContext& ctx) {
       result.push_back(ctx.dim(extents.output_shape[i]));
     } else if (window) {
       const kernels::WindowAxis& axis = window->axes[i];
-      result.push_back(kernels::transposed_output(axis, window->auto_pad, extents.output_padding[i], x[i + 2]));
+      result.push_back(kernels::transposed_output(axis, window->auto_pad, extents.output_padding[i], x[i + 2], window->reach[i]));
     } else {
       result.push_back(ctx.unknown());
     }

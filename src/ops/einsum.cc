@@ -52,8 +52,14 @@ void infer_einsum(InferenceContext& ctx) {
 double einsum_flops(const InferenceContext& ctx) {
   auto equation = equation_of(ctx);
   if (!equation) return 0;
-  std::vector<double> sizes;
-  for (Dim size : label_dims(ctx, *equation)) sizes.push_back(static_cast<double>(size.as_constant().value_or(1)));
+  std::vector<double> sizes(static_cast<size_t>(equation->label_count), 1);
+  for (size_t i = 0; i < equation->inputs.size(); ++i) {  // sizes that are assumed may contradict each other
+    const Dims dims = *ctx.dims(i);
+    for (size_t d = 0; d < dims.size(); ++d) {
+      double& size = sizes[static_cast<size_t>(equation->inputs[i][d])];
+      size = std::max(size, static_cast<double>(dims[d].as_constant().value_or(1)));
+    }
+  }
   std::vector<int> last(sizes.size(), -1);  // the last operand that has the label; past all of them: the output has it
   const int operands = static_cast<int>(equation->inputs.size());
   for (int i = 0; i < operands; ++i) {

@@ -4,29 +4,33 @@
 
 namespace anfora::ops {
 
-std::optional<kernels::Window> window_of(const InferenceContext& ctx, size_t rank, const std::optional<Dims>& weights) {
+std::optional<InferredWindow> window_of(const InferenceContext& ctx, size_t rank, const std::optional<Dims>& weights) {
   Shape kernel;
-  if (weights) {
-    for (size_t i = 2; i < weights->size(); ++i) {
-      auto extent = (*weights)[i].as_constant();
-      if (!extent) break;
-      kernel.push_back(*extent);
-    }
-    if (kernel.size() + 2 != weights->size()) kernel.clear();
+  bool is_static = true;
+  for (size_t i = 2; weights && i < weights->size(); ++i) {
+    is_static = is_static && (*weights)[i].is_constant();
+    kernel.push_back((*weights)[i].as_constant().value_or(1));
   }
+  if (ctx.attributes().has("kernel_shape") && !is_static) kernel.clear();
   if (kernel.empty() && !ctx.attributes().has("kernel_shape")) return std::nullopt;
-  return kernels::read_window(ctx.attributes(), rank - 2, kernel);
+  InferredWindow window{kernels::read_window(ctx.attributes(), rank - 2, kernel), {}};
+  for (size_t i = 0; i < window.rank(); ++i) {
+    const bool is_symbolic = !kernel.empty() && !(*weights)[i + 2].is_constant();
+    window.reach.push_back(is_symbolic ? ((*weights)[i + 2] - 1) * window.axes[i].dilation + 1
+                                       : ctx.dim(window.axes[i].reach()));
+  }
+  return window;
 }
 
 void append_window_dims(const InferenceContext& ctx, Dims& result, std::span<const Dim> spatial,
-                        const std::optional<kernels::Window>& window) {
+                        const std::optional<InferredWindow>& window) {
   for (size_t i = 0; i < spatial.size(); ++i) {
     if (!window) {
       result.push_back(ctx.unknown());
       continue;
     }
     const kernels::WindowAxis& axis = window->axes[i];
-    Dim extent = kernels::window_output(axis, window->auto_pad, window->ceil_mode, spatial[i]);
+    Dim extent = kernels::window_output(axis, window->auto_pad, window->ceil_mode, spatial[i], window->reach[i]);
     if (extent.is_constant() && extent.constant() < 0) {
       ctx.fail(fmt::format("a window that spans {} elements does not fit an input of {} with padding {} and {}",
                            axis.reach(), to_string(spatial[i]), axis.pad_begin, axis.pad_end));

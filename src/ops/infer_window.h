@@ -8,13 +8,16 @@
 
 namespace anfora::ops {
 
+struct InferredWindow : kernels::Window {
+  Dims reach;  // along each axis; that of a kernel of symbolic size, which the window takes for 1, is symbolic
+};
 // The attributes of a window over the spatial dimensions of an input of rank `rank`; `weights`, where given, are the
-// weights' dimensions. Empty when the kernel's shape is not known. Throws when the attributes are wrong.
-std::optional<kernels::Window> window_of(const InferenceContext& ctx, size_t rank, const std::optional<Dims>& weights);
+// weights' dimensions. Empty when nothing is known of the kernel's shape. Throws when the attributes are wrong.
+std::optional<InferredWindow> window_of(const InferenceContext& ctx, size_t rank, const std::optional<Dims>& weights);
 
 // Appends the output's spatial dimensions; unknown ones without a window.
 void append_window_dims(const InferenceContext& ctx, Dims& result, std::span<const Dim> spatial,
-                        const std::optional<kernels::Window>& window);
+                        const std::optional<InferredWindow>& window);
 
 // The rank of input 0, or what input 1 (weights) or the attribute kernel_shape say it must be. Throws when it leaves no
 // spatial dimension.

@@ -135,6 +135,25 @@ void declare_pool(Declarations& declare, const char* name) {
   for (const char* ints : {"dilations", "pads", "strides"}) d.optional_attribute(ints, AttributeKind::Ints);
 }
 
+// The gradient has the type of X.
+void declare_pool_gradient(Declarations& declare) {
+  Declaration d = declare.op("LoweredMaxPoolGradient", 1, "anfora")
+                      .doc("The gradient of MaxPool by X, where dY is that by its result: zeros, to which each element of dY is added where "
+                           "the first largest element of its window is; with channels_last, X, dY and dX are [batch, spatial…, channels].")
+                      .input("X", "T")
+                      .input("dY", "T")
+                      .output("dX", "T")
+                      .type("T", kFloats)
+                      .attribute("channels_last", 0)
+                      .attribute("auto_pad", "NOTSET")
+                      .attribute("ceil_mode", 0)
+                      .required_attribute("kernel_shape", AttributeKind::Ints)
+                      .infer(infer_same_type)
+                      .flops(flops_per_element<2>)
+                      .layout(Layout::PoolGradient);
+  for (const char* ints : {"dilations", "pads", "strides"}) d.optional_attribute(ints, AttributeKind::Ints);
+}
+
 }  // namespace
 
 void declare_lowered(Declarations& declare) {
@@ -142,6 +161,7 @@ void declare_lowered(Declarations& declare) {
   declare_convolution_like(declare, "ConvTranspose");
   declare_pool(declare, "MaxPool");
   declare_pool(declare, "AveragePool");
+  declare_pool_gradient(declare);
   with_epilogue(
       declare.op("LoweredBatchNormalization", 1, "anfora")
           .doc("activation(BatchNormalization(X, scale, B, mean, variance)) in inference; with channels_last, X "

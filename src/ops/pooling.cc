@@ -43,7 +43,7 @@ void infer_max_unpool(InferenceContext& ctx) {
   if (!window) ctx.fail("the attribute kernel_shape is missing");
   Dims result{(*x)[0], (*x)[1]};
   for (size_t i = 0; i < window->rank(); ++i) {
-    result.push_back(kernels::transposed_output(window->axes[i], kernels::AutoPad::NotSet, 0, (*x)[i + 2]));
+    result.push_back(kernels::transposed_output(window->axes[i], kernels::AutoPad::NotSet, 0, (*x)[i + 2], window->reach[i]));
   }
   ctx.set_tensor(0, ctx.dtype(0), result);
 }

@@ -16,6 +16,8 @@
 // sharing would raise the planned peak of the graph (analysis/memory_profile.h); the later one then stands for those that
 // follow. rematerialize.cc is the same decision in reverse. A value of an outer graph is always shared with inner ones.
 //
+// An application with fewer results than another of the same operator is that one, too: MaxPool(%x) is item 0 of MaxPool:2(%x).
+//
 // Functions are equal when their bodies are, node by node, up to their parameters and the functions nested in them. Equal ones
 // in the same place are one where that makes a choice or a call superfluous: as branches of one condition, or called with the
 // same arguments. Others are better known each by itself (branches.cc).
@@ -43,7 +45,7 @@ namespace {
 
 using namespace ir;
 
-constexpr std::string_view kFunctions = "equal-functions";
+constexpr std::string_view kFunctions = "equal-functions", kFewerResults = "fewer-results";
 
 // The expressions met so far, each with the graph that it was met in.
 class Expressions {
@@ -96,6 +98,7 @@ class Merging {
     std::vector<const GraphOrder*> graphs;
     for (const GraphOrder& graph : order->graphs) graphs.push_back(&graph);
     std::ranges::stable_sort(graphs, {}, [](const GraphOrder* g) { return g->graph->depth(); });
+    if (share_results(graphs)) return merged_;  // the next run finds what that made equal
     merge_applications(graphs);
     if (graphs.size() > 1) merge_functions(graphs);
     return merged_;
@@ -115,6 +118,58 @@ class Merging {
       default: return false;
     }
   }
+
+  // Results ---------------------------------------------------------------------------------------------------------
+
+  static bool has_optional_results(const Operator& op) {
+    return op.outputs.size() > 1 && op.outputs.back().arity == Formal::Arity::Optional;
+  }
+
+  bool share_results(std::span<const GraphOrder* const> graphs) {
+    boost::unordered_flat_map<uint64_t, Apply*> known;  // by operation and graph
+    for (const GraphOrder* entry : graphs) {
+      for (Apply* node : entry->nodes) {
+        if (!may_merge(*node) || !has_optional_results(node->op())) continue;
+        const uint64_t hash = hash_of_operation(*node);
+        auto in_scope = [&](const Graph* graph) { return hash_combine(hash, graph->value()->id()); };
+        Apply* same = nullptr;
+        for (const Graph* graph = entry->graph; graph && !same; graph = graph->parent()) {
+          const auto found = known.find(in_scope(graph));
+          if (found != known.end() && are_same_operation(*found->second, *node)) same = found->second;
+        }
+        if (!same) {
+          known.emplace(in_scope(entry->graph), node);
+        } else if (same->num_outputs() != node->num_outputs()) {
+          known[in_scope(same->graph())] = share_results(*same, *node);
+        }
+      }
+    }
+    return merged_ > 0;
+  }
+
+  // What stands for both from here on, or for the first. More results may take longer: a branch that wants them has them alone.
+  Apply* share_results(Apply& first, Apply& second) {
+    Apply& few = first.num_outputs() < second.num_outputs() ? first : second;
+    Apply* many = &few == &first ? &second : &first;
+    auto is_item = [](const Use& use) { return use.user->primitive() == Primitive::TupleGetItem; };
+    if (many->graph() != first.graph() || (few.num_outputs() > 1 && !std::ranges::all_of(few.uses(), is_item))) return &first;
+    context_.remarks.applied(kCse.name, kFewerResults, few);
+    Node* result = many;
+    if (few.num_outputs() == 1) {
+      result = module_.tuple_item(many->graph(), many, 0);
+      result->set_type(few.type());
+    }
+    replace(few, result);
+    ++merged_;
+    return many;
+  }
+
+  void replace(Apply& node, Node* by) {
+    module_.replace(&node, by);
+    module_.erase(&node);
+  }
+
+  // Applications ----------------------------------------------------------------------------------------------------
 
   void merge_applications(std::span<const GraphOrder* const> graphs) {
     size_t total = 0;
@@ -137,8 +192,7 @@ class Merging {
         }
         rewrite::Remark* remark = context_.remarks.applied(kCse.name, kCse.name, *node);
         if (remark) remark->before = rewrite::work_of(context_.inference, *node);
-        module_.replace(node, same);
-        module_.erase(node);
+        replace(*node, same);
         ++merged_;
       }
     }

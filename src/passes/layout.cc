@@ -137,6 +137,11 @@ class LayoutAssignment {
         lowered();
         f.attributes = f.attributes.without("storage_order");
         return f;
+      case Layout::PoolGradient:
+        if (!has_rank(node.input(1), f.rank)) return std::nullopt;
+        f.operands[1] = Operand::Moved;
+        f.attributes = f.attributes.with("channels_last", int64_t{1});
+        return f;
       case Layout::Normalization: {
         // Its parameters may be of other types than x.
         auto is_of_x = [&](const Use& use) { return use.node->type()->dtype() == DType::F32; };

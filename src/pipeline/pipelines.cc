@@ -9,7 +9,7 @@
 
 // One file each, src/passes/….cc.
 namespace anfora::passes {
-extern const Pass kAttention, kBranches, kCaches, kCanonicalize, kCse, kDce, kDecompose, kDifferentiate, kEinsum, kEpilogue, kExpand, kFold, kGenerate, kInline,
+extern const Pass kAttention, kBranches, kCaches, kCanonicalize, kCse, kDce, kDecompose, kDifferentiate, kEinsum, kEpilogue, kExpand, kFold, kGenerate, kGradientKernels, kInline,
     kLambdaLift, kLayers, kLayout, kLoops, kOnnxRuntime, kOutline, kParallel, kRecurrence, kRematerialize, kSignatures, kSimplify, kSingleExit, kSplit, kWeights,
     kWiden, kWidenSingle;
 }
@@ -58,6 +58,10 @@ constexpr Stage kWriteForOnnxRuntime{.name = "onnxruntime", .passes = kOnnxRunti
 constexpr const Pass* kExpandPasses[] = {&passes::kExpand, &passes::kAttention};
 constexpr Stage kExpand{.name = "expand", .passes = kExpandPasses};
 
+// What the operators of differentiation read is then not computed any more.
+constexpr const Pass* kGradientKernelPasses[] = {&passes::kGradientKernels};
+constexpr Stage kGradientKernels{.name = "gradients", .passes = kGradientKernelPasses, .on_change = &kSimplify};
+
 // Weights in f32, each conversion once.
 constexpr const Pass* kAfterWidening[] = {&passes::kFold, &passes::kCse, &passes::kDce};
 constexpr Stage kFoldWidened{.name = "widened", .passes = kAfterWidening};
@@ -88,7 +92,7 @@ constexpr Stage kDifferentiate{.name = "differentiate", .passes = kDifferentiate
 constexpr const Stage* kStoreStages[] = {&kPrepareLoops, &kSimplify, &kAppendToCaches, &kMergeParallel, &kFinish};
 constexpr const Stage* kOnnxRuntimeStages[] = {&kPrepareLoops, &kSimplify, &kWriteForOnnxRuntime, &kAppendToCaches, &kMergeParallel,
                                                &kFinishForOnnxRuntime};
-constexpr const Stage* kExecuteStages[] = {&kExpand, &kSimplify, &kWiden, &kLowering};
+constexpr const Stage* kExecuteStages[] = {&kExpand, &kSimplify, &kGradientKernels, &kWiden, &kLowering};
 constexpr const Stage* kLowerStages[] = {&kWiden, &kLowering};
 constexpr const Stage* kGradientStages[] = {&kDecompose, &kPrepareLoops, &kSimplifyDifferentiable, &kDifferentiate};
 

@@ -13,7 +13,7 @@ Work& Work::operator+=(const Work& other) {
 
 Work work_of(analysis::Inference& inference, const ir::Apply& node) {
   if (node.primitive() != ir::Primitive::Operation) return {};
-  return {1, inference.flops(node), node.op().fusion == ir::FusionKind::View ? 0 : analysis::bytes_of(node.type())};
+  return {1, analysis::estimate_flops(inference, node), node.op().fusion == ir::FusionKind::View ? 0 : analysis::bytes_of(node.type())};
 }
 
 std::string_view to_string(Remark::Outcome outcome) {

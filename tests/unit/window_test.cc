@@ -40,7 +40,7 @@ TEST(Window, TapsAndOutputsInside) {
       for (int64_t dilation : {1, 2}) {
         for (int64_t pad : {-1, 0, 2, 7}) {
           WindowAxis axis{kernel, stride, dilation, pad, pad, 6};
-          axis.output = window_output(axis, AutoPad::NotSet, false, axis.input);
+          axis.output = window_output(axis, AutoPad::NotSet, false, axis.input, axis.reach());
           if (axis.output <= 0) continue;
           for (int64_t o = 0; o < axis.output; ++o) {
             for (int64_t t = 0; t < kernel; ++t) {

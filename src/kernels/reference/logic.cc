@@ -75,7 +75,8 @@ void equal(KernelContext& context) {
              kElementwiseGrain);
 }
 
-// One run of Where. `out` may be the memory of x or y where that one has stride 1.
+// One run of Where. `out` may be the memory of x or y where that one has stride 1. Elements are read whether they are chosen or
+// not: a read under a condition is a branch, and a branch on data costs more than the read.
 template <class T>
 void select(const bool* condition, int64_t stride_c, const T* x, int64_t stride_x, const T* y, int64_t stride_y, T* out,
             int64_t n) {
@@ -87,15 +88,28 @@ void select(const bool* condition, int64_t stride_c, const T* x, int64_t stride_
       std::copy_n(chosen, n, out);
   } else if (stride_x != 0 && stride_y != 0) {
     ANFORA_INDEPENDENT_ITERATIONS
-    for (int64_t i = 0; i < n; ++i) out[i] = condition[i] ? x[i] : y[i];
+    for (int64_t i = 0; i < n; ++i) {
+      const T a = x[i], b = y[i];
+      out[i] = condition[i] ? a : b;
+    }
   } else if (stride_x != 0) {
     const T otherwise = *y;
     ANFORA_INDEPENDENT_ITERATIONS
-    for (int64_t i = 0; i < n; ++i) out[i] = condition[i] ? x[i] : otherwise;
-  } else {
+    for (int64_t i = 0; i < n; ++i) {
+      const T a = x[i];
+      out[i] = condition[i] ? a : otherwise;
+    }
+  } else if (stride_y != 0) {
     const T value = *x;
     ANFORA_INDEPENDENT_ITERATIONS
-    for (int64_t i = 0; i < n; ++i) out[i] = condition[i] ? value : y[i * stride_y];
+    for (int64_t i = 0; i < n; ++i) {
+      const T b = y[i];
+      out[i] = condition[i] ? value : b;
+    }
+  } else {
+    const T value = *x, otherwise = *y;
+    ANFORA_INDEPENDENT_ITERATIONS
+    for (int64_t i = 0; i < n; ++i) out[i] = condition[i] ? value : otherwise;
   }
 }
 

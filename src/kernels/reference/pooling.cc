@@ -8,6 +8,8 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numeric>
+#include <utility>
 #include <optional>
 #include <vector>
 
@@ -15,6 +17,7 @@
 #include "kernels/reference/families.h"
 #include "kernels/reference/window.h"
 #include "support/parallel.h"
+#include "support/scratch.h"
 
 namespace anfora::kernels {
 namespace {
@@ -218,6 +221,69 @@ void max_pool(KernelContext& context) {
   y.finish();
 }
 
+// Adds each element of dy to dx where the first largest element of its window is. Images are [outer, spatial…, inner], of which the inner
+// ones, channels that come last, are treated side by side.
+// Where an element is as `Index`, which an image needs no more than.
+template <class Index, class T>
+void route_to_maxima(const Window& window, int64_t outer, int64_t inner, const T* x, const T* dy, T* dx) {
+  const int64_t inputs = window.inputs(), outputs = window.outputs();
+  parallel_for(outer, grain_of(kPoolingGrain, outputs * window.taps() * inner), [&](int64_t begin, int64_t end) {
+    WindowCursor cursor(window);
+    Scratch<T> best(inner);
+    Scratch<Index> where(inner);
+    for (int64_t i = begin; i < end; ++i) {
+      const T* image = x + i * inputs * inner;
+      T* to = dx + i * inputs * inner;
+      const T* from = dy + i * outputs * inner;
+      std::fill_n(to, inputs * inner, T{});
+      for (int64_t position = 0; position < outputs; ++position) {
+        bool is_first = true;
+        cursor.for_each_line(position, [&](int64_t offset, int64_t length, int64_t step) {
+          for (int64_t tap = 0; tap < length; ++tap) {
+            const Index at = static_cast<Index>((offset + tap * step) * inner);
+            if (std::exchange(is_first, false)) {
+              std::copy_n(image + at, inner, best.begin());
+              std::iota(where.begin(), where.end(), at);
+              continue;
+            }
+            for (Index c = 0; c < static_cast<Index>(inner); ++c) {
+              const T value = image[at + c], largest = best[c];
+              const bool is_larger = (value > largest) | ((value != value) & (largest == largest));
+              best[c] = is_larger ? value : largest;
+              where[c] = is_larger ? at + c : where[c];
+            }
+          }
+        });
+        // A window of nothing but padding has its largest element at the first, as the indices of MaxPool say.
+        if (is_first) std::iota(where.begin(), where.end(), Index{0});
+        for (int64_t c = 0; c < inner; ++c) to[where[c]] += from[position * inner + c];
+      }
+    }
+  });
+}
+
+void max_pool_gradient(KernelContext& context) {
+  const Tensor &x = context.input(0), &dy = context.input(1);
+  const bool channels_last = context.attributes().get_int("channels_last", 0) != 0;
+  Shape shape = x.shape();
+  if (channels_last) std::rotate(shape.begin() + 1, shape.end() - 1, shape.end());
+  Window window = read_window(context.attributes(), shape.size() - 2);
+  resolve_window(window, std::span(shape).subspan(2));
+  if (dy.size() != shape[0] * shape[1] * window.outputs()) {
+    throw Error(ErrorCode::TypeMismatch, fmt::format("a gradient of shape {} for windows of an input of shape {}",
+                                                     to_string(dy.shape()), to_string(x.shape())));
+  }
+  Tensor wide_x = widen(context, x), wide_dy = widen(context, dy);
+  WideOutput dx(context, 0, x.dtype(), x.shape());
+  const int64_t outer = channels_last ? shape[0] : shape[0] * shape[1], inner = channels_last ? shape[1] : 1;
+  const bool is_small = window.inputs() * inner <= std::numeric_limits<int32_t>::max();
+  dispatch<FloatAccumulators>(wide_x.dtype(), [&]<class T>() {
+    auto route = is_small ? route_to_maxima<int32_t, T> : route_to_maxima<int64_t, T>;
+    route(window, outer, inner, wide_x.data<T>().data(), wide_dy.data<T>().data(), dx.data<T>());
+  });
+  dx.finish();
+}
+
 // Calls body(first element of the plane, number of them) for every plane, and stores what it returns.
 template <class Body>
 void pool_planes(KernelContext& context, Body&& body) {
@@ -270,7 +336,8 @@ Shape unpooled_shape(const KernelContext& context, const Tensor& x) {
   Window window = read_window(context.attributes(), spatial_dims(x).size());
   Shape shape{x.dim(0), x.dim(1)};
   for (size_t i = 0; i < window.rank(); ++i) {
-    shape.push_back(transposed_output(window.axes[i], AutoPad::NotSet, 0, x.dim(static_cast<int>(i) + 2)));
+    const WindowAxis& axis = window.axes[i];
+    shape.push_back(transposed_output(axis, AutoPad::NotSet, 0, x.dim(static_cast<int>(i) + 2), axis.reach()));
   }
   return shape;
 }
@@ -322,6 +389,7 @@ void register_pooling(KernelRegistry& registry) {
   registry.add("AveragePool", average_pool);
   registry.add("LpPool", lp_pool);
   registry.add("MaxPool", max_pool);
+  registry.add("LoweredMaxPoolGradient", max_pool_gradient);
   registry.add("GlobalAveragePool", global_average_pool);
   registry.add("GlobalMaxPool", global_max_pool);
   registry.add("GlobalLpPool", global_lp_pool);

@@ -48,7 +48,7 @@ void split_padding(WindowAxis& axis, int64_t total, bool odd_one_at_the_end) {
 }
 
 void resolve_axis(WindowAxis& axis, AutoPad auto_pad, bool ceil_mode) {
-  axis.output = window_output(axis, auto_pad, ceil_mode, axis.input);
+  axis.output = window_output(axis, auto_pad, ceil_mode, axis.input, axis.reach());
   if (auto_pad == AutoPad::SameUpper || auto_pad == AutoPad::SameLower) {
     int64_t total = std::max<int64_t>((axis.output - 1) * axis.stride + axis.reach() - axis.input, 0);
     split_padding(axis, total, auto_pad == AutoPad::SameUpper);
@@ -161,7 +161,7 @@ void transposed_window(Window& window, const AttributeSet& attributes, std::span
     WindowAxis& axis = window.axes[i];
     axis.output = spatial[i];
     if (window.auto_pad == AutoPad::Valid) axis.pad_begin = axis.pad_end = 0;
-    axis.input = transposed_output(axis, window.auto_pad, extents.output_padding[i], axis.output);
+    axis.input = transposed_output(axis, window.auto_pad, extents.output_padding[i], axis.output, axis.reach());
     if (!extents.output_shape.empty()) axis.input = extents.output_shape[i];
     if (same || !extents.output_shape.empty()) {
       int64_t full = axis.stride * (axis.output - 1) + extents.output_padding[i] + axis.reach();

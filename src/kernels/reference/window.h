@@ -58,23 +58,23 @@ inline int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((b - 
 inline int64_t ceil_div(int64_t a, int64_t b) { return floor_div(a + b - 1, b); }
 
 // The two formulas of output extents, for numbers and for symbolic dimensions (found by their operators). The pads of
-// the axis are those of the attribute.
+// the axis are those of the attribute; its reach is given.
 template <class Extent>
-Extent window_output(const WindowAxis& axis, AutoPad auto_pad, bool ceil_mode, Extent input) {
+Extent window_output(const WindowAxis& axis, AutoPad auto_pad, bool ceil_mode, Extent input, Extent reach) {
   using std::min;
   if (auto_pad == AutoPad::SameUpper || auto_pad == AutoPad::SameLower) return ceil_div(input, axis.stride);
   bool valid = auto_pad == AutoPad::Valid;  // without padding, and a window that does not fit is not valid
   int64_t padding = valid ? 0 : axis.pad_begin + axis.pad_end;
-  Extent room = input + (padding - axis.reach());
+  Extent room = input - reach + padding;
   if (!ceil_mode || valid) return floor_div(room, axis.stride) + 1;
   // A window that would start in the padding at the end is ignored.
   return min(ceil_div(room, axis.stride) + 1, ceil_div(input + axis.pad_begin, axis.stride));
 }
 template <class Extent>
-Extent transposed_output(const WindowAxis& axis, AutoPad auto_pad, int64_t output_padding, Extent input) {
+Extent transposed_output(const WindowAxis& axis, AutoPad auto_pad, int64_t output_padding, Extent input, Extent reach) {
   if (auto_pad == AutoPad::SameUpper || auto_pad == AutoPad::SameLower) return input * axis.stride;
   int64_t padding = auto_pad == AutoPad::Valid ? 0 : axis.pad_begin + axis.pad_end;
-  return (input - 1) * axis.stride + (output_padding + axis.reach() - padding);
+  return (input - 1) * axis.stride + reach + (output_padding - padding);
 }
 
 // Reads kernel_shape, strides, dilations, pads, auto_pad and ceil_mode. `weight_kernel` is the kernel's shape as the
