@@ -110,7 +110,9 @@ class Branches {
     }
     if (!is_only_called_here(choice)) return;
     if (select(choice, *f, *g)) return;
-    if (f->value()->has_one_use() && g->value()->has_one_use()) take_out_common(choice, *f, *g);
+    // Functions of an outer graph do not see what is computed in front of the choice.
+    auto is_of_choice = [&](const Graph& branch) { return branch.value()->has_one_use() && branch.parent() == choice.graph(); };
+    if (is_of_choice(*f) && is_of_choice(*g)) take_out_common(choice, *f, *g);
   }
 
   static bool is_only_called_here(const Apply& choice) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <chrono>
+#include <cstdlib>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -138,7 +139,7 @@ class Optimization {
     entry.nodes_removed += static_cast<int64_t>(before) - static_cast<int64_t>(module_.num_operations());
     if (changes > 0) {
       std::vector<ir::Violation> violations;  // by what the pass itself left
-      if (options_.verify) {
+      if (is_verifying_) {
         ir::verify_or_throw(module_);
         violations = analysis::verify_types(module_);
       }
@@ -151,7 +152,7 @@ class Optimization {
   }
 
   void end_step(std::string_view step, std::string_view doc = {}, size_t round = 0) {
-    if (options_.verify) ir::verify_or_throw(module_);
+    if (is_verifying_) ir::verify_or_throw(module_);
     if (saver_) saver_->save(module_, step, doc, round);
   }
 
@@ -161,6 +162,7 @@ class Optimization {
   std::shared_ptr<const rewrite::RuleSet> rules_;
   OptimizeReport report_;
   std::optional<GraphSaver> saver_;
+  const bool is_verifying_ = options_.verify || std::getenv("ANFORA_VERIFY");
   bool is_begun_ = false, stopped_ = false;
   size_t changes_ = 0;                                         // how many runs of passes have changed something
   boost::unordered_flat_map<const Pass*, size_t> idle_;  // `changes_` when a pass last found nothing to do

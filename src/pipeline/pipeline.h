@@ -19,7 +19,7 @@ struct OptimizeOptions {
   std::vector<const passes::Pass*> only;
   passes::PassOptions passes;
   bool expand = false;                // operators of ONNX Runtime first of all, see expand()
-  bool verify = false;                // the verifier around every pass
+  bool verify = false;                // the verifier around every pass; so it is, too, where ANFORA_VERIFY is set
   std::filesystem::path save_graphs;  // a folder for the module after each stage, see GraphSaver; empty: none
   bool keep_remarks = false;
   // Asked before each run of a pass, with the module that it is to change; false ends the optimization there.
