@@ -34,14 +34,15 @@ constexpr uint64_t kSeed = 1;  // of random operators
 // What `# run:` says.
 struct Recipe {
   std::vector<const passes::Pass*> passes;
-  bool whole = false;  // the whole pipeline instead
-  bool types = false;  // nothing instead: what inference finds
+  bool whole = false;     // the whole pipeline instead
+  bool gradient = false;  // differentiation instead, and the whole pipeline behind it
+  bool types = false;     // nothing instead: what inference finds
   passes::PassOptions options;
   std::optional<driver::Tolerance> tolerance;  // instead of that of the results' dtypes
 
   // Lowering keeps results within tolerance only.
   bool lowers() const {
-    return std::ranges::any_of(passes, [](const auto* p) { return !pipeline::is_canonicalizing(*p); });
+    return gradient || std::ranges::any_of(passes, [](const auto* p) { return !pipeline::is_canonicalizing(*p); });
   }
 };
 
@@ -55,6 +56,8 @@ Recipe parse_recipe(std::string_view text) {
         equals == std::string::npos ? std::string_view() : std::string_view(word).substr(equals + 1);
     if (word == "optimize") {
       recipe.whole = true;
+    } else if (word == "gradient") {
+      recipe.gradient = true;
     } else if (word == "types") {
       recipe.types = true;
     } else if (word.starts_with("math=")) {
@@ -70,8 +73,8 @@ Recipe parse_recipe(std::string_view text) {
       throw Error(ErrorCode::InvalidArgument, fmt::format("'{}' is neither a pass nor an option", word));
     }
   }
-  if (recipe.whole + recipe.types + !recipe.passes.empty() != 1) {
-    throw Error(ErrorCode::InvalidArgument, "a test runs passes, 'optimize', or 'types'");
+  if (recipe.whole + recipe.gradient + recipe.types + !recipe.passes.empty() != 1) {
+    throw Error(ErrorCode::InvalidArgument, "a test runs passes, 'optimize', 'gradient', or 'types'");
   }
   return recipe;
 }
@@ -139,6 +142,12 @@ void run_recipe(const Recipe& recipe, ir::Module& module, rewrite::Remarks& rema
     options.passes = recipe.options;
     options.keep_remarks = true;
     remarks = pipeline::optimize(module, options).remarks;
+  }
+  if (recipe.gradient) {
+    for (const pipeline::Pipeline* pipeline : {&pipeline::kGradient, &pipeline::kStore}) {
+      pipeline::optimize(module, {.pipeline = pipeline, .passes = recipe.options, .verify = true});
+    }
+    remarks.applied("differentiate", "differentiate", *module.main()->value());
   }
   for (const passes::Pass* pass : recipe.passes) {
     passes::PassContext context(module, remarks, recipe.options);
