@@ -116,7 +116,8 @@ class Differentiated(Specialization):
 
     def _require_float(self, core: Any, result: Any) -> None:
         type_ = core.outputs[result[1]].type if result[0] in ("array", "number") else f"a {result[0]}"
-        if not is_float(type_) or not type_.endswith(("[]", "[*]")):
+        sizes = type_.partition("[")[2].rstrip("]")
+        if not is_float(type_) or not all(size in ("", "*", "1") for size in sizes.split(", ")):
             raise TypeMismatchError(f"what is differentiated returns {type_} and not one float", hint="sum or average it")
         if type_.endswith("[*]"):
             core.make_scalar(result[1])

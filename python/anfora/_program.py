@@ -23,7 +23,8 @@ from ._sizes import Sizes, shapes_of
 tree_as_json: Any = types.ModuleType("anfora.tree_as_json")
 exec(compile(_core.tree_as_json, "tree_as_json.py", "exec"), tree_as_json.__dict__)
 
-_MODULES = {"numpy", "math", "anfora", "anfora.numpy", "anfora.ops", "functools", "numpy.linalg"}
+_MODULES = {"numpy", "numpy.linalg", "numpy.fft", "math", "operator", "functools", "anfora", "anfora.ops",
+            "anfora.numpy", "anfora.numpy.linalg", "anfora.numpy.fft"}
 _NAMES = {"bool": "bool", "float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "complex64": "c64", "complex128": "c128"}
 
 
@@ -79,10 +80,9 @@ def describe(value: Any) -> tuple[Any, ...]:
     if isinstance(value, np.ufunc):
         return "builtin", "numpy", value.__name__
     module = getattr(value, "__module__", None) or ""
-    if module == "anfora.numpy" and callable(value):
-        return "builtin", "numpy", value.__name__
-    if module.split(".")[0] in ("numpy", "math") and callable(value):
-        return "builtin", module.split(".")[0], value.__name__
+    module = module.removeprefix("anfora.").lstrip("_")  # the functions of operator are those of _operator
+    if module.split(".")[0] in ("numpy", "math", "operator") and callable(value) and hasattr(value, "__name__"):
+        return "builtin", module if module in _MODULES else module.split(".")[0], value.__name__
     if isinstance(value, type) or inspect.isbuiltin(value):
         name = getattr(value, "__name__", "")
         if getattr(builtins, name, None) is value:

@@ -161,14 +161,15 @@ def _functions_of(file: str) -> dict[str, Function]:
     return functions
 
 
-NUMPY = _functions_of("numpy")
+NUMPY, LINALG, FFT = map(_functions_of, ("numpy", "numpy.linalg", "numpy.fft"))
 _METHODS = _functions_of("tensor")
 
 
-def of_numpy(name: str) -> Function:
-    if name not in NUMPY:
-        raise UnsupportedError(f"numpy.{name} is not supported on tensors of Anfora", hint="numpy.asarray(tensor) is an array of numpy's")
-    return NUMPY[name]
+def of_numpy(name: str, module: str = "numpy") -> Function:
+    functions = {"numpy.linalg": LINALG, "numpy.fft": FFT}.get(module, NUMPY)
+    if name not in functions:
+        raise UnsupportedError(f"{module}.{name} is not supported on tensors of Anfora", hint="numpy.asarray(tensor) is an array of numpy's")
+    return functions[name]
 
 
 # Tensors ------------------------------------------------------------------------------------------------------------
@@ -372,7 +373,7 @@ class Tensor(Arithmetic):
         return of_numpy(ufunc.__name__)(*inputs)
 
     def __array_function__(self, function: Any, types: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        return of_numpy(function.__name__)(*arguments, **keywords)
+        return of_numpy(function.__name__, function.__module__)(*arguments, **keywords)
 
 
 def _method(function: Function) -> Any:

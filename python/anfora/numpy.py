@@ -12,6 +12,8 @@ types of Python's.
 from __future__ import annotations
 
 import builtins
+import sys
+import types
 from typing import Any, NamedTuple
 
 import numpy as _numpy
@@ -41,6 +43,14 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     return sorted([*_tensor.NUMPY, *_CONSTANTS, *_DTYPES, *(name for name in globals() if not name.startswith("_"))])
 
+
+def _module(name: str, functions: dict[str, _tensor.Function]) -> types.ModuleType:
+    made = sys.modules[f"{__name__}.{name}"] = types.ModuleType(f"{__name__}.{name}")
+    made.__dict__.update(functions)
+    return made
+
+
+linalg, fft = _module("linalg", _tensor.LINALG), _module("fft", _tensor.FFT)
 
 # Making tensors -------------------------------------------------------------------------------------------------------
 

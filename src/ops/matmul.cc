@@ -62,24 +62,6 @@ double gemm_flops(const InferenceContext& ctx) {
   return count + result + (ctx.attribute_float("beta") == 1 ? 0 : element_estimate(ctx.input(2)));
 }
 
-void infer_det(InferenceContext& ctx) {
-  auto dims = ctx.dims(0);
-  if (!dims) return ctx.set_unranked(0, ctx.dtype(0));
-  size_t rank = dims->size();
-  if (rank < 2) ctx.fail(fmt::format("the input has rank {}; square matrices are needed", rank));
-  if (provably_different((*dims)[rank - 1], (*dims)[rank - 2])) {
-    ctx.fail(
-        fmt::format("matrices of {} by {} are not square", to_string((*dims)[rank - 2]), to_string((*dims)[rank - 1])));
-  }
-  ctx.set_tensor(0, ctx.dtype(0), std::span(*dims).first(rank - 2));
-}
-
-double det_flops(const InferenceContext& ctx) {
-  auto dims = ctx.dims(0);
-  if (!dims || dims->empty() || !dims->back().is_constant()) return 0;
-  return element_estimate(ctx.input(0)) * static_cast<double>(dims->back().constant()) * 2 / 3;
-}
-
 }  // namespace
 
 void declare_matmul(Declarations& declare) {
@@ -110,13 +92,6 @@ void declare_matmul(Declarations& declare) {
       .infer(infer_gemm)
       .flops(gemm_flops)
       .fusion(FusionKind::Anchor);
-  declare.op("Det", 22)
-      .doc("The determinants of square matrices.")
-      .input("X", "T")
-      .output("Y", "T")
-      .type("T", kFloats)
-      .infer(infer_det)
-      .flops(det_flops);
 }
 
 }  // namespace anfora::ops

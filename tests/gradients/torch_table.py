@@ -447,6 +447,81 @@ case("nn.functional.linear")(lambda x, w, b=None: added(o.MatMul(x, transposed(w
 case("linalg.det")(lambda x: o.Det(x))
 
 
+# Of results whose signs are not determined, what does not depend on them, as a function of PyTorch's.
+INVARIANT = {}
+
+
+def symmetric(x):
+    """PyTorch's gradients are those of symmetric matrices, ours of the triangle that is read."""
+    return o.Mul(o.Add(x, transposed(x)), f(0.5))
+
+
+def unit_like(x):
+    return f"f64{list(x.shape[-1:] * 2)} {torch.eye(x.shape[-1]).tolist()}"
+
+
+def of_vectors(vectors, right=None):
+    """The projections on them, weighted: what signs cancel in."""
+    k = vectors.shape[-1]
+    weights = torch.arange(1.0, k + 1, dtype=vectors.dtype)
+    return (vectors * weights) @ (vectors.mT if right is None else right)
+
+
+case("linalg.cholesky", "cholesky")(lambda x, upper=False: o.Transpose(o.Cholesky(symmetric(x)), perm=swapped(x)) if upper else o.Cholesky(symmetric(x)))
+case("linalg.solve_triangular")(lambda a, b, upper, left=True, unitriangular=False: o.TriangularSolve(a, b, upper=int(upper))
+                                if left and not unitriangular else nothing())
+case("linalg.inv", "inverse")(lambda x: o.Solve(x, unit_like(x)))
+case("linalg.slogdet", "slogdet")(lambda x: o.SlogDet(x, outputs=2)[1])
+case("logdet")(lambda x: o.Log(o.Det(x)))
+case("linalg.eigvalsh")(lambda x, UPLO="L": o.Eigh(symmetric(x)))
+case("linalg.svdvals")(lambda x: o.SVD(x))
+case("linalg.pinv", "linalg.pinv.singular", "pinverse")(
+    lambda x, rcond=1e-15, **k: nothing() if k else o.PseudoInverse(x, rcond=rcond))
+
+
+@case("linalg.solve")
+def solve(a, b, left=True):
+    if not left:
+        raise NotExpressed("an argument")
+    if b.dim() == 1 or (b.dim() == a.dim() - 1 and b.shape == a.shape[:-1]):
+        return o.Squeeze(o.Solve(a, o.Unsqueeze(b, [-1])), [-1])
+    return o.Solve(a, b)
+
+
+@case("linalg.qr", "qr")
+def qr(x, mode="reduced", some=True):
+    if mode == "r":
+        raise NotExpressed("one of the results")
+    return o.QR(x, full_matrices=int(mode == "complete" or not some), outputs=2)
+
+
+@case("linalg.eigh")
+def eigh(x, UPLO="L"):
+    values, vectors = o.Eigh(symmetric(x), outputs=2)
+    return [values, projections(x, vectors, o.Transpose(vectors, perm=swapped(x)))]
+
+
+@case("linalg.svd")
+def svd(x, full_matrices=True):
+    if full_matrices and x.shape[-1] != x.shape[-2]:
+        raise NotExpressed("vectors beyond the rank")
+    s, u, vh = o.SVD(x, outputs=3)
+    return [projections(x, u, vh), s]
+
+
+def swapped(x):
+    return [*range(x.dim() - 2), x.dim() - 1, x.dim() - 2]
+
+
+def projections(x, vectors, right):
+    k = min(x.shape[-2:])
+    return o.MatMul(o.Mul(vectors, f"f64[{k}] {[float(i + 1) for i in range(k)]}"), right)
+
+
+INVARIANT["linalg.eigh"] = lambda result: [result[0], of_vectors(result[1])]
+INVARIANT["linalg.svd"] = lambda result: [of_vectors(result[0], result[2]), result[1]]
+
+
 @case("linalg.multi_dot")
 def multi_dot(tensors):
     product = tensors[0]
@@ -474,11 +549,11 @@ case("addbmm")(lambda x, a, b, **k: scaled_sum(x, o.ReduceSum(o.MatMul(a, b), [0
 
 @case("linalg.matrix_power")
 def matrix_power(x, n):
-    if n < 1:
-        raise NotExpressed("an inverse")
-    product = f(x)
-    for _ in range(n - 1):
-        product = o.MatMul(product, x)
+    if n == 0:
+        raise NotExpressed("a constant")
+    product = factor = f(x) if n > 0 else o.Solve(x, unit_like(x))
+    for _ in range(abs(n) - 1):
+        product = o.MatMul(product, factor)
     return product
 
 

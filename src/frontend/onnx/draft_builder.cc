@@ -375,7 +375,7 @@ static std::string_view why_not_onnx(const ir::Apply& apply) {
   if (is_type(&apply) || std::ranges::any_of(apply.operands(), is_type, &ir::Use::node)) {
     return "ONNX has no types as values, and this one is not known before the run";
   }
-  return "export before lowering";
+  return apply.op().name.starts_with("Lowered") ? "export before lowering" : "ONNX has no operator that means it";
 }
 
 DraftBuilder::Binding DraftBuilder::emit_operation(const ir::Apply* apply, DraftGraph& place) {

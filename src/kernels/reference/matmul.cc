@@ -1,4 +1,4 @@
-// MatMul, Gemm and Det.
+// MatMul and Gemm.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,12 +10,9 @@
 #include "kernels/reference/families.h"
 #include "kernels/reference/gemm.h"
 #include "support/parallel.h"
-#include "support/scratch.h"
 
 namespace anfora::kernels {
 namespace {
-
-Shape as_shape(std::span<const int64_t> dims) { return Shape(dims.begin(), dims.end()); }
 
 // numpy.matmul: a vector on the left is a row, on the right a column, and the dimension so added is dropped again.
 void matmul(KernelContext& context) {
@@ -140,57 +137,11 @@ void gemm(KernelContext& context) {
   out.finish();
 }
 
-// By Gaussian elimination with partial pivoting, in place.
-double determinant(Scratch<double>& m, int64_t n) {
-  double result = 1;
-  for (int64_t column = 0; column < n; ++column) {
-    int64_t pivot = column;
-    for (int64_t row = column + 1; row < n; ++row) {
-      if (std::fabs(m[row * n + column]) > std::fabs(m[pivot * n + column])) pivot = row;
-    }
-    double head = m[pivot * n + column];
-    if (head == 0) return 0;
-    if (pivot != column) {
-      std::swap_ranges(&m[pivot * n], &m[pivot * n] + n, &m[column * n]);
-      result = -result;
-    }
-    result *= head;
-    for (int64_t row = column + 1; row < n; ++row) {
-      double factor = m[row * n + column] / head;
-      for (int64_t j = column + 1; j < n; ++j) m[row * n + j] -= factor * m[column * n + j];
-    }
-  }
-  return result;
-}
-
-void det(KernelContext& context) {
-  const Tensor& x = context.input(0);
-  if (x.rank() < 2 || x.dim(x.rank() - 1) != x.dim(x.rank() - 2)) {
-    throw Error(ErrorCode::TypeMismatch, fmt::format("Det of a tensor of shape {}", to_string(x.shape())));
-  }
-  int64_t n = x.dim(x.rank() - 1);
-  Tensor wide = widen(context, x);
-  WideOutput out(context, 0, x.dtype(), as_shape(std::span(x.shape()).first(x.shape().size() - 2)));
-  dispatch<FloatAccumulators>(wide.dtype(), [&]<class T>() {
-    const T* from = wide.data<T>().data();
-    T* to = out.data<T>();
-    parallel_for(out.tensor().size(), grain_of(kMultiplyGrain, n * n * n), [&](int64_t begin, int64_t end) {
-      Scratch<double> m(static_cast<size_t>(n * n));
-      for (int64_t i = begin; i < end; ++i) {
-        std::copy_n(from + i * n * n, n * n, m.begin());
-        to[i] = static_cast<T>(determinant(m, n));
-      }
-    });
-  });
-  out.finish();
-}
-
 }  // namespace
 
 void register_matmul(KernelRegistry& registry) {
   registry.add("MatMul", matmul);
   registry.add("Gemm", gemm);
-  registry.add("Det", det);
 }
 
 }  // namespace anfora::kernels

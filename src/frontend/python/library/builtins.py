@@ -65,3 +65,12 @@ def round(x, ndigits=None):
     if ndigits is None:
         return int(numpy.rint(x)) if anfora.is_number(x) else numpy.rint(x)
     return numpy.round(x, ndigits)
+
+
+def sorted(iterable, key=None, reverse=False):
+    ordered, keys = [], []
+    for item in iterable:
+        its = item if key is None else key(item)
+        place = len([k for k in keys if not (its > k if reverse else its < k)])
+        ordered, keys = ordered[:place] + [item] + ordered[place:], keys[:place] + [its] + keys[place:]
+    return ordered

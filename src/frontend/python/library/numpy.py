@@ -141,6 +141,12 @@ def real(x):
 
 
 def imag(x): return zeros_like(real(x))
+def real_if_close(a): return real(a)
+
+
+def angle(z, deg=False):
+    z = real(anfora.as_float(z))
+    return rad2deg(arctan2(zeros_like(z), z)) if deg else arctan2(zeros_like(z), z)
 
 
 def maximum(x, y):
@@ -193,7 +199,17 @@ def clip(a, a_min=None, a_max=None, min=None, max=None):
 def hypot(x, y): return sqrt(x * x + y * y)
 def isclose(a, b, rtol=1e-5, atol=1e-8): return abs(a - b) <= atol + rtol * abs(b)
 def allclose(a, b, rtol=1e-5, atol=1e-8): return all(isclose(a, b, rtol, atol))
-def nan_to_num(x): return where(isnan(x), 0.0, x)
+
+
+def largest(x): return 3.4028234663852886e38 if x.dtype == numpy.float32 else 65504.0 if x.dtype == numpy.float16 else 1.7976931348623157e308
+
+
+def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
+    if is_whole(x):
+        return x
+    x = anfora.as_tensor(x)
+    most, least = largest(x) if posinf is None else posinf, -largest(x) if neginf is None else neginf
+    return where(isnan(x), nan, where(isinf(x), where(x > 0, most, least), x))
 
 
 # Reductions --------------------------------------------------------------------------------------------------------
@@ -256,7 +272,16 @@ def var(a, axis=None, ddof=0, keepdims=False, correction=None):
     return sum(centred * centred, axis, None, keepdims) / (count(a, axis) - ddof)
 
 
-def std(a, axis=None, ddof=0, keepdims=False, correction=None): return sqrt(var(a, axis, ddof, keepdims, correction))
+def std(a, axis=None, ddof=0, keepdims=False, correction=None):
+    ddof = ddof if correction is None else correction
+    a = anfora.as_tensor(a)
+    a = a if is_floating(a) else anfora.cast(a, numpy.float64)
+    return length(a - mean(a, axis, True), axis, keepdims) / sqrt(count(a, axis) - ddof)
+
+
+def length(a, axis, keepdims):
+    """The Euclidean norm, whose gradient at 0 is 0."""
+    return abs(a) if is_empty(axis) else ops.ReduceL2(a, axes_of(axis), keepdims=keepdims)
 
 
 def of_32_bits(a):
@@ -442,6 +467,10 @@ def vstack(arrays): return concatenate([atleast_2d(a) for a in arrays], 0)
 def row_stack(arrays): return vstack(arrays)
 def dstack(arrays): return concatenate([atleast_3d(a) for a in arrays], 2)
 def column_stack(arrays): return concatenate([atleast_2d(a).T if ndim(a) <= 1 else a for a in arrays], 1)
+def r___getitem__(index): return concatenate([atleast_1d(ranged(item)) for item in each_of(index)], 0)
+def c___getitem__(index): return concatenate([column(ranged(item)) for item in each_of(index)], -1)
+def ranged(item): return arange(item.start, item.stop, item.step) if isinstance(item, slice) else item
+def column(a): return expand_dims(atleast_1d(a), 1) if ndim(a) <= 1 else a
 def append(arr, values, axis=None): return concatenate((asarray(arr), asarray(values)), axis)
 
 
@@ -536,6 +565,21 @@ def diff(a, n=1, axis=-1, prepend=None, append=None):
     return moveaxis(a, -1, axis)
 
 
+def gradient(f, *spacing, axis=None):
+    axes = tuple(range(f.ndim)) if axis is None else each_of(axis)
+    slopes = [slope(f, spacing[i if len(spacing) > 1 else 0] if len(spacing) > 0 else 1.0, axes[i]) for i in range(len(axes))]
+    return slopes[0] if len(axes) == 1 else slopes
+
+
+def slope(f, step, axis):
+    """Central differences, and one-sided ones at the ends."""
+    if not anfora.is_number(step) and ndim(step) > 0:
+        anfora.fail("numpy.gradient is supported with equal distances")
+    f = moveaxis(f, axis, -1)
+    inner = (f[..., 2:] - f[..., :-2]) / 2
+    return moveaxis(concatenate((f[..., 1:2] - f[..., :1], inner, f[..., -1:] - f[..., -2:-1]), -1), -1, axis) / step
+
+
 def sorted_by(a, axis, descending):
     """The elements in order, and where they were; equal ones keep their order."""
     ordered = anfora.cast(a, numpy.uint8) if a.dtype == numpy.bool_ else a
@@ -577,10 +621,18 @@ def unique_inverse(x):
 def unique_values(x): return ops.Unique(x)
 
 
-def pad(a, pad_width, constant_values=0):
-    before = [pair[0] for pair in pad_width]
-    after = [pair[1] for pair in pad_width]
-    return ops.Pad(a, anfora.shape_of(before + after), constant_values)
+def pad(a, pad_width, mode="constant", constant_values=0):
+    if mode != "constant" and mode != "edge" and mode != "reflect" and mode != "wrap":
+        anfora.fail("numpy.pad is supported with mode='constant', 'edge', 'reflect' and 'wrap'")
+    if anfora.is_number(pad_width):
+        pairs = [(pad_width, pad_width)]
+    elif anfora.is_number(pad_width[0]):
+        pairs = [pad_width]
+    else:
+        pairs = pad_width
+    pairs = [pairs[i if len(pairs) > 1 else 0] for i in range(a.ndim)]
+    widths = anfora.shape_of([pair[0] for pair in pairs] + [pair[-1] for pair in pairs])
+    return ops.Pad(a, widths, anfora.cast(constant_values, a.dtype)) if mode == "constant" else ops.Pad(a, widths, mode=mode)
 
 
 def nonzero(a):
@@ -678,17 +730,39 @@ def dot(a, b):
     return a @ b if b.ndim <= 2 else tensordot(a, b, ((-1,), (-2,)))
 
 
-def cross(a, b):
-    a, b = anfora.promote(a, b)
+def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
+    if axis is not None:
+        axisa, axisb, axisc = axis, axis, axis
+    a, b = anfora.promote(moveaxis(a, axisa, -1), moveaxis(b, axisb, -1))
     x, y, z = [a[..., i] * b[..., k] - a[..., k] * b[..., i] for i, k in ((1, 2), (2, 0), (0, 1))]
-    return stack((x, y, z), -1)
+    return moveaxis(stack((x, y, z), -1), -1, axisc)
 
 
 def vdot(a, b): return sum(ravel(a) * ravel(b))
 def inner(a, b): return a * b if ndim(a) == 0 or ndim(b) == 0 else tensordot(a, b, ((-1,), (-1,)))
 def outer(a, b): return ravel(a)[:, None] * ravel(b)[None, :]
 def vecdot(x, y, axis=-1): return anfora.cast(sum(x * y, axis), (x * y).dtype)
-def einsum(subscripts, *operands): return ops.Einsum(*anfora.promote(*operands), equation=subscripts)
+
+
+def einsum(subscripts, *operands):
+    if isinstance(subscripts, str):
+        return ops.Einsum(*anfora.promote(*operands), equation=subscripts)
+    given = (subscripts,) + operands  # each operand before the numbers of its axes, at the end those of the result
+    equation = letters(given[1])
+    for i in range(3, len(given), 2):
+        equation = equation + "," + letters(given[i])
+    if len(given) % 2 == 1:
+        equation = equation + "->" + letters(given[-1])
+    return ops.Einsum(*anfora.promote(*[given[i] for i in range(0, len(given) - 1, 2)]), equation=equation)
+
+
+def letters(axes):
+    text = ""
+    for axis in axes:
+        text = text + ("..." if axis is ... else "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"[axis])
+    return text
+
+
 def tensordot(a, b, axes=2):
     if isinstance(axes, tuple):
         ours, theirs = [one % a.ndim for one in each_of(axes[0])], [one % b.ndim for one in each_of(axes[1])]
@@ -701,7 +775,15 @@ def tensordot(a, b, axes=2):
     return reshape(rows @ columns, tuple([a.shape[i] for i in kept] + [b.shape[i] for i in others]))
 
 
-def kron(a, b): return reshape(a[:, None, :, None] * b[None, :, None, :], (a.shape[0] * b.shape[0], a.shape[1] * b.shape[1]))
+def kron(a, b):
+    a, b = anfora.promote(a, b)
+    a, b = anfora.as_tensor(a), anfora.as_tensor(b)
+    n = a.ndim if a.ndim > b.ndim else b.ndim
+    if n == 0:
+        return a * b
+    a, b = expand_dims(a, tuple(range(n - a.ndim))), expand_dims(b, tuple(range(n - b.ndim)))
+    products = expand_dims(a, tuple(range(1, 2 * n, 2))) * expand_dims(b, tuple(range(0, 2 * n, 2)))
+    return reshape(products, tuple([a.shape[i] * b.shape[i] for i in range(n)]))
 
 
 def convolve(a, v, mode="full"):

@@ -57,8 +57,10 @@ std::optional<Object> find_in_library(std::string_view file, const std::string& 
 constexpr std::string_view kFunctions[] = {"len",   "range", "zip",     "enumerate", "reversed", "int",
                                            "float", "bool",  "tuple",   "list",      "dict",     "isinstance",
                                            "print", "str",   "getattr", "object",    "slice",    "hasattr"};
-constexpr std::string_view kModules[] = {"numpy",  "math",         "anfora",   "anfora.ops",
-                                         "typing", "numpy.linalg", "functools"};
+constexpr std::string_view kModules[] = {"numpy",  "math",      "anfora",       "anfora.ops", "numpy.linalg",
+                                         "typing", "functools", "operator", "numpy.fft"};
+// `numpy.r_[index]` is r___getitem__(index) of the library.
+constexpr const char* kGetItem = "__getitem__";
 // What the library is written with.
 constexpr std::string_view kTransformations[] = {"grad", "value_and_grad", "tree_map"};
 constexpr std::string_view kIntrinsics[] = {"promote",   "as_float", "cast", "as_tensor",   "shape_of",
@@ -72,7 +74,7 @@ std::optional<Object> find_builtin(const std::string& name) {
 }
 
 std::optional<Object> find_module(const std::string& name) {
-  if (name == "anfora.numpy") return find_module("numpy");
+  if (name.starts_with("anfora.numpy")) return find_module(name.substr(std::string_view("anfora.").size()));
   if (!std::ranges::count(kModules, name)) return std::nullopt;
   return Object{Builtin{name}};
 }
@@ -102,7 +104,13 @@ std::optional<Object> find_in_module(const std::string& module, const std::strin
     if (name == "newaxis") return Object{Constant{NoneValue()}};
     if (name == "ndarray") return Object{Builtin{"numpy.ndarray"}};
   }
+  if (find_in_library(module, name + kGetItem)) return Object{Builtin{inner}};
   return find_in_library(module, name);
+}
+
+std::optional<Object> find_subscript(const std::string& object) {
+  const size_t dot = object.rfind('.');
+  return dot == std::string::npos ? std::nullopt : find_in_library(object.substr(0, dot), object.substr(dot + 1) + kGetItem);
 }
 
 std::optional<Object> find_tensor_method(const std::string& name) { return find_in_library("tensor", name); }

@@ -15,6 +15,8 @@ std::optional<Object> find_builtin(const std::string& name);
 std::optional<Object> find_module(const std::string& name);
 // numpy.exp, math.pi, anfora.ops.Conv. Empty where the module has no such name.
 std::optional<Object> find_in_module(const std::string& module, const std::string& name);
+// The function of the library that gives items of what is no tensor: numpy.r_[index].
+std::optional<Object> find_subscript(const std::string& object);
 // The function of the library that a method of a tensor is: x.sum(axis=0) is sum(x, axis=0).
 std::optional<Object> find_tensor_method(const std::string& name);
 

@@ -2,6 +2,8 @@
 // them, which is differentiated once the whole function is lowered.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "anfora/error.h"
 #include "frontend/python/lower/lowering.h"
 
@@ -15,6 +17,10 @@ bool is_float_leaf(const Emitter& emit, const Object& object) {
   if (object.constant<double>()) return true;
   const auto* array = object.as<Array>();
   return array && array->node->type()->is_tensor() && is_float(emit.dtype(object));
+}
+
+bool has_one_element(const Node* node) {
+  return node->type()->has_rank() && std::ranges::all_of(node->type()->dims(), [](ir::Dim size) { return size.as_constant() == 1; });
 }
 
 }  // namespace
@@ -72,14 +78,14 @@ Object Lowering::call_derivative(const Derivative& derivative, Arguments argumen
   }
   const std::vector<Object> given = arguments.positional;
   const Object result = call(*derivative.function, std::move(arguments));
-  if (!is_float_leaf(emit_, result) || emit_.rank(emit_.tensor(result)) > 0) {
+  if (!is_float_leaf(emit_, result) || !has_one_element(emit_.tensor(result))) {
     emit_.fail(ErrorCode::TypeMismatch,
                fmt::format("what is differentiated returns {} and not one float", describe(result)),
                "sum or average it");
   }
   std::vector<Node*> operands = values;
   operands.insert(operands.end(), variables.begin(), variables.end());
-  operands.push_back(emit_.tensor(result));
+  operands.push_back(emit_.op("Reshape", {emit_.tensor(result), emit_.integers(std::span<const int64_t>())}));
   Node* gradient = emit_.apply("Gradient", operands, {{"count", static_cast<int64_t>(values.size())}}, values.size());
   size_t next = 0;
   std::vector<Object> parts;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "anfora/error.h"
+#include "frontend/python/lower/builtins.h"
 #include "frontend/python/lower/lowering.h"
 #include "frontend/python/operators.h"
 
@@ -75,6 +76,9 @@ Object Lowering::subscript(const Object& object, const Object& index) {
   }
   if (const auto* text = object.as<Constant>(); text && index.is<Constant>()) {
     if (auto folded = python::subscript(*text, *index.as<Constant>())) return {*folded};
+  }
+  if (const auto* builtin = object.as<Builtin>()) {
+    if (const auto function = find_subscript(builtin->name)) return call(*function, {.positional = {index}, .named = {}});
   }
   const auto* array = object.as<Array>();
   if (!array || Emitter::is_number(object))
