@@ -8,7 +8,7 @@ from typing import Any, Callable, Sequence
 
 import numpy
 
-from ._errors import InvalidArgumentError, TypeMismatchError
+from ._errors import InvalidArgumentError, TypeMismatchError, UnsupportedError
 from ._program import Jitted, Specialization, known_as
 from ._sizes import Sizes
 
@@ -272,11 +272,17 @@ def _value(function: Callable[..., Any]) -> Jitted:
     return Jitted(function)
 
 
-def jacobian(function: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
-    """The derivatives of an array that a function returns by an array, its positional argument `argnum`: of shape
-    ``value.shape + argument.shape``. Row by row, by the pullback, or column by column along the axes, whichever are fewer."""
+class Jacobian:
+    """Runs compiled functions, several times; none itself that could be compiled into another."""
 
-    def computed(*arguments: Any) -> Any:
+    def __init__(self, function: Callable[..., Any], argnum: int) -> None:
+        if isinstance(function, Jacobian):
+            raise UnsupportedError("a Jacobian of a Jacobian is not supported", hint="anfora.hessian(f) has the second derivatives of one float")
+        functools.update_wrapper(self, function)
+        self._function, self._argnum = function, argnum
+
+    def __call__(self, *arguments: Any) -> Any:
+        function, argnum = self._function, self._argnum
         x = numpy.asarray(arguments[argnum])
         rows = numpy.asarray((function if isinstance(function, (Jitted, Gradient)) else _value(function))(*arguments))
         kind, basis = ("vjp", rows) if rows.size <= x.size else ("jvp", x)
@@ -292,7 +298,11 @@ def jacobian(function: Callable[..., Any], argnum: int = 0) -> Callable[..., Any
         stacked = numpy.stack(parts, 0 if kind == "vjp" else -1)
         return stacked.reshape(rows.shape + x.shape)
 
-    return functools.update_wrapper(computed, function)
+
+def jacobian(function: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
+    """The derivatives of an array that a function returns by an array, its positional argument `argnum`: of shape
+    ``value.shape + argument.shape``. Row by row, by the pullback, or column by column along the axes, whichever are fewer."""
+    return Jacobian(function, argnum)
 
 
 def hessian(function: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:

@@ -499,7 +499,7 @@ NB_MODULE(_core, module) {
   module.attr("artifact_origin") = runtime::artifact_origin();
   nb::dict library;
   for (const python::LibraryTree& tree : python::library_trees())
-    library[std::string(tree.name.substr(0, tree.name.find('.'))).c_str()] = std::string(tree.text);
+    library[std::string(tree.name.substr(0, tree.name.rfind(".py"))).c_str()] = std::string(tree.text);
   module.attr("library") = library;
   module.attr("tree_as_json") = std::string(python::parser_files()[0].text);
 

@@ -107,6 +107,22 @@ def test_what_a_function_depends_on(folder: pathlib.Path) -> None:
     assert run(folder, PROGRAM.replace("np.arange(4.0)", "np.arange(4, dtype=np.float32)"))[1] == [MADE, KEPT, KEPT, KEPT]
 
 
+def test_derivatives_are_told_apart(folder: pathlib.Path) -> None:
+    program = """
+import anfora
+
+def f(x, y):
+    return x * x * y
+
+def of(g):
+    return anfora.jit(lambda x, y: g(x, y))(2.0, 5.0)
+
+print([of(anfora.grad(f, n)) for n in (0, 1)], of(anfora.value_and_grad(f)), of(anfora.grad(anfora.grad(f))))
+"""
+    expected = "[20.0, 4.0] (20.0, 20.0) 10.0\n"
+    assert run(folder, program)[0] == run(folder, program)[0] == expected
+
+
 def test_what_is_damaged_is_made_again(folder: pathlib.Path) -> None:
     expected, _ = run(folder, PROGRAM)
     for file in (folder / "cache").iterdir():

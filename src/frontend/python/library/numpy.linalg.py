@@ -62,7 +62,7 @@ def lstsq(a, b, rcond=None):
     cutoff = epsilon(a) * (m if m > n else n) if rcond is None or rcond < 0 else rcond
     x = ops.PseudoInverse(a, rcond=cutoff) @ b
     s = svdvals(a)
-    rank = numpy.count_nonzero(s > cutoff * s[0])
+    rank = anfora.cast(numpy.count_nonzero(s > cutoff * s[0]), numpy.int32)
     rest = b - a @ x
     residuals = numpy.atleast_1d(numpy.sum(rest * rest, 0))
     # numpy gives none where the matrix has not full rank, or there is an equation for each unknown at most.
@@ -128,7 +128,7 @@ def norm_of(x, ord, axis, keepdims):
     if ord == -numpy.inf:
         return numpy.min(numpy.abs(x), axis, keepdims)
     if ord == 0:
-        return numpy.sum(numpy.where(x == 0, 0.0, 1.0), axis, None, keepdims)
+        return numpy.sum(anfora.cast(x != 0, x.dtype), axis, None, keepdims)
     if ord == 1:
         return numpy.sum(numpy.abs(x), axis, None, keepdims)
     if ord == 2:

@@ -469,7 +469,7 @@ def dstack(arrays): return concatenate([atleast_3d(a) for a in arrays], 2)
 def column_stack(arrays): return concatenate([atleast_2d(a).T if ndim(a) <= 1 else a for a in arrays], 1)
 def r___getitem__(index): return concatenate([atleast_1d(ranged(item)) for item in each_of(index)], 0)
 def c___getitem__(index): return concatenate([column(ranged(item)) for item in each_of(index)], -1)
-def ranged(item): return arange(item.start, item.stop, item.step) if isinstance(item, slice) else item
+def ranged(item): return arange(item.start or 0, item.stop, item.step or 1) if isinstance(item, slice) else item
 def column(a): return expand_dims(atleast_1d(a), 1) if ndim(a) <= 1 else a
 def append(arr, values, axis=None): return concatenate((asarray(arr), asarray(values)), axis)
 

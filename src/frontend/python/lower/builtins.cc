@@ -123,6 +123,11 @@ Object Lowering::attribute(const Object& object, const std::string& name) {
     emit_.fail(ErrorCode::Unsupported, fmt::format("{} has no '{}' that can be compiled", builtin->name, name),
                "docs/language.md lists what is there");
   }
+  if (const auto* slice = object.as<SliceObject>()) {
+    constexpr std::string_view kParts[] = {"start", "stop", "step"};
+    const auto* found = std::ranges::find(kParts, name);
+    if (found != std::end(kParts)) return slice->parts->items[static_cast<size_t>(found - kParts)];
+  }
   if (const Items* tuple = object.tuple()) {
     auto found = std::ranges::find(tuple->names, name);
     if (found != tuple->names.end()) return tuple->items[static_cast<size_t>(found - tuple->names.begin())];
