@@ -6,6 +6,7 @@ differentiated, run in f64, and compared with PyTorch's values and gradients. Ne
 
 import argparse
 import collections
+import functools
 import itertools
 import sys
 import tempfile
@@ -32,7 +33,7 @@ except ImportError as error:
     print(f"skipped: {error}")
     sys.exit(77)
 
-from torch_table import INVARIANT, NotExpressed, TABLE, Text  # noqa: E402
+from torch_table import AROUND, NotExpressed, TABLE, Text  # noqa: E402
 
 TOLERANCE = 1e-6
 COARSE = 1e-5  # of Resize and GridSample, whose weights are f32
@@ -47,9 +48,9 @@ def leaves_of(value):
     return [leaf for item in value for leaf in leaves_of(item)] if isinstance(value, (list, tuple)) else []
 
 
-def expected_of(operator, arguments, keywords, leaves, invariant):
+def expected_of(operator, arguments, keywords, leaves):
     """PyTorch's results that have a derivative, the weights of their elements, and the gradients of the weighted sum."""
-    results = [r for r in leaves_of(invariant(operator(*arguments, **keywords))) if r.requires_grad]
+    results = [r for r in leaves_of(operator(*arguments, **keywords)) if r.requires_grad]
     if any(r.dtype != torch.float64 for r in results + leaves):
         raise NotExpressed("complex numbers, or others than f64")
     generator = torch.Generator().manual_seed(1)
@@ -79,11 +80,11 @@ def same(got, expected, tolerance):
     return ""
 
 
-def check(function, operator, sample, folder, invariant):
+def check(function, operator, sample, folder):
     """What is wrong with the values and gradients of a sample, or nothing."""
     arguments = (sample.input, *sample.args)
     leaves = [t for t in leaves_of([arguments, sample.kwargs]) if t.requires_grad]
-    results, weights, gradients = expected_of(operator, arguments, sample.kwargs, leaves, invariant)
+    results, weights, gradients = expected_of(operator, arguments, sample.kwargs, leaves)
     if not results:
         raise NotExpressed("no result has a derivative")
     with Text() as text:
@@ -131,7 +132,9 @@ def main():
                 continue
             if not info.supports_autograd or torch.float64 not in info.dtypes:
                 continue
-            function = TABLE.get(name)
+            function, operator = TABLE.get(name), info.op
+            if name in AROUND:
+                operator = functools.partial(AROUND[name], info.op)
             if not function:
                 unmapped += 1
                 continue
@@ -139,7 +142,7 @@ def main():
             seen = set()
             for sample in itertools.islice(info.sample_inputs("cpu", torch.float64, requires_grad=True), options.samples):
                 try:
-                    wrong = check(function, info.op, sample, folder, INVARIANT.get(name, lambda results: results))
+                    wrong = check(function, operator, sample, folder)
                 except NotExpressed as reason:
                     open_reasons[f"{name}: {reason}"] += 1
                     continue

@@ -447,12 +447,12 @@ case("nn.functional.linear")(lambda x, w, b=None: added(o.MatMul(x, transposed(w
 case("linalg.det")(lambda x: o.Det(x))
 
 
-# Of results whose signs are not determined, what does not depend on them, as a function of PyTorch's.
-INVARIANT = {}
+# What PyTorch's operator is put into, where the two differ in what they do not promise: gradients of symmetric matrices, where ours are of
+# the triangle that is read, and the signs of vectors.
+AROUND = {}
 
 
 def symmetric(x):
-    """PyTorch's gradients are those of symmetric matrices, ours of the triangle that is read."""
     return o.Mul(o.Add(x, transposed(x)), f(0.5))
 
 
@@ -460,11 +460,9 @@ def unit_like(x):
     return f"f64{list(x.shape[-1:] * 2)} {torch.eye(x.shape[-1]).tolist()}"
 
 
-def of_vectors(vectors, right=None):
-    """The projections on them, weighted: what signs cancel in."""
-    k = vectors.shape[-1]
-    weights = torch.arange(1.0, k + 1, dtype=vectors.dtype)
-    return (vectors * weights) @ (vectors.mT if right is None else right)
+def weighted_projections(vectors, right):
+    """What signs cancel in."""
+    return (vectors * torch.arange(1.0, vectors.shape[-1] + 1, dtype=vectors.dtype)) @ right
 
 
 case("linalg.cholesky", "cholesky")(lambda x, upper=False: o.Transpose(o.Cholesky(symmetric(x)), perm=swapped(x)) if upper else o.Cholesky(symmetric(x)))
@@ -475,8 +473,8 @@ case("linalg.slogdet", "slogdet")(lambda x: o.SlogDet(x, outputs=2)[1])
 case("logdet")(lambda x: o.Log(o.Det(x)))
 case("linalg.eigvalsh")(lambda x, UPLO="L": o.Eigh(symmetric(x)))
 case("linalg.svdvals")(lambda x: o.SVD(x))
-case("linalg.pinv", "linalg.pinv.singular", "pinverse")(
-    lambda x, rcond=1e-15, **k: nothing() if k else o.PseudoInverse(x, rcond=rcond))
+case("linalg.pinv", "pinverse")(lambda x, rcond=1e-15, **k: nothing() if k else o.PseudoInverse(x, rcond=rcond))
+case("linalg.pinv.singular")(lambda a, b: o.PseudoInverse(o.MatMul(a, transposed(b)), rcond=1e-13))
 
 
 @case("linalg.solve")
@@ -503,8 +501,6 @@ def eigh(x, UPLO="L"):
 
 @case("linalg.svd")
 def svd(x, full_matrices=True):
-    if full_matrices and x.shape[-1] != x.shape[-2]:
-        raise NotExpressed("vectors beyond the rank")
     s, u, vh = o.SVD(x, outputs=3)
     return [projections(x, u, vh), s]
 
@@ -518,8 +514,18 @@ def projections(x, vectors, right):
     return o.MatMul(o.Mul(vectors, f"f64[{k}] {[float(i + 1) for i in range(k)]}"), right)
 
 
-INVARIANT["linalg.eigh"] = lambda result: [result[0], of_vectors(result[1])]
-INVARIANT["linalg.svd"] = lambda result: [of_vectors(result[0], result[2]), result[1]]
+def around_eigh(operator, x, **k):
+    values, vectors = operator((x + x.mT) / 2, **k)
+    return [values, weighted_projections(vectors, vectors.mT)]
+
+
+def around_svd(operator, x, full_matrices=True):
+    u, s, vh = operator(x, full_matrices=False)
+    return [weighted_projections(u, vh), s]
+
+
+AROUND["linalg.eigh"], AROUND["linalg.svd"] = around_eigh, around_svd
+AROUND["linalg.eigvalsh"] = lambda operator, x, **k: operator((x + x.mT) / 2, **k)
 
 
 @case("linalg.multi_dot")
