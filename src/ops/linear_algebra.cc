@@ -118,20 +118,23 @@ void declare_linear_algebra(Declarations& declare) {
       .type("T", kFloats)
       .infer(infer_det)
       .flops(cubic_flops<2>);
-  of_matrices(declare, "SlogDet",
-              "The signs of the determinants of square matrices, and the logarithms of their absolute values: 0 and −∞ of a "
-              "singular matrix.")
+  of_matrices(
+      declare, "SlogDet",
+      "The signs of the determinants of square matrices, and the logarithms of their absolute values: 0 and −∞ of a "
+      "singular matrix.")
       .output("sign", "T")
       .output("log", "T")
       .infer(infer_slog_det)
       .flops(cubic_flops<2>);
-  of_matrices(declare, "Solve", "X with A · X = B, of square matrices A. The batches broadcast. A singular matrix is an error.")
+  of_matrices(declare, "Solve",
+              "X with A · X = B, of square matrices A. The batches broadcast. A singular matrix is an error.")
       .input("B", "T")
       .output("X", "T")
       .infer(infer_solve)
       .flops(solve_flops<2>);
   of_matrices(declare, "TriangularSolve",
-              "X with A · X = B, where of A the lower triangle is read, with upper=1 the upper one. The batches broadcast. A 0 on the "
+              "X with A · X = B, where of A the lower triangle is read, with upper=1 the upper one. The batches "
+              "broadcast. A 0 on the "
               "diagonal is an error.")
       .input("B", "T")
       .output("X", "T")
@@ -139,13 +142,15 @@ void declare_linear_algebra(Declarations& declare) {
       .infer(infer_solve)
       .flops(solve_flops<0>);
   of_matrices(declare, "Cholesky",
-              "Lower triangular matrices L with A = L · Lᵀ, of symmetric A, whose lower triangle is read. A matrix that is not positive "
+              "Lower triangular matrices L with A = L · Lᵀ, of symmetric A, whose lower triangle is read. A matrix "
+              "that is not positive "
               "definite is an error.")
       .output("L", "T")
       .infer(infer_cholesky)
       .flops(cubic_flops<1>);
   of_matrices(declare, "QR",
-              "A = Q · R, where Q has orthonormal columns and R is upper triangular. Q has as many columns as A has rows or columns, "
+              "A = Q · R, where Q has orthonormal columns and R is upper triangular. Q has as many columns as A has "
+              "rows or columns, "
               "whichever are fewer; with full_matrices=1, as many as A has rows. The signs are LAPACK's.")
       .output("Q", "T")
       .output("R", "T")
@@ -153,14 +158,16 @@ void declare_linear_algebra(Declarations& declare) {
       .infer(infer_qr)
       .flops(cubic_flops<8>);
   of_matrices(declare, "Eigh",
-              "The eigenvalues of symmetric matrices in ascending order, and their eigenvectors as columns, each with any sign. The lower "
+              "The eigenvalues of symmetric matrices in ascending order, and their eigenvectors as columns, each with "
+              "any sign. The lower "
               "triangle is read.")
       .output("values", "T")
       .optional_output("vectors", "T")
       .infer(infer_eigh)
       .flops(cubic_flops<27>);
   of_matrices(declare, "SVD",
-              "A = U · diag(S) · Vh: the singular values in descending order; U with orthonormal columns and Vh with orthonormal rows, each "
+              "A = U · diag(S) · Vh: the singular values in descending order; U with orthonormal columns and Vh with "
+              "orthonormal rows, each "
               "pair with any sign, as many as there are values; with full_matrices=1, all.")
       .output("S", "T")
       .optional_output("U", "T")

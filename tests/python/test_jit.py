@@ -229,7 +229,7 @@ def unknown_method(x):
 
 
 def unknown_function(x):
-    return np.fft(x)
+    return np.frexp(x)
 
 
 def shapes(x):
@@ -377,7 +377,7 @@ def int32_plus_float(x):
 WRONG = [
     (unknown_name, "the name 'nothing_of_this_name' is not defined"),
     (unknown_method, r"f64\[.*\] has no 'frobnicate'"),
-    (unknown_function, "numpy has no 'fft'"),
+    (unknown_function, "numpy has no 'frexp'"),
     (shapes, "dimensions 3 and 4 do not broadcast"),
     (product, "MatMul: "),
     (two_types, r"'y' is f64\[3\] \(line \d+\) on one path to here, tuple of 2 \(line \d+\) on another"),

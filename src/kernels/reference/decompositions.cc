@@ -111,7 +111,8 @@ bool decompose_symmetric(const double* a, int64_t count, int64_t n, double* valu
   return true;
 }
 
-bool decompose_singular(const double* a, int64_t count, int64_t m, int64_t n, bool full, double* u, double* s, double* vh) {
+bool decompose_singular(const double* a, int64_t count, int64_t m, int64_t n, bool full, double* u, double* s,
+                        double* vh) {
   const int64_t inner = std::min(m, n), columns = full ? m : inner, rows = full ? n : inner;
   const int vectors = full ? Eigen::ComputeFullU | Eigen::ComputeFullV : Eigen::ComputeThinU | Eigen::ComputeThinV;
   if (inner == 0) {  // no business of Eigen's

@@ -36,6 +36,7 @@ bool decompose_symmetric(const double* a, int64_t count, int64_t n, double* valu
 
 // a[m, n] = u diag(s) vh: the singular values s[min(m, n)] in descending order, u[m, columns] and vh[rows, n] with orthonormal columns and
 // rows: min(m, n) of them, or all with `full`. u and vh may both be null. False: as above.
-bool decompose_singular(const double* a, int64_t count, int64_t m, int64_t n, bool full, double* u, double* s, double* vh);
+bool decompose_singular(const double* a, int64_t count, int64_t m, int64_t n, bool full, double* u, double* s,
+                        double* vh);
 
 }  // namespace anfora::kernels

@@ -69,7 +69,8 @@ class Results {
 template <class Body>
 void for_each_range(const Matrices& a, Body&& body) {
   const int64_t cost = a.size() * std::min(a.rows(), a.columns());
-  parallel_for(a.count(), grain_of(kMultiplyGrain, cost), [&](int64_t begin, int64_t end) { body(begin, end - begin); });
+  parallel_for(a.count(), grain_of(kMultiplyGrain, cost),
+               [&](int64_t begin, int64_t end) { body(begin, end - begin); });
 }
 
 void cholesky(KernelContext& context) {
@@ -94,7 +95,8 @@ void solve_with(KernelContext& context, Solver&& solver) {
   Results x(context, 0, a.dtype(), shape);
   const LoopNest nest = LoopNest::broadcast(batch, {a.batch(), b.batch()});
   nest.for_each_run(grain_of(kMultiplyGrain, n * n * (n + k)), [&](const int64_t* at, int64_t count) {
-    const Systems systems{a.at(at[1]), b.at(at[2]), nest.run_stride(1) * n * n, nest.run_stride(2) * n * k, count, n, k};
+    const Systems systems{
+        a.at(at[1]), b.at(at[2]), nest.run_stride(1) * n * n, nest.run_stride(2) * n * k, count, n, k};
     if (!solver(systems, x.data() + at[0] * n * k)) refuse("Singular matrix");
   });
   x.finish();
@@ -165,7 +167,8 @@ void eigh(KernelContext& context) {
 void svd(KernelContext& context) {
   const Matrices a(context, 0);
   const bool full = context.attributes().get_int("full_matrices", 0) != 0;
-  const int64_t m = a.rows(), n = a.columns(), inner = std::min(m, n), columns = full ? m : inner, rows = full ? n : inner;
+  const int64_t m = a.rows(), n = a.columns(), inner = std::min(m, n), columns = full ? m : inner,
+                rows = full ? n : inner;
   Results s(context, 0, a.dtype(), a.shaped({inner}));
   // Both sides come of one computation, so that signs do not depend on which are asked for.
   const bool vectors = context.num_outputs() > 1;
@@ -175,8 +178,8 @@ void svd(KernelContext& context) {
   double* left = u ? u->data() : nullptr;
   double* right = vh ? vh->data() : vectors ? context.workspace_of<double>(a.count() * rows * n).data() : nullptr;
   for_each_range(a, [&](int64_t i, int64_t count) {
-    if (!decompose_singular(a.at(i), count, m, n, full, vectors ? left + i * m * columns : nullptr, s.data() + i * inner,
-                            vectors ? right + i * rows * n : nullptr)) {
+    if (!decompose_singular(a.at(i), count, m, n, full, vectors ? left + i * m * columns : nullptr,
+                            s.data() + i * inner, vectors ? right + i * rows * n : nullptr)) {
       refuse("SVD did not converge");
     }
   });
@@ -194,7 +197,8 @@ void pseudo_inverse(KernelContext& context) {
   for_each_range(a, [&](int64_t first, int64_t count) {
     auto numbers = [&](int64_t each) { return Scratch<double>(static_cast<size_t>(count * each)); };
     Scratch<double> u = numbers(m * inner), s = numbers(inner), vh = numbers(inner * n);
-    if (!decompose_singular(a.at(first), count, m, n, false, u.data(), s.data(), vh.data())) refuse("SVD did not converge");
+    if (!decompose_singular(a.at(first), count, m, n, false, u.data(), s.data(), vh.data()))
+      refuse("SVD did not converge");
     for (int64_t i = 0; i < count; ++i) {
       const double *left = u.data() + i * m * inner, *values = s.data() + i * inner;
       double *right = vh.data() + i * inner * n, *inverse = p.data() + (first + i) * n * m;
@@ -202,7 +206,8 @@ void pseudo_inverse(KernelContext& context) {
         const double scale = values[k] > rcond * values[0] ? 1 / values[k] : 0;
         std::for_each_n(right + k * n, n, [&](double& element) { element *= scale; });
       }
-      multiply(matrix<const double>(right, inner, n).transposed(), matrix(left, m, inner).transposed(), matrix(inverse, n, m));
+      multiply(matrix<const double>(right, inner, n).transposed(), matrix(left, m, inner).transposed(),
+               matrix(inverse, n, m));
     }
   });
   p.finish();

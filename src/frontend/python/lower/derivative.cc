@@ -20,7 +20,8 @@ bool is_float_leaf(const Emitter& emit, const Object& object) {
 }
 
 bool has_one_element(const Node* node) {
-  return node->type()->has_rank() && std::ranges::all_of(node->type()->dims(), [](ir::Dim size) { return size.as_constant() == 1; });
+  return node->type()->has_rank() &&
+         std::ranges::all_of(node->type()->dims(), [](ir::Dim size) { return size.as_constant() == 1; });
 }
 
 }  // namespace
