@@ -89,8 +89,12 @@ void find_determinants(const double* a, int64_t count, int64_t n, Determinant* d
 void factorize_qr(const double* a, int64_t count, int64_t m, int64_t n, int64_t inner, double* q, double* r) {
   Eigen::HouseholderQR<MatrixXd> factors(m, n);
   for (int64_t i = 0; i < count; ++i, a += m * n, r += inner * n) {
-    factors.compute(map(a, m, n));
+    // Squares of elements are not to vanish; a power of two rounds nothing.
+    const double largest = m * n == 0 ? 0 : map(a, m, n).lpNorm<Eigen::Infinity>();
+    const double scale = std::isnormal(largest) ? std::exp2(std::ilogb(largest)) : 1;
+    factors.compute(map(a, m, n) / scale);
     map(r, inner, n) = factors.matrixQR().topRows(inner).triangularView<Eigen::Upper>();
+    map(r, inner, n) *= scale;
     if (!q) continue;
     map(q, m, inner) = factors.householderQ() * MatrixXd::Identity(m, inner);
     q += m * inner;
