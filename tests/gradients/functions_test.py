@@ -210,7 +210,22 @@ class Gradients(unittest.TestCase):
     def test_jit(self):
         np.testing.assert_array_equal(anfora.jit(anfora.grad(anfora.jit(square)))(np.ones(3)), np.full(3, 2.0))
 
+    def test_one_element(self):
+        x = np.array([[0.3, -0.5]])
+        for function in (lambda x: np.sum(np.sin(x), keepdims=True), lambda x: np.sum(np.sin(x), axis=1)):
+            np.testing.assert_allclose(anfora.grad(function)(x), np.cos(x))
+            value, gradient = anfora.value_and_grad(function)(x)
+            self.assertEqual(value.shape, function(x).shape)
+            inside = anfora.jit(lambda x: anfora.grad(function)(x) * 2)  # noqa: B023
+            np.testing.assert_allclose(inside(x), 2 * np.cos(x))
+
+    def test_at_zero(self):
+        for function in (lambda x: np.std(x), lambda x: np.linalg.norm(x)):
+            np.testing.assert_array_equal(anfora.grad(function)(np.zeros(3)), np.zeros(3))
+
     def test_refused(self):
+        with self.assertRaisesRegex(anfora.UnsupportedError, "Jacobian of a Jacobian"):
+            anfora.jacobian(anfora.jacobian(lambda x: x * x))
         with self.assertRaisesRegex(anfora.TypeMismatchError, "not one float"):
             anfora.grad(lambda x: x * x)(np.ones(3))
         with self.assertRaisesRegex(anfora.InvalidArgumentError, "no float"):

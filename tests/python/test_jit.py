@@ -1,6 +1,7 @@
 """anfora.jit: compiled functions beside CPython with numpy."""
 import dataclasses
 import math
+import operator
 import re
 
 import numpy as np
@@ -571,6 +572,46 @@ def test_more_of_numpy():
     x, y = np.arange(5.0) + 1, np.arange(6.0).reshape(2, 3)
     for function, arguments in ((shapes, (x, y)), (products, (x, y)), (functions, (x,))):
         same(leaves(function(*arguments)), leaves(anfora.jit(function)(*arguments)))
+
+
+def test_indices_that_make_arrays():
+    def rows(x, y):
+        return np.r_[x, 1.5, x], np.r_[y, y], np.r_[1:7:2, x], np.r_[x], np.c_[x, x], np.c_[y, y[:, :1]], np.c_[x[:2], y]
+
+    x, y = np.arange(3.0), np.arange(6.0).reshape(2, 3)
+    same(leaves(rows(x, y)), leaves(anfora.jit(rows)(x, y)))
+
+
+def test_axes_and_widths():
+    def padded(y):
+        return np.pad(y, 1), np.pad(y, (2,)), np.pad(y, (1, 2)), np.pad(y, ((0, 1), (2, 3)), constant_values=7), np.pad(y, ((1, 1),), "edge"), np.pad(y, 1, mode="reflect"), np.pad(y, 1, "wrap")
+
+    def products(a, b, v):
+        return (np.einsum(a, [0, 1], b, [1, 2], [0, 2]), np.einsum(a, [0, 0]), np.einsum(a, [..., 1], v, [1], [...]), np.cross(a, b, axisa=0, axisb=1, axisc=0),
+                np.cross(a, b, axis=0), np.kron(a, v), np.kron(v, v), np.kron(a, b[None]))
+
+    def slopes(x, y):
+        return np.gradient(x), np.gradient(y), np.gradient(y, axis=0), np.gradient(y, 2.0, axis=(0, 1)), np.gradient(y, 2.0, 0.5)
+
+    def numbers(x):
+        return np.angle(x), np.angle(x, True), np.real_if_close(x), np.nan_to_num(x / 0), np.nan_to_num(x / 0, nan=1.0, posinf=2.0, neginf=3.0)
+
+    a, b = np.arange(9.0).reshape(3, 3), np.arange(9.0).reshape(3, 3)[::-1].copy()
+    for function, arguments in ((padded, (a[:2],)), (products, (a, b, a[1])), (slopes, (a[1] ** 2, a ** 2)), (numbers, (np.array([-1.0, 0.0, 2.0]),))):
+        with np.errstate(all="ignore"):
+            same(leaves(function(*arguments)), leaves(anfora.jit(function)(*arguments)))
+
+
+def test_sorted_and_operator():
+    def f(x, weights):
+        total = 0.0
+        for i, key in enumerate(sorted(weights)):
+            total = operator.add(total, operator.mul(weights[key], i))
+        named = sorted(weights.items(), key=operator.itemgetter(0), reverse=True)
+        return total + x, [name for name, _ in named], sorted([3, 1, 2])
+
+    value, names, numbers = anfora.jit(f)(1.0, {"b": 2.0, "c": 3.0, "a": 5.0})
+    assert (value, names, numbers) == f(1.0, {"b": 2.0, "c": 3.0, "a": 5.0}) == (9.0, ["c", "b", "a"], [1, 2, 3])
 
 
 def test_dicts_of_pairs():

@@ -568,7 +568,7 @@ def diff(a, n=1, axis=-1, prepend=None, append=None):
 def gradient(f, *spacing, axis=None):
     axes = tuple(range(f.ndim)) if axis is None else each_of(axis)
     slopes = [slope(f, spacing[i if len(spacing) > 1 else 0] if len(spacing) > 0 else 1.0, axes[i]) for i in range(len(axes))]
-    return slopes[0] if len(axes) == 1 else slopes
+    return slopes[0] if len(axes) == 1 else tuple(slopes)
 
 
 def slope(f, step, axis):
