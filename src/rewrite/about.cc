@@ -402,6 +402,15 @@ Quantity splat(const Scope& scope, Arguments a) {
   }
   return scope.rewriter.constant(std::move(all));
 }
+// channels(number, x): a value a channel of x, all of them the number.
+Quantity channels(const Scope& scope, Arguments a) {
+  const Type* type = tensor_type(a[1]);
+  if (!type || !type->has_rank() || type->rank() < 2) return NotKnown{};
+  Dims shape(static_cast<size_t>(type->rank()), scope.dims().constant(1));
+  shape[1] = type->dim(1);
+  const Quantity all[] = {a[0], from_dims(shape), a[1]};
+  return splat(scope, all);
+}
 Quantity vector(const Scope& scope, Arguments a) {
   auto list = as_integers(a[0]);
   return list ? Quantity(scope.rewriter.integers(*list)) : NotKnown{};
@@ -442,6 +451,17 @@ Quantity kernel(const Scope&, Arguments a) {
   if (apply->attributes().has("kernel_shape")) return window_attribute(a[0], "kernel_shape", 1, 1);
   const Type* weights = apply->num_inputs() > 1 ? ranked_type(Quantity(apply->input(1))) : nullptr;
   return weights && weights->rank() > 2 ? from_dims(weights->dims().subspan(2)) : NotKnown{};
+}
+
+// middle(n): the place of the middle of its window, (kernel − 1) / 2; not known where there is none.
+Quantity middle(const Scope& scope, Arguments a) {
+  auto window = as_integers(kernel(scope, a));
+  if (!window) return NotKnown{};
+  for (int64_t& length : *window) {
+    if (length % 2 == 0) return NotKnown{};
+    length /= 2;
+  }
+  return *window;
 }
 
 // Uses ------------------------------------------------------------------------------------------------------------
@@ -564,10 +584,12 @@ constexpr Function kValueFunctions[] = {
     {"zero_source", 1, 1, source<Keeps::Zeros>, "zero_source(x): what x is computed from that is 0 where x is: y of y · y, −y, |y|"},
     {"like", 2, 2, like, "like(number, x): the number as a scalar constant of x's element type"},
     {"splat", 3, 3, splat, "splat(number, list, x): a constant of that shape and of x's element type, of that number"},
+    {"channels", 2, 2, channels, "channels(number, x): the number for each channel of x, [1, dim(x, 1), 1, …]"},
     {"vector", 1, 1, vector, "vector(list): a constant i64 vector"},
     {"pads", 1, 1, pads, "pads(n): the pads of a convolution or pool, zeros where it has none"},
     {"strides", 1, 1, strides, "strides(n): its strides"},
     {"dilations", 1, 1, dilations, "dilations(n): its dilations"},
+    {"middle", 1, 1, middle, "middle(n): the middle of its window, (kernel − 1) / 2; not known where lengths are even"},
     {"kernel", 1, 1, kernel, "kernel(n): the lengths of its window"},
     {"single_use", 0, 1, single_use,
      "single_use: nobody else uses what the pattern names; single_use(n): has one user"},

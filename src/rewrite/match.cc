@@ -66,7 +66,8 @@ class Matcher {
         return std::ranges::any_of(t.operands, [&](const Term& choice) { return term(choice, node, next); });
       case Term::Kind::Item: return item(t, node, next);
       case Term::Kind::Computed:
-      case Term::Kind::Around: return false;
+      case Term::Kind::Around:
+      case Term::Kind::Folded: return false;
     }
     return false;
   }

@@ -22,8 +22,10 @@ using namespace ir;
 
 namespace {
 
-// A pattern with a name: text, too. Its other names are its own.
-struct NamedPattern {
+constexpr std::string_view kFolded = "folded";
+
+// A pattern with a name, or a term of results: text, too. Its other names are its own.
+struct NamedTerm {
   std::vector<std::string> parameters;
   size_t from, end;
 };
@@ -59,6 +61,8 @@ class RuleParser : ExpressionParser {
         named_guard(end);
       } else if (accept_word("pattern")) {
         named_pattern(end);
+      } else if (accept_word("term")) {
+        named_result(end);
       } else {
         rule(std::move(doc));
       }
@@ -133,7 +137,7 @@ class RuleParser : ExpressionParser {
     size_t position = (cursor_.skip_space(), cursor_.position());
     std::string name = word("the name of the pattern");
     if (patterns_.contains(name)) cursor_.fail_at(position, fmt::format("there is a pattern {} already", name));
-    NamedPattern pattern{.parameters = parameters(), .end = end};
+    NamedTerm pattern{.parameters = parameters(), .end = end};
     cursor_.expect("=", "before the pattern");
     pattern.from = cursor_.position();
     Equation unused;  // errors show here, not only where it is used
@@ -146,6 +150,43 @@ class RuleParser : ExpressionParser {
     in_pattern_ = false;
     cursor_.rewind(end);
     patterns_.emplace(std::move(name), std::move(pattern));
+  }
+
+  // term NAME(x, V) = term, which is read where it is used.
+  void named_result(size_t end) {
+    const size_t position = (cursor_.skip_space(), cursor_.position());
+    std::string name = word("the name of the term");
+    if (results_.contains(name) || find_function(name))
+      cursor_.fail_at(position, fmt::format("there is a term or function {} already", name));
+    NamedTerm result{.parameters = parameters(), .end = end};
+    cursor_.expect("=", "before the term");
+    result.from = cursor_.position();
+    cursor_.rewind(end);
+    results_.emplace(std::move(name), std::move(result));
+  }
+
+  // NAME(x, V): the term with what variables stand for in the place of its parameters.
+  Term named_result_term(const NamedTerm& result) {
+    NestingScope nesting(depth_, cursor_);
+    const size_t position = cursor_.position();
+    cursor_.advance(peek_word().size());
+    boost::unordered_flat_map<std::string, Variable> arguments;
+    cursor_.expect("(", "before the arguments");
+    for (const std::string& parameter : result.parameters) {
+      if (!arguments.empty()) cursor_.expect(",", "before the next argument");
+      const size_t at = (cursor_.skip_space(), cursor_.position());
+      arguments.emplace(parameter, find(word("a variable"), at));
+    }
+    cursor_.expect(")", "behind the arguments");
+    std::swap(arguments, variables_);
+    Cursor outside = std::exchange(cursor_, Cursor(text_.substr(0, result.end), file_));
+    cursor_.rewind(result.from);
+    Term t = term();
+    if (!cursor_.at_end()) cursor_.fail_expected("the end of the term");
+    cursor_ = outside;
+    std::swap(arguments, variables_);
+    t.position = position;
+    return t;
   }
 
   // What stands for a parameter of a named pattern.
@@ -183,7 +224,7 @@ class RuleParser : ExpressionParser {
                       meant.empty() ? "" : fmt::format("did you mean {}?", meant));
     }
     std::vector<PatternArgument> arguments = pattern_arguments();
-    const NamedPattern& pattern = found->second;
+    const NamedTerm& pattern = found->second;
     if (arguments.size() != pattern.parameters.size()) {
       cursor_.fail_at(position, fmt::format("{} takes {} arguments, not {}", name, pattern.parameters.size(),
                                             arguments.size()));
@@ -195,7 +236,7 @@ class RuleParser : ExpressionParser {
     return t;
   }
 
-  Term expand(const NamedPattern& pattern, std::vector<PatternArgument> given) {
+  Term expand(const NamedTerm& pattern, std::vector<PatternArgument> given) {
     NestingScope nesting(depth_, cursor_);
     const size_t position = cursor_.position();
     boost::unordered_flat_map<std::string, PatternArgument> arguments;
@@ -245,11 +286,20 @@ class RuleParser : ExpressionParser {
 
   // V:NAME(t, …): V stands for what the pattern has around its first argument.
   int name_inside(Term& t) {
-    const bool has_slot = t.slot >= 0 && !t.in_list && (t.kind == Term::Kind::Variable || t.kind == Term::Kind::Apply);
-    if (has_slot) return t.slot;
+    if (const auto given = name_of(t)) return *given;
     const int slot = anonymous();
     set_name(t, slot, t.position);
     return slot;
+  }
+  // The slot of what a term matches, whichever of its alternatives it is; empty: it has none, or several.
+  static std::optional<int> name_of(const Term& t) {
+    if (t.kind == Term::Kind::Either) {
+      const auto first = name_of(t.operands[0]);
+      auto is_first = [&](const Term& choice) { return name_of(choice) == first; };
+      return std::ranges::all_of(t.operands, is_first) ? first : std::nullopt;
+    }
+    const bool has_slot = t.slot >= 0 && !t.in_list && (t.kind == Term::Kind::Variable || t.kind == Term::Kind::Apply);
+    return has_slot ? std::optional(t.slot) : std::nullopt;
   }
   void name_around(Term& t, const Variable& around) {
     if (t.kind == Term::Kind::Either) {
@@ -416,6 +466,10 @@ class RuleParser : ExpressionParser {
     std::string_view behind = cursor_.rest().substr(name.size());
     if (behind.starts_with(':') && !behind.starts_with("::")) return is_capital(name[0]) ? class_term() : named_term();
     if (operator_length() > 0) return application();
+    if (behind.starts_with('(') && !in_pattern_) {
+      if (name == kFolded) return folded();
+      if (auto known = results_.find(std::string(name)); known != results_.end()) return named_result_term(known->second);
+    }
     if (behind.starts_with('(')) return in_pattern_ ? named_pattern_term() : computed();
     return variable();
   }
@@ -462,6 +516,21 @@ class RuleParser : ExpressionParser {
     return t;
   }
 
+  // folded(term, dtype)
+  Term folded() {
+    if (is_folded_) cursor_.fail("what is folded is folded as a whole");
+    Term t{.kind = Term::Kind::Folded};
+    cursor_.advance(kFolded.size());
+    cursor_.expect("(", "before what is folded");
+    is_folded_ = true;
+    t.operands.push_back(term());
+    is_folded_ = false;
+    cursor_.expect(",", "before the element type");
+    t.value = sum();
+    cursor_.expect(")", "behind the element type");
+    return t;
+  }
+
   Term variable() {
     size_t position = cursor_.position();
     std::string name = word("a variable");
@@ -480,6 +549,11 @@ class RuleParser : ExpressionParser {
       return t;
     }
     const Variable& known = find(name, position);
+    if (known.kind == Variable::Kind::Quantity && is_folded_) {
+      t.kind = Term::Kind::Computed;
+      t.value = variable_value(name, position);
+      return t;
+    }
     if (known.kind != Variable::Kind::Node && known.kind != Variable::Kind::List) {
       cursor_.fail_at(position, fmt::format("{} is no value of the graph", name));
     }
@@ -496,6 +570,7 @@ class RuleParser : ExpressionParser {
     std::string name = word("a name");
     cursor_.expect(":", "behind the name");
     if (repeated_ > 0) cursor_.fail_at(position, "an application that repeats has no name");
+    if (is_folded_) cursor_.fail_at(position, "what is folded has no name");
     if (!in_pattern_ && variables_.contains(name)) {
       cursor_.fail_at(position, fmt::format("{} stands for something else already", name));
     }
@@ -592,6 +667,7 @@ class RuleParser : ExpressionParser {
     Term t = term();
     repeated_ -= repeats ? 1 : 0;
     t.repeated = cursor_.accept("...");
+    if (t.repeated && is_folded_) cursor_.fail("what is folded has no lists");
     return t;
   }
 
@@ -696,7 +772,7 @@ class RuleParser : ExpressionParser {
   std::deque<Equation>& equations_;
   const bool has_results_;  // false: what is read are patterns
   Equation* rule_ = nullptr;
-  std::map<std::string, NamedPattern> patterns_;  // of this file
+  std::map<std::string, NamedTerm> patterns_, results_;  // of this file
   boost::unordered_flat_map<std::string, PatternArgument> pattern_arguments_;  // of the pattern that is being read, by parameter
   std::set<std::string> optional_;   // variables that are x? somewhere
   std::set<std::string> mentioned_;  // variables, since the choice began that is being read
@@ -704,6 +780,7 @@ class RuleParser : ExpressionParser {
   std::set<std::string_view> names_;  // of all rules
   size_t line_ = 1, counted_ = 0;     // see line_of()
   int repeated_ = 0;                  // how many terms around this place repeat
+  bool is_folded_ = false;            // whether one of them is folded(…)
 };
 
 }  // namespace

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/evaluate.h"
 #include "anfora/error.h"
 #include "support/element_types.h"
+#include "support/mapped_file.h"
 
 namespace anfora::rewrite {
 
@@ -61,6 +63,7 @@ class Maker {
       case Term::Kind::Around: return around(t);
       case Term::Kind::Item: return item(t);
       case Term::Kind::Computed: return computed(t);
+      case Term::Kind::Folded: return folded(t);
       default: return nullptr;
     }
   }
@@ -117,14 +120,20 @@ class Maker {
   // What the pattern has around a node, with another one in its place.
   Node* around(const Term& t) {
     Node* middle = term(t.operands[0]);
-    Node* outermost = match_.nodes[static_cast<size_t>(t.slot)];
+    Node* outermost = outermost_of(t);
     if (!outermost || !middle || failed()) return middle;
-    return rebuilt(outermost, match_.nodes[static_cast<size_t>(t.inside)], middle);
+    return rebuilt(outermost, middle_of(t), middle);
+  }
+  // Null where there is nothing around it.
+  Node* outermost_of(const Term& t) const { return match_.nodes[static_cast<size_t>(t.slot)]; }
+  Node* middle_of(const Term& t) const { return match_.nodes[static_cast<size_t>(t.inside)]; }
+  bool is_matched(const Apply& apply) const {
+    return std::ranges::find(match_.applications, &apply) != match_.applications.end();
   }
   Node* rebuilt(Node* node, const Node* middle, Node* replacement) {
     if (node == middle) return replacement;
     Apply* apply = node->as_apply();
-    if (!apply || std::ranges::find(match_.applications, apply) == match_.applications.end()) return node;
+    if (!apply || !is_matched(*apply)) return node;
     Operands operands;
     bool same = true;
     for (const Use& use : apply->operands()) {
@@ -135,9 +144,115 @@ class Maker {
     return same ? node : make(apply->op(), operands, apply->attributes(), apply->num_outputs());
   }
 
+  // Constants ---------------------------------------------------------------------------------------------------------
+
+  // folded(t, dtype): floats are f64 on the way, and rounded once. Nothing where t is absent.
+  Node* folded(const Term& t) {
+    const auto dtype = as_integer(evaluate(t.value, scope_));
+    if (!dtype) return refuse("the element type of a constant is not known");
+    if (!is_of_constants(t.operands[0])) return refuse("what is to be folded is not constant");
+    try {
+      const Datum value = value_of(t.operands[0]);
+      if (value.is_none()) return nullptr;
+      Tensor rounded = cast(value.tensor(), static_cast<DType>(*dtype));
+      if (!is_finite(rounded)) return refuse("a constant would not be finite");
+      return scope_.rewriter.constant(std::move(rounded));
+    } catch (const Error& error) {
+      return refuse(error.message());
+    }
+  }
+
+  // Asked of the whole term before anything is computed.
+  bool is_of_constants(const Term& t) const {
+    if (t.kind == Term::Kind::Variable) return is_constant(scope_.match.nodes[static_cast<size_t>(t.slot)], nullptr);
+    if (t.kind == Term::Kind::Around && !is_constant(outermost_of(t), middle_of(t))) return false;
+    return std::ranges::all_of(t.operands, [&](const Term& operand) { return is_of_constants(operand); });
+  }
+  static bool is_none(const Node& node) { return node.as_value() && node.as_value()->is_none(); }
+  // … but for what is in the middle.
+  bool is_constant(const Node* node, const Node* middle) const {
+    if (!node || node == middle || constant_tensor(node) || is_none(*node)) return true;
+    const Apply* apply = node->as_apply();
+    return middle && apply && is_matched(*apply) &&
+           std::ranges::all_of(apply->operands(), [&](const Use& use) { return is_constant(use.node, middle); });
+  }
+
+  Datum value_of(const Term& t) {
+    switch (t.kind) {
+      case Term::Kind::Number: return Tensor::scalar(t.number);
+      case Term::Kind::Computed: return value_of(evaluate(t.value, scope_));
+      case Term::Kind::Variable: return value_of(scope_.match.nodes[static_cast<size_t>(t.slot)], nullptr, {});
+      case Term::Kind::Around: {
+        const Datum middle = value_of(t.operands[0]);
+        return outermost_of(t) ? value_of(outermost_of(t), middle_of(t), middle) : middle;
+      }
+      case Term::Kind::Apply: break;
+      default: return {};
+    }
+    const Operator& op = operator_of(t);
+    boost::container::small_vector<Datum, 4> operands;
+    for (const Term& operand : t.operands) {
+      Datum value = value_of(operand);
+      if (value.is_none() && t.flattened) continue;  // the others are the tree
+      if (value.is_none() && operands.empty() && is_required(op)) return {};
+      operands.push_back(std::move(value));
+    }
+    if (!t.flattened) return evaluated(op, attributes_of(t, op).value_or(AttributeSet()), operands);
+    if (operands.empty()) return {};
+    for (size_t i = 1; i < operands.size(); ++i) {
+      const Datum both[] = {operands[0], operands[i]};
+      operands[0] = evaluated(op, {}, both);
+    }
+    return operands[0];
+  }
+  Datum value_of(const Quantity& quantity) const {
+    if (const Node* node = as_node(quantity)) return value_of(node, nullptr, {});
+    if (auto integers = as_integers(quantity)) return Tensor::vector<int64_t>(*integers);
+    if (const Tensor* tensor = std::get_if<Tensor>(&quantity)) return widened(*tensor);
+    if (auto number = as_number(quantity)) return Tensor::scalar(*number);
+    throw Error(ErrorCode::InvalidArgument, "a value that a constant needs is not known");
+  }
+  // Of a node whose operands are constant, with a value for what is in the middle.
+  Datum value_of(const Node* node, const Node* middle, const Datum& value) const {
+    if (node == middle) return value;
+    if (!node || is_none(*node)) return {};
+    if (const Tensor* tensor = constant_tensor(node)) return widened(*tensor);
+    const Apply& apply = *node->as_apply();
+    boost::container::small_vector<Datum, 4> operands;
+    for (const Use& use : apply.operands()) operands.push_back(value_of(use.node, middle, value));
+    return evaluated(apply.op(), apply.attributes(), operands);
+  }
+  static Datum evaluated(const Operator& op, const AttributeSet& attributes, std::span<const Datum> operands) {
+    return analysis::evaluate_operator(op, attributes, operands, 1)[0];
+  }
+
+  Tensor cast(const Tensor& tensor, DType dtype) const {
+    if (tensor.dtype() == dtype) return tensor;
+    const Datum from(tensor);
+    const Operator& cast = scope_.rewriter.context().get_operator("Cast");
+    return evaluated(cast, {{"to", static_cast<int64_t>(dtype)}}, {&from, 1}).tensor();
+  }
+  // What was read of a constant does not stay in memory: weights are most of a model.
+  Tensor widened(const Tensor& tensor) const {
+    if (!is_float(tensor.dtype())) return tensor;
+    Tensor wide = cast(tensor, DType::F64);
+    drop_mapped_pages(tensor.raw(), tensor.bytes());
+    return wide;
+  }
+  static bool is_finite(const Tensor& tensor) {
+    return !is_float(tensor.dtype()) || dispatch<Floats>(tensor.dtype(), [&]<class T>() {
+      return std::ranges::all_of(tensor.data<T>(), [](T x) { return std::isfinite(static_cast<ComputeType<T>>(x)); });
+    });
+  }
+
+  // Applications ------------------------------------------------------------------------------------------------------
+
+  const Operator& operator_of(const Term& t) const {
+    return t.operator_slot >= 0 ? *scope_.match.operators[static_cast<size_t>(t.operator_slot)] : *t.operators[0];
+  }
+
   Node* application(const Term& t, size_t num_outputs) {
-    const Operator& op =
-        t.operator_slot >= 0 ? *scope_.match.operators[static_cast<size_t>(t.operator_slot)] : *t.operators[0];
+    const Operator& op = operator_of(t);
     Operands operands;
     boost::container::small_vector<const Term*, 4> numbers;  // parallel to operands; null: made already
     bool is_any_absent = false;

@@ -58,6 +58,7 @@ struct Term {
     Item,      // t.1, the result of that number of an application with several
     Computed,  // in a result: an expression that gives a node, a tensor or a list of integers
     Around,    // V(t), in a result: what the pattern has around a term, around operands[0]
+    Folded,    // folded(t, dtype), in a result: the constant that operands[0] computes of constants; its element type is `value`
   };
   Kind kind = Kind::Wildcard;
   size_t position = 0;
@@ -80,7 +81,7 @@ struct Term {
   int rest = -1;  // ..a: slot of attribute sets, for the attributes that are not named; −1: they have their defaults
   size_t num_results = 0;  // of an application that a result names: how many of them the rule asks for; 0: one
   std::vector<Term> operands;
-  Expression value;  // of a Computed
+  Expression value;  // of a Computed, and the element type of what is Folded
 };
 
 }  // namespace anfora::rewrite

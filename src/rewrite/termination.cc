@@ -50,7 +50,8 @@ class Scale {
     switch (t.kind) {
       case Term::Kind::Number:
       case Term::Kind::None:
-      case Term::Kind::Computed: return true;
+      case Term::Kind::Computed:
+      case Term::Kind::Folded: return true;
       case Term::Kind::Variable: return constants_.contains({t.in_list, t.slot});
       case Term::Kind::Apply:
       case Term::Kind::Item: return std::ranges::all_of(t.operands, [&](const Term& o) { return is_constant(o); });
@@ -113,6 +114,7 @@ void check_termination(const Equation& equation, const OperatorWeights& weights)
   if (!equation.order.empty() || equation.must_pay) return;
   Scale scale(equation, weights);
   auto has_around = [](auto&& self, const Term& t) -> bool {
+    if (t.kind == Term::Kind::Folded) return false;  // a constant
     return t.kind == Term::Kind::Around ||
            std::ranges::any_of(t.operands, [&](const Term& operand) { return self(self, operand); });
   };

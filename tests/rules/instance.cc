@@ -28,21 +28,36 @@ namespace {
 // Why an attempt ends: what was drawn does not fit together.
 struct NoInstance {};
 
-// What a guard says of a variable, and the numbers that it has: good guesses for values.
+// What a rule says of its variables, and the numbers that its guard has: good guesses for values.
 struct Facts {
   struct OfVariable {
     bool constant = false, splat = false, vector = false;
     bool positive = false, bounded = false;
+    bool around = false;  // a constant of what is around a term and folded: a value a channel
   };
   std::map<std::pair<bool, int>, OfVariable> variables;  // in a list, slot
   std::vector<double> numbers;
   std::vector<std::vector<int64_t>> lists;
 
-  explicit Facts(const std::optional<Expression>& guard) {
-    if (guard) collect(*guard);
+  explicit Facts(const Equation& equation) {
+    if (equation.guard) collect(*equation.guard);
+    for (const Term& result : equation.results) find_folded(result, equation.pattern, false);
   }
 
  private:
+  // What results fold is constant.
+  void find_folded(const Term& t, const Term& pattern, bool is_folded) {
+    is_folded = is_folded || t.kind == Term::Kind::Folded;
+    if (is_folded && t.kind == Term::Kind::Variable) variables[{t.in_list, t.slot}].constant = true;
+    if (is_folded && t.kind == Term::Kind::Around) find_around(pattern, t.slot, t.inside, false);
+    for (const Term& operand : t.operands) find_folded(operand, pattern, is_folded);
+  }
+  void find_around(const Term& t, int outermost, int middle, bool is_around) {
+    if (t.slot == middle && t.kind != Term::Kind::Either) return;
+    is_around = is_around || (t.slot == outermost && t.kind == Term::Kind::Apply);
+    if (is_around && t.kind == Term::Kind::Variable) variables[{false, t.slot}] = {.constant = true, .around = true};
+    for (const Term& operand : t.operands) find_around(operand, outermost, middle, is_around);
+  }
   void collect(const Expression& e) {
     if (e.kind == Expression::Kind::Literal) {
       if (auto number = rewrite::as_number(e.literal)) numbers.push_back(*number);
@@ -118,7 +133,7 @@ class Maker {
  public:
   Maker(const Equation& equation, Context& context, const Constants& constants, Draw& draw)
       : equation_(equation),
-        facts_(equation.guard),
+        facts_(equation),
         constants_(constants),
         draw_(draw),
         module_(std::make_unique<Module>(context)),
@@ -155,7 +170,8 @@ class Maker {
       case Term::Kind::Either: return term(draw_.of(t.operands), want);
       case Term::Kind::Item: return item(t, want);
       case Term::Kind::Computed:
-      case Term::Kind::Around: break;
+      case Term::Kind::Around:
+      case Term::Kind::Folded: break;
     }
     throw NoInstance();
   }
@@ -210,14 +226,18 @@ class Maker {
     bool heeds = draw_.percent(85);
     if (heeds && facts.vector && is_integer(want.dtype)) return small_integers(want);
     if (heeds && facts.splat) return guessed_number(want);
-    if (want.broadcasts) want.shape = draw_.percent(50) ? want.shape : narrower_shape(draw_, want.shape);
+    if (want.broadcasts && facts.around && draw_.percent(80)) {
+      for (size_t i = 0; i < want.shape.size(); ++i) want.shape[i] = i == 1 ? want.shape[i] : 1;
+    } else if (want.broadcasts) {
+      want.shape = draw_.percent(50) ? want.shape : narrower_shape(draw_, want.shape);
+    }
     bool ranged = facts.positive || facts.bounded;
     bool constant = heeds ? facts.constant || (ranged && draw_.percent(50)) : draw_.percent(30);
     if (constant) {
       Values values = is_float(want.dtype) ? constants_.floats : constants_.others;
       Tensor tensor = random_tensor(want.dtype, want.shape, facts.bounded ? Values::Normal : values, draw_,
                                     want.bounds ? &*want.bounds : nullptr);
-      if (facts.positive) make_positive(tensor);
+      if (facts.positive || (facts.around && draw_.percent(50))) make_positive(tensor);
       return module_->constant(std::move(tensor));
     }
     Parameter* parameter = module_->add_parameter(graph_, module_->context().tensor_type(want.dtype, want.shape));

@@ -1,0 +1,25 @@
+// Passes that are sets of rules: rules/NAME.rules for the pass NAME.
+#include "passes/pass.h"
+#include "rewrite/rule_set.h"
+
+namespace anfora::passes {
+
+extern const Pass kCaches, kEpilogue, kWeights;
+
+namespace {
+
+template <const Pass& kPass>
+size_t run_rules(PassContext& context) {
+  static const auto rules = built_in_rules({std::string(kPass.name) + ".rules"});
+  return rewrite::apply_rules(*rules, context.rewriting(), context.inference, context.remarks, kPass.name);
+}
+
+}  // namespace
+
+const Pass kCaches{"caches", "KV-cache fusion", "keys and values appended inside their Attention", run_rules<kCaches>};
+const Pass kEpilogue{"epilogue", "epilogues", "what surrounds a product or a convolution is done on the way",
+                     run_rules<kEpilogue>};
+const Pass kWeights{"weights", "conv + batch norm, mul, add", "fold scales and offsets into weights",
+                    run_rules<kWeights>};
+
+}  // namespace anfora::passes
