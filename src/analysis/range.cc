@@ -105,11 +105,18 @@ ValueRange RangeAnalysis::visit(const Node* node, int depth) {
   return result;
 }
 
+// Whether result i has elements of operand 0; indices beside it, as TopK has them, are of another type.
+static bool is_of_elements(const Operator& op, int64_t i) {
+  const Formal& result = op.outputs[std::min(static_cast<size_t>(i), op.outputs.size() - 1)];
+  return op.takes_elements && result.type == op.inputs[0].type;
+}
+
 ValueRange RangeAnalysis::of_application(const Apply& node, int depth) {
   if (node.primitive() == Primitive::TupleGetItem) {
     const Apply* several = node.input(0)->as_apply();
     if (!several || several->primitive() != Primitive::Operation) return ops::range_of_type(node.type());
-    return Application(*this, *several, depth).otherwise(node.type());
+    Application application(*this, *several, depth);
+    return is_of_elements(several->op(), node.attributes().require_int("index")) ? application.input(0) : application.otherwise(node.type());
   }
   if (node.primitive() != Primitive::Operation || node.num_outputs() != 1 || !node.type()->is_tensor())
     return ops::range_of_type(node.type());

@@ -115,7 +115,8 @@ void declare_generation(Declarations& declare) {
       .output("output", "T2")
       .type("T2", kAllDTypes)
       .optional_attribute("value", AttributeKind::Tensor)
-      .infer(infer_constant_of_shape);
+      .infer(infer_constant_of_shape)
+      .range(range_of_fill);
   declare.op("Range", 27)
       .doc("start, start + delta, … up to limit, exclusive.")
       .input("start", "T")

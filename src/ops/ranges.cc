@@ -381,6 +381,16 @@ ValueRange range_of_cast(RangeContext& ctx) {
   return make(std::trunc(from.low), std::trunc(from.high), false);
 }
 ValueRange range_of_counts(RangeContext& ctx) { return make(0, ctx.anything().high, false); }
+ValueRange range_of_fill(RangeContext& ctx) {
+  const AttributeValue* value = ctx.node().attributes().find("value");
+  if (!value) return make(0, 0, false);
+  const Tensor& fill = std::get<Tensor>(*value);
+  const DType dtype = fill.dtype();
+  const bool is_exact = (is_float(dtype) && element_bits(dtype) >= 16) || (is_integer(dtype) && element_bits(dtype) >= 8 && element_bits(dtype) <= 32);
+  if (!is_exact || fill.size() != 1) return ctx.anything();
+  const double number = dispatch<Numbers>(dtype, [&]<class T>() { return static_cast<double>(static_cast<ComputeType<T>>(fill.data<T>()[0])); });
+  return std::isnan(number) ? ctx.anything() : make(number, number, false);
+}
 ValueRange range_of_steps(RangeContext& ctx) {
   if (!is_integer(ctx.type()->dtype())) return ctx.anything();
   ValueRange start = ctx.input(0), limit = ctx.input(1), step = ctx.input(2);

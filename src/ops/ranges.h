@@ -84,6 +84,7 @@ ValueRange range_of_all_inputs(RangeContext& ctx);
 ValueRange range_of_cast(RangeContext& ctx);
 ValueRange range_of_counts(RangeContext& ctx);  // not negative: sizes, indices
 ValueRange range_of_steps(RangeContext& ctx);   // Range
+ValueRange range_of_fill(RangeContext& ctx);    // ConstantOfShape
 // Reductions, pools, products of matrices.
 ValueRange range_of_reduced_sum(RangeContext& ctx);
 ValueRange range_of_magnitudes(RangeContext& ctx);  // a sum of what is not negative

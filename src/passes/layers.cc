@@ -1,25 +1,18 @@
-// Recurrent layers (LSTM, GRU, RNN) as one would write them, however exporters did:
-//
-//   - layer-defaults      first states, biases and peepholes of zeros are left out, and so are the usual functions
-//   - layer-last-state    the last row of Y is Y_h
-//   - layer-reversed      a layer of the rows from the last to the first is one in the other direction, where Y is not read or
-//                         is turned over again:  turned(LSTM(turned(X)))  =  LSTM{direction="reverse"}(X)
-//   - layers-both-ways    layers of the same rows in opposite directions are one in both, where their results are read side by
-//                         side, or added:
+// Simplification of recurrent layers: rules/layers.rules, and here layers of the same rows in opposite directions, which are one in both,
+// where their results are read side by side, or added:
 //
 //     Concat(Squeeze(LSTM(X)), Squeeze(LSTM{reverse}(X)))   →   Y = LSTM{bidirectional}(X), Concat(Y[:, 0], Y[:, 1])
 //
 // None computes a number differently. Linear in the number of applications.
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "ir/queries.h"
 #include "passes/pass.h"
-#include "rewrite/match.h"
+#include "rewrite/rule_set.h"
 #include "support/integers.h"
 
 namespace anfora::passes {
@@ -31,13 +24,7 @@ namespace {
 using namespace ir;
 using rewrite::Rewriter;
 
-constexpr std::string_view kDefaults = "layer-defaults";
-constexpr std::string_view kLastState = "layer-last-state";
-constexpr std::string_view kReversed = "layer-reversed";
 constexpr std::string_view kBothWays = "layers-both-ways";
-
-// How many operators may be between a first state and the zeros that it is made of.
-constexpr int kDeepestZero = 8;
 
 enum LayerOperand : size_t { X, W, R, B, Lengths, FirstH, FirstC, P };
 constexpr LayerOperand kTensors[] = {W, R, B, FirstH, FirstC, P};  // of all directions, one after the other
@@ -48,28 +35,6 @@ bool is_layer(const Apply& node) { return node.is("LSTM") || node.is("GRU") || n
 std::optional<int64_t> constant_integer(const Node* node) { return integer_of(constant_tensor(node)); }
 
 bool is_absent(const Node* node) { return node->as_value() && node->as_value()->is_none(); }
-
-bool is_zero(const Node* node, int depth = kDeepestZero) {
-  if (rewrite::is_splat(node, 0)) return true;
-  const Apply* apply = node->as_apply();
-  if (!apply || depth == 0) return false;
-  if (apply->primitive() == Primitive::TupleGetItem) apply = apply->input(0)->as_apply();
-  if (!apply) return false;
-  if (apply->is("ConstantOfShape")) {
-    const AttributeValue* value = apply->attributes().find("value");
-    const Tensor* element = value ? &std::get<Tensor>(*value) : nullptr;
-    return !element || (element->dtype() == DType::F32 && element->data<float>()[0] == 0);
-  }
-  if (apply->is("Concat"))
-    return std::ranges::all_of(apply->operands(), [&](const Use& use) { return is_zero(use.node, depth - 1); });
-  return apply->op().takes_elements && is_zero(apply->input(0), depth - 1);
-}
-
-// The one place that a Gather takes along an axis of a tensor of that rank, so that the axis goes.
-std::optional<int64_t> place(const Apply& node, int axis, int rank) {
-  if (!node.is("Gather") || rank_of(node.input(1)) != 0) return std::nullopt;
-  return axis_of(node, rank) == axis ? constant_integer(node.input(1)) : std::nullopt;
-}
 
 // Whether the node is its operand without an axis, of one.
 bool squeezes(const Apply& node, int axis) {
@@ -82,15 +47,6 @@ bool squeezes(const Apply& node, int axis) {
   return from->dim(axis).as_constant() == 1;
 }
 
-// Whether the node is x from the last to the first along the axis.
-bool turns_over(const Apply& node, int axis) {
-  if (!node.is("Slice") || !node.has_input(3) || !node.has_input(4) || rank_of(node.input(0)) <= axis) return false;
-  const auto rows = node.input(0)->type()->dim(axis).as_constant(), end = constant_integer(node.input(2));
-  return constant_integer(node.input(1)) == -1 && end &&
-         *end < -rows.value_or(std::numeric_limits<int32_t>::max() - 1) && constant_integer(node.input(3)) == axis &&
-         constant_integer(node.input(4)) == -1;
-}
-
 class Layer {
  public:
   Layer(Apply& node, PassContext& context, Rewriter& rewriter) : node_(&node), context_(context), rewriter_(rewriter) {
@@ -99,14 +55,23 @@ class Layer {
     direction_ = attributes().get_string("direction", "forward");
   }
 
-  // Whether anything changed.
-  bool improve() { return leave_out_defaults() || read_last_states() || turn_round() || join_other_direction(); }
+  // Whether there was another one to go with it.
+  bool join_other_direction() {
+    if (direction_ != "forward" || attributes().get_int("layout", 0) != 0 || !has_all_numbers()) return false;
+    for (const Use& use : operands_[X]->uses()) {
+      if (use.index() != X || use.user == node_ || !is_layer(*use.user)) continue;
+      const Layer other(*use.user, context_, rewriter_);
+      const auto read = goes_with(other) ? pairs(*other.node_) : std::nullopt;
+      if (!read) continue;
+      join(other, *read);
+      return true;
+    }
+    return false;
+  }
 
  private:
   const AttributeSet& attributes() const { return node_->attributes(); }
   bool has(LayerOperand i) const { return !is_absent(operands_[i]); }
-  bool is_bidirectional() const { return direction_ == "bidirectional"; }
-  bool is_plain() const { return !has(Lengths) && attributes().get_int("layout", 0) == 0; }
 
   // The values of a result.
   static std::vector<Node*> result(Apply& layer, size_t i) {
@@ -137,126 +102,6 @@ class Layer {
   }
   Node* scalar(int64_t i) { return rewriter_.constant(Tensor::scalar<int64_t>(i)); }
   Node* axes(int64_t i) { return rewriter_.integers({&i, 1}); }
-
-  // layer-defaults -----------------------------------------------------------------------------------------------------
-
-  bool leave_out_defaults() {
-    bool changed = false;
-    for (LayerOperand i : {B, FirstH, FirstC, P}) {
-      if (!has(i) || !is_zero(operands_[i])) continue;
-      operands_[i] = rewriter_.module().none();
-      changed = true;
-    }
-    AttributeSet all = attributes();
-    if (has_usual_activations()) all = all.without("activations"), changed = true;
-    if (!changed) return false;
-    context_.remarks.applied(kLayers.name, kDefaults, *node_);
-    rewriter_.module().replace(node_, make(all, node_->num_outputs()));
-    return true;
-  }
-
-  bool has_usual_activations() const {
-    const AttributeValue* given = attributes().find("activations");
-    if (!given || attributes().has("activation_alpha") || attributes().has("activation_beta")) return false;
-    std::vector<std::string> usual{"Tanh"};
-    if (node_->is("GRU")) usual = {"Sigmoid", "Tanh"};
-    if (node_->is("LSTM")) usual = {"Sigmoid", "Tanh", "Tanh"};
-    const size_t count = usual.size();
-    for (size_t i = 0; is_bidirectional() && i < count; ++i) usual.push_back(usual[i]);
-    return std::get<std::vector<std::string>>(*given) == usual;
-  }
-
-  // layer-last-state ---------------------------------------------------------------------------------------------------
-
-  bool is_last(std::optional<int64_t> row, bool reversed) const {
-    const auto steps = operands_[X]->type()->dim(0).as_constant();
-    return row && (reversed ? *row == 0 : *row == -1 || (steps && *row == *steps - 1));
-  }
-
-  struct LastRow {
-    Apply* reader;
-    std::optional<int64_t> direction;  // none: all that there are, one
-  };
-  std::vector<LastRow> last_rows() const {
-    std::vector<LastRow> found;
-    for (Apply* reader : readers(result(*node_, 0))) {
-      const bool reversed = direction_ == "reverse";
-      if (!is_bidirectional() && is_last(place(*reader, 0, 4), reversed)) found.push_back({reader, std::nullopt});
-      auto direction = place(*reader, 1, 4);
-      if (!is_bidirectional() && squeezes(*reader, 1)) direction = 0;
-      if (!direction || *direction < 0) continue;
-      Node* rows[] = {reader};
-      for (Apply* last : readers(rows)) {
-        if (is_last(place(*last, 0, 3), reversed || *direction == 1)) found.push_back({last, *direction});
-      }
-    }
-    return found;
-  }
-
-  bool read_last_states() {
-    if (!is_plain()) return false;
-    const std::vector<LastRow> found = last_rows();
-    if (found.empty()) return false;
-    Apply* layer = node_;
-    if (layer->num_outputs() < 2) {
-      layer = make(attributes(), 2);
-      rewriter_.module().replace(node_, rewriter_.item(layer, 0));
-    }
-    Node* last = rewriter_.item(layer, 1);
-    for (const auto& [reader, direction] : found) {
-      Node* state = last;
-      if (direction)
-        state = is_bidirectional() ? rewriter_.apply("Gather", {last, scalar(*direction)})
-                                   : rewriter_.apply("Squeeze", {last, axes(0)});
-      context_.remarks.applied(kLayers.name, kLastState, *reader);
-      rewriter_.module().replace(reader, state);
-    }
-    return true;
-  }
-
-  // layer-reversed -----------------------------------------------------------------------------------------------------
-
-  // Where Y is turned over, itself or behind a Squeeze; nothing: it is read otherwise as well.
-  std::optional<std::vector<Apply*>> turned_states() const {
-    std::vector<Apply*> found, pending = readers(result(*node_, 0));
-    for (size_t i = 0; i < pending.size(); ++i) {
-      if (turns_over(*pending[i], 0)) {
-        found.push_back(pending[i]);
-      } else if (squeezes(*pending[i], 1)) {
-        Node* rows[] = {pending[i]};
-        for (Apply* reader : readers(rows)) pending.push_back(reader);
-      } else {
-        return std::nullopt;
-      }
-    }
-    return found;
-  }
-
-  // What the rows are from the last to the first; null: not known.
-  Node* turned_rows() {
-    const Apply *rows = operands_[X]->as_apply(), *turned = rows;
-    const AttributeValue* perm = rows && rows->is("Transpose") ? rows->attributes().find("perm") : nullptr;
-    if (perm) turned = rows->input(0)->as_apply();
-    const int64_t axis = perm ? std::get<std::vector<int64_t>>(*perm)[0] : 0;
-    if (!turned || !turns_over(*turned, static_cast<int>(axis))) return nullptr;
-    return perm ? rewriter_.apply("Transpose", {turned->input(0)}, rows->attributes()) : turned->input(0);
-  }
-
-  bool turn_round() {
-    Node* rows = is_plain() && !is_bidirectional() ? turned_rows() : nullptr;
-    const auto found = rows ? turned_states() : std::nullopt;
-    if (!found) return false;
-    context_.remarks.applied(kLayers.name, kReversed, *node_);
-    operands_[X] = rows;
-    Apply* made = make(direction_ == "reverse" ? attributes().without("direction")
-                                               : attributes().with("direction", std::string("reverse")),
-                       node_->num_outputs());
-    for (Apply* reader : *found) rewriter_.module().replace(reader, reader->input(0));
-    rewriter_.module().replace(node_, made);
-    return true;
-  }
-
-  // layers-both-ways ---------------------------------------------------------------------------------------------------
 
   struct Pair {
     Node *mine, *other;  // one result of each, squeezed
@@ -332,19 +177,6 @@ class Layer {
     return has_all_numbers("activation_alpha", kAlpha) && has_all_numbers("activation_beta", kBeta);
   }
 
-  bool join_other_direction() {
-    if (direction_ != "forward" || attributes().get_int("layout", 0) != 0 || !has_all_numbers()) return false;
-    for (const Use& use : operands_[X]->uses()) {
-      if (use.index() != X || use.user == node_ || !is_layer(*use.user)) continue;
-      const Layer other(*use.user, context_, rewriter_);
-      const auto read = goes_with(other) ? pairs(*other.node_) : std::nullopt;
-      if (!read) continue;
-      join(other, *read);
-      return true;
-    }
-    return false;
-  }
-
   void join(const Layer& other, const std::array<Pair, kMostResults>& read) {
     context_.remarks.applied(kLayers.name, kBothWays, *node_);
     for (LayerOperand i : kTensors) {
@@ -380,7 +212,7 @@ bool has_plain_results(const Apply& node) {
          });
 }
 
-size_t run_layers(PassContext& context) {
+size_t join_directions(PassContext& context) {
   std::vector<Apply*> layers;
   for (Graph* graph : context.module.graphs()) {
     for (Apply* node = graph->first_node(); node; node = node->next_in_graph()) {
@@ -394,13 +226,20 @@ size_t run_layers(PassContext& context) {
     Rewriter rewriter(context.module, context.inference);
     rewriter.set_root(*node);
     try {
-      changes += Layer(*node, context, rewriter).improve();
+      changes += Layer(*node, context, rewriter).join_other_direction();
     } catch (const rewrite::Refusal& refusal) {
       context.remarks.refused(kLayers.name, node->op().name, *node, refusal.why);
     }
     rewriter.discard_made();
   }
   return changes;
+}
+
+size_t run_layers(PassContext& context) {
+  static const auto rules = built_in_rules({"layers.rules"});
+  const size_t changes =
+      rewrite::apply_rules(*rules, context.rewriting(), context.inference, context.remarks, kLayers.name);
+  return changes + join_directions(context);
 }
 
 }  // namespace

@@ -82,7 +82,7 @@ std::shared_ptr<const rewrite::RuleSet> differentiable_rules();
 std::shared_ptr<const rewrite::RuleSet> lowering_rules();
 // The files of rules/ that are no simplification: each the rules of the pass of that name.
 inline constexpr std::string_view kOnnxRuntimeRules = "onnxruntime.rules";
-inline constexpr std::string_view kRulesOfPasses[] = {kOnnxRuntimeRules, "caches.rules", "epilogue.rules", "gradient-kernels.rules", "weights.rules"};
+inline constexpr std::string_view kRulesOfPasses[] = {kOnnxRuntimeRules, "caches.rules", "epilogue.rules", "gradient-kernels.rules", "layers.rules", "weights.rules"};
 // The rules of those passes, and those of them that are functions.
 std::shared_ptr<const rewrite::RuleSet> rules_of_passes();
 // Whether that pass makes an operator of ONNX Runtime of an application.
@@ -91,9 +91,7 @@ bool has_onnxruntime_operator(const ir::Apply& node);
 // Whether an operator can give floats, and its declaration has no gradient (ops/gradients.h).
 bool lacks_gradient(const ir::Apply& node);
 
-// Rules that are functions, of sequences and optionals (sequence_rules.cc).
-std::span<const rewrite::Rule> sequence_rules();
-// The same, of sizes that the model's inputs have (shape_rules.cc).
+// Rules that are functions, of sizes that the model's inputs have (shape_rules.cc).
 std::span<const rewrite::Rule> shape_rules();
 // The same, of sums and products as a whole (normal_forms.cc).
 std::span<const rewrite::Rule> normal_form_rules();

@@ -123,7 +123,7 @@ std::shared_ptr<const rewrite::RuleSet> standard_rules() {
     for (const rewrite::RuleFile& file : rewrite::rule_files()) {
       if (std::ranges::count(kRulesOfPasses, file.name) == 0) files.push_back(file.name);
     }
-    return built_in_rules(files, {kSimplifyRules, sequence_rules(), shape_rules(), normal_form_rules(), factor_rules(),
+    return built_in_rules(files, {kSimplifyRules, shape_rules(), normal_form_rules(), factor_rules(),
                                   piecewise_rules(), index_map_rules()});
   }();
   return rules;
@@ -151,7 +151,7 @@ std::shared_ptr<const rewrite::RuleSet> differentiable_rules() {
     for (const rewrite::Equation& equation : standard_rules()->equations()) {
       if (!equation.moves_kinks) kept->rules.add(equation);
     }
-    for (std::span<const Rule> functions : {std::span<const Rule>(kSimplifyRules), sequence_rules(), shape_rules(),
+    for (std::span<const Rule> functions : {std::span<const Rule>(kSimplifyRules), shape_rules(),
                                             normal_form_rules(), factor_rules(), index_map_rules()})
       kept->rules.add(functions);
     return std::shared_ptr<const rewrite::RuleSet>(std::shared_ptr<void>(), &kept->rules);

@@ -474,6 +474,23 @@ Quantity single_use(const Scope& scope, Arguments a) {
   return node && node->has_one_use();
 }
 
+int64_t num_uses(const Node& node) { return std::ranges::distance(node.uses()); }
+
+// reads(n, i): how often result i of an application is an operand.
+Quantity reads(const Scope&, Arguments a) {
+  const Node* node = as_node(a[0]);
+  const Apply* apply = node ? node->as_apply() : nullptr;
+  const auto index = as_integer(a[1]);
+  if (!apply || !index) return NotKnown{};
+  if (apply->num_outputs() == 1) return *index == 0 ? num_uses(*apply) : int64_t{0};
+  int64_t count = 0;
+  for (const Use& use : apply->uses()) {
+    if (use.user->primitive() != Primitive::TupleGetItem) return NotKnown{};
+    if (use.user->attributes().require_int("index") == *index) count += num_uses(*use.user);
+  }
+  return count;
+}
+
 Quantity local(const Scope& scope, Arguments) {
   return std::ranges::all_of(scope.match.applications,
                              [&](const Apply* apply) { return apply->graph() == scope.root().graph(); });
@@ -525,10 +542,7 @@ Quantity used_only_by(const Scope&, Arguments a) {
 
 Quantity uses(const Scope&, Arguments a) {
   const Node* node = as_node(a[0]);
-  if (!node) return NotKnown{};
-  int64_t count = 0;
-  for ([[maybe_unused]] const Use& use : node->uses()) ++count;
-  return count;
+  return node ? Quantity(num_uses(*node)) : NotKnown{};
 }
 
 constexpr Function kValueFunctions[] = {
@@ -593,6 +607,7 @@ constexpr Function kValueFunctions[] = {
     {"kernel", 1, 1, kernel, "kernel(n): the lengths of its window"},
     {"single_use", 0, 1, single_use,
      "single_use: nobody else uses what the pattern names; single_use(n): has one user"},
+    {"reads", 2, 2, reads, "reads(n, i): how often result i of an application is an operand"},
     {"local", 0, 0, local, "local: all applications that the pattern names lie in one function"},
     {"is_absent", 1, 1, is_absent, "is_absent(x): x?, where it is left out"},
     {"operator", 1, 1, operator_name, "operator(n): the name of its operator"},

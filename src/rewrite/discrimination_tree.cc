@@ -43,18 +43,20 @@ bool has_fixed_operands(const Term& t) {
 }  // namespace
 
 // All words of a term: one for each of its operators, each order of commutative operands, each choice.
-std::vector<DiscriminationTree::Word> DiscriminationTree::words_of(const Term& term) {
+std::vector<DiscriminationTree::Word> DiscriminationTree::words_of(const Term& term, bool is_root) {
   using Letter = Word::Letter;
   switch (term.kind) {
     case Term::Kind::Number: return {{{{Letter::Kind::Constant}}}};
     case Term::Kind::Item: return {{{{Letter::Kind::OperatorOnly, term.operators[0]}}}};
     case Term::Kind::Apply:
+      if (term.any_results && !is_root) return {{{{Letter::Kind::Any}}}};  // or a result of it
+      break;
     case Term::Kind::Either: break;
     default: return {{{{Letter::Kind::Any}}}};
   }
   std::vector<Word> words;
   if (term.kind == Term::Kind::Either) {
-    for (const Term& choice : term.operands) std::ranges::move(words_of(choice), std::back_inserter(words));
+    for (const Term& choice : term.operands) std::ranges::move(words_of(choice, is_root), std::back_inserter(words));
     return words;
   }
   for (const Operator* op : term.operators) {
@@ -65,7 +67,7 @@ std::vector<DiscriminationTree::Word> DiscriminationTree::words_of(const Term& t
     std::vector<std::vector<Word>> operands;
     size_t product = 1;  // capped
     for (const Term& operand : term.operands) {
-      operands.push_back(words_of(operand));
+      operands.push_back(words_of(operand, false));
       product = std::min(product * operands.back().size(), kMostWords + 1);
     }
     if (product > kMostWords) {
@@ -93,7 +95,7 @@ std::vector<DiscriminationTree::Word> DiscriminationTree::words_of(const Term& t
 }
 
 void DiscriminationTree::insert(const Term& pattern, uint32_t rule) {
-  for (const Word& word : words_of(pattern)) {
+  for (const Word& word : words_of(pattern, true)) {
     Branch* branch = root_.get();
     for (const Word::Letter& letter : word.letters) {
       using Kind = Word::Letter::Kind;

@@ -31,7 +31,7 @@ class DiscriminationTree {
  private:
   struct Branch;
   struct Word;
-  static std::vector<Word> words_of(const Term& term);
+  static std::vector<Word> words_of(const Term& term, bool is_root);
   static void walk(const Branch& branch, std::vector<const ir::Node*>& pending, std::vector<uint32_t>& rules);
   std::unique_ptr<Branch> root_;
 };

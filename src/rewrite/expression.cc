@@ -5,12 +5,26 @@
 namespace anfora::rewrite {
 namespace {
 
-// [a, b, …] with lists spliced in: a list of integers, numbers or dimensions, whichever holds all.
+// [a, b, …] with lists spliced in, of texts; empty: not all are.
+std::optional<std::vector<std::string>> texts_of(std::span<const Quantity> items) {
+  std::vector<std::string> texts;
+  for (const Quantity& item : items) {
+    const auto* single = std::get_if<std::string>(&item);
+    const auto* several = std::get_if<std::vector<std::string>>(&item);
+    if (!single && !several) return std::nullopt;
+    if (single) texts.push_back(*single);
+    if (several) texts.insert(texts.end(), several->begin(), several->end());
+  }
+  return texts;
+}
+
+// [a, b, …] with lists spliced in: a list of texts, integers, numbers or dimensions, whichever holds all.
 Quantity list_of(std::span<const Quantity> items, ir::DimTable& table) {
   std::vector<int64_t> integers;
   std::vector<double> numbers;
   Dims dims;
   bool all_integers = true, all_numbers = true, all_dims = true;
+  if (auto texts = texts_of(items); texts && !items.empty()) return *texts;
   for (const Quantity& item : items) {
     auto single = as_number(item);
     auto several = single ? std::optional(std::vector<double>{*single}) : as_numbers(item);

@@ -61,7 +61,7 @@ class Matcher {
       case Term::Kind::Variable: return variable(t, node, next);
       case Term::Kind::Number: return node && is_splat(node, t.number, t.approximate) && next();
       case Term::Kind::None: return !node && next();
-      case Term::Kind::Apply: return node && application(t, node->as_apply(), 1, next);
+      case Term::Kind::Apply: return node && application(t, t.any_results ? source_of(node) : node->as_apply(), 1, next);
       case Term::Kind::Either:
         return std::ranges::any_of(t.operands, [&](const Term& choice) { return term(choice, node, next); });
       case Term::Kind::Item: return item(t, node, next);
@@ -73,6 +73,12 @@ class Matcher {
   }
 
  private:
+  // The application whose first or only result a node is.
+  static Apply* source_of(Node* node) {
+    const Apply* get = node->as(Primitive::TupleGetItem);
+    return get && get->attributes().require_int("index") == 0 ? get->input(0)->as_apply() : node->as_apply();
+  }
+
   bool variable(const Term& t, Node* node, Continue next) {
     if (!node) return t.optional && next();
     if (t.in_list) {
@@ -98,7 +104,7 @@ class Matcher {
 
   // `outputs`: how many results the application must have; 0: several.
   bool application(const Term& t, Apply* apply, size_t outputs, Continue next) {
-    if (!apply || (outputs == 1) != (apply->num_outputs() == 1)) return false;
+    if (!apply || (!t.any_results && (outputs == 1) != (apply->num_outputs() == 1))) return false;
     if (std::ranges::find(t.operators, &apply->op()) == t.operators.end()) return false;
     if (t.operator_slot >= 0) {
       const Operator*& bound = match_.operators[static_cast<size_t>(t.operator_slot)];
@@ -232,7 +238,7 @@ class Matcher {
     const bool takes_all = terms.size() == 1;
     for (size_t i = 0;; ++i) {
       if ((!takes_all || i == inputs.size()) && sequence(terms.subspan(1), inputs.subspan(i), next)) return true;
-      if (i == inputs.size() || !inputs[i]) break;
+      if (i == inputs.size() || (!inputs[i] && !terms.front().optional)) break;
       taken.push_back(inputs[i]);
     }
     taken.resize(before);

@@ -61,14 +61,14 @@ int ExpressionParser::parts_of(const Expression& e) {
 }
 
 // guard NAME(a, b): condition
-void ExpressionParser::named_guard(size_t end) {
+void ExpressionParser::named_guard(size_t end, bool is_condition) {
   size_t position = (cursor_.skip_space(), cursor_.position());
-  std::string name = word("the name of the guard");
+  std::string name = word(is_condition ? "the name of the guard" : "the name of the value");
   if (guards_.contains(name) || find_function(name)) {
-    cursor_.fail_at(position, fmt::format("there is a function or guard {} already", name));
+    cursor_.fail_at(position, fmt::format("there is a function, guard or value {} already", name));
   }
-  NamedGuard guard{.parameters = parameters(), .end = end};
-  cursor_.expect(":", "before the condition");
+  NamedGuard guard{.parameters = parameters(), .end = end, .is_condition = is_condition};
+  cursor_.expect(":", is_condition ? "before the condition" : "before the value");
   guard.from = cursor_.position();
   expand(guard, std::vector<Expression>(guard.parameters.size()));  // errors show here, not only where it is used
   cursor_.rewind(end);
@@ -85,7 +85,7 @@ std::vector<std::string> ExpressionParser::parameters() {
   return names;
 }
 
-// The condition with arguments in the place of the parameters; one conjunct of a guard, as it is written as one.
+// With arguments in the place of the parameters. A condition is one conjunct of a guard, as it is written as one.
 Expression ExpressionParser::expand(const NamedGuard& guard, std::vector<Expression> arguments) {
   boost::unordered_flat_map<std::string, Expression> bound;
   for (size_t i = 0; i < arguments.size(); ++i) bound.emplace(guard.parameters[i], std::move(arguments[i]));
@@ -93,9 +93,13 @@ Expression ExpressionParser::expand(const NamedGuard& guard, std::vector<Express
   const bool was_inside = std::exchange(in_named_guard_, true);
   Cursor outside = std::exchange(cursor_, Cursor(text_.substr(0, guard.end), file_));
   cursor_.rewind(guard.from);
-  Expression whole{.kind = Expression::Kind::And, .position = outside.position()};
-  whole.operands.push_back(disjunction());
-  if (!cursor_.at_end()) cursor_.fail_expected("the end of the condition");
+  Expression whole = guard.is_condition ? disjunction() : sum();
+  if (!cursor_.at_end()) cursor_.fail_expected(guard.is_condition ? "the end of the condition" : "the end of the value");
+  if (guard.is_condition) {
+    Expression conjunct{.kind = Expression::Kind::And, .position = outside.position()};
+    conjunct.operands.push_back(std::move(whole));
+    whole = std::move(conjunct);
+  }
   cursor_ = outside;
   in_named_guard_ = was_inside;
   std::swap(bound, arguments_);

@@ -30,10 +30,11 @@ struct Variable {
   bool is_of_result = false;  // names an application of a result
 };
 
-// A condition with a name: text, which is read anew at each use with the parameters standing for the arguments.
+// A condition or another value with a name: text, which is read anew at each use with the parameters standing for the arguments.
 struct NamedGuard {
   std::vector<std::string> parameters;
   size_t from, end;  // of the text, in the file
+  bool is_condition;
 };
 
 class ExpressionParser {
@@ -52,7 +53,8 @@ class ExpressionParser {
   void count(int parts = 1);
 
   // guard NAME(a, b): condition
-  void named_guard(size_t end);
+  // value NAME(a, b): sum
+  void named_guard(size_t end, bool is_condition);
   // The condition with arguments in the place of the parameters; one conjunct of a guard, as it is written as one.
   Expression expand(const NamedGuard& guard, std::vector<Expression> arguments);
   const NamedGuard* find_guard(const std::string& name) const;

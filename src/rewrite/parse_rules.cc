@@ -22,7 +22,7 @@ using namespace ir;
 
 namespace {
 
-constexpr std::string_view kFolded = "folded";
+constexpr std::string_view kFolded = "folded", kAnyResults = ":_";
 
 // A pattern with a name, or a term of results: text, too. Its other names are its own.
 struct NamedTerm {
@@ -58,7 +58,9 @@ class RuleParser : ExpressionParser {
       } else if (accept_word("weight")) {
         weight();
       } else if (accept_word("guard")) {
-        named_guard(end);
+        named_guard(end, true);
+      } else if (accept_word("value")) {
+        named_guard(end, false);
       } else if (accept_word("pattern")) {
         named_pattern(end);
       } else if (accept_word("term")) {
@@ -403,10 +405,12 @@ class RuleParser : ExpressionParser {
         rule_->moves_kinks = true;
       } else if (accept_word("numbers")) {
         rule_->takes_numbers = true;
+      } else if (accept_word("sharpens")) {
+        rule_->sharpens = true;
       } else if (accept_word("ordered")) {
         rule_->order = text("the reason, in quotes");
       } else {
-        cursor_.fail_expected("cheaper, accurate, kinks, numbers or ordered '…'");
+        cursor_.fail_expected("cheaper, accurate, kinks, numbers, sharpens or ordered '…'");
       }
     }
     cursor_.expect("]", "behind what the rule promises");
@@ -464,14 +468,21 @@ class RuleParser : ExpressionParser {
     }
     if (name.empty()) cursor_.fail_expected("a term: an operator, a variable, a number");
     std::string_view behind = cursor_.rest().substr(name.size());
+    if (is_capital(name[0]) && has_any_results(behind)) return application();
     if (behind.starts_with(':') && !behind.starts_with("::")) return is_capital(name[0]) ? class_term() : named_term();
     if (operator_length() > 0) return application();
+    if (behind.starts_with('[') && !in_pattern_) return computed();
     if (behind.starts_with('(') && !in_pattern_) {
       if (name == kFolded) return folded();
       if (auto known = results_.find(std::string(name)); known != results_.end()) return named_result_term(known->second);
     }
     if (behind.starts_with('(')) return in_pattern_ ? named_pattern_term() : computed();
     return variable();
+  }
+
+  // F:_(…)
+  static bool has_any_results(std::string_view behind) {
+    return behind.starts_with(kAnyResults) && (behind.size() == kAnyResults.size() || !is_letter(behind[kAnyResults.size()]));
   }
 
   // (s | t | …): each choice binds the same variables but for optional ones, so that those of the result have values whichever it is.
@@ -575,7 +586,7 @@ class RuleParser : ExpressionParser {
       cursor_.fail_at(position, fmt::format("{} stands for something else already", name));
     }
     std::string_view op = peek_word(), behind = cursor_.rest().substr(op.size());
-    const bool is_class = behind.starts_with(':') && !behind.starts_with("::");
+    const bool is_class = behind.starts_with(':') && !behind.starts_with("::") && !has_any_results(behind);
     Term t = is_class ? class_term() : operator_length() > 0 || !in_pattern_ ? application() : named_pattern_term();
     set_name(t, slot_of_name(name, position), position);
     return t;
@@ -642,6 +653,7 @@ class RuleParser : ExpressionParser {
   }
 
   void arguments(Term& t) {
+    t.any_results = cursor_.accept(kAnyResults);
     if (cursor_.rest().starts_with('*')) {
       cursor_.advance(1);
       t.flattened = true;
@@ -686,11 +698,12 @@ class RuleParser : ExpressionParser {
   }
 
   void check_operands(const Term& t) {
+    const auto single = std::ranges::count_if(t.operands, [](const Term& operand) { return !operand.repeated; });
     for (const Operator* op : t.operators) {
       bool variadic = !op->inputs.empty() && op->inputs.back().arity == Formal::Arity::Variadic;
       bool declared = op->known && op->primitive == Primitive::Operation;
-      if (!variadic && !t.flattened && declared && t.operands.size() > op->inputs.size()) {
-        cursor_.fail(fmt::format("{} takes {} operands, not {}", op->name, op->inputs.size(), t.operands.size()));
+      if (!variadic && !t.flattened && declared && static_cast<size_t>(single) > op->inputs.size()) {
+        cursor_.fail(fmt::format("{} takes {} operands, not {}", op->name, op->inputs.size(), single));
       }
     }
     for (size_t i = 0; i < t.operands.size(); ++i) {

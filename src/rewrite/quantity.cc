@@ -81,6 +81,7 @@ Quantity from_attribute(const AttributeValue& value) {
   if (const auto* s = std::get_if<std::string>(&value)) return *s;
   if (const auto* t = std::get_if<Tensor>(&value)) return *t;
   if (const auto* ints = std::get_if<std::vector<int64_t>>(&value)) return *ints;
+  if (const auto* texts = std::get_if<std::vector<std::string>>(&value)) return *texts;
   if (const auto* floats = std::get_if<std::vector<float>>(&value)) {
     return std::vector<double>(floats->begin(), floats->end());
   }
@@ -104,6 +105,9 @@ std::optional<AttributeValue> to_attribute(const Quantity& q, Kind kind) {
       return std::nullopt;
     case Kind::Floats:
       if (auto numbers = as_numbers(q)) return AttributeValue(std::vector<float>(numbers->begin(), numbers->end()));
+      return std::nullopt;
+    case Kind::Strings:
+      if (const auto* texts = std::get_if<std::vector<std::string>>(&q)) return AttributeValue(*texts);
       return std::nullopt;
     case Kind::Tensor:
       if (const auto* tensor = std::get_if<Tensor>(&q)) return AttributeValue(*tensor);
@@ -141,6 +145,7 @@ std::optional<bool> equal(const Quantity& a, const Quantity& b, ir::DimTable& ta
   if (const auto* x = std::get_if<Tensor>(&a)) return Tensor::identical(*x, std::get<Tensor>(b));
   if (const auto* x = std::get_if<bool>(&a)) return *x == std::get<bool>(b);
   if (const auto* x = std::get_if<std::string>(&a)) return *x == std::get<std::string>(b);
+  if (const auto* x = std::get_if<std::vector<std::string>>(&a)) return *x == std::get<std::vector<std::string>>(b);
   if (const auto* x = std::get_if<ir::Node*>(&a)) return *x == std::get<ir::Node*>(b);
   if (const auto* x = std::get_if<Nodes>(&a)) return *x == std::get<Nodes>(b);
   return std::nullopt;
@@ -158,6 +163,9 @@ std::string to_string(const Quantity& q) {
       return fmt::format("[{}]", fmt::join(list, ", "));
     }
     std::string operator()(const std::vector<double>& list) const { return fmt::format("[{}]", fmt::join(list, ", ")); }
+    std::string operator()(const std::vector<std::string>& list) const {
+      return fmt::format("['{}']", fmt::join(list, "', '"));
+    }
     std::string operator()(const Dims& dims) const {
       std::string text = "[";
       for (Dim dim : dims) text += (text.size() > 1 ? ", " : "") + ir::to_string(dim);

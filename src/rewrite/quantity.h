@@ -26,7 +26,7 @@ using Dims = std::vector<ir::Dim>;
 // Integers serve for element types as well, by ONNX's numbers (f32 is 1). A list of integers is Dims only
 // where one of them is symbolic.
 using Quantity = std::variant<NotKnown, bool, int64_t, double, std::string, ir::Dim, std::vector<int64_t>,
-                              std::vector<double>, Dims, ir::Node*, Nodes, Tensor>;
+                              std::vector<double>, std::vector<std::string>, Dims, ir::Node*, Nodes, Tensor>;
 
 inline bool is_known(const Quantity& q) { return !std::holds_alternative<NotKnown>(q); }
 bool is_true(const Quantity& q);
@@ -45,7 +45,7 @@ ir::Node* as_node(const Quantity& q);
 // Constant dimensions become integers, so that a quantity has one form.
 Quantity from_dim(ir::Dim dim);
 Quantity from_dims(std::span<const ir::Dim> dims);
-// Attribute kinds that rules compute with; NotKnown for lists of strings and of tensors.
+// Attribute kinds that rules compute with; NotKnown for lists of tensors.
 Quantity from_attribute(const AttributeValue& value);
 // The attribute of the declared kind; empty where the quantity does not fit it.
 std::optional<AttributeValue> to_attribute(const Quantity& q, ir::AttributeDeclaration::Kind kind);

@@ -59,7 +59,7 @@ class Maker {
         return t.in_list ? scope_.match.lists[static_cast<size_t>(t.slot)][repetition_]
                          : scope_.match.nodes[static_cast<size_t>(t.slot)];
       case Term::Kind::Number: return number(t, dtype_of(&scope_.root()));
-      case Term::Kind::Apply: return application(t, t.num_results > 0 ? num_results(t) : 1);
+      case Term::Kind::Apply: return application(t, t.num_results > 0 || t.any_results ? num_results(t) : 1);
       case Term::Kind::Around: return around(t);
       case Term::Kind::Item: return item(t);
       case Term::Kind::Computed: return computed(t);
@@ -92,6 +92,12 @@ class Maker {
     return refuse("a value that the result needs is not known");
   }
 
+  // As that of the pattern has.
+  size_t num_matched(const Operator& op) const {
+    const auto matched = std::ranges::find(match_.applications, &op, [](const Apply* a) { return &a->op(); });
+    return matched == match_.applications.end() ? 1 : (*matched)->num_outputs();
+  }
+
   // How many results an application has of which one is wanted: as many as that of the root, or as are declared.
   size_t num_outputs(const Term& t) const {
     if (t.operators.size() != 1) return 1;
@@ -102,7 +108,8 @@ class Maker {
   }
 
   // Of an application with a name: those that the rule asks for, and those that there always are.
-  static size_t num_results(const Term& t) {
+  size_t num_results(const Term& t) const {
+    if (t.any_results) return std::max(t.num_results, num_matched(operator_of(t)));
     if (t.operators.size() != 1) return t.num_results;
     const auto required = std::ranges::count(t.operators[0]->outputs, Formal::Arity::Required, &Formal::arity);
     return std::max(t.num_results, static_cast<size_t>(required));
@@ -110,7 +117,7 @@ class Maker {
 
   Node* item(const Term& t) {
     const Term& of = t.operands[0];
-    const bool is_counted = of.kind == Term::Kind::Apply && of.num_results == 0;
+    const bool is_counted = of.kind == Term::Kind::Apply && of.num_results == 0 && !of.any_results;
     Node* tuple = is_counted ? application(of, num_outputs(of)) : term(of);
     if (!tuple || failed()) return nullptr;
     if (tuple->type() && tuple->type()->is_tensor()) return tuple;  // the only one
@@ -286,9 +293,20 @@ class Maker {
     }
     if (t.flattened) return tree(op, operands);
     auto attributes = attributes_of(t, op);
-    Node* made = attributes ? make(op, operands, *attributes, num_outputs) : nullptr;
+    Apply* same = attributes && t.any_results ? matched_as(op, operands, *attributes, num_outputs) : nullptr;
+    Node* made = same ? same : attributes ? make(op, operands, *attributes, num_outputs) : nullptr;
     if (t.slot >= 0) match_.nodes[static_cast<size_t>(t.slot)] = made;
     return made;
+  }
+
+  // What the pattern has already: it only has more results than are asked for.
+  Apply* matched_as(const Operator& op, const Operands& operands, const AttributeSet& attributes, size_t num_outputs) const {
+    for (Apply* apply : match_.applications) {
+      const bool is_same = &apply->op() == &op && apply->num_outputs() == num_outputs && apply->attributes() == attributes &&
+                           std::ranges::equal(apply->operands(), operands, {}, &Use::node);
+      if (is_same) return apply;
+    }
+    return nullptr;
   }
 
   // Whether there is no application without the first operand: what is made of an absent one is absent, too.

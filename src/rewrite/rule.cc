@@ -183,6 +183,11 @@ Apply* Rewriter::apply(const Operator& op, std::span<Node* const> inputs, const 
 }
 
 Node* Rewriter::item(Node* tuple, size_t index) {
+  for (const Use& use : tuple->uses()) {
+    const bool is_it = use.user->primitive() == Primitive::TupleGetItem && use.user->graph() == graph_ &&
+                       use.user->attributes().require_int("index") == static_cast<int64_t>(index);
+    if (is_it) return use.user;
+  }
   Node* item = module_.tuple_item(graph_, tuple, index);
   if (Apply* apply = item->as_apply(); apply && !apply->type()) inference_.infer(*apply);
   return item;
@@ -408,7 +413,7 @@ class Engine {
 
   // The result under a match that satisfies the guard; null, with the reason: none.
   Node* instance(const Equation& equation, const Apply& node, const Scope& scope, Match& match, std::string& refusal) {
-    if (is_open_shape(node) && !options_.define_roots) {
+    if (is_open_shape(node) && !options_.define_roots && !equation.sharpens) {
       refusal = "the rank is not known";
       return nullptr;
     }
@@ -431,7 +436,7 @@ class Engine {
       if (!failure.empty()) refusal = std::move(failure);
       if (!made || made == &node) continue;
       auto own = rewriter_.made().subspan(before);
-      if (fit_of(node, *made, own) != Fit::Yes) {
+      if (const Fit fitting = fit_of(node, *made, own); fitting == Fit::No || (fitting == Fit::NotShown && !equation.sharpens)) {
         refusal = fmt::format("{} would become {}", to_string(node.type()), to_string(made->type()));
         continue;
       }
@@ -482,6 +487,9 @@ class Engine {
       }
       Node* made = make_result(result, scope, match, why);
       if (!made) return false;
+      const bool gets_results = made->type() && made->type()->is_tuple() && old->num_outputs() == 1;
+      if (gets_results) made = rewriter_.item(made, 0);
+      if (made == old) continue;  // it is what the rule needs
       if (fit_of(*old, *made, rewriter_.made()) != Fit::Yes) {
         why = fmt::format("{} would become {}", to_string(old->type()), to_string(made->type()));
         return false;

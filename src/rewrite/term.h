@@ -77,6 +77,8 @@ struct Term {
   std::vector<const ir::Operator*> operators;
   int operator_slot = -1;
   bool flattened = false;  // Add*(…): the operands of a whole tree of the associative operator, in any order
+  bool any_results = false;  // F:_(…): in a pattern, with any number of results, of which an operand is the first; in a result, with as
+                             // many as that of the pattern
   std::vector<AttributeTerm> attributes;
   int rest = -1;  // ..a: slot of attribute sets, for the attributes that are not named; −1: they have their defaults
   size_t num_results = 0;  // of an application that a result names: how many of them the rule asks for; 0: one
