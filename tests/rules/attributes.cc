@@ -70,6 +70,15 @@ AttributeValue some_axis(const Application& a) {
 AttributeValue scatter_mode(const Application& a) { return of(a, {"none", "none", "add", "mul", "max", "min"}); }
 AttributeValue loss_mode(const Application& a) { return of(a, {"mean", "sum", "none"}); }
 AttributeValue direction(const Application& a) { return of(a, {"forward", "reverse", "bidirectional"}); }
+template <const char*... Usual>
+AttributeValue activations(const Application& a) {
+  std::vector<std::string> once{Usual...};
+  if (a.draw.percent(20)) once.back() = "Relu";
+  std::vector<std::string> all = once;
+  if (get_text(a, "direction") == "bidirectional") all.insert(all.end(), once.begin(), once.end());
+  return all;
+}
+constexpr char kSigmoid[] = "Sigmoid", kTanh[] = "Tanh";
 AttributeValue resize_mode(const Application& a) { return of(a, {"nearest", "linear", "cubic"}); }
 AttributeValue sample_mode(const Application& a) { return of(a, {"linear", "nearest", "cubic"}); }
 AttributeValue nearest_mode(const Application& a) {
@@ -129,6 +138,9 @@ constexpr AttributeEntry kAttributes[] = {
     {"", "detect_positive", flag},
     {"", "dilations", stride},
     {"", "direction", direction},
+    {"GRU", "activations", activations<kSigmoid, kTanh>},
+    {"LSTM", "activations", activations<kSigmoid, kTanh, kTanh>},
+    {"RNN", "activations", activations<kTanh>},
     {"", "dtype", element_type},
     {"", "epsilon", epsilon},
     {"", "equation", equation},

@@ -237,7 +237,9 @@ class Maker {
       Values values = is_float(want.dtype) ? constants_.floats : constants_.others;
       Tensor tensor = random_tensor(want.dtype, want.shape, facts.bounded ? Values::Normal : values, draw_,
                                     want.bounds ? &*want.bounds : nullptr);
-      if (facts.positive || (facts.around && draw_.percent(50))) make_positive(tensor);
+      const bool is_zero = facts.positive && facts.bounded && draw_.percent(50);
+      if (is_zero) tensor = Tensor::zeros(want.dtype, want.shape);
+      if (!is_zero && (facts.positive || (facts.around && draw_.percent(50)))) make_positive(tensor);
       return module_->constant(std::move(tensor));
     }
     Parameter* parameter = module_->add_parameter(graph_, module_->context().tensor_type(want.dtype, want.shape));

@@ -100,6 +100,12 @@ const OperandEntry* find_entry(std::span<const std::span<const OperandEntry>> ta
 
 }  // namespace
 
+static bool choose_from_operands(const OperandEntry& entry, Application& a) {
+  size_t required =
+      static_cast<size_t>(std::ranges::count(a.op.inputs, ir::Formal::Arity::Required, &ir::Formal::arity));
+  return a.operands.size() >= required && entry.choose(a);
+}
+
 bool choose_operands(Application& a) {
   const std::array tables{moving_operands(), product_operands(), element_operands()};
   if (const OperandEntry* entry = find_entry(tables, a.op)) return !a.operands.empty() && entry->choose(a);
@@ -107,6 +113,9 @@ bool choose_operands(Application& a) {
   if (a.op.fusion == ir::FusionKind::Broadcast || a.op.fusion == ir::FusionKind::Elementwise) {
     return choose_elementwise(a);
   }
+  // There is no way back from the result of a layer: what it has comes of the operands, and may not be what is wanted.
+  const OperandEntry* layer = find_entry(std::array{layer_operands()}, a.op);
+  if (layer && a.draw.percent(50)) return choose_from_operands(*layer, a);
   for (Want& want : a.operands) want.shape = a.result;
   return true;
 }
@@ -114,10 +123,7 @@ bool choose_operands(Application& a) {
 bool choose_free_operands(Application& a) {
   const std::array tables{layer_operands(), indexed_operands()};
   const OperandEntry* entry = find_entry(tables, a.op);
-  if (!entry) return choose_operands(a);
-  size_t required =
-      static_cast<size_t>(std::ranges::count(a.op.inputs, ir::Formal::Arity::Required, &ir::Formal::arity));
-  return a.operands.size() >= required && entry->choose(a);
+  return entry ? choose_from_operands(*entry, a) : choose_operands(a);
 }
 
 int64_t random_extent(Draw& draw) {
