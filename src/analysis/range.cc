@@ -116,7 +116,8 @@ ValueRange RangeAnalysis::of_application(const Apply& node, int depth) {
     const Apply* several = node.input(0)->as_apply();
     if (!several || several->primitive() != Primitive::Operation) return ops::range_of_type(node.type());
     Application application(*this, *several, depth);
-    return is_of_elements(several->op(), node.attributes().require_int("index")) ? application.input(0) : application.otherwise(node.type());
+    return is_of_elements(several->op(), node.attributes().require_int("index")) ? application.input(0)
+                                                                                 : application.otherwise(node.type());
   }
   if (node.primitive() != Primitive::Operation || node.num_outputs() != 1 || !node.type()->is_tensor())
     return ops::range_of_type(node.type());

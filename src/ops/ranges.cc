@@ -385,11 +385,12 @@ ValueRange range_of_fill(RangeContext& ctx) {
   const AttributeValue* value = ctx.node().attributes().find("value");
   if (!value) return make(0, 0, false);
   const Tensor& fill = std::get<Tensor>(*value);
-  const DType dtype = fill.dtype();
-  const bool is_exact = (is_float(dtype) && element_bits(dtype) >= 16) || (is_integer(dtype) && element_bits(dtype) >= 8 && element_bits(dtype) <= 32);
+  const bool is_exact = is_float(fill.dtype()) ? element_bits(fill.dtype()) >= 16
+                                               : is_integer(fill.dtype()) && element_bits(fill.dtype()) >= 8;
   if (!is_exact || fill.size() != 1) return ctx.anything();
-  const double number = dispatch<Numbers>(dtype, [&]<class T>() { return static_cast<double>(static_cast<ComputeType<T>>(fill.data<T>()[0])); });
-  return std::isnan(number) ? ctx.anything() : make(number, number, false);
+  const double number = dispatch<Numbers>(
+      fill.dtype(), [&]<class T>() { return static_cast<double>(static_cast<ComputeType<T>>(fill.data<T>()[0])); });
+  return std::abs(number) < 0x1p53 ? make(number, number, false) : ctx.anything();
 }
 ValueRange range_of_steps(RangeContext& ctx) {
   if (!is_integer(ctx.type()->dtype())) return ctx.anything();

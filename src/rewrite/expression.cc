@@ -1,6 +1,7 @@
 #include "rewrite/expression.h"
 
 #include <algorithm>
+#include <boost/unordered/unordered_flat_map.hpp>
 
 namespace anfora::rewrite {
 namespace {
@@ -73,12 +74,16 @@ Quantity connect(const Expression& e, const Scope& scope, bool decisive) {
 }  // namespace
 
 const Function* find_function(std::string_view name) {
-  for (std::span<const Function> table :
-       {functions_about_values(), functions_about_shapes(), functions_that_compute()}) {
-    auto found = std::ranges::find(table, name, &Function::name);
-    if (found != table.end()) return &*found;
-  }
-  return nullptr;
+  static const auto functions = [] {
+    boost::unordered_flat_map<std::string_view, const Function*> all;
+    for (std::span<const Function> table :
+         {functions_about_values(), functions_about_shapes(), functions_that_compute()}) {
+      for (const Function& function : table) all.emplace(function.name, &function);
+    }
+    return all;
+  }();
+  auto found = functions.find(name);
+  return found == functions.end() ? nullptr : found->second;
 }
 
 Quantity evaluate(const Expression& e, const Scope& scope) {

@@ -61,7 +61,8 @@ class Matcher {
       case Term::Kind::Variable: return variable(t, node, next);
       case Term::Kind::Number: return node && is_splat(node, t.number, t.approximate) && next();
       case Term::Kind::None: return !node && next();
-      case Term::Kind::Apply: return node && application(t, t.any_results ? source_of(node) : node->as_apply(), 1, next);
+      case Term::Kind::Apply:
+        return node && application(t, t.any_results ? source_of(node) : node->as_apply(), 1, next);
       case Term::Kind::Either:
         return std::ranges::any_of(t.operands, [&](const Term& choice) { return term(choice, node, next); });
       case Term::Kind::Item: return item(t, node, next);

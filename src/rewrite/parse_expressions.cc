@@ -94,7 +94,8 @@ Expression ExpressionParser::expand(const NamedGuard& guard, std::vector<Express
   Cursor outside = std::exchange(cursor_, Cursor(text_.substr(0, guard.end), file_));
   cursor_.rewind(guard.from);
   Expression whole = guard.is_condition ? disjunction() : sum();
-  if (!cursor_.at_end()) cursor_.fail_expected(guard.is_condition ? "the end of the condition" : "the end of the value");
+  if (!cursor_.at_end())
+    cursor_.fail_expected(guard.is_condition ? "the end of the condition" : "the end of the value");
   if (guard.is_condition) {
     Expression conjunct{.kind = Expression::Kind::And, .position = outside.position()};
     conjunct.operands.push_back(std::move(whole));

@@ -474,7 +474,8 @@ class RuleParser : ExpressionParser {
     if (behind.starts_with('[') && !in_pattern_) return computed();
     if (behind.starts_with('(') && !in_pattern_) {
       if (name == kFolded) return folded();
-      if (auto known = results_.find(std::string(name)); known != results_.end()) return named_result_term(known->second);
+      if (auto known = results_.find(std::string(name)); known != results_.end())
+        return named_result_term(known->second);
     }
     if (behind.starts_with('(')) return in_pattern_ ? named_pattern_term() : computed();
     return variable();
@@ -482,7 +483,8 @@ class RuleParser : ExpressionParser {
 
   // F:_(…)
   static bool has_any_results(std::string_view behind) {
-    return behind.starts_with(kAnyResults) && (behind.size() == kAnyResults.size() || !is_letter(behind[kAnyResults.size()]));
+    return behind.starts_with(kAnyResults) &&
+           (behind.size() == kAnyResults.size() || !is_letter(behind[kAnyResults.size()]));
   }
 
   // (s | t | …): each choice binds the same variables but for optional ones, so that those of the result have values whichever it is.
@@ -785,7 +787,7 @@ class RuleParser : ExpressionParser {
   std::deque<Equation>& equations_;
   const bool has_results_;  // false: what is read are patterns
   Equation* rule_ = nullptr;
-  std::map<std::string, NamedTerm> patterns_, results_;  // of this file
+  std::map<std::string, NamedTerm> patterns_, results_;                        // of this file
   boost::unordered_flat_map<std::string, PatternArgument> pattern_arguments_;  // of the pattern that is being read, by parameter
   std::set<std::string> optional_;   // variables that are x? somewhere
   std::set<std::string> mentioned_;  // variables, since the choice began that is being read

@@ -300,9 +300,11 @@ class Maker {
   }
 
   // What the pattern has already: it only has more results than are asked for.
-  Apply* matched_as(const Operator& op, const Operands& operands, const AttributeSet& attributes, size_t num_outputs) const {
+  Apply* matched_as(const Operator& op, const Operands& operands, const AttributeSet& attributes,
+                    size_t num_outputs) const {
     for (Apply* apply : match_.applications) {
-      const bool is_same = &apply->op() == &op && apply->num_outputs() == num_outputs && apply->attributes() == attributes &&
+      const bool is_same = &apply->op() == &op && apply->num_outputs() == num_outputs &&
+                           apply->attributes() == attributes &&
                            std::ranges::equal(apply->operands(), operands, {}, &Use::node);
       if (is_same) return apply;
     }

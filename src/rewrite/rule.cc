@@ -436,7 +436,8 @@ class Engine {
       if (!failure.empty()) refusal = std::move(failure);
       if (!made || made == &node) continue;
       auto own = rewriter_.made().subspan(before);
-      if (const Fit fitting = fit_of(node, *made, own); fitting == Fit::No || (fitting == Fit::NotShown && !equation.sharpens)) {
+      if (const Fit fitting = fit_of(node, *made, own);
+          fitting == Fit::No || (fitting == Fit::NotShown && !equation.sharpens)) {
         refusal = fmt::format("{} would become {}", to_string(node.type()), to_string(made->type()));
         continue;
       }

@@ -26,7 +26,7 @@ struct Equation {
   bool is_accurate = false;  // [accurate]: only where what runs the result computes it as accurately as the pattern
   bool moves_kinks = false;  // [kinks]: the derivative may be another where there are several, at ties and at 0
   bool takes_numbers = false;  // [numbers]: its operands are taken for numbers, as far as the promise goes
-  bool sharpens = false;     // [sharpens]: the result is what the root is, also where sizes that nobody knew of it are known then
+  bool sharpens = false;     // [sharpens]: the result is what the root is, also where it tells more of the root's shape
   std::string order;         // [ordered '…']: why applying it over and over ends, where its weight does not show it
 
   SlotCounts slots;

@@ -58,7 +58,7 @@ struct Term {
     Item,      // t.1, the result of that number of an application with several
     Computed,  // in a result: an expression that gives a node, a tensor or a list of integers
     Around,    // V(t), in a result: what the pattern has around a term, around operands[0]
-    Folded,    // folded(t, dtype), in a result: the constant that operands[0] computes of constants; its element type is `value`
+    Folded,    // folded(t, dtype), in a result: the constant that operands[0] is; its element type is `value`
   };
   Kind kind = Kind::Wildcard;
   size_t position = 0;
@@ -77,8 +77,8 @@ struct Term {
   std::vector<const ir::Operator*> operators;
   int operator_slot = -1;
   bool flattened = false;  // Add*(…): the operands of a whole tree of the associative operator, in any order
-  bool any_results = false;  // F:_(…): in a pattern, with any number of results, of which an operand is the first; in a result, with as
-                             // many as that of the pattern
+  // F:_(…): in a pattern, with any number of results, of which an operand is the first; in a result, with as many as that.
+  bool any_results = false;
   std::vector<AttributeTerm> attributes;
   int rest = -1;  // ..a: slot of attribute sets, for the attributes that are not named; −1: they have their defaults
   size_t num_results = 0;  // of an application that a result names: how many of them the rule asks for; 0: one
