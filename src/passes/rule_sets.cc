@@ -4,7 +4,7 @@
 
 namespace anfora::passes {
 
-extern const Pass kCaches, kEpilogue, kWeights;
+extern const Pass kCaches, kEpilogue, kGradientKernels, kWeights;
 
 namespace {
 
@@ -19,6 +19,8 @@ size_t run_rules(PassContext& context) {
 const Pass kCaches{"caches", "KV-cache fusion", "keys and values appended inside their Attention", run_rules<kCaches>};
 const Pass kEpilogue{"epilogue", "epilogues", "what surrounds a product or a convolution is done on the way",
                      run_rules<kEpilogue>};
+const Pass kGradientKernels{"gradient-kernels", "kernels of gradients",
+                            "what differentiation makes, as operators with kernels", run_rules<kGradientKernels>};
 const Pass kWeights{"weights", "conv + batch norm, mul, add", "fold scales and offsets into weights",
                     run_rules<kWeights>};
 
