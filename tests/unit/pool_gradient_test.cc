@@ -22,7 +22,7 @@ Tensor few_numbers(const Shape& shape) {
   return tensor;
 }
 
-Tensor with_channels_last(const Tensor& tensor) {
+Tensor channels_moved_last(const Tensor& tensor) {
   std::vector<int64_t> permutation(static_cast<size_t>(tensor.rank()));
   std::iota(permutation.begin(), permutation.end(), 0);
   std::rotate(permutation.begin() + 1, permutation.begin() + 2, permutation.end());
@@ -58,8 +58,8 @@ TEST(PoolGradient, GoesToTheFirstLargestElement) {
     const Tensor dx = run_kernel("LoweredMaxPoolGradient", attributes, {x, dy})[0];
     EXPECT_TRUE(Tensor::identical(dx, expected));
     const Tensor last = run_kernel("LoweredMaxPoolGradient", attributes.with("channels_last", int64_t{1}),
-                                   {with_channels_last(x), with_channels_last(dy)})[0];
-    EXPECT_TRUE(Tensor::identical(last, with_channels_last(expected)));
+                                   {channels_moved_last(x), channels_moved_last(dy)})[0];
+    EXPECT_TRUE(Tensor::identical(last, channels_moved_last(expected)));
   }
 }
 

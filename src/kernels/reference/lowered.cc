@@ -83,9 +83,9 @@ Tensor optional_input(const KernelContext& context, size_t i) {
   return tensor ? *tensor : Tensor();
 }
 
-class Activation {
+class FusedActivation {
  public:
-  explicit Activation(const AttributeSet& attributes) {
+  explicit FusedActivation(const AttributeSet& attributes) {
     const std::string name = attributes.get_string("activation", "");
     if (name.empty()) return;
     AttributeSet own;
@@ -129,7 +129,7 @@ class Epilogue {
 
  private:
   Part add_{"Add"};
-  Activation activation_;
+  FusedActivation activation_;
 };
 
 bool is_channels_last(const AttributeSet& attributes) { return attributes.get_int("channels_last", 0) != 0; }
@@ -189,7 +189,7 @@ class LoweredBatchNormalization {
  private:
   bool channels_last_;
   Part plain_;
-  Activation activation_;
+  FusedActivation activation_;
 };
 
 class LoweredMatMul {
