@@ -172,10 +172,22 @@ class Maker {
   // Asked of the whole term before anything is computed.
   bool is_of_constants(const Term& t) const {
     if (t.kind == Term::Kind::Variable) return is_constant(scope_.match.nodes[static_cast<size_t>(t.slot)], nullptr);
-    if (t.kind == Term::Kind::Around && !is_constant(outermost_of(t), middle_of(t))) return false;
+    // x · x has x in the middle, too, but is no map s·x + t.
+    if (t.kind == Term::Kind::Around && outermost_of(t) &&
+        (!is_constant(outermost_of(t), middle_of(t)) || occurrences(outermost_of(t), middle_of(t)) != 1)) {
+      return false;
+    }
     return std::ranges::all_of(t.operands, [&](const Term& operand) { return is_of_constants(operand); });
   }
   static bool is_none(const Node& node) { return node.as_value() && node.as_value()->is_none(); }
+  size_t occurrences(const Node* node, const Node* middle) const {
+    if (node == middle) return 1;
+    const Apply* apply = node ? node->as_apply() : nullptr;
+    if (!apply || !is_matched(*apply)) return 0;
+    size_t count = 0;
+    for (const Use& use : apply->operands()) count += occurrences(use.node, middle);
+    return count;
+  }
   // … but for what is in the middle.
   bool is_constant(const Node* node, const Node* middle) const {
     if (!node || node == middle || constant_tensor(node) || is_none(*node)) return true;
