@@ -33,7 +33,7 @@ from ._report import OptimizeReport, Side, Step
 if TYPE_CHECKING:  # numpy takes longer to import than all of Anfora
     from . import numpy, ops, optimizers
     from ._debug import debug
-    from ._grad import grad, hessian, jacobian, jvp, value_and_grad, vjp
+    from ._grad import custom_gradient, grad, hessian, jacobian, jvp, stop_gradient, value_and_grad, vjp
     from ._operators import register_kernel, register_operator
     from ._overload import overload
     from ._program import jit
@@ -69,6 +69,7 @@ __all__ = [
     "TypeMismatchError",
     "UnsupportedError",
     "Verification",
+    "custom_gradient",
     "debug",
     "grad",
     "hessian",
@@ -83,6 +84,7 @@ __all__ = [
     "overload",
     "register_kernel",
     "register_operator",
+    "stop_gradient",
     "trace",
     "tree_map",
     "value_and_grad",
@@ -93,6 +95,7 @@ __all__ = [
 _LATER = {
     "InferenceSession": "onnxruntime",
     "Tensor": "_tensor",
+    "custom_gradient": "_grad",
     "debug": "_debug",
     "grad": "_grad",
     "hessian": "_grad",
@@ -102,6 +105,7 @@ _LATER = {
     "overload": "_overload",
     "register_kernel": "_operators",
     "register_operator": "_operators",
+    "stop_gradient": "_grad",
     "trace": "_trace",
     "tree_map": "optimizers",
     "value_and_grad": "_grad",

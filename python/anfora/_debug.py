@@ -45,6 +45,8 @@ def _is_finite(value: Any) -> bool:
 class Debugging:
     """A mode: calls compute at once, compiled functions run as Python."""
 
+    records = False
+
     def __init__(self, nan: bool) -> None:
         self._nan = nan
 

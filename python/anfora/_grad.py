@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import types
 from typing import Any, Callable, Sequence
 
 import numpy
 
+from . import _modes
 from ._errors import InvalidArgumentError, TypeMismatchError, UnsupportedError
-from ._program import Jitted, Specialization, known_as
+from ._program import Jitted, Specialization, called, known_as, place_of
 from ._sizes import Sizes
+from ._tensor import Function, Number, Tensor
+from .optimizers import Tree, tree_map
 
 Argnums = tuple[int, ...]
 Path = tuple[tuple[Any, ...], ...]
@@ -188,6 +192,9 @@ class Gradient:
         self._compiled = _Compiled(function, self._derivatives, with_value, math, threads)
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        mode = _modes.current.get()
+        if mode is not None and mode.records:
+            return mode.call(self, arguments, keywords)
         return self._compiled(*arguments, **keywords)
 
     def lower(self, *arguments: Any, **keywords: Any) -> Any:
@@ -198,11 +205,11 @@ class Gradient:
         """Every compilation, and why it was needed."""
         return str(self._compiled.explain())
 
-    def described(self) -> tuple[Any, ...]:
+    def _described(self) -> tuple[Any, ...]:
         """What it is in a function that is compiled, see describe()."""
-        if any(derivative.kind != "grad" or derivative.checkpoints for derivative in self._derivatives):
+        if any(derivative.kind != "grad" for derivative in self._derivatives):
             return ("object",)
-        orders = [list(derivative.argnums) for derivative in self._derivatives]
+        orders = [(list(derivative.argnums), derivative.checkpoints) for derivative in self._derivatives]
         return "derivative", self._compiled.function, orders, self._is_single, self._compiled._with_value
 
 
@@ -230,6 +237,75 @@ def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0, *, chec
 def value_and_grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0, *, checkpoints: int | None = None) -> Any:
     """The same, giving what the function returns and the gradient."""
     return Gradient(function, argnums, True, checkpoints=checkpoints)
+
+
+_STOP_GRADIENT = Function("anfora", "stop_gradient", [])
+
+
+@known_as("stop_gradient")
+def stop_gradient(tree: Tree) -> Tree:
+    """The same arrays and numbers, by which nothing is differentiated: constants to what reads them.
+
+        def loss(q, target):
+            return ((q - anfora.stop_gradient(target)) ** 2).sum()
+
+    Args:
+        tree: an array or number, or a tuple, list, dict or dataclass of them.
+    """
+    mode = _modes.current.get()
+    if mode is None:
+        return tree
+    return tree_map(lambda leaf: _STOP_GRADIENT(leaf) if isinstance(leaf, (Tensor, Number)) else leaf, tree)
+
+
+class CustomGradient:
+    """A function that says its gradient itself, see custom_gradient()."""
+
+    def __init__(self, rule: Callable[..., tuple[Any, Callable[..., Any]]]) -> None:
+        functools.update_wrapper(self, rule)
+        self.rule = rule
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else CustomGradient(types.MethodType(self.rule, instance))
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        mode = _modes.current.get()
+        if mode is not None and mode.records:
+            return mode.call(self, arguments, keywords)
+        returned = self.rule(*arguments, **keywords)
+        if not isinstance(returned, tuple) or len(returned) != 2 or not callable(returned[1]):
+            raise TypeMismatchError(f"{place_of(self.rule)} has a gradient of its own, and returns {called(returned)}",
+                                    hint="return two: what it computes, and a function of the sensitivity of that, which returns those of the arguments")
+        return returned[0]
+
+    def _described(self) -> tuple[Any, ...]:
+        return "custom_gradient", self.rule
+
+
+@known_as("custom_gradient")
+def custom_gradient(function: Callable[..., tuple[Any, Callable[..., Any]]]) -> Any:
+    """A function that says its gradient itself: it returns what it computes, and a function from the sensitivity of that to those of the arguments.
+
+        @anfora.custom_gradient
+        def log1pexp(x):
+            e = numpy.exp(x)
+
+            def backward(dy):
+                return dy * (1 - 1 / (1 + e))       # finite where exp(x) is not
+
+            return numpy.log(1 + e), backward
+
+        anfora.grad(log1pexp)(100.0)                # 1.0
+
+    ``backward`` gets what has the structure of the value, and returns, for one positional argument, what has the structure of that, for several a
+    tuple; None stands for what has no gradient. It may use what the function computed. Gradients of higher orders differentiate both. By what the
+    function reads from around it nothing is differentiated: that is to be an argument.
+
+    Raises:
+        TypeMismatchError: when it is compiled, where the function does not return two, or ``backward`` something else than the arguments are.
+        UnsupportedError: when it is differentiated by what is no argument of it.
+    """
+    return CustomGradient(function)
 
 
 @functools.lru_cache(maxsize=256)

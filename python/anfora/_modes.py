@@ -7,6 +7,8 @@ from typing import Any, Protocol
 
 
 class Mode(Protocol):
+    records: bool  # the values of tensors are not known
+
     def apply(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """A function of the library is called."""
 

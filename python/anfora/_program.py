@@ -51,8 +51,8 @@ def describe(value: Any) -> tuple[Any, ...]:
     """What a value is to the compiler: a kind, and what belongs to it."""
     if isinstance(value, types.FunctionType) and hasattr(value, "_anfora_name"):
         return "builtin", "anfora", value._anfora_name
-    if hasattr(value, "_derivatives"):  # anfora.grad(f)
-        return tuple(value.described())
+    if hasattr(value, "_described"):  # anfora.grad(f), a function with a gradient of its own
+        return tuple(value._described())
     if isinstance(value, (bool, int, float)) and not isinstance(value, np.generic):
         number = "bool[]" if isinstance(value, bool) else "i64[]" if isinstance(value, int) else "f64[]"
         return "number", number, number

@@ -64,6 +64,8 @@ def numbers_of(paths: list[Any], sizes: Sizes, arguments: tuple[Any, ...], keywo
 class Tracing:
     """A mode: calls are recorded."""
 
+    records = True
+
     def __init__(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], sizes: Sizes) -> None:
         self._call = sizes, arguments, keywords, function
         are_arguments = [True]

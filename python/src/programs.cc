@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -137,6 +138,10 @@ class Importer : public python::FunctionCall {
     }
     if (kind == "function") return function(value, told, path);
     if (kind == "derivative") return derivative(told, path);
+    if (kind == "custom_gradient") {
+      Object rule = import(nb::borrow(told[1]), Path(path + nb::make_tuple(step("attribute", nb::str("rule")))), false);
+      return {python::CustomGradient{std::make_shared<const Object>(std::move(rule))}};
+    }
     guard(path, value);
     if (kind == "number" || kind == "constant") return constant(value);
     if (kind == "module") {
@@ -183,9 +188,11 @@ class Importer : public python::FunctionCall {
 
   Object import_function(nb::object value) {
     const nb::tuple told = nb::cast<nb::tuple>(tools().attr("describe")(value));
+    const Path path = nb::make_tuple(nb::make_tuple("function"));
+    if (nb::cast<std::string>(told[0]) == "custom_gradient") return import(value, path, false);
     if (nb::cast<std::string>(told[0]) != "function")
       throw Error(ErrorCode::InvalidArgument, "this is no function that is written in Python");
-    return function(value, told, nb::make_tuple(nb::make_tuple("function")));
+    return function(value, told, path);
   }
 
  private:
@@ -199,15 +206,17 @@ class Importer : public python::FunctionCall {
       program_.guards.append(nb::make_tuple(path, value));
   }
 
-  // ("derivative", function, positions by order, whether the last gradient is by one, whether its value comes along)
+  // ("derivative", function, (positions, checkpoints) by order, whether the last gradient is by one, whether its value comes along)
   Object derivative(const nb::tuple& told, const Path& path) {
-    Object made = import(nb::borrow(told[1]), path, false);
-    const auto orders = nb::cast<std::vector<std::vector<size_t>>>(told[2]);
+    const Path function(path + nb::make_tuple(step("attribute", nb::str("_compiled")), step("attribute", nb::str("function"))));
+    Object made = import(nb::borrow(told[1]), function, false);
+    const auto orders = nb::cast<std::vector<std::pair<std::vector<size_t>, int64_t>>>(told[2]);
     for (size_t i = 0; i < orders.size(); ++i) {
+      const auto& [by, checkpoints] = orders[i];
       const bool is_last = i + 1 == orders.size();
-      made = {python::Derivative{std::make_shared<const Object>(std::move(made)), orders[i],
-                                 is_last ? nb::cast<bool>(told[3]) : orders[i].size() == 1,
-                                 is_last && nb::cast<bool>(told[4])}};
+      made = {python::Derivative{std::make_shared<const Object>(std::move(made)), by,
+                                 is_last ? nb::cast<bool>(told[3]) : by.size() == 1, is_last && nb::cast<bool>(told[4]),
+                                 checkpoints}};
     }
     return made;
   }

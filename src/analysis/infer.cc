@@ -105,7 +105,9 @@ class Inference::Context : public ops::InferenceContext {
   size_t num_inputs() const override { return node_.num_inputs(); }
   size_t num_outputs() const override { return node_.num_outputs(); }
   const Type* input(size_t i) const override {
-    return i < node_.num_inputs() ? node_.input(i)->type() : context().none_type();
+    if (i >= node_.num_inputs()) return context().none_type();
+    Graph* function = constant_function(node_.input(i));
+    return function && function->return_node() ? engine_.function_type(*function, engine_.result_of(*function)) : node_.input(i)->type();
   }
   const Tensor* constant(size_t i) const override {
     return i < node_.num_inputs() ? constant_tensor(node_.input(i)) : nullptr;
@@ -446,10 +448,16 @@ void Inference::visit(Node* root) {
         std::vector<Graph*> targets = callees(node.input(0));
         if (callee < targets.size()) {
           ++frame.next;
-          bind_arguments(node, *targets[callee]);
+          bind_arguments(node.operands().subspan(1), *targets[callee]);
           push(targets[callee]->return_node());
           continue;
         }
+      } else if (const size_t count = num_function_operands(node); frame.next < node.num_inputs() + count) {
+        const size_t i = frame.next++ - node.num_inputs();
+        Graph& function = *constant_function(node.input(i));
+        if (i == 0) bind_arguments(node.operands().subspan(count), function);
+        push(function.return_node());
+        continue;
       }
       finish(node);
     } catch (Error& error) {
@@ -468,17 +476,26 @@ void Inference::refuse(Apply& node, Error& error) {
   refused_.emplace_back(&node, error);
 }
 
-void Inference::bind_arguments(Apply& call, Graph& callee) {
+// Functions in front of the operands of an operator, which calls the first one with what is behind them; the parameters of others
+// have the types that were given to them when they were made.
+size_t Inference::num_function_operands(const Apply& node) {
+  size_t count = 0;
+  if (node.primitive() != Primitive::Operation) return 0;
+  while (count < node.num_inputs() && constant_function(node.input(count))) ++count;
+  return count;
+}
+
+void Inference::bind_arguments(std::span<const Use> arguments, Graph& callee) {
   if (!callee.return_node())
     throw Error(ErrorCode::InvalidModel, fmt::format("graph @{} has no result", callee.name()));
-  size_t given = call.num_inputs() - 1;
+  const size_t given = arguments.size();
   if (given != callee.parameters().size()) {
     throw Error(ErrorCode::TypeMismatch, fmt::format("graph @{} takes {} arguments, {} are given", callee.name(),
                                                      callee.parameters().size(), given));
   }
   for (size_t i = 0; i < given; ++i) {
     Parameter* parameter = callee.parameter(i);
-    Node* argument = call.input(i + 1);
+    Node* argument = arguments[i].node;
     take_functions(*parameter, *argument);
     const Type*& joined = joined_[parameter];
     const Type* type = join(joined, erase_symbols_of(argument->type(), callee));
@@ -523,6 +540,10 @@ const Type* Inference::unreached_operand(const Apply& node) const {
   for (const Use& use : node.operands()) {
     const Type* type = use.node->type();
     if (!is_reached(type)) return type ? type : module_.context().unreachable_type();
+  }
+  if (num_function_operands(node) > 0) {
+    const Type* result = constant_function(node.input(0))->return_node()->type();
+    if (!is_reached(result)) return result ? result : module_.context().unreachable_type();
   }
   return nullptr;
 }
@@ -609,6 +630,9 @@ const Type* Inference::with_functions(const Type* type, F&& f) {
 }
 
 const Type* Inference::function_type(Graph& graph) {
+  return function_type(graph, graph.return_node() ? graph.return_node()->type() : nullptr);
+}
+const Type* Inference::function_type(Graph& graph, const Type* result) {
   boost::container::small_vector<const Type*, 8> parameters;
   ir::Context& context = module_.context();
   const Type* unknown = context.unranked_type(DType::Undefined);
@@ -617,7 +641,6 @@ const Type* Inference::function_type(Graph& graph) {
     return type ? with_functions(type, [&](const Path&) { return some_function(); }) : unknown;
   };
   for (Parameter* p : graph.parameters()) parameters.push_back(part(p->type()));
-  const Type* result = graph.return_node() ? graph.return_node()->type() : nullptr;
   return context.func_type({parameters.data(), parameters.size()}, part(result));
 }
 

@@ -84,7 +84,8 @@ class Inference {
   void type_unreached_graphs();
   const ir::Type* unreached_operand(const ir::Apply& node) const;
   void finish_call(ir::Apply& call);
-  void bind_arguments(ir::Apply& call, ir::Graph& callee);
+  static size_t num_function_operands(const ir::Apply& node);
+  void bind_arguments(std::span<const ir::Use> arguments, ir::Graph& callee);
   std::vector<ir::Graph*> functions_at(const ir::Node* node, const Path& path) const;
   void add_functions(const ir::Node& node, const Path& path, const ir::Node& from, const Path& from_path);
   void take_functions(const ir::Node& node, const ir::Node& from);
@@ -100,6 +101,7 @@ class Inference {
   ir::Dim fresh_dim(const ir::Node& node, size_t index);
   const ir::Type* some_function() const;
   const ir::Type* function_type(ir::Graph& graph);
+  const ir::Type* function_type(ir::Graph& graph, const ir::Type* result);
   const ir::Type* common_type(std::span<ir::Graph* const> functions);
   template <class F>
   const ir::Type* with_functions(const ir::Type* type, Path& path, F&& f);

@@ -61,6 +61,19 @@ void differentiate(Module& module, size_t of, std::vector<size_t> by, int64_t ch
   pipeline::optimize(module, how);
 }
 
+void lower_gradients(Module& module) {
+  const bool has_gradients = std::ranges::any_of(module.graphs(), [](const Graph* graph) {
+    for (const Apply* node = graph->first_node(); node; node = node->next_in_graph()) {
+      if (node->is("Gradient")) return true;
+    }
+    return false;
+  });
+  if (!has_gradients) return;
+  pipeline::OptimizeOptions how{.pipeline = &pipeline::kGradient};
+  how.passes.gradient.of = std::nullopt;
+  pipeline::optimize(module, how);
+}
+
 namespace {
 
 std::vector<Node*> results_of(Module& module) {

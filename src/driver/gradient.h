@@ -30,8 +30,7 @@ void add_weighted_sum(ir::Module& module, std::span<const size_t> of);
 // The parameters from `first` on, as many as `like`, become zeros of the shapes of these results, which do not depend on them.
 void set_to_zero(ir::Module& module, size_t first, std::span<const size_t> like);
 
-// ONNX's Gradient, wherever main applies it, becomes what computes it. Types are inferred anew. Throws Unsupported where a function or a
-// branch applies it.
+// Every Gradient becomes what computes it; a module without one stays as it is. Throws Unsupported for an operator without a gradient.
 void lower_gradients(ir::Module& module);
 
 // Only these results, in this order.

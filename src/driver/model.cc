@@ -21,6 +21,7 @@
 #include "ir/text_file.h"
 #include "ir/verify.h"
 #include "ops/registry.h"
+#include "pipeline/pipeline.h"
 #include "plan/compile.h"
 #include "support/mapped_file.h"
 
@@ -112,21 +113,43 @@ SaveReport report_of(const onnx::ExportReport& exported) {
   return report;
 }
 
+// The module without what only differentiation reads, of which ONNX has nothing.
+class ForOnnx {
+ public:
+  explicit ForOnnx(const ir::Module& module) : module_(&module) {
+    const bool has_gradients = std::ranges::any_of(module.graphs(), [](const ir::Graph* graph) {
+      for (const ir::Apply* node = graph->first_node(); node; node = node->next_in_graph()) {
+        if (node->is("StopGradient") || node->is("CustomGradient")) return true;
+      }
+      return false;
+    });
+    if (!has_gradients) return;
+    copy_ = ir::clone(module);
+    pipeline::run_pass("simplify", *copy_, {.rules = passes::rules_after_differentiation()});
+    module_ = copy_.get();
+  }
+  const ir::Module& module() const { return *module_; }
+
+ private:
+  const ir::Module* module_;
+  std::unique_ptr<ir::Module> copy_;
+};
+
 }  // namespace
 
 SaveReport save_model(const ir::Module& module, const std::filesystem::path& path, const SaveOptions& options) {
-  if (path.extension() != ".ir") return report_of(onnx::export_onnx(module, path, export_options(options)));
+  if (path.extension() != ".ir") return report_of(onnx::export_onnx(ForOnnx(module).module(), path, export_options(options)));
   SaveReport report{.bytes = static_cast<int64_t>(ir::write_text_file(module, path)), .nodes = module.num_operations()};
   for (const std::string& what : module.annotations().left_out()) add_note(report.note, "left out: " + what);
   return report;
 }
 
 SaveReport write_onnx(const ir::Module& module, const onnx::ByteSink& sink, const SaveOptions& options) {
-  return report_of(onnx::export_onnx(module, sink, export_options(options)));
+  return report_of(onnx::export_onnx(ForOnnx(module).module(), sink, export_options(options)));
 }
 
 SaveReport describe_saved(const ir::Module& module, const SaveOptions& options) {
-  return report_of(onnx::describe_export(module, export_options(options)));
+  return report_of(onnx::describe_export(ForOnnx(module).module(), export_options(options)));
 }
 
 bool has_expansions(const ir::Module& module) { return onnx::has_searches(module) || pipeline::has_expansions(module); }

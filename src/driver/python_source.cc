@@ -75,7 +75,7 @@ std::unique_ptr<ir::Module> load_python_function(ir::Context& context, const std
   python::Source source = load_python(text.substr(0, colons));
   const python::Tree& function = find_function(source, colons == std::string::npos ? "" : text.substr(colons + 2));
   auto module = std::make_unique<ir::Module>(context);
-  const python::Object object = python::function_object(source, function, python::globals_of(source));
+  const python::Object object = python::decorated_function(source, function, python::globals_of(source));
   python::lower_function(*module, object, python::annotated_arguments(source, function));
   return module;
 }

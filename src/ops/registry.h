@@ -15,7 +15,7 @@ namespace anfora::ops {
   X(math) X(logic) X(activation) X(cast) X(quantization) X(shape) X(padding) X(indexing) X(scatter) X(ordering)    \
       X(generation) X(random) X(image) X(detection) X(sequence) X(control) X(effects) X(text) X(convolution) X(pooling)       \
           X(normalization) X(matmul) X(linear_algebra) X(einsum) X(reduction) X(recurrent) X(attention) X(lowered) X(signal) X(loss) \
-              X(training) X(search) X(library) \
+              X(training) X(differentiation) X(search) X(library) \
               X(ml_features) X(ml_models) X(ml_trees) X(microsoft_activations) X(microsoft_attention)                  \
                   X(microsoft_ml) X(microsoft_nchwc) X(microsoft_normalizations) X(microsoft_products)                 \
                       X(microsoft_quantized)

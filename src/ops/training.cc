@@ -37,24 +37,9 @@ Declaration update(Declarations& declare, const char* name, const char* doc) {
       .flops(update_flops);
 }
 
-// The sensitivities of the first `count` operands.
-void infer_gradient(InferenceContext& ctx) {
-  for (size_t i = 0; i < ctx.num_outputs(); ++i) ctx.set_output(i, ctx.input(i));
-}
-
 }  // namespace
 
 void declare_training(Declarations& declare) {
-  declare.op("Gradient", 1, "anfora")
-      .doc(
-          "ONNX's Gradient until it is differentiated, when a model is loaded. Operands are values, as many variables, and what is a "
-          "function of those variables; results are its derivatives by the first `count` of them, at the values.")
-      .variadic_input("inputs", "T")
-      .variadic_output("gradients", "T")
-      .type("T", kAnyType)
-      .required_attribute("count", AttributeKind::Int)
-      .infer(infer_gradient)
-      .no_kernel();
   update(declare, "Adagrad", "One step of Adagrad on tensors X with gradients G and accumulated squares H.")
       .attribute("decay_factor", 0.0f)
       .attribute("epsilon", 1e-6f)

@@ -53,10 +53,10 @@ struct PassOptions {
   int64_t* fuel = nullptr;
   // Whether all repeated code is outlined, or only what came as functions.
   bool outline = false;
-  // What the pass `differentiate` differentiates: result `of` of main, or the sum of its elements, by these parameters of main; none: by all
-  // of floats.
+  // What the pass `differentiate` differentiates beside the functions of Gradient: result `of` of main, or the sum of its elements, by these
+  // parameters of main; none: by all of floats.
   struct Gradient {
-    size_t of = 0;
+    std::optional<size_t> of = 0;
     std::optional<std::vector<size_t>> by;
     // How many states of a loop are kept, from which iterations are repeated; 0: what each iteration leaves is kept.
     int64_t checkpoints = 0;
@@ -78,6 +78,8 @@ struct RuleText {
 std::shared_ptr<const rewrite::RuleSet> standard_rules(ir::Context& context, std::span<const RuleText> own);
 // Of the standard ones, those that keep derivatives where there are several, at ties and at 0: for what is to be differentiated.
 std::shared_ptr<const rewrite::RuleSet> differentiable_rules();
+// Those that drop what only differentiation reads: StopGradient, CustomGradient.
+std::shared_ptr<const rewrite::RuleSet> rules_after_differentiation();
 // Of the standard ones, those that only take away: layouts are chosen, and rules that move transposes would undo that.
 std::shared_ptr<const rewrite::RuleSet> lowering_rules();
 // The files of rules/ that are no simplification: each the rules of the pass of that name.

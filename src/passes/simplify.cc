@@ -81,6 +81,19 @@ Node* cast_to_known_type(Rewriter& rewriter, Apply& root) {
   return rewriter.apply("Cast", {root.input(0)}, {{"to", static_cast<int64_t>(type->element()->dtype())}});
 }
 
+Node* call_of_function(Rewriter& rewriter, Apply& root) {
+  Node* function = root.input(0);
+  boost::container::small_vector<Node*, 8> arguments;
+  for (const Use& use : root.operands().subspan(2)) arguments.push_back(use.node);
+  Apply* call = rewriter.module().call(root.graph(), function, arguments);
+  call->set_location(root.location());
+  call->set_type(constant_function(function)->result()->type());
+  if (!call->type()->is_tuple()) return call;
+  boost::container::small_vector<Node*, 4> results;
+  for (size_t i = 0; i < root.num_outputs(); ++i) results.push_back(rewriter.item(call, i));
+  return results.size() == 1 ? results[0] : rewriter.tuple(results);
+}
+
 constexpr std::string_view kShrinks = "a constant that repeats itself along an axis = its part, broadcast";
 
 constexpr Rule kSimplifyRules[] = {
@@ -93,6 +106,14 @@ constexpr Rule kSimplifyRules[] = {
      kShrinks, Promise::Exact, shrink_constants},
     {"gather-of-repetition", "Gather",
      "rows of a constant by indices that repeat themselves = those by a part, expanded", Promise::Exact, gather_once},
+};
+
+// What only differentiation reads, once nothing is differentiated any more.
+constexpr Rule kForgetGradients[] = {
+    {"stop-gradient", "StopGradient", "StopGradient(x) = x", Promise::Exact,
+     [](Rewriter&, Apply& root) { return root.input(0); }},
+    {"custom-gradient", "CustomGradient", "a function with a gradient of its own = a call of it", Promise::Exact,
+     call_of_function},
 };
 
 size_t run_simplify(PassContext& context) {
@@ -123,7 +144,7 @@ std::shared_ptr<const rewrite::RuleSet> standard_rules() {
     for (const rewrite::RuleFile& file : rewrite::rule_files()) {
       if (std::ranges::count(kRulesOfPasses, file.name) == 0) files.push_back(file.name);
     }
-    return built_in_rules(files, {kSimplifyRules, shape_rules(), normal_form_rules(), factor_rules(),
+    return built_in_rules(files, {kSimplifyRules, kForgetGradients, shape_rules(), normal_form_rules(), factor_rules(),
                                   piecewise_rules(), index_map_rules()});
   }();
   return rules;
@@ -159,8 +180,13 @@ std::shared_ptr<const rewrite::RuleSet> differentiable_rules() {
   return rules;
 }
 
+std::shared_ptr<const rewrite::RuleSet> rules_after_differentiation() {
+  static const auto rules = built_in_rules({}, {kSimplifyRules, kForgetGradients});
+  return rules;
+}
+
 std::shared_ptr<const rewrite::RuleSet> lowering_rules() {
-  static const auto rules = built_in_rules({"no-ops.rules", "views.rules"}, {kSimplifyRules});
+  static const auto rules = built_in_rules({"no-ops.rules", "views.rules"}, {kSimplifyRules, kForgetGradients});
   return rules;
 }
 

@@ -18,6 +18,7 @@
 
 #include "frontend/onnx/import_loop.h"
 #include "frontend/onnx/type_proto.h"
+#include "ir/clone.h"
 #include "support/element_types.h"
 
 namespace anfora::onnx {
@@ -326,7 +327,7 @@ ir::Node* Importer::finish_control(const PendingNode& node, ir::Apply* call, siz
   return call;
 }
 
-// Values, then the tensors that `xs` and `zs` name, then the one that `y` names.
+// The function is a copy of what computes `y`, of parameters in the place of the tensors that `xs` and `zs` name; the operands are their values.
 ir::Node* Importer::import_gradient(PendingNode& node) {
   const AttributeSet attributes(std::move(node.attributes));
   std::vector<std::string> names = attributes.get_strings("xs");
@@ -337,11 +338,31 @@ ir::Node* Importer::import_gradient(PendingNode& node) {
     throw Error(ErrorCode::InvalidModel, fmt::format("{} inputs and {} outputs for {} tensors in xs and {} in zs", node.inputs.size(),
                                                      node.num_outputs, count, others.size()));
   }
-  names.push_back(attributes.get_string("y", ""));
-  for (const std::string& name : names) node.inputs.push_back(node.scope.resolve(name));
-  const ir::Operator& op = context().get_operator("Gradient");
-  return module_.apply(node.emitter.graph, op, span_of(node.inputs), {{"count", count}}, node.num_outputs, node.emitter.location,
-                       node.fields.outputs.empty() ? std::string_view() : node.fields.outputs[0]);
+  ir::Graph* graph = node.emitter.graph;
+  ir::Graph* function = module_.make_graph("gradient", graph);
+  ir::Cloner cloner(module_);
+  for (ir::Parameter* p : graph->parameters()) cloner.bind(p, p);
+  for (const std::string& name : names) {
+    const ir::Node* variable = node.scope.resolve(name);
+    if (variable->graph() && variable->graph() != graph) {
+      throw Error(ErrorCode::Unsupported, fmt::format("a Gradient by '{}', which is computed outside of the graph that the node is in, is not supported", name));
+    }
+    cloner.bind(variable, module_.add_parameter(function, nullptr, name));
+  }
+  module_.set_result(graph, node.scope.resolve(attributes.get_string("y", "")));  // until the graph is complete
+  module_.set_result(function, cloner.splice(*graph, function));
+  const ir::Lifted lifted = ir::lift(module_, *function);
+
+  std::vector<ir::Node*> operands = {lifted.graph->value()};
+  operands.insert(operands.end(), node.inputs.begin(), node.inputs.end());
+  operands.insert(operands.end(), lifted.captured.begin(), lifted.captured.end());
+  constexpr size_t kValue = 1;  // the results begin with that of the function
+  ir::Apply* gradient = module_.apply(graph, context().get_operator("Gradient"), operands, {{"count", count}},
+                                      kValue + static_cast<size_t>(count), node.emitter.location,
+                                      node.fields.outputs.empty() ? std::string_view() : node.fields.outputs[0]);
+  std::vector<ir::Node*> results;
+  for (size_t i = 0; i < node.num_outputs; ++i) results.push_back(module_.tuple_item(graph, gradient, kValue + i));
+  return results.size() == 1 ? results[0] : module_.make_tuple(graph, results);
 }
 
 ir::Node* Importer::import_control(PendingNode& node) {

@@ -28,16 +28,7 @@ void Differentiation::visit_call(Body& body, Apply& node, std::span<Node* const>
   }
   const Pair& pair = pair_of({callees.begin(), callees.end()}, active, matters, false);
   const Forward forward = call_forward(node, pair);
-  Node* backward = forward.closure;
-  std::vector<Node*> arguments;
-  if (!pair.is_closure) {
-    backward = chosen(body.backward, node, pair.backward);
-    for (size_t i = 1; i < node.num_inputs(); ++i) arguments.push_back(node.input(i));
-    arguments.insert(arguments.end(), forward.residuals.begin(), forward.residuals.end());
-  }
-  arguments.insert(arguments.end(), sensitivities.begin(), sensitivities.end());
-  Apply* returned = build_.call(body.backward, backward, arguments, node.location());
-  returned->set_type(type_of_results(pair, node));
+  Apply* returned = call_backward(body.backward, node, pair, forward, sensitivities);
   for (size_t k = 0; k < pair.results.size(); ++k) {
     add(body, node.input(pair.results[k].value + 1), pair.results[k].leaf, build_.item(body.backward, returned, k));
   }
@@ -71,6 +62,21 @@ Differentiation::Forward Differentiation::call_forward(const Apply& node, const 
     forward.residuals.back()->set_type(pair.residuals[i]);
   }
   return forward;
+}
+
+Apply* Differentiation::call_backward(Graph* graph, const Apply& node, const Pair& pair, const Forward& forward,
+                                      std::span<Node* const> sensitivities) {
+  Node* backward = forward.closure;
+  std::vector<Node*> arguments;
+  if (!pair.is_closure) {
+    backward = chosen(graph, node, pair.backward);
+    for (size_t i = 1; i < node.num_inputs(); ++i) arguments.push_back(node.input(i));
+    arguments.insert(arguments.end(), forward.residuals.begin(), forward.residuals.end());
+  }
+  arguments.insert(arguments.end(), sensitivities.begin(), sensitivities.end());
+  Apply* returned = build_.call(graph, backward, arguments, node.location());
+  returned->set_type(type_of_results(pair, node));
+  return returned;
 }
 
 // Functions ------------------------------------------------------------------------------------------------------------

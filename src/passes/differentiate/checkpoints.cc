@@ -56,7 +56,7 @@ Node* Differentiation::call_of_library(Graph* graph, std::string_view function, 
 
 // Iterations from a position with so many before the end, with the snapshot there as the last of so many.
 Node* Differentiation::steps_ahead(Graph* graph, Node* length, Node* num_snapshots) {
-  Node* places = applied(module_, graph, "Sub", {module_.scalar<int64_t>(context_.options.gradient.checkpoints + 1), num_snapshots});
+  Node* places = applied(module_, graph, "Sub", {module_.scalar<int64_t>(checkpoints_ + 1), num_snapshots});
   Node* arguments[] = {length, applied(module_, graph, "Max", {places, module_.scalar<int64_t>(1)})};
   return call_of_library(graph, "steps_ahead", arguments);
 }
@@ -106,7 +106,7 @@ Graph* Differentiation::make_snapshot_loop(const LoopForm& loop, Graph* step, co
     }
     module_.set_result(thin, build_.tuple(thin, thinned));
     module_.set_result(keep, build_.tuple(keep, kept));
-    const int64_t places = std::max<int64_t>(context_.options.gradient.checkpoints / 2, 1);
+    const int64_t places = std::max<int64_t>(checkpoints_ / 2, 1);
     Node* is_full = applied(module_, take, "Greater", {num_snapshots, module_.scalar(places)});
     Apply* chosen = module_.call(take, module_.make_switch(take, is_full, thin->value(), keep->value()), {});
     for (size_t i = 0; i < kept.size(); ++i) kept[i] = module_.tuple_item(take, chosen, i);

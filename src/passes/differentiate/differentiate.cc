@@ -28,12 +28,16 @@
 // gradient of an operator is a function of ops/gradients.h. Linear in the size of what is made.
 //
 // Functions are lambda-lifted first, so that a call hands over all that its function reads.
+//
+// A Gradient, which a program takes of a function of its own, becomes calls of the two functions; the innermost come first, so that what is
+// differentiated is ordinary code.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "anfora/error.h"
 #include "ir/order.h"
+#include "ir/queries.h"
 #include "ops/gradients.h"
 #include "passes/differentiate/differentiation.h"
 
@@ -56,21 +60,21 @@ std::string name_of_gradient(std::span<const std::string> taken, const Parameter
 
 }  // namespace
 
-Differentiation::Differentiation(PassContext& context)
+Differentiation::Differentiation(PassContext& context, int64_t checkpoints)
     : context_(context),
+      checkpoints_(checkpoints),
       module_(context.module),
       build_(module_, context.inference),
       rewriter_(module_, context.inference),
       library_(module_.context(), ops::gradient_files(), Library::Of::Gradients),
       calls_(topological_order(module_)) {}
 
-void Differentiation::run() {
+void Differentiation::run(size_t of) {
   Graph& main = *module_.main();
   std::vector<Node*> results;
   const bool is_tuple = main.result()->type()->is_tuple();
   const size_t num_results = is_tuple ? main.result()->type()->elements().size() : 1;
   for (size_t i = 0; i < num_results; ++i) results.push_back(is_tuple ? build_.item(&main, main.result(), i) : main.result());
-  const size_t of = context_.options.gradient.of;
   if (!is_float_tensor(results[of]->type())) {
     throw Error(ErrorCode::InvalidArgument, fmt::format("the result is {}, and only floats have derivatives", to_string(results[of]->type())));
   }
@@ -123,12 +127,45 @@ void erase_unused(Module& module) {
   module.erase_dead(nodes, graphs);
 }
 
+// The one whose function has none in it.
+Apply* innermost_gradient(Module& module) {
+  const ModuleOrder order = topological_order(module);
+  const analysis::CallOrder calls(order);
+  for (const Graph* graph : calls.graphs) {
+    const auto body = std::ranges::find(order.graphs, graph, &GraphOrder::graph);
+    const auto found = std::ranges::find_if(body->nodes, [](const Apply* node) { return node->is("Gradient"); });
+    if (found == body->nodes.end()) continue;
+    if (calls.component(constant_function((*found)->input(0))) == calls.component(graph)) {
+      reverse::refuse_gradient(**found, "a function that differentiates itself has no gradient",
+                               "give the recursive function the derivative as an argument");
+    }
+    return *found;
+  }
+  return nullptr;
+}
+
 size_t run_differentiate(PassContext& context) {
-  if (kLambdaLift.run(context) > 0) context.inference.run();
-  reverse::Differentiation(context).run();
-  erase_unused(context.module);
-  context.inference.run();
-  return 1;
+  size_t changes = 0;
+  auto lift = [&] {
+    if (kLambdaLift.run(context) > 0) context.inference.run();
+  };
+  auto clean = [&] {
+    erase_unused(context.module);
+    context.inference.run();
+    ++changes;
+  };
+  lift();
+  while (Apply* gradient = innermost_gradient(context.module)) {
+    reverse::Differentiation(context, gradient->attributes().get_int("checkpoints", 0)).replace(*gradient);
+    clean();
+    lift();
+  }
+  const PassOptions::Gradient& options = context.options.gradient;
+  if (options.of) {
+    reverse::Differentiation(context, options.checkpoints).run(*options.of);
+    clean();
+  }
+  return changes;
 }
 
 }  // namespace

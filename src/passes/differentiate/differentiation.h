@@ -3,6 +3,7 @@
 //     differentiate.cc   the pass: main, and what becomes of its results
 //     operators.cc       sensitivities, what varies, and the walk over a body
 //     calls.cc           functions: forward and backward, with the residuals between them
+//     programs.cc        what a program says of derivatives: Gradient, CustomGradient
 //     residuals.cc       which values those are
 //     loops.cc           loops
 //     checkpoints.cc     loops that keep few of their states
@@ -54,9 +55,12 @@ struct Pair {
 
 class Differentiation : rewrite::Sensitivities {
  public:
-  explicit Differentiation(PassContext& context);
+  // `checkpoints`: see PassOptions::Gradient.
+  Differentiation(PassContext& context, int64_t checkpoints);
   // Main gets, behind its results, the gradients.
-  void run();
+  void run(size_t of);
+  // A Gradient becomes what computes it.
+  void replace(ir::Apply& gradient);
 
  private:
   // Sensitivities.
@@ -91,6 +95,10 @@ class Differentiation : rewrite::Sensitivities {
   };
   void visit_call(Body& body, ir::Apply& node, std::span<ir::Node* const> leaves);
   Forward call_forward(const ir::Apply& node, const Pair& pair);
+  // The sensitivities of arguments that the pair returns, for those of the results that matter.
+  ir::Apply* call_backward(ir::Graph* graph, const ir::Apply& node, const Pair& pair, const Forward& forward,
+                           std::span<ir::Node* const> sensitivities);
+  void visit_custom_gradient(Body& body, ir::Apply& node, std::span<ir::Node* const> leaves);
   ir::Node* chosen(ir::Graph* graph, const ir::Apply& node, std::span<ir::Graph* const> functions);
   const ir::Type* type_of_results(const Pair& pair, const ir::Apply& node);
 
@@ -125,6 +133,7 @@ class Differentiation : rewrite::Sensitivities {
                                std::span<const Leaf> leaves);
 
   PassContext& context_;
+  const int64_t checkpoints_;
   ir::Module& module_;
   Builder build_;
   rewrite::Rewriter rewriter_;

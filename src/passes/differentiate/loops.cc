@@ -70,7 +70,7 @@ void Differentiation::visit_loop(Body& body, Apply& node, const LoopForm& loop, 
   const Pair& pair = pair_of({step}, active, matters, true);
 
   // What is put on sequences: of the arguments those that change, and that an iteration reads, and the residuals; or the state.
-  const bool has_snapshots = context_.options.gradient.checkpoints > 0;
+  const bool has_snapshots = checkpoints_ > 0;
   const size_t n = step->parameters().size();
   Mask reads(n), is_pushed(n);
   for (size_t i = 0; i < n; ++i) {

@@ -182,7 +182,8 @@ void Differentiation::visit(Body& body, Apply& node) {
       return;
     }
     case Primitive::Call: return visit_call(body, node, leaves);
-    case Primitive::Operation: return visit_operation(body, node);
+    case Primitive::Operation:
+      return node.is("CustomGradient") ? visit_custom_gradient(body, node, leaves) : visit_operation(body, node);
     default: return;
   }
 }

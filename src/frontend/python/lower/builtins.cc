@@ -62,7 +62,7 @@ constexpr std::string_view kModules[] = {"numpy",  "math",      "anfora",       
 // `numpy.r_[index]` is r___getitem__(index) of the library.
 constexpr const char* kGetItem = "__getitem__";
 // What the library is written with.
-constexpr std::string_view kTransformations[] = {"grad", "value_and_grad", "tree_map"};
+constexpr std::string_view kTransformations[] = {"grad", "value_and_grad", "tree_map", "stop_gradient", "custom_gradient"};
 constexpr std::string_view kIntrinsics[] = {"promote",   "as_float", "cast", "as_tensor",   "shape_of",
                                             "is_number", "ops",      "fail", "result_float"};
 
@@ -441,7 +441,7 @@ Object Lowering::number_of_text(const std::string& type, const std::string& text
   return type == "int" ? make_integer(integer) : Object{Constant{number}};
 }
 
-Object Lowering::derivative_of(const Object& function, const Object& argnums, bool has_value) {
+Object Lowering::derivative_of(const Object& function, const Object& argnums, bool has_value, const Object* checkpoints) {
   Derivative made{.function = std::make_shared<const Object>(function),
                   .by = {},
                   .is_single = integer_of(argnums).has_value(),
@@ -453,6 +453,13 @@ Object Lowering::derivative_of(const Object& function, const Object& argnums, bo
       emit_.fail(ErrorCode::InvalidArgument, fmt::format("argnums has {}", describe(position)),
                  "it is a position, or several");
     made.by.push_back(static_cast<size_t>(*number));
+  }
+  if (checkpoints && !checkpoints->is_none()) {
+    const auto number = integer_of(*checkpoints);
+    if (!number || *number < 1)
+      emit_.fail(ErrorCode::InvalidArgument, fmt::format("checkpoints is {}", describe(*checkpoints)),
+                 "it is a number that the compiler knows, 1 at least");
+    made.checkpoints = *number;
   }
   return {std::move(made)};
 }
@@ -477,11 +484,17 @@ Object Lowering::call_builtin(const std::string& name, Arguments arguments) {
   if (name == "anfora.grad" || name == "anfora.value_and_grad") {
     need(1, 2);
     const Object* named = keyword("argnums");
-    return derivative_of(given[0],
-                         named              ? *named
-                         : given.size() > 1 ? given[1]
-                                            : make_integer(0),
-                         name == "anfora.value_and_grad");
+    const Object argnums = named ? *named : given.size() > 1 ? given[1] : make_integer(0);
+    return derivative_of(given[0], argnums, name == "anfora.value_and_grad", keyword("checkpoints"));
+  }
+  if (name == "anfora.stop_gradient") return need(1, 1), stop_gradient(given[0]);
+  if (name == "anfora.custom_gradient") {
+    need(1, 1);
+    if (!given[0].closure()) {
+      emit_.fail(ErrorCode::TypeMismatch, fmt::format("custom_gradient() of {}", describe(given[0])),
+                 "it is of a function that is written here");
+    }
+    return {CustomGradient{std::make_shared<const Object>(given[0])}};
   }
   if (name == "anfora.tree_map") {
     need(2, SIZE_MAX);

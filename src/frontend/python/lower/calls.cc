@@ -29,6 +29,7 @@ Object Lowering::call(const Object& callee, Arguments arguments) {
   if (const auto* method = callee.as<Method>()) return call_method(*method, std::move(arguments));
   if (const auto* builtin = callee.as<Builtin>()) return call_builtin(builtin->name, std::move(arguments));
   if (const auto* derivative = callee.as<Derivative>()) return call_derivative(*derivative, std::move(arguments));
+  if (const auto* custom = callee.as<CustomGradient>()) return call_custom_gradient(*custom, arguments);
   if (const auto* type = callee.as<DTypeObject>(); type && arguments.positional.size() == 1) {
     return {Array{emit_.tensor(as_array(arguments.positional[0]), type->dtype)}};
   }

@@ -24,6 +24,7 @@
 #include "frontend/python/dataflow.h"
 #include "frontend/python/lower/emit.h"
 #include "frontend/python/lower/object.h"
+#include "ir/clone.h"
 
 namespace anfora::python {
 
@@ -174,6 +175,27 @@ class Lowering {
   std::optional<Object> overload(const Live& callee, const Arguments& arguments);
   Object call_closure(const Closure& closure, Arguments arguments);
   Object call_derivative(const Derivative& derivative, Arguments arguments);
+  Object call_custom_gradient(const CustomGradient& custom, const Arguments& arguments);
+  Object stop_gradient(const Object& tree);
+  // A call as a function of the IR.
+  struct Region {
+    State outside;
+    ir::Graph* graph;
+  };
+  Region begin_region(const Object& function);
+  Object region_parameter(const Region& region, const Object& like, const ir::Type* type = nullptr);
+  Object call_inside(const Object& function, Arguments arguments);
+  std::vector<size_t> changed_cells(const Region& region) const;
+  void require_pure(const Region& region, const Object& function);
+  ir::Lifted end_region(const Region& region, std::span<ir::Node* const> results);
+  void leave_region(State outside, size_t first_cell);
+  struct Pullback {
+    ir::Lifted function;
+    std::vector<int64_t> by;  // which leaves of the arguments it gives sensitivities of
+  };
+  Pullback lower_pullback(const Object& function, std::span<const Object> arguments, const Object& value);
+  bool add_sensitivities(const Object& argument, const Object& given, std::vector<std::optional<Object>>& leaves);
+  std::string structure(const Object& tree, bool of_sensitivities);
   using LeafMap = std::function<Object(std::span<const Object> leaves)>;
   Object map_trees(std::span<const Object> trees, const LeafMap& leaf);
   Object call_recursive(const Closure& closure, std::vector<Local> locals, Cfg& cfg);
@@ -185,7 +207,7 @@ class Lowering {
   Object call_method(const Method& method, Arguments arguments);
   void update_dict(const Object& dict, const Arguments& with);
   Object call_builtin(const std::string& name, Arguments arguments);
-  Object derivative_of(const Object& function, const Object& argnums, bool has_value);
+  Object derivative_of(const Object& function, const Object& argnums, bool has_value, const Object* checkpoints);
   Object number_of_text(const std::string& type, const std::string& text) const;
   Object call_operator(const std::string& name, Arguments arguments);
   ir::Node* list_item(ir::Node* sequence, const Object& value);

@@ -31,6 +31,12 @@ std::optional<int64_t> integer_of(const Object& object) {
   return static_cast<int64_t>(*integer);
 }
 
+const Closure* written_function(const Object& object) {
+  if (const auto* custom = object.as<CustomGradient>()) return written_function(*custom->function);
+  if (const auto* derivative = object.as<Derivative>()) return written_function(*derivative->function);
+  return object.closure();
+}
+
 bool is_known_number(const Object& object) {
   return object.constant<bool>() || object.constant<Integer>() || object.constant<double>();
 }
@@ -67,6 +73,7 @@ std::string describe(const Object& object) {
   }
   if (const auto* builtin = object.as<Builtin>()) return builtin->name;
   if (const auto* derivative = object.as<Derivative>()) return "the gradient of " + describe(*derivative->function);
+  if (const auto* custom = object.as<CustomGradient>()) return describe(*custom->function);
   if (const auto* method = object.as<Method>())
     return fmt::format("method {} of {}", method->name, describe(*method->self));
   return fmt::format("dtype {}", name(object.as<DTypeObject>()->dtype));

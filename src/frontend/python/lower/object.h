@@ -88,12 +88,17 @@ struct Derivative {
   std::vector<size_t> by;  // positions of arguments
   bool is_single = true;   // the gradient by one, not a tuple
   bool has_value = false;  // a tuple of what f returns and that
+  int64_t checkpoints = 0;
+};
+// A function of the program that returns what it computes, and a function of the sensitivity of that, which gives those of the arguments.
+struct CustomGradient {
+  std::shared_ptr<const Object> function;
 };
 
 struct Object {
   using Value = std::variant<Constant, Array, std::shared_ptr<const Items>, Cell, SliceObject, Iterable,
                              std::shared_ptr<const Closure>, Builtin, Method, DTypeObject, Derivative,
-                             std::shared_ptr<const Live>>;
+                             CustomGradient, std::shared_ptr<const Live>>;
   Value value;
 
   template <class T>
@@ -131,6 +136,9 @@ Object make_integer(int64_t value);
 Object make_text(std::string_view utf8);
 // A constant; a tuple of constants becomes a tuple of objects.
 Object make_constant(const Constant& constant);
+
+// The function that is written in the program: of a closure, and of what is made of one; null: it is none.
+const Closure* written_function(const Object& object);
 
 // The text of a str, in UTF-8; empty where it is none.
 std::optional<std::string> text_of(const Object& object);

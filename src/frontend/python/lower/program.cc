@@ -29,7 +29,7 @@ class FileGlobals : public Globals, public std::enable_shared_from_this<FileGlob
                 .with_hint("anfora.jit compiles what calls it; call one of its functions here");
           }
         }
-        return function_object(source_, *statement, shared_from_this());
+        return decorated_function(source_, *statement, shared_from_this());
       }
       const bool is_import = statement->is(Kind::Import), is_from = statement->is(Kind::ImportFrom);
       if (!is_import && !is_from) continue;
@@ -84,6 +84,14 @@ void erase_unused(ir::Module& module) {
 
 std::shared_ptr<const Globals> globals_of(Source& source) { return std::make_shared<const FileGlobals>(source); }
 
+Object decorated_function(Source& source, const Tree& function, std::shared_ptr<const Globals> globals) {
+  Object made = function_object(source, function, std::move(globals));
+  for (const Tree* decorator : function.list("decorator_list")) {
+    if (unparse(*decorator).ends_with("custom_gradient")) return {CustomGradient{std::make_shared<const Object>(std::move(made))}};
+  }
+  return made;
+}
+
 Object function_object(Source& source, const Tree& function, std::shared_ptr<const Globals> globals) {
   Closure closure;
   closure.source = &source;
@@ -130,7 +138,7 @@ void set_results(Lowering& lowering, std::span<ir::Node* const> nodes) {
 }
 
 void lower_function(ir::Module& module, const Object& function, FunctionCall& call) {
-  const Closure& closure = *function.closure();
+  const Closure& closure = *written_function(function);
   const Tree& tree = *closure.function;
   ir::Builder main(module, tree.is(Kind::Lambda) ? "main" : tree.text("name"));
   Lowering lowering(module);
@@ -181,7 +189,7 @@ class TypedCall : public FunctionCall {
 }  // namespace
 
 void lower_function(ir::Module& module, const Object& function, std::span<const ArgumentType> arguments) {
-  TypedCall call(*function.closure(), arguments);
+  TypedCall call(*written_function(function), arguments);
   lower_function(module, function, call);
 }
 

@@ -19,6 +19,9 @@ std::shared_ptr<const Globals> globals_of(Source& source);
 // A function of the program as an object that can be called.
 Object function_object(Source& source, const Tree& function, std::shared_ptr<const Globals> globals);
 
+// The same with the decorators that the compiler knows: a function with a gradient of its own.
+Object decorated_function(Source& source, const Tree& function, std::shared_ptr<const Globals> globals);
+
 // A parameter of the module, as an argument: a number of Python where it says so, else a tensor.
 struct ArgumentType {
   std::string name, type;  // "f32[N, 4]" as the text form has it

@@ -31,6 +31,9 @@ bool is_same(const Object& a, const Object& b) {
   if (const auto* builtin = a.as<Builtin>()) return builtin->name == b.as<Builtin>()->name;
   if (const auto* dtype = a.as<DTypeObject>()) return dtype->dtype == b.as<DTypeObject>()->dtype;
   if (a.live()) return a.live() == b.live();
+  if (const auto* method = a.as<Method>()) return method->self == b.as<Method>()->self && method->name == b.as<Method>()->name;
+  if (const auto* derivative = a.as<Derivative>()) return derivative->function == b.as<Derivative>()->function;
+  if (const auto* custom = a.as<CustomGradient>()) return custom->function == b.as<CustomGradient>()->function;
   if (const Closure* closure = a.closure()) {
     return closure == b.closure() ||
            (closure->function == b.closure()->function && closure->captured == b.closure()->captured &&
