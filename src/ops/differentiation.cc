@@ -47,7 +47,7 @@ void declare_differentiation(Declarations& declare) {
       .kernel("Identity");
   declare.op("CustomGradient", 1, "anfora")
       .doc(
-          "The first results of `function` for the arguments; of the others, the residuals, and of the sensitivities of the first ones, "
+          "The first results of `function` for the arguments; of their sensitivities and of the other results, the residuals, "
           "`gradient` makes the sensitivities of the arguments `by`. Others of the first `count` arguments have none, and by those behind "
           "them nothing can be differentiated. A call of the function where nothing is differentiated any more.")
       .input("function", "F")

@@ -87,8 +87,9 @@ Node* call_of_function(Rewriter& rewriter, Apply& root) {
   for (const Use& use : root.operands().subspan(2)) arguments.push_back(use.node);
   Apply* call = rewriter.module().call(root.graph(), function, arguments);
   call->set_location(root.location());
-  call->set_type(constant_function(function)->result()->type());
-  if (!call->type()->is_tuple()) return call;
+  const Type* result = constant_function(function)->result()->type();
+  call->set_type(result->is_tuple() ? result : root.type());
+  if (!result->is_tuple()) return call;
   boost::container::small_vector<Node*, 4> results;
   for (size_t i = 0; i < root.num_outputs(); ++i) results.push_back(rewriter.item(call, i));
   return results.size() == 1 ? results[0] : rewriter.tuple(results);
@@ -113,7 +114,7 @@ constexpr Rule kForgetGradients[] = {
     {"stop-gradient", "StopGradient", "StopGradient(x) = x", Promise::Exact,
      [](Rewriter&, Apply& root) { return root.input(0); }},
     {"custom-gradient", "CustomGradient", "a function with a gradient of its own = a call of it", Promise::Exact,
-     call_of_function},
+     call_of_function, true},
 };
 
 size_t run_simplify(PassContext& context) {

@@ -61,16 +61,16 @@ void Differentiation::visit_custom_gradient(Body& body, Apply& node, std::span<N
                     "pass it as an argument, or stop_gradient() of it");
   }
   std::vector<Node*> given;
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    Node* result = build_.leaf_of(body.backward, &node, i);
+    if (has_sensitivity(result->type())) given.push_back(leaves[i] ? leaves[i] : zero(body.backward, result));
+  }
   if (const Type* results = function->result()->type(); results->is_tuple()) {
     std::vector<Node*> again;
     for (const Use& use : arguments) again.push_back(use.node);
     Apply* call = build_.call(body.forward, node.input(0), again, node.location());
     call->set_type(results);
     for (size_t i = node.num_outputs(); i < results->elements().size(); ++i) given.push_back(build_.item(body.forward, call, i));
-  }
-  for (size_t i = 0; i < leaves.size(); ++i) {
-    Node* result = build_.leaf_of(body.backward, &node, i);
-    if (has_sensitivity(result->type())) given.push_back(leaves[i] ? leaves[i] : zero(body.backward, result));
   }
   const Type* returned_type = constant_function(node.input(1))->result()->type();
   Apply* returned = build_.call(body.backward, node.input(1), given, node.location());
