@@ -11,7 +11,7 @@ import json
 import linecache
 import sys
 import types
-from typing import Any, Callable
+from typing import Any, Callable, Sequence
 
 import numpy as np
 
@@ -308,7 +308,7 @@ class Specialization:
         self.is_kept = known is not None  # on disk, since before
         self._model: Any = None
         if known is None:
-            core, result, inputs, guards = self.lower(function, arguments, keywords, sizes)
+            core, result, inputs, guards = self._lower(function, arguments, keywords, sizes)
             self._model = Model(core)
             known = _cache.Entry(self._model.compile(threads=threads, math=math)._core, result, inputs, guards)
             _cache.keep(key, known)
@@ -328,8 +328,14 @@ class Specialization:
         if self._model is None:
             from ._model import Model
 
-            self._model = Model(self.lower(function, arguments, keywords, self.sizes)[0])
+            self._model = Model(self._lower(function, arguments, keywords, self.sizes)[0])
         return self._model
+
+    def _lower(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], sizes: Sizes) -> tuple[Any, ...]:
+        try:
+            return self.lower(function, arguments, keywords, sizes)
+        except Error as error:  # of the graph, which knows places alone
+            raise with_excerpt(error, error.hint) from None
 
     def lower(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], sizes: Sizes) -> tuple[Any, ...]:
         return _core.Model.from_function(function, arguments, keywords, sizes.names())
@@ -356,23 +362,23 @@ class Specialization:
         try:
             outputs = self.executable._run(arrays)
         except Error as error:
-            raise self._explained(error, arrays, function) from None
+            functions = [plain_function(value) for _, value in self._guards] + [plain_function(function)]
+            told = ", ".join(f"{path_text(path)}: {tensor_type(a, True)}" for path, a in zip(self.inputs, arrays))
+            raise with_excerpt(error, error.hint or f"the inputs were {told}", [f.__code__.co_filename for f in functions if f is not None]) from None
         return outputs[0] if self._is_array else rebuild(self.result, outputs)
 
 
-    def _explained(self, error: Error, arrays: list[Any], function: Any) -> Error:
-        """An error of a run, with the line of the source and the inputs."""
-        functions = [plain_function(value) for _, value in self._guards] + [plain_function(function)]
-        files = {f.__code__.co_filename.rsplit("/", 1)[-1]: f.__code__.co_filename for f in functions if f is not None}
-        file, _, place = error.location.partition(":")
-        line, _, column = place.partition(":")
-        if error.excerpt or file not in files or not (line.isdigit() and column.isdigit()):
-            return error
-        text = linecache.getline(files[file], int(line)).rstrip()
-        indent = len(text) - len(text.lstrip())
-        excerpt = f"{text[indent:]}\n{' ' * (int(column) - 1 - indent)}^"
-        hint = error.hint or "the inputs were " + ", ".join(f"{path_text(path)}: {tensor_type(a, True)}" for path, a in zip(self.inputs, arrays))
-        return type(error)(error.message, error.node, error.location, hint, excerpt)
+def with_excerpt(error: Error, hint: str, files: Sequence[str] = ()) -> Error:
+    """An error that knows its place, with the line of the source: of these files, else of those read so far."""
+    name, _, place = error.location.partition(":")
+    line, column = (int(number) if number.isdigit() else 0 for number in (place.split(":") + ["", ""])[:2])
+    file = next((file for file in (*files, *linecache.cache) if file.rsplit("/", 1)[-1] == name), None)
+    if error.excerpt or file is None or not line or not column:
+        return error
+    text = linecache.getline(file, line).rstrip()
+    indent = len(text) - len(text.lstrip())
+    excerpt = f"{text[indent:]}\n{' ' * (column - 1 - indent)}^"
+    return type(error)(error.message, error.node, error.location, hint, excerpt)
 
 
 def path_text(path: tuple[Any, ...]) -> str:

@@ -165,7 +165,9 @@ class Interpreter {
         inputs.erase(inputs.begin());
         return invoke(closure->graph, closure->scope, std::move(inputs));
       }
-      case Primitive::Operation: break;
+      case Primitive::Operation:
+        if (node.op().calls) return first_results(node, std::move(inputs));
+        break;
     }
     try {
       std::vector<Datum> outputs =
@@ -176,6 +178,20 @@ class Interpreter {
       if (node.location()) error.at_location(to_string(*node.location()));
       throw;
     }
+  }
+
+  // Of an operator that calls, which only differentiation takes for more than a call.
+  Datum first_results(const Apply& node, std::vector<Datum> inputs) {
+    auto closure = std::static_pointer_cast<Closure>(inputs[0].as_function());
+    auto is_argument = [](const Datum& datum) { return datum.kind() != Datum::Kind::Function; };
+    inputs.erase(inputs.begin(), std::ranges::find_if(inputs, is_argument));
+    Datum results = invoke(closure->graph, closure->scope, std::move(inputs));
+    if (results.kind() != Datum::Kind::Tuple) return results;
+    if (results.items().size() < node.num_outputs()) {
+      throw Error(ErrorCode::Unsupported, fmt::format("there is no kernel for {}", node.op().qualified));
+    }
+    if (node.num_outputs() == 1) return results.items()[0];
+    return Datum::tuple({results.items().begin(), results.items().begin() + static_cast<std::ptrdiff_t>(node.num_outputs())});
   }
 
   std::mt19937_64 random_;

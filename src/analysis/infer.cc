@@ -476,11 +476,11 @@ void Inference::refuse(Apply& node, Error& error) {
   refused_.emplace_back(&node, error);
 }
 
-// Functions in front of the operands of an operator, which calls the first one with what is behind them; the parameters of others
-// have the types that were given to them when they were made.
+// Of an operator that calls: the parameters of the first one have the types of the arguments, those of others what was given to them when they
+// were made.
 size_t Inference::num_function_operands(const Apply& node) {
   size_t count = 0;
-  if (node.primitive() != Primitive::Operation) return 0;
+  if (!node.op().calls) return 0;
   while (count < node.num_inputs() && constant_function(node.input(count))) ++count;
   return count;
 }

@@ -124,6 +124,7 @@ std::vector<std::string> facts_of(const Operator& op) {
                                     {op.whole == ir::Whole::OfWhole, "whole of whole"},
                                     {op.total, "finite of finite"},
                                     {op.takes_elements, "takes elements"},
+                                    {op.calls, "calls its function"},
                                     {op.range != nullptr, "has a range"},
                                     {op.fails == ir::Fails::Never, "never fails"}}) {
     if (holds) facts.emplace_back(fact);

@@ -117,15 +117,9 @@ SaveReport report_of(const onnx::ExportReport& exported) {
 class ForOnnx {
  public:
   explicit ForOnnx(const ir::Module& module) : module_(&module) {
-    const bool has_gradients = std::ranges::any_of(module.graphs(), [](const ir::Graph* graph) {
-      for (const ir::Apply* node = graph->first_node(); node; node = node->next_in_graph()) {
-        if (node->is("StopGradient") || node->is("CustomGradient")) return true;
-      }
-      return false;
-    });
-    if (!has_gradients) return;
+    if (!pipeline::has_custom_gradients(module)) return;
     copy_ = ir::clone(module);
-    pipeline::run_pass("simplify", *copy_, {.rules = passes::rules_after_differentiation()});
+    pipeline::forget_gradients(*copy_);
     module_ = copy_.get();
   }
   const ir::Module& module() const { return *module_; }

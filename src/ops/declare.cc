@@ -94,6 +94,7 @@ Declaration& Declaration::commutative() { return op_.commutative = true, *this; 
 Declaration& Declaration::associative() { return op_.associative = true, *this; }
 Declaration& Declaration::axis() { return op_.has_axis = true, *this; }
 Declaration& Declaration::takes_elements() { return op_.takes_elements = true, odd().scales(); }
+Declaration& Declaration::calls() { return op_.calls = true, *this; }
 Declaration& Declaration::sums() { return op_.sums = true, *this; }
 Declaration& Declaration::widens(bool does) { return op_.widens = does, *this; }
 Declaration& Declaration::total() { return op_.total = true, *this; }

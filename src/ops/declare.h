@@ -78,6 +78,7 @@ class Declaration {
   Declaration& associative();
   Declaration& axis();
   Declaration& takes_elements();
+  Declaration& calls();
   Declaration& sums();
   Declaration& widens(bool does = true);
   Declaration& total();

@@ -1,4 +1,4 @@
-// What programs say of derivatives. Functions are operands here: an operator calls its first one with the operands behind all functions.
+// What programs say of derivatives. Functions are operands here.
 //
 //     %s = StopGradient(%x)                                        x, which counts as a constant
 //     %y = CustomGradient(@f, @f.gradient, %x, %w){count=1, by=[0]}   f(x, w), whose derivative by x is f.gradient
@@ -59,6 +59,7 @@ void declare_differentiation(Declarations& declare) {
       .required_attribute("count", AttributeKind::Int)
       .required_attribute("by", AttributeKind::Ints)
       .infer(infer_custom_gradient)
+      .calls()
       .no_kernel();
   declare.op("Gradient", 1, "anfora")
       .doc(
@@ -72,6 +73,7 @@ void declare_differentiation(Declarations& declare) {
       .required_attribute("count", AttributeKind::Int)
       .attribute("checkpoints", 0)
       .infer(infer_gradient)
+      .calls()
       .no_kernel();
 }
 

@@ -61,4 +61,8 @@ size_t expand(ir::Module& module);
 // Whether there are any.
 bool has_expansions(const ir::Module& module);
 
+// StopGradient and CustomGradient, which only differentiation reads, become what they compute. `expand` does so, too.
+size_t forget_gradients(ir::Module& module);
+bool has_custom_gradients(const ir::Module& module);
+
 }  // namespace anfora::pipeline

@@ -50,22 +50,19 @@ void Differentiation::replace(Apply& gradient) {
 // The application stays for what differentiates its results again. The residuals are those of one more call, in which they are ordinary
 // values, so that gradients of higher orders see how they depend on the arguments.
 void Differentiation::visit_custom_gradient(Body& body, Apply& node, std::span<Node* const> leaves) {
-  const Graph* function = constant_function(node.input(0));
   const auto count = static_cast<size_t>(node.attributes().require_int("count"));
   const auto arguments = node.operands().subspan(2);
   for (size_t i = count; i < arguments.size(); ++i) {
     if (!body.varied.contains(arguments[i].node)) continue;
-    const std::string_view name = function->parameter(i)->name();
-    refuse_gradient(node, fmt::format("a function with a gradient of its own is differentiated by {}, which is no argument of it",
-                                      name.empty() ? "a value from around it" : fmt::format("'{}'", name)),
-                    "pass it as an argument, or stop_gradient() of it");
+    refuse_gradient(node, "this function has a gradient of its own by its arguments, and the result depends on what it reads from around it, too",
+                    "pass that as an argument, or stop_gradient() of it");
   }
   std::vector<Node*> given;
   for (size_t i = 0; i < leaves.size(); ++i) {
     Node* result = build_.leaf_of(body.backward, &node, i);
     if (has_sensitivity(result->type())) given.push_back(leaves[i] ? leaves[i] : zero(body.backward, result));
   }
-  if (const Type* results = function->result()->type(); results->is_tuple()) {
+  if (const Type* results = constant_function(node.input(0))->result()->type(); results->is_tuple()) {
     std::vector<Node*> again;
     for (const Use& use : arguments) again.push_back(use.node);
     Apply* call = build_.call(body.forward, node.input(0), again, node.location());

@@ -152,6 +152,10 @@ bool Lowering::differs(const Object& a, const Object& b) {
   if (const auto* dtype = a.as<DTypeObject>()) return dtype->dtype != b.as<DTypeObject>()->dtype;
   if (const auto* builtin = a.as<Builtin>()) return builtin->name != b.as<Builtin>()->name;
   if (const Closure* closure = a.closure()) return closure != b.closure();
+  if (const auto* method = a.as<Method>())
+    return method->self != b.as<Method>()->self || method->name != b.as<Method>()->name;
+  if (const auto* derivative = a.as<Derivative>()) return derivative->function != b.as<Derivative>()->function;
+  if (const auto* custom = a.as<CustomGradient>()) return custom->function != b.as<CustomGradient>()->function;
   if (a.live()) return a.live() != b.live();
   return true;
 }

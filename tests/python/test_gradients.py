@@ -1,0 +1,442 @@
+"""anfora.stop_gradient, anfora.custom_gradient, and gradients that are taken inside of compiled functions."""
+import math
+
+import numpy as np
+import pytest
+from test_jit import same
+
+import anfora
+
+X = np.array([0.5, -1.0, 2.0])
+
+
+def every_way(function):
+    """The same function run by numpy, compiled, recorded, and on tensors that compute at once."""
+    yield function
+    yield anfora.jit(function)
+    yield anfora.trace(function)
+    yield lambda *arguments: np.asarray(function(*map(anfora.Tensor, arguments)))
+
+
+# stop_gradient --------------------------------------------------------------------------------------------------------
+
+
+def test_stop_gradient_is_the_identity():
+    def f(x):
+        return anfora.stop_gradient(x) * 2
+
+    for way in every_way(f):
+        same(f(X), way(X))
+    tree = {"a": X, "b": (1.5, [2, None]), "c": np.arange(3)}
+    assert anfora.stop_gradient(tree) is tree
+    same(tree["a"], anfora.jit(lambda t: anfora.stop_gradient(t)["a"])(tree))
+    assert anfora.jit(lambda x: anfora.stop_gradient((x, [2, None], {"k": x})))(1.5) == (1.5, [2, None], {"k": 1.5})
+
+
+@pytest.mark.parametrize("function, slope", [
+    (lambda x: (anfora.stop_gradient(x) * x).sum(), lambda x: x),
+    (lambda x: (x - anfora.stop_gradient(x)).sum(), np.ones_like),                      # simplified to 0 only behind differentiation
+    (lambda x: np.exp(anfora.stop_gradient(x)).sum(), np.zeros_like),
+    (lambda x: (np.round(x) + x - anfora.stop_gradient(x)).sum(), np.ones_like),         # a straight-through estimator
+    (lambda x: np.maximum(x, anfora.stop_gradient(x)).sum(), lambda x: np.full_like(x, 0.5)),
+    (lambda x: np.where(x > 0, x, anfora.stop_gradient(x)).sum(), lambda x: (x > 0) * 1.0),
+    (lambda x: (anfora.stop_gradient(x).reshape(3, 1).T.reshape(3) * x).sum(), lambda x: x),
+    (lambda x: (anfora.stop_gradient({"a": [x]})["a"][0] * x).sum(), lambda x: x),
+], ids=str)
+def test_stop_gradient(function, slope):
+    same(slope(X), anfora.grad(function)(X))
+    same(slope(X), anfora.jit(lambda x: anfora.grad(function)(x))(X))
+    same(slope(X), anfora.vjp(function, X)[1](1.0)[0])
+    assert anfora.jvp(function, (X,), (np.ones(3),))[1] == pytest.approx(slope(X).sum())
+
+
+def test_stop_gradient_of_higher_orders():
+    def f(x):
+        return anfora.stop_gradient(x) * x * x
+
+    assert anfora.grad(f)(3.0) == 18.0
+    assert anfora.grad(anfora.grad(f))(3.0) == 6.0
+    assert anfora.jit(lambda x: anfora.grad(anfora.grad(f))(x))(3.0) == 6.0
+
+
+def test_stop_gradient_in_loops():
+    def f(x, n):
+        total = 0.0
+        for _ in range(n):
+            total += (x * anfora.stop_gradient(x)).sum()
+            x = x * 2 + anfora.stop_gradient(x)
+        return total
+
+    expected = sum(2.0**i * 3.0**i for i in range(6)) * X
+    same(expected, anfora.grad(f)(X, 6))
+    same(expected, anfora.grad(f, checkpoints=2)(X, 6))
+
+
+def test_stop_gradient_leaves_nothing_behind(tmp_path):
+    def f(x):
+        return anfora.stop_gradient(x * 2) + scaled(x)
+
+    model = anfora.jit(f).lower(X)
+    assert {"StopGradient", "CustomGradient"} <= {node.op for node in model.nodes}
+    assert [node.op for node in model.optimize().nodes] == ["Mul"]  # by 5
+    model.save(str(tmp_path / "f.onnx"))
+    saved = anfora.load(str(tmp_path / "f.onnx"))
+    same(f(X), saved.compile()(X))
+    assert {node.op for node in saved.nodes} <= {"Mul", "Add", "Identity"}
+
+
+# custom_gradient ------------------------------------------------------------------------------------------------------
+
+
+@anfora.custom_gradient
+def scaled(x):
+    return x * 3, lambda dy: dy * 5
+
+
+@anfora.custom_gradient
+def log1pexp(x):
+    e = np.exp(x)
+
+    def backward(dy):
+        return dy * (1 - 1 / (1 + e))
+
+    return np.log(1 + e), backward
+
+
+@anfora.custom_gradient
+def clipped(x, low, high):
+    """Whose gradient is clipped."""
+    return x, lambda dy: (np.clip(dy, low, high), None, None)
+
+
+def test_custom_gradients_compute_what_they_return_first():
+    for function in (scaled, log1pexp):
+        for way in every_way(lambda x: function(x)):
+            same(np.asarray(function(X)), np.asarray(way(X)))
+    same(scaled(X), anfora.jit(scaled)(X))
+    with anfora.debug():
+        same(scaled(X), anfora.jit(lambda x: scaled(x))(X))
+
+
+def test_custom_gradients():
+    assert anfora.grad(log1pexp)(100.0) == 1.0
+    assert anfora.grad(log1pexp)(1000.0) == 1.0  # where exp(x) is infinite
+    same(np.full(3, 5.0), anfora.grad(lambda x: scaled(x).sum())(X))
+    same(np.full(3, 5.0), anfora.jit(lambda x: anfora.grad(lambda y: scaled(y).sum())(x))(X))
+    same(np.full(3, 5.0), anfora.trace(lambda x: anfora.grad(total)(x))(X))
+    value, pullback = anfora.vjp(scaled, X)
+    same(X * 3, value)
+    same(np.array([5.0, 10.0, 15.0]), pullback(np.arange(3.0) + 1)[0])
+    same(X * 10, anfora.jvp(scaled, (X,), (X * 2,))[1])
+    assert anfora.grad(lambda x: clipped(x, -1.0, 0.5) * 7)(2.0) == 0.5
+
+
+def total(x):
+    return scaled(x).sum()
+
+
+def test_custom_gradients_of_higher_orders():
+    def sigmoid(x):
+        return 1 / (1 + math.exp(-x))
+
+    second = sigmoid(0.3) * (1 - sigmoid(0.3))
+    assert anfora.grad(anfora.grad(log1pexp))(0.3) == pytest.approx(second)
+    assert anfora.grad(anfora.grad(anfora.grad(log1pexp)))(0.3) == pytest.approx(second * (1 - 2 * sigmoid(0.3)))
+    # 3x² with the rule 5 for 3: 5x + 3x, and then 5 + 5
+    same(np.eye(3) * 10, anfora.hessian(lambda x: (scaled(x) * x).sum())(X))
+
+
+def test_custom_gradients_in_loops_branches_and_recursion():
+    def loop(x, n):
+        for i in range(n):
+            x = scaled(x) if i % 2 == 0 else clipped(x * 2, -1.0, 1.0)
+        return x.sum()
+
+    def recursive(x, n):
+        return x if n == 0 else scaled(recursive(x, n - 1))
+
+    same(np.full(3, 10.0), anfora.grad(loop)(X, 7))
+    same(np.full(3, 10.0), anfora.grad(loop, checkpoints=2)(X, 7))
+    assert anfora.grad(recursive)(1.0, 3) == 125.0 and anfora.jit(recursive)(1.0, 3) == 27.0
+
+
+def test_custom_gradients_of_structures():
+    @anfora.custom_gradient
+    def f(p, n):
+        def backward(dy):
+            assert_of = dy["b"][1]
+            return {"w": dy["a"] * 100, "b": dy["b"][0] * 10 if assert_of is None else dy["b"][0]}, None
+        return {"a": p["w"] * n, "b": [p["b"], 3]}, backward
+
+    def use(p, n):
+        y = f(p, n)
+        return (y["a"] * y["a"]).sum() + y["b"][0] * y["b"][1]
+
+    p = {"w": X, "b": 2.0}
+    same({"w": X * 600, "b": 30.0}, anfora.grad(use)(p, 3))
+    assert anfora.jit(use)(p, 3) == pytest.approx(use(p, 3))
+
+
+def test_custom_gradients_made_inside():
+    @anfora.jit
+    def f(x, w):
+        @anfora.custom_gradient
+        def g(v):
+            return v * w, lambda dy: dy * w * w
+        return anfora.grad(lambda v: g(v).sum())(x)
+
+    same(X * X, f(np.ones(3), X))
+
+
+class Layer:
+    def __init__(self):
+        self.scale = 3.0
+
+    @anfora.custom_gradient
+    def apply(self, x):
+        return x * self.scale, lambda dy: dy * self.scale * 2
+
+
+def test_custom_gradients_of_methods():
+    layer = Layer()
+    assert layer.apply(2.0) == 6.0 and anfora.jit(lambda x: layer.apply(x))(2.0) == 6.0
+    assert anfora.grad(lambda x: layer.apply(x))(2.0) == 6.0
+    assert anfora.grad(layer.apply)(2.0) == 6.0
+
+
+# Gradients inside -----------------------------------------------------------------------------------------------------
+
+
+def sines(x, w):
+    return (np.sin(x) * w).sum()
+
+
+def test_gradients_in_branches_and_loops():
+    @anfora.jit
+    def branch(x, w, n):
+        if n > 0:
+            value, slope = anfora.value_and_grad(sines, argnums=(0, 1))(x, w)
+            return value + slope[0] * slope[1]
+        return x
+
+    same(sines(X, X) + np.cos(X) * X * np.sin(X), branch(X, X, 1))
+    same(X, branch(X, X, 0))
+
+    @anfora.jit
+    def descend(x, rows):
+        for w in rows:
+            x = x - 0.1 * anfora.grad(sines)(x, w)
+        return x
+
+    rows, x = np.arange(12.0).reshape(4, 3), X
+    for w in rows:
+        x = x - 0.1 * np.cos(x) * w
+    same(x, descend(X, rows))
+    # and the gradient of that, by finite differences
+    slope, h = anfora.grad(lambda x: descend(x, rows).sum())(X), 1e-6
+    for i in range(3):
+        step = np.eye(3)[i] * h
+        assert slope[i] == pytest.approx((descend(X + step, rows).sum() - descend(X - step, rows).sum()) / (2 * h), rel=1e-6)
+
+
+def test_gradients_in_nested_functions():
+    @anfora.jit
+    def f(x, y):
+        def inner(a):
+            return a * anfora.grad(lambda b: a * b * b)(y)  # 2a²y
+        return anfora.grad(inner)(x)
+
+    assert f(3.0, 5.0) == 60.0
+    assert anfora.grad(f, argnums=1)(3.0, 5.0) == 12.0
+
+    def factorial(x, n):
+        return x if n == 0 else anfora.grad(lambda y: y**3)(factorial(x, n - 1))
+
+    assert anfora.jit(factorial)(0.5, 2) == 3 * (3 * 0.5**2) ** 2
+
+
+def test_gradients_by_arguments_of_what_reads_the_same_values_from_around():
+    @anfora.jit
+    def f(x):
+        return anfora.grad(lambda y: (x * y).sum())(x)  # by y alone
+
+    same(X, f(X))
+    same(np.ones(3), anfora.grad(lambda x: f(x).sum())(X))
+
+
+def test_gradients_of_what_leaves_early():
+    def early(x, n):
+        for _ in range(n):
+            if x.sum() > 10:
+                return (x * x).sum()
+            x = x * 2
+        return x.sum()
+
+    f = anfora.jit(lambda x, n: anfora.grad(early)(x, n) if n > 0 else x)
+    same(anfora.grad(early)(np.ones(2), 5), f(np.ones(2), 5))
+    same(np.full(2, 4.0), f(np.ones(2), 2))
+
+
+def test_gradients_of_what_prints_and_appends(capfd):
+    @anfora.jit
+    def f(x):
+        log = []
+
+        def loss(y):
+            print("here")
+            log.append(y * 2)
+            assert y.sum() > 0, "negative"
+            return (y * y).sum()
+        return anfora.grad(loss)(x), log
+
+    same((np.full(2, 2.0), [np.full(2, 2.0)]), f(np.ones(2)))
+    assert "".join(capfd.readouterr()).count("here") == 1
+    with pytest.raises(anfora.InvalidArgumentError, match="negative"):
+        f(-np.ones(2))
+
+
+def test_gradients_with_checkpoints_inside():
+    def f(x, n):
+        for _ in range(n):
+            x = np.sin(x)
+        return x.sum()
+
+    same(anfora.grad(f)(X, 20), anfora.jit(lambda x, n: anfora.grad(f, checkpoints=3)(x, n))(X, 20))
+
+
+def test_a_gradient_in_the_surroundings_compiles_once():
+    slope = anfora.grad(lambda x: x * x * x)
+    f = anfora.jit(lambda x: slope(x) + log1pexp(x) - log1pexp(x))
+    assert f(1.0) == 3.0 and f(2.0) == 12.0
+    assert f.explain().count("\n") == 0
+
+
+# What is wrong --------------------------------------------------------------------------------------------------------
+
+
+def no_pair(x):
+    @anfora.custom_gradient
+    def f(v):
+        return v * 2
+    return f(x)
+
+
+def not_two_arguments(x):
+    @anfora.custom_gradient
+    def f(v, w):
+        return v * w, lambda dy: dy * w
+    return f(x, x)
+
+
+def other_shape(x):
+    @anfora.custom_gradient
+    def f(v):
+        return v.sum(), lambda dy: dy * np.ones(7)
+    return f(x)
+
+
+def number_for_a_tensor(x):
+    @anfora.custom_gradient
+    def f(v):
+        return v.sum(), lambda dy: 0.0
+    return f(x)
+
+
+def other_type(x):
+    @anfora.custom_gradient
+    def f(v):
+        return v.sum(), lambda dy: np.ones(3, np.float32)
+    return f(x)
+
+
+def other_keys(x):
+    @anfora.custom_gradient
+    def f(p):
+        def backward(dy):
+            return {"b": dy}
+        return p["a"], backward
+    return f({"a": x})
+
+
+def prints(x):
+    @anfora.custom_gradient
+    def f(v):
+        print(v)
+        return v, lambda dy: dy
+    return f(x)
+
+
+def changes(x):
+    seen = []
+
+    @anfora.custom_gradient
+    def f(v):
+        def backward(dy):
+            seen.append(dy)
+            return dy
+        return v, backward
+    return f(x)
+
+
+def of_a_number(x):
+    return anfora.custom_gradient(3)(x)
+
+
+def by_what_is_around(x):
+    @anfora.custom_gradient
+    def f(v):
+        return v * x, lambda dy: dy * x
+    return anfora.grad(lambda y: f(np.ones(3)).sum() * y.sum())(x).sum() + anfora.grad(lambda y: around(y))(x).sum()
+
+
+def around(y):
+    @anfora.custom_gradient
+    def f(v):
+        return (v * y).sum(), lambda dy: dy * y
+    return f(np.ones(3) * 2)
+
+
+def differentiates_itself(x):
+    def f(y, n):
+        return (y * y).sum() if n <= 0 else anfora.grad(lambda z: f(z, n - 1))(y).sum()
+    return f(x, x.shape[0])
+
+
+def checkpoints_of_a_run(x):
+    return anfora.grad(lambda y: y.sum(), checkpoints=x.shape[0] - 5)(x)
+
+
+WRONG = [
+    (no_pair, "function f has a gradient of its own, and returns f64["),
+    (not_two_arguments, "a lambda returns f64[3], and the sensitivities of the arguments are (f64[3], f64[3])"),
+    (other_shape, "a lambda returns f64[7], and the sensitivities of the arguments are f64[3]"),
+    (number_for_a_tensor, "a lambda returns float, and the sensitivities of the arguments are f64[3]"),
+    (other_type, "a lambda returns f32[3], and the sensitivities of the arguments are f64[3]"),
+    (other_keys, "function backward returns {'b': f64[3]}, and the sensitivities of the arguments are {'a': f64[3]}"),
+    (prints, "function f prints, asserts, or changes what others see"),
+    (changes, "function backward prints, asserts, or changes what others see"),
+    (of_a_number, "custom_gradient() of int"),
+    (by_what_is_around, "this function has a gradient of its own by its arguments, and the result depends on what it reads from around it, too"),
+    (differentiates_itself, "what is differentiated here calls a function of which it is a part"),
+    (checkpoints_of_a_run, "checkpoints is int"),
+]
+
+
+@pytest.mark.parametrize("function, message", WRONG, ids=lambda value: getattr(value, "__name__", None))
+def test_wrong_gradients(function, message):
+    with pytest.raises(anfora.Error) as caught:
+        anfora.jit(function)(X)
+    error = caught.value
+    assert error.message.startswith(message)
+    file, line, column = error.location.split(":")
+    assert file == "test_gradients.py" and int(line) > 0 and int(column) > 0
+    assert "^" in error.excerpt and error.hint
+
+
+def test_what_is_no_pair_is_told_without_compiling_too():
+    @anfora.custom_gradient
+    def f(x):
+        return x
+
+    with pytest.raises(anfora.TypeMismatchError, match="return two"):
+        f(1.0)
