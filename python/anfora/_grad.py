@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
 import types
 from typing import Any, Callable, Sequence
 
@@ -158,12 +159,13 @@ class Differentiated(Specialization):
 class _Compiled(Jitted):
     _runs_function = False
 
-    def __init__(self, function: Any, derivatives: tuple[Derivative, ...], with_value: bool, math: str, threads: int) -> None:
-        super().__init__(function, math, threads)
+    def __init__(self, function: Any, derivatives: tuple[Derivative, ...], with_value: bool, math: str, threads: int,
+                 save_graphs: str | os.PathLike[str] | None) -> None:
+        super().__init__(function, math, threads, save_graphs)
         self._derivatives, self._with_value = derivatives, with_value
 
     def _specialize(self, arguments: tuple[Any, ...], keywords: dict[str, Any], sizes: Sizes) -> Specialization:
-        return Differentiated(self._derivatives, self._with_value, self.function, arguments, keywords, sizes, self._math, self._threads)
+        return Differentiated(self._derivatives, self._with_value, self.function, arguments, keywords, sizes, self._math, self._threads, self._folder())
 
 
 class Gradient:
@@ -181,15 +183,15 @@ class Gradient:
             if function._compiled._with_value:
                 raise TypeMismatchError("what is differentiated returns a value and its gradient, and not one float")
             inner, function = function._derivatives, function._compiled.function
-        math, threads = "real", 0
+        math, threads, save_graphs = "real", 0, None
         if isinstance(function, Jitted):
-            math, threads, function = function._math, function._threads, function.function
+            math, threads, save_graphs, function = function._math, function._threads, function._save_graphs, function.function
         functools.update_wrapper(self, function)
         if checkpoints is not None and checkpoints < 1:
             raise InvalidArgumentError(f"checkpoints is {checkpoints}, and is to be 1 at least")
         self._derivatives = (*inner, Derivative(kind, numbers, checkpoints or 0))
         self._is_single = isinstance(argnums, int)
-        self._compiled = _Compiled(function, self._derivatives, with_value, math, threads)
+        self._compiled = _Compiled(function, self._derivatives, with_value, math, threads, save_graphs)
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         mode = _modes.current.get()

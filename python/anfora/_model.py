@@ -169,15 +169,17 @@ class Model:
         """
         return Verification(**self._core.verify(load(other)._core, runs, seed, math))
 
-    def compile(self, *, threads: int = 0, optimize: bool = True, math: str = "real") -> Executable:
+    def compile(self, *, threads: int = 0, optimize: bool = True, math: str = "real",
+                save_graphs: str | os.PathLike[str] | None = None) -> Executable:
         """Chooses kernels, packs weights, plans memory.
 
         Args:
             threads: of kernels; 0: one a CPU.
             optimize: the graph first, for execution.
             math: what that may change, see :meth:`optimize`.
+            save_graphs: a folder for the graph after each pass, with an index.html.
         """
-        return Executable(self._core.compile(threads, optimize, math), self.inputs, self.outputs)
+        return Executable(self._core.compile(threads, optimize, math, save_graphs or ""), self.inputs, self.outputs)
 
     def __str__(self) -> str:
         return self._core.text()

@@ -9,6 +9,7 @@ import functools
 import inspect
 import json
 import linecache
+import os
 import sys
 import types
 from typing import Any, Callable, Sequence
@@ -299,18 +300,20 @@ class Specialization:
 
     follows_from_source = True  # what another process compiled of it is the same
 
-    def __init__(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], sizes: Sizes, math: str, threads: int) -> None:
+    def __init__(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], sizes: Sizes, math: str, threads: int,
+                 save_graphs: str = "") -> None:
         from ._model import Executable, Model
 
         kinds = kind_of((arguments, keywords), _named_type), sizes.key()
-        key = _cache.key_of(function, kinds, (math, threads, self.variant())) if self.follows_from_source else ""
+        key = _cache.key_of(function, kinds, (math, threads, self.variant())) if self.follows_from_source and not save_graphs else ""
+        self._save_graphs = save_graphs
         known = _cache.find(key, lambda path: fetch(path, arguments, keywords, function), _scope_of, threads)
         self.is_kept = known is not None  # on disk, since before
         self._model: Any = None
         if known is None:
             core, result, inputs, guards = self._lower(function, arguments, keywords, sizes)
             self._model = Model(core)
-            known = _cache.Entry(self._model.compile(threads=threads, math=math)._core, result, inputs, guards)
+            known = _cache.Entry(self._model.compile(threads=threads, math=math, save_graphs=save_graphs)._core, result, inputs, guards)
             _cache.keep(key, known)
         self.executable = Executable(known.executable, known.executable.inputs, known.executable.outputs)
         self.result, self.inputs, self.sizes = known.result, known.inputs, sizes
@@ -338,7 +341,7 @@ class Specialization:
             raise with_excerpt(error, error.hint) from None
 
     def lower(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], sizes: Sizes) -> tuple[Any, ...]:
-        return _core.Model.from_function(function, arguments, keywords, sizes.names())
+        return _core.Model.from_function(function, arguments, keywords, sizes.names(), bool(self._save_graphs))
 
     def holds(self, arguments: tuple[Any, ...], keywords: dict[str, Any], function: Any) -> str:
         """What has changed since it was compiled; empty: nothing."""
@@ -453,10 +456,10 @@ class Jitted:
 
     _runs_function = True  # what is compiled is the function, and no derivative of it
 
-    def __init__(self, function: Callable[..., Any], math: str = "real", threads: int = 0) -> None:
+    def __init__(self, function: Callable[..., Any], math: str = "real", threads: int = 0, save_graphs: str | os.PathLike[str] | None = None) -> None:
         functools.update_wrapper(self, function)
         self.function = function
-        self._math, self._threads = math, threads
+        self._math, self._threads, self._save_graphs = math, threads, save_graphs
         self._known: dict[Any, list[Specialization]] = {}
         self._latest: dict[Any, Specialization] = {}  # by kinds with shapes
         self._reasons: list[str] = []
@@ -507,7 +510,11 @@ class Jitted:
         return made
 
     def _specialize(self, arguments: tuple[Any, ...], keywords: dict[str, Any], sizes: Sizes) -> Specialization:
-        return Specialization(self.function, arguments, keywords, sizes, self._math, self._threads)
+        return Specialization(self.function, arguments, keywords, sizes, self._math, self._threads, self._folder())
+
+    def _folder(self) -> str:
+        """For the graphs of the next compilation, numbered as explain() does."""
+        return os.path.join(self._save_graphs, str(len(self._reasons) + 1)) if self._save_graphs else ""
 
     def lower(self, *arguments: Any, **keywords: Any) -> Any:
         """The model that a call with these arguments runs: to look at, to save as ONNX, to optimize."""
@@ -518,7 +525,8 @@ class Jitted:
         return "\n".join(f"{i + 1}. {reason}" for i, reason in enumerate(self._reasons)) or "not called yet"
 
 
-def jit(function: Callable[..., Any] | None = None, *, math: str = "real", threads: int = 0) -> Any:
+def jit(function: Callable[..., Any] | None = None, *, math: str = "real", threads: int = 0,
+        save_graphs: str | os.PathLike[str] | None = None) -> Any:
     """Compiles a function when it is called: its control flow, closures and calls become one graph.
 
         @anfora.jit
@@ -534,12 +542,14 @@ def jit(function: Callable[..., Any] | None = None, *, math: str = "real", threa
     Args:
         math: what rewrites may change: "exact" (no bit), "finite" (results that are NaN or infinite), "real" (rounding, the default).
         threads: of kernels; 0: one a CPU.
+        save_graphs: a folder for what becomes of the function, in it one for each compilation: 1, 2 …: the functions as they are written, folded, as
+            control flow, and the graph after each pass.
 
     Raises:
         UnsupportedError, TypeMismatchError, InvalidModelError: of the function, with the line, when it is called.
     """
     if function is None:
-        return lambda given: jit(given, math=math, threads=threads)
+        return lambda given: jit(given, math=math, threads=threads, save_graphs=save_graphs)
     if hasattr(function, "_derivatives"):  # anfora.grad(f) is compiled as it is
         return function
-    return Jitted(function, math, threads)
+    return Jitted(function, math, threads, save_graphs)

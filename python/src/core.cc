@@ -125,6 +125,7 @@ class Model {
   explicit Model(Program&& program) : shared_(std::make_shared<Shared>()), source_(std::filesystem::path(program.name)) {
     shared_->context = std::move(program.model.context);
     module_ = std::move(program.model.module);
+    stages_ = std::move(program.model.stages);
     ir::verify_or_throw(*module_, ErrorCode::Internal);
     analysis::infer_types(*module_);
     driver::lower_gradients(*module_);
@@ -328,7 +329,8 @@ class Model {
     return result;
   }
 
-  std::unique_ptr<driver::Session> compile(int threads, bool optimize, const std::string& math) const {
+  std::unique_ptr<driver::Session> compile(int threads, bool optimize, const std::string& math,
+                                           const std::filesystem::path& save_graphs) const {
     Working working;
     std::lock_guard lock(shared_->mutex);
     auto prepare = [optimized = optimized_](ir::Module& module) {
@@ -336,7 +338,11 @@ class Model {
     };
     return std::make_unique<driver::Session>(
         std::move(*ir::clone(*module_)), source_, prepare,
-        driver::CompileOptions{.threads = threads, .optimize = optimize, .math = rewrite::promise_named(math)});
+        driver::CompileOptions{.threads = threads,
+                               .optimize = optimize,
+                               .math = rewrite::promise_named(math),
+                               .save_graphs = save_graphs,
+                               .stages_before = stages_});
   }
 
  private:
@@ -353,7 +359,8 @@ class Model {
       : shared_(original.shared_),
         module_(std::move(module)),
         source_(original.source_),
-        optimized_(original.optimized_) {}
+        optimized_(original.optimized_),
+        stages_(original.stages_) {}
 
   driver::SaveOptions save_options(const std::optional<std::string>& opset = std::nullopt) const {
     driver::SaveOptions options;
@@ -366,6 +373,7 @@ class Model {
   std::unique_ptr<ir::Module> module_;  // of the shared context
   driver::ModelSource source_;
   std::vector<driver::OptimizeOptions> optimized_;  // what was done to the module since it was read
+  std::vector<pipeline::TextStage> stages_;         // what it was before
 };
 
 class Executable {
@@ -526,10 +534,10 @@ NB_MODULE(_core, module) {
       .def_static("from_bytes", &Model::from_bytes, nb::arg("bytes"), nb::arg("folder") = std::filesystem::path())
       .def_static(
           "from_function",
-          [](nb::object function, nb::tuple arguments, nb::dict keywords, nb::object dims) {
-            return parts_of(lower_program(std::move(function), std::move(arguments), std::move(keywords), std::move(dims)));
+          [](nb::object function, nb::tuple arguments, nb::dict keywords, nb::object dims, bool keeps_stages) {
+            return parts_of(lower_program(std::move(function), std::move(arguments), std::move(keywords), std::move(dims), keeps_stages));
           },
-          nb::arg("function"), nb::arg("arguments"), nb::arg("keywords"), nb::arg("dims").none())
+          nb::arg("function"), nb::arg("arguments"), nb::arg("keywords"), nb::arg("dims").none(), nb::arg("keeps_stages") = false)
       .def("copy", &Model::copy)
       .def_prop_ro("inputs", &Model::inputs)
       .def_prop_ro("outputs", &Model::outputs)
@@ -552,10 +560,10 @@ NB_MODULE(_core, module) {
       .def("verify", &Model::verify, nb::arg("other"), nb::arg("runs"), nb::arg("seed"), nb::arg("promise"))
       .def(
           "compile",
-          [](const Model& model, int threads, bool optimize, const std::string& math) {
-            return Executable(model.compile(threads, optimize, math));
+          [](const Model& model, int threads, bool optimize, const std::string& math, const std::filesystem::path& save_graphs) {
+            return Executable(model.compile(threads, optimize, math, save_graphs));
           },
-          nb::arg("threads"), nb::arg("optimize"), nb::arg("math"));
+          nb::arg("threads"), nb::arg("optimize"), nb::arg("math"), nb::arg("save_graphs") = std::filesystem::path());
 
   bind_symbols(module);
   nb::class_<Tracer>(module, "Tracer", "Records the calls of a function that runs as a model.")

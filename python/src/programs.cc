@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "anfora/error.h"
+#include "driver/python_source.h"
 #include "frontend/python/lower/builtins.h"
 #include "frontend/python/lower/program.h"
 #include "ir/readable.h"
@@ -398,12 +399,14 @@ Program empty_program() {
 
 }  // namespace
 
-Program lower_program(nb::object function, nb::tuple arguments, nb::dict keywords, nb::object dims) {
+Program lower_program(nb::object function, nb::tuple arguments, nb::dict keywords, nb::object dims, bool keeps_stages) {
   Program program = empty_program();
   program.name = nb::cast<std::string>(tools().attr("place_of")(function));
   Importer importer(program, std::move(arguments), std::move(keywords), std::move(dims));
   const Object object = importer.import_function(std::move(function));
-  python::lower_function(*program.model.module, object, importer);
+  python::SourceStages stages;
+  python::lower_function(*program.model.module, object, importer, keeps_stages ? &stages : nullptr);
+  if (keeps_stages) program.model.stages = driver::text_stages(stages);
   return program;
 }
 

@@ -15,7 +15,7 @@ namespace anfora::cli {
 namespace {
 
 struct CompileOptions {
-  std::string model, output;
+  std::string model, output, save_graphs;
   driver::Pins pins;
   int threads = 0;
   bool no_optimize = false;
@@ -33,7 +33,7 @@ int run_compile(const CompileOptions& options) {
   files.check_loaded();
   driver::pin_shapes(*model.module, options.pins);
   const runtime::Executable executable = driver::compile_model(
-      std::move(model), {.threads = options.threads, .optimize = !options.no_optimize, .math = options.math});
+      std::move(model), {.threads = options.threads, .optimize = !options.no_optimize, .math = options.math, .save_graphs = options.save_graphs});
   runtime::save_artifact(executable, options.output);
   fmt::print("{}: {}, for {}\n", options.output,
              human_bytes(static_cast<int64_t>(std::filesystem::file_size(options.output))), runtime::artifact_origin());
@@ -53,6 +53,10 @@ Action add_compile(CLI::App& app) {
   add_pins(*command, options->pins);
   add_threads(*command, options->threads);
   add_math(*command, options->math);
+  command
+      ->add_option("--save-graphs", options->save_graphs,
+                   "a folder for the module after each pass, and of a function of Python for what it was before")
+      ->type_name("FOLDER");
   command->add_flag("--no-optimize", options->no_optimize, "compile the graph as it is");
   command->footer(
       "Example:\n  anfora compile model.onnx -o model.anf\n  anfora run model.anf --input in.npz --output out.npz");

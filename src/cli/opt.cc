@@ -221,6 +221,7 @@ int run_opt(const OptOptions& options) {
   passes.keep_remarks = !options.remarks.empty();
   passes.verify = options.verify_ir;
   passes.save_graphs = options.save_graphs;
+  passes.stages_before = model.stages;
   pipeline::OptimizeReport report;
   const size_t nodes_read = model.module->num_operations();
   if (!has_passes) {

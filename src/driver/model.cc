@@ -43,7 +43,7 @@ LoadedModel load_model(const ModelSource& source, std::function<bool(std::string
       throw Error(ErrorCode::Unsupported, "this model is compiled, and no graph any more")
           .with_hint("run, bench and info take it; other commands want what it was made of");
     } else if (source.is_python()) {
-      model.module = load_python_function(*model.context, source.path);
+      model = load_python_function(std::move(model.context), source.path);
     } else {
       model.module = onnx::import_onnx(*model.context, source.path, options);
     }
@@ -162,20 +162,28 @@ void prepare(ir::Module& module, const CompileOptions& options) {
     return;
   }
   pipeline::optimize(module,
-                     {.pipeline = &pipeline::kExecute, .passes = {.math = options.math, .evaluate = fast_evaluator()}});
+                     {.pipeline = &pipeline::kExecute,
+                             .passes = {.math = options.math, .evaluate = fast_evaluator()},
+                             .save_graphs = options.save_graphs,
+                             .stages_before = options.stages_before});
   drop_mapped_pages();
+}
+
+CompileOptions with_stages(CompileOptions options, const LoadedModel& model) {
+  if (options.stages_before.empty()) options.stages_before = model.stages;
+  return options;
 }
 
 }  // namespace
 
 runtime::Executable compile_model(LoadedModel& model, const CompileOptions& options) {
-  prepare(*model.module, options);
+  prepare(*model.module, with_stages(options, model));
   return plan::compile(*model.module, {.threads = options.threads});
 }
 
 runtime::Executable compile_model(LoadedModel&& model, const CompileOptions& options) {
   LoadedModel used_up = std::move(model);
-  return compile_module(std::move(*used_up.module), options);
+  return compile_module(std::move(*used_up.module), with_stages(options, used_up));
 }
 
 runtime::Executable compile_module(ir::Module&& module, const CompileOptions& options) {

@@ -28,6 +28,7 @@ namespace anfora::driver {
 struct LoadedModel {
   std::unique_ptr<ir::Context> context;
   std::unique_ptr<ir::Module> module;
+  std::vector<pipeline::TextStage> stages = {};  // what it was before, of a function of Python
 };
 
 // Whether a file holds a compiled model (runtime/artifact.h), by its extension.
@@ -91,6 +92,8 @@ struct CompileOptions {
   bool optimize = true;  // the graph passes first; nothing is stored, so that folding has no size limit
   // The weakest promise that they may make; with less than `Real`, half precision is rounded after every operator.
   rewrite::Promise math = rewrite::Promise::Real;
+  std::filesystem::path save_graphs = {};  // see pipeline::OptimizeOptions
+  std::vector<pipeline::TextStage> stages_before = {};
 };
 runtime::Executable compile_model(LoadedModel& model, const CompileOptions& options = {});
 // The same, and consumes the model: takes less memory.

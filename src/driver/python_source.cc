@@ -69,15 +69,24 @@ const python::Tree& find_function(const python::Source& source, std::string_view
   throw error.with_hint(names.empty() ? "it has none" : fmt::format("it has {}", fmt::join(names, ", ")));
 }
 
-std::unique_ptr<ir::Module> load_python_function(ir::Context& context, const std::filesystem::path& file_and_name) {
+std::vector<pipeline::TextStage> text_stages(const python::SourceStages& stages) {
+  return {{"written", "the functions as they are written", "py", stages.written},
+          {"folded", "constants folded and propagated", "py", stages.folded},
+          {"control_flow", "control flow graphs, with what reaches where", "txt", stages.control_flow}};
+}
+
+LoadedModel load_python_function(std::unique_ptr<ir::Context> context, const std::filesystem::path& file_and_name) {
   const std::string& text = file_and_name.native();
   const size_t colons = text.rfind("::");
   python::Source source = load_python(text.substr(0, colons));
   const python::Tree& function = find_function(source, colons == std::string::npos ? "" : text.substr(colons + 2));
-  auto module = std::make_unique<ir::Module>(context);
+  LoadedModel model{.context = std::move(context), .module = nullptr};
+  model.module = std::make_unique<ir::Module>(*model.context);
+  python::SourceStages stages;
   const python::Object object = python::decorated_function(source, function, python::globals_of(source));
-  python::lower_function(*module, object, python::annotated_arguments(source, function));
-  return module;
+  python::lower_function(*model.module, object, python::annotated_arguments(source, function), &stages);
+  model.stages = text_stages(stages);
+  return model;
 }
 
 }  // namespace anfora::driver

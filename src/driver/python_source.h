@@ -3,8 +3,9 @@
 
 #include <filesystem>
 
+#include "driver/model.h"
+#include "frontend/python/lower/program.h"
 #include "frontend/python/tree.h"
-#include "ir/module.h"
 
 namespace anfora::driver {
 
@@ -14,7 +15,10 @@ namespace anfora::driver {
 python::Source load_python(const std::filesystem::path& file);
 
 // The function that "FILE.py::NAME" means, as a module; its arguments are those that its annotations say.
-std::unique_ptr<ir::Module> load_python_function(ir::Context& context, const std::filesystem::path& file_and_name);
+LoadedModel load_python_function(std::unique_ptr<ir::Context> context, const std::filesystem::path& file_and_name);
+
+// What was made of the functions on the way, for --save-graphs.
+std::vector<pipeline::TextStage> text_stages(const python::SourceStages& stages);
 
 // The function of a source at a path of names, "forward" or "Net.forward". Throws NotFound, with those that there are.
 const python::Tree& find_function(const python::Source& source, std::string_view path);

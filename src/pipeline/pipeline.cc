@@ -42,6 +42,7 @@ class Optimization {
     report_.remarks = rewrite::Remarks(options.keep_remarks || !options.save_graphs.empty());
     rules_ = options.passes.rules ? options.passes.rules : passes::standard_rules();
     if (!options.save_graphs.empty()) saver_.emplace(options.save_graphs, report_.remarks, *rules_);
+    for (size_t i = 0; saver_ && i < options.stages_before.size(); ++i) saver_->save(options.stages_before[i]);
     set_operators(pipeline.expresses);
   }
 

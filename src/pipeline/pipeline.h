@@ -10,6 +10,7 @@
 
 #include "passes/pass.h"
 #include "pipeline/pipelines.h"
+#include "pipeline/save_graphs.h"
 
 namespace anfora::pipeline {
 
@@ -21,6 +22,7 @@ struct OptimizeOptions {
   bool expand = false;                // operators of ONNX Runtime first of all, see expand()
   bool verify = false;                // the verifier around every pass; so it is, too, where ANFORA_VERIFY is set
   std::filesystem::path save_graphs;  // a folder for the module after each stage, see GraphSaver; empty: none
+  std::vector<TextStage> stages_before;  // which come there first
   bool keep_remarks = false;
   // Asked before each run of a pass, with the module that it is to change; false ends the optimization there.
   std::function<bool(const passes::Pass& pass, const ir::Module& before, const passes::PassOptions& options)>

@@ -68,8 +68,14 @@ GraphSaver::GraphSaver(std::filesystem::path folder, const rewrite::Remarks& rem
   if (failed) throw Error(ErrorCode::Io, fmt::format("the folder '{}': {}", folder_.string(), failed.message()));
 }
 
+void GraphSaver::save(const TextStage& stage) {
+  const std::string file = fmt::format("{:02}_{}.{}", num_texts_++, stage.name, stage.ending);
+  write(folder_ / file, stage.text);
+  texts_ += fmt::format("<li><a href=\"{0}\">{0}</a> <span class=\"quiet\">{1}</span></li>\n", escaped(file), escaped(stage.doc));
+}
+
 void GraphSaver::save(const ir::Module& module, std::string_view stage, std::string_view doc, size_t round) {
-  std::string name = fmt::format("{:02}_{}", stages_.size(), stage);
+  std::string name = fmt::format("{:02}_{}", num_texts_ + stages_.size(), stage);
   write(folder_ / (name + ".ir"), ir::print(module, {.sidecar = &constants_}));
   const std::string dot = ir::to_dot(module);
   write(folder_ / (name + ".dot"), dot);
@@ -100,6 +106,7 @@ std::string GraphSaver::index(const ir::Module& module) const {
                         stages_.front().has_picture ? " A picture opens in full size when it is clicked."
                                                     : " Pictures need Graphviz' program <code>dot</code>.");
   }
+  if (!texts_.empty()) html += "<ul>\n" + texts_ + "</ul>\n";
   html += "<table>\n<tr><th>Stage</th><th class=\"number\">Nodes</th><th>Rewrites</th><th>Graph</th></tr>\n";
   for (size_t i = 0; i < stages_.size(); ++i) {
     append_stage(html, stages_[i], i == 0 ? nullptr : &stages_[i - 1], most_nodes);

@@ -1,4 +1,4 @@
-// A folder with the module after each stage of a pipeline: NN_stage.ir, NN_stage.dot and, where Graphviz is installed,
+// A folder with the module after each stage of a pipeline, behind what a front end made it of: NN_stage.ir, NN_stage.dot and, where Graphviz is installed,
 // NN_stage.svg; the constants of all of them in one file; and index.html, which says what each stage did and shows the pictures.
 #pragma once
 
@@ -14,11 +14,17 @@
 
 namespace anfora::pipeline {
 
+// What a module was before it was one, as a front end has it.
+struct TextStage {
+  std::string name, doc, ending, text;  // saved as NN_name.ending, in front of the others
+};
+
 class GraphSaver {
  public:
   // Makes the folder, or throws Io. The remarks are those that the stages make; of the rules, the index has the equations.
   GraphSaver(std::filesystem::path folder, const rewrite::Remarks& remarks, const rewrite::RuleSet& rules);
 
+  void save(const TextStage& stage);
   // `round` is 0 for what belongs to none.
   // `doc` says what the stage is, for the index.
   void save(const ir::Module& module, std::string_view stage, std::string_view doc, size_t round);
@@ -42,6 +48,8 @@ class GraphSaver {
   const rewrite::RuleSet& rules_;
   ir::Sidecar constants_;
   std::vector<Stage> stages_;
+  std::string texts_;  // links to those that are text, for the index
+  size_t num_texts_ = 0;
 };
 
 }  // namespace anfora::pipeline

@@ -39,6 +39,24 @@ class Compile(Case):
         self.anfora("run", "count.anf", "--input", "n.npz", "--output", "out.npz")
         self.assertEqual(int(next(iter(np.load(self.folder / "out.npz").values()))), 8)
 
+    def test_what_a_function_becomes_on_the_way(self):
+        text = "def twice(n):\n    return n * (1 + 1)\n\n\ndef count(n: int):\n    i = 0\n    while i < n:\n        i = i + twice(1)\n    return i\n"
+        self.write("f.py", text)
+        for command in (["compile", "f.py::count", "-o", "count.anf"], ["opt", "f.py::count", "-o", "count.ir", "--no-check"]):
+            self.anfora(*command, "--save-graphs", command[0])
+            files = sorted(path.name for path in (self.folder / command[0]).iterdir())
+            self.assertEqual(files[:3], ["00_written.py", "01_folded.py", "02_control_flow.txt"])
+            self.assertIn("03_import.ir", files)
+            read = {name: (self.folder / command[0] / name).read_text() for name in files if name[0] in "0i" and not name.endswith("svg")}
+            self.assertIn("# f.py:5\ndef count(n: int):\n    i = 0\n    while i < n:\n        i = i + twice(1)\n    return i\n", read["00_written.py"])
+            self.assertIn("# f.py:1\ndef twice(n):\n    return n * 2\n", read["01_folded.py"])
+            compile(read["01_folded.py"], "01_folded.py", "exec")
+            self.assertRegex(read["02_control_flow.txt"], r"B1  7  i < n\?  +→ B2 \| B3")
+            self.assertIn("graph @count.loop7(", read["03_import.ir"])
+            self.assertIn('href="01_folded.py"', read["index.html"])
+        last = max(name for name in files if name.endswith(".ir"))
+        self.anfora("info", str(self.folder / "opt" / last))
+
     def test_what_is_wrong(self):
         self.anfora("compile", "m.onnx", "-o", "m.anf")
         self.assertIn("does not end in .anf", self.anfora("compile", "m.onnx", "-o", "m.bin", code=2).stderr)

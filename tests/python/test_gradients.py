@@ -311,6 +311,34 @@ def test_a_gradient_in_the_surroundings_compiles_once():
     assert f.explain().count("\n") == 0
 
 
+# Every stage on disk --------------------------------------------------------------------------------------------------
+
+
+def test_save_graphs(tmp_path):
+    @anfora.jit(save_graphs=tmp_path / "graphs")
+    def f(x, n):
+        for _ in range(n):
+            x = x - (1 / 10) * anfora.grad(lambda y: (y * y).sum())(x)
+        return x
+
+    same(X * 0.8**2, f(X, 2))
+    f(X[:2].reshape(1, 2), 2)
+    files = [sorted(path.name for path in (tmp_path / "graphs" / number).iterdir()) for number in ("1", "2")]
+    for names in files:
+        assert names[:3] == ["00_written.py", "01_folded.py", "02_control_flow.txt"] and "03_import.ir" in names and "index.html" in names
+    first = tmp_path / "graphs" / "1"
+    assert "(1 / 10)" in (first / "00_written.py").read_text() and "0.1" in (first / "01_folded.py").read_text()
+    assert "x = x - 0.1 * anfora.grad(" in (first / "02_control_flow.txt").read_text()
+    last = max(name for name in files[0] if name.endswith(".ir"))
+    same(X * 0.8**2, anfora.load(str(first / last)).compile()(X, np.asarray(2)))
+
+    slope = anfora.grad(anfora.jit(lambda x: (x * x).sum(), save_graphs=str(tmp_path / "slope")))
+    same(X * 2, slope(X))
+    assert (tmp_path / "slope" / "1" / "00_written.py").exists()
+    anfora.load(str(first / last)).compile(save_graphs=tmp_path / "again")
+    assert (tmp_path / "again" / "00_import.ir").exists()
+
+
 # What is wrong --------------------------------------------------------------------------------------------------------
 
 

@@ -248,6 +248,17 @@ class Unparser {
 
 std::string unparse(const Tree& tree) { return Unparser().statement(tree); }
 
+std::string unparse_whole(const Tree& tree, const std::string& indent) {
+  std::string text = indent + unparse(tree) + "\n";
+  if (tree.is(Kind::Lambda)) return text;
+  const std::string inside = indent + "    ";
+  for (const Tree* statement : tree.list("body")) text += unparse_whole(*statement, inside);
+  if (tree.list("orelse").empty()) return text;
+  text += indent + "else:\n";
+  for (const Tree* statement : tree.list("orelse")) text += unparse_whole(*statement, inside);
+  return text;
+}
+
 std::string_view symbol_of(Kind op) { return operator_text(op).text; }
 
 }  // namespace anfora::python

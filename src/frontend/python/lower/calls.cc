@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "anfora/error.h"
 #include "frontend/python/lower/activation.h"
@@ -98,6 +99,17 @@ Cfg& Lowering::cfg_of(const Closure& closure) {
       .source = closure.source, .function = closure.function, .scope = scope_of(*closure.source, *closure.function)});
   known->blocks.push_back({.end = EndKind::Return, .tree = result});
   return *known;
+}
+
+std::vector<const Cfg*> Lowering::functions() const {
+  std::vector<const Cfg*> found;
+  for (const auto& [tree, cfg] : cfgs_) {
+    if (!cfg->source->is_library && tree->text("name") != kComprehension) found.push_back(cfg.get());
+  }
+  std::ranges::sort(found, {}, [](const Cfg* cfg) {
+    return std::tuple(cfg->source->file, cfg->function->position.line, cfg->function->position.column);
+  });
+  return found;
 }
 
 // By Python's rules: positions first, then names, then defaults; *rest and **named take what is left.

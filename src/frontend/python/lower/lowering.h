@@ -54,6 +54,8 @@ class Lowering {
   void flatten(const Object& object, std::vector<ir::Node*>& nodes);
   // What is in a list, dict or variable now.
   const Object& content(const Cell& cell) const;
+  // The functions of the program that were lowered, in the order of the source.
+  std::vector<const Cfg*> functions() const;
 
   // No path goes on: after a raise, or in a call of a recursive function before anything is known of its result.
   struct Unreached {};

@@ -137,7 +137,27 @@ void set_results(Lowering& lowering, std::span<ir::Node* const> nodes) {
     module.output_names().push_back(nodes.size() == 1 ? "output" : fmt::format("output_{}", i));
 }
 
-void lower_function(ir::Module& module, const Object& function, FunctionCall& call) {
+namespace {
+
+SourceStages stages_of(const Lowering& lowering) {
+  SourceStages stages;
+  for (const Cfg* cfg : lowering.functions()) {
+    const Position& at = cfg->function->position;
+    const std::string place = fmt::format("# {}:{}\n", cfg->source->file, at.line);
+    stages.written += place;
+    for (int line = at.line; line <= std::max(at.line, at.end_line); ++line) {
+      if (static_cast<size_t>(line) <= cfg->source->lines.size()) stages.written += cfg->source->lines[static_cast<size_t>(line) - 1] + "\n";
+    }
+    stages.folded += place + unparse_whole(*cfg->function);
+    stages.control_flow += place + print(*cfg);
+    for (std::string* text : {&stages.written, &stages.folded, &stages.control_flow}) *text += "\n";
+  }
+  return stages;
+}
+
+}  // namespace
+
+void lower_function(ir::Module& module, const Object& function, FunctionCall& call, SourceStages* stages) {
   const Closure& closure = *written_function(function);
   const Tree& tree = *closure.function;
   ir::Builder main(module, tree.is(Kind::Lambda) ? "main" : tree.text("name"));
@@ -155,6 +175,7 @@ void lower_function(ir::Module& module, const Object& function, FunctionCall& ca
         .with_hint("a path that returns a value is needed");
   }
   set_results(lowering, nodes);
+  if (stages) *stages = stages_of(lowering);
 }
 
 namespace {
@@ -188,9 +209,9 @@ class TypedCall : public FunctionCall {
 
 }  // namespace
 
-void lower_function(ir::Module& module, const Object& function, std::span<const ArgumentType> arguments) {
+void lower_function(ir::Module& module, const Object& function, std::span<const ArgumentType> arguments, SourceStages* stages) {
   TypedCall call(*written_function(function), arguments);
-  lower_function(module, function, call);
+  lower_function(module, function, call, stages);
 }
 
 }  // namespace anfora::python

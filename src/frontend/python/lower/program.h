@@ -44,10 +44,16 @@ class FunctionCall {
 // The module returns these nodes from where lowering is; what nothing uses goes.
 void set_results(Lowering& lowering, std::span<ir::Node* const> nodes);
 
-// Makes main of a module: a call of the function. Throws InvalidModel, TypeMismatch, Unsupported with the place in the source. The module
+// The functions of a program that was lowered, each form behind the other: as they are written, folded, and as control flow.
+struct SourceStages {
+  std::string written, folded, control_flow;
+};
+
+// Makes main of a module: a call of the function. `stages`: null where nobody asks for them. Throws InvalidModel, TypeMismatch, Unsupported with the place in the source. The module
 // is typed where the code needed it, and not verified.
-void lower_function(ir::Module& module, const Object& function, FunctionCall& call);
+void lower_function(ir::Module& module, const Object& function, FunctionCall& call, SourceStages* stages = nullptr);
 // The same with parameters for the arguments; its results are the tensors and numbers in what it returns.
-void lower_function(ir::Module& module, const Object& function, std::span<const ArgumentType> arguments);
+void lower_function(ir::Module& module, const Object& function, std::span<const ArgumentType> arguments,
+                    SourceStages* stages = nullptr);
 
 }  // namespace anfora::python
