@@ -47,8 +47,10 @@ void declare_differentiation(Declarations& declare) {
       .kernel("Identity");
   declare.op("CustomGradient", 1, "anfora")
       .doc(
-          "The first results of `function` for the arguments; of their sensitivities and of the other results, the residuals, "
-          "`gradient` makes the sensitivities of the arguments `by`. Others of the first `count` arguments have none, and by those behind "
+          "The first results of `function` for the arguments; of their sensitivities and of the other results, the "
+          "residuals, "
+          "`gradient` makes the sensitivities of the arguments `by`. Others of the first `count` arguments have none, "
+          "and by those behind "
           "them nothing can be differentiated. A call of the function where nothing is differentiated any more.")
       .input("function", "F")
       .input("gradient", "F")
@@ -63,7 +65,8 @@ void declare_differentiation(Declarations& declare) {
       .no_kernel();
   declare.op("Gradient", 1, "anfora")
       .doc(
-          "The results of `function` for the arguments, and behind them the derivatives of the first one, the sum of its elements, by the "
+          "The results of `function` for the arguments, and behind them the derivatives of the first one, the sum of "
+          "its elements, by the "
           "first `count` arguments. It is differentiated when a model is loaded, and then there is none left.")
       .input("function", "F")
       .variadic_input("arguments", "T", 0)

@@ -24,7 +24,8 @@ void Differentiation::replace(Apply& gradient) {
   Mask matters(leaf_types(call->type()).size());
   matters[0] = true;
   if (!is_float_tensor(leaf_types(call->type())[0])) {
-    refuse_gradient(gradient, fmt::format("the result is {}, and only floats have derivatives", to_string(call->type())));
+    refuse_gradient(gradient,
+                    fmt::format("the result is {}, and only floats have derivatives", to_string(call->type())));
   }
   const Pair& pair = pair_of({function}, active, matters, false);
   const Forward forward = call_forward(*call, pair);
@@ -33,7 +34,8 @@ void Differentiation::replace(Apply& gradient) {
 
   std::vector<Node*> results;
   if (call->type()->is_tuple()) {
-    for (size_t i = 0; i < call->type()->elements().size(); ++i) results.push_back(build_.item(graph, forward.result, i));
+    for (size_t i = 0; i < call->type()->elements().size(); ++i)
+      results.push_back(build_.item(graph, forward.result, i));
   } else {
     results.push_back(forward.result);
   }
@@ -54,7 +56,9 @@ void Differentiation::visit_custom_gradient(Body& body, Apply& node, std::span<N
   const auto arguments = node.operands().subspan(2);
   for (size_t i = count; i < arguments.size(); ++i) {
     if (!body.varied.contains(arguments[i].node)) continue;
-    refuse_gradient(node, "this function has a gradient of its own by its arguments, and the result depends on what it reads from around it, too",
+    refuse_gradient(node,
+                    "this function has a gradient of its own by its arguments, and the result depends on what it reads "
+                    "from around it, too",
                     "pass that as an argument, or stop_gradient() of it");
   }
   std::vector<Node*> given;
@@ -67,7 +71,8 @@ void Differentiation::visit_custom_gradient(Body& body, Apply& node, std::span<N
     for (const Use& use : arguments) again.push_back(use.node);
     Apply* call = build_.call(body.forward, node.input(0), again, node.location());
     call->set_type(results);
-    for (size_t i = node.num_outputs(); i < results->elements().size(); ++i) given.push_back(build_.item(body.forward, call, i));
+    for (size_t i = node.num_outputs(); i < results->elements().size(); ++i)
+      given.push_back(build_.item(body.forward, call, i));
   }
   const Type* returned_type = constant_function(node.input(1))->result()->type();
   Apply* returned = build_.call(body.backward, node.input(1), given, node.location());

@@ -73,9 +73,11 @@ Object Lowering::call_custom_gradient(const CustomGradient& custom, const Argume
   const Items* pair = returned.tuple();
   const bool is_pair = pair && pair->items.size() == 2;
   if (!is_pair || !(pair->items[1].closure() || pair->items[1].is<Builtin>() || pair->items[1].is<CustomGradient>())) {
-    emit_.fail(ErrorCode::TypeMismatch,
-               fmt::format("{} has a gradient of its own, and returns {}", describe(function), structure(returned, false)),
-               "return two: what it computes, and a function of the sensitivity of that, which returns those of the arguments");
+    emit_.fail(
+        ErrorCode::TypeMismatch,
+        fmt::format("{} has a gradient of its own, and returns {}", describe(function), structure(returned, false)),
+        "return two: what it computes, and a function of the sensitivity of that, which returns those of the "
+        "arguments");
   }
   require_pure(region, function);
   const Object& value = pair->items[0];
@@ -84,7 +86,8 @@ Object Lowering::call_custom_gradient(const CustomGradient& custom, const Argume
     if (type_of_leaf(leaf[0])) {
       results.push_back(leaf[0].as<Array>()->node);
     } else if (leaf[0].is<Array>()) {
-      emit_.fail(ErrorCode::Unsupported, fmt::format("{} returns a list whose length is only known when it runs", describe(function)),
+      emit_.fail(ErrorCode::Unsupported,
+                 fmt::format("{} returns a list whose length is only known when it runs", describe(function)),
                  "numpy.stack(…) makes a tensor of it");
     }
     return leaf[0];
@@ -102,8 +105,9 @@ Object Lowering::call_custom_gradient(const CustomGradient& custom, const Argume
   operands.insert(operands.end(), lifted.captured.begin(), lifted.captured.end());
   ir::Apply* applied = nullptr;
   if (num_results > 0) {
-    applied = emit_.module().apply(region.outside.graph, emit_.module().context().get_operator("CustomGradient"), operands,
-                                   {{"count", static_cast<int64_t>(count)}, {"by", pullback.by}}, num_results, emit_.location());
+    applied = emit_.module().apply(region.outside.graph, emit_.module().context().get_operator("CustomGradient"),
+                                   operands, {{"count", static_cast<int64_t>(count)}, {"by", pullback.by}}, num_results,
+                                   emit_.location());
     std::vector<const Type*> types;
     for (const Node* result : std::span(results).first(num_results)) types.push_back(result->type());
     applied->set_type(num_results == 1 ? types[0] : emit_.module().context().tuple_type(types));
@@ -119,7 +123,8 @@ Object Lowering::call_custom_gradient(const CustomGradient& custom, const Argume
 }
 
 // Of sensitivities of the tensors of floats in `value`, those of the arguments.
-Lowering::Pullback Lowering::lower_pullback(const Object& function, std::span<const Object> arguments, const Object& value) {
+Lowering::Pullback Lowering::lower_pullback(const Object& function, std::span<const Object> arguments,
+                                            const Object& value) {
   const Region region = begin_region(function);
   const Object sensitivities = map_trees(std::span(&value, 1), [&](std::span<const Object> leaf) -> Object {
     if (!has_float_type(leaf[0])) return {Constant{NoneValue()}};
@@ -147,7 +152,8 @@ Lowering::Pullback Lowering::lower_pullback(const Object& function, std::span<co
 }
 
 // Of the tensors in an argument, what is given; false where that has another structure.
-bool Lowering::add_sensitivities(const Object& argument, const Object& given, std::vector<std::optional<Object>>& leaves) {
+bool Lowering::add_sensitivities(const Object& argument, const Object& given,
+                                 std::vector<std::optional<Object>>& leaves) {
   const Object expected = argument.is<Cell>() ? content(*argument.as<Cell>()) : argument;
   const Object found = given.is<Cell>() ? content(*given.as<Cell>()) : given;
   if (const Items* items = expected.tuple()) {

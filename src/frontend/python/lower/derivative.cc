@@ -57,7 +57,8 @@ Object Lowering::map_trees(std::span<const Object> trees, const LeafMap& leaf) {
 // What follows is emitted in a function, which sees what is here.
 Lowering::Region Lowering::begin_region(const Object& function) {
   const Closure* written = written_function(function);
-  const std::string name = written && written->function->is(Kind::FunctionDef) ? written->function->text("name") : "lambda";
+  const std::string name =
+      written && written->function->is(Kind::FunctionDef) ? written->function->text("name") : "lambda";
   Region region{.outside = here_, .graph = emit_.module().make_graph(name, here_.graph)};
   State inside = here_;
   inside.graph = region.graph;
@@ -170,7 +171,8 @@ Object Lowering::call_derivative(const Derivative& derivative, Arguments argumen
     const Object value = results.unite({result});
     results.is_forced = false;
     for (size_t id : changed) {
-      if (auto content = here_.store.find(id); content != here_.store.end()) after.store[id] = results.unite({content->second});
+      if (auto content = here_.store.find(id); content != here_.store.end())
+        after.store[id] = results.unite({content->second});
     }
     return value;
   };
@@ -182,10 +184,10 @@ Object Lowering::call_derivative(const Derivative& derivative, Arguments argumen
 
   operands[0] = function.graph->value();
   operands.insert(operands.end(), function.captured.begin(), function.captured.end());
-  ir::Apply* gradient = emit_.module().apply(
-      region.outside.graph, emit_.module().context().get_operator("Gradient"), operands,
-      {{"count", static_cast<int64_t>(count)}, {"checkpoints", derivative.checkpoints}}, values.size() + count,
-      emit_.location());
+  ir::Apply* gradient =
+      emit_.module().apply(region.outside.graph, emit_.module().context().get_operator("Gradient"), operands,
+                           {{"count", static_cast<int64_t>(count)}, {"checkpoints", derivative.checkpoints}},
+                           values.size() + count, emit_.location());
   std::vector<const ir::Type*> types;
   for (const Node* value : values) types.push_back(value->type());
   for (size_t i = 0; i < count; ++i) types.push_back(operands[i + 1]->type());
