@@ -170,11 +170,6 @@ def token(value: Any) -> list[Any]:
         return ["dtype", str(value)]
     if isinstance(value, type):
         return ["type", *_name_of(value)]
-    if hasattr(value, "described"):
-        described = value.described()
-        if described[0] != "derivative":
-            raise _NotKept
-        return ["derivative", token(described[1]), *described[2:]]
     if hasattr(value, "__wrapped__"):  # it has the name of another
         raise _NotKept
     if hasattr(value, "__name__") and callable(value):

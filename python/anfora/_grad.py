@@ -211,7 +211,7 @@ class Gradient:
         """What it is in a function that is compiled, see describe()."""
         if any(derivative.kind != "grad" for derivative in self._derivatives):
             return ("object",)
-        orders = [(list(derivative.argnums), derivative.checkpoints) for derivative in self._derivatives]
+        orders = tuple((derivative.argnums, derivative.checkpoints) for derivative in self._derivatives)
         return "derivative", self._compiled.function, orders, self._is_single, self._compiled._with_value
 
 

@@ -265,6 +265,8 @@ def fetch(path: tuple[Any, ...], arguments: tuple[Any, ...], keywords: dict[str,
             value = function
         elif kind == "structure":
             value = structure(value)
+        elif kind == "orders":
+            value = value._described()[2:]
         elif kind == "kind":
             value = kind_of(value)
         elif kind == "sizes":
@@ -395,7 +397,7 @@ def path_text(path: tuple[Any, ...]) -> str:
             text += f"[{step[1]!r}]"
         elif step[0] == "value":
             text = f"a {type(step[1]).__name__}"
-        elif step[0] not in ("function", "structure", "kind", "sizes"):
+        elif step[0] not in ("function", "structure", "orders", "kind", "sizes"):
             text += f"{step[0]} {step[1]}"
     return text
 

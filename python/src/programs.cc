@@ -209,6 +209,7 @@ class Importer : public python::FunctionCall {
 
   // ("derivative", function, (positions, checkpoints) by order, whether the last gradient is by one, whether its value comes along)
   Object derivative(const nb::tuple& told, const Path& path) {
+    guard(Path(path + nb::make_tuple(nb::make_tuple("orders"))), nb::make_tuple(told[2], told[3], told[4]));
     const Path function(path + nb::make_tuple(step("attribute", nb::str("_compiled")), step("attribute", nb::str("function"))));
     Object made = import(nb::borrow(told[1]), function, false);
     const auto orders = nb::cast<std::vector<std::pair<std::vector<size_t>, int64_t>>>(told[2]);
