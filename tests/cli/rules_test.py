@@ -133,7 +133,7 @@ class Rules(unittest.TestCase):
             ("# a\nidentity: Relu(x) => x  [exact]\n", "own.rules:2:1: ", "there is a rule identity already", ""),
             ("# a\nown: Relu(x) => x\n", "own.rules:2:18: ", "", ""),
             ("guard flat(x): rank(y) == 1\n", "own.rules:1:21: ", "y is no parameter of the guard", ""),
-            ("guard rank(x): true\n", "own.rules:1:7: ", "there is a function or guard rank already", ""),
+            ("guard rank(x): true\n", "own.rules:1:7: ", "there is a function, guard or value rank already", ""),
             ("guard flat(x): rank(x) == 1\n# a\nown: Relu(x) => x  [exact] if flat(x, x)\n", "own.rules:3:31: ",
              "flat takes 1 arguments, not 2", ""),
             ("guard flat(x): flat(x)\n", "own.rules:1:16: ", "there is no function flat", ""),

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 STEP, TOLERANCE = 1e-5, 2e-6
-COARSE = 1e-2, 1e-2  # where something is computed in f32
+COARSE = 2e-3, 1e-2  # where something is computed in f32
 
 
 def anfora(*arguments):
