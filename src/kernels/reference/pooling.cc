@@ -156,11 +156,10 @@ void lp_pool(KernelContext& context) {
   y.finish();
 }
 
-// a is to be replaced by b in a maximum: NaN wins over every number.
+// a is to be replaced by b in a maximum: NaN wins over every number. Without a branch, so that loops vectorize.
 template <class T>
 bool exceeds(T b, T a) {
-  if constexpr (std::is_floating_point_v<T>) return b > a || (std::isnan(b) && !std::isnan(a));
-  return b > a;
+  return (b > a) | ((b != b) & (a == a));
 }
 
 template <class T>
@@ -248,7 +247,7 @@ void route_to_maxima(const Window& window, int64_t outer, int64_t inner, const T
             }
             for (Index c = 0; c < static_cast<Index>(inner); ++c) {
               const T value = image[at + c], largest = best[c];
-              const bool is_larger = (value > largest) | ((value != value) & (largest == largest));
+              const bool is_larger = exceeds(value, largest);
               best[c] = is_larger ? value : largest;
               where[c] = is_larger ? at + c : where[c];
             }
