@@ -1,10 +1,23 @@
 #include "plan/draft.h"
 
+#include <numeric>
+
 namespace anfora::plan {
 
 bool Draft::is_view(const Step& step) const {
   return step.opcode == Opcode::Kernel && step.num_results == 1 && !step.operands.empty() &&
          step.node->op().fusion == ir::FusionKind::View && is_tensor(step.first_result);
+}
+
+std::vector<Value> Draft::viewed() const {
+  std::vector<Value> result(value_types.size());
+  std::iota(result.begin(), result.end(), 0);
+  for (const Step& step : steps) {
+    if (!is_view(step)) continue;
+    const Operand operand = step.operands[0];
+    result[step.first_result] = operand >= 0 ? result[static_cast<Value>(operand)] : kConstant;
+  }
+  return result;
 }
 
 Draft::Lifetimes Draft::lifetimes() const {

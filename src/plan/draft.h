@@ -35,6 +35,9 @@ struct Draft {
   bool is_tensor(Value v) const { return value_types[v] && value_types[v]->is_tensor(); }
   // Whether output 0 is a view on operand 0.
   bool is_view(const Step& step) const;
+  // By value, what it is a view on, by way of other views too; what is no view is itself.
+  static constexpr Value kConstant = UINT32_MAX;
+  std::vector<Value> viewed() const;
 
   // By value, the step that writes it and the last that reads it (its writer when nobody does). An argument counts as
   // written by step 0.

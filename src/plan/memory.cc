@@ -1,7 +1,6 @@
 #include "plan/memory.h"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 
 namespace anfora::plan {
@@ -56,15 +55,12 @@ class MemoryPlanner {
 
   void form_classes() {
     const size_t num_values = draft_.value_types.size();
-    class_of_.resize(num_values);
-    std::iota(class_of_.begin(), class_of_.end(), 0);
-    std::fill_n(class_of_.begin(), draft_.num_arguments, kOutside);
+    class_of_ = draft_.viewed();
+    for (uint32_t& origin : class_of_) {
+      if (origin < draft_.num_arguments || origin == Draft::kConstant) origin = kOutside;
+    }
     classes_.resize(num_values);
     for (const Step& step : draft_.steps) {
-      if (draft_.is_view(step)) {
-        Operand viewed = step.operands[0];
-        class_of_[step.first_result] = viewed >= 0 ? class_of(viewed) : kOutside;
-      }
       const bool goes_on = is_call_in_loop(step);
       for (size_t i = 0; i < step.operands.size(); ++i) {
         const Operand operand = step.operands[i];

@@ -1,7 +1,5 @@
 #include "plan/retention.h"
 
-#include <numeric>
-
 namespace anfora::plan {
 
 RetainedArguments::RetainedArguments(std::span<const Draft> drafts) {
@@ -32,11 +30,9 @@ bool RetainedArguments::keeps_operand(const Draft& draft, const Step& step, size
 
 // Whether an argument turns out to be kept that was not known to be.
 bool RetainedArguments::update(const Draft& draft, std::vector<bool>& kept) const {
-  std::vector<Value> viewed(draft.value_types.size());  // by value: what it is a view on
-  std::iota(viewed.begin(), viewed.end(), 0);
+  const std::vector<Value> viewed = draft.viewed();
   bool changes = false;
   for (const Step& step : draft.steps) {
-    if (draft.is_view(step) && step.operands[0] >= 0) viewed[step.first_result] = viewed[step.operands[0]];
     for (size_t i = 0; i < step.operands.size(); ++i) {
       if (step.operands[i] < 0) continue;
       const Value origin = viewed[step.operands[i]];
