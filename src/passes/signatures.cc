@@ -448,7 +448,7 @@ class Signatures {
       module_.set_result(base, result);
       if (!tuple->has_uses()) module_.erase(tuple);
     }
-    for (Graph* graph : family.members) retype(*graph, kept);
+    for (Graph* graph : family.members) retype(*graph, kept, std::ranges::count(bases, graph) > 0);
     for (Apply* call : calls) {
       context_.remarks.applied(kSignatures.name, kUnused, *call,
                                fmt::format("{} of {} results are read", kept.size(), live.size()));
@@ -468,12 +468,13 @@ class Signatures {
     return items.size() == 1 ? items[0] : module_.context().tuple_type({items.data(), items.size()});
   }
 
-  void retype(Graph& graph, std::span<const size_t> kept) {
+  // `is_base`: the graph returns a value of its own, be it a call's now that was an item before.
+  void retype(Graph& graph, std::span<const size_t> kept, bool is_base) {
     graph.value()->set_type(without(graph.value()->type(), kept));
     for (const Use& use : graph.value()->uses()) {
       if (use.user->primitive() == Primitive::Switch) use.user->set_type(graph.value()->type());
     }
-    if (Apply* last = tail_call(graph)) {
+    if (Apply* last = is_base ? nullptr : tail_call(graph)) {
       last->set_type(without(last->type(), kept));
       graph.return_node()->set_type(last->type());
     }
