@@ -160,9 +160,9 @@ class ExitMerging {
   // A value of the type that nothing reads.
   Node* beginning(Graph* graph, const Type& type) {
     if (type.kind() == TypeKind::State) return typed(module_.apply(graph, op("InitialState"), {}));
-    if (type.kind() == TypeKind::Sequence) {
-      const auto dtype = static_cast<int64_t>(type.element()->dtype());
-      return typed(module_.apply(graph, op("SequenceEmpty"), {}, AttributeSet({{"dtype", dtype}})));
+    if (type.kind() == TypeKind::Sequence) {  // of an item: an empty one says nothing of the items' shapes
+      Node* item = beginning(graph, *type.element());
+      return typed(module_.apply(graph, op("SequenceConstruct"), {&item, 1}));
     }
     Shape shape;
     for (int axis = 0; type.has_rank() && axis < type.rank(); ++axis)

@@ -1,11 +1,12 @@
-// Arrays for the body of a parallel loop, where each thread has its own: blocks of the calling thread, which later ones take again,
-// so that they cost an allocation the first few times only. Outside of loops a kernel has its workspace.
+// Memory of the calling thread: blocks that later users take again, so that they cost an allocation the first few times only. Arrays for
+// the body of a parallel loop, where each thread has its own, and containers that grow. Outside of loops a kernel has its workspace.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <span>
 #include <type_traits>
+#include <vector>
 
 #include "support/block_pool.h"
 
@@ -39,5 +40,24 @@ class Scratch {
   Tensor memory_;
   size_t size_;
 };
+
+// The allocator of containers that grow: as for scratch_bytes().
+void* take_scratch(size_t bytes);
+void return_scratch(void* memory);
+
+template <class T>
+struct ScratchAllocator {
+  using value_type = T;
+  ScratchAllocator() = default;
+  template <class U>
+  ScratchAllocator(const ScratchAllocator<U>&) {}
+
+  T* allocate(size_t count) { return static_cast<T*>(take_scratch(count * sizeof(T))); }
+  void deallocate(T* memory, size_t) { return_scratch(memory); }
+  bool operator==(const ScratchAllocator&) const { return true; }
+};
+
+template <class T>
+using ScratchVector = std::vector<T, ScratchAllocator<T>>;
 
 }  // namespace anfora

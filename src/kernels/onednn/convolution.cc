@@ -25,68 +25,65 @@ struct ConvolutionShape {
 // a copy of Z. The latter is what implementations by GEMM can do, which some channel counts are left with.
 enum class AddendBy : uint8_t { Operation, Sum };
 
-// One primitive and the memory objects around it.
+// One primitive, the memory objects around it, and the reorders before and behind it.
 class ConvolutionInstance : public ShapedKernel::Instance {
  public:
-  struct Operand {
-    memory given;  // what the tensor holds
-    memory used;   // what the primitive reads; another object where a reorder is needed
-    bool reordered() const { return given != used; }
-  };
-
   template <class PrimitiveDesc>
   void set_up(const PrimitiveDesc& pd, const memory::desc& x, const memory::desc& y) {
     primitive_ = dnnl::primitive(pd);
-    x_ = around(x, pd.src_desc());
-    y_ = around(y, pd.dst_desc());
-    arguments_[DNNL_ARG_SRC] = x_.used;
-    arguments_[DNNL_ARG_DST] = y_.used;
+    arguments_[DNNL_ARG_SRC] = read_as(x_ = handle(x), pd.src_desc());
+    arguments_[DNNL_ARG_DST] = written_as(y_ = handle(y), pd.dst_desc());
     add_scratchpad(pd.scratchpad_desc(), arguments_);
   }
   void set_weights(memory constant) { arguments_[DNNL_ARG_WEIGHTS] = constant; }
   void set_variable_weights(const memory::desc& given, const memory::desc& wanted) {
-    w_ = around(given, wanted);
-    arguments_[DNNL_ARG_WEIGHTS] = w_->used;
+    arguments_[DNNL_ARG_WEIGHTS] = read_as(*(w_ = handle(given)), wanted);
   }
   void set_bias(const memory::desc& desc) { arguments_[DNNL_ARG_BIAS] = *(bias_ = handle(desc)); }
   void set_addend(const memory::desc& desc, AddendBy how) {
     addend_ = handle(desc);
-    if (how == AddendBy::Operation) arguments_[DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1] = *addend_;
-    addend_comes_first_ = how == AddendBy::Sum;
+    if (how == AddendBy::Operation) {
+      arguments_[DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1] = *addend_;
+    } else {
+      before_.push_back(make_reorder(*addend_, arguments_[DNNL_ARG_DST]));
+    }
   }
   void set_output(DType dtype, Shape shape) { dtype_ = dtype, shape_ = std::move(shape); }
 
   void execute(KernelContext& context) override {
     Tensor& y = context.allocate_output(0, dtype_, shape_);
-    point(x_.given, context.input(0));
-    if (x_.reordered()) reorder(x_.given, x_.used);
-    if (w_) {
-      point(w_->given, context.input(1));
-      if (w_->reordered()) reorder(w_->given, w_->used);
-    }
+    point(x_, context.input(0));
+    if (w_) point(*w_, context.input(1));
     if (bias_) point(*bias_, context.input(2));
     if (addend_) point(*addend_, context.input(3));
-    point(y_.given, y);
-    if (addend_comes_first_) reorder(*addend_, y_.used);
+    point(y_, y);
+    for (const Reorder& reorder : before_) reorder.run();
     onednn::execute(primitive_, arguments_);
-    if (y_.reordered()) reorder(y_.used, y_.given);
+    for (const Reorder& reorder : after_) reorder.run();
   }
 
  private:
-  Operand around(const memory::desc& given, const memory::desc& used) {
-    const memory outside = handle(given);
-    if (given == used) return {outside, outside};
-    const memory inside = handle(used);
+  // What the primitive has in the place of a tensor: another object where it wants another layout.
+  memory read_as(const memory& given, const memory::desc& wanted) {
+    if (given.get_desc() == wanted) return given;
+    const memory inside = handle(wanted);
     place_in_workspace(inside);
-    return {outside, inside};
+    before_.push_back(make_reorder(given, inside));
+    return inside;
+  }
+  memory written_as(const memory& given, const memory::desc& wanted) {
+    if (given.get_desc() == wanted) return given;
+    const memory inside = handle(wanted);
+    place_in_workspace(inside);
+    after_.push_back(make_reorder(inside, given));
+    return inside;
   }
 
   dnnl::primitive primitive_;
   Arguments arguments_;
-  Operand x_, y_;
-  std::optional<Operand> w_;
-  std::optional<memory> bias_, addend_;
-  bool addend_comes_first_ = false;
+  std::vector<Reorder> before_, after_;
+  memory x_, y_;
+  std::optional<memory> w_, bias_, addend_;
   DType dtype_ = DType::F32;
   Shape shape_;
 };

@@ -87,9 +87,9 @@ void execute(const dnnl::primitive& primitive, const Arguments& arguments) {
       "could not execute a primitive");
 }
 
-void reorder(memory& from, memory& to) { dnnl::reorder(from, to).execute(stream(), from, to); }
-
 namespace {
+
+void reorder_once(memory& from, memory& to) { dnnl::reorder(from, to).execute(stream(), from, to); }
 
 // A layout in numbers; empty for one that the library keeps to itself.
 std::vector<int64_t> numbers_of(const memory::desc& desc) {
@@ -137,9 +137,9 @@ memory PackedLayouts::pack(const Tensor& tensor, const memory::desc& plain, cons
   if (tensor.raw()) {
     memory original = handle(plain);
     point(original, tensor);
-    reorder(original, packed);
+    reorder_once(original, packed);
   } else if (!known_.empty()) {
-    reorder(known_.back().object, packed);
+    reorder_once(known_.back().object, packed);
   } else {
     throw Error(ErrorCode::Unsupported, "weights are packed in another layout than this processor wants");
   }
@@ -167,6 +167,13 @@ void ShapedKernel::Instance::add_scratchpad(const memory::desc& desc, Arguments&
   if (desc.get_size() == 0) return;
   scratchpad_bytes_ = std::max(scratchpad_bytes_, bytes_of(desc));
   scratchpads_.push_back(arguments[DNNL_ARG_SCRATCHPAD] = handle(desc));
+}
+
+Reorder ShapedKernel::Instance::make_reorder(const memory& from, const memory& to) {
+  const dnnl::reorder::primitive_desc pd(from, to, own_scratchpad());
+  Reorder reorder{dnnl::reorder(pd), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}};
+  add_scratchpad(pd.scratchpad_desc(), reorder.arguments);
+  return reorder;
 }
 
 void ShapedKernel::Instance::place_in_workspace(const memory& object) {

@@ -49,9 +49,15 @@ inline memory handle(const memory::desc& desc) { return memory(desc, cpu(), DNNL
 inline memory owned(const memory::desc& desc) { return memory(desc, cpu()); }
 inline void point(memory& m, const Tensor& tensor) { m.set_data_handle(const_cast<void*>(tensor.raw())); }
 
-void reorder(memory& from, memory& to);
 // Runs on the calling thread's stream.
 void execute(const dnnl::primitive& primitive, const Arguments& arguments);
+
+// A copy from one layout to another.
+struct Reorder {
+  dnnl::reorder primitive;
+  Arguments arguments;
+  void run() const { execute(primitive, arguments); }
+};
 
 // Attributes of a primitive whose scratch memory the caller provides.
 dnnl::primitive_attr own_scratchpad();
@@ -108,6 +114,7 @@ class ShapedKernel : public PreparedKernel {
    protected:
     // The scratch memory of a primitive (`desc`) becomes one of its arguments.
     void add_scratchpad(const memory::desc& desc, Arguments& arguments);
+    Reorder make_reorder(const memory& from, const memory& to);
     // An object of its own for what is handed on within execute().
     void place_in_workspace(const memory& object);
 

@@ -168,10 +168,10 @@ template <class Op>
 constexpr KernelFunction costly = plain<Op, kCostlyGrain>;
 
 void gelu(KernelContext& context) {
-  const std::string approximation = context.attributes().get_string("approximate", "none");
+  const std::string_view approximation = context.attributes().string("approximate", "none");
   if (approximation == "none") return map_elements<WideFloats>(context, Gelu{}, kCostlyGrain);
   if (approximation == "tanh") return map_elements<WideFloats>(context, GeluTanh{}, kCostlyGrain);
-  throw Error(ErrorCode::InvalidModel, "Gelu: approximate must be none or tanh, not '" + approximation + "'");
+  throw Error(ErrorCode::InvalidModel, fmt::format("Gelu: approximate must be none or tanh, not '{}'", approximation));
 }
 
 void prelu(KernelContext& context) {

@@ -13,6 +13,7 @@
 #include "anfora/tensor.h"
 #include "kernels/kernel.h"
 #include "support/attribute.h"
+#include "support/scratch.h"
 
 namespace anfora::kernels {
 
@@ -21,8 +22,8 @@ template <class... Args>
   throw Error(ErrorCode::InvalidArgument, fmt::format(format, std::forward<Args>(args)...));
 }
 
-// Lists as long as ranks are, for which nothing is allocated.
-using IntegerList = boost::container::small_vector<int64_t, 8>;
+// Lists, mostly as long as ranks are; longer ones are scratch memory of the thread.
+using IntegerList = boost::container::small_vector<int64_t, 8, ScratchAllocator<int64_t>>;
 using AxisList = boost::container::small_vector<int, 8>;
 
 // An axis of [-rank, rank) as one of [0, rank).

@@ -163,10 +163,10 @@ struct ShiftRight {
 };
 
 void bit_shift(KernelContext& context) {
-  const std::string direction = context.attributes().get_string("direction", "");
+  const std::string_view direction = context.attributes().string("direction", "");
   if (direction == "LEFT") return wrapping_pairs<UnsignedIntegers, ShiftLeft>(context);
   if (direction == "RIGHT") return map_pairs<Integers>(context, ShiftRight{});
-  throw Error(ErrorCode::InvalidModel, "BitShift: direction must be LEFT or RIGHT, not '" + direction + "'");
+  throw Error(ErrorCode::InvalidModel, fmt::format("BitShift: direction must be LEFT or RIGHT, not '{}'", direction));
 }
 
 void bitwise_not(KernelContext& context) {

@@ -366,7 +366,7 @@ void format_elements(DType from, const void* in, std::string* out, int64_t n) {
 CastOptions options_of(const AttributeSet& attributes) {
   CastOptions options;
   options.saturate = attributes.get_int("saturate", 1) != 0;
-  const std::string mode = attributes.get_string("round_mode", "up");
+  const std::string_view mode = attributes.string("round_mode", "up");
   if (mode == "up")
     options.scale_rounding = CastOptions::ScaleRounding::Up;
   else if (mode == "down")

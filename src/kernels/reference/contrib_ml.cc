@@ -69,7 +69,7 @@ class Splitter {
   explicit Splitter(const AttributeSet& attributes) : least_(attributes.require_int("mincharnum")) {
     if (least_ < 1) refuse("mincharnum is {}; tokens have at least 1 character", least_);
     const auto separators = attributes.get_strings("separators");
-    const std::string token = attributes.get_string("tokenexp", "");
+    const std::string token(attributes.string("tokenexp", ""));
     if (separators.empty() == token.empty()) refuse("one of separators and tokenexp says what a token is, not {}",
                                                     token.empty() ? "none" : "both");
     by_character_ = separators.size() == 1 && separators[0].empty();
@@ -118,7 +118,7 @@ void tokenizer(KernelContext& context) {
   const AttributeSet& attributes = context.attributes();
   if (data.rank() != 1 && data.rank() != 2) refuse("expected strings of rank 1 or 2, got {}", data.rank());
   const Splitter splitter(attributes);
-  const std::string pad = attributes.get_string("pad_value", "");
+  const std::string_view pad = attributes.string("pad_value", "");
   const bool mark = attributes.require_int("mark") != 0;
   auto texts = data.data<std::string>();
   if (texts.empty()) {
@@ -188,7 +188,7 @@ void murmur_hash3(KernelContext& context) {
 // Differences are squared as they are, not by |a|² + |b|² − 2ab, which cancels where rows are close.
 void distances(KernelContext& context) {
   const Tensor &a = context.input(0), &b = context.input(1);
-  const std::string metric = context.attributes().get_string("metric", "sqeuclidean");
+  const std::string_view metric = context.attributes().string("metric", "sqeuclidean");
   if (metric != "sqeuclidean" && metric != "euclidean") refuse("metric is '{}'; euclidean and sqeuclidean exist", metric);
   if (a.rank() != 2 || b.rank() != 2 || a.dim(1) != b.dim(1)) {
     refuse("rows of shapes {} and {}", to_string(a.shape()), to_string(b.shape()));

@@ -382,7 +382,7 @@ void causal_conv_with_state(KernelContext& context) {
   const Tensor& w = context.input(1);
   const Tensor* bias = context.optional_input(2);
   const Tensor* past = context.optional_input(3);
-  std::string activation = context.attributes().get_string("activation", "none");
+  const std::string_view activation = context.attributes().string("activation", "none");
   bool silu = activation == "silu" || activation == "swish";
   if (!silu && activation != "none") {
     throw Error(ErrorCode::InvalidModel, fmt::format("the activation '{}' is unknown", activation));

@@ -10,6 +10,7 @@
 #include "kernels/reference/floats.h"
 #include "support/element_types.h"
 #include "support/parallel.h"
+#include "support/scratch.h"
 
 namespace anfora::kernels {
 namespace {
@@ -35,21 +36,25 @@ bool overlap(const Box& a, const Box& b, float threshold) {
   return common / (a.area() + b.area() - common) > threshold;
 }
 
-// The boxes of one class that are kept, best first; of equal scores the first.
-std::vector<int64_t> keep_boxes(std::span<const Box> boxes, const float* scores, int64_t most, float iou_threshold,
-                                const float* score_threshold) {
-  std::vector<int64_t> candidates, kept;
+// The boxes of one class that are kept, best first, of equal scores the first: as many as `kept` has room for. Returns their number.
+int64_t keep_boxes(std::span<const Box> boxes, const float* scores, float iou_threshold, const float* score_threshold,
+                   std::span<int64_t> kept) {
+  ScratchVector<int64_t> candidates;
   for (int64_t i = 0; i < std::ssize(boxes); ++i) {
     if (!score_threshold || scores[i] > *score_threshold) candidates.push_back(i);
   }
-  std::ranges::stable_sort(candidates, [&](int64_t a, int64_t b) { return scores[a] > scores[b]; });
+  auto rank = [&](int64_t i) {  // NaN is last
+    return std::pair(std::isnan(scores[i]) ? std::numeric_limits<float>::infinity() : -scores[i], i);
+  };
+  std::ranges::sort(candidates, {}, rank);
+  size_t count = 0;
   for (int64_t candidate : candidates) {
-    if (std::ssize(kept) >= most) break;
-    bool suppressed =
-        std::ranges::any_of(kept, [&](int64_t k) { return overlap(boxes[k], boxes[candidate], iou_threshold); });
-    if (!suppressed) kept.push_back(candidate);
+    if (count == kept.size()) break;
+    bool suppressed = std::ranges::any_of(
+        kept.first(count), [&](int64_t k) { return overlap(boxes[k], boxes[candidate], iou_threshold); });
+    if (!suppressed) kept[count++] = candidate;
   }
-  return kept;
+  return static_cast<int64_t>(count);
 }
 
 void non_max_suppression(KernelContext& context) {
@@ -69,23 +74,25 @@ void non_max_suppression(KernelContext& context) {
   const bool center = context.attributes().get_int("center_point_box", 0) != 0;
   const int64_t count = boxes.dim(1), classes = scores.dim(1), batch = boxes.dim(0);
 
-  std::vector<Box> decoded(static_cast<size_t>(batch * count));
+  const auto decoded = context.workspace_of<Box>(static_cast<size_t>(batch * count));
   for (size_t i = 0; i < decoded.size(); ++i) decoded[i] = box_at(boxes.data<float>().data() + 4 * i, center);
-  std::vector<std::vector<int64_t>> kept(static_cast<size_t>(batch * classes));
-  parallel_for(batch * classes, std::max<int64_t>(1, 4096 / std::max<int64_t>(count, 1)),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t i = begin; i < end; ++i) {
-                   kept[i] = keep_boxes(
-                       std::span(decoded).subspan(static_cast<size_t>(i / classes * count), static_cast<size_t>(count)),
-                       scores.data<float>().data() + i * count, most_per_class, iou_threshold,
-                       score ? &score_threshold : nullptr);
-                 }
-               });
+  const int64_t room = std::clamp<int64_t>(most_per_class, 0, count);
+  const auto kept = context.workspace_of<int64_t>(static_cast<size_t>(batch * classes * room));
+  const auto numbers = context.workspace_of<int64_t>(static_cast<size_t>(batch * classes));
+  parallel_for(
+      batch * classes, std::max<int64_t>(1, 4096 / std::max<int64_t>(count, 1)), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          numbers[i] =
+              keep_boxes(decoded.subspan(static_cast<size_t>(i / classes * count), static_cast<size_t>(count)),
+                         scores.data<float>().data() + i * count, iou_threshold, score ? &score_threshold : nullptr,
+                         kept.subspan(static_cast<size_t>(i * room), static_cast<size_t>(room)));
+        }
+      });
   int64_t total = 0;
-  for (const auto& of_class : kept) total += std::ssize(of_class);
+  for (int64_t number : numbers) total += number;
   int64_t* to = context.allocate_output(0, DType::I64, Shape{total, 3}).data<int64_t>().data();
-  for (int64_t i = 0; i < std::ssize(kept); ++i) {
-    for (int64_t box : kept[i]) {
+  for (int64_t i = 0; i < std::ssize(numbers); ++i) {
+    for (int64_t box : kept.subspan(static_cast<size_t>(i * room), static_cast<size_t>(numbers[i]))) {
       *to++ = i / classes;
       *to++ = i % classes;
       *to++ = box;
@@ -135,8 +142,8 @@ struct RoiSettings {
 };
 
 RoiSettings roi_settings(const AttributeSet& attributes) {
-  std::string mode = attributes.get_string("mode", "avg");
-  std::string transform = attributes.get_string("coordinate_transformation_mode", "half_pixel");
+  const std::string_view mode = attributes.string("mode", "avg");
+  const std::string_view transform = attributes.string("coordinate_transformation_mode", "half_pixel");
   if (mode != "avg" && mode != "max") refuse("mode is '{}'; avg and max exist", mode);
   if (transform != "half_pixel" && transform != "output_half_pixel") {
     refuse("coordinate_transformation_mode is '{}'; half_pixel and output_half_pixel exist", transform);
@@ -173,7 +180,7 @@ Bins bins_of(const RoiSettings& s, const float* roi) {
 }
 
 void samples_of(const Bins& bins, int64_t row, int64_t column, int64_t height, int64_t width,
-                std::vector<Sample>& samples) {
+                ScratchVector<Sample>& samples) {
   samples.clear();
   for (int64_t i = 0; i < bins.rows; ++i) {
     const float y = static_cast<float>(row) + (static_cast<float>(i) + 0.5f) / static_cast<float>(bins.rows);
@@ -185,7 +192,7 @@ void samples_of(const Bins& bins, int64_t row, int64_t column, int64_t height, i
 }
 
 // In mode max, the largest of the weighted neighbours counts, not of the interpolated values: so the operator began.
-float pool_bin(const float* channel, const std::vector<Sample>& samples, bool average) {
+float pool_bin(const float* channel, std::span<const Sample> samples, bool average) {
   if (samples.empty()) return 0;
   float sum = 0, most = -std::numeric_limits<float>::infinity();
   for (const Sample& sample : samples) {
@@ -198,7 +205,7 @@ float pool_bin(const float* channel, const std::vector<Sample>& samples, bool av
   return average ? sum / static_cast<float>(samples.size()) : most;
 }
 
-void put_floats(KernelContext& context, DType dtype, const Shape& shape, const std::vector<float>& values) {
+void put_floats(KernelContext& context, DType dtype, const Shape& shape, std::span<const float> values) {
   from_floats(values, context.allocate_output(0, dtype, shape));
 }
 
@@ -214,9 +221,9 @@ void roi_align(KernelContext& context) {
                 bins = settings.height * settings.width;
   if (height == 0 || width == 0) refuse("an empty image has no regions");
   const Shape shape{rois.dim(0), channels, settings.height, settings.width};
-  std::vector<float> pooled(static_cast<size_t>(element_count(shape)));
+  const auto pooled = context.workspace_of<float>(static_cast<size_t>(element_count(shape)));
   parallel_for(rois.dim(0), grain_of(kElementwiseGrain, channels * bins), [&](int64_t begin, int64_t end) {
-    std::vector<Sample> samples;
+    ScratchVector<Sample> samples;
     for (int64_t r = begin; r < end; ++r) {
       const Bins grid = bins_of(settings, rois.data<float>().data() + 4 * r);
       for (int64_t bin = 0; bin < bins; ++bin) {
@@ -239,13 +246,13 @@ void max_roi_pool(KernelContext& context) {
   if (data.rank() != 4 || rois.rank() != 2 || rois.dim(1) != 5) {
     refuse("an input of shape {} with regions of shape {}", to_string(data.shape()), to_string(rois.shape()));
   }
-  const std::vector<int64_t> pooled_shape = context.attributes().get_ints("pooled_shape");
+  const std::span<const int64_t> pooled_shape = context.attributes().ints("pooled_shape");
   if (pooled_shape.size() != 2 || pooled_shape[0] < 1 || pooled_shape[1] < 1) refuse("pooled_shape needs two sizes");
   const float scale = context.attributes().get_float("spatial_scale", 1);
   const int64_t channels = data.dim(1), bins[2] = {pooled_shape[0], pooled_shape[1]},
                 size[2] = {data.dim(2), data.dim(3)};
   const Shape shape{rois.dim(0), channels, bins[0], bins[1]};
-  std::vector<float> pooled(static_cast<size_t>(element_count(shape)));
+  const auto pooled = context.workspace_of<float>(static_cast<size_t>(element_count(shape)));
   for (int64_t r = 0; r < rois.dim(0); ++r) {
     const float* roi = rois.data<float>().data() + 5 * r;  // image, x0, y0, x1, y1
     auto pixel = [&](float at) {

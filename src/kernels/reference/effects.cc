@@ -29,7 +29,7 @@ std::string text_of(const Datum& value) {
 void no_token(KernelContext& context) { context.set_output(0, Datum()); }
 
 void print(KernelContext& context) {
-  const std::string message = context.attributes().get_string("message", "");
+  const std::string_view message = context.attributes().string("message", "");
   fmt::print(stderr, "{}{}{}\n", message, message.empty() ? "" : ": ", text_of(context.input_datum(1)));
   context.set_output(0, Datum());
 }

@@ -5,6 +5,7 @@
 //
 // the transform is a convolution with the chirp exp(j pi i^2 / n), which transforms of a power of two evaluate.
 #include "kernels/reference/fourier.h"
+#include "support/scratch.h"
 
 #include <algorithm>
 #include <bit>
@@ -23,8 +24,8 @@ Complex unit_root(int64_t i, int64_t n, double sign) {
   return {std::cos(angle), sign * std::sin(angle)};
 }
 
-std::vector<int64_t> prime_factors(int64_t n) {
-  std::vector<int64_t> factors;
+ScratchVector<int64_t> prime_factors(int64_t n) {
+  ScratchVector<int64_t> factors;
   for (int64_t p = 2; p * p <= n; ++p) {
     for (; n % p == 0; n /= p) factors.push_back(p);
   }
@@ -36,8 +37,8 @@ std::vector<int64_t> prime_factors(int64_t n) {
 
 struct FourierTransform::Convolution {
   FourierTransform forward, backward;  // of a power of two of at least 2 n - 1
-  std::vector<Complex> chirp;          // exp(-+ j pi i^2 / n), i < n
-  std::vector<Complex> spectrum;       // of the conjugate chirp, laid out circularly
+  ScratchVector<Complex> chirp;        // exp(-+ j pi i^2 / n), i < n
+  ScratchVector<Complex> spectrum;     // of the conjugate chirp, laid out circularly
 };
 
 FourierTransform::FourierTransform(int64_t n, bool inverse) : n_(n), inverse_(inverse), factors_(prime_factors(n)) {
@@ -49,7 +50,7 @@ FourierTransform::FourierTransform(int64_t n, bool inverse) : n_(n), inverse_(in
   }
   factors_.clear();
   auto length = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(2 * n - 1)));
-  std::vector<Complex> chirp(n), circular(length);
+  ScratchVector<Complex> chirp(n), circular(length);
   convolution_.reset(new Convolution{{length, false}, {length, true}, chirp, circular});
   for (int64_t i = 0; i < n; ++i) {
     convolution_->chirp[i] = unit_root(static_cast<int64_t>(static_cast<__int128>(i) * i % (2 * n)), 2 * n, sign);
@@ -90,7 +91,7 @@ void FourierTransform::transform(const Complex* in, int64_t stride, Complex* out
 void FourierTransform::run(const Complex* in, Complex* out) const {
   if (convolution_) {
     int64_t length = convolution_->forward.size();
-    std::vector<Complex> a(length), b(length);
+    ScratchVector<Complex> a(length), b(length);
     for (int64_t i = 0; i < n_; ++i) a[i] = in[i] * convolution_->chirp[i];
     convolution_->forward.run(a.data(), b.data());
     for (int64_t i = 0; i < length; ++i) b[i] = b[i] * convolution_->spectrum[i];

@@ -3,7 +3,8 @@
 
 #include <cstdint>
 #include <memory>
-#include <vector>
+
+#include "support/scratch.h"
 
 namespace anfora::kernels {
 
@@ -31,8 +32,8 @@ class FourierTransform {
 
   int64_t n_;
   bool inverse_;
-  std::vector<int64_t> factors_;  // primes, of all of n; empty when convolution_ serves
-  std::vector<Complex> roots_;    // exp(-+ 2 pi j i / n)
+  ScratchVector<int64_t> factors_;  // primes, of all of n; empty when convolution_ serves
+  ScratchVector<Complex> roots_;    // exp(-+ 2 pi j i / n)
   std::unique_ptr<Convolution> convolution_;
 };
 

@@ -36,9 +36,10 @@ void constant_of_shape(KernelContext& context) {
   const IntegerList shape = integers(context.input(0));
   const Tensor* value = context.attributes().get_tensor("value");
   if (value && value->size() != 1) refuse("the value has shape {}, not one element", to_string(value->shape()));
-  const Tensor filling = value ? *value : Tensor::scalar(0.0f);
-  Tensor& output = context.allocate_output(0, filling.dtype(), shape);
-  dense_fill(filling.dtype(), output.size(), output.raw(), filling.raw());
+  constexpr float kZero = 0;
+  const DType dtype = value ? value->dtype() : DType::F32;
+  Tensor& output = context.allocate_output(0, dtype, shape);
+  dense_fill(dtype, output.size(), output.raw(), value ? value->raw() : &kZero);
 }
 
 // ceil((limit - start) / delta) for integers, without overflow.

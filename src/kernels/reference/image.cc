@@ -11,6 +11,7 @@
 #include "kernels/reference/image_formats.h"
 #include "support/element_types.h"
 #include "support/parallel.h"
+#include "support/scratch.h"
 
 namespace anfora::kernels {
 namespace {
@@ -28,7 +29,8 @@ struct Sampler {
 
 Sampler sampler_of(const AttributeSet& attributes) {
   Sampler sampler{Interpolation::Linear, Padding::Zeros, attributes.get_int("align_corners", 0) != 0};
-  std::string mode = attributes.get_string("mode", "linear"), padding = attributes.get_string("padding_mode", "zeros");
+  const std::string_view mode = attributes.string("mode", "linear"),
+                         padding = attributes.string("padding_mode", "zeros");
   if (mode == "nearest") {
     sampler.mode = Interpolation::Nearest;
   } else if (mode == "cubic" || mode == "bicubic") {  // the names of before operator set 20, too
@@ -113,7 +115,8 @@ struct Tap {
 
 // The elements of a channel, and their weights, that the place at `position` reads: the product of its axes' taps.
 // Positions name the last axis first.
-void place_taps(const Sampler& sampler, std::span<const int64_t> sizes, const float* position, std::vector<Tap>& taps) {
+void place_taps(const Sampler& sampler, std::span<const int64_t> sizes, const float* position,
+                ScratchVector<Tap>& taps) {
   taps.assign(1, {0, 1});
   for (size_t d = 0; d < sizes.size(); ++d) {
     const AxisTaps axis = axis_taps(sampler, sizes[d], position[sizes.size() - 1 - d]);
@@ -163,7 +166,7 @@ void grid_sample(KernelContext& context) {
     const T* source = data.data<T>().data();
     T* target = output.data<T>().data();
     parallel_for(data.dim(0) * places, std::max<int64_t>(1, 4096 / channels), [&](int64_t begin, int64_t end) {
-      std::vector<Tap> taps;
+      ScratchVector<Tap> taps;
       for (int64_t i = begin; i < end; ++i) {
         place_taps(sampler, sizes, positions + i * axes, taps);
         const int64_t image = i / places * channels;
@@ -280,7 +283,7 @@ void col2im(KernelContext& context) {
     T* to = output.data<T>().data();
     parallel_for(columns.dim(0) * channels, grain_of(kElementwiseGrain, pixels * block_size),
                  [&](int64_t begin, int64_t end) {
-                   std::vector<C> image(static_cast<size_t>(pixels));
+                   ScratchVector<C> image(static_cast<size_t>(pixels));
                    for (int64_t c = begin; c < end; ++c) {
                      std::ranges::fill(image, C{});
                      for (int64_t entry = 0; entry < block_size * count; ++entry) {

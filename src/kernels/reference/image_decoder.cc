@@ -51,7 +51,7 @@ Image decode_image(ImageFile file) {
 
 void image_decoder(KernelContext& context) {
   const Tensor& file = context.input(0);
-  const std::string format = context.attributes().get_string("pixel_format", "RGB");
+  const std::string_view format = context.attributes().string("pixel_format", "RGB");
   if (format != "RGB" && format != "BGR" && format != "Grayscale") {
     refuse("'{}' is no pixel_format; there are RGB, BGR and Grayscale", format);
   }

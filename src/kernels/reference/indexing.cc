@@ -8,6 +8,7 @@
 #include "kernels/reference/strided_copy.h"
 #include "support/element_types.h"
 #include "support/parallel.h"
+#include "support/scratch.h"
 
 namespace anfora::kernels {
 namespace {
@@ -70,7 +71,7 @@ void compress(KernelContext& context) {
   Tensor input = flat ? data.reshaped(Shape{data.size()}) : data;
   int axis = flat ? 0 : normalize_axis(context.attributes().require_int("axis"), data.rank());
   auto condition = context.input(1).data<bool>();
-  std::vector<int64_t> kept;
+  ScratchVector<int64_t> kept;
   for (size_t i = 0; i < condition.size(); ++i) {
     if (condition[i]) kept.push_back(static_cast<int64_t>(i));
   }
@@ -81,8 +82,8 @@ void compress(KernelContext& context) {
 }
 
 // Entries outside [-depth, depth), which have no place in the output, become -1.
-std::vector<int64_t> one_hot_positions(const Tensor& indices, int64_t depth) {
-  std::vector<int64_t> positions(static_cast<size_t>(indices.size()));
+ScratchVector<int64_t> one_hot_positions(const Tensor& indices, int64_t depth) {
+  ScratchVector<int64_t> positions(static_cast<size_t>(indices.size()));
   dispatch<Numbers>(indices.dtype(), [&]<class T>() {
     std::ranges::transform(indices.data<T>(), positions.begin(), [&](T given) -> int64_t {
       auto value = static_cast<ComputeType<T>>(given);
@@ -112,7 +113,7 @@ void one_hot(KernelContext& context) {
   Shape shape = indices.shape();
   shape.insert(shape.begin() + axis, depth);
   Tensor& output = context.allocate_output(0, values.dtype(), shape);
-  std::vector<int64_t> positions = one_hot_positions(indices, depth);
+  ScratchVector<int64_t> positions = one_hot_positions(indices, depth);
   const int64_t inner = extent(indices.shape(), axis, indices.rank());
   dispatch_by_size(values.dtype(), [&]<class T>() {
     T off = values.data<T>()[0], on = values.data<T>()[1];

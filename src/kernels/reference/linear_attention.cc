@@ -147,7 +147,7 @@ LinearAttention read_linear_attention(const KernelContext& context) {
   const Tensor& v = context.input(2);
   const Tensor* decay = context.optional_input(4);
   const Tensor* beta = context.optional_input(5);
-  std::string rule = attributes.get_string("update_rule", "gated_delta");
+  const std::string_view rule = attributes.string("update_rule", "gated_delta");
   bool gated = rule == "gated" || rule == "gated_delta", corrected = rule == "delta" || rule == "gated_delta";
   if (!gated && !corrected && rule != "linear") {
     throw Error(ErrorCode::InvalidModel, fmt::format("the update rule '{}' is unknown", rule));

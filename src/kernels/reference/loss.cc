@@ -2,7 +2,6 @@
 #include <cmath>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "kernels/reference/arguments.h"
 #include "kernels/reference/cast.h"
@@ -11,6 +10,7 @@
 #include "kernels/reference/families.h"
 #include "kernels/reference/fold.h"
 #include "kernels/reference/softmax.h"
+#include "support/scratch.h"
 
 namespace anfora::kernels {
 namespace {
@@ -44,11 +44,13 @@ template <class T>
 void negative_log_likelihood(KernelContext& context, const Tensor& logarithms) {
   const ChannelView view(logarithms);
   const Targets targets = read_targets(context, view);
-  const std::string reduction = context.attributes().get_string("reduction", "mean");
+  const std::string_view reduction = context.attributes().string("reduction", "mean");
   std::span<T> weights;
   if (const Tensor* given = context.optional_input(2)) weights = channel_values<T>(context, *given, view.channels);
   const T* x = logarithms.data<T>().data();
-  std::vector<T> losses(targets.classes.size()), shares(targets.classes.size());
+  Tensor each = context.temporary(dtype_of<T>, context.input(1).shape());
+  const std::span<T> losses = each.data<T>(), shares = context.workspace_of<T>(losses.size(), T{0});
+  std::ranges::fill(losses, T{0});
   parallel_for(static_cast<int64_t>(losses.size()), kElementwiseGrain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t label = targets.classes[i];
@@ -58,18 +60,17 @@ void negative_log_likelihood(KernelContext& context, const Tensor& logarithms) {
     }
   });
   const DType dtype = context.input(0).dtype();
-  if (reduction == "none") {
-    const Tensor each = Tensor::from<T>(context.input(1).shape(), losses);
-    return cast_into(each, context.allocate_output(0, dtype, each.shape()));
-  }
+  if (reduction == "none") return cast_into(each, context.allocate_output(0, dtype, each.shape()));
   const auto count = static_cast<int64_t>(losses.size());
   double loss = fold_row<double>(losses.data(), count, SumFold{});
   if (reduction == "mean") {
     loss /= fold_row<double>(shares.data(), count, SumFold{});
   } else if (reduction != "sum") {
-    throw Error(ErrorCode::InvalidModel, "reduction must be none, mean or sum, not '" + reduction + "'");
+    throw Error(ErrorCode::InvalidModel, fmt::format("reduction must be none, mean or sum, not '{}'", reduction));
   }
-  cast_into(Tensor::scalar<double>(loss), context.allocate_output(0, dtype, Shape{}));
+  Tensor total = context.temporary(DType::F64, Shape{});
+  total.data<double>()[0] = loss;
+  cast_into(total, context.allocate_output(0, dtype, Shape{}));
 }
 
 void negative_log_likelihood_loss(KernelContext& context) {

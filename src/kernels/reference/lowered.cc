@@ -86,7 +86,7 @@ Tensor optional_input(const KernelContext& context, size_t i) {
 class FusedActivation {
  public:
   explicit FusedActivation(const AttributeSet& attributes) {
-    const std::string name = attributes.get_string("activation", "");
+    const std::string_view name = attributes.string("activation", "");
     if (name.empty()) return;
     AttributeSet own;
     auto take = [&](const char* from, const char* to, Tensor& bound) {

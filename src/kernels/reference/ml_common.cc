@@ -76,11 +76,11 @@ void transform_scores(PostTransform transform, std::span<double> scores) {
   }
 }
 
-std::vector<double> binary_scores(PostTransform transform, double score, bool complement) {
-  if (transform == PostTransform::Logistic) return {logistic(-score), logistic(score)};
-  std::vector<double> scores = {complement ? 1 - score : -score, score};
+void set_binary_scores(PostTransform transform, double score, bool complement, std::span<double> scores) {
+  const bool is_logistic = transform == PostTransform::Logistic;
+  scores[0] = is_logistic ? logistic(-score) : complement ? 1 - score : -score;
+  scores[1] = is_logistic ? logistic(score) : score;
   if (transform == PostTransform::Probit) transform_scores(transform, scores);
-  return scores;
 }
 
 size_t index_of_maximum(std::span<const double> scores) {
@@ -88,13 +88,13 @@ size_t index_of_maximum(std::span<const double> scores) {
 }
 
 ClassLabels::ClassLabels(const AttributeSet& attributes, const char* integers, const char* strings)
-    : integers_(attributes.get_ints(integers)), strings_(attributes.get_strings(strings)) {}
+    : integers_(attributes.ints(integers)), strings_(attributes.strings(strings)) {}
 
 void ClassLabels::write(KernelContext& context, std::span<const int64_t> classes) const {
   const int64_t rows = std::ssize(classes);
   if (of_strings()) {
     auto labels = context.allocate_output(0, DType::String, {{rows}}).data<std::string>();
-    for (size_t i = 0; i < classes.size(); ++i) labels[i] = strings_.at(static_cast<size_t>(classes[i]));
+    for (size_t i = 0; i < classes.size(); ++i) labels[i] = strings_[static_cast<size_t>(classes[i])];
   } else {
     auto labels = context.allocate_output(0, DType::I64, {{rows}}).data<int64_t>();
     for (size_t i = 0; i < classes.size(); ++i) {
@@ -104,12 +104,12 @@ void ClassLabels::write(KernelContext& context, std::span<const int64_t> classes
   }
 }
 
-void write_scores(KernelContext& context, size_t index, const std::vector<std::vector<double>>& scores, size_t width) {
-  if (context.num_outputs() <= index) return;
-  const int64_t shape[] = {std::ssize(scores), static_cast<int64_t>(width)};
-  auto to = context.allocate_output(index, DType::F32, shape).data<float>().begin();
-  for (const auto& row : scores)
-    to = std::ranges::transform(row, to, [](double v) { return static_cast<float>(v); }).out;
+void ScoreTable::write(KernelContext& context, size_t output) const {
+  if (context.num_outputs() <= output) return;
+  const auto width = static_cast<int64_t>(width_);
+  const int64_t shape[] = {width == 0 ? 0 : std::ssize(scores_) / width, width};
+  auto to = context.allocate_output(output, DType::F32, shape).data<float>();
+  std::ranges::transform(scores_, to.begin(), [](double v) { return static_cast<float>(v); });
 }
 
 }  // namespace anfora::kernels

@@ -3,7 +3,6 @@
 
 #include <span>
 #include <string>
-#include <vector>
 
 #include "kernels/kernel.h"
 #include "support/element_types.h"
@@ -40,11 +39,11 @@ void transform_scores(PostTransform transform, std::span<double> scores);
 
 // The two scores of a binary model that computes only one: LOGISTIC's of -s and s, else 1 - s and s of a probability
 // (`complement`), -s and s of a signed score.
-std::vector<double> binary_scores(PostTransform transform, double score, bool complement);
+void set_binary_scores(PostTransform transform, double score, bool complement, std::span<double> scores);
 
 size_t index_of_maximum(std::span<const double> scores);
 
-// The labels of a classifier, integers or strings, and its first output.
+// The labels of a classifier, integers or strings, and its first output. The attributes outlive it.
 class ClassLabels {
  public:
   ClassLabels(const AttributeSet& attributes, const char* integers, const char* strings);
@@ -54,11 +53,22 @@ class ClassLabels {
   void write(KernelContext& context, std::span<const int64_t> classes) const;
 
  private:
-  std::vector<int64_t> integers_;
-  std::vector<std::string> strings_;
+  std::span<const int64_t> integers_;
+  std::span<const std::string> strings_;
 };
 
-// Output `index`: scores of the rows, all of one length.
-void write_scores(KernelContext& context, size_t index, const std::vector<std::vector<double>>& scores, size_t width);
+// Scores of all rows, in the workspace.
+class ScoreTable {
+ public:
+  ScoreTable(KernelContext& context, int64_t rows, size_t width)
+      : width_(width), scores_(context.workspace_of<double>(static_cast<size_t>(rows) * width)) {}
+  std::span<double> row(size_t i) const { return scores_.subspan(i * width_, width_); }
+  // As f32 to that output, where it is wanted.
+  void write(KernelContext& context, size_t output) const;
+
+ private:
+  size_t width_;
+  std::span<double> scores_;
+};
 
 }  // namespace anfora::kernels

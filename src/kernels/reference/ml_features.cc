@@ -2,11 +2,15 @@
 #include <algorithm>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cmath>
+#include <functional>
+#include <variant>
 
 #include "kernels/reference/arguments.h"
 #include "kernels/reference/families.h"
 #include "kernels/reference/ml_common.h"
+#include "kernels/reference/prepared.h"
 #include "support/parallel.h"
+#include "support/scratch.h"
 
 namespace anfora::kernels {
 namespace {
@@ -23,9 +27,9 @@ using FlatMap = boost::unordered_flat_map<K, V>;
 Tensor listed(const AttributeSet& attributes, std::string_view prefix) {
   auto named = [&](const char* suffix) { return std::string(prefix) + suffix; };
   if (const Tensor* tensor = attributes.get_tensor(named("_tensor"))) return *tensor;
-  if (attributes.has(named("_strings"))) return Tensor::vector<std::string>(attributes.get_strings(named("_strings")));
-  if (attributes.has(named("_int64s"))) return Tensor::vector<int64_t>(attributes.get_ints(named("_int64s")));
-  if (attributes.has(named("_floats"))) return Tensor::vector<float>(attributes.get_floats(named("_floats")));
+  if (attributes.has(named("_strings"))) return Tensor::vector<std::string>(attributes.strings(named("_strings")));
+  if (attributes.has(named("_int64s"))) return Tensor::vector<int64_t>(attributes.ints(named("_int64s")));
+  if (attributes.has(named("_floats"))) return Tensor::vector<float>(attributes.floats(named("_floats")));
   refuse("no {} are given", prefix);
 }
 
@@ -45,85 +49,125 @@ Tensor default_value(const AttributeSet& attributes, DType dtype) {
   }
 }
 
-// Where each element of X is among the keys, the last of equal ones; -1 where it is none of them. NaNs are equal.
+// Where an element is among the keys, the last of equal ones; -1 where it is none of them. NaNs are equal.
 template <class T>
-std::vector<int64_t> positions(std::span<const T> keys, std::span<const T> data) {
-  FlatMap<T, int64_t> known;
-  int64_t of_nan = -1;
-  for (size_t i = 0; i < keys.size(); ++i) {
-    if (keys[i] == keys[i]) {
-      known[keys[i]] = static_cast<int64_t>(i);
-    } else {
-      of_nan = static_cast<int64_t>(i);
+class Positions {
+ public:
+  explicit Positions(std::span<const T> keys) {
+    for (size_t i = 0; i < keys.size(); ++i) {
+      (keys[i] == keys[i] ? known_[keys[i]] : of_nan_) = static_cast<int64_t>(i);
     }
   }
-  std::vector<int64_t> result;
-  result.reserve(data.size());
-  for (const T& element : data) {
-    auto found = known.find(element);
-    result.push_back(element == element ? (found != known.end() ? found->second : -1) : of_nan);
+  int64_t operator()(const T& element) const {
+    if (element != element) return of_nan_;
+    auto found = known_.find(element);
+    return found == known_.end() ? -1 : found->second;
   }
-  return result;
-}
 
-std::vector<int64_t> positions(const Tensor& keys, const Tensor& data) {
-  if (keys.dtype() != data.dtype()) {
-    refuse("the keys are {}, the elements to look up {}", name(keys.dtype()), name(data.dtype()));
+ private:
+  FlatMap<T, int64_t> known_;
+  int64_t of_nan_ = -1;
+};
+
+// Values by keys.
+class Dictionary {
+ public:
+  Dictionary(const Tensor& keys, Tensor values, Tensor otherwise)
+      : key_dtype_(keys.dtype()),
+        positions_(dispatch<EncodedTypes>(keys.dtype(),
+                                          [&]<class T>() { return AnyPositions(Positions<T>(keys.data<T>())); })),
+        values_(std::move(values)),
+        otherwise_(std::move(otherwise)) {
+    if (keys.size() != values_.size()) refuse("{} keys, but {} values", keys.size(), values_.size());
   }
-  return dispatch<EncodedTypes>(data.dtype(), [&]<class T>() { return positions(keys.data<T>(), data.data<T>()); });
-}
 
-// Output 0: the value at each position, else the default.
-void write_values(KernelContext& context, const Shape& shape, std::span<const int64_t> at, const Tensor& values,
-                  const Tensor& otherwise) {
-  Tensor& output = context.allocate_output(0, values.dtype(), shape);
-  dispatch_by_size(values.dtype(), [&]<class T>() {
-    auto from = values.data<T>();
-    auto to = output.data<T>();
-    for (size_t i = 0; i < at.size(); ++i)
-      to[i] = at[i] < 0 ? otherwise.data<T>()[0] : from[static_cast<size_t>(at[i])];
-  });
-}
-
-void label_encoder(KernelContext& context) {
-  const Tensor& data = context.input(0);
-  const Tensor keys = listed(context.attributes(), "keys"), values = listed(context.attributes(), "values");
-  if (keys.size() != values.size()) refuse("{} keys, but {} values", keys.size(), values.size());
-  write_values(context, data.shape(), positions(keys, data), values,
-               default_value(context.attributes(), values.dtype()));
-}
-
-void category_mapper(KernelContext& context) {
-  const Tensor& data = context.input(0);
-  const AttributeSet& attributes = context.attributes();
-  const Tensor strings = Tensor::vector<std::string>(attributes.get_strings("cats_strings"));
-  const Tensor numbers = Tensor::vector<int64_t>(attributes.get_ints("cats_int64s"));
-  if (strings.size() != numbers.size()) refuse("{} strings, but {} integers", strings.size(), numbers.size());
-  const bool to_numbers = data.dtype() == DType::String;
-  const Tensor& values = to_numbers ? numbers : strings;
-  write_values(context, data.shape(), positions(to_numbers ? strings : numbers, data), values,
-               default_value(attributes, values.dtype()));
-}
-
-void one_hot_encoder(KernelContext& context) {
-  const Tensor& data = context.input(0);
-  const AttributeSet& attributes = context.attributes();
-  std::vector<int64_t> at;
-  size_t count;
-  if (data.dtype() == DType::String) {
-    const auto categories = attributes.get_strings("cats_strings");
-    count = categories.size();
-    at = positions<std::string>(categories, data.data<std::string>());
-  } else {
-    const auto categories = attributes.get_ints("cats_int64s");
-    std::vector<int64_t> elements(static_cast<size_t>(data.size()));
-    dispatch<NumericFeatures>(data.dtype(), [&]<class T>() {
-      std::ranges::transform(data.data<T>(), elements.begin(), [](T value) { return static_cast<int64_t>(value); });
+  // Output 0, of that shape: the value of each element, else the default.
+  void look_up(KernelContext& context, const Tensor& data, const Shape& shape) const {
+    if (data.dtype() != key_dtype_)
+      refuse("the keys are {}, the elements to look up {}", name(key_dtype_), name(data.dtype()));
+    const std::span<int64_t> at = context.workspace_of<int64_t>(static_cast<size_t>(data.size()));
+    dispatch<EncodedTypes>(data.dtype(), [&]<class T>() {
+      std::ranges::transform(data.data<T>(), at.begin(), std::cref(std::get<Positions<T>>(positions_)));
     });
-    count = categories.size();
-    at = positions<int64_t>(categories, elements);
+    Tensor& output = context.allocate_output(0, values_.dtype(), shape);
+    dispatch_by_size(values_.dtype(), [&]<class T>() {
+      std::ranges::transform(at, output.data<T>().begin(), [&](int64_t i) {
+        return i < 0 ? otherwise_.data<T>()[0] : values_.data<T>()[static_cast<size_t>(i)];
+      });
+    });
   }
-  if (attributes.get_int("zeros", 1) == 0 && std::ranges::count(at, -1) > 0) {
+
+ private:
+  using AnyPositions = std::variant<Positions<std::string>, Positions<int64_t>, Positions<float>, Positions<double>,
+                                    Positions<int32_t>, Positions<int16_t>>;
+  DType key_dtype_;
+  AnyPositions positions_;
+  Tensor values_, otherwise_;
+};
+
+class LabelEncoder {
+ public:
+  explicit LabelEncoder(const AttributeSet& attributes) : dictionary_(made_from(attributes)) {}
+  void run(KernelContext& context) const { dictionary_.look_up(context, context.input(0), context.input(0).shape()); }
+
+ private:
+  static Dictionary made_from(const AttributeSet& attributes) {
+    Tensor values = listed(attributes, "values");
+    const DType dtype = values.dtype();
+    return {listed(attributes, "keys"), std::move(values), default_value(attributes, dtype)};
+  }
+  Dictionary dictionary_;
+};
+
+// Strings to integers, and back.
+class CategoryMapper {
+ public:
+  explicit CategoryMapper(const AttributeSet& attributes)
+      : CategoryMapper(Tensor::vector<std::string>(attributes.strings("cats_strings")),
+                       Tensor::vector<int64_t>(attributes.ints("cats_int64s")), attributes) {}
+  void run(KernelContext& context) const {
+    const Tensor& data = context.input(0);
+    (data.dtype() == DType::String ? to_numbers_ : to_strings_).look_up(context, data, data.shape());
+  }
+
+ private:
+  CategoryMapper(const Tensor& strings, const Tensor& numbers, const AttributeSet& attributes)
+      : to_numbers_(strings, numbers, default_value(attributes, DType::I64)),
+        to_strings_(numbers, strings, default_value(attributes, DType::String)) {}
+  Dictionary to_numbers_, to_strings_;
+};
+
+class OneHotEncoder {
+ public:
+  explicit OneHotEncoder(const AttributeSet& attributes)
+      : strings_(attributes.strings("cats_strings")),
+        numbers_(attributes.ints("cats_int64s")),
+        string_count_(attributes.strings("cats_strings").size()),
+        number_count_(attributes.ints("cats_int64s").size()),
+        zeros_(attributes.get_int("zeros", 1) != 0) {}
+  void run(KernelContext& context) const;
+
+ private:
+  Positions<std::string> strings_;
+  Positions<int64_t> numbers_;
+  size_t string_count_, number_count_;
+  bool zeros_;
+};
+
+void OneHotEncoder::run(KernelContext& context) const {
+  const Tensor& data = context.input(0);
+  const std::span<int64_t> at = context.workspace_of<int64_t>(static_cast<size_t>(data.size()));
+  const bool of_strings = data.dtype() == DType::String;
+  const size_t count = of_strings ? string_count_ : number_count_;
+  if (of_strings) {
+    std::ranges::transform(data.data<std::string>(), at.begin(), std::cref(strings_));
+  } else {
+    dispatch<NumericFeatures>(data.dtype(), [&]<class T>() {
+      std::ranges::transform(data.data<T>(), at.begin(),
+                             [&](T value) { return numbers_(static_cast<int64_t>(value)); });
+    });
+  }
+  if (!zeros_ && std::ranges::count(at, -1) > 0) {
     refuse("an element of the input is none of the categories");
   }
   Shape shape = data.shape();
@@ -150,7 +194,7 @@ void binarizer(KernelContext& context) {
 
 // A parameter of each feature, the last dimension, or one for all of them.
 template <class T>
-T parameter(const std::vector<T>& parameters, size_t element) {
+T parameter(std::span<const T> parameters, size_t element) {
   return parameters[element % parameters.size()];
 }
 
@@ -162,7 +206,7 @@ void require_per_feature(size_t count, const Tensor& data, const char* what) {
 void imputer(KernelContext& context) {
   const Tensor& data = context.input(0);
   const AttributeSet& attributes = context.attributes();
-  auto impute = [&]<class T, class P>(const std::vector<P>& imputed, P replaced) {
+  auto impute = [&]<class T, class P>(std::span<const P> imputed, P replaced) {
     require_per_feature(imputed.size(), data, "imputed values");
     auto to = context.allocate_output(0, data.dtype(), data.shape()).template data<T>();
     auto from = data.data<T>();
@@ -173,10 +217,10 @@ void imputer(KernelContext& context) {
   };
   dispatch<NumericFeatures>(data.dtype(), [&]<class T>() {
     if constexpr (std::is_integral_v<T>) {
-      impute.template operator()<T>(attributes.get_ints("imputed_value_int64s"),
+      impute.template operator()<T>(attributes.ints("imputed_value_int64s"),
                                     attributes.get_int("replaced_value_int64", 0));
     } else {
-      impute.template operator()<T>(attributes.get_floats("imputed_value_floats"),
+      impute.template operator()<T>(attributes.floats("imputed_value_floats"),
                                     attributes.get_float("replaced_value_float", 0));
     }
   });
@@ -184,8 +228,11 @@ void imputer(KernelContext& context) {
 
 void scaler(KernelContext& context) {
   const Tensor& data = context.input(0);
-  const std::vector<float> offset = context.attributes().get_floats("offset", {0.0f});
-  const std::vector<float> scale = context.attributes().get_floats("scale", {1.0f});
+  constexpr float kNoOffset[] = {0}, kNoScale[] = {1};
+  auto given = [&](const char* name, std::span<const float> otherwise) {
+    return context.attributes().has(name) ? context.attributes().floats(name) : otherwise;
+  };
+  const std::span<const float> offset = given("offset", kNoOffset), scale = given("scale", kNoScale);
   require_per_feature(offset.size(), data, "offsets");
   require_per_feature(scale.size(), data, "scales");
   auto to = context.allocate_output(0, DType::F32, data.shape()).data<float>();
@@ -200,12 +247,12 @@ void scaler(KernelContext& context) {
 // The divisor is the plain maximum, the sum of magnitudes, or the root of the sum of squares; zero leaves the row as it is.
 void normalizer(KernelContext& context) {
   const Tensor& data = context.input(0);
-  const std::string norm = context.attributes().get_string("norm", "MAX");
+  const std::string_view norm = context.attributes().string("norm", "MAX");
   if (norm != "MAX" && norm != "L1" && norm != "L2") refuse("'{}' is no norm; there are MAX, L1 and L2", norm);
   if (data.rank() < 1 || data.rank() > 2) refuse("the input has rank {}, not 1 or 2", data.rank());
   const FeatureRows rows(data);
   auto to = context.allocate_output(0, DType::F32, data.shape()).data<float>();
-  std::vector<double> row(static_cast<size_t>(rows.features()));
+  ScratchVector<double> row(static_cast<size_t>(rows.features()));
   for (int64_t n = 0; n < rows.rows() && !row.empty(); ++n) {
     rows.read(n, row);
     double divisor = norm == "MAX" ? row[0] : 0;
@@ -281,11 +328,10 @@ void dict_vectorizer(KernelContext& context) {
   const Datum::Map& map = context.input_datum(0).as_map();
   const AttributeSet& attributes = context.attributes();
   const Tensor vocabulary = map.keys.dtype() == DType::String
-                                ? Tensor::vector<std::string>(attributes.get_strings("string_vocabulary"))
-                                : Tensor::vector<int64_t>(attributes.get_ints("int64_vocabulary"));
-  const std::vector<int64_t> at = positions(map.keys, vocabulary);
-  Tensor zero = Tensor::zeros(map.values.dtype(), {{1}});
-  write_values(context, {1, vocabulary.size()}, at, map.values, zero);
+                                ? Tensor::vector<std::string>(attributes.strings("string_vocabulary"))
+                                : Tensor::vector<int64_t>(attributes.ints("int64_vocabulary"));
+  const Dictionary dictionary(map.keys, map.values, Tensor::zeros(map.values.dtype(), {{1}}));
+  dictionary.look_up(context, vocabulary, {1, vocabulary.size()});
 }
 
 std::string fixed_text(float value) { return fmt::format("{:f}", value); }
@@ -314,8 +360,7 @@ To converted(const From& value) {
 void cast_map(KernelContext& context) {
   const Datum::Map& map = context.input_datum(0).as_map();
   const AttributeSet& attributes = context.attributes();
-  const std::string to = attributes.get_string("cast_to", "TO_FLOAT"),
-                    form = attributes.get_string("map_form", "DENSE");
+  const std::string_view to = attributes.string("cast_to", "TO_FLOAT"), form = attributes.string("map_form", "DENSE");
   if (form != "DENSE" && form != "SPARSE") refuse("'{}' is no map_form; there are DENSE and SPARSE", form);
   auto keys = map.keys.data<int64_t>();
   std::vector<size_t> order(keys.size());
@@ -345,8 +390,8 @@ void zip_map(KernelContext& context) {
   const Tensor& data = context.input(0);
   const AttributeSet& attributes = context.attributes();
   const Tensor keys = attributes.has("classlabels_strings")
-                          ? Tensor::vector<std::string>(attributes.get_strings("classlabels_strings"))
-                          : Tensor::vector<int64_t>(attributes.get_ints("classlabels_int64s"));
+                          ? Tensor::vector<std::string>(attributes.strings("classlabels_strings"))
+                          : Tensor::vector<int64_t>(attributes.ints("classlabels_int64s"));
   const FeatureRows rows(data);
   if (rows.features() != keys.size()) refuse("{} keys for {} columns", keys.size(), rows.features());
   std::vector<Datum> maps;
@@ -363,15 +408,21 @@ void register_ml_features(KernelRegistry& registry) {
   registry.add("ai.onnx.ml::ArrayFeatureExtractor", array_feature_extractor);
   registry.add("ai.onnx.ml::Binarizer", binarizer);
   registry.add("ai.onnx.ml::CastMap", cast_map);
-  registry.add("ai.onnx.ml::CategoryMapper", category_mapper);
+  registry.add("ai.onnx.ml::CategoryMapper", run_operation<CategoryMapper>);
   registry.add("ai.onnx.ml::DictVectorizer", dict_vectorizer);
   registry.add("ai.onnx.ml::FeatureVectorizer", feature_vectorizer);
   registry.add("ai.onnx.ml::Imputer", imputer);
-  registry.add("ai.onnx.ml::LabelEncoder", label_encoder);
+  registry.add("ai.onnx.ml::LabelEncoder", run_operation<LabelEncoder>);
   registry.add("ai.onnx.ml::Normalizer", normalizer);
-  registry.add("ai.onnx.ml::OneHotEncoder", one_hot_encoder);
+  registry.add("ai.onnx.ml::OneHotEncoder", run_operation<OneHotEncoder>);
   registry.add("ai.onnx.ml::Scaler", scaler);
   registry.add("ai.onnx.ml::ZipMap", zip_map);
+}
+
+void prepare_ml_features(PreparedRegistry& registry) {
+  registry.add("ai.onnx.ml::CategoryMapper", "dictionary", prepare_operation<CategoryMapper>);
+  registry.add("ai.onnx.ml::LabelEncoder", "dictionary", prepare_operation<LabelEncoder>);
+  registry.add("ai.onnx.ml::OneHotEncoder", "dictionary", prepare_operation<OneHotEncoder>);
 }
 
 }  // namespace anfora::kernels

@@ -2,11 +2,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 
 #include "kernels/reference/arguments.h"
 #include "kernels/reference/families.h"
 #include "kernels/reference/ml_common.h"
 #include "support/parallel.h"
+#include "support/scratch.h"
 
 namespace anfora::kernels {
 namespace {
@@ -20,8 +22,8 @@ double dot(std::span<const double> a, std::span<const double> b) {
   return sum;
 }
 
-std::vector<double> doubles(const AttributeSet& attributes, std::string_view name) {
-  const std::vector<float> floats = attributes.get_floats(name);
+ScratchVector<double> doubles(const AttributeSet& attributes, std::string_view name) {
+  const std::span<const float> floats = attributes.floats(name);
   return {floats.begin(), floats.end()};
 }
 
@@ -29,7 +31,7 @@ std::vector<double> doubles(const AttributeSet& attributes, std::string_view nam
 template <class Body>
 void for_each_instance(const FeatureRows& rows, int64_t cost, Body&& body) {
   parallel_for(rows.rows(), grain_of(kWork, cost), [&](int64_t begin, int64_t end) {
-    std::vector<double> features(static_cast<size_t>(rows.features()));
+    Scratch<double> features(static_cast<size_t>(rows.features()));
     for (int64_t row = begin; row < end; ++row) {
       rows.read(row, features);
       body(static_cast<size_t>(row), std::span<const double>(features));
@@ -56,17 +58,16 @@ class LinearModel {
     }
   }
 
-  std::vector<double> scores(std::span<const double> features) const {
-    std::vector<double> result(targets_);
-    for (size_t i = 0; i < targets_; ++i) {
-      result[i] = dot(features, std::span(coefficients_).subspan(i * features_, features_));
-      if (!intercepts_.empty()) result[i] += intercepts_[i];
-    }
-    return result;
+  double score(size_t target, std::span<const double> features) const {
+    const double product = dot(features, std::span(coefficients_).subspan(target * features_, features_));
+    return intercepts_.empty() ? product : product + intercepts_[target];
+  }
+  void set_scores(std::span<const double> features, std::span<double> scores) const {
+    for (size_t i = 0; i < targets_; ++i) scores[i] = score(i, features);
   }
 
  private:
-  std::vector<double> coefficients_, intercepts_;
+  ScratchVector<double> coefficients_, intercepts_;
   size_t targets_, features_;
 };
 
@@ -75,14 +76,14 @@ void linear_regressor(KernelContext& context) {
   const FeatureRows rows(context.input(0));
   const int64_t targets = attributes.get_int("targets", 1);
   const LinearModel model(attributes, targets, rows.features());
-  const PostTransform transform = post_transform(attributes.get_string("post_transform", "NONE"));
-  std::vector<std::vector<double>> all_scores(static_cast<size_t>(rows.rows()));
+  const PostTransform transform = post_transform(attributes.string("post_transform", "NONE"));
+  const ScoreTable table(context, rows.rows(), static_cast<size_t>(targets));
   for_each_instance(rows, checked_multiply(targets, rows.features()),
                     [&](size_t row, std::span<const double> features) {
-                      all_scores[row] = model.scores(features);
-                      transform_scores(transform, all_scores[row]);
+                      model.set_scores(features, table.row(row));
+                      transform_scores(transform, table.row(row));
                     });
-  write_scores(context, 0, all_scores, static_cast<size_t>(targets));
+  table.write(context, 0);
 }
 
 // Of two classes the model may give the score of the second only: positive where that is the likelier one.
@@ -90,37 +91,37 @@ void linear_classifier(KernelContext& context) {
   const AttributeSet& attributes = context.attributes();
   const FeatureRows rows(context.input(0));
   const ClassLabels labels(attributes, "classlabels_ints", "classlabels_strings");
-  const auto given = std::ssize(attributes.get_floats("coefficients"));
-  const int64_t targets =
-      rows.features() > 0 ? given / rows.features() : std::ssize(attributes.get_floats("intercepts"));
+  const auto given = std::ssize(attributes.floats("coefficients"));
+  const int64_t targets = rows.features() > 0 ? given / rows.features() : std::ssize(attributes.floats("intercepts"));
   const LinearModel model(attributes, targets, rows.features());
   const bool binary = targets == 1;
   const size_t width = binary ? 2 : static_cast<size_t>(targets);
   if (labels.of_strings() && labels.size() != width) refuse("{} labels for {} classes", labels.size(), width);
-  const PostTransform transform = post_transform(attributes.get_string("post_transform", "NONE"));
-  std::vector<std::vector<double>> all_scores(static_cast<size_t>(rows.rows()));
-  std::vector<int64_t> classes(all_scores.size());
+  const PostTransform transform = post_transform(attributes.string("post_transform", "NONE"));
+  const ScoreTable table(context, rows.rows(), width);
+  const auto classes = context.workspace_of<int64_t>(static_cast<size_t>(rows.rows()));
   for_each_instance(rows, given, [&](size_t row, std::span<const double> features) {
-    std::vector<double> scores = model.scores(features);
+    const std::span<double> scores = table.row(row);
     if (binary) {
-      classes[row] = scores[0] > 0;
-      all_scores[row] = binary_scores(transform, scores[0], true);
+      const double score = model.score(0, features);
+      classes[row] = score > 0;
+      set_binary_scores(transform, score, true, scores);
     } else {
+      model.set_scores(features, scores);
       classes[row] = static_cast<int64_t>(index_of_maximum(scores));
       transform_scores(transform, scores);
-      all_scores[row] = std::move(scores);
     }
   });
   labels.write(context, classes);
-  write_scores(context, 1, all_scores, width);
+  table.write(context, 1);
 }
 
 // Support vector machines ----------------------------------------------------------------------------
 
 class SupportKernel {
  public:
-  explicit SupportKernel(const AttributeSet& attributes) : type_(attributes.get_string("kernel_type", "LINEAR")) {
-    const std::vector<double> parameters = doubles(attributes, "kernel_params");
+  explicit SupportKernel(const AttributeSet& attributes) : type_(attributes.string("kernel_type", "LINEAR")) {
+    const ScratchVector<double> parameters = doubles(attributes, "kernel_params");
     if (!parameters.empty() && parameters.size() != 3)
       refuse("kernel_params has {} elements, not 3", parameters.size());
     if (!parameters.empty()) gamma_ = parameters[0], offset_ = parameters[1], degree_ = parameters[2];
@@ -138,7 +139,7 @@ class SupportKernel {
   }
 
  private:
-  std::string type_;
+  std::string_view type_;
   double gamma_ = 0, offset_ = 0, degree_ = 0;
 };
 
@@ -158,14 +159,14 @@ struct SupportMachine {
   }
 
   // The kernel of x with each support vector.
-  std::vector<double> similarities(std::span<const double> x) const {
-    std::vector<double> result(count);
+  ScratchVector<double> similarities(std::span<const double> x) const {
+    ScratchVector<double> result(count);
     for (size_t i = 0; i < count; ++i) result[i] = kernel(x, std::span(vectors).subspan(i * features, features));
     return result;
   }
 
   SupportKernel kernel;
-  std::vector<double> vectors, coefficients, rho;
+  ScratchVector<double> vectors, coefficients, rho;
   size_t features, count;
 };
 
@@ -177,23 +178,23 @@ void svm_regressor(KernelContext& context) {
   if (machine.coefficients.size() != wanted)
     refuse("{} coefficients instead of {}", machine.coefficients.size(), wanted);
   const bool one_class = attributes.get_int("one_class", 0) != 0;
-  const PostTransform transform = post_transform(attributes.get_string("post_transform", "NONE"));
-  std::vector<std::vector<double>> all_scores(static_cast<size_t>(rows.rows()));
+  const PostTransform transform = post_transform(attributes.string("post_transform", "NONE"));
+  const ScoreTable table(context, rows.rows(), 1);
   for_each_instance(rows, std::ssize(machine.vectors), [&](size_t row, std::span<const double> x) {
     double score = machine.rho[0] + (machine.count > 0 ? dot(machine.similarities(x), machine.coefficients)
                                                        : dot(x, machine.coefficients));
     if (one_class) score = score > 0 ? 1 : -1;
-    all_scores[row] = {score};
-    transform_scores(transform, all_scores[row]);
+    table.row(row)[0] = score;
+    transform_scores(transform, table.row(row));
   });
-  write_scores(context, 0, all_scores, 1);
+  table.write(context, 0);
 }
 
 // Probabilities of k classes from those of all pairs, p(i, j) of class i against j: the minimum of
 // Σ_{i≠j} (p(j, i) x_i - p(i, j) x_j)² over x ≥ 0, Σ x = 1, by the iteration of Wu, Lin and Weng, "Probability Estimates
 // for Multi-class Classification by Pairwise Coupling" (2004), algorithm 2.
-std::vector<double> couple(size_t k, const std::vector<double>& p) {
-  std::vector<double> q(k * k), x(k, 1.0 / static_cast<double>(k)), qx(k);
+ScratchVector<double> couple(size_t k, std::span<const double> p) {
+  ScratchVector<double> q(k * k), x(k, 1.0 / static_cast<double>(k)), qx(k);
   for (size_t i = 0; i < k; ++i) {
     for (size_t j = 0; j < k; ++j) {
       if (i == j) continue;
@@ -229,9 +230,9 @@ std::vector<double> couple(size_t k, const std::vector<double>& p) {
 // prob_a and prob_b the scores become probabilities of the classes.
 class PairwiseClassifier {
  public:
-  PairwiseClassifier(const AttributeSet& attributes, const SupportMachine& machine, std::vector<int64_t> supports)
+  PairwiseClassifier(const AttributeSet& attributes, const SupportMachine& machine, std::span<const int64_t> supports)
       : machine_(machine),
-        supports_(std::move(supports)),
+        supports_(supports),
         classes_(supports_.size()),
         prob_a_(doubles(attributes, "prob_a")),
         prob_b_(doubles(attributes, "prob_b")) {
@@ -255,11 +256,11 @@ class PairwiseClassifier {
 
   struct Result {
     size_t winner;
-    std::vector<double> scores;  // of the classes when they are probabilities, else of the pairs
+    ScratchVector<double> scores;  // of the classes when they are probabilities, else of the pairs
   };
   Result classify(std::span<const double> x) const {
-    const std::vector<double> similarities = machine_.similarities(x);
-    std::vector<double> scores, votes(classes_);
+    const ScratchVector<double> similarities = machine_.similarities(x);
+    ScratchVector<double> scores, votes(classes_);
     for (size_t i = 0; i < classes_; ++i) {
       for (size_t j = i + 1; j < classes_; ++j) {
         // Row j - 1 of the coefficients holds those of class i against j, row i those of class j against i.
@@ -280,9 +281,9 @@ class PairwiseClassifier {
                std::span(machine_.coefficients).subspan(row * machine_.count + first_[of_class], count));
   }
 
-  std::vector<double> probabilities(std::span<const double> scores) const {
+  ScratchVector<double> probabilities(std::span<const double> scores) const {
     constexpr double kLeast = 1e-7;
-    std::vector<double> p(classes_ * classes_);
+    ScratchVector<double> p(classes_ * classes_);
     size_t pair = 0;
     for (size_t i = 0; i < classes_; ++i) {
       for (size_t j = i + 1; j < classes_; ++j, ++pair) {
@@ -295,27 +296,26 @@ class PairwiseClassifier {
   }
 
   const SupportMachine& machine_;
-  std::vector<int64_t> supports_;  // of each class
+  std::span<const int64_t> supports_;  // of each class
   size_t classes_;
-  std::vector<double> prob_a_, prob_b_;
-  std::vector<size_t> first_;
+  ScratchVector<double> prob_a_, prob_b_;
+  ScratchVector<size_t> first_;
 };
 
 void svm_classifier(KernelContext& context) {
   const AttributeSet& attributes = context.attributes();
   const FeatureRows rows(context.input(0));
   const ClassLabels labels(attributes, "classlabels_ints", "classlabels_strings");
-  const PostTransform transform = post_transform(attributes.get_string("post_transform", "NONE"));
-  std::vector<int64_t> supports = attributes.get_ints("vectors_per_class");
+  const PostTransform transform = post_transform(attributes.string("post_transform", "NONE"));
+  const std::span<const int64_t> supports = attributes.ints("vectors_per_class");
   int64_t support_count = 0;
   for (int64_t count : supports) {
     if (count < 0) refuse("a class of {} support vectors", count);
     support_count = checked_add(support_count, count);
   }
   const SupportMachine machine(attributes, rows.features(), support_count);
-  std::vector<std::vector<double>> all_scores(static_cast<size_t>(rows.rows()));
-  std::vector<int64_t> classes(all_scores.size());
-  size_t width;
+  const auto classes = context.workspace_of<int64_t>(static_cast<size_t>(rows.rows()));
+  std::optional<ScoreTable> table;
   if (support_count > 0) {
     if (supports.size() < 2) refuse("a classifier of one class");
     if (labels.of_strings() && labels.size() < supports.size()) {
@@ -323,36 +323,37 @@ void svm_classifier(KernelContext& context) {
     }
     const PairwiseClassifier classifier(attributes, machine, supports);
     const bool binary = supports.size() == 2 && !classifier.gives_probabilities();
-    width = binary || classifier.gives_probabilities() ? supports.size() : machine.rho.size();
+    table.emplace(context, rows.rows(),
+                  binary || classifier.gives_probabilities() ? supports.size() : machine.rho.size());
     for_each_instance(rows, std::ssize(machine.vectors), [&](size_t row, std::span<const double> x) {
       auto [winner, scores] = classifier.classify(x);
       classes[row] = static_cast<int64_t>(winner);
       if (binary) {
-        scores = binary_scores(transform, scores[0], transform != PostTransform::None);
+        set_binary_scores(transform, scores[0], transform != PostTransform::None, table->row(row));
       } else {
         transform_scores(transform, scores);
+        std::ranges::copy(scores, table->row(row).begin());
       }
-      all_scores[row] = std::move(scores);
     });
   } else {
     // One vector of coefficients for each class.
-    width = labels.size();
+    const size_t width = labels.size();
     if (width == 0 || machine.coefficients.size() != width * machine.features) {
       refuse("{} coefficients for {} classes of {} features", machine.coefficients.size(), width, machine.features);
     }
+    table.emplace(context, rows.rows(), width);
     for_each_instance(rows, std::ssize(machine.coefficients), [&](size_t row, std::span<const double> x) {
-      std::vector<double> scores(width);
+      const std::span<double> scores = table->row(row);
       for (size_t i = 0; i < width; ++i) {
         scores[i] =
             machine.rho[0] + dot(x, std::span(machine.coefficients).subspan(i * machine.features, machine.features));
       }
       classes[row] = static_cast<int64_t>(index_of_maximum(scores));
       transform_scores(transform, scores);
-      all_scores[row] = std::move(scores);
     });
   }
   labels.write(context, classes);
-  write_scores(context, 1, all_scores, width);
+  table->write(context, 1);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "kernels/reference/ml_common.h"
 #include "kernels/reference/prepared.h"
 #include "support/parallel.h"
+#include "support/scratch.h"
 
 namespace anfora::kernels {
 namespace {
@@ -159,8 +160,8 @@ void Forest::for_each_row(const FeatureRows& rows, Aggregate aggregate, Body&& b
   const auto width = static_cast<size_t>(targets), features = static_cast<size_t>(rows.features());
   parallel_for(rows.rows(), grain_of(kTreesWorthAThread, std::ssize(roots)), [&](int64_t begin, int64_t end) {
     const auto most = static_cast<size_t>(std::min(kBlock, end - begin));
-    std::vector<double> data(most * features), values(most * width);
-    std::vector<uint8_t> voted(most * width);
+    ScratchVector<double> data(most * features), values(most * width);
+    ScratchVector<uint8_t> voted(most * width);
     auto scores_of = [&](size_t row) {
       return Scores{std::span(values).subspan(row * width, width), std::span(voted).subspan(row * width, width)};
     };
@@ -460,21 +461,21 @@ class TreeEnsembleClassifier {
 
   void run(KernelContext& context) const {
     const FeatureRows rows(context.input(0));
-    std::vector<std::vector<double>> all_scores(static_cast<size_t>(rows.rows()));
-    std::vector<int64_t> classes(all_scores.size());
+    const ScoreTable table(context, rows.rows(), labels_.size());
+    const auto classes = context.workspace_of<int64_t>(static_cast<size_t>(rows.rows()));
     forest_.for_each_row(rows, Aggregate::Sum, [&](int64_t row, Scores scores) {
       for (size_t i = 0; i < base_.size(); ++i) scores.values[i] += base_[i];
       classes[static_cast<size_t>(row)] = winner(scores);
-      std::vector<double>& result = all_scores[static_cast<size_t>(row)];
+      const std::span<double> result = table.row(static_cast<size_t>(row));
       if (binary_ && only_ == 0) {
-        result = binary_scores(transform_, scores.values[0], probability_);
+        set_binary_scores(transform_, scores.values[0], probability_, result);
       } else {
         transform_scores(transform_, scores.values);
-        result.assign(scores.values.begin(), scores.values.end());
+        std::ranges::copy(scores.values, result.begin());
       }
     });
     labels_.write(context, classes);
-    write_scores(context, 1, all_scores, labels_.size());
+    table.write(context, 1);
   }
 
  private:
@@ -496,39 +497,18 @@ class TreeEnsembleClassifier {
   bool binary_ = false, probability_ = false;
 };
 
-template <class Ensemble>
-void run_trees(KernelContext& context) {
-  Ensemble(context.attributes()).run(context);
-}
-
-// A forest is read from the attributes once, when the model is loaded: there may be a million of nodes.
-template <class Ensemble>
-class PreparedEnsemble : public PreparedKernel {
- public:
-  explicit PreparedEnsemble(const AttributeSet& attributes) : ensemble_(attributes) {}
-  void run(KernelContext& context, State*) const override { ensemble_.run(context); }
-
- private:
-  Ensemble ensemble_;
-};
-
-template <class Ensemble>
-std::unique_ptr<PreparedKernel> prepare(KernelData& data) {
-  return std::make_unique<PreparedEnsemble<Ensemble>>(data.attributes);
-}
-
 }  // namespace
 
 void register_ml_trees(KernelRegistry& registry) {
-  registry.add("ai.onnx.ml::TreeEnsemble", run_trees<TreeEnsemble>);
-  registry.add("ai.onnx.ml::TreeEnsembleClassifier", run_trees<TreeEnsembleClassifier>);
-  registry.add("ai.onnx.ml::TreeEnsembleRegressor", run_trees<TreeEnsembleRegressor>);
+  registry.add("ai.onnx.ml::TreeEnsemble", run_operation<TreeEnsemble>);
+  registry.add("ai.onnx.ml::TreeEnsembleClassifier", run_operation<TreeEnsembleClassifier>);
+  registry.add("ai.onnx.ml::TreeEnsembleRegressor", run_operation<TreeEnsembleRegressor>);
 }
 
 void prepare_ml_trees(PreparedRegistry& registry) {
-  registry.add("ai.onnx.ml::TreeEnsemble", "forest", prepare<TreeEnsemble>);
-  registry.add("ai.onnx.ml::TreeEnsembleClassifier", "forest", prepare<TreeEnsembleClassifier>);
-  registry.add("ai.onnx.ml::TreeEnsembleRegressor", "forest", prepare<TreeEnsembleRegressor>);
+  registry.add("ai.onnx.ml::TreeEnsemble", "forest", prepare_operation<TreeEnsemble>);
+  registry.add("ai.onnx.ml::TreeEnsembleClassifier", "forest", prepare_operation<TreeEnsembleClassifier>);
+  registry.add("ai.onnx.ml::TreeEnsembleRegressor", "forest", prepare_operation<TreeEnsembleRegressor>);
 }
 
 }  // namespace anfora::kernels

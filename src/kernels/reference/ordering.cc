@@ -67,9 +67,9 @@ void top_k(KernelContext& context) {
 
 // What Unique finds among `count` items: which are first of their kind, and the kind of each.
 struct Kinds {
-  std::vector<int64_t> first;    // by kind: the first item of it
-  std::vector<int64_t> members;  // by kind: how many items
-  std::vector<int64_t> of_item;
+  ScratchVector<int64_t> first;    // by kind: the first item of it
+  ScratchVector<int64_t> members;  // by kind: how many items
+  ScratchVector<int64_t> of_item;
 };
 
 // Item i is the `length` keys from keys + i * length on. Kinds are in ascending order, or in that of appearance.
@@ -79,7 +79,7 @@ Kinds find_kinds(const Key* keys, int64_t count, int64_t length, bool sorted) {
     return std::lexicographical_compare_three_way(keys + a * length, keys + (a + 1) * length, keys + b * length,
                                                   keys + (b + 1) * length);
   };
-  std::vector<int64_t> order(static_cast<size_t>(count));
+  ScratchVector<int64_t> order(static_cast<size_t>(count));
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
     auto relation = compare(a, b);
@@ -96,7 +96,7 @@ Kinds find_kinds(const Key* keys, int64_t count, int64_t length, bool sorted) {
     kinds.of_item[order[i]] = std::ssize(kinds.first) - 1;
   }
   if (sorted) return kinds;
-  std::vector<int64_t> by_appearance(kinds.first.size()), rank(kinds.first.size());
+  ScratchVector<int64_t> by_appearance(kinds.first.size()), rank(kinds.first.size());
   std::iota(by_appearance.begin(), by_appearance.end(), 0);
   std::ranges::sort(by_appearance, {}, [&](int64_t kind) { return kinds.first[kind]; });
   Kinds result;
@@ -114,7 +114,7 @@ Kinds find_kinds(const Tensor& items, int64_t count, bool sorted) {
   if (items.dtype() == DType::String) {
     return find_kinds(items.data<std::string>().data(), count, length, sorted);
   }
-  std::vector<uint64_t> keys;
+  ScratchVector<uint64_t> keys;
   if (items.dtype() == DType::C64 || items.dtype() == DType::C128) {
     dispatch<Complexes>(items.dtype(), [&]<class T>() {
       for (T value : items.data<T>()) keys.insert(keys.end(), {order_key(value.real()), order_key(value.imag())});
@@ -128,7 +128,9 @@ Kinds find_kinds(const Tensor& items, int64_t count, bool sorted) {
 }
 
 void put_integers(KernelContext& context, size_t output, std::span<const int64_t> values) {
-  if (output < context.num_outputs()) context.set_output(output, Tensor::vector<int64_t>(values));
+  if (output >= context.num_outputs()) return;
+  std::ranges::copy(values,
+                    context.allocate_output(output, DType::I64, Shape{std::ssize(values)}).data<int64_t>().begin());
 }
 
 void unique(KernelContext& context) {
@@ -143,7 +145,7 @@ void unique(KernelContext& context) {
   const int64_t outer = extent(input.shape(), 0, axis), inner = extent(input.shape(), axis + 1, input.rank());
   Tensor items = input;
   if (outer != 1) {
-    items = Tensor::allocate(input.dtype(), Shape{count, outer, inner});
+    items = context.temporary(input.dtype(), Shape{count, outer, inner});
     strided_copy(input.dtype(), items.shape(), items.raw(), dense_strides(items.shape()), input.raw(),
                  Shape{inner, count * inner, 1});
   }
@@ -159,7 +161,7 @@ void unique(KernelContext& context) {
 
 void non_zero(KernelContext& context) {
   const Tensor& data = context.input(0);
-  std::vector<int64_t> found;
+  ScratchVector<int64_t> found;
   dispatch<Join<Join<Numbers, Complexes>, TypeList<bool, std::string>>>(data.dtype(), [&]<class T>() {
     auto elements = data.data<T>();
     for (size_t i = 0; i < elements.size(); ++i) {

@@ -6,7 +6,9 @@ const PreparedRegistry& prepared_reference_kernels() {
   static const PreparedRegistry registry = [] {
     PreparedRegistry all;
     prepare_lowered(all);
+    prepare_ml_features(all);
     prepare_ml_trees(all);
+    prepare_text(all);
     return all;
   }();
   return registry;

@@ -5,12 +5,12 @@
 #include <cmath>
 #include <random>
 #include <span>
-#include <vector>
 
 #include "kernels/reference/arguments.h"
 #include "kernels/reference/families.h"
 #include "kernels/reference/random_numbers.h"
 #include "support/element_types.h"
+#include "support/scratch.h"
 
 namespace anfora::kernels {
 namespace {
@@ -77,7 +77,7 @@ void for_each_real(const Tensor& tensor, Body&& body) {
 
 void bernoulli(KernelContext& context) {
   const Tensor& probabilities = context.input(0);
-  std::vector<uint8_t> drawn(static_cast<size_t>(probabilities.size()));
+  ScratchVector<uint8_t> drawn(static_cast<size_t>(probabilities.size()));
   const bool seeded = context.attributes().has("seed");
   UniformNumbers uniform = seeded ? UniformNumbers(seed_of(context)) : UniformNumbers(context.random());
   for_each_real(probabilities, [&](size_t i, double p) { drawn[i] = uniform() < p; });
@@ -98,7 +98,7 @@ void multinomial(KernelContext& context) {
   const int64_t batch = logits.dim(0), classes = logits.dim(1);
   DType dtype = dtype_attribute(context.attributes(), "dtype", DType::I32);
   Tensor& output = context.allocate_output(0, dtype, Shape{batch, samples});
-  std::vector<double> weights(static_cast<size_t>(logits.size()));
+  ScratchVector<double> weights(static_cast<size_t>(logits.size()));
   for_each_real(logits, [&](size_t i, double value) { weights[i] = value; });
   with_engine(context, [&](auto& engine) {
     std::uniform_real_distribution<double> uniform;

@@ -221,7 +221,12 @@ DType extremum_dtype(DType dtype, Reduction kind) {
 }
 
 // The extremum of nothing: infinity, or the limit of an integer type.
-void fill_with_limit(Tensor& out, bool largest) {
+void fill_with_limit(KernelContext& context, Tensor& out, bool largest) {
+  auto fill = [&]<class T>(T value) {
+    Tensor filled = context.temporary(dtype_of<T>, out.shape());
+    std::ranges::fill(filled.data<T>(), value);
+    cast_into(filled, out);
+  };
   const DType dtype = out.dtype();
   double value = 0;
   if (is_float(dtype)) {
@@ -230,18 +235,15 @@ void fill_with_limit(Tensor& out, bool largest) {
     value = largest;
   } else {
     const int value_bits = element_bits(dtype) - is_signed_integer(dtype);
-    if (largest) {
-      const uint64_t top = ~uint64_t{0} >> (64 - value_bits);
-      return cast_into(Tensor::from<uint64_t>(out.shape(), std::vector<uint64_t>(out.size(), top)), out);
-    }
+    if (largest) return fill(~uint64_t{0} >> (64 - value_bits));
     value = is_signed_integer(dtype) ? -std::ldexp(1.0, value_bits) : 0;
   }
-  cast_into(Tensor::from<double>(out.shape(), std::vector<double>(out.size(), value)), out);
+  fill(value);
 }
 
 void reduce_into(KernelContext& context, const Tensor& in, Tensor& out, const Split& split, Reduction kind) {
   const bool extremum = kind == Reduction::Max || kind == Reduction::Min;
-  if (extremum && split.elements_each() == 0) return fill_with_limit(out, kind == Reduction::Min);
+  if (extremum && split.elements_each() == 0) return fill_with_limit(context, out, kind == Reduction::Min);
   const DType wide = extremum ? extremum_dtype(in.dtype(), kind) : reduction_dtype(in.dtype(), kind);
   const bool direct = wide == in.dtype();
   Tensor result = direct ? out : context.temporary(wide, out.shape());

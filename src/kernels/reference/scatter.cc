@@ -9,6 +9,7 @@
 #include "kernels/reference/offsets.h"
 #include "kernels/reference/strided_copy.h"
 #include "support/element_types.h"
+#include "support/scratch.h"
 
 namespace anfora::kernels {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 enum class Reduction { None, Add, Multiply, Max, Min };
 
 Reduction reduction_of(const KernelContext& context) {
-  std::string name = context.attributes().get_string("reduction", "none");
+  const std::string_view name = context.attributes().string("reduction", "none");
   if (name == "none") return Reduction::None;
   if (name == "add") return Reduction::Add;
   if (name == "mul") return Reduction::Multiply;
@@ -121,7 +122,7 @@ void tensor_scatter(KernelContext& context) {
   const Tensor& update = context.input(1);
   const int axis = normalize_axis(context.attributes().get_int("axis", -2), cache.rank());
   if (axis == 0) refuse("the batch axis cannot be the one to write along");
-  std::string mode = context.attributes().get_string("mode", "linear");
+  const std::string_view mode = context.attributes().string("mode", "linear");
   if (mode != "linear" && mode != "circular") refuse("mode is '{}'; linear and circular exist", mode);
   require_same_dtype(cache, update);
   Shape expected = cache.shape();
@@ -143,7 +144,7 @@ void tensor_scatter(KernelContext& context) {
   Tensor& output = copy_to_output(context, cache);
   if (update.size() == 0) return;
   const int64_t inner = extent(cache.shape(), axis + 1, cache.rank()), middle = extent(cache.shape(), 1, axis);
-  std::vector<int64_t> offsets;
+  ScratchVector<int64_t> offsets;
   for (int64_t row = 0; row < batch * middle; ++row) {
     for (int64_t i = 0; i < length; ++i) {
       offsets.push_back((row * room + (starts[row / middle] + i) % room) * inner);

@@ -150,7 +150,7 @@ Blocks blocks_of(KernelContext& context) {
   if (data.rank() != 4) refuse("expected an input of rank 4, got {}", data.rank());
   int64_t size = context.attributes().require_int("blocksize");
   if (size < 1 || size > (int64_t{1} << 30)) refuse("blocksize is {}", size);
-  std::string mode = context.attributes().get_string("mode", "DCR");
+  const std::string_view mode = context.attributes().string("mode", "DCR");
   if (mode != "DCR" && mode != "CRD") refuse("mode is '{}'; DCR and CRD exist", mode);
   return {data.dim(0), data.dim(1), data.dim(2), data.dim(3), size, mode == "DCR"};
 }
@@ -193,8 +193,8 @@ void tile(KernelContext& context) {
   for (int d = 0; d < data.rank(); ++d) {
     if (repeats[d] < 0) refuse("axis {} is to be repeated {} times", d, repeats[d]);
     shape.push_back(checked_multiply(data.dim(d), repeats[d]));
-    sizes.insert(sizes.end(), {repeats[d], data.dim(d)});
-    from.insert(from.end(), {0, strides[d]});
+    if (repeats[d] != 1) sizes.push_back(repeats[d]), from.push_back(0);
+    sizes.push_back(data.dim(d)), from.push_back(strides[d]);
   }
   if (shape == data.shape()) return forward_or_copy(context, 0, data);
   Tensor& output = context.allocate_output(0, data.dtype(), shape);

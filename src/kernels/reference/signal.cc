@@ -1,7 +1,6 @@
 // DFT, STFT and MelWeightMatrix.
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "kernels/reference/accumulate.h"
 #include "kernels/reference/arguments.h"
@@ -9,6 +8,7 @@
 #include "kernels/reference/fourier.h"
 #include "kernels/reference/window.h"
 #include "support/parallel.h"
+#include "support/scratch.h"
 
 namespace anfora::kernels {
 namespace {
@@ -61,7 +61,7 @@ void dft(KernelContext& context) {
     const T* from = wide.data<T>().data();
     T* to = y.data<T>();
     parallel_for(outer * inner, grain_of(kTransformGrain, length), [&](int64_t begin, int64_t end) {
-      std::vector<Complex> line(length), spectrum(length);
+      ScratchVector<Complex> line(length), spectrum(length);
       for (int64_t i = begin; i < end; ++i) {
         int64_t first = i / inner * given * inner + i % inner;
         std::fill(line.begin(), line.end(), Complex{});
@@ -106,7 +106,7 @@ void stft(KernelContext& context) {
     const T* weights = window ? wide_window.data<T>().data() : nullptr;
     T* to = y.data<T>();
     parallel_for(batch * frames, grain_of(kTransformGrain, length), [&](int64_t begin, int64_t end) {
-      std::vector<Complex> frame(length), spectrum(length);
+      ScratchVector<Complex> frame(length), spectrum(length);
       for (int64_t i = begin; i < end; ++i) {
         const T* first = from + (i / frames * samples + i % frames * step) * components;
         for (int64_t k = 0; k < length; ++k) {
@@ -125,12 +125,13 @@ void stft(KernelContext& context) {
 }
 
 // Triangles over the bins of a spectrum, their corners equally spaced on the mel scale.
-std::vector<double> mel_weights(int64_t mel_bins, int64_t dft_length, int64_t sample_rate, double lower, double upper) {
+ScratchVector<double> mel_weights(int64_t mel_bins, int64_t dft_length, int64_t sample_rate, double lower,
+                                  double upper) {
   auto mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
   auto hertz = [](double mel) { return 700 * (std::pow(10, mel / 2595) - 1); };
   int64_t bins = dft_length / 2 + 1;
   double step = (mel(upper) - mel(lower)) / static_cast<double>(mel_bins + 2);
-  std::vector<int64_t> corners(mel_bins + 2);
+  ScratchVector<int64_t> corners(mel_bins + 2);
   for (int64_t i = 0; i < mel_bins + 2; ++i) {
     double bin = std::floor(static_cast<double>(dft_length + 1) * hertz(mel(lower) + static_cast<double>(i) * step) /
                             static_cast<double>(sample_rate));
@@ -138,7 +139,7 @@ std::vector<double> mel_weights(int64_t mel_bins, int64_t dft_length, int64_t sa
     if (!inside) refuse("mel bands from {} to {} hertz at {}", lower, upper, sample_rate);
     corners[i] = static_cast<int64_t>(bin);
   }
-  std::vector<double> weights(bins * mel_bins, 0.0);
+  ScratchVector<double> weights(bins * mel_bins, 0.0);
   for (int64_t i = 0; i < mel_bins; ++i) {
     int64_t low = corners[i], center = corners[i + 1], high = corners[i + 2];
     auto set = [&](int64_t bin, int64_t distance, int64_t width) {
@@ -159,7 +160,7 @@ void mel_weight_matrix(KernelContext& context) {
   if (rate < 1) refuse("a sample rate of {}", rate);
   checked_length(dft_length);
   Tensor& out = context.allocate_output(0, dtype, Shape{dft_length / 2 + 1, mel_bins});
-  std::vector<double> weights =
+  ScratchVector<double> weights =
       mel_weights(mel_bins, dft_length, rate, number(context.input(3)), number(context.input(4)));
   dispatch<Numbers>(dtype, [&]<class T>() {
     T* to = out.data<T>().data();

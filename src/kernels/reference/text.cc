@@ -11,8 +11,10 @@
 #include "kernels/reference/arguments.h"
 #include "kernels/reference/broadcast.h"
 #include "kernels/reference/families.h"
+#include "kernels/reference/prepared.h"
 #include "kernels/reference/utf8.h"
 #include "support/element_types.h"
+#include "support/scratch.h"
 
 namespace anfora::kernels {
 namespace {
@@ -68,7 +70,7 @@ std::vector<std::string_view> split_at(std::string_view text, std::string_view d
 
 void string_split(KernelContext& context) {
   const Tensor& data = context.input(0);
-  const std::string delimiter = context.attributes().get_string("delimiter", "");
+  const std::string_view delimiter = context.attributes().string("delimiter", "");
   int64_t most_splits = context.attributes().get_int("maxsplit", -1);
   if (most_splits < 0) most_splits = std::numeric_limits<int64_t>::max();
   auto texts = data.data<std::string>();
@@ -89,14 +91,22 @@ void string_split(KernelContext& context) {
   for (size_t i = 0; i < parts.size(); ++i) counts[i] = std::ssize(parts[i]);
 }
 
-void regex_full_match(KernelContext& context) {
-  const Tensor& data = context.input(0);
-  re2::RE2 pattern(context.attributes().get_string("pattern", ""), re2::RE2::Quiet);
-  if (!pattern.ok()) refuse("the pattern is no regular expression: {}", pattern.error());
-  auto texts = data.data<std::string>();
-  auto matches = context.allocate_output(0, DType::Bool, data.shape()).data<bool>();
-  for (size_t i = 0; i < texts.size(); ++i) matches[i] = re2::RE2::FullMatch(texts[i], pattern);
-}
+class RegexFullMatch {
+ public:
+  explicit RegexFullMatch(const AttributeSet& attributes)
+      : pattern_(attributes.string("pattern", ""), re2::RE2::Quiet) {
+    if (!pattern_.ok()) refuse("the pattern is no regular expression: {}", pattern_.error());
+  }
+  void run(KernelContext& context) const {
+    const Tensor& data = context.input(0);
+    auto matches = context.allocate_output(0, DType::Bool, data.shape()).data<bool>();
+    std::ranges::transform(data.data<std::string>(), matches.begin(),
+                           [&](const std::string& text) { return re2::RE2::FullMatch(text, pattern_); });
+  }
+
+ private:
+  re2::RE2 pattern_;
+};
 
 // Normalization --------------------------------------------------------------------------------------
 
@@ -144,7 +154,7 @@ void string_normalizer(KernelContext& context) {
   if (data.rank() != 1 && !(data.rank() == 2 && data.dim(0) == 1)) {
     refuse("expected strings of shape [C] or [1, C], got {}", to_string(data.shape()));
   }
-  const std::string action = attributes.get_string("case_change_action", "NONE");
+  const std::string_view action = attributes.string("case_change_action", "NONE");
   if (action != "NONE" && action != "LOWER" && action != "UPPER") refuse("case_change_action is '{}'", action);
   const bool case_sensitive = attributes.get_int("is_case_sensitive", 0) != 0;
   const CaseChanger changer;
@@ -164,11 +174,17 @@ void string_normalizer(KernelContext& context) {
 
 // TfIdfVectorizer ------------------------------------------------------------------------------------
 
-// Tokens are numbered, so that an n-gram is a vector of numbers; tokens of no n-gram have none.
+// Tokens are numbered, so that an n-gram is a list of numbers; tokens of no n-gram have none.
+struct GramOrder {
+  using is_transparent = void;
+  bool operator()(std::span<const int64_t> a, std::span<const int64_t> b) const {
+    return std::ranges::lexicographical_compare(a, b);
+  }
+};
 struct Pool {
   std::unordered_map<int64_t, int64_t> integer_tokens;
   std::unordered_map<std::string, int64_t> string_tokens;
-  std::map<std::vector<int64_t>, size_t> grams;  // to their places in ngram_indexes
+  std::map<std::vector<int64_t>, size_t, GramOrder> grams;  // to their places in ngram_indexes
 
   int64_t add(int64_t token) { return integer_tokens.try_emplace(token, std::ssize(integer_tokens)).first->second; }
   int64_t add(const std::string& token) {
@@ -186,7 +202,7 @@ struct Pool {
 
 // The pool holds all 1-grams, then all 2-grams, and so on; counts[n-1] is where the n-grams begin.
 template <class Token>
-Pool make_pool(const std::vector<Token>& tokens, const std::vector<int64_t>& counts) {
+Pool make_pool(std::span<const Token> tokens, std::span<const int64_t> counts) {
   Pool pool;
   size_t id = 0;
   for (size_t n = 1; n <= counts.size(); ++n) {
@@ -196,72 +212,90 @@ Pool make_pool(const std::vector<Token>& tokens, const std::vector<int64_t>& cou
     }
     for (int64_t at = begin; at < end; at += static_cast<int64_t>(n)) {
       std::vector<int64_t> gram;
-      for (size_t k = 0; k < n; ++k) gram.push_back(pool.add(tokens[at + static_cast<int64_t>(k)]));
+      for (size_t k = 0; k < n; ++k) gram.push_back(pool.add(tokens[static_cast<size_t>(at) + k]));
       pool.grams.emplace(std::move(gram), id++);
     }
   }
   return pool;
 }
 
-// Counts the n-grams of a row that are in the pool, their tokens being up to `most_skips` + 1 apart.
-void count_grams(const Pool& pool, std::span<const int64_t> row, int64_t shortest, int64_t longest, int64_t most_skips,
-                 std::vector<int64_t>& counts) {
+class TfIdfVectorizer {
+ public:
+  explicit TfIdfVectorizer(const AttributeSet& attributes);
+  void run(KernelContext& context) const;
+
+ private:
+  void count_grams(std::span<const int64_t> row, std::span<int64_t> counts) const;
+
+  std::string_view mode_;
+  int64_t shortest_, longest_, most_skips_;
+  std::span<const int64_t> columns_;
+  std::span<const float> weights_;  // empty: all 1
+  Pool pool_;
+};
+
+TfIdfVectorizer::TfIdfVectorizer(const AttributeSet& attributes)
+    : mode_(attributes.string("mode", "")),
+      shortest_(attributes.require_int("min_gram_length")),
+      longest_(attributes.require_int("max_gram_length")),
+      most_skips_(attributes.require_int("max_skip_count")),
+      columns_(attributes.ints("ngram_indexes")),
+      weights_(attributes.floats("weights")),
+      pool_(attributes.has("pool_strings")
+                ? make_pool(attributes.strings("pool_strings"), attributes.ints("ngram_counts"))
+                : make_pool(attributes.ints("pool_int64s"), attributes.ints("ngram_counts"))) {
+  if (mode_ != "TF" && mode_ != "IDF" && mode_ != "TFIDF") refuse("mode is '{}'; TF, IDF and TFIDF exist", mode_);
+  if (shortest_ < 1 || longest_ < shortest_ || most_skips_ < 0) {
+    refuse("n-grams of {} to {} tokens, {} skipped", shortest_, longest_, most_skips_);
+  }
+  const bool weighted = attributes.has("weights");
+  if (columns_.size() != pool_.grams.size() || (weighted && weights_.size() != columns_.size()) || columns_.empty()) {
+    refuse("{} n-grams, {} indexes and {} weights", pool_.grams.size(), columns_.size(), weights_.size());
+  }
+  if (std::ranges::min(columns_) < 0) refuse("an n-gram has the index {}", std::ranges::min(columns_));
+}
+
+// Counts the n-grams of a row that are in the pool, their tokens being up to most_skips_ + 1 apart.
+void TfIdfVectorizer::count_grams(std::span<const int64_t> row, std::span<int64_t> counts) const {
   const int64_t size = std::ssize(row);
-  std::vector<int64_t> gram;
-  for (int64_t n = shortest; n <= std::min(longest, size); ++n) {
-    const int64_t widest = n == 1 ? 1 : std::min(most_skips + 1, size);  // skips make no difference to 1-grams
+  ScratchVector<int64_t> gram;
+  for (int64_t n = shortest_; n <= std::min(longest_, size); ++n) {
+    const int64_t widest = n == 1 ? 1 : std::min(most_skips_ + 1, size);  // skips make no difference to 1-grams
     for (int64_t step = 1; step <= widest; ++step) {
       for (int64_t begin = 0; begin + (n - 1) * step < size; ++begin) {
         gram.clear();
         for (int64_t k = 0; k < n; ++k) gram.push_back(row[begin + k * step]);
-        if (auto found = pool.grams.find(gram); found != pool.grams.end()) ++counts[found->second];
+        if (auto found = pool_.grams.find(std::span<const int64_t>(gram)); found != pool_.grams.end())
+          ++counts[found->second];
       }
     }
   }
 }
 
-void tf_idf_vectorizer(KernelContext& context) {
+void TfIdfVectorizer::run(KernelContext& context) const {
   const Tensor& data = context.input(0);
-  const AttributeSet& attributes = context.attributes();
-  const std::string mode = attributes.get_string("mode", "");
-  if (mode != "TF" && mode != "IDF" && mode != "TFIDF") refuse("mode is '{}'; TF, IDF and TFIDF exist", mode);
-  const int64_t shortest = attributes.require_int("min_gram_length"),
-                longest = attributes.require_int("max_gram_length");
-  const int64_t most_skips = attributes.require_int("max_skip_count");
-  if (shortest < 1 || longest < shortest || most_skips < 0) {
-    refuse("n-grams of {} to {} tokens, {} skipped", shortest, longest, most_skips);
-  }
-  const auto columns = attributes.get_ints("ngram_indexes");
-  const auto weights = attributes.get_floats("weights", std::vector<float>(columns.size(), 1));
-  const bool strings = data.dtype() == DType::String;
-  const Pool pool = strings ? make_pool(attributes.get_strings("pool_strings"), attributes.get_ints("ngram_counts"))
-                            : make_pool(attributes.get_ints("pool_int64s"), attributes.get_ints("ngram_counts"));
-  if (columns.size() != pool.grams.size() || weights.size() != columns.size() || columns.empty()) {
-    refuse("{} n-grams, {} indexes and {} weights", pool.grams.size(), columns.size(), weights.size());
-  }
-  if (std::ranges::min(columns) < 0) refuse("an n-gram has the index {}", std::ranges::min(columns));
   if (data.rank() != 1 && data.rank() != 2) refuse("expected a row or rows of tokens, got rank {}", data.rank());
-
-  std::vector<int64_t> tokens;
-  if (strings) {
-    for (const std::string& token : data.data<std::string>()) tokens.push_back(pool.find(token));
+  const auto tokens = context.workspace_of<int64_t>(static_cast<size_t>(data.size()));
+  auto number = [&](const auto& token) { return pool_.find(token); };
+  if (data.dtype() == DType::String) {
+    std::ranges::transform(data.data<std::string>(), tokens.begin(), number);
   } else {
-    for (int64_t token : integers(data)) tokens.push_back(pool.find(token));
+    std::ranges::transform(integers(data), tokens.begin(), number);
   }
   const int64_t rows = data.rank() == 2 ? data.dim(0) : 1, length = data.dim(data.rank() - 1);
-  const int64_t width = checked_add(std::ranges::max(columns), 1);
+  const int64_t width = checked_add(std::ranges::max(columns_), 1);
   Tensor& output = context.allocate_output(0, DType::F32, data.rank() == 2 ? Shape{rows, width} : Shape{width});
   auto to = output.data<float>();
   std::ranges::fill(to, 0.0f);
-  std::vector<int64_t> counts(columns.size());
+  const auto counts = context.workspace_of<int64_t>(columns_.size());
   for (int64_t r = 0; r < rows; ++r) {
     std::ranges::fill(counts, 0);
-    count_grams(pool, std::span(tokens).subspan(static_cast<size_t>(r * length), static_cast<size_t>(length)), shortest,
-                longest, most_skips, counts);
+    count_grams(tokens.subspan(static_cast<size_t>(r * length), static_cast<size_t>(length)), counts);
     for (size_t id = 0; id < counts.size(); ++id) {
       if (counts[id] == 0) continue;
-      const float count = mode == "IDF" ? 1 : static_cast<float>(counts[id]);
-      to[r * width + columns[id]] += mode == "TF" ? count : count * weights[id];
+      const float count = mode_ == "IDF" ? 1 : static_cast<float>(counts[id]);
+      const bool weighted = mode_ != "TF" && !weights_.empty();
+      to[r * width + columns_[id]] += weighted ? count * weights_[id] : count;
     }
   }
 }
@@ -271,9 +305,14 @@ void tf_idf_vectorizer(KernelContext& context) {
 void register_text(KernelRegistry& registry) {
   registry.add("StringConcat", string_concat);
   registry.add("StringSplit", string_split);
-  registry.add("RegexFullMatch", regex_full_match);
+  registry.add("RegexFullMatch", run_operation<RegexFullMatch>);
   registry.add("StringNormalizer", string_normalizer);
-  registry.add("TfIdfVectorizer", tf_idf_vectorizer);
+  registry.add("TfIdfVectorizer", run_operation<TfIdfVectorizer>);
+}
+
+void prepare_text(PreparedRegistry& registry) {
+  registry.add("RegexFullMatch", "pattern", prepare_operation<RegexFullMatch>);
+  registry.add("TfIdfVectorizer", "pool", prepare_operation<TfIdfVectorizer>);
 }
 
 }  // namespace anfora::kernels

@@ -91,9 +91,9 @@ void adam(KernelContext& context) {
 }
 
 void momentum(KernelContext& context) {
-  const std::string mode = context.attributes().get_string("mode", "");
+  const std::string_view mode = context.attributes().string("mode", "");
   if (mode != "standard" && mode != "nesterov") {
-    throw Error(ErrorCode::InvalidModel, "Momentum: mode must be standard or nesterov, not '" + mode + "'");
+    throw Error(ErrorCode::InvalidModel, fmt::format("Momentum: mode must be standard or nesterov, not '{}'", mode));
   }
   run_update<3>(context, [&]<class T>() {
     const AttributeSet& a = context.attributes();
