@@ -16,7 +16,7 @@
 
 namespace [[gnu::visibility("default")]] anfora {
 
-using Shape = boost::container::small_vector<int64_t, 6>;
+using Shape = boost::container::small_vector<int64_t, 8>;
 
 // The number of elements; throws Error(InvalidArgument) on a negative dimension or when it exceeds 2^62.
 int64_t element_count(std::span<const int64_t> shape);
