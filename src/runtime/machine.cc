@@ -415,6 +415,9 @@ void Machine::run_kernel(Frame& frame, const Instruction& instruction, const Opt
   std::span<Datum> outputs(frame.slots.data() + instruction.result, instruction.num_results);
   std::span<Tensor> planned(frame.planned.data() + instruction.first_output, instruction.num_results);
   const bool* last_uses = frame.function.last_uses.get() + instruction.first_operand;
+  // A kernel may leave out a result that is not defined, as those of BatchNormalization outside of training: it is then none, and not
+  // what is left of an earlier value of the slot.
+  if (outputs.size() > 1) std::ranges::fill(outputs, Datum());
 
   const ReusedInput reused(kernel, inputs, planned, has_loops_);
   const Frame::CarriedOutputs carried(frame, instruction, planned);
