@@ -4,7 +4,7 @@
 
 namespace anfora::passes {
 
-extern const Pass kCaches, kEpilogue, kGradientKernels, kWeights;
+extern const Pass kCaches, kEpilogue, kGradientKernels, kLayers, kWeights;
 
 namespace {
 
@@ -21,6 +21,8 @@ const Pass kEpilogue{"epilogue", "epilogues", "what surrounds a product or a con
                      run_rules<kEpilogue>};
 const Pass kGradientKernels{"gradient-kernels", "kernels of gradients",
                             "what differentiation makes, as operators with kernels", run_rules<kGradientKernels>};
+const Pass kLayers{"layers", "states and directions", "initial states, directions and axes of recurrent layers",
+                   run_rules<kLayers>};
 const Pass kWeights{"weights", "conv + batch norm, mul, add", "fold scales and offsets into weights",
                     run_rules<kWeights>};
 

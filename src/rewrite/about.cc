@@ -169,6 +169,18 @@ Quantity is_constant(const Scope&, Arguments a) {
   return constant_tensor(as_node(a[0])) != nullptr;
 }
 
+// Both left out, or constants of one type.
+bool are_alike(const ir::Node* a, const ir::Node* b) {
+  if (!a || !b) return a == b;
+  const Tensor *x = constant_tensor(a), *y = constant_tensor(b);
+  return x && y && x->dtype() == y->dtype() && std::ranges::equal(x->shape(), y->shape());
+}
+Quantity alike(const Scope&, Arguments a) {
+  const Nodes *first = std::get_if<Nodes>(&a[0]), *second = std::get_if<Nodes>(&a[1]);
+  if (first && second) return std::ranges::equal(*first, *second, are_alike);
+  return are_alike(as_node(a[0]), as_node(a[1]));
+}
+
 Quantity value(const Scope&, Arguments a) {
   auto number = splat_value(as_node(a[0]));
   if (!number) return NotKnown{};
@@ -333,7 +345,9 @@ Node* without_scaling(Rewriter& rewriter, Apply& x, Keeps kept) {
     const analysis::ValueRange range = rewriter.ordinary_range(n);
     return range.is_finite() && (range.low > 0 || (range.is_positive() && !zeros_only));
   };
-  auto is_negative = [&](Node* n) { return rewriter.ordinary_range(n).is_finite() && rewriter.ordinary_range(n).high < 0; };
+  auto is_negative = [&](Node* n) {
+    return rewriter.ordinary_range(n).is_finite() && rewriter.ordinary_range(n).high < 0;
+  };
   const bool scales = is_float_dtype(type->dtype()) && (x.is("Mul") || x.is("Div"));
   if (x.num_inputs() == 2 && (scales || x.is("Min") || x.is("Max"))) {
     auto is_neutral = [&](Node* n) {
@@ -342,7 +356,8 @@ Node* without_scaling(Rewriter& rewriter, Apply& x, Keeps kept) {
     if (is_neutral(x.input(1))) return x.input(0);
     if (!x.is("Div") && is_neutral(x.input(0))) return x.input(1);
   }
-  const bool clips = x.is("Clip") && (!x.has_input(1) || is_negative(x.input(1))) && (!x.has_input(2) || is_positive(x.input(2)));
+  const bool clips =
+      x.is("Clip") && (!x.has_input(1) || is_negative(x.input(1))) && (!x.has_input(2) || is_positive(x.input(2)));
   return clips ? x.input(0) : nullptr;
 }
 // Whether all elements are whole numbers, infinities or NaNs.
@@ -564,6 +579,7 @@ constexpr Function kValueFunctions[] = {
      "reduced_axes(n): the axes that a Reduce… reduces, from the front, in rising order"},
     {"widens", 2, 2, widens, "widens(x, t): every value of x's element type, or of that type, is one of type t"},
     {"const", 1, 1, is_constant, "const(x): a constant tensor; of x..., all of them"},
+    {"alike", 2, 2, alike, "alike(c, d): constants of one type, or both left out; of lists, each and each"},
     {"value", 1, 1, value, "value(c): the number that all elements of a constant are"},
     {"elements", 1, 1, elements, "elements(x): the list of the elements of a vector, constants or shape arithmetic"},
     {"combinable", 2, 2, combinable, "combinable(c, d): constants, of which one has the shape that both have together"},
@@ -591,11 +607,13 @@ constexpr Function kValueFunctions[] = {
     {"lowest", 1, 1, lowest, "lowest(x): a lower bound of its elements"},
     {"highest", 1, 1, highest, "highest(x): an upper bound of its elements"},
     {"at_most", 2, 2, at_most,
-     "at_most(x, y): x ≤ y, for two different values, wherever both are numbers, as long as the model's inputs are finite and nothing overflows"},
+     "at_most(x, y): x ≤ y, for two different values, wherever both are numbers, as long as the model's inputs are "
+     "finite and nothing overflows"},
     {"whole", 1, 1, whole, "whole(x): all elements are whole numbers (infinities and NaNs not counted)"},
     {"sign_source", 1, 1, source<Keeps::Sign>,
      "sign_source(x): what x is computed from that has the same sign: y of y · 2, max(y, −1), tanh(y)"},
-    {"zero_source", 1, 1, source<Keeps::Zeros>, "zero_source(x): what x is computed from that is 0 where x is: y of y · y, −y, |y|"},
+    {"zero_source", 1, 1, source<Keeps::Zeros>,
+     "zero_source(x): what x is computed from that is 0 where x is: y of y · y, −y, |y|"},
     {"like", 2, 2, like, "like(number, x): the number as a scalar constant of x's element type"},
     {"splat", 3, 3, splat, "splat(number, list, x): a constant of that shape and of x's element type, of that number"},
     {"channels", 2, 2, channels, "channels(number, x): the number for each channel of x, [1, dim(x, 1), 1, …]"},

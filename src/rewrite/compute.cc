@@ -175,6 +175,7 @@ Quantity element(const Scope& scope, Arguments a) {
 
 Quantity length(const Scope& scope, Arguments a) {
   if (const Nodes* nodes = std::get_if<Nodes>(&a[0])) return static_cast<int64_t>(nodes->size());
+  if (const auto* texts = std::get_if<std::vector<std::string>>(&a[0])) return static_cast<int64_t>(texts->size());
   if (auto numbers = as_numbers(a[0])) return static_cast<int64_t>(numbers->size());
   auto dims = as_dims(a[0], scope.dims());
   return dims ? Quantity(static_cast<int64_t>(dims->size())) : NotKnown{};

@@ -68,6 +68,7 @@ class Matcher {
       case Term::Kind::Item: return item(t, node, next);
       case Term::Kind::Computed:
       case Term::Kind::Around:
+      case Term::Kind::Tuple:
       case Term::Kind::Folded: return false;
     }
     return false;
@@ -100,7 +101,8 @@ class Matcher {
   bool item(const Term& t, Node* node, Continue next) {
     Apply* get = node ? node->as(Primitive::TupleGetItem) : nullptr;
     if (!get || get->attributes().require_int("index") != t.index) return false;
-    return application(t.operands[0], get->input(0)->as_apply(), 0, next);
+    auto source = [&] { return application(t.operands[0], get->input(0)->as_apply(), 0, next); };
+    return with_name(t, *get, source);
   }
 
   // `outputs`: how many results the application must have; 0: several.
@@ -170,17 +172,17 @@ class Matcher {
   }
 
   bool named(const Term& t, Apply& apply, Continue next) {
-    if (t.slot >= 0 && !t.in_list) {
-      Node*& bound = match_.nodes[static_cast<size_t>(t.slot)];
-      if (bound && bound != &apply) return false;
-      if (!bound) {
-        bound = &apply;
-        if (operands(t, apply, next)) return true;
-        bound = nullptr;
-        return false;
-      }
-    }
-    return operands(t, apply, next);
+    auto all_operands = [&] { return operands(t, apply, next); };
+    return with_name(t, apply, all_operands);
+  }
+  bool with_name(const Term& t, Apply& apply, Continue next) {
+    if (t.slot < 0 || t.in_list) return next();
+    Node*& bound = match_.nodes[static_cast<size_t>(t.slot)];
+    if (bound) return bound == &apply && next();
+    bound = &apply;
+    if (next()) return true;
+    bound = nullptr;
+    return false;
   }
 
   bool operands(const Term& t, Apply& apply, Continue next) {

@@ -228,8 +228,8 @@ class RuleParser : ExpressionParser {
     std::vector<PatternArgument> arguments = pattern_arguments();
     const NamedTerm& pattern = found->second;
     if (arguments.size() != pattern.parameters.size()) {
-      cursor_.fail_at(position, fmt::format("{} takes {} arguments, not {}", name, pattern.parameters.size(),
-                                            arguments.size()));
+      cursor_.fail_at(position,
+                      fmt::format("{} takes {} arguments, not {}", name, pattern.parameters.size(), arguments.size()));
     }
     if (!around) return expand(pattern, std::move(arguments));
     *around = {.kind = Variable::Kind::Around, .slot = anonymous(), .inside = name_inside(arguments[0].term)};
@@ -275,7 +275,8 @@ class RuleParser : ExpressionParser {
       for (Term& choice : t.operands) set_name(choice, slot, position);
       return;
     }
-    if (t.kind != Term::Kind::Apply) cursor_.fail_at(position, "only applications have names");
+    if (t.kind != Term::Kind::Apply && t.kind != Term::Kind::Item)
+      cursor_.fail_at(position, "only applications have names");
     if (t.slot >= 0) cursor_.fail_at(position, "what it names has a name already");
     t.slot = slot;
   }
@@ -300,7 +301,7 @@ class RuleParser : ExpressionParser {
       auto is_first = [&](const Term& choice) { return name_of(choice) == first; };
       return std::ranges::all_of(t.operands, is_first) ? first : std::nullopt;
     }
-    const bool has_slot = t.slot >= 0 && !t.in_list && (t.kind == Term::Kind::Variable || t.kind == Term::Kind::Apply);
+    const bool has_slot = t.slot >= 0 && !t.in_list && t.kind != Term::Kind::Either;
     return has_slot ? std::optional(t.slot) : std::nullopt;
   }
   void name_around(Term& t, const Variable& around) {
@@ -371,13 +372,25 @@ class RuleParser : ExpressionParser {
       cursor_.fail_at(position, "what is replaced is an application that the pattern names");
     const int slot = replaced.slot;
     cursor_.expect("=>", "behind what is replaced");
-    equation.also.push_back({slot, term()});
+    equation.also.push_back({slot, cursor_.peek() == '(' ? tuple() : term()});
+  }
+
+  // (t, u, …): each result of what is replaced.
+  Term tuple() {
+    Term t{.kind = Term::Kind::Tuple, .position = cursor_.position()};
+    cursor_.expect("(", "before the results");
+    do {
+      t.operands.push_back(term());
+    } while (cursor_.accept(","));
+    cursor_.expect(")", "behind the results");
+    return t;
   }
 
   // An application that a result names has as many results as the rule asks for.
   static void count_results(Equation& equation) {
     boost::unordered_flat_map<int, size_t> asked;
     auto visit = [&](auto&& self, Term& t) -> void {
+      if (t.kind == Term::Kind::Tuple) return;  // of as many results as there are in the pattern
       if (t.kind == Term::Kind::Item && t.operands[0].slot >= 0) {
         size_t& most = asked[t.operands[0].slot];
         most = std::max(most, static_cast<size_t>(t.index) + 1);
@@ -507,7 +520,8 @@ class RuleParser : ExpressionParser {
       std::set<std::string> unlike;
       std::ranges::set_symmetric_difference(fresh, *first, std::inserter(unlike, unlike.end()));
       if (!std::ranges::all_of(unlike, [&](const std::string& variable) { return optional_.contains(variable); }))
-        cursor_.fail_at(position, "the choices do not bind the same variables", "what not all of them bind is optional: x?");
+        cursor_.fail_at(position, "the choices do not bind the same variables",
+                        "what not all of them bind is optional: x?");
     } while (cursor_.accept("|"));
     cursor_.expect(")", "behind the choices");
     mentioned_ = std::move(outer);
@@ -589,14 +603,19 @@ class RuleParser : ExpressionParser {
     }
     std::string_view op = peek_word(), behind = cursor_.rest().substr(op.size());
     const bool is_class = behind.starts_with(':') && !behind.starts_with("::") && !has_any_results(behind);
-    Term t = is_class ? class_term() : operator_length() > 0 || !in_pattern_ ? application() : named_pattern_term();
+    const auto result = in_pattern_ ? results_.end() : results_.find(std::string(op));
+    Term t = is_class                                ? class_term()
+             : result != results_.end()              ? named_result_term(result->second)
+             : operator_length() > 0 || !in_pattern_ ? application()
+                                                     : named_pattern_term();
     set_name(t, slot_of_name(name, position), position);
     return t;
   }
   int slot_of_name(const std::string& name, size_t position) {
     auto argument = pattern_arguments_.find(name);
     if (in_pattern_ && argument != pattern_arguments_.end()) {
-      if (argument->second.term.kind != Term::Kind::Variable) cursor_.fail_at(position, fmt::format("{} is no name", name));
+      if (argument->second.term.kind != Term::Kind::Variable)
+        cursor_.fail_at(position, fmt::format("{} is no name", name));
       mentioned_.insert(name);
       return argument->second.term.slot;
     }
@@ -613,7 +632,8 @@ class RuleParser : ExpressionParser {
     std::string class_name = word("the name of a class");
     if (!in_pattern_) cursor_.fail_at(position, "a result has the operator's variable alone: F(x)");
     if (patterns_.contains(class_name)) {
-      if (variables_.contains(name)) cursor_.fail_at(position, fmt::format("{} stands for something else already", name));
+      if (variables_.contains(name))
+        cursor_.fail_at(position, fmt::format("{} stands for something else already", name));
       cursor_.rewind(class_position);
       Variable around;
       Term t = named_pattern_term(&around);
@@ -787,8 +807,9 @@ class RuleParser : ExpressionParser {
   std::deque<Equation>& equations_;
   const bool has_results_;  // false: what is read are patterns
   Equation* rule_ = nullptr;
-  std::map<std::string, NamedTerm> patterns_, results_;                        // of this file
-  boost::unordered_flat_map<std::string, PatternArgument> pattern_arguments_;  // of the pattern that is being read, by parameter
+  std::map<std::string, NamedTerm> patterns_, results_;  // of this file
+  boost::unordered_flat_map<std::string, PatternArgument>
+      pattern_arguments_;            // of the pattern that is being read, by parameter
   std::set<std::string> optional_;   // variables that are x? somewhere
   std::set<std::string> mentioned_;  // variables, since the choice began that is being read
   bool in_pattern_ = true;

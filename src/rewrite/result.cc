@@ -92,10 +92,13 @@ class Maker {
     return refuse("a value that the result needs is not known");
   }
 
-  // As that of the pattern has.
+  // As those of the pattern have.
   size_t num_matched(const Operator& op) const {
-    const auto matched = std::ranges::find(match_.applications, &op, [](const Apply* a) { return &a->op(); });
-    return matched == match_.applications.end() ? 1 : (*matched)->num_outputs();
+    size_t most = 1;
+    for (const Apply* apply : match_.applications) {
+      if (&apply->op() == &op) most = std::max(most, apply->num_outputs());
+    }
+    return most;
   }
 
   // How many results an application has of which one is wanted: as many as that of the root, or as are declared.
@@ -326,7 +329,7 @@ class Maker {
   // Whether there is no application without the first operand: what is made of an absent one is absent, too.
   static bool is_required(const Operator& op) {
     const Formal* first = formal_of(op, 0);
-    return first && first->arity == Formal::Arity::Required;
+    return first && first->arity != Formal::Arity::Optional;
   }
 
   // The element type of a number that is operand i: that of another operand of the same type variable.

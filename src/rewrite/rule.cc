@@ -281,7 +281,8 @@ class Engine {
         module_.erase_with_dead_operands(node);
         continue;
       }
-      if (!is_reached(node->type())) continue;  // no run computes it, or it is used by dead nodes only, which have no types
+      if (!is_reached(node->type()))
+        continue;  // no run computes it, or it is used by dead nodes only, which have no types
       if (options_.fuel && *options_.fuel <= 0) break;
       std::string_view rule;
       Node* replacement = rewrite(*node, rule);
@@ -486,19 +487,46 @@ class Engine {
         why = "what it replaces are not different applications of one function";
         return false;
       }
-      Node* made = make_result(result, scope, match, why);
+      if (result.kind == Term::Kind::Tuple && old->num_outputs() > 1) {
+        if (!results_replaced(result.operands, *old, scope, match, why)) return false;
+        continue;
+      }
+      Node* made = make_result(result.kind == Term::Kind::Tuple ? result.operands[0] : result, scope, match, why);
       if (!made) return false;
       const bool gets_results = made->type() && made->type()->is_tuple() && old->num_outputs() == 1;
       if (gets_results) made = rewriter_.item(made, 0);
       if (made == old) continue;  // it is what the rule needs
-      if (fit_of(*old, *made, rewriter_.made()) != Fit::Yes) {
-        why = fmt::format("{} would become {}", to_string(old->type()), to_string(made->type()));
-        return false;
-      }
-      also_.emplace_back(old, made);
+      if (!takes_place(*old, *made, why)) return false;
     }
     if (also_.empty() || !leads_back(root)) return true;
     why = "what it makes is computed of what it replaces";
+    return false;
+  }
+
+  // The same of each result that is read.
+  bool results_replaced(std::span<const Term> results, const Apply& old, const Scope& scope, Match& match,
+                        std::string& why) {
+    std::vector<Apply*> items;
+    for (const Use& use : old.uses()) items.push_back(use.user);
+    for (Apply* item : items) {
+      const bool is_item = item->primitive() == Primitive::TupleGetItem;
+      const auto index = is_item ? static_cast<size_t>(item->attributes().require_int("index")) : results.size();
+      if (index >= results.size()) {
+        why = "results of what it replaces are read as a whole";
+        return false;
+      }
+      Node* made = item->has_uses() ? make_result(results[index], scope, match, why) : nullptr;
+      if (!made && item->has_uses()) return false;
+      if (made && !takes_place(*item, *made, why)) return false;
+    }
+    return true;
+  }
+  bool takes_place(Apply& old, Node& made, std::string& why) {
+    if (fit_of(old, made, rewriter_.made()) == Fit::Yes) {
+      also_.emplace_back(&old, &made);
+      return true;
+    }
+    why = fmt::format("{} would become {}", to_string(old.type()), to_string(made.type()));
     return false;
   }
 

@@ -95,6 +95,14 @@ Quantity added_axes(const Scope& scope, Arguments a) {
 }
 
 Quantity places(const Scope& scope, Arguments a) {
+  const auto* texts = std::get_if<std::vector<std::string>>(&a[0]);
+  if (const std::string* text = texts ? std::get_if<std::string>(&a[1]) : nullptr) {
+    Integers where;
+    for (size_t i = 0; i < texts->size(); ++i) {
+      if ((*texts)[i] == *text) where.push_back(static_cast<int64_t>(i));
+    }
+    return where;
+  }
   auto list = dims_of(a[0], scope.dims());
   auto value = as_integer(a[1]);
   if (!list || !value) return NotKnown{};
@@ -422,8 +430,7 @@ bool enumerates_by_counting(const ir::Node* node, std::span<const Dim> shape) {
   if (!concat || !concat->is("Concat") || !type || !type->is_tensor() || !type->has_rank() || type->rank() == 0)
     return false;
   auto places = type->dims().first(type->dims().size() - 1);
-  if (ir::axis_of(*concat, type->rank()) != std::ssize(places) || concat->num_inputs() != shape.size())
-    return false;
+  if (ir::axis_of(*concat, type->rank()) != std::ssize(places) || concat->num_inputs() != shape.size()) return false;
   int last = -1;
   for (size_t i = 0; i < shape.size(); ++i) {
     auto axis = counted_axis(concat->input(i));
@@ -484,8 +491,7 @@ bool has_equal_halves(const ir::Node* node, int depth) {
   const ir::Apply* apply = node->as_apply();
   if (!apply || apply->num_inputs() == 0) return false;
   if (apply->is("Concat")) {
-    return apply->num_inputs() == 2 && apply->input(0) == apply->input(1) &&
-           ir::axis_of(*apply, type->rank()) == last;
+    return apply->num_inputs() == 2 && apply->input(0) == apply->input(1) && ir::axis_of(*apply, type->rank()) == last;
   }
   auto extent = [](const ir::Node* x) -> std::optional<Dim> {
     bool ranked = x->type() && x->type()->is_tensor() && x->type()->has_rank() && x->type()->rank() > 0;
@@ -528,6 +534,7 @@ Quantity is_unit_matrix(const Scope&, Arguments q) {
 }
 
 Quantity scalar(const Scope&, Arguments q) {
+  if (const int64_t* integer = std::get_if<int64_t>(&q[0])) return Tensor::scalar(*integer);
   const ir::Node* node = as_node(q[0]);
   const Tensor* t = node ? ir::constant_tensor(node) : std::get_if<Tensor>(&q[0]);
   return t && t->size() == 1 ? Quantity(t->reshaped(std::span<const int64_t>())) : NotKnown{};
@@ -646,7 +653,8 @@ constexpr Function kShapeFunctions[] = {
     {"equal_halves", 1, 1, equal_halves,
      "equal_halves(x): whether both halves along the last axis are shown to be equal"},
     {"is_unit_matrix", 1, 1, is_unit_matrix, "is_unit_matrix(c): ones on the diagonal, else zeros"},
-    {"scalar", 1, 1, scalar, "scalar(c): a constant, or a tensor attribute, of one element as a scalar"},
+    {"scalar", 1, 1, scalar,
+     "scalar(c): a constant, or a tensor attribute, of one element as a scalar; an integer as one of i64"},
     {"attribute", 2, 3, attribute, "attribute(n, 'name', otherwise): of an application; the last where it has none"},
     {"einsum", 1, 1, einsum,
      "einsum(equation): with labels a, b, … in the order in which they appear, and with its result: 'ab,bc->ac'"},

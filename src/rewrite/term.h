@@ -58,6 +58,7 @@ struct Term {
     Item,      // t.1, the result of that number of an application with several
     Computed,  // in a result: an expression that gives a node, a tensor or a list of integers
     Around,    // V(t), in a result: what the pattern has around a term, around operands[0]
+    Tuple,     // (t, u, …), in a result: what the results of an application become, as many as it has
     Folded,    // folded(t, dtype), in a result: the constant that operands[0] is; its element type is `value`
   };
   Kind kind = Kind::Wildcard;

@@ -171,6 +171,7 @@ class Maker {
       case Term::Kind::Item: return item(t, want);
       case Term::Kind::Computed:
       case Term::Kind::Around:
+      case Term::Kind::Tuple:
       case Term::Kind::Folded: break;
     }
     throw NoInstance();
@@ -310,6 +311,7 @@ class Maker {
     Node* tuple = application(t.operands[0], want, static_cast<size_t>(t.index));
     Node* result = module_->tuple_item(graph_, tuple, static_cast<size_t>(t.index));
     if (Apply* apply = result->as_apply(); apply && !apply->type()) inference_.infer(*apply);
+    if (t.slot >= 0) match_.nodes[static_cast<size_t>(t.slot)] = result;
     return result;
   }
 
