@@ -88,6 +88,7 @@ ValueRange divided(ValueRange a, ValueRange b) {
     const ValueRange quotient = multiplied(a, make(1 / b.high, 1 / b.low, false));
     return make(quotient.low, quotient.high, may_be_nan);
   }
+  if (b.low == 0 && b.high == 0) return make(-kInfinity, kInfinity, may_be_nan);
   const bool is_positive = (a.low >= 0 && b.low >= 0) || (a.high <= 0 && b.high <= 0);
   const bool is_negative = (a.low >= 0 && b.high <= 0) || (a.high <= 0 && b.low >= 0);
   return make(is_positive ? 0 : -kInfinity, is_negative ? 0 : kInfinity, may_be_nan);

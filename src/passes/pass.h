@@ -85,7 +85,8 @@ std::shared_ptr<const rewrite::RuleSet> lowering_rules();
 // The files of rules/ that are no simplification: each the rules of the pass of that name.
 inline constexpr std::string_view kOnnxRuntimeRules = "onnxruntime.rules";
 inline constexpr std::string_view kRulesOfPasses[] = {
-    kOnnxRuntimeRules, "caches.rules", "epilogue.rules", "gradient-kernels.rules", "layers.rules", "weights.rules"};
+    kOnnxRuntimeRules, "caches.rules",   "epilogue.rules", "gradient-kernels.rules",
+    "layers.rules",    "parallel.rules", "split.rules",    "weights.rules"};
 // The rules of those passes, and those of them that are functions.
 std::shared_ptr<const rewrite::RuleSet> rules_of_passes();
 // Whether that pass makes an operator of ONNX Runtime of an application.

@@ -4,7 +4,7 @@
 
 namespace anfora::passes {
 
-extern const Pass kCaches, kEpilogue, kGradientKernels, kLayers, kWeights;
+extern const Pass kCaches, kEpilogue, kGradientKernels, kLayers, kParallel, kSplit, kWeights;
 
 namespace {
 
@@ -23,6 +23,8 @@ const Pass kGradientKernels{"gradient-kernels", "kernels of gradients",
                             "what differentiation makes, as operators with kernels", run_rules<kGradientKernels>};
 const Pass kLayers{"layers", "states and directions", "initial states, directions and axes of recurrent layers",
                    run_rules<kLayers>};
+const Pass kParallel{"parallel", "horizontal fusion", "products of one value become one product", run_rules<kParallel>};
+const Pass kSplit{"split", "slices to Split", "slices that tile an axis become one Split", run_rules<kSplit>};
 const Pass kWeights{"weights", "conv + batch norm, mul, add", "fold scales and offsets into weights",
                     run_rules<kWeights>};
 

@@ -192,6 +192,16 @@ Quantity value(const Scope&, Arguments a) {
 }
 
 Quantity elements(const Scope& scope, Arguments a) {
+  if (const Nodes* nodes = std::get_if<Nodes>(&a[0])) {
+    std::vector<int64_t> all;
+    for (Node* each : *nodes) {
+      const Quantity own[] = {each};
+      auto integers = as_integers(elements(scope, own));
+      if (!integers) return NotKnown{};
+      all.insert(all.end(), integers->begin(), integers->end());
+    }
+    return all;
+  }
   Node* node = as_node(a[0]);
   if (!node) return NotKnown{};
   if (const Tensor* t = constant_tensor(node); t && t->rank() <= 1 && t->size() <= 1024) {

@@ -30,6 +30,7 @@ struct Match {
   boost::container::small_vector<std::optional<AttributeSet>, 1> attribute_sets;  // empty: not bound
   // The applications that the pattern names, the root first.
   boost::container::small_vector<ir::Apply*, 8> applications;
+  size_t group_size = 0;  // how many applications match a rule of a group
 };
 
 // Finds bindings one after the other, in a fixed order, until `accept` takes one: operands of commutative operators are

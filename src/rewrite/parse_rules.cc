@@ -330,11 +330,13 @@ class RuleParser : ExpressionParser {
     equation.doc = std::move(doc);
     cursor_.expect(":", "behind the name of the rule");
     in_pattern_ = true;
+    const bool is_group = accept_word("all");
     equation.pattern = term();
     if (!is_application(equation.pattern)) {
       cursor_.fail_at(equation.pattern.position, "a pattern is an application of an operator");
     }
     in_pattern_ = false;
+    if (is_group) group(equation);
     if (!has_results_) {
       equations_.push_back(std::move(equation));
       return;
@@ -342,6 +344,9 @@ class RuleParser : ExpressionParser {
     cursor_.expect("=>", "between pattern and result");
     do {
       equation.results.push_back(term());
+      if (is_group && equation.results.back().kind != Term::Kind::Apply)
+        cursor_.fail_at(equation.results.back().position, "a group becomes the results of one application");
+      equation.results.back().is_of_group = is_group;
     } while (cursor_.accept("|"));
     while (cursor_.accept(",")) also_replaced(equation);
     tag();
@@ -354,6 +359,40 @@ class RuleParser : ExpressionParser {
     }
     equation.text = on_one_line(text_.substr(start, end - start));
     equations_.push_back(std::move(equation));
+  }
+
+  // of x by KEY, … where CONDITION. Behind it, other names of nodes stand for the lists of what all members of the group have there.
+  void group(Equation& equation) {
+    Equation::Group group;
+    if (!accept_word("of")) cursor_.fail_expected("of: what all have as an operand");
+    const size_t position = (cursor_.skip_space(), cursor_.position());
+    const std::string shared = word("a variable");
+    const Variable through = find(shared, position);
+    group.through = through.slot;
+    group.depth = depth_of(equation.pattern, through.slot);
+    if (through.kind != Variable::Kind::Node || group.depth < 1)
+      cursor_.fail_at(position, "a group is found through an operand");
+    if (accept_word("by")) {
+      do {
+        group.keys.push_back(sum());
+      } while (cursor_.accept(","));
+    }
+    if (accept_word("where")) group.condition = disjunction();
+    for (int slot = 0; slot < equation.slots.nodes; ++slot) {
+      const std::string& name = equation.variables[static_cast<size_t>(slot)];
+      if (slot == group.through || name.empty()) continue;
+      variables_[name] = {Variable::Kind::List, equation.slots.lists};
+      group.lists.emplace_back(slot, equation.slots.lists++);
+    }
+    equation.group = std::move(group);
+  }
+  // How many applications a variable is below a term; 0: it is not there.
+  static int depth_of(const Term& t, int slot) {
+    for (const Term& operand : t.operands) {
+      const bool is_it = operand.kind == Term::Kind::Variable && !operand.in_list && operand.slot == slot;
+      if (const int below = is_it ? 0 : depth_of(operand, slot); is_it || below > 0) return below + 1;
+    }
+    return 0;
   }
 
   // Of a statement; called for one after the other, so that a text is counted once.

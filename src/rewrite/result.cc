@@ -59,7 +59,9 @@ class Maker {
         return t.in_list ? scope_.match.lists[static_cast<size_t>(t.slot)][repetition_]
                          : scope_.match.nodes[static_cast<size_t>(t.slot)];
       case Term::Kind::Number: return number(t, dtype_of(&scope_.root()));
-      case Term::Kind::Apply: return application(t, t.num_results > 0 || t.any_results ? num_results(t) : 1);
+      case Term::Kind::Apply:
+        if (t.is_of_group) return application(t, match_.group_size);
+        return application(t, t.num_results > 0 || t.any_results ? num_results(t) : 1);
       case Term::Kind::Around: return around(t);
       case Term::Kind::Item: return item(t);
       case Term::Kind::Computed: return computed(t);

@@ -19,6 +19,7 @@
 #include "anfora/error.h"
 #include "ir/order.h"
 #include "ops/registry.h"
+#include "rewrite/group.h"
 #include "rewrite/result.h"
 #include "rewrite/rule_set.h"
 #include "support/cancellation.h"
@@ -376,7 +377,13 @@ class Engine {
       if (!replacement && refusal.empty()) refusal = std::move(why);
       return replacement != nullptr;
     };
-    for_each_match(equation.pattern, node, match, [&](const Expression& e) { return evaluate(e, scope); }, accept);
+    group_.clear();
+    if (!equation.group) {
+      for_each_match(equation.pattern, node, match, [&](const Expression& e) { return evaluate(e, scope); }, accept);
+    } else if (group_ = match_group(equation, node, rewriter_, match); !group_.empty()) {
+      match.group_size = group_.size();
+      accept();
+    }
     if (!replacement && !refusal.empty()) remarks_.guarded(pass_, equation.name, node, std::move(refusal));
     return replacement;
   }
@@ -433,6 +440,7 @@ class Engine {
       size_t before = rewriter_.made().size();
       std::string failure;  // its own: one result that cannot be made says nothing about the next
       Node* made = make_result(result, scope, match, failure);
+      if (made && equation.group) made = group_replaced(*made, *equation.group, node, match, failure);
       if (made && !also_replaced(equation, node, scope, match, failure)) made = nullptr;
       if (!failure.empty()) refusal = std::move(failure);
       if (!made || made == &node) continue;
@@ -477,7 +485,7 @@ class Engine {
 
   // Makes what other applications of the pattern become with the root, into `also_`. False, with the reason: not all of it.
   bool also_replaced(const Equation& equation, const Apply& root, const Scope& scope, Match& match, std::string& why) {
-    also_.clear();
+    if (!equation.group) also_.clear();
     for (const auto& [slot, result] : equation.also) {
       Node* bound = match.nodes[static_cast<size_t>(slot)];
       Apply* old = bound ? bound->as_apply() : nullptr;
@@ -498,9 +506,33 @@ class Engine {
       if (made == old) continue;  // it is what the rule needs
       if (!takes_place(*old, *made, why)) return false;
     }
-    if (also_.empty() || !leads_back(root)) return true;
+    if (equation.also.empty() || !leads_back(root)) return true;
     why = "what it makes is computed of what it replaces";
     return false;
+  }
+
+  // The root's result of what a group becomes; those of the others go into `also_`.
+  Node* group_replaced(Node& made, const Equation::Group& group, const Apply& root, const Match& match,
+                       std::string& why) {
+    also_.clear();
+    Node* own = nullptr;
+    for (size_t i = 0; i < group_.size(); ++i) {
+      Node* result = rewriter_.item(&made, i);
+      if (group_[i] == &root)
+        own = result;
+      else if (!takes_place(*group_[i], *result, why))
+        return nullptr;
+    }
+    // What they have in common, and constants, are not computed of one of them.
+    auto is_before_all = [&](const Use& use) {
+      const bool is_made = std::ranges::find(rewriter_.made(), use.node) != rewriter_.made().end();
+      return is_made || use.node->is_value() || use.node == match.nodes[static_cast<size_t>(group.through)];
+    };
+    const bool is_safe = std::ranges::all_of(
+        rewriter_.made(), [&](const Apply* apply) { return std::ranges::all_of(apply->operands(), is_before_all); });
+    if (is_safe || !leads_back(root)) return own;
+    why = "what it makes is computed of what it replaces";
+    return nullptr;
   }
 
   // The same of each result that is read.
@@ -619,7 +651,7 @@ class Engine {
   double cost_of_matched(const Scope& scope) {
     double cost = 0;
     for (const Apply* apply : scope.match.applications) {
-      bool goes = apply == &scope.root() || apply->has_one_use();
+      bool goes = apply == &scope.root() || apply->has_one_use() || std::ranges::find(group_, apply) != group_.end();
       if (!goes) continue;
       const Apply* nodes[] = {apply};
       const bool is_free = is_constant(*apply, {}) && options_.folds &&
@@ -703,6 +735,7 @@ class Engine {
   std::string_view pass_;
   Worklist worklist_;
   std::vector<const Equation*> candidates_;
+  std::vector<Apply*> group_;                   // what the rule replaces together, with the root
   std::vector<std::pair<Apply*, Node*>> also_;  // what is replaced with the root, and by what
   size_t fired_ = 0;
   std::array<std::string_view, 8> last_;  // the rules that fired last, from fired_ % size on

@@ -22,12 +22,12 @@ struct Equation {
   std::string text;       // from the name to the end, on one line
   // What it promises where floating point numbers take part, and where none do.
   Promise on_floats = Promise::Exact, on_others = Promise::Exact;
-  bool must_pay = false;     // [cheaper]: only where the result is estimated to take less time
-  bool is_accurate = false;  // [accurate]: only where what runs the result computes it as accurately as the pattern
-  bool moves_kinks = false;  // [kinks]: the derivative may be another where there are several, at ties and at 0
+  bool must_pay = false;       // [cheaper]: only where the result is estimated to take less time
+  bool is_accurate = false;    // [accurate]: only where what runs the result computes it as accurately as the pattern
+  bool moves_kinks = false;    // [kinks]: the derivative may be another where there are several, at ties and at 0
   bool takes_numbers = false;  // [numbers]: its operands are taken for numbers, as far as the promise goes
-  bool sharpens = false;     // [sharpens]: the result is what the root is, also where it tells more of the root's shape
-  std::string order;         // [ordered '…']: why applying it over and over ends, where its weight does not show it
+  bool sharpens = false;  // [sharpens]: the result is what the root is, also where it tells more of the root's shape
+  std::string order;      // [ordered '…']: why applying it over and over ends, where its weight does not show it
 
   SlotCounts slots;
   std::vector<std::string> variables;  // names of the slots of nodes; "" for an application without a name
@@ -38,6 +38,16 @@ struct Equation {
     Term result;
   };
   std::vector<Replaced> also;  // what is replaced together with the root
+  // all TERM of x by KEYS where CONDITION: the pattern is that of one of several applications, which are replaced together, each by one
+  // result of what the rule makes.
+  struct Group {
+    int through = -1;                        // the slot of x
+    int depth = 1;                           // how many applications it is below the root
+    std::vector<std::pair<int, int>> lists;  // slots of nodes of the pattern, and of the lists that have those of all
+    std::vector<Expression> keys;
+    std::optional<Expression> condition;
+  };
+  std::optional<Group> group;
   std::optional<Expression> guard;
   std::string guard_text;
 };

@@ -131,17 +131,26 @@ Quantity expand_to(const Scope& scope, Arguments a) {
   return list;
 }
 
-Quantity extent(const Scope& scope, Arguments a) {
+std::optional<Dims> extents_of(const Scope& scope, Arguments a) {
   const Nodes* nodes = std::get_if<Nodes>(&a[0]);
   auto axis = as_integer(a[1]);
-  if (!nodes || !axis) return NotKnown{};
-  Dim total = scope.dims().constant(0);
+  if (!nodes || !axis) return std::nullopt;
+  Dims extents;
   for (ir::Node* node : *nodes) {
     auto dims = dims_of(node, scope.dims());
-    if (!dims || *axis < 0 || *axis >= std::ssize(*dims)) return NotKnown{};
-    total = total + (*dims)[static_cast<size_t>(*axis)];
+    if (!dims || *axis < 0 || *axis >= std::ssize(*dims)) return std::nullopt;
+    extents.push_back((*dims)[static_cast<size_t>(*axis)]);
   }
-  return from_dim(total);
+  return extents;
+}
+Quantity extents(const Scope& scope, Arguments a) {
+  auto extents = extents_of(scope, a);
+  return extents ? from_dims(*extents) : NotKnown{};
+}
+Quantity extent(const Scope& scope, Arguments a) {
+  auto extents = extents_of(scope, a);
+  if (!extents) return NotKnown{};
+  return from_dim(std::accumulate(extents->begin(), extents->end(), scope.dims().constant(0)));
 }
 
 // One of the two is 1 at each place.
@@ -624,6 +633,7 @@ constexpr Function kShapeFunctions[] = {
     {"places", 2, 2, places, "places(list, value): all i for which list[i] is the value"},
     {"expand_to", 2, 2, expand_to,
      "expand_to(x, shape): the list with which Expand gives x that shape: 1 where x has a symbolic size already"},
+    {"extents", 2, 2, extents, "extents(xs, axis): the sizes along an axis of several"},
     {"extent", 2, 2, extent, "extent(xs, axis): the sizes along an axis of several, added"},
     {"either_is_one", 2, 2, either_is_one, "either_is_one(a, b): whether one of two lists is 1 at each place"},
     {"squeeze_both", 2, 2, squeeze_both, "squeeze_both(a, b): the axes of Squeeze(Squeeze(x, a), b) as one Squeeze"},

@@ -82,7 +82,8 @@ struct Term {
   bool any_results = false;
   std::vector<AttributeTerm> attributes;
   int rest = -1;  // ..a: slot of attribute sets, for the attributes that are not named; −1: they have their defaults
-  size_t num_results = 0;  // of an application that a result names: how many of them the rule asks for; 0: one
+  bool is_of_group = false;  // of a result: it has as many results as the group that the rule replaces
+  size_t num_results = 0;    // of an application that a result names: how many of them the rule asks for; 0: one
   std::vector<Term> operands;
   Expression value;  // of a Computed, and the element type of what is Folded
 };

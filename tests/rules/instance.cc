@@ -41,6 +41,7 @@ struct Facts {
 
   explicit Facts(const Equation& equation) {
     if (equation.guard) collect(*equation.guard);
+    if (equation.group && equation.group->condition) collect(*equation.group->condition);
     for (const Term& result : equation.results) find_folded(result, equation.pattern, false);
   }
 
@@ -148,6 +149,7 @@ class Maker {
     static constexpr int kRanks[] = {0, 1, 1, 2, 2, 2, 3, 3, 3, 3, 4, 4};
     want.shape = random_shape(draw_, draw_.of(kRanks));
     std::vector<Node*> results{term(equation_.pattern, want)};
+    if (equation_.group) add_members(results, want);
     for (const auto& replaced : equation_.also) {
       if (Node* node = match_.nodes[static_cast<size_t>(replaced.slot)]) results.push_back(node);
     }
@@ -175,6 +177,18 @@ class Maker {
       case Term::Kind::Folded: break;
     }
     throw NoInstance();
+  }
+
+  // Other applications of the same operand and attributes.
+  void add_members(std::vector<Node*>& results, const Want& want) {
+    const auto through = static_cast<size_t>(equation_.group->through);
+    const int others = draw_.between(1, 2);
+    for (int i = 0; i < others; ++i) {
+      Node* shared = match_.nodes[through];
+      std::ranges::fill(match_.nodes, nullptr);
+      match_.nodes[through] = shared;
+      results.push_back(term(equation_.pattern, want));
+    }
   }
 
   // Rules see modules in canonical form.
