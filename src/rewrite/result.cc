@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "analysis/evaluate.h"
 #include "anfora/error.h"
@@ -33,6 +34,9 @@ std::optional<Tensor> scalar_of(DType dtype, double number) {
 }
 
 namespace {
+
+// Elements of weights that are folded at a time.
+constexpr int64_t kBlock = 1 << 13;
 
 const TypeVariable* find_variable(const Operator& op, std::string_view name) {
   auto found = std::ranges::find(op.variables, name, &TypeVariable::name);
@@ -164,7 +168,8 @@ class Maker {
     if (!dtype) return refuse("the element type of a constant is not known");
     if (!is_of_constants(t.operands[0])) return refuse("what is to be folded is not constant");
     try {
-      const Datum value = value_of(t.operands[0]);
+      std::optional<Tensor> by_blocks = value_by_blocks(t.operands[0], static_cast<DType>(*dtype));
+      const Datum value = by_blocks ? *std::move(by_blocks) : value_of(t.operands[0]);
       if (value.is_none()) return nullptr;
       Tensor rounded = cast(value.tensor(), static_cast<DType>(*dtype));
       if (!is_finite(rounded)) return refuse("a constant would not be finite");
@@ -199,6 +204,50 @@ class Maker {
     const Apply* apply = node->as_apply();
     return middle && apply && is_matched(*apply) &&
            std::ranges::all_of(apply->operands(), [&](const Use& use) { return is_constant(use.node, middle); });
+  }
+
+  // What an operator that works element by element makes of large weights, some rows at a time: what is f64 on the way then stays in the
+  // cache. Empty: it is none such, or has another shape than the weights.
+  std::optional<Tensor> value_by_blocks(const Term& t, DType dtype) {
+    if (t.kind != Term::Kind::Apply || t.flattened || operator_of(t).fusion != FusionKind::Broadcast) return std::nullopt;
+    const Tensor* large = nullptr;
+    boost::container::small_vector<const Tensor*, 2> leaves;
+    for (const Term& operand : t.operands) {
+      const bool is_leaf = operand.kind == Term::Kind::Variable && !operand.in_list;
+      leaves.push_back(is_leaf ? constant_tensor(scope_.match.nodes[static_cast<size_t>(operand.slot)]) : nullptr);
+      if (leaves.back() && leaves.back()->size() > (large ? large->size() : kBlock)) large = leaves.back();
+    }
+    if (!large || large->rank() == 0 || !is_float(large->dtype())) return std::nullopt;
+    boost::container::small_vector<Tensor, 2> operands;
+    for (size_t i = 0; i < leaves.size(); ++i) {
+      const Datum value = leaves[i] == large ? Datum(*large) : value_of(t.operands[i]);
+      if (value.is_none()) return std::nullopt;
+      operands.push_back(value.tensor());
+    }
+    const auto attributes = attributes_of(t, operator_of(t)).value_or(AttributeSet());
+    const int64_t rows = large->dim(0), block = std::max<int64_t>(1, kBlock * rows / large->size());
+    Tensor result = Tensor::allocate(dtype, large->shape());
+    for (int64_t row = 0; row < rows; row += block) {
+      const int64_t count = std::min(block, rows - row);
+      boost::container::small_vector<Datum, 2> inputs;
+      for (const Tensor& operand : operands) {
+        const bool has_rows = operand.rank() == large->rank() && operand.dim(0) == rows;
+        inputs.push_back(has_rows ? as_f64(rows_of(operand, row, count)) : operand);
+      }
+      const Tensor value = cast(evaluated(operator_of(t), attributes, inputs).tensor(), dtype);
+      Tensor place = rows_of(result, row, count);
+      if (!std::ranges::equal(value.shape(), place.shape())) return std::nullopt;
+      std::memcpy(place.raw(), value.raw(), value.bytes());
+    }
+    drop_mapped_pages(large->raw(), large->bytes());
+    return result;
+  }
+  static Tensor rows_of(const Tensor& t, int64_t from, int64_t count) {
+    Shape shape = t.shape();
+    const auto row = t.bytes() / static_cast<size_t>(shape[0]);
+    shape[0] = count;
+    auto* bytes = static_cast<std::byte*>(const_cast<void*>(t.raw()));
+    return Tensor::view(t.dtype(), shape, bytes + static_cast<size_t>(from) * row, t.owner());
   }
 
   Datum value_of(const Term& t) {
@@ -259,10 +308,11 @@ class Maker {
   // What was read of a constant does not stay in memory: weights are most of a model.
   Tensor widened(const Tensor& tensor) const {
     if (!is_float(tensor.dtype())) return tensor;
-    Tensor wide = cast(tensor, DType::F64);
+    Tensor wide = as_f64(tensor);
     drop_mapped_pages(tensor.raw(), tensor.bytes());
     return wide;
   }
+  Tensor as_f64(const Tensor& tensor) const { return is_float(tensor.dtype()) ? cast(tensor, DType::F64) : tensor; }
   static bool is_finite(const Tensor& tensor) {
     return !is_float(tensor.dtype()) || dispatch<Floats>(tensor.dtype(), [&]<class T>() {
       return std::ranges::all_of(tensor.data<T>(), [](T x) { return std::isfinite(static_cast<ComputeType<T>>(x)); });
