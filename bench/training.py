@@ -106,7 +106,7 @@ class Anfora:
             p, state = optimizer.update(p, gradients, state)
             return p, state, loss
 
-        self.compiled = anfora.jit(step, threads=threads)
+        self.compiled = anfora.jit(step, threads=threads, donate=("p", "state"))
         self.p = weights_of(name)
         self.state = optimizer.init(self.p)
 

@@ -66,7 +66,7 @@ def loss_of(p: Any, text: Any) -> Any:
 optimizer = anfora.optimizers.Adam(weight_decay=0.01)
 
 
-@anfora.jit
+@anfora.jit(donate=("p", "state"))
 def step(p: Any, state: Any, text: Any, rate: float) -> tuple[Any, Any, Any]:
     loss, gradients = anfora.value_and_grad(loss_of)(p, text)
     p, state = optimizer.update(p, gradients, state, rate)

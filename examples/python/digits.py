@@ -59,7 +59,7 @@ def loss_of(weights: Any, pictures: Any, labels: Any) -> Any:
 optimizer = anfora.optimizers.Adam()
 
 
-@anfora.jit
+@anfora.jit(donate=("weights", "state"))
 def step(weights: Any, state: Any, pictures: Any, labels: Any, rate: float) -> tuple[Any, Any, Any]:
     loss, gradients = anfora.value_and_grad(loss_of)(weights, pictures, labels)
     weights, state = optimizer.update(weights, gradients, state, rate)

@@ -62,9 +62,12 @@ struct OptimizeReport {
 };
 
 struct CompileOptions {
-  int threads = 0;       // of kernels; 0: all processors
-  bool optimize = true;  // the graph first
+  int threads = 0;         // of kernels; 0: all processors
+  bool optimize = true;    // the graph first
   Math math = Math::Real;  // what that may change
+  // Inputs whose memory is given away, by name: a run overwrites it, and returns outputs of as many bytes in it where it can, as new
+  // parameters in the place of old ones. Their tensors are not to be read afterwards, and share no memory with other inputs.
+  std::vector<std::string> donate = {};
 };
 
 class Executable;
@@ -125,9 +128,9 @@ class Executable {
   std::vector<ValueInfo> inputs() const;
   std::vector<ValueInfo> outputs() const;
 
-  // The outputs belong to the caller; a later run does not overwrite them. Inputs are not written to. When inputs give one
+  // The outputs belong to the caller; a later run does not overwrite them. Inputs are not written to, but for donated ones. When inputs give one
   // name of a dimension several sizes, the model is read from its file and compiled again without that name. Throws
-  // InvalidArgument when names, element types or shapes do not fit, Unsupported for inputs or outputs that
+  // InvalidArgument when names, element types or shapes do not fit, or a donated input shares memory with another, Unsupported for inputs or outputs that
   // are no tensors and for operators that have no kernel, ResourceExhausted when memory is short.
   NamedTensors run(const NamedTensors& inputs) const;
   // The same, with outputs written to memory of the caller: `outputs` has a tensor of the right type and shape for each that is

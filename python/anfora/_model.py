@@ -170,7 +170,8 @@ class Model:
         return Verification(**self._core.verify(load(other)._core, runs, seed, math))
 
     def compile(self, *, threads: int = 0, optimize: bool = True, math: str = "real",
-                save_graphs: str | os.PathLike[str] | None = None) -> Executable:
+                save_graphs: str | os.PathLike[str] | None = None, donate: Sequence[str] = (),
+                memory_limit: int | None = None) -> Executable:
         """Chooses kernels, packs weights, plans memory.
 
         Args:
@@ -178,8 +179,15 @@ class Model:
             optimize: the graph first, for execution.
             math: what that may change, see :meth:`optimize`.
             save_graphs: a folder for the graph after each pass, with an index.html.
+            donate: names of inputs that a run may overwrite. Outputs of as many bytes lie in them where they can: the same array is returned.
+            memory_limit: bytes of intermediate values and results that there may be at a time by the plan: values are computed again until it
+                fits. What that costs, ``notes`` of the executable say. The sizes of the inputs have to be known.
+
+        Raises:
+            ResourceExhaustedError: it does not fit, and what is missing.
         """
-        return Executable(self._core.compile(threads, optimize, math, save_graphs or ""), self.inputs, self.outputs)
+        core = self._core.compile(threads, optimize, math, save_graphs or "", list(donate), memory_limit)
+        return Executable(core, self.inputs, self.outputs)
 
     def __str__(self) -> str:
         return self._core.text()
@@ -226,6 +234,11 @@ class Executable:
         """
         core = _core.Executable.load(os.fspath(path), threads)
         return Executable(core, core.inputs, core.outputs)
+
+    @property
+    def notes(self) -> list[str]:
+        """What a memory limit came to: values that are computed again, and the time that takes by estimate."""
+        return self._core.notes
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the compiled model to a file (.anf), whole or not at all. Not while a run is under way."""
@@ -294,7 +307,8 @@ class Executable:
 
     @property
     def memory(self) -> dict[str, int]:
-        """Bytes of intermediate values and of what kernels need while they run (arena), of other values, and of constants, for the latest sizes."""
+        """Bytes of intermediate values and of what kernels need while they run (arena), of other values, and of constants, for the latest sizes;
+        and how many outputs lie in donated inputs."""
         return self._core.memory()
 
 

@@ -10,6 +10,7 @@ import inspect
 import json
 import linecache
 import os
+import re
 import sys
 import types
 from typing import Any, Callable, Sequence
@@ -17,7 +18,7 @@ from typing import Any, Callable, Sequence
 import numpy as np
 
 from . import _cache, _core, _modes
-from ._errors import Error, UnsupportedError
+from ._errors import Error, InvalidArgumentError, UnsupportedError
 from ._sizes import Sizes, shapes_of
 
 # The writer of trees is the compiler's, which runs it in a Python of its own for files.
@@ -297,17 +298,23 @@ def rebuild(spec: tuple[Any, ...], outputs: list[Any]) -> Any:
     return items if kind == "list" else tuple(items)
 
 
+def _is_among(path: tuple[Any, ...], donate: frozenset[int | str]) -> bool:
+    return path[0][0] in ("argument", "keyword") and path[0][1] in donate
+
+
 class Specialization:
     """A function compiled for arguments of certain kinds."""
 
     follows_from_source = True  # what another process compiled of it is the same
 
     def __init__(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], sizes: Sizes, math: str, threads: int,
-                 save_graphs: str = "") -> None:
+                 save_graphs: str = "", donate: frozenset[int | str] = frozenset(), memory_limit: int | None = None) -> None:
+        """`donate`: positions and names of arguments that a call may overwrite."""
         from ._model import Executable, Model
 
         kinds = kind_of((arguments, keywords), _named_type), sizes.key()
-        key = _cache.key_of(function, kinds, (math, threads, self.variant())) if self.follows_from_source and not save_graphs else ""
+        options = math, threads, self.variant(), tuple(sorted(map(str, donate))), memory_limit
+        key = _cache.key_of(function, kinds, options) if self.follows_from_source and not save_graphs else ""
         self._save_graphs = save_graphs
         known = _cache.find(key, lambda path: fetch(path, arguments, keywords, function), _scope_of, threads)
         self.is_kept = known is not None  # on disk, since before
@@ -315,11 +322,14 @@ class Specialization:
         if known is None:
             core, result, inputs, guards = self._lower(function, arguments, keywords, sizes)
             self._model = Model(core)
-            known = _cache.Entry(self._model.compile(threads=threads, math=math, save_graphs=save_graphs)._core, result, inputs, guards)
+            donated = [info.name for path, info in zip(inputs, self._model.inputs) if _is_among(path, donate)]
+            compiled = self._model.compile(threads=threads, math=math, save_graphs=save_graphs, donate=donated, memory_limit=memory_limit)
+            known = _cache.Entry(compiled._core, result, inputs, guards)
             _cache.keep(key, known)
         self.executable = Executable(known.executable, known.executable.inputs, known.executable.outputs)
         self.result, self.inputs, self.sizes = known.result, known.inputs, sizes
         self._guards = [(path, value) for path, value in known.guards if path != (("function",),)]
+        self._donated = [i for i, path in enumerate(self.inputs) if _is_among(path, donate)]
         direct = [path[0][1] if len(path) == 1 and path[0][0] == "argument" else None for path in self.inputs]
         # Where all inputs are arguments themselves, in order, nothing has to be looked up.
         self._is_direct = direct == list(range(len(arguments))) and not keywords
@@ -369,8 +379,17 @@ class Specialization:
         except Error as error:
             functions = [plain_function(value) for _, value in self._guards] + [plain_function(function)]
             told = ", ".join(f"{path_text(path)}: {tensor_type(a, True)}" for path, a in zip(self.inputs, arrays))
-            raise with_excerpt(error, error.hint or f"the inputs were {told}", [f.__code__.co_filename for f in functions if f is not None]) from None
+            raise with_excerpt(self._named(error), error.hint or f"the inputs were {told}", [f.__code__.co_filename for f in functions if f is not None]) from None
+        for i in self._donated:
+            if hasattr(inputs[i], "_give_away"):
+                inputs[i]._give_away()
         return outputs[0] if self._is_array else rebuild(self.result, outputs)
+
+    def _named(self, error: Error) -> Error:
+        """With the arguments as the function calls them in the place of the names of inputs."""
+        texts = {info.name: path_text(path) for path, info in zip(self.inputs, self.executable.inputs)}
+        message = re.sub(r"input '(\w+)'", lambda found: f"'{texts[found[1]]}'" if texts.get(found[1]) else found[0], error.message)
+        return error if message == error.message else type(error)(message, error.node, error.location, error.hint, error.excerpt)
 
 
 def with_excerpt(error: Error, hint: str, files: Sequence[str] = ()) -> Error:
@@ -446,6 +465,24 @@ def sizes_of(value: Any) -> Any:
     return getattr(value, "shape", None)
 
 
+def _arguments(function: Callable[..., Any], chosen: Sequence[int | str]) -> frozenset[int | str]:
+    """Positions and names of the chosen arguments, both of those that have both."""
+    if not chosen:
+        return frozenset()
+    by_name = list(inspect.signature(function).parameters.values())
+    names = [p.name for p in by_name]
+    takes_more = {p.kind for p in by_name} & {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+    found: set[int | str] = set()
+    for one in chosen:
+        known = one in names if isinstance(one, str) else 0 <= one < len(names)
+        if not known and not takes_more:
+            raise InvalidArgumentError(f"{place_of(function)} has no argument {one!r} to donate", hint=f"its arguments: {', '.join(names)}")
+        found.add(one)
+        if known:
+            found.add(names.index(one) if isinstance(one, str) else names[one])
+    return frozenset(found)
+
+
 _MOST_CALLS = 1024  # of which the specialization is known without looking at sizes
 
 
@@ -458,10 +495,13 @@ class Jitted:
 
     _runs_function = True  # what is compiled is the function, and no derivative of it
 
-    def __init__(self, function: Callable[..., Any], math: str = "real", threads: int = 0, save_graphs: str | os.PathLike[str] | None = None) -> None:
+    def __init__(self, function: Callable[..., Any], math: str = "real", threads: int = 0, save_graphs: str | os.PathLike[str] | None = None,
+                 donate: int | str | Sequence[int | str] = (), memory_limit: int | None = None) -> None:
         functools.update_wrapper(self, function)
         self.function = function
         self._math, self._threads, self._save_graphs = math, threads, save_graphs
+        self._memory_limit = memory_limit
+        self._donate = _arguments(function, [donate] if isinstance(donate, (int, str)) else donate)
         self._known: dict[Any, list[Specialization]] = {}
         self._latest: dict[Any, Specialization] = {}  # by kinds with shapes
         self._reasons: list[str] = []
@@ -495,24 +535,31 @@ class Jitted:
                     return known
         met = next((known.sizes for known in reversed(alike) if not known.sizes.is_exact), None)
         try:
-            made = self._specialize(arguments, keywords, Sizes.alike(shapes, met))
+            if self._memory_limit is not None:
+                made = self._specialize(arguments, keywords, Sizes.exactly(shapes))
+            else:
+                made = self._specialize(arguments, keywords, Sizes.alike(shapes, met))
         except Error:  # with the sizes known it may be another matter; else that error is the one to see
+            if self._memory_limit is not None:
+                raise
             made = self._specialize(arguments, keywords, Sizes.exactly(shapes))
         if changed:
             reason = f"{changed} has changed"
         elif alike:
-            reason = "other sizes, which the function needs to know" if made.sizes.is_exact else "sizes that were equal, or 1, and are not"
+            reason = "other sizes, which the memory limit is for" if self._memory_limit is not None else \
+                "other sizes, which the function needs to know" if made.sizes.is_exact else "sizes that were equal, or 1, and are not"
         else:
             reason = "arguments of another kind" if self._reasons else "the first call"
         if made.is_kept:
             reason += ", compiled before and kept on disk"
         types_ = ", ".join(f"{path_text(path)}: {info.type}" for path, info in zip(made.inputs, made.executable.inputs))
-        self._reasons.append(f"({types_}): {reason}")
+        self._reasons.append("\n   ".join([f"({types_}): {reason}", *made.executable.notes]))
         alike.append(made)
         return made
 
     def _specialize(self, arguments: tuple[Any, ...], keywords: dict[str, Any], sizes: Sizes) -> Specialization:
-        return Specialization(self.function, arguments, keywords, sizes, self._math, self._threads, self._folder())
+        return Specialization(self.function, arguments, keywords, sizes, self._math, self._threads, self._folder(), self._donate,
+                              self._memory_limit)
 
     def _folder(self) -> str:
         """For the graphs of the next compilation, numbered as explain() does."""
@@ -528,7 +575,8 @@ class Jitted:
 
 
 def jit(function: Callable[..., Any] | None = None, *, math: str = "real", threads: int = 0,
-        save_graphs: str | os.PathLike[str] | None = None) -> Any:
+        save_graphs: str | os.PathLike[str] | None = None, donate: int | str | Sequence[int | str] = (),
+        memory_limit: int | None = None) -> Any:
     """Compiles a function when it is called: its control flow, closures and calls become one graph.
 
         @anfora.jit
@@ -546,12 +594,17 @@ def jit(function: Callable[..., Any] | None = None, *, math: str = "real", threa
         threads: of kernels; 0: one a CPU.
         save_graphs: a folder for what becomes of the function, in it one for each compilation: 1, 2 …: the functions as they are written, folded, as
             control flow, and the graph after each pass.
+        donate: arguments, by position or name, whose arrays a call may overwrite: results of as many bytes lie in them where they can, as new
+            parameters in the place of old ones, and are the same arrays. An anfora.Tensor among them cannot be used afterwards. Arrays that share
+            memory with another argument, or cannot be written to, are an error.
+        memory_limit: bytes of intermediate values and results that there may be at a time by the plan: it is compiled for each size, and values are
+            computed again until it fits, or ResourceExhaustedError says what is missing. ``explain()`` has what was done, and its cost.
 
     Raises:
         UnsupportedError, TypeMismatchError, InvalidModelError: of the function, with the line, when it is called.
     """
     if function is None:
-        return lambda given: jit(given, math=math, threads=threads, save_graphs=save_graphs)
+        return lambda given: jit(given, math=math, threads=threads, save_graphs=save_graphs, donate=donate, memory_limit=memory_limit)
     if hasattr(function, "_derivatives"):  # anfora.grad(f) is compiled as it is
         return function
-    return Jitted(function, math, threads, save_graphs)
+    return Jitted(function, math, threads, save_graphs, donate, memory_limit)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _core, _modes
-from ._errors import Error, TypeMismatchError, UnsupportedError
+from ._errors import Error, InvalidArgumentError, TypeMismatchError, UnsupportedError
 from ._program import Specialization
 from ._sizes import AnySizes, Sizes, shapes_of
 from ._values import numpy_dtype
@@ -231,6 +231,9 @@ def _cannot_hold(tensor: Any, value: Any) -> Any:
     raise TypeMismatchError(f"a tensor of {tensor.dtype} cannot hold {value.dtype}", hint="x = x + y gives it another type")
 
 
+_DONATED = object()  # in the place of a tensor's array
+
+
 class Tensor(Arithmetic):
     """A tensor that computes at once; in a function of anfora.trace, one that records.
 
@@ -251,7 +254,14 @@ class Tensor(Arithmetic):
             raise error_here("this tensor is the caller's, and this would change it", "x = x.copy() before, and return it")
         self._value = value._value
 
+    def _give_away(self) -> None:
+        """After a call that it was donated to."""
+        self._value = _DONATED
+
     def _array(self) -> np.ndarray[Any, Any]:
+        if self._value is _DONATED:
+            raise InvalidArgumentError("this tensor was donated to a compiled function, which has overwritten it",
+                                       hint="use what the function returned, or donate a copy")
         if isinstance(self._value, _core.Symbol):
             from ._trace import unknown_value
 
@@ -262,7 +272,7 @@ class Tensor(Arithmetic):
     def __repr__(self) -> str:
         if isinstance(self._value, _core.Symbol):
             return f"Tensor({self._value.type})"
-        body = np.array2string(self._value, separator=", ", prefix="Tensor(")
+        body = np.array2string(self._array(), separator=", ", prefix="Tensor(")
         return f"Tensor({body}, {self._value.dtype})"
 
     @property
@@ -279,7 +289,7 @@ class Tensor(Arithmetic):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return self._value.dtype if isinstance(self._value, np.ndarray) else numpy_dtype(self._value.type.partition("[")[0])
+        return numpy_dtype(self._value.type.partition("[")[0]) if isinstance(self._value, _core.Symbol) else self._array().dtype
 
     @property
     def device(self) -> str:

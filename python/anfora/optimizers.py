@@ -2,7 +2,7 @@
 
     optimizer = anfora.optimizers.Adam(rate=1e-3)
 
-    @anfora.jit
+    @anfora.jit(donate=("parameters", "state"))
     def step(parameters, state, x, y):
         loss, gradients = anfora.value_and_grad(loss_of)(parameters, x, y)
         parameters, state = optimizer.update(parameters, gradients, state)
@@ -15,6 +15,7 @@
 Parameters, gradients and what an optimizer keeps are tuples, lists, dicts and dataclasses of arrays, of one structure. ``update`` is written in
 the language that anfora.jit compiles, and runs in CPython with numpy as well. The numbers that an optimizer is made with are constants of
 the graph; ``rate`` may also be given to ``update``, for a schedule: then it is a value of the run, and another one compiles nothing.
+Parameters and state that are donated are updated in place: there is one of each, not two.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@
 #include <utility>
 #include <variant>
 
+#include "analysis/infer.h"
 #include "anfora/cancellation.h"
 #include "anfora/error.h"
 #include "anfora/version.h"
@@ -23,20 +24,19 @@
 #include "driver/diff.h"
 #include "driver/explain.h"
 #include "driver/flops.h"
-#include "driver/interface.h"
 #include "driver/gradient.h"
+#include "driver/interface.h"
 #include "driver/optimize.h"
 #include "driver/session.h"
 #include "driver/why_not.h"
-#include "analysis/infer.h"
-#include "ir/clone.h"
 #include "frontend/python/lower/library.h"
 #include "frontend/python/parser.h"
-#include "ir/verify.h"
+#include "ir/clone.h"
 #include "ir/print.h"
 #include "ir/readable.h"
-#include "ops/registry.h"
+#include "ir/verify.h"
 #include "operators.h"
+#include "ops/registry.h"
 #include "programs.h"
 #include "reports.h"
 #include "values.h"
@@ -84,8 +84,8 @@ struct Shared {
 };
 
 struct ValueInfo {
-  std::string name, type, dtype;          // dtype: "f32"; empty for what is no tensor, "any"
-  nb::object shape;                       // a list of sizes, names and None; None where not even the rank is known
+  std::string name, type, dtype;  // dtype: "f32"; empty for what is no tensor, "any"
+  nb::object shape;               // a list of sizes, names and None; None where not even the rank is known
   bool is_optional = false;
 };
 
@@ -114,15 +114,15 @@ ValueInfo describe(std::string name, const ir::Type* type) {
 
 class Model {
  public:
-  explicit Model(driver::ModelSource source)
-      : shared_(std::make_shared<Shared>()), source_(std::move(source)) {
+  explicit Model(driver::ModelSource source) : shared_(std::make_shared<Shared>()), source_(std::move(source)) {
     Working working;
     driver::LoadedModel loaded = driver::load_model(source_);
     shared_->context = std::move(loaded.context);
     module_ = std::move(loaded.module);
   }
 
-  explicit Model(Program&& program) : shared_(std::make_shared<Shared>()), source_(std::filesystem::path(program.name)) {
+  explicit Model(Program&& program)
+      : shared_(std::make_shared<Shared>()), source_(std::filesystem::path(program.name)) {
     shared_->context = std::move(program.model.context);
     module_ = std::move(program.model.module);
     stages_ = std::move(program.model.stages);
@@ -330,7 +330,9 @@ class Model {
   }
 
   std::unique_ptr<driver::Session> compile(int threads, bool optimize, const std::string& math,
-                                           const std::filesystem::path& save_graphs) const {
+                                           const std::filesystem::path& save_graphs,
+                                           const std::vector<std::string>& donate, std::optional<int64_t> memory_limit,
+                                           std::vector<std::string>& notes) const {
     Working working;
     std::lock_guard lock(shared_->mutex);
     auto prepare = [optimized = optimized_](ir::Module& module) {
@@ -342,7 +344,10 @@ class Model {
                                .optimize = optimize,
                                .math = rewrite::promise_named(math),
                                .save_graphs = save_graphs,
-                               .stages_before = stages_});
+                               .stages_before = stages_,
+                               .donate = donate,
+                               .memory_limit = memory_limit,
+                               .on_note = [&notes](const std::string& note) { notes.push_back(note); }});
   }
 
  private:
@@ -378,7 +383,8 @@ class Model {
 
 class Executable {
  public:
-  explicit Executable(std::unique_ptr<driver::Session> session) : session_(std::move(session)) {}
+  explicit Executable(std::unique_ptr<driver::Session> session, std::vector<std::string> notes = {})
+      : session_(std::move(session)), notes_(std::move(notes)) {}
 
   static Executable load(const std::filesystem::path& path, int threads) {
     Working working;
@@ -398,7 +404,9 @@ class Executable {
     std::vector<Datum> data;
     data.reserve(specs.size());
     for (nb::handle input : inputs) {
-      data.push_back(to_datum(input, data.size() < specs.size() ? specs[data.size()].name.c_str() : ""));
+      const runtime::ValueSpec* spec = data.size() < specs.size() ? &specs[data.size()] : nullptr;
+      if (spec && spec->is_donated) require_writable(input, spec->name.c_str());
+      data.push_back(to_datum(input, spec ? spec->name.c_str() : ""));
     }
     std::span<const runtime::ValueSpec> output_specs = session_->executable().outputs();
     std::vector<Datum> results(output_specs.size());
@@ -414,7 +422,8 @@ class Executable {
     for (const auto& event : profiler.kernels()) events->append(describe(event));
     nb::list outputs;
     for (size_t i = 0; i < results.size(); ++i) {
-      outputs.append(is_given(i) ? nb::object((*given)[i]) : to_python(std::move(results[i])));
+      const nb::object donated = is_given(i) ? nb::object((*given)[i]) : donated_array(i, results[i], inputs, data);
+      outputs.append(donated.is_valid() ? donated : to_python(std::move(results[i])));
     }
     return outputs;
   }
@@ -427,15 +436,28 @@ class Executable {
     result["callee_arenas"] = report.callee_arena_bytes;
     result["blocks"] = report.block_bytes;
     result["constants"] = report.constant_bytes;
+    result["donated_results"] = static_cast<int64_t>(report.donated_results);
     return result;
   }
   std::vector<std::string> missing_kernels() const { return session_->executable().missing_kernels(); }
+  const std::vector<std::string>& notes() const { return notes_; }
 
  private:
+  // The array among the inputs that has become result i, if there is one.
+  nb::object donated_array(size_t i, const Datum& result, const nb::sequence& inputs,
+                           const std::vector<Datum>& data) const {
+    const std::optional<size_t> input = session_->executable().donated_input(i);
+    if (!input || *input >= data.size() || !data[*input].is_tensor() || !result.is_tensor()) return {};
+    const Tensor &was = data[*input].tensor(), &is = result.tensor();
+    const bool is_same = was.raw() == is.raw() && was.dtype() == is.dtype() && was.shape() == is.shape();
+    nb::object array = inputs[*input];
+    return is_same && is_array_on(array, is) ? array : nb::object();
+  }
   static std::vector<ValueInfo> describe_all(std::span<const runtime::ValueSpec> values) {
     const std::unique_ptr<ir::Context> context = ops::make_context();
     std::vector<ValueInfo> infos;
-    for (const auto& [name, type] : driver::named_types(*context, values)) infos.push_back(bindings::describe(name, type));
+    for (const auto& [name, type] : driver::named_types(*context, values))
+      infos.push_back(bindings::describe(name, type));
     for (size_t i = 0; i < infos.size(); ++i) infos[i].is_optional = values[i].otherwise.has_value();
     return infos;
   }
@@ -450,6 +472,7 @@ class Executable {
   }
 
   std::unique_ptr<driver::Session> session_;
+  std::vector<std::string> notes_;  // of the compilation
 };
 
 // Errors become exceptions of anfora._errors, which have message, node, location and hint as attributes.
@@ -464,8 +487,8 @@ void translate(const std::exception_ptr& thrown, void*) {
   }
 }
 
-void init_options(driver::OptimizeOptions* self, const std::variant<int64_t, std::string>& opset, const std::string& target,
-                  const std::string& math, bool assume_finite, bool expand, bool outline,
+void init_options(driver::OptimizeOptions* self, const std::variant<int64_t, std::string>& opset,
+                  const std::string& target, const std::string& math, bool assume_finite, bool expand, bool outline,
                   std::optional<int64_t> fold_limit, std::vector<std::string> passes,
                   std::vector<std::filesystem::path> rules, const std::map<std::string, std::vector<int64_t>>& shapes,
                   const std::map<std::string, int64_t>& dims) {
@@ -521,11 +544,12 @@ NB_MODULE(_core, module) {
 
   const driver::OptimizeOptions defaults;
   nb::class_<driver::OptimizeOptions>(module, "OptimizeOptions")
-      .def("__init__", init_options, nb::kw_only(), nb::arg("opset") = defaults.opset, nb::arg("target") = defaults.target,
-           nb::arg("math") = std::string(to_string(defaults.math)), nb::arg("assume_finite") = defaults.assume_finite,
-           nb::arg("expand") = defaults.expand, nb::arg("outline") = defaults.outline,
-           nb::arg("fold_limit").none() = defaults.fold_limit, nb::arg("passes") = defaults.passes,
-           nb::arg("rules") = defaults.rules, nb::arg("shapes") = std::map<std::string, std::vector<int64_t>>(),
+      .def("__init__", init_options, nb::kw_only(), nb::arg("opset") = defaults.opset,
+           nb::arg("target") = defaults.target, nb::arg("math") = std::string(to_string(defaults.math)),
+           nb::arg("assume_finite") = defaults.assume_finite, nb::arg("expand") = defaults.expand,
+           nb::arg("outline") = defaults.outline, nb::arg("fold_limit").none() = defaults.fold_limit,
+           nb::arg("passes") = defaults.passes, nb::arg("rules") = defaults.rules,
+           nb::arg("shapes") = std::map<std::string, std::vector<int64_t>>(),
            nb::arg("dims") = std::map<std::string, int64_t>());
 
   nb::class_<Model>(module, "Model")
@@ -535,9 +559,11 @@ NB_MODULE(_core, module) {
       .def_static(
           "from_function",
           [](nb::object function, nb::tuple arguments, nb::dict keywords, nb::object dims, bool keeps_stages) {
-            return parts_of(lower_program(std::move(function), std::move(arguments), std::move(keywords), std::move(dims), keeps_stages));
+            return parts_of(lower_program(std::move(function), std::move(arguments), std::move(keywords),
+                                          std::move(dims), keeps_stages));
           },
-          nb::arg("function"), nb::arg("arguments"), nb::arg("keywords"), nb::arg("dims").none(), nb::arg("keeps_stages") = false)
+          nb::arg("function"), nb::arg("arguments"), nb::arg("keywords"), nb::arg("dims").none(),
+          nb::arg("keeps_stages") = false)
       .def("copy", &Model::copy)
       .def_prop_ro("inputs", &Model::inputs)
       .def_prop_ro("outputs", &Model::outputs)
@@ -560,20 +586,26 @@ NB_MODULE(_core, module) {
       .def("verify", &Model::verify, nb::arg("other"), nb::arg("runs"), nb::arg("seed"), nb::arg("promise"))
       .def(
           "compile",
-          [](const Model& model, int threads, bool optimize, const std::string& math, const std::filesystem::path& save_graphs) {
-            return Executable(model.compile(threads, optimize, math, save_graphs));
+          [](const Model& model, int threads, bool optimize, const std::string& math,
+             const std::filesystem::path& save_graphs, const std::vector<std::string>& donate,
+             std::optional<int64_t> memory_limit) {
+            std::vector<std::string> notes;
+            auto session = model.compile(threads, optimize, math, save_graphs, donate, memory_limit, notes);
+            return Executable(std::move(session), std::move(notes));
           },
-          nb::arg("threads"), nb::arg("optimize"), nb::arg("math"), nb::arg("save_graphs") = std::filesystem::path());
+          nb::arg("threads"), nb::arg("optimize"), nb::arg("math"), nb::arg("save_graphs") = std::filesystem::path(),
+          nb::arg("donate") = std::vector<std::string>(), nb::arg("memory_limit").none() = nb::none());
 
   bind_symbols(module);
   nb::class_<Tracer>(module, "Tracer", "Records the calls of a function that runs as a model.")
-      .def(nb::init<nb::object, const std::string&, nb::tuple, nb::dict, nb::object>(), nb::arg("wrap"), nb::arg("name"),
-           nb::arg("arguments"), nb::arg("keywords"), nb::arg("dims").none())
+      .def(nb::init<nb::object, const std::string&, nb::tuple, nb::dict, nb::object>(), nb::arg("wrap"),
+           nb::arg("name"), nb::arg("arguments"), nb::arg("keywords"), nb::arg("dims").none())
       .def_prop_ro("arguments", &Tracer::arguments)
       .def_prop_ro("inputs", &Tracer::inputs)
       .def("call", &Tracer::call, nb::arg("function"), nb::arg("arguments"), nb::arg("keywords"), nb::arg("place"))
-      .def("finish", [](Tracer& tracer, nb::object result) { return parts_of(tracer.finish(std::move(result))); },
-           nb::arg("result").none());
+      .def(
+          "finish", [](Tracer& tracer, nb::object result) { return parts_of(tracer.finish(std::move(result))); },
+          nb::arg("result").none());
 
   nb::class_<Executable>(module, "Executable")
       .def_static("load", &Executable::load, nb::arg("path"), nb::arg("threads"))
@@ -584,6 +616,7 @@ NB_MODULE(_core, module) {
            nb::arg("cancellation").none() = nb::none(), nb::arg("events").none() = nb::none(),
            nb::arg("given").none() = nb::none())
       .def("memory", &Executable::memory)
+      .def_prop_ro("notes", &Executable::notes)
       .def("missing_kernels", &Executable::missing_kernels);
 }
 

@@ -197,6 +197,21 @@ Datum to_datum(nb::handle object, const char* name) {
   return to_tensor(std::move(array), name);
 }
 
+void require_writable(nb::handle array, const char* name) {
+  nb::ndarray<nb::device::cpu> writable;
+  Array any;
+  if (nb::isinstance<Value>(array) || nb::try_cast(array, writable, false) || !nb::try_cast(array, any, false)) return;
+  throw Error(ErrorCode::InvalidArgument,
+              fmt::format("input '{}' is donated, and is an array that cannot be written to", name))
+      .with_hint("give a copy: numpy.array(x)");
+}
+
+bool is_array_on(nb::handle array, const Tensor& tensor) {
+  Array memory;
+  return nb::isinstance(array, nb::module_::import_("numpy").attr("ndarray")) && nb::try_cast(array, memory, false) &&
+         memory.data() == tensor.raw();
+}
+
 nb::object to_python(Datum datum) {
   if (datum.is_none()) return nb::none();
   if (datum.is_tensor()) {
@@ -227,13 +242,14 @@ void bind_values(nb::module_& module) {
       .def("values", [](const Value& v) { return to_python(v.datum.as_map().values); })
       .def_static("from_strings", strings_from, nb::arg("strings"), nb::arg("shape"))
       .def_static("from_bits", raw_from, nb::arg("bits"), nb::arg("dtype"))
-      .def_static("from_items",
-                  [](nb::sequence items) {
-                    std::vector<Datum> data;
-                    for (nb::handle item : items) data.push_back(to_datum(item, "item"));
-                    return Value{Datum::sequence(std::move(data))};
-                  },
-                  nb::arg("items"))
+      .def_static(
+          "from_items",
+          [](nb::sequence items) {
+            std::vector<Datum> data;
+            for (nb::handle item : items) data.push_back(to_datum(item, "item"));
+            return Value{Datum::sequence(std::move(data))};
+          },
+          nb::arg("items"))
       .def_static(
           "from_map",
           [](nb::handle keys, nb::handle values) {

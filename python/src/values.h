@@ -13,6 +13,11 @@ namespace nb = nanobind;
 // dense. Throws InvalidArgument for anything else. `name` is the input, for the message.
 Datum to_datum(nb::handle object, const char* name);
 
+// Throws InvalidArgument for an array that must not be written to.
+void require_writable(nb::handle array, const char* name);
+// Whether it is numpy's array of the memory that the tensor has.
+bool is_array_on(nb::handle array, const Tensor& tensor);
+
 // A tensor of an element type that numpy has becomes an array that owns the tensor's memory; None none; the rest a `Value`.
 nb::object to_python(Datum datum);
 

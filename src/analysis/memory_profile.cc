@@ -12,6 +12,12 @@ MemoryProfile::MemoryProfile(const GraphOrder& graph, const FreeVariables& captu
   uint32_t next_id = graph.graph->module().next_id();
   step_of_.assign(next_id, kNone);
   owner_of_.assign(next_id, kNone);
+  for (const Parameter* parameter : graph.graph->parameters()) {
+    if (!parameter->is_donated()) continue;
+    owner_of_[parameter->id()] = static_cast<uint32_t>(owners_.size());
+    owners_.push_back({nullptr, bytes_of(parameter->type()), 0, 0, {}});
+    donated_bytes_ += owners_.back().bytes;
+  }
   for (Apply* node : graph.nodes) {
     if (node->is_erased()) continue;
     uint32_t step = static_cast<uint32_t>(nodes_.size());
@@ -152,6 +158,14 @@ void MemoryProfile::undo_merge() {
   saved_.clear();
 }
 
+double MemoryProfile::level(const Apply& node) const {
+  const size_t leaf = tree_.size() / 2 + 2 * size_t{step(node)};
+  double before = tree_[leaf].max, after = tree_[leaf + 1].max;
+  double above = 0;
+  for (size_t at = leaf / 2; at > 0; at /= 2) above += tree_[at].sum;
+  return std::max(std::max(before, after) + above - donated_bytes_, 0.0);
+}
+
 const Apply* MemoryProfile::at_peak() const {
   if (nodes_.empty()) return nullptr;
   size_t at = 1;
@@ -165,7 +179,7 @@ std::vector<MemoryProfile::Gap> MemoryProfile::gaps_at_peak() const {
   if (!peak) return gaps;
   const uint32_t step = step_of_[peak->id()];
   for (const Owner& value : owners_) {
-    if (value.begin >= 2 * step || value.end <= 2 * step + 1 || value.reads.contains(step)) continue;
+    if (!value.node || value.begin >= 2 * step || value.end <= 2 * step + 1 || value.reads.contains(step)) continue;
     Gap gap{value.node, {}, value.bytes};
     for (const Use& use : value.node->uses()) {
       if (use.user->graph() != value.node->graph() || step_of_[use.user->id()] == kNone) {
@@ -178,6 +192,24 @@ std::vector<MemoryProfile::Gap> MemoryProfile::gaps_at_peak() const {
   }
   std::ranges::stable_sort(gaps, std::greater(), &Gap::bytes);
   return gaps;
+}
+
+bool MemoryProfile::reaches(const Node& node, const Apply& reader) const {
+  const uint32_t o = owner(&node);
+  return o == kNone || owners_[o].end / 2 >= step_of_[reader.id()];
+}
+
+std::vector<MemoryProfile::Gap> MemoryProfile::alive_at_peak() const {
+  std::vector<Gap> alive;
+  const Apply* peak = at_peak();
+  if (!peak) return alive;
+  const uint32_t step = step_of_[peak->id()];
+  for (const Owner& value : owners_) {
+    if (value.node && value.begin <= 2 * step + 1 && value.end >= 2 * step)
+      alive.push_back({value.node, {}, value.bytes});
+  }
+  std::ranges::stable_sort(alive, std::greater(), &Gap::bytes);
+  return alive;
 }
 
 }  // namespace anfora::analysis

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "anfora/error.h"
@@ -51,6 +52,8 @@ inline constexpr double kMostSeconds = 1e6;
 inline constexpr uint64_t kMostRuns = 1'000'000;
 
 void add_threads(CLI::App& command, int& threads);
+// --memory-limit, as CompileOptions::memory_limit.
+void add_memory_limit(CLI::App& command, std::optional<int64_t>& bytes);
 void add_seed(CLI::App& command, uint64_t& seed, const std::string& what);
 
 Action add_info(CLI::App& app);

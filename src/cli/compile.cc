@@ -4,6 +4,7 @@
 #include <CLI/App.hpp>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "cli/command.h"
@@ -20,6 +21,7 @@ struct CompileOptions {
   int threads = 0;
   bool no_optimize = false;
   rewrite::Promise math = rewrite::Promise::Real;
+  std::optional<int64_t> memory_limit;
 };
 
 int run_compile(const CompileOptions& options) {
@@ -32,8 +34,13 @@ int run_compile(const CompileOptions& options) {
   driver::LoadedModel model = driver::load_model(options.model);
   files.check_loaded();
   driver::pin_shapes(*model.module, options.pins);
-  const runtime::Executable executable = driver::compile_model(
-      std::move(model), {.threads = options.threads, .optimize = !options.no_optimize, .math = options.math, .save_graphs = options.save_graphs});
+  const runtime::Executable executable =
+      driver::compile_model(std::move(model), {.threads = options.threads,
+                                               .optimize = !options.no_optimize,
+                                               .math = options.math,
+                                               .save_graphs = options.save_graphs,
+                                               .memory_limit = options.memory_limit,
+                                               .on_note = [](const std::string& note) { fmt::print("{}\n", note); }});
   runtime::save_artifact(executable, options.output);
   fmt::print("{}: {}, for {}\n", options.output,
              human_bytes(static_cast<int64_t>(std::filesystem::file_size(options.output))), runtime::artifact_origin());
@@ -53,6 +60,7 @@ Action add_compile(CLI::App& app) {
   add_pins(*command, options->pins);
   add_threads(*command, options->threads);
   add_math(*command, options->math);
+  add_memory_limit(*command, options->memory_limit);
   command
       ->add_option("--save-graphs", options->save_graphs,
                    "a folder for the module after each pass, and of a function of Python for what it was before")

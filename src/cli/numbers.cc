@@ -53,6 +53,15 @@ void add_threads(CLI::App& command, int& threads) {
       ->check(whole_number(0, kMostThreads));
 }
 
+void add_memory_limit(CLI::App& command, std::optional<int64_t>& bytes) {
+  command
+      .add_option_function<uint64_t>(
+          "--memory-limit", [&bytes](const uint64_t& limit) { bytes = static_cast<int64_t>(limit); },
+          "for intermediate values and results: what does not fit is computed again (64MB)")
+      ->transform(CLI::AsSizeValue(false))
+      ->type_name("BYTES");
+}
+
 void add_seed(CLI::App& command, uint64_t& seed, const std::string& what) {
   command.add_option("--seed", seed, what)
       ->capture_default_str()

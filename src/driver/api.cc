@@ -145,7 +145,10 @@ Executable Model::compile(const CompileOptions& options) && {
   auto prepare = [optimized = std::move(state->optimized)](ir::Module& module) {
     for (const driver::OptimizeOptions& how : optimized) driver::optimize(module, how);
   };
-  const driver::CompileOptions how{.threads = options.threads, .optimize = options.optimize, .math = promise_of(options.math)};
+  const driver::CompileOptions how{.threads = options.threads,
+                                   .optimize = options.optimize,
+                                   .math = promise_of(options.math),
+                                   .donate = options.donate};
   return Executable(std::unique_ptr<Executable::State>(
       new Executable::State{std::move(inputs), std::move(outputs),
                             driver::Session(std::move(*loaded.module), state->source, std::move(prepare), how)}));
@@ -161,7 +164,9 @@ Executable Executable::load(const std::filesystem::path& path, int threads) {
       new Executable::State{std::move(inputs), std::move(outputs), driver::Session(std::move(compiled))}));
 }
 
-void Executable::save(const std::filesystem::path& path) const { runtime::save_artifact(state().session.executable(), path); }
+void Executable::save(const std::filesystem::path& path) const {
+  runtime::save_artifact(state().session.executable(), path);
+}
 
 Executable::Executable(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Executable::Executable(Executable&&) noexcept = default;
@@ -194,7 +199,8 @@ Data in_order(const NamedTensors& tensors, const std::vector<ValueInfo>& infos, 
   if (known == tensors.size()) return data;
   std::vector<std::string> names;
   for (const ValueInfo& info : infos) names.push_back(info.name);
-  auto unknown = std::ranges::find_if(tensors, [&](const auto& tensor) { return std::ranges::find(names, tensor.first) == names.end(); });
+  auto unknown = std::ranges::find_if(
+      tensors, [&](const auto& tensor) { return std::ranges::find(names, tensor.first) == names.end(); });
   throw unknown_name(what, unknown->first, names);
 }
 

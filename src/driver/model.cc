@@ -24,6 +24,7 @@
 #include "pipeline/pipeline.h"
 #include "plan/compile.h"
 #include "support/mapped_file.h"
+#include "support/nearest.h"
 
 namespace anfora::driver {
 
@@ -132,7 +133,8 @@ class ForOnnx {
 }  // namespace
 
 SaveReport save_model(const ir::Module& module, const std::filesystem::path& path, const SaveOptions& options) {
-  if (path.extension() != ".ir") return report_of(onnx::export_onnx(ForOnnx(module).module(), path, export_options(options)));
+  if (path.extension() != ".ir")
+    return report_of(onnx::export_onnx(ForOnnx(module).module(), path, export_options(options)));
   SaveReport report{.bytes = static_cast<int64_t>(ir::write_text_file(module, path)), .nodes = module.num_operations()};
   for (const std::string& what : module.annotations().left_out()) add_note(report.note, "left out: " + what);
   return report;
@@ -155,17 +157,49 @@ void expand(ir::Module& module) {
 
 namespace {
 
+void donate(ir::Module& module, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    std::vector<std::string> known;
+    ir::Parameter* found = nullptr;
+    for (ir::Parameter* parameter : module.main()->parameters()) {
+      if (parameter->name() == name) found = parameter;
+      known.emplace_back(parameter->name());
+    }
+    if (!found) throw unknown_name("input", name, known);
+    found->set_donated(true);
+  }
+}
+
+void require_known_sizes(const ir::Module& module) {
+  for (const ir::Parameter* parameter : module.main()->parameters()) {
+    const ir::Type* type = parameter->type();
+    if (!type || !type->is_tensor()) continue;
+    const bool is_known =
+        type->has_rank() && std::ranges::all_of(type->dims(), [](ir::Dim dim) { return dim.is_constant(); });
+    if (is_known) continue;
+    throw Error(ErrorCode::InvalidArgument, fmt::format("a memory limit is of known sizes, and input '{}' is {}",
+                                                        parameter->name(), to_string(type)))
+        .with_hint("fix them: --shape, --dim");
+  }
+}
+
 void prepare(ir::Module& module, const CompileOptions& options) {
+  donate(module, options.donate);
   onnx::lower_searches(module);
   if (!options.optimize) {
     pipeline::expand(module);
     return;
   }
-  pipeline::optimize(module,
-                     {.pipeline = &pipeline::kExecute,
-                             .passes = {.math = options.math, .evaluate = fast_evaluator()},
-                             .save_graphs = options.save_graphs,
-                             .stages_before = options.stages_before});
+  if (options.memory_limit) require_known_sizes(module);
+  const pipeline::OptimizeReport report = pipeline::optimize(
+      module, {.pipeline = &pipeline::kExecute,
+               .passes = {.math = options.math, .evaluate = fast_evaluator(), .memory_limit = options.memory_limit},
+               .save_graphs = options.save_graphs,
+               .stages_before = options.stages_before,
+               .keep_remarks = options.memory_limit && options.on_note});
+  for (const rewrite::Remark& remark : report.remarks.all()) {
+    if (remark.pass == "rematerialize") options.on_note(fmt::format("{}: {}", remark.node, remark.message));
+  }
   drop_mapped_pages();
 }
 

@@ -94,6 +94,13 @@ struct CompileOptions {
   rewrite::Promise math = rewrite::Promise::Real;
   std::filesystem::path save_graphs = {};  // see pipeline::OptimizeOptions
   std::vector<pipeline::TextStage> stages_before = {};
+  // Inputs whose memory the caller gives away, by name: a run may overwrite them, and return results in them.
+  std::vector<std::string> donate = {};
+  // The bytes of intermediate values and results that there may be at a time by the plan, without what kernels need for themselves: values
+  // are computed again until it fits, or ResourceExhausted is thrown. The sizes of the inputs have to be known.
+  std::optional<int64_t> memory_limit = {};
+  // Told what that came to.
+  std::function<void(const std::string&)> on_note = {};
 };
 runtime::Executable compile_model(LoadedModel& model, const CompileOptions& options = {});
 // The same, and consumes the model: takes less memory.

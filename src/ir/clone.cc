@@ -266,6 +266,7 @@ class Transfer {
     for (const Parameter* parameter : graph.parameters()) {
       Parameter* p = to_.add_parameter(image, parameter->type(), parameter->name());
       p->set_location(location_of(parameter->location()));
+      p->set_donated(parameter->is_donated());
       if (Value* otherwise = graph.module().default_of(parameter)) to_.set_default(p, image_of(otherwise)->as_value());
       images_[parameter->id()] = p;
     }

@@ -64,6 +64,7 @@ class Pairing {
       if (!d != !e || (d && !Tensor::identical(d->tensor(), e->tensor()))) {
         return differ("{}: parameter {}: the defaults differ", what(), i);
       }
+      if (p.is_donated() != q.is_donated()) return differ("{}: parameter {}: donated on one side only", what(), i);
       nodes_.emplace(&p, &q);
       nodes_back_.emplace(&q, &p);
     }

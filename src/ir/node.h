@@ -134,10 +134,14 @@ class Node {
 class Parameter : public Node {
  public:
   size_t index() const { return num_inputs_; }
+  // Of main: whether the caller gives the memory of the argument away, so that a result may lie there.
+  bool is_donated() const { return is_donated_; }
+  void set_donated(bool is_donated) { is_donated_ = is_donated; }
 
  private:
   friend class Module;
   Parameter() : Node(NodeKind::Parameter) {}
+  bool is_donated_ = false;
 };
 
 // A constant: a tensor, a graph as a function, a type, or None (an omitted optional input).

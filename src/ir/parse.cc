@@ -285,6 +285,10 @@ class ModuleParser {
       }
       Parameter* parameter = module_->add_parameter(current_->graph, type, l.name);
       define(std::move(l), parameter, start);
+      if (cursor_.accept_word("donated")) {
+        parameter->set_donated(true);
+        end = cursor_.position();
+      }
       if (cursor_.accept("=")) {
         default_value(parameter);
         end = cursor_.position();
@@ -573,7 +577,8 @@ class ModuleParser {
   bool at_statement() {
     if (cursor_.peek() == '%') return true;
     const size_t start = cursor_.position();
-    const bool is_result = cursor_.accept_word("return") && !cursor_.accept("=");  // `return` may be an attribute's name
+    const bool is_result =
+        cursor_.accept_word("return") && !cursor_.accept("=");  // `return` may be an attribute's name
     cursor_.rewind(start);
     return is_result;
   }

@@ -406,6 +406,7 @@ class ModulePrinter {
       if (one_a_line) out_ += "\n    ";
       append(out_, *p);
       if (p->type() && options_.types) out_.append(": ").append(to_string(p->type()));
+      if (p->is_donated()) out_ += " donated";
       if (const Value* otherwise = module_.default_of(p); otherwise && otherwise->is_tensor()) {
         out_ += " = ";
         append_constant(out_, otherwise->tensor(), options_);
@@ -462,9 +463,9 @@ class ModulePrinter {
     const Location* l = node.location();
     if (!l || !options_.locations) return;
     auto is_plain_text = [](std::string_view text) {
-      return !text.starts_with(' ') && text.find(kInlinedAt) == std::string_view::npos && !text.ends_with(' ') && std::ranges::none_of(text, [](unsigned char c) {
-        return c < 0x20 || c >= 0x7f || c == '"' || c == '(' || c == ')';
-      });
+      return !text.starts_with(' ') && text.find(kInlinedAt) == std::string_view::npos && !text.ends_with(' ') &&
+             std::ranges::none_of(
+                 text, [](unsigned char c) { return c < 0x20 || c >= 0x7f || c == '"' || c == '(' || c == ')'; });
     };
     bool is_plain = true;
     for (const Location* at = l; at; at = at->inlined_at) {

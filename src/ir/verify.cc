@@ -523,6 +523,8 @@ class Verifier {
     for (const Graph* graph : module_.graphs()) {
       if (!graphs_.contains(graph)) continue;
       for (const Parameter* parameter : graph->parameters()) {
+        if (parameter->is_donated() && graph != main)
+          report(Invariant::Interface, *parameter, "a donated parameter in another graph than main");
         const Value* value = module_.default_of(parameter);
         if (!value) continue;
         const Type* type = parameter->type();

@@ -61,6 +61,9 @@ struct PassOptions {
     // How many states of a loop are kept, from which iterations are repeated; 0: what each iteration leaves is kept.
     int64_t checkpoints = 0;
   } gradient;
+  // The bytes of intermediate values and results that there may be at a time: `rematerialize` goes on until the plan fits, whatever that
+  // costs in time, or throws ResourceExhausted. None: no limit.
+  std::optional<int64_t> memory_limit;
   // What the module was before; null: nothing is known of it, and all constants are taken to be new.
   std::shared_ptr<const Origins> origins;
 };

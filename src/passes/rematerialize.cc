@@ -11,6 +11,10 @@
 // one is copied for its readers behind the peak, as long as that lowers the level there. Copies stay only if the planned peak
 // comes down by kLeastSaving in the end. For execution only: a model gets no more nodes by it. The number of tries is
 // bounded by the size of the graph, each one costs O(n log n).
+//
+// Under a memory limit (PassOptions::memory_limit) it goes on with values that take long to compute, until the plan fits: gradient
+// checkpointing, chosen by the profile. Of the values alive at the peak, that one goes whose bytes come for the least time; operands that
+// have gone by then are computed again with it. Of functions, each has memory of its own, and the largest ones are lowered first.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,6 +23,8 @@
 
 #include "analysis/cost.h"
 #include "analysis/memory_profile.h"
+#include "analysis/schedule.h"
+#include "anfora/error.h"
 #include "passes/pass.h"
 
 namespace anfora::passes {
@@ -35,6 +41,9 @@ constexpr std::string_view kCopied = "rematerialize";
 constexpr size_t kMostTries = 64, kMostVisited = 2'000'000;
 // Share of the peak that must be saved in all.
 constexpr double kLeastSaving = 1.0 / 64;
+// Under a limit: values that are tried at one peak, applications that are computed again with one, and copies for each application of the
+// graph.
+constexpr size_t kMostTriesAtPeak = 16, kLongestChain = 64, kMostCopies = 4;
 
 class Rematerialization {
  public:
@@ -49,6 +58,7 @@ class Rematerialization {
       }
     }
     for (const Graph* graph : graphs) lower_peak(*graph);
+    if (context_.options.memory_limit) fit(static_cast<double>(*context_.options.memory_limit));
     return changes_;
   }
 
@@ -63,7 +73,9 @@ class Rematerialization {
     ModuleOrder order = topological_order(module_);
     auto found = std::ranges::find(order.graphs, &graph, &GraphOrder::graph);
     visited_ += found->nodes.size();
-    return {*found, FreeVariables(order)};
+    const FreeVariables captured(order);
+    found->nodes = analysis::schedule(*found, captured);
+    return {*found, captured};
   }
 
   struct Copy {
@@ -122,6 +134,136 @@ class Rematerialization {
   void take_back(const Copy& copy) {
     module_.replace(copy.copy, copy.original);
     module_.erase(copy.copy);
+  }
+
+  // Under a limit -----------------------------------------------------------------------------------------------
+  void fit(double limit) {
+    std::vector<std::pair<double, const Graph*>> graphs;
+    double total = 0;
+    const ModuleOrder order = topological_order(module_);
+    for (const GraphOrder& graph : order.graphs) {
+      graphs.emplace_back(profile_of(*graph.graph).peak(), graph.graph);
+      total += graphs.back().first;
+    }
+    std::ranges::stable_sort(graphs, std::greater(), &std::pair<double, const Graph*>::first);
+    for (const auto& [peak, graph] : graphs) {
+      if (total > limit) total -= peak - lower_to(*graph, peak - (total - limit));
+    }
+    if (total > limit) refuse(*graphs[0].second, total, limit);
+  }
+
+  // Returns the peak that is reached.
+  double lower_to(const Graph& graph, double limit) {
+    analysis::MemoryProfile profile = profile_of(graph);
+    const double before = profile.peak();
+    double us = 0;
+    const size_t most = kMostCopies * graph.num_nodes();
+    size_t copies = 0;
+    while (profile.peak() > limit && copies < most) {
+      const size_t made = lower_at_peak(graph, profile, us);
+      if (made == 0) break;
+      copies += made;
+    }
+    changes_ += copies;
+    if (copies > 0) {
+      context_.remarks.applied(
+          kRematerialize.name, kCopied, *graph.return_node(),
+          fmt::format(
+              "{} applications are computed again, {:.0f} us by estimate; the planned peak of @{} goes from {:.0f} "
+              "to {:.0f} bytes for the memory limit",
+              copies, us, graph.name(), before, profile.peak()));
+    }
+    return profile.peak();
+  }
+
+  struct Choice {
+    analysis::MemoryProfile::Gap gap;
+    const Apply* first;  // of the users behind the gap
+    double us;
+  };
+
+  // Computes a value again that is alive at the peak. Returns the number of copies; the profile is that of the graph with them.
+  size_t lower_at_peak(const Graph& graph, analysis::MemoryProfile& profile, double& us) {
+    std::vector<Choice> choices;
+    for (auto& gap : profile.gaps_at_peak()) {
+      if (!is_repeatable(*gap.node)) continue;
+      const Apply* first =
+          *std::ranges::min_element(gap.later, {}, [&](const Apply* user) { return profile.step(*user); });
+      std::vector<Apply*> chain;
+      if (!find_chain(*gap.node, *first, profile, chain)) continue;
+      double cost = 0;
+      for (const Apply* node : chain) cost += analysis::run_us(context_.inference, *node);
+      choices.push_back({std::move(gap), first, cost});
+    }
+    std::ranges::stable_sort(choices, std::greater(), [](const Choice& c) { return c.gap.bytes / (c.us + 1); });
+    const Apply* peak = profile.at_peak();
+    for (size_t i = 0; i < std::min(choices.size(), kMostTriesAtPeak); ++i) {
+      const Choice& choice = choices[i];
+      const std::vector<Apply*> made = repeat(choice, profile);
+      analysis::MemoryProfile next = profile_of(graph);
+      if (next.peak() <= profile.peak() && next.level(*peak) < profile.peak()) {
+        context_.remarks.applied(
+            kRematerialize.name, kCopied, *choice.gap.node,
+            fmt::format("{:.0f} bytes less at {} for {:.0f} us", choice.gap.bytes, describe(*peak), choice.us));
+        profile = std::move(next);
+        us += choice.us;
+        return made.size();
+      }
+      module_.replace(made.back(), choice.gap.node);
+      for (size_t k = made.size(); k-- > 0;) module_.erase(made[k]);
+    }
+    return 0;
+  }
+
+  static bool is_repeatable(const Apply& node) {
+    return node.primitive() == Primitive::Operation && node.num_outputs() == 1 && node.op().effect == Effect::Pure &&
+           node.op().known && node.num_inputs() > 0;
+  }
+
+  // What computes the value once more for `user`, operands before users. False: too much, or what cannot be repeated has gone by then.
+  bool find_chain(Apply& node, const Apply& user, const analysis::MemoryProfile& profile,
+                  std::vector<Apply*>& chain) const {
+    if (std::ranges::count(chain, &node)) return true;
+    if (chain.size() >= kLongestChain) return false;
+    for (const Use& use : node.operands()) {
+      Apply* operand = use.node->as_apply();
+      if (!operand || operand->graph() != node.graph() || profile.reaches(*operand, user)) continue;
+      if (!is_repeatable(*operand)) continue;  // it is kept for longer, which the profile then shows
+      if (!find_chain(*operand, user, profile, chain)) return false;
+    }
+    chain.push_back(&node);
+    return true;
+  }
+
+  // The copies; the last one is that of the value, which the users behind the gap read.
+  std::vector<Apply*> repeat(const Choice& choice, const analysis::MemoryProfile& profile) {
+    std::vector<Apply*> chain, made;
+    find_chain(*choice.gap.node, *choice.first, profile, chain);
+    for (Apply* node : chain) {
+      const bool is_value = node == choice.gap.node;
+      made.push_back(copy(*node, is_value ? choice.gap.later : std::vector<Apply*>()).copy);
+      for (size_t i = 0; i < made.back()->num_inputs(); ++i) {
+        const auto at = std::ranges::find(chain, made.back()->input(i)) - chain.begin();
+        if (static_cast<size_t>(at) < chain.size()) module_.set_operand(made.back(), i, made[static_cast<size_t>(at)]);
+      }
+    }
+    return made;
+  }
+
+  [[noreturn]] void refuse(const Graph& graph, double total, double limit) {
+    const analysis::MemoryProfile profile = profile_of(graph);
+    std::string alive;
+    const auto values = profile.alive_at_peak();
+    constexpr size_t kMostNamed = 3;
+    for (size_t i = 0; i < std::min(values.size(), kMostNamed); ++i) {
+      alive += fmt::format("{}{} ({:.0f})", i == 0 ? "" : ", ", describe(*values[i].node), values[i].bytes);
+    }
+    Error error(ErrorCode::ResourceExhausted,
+                fmt::format("a run needs {:.0f} bytes by the plan, {:.0f} more than the memory limit of {:.0f}", total,
+                            total - limit, limit));
+    error.at_node(describe(*profile.at_peak()));
+    if (profile.at_peak()->location()) error.at_location(to_string(*profile.at_peak()->location()));
+    throw error.with_hint(fmt::format("the largest values there: {}", alive));
   }
 
   PassContext& context_;

@@ -42,6 +42,7 @@ runtime::Signature signature_of(const ir::Module& module, FunctionSymbols& symbo
   runtime::Signature signature;
   for (const ir::Parameter* parameter : module.main()->parameters()) {
     signature.inputs.push_back(describe_value(std::string(parameter->name()), parameter->type(), symbols));
+    signature.inputs.back().is_donated = parameter->is_donated();
     if (const ir::Value* value = module.default_of(parameter)) {
       signature.inputs.back().otherwise = value->is_tensor() ? Datum(value->tensor()) : Datum();
     }
@@ -91,8 +92,9 @@ runtime::Executable compile(const ir::Module& module, ir::Module* used_up, const
   for (uint32_t f = 0; f < drafts.size(); ++f) {
     FunctionSymbols own_symbols(arguments_of(drafts[f]), &main_symbols);
     const bool is_main = f == builder.program->main;
-    functions.push_back(
-        emit(drafts[f], plan_memory(drafts[f], is_main ? main_symbols : own_symbols, calls, retained), builder));
+    const Donation donation = is_main ? plan_donation(drafts[f], retained) : Donation();
+    functions.push_back(emit(
+        drafts[f], plan_memory(drafts[f], is_main ? main_symbols : own_symbols, calls, retained, donation), builder));
     if (!is_main) functions.back().symbols = own_symbols.sources();
   }
   functions[builder.program->main].symbols = main_symbols.sources();

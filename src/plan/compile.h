@@ -1,8 +1,8 @@
 // From a verified, typed module to something that runs.
 //
 //   1. closure conversion   the free variables of each graph become arguments of its function
-//   2. lowering             each graph, in topological order, to a straight list of steps; `call Switch(c, f, g)()` becomes
-//                           one instruction without a closure
+//   2. lowering             each graph, in an order that needs little memory (analysis/schedule.h), to a straight list of steps;
+//                           `call Switch(c, f, g)()` becomes one instruction without a closure
 //   3. kernels              one for each application: a prepared one where it applies, else the reference kernel
 //   4. memory               views, in-place results, an arena for what stays inside a function (memory.h)
 //   5. emission             values to slots, released right after their last use

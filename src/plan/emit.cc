@@ -26,6 +26,10 @@ class Emission {
     for (Value v : memory_.written_results) {
       function_.result_outputs.push_back(v == MemoryPlan::kNoValue ? Function::kNoOutput : outputs_.at(v));
     }
+    for (const MemoryPlan::Donated& donated : memory_.donated)
+      function_.donated.push_back({outputs_.at(donated.value), donated.argument});
+    for (Value argument : memory_.result_arguments)
+      function_.result_arguments.push_back(argument == MemoryPlan::kNoValue ? Function::kNoArgument : argument);
     function_.last_uses = std::make_unique<bool[]>(last_uses_.size());
     std::ranges::copy(last_uses_, function_.last_uses.get());
     return std::move(function_);

@@ -20,11 +20,13 @@ struct Class {
 class MemoryPlanner {
  public:
   MemoryPlanner(const Draft& draft, FunctionSymbols& symbols, const analysis::CallOrder& calls,
-                const RetainedArguments& retained)
+                const RetainedArguments& retained, const Donation& donation)
       : draft_(draft),
         symbols_(symbols),
         calls_(calls),
         retained_(retained),
+        donation_(donation),
+        viewed_(draft.viewed()),
         dims_(draft.graph->module().context().dims()),
         last_read_(draft.lifetimes().last_read) {}
 
@@ -37,25 +39,31 @@ class MemoryPlanner {
       const Step& step = draft_.steps[s];
       if (step.opcode != Opcode::Kernel) continue;
       for (Value v = step.first_result; v < step.first_result + step.num_results; ++v) {
-        if (class_of_[v] == v) {
+        if (is_donated(v)) {
+          plan_.donated.push_back({v, donation_.memory_of[v]});
+        } else if (class_of_[v] == v) {
           place(s, v);
         } else {
           plan_.buffer_of[v] = Function::kSharesInput;
         }
       }
       if (plan_.buffer_of[step.first_result] == Function::kNoBuffer) find_reusable(s);
-      for (Value v = step.first_result; v < step.first_result + step.num_results; ++v) carry(s, v);
+      for (Value v = step.first_result; v < step.first_result + step.num_results; ++v) {
+        if (!is_donated(v)) carry(s, v);
+      }
     }
     find_written_results();
+    plan_.result_arguments = donation_.result_of;
     return std::move(plan_);
   }
 
  private:
+  bool is_donated(Value v) const { return !donation_.memory_of.empty() && donation_.memory_of[v] != Donation::kNone; }
   uint32_t class_of(Operand value) const { return class_of_[static_cast<Value>(value)]; }
 
   void form_classes() {
     const size_t num_values = draft_.value_types.size();
-    class_of_ = draft_.viewed();
+    class_of_ = viewed_;
     for (uint32_t& origin : class_of_) {
       if (origin < draft_.num_arguments || origin == Draft::kConstant) origin = kOutside;
     }
@@ -119,26 +127,10 @@ class MemoryPlanner {
     plan_.buffers.push_back({s, members.last_read, std::move(bytes)});
   }
 
-  // Whether the step overwrites operand i only where it has read it. The same memory as another operand may be read in another
-  // order: through a view, or by an operator that does not go element by element.
-  bool may_overwrite(const Step& step, int i) const {
-    if (static_cast<size_t>(i) >= step.operands.size() || step.operands[i] < 0) return false;
-    ir::FusionKind fusion = step.node->op().fusion;
-    const bool is_pointwise = fusion == ir::FusionKind::Elementwise || fusion == ir::FusionKind::Broadcast;
-    for (size_t j = 0; j < step.operands.size(); ++j) {
-      Operand other = step.operands[j];
-      if (j == static_cast<size_t>(i) || other < 0) continue;
-      if (other == step.operands[i] ? !is_pointwise : is_same_memory(other, step.operands[i])) return false;
-    }
-    return true;
-  }
-
-  bool is_same_memory(Operand a, Operand b) const { return class_of(a) != kOutside && class_of(a) == class_of(b); }
-
   std::optional<uint32_t> buffer_to_take_over(uint32_t s, Dim bytes) const {
     const Step& step = draft_.steps[s];
     for (int i : step.node->op().in_place) {
-      if (!may_overwrite(step, i)) continue;
+      if (!may_overwrite(step, static_cast<size_t>(i), viewed_)) continue;
       uint32_t input = class_of(step.operands[i]);
       if (input == kOutside || plan_.buffer_of[input] >= Function::kSharesInput) continue;
       if (classes_[input].last_read != s || !provably_equal(*classes_[input].bytes, bytes)) continue;
@@ -150,7 +142,7 @@ class MemoryPlanner {
   void find_reusable(uint32_t s) {
     const Step& step = draft_.steps[s];
     for (int i : step.node->op().in_place) {
-      if (!may_overwrite(step, i)) continue;
+      if (!may_overwrite(step, static_cast<size_t>(i), viewed_)) continue;
       const uint32_t input = class_of(step.operands[i]);
       if (input != kOutside && plan_.buffer_of[input] != Function::kNoBuffer)
         continue;  // the arena is nobody's to give away
@@ -178,6 +170,8 @@ class MemoryPlanner {
   FunctionSymbols& symbols_;
   const analysis::CallOrder& calls_;
   const RetainedArguments& retained_;
+  const Donation& donation_;
+  std::vector<Value> viewed_;
   ir::DimTable& dims_;
   std::vector<uint32_t> last_read_;  // by value
   MemoryPlan plan_;
@@ -188,8 +182,8 @@ class MemoryPlanner {
 }  // namespace
 
 MemoryPlan plan_memory(const Draft& draft, FunctionSymbols& symbols, const analysis::CallOrder& calls,
-                       const RetainedArguments& retained) {
-  return MemoryPlanner(draft, symbols, calls, retained).run();
+                       const RetainedArguments& retained, const Donation& donation) {
+  return MemoryPlanner(draft, symbols, calls, retained, donation).run();
 }
 
 }  // namespace anfora::plan

@@ -3,7 +3,8 @@
 // Views (Reshape, Squeeze, …) share the memory of their input; a value with its views is a *class*, and the class is
 // what needs memory, from its first write to the last read of any member. Three places:
 //
-//   outside    the memory of an argument or a constant, with the views on it
+//   outside    the memory of an argument or a constant, with the views on it; results in the memory of arguments that the caller gives
+//              away (plan/donation.h)
 //   arena      a buffer at a planned offset of the function's arena, for classes that end with the function: what reads them
 //              keeps no handle, as kernels whose outputs are tensors, and functions that it calls (plan/retention.h)
 //   carried    a place of the loop's frame, for what a function that is a part of a loop passes on to the next iteration, if its size
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "analysis/calls.h"
+#include "plan/donation.h"
 #include "plan/draft.h"
 #include "plan/retention.h"
 #include "plan/sizes.h"
@@ -33,11 +35,17 @@ struct MemoryPlan {
   // By result of the function: the value whose memory is the result's and no other's, which a kernel writes; else kNoValue.
   static constexpr Value kNoValue = UINT32_MAX;
   std::vector<Value> written_results;
+  // Values in the memory of arguments, and by result the argument whose memory it has, or kNoValue; empty where there are none.
+  struct Donated {
+    Value value, argument;
+  };
+  std::vector<Donated> donated;
+  std::vector<Value> result_arguments;
   // By step: operands whose memory output 0 may take over when nobody else holds it.
   std::vector<std::vector<uint8_t>> reusable;
 };
 
 MemoryPlan plan_memory(const Draft& draft, FunctionSymbols& symbols, const analysis::CallOrder& calls,
-                       const RetainedArguments& retained);
+                       const RetainedArguments& retained, const Donation& donation);
 
 }  // namespace anfora::plan

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "analysis/evaluate.h"
+#include "analysis/schedule.h"
 #include "anfora/error.h"
 #include "kernels/onednn/onednn_kernels.h"
 #include "kernels/registered.h"
@@ -61,6 +62,7 @@ ProgramBuilder::ProgramBuilder(const ir::Module& module, ir::Module* used_up, co
   for (const ir::GraphOrder& graph : order_.graphs) {
     function_index_.emplace(graph.graph, static_cast<uint32_t>(function_index_.size()));
   }
+  for (ir::GraphOrder& graph : order_.graphs) graph.nodes = analysis::schedule(graph, free_variables_);
   if (used_up_) release_unused_constants();
 }
 

@@ -230,9 +230,13 @@ static void serialize(A& archive, CarriedValue& value) {
   archive(value.bytes, value.places);
 }
 template <class A>
+static void serialize(A& archive, DonatedOutput& donated) {
+  archive(donated.output, donated.argument);
+}
+template <class A>
 static void serialize(A& archive, Function& f) {
   archive(f.name, f.num_arguments, f.num_slots, f.code, f.origins, f.operands, f.releases, f.symbols, f.buffers,
-          f.output_buffers, f.carried, f.output_carried, f.result_outputs);
+          f.output_buffers, f.carried, f.output_carried, f.result_outputs, f.donated, f.result_arguments);
   if (!f.last_uses) f.last_uses = std::make_unique<bool[]>(f.operands.size());
   for (size_t i = 0; i < f.operands.size(); ++i) archive(f.last_uses[i]);
 }
@@ -251,7 +255,7 @@ static void load(cereal::BinaryInputArchive& archive, Structure& structure) {
 }
 template <class A>
 static void serialize(A& archive, ValueSpec& spec) {
-  archive(spec.name, spec.type, spec.is_tensor, spec.structure, spec.dtype, spec.dims, spec.otherwise);
+  archive(spec.name, spec.type, spec.is_tensor, spec.structure, spec.dtype, spec.dims, spec.otherwise, spec.is_donated);
 }
 template <class A>
 static void serialize(A& archive, Signature::Symbol& symbol) {
@@ -265,7 +269,7 @@ static void serialize(A& archive, Signature& signature) {
 namespace {
 
 constexpr char kMagic[8] = {'\x7f', 'A', 'N', 'F', 'O', 'R', 'A', '\n'};
-constexpr uint32_t kFormat = 1;
+constexpr uint32_t kFormat = 2;
 
 struct Header {
   char magic[8] = {};

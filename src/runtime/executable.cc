@@ -26,9 +26,7 @@ Tensor private_tensor(const Tensor& tensor) {
 // The caller may keep and change an output, so it must not share memory with the model, the machine or the inputs.
 void make_private(Datum& datum) {
   switch (datum.kind()) {
-    case Datum::Kind::Tensor:
-      datum = private_tensor(datum.tensor());
-      break;
+    case Datum::Kind::Tensor: datum = private_tensor(datum.tensor()); break;
     case Datum::Kind::Sequence: {
       std::vector<Datum> items = std::move(datum).take_items();
       for (Datum& item : items) make_private(item);
@@ -59,18 +57,21 @@ std::optional<Error> find_missing_kernel(const Program& program) {
   return std::nullopt;
 }
 
-// Moves a result to the caller, into the memory that `output` has if it is a tensor.
-void deliver(Datum result, Datum& output, const ValueSpec& spec) {
+// Moves a result to the caller, into the memory that `output` has if it is a tensor. `donated`: whose memory the result may have; null: it
+// has its own.
+void deliver(Datum result, Datum& output, const ValueSpec& spec, const Datum* donated) {
   if (!output.is_tensor()) {
-    make_private(result);
+    const bool is_there = donated && result.is_tensor() && result.tensor().raw() == donated->tensor().raw();
+    if (!is_there) make_private(result);
     output = std::move(result);
     return;
   }
   Tensor& to = output.tensor();
-  const bool fits = result.is_tensor() && result.tensor().dtype() == to.dtype() && result.tensor().shape() == to.shape();
+  const bool fits =
+      result.is_tensor() && result.tensor().dtype() == to.dtype() && result.tensor().shape() == to.shape();
   if (!fits) {
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("output '{}' is {}, the memory given for it {}", spec.name, describe(result), describe(output)));
+    throw Error(ErrorCode::InvalidArgument, fmt::format("output '{}' is {}, the memory given for it {}", spec.name,
+                                                        describe(result), describe(output)));
   }
   const Tensor& from = result.tensor();
   if (from.raw() == to.raw() || from.size() == 0) return;
@@ -188,8 +189,16 @@ void Executable::run(std::span<const Datum> inputs, std::span<Datum> outputs, co
                         {random ? &*random : nullptr, options.profiler, options.deepest_calls});
   });
   for (size_t i = 0; i < outputs.size(); ++i) {
-    deliver(std::move(runner->results[i]), outputs[i], signature_.outputs[i]);
+    const std::optional<size_t> input = donated_input(i);
+    deliver(std::move(runner->results[i]), outputs[i], signature_.outputs[i],
+            input ? runner->arguments.data[*input] : nullptr);
   }
+}
+
+std::optional<size_t> Executable::donated_input(size_t output) const {
+  const std::vector<uint32_t>& donors = program_->functions[program_->main].result_arguments;
+  if (output >= donors.size() || donors[output] == Function::kNoArgument) return std::nullopt;
+  return donors[output];
 }
 
 MemoryReport Executable::memory() const {
@@ -209,9 +218,10 @@ MemoryReport Executable::memory() const {
       report.callee_arena_bytes += layout->bytes + layout->carried_bytes;
     }
   }
-  for (uint32_t buffer : program_->functions[program_->main].output_buffers) {
-    report.unplanned_values += buffer == Function::kNoBuffer;
-  }
+  const Function& main = program_->functions[program_->main];
+  for (uint32_t buffer : main.output_buffers) report.unplanned_values += buffer == Function::kNoBuffer;
+  report.unplanned_values -= main.donated.size();
+  for (uint32_t argument : main.result_arguments) report.donated_results += argument != Function::kNoArgument;
   return report;
 }
 

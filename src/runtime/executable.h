@@ -4,7 +4,8 @@
 //     std::vector<Datum> outputs = model.run({{"x", tensor}});
 //     model.run(inputs, outputs);    // once more, into the same memory: nothing is allocated
 //
-// Inputs may be given by name or by position. Outputs are the caller's: no run overwrites them unasked. Any number of threads may
+// Inputs may be given by name or by position. Outputs are the caller's: no run overwrites them unasked. Inputs are not written to, but for
+// those that are donated, whose memory outputs may have. Any number of threads may
 // call run() at once: the program is constant, and each run has a machine to itself, which later runs use again. Kernels use
 // a pool of threads inside.
 #pragma once
@@ -39,6 +40,7 @@ struct MemoryReport {
   int64_t callee_arena_bytes = 0;  // one arena of each other function that has run, with what loops carry
   int64_t block_bytes = 0;         // of values that have no place in an arena
   int64_t constant_bytes = 0;      // that kernels read as they are, mostly memory-mapped
+  size_t donated_results = 0;      // results that lie in the memory of inputs
   size_t unplanned_values = 0;     // tensors of the main function that kernels allocate themselves
 };
 
@@ -51,6 +53,8 @@ class Executable {
 
   std::span<const ValueSpec> inputs() const;
   std::span<const ValueSpec> outputs() const;
+  // The donated input in whose memory an output lies, unless the caller gives some for it.
+  std::optional<size_t> donated_input(size_t output) const;
   const Program& program() const { return *program_; }
   const Signature& signature() const { return signature_; }
   int threads() const { return threads_; }  // that it was compiled for; 0: one a CPU

@@ -158,6 +158,16 @@ struct Machine::Frame {
     return {arena.get() + place.offset, static_cast<size_t>(place.bytes)};
   }
 
+  // Lets values lie in the memory of arguments that the caller has given away, until the frame is released. Before use_memory().
+  void use_donated(std::span<const Datum* const> arguments) {
+    for (const DonatedOutput& donated : function.donated) {
+      const Tensor& tensor = arguments[donated.argument]->tensor();
+      planned[donated.output] = Tensor::view(DType::U8, Shape{static_cast<int64_t>(tensor.bytes())},
+                                             const_cast<void*>(tensor.raw()), tensor.owner());
+      uses_given_memory = true;
+    }
+  }
+
   // Lets results be written to memory of the caller, until the frame is released.
   void use_memory(std::span<const Datum> given) {
     for (size_t i = 0; i < std::min(given.size(), function.result_outputs.size()); ++i) {
@@ -172,6 +182,7 @@ struct Machine::Frame {
   }
   void forget_given_memory() {
     if (!std::exchange(uses_given_memory, false)) return;
+    for (const DonatedOutput& donated : function.donated) planned[donated.output] = Tensor();
     for (uint32_t output : function.result_outputs) {
       if (output != Function::kNoOutput) planned[output] = Tensor();
     }
@@ -296,6 +307,7 @@ void Machine::run(std::span<const Datum* const> arguments, std::span<const Datum
     for (size_t i = 0; i < arguments.size(); ++i) frame->slots[i] = *arguments[i];
     main_symbols_.clear();
     enter(std::move(frame), options);
+    frames_.back()->use_donated(arguments);
     frames_.back()->use_memory(given);
     execute(results, options);
   } catch (Error& error) {

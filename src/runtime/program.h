@@ -75,6 +75,12 @@ struct SymbolSource {
   int64_t scale = 1, offset = 0;
 };
 
+// What a kernel writes to the memory of an argument, which the caller has given away.
+struct DonatedOutput {
+  uint32_t output = 0;  // in Function::output_buffers
+  uint32_t argument = 0;
+};
+
 struct Function {
   std::string name;
   uint32_t num_arguments = 0;
@@ -97,6 +103,11 @@ struct Function {
   // when a tail call returns in the function's stead.
   static constexpr uint32_t kNoOutput = UINT32_MAX;
   std::vector<uint32_t> result_outputs;
+  // Of the main function: outputs of kernels that lie in the memory of arguments, and by result the argument in whose memory it is, or
+  // kNoArgument; empty when there are none.
+  std::vector<DonatedOutput> donated;
+  static constexpr uint32_t kNoArgument = UINT32_MAX;
+  std::vector<uint32_t> result_arguments;
 };
 
 struct Program {

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "anfora/error.h"
 #include "runtime/profiler.h"
@@ -88,6 +89,39 @@ void check_input(const Signature& signature, size_t index, const Arguments& argu
   }
 }
 
+void add_extents(const Datum& datum, size_t input, std::vector<Arguments::Extent>& extents) {
+  if (datum.is_tensor()) {
+    const auto* begin = static_cast<const std::byte*>(datum.tensor().raw());
+    if (datum.tensor().bytes() > 0) extents.push_back({begin, begin + datum.tensor().bytes(), input});
+  } else if (datum.kind() == Datum::Kind::Sequence) {
+    for (const Datum& item : datum.items()) add_extents(item, input, extents);
+  }
+}
+
+// O(n log n) in the tensors; nothing where no input is donated.
+void check_donated(const Signature& signature, Arguments& arguments) {
+  if (std::ranges::none_of(signature.inputs, &ValueSpec::is_donated)) return;
+  std::vector<Arguments::Extent>& extents = arguments.extents;
+  extents.clear();
+  for (size_t i = 0; i < arguments.data.size(); ++i) add_extents(*arguments.data[i], i, extents);
+  std::ranges::sort(extents, std::less(), &Arguments::Extent::begin);
+  const Arguments::Extent *reaches_farthest = nullptr, *donated_farthest = nullptr;  // of those so far
+  for (const Arguments::Extent& extent : extents) {
+    const bool is_donated = signature.inputs[extent.input].is_donated;
+    const Arguments::Extent* before = is_donated ? reaches_farthest : donated_farthest;
+    if (before && before->end > extent.begin) {
+      const auto [donated, other] =
+          is_donated ? std::pair(extent.input, before->input) : std::pair(before->input, extent.input);
+      throw Error(ErrorCode::InvalidArgument, fmt::format("input '{}' is donated, and shares memory with input '{}'",
+                                                          signature.inputs[donated].name, signature.inputs[other].name))
+          .with_hint("a donated array is overwritten: give a copy for one of them");
+    }
+    auto is_farther = [&](const Arguments::Extent* than) { return !than || extent.end > than->end; };
+    if (is_farther(reaches_farthest)) reaches_farthest = &extent;
+    if (is_donated && is_farther(donated_farthest)) donated_farthest = &extent;
+  }
+}
+
 }  // namespace
 
 std::vector<Datum> in_order(const Signature& signature, NamedData named) {
@@ -133,6 +167,7 @@ void bind(const Signature& signature, std::span<const Datum> inputs, Arguments& 
     arguments.symbols.push_back(value);
   }
   for (size_t i = 0; i < arguments.data.size(); ++i) check_input(signature, i, arguments);
+  check_donated(signature, arguments);
 }
 
 }  // namespace anfora::runtime

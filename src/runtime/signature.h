@@ -1,6 +1,7 @@
 // What a program takes and gives: names, types and shapes, against which the caller's data are checked.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -31,6 +32,7 @@ struct ValueSpec {
   DType dtype = DType::Undefined;  // Undefined: any
   std::optional<std::vector<SizeExpression>> dims;  // over the main function's symbols; empty: any rank
   std::optional<Datum> otherwise;                   // of an input that may be left out
+  bool is_donated = false;                          // of an input: a run may overwrite it
 };
 
 struct Signature {
@@ -51,13 +53,19 @@ using NamedData = std::vector<std::pair<std::string, Datum>>;
 // is None.
 std::vector<Datum> in_order(const Signature& signature, NamedData data);
 
-// The main function's arguments. `symbols` is scratch memory.
+// The main function's arguments. What is not `data` is scratch memory.
 struct Arguments {
   std::vector<const Datum*> data;
   std::vector<int64_t> symbols;
+  struct Extent {
+    const std::byte *begin, *end;
+    size_t input;
+  };
+  std::vector<Extent> extents;
 };
 // Points the arguments at the inputs, and at the defaults of those that are left out. Throws InvalidArgument, naming the input,
-// when one is missing or there are too many, or when an element type, a rank or a dimension is wrong.
+// when one is missing or there are too many, when an element type, a rank or a dimension is wrong, or when one that is donated shares memory
+// with another.
 void bind(const Signature& signature, std::span<const Datum> inputs, Arguments& arguments);
 
 }  // namespace anfora::runtime

@@ -67,6 +67,8 @@ Recipe parse_recipe(std::string_view text) {
       recipe.tolerance = driver::Tolerance{relative, relative};
     } else if (word.starts_with("fold_limit=")) {
       std::from_chars(value.data(), value.data() + value.size(), recipe.options.fold_limit.emplace());
+    } else if (word.starts_with("memory_limit=")) {
+      std::from_chars(value.data(), value.data() + value.size(), recipe.options.memory_limit.emplace());
     } else if (const passes::Pass* pass = pipeline::find_pass(word)) {
       recipe.passes.push_back(pass);
     } else {

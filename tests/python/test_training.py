@@ -1,0 +1,206 @@
+"""Training: parameters updated in place, memory limits, and the memory that a step takes."""
+import dataclasses
+
+import numpy as np
+import pytest
+
+from test_jit import leaves
+
+import anfora
+
+RANDOM = np.random.default_rng(0)
+
+
+def same(expected, got):
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+
+
+# Donation -------------------------------------------------------------------------------------------------------------
+
+
+def test_donated_array_comes_back():
+    @anfora.jit(donate="p")
+    def descend(p, g, rate):
+        return p - rate * g
+
+    p, g = np.ones((3, 4), np.float32), np.full((3, 4), 2, np.float32)
+    for _ in range(3):
+        assert descend(p, g, 0.25) is p
+    same(np.full((3, 4), -0.5), p)
+    same(np.full((3, 4), 2), g)
+    given = np.ones((2, 2), np.float32)
+    assert descend(p=given, g=given.copy(), rate=0.5) is given  # by name
+
+
+@pytest.mark.parametrize("donate", [0, "tree", (0,), ["tree", 1]])
+def test_donated_trees(donate):
+    @dataclasses.dataclass
+    class Layer:
+        weight: np.ndarray
+        bias: np.ndarray
+
+    @anfora.jit(donate=donate)
+    def step(tree, state):
+        return {"layers": [Layer(layer.weight * 2, layer.bias + 1) for layer in tree["layers"]], "count": tree["count"] + 1}, (state[0] * 0.5,)
+
+    tree = {"layers": [Layer(np.ones((2, 3)), np.ones(3)), Layer(np.ones((3, 2)), np.ones(2))], "count": 1}
+    state = (np.ones(5),)
+    new, state_after = step(tree, state)
+    assert new["count"] == 2 and new["layers"][1].bias is tree["layers"][1].bias
+    for old, layer in zip(tree["layers"], new["layers"]):
+        assert layer.weight is old.weight
+        same(2, layer.weight)
+    assert (state_after[0] is state[0]) == isinstance(donate, list)
+
+
+@pytest.mark.parametrize("optimizer", [anfora.optimizers.SGD(0.1), anfora.optimizers.SGD(0.1, momentum=0.9, nesterov=True, weight_decay=0.01),
+                                       anfora.optimizers.Adam(0.1), anfora.optimizers.Adam(0.1, weight_decay=0.01)],
+                         ids=["sgd", "momentum", "adam", "adamw"])
+def test_optimizers_update_in_place(optimizer):
+    def loss_of(p, x):
+        return (np.tanh(x @ p["w"] + p["b"]) ** 2).mean()
+
+    def step(p, state, x):
+        loss, gradients = anfora.value_and_grad(loss_of)(p, x)
+        p, state = optimizer.update(p, gradients, state)
+        return p, state, loss
+
+    x = RANDOM.standard_normal((8, 5))
+    first = {"w": RANDOM.standard_normal((5, 4)), "b": np.zeros(4)}
+    p, q = ({k: v.copy() for k, v in first.items()} for _ in range(2))
+    state_p, state_q = optimizer.init(p), optimizer.init(q)
+    plain, donated = anfora.jit(step), anfora.jit(step, donate=("p", "state"))
+    arrays = [v for v in q.values()]
+    for _ in range(5):
+        p, state_p, loss_p = plain(p, state_p, x)
+        q, state_q, loss_q = donated(q, state_q, x)
+        same(loss_p, loss_q)
+    assert all(a is b for a, b in zip(q.values(), arrays))
+    for key in p:
+        same(p[key], q[key])
+    before = leaves(state_q)
+    assert all(a is b for a, b in zip(before, leaves(donated(q, state_q, x)[1])) if isinstance(a, np.ndarray))
+
+
+def test_donated_memory_may_not_be_shared():
+    step = anfora.jit(lambda p, q: (p + 1, q * 2), donate=0)
+    both = np.arange(6.0)
+    for p, q in ((both, both), (both, both[2:3]), (both[:4], both[3:]), (both.reshape(2, 3), both)):
+        with pytest.raises(anfora.InvalidArgumentError, match="'argument 0' is donated, and shares memory with 'argument 1'"):
+            step(p, q)
+    same(np.arange(6.0), both)
+    p, q = step(both[:3], both[3:])
+    same([1, 2, 3, 3, 4, 5], both)
+    twice = anfora.jit(lambda pair: pair[0] + pair[1], donate="pair")
+    with pytest.raises(anfora.InvalidArgumentError, match=r"argument 0\[.\]' is donated, and shares memory with 'argument 0\[.\]'"):
+        twice((both, both))
+
+
+def test_donated_memory_that_is_captured():
+    weight = np.ones(3)
+    step = anfora.jit(lambda p: p + weight, donate=0)
+    with pytest.raises(anfora.InvalidArgumentError, match="shares memory with 'weight'"):
+        step(weight)
+
+
+def test_donated_array_that_is_read_only():
+    p = np.ones(3)
+    p.flags.writeable = False
+    with pytest.raises(anfora.InvalidArgumentError, match="'argument 0' is donated, and is an array that cannot be written to"):
+        anfora.jit(lambda p: p + 1, donate=0)(p)
+
+
+def test_donated_views_of_other_strides_are_copied():
+    base = np.arange(6.0).reshape(2, 3)
+    result = anfora.jit(lambda p: p * 2, donate=0)(base.T)
+    same(base.T * 2, result)
+    same(np.arange(6.0).reshape(2, 3), base)
+
+
+def test_donated_tensor_is_gone():
+    t = anfora.Tensor(np.ones(3))
+    result = anfora.jit(lambda p: p + 1, donate="p")(t)
+    same(2, result)
+    for use in (lambda: t + 1, lambda: t.shape, lambda: np.asarray(t), lambda: repr(t), lambda: t.dtype, lambda: float(t[0])):
+        with pytest.raises(anfora.InvalidArgumentError, match="donated to a compiled function"):
+            use()
+
+
+def test_donated_arguments_that_are_not_there():
+    with pytest.raises(anfora.InvalidArgumentError, match="no argument 'weights' to donate"):
+        anfora.jit(lambda p: p, donate="weights")
+    with pytest.raises(anfora.InvalidArgumentError, match="no argument 3 to donate"):
+        anfora.jit(lambda p: p, donate=3)
+
+
+def test_donated_and_kept_on_disk(tmp_path, monkeypatch):
+    monkeypatch.setenv("ANFORA_CACHE", str(tmp_path))
+
+    def step(p, g):
+        return p - g
+
+    for _ in range(2):
+        p = np.ones(3)
+        compiled = anfora.jit(step, donate="p")
+        assert compiled(p, p.copy()) is p
+    assert "kept on disk" in compiled.explain()
+    assert anfora.jit(step)(p, p.copy()) is not p
+
+
+def test_donated_inputs_of_a_model(tmp_path):
+    model = anfora.jit(lambda p, g: p - 2 * g).lower(np.ones(3), np.ones(3))
+    names = [info.name for info in model.inputs]
+    run = model.compile(donate=names[:1])
+    p = np.ones(3)
+    assert run(p, np.ones(3)) is p
+    run.save(tmp_path / "step.anf")
+    assert anfora.Executable.load(tmp_path / "step.anf")(p, np.ones(3)) is p
+    same(-3, p)
+    with pytest.raises(anfora.InvalidArgumentError, match="no input 'x'"):
+        model.compile(donate=["x"])
+
+
+# Memory limits --------------------------------------------------------------------------------------------------------
+
+
+def deep(weights, x):
+    for w in weights:
+        x = np.tanh(x @ w) + np.sin(x)
+    return (x * x).mean()
+
+
+def deep_step(weights, x):
+    return anfora.value_and_grad(deep)(weights, x)
+
+
+def test_memory_limit():
+    weights = [RANDOM.standard_normal((16, 16)).astype(np.float32) / 4 for _ in range(12)]
+    x = RANDOM.standard_normal((2048, 16)).astype(np.float32)
+    value, gradients = anfora.jit(deep_step)(weights, x)
+    layer = x.nbytes
+    limit = 12 * layer
+    limited = anfora.jit(deep_step, memory_limit=limit)
+    value_again, gradients_again = limited(weights, x)
+    same(value, value_again)
+    for g, h in zip(gradients, gradients_again):
+        same(g, h)
+    told = limited.explain()
+    assert "computed again" in told and "us by estimate" in told and "for the memory limit" in told
+
+    unlimited = anfora.jit(deep_step).lower(weights, x).compile()
+    fitting = anfora.jit(deep_step, memory_limit=limit).lower(weights, x).compile(memory_limit=limit)
+    for run in (unlimited, fitting):
+        run(*weights, x)
+    assert fitting.memory["arena"] < unlimited.memory["arena"] / 1.5
+    assert fitting.memory["arena"] < limit * 1.1
+
+    with pytest.raises(anfora.ResourceExhaustedError, match=r"a run needs \d+ bytes by the plan, \d+ more than the memory limit of 1000"):
+        anfora.jit(deep_step, memory_limit=1000)(weights, x)
+
+
+def test_memory_limit_that_is_not_needed():
+    f = anfora.jit(lambda x: np.tanh(x).sum(), memory_limit=1 << 20)
+    same(np.tanh(1.0) * 3, f(np.ones(3)))
+    assert "again" not in f.explain()
+    same(np.tanh(1.0) * 4, f(np.ones(4)))
+    assert "which the memory limit is for" in f.explain()
