@@ -119,8 +119,10 @@ class Differentiation : rewrite::Sensitivities {
   ir::Graph* header_and(const LoopForm& loop, ir::Graph* branch, std::string_view name);
   Mask varying(ir::Graph* step, Mask active);
   void visit_loop(Body& body, ir::Apply& node, const LoopForm& loop, std::span<ir::Node* const> sensitivities);
-  ir::Graph* make_forward_loop(const LoopForm& loop, const Pair& pair, const Mask& is_pushed);
-  ir::Graph* make_backward_loop(const ir::Graph& step, const Pair& pair, const Mask& is_pushed, std::span<const ir::Type* const> sequences,
+  ir::Node* size_at_entry(const ir::Apply& entry, ir::Dim dim);
+  ir::Node* room_for_items(const ir::Apply& entry, ir::Node* count, const ir::Type* item);
+  ir::Graph* make_forward_loop(const LoopForm& loop, const Pair& pair, const Mask& is_pushed, std::span<const ir::Type* const> items);
+  ir::Graph* make_backward_loop(const ir::Graph& step, const Pair& pair, const Mask& is_pushed, std::span<const ir::Type* const> items,
                                 std::span<const Leaf> leaves);
 
   // Loops with few snapshots.

@@ -4,6 +4,8 @@
 
 #include "ir/clone.h"
 #include "ir/order.h"
+#include "ir/readable.h"
+#include "support/element_types.h"
 
 namespace anfora::passes::reverse {
 
@@ -55,6 +57,43 @@ Mask Differentiation::varying(Graph* step, Mask active) {
   return active;
 }
 
+// A dimension as a tensor of one element, where the loop is entered; null: it may be another one in each iteration, or cannot be read there.
+Node* Differentiation::size_at_entry(const Apply& entry, Dim dim) {
+  if (auto size = dim.as_constant()) return module_.constant(Tensor::vector<int64_t>(std::span(&*size, 1)));
+  bool is_of_run = !dim.is_unknown();
+  if (is_of_run)
+    for_each_symbol(dim, [&](Dim symbol) { is_of_run = is_of_run && !is_generated(symbol.symbol_name()); });
+  if (!is_of_run) return nullptr;
+  for (const Use& use : entry.operands().subspan(1)) {
+    const Type* type = use.node->type();
+    if (!type || !type->is_tensor() || !type->has_rank()) continue;
+    for (int axis = 0; axis < type->rank(); ++axis) {
+      if (!provably_equal(type->dim(axis), dim)) continue;
+      return build_.apply(entry.graph(), "Shape", {use.node}, {{"start", axis}, {"end", axis + 1}});
+    }
+  }
+  return nullptr;
+}
+
+// Where the items of iterations lie until the backward loop reads them. Where their number is known before the loop, and an item has the same
+// size in all of them: one tensor, in which they are written in place, by their index. Else an empty sequence.
+Node* Differentiation::room_for_items(const Apply& entry, Node* count, const Type* item) {
+  Graph* graph = entry.graph();
+  const bool is_stackable = count && item && item->is_tensor() && item->has_rank() &&
+                            item->dtype() != DType::Undefined && item->dtype() != DType::String;
+  if (!is_stackable) return build_.empty_sequence(graph, item);
+  Node* at_least_none = build_.apply(graph, "Max", {count, module_.scalar<int64_t>(0)});
+  std::vector<Node*> sizes = {build_.apply(
+      graph, "Unsqueeze", {at_least_none, module_.constant(Tensor::vector<int64_t>(std::vector<int64_t>{0}))})};
+  for (Dim dim : item->dims()) {
+    sizes.push_back(size_at_entry(entry, dim));
+    if (!sizes.back()) return build_.empty_sequence(graph, item);
+  }
+  Apply* shape = module_.apply(graph, module_.context().get_operator("Concat"), sizes, {{"axis", 0}});
+  context_.inference.infer(*shape);
+  return build_.apply(graph, "ConstantOfShape", {shape}, {{"value", Tensor::zeros(item->dtype(), Shape{1})}});
+}
+
 void Differentiation::visit_loop(Body& body, Apply& node, const LoopForm& loop, std::span<Node* const> sensitivities) {
   Graph* step = header_and(loop, loop.body, "step");
   Graph* leave = header_and(loop, loop.exit, "leave");
@@ -69,7 +108,7 @@ void Differentiation::visit_loop(Body& body, Apply& node, const LoopForm& loop, 
   }
   const Pair& pair = pair_of({step}, active, matters, true);
 
-  // What is put on sequences: of the arguments those that change, and that an iteration reads, and the residuals; or the state.
+  // What is kept of each iteration: of the arguments those that change, and that an iteration reads, and the residuals; or the state.
   const bool has_snapshots = checkpoints_ > 0;
   const size_t n = step->parameters().size();
   Mask reads(n), is_pushed(n);
@@ -84,17 +123,24 @@ void Differentiation::visit_loop(Body& body, Apply& node, const LoopForm& loop, 
   for (const Use& use : node.operands().subspan(1)) arguments.push_back(use.node);
   arguments.push_back(module_.scalar<int64_t>(0));
   Graph* forward;
+  Node* count = trip_count(loop, *step, node);
+  std::vector<const Type*> last;  // what the loop ends with
+  size_t first;
   if (has_snapshots) {
-    Node* count = trip_count(loop, *step, node);
     forward = make_snapshot_loop(loop, step, is_pushed, count != nullptr);
     arguments.insert(arguments.end(), {module_.scalar<int64_t>(0), count ? count : module_.scalar<int64_t>(1)});
+    first = arguments.size();
+    for (const Parameter* p : forward->parameters()) last.push_back(p->type());
+    for (size_t i = first; i < last.size(); ++i) arguments.push_back(build_.empty_sequence(graph, last[i]->element()));
   } else {
-    forward = make_forward_loop(loop, pair, is_pushed);
+    first = arguments.size();
+    for (size_t i = 0; i < n; ++i) {
+      if (is_pushed[i]) arguments.push_back(room_for_items(node, count, step->parameter(i)->type()));
+    }
+    for (const Type* type : pair.residuals) arguments.push_back(room_for_items(node, count, type));
+    forward = make_forward_loop(loop, pair, is_pushed, types_of(std::span(arguments).subspan(first)));
+    for (const Parameter* p : forward->parameters()) last.push_back(p->type());
   }
-  const size_t first = arguments.size();
-  std::vector<const Type*> last;  // what the loop ends with
-  for (const Parameter* p : forward->parameters()) last.push_back(p->type());
-  for (size_t i = first; i < last.size(); ++i) arguments.push_back(build_.empty_sequence(graph, last[i]->element()));
   Apply* ended = build_.call(graph, forward->value(), arguments, node.location());
   ended->set_type(module_.context().tuple_type(last));
   std::vector<Node*> ends;
@@ -128,17 +174,14 @@ void Differentiation::visit_loop(Body& body, Apply& node, const LoopForm& loop, 
   module_.erase(&node);
 }
 
-// Parameters: those of the loop, the number of iterations, and the sequences. Returns all of them at the end.
-Graph* Differentiation::make_forward_loop(const LoopForm& loop, const Pair& pair, const Mask& is_pushed) {
+// Parameters: those of the loop, the number of iterations, and where the items of iterations lie. Returns all of them at the end.
+Graph* Differentiation::make_forward_loop(const LoopForm& loop, const Pair& pair, const Mask& is_pushed,
+                                          std::span<const Type* const> items) {
   Graph* made = module_.make_graph(fmt::format("{}.forward", loop.header->name()));
-  auto sequence = [&](const Type* type) { module_.add_parameter(made, module_.context().sequence_type(type)); };
   const size_t n = loop.header->parameters().size();
   for (const Parameter* p : loop.header->parameters()) module_.add_parameter(made, p->type(), p->name());
   Parameter* count = module_.add_parameter(made, module_.context().tensor_type(DType::I64, Shape()), "iterations");
-  for (size_t i = 0; i < n; ++i) {
-    if (is_pushed[i]) sequence(loop.header->parameter(i)->type());
-  }
-  for (const Type* type : pair.residuals) sequence(type);
+  for (const Type* type : items) module_.add_parameter(made, type);
   const Header header = copy_header(loop, made);
   Graph* again = module_.make_graph(fmt::format("{}.again", made->name()), made);
   Graph* done = module_.make_graph(fmt::format("{}.done", made->name()), made);
@@ -155,9 +198,18 @@ Graph* Differentiation::make_forward_loop(const LoopForm& loop, const Pair& pair
     if (is_pushed[i]) pushed.push_back(own[i]);
   }
   for (size_t i = 0; i < pair.residuals.size(); ++i) pushed.push_back(module_.tuple_item(again, stepped, i + 1));
+  auto applied = [&](std::string_view op, std::initializer_list<Node*> inputs) {  // of types that inference will find
+    return module_.apply(again, module_.context().get_operator(op), inputs);
+  };
   for (Node* item : pushed) {
-    const Operator& insert = module_.context().get_operator("SequenceInsert");
-    next.push_back(module_.apply(again, insert, {own[next.size()], item}));
+    Node* room = own[next.size()];
+    if (room->type()->is_tensor()) {
+      Node* index = applied("Reshape", {count, module_.constant(Tensor::vector<int64_t>(std::vector<int64_t>{1, 1}))});
+      Node* row = applied("Unsqueeze", {item, module_.constant(Tensor::vector<int64_t>(std::vector<int64_t>{0}))});
+      next.push_back(applied("ScatterND", {room, index, row}));
+    } else {
+      next.push_back(applied("SequenceInsert", {room, item}));
+    }
   }
   module_.set_result(again, module_.call(again, made->value(), next));
   Node *yes = again->value(), *no = done->value();
@@ -166,16 +218,17 @@ Graph* Differentiation::make_forward_loop(const LoopForm& loop, const Pair& pair
   return made;
 }
 
-// Parameters: the number of iterations that are left, the sequences, what the iterations have in common, and the sensitivities, which it
+// Parameters: the number of iterations that are left, the items of iterations, what the iterations have in common, and the sensitivities, which it
 // returns at the end.
-Graph* Differentiation::make_backward_loop(const Graph& step, const Pair& pair, const Mask& is_pushed, std::span<const Type* const> sequences,
-                          std::span<const Leaf> leaves) {
+Graph* Differentiation::make_backward_loop(const Graph& step, const Pair& pair, const Mask& is_pushed,
+                                           std::span<const Type* const> items, std::span<const Leaf> leaves) {
   Graph* made = module_.make_graph(fmt::format("{}.backward", step.name()));
   std::vector<Node*> shared(step.parameters().size(), module_.none());
   Parameter* left = module_.add_parameter(made, module_.context().tensor_type(DType::I64, Shape()), "iterations");
-  for (const Type* type : sequences) module_.add_parameter(made, type);
+  for (const Type* type : items) module_.add_parameter(made, type);
   for (const Parameter* p : step.parameters()) {
-    if (pair.reads[p->index()] && !is_pushed[p->index()]) shared[p->index()] = module_.add_parameter(made, p->type(), p->name());
+    if (pair.reads[p->index()] && !is_pushed[p->index()])
+      shared[p->index()] = module_.add_parameter(made, p->type(), p->name());
   }
   const size_t first = made->parameters().size();
   for (Leaf leaf : leaves) module_.add_parameter(made, leaf_types(step.parameter(leaf.value)->type())[leaf.leaf]);
@@ -184,11 +237,16 @@ Graph* Differentiation::make_backward_loop(const Graph& step, const Pair& pair, 
   Graph* done = module_.make_graph(fmt::format("{}.done", made->name()), made);
   module_.set_result(done, build_.tuple(done, std::span(own).subspan(first)));
 
-  // Popped as they were pushed: a push and a pop are the gradients of each other.
+  // Sequences are popped as they were pushed: a push and a pop are the gradients of each other.
   std::vector<Node*> next = {build_.apply(again, "Sub", {left, module_.scalar<int64_t>(1)})}, popped;
-  for (size_t i = 0; i < sequences.size(); ++i) {
-    popped.push_back(build_.apply(again, "SequenceAt", {own[i + 1], module_.scalar<int64_t>(-1)}));
-    next.push_back(build_.apply(again, "SequenceErase", {own[i + 1]}));
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (items[i]->is_tensor()) {
+      popped.push_back(build_.apply(again, "Gather", {own[i + 1], next[0]}));
+      next.push_back(own[i + 1]);
+    } else {
+      popped.push_back(build_.apply(again, "SequenceAt", {own[i + 1], module_.scalar<int64_t>(-1)}));
+      next.push_back(build_.apply(again, "SequenceErase", {own[i + 1]}));
+    }
   }
   std::vector<Node*> arguments = shared;
   size_t at = 0;
