@@ -315,6 +315,7 @@ def _derivative(kind: str, function: Callable[..., Any], argnums: Argnums) -> Gr
     return Gradient(function, argnums, True, kind)
 
 
+@known_as("vjp")
 def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
     """What the function returns, and its pullback: from sensitivities of what is returned to those of the arguments, cᵀ · J.
 
@@ -334,6 +335,7 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
     return value, pullback
 
 
+@known_as("jvp")
 def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     """What the function returns, and its derivative along a direction, J · v, which has the structure of what is returned.
 
@@ -377,12 +379,14 @@ class Jacobian:
         return stacked.reshape(rows.shape + x.shape)
 
 
+@known_as("jacobian")
 def jacobian(function: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
     """The derivatives of an array that a function returns by an array, its positional argument `argnum`: of shape
     ``value.shape + argument.shape``. Row by row, by the pullback, or column by column along the axes, whichever are fewer."""
     return Jacobian(function, argnum)
 
 
+@known_as("hessian")
 def hessian(function: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
     """The second derivatives of a function that returns one float, by an array: of shape ``argument.shape + argument.shape``."""
     return jacobian(grad(function, argnum), argnum)

@@ -468,3 +468,74 @@ def test_what_is_no_pair_is_told_without_compiling_too():
 
     with pytest.raises(anfora.TypeMismatchError, match="return two"):
         f(1.0)
+
+
+# vjp, jvp, jacobian and hessian inside ----------------------------------------------------------------------------------
+
+
+def layers(x, w):
+    y = np.tanh(x @ w["a"])
+    return {"y": y, "sum": (y * y).sum()}
+
+
+def test_vjp_inside():
+    random = np.random.default_rng(0)
+    x, w = random.standard_normal((3, 4)), {"a": random.standard_normal((4, 2)), "n": 3}
+    c = {"y": random.standard_normal((3, 2)), "sum": 2.0}
+    value, pullback = anfora.vjp(layers, x, w)
+    dx, dw = pullback(c)
+
+    @anfora.jit
+    def inside(x, w, c):
+        value, pullback = anfora.vjp(layers, x, w)
+        return value, pullback(c), pullback(c)[0] * 2
+
+    value_inside, (dx_inside, dw_inside), twice = inside(x, w, c)
+    same(value, value_inside)
+    same(dx, dx_inside)
+    same(dw["a"], dw_inside["a"])
+    assert dw_inside["n"] is None
+    same(2 * dx, twice)
+    operators = [node.op for node in inside.lower(x, w, c).optimize().nodes]
+    assert operators.count("Tanh") == 1 and operators.count("MatMul") <= 3
+
+
+def test_jvp_inside():
+    def function(x, w):
+        return np.sin(x) * w, (x @ w) ** 2
+
+    x, w, v, u = np.random.default_rng(0).standard_normal((4, 5))
+    inside = anfora.jit(lambda x, w, v, u: anfora.jvp(function, (x, w), (v, u)))
+    same(anfora.jvp(function, (x, w), (v, u)), inside(x, w, v, u))
+    many = anfora.jit(lambda x, w, v, u, n: [anfora.jvp(function, (x, w), (v * i, u))[1][0].sum() for i in range(n)])
+    same([float(anfora.jvp(function, (x, w), (v * i, u))[1][0].sum()) for i in range(4)], many(x, w, v, u, 4))
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: np.stack((x[0] ** 2 + x[1], x[0] * x[1], x[1] ** 3)),          # by columns
+    lambda x: x[:1] * x[1:],                                                 # by rows
+    lambda x: np.outer(x, np.exp(x)),
+    lambda x: (x ** 3).sum() * x[0],
+], ids=["tall", "wide", "matrix", "number"])
+def test_jacobian_inside(function):
+    x = np.array([1.0, 2.0])
+    same(anfora.jacobian(function)(x), anfora.jit(lambda x: anfora.jacobian(function)(x))(x))
+
+
+def test_hessian_inside():
+    def loss(scale, x):
+        return scale * np.exp(x).sum() * (x * x).sum()
+
+    x = np.array([0.5, -1.0, 2.0])
+    same(anfora.hessian(loss, 1)(2.0, x), anfora.jit(lambda s, x: anfora.hessian(loss, 1)(s, x))(2.0, x))
+
+    @anfora.jit
+    def newton(x, steps):
+        def potential(x):
+            return (x ** 4).sum() / 4 + (x[0] - 2 * x[1]) ** 2 - x.sum()
+
+        for _ in range(steps):
+            x = x - np.linalg.solve(anfora.hessian(potential)(x), anfora.grad(potential)(x))
+        return x, anfora.grad(potential)(x)
+
+    assert np.abs(newton(np.array([1.0, 1.0]), 20)[1]).max() < 1e-12
