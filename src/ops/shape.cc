@@ -260,24 +260,17 @@ void infer_tile(InferenceContext& ctx) {
   ctx.set_tensor(0, ctx.dtype(0), dims);
 }
 
-// Elements that nothing is known of, beside others of a Concat: the sizes of a shape.
-constexpr int64_t kMostUnknown = 8;
-
 void infer_concat(InferenceContext& ctx) {
   DType dtype = DType::Undefined;
   std::optional<Dims> dims;
   std::optional<Dims> elements{Dims{}};
-  bool has_known = false, ranked = true;
+  bool ranked = true;
   for (size_t i = 0; i < ctx.num_inputs(); ++i) {
     if (dtype == DType::Undefined) dtype = ctx.dtype(i);
     auto more = ctx.dims(i);
     auto more_elements = ctx.elements(i);
-    const auto length = more && more->size() == 1 ? (*more)[0].as_constant() : std::nullopt;
     if (elements && more_elements && more && more->size() == 1) {
       elements->insert(elements->end(), more_elements->begin(), more_elements->end());
-      has_known = true;
-    } else if (elements && length && *length <= kMostUnknown && is_integer(ctx.dtype(i))) {
-      elements->insert(elements->end(), static_cast<size_t>(*length), ctx.unknown());
     } else {
       elements.reset();
     }
@@ -300,7 +293,7 @@ void infer_concat(InferenceContext& ctx) {
   const int axis = ctx.normalize_axis(ctx.attribute_int("axis"), static_cast<int>(dims->size()));
   if (!ranked) (*dims)[axis] = ctx.unknown();
   ctx.set_tensor(0, dtype, *dims);
-  if (elements && has_known && ranked) ctx.set_elements(0, *elements);
+  if (elements && ranked) ctx.set_elements(0, *elements);
 }
 
 // As many as an application can have outputs.
@@ -504,8 +497,7 @@ void declare_shape(Declarations& declare) {
       .attribute("start", 0)
       .optional_attribute("end", AttributeKind::Int)
       .infer(infer_shape)
-      .fails(Fails::Never)
-      .range(range_of_counts);
+      .fails(Fails::Never).range(range_of_counts);
   declare.op("Size", 25)
       .doc("The number of elements.")
       .input("data", "T")
@@ -521,8 +513,7 @@ void declare_shape(Declarations& declare) {
       .optional_attribute("perm", AttributeKind::Ints)
       .infer(infer_transpose)
       .fusion(FusionKind::Injective)
-      .takes_elements()
-      .fails(Fails::Never);
+      .takes_elements().fails(Fails::Never);
   declare.op("DepthToSpace", 28)
       .doc("Moves blocks of channels into squares of pixels.")
       .input("input", "T")
@@ -551,9 +542,7 @@ void declare_shape(Declarations& declare) {
       .type("T", kPlainDTypes)
       .infer(infer_expand)
       .fusion(FusionKind::Broadcast)
-      .widens(false)
-      .takes_elements()
-      .fails(Fails::OnShape);
+      .widens(false).takes_elements().fails(Fails::OnShape);
   declare.op("Tile", 13)
       .doc("The input repeated along each axis.")
       .input("input", "T")
@@ -571,13 +560,7 @@ void declare_shape(Declarations& declare) {
       .required_attribute("axis", AttributeKind::Int)
       .infer(infer_concat)
       .fusion(FusionKind::Injective)
-      .axis()
-      .fails(Fails::Never)
-      .layout(Layout::Concat)
-      .range(range_of_all_inputs)
-      .whole(Whole::OfWhole)
-      .odd()
-      .scales();
+      .axis().fails(Fails::Never).layout(Layout::Concat).range(range_of_all_inputs).whole(Whole::OfWhole).odd().scales();
   declare.op("Split", 18)
       .doc("Cuts the input along an axis into parts of the given sizes, or into equal ones.")
       .input("input", "T")
@@ -588,9 +571,7 @@ void declare_shape(Declarations& declare) {
       .optional_attribute("num_outputs", AttributeKind::Int)
       .infer(infer_split)
       .fusion(FusionKind::Injective)
-      .axis()
-      .takes_elements()
-      .total();
+      .axis().takes_elements().total();
   declare.op("Slice", 13)
       .doc("The elements from start to end, exclusive, by step, along each of the given axes, as in numpy.")
       .input("data", "T")
@@ -603,8 +584,7 @@ void declare_shape(Declarations& declare) {
       .type("Tind", {DType::I32, DType::I64})
       .infer(infer_slice)
       .fusion(FusionKind::Injective)
-      .takes_elements()
-      .layout(Layout::Slice);
+      .takes_elements().layout(Layout::Slice);
   declare.op("ReverseSequence", 28)
       .doc("Reverses the first sequence_lens[i] entries along the time axis of each batch entry i.")
       .input("input", "T")

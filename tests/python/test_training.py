@@ -204,3 +204,60 @@ def test_memory_limit_that_is_not_needed():
     assert "again" not in f.explain()
     same(np.tanh(1.0) * 4, f(np.ones(4)))
     assert "which the memory limit is for" in f.explain()
+
+
+# Loops ----------------------------------------------------------------------------------------------------------------
+
+
+def test_residuals_of_counted_loops_lie_in_tensors():
+    def decay(x, n):
+        for _ in range(n):
+            x = np.sin(x)
+        return x.sum()
+
+    def operators(gradient, *arguments):
+        return {node.op for node in gradient.lower(*arguments).optimize().nodes}
+
+    x, n = np.full(4, 0.5), 20_000
+    gradient = anfora.grad(decay)
+    expected, state = np.ones(4), x
+    for _ in range(n):
+        expected, state = expected * np.cos(state), np.sin(state)
+    np.testing.assert_allclose(gradient(x, n), expected, rtol=1e-6)
+    assert not any("Sequence" in op for op in operators(gradient, x, n))
+    run = gradient.lower(x, n).compile()
+    run(x, np.array(n))
+    assert n * x.nbytes <= run.memory["blocks"] + run.memory["arena"] + run.memory["callee_arenas"] <= 2 * n * x.nbytes
+    for count in (0, -3, 1):
+        np.testing.assert_allclose(gradient(x, count), np.cos(x) if count == 1 else np.ones(4))
+
+    second = anfora.grad(lambda x, n: anfora.grad(decay)(x, n).sum())
+    np.testing.assert_allclose(second(x, 1), -np.sin(x))
+    assert not any("Sequence" in op for op in operators(second, x, 3))
+
+
+def test_residuals_of_other_loops_lie_in_sequences():
+    def until(x):
+        while x.sum() > 1:
+            x = x * 0.5
+        return x.sum()
+
+    def grows(x, n):
+        for i in range(n):
+            x = np.concatenate((x, x[:1] * i))
+        return (x * x).sum()
+
+    np.testing.assert_allclose(anfora.grad(until)(np.array([3.0, 4.0])), [0.125, 0.125])
+    np.testing.assert_allclose(anfora.grad(grows)(np.array([1.0, 2.0]), 3), [2 * (1 + 1 + 4), 4])
+
+
+def test_rows_written_one_by_one():
+    def powers(x, n):
+        rows = np.zeros((n, 2))
+        for i in range(n):
+            rows[i] = x ** i
+        return (rows * rows).sum()
+
+    x = np.array([0.5, 0.9])
+    expected = sum(2 * i * x ** (2 * i - 1) for i in range(1, 50))
+    np.testing.assert_allclose(anfora.grad(powers)(x, 50), expected)

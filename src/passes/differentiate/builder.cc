@@ -12,6 +12,14 @@ namespace {
 // Elements of a constant that stands for a residual of another branch.
 constexpr int64_t kMostPlaceholder = 64;
 
+Shape placeholder_shape(const Type& type) {
+  Shape shape;
+  if (!type.has_rank()) return shape;
+  for (Dim dim : type.dims()) shape.push_back(dim.as_constant().value_or(0));
+  if (element_count(shape) > kMostPlaceholder) shape[0] = 0;
+  return shape;
+}
+
 }  // namespace
 
 std::vector<const Type*> types_of(std::span<Node* const> nodes) {
@@ -70,12 +78,16 @@ Apply* Builder::call(Graph* graph, Node* callee, std::span<Node* const> argument
 Node* Builder::empty(Graph* graph, const Type* type) {
   if (type->kind() == TypeKind::Sequence) return empty_sequence(graph, type->element());
   if (!type->is_tensor() || type->dtype() == DType::Undefined) return module_.none();
-  Shape shape;
-  if (type->has_rank()) {
-    for (Dim dim : type->dims()) shape.push_back(dim.as_constant().value_or(0));
-    if (element_count(shape) > kMostPlaceholder) shape[0] = 0;
+  return module_.constant(Tensor::zeros(type->dtype(), placeholder_shape(*type)));
+}
+const Type* Builder::or_empty(const Type* type) {
+  if (!type || !type->is_tensor() || !type->has_rank()) return type;
+  const Shape shape = placeholder_shape(*type);
+  std::vector<Dim> dims(type->dims().begin(), type->dims().end());
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i].as_constant() != shape[i]) dims[i] = module_.context().dims().unknown();
   }
-  return module_.constant(Tensor::zeros(type->dtype(), shape));
+  return module_.context().tensor_type(type->dtype(), std::span<const Dim>(dims));
 }
 Node* Builder::empty_sequence(Graph* graph, const Type* element) {
   return apply(graph, "SequenceErase", {apply(graph, "SequenceConstruct", {empty(graph, element)})});

@@ -29,6 +29,8 @@ class Builder {
   ir::Node* filled_like(ir::Graph* graph, ir::Node* node, double number);
   // A value of the type to stand where nobody reads it: without elements, of the rank and of the sizes that are known.
   ir::Node* empty(ir::Graph* graph, const ir::Type* type);
+  // The type of what is either a value of the type or empty().
+  const ir::Type* or_empty(const ir::Type* type);
   // A sequence without items, which knows the type of what will be in it.
   ir::Node* empty_sequence(ir::Graph* graph, const ir::Type* element);
 

@@ -213,6 +213,8 @@ void Differentiation::lift_backward(Pair& pair, std::span<Body> bodies) {
     module_.set_result(backward, body);
     pair.backward.push_back(backward);
   }
+  if (bodies.size() == 1) return;
+  for (const Type*& type : pair.residuals) type = build_.or_empty(type);
 }
 
 }  // namespace anfora::passes::reverse

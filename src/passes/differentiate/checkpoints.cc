@@ -32,22 +32,36 @@ Node* applied(Module& module, Graph* graph, std::string_view op, std::initialize
   return module.apply(graph, module.context().get_operator(op), inputs);
 }
 
+// By how much an iteration changes an integer parameter; 0: it is not known.
+int64_t step_of(const Graph& step, const Parameter& index) {
+  const Apply* next = step.result()->as_apply()->input(index.index())->as_apply();
+  if (!next || !(next->is("Add") || next->is("Sub")) || next->input(0) != step.parameter(index.index())) return 0;
+  const Tensor* by = constant_tensor(next->input(1));
+  if (!by || by->dtype() != DType::I64 || by->size() != 1) return 0;
+  return next->is("Add") ? by->data<int64_t>()[0] : -by->data<int64_t>()[0];
+}
+
+// Whether an operand of a loop's test is the same in all iterations.
+bool is_bound(const Graph& step, Node* operand) {
+  const Parameter* p = operand->as_parameter();
+  return p ? step.result()->as_apply()->input(p->index()) == step.parameter(p->index()) : operand->is_value();
+}
+
 }  // namespace
 
-// How often the loop turns, where it counts up to a number: for i in range(n). Computed where the loop is entered; null: it is not known.
+// How often the loop turns, where it counts up to a number (for i in range(n)) or down to one (a backward loop). Computed where the loop is
+// entered; null: it is not known.
 Node* Differentiation::trip_count(const LoopForm& loop, const Graph& step, const Apply& entry) {
   const Apply* test = loop.header->result()->as_apply()->input(0)->as_apply()->input(0)->as_apply();
-  if (!loop.goes_on_when || !test || !test->is("Less")) return nullptr;
-  const Parameter *index = test->input(0)->as_parameter(), *end = test->input(1)->as_parameter();
-  if (!index || (!end && !test->input(1)->as_value())) return nullptr;
-  const Apply* next = step.result()->as_apply();
-  const Apply* increment = next->input(index->index())->as_apply();
-  const Tensor* by = increment && increment->is("Add") ? constant_tensor(increment->input(1)) : nullptr;
-  if (!by || by->dtype() != DType::I64 || by->size() != 1 || by->data<int64_t>()[0] != 1) return nullptr;
-  if (increment->input(0) != step.parameter(index->index())) return nullptr;
-  if (end && next->input(end->index()) != step.parameter(end->index())) return nullptr;
-  Node* last = end ? entry.input(end->index() + 1) : test->input(1);
-  return build_.apply(entry.graph(), "Sub", {last, entry.input(index->index() + 1)});
+  if (!loop.goes_on_when || !test || !(test->is("Less") || test->is("Greater"))) return nullptr;
+  Node *smaller = test->input(0), *larger = test->input(1);
+  if (test->is("Greater")) std::swap(smaller, larger);
+  const Parameter *up = smaller->as_parameter(), *down = larger->as_parameter();
+  const bool counts_up = up && step_of(step, *up) == 1 && is_bound(step, larger);
+  const bool counts_down = down && step_of(step, *down) == -1 && is_bound(step, smaller);
+  if (!counts_up && !counts_down) return nullptr;
+  auto at_entry = [&](Node* node) { return node->as_parameter() ? entry.input(node->as_parameter()->index() + 1) : node; };
+  return build_.apply(entry.graph(), "Sub", {at_entry(larger), at_entry(smaller)});
 }
 
 Node* Differentiation::call_of_library(Graph* graph, std::string_view function, std::span<Node* const> arguments) {
