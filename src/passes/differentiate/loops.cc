@@ -209,9 +209,8 @@ Graph* Differentiation::make_forward_loop(const LoopForm& loop, const Pair& pair
   for (Node* item : pushed) {
     Node* room = own[next.size()];
     if (room->type()->is_tensor()) {
-      Node* index = applied("Reshape", {count, module_.constant(Tensor::vector<int64_t>(std::vector<int64_t>{1, 1}))});
-      Node* row = applied("Unsqueeze", {item, module_.constant(Tensor::vector<int64_t>(std::vector<int64_t>{0}))});
-      next.push_back(applied("ScatterND", {room, index, row}));
+      Node* index = applied("Reshape", {count, module_.constant(Tensor::vector<int64_t>(std::vector<int64_t>{1}))});
+      next.push_back(applied("ScatterND", {room, index, item}));
     } else {
       next.push_back(applied("SequenceInsert", {room, item}));
     }
