@@ -173,6 +173,23 @@ const Apply* MemoryProfile::at_peak() const {
   return nodes_[std::min((at - tree_.size() / 2) / 2, nodes_.size() - 1)];
 }
 
+// Adds the users of a value, or of a view on it, behind the step. False: some are not of the graph.
+bool MemoryProfile::find_later(const Apply& member, uint32_t step, Gap& gap) const {
+  for (const Use& use : member.uses()) {
+    Apply* user = use.user;
+    if (user->graph() != member.graph() || step_of_[user->id()] == kNone) return false;
+    if (step_of_[user->id()] > step) {
+      if (!std::ranges::count(gap.later, user)) gap.later.push_back(user);
+    } else if (owner(user) == owner(&member) && !std::ranges::count(gap.views, user)) {
+      const size_t before = gap.later.size();
+      gap.views.push_back(user);
+      if (!find_later(*user, step, gap)) return false;
+      if (gap.later.size() == before) std::erase(gap.views, user);
+    }
+  }
+  return true;
+}
+
 std::vector<MemoryProfile::Gap> MemoryProfile::gaps_at_peak() const {
   std::vector<Gap> gaps;
   const Apply* peak = at_peak();
@@ -180,15 +197,8 @@ std::vector<MemoryProfile::Gap> MemoryProfile::gaps_at_peak() const {
   const uint32_t step = step_of_[peak->id()];
   for (const Owner& value : owners_) {
     if (!value.node || value.begin >= 2 * step || value.end <= 2 * step + 1 || value.reads.contains(step)) continue;
-    Gap gap{value.node, {}, value.bytes};
-    for (const Use& use : value.node->uses()) {
-      if (use.user->graph() != value.node->graph() || step_of_[use.user->id()] == kNone) {
-        gap.later.clear();
-        break;
-      }
-      if (step_of_[use.user->id()] > step && !std::ranges::count(gap.later, use.user)) gap.later.push_back(use.user);
-    }
-    if (!gap.later.empty()) gaps.push_back(std::move(gap));
+    Gap gap{value.node, {}, {}, value.bytes};
+    if (find_later(*value.node, step, gap) && !gap.later.empty()) gaps.push_back(std::move(gap));
   }
   std::ranges::stable_sort(gaps, std::greater(), &Gap::bytes);
   return gaps;
@@ -206,7 +216,7 @@ std::vector<MemoryProfile::Gap> MemoryProfile::alive_at_peak() const {
   const uint32_t step = step_of_[peak->id()];
   for (const Owner& value : owners_) {
     if (value.node && value.begin <= 2 * step + 1 && value.end >= 2 * step)
-      alive.push_back({value.node, {}, value.bytes});
+      alive.push_back({value.node, {}, {}, value.bytes});
   }
   std::ranges::stable_sort(alive, std::greater(), &Gap::bytes);
   return alive;

@@ -44,7 +44,8 @@ class MemoryProfile {
   // The other way round -----------------------------------------------------------------------------------------
   struct Gap {
     ir::Apply* node = nullptr;
-    std::vector<ir::Apply*> later;  // the users behind the gap
+    std::vector<ir::Apply*> later;  // the users behind the gap, also of views on it
+    std::vector<ir::Apply*> views;  // on it, made before the gap and read behind it; operands before users
     double bytes = 0;
   };
   // Values alive at the peak, read before and after but not near it, the largest first.
@@ -71,6 +72,7 @@ class MemoryProfile {
   };
 
   uint32_t owner(const ir::Node* node) const;
+  bool find_later(const ir::Apply& member, uint32_t step, Gap& gap) const;
   void read(const ir::Node* node, uint32_t step, const ir::FreeVariables& captured);
   void build();
   void add(uint32_t from, uint32_t to, double bytes);

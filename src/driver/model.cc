@@ -210,7 +210,56 @@ CompileOptions with_stages(CompileOptions options, const LoadedModel& model) {
 
 }  // namespace
 
+namespace {
+
+// Bytes of the arena, with workspaces as far as they are known, and of results that lie elsewhere.
+int64_t planned_bytes(const runtime::Executable& executable) {
+  const runtime::MemoryReport memory = executable.memory();
+  int64_t bytes = memory.arena_bytes + memory.callee_arena_bytes;
+  const auto outputs = executable.outputs();
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (executable.donated_input(i) || !outputs[i].dims) continue;
+    auto size = static_cast<int64_t>(element_bytes(outputs[i].dtype));
+    for (const runtime::SizeExpression& dim : *outputs[i].dims) size *= dim.evaluate({}).value_or(0);
+    bytes += size;
+  }
+  return bytes;
+}
+
+// What lies between values of an arena counts, too: where that is too much, the values have to fit into less.
+runtime::Executable compile_within_limit(const ir::Module& module, CompileOptions options) {
+  constexpr int kMostTries = 4;
+  const int64_t limit = *options.memory_limit;
+  std::vector<std::string> notes;
+  const std::function<void(const std::string&)> on_note = options.on_note;
+  if (on_note) options.on_note = [&](const std::string& note) { notes.push_back(note); };
+  int64_t bytes = 0;  // by the last plan
+  for (int tries = 0; tries < kMostTries; ++tries) {
+    notes.clear();
+    std::unique_ptr<ir::Module> copy = ir::clone(module);
+    try {
+      prepare(*copy, options);
+    } catch (const Error& error) {
+      if (tries == 0 || error.code() != ErrorCode::ResourceExhausted) throw;
+      break;
+    }
+    runtime::Executable executable = plan::compile(std::move(*copy), {.threads = options.threads});
+    bytes = planned_bytes(executable);
+    if (bytes <= limit) {
+      for (const std::string& note : notes) on_note(note);
+      return executable;
+    }
+    *options.memory_limit -= bytes - limit;
+  }
+  throw Error(ErrorCode::ResourceExhausted,
+              fmt::format("the values of a run fit into the memory limit of {} bytes, but lie in {}", limit, bytes))
+      .with_hint("a limit that is a little higher may be kept");
+}
+
+}  // namespace
+
 runtime::Executable compile_model(LoadedModel& model, const CompileOptions& options) {
+  if (options.memory_limit) return compile_within_limit(*model.module, with_stages(options, model));
   prepare(*model.module, with_stages(options, model));
   return plan::compile(*model.module, {.threads = options.threads});
 }
@@ -221,6 +270,7 @@ runtime::Executable compile_model(LoadedModel&& model, const CompileOptions& opt
 }
 
 runtime::Executable compile_module(ir::Module&& module, const CompileOptions& options) {
+  if (options.memory_limit) return compile_within_limit(module, options);
   prepare(module, options);
   return plan::compile(std::move(module), {.threads = options.threads});
 }

@@ -43,7 +43,7 @@ constexpr size_t kMostTries = 64, kMostVisited = 2'000'000;
 constexpr double kLeastSaving = 1.0 / 64;
 // Under a limit: values that are tried at one peak, applications that are computed again with one, and copies for each application of the
 // graph.
-constexpr size_t kMostTriesAtPeak = 16, kLongestChain = 64, kMostCopies = 4;
+constexpr size_t kMostTriesAtPeak = 128, kLongestChain = 64, kMostCopies = 4;
 
 class Rematerialization {
  public:
@@ -78,8 +78,10 @@ class Rematerialization {
     return {*found, captured};
   }
 
+  // What was copied for users behind a gap: a value with the operands that have gone and the views on it that are read there.
   struct Copy {
-    Apply *original, *copy;
+    Apply *original, *copy;                          // of the value
+    std::vector<std::pair<Apply*, Apply*>> all = {};  // originals and copies, operands before users
   };
 
   void lower_peak(const Graph& graph) {
@@ -93,7 +95,7 @@ class Rematerialization {
       const Apply* peak = profile.at_peak();
       for (const auto& gap : profile.gaps_at_peak()) {
         if (!is_candidate(*gap.node) || tries++ >= kMostTries) continue;
-        copies.push_back(copy(*gap.node, gap.later));
+        copies.push_back(repeat(gap, {gap.node}));
         analysis::MemoryProfile next = profile_of(graph);
         goes_on = next.peak() < reached || (next.peak() == reached && next.at_peak() != peak);
         if (goes_on) {
@@ -117,23 +119,37 @@ class Rematerialization {
     changes_ += copies.size();
   }
 
-  Copy copy(Apply& node, const std::vector<Apply*>& users) {
-    boost::container::small_vector<Node*, 4> inputs;
-    for (const Use& use : node.operands()) inputs.push_back(use.node);
-    Apply* made = module_.apply_interned(node.graph(), node.op(), {inputs.data(), inputs.size()}, &node.attributes(), 1,
-                                         node.location(), node.name());
-    made->set_type(node.type());
-    for (Apply* user : users) {
+  // Copies the chain, the last of which is the value, and lets the users behind the gap read the copies.
+  Copy repeat(const analysis::MemoryProfile::Gap& gap, std::vector<Apply*> chain) {
+    Copy made{gap.node, nullptr};
+    auto image_of = [&](Node* node) {
+      const auto found = std::ranges::find(made.all, node, &std::pair<Apply*, Apply*>::first);
+      return found == made.all.end() ? node : found->second;
+    };
+    chain.insert(chain.end(), gap.views.begin(), gap.views.end());
+    for (Apply* node : chain) {
+      boost::container::small_vector<Node*, 4> inputs;
+      for (const Use& use : node->operands()) inputs.push_back(image_of(use.node));
+      Apply* copy = module_.apply_interned(node->graph(), node->op(), {inputs.data(), inputs.size()},
+                                           &node->attributes(), 1, node->location(), node->name());
+      copy->set_type(node->type());
+      made.all.emplace_back(node, copy);
+      if (node == gap.node) made.copy = copy;
+    }
+    for (Apply* user : gap.later) {
       for (size_t i = 0; i < user->num_inputs(); ++i) {
-        if (user->input(i) == &node) module_.set_operand(user, i, made);
+        Apply* read = user->input(i)->as_apply();
+        if (read && (read == gap.node || std::ranges::count(gap.views, read))) module_.set_operand(user, i, image_of(read));
       }
     }
-    return {&node, made};
+    return made;
   }
 
   void take_back(const Copy& copy) {
-    module_.replace(copy.copy, copy.original);
-    module_.erase(copy.copy);
+    for (size_t i = copy.all.size(); i-- > 0;) {
+      module_.replace(copy.all[i].second, copy.all[i].first);
+      module_.erase(copy.all[i].second);
+    }
   }
 
   // Under a limit -----------------------------------------------------------------------------------------------
@@ -199,7 +215,9 @@ class Rematerialization {
     const Apply* peak = profile.at_peak();
     for (size_t i = 0; i < std::min(choices.size(), kMostTriesAtPeak); ++i) {
       const Choice& choice = choices[i];
-      const std::vector<Apply*> made = repeat(choice, profile);
+      std::vector<Apply*> chain;
+      find_chain(*choice.gap.node, *choice.first, profile, chain);
+      const Copy made = repeat(choice.gap, std::move(chain));
       analysis::MemoryProfile next = profile_of(graph);
       if (next.peak() <= profile.peak() && next.level(*peak) < profile.peak()) {
         context_.remarks.applied(
@@ -207,10 +225,9 @@ class Rematerialization {
             fmt::format("{:.0f} bytes less at {} for {:.0f} us", choice.gap.bytes, describe(*peak), choice.us));
         profile = std::move(next);
         us += choice.us;
-        return made.size();
+        return made.all.size();
       }
-      module_.replace(made.back(), choice.gap.node);
-      for (size_t k = made.size(); k-- > 0;) module_.erase(made[k]);
+      take_back(made);
     }
     return 0;
   }
@@ -233,21 +250,6 @@ class Rematerialization {
     }
     chain.push_back(&node);
     return true;
-  }
-
-  // The copies; the last one is that of the value, which the users behind the gap read.
-  std::vector<Apply*> repeat(const Choice& choice, const analysis::MemoryProfile& profile) {
-    std::vector<Apply*> chain, made;
-    find_chain(*choice.gap.node, *choice.first, profile, chain);
-    for (Apply* node : chain) {
-      const bool is_value = node == choice.gap.node;
-      made.push_back(copy(*node, is_value ? choice.gap.later : std::vector<Apply*>()).copy);
-      for (size_t i = 0; i < made.back()->num_inputs(); ++i) {
-        const auto at = std::ranges::find(chain, made.back()->input(i)) - chain.begin();
-        if (static_cast<size_t>(at) < chain.size()) module_.set_operand(made.back(), i, made[static_cast<size_t>(at)]);
-      }
-    }
-    return made;
   }
 
   [[noreturn]] void refuse(const Graph& graph, double total, double limit) {
