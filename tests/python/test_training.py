@@ -261,3 +261,29 @@ def test_rows_written_one_by_one():
     x = np.array([0.5, 0.9])
     expected = sum(2 * i * x ** (2 * i - 1) for i in range(1, 50))
     np.testing.assert_allclose(anfora.grad(powers)(x, 50), expected)
+
+
+def test_counters_are_not_kept():
+    def total(x):
+        s = 0.0
+        for i in range(x.shape[0]):
+            s += x[i] * x[i]
+        return s
+
+    x = RANDOM.standard_normal(5)
+    gradient = anfora.grad(total)
+    np.testing.assert_allclose(gradient(x), 2 * x)
+    operators = [node.op for node in gradient.lower(x).optimize().nodes]
+    assert operators.count("ScatterND") == 1 and operators.count("Switch") <= 1  # the backward loop alone
+
+    def strided(x, first):
+        s, k = 0.0, first
+        while k < 9:
+            s += x[k] ** 2 * k
+            k += 3
+        return s
+
+    x = RANDOM.standard_normal(9)
+    expected = np.zeros(9)
+    expected[2:9:3] = 2 * x[2:9:3] * np.arange(2, 9, 3)
+    np.testing.assert_allclose(anfora.grad(strided)(x, 2), expected)

@@ -32,15 +32,6 @@ Node* applied(Module& module, Graph* graph, std::string_view op, std::initialize
   return module.apply(graph, module.context().get_operator(op), inputs);
 }
 
-// By how much an iteration changes an integer parameter; 0: it is not known.
-int64_t step_of(const Graph& step, const Parameter& index) {
-  const Apply* next = step.result()->as_apply()->input(index.index())->as_apply();
-  if (!next || !(next->is("Add") || next->is("Sub")) || next->input(0) != step.parameter(index.index())) return 0;
-  const Tensor* by = constant_tensor(next->input(1));
-  if (!by || by->dtype() != DType::I64 || by->size() != 1) return 0;
-  return next->is("Add") ? by->data<int64_t>()[0] : -by->data<int64_t>()[0];
-}
-
 // Whether an operand of a loop's test is the same in all iterations.
 bool is_bound(const Graph& step, Node* operand) {
   const Parameter* p = operand->as_parameter();
@@ -57,8 +48,8 @@ Node* Differentiation::trip_count(const LoopForm& loop, const Graph& step, const
   Node *smaller = test->input(0), *larger = test->input(1);
   if (test->is("Greater")) std::swap(smaller, larger);
   const Parameter *up = smaller->as_parameter(), *down = larger->as_parameter();
-  const bool counts_up = up && step_of(step, *up) == 1 && is_bound(step, larger);
-  const bool counts_down = down && step_of(step, *down) == -1 && is_bound(step, smaller);
+  const bool counts_up = up && increment_of(step, *up) == 1 && is_bound(step, larger);
+  const bool counts_down = down && increment_of(step, *down) == -1 && is_bound(step, smaller);
   if (!counts_up && !counts_down) return nullptr;
   auto at_entry = [&](Node* node) { return node->as_parameter() ? entry.input(node->as_parameter()->index() + 1) : node; };
   return build_.apply(entry.graph(), "Sub", {at_entry(larger), at_entry(smaller)});

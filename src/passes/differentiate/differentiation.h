@@ -122,7 +122,8 @@ class Differentiation : rewrite::Sensitivities {
   ir::Node* size_at_entry(const ir::Apply& entry, ir::Dim dim);
   ir::Node* room_for_items(const ir::Apply& entry, ir::Node* count, const ir::Type* item);
   ir::Graph* make_forward_loop(const LoopForm& loop, const Pair& pair, const Mask& is_pushed, std::span<const ir::Type* const> items);
-  ir::Graph* make_backward_loop(const ir::Graph& step, const Pair& pair, const Mask& is_pushed, std::span<const ir::Type* const> items,
+  ir::Graph* make_backward_loop(const ir::Graph& step, const Pair& pair, const Mask& is_pushed, std::span<const int64_t> increments,
+                                std::span<const ir::Type* const> items,
                                 std::span<const Leaf> leaves);
 
   // Loops with few snapshots.

@@ -31,4 +31,14 @@ std::optional<LoopForm> loop_of(std::span<Graph* const> callees, const analysis:
   return LoopForm{header, body, branches[in_loop(branches[0]) ? 1 : 0], in_loop(branches[0])};
 }
 
+int64_t increment_of(const ir::Graph& step, const ir::Parameter& parameter) {
+  const ir::Type* type = parameter.type();
+  if (!type || !type->is_tensor() || type->dtype() != DType::I64 || !type->has_rank() || type->rank() != 0) return 0;
+  const ir::Apply* next = step.result()->as_apply()->input(parameter.index())->as_apply();
+  if (!next || !(next->is("Add") || next->is("Sub")) || next->input(0) != step.parameter(parameter.index())) return 0;
+  const Tensor* by = constant_tensor(next->input(1));
+  if (!by || by->dtype() != DType::I64 || by->size() != 1) return 0;
+  return next->is("Add") ? by->data<int64_t>()[0] : -by->data<int64_t>()[0];
+}
+
 }  // namespace anfora::passes

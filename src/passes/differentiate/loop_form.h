@@ -18,4 +18,8 @@ struct LoopForm {
 // None: what is called is no loop, or one of another form.
 std::optional<LoopForm> loop_of(std::span<ir::Graph* const> callees, const analysis::CallOrder& calls);
 
+// By how much an iteration changes a parameter that is an integer; 0: it is not known, or not the same in all. `step`: what an iteration makes
+// of the parameters, as a tuple.
+int64_t increment_of(const ir::Graph& step, const ir::Parameter& parameter);
+
 }  // namespace anfora::passes

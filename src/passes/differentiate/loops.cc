@@ -117,9 +117,13 @@ void Differentiation::visit_loop(Body& body, Apply& node, const LoopForm& loop, 
   const bool has_snapshots = checkpoints_ > 0;
   const size_t n = step->parameters().size();
   Mask reads(n), is_pushed(n);
+  std::vector<int64_t> increments(n);
   for (size_t i = 0; i < n; ++i) {
     reads[i] = has_snapshots || pair.reads[i];
     is_pushed[i] = reads[i] && step->result()->as_apply()->input(i) != step->parameter(i);
+    // A counter is computed of where it began.
+    if (!has_snapshots && is_pushed[i]) increments[i] = increment_of(*step, *step->parameter(i));
+    if (increments[i] != 0) is_pushed[i] = false;
   }
 
   // Forward.
@@ -164,8 +168,9 @@ void Differentiation::visit_loop(Body& body, Apply& node, const LoopForm& loop, 
   // Backward.
   const auto sequences = std::span(last).subspan(first);
   Graph* backward = has_snapshots ? make_restart_loop(step, pair, is_pushed, sequences, leaves)
-                                  : make_backward_loop(*step, pair, is_pushed, sequences, leaves);
+                                  : make_backward_loop(*step, pair, is_pushed, increments, sequences, leaves);
   std::vector<Node*> given = {ends[n]};
+  if (count && !has_snapshots) given[0] = build_.apply(graph, "Max", {count, module_.scalar<int64_t>(0)});
   given.insert(given.end(), ends.begin() + static_cast<std::ptrdiff_t>(first), ends.end());
   for (size_t i = 0; i < n; ++i) {
     if (reads[i] && !is_pushed[i]) given.push_back(node.input(i + 1));
@@ -225,7 +230,8 @@ Graph* Differentiation::make_forward_loop(const LoopForm& loop, const Pair& pair
 // Parameters: the number of iterations that are left, the items of iterations, what the iterations have in common, and the sensitivities, which it
 // returns at the end.
 Graph* Differentiation::make_backward_loop(const Graph& step, const Pair& pair, const Mask& is_pushed,
-                                           std::span<const Type* const> items, std::span<const Leaf> leaves) {
+                                           std::span<const int64_t> increments, std::span<const Type* const> items,
+                                           std::span<const Leaf> leaves) {
   Graph* made = module_.make_graph(fmt::format("{}.backward", step.name()));
   std::vector<Node*> shared(step.parameters().size(), module_.none());
   Parameter* left = module_.add_parameter(made, module_.context().tensor_type(DType::I64, Shape()), "iterations");
@@ -256,6 +262,9 @@ Graph* Differentiation::make_backward_loop(const Graph& step, const Pair& pair, 
   size_t at = 0;
   for (size_t i = 0; i < is_pushed.size(); ++i) {
     if (is_pushed[i]) arguments[i] = popped[at++];
+    if (increments[i] == 0) continue;
+    Node* passed = increments[i] == 1 ? next[0] : build_.apply(again, "Mul", {next[0], module_.scalar(increments[i])});
+    arguments[i] = build_.apply(again, "Add", {arguments[i], passed});
   }
   arguments.insert(arguments.end(), popped.begin() + static_cast<std::ptrdiff_t>(at), popped.end());
   arguments.insert(arguments.end(), own.begin() + static_cast<std::ptrdiff_t>(first), own.end());
