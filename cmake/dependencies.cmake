@@ -52,6 +52,12 @@ if(ANFORA_TESTS)
 endif()
 anfora_require_library(openjp2::openjp2 "decodes JPEG 2000 images" openjpeg.h openjp2 openjpeg-2.5 openjpeg-2.4)
 
+# LLVM: static libraries, of which what generates code for x86-64 is linked. Debian's CMake file of it asks for more than that needs.
+find_program(LLVM_CONFIG NAMES llvm-config-19)
+if(NOT LLVM_CONFIG)
+  string(APPEND ANFORA_MISSING "  LLVM 19: generates machine code\n")
+endif()
+
 # pip builds in a clone where nobody has run it yet.
 if(ANFORA_MISSING AND SKBUILD AND NOT ANFORA_BOOTSTRAPPED)
   set(ANFORA_BOOTSTRAPPED ON)
@@ -73,6 +79,14 @@ while(ANFORA_LIBRARIES)
     target_include_directories(${target} SYSTEM INTERFACE ${${library}_INCLUDE})
   endif()
 endwhile()
+execute_process(COMMAND ${LLVM_CONFIG} --includedir OUTPUT_VARIABLE llvm_include OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND ${LLVM_CONFIG} --link-static --libfiles x86codegen x86info x86desc core target mc object support
+  OUTPUT_VARIABLE llvm_libraries OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+separate_arguments(llvm_libraries)
+add_library(llvm::x86 INTERFACE IMPORTED)
+target_include_directories(llvm::x86 SYSTEM INTERFACE ${llvm_include})
+# Its names are nobody else's business: a process may hold another LLVM.
+target_link_libraries(llvm::x86 INTERFACE ${llvm_libraries} z zstd ${CMAKE_DL_LIBS} -Wl,--exclude-libs,ALL)
 # OpenJPEG's folder carries its version: only the one file that includes it sees it.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/kernels/reference/image_jpeg2000.cc
   PROPERTIES INCLUDE_DIRECTORIES ${openjp2_INCLUDE})

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "anfora/error.h"
+#include "codegen/generated_kernels.h"
 #include "driver/evaluate.h"
 #include "driver/flops.h"
 #include "driver/gradient.h"
@@ -208,6 +209,10 @@ CompileOptions with_stages(CompileOptions options, const LoadedModel& model) {
   return options;
 }
 
+plan::CompileOptions with_generated_kernels(const CompileOptions& options) {
+  return {.threads = options.threads, .prepared = {&codegen::generating_kernels()}};
+}
+
 }  // namespace
 
 namespace {
@@ -261,7 +266,7 @@ runtime::Executable compile_within_limit(const ir::Module& module, CompileOption
 runtime::Executable compile_model(LoadedModel& model, const CompileOptions& options) {
   if (options.memory_limit) return compile_within_limit(*model.module, with_stages(options, model));
   prepare(*model.module, with_stages(options, model));
-  return plan::compile(*model.module, {.threads = options.threads});
+  return plan::compile(*model.module, with_generated_kernels(options));
 }
 
 runtime::Executable compile_model(LoadedModel&& model, const CompileOptions& options) {
@@ -272,7 +277,7 @@ runtime::Executable compile_model(LoadedModel&& model, const CompileOptions& opt
 runtime::Executable compile_module(ir::Module&& module, const CompileOptions& options) {
   if (options.memory_limit) return compile_within_limit(module, options);
   prepare(module, options);
-  return plan::compile(std::move(module), {.threads = options.threads});
+  return plan::compile(std::move(module), with_generated_kernels(options));
 }
 
 runtime::Executable compile_as_is(const ir::Module& module, const plan::CompileOptions& options) {

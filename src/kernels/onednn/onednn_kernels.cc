@@ -5,6 +5,7 @@
 #include <array>
 #include <dnnl.hpp>
 
+#include "kernels/generated/product.h"
 #include "kernels/onednn/families.h"
 #include "kernels/reference/prepared.h"
 
@@ -22,7 +23,7 @@ const PreparedRegistry& onednn_kernels() {
 }
 
 std::span<const PreparedRegistry* const> prepared_kernels() {
-  static const std::array registries{&onednn_kernels(), &prepared_reference_kernels()};
+  static const std::array registries{&generated::generated_kernels(), &onednn_kernels(), &prepared_reference_kernels()};
   return registries;
 }
 

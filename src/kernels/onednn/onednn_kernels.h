@@ -10,7 +10,8 @@ namespace anfora::kernels {
 
 // Made once.
 const PreparedRegistry& onednn_kernels();
-// All prepared kernels there are, in the order in which they are tried: oneDNN's, then those of reference kernels.
+// All prepared kernels there are, in the order in which they are tried: those whose code was generated already, oneDNN's, then those of
+// reference kernels.
 std::span<const PreparedRegistry* const> prepared_kernels();
 
 // The instructions that they use on this processor: "avx2". Layouts of weights depend on it.

@@ -1,0 +1,48 @@
+#include "codegen/generated_kernels.h"
+
+#include <map>
+#include <mutex>
+
+#include "codegen/machine_code.h"
+#include "codegen/product.h"
+#include "kernels/generated/product.h"
+
+namespace anfora::codegen {
+namespace {
+
+using kernels::generated::MachineCode;
+
+// Equal layers share their code: it is made once in a process.
+MachineCode product_code(const ProductCode& code, std::span<const int> rows) {
+  static std::mutex mutex;
+  static auto& known = *new std::map<std::vector<int64_t>, MachineCode>;
+  std::vector<int64_t> key = code.epilogue.numbers();
+  for (int64_t number : {static_cast<int64_t>(code.isa), static_cast<int64_t>(code.tile.rows), static_cast<int64_t>(code.tile.vectors),
+                         code.depth, code.a_stride, static_cast<int64_t>(code.has_edge)})
+    key.push_back(number);
+  key.insert(key.end(), rows.begin(), rows.end());
+  std::lock_guard lock(mutex);
+  auto [place, is_new] = known.try_emplace(std::move(key));
+  if (is_new) {
+    std::vector<Function> functions;
+    for (int count : rows) functions.push_back(product_function(code, count));
+    place->second = compile(functions, code.isa);
+  }
+  return place->second;
+}
+
+}  // namespace
+
+const kernels::PreparedRegistry& generating_kernels() {
+  static const kernels::PreparedRegistry registry = [] {
+    kernels::PreparedRegistry all;
+    for (const char* name : {"MatMul", "Gemm", "LoweredMatMul"}) {
+      all.add(name, "generated:product",
+              [](kernels::KernelData& data) { return kernels::generated::prepare_product(data, product_code); });
+    }
+    return all;
+  }();
+  return registry;
+}
+
+}  // namespace anfora::codegen

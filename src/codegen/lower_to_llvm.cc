@@ -1,0 +1,337 @@
+// From the loop IR to LLVM's: each vector of a tile becomes a value of a vector type. LLVM assigns registers and selects instructions;
+// the order of operations is ours. Elements are emitted when something needs them (loop_ir.h), row by row: so the elements of a
+// column that is multiplied by a row take one register, one after the other.
+#include "codegen/lower_to_llvm.h"
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/Module.h>
+
+#include <map>
+
+#include "anfora/error.h"
+
+namespace anfora::codegen {
+namespace {
+
+class Lowering {
+ public:
+  Lowering(const Function& function, const IsaDescription& isa, llvm::Module& module)
+      : function_(function), isa_(isa), b_(module.getContext()) {
+    llvm::LLVMContext& context = module.getContext();
+    auto* type = llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy()}, false);
+    target_ = llvm::Function::Create(type, llvm::Function::ExternalLinkage, function.name, module);
+    target_->addFnAttr(llvm::Attribute::NoUnwind);
+    if (isa.lanes == 16) {  // else vectors of 512 bits would be split on some processors
+      target_->addFnAttr("min-legal-vector-width", "512");
+      target_->addFnAttr("prefer-vector-width", "512");
+    }
+    b_.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", target_));
+    scopes_.emplace_back();
+  }
+
+  void run() {
+    for (size_t i = 0; i < function_.parameters.size(); ++i) {
+      llvm::Value* slot = b_.CreateConstInBoundsGEP1_64(b_.getInt64Ty(), target_->getArg(0), i);
+      const bool is_pointer = function_.parameters[i].element == Element::Pointer;
+      arguments_.push_back(b_.CreateLoad(is_pointer ? static_cast<llvm::Type*>(b_.getPtrTy()) : b_.getInt64Ty(), slot));
+    }
+    block(0);
+    b_.CreateRetVoid();
+  }
+
+ private:
+  struct Place {
+    Value value;
+    int row, vector;
+    auto operator<=>(const Place&) const = default;
+  };
+  using Scope = std::map<Place, llvm::Value*>;  // elements that are there in the current block of code
+
+  const Node& node(Value value) const { return function_.node(value); }
+
+  llvm::Type* element_type(const Type& type) {
+    llvm::Type* single = nullptr;
+    switch (type.element) {
+      case Element::Index: single = b_.getInt64Ty(); break;
+      case Element::Pointer: single = b_.getPtrTy(); break;
+      case Element::F32: single = b_.getFloatTy(); break;
+      case Element::I32: single = b_.getInt32Ty(); break;
+      case Element::Mask: single = b_.getInt1Ty(); break;
+    }
+    return type.lanes == 1 ? single : llvm::FixedVectorType::get(single, static_cast<unsigned>(type.lanes));
+  }
+
+  void set(Value value, int row, int vector, llvm::Value* element) { scopes_.back()[{value, row, vector}] = element; }
+
+  llvm::Value* single(Value value) { return element(value, 0, 0, 1); }
+
+  // The vector at that place of a tile, or the one that is repeated there, as so many lanes.
+  llvm::Value* element(Value value, int row, int vector, int lanes) {
+    const Type& type = node(value).type;
+    const Place place{value, type.rows == 1 ? 0 : row, type.vectors == 1 ? 0 : vector};
+    llvm::Value* found = find(place);
+    if (!found) set(value, place.row, place.vector, found = make(value, place.row, place.vector));
+    if (type.lanes == lanes || lanes == 1) return found;
+    const Place repeated{-2 - value, place.row, place.vector};
+    llvm::Value* splat = find(repeated);
+    if (!splat) scopes_.back()[repeated] = splat = b_.CreateVectorSplat(static_cast<unsigned>(lanes), found);
+    return splat;
+  }
+  llvm::Value* find(const Place& place) const {
+    for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
+      if (auto found = scope->find(place); found != scope->end()) return found->second;
+    }
+    return nullptr;
+  }
+
+  llvm::Value* address(const Node& memory, int row, int vector) {
+    llvm::Value* base = single(memory.operands[0]);
+    if (row > 0) {
+      llvm::Value* distance = b_.CreateMul(b_.getInt64(static_cast<uint64_t>(row)), single(memory.operands[1]));
+      base = b_.CreateGEP(b_.getFloatTy(), base, distance);
+    }
+    return vector == 0 ? base : b_.CreateConstGEP1_64(b_.getFloatTy(), base, static_cast<uint64_t>(vector * memory.type.lanes));
+  }
+
+  llvm::Value* make(Value value, int row, int vector) {
+    const Node& n = node(value);
+    const int lanes = n.type.lanes;
+    auto operand = [&](size_t i) { return element(n.operands[i], row, vector, lanes); };
+    switch (n.op) {
+      case Op::Parameter: return arguments_[static_cast<size_t>(n.number)];
+      case Op::Integer: return b_.getInt64(static_cast<uint64_t>(n.number));
+      case Op::Bits: return b_.getInt32(static_cast<uint32_t>(n.number));
+      case Op::Float: return llvm::ConstantFP::get(b_.getFloatTy(), static_cast<double>(n.scalar));
+      case Op::Offset: return b_.CreateGEP(b_.getFloatTy(), single(n.operands[0]), single(n.operands[1]));
+      case Op::Load: {
+        llvm::Value* from = address(n, row, vector);
+        if (n.operands.size() == 2) return b_.CreateAlignedLoad(element_type(n.type), from, llvm::Align(4));
+        return b_.CreateMaskedLoad(element_type(n.type), from, llvm::Align(4), element(n.operands[2], 0, vector, lanes),
+                                   llvm::Constant::getNullValue(element_type(n.type)));
+      }
+      case Op::Columns: return columns(n, vector);
+      case Op::Select: return b_.CreateSelect(operand(0), operand(1), operand(2));
+      case Op::Fma: return b_.CreateIntrinsic(llvm::Intrinsic::fma, {element_type(n.type)}, {operand(0), operand(1), operand(2)});
+      case Op::AsBits:
+      case Op::AsFloat: return b_.CreateBitCast(operand(0), element_type(n.type));
+      case Op::And: return b_.CreateAnd(operand(0), operand(1));
+      case Op::Or: return b_.CreateOr(operand(0), operand(1));
+      case Op::Xor: return b_.CreateXor(operand(0), operand(1));
+      case Op::ShiftLeft: return b_.CreateShl(operand(0), operand(1));
+      case Op::ShiftRight: return b_.CreateAShr(operand(0), operand(1));
+      default: return arithmetic(n.op, node(n.operands[0]).type.element == Element::F32, operand(0), operand(1));
+    }
+  }
+
+  llvm::Value* arithmetic(Op op, bool is_float, llvm::Value* a, llvm::Value* b) {
+    switch (op) {
+      case Op::Add: return is_float ? b_.CreateFAdd(a, b) : b_.CreateAdd(a, b);
+      case Op::Subtract: return is_float ? b_.CreateFSub(a, b) : b_.CreateSub(a, b);
+      case Op::Multiply: return is_float ? b_.CreateFMul(a, b) : b_.CreateMul(a, b);
+      case Op::Divide: return b_.CreateFDiv(a, b);
+      case Op::Less: return is_float ? b_.CreateFCmpOLT(a, b) : b_.CreateICmpSLT(a, b);
+      case Op::Minimum: return b_.CreateSelect(arithmetic(Op::Less, is_float, a, b), a, b);
+      case Op::Maximum: return b_.CreateSelect(is_float ? b_.CreateFCmpOGT(a, b) : b_.CreateICmpSGT(a, b), a, b);
+      default: throw Error(ErrorCode::Internal, "loop IR: no code for " + std::string(name(op)));
+    }
+  }
+
+  // Lane i of the vector is on where its column comes before the count.
+  llvm::Value* columns(const Node& n, int vector) {
+    std::vector<llvm::Constant*> numbers;
+    for (int lane = 0; lane < n.type.lanes; ++lane) numbers.push_back(b_.getInt32(static_cast<uint32_t>(vector * n.type.lanes + lane)));
+    llvm::Value* count = b_.CreateTrunc(single(n.operands[0]), b_.getInt32Ty());
+    return b_.CreateICmpSLT(llvm::ConstantVector::get(numbers),
+                            b_.CreateVectorSplat(static_cast<unsigned>(n.type.lanes), count));
+  }
+
+  template <class F>
+  void for_each_element(const Type& type, const F& f) {
+    for (int row = 0; row < type.rows; ++row) {
+      for (int vector = 0; vector < type.vectors; ++vector) f(row, vector);
+    }
+  }
+
+  void block(int number) {
+    for (Value value : function_.block(number).nodes) {
+      const Node& n = node(value);
+      switch (n.op) {
+        case Op::Store: store(n); break;
+        case Op::Prefetch:
+          // For reading, into all levels of the cache, of data.
+          b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
+                             {single(n.operands[0]), b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
+          break;
+        case Op::For: loop(value, n); break;
+        case Op::If: choose(n); break;
+        default: break;  // emitted when it is needed
+      }
+    }
+  }
+
+  void store(const Node& n) {
+    for_each_element(n.type, [&](int row, int vector) {
+      llvm::Value* what = element(n.operands[2], row, vector, n.type.lanes);
+      llvm::Value* to = address(n, row, vector);
+      if (n.operands.size() == 3) {
+        b_.CreateAlignedStore(what, to, llvm::Align(4));
+      } else {
+        b_.CreateMaskedStore(what, to, llvm::Align(4), element(n.operands[3], 0, vector, n.type.lanes));
+      }
+    });
+  }
+
+  llvm::BasicBlock* new_block(const char* name) { return llvm::BasicBlock::Create(b_.getContext(), name, target_); }
+
+  void choose(const Node& n) {
+    llvm::BasicBlock *then = new_block("then"), *otherwise = new_block("else"), *behind = new_block("behind");
+    b_.CreateCondBr(single(n.operands[0]), then, otherwise);
+    for (auto [place, number] : {std::pair(then, n.blocks[0]), std::pair(otherwise, n.blocks[1])}) {
+      b_.SetInsertPoint(place);
+      scopes_.emplace_back();
+      block(number);
+      scopes_.pop_back();
+      b_.CreateBr(behind);
+    }
+    b_.SetInsertPoint(behind);
+  }
+
+  // What a loop carries, tile by tile and row by row.
+  using Carried = std::vector<llvm::Value*>;
+
+  template <class F>
+  void for_each_carried(const Block& body, const F& f) {
+    for (size_t i = 1; i < body.items.size(); ++i) {
+      for_each_element(node(body.items[i]).type, [&](int row, int vector) { f(i, row, vector); });
+    }
+  }
+
+  // The body once, at that value of the counter.
+  Carried iterate(const Node& n, llvm::Value* counter, const Carried& carried) {
+    const Block& body = function_.block(n.blocks[0]);
+    scopes_.emplace_back();
+    set(body.items[0], 0, 0, counter);
+    size_t next = 0;
+    for_each_carried(body, [&](size_t i, int row, int vector) { set(body.items[i], row, vector, carried[next++]); });
+    block(n.blocks[0]);
+    Carried result = interleaved(body);
+    scopes_.pop_back();
+    return result;
+  }
+
+  // The yields: where several tiles share what they are made of, row by row of all.
+  Carried interleaved(const Block& body) {
+    std::map<Place, llvm::Value*> made;
+    int rows = 0;
+    for (Value yielded : body.yields) rows = std::max(rows, node(yielded).type.rows);
+    for (int row = 0; row < rows; ++row) {
+      for (size_t i = 0; i < body.yields.size(); ++i) {
+        const Type& type = node(body.yields[i]).type;
+        for (int vector = 0; row < type.rows && vector < type.vectors; ++vector) {
+          made[{static_cast<Value>(i), row, vector}] = element(body.yields[i], row, vector, type.lanes);
+        }
+      }
+    }
+    Carried result;
+    for_each_carried(body, [&](size_t i, int row, int vector) {
+      result.push_back(made.at({static_cast<Value>(i - 1), row, vector}));
+    });
+    return result;
+  }
+
+  void loop(Value value, const Node& n) {
+    const Block& body = function_.block(n.blocks[0]);
+    Carried carried;
+    for_each_carried(body, [&](size_t i, int row, int vector) {
+      carried.push_back(element(n.operands[i + 1], row, vector, node(body.items[i]).type.lanes));
+    });
+    llvm::Value* begin = single(n.operands[0]);
+    llvm::Value* end = single(n.operands[1]);
+    llvm::Value* middle = begin;
+    if (n.unroll > 1) {
+      llvm::Value* unroll = b_.getInt64(static_cast<uint64_t>(n.unroll));
+      llvm::Value* whole = b_.CreateMul(b_.CreateSDiv(b_.CreateSub(end, begin), unroll), unroll);
+      middle = b_.CreateAdd(begin, whole);
+      carried = loop(n, begin, middle, n.unroll, std::move(carried));
+    }
+    const auto* rest = n.unroll > 1 ? llvm::dyn_cast<llvm::ConstantInt>(b_.CreateSub(end, middle)) : nullptr;
+    if (!rest) {
+      carried = loop(n, middle, end, 1, std::move(carried));
+    } else {
+      for (int64_t k = 0; k < rest->getSExtValue(); ++k) {
+        carried = iterate(n, b_.CreateAdd(middle, b_.getInt64(static_cast<uint64_t>(k))), carried);
+      }
+    }
+    size_t next = 0;
+    for_each_carried(body, [&](size_t i, int row, int vector) {
+      results_[{value, static_cast<int>(i) - 1}].push_back({row, vector, carried[next++]});
+    });
+    define_results(value);
+  }
+
+  // The results behind a loop are nodes of their own.
+  void define_results(Value loop) {
+    for (Value result = loop + 1; result < std::ssize(function_.nodes); ++result) {
+      const Node& n = node(result);
+      if (n.op != Op::Result || n.operands[0] != loop) continue;
+      for (const Made& made : results_[{loop, static_cast<int>(n.number)}]) set(result, made.row, made.vector, made.element);
+    }
+    for (auto it = results_.begin(); it != results_.end();) it = it->first.first == loop ? results_.erase(it) : std::next(it);
+  }
+
+  // From begin to end by steps of `times`, in the body so many times.
+  Carried loop(const Node& n, llvm::Value* begin, llvm::Value* end, int times, Carried carried) {
+    llvm::BasicBlock *before = b_.GetInsertBlock(), *inside = new_block("loop"), *behind = new_block("behind");
+    b_.CreateCondBr(b_.CreateICmpSLT(begin, end), inside, behind);
+    b_.SetInsertPoint(inside);
+    llvm::PHINode* counter = b_.CreatePHI(b_.getInt64Ty(), 2);
+    counter->addIncoming(begin, before);
+    std::vector<llvm::PHINode*> merged;
+    Carried current;
+    for (llvm::Value* initial : carried) {
+      merged.push_back(b_.CreatePHI(initial->getType(), 2));
+      merged.back()->addIncoming(initial, before);
+      current.push_back(merged.back());
+    }
+    for (int i = 0; i < times; ++i) {
+      current = iterate(n, i == 0 ? counter : b_.CreateAdd(counter, b_.getInt64(static_cast<uint64_t>(i))), current);
+    }
+    llvm::Value* next = b_.CreateAdd(counter, b_.getInt64(static_cast<uint64_t>(times)));
+    llvm::BasicBlock* last = b_.GetInsertBlock();
+    counter->addIncoming(next, last);
+    for (size_t i = 0; i < merged.size(); ++i) merged[i]->addIncoming(current[i], last);
+    b_.CreateCondBr(b_.CreateICmpSLT(next, end), inside, behind);
+
+    b_.SetInsertPoint(behind);
+    Carried result;
+    for (size_t i = 0; i < merged.size(); ++i) {
+      llvm::PHINode* out = b_.CreatePHI(carried[i]->getType(), 2);
+      out->addIncoming(carried[i], before);
+      out->addIncoming(current[i], last);
+      result.push_back(out);
+    }
+    return result;
+  }
+
+  struct Made {
+    int row, vector;
+    llvm::Value* element;
+  };
+
+  const Function& function_;
+  const IsaDescription& isa_;
+  llvm::IRBuilder<> b_;
+  llvm::Function* target_ = nullptr;
+  std::vector<llvm::Value*> arguments_;
+  std::vector<Scope> scopes_;
+  std::map<std::pair<Value, int>, std::vector<Made>> results_;
+};
+
+}  // namespace
+
+void lower_to_llvm(const Function& function, const IsaDescription& isa, llvm::Module& module) {
+  Lowering(function, isa, module).run();
+}
+
+}  // namespace anfora::codegen

@@ -1,0 +1,18 @@
+// From the loop IR to machine code, by LLVM. Nothing of LLVM is seen outside of this folder.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "codegen/loop_ir.h"
+#include "kernels/generated/machine_code.h"
+
+namespace anfora::codegen {
+
+// One entry a function, in order. Functions are verified first. Many threads may compile at once.
+kernels::generated::MachineCode compile(std::span<const Function> functions, Isa isa);
+
+// What compile() makes of a function, for reading.
+std::string assembly(const Function& function, Isa isa);
+
+}  // namespace anfora::codegen

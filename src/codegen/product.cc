@@ -1,0 +1,102 @@
+#include "codegen/product.h"
+
+#include <fmt/format.h>
+
+#include "codegen/epilogue.h"
+
+namespace anfora::codegen {
+namespace {
+
+using namespace kernels::generated;
+
+// Steps of the loop over k that are one iteration of the machine code's.
+constexpr int kUnroll = 1;
+
+class ProductBuilder {
+ public:
+  ProductBuilder(const ProductCode& code, int rows)
+      : code_(code), isa_(describe(code.isa)), rows_(rows), b_(fmt::format("product_{}", rows)) {
+    static constexpr const char* kNames[] = {"a",       "b",       "y",              "y_stride", "groups",         "rest",
+                                             "columns", "addend0", "addend0_stride", "addend1",  "addend1_stride", "next"};
+    for (const char* name : kNames) {
+      const std::string_view text = name;
+      const bool is_index = text.ends_with("stride") || text == "groups" || text == "rest" || text == "columns";
+      parameters_.push_back(b_.parameter(name, is_index ? Element::Index : Element::Pointer));
+    }
+  }
+
+  Function build() {
+    const int at_once = code_.panels_at_once(rows_);
+    b_.loop(0, parameters_[kGroups], [&](Value group) { panels(multiply(group, at_once), at_once); });
+    if (at_once > 1) {
+      const Value first = multiply(parameters_[kGroups], at_once);
+      b_.loop(0, parameters_[kRest], [&](Value panel) { panels(b_.add(first, panel), 1); });
+    }
+    return b_.finish();
+  }
+
+ private:
+  Value multiply(Value index, int64_t by) { return by == 1 ? index : b_.multiply(index, b_.integer(by)); }
+
+  // `count` panels from number `panel` on, side by side.
+  void panels(Value panel, int count) {
+    const int64_t width = code_.panel_columns();
+    std::vector<Value> first, initial(static_cast<size_t>(count), b_.constant(0));
+    for (int i = 0; i < count; ++i) {
+      const Value number = i == 0 ? panel : b_.add(panel, b_.integer(i));
+      first.push_back(b_.offset(parameters_[kB], multiply(number, width * code_.depth)));
+    }
+    const std::vector<Type> tiles(static_cast<size_t>(count), {Element::F32, rows_, code_.tile.vectors, isa_.lanes});
+    const std::vector<Value> sums =
+        b_.loop(0, b_.integer(code_.depth), kUnroll, tiles, initial, [&](Value k, std::span<const Value> carried) {
+          const Value column = b_.load({Element::F32, rows_}, b_.offset(parameters_[kA], k), b_.integer(code_.a_stride));
+          std::vector<Value> next;
+          for (size_t i = 0; i < first.size(); ++i) {
+            const Value row = b_.load({Element::F32, 1, code_.tile.vectors, isa_.lanes},
+                                      b_.offset(first[i], multiply(k, width)), b_.integer(0));
+            next.push_back(multiply_add(b_, isa_, column, row, carried[i]));
+          }
+          return next;
+        });
+    for (int i = 0; i < count; ++i) {
+      const Value column = multiply(i == 0 ? panel : b_.add(panel, b_.integer(i)), width);
+      finish(sums[static_cast<size_t>(i)], column);
+    }
+  }
+
+  // The epilogue, from a column on.
+  void finish(Value sums, Value column) {
+    if (!code_.has_edge) return finish(sums, column, kNone);
+    const int64_t width = code_.panel_columns();
+    const Value left = b_.subtract(parameters_[kColumns], column);
+    auto at_edge = [&] { finish(sums, column, b_.columns(code_.tile.vectors, isa_.lanes, left)); };
+    if (isa_.has_masks) return at_edge();
+    b_.choose(b_.less(left, b_.integer(width)), at_edge, [&] { finish(sums, column, kNone); });
+  }
+
+  void finish(Value tile, Value column, Value mask) {
+    const Epilogue& epilogue = code_.epilogue;
+    if (epilogue.scale != 1) tile = b_.multiply(tile, b_.constant(epilogue.scale));
+    for (size_t i = 0; i < epilogue.addends.size(); ++i) {
+      if (epilogue.addends[i] == Addend::None) continue;
+      Type type = b_.type(tile);
+      if (epilogue.addends[i] == Addend::Row) type.rows = 1;
+      const Value from = b_.offset(parameters_[kAddend0 + 2 * i], column);
+      tile = b_.add(tile, b_.load(type, from, parameters_[kAddend0Stride + 2 * i], mask));
+    }
+    tile = activate(b_, isa_, epilogue, tile);
+    b_.store(b_.offset(parameters_[kY], column), parameters_[kYStride], tile, mask);
+  }
+
+  const ProductCode& code_;
+  const IsaDescription& isa_;
+  int rows_;
+  Builder b_;
+  std::vector<Value> parameters_;
+};
+
+}  // namespace
+
+Function product_function(const ProductCode& code, int rows) { return ProductBuilder(code, rows).build(); }
+
+}  // namespace anfora::codegen

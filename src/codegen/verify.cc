@@ -1,0 +1,188 @@
+// The rules of the loop IR, checked.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "anfora/error.h"
+#include "codegen/loop_ir.h"
+
+namespace anfora::codegen {
+namespace {
+
+class Verifier {
+ public:
+  Verifier(const Function& function, const IsaDescription& isa)
+      : function_(function), isa_(isa), defined_(function.nodes.size(), false) {}
+
+  void verify() {
+    if (function_.blocks.empty()) fail(kNone, "a function without a body");
+    block(0);
+  }
+
+ private:
+  template <class... Arguments>
+  [[noreturn]] void fail(Value value, fmt::format_string<Arguments...> form, Arguments&&... arguments) const {
+    const std::string what = fmt::format(form, std::forward<Arguments>(arguments)...);
+    throw Error(ErrorCode::Internal,
+                value == kNone ? fmt::format("loop IR, {}: {}", function_.name, what)
+                               : fmt::format("loop IR, {}, %{} ({}): {}", function_.name, value,
+                                             name(function_.node(value).op), what));
+  }
+
+  // What a block defines is defined inside of it.
+  void block(int number) {
+    const Block& block = function_.block(number);
+    for (Value item : block.items) define(item);
+    for (Value value : block.nodes) {
+      check(value);
+      define(value);
+    }
+    for (Value value : block.yields) check_defined(kNone, value);
+    for (Value value : block.nodes) defined_[static_cast<size_t>(value)] = false;
+    for (Value item : block.items) defined_[static_cast<size_t>(item)] = false;
+  }
+
+  void define(Value value) {
+    if (value < 0 || value >= std::ssize(function_.nodes)) fail(kNone, "a block names %{}", value);
+    if (defined_[static_cast<size_t>(value)]) fail(value, "is defined twice");
+    defined_[static_cast<size_t>(value)] = true;
+  }
+  void check_defined(Value user, Value value) const {
+    if (value < 0 || value >= std::ssize(function_.nodes) || !defined_[static_cast<size_t>(value)])
+      fail(user, "%{} is not defined here", value);
+  }
+
+  const Type& type(Value value) const { return function_.node(value).type; }
+  void expect(Value user, Value operand, Element element) const {
+    if (type(operand).element != element) fail(user, "%{} is {}", operand, to_string(type(operand)));
+  }
+  void expect_count(Value value, size_t least, size_t most) const {
+    const size_t count = function_.node(value).operands.size();
+    if (count < least || count > most) fail(value, "has {} operands", count);
+  }
+  void expect_type(Value value, Type type) const {
+    if (function_.node(value).type != type)
+      fail(value, "is {}, not {}", to_string(function_.node(value).type), to_string(type));
+  }
+
+  void check(Value value) {
+    const Node& node = function_.node(value);
+    for (Value operand : node.operands) check_defined(value, operand);
+    const Type& type = node.type;
+    if (type.rows < 1 || type.vectors < 1 || (type.lanes != 1 && type.lanes != isa_.lanes))
+      fail(value, "is {}, where a vector has {} lanes", to_string(type), isa_.lanes);
+    switch (node.op) {
+      case Op::Parameter:
+        if (node.number < 0 || node.number >= std::ssize(function_.parameters)) fail(value, "there is no such parameter");
+        return;
+      case Op::Integer:
+      case Op::Float:
+      case Op::Bits: return;
+      case Op::Item: fail(value, "stands outside of its loop");
+      case Op::Result: return check_result(value, node);
+      case Op::Offset:
+        expect_count(value, 2, 2);
+        expect(value, node.operands[0], Element::Pointer);
+        return expect(value, node.operands[1], Element::Index);
+      case Op::Load:
+        expect_count(value, 2, 3);
+        return check_memory(value, node, 2);
+      case Op::Store:
+        expect_count(value, 3, 4);
+        expect_type(value, this->type(node.operands[2]));
+        return check_memory(value, node, 3);
+      case Op::Prefetch: return expect(value, node.operands[0], Element::Pointer);
+      case Op::Columns: return expect(value, node.operands[0], Element::Index);
+      case Op::For: return check_loop(value, node);
+      case Op::If:
+        expect_count(value, 1, 1);
+        expect(value, node.operands[0], Element::Mask);
+        if (!this->type(node.operands[0]).is_single()) fail(value, "the condition is not single");
+        block(node.blocks[0]);
+        return block(node.blocks[1]);
+      default: return check_elementwise(value, node);
+    }
+  }
+
+  void check_memory(Value value, const Node& node, size_t mask) const {
+    expect(value, node.operands[0], Element::Pointer);
+    expect(value, node.operands[1], Element::Index);
+    if (node.type.element != Element::F32) fail(value, "memory holds f32");
+    if (node.type.lanes == 1 && node.type.vectors != 1) fail(value, "a row of single elements");
+    if (node.operands.size() <= mask) return;
+    expect(value, node.operands[mask], Element::Mask);
+    const Type& columns = type(node.operands[mask]);
+    if (columns.rows != 1 || columns.vectors != node.type.vectors || columns.lanes != node.type.lanes)
+      fail(value, "the mask is {}", to_string(columns));
+  }
+
+  void check_result(Value value, const Node& node) const {
+    const Node& loop = function_.node(node.operands[0]);
+    if (loop.op != Op::For) fail(value, "%{} is no loop", node.operands[0]);
+    const Block& body = function_.block(loop.blocks[0]);
+    if (node.number < 0 || node.number + 1 >= std::ssize(body.items)) fail(value, "the loop carries less");
+    expect_type(value, type(body.items[static_cast<size_t>(node.number) + 1]));
+  }
+
+  void check_loop(Value value, const Node& node) {
+    const Block& body = function_.block(node.blocks[0]);
+    if (node.operands.size() < 2 || body.items.size() != node.operands.size() - 1 ||
+        body.yields.size() + 1 != body.items.size())
+      fail(value, "carries {} values, begins with {} and goes on with {}", body.items.size() - 1,
+           node.operands.size() - 2, body.yields.size());
+    expect(value, node.operands[0], Element::Index);
+    expect(value, node.operands[1], Element::Index);
+    if (node.unroll < 1) fail(value, "is unrolled {} times", node.unroll);
+    block(node.blocks[0]);
+    int registers = 0;
+    for (size_t i = 1; i < body.items.size(); ++i) {
+      const Type& carried = type(body.items[i]);
+      const Value initial = node.operands[i + 1];
+      if (type(initial) != carried && !(type(initial).is_single() && type(initial).element == carried.element))
+        fail(value, "%{} begins as {}", body.items[i], to_string(type(initial)));
+      if (type(body.yields[i - 1]) != carried) fail(value, "%{} goes on as {}", body.items[i], to_string(type(body.yields[i - 1])));
+      registers += carried.registers();
+    }
+    if (registers >= isa_.registers) fail(value, "carries {} vectors, in {} registers", registers, isa_.registers);
+  }
+
+  void check_elementwise(Value value, const Node& node) const {
+    const bool has_mask = node.op == Op::Select;
+    expect_count(value, 1, 3);
+    Type result = type(node.operands[has_mask ? 1 : 0]);
+    if (has_mask) expect(value, node.operands[0], Element::Mask);
+    for (size_t i = has_mask ? 1 : 0; i < node.operands.size(); ++i) expect(value, node.operands[i], result.element);
+    for (Value operand : node.operands) result = repeated(result, type(operand));
+    const Element element = result.element;
+    switch (node.op) {
+      case Op::And:
+      case Op::Or:
+      case Op::Xor:
+      case Op::ShiftLeft:
+      case Op::ShiftRight:
+        if (element != Element::I32) fail(value, "of {}", to_string(result));
+        break;
+      case Op::Divide:
+      case Op::Fma:
+        if (element != Element::F32) fail(value, "of {}", to_string(result));
+        if (node.op == Op::Fma && !isa_.has_fma) fail(value, "{} has no such instruction", isa_.name);
+        break;
+      case Op::Less: result.element = Element::Mask; break;
+      case Op::AsBits: result.element = Element::I32; break;
+      case Op::AsFloat: result.element = Element::F32; break;
+      default: break;
+    }
+    if (node.op == Op::Select && node.type.element == Element::Mask) fail(value, "of masks");
+    expect_type(value, result);
+  }
+
+  const Function& function_;
+  const IsaDescription& isa_;
+  std::vector<bool> defined_;
+};
+
+}  // namespace
+
+void verify(const Function& function, const IsaDescription& isa) { Verifier(function, isa).verify(); }
+
+}  // namespace anfora::codegen

@@ -1,0 +1,63 @@
+#include "kernels/generated/epilogue.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+namespace anfora::kernels::generated {
+namespace {
+
+// By its operator's name, with what stands for an absent alpha or beta.
+struct NamedActivation {
+  const char* name;
+  Activation activation;
+  float alpha, beta;
+};
+
+constexpr NamedActivation kActivations[] = {
+    {"", Activation::None, 0, 0},
+    {"Relu", Activation::Relu, 0, 0},
+    {"LeakyRelu", Activation::LeakyRelu, 0.01f, 0},
+    {"Elu", Activation::Elu, 1, 0},
+    {"Clip", Activation::Clip, std::numeric_limits<float>::lowest(), std::numeric_limits<float>::max()},
+    {"Sigmoid", Activation::Sigmoid, 0, 0},
+    {"Tanh", Activation::Tanh, 0, 0},
+    {"HardSigmoid", Activation::HardSigmoid, 0.2f, 0.5f},
+    {"HardSwish", Activation::HardSwish, 1.0f / 6, 0.5f},
+    {"Swish", Activation::Swish, 1, 0},
+    {"Gelu", Activation::Gelu, 0, 0},
+    {"GeluTanh", Activation::GeluTanh, 0, 0},
+    {"Abs", Activation::Abs, 0, 0},
+};
+
+}  // namespace
+
+bool read_activation(const AttributeSet& attributes, Epilogue& epilogue) {
+  const std::string name = attributes.get_string("activation", "");
+  const auto* known = std::ranges::find_if(kActivations, [&](const auto& activation) { return name == activation.name; });
+  if (known == std::end(kActivations)) return false;
+  epilogue.activation = known->activation;
+  epilogue.alpha = attributes.get_float("activation_alpha", known->alpha);
+  epilogue.beta = attributes.get_float("activation_beta", known->beta);
+  return true;
+}
+
+std::vector<int64_t> Epilogue::numbers() const {
+  auto bits = [](float value) { return static_cast<int64_t>(std::bit_cast<uint32_t>(value)); };
+  return {bits(scale), static_cast<int64_t>(addends[0]), static_cast<int64_t>(addends[1]),
+          static_cast<int64_t>(activation), bits(alpha), bits(beta)};
+}
+
+std::string to_string(const Epilogue& epilogue) {
+  static constexpr const char* kAddends[] = {"none", "row", "tile"};
+  std::string text = fmt::format("scale={} addends={},{}", epilogue.scale, kAddends[static_cast<size_t>(epilogue.addends[0])],
+                                 kAddends[static_cast<size_t>(epilogue.addends[1])]);
+  const auto* known = std::ranges::find(kActivations, epilogue.activation, &NamedActivation::activation);
+  if (epilogue.activation != Activation::None)
+    text += fmt::format(" activation={}({}, {})", known->name, epilogue.alpha, epilogue.beta);
+  return text;
+}
+
+}  // namespace anfora::kernels::generated

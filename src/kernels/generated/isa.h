@@ -1,0 +1,31 @@
+// The instruction sets that code is generated for.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace anfora::kernels::generated {
+
+enum class Isa : uint8_t { Sse2, Avx2, Avx512 };
+
+// What the generator has to know of one.
+struct IsaDescription {
+  Isa isa;
+  std::string_view name;  // "avx2"
+  int lanes;              // f32 elements of a vector register
+  int registers;          // vector registers
+  bool has_fma;           // a · b + c with one rounding; else two instructions, and two roundings
+  bool has_masks;         // loads and stores of some of the lanes cost no more than of all
+};
+
+const IsaDescription& describe(Isa isa);
+std::span<const IsaDescription> instruction_sets();  // slowest first
+
+// The best one that this processor has, or the best below a limit: what ANFORA_ISA names, or ONEDNN_MAX_CPU_ISA in oneDNN's terms.
+// Read once. Throws InvalidArgument where ANFORA_ISA names none.
+Isa best_isa();
+// Whether code for it runs here, limits included.
+inline bool is_supported(Isa isa) { return isa <= best_isa(); }
+
+}  // namespace anfora::kernels::generated

@@ -1,0 +1,465 @@
+// How a product runs: rows are divided into tiles, columns into the panels that weights are packed in, and for each pair the entry of
+// the code for so many rows is called. A panel serves all tiles of a block of rows before the next comes, so that weights are read
+// from memory once; a block is as many rows as stay in the cache beside a panel.
+//
+//              panels ─▶
+//            ┌───┬───┬───┐ ┐         thread 1: the first panels of each block,
+//     tiles  │ 1 │ 4 │ 7 │ │ block   thread 2: the next …
+//       │    ├───┼───┼───┤ │
+//       ▼    │ 2 │ 5 │ 8 │ │
+//            ├───┼───┼───┤ ┘
+//
+// Rows whose distance lets them share few sets of the cache are copied apart first.
+#include "kernels/generated/product.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+
+#include "anfora/error.h"
+#include "kernels/strided_product.h"
+#include "support/mapped_file.h"
+#include "support/parallel.h"
+
+namespace anfora::kernels::generated {
+namespace {
+
+enum PackedNumber : uint8_t { kWeights, kCode };
+
+// Of the layout of code; another generator's is not taken.
+constexpr int64_t kCodeVersion = 1;
+
+// Columns below which the last panel would be mostly empty.
+constexpr int64_t kFewestColumns = 16;
+constexpr int64_t kLineElements = 16;  // f32 of a cache line
+
+int64_t second_level_cache() {
+  static const int64_t bytes = [] {
+    constexpr int64_t kUsual = 512 << 10;
+    const long known = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    return known > 0 ? int64_t{known} : kUsual;
+  }();
+  return bytes;
+}
+
+// How many of the rows at that distance fall into the same set of the first-level cache, at most.
+int rows_in_one_set(int64_t stride, int rows) {
+  constexpr int64_t kSets = 64;
+  std::array<int, kSets> count{};
+  for (int row = 0; row < rows; ++row) ++count[static_cast<size_t>(row * stride / kLineElements % kSets)];
+  return *std::ranges::max_element(count);
+}
+
+// The distance of rows that the code is made for: as they lie in a dense matrix, unless they would drive each other out of the cache.
+int64_t row_stride(int64_t depth, const Tile& tile) {
+  constexpr int kWaysForRows = 4;  // of 8; the rest is for the panel that streams through
+  if (rows_in_one_set(depth, tile.rows) <= kWaysForRows) return depth;
+  const int64_t lines = (depth + kLineElements - 1) / kLineElements;
+  return (lines | 1) * kLineElements;  // an odd number of lines spreads them over all sets
+}
+
+// Rows of equal tiles, but for one: `wide` tiles of rows + 1 come first.
+struct Tiling {
+  int64_t count = 0, wide = 0;
+  int rows = 0;
+
+  Tiling(int64_t total, const Tile& tile)
+      : count((total + tile.rows - 1) / tile.rows), wide(total % count), rows(static_cast<int>(total / count)) {}
+  int64_t first_row(int64_t i) const { return i * rows + std::min(i, wide); }
+  int rows_of(int64_t i) const { return rows + (i < wide ? 1 : 0); }
+};
+
+// What is decided of a product before it runs: its code, and the weights that it reads.
+struct ProductLayout {
+  ProductCode code;
+  int64_t columns = 0;
+  int64_t panels() const { return (columns + code.panel_columns() - 1) / code.panel_columns(); }
+  std::vector<int64_t> of_weights() const { return {code.depth, columns, code.panel_columns()}; }
+  std::vector<int64_t> of_code() const {
+    std::vector<int64_t> numbers{kCodeVersion,  static_cast<int64_t>(code.isa), code.tile.rows, code.tile.vectors, code.depth,
+                                 code.a_stride, code.has_edge ? 1 : 0};
+    std::ranges::copy(code.epilogue.numbers(), std::back_inserter(numbers));
+    return numbers;
+  }
+};
+
+const PackedConstant* find_packed(const KernelData& data, PackedNumber number) {
+  auto found = std::ranges::find(data.packed, size_t{number}, &PackedConstant::number);
+  return found == data.packed.end() ? nullptr : &*found;
+}
+
+// The weights as a matrix, whatever the axes of the tensor; empty where there is one for each of a batch.
+std::optional<StridedOperand> weights_matrix(const KernelData& data, const ProductAttributes& attributes) {
+  const InputDescription& weights = data.input(1);
+  if (!weights.constant.defined()) return std::nullopt;
+  const Shape& shape = weights.constant.shape();
+  const std::span<const int64_t> permutation = attributes.permutation_b();
+  if (shape.size() < 2 || (!permutation.empty() && permutation.size() != shape.size())) return std::nullopt;
+  StridedOperand matrix = StridedOperand::dense(shape, permutation);
+  while (matrix.rank() > 2) {
+    if (matrix.dims[0] != 1) return std::nullopt;
+    matrix.erase(0);
+  }
+  return matrix;
+}
+
+bool read_addends(const KernelData& data, int64_t columns, Epilogue& epilogue) {
+  for (size_t i = 2; i < std::min<size_t>(data.inputs.size(), 4); ++i) {
+    const InputDescription& input = data.input(i);
+    if (!input.present) continue;
+    if (input.dtype != DType::F32 || !input.shape || input.shape->empty() || input.shape->back() != columns) return false;
+    const auto leading = std::span(*input.shape).first(input.shape->size() - 1);
+    const bool is_row = std::ranges::all_of(leading, [](int64_t extent) { return extent == 1; });
+    epilogue.addends[i - 2] = is_row ? Addend::Row : Addend::Tile;
+  }
+  return true;
+}
+
+std::optional<ProductLayout> lay_out(const KernelData& data, const ProductAttributes& attributes) {
+  if (data.input(0).dtype != DType::F32 || data.input(1).dtype != DType::F32) return std::nullopt;
+  const std::optional<StridedOperand> weights = weights_matrix(data, attributes);
+  if (!weights || weights->dims[0] < 1 || weights->dims[1] < kFewestColumns) return std::nullopt;
+  const auto permutation = attributes.permutation_y();
+  if (!permutation.empty() && permutation.back() + 1 != std::ssize(permutation)) return std::nullopt;
+
+  ProductLayout layout;
+  layout.columns = weights->dims[1];
+  ProductCode& code = layout.code;
+  code.epilogue.scale = attributes.alpha();
+  if (!read_activation(data.attributes, code.epilogue)) return std::nullopt;
+  if (!read_addends(data, layout.columns, code.epilogue)) return std::nullopt;
+  const PackedConstant* known = find_packed(data, kCode);
+  constexpr size_t kIsa = 1;
+  code.isa = known && known->layout.size() > kIsa ? static_cast<Isa>(known->layout[kIsa]) : best_isa();
+  if (code.isa > Isa::Avx512) return std::nullopt;
+  code.tile = product_tile(code.isa);
+  code.depth = weights->dims[0];
+  code.a_stride = row_stride(code.depth, code.tile);
+  code.has_edge = layout.columns % code.panel_columns() != 0;
+  return layout;
+}
+
+Tensor pack(const Tensor& tensor, const StridedOperand& matrix, const ProductLayout& layout) {
+  const int64_t width = layout.code.panel_columns(), depth = layout.code.depth;
+  Tensor packed = Tensor::allocate(DType::F32, Shape{layout.panels(), depth, width});
+  const float* from = tensor.data<float>().data();
+  float* to = packed.data<float>().data();
+  constexpr int64_t kWork = 1 << 16;
+  parallel_for(layout.panels(), grain_of(kWork, depth * width), [&](int64_t begin, int64_t end) {
+    for (int64_t panel = begin; panel < end; ++panel) {
+      const int64_t columns = std::min(width, layout.columns - panel * width);
+      for (int64_t k = 0; k < depth; ++k) {
+        float* row = to + (panel * depth + k) * width;
+        const float* source = from + k * matrix.strides[0] + panel * width * matrix.strides[1];
+        for (int64_t n = 0; n < columns; ++n) row[n] = source[n * matrix.strides[1]];
+        std::fill(row + columns, row + width, 0.0f);
+      }
+    }
+  });
+  drop_mapped_pages(tensor.raw(), tensor.bytes());
+  return packed;
+}
+
+// The tensor again, of the panels.
+Tensor unpack(const Tensor& packed, const Shape& shape, const StridedOperand& matrix, const ProductLayout& layout) {
+  Tensor tensor = Tensor::allocate(DType::F32, shape);
+  const int64_t width = layout.code.panel_columns(), depth = layout.code.depth;
+  const float* from = packed.data<float>().data();
+  float* to = tensor.data<float>().data();
+  for (int64_t k = 0; k < depth; ++k) {
+    for (int64_t n = 0; n < layout.columns; ++n)
+      to[k * matrix.strides[0] + n * matrix.strides[1]] = from[(n / width * depth + k) * width + n % width];
+  }
+  return tensor;
+}
+
+// How a product of certain shapes runs.
+struct ProductPlan {
+  // Where the matrices of one of a batch begin.
+  struct Matrices {
+    int64_t a, y;
+    std::array<int64_t, 2> addends;
+  };
+
+  ProductPlan(ProductAttributes::Shapes of, const StridedProduct& product, const ProductLayout& layout)
+      : shapes(std::move(of)), y_shape(product.y_shape), rows(product.y.dims[product.y.rank() - 2]), tiling(rows, layout.code.tile) {
+    const size_t rank = product.y.rank();
+    a_stride = product.a.strides[rank - 2];
+    a_step = product.a.strides[rank - 1];
+    y_stride = product.y.strides[rank - 2];
+    copies = a_step != 1 || (a_stride != layout.code.a_stride && rows > 1);
+    const size_t given = product.added.size();
+    for (size_t i = 0, next = 0; i < 2 && next < given; ++i) {
+      if (layout.code.epilogue.addends[i] == Addend::None) continue;
+      addend_strides[i] = step(product.added[next++], rank - 2);
+    }
+    add_matrices(product, layout, {}, 0);
+
+    // A block is what stays in the cache beside a panel, but no less than makes reading the panel worthwhile.
+    constexpr int64_t kFewestTiles = 4;
+    const int64_t bytes = layout.code.tile.rows * layout.code.depth * int64_t{sizeof(float)};
+    tiles_of_block = std::max(second_level_cache() / 2 / bytes, kFewestTiles);
+    const int64_t blocks = (tiling.count + tiles_of_block - 1) / tiles_of_block;
+    tiles_of_block = (tiling.count + blocks - 1) / blocks;
+  }
+
+  int64_t workspace_bytes(const ProductLayout& layout) const {
+    return copies ? std::ssize(matrices) * rows * layout.code.a_stride * int64_t{sizeof(float)} : 0;
+  }
+
+  ProductAttributes::Shapes shapes;
+  Shape y_shape;
+  int64_t rows = 0;
+  Tiling tiling;
+  int64_t a_stride = 0, a_step = 0, y_stride = 0;
+  std::array<int64_t, 2> addend_strides{};
+  bool copies = false;  // rows of A to where the code expects them
+  int64_t tiles_of_block = 1;
+  std::vector<Matrices> matrices;
+
+ private:
+  static int64_t step(const StridedOperand& operand, size_t axis) { return operand.dims[axis] == 1 ? 0 : operand.strides[axis]; }
+
+  void add_matrices(const StridedProduct& product, const ProductLayout& layout, Matrices at, size_t axis) {
+    if (axis + 2 == product.y.rank()) return matrices.push_back(at);
+    for (int64_t i = 0; i < product.y.dims[axis]; ++i) {
+      add_matrices(product, layout, at, axis + 1);
+      at.a += step(product.a, axis);
+      at.y += step(product.y, axis);
+      for (size_t k = 0, next = 0; k < 2 && next < product.added.size(); ++k) {
+        if (layout.code.epilogue.addends[k] != Addend::None) at.addends[k] += step(product.added[next++], axis);
+      }
+    }
+  }
+};
+
+class Product : public PreparedKernel {
+ public:
+  // Shapes that plans are kept for; the one used longest ago makes room.
+  static constexpr size_t kMostPlans = 16;
+
+  Product(KernelData& data, ProductAttributes attributes, ProductLayout layout, StridedOperand matrix)
+      : data_(data), attributes_(std::move(attributes)), layout_(std::move(layout)), matrix_(std::move(matrix)) {}
+
+  // False where there is no code for it, and none can be made.
+  bool prepare(ProductGenerator generate) {
+    std::optional<ProductPlan> known = plan_of_known_shapes();
+    if (!known && is_static()) return false;
+    if (!find_code(known, generate)) return false;
+    if (known) data_.workspace_bytes = static_cast<size_t>(known->workspace_bytes(layout_));
+    const PackedConstant* packed = find_packed(data_, kWeights);
+    if (packed && packed->layout != layout_.of_weights()) return false;
+    const Tensor& weights = data_.input(1).constant;
+    if (!packed) {
+      if (!weights.raw()) return false;
+      data_.packed.push_back({kWeights, layout_.of_weights(), pack(weights, matrix_, layout_)});
+      packed = &data_.packed.back();
+    }
+    weights_ = packed->elements;
+    return true;
+  }
+
+  std::unique_ptr<State> make_state() const override { return std::make_unique<Plans>(); }
+  bool has_packed(size_t i) const override { return i == 1; }
+
+  void run(KernelContext& context, State* state) const override {
+    const ProductPlan* plan = find_plan(context, static_cast<Plans&>(*state));
+    return plan ? run(context, *plan) : run_reference(context);
+  }
+
+ private:
+  struct Plans : State {
+    std::vector<ProductPlan> plans;  // the one used last is at the end
+  };
+
+  bool is_static() const {
+    return std::ranges::all_of(data_.inputs, [](const InputDescription& input) { return !input.present || input.is_static(); });
+  }
+
+  std::optional<ProductPlan> plan_of_known_shapes() const {
+    if (!is_static()) return std::nullopt;
+    ProductAttributes::Shapes shapes;
+    for (const InputDescription& input : data_.inputs) shapes.push_back(input.present ? input.shape : std::nullopt);
+    return make_plan(std::move(shapes));
+  }
+
+  std::optional<ProductPlan> make_plan(ProductAttributes::Shapes shapes) const {
+    const std::optional<StridedProduct> product = attributes_.resolve(shapes);
+    if (!product) return std::nullopt;
+    return ProductPlan(std::move(shapes), *product, layout_);
+  }
+
+  bool find_code(const std::optional<ProductPlan>& known, ProductGenerator generate) {
+    std::vector<int64_t> expected = layout_.of_code();
+    const PackedConstant* packed = find_packed(data_, kCode);
+    if (!packed) {
+      if (!generate) return false;
+      std::vector<int> rows;
+      for (int i = 1; i <= layout_.code.tile.rows; ++i) {
+        const bool is_used = !known || i == known->tiling.rows || (known->tiling.wide > 0 && i == known->tiling.rows + 1);
+        if (is_used) rows.push_back(i);
+      }
+      MachineCode code = generate(layout_.code, rows);
+      std::vector<int64_t> layout = expected;
+      for (size_t i = 0; i < rows.size(); ++i) {
+        layout.push_back(rows[i]);
+        layout.push_back(code.entries[i]);
+      }
+      data_.packed.push_back({kCode, std::move(layout), std::move(code.bytes)});
+      packed = &data_.packed.back();
+    }
+    if (packed->layout.size() < expected.size() || !std::ranges::equal(expected, std::span(packed->layout).first(expected.size())))
+      return false;
+    MachineCode code{.isa = layout_.code.isa, .entries = {}, .bytes = packed->elements};
+    const auto entries = std::span(packed->layout).subspan(expected.size());
+    for (size_t i = 1; i < entries.size(); i += 2) code.entries.push_back(entries[i]);
+    code_ = ExecutableCode::map(code);
+    entries_.assign(static_cast<size_t>(layout_.code.tile.rows) + 1, nullptr);
+    for (size_t i = 0; i + 1 < entries.size(); i += 2) entries_.at(static_cast<size_t>(entries[i])) = code_->entry(entries[i + 1]);
+    return true;
+  }
+
+  const ProductPlan* find_plan(KernelContext& context, Plans& state) const {
+    std::vector<ProductPlan>& plans = state.plans;
+    auto matches = [&](const ProductPlan& plan) {
+      bool same = plan.shapes.size() == context.num_inputs();
+      for (size_t i = 0; same && i < plan.shapes.size(); ++i) {
+        const Tensor* tensor = context.optional_input(i);
+        same = tensor ? plan.shapes[i] && *plan.shapes[i] == tensor->shape() : !plan.shapes[i];
+      }
+      return same;
+    };
+    if (auto found = std::ranges::find_if(plans, matches); found != plans.end()) {
+      std::rotate(found, found + 1, plans.end());
+      return &plans.back();
+    }
+    ProductAttributes::Shapes shapes;
+    for (size_t i = 0; i < context.num_inputs(); ++i) {
+      const Tensor* tensor = context.optional_input(i);
+      shapes.push_back(tensor ? std::optional(tensor->shape()) : std::nullopt);
+    }
+    std::optional<ProductPlan> plan = make_plan(std::move(shapes));
+    if (!plan) return nullptr;
+    if (plans.size() == kMostPlans) plans.erase(plans.begin());
+    plans.push_back(std::move(*plan));
+    return &plans.back();
+  }
+
+  void run(KernelContext& context, const ProductPlan& plan) const {
+    Tensor& y = context.allocate_output(0, DType::F32, plan.y_shape);
+    const float* a = context.input(0).data<float>().data();
+    if (plan.copies) a = copy_rows(context, plan, a);
+    std::array<int64_t, kProductArguments> arguments{};
+    arguments[kY] = address(y.data<float>().data());
+    arguments[kA] = address(a);
+    arguments[kYStride] = plan.y_stride;
+    for (size_t i = 0; i < 2; ++i) {
+      if (layout_.code.epilogue.addends[i] == Addend::None) continue;
+      arguments[kAddend0 + 2 * i] = address(context.input(2 + i).data<float>().data());
+      arguments[kAddend0Stride + 2 * i] = plan.addend_strides[i];
+    }
+    const int64_t panels = layout_.panels(), blocks = (plan.tiling.count + plan.tiles_of_block - 1) / plan.tiles_of_block;
+    const int64_t cost = std::min(plan.rows, plan.tiles_of_block * layout_.code.tile.rows) * layout_.code.depth * layout_.code.panel_columns();
+    constexpr int64_t kWork = 1 << 20;  // multiply-adds; some ten microseconds
+    parallel_for(std::ssize(plan.matrices) * blocks * panels, grain_of(kWork, cost), [&](int64_t begin, int64_t end) {
+      while (begin < end) {  // what lies in one block of one matrix at a time
+        const int64_t block = begin / panels, first = begin % panels, count = std::min(panels - first, end - begin);
+        run_block(plan, arguments, block / blocks, block % blocks, first, count);
+        begin += count;
+      }
+    });
+  }
+
+  static int64_t address(const float* pointer) { return reinterpret_cast<int64_t>(pointer); }
+  static int64_t bytes(int64_t elements) { return elements * int64_t{sizeof(float)}; }
+
+  void run_block(const ProductPlan& plan, std::array<int64_t, kProductArguments> arguments, int64_t matrix, int64_t block,
+                 int64_t first_panel, int64_t count) const {
+    const ProductPlan::Matrices& at = plan.matrices[static_cast<size_t>(matrix)];
+    const int64_t first_tile = block * plan.tiles_of_block, last_tile = std::min(first_tile + plan.tiles_of_block, plan.tiling.count);
+    const int64_t width = layout_.code.panel_columns(), a_stride = layout_.code.a_stride;
+    const int64_t a = arguments[kA] + bytes(plan.copies ? matrix * plan.rows * a_stride : at.a), y = arguments[kY] + bytes(at.y);
+    const std::array<int64_t, 2> addends{arguments[kAddend0] + bytes(at.addends[0]), arguments[kAddend1] + bytes(at.addends[1])};
+    const auto* const weights = weights_.data<float>().data();
+    // Where there is one tile, all panels at once.
+    const int64_t together = last_tile - first_tile == 1 ? count : 1;
+    for (int64_t panel = first_panel; panel < first_panel + count; panel += together) {
+      const int64_t column = panel * width;
+      arguments[kB] = address(weights + panel * layout_.code.depth * width);
+      arguments[kColumns] = layout_.columns - column;
+      for (int64_t tile = first_tile; tile < last_tile; ++tile) {
+        const int64_t row = plan.tiling.first_row(tile);
+        const int rows = plan.tiling.rows_of(tile), at_once = layout_.code.panels_at_once(rows);
+        arguments[kA] = a + bytes(row * a_stride);
+        arguments[kY] = y + bytes(row * plan.y_stride + column);
+        arguments[kAddend0] = addends[0] + bytes(row * plan.addend_strides[0] + column);
+        arguments[kAddend1] = addends[1] + bytes(row * plan.addend_strides[1] + column);
+        arguments[kGroups] = together / at_once;
+        arguments[kRest] = together % at_once;
+        entries_[static_cast<size_t>(rows)](arguments.data());
+      }
+    }
+  }
+
+  const float* copy_rows(KernelContext& context, const ProductPlan& plan, const float* from) const {
+    const int64_t depth = layout_.code.depth, stride = layout_.code.a_stride, rows = std::ssize(plan.matrices) * plan.rows;
+    auto* to = static_cast<float*>(context.workspace(static_cast<size_t>(bytes(rows * stride))));
+    constexpr int64_t kWork = 1 << 14;
+    parallel_for(rows, grain_of(kWork, depth), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const float* row = from + plan.matrices[static_cast<size_t>(i / plan.rows)].a + i % plan.rows * plan.a_stride;
+        if (plan.a_step == 1) {
+          std::memcpy(to + i * stride, row, static_cast<size_t>(bytes(depth)));
+        } else {
+          for (int64_t k = 0; k < depth; ++k) to[i * stride + k] = row[k * plan.a_step];
+        }
+      }
+    });
+    return to;
+  }
+
+  // What does not fit, or is empty: the reference kernel has words for it. It reads the weights as they were.
+  void run_reference(KernelContext& context) const {
+    const Datum weights(unpack(weights_, data_.input(1).constant.shape(), matrix_, layout_));
+    std::vector<const Datum*> inputs;
+    for (size_t i = 0; i < context.num_inputs(); ++i) inputs.push_back(i == 1 ? &weights : &context.input_datum(i));
+    Datum result;
+    KernelContext inner = context.inner(context.attributes(), inputs, {&result, 1});
+    reference_kernels().find(data_.op)(inner);
+    context.set_output(0, std::move(result));
+  }
+
+  KernelData& data_;
+  ProductAttributes attributes_;
+  ProductLayout layout_;
+  StridedOperand matrix_;
+  Tensor weights_;
+  std::shared_ptr<const ExecutableCode> code_;
+  std::vector<EntryPoint> entries_;  // by number of rows; null where no shape has use for it
+};
+
+}  // namespace
+
+std::unique_ptr<PreparedKernel> prepare_product(KernelData& data, ProductGenerator generate) {
+  if (data.op == "Gemm" && data.input(2).present && data.attributes.get_float("beta", 1) != 1) return nullptr;
+  ProductAttributes attributes(data);
+  std::optional<ProductLayout> layout = lay_out(data, attributes);
+  if (!layout) return nullptr;
+  StridedOperand matrix = *weights_matrix(data, attributes);
+  auto kernel = std::make_unique<Product>(data, std::move(attributes), std::move(*layout), std::move(matrix));
+  return kernel->prepare(generate) ? std::move(kernel) : nullptr;
+}
+
+const PreparedRegistry& generated_kernels() {
+  static const PreparedRegistry registry = [] {
+    PreparedRegistry all;
+    for (const char* name : {"MatMul", "Gemm", "LoweredMatMul"})
+      all.add(name, "generated:product", [](KernelData& data) { return prepare_product(data, nullptr); });
+    return all;
+  }();
+  return registry;
+}
+
+}  // namespace anfora::kernels::generated

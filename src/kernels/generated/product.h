@@ -1,0 +1,22 @@
+// Products with constant weights by generated code.
+#pragma once
+
+#include <memory>
+
+#include "kernels/generated/machine_code.h"
+#include "kernels/generated/product_code.h"
+#include "kernels/prepared.h"
+
+namespace anfora::kernels::generated {
+
+// Makes the entries for those numbers of rows, in that order.
+using ProductGenerator = MachineCode (*)(const ProductCode& code, std::span<const int> rows);
+
+// Null where the operator's instance is not a product of f32 with constant weights that generated code is made for. Weights and code
+// that the data has already are taken as they are; without a generator, code must be there. Throws as ExecutableCode::map().
+std::unique_ptr<PreparedKernel> prepare_product(KernelData& data, ProductGenerator generate);
+
+// What is prepared without a generator, from a file.
+const PreparedRegistry& generated_kernels();
+
+}  // namespace anfora::kernels::generated

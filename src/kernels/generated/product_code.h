@@ -1,0 +1,69 @@
+// The code of a product of rows with constant weights, as what generates it and what runs it agree on.
+//
+//     Y[m, n] = epilogue(Σ_k A[m, k] · B[k, n])         the sums in the order of k, each with one rounding a step (with FMA)
+//
+// B lies packed in panels: B'[panel][k][lane of the panel], where columns past the last are 0. An entry of the code computes some
+// rows (a tile's, or fewer) of a run of panels:
+//
+//         ┌─ panel ─┐            rows × panel columns of Y are the registers that the loop over k adds to; each step
+//       B'│ k ──────│            reads one element of each row of A, and one row of the panel
+//         │         │
+//     A ┌─┼─────────┤
+//       │k│ sums    │ rows
+//       └─┴─────────┘
+//
+// Every element is computed in the same way in each entry: so results do not depend on how work is split among threads.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/generated/epilogue.h"
+#include "kernels/generated/isa.h"
+
+namespace anfora::kernels::generated {
+
+// The registers that sums are kept in: rows × vectors.
+struct Tile {
+  int rows = 1, vectors = 1;
+  bool operator==(const Tile&) const = default;
+};
+
+struct ProductCode {
+  Isa isa = Isa::Sse2;
+  Tile tile;             // of the largest entry
+  int64_t depth = 0;     // K
+  int64_t a_stride = 0;  // elements from row to row of A
+  bool has_edge = false; // the last panel has columns that the result has not
+  Epilogue epilogue;
+
+  bool operator==(const ProductCode&) const = default;
+  int panel_columns() const { return tile.vectors * describe(isa).lanes; }
+  // Panels that an entry for so few rows works on side by side, as sums of one would wait for each other.
+  int panels_at_once(int rows) const {
+    constexpr int kMost = 4, kSumsInFlight = 12;
+    return std::clamp(kSumsInFlight / (rows * tile.vectors), 1, kMost);
+  }
+};
+
+// The arguments of an entry, in order. Strides count in elements.
+enum ProductArgument : uint8_t {
+  kA,             // the first row
+  kB,             // the first panel
+  kY,             // the first row at the first panel's column
+  kYStride,
+  kGroups,        // times panels_at_once() panels,
+  kRest,          // then so many
+  kColumns,       // that the result has, from the first panel on
+  kAddend0,       // as Y; a row: at the first panel's column
+  kAddend0Stride,
+  kAddend1,
+  kAddend1Stride,
+  kNext,          // what is worth having in the cache next: a line of it is fetched at each step
+  kProductArguments
+};
+
+// The tile that suits the registers best.
+Tile product_tile(Isa isa);
+
+}  // namespace anfora::kernels::generated
