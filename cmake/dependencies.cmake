@@ -86,7 +86,7 @@ separate_arguments(llvm_libraries)
 add_library(llvm::x86 INTERFACE IMPORTED)
 target_include_directories(llvm::x86 SYSTEM INTERFACE ${llvm_include})
 # Its names are nobody else's business: a process may hold another LLVM.
-target_link_libraries(llvm::x86 INTERFACE ${llvm_libraries} z zstd ${CMAKE_DL_LIBS} -Wl,--exclude-libs,ALL)
+target_link_libraries(llvm::x86 INTERFACE ${llvm_libraries} z zstd ${CMAKE_DL_LIBS} -Wl,--exclude-libs,ALL -Wl,--gc-sections)
 # OpenJPEG's folder carries its version: only the one file that includes it sees it.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/kernels/reference/image_jpeg2000.cc
   PROPERTIES INCLUDE_DIRECTORIES ${openjp2_INCLUDE})

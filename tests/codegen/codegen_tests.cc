@@ -1,0 +1,126 @@
+// Descriptions of kernels and the loop IR that comes out, printed:
+//
+//     # test: a title
+//     product avx2 rows=2 depth=768 stride=768 edge addends=row,tile activation=Relu
+//     # function product_2(…) {
+//     # …
+//
+// usage: codegen_tests [--bless] FOLDER
+//   --bless rewrites what is expected
+// What is printed is also verified, and becomes machine code.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+#include "anfora/error.h"
+#include "codegen/machine_code.h"
+#include "codegen/product.h"
+
+namespace anfora::codegen {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace kernels::generated;
+
+Isa isa_named(std::string_view name) {
+  for (const IsaDescription& isa : instruction_sets()) {
+    if (isa.name == name) return isa.isa;
+  }
+  throw Error(ErrorCode::InvalidArgument, fmt::format("no instruction set '{}'", name));
+}
+
+Addend addend_named(std::string_view name) { return name == "row" ? Addend::Row : name == "tile" ? Addend::Tile : Addend::None; }
+
+std::string product_text(std::istringstream& words) {
+  std::string isa;
+  words >> isa;
+  ProductCode code{.isa = isa_named(isa), .epilogue = {}};
+  code.tile = product_tile(code.isa);
+  int rows = code.tile.rows;
+  AttributeSet attributes;
+  for (std::string word; words >> word;) {
+    const size_t equals = std::min(word.find('='), word.size());
+    const std::string key = word.substr(0, equals), value = word.substr(std::min(equals + 1, word.size()));
+    if (key == "rows") rows = std::stoi(value);
+    else if (key == "depth") code.depth = code.a_stride = std::stoll(value);
+    else if (key == "stride") code.a_stride = std::stoll(value);
+    else if (key == "edge") code.has_edge = true;
+    else if (key == "scale") code.epilogue.scale = std::stof(value);
+    else if (key == "addends") {
+      const size_t comma = value.find(',');
+      code.epilogue.addends = {addend_named(value.substr(0, comma)), addend_named(value.substr(std::min(comma, value.size() - 1) + 1))};
+    } else if (key == "activation") attributes = attributes.with("activation", value);
+    else throw Error(ErrorCode::InvalidArgument, fmt::format("'{}' says nothing of a product", word));
+  }
+  if (!read_activation(attributes, code.epilogue)) throw Error(ErrorCode::InvalidArgument, "no such activation");
+  const Function function = product_function(code, rows);
+  verify(function, kernels::generated::describe(code.isa));
+  compile({&function, 1}, code.isa);
+  return to_string(function);
+}
+
+std::string text_of(const std::string& description) {
+  std::istringstream words(description);
+  std::string kind;
+  words >> kind;
+  if (kind == "product") return product_text(words);
+  throw Error(ErrorCode::InvalidArgument, fmt::format("no kernel is called '{}'", kind));
+}
+
+// The file with what comes out in the place of what is expected.
+std::string rewritten(const fs::path& path) {
+  std::ifstream file(path);
+  std::string result;
+  bool is_expected = false;
+  for (std::string line; std::getline(file, line);) {
+    const bool is_comment = line.starts_with('#');
+    if (is_comment && is_expected && !line.starts_with("# test:")) continue;
+    is_expected = false;
+    result += line + '\n';
+    if (is_comment || line.empty()) continue;
+    std::istringstream text(text_of(line));
+    for (std::string made; std::getline(text, made);) result += "# " + made + '\n';
+    is_expected = true;
+  }
+  return result;
+}
+
+int run(int count, char** arguments) {
+  const bool blesses = count > 2 && std::string_view(arguments[1]) == "--bless";
+  int failures = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator(arguments[count - 1])) {
+    if (entry.path().extension() != ".txt") continue;
+    std::stringstream content;
+    content << std::ifstream(entry.path()).rdbuf();
+    const std::string made = rewritten(entry.path());
+    if (made == content.str()) continue;
+    if (blesses) {
+      std::ofstream(entry.path()) << made;
+      continue;
+    }
+    ++failures;
+    std::istringstream got(made), expected(content.str());
+    std::string a, b;
+    for (int line = 1; std::getline(got, a); ++line) {
+      if (std::getline(expected, b) && a == b) continue;
+      std::cout << fmt::format("{}:{}: {}\n  expected {}\n", entry.path().string(), line, a, b);
+      break;
+    }
+  }
+  return failures > 0 ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace anfora::codegen
+
+int main(int count, char** arguments) try {
+  if (count < 2) return 2;
+  return anfora::codegen::run(count, arguments);
+} catch (const anfora::Error& error) {
+  std::cerr << error.message() << '\n';
+  return 1;
+}

@@ -1,0 +1,324 @@
+// Generated code: beside the evaluator of the loop IR bit for bit, and beside the reference kernels.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "anfora/error.h"
+#include "codegen/epilogue.h"
+#include "codegen/evaluate.h"
+#include "codegen/generated_kernels.h"
+#include "codegen/machine_code.h"
+#include "codegen/product.h"
+#include "kernels/generated/product.h"
+#include "prepare_kernel.h"
+
+namespace anfora::codegen {
+namespace {
+
+using namespace kernels::generated;
+
+// Those that code runs for here.
+std::vector<Isa> isas_here() {
+  std::vector<Isa> isas;
+  for (const IsaDescription& isa : instruction_sets()) {
+    if (is_supported(isa.isa)) isas.push_back(isa.isa);
+  }
+  return isas;
+}
+
+// Runs a function by the evaluator and as machine code; expects the same bits in what is written.
+struct BothWays {
+  Function function;
+  Isa isa;
+  std::vector<Region> regions;
+
+  void expect_equal(std::vector<int64_t> arguments, size_t result, Tensor& memory) {
+    const std::vector<float> before(memory.data<float>().begin(), memory.data<float>().end());
+    regions.push_back({memory.data<float>().data(), memory.size(), true});
+    arguments[result] = reinterpret_cast<int64_t>(memory.data<float>().data());
+    evaluate(function, arguments, regions);
+    const std::vector<float> expected(memory.data<float>().begin(), memory.data<float>().end());
+    std::ranges::copy(before, memory.data<float>().begin());
+    const MachineCode code = compile({&function, 1}, isa);
+    ExecutableCode::map(code)->entry(code.entries[0])(arguments.data());
+    for (size_t i = 0; i < expected.size(); ++i) {
+      ASSERT_EQ(std::bit_cast<uint32_t>(memory.data<float>()[i]), std::bit_cast<uint32_t>(expected[i]))
+          << "element " << i << " of " << expected.size() << ": " << memory.data<float>()[i] << ", not " << expected[i];
+    }
+  }
+};
+
+int64_t address(const Tensor& tensor) { return reinterpret_cast<int64_t>(tensor.raw()); }
+
+TEST(Codegen, ProductsAreThoseOfTheEvaluator) {
+  for (Isa isa : isas_here()) {
+    const Tile tile = product_tile(isa);
+    for (int rows : {1, 2, 3, tile.rows}) {
+      for (int64_t depth : {1, 7}) {
+        for (bool has_edge : {false, true}) {
+          for (Activation activation : {Activation::None, Activation::Gelu}) {
+            SCOPED_TRACE(fmt::format("{} {} rows, depth {}, edge {}", kernels::generated::describe(isa).name, rows, depth, has_edge));
+            ProductCode code{.isa = isa, .tile = tile, .depth = depth, .a_stride = depth + 2, .has_edge = has_edge, .epilogue = {}};
+            code.epilogue = {.scale = 0.5f, .addends = {Addend::Row, Addend::Tile}, .activation = activation};
+            const int at_once = code.panels_at_once(rows);
+            const int64_t width = code.panel_columns(), panels = at_once + 1, columns = panels * width - (has_edge ? width - 3 : 0);
+            const Tensor a = random_tensor({rows, depth + 2}, 1), b = random_tensor({panels, depth, width}, 2);
+            const Tensor c = random_tensor({columns}, 3), z = random_tensor({rows, columns}, 4);
+            Tensor y = random_tensor({rows, columns}, 5);
+            std::vector<int64_t> arguments(kProductArguments);
+            arguments[kA] = address(a), arguments[kB] = address(b);
+            arguments[kYStride] = arguments[kAddend1Stride] = arguments[kColumns] = columns;
+            arguments[kGroups] = panels / at_once, arguments[kRest] = panels % at_once;
+            arguments[kAddend0] = address(c), arguments[kAddend1] = address(z);
+            BothWays both{product_function(code, rows), isa, {}};
+            for (const Tensor* tensor : {&a, &b, &c, &z}) both.regions.push_back({tensor->data<float>().data(), tensor->size()});
+            both.expect_equal(arguments, kY, y);
+          }
+        }
+      }
+    }
+  }
+}
+
+// Every activation over all magnitudes: as the evaluator has it, and near the exact value.
+class Activations : public testing::TestWithParam<Activation> {};
+
+double exact(const Epilogue& e, double x) {
+  const double alpha = e.alpha, beta = e.beta;
+  switch (e.activation) {
+    case Activation::None: return x;
+    case Activation::Relu: return std::max(0.0, x);
+    case Activation::LeakyRelu: return x < 0 ? alpha * x : x;
+    case Activation::Elu: return x < 0 ? alpha * std::expm1(x) : x;
+    case Activation::Clip: return std::clamp(x, alpha, beta);
+    case Activation::Sigmoid: return 1 / (1 + std::exp(-x));
+    case Activation::Tanh: return std::tanh(x);
+    case Activation::HardSigmoid: return std::clamp(alpha * x + beta, 0.0, 1.0);
+    case Activation::HardSwish: return x * std::clamp(alpha * x + beta, 0.0, 1.0);
+    case Activation::Swish: return x / (1 + std::exp(-alpha * x));
+    case Activation::Gelu: return 0.5 * x * std::erfc(-x * std::sqrt(0.5));
+    case Activation::GeluTanh: return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+    case Activation::Abs: return std::fabs(x);
+  }
+  return 0;
+}
+
+Epilogue epilogue_of(Activation activation) {
+  Epilogue epilogue{.activation = activation, .alpha = 1};
+  if (activation == Activation::Clip) epilogue.alpha = -0.5f, epilogue.beta = 6;
+  if (activation == Activation::HardSigmoid || activation == Activation::HardSwish) epilogue.alpha = 0.2f, epilogue.beta = 0.5f;
+  if (activation == Activation::LeakyRelu) epilogue.alpha = 0.01f;
+  return epilogue;
+}
+
+// y[i] = f(x[i]), vector by vector.
+Function map_function(const IsaDescription& isa, const Epilogue& epilogue) {
+  Builder b("map");
+  const Value x = b.parameter("x", Element::Pointer), y = b.parameter("y", Element::Pointer), count = b.parameter("count", Element::Index);
+  b.loop(0, count, [&](Value i) {
+    const Value at = b.multiply(i, b.integer(isa.lanes));
+    const Value loaded = b.load({Element::F32, 1, 1, isa.lanes}, b.offset(x, at), b.integer(0));
+    b.store(b.offset(y, at), b.integer(0), activate(b, isa, epilogue, loaded));
+  });
+  return b.finish();
+}
+
+Tensor all_magnitudes() {
+  std::vector<float> values{0.0f, -0.0f, INFINITY, -INFINITY, NAN};
+  for (float step : {0x1p-4f, 0x1p-12f})
+    for (float x = 0x1p-30f; x < 128; x += std::max(x * step * 16, 0x1p-140f)) values.push_back(x), values.push_back(-x);
+  while (values.size() % 16 != 0) values.push_back(1);
+  return Tensor::from<float>(Shape{std::ssize(values)}, values);
+}
+
+TEST_P(Activations, AreThoseOfTheEvaluatorAndExact) {
+  const Epilogue epilogue = epilogue_of(GetParam());
+  const Tensor x = all_magnitudes();
+  for (Isa isa : isas_here()) {
+    const IsaDescription& description = kernels::generated::describe(isa);
+    SCOPED_TRACE(fmt::format("{} {}", to_string(epilogue), description.name));
+    Tensor y = Tensor::zeros(DType::F32, x.shape());
+    BothWays both{map_function(description, epilogue), isa, {{x.data<float>().data(), x.size()}}};
+    both.expect_equal({address(x), 0, x.size() / description.lanes}, 1, y);
+    for (int64_t i = 0; i < x.size(); ++i) {
+      const float at = x.data<float>()[i], got = y.data<float>()[i];
+      if (std::isnan(at)) {
+        EXPECT_TRUE(std::isnan(got)) << got;
+        continue;
+      }
+      if (std::isinf(at)) continue;  // where 0 times infinity stands for 0
+      const double expected = exact(epilogue, at);
+      // Gelu and its like are products of x and a sum that cancels below 0: relative to x there.
+      const bool cancels = at < 0 && GetParam() >= Activation::Swish && GetParam() <= Activation::GeluTanh;
+      const double unit = std::ldexp(1.0, std::max(std::ilogb(cancels ? at : expected == 0 ? 0x1p-126 : expected), -126) - 23);
+      ASSERT_LE(std::fabs(got - expected), (description.has_fma ? 2.5 : 4.5) * unit) << "of " << at << ": " << got << ", not " << expected;
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(All, Activations,
+                         testing::Values(Activation::None, Activation::Relu, Activation::LeakyRelu, Activation::Elu, Activation::Clip,
+                                         Activation::Sigmoid, Activation::Tanh, Activation::HardSigmoid, Activation::HardSwish,
+                                         Activation::Swish, Activation::Gelu, Activation::GeluTanh, Activation::Abs));
+
+// Prepares, releases the weights, runs on several numbers of threads, and loads again without a generator.
+void expect_generated(std::string_view op, const AttributeSet& attributes, const std::vector<Tensor>& inputs, bool open_shapes = false) {
+  kernels::KernelData data{std::string(op), attributes, {}, 1};
+  std::vector<Datum> values;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    kernels::InputDescription& input = data.inputs.emplace_back();
+    input.present = inputs[i].defined();
+    input.dtype = inputs[i].dtype();
+    values.push_back(inputs[i].defined() ? Datum(inputs[i]) : Datum());
+    if (inputs[i].defined()) input.shape = inputs[i].shape();
+    if (open_shapes && i != 1 && input.shape) std::fill(input.shape->begin(), input.shape->end() - 1, -1);
+    if (i == 1) input.constant = inputs[i];
+  }
+  const auto kernel = generating_kernels().prepare(data);
+  ASSERT_TRUE(kernel) << op;
+  EXPECT_EQ(data.implementation, "generated:product");
+  const Tensor expected = run_kernel(op, attributes, inputs, 1)[0];
+  ASSERT_TRUE(kernel->has_packed(1));
+  values[1] = Tensor::view(DType::F32, inputs[1].shape(), nullptr, nullptr);
+  data.inputs[1].constant = values[1].tensor();
+  std::vector<const Datum*> pointers;
+  for (const Datum& value : values) pointers.push_back(&value);
+  auto run = [&](const kernels::PreparedKernel& prepared) {
+    kernels::PreparedRun prepared_run(prepared);
+    Datum result;
+    prepared_run.run(attributes, pointers, {&result, 1});
+    return result.tensor();
+  };
+  const Tensor result = run(*kernel);
+  expect_close(result, expected, 1e-5f);
+  with_threads(1, [&] { EXPECT_TRUE(Tensor::identical(run(*kernel), result)) << "depends on threads"; });
+  kernels::KernelData copied = data;
+  for (kernels::PackedConstant& packed : copied.packed) packed.elements = packed.elements.clone();
+  const auto loaded = generated_kernels().load(copied);
+  ASSERT_TRUE(loaded);
+  EXPECT_EQ(copied.packed.size(), data.packed.size());
+  EXPECT_EQ(copied.workspace_bytes, data.workspace_bytes);
+  EXPECT_TRUE(Tensor::identical(run(*loaded), result));
+}
+
+using Dims = std::vector<int64_t>;
+
+TEST(GeneratedProduct, Shapes) {
+  struct Case {
+    Dims a, b;
+  };
+  for (const Case& c : {Case{{5, 7}, {7, 17}}, Case{{1, 7}, {7, 200}}, Case{{2, 3, 5, 7}, {7, 40}}, Case{{2, 1, 5, 7}, {1, 1, 7, 33}},
+                        Case{{7}, {7, 64}}, Case{{15, 1024}, {1024, 48}}, Case{{29, 33}, {33, 64}}, Case{{3, 512}, {512, 130}},
+                        Case{{70, 64}, {64, 1000}}}) {
+    SCOPED_TRACE(to_string(c.a) + " by " + to_string(c.b));
+    expect_generated("MatMul", {}, {random_tensor(c.a, 1), random_tensor(c.b, 2)});
+    expect_generated("MatMul", {}, {random_tensor(c.a, 1), random_tensor(c.b, 2)}, true);
+  }
+}
+
+TEST(GeneratedProduct, Gemm) {
+  for (int64_t transA : {0, 1}) {
+    for (int64_t transB : {0, 1}) {
+      const AttributeSet attributes{{"transA", transA}, {"transB", transB}, {"alpha", 0.5f}};
+      const Tensor a = random_tensor(transA ? Dims{12, 6} : Dims{6, 12}, 1), b = random_tensor(transB ? Dims{20, 12} : Dims{12, 20}, 2);
+      expect_generated("Gemm", attributes, {a, b});
+      for (const Dims& c : {Dims{20}, Dims{1, 20}, Dims{6, 20}}) expect_generated("Gemm", attributes, {a, b, random_tensor(c, 3)});
+    }
+  }
+}
+
+TEST(GeneratedProduct, PermutedOperandsAndAddends) {
+  const Tensor a = random_tensor({3, 20, 16}, 7), b = random_tensor({16, 24}, 8), c = random_tensor({24}, 3);
+  for (const Dims& permutation : {Dims{0, 1, 2}, Dims{1, 0, 2}}) {
+    const AttributeSet attributes{{"perm_a", permutation}, {"activation", std::string("GeluTanh")}};
+    const Dims y{a.dim(static_cast<int>(permutation[0])), a.dim(static_cast<int>(permutation[1])), 24};
+    expect_generated("LoweredMatMul", attributes, {a, b, c, random_tensor(y, 4)});
+    expect_generated("LoweredMatMul", attributes, {a, b, c, random_tensor(y, 4)}, true);
+    expect_generated("LoweredMatMul", attributes, {a, b, Tensor(), random_tensor({y[0], 1, 24}, 4)});
+    expect_generated("LoweredMatMul", attributes.with("perm_y", Dims{1, 0, 2}), {a, b, c, random_tensor({1, y[1], 24}, 4)});
+  }
+  const AttributeSet transposed{{"perm_a", Dims{0, 2, 1}}, {"perm_b", Dims{1, 0}}};
+  expect_generated("LoweredMatMul", transposed, {random_tensor({3, 16, 20}, 7), random_tensor({24, 16}, 8), c});
+}
+
+TEST(GeneratedProduct, LeavesTheRestToOthers) {
+  auto is_generated = [](const AttributeSet& attributes, const Tensor& a, const Tensor& b, const Tensor& c) {
+    kernels::KernelData data{"LoweredMatMul", attributes, {}, 1};
+    for (const Tensor& tensor : {a, b, c})
+      data.inputs.push_back({.present = true, .dtype = tensor.dtype(), .shape = tensor.shape(), .constant = tensor});
+    return generating_kernels().prepare(data) != nullptr;
+  };
+  const Tensor a = random_tensor({4, 8}, 1), b = random_tensor({8, 32}, 2), c = random_tensor({32}, 3);
+  EXPECT_TRUE(is_generated({}, a, b, c));
+  EXPECT_FALSE(is_generated({}, a, b, random_tensor({4, 1}, 3)));
+  EXPECT_FALSE(is_generated({}, a, random_tensor({8, 4}, 2), random_tensor({4}, 3)));
+  EXPECT_FALSE(is_generated({{"perm_y", Dims{1, 0}}}, a, b, c));
+  EXPECT_FALSE(is_generated({{"activation", std::string("Mish")}}, a, b, c));
+  EXPECT_FALSE(is_generated({}, random_tensor({2, 4, 8}, 1), random_tensor({2, 8, 32}, 2), c));
+}
+
+// What an executable may meet at run time: no rows, and operands that do not fit.
+TEST(GeneratedProduct, EmptyAndWrongOperands) {
+  kernels::KernelData data{"MatMul", {}, {}, 1};
+  const Tensor b = random_tensor({8, 32}, 2);
+  data.inputs.push_back({.present = true, .dtype = DType::F32, .shape = std::nullopt, .constant = {}});
+  data.inputs.push_back({.present = true, .dtype = DType::F32, .shape = b.shape(), .constant = b});
+  const auto kernel = generating_kernels().prepare(data);
+  ASSERT_TRUE(kernel);
+  kernels::PreparedRun run(*kernel);
+  const Datum weights(Tensor::view(DType::F32, b.shape(), nullptr, nullptr));
+  data.inputs[1].constant = weights.tensor();
+  auto compute = [&](const Tensor& a) {
+    const Datum x(a);
+    const std::array<const Datum*, 2> inputs{&x, &weights};
+    Datum y;
+    run.run({}, inputs, {&y, 1});
+    return y.tensor();
+  };
+  EXPECT_EQ(compute(Tensor::zeros(DType::F32, Shape{0, 8})).shape(), (Shape{0, 32}));
+  EXPECT_THROW(compute(Tensor::zeros(DType::F32, Shape{3, 9})), Error);
+  expect_close(compute(random_tensor({3, 8}, 1)), run_kernel("MatMul", {}, {random_tensor({3, 8}, 1), b}, 1)[0], 1e-5f);
+}
+
+TEST(Codegen, CodeForAnotherProcessorIsRefused) {
+  const Isa best = best_isa();
+  if (best == Isa::Avx512) GTEST_SKIP() << "this one has all instructions";
+  MachineCode code{.isa = Isa::Avx512, .entries = {0}, .bytes = Tensor::zeros(DType::U8, Shape{16})};
+  EXPECT_THROW(ExecutableCode::map(code), Error);
+}
+
+TEST(Codegen, TheVerifierFindsWhatIsWrong) {
+  const IsaDescription& isa = kernels::generated::describe(Isa::Avx2);
+  auto message = [&](const std::function<void(Builder&, Value)>& build) -> std::string {
+    Builder b("wrong");
+    const Value p = b.parameter("p", Element::Pointer);
+    build(b, p);
+    try {
+      verify(b.finish(), isa);
+    } catch (const Error& error) {
+      return std::string(error.message());
+    }
+    return "";
+  };
+  EXPECT_EQ(message([](Builder& b, Value p) { b.store(p, b.integer(0), b.load({Element::F32, 2, 1, 8}, p, b.integer(8))); }), "");
+  EXPECT_EQ(message([](Builder& b, Value p) { b.load({Element::F32, 2, 1, 16}, p, b.integer(8)); }),
+            "loop IR, wrong, %2 (load): is f32[2x1x16], where a vector has 8 lanes");
+  EXPECT_EQ(message([](Builder& b, Value p) { b.offset(p, p); }), "loop IR, wrong, %1 (offset): %0 is pointer");
+  EXPECT_EQ(message([](Builder& b, Value p) {
+              Value inner = kNone;
+              b.loop(0, b.integer(4), [&](Value i) { inner = b.offset(p, i); });
+              b.prefetch(inner);
+            }),
+            "loop IR, wrong, %6 (prefetch): %5 is not defined here");
+  EXPECT_EQ(message([](Builder& b, Value) {
+              const Type tile{Element::F32, 8, 2, 8};
+              b.loop(0, b.integer(4), 1, std::array{tile}, std::array{b.constant(0)},
+                     [](Value, std::span<const Value> carried) { return std::vector(carried.begin(), carried.end()); });
+            }),
+            "loop IR, wrong, %4 (for): carries 16 vectors, in 16 registers");
+}
+
+}  // namespace
+}  // namespace anfora::codegen
