@@ -118,7 +118,10 @@ class Evaluator {
       case Op::Bits: result = {from_int(static_cast<int32_t>(node.number))}; return;
       case Op::Float: result = {from_float(node.scalar)}; return;
       case Op::Item: return;
-      case Op::Result: result = carried_[static_cast<size_t>(node.number)]; return;
+      case Op::Result:
+        result = carried_[static_cast<size_t>(node.number)];
+        if (result.size() == 1) result.resize(count(node.type), result[0]);
+        return;
       case Op::Offset: result = {single(node.operands[0]) + single(node.operands[1]) * int64_t{sizeof(float)}}; return;
       case Op::Load:
         result.assign(count(node.type), 0);
@@ -139,7 +142,13 @@ class Evaluator {
         for (int64_t i = 0; i < int64_t{node.type.vectors} * node.type.lanes; ++i) result.push_back(i < single(node.operands[0]));
         return;
       case Op::For: return loop(node);
-      case Op::If: return run(node.blocks[single(node.operands[0]) != 0 ? 0 : 1]);
+      case Op::If: {
+        const int chosen = node.blocks[single(node.operands[0]) != 0 ? 0 : 1];
+        run(chosen);
+        carried_.clear();
+        for (Value yielded : function_.block(chosen).yields) carried_.push_back(at(yielded));
+        return;
+      }
       default: return elementwise(node, result);
     }
   }
@@ -184,7 +193,7 @@ class Evaluator {
   std::span<const int64_t> arguments_;
   std::span<const Region> regions_;
   std::vector<Elements> values_;
-  std::vector<Elements> carried_;  // of the loop that ended last
+  std::vector<Elements> carried_;  // the results of what ended last
 };
 
 }  // namespace

@@ -142,4 +142,17 @@ void Builder::choose(Value condition, const std::function<void()>& then, const s
   inside(second, otherwise);
 }
 
+Value Builder::choose(Value condition, const Type& type, const std::function<Value()>& then,
+                      const std::function<Value()>& otherwise) {
+  const int first = add_block(), second = add_block();
+  const Value chosen = append({.op = Op::If, .type = {Element::Index}, .operands = {condition}, .blocks = {first, second}});
+  for (const auto& [block, body] : {std::pair(first, &then), std::pair(second, &otherwise)}) {
+    inside(block, [&] {
+      const Value yielded = (*body)();
+      function_.blocks[static_cast<size_t>(block)].yields = {yielded};
+    });
+  }
+  return append({.op = Op::Result, .type = type, .operands = {chosen}, .number = 0});
+}
+
 }  // namespace anfora::codegen

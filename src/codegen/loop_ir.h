@@ -50,7 +50,7 @@ enum class Op : uint8_t {
   Float,      // f32[1x1x1]
   Bits,       // i32[1x1x1]
   Item,       // of the loop: 0 its counter, then what it carries; inside of it
-  Result,     // of the loop: what it carries, behind it
+  Result,     // by number: what a loop carried, what an `if` yields; behind it
   Offset,     // pointer, index → pointer
   Load,       // pointer, stride of rows, mask? → tile; other lanes are 0
   Store,      // pointer, stride of rows, tile, mask?
@@ -63,7 +63,7 @@ enum class Op : uint8_t {
   And, Or, Xor, ShiftLeft, ShiftRight,  // i32; shifts by a Bits, to the right with the sign
   AsBits, AsFloat,                      // f32 ↔ i32, the same bits
   For,        // begin, end, initial values…; a block with items, whose yields are carried on
-  If,         // mask; two blocks without results
+  If,         // mask; two blocks, of which one runs and yields
 };
 
 using Value = int32_t;  // the number of a node in its function
@@ -136,6 +136,8 @@ class Builder {
                           const LoopBody& body);
   void loop(int64_t begin, Value end, const std::function<void(Value counter)>& body);
   void choose(Value condition, const std::function<void()>& then, const std::function<void()>& otherwise);
+  // The tile that one of them gives; a single value stands for a tile.
+  Value choose(Value condition, const Type& type, const std::function<Value()>& then, const std::function<Value()>& otherwise);
 
   const Type& type(Value value) const { return function_.node(value).type; }
   Function finish() { return std::move(function_); }

@@ -164,7 +164,7 @@ class Lowering {
                              {single(n.operands[0]), b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
           break;
         case Op::For: loop(value, n); break;
-        case Op::If: choose(n); break;
+        case Op::If: choose(value, n); break;
         default: break;  // emitted when it is needed
       }
     }
@@ -184,17 +184,43 @@ class Lowering {
 
   llvm::BasicBlock* new_block(const char* name) { return llvm::BasicBlock::Create(b_.getContext(), name, target_); }
 
-  void choose(const Node& n) {
+  void choose(Value value, const Node& n) {
     llvm::BasicBlock *then = new_block("then"), *otherwise = new_block("else"), *behind = new_block("behind");
     b_.CreateCondBr(single(n.operands[0]), then, otherwise);
+    const std::vector<Value> results = results_of(value);
+    std::vector<llvm::PHINode*> merged;
     for (auto [place, number] : {std::pair(then, n.blocks[0]), std::pair(otherwise, n.blocks[1])}) {
       b_.SetInsertPoint(place);
       scopes_.emplace_back();
       block(number);
+      Carried yielded;
+      for (Value result : results) {
+        const Type& type = node(result).type;
+        const Value from = function_.block(number).yields[static_cast<size_t>(node(result).number)];
+        for_each_element(type, [&](int row, int vector) { yielded.push_back(element(from, row, vector, type.lanes)); });
+      }
       scopes_.pop_back();
+      llvm::BasicBlock* last = b_.GetInsertBlock();
       b_.CreateBr(behind);
+      b_.SetInsertPoint(behind);
+      for (size_t i = 0; i < yielded.size(); ++i) {
+        if (place == then) merged.push_back(b_.CreatePHI(yielded[i]->getType(), 2));
+        merged[i]->addIncoming(yielded[i], last);
+      }
     }
-    b_.SetInsertPoint(behind);
+    size_t next = 0;
+    for (Value result : results) {
+      for_each_element(node(result).type, [&](int row, int vector) { set(result, row, vector, merged[next++]); });
+    }
+  }
+
+  // The results behind a loop or a choice are nodes of their own.
+  std::vector<Value> results_of(Value value) const {
+    std::vector<Value> results;
+    for (Value result = value + 1; result < std::ssize(function_.nodes); ++result) {
+      if (node(result).op == Op::Result && node(result).operands[0] == value) results.push_back(result);
+    }
+    return results;
   }
 
   // What a loop carries, tile by tile and row by row.
@@ -263,21 +289,9 @@ class Lowering {
         carried = iterate(n, b_.CreateAdd(middle, b_.getInt64(static_cast<uint64_t>(k))), carried);
       }
     }
+    const std::vector<Value> results = results_of(value);
     size_t next = 0;
-    for_each_carried(body, [&](size_t i, int row, int vector) {
-      results_[{value, static_cast<int>(i) - 1}].push_back({row, vector, carried[next++]});
-    });
-    define_results(value);
-  }
-
-  // The results behind a loop are nodes of their own.
-  void define_results(Value loop) {
-    for (Value result = loop + 1; result < std::ssize(function_.nodes); ++result) {
-      const Node& n = node(result);
-      if (n.op != Op::Result || n.operands[0] != loop) continue;
-      for (const Made& made : results_[{loop, static_cast<int>(n.number)}]) set(result, made.row, made.vector, made.element);
-    }
-    for (auto it = results_.begin(); it != results_.end();) it = it->first.first == loop ? results_.erase(it) : std::next(it);
+    for_each_carried(body, [&](size_t i, int row, int vector) { set(results[i - 1], row, vector, carried[next++]); });
   }
 
   // From begin to end by steps of `times`, in the body so many times.
@@ -314,18 +328,12 @@ class Lowering {
     return result;
   }
 
-  struct Made {
-    int row, vector;
-    llvm::Value* element;
-  };
-
   const Function& function_;
   const IsaDescription& isa_;
   llvm::IRBuilder<> b_;
   llvm::Function* target_ = nullptr;
   std::vector<llvm::Value*> arguments_;
   std::vector<Scope> scopes_;
-  std::map<std::pair<Value, int>, std::vector<Made>> results_;
 };
 
 }  // namespace

@@ -129,7 +129,8 @@ class Printer {
       case Op::Prefetch: return line("prefetch {}", use(node.operands[0]));
       case Op::For: return print_loop(value, node);
       case Op::If:
-        line("if {} {{", use(node.operands[0]));
+        line("{}if {} {{", function_.block(node.blocks[0]).yields.empty() ? "" : fmt::format("%{} = ", value),
+             use(node.operands[0]));
         block(node.blocks[0]);
         line("}} else {{");
         block(node.blocks[1]);

@@ -9,20 +9,19 @@ namespace {
 
 using namespace kernels::generated;
 
-// Steps of the loop over k that are one iteration of the machine code's.
+// Steps of the loop over k that are one iteration of the machine code's: more make no difference, but take long to compile.
 constexpr int kUnroll = 1;
 
 class ProductBuilder {
  public:
   ProductBuilder(const ProductCode& code, int rows)
       : code_(code), isa_(describe(code.isa)), rows_(rows), b_(fmt::format("product_{}", rows)) {
-    static constexpr const char* kNames[] = {"a",       "b",       "y",              "y_stride", "groups",         "rest",
-                                             "columns", "addend0", "addend0_stride", "addend1",  "addend1_stride", "next"};
-    for (const char* name : kNames) {
-      const std::string_view text = name;
-      const bool is_index = text.ends_with("stride") || text == "groups" || text == "rest" || text == "columns";
-      parameters_.push_back(b_.parameter(name, is_index ? Element::Index : Element::Pointer));
-    }
+    static constexpr Parameter kParameters[kProductArguments] = {
+        {"a", Element::Pointer},       {"b", Element::Pointer},        {"y", Element::Pointer},       {"y_stride", Element::Index},
+        {"groups", Element::Index},    {"rest", Element::Index},       {"columns", Element::Index},   {"addend0", Element::Pointer},
+        {"addend0_stride", Element::Index}, {"addend1", Element::Pointer}, {"addend1_stride", Element::Index}, {"sums", Element::Pointer},
+        {"steps", Element::Index},     {"is_first", Element::Index},   {"is_last", Element::Index}};
+    for (const Parameter& parameter : kParameters) parameters_.push_back(b_.parameter(parameter.name, parameter.element));
   }
 
   Function build() {
@@ -41,27 +40,42 @@ class ProductBuilder {
   // `count` panels from number `panel` on, side by side.
   void panels(Value panel, int count) {
     const int64_t width = code_.panel_columns();
-    std::vector<Value> first, initial(static_cast<size_t>(count), b_.constant(0));
+    const Type tile{Element::F32, rows_, code_.tile.vectors, isa_.lanes};
+    std::vector<Value> numbers, first, initial;
     for (int i = 0; i < count; ++i) {
-      const Value number = i == 0 ? panel : b_.add(panel, b_.integer(i));
-      first.push_back(b_.offset(parameters_[kB], multiply(number, width * code_.depth)));
+      numbers.push_back(i == 0 ? panel : b_.add(panel, b_.integer(i)));
+      first.push_back(b_.offset(parameters_[kB], multiply(numbers.back(), width * code_.depth)));
+      initial.push_back(begin(tile, numbers.back()));
     }
-    const std::vector<Type> tiles(static_cast<size_t>(count), {Element::F32, rows_, code_.tile.vectors, isa_.lanes});
-    const std::vector<Value> sums =
-        b_.loop(0, b_.integer(code_.depth), kUnroll, tiles, initial, [&](Value k, std::span<const Value> carried) {
-          const Value column = b_.load({Element::F32, rows_}, b_.offset(parameters_[kA], k), b_.integer(code_.a_stride));
-          std::vector<Value> next;
-          for (size_t i = 0; i < first.size(); ++i) {
-            const Value row = b_.load({Element::F32, 1, code_.tile.vectors, isa_.lanes},
-                                      b_.offset(first[i], multiply(k, width)), b_.integer(0));
-            next.push_back(multiply_add(b_, isa_, column, row, carried[i]));
-          }
-          return next;
-        });
-    for (int i = 0; i < count; ++i) {
-      const Value column = multiply(i == 0 ? panel : b_.add(panel, b_.integer(i)), width);
-      finish(sums[static_cast<size_t>(i)], column);
-    }
+    const std::vector<Type> tiles(static_cast<size_t>(count), tile);
+    const Value steps = code_.has_blocks() ? parameters_[kSteps] : b_.integer(code_.depth);
+    const std::vector<Value> sums = b_.loop(0, steps, kUnroll, tiles, initial, [&](Value k, std::span<const Value> carried) {
+      const Value column = b_.load({Element::F32, rows_}, b_.offset(parameters_[kA], k), b_.integer(code_.a_stride));
+      std::vector<Value> next;
+      for (size_t i = 0; i < first.size(); ++i) {
+        const Value row = b_.load({Element::F32, 1, code_.tile.vectors, isa_.lanes},
+                                  b_.offset(first[i], multiply(k, width)), b_.integer(0));
+        next.push_back(multiply_add(b_, isa_, column, row, carried[i]));
+      }
+      return next;
+    });
+    for (size_t i = 0; i < sums.size(); ++i) end(sums[i], numbers[i]);
+  }
+
+  Value sums_of(Value panel) { return b_.offset(parameters_[kSums], multiply(panel, int64_t{rows_} * code_.panel_columns())); }
+
+  Value begin(const Type& tile, Value panel) {
+    if (!code_.has_blocks()) return b_.constant(0);
+    return b_.choose(
+        b_.less(b_.integer(0), parameters_[kIsFirst]), tile, [&] { return b_.constant(0); },
+        [&] { return b_.load(tile, sums_of(panel), b_.integer(code_.panel_columns())); });
+  }
+
+  void end(Value sums, Value panel) {
+    auto finish_here = [&] { finish(sums, multiply(panel, code_.panel_columns())); };
+    if (!code_.has_blocks()) return finish_here();
+    b_.choose(b_.less(b_.integer(0), parameters_[kIsLast]), finish_here,
+              [&] { b_.store(sums_of(panel), b_.integer(code_.panel_columns()), sums); });
   }
 
   // The epilogue, from a column on.

@@ -118,10 +118,25 @@ class Verifier {
 
   void check_result(Value value, const Node& node) const {
     const Node& loop = function_.node(node.operands[0]);
-    if (loop.op != Op::For) fail(value, "%{} is no loop", node.operands[0]);
+    if (loop.op == Op::If) return check_choice(value, node, loop);
+    if (loop.op != Op::For) fail(value, "%{} has no results", node.operands[0]);
     const Block& body = function_.block(loop.blocks[0]);
     if (node.number < 0 || node.number + 1 >= std::ssize(body.items)) fail(value, "the loop carries less");
     expect_type(value, type(body.items[static_cast<size_t>(node.number) + 1]));
+  }
+
+  void check_choice(Value value, const Node& node, const Node& choice) const {
+    for (int number : choice.blocks) {
+      const Block& block = function_.block(number);
+      if (node.number < 0 || node.number >= std::ssize(block.yields)) fail(value, "a block yields less");
+      check_begin(value, block.yields[static_cast<size_t>(node.number)], node.type);
+    }
+  }
+  // A single value stands for a tile.
+  void check_begin(Value value, Value initial, const Type& tile) const {
+    const Type& given = type(initial);
+    if (given != tile && !(given.is_single() && given.element == tile.element))
+      fail(value, "%{} is {}, not {}", initial, to_string(given), to_string(tile));
   }
 
   void check_loop(Value value, const Node& node) {
@@ -137,9 +152,7 @@ class Verifier {
     int registers = 0;
     for (size_t i = 1; i < body.items.size(); ++i) {
       const Type& carried = type(body.items[i]);
-      const Value initial = node.operands[i + 1];
-      if (type(initial) != carried && !(type(initial).is_single() && type(initial).element == carried.element))
-        fail(value, "%{} begins as {}", body.items[i], to_string(type(initial)));
+      check_begin(value, node.operands[i + 1], carried);
       if (type(body.yields[i - 1]) != carried) fail(value, "%{} goes on as {}", body.items[i], to_string(type(body.yields[i - 1])));
       registers += carried.registers();
     }

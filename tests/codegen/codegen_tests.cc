@@ -39,14 +39,16 @@ std::string product_text(std::istringstream& words) {
   std::string isa;
   words >> isa;
   ProductCode code{.isa = isa_named(isa), .epilogue = {}};
-  code.tile = product_tile(code.isa);
-  int rows = code.tile.rows;
+  int64_t columns = 768;
+  int rows = 0;
   AttributeSet attributes;
   for (std::string word; words >> word;) {
     const size_t equals = std::min(word.find('='), word.size());
     const std::string key = word.substr(0, equals), value = word.substr(std::min(equals + 1, word.size()));
     if (key == "rows") rows = std::stoi(value);
-    else if (key == "depth") code.depth = code.a_stride = std::stoll(value);
+    else if (key == "columns") columns = std::stoll(value);
+    else if (key == "depth") code.depth = code.block = code.a_stride = std::stoll(value);
+    else if (key == "block") code.block = std::stoll(value);
     else if (key == "stride") code.a_stride = std::stoll(value);
     else if (key == "edge") code.has_edge = true;
     else if (key == "scale") code.epilogue.scale = std::stof(value);
@@ -57,7 +59,8 @@ std::string product_text(std::istringstream& words) {
     else throw Error(ErrorCode::InvalidArgument, fmt::format("'{}' says nothing of a product", word));
   }
   if (!read_activation(attributes, code.epilogue)) throw Error(ErrorCode::InvalidArgument, "no such activation");
-  const Function function = product_function(code, rows);
+  code.tile = product_tile(code.isa, columns);
+  const Function function = product_function(code, rows > 0 ? rows : code.tile.rows);
   verify(function, kernels::generated::describe(code.isa));
   compile({&function, 1}, code.isa);
   return to_string(function);

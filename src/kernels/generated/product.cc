@@ -22,6 +22,7 @@
 #include "kernels/strided_product.h"
 #include "support/mapped_file.h"
 #include "support/parallel.h"
+#include "support/scratch.h"
 
 namespace anfora::kernels::generated {
 namespace {
@@ -29,7 +30,7 @@ namespace {
 enum PackedNumber : uint8_t { kWeights, kCode };
 
 // Of the layout of code; another generator's is not taken.
-constexpr int64_t kCodeVersion = 1;
+constexpr int64_t kCodeVersion = 2;
 
 // Columns below which the last panel would be mostly empty.
 constexpr int64_t kFewestColumns = 16;
@@ -54,7 +55,7 @@ int rows_in_one_set(int64_t stride, int rows) {
 
 // The distance of rows that the code is made for: as they lie in a dense matrix, unless they would drive each other out of the cache.
 int64_t row_stride(int64_t depth, const Tile& tile) {
-  constexpr int kWaysForRows = 4;  // of 8; the rest is for the panel that streams through
+  constexpr int kWaysForRows = 6;  // of 8; the rest is for the panel that streams through
   if (rows_in_one_set(depth, tile.rows) <= kWaysForRows) return depth;
   const int64_t lines = (depth + kLineElements - 1) / kLineElements;
   return (lines | 1) * kLineElements;  // an odd number of lines spreads them over all sets
@@ -79,7 +80,7 @@ struct ProductLayout {
   std::vector<int64_t> of_weights() const { return {code.depth, columns, code.panel_columns()}; }
   std::vector<int64_t> of_code() const {
     std::vector<int64_t> numbers{kCodeVersion,  static_cast<int64_t>(code.isa), code.tile.rows, code.tile.vectors, code.depth,
-                                 code.a_stride, code.has_edge ? 1 : 0};
+                                 code.block,    code.a_stride,                       code.has_edge ? 1 : 0};
     std::ranges::copy(code.epilogue.numbers(), std::back_inserter(numbers));
     return numbers;
   }
@@ -134,8 +135,9 @@ std::optional<ProductLayout> lay_out(const KernelData& data, const ProductAttrib
   constexpr size_t kIsa = 1;
   code.isa = known && known->layout.size() > kIsa ? static_cast<Isa>(known->layout[kIsa]) : best_isa();
   if (code.isa > Isa::Avx512) return std::nullopt;
-  code.tile = product_tile(code.isa);
+  code.tile = product_tile(code.isa, layout.columns);
   code.depth = weights->dims[0];
+  code.block = product_block(code.depth, code.panel_columns());
   code.a_stride = row_stride(code.depth, code.tile);
   code.has_edge = layout.columns % code.panel_columns() != 0;
   return layout;
@@ -383,22 +385,31 @@ class Product : public PreparedKernel {
     const int64_t a = arguments[kA] + bytes(plan.copies ? matrix * plan.rows * a_stride : at.a), y = arguments[kY] + bytes(at.y);
     const std::array<int64_t, 2> addends{arguments[kAddend0] + bytes(at.addends[0]), arguments[kAddend1] + bytes(at.addends[1])};
     const auto* const weights = weights_.data<float>().data();
-    // Where there is one tile, all panels at once.
-    const int64_t together = last_tile - first_tile == 1 ? count : 1;
+    // Where there is one tile, all panels at once, and all of their depth, as nobody reads them again.
+    const bool is_alone = last_tile - first_tile == 1;
+    const int64_t together = is_alone ? count : 1, depth = layout_.code.depth, block_depth = is_alone ? depth : layout_.code.block;
+    const int64_t first_row = plan.tiling.first_row(first_tile);
+    Scratch<float> sums(block_depth < depth ? static_cast<size_t>((plan.tiling.first_row(last_tile) - first_row) * width) : 0);
     for (int64_t panel = first_panel; panel < first_panel + count; panel += together) {
       const int64_t column = panel * width;
-      arguments[kB] = address(weights + panel * layout_.code.depth * width);
       arguments[kColumns] = layout_.columns - column;
-      for (int64_t tile = first_tile; tile < last_tile; ++tile) {
-        const int64_t row = plan.tiling.first_row(tile);
-        const int rows = plan.tiling.rows_of(tile), at_once = layout_.code.panels_at_once(rows);
-        arguments[kA] = a + bytes(row * a_stride);
-        arguments[kY] = y + bytes(row * plan.y_stride + column);
-        arguments[kAddend0] = addends[0] + bytes(row * plan.addend_strides[0] + column);
-        arguments[kAddend1] = addends[1] + bytes(row * plan.addend_strides[1] + column);
-        arguments[kGroups] = together / at_once;
-        arguments[kRest] = together % at_once;
-        entries_[static_cast<size_t>(rows)](arguments.data());
+      for (int64_t k = 0; k < depth; k += block_depth) {
+        arguments[kB] = address(weights + (panel * depth + k) * width);
+        arguments[kSteps] = std::min(block_depth, depth - k);
+        arguments[kIsFirst] = k == 0;
+        arguments[kIsLast] = k + block_depth >= depth;
+        for (int64_t tile = first_tile; tile < last_tile; ++tile) {
+          const int64_t row = plan.tiling.first_row(tile);
+          const int rows = plan.tiling.rows_of(tile), at_once = layout_.code.panels_at_once(rows);
+          arguments[kA] = a + bytes(row * a_stride + k);
+          arguments[kY] = y + bytes(row * plan.y_stride + column);
+          arguments[kAddend0] = addends[0] + bytes(row * plan.addend_strides[0] + column);
+          arguments[kAddend1] = addends[1] + bytes(row * plan.addend_strides[1] + column);
+          arguments[kSums] = address(sums.data() + (row - first_row) * width);
+          arguments[kGroups] = together / at_once;
+          arguments[kRest] = together % at_once;
+          entries_[static_cast<size_t>(rows)](arguments.data());
+        }
       }
     }
   }

@@ -2,13 +2,33 @@
 
 namespace anfora::kernels::generated {
 
-Tile product_tile(Isa isa) {
+// With two loads a cycle, a tile keeps the multipliers busy when it has about twice as many sums as it reads elements of A and
+// vectors of B. Eight rows at most fit into one set of the first-level cache, however far they lie apart. Where the columns are no
+// multiple of three vectors, another tile computes fewer that nobody needs.
+Tile product_tile(Isa isa, int64_t columns) {
   switch (isa) {
-    case Isa::Sse2: return {4, 2};    // a product takes a register of its own before it is added
-    case Isa::Avx2: return {6, 2};    // 12 sums, 2 of the panel, 1 of A
-    case Isa::Avx512: return {14, 2};  // 28 sums
+    case Isa::Sse2: return {4, 2};  // a product takes a register of its own before it is added
+    case Isa::Avx2: return {6, 2};  // 12 sums, 2 vectors of the panel, 1 element of A
+    case Isa::Avx512: {
+      constexpr Tile kTiles[] = {{8, 3}, {6, 4}, {12, 2}};  // the best first
+      auto computed = [&](const Tile& tile) {
+        const int64_t width = int64_t{tile.vectors} * describe(isa).lanes;
+        return (columns + width - 1) / width * width;
+      };
+      return *std::ranges::min_element(kTiles, [&](const Tile& a, const Tile& b) {
+        constexpr int64_t kWorthOf = 16;  // by how much the first may compute more
+        return computed(a) + computed(a) / kWorthOf < computed(b);
+      });
+    }
   }
   return {};
+}
+
+int64_t product_block(int64_t depth, int panel_columns) {
+  constexpr int64_t kPanelBytes = 256 << 10;
+  const int64_t most = std::max<int64_t>(kPanelBytes / (panel_columns * int64_t{sizeof(float)}), 1);
+  const int64_t blocks = (depth + most - 1) / most;
+  return (depth + blocks - 1) / blocks;
 }
 
 }  // namespace anfora::kernels::generated

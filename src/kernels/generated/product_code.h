@@ -33,11 +33,13 @@ struct ProductCode {
   Isa isa = Isa::Sse2;
   Tile tile;             // of the largest entry
   int64_t depth = 0;     // K
+  int64_t block = 0;     // steps over k that are done for all rows before the next: as long as a panel's part stays in the cache
   int64_t a_stride = 0;  // elements from row to row of A
   bool has_edge = false; // the last panel has columns that the result has not
   Epilogue epilogue;
 
   bool operator==(const ProductCode&) const = default;
+  bool has_blocks() const { return block < depth; }
   int panel_columns() const { return tile.vectors * describe(isa).lanes; }
   // Panels that an entry for so few rows works on side by side, as sums of one would wait for each other.
   int panels_at_once(int rows) const {
@@ -59,11 +61,18 @@ enum ProductArgument : uint8_t {
   kAddend0Stride,
   kAddend1,
   kAddend1Stride,
-  kNext,          // what is worth having in the cache next: a line of it is fetched at each step
+  // With blocks: sums of a tile's rows so far, row by row of a panel. They are begun with zeros at the first block, and go through the
+  // epilogue after the last.
+  kSums,
+  kSteps,
+  kIsFirst,
+  kIsLast,
   kProductArguments
 };
 
-// The tile that suits the registers best.
-Tile product_tile(Isa isa);
+// The tile that suits the registers best, for so many columns.
+Tile product_tile(Isa isa, int64_t columns);
+// The steps of a block.
+int64_t product_block(int64_t depth, int panel_columns);
 
 }  // namespace anfora::kernels::generated
