@@ -171,7 +171,8 @@ INSTANTIATE_TEST_SUITE_P(All, Activations,
                                          Activation::Swish, Activation::Gelu, Activation::GeluTanh, Activation::Abs));
 
 // Prepares, releases the weights, runs on several numbers of threads, and loads again without a generator.
-void expect_generated(std::string_view op, const AttributeSet& attributes, const std::vector<Tensor>& inputs, bool open_shapes = false) {
+void expect_generated(std::string_view op, const AttributeSet& attributes, const std::vector<Tensor>& inputs, bool open_shapes = false,
+                      float tolerance = 1e-5f) {
   kernels::KernelData data{std::string(op), attributes, {}, 1};
   std::vector<Datum> values;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -199,7 +200,7 @@ void expect_generated(std::string_view op, const AttributeSet& attributes, const
     return result.tensor();
   };
   const Tensor result = run(*kernel);
-  expect_close(result, expected, 1e-5f);
+  expect_close(result, expected, tolerance);
   with_threads(1, [&] { EXPECT_TRUE(Tensor::identical(run(*kernel), result)) << "depends on threads"; });
   kernels::KernelData copied = data;
   for (kernels::PackedConstant& packed : copied.packed) packed.elements = packed.elements.clone();
@@ -220,8 +221,10 @@ TEST(GeneratedProduct, Shapes) {
                         Case{{7}, {7, 64}}, Case{{15, 1024}, {1024, 48}}, Case{{29, 33}, {33, 64}}, Case{{3, 512}, {512, 130}},
                         Case{{70, 64}, {64, 1000}}, Case{{29, 6000}, {6000, 64}}, Case{{2, 6000}, {6000, 70}}}) {
     SCOPED_TRACE(fmt::format("{} by {}", fmt::join(c.a, "x"), fmt::join(c.b, "x")));
-    expect_generated("MatMul", {}, {random_tensor(c.a, 1), random_tensor(c.b, 2)});
-    expect_generated("MatMul", {}, {random_tensor(c.a, 1), random_tensor(c.b, 2)}, true);
+    // Rounding errors of a sum grow like the root of its length.
+    const float tolerance = c.b[c.b.size() - 2] > 1024 ? 1e-4f : 1e-5f;
+    expect_generated("MatMul", {}, {random_tensor(c.a, 1), random_tensor(c.b, 2)}, false, tolerance);
+    expect_generated("MatMul", {}, {random_tensor(c.a, 1), random_tensor(c.b, 2)}, true, tolerance);
   }
 }
 

@@ -137,7 +137,7 @@ std::optional<ProductLayout> lay_out(const KernelData& data, const ProductAttrib
   if (code.isa > Isa::Avx512) return std::nullopt;
   code.tile = product_tile(code.isa, layout.columns);
   code.depth = weights->dims[0];
-  code.block = product_block(code.depth, code.panel_columns());
+  code.block = product_block(code.depth);
   code.a_stride = row_stride(code.depth, code.tile);
   code.has_edge = layout.columns % code.panel_columns() != 0;
   return layout;
@@ -201,7 +201,7 @@ struct ProductPlan {
 
     // A block is what stays in the cache beside a panel, but no less than makes reading the panel worthwhile.
     constexpr int64_t kFewestTiles = 4;
-    const int64_t bytes = layout.code.tile.rows * layout.code.depth * int64_t{sizeof(float)};
+    const int64_t bytes = layout.code.tile.rows * layout.code.block * int64_t{sizeof(float)};
     tiles_of_block = std::max(second_level_cache() / 2 / bytes, kFewestTiles);
     const int64_t blocks = (tiling.count + tiles_of_block - 1) / tiles_of_block;
     tiles_of_block = (tiling.count + blocks - 1) / blocks;
@@ -389,15 +389,16 @@ class Product : public PreparedKernel {
     const bool is_alone = last_tile - first_tile == 1;
     const int64_t together = is_alone ? count : 1, depth = layout_.code.depth, block_depth = is_alone ? depth : layout_.code.block;
     const int64_t first_row = plan.tiling.first_row(first_tile);
-    Scratch<float> sums(block_depth < depth ? static_cast<size_t>((plan.tiling.first_row(last_tile) - first_row) * width) : 0);
-    for (int64_t panel = first_panel; panel < first_panel + count; panel += together) {
-      const int64_t column = panel * width;
-      arguments[kColumns] = layout_.columns - column;
-      for (int64_t k = 0; k < depth; k += block_depth) {
+    const int64_t all_rows = plan.tiling.first_row(last_tile) - first_row;
+    Scratch<float> sums(block_depth < depth ? static_cast<size_t>(all_rows * count * width) : 0);
+    for (int64_t k = 0; k < depth; k += block_depth) {
+      arguments[kSteps] = std::min(block_depth, depth - k);
+      arguments[kIsFirst] = k == 0;
+      arguments[kIsLast] = k + block_depth >= depth;
+      for (int64_t panel = first_panel; panel < first_panel + count; panel += together) {
+        const int64_t column = panel * width;
+        arguments[kColumns] = layout_.columns - column;
         arguments[kB] = address(weights + (panel * depth + k) * width);
-        arguments[kSteps] = std::min(block_depth, depth - k);
-        arguments[kIsFirst] = k == 0;
-        arguments[kIsLast] = k + block_depth >= depth;
         for (int64_t tile = first_tile; tile < last_tile; ++tile) {
           const int64_t row = plan.tiling.first_row(tile);
           const int rows = plan.tiling.rows_of(tile), at_once = layout_.code.panels_at_once(rows);
@@ -405,7 +406,7 @@ class Product : public PreparedKernel {
           arguments[kY] = y + bytes(row * plan.y_stride + column);
           arguments[kAddend0] = addends[0] + bytes(row * plan.addend_strides[0] + column);
           arguments[kAddend1] = addends[1] + bytes(row * plan.addend_strides[1] + column);
-          arguments[kSums] = address(sums.data() + (row - first_row) * width);
+          arguments[kSums] = address(sums.data() + ((panel - first_panel) * all_rows + row - first_row) * width);
           arguments[kGroups] = together / at_once;
           arguments[kRest] = together % at_once;
           entries_[static_cast<size_t>(rows)](arguments.data());

@@ -24,10 +24,9 @@ Tile product_tile(Isa isa, int64_t columns) {
   return {};
 }
 
-int64_t product_block(int64_t depth, int panel_columns) {
-  constexpr int64_t kPanelBytes = 256 << 10;
-  const int64_t most = std::max<int64_t>(kPanelBytes / (panel_columns * int64_t{sizeof(float)}), 1);
-  const int64_t blocks = (depth + most - 1) / most;
+int64_t product_block(int64_t depth) {
+  constexpr int64_t kMost = 1024;
+  const int64_t blocks = (depth + kMost - 1) / kMost;
   return (depth + blocks - 1) / blocks;
 }
 

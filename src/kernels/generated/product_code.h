@@ -33,7 +33,7 @@ struct ProductCode {
   Isa isa = Isa::Sse2;
   Tile tile;             // of the largest entry
   int64_t depth = 0;     // K
-  int64_t block = 0;     // steps over k that are done for all rows before the next: as long as a panel's part stays in the cache
+  int64_t block = 0;     // steps over k that are done for some rows and panels before the next: so that these stay in the cache
   int64_t a_stride = 0;  // elements from row to row of A
   bool has_edge = false; // the last panel has columns that the result has not
   Epilogue epilogue;
@@ -73,6 +73,6 @@ enum ProductArgument : uint8_t {
 // The tile that suits the registers best, for so many columns.
 Tile product_tile(Isa isa, int64_t columns);
 // The steps of a block.
-int64_t product_block(int64_t depth, int panel_columns);
+int64_t product_block(int64_t depth);
 
 }  // namespace anfora::kernels::generated
