@@ -389,4 +389,4 @@ def jacobian(function: Callable[..., Any], argnum: int = 0) -> Callable[..., Any
 @known_as("hessian")
 def hessian(function: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
     """The second derivatives of a function that returns one float, by an array: of shape ``argument.shape + argument.shape``."""
-    return jacobian(grad(function, argnum), argnum)
+    return Jacobian(grad(function, argnum), argnum)

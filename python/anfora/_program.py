@@ -13,7 +13,7 @@ import os
 import re
 import sys
 import types
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Sequence, overload
 
 import numpy as np
 
@@ -572,6 +572,16 @@ class Jitted:
     def explain(self) -> str:
         """Every compilation, and why it was needed."""
         return "\n".join(f"{i + 1}. {reason}" for i, reason in enumerate(self._reasons)) or "not called yet"
+
+
+@overload
+def jit(function: Callable[..., Any], *, math: str = ..., threads: int = ..., save_graphs: str | os.PathLike[str] | None = ...,
+        donate: int | str | Sequence[int | str] = ..., memory_limit: int | None = ...) -> Any: ...
+
+
+@overload
+def jit(function: None = None, *, math: str = ..., threads: int = ..., save_graphs: str | os.PathLike[str] | None = ...,
+        donate: int | str | Sequence[int | str] = ..., memory_limit: int | None = ...) -> Callable[[Callable[..., Any]], Any]: ...
 
 
 def jit(function: Callable[..., Any] | None = None, *, math: str = "real", threads: int = 0,
