@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "dialects/onnx/library.h"
-#include "ir/order.h"
 #include "ir/queries.h"
 #include "passes/attention_operands.h"
 #include "passes/insert_function.h"
@@ -37,22 +36,14 @@ double num_scores(const Apply& node) {
 // Products sum in another order than the kernel of Attention does.
 size_t run_attention(PassContext& context) {
   if (context.options.math != rewrite::Promise::Real) return 0;
-  std::optional<FunctionInserter> functions;  // once they are needed
-  size_t changes = 0;
-  const auto order = shared_order(context.module);
-  for (const GraphOrder& graph : order->graphs) {
-    for (Apply* node : graph.nodes) {
-      if (!node->is("Attention") || !node->has_uses()) continue;
-      if (!context.has_fuel()) return changes;
-      if (num_scores(*node) > kMostScores) {
-        context.remarks.refused(kAttention.name, kInParts, *node, "all scores at once would take much memory");
-        continue;
-      }
-      if (!functions) functions.emplace(context, kAttention.name, onnx_parts::library_files());
-      changes += functions->insert(*node, kInParts, node->attributes(), context.options.has_operator);
-    }
-  }
-  return changes;
+  auto attributes = [&](const Apply& node) -> std::optional<AttributeSet> {
+    if (!node.is("Attention")) return std::nullopt;
+    if (num_scores(node) <= kMostScores) return node.attributes();
+    context.remarks.refused(kAttention.name, kInParts, node, "all scores at once would take much memory");
+    return std::nullopt;
+  };
+  return insert_functions(
+      context, {kAttention.name, kInParts, onnx_parts::library_files(), attributes, context.options.has_operator});
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <optional>
 
 #include "dialects/onnx/library.h"
-#include "ir/order.h"
 #include "passes/contraction.h"
 #include "passes/insert_function.h"
 
@@ -22,16 +21,8 @@ constexpr rewrite::Rule kContractions[] = {
 size_t run_decompose(PassContext& context) {
   const rewrite::RewriteOptions options{.fuel = context.options.fuel, .define_roots = true};
   size_t changes = rewrite::apply_rules(kContractions, options, context.inference, context.remarks, kDecompose.name);
-  std::optional<FunctionInserter> functions;  // once they are needed
-  const auto order = shared_order(context.module);
-  for (const GraphOrder& graph : order->graphs) {
-    for (Apply* node : graph.nodes) {
-      if (node->primitive() != Primitive::Operation || !node->has_uses() || !lacks_gradient(*node)) continue;
-      if (!context.has_fuel()) return changes;
-      if (!functions) functions.emplace(context, kDecompose.name, onnx_parts::library_files());
-      if (functions->has_function(node->op())) changes += functions->insert(*node, node->op().qualified, node->attributes());
-    }
-  }
+  auto attributes = [](const Apply& node) { return lacks_gradient(node) ? std::optional(node.attributes()) : std::nullopt; };
+  changes += insert_functions(context, {kDecompose.name, {}, onnx_parts::library_files(), attributes});
   if (changes > 0) context.inference.run();  // of loops
   return changes;
 }

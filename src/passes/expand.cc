@@ -73,37 +73,18 @@ constexpr rewrite::Rule kByHand[] = {
 
 // The pass -----------------------------------------------------------------------------------------------------------
 
-bool is_of_onnxruntime(const Apply& node) {
-  return node.primitive() == Primitive::Operation && node.op().known && node.op().domain.starts_with("com.microsoft");
-}
-
-size_t insert_functions(PassContext& context) {
-  std::optional<FunctionInserter> functions;  // once they are needed
-  int64_t block = 0;
-  size_t expanded = 0;
-  const auto order = shared_order(context.module);
-  for (const GraphOrder& graph : order->graphs) {
-    for (Apply* node : graph.nodes) {
-      if (!is_of_onnxruntime(*node) || !node->has_uses() || !is_reached(node->type())) continue;
-      if (!context.has_fuel()) return expanded;
-      if (!functions) {
-        functions.emplace(context, kExpand.name, microsoft::library_files());
-        block = block_of(*order);
-      }
-      if (!functions->has_function(node->op())) continue;
-      AttributeSet attributes = node->attributes();
-      if (node->op().domain == kBlockedDomain) attributes = attributes.with("block", block);
-      expanded += functions->insert(*node, node->op().qualified, attributes);
-    }
-  }
-  return expanded;
-}
-
 // Nothing else says what these operators mean, so that it is no question of rounding whether they are expanded.
 size_t run_expand(PassContext& context) {
   const rewrite::RewriteOptions options{.fuel = context.options.fuel, .define_roots = true};
   const size_t by_hand = rewrite::apply_rules(kByHand, options, context.inference, context.remarks, kExpand.name);
-  return by_hand + insert_functions(context);
+  int64_t block = 0;  // once it is needed
+  auto attributes = [&](const Apply& node) -> std::optional<AttributeSet> {
+    if (!node.op().known || !node.op().domain.starts_with("com.microsoft")) return std::nullopt;
+    if (node.op().domain != kBlockedDomain) return node.attributes();
+    if (block == 0) block = block_of(*shared_order(context.module));
+    return node.attributes().with("block", block);
+  };
+  return by_hand + insert_functions(context, {kExpand.name, {}, microsoft::library_files(), attributes});
 }
 
 }  // namespace

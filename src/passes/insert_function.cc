@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "anfora/error.h"
+#include "ir/order.h"
 #include "ir/verify.h"
 #include "passes/replacement.h"
 #include "rewrite/instantiate.h"
@@ -12,19 +13,39 @@
 namespace anfora::passes {
 
 using namespace ir;
+using rewrite::Rewriter;
 
 namespace {
 
+class FunctionInserter {
+ public:
+  FunctionInserter(PassContext& context, const FunctionInsertion& insertion)
+      : context_(context),
+        insertion_(insertion),
+        library_(context.module.context(), insertion.files),
+        rewriter_(context.module, context.inference) {}
+
+  bool has_function(const Operator& op) const { return library_.find(op); }
+  bool insert(Apply& node, const AttributeSet& attributes);
+
+ private:
+  void replace(Apply& node, std::span<Node* const> results);
+
+  PassContext& context_;
+  const FunctionInsertion& insertion_;
+  const Library library_;
+  Rewriter rewriter_;
+};
+
 void require_agreement(const Apply& node, const Type* declared, const Type* found) {
   if (may_agree(declared, found)) return;
-  throw Error(ErrorCode::Internal, fmt::format("what it means is {}, and not {}", to_string(found), to_string(declared)))
+  throw Error(ErrorCode::Internal,
+              fmt::format("what it means is {}, and not {}", to_string(found), to_string(declared)))
       .at_node(describe(node));
 }
 
-}  // namespace
-
-bool FunctionInserter::insert(Apply& node, std::string_view rule, const AttributeSet& attributes,
-                              const rewrite::HasOperator& has_operator) {
+bool FunctionInserter::insert(Apply& node, const AttributeSet& attributes) {
+  const std::string_view pass = insertion_.pass, rule = insertion_.rule.empty() ? node.op().qualified : insertion_.rule;
   context_.remarks.tried(rule);
   rewriter_.set_root(node);
   std::vector<Node*> results(node.num_outputs());
@@ -36,15 +57,15 @@ bool FunctionInserter::insert(Apply& node, std::string_view rule, const Attribut
       results[i] = instance.result(i);
       require_agreement(node, results.size() == 1 ? node.type() : node.type()->element(i), results[i]->type());
     }
-    if (std::string why = rewrite::why_not_written(has_operator, rewriter_.made()); !why.empty()) {
+    if (std::string why = rewrite::why_not_written(insertion_.has_operator, rewriter_.made()); !why.empty()) {
       throw rewrite::Refusal{std::move(why)};
     }
   } catch (const rewrite::Refusal& refusal) {
     rewriter_.discard_made();
-    context_.remarks.refused(pass_, rule, node, refusal.why);
+    context_.remarks.refused(pass, rule, node, refusal.why);
     return false;
   }
-  if (rewrite::Remark* remark = context_.applied(pass_, rule, node)) {
+  if (rewrite::Remark* remark = context_.applied(pass, rule, node)) {
     remark->before = rewrite::work_of(context_.inference, node);
     for (const Apply* made : rewriter_.made()) remark->after += rewrite::work_of(context_.inference, *made);
   }
@@ -72,6 +93,25 @@ void FunctionInserter::replace(Apply& node, std::span<Node* const> results) {
     if (node.has_uses()) module.replace(&node, rewriter_.tuple(results));
   }
   module.erase_with_dead_operands(&node);
+}
+
+}  // namespace
+
+size_t insert_functions(PassContext& context, const FunctionInsertion& insertion) {
+  std::optional<FunctionInserter> functions;  // once they are needed
+  size_t inserted = 0;
+  const auto order = shared_order(context.module);
+  for (const GraphOrder& graph : order->graphs) {
+    for (Apply* node : graph.nodes) {
+      if (node->primitive() != Primitive::Operation || !node->has_uses() || !is_reached(node->type())) continue;
+      if (!context.has_fuel()) return inserted;
+      const auto attributes = insertion.attributes(*node);
+      if (!attributes) continue;
+      if (!functions) functions.emplace(context, insertion);
+      if (functions->has_function(node->op())) inserted += functions->insert(*node, *attributes);
+    }
+  }
+  return inserted;
 }
 
 }  // namespace anfora::passes

@@ -1,8 +1,9 @@
-// Puts what an operator means, a function of a library (ir/library.h), in the place of its applications.
+// Puts what operators mean, functions of a library (ir/library.h), in the place of their applications.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <span>
-#include <string>
 #include <string_view>
 
 #include "ir/library.h"
@@ -10,28 +11,18 @@
 
 namespace anfora::passes {
 
-class FunctionInserter {
- public:
-  // `pass` is for remarks.
-  FunctionInserter(PassContext& context, std::string_view pass, std::span<const ir::Library::File> files)
-      : context_(context),
-        pass_(pass),
-        library_(context.module.context(), files),
-        rewriter_(context.module, context.inference) {}
-
-  bool has_function(const ir::Operator& op) const { return library_.find(op); }
-  // The function, with these attributes for those of the application; `rule` is for remarks. False, with the reason as a remark: it
-  // does not support the application, or the operator set to be written (null: any) lacks an operator of it.
-  bool insert(ir::Apply& node, std::string_view rule, const AttributeSet& attributes,
-              const rewrite::HasOperator& has_operator = nullptr);
-
- private:
-  void replace(ir::Apply& node, std::span<ir::Node* const> results);
-
-  PassContext& context_;
-  const std::string_view pass_;
-  const ir::Library library_;
-  rewrite::Rewriter rewriter_;
+struct FunctionInsertion {
+  std::string_view pass;  // for remarks
+  std::string_view rule;  // likewise; empty: the operator's name
+  std::span<const ir::Library::File> files;
+  // The attributes that the function of an application is given; empty: it stays. Asked of what is used and reached.
+  std::function<std::optional<AttributeSet>(const ir::Apply& node)> attributes;
+  rewrite::HasOperator has_operator = nullptr;  // of the operator set to be written; null: any
 };
+
+// Inserts them for all applications whose operators have one, and returns for how many. Where a function does not support an
+// application, or has_operator lacks an operator of it, that stays, with the reason as a remark. Linear in the size of the module; the
+// library is read where it is needed.
+size_t insert_functions(PassContext& context, const FunctionInsertion& insertion);
 
 }  // namespace anfora::passes
