@@ -48,7 +48,8 @@ struct ProductSize {
 Tensor random(const Shape& shape) {
   Tensor tensor = Tensor::allocate(DType::F32, shape);
   uint32_t state = 1;
-  for (float& value : tensor.data<float>()) value = static_cast<float>((state = state * 1664525u + 1013904223u) >> 16) / 32768.0f - 1.0f;
+  for (float& value : tensor.data<float>())
+    value = static_cast<float>((state = state * 1664525u + 1013904223u) >> 16) / 32768.0f - 1.0f;
   return tensor;
 }
 
@@ -71,7 +72,9 @@ struct Prepared {
 
   Prepared(const PreparedRegistry& registry, const ProductSize& size, const Tensor& weights)
       : data{.op = "MatMul", .attributes = {}, .inputs = {}, .num_outputs = 1},
-        a(random({size.rows, size.depth})), b(weights), y(Tensor::allocate(DType::F32, Shape{size.rows, size.columns})) {
+        a(random({size.rows, size.depth})),
+        b(weights),
+        y(Tensor::allocate(DType::F32, Shape{size.rows, size.columns})) {
     data.inputs.push_back({.present = true, .dtype = DType::F32, .shape = a.tensor().shape(), .constant = {}});
     data.inputs.push_back({.present = true, .dtype = DType::F32, .shape = weights.shape(), .constant = weights});
     kernel = registry.prepare(data);
@@ -124,15 +127,18 @@ Candidate peak(int threads) {
   const Value x = b.load({Element::F32, 1, 1, isa.lanes}, memory, zero);
   const Type type{Element::F32, chains, 1, isa.lanes};
   const Value start = b.load({Element::F32, chains, 1, isa.lanes}, memory, b.integer(isa.lanes));
-  const auto sums = b.loop(0, b.integer(kSteps), 1, std::array{type}, std::array{start}, [&](Value, std::span<const Value> sum) {
-    return std::vector{isa.has_fma ? b.fma(x, x, sum[0]) : b.add(b.multiply(x, x), sum[0])};
-  });
+  const auto sums =
+      b.loop(0, b.integer(kSteps), 1, std::array{type}, std::array{start}, [&](Value, std::span<const Value> sum) {
+        return std::vector{isa.has_fma ? b.fma(x, x, sum[0]) : b.add(b.multiply(x, x), sum[0])};
+      });
   b.store(memory, b.integer(isa.lanes), sums[0]);
   const Function function = b.finish();
   const generated::MachineCode code = compile({&function, 1}, isa.isa);
   auto mapped = generated::ExecutableCode::map(code);
   const double flops = 2.0 * chains * isa.lanes * kSteps * threads;
-  return {"peak", flops, [=] {
+  return {"peak",
+          flops,
+          [=] {
             parallel_for(threads, 1, [&](int64_t begin, int64_t end) {
               for (int64_t i = begin; i < end; ++i) {
                 alignas(64) float memory[64 * 16] = {};
@@ -140,7 +146,8 @@ Candidate peak(int threads) {
                 mapped->entry(code.entries[0])(&argument);
               }
             });
-          }, {}};
+          },
+          {}};
 }
 
 double median(std::vector<double> values) {
@@ -183,7 +190,8 @@ void measure(const ProductSize& size, const Options& options) {
     }
   }
   std::string line = fmt::format("{{\"shape\": \"{}x{}x{}\"", size.rows, size.depth, size.columns);
-  for (const Candidate& candidate : candidates) line += fmt::format(", \"{}\": {:.1f}", candidate.name, median(candidate.rates));
+  for (const Candidate& candidate : candidates)
+    line += fmt::format(", \"{}\": {:.1f}", candidate.name, median(candidate.rates));
   fmt::print("{}}}\n", line);
 }
 
@@ -194,13 +202,20 @@ int run(int count, char** arguments) {
     const std::string_view word = arguments[i];
     auto number = [&] { return std::atoi(++i < count ? arguments[i] : "0"); };
     long rows = 0, depth = 0, columns = 0;
-    if (word == "--threads") options.threads = number();
-    else if (word == "--turns") options.turns = number();
-    else if (word == "--milliseconds") options.milliseconds = number();
-    else if (word == "--cold") options.cold = true;
-    else if (word == "--cpu-time") options.cpu_time = true;
-    else if (std::sscanf(arguments[i], "%ldx%ldx%ld", &rows, &depth, &columns) == 3) sizes.push_back({rows, depth, columns});
-    else return fmt::print(stderr, "product_bench: '{}' is neither an option nor ROWSxKxN\n", word), 2;
+    if (word == "--threads")
+      options.threads = number();
+    else if (word == "--turns")
+      options.turns = number();
+    else if (word == "--milliseconds")
+      options.milliseconds = number();
+    else if (word == "--cold")
+      options.cold = true;
+    else if (word == "--cpu-time")
+      options.cpu_time = true;
+    else if (std::sscanf(arguments[i], "%ldx%ldx%ld", &rows, &depth, &columns) == 3)
+      sizes.push_back({rows, depth, columns});
+    else
+      return fmt::print(stderr, "product_bench: '{}' is neither an option nor ROWSxKxN\n", word), 2;
   }
   with_threads(options.threads, [&] {
     for (const ProductSize& size : sizes) measure(size, options);

@@ -50,9 +50,7 @@ class Math {
     throw Error(ErrorCode::Internal, "an activation without code");
   }
 
-  Value fma(Value a, Value b, Value c) {
-    return isa_.has_fma ? b_.fma(a, b, c) : b_.add(b_.multiply(a, b), c);
-  }
+  Value fma(Value a, Value b, Value c) { return isa_.has_fma ? b_.fma(a, b, c) : b_.add(b_.multiply(a, b), c); }
 
  private:
   static constexpr int32_t kSign = INT32_MIN;
@@ -99,8 +97,8 @@ class Math {
   Value exp_below_overflow(Value x) {
     const auto [n, tail] = reduce_exponent(x);
     const Value half = b_.binary(Op::ShiftRight, n, b_.bits(1));
-    const Value result = b_.multiply(b_.multiply(b_.add(b_.constant(1), tail), power_of_two(half)),
-                                     power_of_two(b_.subtract(n, half)));
+    const Value result =
+        b_.multiply(b_.multiply(b_.add(b_.constant(1), tail), power_of_two(half)), power_of_two(b_.subtract(n, half)));
     return b_.select(b_.less(x, b_.constant(-104)), b_.constant(0), result);
   }
   // For x < 0; of others, something.
@@ -118,7 +116,8 @@ class Math {
   }
   Value tanh(Value x) {
     const Value t = magnitude(x), z = b_.multiply(x, x);
-    const Value p = polynomial({2.147539752e-3f, -8.182677440e-3f, 2.170296945e-2f, -5.394720286e-2f, 1.333321035e-1f, -3.333333135e-1f}, z);
+    const Value p = polynomial(
+        {2.147539752e-3f, -8.182677440e-3f, 2.170296945e-2f, -5.394720286e-2f, 1.333321035e-1f, -3.333333135e-1f}, z);
     const Value small = fma(b_.multiply(p, z), x, x);
     const Value bounded = b_.minimum(b_.constant(10), t);  // keeps NaN
     const Value one = b_.constant(1), two = b_.constant(2);
@@ -127,10 +126,14 @@ class Math {
   }
   Value erf(Value x) {
     const Value z = b_.multiply(x, x);
-    const Value p = polynomial({7.853860734e-5f, -8.010193123e-4f, 5.188327748e-3f, -2.685381100e-2f, 1.128358543e-1f, -3.761262596e-1f, 1.283791661e-1f}, z);
+    const Value p = polynomial({7.853860734e-5f, -8.010193123e-4f, 5.188327748e-3f, -2.685381100e-2f, 1.128358543e-1f,
+                                -3.761262596e-1f, 1.283791661e-1f},
+                               z);
     const Value small = fma(p, x, x);
     const Value t = b_.minimum(b_.constant(4), magnitude(x));  // keeps NaN
-    const Value q = polynomial({1.863792568e-4f, -2.947658999e-3f, 2.183806710e-2f, -1.031067595e-1f, -6.381448507e-1f, -1.127089143e+0f, -3.415223036e-4f}, t);
+    const Value q = polynomial({1.863792568e-4f, -2.947658999e-3f, 2.183806710e-2f, -1.031067595e-1f, -6.381448507e-1f,
+                                -1.127089143e+0f, -3.415223036e-4f},
+                               t);
     const Value large = with_sign(b_.subtract(b_.constant(1), exp_of_small(q)), x);
     return b_.select(b_.less(t, b_.constant(1)), small, large);
   }

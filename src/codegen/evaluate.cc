@@ -28,7 +28,9 @@ size_t repeated_index(const Type& result, const Type& operand, size_t i) {
   return (row * static_cast<size_t>(operand.vectors) + vector) * static_cast<size_t>(operand.lanes) + lane;
 }
 
-size_t count(const Type& type) { return static_cast<size_t>(type.rows) * static_cast<size_t>(type.vectors * type.lanes); }
+size_t count(const Type& type) {
+  return static_cast<size_t>(type.rows) * static_cast<size_t>(type.vectors * type.lanes);
+}
 
 int64_t compute_index(Op op, int64_t a, int64_t b) {
   switch (op) {
@@ -139,7 +141,8 @@ class Evaluator {
       case Op::Prefetch: return;
       case Op::Columns:
         result.clear();
-        for (int64_t i = 0; i < int64_t{node.type.vectors} * node.type.lanes; ++i) result.push_back(i < single(node.operands[0]));
+        for (int64_t i = 0; i < int64_t{node.type.vectors} * node.type.lanes; ++i)
+          result.push_back(i < single(node.operands[0]));
         return;
       case Op::For: return loop(node);
       case Op::If: {

@@ -17,8 +17,9 @@ MachineCode product_code(const ProductCode& code, std::span<const int> rows) {
   static std::mutex mutex;
   static auto& known = *new std::map<std::vector<int64_t>, MachineCode>;
   std::vector<int64_t> key = code.epilogue.numbers();
-  for (int64_t number : {static_cast<int64_t>(code.isa), static_cast<int64_t>(code.tile.rows), static_cast<int64_t>(code.tile.vectors),
-                         code.depth, code.block, code.a_stride, static_cast<int64_t>(code.has_edge)})
+  for (int64_t number :
+       {static_cast<int64_t>(code.isa), static_cast<int64_t>(code.tile.rows), static_cast<int64_t>(code.tile.vectors),
+        code.depth, code.block, code.a_stride, static_cast<int64_t>(code.has_edge)})
     key.push_back(number);
   key.insert(key.end(), rows.begin(), rows.end());
   std::lock_guard lock(mutex);

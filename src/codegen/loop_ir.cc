@@ -50,7 +50,9 @@ Value Builder::parameter(std::string name, Element element) {
   function_.parameters.push_back({std::move(name), element});
   return append({.op = Op::Parameter, .type = {element}, .number = std::ssize(function_.parameters) - 1});
 }
-Value Builder::integer(int64_t number) { return append({.op = Op::Integer, .type = {Element::Index}, .number = number}); }
+Value Builder::integer(int64_t number) {
+  return append({.op = Op::Integer, .type = {Element::Index}, .number = number});
+}
 Value Builder::constant(float number) { return append({.op = Op::Float, .type = {Element::F32}, .scalar = number}); }
 Value Builder::bits(int32_t number) { return append({.op = Op::Bits, .type = {Element::I32}, .number = number}); }
 
@@ -70,7 +72,9 @@ void Builder::store(Value pointer, Value row_stride, Value tile, Value mask) {
   append(std::move(node));
 }
 
-void Builder::prefetch(Value pointer) { append({.op = Op::Prefetch, .type = {Element::Pointer}, .operands = {pointer}}); }
+void Builder::prefetch(Value pointer) {
+  append({.op = Op::Prefetch, .type = {Element::Pointer}, .operands = {pointer}});
+}
 
 Value Builder::columns(int vectors, int lanes, Value count) {
   return append({.op = Op::Columns, .type = {Element::Mask, 1, vectors, lanes}, .operands = {count}});
@@ -108,7 +112,8 @@ std::vector<Value> Builder::loop(int64_t begin, Value end, int unroll, std::span
   std::vector<Value> operands{integer(begin), end};
   operands.insert(operands.end(), initial.begin(), initial.end());
   const int block = add_block();
-  const Value loop = append({.op = Op::For, .type = {Element::Index}, .operands = operands, .unroll = unroll, .blocks = {block, -1}});
+  const Value loop =
+      append({.op = Op::For, .type = {Element::Index}, .operands = operands, .unroll = unroll, .blocks = {block, -1}});
   inside(block, [&] {
     std::vector<Value> items;
     auto add_item = [&](const Type& type) {
@@ -145,7 +150,8 @@ void Builder::choose(Value condition, const std::function<void()>& then, const s
 Value Builder::choose(Value condition, const Type& type, const std::function<Value()>& then,
                       const std::function<Value()>& otherwise) {
   const int first = add_block(), second = add_block();
-  const Value chosen = append({.op = Op::If, .type = {Element::Index}, .operands = {condition}, .blocks = {first, second}});
+  const Value chosen =
+      append({.op = Op::If, .type = {Element::Index}, .operands = {condition}, .blocks = {first, second}});
   for (const auto& [block, body] : {std::pair(first, &then), std::pair(second, &otherwise)}) {
     inside(block, [&] {
       const Value yielded = (*body)();

@@ -56,14 +56,24 @@ enum class Op : uint8_t {
   Store,      // pointer, stride of rows, tile, mask?
   Prefetch,   // pointer
   Columns,    // index n → mask[1 x vectors x lanes]: the first n lanes
-  Add, Subtract, Multiply, Divide, Minimum, Maximum,  // index, f32; i32 but for the last three. Minimum: a < b ? a : b
-  Fma,          // a · b + c with one rounding
-  Less,         // → mask; of indices: single
-  Select,       // mask, a, b
-  And, Or, Xor, ShiftLeft, ShiftRight,  // i32; shifts by a Bits, to the right with the sign
-  AsBits, AsFloat,                      // f32 ↔ i32, the same bits
-  For,        // begin, end, initial values…; a block with items, whose yields are carried on
-  If,         // mask; two blocks, of which one runs and yields
+  Add,
+  Subtract,
+  Multiply,
+  Divide,
+  Minimum,
+  Maximum,  // index, f32; i32 but for the last three. Minimum: a < b ? a : b
+  Fma,      // a · b + c with one rounding
+  Less,     // → mask; of indices: single
+  Select,   // mask, a, b
+  And,
+  Or,
+  Xor,
+  ShiftLeft,
+  ShiftRight,  // i32; shifts by a Bits, to the right with the sign
+  AsBits,
+  AsFloat,  // f32 ↔ i32, the same bits
+  For,      // begin, end, initial values…; a block with items, whose yields are carried on
+  If,       // mask; two blocks, of which one runs and yields
 };
 
 using Value = int32_t;  // the number of a node in its function
@@ -132,12 +142,13 @@ class Builder {
 
   // body(counter, carried) gives the values to carry on. An initial value that is single stands for a tile of type `carried`.
   using LoopBody = std::function<std::vector<Value>(Value counter, std::span<const Value> carried)>;
-  std::vector<Value> loop(int64_t begin, Value end, int unroll, std::span<const Type> types, std::span<const Value> initial,
-                          const LoopBody& body);
+  std::vector<Value> loop(int64_t begin, Value end, int unroll, std::span<const Type> types,
+                          std::span<const Value> initial, const LoopBody& body);
   void loop(int64_t begin, Value end, const std::function<void(Value counter)>& body);
   void choose(Value condition, const std::function<void()>& then, const std::function<void()>& otherwise);
   // The tile that one of them gives; a single value stands for a tile.
-  Value choose(Value condition, const Type& type, const std::function<Value()>& then, const std::function<Value()>& otherwise);
+  Value choose(Value condition, const Type& type, const std::function<Value()>& then,
+               const std::function<Value()>& otherwise);
 
   const Type& type(Value value) const { return function_.node(value).type; }
   Function finish() { return std::move(function_); }

@@ -91,7 +91,9 @@ class Lowering {
       llvm::Value* distance = b_.CreateMul(b_.getInt64(static_cast<uint64_t>(row)), single(memory.operands[1]));
       base = b_.CreateGEP(b_.getFloatTy(), base, distance);
     }
-    return vector == 0 ? base : b_.CreateConstGEP1_64(b_.getFloatTy(), base, static_cast<uint64_t>(vector * memory.type.lanes));
+    return vector == 0
+               ? base
+               : b_.CreateConstGEP1_64(b_.getFloatTy(), base, static_cast<uint64_t>(vector * memory.type.lanes));
   }
 
   llvm::Value* make(Value value, int row, int vector) {
@@ -112,7 +114,8 @@ class Lowering {
       }
       case Op::Columns: return columns(n, vector);
       case Op::Select: return b_.CreateSelect(operand(0), operand(1), operand(2));
-      case Op::Fma: return b_.CreateIntrinsic(llvm::Intrinsic::fma, {element_type(n.type)}, {operand(0), operand(1), operand(2)});
+      case Op::Fma:
+        return b_.CreateIntrinsic(llvm::Intrinsic::fma, {element_type(n.type)}, {operand(0), operand(1), operand(2)});
       case Op::AsBits:
       case Op::AsFloat: return b_.CreateBitCast(operand(0), element_type(n.type));
       case Op::And: return b_.CreateAnd(operand(0), operand(1));
@@ -140,7 +143,8 @@ class Lowering {
   // Lane i of the vector is on where its column comes before the count.
   llvm::Value* columns(const Node& n, int vector) {
     std::vector<llvm::Constant*> numbers;
-    for (int lane = 0; lane < n.type.lanes; ++lane) numbers.push_back(b_.getInt32(static_cast<uint32_t>(vector * n.type.lanes + lane)));
+    for (int lane = 0; lane < n.type.lanes; ++lane)
+      numbers.push_back(b_.getInt32(static_cast<uint32_t>(vector * n.type.lanes + lane)));
     llvm::Value* count = b_.CreateTrunc(single(n.operands[0]), b_.getInt32Ty());
     return b_.CreateICmpSLT(llvm::ConstantVector::get(numbers),
                             b_.CreateVectorSplat(static_cast<unsigned>(n.type.lanes), count));

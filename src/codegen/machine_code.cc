@@ -139,10 +139,12 @@ class Linker {
 
   void patch(const llvm::object::SectionRef& section, const llvm::object::RelocationRef& relocation) {
     const uint64_t type = relocation.getType();
-    if (type != llvm::ELF::R_X86_64_PC32 && type != llvm::ELF::R_X86_64_PLT32) fail(fmt::format("a relocation of type {}", type));
+    if (type != llvm::ELF::R_X86_64_PC32 && type != llvm::ELF::R_X86_64_PLT32)
+      fail(fmt::format("a relocation of type {}", type));
     const uint64_t at = offsets_.at(section.getIndex()) + relocation.getOffset();
     const int64_t addend = take(llvm::object::ELFRelocationRef(relocation).getAddend());
-    const auto distance = static_cast<int32_t>(static_cast<int64_t>(offset_of(*relocation.getSymbol())) + addend - static_cast<int64_t>(at));
+    const auto distance = static_cast<int32_t>(static_cast<int64_t>(offset_of(*relocation.getSymbol())) + addend -
+                                               static_cast<int64_t>(at));
     std::memcpy(bytes_.data() + at, &distance, sizeof(distance));
   }
 

@@ -121,8 +121,8 @@ class Printer {
       case Op::Item:
       case Op::Result: return;
       case Op::Load:
-        return line("%{} = load {} {} rows {}{}", value, to_string(node.type), use(node.operands[0]), use(node.operands[1]),
-                    masked(node, 2));
+        return line("%{} = load {} {} rows {}{}", value, to_string(node.type), use(node.operands[0]),
+                    use(node.operands[1]), masked(node, 2));
       case Op::Store:
         return line("store {} rows {}, {}{}", use(node.operands[0]), use(node.operands[1]), use(node.operands[2]),
                     masked(node, 3));

@@ -16,12 +16,23 @@ class ProductBuilder {
  public:
   ProductBuilder(const ProductCode& code, int rows)
       : code_(code), isa_(describe(code.isa)), rows_(rows), b_(fmt::format("product_{}", rows)) {
-    static constexpr Parameter kParameters[kProductArguments] = {
-        {"a", Element::Pointer},       {"b", Element::Pointer},        {"y", Element::Pointer},       {"y_stride", Element::Index},
-        {"groups", Element::Index},    {"rest", Element::Index},       {"columns", Element::Index},   {"addend0", Element::Pointer},
-        {"addend0_stride", Element::Index}, {"addend1", Element::Pointer}, {"addend1_stride", Element::Index}, {"sums", Element::Pointer},
-        {"steps", Element::Index},     {"is_first", Element::Index},   {"is_last", Element::Index}};
-    for (const Parameter& parameter : kParameters) parameters_.push_back(b_.parameter(parameter.name, parameter.element));
+    static constexpr Parameter kParameters[kProductArguments] = {{"a", Element::Pointer},
+                                                                 {"b", Element::Pointer},
+                                                                 {"y", Element::Pointer},
+                                                                 {"y_stride", Element::Index},
+                                                                 {"groups", Element::Index},
+                                                                 {"rest", Element::Index},
+                                                                 {"columns", Element::Index},
+                                                                 {"addend0", Element::Pointer},
+                                                                 {"addend0_stride", Element::Index},
+                                                                 {"addend1", Element::Pointer},
+                                                                 {"addend1_stride", Element::Index},
+                                                                 {"sums", Element::Pointer},
+                                                                 {"steps", Element::Index},
+                                                                 {"is_first", Element::Index},
+                                                                 {"is_last", Element::Index}};
+    for (const Parameter& parameter : kParameters)
+      parameters_.push_back(b_.parameter(parameter.name, parameter.element));
   }
 
   Function build() {
@@ -49,20 +60,24 @@ class ProductBuilder {
     }
     const std::vector<Type> tiles(static_cast<size_t>(count), tile);
     const Value steps = code_.has_blocks() ? parameters_[kSteps] : b_.integer(code_.depth);
-    const std::vector<Value> sums = b_.loop(0, steps, kUnroll, tiles, initial, [&](Value k, std::span<const Value> carried) {
-      const Value column = b_.load({Element::F32, rows_}, b_.offset(parameters_[kA], k), b_.integer(code_.a_stride));
-      std::vector<Value> next;
-      for (size_t i = 0; i < first.size(); ++i) {
-        const Value row = b_.load({Element::F32, 1, code_.tile.vectors, isa_.lanes},
-                                  b_.offset(first[i], multiply(k, width)), b_.integer(0));
-        next.push_back(multiply_add(b_, isa_, column, row, carried[i]));
-      }
-      return next;
-    });
+    const std::vector<Value> sums =
+        b_.loop(0, steps, kUnroll, tiles, initial, [&](Value k, std::span<const Value> carried) {
+          const Value column =
+              b_.load({Element::F32, rows_}, b_.offset(parameters_[kA], k), b_.integer(code_.a_stride));
+          std::vector<Value> next;
+          for (size_t i = 0; i < first.size(); ++i) {
+            const Value row = b_.load({Element::F32, 1, code_.tile.vectors, isa_.lanes},
+                                      b_.offset(first[i], multiply(k, width)), b_.integer(0));
+            next.push_back(multiply_add(b_, isa_, column, row, carried[i]));
+          }
+          return next;
+        });
     for (size_t i = 0; i < sums.size(); ++i) end(sums[i], numbers[i]);
   }
 
-  Value sums_of(Value panel) { return b_.offset(parameters_[kSums], multiply(panel, int64_t{rows_} * code_.panel_columns())); }
+  Value sums_of(Value panel) {
+    return b_.offset(parameters_[kSums], multiply(panel, int64_t{rows_} * code_.panel_columns()));
+  }
 
   Value begin(const Type& tile, Value panel) {
     if (!code_.has_blocks()) return b_.constant(0);

@@ -23,10 +23,9 @@ class Verifier {
   template <class... Arguments>
   [[noreturn]] void fail(Value value, fmt::format_string<Arguments...> form, Arguments&&... arguments) const {
     const std::string what = fmt::format(form, std::forward<Arguments>(arguments)...);
-    throw Error(ErrorCode::Internal,
-                value == kNone ? fmt::format("loop IR, {}: {}", function_.name, what)
-                               : fmt::format("loop IR, {}, %{} ({}): {}", function_.name, value,
-                                             name(function_.node(value).op), what));
+    throw Error(ErrorCode::Internal, value == kNone ? fmt::format("loop IR, {}: {}", function_.name, what)
+                                                    : fmt::format("loop IR, {}, %{} ({}): {}", function_.name, value,
+                                                                  name(function_.node(value).op), what));
   }
 
   // What a block defines is defined inside of it.
@@ -73,7 +72,8 @@ class Verifier {
       fail(value, "is {}, where a vector has {} lanes", to_string(type), isa_.lanes);
     switch (node.op) {
       case Op::Parameter:
-        if (node.number < 0 || node.number >= std::ssize(function_.parameters)) fail(value, "there is no such parameter");
+        if (node.number < 0 || node.number >= std::ssize(function_.parameters))
+          fail(value, "there is no such parameter");
         return;
       case Op::Integer:
       case Op::Float:
@@ -84,9 +84,7 @@ class Verifier {
         expect_count(value, 2, 2);
         expect(value, node.operands[0], Element::Pointer);
         return expect(value, node.operands[1], Element::Index);
-      case Op::Load:
-        expect_count(value, 2, 3);
-        return check_memory(value, node, 2);
+      case Op::Load: expect_count(value, 2, 3); return check_memory(value, node, 2);
       case Op::Store:
         expect_count(value, 3, 4);
         expect_type(value, this->type(node.operands[2]));
@@ -153,7 +151,8 @@ class Verifier {
     for (size_t i = 1; i < body.items.size(); ++i) {
       const Type& carried = type(body.items[i]);
       check_begin(value, node.operands[i + 1], carried);
-      if (type(body.yields[i - 1]) != carried) fail(value, "%{} goes on as {}", body.items[i], to_string(type(body.yields[i - 1])));
+      if (type(body.yields[i - 1]) != carried)
+        fail(value, "%{} goes on as {}", body.items[i], to_string(type(body.yields[i - 1])));
       registers += carried.registers();
     }
     if (registers >= isa_.registers) fail(value, "carries {} vectors, in {} registers", registers, isa_.registers);

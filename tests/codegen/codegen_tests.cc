@@ -33,7 +33,9 @@ Isa isa_named(std::string_view name) {
   throw Error(ErrorCode::InvalidArgument, fmt::format("no instruction set '{}'", name));
 }
 
-Addend addend_named(std::string_view name) { return name == "row" ? Addend::Row : name == "tile" ? Addend::Tile : Addend::None; }
+Addend addend_named(std::string_view name) {
+  return name == "row" ? Addend::Row : name == "tile" ? Addend::Tile : Addend::None;
+}
 
 std::string product_text(std::istringstream& words) {
   std::string isa;
@@ -45,18 +47,28 @@ std::string product_text(std::istringstream& words) {
   for (std::string word; words >> word;) {
     const size_t equals = std::min(word.find('='), word.size());
     const std::string key = word.substr(0, equals), value = word.substr(std::min(equals + 1, word.size()));
-    if (key == "rows") rows = std::stoi(value);
-    else if (key == "columns") columns = std::stoll(value);
-    else if (key == "depth") code.depth = code.block = code.a_stride = std::stoll(value);
-    else if (key == "block") code.block = std::stoll(value);
-    else if (key == "stride") code.a_stride = std::stoll(value);
-    else if (key == "edge") code.has_edge = true;
-    else if (key == "scale") code.epilogue.scale = std::stof(value);
+    if (key == "rows")
+      rows = std::stoi(value);
+    else if (key == "columns")
+      columns = std::stoll(value);
+    else if (key == "depth")
+      code.depth = code.block = code.a_stride = std::stoll(value);
+    else if (key == "block")
+      code.block = std::stoll(value);
+    else if (key == "stride")
+      code.a_stride = std::stoll(value);
+    else if (key == "edge")
+      code.has_edge = true;
+    else if (key == "scale")
+      code.epilogue.scale = std::stof(value);
     else if (key == "addends") {
       const size_t comma = value.find(',');
-      code.epilogue.addends = {addend_named(value.substr(0, comma)), addend_named(value.substr(std::min(comma, value.size() - 1) + 1))};
-    } else if (key == "activation") attributes = attributes.with("activation", value);
-    else throw Error(ErrorCode::InvalidArgument, fmt::format("'{}' says nothing of a product", word));
+      code.epilogue.addends = {addend_named(value.substr(0, comma)),
+                               addend_named(value.substr(std::min(comma, value.size() - 1) + 1))};
+    } else if (key == "activation")
+      attributes = attributes.with("activation", value);
+    else
+      throw Error(ErrorCode::InvalidArgument, fmt::format("'{}' says nothing of a product", word));
   }
   if (!read_activation(attributes, code.epilogue)) throw Error(ErrorCode::InvalidArgument, "no such activation");
   code.tile = product_tile(code.isa, columns);

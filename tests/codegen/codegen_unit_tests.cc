@@ -63,11 +63,19 @@ TEST(Codegen, ProductsAreThoseOfTheEvaluator) {
       for (int64_t depth : {1, 7}) {
         for (bool has_edge : {false, true}) {
           for (Activation activation : {Activation::None, Activation::Gelu}) {
-            SCOPED_TRACE(fmt::format("{} {} rows, depth {}, edge {}", kernels::generated::describe(isa).name, rows, depth, has_edge));
-            ProductCode code{.isa = isa, .tile = tile, .depth = depth, .block = depth, .a_stride = depth + 2, .has_edge = has_edge, .epilogue = {}};
+            SCOPED_TRACE(fmt::format("{} {} rows, depth {}, edge {}", kernels::generated::describe(isa).name, rows,
+                                     depth, has_edge));
+            ProductCode code{.isa = isa,
+                             .tile = tile,
+                             .depth = depth,
+                             .block = depth,
+                             .a_stride = depth + 2,
+                             .has_edge = has_edge,
+                             .epilogue = {}};
             code.epilogue = {.scale = 0.5f, .addends = {Addend::Row, Addend::Tile}, .activation = activation};
             const int at_once = code.panels_at_once(rows);
-            const int64_t width = code.panel_columns(), panels = at_once + 1, columns = panels * width - (has_edge ? width - 3 : 0);
+            const int64_t width = code.panel_columns(), panels = at_once + 1,
+                          columns = panels * width - (has_edge ? width - 3 : 0);
             const Tensor a = random_tensor({rows, depth + 2}, 1), b = random_tensor({panels, depth, width}, 2);
             const Tensor c = random_tensor({columns}, 3), z = random_tensor({rows, columns}, 4);
             Tensor y = random_tensor({rows, columns}, 5);
@@ -77,7 +85,8 @@ TEST(Codegen, ProductsAreThoseOfTheEvaluator) {
             arguments[kGroups] = panels / at_once, arguments[kRest] = panels % at_once;
             arguments[kAddend0] = address(c), arguments[kAddend1] = address(z);
             BothWays both{product_function(code, rows), isa, {}};
-            for (const Tensor* tensor : {&a, &b, &c, &z}) both.regions.push_back({tensor->data<float>().data(), tensor->size()});
+            for (const Tensor* tensor : {&a, &b, &c, &z})
+              both.regions.push_back({tensor->data<float>().data(), tensor->size()});
             both.expect_equal(arguments, kY, y);
           }
         }
@@ -112,7 +121,8 @@ double exact(const Epilogue& e, double x) {
 Epilogue epilogue_of(Activation activation) {
   Epilogue epilogue{.activation = activation, .alpha = 1};
   if (activation == Activation::Clip) epilogue.alpha = -0.5f, epilogue.beta = 6;
-  if (activation == Activation::HardSigmoid || activation == Activation::HardSwish) epilogue.alpha = 0.2f, epilogue.beta = 0.5f;
+  if (activation == Activation::HardSigmoid || activation == Activation::HardSwish)
+    epilogue.alpha = 0.2f, epilogue.beta = 0.5f;
   if (activation == Activation::LeakyRelu) epilogue.alpha = 0.01f;
   return epilogue;
 }
@@ -120,7 +130,8 @@ Epilogue epilogue_of(Activation activation) {
 // y[i] = f(x[i]), vector by vector.
 Function map_function(const IsaDescription& isa, const Epilogue& epilogue) {
   Builder b("map");
-  const Value x = b.parameter("x", Element::Pointer), y = b.parameter("y", Element::Pointer), count = b.parameter("count", Element::Index);
+  const Value x = b.parameter("x", Element::Pointer), y = b.parameter("y", Element::Pointer),
+              count = b.parameter("count", Element::Index);
   b.loop(0, count, [&](Value i) {
     const Value at = b.multiply(i, b.integer(isa.lanes));
     const Value loaded = b.load({Element::F32, 1, 1, isa.lanes}, b.offset(x, at), b.integer(0));
@@ -132,7 +143,8 @@ Function map_function(const IsaDescription& isa, const Epilogue& epilogue) {
 Tensor all_magnitudes() {
   std::vector<float> values{0.0f, -0.0f, INFINITY, -INFINITY, NAN};
   for (float step : {0x1p-4f, 0x1p-12f})
-    for (float x = 0x1p-30f; x < 128; x += std::max(x * step * 16, 0x1p-140f)) values.push_back(x), values.push_back(-x);
+    for (float x = 0x1p-30f; x < 128; x += std::max(x * step * 16, 0x1p-140f))
+      values.push_back(x), values.push_back(-x);
   while (values.size() % 16 != 0) values.push_back(1);
   return Tensor::from<float>(Shape{std::ssize(values)}, values);
 }
@@ -161,18 +173,20 @@ TEST_P(Activations, AreThoseOfTheEvaluatorAndExact) {
       if (!description.has_fma && GetParam() == Activation::HardSigmoid) size = epilogue.beta;
       if (!description.has_fma && GetParam() == Activation::HardSwish) size = at * epilogue.beta;
       const double unit = std::ldexp(1.0, std::max(size == 0 ? -126 : std::ilogb(size), -126) - 23);
-      ASSERT_LE(std::fabs(got - expected), (description.has_fma ? 2.5 : 4.5) * unit) << "of " << at << ": " << got << ", not " << expected;
+      ASSERT_LE(std::fabs(got - expected), (description.has_fma ? 2.5 : 4.5) * unit)
+          << "of " << at << ": " << got << ", not " << expected;
     }
   }
 }
 INSTANTIATE_TEST_SUITE_P(All, Activations,
-                         testing::Values(Activation::None, Activation::Relu, Activation::LeakyRelu, Activation::Elu, Activation::Clip,
-                                         Activation::Sigmoid, Activation::Tanh, Activation::HardSigmoid, Activation::HardSwish,
-                                         Activation::Swish, Activation::Gelu, Activation::GeluTanh, Activation::Abs));
+                         testing::Values(Activation::None, Activation::Relu, Activation::LeakyRelu, Activation::Elu,
+                                         Activation::Clip, Activation::Sigmoid, Activation::Tanh,
+                                         Activation::HardSigmoid, Activation::HardSwish, Activation::Swish,
+                                         Activation::Gelu, Activation::GeluTanh, Activation::Abs));
 
 // Prepares, releases the weights, runs on several numbers of threads, and loads again without a generator.
-void expect_generated(std::string_view op, const AttributeSet& attributes, const std::vector<Tensor>& inputs, bool open_shapes = false,
-                      float tolerance = 1e-5f) {
+void expect_generated(std::string_view op, const AttributeSet& attributes, const std::vector<Tensor>& inputs,
+                      bool open_shapes = false, float tolerance = 1e-5f) {
   kernels::KernelData data{std::string(op), attributes, {}, 1};
   std::vector<Datum> values;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -217,9 +231,10 @@ TEST(GeneratedProduct, Shapes) {
   struct Case {
     Dims a, b;
   };
-  for (const Case& c : {Case{{5, 7}, {7, 17}}, Case{{1, 7}, {7, 200}}, Case{{2, 3, 5, 7}, {7, 40}}, Case{{2, 1, 5, 7}, {1, 1, 7, 33}},
-                        Case{{7}, {7, 64}}, Case{{15, 1024}, {1024, 48}}, Case{{29, 33}, {33, 64}}, Case{{3, 512}, {512, 130}},
-                        Case{{70, 64}, {64, 1000}}, Case{{29, 6000}, {6000, 64}}, Case{{2, 6000}, {6000, 70}}}) {
+  for (const Case& c :
+       {Case{{5, 7}, {7, 17}}, Case{{1, 7}, {7, 200}}, Case{{2, 3, 5, 7}, {7, 40}}, Case{{2, 1, 5, 7}, {1, 1, 7, 33}},
+        Case{{7}, {7, 64}}, Case{{15, 1024}, {1024, 48}}, Case{{29, 33}, {33, 64}}, Case{{3, 512}, {512, 130}},
+        Case{{70, 64}, {64, 1000}}, Case{{29, 6000}, {6000, 64}}, Case{{2, 6000}, {6000, 70}}}) {
     SCOPED_TRACE(fmt::format("{} by {}", fmt::join(c.a, "x"), fmt::join(c.b, "x")));
     // Rounding errors of a sum grow like the root of its length.
     const float tolerance = c.b[c.b.size() - 2] > 1024 ? 1e-4f : 1e-5f;
@@ -232,9 +247,11 @@ TEST(GeneratedProduct, Gemm) {
   for (int64_t transA : {0, 1}) {
     for (int64_t transB : {0, 1}) {
       const AttributeSet attributes{{"transA", transA}, {"transB", transB}, {"alpha", 0.5f}};
-      const Tensor a = random_tensor(transA ? Dims{12, 6} : Dims{6, 12}, 1), b = random_tensor(transB ? Dims{20, 12} : Dims{12, 20}, 2);
+      const Tensor a = random_tensor(transA ? Dims{12, 6} : Dims{6, 12}, 1),
+                   b = random_tensor(transB ? Dims{20, 12} : Dims{12, 20}, 2);
       expect_generated("Gemm", attributes, {a, b});
-      for (const Dims& c : {Dims{20}, Dims{1, 20}, Dims{6, 20}}) expect_generated("Gemm", attributes, {a, b, random_tensor(c, 3)});
+      for (const Dims& c : {Dims{20}, Dims{1, 20}, Dims{6, 20}})
+        expect_generated("Gemm", attributes, {a, b, random_tensor(c, 3)});
     }
   }
 }
@@ -247,7 +264,8 @@ TEST(GeneratedProduct, PermutedOperandsAndAddends) {
     expect_generated("LoweredMatMul", attributes, {a, b, c, random_tensor(y, 4)});
     expect_generated("LoweredMatMul", attributes, {a, b, c, random_tensor(y, 4)}, true);
     expect_generated("LoweredMatMul", attributes, {a, b, Tensor(), random_tensor({y[0], 1, 24}, 4)});
-    expect_generated("LoweredMatMul", attributes.with("perm_y", Dims{1, 0, 2}), {a, b, c, random_tensor({1, y[1], 24}, 4)});
+    expect_generated("LoweredMatMul", attributes.with("perm_y", Dims{1, 0, 2}),
+                     {a, b, c, random_tensor({1, y[1], 24}, 4)});
   }
   const AttributeSet transposed{{"perm_a", Dims{0, 2, 1}}, {"perm_b", Dims{1, 0}}};
   expect_generated("LoweredMatMul", transposed, {random_tensor({3, 16, 20}, 7), random_tensor({24, 16}, 8), c});
@@ -312,7 +330,9 @@ TEST(Codegen, TheVerifierFindsWhatIsWrong) {
     }
     return "";
   };
-  EXPECT_EQ(message([](Builder& b, Value p) { b.store(p, b.integer(0), b.load({Element::F32, 2, 1, 8}, p, b.integer(8))); }), "");
+  EXPECT_EQ(
+      message([](Builder& b, Value p) { b.store(p, b.integer(0), b.load({Element::F32, 2, 1, 8}, p, b.integer(8))); }),
+      "");
   EXPECT_EQ(message([](Builder& b, Value p) { b.load({Element::F32, 2, 1, 16}, p, b.integer(8)); }),
             "loop IR, wrong, %2 (load): is f32[2x1x16], where a vector has 8 lanes");
   EXPECT_EQ(message([](Builder& b, Value p) { b.offset(p, p); }), "loop IR, wrong, %1 (offset): %0 is pointer");

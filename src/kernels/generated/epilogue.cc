@@ -16,7 +16,7 @@ struct NamedActivation {
   float alpha, beta;
 };
 
-constexpr NamedActivation kActivations[] = {
+constexpr NamedActivation kEpilogueActivations[] = {
     {"", Activation::None, 0, 0},
     {"Relu", Activation::Relu, 0, 0},
     {"LeakyRelu", Activation::LeakyRelu, 0.01f, 0},
@@ -36,8 +36,9 @@ constexpr NamedActivation kActivations[] = {
 
 bool read_activation(const AttributeSet& attributes, Epilogue& epilogue) {
   const std::string name = attributes.get_string("activation", "");
-  const auto* known = std::ranges::find_if(kActivations, [&](const auto& activation) { return name == activation.name; });
-  if (known == std::end(kActivations)) return false;
+  const auto* known =
+      std::ranges::find_if(kEpilogueActivations, [&](const auto& activation) { return name == activation.name; });
+  if (known == std::end(kEpilogueActivations)) return false;
   epilogue.activation = known->activation;
   epilogue.alpha = attributes.get_float("activation_alpha", known->alpha);
   epilogue.beta = attributes.get_float("activation_beta", known->beta);
@@ -46,15 +47,20 @@ bool read_activation(const AttributeSet& attributes, Epilogue& epilogue) {
 
 std::vector<int64_t> Epilogue::numbers() const {
   auto bits = [](float value) { return static_cast<int64_t>(std::bit_cast<uint32_t>(value)); };
-  return {bits(scale), static_cast<int64_t>(addends[0]), static_cast<int64_t>(addends[1]),
-          static_cast<int64_t>(activation), bits(alpha), bits(beta)};
+  return {bits(scale),
+          static_cast<int64_t>(addends[0]),
+          static_cast<int64_t>(addends[1]),
+          static_cast<int64_t>(activation),
+          bits(alpha),
+          bits(beta)};
 }
 
 std::string to_string(const Epilogue& epilogue) {
   static constexpr const char* kAddends[] = {"none", "row", "tile"};
-  std::string text = fmt::format("scale={} addends={},{}", epilogue.scale, kAddends[static_cast<size_t>(epilogue.addends[0])],
-                                 kAddends[static_cast<size_t>(epilogue.addends[1])]);
-  const auto* known = std::ranges::find(kActivations, epilogue.activation, &NamedActivation::activation);
+  std::string text =
+      fmt::format("scale={} addends={},{}", epilogue.scale, kAddends[static_cast<size_t>(epilogue.addends[0])],
+                  kAddends[static_cast<size_t>(epilogue.addends[1])]);
+  const auto* known = std::ranges::find(kEpilogueActivations, epilogue.activation, &NamedActivation::activation);
   if (epilogue.activation != Activation::None)
     text += fmt::format(" activation={}({}, {})", known->name, epilogue.alpha, epilogue.beta);
   return text;

@@ -15,7 +15,19 @@ namespace anfora::kernels::generated {
 enum class Addend : uint8_t { None, Row, Tile };
 
 enum class Activation : uint8_t {
-  None, Relu, LeakyRelu, Elu, Clip, Sigmoid, Tanh, HardSigmoid, HardSwish, Swish, Gelu, GeluTanh, Abs
+  None,
+  Relu,
+  LeakyRelu,
+  Elu,
+  Clip,
+  Sigmoid,
+  Tanh,
+  HardSigmoid,
+  HardSwish,
+  Swish,
+  Gelu,
+  GeluTanh,
+  Abs
 };
 
 //     activation(scale · x + addends[0] + addends[1])

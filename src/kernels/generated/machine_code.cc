@@ -32,7 +32,8 @@ std::shared_ptr<const ExecutableCode> ExecutableCode::map(const MachineCode& cod
                 fmt::format("the code was generated for {}, which this processor lacks", describe(code.isa).name));
   }
   for (int64_t entry : code.entries) {
-    if (entry < 0 || entry >= code.bytes.size()) throw Error(ErrorCode::InvalidModel, "an entry point lies outside of its code");
+    if (entry < 0 || entry >= code.bytes.size())
+      throw Error(ErrorCode::InvalidModel, "an entry point lies outside of its code");
   }
   const ContentHash hash = content_hash(code.bytes.raw(), code.bytes.bytes());
   MappedCode& all = mapped_code();

@@ -79,8 +79,9 @@ struct ProductLayout {
   int64_t panels() const { return (columns + code.panel_columns() - 1) / code.panel_columns(); }
   std::vector<int64_t> of_weights() const { return {code.depth, columns, code.panel_columns()}; }
   std::vector<int64_t> of_code() const {
-    std::vector<int64_t> numbers{kCodeVersion,  static_cast<int64_t>(code.isa), code.tile.rows, code.tile.vectors, code.depth,
-                                 code.block,    code.a_stride,                       code.has_edge ? 1 : 0};
+    std::vector<int64_t> numbers{
+        kCodeVersion,  static_cast<int64_t>(code.isa), code.tile.rows, code.tile.vectors, code.depth, code.block,
+        code.a_stride, code.has_edge ? 1 : 0};
     std::ranges::copy(code.epilogue.numbers(), std::back_inserter(numbers));
     return numbers;
   }
@@ -110,7 +111,8 @@ bool read_addends(const KernelData& data, int64_t columns, Epilogue& epilogue) {
   for (size_t i = 2; i < std::min<size_t>(data.inputs.size(), 4); ++i) {
     const InputDescription& input = data.input(i);
     if (!input.present) continue;
-    if (input.dtype != DType::F32 || !input.shape || input.shape->empty() || input.shape->back() != columns) return false;
+    if (input.dtype != DType::F32 || !input.shape || input.shape->empty() || input.shape->back() != columns)
+      return false;
     const auto leading = std::span(*input.shape).first(input.shape->size() - 1);
     const bool is_row = std::ranges::all_of(leading, [](int64_t extent) { return extent == 1; });
     epilogue.addends[i - 2] = is_row ? Addend::Row : Addend::Tile;
@@ -118,7 +120,7 @@ bool read_addends(const KernelData& data, int64_t columns, Epilogue& epilogue) {
   return true;
 }
 
-std::optional<ProductLayout> lay_out(const KernelData& data, const ProductAttributes& attributes) {
+std::optional<ProductLayout> lay_out_product(const KernelData& data, const ProductAttributes& attributes) {
   if (data.input(0).dtype != DType::F32 || data.input(1).dtype != DType::F32) return std::nullopt;
   const std::optional<StridedOperand> weights = weights_matrix(data, attributes);
   if (!weights || weights->dims[0] < 1 || weights->dims[1] < kFewestColumns) return std::nullopt;
@@ -186,7 +188,10 @@ struct ProductPlan {
   };
 
   ProductPlan(ProductAttributes::Shapes of, const StridedProduct& product, const ProductLayout& layout)
-      : shapes(std::move(of)), y_shape(product.y_shape), rows(product.y.dims[product.y.rank() - 2]), tiling(rows, layout.code.tile) {
+      : shapes(std::move(of)),
+        y_shape(product.y_shape),
+        rows(product.y.dims[product.y.rank() - 2]),
+        tiling(rows, layout.code.tile) {
     const size_t rank = product.y.rank();
     a_stride = product.a.strides[rank - 2];
     a_step = product.a.strides[rank - 1];
@@ -222,7 +227,9 @@ struct ProductPlan {
   std::vector<Matrices> matrices;
 
  private:
-  static int64_t step(const StridedOperand& operand, size_t axis) { return operand.dims[axis] == 1 ? 0 : operand.strides[axis]; }
+  static int64_t step(const StridedOperand& operand, size_t axis) {
+    return operand.dims[axis] == 1 ? 0 : operand.strides[axis];
+  }
 
   void add_matrices(const StridedProduct& product, const ProductLayout& layout, Matrices at, size_t axis) {
     if (axis + 2 == product.y.rank()) return matrices.push_back(at);
@@ -237,12 +244,12 @@ struct ProductPlan {
   }
 };
 
-class Product : public PreparedKernel {
+class GeneratedProduct : public PreparedKernel {
  public:
   // Shapes that plans are kept for; the one used longest ago makes room.
   static constexpr size_t kMostPlans = 16;
 
-  Product(KernelData& data, ProductAttributes attributes, ProductLayout layout, StridedOperand matrix)
+  GeneratedProduct(KernelData& data, ProductAttributes attributes, ProductLayout layout, StridedOperand matrix)
       : data_(data), attributes_(std::move(attributes)), layout_(std::move(layout)), matrix_(std::move(matrix)) {}
 
   // False where there is no code for it, and none can be made.
@@ -277,7 +284,8 @@ class Product : public PreparedKernel {
   };
 
   bool is_static() const {
-    return std::ranges::all_of(data_.inputs, [](const InputDescription& input) { return !input.present || input.is_static(); });
+    return std::ranges::all_of(data_.inputs,
+                               [](const InputDescription& input) { return !input.present || input.is_static(); });
   }
 
   std::optional<ProductPlan> plan_of_known_shapes() const {
@@ -300,7 +308,8 @@ class Product : public PreparedKernel {
       if (!generate) return false;
       std::vector<int> rows;
       for (int i = 1; i <= layout_.code.tile.rows; ++i) {
-        const bool is_used = !known || i == known->tiling.rows || (known->tiling.wide > 0 && i == known->tiling.rows + 1);
+        const bool is_used =
+            !known || i == known->tiling.rows || (known->tiling.wide > 0 && i == known->tiling.rows + 1);
         if (is_used) rows.push_back(i);
       }
       MachineCode code = generate(layout_.code, rows);
@@ -312,14 +321,16 @@ class Product : public PreparedKernel {
       data_.packed.push_back({kCode, std::move(layout), std::move(code.bytes)});
       packed = &data_.packed.back();
     }
-    if (packed->layout.size() < expected.size() || !std::ranges::equal(expected, std::span(packed->layout).first(expected.size())))
+    if (packed->layout.size() < expected.size() ||
+        !std::ranges::equal(expected, std::span(packed->layout).first(expected.size())))
       return false;
     MachineCode code{.isa = layout_.code.isa, .entries = {}, .bytes = packed->elements};
     const auto entries = std::span(packed->layout).subspan(expected.size());
     for (size_t i = 1; i < entries.size(); i += 2) code.entries.push_back(entries[i]);
     code_ = ExecutableCode::map(code);
     entries_.assign(static_cast<size_t>(layout_.code.tile.rows) + 1, nullptr);
-    for (size_t i = 0; i + 1 < entries.size(); i += 2) entries_.at(static_cast<size_t>(entries[i])) = code_->entry(entries[i + 1]);
+    for (size_t i = 0; i + 1 < entries.size(); i += 2)
+      entries_.at(static_cast<size_t>(entries[i])) = code_->entry(entries[i + 1]);
     return true;
   }
 
@@ -362,8 +373,10 @@ class Product : public PreparedKernel {
       arguments[kAddend0 + 2 * i] = address(context.input(2 + i).data<float>().data());
       arguments[kAddend0Stride + 2 * i] = plan.addend_strides[i];
     }
-    const int64_t panels = layout_.panels(), blocks = (plan.tiling.count + plan.tiles_of_block - 1) / plan.tiles_of_block;
-    const int64_t cost = std::min(plan.rows, plan.tiles_of_block * layout_.code.tile.rows) * layout_.code.depth * layout_.code.panel_columns();
+    const int64_t panels = layout_.panels(),
+                  blocks = (plan.tiling.count + plan.tiles_of_block - 1) / plan.tiles_of_block;
+    const int64_t cost = std::min(plan.rows, plan.tiles_of_block * layout_.code.tile.rows) * layout_.code.depth *
+                         layout_.code.panel_columns();
     constexpr int64_t kWork = 1 << 20;  // multiply-adds; some ten microseconds
     parallel_for(std::ssize(plan.matrices) * blocks * panels, grain_of(kWork, cost), [&](int64_t begin, int64_t end) {
       while (begin < end) {  // what lies in one block of one matrix at a time
@@ -377,17 +390,21 @@ class Product : public PreparedKernel {
   static int64_t address(const float* pointer) { return reinterpret_cast<int64_t>(pointer); }
   static int64_t bytes(int64_t elements) { return elements * int64_t{sizeof(float)}; }
 
-  void run_block(const ProductPlan& plan, std::array<int64_t, kProductArguments> arguments, int64_t matrix, int64_t block,
-                 int64_t first_panel, int64_t count) const {
+  void run_block(const ProductPlan& plan, std::array<int64_t, kProductArguments> arguments, int64_t matrix,
+                 int64_t block, int64_t first_panel, int64_t count) const {
     const ProductPlan::Matrices& at = plan.matrices[static_cast<size_t>(matrix)];
-    const int64_t first_tile = block * plan.tiles_of_block, last_tile = std::min(first_tile + plan.tiles_of_block, plan.tiling.count);
+    const int64_t first_tile = block * plan.tiles_of_block,
+                  last_tile = std::min(first_tile + plan.tiles_of_block, plan.tiling.count);
     const int64_t width = layout_.code.panel_columns(), a_stride = layout_.code.a_stride;
-    const int64_t a = arguments[kA] + bytes(plan.copies ? matrix * plan.rows * a_stride : at.a), y = arguments[kY] + bytes(at.y);
-    const std::array<int64_t, 2> addends{arguments[kAddend0] + bytes(at.addends[0]), arguments[kAddend1] + bytes(at.addends[1])};
+    const int64_t a = arguments[kA] + bytes(plan.copies ? matrix * plan.rows * a_stride : at.a),
+                  y = arguments[kY] + bytes(at.y);
+    const std::array<int64_t, 2> addends{arguments[kAddend0] + bytes(at.addends[0]),
+                                         arguments[kAddend1] + bytes(at.addends[1])};
     const auto* const weights = weights_.data<float>().data();
     // Where there is one tile, all panels at once, and all of their depth, as nobody reads them again.
     const bool is_alone = last_tile - first_tile == 1;
-    const int64_t together = is_alone ? count : 1, depth = layout_.code.depth, block_depth = is_alone ? depth : layout_.code.block;
+    const int64_t together = is_alone ? count : 1, depth = layout_.code.depth,
+                  block_depth = is_alone ? depth : layout_.code.block;
     const int64_t first_row = plan.tiling.first_row(first_tile);
     const int64_t all_rows = plan.tiling.first_row(last_tile) - first_row;
     Scratch<float> sums(block_depth < depth ? static_cast<size_t>(all_rows * count * width) : 0);
@@ -416,7 +433,8 @@ class Product : public PreparedKernel {
   }
 
   const float* copy_rows(KernelContext& context, const ProductPlan& plan, const float* from) const {
-    const int64_t depth = layout_.code.depth, stride = layout_.code.a_stride, rows = std::ssize(plan.matrices) * plan.rows;
+    const int64_t depth = layout_.code.depth, stride = layout_.code.a_stride,
+                  rows = std::ssize(plan.matrices) * plan.rows;
     auto* to = static_cast<float*>(context.workspace(static_cast<size_t>(bytes(rows * stride))));
     constexpr int64_t kWork = 1 << 14;
     parallel_for(rows, grain_of(kWork, depth), [&](int64_t begin, int64_t end) {
@@ -457,10 +475,10 @@ class Product : public PreparedKernel {
 std::unique_ptr<PreparedKernel> prepare_product(KernelData& data, ProductGenerator generate) {
   if (data.op == "Gemm" && data.input(2).present && data.attributes.get_float("beta", 1) != 1) return nullptr;
   ProductAttributes attributes(data);
-  std::optional<ProductLayout> layout = lay_out(data, attributes);
+  std::optional<ProductLayout> layout = lay_out_product(data, attributes);
   if (!layout) return nullptr;
   StridedOperand matrix = *weights_matrix(data, attributes);
-  auto kernel = std::make_unique<Product>(data, std::move(attributes), std::move(*layout), std::move(matrix));
+  auto kernel = std::make_unique<GeneratedProduct>(data, std::move(attributes), std::move(*layout), std::move(matrix));
   return kernel->prepare(generate) ? std::move(kernel) : nullptr;
 }
 

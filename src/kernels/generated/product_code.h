@@ -31,11 +31,12 @@ struct Tile {
 
 struct ProductCode {
   Isa isa = Isa::Sse2;
-  Tile tile;             // of the largest entry
-  int64_t depth = 0;     // K
-  int64_t block = 0;     // steps over k that are done for some rows and panels before the next: so that these stay in the cache
-  int64_t a_stride = 0;  // elements from row to row of A
-  bool has_edge = false; // the last panel has columns that the result has not
+  Tile tile;          // of the largest entry
+  int64_t depth = 0;  // K
+  int64_t block =
+      0;  // steps over k that are done for some rows and panels before the next: so that these stay in the cache
+  int64_t a_stride = 0;   // elements from row to row of A
+  bool has_edge = false;  // the last panel has columns that the result has not
   Epilogue epilogue;
 
   bool operator==(const ProductCode&) const = default;
@@ -50,14 +51,14 @@ struct ProductCode {
 
 // The arguments of an entry, in order. Strides count in elements.
 enum ProductArgument : uint8_t {
-  kA,             // the first row
-  kB,             // the first panel
-  kY,             // the first row at the first panel's column
+  kA,  // the first row
+  kB,  // the first panel
+  kY,  // the first row at the first panel's column
   kYStride,
-  kGroups,        // times panels_at_once() panels,
-  kRest,          // then so many
-  kColumns,       // that the result has, from the first panel on
-  kAddend0,       // as Y; a row: at the first panel's column
+  kGroups,   // times panels_at_once() panels,
+  kRest,     // then so many
+  kColumns,  // that the result has, from the first panel on
+  kAddend0,  // as Y; a row: at the first panel's column
   kAddend0Stride,
   kAddend1,
   kAddend1Stride,

@@ -16,7 +16,9 @@ namespace {
 using Operand = StridedOperand;
 using Product = StridedProduct;
 
-memory::desc strided_desc(const Operand& operand, memory::data_type type) { return strided(operand.dims, type, operand.strides); }
+memory::desc strided_desc(const Operand& operand, memory::data_type type) {
+  return strided(operand.dims, type, operand.strides);
+}
 
 // The library's best implementation knows the operands of attention by their layout with four axes.
 void add_axis_for_attention(Product& product) {
