@@ -103,7 +103,7 @@ std::function<void()> primitive_of(onednn::Form form, const ProductSize& size, c
   memory given = onednn::handle(onednn::dense(matrix, type)), packed = onednn::owned(wanted);
   onednn::point(given, weights);
   memory as_matrix(onednn::as_matrix(form, wanted), onednn::cpu(), packed.get_data_handle());
-  onednn::reorder(given, as_matrix);
+  dnnl::reorder(given, as_matrix).execute(onednn::stream(), given, as_matrix);
   auto arguments = std::make_shared<onednn::Arguments>();
   memory x = onednn::owned(a);
   const Tensor values = random({size.rows, size.depth});
