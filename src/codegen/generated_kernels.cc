@@ -1,7 +1,9 @@
 #include "codegen/generated_kernels.h"
 
 #include <map>
+#include <memory>
 #include <mutex>
+#include <new>
 
 #include "codegen/machine_code.h"
 #include "codegen/product.h"
@@ -32,14 +34,26 @@ MachineCode product_code(const ProductCode& code, std::span<const int> rows) {
   return place->second;
 }
 
+// Whether there is as much memory as LLVM may take: it ends the program where it gets none.
+bool can_compile() {
+  constexpr size_t kEnough = size_t{64} << 20;
+  return std::unique_ptr<std::byte[]>(new (std::nothrow) std::byte[kEnough]) != nullptr;
+}
+
 }  // namespace
+
+std::unique_ptr<kernels::PreparedKernel> generate_product(kernels::KernelData& data) {
+  return kernels::generated::prepare_product(data, product_code);
+}
 
 const kernels::PreparedRegistry& generating_kernels() {
   static const kernels::PreparedRegistry registry = [] {
     kernels::PreparedRegistry all;
     for (const char* name : {"MatMul", "Gemm", "LoweredMatMul"}) {
-      all.add(name, "generated:product",
-              [](kernels::KernelData& data) { return kernels::generated::prepare_product(data, product_code); });
+      all.add(name, "generated:product", [](kernels::KernelData& data) -> std::unique_ptr<kernels::PreparedKernel> {
+        if (!kernels::generated::prefers_generated_product(data) || !can_compile()) return nullptr;
+        return generate_product(data);
+      });
     }
     return all;
   }();

@@ -1,11 +1,16 @@
 // The kernels whose code is generated when they are prepared: they are tried before those of libraries.
 #pragma once
 
+#include <memory>
+
 #include "kernels/prepared.h"
 
 namespace anfora::codegen {
 
-// Made once. A kernel's code is data of it from then on: kernels::generated::generated_kernels() runs it without this layer.
+// Of a product, whatever is faster: null where prepare_product() is.
+std::unique_ptr<kernels::PreparedKernel> generate_product(kernels::KernelData& data);
+
+// Made once; products where their code is expected to be faster than the library's. A kernel's code is data of it from then on: kernels::generated::generated_kernels() runs it without this layer.
 const kernels::PreparedRegistry& generating_kernels();
 
 }  // namespace anfora::codegen

@@ -472,6 +472,14 @@ class GeneratedProduct : public PreparedKernel {
 
 }  // namespace
 
+bool prefers_generated_product(const KernelData& data) {
+  constexpr int64_t kFewRows = 8;
+  const InputDescription& rows = data.input(0);
+  if (!rows.is_static()) return true;
+  const std::optional<ProductLayout> layout = lay_out_product(data, ProductAttributes(data));
+  return layout && element_count(*rows.shape) <= kFewRows * layout->code.depth;
+}
+
 std::unique_ptr<PreparedKernel> prepare_product(KernelData& data, ProductGenerator generate) {
   if (data.op == "Gemm" && data.input(2).present && data.attributes.get_float("beta", 1) != 1) return nullptr;
   ProductAttributes attributes(data);

@@ -1,4 +1,6 @@
 // Activations, element by element. (Softmax and its relatives: softmax.cc.)
+#include <fmt/format.h>
+
 #include <cmath>
 #include <string>
 

@@ -2,6 +2,8 @@
 //
 // Integers wrap around: sums and products are taken in unsigned arithmetic, which also lets signed and unsigned types
 // share a loop. Dividing an integer by zero is an error, not a crash.
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstring>
 #include <limits>
