@@ -226,27 +226,6 @@ constexpr const char* kConvTranspose = "ConvTranspose";
 constexpr const char* kMaxPool = "MaxPool";
 constexpr const char* kAveragePool = "AveragePool";
 
-template <class Lowered>
-void run_lowered(KernelContext& context) {
-  Lowered(context.attributes()).run(context);
-}
-
-// The attributes are read once.
-template <class Lowered>
-class PreparedLowered : public PreparedKernel {
- public:
-  explicit PreparedLowered(const AttributeSet& attributes) : lowered_(attributes) {}
-  void run(KernelContext& context, State*) const override { lowered_.run(context); }
-
- private:
-  Lowered lowered_;
-};
-
-template <class Lowered>
-std::unique_ptr<PreparedKernel> prepare_lowered(KernelData& data) {
-  return std::make_unique<PreparedLowered<Lowered>>(data.attributes);
-}
-
 // Calls add(name, type) for every lowered operator.
 template <class Add>
 void for_each_lowered(const Add& add) {
@@ -262,12 +241,12 @@ void for_each_lowered(const Add& add) {
 
 void register_lowered(KernelRegistry& registry) {
   for_each_lowered(
-      [&]<class Lowered>(std::string_view op, std::type_identity<Lowered>) { registry.add(op, run_lowered<Lowered>); });
+      [&]<class Lowered>(std::string_view op, std::type_identity<Lowered>) { registry.add(op, run_operation<Lowered>); });
 }
 
 void prepare_lowered(PreparedRegistry& registry) {
   for_each_lowered([&]<class Lowered>(std::string_view op, std::type_identity<Lowered>) {
-    registry.add(op, "parts", prepare_lowered<Lowered>);
+    registry.add(op, "parts", prepare_operation<Lowered>);
   });
 }
 
