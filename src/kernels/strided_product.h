@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "kernels/input_shapes.h"
 #include "kernels/prepared.h"
 
 namespace anfora::kernels {
@@ -62,7 +63,7 @@ class ProductAttributes {
   std::span<const int64_t> permutation_y() const { return permutation_y_; }
 
   // The shapes of the inputs; an omitted one has none.
-  using Shapes = std::vector<std::optional<Shape>>;
+  using Shapes = InputShapes;
   // With as few axes as possible. Empty when the operands do not fit, which the reference kernel has words for, or when there is
   // nothing to compute.
   std::optional<StridedProduct> resolve(const Shapes& shapes) const;

@@ -336,24 +336,12 @@ class GeneratedProduct : public PreparedKernel {
 
   const ProductPlan* find_plan(KernelContext& context, Plans& state) const {
     std::vector<ProductPlan>& plans = state.plans;
-    auto matches = [&](const ProductPlan& plan) {
-      bool same = plan.shapes.size() == context.num_inputs();
-      for (size_t i = 0; same && i < plan.shapes.size(); ++i) {
-        const Tensor* tensor = context.optional_input(i);
-        same = tensor ? plan.shapes[i] && *plan.shapes[i] == tensor->shape() : !plan.shapes[i];
-      }
-      return same;
-    };
+    auto matches = [&](const ProductPlan& plan) { return are_input_shapes(plan.shapes, context); };
     if (auto found = std::ranges::find_if(plans, matches); found != plans.end()) {
       std::rotate(found, found + 1, plans.end());
       return &plans.back();
     }
-    ProductAttributes::Shapes shapes;
-    for (size_t i = 0; i < context.num_inputs(); ++i) {
-      const Tensor* tensor = context.optional_input(i);
-      shapes.push_back(tensor ? std::optional(tensor->shape()) : std::nullopt);
-    }
-    std::optional<ProductPlan> plan = make_plan(std::move(shapes));
+    std::optional<ProductPlan> plan = make_plan(input_shapes(context));
     if (!plan) return nullptr;
     if (plans.size() == kMostPlans) plans.erase(plans.begin());
     plans.push_back(std::move(*plan));

@@ -227,23 +227,13 @@ bool ShapedKernel::prepare_static() {
 void ShapedKernel::run(KernelContext& context, State* state) const {
   std::vector<Entry>& entries = static_cast<Instances*>(state)->entries;
   auto matches = [&](const Entry& entry) {  // a primitive is made for a number of threads
-    bool same = entry.shapes.size() == context.num_inputs() && entry.threads == thread_count();
-    for (size_t i = 0; same && i < entry.shapes.size(); ++i) {
-      const Tensor* tensor = context.optional_input(i);
-      same = tensor ? entry.shapes[i] && *entry.shapes[i] == tensor->shape() : !entry.shapes[i];
-    }
-    return same;
+    return entry.threads == thread_count() && are_input_shapes(entry.shapes, context);
   };
   if (auto found = std::ranges::find_if(entries, matches); found != entries.end()) {
     std::rotate(found, found + 1, entries.end());
   } else {
-    Shapes shapes;
-    for (size_t i = 0; i < context.num_inputs(); ++i) {
-      const Tensor* tensor = context.optional_input(i);
-      shapes.push_back(tensor ? std::optional(tensor->shape()) : std::nullopt);
-    }
     if (entries.size() == kMostInstances) entries.erase(entries.begin());
-    entries.push_back(make_entry(std::move(shapes)));
+    entries.push_back(make_entry(input_shapes(context)));
   }
   Instance* instance = entries.back().instance.get();
   if (!instance) {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "anfora/error.h"
+#include "kernels/input_shapes.h"
 #include "kernels/prepared.h"
 
 namespace anfora::kernels::onednn {
@@ -138,7 +139,7 @@ class ShapedKernel : public PreparedKernel {
 
  protected:
   // The shapes of the inputs; an omitted one has none.
-  using Shapes = std::vector<std::optional<Shape>>;
+  using Shapes = InputShapes;
   // One call at a time: what it packs is shared by all states.
   virtual std::unique_ptr<Instance> make(const Shapes& shapes) const = 0;
   // Whether instances for the shapes so far read a packed copy of constant i, and others could be made from it.
