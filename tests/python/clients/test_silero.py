@@ -22,12 +22,12 @@ SENTENCE = "Anfora compiles neural networks. It reads a model, makes it smaller,
 REPEATS = 5
 
 
-def spoken() -> Any:
+def spoken(sentence: str = SENTENCE) -> Any:
     """Samples at 16 kHz: silence, the sentence, noise, the sentence again, silence."""
     import numpy as np
 
     with tempfile.NamedTemporaryFile(suffix=".wav") as file:
-        subprocess.run(["espeak-ng", "-v", "en", "-w", file.name, SENTENCE], check=True)
+        subprocess.run(["espeak-ng", "-v", "en", "-w", file.name, sentence], check=True)
         with wave.open(file.name) as sound:
             rate = sound.getframerate()
             samples = np.frombuffer(sound.readframes(sound.getnframes()), np.int16).astype(np.float32) / 32768
