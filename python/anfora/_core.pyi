@@ -9,6 +9,9 @@ artifact_origin: str
 tree_as_json: str
 library: dict[str, str]
 
+def run_command_line(arguments: Sequence[str]) -> int:
+    """Runs the command `anfora` with these arguments, of which the first is its name, and gives the exit code; once in a process."""
+
 class Cancelled(Exception):
     """A run ended because its Cancellation asked for it."""
 

@@ -19,6 +19,7 @@
 #include "anfora/cancellation.h"
 #include "anfora/error.h"
 #include "anfora/version.h"
+#include "cli/command_line.h"
 #include "driver/agreement.h"
 #include "driver/compiled.h"
 #include "driver/diff.h"
@@ -514,6 +515,15 @@ nb::tuple parts_of(Program program) {
   return nb::make_tuple(nb::cast(Model(std::move(program))), result, inputs, guards);
 }
 
+// The command ends by itself on a signal, and does not hold the interpreter.
+int run_command_line(std::vector<std::string> arguments) {
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  nb::gil_scoped_release released;
+  return cli::run_command_line(static_cast<int>(arguments.size()), pointers.data());
+}
+
 }  // namespace
 
 NB_MODULE(_core, module) {
@@ -526,6 +536,7 @@ NB_MODULE(_core, module) {
   bind_values(module);
   bind_reports(module);
   bind_operators(module);
+  module.def("run_command_line", run_command_line, nb::arg("arguments"));
   module.attr("version") = version();
   module.attr("artifact_origin") = runtime::artifact_origin();
   nb::dict library;

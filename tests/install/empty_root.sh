@@ -16,7 +16,6 @@ cp -r "$library" "$root$(dirname "$library")"
 rm -rf "$root$library"/{test,site-packages,idlelib,ensurepip}
 cp -r "$site"/numpy "$site"/numpy.libs "$root/packages"
 "$python" -m zipfile -e "$wheel" "$root/packages"
-chmod +x "$root/packages/anfora/bin/anfora"
 cp "$model" "$root/model.onnx"
 # The libraries of the system that something names and that are not in the wheel.
 { echo "$binary"; find "$root" -name '*.so*' -type f; } | xargs ldd 2>/dev/null | grep -o '/[^ ]*\.so[^ ]*' | sort -u |
@@ -44,5 +43,4 @@ print(f"import {(imported - begin) * 1e3:.1f} ms (numpy {(began - imported) * 1e
       f"compile {compiled - optimized:.2f} s, first run {(ran - compiled) * 1e3:.1f} ms, second {(again - ran) * 1e3:.1f} ms")
 PROGRAM
 for _ in 1 2; do env -i PYTHONPATH=/packages "$(command -v chroot)" "$root" "$binary" /program.py; done
-# The loader asks /proc where a program lies, unless it is told.
-env -i LD_ORIGIN_PATH=/packages/anfora/bin "$(command -v chroot)" "$root" /packages/anfora/bin/anfora info /small.onnx
+env -i PYTHONPATH=/packages "$(command -v chroot)" "$root" "$binary" -m anfora info /small.onnx
