@@ -2,13 +2,13 @@
 """Measure Anfora beside ONNX Runtime and OpenVINO on models of real size, its compiler on graphs of a million nodes, and
 what a call costs.
 
-usage: run.py BUILD [--only NAME]... [--rounds N] [--seconds S] [--threads N] [--skip-models] [--skip-compiler]
+usage: run.py BUILD [--only NAME]... [--rounds N] [--seconds S] [--threads N] [--cpu-time] [--skip-models] [--skip-compiler]
 
 BUILD is the folder with the program `anfora`, such as build/release. Models come from build/bench-models, which
 bench/models.py fills. In a round, each run time loads the model in a process of its own and runs it for S seconds, one
 after the other, each round in another order; a ratio is taken within a round, so that what slows the machine
 down slows down both. Reported are medians over the rounds. A model is correct when no element differs from PyTorch's
-by more than 1e-4 of the largest one.
+by more than 1e-4 of the largest one. With --cpu-time, the table has the time that all threads ran, for a machine that others use, too.
 
 The table is for people; all figures, with every round, are stored in build/bench/TIME.json.
 """
@@ -100,7 +100,7 @@ def median(result, run_time, key):
     return statistics.median(values) if values else None
 
 
-def ratio(result, peer, key="median_ms"):
+def ratio(result, peer, key):
     """Anfora's figure by the peer's: the median of the ratios within a round."""
     values = [figures["anfora"][key] / figures[peer][key] for figures in result["rounds"] if {"anfora", peer} <= figures.keys()]
     return statistics.median(values) if values else None
@@ -112,7 +112,7 @@ def print_table(head, rows):
         print("  ".join([row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:]))]).rstrip())
 
 
-def report_models(models):
+def report_models(models, time_key):
     def cell(value, form):
         return "–" if value is None else format(value, form)
 
@@ -120,11 +120,11 @@ def report_models(models):
     rows = []
     for name, result in models.items():
         row = [name, cell(result.get("deviation"), ".0e")]
-        for key, form, unit in (("median_ms", ".1f", 1), ("load_s", ".2f", 1), ("peak_added_bytes", ".0f", 1e6)):
+        for key, form, unit in ((time_key, ".1f", 1), ("load_s", ".2f", 1), ("peak_added_bytes", ".0f", 1e6)):
             for run_time in ("anfora", *PEERS):
                 value = median(result, run_time, key)
                 row.append(cell(value and value / unit, form))
-        rows.append(row + [cell(ratio(result, peer), ".2f") for peer in PEERS])
+        rows.append(row + [cell(ratio(result, peer, time_key), ".2f") for peer in PEERS])
     print_table(head, rows)
     for name, result in models.items():
         for run_time, message in result["failed"].items():
@@ -176,6 +176,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--cpu-time", action="store_true")
     parser.add_argument("--skip-models", action="store_true")
     parser.add_argument("--skip-compiler", action="store_true")
     options = parser.parse_args()
@@ -191,7 +192,7 @@ def main():
                 for name in names:
                     stored["models"][name] = measure_model(name, build / "anfora", options, progress)
             print(f"f32, {options.threads} threads; medians of {options.rounds} rounds; ort: ONNX Runtime, ov: OpenVINO; MB: peak memory added\n")
-            report_models(stored["models"])
+            report_models(stored["models"], "cpu_ms" if options.cpu_time else "median_ms")
             print()
         if not options.skip_compiler:
             stored["compiler"] = measure_compiler(build)
