@@ -100,7 +100,7 @@ void declare_convolution_like(Declarations& declare, const char* name) {
   Declaration d =
       declare.op(fmt::format("{}{}", kPrefix, name), 1, "anfora")
           .doc(fmt::format("activation({}(X, W, B) + Z); with channels_last, X, Z and Y are [batch, spatial…, "
-                           "channels].",
+                           "channels]. With `direct`, as the sum that it is, not by transforms that equal it over the reals.",
                            name))
           .input("X", "T")
           .input("W", "T")
@@ -109,6 +109,7 @@ void declare_convolution_like(Declarations& declare, const char* name) {
           .output("Y", "T")
           .type("T", kFloats)
           .attribute("channels_last", 0)
+          .attribute("direct", 0)
           .attribute("group", 1)
           .attribute("auto_pad", "NOTSET")
           .infer(infer_as_plain)

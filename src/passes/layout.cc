@@ -130,6 +130,8 @@ class LayoutAssignment {
       case Layout::Convolution:
         if (!is_f32) return std::nullopt;
         lowered();
+        // Kernels that transform a convolution compute what equals it over the reals.
+        if (context_.options.math != rewrite::Promise::Real) f.attributes = f.attributes.with("direct", int64_t{1});
         f.wants_channels_last = true;
         return f;
       case Layout::Pool:

@@ -1,0 +1,508 @@
+// Convolutions by 3×3 windows through Winograd's minimal filtering F(4×4, 3×3): a quarter of the multiplications.
+//
+// The output is cut into tiles of 4×4 points, each of which depends on 6×6 points of the input. Transformed by Bᵀ d B, those of
+// all tiles are 36 matrices [tiles, C], and the convolution is a product of each with weights [C, K] that were transformed by G g Gᵀ
+// before; Aᵀ m A takes the products back:
+//
+//      x ──Bᵀ·B──▶ 36 × [tiles, C] ── × [C, K] ──▶ 36 × [tiles, K] ──Aᵀ·A──▶ y        36 multiplications for 16 points, not 144
+//
+// The three steps are done for a block of tiles at a time, so that what lies between them stays in a thread's second-level cache.
+// Few tiles are one block, of which each thread does a part in each step.
+//
+// Toom and Cook's construction gives the matrices for any five points beside infinity. Those here, 0, ±5/8 and ±3/2, keep the
+// largest error within four times that of the direct sum; 0, ±1 and ±2, which Lavin and Gray take ("Fast algorithms for convolutional
+// neural networks", 2016), are several times worse.
+//
+// The result equals the direct sum over the reals only; a lowered operator with `direct` asks for the sum itself. Where an input is
+// infinite or NaN, all of a tile would be NaN: such tiles are computed again, as sums, with weights that the transformed ones tell.
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+
+#include "kernels/onednn/epilogue.h"
+#include "kernels/onednn/families.h"
+#include "kernels/onednn/primitive.h"
+#include "kernels/onednn/product_form.h"
+#include "kernels/reference/window.h"
+#include "support/parallel.h"
+#include "support/scratch.h"
+
+namespace anfora::kernels::onednn {
+namespace {
+
+constexpr int64_t kWindow = 3, kTile = 4, kPatch = kTile + kWindow - 1, kMatrices = kPatch * kPatch;
+constexpr float kInner = 0.625f, kOuter = 1.5f;  // the points ±kInner, ±kOuter; 0 and infinity are the others
+
+// Some channels at once.
+constexpr int64_t kLanes = 8;
+using Lanes [[gnu::vector_size(kLanes * sizeof(float))]] = float;
+
+Lanes load(const float* from) {
+  Lanes lanes;
+  std::memcpy(&lanes, from, sizeof lanes);
+  return lanes;
+}
+void store(float* to, const Lanes& lanes) { std::memcpy(to, &lanes, sizeof lanes); }
+
+// Bᵀ times a column of six, `step` apart: row j has the coefficients of the product of x − p over the points but the j-th.
+void transform_column(const Lanes* d, int step, Lanes* to) {
+  constexpr float a = kInner, b = kOuter, aa = a * a, bb = b * b;
+  const Lanes d0 = d[0], d1 = d[step], d2 = d[2 * step], d3 = d[3 * step], d4 = d[4 * step], d5 = d[5 * step];
+  const Lanes even_a = d4 - bb * d2, odd_a = a * (d3 - bb * d1), even_b = d4 - aa * d2, odd_b = b * (d3 - aa * d1);
+  to[0] = d4 - (aa + bb) * d2 + aa * bb * d0;
+  to[step] = even_a + odd_a;
+  to[2 * step] = even_a - odd_a;
+  to[3 * step] = even_b + odd_b;
+  to[4 * step] = even_b - odd_b;
+  to[5 * step] = d5 - (aa + bb) * d3 + aa * bb * d1;
+}
+
+// Aᵀ times a column of six: row i has the points to the power of i.
+void gather_column(const Lanes* m, int step, Lanes* to, int to_step) {
+  constexpr float a = kInner, b = kOuter, aa = a * a, bb = b * b;
+  const Lanes sum_a = m[step] + m[2 * step], difference_a = m[step] - m[2 * step];
+  const Lanes sum_b = m[3 * step] + m[4 * step], difference_b = m[3 * step] - m[4 * step];
+  to[0] = m[0] + sum_a + sum_b;
+  to[to_step] = a * difference_a + b * difference_b;
+  to[2 * to_step] = aa * sum_a + bb * sum_b;
+  to[3 * to_step] = a * aa * difference_a + b * bb * difference_b + m[5 * step];
+}
+
+// G: row j has the powers of the point, divided by its differences from the others.
+std::array<std::array<double, kWindow>, kPatch> weight_transform() {
+  constexpr std::array<double, kPatch - 1> points{0, kInner, -kInner, kOuter, -kOuter};
+  std::array<std::array<double, kWindow>, kPatch> rows{};
+  for (size_t j = 0; j < points.size(); ++j) {
+    double scale = 1;
+    for (size_t l = 0; l < points.size(); ++l) scale *= l == j ? 1 : points[j] - points[l];
+    for (size_t i = 0; i < kWindow; ++i) rows[j][i] = std::pow(points[j], static_cast<double>(i)) / scale;
+  }
+  rows[kPatch - 1][kWindow - 1] = 1;
+  return rows;
+}
+
+// W, [K, C, 3, 3], as the matrices [36, C, K].
+Tensor transformed_weights(const Tensor& weights) {
+  const int64_t K = weights.dim(0), C = weights.dim(1);
+  const auto rows = weight_transform();
+  Tensor result = Tensor::allocate(DType::F32, Shape{kMatrices, C, K});
+  const float* from = weights.data<float>().data();
+  float* to = result.data<float>().data();
+  parallel_for(C, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end; ++c) {
+      for (int64_t k = 0; k < K; ++k) {
+        const float* g = from + (k * C + c) * kWindow * kWindow;
+        for (size_t i = 0; i < kPatch; ++i) {
+          std::array<double, kWindow> row{};
+          for (size_t v = 0; v < kWindow; ++v) {
+            for (size_t u = 0; u < kWindow; ++u) row[v] += rows[i][u] * static_cast<double>(g[u * kWindow + v]);
+          }
+          for (size_t j = 0; j < kPatch; ++j) {
+            const double sum = rows[j][0] * row[0] + rows[j][1] * row[1] + rows[j][2] * row[2];
+            to[((static_cast<int64_t>(i) * kPatch + static_cast<int64_t>(j)) * C + c) * K + k] =
+                static_cast<float>(sum);
+          }
+        }
+      }
+    }
+  });
+  return result;
+}
+
+// W again, [9, C, K], from the matrices. Point 0 has the first weight of a column times a factor, infinity the third, and the difference
+// between kInner and -kInner the second.
+Tensor recovered_weights(const Tensor& matrices) {
+  constexpr double inner = kInner, outer = kOuter;
+  constexpr double kFirst = inner * inner * outer * outer, kSecond = inner * (inner * inner - outer * outer);
+  const int64_t C = matrices.dim(1), K = matrices.dim(2);
+  Tensor result = Tensor::allocate(DType::F32, Shape{kWindow * kWindow, C, K});
+  const float* from = matrices.data<float>().data();
+  float* to = result.data<float>().data();
+  for (int64_t i = 0; i < C * K; ++i) {
+    auto recover = [](auto&& u) {
+      return std::array<double, kWindow>{u(0) * kFirst, (u(1) - u(2)) * kSecond, u(kPatch - 1)};
+    };
+    std::array<std::array<double, kWindow>, kPatch> rows;
+    for (int64_t r = 0; r < kPatch; ++r) {
+      rows[static_cast<size_t>(r)] =
+          recover([&](int64_t q) { return static_cast<double>(from[(r * kPatch + q) * C * K + i]); });
+    }
+    for (size_t q = 0; q < kWindow; ++q) {
+      const auto column = recover([&](int64_t r) { return rows[static_cast<size_t>(r)][q]; });
+      for (size_t r = 0; r < kWindow; ++r)
+        to[static_cast<int64_t>(r * kWindow + q) * C * K + i] = static_cast<float>(column[r]);
+    }
+  }
+  return result;
+}
+
+struct WinogradShape {
+  int64_t batch, height, width, C;  // of x
+  int64_t rows, columns, K;         // of y
+  int64_t top, left;                // pads
+
+  int64_t tiles_down() const { return (rows + kTile - 1) / kTile; }
+  int64_t tiles_across() const { return (columns + kTile - 1) / kTile; }
+  int64_t tiles() const { return batch * tiles_down() * tiles_across(); }
+};
+
+// Whether it pays: the transforms cost time for each element of the 36 matrices, and there are four times as many weights to read. In
+// multiply-adds, as measured with AVX-512 and AVX2.
+bool is_worthwhile(const WinogradShape& s) {
+  constexpr double kOfTransform = 12, kOfWeight = 20;
+  const double tiles = static_cast<double>(s.tiles()), C = static_cast<double>(s.C), K = static_cast<double>(s.K);
+  const double points = static_cast<double>(s.batch * s.rows * s.columns);
+  const double direct = kWindow * kWindow * C * K * (points + kOfWeight);
+  const double transformed = kMatrices * (C * K * (tiles + kOfWeight) + kOfTransform * tiles * (C + K));
+  return transformed < 0.9 * direct;
+}
+
+// The 36 products of a number of tiles with the weights.
+struct WinogradProduct {
+  dnnl::matmul::primitive_desc pd;
+  dnnl::matmul primitive;
+
+  WinogradProduct() = default;
+  WinogradProduct(const WinogradShape& s, int64_t tiles, const memory::desc& weights)
+      : pd(cpu(), dense(Shape{kMatrices, tiles, s.C}, memory::data_type::f32), weights,
+           dense(Shape{kMatrices, tiles, s.K}, memory::data_type::f32), own_scratchpad()),
+        primitive(pd) {}
+};
+
+// Tiles from `first` on, and the operands of their product.
+struct TileBlock {
+  int64_t first, count;
+  const WinogradProduct* product;
+  memory transformed, products, scratch;
+  Arguments arguments;
+
+  TileBlock(int64_t begin, int64_t end, const WinogradProduct& of_block, const memory& weights)
+      : first(begin),
+        count(end - begin),
+        product(&of_block),
+        transformed(handle(of_block.pd.src_desc())),
+        products(handle(of_block.pd.dst_desc())),
+        scratch(handle(of_block.pd.scratchpad_desc())),
+        arguments{{DNNL_ARG_SRC, transformed},
+                  {DNNL_ARG_WEIGHTS, weights},
+                  {DNNL_ARG_DST, products},
+                  {DNNL_ARG_SCRATCHPAD, scratch}} {}
+
+  void multiply() const {
+    onednn::execute(product->primitive, arguments);
+    stream().wait();
+  }
+};
+
+// What is added to the result and applied to it before it is stored.
+struct WinogradEpilogue {
+  float low = -std::numeric_limits<float>::infinity(), high = std::numeric_limits<float>::infinity();
+};
+
+class WinogradInstance : public ShapedKernel::Instance {
+ public:
+  WinogradInstance(const WinogradShape& shape, const WinogradEpilogue& epilogue) : s_(shape), epilogue_(epilogue) {
+    // What a block takes of the second-level cache, beside the weights that stream through it.
+    constexpr int64_t kBlockBytes = 512 << 10;
+    const int64_t bytes_of_tile = kMatrices * (s_.C + s_.K) * int64_t{sizeof(float)};
+    const int64_t tiles = s_.tiles(), threads = thread_count(),
+                  most = std::max(kBlockBytes / bytes_of_tile, kFewestTiles);
+    is_shared_ = tiles < threads * kFewestTiles;
+    if (!is_shared_) {
+      const int64_t rounds = ((tiles + most - 1) / most + threads - 1) / threads;
+      num_blocks_ = std::min(rounds * threads, tiles / kFewestTiles);
+    }
+    auto describe = [&] {
+      product_ =
+          WinogradProduct(s_, tiles / num_blocks_, any_layout(Shape{kMatrices, s_.C, s_.K}, memory::data_type::f32));
+      if (tiles % num_blocks_ > 0) larger_product_ = WinogradProduct(s_, tiles / num_blocks_ + 1, weights_layout());
+    };
+    is_shared_ ? describe() : with_threads(1, describe);
+  }
+
+  // The layout of the transformed weights that the products want.
+  memory::desc weights_layout() const { return product_.pd.weights_desc(); }
+  void set_weights(const memory& weights) {
+    is_unbounded_.resize(static_cast<size_t>(s_.tiles()));
+    const int64_t larger = s_.tiles() % num_blocks_;
+    int64_t first = 0;
+    for (int64_t i = 0; i < num_blocks_; ++i) {
+      const int64_t next = s_.tiles() / num_blocks_ * (i + 1) + std::min(i + 1, larger);
+      blocks_.emplace_back(first, next, i < larger ? larger_product_ : product_, weights);
+      first = next;
+    }
+    if (!is_shared_) return;
+    for (const memory& object : {blocks_[0].transformed, blocks_[0].products, blocks_[0].scratch})
+      place_in_workspace(object);
+  }
+  void set_activation(const dnnl::post_ops& operations) {
+    const dnnl::primitive_attr none = own_scratchpad();
+    dnnl::algorithm algorithm{};
+    float alpha = 0, beta = 0;
+    operations.get_params_eltwise(0, algorithm, alpha, beta);
+    y_ = handle(channels_last(Shape{s_.batch, s_.K, s_.rows, s_.columns}, memory::data_type::f32));
+    const dnnl::eltwise_forward::primitive_desc pd(cpu(), dnnl::prop_kind::forward_inference, algorithm, y_.get_desc(),
+                                                   y_.get_desc(), alpha, beta, none);
+    activation_ = dnnl::eltwise_forward(pd);
+    activation_arguments_ = {{DNNL_ARG_SRC, y_}, {DNNL_ARG_DST, y_}};
+    add_scratchpad(pd.scratchpad_desc(), activation_arguments_);
+  }
+
+  void execute(KernelContext& context) override {
+    Operands operands;
+    operands.x = context.input(0).data<float>().data();
+    if (const Tensor* bias = context.optional_input(2)) operands.bias = bias->data<float>().data();
+    if (const Tensor* addend = context.optional_input(3)) operands.addend = addend->data<float>().data();
+    Tensor& y = context.allocate_output(0, DType::F32, Shape{s_.batch, s_.rows, s_.columns, s_.K});
+    operands.y = y.data<float>().data();
+    has_unbounded_ = false;
+    is_shared_ ? run_together(operands) : run_blocks(operands);
+    if (has_unbounded_) sum_unbounded(operands);
+    if (!activation_) return;
+    point(y_, y);
+    onednn::execute(activation_, activation_arguments_);
+  }
+
+ private:
+  static constexpr int64_t kFewestTiles = 12;  // for which a block's product reads its weights
+
+  struct Operands {
+    const float *x = nullptr, *bias = nullptr, *addend = nullptr;
+    float* y = nullptr;
+  };
+
+  // Each block by one thread.
+  void run_blocks(const Operands& operands) {
+    const TileBlock& largest = blocks_[0];
+    parallel_for(num_blocks_, 1, [&](int64_t begin, int64_t end) {
+      Scratch<std::byte> transformed(largest.transformed.get_desc().get_size()),
+          products(largest.products.get_desc().get_size()),
+          scratch(std::max(product_.pd.scratchpad_desc().get_size(), largest.scratch.get_desc().get_size()));
+      for (int64_t i = begin; i < end; ++i) {
+        TileBlock& block = blocks_[static_cast<size_t>(i)];
+        block.transformed.set_data_handle(transformed.data());
+        block.products.set_data_handle(products.data());
+        block.scratch.set_data_handle(scratch.data());
+        for (int64_t tile = 0; tile < block.count; ++tile) transform(operands, block, tile);
+        with_threads(1, [&] { block.multiply(); });  // the primitive is made for one
+        for (int64_t tile = 0; tile < block.count; ++tile) gather(operands, block, tile);
+      }
+    });
+  }
+
+  // The only block by all threads.
+  void run_together(const Operands& operands) {
+    const TileBlock& block = blocks_[0];
+    parallel_for(block.count, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t tile = begin; tile < end; ++tile) transform(operands, block, tile);
+    });
+    block.multiply();
+    parallel_for(block.count, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t tile = begin; tile < end; ++tile) gather(operands, block, tile);
+    });
+  }
+
+  struct Place {
+    int64_t image, row, column;  // of the tile's first point of y
+  };
+  Place place_of(int64_t tile) const {
+    const int64_t across = s_.tiles_across(), down = s_.tiles_down();
+    return {tile / (across * down), tile / across % down * kTile, tile % across * kTile};
+  }
+
+  // The patch of a tile to its row of each of the matrices.
+  void transform(const Operands& operands, const TileBlock& block, int64_t tile) const {
+    const auto [image, y, x] = place_of(block.first + tile);
+    float* const to = static_cast<float*>(block.transformed.get_data_handle()) + tile * s_.C;
+    const int64_t first_row = y - s_.top, first_column = x - s_.left;
+    for (int64_t c = 0; c < s_.C; c += kLanes) {
+      std::array<Lanes, kMatrices> patch;
+      for (int64_t r = 0; r < kPatch; ++r) {
+        const int64_t row = first_row + r;
+        const float* from = operands.x + ((image * s_.height + row) * s_.width + first_column) * s_.C + c;
+        for (int64_t q = 0; q < kPatch; ++q) {
+          const int64_t column = first_column + q;
+          const bool is_inside = row >= 0 && row < s_.height && column >= 0 && column < s_.width;
+          patch[static_cast<size_t>(r * kPatch + q)] = is_inside ? load(from + q * s_.C) : Lanes{};
+        }
+      }
+      std::array<Lanes, kMatrices> half, whole;
+      for (size_t q = 0; q < kPatch; ++q) transform_column(&patch[q], kPatch, &half[q]);
+      for (size_t r = 0; r < kPatch; ++r) transform_column(&half[r * kPatch], 1, &whole[r * kPatch]);
+      float* row = to + c;
+      for (const Lanes& lanes : whole) {
+        store(row, lanes);
+        row += block.count * s_.C;
+      }
+    }
+  }
+
+  // The tile of y from its row of each of the products.
+  void gather(const Operands& operands, const TileBlock& block, int64_t tile) {
+    const auto [image, y, x] = place_of(block.first + tile);
+    const float* const from = static_cast<const float*>(block.products.get_data_handle()) + tile * s_.K;
+    const int64_t rows = std::min(kTile, s_.rows - y), columns = std::min(kTile, s_.columns - x);
+    const int64_t first = ((image * s_.rows + y) * s_.columns + x) * s_.K;
+    bool is_bounded = true;
+    for (int64_t k = 0; k < s_.K; k += kLanes) {
+      std::array<Lanes, kMatrices> whole;
+      const float* row = from + k;
+      for (Lanes& lanes : whole) {
+        lanes = load(row);
+        row += block.count * s_.K;
+      }
+      std::array<Lanes, kTile * kPatch> half;
+      std::array<Lanes, kTile * kTile> result;
+      for (size_t q = 0; q < kPatch; ++q) gather_column(&whole[q], kPatch, &half[q], kPatch);
+      for (size_t r = 0; r < kTile; ++r) gather_column(&half[r * kPatch], 1, &result[r * kTile], 1);
+      Lanes nothing{};
+      for (const Lanes& lanes : result) nothing += lanes * 0.0f;
+      for (int64_t lane = 0; lane < kLanes; ++lane) is_bounded = is_bounded && nothing[lane] == 0;
+      for (int64_t r = 0; r < rows; ++r) {
+        for (int64_t q = 0; q < columns; ++q) {
+          finish(operands, first + (r * s_.columns + q) * s_.K + k, k, result[static_cast<size_t>(r * kTile + q)]);
+        }
+      }
+    }
+    is_unbounded_[static_cast<size_t>(block.first + tile)] = !is_bounded;
+    if (!is_bounded) has_unbounded_ = true;
+  }
+
+  // Some channels of a point, from k on: what is added to them, and applied.
+  void finish(const Operands& operands, int64_t at, int64_t k, Lanes value) const {
+    if (operands.bias) value += load(operands.bias + k);
+    if (operands.addend) value += load(operands.addend + at);
+    const Lanes low = Lanes{} + epilogue_.low, high = Lanes{} + epilogue_.high;
+    value = value < low ? low : value;
+    value = value > high ? high : value;
+    store(operands.y + at, value);
+  }
+
+  void sum_unbounded(const Operands& operands) const {
+    memory packed = blocks_[0].arguments.at(DNNL_ARG_WEIGHTS);
+    Tensor matrices = Tensor::allocate(DType::F32, Shape{kMatrices, s_.C, s_.K});
+    memory plain(dense(matrices.shape(), memory::data_type::f32), cpu(), matrices.raw());
+    dnnl::reorder(packed, plain).execute(stream(), packed, plain);
+    stream().wait();
+    const Tensor weights = recovered_weights(matrices);
+    parallel_for(s_.tiles(), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t tile = begin; tile < end; ++tile) {
+        if (is_unbounded_[static_cast<size_t>(tile)]) sum(operands, tile, weights.data<float>().data());
+      }
+    });
+  }
+
+  // The tile of y by the definition.
+  void sum(const Operands& operands, int64_t tile, const float* weights) const {
+    const auto [image, y, x] = place_of(tile);
+    for (int64_t row = y; row < std::min(y + kTile, s_.rows); ++row) {
+      for (int64_t column = x; column < std::min(x + kTile, s_.columns); ++column) {
+        for (int64_t k = 0; k < s_.K; k += kLanes) {
+          Lanes value{};
+          for (int64_t tap = 0; tap < kWindow * kWindow; ++tap) {
+            const int64_t from_row = row - s_.top + tap / kWindow, from_column = column - s_.left + tap % kWindow;
+            if (from_row < 0 || from_row >= s_.height || from_column < 0 || from_column >= s_.width) continue;
+            const float* from = operands.x + ((image * s_.height + from_row) * s_.width + from_column) * s_.C;
+            for (int64_t c = 0; c < s_.C; ++c) value += from[c] * load(weights + (tap * s_.C + c) * s_.K + k);
+          }
+          finish(operands, ((image * s_.rows + row) * s_.columns + column) * s_.K + k, k, value);
+        }
+      }
+    }
+  }
+
+  WinogradShape s_;
+  WinogradEpilogue epilogue_;
+  bool is_shared_ = false;  // all threads work on the only block
+  int64_t num_blocks_ = 1;
+  WinogradProduct product_, larger_product_;  // the first blocks have one tile more than the others
+  std::vector<TileBlock> blocks_;
+  std::vector<uint8_t> is_unbounded_;  // by tile: some of its results are infinite or NaN
+  std::atomic<bool> has_unbounded_ = false;
+  memory y_;
+  dnnl::primitive activation_;  // of kinds that are no bounds
+  Arguments activation_arguments_;
+};
+
+class Winograd : public ShapedKernel {
+ public:
+  explicit Winograd(KernelData& data) : ShapedKernel(data) {}
+
+ protected:
+  std::unique_ptr<Instance> make(const Shapes& shapes) const override {
+    const std::optional<WinogradShape> shape = resolve(shapes);
+    if (!shape || !is_worthwhile(*shape)) return nullptr;
+    if (shapes.size() > 2 && shapes[2] && *shapes[2] != Shape{shape->K}) return nullptr;
+    if (shapes.size() > 3 && shapes[3] && *shapes[3] != Shape{shape->batch, shape->rows, shape->columns, shape->K})
+      return nullptr;
+    dnnl::post_ops operations;
+    if (!append_activation(operations, attributes())) return nullptr;
+    WinogradEpilogue epilogue;
+    const bool is_bound = read_bounds(epilogue);
+    auto instance = std::make_unique<WinogradInstance>(*shape, epilogue);
+    const memory::desc plain = dense(Shape{kMatrices, shape->C, shape->K}, memory::data_type::f32);
+    const Tensor& weights = *constant(1);
+    auto transformed = [&] { return weights.raw() ? transformed_weights(weights) : Tensor(); };
+    instance->set_weights(packed_.get(transformed, plain, instance->weights_layout()));
+    if (!is_bound) instance->set_activation(operations);
+    return instance;
+  }
+
+  bool packs(size_t i) const override { return i == 1 && packed_.replaces_tensor(); }
+
+ private:
+  // Empty where the window is another, the operands do not fit, or there is nothing to compute.
+  std::optional<WinogradShape> resolve(const Shapes& shapes) const {
+    const Shape &x = *shapes[0], &w = *shapes[1];
+    if (x.size() != 4 || w.size() != 4 || w[2] != kWindow || w[3] != kWindow || w[1] != x[3]) return std::nullopt;
+    if (w[0] % kLanes != 0 || w[1] % kLanes != 0 || attributes().get_int("group", 1) != 1) return std::nullopt;
+    Window window = read_window(attributes(), 2, std::span(w).subspan(2));
+    resolve_window(window, std::span(x).subspan(1, 2));
+    for (const WindowAxis& axis : window.axes) {
+      if (axis.stride != 1 || axis.dilation != 1) return std::nullopt;
+    }
+    const WindowAxis &down = window.axes[0], &across = window.axes[1];
+    if (x[0] * down.output * across.output * w[0] * w[1] == 0) return std::nullopt;
+    return WinogradShape{.batch = x[0],
+                         .height = x[1],
+                         .width = x[2],
+                         .C = x[3],
+                         .rows = down.output,
+                         .columns = across.output,
+                         .K = w[0],
+                         .top = down.pad_begin,
+                         .left = across.pad_begin};
+  }
+
+  // Whether the activation, if there is one, is between two bounds.
+  bool read_bounds(WinogradEpilogue& epilogue) const {
+    const std::string name = attributes().get_string("activation", "");
+    if (name == "Relu") epilogue.low = 0;
+    if (name == "Clip") {
+      epilogue.low = attributes().get_float("activation_alpha", epilogue.low);
+      epilogue.high = attributes().get_float("activation_beta", epilogue.high);
+    }
+    return name.empty() || name == "Relu" || name == "Clip";
+  }
+
+  mutable PackedLayouts packed_ = packed_layouts(1);
+};
+
+std::unique_ptr<PreparedKernel> prepare_winograd(KernelData& data) {
+  const AttributeSet& attributes = data.attributes;
+  if (attributes.get_int("channels_last", 0) == 0 || attributes.get_int("direct", 0) != 0) return nullptr;
+  if (data.input(0).dtype != DType::F32 || !data.input(1).constant.defined()) return nullptr;
+  // Other shapes than those known now might not be worth it, or have another window.
+  for (const InputDescription& input : data.inputs) {
+    if (input.present && !input.is_static()) return nullptr;
+  }
+  return prepare_shaped<Winograd>(data);
+}
+
+}  // namespace
+
+void register_winograd(PreparedRegistry& registry) { registry.add("LoweredConv", "onednn:winograd", prepare_winograd); }
+
+}  // namespace anfora::kernels::onednn

@@ -1,0 +1,121 @@
+#include "prepare_kernel.h"
+
+namespace anfora {
+namespace {
+
+struct WinogradCase {
+  std::vector<int64_t> x;  // channels last
+  int64_t channels;
+  std::vector<int64_t> pads;
+};
+
+const std::vector<WinogradCase> kWinogradCases = {
+    {{1, 28, 28, 32}, 32, {1, 1, 1, 1}},  // whole tiles
+    {{1, 21, 30, 32}, 40, {0, 0, 0, 0}},  // some that are cut off, no padding
+    {{3, 17, 14, 24}, 32, {2, 0, 1, 3}},  // several images, and uneven pads
+    {{1, 14, 14, 64}, 64, {1, 1, 1, 1}},  // one block for all threads
+    {{1, 60, 60, 16}, 32, {1, 1, 1, 1}},  // several blocks for each
+};
+
+Tensor random_weights(const WinogradCase& c) { return random_tensor({c.channels, c.x[3], 3, 3}, 2); }
+
+AttributeSet attributes_of(const WinogradCase& c) { return {{"channels_last", int64_t{1}}, {"pads", c.pads}}; }
+
+std::string implementation_of(const AttributeSet& attributes, const Tensor& x, const Tensor& w) {
+  kernels::KernelData data{
+      "LoweredConv", attributes, {{true, DType::F32, x.shape(), {}}, {true, DType::F32, w.shape(), w}}, 1};
+  return kernels::onednn_kernels().prepare(data) ? data.implementation : "";
+}
+
+Tensor run_prepared(const AttributeSet& attributes, const Tensor& x, const Tensor& w, const Tensor& b) {
+  kernels::KernelData data{"LoweredConv", attributes, {}, 1};
+  std::vector<Datum> values;
+  for (const Tensor& tensor : {x, w, b}) {
+    const bool is_constant = !data.inputs.empty();
+    data.inputs.push_back({tensor.defined(), tensor.dtype(), tensor.shape(), is_constant ? tensor : Tensor()});
+    values.push_back(tensor.defined() ? Datum(tensor) : Datum());
+  }
+  const auto kernel = kernels::onednn_kernels().prepare(data);
+  kernels::PreparedRun prepared(*kernel);
+  const std::vector<const Datum*> inputs{&values[0], &values[1], &values[2]};
+  std::vector<Datum> results(1);
+  prepared.run(attributes, inputs, results);
+  return results[0].tensor();
+}
+
+// Its error may be four times that of a direct sum.
+constexpr float kWinogradTolerance = 4e-5f;
+
+TEST(OnednnWinograd, AgreesWithTheReference) {
+  for (const WinogradCase& c : kWinogradCases) {
+    const Tensor x = random_tensor(c.x, 1), w = random_weights(c), b = random_tensor({c.channels}, 3);
+    const AttributeSet attributes = attributes_of(c);
+    ASSERT_EQ(implementation_of(attributes, x, w), "onednn:winograd");
+    const Tensor y = run_kernel("LoweredConv", attributes, {x, w})[0];
+    const Tensor z = random_tensor({y.shape().begin(), y.shape().end()}, 4);
+    expect_prepared("LoweredConv", attributes, {x, w}, 1, false, kWinogradTolerance);
+    expect_prepared("LoweredConv", attributes, {x, w, b}, 1, false, kWinogradTolerance);
+    expect_prepared("LoweredConv", attributes.with("activation", std::string("Relu")), {x, w, b, z}, Constants{1, 2},
+                    false, kWinogradTolerance);
+    expect_prepared("LoweredConv", attributes.with("activation", std::string("Swish")), {x, w, Tensor(), z},
+                    Constants{1}, false, kWinogradTolerance);
+    expect_prepared("LoweredConv",
+                    attributes.with("activation", std::string("Clip"))
+                        .with("activation_alpha", -0.5f)
+                        .with("activation_beta", 1.5f),
+                    {x, w, b}, 1, false, kWinogradTolerance);
+  }
+}
+
+// What is finite by the definition stays finite, whatever its neighbours are.
+TEST(OnednnWinograd, InfinityAndNanStayWhereTheyAre) {
+  for (const WinogradCase& c : kWinogradCases) {
+    Tensor x = random_tensor(c.x, 1);
+    const Tensor w = random_weights(c), b = random_tensor({c.channels}, 3);
+    x.data<float>()[5] = std::numeric_limits<float>::infinity();
+    x.data<float>()[x.data<float>().size() / 2] = std::numeric_limits<float>::quiet_NaN();
+    const Tensor expected = run_kernel("LoweredConv", attributes_of(c), {x, w, b})[0];
+    const Tensor got = run_prepared(attributes_of(c), x, w, b);
+    for (size_t i = 0; i < got.data<float>().size(); ++i) {
+      const float g = got.data<float>()[i], e = expected.data<float>()[i];
+      ASSERT_EQ(std::isfinite(g), std::isfinite(e)) << "element " << i;
+      if (!std::isfinite(e)) continue;
+      ASSERT_LE(std::fabs(g - e), kWinogradTolerance * (1 + std::fabs(e))) << "element " << i;
+    }
+  }
+}
+
+TEST(OnednnWinograd, IsForOtherConvolutionsNot) {
+  const WinogradCase& c = kWinogradCases[0];
+  const Tensor x = random_tensor(c.x, 1), w = random_weights(c);
+  const AttributeSet attributes = attributes_of(c);
+  EXPECT_EQ(implementation_of(attributes.with("direct", int64_t{1}), x, w), "onednn:convolution");
+  EXPECT_EQ(implementation_of(attributes.with("strides", std::vector<int64_t>{1, 2}), x, w), "onednn:convolution");
+  EXPECT_EQ(implementation_of(attributes.with("dilations", std::vector<int64_t>{2, 2}), x, w), "onednn:convolution");
+  EXPECT_EQ(implementation_of(attributes, random_tensor({1, 4, 4, 32}, 1), w), "onednn:convolution")
+      << "one tile is not worth it";
+}
+
+// The largest errors against f64, of Winograd's and of the direct convolution.
+TEST(OnednnWinograd, ErrorIsWithinFourTimesTheDirectOne) {
+  const WinogradCase c{{1, 20, 20, 64}, 64, {1, 1, 1, 1}};
+  const Tensor x = random_tensor(c.x, 5), w = random_weights(c);
+  const auto widened = [](const Tensor& tensor) {
+    Tensor wide = Tensor::allocate(DType::F64, tensor.shape());
+    std::ranges::copy(tensor.data<float>(), wide.data<double>().begin());
+    return wide;
+  };
+  const Tensor exact = run_kernel("LoweredConv", attributes_of(c), {widened(x), widened(w)})[0];
+  auto largest_error = [&](const AttributeSet& attributes) {
+    const Tensor result = run_prepared(attributes, x, w, Tensor());
+    const auto got = result.data<float>();
+    double worst = 0;
+    for (size_t i = 0; i < got.size(); ++i)
+      worst = std::max(worst, std::fabs(static_cast<double>(got[i]) - exact.data<double>()[i]));
+    return worst;
+  };
+  EXPECT_LT(largest_error(attributes_of(c)), 4 * largest_error(attributes_of(c).with("direct", int64_t{1})));
+}
+
+}  // namespace
+}  // namespace anfora
