@@ -76,6 +76,17 @@ function(anfora_embed_texts layer header function type folder ending)
   anfora_embed_files(${layer} ${header} ${function} ${type} ${folder} ${texts} ${ARGN})
 endfunction()
 
+# anfora_compile_rules(LAYER FOLDER): all FOLDER/*.rules as data, which becomes part of that layer's library.
+function(anfora_compile_rules layer folder)
+  file(GLOB rules CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.rules)
+  set(output ${PROJECT_BINARY_DIR}/compiled_rules.cc)
+  add_executable(compile_rules ${PROJECT_SOURCE_DIR}/tools/compile_rules.cc)
+  target_link_libraries(compile_rules PRIVATE anfora_rewrite anfora_warnings)
+  add_custom_command(OUTPUT ${output} COMMAND compile_rules ${output} ${rules} DEPENDS compile_rules ${rules} VERBATIM)
+  target_sources(anfora_${layer} PRIVATE ${output})
+  set_source_files_properties(${output} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
+
 # anfora_embed_python(LAYER HEADER FUNCTION TYPE FOLDER): all FOLDER/*.py, as the trees that src/frontend/python reads.
 function(anfora_embed_python layer header function type folder)
   find_program(ANFORA_BUILD_PYTHON python3 REQUIRED)

@@ -66,11 +66,10 @@ Explanation explain(const pipeline::OptimizeReport& report, const rewrite::RuleS
     auto [at, is_new] = rules.try_emplace(remark.rule);
     ExplainedRule& rule = at->second;
     if (is_new) {
-      auto equation = std::ranges::find(known.equations(), remark.rule, &rewrite::Equation::name);
-      const bool is_equation = equation != known.equations().end();
+      const rewrite::Equation* equation = known.find(remark.rule);
       rule.name = remark.rule;
-      rule.doc = is_equation ? std::string(equation->doc) : "";
-      rule.theme = is_equation ? std::string(equation->theme) : fmt::format("pass {}", remark.pass);
+      rule.doc = equation ? equation->doc : "";
+      rule.theme = equation ? equation->theme : fmt::format("pass {}", remark.pass);
     }
     rule.before += remark.before;
     rule.after += remark.after;

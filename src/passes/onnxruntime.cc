@@ -165,8 +165,8 @@ bool lacks_attention(const PassContext& context) {
 }
 
 size_t run_onnxruntime(PassContext& context) {
-  static const auto with_attention = built_in_rules({kOnnxRuntimeRules}, {kOwnRules});
-  static const auto without_attention = built_in_rules({kOnnxRuntimeRules});
+  static const auto with_attention = built_in_rules({kOnnxRuntime.name}, {kOwnRules});
+  static const auto without_attention = built_in_rules({kOnnxRuntime.name});
   const bool is_lacking = lacks_attention(context);
   const rewrite::RuleSet& rules = is_lacking || !context.options.has_operator ? *with_attention : *without_attention;
   rewrite::RewriteOptions options = context.rewriting();

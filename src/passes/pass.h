@@ -13,7 +13,7 @@
 #include "analysis/folding.h"
 #include "analysis/infer.h"
 #include "rewrite/remarks.h"
-#include "rewrite/rule_set.h"
+#include "rewrite/compiled_rules.h"
 #include "support/datum.h"
 
 namespace anfora::passes {
@@ -68,8 +68,9 @@ struct PassOptions {
   std::shared_ptr<const Origins> origins;
 };
 
-// Rules of files of rules/ and functions, for modules of any context and any thread. Reading them takes milliseconds: each set is a
-// constant of the function that asks for it.
+// rules/*.rules as data (rewrite/compiled_rules.h): generated.
+rewrite::RuleData compiled_rule_data();
+// Rules of files of rules/ and functions, for modules of any context and any thread: each set is a constant of the function that asks for it.
 std::shared_ptr<const rewrite::RuleSet> built_in_rules(const std::vector<std::string_view>& files,
                                                        const std::vector<std::span<const rewrite::Rule>>& functions = {});
 // Those of simplification: all files but kRulesOfPasses, and functions (simplify.cc).
@@ -86,10 +87,8 @@ std::shared_ptr<const rewrite::RuleSet> rules_after_differentiation();
 // Of the standard ones, those that only take away: layouts are chosen, and rules that move transposes would undo that.
 std::shared_ptr<const rewrite::RuleSet> lowering_rules();
 // The files of rules/ that are no simplification: each the rules of the pass of that name.
-inline constexpr std::string_view kOnnxRuntimeRules = "onnxruntime.rules";
-inline constexpr std::string_view kRulesOfPasses[] = {
-    kOnnxRuntimeRules, "caches.rules",   "epilogue.rules", "gradient-kernels.rules",
-    "layers.rules",    "parallel.rules", "split.rules",    "weights.rules"};
+inline constexpr std::string_view kRulesOfPasses[] = {"onnxruntime", "caches",   "epilogue", "gradient-kernels",
+                                                      "layers",      "parallel", "split",    "weights"};
 // The rules of those passes, and those of them that are functions.
 std::shared_ptr<const rewrite::RuleSet> rules_of_passes();
 // Whether that pass makes an operator of ONNX Runtime of an application.

@@ -1,6 +1,5 @@
 // Passes that are sets of rules: rules/NAME.rules for the pass NAME.
 #include "passes/pass.h"
-#include "rewrite/rule_set.h"
 
 namespace anfora::passes {
 
@@ -10,7 +9,7 @@ namespace {
 
 template <const Pass& kPass>
 size_t run_rules(PassContext& context) {
-  static const auto rules = built_in_rules({std::string(kPass.name) + ".rules"});
+  static const auto rules = built_in_rules({kPass.name});
   return rewrite::apply_rules(*rules, context.rewriting(), context.inference, context.remarks, kPass.name);
 }
 

@@ -1,13 +1,11 @@
 // The rules of rules/*.rules, and those that a line cannot say, to a fixpoint together.
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "ir/queries.h"
 #include "ops/registry.h"
 #include "passes/pass.h"
 #include "passes/repetition.h"
-#include "rewrite/rule_set.h"
+#include "rewrite/compiled_rules.h"
 #include "support/element_types.h"
 
 namespace anfora::passes {
@@ -125,59 +123,52 @@ size_t run_simplify(PassContext& context) {
 
 }  // namespace
 
-std::shared_ptr<const rewrite::RuleSet> built_in_rules(const std::vector<std::string_view>& files,
-                                                       const std::vector<std::span<const Rule>>& functions) {
-  struct BuiltIn {
-    std::unique_ptr<Context> context = ops::make_context();
-    rewrite::RuleSet rules{*context};
-  };
-  auto* const made = new BuiltIn;  // never destroyed: at exit, other threads may still compile
-  for (const rewrite::RuleFile& file : rewrite::rule_files()) {
-    if (std::ranges::count(files, file.name)) made->rules.read(file.text, fmt::format("rules/{}", file.name));
+namespace {
+
+using Functions = std::vector<std::span<const Rule>>;
+using Entry = rewrite::CompiledRules::Entry;
+
+// The set lives for ever: at exit, other threads may still compile.
+std::shared_ptr<const rewrite::RuleSet> rules_where(FunctionRef<bool(const Entry&)> is_chosen, const Functions& functions) {
+  static Context& context = *ops::make_context().release();
+  static const auto& compiled = *new const rewrite::CompiledRules(ops::operators(), compiled_rule_data());
+  auto* const made = new rewrite::RuleSet(context);
+  std::vector<uint32_t> chosen;
+  for (size_t i = 0; i < compiled.entries().size(); ++i) {
+    if (is_chosen(compiled.entries()[i])) chosen.push_back(static_cast<uint32_t>(i));
   }
-  for (std::span<const Rule> rules : functions) made->rules.add(rules);
-  return {std::shared_ptr<void>(), &made->rules};
+  made->add(compiled, chosen);
+  for (std::span<const Rule> rules : functions) made->add(rules);
+  return {std::shared_ptr<void>(), made};
+}
+
+constexpr auto is_simplification = [](const Entry& rule) { return std::ranges::count(kRulesOfPasses, rule.theme) == 0; };
+
+}  // namespace
+
+std::shared_ptr<const rewrite::RuleSet> built_in_rules(const std::vector<std::string_view>& files, const Functions& functions) {
+  return rules_where([&](const Entry& rule) { return std::ranges::count(files, rule.theme) > 0; }, functions);
 }
 
 std::shared_ptr<const rewrite::RuleSet> standard_rules() {
-  static const auto rules = [] {
-    std::vector<std::string_view> files;
-    for (const rewrite::RuleFile& file : rewrite::rule_files()) {
-      if (std::ranges::count(kRulesOfPasses, file.name) == 0) files.push_back(file.name);
-    }
-    return built_in_rules(files, {kSimplifyRules, kForgetGradients, shape_rules(), normal_form_rules(), factor_rules(),
-                                  piecewise_rules(), index_map_rules()});
-  }();
+  static const auto rules =
+      rules_where(is_simplification, {kSimplifyRules, kForgetGradients, shape_rules(), normal_form_rules(), factor_rules(),
+                                      piecewise_rules(), index_map_rules()});
   return rules;
 }
 
 std::shared_ptr<const rewrite::RuleSet> standard_rules(Context& context, std::span<const RuleText> own) {
   if (own.empty()) return standard_rules();
-  rewrite::RuleSet all(context);
-  all.add(*standard_rules());
-  const auto built_in = static_cast<std::ptrdiff_t>(all.equations().size());
-  for (const RuleText& file : own) all.read(file.text, file.file);
-  auto ordered = std::make_shared<rewrite::RuleSet>(context);
-  std::for_each(all.equations().begin() + built_in, all.equations().end(), [&](const auto& e) { ordered->add(e); });
-  ordered->add(*standard_rules());
-  return ordered;
+  auto all = std::make_shared<rewrite::RuleSet>(context);
+  all->add(*standard_rules());
+  for (const RuleText& file : own) all->read(file.text, file.file);
+  return all;
 }
 
 std::shared_ptr<const rewrite::RuleSet> differentiable_rules() {
-  static const auto rules = [] {
-    struct Kept {
-      std::unique_ptr<Context> context = ops::make_context();
-      rewrite::RuleSet rules{*context};
-    };
-    auto* const kept = new Kept;  // as built_in_rules()
-    for (const rewrite::Equation& equation : standard_rules()->equations()) {
-      if (!equation.moves_kinks) kept->rules.add(equation);
-    }
-    for (std::span<const Rule> functions : {std::span<const Rule>(kSimplifyRules), shape_rules(),
-                                            normal_form_rules(), factor_rules(), index_map_rules()})
-      kept->rules.add(functions);
-    return std::shared_ptr<const rewrite::RuleSet>(std::shared_ptr<void>(), &kept->rules);
-  }();
+  static const auto rules =
+      rules_where([](const Entry& rule) { return is_simplification(rule) && !rule.moves_kinks; },
+                  {kSimplifyRules, shape_rules(), normal_form_rules(), factor_rules(), index_map_rules()});
   return rules;
 }
 
@@ -187,7 +178,7 @@ std::shared_ptr<const rewrite::RuleSet> rules_after_differentiation() {
 }
 
 std::shared_ptr<const rewrite::RuleSet> lowering_rules() {
-  static const auto rules = built_in_rules({"no-ops.rules", "views.rules"}, {kSimplifyRules, kForgetGradients});
+  static const auto rules = built_in_rules({"no-ops", "views"}, {kSimplifyRules, kForgetGradients});
   return rules;
 }
 

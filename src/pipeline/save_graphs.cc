@@ -150,9 +150,9 @@ void GraphSaver::append_rewrites(std::string& html, const Stage& stage) const {
   for (const auto& [rule, remarks] : by_rule) {
     html +=
         fmt::format("<details><summary>{} <span class=\"quiet\">×{}</span></summary>\n", escaped(rule), remarks.size());
-    auto equation = std::ranges::find(rules_.equations(), rule, &rewrite::Equation::name);
+    const rewrite::Equation* equation = rules_.find(rule);
     auto function = std::ranges::find(rules_.functions(), rule, [](const rewrite::Rule* r) { return r->name; });
-    std::string_view doc = equation != rules_.equations().end()   ? std::string_view(equation->doc)
+    std::string_view doc = equation                               ? std::string_view(equation->doc)
                            : function != rules_.functions().end() ? (*function)->equation
                                                                   : std::string_view();
     if (!doc.empty()) html += fmt::format("<p class=\"quiet\">{}</p>\n", escaped(doc));

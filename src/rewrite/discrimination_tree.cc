@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <ranges>
 
 #include "ir/node.h"
 #include "rewrite/match.h"
@@ -12,8 +13,7 @@ using namespace ir;
 
 struct DiscriminationTree::Branch {
   std::unique_ptr<Branch> any, constant;
-  boost::unordered_flat_map<const Operator*, std::unique_ptr<Branch>> with_operands;  // which come next
-  boost::unordered_flat_map<const Operator*, std::unique_ptr<Branch>> operator_only;
+  Branches with_operands, operator_only;  // of the first, operands come next
   std::vector<uint32_t> rules;  // of the words that end here
 };
 
@@ -110,36 +110,132 @@ void DiscriminationTree::insert(const Term& pattern, uint32_t rule) {
   }
 }
 
-// `pending`: what is still to be walked along, the next one last. Null: an operand that is left out.
-void DiscriminationTree::walk(const Branch& branch, std::vector<const Node*>& pending, std::vector<uint32_t>& rules) {
+namespace {
+
+// `pending`: what is still to be walked along, the next one last. Null: an operand that is left out. Branch tells what follows, and is false
+// where nothing does.
+template <class Branch>
+void walk(const Branch& branch, std::vector<const Node*>& pending, std::vector<uint32_t>& rules) {
+  if (!branch) return;
   if (pending.empty()) {
-    rules.insert(rules.end(), branch.rules.begin(), branch.rules.end());
+    rules.insert(rules.end(), branch.rules().begin(), branch.rules().end());
     return;
   }
   const Node* node = pending.back();
   pending.pop_back();
-  if (branch.any) walk(*branch.any, pending, rules);
-  if (branch.constant && constant_tensor(node)) walk(*branch.constant, pending, rules);
+  walk(branch.any(), pending, rules);
+  if (const Branch next = branch.constant(); next && constant_tensor(node)) walk(next, pending, rules);
   if (const Apply* apply = node ? node->as_apply() : nullptr) {
-    if (auto next = branch.operator_only.find(&apply->op()); next != branch.operator_only.end()) {
-      walk(*next->second, pending, rules);
-    }
-    if (auto next = branch.with_operands.find(&apply->op()); next != branch.with_operands.end()) {
+    walk(branch.operator_only(apply->op()), pending, rules);
+    if (const Branch next = branch.with_operands(apply->op())) {
       size_t before = pending.size(), present = apply->num_inputs();
       while (present > 0 && !apply->has_input(present - 1)) --present;
       for (size_t i = present; i-- > 0;) pending.push_back(apply->input(i));
-      walk(*next->second, pending, rules);
+      walk(next, pending, rules);
       pending.resize(before);
     }
   }
   pending.push_back(node);
 }
 
-void DiscriminationTree::find(const Apply& root, std::vector<uint32_t>& rules) const {
+template <class Branch>
+void find_rules(const Branch& first, const Apply& root, std::vector<uint32_t>& rules) {
   std::vector<const Node*> pending = {&root};
-  walk(*root_, pending, rules);
-  std::ranges::sort(rules);
-  rules.erase(std::ranges::unique(rules).begin(), rules.end());
+  const auto before = static_cast<std::ptrdiff_t>(rules.size());
+  walk(first, pending, rules);
+  std::sort(rules.begin() + before, rules.end());
+  rules.erase(std::unique(rules.begin() + before, rules.end()), rules.end());
 }
+
+}  // namespace
+
+class DiscriminationTree::Place {
+ public:
+  explicit Place(const Branch* branch) : branch_(branch) {}
+  explicit operator bool() const { return branch_; }
+  std::span<const uint32_t> rules() const { return branch_->rules; }
+  Place any() const { return Place(branch_->any.get()); }
+  Place constant() const { return Place(branch_->constant.get()); }
+  Place with_operands(const Operator& op) const { return next(branch_->with_operands, op); }
+  Place operator_only(const Operator& op) const { return next(branch_->operator_only, op); }
+
+ private:
+  static Place next(const Branches& branches, const Operator& op) {
+    const auto found = branches.find(&op);
+    return Place(found == branches.end() ? nullptr : found->second.get());
+  }
+  const Branch* branch_;
+};
+
+void DiscriminationTree::find(const Apply& root, std::vector<uint32_t>& rules) const {
+  find_rules(Place(root_.get()), root, rules);
+}
+
+// Flat trees -------------------------------------------------------------------------------------------------------------
+
+// Of the words of a branch: where those begin that follow any node, and a constant, how many edges to operators there are, sorted by
+// letter, and how many rules; then both.
+constexpr size_t kAny = 0, kConstant = 1, kNumEdges = 2, kNumRules = 3, kBranchHead = 4;
+
+uint32_t letter_of(uint32_t op, bool with_operands) { return 2 * op + (with_operands ? 1 : 0); }
+
+std::vector<uint32_t> DiscriminationTree::flattened(const std::function<uint32_t(const Operator*)>& number) const {
+  std::vector<uint32_t> words;
+  auto write = [&](auto&& self, const Branch& branch) -> uint32_t {
+    const size_t at = words.size();
+    std::vector<std::pair<uint32_t, const Branch*>> edges;
+    for (const auto& [op, next] : branch.with_operands) edges.emplace_back(letter_of(number(op), true), next.get());
+    for (const auto& [op, next] : branch.operator_only) edges.emplace_back(letter_of(number(op), false), next.get());
+    std::ranges::sort(edges);
+    words.resize(at + kBranchHead + 2 * edges.size());
+    words.insert(words.end(), branch.rules.begin(), branch.rules.end());
+    words[at + kNumEdges] = static_cast<uint32_t>(edges.size());
+    words[at + kNumRules] = static_cast<uint32_t>(branch.rules.size());
+    if (branch.any) words[at + kAny] = self(self, *branch.any);
+    if (branch.constant) words[at + kConstant] = self(self, *branch.constant);
+    for (size_t i = 0; i < edges.size(); ++i) {
+      words[at + kBranchHead + 2 * i] = edges[i].first;
+      words[at + kBranchHead + 2 * i + 1] = self(self, *edges[i].second);
+    }
+    return static_cast<uint32_t>(at);
+  };
+  write(write, *root_);
+  return words;
+}
+
+class FlatTree::Place {
+ public:
+  Place(const FlatTree& tree, uint32_t at) : tree_(&tree), words_(tree.words_.subspan(at)) {}
+  explicit operator bool() const { return tree_; }
+  std::span<const uint32_t> rules() const {
+    return words_.subspan(kBranchHead + 2 * words_[kNumEdges], words_[kNumRules]);
+  }
+  Place any() const { return next(words_[kAny]); }
+  Place constant() const { return next(words_[kConstant]); }
+  Place with_operands(const Operator& op) const { return next(op, true); }
+  Place operator_only(const Operator& op) const { return next(op, false); }
+
+ private:
+  Place() = default;
+  Place next(uint32_t at) const { return at == 0 ? Place() : Place(*tree_, at); }
+  Place next(const Operator& op, bool with_operands) const {
+    const auto number = tree_->numbers_.find(&op);
+    if (number == tree_->numbers_.end()) return {};
+    const uint32_t letter = letter_of(number->second, with_operands);
+    const auto letter_at = [&](size_t i) { return words_[kBranchHead + 2 * i]; };
+    const auto edges = std::views::iota(size_t{0}, size_t{words_[kNumEdges]});
+    const auto edge = std::ranges::lower_bound(edges, letter, {}, letter_at);
+    return edge != edges.end() && letter_at(*edge) == letter ? Place(*tree_, words_[kBranchHead + 2 * *edge + 1]) : Place();
+  }
+
+  const FlatTree* tree_ = nullptr;
+  std::span<const uint32_t> words_;
+};
+
+FlatTree::FlatTree(std::span<const uint32_t> words, std::span<const Operator* const> operators) : words_(words) {
+  for (size_t i = 0; i < operators.size(); ++i) numbers_.emplace(operators[i], static_cast<uint32_t>(i));
+}
+
+void FlatTree::find(const Apply& root, std::vector<uint32_t>& rules) const { find_rules(Place(*this, 0), root, rules); }
 
 }  // namespace anfora::rewrite

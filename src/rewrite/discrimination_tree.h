@@ -12,7 +12,9 @@
 #pragma once
 
 #include <boost/unordered/unordered_flat_map.hpp>
+#include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "rewrite/term.h"
@@ -27,13 +29,29 @@ class DiscriminationTree {
   void insert(const Term& pattern, uint32_t rule);
   // Appends rules in rising order, each once.
   void find(const ir::Apply& root, std::vector<uint32_t>& rules) const;
+  // For a FlatTree, whose operators have these numbers.
+  std::vector<uint32_t> flattened(const std::function<uint32_t(const ir::Operator*)>& number) const;
 
  private:
   struct Branch;
   struct Word;
+  class Place;
+  using Branches = boost::unordered_flat_map<const ir::Operator*, std::unique_ptr<Branch>>;
   static std::vector<Word> words_of(const Term& term, bool is_root);
-  static void walk(const Branch& branch, std::vector<const ir::Node*>& pending, std::vector<uint32_t>& rules);
   std::unique_ptr<Branch> root_;
+};
+
+// The same as constant data.
+class FlatTree {
+ public:
+  // The words live as long.
+  FlatTree(std::span<const uint32_t> words, std::span<const ir::Operator* const> operators);
+  void find(const ir::Apply& root, std::vector<uint32_t>& rules) const;
+
+ private:
+  class Place;
+  std::span<const uint32_t> words_;
+  boost::unordered_flat_map<const ir::Operator*, uint32_t> numbers_;
 };
 
 }  // namespace anfora::rewrite

@@ -4,6 +4,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,9 @@ struct Equation {
 // What the equation promises of a rewrite of these applications: floats may take part within only, as in not (a < b).
 Promise promise_of(const Equation& equation, std::span<ir::Apply* const> matched);
 
+class CompiledRules;
+
+// The equations that were read or added one by one come first, then those of the compiled rules, then functions.
 class RuleSet {
  public:
   explicit RuleSet(ir::Context& context);
@@ -66,12 +70,19 @@ class RuleSet {
   void read(std::string_view text, std::string_view file);
   // An equation of another set, whose context lives as long.
   void add(Equation equation);
+  // Some of compiled rules, by their places there; a set has those of one such at most, which lives as long.
+  void add(const CompiledRules& compiled, std::span<const uint32_t> chosen);
   // The equations, functions and classes of another set, likewise.
   void add(const RuleSet& other);
   // Functions, which are tried after equations. They must outlive the set.
   void add(std::span<const Rule> rules);
 
-  const std::deque<Equation>& equations() const { return equations_; }
+  // All equations, of which those that were compiled are made here.
+  auto equations() const {
+    auto at = [this](size_t i) -> const Equation& { return equation(i); };
+    return std::views::transform(std::views::iota(size_t{0}, own_.size() + chosen_.size()), at);
+  }
+  const Equation* find(std::string_view name) const;  // null: there is none
   std::span<const Rule* const> functions() const { return functions_; }
 
   // Equations that may match at a root, in order. What they ask beyond operators and constants is not looked at.
@@ -79,20 +90,27 @@ class RuleSet {
   // Functions of the root's operator.
   std::span<const Rule* const> functions_of(const ir::Operator& op) const;
 
+  // As data, of the equations that were read.
+  struct Compiled {
+    std::string bytes;
+    std::vector<uint32_t> tree;
+  };
+  Compiled compiled() const;
+
  private:
+  const Equation& equation(size_t i) const;
+  std::string_view name(size_t i) const;
+
   ir::Context& context_;
-  std::deque<Equation> equations_;
+  std::deque<Equation> own_;
+  DiscriminationTree tree_;  // of these
+  const CompiledRules* compiled_ = nullptr;
+  std::vector<uint32_t> chosen_;  // of them, as they were added
+  std::vector<bool> is_chosen_;
   std::vector<const Rule*> functions_;
   boost::unordered_flat_map<const ir::Operator*, std::vector<const Rule*>> by_operator_;
   boost::unordered_flat_map<std::string, std::vector<const ir::Operator*>> classes_;
   boost::unordered_flat_map<const ir::Operator*, int> weights_;
-  DiscriminationTree tree_;
 };
-
-// The files of rules/, built in: name ("arithmetic.rules") and text.
-struct RuleFile {
-  std::string_view name, text;
-};
-std::span<const RuleFile> rule_files();
 
 }  // namespace anfora::rewrite

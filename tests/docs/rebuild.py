@@ -41,10 +41,9 @@ def compile_options(tree, folder):
 
 def rebuild(tree):
     """Yields what fails."""
-    rules = tree.root / "build/rule_files.cc"
-    subprocess.run(["cmake", "-P", tree.root / "cmake/embed_texts.cmake", rules, "rewrite/rule_set.h", "rewrite::rule_files", "rewrite::RuleFile", "rules",
-                    *sorted((tree.root / "rules").glob("*.rules"))], check=True)
-    sources = [(rules, "src/rewrite")]
+    rules = tree.root / "build/compiled_rules.cc"
+    subprocess.run([tree.build / "compile_rules", rules, *sorted((tree.root / "rules").glob("*.rules"))], check=True)
+    sources = [(rules, "src/passes")]
     for path in [*(tree.root / "src").rglob("*.cc"), *(tree.root / "tests/unit").glob("*.cc")]:
         original = tree.source / path.relative_to(tree.root)
         if not original.exists() or original.read_bytes() != path.read_bytes():

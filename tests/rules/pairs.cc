@@ -14,6 +14,7 @@
 #include "frontend/onnx/implemented.h"
 #include "ir/clone.h"
 #include "ops/registry.h"
+#include "passes/pass.h"
 #include "rules/instance.h"
 #include "support/hash.h"
 
@@ -76,7 +77,8 @@ int run(int argc, char** argv) {
   fs::create_directories(folder);
   auto context = ops::make_context();
   rewrite::RuleSet rules(*context);
-  for (const rewrite::RuleFile& file : rewrite::rule_files()) rules.read(file.text, fmt::format("rules/{}", file.name));
+  rules.add(*passes::standard_rules());
+  rules.add(*passes::rules_of_passes());
   int total = 0;
   for (const Equation& equation : rules.equations()) {
     if (equation.on_floats != rewrite::Promise::Real || equation.name.find(only) == std::string::npos) continue;

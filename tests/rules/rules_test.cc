@@ -58,7 +58,8 @@ std::string read_file(const std::string& path) {
 void read_rules(const Options& options, rewrite::RuleSet& rules) {
   for (const std::string& file : options.files) rules.read(read_file(file), file);
   if (!options.files.empty()) return;
-  for (const rewrite::RuleFile& file : rewrite::rule_files()) rules.read(file.text, fmt::format("rules/{}", file.name));
+  rules.add(*passes::standard_rules());
+  rules.add(*passes::rules_of_passes());
 }
 
 std::string dtype_list(const std::set<DType>& dtypes) {
