@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "analysis/evaluate.h"
 #include "anfora/error.h"
+#include "kernels/reference/cast.h"
 #include "support/element_types.h"
 #include "support/mapped_file.h"
 
@@ -171,7 +171,7 @@ class Maker {
       std::optional<Tensor> by_blocks = value_by_blocks(t.operands[0], static_cast<DType>(*dtype));
       const Datum value = by_blocks ? *std::move(by_blocks) : value_of(t.operands[0]);
       if (value.is_none()) return nullptr;
-      Tensor rounded = cast(value.tensor(), static_cast<DType>(*dtype));
+      Tensor rounded = kernels::cast_tensor(value.tensor(), static_cast<DType>(*dtype));
       if (!is_finite(rounded)) return refuse("a constant would not be finite");
       return scope_.rewriter.constant(std::move(rounded));
     } catch (const Error& error) {
@@ -234,10 +234,10 @@ class Maker {
         const bool has_rows = operand.rank() == large->rank() && operand.dim(0) == rows;
         inputs.push_back(has_rows ? as_f64(rows_of(operand, row, count)) : operand);
       }
-      const Tensor value = cast(evaluated(operator_of(t), attributes, inputs).tensor(), dtype);
+      const Datum value = evaluated(operator_of(t), attributes, inputs);
       Tensor place = rows_of(result, row, count);
-      if (!std::ranges::equal(value.shape(), place.shape())) return std::nullopt;
-      std::memcpy(place.raw(), value.raw(), value.bytes());
+      if (!std::ranges::equal(value.tensor().shape(), place.shape())) return std::nullopt;
+      kernels::cast_into(value.tensor(), place);
     }
     drop_mapped_pages(large->raw(), large->bytes());
     return result;
@@ -278,7 +278,7 @@ class Maker {
     }
     return operands[0];
   }
-  Datum value_of(const Quantity& quantity) const {
+  static Datum value_of(const Quantity& quantity) {
     if (const Node* node = as_node(quantity)) return value_of(node, nullptr, {});
     if (auto integers = as_integers(quantity)) return Tensor::vector<int64_t>(*integers);
     if (const Tensor* tensor = std::get_if<Tensor>(&quantity)) return widened(*tensor);
@@ -286,7 +286,7 @@ class Maker {
     throw Error(ErrorCode::InvalidArgument, "a value that a constant needs is not known");
   }
   // Of a node whose operands are constant, with a value for what is in the middle.
-  Datum value_of(const Node* node, const Node* middle, const Datum& value) const {
+  static Datum value_of(const Node* node, const Node* middle, const Datum& value) {
     if (node == middle) return value;
     if (!node || is_none(*node)) return {};
     if (const Tensor* tensor = constant_tensor(node)) return widened(*tensor);
@@ -299,20 +299,16 @@ class Maker {
     return analysis::evaluate_operator(op, attributes, operands, 1)[0];
   }
 
-  Tensor cast(const Tensor& tensor, DType dtype) const {
-    if (tensor.dtype() == dtype) return tensor;
-    const Datum from(tensor);
-    const Operator& cast = scope_.rewriter.context().get_operator("Cast");
-    return evaluated(cast, {{"to", static_cast<int64_t>(dtype)}}, {&from, 1}).tensor();
-  }
   // What was read of a constant does not stay in memory: weights are most of a model.
-  Tensor widened(const Tensor& tensor) const {
+  static Tensor widened(const Tensor& tensor) {
     if (!is_float(tensor.dtype())) return tensor;
     Tensor wide = as_f64(tensor);
     drop_mapped_pages(tensor.raw(), tensor.bytes());
     return wide;
   }
-  Tensor as_f64(const Tensor& tensor) const { return is_float(tensor.dtype()) ? cast(tensor, DType::F64) : tensor; }
+  static Tensor as_f64(const Tensor& tensor) {
+    return is_float(tensor.dtype()) ? kernels::cast_tensor(tensor, DType::F64) : tensor;
+  }
   static bool is_finite(const Tensor& tensor) {
     return !is_float(tensor.dtype()) || dispatch<Floats>(tensor.dtype(), [&]<class T>() {
       return std::ranges::all_of(tensor.data<T>(), [](T x) { return std::isfinite(static_cast<ComputeType<T>>(x)); });
