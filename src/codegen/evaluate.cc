@@ -54,7 +54,20 @@ int64_t compute_float(Op op, float a, float b, float c) {
     case Op::Maximum: return from_float(a > b ? a : b);
     case Op::Fma: return from_float(std::fma(a, b, c));
     case Op::Less: return a < b;
+    case Op::LessOrEqual: return a <= b;
+    case Op::Equal: return a == b;
+    case Op::SquareRoot: return from_float(std::sqrt(a));
     default: throw Error(ErrorCode::Internal, fmt::format("loop IR: {} of f32", name(op)));
+  }
+}
+
+// Of two lanes; a NaN goes on.
+float combine_lanes(Op op, float a, float b) {
+  switch (op) {
+    case Op::SumOfLanes: return a + b;
+    case Op::LargestOfLanes: return a > b || a != a ? a : b;
+    case Op::SmallestOfLanes: return a < b || a != a ? a : b;
+    default: throw Error(ErrorCode::Internal, fmt::format("loop IR: {} of lanes", name(op)));
   }
 }
 
@@ -152,6 +165,17 @@ class Evaluator {
         for (Value yielded : function_.block(chosen).yields) carried_.push_back(at(yielded));
         return;
       }
+      case Op::SumOfLanes:
+      case Op::LargestOfLanes:
+      case Op::SmallestOfLanes: {
+        Elements lanes = at(node.operands[0]);
+        for (; lanes.size() > 1; lanes.resize(lanes.size() / 2)) {
+          for (size_t i = 0; i < lanes.size() / 2; ++i)
+            lanes[i] = from_float(combine_lanes(node.op, as_float(lanes[i]), as_float(lanes[i + lanes.size() / 2])));
+        }
+        result = std::move(lanes);
+        return;
+      }
       default: return elementwise(node, result);
     }
   }
@@ -185,9 +209,10 @@ class Evaluator {
       } else if (node.op == Op::AsBits || node.op == Op::AsFloat) {
         result[i] = x[0];
       } else {
-        result[i] = element == Element::F32   ? compute_float(node.op, as_float(x[0]), as_float(x[1]), as_float(x[2]))
-                    : element == Element::I32 ? compute_int(node.op, x[0], x[1])
-                                              : compute_index(node.op, x[0], x[1]);
+        const bool is_int = element == Element::I32 || element == Element::Mask;
+        result[i] = element == Element::F32 ? compute_float(node.op, as_float(x[0]), as_float(x[1]), as_float(x[2]))
+                    : is_int                ? compute_int(node.op, x[0], x[1])
+                                            : compute_index(node.op, x[0], x[1]);
       }
     }
   }

@@ -5,8 +5,10 @@
 #include <mutex>
 #include <new>
 
+#include "codegen/group.h"
 #include "codegen/machine_code.h"
 #include "codegen/product.h"
+#include "kernels/generated/group.h"
 #include "kernels/generated/product.h"
 
 namespace anfora::codegen {
@@ -34,6 +36,17 @@ MachineCode product_code(const ProductCode& code, std::span<const int> rows) {
   return place->second;
 }
 
+// Groups that come to the same code share it.
+kernels::generated::GeneratedGroup group_code(const kernels::generated::GroupCode& code) {
+  static std::mutex mutex;
+  static auto& known = *new std::map<std::pair<Isa, std::string>, MachineCode>;
+  const GroupFunction group = group_function(code);
+  std::lock_guard lock(mutex);
+  auto [place, is_new] = known.try_emplace({code.isa, to_string(group.function)});
+  if (is_new) place->second = compile({&group.function, 1}, code.isa);
+  return {place->second, group.buffers};
+}
+
 // Whether there is as much memory as LLVM may take: it ends the program where it gets none.
 bool can_compile() {
   constexpr size_t kEnough = size_t{64} << 20;
@@ -55,6 +68,9 @@ const kernels::PreparedRegistry& generating_kernels() {
         return generate_product(data);
       });
     }
+    all.add("Group", "generated:group", [](kernels::KernelData& data) -> std::unique_ptr<kernels::PreparedKernel> {
+      return can_compile() ? kernels::generated::prepare_group(data, group_code) : nullptr;
+    });
     return all;
   }();
   return registry;

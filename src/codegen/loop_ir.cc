@@ -82,13 +82,17 @@ Value Builder::columns(int vectors, int lanes, Value count) {
 
 Value Builder::binary(Op op, Value a, Value b) {
   Type result = repeated(type(a), type(b));
-  if (op == Op::Less) result.element = Element::Mask;
+  if (op == Op::Less || op == Op::LessOrEqual || op == Op::Equal) result.element = Element::Mask;
   return append({.op = op, .type = result, .operands = {a, b}});
 }
 
 Value Builder::fma(Value a, Value b, Value c) {
   return append({.op = Op::Fma, .type = repeated(repeated(type(a), type(b)), type(c)), .operands = {a, b, c}});
 }
+
+Value Builder::square_root(Value a) { return append({.op = Op::SquareRoot, .type = type(a), .operands = {a}}); }
+
+Value Builder::of_lanes(Op op, Value a) { return append({.op = op, .type = {type(a).element}, .operands = {a}}); }
 
 Value Builder::select(Value mask, Value a, Value b) {
   const Type result = repeated(repeated(type(a), type(b)), type(mask));

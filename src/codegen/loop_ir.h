@@ -64,10 +64,16 @@ enum class Op : uint8_t {
   Maximum,  // index, f32; i32 but for the last three. Minimum: a < b ? a : b
   Fma,      // a · b + c with one rounding
   Less,     // → mask; of indices: single
+  LessOrEqual,
+  Equal,       // f32 → mask; false of NaN, as Less
+  SquareRoot,  // f32
+  SumOfLanes,  // f32[1x1xlanes] → f32[1x1x1]: halves are combined until one element is left
+  LargestOfLanes,
+  SmallestOfLanes,  // the same
   Select,   // mask, a, b
   And,
   Or,
-  Xor,
+  Xor,  // i32, masks
   ShiftLeft,
   ShiftRight,  // i32; shifts by a Bits, to the right with the sign
   AsBits,
@@ -136,6 +142,8 @@ class Builder {
   Value maximum(Value a, Value b) { return binary(Op::Maximum, a, b); }
   Value less(Value a, Value b) { return binary(Op::Less, a, b); }
   Value fma(Value a, Value b, Value c);
+  Value square_root(Value a);
+  Value of_lanes(Op op, Value a);
   Value select(Value mask, Value a, Value b);
   Value as_bits(Value a);
   Value as_float(Value a);

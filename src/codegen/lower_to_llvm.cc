@@ -7,6 +7,7 @@
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/Module.h>
 
+#include <algorithm>
 #include <map>
 
 #include "anfora/error.h"
@@ -116,6 +117,10 @@ class Lowering {
       case Op::Select: return b_.CreateSelect(operand(0), operand(1), operand(2));
       case Op::Fma:
         return b_.CreateIntrinsic(llvm::Intrinsic::fma, {element_type(n.type)}, {operand(0), operand(1), operand(2)});
+      case Op::SquareRoot: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, operand(0));
+      case Op::SumOfLanes:
+      case Op::LargestOfLanes:
+      case Op::SmallestOfLanes: return of_lanes(n.op, element(n.operands[0], 0, 0, node(n.operands[0]).type.lanes));
       case Op::AsBits:
       case Op::AsFloat: return b_.CreateBitCast(operand(0), element_type(n.type));
       case Op::And: return b_.CreateAnd(operand(0), operand(1));
@@ -134,10 +139,32 @@ class Lowering {
       case Op::Multiply: return is_float ? b_.CreateFMul(a, b) : b_.CreateMul(a, b);
       case Op::Divide: return b_.CreateFDiv(a, b);
       case Op::Less: return is_float ? b_.CreateFCmpOLT(a, b) : b_.CreateICmpSLT(a, b);
+      case Op::LessOrEqual: return b_.CreateFCmpOLE(a, b);
+      case Op::Equal: return b_.CreateFCmpOEQ(a, b);
       case Op::Minimum: return b_.CreateSelect(arithmetic(Op::Less, is_float, a, b), a, b);
       case Op::Maximum: return b_.CreateSelect(is_float ? b_.CreateFCmpOGT(a, b) : b_.CreateICmpSGT(a, b), a, b);
       default: throw Error(ErrorCode::Internal, "loop IR: no code for " + std::string(name(op)));
     }
+  }
+
+  // The halves of the vector are combined until one lane is left.
+  llvm::Value* of_lanes(Op op, llvm::Value* vector) {
+    auto count = llvm::cast<llvm::FixedVectorType>(vector->getType())->getNumElements();
+    for (; count > 1; count /= 2) {
+      llvm::SmallVector<int, 8> low, high;
+      for (unsigned i = 0; i < count / 2; ++i) {
+        low.push_back(static_cast<int>(i));
+        high.push_back(static_cast<int>(i + count / 2));
+      }
+      llvm::Value *a = b_.CreateShuffleVector(vector, low), *b = b_.CreateShuffleVector(vector, high);
+      if (op == Op::SumOfLanes) {
+        vector = b_.CreateFAdd(a, b);
+      } else {
+        llvm::Value* is_first = op == Op::LargestOfLanes ? b_.CreateFCmpOGT(a, b) : b_.CreateFCmpOLT(a, b);
+        vector = b_.CreateSelect(b_.CreateOr(is_first, b_.CreateFCmpUNO(a, a)), a, b);
+      }
+    }
+    return b_.CreateExtractElement(vector, uint64_t{0});
   }
 
   // Lane i of the vector is on where its column comes before the count.
@@ -158,10 +185,17 @@ class Lowering {
   }
 
   void block(int number) {
-    for (Value value : function_.block(number).nodes) {
-      const Node& n = node(value);
+    const std::vector<Value>& nodes = function_.block(number).nodes;
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      const Node& n = node(nodes[i]);
+      const Value value = nodes[i];
       switch (n.op) {
-        case Op::Store: store(n); break;
+        case Op::Store: {
+          std::vector<const Node*> stores{&n};
+          while (i + 1 < nodes.size() && node(nodes[i + 1]).op == Op::Store) stores.push_back(&node(nodes[++i]));
+          store(stores);
+          break;
+        }
         case Op::Prefetch:
           // For reading, into all levels of the cache, of data.
           b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
@@ -174,6 +208,16 @@ class Lowering {
     }
   }
 
+  // What stores in a row write is computed before the first of them: it may lie where another of them reads.
+  void store(const std::vector<const Node*>& stores) {
+    if (stores.size() > 1) {
+      for (const Node* n : stores) {
+        for_each_element(n->type, [&](int row, int vector) { element(n->operands[2], row, vector, n->type.lanes); });
+      }
+    }
+    for (const Node* n : stores) store(*n);
+  }
+
   void store(const Node& n) {
     for_each_element(n.type, [&](int row, int vector) {
       llvm::Value* what = element(n.operands[2], row, vector, n.type.lanes);
@@ -184,6 +228,33 @@ class Lowering {
         b_.CreateMaskedStore(what, to, llvm::Align(4), element(n.operands[3], 0, vector, n.type.lanes));
       }
     });
+  }
+
+  void add_defined(int number, std::vector<bool>& is_inside) const {
+    const Block& block = function_.block(number);
+    for (Value item : block.items) is_inside[static_cast<size_t>(item)] = true;
+    for (Value value : block.nodes) {
+      is_inside[static_cast<size_t>(value)] = true;
+      for (int inner : node(value).blocks) {
+        if (inner >= 0) add_defined(inner, is_inside);
+      }
+    }
+  }
+
+  // Of what a block reads of before it, that which is single is computed now: once, where the block is a loop's.
+  void compute_singles(int number, const std::vector<bool>& is_inside) {
+    const Block& block = function_.block(number);
+    auto read = [&](Value value) {
+      if (!is_inside[static_cast<size_t>(value)] && node(value).type.is_single()) single(value);
+    };
+    for (Value value : block.nodes) {
+      if (node(value).op == Op::Result) continue;
+      std::ranges::for_each(node(value).operands, read);
+      for (int inner : node(value).blocks) {
+        if (inner >= 0) compute_singles(inner, is_inside);
+      }
+    }
+    std::ranges::for_each(block.yields, read);
   }
 
   llvm::BasicBlock* new_block(const char* name) { return llvm::BasicBlock::Create(b_.getContext(), name, target_); }
@@ -272,6 +343,9 @@ class Lowering {
 
   void loop(Value value, const Node& n) {
     const Block& body = function_.block(n.blocks[0]);
+    std::vector<bool> is_inside(function_.nodes.size());
+    add_defined(n.blocks[0], is_inside);
+    compute_singles(n.blocks[0], is_inside);
     Carried carried;
     for_each_carried(body, [&](size_t i, int row, int vector) {
       carried.push_back(element(n.operands[i + 1], row, vector, node(body.items[i]).type.lanes));

@@ -28,6 +28,12 @@ std::string_view name(Op op) {
     case Op::Maximum: return "maximum";
     case Op::Fma: return "fma";
     case Op::Less: return "less";
+    case Op::LessOrEqual: return "less_or_equal";
+    case Op::Equal: return "equal";
+    case Op::SquareRoot: return "square_root";
+    case Op::SumOfLanes: return "sum_of_lanes";
+    case Op::LargestOfLanes: return "largest_of_lanes";
+    case Op::SmallestOfLanes: return "smallest_of_lanes";
     case Op::Select: return "select";
     case Op::And: return "and";
     case Op::Or: return "or";

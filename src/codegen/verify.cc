@@ -170,6 +170,8 @@ class Verifier {
       case Op::And:
       case Op::Or:
       case Op::Xor:
+        if (element != Element::I32 && element != Element::Mask) fail(value, "of {}", to_string(result));
+        break;
       case Op::ShiftLeft:
       case Op::ShiftRight:
         if (element != Element::I32) fail(value, "of {}", to_string(result));
@@ -178,6 +180,20 @@ class Verifier {
       case Op::Fma:
         if (element != Element::F32) fail(value, "of {}", to_string(result));
         if (node.op == Op::Fma && !isa_.has_fma) fail(value, "{} has no such instruction", isa_.name);
+        break;
+      case Op::LessOrEqual:
+      case Op::Equal:
+        if (element != Element::F32) fail(value, "of {}", to_string(result));
+        result.element = Element::Mask;
+        break;
+      case Op::SquareRoot:
+        if (element != Element::F32) fail(value, "of {}", to_string(result));
+        break;
+      case Op::SumOfLanes:
+      case Op::LargestOfLanes:
+      case Op::SmallestOfLanes:
+        if (result != Type{Element::F32, 1, 1, isa_.lanes}) fail(value, "of {}", to_string(result));
+        result.lanes = 1;
         break;
       case Op::Less: result.element = Element::Mask; break;
       case Op::AsBits: result.element = Element::I32; break;

@@ -155,6 +155,12 @@ void declare_pool_gradient(Declarations& declare) {
   for (const char* ints : {"dilations", "pads", "strides"}) d.optional_attribute(ints, AttributeKind::Ints);
 }
 
+void infer_group(InferenceContext& ctx) {
+  if (!ctx.input(0)->is_func()) ctx.fail("the first operand is no function");
+  const Type* result = ctx.input(0)->result();
+  for (size_t i = 0; i < ctx.num_outputs(); ++i) ctx.set_output(i, result->is_tuple() ? result->element(i) : result);
+}
+
 }  // namespace
 
 void declare_lowered(Declarations& declare) {
@@ -194,6 +200,17 @@ void declare_lowered(Declarations& declare) {
                     .optional_attribute("perm_y", AttributeKind::Ints)
                     .infer(infer_product)
                     .flops(product_flops));
+  declare.op("Group", 1, "anfora")
+      .doc("The results of `function`, which has no free variables, for the arguments: what one generated kernel computes. Where there is none, "
+           "a call.")
+      .input("function", "F")
+      .variadic_input("arguments", "T", 0)
+      .variadic_output("results", "T")
+      .type("F", kAnyType)
+      .type("T", kAnyType)
+      .infer(infer_group)
+      .calls()
+      .no_kernel();
 }
 
 }  // namespace anfora::ops

@@ -9,7 +9,7 @@
 
 // One file each, src/passes/….cc.
 namespace anfora::passes {
-extern const Pass kAttention, kBranches, kCaches, kCanonicalize, kCse, kDce, kDecompose, kDifferentiate, kEinsum, kEpilogue, kExpand, kFold, kGenerate, kGradientKernels, kInline,
+extern const Pass kAttention, kBranches, kCaches, kCanonicalize, kCse, kDce, kDecompose, kDifferentiate, kEinsum, kEpilogue, kExpand, kFold, kGenerate, kGradientKernels, kGroup, kInline,
     kLambdaLift, kLayers, kLayout, kLoops, kOnnxRuntime, kOutline, kParallel, kRecurrence, kRematerialize, kSignatures, kSimplify, kSingleExit, kSplit, kWeights,
     kWiden, kWidenSingle;
 }
@@ -72,7 +72,7 @@ constexpr Stage kWiden{.name = "widen", .passes = kWidenPasses, .on_change = &kF
 // where nobody else uses the value in between, not even a dead node. What is computed again is decided at the end.
 constexpr const Pass* kLoweringPasses[] = {
     &passes::kLayout,   &passes::kFold,     &passes::kSimplify, &passes::kFold,          &passes::kCse,
-    &passes::kDce, &passes::kEpilogue, &passes::kDce, &passes::kRematerialize,
+    &passes::kDce, &passes::kEpilogue, &passes::kDce, &passes::kRematerialize, &passes::kGroup,
 };
 constexpr Stage kLowering{.name = "lower", .passes = kLoweringPasses, .rules = passes::lowering_rules};
 
@@ -134,6 +134,8 @@ constexpr Constraint kOrder[] = {
     {"layout", "simplify", "transposes around a layout cancel"},
     {"dce", "epilogue", "a dead user keeps an epilogue from its product"},
     {"epilogue", "rematerialize", "what is fused is not kept"},
+    {"epilogue", "group", "what a product takes is not written to memory at all"},
+    {"rematerialize", "group", "what is computed again may be so in the group that reads it"},
 };
 
 std::vector<const Pass*> flattened(const Pipeline& pipeline) {

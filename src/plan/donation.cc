@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "analysis/group_space.h"
 #include "plan/retention.h"
 #include "plan/sizes.h"
 
@@ -23,6 +24,18 @@ bool may_overwrite(const Step& step, size_t i, const std::vector<Value>& viewed)
     if (other == operand ? !is_pointwise : is_same_memory) return false;
   }
   return true;
+}
+
+std::vector<int> in_place_operands(const Step& step) {
+  if (!analysis::function_of_group(*step.node)) return step.node->op().in_place;
+  std::vector<int> operands;
+  const ir::Type* type = step.node->num_outputs() == 1 ? step.node->type() : step.node->type()->element(0);
+  for (size_t i = 1; i < step.node->num_inputs(); ++i) {
+    const ir::Type* other = step.node->input(i)->type();
+    if (other && other->is_tensor() && other->dtype() == type->dtype() && analysis::is_same_shape(other, type))
+      operands.push_back(static_cast<int>(i) - 1);
+  }
+  return operands;
 }
 
 namespace {
@@ -123,7 +136,7 @@ class DonationPlanner {
     std::vector<Value> operands;
     const Step& step = draft_.steps[writer_[value]];
     if (step.first_result != value) return operands;
-    for (int i : step.node->op().in_place) {
+    for (int i : in_place_operands(step)) {
       if (!may_overwrite(step, static_cast<size_t>(i), viewed_)) continue;
       const Value memory = viewed_[static_cast<Value>(step.operands[static_cast<size_t>(i)])];
       if (memory != Draft::kConstant && last_read_[memory] <= writer_[value] &&

@@ -29,6 +29,10 @@ class RetainedArguments;
 // Of the main function.
 Donation plan_donation(const Draft& draft, const RetainedArguments& retained);
 
+// The operands of a kernel's step whose memory its first result may take over, where nobody else reads it: those that the operator
+// declares; of a group, those of the result's shape, which it reads where it writes.
+std::vector<int> in_place_operands(const Step& step);
+
 // Whether the step overwrites the memory of operand i only where it has read it. The same memory as another operand may be read in
 // another order: through a view, or by an operator that does not go element by element. `viewed`: see Draft::viewed().
 bool may_overwrite(const Step& step, size_t i, const std::vector<Value>& viewed);

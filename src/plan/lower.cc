@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/unordered/unordered_flat_map.hpp>
 
+#include "analysis/group_space.h"
 #include "anfora/error.h"
 
 namespace anfora::plan {
@@ -157,7 +158,18 @@ class Lowering {
     return give_result(step, type);
   }
 
+  // Of a group, the kernel that was generated; else the function is called.
+  void lower_group(Apply& node, const Graph& function) {
+    const std::optional<uint32_t> kernel = program_.group_kernel(node);
+    std::vector<Operand> operands = operands_from(node, 1);
+    Step& step = add_step(kernel ? Opcode::Kernel : Opcode::Call, &node, std::move(operands));
+    step.target = kernel ? *kernel : program_.function_index(&function);
+    if (node.num_outputs() == 1) return define(&node, give_result(step, node.type()));
+    define_items(step, node, node.num_outputs());
+  }
+
   void lower_operation(Apply& node) {
+    if (const Graph* function = analysis::function_of_group(node)) return lower_group(node, *function);
     std::vector<Operand> operands = operands_from(node, 0);
     Step& step = add_step(Opcode::Kernel, &node, std::move(operands));
     step.target = program_.add_kernel(node);

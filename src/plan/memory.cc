@@ -129,7 +129,7 @@ class MemoryPlanner {
 
   std::optional<uint32_t> buffer_to_take_over(uint32_t s, Dim bytes) const {
     const Step& step = draft_.steps[s];
-    for (int i : step.node->op().in_place) {
+    for (int i : in_place_operands(step)) {
       if (!may_overwrite(step, static_cast<size_t>(i), viewed_)) continue;
       uint32_t input = class_of(step.operands[i]);
       if (input == kOutside || plan_.buffer_of[input] >= Function::kSharesInput) continue;
@@ -141,7 +141,7 @@ class MemoryPlanner {
 
   void find_reusable(uint32_t s) {
     const Step& step = draft_.steps[s];
-    for (int i : step.node->op().in_place) {
+    for (int i : in_place_operands(step)) {
       if (!may_overwrite(step, static_cast<size_t>(i), viewed_)) continue;
       const uint32_t input = class_of(step.operands[i]);
       if (input != kOutside && plan_.buffer_of[input] != Function::kNoBuffer)

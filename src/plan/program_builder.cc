@@ -7,11 +7,13 @@
 #include <functional>
 
 #include "analysis/evaluate.h"
+#include "analysis/group_space.h"
 #include "analysis/schedule.h"
 #include "anfora/error.h"
 #include "kernels/onednn/onednn_kernels.h"
 #include "kernels/registered.h"
 #include "ops/registry.h"
+#include "plan/group.h"
 
 namespace anfora::plan {
 
@@ -59,11 +61,44 @@ ProgramBuilder::ProgramBuilder(const ir::Module& module, ir::Module* used_up, co
       options_(options),
       order_(ir::topological_order(module)),
       free_variables_(order_) {
+  add_groups();
   for (const ir::GraphOrder& graph : order_.graphs) {
     function_index_.emplace(graph.graph, static_cast<uint32_t>(function_index_.size()));
   }
   for (ir::GraphOrder& graph : order_.graphs) graph.nodes = analysis::schedule(graph, free_variables_);
   if (used_up_) release_unused_constants();
+}
+
+// Generates the kernels of groups. Functions that are only computed by them are no part of the program.
+void ProgramBuilder::add_groups() {
+  if (options_.reference_only) return;
+  boost::unordered_flat_set<const ir::Graph*> generated, called;
+  for (const ir::GraphOrder& graph : order_.graphs) {
+    for (const ir::Apply* node : graph.nodes) {
+      const ir::Graph* function = analysis::function_of_group(*node);
+      if (!function) continue;
+      auto kernel = std::make_unique<runtime::Kernel>();
+      std::optional<AttributeSet> attributes = group_attributes(*function);
+      kernel->op = node->op().qualified;
+      kernel->num_outputs = node->num_outputs();
+      if (attributes) kernel->attributes = std::move(*attributes);
+      if (!attributes || !is_reached(node->type()) || !prepare(*node, 1, *kernel)) {
+        called.insert(function);
+        continue;
+      }
+      generated.insert(function);
+      program->kernels.push_back(std::move(kernel));
+      groups_[node] = static_cast<uint32_t>(program->kernels.size() - 1);
+    }
+  }
+  std::erase_if(order_.graphs, [&](const ir::GraphOrder& graph) {
+    return generated.contains(graph.graph) && !called.contains(graph.graph);
+  });
+}
+
+std::optional<uint32_t> ProgramBuilder::group_kernel(const ir::Apply& node) const {
+  auto found = groups_.find(&node);
+  return found == groups_.end() ? std::nullopt : std::optional(found->second);
 }
 
 // What rewriting has left behind, such as weights before something was folded into them.
@@ -155,20 +190,24 @@ uint32_t ProgramBuilder::add_failure(std::string_view reason) {
   return static_cast<uint32_t>(program->failures.size() - 1);
 }
 
+// False where no implementation applies.
+bool ProgramBuilder::prepare(const ir::Apply& node, size_t first_operand, runtime::Kernel& kernel) const {
+  for (const ir::Use& use : node.operands().subspan(first_operand)) kernel.inputs.push_back(describe_input(*use.node));
+  kernel.prepared = kernels::prepare_registered(kernel);
+  if (kernel.prepared) return true;
+  std::vector<const kernels::PreparedRegistry*> registries = options_.prepared;
+  std::ranges::copy(kernels::prepared_kernels(), std::back_inserter(registries));
+  for (const kernels::PreparedRegistry* registry : registries) {
+    kernel.prepared = registry->prepare(kernel);
+    if (kernel.prepared) return true;
+  }
+  kernel.inputs.clear();  // a reference kernel looks at its operands
+  return false;
+}
+
 void ProgramBuilder::choose_kernel(const ir::Apply& node, runtime::Kernel& kernel) const {
   // What no run computes, such as the branch that a known condition never takes, may be wrong in itself.
-  if (!options_.reference_only && is_reached(node.type())) {
-    for (const ir::Use& use : node.operands()) kernel.inputs.push_back(describe_input(*use.node));
-    kernel.prepared = kernels::prepare_registered(kernel);
-    if (kernel.prepared) return;
-    std::vector<const kernels::PreparedRegistry*> registries = options_.prepared;
-    std::ranges::copy(kernels::prepared_kernels(), std::back_inserter(registries));
-    for (const kernels::PreparedRegistry* registry : registries) {
-      kernel.prepared = registry->prepare(kernel);
-      if (kernel.prepared) return;
-    }
-    kernel.inputs.clear();  // a reference kernel looks at its operands
-  }
+  if (!options_.reference_only && is_reached(node.type()) && prepare(node, 0, kernel)) return;
   kernel.reference_name = node.op().kernel;
   if (options_.kernels) kernel.reference = options_.kernels->find(kernel.reference_name);
   if (!kernel.reference) kernel.reference = ops::reference_kernel(node.op());

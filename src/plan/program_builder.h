@@ -3,6 +3,7 @@
 
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "ir/order.h"
@@ -28,6 +29,8 @@ class ProgramBuilder {
   void add_large_kernels();
   // Chooses the kernel of an application, unless that was done, and returns its number.
   uint32_t add_kernel(const ir::Apply& node);
+  // The number of the kernel of a group, where one is generated; else it is a call.
+  std::optional<uint32_t> group_kernel(const ir::Apply& node) const;
   // The number of an error that a run may end by.
   uint32_t add_failure(std::string_view reason);
 
@@ -35,6 +38,8 @@ class ProgramBuilder {
 
  private:
   void choose_kernel(const ir::Apply& node, runtime::Kernel& kernel) const;
+  bool prepare(const ir::Apply& node, size_t first_operand, runtime::Kernel& kernel) const;
+  void add_groups();
   void release_unused_constants();
   void release_packed(const ir::Apply& node, runtime::Kernel& kernel);
 
@@ -45,6 +50,7 @@ class ProgramBuilder {
   boost::unordered_flat_map<const ir::Graph*, uint32_t> function_index_;
   boost::unordered_flat_map<const ir::Node*, runtime::Operand> constants_;
   boost::unordered_flat_map<const ir::Node*, uint32_t> kernels_;    // by application
+  boost::unordered_flat_map<const ir::Node*, uint32_t> groups_;     // kernels of groups, by application
   boost::unordered_flat_map<const ir::Node*, size_t> packed_uses_;  // of constants: by kernels that have copies
 };
 

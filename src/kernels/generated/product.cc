@@ -19,6 +19,7 @@
 #include <mutex>
 
 #include "anfora/error.h"
+#include "kernels/generated/group.h"
 #include "kernels/strided_product.h"
 #include "support/mapped_file.h"
 #include "support/parallel.h"
@@ -483,6 +484,7 @@ const PreparedRegistry& generated_kernels() {
     PreparedRegistry all;
     for (const char* name : {"MatMul", "Gemm", "LoweredMatMul"})
       all.add(name, "generated:product", [](KernelData& data) { return prepare_product(data, nullptr); });
+    all.add("Group", "generated:group", [](KernelData& data) { return prepare_group(data, nullptr); });
     return all;
   }();
   return registry;

@@ -1,0 +1,298 @@
+// A group's statements become passes over a row, while it is in the cache. A pass computes sums and extrema along the row; what depends on
+// them comes in a later pass. Softmax takes three:
+//
+//     %1 = row_max(%0)                        pass 0: reads the row
+//     %2 = exp_of_negative(%0 - %1)           pass 1: writes %2 to a buffer, and sums it
+//     %3 = %2 / row_sum(%2)                   pass 2: reads the buffer, writes the result
+//
+// What a later pass needs again is computed again, from the row in the cache, unless that is costly: then the first pass that computes it
+// keeps it in a buffer. Numbers of a row (sums, operands that do not change along it, and what is made of those alone) are computed once,
+// between the passes.
+//
+// A pass is a loop over whole vectors, and the same once more with a mask for the rest. Sums are kept lane by lane, and the lanes are added in
+// the end: in an order that depends on the row's length alone.
+#include "codegen/group.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "codegen/expression.h"
+
+namespace anfora::codegen {
+namespace {
+
+using namespace kernels::generated;
+using Kind = Term::Kind;
+
+class GroupBuilder {
+ public:
+  explicit GroupBuilder(const GroupCode& code)
+      : code_(code),
+        isa_(kernels::generated::describe(code.isa)),
+        terms_(parse_statements(code.varies.size(), code.statements)),
+        b_("group"),
+        math_(b_, isa_) {
+    static constexpr Parameter kParameters[kGroupArguments] = {
+        {"rows", Element::Index},          {"vectors", Element::Index},    {"has_rest", Element::Index},
+        {"rest_elements", Element::Index}, {"row_size", Element::Pointer}, {"buffers", Element::Pointer},
+        {"buffer_stride", Element::Index}};
+    for (const Parameter& parameter : kParameters)
+      parameters_.push_back(b_.parameter(parameter.name, parameter.element));
+    auto add_operand = [&](const std::string& name) {
+      const Value first = b_.parameter(name, Element::Pointer);
+      operands_.push_back({first, b_.parameter(name + "_stride", Element::Index)});
+    };
+    for (size_t i = 0; i < code.varies.size(); ++i) add_operand("x" + std::to_string(i));
+    for (size_t i = 0; i < code.outputs.size(); ++i) add_operand("y" + std::to_string(i));
+  }
+
+  GroupFunction build() {
+    classify();
+    plan_passes();
+    b_.loop(0, parameters_[kRows], [&](Value row) { build_row(row); });
+    return {b_.finish(), num_buffers_};
+  }
+
+ private:
+  struct Operand {
+    Value first, stride;
+  };
+  // What a term is, before any code is made.
+  struct Facts {
+    bool varies = false;    // along a row
+    int pass = 0;           // the first that may compute it
+    int buffer = -1;        // that it is kept in
+    int computed_in = -1;   // the first pass that computes it, which writes the buffer
+    int added_to = -1;      // the last pass that was asked for it
+    int prepared_for = -1;  // the same of the numbers that it reads
+  };
+
+  const Term& term(int t) const { return terms_.all[static_cast<size_t>(t)]; }
+  Facts& facts(int t) { return facts_[static_cast<size_t>(t)]; }
+  int value(int number) const { return terms_.values[static_cast<size_t>(number)]; }
+
+  // Operands come before users.
+  void classify() {
+    facts_.resize(terms_.all.size());
+    for (size_t t = 0; t < terms_.all.size(); ++t) {
+      const Term& term = terms_.all[t];
+      Facts& f = facts_[t];
+      if (term.kind == Kind::Input) f.varies = code_.varies[static_cast<size_t>(term.input)] != 0;
+      for (int operand : term.operands) {
+        f.varies = f.varies || facts(operand).varies;
+        f.pass = std::max(f.pass, facts(operand).pass);
+      }
+      if (!term.is_reduction()) continue;
+      if (f.varies) ++f.pass;  // else it is known at once
+      f.varies = false;
+    }
+  }
+
+  void plan_passes() {
+    auto add_pass = [&](int number) {
+      if (std::ssize(passes_) <= number) passes_.resize(static_cast<size_t>(number) + 1);
+    };
+    std::vector<bool> is_needed(terms_.all.size());
+    for (const GroupCode::Output& output : code_.outputs) is_needed[static_cast<size_t>(value(output.value))] = true;
+    for (int t = static_cast<int>(terms_.all.size()) - 1; t >= 0; --t) {
+      if (!is_needed[static_cast<size_t>(t)]) continue;
+      for (int operand : term(t).operands) is_needed[static_cast<size_t>(operand)] = true;
+      if (!is_pass_reduction(t)) continue;
+      add_pass(facts(t).pass - 1);
+      passes_[static_cast<size_t>(facts(t).pass) - 1].reductions.push_back(t);
+    }
+    int last = static_cast<int>(passes_.size()) - 1;
+    for (const GroupCode::Output& output : code_.outputs) {
+      if (!output.is_of_row) last = std::max(last, facts(value(output.value)).pass);
+    }
+    add_pass(last);
+    for (size_t p = 0; p < passes_.size(); ++p) {
+      std::ranges::sort(passes_[p].reductions);
+      for (int t : passes_[p].reductions) add_varying(static_cast<int>(p), term(t).operands[0]);
+    }
+    for (size_t i = 0; i < code_.outputs.size(); ++i) {
+      if (code_.outputs[i].is_of_row) continue;
+      passes_.back().outputs.push_back(i);
+      add_varying(static_cast<int>(passes_.size()) - 1, value(code_.outputs[i].value));
+    }
+  }
+  bool is_pass_reduction(int t) { return term(t).is_reduction() && facts(term(t).operands[0]).varies; }
+
+  // What a pass computes for a term. Where it is costly and another pass computes it already, that keeps it.
+  void add_varying(int pass, int t) {
+    Facts& f = facts(t);
+    if (!f.varies || f.added_to == pass) return;
+    f.added_to = pass;
+    if (f.computed_in >= 0 && term(t).kind == Kind::Apply && term(t).function->is_costly) {
+      if (f.buffer < 0) f.buffer = num_buffers_++;
+      return;
+    }
+    if (f.computed_in < 0) f.computed_in = pass;
+    for (int operand : term(t).operands) add_varying(pass, operand);
+  }
+
+  Type vector() const { return {Element::F32, 1, 1, isa_.lanes}; }
+
+  void build_row(Value row) {
+    row_values_.clear();
+    rows_.clear();
+    for (const Operand& operand : operands_)
+      rows_.push_back(b_.offset(operand.first, b_.multiply(row, operand.stride)));
+    for (size_t p = 0; p < passes_.size(); ++p) build_pass(static_cast<int>(p));
+    for (size_t i = 0; i < code_.outputs.size(); ++i) {
+      if (code_.outputs[i].is_of_row)
+        b_.store(rows_[code_.varies.size() + i], b_.integer(0), number_of_row(value(code_.outputs[i].value)));
+    }
+  }
+
+  struct Pass {
+    std::vector<int> reductions;
+    std::vector<size_t> outputs;
+  };
+
+  void build_pass(int number) {
+    const Pass& pass = passes_[static_cast<size_t>(number)];
+    if (pass.reductions.empty() && pass.outputs.empty()) return;
+    for (int t : pass.reductions) prepare_numbers(number, term(t).operands[0]);
+    for (size_t i : pass.outputs) prepare_numbers(number, value(code_.outputs[i].value));
+    std::vector<Value> sums;
+    for (int t : pass.reductions) sums.push_back(b_.constant(neutral(term(t).kind)));
+    const std::vector<Type> types(sums.size(), vector());
+    sums = b_.loop(0, parameters_[kVectors], 1, types, sums, [&](Value i, std::span<const Value> carried) {
+      return step(number, b_.multiply(i, b_.integer(isa_.lanes)), kNone, carried);
+    });
+    sums = b_.loop(0, parameters_[kHasRest], 1, types, sums, [&](Value, std::span<const Value> carried) {
+      const Value mask = b_.columns(1, isa_.lanes, parameters_[kRestElements]);
+      return step(number, b_.multiply(parameters_[kVectors], b_.integer(isa_.lanes)), mask, carried);
+    });
+    for (size_t i = 0; i < sums.size(); ++i) {
+      const Kind kind = term(pass.reductions[i]).kind;
+      row_values_[pass.reductions[i]] = b_.of_lanes(kind == Kind::Sum       ? Op::SumOfLanes
+                                                    : kind == Kind::Largest ? Op::LargestOfLanes
+                                                                            : Op::SmallestOfLanes,
+                                                    sums[i]);
+    }
+  }
+
+  static float neutral(Kind kind) {
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    return kind == Kind::Sum ? 0 : kind == Kind::Largest ? -kInfinity : kInfinity;
+  }
+
+  // One vector of a pass, from element `at` of the row on.
+  std::vector<Value> step(int pass, Value at, Value mask, std::span<const Value> carried) {
+    Vectors vectors{.pass = pass, .at = at, .mask = mask, .known = {}};
+    std::vector<Value> next;
+    const Pass& of = passes_[static_cast<size_t>(pass)];
+    for (size_t i = 0; i < of.reductions.size(); ++i) {
+      const Kind kind = term(of.reductions[i]).kind;
+      Value x = tile(vectors, term(of.reductions[i]).operands[0]);
+      if (mask != kNone) x = b_.select(mask, x, b_.constant(neutral(kind)));
+      next.push_back(kind == Kind::Sum       ? b_.add(carried[i], x)
+                     : kind == Kind::Largest ? math_.larger(carried[i], x)
+                                             : math_.smaller(carried[i], x));
+    }
+    std::vector<Value> results;
+    for (size_t i : of.outputs) results.push_back(tile(vectors, value(code_.outputs[i].value)));
+    for (size_t i = 0; i < results.size(); ++i)
+      b_.store(b_.offset(rows_[code_.varies.size() + of.outputs[i]], at), b_.integer(0), results[i], mask);
+    return next;
+  }
+
+  // What is computed of one vector of a row.
+  struct Vectors {
+    int pass;
+    Value at, mask;
+    std::map<int, Value> known;
+  };
+
+  // As a vector.
+  Value tile(Vectors& vectors, int t) {
+    const Value x = element(vectors, t);
+    if (b_.type(x).lanes > 1) return x;
+    // A number, repeated.
+    return b_.select(b_.columns(1, isa_.lanes, b_.integer(isa_.lanes)), x, x);
+  }
+
+  Value element(Vectors& vectors, int t) {
+    if (term(t).kind == Kind::Number) return b_.constant(term(t).number());
+    const Facts& f = facts(t);
+    if (!f.varies) return row_values_.at(t);
+    if (auto known = vectors.known.find(t); known != vectors.known.end()) return known->second;
+    Value made = kNone;
+    if (term(t).kind == Kind::Input) {
+      const Value from = b_.offset(rows_[static_cast<size_t>(term(t).input)], vectors.at);
+      made = b_.load(vector(), from, b_.integer(0), vectors.mask);
+    } else if (f.buffer >= 0 && f.computed_in < vectors.pass) {
+      made = b_.load(vector(), place_in_buffer(f.buffer, vectors.at), b_.integer(0), vectors.mask);
+    } else {
+      std::vector<Value> operands;
+      for (int operand : term(t).operands) operands.push_back(element(vectors, operand));
+      made = term(t).function->emit(b_, math_, operands);
+      if (f.buffer >= 0) b_.store(place_in_buffer(f.buffer, vectors.at), b_.integer(0), made, vectors.mask);
+    }
+    return vectors.known[t] = made;
+  }
+
+  Value place_in_buffer(int buffer, Value at) {
+    const Value row = b_.multiply(parameters_[kBufferStride], b_.integer(buffer));
+    return b_.offset(b_.offset(parameters_[kBuffers], row), at);
+  }
+
+  // Computes the numbers of the row that a pass reads for a term that varies.
+  void prepare_numbers(int pass, int t) {
+    if (!facts(t).varies) {
+      number_of_row(t);
+      return;
+    }
+    Facts& f = facts(t);
+    if (f.prepared_for == pass || (f.buffer >= 0 && f.computed_in < pass)) return;
+    f.prepared_for = pass;
+    for (int operand : term(t).operands) prepare_numbers(pass, operand);
+  }
+
+  // A term that does not change along the row, single.
+  Value number_of_row(int t) {
+    if (term(t).kind == Kind::Number) return b_.constant(term(t).number());
+    if (auto known = row_values_.find(t); known != row_values_.end()) return known->second;
+    const Type single{Element::F32};
+    Value made = kNone;
+    switch (term(t).kind) {
+      case Kind::RowSize: made = b_.load(single, parameters_[kRowSize], b_.integer(0)); break;
+      case Kind::Input: made = b_.load(single, rows_[static_cast<size_t>(term(t).input)], b_.integer(0)); break;
+      case Kind::Sum: {  // of what does not vary
+        const Value size = b_.load(single, parameters_[kRowSize], b_.integer(0));
+        made = b_.multiply(number_of_row(term(t).operands[0]), size);
+        break;
+      }
+      case Kind::Largest:
+      case Kind::Smallest: made = number_of_row(term(t).operands[0]); break;
+      default: {
+        std::vector<Value> operands;
+        for (int operand : term(t).operands) operands.push_back(number_of_row(operand));
+        made = term(t).function->emit(b_, math_, operands);
+      }
+    }
+    return row_values_[t] = made;
+  }
+
+  const GroupCode& code_;
+  const IsaDescription& isa_;
+  Terms terms_;
+  Builder b_;
+  VectorMath math_;
+  std::vector<Value> parameters_;
+  std::vector<Operand> operands_;  // inputs, outputs
+  std::vector<Facts> facts_;       // by term
+  std::vector<Pass> passes_;
+  int num_buffers_ = 0;
+  std::vector<Value> rows_;          // by operand: where the row begins
+  std::map<int, Value> row_values_;  // numbers of the row, by term
+};
+
+}  // namespace
+
+GroupFunction group_function(const GroupCode& code) { return GroupBuilder(code).build(); }
+
+}  // namespace anfora::codegen

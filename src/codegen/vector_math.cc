@@ -1,0 +1,170 @@
+#include "codegen/vector_math.h"
+
+#include <limits>
+
+namespace anfora::codegen {
+namespace {
+
+constexpr int32_t kSign = INT32_MIN;
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+// ln 2 in two parts: n times the first is exact for |n| < 2^9.
+constexpr float kLn2High = 6.93145752e-1f, kLn2Low = 1.42860677e-6f;
+// Added to a number below 2^22, this leaves its integer part in the low bits.
+constexpr float kShift = 0x1.8p23f;
+
+}  // namespace
+
+Value VectorMath::fma(Value a, Value b, Value c) {
+  return isa_.has_fma ? b_.fma(a, b, c) : b_.add(b_.multiply(a, b), c);
+}
+
+Value VectorMath::polynomial(std::initializer_list<float> coefficients, Value x) {
+  Value p = kNone;
+  for (float c : coefficients) p = p == kNone ? b_.constant(c) : fma(p, x, c);
+  return p;
+}
+
+Value VectorMath::negate(Value x) { return b_.as_float(b_.binary(Op::Xor, b_.as_bits(x), b_.bits(kSign))); }
+Value VectorMath::magnitude(Value x) { return b_.as_float(b_.binary(Op::And, b_.as_bits(x), b_.bits(~kSign))); }
+Value VectorMath::with_sign(Value x, Value of) {
+  const Value sign = b_.binary(Op::And, b_.as_bits(of), b_.bits(kSign));
+  return b_.as_float(b_.binary(Op::Or, b_.as_bits(x), sign));
+}
+
+Value VectorMath::larger(Value a, Value b) {
+  const Value both = b_.as_float(b_.binary(Op::And, b_.as_bits(a), b_.as_bits(b)));  // of 0 and −0: 0
+  const Value chosen = b_.select(b_.binary(Op::Equal, a, b), both, b);
+  return b_.select(b_.binary(Op::Or, b_.less(b, a), is_nan(a)), a, chosen);
+}
+Value VectorMath::smaller(Value a, Value b) {
+  const Value either = b_.as_float(b_.binary(Op::Or, b_.as_bits(a), b_.as_bits(b)));  // of 0 and −0: −0
+  const Value chosen = b_.select(b_.binary(Op::Equal, a, b), either, b);
+  return b_.select(b_.binary(Op::Or, b_.less(a, b), is_nan(a)), a, chosen);
+}
+Value VectorMath::negation(Value mask) {
+  const Value zero = b_.constant(0);
+  return b_.binary(Op::Xor, mask, b_.binary(Op::Equal, zero, zero));
+}
+Value VectorMath::is_nan(Value x) { return negation(b_.binary(Op::Equal, x, x)); }
+
+VectorMath::Reduced VectorMath::reduce_exponent(Value x) {
+  const Value shift = b_.constant(kShift);
+  const Value shifted = fma(x, b_.constant(1.44269504e+0f), shift);
+  const Value n = b_.subtract(shifted, shift);
+  Value r = fma(n, b_.constant(-kLn2High), x);
+  r = fma(n, b_.constant(-kLn2Low), r);
+  const Value p = polynomial({1.395060215e-3f, 8.368953131e-3f, 4.166620597e-2f, 1.666651815e-1f, 0.5f}, r);
+  const Value low = b_.subtract(b_.as_bits(shifted), b_.as_bits(shift));
+  return {low, fma(p, b_.multiply(r, r), r)};
+}
+
+Value VectorMath::power_of_two(Value n) {
+  constexpr int32_t kBias = 127, kMantissa = 23;
+  return b_.as_float(b_.binary(Op::ShiftLeft, b_.add(n, b_.bits(kBias)), b_.bits(kMantissa)));
+}
+
+Value VectorMath::exp_of_small(Value x) {
+  const auto [n, tail] = reduce_exponent(x);
+  const Value scale = power_of_two(n);
+  return fma(scale, tail, scale);
+}
+
+// 2^n in two factors, as the result may be subnormal.
+Value VectorMath::exp_below_overflow(Value x) {
+  const auto [n, tail] = reduce_exponent(x);
+  const Value half = b_.binary(Op::ShiftRight, n, b_.bits(1));
+  const Value result =
+      b_.multiply(b_.multiply(b_.add(b_.constant(1), tail), power_of_two(half)), power_of_two(b_.subtract(n, half)));
+  return b_.select(b_.less(x, b_.constant(-104)), b_.constant(0), result);
+}
+
+Value VectorMath::exp(Value x) {
+  return b_.select(b_.less(b_.constant(89), x), b_.constant(kInfinity), exp_below_overflow(x));
+}
+
+Value VectorMath::expm1(Value x) {
+  const auto [n, tail] = reduce_exponent(x);
+  const Value scale = power_of_two(b_.subtract(n, b_.bits(1)));
+  const Value halved = fma(scale, tail, b_.subtract(scale, b_.constant(0.5f)));
+  const Value result = b_.multiply(b_.constant(2), halved);
+  return b_.select(b_.less(x, b_.constant(-20)), b_.constant(-1), result);
+}
+
+// x = m 2^e with m in [√½, √2); subnormals are first brought up to normal.
+Value VectorMath::log(Value x) {
+  const Value is_tiny = b_.less(x, b_.constant(std::numeric_limits<float>::min()));
+  const Value bits = b_.as_bits(b_.select(is_tiny, b_.multiply(x, b_.constant(0x1p25f)), x));
+  const Value exponent = b_.binary(Op::ShiftRight, b_.subtract(bits, b_.bits(0x3f3504f3)), b_.bits(23));
+  const Value m = b_.as_float(b_.subtract(bits, b_.binary(Op::ShiftLeft, exponent, b_.bits(23))));
+  const Value shift = b_.constant(kShift);
+  const Value whole = b_.subtract(b_.as_float(b_.add(exponent, b_.as_bits(shift))), shift);
+  const Value e = b_.subtract(whole, b_.select(is_tiny, b_.constant(25), b_.constant(0)));
+  const Value f = b_.subtract(m, b_.constant(1));
+  const Value p = polynomial({6.915146858e-2f, -1.178969592e-1f, 1.187301651e-1f, -1.238436997e-1f, 1.421865523e-1f,
+                              -1.666924953e-1f, 2.000222653e-1f, -2.499998659e-1f, 3.333331048e-1f},
+                             f);
+  const Value square = b_.multiply(f, f);
+  const Value tail = fma(b_.multiply(p, square), f, b_.multiply(e, b_.constant(kLn2Low)));
+  Value result = fma(e, b_.constant(kLn2High), b_.add(fma(b_.constant(-0.5f), square, tail), f));
+  const Value infinity = b_.constant(kInfinity), zero = b_.constant(0);
+  result = b_.select(b_.binary(Op::Equal, x, infinity), infinity, result);
+  result = b_.select(b_.binary(Op::Equal, x, zero), b_.constant(-kInfinity), result);
+  return b_.select(b_.binary(Op::LessOrEqual, zero, x), result, b_.constant(std::numeric_limits<float>::quiet_NaN()));
+}
+
+// log(1 + x) for x in [0, 1]; the second term is what rounding lost.
+Value VectorMath::log1p_of_fraction(Value x) {
+  const Value one = b_.constant(1), u = b_.add(one, x);
+  return b_.add(log(u), b_.divide(b_.subtract(x, b_.subtract(u, one)), u));
+}
+
+Value VectorMath::sigmoid(Value x) {
+  const Value e = exp_below_overflow(with_sign(magnitude(x), b_.constant(-1)));
+  const Value one = b_.constant(1);
+  return b_.divide(b_.select(b_.less(x, b_.constant(0)), e, one), b_.add(one, e));
+}
+
+Value VectorMath::softplus(Value x) {
+  const Value tail = log1p_of_fraction(exp_below_overflow(with_sign(magnitude(x), b_.constant(-1))));
+  return b_.add(b_.maximum(x, b_.constant(0)), tail);
+}
+
+Value VectorMath::tanh(Value x) {
+  const Value t = magnitude(x), z = b_.multiply(x, x);
+  const Value p = polynomial(
+      {2.147539752e-3f, -8.182677440e-3f, 2.170296945e-2f, -5.394720286e-2f, 1.333321035e-1f, -3.333333135e-1f}, z);
+  const Value small = fma(b_.multiply(p, z), x, x);
+  const Value bounded = b_.minimum(b_.constant(10), t);  // keeps NaN
+  const Value one = b_.constant(1), two = b_.constant(2);
+  const Value large = b_.subtract(one, b_.divide(two, b_.add(exp_of_small(b_.multiply(two, bounded)), one)));
+  return with_sign(magnitude(b_.select(b_.less(t, b_.constant(0.625f)), small, large)), x);
+}
+
+Value VectorMath::erf(Value x) {
+  const Value z = b_.multiply(x, x);
+  const Value p = polynomial({7.853860734e-5f, -8.010193123e-4f, 5.188327748e-3f, -2.685381100e-2f, 1.128358543e-1f,
+                              -3.761262596e-1f, 1.283791661e-1f},
+                             z);
+  const Value small = fma(p, x, x);
+  const Value t = b_.minimum(b_.constant(4), magnitude(x));  // keeps NaN
+  const Value q = polynomial({1.863792568e-4f, -2.947658999e-3f, 2.183806710e-2f, -1.031067595e-1f, -6.381448507e-1f,
+                              -1.127089143e+0f, -3.415223036e-4f},
+                             t);
+  const Value large = with_sign(b_.subtract(b_.constant(1), exp_of_small(q)), x);
+  return b_.select(b_.less(t, b_.constant(1)), small, large);
+}
+
+Value VectorMath::gelu(Value x) {
+  constexpr float kRootOfHalf = 0.70710678f;
+  const Value half = b_.multiply(b_.constant(0.5f), x);
+  return fma(half, erf(b_.multiply(x, b_.constant(kRootOfHalf))), half);
+}
+
+Value VectorMath::gelu_tanh(Value x) {
+  constexpr float kRootOfTwoByPi = 0.79788456f, kCubic = 0.044715f;
+  const Value inner = fma(b_.multiply(b_.constant(kCubic), b_.multiply(x, x)), x, x);
+  const Value half = b_.multiply(b_.constant(0.5f), x);
+  return fma(half, tanh(b_.multiply(b_.constant(kRootOfTwoByPi), inner)), half);
+}
+
+}  // namespace anfora::codegen

@@ -1,0 +1,275 @@
+// How a group runs: neighbouring axes that all operands walk through alike become one; the last of what is left are the rows of the code, and
+// the others are split among threads. Where there are few rows and nothing is summed along them, the rows are split as well.
+//
+//     f32[4, 8, 64] + f32[64]          rows of 64, 32 of them
+//     f32[4, 8, 64] + f32[4, 8, 64]    one row of 2048, in parts
+#include "kernels/generated/group.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "anfora/error.h"
+#include "kernels/input_shapes.h"
+#include "kernels/reference/broadcast.h"
+#include "support/parallel.h"
+#include "support/scratch.h"
+
+namespace anfora::kernels::generated {
+namespace {
+
+// Of the layout of code; another generator's is not taken.
+constexpr int64_t kGroupCodeVersion = 1;
+
+// What the attributes say.
+struct GroupDescription {
+  size_t rank = 0;
+  bool reduces = false;
+  std::vector<std::vector<uint8_t>> axes;  // by operand, inputs first: whether it walks along the axis
+  std::vector<int64_t> output_ranks;
+  GroupCode code;
+
+  size_t num_inputs() const { return code.varies.size(); }
+
+  static std::optional<GroupDescription> read(const KernelData& data) {
+    const AttributeSet& attributes = data.attributes;
+    GroupDescription group;
+    group.rank = static_cast<size_t>(attributes.get_int("rank", 0));
+    group.reduces = attributes.get_int("reduces", 0) != 0;
+    const auto axes = attributes.ints("axes"), output_axes = attributes.ints("output_axes"),
+               outputs = attributes.ints("outputs"), output_ranks = attributes.ints("output_ranks");
+    const size_t num_inputs = data.inputs.size(), num_operands = num_inputs + outputs.size();
+    if (group.rank == 0 || axes.size() != num_inputs * group.rank ||
+        output_axes.size() != outputs.size() * group.rank || output_ranks.size() != outputs.size() ||
+        data.num_outputs != outputs.size() || num_operands > kMostGroupOperands)
+      return std::nullopt;
+    for (size_t i = 0; i < num_operands; ++i) {
+      const auto from =
+          i < num_inputs ? axes.subspan(i * group.rank) : output_axes.subspan((i - num_inputs) * group.rank);
+      group.axes.emplace_back(from.begin(), from.begin() + static_cast<std::ptrdiff_t>(group.rank));
+    }
+    for (size_t i = 0; i < num_inputs; ++i) {
+      if (data.inputs[i].dtype != DType::F32) return std::nullopt;
+      group.code.varies.push_back(group.axes[i].back());
+    }
+    for (const std::string& statement : attributes.strings("statements")) group.code.statements.push_back(statement);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (outputs[i] < 0 || outputs[i] >= std::ssize(group.code.varies) + std::ssize(group.code.statements))
+        return std::nullopt;
+      group.code.outputs.push_back({static_cast<int>(outputs[i]), group.axes[num_inputs + i].back() == 0});
+    }
+    group.output_ranks.assign(output_ranks.begin(), output_ranks.end());
+    return group;
+  }
+};
+
+// How a group runs on inputs of certain shapes.
+struct GroupPlan {
+  InputShapes shapes;
+  std::vector<Shape> outputs;
+  int64_t row_elements = 1, rows = 1;  // of the row's axis, and of all others together
+  Shape sizes;                         // of the axes in front of the row's, as far as they are not one
+  std::vector<Shape> strides;          // by operand, of those axes
+
+  GroupPlan(InputShapes of, const GroupDescription& group) : shapes(std::move(of)) {
+    const Shape space = space_of(group);
+    for (size_t i = 0; i < group.code.outputs.size(); ++i) {
+      const std::vector<uint8_t>& axes = group.axes[group.num_inputs() + i];
+      Shape shape;
+      for (size_t axis = 0; axis < static_cast<size_t>(group.output_ranks[i]); ++axis)
+        shape.push_back(axes[axis] ? space[axis] : 1);
+      outputs.push_back(std::move(shape));
+    }
+    merge_axes(space, group);
+  }
+
+ private:
+  Shape space_of(const GroupDescription& group) const {
+    Shape space(group.rank, 1);
+    for (size_t i = 0; i < group.num_inputs(); ++i) {
+      if (shapes[i]) space = broadcast_shape(space, *shapes[i]);
+    }
+    for (size_t i = 0; i < group.num_inputs(); ++i) {
+      bool is_expected = space.size() == group.rank && shapes[i] && shapes[i]->size() <= group.rank;
+      for (size_t axis = 0; is_expected && axis < group.rank; ++axis) {
+        const size_t missing = group.rank - shapes[i]->size();
+        const int64_t size = axis < missing ? 1 : (*shapes[i])[axis - missing];
+        is_expected = size == (group.axes[i][axis] ? space[axis] : 1);
+      }
+      if (!is_expected)
+        throw Error(ErrorCode::TypeMismatch,
+                    fmt::format("input {} of a group is not of the shape that was inferred", i));
+    }
+    return space;
+  }
+
+  void merge_axes(const Shape& space, const GroupDescription& group) {
+    const size_t num_operands = group.axes.size();
+    std::vector<Shape> dense(num_operands);
+    for (size_t i = 0; i < num_operands; ++i) {
+      dense[i].resize(group.rank);
+      int64_t stride = 1;
+      for (size_t axis = group.rank; axis-- > 0;) {
+        dense[i][axis] = group.axes[i][axis] ? stride : 0;
+        if (group.axes[i][axis]) stride *= space[axis];
+      }
+    }
+    auto is_alike = [&](size_t axis, size_t other) {
+      return std::ranges::all_of(group.axes, [&](const auto& axes) { return axes[axis] == axes[other]; });
+    };
+    row_elements = space.back();
+    size_t last = group.rank - 1;  // of the axes that were merged last
+    strides.resize(num_operands);
+    for (size_t axis = group.rank - 1; axis-- > 0;) {
+      if (space[axis] == 1) continue;
+      const bool is_row = sizes.empty();
+      if (is_alike(axis, last) && !(is_row && group.reduces)) {
+        (is_row ? row_elements : sizes.front()) *= space[axis];
+        continue;
+      }
+      last = axis;
+      sizes.insert(sizes.begin(), space[axis]);
+      for (size_t i = 0; i < num_operands; ++i) strides[i].insert(strides[i].begin(), dense[i][axis]);
+    }
+    rows = element_count(sizes);
+  }
+};
+
+class GroupKernel : public PreparedKernel {
+ public:
+  // Shapes that plans are kept for; the one used longest ago makes room.
+  static constexpr size_t kMostPlans = 16;
+
+  GroupKernel(KernelData& data, GroupDescription group) : data_(data), group_(std::move(group)) {}
+
+  // False where there is no code for it, and none can be made.
+  bool prepare(GroupGenerator generate) {
+    if (data_.packed.empty()) {
+      if (!generate) return false;
+      group_.code.isa = best_isa();
+      GeneratedGroup made = generate(group_.code);
+      data_.packed.push_back(
+          {0,
+           {kGroupCodeVersion, static_cast<int64_t>(group_.code.isa), made.buffers, made.code.entries.at(0)},
+           std::move(made.code.bytes)});
+    }
+    const PackedConstant& packed = data_.packed.front();
+    constexpr size_t kNumbers = 4;
+    if (packed.layout.size() != kNumbers || packed.layout[0] != kGroupCodeVersion || packed.layout[1] < 0 ||
+        packed.layout[1] > static_cast<int64_t>(Isa::Avx512) || packed.layout[2] < 0)
+      return false;
+    group_.code.isa = static_cast<Isa>(packed.layout[1]);
+    buffers_ = packed.layout[2];
+    code_ = ExecutableCode::map({.isa = group_.code.isa, .entries = {packed.layout[3]}, .bytes = packed.elements});
+    entry_ = code_->entry(packed.layout[3]);
+    return true;
+  }
+
+  std::unique_ptr<State> make_state() const override { return std::make_unique<Plans>(); }
+
+  void run(KernelContext& context, State* state) const override {
+    const GroupPlan& plan = find_plan(context, static_cast<Plans&>(*state).plans);
+    std::array<int64_t, kMostGroupOperands> first{};
+    const size_t num_inputs = group_.num_inputs();
+    for (size_t i = 0; i < num_inputs; ++i) first[i] = address(context.input(i).data<float>().data());
+    for (size_t i = 0; i < plan.outputs.size(); ++i)
+      first[num_inputs + i] = address(context.allocate_output(i, DType::F32, plan.outputs[i]).data<float>().data());
+    if (plan.rows == 0 || (plan.row_elements == 0 && !has_outputs_of_rows())) return;
+    run(plan, first);
+  }
+
+ private:
+  struct Plans : State {
+    std::vector<GroupPlan> plans;  // the one used last is at the end
+  };
+
+  static int64_t address(const float* pointer) { return reinterpret_cast<int64_t>(pointer); }
+  static int64_t bytes(int64_t elements) { return elements * int64_t{sizeof(float)}; }
+  bool has_outputs_of_rows() const { return std::ranges::any_of(group_.code.outputs, &GroupCode::Output::is_of_row); }
+
+  const GroupPlan& find_plan(KernelContext& context, std::vector<GroupPlan>& plans) const {
+    auto matches = [&](const GroupPlan& plan) { return are_input_shapes(plan.shapes, context); };
+    if (auto found = std::ranges::find_if(plans, matches); found != plans.end()) {
+      std::rotate(found, found + 1, plans.end());
+      return plans.back();
+    }
+    GroupPlan plan(input_shapes(context), group_);
+    if (plans.size() == kMostPlans) plans.erase(plans.begin());
+    plans.push_back(std::move(plan));
+    return plans.back();
+  }
+
+  // A unit of work is a row, or a part of one.
+  void run(const GroupPlan& plan, const std::array<int64_t, kMostGroupOperands>& first) const {
+    constexpr int64_t kPartElements = 1 << 12;  // of a row that is split; 16 kB of each operand
+    constexpr int64_t kWork = 1 << 15;          // statements of elements that are worth a thread
+    constexpr int64_t kFewRows = 16;
+    const bool is_split = !group_.reduces && !has_outputs_of_rows() && plan.rows < kFewRows;
+    const int64_t part = is_split ? std::min(kPartElements, plan.row_elements) : plan.row_elements;
+    const int64_t parts = part == 0 ? 1 : (plan.row_elements + part - 1) / part;
+    const int64_t cost = std::max<int64_t>(part, 1) * std::ssize(group_.code.statements);
+    parallel_for(plan.rows * parts, grain_of(kWork, cost), [&](int64_t begin, int64_t end) {
+      const int64_t stride = (part + kLane - 1) / kLane * kLane;
+      Scratch<float> buffers(static_cast<size_t>(buffers_ * stride));
+      while (begin < end) {
+        const int64_t row = begin / parts, at = begin % parts;
+        int64_t count = 1;
+        if (parts == 1) {
+          const int64_t inner = plan.sizes.empty() ? 1 : plan.sizes.back();
+          count = std::min(end - begin, inner - row % inner);
+        }
+        run_rows(plan, first, row, count, at * part, std::min(part, plan.row_elements - at * part),
+                 {address(buffers.data()), stride});
+        begin += count;
+      }
+    });
+  }
+  static constexpr int64_t kLane = 16;
+
+  struct Buffers {
+    int64_t first, stride;
+  };
+  // Rows along the last axis before the row's, of each of them `elements` from `at` on.
+  void run_rows(const GroupPlan& plan, const std::array<int64_t, kMostGroupOperands>& first, int64_t row, int64_t count,
+                int64_t at, int64_t elements, Buffers buffers) const {
+    const int64_t lanes = describe(group_.code.isa).lanes;
+    const float row_size = static_cast<float>(elements);
+    std::array<int64_t, kGroupArguments + 2 * kMostGroupOperands> arguments{};
+    arguments[kRows] = count;
+    arguments[kVectors] = elements / lanes;
+    arguments[kRestElements] = elements % lanes;
+    arguments[kHasRest] = elements % lanes != 0;
+    arguments[kRowSize] = address(&row_size);
+    arguments[kBuffers] = buffers.first;
+    arguments[kBufferStride] = buffers.stride;
+    for (size_t i = 0; i < group_.axes.size(); ++i) {
+      const Shape& strides = plan.strides[i];
+      int64_t offset = group_.axes[i].back() ? at : 0, rest = row;
+      for (size_t axis = plan.sizes.size(); axis-- > 0;) {
+        offset += rest % plan.sizes[axis] * strides[axis];
+        rest /= plan.sizes[axis];
+      }
+      arguments[kGroupArguments + 2 * i] = first[i] + bytes(offset);
+      arguments[kGroupArguments + 2 * i + 1] = strides.empty() ? 0 : strides.back();
+    }
+    entry_(arguments.data());
+  }
+
+  KernelData& data_;
+  GroupDescription group_;
+  int64_t buffers_ = 0;
+  std::shared_ptr<const ExecutableCode> code_;
+  EntryPoint entry_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<PreparedKernel> prepare_group(KernelData& data, GroupGenerator generate) {
+  std::optional<GroupDescription> group = GroupDescription::read(data);
+  if (!group) return nullptr;
+  auto kernel = std::make_unique<GroupKernel>(data, std::move(*group));
+  return kernel->prepare(generate) ? std::move(kernel) : nullptr;
+}
+
+}  // namespace anfora::kernels::generated

@@ -1,0 +1,52 @@
+// The code of a group of operators that run as one kernel, as what generates it and what runs it agree on.
+//
+// A group works on a space of elements in rows: along the last axis, or, where nothing is summed along a row, along as many of the last
+// axes as all operands walk through alike. Its code is a list of statements in the language of ops/scalar_forms.h, over values by number:
+// the inputs first, then what the statements give.
+//
+//     %0 varies, %1 varies, %2 is one number a row        x, bias, scale
+//     %3 = %0 + %1
+//     %4 = %3 < 0 ? 0 : %3
+//     %5 = %4 * %2                                         stored, element by element
+//
+// An entry computes some rows, each of whole vectors and a rest. Every row is computed in the same way: so results do not depend on how rows
+// are split among threads; and where nothing is summed, nor on how a row is.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/generated/isa.h"
+
+namespace anfora::kernels::generated {
+
+struct GroupCode {
+  struct Output {
+    int value = 0;           // by number
+    bool is_of_row = false;  // one element a row
+    bool operator==(const Output&) const = default;
+  };
+  Isa isa = Isa::Sse2;
+  std::vector<uint8_t> varies;  // by input: whether its element changes along a row
+  std::vector<std::string> statements;
+  std::vector<Output> outputs;
+
+  bool operator==(const GroupCode&) const = default;
+};
+
+// The arguments of an entry, in order; strides count in elements. Then the address of the first row and the stride of rows for each input
+// and output.
+enum GroupArgument : uint8_t {
+  kRows,
+  kVectors,  // whole ones of a row
+  kHasRest,  // 0 or 1
+  kRestElements,
+  kRowSize,       // the address of a row's number of elements, in f32
+  kBuffers,       // the address of memory for what is computed once, and read in a later pass over the row
+  kBufferStride,  // from one such row to the next
+  kGroupArguments
+};
+inline constexpr size_t kMostGroupOperands = 16;  // inputs and outputs
+
+}  // namespace anfora::kernels::generated

@@ -1,0 +1,102 @@
+#include "plan/group.h"
+
+#include <fmt/format.h>
+
+#include <boost/unordered/unordered_flat_map.hpp>
+
+#include "analysis/group_space.h"
+#include "ir/order.h"
+#include "support/element_types.h"
+
+namespace anfora::plan {
+namespace {
+
+using namespace ir;
+
+// For each axis of the space, whether the tensor walks along it (1) or is repeated (0).
+void append_axes(const Type* tensor, const Type* space, std::vector<int64_t>& axes) {
+  for (int i = 0; i < space->rank(); ++i) {
+    const int at = i - (space->rank() - tensor->rank());
+    axes.push_back(at >= 0 && provably_equal(tensor->dim(at), space->dim(i)) ? 1 : 0);
+  }
+}
+
+class GroupWriter {
+ public:
+  explicit GroupWriter(const Graph& function) : function_(function) {}
+
+  std::optional<AttributeSet> run() {
+    const LargeVector<Apply*> nodes = topological_order(function_);
+    for (const Parameter* parameter : function_.parameters()) define(*parameter);
+    std::optional<analysis::GroupSpace> space;
+    for (const Apply* node : nodes) {
+      if (node->primitive() != Primitive::Operation) continue;
+      const auto own = analysis::group_space(*node);
+      space = !own ? std::nullopt : space ? analysis::GroupSpace::joined(*space, *own) : own;
+      if (!space || !add_statement(*node)) return std::nullopt;
+    }
+    if (!space) return std::nullopt;
+    std::vector<int64_t> axes, output_axes, output_ranks, outputs;
+    for (const Parameter* parameter : function_.parameters()) append_axes(parameter->type(), space->type, axes);
+    const Apply* tuple = function_.result()->as(Primitive::MakeTuple);
+    std::vector<const Node*> results;
+    if (tuple) {
+      for (const Use& use : tuple->operands()) results.push_back(use.node);
+    } else {
+      results.push_back(function_.result());
+    }
+    for (const Node* result : results) {
+      auto found = numbers_.find(result);
+      if (found == numbers_.end()) return std::nullopt;
+      outputs.push_back(found->second);
+      // Where the last axis is dropped, the result has a number for each row nevertheless.
+      const bool drops_last = result->type()->rank() < space->type->rank();
+      output_ranks.push_back(result->type()->rank());
+      if (drops_last) {
+        for (int i = 0; i < space->type->rank(); ++i) output_axes.push_back(i + 1 < space->type->rank() ? 1 : 0);
+      } else {
+        append_axes(result->type(), space->type, output_axes);
+      }
+    }
+    return AttributeSet({{"rank", int64_t{space->type->rank()}},
+                         {"reduces", int64_t{space->reduces ? 1 : 0}},
+                         {"axes", std::move(axes)},
+                         {"statements", std::move(statements_)},
+                         {"outputs", std::move(outputs)},
+                         {"output_axes", std::move(output_axes)},
+                         {"output_ranks", std::move(output_ranks)}});
+  }
+
+ private:
+  void define(const Node& node) { numbers_.emplace(&node, static_cast<int64_t>(numbers_.size())); }
+
+  bool add_statement(const Apply& node) {
+    const ops::ScalarForm& form = *ops::scalar_form(node.op());
+    std::vector<std::string> operands;
+    for (size_t i = 0; i < node.num_inputs(); ++i) {
+      std::string text;
+      if (const Tensor* tensor = constant_tensor(node.input(i)); tensor && ops::is_scalar_operand(form, i)) {
+        if (tensor->size() != 1) return false;
+        text = fmt::format("({})", tensor->data<float>()[0]);
+      } else if (node.has_input(i) && ops::is_scalar_operand(form, i)) {
+        auto found = numbers_.find(node.input(i));
+        if (found == numbers_.end()) return false;
+        text = fmt::format("%{}", found->second);
+      }
+      operands.push_back(std::move(text));
+    }
+    statements_.push_back(ops::scalar_statement(node, form, operands));
+    define(node);
+    return true;
+  }
+
+  const Graph& function_;
+  boost::unordered_flat_map<const Node*, int64_t> numbers_;
+  std::vector<std::string> statements_;
+};
+
+}  // namespace
+
+std::optional<AttributeSet> group_attributes(const ir::Graph& function) { return GroupWriter(function).run(); }
+
+}  // namespace anfora::plan
