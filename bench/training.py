@@ -4,7 +4,8 @@
 usage: training.py [--torch PYTHON] [--jax PYTHON] [--only mlp|cnn|transformer] [--threads 2]
 
 Runs with a Python that has the package; PYTHON is one that has the peer. Each framework runs in a process of its own, in f32, from the same
-weights on the same batches. PyTorch's step is compiled (torch.compile); its losses are those of eager mode.
+weights on the same batches. PyTorch's step is compiled (torch.compile); losses are compared with those of eager mode, in f32 and in f64:
+steps enlarge rounding, so that the distance from f64 tells how much of a difference is anybody's.
 """
 import argparse
 import json
@@ -151,7 +152,7 @@ class Jax:
 
 
 class Torch:
-    is_compiled = True
+    is_compiled, dtype = True, "float32"
 
     def __init__(self, name, threads):
         import torch
@@ -159,9 +160,11 @@ class Torch:
 
         torch.set_num_threads(threads)
 
+        self.dtype = getattr(torch, self.dtype)
+
         class Numpy:
             """numpy's functions, of PyTorch."""
-            float32, matmul, sqrt, reshape, triu, ones = torch.float32, torch.matmul, torch.sqrt, torch.reshape, torch.triu, torch.ones
+            float32, matmul, sqrt, reshape, triu, ones = self.dtype, torch.matmul, torch.sqrt, torch.reshape, torch.triu, torch.ones
             transpose = staticmethod(lambda x, axes: x.permute(axes))
             mean = staticmethod(lambda x, axis, keepdims: x.mean(axis, keepdim=keepdims))
             maximum = staticmethod(lambda x, least: torch.clamp(x, min=least))
@@ -172,7 +175,7 @@ class Torch:
         loss_of = networks(Numpy, conv, lambda x: functional.max_pool2d(x, 2), lambda x: functional.softmax(x, -1), functional.cross_entropy)[name]
         self.torch = torch
         self.loss_of = torch.compile(loss_of) if self.is_compiled else loss_of
-        self.p = [torch.tensor(w, requires_grad=True) for w in weights_of(name)]
+        self.p = [torch.tensor(w, dtype=self.dtype, requires_grad=True) for w in weights_of(name)]
         self.optimizer = torch.optim.Adam(self.p, RATE, foreach=True)
         if self.is_compiled:
             self.update = torch.compile(self.optimizer.step, fullgraph=False)
@@ -181,7 +184,8 @@ class Torch:
 
     def step(self, x, y):
         self.optimizer.zero_grad(set_to_none=True)
-        loss = self.loss_of(self.p, self.torch.from_numpy(x), self.torch.from_numpy(y))
+        x = self.torch.from_numpy(x)
+        loss = self.loss_of(self.p, x.to(self.dtype) if x.is_floating_point() else x, self.torch.from_numpy(y))
         loss.backward()
         self.update()
         return float(loss.detach())
@@ -191,7 +195,11 @@ class Eager(Torch):
     is_compiled = False
 
 
-FRAMEWORKS = {"anfora": Anfora, "torch": Torch, "eager": Eager, "jax": Jax}
+class Double(Eager):
+    dtype = "float64"
+
+
+FRAMEWORKS = {"anfora": Anfora, "torch": Torch, "eager": Eager, "f64": Double, "jax": Jax}
 
 
 def resident():
@@ -223,8 +231,8 @@ def main():
     options = parser.parse_args()
     if options.work:
         return work(*options.work, options.threads)
-    pythons = {"anfora": sys.executable, "torch": options.torch, "eager": options.torch, "jax": options.jax}
-    print(f"{'':14}{'':10}{'ms a step':>11}{'MB':>8}{'last loss':>11}{'largest difference to eager':>29}")
+    pythons = {"anfora": sys.executable, "torch": options.torch, "eager": options.torch, "f64": options.torch, "jax": options.jax}
+    print(f"{'':14}{'':10}{'ms a step':>11}{'MB':>8}{'last loss':>11}{'differs from eager':>20}{'from f64':>10}  by at most")
     for name in ("mlp", "cnn", "transformer"):
         if options.only not in name:
             continue
@@ -240,9 +248,8 @@ def main():
             else:
                 print(f"{name:14}{framework:10}{done.stderr.strip()[-300:]}")
         for framework, row in rows.items():
-            reference = rows.get("eager", row)["losses"]
-            difference = max(abs(a - b) for a, b in zip(row["losses"], reference))
-            print(f"{name:14}{framework:10}{row['time']:11.3f}{row['memory']:8.0f}{row['losses'][-1]:11.5f}{difference:29.1e}")
+            eager, exact = (max(abs(a - b) for a, b in zip(row["losses"], rows.get(other, row)["losses"])) for other in ("eager", "f64"))
+            print(f"{name:14}{framework:10}{row['time']:11.3f}{row['memory']:8.0f}{row['losses'][-1]:11.5f}{eager:20.1e}{exact:10.1e}")
 
 
 if __name__ == "__main__":
