@@ -69,9 +69,13 @@ Value VectorMath::exp_of_small(Value x) {
   return fma(scale, tail, scale);
 }
 
-// 2^n in two factors, as the result may be subnormal.
 Value VectorMath::exp_below_overflow(Value x) {
   const auto [n, tail] = reduce_exponent(x);
+  return scaled_exponential(x, n, tail);
+}
+
+// 2^n in two factors, as the result may be subnormal.
+Value VectorMath::scaled_exponential(Value x, Value n, Value tail) {
   const Value half = b_.binary(Op::ShiftRight, n, b_.bits(1));
   const Value result =
       b_.multiply(b_.multiply(b_.add(b_.constant(1), tail), power_of_two(half)), power_of_two(b_.subtract(n, half)));
@@ -119,9 +123,19 @@ Value VectorMath::log1p_of_fraction(Value x) {
 }
 
 Value VectorMath::sigmoid(Value x) {
-  const Value e = exp_below_overflow(with_sign(magnitude(x), b_.constant(-1)));
-  const Value one = b_.constant(1);
-  return b_.divide(b_.select(b_.less(x, b_.constant(0)), e, one), b_.add(one, e));
+  const Value one = b_.constant(1), zero = b_.constant(0);
+  const Value t = with_sign(magnitude(x), b_.constant(-1));
+  const auto [n, tail] = reduce_exponent(t);
+  const Value e = scaled_exponential(t, n, tail);
+  const Value divisor = b_.add(one, e);
+  const Value quotient = b_.divide(b_.select(b_.less(x, zero), e, one), divisor);
+  // Below 0, what rounding has lost of e, relative to it, and of 1 + e is made up for: else it comes to more than 2 units in all.
+  // d(e / (1 + e)) = e / (1 + e) · (de / e − d(1 + e) / (1 + e)), and 1 / (1 + e) = 1 − e / (1 + e).
+  const Value lost_of_e = b_.subtract(tail, b_.subtract(b_.add(one, tail), one));
+  const Value lost_of_divisor = b_.subtract(e, b_.subtract(divisor, one));
+  const Value lost = b_.multiply(b_.subtract(lost_of_e, lost_of_divisor), b_.subtract(one, quotient));
+  const Value below = b_.select(b_.less(x, b_.constant(-104)), zero, fma(quotient, lost, quotient));
+  return b_.select(b_.less(x, zero), below, quotient);
 }
 
 Value VectorMath::softplus(Value x) {

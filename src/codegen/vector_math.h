@@ -45,6 +45,7 @@ class VectorMath {
   };
   Reduced reduce_exponent(Value x);
   Value power_of_two(Value n);
+  Value scaled_exponential(Value x, Value n, Value tail);
   Value exp_of_small(Value x);  // for |x| ≤ 87
   Value log1p_of_fraction(Value x);
 

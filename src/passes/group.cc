@@ -21,7 +21,8 @@
 // Where others read an operator's result as well, it joins the group of a user as a further result, if no way leads from those others back
 // into the group. Searches for ways are bounded by kMostWayNodes: so the pass takes O(n log n).
 //
-// A group is made where the memory that it saves is worth it (kLeastGroupSavingUs).
+// A group is made where what it saves is worth it (PassOptions::least_group_saving_us). An operator along rows is a group alone, too: code that
+// is made for it keeps the row in registers and the first-level cache.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -54,8 +55,6 @@ constexpr size_t kMostGroupMembers = 32;
 constexpr size_t kMostGroupOperands = 12;
 // Nodes that one search for a way visits.
 constexpr size_t kMostWayNodes = 256;
-// What a group must save of a run, by the cost model: memory written and read again, and the overhead of kernels.
-constexpr double kLeastGroupSavingUs = 4;
 
 class Grouping {
  public:
@@ -82,7 +81,7 @@ class Grouping {
       if (is_member(i)) join_user(i);
     }
     for (uint32_t i = 0; i < nodes_.size(); ++i) {
-      if (places_[i].group == i && places_[i].members.size() > 1) make_group(i);
+      if (places_[i].group == i && (places_[i].members.size() > 1 || places_[i].space.reduces)) make_group(i);
     }
     return changes_;
   }
@@ -280,16 +279,20 @@ class Grouping {
 
   // What the group saves, by the cost model.
   double saved_us(const std::vector<uint32_t>& members, std::span<Node* const> arguments,
-                  std::span<const uint32_t> results) const {
+                  std::span<const uint32_t> results, bool reduces) const {
     double apart = 0, bytes = 0;
     for (uint32_t i : members) apart += analysis::run_us(context_.inference, *nodes_[i]);
     for (const Node* argument : arguments) bytes += analysis::bytes_of(argument->type());
     for (uint32_t i : results) bytes += analysis::bytes_of(nodes_[i]->type());
-    return apart - analysis::estimate_us(bytes);
+    double saved = apart - analysis::estimate_us(bytes);
+    // Kernels along rows read a row in passes, of which the group saves one.
+    if (reduces) saved += analysis::estimate_us(analysis::bytes_of(arguments[0]->type()));
+    return saved;
   }
 
   void make_group(uint32_t group) {
     std::vector<uint32_t> members = places_[group].members;
+    const bool reduces = places_[group].space.reduces;
     std::ranges::sort(members);  // operands before users
     std::vector<Node*> arguments;
     std::vector<uint32_t> results;
@@ -300,7 +303,9 @@ class Grouping {
       }
       if (is_result(i, members)) results.push_back(i);
     }
-    if (!context_.has_fuel() || saved_us(members, arguments, results) < kLeastGroupSavingUs) return;
+    if (arguments.empty() || !context_.has_fuel() ||
+        saved_us(members, arguments, results, reduces) < context_.options.least_group_saving_us)
+      return;
     Graph* function = module_.make_graph("group");
     boost::unordered_flat_map<const Node*, Node*> images;
     for (Node* argument : arguments)

@@ -64,6 +64,8 @@ struct PassOptions {
   // The bytes of intermediate values and results that there may be at a time: `rematerialize` goes on until the plan fits, whatever that
   // costs in time, or throws ResourceExhausted. None: no limit.
   std::optional<int64_t> memory_limit;
+  // What a group must save of a run for `group` to make it, by the cost model: memory written and read again, and the overhead of kernels.
+  double least_group_saving_us = 4;
   // What the module was before; null: nothing is known of it, and all constants are taken to be new.
   std::shared_ptr<const Origins> origins;
 };

@@ -17,6 +17,7 @@
 #include <sstream>
 
 #include "anfora/error.h"
+#include "codegen/group.h"
 #include "codegen/machine_code.h"
 #include "codegen/product.h"
 
@@ -78,11 +79,34 @@ std::string product_text(std::istringstream& words) {
   return to_string(function);
 }
 
+// group ISA varies=1,0,… outputs=NUMBER[r],… | STATEMENT | …
+std::string group_text(std::istringstream& words) {
+  std::string isa, word;
+  words >> isa;
+  GroupCode code{.isa = isa_named(isa), .varies = {}, .statements = {}, .outputs = {}};
+  auto for_each_item = [](std::string list, auto f) {
+    std::ranges::replace(list, ',', ' ');
+    std::istringstream items(list.substr(list.find('=') + 1));
+    for (std::string item; items >> item;) f(item);
+  };
+  words >> word;
+  for_each_item(word, [&](const std::string& item) { code.varies.push_back(item == "1"); });
+  words >> word;
+  for_each_item(word, [&](const std::string& item) { code.outputs.push_back({std::stoi(item), item.ends_with('r')}); });
+  words >> word;
+  for (std::string statement; std::getline(words, statement, '|');) code.statements.push_back(statement);
+  const Function function = group_function(code).function;
+  verify(function, kernels::generated::describe(code.isa));
+  compile({&function, 1}, code.isa);
+  return to_string(function);
+}
+
 std::string text_of(const std::string& description) {
   std::istringstream words(description);
   std::string kind;
   words >> kind;
   if (kind == "product") return product_text(words);
+  if (kind == "group") return group_text(words);
   throw Error(ErrorCode::InvalidArgument, fmt::format("no kernel is called '{}'", kind));
 }
 

@@ -12,6 +12,7 @@
 #include "codegen/epilogue.h"
 #include "codegen/evaluate.h"
 #include "codegen/generated_kernels.h"
+#include "codegen/group.h"
 #include "codegen/machine_code.h"
 #include "codegen/product.h"
 #include "kernels/generated/product.h"
@@ -350,6 +351,114 @@ TEST(Codegen, TheVerifierFindsWhatIsWrong) {
             }),
             "loop IR, wrong, %4 (for): carries 16 vectors, in 16 registers");
 }
+
+// Groups --------------------------------------------------------------------------------------------------------------
+
+TEST(Groups, AreThoseOfTheEvaluator) {
+  const std::vector<std::vector<std::string>> groups{
+      {"%0 + %1 * %2", "%3 < 0 ? 0.5 : smaller(larger(%3, %1), -%0)"},
+      {"e = exp_of_negative(%0 - row_max(%0 + %1)); e / row_sum(e)", "%3 * %2 - row_min(%3)"},
+      {"d = %0 - row_mean(%0); d / sqrt(row_mean(d * d) + 1e-05)", "row_sum(%2) + row_size"},
+  };
+  for (Isa isa : isas_here()) {
+    const int64_t lanes = kernels::generated::describe(isa).lanes;
+    for (const std::vector<std::string>& statements : groups) {
+      for (int64_t length : {int64_t{1}, lanes - 1, lanes, 2 * lanes, 3 * lanes + 2}) {
+        SCOPED_TRACE(fmt::format("{} {} in rows of {}", kernels::generated::describe(isa).name, statements[0], length));
+        constexpr int64_t kCount = 3;
+        const GroupFunction group = group_function(
+            {.isa = isa, .varies = {1, 1, 0}, .statements = statements, .outputs = {{4, false}, {3, false}}});
+        const Tensor x = random_tensor({kCount, length}, 1), row = random_tensor({length}, 2),
+                     number = random_tensor({kCount}, 3);
+        Tensor y = Tensor::zeros(DType::F32, Shape{2, kCount, length});
+        Tensor buffers = Tensor::zeros(DType::F32, Shape{std::max(group.buffers, 1), length});
+        const auto size = Tensor::scalar(static_cast<float>(length));
+        std::vector<int64_t> arguments(kGroupArguments + 10);
+        arguments[kRows] = kCount, arguments[kVectors] = length / lanes;
+        arguments[kHasRest] = length % lanes != 0, arguments[kRestElements] = length % lanes;
+        arguments[kRowSize] = address(size), arguments[kBuffers] = address(buffers), arguments[kBufferStride] = length;
+        int64_t* operands = arguments.data() + kGroupArguments;
+        operands[0] = address(x), operands[1] = length, operands[2] = address(row), operands[4] = address(number);
+        operands[5] = 1, operands[7] = operands[9] = length;
+        operands[6] = address(y), operands[8] = address(y) + kCount * length * int64_t{sizeof(float)};
+        BothWays both{group.function, isa, {}};
+        for (const Tensor* tensor : {&x, &row, &number, &size})
+          both.regions.push_back({tensor->data<float>().data(), tensor->size()});
+        both.regions.push_back({buffers.data<float>().data(), buffers.size(), true});
+        both.expect_equal(arguments, kGroupArguments + 6, y);
+      }
+    }
+  }
+}
+
+// Elementary functions, over floats of all magnitudes.
+struct Elementary {
+  const char* name;
+  double (*exact)(double);
+  double from = -INFINITY, to = INFINITY;  // where it is asked for
+};
+class ElementaryFunctions : public testing::TestWithParam<Elementary> {};
+
+double unit_in_last_place(double x) { return std::ldexp(1.0, std::max(x == 0 ? -126 : std::ilogb(x), -126) - 23); }
+
+TEST_P(ElementaryFunctions, AreWithinTwoUnitsInTheLastPlace) {
+  const Elementary& function = GetParam();
+  std::vector<float> values{0.0f, -0.0f, INFINITY, -INFINITY, NAN};
+  constexpr uint32_t kStep = 9973;  // a prime: every exponent, with mantissas of all kinds
+  for (uint64_t bits = 0; bits <= UINT32_MAX; bits += kStep) {
+    const auto value = std::bit_cast<float>(static_cast<uint32_t>(bits));
+    if (value >= function.from && value <= function.to) values.push_back(value);
+  }
+  const Tensor x = Tensor::from<float>(Shape{std::ssize(values)}, values);
+  for (Isa isa : isas_here()) {
+    const int64_t lanes = kernels::generated::describe(isa).lanes;
+    SCOPED_TRACE(fmt::format("{} {}", function.name, kernels::generated::describe(isa).name));
+    const GroupFunction group = group_function(
+        {.isa = isa, .varies = {1}, .statements = {fmt::format("{}(%0)", function.name)}, .outputs = {{1, false}}});
+    const MachineCode code = compile({&group.function, 1}, isa);
+    Tensor y = Tensor::zeros(DType::F32, x.shape());
+    std::vector<int64_t> arguments(kGroupArguments + 4);
+    arguments[kRows] = 1, arguments[kVectors] = x.size() / lanes;
+    arguments[kHasRest] = x.size() % lanes != 0, arguments[kRestElements] = x.size() % lanes;
+    arguments[kGroupArguments] = address(x), arguments[kGroupArguments + 2] = address(y);
+    ExecutableCode::map(code)->entry(code.entries[0])(arguments.data());
+    double worst = 0;
+    float worst_at = 0;
+    for (int64_t i = 0; i < x.size(); ++i) {
+      const float at = x.data<float>()[i], got = y.data<float>()[i];
+      const double expected = function.exact(at);
+      const auto rounded = static_cast<float>(expected);
+      if (!(at >= function.from && at <= function.to) && !std::isnan(at)) continue;
+      if (std::isnan(rounded) || std::isinf(rounded) || std::isinf(got)) {
+        const bool is_same = std::isnan(rounded) ? std::isnan(got) : got == rounded;
+        // The largest float but one may be rounded to infinity.
+        EXPECT_TRUE(is_same || std::fabs(expected) > 3.4028e38) << "of " << at << ": " << got << ", not " << rounded;
+        continue;
+      }
+      EXPECT_EQ(std::signbit(got), std::signbit(rounded)) << "of " << at << ": " << got << ", not " << rounded;
+      const double error = std::fabs(got - expected) / unit_in_last_place(expected);
+      if (error > worst) worst = error, worst_at = at;
+    }
+    RecordProperty(std::string(kernels::generated::describe(isa).name), fmt::format("{:.2f}", worst));
+    if (std::getenv("ANFORA_SHOW_ULPS"))
+      fmt::print("{:20} {:8} {:.3f} at {}\n", function.name, kernels::generated::describe(isa).name, worst, worst_at);
+    EXPECT_LE(worst, 2.0) << "of " << worst_at;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(
+    All, ElementaryFunctions,
+    testing::Values(
+        Elementary{"exp", [](double x) { return std::exp(x); }},
+        Elementary{"exp_of_negative", [](double x) { return std::exp(x); }, -INFINITY, 0},
+        Elementary{"expm1_of_negative", [](double x) { return std::expm1(x); }, -INFINITY, -1e-38},
+        Elementary{"log", [](double x) { return std::log(x); }},
+        Elementary{"sigmoid",
+                   [](double x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); }},
+        Elementary{"softplus", [](double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }},
+        Elementary{"tanh", [](double x) { return std::tanh(x); }},
+        Elementary{"erf", [](double x) { return std::erf(x); }},
+        Elementary{"sqrt", [](double x) { return std::sqrt(x); }}),
+    [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
 }  // namespace anfora::codegen

@@ -10,6 +10,7 @@
 #include "analysis/evaluate.h"
 #include "analysis/verify_types.h"
 #include "anfora/error.h"
+#include "codegen/generated_kernels.h"
 #include "driver/npz.h"
 #include "driver/reduce.h"
 #include "frontend/onnx/export.h"
@@ -311,11 +312,14 @@ class Checker {
     module.renumber(renumbered);
   }
 
+  static constexpr double kAnySaving = -1e30;
   void check_compiled(const Module& after) {
     std::unique_ptr<Module> lowered = clone(after);
     try {
-      pipeline::optimize(*lowered, {.pipeline = &pipeline::kLower});
-      runtime::Executable executable = plan::compile(*lowered, {.threads = 1});
+      // However small a group is.
+      pipeline::optimize(*lowered, {.pipeline = &pipeline::kLower, .passes = {.least_group_saving_us = kAnySaving}});
+      runtime::Executable executable =
+          plan::compile(*lowered, {.threads = 1, .prepared = {&codegen::generating_kernels()}});
       for (const Run& made : runs_) {
         std::vector<Datum> got = executable.run(made.inputs, {.seed = kSeedOfOperators});
         Agreement agreement = compare(after, got, *before_, made, Promise::Real);
