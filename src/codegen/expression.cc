@@ -103,6 +103,13 @@ class StatementParser {
                   b = terms_.all[static_cast<size_t>(operands.back())].number();
       if (auto value = fold(name, a, b)) return number(*value);
     }
+    // As alpha is by default.
+    const auto is_one = [&](int o) {
+      const Term& term = terms_.all[static_cast<size_t>(o)];
+      return term.kind == Kind::Number && term.number() == 1;
+    };
+    if (name == "*" && is_one(operands[0])) return operands[1];
+    if ((name == "*" || name == "/") && is_one(operands[1])) return operands[0];
     return add({.kind = Kind::Apply, .function = find_function(name), .operands = std::move(operands)});
   }
 

@@ -9,8 +9,8 @@
 // keeps it in a buffer. Numbers of a row (sums, operands that do not change along it, and what is made of those alone) are computed once,
 // between the passes.
 //
-// A pass is a loop over whole vectors, and the same once more with a mask for the rest. Sums are kept lane by lane, and the lanes are added in
-// the end: in an order that depends on the row's length alone.
+// A pass is a loop over whole vectors, and one over what is left, with masks. Sums are kept lane by lane, and the lanes are added in the end: in
+// an order that depends on the row's length alone.
 #include "codegen/group.h"
 
 #include <algorithm>
@@ -34,9 +34,9 @@ class GroupBuilder {
         b_("group"),
         math_(b_, isa_) {
     static constexpr Parameter kParameters[kGroupArguments] = {
-        {"rows", Element::Index},          {"vectors", Element::Index},    {"has_rest", Element::Index},
-        {"rest_elements", Element::Index}, {"row_size", Element::Pointer}, {"buffers", Element::Pointer},
-        {"buffer_stride", Element::Index}};
+        {"rows", Element::Index},       {"elements", Element::Index},  {"vectors", Element::Index},
+        {"all", Element::Index},        {"blocks", Element::Index},    {"in_blocks", Element::Index},
+        {"row_size", Element::Pointer}, {"buffers", Element::Pointer}, {"buffer_stride", Element::Index}};
     for (const Parameter& parameter : kParameters)
       parameters_.push_back(b_.parameter(parameter.name, parameter.element));
     auto add_operand = [&](const std::string& name) {
@@ -64,7 +64,6 @@ class GroupBuilder {
     int pass = 0;           // the first that may compute it
     int buffer = -1;        // that it is kept in
     int computed_in = -1;   // the first pass that computes it, which writes the buffer
-    int added_to = -1;      // the last pass that was asked for it
     int prepared_for = -1;  // the same of the numbers that it reads
   };
 
@@ -122,13 +121,15 @@ class GroupBuilder {
   // What a pass computes for a term. Where it is costly and another pass computes it already, that keeps it.
   void add_varying(int pass, int t) {
     Facts& f = facts(t);
-    if (!f.varies || f.added_to == pass) return;
-    f.added_to = pass;
+    std::vector<bool>& computes = passes_[static_cast<size_t>(pass)].computes;
+    computes.resize(terms_.all.size());
+    if (!f.varies || computes[static_cast<size_t>(t)]) return;
     if (f.computed_in >= 0 && term(t).kind == Kind::Apply && term(t).function->is_costly) {
       if (f.buffer < 0) f.buffer = num_buffers_++;
       return;
     }
     if (f.computed_in < 0) f.computed_in = pass;
+    computes[static_cast<size_t>(t)] = true;
     for (int operand : term(t).operands) add_varying(pass, operand);
   }
 
@@ -149,6 +150,7 @@ class GroupBuilder {
   struct Pass {
     std::vector<int> reductions;
     std::vector<size_t> outputs;
+    std::vector<bool> computes;  // by term
   };
 
   void build_pass(int number) {
@@ -156,23 +158,54 @@ class GroupBuilder {
     if (pass.reductions.empty() && pass.outputs.empty()) return;
     for (int t : pass.reductions) prepare_numbers(number, term(t).operands[0]);
     for (size_t i : pass.outputs) prepare_numbers(number, value(code_.outputs[i].value));
+    // Whole vectors, as blocks where there is little else than sums; then the others, with a mask.
+    const bool has_blocks = !pass.reductions.empty() && !is_costly(number);
+    const Value begin = parameters_[has_blocks ? kInBlocks : kVectors];
+    const size_t count = pass.reductions.size(), at_once = has_blocks ? kGroupBlock : 1;
     std::vector<Value> sums;
-    for (int t : pass.reductions) sums.push_back(b_.constant(neutral(term(t).kind)));
+    for (size_t i = 0; i < count * at_once; ++i)
+      sums.push_back(b_.constant(neutral(term(pass.reductions[i % count]).kind)));
     const std::vector<Type> types(sums.size(), vector());
-    sums = b_.loop(0, parameters_[kVectors], 1, types, sums, [&](Value i, std::span<const Value> carried) {
-      return step(number, b_.multiply(i, b_.integer(isa_.lanes)), kNone, carried);
-    });
-    sums = b_.loop(0, parameters_[kHasRest], 1, types, sums, [&](Value, std::span<const Value> carried) {
-      const Value mask = b_.columns(1, isa_.lanes, parameters_[kRestElements]);
-      return step(number, b_.multiply(parameters_[kVectors], b_.integer(isa_.lanes)), mask, carried);
-    });
-    for (size_t i = 0; i < sums.size(); ++i) {
+    auto vector_at = [&](Value i) { return b_.multiply(i, b_.integer(isa_.lanes)); };
+    sums = b_.loop(
+        0, parameters_[has_blocks ? kBlocks : kVectors], 1, types, sums, [&](Value i, std::span<const Value> carried) {
+          std::vector<Value> next;
+          const Value first = has_blocks ? b_.multiply(i, b_.integer(kGroupBlock)) : i;
+          for (size_t k = 0; k < at_once; ++k) {
+            const Value at = vector_at(k == 0 ? first : b_.add(first, b_.integer(static_cast<int64_t>(k))));
+            std::ranges::copy(step(number, at, kNone, carried.subspan(k * count, count)), std::back_inserter(next));
+          }
+          return next;
+        });
+    const Value left = b_.subtract(parameters_[kAll], begin);
+    const std::vector<Value> rest =
+        b_.loop(0, left, 1, std::span(types).first(count), std::span(sums).first(count),
+                [&](Value i, std::span<const Value> carried) {
+                  const Value at = vector_at(b_.add(begin, i));
+                  return step(number, at, b_.columns(1, isa_.lanes, b_.subtract(parameters_[kElements], at)), carried);
+                });
+    for (size_t i = 0; i < count; ++i) {
       const Kind kind = term(pass.reductions[i]).kind;
+      Value total = rest[i];
+      for (size_t k = 1; k < at_once; ++k) total = combined(kind, total, sums[k * count + i]);
       row_values_[pass.reductions[i]] = b_.of_lanes(kind == Kind::Sum       ? Op::SumOfLanes
                                                     : kind == Kind::Largest ? Op::LargestOfLanes
                                                                             : Op::SmallestOfLanes,
-                                                    sums[i]);
+                                                    total);
     }
+  }
+
+  Value combined(Kind kind, Value a, Value b) {
+    return kind == Kind::Sum ? b_.add(a, b) : kind == Kind::Largest ? math_.larger(a, b) : math_.smaller(a, b);
+  }
+
+  // Whether a pass computes something that takes longer than its sums.
+  bool is_costly(int pass) const {
+    const std::vector<bool>& computes = passes_[static_cast<size_t>(pass)].computes;
+    for (size_t t = 0; t < computes.size(); ++t) {
+      if (computes[t] && terms_.all[t].kind == Kind::Apply && terms_.all[t].function->is_costly) return true;
+    }
+    return false;
   }
 
   static float neutral(Kind kind) {
@@ -189,9 +222,7 @@ class GroupBuilder {
       const Kind kind = term(of.reductions[i]).kind;
       Value x = tile(vectors, term(of.reductions[i]).operands[0]);
       if (mask != kNone) x = b_.select(mask, x, b_.constant(neutral(kind)));
-      next.push_back(kind == Kind::Sum       ? b_.add(carried[i], x)
-                     : kind == Kind::Largest ? math_.larger(carried[i], x)
-                                             : math_.smaller(carried[i], x));
+      next.push_back(combined(kind, carried[i], x));
     }
     std::vector<Value> results;
     for (size_t i : of.outputs) results.push_back(tile(vectors, value(code_.outputs[i].value)));

@@ -38,7 +38,7 @@ constexpr ScalarForm kForms[] = {
     {"Swish", "X * sigmoid(alpha * X)"},
     {"SwiGLU", "A * sigmoid(alpha * A) * B"},
     {"Clip", "l = input < (min ?? -infinity) ? (min ?? 0) : input; l > (max ?? infinity) ? (max ?? 0) : l"},
-    {"Softmax", "e = exp_of_negative(input - row_max(input)); e / row_sum(e)", Along::Axis},
+    {"Softmax", "e = exp_of_negative(input - row_max(input)); e * (1 / row_sum(e))", Along::Axis},
     {"LogSoftmax", "d = input - row_max(input); d - log(row_sum(exp_of_negative(d)))", Along::Axis},
     {"LayerNormalization", "d = X - row_mean(X); d * (1 / sqrt(row_mean(d * d) + epsilon)) * Scale + (B ?? 0)",
      Along::Axis},

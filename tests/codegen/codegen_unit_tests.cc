@@ -363,7 +363,7 @@ TEST(Groups, AreThoseOfTheEvaluator) {
   for (Isa isa : isas_here()) {
     const int64_t lanes = kernels::generated::describe(isa).lanes;
     for (const std::vector<std::string>& statements : groups) {
-      for (int64_t length : {int64_t{1}, lanes - 1, lanes, 2 * lanes, 3 * lanes + 2}) {
+      for (int64_t length : {int64_t{1}, lanes - 1, lanes, 5 * lanes, 9 * lanes + 2}) {
         SCOPED_TRACE(fmt::format("{} {} in rows of {}", kernels::generated::describe(isa).name, statements[0], length));
         constexpr int64_t kCount = 3;
         const GroupFunction group = group_function(
@@ -374,8 +374,8 @@ TEST(Groups, AreThoseOfTheEvaluator) {
         Tensor buffers = Tensor::zeros(DType::F32, Shape{std::max(group.buffers, 1), length});
         const auto size = Tensor::scalar(static_cast<float>(length));
         std::vector<int64_t> arguments(kGroupArguments + 10);
-        arguments[kRows] = kCount, arguments[kVectors] = length / lanes;
-        arguments[kHasRest] = length % lanes != 0, arguments[kRestElements] = length % lanes;
+        arguments[kRows] = kCount;
+        set_row_arguments(arguments.data(), length, lanes);
         arguments[kRowSize] = address(size), arguments[kBuffers] = address(buffers), arguments[kBufferStride] = length;
         int64_t* operands = arguments.data() + kGroupArguments;
         operands[0] = address(x), operands[1] = length, operands[2] = address(row), operands[4] = address(number);
@@ -418,8 +418,8 @@ TEST_P(ElementaryFunctions, AreWithinTwoUnitsInTheLastPlace) {
     const MachineCode code = compile({&group.function, 1}, isa);
     Tensor y = Tensor::zeros(DType::F32, x.shape());
     std::vector<int64_t> arguments(kGroupArguments + 4);
-    arguments[kRows] = 1, arguments[kVectors] = x.size() / lanes;
-    arguments[kHasRest] = x.size() % lanes != 0, arguments[kRestElements] = x.size() % lanes;
+    arguments[kRows] = 1;
+    set_row_arguments(arguments.data(), x.size(), lanes);
     arguments[kGroupArguments] = address(x), arguments[kGroupArguments + 2] = address(y);
     ExecutableCode::map(code)->entry(code.entries[0])(arguments.data());
     double worst = 0;

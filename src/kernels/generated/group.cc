@@ -20,7 +20,7 @@ namespace anfora::kernels::generated {
 namespace {
 
 // Of the layout of code; another generator's is not taken.
-constexpr int64_t kGroupCodeVersion = 1;
+constexpr int64_t kGroupCodeVersion = 2;
 
 // What the attributes say.
 struct GroupDescription {
@@ -237,9 +237,7 @@ class GroupKernel : public PreparedKernel {
     const float row_size = static_cast<float>(elements);
     std::array<int64_t, kGroupArguments + 2 * kMostGroupOperands> arguments{};
     arguments[kRows] = count;
-    arguments[kVectors] = elements / lanes;
-    arguments[kRestElements] = elements % lanes;
-    arguments[kHasRest] = elements % lanes != 0;
+    set_row_arguments(arguments.data(), elements, lanes);
     arguments[kRowSize] = address(&row_size);
     arguments[kBuffers] = buffers.first;
     arguments[kBufferStride] = buffers.stride;

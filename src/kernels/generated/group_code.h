@@ -39,14 +39,26 @@ struct GroupCode {
 // and output.
 enum GroupArgument : uint8_t {
   kRows,
-  kVectors,  // whole ones of a row
-  kHasRest,  // 0 or 1
-  kRestElements,
+  kElements,      // of a row
+  kVectors,       // whole ones of it
+  kAll,           // with a rest as one more
+  kBlocks,        // of kGroupBlock whole vectors
+  kInBlocks,      // vectors in them
   kRowSize,       // the address of a row's number of elements, in f32
   kBuffers,       // the address of memory for what is computed once, and read in a later pass over the row
   kBufferStride,  // from one such row to the next
   kGroupArguments
 };
+// Vectors that a pass which does little but sum takes at once, as sums of one would wait for each other.
+inline constexpr int kGroupBlock = 4;
+// Sets those of a row's size.
+inline void set_row_arguments(int64_t* arguments, int64_t elements, int64_t lanes) {
+  arguments[kElements] = elements;
+  arguments[kVectors] = elements / lanes;
+  arguments[kAll] = (elements + lanes - 1) / lanes;
+  arguments[kBlocks] = arguments[kVectors] / kGroupBlock;
+  arguments[kInBlocks] = arguments[kBlocks] * kGroupBlock;
+}
 inline constexpr size_t kMostGroupOperands = 16;  // inputs and outputs
 
 }  // namespace anfora::kernels::generated
