@@ -35,8 +35,8 @@ namespace {
 constexpr int64_t kWindow = 3, kTile = 4, kPatch = kTile + kWindow - 1, kMatrices = kPatch * kPatch;
 constexpr float kInner = 0.625f, kOuter = 1.5f;  // the points ±kInner, ±kOuter; 0 and infinity are the others
 
-// Some channels at once.
-constexpr int64_t kLanes = 8;
+// Channels at once: half a cache line, of which there are always two. The last ones may overlap those before.
+constexpr int64_t kLanes = 8, kLineElements = 2 * kLanes;
 using Lanes [[gnu::vector_size(kLanes * sizeof(float))]] = float;
 
 Lanes load(const float* from) {
@@ -45,6 +45,14 @@ Lanes load(const float* from) {
   return lanes;
 }
 void store(float* to, const Lanes& lanes) { std::memcpy(to, &lanes, sizeof lanes); }
+
+// Calls body(first) for each line of channels.
+template <class Body>
+void for_each_line(int64_t channels, const Body& body) {
+  int64_t first = 0;
+  for (; first + kLineElements <= channels; first += kLineElements) body(first);
+  if (first < channels) body(channels - kLineElements);
+}
 
 // Bᵀ times a column of six, `step` apart: row j has the coefficients of the product of x − p over the points but the j-th.
 void transform_column(const Lanes* d, int step, Lanes* to) {
@@ -203,7 +211,8 @@ struct WinogradEpilogue {
 
 class WinogradInstance : public ShapedKernel::Instance {
  public:
-  WinogradInstance(const WinogradShape& shape, const WinogradEpilogue& epilogue) : s_(shape), epilogue_(epilogue) {
+  WinogradInstance(const WinogradShape& shape, const WinogradEpilogue& epilogue)
+      : s_(shape), zeros_(static_cast<size_t>(shape.C)), epilogue_(epilogue) {
     // What a block takes of the second-level cache, beside the weights that stream through it.
     constexpr int64_t kBlockBytes = 512 << 10;
     const int64_t bytes_of_tile = kMatrices * (s_.C + s_.K) * int64_t{sizeof(float)};
@@ -316,27 +325,32 @@ class WinogradInstance : public ShapedKernel::Instance {
   void transform(const Operands& operands, const TileBlock& block, int64_t tile) const {
     const auto [image, y, x] = place_of(block.first + tile);
     float* const to = static_cast<float*>(block.transformed.get_data_handle()) + tile * s_.C;
-    const int64_t first_row = y - s_.top, first_column = x - s_.left;
-    for (int64_t c = 0; c < s_.C; c += kLanes) {
-      std::array<Lanes, kMatrices> patch;
-      for (int64_t r = 0; r < kPatch; ++r) {
-        const int64_t row = first_row + r;
-        const float* from = operands.x + ((image * s_.height + row) * s_.width + first_column) * s_.C + c;
-        for (int64_t q = 0; q < kPatch; ++q) {
-          const int64_t column = first_column + q;
-          const bool is_inside = row >= 0 && row < s_.height && column >= 0 && column < s_.width;
-          patch[static_cast<size_t>(r * kPatch + q)] = is_inside ? load(from + q * s_.C) : Lanes{};
-        }
-      }
-      std::array<Lanes, kMatrices> half, whole;
-      for (size_t q = 0; q < kPatch; ++q) transform_column(&patch[q], kPatch, &half[q]);
-      for (size_t r = 0; r < kPatch; ++r) transform_column(&half[r * kPatch], 1, &whole[r * kPatch]);
-      float* row = to + c;
-      for (const Lanes& lanes : whole) {
-        store(row, lanes);
-        row += block.count * s_.C;
+    std::array<const float*, kMatrices> points;
+    for (int64_t r = 0; r < kPatch; ++r) {
+      const int64_t row = y - s_.top + r;
+      const float* from = operands.x + ((image * s_.height + row) * s_.width + x - s_.left) * s_.C;
+      for (int64_t q = 0; q < kPatch; ++q) {
+        const int64_t column = x - s_.left + q;
+        const bool is_inside = row >= 0 && row < s_.height && column >= 0 && column < s_.width;
+        points[static_cast<size_t>(r * kPatch + q)] = is_inside ? from + q * s_.C : zeros_.data();
       }
     }
+    for_each_line(s_.C, [&](int64_t c) {
+      std::array<std::array<Lanes, kMatrices>, 2> whole;
+      for (size_t part = 0; part < 2; ++part) {
+        std::array<Lanes, kMatrices> patch, half;
+        for (size_t i = 0; i < kMatrices; ++i) patch[i] = load(points[i] + c + static_cast<int64_t>(part) * kLanes);
+        for (size_t q = 0; q < kPatch; ++q) transform_column(&patch[q], kPatch, &half[q]);
+        for (size_t r = 0; r < kPatch; ++r) transform_column(&half[r * kPatch], 1, &whole[part][r * kPatch]);
+      }
+      // Both parts of a line at once: the matrices may be at a distance at which their lines drive each other out of the cache.
+      float* row = to + c;
+      for (size_t i = 0; i < kMatrices; ++i) {
+        store(row, whole[0][i]);
+        store(row + kLanes, whole[1][i]);
+        row += block.count * s_.C;
+      }
+    });
   }
 
   // The tile of y from its row of each of the products.
@@ -346,26 +360,30 @@ class WinogradInstance : public ShapedKernel::Instance {
     const int64_t rows = std::min(kTile, s_.rows - y), columns = std::min(kTile, s_.columns - x);
     const int64_t first = ((image * s_.rows + y) * s_.columns + x) * s_.K;
     bool is_bounded = true;
-    for (int64_t k = 0; k < s_.K; k += kLanes) {
-      std::array<Lanes, kMatrices> whole;
-      const float* row = from + k;
-      for (Lanes& lanes : whole) {
-        lanes = load(row);
-        row += block.count * s_.K;
+    for_each_line(s_.K, [&](int64_t first_k) {
+      std::array<std::array<Lanes, kMatrices>, 2> whole;
+      const float* line = from + first_k;
+      for (size_t i = 0; i < kMatrices; ++i) {
+        whole[0][i] = load(line);
+        whole[1][i] = load(line + kLanes);
+        line += block.count * s_.K;
       }
-      std::array<Lanes, kTile * kPatch> half;
-      std::array<Lanes, kTile * kTile> result;
-      for (size_t q = 0; q < kPatch; ++q) gather_column(&whole[q], kPatch, &half[q], kPatch);
-      for (size_t r = 0; r < kTile; ++r) gather_column(&half[r * kPatch], 1, &result[r * kTile], 1);
-      Lanes nothing{};
-      for (const Lanes& lanes : result) nothing += lanes * 0.0f;
-      for (int64_t lane = 0; lane < kLanes; ++lane) is_bounded = is_bounded && nothing[lane] == 0;
-      for (int64_t r = 0; r < rows; ++r) {
-        for (int64_t q = 0; q < columns; ++q) {
-          finish(operands, first + (r * s_.columns + q) * s_.K + k, k, result[static_cast<size_t>(r * kTile + q)]);
+      for (size_t part = 0; part < 2; ++part) {
+        const int64_t k = first_k + static_cast<int64_t>(part) * kLanes;
+        std::array<Lanes, kTile * kPatch> half;
+        std::array<Lanes, kTile * kTile> result;
+        for (size_t q = 0; q < kPatch; ++q) gather_column(&whole[part][q], kPatch, &half[q], kPatch);
+        for (size_t r = 0; r < kTile; ++r) gather_column(&half[r * kPatch], 1, &result[r * kTile], 1);
+        Lanes nothing{};
+        for (const Lanes& lanes : result) nothing += lanes * 0.0f;
+        for (int64_t lane = 0; lane < kLanes; ++lane) is_bounded = is_bounded && nothing[lane] == 0;
+        for (int64_t r = 0; r < rows; ++r) {
+          for (int64_t q = 0; q < columns; ++q) {
+            finish(operands, first + (r * s_.columns + q) * s_.K + k, k, result[static_cast<size_t>(r * kTile + q)]);
+          }
         }
       }
-    }
+    });
     is_unbounded_[static_cast<size_t>(block.first + tile)] = !is_bounded;
     if (!is_bounded) has_unbounded_ = true;
   }
@@ -400,20 +418,22 @@ class WinogradInstance : public ShapedKernel::Instance {
     for (int64_t row = y; row < std::min(y + kTile, s_.rows); ++row) {
       for (int64_t column = x; column < std::min(x + kTile, s_.columns); ++column) {
         for (int64_t k = 0; k < s_.K; k += kLanes) {
+          const int64_t channel = std::min(k, s_.K - kLanes);
           Lanes value{};
           for (int64_t tap = 0; tap < kWindow * kWindow; ++tap) {
             const int64_t from_row = row - s_.top + tap / kWindow, from_column = column - s_.left + tap % kWindow;
             if (from_row < 0 || from_row >= s_.height || from_column < 0 || from_column >= s_.width) continue;
             const float* from = operands.x + ((image * s_.height + from_row) * s_.width + from_column) * s_.C;
-            for (int64_t c = 0; c < s_.C; ++c) value += from[c] * load(weights + (tap * s_.C + c) * s_.K + k);
+            for (int64_t c = 0; c < s_.C; ++c) value += from[c] * load(weights + (tap * s_.C + c) * s_.K + channel);
           }
-          finish(operands, ((image * s_.rows + row) * s_.columns + column) * s_.K + k, k, value);
+          finish(operands, ((image * s_.rows + row) * s_.columns + column) * s_.K + channel, channel, value);
         }
       }
     }
   }
 
   WinogradShape s_;
+  std::vector<float> zeros_;  // a point of padding
   WinogradEpilogue epilogue_;
   bool is_shared_ = false;  // all threads work on the only block
   int64_t num_blocks_ = 1;
@@ -457,7 +477,7 @@ class Winograd : public ShapedKernel {
   std::optional<WinogradShape> resolve(const Shapes& shapes) const {
     const Shape &x = *shapes[0], &w = *shapes[1];
     if (x.size() != 4 || w.size() != 4 || w[2] != kWindow || w[3] != kWindow || w[1] != x[3]) return std::nullopt;
-    if (w[0] % kLanes != 0 || w[1] % kLanes != 0 || attributes().get_int("group", 1) != 1) return std::nullopt;
+    if (w[0] < kLineElements || w[1] < kLineElements || attributes().get_int("group", 1) != 1) return std::nullopt;
     Window window = read_window(attributes(), 2, std::span(w).subspan(2));
     resolve_window(window, std::span(x).subspan(1, 2));
     for (const WindowAxis& axis : window.axes) {
