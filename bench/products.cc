@@ -90,6 +90,16 @@ struct Prepared {
   }
 };
 
+// Generated code for all shapes, not for those alone for which it is preferred.
+const PreparedRegistry& all_generated() {
+  static const PreparedRegistry registry = [] {
+    PreparedRegistry all;
+    all.add("MatMul", "generated:product", codegen::generate_product);
+    return all;
+  }();
+  return registry;
+}
+
 // A primitive of oneDNN's in a form of its own, with the layout of weights that it likes best.
 std::function<void()> primitive_of(onednn::Form form, const ProductSize& size, const Tensor& weights) {
   using dnnl::memory;
@@ -165,7 +175,7 @@ void make_cold() {
 
 void measure(const ProductSize& size, const Options& options) {
   const Tensor weights = random({size.depth, size.columns});
-  Prepared generated(codegen::generating_kernels(), size, weights), onednn(onednn_kernels(), size, weights);
+  Prepared generated(all_generated(), size, weights), onednn(onednn_kernels(), size, weights);
   std::vector<Candidate> candidates{peak(thread_count())};
   auto add = [&](const char* name, std::function<void()> run) {
     if (run) candidates.push_back({name, size.flops(), std::move(run), {}});
