@@ -17,7 +17,7 @@
 
 #include "ir/queries.h"
 #include "kernels/reference/einsum_equation.h"
-#include "passes/replacement.h"
+#include "passes/insert_function.h"
 
 namespace anfora::passes {
 
@@ -40,7 +40,7 @@ void append(Labels& to, const Labels& labels) { to.insert(to.end(), labels.begin
 
 class Contraction {
  public:
-  Contraction(Rewriter& rewriter, Apply& root, int num_broadcast) : rewriter_(rewriter), e_(rewriter, root), num_broadcast_(num_broadcast) {}
+  Contraction(Rewriter& rewriter, int num_broadcast) : rewriter_(rewriter), num_broadcast_(num_broadcast) {}
 
   // A label that occurs twice: the second axis is left where it has the index of the first.
   Labelled diagonal(Labelled x) {
@@ -48,13 +48,13 @@ class Contraction {
       while (std::ranges::count(x.labels, x.labels[i]) > 1) {
         const auto j = static_cast<size_t>(std::find(x.labels.begin() + static_cast<ptrdiff_t>(i) + 1, x.labels.end(), x.labels[i]) - x.labels.begin());
         auto positions = [&](size_t axis) {
-          Node* size = e_.apply("Gather", {e_.apply("Shape", {x.value}), number(static_cast<int64_t>(axis))});
+          Node* size = rewriter_.apply("Gather", {rewriter_.apply("Shape", {x.value}), number(static_cast<int64_t>(axis))});
           Integers shape(x.labels.size(), 1);
           shape[axis] = -1;
-          return e_.apply("Reshape", {e_.apply("Range", {number(0), size, number(1)}), rewriter_.integers(shape)});
+          return rewriter_.apply("Reshape", {rewriter_.apply("Range", {number(0), size, number(1)}), rewriter_.integers(shape)});
         };
-        Node* is_diagonal = e_.apply("Equal", {positions(i), positions(j)});
-        x.value = e_.apply("Where", {is_diagonal, x.value, e_.scalar_like(x.value, 0)});
+        Node* is_diagonal = rewriter_.apply("Equal", {positions(i), positions(j)});
+        x.value = rewriter_.apply("Where", {is_diagonal, x.value, rewriter_.constant(*rewrite::scalar_of(x.value->type()->dtype(), 0))});
         x.value = sum(x.value, {static_cast<int64_t>(j)});
         x.labels.erase(x.labels.begin() + static_cast<ptrdiff_t>(j));
       }
@@ -98,24 +98,24 @@ class Contraction {
     });
     if (contracted.empty() || broadcasts) {
       append(all, contracted);
-      Labelled product{e_.apply("Mul", {aligned(a, all), aligned(b, all)}), all};
+      Labelled product{rewriter_.apply("Mul", {aligned(a, all), aligned(b, all)}), all};
       return reduced(product, needed);
     }
     Node* left = as_matrices(a, batch, rows, contracted);
     Node* right = as_matrices(b, batch, contracted, columns);
-    return {split(e_.apply("MatMul", {left, right}), a, b, batch, rows, columns), all};
+    return {split(rewriter_.apply("MatMul", {left, right}), a, b, batch, rows, columns), all};
   }
 
   // With its axes in the order of these labels, of which it has all.
   Node* ordered(const Labelled& x, const Labels& labels) {
     Integers perm;
     for (int label : labels) perm.push_back(axis_of_label(x.labels, label));
-    return std::ranges::is_sorted(perm) ? x.value : e_.apply("Transpose", {x.value}, {{"perm", perm}});
+    return std::ranges::is_sorted(perm) ? x.value : rewriter_.apply("Transpose", {x.value}, {{"perm", perm}});
   }
 
  private:
   Node* number(int64_t n) { return rewriter_.constant(Tensor::scalar<int64_t>(n)); }
-  Node* sum(Node* x, const Integers& axes) { return e_.apply("ReduceSum", {x, rewriter_.integers(axes)}, {{"keepdims", int64_t{0}}}); }
+  Node* sum(Node* x, const Integers& axes) { return rewriter_.apply("ReduceSum", {x, rewriter_.integers(axes)}, {{"keepdims", int64_t{0}}}); }
 
   // The same with an axis of size 1 for each label that it does not have.
   Node* aligned(const Labelled& x, const Labels& labels) {
@@ -129,19 +129,19 @@ class Contraction {
       }
     }
     Node* value = ordered(x, own);
-    return missing.empty() ? value : e_.apply("Unsqueeze", {value, rewriter_.integers(missing)});
+    return missing.empty() ? value : rewriter_.apply("Unsqueeze", {value, rewriter_.integers(missing)});
   }
 
   // The sizes of these axes as a vector; multiplied, as one number in a vector.
   Node* sizes(const Labelled& x, const Labels& labels) {
     Integers axes;
     for (int label : labels) axes.push_back(axis_of_label(x.labels, label));
-    return e_.apply("Gather", {e_.apply("Shape", {x.value}), rewriter_.integers(axes)});
+    return rewriter_.apply("Gather", {rewriter_.apply("Shape", {x.value}), rewriter_.integers(axes)});
   }
   Node* size(const Labelled& x, const Labels& labels) {
-    return e_.apply("ReduceProd", {sizes(x, labels), rewriter_.integers(Integers{0})}, {{"keepdims", int64_t{1}}});
+    return rewriter_.apply("ReduceProd", {sizes(x, labels), rewriter_.integers(Integers{0})}, {{"keepdims", int64_t{1}}});
   }
-  Node* concatenated(std::initializer_list<Node*> parts) { return e_.apply("Concat", parts, {{"axis", int64_t{0}}}); }
+  Node* concatenated(std::initializer_list<Node*> parts) { return rewriter_.apply("Concat", parts, {{"axis", int64_t{0}}}); }
 
   // [batch…, first, second], where several labels of a side are one axis.
   Node* as_matrices(const Labelled& x, const Labels& batch, const Labels& first, const Labels& second) {
@@ -150,17 +150,16 @@ class Contraction {
     append(all, second);
     Node* value = ordered(x, all);
     if (first.size() == 1 && second.size() == 1) return value;
-    return e_.apply("Reshape", {value, concatenated({sizes(x, batch), size(x, first), size(x, second)})}, {{"allowzero", int64_t{1}}});
+    return rewriter_.apply("Reshape", {value, concatenated({sizes(x, batch), size(x, first), size(x, second)})}, {{"allowzero", int64_t{1}}});
   }
   // … and back. A batch is as large as that of both, of which one may be 1.
   Node* split(Node* product, const Labelled& a, const Labelled& b, const Labels& batch, const Labels& rows, const Labels& columns) {
     if (rows.size() == 1 && columns.size() == 1) return product;
-    Node* shape = e_.apply("Shape", {product}, {{"end", static_cast<int64_t>(batch.size())}});
-    return e_.apply("Reshape", {product, concatenated({shape, sizes(a, rows), sizes(b, columns)})}, {{"allowzero", int64_t{1}}});
+    Node* shape = rewriter_.apply("Shape", {product}, {{"end", static_cast<int64_t>(batch.size())}});
+    return rewriter_.apply("Reshape", {product, concatenated({shape, sizes(a, rows), sizes(b, columns)})}, {{"allowzero", int64_t{1}}});
   }
 
   Rewriter& rewriter_;
-  Replacement e_;
   const int num_broadcast_;
 };
 
@@ -171,7 +170,7 @@ Node* contraction(Rewriter& rewriter, Apply& root) {
   for (const Use& use : root.operands()) ranks.push_back(rank_of(use.node));
   if (!is_typed(root) || std::ranges::count(ranks, -1)) return nullptr;
   const auto equation = kernels::parse_einsum(root.attributes().get_string("equation", ""), ranks);
-  Contraction parts(rewriter, root, equation.ellipsis_rank);
+  Contraction parts(rewriter, equation.ellipsis_rank);
   std::vector<Labelled> terms;
   for (size_t i = 0; i < ranks.size(); ++i) terms.push_back(parts.diagonal({root.input(i), equation.inputs[i]}));
   Labelled result = terms[0];

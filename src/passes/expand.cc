@@ -6,7 +6,6 @@
 #include "ir/order.h"
 #include "ir/queries.h"
 #include "passes/insert_function.h"
-#include "passes/replacement.h"
 
 namespace anfora::passes {
 
@@ -56,14 +55,13 @@ int64_t block_of(const ModuleOrder& order) {
 // becomes a Concat of what each DequantizeLinear gives, quantized: operators that have a function.
 
 Node* without_quantized_concat(Rewriter& rewriter, Apply& root) {
-  Replacement e(rewriter, root);
   if (!is_typed(root) || root.num_inputs() < 5 || root.num_inputs() % 3 != 2) return nullptr;
   std::vector<Node*> parts;
   for (size_t i = 2; i < root.num_inputs(); i += 3) {
-    parts.push_back(e.apply("com.microsoft::DequantizeLinear", {e.input(i), e.input(i + 1), e.input(i + 2)}));
+    parts.push_back(rewriter.apply("com.microsoft::DequantizeLinear", {root.input(i), root.input(i + 1), root.input(i + 2)}));
   }
-  Node* whole = rewriter.apply(rewriter.context().get_operator("Concat"), parts, {{"axis", e.integer("axis")}});
-  return e.apply("com.microsoft::QuantizeLinear", {whole, e.input(0), e.input(1)});
+  Node* whole = rewriter.apply(rewriter.context().get_operator("Concat"), parts, {{"axis", root.attributes().require_int("axis")}});
+  return rewriter.apply("com.microsoft::QuantizeLinear", {whole, root.input(0), root.input(1)});
 }
 
 constexpr rewrite::Rule kByHand[] = {

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "anfora/error.h"
 #include "ir/order.h"
 #include "ir/verify.h"
-#include "passes/replacement.h"
 #include "rewrite/instantiate.h"
 
 namespace anfora::passes {
@@ -96,6 +96,21 @@ void FunctionInserter::replace(Apply& node, std::span<Node* const> results) {
 }
 
 }  // namespace
+
+bool is_typed(const Apply& node) {
+  return std::ranges::all_of(node.operands(), [](const Use& use) {
+    const Type* type = use.node->type();
+    return type && (type->is_none() || (type->is_tensor() && type->dtype() != DType::Undefined));
+  });
+}
+
+bool is_result_used(const Apply& node, size_t i) {
+  if (node.num_outputs() == 1) return i == 0;
+  return std::ranges::any_of(node.uses(), [&](const Use& use) {
+    const Apply* item = use.user->as(Primitive::TupleGetItem);
+    return !item || item->attributes().get_int("index", 0) == static_cast<int64_t>(i);
+  });
+}
 
 size_t insert_functions(PassContext& context, const FunctionInsertion& insertion) {
   std::optional<FunctionInserter> functions;  // once they are needed

@@ -25,4 +25,9 @@ struct FunctionInsertion {
 // library is read where it is needed.
 size_t insert_functions(PassContext& context, const FunctionInsertion& insertion);
 
+// Whether the element types of all operands are known.
+bool is_typed(const ir::Apply& node);
+// Whether anybody uses result i.
+bool is_result_used(const ir::Apply& node, size_t i);
+
 }  // namespace anfora::passes

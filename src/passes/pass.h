@@ -89,9 +89,10 @@ std::shared_ptr<const rewrite::RuleSet> rules_after_differentiation();
 // Of the standard ones, those that only take away: layouts are chosen, and rules that move transposes would undo that.
 std::shared_ptr<const rewrite::RuleSet> lowering_rules();
 // The files of rules/ that are no simplification: each the rules of the pass of that name.
-inline constexpr std::string_view kRulesOfPasses[] = {"onnxruntime", "caches",   "epilogue", "gradient-kernels",
-                                                      "layers",      "parallel", "split",    "weights"};
-// The rules of those passes, and those of them that are functions.
+inline constexpr std::string_view kOnnxRuntimeAttention = "onnxruntime-attention";  // also of `onnxruntime`
+inline constexpr std::string_view kRulesOfPasses[] = {
+    "onnxruntime", kOnnxRuntimeAttention, "caches", "epilogue", "gradient-kernels", "layers", "parallel", "split", "weights"};
+// The rules of those passes.
 std::shared_ptr<const rewrite::RuleSet> rules_of_passes();
 // Whether that pass makes an operator of ONNX Runtime of an application.
 bool has_onnxruntime_operator(const ir::Apply& node);

@@ -15,6 +15,11 @@ size_t run_rules(PassContext& context) {
 
 }  // namespace
 
+std::shared_ptr<const rewrite::RuleSet> rules_of_passes() {
+  static const auto rules = built_in_rules({std::begin(kRulesOfPasses), std::end(kRulesOfPasses)});
+  return rules;
+}
+
 const Pass kCaches{"caches", "KV-cache fusion", "keys and values appended inside their Attention", run_rules<kCaches>};
 const Pass kEpilogue{"epilogue", "epilogues", "what surrounds a product or a convolution is done on the way",
                      run_rules<kEpilogue>};

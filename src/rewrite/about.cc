@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <ranges>
 
 #include <boost/container/small_vector.hpp>
 
@@ -586,6 +587,30 @@ Quantity has_transpose(const Scope&, Arguments a) {
   return false;
 }
 
+// Of the constant matrices that a mask consists of: whether all are 0 up to the diagonal, and take all weight behind it.
+Quantity hides_later(const Scope&, Arguments a) {
+  constexpr double kHidden = -1e30;
+  const Tensor* mask = constant_tensor(as_node(a[0]));
+  if (!mask || mask->dtype() != DType::F32 || mask->rank() < 2) return false;
+  const int64_t rows = mask->dim(mask->rank() - 2), columns = mask->dim(mask->rank() - 1);
+  const auto elements = mask->data<float>();
+  return std::ranges::all_of(std::views::iota(size_t{0}, elements.size()), [&](size_t i) {
+    const auto place = static_cast<int64_t>(i);
+    return place % columns <= place / columns % rows ? elements[i] == 0 : elements[i] <= kHidden;
+  });
+}
+
+Quantity rows_have_numbers(const Scope&, Arguments a) {
+  const Tensor* constant = constant_tensor(as_node(a[0]));
+  if (!constant || constant->dtype() != DType::F32 || constant->rank() == 0) return false;
+  const auto elements = constant->data<float>();
+  const auto row = static_cast<size_t>(constant->dim(constant->rank() - 1));
+  for (size_t i = 0; i < elements.size(); i += row) {
+    if (std::ranges::none_of(elements.subspan(i, row), [](float x) { return std::isfinite(x); })) return false;
+  }
+  return true;
+}
+
 Quantity used_only_by(const Scope&, Arguments a) {
   const Node* node = as_node(a[0]);
   if (!node) return NotKnown{};
@@ -675,6 +700,8 @@ constexpr Function kValueFunctions[] = {
     {"operator", 1, 1, operator_name, "operator(n): the name of its operator"},
     {"is_view", 1, 1, is_view, "is_view(n): has the elements of its operand, in another shape (Reshape, Squeeze, …)"},
     {"has_transpose", 3, 3, has_transpose, "has_transpose(x, p, t): there is a Transpose{p}(x) that is not t"},
+    {"hides_later", 1, 1, hides_later, "hides_later(m): a constant that, added to scores, hides from each query the keys behind it"},
+    {"rows_have_numbers", 1, 1, rows_have_numbers, "rows_have_numbers(c): each row of the constant c has a finite element"},
     {"used_only_by", 2, 3, used_only_by, "used_only_by(n, name, name): all its users are such operators"},
     {"uses", 1, 1, uses, "uses(n): how often it is an operand"},
 };

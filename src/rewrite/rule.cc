@@ -743,6 +743,20 @@ class Engine {
 
 }  // namespace
 
+bool applies(const RuleSet& rules, const Apply& root, analysis::Inference& inference) {
+  auto& node = const_cast<Apply&>(root);  // results could be made of what is bound; none is
+  Rewriter rewriter(inference.module(), inference);
+  rewriter.set_root(node);
+  std::vector<const Equation*> candidates;
+  rules.candidates(root, candidates);
+  return std::ranges::any_of(candidates, [&](const Equation* equation) {
+    Match match(equation->slots);
+    const Scope scope(rewriter, match);
+    auto accept = [&] { return !equation->guard || is_true(evaluate(*equation->guard, scope)); };
+    return for_each_match(equation->pattern, node, match, [&](const Expression& e) { return evaluate(e, scope); }, accept);
+  });
+}
+
 size_t apply_rules(const RuleSet& rules, const RewriteOptions& options, analysis::Inference& inference,
                    Remarks& remarks, std::string_view pass) {
   return Engine(rules, options, inference, remarks, pass).run();

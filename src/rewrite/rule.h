@@ -130,6 +130,9 @@ struct RewriteOptions {
   int64_t fold_limit = std::numeric_limits<int64_t>::max();
 };
 
+// Whether an equation of the set matches at a root, and its condition holds.
+bool applies(const RuleSet& rules, const ir::Apply& root, analysis::Inference& inference);
+
 // Applies rules everywhere until none fires; `pass` names the caller in remarks. The rules of one operator are tried in
 // the order of the set. Returns how many fired.
 size_t apply_rules(const RuleSet& rules, const RewriteOptions& options, analysis::Inference& inference,

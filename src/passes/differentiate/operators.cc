@@ -7,7 +7,7 @@
 #include "anfora/error.h"
 #include "ir/clone.h"
 #include "ir/order.h"
-#include "passes/replacement.h"
+#include "passes/insert_function.h"
 #include "rewrite/instantiate.h"
 
 namespace anfora::passes::reverse {
