@@ -6,7 +6,7 @@ import linecache
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -150,11 +150,13 @@ class Traced(Jitted):
         if len(self._reasons) >= _MOST_TRACES:
             raise ResourceExhaustedError(f"{place_of(self.function)} was traced {_MOST_TRACES} times: {self._reasons[-1]}",
                                          hint="anfora.numpy.zeros(n) and the like take sizes as they are; a function of anfora.jit may branch and loop on them")
-        return TracedSpecialization(self.function, arguments, keywords, sizes, self._math, self._threads, self._folder())
+        return TracedSpecialization(self.function, arguments, keywords, sizes, self._math, self._threads, self._folder(), self._donate,
+                                    self._memory_limit)
 
 
 def trace(function: Callable[..., Any] | None = None, *, math: str = "real", threads: int = 0,
-          save_graphs: str | os.PathLike[str] | None = None) -> Any:
+          save_graphs: str | os.PathLike[str] | None = None, donate: int | str | Sequence[int | str] = (),
+          memory_limit: int | None = None) -> Any:
     """Runs a function once for each kind of arguments, and records what it does to tensors; that is compiled, and runs from then on.
 
         @anfora.trace
@@ -168,11 +170,11 @@ def trace(function: Callable[..., Any] | None = None, *, math: str = "real", thr
     from around it is read once; arrays among that are inputs, so that they may be written to.
 
     Args:
-        math, threads, save_graphs: as of anfora.jit.
+        math, threads, save_graphs, donate, memory_limit: as of anfora.jit.
 
     Raises:
         UnsupportedError: Python's control flow depends on the elements of a tensor; with the line.
     """
     if function is None:
-        return lambda given: trace(given, math=math, threads=threads, save_graphs=save_graphs)
-    return Traced(function, math, threads, save_graphs)
+        return lambda given: trace(given, math=math, threads=threads, save_graphs=save_graphs, donate=donate, memory_limit=memory_limit)
+    return Traced(function, math, threads, save_graphs, donate, memory_limit)

@@ -18,8 +18,9 @@ def same(expected, got):
 # Donation -------------------------------------------------------------------------------------------------------------
 
 
-def test_donated_array_comes_back():
-    @anfora.jit(donate="p")
+@pytest.mark.parametrize("compiled", [anfora.jit, anfora.trace])
+def test_donated_array_comes_back(compiled):
+    @compiled(donate="p")
     def descend(p, g, rate):
         return p - rate * g
 
@@ -196,6 +197,8 @@ def test_memory_limit():
 
     with pytest.raises(anfora.ResourceExhaustedError, match=r"a run needs \d+ bytes by the plan, \d+ more than the memory limit of 1000"):
         anfora.jit(deep_step, memory_limit=1000)(weights, x)
+    with pytest.raises(anfora.ResourceExhaustedError, match="memory limit of 1000"):
+        anfora.trace(deep_step, memory_limit=1000)(weights, x)
 
 
 def test_memory_limit_that_is_not_needed():
