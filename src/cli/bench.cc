@@ -103,6 +103,7 @@ Action add_bench(CLI::App& app) {
       ->type_name("FILE");
   command->add_option("--input", options->inputs, "as for `run`; made up where not given")->type_name("FILE");
   add_threads(*command, options->threads);
+  add_isa(*command);
   command->add_option("--seconds", options->seconds, "how long to measure")->capture_default_str()->check(seconds(0));
   add_dims(*command, options->dims);
   add_pins(*command, options->pins);

@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "driver/target.h"
+#include "kernels/generated/isa.h"
 
 namespace anfora::cli {
 
@@ -28,6 +29,14 @@ void add_target(CLI::App& command, std::string& target) {
       .add_option("--target", target,
                   "runtime the model is for: onnx (default), which is any that reads ONNX, or onnxruntime, which has "
                   "operators of its own (com.microsoft) in every operator set")
+      ->check(CLI::IsMember(names));
+}
+
+void add_isa(CLI::App& command) {
+  auto limit = [](const std::string& name) { setenv("ANFORA_ISA", name.c_str(), 1); };
+  std::vector<std::string> names;
+  for (const auto& isa : kernels::generated::instruction_sets()) names.emplace_back(isa.name);
+  command.add_option_function<std::string>("--isa", limit, "the newest instruction set to use (default: what the processor has)")
       ->check(CLI::IsMember(names));
 }
 

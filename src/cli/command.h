@@ -52,6 +52,8 @@ inline constexpr double kMostSeconds = 1e6;
 inline constexpr uint64_t kMostRuns = 1'000'000;
 
 void add_threads(CLI::App& command, int& threads);
+// --isa sets ANFORA_ISA, of this process.
+void add_isa(CLI::App& command);
 // --memory-limit, as CompileOptions::memory_limit.
 void add_memory_limit(CLI::App& command, std::optional<int64_t>& bytes);
 void add_seed(CLI::App& command, uint64_t& seed, const std::string& what);

@@ -59,6 +59,7 @@ Action add_compile(CLI::App& app) {
   command->add_option("-o,--output", options->output, "the compiled model, .anf")->required()->type_name("FILE");
   add_pins(*command, options->pins);
   add_threads(*command, options->threads);
+  add_isa(*command);
   add_math(*command, options->math);
   add_memory_limit(*command, options->memory_limit);
   command

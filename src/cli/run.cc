@@ -230,6 +230,7 @@ Action add_run(CLI::App& app) {
   command->add_option("--output", options->output, "an .npz file for the outputs; - is standard output")
       ->type_name("FILE");
   add_threads(*command, options->threads);
+  add_isa(*command);
   command
       ->add_option("--profile", options->profile,
                    "a file for a trace of one warm run, for Perfetto; and tables of where the time went")

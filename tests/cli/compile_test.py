@@ -39,6 +39,17 @@ class Compile(Case):
         self.anfora("run", "count.anf", "--input", "n.npz", "--output", "out.npz")
         self.assertEqual(int(next(iter(np.load(self.folder / "out.npz").values()))), 8)
 
+    def test_lesser_instruction_sets(self):
+        outputs = []
+        for isa in ("sse2", "avx2", "avx512"):
+            self.anfora("run", "m.onnx", "--random", "--dim", "N=5", "--isa", isa, "--output", f"{isa}.npz")
+            outputs.append(np.load(self.folder / f"{isa}.npz")["y"])
+        for output in outputs[:2]:
+            np.testing.assert_allclose(output, outputs[2], rtol=1e-5, atol=1e-6)
+        self.anfora("compile", "m.onnx", "-o", "sse2.anf", "--isa", "sse2")
+        self.anfora("run", "sse2.anf", "--random", "--dim", "N=5", "--isa", "sse2")
+        self.assertIn("sse3", self.anfora("run", "m.onnx", "--random", "--isa", "sse3", expect=2).stderr)
+
     def test_what_a_function_becomes_on_the_way(self):
         text = "def twice(n):\n    return n * (1 + 1)\n\n\ndef count(n: int):\n    i = 0\n    while i < n:\n        i = i + twice(1)\n    return i\n"
         self.write("f.py", text)

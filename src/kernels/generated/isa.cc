@@ -46,12 +46,18 @@ Isa limit_named(std::string_view name) {
 const IsaDescription& describe(Isa isa) { return kInstructionSets[static_cast<size_t>(isa)]; }
 std::span<const IsaDescription> instruction_sets() { return kInstructionSets; }
 
+std::optional<Isa> limit_beyond_onednn() {
+  const char *name = std::getenv("ANFORA_ISA"), *other = std::getenv("ONEDNN_MAX_CPU_ISA");
+  if (!name) return std::nullopt;
+  const Isa limit = limit_named(name);
+  return other && limit_of_onednn(other) <= limit ? std::nullopt : std::optional(limit);
+}
+
 Isa best_isa() {
   static const Isa best = [] {
     Isa isa = of_processor();
     if (const char* name = std::getenv("ONEDNN_MAX_CPU_ISA")) isa = std::min(isa, limit_of_onednn(name));
-    if (const char* name = std::getenv("ANFORA_ISA")) isa = std::min(isa, limit_named(name));
-    return isa;
+    return std::min(isa, limit_beyond_onednn().value_or(isa));
   }();
   return best;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -25,6 +26,8 @@ std::span<const IsaDescription> instruction_sets();  // slowest first
 // The best one that this processor has, or the best below a limit: what ANFORA_ISA names, or ONEDNN_MAX_CPU_ISA in oneDNN's terms.
 // Read once. Throws InvalidArgument where ANFORA_ISA names none.
 Isa best_isa();
+// What ANFORA_ISA names, where it limits more than ONEDNN_MAX_CPU_ISA does: oneDNN does not know of it.
+std::optional<Isa> limit_beyond_onednn();
 // Whether code for it runs here, limits included.
 inline bool is_supported(Isa isa) { return isa <= best_isa(); }
 

@@ -6,6 +6,7 @@
 #include <boost/container/small_vector.hpp>
 #include <numeric>
 
+#include "kernels/generated/isa.h"
 #include "support/mapped_file.h"
 #include "support/parallel.h"
 
@@ -17,10 +18,20 @@ memory::dims to_dims(std::span<const int64_t> dims) { return {dims.begin(), dims
 // Of an object in the workspace, so that the next one is aligned to a cache line.
 size_t bytes_of(const memory::desc& desc) { return (desc.get_size() + 63) / 64 * 64; }
 
+// Ahead of all else that oneDNN does.
+void limit_isa() {
+  const auto limit = generated::limit_beyond_onednn();
+  if (limit == generated::Isa::Sse2) dnnl::set_max_cpu_isa(dnnl::cpu_isa::sse41);
+  if (limit == generated::Isa::Avx2) dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx2);
+}
+
 }  // namespace
 
 const dnnl::engine& cpu() {
-  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  static const dnnl::engine engine = [] {
+    limit_isa();
+    return dnnl::engine(dnnl::engine::kind::cpu, 0);
+  }();
   return engine;
 }
 
