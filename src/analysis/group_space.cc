@@ -12,7 +12,7 @@ using namespace ir;
 namespace {
 
 bool is_generated_type(const Type* type) {
-  return type && type->is_tensor() && type->dtype() == DType::F32 && type->has_rank();
+  return type && type->is_tensor() && (type->dtype() == DType::F32 || type->dtype() == DType::Bool) && type->has_rank();
 }
 
 // Whether the functions of a row are along the last axis here.
@@ -57,10 +57,9 @@ std::optional<GroupSpace> GroupSpace::joined(const GroupSpace& a, const GroupSpa
 }
 
 std::optional<GroupSpace> group_space(const Apply& node) {
-  if (node.primitive() != Primitive::Operation || node.num_outputs() != 1 || node.num_inputs() == 0)
-    return std::nullopt;
+  if (node.primitive() != Primitive::Operation || node.num_inputs() == 0) return std::nullopt;
   const ops::ScalarForm* form = ops::scalar_form(node.op());
-  if (!form || !is_generated_type(node.type())) return std::nullopt;
+  if (!form || !ops::applies(*form, node) || !is_generated_type(node.type())) return std::nullopt;
   const bool reduces = form->along != ops::Along::Elements;
   if (reduces && !is_along_last(node, *form)) return std::nullopt;
   const Type* type = reduces ? node.input(0)->type() : node.type();

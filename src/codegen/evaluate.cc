@@ -101,12 +101,13 @@ class Evaluator {
   int64_t single(Value value) { return at(value)[0]; }
   const Type& type(Value value) const { return function_.node(value).type; }
 
-  float* access(int64_t address, bool writes) const {
+  template <class T>
+  T* access(int64_t address, bool writes) const {
     const auto* pointer = reinterpret_cast<const float*>(address);
     for (const Region& region : regions_) {
       if (!std::less<>()(pointer, region.begin) && std::less<>()(pointer, region.begin + region.size) &&
           (!writes || region.is_written))
-        return const_cast<float*>(pointer);
+        return reinterpret_cast<T*>(address);
     }
     throw Error(ErrorCode::Internal, fmt::format("loop IR, {}: {} outside of the memory given", function_.name,
                                                  writes ? "writes" : "reads"));
@@ -117,10 +118,11 @@ class Evaluator {
   void for_each_element(const Node& node, size_t mask, const F& f) {
     const int64_t begin = single(node.operands[0]), row_stride = single(node.operands[1]);
     const int64_t columns = int64_t{node.type.vectors} * node.type.lanes;
+    const int64_t element_bytes = node.type.element == Element::Mask ? 1 : 4;
     for (int64_t i = 0; i < static_cast<int64_t>(count(node.type)); ++i) {
       const int64_t row = i / columns, column = i % columns;
       const bool is_off = node.operands.size() > mask && at(node.operands[mask])[static_cast<size_t>(column)] == 0;
-      f(static_cast<size_t>(i), begin + (row * row_stride + column) * int64_t{sizeof(float)}, is_off);
+      f(static_cast<size_t>(i), begin + (row * row_stride + column) * element_bytes, is_off);
     }
   }
 
@@ -137,17 +139,23 @@ class Evaluator {
         result = carried_[static_cast<size_t>(node.number)];
         if (result.size() == 1) result.resize(count(node.type), result[0]);
         return;
-      case Op::Offset: result = {single(node.operands[0]) + single(node.operands[1]) * int64_t{sizeof(float)}}; return;
+      case Op::Offset: result = {single(node.operands[0]) + single(node.operands[1]) * node.number}; return;
       case Op::Load:
         result.assign(count(node.type), 0);
         for_each_element(node, 2, [&](size_t i, int64_t address, bool is_off) {
-          if (!is_off) result[i] = from_float(*access(address, false));
+          if (is_off) return;
+          result[i] = node.type.element == Element::Mask ? *access<uint8_t>(address, false) != 0
+                                                         : from_float(*access<float>(address, false));
         });
         return;
       case Op::Store: {
         const Elements& tile = at(node.operands[2]);
         for_each_element(node, 3, [&](size_t i, int64_t address, bool is_off) {
-          if (!is_off) *access(address, true) = as_float(tile[i]);
+          if (is_off) return;
+          if (node.type.element == Element::Mask)
+            *access<uint8_t>(address, true) = static_cast<uint8_t>(tile[i]);
+          else
+            *access<float>(address, true) = as_float(tile[i]);
         });
         return;
       }

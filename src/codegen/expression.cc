@@ -239,6 +239,8 @@ class StatementParser {
     if (name.empty()) return {number(literal()), {}};
     if (name == "none") return {};
     if (name == "inf" || name == "infinity") return {number(std::numeric_limits<float>::infinity()), {}};
+    if (name == "true") return {apply("==", {number(0), number(0)}), {}};
+    if (name == "false") return {apply("<", {number(0), number(0)}), {}};
     if (name == "nan") return {number(std::numeric_limits<float>::quiet_NaN()), {}};
     if (name == "row_size") return {add({.kind = Kind::RowSize, .operands = {}}), {}};
     if (auto local = locals_.find(name); local != locals_.end()) return {local->second, {}};

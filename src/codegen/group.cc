@@ -30,7 +30,7 @@ class GroupBuilder {
   explicit GroupBuilder(const GroupCode& code)
       : code_(code),
         isa_(kernels::generated::describe(code.isa)),
-        terms_(parse_statements(code.varies.size(), code.statements)),
+        terms_(parse_statements(code.inputs.size(), code.statements)),
         b_("group"),
         math_(b_, isa_) {
     static constexpr Parameter kParameters[kGroupArguments] = {
@@ -43,7 +43,7 @@ class GroupBuilder {
       const Value first = b_.parameter(name, Element::Pointer);
       operands_.push_back({first, b_.parameter(name + "_stride", Element::Index)});
     };
-    for (size_t i = 0; i < code.varies.size(); ++i) add_operand("x" + std::to_string(i));
+    for (size_t i = 0; i < code.inputs.size(); ++i) add_operand("x" + std::to_string(i));
     for (size_t i = 0; i < code.outputs.size(); ++i) add_operand("y" + std::to_string(i));
   }
 
@@ -77,7 +77,7 @@ class GroupBuilder {
     for (size_t t = 0; t < terms_.all.size(); ++t) {
       const Term& term = terms_.all[t];
       Facts& f = facts_[t];
-      if (term.kind == Kind::Input) f.varies = code_.varies[static_cast<size_t>(term.input)] != 0;
+      if (term.kind == Kind::Input) f.varies = code_.inputs[static_cast<size_t>(term.input)].varies;
       for (int operand : term.operands) {
         f.varies = f.varies || facts(operand).varies;
         f.pass = std::max(f.pass, facts(operand).pass);
@@ -138,12 +138,14 @@ class GroupBuilder {
   void build_row(Value row) {
     row_values_.clear();
     rows_.clear();
-    for (const Operand& operand : operands_)
-      rows_.push_back(b_.offset(operand.first, b_.multiply(row, operand.stride)));
+    for (size_t i = 0; i < operands_.size(); ++i) {
+      rows_.push_back(operands_[i].first);
+      rows_.back() = place_in_row(i, b_.multiply(row, operands_[i].stride));
+    }
     for (size_t p = 0; p < passes_.size(); ++p) build_pass(static_cast<int>(p));
     for (size_t i = 0; i < code_.outputs.size(); ++i) {
       if (code_.outputs[i].is_of_row)
-        b_.store(rows_[code_.varies.size() + i], b_.integer(0), number_of_row(value(code_.outputs[i].value)));
+        b_.store(rows_[code_.inputs.size() + i], b_.integer(0), number_of_row(value(code_.outputs[i].value)));
     }
   }
 
@@ -227,7 +229,7 @@ class GroupBuilder {
     std::vector<Value> results;
     for (size_t i : of.outputs) results.push_back(tile(vectors, value(code_.outputs[i].value)));
     for (size_t i = 0; i < results.size(); ++i)
-      b_.store(b_.offset(rows_[code_.varies.size() + of.outputs[i]], at), b_.integer(0), results[i], mask);
+      b_.store(place_in_row(code_.inputs.size() + of.outputs[i], at), b_.integer(0), results[i], mask);
     return next;
   }
 
@@ -243,7 +245,8 @@ class GroupBuilder {
     const Value x = element(vectors, t);
     if (b_.type(x).lanes > 1) return x;
     // A number, repeated.
-    return b_.select(b_.columns(1, isa_.lanes, b_.integer(isa_.lanes)), x, x);
+    const Value all = b_.columns(1, isa_.lanes, b_.integer(isa_.lanes));
+    return b_.type(x).element == Element::Mask ? b_.binary(Op::And, all, x) : b_.select(all, x, x);
   }
 
   Value element(Vectors& vectors, int t) {
@@ -253,8 +256,10 @@ class GroupBuilder {
     if (auto known = vectors.known.find(t); known != vectors.known.end()) return known->second;
     Value made = kNone;
     if (term(t).kind == Kind::Input) {
-      const Value from = b_.offset(rows_[static_cast<size_t>(term(t).input)], vectors.at);
-      made = b_.load(vector(), from, b_.integer(0), vectors.mask);
+      const auto input = static_cast<size_t>(term(t).input);
+      Type type = vector();
+      if (code_.inputs[input].is_bool) type.element = Element::Mask;
+      made = b_.load(type, place_in_row(input, vectors.at), b_.integer(0), vectors.mask);
     } else if (f.buffer >= 0 && f.computed_in < vectors.pass) {
       made = b_.load(vector(), place_in_buffer(f.buffer, vectors.at), b_.integer(0), vectors.mask);
     } else {
@@ -266,6 +271,13 @@ class GroupBuilder {
     return vectors.known[t] = made;
   }
 
+  bool is_bool(size_t operand) const {
+    const size_t count = code_.inputs.size();
+    return operand < count ? code_.inputs[operand].is_bool : code_.outputs[operand - count].is_bool;
+  }
+  Value place_in_row(size_t operand, Value at) {
+    return b_.offset(rows_[operand], at, is_bool(operand) ? 1 : int64_t{sizeof(float)});
+  }
   Value place_in_buffer(int buffer, Value at) {
     const Value row = b_.multiply(parameters_[kBufferStride], b_.integer(buffer));
     return b_.offset(b_.offset(parameters_[kBuffers], row), at);
@@ -291,7 +303,12 @@ class GroupBuilder {
     Value made = kNone;
     switch (term(t).kind) {
       case Kind::RowSize: made = b_.load(single, parameters_[kRowSize], b_.integer(0)); break;
-      case Kind::Input: made = b_.load(single, rows_[static_cast<size_t>(term(t).input)], b_.integer(0)); break;
+      case Kind::Input: {
+        const auto input = static_cast<size_t>(term(t).input);
+        const Type type{code_.inputs[input].is_bool ? Element::Mask : Element::F32};
+        made = b_.load(type, rows_[input], b_.integer(0));
+        break;
+      }
       case Kind::Sum: {  // of what does not vary
         const Value size = b_.load(single, parameters_[kRowSize], b_.integer(0));
         made = b_.multiply(number_of_row(term(t).operands[0]), size);

@@ -56,8 +56,8 @@ Value Builder::integer(int64_t number) {
 Value Builder::constant(float number) { return append({.op = Op::Float, .type = {Element::F32}, .scalar = number}); }
 Value Builder::bits(int32_t number) { return append({.op = Op::Bits, .type = {Element::I32}, .number = number}); }
 
-Value Builder::offset(Value pointer, Value index) {
-  return append({.op = Op::Offset, .type = {Element::Pointer}, .operands = {pointer, index}});
+Value Builder::offset(Value pointer, Value index, int64_t element_bytes) {
+  return append({.op = Op::Offset, .type = {Element::Pointer}, .operands = {pointer, index}, .number = element_bytes});
 }
 
 Value Builder::load(Type type, Value pointer, Value row_stride, Value mask) {

@@ -51,9 +51,9 @@ enum class Op : uint8_t {
   Bits,       // i32[1x1x1]
   Item,       // of the loop: 0 its counter, then what it carries; inside of it
   Result,     // by number: what a loop carried, what an `if` yields; behind it
-  Offset,     // pointer, index → pointer
-  Load,       // pointer, stride of rows, mask? → tile; other lanes are 0
-  Store,      // pointer, stride of rows, tile, mask?
+  Offset,     // pointer, index → pointer; number: bytes of an element
+  Load,       // pointer, stride of rows, mask? → tile; other lanes are 0. Of a mask: bytes, on where they are not 0
+  Store,      // pointer, stride of rows, tile, mask?; a mask as bytes of 0 and 1
   Prefetch,   // pointer
   Columns,    // index n → mask[1 x vectors x lanes]: the first n lanes
   Add,
@@ -70,7 +70,7 @@ enum class Op : uint8_t {
   SumOfLanes,  // f32[1x1xlanes] → f32[1x1x1]: halves are combined until one element is left
   LargestOfLanes,
   SmallestOfLanes,  // the same
-  Select,   // mask, a, b
+  Select,           // mask, a, b
   And,
   Or,
   Xor,  // i32, masks
@@ -95,7 +95,7 @@ struct Node {
   Op op = Op::Integer;
   Type type;
   std::vector<Value> operands;
-  int64_t number = 0;  // of Parameter, Integer, Bits, Item, Result
+  int64_t number = 0;  // of Parameter, Integer, Bits, Item, Result, Offset
   float scalar = 0;    // of Float
   int unroll = 1;      // of For
   std::array<int, 2> blocks{-1, -1};
@@ -126,7 +126,7 @@ class Builder {
   Value constant(float number);
   Value bits(int32_t number);
 
-  Value offset(Value pointer, Value index);
+  Value offset(Value pointer, Value index, int64_t element_bytes = 4);
   Value load(Type type, Value pointer, Value row_stride, Value mask = kNone);
   void store(Value pointer, Value row_stride, Value tile, Value mask = kNone);
   void prefetch(Value pointer);

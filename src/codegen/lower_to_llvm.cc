@@ -106,9 +106,12 @@ class Lowering {
       case Op::Integer: return b_.getInt64(static_cast<uint64_t>(n.number));
       case Op::Bits: return b_.getInt32(static_cast<uint32_t>(n.number));
       case Op::Float: return llvm::ConstantFP::get(b_.getFloatTy(), static_cast<double>(n.scalar));
-      case Op::Offset: return b_.CreateGEP(b_.getFloatTy(), single(n.operands[0]), single(n.operands[1]));
+      case Op::Offset:
+        return b_.CreateGEP(n.number == 1 ? b_.getInt8Ty() : b_.getFloatTy(), single(n.operands[0]),
+                            single(n.operands[1]));
       case Op::Load: {
         llvm::Value* from = address(n, row, vector);
+        if (n.type.element == Element::Mask) return load_bytes(n, from);
         if (n.operands.size() == 2) return b_.CreateAlignedLoad(element_type(n.type), from, llvm::Align(4));
         return b_.CreateMaskedLoad(element_type(n.type), from, llvm::Align(4), element(n.operands[2], 0, vector, lanes),
                                    llvm::Constant::getNullValue(element_type(n.type)));
@@ -130,6 +133,21 @@ class Lowering {
       case Op::ShiftRight: return b_.CreateAShr(operand(0), operand(1));
       default: return arithmetic(n.op, node(n.operands[0]).type.element == Element::F32, operand(0), operand(1));
     }
+  }
+
+  llvm::Type* bytes_of(const Type& type) {
+    return type.lanes == 1 ? static_cast<llvm::Type*>(b_.getInt8Ty())
+                           : llvm::FixedVectorType::get(b_.getInt8Ty(), static_cast<unsigned>(type.lanes));
+  }
+  // A mask: on where the byte is not 0.
+  llvm::Value* load_bytes(const Node& n, llvm::Value* from) {
+    llvm::Type* type = bytes_of(n.type);
+    llvm::Value* zeros = llvm::Constant::getNullValue(type);
+    llvm::Value* loaded =
+        n.operands.size() == 2
+            ? static_cast<llvm::Value*>(b_.CreateAlignedLoad(type, from, llvm::Align(1)))
+            : b_.CreateMaskedLoad(type, from, llvm::Align(1), element(n.operands[2], 0, 0, n.type.lanes), zeros);
+    return b_.CreateICmpNE(loaded, zeros);
   }
 
   llvm::Value* arithmetic(Op op, bool is_float, llvm::Value* a, llvm::Value* b) {
@@ -222,10 +240,13 @@ class Lowering {
     for_each_element(n.type, [&](int row, int vector) {
       llvm::Value* what = element(n.operands[2], row, vector, n.type.lanes);
       llvm::Value* to = address(n, row, vector);
+      const bool is_mask = n.type.element == Element::Mask;
+      if (is_mask) what = b_.CreateZExt(what, bytes_of(n.type));
+      const llvm::Align alignment(is_mask ? 1 : 4);
       if (n.operands.size() == 3) {
-        b_.CreateAlignedStore(what, to, llvm::Align(4));
+        b_.CreateAlignedStore(what, to, alignment);
       } else {
-        b_.CreateMaskedStore(what, to, llvm::Align(4), element(n.operands[3], 0, vector, n.type.lanes));
+        b_.CreateMaskedStore(what, to, alignment, element(n.operands[3], 0, vector, n.type.lanes));
       }
     });
   }

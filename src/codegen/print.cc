@@ -126,6 +126,9 @@ class Printer {
       case Op::Float:
       case Op::Item:
       case Op::Result: return;
+      case Op::Offset:
+        return line("%{} = offset {}, {}{} : pointer", value, use(node.operands[0]), use(node.operands[1]),
+                    node.number == 1 ? " bytes" : "");
       case Op::Load:
         return line("%{} = load {} {} rows {}{}", value, to_string(node.type), use(node.operands[0]),
                     use(node.operands[1]), masked(node, 2));

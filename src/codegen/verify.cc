@@ -83,6 +83,7 @@ class Verifier {
       case Op::Offset:
         expect_count(value, 2, 2);
         expect(value, node.operands[0], Element::Pointer);
+        if (node.number != 1 && node.number != 4) fail(value, "of elements of {} bytes", node.number);
         return expect(value, node.operands[1], Element::Index);
       case Op::Load: expect_count(value, 2, 3); return check_memory(value, node, 2);
       case Op::Store:
@@ -105,7 +106,8 @@ class Verifier {
   void check_memory(Value value, const Node& node, size_t mask) const {
     expect(value, node.operands[0], Element::Pointer);
     expect(value, node.operands[1], Element::Index);
-    if (node.type.element != Element::F32) fail(value, "memory holds f32");
+    const bool is_row_of_mask = node.type.element == Element::Mask && node.type.rows == 1 && node.type.vectors == 1;
+    if (node.type.element != Element::F32 && !is_row_of_mask) fail(value, "memory holds f32, and single rows of masks");
     if (node.type.lanes == 1 && node.type.vectors != 1) fail(value, "a row of single elements");
     if (node.operands.size() <= mask) return;
     expect(value, node.operands[mask], Element::Mask);

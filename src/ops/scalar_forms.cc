@@ -15,6 +15,18 @@ constexpr ScalarForm kForms[] = {
     {"Sub", "A - B"},
     {"Mul", "A * B"},
     {"Div", "A / B"},
+    {"Max", "larger(data_0, data_1)"},
+    {"Min", "smaller(data_0, data_1)"},
+    {"Less", "A < B", Along::Elements, 0, true},
+    {"LessOrEqual", "A <= B", Along::Elements, 0, true},
+    {"Greater", "A > B", Along::Elements, 0, true},
+    {"GreaterOrEqual", "A >= B", Along::Elements, 0, true},
+    {"Equal", "A == B", Along::Elements, 0, true},
+    {"IsNaN", "is_nan(X)", Along::Elements, 0, true},
+    {"And", "A && B", Along::Elements, 0b11, true},
+    {"Or", "A || B", Along::Elements, 0b11, true},
+    {"Not", "!X", Along::Elements, 0b1, true},
+    {"Where", "condition ? X : Y", Along::Elements, 0b001},
     {"Neg", "-X"},
     {"Abs", "abs(X)"},
     {"Reciprocal", "1 / X"},
@@ -74,11 +86,25 @@ const ScalarForm* scalar_form(const ir::Operator& op) {
   return found == by_name.end() ? nullptr : found->second;
 }
 
+bool applies(const ScalarForm& form, const ir::Apply& node) {
+  const bool is_variadic = node.op().inputs.back().arity == ir::Formal::Arity::Variadic;
+  if (node.num_outputs() != 1 || (is_variadic && node.num_inputs() != 2)) return false;
+  auto is_tensor_of = [](const ir::Node& value, DType dtype) {
+    return value.type() && value.type()->is_tensor() && value.type()->dtype() == dtype;
+  };
+  for (size_t i = 0; i < node.num_inputs(); ++i) {
+    const DType expected = (form.bools >> i & 1) != 0 ? DType::Bool : DType::F32;
+    if (is_scalar_operand(form, i) && node.has_input(i) && !is_tensor_of(*node.input(i), expected)) return false;
+  }
+  return is_tensor_of(node, form.is_predicate ? DType::Bool : DType::F32);
+}
+
 std::string scalar_statement(const ir::Apply& node, const ScalarForm& form, std::span<const std::string> operands) {
   auto text_of_name = [&](std::string_view name) -> std::string {
     for (size_t i = 0; i < node.op().inputs.size(); ++i) {
       if (node.op().inputs[i].name == name) return node.has_input(i) ? operands[i] : "none";
     }
+    if (name == "data_1" && operands.size() == 2) return operands[1];  // of a variadic
     const AttributeValue* value = attribute_or_default(node, name);
     return value ? text_of(*value) : std::string(name);
   };

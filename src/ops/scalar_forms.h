@@ -6,7 +6,7 @@
 //
 // An expression is over the names of the operator's inputs and attributes; omitted inputs are `none`, and `x ?? y` is y where x is. There are
 // + − * / and comparisons, && || !, c ? x : y, numbers, `infinity`, `nan`, strings for attributes of text ('tanh'), locals (d = …; …), and
-// functions. Functions of a row (row_sum, row_mean, row_max, row_min, row_size) are along the last axis: such an operator has this form only
+// functions. Where there is any number of inputs, the form is of two. Functions of a row (row_sum, row_mean, row_max, row_min, row_size) are along the last axis: such an operator has this form only
 // where it works along that one.
 #pragma once
 
@@ -31,11 +31,16 @@ struct ScalarForm {
   std::string_view op;  // its qualified name
   std::string_view expression;
   Along along = Along::Elements;
+  uint32_t bools = 0;         // the operands that are bool, a bit each; others are f32
+  bool is_predicate = false;  // the result is bool
 };
 
 // Null where there is none.
 const ScalarForm* scalar_form(const ir::Operator& op);
 std::span<const ScalarForm> scalar_forms();
+
+// Whether it is that of an application: as to the number and types of its operands.
+bool applies(const ScalarForm& form, const ir::Apply& node);
 
 // Whether operand i is part of the expression: not the axes.
 inline bool is_scalar_operand(const ScalarForm& form, size_t i) { return form.along != Along::Axes || i == 0; }

@@ -196,7 +196,7 @@ class Grouping {
     std::vector<uint32_t> together;
     for (uint32_t group : groups)
       together.insert(together.end(), places_[group].members.begin(), places_[group].members.end());
-    if (count_operands(together) > kMostGroupOperands) return false;
+    if (count_operands(together) > kMostGroupOperands || reads_dropped(together, space)) return false;
     const uint32_t first = groups[0];
     for (uint32_t group : groups) {
       places_[group].group = first;
@@ -262,6 +262,13 @@ class Grouping {
       results += is_result(i, members);
     }
     return inputs.size() + results;
+  }
+  // Whether a member reads sums whose axis has gone: they are numbers of rows in the space, and of other axes to their reader.
+  bool reads_dropped(const std::vector<uint32_t>& members, const GroupSpace& space) const {
+    return std::ranges::any_of(members, [&](uint32_t i) {
+      return nodes_[i]->type()->rank() < space.type->rank() &&
+             std::ranges::any_of(nodes_[i]->uses(), [&](const Use& use) { return contains(members, use.user); });
+    });
   }
   bool contains(const std::vector<uint32_t>& members, const Node* node) const {
     auto found = index_.find(node);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/unordered/unordered_flat_map.hpp>
 
 #include "analysis/group_space.h"
@@ -36,7 +37,13 @@ class GroupWriter {
       if (!space || !add_statement(*node)) return std::nullopt;
     }
     if (!space) return std::nullopt;
-    std::vector<int64_t> axes, output_axes, output_ranks, outputs;
+    for (const Apply* node : nodes) {
+      // Sums whose axis has gone are numbers of rows here, and of other axes to who reads them.
+      const bool is_read = std::ranges::any_of(
+          node->uses(), [](const Use& use) { return use.user->primitive() == Primitive::Operation; });
+      if (is_read && node->type()->rank() < space->type->rank()) return std::nullopt;
+    }
+    std::vector<int64_t> axes, output_axes, output_ranks, output_bools, outputs;
     for (const Parameter* parameter : function_.parameters()) append_axes(parameter->type(), space->type, axes);
     const Apply* tuple = function_.result()->as(Primitive::MakeTuple);
     std::vector<const Node*> results;
@@ -51,6 +58,7 @@ class GroupWriter {
       outputs.push_back(found->second);
       // Where the last axis is dropped, the result has a number for each row nevertheless.
       const bool drops_last = result->type()->rank() < space->type->rank();
+      output_bools.push_back(result->type()->dtype() == DType::Bool ? 1 : 0);
       output_ranks.push_back(result->type()->rank());
       if (drops_last) {
         for (int i = 0; i < space->type->rank(); ++i) output_axes.push_back(i + 1 < space->type->rank() ? 1 : 0);
@@ -64,6 +72,7 @@ class GroupWriter {
                          {"statements", std::move(statements_)},
                          {"outputs", std::move(outputs)},
                          {"output_axes", std::move(output_axes)},
+                         {"output_bools", std::move(output_bools)},
                          {"output_ranks", std::move(output_ranks)}});
   }
 
@@ -77,7 +86,8 @@ class GroupWriter {
       std::string text;
       if (const Tensor* tensor = constant_tensor(node.input(i)); tensor && ops::is_scalar_operand(form, i)) {
         if (tensor->size() != 1) return false;
-        text = fmt::format("({})", tensor->data<float>()[0]);
+        text = tensor->dtype() == DType::Bool ? (tensor->data<bool>()[0] ? "true" : "false")
+                                              : fmt::format("({})", tensor->data<float>()[0]);
       } else if (node.has_input(i) && ops::is_scalar_operand(form, i)) {
         auto found = numbers_.find(node.input(i));
         if (found == numbers_.end()) return false;

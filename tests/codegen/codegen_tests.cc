@@ -79,22 +79,30 @@ std::string product_text(std::istringstream& words) {
   return to_string(function);
 }
 
-// group ISA varies=1,0,… outputs=NUMBER[r],… | STATEMENT | …
+// group ISA varies=1[b],0[b],… outputs=NUMBER[r][b],… | STATEMENT | …
 std::string group_text(std::istringstream& words) {
   std::string isa, word;
   words >> isa;
-  GroupCode code{.isa = isa_named(isa), .varies = {}, .statements = {}, .outputs = {}};
+  GroupCode code{.isa = isa_named(isa), .inputs = {}, .statements = {}, .outputs = {}};
   auto for_each_item = [](std::string list, auto f) {
     std::ranges::replace(list, ',', ' ');
     std::istringstream items(list.substr(list.find('=') + 1));
     for (std::string item; items >> item;) f(item);
   };
   words >> word;
-  for_each_item(word, [&](const std::string& item) { code.varies.push_back(item == "1"); });
+  for_each_item(word, [&](const std::string& item) { code.inputs.push_back({item[0] == '1', item.ends_with('b')}); });
   words >> word;
-  for_each_item(word, [&](const std::string& item) { code.outputs.push_back({std::stoi(item), item.ends_with('r')}); });
+  for_each_item(word, [&](const std::string& item) {
+    code.outputs.push_back({std::stoi(item), item.find('r') != std::string::npos, item.ends_with('b')});
+  });
   words >> word;
-  for (std::string statement; std::getline(words, statement, '|');) code.statements.push_back(statement);
+  std::string statements;
+  std::getline(words, statements);
+  constexpr std::string_view kSeparator = " | ";
+  for (size_t begin = 0, end = 0; end != std::string::npos; begin = end + kSeparator.size()) {
+    end = statements.find(kSeparator, begin);
+    code.statements.push_back(statements.substr(begin, end - begin));
+  }
   const Function function = group_function(code).function;
   verify(function, kernels::generated::describe(code.isa));
   compile({&function, 1}, code.isa);

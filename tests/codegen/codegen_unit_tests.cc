@@ -366,8 +366,10 @@ TEST(Groups, AreThoseOfTheEvaluator) {
       for (int64_t length : {int64_t{1}, lanes - 1, lanes, 5 * lanes, 9 * lanes + 2}) {
         SCOPED_TRACE(fmt::format("{} {} in rows of {}", kernels::generated::describe(isa).name, statements[0], length));
         constexpr int64_t kCount = 3;
-        const GroupFunction group = group_function(
-            {.isa = isa, .varies = {1, 1, 0}, .statements = statements, .outputs = {{4, false}, {3, false}}});
+        const GroupFunction group = group_function({.isa = isa,
+                                                    .inputs = {{true}, {true}, {false}},
+                                                    .statements = statements,
+                                                    .outputs = {{4, false}, {3, false}}});
         const Tensor x = random_tensor({kCount, length}, 1), row = random_tensor({length}, 2),
                      number = random_tensor({kCount}, 3);
         Tensor y = Tensor::zeros(DType::F32, Shape{2, kCount, length});
@@ -413,8 +415,10 @@ TEST_P(ElementaryFunctions, AreWithinTwoUnitsInTheLastPlace) {
   for (Isa isa : isas_here()) {
     const int64_t lanes = kernels::generated::describe(isa).lanes;
     SCOPED_TRACE(fmt::format("{} {}", function.name, kernels::generated::describe(isa).name));
-    const GroupFunction group = group_function(
-        {.isa = isa, .varies = {1}, .statements = {fmt::format("{}(%0)", function.name)}, .outputs = {{1, false}}});
+    const GroupFunction group = group_function({.isa = isa,
+                                                .inputs = {{true}},
+                                                .statements = {fmt::format("{}(%0)", function.name)},
+                                                .outputs = {{1, false}}});
     const MachineCode code = compile({&group.function, 1}, isa);
     Tensor y = Tensor::zeros(DType::F32, x.shape());
     std::vector<int64_t> arguments(kGroupArguments + 4);

@@ -20,7 +20,7 @@ namespace anfora::kernels::generated {
 namespace {
 
 // Of the layout of code; another generator's is not taken.
-constexpr int64_t kGroupCodeVersion = 2;
+constexpr int64_t kGroupCodeVersion = 3;
 
 // What the attributes say.
 struct GroupDescription {
@@ -30,7 +30,7 @@ struct GroupDescription {
   std::vector<int64_t> output_ranks;
   GroupCode code;
 
-  size_t num_inputs() const { return code.varies.size(); }
+  size_t num_inputs() const { return code.inputs.size(); }
 
   static std::optional<GroupDescription> read(const KernelData& data) {
     const AttributeSet& attributes = data.attributes;
@@ -38,11 +38,13 @@ struct GroupDescription {
     group.rank = static_cast<size_t>(attributes.get_int("rank", 0));
     group.reduces = attributes.get_int("reduces", 0) != 0;
     const auto axes = attributes.ints("axes"), output_axes = attributes.ints("output_axes"),
-               outputs = attributes.ints("outputs"), output_ranks = attributes.ints("output_ranks");
+               outputs = attributes.ints("outputs"), output_ranks = attributes.ints("output_ranks"),
+               output_bools = attributes.ints("output_bools");
     const size_t num_inputs = data.inputs.size(), num_operands = num_inputs + outputs.size();
     if (group.rank == 0 || axes.size() != num_inputs * group.rank ||
         output_axes.size() != outputs.size() * group.rank || output_ranks.size() != outputs.size() ||
-        data.num_outputs != outputs.size() || num_operands > kMostGroupOperands)
+        output_bools.size() != outputs.size() || data.num_outputs != outputs.size() ||
+        num_operands > kMostGroupOperands)
       return std::nullopt;
     for (size_t i = 0; i < num_operands; ++i) {
       const auto from =
@@ -50,14 +52,15 @@ struct GroupDescription {
       group.axes.emplace_back(from.begin(), from.begin() + static_cast<std::ptrdiff_t>(group.rank));
     }
     for (size_t i = 0; i < num_inputs; ++i) {
-      if (data.inputs[i].dtype != DType::F32) return std::nullopt;
-      group.code.varies.push_back(group.axes[i].back());
+      if (data.inputs[i].dtype != DType::F32 && data.inputs[i].dtype != DType::Bool) return std::nullopt;
+      group.code.inputs.push_back({group.axes[i].back() != 0, data.inputs[i].dtype == DType::Bool});
     }
     for (const std::string& statement : attributes.strings("statements")) group.code.statements.push_back(statement);
     for (size_t i = 0; i < outputs.size(); ++i) {
-      if (outputs[i] < 0 || outputs[i] >= std::ssize(group.code.varies) + std::ssize(group.code.statements))
+      if (outputs[i] < 0 || outputs[i] >= std::ssize(group.code.inputs) + std::ssize(group.code.statements))
         return std::nullopt;
-      group.code.outputs.push_back({static_cast<int>(outputs[i]), group.axes[num_inputs + i].back() == 0});
+      group.code.outputs.push_back(
+          {static_cast<int>(outputs[i]), group.axes[num_inputs + i].back() == 0, output_bools[i] != 0});
     }
     group.output_ranks.assign(output_ranks.begin(), output_ranks.end());
     return group;
@@ -172,9 +175,11 @@ class GroupKernel : public PreparedKernel {
     const GroupPlan& plan = find_plan(context, static_cast<Plans&>(*state).plans);
     std::array<int64_t, kMostGroupOperands> first{};
     const size_t num_inputs = group_.num_inputs();
-    for (size_t i = 0; i < num_inputs; ++i) first[i] = address(context.input(i).data<float>().data());
-    for (size_t i = 0; i < plan.outputs.size(); ++i)
-      first[num_inputs + i] = address(context.allocate_output(i, DType::F32, plan.outputs[i]).data<float>().data());
+    for (size_t i = 0; i < num_inputs; ++i) first[i] = address(context.input(i).raw());
+    for (size_t i = 0; i < plan.outputs.size(); ++i) {
+      const DType dtype = group_.code.outputs[i].is_bool ? DType::Bool : DType::F32;
+      first[num_inputs + i] = address(context.allocate_output(i, dtype, plan.outputs[i]).raw());
+    }
     if (plan.rows == 0 || (plan.row_elements == 0 && !has_outputs_of_rows())) return;
     run(plan, first);
   }
@@ -184,8 +189,13 @@ class GroupKernel : public PreparedKernel {
     std::vector<GroupPlan> plans;  // the one used last is at the end
   };
 
-  static int64_t address(const float* pointer) { return reinterpret_cast<int64_t>(pointer); }
-  static int64_t bytes(int64_t elements) { return elements * int64_t{sizeof(float)}; }
+  static int64_t address(const void* pointer) { return reinterpret_cast<int64_t>(pointer); }
+  int64_t element_bytes_of(size_t operand) const {
+    const size_t count = group_.num_inputs();
+    const bool is_bool =
+        operand < count ? group_.code.inputs[operand].is_bool : group_.code.outputs[operand - count].is_bool;
+    return is_bool ? 1 : int64_t{sizeof(float)};
+  }
   bool has_outputs_of_rows() const { return std::ranges::any_of(group_.code.outputs, &GroupCode::Output::is_of_row); }
 
   const GroupPlan& find_plan(KernelContext& context, std::vector<GroupPlan>& plans) const {
@@ -248,7 +258,7 @@ class GroupKernel : public PreparedKernel {
         offset += rest % plan.sizes[axis] * strides[axis];
         rest /= plan.sizes[axis];
       }
-      arguments[kGroupArguments + 2 * i] = first[i] + bytes(offset);
+      arguments[kGroupArguments + 2 * i] = first[i] + offset * element_bytes_of(i);
       arguments[kGroupArguments + 2 * i + 1] = strides.empty() ? 0 : strides.back();
     }
     entry_(arguments.data());

@@ -3,7 +3,8 @@
 // The attributes of such a kernel, for a space of `rank` axes:
 //     axes          for each input, for each axis: 1 where the input walks along it, 0 where it is repeated
 //     statements    what is computed, see group_code.h
-//     outputs       numbers of values; output_axes: as axes; output_ranks: how many axes are left, of which the first are the space's
+//     outputs       numbers of values; output_axes: as axes; output_ranks: how many axes are left, of which the first are the space's;
+//                   output_bools: 1 for bool, 0 for f32
 //     reduces       1 where something is summed along the last axis
 #pragma once
 

@@ -25,10 +25,16 @@ struct GroupCode {
   struct Output {
     int value = 0;           // by number
     bool is_of_row = false;  // one element a row
+    bool is_bool = false;    // else f32
     bool operator==(const Output&) const = default;
   };
   Isa isa = Isa::Sse2;
-  std::vector<uint8_t> varies;  // by input: whether its element changes along a row
+  struct Input {
+    bool varies = false;   // its element changes along a row
+    bool is_bool = false;  // else f32
+    bool operator==(const Input&) const = default;
+  };
+  std::vector<Input> inputs;
   std::vector<std::string> statements;
   std::vector<Output> outputs;
 
