@@ -102,6 +102,12 @@ const std::vector<Case> kModels{
             %r = RMSNormalization(%x, %s)
             return (LayerNormalization(%x, %s, %b), %r)
           })"},
+        Case{"Groups", {{48, 65}, {65}}, R"(
+          graph @main(%x: f32[48, 65], %y: f32[65]) {
+            %0 = Mul(Add(%x, %y), 0.5)
+            %1 = Mul(Softmax(Where(Less(%0, 0.25), %0, %x)), %y)
+            return (%0, Sigmoid(%1), ReduceMean(%1, [1]){keepdims=0})
+          })"},
         Case{"Attention", {{2, 4, 6, 8}, {2, 4, 6, 8}, {2, 4, 6, 8}}, R"(
           graph @main(%q: f32[B, 4, S, 8], %k: f32[B, 4, S, 8], %v: f32[B, 4, S, 8]) {
             %t = Transpose(%k){perm=[0, 1, 3, 2]}
