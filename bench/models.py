@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Export models of real size with random weights, each with an input and the output that PyTorch gives for it.
 
-usage: models.py FOLDER [--only NAME]... [--dynamic] [--exporter dynamo|torchscript] [--optimize]
+usage: models.py FOLDER [--only NAME]... [--batch N] [--dynamic] [--exporter dynamo|torchscript] [--optimize]
 
     FOLDER/NAME.onnx          as the exporter writes it, nothing optimized unless --optimize says so
     FOLDER/NAME.in.npz        inputs by name
     FOLDER/NAME.out.npz       outputs of eager PyTorch by name
 
 What is there already stays. With --dynamic, those are exported whose dimensions are symbols, and beside them the same with
-numbers; their inputs and outputs are of the sizes that those with numbers have.
+numbers; their inputs and outputs are of the sizes that those with numbers have. With --batch, NAME becomes NAME_bN: the model for N
+inputs at once.
 """
 import argparse
 import contextlib
@@ -193,11 +194,18 @@ def flatten(inputs):
     return {key: value for name, group in inputs.items() for key, value in (group if isinstance(group, dict) else {name: group}).items()}
 
 
-def export(name, folder, exporter, optimize):
+def for_batch(name, batch):
+    return name if batch == 1 else f"{name}_b{batch}"
+
+
+def export(name, folder, exporter, optimize, batch):
     import_torchvision()  # before transformers does it
     torch.manual_seed(SEED)
     static, symbols = DYNAMIC.get(name, (name, {}))
     model, inputs, output_names = (MODELS | STATIC)[static]()
+    if batch > 1:
+        inputs = {key: torch.cat([value] * batch) for key, value in inputs.items()}
+    name = for_batch(name, batch)
     settle(model, inputs)
     model.eval()
     args = tuple(list(value.values()) if isinstance(value, dict) else value for value in inputs.values())
@@ -224,6 +232,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--only", action="append", choices=MODELS | STATIC | DYNAMIC, help="this model (may be repeated; default: all of fixed sizes)")
+    parser.add_argument("--batch", type=int, default=1, metavar="N")
     parser.add_argument("--dynamic", action="store_true", help="those with symbolic dimensions, and the same without")
     parser.add_argument("--exporter", choices=("dynamo", "torchscript"), default="dynamo")
     parser.add_argument("--optimize", action="store_true", help="let the exporter optimize, as it does unless told not to")
@@ -232,11 +241,11 @@ def main():
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     names = options.only or ([name for variant, (static, _) in DYNAMIC.items() for name in (static, variant)] if options.dynamic else MODELS)
-    missing = [name for name in names if not (options.folder / f"{name}.onnx").exists()]
+    missing = [name for name in names if not (options.folder / f"{for_batch(name, options.batch)}.onnx").exists()]
     with tqdm(missing, desc="exporting", disable=not missing) as progress:
         for name in progress:
             progress.set_postfix_str(name)
-            export(name, options.folder, options.exporter, options.optimize)
+            export(name, options.folder, options.exporter, options.optimize, options.batch)
 
 
 if __name__ == "__main__":

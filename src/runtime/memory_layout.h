@@ -9,10 +9,12 @@
 //        │      ┌───── b ─────┤       │      c took a's place when a was dead, best fit
 //        └──────┴─────────────┴───────┴──▶ instructions
 //
-// This is dynamic storage allocation, NP-hard; two heuristics are tried and the better result is taken:
+// This is dynamic storage allocation, NP-hard; heuristics are tried and the best result is taken:
 //  - in order of time, each buffer into the smallest hole that is free then (best fit), O(n log n);
 //  - in order of size, the largest first, each at the lowest fitting hole among those that it meets, O(n²), the usual
-//    winner (Pisarchyk and Lee, "Efficient memory management for deep neural net inference", 2020).
+//    winner (Pisarchyk and Lee, "Efficient memory management for deep neural net inference", 2020);
+//  - that repeatedly, each time with those first that reached the end of the arena the last time (Joslin and Clements, "Squeaky wheel
+//    optimization", 1999), until the bound is met or a budget spent.
 // No layout can be smaller than the largest sum of sizes alive at one instruction; that bound is reported, so that
 // a reader sees how far from the optimum the plan is.
 #pragma once

@@ -46,7 +46,7 @@ TEST(MemoryLayout, RandomIntervalsNeverOverlap) {
     }
     MemoryLayout layout = make_layout(buffers, {});
     expect_sound(buffers, layout);
-    EXPECT_LE(layout.bytes, layout.lower_bound * 3 / 2);
+    EXPECT_LE(layout.bytes, layout.lower_bound * 9 / 8);
   }
 }
 
