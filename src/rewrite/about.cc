@@ -622,6 +622,15 @@ Quantity used_only_by(const Scope&, Arguments a) {
   });
 }
 
+Quantity meets_constants(const Scope&, Arguments a) {
+  const Node* node = as_node(a[0]);
+  if (!node) return NotKnown{};
+  return std::ranges::all_of(node->uses(), [&](const Use& use) {
+    return std::ranges::all_of(use.user->operands(),
+                               [&](const Use& other) { return other.node == node || constant_tensor(other.node); });
+  });
+}
+
 Quantity uses(const Scope&, Arguments a) {
   const Node* node = as_node(a[0]);
   return node ? Quantity(num_uses(*node)) : NotKnown{};
@@ -703,6 +712,7 @@ constexpr Function kValueFunctions[] = {
     {"hides_later", 1, 1, hides_later, "hides_later(m): a constant that, added to scores, hides from each query the keys behind it"},
     {"rows_have_numbers", 1, 1, rows_have_numbers, "rows_have_numbers(c): each row of the constant c has a finite element"},
     {"used_only_by", 2, 3, used_only_by, "used_only_by(n, name, name): all its users are such operators"},
+    {"meets_constants", 1, 1, meets_constants, "meets_constants(n): the other operands of all its users are constants"},
     {"uses", 1, 1, uses, "uses(n): how often it is an operand"},
 };
 

@@ -48,7 +48,7 @@ class Compile(Case):
             np.testing.assert_allclose(output, outputs[2], rtol=1e-5, atol=1e-6)
         self.anfora("compile", "m.onnx", "-o", "sse2.anf", "--isa", "sse2")
         self.anfora("run", "sse2.anf", "--random", "--dim", "N=5", "--isa", "sse2")
-        self.assertIn("sse3", self.anfora("run", "m.onnx", "--random", "--isa", "sse3", expect=2).stderr)
+        self.assertIn("sse3", self.anfora("run", "m.onnx", "--random", "--isa", "sse3", code=2).stderr)
 
     def test_what_a_function_becomes_on_the_way(self):
         text = "def twice(n):\n    return n * (1 + 1)\n\n\ndef count(n: int):\n    i = 0\n    while i < n:\n        i = i + twice(1)\n    return i\n"
