@@ -58,8 +58,8 @@ std::optional<GroupSpace> GroupSpace::joined(const GroupSpace& a, const GroupSpa
 
 std::optional<GroupSpace> group_space(const Apply& node) {
   if (node.primitive() != Primitive::Operation || node.num_inputs() == 0) return std::nullopt;
-  const ops::ScalarForm* form = ops::scalar_form(node.op());
-  if (!form || !ops::applies(*form, node) || !is_generated_type(node.type())) return std::nullopt;
+  const ops::ScalarForm* form = ops::scalar_form(node);
+  if (!form || !is_generated_type(node.type())) return std::nullopt;
   const bool reduces = form->along != ops::Along::Elements;
   if (reduces && !is_along_last(node, *form)) return std::nullopt;
   const Type* type = reduces ? node.input(0)->type() : node.type();

@@ -29,6 +29,7 @@ constexpr ScalarFunction kFunctions[] = {
     {"!", 1, false, [](Builder&, VectorMath& m, Arguments x) { return m.negation(x[0]); }},
     {"?", 3, false, [](Builder& b, VectorMath&, Arguments x) { return b.select(x[0], x[1], x[2]); }},
     {"neg", 1, false, [](Builder&, VectorMath& m, Arguments x) { return m.negate(x[0]); }},
+    {"fma", 3, false, [](Builder&, VectorMath& m, Arguments x) { return m.fma(x[0], x[1], x[2]); }},
     {"abs", 1, false, [](Builder&, VectorMath& m, Arguments x) { return m.magnitude(x[0]); }},
     {"larger", 2, false, [](Builder&, VectorMath& m, Arguments x) { return m.larger(x[0], x[1]); }},
     {"smaller", 2, false, [](Builder&, VectorMath& m, Arguments x) { return m.smaller(x[0], x[1]); }},

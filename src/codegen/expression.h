@@ -13,7 +13,7 @@
 
 namespace anfora::codegen {
 
-// A function of the language of ops/scalar_forms.h, elementwise.
+// A function of the language of kernels/generated/scalar_forms.h, elementwise.
 struct ScalarFunction {
   std::string_view name;
   size_t arity;

@@ -12,7 +12,7 @@ struct GroupFunction {
   int buffers = 0;
 };
 
-// Throws Internal where a statement is not of the language of ops/scalar_forms.h.
+// Throws Internal where a statement is not of the language of kernels/generated/scalar_forms.h.
 GroupFunction group_function(const kernels::generated::GroupCode& code);
 
 }  // namespace anfora::codegen

@@ -171,7 +171,7 @@ Value VectorMath::erf(Value x) {
 Value VectorMath::gelu(Value x) {
   constexpr float kRootOfHalf = 0.70710678f;
   const Value half = b_.multiply(b_.constant(0.5f), x);
-  return fma(half, erf(b_.multiply(x, b_.constant(kRootOfHalf))), half);
+  return b_.multiply(half, b_.add(b_.constant(1), erf(b_.multiply(x, b_.constant(kRootOfHalf)))));
 }
 
 Value VectorMath::gelu_tanh(Value x) {

@@ -2,68 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <boost/unordered/unordered_flat_map.hpp>
-
 #include "anfora/error.h"
 #include "ir/queries.h"
 
 namespace anfora::ops {
 namespace {
-
-constexpr ScalarForm kForms[] = {
-    {"Add", "A + B"},
-    {"Sub", "A - B"},
-    {"Mul", "A * B"},
-    {"Div", "A / B"},
-    {"Max", "larger(data_0, data_1)"},
-    {"Min", "smaller(data_0, data_1)"},
-    {"Less", "A < B", Along::Elements, 0, true},
-    {"LessOrEqual", "A <= B", Along::Elements, 0, true},
-    {"Greater", "A > B", Along::Elements, 0, true},
-    {"GreaterOrEqual", "A >= B", Along::Elements, 0, true},
-    {"Equal", "A == B", Along::Elements, 0, true},
-    {"IsNaN", "is_nan(X)", Along::Elements, 0, true},
-    {"And", "A && B", Along::Elements, 0b11, true},
-    {"Or", "A || B", Along::Elements, 0b11, true},
-    {"Not", "!X", Along::Elements, 0b1, true},
-    {"Where", "condition ? X : Y", Along::Elements, 0b001},
-    {"Neg", "-X"},
-    {"Abs", "abs(X)"},
-    {"Reciprocal", "1 / X"},
-    {"Sqrt", "sqrt(X)"},
-    {"Exp", "exp(X)"},
-    {"Log", "log(X)"},
-    {"Tanh", "tanh(X)"},
-    {"Erf", "erf(X)"},
-    {"Sigmoid", "sigmoid(X)"},
-    {"Softplus", "softplus(X)"},
-    {"Relu", "X < 0 ? 0 : X"},
-    {"LeakyRelu", "X < 0 ? alpha * X : X"},
-    {"PRelu", "X < 0 ? slope * X : X"},
-    {"Elu", "X < 0 ? alpha * expm1_of_negative(X) : X"},
-    {"Selu", "X < 0 ? gamma * alpha * expm1_of_negative(X) : gamma * X"},
-    {"HardSigmoid", "r = alpha * X + beta; l = r < 0 ? 0 : r; l > 1 ? 1 : l"},
-    {"HardSwish", "r = X * (1 / 6) + 0.5; l = r < 0 ? 0 : r; X * (l > 1 ? 1 : l)"},
-    {"Softsign", "X / (1 + abs(X))"},
-    {"ThresholdedRelu", "X > alpha ? X : 0"},
-    {"Gelu", "approximate == 'tanh' ? gelu_tanh(X) : gelu(X)"},
-    {"Swish", "X * sigmoid(alpha * X)"},
-    {"SwiGLU", "A * sigmoid(alpha * A) * B"},
-    {"Clip", "l = input < (min ?? -infinity) ? (min ?? 0) : input; l > (max ?? infinity) ? (max ?? 0) : l"},
-    {"Softmax", "e = exp_of_negative(input - row_max(input)); e * (1 / row_sum(e))", Along::Axis},
-    {"LogSoftmax", "d = input - row_max(input); d - log(row_sum(exp_of_negative(d)))", Along::Axis},
-    {"LayerNormalization", "d = X - row_mean(X); d * (1 / sqrt(row_mean(d * d) + epsilon)) * Scale + (B ?? 0)",
-     Along::Axis},
-    {"RMSNormalization", "X * (1 / sqrt(row_mean(X * X) + epsilon)) * scale", Along::Axis},
-    {"ReduceSum", "row_sum(data)", Along::Axes},
-    {"ReduceMean", "row_mean(data)", Along::Axes},
-    {"ReduceMax", "row_max(data)", Along::Axes},
-    {"ReduceMin", "row_min(data)", Along::Axes},
-    {"ReduceSumSquare", "row_sum(data * data)", Along::Axes},
-    {"ReduceL2", "sqrt(row_sum(data * data))", Along::Axes},
-};
-
-bool is_name(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (c >= '0' && c <= '9'); }
 
 std::string text_of(const AttributeValue& value) {
   if (const auto* number = std::get_if<float>(&value)) return fmt::format("({})", *number);
@@ -74,62 +17,30 @@ std::string text_of(const AttributeValue& value) {
 
 }  // namespace
 
-std::span<const ScalarForm> scalar_forms() { return kForms; }
-
-const ScalarForm* scalar_form(const ir::Operator& op) {
-  static const auto& by_name = *[] {
-    auto* all = new boost::unordered_flat_map<std::string_view, const ScalarForm*>;
-    for (const ScalarForm& form : kForms) all->emplace(form.op, &form);
-    return all;
-  }();
-  auto found = by_name.find(op.qualified);
-  return found == by_name.end() ? nullptr : found->second;
-}
-
-bool applies(const ScalarForm& form, const ir::Apply& node) {
+const ScalarForm* scalar_form(const ir::Apply& node) {
+  const ScalarForm* form = kernels::generated::scalar_form(node.op().qualified);
+  if (!form || node.num_outputs() != 1) return nullptr;
   const bool is_variadic = node.op().inputs.back().arity == ir::Formal::Arity::Variadic;
-  if (node.num_outputs() != 1 || (is_variadic && node.num_inputs() != 2)) return false;
+  if (is_variadic && node.num_inputs() != 2) return nullptr;
   auto is_tensor_of = [](const ir::Node& value, DType dtype) {
     return value.type() && value.type()->is_tensor() && value.type()->dtype() == dtype;
   };
   for (size_t i = 0; i < node.num_inputs(); ++i) {
-    const DType expected = (form.bools >> i & 1) != 0 ? DType::Bool : DType::F32;
-    if (is_scalar_operand(form, i) && node.has_input(i) && !is_tensor_of(*node.input(i), expected)) return false;
+    const DType expected = (form->bools >> i & 1) != 0 ? DType::Bool : DType::F32;
+    if (is_scalar_operand(*form, i) && node.has_input(i) && !is_tensor_of(*node.input(i), expected)) return nullptr;
   }
-  return is_tensor_of(node, form.is_predicate ? DType::Bool : DType::F32);
+  return is_tensor_of(node, form->is_predicate ? DType::Bool : DType::F32) ? form : nullptr;
 }
 
 std::string scalar_statement(const ir::Apply& node, const ScalarForm& form, std::span<const std::string> operands) {
-  auto text_of_name = [&](std::string_view name) -> std::string {
+  return kernels::generated::substituted(form.expression, [&](std::string_view name) -> std::string {
     for (size_t i = 0; i < node.op().inputs.size(); ++i) {
       if (node.op().inputs[i].name == name) return node.has_input(i) ? operands[i] : "none";
     }
     if (name == "data_1" && operands.size() == 2) return operands[1];  // of a variadic
     const AttributeValue* value = attribute_or_default(node, name);
-    return value ? text_of(*value) : std::string(name);
-  };
-  std::string text;
-  const std::string_view expression = form.expression;
-  for (size_t at = 0; at < expression.size();) {
-    if (expression[at] == '\'') {
-      const size_t end = expression.find('\'', at + 1) + 1;
-      text += expression.substr(at, end - at);
-      at = end;
-      continue;
-    }
-    size_t end = at;
-    while (end < expression.size() && is_name(expression[end])) ++end;
-    if (end == at) {
-      text += expression[at++];
-      continue;
-    }
-    const std::string_view name = expression.substr(at, end - at);
-    const bool is_function = end < expression.size() && expression[end] == '(';
-    const bool is_number = name[0] >= '0' && name[0] <= '9';
-    text += is_function || is_number ? std::string(name) : text_of_name(name);
-    at = end;
-  }
-  return text;
+    return value ? text_of(*value) : std::string();
+  });
 }
 
 }  // namespace anfora::ops

@@ -276,7 +276,7 @@ class Grouping {
   }
   // Constants of one element are part of the code, axes of what it is made of.
   bool is_argument(const Apply& node, size_t k, const std::vector<uint32_t>& members) const {
-    if (!node.has_input(k) || !ops::is_scalar_operand(*ops::scalar_form(node.op()), k)) return false;
+    if (!node.has_input(k) || !ops::is_scalar_operand(*ops::scalar_form(node), k)) return false;
     const Tensor* constant = constant_tensor(node.input(k));
     return !(constant && constant->size() == 1) && !contains(members, node.input(k));
   }

@@ -80,7 +80,7 @@ class GroupWriter {
   void define(const Node& node) { numbers_.emplace(&node, static_cast<int64_t>(numbers_.size())); }
 
   bool add_statement(const Apply& node) {
-    const ops::ScalarForm& form = *ops::scalar_form(node.op());
+    const ops::ScalarForm& form = *ops::scalar_form(node);
     std::vector<std::string> operands;
     for (size_t i = 0; i < node.num_inputs(); ++i) {
       std::string text;

@@ -116,6 +116,7 @@ double exact(const Epilogue& e, double x) {
     case Activation::Gelu: return 0.5 * x * std::erfc(-x * std::sqrt(0.5));
     case Activation::GeluTanh: return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
     case Activation::Abs: return std::fabs(x);
+    case Activation::Softplus: return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x)));
   }
   return 0;
 }
@@ -123,8 +124,8 @@ double exact(const Epilogue& e, double x) {
 Epilogue epilogue_of(Activation activation) {
   Epilogue epilogue{.activation = activation, .alpha = 1};
   if (activation == Activation::Clip) epilogue.alpha = -0.5f, epilogue.beta = 6;
-  if (activation == Activation::HardSigmoid || activation == Activation::HardSwish)
-    epilogue.alpha = 0.2f, epilogue.beta = 0.5f;
+  if (activation == Activation::HardSigmoid) epilogue.alpha = 0.2f, epilogue.beta = 0.5f;
+  if (activation == Activation::HardSwish) epilogue.alpha = 1.0f / 6, epilogue.beta = 0.5f;
   if (activation == Activation::LeakyRelu) epilogue.alpha = 0.01f;
   return epilogue;
 }
@@ -184,7 +185,8 @@ INSTANTIATE_TEST_SUITE_P(All, Activations,
                          testing::Values(Activation::None, Activation::Relu, Activation::LeakyRelu, Activation::Elu,
                                          Activation::Clip, Activation::Sigmoid, Activation::Tanh,
                                          Activation::HardSigmoid, Activation::HardSwish, Activation::Swish,
-                                         Activation::Gelu, Activation::GeluTanh, Activation::Abs));
+                                         Activation::Gelu, Activation::GeluTanh, Activation::Abs,
+                                         Activation::Softplus));
 
 // Prepares, releases the weights, runs on several numbers of threads, and loads again without a generator.
 void expect_generated(std::string_view op, const AttributeSet& attributes, const std::vector<Tensor>& inputs,

@@ -6,10 +6,13 @@
 #include <bit>
 #include <limits>
 
+#include "kernels/generated/scalar_forms.h"
+
 namespace anfora::kernels::generated {
 namespace {
 
-// By its operator's name, with what stands for an absent alpha or beta.
+// By its name, which is the operator's but for one form of Gelu, with what stands for an absent alpha or beta. What it computes is the
+// operator's scalar form.
 struct NamedActivation {
   const char* name;
   Activation activation;
@@ -30,7 +33,12 @@ constexpr NamedActivation kEpilogueActivations[] = {
     {"Gelu", Activation::Gelu, 0, 0},
     {"GeluTanh", Activation::GeluTanh, 0, 0},
     {"Abs", Activation::Abs, 0, 0},
+    {"Softplus", Activation::Softplus, 0, 0},
 };
+
+const NamedActivation& named(Activation activation) {
+  return *std::ranges::find(kEpilogueActivations, activation, &NamedActivation::activation);
+}
 
 }  // namespace
 
@@ -43,6 +51,18 @@ bool read_activation(const AttributeSet& attributes, Epilogue& epilogue) {
   epilogue.alpha = attributes.get_float("activation_alpha", known->alpha);
   epilogue.beta = attributes.get_float("activation_beta", known->beta);
   return true;
+}
+
+std::string activation_statement(const Epilogue& epilogue) {
+  if (epilogue.activation == Activation::None) return "%0";
+  const bool by_tanh = epilogue.activation == Activation::GeluTanh;
+  const ScalarForm* form = scalar_form(by_tanh ? "Gelu" : named(epilogue.activation).name);
+  return substituted(form->expression, [&](std::string_view name) -> std::string {
+    if (name == "X" || name == "input") return "%0";
+    if (name == "alpha" || name == "min") return fmt::format("({})", epilogue.alpha);
+    if (name == "beta" || name == "max") return fmt::format("({})", epilogue.beta);
+    return name != "approximate" ? "" : by_tanh ? "'tanh'" : "'none'";
+  });
 }
 
 std::vector<int64_t> Epilogue::numbers() const {
@@ -60,9 +80,8 @@ std::string to_string(const Epilogue& epilogue) {
   std::string text =
       fmt::format("scale={} addends={},{}", epilogue.scale, kAddends[static_cast<size_t>(epilogue.addends[0])],
                   kAddends[static_cast<size_t>(epilogue.addends[1])]);
-  const auto* known = std::ranges::find(kEpilogueActivations, epilogue.activation, &NamedActivation::activation);
   if (epilogue.activation != Activation::None)
-    text += fmt::format(" activation={}({}, {})", known->name, epilogue.alpha, epilogue.beta);
+    text += fmt::format(" activation={}({}, {})", named(epilogue.activation).name, epilogue.alpha, epilogue.beta);
   return text;
 }
 

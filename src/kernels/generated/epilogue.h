@@ -27,7 +27,8 @@ enum class Activation : uint8_t {
   Swish,
   Gelu,
   GeluTanh,
-  Abs
+  Abs,
+  Softplus
 };
 
 //     activation(scale · x + addends[0] + addends[1])
@@ -44,6 +45,9 @@ struct Epilogue {
 
 // Sets the activation of a lowered operator's attributes; false where no code can be generated for it.
 bool read_activation(const AttributeSet& attributes, Epilogue& epilogue);
+
+// What the activation computes of %0, a statement of the language of scalar_forms.h.
+std::string activation_statement(const Epilogue& epilogue);
 
 std::string to_string(const Epilogue& epilogue);
 

@@ -1,7 +1,7 @@
 // The code of a group of operators that run as one kernel, as what generates it and what runs it agree on.
 //
 // A group works on a space of elements in rows: along the last axis, or, where nothing is summed along a row, along as many of the last
-// axes as all operands walk through alike. Its code is a list of statements in the language of ops/scalar_forms.h, over values by number:
+// axes as all operands walk through alike. Its code is a list of statements in the language of kernels/generated/scalar_forms.h, over values by number:
 // the inputs first, then what the statements give.
 //
 //     %0 varies, %1 varies, %2 is one number a row        x, bias, scale
