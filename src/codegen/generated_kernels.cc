@@ -36,15 +36,20 @@ MachineCode product_code(const ProductCode& code, std::span<const int> rows) {
   return place->second;
 }
 
-// Groups that come to the same code share it.
+// Groups that come to the same code share it. Others are compiled at the same time by other threads.
 kernels::generated::GeneratedGroup group_code(const kernels::generated::GroupCode& code) {
+  struct Shared {
+    std::once_flag once;
+    MachineCode code;
+  };
   static std::mutex mutex;
-  static auto& known = *new std::map<std::pair<Isa, std::string>, MachineCode>;
+  static auto& known = *new std::map<std::pair<Isa, std::string>, Shared>;
   const GroupFunction group = group_function(code);
-  std::lock_guard lock(mutex);
-  auto [place, is_new] = known.try_emplace({code.isa, to_string(group.function)});
-  if (is_new) place->second = compile({&group.function, 1}, code.isa);
-  return {place->second, group.buffers};
+  std::unique_lock lock(mutex);
+  Shared& shared = known[{code.isa, to_string(group.function)}];
+  lock.unlock();
+  std::call_once(shared.once, [&] { shared.code = compile({&group.function, 1}, code.isa); });
+  return {shared.code, group.buffers};
 }
 
 // Whether there is as much memory as LLVM may take: it ends the program where it gets none.

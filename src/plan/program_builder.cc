@@ -14,6 +14,7 @@
 #include "kernels/registered.h"
 #include "ops/registry.h"
 #include "plan/group.h"
+#include "support/parallel.h"
 
 namespace anfora::plan {
 
@@ -69,27 +70,41 @@ ProgramBuilder::ProgramBuilder(const ir::Module& module, ir::Module* used_up, co
   if (used_up_) release_unused_constants();
 }
 
-// Generates the kernels of groups. Functions that are only computed by them are no part of the program.
+// Generates the kernels of groups, several at a time. Functions that are only computed by them are no part of the program.
 void ProgramBuilder::add_groups() {
   if (options_.reference_only) return;
-  boost::unordered_flat_set<const ir::Graph*> generated, called;
+  struct Group {
+    const ir::Apply* node;
+    const ir::Graph* function;
+    std::unique_ptr<runtime::Kernel> kernel;  // null: there is none
+  };
+  std::vector<Group> groups;
   for (const ir::GraphOrder& graph : order_.graphs) {
     for (const ir::Apply* node : graph.nodes) {
       const ir::Graph* function = analysis::function_of_group(*node);
       if (!function) continue;
-      auto kernel = std::make_unique<runtime::Kernel>();
+      groups.push_back({node, function, nullptr});
       std::optional<AttributeSet> attributes = group_attributes(*function);
-      kernel->op = node->op().qualified;
-      kernel->num_outputs = node->num_outputs();
-      if (attributes) kernel->attributes = std::move(*attributes);
-      if (!attributes || !is_reached(node->type()) || !prepare(*node, 1, *kernel)) {
-        called.insert(function);
-        continue;
-      }
-      generated.insert(function);
-      program->kernels.push_back(std::move(kernel));
-      groups_[node] = static_cast<uint32_t>(program->kernels.size() - 1);
+      if (!attributes || !is_reached(node->type())) continue;
+      groups.back().kernel = std::make_unique<runtime::Kernel>();
+      groups.back().kernel->op = node->op().qualified;
+      groups.back().kernel->num_outputs = node->num_outputs();
+      groups.back().kernel->attributes = std::move(*attributes);
     }
+  }
+  with_threads(options_.threads, [&] {
+    parallel_for(std::ssize(groups), 1, [&](int64_t begin, int64_t end) {
+      for (Group& group : std::span(groups).subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin))) {
+        if (group.kernel && !prepare(*group.node, 1, *group.kernel)) group.kernel = nullptr;
+      }
+    });
+  });
+  boost::unordered_flat_set<const ir::Graph*> generated, called;
+  for (Group& group : groups) {
+    (group.kernel ? generated : called).insert(group.function);
+    if (!group.kernel) continue;
+    program->kernels.push_back(std::move(group.kernel));
+    groups_[group.node] = static_cast<uint32_t>(program->kernels.size() - 1);
   }
   std::erase_if(order_.graphs, [&](const ir::GraphOrder& graph) {
     return generated.contains(graph.graph) && !called.contains(graph.graph);
