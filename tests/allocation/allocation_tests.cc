@@ -90,6 +90,13 @@ const std::vector<Case> kModels{
             %1 = Add(Conv(%0, %p), %0)
             return (MaxPool(%1){kernel_shape=[2, 2], strides=[2, 2]}, GlobalAveragePool(%1), ReduceMean(%1, [2, 3]))
           })"},
+        Case{"TransformedConvolution", {{1, 32, 40, 36}}, R"(
+          graph @main(%x: f32[1, 32, 40, 36]) {
+            %k = const f32[32, 32, 3, 3] 0.0625
+            %0 = Relu(Conv(%x, %k){pads=[1, 1, 1, 1]})
+            %1 = Swish(Conv(%0, %k))
+            return Conv(MaxPool(%1){kernel_shape=[3, 3], strides=[3, 3]}, %k){pads=[1, 1, 1, 1]}
+          })"},
         Case{"ConvolutionOfAnySize", {{2, 3, 9, 7}}, R"(
           graph @main(%x: f32[N, 3, H, W]) {
             %k = const f32[4, 3, 3, 3] 0.0625

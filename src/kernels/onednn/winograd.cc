@@ -98,20 +98,26 @@ Tensor transformed_weights(const Tensor& weights) {
   Tensor result = Tensor::allocate(DType::F32, Shape{kMatrices, C, K});
   const float* from = weights.data<float>().data();
   float* to = result.data<float>().data();
-  parallel_for(C, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t c = begin; c < end; ++c) {
-      for (int64_t k = 0; k < K; ++k) {
-        const float* g = from + (k * C + c) * kWindow * kWindow;
-        for (size_t i = 0; i < kPatch; ++i) {
-          std::array<double, kWindow> row{};
-          for (size_t v = 0; v < kWindow; ++v) {
-            for (size_t u = 0; u < kWindow; ++u) row[v] += rows[i][u] * static_cast<double>(g[u * kWindow + v]);
-          }
-          for (size_t j = 0; j < kPatch; ++j) {
-            const double sum = rows[j][0] * row[0] + rows[j][1] * row[1] + rows[j][2] * row[2];
-            to[((static_cast<int64_t>(i) * kPatch + static_cast<int64_t>(j)) * C + c) * K + k] =
-                static_cast<float>(sum);
-          }
+  auto transform = [&](int64_t c, int64_t k) {
+    const float* g = from + (k * C + c) * kWindow * kWindow;
+    for (size_t i = 0; i < kPatch; ++i) {
+      std::array<double, kWindow> row{};
+      for (size_t v = 0; v < kWindow; ++v) {
+        for (size_t u = 0; u < kWindow; ++u) row[v] += rows[i][u] * static_cast<double>(g[u * kWindow + v]);
+      }
+      for (size_t j = 0; j < kPatch; ++j) {
+        const double sum = rows[j][0] * row[0] + rows[j][1] * row[1] + rows[j][2] * row[2];
+        to[(static_cast<int64_t>(i * kPatch + j) * C + c) * K + k] = static_cast<float>(sum);
+      }
+    }
+  };
+  // By squares of channels, whose weights and lines of the matrices stay in the cache.
+  constexpr int64_t kSide = 16;
+  parallel_for((C + kSide - 1) / kSide, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t first_c = begin * kSide; first_c < std::min(end * kSide, C); first_c += kSide) {
+      for (int64_t first_k = 0; first_k < K; first_k += kSide) {
+        for (int64_t c = first_c; c < std::min(first_c + kSide, C); ++c) {
+          for (int64_t k = first_k; k < std::min(first_k + kSide, K); ++k) transform(c, k);
         }
       }
     }
@@ -242,6 +248,11 @@ class WinogradInstance : public ShapedKernel::Instance {
       blocks_.emplace_back(first, next, i < larger ? larger_product_ : product_, weights);
       first = next;
     }
+    // Of the first block, which is as large as any.
+    transformed_bytes_ = blocks_[0].transformed.get_desc().get_size();
+    products_bytes_ = blocks_[0].products.get_desc().get_size();
+    scratch_bytes_ =
+        std::max(blocks_.front().scratch.get_desc().get_size(), blocks_.back().scratch.get_desc().get_size());
     if (!is_shared_) return;
     for (const memory& object : {blocks_[0].transformed, blocks_[0].products, blocks_[0].scratch})
       place_in_workspace(object);
@@ -284,11 +295,8 @@ class WinogradInstance : public ShapedKernel::Instance {
 
   // Each block by one thread.
   void run_blocks(const Operands& operands) {
-    const TileBlock& largest = blocks_[0];
     parallel_for(num_blocks_, 1, [&](int64_t begin, int64_t end) {
-      Scratch<std::byte> transformed(largest.transformed.get_desc().get_size()),
-          products(largest.products.get_desc().get_size()),
-          scratch(std::max(product_.pd.scratchpad_desc().get_size(), largest.scratch.get_desc().get_size()));
+      Scratch<std::byte> transformed(transformed_bytes_), products(products_bytes_), scratch(scratch_bytes_);
       for (int64_t i = begin; i < end; ++i) {
         TileBlock& block = blocks_[static_cast<size_t>(i)];
         block.transformed.set_data_handle(transformed.data());
@@ -439,6 +447,7 @@ class WinogradInstance : public ShapedKernel::Instance {
   int64_t num_blocks_ = 1;
   WinogradProduct product_, larger_product_;  // the first blocks have one tile more than the others
   std::vector<TileBlock> blocks_;
+  size_t transformed_bytes_ = 0, products_bytes_ = 0, scratch_bytes_ = 0;
   std::vector<uint8_t> is_unbounded_;  // by tile: some of its results are infinite or NaN
   std::atomic<bool> has_unbounded_ = false;
   memory y_;
