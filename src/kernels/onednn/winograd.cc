@@ -98,27 +98,36 @@ Tensor transformed_weights(const Tensor& weights) {
   Tensor result = Tensor::allocate(DType::F32, Shape{kMatrices, C, K});
   const float* from = weights.data<float>().data();
   float* to = result.data<float>().data();
-  auto transform = [&](int64_t c, int64_t k) {
-    const float* g = from + (k * C + c) * kWindow * kWindow;
+  // By squares of channels, whose weights and lines of the matrices stay in the cache.
+  constexpr int64_t kSide = 16;
+  using Side = std::array<double, kSide>;
+  auto transform = [&](int64_t c, int64_t first_k) {
+    const int64_t count = std::min(kSide, K - first_k);
+    std::array<Side, kWindow * kWindow> g{};
+    for (int64_t k = 0; k < count; ++k) {
+      const float* window = from + ((first_k + k) * C + c) * kWindow * kWindow;
+      for (size_t i = 0; i < g.size(); ++i) g[i][static_cast<size_t>(k)] = static_cast<double>(window[i]);
+    }
     for (size_t i = 0; i < kPatch; ++i) {
-      std::array<double, kWindow> row{};
+      std::array<Side, kWindow> row;
       for (size_t v = 0; v < kWindow; ++v) {
-        for (size_t u = 0; u < kWindow; ++u) row[v] += rows[i][u] * static_cast<double>(g[u * kWindow + v]);
+        for (size_t k = 0; k < kSide; ++k) {
+          row[v][k] = rows[i][0] * g[v][k] + rows[i][1] * g[kWindow + v][k] + rows[i][2] * g[2 * kWindow + v][k];
+        }
       }
       for (size_t j = 0; j < kPatch; ++j) {
-        const double sum = rows[j][0] * row[0] + rows[j][1] * row[1] + rows[j][2] * row[2];
-        to[(static_cast<int64_t>(i * kPatch + j) * C + c) * K + k] = static_cast<float>(sum);
+        std::array<float, kSide> sums;
+        for (size_t k = 0; k < kSide; ++k) {
+          sums[k] = static_cast<float>(rows[j][0] * row[0][k] + rows[j][1] * row[1][k] + rows[j][2] * row[2][k]);
+        }
+        std::copy_n(sums.begin(), count, to + (static_cast<int64_t>(i * kPatch + j) * C + c) * K + first_k);
       }
     }
   };
-  // By squares of channels, whose weights and lines of the matrices stay in the cache.
-  constexpr int64_t kSide = 16;
   parallel_for((C + kSide - 1) / kSide, 1, [&](int64_t begin, int64_t end) {
     for (int64_t first_c = begin * kSide; first_c < std::min(end * kSide, C); first_c += kSide) {
       for (int64_t first_k = 0; first_k < K; first_k += kSide) {
-        for (int64_t c = first_c; c < std::min(first_c + kSide, C); ++c) {
-          for (int64_t k = first_k; k < std::min(first_k + kSide, K); ++k) transform(c, k);
-        }
+        for (int64_t c = first_c; c < std::min(first_c + kSide, C); ++c) transform(c, first_k);
       }
     }
   });
