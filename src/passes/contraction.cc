@@ -8,6 +8,8 @@
 //     ij · jk →  ik        …, with what is left over in an order for Transpose
 //
 // Of two, labels of both that are still needed are a batch, those that are not are contracted; what one has alone is a row or a column.
+//
+// Simplification does so where views and one product are enough; the rest is for differentiation (decompose.cc).
 #include "passes/contraction.h"
 
 #include <algorithm>
@@ -40,13 +42,17 @@ void append(Labels& to, const Labels& labels) { to.insert(to.end(), labels.begin
 
 class Contraction {
  public:
-  Contraction(Rewriter& rewriter, int num_broadcast) : rewriter_(rewriter), num_broadcast_(num_broadcast) {}
+  // `is_plain`: no axes are merged into one, and sizes are shown to agree; else the rewrite is refused.
+  Contraction(Rewriter& rewriter, int num_broadcast, bool is_plain)
+      : rewriter_(rewriter), num_broadcast_(num_broadcast), is_plain_(is_plain) {}
 
   // A label that occurs twice: the second axis is left where it has the index of the first.
   Labelled diagonal(Labelled x) {
     for (size_t i = 0; i < x.labels.size(); ++i) {
       while (std::ranges::count(x.labels, x.labels[i]) > 1) {
-        const auto j = static_cast<size_t>(std::find(x.labels.begin() + static_cast<ptrdiff_t>(i) + 1, x.labels.end(), x.labels[i]) - x.labels.begin());
+        if (is_plain_) throw rewrite::Refusal{"it is of a diagonal"};
+        const auto second = std::find(x.labels.begin() + static_cast<ptrdiff_t>(i) + 1, x.labels.end(), x.labels[i]);
+        const auto j = static_cast<size_t>(second - x.labels.begin());
         auto positions = [&](size_t axis) {
           Node* size = rewriter_.apply("Gather", {rewriter_.apply("Shape", {x.value}), number(static_cast<int64_t>(axis))});
           Integers shape(x.labels.size(), 1);
@@ -54,7 +60,8 @@ class Contraction {
           return rewriter_.apply("Reshape", {rewriter_.apply("Range", {number(0), size, number(1)}), rewriter_.integers(shape)});
         };
         Node* is_diagonal = rewriter_.apply("Equal", {positions(i), positions(j)});
-        x.value = rewriter_.apply("Where", {is_diagonal, x.value, rewriter_.constant(*rewrite::scalar_of(x.value->type()->dtype(), 0))});
+        Node* zero = rewriter_.constant(*rewrite::scalar_of(x.value->type()->dtype(), 0));
+        x.value = rewriter_.apply("Where", {is_diagonal, x.value, zero});
         x.value = sum(x.value, {static_cast<int64_t>(j)});
         x.labels.erase(x.labels.begin() + static_cast<ptrdiff_t>(j));
       }
@@ -83,6 +90,8 @@ class Contraction {
     };
     a = reduced(a, needed_with(b.labels));
     b = reduced(b, needed_with(a.labels));
+    if (is_plain_ && std::ranges::any_of(a.labels, [&](int label) { return has(b.labels, label) && !is_one_size(a, b, label); }))
+      throw rewrite::Refusal{"sizes of axes are not shown to be equal"};
     Labels batch, rows, columns, contracted;
     for (int label : a.labels) (!has(b.labels, label) ? rows : has(needed, label) ? batch : contracted).push_back(label);
     for (int label : b.labels) {
@@ -96,10 +105,17 @@ class Contraction {
     const bool broadcasts = std::ranges::any_of(contracted, [&](int label) {
       return label < num_broadcast_ || (extent(a, label) == 1) != (extent(b, label) == 1);
     });
-    if (contracted.empty() || broadcasts) {
+    if (contracted.empty() || (rows.empty() && columns.empty()) || broadcasts) {
       append(all, contracted);
       Labelled product{rewriter_.apply("Mul", {aligned(a, all), aligned(b, all)}), all};
       return reduced(product, needed);
+    }
+    // A matrix for all rows, whatever axes they have.
+    if (batch.empty() && !rows.empty() && columns.size() == 1 && contracted.size() == 1) {
+      Labels of_left = rows, of_right = contracted;
+      append(of_left, contracted);
+      append(of_right, columns);
+      return {rewriter_.apply("MatMul", {ordered(a, of_left), ordered(b, of_right)}), all};
     }
     Node* left = as_matrices(a, batch, rows, contracted);
     Node* right = as_matrices(b, batch, contracted, columns);
@@ -114,20 +130,26 @@ class Contraction {
   }
 
  private:
+  static bool is_one_size(const Labelled& a, const Labelled& b, int label) {
+    auto size = [&](const Labelled& x) { return x.value->type()->dim(static_cast<int>(axis_of_label(x.labels, label))); };
+    return provably_equal(size(a), size(b));
+  }
   Node* number(int64_t n) { return rewriter_.constant(Tensor::scalar<int64_t>(n)); }
   Node* sum(Node* x, const Integers& axes) { return rewriter_.apply("ReduceSum", {x, rewriter_.integers(axes)}, {{"keepdims", int64_t{0}}}); }
 
-  // The same with an axis of size 1 for each label that it does not have.
+  // The same with an axis of size 1 for each label that it does not have, but for those in front, by which it broadcasts.
   Node* aligned(const Labelled& x, const Labels& labels) {
     Labels own;
     Integers missing;
     for (size_t i = 0; i < labels.size(); ++i) {
       if (has(x.labels, labels[i])) {
         own.push_back(labels[i]);
-      } else {
+      } else if (!own.empty()) {
         missing.push_back(static_cast<int64_t>(i));
       }
     }
+    const auto in_front = static_cast<int64_t>(labels.size() - own.size() - missing.size());
+    for (int64_t& axis : missing) axis -= in_front;
     Node* value = ordered(x, own);
     return missing.empty() ? value : rewriter_.apply("Unsqueeze", {value, rewriter_.integers(missing)});
   }
@@ -150,6 +172,7 @@ class Contraction {
     append(all, second);
     Node* value = ordered(x, all);
     if (first.size() == 1 && second.size() == 1) return value;
+    if (is_plain_) throw rewrite::Refusal{"several axes would become one"};
     return rewriter_.apply("Reshape", {value, concatenated({sizes(x, batch), size(x, first), size(x, second)})}, {{"allowzero", int64_t{1}}});
   }
   // … and back. A batch is as large as that of both, of which one may be 1.
@@ -161,16 +184,19 @@ class Contraction {
 
   Rewriter& rewriter_;
   const int num_broadcast_;
+  const bool is_plain_;
 };
 
 }  // namespace
 
-Node* contraction(Rewriter& rewriter, Apply& root) {
+namespace {
+
+Node* contracted(Rewriter& rewriter, Apply& root, bool is_plain) {
   std::vector<int> ranks;
   for (const Use& use : root.operands()) ranks.push_back(rank_of(use.node));
   if (!is_typed(root) || std::ranges::count(ranks, -1)) return nullptr;
   const auto equation = kernels::parse_einsum(root.attributes().get_string("equation", ""), ranks);
-  Contraction parts(rewriter, equation.ellipsis_rank);
+  Contraction parts(rewriter, equation.ellipsis_rank, is_plain);
   std::vector<Labelled> terms;
   for (size_t i = 0; i < ranks.size(); ++i) terms.push_back(parts.diagonal({root.input(i), equation.inputs[i]}));
   Labelled result = terms[0];
@@ -181,6 +207,14 @@ Node* contraction(Rewriter& rewriter, Apply& root) {
   }
   result = parts.reduced(result, equation.output);
   return parts.ordered(result, equation.output);
+}
+
+}  // namespace
+
+Node* contraction(Rewriter& rewriter, Apply& root) { return contracted(rewriter, root, false); }
+
+Node* plain_contraction(Rewriter& rewriter, Apply& root) {
+  return root.num_inputs() <= 2 ? contracted(rewriter, root, true) : nullptr;
 }
 
 }  // namespace anfora::passes

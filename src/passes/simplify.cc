@@ -3,6 +3,7 @@
 
 #include "ir/queries.h"
 #include "ops/registry.h"
+#include "passes/contraction.h"
 #include "passes/pass.h"
 #include "passes/repetition.h"
 #include "rewrite/compiled_rules.h"
@@ -96,6 +97,7 @@ Node* call_of_function(Rewriter& rewriter, Apply& root) {
 constexpr std::string_view kShrinks = "a constant that repeats itself along an axis = its part, broadcast";
 
 constexpr Rule kSimplifyRules[] = {
+    {"einsum-in-product", "Einsum", "Einsum(x, y) = a product of both, and views", Promise::Real, plain_contraction},
     {"tuple-item", "TupleGetItem", "item i of (x₀, x₁, …) = xᵢ", Promise::Exact, item_of_tuple},
     {"cancel-views", "Reshape Flatten Squeeze Unsqueeze", "a chain of views back to x's shape = x", Promise::Exact,
      cancel_views},

@@ -559,72 +559,6 @@ Quantity attribute(const Scope&, Arguments q) {
   return q.size() > 2 ? q[2] : NotKnown{};
 }
 
-// Labels a, b, … in the order in which they appear; no blanks, and the result written out.
-Quantity einsum(const Scope&, Arguments q) {
-  const std::string* given = std::get_if<std::string>(&q[0]);
-  if (!given) return NotKnown{};
-  std::string text = *given;
-  std::erase(text, ' ');
-  if (text.find('.') != std::string::npos) return NotKnown{};
-  if (text.find("->") == std::string::npos) {
-    std::string once;
-    for (char c = 'A'; c <= 'z'; ++c) {
-      bool is_label = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-      if (is_label && std::ranges::count(text, c) == 1) once += c;
-    }
-    text += "->" + once;
-  }
-  std::string seen;
-  for (char& c : text) {
-    if (c == ',' || c == '-' || c == '>') continue;
-    size_t at = seen.find(c);
-    if (at == std::string::npos) {
-      at = seen.size();
-      seen += c;
-    }
-    if (at >= 26) return NotKnown{};
-    c = static_cast<char>('a' + at);
-  }
-  return text;
-}
-
-// Of an equation with one operand: the axes that are summed, and the order of the others. Not known where a label repeats.
-struct OneOperand {
-  Integers summed, order;
-};
-std::optional<OneOperand> one_operand(const Scope& scope, Arguments q) {
-  Quantity form = einsum(scope, q);
-  const std::string* text = std::get_if<std::string>(&form);
-  if (!text || text->find(',') != std::string::npos) return std::nullopt;
-  size_t arrow = text->find("->");
-  std::string from = text->substr(0, arrow), to = text->substr(arrow + 2), kept;
-  for (const std::string& labels : {from, to}) {
-    if (std::set<char>(labels.begin(), labels.end()).size() != labels.size()) return std::nullopt;
-  }
-  OneOperand result;
-  for (size_t i = 0; i < from.size(); ++i) {
-    if (to.find(from[i]) == std::string::npos) {
-      result.summed.push_back(static_cast<int64_t>(i));
-    } else {
-      kept += from[i];
-    }
-  }
-  for (char label : to) {
-    size_t at = kept.find(label);
-    if (at == std::string::npos) return std::nullopt;
-    result.order.push_back(static_cast<int64_t>(at));
-  }
-  return result;
-}
-Quantity einsum_summed(const Scope& scope, Arguments q) {
-  auto form = one_operand(scope, q);
-  return form ? Quantity(form->summed) : NotKnown{};
-}
-Quantity einsum_order(const Scope& scope, Arguments q) {
-  auto form = one_operand(scope, q);
-  return form ? Quantity(form->order) : NotKnown{};
-}
-
 constexpr Function kShapeFunctions[] = {
     {"reshape_to", 2, 2, reshape_to,
      "reshape_to(x, shape): the list with which Reshape gives x that shape, also a symbolic one, by 0 and -1"},
@@ -666,10 +600,6 @@ constexpr Function kShapeFunctions[] = {
     {"scalar", 1, 1, scalar,
      "scalar(c): a constant, or a tensor attribute, of one element as a scalar; an integer as one of i64"},
     {"attribute", 2, 3, attribute, "attribute(n, 'name', otherwise): of an application; the last where it has none"},
-    {"einsum", 1, 1, einsum,
-     "einsum(equation): with labels a, b, … in the order in which they appear, and with its result: 'ab,bc->ac'"},
-    {"einsum_summed", 1, 1, einsum_summed, "einsum_summed(equation): the axes that an equation of one operand sums"},
-    {"einsum_order", 1, 1, einsum_order, "einsum_order(equation): how it permutes the other axes"},
 };
 
 }  // namespace

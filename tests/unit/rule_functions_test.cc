@@ -83,15 +83,6 @@ TEST_F(RuleFunctions, BlocksOfAxesMoveBehindReshape) {
   EXPECT_EQ(call("perm_after_reshape", {Integers{1, 0}, Integers{0, 5}, Integers{5, 0}}), shown(NotKnown{}));
 }
 
-TEST_F(RuleFunctions, EinsumHasOneForm) {
-  EXPECT_EQ(call("einsum", {std::string("bij, bjk -> bik")}), shown(std::string("abc,acd->abd")));
-  EXPECT_EQ(call("einsum", {std::string("ij,jk")}), shown(std::string("ab,bc->ac")));
-  EXPECT_EQ(call("einsum", {std::string("...i,i->...")}), shown(NotKnown{}));
-  EXPECT_EQ(call("einsum_summed", {std::string("ijk->ki")}), shown(Integers{1}));
-  EXPECT_EQ(call("einsum_order", {std::string("ijk->ki")}), shown(Integers{1, 0}));
-  EXPECT_EQ(call("einsum_order", {std::string("ii->i")}), shown(NotKnown{}));
-}
-
 TEST_F(RuleFunctions, StepsOfLists) {
   EXPECT_EQ(call("step", {Integers{3, 5, 7}}), shown(int64_t{2}));
   EXPECT_EQ(call("step", {Integers{3, 5, 6}}), shown(NotKnown{}));
