@@ -143,10 +143,13 @@ class GroupBuilder {
       rows_.back() = place_in_row(i, b_.multiply(row, operands_[i].stride));
     }
     for (size_t p = 0; p < passes_.size(); ++p) build_pass(static_cast<int>(p));
+    std::vector<std::pair<Value, Value>> numbers;
     for (size_t i = 0; i < code_.outputs.size(); ++i) {
       if (code_.outputs[i].is_of_row)
-        b_.store(rows_[code_.inputs.size() + i], b_.integer(0), number_of_row(value(code_.outputs[i].value)));
+        numbers.emplace_back(rows_[code_.inputs.size() + i], number_of_row(value(code_.outputs[i].value)));
     }
+    const Value no_rows = b_.integer(0);
+    for (auto [place, number] : numbers) b_.store(place, no_rows, number);
   }
 
   struct Pass {
@@ -160,13 +163,23 @@ class GroupBuilder {
     if (pass.reductions.empty() && pass.outputs.empty()) return;
     for (int t : pass.reductions) prepare_numbers(number, term(t).operands[0]);
     for (size_t i : pass.outputs) prepare_numbers(number, value(code_.outputs[i].value));
+    // As many sums in a loop as leave registers for what is summed; the results in the last.
+    const auto most = static_cast<size_t>(isa_.registers / 2);
+    const std::span<const int> all = pass.reductions;
+    size_t from = 0;
+    for (; all.size() - from > most; from += most) build_loops(number, all.subspan(from, most), {});
+    build_loops(number, all.subspan(from), pass.outputs);
+  }
+
+  void build_loops(int number, std::span<const int> reductions, std::span<const size_t> outputs) {
     // Whole vectors, as blocks where there is little else than sums; then the others, with a mask.
-    const bool has_blocks = !pass.reductions.empty() && !is_costly(number);
+    const size_t count = reductions.size();
+    const bool has_blocks =
+        count > 0 && count * kGroupBlock <= static_cast<size_t>(isa_.registers / 2) && !is_costly(number);
     const Value begin = parameters_[has_blocks ? kInBlocks : kVectors];
-    const size_t count = pass.reductions.size(), at_once = has_blocks ? kGroupBlock : 1;
+    const size_t at_once = has_blocks ? kGroupBlock : 1;
     std::vector<Value> sums;
-    for (size_t i = 0; i < count * at_once; ++i)
-      sums.push_back(b_.constant(neutral(term(pass.reductions[i % count]).kind)));
+    for (size_t i = 0; i < count * at_once; ++i) sums.push_back(b_.constant(neutral(term(reductions[i % count]).kind)));
     const std::vector<Type> types(sums.size(), vector());
     auto vector_at = [&](Value i) { return b_.multiply(i, b_.integer(isa_.lanes)); };
     sums = b_.loop(
@@ -175,7 +188,8 @@ class GroupBuilder {
           const Value first = has_blocks ? b_.multiply(i, b_.integer(kGroupBlock)) : i;
           for (size_t k = 0; k < at_once; ++k) {
             const Value at = vector_at(k == 0 ? first : b_.add(first, b_.integer(static_cast<int64_t>(k))));
-            std::ranges::copy(step(number, at, kNone, carried.subspan(k * count, count)), std::back_inserter(next));
+            std::ranges::copy(step(number, reductions, outputs, at, kNone, carried.subspan(k * count, count)),
+                              std::back_inserter(next));
           }
           return next;
         });
@@ -184,16 +198,17 @@ class GroupBuilder {
         b_.loop(0, left, 1, std::span(types).first(count), std::span(sums).first(count),
                 [&](Value i, std::span<const Value> carried) {
                   const Value at = vector_at(b_.add(begin, i));
-                  return step(number, at, b_.columns(1, isa_.lanes, b_.subtract(parameters_[kElements], at)), carried);
+                  return step(number, reductions, outputs, at,
+                              b_.columns(1, isa_.lanes, b_.subtract(parameters_[kElements], at)), carried);
                 });
     for (size_t i = 0; i < count; ++i) {
-      const Kind kind = term(pass.reductions[i]).kind;
+      const Kind kind = term(reductions[i]).kind;
       Value total = rest[i];
       for (size_t k = 1; k < at_once; ++k) total = combined(kind, total, sums[k * count + i]);
-      row_values_[pass.reductions[i]] = b_.of_lanes(kind == Kind::Sum       ? Op::SumOfLanes
-                                                    : kind == Kind::Largest ? Op::LargestOfLanes
-                                                                            : Op::SmallestOfLanes,
-                                                    total);
+      row_values_[reductions[i]] = b_.of_lanes(kind == Kind::Sum       ? Op::SumOfLanes
+                                               : kind == Kind::Largest ? Op::LargestOfLanes
+                                                                       : Op::SmallestOfLanes,
+                                               total);
     }
   }
 
@@ -216,20 +231,24 @@ class GroupBuilder {
   }
 
   // One vector of a pass, from element `at` of the row on.
-  std::vector<Value> step(int pass, Value at, Value mask, std::span<const Value> carried) {
+  std::vector<Value> step(int pass, std::span<const int> reductions, std::span<const size_t> outputs, Value at,
+                          Value mask, std::span<const Value> carried) {
     Vectors vectors{.pass = pass, .at = at, .mask = mask, .known = {}};
     std::vector<Value> next;
-    const Pass& of = passes_[static_cast<size_t>(pass)];
-    for (size_t i = 0; i < of.reductions.size(); ++i) {
-      const Kind kind = term(of.reductions[i]).kind;
-      Value x = tile(vectors, term(of.reductions[i]).operands[0]);
+    for (size_t i = 0; i < reductions.size(); ++i) {
+      const Kind kind = term(reductions[i]).kind;
+      Value x = tile(vectors, term(reductions[i]).operands[0]);
       if (mask != kNone) x = b_.select(mask, x, b_.constant(neutral(kind)));
       next.push_back(combined(kind, carried[i], x));
     }
-    std::vector<Value> results;
-    for (size_t i : of.outputs) results.push_back(tile(vectors, value(code_.outputs[i].value)));
-    for (size_t i = 0; i < results.size(); ++i)
-      b_.store(place_in_row(code_.inputs.size() + of.outputs[i], at), b_.integer(0), results[i], mask);
+    // Stores in a row: the memory of one may be what another reads (lower_to_llvm.cc).
+    std::vector<Value> results, places;
+    for (size_t i : outputs) {
+      results.push_back(tile(vectors, value(code_.outputs[i].value)));
+      places.push_back(place_in_row(code_.inputs.size() + i, at));
+    }
+    const Value no_rows = b_.integer(0);
+    for (size_t i = 0; i < results.size(); ++i) b_.store(places[i], no_rows, results[i], mask);
     return next;
   }
 

@@ -209,6 +209,7 @@ class Lowering {
       const Value value = nodes[i];
       switch (n.op) {
         case Op::Store: {
+          compute_yields(number, value);
           std::vector<const Node*> stores{&n};
           while (i + 1 < nodes.size() && node(nodes[i + 1]).op == Op::Store) stores.push_back(&node(nodes[++i]));
           store(stores);
@@ -223,6 +224,15 @@ class Lowering {
         case Op::If: choose(value, n); break;
         default: break;  // emitted when it is needed
       }
+    }
+  }
+
+  // What a block yields is computed before something is stored that comes behind it: it may be stored where that reads.
+  void compute_yields(int number, Value store) {
+    for (Value yielded : function_.block(number).yields) {
+      const Type& type = node(yielded).type;
+      if (yielded < store && node(yielded).op != Op::Result)
+        for_each_element(type, [&](int row, int vector) { element(yielded, row, vector, type.lanes); });
     }
   }
 

@@ -395,6 +395,36 @@ TEST(Groups, AreThoseOfTheEvaluator) {
   }
 }
 
+// A result that lies where an operand does, which only a sum and another result read.
+TEST(Groups, MayWriteOverWhatTheySum) {
+  for (Isa isa : isas_here()) {
+    SCOPED_TRACE(kernels::generated::describe(isa).name);
+    constexpr int64_t kLength = 131;
+    const GroupFunction group = group_function({.isa = isa,
+                                                .inputs = {{true}, {true}},
+                                                .statements = {"%1 * 2", "row_sum(%0)", "%0 + 1"},
+                                                .outputs = {{2, false}, {3, true}, {4, false}}});
+    const MachineCode code = compile({&group.function, 1}, isa);
+    Tensor x = random_tensor({kLength}, 1), y = random_tensor({kLength}, 2), sum = Tensor::zeros(DType::F32, Shape{1});
+    Tensor next = Tensor::zeros(DType::F32, x.shape());
+    const std::vector<float> before(x.data<float>().begin(), x.data<float>().end());
+    float expected = 0;
+    for (float element : before) expected += element;
+    std::vector<int64_t> arguments(kGroupArguments + 10);
+    arguments[kRows] = 1;
+    set_row_arguments(arguments.data(), kLength, kernels::generated::describe(isa).lanes);
+    arguments[kGroupArguments] = arguments[kGroupArguments + 4] = address(x);
+    arguments[kGroupArguments + 2] = address(y), arguments[kGroupArguments + 6] = address(sum);
+    arguments[kGroupArguments + 8] = address(next);
+    ExecutableCode::map(code)->entry(code.entries[0])(arguments.data());
+    EXPECT_NEAR(sum.data<float>()[0], expected, 1e-4);
+    for (int64_t i = 0; i < kLength; ++i) {
+      EXPECT_EQ(x.data<float>()[i], 2 * y.data<float>()[i]);
+      EXPECT_EQ(next.data<float>()[i], before[static_cast<size_t>(i)] + 1);
+    }
+  }
+}
+
 // Elementary functions, over floats of all magnitudes.
 struct Elementary {
   const char* name;
