@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <boost/unordered/unordered_flat_set.hpp>
+#include <optional>
 
 #include "ir/order.h"
 
@@ -549,16 +550,23 @@ class Verifier {
   }
 
   void check_tokens() {
+    std::optional<boost::unordered_flat_set<const Graph*>> reached;
     for (const Node* node : by_id_) {
-      if (node && node->type() && node->type()->kind() == TypeKind::State) check_token(*node);
+      if (!node || !node->type() || node->type()->kind() != TypeKind::State) continue;
+      if (!reached) {
+        reached.emplace();
+        for (const GraphOrder& each : topological_order(module_).graphs) reached->insert(each.graph);
+      }
+      check_token(*node, *reached);
     }
   }
 
-  // One consumer in its own graph, or one in each function that reads it: of the branches of a choice only one is taken.
-  void check_token(const Node& token) {
+  // One consumer in its own graph, or one in each function that reads it: of the branches of a choice only one is taken. Functions that
+  // nothing leads to any more, as the other branch of a choice that was folded, do not count.
+  void check_token(const Node& token, const boost::unordered_flat_set<const Graph*>& reached) {
     boost::unordered_flat_map<const Graph*, int> consumers;
     for (const Use& use : token.uses()) {
-      if (consumes_token(*use.user)) ++consumers[use.user->graph()];
+      if (consumes_token(*use.user) && reached.contains(use.user->graph())) ++consumers[use.user->graph()];
     }
     const bool has_own = consumers.contains(token.graph());
     for (const auto& [graph, count] : consumers) {
