@@ -4,8 +4,6 @@
 #include <cstring>
 #include <ranges>
 
-#include <boost/container/small_vector.hpp>
-
 #include "ops/inference.h"
 #include "rewrite/expression.h"
 #include "support/element_types.h"
@@ -214,25 +212,6 @@ Quantity elements(const Scope& scope, Arguments a) {
   auto known = scope.rewriter.inference().elements(node);
   if (!known || std::ranges::any_of(*known, &Dim::is_unknown)) return NotKnown{};
   return from_dims(std::span<const Dim>(known->data(), known->size()));
-}
-
-// What a run computes of nothing but constants, in few applications; it is folded where it is stored at last.
-Quantity precomputed(const Scope&, Arguments a) {
-  constexpr size_t kMost = 32;
-  const Node* root = as_node(a[0]);
-  if (!root) return NotKnown{};
-  boost::container::small_vector<const Node*, kMost> found{root};
-  for (size_t next = 0; next < found.size(); ++next) {
-    if (constant_tensor(found[next])) continue;
-    const ir::Apply* apply = found[next]->as_apply();
-    if (!apply || apply->op().primitive != ir::Primitive::Operation || apply->op().effect != ir::Effect::Pure) return false;
-    for (const ir::Use& use : apply->operands()) {
-      if (!use.node || std::ranges::count(found, use.node) > 0) continue;
-      if (found.size() == kMost) return false;
-      found.push_back(use.node);
-    }
-  }
-  return true;
 }
 
 Quantity counts(const Scope&, Arguments a) {
@@ -657,7 +636,6 @@ constexpr Function kValueFunctions[] = {
     {"const", 1, 1, is_constant, "const(x): a constant tensor; of x..., all of them"},
     {"alike", 2, 2, alike, "alike(c, d): constants of one type, or both left out; of lists, each and each"},
     {"value", 1, 1, value, "value(c): the number that all elements of a constant are"},
-    {"precomputed", 1, 1, precomputed, "precomputed(x): a constant tensor, or at most 32 nodes that are made of constants alone"},
     {"counts", 1, 1, counts, "counts(c): whether its elements, row by row, are 0, 1, 2, …"},
     {"elements", 1, 1, elements, "elements(x): the list of the elements of a vector, constants or shape arithmetic"},
     {"combinable", 2, 2, combinable, "combinable(c, d): constants, of which one has the shape that both have together"},
