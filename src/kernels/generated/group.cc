@@ -11,6 +11,7 @@
 #include <array>
 
 #include "anfora/error.h"
+#include "kernels/generated/plan_cache.h"
 #include "kernels/input_shapes.h"
 #include "kernels/reference/broadcast.h"
 #include "support/parallel.h"
@@ -141,9 +142,6 @@ struct GroupPlan {
 
 class GroupKernel : public PreparedKernel {
  public:
-  // Shapes that plans are kept for; the one used longest ago makes room.
-  static constexpr size_t kMostPlans = 16;
-
   GroupKernel(KernelData& data, GroupDescription group) : data_(data), group_(std::move(group)) {}
 
   // False where there is no code for it, and none can be made.
@@ -186,7 +184,7 @@ class GroupKernel : public PreparedKernel {
 
  private:
   struct Plans : State {
-    std::vector<GroupPlan> plans;  // the one used last is at the end
+    PlanCache<GroupPlan> plans;
   };
 
   static int64_t address(const void* pointer) { return reinterpret_cast<int64_t>(pointer); }
@@ -198,16 +196,9 @@ class GroupKernel : public PreparedKernel {
   }
   bool has_outputs_of_rows() const { return std::ranges::any_of(group_.code.outputs, &GroupCode::Output::is_of_row); }
 
-  const GroupPlan& find_plan(KernelContext& context, std::vector<GroupPlan>& plans) const {
-    auto matches = [&](const GroupPlan& plan) { return are_input_shapes(plan.shapes, context); };
-    if (auto found = std::ranges::find_if(plans, matches); found != plans.end()) {
-      std::rotate(found, found + 1, plans.end());
-      return plans.back();
-    }
-    GroupPlan plan(input_shapes(context), group_);
-    if (plans.size() == kMostPlans) plans.erase(plans.begin());
-    plans.push_back(std::move(plan));
-    return plans.back();
+  const GroupPlan& find_plan(KernelContext& context, PlanCache<GroupPlan>& plans) const {
+    if (const GroupPlan* known = plans.find(context)) return *known;
+    return plans.add(GroupPlan(input_shapes(context), group_));
   }
 
   // A unit of work is a row, or a part of one.

@@ -20,6 +20,7 @@
 
 #include "anfora/error.h"
 #include "kernels/generated/group.h"
+#include "kernels/generated/plan_cache.h"
 #include "kernels/strided_product.h"
 #include "support/mapped_file.h"
 #include "support/parallel.h"
@@ -247,9 +248,6 @@ struct ProductPlan {
 
 class GeneratedProduct : public PreparedKernel {
  public:
-  // Shapes that plans are kept for; the one used longest ago makes room.
-  static constexpr size_t kMostPlans = 16;
-
   GeneratedProduct(KernelData& data, ProductAttributes attributes, ProductLayout layout, StridedOperand matrix)
       : data_(data), attributes_(std::move(attributes)), layout_(std::move(layout)), matrix_(std::move(matrix)) {}
 
@@ -281,7 +279,7 @@ class GeneratedProduct : public PreparedKernel {
 
  private:
   struct Plans : State {
-    std::vector<ProductPlan> plans;  // the one used last is at the end
+    PlanCache<ProductPlan> plans;
   };
 
   bool is_static() const {
@@ -336,17 +334,9 @@ class GeneratedProduct : public PreparedKernel {
   }
 
   const ProductPlan* find_plan(KernelContext& context, Plans& state) const {
-    std::vector<ProductPlan>& plans = state.plans;
-    auto matches = [&](const ProductPlan& plan) { return are_input_shapes(plan.shapes, context); };
-    if (auto found = std::ranges::find_if(plans, matches); found != plans.end()) {
-      std::rotate(found, found + 1, plans.end());
-      return &plans.back();
-    }
+    if (const ProductPlan* known = state.plans.find(context)) return known;
     std::optional<ProductPlan> plan = make_plan(input_shapes(context));
-    if (!plan) return nullptr;
-    if (plans.size() == kMostPlans) plans.erase(plans.begin());
-    plans.push_back(std::move(*plan));
-    return &plans.back();
+    return plan ? &state.plans.add(std::move(*plan)) : nullptr;
   }
 
   void run(KernelContext& context, const ProductPlan& plan) const {
