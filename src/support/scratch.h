@@ -1,19 +1,19 @@
-// Memory of the calling thread: blocks that later users take again, so that they cost an allocation the first few times only. Arrays for
-// the body of a parallel loop, where each thread has its own, and containers that grow. Outside of loops a kernel has its workspace.
+// Memory for the body of a parallel loop, where each thread needs some of its own, and for containers that grow: blocks that later users
+// take again. A new block comes with one for each other thread, so that a thread that comes late, as on a busy machine, finds one.
+// Outside of loops a kernel has its workspace.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
-#include <span>
+#include <memory>
 #include <type_traits>
 #include <vector>
 
-#include "support/block_pool.h"
-
 namespace anfora {
 
-// Bytes that may not outlive the scope they are made in, nor be handed to another thread.
-Tensor scratch_bytes(size_t bytes);
+// At least so many bytes, uninitialized, aligned to 64. Throws ResourceExhausted.
+void* take_scratch(size_t bytes);
+void return_scratch(void* memory);
 
 template <class T>
 class Scratch {
@@ -21,14 +21,12 @@ class Scratch {
 
  public:
   // Uninitialized.
-  explicit Scratch(size_t size)
-      : memory_(scratch_bytes(size * sizeof(T))), size_(size) {}
+  explicit Scratch(size_t size) : memory_(static_cast<T*>(take_scratch(size * sizeof(T)))), size_(size) {}
   Scratch(size_t size, T value) : Scratch(size) { std::fill(begin(), end(), value); }
-  Scratch(Scratch&&) = default;
 
   size_t size() const { return size_; }
-  T* data() { return static_cast<T*>(memory_.raw()); }
-  const T* data() const { return static_cast<const T*>(memory_.raw()); }
+  T* data() { return memory_.get(); }
+  const T* data() const { return memory_.get(); }
   T* begin() { return data(); }
   T* end() { return data() + size_; }
   const T* begin() const { return data(); }
@@ -37,14 +35,14 @@ class Scratch {
   const T& operator[](size_t i) const { return data()[i]; }
 
  private:
-  Tensor memory_;
+  struct Return {
+    void operator()(T* memory) const { return_scratch(memory); }
+  };
+  std::unique_ptr<T, Return> memory_;
   size_t size_;
 };
 
-// The allocator of containers that grow: as for scratch_bytes().
-void* take_scratch(size_t bytes);
-void return_scratch(void* memory);
-
+// The allocator of containers that grow.
 template <class T>
 struct ScratchAllocator {
   using value_type = T;

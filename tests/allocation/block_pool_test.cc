@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <latch>
 #include <thread>
 #include <vector>
 
 #include "count.h"
+#include "support/parallel.h"
 #include "support/scratch.h"
 
 namespace anfora {
@@ -73,13 +75,33 @@ TEST(BlockPool, ATensorMayOutliveIt) {
   EXPECT_EQ(kept.data<uint8_t>()[99], 7);
 }
 
-TEST(Scratch, IsOfTheThread) {
+TEST(Scratch, IsTakenAgain) {
   { Scratch<int64_t> first(100); }
   EXPECT_EQ(count_allocations([] {
               const Scratch<int64_t> again(90, 3);
               EXPECT_EQ(again[89], 3);
             }),
             0);
+}
+
+TEST(Scratch, IsThereForAThreadThatComesLate) {
+  constexpr size_t kSize = 50'000;
+  with_threads(2, [&] { Scratch<int64_t> first(kSize); });
+  std::latch begin(1), taken(1), end(1);
+  std::thread late([&] {
+    begin.wait();
+    const Scratch<int64_t> its(kSize);
+    taken.count_down();
+    end.wait();
+  });
+  const Scratch<int64_t> own(kSize);
+  EXPECT_EQ(count_allocations([&] {
+              begin.count_down();
+              taken.wait();
+            }),
+            thread_count() > 1 ? 0 : 1);
+  end.count_down();
+  late.join();
 }
 
 }  // namespace
