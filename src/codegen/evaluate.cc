@@ -71,7 +71,16 @@ float combine_lanes(Op op, float a, float b) {
   }
 }
 
-int64_t compute_int(Op op, int64_t x, int64_t y) {
+// c + Σ of the products of the parts of two words, around 2³².
+template <class A, class B>
+int64_t dot(int64_t a, int64_t b, int64_t c) {
+  constexpr int kBits = 8 * sizeof(A);
+  int64_t sum = c;
+  for (int bit = 0; bit < 32; bit += kBits) sum += int64_t{static_cast<A>(a >> bit)} * static_cast<B>(b >> bit);
+  return from_int(static_cast<int32_t>(sum));
+}
+
+int64_t compute_int(Op op, int64_t x, int64_t y, int64_t z) {
   const auto a = static_cast<uint32_t>(x), b = static_cast<uint32_t>(y);
   switch (op) {
     case Op::Add: return a + b;
@@ -83,6 +92,9 @@ int64_t compute_int(Op op, int64_t x, int64_t y) {
     case Op::ShiftLeft: return a << b;
     case Op::ShiftRight: return from_int(static_cast<int32_t>(a) >> b);
     case Op::Less: return static_cast<int32_t>(a) < static_cast<int32_t>(b);
+    case Op::DotBytes: return dot<uint8_t, int8_t>(x, y, z);
+    case Op::DotHalves: return dot<int16_t, int16_t>(x, y, z);
+    case Op::ToFloat: return from_float(static_cast<float>(static_cast<int32_t>(a)));
     default: throw Error(ErrorCode::Internal, fmt::format("loop IR: {} of i32", name(op)));
   }
 }
@@ -219,7 +231,7 @@ class Evaluator {
       } else {
         const bool is_int = element == Element::I32 || element == Element::Mask;
         result[i] = element == Element::F32 ? compute_float(node.op, as_float(x[0]), as_float(x[1]), as_float(x[2]))
-                    : is_int                ? compute_int(node.op, x[0], x[1])
+                    : is_int                ? compute_int(node.op, x[0], x[1], x[2])
                                             : compute_index(node.op, x[0], x[1]);
       }
     }

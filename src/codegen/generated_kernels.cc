@@ -23,7 +23,8 @@ MachineCode product_code(const ProductCode& code, std::span<const int> rows) {
   std::vector<int64_t> key = code.epilogue.numbers();
   for (int64_t number :
        {static_cast<int64_t>(code.isa), static_cast<int64_t>(code.tile.rows), static_cast<int64_t>(code.tile.vectors),
-        code.depth, code.block, code.a_stride, static_cast<int64_t>(code.has_edge)})
+        code.depth, code.block, code.a_stride, int64_t{code.has_edge}, static_cast<int64_t>(code.factors),
+        int64_t{code.has_column_zeros}, static_cast<int64_t>(code.scale)})
     key.push_back(number);
   key.insert(key.end(), rows.begin(), rows.end());
   std::lock_guard lock(mutex);
@@ -32,6 +33,7 @@ MachineCode product_code(const ProductCode& code, std::span<const int> rows) {
     std::vector<Function> functions;
     for (int count : rows) functions.push_back(product_function(code, count));
     place->second = compile(functions, code.isa);
+    place->second.has_byte_dots = code.factors == kernels::generated::Factors::Bytes;
   }
   return place->second;
 }
@@ -67,7 +69,7 @@ std::unique_ptr<kernels::PreparedKernel> generate_product(kernels::KernelData& d
 const kernels::PreparedRegistry& generating_kernels() {
   static const kernels::PreparedRegistry registry = [] {
     kernels::PreparedRegistry all;
-    for (const char* name : {"MatMul", "Gemm", "LoweredMatMul"}) {
+    for (const char* name : {"MatMul", "Gemm", "LoweredMatMul", "LoweredMatMulInteger"}) {
       all.add(name, "generated:product", [](kernels::KernelData& data) -> std::unique_ptr<kernels::PreparedKernel> {
         if (!kernels::generated::prefers_generated_product(data) || !can_compile()) return nullptr;
         return generate_product(data);

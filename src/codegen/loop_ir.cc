@@ -90,6 +90,10 @@ Value Builder::fma(Value a, Value b, Value c) {
   return append({.op = Op::Fma, .type = repeated(repeated(type(a), type(b)), type(c)), .operands = {a, b, c}});
 }
 
+Value Builder::dot(Op op, Value a, Value b, Value c) {
+  return append({.op = op, .type = repeated(repeated(type(a), type(b)), type(c)), .operands = {a, b, c}});
+}
+
 Value Builder::square_root(Value a) { return append({.op = Op::SquareRoot, .type = type(a), .operands = {a}}); }
 
 Value Builder::of_lanes(Op op, Value a) { return append({.op = op, .type = {type(a).element}, .operands = {a}}); }
@@ -109,6 +113,12 @@ Value Builder::as_float(Value a) {
   Type result = type(a);
   result.element = Element::F32;
   return append({.op = Op::AsFloat, .type = result, .operands = {a}});
+}
+
+Value Builder::to_float(Value a) {
+  Type result = type(a);
+  result.element = Element::F32;
+  return append({.op = Op::ToFloat, .type = result, .operands = {a}});
 }
 
 std::vector<Value> Builder::loop(int64_t begin, Value end, int unroll, std::span<const Type> types,

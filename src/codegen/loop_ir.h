@@ -63,6 +63,8 @@ enum class Op : uint8_t {
   Minimum,
   Maximum,  // index, f32; i32 but for the last three. Minimum: a < b ? a : b
   Fma,      // a · b + c with one rounding
+  DotBytes,   // i32 a, b, c: c + Σ of the products of their four bytes, of a without sign, of b with
+  DotHalves,  // the same of two halves, both with sign
   Less,     // → mask; of indices: single
   LessOrEqual,
   Equal,       // f32 → mask; false of NaN, as Less
@@ -78,6 +80,7 @@ enum class Op : uint8_t {
   ShiftRight,  // i32; shifts by a Bits, to the right with the sign
   AsBits,
   AsFloat,  // f32 ↔ i32, the same bits
+  ToFloat,  // i32 → f32, the nearest
   For,      // begin, end, initial values…; a block with items, whose yields are carried on
   If,       // mask; two blocks, of which one runs and yields
 };
@@ -142,11 +145,14 @@ class Builder {
   Value maximum(Value a, Value b) { return binary(Op::Maximum, a, b); }
   Value less(Value a, Value b) { return binary(Op::Less, a, b); }
   Value fma(Value a, Value b, Value c);
+  // c + a · b of the parts of a word: Op::DotBytes or Op::DotHalves.
+  Value dot(Op op, Value a, Value b, Value c);
   Value square_root(Value a);
   Value of_lanes(Op op, Value a);
   Value select(Value mask, Value a, Value b);
   Value as_bits(Value a);
   Value as_float(Value a);
+  Value to_float(Value a);
 
   // body(counter, carried) gives the values to carry on. An initial value that is single stands for a tile of type `carried`.
   using LoopBody = std::function<std::vector<Value>(Value counter, std::span<const Value> carried)>;

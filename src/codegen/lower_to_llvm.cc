@@ -5,6 +5,7 @@
 
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/Module.h>
 
 #include <algorithm>
@@ -124,6 +125,9 @@ class Lowering {
       case Op::SumOfLanes:
       case Op::LargestOfLanes:
       case Op::SmallestOfLanes: return of_lanes(n.op, element(n.operands[0], 0, 0, node(n.operands[0]).type.lanes));
+      case Op::DotBytes: return dot_bytes(lanes, operand(0), operand(1), operand(2));
+      case Op::DotHalves: return b_.CreateAdd(operand(2), sum_of_halves(lanes, operand(0), operand(1)));
+      case Op::ToFloat: return b_.CreateSIToFP(operand(0), element_type(n.type));
       case Op::AsBits:
       case Op::AsFloat: return b_.CreateBitCast(operand(0), element_type(n.type));
       case Op::And: return b_.CreateAnd(operand(0), operand(1));
@@ -133,6 +137,22 @@ class Lowering {
       case Op::ShiftRight: return b_.CreateAShr(operand(0), operand(1));
       default: return arithmetic(n.op, node(n.operands[0]).type.element == Element::F32, operand(0), operand(1));
     }
+  }
+
+  llvm::Value* dot_bytes(int lanes, llvm::Value* a, llvm::Value* b, llvm::Value* c) {
+    target_->addFnAttr("target-features", lanes == 16 ? "+avx512vnni" : "+avxvnni");
+    const auto instruction = lanes == 16  ? llvm::Intrinsic::x86_avx512_vpdpbusd_512
+                             : lanes == 8 ? llvm::Intrinsic::x86_avx512_vpdpbusd_256
+                                          : llvm::Intrinsic::x86_avx512_vpdpbusd_128;
+    return b_.CreateIntrinsic(instruction, {}, {c, a, b});
+  }
+
+  llvm::Value* sum_of_halves(int lanes, llvm::Value* a, llvm::Value* b) {
+    auto* halves = llvm::FixedVectorType::get(b_.getInt16Ty(), static_cast<unsigned>(2 * lanes));
+    const auto instruction = lanes == 16  ? llvm::Intrinsic::x86_avx512_pmaddw_d_512
+                             : lanes == 8 ? llvm::Intrinsic::x86_avx2_pmadd_wd
+                                          : llvm::Intrinsic::x86_sse2_pmadd_wd;
+    return b_.CreateIntrinsic(instruction, {}, {b_.CreateBitCast(a, halves), b_.CreateBitCast(b, halves)});
   }
 
   llvm::Type* bytes_of(const Type& type) {

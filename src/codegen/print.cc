@@ -27,6 +27,8 @@ std::string_view name(Op op) {
     case Op::Minimum: return "minimum";
     case Op::Maximum: return "maximum";
     case Op::Fma: return "fma";
+    case Op::DotBytes: return "dot_bytes";
+    case Op::DotHalves: return "dot_halves";
     case Op::Less: return "less";
     case Op::LessOrEqual: return "less_or_equal";
     case Op::Equal: return "equal";
@@ -42,6 +44,7 @@ std::string_view name(Op op) {
     case Op::ShiftRight: return "shift_right";
     case Op::AsBits: return "as_bits";
     case Op::AsFloat: return "as_float";
+    case Op::ToFloat: return "to_float";
     case Op::For: return "for";
     case Op::If: return "if";
   }

@@ -16,7 +16,7 @@ class ProductBuilder {
  public:
   ProductBuilder(const ProductCode& code, int rows)
       : code_(code), isa_(describe(code.isa)), rows_(rows), b_(fmt::format("product_{}", rows)) {
-    static constexpr Parameter kParameters[kProductArguments] = {{"a", Element::Pointer},
+    static const Parameter kParameters[kProductArguments] = {{"a", Element::Pointer},
                                                                  {"b", Element::Pointer},
                                                                  {"y", Element::Pointer},
                                                                  {"y_stride", Element::Index},
@@ -30,9 +30,13 @@ class ProductBuilder {
                                                                  {"sums", Element::Pointer},
                                                                  {"steps", Element::Index},
                                                                  {"is_first", Element::Index},
-                                                                 {"is_last", Element::Index}};
-    for (const Parameter& parameter : kParameters)
-      parameters_.push_back(b_.parameter(parameter.name, parameter.element));
+                                                                 {"is_last", Element::Index},
+                                                                 {"column_terms", Element::Pointer},
+                                                                 {"column_zeros", Element::Pointer},
+                                                                 {"row_terms", Element::Pointer},
+                                                                 {"scale", Element::Pointer}};
+    for (int i = 0; i < (code.is_integer() ? kProductArguments : kFloatArguments); ++i)
+      parameters_.push_back(b_.parameter(kParameters[i].name, kParameters[i].element));
   }
 
   Function build() {
@@ -46,12 +50,22 @@ class ProductBuilder {
   }
 
  private:
+  Element element() const { return code_.is_integer() ? Element::I32 : Element::F32; }
+  Value zero() { return code_.is_integer() ? b_.bits(0) : b_.constant(0); }
+  Value multiply_add(Value a, Value b, Value c) {
+    switch (code_.factors) {
+      case Factors::Floats: break;
+      case Factors::Bytes: return b_.dot(Op::DotBytes, a, b, c);
+      case Factors::Halves: return b_.dot(Op::DotHalves, a, b, c);
+    }
+    return codegen::multiply_add(b_, isa_, a, b, c);
+  }
   Value multiply(Value index, int64_t by) { return by == 1 ? index : b_.multiply(index, b_.integer(by)); }
 
   // `count` panels from number `panel` on, side by side.
   void panels(Value panel, int count) {
     const int64_t width = code_.panel_columns();
-    const Type tile{Element::F32, rows_, code_.tile.vectors, isa_.lanes};
+    const Type tile{element(), rows_, code_.tile.vectors, isa_.lanes};
     std::vector<Value> numbers, first, initial;
     for (int i = 0; i < count; ++i) {
       numbers.push_back(i == 0 ? panel : b_.add(panel, b_.integer(i)));
@@ -63,12 +77,12 @@ class ProductBuilder {
     const std::vector<Value> sums =
         b_.loop(0, steps, kUnroll, tiles, initial, [&](Value k, std::span<const Value> carried) {
           const Value column =
-              b_.load({Element::F32, rows_}, b_.offset(parameters_[kA], k), b_.integer(code_.a_stride));
+              b_.load({element(), rows_}, b_.offset(parameters_[kA], k), b_.integer(code_.a_stride));
           std::vector<Value> next;
           for (size_t i = 0; i < first.size(); ++i) {
-            const Value row = b_.load({Element::F32, 1, code_.tile.vectors, isa_.lanes},
+            const Value row = b_.load({element(), 1, code_.tile.vectors, isa_.lanes},
                                       b_.offset(first[i], multiply(k, width)), b_.integer(0));
-            next.push_back(multiply_add(b_, isa_, column, row, carried[i]));
+            next.push_back(multiply_add(column, row, carried[i]));
           }
           return next;
         });
@@ -80,9 +94,9 @@ class ProductBuilder {
   }
 
   Value begin(const Type& tile, Value panel) {
-    if (!code_.has_blocks()) return b_.constant(0);
+    if (!code_.has_blocks()) return zero();
     return b_.choose(
-        b_.less(b_.integer(0), parameters_[kIsFirst]), tile, [&] { return b_.constant(0); },
+        b_.less(b_.integer(0), parameters_[kIsFirst]), tile, [&] { return zero(); },
         [&] { return b_.load(tile, sums_of(panel), b_.integer(code_.panel_columns())); });
   }
 
@@ -104,6 +118,9 @@ class ProductBuilder {
   }
 
   void finish(Value tile, Value column, Value mask) {
+    if (code_.is_integer()) tile = without_zero_points(tile, column);
+    if (code_.is_integer() && code_.scale == Scale::None) return store(tile, column, mask);
+    if (code_.is_integer()) tile = b_.multiply(b_.to_float(tile), scale(column, mask));
     const Epilogue& epilogue = code_.epilogue;
     if (epilogue.scale != 1) tile = b_.multiply(tile, b_.constant(epilogue.scale));
     for (size_t i = 0; i < epilogue.addends.size(); ++i) {
@@ -113,8 +130,29 @@ class ProductBuilder {
       const Value from = b_.offset(parameters_[kAddend0 + 2 * i], column);
       tile = b_.add(tile, b_.load(type, from, parameters_[kAddend0Stride + 2 * i], mask));
     }
-    tile = activate(b_, isa_, epilogue, tile);
+    store(activate(b_, isa_, epilogue, tile), column, mask);
+  }
+
+  void store(Value tile, Value column, Value mask) {
     b_.store(b_.offset(parameters_[kY], column), parameters_[kYStride], tile, mask);
+  }
+
+  // Of all columns of the panel, also where the result has no more.
+  Value row_of(ProductArgument argument, Element element, Value column, Value mask = kNone) {
+    return b_.load({element, 1, code_.tile.vectors, isa_.lanes}, b_.offset(parameters_[argument], column),
+                   b_.integer(0), mask);
+  }
+
+  Value without_zero_points(Value tile, Value column) {
+    tile = b_.subtract(tile, row_of(kColumnTerms, Element::I32, column));
+    if (!code_.has_column_zeros) return tile;
+    const Value row_terms = b_.load({Element::I32, rows_}, parameters_[kRowTerms], b_.integer(1));
+    return b_.subtract(tile, b_.multiply(row_of(kColumnZeros, Element::I32, column), row_terms));
+  }
+
+  Value scale(Value column, Value mask) {
+    if (code_.scale == Scale::Columns) return row_of(kScale, Element::F32, column, mask);
+    return b_.load({Element::F32}, parameters_[kScale], b_.integer(0));
   }
 
   const ProductCode& code_;

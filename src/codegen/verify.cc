@@ -107,7 +107,8 @@ class Verifier {
     expect(value, node.operands[0], Element::Pointer);
     expect(value, node.operands[1], Element::Index);
     const bool is_row_of_mask = node.type.element == Element::Mask && node.type.rows == 1 && node.type.vectors == 1;
-    if (node.type.element != Element::F32 && !is_row_of_mask) fail(value, "memory holds f32, and single rows of masks");
+    const bool is_words = node.type.element == Element::F32 || node.type.element == Element::I32;
+    if (!is_words && !is_row_of_mask) fail(value, "memory holds f32, i32, and single rows of masks");
     if (node.type.lanes == 1 && node.type.vectors != 1) fail(value, "a row of single elements");
     if (node.operands.size() <= mask) return;
     expect(value, node.operands[mask], Element::Mask);
@@ -200,6 +201,12 @@ class Verifier {
       case Op::Less: result.element = Element::Mask; break;
       case Op::AsBits: result.element = Element::I32; break;
       case Op::AsFloat: result.element = Element::F32; break;
+      case Op::ToFloat:
+      case Op::DotBytes:
+      case Op::DotHalves:
+        if (element != Element::I32) fail(value, "of {}", to_string(result));
+        if (node.op == Op::ToFloat) result.element = Element::F32;
+        break;
       default: break;
     }
     if (node.op == Op::Select && node.type.element == Element::Mask) fail(value, "of masks");

@@ -81,6 +81,13 @@ void infer_product(InferenceContext& ctx) {
                  permuted(ctx, matmul_dims(ctx, permuted(ctx, *a, "perm_a"), permuted(ctx, *b, "perm_b")), "perm_y"));
 }
 
+void infer_integer_product(InferenceContext& ctx) {
+  const DType dtype = ctx.has_input(6) ? DType::F32 : DType::I32;
+  auto a = ctx.dims(0), b = ctx.dims(1);
+  if (!a || !b) return ctx.set_unranked(0, dtype);
+  ctx.set_tensor(0, dtype, matmul_dims(ctx, *a, *b));
+}
+
 // Twice the output times the inner dimension.
 double product_flops(const InferenceContext& ctx) {
   auto a = ctx.dims(0);
@@ -200,6 +207,23 @@ void declare_lowered(Declarations& declare) {
                     .optional_attribute("perm_y", AttributeKind::Ints)
                     .infer(infer_product)
                     .flops(product_flops));
+  with_epilogue(
+      declare.op("LoweredMatMulInteger", 1, "anfora")
+          .doc("activation(scale · (A − a_zero_point)(B − b_zero_point) + C + Z), where the product is computed in i32 and converted to f32; "
+               "without a scale, the product itself. The scale is one number, or one for each column.")
+          .input("A", "T1")
+          .input("B", "T2")
+          .optional_input("C", "f32")
+          .optional_input("Z", "f32")
+          .optional_input("a_zero_point", "T1")
+          .optional_input("b_zero_point", "T2")
+          .optional_input("scale", "f32")
+          .output("Y", "T3")
+          .type("T1", {DType::I8, DType::U8})
+          .type("T2", {DType::I8, DType::U8})
+          .type("T3", {DType::I32, DType::F32})
+          .infer(infer_integer_product)
+          .flops(product_flops));
   declare.op("Group", 1, "anfora")
       .doc("The results of `function`, which has no free variables, for the arguments: what one generated kernel computes. Where there is none, "
            "a call.")

@@ -21,7 +21,8 @@ class Scratch {
 
  public:
   // Uninitialized.
-  explicit Scratch(size_t size) : memory_(static_cast<T*>(take_scratch(size * sizeof(T)))), size_(size) {}
+  explicit Scratch(size_t size)
+      : memory_(size == 0 ? nullptr : static_cast<T*>(take_scratch(size * sizeof(T)))), size_(size) {}
   Scratch(size_t size, T value) : Scratch(size) { std::fill(begin(), end(), value); }
 
   size_t size() const { return size_; }

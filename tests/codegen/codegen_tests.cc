@@ -60,6 +60,12 @@ std::string product_text(std::istringstream& words) {
       code.a_stride = std::stoll(value);
     else if (key == "edge")
       code.has_edge = true;
+    else if (key == "factors")
+      code.factors = value == "bytes" ? Factors::Bytes : Factors::Halves;
+    else if (key == "zeros")
+      code.has_column_zeros = true;
+    else if (key == "columns_scaled")
+      code.scale = Scale::Columns;
     else if (key == "scale")
       code.epilogue.scale = std::stof(value);
     else if (key == "addends") {

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <random>
 
 #include "anfora/error.h"
 #include "codegen/epilogue.h"
@@ -91,6 +92,50 @@ TEST(Codegen, ProductsAreThoseOfTheEvaluator) {
               both.regions.push_back({tensor->data<float>().data(), tensor->size()});
             both.expect_equal(arguments, kY, y);
           }
+        }
+      }
+    }
+  }
+}
+
+TEST(Codegen, IntegerProductsAreThoseOfTheEvaluator) {
+  for (Isa isa : isas_here()) {
+    for (Factors factors : {Factors::Halves, Factors::Bytes}) {
+      if (factors == Factors::Bytes && !has_byte_dots(isa)) continue;
+      for (Scale scale : {Scale::None, Scale::One, Scale::Columns}) {
+        for (bool has_zeros : {false, true}) {
+          SCOPED_TRACE(fmt::format("{}, factors {}, scale {}, zeros {}", kernels::generated::describe(isa).name,
+                                   static_cast<int>(factors), static_cast<int>(scale), has_zeros));
+          constexpr int64_t kDepth = 9, kStride = 10, kRows = 3;
+          const Tile tile = product_tile(isa, 768);
+          ProductCode code{.isa = isa,
+                           .tile = tile,
+                           .depth = kDepth,
+                           .block = kDepth,
+                           .a_stride = kStride,
+                           .has_edge = true,
+                           .factors = factors,
+                           .has_column_zeros = has_zeros,
+                           .scale = scale,
+                           .epilogue = {}};
+          code.epilogue.addends = {Addend::Row, Addend::None};
+          const int64_t width = code.panel_columns(), columns = width - 1;
+          // Any bits are words.
+          const Tensor a = random_tensor({kRows, kStride}, 1), b = random_tensor({kDepth, width}, 2);
+          const Tensor terms = random_tensor({2, width}, 3), rows = random_tensor({kRows}, 4);
+          const Tensor scales = random_tensor({columns}, 5), c = random_tensor({columns}, 6);
+          Tensor y = random_tensor({kRows, columns}, 7);
+          std::vector<int64_t> arguments(kProductArguments);
+          arguments[kA] = address(a), arguments[kB] = address(b), arguments[kAddend0] = address(c);
+          arguments[kYStride] = arguments[kColumns] = columns;
+          arguments[kGroups] = 0, arguments[kRest] = 1;
+          if (code.panels_at_once(kRows) == 1) std::swap(arguments[kGroups], arguments[kRest]);
+          arguments[kColumnTerms] = address(terms), arguments[kColumnZeros] = address(terms) + width * 4;
+          arguments[kRowTerms] = address(rows), arguments[kScale] = address(scales);
+          BothWays both{product_function(code, kRows), isa, {}};
+          for (const Tensor* tensor : {&a, &b, &terms, &rows, &scales, &c})
+            both.regions.push_back({tensor->data<float>().data(), tensor->size()});
+          both.expect_equal(arguments, kY, y);
         }
       }
     }
@@ -199,15 +244,15 @@ void expect_generated(std::string_view op, const AttributeSet& attributes, const
     input.dtype = inputs[i].dtype();
     values.push_back(inputs[i].defined() ? Datum(inputs[i]) : Datum());
     if (inputs[i].defined()) input.shape = inputs[i].shape();
-    if (open_shapes && i != 1 && input.shape) std::fill(input.shape->begin(), input.shape->end() - 1, -1);
-    if (i == 1) input.constant = inputs[i];
+    if (open_shapes && i != 1 && input.shape && !input.shape->empty()) std::fill(input.shape->begin(), input.shape->end() - 1, -1);
+    if (i == 1 || i == 5) input.constant = inputs[i];  // of integers, the zero points of the weights
   }
   const auto kernel = generate_product(data);
   ASSERT_TRUE(kernel) << op;
   data.implementation = "generated:product";
   const Tensor expected = run_kernel(op, attributes, inputs, 1)[0];
   ASSERT_TRUE(kernel->has_packed(1));
-  values[1] = Tensor::view(DType::F32, inputs[1].shape(), nullptr, nullptr);
+  values[1] = Tensor::view(inputs[1].dtype(), inputs[1].shape(), nullptr, nullptr);
   data.inputs[1].constant = values[1].tensor();
   std::vector<const Datum*> pointers;
   for (const Datum& value : values) pointers.push_back(&value);
@@ -218,7 +263,10 @@ void expect_generated(std::string_view op, const AttributeSet& attributes, const
     return result.tensor();
   };
   const Tensor result = run(*kernel);
-  expect_close(result, expected, tolerance);
+  if (tolerance == 0)
+    EXPECT_TRUE(Tensor::identical(result, expected));
+  else
+    expect_close(result, expected, tolerance);
   with_threads(1, [&] { EXPECT_TRUE(Tensor::identical(run(*kernel), result)) << "depends on threads"; });
   kernels::KernelData copied = data;
   for (kernels::PackedConstant& packed : copied.packed) packed.elements = packed.elements.clone();
@@ -273,6 +321,37 @@ TEST(GeneratedProduct, PermutedOperandsAndAddends) {
   }
   const AttributeSet transposed{{"perm_a", Dims{0, 2, 1}}, {"perm_b", Dims{1, 0}}};
   expect_generated("LoweredMatMul", transposed, {random_tensor({3, 16, 20}, 7), random_tensor({24, 16}, 8), c});
+}
+
+Tensor random_bytes(DType dtype, const Dims& shape, unsigned seed) {
+  Tensor tensor = Tensor::allocate(dtype, Shape(shape.begin(), shape.end()));
+  std::mt19937 random(seed);
+  std::generate_n(static_cast<uint8_t*>(tensor.raw()), tensor.size(), [&] { return static_cast<uint8_t>(random()); });
+  return tensor;
+}
+
+// Exactly, whatever the signs and zero points: also where pairs of products would not fit into 16 bits.
+TEST(GeneratedProduct, Integers) {
+  for (DType left : {DType::U8, DType::I8}) {
+    for (DType right : {DType::U8, DType::I8}) {
+      for (const auto& [rows, depth, columns] : {std::array<int64_t, 3>{1, 5, 20}, {7, 64, 33}, {29, 1031, 130}}) {
+        SCOPED_TRACE(fmt::format("{} by {}: {}x{}x{}", anfora::name(left), anfora::name(right), rows, depth, columns));
+        const Tensor a = random_bytes(left, {rows, depth}, 1), b = random_bytes(right, {depth, columns}, 2);
+        const Tensor zero_of_a = random_bytes(left, {}, 3), zero_of_b = random_bytes(right, {1}, 4),
+                     zeros_of_b = random_bytes(right, {columns}, 5), none;
+        for (const Tensor& from_a : {none, zero_of_a}) {
+          for (const Tensor& from_b : {none, zero_of_b, zeros_of_b})
+            expect_generated("LoweredMatMulInteger", {}, {a, b, none, none, from_a, from_b}, false, 0);
+        }
+        const AttributeSet attributes{{"activation", std::string("Relu")}};
+        const Tensor c = random_tensor({columns}, 6), z = random_tensor({rows, columns}, 7);
+        for (const Tensor& scale : {random_tensor({}, 8), random_tensor({columns}, 9)}) {
+          for (bool open_shapes : {false, true})
+            expect_generated("LoweredMatMulInteger", attributes, {a, b, c, z, zero_of_a, zeros_of_b, scale}, open_shapes, 0);
+        }
+      }
+    }
+  }
 }
 
 TEST(GeneratedProduct, LeavesTheRestToOthers) {

@@ -41,6 +41,11 @@ Isa limit_named(std::string_view name) {
       .with_hint("sse2, avx2 or avx512");
 }
 
+// "AVX512_CORE" and what is older ends before VNNI.
+bool limits_byte_dots(std::string_view name) {
+  return name == "SSE41" || name == "AVX" || name == "AVX2" || name == "AVX512_CORE";
+}
+
 }  // namespace
 
 const IsaDescription& describe(Isa isa) { return kInstructionSets[static_cast<size_t>(isa)]; }
@@ -51,6 +56,21 @@ std::optional<Isa> limit_beyond_onednn() {
   if (!name) return std::nullopt;
   const Isa limit = limit_named(name);
   return other && limit_of_onednn(other) <= limit ? std::nullopt : std::optional(limit);
+}
+
+bool has_byte_dots(Isa isa) {
+  static const bool is_limited = [] {
+    const char* name = std::getenv("ONEDNN_MAX_CPU_ISA");
+    return name && limits_byte_dots(name);
+  }();
+  if (is_limited || !is_supported(isa)) return false;
+  __builtin_cpu_init();
+  switch (isa) {
+    case Isa::Sse2: return false;
+    case Isa::Avx2: return __builtin_cpu_supports("avxvnni");
+    case Isa::Avx512: return __builtin_cpu_supports("avx512vnni");
+  }
+  return false;
 }
 
 Isa best_isa() {

@@ -28,6 +28,9 @@ std::span<const IsaDescription> instruction_sets();  // slowest first
 Isa best_isa();
 // What ANFORA_ISA names, where it limits more than ONEDNN_MAX_CPU_ISA does: oneDNN does not know of it.
 std::optional<Isa> limit_beyond_onednn();
+// Whether the processor has an instruction that multiplies four bytes by four and adds the products to a sum of 32 bits (VNNI), for
+// vectors of that set. Limits are included.
+bool has_byte_dots(Isa isa);
 // Whether code for it runs here, limits included.
 inline bool is_supported(Isa isa) { return isa <= best_isa(); }
 

@@ -27,9 +27,10 @@ MappedCode& mapped_code() {
 }  // namespace
 
 std::shared_ptr<const ExecutableCode> ExecutableCode::map(const MachineCode& code) {
-  if (!is_supported(code.isa)) {
-    throw Error(ErrorCode::Unsupported,
-                fmt::format("the code was generated for {}, which this processor lacks", describe(code.isa).name));
+  const bool lacks_dots = code.has_byte_dots && !has_byte_dots(code.isa);
+  if (!is_supported(code.isa) || lacks_dots) {
+    throw Error(ErrorCode::Unsupported, fmt::format("the code was generated for {}{}, which this processor lacks",
+                                                    describe(code.isa).name, lacks_dots ? " with VNNI" : ""));
   }
   for (int64_t entry : code.entries) {
     if (entry < 0 || entry >= code.bytes.size())

@@ -18,6 +18,7 @@ using EntryPoint = void (*)(const int64_t* arguments);
 
 struct MachineCode {
   Isa isa = Isa::Sse2;
+  bool has_byte_dots = false;       // it needs more than the instruction set: has_byte_dots(isa)
   std::vector<int64_t> entries;  // offsets into the bytes
   Tensor bytes;                  // u8
 };

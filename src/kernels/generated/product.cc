@@ -20,6 +20,7 @@
 
 #include "anfora/error.h"
 #include "kernels/generated/group.h"
+#include "kernels/generated/integer_operands.h"
 #include "kernels/generated/plan_cache.h"
 #include "kernels/strided_product.h"
 #include "support/mapped_file.h"
@@ -29,14 +30,17 @@
 namespace anfora::kernels::generated {
 namespace {
 
-enum PackedNumber : uint8_t { kWeights, kCode };
+enum PackedNumber : uint8_t { kWeights, kCode, kColumnData };
 
 // Of the layout of code; another generator's is not taken.
-constexpr int64_t kCodeVersion = 2;
+constexpr int64_t kCodeVersion = 3;
 
 // Columns below which the last panel would be mostly empty.
 constexpr int64_t kFewestColumns = 16;
 constexpr int64_t kLineElements = 16;  // f32 of a cache line
+
+// Inputs behind the addends, of integers.
+enum IntegerInput : uint8_t { kZeroOfA = 4, kZeroOfB, kScales };
 
 int64_t second_level_cache() {
   static const int64_t bytes = [] {
@@ -77,13 +81,17 @@ struct Tiling {
 // What is decided of a product before it runs: its code, and the weights that it reads.
 struct ProductLayout {
   ProductCode code;
-  int64_t columns = 0;
+  int64_t depth = 0, columns = 0;  // of the weights
+  IntegerOperands integers;
   int64_t panels() const { return (columns + code.panel_columns() - 1) / code.panel_columns(); }
-  std::vector<int64_t> of_weights() const { return {code.depth, columns, code.panel_columns()}; }
+  std::vector<int64_t> of_weights() const {
+    return {depth, columns, code.panel_columns(), static_cast<int64_t>(code.factors)};
+  }
   std::vector<int64_t> of_code() const {
     std::vector<int64_t> numbers{
         kCodeVersion,  static_cast<int64_t>(code.isa), code.tile.rows, code.tile.vectors, code.depth, code.block,
-        code.a_stride, code.has_edge ? 1 : 0};
+        code.a_stride, code.has_edge ? 1 : 0,          static_cast<int64_t>(code.factors), code.has_column_zeros ? 1 : 0,
+        static_cast<int64_t>(code.scale)};
     std::ranges::copy(code.epilogue.numbers(), std::back_inserter(numbers));
     return numbers;
   }
@@ -122,25 +130,59 @@ bool read_addends(const KernelData& data, int64_t columns, Epilogue& epilogue) {
   return true;
 }
 
+bool is_byte(DType dtype) { return dtype == DType::I8 || dtype == DType::U8; }
+
+// Whether none, one, or one for each column.
+bool is_row_of_weights(const InputDescription& input, int64_t columns) {
+  if (!input.present) return true;
+  if (!input.is_static()) return false;
+  const int64_t count = element_count(*input.shape);
+  return count == 1 || (count == columns && input.shape->back() == columns);
+}
+
+// The zero points and scales; false where there is no code for such.
+bool read_integer_operands(const KernelData& data, ProductLayout& layout) {
+  const InputDescription &zero_of_b = data.input(kZeroOfB), &scales = data.input(kScales);
+  layout.integers.a = data.input(0).dtype, layout.integers.b = data.input(1).dtype;
+  if (!is_byte(layout.integers.a) || !is_byte(layout.integers.b)) return false;
+  const bool has_one_zero = is_row_of_weights(data.input(kZeroOfA), 1);
+  if (!has_one_zero || !is_row_of_weights(zero_of_b, layout.columns) || !is_row_of_weights(scales, layout.columns)) return false;
+  if (zero_of_b.present && !zero_of_b.constant.defined()) return false;
+  bool has_zeros = layout.integers.taken_from_b() != 0;
+  for (int64_t i = 0; zero_of_b.present && i < zero_of_b.constant.size(); ++i)
+    has_zeros = has_zeros || byte_element(zero_of_b.constant, i) != 0;
+  layout.code.has_column_zeros = has_zeros;
+  if (scales.present) layout.code.scale = element_count(*scales.shape) == 1 ? Scale::One : Scale::Columns;
+  return true;
+}
+
 std::optional<ProductLayout> lay_out_product(const KernelData& data, const ProductAttributes& attributes) {
-  if (data.input(0).dtype != DType::F32 || data.input(1).dtype != DType::F32) return std::nullopt;
+  const bool is_integer = data.op == "LoweredMatMulInteger";
+  if (!is_integer && (data.input(0).dtype != DType::F32 || data.input(1).dtype != DType::F32)) return std::nullopt;
   const std::optional<StridedOperand> weights = weights_matrix(data, attributes);
   if (!weights || weights->dims[0] < 1 || weights->dims[1] < kFewestColumns) return std::nullopt;
   const auto permutation = attributes.permutation_y();
   if (!permutation.empty() && permutation.back() + 1 != std::ssize(permutation)) return std::nullopt;
 
   ProductLayout layout;
+  layout.depth = weights->dims[0];
   layout.columns = weights->dims[1];
   ProductCode& code = layout.code;
   code.epilogue.scale = attributes.alpha();
   if (!read_activation(data.attributes, code.epilogue)) return std::nullopt;
   if (!read_addends(data, layout.columns, code.epilogue)) return std::nullopt;
   const PackedConstant* known = find_packed(data, kCode);
-  constexpr size_t kIsa = 1;
+  constexpr size_t kIsa = 1, kFactors = 8;
   code.isa = known && known->layout.size() > kIsa ? static_cast<Isa>(known->layout[kIsa]) : best_isa();
   if (code.isa > Isa::Avx512) return std::nullopt;
+  if (is_integer) {
+    code.factors = known && known->layout.size() > kFactors ? static_cast<Factors>(known->layout[kFactors]) : best_factors(code.isa);
+    if (code.factors != Factors::Bytes && code.factors != Factors::Halves) return std::nullopt;
+    layout.integers.factors = code.factors;
+    if (!read_integer_operands(data, layout)) return std::nullopt;
+  }
   code.tile = product_tile(code.isa, layout.columns);
-  code.depth = weights->dims[0];
+  code.depth = is_integer ? layout.integers.words(layout.depth) : layout.depth;
   code.block = product_block(code.depth);
   code.a_stride = row_stride(code.depth, code.tile);
   code.has_edge = layout.columns % code.panel_columns() != 0;
@@ -198,7 +240,7 @@ struct ProductPlan {
     a_stride = product.a.strides[rank - 2];
     a_step = product.a.strides[rank - 1];
     y_stride = product.y.strides[rank - 2];
-    copies = a_step != 1 || (a_stride != layout.code.a_stride && rows > 1);
+    copies = layout.code.is_integer() || a_step != 1 || (a_stride != layout.code.a_stride && rows > 1);
     const size_t given = product.added.size();
     for (size_t i = 0, next = 0; i < 2 && next < given; ++i) {
       if (layout.code.epilogue.addends[i] == Addend::None) continue;
@@ -215,8 +257,14 @@ struct ProductPlan {
   }
 
   int64_t workspace_bytes(const ProductLayout& layout) const {
-    return copies ? std::ssize(matrices) * rows * layout.code.a_stride * int64_t{sizeof(float)} : 0;
+    const int64_t words = copies ? all_rows() * layout.code.a_stride : 0;
+    if (!layout.code.is_integer()) return words * int64_t{sizeof(float)};
+    const int64_t columns = layout.panels() * layout.code.panel_columns();
+    int64_t lines = 0;  // each array begins with a line of its own
+    for (int64_t elements : {words, all_rows(), columns}) lines += (elements + kLineElements - 1) / kLineElements;
+    return lines * kLineElements * int64_t{sizeof(float)};
   }
+  int64_t all_rows() const { return std::ssize(matrices) * rows; }
 
   ProductAttributes::Shapes shapes;
   Shape y_shape;
@@ -260,12 +308,20 @@ class GeneratedProduct : public PreparedKernel {
     const PackedConstant* packed = find_packed(data_, kWeights);
     if (packed && packed->layout != layout_.of_weights()) return false;
     const Tensor& weights = data_.input(1).constant;
-    if (!packed) {
-      if (!weights.raw()) return false;
+    if (!packed && !weights.raw()) return false;
+    if (!packed && layout_.code.is_integer()) {
+      auto [words, columns] = layout_.integers.pack_weights(weights, matrix_, data_.input(kZeroOfB).constant,
+                                                            layout_.code.panel_columns());
+      data_.packed.push_back({kWeights, layout_.of_weights(), std::move(words)});
+      data_.packed.push_back({kColumnData, layout_.of_weights(), std::move(columns)});
+    } else if (!packed) {
       data_.packed.push_back({kWeights, layout_.of_weights(), pack(weights, matrix_, layout_)});
-      packed = &data_.packed.back();
     }
-    weights_ = packed->elements;
+    weights_ = find_packed(data_, kWeights)->elements;
+    if (!layout_.code.is_integer()) return true;
+    const PackedConstant* columns = find_packed(data_, kColumnData);
+    if (!columns) return false;
+    columns_ = columns->elements;
     return true;
   }
 
@@ -323,7 +379,10 @@ class GeneratedProduct : public PreparedKernel {
     if (packed->layout.size() < expected.size() ||
         !std::ranges::equal(expected, std::span(packed->layout).first(expected.size())))
       return false;
-    MachineCode code{.isa = layout_.code.isa, .entries = {}, .bytes = packed->elements};
+    MachineCode code{.isa = layout_.code.isa,
+                     .has_byte_dots = layout_.code.factors == Factors::Bytes,
+                     .entries = {},
+                     .bytes = packed->elements};
     const auto entries = std::span(packed->layout).subspan(expected.size());
     for (size_t i = 1; i < entries.size(); i += 2) code.entries.push_back(entries[i]);
     code_ = ExecutableCode::map(code);
@@ -340,12 +399,16 @@ class GeneratedProduct : public PreparedKernel {
   }
 
   void run(KernelContext& context, const ProductPlan& plan) const {
-    Tensor& y = context.allocate_output(0, DType::F32, plan.y_shape);
-    const float* a = context.input(0).data<float>().data();
-    if (plan.copies) a = copy_rows(context, plan, a);
+    const bool is_integer = layout_.code.is_integer();
+    Tensor& y = context.allocate_output(0, is_integer && layout_.code.scale == Scale::None ? DType::I32 : DType::F32, plan.y_shape);
     std::array<int64_t, kProductArguments> arguments{};
-    arguments[kY] = address(y.data<float>().data());
-    arguments[kA] = address(a);
+    arguments[kY] = address(y.raw());
+    if (is_integer) {
+      prepare_integers(context, plan, arguments);
+    } else {
+      const float* a = context.input(0).data<float>().data();
+      arguments[kA] = address(plan.copies ? copy_rows(context, plan, a) : a);
+    }
     arguments[kYStride] = plan.y_stride;
     for (size_t i = 0; i < 2; ++i) {
       if (layout_.code.epilogue.addends[i] == Addend::None) continue;
@@ -366,7 +429,7 @@ class GeneratedProduct : public PreparedKernel {
     });
   }
 
-  static int64_t address(const float* pointer) { return reinterpret_cast<int64_t>(pointer); }
+  static int64_t address(const void* pointer) { return reinterpret_cast<int64_t>(pointer); }
   static int64_t bytes(int64_t elements) { return elements * int64_t{sizeof(float)}; }
 
   void run_block(const ProductPlan& plan, std::array<int64_t, kProductArguments> arguments, int64_t matrix,
@@ -379,7 +442,8 @@ class GeneratedProduct : public PreparedKernel {
                   y = arguments[kY] + bytes(at.y);
     const std::array<int64_t, 2> addends{arguments[kAddend0] + bytes(at.addends[0]),
                                          arguments[kAddend1] + bytes(at.addends[1])};
-    const auto* const weights = weights_.data<float>().data();
+    const std::array<int64_t, kProductArguments> of_integers = arguments;
+    const auto* const weights = static_cast<const float*>(weights_.raw());
     // Where there is one tile, all panels at once, and all of their depth, as nobody reads them again.
     const bool is_alone = last_tile - first_tile == 1;
     const int64_t together = is_alone ? count : 1, depth = layout_.code.depth,
@@ -395,6 +459,9 @@ class GeneratedProduct : public PreparedKernel {
         const int64_t column = panel * width;
         arguments[kColumns] = layout_.columns - column;
         arguments[kB] = address(weights + (panel * depth + k) * width);
+        arguments[kColumnTerms] = of_integers[kColumnTerms] + bytes(column);
+        arguments[kColumnZeros] = of_integers[kColumnZeros] + bytes(column);
+        arguments[kScale] = of_integers[kScale] + (layout_.code.scale == Scale::Columns ? bytes(column) : 0);
         for (int64_t tile = first_tile; tile < last_tile; ++tile) {
           const int64_t row = plan.tiling.first_row(tile);
           const int rows = plan.tiling.rows_of(tile), at_once = layout_.code.panels_at_once(rows);
@@ -402,6 +469,7 @@ class GeneratedProduct : public PreparedKernel {
           arguments[kY] = y + bytes(row * plan.y_stride + column);
           arguments[kAddend0] = addends[0] + bytes(row * plan.addend_strides[0] + column);
           arguments[kAddend1] = addends[1] + bytes(row * plan.addend_strides[1] + column);
+          arguments[kRowTerms] = of_integers[kRowTerms] + bytes(matrix * plan.rows + row);
           arguments[kSums] = address(sums.data() + ((panel - first_panel) * all_rows + row - first_row) * width);
           arguments[kGroups] = together / at_once;
           arguments[kRest] = together % at_once;
@@ -409,6 +477,35 @@ class GeneratedProduct : public PreparedKernel {
         }
       }
     }
+  }
+
+  // Rows of A as words, and what the sums of them have too much.
+  void prepare_integers(KernelContext& context, const ProductPlan& plan,
+                        std::array<int64_t, kProductArguments>& arguments) const {
+    const IntegerOperands& integers = layout_.integers;
+    const int64_t depth = layout_.depth, stride = layout_.code.a_stride, rows = plan.all_rows(),
+                  columns = columns_.dim(1);
+    const std::span<int32_t> words = context.workspace_of<int32_t>(static_cast<size_t>(rows * stride));
+    const std::span<int32_t> row_terms = context.workspace_of<int32_t>(static_cast<size_t>(rows));
+    const std::span<int32_t> column_terms = context.workspace_of<int32_t>(static_cast<size_t>(columns));
+    const Tensor* zero_point = context.optional_input(kZeroOfA);
+    const int32_t zero = (zero_point ? byte_element(*zero_point, 0) : 0) + integers.added_to_a();
+    const int32_t* column_data = columns_.data<int32_t>().data();
+    for (int64_t n = 0; n < columns; ++n) column_terms[static_cast<size_t>(n)] = zero * column_data[n];
+    const auto* from = static_cast<const std::byte*>(context.input(0).raw());
+    constexpr int64_t kWork = 1 << 16;
+    parallel_for(rows, grain_of(kWork, depth), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const std::byte* row = from + plan.matrices[static_cast<size_t>(i / plan.rows)].a + i % plan.rows * plan.a_stride;
+        const int32_t sum = integers.pack_row(row, depth, plan.a_step, words.data() + i * stride);
+        row_terms[static_cast<size_t>(i)] = sum - static_cast<int32_t>(depth) * zero;
+      }
+    });
+    arguments[kA] = address(words.data());
+    arguments[kRowTerms] = address(row_terms.data());
+    arguments[kColumnTerms] = address(column_terms.data());
+    arguments[kColumnZeros] = address(column_data + columns);
+    if (layout_.code.scale != Scale::None) arguments[kScale] = address(context.input(kScales).raw());
   }
 
   const float* copy_rows(KernelContext& context, const ProductPlan& plan, const float* from) const {
@@ -431,7 +528,9 @@ class GeneratedProduct : public PreparedKernel {
 
   // What does not fit, or is empty: the reference kernel has words for it. It reads the weights as they were.
   void run_reference(KernelContext& context) const {
-    const Datum weights(unpack(weights_, data_.input(1).constant.shape(), matrix_, layout_));
+    const Shape& shape = data_.input(1).constant.shape();
+    const Datum weights(layout_.code.is_integer() ? layout_.integers.unpack_weights(weights_, shape, matrix_)
+                                                  : unpack(weights_, shape, matrix_, layout_));
     std::vector<const Datum*> inputs;
     for (size_t i = 0; i < context.num_inputs(); ++i) inputs.push_back(i == 1 ? &weights : &context.input_datum(i));
     Datum result;
@@ -444,7 +543,7 @@ class GeneratedProduct : public PreparedKernel {
   ProductAttributes attributes_;
   ProductLayout layout_;
   StridedOperand matrix_;
-  Tensor weights_;
+  Tensor weights_, columns_;
   std::shared_ptr<const ExecutableCode> code_;
   std::vector<EntryPoint> entries_;  // by number of rows; null where no shape has use for it
 };
@@ -454,7 +553,7 @@ class GeneratedProduct : public PreparedKernel {
 bool prefers_generated_product(const KernelData& data) {
   constexpr int64_t kFewRows = 8;
   const InputDescription& rows = data.input(0);
-  if (!rows.is_static()) return true;
+  if (!rows.is_static() || data.op == "LoweredMatMulInteger") return true;
   const std::optional<ProductLayout> layout = lay_out_product(data, ProductAttributes(data));
   return layout && element_count(*rows.shape) <= kFewRows * layout->code.depth;
 }
@@ -472,7 +571,7 @@ std::unique_ptr<PreparedKernel> prepare_product(KernelData& data, ProductGenerat
 const PreparedRegistry& generated_kernels() {
   static const PreparedRegistry registry = [] {
     PreparedRegistry all;
-    for (const char* name : {"MatMul", "Gemm", "LoweredMatMul"})
+    for (const char* name : {"MatMul", "Gemm", "LoweredMatMul", "LoweredMatMulInteger"})
       all.add(name, "generated:product", [](KernelData& data) { return prepare_product(data, nullptr); });
     all.add("Group", "generated:group", [](KernelData& data) { return prepare_group(data, nullptr); });
     return all;

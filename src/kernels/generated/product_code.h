@@ -13,6 +13,13 @@
 //       └─┴─────────┘
 //
 // Every element is computed in the same way in each entry: so results do not depend on how work is split among threads.
+//
+// Products of integers of 8 bits are exact. Their operands are words: k counts words of A and B', whose parts are multiplied and added to
+// a sum of 32 bits. What an element of A is packed with, a' = a + cᵃ, and of B, b' = b − cᵇ, follows from what the instruction takes;
+// with the zero points Zᵃ = zᵃ + cᵃ and Zᵇ = zᵇ − cᵇ
+//
+//     Σ (a − zᵃ)(b − zᵇ)  =  Σ a'b'  −  Zᵃ Σ b'  −  Zᵇ (Σ a' − K Zᵃ)
+//                                       a row       a column
 #pragma once
 
 #include <algorithm>
@@ -29,16 +36,34 @@ struct Tile {
   bool operator==(const Tile&) const = default;
 };
 
+// What is multiplied in a step: elements, or the parts of a word.
+enum class Factors : uint8_t {
+  Floats,
+  Bytes,   // four: of A without sign, of B with
+  Halves,  // two, with sign
+};
+
+// What becomes of a sum of integers.
+enum class Scale : uint8_t {
+  None,     // it is the result
+  One,      // times a number, as f32
+  Columns,  // times a number for each column
+};
+
 struct ProductCode {
   Isa isa = Isa::Sse2;
   Tile tile;          // of the largest entry
-  int64_t depth = 0;  // K
+  int64_t depth = 0;  // steps: K, or words
   int64_t block =
       0;  // steps over k that are done for some rows and panels before the next: so that these stay in the cache
-  int64_t a_stride = 0;   // elements from row to row of A
+  int64_t a_stride = 0;   // elements or words from row to row of A
   bool has_edge = false;  // the last panel has columns that the result has not
+  Factors factors = Factors::Floats;
+  bool has_column_zeros = false;  // of integers: not all Zᵇ are 0
+  Scale scale = Scale::None;      // of integers; without one there is no epilogue
   Epilogue epilogue;
 
+  bool is_integer() const { return factors != Factors::Floats; }
   bool operator==(const ProductCode&) const = default;
   bool has_blocks() const { return block < depth; }
   int panel_columns() const { return tile.vectors * describe(isa).lanes; }
@@ -68,7 +93,13 @@ enum ProductArgument : uint8_t {
   kSteps,
   kIsFirst,
   kIsLast,
-  kProductArguments
+  // Of integers only.
+  kColumnTerms,  // Zᵃ Σ b' of the columns of all panels, from the first on
+  kColumnZeros,  // Zᵇ, likewise
+  kRowTerms,     // Σ a' − K Zᵃ of the rows
+  kScale,        // at the first panel's column
+  kProductArguments,
+  kFloatArguments = kColumnTerms
 };
 
 // The tile that suits the registers best, for so many columns.

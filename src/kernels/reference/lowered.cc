@@ -3,6 +3,8 @@
 //
 //   LoweredConv, LoweredConvTranspose    X, W, B?, Z?       activation(Conv(X, W) + B + Z)
 //   LoweredMatMul                        A, B, C?, Z?       activation(alpha A' B' + C + Z)'; perm_a, perm_b, perm_y
+//   LoweredMatMulInteger                 A, B, C?, Z?, a_zero_point?, b_zero_point?, scale?
+//                                        activation(scale · MatMulInteger(A, B, …) + C + Z); without a scale, the product
 //   LoweredBatchNormalization            X, scale, B, mean, variance    activation(BatchNormalization(…)), in inference
 //   LoweredMaxPool, LoweredAveragePool   X
 //
@@ -221,6 +223,25 @@ class LoweredMatMul {
   Epilogue epilogue_;
 };
 
+class LoweredMatMulInteger {
+ public:
+  explicit LoweredMatMulInteger(const AttributeSet& attributes) : epilogue_(attributes) {}
+
+  void run(KernelContext& context) const {
+    Tensor y = product_(context, {context.input(0), context.input(1), optional_input(context, 4), optional_input(context, 5)});
+    if (const Tensor* scale = context.optional_input(6)) {
+      y = multiply_(context, {cast_tensor(context, y, DType::F32), *scale});
+      if (const Tensor* c = context.optional_input(2)) y = add_(context, {y, *c});
+      y = epilogue_(context, std::move(y), 3);
+    }
+    context.set_output(0, std::move(y));
+  }
+
+ private:
+  Part product_{"MatMulInteger"}, multiply_{"Mul"}, add_{"Add"};
+  Epilogue epilogue_;
+};
+
 constexpr const char* kConv = "Conv";
 constexpr const char* kConvTranspose = "ConvTranspose";
 constexpr const char* kMaxPool = "MaxPool";
@@ -233,6 +254,7 @@ void for_each_lowered(const Add& add) {
   add("LoweredConvTranspose", std::type_identity<LoweredConvolution<kConvTranspose>>());
   add("LoweredBatchNormalization", std::type_identity<LoweredBatchNormalization>());
   add("LoweredMatMul", std::type_identity<LoweredMatMul>());
+  add("LoweredMatMulInteger", std::type_identity<LoweredMatMulInteger>());
   add("LoweredMaxPool", std::type_identity<LoweredPool<kMaxPool>>());
   add("LoweredAveragePool", std::type_identity<LoweredPool<kAveragePool>>());
 }

@@ -1,0 +1,44 @@
+// Integers of 8 bits as the words that products of them are computed of (product_code.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "anfora/tensor.h"
+#include "kernels/generated/product_code.h"
+#include "kernels/strided_product.h"
+
+namespace anfora::kernels::generated {
+
+// What suits the processor: VNNI has an instruction for bytes, all have one for halves.
+Factors best_factors(Isa isa);
+
+struct IntegerOperands {
+  Factors factors = Factors::Bytes;
+  DType a = DType::U8, b = DType::I8;  // each I8 or U8
+
+  int64_t parts() const { return factors == Factors::Bytes ? 4 : 2; }
+  int64_t words(int64_t count) const { return (count + parts() - 1) / parts(); }
+  // cᵃ and cᵇ: so that parts of A have no sign, and those of B have one.
+  int32_t added_to_a() const { return factors == Factors::Bytes && a == DType::I8 ? 128 : 0; }
+  int32_t taken_from_b() const { return factors == Factors::Bytes && b == DType::U8 ? 128 : 0; }
+
+  // `count` elements that lie `step` apart, with zeros behind to fill words. The result is Σ a'.
+  int32_t pack_row(const std::byte* from, int64_t count, int64_t step, void* to) const;
+
+  // `zero_points`: none, one, or one a column.
+  struct Weights {
+    Tensor words;    // B' in panels: i32[panels, words, width]
+    Tensor columns;  // i32[2, columns of the panels]: Σ b' and Zᵇ
+  };
+  Weights pack_weights(const Tensor& tensor, const StridedOperand& matrix, const Tensor& zero_points,
+                       int64_t width) const;
+  // The tensor again.
+  Tensor unpack_weights(const Tensor& packed, const Shape& shape, const StridedOperand& matrix) const;
+};
+
+// An element of a tensor of I8 or U8.
+int32_t byte_element(const Tensor& tensor, int64_t i);
+
+}  // namespace anfora::kernels::generated
