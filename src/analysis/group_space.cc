@@ -4,6 +4,7 @@
 
 #include "ir/module.h"
 #include "ir/queries.h"
+#include "kernels/generated/group_code.h"
 
 namespace anfora::analysis {
 
@@ -12,7 +13,7 @@ using namespace ir;
 namespace {
 
 bool is_generated_type(const Type* type) {
-  return type && type->is_tensor() && (type->dtype() == DType::F32 || type->dtype() == DType::Bool) && type->has_rank();
+  return type && type->is_tensor() && kernels::generated::is_group_dtype(type->dtype()) && type->has_rank();
 }
 
 // Whether the functions of a row are along the last axis here.

@@ -130,7 +130,7 @@ class Evaluator {
   void for_each_element(const Node& node, size_t mask, const F& f) {
     const int64_t begin = single(node.operands[0]), row_stride = single(node.operands[1]);
     const int64_t columns = int64_t{node.type.vectors} * node.type.lanes;
-    const int64_t element_bytes = node.type.element == Element::Mask ? 1 : 4;
+    const int64_t element_bytes = bytes_in_memory(node);
     for (int64_t i = 0; i < static_cast<int64_t>(count(node.type)); ++i) {
       const int64_t row = i / columns, column = i % columns;
       const bool is_off = node.operands.size() > mask && at(node.operands[mask])[static_cast<size_t>(column)] == 0;
@@ -156,15 +156,22 @@ class Evaluator {
         result.assign(count(node.type), 0);
         for_each_element(node, 2, [&](size_t i, int64_t address, bool is_off) {
           if (is_off) return;
-          result[i] = node.type.element == Element::Mask ? *access<uint8_t>(address, false) != 0
-                                                         : from_float(*access<float>(address, false));
+          if (bytes_in_memory(node) == 4) {
+            result[i] = from_float(*access<float>(address, false));
+          } else {
+            const uint8_t byte = *access<uint8_t>(address, false);
+            const bool is_signed = node.number == static_cast<int64_t>(InMemory::SignedByte);
+            result[i] = node.type.element == Element::Mask ? byte != 0
+                        : is_signed                        ? from_int(static_cast<int8_t>(byte))
+                                                           : byte;
+          }
         });
         return;
       case Op::Store: {
         const Elements& tile = at(node.operands[2]);
         for_each_element(node, 3, [&](size_t i, int64_t address, bool is_off) {
           if (is_off) return;
-          if (node.type.element == Element::Mask)
+          if (bytes_in_memory(node) == 1)
             *access<uint8_t>(address, true) = static_cast<uint8_t>(tile[i]);
           else
             *access<float>(address, true) = as_float(tile[i]);

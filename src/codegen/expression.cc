@@ -33,6 +33,7 @@ constexpr ScalarFunction kFunctions[] = {
     {"abs", 1, false, [](Builder&, VectorMath& m, Arguments x) { return m.magnitude(x[0]); }},
     {"larger", 2, false, [](Builder&, VectorMath& m, Arguments x) { return m.larger(x[0], x[1]); }},
     {"smaller", 2, false, [](Builder&, VectorMath& m, Arguments x) { return m.smaller(x[0], x[1]); }},
+    {"round", 1, false, [](Builder&, VectorMath& m, Arguments x) { return m.round(x[0]); }},
     {"is_nan", 1, false, [](Builder&, VectorMath& m, Arguments x) { return m.is_nan(x[0]); }},
     {"sqrt", 1, true, [](Builder& b, VectorMath&, Arguments x) { return b.square_root(x[0]); }},
     {"exp", 1, true, [](Builder&, VectorMath& m, Arguments x) { return m.exp(x[0]); }},

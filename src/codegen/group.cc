@@ -143,13 +143,11 @@ class GroupBuilder {
       rows_.back() = place_in_row(i, b_.multiply(row, operands_[i].stride));
     }
     for (size_t p = 0; p < passes_.size(); ++p) build_pass(static_cast<int>(p));
-    std::vector<std::pair<Value, Value>> numbers;
+    std::vector<std::pair<size_t, Value>> numbers;
     for (size_t i = 0; i < code_.outputs.size(); ++i) {
-      if (code_.outputs[i].is_of_row)
-        numbers.emplace_back(rows_[code_.inputs.size() + i], number_of_row(value(code_.outputs[i].value)));
+      if (code_.outputs[i].is_of_row) numbers.emplace_back(i, stored(i, number_of_row(value(code_.outputs[i].value))));
     }
-    const Value no_rows = b_.integer(0);
-    for (auto [place, number] : numbers) b_.store(place, no_rows, number);
+    for (auto [output, number] : numbers) store(output, rows_[code_.inputs.size() + output], number);
   }
 
   struct Pass {
@@ -244,11 +242,10 @@ class GroupBuilder {
     // Stores in a row: the memory of one may be what another reads (lower_to_llvm.cc).
     std::vector<Value> results, places;
     for (size_t i : outputs) {
-      results.push_back(tile(vectors, value(code_.outputs[i].value)));
+      results.push_back(stored(i, tile(vectors, value(code_.outputs[i].value))));
       places.push_back(place_in_row(code_.inputs.size() + i, at));
     }
-    const Value no_rows = b_.integer(0);
-    for (size_t i = 0; i < results.size(); ++i) b_.store(places[i], no_rows, results[i], mask);
+    for (size_t i = 0; i < results.size(); ++i) store(outputs[i], places[i], results[i], mask);
     return next;
   }
 
@@ -276,9 +273,7 @@ class GroupBuilder {
     Value made = kNone;
     if (term(t).kind == Kind::Input) {
       const auto input = static_cast<size_t>(term(t).input);
-      Type type = vector();
-      if (code_.inputs[input].is_bool) type.element = Element::Mask;
-      made = b_.load(type, place_in_row(input, vectors.at), b_.integer(0), vectors.mask);
+      made = load(input, isa_.lanes, place_in_row(input, vectors.at), vectors.mask);
     } else if (f.buffer >= 0 && f.computed_in < vectors.pass) {
       made = b_.load(vector(), place_in_buffer(f.buffer, vectors.at), b_.integer(0), vectors.mask);
     } else {
@@ -290,12 +285,32 @@ class GroupBuilder {
     return vectors.known[t] = made;
   }
 
-  bool is_bool(size_t operand) const {
+  DType dtype(size_t operand) const {
     const size_t count = code_.inputs.size();
-    return operand < count ? code_.inputs[operand].is_bool : code_.outputs[operand - count].is_bool;
+    return operand < count ? code_.inputs[operand].dtype : code_.outputs[operand - count].dtype;
   }
   Value place_in_row(size_t operand, Value at) {
-    return b_.offset(rows_[operand], at, is_bool(operand) ? 1 : int64_t{sizeof(float)});
+    return b_.offset(rows_[operand], at, static_cast<int64_t>(element_bytes(dtype(operand))));
+  }
+  static InMemory in_memory(DType dtype) { return dtype == DType::I8 ? InMemory::SignedByte : InMemory::UnsignedByte; }
+
+  // Integers as f32.
+  Value load(size_t input, int lanes, Value from, Value mask = kNone) {
+    const DType type = dtype(input);
+    const Value no_rows = b_.integer(0);
+    if (type == DType::F32) return b_.load({Element::F32, 1, 1, lanes}, from, no_rows, mask);
+    if (type == DType::Bool) return b_.load({Element::Mask, 1, 1, lanes}, from, no_rows, mask);
+    return b_.to_float(b_.load({Element::I32, 1, 1, lanes}, from, no_rows, mask, in_memory(type)));
+  }
+  // What is stored of a result, and how.
+  Value stored(size_t output, Value x) {
+    const DType type = code_.outputs[output].dtype;
+    return type == DType::F32 || type == DType::Bool ? x : math_.integer_of(x);
+  }
+  void store(size_t output, Value to, Value x, Value mask = kNone) {
+    const DType type = code_.outputs[output].dtype;
+    const bool has_bytes = type == DType::I8 || type == DType::U8;
+    b_.store(to, b_.integer(0), x, mask, has_bytes ? in_memory(type) : InMemory::Word);
   }
   Value place_in_buffer(int buffer, Value at) {
     const Value row = b_.multiply(parameters_[kBufferStride], b_.integer(buffer));
@@ -324,8 +339,7 @@ class GroupBuilder {
       case Kind::RowSize: made = b_.load(single, parameters_[kRowSize], b_.integer(0)); break;
       case Kind::Input: {
         const auto input = static_cast<size_t>(term(t).input);
-        const Type type{code_.inputs[input].is_bool ? Element::Mask : Element::F32};
-        made = b_.load(type, rows_[input], b_.integer(0));
+        made = load(input, 1, rows_[input]);
         break;
       }
       case Kind::Sum: {  // of what does not vary

@@ -60,14 +60,15 @@ Value Builder::offset(Value pointer, Value index, int64_t element_bytes) {
   return append({.op = Op::Offset, .type = {Element::Pointer}, .operands = {pointer, index}, .number = element_bytes});
 }
 
-Value Builder::load(Type type, Value pointer, Value row_stride, Value mask) {
-  Node node{.op = Op::Load, .type = type, .operands = {pointer, row_stride}};
+Value Builder::load(Type type, Value pointer, Value row_stride, Value mask, InMemory as) {
+  Node node{.op = Op::Load, .type = type, .operands = {pointer, row_stride}, .number = static_cast<int64_t>(as)};
   if (mask != kNone) node.operands.push_back(mask);
   return append(std::move(node));
 }
 
-void Builder::store(Value pointer, Value row_stride, Value tile, Value mask) {
-  Node node{.op = Op::Store, .type = type(tile), .operands = {pointer, row_stride, tile}};
+void Builder::store(Value pointer, Value row_stride, Value tile, Value mask, InMemory as) {
+  Node node{
+      .op = Op::Store, .type = type(tile), .operands = {pointer, row_stride, tile}, .number = static_cast<int64_t>(as)};
   if (mask != kNone) node.operands.push_back(mask);
   append(std::move(node));
 }

@@ -52,8 +52,8 @@ enum class Op : uint8_t {
   Item,       // of the loop: 0 its counter, then what it carries; inside of it
   Result,     // by number: what a loop carried, what an `if` yields; behind it
   Offset,     // pointer, index → pointer; number: bytes of an element
-  Load,       // pointer, stride of rows, mask? → tile; other lanes are 0. Of a mask: bytes, on where they are not 0
-  Store,      // pointer, stride of rows, tile, mask?; a mask as bytes of 0 and 1
+  Load,       // pointer, stride of rows, mask? → tile; other lanes are 0. Of a mask: bytes, on where they are not 0. number: InMemory
+  Store,      // pointer, stride of rows, tile, mask?; a mask as bytes of 0 and 1. number: InMemory, of which the sign does not matter
   Prefetch,   // pointer
   Columns,    // index n → mask[1 x vectors x lanes]: the first n lanes
   Add,
@@ -85,6 +85,9 @@ enum class Op : uint8_t {
   If,       // mask; two blocks, of which one runs and yields
 };
 
+// What an i32 is in memory: a word, or a byte, to which a store drops the others.
+enum class InMemory : uint8_t { Word, UnsignedByte, SignedByte };
+
 using Value = int32_t;  // the number of a node in its function
 inline constexpr Value kNone = -1;
 
@@ -98,11 +101,17 @@ struct Node {
   Op op = Op::Integer;
   Type type;
   std::vector<Value> operands;
-  int64_t number = 0;  // of Parameter, Integer, Bits, Item, Result, Offset
+  int64_t number = 0;  // of Parameter, Integer, Bits, Item, Result, Offset, Load, Store
   float scalar = 0;    // of Float
   int unroll = 1;      // of For
   std::array<int, 2> blocks{-1, -1};
 };
+
+// Bytes of an element in memory.
+inline int64_t bytes_in_memory(const Node& node) {
+  const bool is_word = node.type.element != Element::Mask && node.number == static_cast<int64_t>(InMemory::Word);
+  return is_word ? 4 : 1;
+}
 
 struct Parameter {
   std::string name;
@@ -130,8 +139,8 @@ class Builder {
   Value bits(int32_t number);
 
   Value offset(Value pointer, Value index, int64_t element_bytes = 4);
-  Value load(Type type, Value pointer, Value row_stride, Value mask = kNone);
-  void store(Value pointer, Value row_stride, Value tile, Value mask = kNone);
+  Value load(Type type, Value pointer, Value row_stride, Value mask = kNone, InMemory as = InMemory::Word);
+  void store(Value pointer, Value row_stride, Value tile, Value mask = kNone, InMemory as = InMemory::Word);
   void prefetch(Value pointer);
   Value columns(int vectors, int lanes, Value count);
 

@@ -88,14 +88,14 @@ class Lowering {
   }
 
   llvm::Value* address(const Node& memory, int row, int vector) {
+    llvm::Type* in_memory = bytes_in_memory(memory) == 1 ? b_.getInt8Ty() : b_.getFloatTy();
     llvm::Value* base = single(memory.operands[0]);
     if (row > 0) {
       llvm::Value* distance = b_.CreateMul(b_.getInt64(static_cast<uint64_t>(row)), single(memory.operands[1]));
-      base = b_.CreateGEP(b_.getFloatTy(), base, distance);
+      base = b_.CreateGEP(in_memory, base, distance);
     }
-    return vector == 0
-               ? base
-               : b_.CreateConstGEP1_64(b_.getFloatTy(), base, static_cast<uint64_t>(vector * memory.type.lanes));
+    return vector == 0 ? base
+                       : b_.CreateConstGEP1_64(in_memory, base, static_cast<uint64_t>(vector * memory.type.lanes));
   }
 
   llvm::Value* make(Value value, int row, int vector) {
@@ -112,7 +112,7 @@ class Lowering {
                             single(n.operands[1]));
       case Op::Load: {
         llvm::Value* from = address(n, row, vector);
-        if (n.type.element == Element::Mask) return load_bytes(n, from);
+        if (bytes_in_memory(n) == 1) return load_bytes(n, from, vector);
         if (n.operands.size() == 2) return b_.CreateAlignedLoad(element_type(n.type), from, llvm::Align(4));
         return b_.CreateMaskedLoad(element_type(n.type), from, llvm::Align(4), element(n.operands[2], 0, vector, lanes),
                                    llvm::Constant::getNullValue(element_type(n.type)));
@@ -160,14 +160,16 @@ class Lowering {
                            : llvm::FixedVectorType::get(b_.getInt8Ty(), static_cast<unsigned>(type.lanes));
   }
   // A mask: on where the byte is not 0.
-  llvm::Value* load_bytes(const Node& n, llvm::Value* from) {
+  llvm::Value* load_bytes(const Node& n, llvm::Value* from, int vector) {
     llvm::Type* type = bytes_of(n.type);
     llvm::Value* zeros = llvm::Constant::getNullValue(type);
     llvm::Value* loaded =
         n.operands.size() == 2
             ? static_cast<llvm::Value*>(b_.CreateAlignedLoad(type, from, llvm::Align(1)))
-            : b_.CreateMaskedLoad(type, from, llvm::Align(1), element(n.operands[2], 0, 0, n.type.lanes), zeros);
-    return b_.CreateICmpNE(loaded, zeros);
+            : b_.CreateMaskedLoad(type, from, llvm::Align(1), element(n.operands[2], 0, vector, n.type.lanes), zeros);
+    if (n.type.element == Element::Mask) return b_.CreateICmpNE(loaded, zeros);
+    const bool is_signed = n.number == static_cast<int64_t>(InMemory::SignedByte);
+    return is_signed ? b_.CreateSExt(loaded, element_type(n.type)) : b_.CreateZExt(loaded, element_type(n.type));
   }
 
   llvm::Value* arithmetic(Op op, bool is_float, llvm::Value* a, llvm::Value* b) {
@@ -270,9 +272,9 @@ class Lowering {
     for_each_element(n.type, [&](int row, int vector) {
       llvm::Value* what = element(n.operands[2], row, vector, n.type.lanes);
       llvm::Value* to = address(n, row, vector);
-      const bool is_mask = n.type.element == Element::Mask;
-      if (is_mask) what = b_.CreateZExt(what, bytes_of(n.type));
-      const llvm::Align alignment(is_mask ? 1 : 4);
+      const bool has_bytes = bytes_in_memory(n) == 1;
+      if (has_bytes) what = b_.CreateZExtOrTrunc(what, bytes_of(n.type));
+      const llvm::Align alignment(has_bytes ? 1 : 4);
       if (n.operands.size() == 3) {
         b_.CreateAlignedStore(what, to, alignment);
       } else {

@@ -108,6 +108,14 @@ class Printer {
     for (Value value : values) all.push_back(use(value));
     return all;
   }
+  static std::string_view in_memory(const Node& node) {
+    switch (static_cast<InMemory>(node.number)) {
+      case InMemory::Word: return "";
+      case InMemory::UnsignedByte: return "u8 ";
+      case InMemory::SignedByte: return "i8 ";
+    }
+    return "? ";
+  }
   std::string masked(const Node& node, size_t mask) const {
     return node.operands.size() > mask ? " mask " + use(node.operands[mask]) : "";
   }
@@ -133,10 +141,10 @@ class Printer {
         return line("%{} = offset {}, {}{} : pointer", value, use(node.operands[0]), use(node.operands[1]),
                     node.number == 1 ? " bytes" : "");
       case Op::Load:
-        return line("%{} = load {} {} rows {}{}", value, to_string(node.type), use(node.operands[0]),
+        return line("%{} = load {} {}{} rows {}{}", value, to_string(node.type), in_memory(node), use(node.operands[0]),
                     use(node.operands[1]), masked(node, 2));
       case Op::Store:
-        return line("store {} rows {}, {}{}", use(node.operands[0]), use(node.operands[1]), use(node.operands[2]),
+        return line("store {}{} rows {}, {}{}", in_memory(node), use(node.operands[0]), use(node.operands[1]), use(node.operands[2]),
                     masked(node, 3));
       case Op::Prefetch: return line("prefetch {}", use(node.operands[0]));
       case Op::For: return print_loop(value, node);

@@ -45,6 +45,15 @@ Value VectorMath::negation(Value mask) {
   const Value zero = b_.constant(0);
   return b_.binary(Op::Xor, mask, b_.binary(Op::Equal, zero, zero));
 }
+// What is added leaves no digits behind the point.
+Value VectorMath::round(Value x) {
+  const Value shift = b_.constant(kShift);
+  return b_.subtract(b_.add(x, shift), shift);
+}
+Value VectorMath::integer_of(Value x) {
+  const Value shift = b_.constant(kShift);
+  return b_.subtract(b_.as_bits(b_.add(x, shift)), b_.as_bits(shift));
+}
 Value VectorMath::is_nan(Value x) { return negation(b_.binary(Op::Equal, x, x)); }
 
 VectorMath::Reduced VectorMath::reduce_exponent(Value x) {

@@ -25,6 +25,10 @@ class VectorMath {
   Value smaller(Value a, Value b);
   Value is_nan(Value x);
   Value negation(Value mask);
+  // The nearest integer, ties to even; for |x| < 2²².
+  Value round(Value x);
+  // That of a number which is one, as an i32.
+  Value integer_of(Value x);
 
   Value exp(Value x);
   Value exp_below_overflow(Value x);  // for x ≤ 89

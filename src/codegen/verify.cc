@@ -109,6 +109,9 @@ class Verifier {
     const bool is_row_of_mask = node.type.element == Element::Mask && node.type.rows == 1 && node.type.vectors == 1;
     const bool is_words = node.type.element == Element::F32 || node.type.element == Element::I32;
     if (!is_words && !is_row_of_mask) fail(value, "memory holds f32, i32, and single rows of masks");
+    const bool has_bytes = node.number == static_cast<int64_t>(InMemory::UnsignedByte) ||
+                           node.number == static_cast<int64_t>(InMemory::SignedByte);
+    if (node.number != 0 && !(has_bytes && node.type.element == Element::I32)) fail(value, "bytes of {}", to_string(node.type));
     if (node.type.lanes == 1 && node.type.vectors != 1) fail(value, "a row of single elements");
     if (node.operands.size() <= mask) return;
     expect(value, node.operands[mask], Element::Mask);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "anfora/error.h"
 #include "ir/queries.h"
 
@@ -15,6 +17,11 @@ std::string text_of(const AttributeValue& value) {
   throw Error(ErrorCode::Internal, "an attribute that no scalar form may name");
 }
 
+bool is_one_number(const ir::Node& node) {
+  const ir::Type* type = node.type();
+  return type->has_rank() && std::ranges::all_of(type->dims(), [](ir::Dim dim) { return dim.as_constant() == 1; });
+}
+
 }  // namespace
 
 const ScalarForm* scalar_form(const ir::Apply& node) {
@@ -26,9 +33,16 @@ const ScalarForm* scalar_form(const ir::Apply& node) {
     return value.type() && value.type()->is_tensor() && value.type()->dtype() == dtype;
   };
   for (size_t i = 0; i < node.num_inputs(); ++i) {
+    if (!is_scalar_operand(*form, i) || !node.has_input(i)) continue;
+    const ir::Node& input = *node.input(i);
+    const bool is_byte = is_tensor_of(input, DType::I8) || is_tensor_of(input, DType::U8);
     const DType expected = (form->bools >> i & 1) != 0 ? DType::Bool : DType::F32;
-    if (is_scalar_operand(*form, i) && node.has_input(i) && !is_tensor_of(*node.input(i), expected)) return nullptr;
+    if ((form->bytes >> i & 1) != 0 ? !is_byte : !is_tensor_of(input, expected)) return nullptr;
+    // Scales of an axis are not along the last one.
+    const bool has_axis = form->along == Along::Elements && node.op().find_attribute("axis");
+    if (has_axis && i > 0 && !is_one_number(input)) return nullptr;
   }
+  if (form->is_byte) return is_tensor_of(node, DType::I8) || is_tensor_of(node, DType::U8) ? form : nullptr;
   return is_tensor_of(node, form->is_predicate ? DType::Bool : DType::F32) ? form : nullptr;
 }
 
@@ -38,6 +52,10 @@ std::string scalar_statement(const ir::Apply& node, const ScalarForm& form, std:
       if (node.op().inputs[i].name == name) return node.has_input(i) ? operands[i] : "none";
     }
     if (name == "data_1" && operands.size() == 2) return operands[1];  // of a variadic
+    if (form.is_byte && (name == "lowest" || name == "highest")) {
+      const bool is_signed = node.type()->dtype() == DType::I8, is_lowest = name == "lowest";
+      return is_signed ? (is_lowest ? "(-128)" : "127") : (is_lowest ? "0" : "255");
+    }
     const AttributeValue* value = attribute_or_default(node, name);
     return value ? text_of(*value) : std::string();
   });

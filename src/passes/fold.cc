@@ -105,7 +105,7 @@ class Folder {
   }
 
   bool is_kept(const Apply& node) const {
-    if (node.is("DequantizeLinear") && !context_.options.fold_dequantized) return true;
+    if (node.is("DequantizeLinear") && keeps_quantized(node)) return true;
     if (context_.options.fold_transposed_weights || !node.is("Transpose")) return false;
     const Tensor* weights = constant_tensor(node.input(0));
     if (!weights || weights->dtype() != DType::F32 || weights->rank() != 2) return false;
@@ -113,6 +113,15 @@ class Folder {
       const Type* left = use.user->num_inputs() == 2 ? use.user->input(0)->type() : nullptr;
       return use.user->is("MatMul") && use.index() == 1 && !constant_tensor(use.user->input(0)) && left &&
              left->is_tensor() && left->has_rank() && left->rank() > 1;
+    });
+  }
+
+  bool keeps_quantized(const Apply& node) const {
+    using enum PassOptions::FoldDequantized;
+    if (context_.options.fold_dequantized != ButFactors) return context_.options.fold_dequantized == None;
+    return std::ranges::any_of(node.uses(), [](const Use& use) {
+      const Apply* other = use.user->num_inputs() > 1 ? use.user->input(0)->as_apply() : nullptr;
+      return use.index() == 1 && use.user->op().fusion == FusionKind::Anchor && other && other->is("DequantizeLinear");
     });
   }
 

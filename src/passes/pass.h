@@ -34,9 +34,11 @@ struct PassOptions {
   // Whether the transposed weights of a matrix product are computed: kernels read through the transpose, and a second
   // copy of the weights would be the larger part of what a model needs while it is compiled.
   bool fold_transposed_weights = true;
-  // Whether a DequantizeLinear of constants is computed: what is stored stays quantized, and run times that compute with
-  // quantized numbers find the pattern that they know.
-  bool fold_dequantized = false;
+  // Which DequantizeLinear of constants are computed: what is stored stays quantized, and run times that compute with
+  // quantized numbers find the pattern that they know. ButFactors: not those that are multiplied to dequantized numbers, which the pass
+  // `quantized` looks for.
+  enum class FoldDequantized : uint8_t { None, ButFactors, All };
+  FoldDequantized fold_dequantized = FoldDequantized::None;
   // What folding may still compute, over all runs of passes; null: each context has a budget of its own.
   std::shared_ptr<analysis::FoldBudget> fold_budget;
   // Whether rewrites may count on folding, since it runs after them.
@@ -91,7 +93,7 @@ std::shared_ptr<const rewrite::RuleSet> lowering_rules();
 // The files of rules/ that are no simplification: each the rules of the pass of that name.
 inline constexpr std::string_view kOnnxRuntimeAttention = "onnxruntime-attention";  // also of `onnxruntime`
 inline constexpr std::string_view kRulesOfPasses[] = {
-    "onnxruntime", kOnnxRuntimeAttention, "caches", "epilogue", "gradient-kernels", "layers", "parallel", "split", "weights"};
+    "onnxruntime", kOnnxRuntimeAttention, "caches", "epilogue", "gradient-kernels", "layers", "parallel", "quantized", "split", "weights"};
 // The rules of those passes.
 std::shared_ptr<const rewrite::RuleSet> rules_of_passes();
 // Whether that pass makes an operator of ONNX Runtime of an application.

@@ -37,7 +37,7 @@ class Optimization {
     if (!pipeline.is_stored) {
       pass_options_.fold_limit = kAnySize;
       pass_options_.fold_transposed_weights = false;
-      pass_options_.fold_dequantized = true;
+      pass_options_.fold_dequantized = passes::PassOptions::FoldDequantized::ButFactors;
     }
     report_.remarks = rewrite::Remarks(options.keep_remarks || !options.save_graphs.empty());
     rules_ = options.passes.rules ? options.passes.rules : passes::standard_rules();
@@ -83,6 +83,7 @@ class Optimization {
   void run_stage(const Stage& stage) {
     if (stopped_) return;
     if (stage.is_written) set_operators(nullptr);
+    if (stage.folds_dequantized) pass_options_.fold_dequantized = passes::PassOptions::FoldDequantized::All;
     pass_options_.rules = stage.rules ? stage.rules() : rules_;
     if (!options_.passes.fold_budget) pass_options_.fold_budget = std::make_shared<analysis::FoldBudget>(module_);
     if (report_.passes.empty() || stage.to_fixpoint) {

@@ -10,7 +10,7 @@
 // One file each, src/passes/….cc.
 namespace anfora::passes {
 extern const Pass kAttention, kBranches, kCaches, kCanonicalize, kCse, kDce, kDecompose, kDifferentiate, kEinsum, kEpilogue, kExpand, kFold, kGenerate, kGradientKernels, kGroup, kInline,
-    kLambdaLift, kLayers, kLayout, kLoops, kOnnxRuntime, kOutline, kParallel, kRecurrence, kRematerialize, kSignatures, kSimplify, kSingleExit, kSplit, kWeights,
+    kLambdaLift, kLayers, kLayout, kLoops, kOnnxRuntime, kOutline, kParallel, kQuantized, kRecurrence, kRematerialize, kSignatures, kSimplify, kSingleExit, kSplit, kWeights,
     kWiden, kWidenSingle;
 }
 
@@ -71,10 +71,10 @@ constexpr Stage kWiden{.name = "widen", .passes = kWidenPasses, .on_change = &kF
 // The layout pass leaves dead nodes and transposes that cancel or fold, the rules arithmetic of constants; an epilogue is fused only
 // where nobody else uses the value in between, not even a dead node. What is computed again is decided at the end.
 constexpr const Pass* kLoweringPasses[] = {
-    &passes::kLayout,   &passes::kFold,     &passes::kSimplify, &passes::kFold,          &passes::kCse,
+    &passes::kLayout,   &passes::kQuantized, &passes::kFold,     &passes::kSimplify, &passes::kFold,          &passes::kCse,
     &passes::kDce, &passes::kEpilogue, &passes::kDce, &passes::kRematerialize, &passes::kGroup,
 };
-constexpr Stage kLowering{.name = "lower", .passes = kLoweringPasses, .rules = passes::lowering_rules};
+constexpr Stage kLowering{.name = "lower", .passes = kLoweringPasses, .rules = passes::lowering_rules, .folds_dequantized = true};
 
 // What has no gradient itself. Attention is decomposed as other operators are.
 constexpr const Pass* kDecomposePasses[] = {&passes::kExpand, &passes::kDecompose};
@@ -132,6 +132,7 @@ constexpr Constraint kOrder[] = {
     {"onnxruntime", "fold", "operands of its operators are computed of constants"},
     {"widen", "layout", "layouts are chosen for the types that kernels compute in"},
     {"layout", "simplify", "transposes around a layout cancel"},
+    {"layout", "quantized", "convolutions of integers have their channels last"},
     {"dce", "epilogue", "a dead user keeps an epilogue from its product"},
     {"epilogue", "rematerialize", "what is fused is not kept"},
     {"epilogue", "group", "what a product takes is not written to memory at all"},

@@ -21,6 +21,8 @@ struct Stage {
   // From here on only what the file or the kernels have may be made; before, also what a pass of this stage expresses by that
   // (Pipeline::expresses).
   bool is_written = false;
+  // From here on all weights are dequantized that still are not multiplied as integers.
+  bool folds_dequantized = false;
 };
 
 struct Pipeline {

@@ -22,6 +22,15 @@ void append_axes(const Type* tensor, const Type* space, std::vector<int64_t>& ax
   }
 }
 
+std::string text_of_number(const Tensor& tensor) {
+  switch (tensor.dtype()) {
+    case DType::Bool: return tensor.data<bool>()[0] ? "true" : "false";
+    case DType::I8: return fmt::format("({})", tensor.data<int8_t>()[0]);
+    case DType::U8: return fmt::format("({})", tensor.data<uint8_t>()[0]);
+    default: return fmt::format("({})", tensor.data<float>()[0]);
+  }
+}
+
 class GroupWriter {
  public:
   explicit GroupWriter(const Graph& function) : function_(function) {}
@@ -43,7 +52,7 @@ class GroupWriter {
           node->uses(), [](const Use& use) { return use.user->primitive() == Primitive::Operation; });
       if (is_read && node->type()->rank() < space->type->rank()) return std::nullopt;
     }
-    std::vector<int64_t> axes, output_axes, output_ranks, output_bools, outputs;
+    std::vector<int64_t> axes, output_axes, output_ranks, output_types, outputs;
     for (const Parameter* parameter : function_.parameters()) append_axes(parameter->type(), space->type, axes);
     const Apply* tuple = function_.result()->as(Primitive::MakeTuple);
     std::vector<const Node*> results;
@@ -58,7 +67,7 @@ class GroupWriter {
       outputs.push_back(found->second);
       // Where the last axis is dropped, the result has a number for each row nevertheless.
       const bool drops_last = result->type()->rank() < space->type->rank();
-      output_bools.push_back(result->type()->dtype() == DType::Bool ? 1 : 0);
+      output_types.push_back(static_cast<int64_t>(result->type()->dtype()));
       output_ranks.push_back(result->type()->rank());
       if (drops_last) {
         for (int i = 0; i < space->type->rank(); ++i) output_axes.push_back(i + 1 < space->type->rank() ? 1 : 0);
@@ -72,7 +81,7 @@ class GroupWriter {
                          {"statements", std::move(statements_)},
                          {"outputs", std::move(outputs)},
                          {"output_axes", std::move(output_axes)},
-                         {"output_bools", std::move(output_bools)},
+                         {"output_types", std::move(output_types)},
                          {"output_ranks", std::move(output_ranks)}});
   }
 
@@ -86,8 +95,7 @@ class GroupWriter {
       std::string text;
       if (const Tensor* tensor = constant_tensor(node.input(i)); tensor && ops::is_scalar_operand(form, i)) {
         if (tensor->size() != 1) return false;
-        text = tensor->dtype() == DType::Bool ? (tensor->data<bool>()[0] ? "true" : "false")
-                                              : fmt::format("({})", tensor->data<float>()[0]);
+        text = text_of_number(*tensor);
       } else if (node.has_input(i) && ops::is_scalar_operand(form, i)) {
         auto found = numbers_.find(node.input(i));
         if (found == numbers_.end()) return false;

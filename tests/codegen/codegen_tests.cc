@@ -85,7 +85,12 @@ std::string product_text(std::istringstream& words) {
   return to_string(function);
 }
 
-// group ISA varies=1[b],0[b],… outputs=NUMBER[r][b],… | STATEMENT | …
+// f32, or what the last letter says: bool, i8, u8.
+DType dtype_of(std::string_view item) {
+  return item.ends_with('b') ? DType::Bool : item.ends_with('i') ? DType::I8 : item.ends_with('u') ? DType::U8 : DType::F32;
+}
+
+// group ISA varies=1[biu],0[biu],… outputs=NUMBER[r][biu],… | STATEMENT | …
 std::string group_text(std::istringstream& words) {
   std::string isa, word;
   words >> isa;
@@ -96,10 +101,10 @@ std::string group_text(std::istringstream& words) {
     for (std::string item; items >> item;) f(item);
   };
   words >> word;
-  for_each_item(word, [&](const std::string& item) { code.inputs.push_back({item[0] == '1', item.ends_with('b')}); });
+  for_each_item(word, [&](const std::string& item) { code.inputs.push_back({item[0] == '1', dtype_of(item)}); });
   words >> word;
   for_each_item(word, [&](const std::string& item) {
-    code.outputs.push_back({std::stoi(item), item.find('r') != std::string::npos, item.ends_with('b')});
+    code.outputs.push_back({std::stoi(item), item.find('r') != std::string::npos, dtype_of(item)});
   });
   words >> word;
   std::string statements;

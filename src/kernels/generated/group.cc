@@ -21,7 +21,7 @@ namespace anfora::kernels::generated {
 namespace {
 
 // Of the layout of code; another generator's is not taken.
-constexpr int64_t kGroupCodeVersion = 3;
+constexpr int64_t kGroupCodeVersion = 4;
 
 // What the attributes say.
 struct GroupDescription {
@@ -40,11 +40,11 @@ struct GroupDescription {
     group.reduces = attributes.get_int("reduces", 0) != 0;
     const auto axes = attributes.ints("axes"), output_axes = attributes.ints("output_axes"),
                outputs = attributes.ints("outputs"), output_ranks = attributes.ints("output_ranks"),
-               output_bools = attributes.ints("output_bools");
+               output_types = attributes.ints("output_types");
     const size_t num_inputs = data.inputs.size(), num_operands = num_inputs + outputs.size();
     if (group.rank == 0 || axes.size() != num_inputs * group.rank ||
         output_axes.size() != outputs.size() * group.rank || output_ranks.size() != outputs.size() ||
-        output_bools.size() != outputs.size() || data.num_outputs != outputs.size() ||
+        output_types.size() != outputs.size() || data.num_outputs != outputs.size() ||
         num_operands > kMostGroupOperands)
       return std::nullopt;
     for (size_t i = 0; i < num_operands; ++i) {
@@ -53,15 +53,16 @@ struct GroupDescription {
       group.axes.emplace_back(from.begin(), from.begin() + static_cast<std::ptrdiff_t>(group.rank));
     }
     for (size_t i = 0; i < num_inputs; ++i) {
-      if (data.inputs[i].dtype != DType::F32 && data.inputs[i].dtype != DType::Bool) return std::nullopt;
-      group.code.inputs.push_back({group.axes[i].back() != 0, data.inputs[i].dtype == DType::Bool});
+      if (!is_group_dtype(data.inputs[i].dtype)) return std::nullopt;
+      group.code.inputs.push_back({group.axes[i].back() != 0, data.inputs[i].dtype});
     }
     for (const std::string& statement : attributes.strings("statements")) group.code.statements.push_back(statement);
     for (size_t i = 0; i < outputs.size(); ++i) {
-      if (outputs[i] < 0 || outputs[i] >= std::ssize(group.code.inputs) + std::ssize(group.code.statements))
+      const auto dtype = static_cast<DType>(output_types[i]);
+      if (outputs[i] < 0 || outputs[i] >= std::ssize(group.code.inputs) + std::ssize(group.code.statements) ||
+          !is_group_dtype(dtype))
         return std::nullopt;
-      group.code.outputs.push_back(
-          {static_cast<int>(outputs[i]), group.axes[num_inputs + i].back() == 0, output_bools[i] != 0});
+      group.code.outputs.push_back({static_cast<int>(outputs[i]), group.axes[num_inputs + i].back() == 0, dtype});
     }
     group.output_ranks.assign(output_ranks.begin(), output_ranks.end());
     return group;
@@ -175,8 +176,7 @@ class GroupKernel : public PreparedKernel {
     const size_t num_inputs = group_.num_inputs();
     for (size_t i = 0; i < num_inputs; ++i) first[i] = address(context.input(i).raw());
     for (size_t i = 0; i < plan.outputs.size(); ++i) {
-      const DType dtype = group_.code.outputs[i].is_bool ? DType::Bool : DType::F32;
-      first[num_inputs + i] = address(context.allocate_output(i, dtype, plan.outputs[i]).raw());
+      first[num_inputs + i] = address(context.allocate_output(i, group_.code.outputs[i].dtype, plan.outputs[i]).raw());
     }
     if (plan.rows == 0 || (plan.row_elements == 0 && !has_outputs_of_rows())) return;
     run(plan, first);
@@ -190,9 +190,8 @@ class GroupKernel : public PreparedKernel {
   static int64_t address(const void* pointer) { return reinterpret_cast<int64_t>(pointer); }
   int64_t element_bytes_of(size_t operand) const {
     const size_t count = group_.num_inputs();
-    const bool is_bool =
-        operand < count ? group_.code.inputs[operand].is_bool : group_.code.outputs[operand - count].is_bool;
-    return is_bool ? 1 : int64_t{sizeof(float)};
+    const DType dtype = operand < count ? group_.code.inputs[operand].dtype : group_.code.outputs[operand - count].dtype;
+    return static_cast<int64_t>(element_bytes(dtype));
   }
   bool has_outputs_of_rows() const { return std::ranges::any_of(group_.code.outputs, &GroupCode::Output::is_of_row); }
 

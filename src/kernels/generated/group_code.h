@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "anfora/dtype.h"
 #include "kernels/generated/isa.h"
 
 namespace anfora::kernels::generated {
@@ -25,13 +26,13 @@ struct GroupCode {
   struct Output {
     int value = 0;           // by number
     bool is_of_row = false;  // one element a row
-    bool is_bool = false;    // else f32
+    DType dtype = DType::F32;  // or Bool, I8, U8
     bool operator==(const Output&) const = default;
   };
   Isa isa = Isa::Sse2;
   struct Input {
-    bool varies = false;   // its element changes along a row
-    bool is_bool = false;  // else f32
+    bool varies = false;       // its element changes along a row
+    DType dtype = DType::F32;  // or Bool, I8, U8
     bool operator==(const Input&) const = default;
   };
   std::vector<Input> inputs;
@@ -40,6 +41,11 @@ struct GroupCode {
 
   bool operator==(const GroupCode&) const = default;
 };
+
+// What a group may read and write; integers are f32 inside of it.
+inline bool is_group_dtype(DType dtype) {
+  return dtype == DType::F32 || dtype == DType::Bool || dtype == DType::I8 || dtype == DType::U8;
+}
 
 // The arguments of an entry, in order; strides count in elements. Then the address of the first row and the stride of rows for each input
 // and output.

@@ -6,7 +6,7 @@
 //
 // An expression is over the names of the operator's inputs and attributes; omitted inputs are `none`, and `x ?? y` is y where x is. There are
 // + − * / and comparisons, && || !, c ? x : y, numbers, `infinity`, `nan`, strings for attributes of text ('tanh'), locals (d = …; …), and
-// functions. Where there is any number of inputs, the form is of two. Functions of a row (row_sum, row_mean, row_max, row_min, row_size) are along the last axis: such an operator has this form only
+// functions; `lowest` and `highest` are the limits of the result's type. Where there is any number of inputs, the form is of two. Functions of a row (row_sum, row_mean, row_max, row_min, row_size) are along the last axis: such an operator has this form only
 // where it works along that one.
 #pragma once
 
@@ -28,8 +28,10 @@ struct ScalarForm {
   std::string_view op;  // its qualified name
   std::string_view expression;
   Along along = Along::Elements;
-  uint32_t bools = 0;         // the operands that are bool, a bit each; others are f32
+  uint32_t bools = 0;         // the operands that are bool, a bit each
   bool is_predicate = false;  // the result is bool
+  uint32_t bytes = 0;         // the operands that are i8 or u8; others are f32
+  bool is_byte = false;       // the result is i8 or u8
 };
 
 // By the operator's qualified name; null where there is none.
