@@ -20,12 +20,7 @@ using kernels::generated::MachineCode;
 MachineCode product_code(const ProductCode& code, std::span<const int> rows) {
   static std::mutex mutex;
   static auto& known = *new std::map<std::vector<int64_t>, MachineCode>;
-  std::vector<int64_t> key = code.epilogue.numbers();
-  for (int64_t number :
-       {static_cast<int64_t>(code.isa), static_cast<int64_t>(code.tile.rows), static_cast<int64_t>(code.tile.vectors),
-        code.depth, code.block, code.a_stride, int64_t{code.has_edge}, static_cast<int64_t>(code.factors),
-        int64_t{code.has_column_zeros}, static_cast<int64_t>(code.scale)})
-    key.push_back(number);
+  std::vector<int64_t> key = code.numbers();
   key.insert(key.end(), rows.begin(), rows.end());
   std::lock_guard lock(mutex);
   auto [place, is_new] = known.try_emplace(std::move(key));
@@ -69,7 +64,7 @@ std::unique_ptr<kernels::PreparedKernel> generate_product(kernels::KernelData& d
 const kernels::PreparedRegistry& generating_kernels() {
   static const kernels::PreparedRegistry registry = [] {
     kernels::PreparedRegistry all;
-    for (const char* name : {"MatMul", "Gemm", "LoweredMatMul", "LoweredMatMulInteger"}) {
+    for (std::string_view name : kernels::generated::kProducts) {
       all.add(name, "generated:product", [](kernels::KernelData& data) -> std::unique_ptr<kernels::PreparedKernel> {
         if (!kernels::generated::prefers_generated_product(data) || !can_compile()) return nullptr;
         return generate_product(data);

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
+
 #include "codegen/epilogue.h"
+#include "codegen/vector_math.h"
 
 namespace anfora::codegen {
 namespace {
@@ -34,7 +37,10 @@ class ProductBuilder {
                                                                  {"column_terms", Element::Pointer},
                                                                  {"column_zeros", Element::Pointer},
                                                                  {"row_terms", Element::Pointer},
-                                                                 {"scale", Element::Pointer}};
+                                                                 {"scale", Element::Pointer},
+                                                                 {"quantization", Element::Pointer},
+                                                                 {"a_stride", Element::Index},
+                                                                 {"panel_stride", Element::Index}};
     for (int i = 0; i < (code.is_integer() ? kProductArguments : kFloatArguments); ++i)
       parameters_.push_back(b_.parameter(kParameters[i].name, kParameters[i].element));
   }
@@ -69,15 +75,17 @@ class ProductBuilder {
     std::vector<Value> numbers, first, initial;
     for (int i = 0; i < count; ++i) {
       numbers.push_back(i == 0 ? panel : b_.add(panel, b_.integer(i)));
-      first.push_back(b_.offset(parameters_[kB], multiply(numbers.back(), width * code_.depth)));
+      first.push_back(b_.offset(parameters_[kB], panel_offset(numbers.back())));
       initial.push_back(begin(tile, numbers.back()));
     }
     const std::vector<Type> tiles(static_cast<size_t>(count), tile);
-    const Value steps = code_.has_blocks() ? parameters_[kSteps] : b_.integer(code_.depth);
+    const bool has_arguments = code_.is_integer();
+    const Value steps = code_.has_blocks() || has_arguments ? parameters_[kSteps] : b_.integer(code_.depth);
+    const Value a_stride = has_arguments ? parameters_[kAStride] : b_.integer(code_.a_stride);
     const std::vector<Value> sums =
         b_.loop(0, steps, kUnroll, tiles, initial, [&](Value k, std::span<const Value> carried) {
           const Value column =
-              b_.load({element(), rows_}, b_.offset(parameters_[kA], k), b_.integer(code_.a_stride));
+              b_.load({element(), rows_}, b_.offset(parameters_[kA], k), a_stride);
           std::vector<Value> next;
           for (size_t i = 0; i < first.size(); ++i) {
             const Value row = b_.load({element(), 1, code_.tile.vectors, isa_.lanes},
@@ -87,6 +95,11 @@ class ProductBuilder {
           return next;
         });
     for (size_t i = 0; i < sums.size(); ++i) end(sums[i], numbers[i]);
+  }
+
+  Value panel_offset(Value panel) {
+    if (code_.is_integer()) return b_.multiply(panel, parameters_[kPanelStride]);
+    return multiply(panel, code_.panel_columns() * code_.depth);
   }
 
   Value sums_of(Value panel) {
@@ -134,7 +147,23 @@ class ProductBuilder {
   }
 
   void store(Value tile, Value column, Value mask) {
-    b_.store(b_.offset(parameters_[kY], column), parameters_[kYStride], tile, mask);
+    if (code_.is_quantized()) {
+      const InMemory as = code_.result == DType::I8 ? InMemory::SignedByte : InMemory::UnsignedByte;
+      b_.store(b_.offset(parameters_[kY], column, 1), parameters_[kYStride], quantized(tile), mask, as);
+    } else {
+      b_.store(b_.offset(parameters_[kY], column), parameters_[kYStride], tile, mask);
+    }
+  }
+
+  // As kernels/generated/product_code.h says. NaN becomes the lowest.
+  Value quantized(Value tile) {
+    auto number = [&](size_t offset, Element element) {
+      return b_.load({element}, b_.offset(parameters_[kQuantization], b_.integer(static_cast<int64_t>(offset)), 1), b_.integer(0));
+    };
+    tile = b_.divide(tile, number(offsetof(Quantization, scale), Element::F32));
+    tile = b_.maximum(tile, number(offsetof(Quantization, lowest), Element::F32));
+    tile = b_.minimum(tile, number(offsetof(Quantization, highest), Element::F32));
+    return b_.add(VectorMath(b_, isa_).integer_of(tile), number(offsetof(Quantization, zero_point), Element::I32));
   }
 
   // Of all columns of the panel, also where the result has no more.

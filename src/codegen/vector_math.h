@@ -27,7 +27,7 @@ class VectorMath {
   Value negation(Value mask);
   // The nearest integer, ties to even; for |x| < 2²².
   Value round(Value x);
-  // That of a number which is one, as an i32.
+  // The same as an i32.
   Value integer_of(Value x);
 
   Value exp(Value x);

@@ -13,9 +13,11 @@ namespace {
 // Shows an operator whose tensors are [batch, spatial…, channels] to the inference of the plain operator.
 class ChannelsFirst : public InferenceContext {
  public:
-  ChannelsFirst(InferenceContext& lowered, const ir::Operator& plain)
+  // The result is of that type, where it differs from the plain operator's.
+  ChannelsFirst(InferenceContext& lowered, const ir::Operator& plain, std::optional<DType> dtype = {})
       : InferenceContext(lowered.context(), plain, lowered.attributes()),
         lowered_(lowered),
+        dtype_(dtype),
         x_(rotated(lowered.input(0), true)) {}
 
   size_t num_inputs() const override { return std::min<size_t>(lowered_.num_inputs(), 3); }
@@ -23,7 +25,12 @@ class ChannelsFirst : public InferenceContext {
   const Type* input(size_t i) const override { return i == 0 ? x_ : lowered_.input(i); }
   const Tensor* constant(size_t i) const override { return i == 0 ? nullptr : lowered_.constant(i); }
   std::optional<Dims> elements(size_t i) const override { return i == 0 ? std::nullopt : lowered_.elements(i); }
-  void set_output(size_t i, const Type* type) override { lowered_.set_output(i, rotated(type, false)); }
+  void set_output(size_t i, const Type* type) override {
+    if (dtype_ && type && type->is_tensor()) {
+      type = type->has_rank() ? context().tensor_type(*dtype_, type->dims()) : context().unranked_type(*dtype_);
+    }
+    lowered_.set_output(i, rotated(type, false));
+  }
   void set_elements(size_t, Dims) override {}
   const Type* output(size_t i) const override { return rotated(lowered_.output(i), true); }
   Dim fresh_dim(size_t index) override { return lowered_.fresh_dim(index); }
@@ -37,6 +44,7 @@ class ChannelsFirst : public InferenceContext {
   }
 
   InferenceContext& lowered_;
+  std::optional<DType> dtype_;
   const Type* x_;
 };
 
@@ -81,8 +89,19 @@ void infer_product(InferenceContext& ctx) {
                  permuted(ctx, matmul_dims(ctx, permuted(ctx, *a, "perm_a"), permuted(ctx, *b, "perm_b")), "perm_y"));
 }
 
+DType integer_result(const InferenceContext& ctx) {
+  if (ctx.has_input(8)) return ctx.dtype(8);
+  return ctx.has_input(7) ? DType::U8 : ctx.has_input(6) ? DType::F32 : DType::I32;
+}
+
+void infer_integer_convolution(InferenceContext& ctx) {
+  if (ctx.attribute_int("channels_last") == 0) ctx.fail("the channels are not last");
+  ChannelsFirst view(ctx, plain_operator(ctx), integer_result(ctx));
+  plain_operator(ctx).infer(view);
+}
+
 void infer_integer_product(InferenceContext& ctx) {
-  const DType dtype = ctx.has_input(6) ? DType::F32 : DType::I32;
+  const DType dtype = integer_result(ctx);
   auto a = ctx.dims(0), b = ctx.dims(1);
   if (!a || !b) return ctx.set_unranked(0, dtype);
   ctx.set_tensor(0, dtype, matmul_dims(ctx, *a, *b));
@@ -94,6 +113,22 @@ double product_flops(const InferenceContext& ctx) {
   if (!a || a->empty()) return 0;
   Dim inner = permuted(ctx, *a, "perm_a").back();
   return 2 * element_estimate(ctx.output(0)) * static_cast<double>(inner.is_constant() ? inner.constant() : 1);
+}
+
+// X, W, then what is added, zero points and the scale.
+Declaration with_integer_operands(Declaration declaration) {
+  return declaration.optional_input("C", "f32")
+      .optional_input("Z", "f32")
+      .optional_input("a_zero_point", "T1")
+      .optional_input("b_zero_point", "T2")
+      .optional_input("scale", "f32")
+      .optional_input("y_scale", "f32")
+      .optional_input("y_zero_point", "T4")
+      .output("Y", "T3")
+      .type("T1", {DType::I8, DType::U8})
+      .type("T2", {DType::I8, DType::U8})
+      .type("T3", {DType::I32, DType::F32, DType::I8, DType::U8})
+      .type("T4", {DType::I8, DType::U8});
 }
 
 Declaration with_epilogue(Declaration declaration) {
@@ -207,23 +242,25 @@ void declare_lowered(Declarations& declare) {
                     .optional_attribute("perm_y", AttributeKind::Ints)
                     .infer(infer_product)
                     .flops(product_flops));
-  with_epilogue(
+  with_epilogue(with_integer_operands(
       declare.op("LoweredMatMulInteger", 1, "anfora")
           .doc("activation(scale · (A − a_zero_point)(B − b_zero_point) + C + Z), where the product is computed in i32 and converted to f32; "
-               "without a scale, the product itself. The scale is one number, or one for each column.")
+               "without a scale, the product itself. The scale is one number, or one for each column. With y_scale, the result is quantized.")
           .input("A", "T1")
-          .input("B", "T2")
-          .optional_input("C", "f32")
-          .optional_input("Z", "f32")
-          .optional_input("a_zero_point", "T1")
-          .optional_input("b_zero_point", "T2")
-          .optional_input("scale", "f32")
-          .output("Y", "T3")
-          .type("T1", {DType::I8, DType::U8})
-          .type("T2", {DType::I8, DType::U8})
-          .type("T3", {DType::I32, DType::F32})
+          .input("B", "T2"))
           .infer(infer_integer_product)
           .flops(product_flops));
+  Declaration convolution = with_integer_operands(
+      declare.op("LoweredConvInteger", 1, "anfora")
+          .doc("activation(scale · ConvInteger(X, W, a_zero_point, b_zero_point) + C + Z), where the convolution is computed in i32 and converted to "
+               "f32; without a scale, the convolution itself. The scale is one number, or one for each channel. With y_scale, the result is quantized. X, Z and Y are "
+               "[batch, spatial…, channels].")
+          .input("X", "T1")
+          .input("W", "T2"));
+  convolution.attribute("channels_last", 0).attribute("group", 1).attribute("auto_pad", "NOTSET");
+  for (const char* ints : {"dilations", "kernel_shape", "pads", "strides"})
+    convolution.optional_attribute(ints, AttributeKind::Ints);
+  with_epilogue(convolution).infer(infer_integer_convolution).flops(flops_as_plain);
   declare.op("Group", 1, "anfora")
       .doc("The results of `function`, which has no free variables, for the arguments: what one generated kernel computes. Where there is none, "
            "a call.")

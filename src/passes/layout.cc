@@ -172,7 +172,9 @@ class LayoutAssignment {
   // Every operand broadcasts against the result axis by axis.
   std::optional<Flexible> describe_elementwise(Apply& node) {
     auto rank = image_rank(&node);
-    if (!rank || node.op().find_attribute("axis")) return std::nullopt;  // quantization along an axis
+    if (!rank) return std::nullopt;
+    // Quantization: by one scale.
+    const bool has_axis = node.op().find_attribute("axis") != nullptr;
     Flexible f{.node = &node, .rank = *rank, .op = &node.op(), .attributes = node.attributes()};
     bool any_moved = false;
     for (const Use& use : node.operands()) {
@@ -182,9 +184,12 @@ class LayoutAssignment {
         continue;
       }
       if (!type || !type->is_tensor() || !type->has_rank()) return std::nullopt;
-      if (!is_float(type->dtype()) && type->dtype() != DType::Bool) return std::nullopt;
+      const bool is_byte = type->dtype() == DType::I8 || type->dtype() == DType::U8;
+      if (!is_float(type->dtype()) && type->dtype() != DType::Bool && !is_byte) return std::nullopt;
       if (type->rank() == 0 || (type->rank() == 1 && type->dim(0).is_constant() && type->dim(0).constant() == 1)) {
         f.operands.push_back(Operand::Same);
+      } else if (has_axis && any_moved) {
+        return std::nullopt;
       } else if (type->rank() == *rank) {
         f.operands.push_back(Operand::Moved);
         any_moved = any_moved || !use.node->is_value();

@@ -129,6 +129,7 @@ TEST(Codegen, IntegerProductsAreThoseOfTheEvaluator) {
           arguments[kA] = address(a), arguments[kB] = address(b), arguments[kAddend0] = address(c);
           arguments[kYStride] = arguments[kColumns] = columns;
           arguments[kGroups] = 0, arguments[kRest] = 1;
+          arguments[kSteps] = kDepth, arguments[kAStride] = kStride, arguments[kPanelStride] = kDepth * width;
           if (code.panels_at_once(kRows) == 1) std::swap(arguments[kGroups], arguments[kRest]);
           arguments[kColumnTerms] = address(terms), arguments[kColumnZeros] = address(terms) + width * 4;
           arguments[kRowTerms] = address(rows), arguments[kScale] = address(scales);
@@ -350,6 +351,30 @@ TEST(GeneratedProduct, Integers) {
             expect_generated("LoweredMatMulInteger", attributes, {a, b, c, z, zero_of_a, zeros_of_b, scale}, open_shapes, 0);
         }
       }
+    }
+  }
+}
+
+TEST(GeneratedProduct, IntegerConvolutions) {
+  struct Case {
+    Dims x, w;
+    AttributeSet attributes;
+  };
+  const AttributeSet last{{"channels_last", int64_t{1}}};
+  for (const Case& c : {Case{{2, 7, 6, 5}, {17, 5, 1, 1}, last}, Case{{1, 9, 8, 3}, {20, 3, 3, 3}, last.with("pads", Dims{1, 1, 1, 1})},
+                        Case{{2, 9, 8, 16}, {33, 16, 3, 2}, last.with("strides", Dims{2, 1}).with("pads", Dims{0, 2, 3, 1})},
+                        Case{{1, 9, 11, 6}, {18, 6, 3, 3}, last.with("dilations", Dims{2, 3}).with("auto_pad", std::string("SAME_UPPER"))},
+                        Case{{2, 12, 4}, {16, 4, 5}, last}, Case{{1, 4, 5, 6, 2}, {16, 2, 2, 3, 2}, last.with("pads", Dims{1, 1, 1, 0, 1, 0})}}) {
+    for (const auto& [left, right] : {std::pair(DType::U8, DType::I8), std::pair(DType::I8, DType::U8)}) {
+      SCOPED_TRACE(fmt::format("{} by {}", fmt::join(c.x, "x"), fmt::join(c.w, "x")));
+      const Tensor x = random_bytes(left, c.x, 1), w = random_bytes(right, c.w, 2), zero_of_x = random_bytes(left, {}, 3),
+                   zeros_of_w = random_bytes(right, {c.w[0]}, 4), none;
+      expect_generated("LoweredConvInteger", c.attributes, {x, w, none, none, zero_of_x, none}, false, 0);
+      const AttributeSet attributes = c.attributes.with("activation", std::string("Relu"));
+      const Tensor b = random_tensor({c.w[0]}, 5), scales = random_tensor({c.w[0]}, 6);
+      expect_generated("LoweredConvInteger", attributes, {x, w, b, none, zero_of_x, zeros_of_w, scales}, true, 0);
+      const Tensor scale_of_y = Tensor::scalar(3.5f), zero_of_y = random_bytes(right, {}, 7);
+      expect_generated("LoweredConvInteger", attributes, {x, w, b, none, zero_of_x, zeros_of_w, scales, scale_of_y, zero_of_y}, false, 0);
     }
   }
 }

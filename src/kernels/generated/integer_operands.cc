@@ -1,32 +1,21 @@
 #include "kernels/generated/integer_operands.h"
 
 #include <algorithm>
-#include <cstring>
+#include <type_traits>
 
 #include "support/parallel.h"
 
 namespace anfora::kernels::generated {
 namespace {
 
-// The parts of words in memory, one behind the other: bytes that differ from the elements by their first bit, or halves.
 template <class Element, class Part>
-int32_t pack_parts(const std::byte* from, int64_t count, int64_t step, Part* to, int64_t padded, int32_t offset) {
+void pack_parts(const std::byte* from, int64_t count, int64_t step, Part* to, int32_t added) {
   const auto* elements = reinterpret_cast<const Element*>(from);
-  int32_t sum = 0;
   if (step == 1) {
-    for (int64_t i = 0; i < count; ++i) sum += to[i] = static_cast<Part>(elements[i] + offset);
+    for (int64_t i = 0; i < count; ++i) to[i] = static_cast<Part>(elements[i] + added);
   } else {
-    for (int64_t i = 0; i < count; ++i) sum += to[i] = static_cast<Part>(elements[i * step] + offset);
+    for (int64_t i = 0; i < count; ++i) to[i] = static_cast<Part>(elements[i * step] + added);
   }
-  std::fill(to + count, to + padded, Part{0});
-  return sum;
-}
-
-template <class Part>
-int32_t pack_parts(DType dtype, const std::byte* from, int64_t count, int64_t step, Part* to, int64_t padded,
-                   int32_t offset) {
-  return dtype == DType::I8 ? pack_parts<int8_t>(from, count, step, to, padded, offset)
-                            : pack_parts<uint8_t>(from, count, step, to, padded, offset);
 }
 
 // Panels of words, and the sums of their columns.
@@ -57,10 +46,40 @@ int32_t byte_element(const Tensor& tensor, int64_t i) {
   return tensor.dtype() == DType::I8 ? tensor.data<int8_t>()[i] : tensor.data<uint8_t>()[i];
 }
 
-int32_t IntegerOperands::pack_row(const std::byte* from, int64_t count, int64_t step, void* to) const {
-  const int64_t padded = words(count) * parts();
-  return factors == Factors::Bytes ? pack_parts(a, from, count, step, static_cast<uint8_t*>(to), padded, added_to_a())
-                                   : pack_parts(a, from, count, step, static_cast<int16_t*>(to), padded, 0);
+// Calls f(the parts of a row).
+template <class F>
+auto with_parts(Factors factors, auto* row, const F& f) {
+  constexpr bool kIsConst = std::is_const_v<std::remove_pointer_t<decltype(row)>>;
+  using Byte = std::conditional_t<kIsConst, const uint8_t, uint8_t>;
+  using Half = std::conditional_t<kIsConst, const int16_t, int16_t>;
+  return factors == Factors::Bytes ? f(static_cast<Byte*>(row)) : f(static_cast<Half*>(row));
+}
+
+void IntegerOperands::pack(const std::byte* from, int64_t count, int64_t step, void* row, int64_t at) const {
+  with_parts(factors, row, [&](auto* parts) {
+    a == DType::I8 ? pack_parts<int8_t>(from, count, step, parts + at, added_to_a())
+                   : pack_parts<uint8_t>(from, count, step, parts + at, added_to_a());
+  });
+}
+
+void IntegerOperands::fill(int32_t element, int64_t count, void* row, int64_t at) const {
+  with_parts(factors, row, [&]<class Part>(Part* parts) {
+    std::fill_n(parts + at, count, static_cast<Part>(element + added_to_a()));
+  });
+}
+
+void IntegerOperands::finish_row(void* row, int64_t count) const {
+  with_parts(factors, row, [&]<class Part>(Part* parts) {
+    std::fill(parts + count, parts + words(count) * this->parts(), Part{0});
+  });
+}
+
+int32_t IntegerOperands::sum(const void* row, int64_t count) const {
+  return with_parts(factors, row, [&](const auto* parts) {
+    int32_t total = 0;
+    for (int64_t i = 0; i < count; ++i) total += parts[i];
+    return total;
+  });
 }
 
 IntegerOperands::Weights IntegerOperands::pack_weights(const Tensor& tensor, const StridedOperand& matrix,

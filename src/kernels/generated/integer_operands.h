@@ -24,8 +24,12 @@ struct IntegerOperands {
   int32_t added_to_a() const { return factors == Factors::Bytes && a == DType::I8 ? 128 : 0; }
   int32_t taken_from_b() const { return factors == Factors::Bytes && b == DType::U8 ? 128 : 0; }
 
-  // `count` elements that lie `step` apart, with zeros behind to fill words. The result is Σ a'.
-  int32_t pack_row(const std::byte* from, int64_t count, int64_t step, void* to) const;
+  // A row of A: `count` elements that lie `step` apart, or that have a value, become parts from number `at` on; zeros fill the last word.
+  void pack(const std::byte* from, int64_t count, int64_t step, void* row, int64_t at) const;
+  void fill(int32_t element, int64_t count, void* row, int64_t at) const;
+  void finish_row(void* row, int64_t count) const;
+  // Σ a' of a row.
+  int32_t sum(const void* row, int64_t count) const;
 
   // `zero_points`: none, one, or one a column.
   struct Weights {

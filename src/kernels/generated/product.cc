@@ -19,6 +19,7 @@
 #include <mutex>
 
 #include "anfora/error.h"
+#include "kernels/generated/convolution_rows.h"
 #include "kernels/generated/group.h"
 #include "kernels/generated/integer_operands.h"
 #include "kernels/generated/plan_cache.h"
@@ -39,8 +40,10 @@ constexpr int64_t kCodeVersion = 3;
 constexpr int64_t kFewestColumns = 16;
 constexpr int64_t kLineElements = 16;  // f32 of a cache line
 
-// Inputs behind the addends, of integers.
-enum IntegerInput : uint8_t { kZeroOfA = 4, kZeroOfB, kScales };
+// The operators whose operands are integers.
+constexpr std::string_view kIntegerProduct = "LoweredMatMulInteger", kConvolution = "LoweredConvInteger";
+// Inputs behind the addends, of those.
+enum IntegerInput : uint8_t { kZeroOfA = 4, kZeroOfB, kScales, kScaleOfY, kZeroOfY };
 
 int64_t second_level_cache() {
   static const int64_t bytes = [] {
@@ -88,11 +91,8 @@ struct ProductLayout {
     return {depth, columns, code.panel_columns(), static_cast<int64_t>(code.factors)};
   }
   std::vector<int64_t> of_code() const {
-    std::vector<int64_t> numbers{
-        kCodeVersion,  static_cast<int64_t>(code.isa), code.tile.rows, code.tile.vectors, code.depth, code.block,
-        code.a_stride, code.has_edge ? 1 : 0,          static_cast<int64_t>(code.factors), code.has_column_zeros ? 1 : 0,
-        static_cast<int64_t>(code.scale)};
-    std::ranges::copy(code.epilogue.numbers(), std::back_inserter(numbers));
+    std::vector<int64_t> numbers = code.numbers();
+    numbers.insert(numbers.begin(), kCodeVersion);
     return numbers;
   }
 };
@@ -107,6 +107,10 @@ std::optional<StridedOperand> weights_matrix(const KernelData& data, const Produ
   const InputDescription& weights = data.input(1);
   if (!weights.constant.defined()) return std::nullopt;
   const Shape& shape = weights.constant.shape();
+  if (data.op == kConvolution) {
+    if (!ConvolutionRows::is_product(data.attributes, shape)) return std::nullopt;
+    return StridedOperand::dense(Shape{element_count(shape) / std::max<int64_t>(shape[0], 1), shape[0]});
+  }
   const std::span<const int64_t> permutation = attributes.permutation_b();
   if (shape.size() < 2 || (!permutation.empty() && permutation.size() != shape.size())) return std::nullopt;
   StridedOperand matrix = StridedOperand::dense(shape, permutation);
@@ -152,12 +156,16 @@ bool read_integer_operands(const KernelData& data, ProductLayout& layout) {
   for (int64_t i = 0; zero_of_b.present && i < zero_of_b.constant.size(); ++i)
     has_zeros = has_zeros || byte_element(zero_of_b.constant, i) != 0;
   layout.code.has_column_zeros = has_zeros;
+  const InputDescription &scale_of_y = data.input(kScaleOfY), &zero_of_y = data.input(kZeroOfY);
+  if (!is_row_of_weights(scale_of_y, 1) || !is_row_of_weights(zero_of_y, 1)) return false;
+  if (scale_of_y.present && !scales.present) return false;
+  if (scale_of_y.present) layout.code.result = zero_of_y.present ? zero_of_y.dtype : DType::U8;
   if (scales.present) layout.code.scale = element_count(*scales.shape) == 1 ? Scale::One : Scale::Columns;
   return true;
 }
 
 std::optional<ProductLayout> lay_out_product(const KernelData& data, const ProductAttributes& attributes) {
-  const bool is_integer = data.op == "LoweredMatMulInteger";
+  const bool is_integer = data.op == kIntegerProduct || data.op == kConvolution;
   if (!is_integer && (data.input(0).dtype != DType::F32 || data.input(1).dtype != DType::F32)) return std::nullopt;
   const std::optional<StridedOperand> weights = weights_matrix(data, attributes);
   if (!weights || weights->dims[0] < 1 || weights->dims[1] < kFewestColumns) return std::nullopt;
@@ -172,7 +180,7 @@ std::optional<ProductLayout> lay_out_product(const KernelData& data, const Produ
   if (!read_activation(data.attributes, code.epilogue)) return std::nullopt;
   if (!read_addends(data, layout.columns, code.epilogue)) return std::nullopt;
   const PackedConstant* known = find_packed(data, kCode);
-  constexpr size_t kIsa = 1, kFactors = 8;
+  constexpr size_t kIsa = 1, kFactors = 2;
   code.isa = known && known->layout.size() > kIsa ? static_cast<Isa>(known->layout[kIsa]) : best_isa();
   if (code.isa > Isa::Avx512) return std::nullopt;
   if (is_integer) {
@@ -231,8 +239,10 @@ struct ProductPlan {
     std::array<int64_t, 2> addends;
   };
 
-  ProductPlan(ProductAttributes::Shapes of, const StridedProduct& product, const ProductLayout& layout)
+  ProductPlan(ProductAttributes::Shapes of, const StridedProduct& product, const ProductLayout& layout,
+              std::optional<ConvolutionRows> windows = {})
       : shapes(std::move(of)),
+        convolution(std::move(windows)),
         y_shape(product.y_shape),
         rows(product.y.dims[product.y.rank() - 2]),
         tiling(rows, layout.code.tile) {
@@ -267,6 +277,7 @@ struct ProductPlan {
   int64_t all_rows() const { return std::ssize(matrices) * rows; }
 
   ProductAttributes::Shapes shapes;
+  std::optional<ConvolutionRows> convolution;
   Shape y_shape;
   int64_t rows = 0;
   Tiling tiling;
@@ -310,8 +321,9 @@ class GeneratedProduct : public PreparedKernel {
     const Tensor& weights = data_.input(1).constant;
     if (!packed && !weights.raw()) return false;
     if (!packed && layout_.code.is_integer()) {
-      auto [words, columns] = layout_.integers.pack_weights(weights, matrix_, data_.input(kZeroOfB).constant,
-                                                            layout_.code.panel_columns());
+      auto [words, columns] =
+          layout_.integers.pack_weights(data_.op == kConvolution ? weights_as_matrix(weights) : weights, matrix_,
+                                        data_.input(kZeroOfB).constant, layout_.code.panel_columns());
       data_.packed.push_back({kWeights, layout_.of_weights(), std::move(words)});
       data_.packed.push_back({kColumnData, layout_.of_weights(), std::move(columns)});
     } else if (!packed) {
@@ -351,6 +363,12 @@ class GeneratedProduct : public PreparedKernel {
   }
 
   std::optional<ProductPlan> make_plan(ProductAttributes::Shapes shapes) const {
+    if (data_.op == kConvolution) {
+      std::optional<ConvolutionRows> rows = ConvolutionRows::resolve(data_.attributes, shapes);
+      if (!rows) return std::nullopt;
+      const StridedProduct product = rows->product(shapes);
+      return ProductPlan(std::move(shapes), product, layout_, std::move(rows));
+    }
     const std::optional<StridedProduct> product = attributes_.resolve(shapes);
     if (!product) return std::nullopt;
     return ProductPlan(std::move(shapes), *product, layout_);
@@ -400,8 +418,11 @@ class GeneratedProduct : public PreparedKernel {
 
   void run(KernelContext& context, const ProductPlan& plan) const {
     const bool is_integer = layout_.code.is_integer();
-    Tensor& y = context.allocate_output(0, is_integer && layout_.code.scale == Scale::None ? DType::I32 : DType::F32, plan.y_shape);
+    const bool is_sum = is_integer && layout_.code.scale == Scale::None;
+    Tensor& y = context.allocate_output(0, is_sum ? DType::I32 : layout_.code.result, plan.y_shape);
     std::array<int64_t, kProductArguments> arguments{};
+    const Quantization quantization = quantization_of(context);
+    arguments[kQuantization] = address(&quantization);
     arguments[kY] = address(y.raw());
     if (is_integer) {
       prepare_integers(context, plan, arguments);
@@ -439,7 +460,8 @@ class GeneratedProduct : public PreparedKernel {
                   last_tile = std::min(first_tile + plan.tiles_of_block, plan.tiling.count);
     const int64_t width = layout_.code.panel_columns(), a_stride = layout_.code.a_stride;
     const int64_t a = arguments[kA] + bytes(plan.copies ? matrix * plan.rows * a_stride : at.a),
-                  y = arguments[kY] + bytes(at.y);
+                  y_bytes = static_cast<int64_t>(element_bytes(layout_.code.result)),
+                  y = arguments[kY] + at.y * y_bytes;
     const std::array<int64_t, 2> addends{arguments[kAddend0] + bytes(at.addends[0]),
                                          arguments[kAddend1] + bytes(at.addends[1])};
     const std::array<int64_t, kProductArguments> of_integers = arguments;
@@ -466,7 +488,7 @@ class GeneratedProduct : public PreparedKernel {
           const int64_t row = plan.tiling.first_row(tile);
           const int rows = plan.tiling.rows_of(tile), at_once = layout_.code.panels_at_once(rows);
           arguments[kA] = a + bytes(row * a_stride + k);
-          arguments[kY] = y + bytes(row * plan.y_stride + column);
+          arguments[kY] = y + (row * plan.y_stride + column) * y_bytes;
           arguments[kAddend0] = addends[0] + bytes(row * plan.addend_strides[0] + column);
           arguments[kAddend1] = addends[1] + bytes(row * plan.addend_strides[1] + column);
           arguments[kRowTerms] = of_integers[kRowTerms] + bytes(matrix * plan.rows + row);
@@ -479,6 +501,15 @@ class GeneratedProduct : public PreparedKernel {
     }
   }
 
+  Quantization quantization_of(KernelContext& context) const {
+    if (!layout_.code.is_quantized()) return {};
+    const Tensor* zero_point = context.optional_input(kZeroOfY);
+    const int32_t zero = zero_point ? byte_element(*zero_point, 0) : 0;
+    const bool is_signed = layout_.code.result == DType::I8;
+    return {context.input(kScaleOfY).data<float>()[0], static_cast<float>((is_signed ? -128 : 0) - zero),
+            static_cast<float>((is_signed ? 127 : 255) - zero), zero};
+  }
+
   // Rows of A as words, and what the sums of them have too much.
   void prepare_integers(KernelContext& context, const ProductPlan& plan,
                         std::array<int64_t, kProductArguments>& arguments) const {
@@ -489,19 +520,28 @@ class GeneratedProduct : public PreparedKernel {
     const std::span<int32_t> row_terms = context.workspace_of<int32_t>(static_cast<size_t>(rows));
     const std::span<int32_t> column_terms = context.workspace_of<int32_t>(static_cast<size_t>(columns));
     const Tensor* zero_point = context.optional_input(kZeroOfA);
-    const int32_t zero = (zero_point ? byte_element(*zero_point, 0) : 0) + integers.added_to_a();
+    const int32_t zero_of_a = zero_point ? byte_element(*zero_point, 0) : 0, zero = zero_of_a + integers.added_to_a();
     const int32_t* column_data = columns_.data<int32_t>().data();
     for (int64_t n = 0; n < columns; ++n) column_terms[static_cast<size_t>(n)] = zero * column_data[n];
     const auto* from = static_cast<const std::byte*>(context.input(0).raw());
     constexpr int64_t kWork = 1 << 16;
     parallel_for(rows, grain_of(kWork, depth), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const std::byte* row = from + plan.matrices[static_cast<size_t>(i / plan.rows)].a + i % plan.rows * plan.a_stride;
-        const int32_t sum = integers.pack_row(row, depth, plan.a_step, words.data() + i * stride);
-        row_terms[static_cast<size_t>(i)] = sum - static_cast<int32_t>(depth) * zero;
+        int32_t* row = words.data() + i * stride;
+        if (plan.convolution) {
+          plan.convolution->pack(integers, from, i, zero_of_a, row);
+        } else {
+          const ProductPlan::Matrices& matrix = plan.matrices[static_cast<size_t>(i / plan.rows)];
+          integers.pack(from + matrix.a + i % plan.rows * plan.a_stride, depth, plan.a_step, row, 0);
+          integers.finish_row(row, depth);
+        }
+        if (layout_.code.has_column_zeros)
+          row_terms[static_cast<size_t>(i)] = integers.sum(row, depth) - static_cast<int32_t>(depth) * zero;
       }
     });
     arguments[kA] = address(words.data());
+    arguments[kAStride] = stride;
+    arguments[kPanelStride] = layout_.code.depth * layout_.code.panel_columns();
     arguments[kRowTerms] = address(row_terms.data());
     arguments[kColumnTerms] = address(column_terms.data());
     arguments[kColumnZeros] = address(column_data + columns);
@@ -529,8 +569,15 @@ class GeneratedProduct : public PreparedKernel {
   // What does not fit, or is empty: the reference kernel has words for it. It reads the weights as they were.
   void run_reference(KernelContext& context) const {
     const Shape& shape = data_.input(1).constant.shape();
-    const Datum weights(layout_.code.is_integer() ? layout_.integers.unpack_weights(weights_, shape, matrix_)
-                                                  : unpack(weights_, shape, matrix_, layout_));
+    Tensor unpacked;
+    if (!layout_.code.is_integer()) {
+      unpacked = unpack(weights_, shape, matrix_, layout_);
+    } else if (data_.op == kConvolution) {
+      unpacked = weights_of_matrix(layout_.integers.unpack_weights(weights_, matrix_.dims, matrix_), shape);
+    } else {
+      unpacked = layout_.integers.unpack_weights(weights_, shape, matrix_);
+    }
+    const Datum weights(std::move(unpacked));
     std::vector<const Datum*> inputs;
     for (size_t i = 0; i < context.num_inputs(); ++i) inputs.push_back(i == 1 ? &weights : &context.input_datum(i));
     Datum result;
@@ -553,7 +600,7 @@ class GeneratedProduct : public PreparedKernel {
 bool prefers_generated_product(const KernelData& data) {
   constexpr int64_t kFewRows = 8;
   const InputDescription& rows = data.input(0);
-  if (!rows.is_static() || data.op == "LoweredMatMulInteger") return true;
+  if (!rows.is_static() || data.op == kIntegerProduct || data.op == kConvolution) return true;
   const std::optional<ProductLayout> layout = lay_out_product(data, ProductAttributes(data));
   return layout && element_count(*rows.shape) <= kFewRows * layout->code.depth;
 }
@@ -571,7 +618,7 @@ std::unique_ptr<PreparedKernel> prepare_product(KernelData& data, ProductGenerat
 const PreparedRegistry& generated_kernels() {
   static const PreparedRegistry registry = [] {
     PreparedRegistry all;
-    for (const char* name : {"MatMul", "Gemm", "LoweredMatMul", "LoweredMatMulInteger"})
+    for (std::string_view name : kProducts)
       all.add(name, "generated:product", [](KernelData& data) { return prepare_product(data, nullptr); });
     all.add("Group", "generated:group", [](KernelData& data) { return prepare_group(data, nullptr); });
     return all;

@@ -1,7 +1,8 @@
-// Products with constant weights by generated code.
+// Products with constant weights, and convolutions of integers, by generated code.
 #pragma once
 
 #include <memory>
+#include <string_view>
 
 #include "kernels/generated/machine_code.h"
 #include "kernels/generated/product_code.h"
@@ -12,7 +13,10 @@ namespace anfora::kernels::generated {
 // Makes the entries for those numbers of rows, in that order.
 using ProductGenerator = MachineCode (*)(const ProductCode& code, std::span<const int> rows);
 
-// Null where the operator's instance is not a product of f32 with constant weights that generated code is made for. Weights and code
+// The operators that there is code for.
+inline constexpr std::string_view kProducts[] = {"MatMul", "Gemm", "LoweredMatMul", "LoweredMatMulInteger", "LoweredConvInteger"};
+
+// Null where the operator's instance is not a product of f32 or 8-bit integers with constant weights that generated code is made for. Weights and code
 // that the data has already are taken as they are; without a generator, code must be there. Throws as ExecutableCode::map().
 std::unique_ptr<PreparedKernel> prepare_product(KernelData& data, ProductGenerator generate);
 

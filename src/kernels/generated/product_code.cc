@@ -24,6 +24,17 @@ Tile product_tile(Isa isa, int64_t columns) {
   return {};
 }
 
+std::vector<int64_t> ProductCode::numbers() const {
+  std::vector<int64_t> all{static_cast<int64_t>(isa), static_cast<int64_t>(factors), tile.rows, tile.vectors, int64_t{has_edge}};
+  const std::vector<int64_t> of_integers{int64_t{has_blocks()}, int64_t{has_column_zeros}, static_cast<int64_t>(scale),
+                                         static_cast<int64_t>(result)},
+      of_floats{depth, block, a_stride}, last = epilogue.numbers();
+  const std::vector<int64_t>& own = is_integer() ? of_integers : of_floats;
+  all.insert(all.end(), own.begin(), own.end());
+  all.insert(all.end(), last.begin(), last.end());
+  return all;
+}
+
 int64_t product_block(int64_t depth) {
   constexpr int64_t kMost = 1024;
   const int64_t blocks = (depth + kMost - 1) / kMost;

@@ -24,7 +24,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
+#include "anfora/dtype.h"
 #include "kernels/generated/epilogue.h"
 #include "kernels/generated/isa.h"
 
@@ -61,8 +63,12 @@ struct ProductCode {
   Factors factors = Factors::Floats;
   bool has_column_zeros = false;  // of integers: not all Zᵇ are 0
   Scale scale = Scale::None;      // of integers; without one there is no epilogue
+  DType result = DType::F32;      // I8, U8: quantized behind the epilogue
   Epilogue epilogue;
 
+  // The numbers that the machine code depends on, isa and factors first.
+  std::vector<int64_t> numbers() const;
+  bool is_quantized() const { return result == DType::I8 || result == DType::U8; }
   bool is_integer() const { return factors != Factors::Floats; }
   bool operator==(const ProductCode&) const = default;
   bool has_blocks() const { return block < depth; }
@@ -98,8 +104,17 @@ enum ProductArgument : uint8_t {
   kColumnZeros,  // Zᵇ, likewise
   kRowTerms,     // Σ a' − K Zᵃ of the rows
   kScale,        // at the first panel's column
+  kQuantization,
+  kAStride,      // sizes are arguments, as there are many convolutions with little to do
+  kPanelStride,  // words of a panel
   kProductArguments,
   kFloatArguments = kColumnTerms
+};
+
+// How a result y is quantized: round(clamp(y / scale, lowest, highest)) + zero_point, where the limits are those of the type less the zero point.
+struct Quantization {
+  float scale = 1, lowest = 0, highest = 0;
+  int32_t zero_point = 0;
 };
 
 // The tile that suits the registers best, for so many columns.

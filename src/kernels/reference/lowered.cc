@@ -3,8 +3,9 @@
 //
 //   LoweredConv, LoweredConvTranspose    X, W, B?, Z?       activation(Conv(X, W) + B + Z)
 //   LoweredMatMul                        A, B, C?, Z?       activation(alpha A' B' + C + Z)'; perm_a, perm_b, perm_y
-//   LoweredMatMulInteger                 A, B, C?, Z?, a_zero_point?, b_zero_point?, scale?
-//                                        activation(scale · MatMulInteger(A, B, …) + C + Z); without a scale, the product
+//   LoweredMatMulInteger                 A, B, C?, Z?, a_zero_point?, b_zero_point?, scale?, y_scale?, y_zero_point?
+//                                        activation(scale · MatMulInteger(A, B, …) + C + Z), or that quantized; without a scale, the product
+//   LoweredConvInteger                   X, W, and the same
 //   LoweredBatchNormalization            X, scale, B, mean, variance    activation(BatchNormalization(…)), in inference
 //   LoweredMaxPool, LoweredAveragePool   X
 //
@@ -223,25 +224,35 @@ class LoweredMatMul {
   Epilogue epilogue_;
 };
 
-class LoweredMatMulInteger {
+// A product or a convolution of integers.
+template <const char* const& Op>
+class LoweredInteger {
  public:
-  explicit LoweredMatMulInteger(const AttributeSet& attributes) : epilogue_(attributes) {}
+  explicit LoweredInteger(const AttributeSet& attributes)
+      : channels_last_(is_channels_last(attributes)), product_(Op, attributes), epilogue_(attributes) {}
 
   void run(KernelContext& context) const {
-    Tensor y = product_(context, {context.input(0), context.input(1), optional_input(context, 4), optional_input(context, 5)});
+    const Tensor& x = context.input(0);
+    Tensor y = product_(context, {channels_last_ ? to_channels_first(context, x) : x, context.input(1),
+                                  optional_input(context, 4), optional_input(context, 5)});
+    if (channels_last_) y = to_channels_last(context, y);
     if (const Tensor* scale = context.optional_input(6)) {
       y = multiply_(context, {cast_tensor(context, y, DType::F32), *scale});
       if (const Tensor* c = context.optional_input(2)) y = add_(context, {y, *c});
       y = epilogue_(context, std::move(y), 3);
     }
+    if (const Tensor* scale = context.optional_input(7)) y = quantize_(context, {y, *scale, optional_input(context, 8)});
     context.set_output(0, std::move(y));
   }
 
  private:
-  Part product_{"MatMulInteger"}, multiply_{"Mul"}, add_{"Add"};
+  bool channels_last_;
+  Part product_, multiply_{"Mul"}, add_{"Add"}, quantize_{"QuantizeLinear"};
   Epilogue epilogue_;
 };
 
+constexpr const char* kMatMulInteger = "MatMulInteger";
+constexpr const char* kConvInteger = "ConvInteger";
 constexpr const char* kConv = "Conv";
 constexpr const char* kConvTranspose = "ConvTranspose";
 constexpr const char* kMaxPool = "MaxPool";
@@ -254,7 +265,8 @@ void for_each_lowered(const Add& add) {
   add("LoweredConvTranspose", std::type_identity<LoweredConvolution<kConvTranspose>>());
   add("LoweredBatchNormalization", std::type_identity<LoweredBatchNormalization>());
   add("LoweredMatMul", std::type_identity<LoweredMatMul>());
-  add("LoweredMatMulInteger", std::type_identity<LoweredMatMulInteger>());
+  add("LoweredMatMulInteger", std::type_identity<LoweredInteger<kMatMulInteger>>());
+  add("LoweredConvInteger", std::type_identity<LoweredInteger<kConvInteger>>());
   add("LoweredMaxPool", std::type_identity<LoweredPool<kMaxPool>>());
   add("LoweredAveragePool", std::type_identity<LoweredPool<kAveragePool>>());
 }

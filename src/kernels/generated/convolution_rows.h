@@ -1,0 +1,39 @@
+// A convolution as a product: a row of A is what a window sees of [batch, spatial…, channels], in the order of the window's taps and
+// then of the channels. It is gathered as the product needs it.
+//
+//     x[n, 2·i + k − 1, c]     i is the row's place, k a tap, c a channel
+//
+// The weights [out, channels, taps…] are then the matrix [taps… · channels, out].
+#pragma once
+
+#include <optional>
+
+#include "kernels/generated/integer_operands.h"
+#include "kernels/input_shapes.h"
+#include "kernels/reference/window.h"
+#include "kernels/strided_product.h"
+
+namespace anfora::kernels::generated {
+
+class ConvolutionRows {
+ public:
+  // Nothing where the shapes do not fit, which the reference kernel has words for, or there is nothing to compute.
+  static std::optional<ConvolutionRows> resolve(const AttributeSet& attributes, const InputShapes& shapes);
+  // Whether the operands are those of a convolution in one group with its channels last.
+  static bool is_product(const AttributeSet& attributes, const Shape& weights);
+
+  // Inputs 2 and 3 are added: a row, and what has the shape of the result.
+  StridedProduct product(const InputShapes& shapes) const;
+  // Row `i`, where padding has that value.
+  void pack(const IntegerOperands& integers, const std::byte* x, int64_t i, int32_t padding, void* to) const;
+
+ private:
+  int64_t batch_ = 0, channels_ = 0, columns_ = 0;
+  Window window_;
+};
+
+// The weights as bytes[taps… · channels, out], and back.
+Tensor weights_as_matrix(const Tensor& weights);
+Tensor weights_of_matrix(const Tensor& matrix, const Shape& shape);
+
+}  // namespace anfora::kernels::generated
