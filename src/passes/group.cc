@@ -274,11 +274,14 @@ class Grouping {
     auto found = index_.find(node);
     return found != index_.end() && std::ranges::count(members, found->second) > 0;
   }
-  // Constants of one element are part of the code, axes of what it is made of.
+  // Constants of one element are part of the code, axes of what it is made of. Scales differ from layer to layer, whose code is the same
+  // otherwise.
   bool is_argument(const Apply& node, size_t k, const std::vector<uint32_t>& members) const {
-    if (!node.has_input(k) || !ops::is_scalar_operand(*ops::scalar_form(node), k)) return false;
+    const ops::ScalarForm& form = *ops::scalar_form(node);
+    if (!node.has_input(k) || !ops::is_scalar_operand(form, k)) return false;
     const Tensor* constant = constant_tensor(node.input(k));
-    return !(constant && constant->size() == 1) && !contains(members, node.input(k));
+    const bool is_code = constant && constant->size() == 1 && form.bytes == 0;
+    return !is_code && !contains(members, node.input(k));
   }
   bool is_result(uint32_t i, const std::vector<uint32_t>& members) const {
     return std::ranges::any_of(nodes_[i]->uses(), [&](const Use& use) { return !contains(members, use.user); });

@@ -68,10 +68,10 @@ constexpr Stage kFoldWidened{.name = "widened", .passes = kAfterWidening};
 constexpr const Pass* kWidenPasses[] = {&passes::kWiden};
 constexpr Stage kWiden{.name = "widen", .passes = kWidenPasses, .on_change = &kFoldWidened};
 
-// The layout pass leaves dead nodes and transposes that cancel or fold, the rules arithmetic of constants; an epilogue is fused only
+// Operators that quantize become parts before layouts are chosen, and parts become products of integers behind. The layout pass leaves dead nodes and transposes that cancel or fold, the rules arithmetic of constants; an epilogue is fused only
 // where nobody else uses the value in between, not even a dead node. What is computed again is decided at the end.
 constexpr const Pass* kLoweringPasses[] = {
-    &passes::kLayout,   &passes::kQuantized, &passes::kFold,     &passes::kSimplify, &passes::kFold,          &passes::kCse,
+    &passes::kQuantized, &passes::kLayout,   &passes::kQuantized, &passes::kFold,     &passes::kSimplify, &passes::kFold,          &passes::kCse,
     &passes::kDce, &passes::kEpilogue, &passes::kDce, &passes::kRematerialize, &passes::kGroup,
 };
 constexpr Stage kLowering{.name = "lower", .passes = kLoweringPasses, .rules = passes::lowering_rules, .folds_dequantized = true};

@@ -193,7 +193,8 @@ std::optional<ProductLayout> lay_out_product(const KernelData& data, const Produ
   code.depth = is_integer ? layout.integers.words(layout.depth) : layout.depth;
   code.block = product_block(code.depth);
   code.a_stride = row_stride(code.depth, code.tile);
-  code.has_edge = layout.columns % code.panel_columns() != 0;
+  // Where masks cost nothing, integers have them always: so more layers share code.
+  code.has_edge = layout.columns % code.panel_columns() != 0 || (is_integer && describe(code.isa).has_masks);
   return layout;
 }
 
