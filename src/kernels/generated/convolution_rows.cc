@@ -69,6 +69,12 @@ StridedProduct ConvolutionRows::product(const InputShapes& shapes) const {
   return product;
 }
 
+bool ConvolutionRows::is_pointwise() const {
+  return std::ranges::all_of(window_.axes, [](const WindowAxis& axis) {
+    return axis.kernel == 1 && axis.stride == 1 && axis.pad_begin == 0 && axis.pad_end == 0;
+  });
+}
+
 void ConvolutionRows::pack(const IntegerOperands& integers, const std::byte* x, int64_t i, int32_t padding,
                            void* to) const {
   const size_t rank = window_.rank();
@@ -80,12 +86,14 @@ void ConvolutionRows::pack(const IntegerOperands& integers, const std::byte* x, 
   }
   int64_t at = 0;  // in parts
   auto fill = [&](int64_t pixels) {
+    if (pixels == 0) return;
     integers.fill(padding, pixels * channels_, to, at);
     at += pixels * channels_;
   };
   // Taps of the last axis that see the input; they lie side by side where they are not apart.
-  auto first_inside = std::clamp<int64_t>(ceil_div(-starts.back(), last.dilation), 0, last.kernel);
-  auto end_inside = std::clamp<int64_t>(ceil_div(last.input - starts.back(), last.dilation), first_inside, last.kernel);
+  auto taps_before = [&](int64_t distance) { return last.dilation == 1 ? distance : ceil_div(distance, last.dilation); };
+  const int64_t first_inside = std::clamp<int64_t>(taps_before(-starts.back()), 0, last.kernel);
+  const int64_t end_inside = std::clamp<int64_t>(taps_before(last.input - starts.back()), first_inside, last.kernel);
   const int64_t lines = window_.taps() / last.kernel;
   for (int64_t line = 0; line < lines; ++line) {
     int64_t pixel = i;  // of the batch

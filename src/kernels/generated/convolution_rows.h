@@ -24,6 +24,8 @@ class ConvolutionRows {
 
   // Inputs 2 and 3 are added: a row, and what has the shape of the result.
   StridedProduct product(const InputShapes& shapes) const;
+  // Whether rows of A are those of x.
+  bool is_pointwise() const;
   // Row `i`, where padding has that value.
   void pack(const IntegerOperands& integers, const std::byte* x, int64_t i, int32_t padding, void* to) const;
 

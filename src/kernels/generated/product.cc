@@ -368,6 +368,7 @@ class GeneratedProduct : public PreparedKernel {
       std::optional<ConvolutionRows> rows = ConvolutionRows::resolve(data_.attributes, shapes);
       if (!rows) return std::nullopt;
       const StridedProduct product = rows->product(shapes);
+      if (rows->is_pointwise()) rows.reset();
       return ProductPlan(std::move(shapes), product, layout_, std::move(rows));
     }
     const std::optional<StridedProduct> product = attributes_.resolve(shapes);
