@@ -48,9 +48,9 @@ def run_command(*command):
     return done.stdout
 
 
-def measure(run_time, anfora, name, options):
+def measure(run_time, anfora, model, inputs, options):
     """One round of one run time: what `anfora bench` and peer.py print."""
-    how = [MODELS / f"{name}.onnx", "--input", MODELS / f"{name}.in.npz", "--threads", options.threads, "--seconds", options.seconds]
+    how = [model, "--input", inputs, "--threads", options.threads, "--seconds", options.seconds]
     if run_time == "anfora":
         return json.loads(run_command(anfora, "bench", *how, "--json"))
     python = ROOT / f"build/venv-{run_time}/bin/python"
@@ -75,19 +75,24 @@ def deviation(anfora, name, options):
 
 def measure_model(name, anfora, options, progress):
     """{"deviation": …, "rounds": [{run time: figures}], "failed": {run time: message}} of one model."""
-    result = {"rounds": [], "failed": {}}
     try:
-        result["deviation"] = deviation(anfora, name, options)
+        found = {"deviation": deviation(anfora, name, options), "failed": {}}
     except Failure as failure:
-        result["failed"]["anfora"] = str(failure)
+        found = {"failed": {"anfora": str(failure)}}
+    return measure_rounds(MODELS / f"{name}.onnx", MODELS / f"{name}.in.npz", anfora, options, progress, found)
+
+
+def measure_rounds(model, inputs, anfora, options, progress, found=None):
+    """The same of any model; `found` is what is known before: {"failed": …}."""
+    result = {"failed": {}, **(found or {}), "rounds": []}
     run_times = ["anfora", *PEERS]
     for index in range(options.rounds):
         figures = {}
         for run_time in run_times[index % 3:] + run_times[:index % 3]:
-            progress.set_postfix_str(f"{name}, {run_time}")
+            progress.set_postfix_str(f"{model.stem}, {run_time}")
             if run_time not in result["failed"]:
                 try:
-                    figures[run_time] = measure(run_time, anfora, name, options)
+                    figures[run_time] = measure(run_time, anfora, model, inputs, options)
                 except Failure as failure:
                     result["failed"][run_time] = str(failure)
             progress.update()
