@@ -80,6 +80,14 @@ int64_t dot(int64_t a, int64_t b, int64_t c) {
   return from_int(static_cast<int32_t>(sum));
 }
 
+int64_t of_lanes(Op op, Elements lanes) {
+  for (; lanes.size() > 1; lanes.resize(lanes.size() / 2)) {
+    for (size_t i = 0; i < lanes.size() / 2; ++i)
+      lanes[i] = from_float(combine_lanes(op, as_float(lanes[i]), as_float(lanes[i + lanes.size() / 2])));
+  }
+  return lanes[0];
+}
+
 int64_t compute_int(Op op, int64_t x, int64_t y, int64_t z) {
   const auto a = static_cast<uint32_t>(x), b = static_cast<uint32_t>(y);
   switch (op) {
@@ -192,15 +200,20 @@ class Evaluator {
         for (Value yielded : function_.block(chosen).yields) carried_.push_back(at(yielded));
         return;
       }
+      case Op::Transpose: {
+        const Elements& tile = at(node.operands[0]);
+        const auto lanes = static_cast<size_t>(node.type.lanes);
+        result.resize(tile.size());
+        for (size_t i = 0; i < tile.size(); ++i) result[i] = tile[i % lanes * lanes + i / lanes];
+        return;
+      }
       case Op::SumOfLanes:
       case Op::LargestOfLanes:
       case Op::SmallestOfLanes: {
-        Elements lanes = at(node.operands[0]);
-        for (; lanes.size() > 1; lanes.resize(lanes.size() / 2)) {
-          for (size_t i = 0; i < lanes.size() / 2; ++i)
-            lanes[i] = from_float(combine_lanes(node.op, as_float(lanes[i]), as_float(lanes[i + lanes.size() / 2])));
-        }
-        result = std::move(lanes);
+        const Elements& tile = at(node.operands[0]);
+        const auto size = static_cast<std::ptrdiff_t>(type(node.operands[0]).lanes);
+        result.clear();
+        for (auto row = tile.begin(); row != tile.end(); row += size) result.push_back(of_lanes(node.op, {row, row + size}));
         return;
       }
       default: return elementwise(node, result);

@@ -5,9 +5,11 @@
 #include <mutex>
 #include <new>
 
+#include "codegen/attention.h"
 #include "codegen/group.h"
 #include "codegen/machine_code.h"
 #include "codegen/product.h"
+#include "kernels/generated/attention.h"
 #include "kernels/generated/group.h"
 #include "kernels/generated/product.h"
 
@@ -49,6 +51,22 @@ kernels::generated::GeneratedGroup group_code(const kernels::generated::GroupCod
   return {shared.code, group.buffers};
 }
 
+MachineCode attention_code(const kernels::generated::AttentionCode& code,
+                           std::span<const kernels::generated::AttentionEntry> entries) {
+  static std::mutex mutex;
+  static auto& known = *new std::map<std::string, MachineCode>;
+  std::vector<Function> functions;
+  std::string text(1, static_cast<char>(code.isa));
+  for (const kernels::generated::AttentionEntry& entry : entries) {
+    functions.push_back(attention_function(code, entry));
+    text += to_string(functions.back());
+  }
+  std::lock_guard lock(mutex);
+  auto [place, is_new] = known.try_emplace(std::move(text));
+  if (is_new) place->second = compile(functions, code.isa);
+  return place->second;
+}
+
 // Whether there is as much memory as LLVM may take: it ends the program where it gets none.
 bool can_compile() {
   constexpr size_t kEnough = size_t{64} << 20;
@@ -72,6 +90,9 @@ const kernels::PreparedRegistry& generating_kernels() {
     }
     all.add("Group", "generated:group", [](kernels::KernelData& data) -> std::unique_ptr<kernels::PreparedKernel> {
       return can_compile() ? kernels::generated::prepare_group(data, group_code) : nullptr;
+    });
+    all.add("Attention", "generated:attention", [](kernels::KernelData& data) -> std::unique_ptr<kernels::PreparedKernel> {
+      return can_compile() ? kernels::generated::prepare_attention(data, attention_code) : nullptr;
     });
     return all;
   }();

@@ -97,7 +97,13 @@ Value Builder::dot(Op op, Value a, Value b, Value c) {
 
 Value Builder::square_root(Value a) { return append({.op = Op::SquareRoot, .type = type(a), .operands = {a}}); }
 
-Value Builder::of_lanes(Op op, Value a) { return append({.op = op, .type = {type(a).element}, .operands = {a}}); }
+Value Builder::transpose(Value a) { return append({.op = Op::Transpose, .type = type(a), .operands = {a}}); }
+
+Value Builder::of_lanes(Op op, Value a) {
+  const Type& tile = type(a);
+  const int lanes = tile.rows == 1 ? 1 : tile.lanes;
+  return append({.op = op, .type = {tile.element, 1, 1, lanes}, .operands = {a}});
+}
 
 Value Builder::select(Value mask, Value a, Value b) {
   const Type result = repeated(repeated(type(a), type(b)), type(mask));

@@ -69,7 +69,8 @@ enum class Op : uint8_t {
   LessOrEqual,
   Equal,       // f32 → mask; false of NaN, as Less
   SquareRoot,  // f32
-  SumOfLanes,  // f32[1x1xlanes] → f32[1x1x1]: halves are combined until one element is left
+  Transpose,   // f32[lanes x 1 x lanes]: rows become columns
+  SumOfLanes,  // f32[1x1xlanes] → f32[1x1x1]: halves are combined until one element is left; f32[lanes x 1 x lanes] → f32[1x1xlanes]: of each row
   LargestOfLanes,
   SmallestOfLanes,  // the same
   Select,           // mask, a, b
@@ -157,6 +158,7 @@ class Builder {
   // c + a · b of the parts of a word: Op::DotBytes or Op::DotHalves.
   Value dot(Op op, Value a, Value b, Value c);
   Value square_root(Value a);
+  Value transpose(Value a);
   Value of_lanes(Op op, Value a);
   Value select(Value mask, Value a, Value b);
   Value as_bits(Value a);

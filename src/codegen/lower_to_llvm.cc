@@ -122,7 +122,10 @@ class Lowering {
       case Op::Fma:
         return b_.CreateIntrinsic(llvm::Intrinsic::fma, {element_type(n.type)}, {operand(0), operand(1), operand(2)});
       case Op::SquareRoot: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, operand(0));
+      case Op::Transpose: return transpose(value, row);
       case Op::SumOfLanes:
+        if (node(n.operands[0]).type.rows > 1) return sums_of_rows(n.operands[0]);
+        [[fallthrough]];
       case Op::LargestOfLanes:
       case Op::SmallestOfLanes: return of_lanes(n.op, element(n.operands[0], 0, 0, node(n.operands[0]).type.lanes));
       case Op::DotBytes: return dot_bytes(lanes, operand(0), operand(1), operand(2));
@@ -185,6 +188,50 @@ class Lowering {
       case Op::Maximum: return b_.CreateSelect(is_float ? b_.CreateFCmpOGT(a, b) : b_.CreateICmpSGT(a, b), a, b);
       default: throw Error(ErrorCode::Internal, "loop IR: no code for " + std::string(name(op)));
     }
+  }
+
+  // Of two vectors, the lanes whose number lacks a bit of the first, and those that have it likewise of the second, side by side:
+  // `distance` is the bit, 0 or itself is added to the numbers.
+  llvm::Value* interleave(llvm::Value* a, llvm::Value* b, int lanes, int distance, int added) {
+    llvm::SmallVector<int, 16> chosen;
+    for (int i = 0; i < lanes; ++i) chosen.push_back((i & distance) == 0 ? i + added : lanes + i - distance + added);
+    return b_.CreateShuffleVector(a, b, chosen);
+  }
+  std::vector<llvm::Value*> rows_of(Value tile) {
+    const Type& type = node(tile).type;
+    std::vector<llvm::Value*> rows;
+    for (int row = 0; row < type.rows; ++row) rows.push_back(element(tile, row, 0, type.lanes));
+    return rows;
+  }
+
+  // Quarters of the square change places, then quarters of these.
+  llvm::Value* transpose(Value value, int row) {
+    const int lanes = node(value).type.lanes;
+    std::vector<llvm::Value*> rows = rows_of(node(value).operands[0]);
+    for (int distance = lanes / 2; distance > 0; distance /= 2) {
+      for (int i = 0; i < lanes; ++i) {
+        if ((i & distance) != 0) continue;
+        llvm::Value *&a = rows[static_cast<size_t>(i)], *&b = rows[static_cast<size_t>(i + distance)];
+        llvm::Value* first = interleave(a, b, lanes, distance, 0);
+        b = interleave(a, b, lanes, distance, distance);
+        a = first;
+      }
+    }
+    for (int i = 0; i < lanes; ++i) set(value, i, 0, rows[static_cast<size_t>(i)]);
+    return rows[static_cast<size_t>(row)];
+  }
+
+  // The same, where the two that change places are added.
+  llvm::Value* sums_of_rows(Value tile) {
+    const int lanes = node(tile).type.lanes;
+    std::vector<llvm::Value*> rows = rows_of(tile);
+    for (int distance = lanes / 2; distance > 0; distance /= 2) {
+      for (int i = 0; i < distance; ++i) {
+        llvm::Value *&a = rows[static_cast<size_t>(i)], *b = rows[static_cast<size_t>(i + distance)];
+        a = b_.CreateFAdd(interleave(a, b, lanes, distance, 0), interleave(a, b, lanes, distance, distance));
+      }
+    }
+    return rows[0];
   }
 
   // The halves of the vector are combined until one lane is left.

@@ -33,6 +33,7 @@ std::string_view name(Op op) {
     case Op::LessOrEqual: return "less_or_equal";
     case Op::Equal: return "equal";
     case Op::SquareRoot: return "square_root";
+    case Op::Transpose: return "transpose";
     case Op::SumOfLanes: return "sum_of_lanes";
     case Op::LargestOfLanes: return "largest_of_lanes";
     case Op::SmallestOfLanes: return "smallest_of_lanes";

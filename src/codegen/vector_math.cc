@@ -78,6 +78,10 @@ Value VectorMath::exp_of_small(Value x) {
   return fma(scale, tail, scale);
 }
 
+Value VectorMath::exp_of_negative_normal(Value x) {
+  return b_.select(b_.less(x, b_.constant(-87)), b_.constant(0), exp_of_small(x));
+}
+
 Value VectorMath::exp_below_overflow(Value x) {
   const auto [n, tail] = reduce_exponent(x);
   return scaled_exponential(x, n, tail);

@@ -32,6 +32,7 @@ class VectorMath {
 
   Value exp(Value x);
   Value exp_below_overflow(Value x);  // for x ≤ 89
+  Value exp_of_negative_normal(Value x);  // for x ≤ 0; 0 where the result would be subnormal
   Value expm1(Value x);               // for x ≤ 88
   Value log(Value x);
   Value sigmoid(Value x);

@@ -195,7 +195,15 @@ class Verifier {
       case Op::SquareRoot:
         if (element != Element::F32) fail(value, "of {}", to_string(result));
         break;
+      case Op::Transpose:
+        if (result != Type{Element::F32, isa_.lanes, 1, isa_.lanes}) fail(value, "of {}", to_string(result));
+        break;
       case Op::SumOfLanes:
+        if (result == Type{Element::F32, isa_.lanes, 1, isa_.lanes}) {
+          result.rows = 1;
+          break;
+        }
+        [[fallthrough]];
       case Op::LargestOfLanes:
       case Op::SmallestOfLanes:
         if (result != Type{Element::F32, 1, 1, isa_.lanes}) fail(value, "of {}", to_string(result));

@@ -10,11 +10,10 @@
 #include <random>
 
 #include "anfora/error.h"
+#include "both_ways.h"
 #include "codegen/epilogue.h"
-#include "codegen/evaluate.h"
 #include "codegen/generated_kernels.h"
 #include "codegen/group.h"
-#include "codegen/machine_code.h"
 #include "codegen/product.h"
 #include "kernels/generated/product.h"
 #include "prepare_kernel.h"
@@ -23,41 +22,6 @@ namespace anfora::codegen {
 namespace {
 
 using namespace kernels::generated;
-
-// Those that code runs for here.
-std::vector<Isa> isas_here() {
-  std::vector<Isa> isas;
-  for (const IsaDescription& isa : instruction_sets()) {
-    if (is_supported(isa.isa)) isas.push_back(isa.isa);
-  }
-  return isas;
-}
-
-// Runs a function by the evaluator and as machine code; expects the same bits in what is written. A NaN is any NaN: which of two goes on
-// depends on the order of the operands, which LLVM may change.
-struct BothWays {
-  Function function;
-  Isa isa;
-  std::vector<Region> regions;
-
-  void expect_equal(std::vector<int64_t> arguments, size_t result, Tensor& memory) {
-    const std::vector<float> before(memory.data<float>().begin(), memory.data<float>().end());
-    regions.push_back({memory.data<float>().data(), memory.size(), true});
-    arguments[result] = reinterpret_cast<int64_t>(memory.data<float>().data());
-    evaluate(function, arguments, regions);
-    const std::vector<float> expected(memory.data<float>().begin(), memory.data<float>().end());
-    std::ranges::copy(before, memory.data<float>().begin());
-    const MachineCode code = compile({&function, 1}, isa);
-    ExecutableCode::map(code)->entry(code.entries[0])(arguments.data());
-    for (size_t i = 0; i < expected.size(); ++i) {
-      if (std::isnan(expected[i]) && std::isnan(memory.data<float>()[i])) continue;
-      ASSERT_EQ(std::bit_cast<uint32_t>(memory.data<float>()[i]), std::bit_cast<uint32_t>(expected[i]))
-          << "element " << i << " of " << expected.size() << ": " << memory.data<float>()[i] << ", not " << expected[i];
-    }
-  }
-};
-
-int64_t address(const Tensor& tensor) { return reinterpret_cast<int64_t>(tensor.raw()); }
 
 TEST(Codegen, ProductsAreThoseOfTheEvaluator) {
   for (Isa isa : isas_here()) {

@@ -19,6 +19,7 @@
 #include <mutex>
 
 #include "anfora/error.h"
+#include "kernels/generated/attention.h"
 #include "kernels/generated/convolution_rows.h"
 #include "kernels/generated/group.h"
 #include "kernels/generated/integer_operands.h"
@@ -69,17 +70,6 @@ int64_t row_stride(int64_t depth, const Tile& tile) {
   const int64_t lines = (depth + kLineElements - 1) / kLineElements;
   return (lines | 1) * kLineElements;  // an odd number of lines spreads them over all sets
 }
-
-// Rows of equal tiles, but for one: `wide` tiles of rows + 1 come first.
-struct Tiling {
-  int64_t count = 0, wide = 0;
-  int rows = 0;
-
-  Tiling(int64_t total, const Tile& tile)
-      : count((total + tile.rows - 1) / tile.rows), wide(total % count), rows(static_cast<int>(total / count)) {}
-  int64_t first_row(int64_t i) const { return i * rows + std::min(i, wide); }
-  int rows_of(int64_t i) const { return rows + (i < wide ? 1 : 0); }
-};
 
 // What is decided of a product before it runs: its code, and the weights that it reads.
 struct ProductLayout {
@@ -623,6 +613,7 @@ const PreparedRegistry& generated_kernels() {
     for (std::string_view name : kProducts)
       all.add(name, "generated:product", [](KernelData& data) { return prepare_product(data, nullptr); });
     all.add("Group", "generated:group", [](KernelData& data) { return prepare_group(data, nullptr); });
+    all.add("Attention", "generated:attention", [](KernelData& data) { return prepare_attention(data, nullptr); });
     return all;
   }();
   return registry;

@@ -38,6 +38,17 @@ struct Tile {
   bool operator==(const Tile&) const = default;
 };
 
+// Rows of equal tiles, but for one: `wide` tiles of rows + 1 come first.
+struct Tiling {
+  int64_t count = 0, wide = 0;
+  int rows = 0;
+
+  Tiling(int64_t total, const Tile& tile)
+      : count((total + tile.rows - 1) / tile.rows), wide(total % count), rows(static_cast<int>(total / count)) {}
+  int64_t first_row(int64_t i) const { return i * rows + std::min(i, wide); }
+  int rows_of(int64_t i) const { return rows + (i < wide ? 1 : 0); }
+};
+
 // What is multiplied in a step: elements, or the parts of a word.
 enum class Factors : uint8_t {
   Floats,

@@ -9,42 +9,58 @@
 // array: causality, windows and padding allow a range of keys for each query. Everything happens in the accumulator,
 // f32 or f64, whatever softmax_precision says: in bfloat16, for one, a sum of probabilities would stop growing at 256
 // keys.
+#include "kernels/reference/attention.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <optional>
 
 #include "kernels/reference/accumulate.h"
-#include "kernels/reference/arguments.h"
 #include "kernels/reference/broadcast.h"
 #include "kernels/reference/cast.h"
 #include "kernels/reference/families.h"
-#include "kernels/reference/gemm.h"
 #include "support/parallel.h"
 #include "support/scratch.h"
 
 namespace anfora::kernels {
+
+void Bias::set_mask(KernelContext& context, const Tensor& mask, const Shape& target) {
+  Shape shape = mask.shape();
+  if (shape.empty()) shape.push_back(1);
+  masked_keys_ = shape.back();
+  shape.pop_back();
+  bool fits = shape.size() <= target.size() && masked_keys_ <= keys;
+  for (size_t i = 0; fits && i < shape.size(); ++i) {
+    fits = shape[i] == 1 || shape[i] == target[target.size() - shape.size() + i];
+  }
+  if (!fits) {
+    throw Error(ErrorCode::TypeMismatch, fmt::format("a mask of shape {} for scores of {}x{}", to_string(mask.shape()),
+                                                     to_string(target), keys));
+  }
+  strides_ = broadcast_strides(shape, target);
+  boolean_ = mask.dtype() == DType::Bool;
+  mask_ = boolean_ ? mask : is_integer(mask.dtype()) ? cast_tensor(context, mask, DType::F32) : widen(context, mask);
+}
+
+Bias::Range Bias::visible(int64_t b, int64_t q) const {
+  const auto entry = static_cast<size_t>(b);
+  const int64_t position = q + offsets[entry];
+  int64_t first = left >= 0 ? std::max<int64_t>(position - left, 0) : 0, last = valid[entry];
+  if (right >= 0) last = std::min(last, position + right + 1);
+  if (causal) last = std::min(last, position + 1);
+  if (mask_.defined()) last = std::min(last, masked_keys_);
+  first = std::clamp<int64_t>(first, 0, keys);
+  return {first, std::clamp(last, first, keys)};
+}
+
 namespace {
 
 // Query rows of a unit of work.
 constexpr int64_t kBlockRows = 64;
-
-// Q, K, V or Y as [batch, heads, sequence, size], in whichever of the two forms it is stored.
-struct HeadLayout {
-  int64_t batch = 0, heads = 0, sequence = 0, size = 0;
-  bool packed = false;  // [batch, sequence, heads * size]
-
-  Shape shape() const { return packed ? Shape{batch, sequence, heads * size} : Shape{batch, heads, sequence, size}; }
-  template <class T>
-  MatrixView<T> head(T* data, int64_t b, int64_t h) const {
-    if (packed) return {data + (b * sequence * heads + h) * size, sequence, size, heads * size, 1};
-    return {data + (b * heads + h) * sequence * size, sequence, size, size, 1};
-  }
-};
 
 HeadLayout layout_of(const Tensor& tensor, const char* what, int64_t num_heads) {
   if (tensor.rank() == 4) return {tensor.dim(0), tensor.dim(1), tensor.dim(2), tensor.dim(3), false};
@@ -93,72 +109,6 @@ Tensor append_to_cache(KernelContext& context, size_t output, const Tensor* past
   return result;
 }
 
-// What of each query's keys is visible, and what is added to the scores.
-class Bias {
- public:
-  int64_t keys = 0;
-  bool causal = false;
-  int64_t left = -1, right = -1;  // window; -1: unbounded
-  IntegerList offsets;            // of each batch entry: position of query 0
-  IntegerList valid;              // keys that are not padding, of each batch entry
-
-  // `target`: batch, query heads, query rows. Keys past the mask's last are masked.
-  void set_mask(KernelContext& context, const Tensor& mask, const Shape& target) {
-    Shape shape = mask.shape();
-    if (shape.empty()) shape.push_back(1);
-    masked_keys_ = shape.back();
-    shape.pop_back();
-    bool fits = shape.size() <= target.size() && masked_keys_ <= keys;
-    for (size_t i = 0; fits && i < shape.size(); ++i) {
-      fits = shape[i] == 1 || shape[i] == target[target.size() - shape.size() + i];
-    }
-    if (!fits) {
-      throw Error(ErrorCode::TypeMismatch, fmt::format("a mask of shape {} for scores of {}x{}",
-                                                       to_string(mask.shape()), to_string(target), keys));
-    }
-    strides_ = broadcast_strides(shape, target);
-    boolean_ = mask.dtype() == DType::Bool;
-    mask_ = boolean_ ? mask : is_integer(mask.dtype()) ? cast_tensor(context, mask, DType::F32) : widen(context, mask);
-  }
-
-  // Adds the bias to a row of scores; false when no key at all is visible.
-  template <class T>
-  bool add_to(T* scores, int64_t b, int64_t h, int64_t q) const {
-    constexpr T masked = -std::numeric_limits<T>::infinity();
-    int64_t position = q + offsets[b];
-    int64_t first = left >= 0 ? std::max<int64_t>(position - left, 0) : 0, last = valid[b];
-    if (right >= 0) last = std::min(last, position + right + 1);
-    if (causal) last = std::min(last, position + 1);
-    if (mask_.defined()) last = std::min(last, masked_keys_);
-    first = std::clamp<int64_t>(first, 0, keys);
-    last = std::clamp(last, first, keys);
-    std::fill(scores, scores + first, masked);
-    std::fill(scores + last, scores + keys, masked);
-    if (!mask_.defined()) return first < last;
-    int64_t row = (strides_[0] * b + strides_[1] * h + strides_[2] * q) * masked_keys_;
-    bool visible = false;
-    for (int64_t k = first; k < last; ++k) {
-      T value = mask_value<T>(row + k);
-      scores[k] = value == masked ? masked : scores[k] + value;
-      visible |= value != masked;
-    }
-    return visible;
-  }
-
- private:
-  template <class T>
-  T mask_value(int64_t i) const {
-    if (boolean_) return mask_.data<bool>()[i] ? T{0} : -std::numeric_limits<T>::infinity();
-    if (mask_.dtype() == DType::F64) return static_cast<T>(mask_.data<double>()[i]);
-    return static_cast<T>(mask_.data<float>()[i]);
-  }
-
-  Tensor mask_;
-  bool boolean_ = false;
-  int64_t masked_keys_ = 0;
-  Shape strides_;  // of batch, head and query, in rows of the mask
-};
-
 // A row of scores to probabilities; all zero when every score is -infinity.
 template <class T>
 void softmax_scores(T* row, int64_t count) {
@@ -170,16 +120,6 @@ void softmax_scores(T* row, int64_t count) {
   for (int64_t i = 0; i < count; ++i) sum += row[i] = std::exp(row[i] - largest);
   for (int64_t i = 0; i < count; ++i) row[i] /= sum;
 }
-
-// What qk_matmul_output shows.
-enum class ScoresShown : int64_t { Raw, Capped, Biased, Probabilities };
-
-struct Attention {
-  HeadLayout q, k, v, y;  // k and v with the cache
-  float scale = 1, softcap = 0;
-  Bias bias;
-  ScoresShown shown = ScoresShown::Raw;
-};
 
 template <class T>
 void attend(const Attention& a, const T* q, const T* k, const T* v, T* y, T* shown) {
@@ -236,13 +176,18 @@ void check_heads(const Attention& a) {
 
 float default_scale(int64_t head_size) { return 1 / std::sqrt(static_cast<float>(std::max<int64_t>(head_size, 1))); }
 
-void attend(KernelContext& context, Attention& a, const Tensor& q, const Tensor& k, const Tensor& v) {
+// The rest of what is read, once the caches are there.
+void complete_attention(Attention& a) {
   check_heads(a);
   a.bias.keys = a.k.sequence;
   a.bias.offsets.resize(a.q.batch, 0);
   a.bias.valid.resize(a.q.batch, a.k.sequence);
   a.y = {a.q.batch, a.q.heads, a.q.sequence, a.v.size, a.q.packed};
-  Tensor wide_q = widen(context, q), wide_k = widen(context, k), wide_v = cast_tensor(context, v, wide_q.dtype());
+}
+
+void attend(KernelContext& context, const Attention& a, const Tensor& q) {
+  Tensor wide_q = widen(context, q), wide_k = widen(context, a.keys),
+         wide_v = cast_tensor(context, a.values, wide_q.dtype());
   WideOutput y(context, 0, q.dtype(), a.y.shape());
   std::optional<WideOutput> shown;
   if (context.num_outputs() > 3) {
@@ -260,7 +205,28 @@ void attend(KernelContext& context, Attention& a, const Tensor& q, const Tensor&
   if (shown) shown->finish();
 }
 
-void attention(KernelContext& context) {
+void attention(KernelContext& context) { attend(context, read_attention(context), context.input(0)); }
+
+void flex_attention(KernelContext& context) {
+  const AttributeSet& attributes = context.attributes();
+  if (attributes.has("score_mod") || attributes.has("prob_mod")) {
+    throw Error(ErrorCode::Unsupported, "FlexAttention with a modifier is not a kernel")
+        .with_hint("it is expanded where the model is read");
+  }
+  const Tensor& q = context.input(0);
+  const Tensor& k = context.input(1);
+  const Tensor& v = context.input(2);
+  Attention a;
+  a.q = layout_of(q, "Q", 0), a.k = layout_of(k, "K", 0), a.v = layout_of(v, "V", 0);
+  a.scale = attributes.get_float("scale", default_scale(a.q.size));
+  a.keys = k, a.values = v;
+  complete_attention(a);
+  attend(context, a, q);
+}
+
+}  // namespace
+
+Attention read_attention(KernelContext& context) {
   const AttributeSet& attributes = context.attributes();
   const Tensor& q = context.input(0);
   const Tensor& k = context.input(1);
@@ -288,18 +254,16 @@ void attention(KernelContext& context) {
   a.bias.right = attributes.get_int("right_window_size", -1);
 
   // Without a past the inputs are read in place, and the cache is made only for the outputs.
-  Tensor keys = k, values = v;
-  bool caches = past_key || context.num_outputs() > 1;
-  if (caches) {
+  a.keys = k, a.values = v;
+  if (past_key || context.num_outputs() > 1) {
     const Tensor present_key = append_to_cache(context, 1, past_key, k, a.k, "key");
     const Tensor present_value = append_to_cache(context, 2, past_value, v, a.v, "value");
     if (past_key) {
-      keys = present_key, values = present_value;
-      a.k = layout_of(keys, "past key", 0), a.v = layout_of(values, "past value", 0);
+      a.keys = present_key, a.values = present_value;
+      a.k = layout_of(a.keys, "past key", 0), a.v = layout_of(a.values, "past value", 0);
       a.bias.offsets.assign(a.q.batch, past_key->dim(2));
     }
   }
-  a.bias.keys = a.k.sequence;
   if (nonpad) {
     if (nonpad->dtype() != DType::I64 || nonpad->shape() != Shape{a.q.batch}) {
       throw Error(ErrorCode::TypeMismatch,
@@ -311,26 +275,10 @@ void attention(KernelContext& context) {
       if (!past_key) a.bias.offsets.push_back(length - a.q.sequence);
     }
   }
+  complete_attention(a);
   if (const Tensor* mask = context.optional_input(3)) a.bias.set_mask(context, *mask, {a.q.batch, a.q.heads, a.q.sequence});
-  attend(context, a, q, keys, values);
+  return a;
 }
-
-void flex_attention(KernelContext& context) {
-  const AttributeSet& attributes = context.attributes();
-  if (attributes.has("score_mod") || attributes.has("prob_mod")) {
-    throw Error(ErrorCode::Unsupported, "FlexAttention with a modifier is not a kernel")
-        .with_hint("it is expanded where the model is read");
-  }
-  const Tensor& q = context.input(0);
-  const Tensor& k = context.input(1);
-  const Tensor& v = context.input(2);
-  Attention a;
-  a.q = layout_of(q, "Q", 0), a.k = layout_of(k, "K", 0), a.v = layout_of(v, "V", 0);
-  a.scale = attributes.get_float("scale", default_scale(a.q.size));
-  attend(context, a, q, k, v);
-}
-
-}  // namespace
 
 void register_attention(KernelRegistry& registry) {
   registry.add("Attention", attention);

@@ -1,0 +1,468 @@
+// How Attention runs: the query rows of a head are divided into strips, of which the scores of a block of keys stay in the first-level
+// cache. A unit of work is some strips of a head, for which a block of keys is packed once.
+//
+//                 keys ─▶
+//               ┌───────┬───────┬───────┐
+//       strip 1 │ block │ block │ block │     of each strip and block: scores, probabilities, values;
+//               ├───────┼───────┼───────┤     blocks that no row of a strip sees are left out
+//       strip 2 │       │       │       │
+//               └───────┴───────┴───────┘
+//
+// Where the heads of queries that share one of keys lie as rows at equal distances, as those of a single position do, they are the rows
+// of one head: so keys and values are read once for all of them.
+#include "kernels/generated/attention.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <set>
+
+#include "kernels/reference/attention.h"
+#include "support/parallel.h"
+#include "support/scratch.h"
+
+namespace anfora::kernels::generated {
+namespace {
+
+// Of the layout of code; another generator's is not taken.
+constexpr int64_t kAttentionCodeVersion = 1;
+
+constexpr int64_t kFewRows = 4;         // for which keys are not packed
+constexpr int64_t kStripRows = 24;      // a multiple of those of most tiles
+constexpr int64_t kStripsOfUnit = 8;    // that share the packed keys
+constexpr int64_t kBlockKeys = 192;     // at least
+
+// The rows that belong to one head of keys, or to one of the queries.
+struct AttentionRows {
+  int64_t heads = 0, count = 0;  // of a batch entry; of a head
+  bool is_merged = false;        // the heads of a group are rows of one
+
+  AttentionRows(const HeadLayout& q, int64_t key_heads)
+      : is_merged(q.heads > key_heads && (q.sequence == 1 || !q.packed)) {
+    heads = is_merged ? key_heads : q.heads;
+    count = is_merged ? q.heads / key_heads * q.sequence : q.sequence;
+  }
+  bool are_few() const { return count <= kFewRows; }
+  Tiling strips() const { return Tiling(count, {.rows = static_cast<int>(kStripRows), .vectors = 1}); }
+};
+
+// What is decided of Attention before it runs.
+struct AttentionPlan {
+  AttentionCode code;
+  std::vector<AttentionEntry> entries;  // sorted
+
+  std::vector<int64_t> numbers() const {
+    std::vector<int64_t> all{kAttentionCodeVersion,
+                             static_cast<int64_t>(code.isa),
+                             code.scores.rows,
+                             code.scores.vectors,
+                             code.values.rows,
+                             code.values.vectors,
+                             code.has_edge ? 1 : 0,
+                             static_cast<int64_t>(code.bias),
+                             code.has_cap ? 1 : 0};
+    for (const AttentionEntry& entry : entries) {
+      all.push_back(static_cast<int64_t>(entry.kind));
+      all.push_back(entry.rows);
+    }
+    return all;
+  }
+};
+
+int64_t dimension(const InputDescription& input, size_t axis_from_end) {
+  if (!input.shape || input.shape->size() <= axis_from_end) return -1;
+  return (*input.shape)[input.shape->size() - 1 - axis_from_end];
+}
+
+// The layout of Q, K or V, as far as it is known: −1 where it is not.
+HeadLayout known_layout(const InputDescription& input, int64_t num_heads) {
+  const bool is_packed = input.shape && input.shape->size() == 3;
+  HeadLayout layout{-1, num_heads, dimension(input, 1), dimension(input, 0), is_packed};
+  if (!is_packed) layout.heads = dimension(input, 2);
+  if (is_packed && num_heads > 0 && layout.size >= 0) layout.size /= num_heads;
+  return layout;
+}
+
+// The numbers of rows that tiles have where `rows` are divided into strips, and these into tiles; all where it is not known.
+std::vector<int> tile_rows(int64_t rows, const Tile& tile) {
+  std::set<int> counts;
+  if (rows <= 0) {
+    for (int i = 1; i <= tile.rows; ++i) counts.insert(i);
+    return {counts.begin(), counts.end()};
+  }
+  const Tiling strips(rows, {.rows = static_cast<int>(kStripRows), .vectors = 1});
+  for (int64_t strip : {int64_t{0}, strips.count - 1}) {
+    const Tiling tiles(strips.rows_of(strip), tile);
+    for (int64_t i : {int64_t{0}, tiles.count - 1}) counts.insert(tiles.rows_of(i));
+  }
+  return {counts.begin(), counts.end()};
+}
+
+std::optional<AttentionPlan> plan_attention(const KernelData& data, Isa isa) {
+  const InputDescription& mask = data.input(3);
+  for (size_t i : {0u, 1u, 2u, 4u, 5u}) {
+    const InputDescription& input = data.input(i);
+    if (input.present ? input.dtype != DType::F32 : i < 3) return std::nullopt;
+  }
+  if ((mask.present && mask.dtype != DType::F32 && mask.dtype != DType::Bool) || data.num_outputs > 3)
+    return std::nullopt;
+  AttentionPlan plan;
+  AttentionCode& code = plan.code;
+  code.isa = isa;
+  code.has_cap = data.attributes.get_float("softcap", 0) > 0;
+  code.bias = !mask.present                ? AttentionBias::None
+              : mask.dtype == DType::Bool ? AttentionBias::Truths
+                                          : AttentionBias::Numbers;
+  const HeadLayout q = known_layout(data.input(0), data.attributes.get_int("q_num_heads", 0)),
+                   k = known_layout(data.input(1), data.attributes.get_int("kv_num_heads", 0)),
+                   v = known_layout(data.input(2), data.attributes.get_int("kv_num_heads", 0));
+  const int64_t past = data.input(4).present ? dimension(data.input(4), 1) : 0;
+  const int64_t keys = k.sequence < 0 || past < 0 ? kBlockKeys : std::min(past + k.sequence, kBlockKeys);
+  code.scores = product_tile(isa, std::max<int64_t>(keys, 1));
+  code.values = product_tile(isa, v.size > 0 ? v.size : code.scores.vectors * describe(isa).lanes);
+  code.has_edge = v.size <= 0 || v.size % code.panel_columns() != 0;
+
+  const bool is_known = q.heads > 0 && k.heads > 0 && q.sequence > 0;
+  const AttentionRows rows(q, k.heads);
+  using Kind = AttentionEntry::Kind;
+  const int64_t count = is_known ? rows.count : -1;
+  plan.entries.push_back({Kind::Probabilities, 0});
+  for (int n : tile_rows(count, code.values)) plan.entries.push_back({Kind::Values, n});
+  if (!is_known || rows.are_few()) plan.entries.push_back({Kind::ScoresOfFew, 0});
+  if (!is_known || !rows.are_few()) {
+    plan.entries.push_back({Kind::Pack, 0});
+    for (int n : tile_rows(count, code.scores)) plan.entries.push_back({Kind::Scores, n});
+  }
+  std::ranges::sort(plan.entries);
+  return plan;
+}
+
+int64_t address_of(const void* pointer) { return reinterpret_cast<int64_t>(pointer); }
+int64_t round_up(int64_t number, int64_t multiple) { return (number + multiple - 1) / multiple * multiple; }
+
+class AttentionKernel : public PreparedKernel {
+ public:
+  explicit AttentionKernel(AttentionPlan plan) : plan_(std::move(plan)) {}
+
+  // False where there is no code for it, and none can be made.
+  bool prepare(KernelData& data, AttentionGenerator generate) {
+    std::vector<int64_t> expected = plan_.numbers();
+    const size_t count = expected.size();
+    if (data.packed.empty()) {
+      if (!generate) return false;
+      MachineCode code = generate(plan_.code, plan_.entries);
+      expected.insert(expected.end(), code.entries.begin(), code.entries.end());
+      data.packed.push_back({0, std::move(expected), std::move(code.bytes)});
+    } else if (data.packed.front().layout.size() != count + plan_.entries.size() ||
+               !std::ranges::equal(expected, std::span(data.packed.front().layout).first(count))) {
+      return false;
+    }
+    const PackedConstant& packed = data.packed.front();
+    const std::span<const int64_t> offsets = std::span(packed.layout).subspan(count);
+    code_ = ExecutableCode::map(
+        {.isa = plan_.code.isa, .entries = {offsets.begin(), offsets.end()}, .bytes = packed.elements});
+    scores_.resize(static_cast<size_t>(plan_.code.scores.rows) + 1);
+    values_.resize(static_cast<size_t>(plan_.code.values.rows) + 1);
+    for (size_t i = 0; i < offsets.size(); ++i) entry(plan_.entries[i]) = code_->entry(offsets[i]);
+    return true;
+  }
+
+  void run(KernelContext& context, State*) const override {
+    const Attention a = read_attention(context);
+    Tensor& y = context.allocate_output(0, DType::F32, a.y.shape());
+    if (y.size() == 0) return;
+    const AttentionRows rows(a.q, a.k.heads);
+    const Run run{.a = a,
+                  .q = context.input(0).data<float>().data(),
+                  .k = a.keys.data<float>().data(),
+                  .v = a.values.data<float>().data(),
+                  .y = y.data<float>().data(),
+                  .rows = rows,
+                  .strips = rows.strips()};
+    const int64_t strips_of_unit = std::min(kStripsOfUnit, run.strips.count),
+                  units = (run.strips.count + strips_of_unit - 1) / strips_of_unit;
+    const int64_t cost = std::min(strips_of_unit * kStripRows, rows.count) * a.k.sequence * (a.k.size + a.v.size);
+    constexpr int64_t kWork = 1 << 19;  // multiply-adds
+    parallel_for(a.q.batch * rows.heads * units, grain_of(kWork, cost), [&](int64_t begin, int64_t end) {
+      Memory memory(*this, a, strips_of_unit);
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t first = i % units * strips_of_unit, last = std::min(first + strips_of_unit, run.strips.count);
+        const int64_t b = i / units / rows.heads, h = i / units % rows.heads;
+        UnitOfWork(*this, run, memory, b, h).run(first, last);
+      }
+    });
+  }
+
+ private:
+  struct Run {
+    const Attention& a;
+    const float *q, *k, *v;
+    float* y;
+    AttentionRows rows;
+    Tiling strips;
+  };
+
+  int64_t lanes() const { return describe(plan_.code.isa).lanes; }
+  int64_t block_keys() const { return round_up(kBlockKeys, plan_.code.panel_keys()); }
+  // Of a strip's scores: as panels are stored whole, and rows are written up to the next whole vector from any key on.
+  int64_t score_stride() const { return block_keys() + lanes(); }
+
+  EntryPoint& entry(const AttentionEntry& wanted) {
+    using Kind = AttentionEntry::Kind;
+    switch (wanted.kind) {
+      case Kind::Pack: return pack_;
+      case Kind::ScoresOfFew: return scores_of_few_;
+      case Kind::Probabilities: return probabilities_;
+      case Kind::Scores: return scores_[static_cast<size_t>(wanted.rows)];
+      case Kind::Values: return values_[static_cast<size_t>(wanted.rows)];
+    }
+    return pack_;
+  }
+
+  // What a thread writes to.
+  struct Memory {
+    Scratch<float> scores, panels, rest_of_keys;
+    Scratch<float> largest, sums;     // of the rows of a unit
+    Scratch<float> decays, factors;   // of those of a strip
+    Memory(const AttentionKernel& kernel, const Attention& a, int64_t strips)
+        : scores(static_cast<size_t>(kStripRows * kernel.score_stride())),
+          panels(static_cast<size_t>(kernel.block_keys() * round_up(a.k.size, kernel.lanes()))),
+          rest_of_keys(static_cast<size_t>(kernel.lanes() * a.k.size)),
+          largest(static_cast<size_t>(strips * kStripRows)),
+          sums(static_cast<size_t>(strips * kStripRows)),
+          decays(static_cast<size_t>(kStripRows)),
+          factors(static_cast<size_t>(kStripRows)) {}
+  };
+
+  // Some strips of a head.
+  class UnitOfWork {
+   public:
+    UnitOfWork(const AttentionKernel& kernel, const Run& run, Memory& memory, int64_t b, int64_t h)
+        : kernel_(kernel), run_(run), a_(run.a), memory_(memory), b_(b) {
+      const int64_t group = a_.q.heads / a_.k.heads;
+      first_head_ = run.rows.is_merged ? h * group : h;
+      const int64_t key_head = run.rows.is_merged ? h : h / group;
+      q_ = rows_of(a_.q.head(run.q, b, first_head_));
+      y_ = rows_of(a_.y.head(run.y, b, first_head_));
+      k_ = a_.k.head(run.k, b, key_head);
+      v_ = a_.v.head(run.v, b, key_head);
+    }
+
+    void run(int64_t first, int64_t last) {
+      first_row_ = run_.strips.first_row(first);
+      const int64_t count = run_.strips.first_row(last) - first_row_;
+      std::fill_n(memory_.largest.data(), count, -std::numeric_limits<float>::infinity());
+      std::fill_n(memory_.sums.data(), count, 0.0f);
+      Bias::Range all = seen_by(first_row_, count);
+      const int64_t size = kernel_.block_keys();
+      for (int64_t strip = first; strip < last; ++strip) {
+        const auto [begin, end] = seen_by(run_.strips.first_row(strip), run_.strips.rows_of(strip));
+        if (begin == end) clear(run_.strips.first_row(strip), run_.strips.rows_of(strip));
+      }
+      for (int64_t block = all.first / size * size; block < all.last; block += size) {
+        const int64_t end = std::min(block + size, all.last);
+        if (!run_.rows.are_few()) pack(block, end - block);
+        for (int64_t strip = first; strip < last; ++strip) {
+          run_strip(run_.strips.first_row(strip), run_.strips.rows_of(strip), block, end);
+        }
+      }
+    }
+
+   private:
+    template <class T>
+    MatrixView<T> rows_of(MatrixView<T> head) const {
+      if (run_.rows.is_merged) head.row_stride = head.columns;
+      return head;
+    }
+    int64_t position(int64_t row) const { return row % a_.q.sequence; }
+    Bias::Range seen(int64_t row) const { return a_.bias.visible(b_, position(row)); }
+
+    // All keys between the first and the last that one of the rows sees.
+    Bias::Range seen_by(int64_t row, int64_t count) const {
+      Bias::Range all{a_.k.sequence, 0};
+      for (int64_t i = row; i < row + count; ++i) {
+        const Bias::Range range = seen(i);
+        if (range.first == range.last) continue;
+        all = {std::min(all.first, range.first), std::max(all.last, range.last)};
+      }
+      return all.first < all.last ? all : Bias::Range{0, 0};
+    }
+
+    void clear(int64_t row, int64_t count) const {
+      for (int64_t i = row; i < row + count; ++i) std::fill_n(y_.data + i * y_.row_stride, y_.columns, 0.0f);
+    }
+
+    int64_t panel_size() const { return kernel_.plan_.code.panel_keys() * round_up(k_.columns, kernel_.lanes()); }
+
+    void pack(int64_t block, int64_t count) {
+      using P = PackKeys;
+      const int64_t lanes = kernel_.lanes(), width = kernel_.plan_.code.panel_keys();
+      std::array<int64_t, P::kArguments> arguments{};
+      arguments[P::kVectors] = k_.columns / lanes;
+      arguments[P::kRest] = k_.columns % lanes;
+      for (int64_t key = 0; key < count; key += lanes) {
+        const float* from = k_.data + (block + key) * k_.row_stride;
+        int64_t stride = k_.row_stride;
+        if (key + lanes > count) {  // the last ones are repeated up to a whole vector
+          for (int64_t i = 0; i < lanes; ++i) {
+            const float* row = from + std::min(i, count - key - 1) * stride;
+            std::copy_n(row, k_.columns, memory_.rest_of_keys.data() + i * k_.columns);
+          }
+          from = memory_.rest_of_keys.data();
+          stride = k_.columns;
+        }
+        arguments[P::kKeys] = address_of(from);
+        arguments[P::kKeyStride] = stride;
+        arguments[P::kPanel] = address_of(memory_.panels.data() + key / width * panel_size() + key % width);
+        kernel_.pack_(arguments.data());
+      }
+    }
+
+    // Rows of a strip, and the keys of a block.
+    void run_strip(int64_t row, int64_t rows, int64_t block, int64_t block_end) {
+      const Bias::Range all = seen_by(row, rows);
+      const int64_t begin = std::max(all.first, block), end = std::min(all.last, block_end);
+      if (begin >= end) return;
+      if (run_.rows.are_few()) {
+        score_few(row, rows, block, begin, end);
+      } else {
+        score(row, rows, block, begin, end);
+      }
+      weigh(row, rows, block, begin, end, all.last <= block_end);
+      sum(row, rows, block, begin, end, all.first >= block);
+    }
+
+    float* scores_at(int64_t i, int64_t key) { return memory_.scores.data() + i * kernel_.score_stride() + key; }
+
+    void score(int64_t row, int64_t rows, int64_t block, int64_t begin, int64_t end) {
+      using P = ScoresOfPanels;
+      const int64_t width = kernel_.plan_.code.panel_keys(), first = (begin - block) / width;
+      std::array<int64_t, P::kArguments> arguments{};
+      arguments[P::kQueryStride] = q_.row_stride;
+      arguments[P::kPanels] = address_of(memory_.panels.data() + first * panel_size());
+      arguments[P::kPanelSize] = panel_size();
+      arguments[P::kCount] = (end - block + width - 1) / width - first;
+      arguments[P::kDepth] = k_.columns;
+      arguments[P::kScale] = address_of(&a_.scale);
+      arguments[P::kScoreStride] = kernel_.score_stride();
+      const Tiling tiles(rows, kernel_.plan_.code.scores);
+      for (int64_t i = 0; i < tiles.count; ++i) {
+        arguments[P::kQueries] = address_of(q_.data + (row + tiles.first_row(i)) * q_.row_stride);
+        arguments[P::kScores] = address_of(scores_at(tiles.first_row(i), first * width));
+        kernel_.scores_[static_cast<size_t>(tiles.rows_of(i))](arguments.data());
+      }
+    }
+
+    void score_few(int64_t row, int64_t rows, int64_t block, int64_t begin, int64_t end) {
+      using P = ScoresOfKeys;
+      const int64_t lanes = kernel_.lanes();
+      std::array<int64_t, P::kArguments> arguments{};
+      arguments[P::kRows] = rows;
+      arguments[P::kQueries] = address_of(q_.data + row * q_.row_stride);
+      arguments[P::kQueryStride] = q_.row_stride;
+      arguments[P::kKeys] = address_of(k_.data + begin * k_.row_stride);
+      arguments[P::kKeyStride] = k_.row_stride;
+      arguments[P::kGroups] = (end - begin) / lanes;
+      arguments[P::kRest] = (end - begin) % lanes;
+      arguments[P::kVectors] = k_.columns / lanes;
+      arguments[P::kDepthRest] = k_.columns % lanes;
+      arguments[P::kScale] = address_of(&a_.scale);
+      arguments[P::kScores] = address_of(scores_at(0, begin - block));
+      arguments[P::kScoreStride] = kernel_.score_stride();
+      kernel_.scores_of_few_(arguments.data());
+    }
+
+    // Probabilities of scores: of rows at once that see the same keys and whose bias lies at equal distances.
+    void weigh(int64_t row, int64_t rows, int64_t block, int64_t begin, int64_t end, bool is_last) {
+      using P = ProbabilitiesOfScores;
+      const int64_t lanes = kernel_.lanes();
+      const Tensor& mask = a_.bias.mask();
+      std::array<int64_t, P::kArguments> arguments{};
+      arguments[P::kScoreStride] = kernel_.score_stride();
+      arguments[P::kCap] = address_of(&a_.softcap);
+      arguments[P::kIsLast] = is_last;
+      if (mask.defined()) arguments[P::kBiasStride] = a_.bias.mask_row_stride();
+      for (int64_t i = 0, count = 0; i < rows; i += count) {
+        const Bias::Range range = seen(row + i);
+        const int64_t left = a_.q.sequence - position(row + i);  // of this head
+        for (count = 1; count < std::min(rows - i, left) && seen(row + i + count) == range;) ++count;
+        const int64_t first = std::clamp(range.first, begin, end), last = std::clamp(range.last, first, end);
+        arguments[P::kRows] = count;
+        arguments[P::kScores] = address_of(scores_at(i, first - block));
+        arguments[P::kVectors] = (last - first) / lanes;
+        arguments[P::kAll] = (last - first + lanes - 1) / lanes;
+        arguments[P::kElements] = last - first;
+        if (mask.defined()) {
+          const int64_t head = first_head_ + (row + i) / a_.q.sequence;
+          const auto element_bytes = static_cast<int64_t>(mask.bytes()) / mask.size();
+          arguments[P::kBias] = address_of(mask.raw()) +
+                                (a_.bias.mask_row(b_, head, position(row + i)) + first) * element_bytes;
+        }
+        arguments[P::kLargest] = address_of(memory_.largest.data() + row + i - first_row_);
+        arguments[P::kSums] = address_of(memory_.sums.data() + row + i - first_row_);
+        arguments[P::kDecays] = address_of(memory_.decays.data() + i);
+        arguments[P::kFactors] = address_of(memory_.factors.data() + i);
+        kernel_.probabilities_(arguments.data());
+        for (int64_t hidden = i; hidden < i + count; ++hidden) {
+          std::fill(scores_at(hidden, begin - block), scores_at(hidden, first - block), 0.0f);
+          std::fill(scores_at(hidden, last - block), scores_at(hidden, end - block), 0.0f);
+        }
+      }
+    }
+
+    void sum(int64_t row, int64_t rows, int64_t block, int64_t begin, int64_t end, bool is_first) {
+      using P = ValuesOfProbabilities;
+      const int64_t width = kernel_.plan_.code.panel_columns();
+      std::array<int64_t, P::kArguments> arguments{};
+      arguments[P::kProbabilityStride] = kernel_.score_stride();
+      arguments[P::kValues] = address_of(v_.data + begin * v_.row_stride);
+      arguments[P::kValueStride] = v_.row_stride;
+      arguments[P::kKeys] = end - begin;
+      arguments[P::kYStride] = y_.row_stride;
+      arguments[P::kPanels] = v_.columns / width;
+      arguments[P::kRest] = v_.columns % width;
+      arguments[P::kIsFirst] = is_first;
+      const Tiling tiles(rows, kernel_.plan_.code.values);
+      for (int64_t i = 0; i < tiles.count; ++i) {
+        const int64_t at = tiles.first_row(i);
+        arguments[P::kProbabilities] = address_of(scores_at(at, begin - block));
+        arguments[P::kY] = address_of(y_.data + (row + at) * y_.row_stride);
+        arguments[P::kDecays] = address_of(memory_.decays.data() + at);
+        arguments[P::kFactors] = address_of(memory_.factors.data() + at);
+        kernel_.values_[static_cast<size_t>(tiles.rows_of(i))](arguments.data());
+      }
+    }
+
+    const AttentionKernel& kernel_;
+    const Run& run_;
+    const Attention& a_;
+    Memory& memory_;
+    int64_t b_, first_head_ = 0, first_row_ = 0;
+    MatrixView<const float> q_, k_, v_;
+    MatrixView<float> y_;
+  };
+
+  AttentionPlan plan_;
+  std::shared_ptr<const ExecutableCode> code_;
+  // Null where no shape has use for it; by number of rows.
+  EntryPoint pack_ = nullptr, scores_of_few_ = nullptr, probabilities_ = nullptr;
+  std::vector<EntryPoint> scores_, values_;
+};
+
+}  // namespace
+
+std::unique_ptr<PreparedKernel> prepare_attention(KernelData& data, AttentionGenerator generate) {
+  constexpr size_t kIsa = 1;
+  Isa isa = best_isa();
+  if (!data.packed.empty()) {
+    const std::vector<int64_t>& layout = data.packed.front().layout;
+    if (layout.size() <= kIsa || layout[kIsa] < 0 || layout[kIsa] > static_cast<int64_t>(Isa::Avx512)) return nullptr;
+    isa = static_cast<Isa>(layout[kIsa]);
+  }
+  std::optional<AttentionPlan> plan = plan_attention(data, isa);
+  if (!plan) return nullptr;
+  auto kernel = std::make_unique<AttentionKernel>(std::move(*plan));
+  return kernel->prepare(data, generate) ? std::move(kernel) : nullptr;
+}
+
+}  // namespace anfora::kernels::generated
