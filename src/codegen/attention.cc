@@ -21,6 +21,7 @@ class AttentionBuilder {
     switch (kind) {
       case AttentionEntry::Kind::Pack: pack(); break;
       case AttentionEntry::Kind::ScoresOfFew: scores_of_few(); break;
+      case AttentionEntry::Kind::Bias: bias(); break;
       case AttentionEntry::Kind::Probabilities: probabilities(); break;
       case AttentionEntry::Kind::Scores: scores(); break;
       case AttentionEntry::Kind::Values: values(); break;
@@ -32,7 +33,7 @@ class AttentionBuilder {
   static constexpr float kMasked = -std::numeric_limits<float>::infinity();
 
   static std::string name_of(const AttentionEntry& entry) {
-    static constexpr const char* kNames[] = {"pack", "scores_of_few", "probabilities", "scores", "values"};
+    static constexpr const char* kNames[] = {"pack", "scores_of_few", "bias", "probabilities", "scores", "values"};
     const char* name = kNames[static_cast<size_t>(entry.kind)];
     return entry.rows == 0 ? name : fmt::format("{}_{}", name, entry.rows);
   }
@@ -142,8 +143,8 @@ class AttentionBuilder {
         [&] { return sums; });
   }
 
-  void probabilities() {
-    using P = ProbabilitiesOfScores;
+  void bias() {
+    using P = BiasOfScores;
     parameters({{"rows", Element::Index},
                 {"scores", Element::Pointer},
                 {"score_stride", Element::Index},
@@ -153,80 +154,107 @@ class AttentionBuilder {
                 {"bias", Element::Pointer},
                 {"bias_stride", Element::Index},
                 {"cap", Element::Pointer},
-                {"largest", Element::Pointer},
-                {"sums", Element::Pointer},
-                {"decays", Element::Pointer},
-                {"factors", Element::Pointer},
-                {"is_last", Element::Index}});
+                {"maxima", Element::Pointer}});
     b_.loop(0, argument(P::kRows), [&](Value row) {
       const Value scores = b_.offset(argument(P::kScores), b_.multiply(row, argument(P::kScoreStride)));
       const Value bias = b_.offset(argument(P::kBias), b_.multiply(row, argument(P::kBiasStride)), bias_bytes());
-      const Value m = number_at(b_.offset(argument(P::kLargest), row));
-      const Value largest = b_.binary(Op::Maximum, b_.of_lanes(Op::LargestOfLanes, finish_scores(scores, bias)), m);
-      const Value base =
-          b_.select(b_.binary(Op::Equal, largest, b_.constant(kMasked)), b_.constant(0), largest);
-      const Value zero = b_.constant(0), one = b_.constant(1), no_rows = b_.integer(0);
-      const Value added = b_.loop(0, argument(P::kAll), 1, std::array{vector()}, std::array{zero},
-                                  [&](Value i, std::span<const Value> carried) {
-                                    const Value at = b_.offset(scores, times(i, isa_.lanes));
-                                    const Value p =
-                                        math_.exp_of_negative_normal(b_.subtract(b_.load(vector(), at, no_rows), base));
-                                    b_.store(at, no_rows, p);
-                                    return std::vector{b_.add(carried[0], p)};
-                                  })[0];
-      const Value decay = math_.exp_of_negative_normal(b_.subtract(m, base));
-      const Value before = number_at(b_.offset(argument(P::kSums), row));
-      const Value sum = math_.fma(before, decay, b_.of_lanes(Op::SumOfLanes, added));
-      const Value inverse = b_.select(b_.binary(Op::Equal, sum, zero), zero, b_.divide(one, sum));
-      const Value factor = b_.select(is_positive(argument(P::kIsLast)), inverse, one);
-      b_.store(b_.offset(argument(P::kLargest), row), no_rows, largest);
-      b_.store(b_.offset(argument(P::kSums), row), no_rows, sum);
-      b_.store(b_.offset(argument(P::kDecays), row), no_rows, decay);
-      b_.store(b_.offset(argument(P::kFactors), row), no_rows, factor);
+      auto step = [&](Value at, Value mask, Value largest) {
+        const Value place = b_.offset(scores, at), given = b_.load(vector(), place, no_rows());
+        Value x = add_bias(capped(given), b_.offset(bias, at, bias_bytes()), mask);
+        if (mask != kNone) x = b_.select(mask, x, b_.constant(kMasked));
+        if (x != given) b_.store(place, no_rows(), x);
+        return std::vector{b_.binary(Op::Maximum, x, largest)};
+      };
+      const Value masked = b_.constant(kMasked);
+      const std::vector<Value> whole = b_.loop(
+          0, argument(P::kVectors), 1, std::array{vector()}, std::array{masked},
+          [&](Value i, std::span<const Value> carried) { return step(times(i, isa_.lanes), kNone, carried[0]); });
+      const Value left = b_.subtract(argument(P::kAll), argument(P::kVectors));
+      const Value largest =
+          b_.loop(0, left, 1, std::array{vector()}, whole, [&](Value i, std::span<const Value> carried) {
+            const Value at = times(b_.add(argument(P::kVectors), i), isa_.lanes);
+            return step(at, b_.columns(1, isa_.lanes, b_.subtract(argument(P::kElements), at)), carried[0]);
+          })[0];
+      b_.store(b_.offset(argument(P::kMaxima), times(row, isa_.lanes)), no_rows(), largest);
     });
   }
 
+  Value no_rows() { return b_.integer(0); }
   int64_t bias_bytes() const { return code_.bias == AttentionBias::Truths ? 1 : int64_t{sizeof(float)}; }
 
-  // Caps the scores of a row and adds the bias; the largest of each lane.
-  Value finish_scores(Value scores, Value bias) {
+  Value capped(Value x) {
+    if (!code_.has_cap) return x;
+    const Value cap = number_at(argument(BiasOfScores::kCap));
+    return b_.multiply(math_.tanh(b_.divide(x, cap)), cap);
+  }
+
+  // What belongs to a row is computed for `lanes` rows at once.
+  void probabilities() {
     using P = ProbabilitiesOfScores;
-    const Value no_rows = b_.integer(0);
-    auto step = [&](Value at, Value mask, Value largest) {
-      const Value place = b_.offset(scores, at);
-      const Value given = b_.load(vector(), place, no_rows);
-      Value x = given;
-      if (code_.has_cap) {
-        const Value cap = number_at(argument(P::kCap));
-        x = b_.multiply(math_.tanh(b_.divide(x, cap)), cap);
-      }
-      x = add_bias(x, b_.offset(bias, at, bias_bytes()), mask);
-      if (mask != kNone) x = b_.select(mask, x, b_.constant(kMasked));
-      if (x != given) b_.store(place, no_rows, x);
-      return std::vector{b_.binary(Op::Maximum, x, largest)};
+    parameters({{"rows", Element::Index},
+                {"groups", Element::Index},
+                {"scores", Element::Pointer},
+                {"score_stride", Element::Index},
+                {"vectors", Element::Index},
+                {"maxima", Element::Pointer},
+                {"largest", Element::Pointer},
+                {"sums", Element::Pointer},
+                {"bases", Element::Pointer},
+                {"decays", Element::Pointer},
+                {"factors", Element::Pointer},
+                {"is_last", Element::Index}});
+    auto place = [&](P::Argument argument_of, Value first) { return b_.offset(argument(argument_of), first); };
+    auto group_of = [&](P::Argument argument_of, Value first) {
+      return b_.load(vector(), place(argument_of, first), no_rows());
     };
-    const Value masked = b_.constant(kMasked);
-    const std::vector<Value> whole = b_.loop(
-        0, argument(P::kVectors), 1, std::array{vector()}, std::array{masked},
-        [&](Value i, std::span<const Value> carried) { return step(times(i, isa_.lanes), kNone, carried[0]); });
-    const Value left = b_.subtract(argument(P::kAll), argument(P::kVectors));
-    return b_.loop(0, left, 1, std::array{vector()}, whole, [&](Value i, std::span<const Value> carried) {
-      const Value at = times(b_.add(argument(P::kVectors), i), isa_.lanes);
-      return step(at, b_.columns(1, isa_.lanes, b_.subtract(argument(P::kElements), at)), carried[0]);
-    })[0];
+    auto of_rows = [&](Op op, Value first) {
+      return b_.of_lanes(op, b_.load(square(), place(P::kMaxima, times(first, isa_.lanes)), b_.integer(isa_.lanes)));
+    };
+    b_.loop(0, argument(P::kGroups), [&](Value group) {
+      const Value first = times(group, isa_.lanes), m = group_of(P::kLargest, first);
+      const Value largest = b_.binary(Op::Maximum, of_rows(Op::LargestOfLanes, first), m);
+      const Value is_masked = b_.binary(Op::Equal, largest, b_.constant(kMasked));
+      const Value base = b_.select(is_masked, b_.constant(0), largest);
+      const Value decay = math_.exp_of_negative_normal(b_.subtract(m, base));
+      b_.store(place(P::kLargest, first), no_rows(), largest);
+      b_.store(place(P::kBases, first), no_rows(), base);
+      b_.store(place(P::kDecays, first), no_rows(), decay);
+    });
+    b_.loop(0, argument(P::kRows), [&](Value row) {
+      const Value scores = b_.offset(argument(P::kScores), b_.multiply(row, argument(P::kScoreStride)));
+      const Value base = number_at(place(P::kBases, row)), zero = b_.constant(0);
+      const Value sum = b_.loop(0, argument(P::kVectors), 1, std::array{vector()}, std::array{zero},
+                                [&](Value i, std::span<const Value> carried) {
+                                  const Value at = b_.offset(scores, times(i, isa_.lanes));
+                                  const Value x = b_.subtract(b_.load(vector(), at, no_rows()), base);
+                                  const Value p = math_.exp_of_negative_normal(x);
+                                  b_.store(at, no_rows(), p);
+                                  return std::vector{b_.add(carried[0], p)};
+                                })[0];
+      b_.store(place(P::kMaxima, times(row, isa_.lanes)), no_rows(), sum);
+    });
+    b_.loop(0, argument(P::kGroups), [&](Value group) {
+      const Value first = times(group, isa_.lanes), zero = b_.constant(0), one = b_.constant(1);
+      const Value sum =
+          math_.fma(group_of(P::kSums, first), group_of(P::kDecays, first), of_rows(Op::SumOfLanes, first));
+      const Value inverse = b_.select(b_.binary(Op::Equal, sum, zero), zero, b_.divide(one, sum));
+      const Value factor = b_.select(is_positive(argument(P::kIsLast)), inverse, one);
+      b_.store(place(P::kSums, first), no_rows(), sum);
+      b_.store(place(P::kFactors, first), no_rows(), factor);
+    });
   }
 
   // A bias of −∞ hides a score, whatever that is.
   Value add_bias(Value x, Value bias, Value mask) {
-    const Value masked = b_.constant(kMasked), no_rows = b_.integer(0);
+    const Value masked = b_.constant(kMasked);
     switch (code_.bias) {
       case AttentionBias::None: return x;
       case AttentionBias::Numbers: {
-        const Value added = b_.load(vector(), bias, no_rows, mask);
+        const Value added = b_.load(vector(), bias, no_rows(), mask);
         return b_.select(b_.binary(Op::Equal, added, masked), masked, b_.add(x, added));
       }
       case AttentionBias::Truths:
-        return b_.select(b_.load({Element::Mask, 1, 1, isa_.lanes}, bias, no_rows, mask), x, masked);
+        return b_.select(b_.load({Element::Mask, 1, 1, isa_.lanes}, bias, no_rows(), mask), x, masked);
     }
     return x;
   }

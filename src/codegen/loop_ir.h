@@ -70,9 +70,10 @@ enum class Op : uint8_t {
   Equal,       // f32 → mask; false of NaN, as Less
   SquareRoot,  // f32
   Transpose,   // f32[lanes x 1 x lanes]: rows become columns
-  SumOfLanes,  // f32[1x1xlanes] → f32[1x1x1]: halves are combined until one element is left; f32[lanes x 1 x lanes] → f32[1x1xlanes]: of each row
+  // f32[1x1xlanes] → f32[1x1x1]: halves are combined until one element is left. f32[lanes x 1 x lanes] → f32[1x1xlanes]: each row
+  SumOfLanes,
   LargestOfLanes,
-  SmallestOfLanes,  // the same
+  SmallestOfLanes,
   Select,           // mask, a, b
   And,
   Or,

@@ -124,10 +124,10 @@ class Lowering {
       case Op::SquareRoot: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, operand(0));
       case Op::Transpose: return transpose(value, row);
       case Op::SumOfLanes:
-        if (node(n.operands[0]).type.rows > 1) return sums_of_rows(n.operands[0]);
-        [[fallthrough]];
       case Op::LargestOfLanes:
-      case Op::SmallestOfLanes: return of_lanes(n.op, element(n.operands[0], 0, 0, node(n.operands[0]).type.lanes));
+      case Op::SmallestOfLanes:
+        if (node(n.operands[0]).type.rows > 1) return of_rows(n.op, n.operands[0]);
+        return of_lanes(n.op, element(n.operands[0], 0, 0, node(n.operands[0]).type.lanes));
       case Op::DotBytes: return dot_bytes(lanes, operand(0), operand(1), operand(2));
       case Op::DotHalves: return b_.CreateAdd(operand(2), sum_of_halves(lanes, operand(0), operand(1)));
       case Op::ToFloat: return b_.CreateSIToFP(operand(0), element_type(n.type));
@@ -221,17 +221,23 @@ class Lowering {
     return rows[static_cast<size_t>(row)];
   }
 
-  // The same, where the two that change places are added.
-  llvm::Value* sums_of_rows(Value tile) {
+  // The same, where the two that change places are combined.
+  llvm::Value* of_rows(Op op, Value tile) {
     const int lanes = node(tile).type.lanes;
     std::vector<llvm::Value*> rows = rows_of(tile);
     for (int distance = lanes / 2; distance > 0; distance /= 2) {
       for (int i = 0; i < distance; ++i) {
         llvm::Value *&a = rows[static_cast<size_t>(i)], *b = rows[static_cast<size_t>(i + distance)];
-        a = b_.CreateFAdd(interleave(a, b, lanes, distance, 0), interleave(a, b, lanes, distance, distance));
+        a = combined(op, interleave(a, b, lanes, distance, 0), interleave(a, b, lanes, distance, distance));
       }
     }
     return rows[0];
+  }
+
+  llvm::Value* combined(Op op, llvm::Value* a, llvm::Value* b) {
+    if (op == Op::SumOfLanes) return b_.CreateFAdd(a, b);
+    llvm::Value* is_first = op == Op::LargestOfLanes ? b_.CreateFCmpOGT(a, b) : b_.CreateFCmpOLT(a, b);
+    return b_.CreateSelect(b_.CreateOr(is_first, b_.CreateFCmpUNO(a, a)), a, b);
   }
 
   // The halves of the vector are combined until one lane is left.
@@ -244,12 +250,7 @@ class Lowering {
         high.push_back(static_cast<int>(i + count / 2));
       }
       llvm::Value *a = b_.CreateShuffleVector(vector, low), *b = b_.CreateShuffleVector(vector, high);
-      if (op == Op::SumOfLanes) {
-        vector = b_.CreateFAdd(a, b);
-      } else {
-        llvm::Value* is_first = op == Op::LargestOfLanes ? b_.CreateFCmpOGT(a, b) : b_.CreateFCmpOLT(a, b);
-        vector = b_.CreateSelect(b_.CreateOr(is_first, b_.CreateFCmpUNO(a, a)), a, b);
-      }
+      vector = combined(op, a, b);
     }
     return b_.CreateExtractElement(vector, uint64_t{0});
   }

@@ -199,13 +199,12 @@ class Verifier {
         if (result != Type{Element::F32, isa_.lanes, 1, isa_.lanes}) fail(value, "of {}", to_string(result));
         break;
       case Op::SumOfLanes:
+      case Op::LargestOfLanes:
+      case Op::SmallestOfLanes:
         if (result == Type{Element::F32, isa_.lanes, 1, isa_.lanes}) {
           result.rows = 1;
           break;
         }
-        [[fallthrough]];
-      case Op::LargestOfLanes:
-      case Op::SmallestOfLanes:
         if (result != Type{Element::F32, 1, 1, isa_.lanes}) fail(value, "of {}", to_string(result));
         result.lanes = 1;
         break;

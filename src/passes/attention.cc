@@ -1,5 +1,6 @@
-// Attention in parts, for execution: @Attention of src/dialects/onnx/attention.ir, products and a softmax, whose kernels are faster
-// than that of Attention. That one goes through the scores block by block; where all of them at once would take much memory, it stays.
+// Attention in parts: @Attention of src/dialects/onnx/attention.ir, products and a softmax, where the operator is not to be written. To be
+// run, it stays where generated code computes it (docs/codegen.md); the parts are faster than the reference kernel, which goes through the
+// scores block by block, as long as all of them at once do not take much memory.
 #include <algorithm>
 #include <optional>
 
@@ -37,7 +38,8 @@ double num_scores(const Apply& node) {
 size_t run_attention(PassContext& context) {
   if (context.options.math != rewrite::Promise::Real) return 0;
   auto attributes = [&](const Apply& node) -> std::optional<AttributeSet> {
-    if (!node.is("Attention")) return std::nullopt;
+    const auto& has_operator = context.options.has_operator;
+    if (!node.is("Attention") || (has_operator && has_operator(node))) return std::nullopt;
     if (num_scores(node) <= kMostScores) return node.attributes();
     context.remarks.refused(kAttention.name, kInParts, node, "all scores at once would take much memory");
     return std::nullopt;
@@ -46,7 +48,21 @@ size_t run_attention(PassContext& context) {
       context, {kAttention.name, kInParts, onnx_parts::library_files(), attributes, context.options.has_operator});
 }
 
+// In f32, with a mask of f32 or truth values, if any, and without the scores as a result.
+bool is_of_single_precision(const Apply& node, size_t i) {
+  return !node.has_input(i) || node.input(i)->type()->dtype() == DType::F32;
+}
+
 }  // namespace
+
+bool has_attention_kernel(const Apply& node) {
+  constexpr size_t kScores = 3;
+  const bool has_scores = node.num_outputs() > kScores && is_result_used(node, kScores);
+  const bool has_kernel_mask = is_of_single_precision(node, Mask) || node.input(Mask)->type()->dtype() == DType::Bool;
+  constexpr AttentionOperand kOthers[] = {Query, Key, ValueOf, PastKey, PastValue};
+  return node.is("Attention") && !has_scores && has_kernel_mask &&
+         std::ranges::all_of(kOthers, [&](AttentionOperand i) { return is_of_single_precision(node, i); });
+}
 
 const Pass kAttention{"attention", "attention in parts", "products and a softmax, for execution", run_attention};
 

@@ -99,6 +99,9 @@ std::shared_ptr<const rewrite::RuleSet> rules_of_passes();
 // Whether that pass makes an operator of ONNX Runtime of an application.
 bool has_onnxruntime_operator(const ir::Apply& node);
 
+// Whether generated code computes that Attention (kernels/generated/attention.h).
+bool has_attention_kernel(const ir::Apply& node);
+
 // Whether an operator can give floats, and its declaration has no gradient (ops/gradients.h).
 bool lacks_gradient(const ir::Apply& node);
 

@@ -96,8 +96,10 @@ constexpr const Stage* kExecuteStages[] = {&kExpand, &kSimplify, &kGradientKerne
 constexpr const Stage* kLowerStages[] = {&kWiden, &kLowering};
 constexpr const Stage* kGradientStages[] = {&kDecompose, &kPrepareLoops, &kSimplifyDifferentiable, &kDifferentiate};
 
-// The parts of attention and of rotations are faster than their kernels.
-bool has_faster_parts(const ir::Apply& node) { return node.is("Attention") || node.is("RotaryEmbedding"); }
+// The parts of rotations, and of attention that is not generated code, are faster than their kernels.
+bool has_faster_parts(const ir::Apply& node) {
+  return node.is("RotaryEmbedding") || (node.is("Attention") && !passes::has_attention_kernel(node));
+}
 
 struct Constraint {
   std::string_view before, after, reason;

@@ -98,8 +98,8 @@ TEST(Attention, ScoresOfFewRowsAreThoseOfTheEvaluator) {
   }
 }
 
-TEST(Attention, ProbabilitiesAreThoseOfTheEvaluator) {
-  using P = ProbabilitiesOfScores;
+TEST(Attention, BiasIsThatOfTheEvaluator) {
+  using P = BiasOfScores;
   constexpr int64_t kCount = 3;
   for (Isa isa : isas_here()) {
     const int64_t lanes = kernels::generated::describe(isa).lanes;
@@ -117,22 +117,46 @@ TEST(Attention, ProbabilitiesAreThoseOfTheEvaluator) {
           } else {
             added.data<float>()[1] = -INFINITY, added.data<float>()[static_cast<size_t>(stride)] = NAN;
           }
-          // The scores, then what is known of the rows: the largest, the sums, and what comes out.
-          Tensor memory = random_tensor({kCount * (stride + 4)}, 1);
-          for (float& x : memory.data<float>()) x *= 10;
-          float* rows = memory.data<float>().data() + kCount * stride;
-          std::ranges::copy(std::array{-INFINITY, 20.0f, -3.0f, 0.0f, 3.0f, 1.0f}, rows);
-          const auto cap = Tensor::scalar(5.0f);
-          EntryRun run(code, {Kind::Probabilities, 0}, P::kArguments);
+          // The scores, then the largest of each lane.
+          Tensor memory = random_tensor({kCount, stride + lanes}, 1);
+          const auto cap = Tensor::scalar(0.5f);
+          EntryRun run(code, {Kind::Bias, 0}, P::kArguments);
           run.read(P::kBias, added), run.read(P::kCap, cap);
-          for (P::Argument result : {P::kLargest, P::kSums, P::kDecays, P::kFactors})
-            run.arguments[result] = reinterpret_cast<int64_t>(rows + (result - P::kLargest) * kCount);
-          run.arguments[P::kRows] = kCount, run.arguments[P::kIsLast] = 1;
+          run.arguments[P::kRows] = kCount;
           run.arguments[P::kScoreStride] = run.arguments[P::kBiasStride] = stride;
           run.arguments[P::kVectors] = length / lanes, run.arguments[P::kAll] = (length + lanes - 1) / lanes;
           run.arguments[P::kElements] = length;
+          run.arguments[P::kMaxima] = reinterpret_cast<int64_t>(memory.data<float>().data() + kCount * stride);
           run.both.expect_equal(run.arguments, P::kScores, memory);
         }
+      }
+    }
+  }
+}
+
+TEST(Attention, ProbabilitiesAreThoseOfTheEvaluator) {
+  using P = ProbabilitiesOfScores;
+  for (Isa isa : isas_here()) {
+    const int64_t lanes = kernels::generated::describe(isa).lanes, rows = lanes + 3, padded = 2 * lanes;
+    for (int64_t vectors : {0, 1, 3}) {
+      for (bool is_last : {false, true}) {
+        SCOPED_TRACE(fmt::format("{}, {} vectors, last {}", kernels::generated::describe(isa).name, vectors, is_last));
+        const int64_t stride = 4 * lanes;
+        // The scores, the maxima, then what is kept of the rows: the largest, the sums, and what comes out.
+        Tensor memory = random_tensor({padded * (stride + lanes + 5)}, 1);
+        float* scores = memory.data<float>().data();
+        for (float& x : memory.data<float>()) x *= 10;
+        float *maxima = scores + padded * stride, *kept = maxima + padded * lanes;
+        std::fill_n(maxima, lanes, -INFINITY);  // of a row that sees nothing
+        std::fill_n(scores, stride, -INFINITY);
+        kept[0] = -INFINITY, kept[padded] = 0;
+        EntryRun run(attention_code(isa), {Kind::Probabilities, 0}, P::kArguments);
+        run.arguments[P::kMaxima] = reinterpret_cast<int64_t>(maxima);
+        for (P::Argument result : {P::kLargest, P::kSums, P::kBases, P::kDecays, P::kFactors})
+          run.arguments[result] = reinterpret_cast<int64_t>(kept + (result - P::kLargest) * padded);
+        run.arguments[P::kRows] = rows, run.arguments[P::kGroups] = 2, run.arguments[P::kIsLast] = is_last;
+        run.arguments[P::kScoreStride] = stride, run.arguments[P::kVectors] = vectors;
+        run.both.expect_equal(run.arguments, P::kScores, memory);
       }
     }
   }

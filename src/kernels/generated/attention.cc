@@ -27,10 +27,10 @@ namespace {
 // Of the layout of code; another generator's is not taken.
 constexpr int64_t kAttentionCodeVersion = 1;
 
-constexpr int64_t kFewRows = 4;         // for which keys are not packed
-constexpr int64_t kStripRows = 24;      // a multiple of those of most tiles
-constexpr int64_t kStripsOfUnit = 8;    // that share the packed keys
-constexpr int64_t kBlockKeys = 192;     // at least
+constexpr int64_t kFewRows = 8;       // for which keys are not packed, as measured
+constexpr int64_t kStripRows = 24;    // a multiple of those of most tiles
+constexpr int64_t kStripsOfUnit = 8;  // that share the packed keys
+constexpr int64_t kBlockKeys = 384;   // at least
 
 // The rows that belong to one head of keys, or to one of the queries.
 struct AttentionRows {
@@ -126,6 +126,7 @@ std::optional<AttentionPlan> plan_attention(const KernelData& data, Isa isa) {
   const AttentionRows rows(q, k.heads);
   using Kind = AttentionEntry::Kind;
   const int64_t count = is_known ? rows.count : -1;
+  plan.entries.push_back({Kind::Bias, 0});
   plan.entries.push_back({Kind::Probabilities, 0});
   for (int n : tile_rows(count, code.values)) plan.entries.push_back({Kind::Values, n});
   if (!is_known || rows.are_few()) plan.entries.push_back({Kind::ScoresOfFew, 0});
@@ -203,6 +204,7 @@ class AttentionKernel : public PreparedKernel {
   };
 
   int64_t lanes() const { return describe(plan_.code.isa).lanes; }
+  int64_t padded_rows() const { return round_up(kStripRows, lanes()); }  // of a strip
   int64_t block_keys() const { return round_up(kBlockKeys, plan_.code.panel_keys()); }
   // Of a strip's scores: as panels are stored whole, and rows are written up to the next whole vector from any key on.
   int64_t score_stride() const { return block_keys() + lanes(); }
@@ -212,6 +214,7 @@ class AttentionKernel : public PreparedKernel {
     switch (wanted.kind) {
       case Kind::Pack: return pack_;
       case Kind::ScoresOfFew: return scores_of_few_;
+      case Kind::Bias: return bias_;
       case Kind::Probabilities: return probabilities_;
       case Kind::Scores: return scores_[static_cast<size_t>(wanted.rows)];
       case Kind::Values: return values_[static_cast<size_t>(wanted.rows)];
@@ -222,16 +225,21 @@ class AttentionKernel : public PreparedKernel {
   // What a thread writes to.
   struct Memory {
     Scratch<float> scores, panels, rest_of_keys;
-    Scratch<float> largest, sums;     // of the rows of a unit
-    Scratch<float> decays, factors;   // of those of a strip
+    Scratch<Bias::Range> seen;       // of the rows of a unit: the keys
+    // By row, for each strip and for one, up to a whole vector. Maxima have a vector for each row.
+    Scratch<float> largest, sums;
+    Scratch<float> maxima, bases, decays, factors;
     Memory(const AttentionKernel& kernel, const Attention& a, int64_t strips)
         : scores(static_cast<size_t>(kStripRows * kernel.score_stride())),
           panels(static_cast<size_t>(kernel.block_keys() * round_up(a.k.size, kernel.lanes()))),
           rest_of_keys(static_cast<size_t>(kernel.lanes() * a.k.size)),
-          largest(static_cast<size_t>(strips * kStripRows)),
-          sums(static_cast<size_t>(strips * kStripRows)),
-          decays(static_cast<size_t>(kStripRows)),
-          factors(static_cast<size_t>(kStripRows)) {}
+          seen(static_cast<size_t>(strips * kStripRows)),
+          largest(static_cast<size_t>(strips * kernel.padded_rows())),
+          sums(largest.size()),
+          maxima(static_cast<size_t>(kernel.padded_rows() * kernel.lanes()), 0.0f),
+          bases(static_cast<size_t>(kernel.padded_rows())),
+          decays(bases.size()),
+          factors(bases.size()) {}
   };
 
   // Some strips of a head.
@@ -251,9 +259,10 @@ class AttentionKernel : public PreparedKernel {
     void run(int64_t first, int64_t last) {
       first_row_ = run_.strips.first_row(first);
       const int64_t count = run_.strips.first_row(last) - first_row_;
-      std::fill_n(memory_.largest.data(), count, -std::numeric_limits<float>::infinity());
-      std::fill_n(memory_.sums.data(), count, 0.0f);
-      Bias::Range all = seen_by(first_row_, count);
+      std::ranges::fill(memory_.largest, -std::numeric_limits<float>::infinity());
+      std::ranges::fill(memory_.sums, 0.0f);
+      for (int64_t i = 0; i < count; ++i) memory_.seen.data()[i] = a_.bias.visible(b_, position(first_row_ + i));
+      const Bias::Range all = seen_by(first_row_, count);
       const int64_t size = kernel_.block_keys();
       for (int64_t strip = first; strip < last; ++strip) {
         const auto [begin, end] = seen_by(run_.strips.first_row(strip), run_.strips.rows_of(strip));
@@ -263,6 +272,7 @@ class AttentionKernel : public PreparedKernel {
         const int64_t end = std::min(block + size, all.last);
         if (!run_.rows.are_few()) pack(block, end - block);
         for (int64_t strip = first; strip < last; ++strip) {
+          kept_ = (strip - first) * kernel_.padded_rows();
           run_strip(run_.strips.first_row(strip), run_.strips.rows_of(strip), block, end);
         }
       }
@@ -275,13 +285,13 @@ class AttentionKernel : public PreparedKernel {
       return head;
     }
     int64_t position(int64_t row) const { return row % a_.q.sequence; }
-    Bias::Range seen(int64_t row) const { return a_.bias.visible(b_, position(row)); }
+    const Bias::Range& seen(int64_t row) const { return memory_.seen.data()[row - first_row_]; }
 
     // All keys between the first and the last that one of the rows sees.
     Bias::Range seen_by(int64_t row, int64_t count) const {
       Bias::Range all{a_.k.sequence, 0};
       for (int64_t i = row; i < row + count; ++i) {
-        const Bias::Range range = seen(i);
+        const Bias::Range& range = seen(i);
         if (range.first == range.last) continue;
         all = {std::min(all.first, range.first), std::max(all.last, range.last)};
       }
@@ -328,7 +338,8 @@ class AttentionKernel : public PreparedKernel {
       } else {
         score(row, rows, block, begin, end);
       }
-      weigh(row, rows, block, begin, end, all.last <= block_end);
+      add_bias(row, rows, block, begin, end);
+      exponentiate(rows, begin - block, end - begin, all.last <= block_end);
       sum(row, rows, block, begin, end, all.first >= block);
     }
 
@@ -372,18 +383,18 @@ class AttentionKernel : public PreparedKernel {
       kernel_.scores_of_few_(arguments.data());
     }
 
-    // Probabilities of scores: of rows at once that see the same keys and whose bias lies at equal distances.
-    void weigh(int64_t row, int64_t rows, int64_t block, int64_t begin, int64_t end, bool is_last) {
-      using P = ProbabilitiesOfScores;
-      const int64_t lanes = kernel_.lanes();
+    // Of rows at once that see the same keys and whose bias lies at equal distances. What they do not see becomes −∞.
+    void add_bias(int64_t row, int64_t rows, int64_t block, int64_t begin, int64_t end) {
+      using P = BiasOfScores;
+      constexpr float kHidden = -std::numeric_limits<float>::infinity();
+      const int64_t lanes = kernel_.lanes(), padded_end = begin + round_up(end - begin, lanes);
       const Tensor& mask = a_.bias.mask();
       std::array<int64_t, P::kArguments> arguments{};
       arguments[P::kScoreStride] = kernel_.score_stride();
       arguments[P::kCap] = address_of(&a_.softcap);
-      arguments[P::kIsLast] = is_last;
       if (mask.defined()) arguments[P::kBiasStride] = a_.bias.mask_row_stride();
       for (int64_t i = 0, count = 0; i < rows; i += count) {
-        const Bias::Range range = seen(row + i);
+        const Bias::Range& range = seen(row + i);
         const int64_t left = a_.q.sequence - position(row + i);  // of this head
         for (count = 1; count < std::min(rows - i, left) && seen(row + i + count) == range;) ++count;
         const int64_t first = std::clamp(range.first, begin, end), last = std::clamp(range.last, first, end);
@@ -394,20 +405,36 @@ class AttentionKernel : public PreparedKernel {
         arguments[P::kElements] = last - first;
         if (mask.defined()) {
           const int64_t head = first_head_ + (row + i) / a_.q.sequence;
-          const auto element_bytes = static_cast<int64_t>(mask.bytes()) / mask.size();
+          const auto bytes = static_cast<int64_t>(element_bytes(mask.dtype()));
           arguments[P::kBias] = address_of(mask.raw()) +
-                                (a_.bias.mask_row(b_, head, position(row + i)) + first) * element_bytes;
+                                (a_.bias.mask_row(b_, head, position(row + i)) + first) * bytes;
         }
-        arguments[P::kLargest] = address_of(memory_.largest.data() + row + i - first_row_);
-        arguments[P::kSums] = address_of(memory_.sums.data() + row + i - first_row_);
-        arguments[P::kDecays] = address_of(memory_.decays.data() + i);
-        arguments[P::kFactors] = address_of(memory_.factors.data() + i);
-        kernel_.probabilities_(arguments.data());
-        for (int64_t hidden = i; hidden < i + count; ++hidden) {
-          std::fill(scores_at(hidden, begin - block), scores_at(hidden, first - block), 0.0f);
-          std::fill(scores_at(hidden, last - block), scores_at(hidden, end - block), 0.0f);
+        arguments[P::kMaxima] = address_of(memory_.maxima.data() + i * lanes);
+        kernel_.bias_(arguments.data());
+        for (int64_t k = i; k < i + count; ++k) {
+          std::fill(scores_at(k, begin - block), scores_at(k, first - block), kHidden);
+          std::fill(scores_at(k, last - block), scores_at(k, padded_end - block), kHidden);
         }
       }
+    }
+
+    void exponentiate(int64_t rows, int64_t first, int64_t count, bool is_last) {
+      using P = ProbabilitiesOfScores;
+      const int64_t lanes = kernel_.lanes();
+      std::array<int64_t, P::kArguments> arguments{};
+      arguments[P::kRows] = rows;
+      arguments[P::kGroups] = (rows + lanes - 1) / lanes;
+      arguments[P::kScores] = address_of(scores_at(0, first));
+      arguments[P::kScoreStride] = kernel_.score_stride();
+      arguments[P::kVectors] = (count + lanes - 1) / lanes;
+      arguments[P::kMaxima] = address_of(memory_.maxima.data());
+      arguments[P::kLargest] = address_of(memory_.largest.data() + kept_);
+      arguments[P::kSums] = address_of(memory_.sums.data() + kept_);
+      arguments[P::kBases] = address_of(memory_.bases.data());
+      arguments[P::kDecays] = address_of(memory_.decays.data());
+      arguments[P::kFactors] = address_of(memory_.factors.data());
+      arguments[P::kIsLast] = is_last;
+      kernel_.probabilities_(arguments.data());
     }
 
     void sum(int64_t row, int64_t rows, int64_t block, int64_t begin, int64_t end, bool is_first) {
@@ -438,6 +465,7 @@ class AttentionKernel : public PreparedKernel {
     const Attention& a_;
     Memory& memory_;
     int64_t b_, first_head_ = 0, first_row_ = 0;
+    int64_t kept_ = 0;  // where the numbers of the strip's rows are, in what is kept for each strip
     MatrixView<const float> q_, k_, v_;
     MatrixView<float> y_;
   };
@@ -445,7 +473,7 @@ class AttentionKernel : public PreparedKernel {
   AttentionPlan plan_;
   std::shared_ptr<const ExecutableCode> code_;
   // Null where no shape has use for it; by number of rows.
-  EntryPoint pack_ = nullptr, scores_of_few_ = nullptr, probabilities_ = nullptr;
+  EntryPoint pack_ = nullptr, scores_of_few_ = nullptr, bias_ = nullptr, probabilities_ = nullptr;
   std::vector<EntryPoint> scores_, values_;
 };
 

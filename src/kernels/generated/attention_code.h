@@ -8,6 +8,7 @@
 //     Scores          S = scale · Q Kᵀ                     of keys that are packed as panels K'[panel][size of a head][key of the panel],
 //                                                          lanes of them at a time
 //     ScoresOfFew     the same, of keys as they lie: for few rows, where packing would take longer
+//     Bias            S = cap(S) + bias, and the largest of each lane of a row
 //     Probabilities   m' = max(m, max S), P = exp(S − m'), α = exp(m − m'), sum' = α sum + Σ P
 //     Values          Y' = β (α Y + P V),                  where β = 1 / sum' at the last block, else 1
 //
@@ -38,7 +39,7 @@ struct AttentionCode {
 };
 
 struct AttentionEntry {
-  enum class Kind : uint8_t { Pack, ScoresOfFew, Probabilities, Scores, Values };
+  enum class Kind : uint8_t { Pack, ScoresOfFew, Bias, Probabilities, Scores, Values };
   Kind kind = Kind::Pack;
   int rows = 0;  // of Scores and Values: of the tile
   auto operator<=>(const AttentionEntry&) const = default;
@@ -79,7 +80,7 @@ struct ScoresOfKeys {
     kArguments
   };
 };
-struct ProbabilitiesOfScores {  // memory of scores is written up to the next whole vector
+struct BiasOfScores {  // memory of scores is written up to the next whole vector
   enum Argument : uint8_t {
     kRows,
     kScores,
@@ -89,9 +90,22 @@ struct ProbabilitiesOfScores {  // memory of scores is written up to the next wh
     kElements,  // of a row
     kBias,
     kBiasStride,
-    kCap,      // the address of a number
+    kCap,     // the address of a number
+    kMaxima,  // a vector for each row, written
+    kArguments
+  };
+};
+struct ProbabilitiesOfScores {  // what is kept by row is read and written for whole groups
+  enum Argument : uint8_t {
+    kRows,
+    kGroups,  // of `lanes` rows, with the rest as one more
+    kScores,
+    kScoreStride,
+    kVectors,  // with a rest as one more: −∞ follows the last score
+    kMaxima,   // a vector for each row; written over
     kLargest,  // by row: m
     kSums,
+    kBases,    // what is subtracted from scores, written
     kDecays,   // α, written
     kFactors,  // β, written
     kIsLast,
