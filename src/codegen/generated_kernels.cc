@@ -91,9 +91,11 @@ const kernels::PreparedRegistry& generating_kernels() {
     all.add("Group", "generated:group", [](kernels::KernelData& data) -> std::unique_ptr<kernels::PreparedKernel> {
       return can_compile() ? kernels::generated::prepare_group(data, group_code) : nullptr;
     });
-    all.add("Attention", "generated:attention", [](kernels::KernelData& data) -> std::unique_ptr<kernels::PreparedKernel> {
-      return can_compile() ? kernels::generated::prepare_attention(data, attention_code) : nullptr;
-    });
+    for (const char* name : {"Attention", "LoweredAttention"}) {
+      all.add(name, "generated:attention", [](kernels::KernelData& data) -> std::unique_ptr<kernels::PreparedKernel> {
+        return can_compile() ? kernels::generated::prepare_attention(data, attention_code) : nullptr;
+      });
+    }
     return all;
   }();
   return registry;

@@ -17,7 +17,7 @@ struct Heads {
 };
 
 std::optional<Heads> heads_of(const InferenceContext& ctx, size_t i, std::string_view count_attribute) {
-  auto dims = ctx.dims(i);
+  auto dims = attention_dims(ctx, i);
   if (!dims) return std::nullopt;
   if (dims->size() == 4) return Heads{(*dims)[0], (*dims)[1], (*dims)[2], (*dims)[3], false};
   if (dims->size() != 3) ctx.fail(fmt::format("input {} has rank {}; 3 or 4 are possible", i, dims->size()));
@@ -87,15 +87,8 @@ double linear_attention_flops(const InferenceContext& ctx) {
   return 8 * element_estimate(ctx.input(0)) * static_cast<double>((*v)[2].as_constant().value_or(1)) / heads;
 }
 
-}  // namespace
-
-void declare_attention(Declarations& declare) {
-  const std::vector<DType> single = {DType::F32, DType::F16, DType::BF16};
-  declare.op("Attention", 25)
-      .doc(
-          "softmax(scale · Q Kᵀ + bias) V by heads, where the bias is a mask, causality and a window of positions; "
-          "keys and values may be appended to a cache first.")
-      .input("Q", "T1")
+void declare_attention_like(Declaration declaration) {
+  declaration.input("Q", "T1")
       .input("K", "T1")
       .input("V", "T2")
       .optional_input("attn_mask", "U")
@@ -120,6 +113,19 @@ void declare_attention(Declarations& declare) {
       .optional_attribute("softmax_precision", AttributeKind::Int)
       .infer(infer_attention)
       .flops(attention_flops);
+}
+
+}  // namespace
+
+void declare_attention(Declarations& declare) {
+  const std::vector<DType> single = {DType::F32, DType::F16, DType::BF16};
+  declare_attention_like(declare.op("Attention", 25).doc(
+      "softmax(scale · Q Kᵀ + bias) V by heads, where the bias is a mask, causality and a window of positions; "
+      "keys and values may be appended to a cache first."));
+  declare_attention_like(
+      declare.op("LoweredAttention", 1, "anfora")
+          .doc("Attention of parts of tensors: `columns` are those of Q, K and V, of three axes, each as the first and the one behind the last.")
+          .required_attribute("columns", AttributeKind::Ints));
   declare.op("FlexAttention", 1, "ai.onnx.preview")
       .doc("softmax(scale · Q Kᵀ) V by heads, without modifiers of scores and probabilities.")
       .input("Q", "T1")

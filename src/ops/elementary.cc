@@ -1,5 +1,8 @@
 #include "ops/elementary.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -75,8 +78,19 @@ double channel_normalization_flops(const InferenceContext& ctx) {
 // x − ReduceLogSumExp(x)
 double log_softmax_flops(const InferenceContext& ctx) { return (kTranscendental + 1) * element_estimate(ctx.input(0)); }
 
+std::optional<Dims> attention_dims(const InferenceContext& ctx, size_t i) {
+  constexpr size_t kRank = 3, kOperands = 3;
+  auto dims = ctx.dims(i);
+  const std::span<const int64_t> columns = ctx.attributes().ints("columns");
+  if (!dims || columns.empty()) return dims;
+  if (dims->size() != kRank || columns.size() != 2 * kOperands || columns[2 * i] > columns[2 * i + 1])
+    ctx.fail(fmt::format("the columns [{}] of input {} with {} axes", fmt::join(columns, ", "), i, dims->size()));
+  dims->back() = ctx.dim(columns[2 * i + 1] - columns[2 * i]);
+  return dims;
+}
+
 double attention_flops(const InferenceContext& ctx) {
-  auto q = ctx.dims(0), k = ctx.dims(1), v = ctx.dims(2);
+  auto q = attention_dims(ctx, 0), k = attention_dims(ctx, 1), v = attention_dims(ctx, 2);
   if (!q || !k || !v || q->size() < 3 || k->size() != q->size() || v->size() != q->size()) return 0;
   const bool packed = q->size() == 3;  // [batch, sequence, heads · size] instead of [batch, heads, sequence, size]
   const double q_heads = packed ? static_cast<double>(ctx.attributes().get_int("q_num_heads", 1)) : extent((*q)[1]);

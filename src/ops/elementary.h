@@ -33,6 +33,8 @@ double rms_normalization_flops(const InferenceContext& ctx);
 double channel_normalization_flops(const InferenceContext& ctx);
 // Softmax and its logarithm.
 double log_softmax_flops(const InferenceContext& ctx);
+// Those of Q, K or V (0 to 2): of the columns that the attribute `columns` of LoweredAttention says, where there is one.
+std::optional<Dims> attention_dims(const InferenceContext& ctx, size_t i);
 // Attention: two products, and the softmax of the scores with what is done to them.
 double attention_flops(const InferenceContext& ctx);
 // Whether input i is a constant all of whose elements are that number.

@@ -243,6 +243,11 @@ std::vector<AttentionCase> attention_cases() {
   cases.push_back(attention_case("no keys", by_heads, {{2, 2, 20, 8}, {2, 2, 0, 8}, {2, 2, 0, 8}}));
   cases.push_back(attention_case("no queries", by_heads, {{2, 2, 0, 8}, {2, 2, 5, 8}, {2, 2, 5, 8}}));
 
+  cases.push_back(attention_case("columns", packed(6, 2).with("columns", Dims{3, 99, 0, 32, 32, 96}),
+                                 {{2, 5, 100}, {2, 60, 96}, {2, 60, 96}}));
+  cases.push_back(attention_case("columns of one position", packed(6, 2).with("columns", Dims{3, 99, 0, 32, 32, 96}),
+                                 {{2, 1, 100}, {2, 60, 96}, {2, 60, 96}}));
+
   AttentionCase masked = attention_case("hidden keys", causal, {{2, 2, 45, 8}, {2, 2, 45, 8}, {2, 2, 45, 8}});
   masked.inputs.push_back(truths({2, 1, 45, 45}));
   cases.push_back(masked);
@@ -275,7 +280,7 @@ TEST_P(GeneratedAttention, IsExact) {
   const std::vector<Tensor> expected = run_kernel("Attention", c.attributes, wide, c.outputs);
   for (bool open_shapes : {false, true}) {
     SCOPED_TRACE(open_shapes ? "open shapes" : "known shapes");
-    kernels::KernelData data{"Attention", c.attributes, {}, c.outputs};
+    kernels::KernelData data{"LoweredAttention", c.attributes, {}, c.outputs};
     std::vector<Datum> datums;
     std::vector<const Datum*> pointers;
     for (const Tensor& input : c.inputs) {

@@ -75,11 +75,15 @@ int64_t dimension(const InputDescription& input, size_t axis_from_end) {
 }
 
 // The layout of Q, K or V, as far as it is known: −1 where it is not.
-HeadLayout known_layout(const InputDescription& input, int64_t num_heads) {
-  const bool is_packed = input.shape && input.shape->size() == 3;
-  HeadLayout layout{-1, num_heads, dimension(input, 1), dimension(input, 0), is_packed};
-  if (!is_packed) layout.heads = dimension(input, 2);
-  if (is_packed && num_heads > 0 && layout.size >= 0) layout.size /= num_heads;
+HeadLayout known_layout(const KernelData& data, size_t i, int64_t num_heads) {
+  const InputDescription& input = data.input(i);
+  const std::span<const int64_t> columns = attention_columns(data.attributes, i);
+  HeadLayout layout{-1, dimension(input, 2), dimension(input, 1), dimension(input, 0), false};
+  layout.packed = !columns.empty() || (input.shape && input.shape->size() == 3);
+  if (!layout.packed) return layout;
+  if (!columns.empty()) layout.size = columns[1] - columns[0];
+  if (num_heads > 0 && layout.size > 0) layout.size /= num_heads;
+  layout.heads = num_heads;
   return layout;
 }
 
@@ -113,9 +117,10 @@ std::optional<AttentionPlan> plan_attention(const KernelData& data, Isa isa) {
   code.bias = !mask.present                ? AttentionBias::None
               : mask.dtype == DType::Bool ? AttentionBias::Truths
                                           : AttentionBias::Numbers;
-  const HeadLayout q = known_layout(data.input(0), data.attributes.get_int("q_num_heads", 0)),
-                   k = known_layout(data.input(1), data.attributes.get_int("kv_num_heads", 0)),
-                   v = known_layout(data.input(2), data.attributes.get_int("kv_num_heads", 0));
+  const int64_t q_heads = data.attributes.get_int("q_num_heads", 0),
+                kv_heads = data.attributes.get_int("kv_num_heads", 0);
+  const HeadLayout q = known_layout(data, 0, q_heads), k = known_layout(data, 1, kv_heads),
+                   v = known_layout(data, 2, kv_heads);
   const int64_t past = data.input(4).present ? dimension(data.input(4), 1) : 0;
   const int64_t keys = k.sequence < 0 || past < 0 ? kBlockKeys : std::min(past + k.sequence, kBlockKeys);
   code.scores = product_tile(isa, std::max<int64_t>(keys, 1));

@@ -613,7 +613,8 @@ const PreparedRegistry& generated_kernels() {
     for (std::string_view name : kProducts)
       all.add(name, "generated:product", [](KernelData& data) { return prepare_product(data, nullptr); });
     all.add("Group", "generated:group", [](KernelData& data) { return prepare_group(data, nullptr); });
-    all.add("Attention", "generated:attention", [](KernelData& data) { return prepare_attention(data, nullptr); });
+    for (const char* name : {"Attention", "LoweredAttention"})
+      all.add(name, "generated:attention", [](KernelData& data) { return prepare_attention(data, nullptr); });
     return all;
   }();
   return registry;

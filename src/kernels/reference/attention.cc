@@ -62,17 +62,23 @@ namespace {
 // Query rows of a unit of work.
 constexpr int64_t kBlockRows = 64;
 
-HeadLayout layout_of(const Tensor& tensor, const char* what, int64_t num_heads) {
-  if (tensor.rank() == 4) return {tensor.dim(0), tensor.dim(1), tensor.dim(2), tensor.dim(3), false};
+// `columns`: the first and the one behind the last, of a tensor of rank 3; empty: all.
+HeadLayout layout_of(const Tensor& tensor, const char* what, int64_t num_heads, std::span<const int64_t> columns = {}) {
+  if (tensor.rank() == 4 && columns.empty()) return {tensor.dim(0), tensor.dim(1), tensor.dim(2), tensor.dim(3), false};
   if (tensor.rank() != 3) {
     throw Error(ErrorCode::TypeMismatch,
                 fmt::format("{} has shape {}, expected rank 3 or 4", what, to_string(tensor.shape())));
   }
-  if (num_heads < 1 || tensor.dim(2) % num_heads != 0) {
+  const int64_t first = columns.empty() ? 0 : columns[0], last = columns.empty() ? tensor.dim(2) : columns[1];
+  if (first < 0 || first > last || last > tensor.dim(2)) {
+    throw Error(ErrorCode::TypeMismatch,
+                fmt::format("{} of shape {} has no columns {} to {}", what, to_string(tensor.shape()), first, last));
+  }
+  if (num_heads < 1 || (last - first) % num_heads != 0) {
     throw Error(ErrorCode::TypeMismatch, fmt::format("{} of shape {} does not divide into {} heads", what,
                                                      to_string(tensor.shape()), num_heads));
   }
-  return {tensor.dim(0), num_heads, tensor.dim(1), tensor.dim(2) / num_heads, true};
+  return {tensor.dim(0), num_heads, tensor.dim(1), (last - first) / num_heads, true, tensor.dim(2), first};
 }
 
 // The cache after this step: past and new keys (or values) back to back, [batch, heads, sequence, size].
@@ -226,6 +232,12 @@ void flex_attention(KernelContext& context) {
 
 }  // namespace
 
+std::span<const int64_t> attention_columns(const AttributeSet& attributes, size_t i) {
+  constexpr size_t kOperands = 3;
+  const std::span<const int64_t> columns = attributes.ints("columns");
+  return columns.size() == 2 * kOperands ? columns.subspan(2 * i, 2) : std::span<const int64_t>();
+}
+
 Attention read_attention(KernelContext& context) {
   const AttributeSet& attributes = context.attributes();
   const Tensor& q = context.input(0);
@@ -241,9 +253,10 @@ Attention read_attention(KernelContext& context) {
     throw Error(ErrorCode::InvalidModel, "past_key and past_value must be given together");
   }
   Attention a;
-  a.q = layout_of(q, "Q", attributes.get_int("q_num_heads", 0));
-  a.k = layout_of(k, "K", attributes.get_int("kv_num_heads", 0));
-  a.v = layout_of(v, "V", attributes.get_int("kv_num_heads", 0));
+  const int64_t q_heads = attributes.get_int("q_num_heads", 0), kv_heads = attributes.get_int("kv_num_heads", 0);
+  a.q = layout_of(q, "Q", q_heads, attention_columns(attributes, 0));
+  a.k = layout_of(k, "K", kv_heads, attention_columns(attributes, 1));
+  a.v = layout_of(v, "V", kv_heads, attention_columns(attributes, 2));
   a.scale = attributes.get_float("scale", default_scale(a.q.size));
   a.softcap = attributes.get_float("softcap", 0);
   int64_t shown = attributes.get_int("qk_matmul_output_mode", 0);
@@ -282,6 +295,7 @@ Attention read_attention(KernelContext& context) {
 
 void register_attention(KernelRegistry& registry) {
   registry.add("Attention", attention);
+  registry.add("LoweredAttention", attention);
   registry.add("ai.onnx.preview::FlexAttention", flex_attention);
 }
 

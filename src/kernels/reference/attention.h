@@ -12,11 +12,14 @@ namespace anfora::kernels {
 struct HeadLayout {
   int64_t batch = 0, heads = 0, sequence = 0, size = 0;
   bool packed = false;  // [batch, sequence, heads * size]
+  // Where that is a part of the columns of a tensor: how many it has, and the first; 0: no others.
+  int64_t width = 0, first = 0;
 
   Shape shape() const { return packed ? Shape{batch, sequence, heads * size} : Shape{batch, heads, sequence, size}; }
   template <class T>
   MatrixView<T> head(T* data, int64_t b, int64_t h) const {
-    if (packed) return {data + (b * sequence * heads + h) * size, sequence, size, heads * size, 1};
+    const int64_t row = width == 0 ? heads * size : width;
+    if (packed) return {data + b * sequence * row + first + h * size, sequence, size, row, 1};
     return {data + (b * heads + h) * sequence * size, sequence, size, size, 1};
   }
 };
@@ -88,6 +91,9 @@ struct Attention {
   Bias bias;
   ScoresShown shown = ScoresShown::Raw;
 };
+
+// Of LoweredAttention: the columns of Q, K or V, the first and the one behind the last; empty where there is no such attribute.
+std::span<const int64_t> attention_columns(const AttributeSet& attributes, size_t i);
 
 // Reads the operands and attributes of Attention, and writes the outputs that are caches. Throws TypeMismatch or InvalidModel for what does
 // not go together.
