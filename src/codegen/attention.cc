@@ -85,8 +85,8 @@ class AttentionBuilder {
       const std::vector<Value> sums = b_.loop(
           0, argument(P::kDepth), 1, std::array{tile}, std::array{zero}, [&](Value k, std::span<const Value> carried) {
             const Value column = column_of(b_.offset(argument(P::kQueries), k), argument(P::kQueryStride));
-            const Value row = b_.load({Element::F32, 1, code_.scores.vectors, isa_.lanes}, b_.offset(keys, times(k, width)),
-                                      b_.integer(0));
+            const Value row = b_.load({Element::F32, 1, code_.scores.vectors, isa_.lanes},
+                                      b_.offset(keys, times(k, width)), no_rows());
             return std::vector{math_.fma(column, row, carried[0])};
           });
       b_.store(b_.offset(argument(P::kScores), times(panel, width)), argument(P::kScoreStride),
@@ -292,7 +292,8 @@ class AttentionBuilder {
     const Value begin = b_.choose(
         is_positive(argument(P::kIsFirst)), tile, [&] { return b_.constant(0); },
         [&] {
-          return b_.multiply(b_.load(tile, y, argument(P::kYStride), mask), column_of(argument(P::kDecays), one_by_one));
+          const Value before = b_.load(tile, y, argument(P::kYStride), mask);
+          return b_.multiply(before, column_of(argument(P::kDecays), one_by_one));
         });
     const std::vector<Value> sums = b_.loop(
         0, argument(P::kKeys), 1, std::array{tile}, std::array{begin}, [&](Value k, std::span<const Value> carried) {

@@ -213,7 +213,8 @@ class Evaluator {
         const Elements& tile = at(node.operands[0]);
         const auto size = static_cast<std::ptrdiff_t>(type(node.operands[0]).lanes);
         result.clear();
-        for (auto row = tile.begin(); row != tile.end(); row += size) result.push_back(of_lanes(node.op, {row, row + size}));
+        for (auto row = tile.begin(); row != tile.end(); row += size)
+          result.push_back(of_lanes(node.op, {row, row + size}));
         return;
       }
       default: return elementwise(node, result);

@@ -41,7 +41,9 @@ void infer_attention(InferenceContext& ctx) {
     require_rank(ctx, 4, 4);
     keys = keys + (past ? (*past)[2] : ctx.unknown());
   }
+  const std::span<const int64_t> sequence_first = ctx.attributes().ints("sequence_first");
   Dims y = q->packed ? Dims{q->batch, q->sequence, q->heads * v->size} : Dims{q->batch, q->heads, q->sequence, v->size};
+  if (!q->packed && !sequence_first.empty() && sequence_first.back() != 0) std::swap(y[1], y[2]);
   ctx.set_tensor(0, dtype, y);
   if (ctx.num_outputs() > 1) ctx.set_tensor(1, dtype, Dims{k->batch, k->heads, keys, k->size});
   if (ctx.num_outputs() > 2) ctx.set_tensor(2, ctx.dtype(2), Dims{v->batch, v->heads, keys, v->size});
@@ -124,8 +126,10 @@ void declare_attention(Declarations& declare) {
       "keys and values may be appended to a cache first."));
   declare_attention_like(
       declare.op("LoweredAttention", 1, "anfora")
-          .doc("Attention of parts of tensors: `columns` are those of Q, K and V, of three axes, each as the first and the one behind the last.")
-          .required_attribute("columns", AttributeKind::Ints));
+          .doc("Attention of tensors as they lie: `columns` are those of Q, K and V, of three axes, each as the first and the one behind the "
+               "last; `sequence_first` says of Q, K, V and Y, of four axes, whether they are [batch, sequence, heads, size].")
+          .optional_attribute("columns", AttributeKind::Ints)
+          .optional_attribute("sequence_first", AttributeKind::Ints));
   declare.op("FlexAttention", 1, "ai.onnx.preview")
       .doc("softmax(scale · Q Kᵀ) V by heads, without modifiers of scores and probabilities.")
       .input("Q", "T1")

@@ -79,13 +79,23 @@ double channel_normalization_flops(const InferenceContext& ctx) {
 double log_softmax_flops(const InferenceContext& ctx) { return (kTranscendental + 1) * element_estimate(ctx.input(0)); }
 
 std::optional<Dims> attention_dims(const InferenceContext& ctx, size_t i) {
-  constexpr size_t kRank = 3, kOperands = 3;
   auto dims = ctx.dims(i);
-  const std::span<const int64_t> columns = ctx.attributes().ints("columns");
-  if (!dims || columns.empty()) return dims;
-  if (dims->size() != kRank || columns.size() != 2 * kOperands || columns[2 * i] > columns[2 * i + 1])
-    ctx.fail(fmt::format("the columns [{}] of input {} with {} axes", fmt::join(columns, ", "), i, dims->size()));
-  dims->back() = ctx.dim(columns[2 * i + 1] - columns[2 * i]);
+  const std::span<const int64_t> columns = ctx.attributes().ints("columns"),
+                                 sequence_first = ctx.attributes().ints("sequence_first");
+  if (!dims) return dims;
+  if (!columns.empty()) {
+    constexpr size_t kRank = 3;
+    const size_t first = 2 * i, last = first + 1;
+    if (dims->size() != kRank || columns.size() <= last || columns[first] > columns[last])
+      ctx.fail(fmt::format("the columns [{}] of input {} with {} axes", fmt::join(columns, ", "), i, dims->size()));
+    dims->back() = ctx.dim(columns[last] - columns[first]);
+  }
+  if (i < sequence_first.size() && sequence_first[i] != 0) {
+    constexpr size_t kRank = 4;
+    if (dims->size() != kRank)
+      ctx.fail(fmt::format("input {} has {} axes, where the sequence is in front of heads", i, dims->size()));
+    std::swap((*dims)[1], (*dims)[2]);
+  }
   return dims;
 }
 

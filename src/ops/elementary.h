@@ -33,7 +33,7 @@ double rms_normalization_flops(const InferenceContext& ctx);
 double channel_normalization_flops(const InferenceContext& ctx);
 // Softmax and its logarithm.
 double log_softmax_flops(const InferenceContext& ctx);
-// Those of Q, K or V (0 to 2): of the columns that the attribute `columns` of LoweredAttention says, where there is one.
+// Those of Q, K or V (0 to 2): of the columns, and by heads, as the attributes `columns` and `sequence_first` of LoweredAttention say.
 std::optional<Dims> attention_dims(const InferenceContext& ctx, size_t i);
 // Attention: two products, and the softmax of the scores with what is done to them.
 double attention_flops(const InferenceContext& ctx);

@@ -196,7 +196,8 @@ struct AttentionCase {
 };
 
 // An empty list stands for an omitted input.
-AttentionCase attention_case(std::string what, AttributeSet attributes, const std::vector<Dims>& shapes, size_t outputs = 1) {
+AttentionCase attention_case(std::string what, AttributeSet attributes, const std::vector<Dims>& shapes,
+                             size_t outputs = 1) {
   AttentionCase c{std::move(what), std::move(attributes), {}, outputs};
   for (size_t i = 0; i < shapes.size(); ++i)
     c.inputs.push_back(shapes[i].empty() ? Tensor() : random_tensor(shapes[i], static_cast<int>(i) + 1));
@@ -225,20 +226,27 @@ std::vector<AttentionCase> attention_cases() {
   }
   cases.push_back(attention_case("packed", packed(3, 3), {{2, 50, 48}, {2, 60, 48}, {2, 60, 96}}));
   cases.push_back(attention_case("packed groups", packed(6, 2), {{2, 5, 96}, {2, 60, 32}, {2, 60, 64}}));
-  cases.push_back(attention_case("packed groups of one position", packed(6, 2), {{2, 1, 96}, {2, 60, 32}, {2, 60, 64}}));
+  cases.push_back(attention_case("packed groups of one position", packed(6, 2),
+                                 {{2, 1, 96}, {2, 60, 32}, {2, 60, 64}}));
   cases.push_back(attention_case("groups", causal, {{2, 8, 9, 16}, {2, 2, 9, 16}, {2, 2, 9, 24}}));
-  cases.push_back(attention_case("groups with a mask by heads", by_heads, {{1, 4, 3, 16}, {1, 2, 9, 16}, {1, 2, 9, 8}, {4, 3, 9}}));
+  cases.push_back(attention_case("groups with a mask by heads", by_heads,
+                                 {{1, 4, 3, 16}, {1, 2, 9, 16}, {1, 2, 9, 8}, {4, 3, 9}}));
   for (int64_t length : {1, 40, 230, 401})
-    cases.push_back(attention_case(fmt::format("causal, {}", length), causal, {{1, 2, length, 24}, {1, 2, length, 24}, {1, 2, length, 24}}));
-  cases.push_back(attention_case("more queries than keys see", {{"is_causal", int64_t{1}}, {"left_window_size", int64_t{3}}},
+    cases.push_back(attention_case(fmt::format("causal, {}", length), causal,
+                                   {{1, 2, length, 24}, {1, 2, length, 24}, {1, 2, length, 24}}));
+  cases.push_back(attention_case("more queries than keys see",
+                                 {{"is_causal", int64_t{1}}, {"left_window_size", int64_t{3}}},
                                  {{1, 2, 300, 8}, {1, 2, 250, 8}, {1, 2, 250, 8}}));
   cases.push_back(attention_case("window", {{"left_window_size", int64_t{2}}, {"right_window_size", int64_t{30}}},
                                  {{1, 2, 280, 8}, {1, 2, 290, 8}, {1, 2, 290, 8}}));
-  cases.push_back(attention_case("cap and scale", {{"softcap", 0.5f}, {"scale", 3.0f}}, {{1, 2, 20, 8}, {1, 2, 23, 8}, {1, 2, 23, 8}}));
-  cases.push_back(attention_case("past", causal, {{2, 2, 3, 8}, {2, 2, 3, 8}, {2, 2, 3, 16}, {}, {2, 2, 30, 8}, {2, 2, 30, 16}}, 3));
+  cases.push_back(attention_case("cap and scale", {{"softcap", 0.5f}, {"scale", 3.0f}},
+                                 {{1, 2, 20, 8}, {1, 2, 23, 8}, {1, 2, 23, 8}}));
+  cases.push_back(attention_case("past", causal,
+                                 {{2, 2, 3, 8}, {2, 2, 3, 8}, {2, 2, 3, 16}, {}, {2, 2, 30, 8}, {2, 2, 30, 16}}, 3));
   cases.push_back(attention_case("packed past", packed(4, 2).with("is_causal", int64_t{1}),
                                  {{2, 3, 32}, {2, 3, 16}, {2, 3, 32}, {}, {2, 2, 30, 8}, {2, 2, 30, 16}}));
-  cases.push_back(attention_case("mask of keys", by_heads, {{2, 2, 20, 8}, {2, 2, 200, 8}, {2, 2, 200, 8}, {2, 1, 1, 200}}));
+  cases.push_back(attention_case("mask of keys", by_heads,
+                                 {{2, 2, 20, 8}, {2, 2, 200, 8}, {2, 2, 200, 8}, {2, 1, 1, 200}}));
   cases.push_back(attention_case("short mask", by_heads, {{2, 2, 20, 8}, {2, 2, 200, 8}, {2, 2, 200, 8}, {20, 190}}));
   cases.push_back(attention_case("no keys", by_heads, {{2, 2, 20, 8}, {2, 2, 0, 8}, {2, 2, 0, 8}}));
   cases.push_back(attention_case("no queries", by_heads, {{2, 2, 0, 8}, {2, 2, 5, 8}, {2, 2, 5, 8}}));
@@ -248,10 +256,17 @@ std::vector<AttentionCase> attention_cases() {
   cases.push_back(attention_case("columns of one position", packed(6, 2).with("columns", Dims{3, 99, 0, 32, 32, 96}),
                                  {{2, 1, 100}, {2, 60, 96}, {2, 60, 96}}));
 
+  auto sequence_first = [](Dims flags) { return AttributeSet{{"sequence_first", std::move(flags)}}; };
+  cases.push_back(attention_case("sequence first", sequence_first({1, 0, 1, 0}),
+                                 {{2, 50, 4, 16}, {2, 2, 60, 16}, {2, 60, 2, 16}}));
+  cases.push_back(attention_case("the result's sequence first", sequence_first({0, 1, 0, 1}),
+                                 {{2, 4, 3, 16}, {2, 60, 2, 16}, {2, 2, 60, 16}}));
+
   AttentionCase masked = attention_case("hidden keys", causal, {{2, 2, 45, 8}, {2, 2, 45, 8}, {2, 2, 45, 8}});
   masked.inputs.push_back(truths({2, 1, 45, 45}));
   cases.push_back(masked);
-  AttentionCase infinite = attention_case("rows that see nothing", by_heads, {{1, 2, 30, 8}, {1, 2, 400, 8}, {1, 2, 400, 8}, {30, 400}});
+  AttentionCase infinite = attention_case("rows that see nothing", by_heads,
+                                          {{1, 2, 30, 8}, {1, 2, 400, 8}, {1, 2, 400, 8}, {30, 400}});
   for (int64_t i = 0; i < 400; ++i) {
     infinite.inputs[3].data<float>()[static_cast<size_t>(i)] = -INFINITY;
     if (i < 250) infinite.inputs[3].data<float>()[static_cast<size_t>(400 + i)] = -INFINITY;
@@ -284,7 +299,8 @@ TEST_P(GeneratedAttention, IsExact) {
     std::vector<Datum> datums;
     std::vector<const Datum*> pointers;
     for (const Tensor& input : c.inputs) {
-      kernels::InputDescription description{.present = input.defined(), .dtype = DType::Undefined, .shape = {}, .constant = {}};
+      kernels::InputDescription description{
+          .present = input.defined(), .dtype = DType::Undefined, .shape = {}, .constant = {}};
       if (input.defined()) description.dtype = input.dtype();
       if (input.defined() && !open_shapes) description.shape = input.shape();
       data.inputs.push_back(description);
@@ -303,7 +319,8 @@ TEST_P(GeneratedAttention, IsExact) {
       const Tensor& result = results[i].tensor();
       ASSERT_EQ(result.shape(), expected[i].shape());
       for (size_t k = 0; k < static_cast<size_t>(result.size()); ++k)
-        ASSERT_NEAR(result.data<float>()[k], expected[i].data<double>()[k], 3e-6) << "output " << i << ", element " << k;
+        ASSERT_NEAR(result.data<float>()[k], expected[i].data<double>()[k], 3e-6) << "output " << i << ", element "
+                                                                                  << k;
     }
     for (int threads : {1, 2})
       with_threads(threads, [&] { EXPECT_TRUE(Tensor::identical(run(*kernel)[0].tensor(), results[0].tensor())); });

@@ -17,6 +17,7 @@
 #include <sstream>
 
 #include "anfora/error.h"
+#include "codegen/attention.h"
 #include "codegen/group.h"
 #include "codegen/machine_code.h"
 #include "codegen/product.h"
@@ -120,12 +121,40 @@ std::string group_text(std::istringstream& words) {
   return to_string(function);
 }
 
+// attention ISA KIND [rows=N] [bias=numbers|truths] [cap]
+std::string attention_text(std::istringstream& words) {
+  static constexpr std::string_view kKinds[] = {"pack", "scores_of_few", "bias", "probabilities", "scores", "values"};
+  std::string isa, kind;
+  words >> isa >> kind;
+  constexpr int64_t kKeys = 64, kColumns = 32;
+  AttentionCode code{.isa = isa_named(isa)};
+  code.scores = product_tile(code.isa, kKeys), code.values = product_tile(code.isa, kColumns);
+  const auto number = std::ranges::find(kKinds, kind) - std::begin(kKinds);
+  if (number == std::ssize(kKinds)) throw Error(ErrorCode::InvalidArgument, fmt::format("attention has no '{}'", kind));
+  AttentionEntry entry{static_cast<AttentionEntry::Kind>(number), 0};
+  for (std::string word; words >> word;) {
+    if (word.starts_with("rows="))
+      entry.rows = std::stoi(word.substr(word.find('=') + 1));
+    else if (word.starts_with("bias="))
+      code.bias = word.ends_with("numbers") ? AttentionBias::Numbers : AttentionBias::Truths;
+    else if (word == "cap")
+      code.has_cap = true;
+    else
+      throw Error(ErrorCode::InvalidArgument, fmt::format("'{}' says nothing of attention", word));
+  }
+  const Function function = attention_function(code, entry);
+  verify(function, kernels::generated::describe(code.isa));
+  compile({&function, 1}, code.isa);
+  return to_string(function);
+}
+
 std::string text_of(const std::string& description) {
   std::istringstream words(description);
   std::string kind;
   words >> kind;
   if (kind == "product") return product_text(words);
   if (kind == "group") return group_text(words);
+  if (kind == "attention") return attention_text(words);
   throw Error(ErrorCode::InvalidArgument, fmt::format("no kernel is called '{}'", kind));
 }
 

@@ -28,7 +28,7 @@ namespace {
 constexpr int64_t kAttentionCodeVersion = 1;
 
 constexpr int64_t kFewRows = 8;       // for which keys are not packed, as measured
-constexpr int64_t kStripRows = 24;    // a multiple of those of most tiles
+constexpr int64_t kRowsOfStrip = 24;  // a multiple of those of most tiles
 constexpr int64_t kStripsOfUnit = 8;  // that share the packed keys
 constexpr int64_t kBlockKeys = 384;   // at least
 
@@ -37,13 +37,13 @@ struct AttentionRows {
   int64_t heads = 0, count = 0;  // of a batch entry; of a head
   bool is_merged = false;        // the heads of a group are rows of one
 
-  AttentionRows(const HeadLayout& q, int64_t key_heads)
-      : is_merged(q.heads > key_heads && (q.sequence == 1 || !q.packed)) {
+  AttentionRows(const HeadLayout& q, int64_t key_heads, bool is_y_packed)
+      : is_merged(q.heads > key_heads && (q.sequence == 1 || (!q.packed && !is_y_packed))) {
     heads = is_merged ? key_heads : q.heads;
     count = is_merged ? q.heads / key_heads * q.sequence : q.sequence;
   }
   bool are_few() const { return count <= kFewRows; }
-  Tiling strips() const { return Tiling(count, {.rows = static_cast<int>(kStripRows), .vectors = 1}); }
+  Tiling strips() const { return Tiling(count, {.rows = static_cast<int>(kRowsOfStrip), .vectors = 1}); }
 };
 
 // What is decided of Attention before it runs.
@@ -80,6 +80,11 @@ HeadLayout known_layout(const KernelData& data, size_t i, int64_t num_heads) {
   const std::span<const int64_t> columns = attention_columns(data.attributes, i);
   HeadLayout layout{-1, dimension(input, 2), dimension(input, 1), dimension(input, 0), false};
   layout.packed = !columns.empty() || (input.shape && input.shape->size() == 3);
+  if (is_sequence_first(data.attributes, i)) {
+    std::swap(layout.heads, layout.sequence);
+    layout.packed = true;
+    return layout;
+  }
   if (!layout.packed) return layout;
   if (!columns.empty()) layout.size = columns[1] - columns[0];
   if (num_heads > 0 && layout.size > 0) layout.size /= num_heads;
@@ -94,7 +99,7 @@ std::vector<int> tile_rows(int64_t rows, const Tile& tile) {
     for (int i = 1; i <= tile.rows; ++i) counts.insert(i);
     return {counts.begin(), counts.end()};
   }
-  const Tiling strips(rows, {.rows = static_cast<int>(kStripRows), .vectors = 1});
+  const Tiling strips(rows, {.rows = static_cast<int>(kRowsOfStrip), .vectors = 1});
   for (int64_t strip : {int64_t{0}, strips.count - 1}) {
     const Tiling tiles(strips.rows_of(strip), tile);
     for (int64_t i : {int64_t{0}, tiles.count - 1}) counts.insert(tiles.rows_of(i));
@@ -128,7 +133,7 @@ std::optional<AttentionPlan> plan_attention(const KernelData& data, Isa isa) {
   code.has_edge = v.size <= 0 || v.size % code.panel_columns() != 0;
 
   const bool is_known = q.heads > 0 && k.heads > 0 && q.sequence > 0;
-  const AttentionRows rows(q, k.heads);
+  const AttentionRows rows(q, k.heads, q.packed || is_sequence_first(data.attributes, 3));
   using Kind = AttentionEntry::Kind;
   const int64_t count = is_known ? rows.count : -1;
   plan.entries.push_back({Kind::Bias, 0});
@@ -177,7 +182,7 @@ class AttentionKernel : public PreparedKernel {
     const Attention a = read_attention(context);
     Tensor& y = context.allocate_output(0, DType::F32, a.y.shape());
     if (y.size() == 0) return;
-    const AttentionRows rows(a.q, a.k.heads);
+    const AttentionRows rows(a.q, a.k.heads, a.y.packed);
     const Run run{.a = a,
                   .q = context.input(0).data<float>().data(),
                   .k = a.keys.data<float>().data(),
@@ -187,7 +192,7 @@ class AttentionKernel : public PreparedKernel {
                   .strips = rows.strips()};
     const int64_t strips_of_unit = std::min(kStripsOfUnit, run.strips.count),
                   units = (run.strips.count + strips_of_unit - 1) / strips_of_unit;
-    const int64_t cost = std::min(strips_of_unit * kStripRows, rows.count) * a.k.sequence * (a.k.size + a.v.size);
+    const int64_t cost = std::min(strips_of_unit * kRowsOfStrip, rows.count) * a.k.sequence * (a.k.size + a.v.size);
     constexpr int64_t kWork = 1 << 19;  // multiply-adds
     parallel_for(a.q.batch * rows.heads * units, grain_of(kWork, cost), [&](int64_t begin, int64_t end) {
       Memory memory(*this, a, strips_of_unit);
@@ -209,7 +214,7 @@ class AttentionKernel : public PreparedKernel {
   };
 
   int64_t lanes() const { return describe(plan_.code.isa).lanes; }
-  int64_t padded_rows() const { return round_up(kStripRows, lanes()); }  // of a strip
+  int64_t padded_rows() const { return round_up(kRowsOfStrip, lanes()); }  // of a strip
   int64_t block_keys() const { return round_up(kBlockKeys, plan_.code.panel_keys()); }
   // Of a strip's scores: as panels are stored whole, and rows are written up to the next whole vector from any key on.
   int64_t score_stride() const { return block_keys() + lanes(); }
@@ -235,10 +240,10 @@ class AttentionKernel : public PreparedKernel {
     Scratch<float> largest, sums;
     Scratch<float> maxima, bases, decays, factors;
     Memory(const AttentionKernel& kernel, const Attention& a, int64_t strips)
-        : scores(static_cast<size_t>(kStripRows * kernel.score_stride())),
+        : scores(static_cast<size_t>(kRowsOfStrip * kernel.score_stride())),
           panels(static_cast<size_t>(kernel.block_keys() * round_up(a.k.size, kernel.lanes()))),
           rest_of_keys(static_cast<size_t>(kernel.lanes() * a.k.size)),
-          seen(static_cast<size_t>(strips * kStripRows)),
+          seen(static_cast<size_t>(strips * kRowsOfStrip)),
           largest(static_cast<size_t>(strips * kernel.padded_rows())),
           sums(largest.size()),
           maxima(static_cast<size_t>(kernel.padded_rows() * kernel.lanes()), 0.0f),

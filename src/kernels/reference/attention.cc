@@ -62,8 +62,7 @@ namespace {
 // Query rows of a unit of work.
 constexpr int64_t kBlockRows = 64;
 
-// `columns`: the first and the one behind the last, of a tensor of rank 3; empty: all.
-HeadLayout layout_of(const Tensor& tensor, const char* what, int64_t num_heads, std::span<const int64_t> columns = {}) {
+HeadLayout layout_of(const Tensor& tensor, const char* what, int64_t num_heads, std::span<const int64_t> columns) {
   if (tensor.rank() == 4 && columns.empty()) return {tensor.dim(0), tensor.dim(1), tensor.dim(2), tensor.dim(3), false};
   if (tensor.rank() != 3) {
     throw Error(ErrorCode::TypeMismatch,
@@ -78,7 +77,15 @@ HeadLayout layout_of(const Tensor& tensor, const char* what, int64_t num_heads, 
     throw Error(ErrorCode::TypeMismatch, fmt::format("{} of shape {} does not divide into {} heads", what,
                                                      to_string(tensor.shape()), num_heads));
   }
-  return {tensor.dim(0), num_heads, tensor.dim(1), (last - first) / num_heads, true, tensor.dim(2), first};
+  return {tensor.dim(0), num_heads, tensor.dim(1), (last - first) / num_heads, true, false, tensor.dim(2), first};
+}
+
+// Of operand i, as the attributes say.
+HeadLayout layout_of(KernelContext& context, size_t i, const char* what, int64_t num_heads) {
+  const Tensor& tensor = context.input(i);
+  if (tensor.rank() == 4 && is_sequence_first(context.attributes(), i))
+    return {tensor.dim(0), tensor.dim(2), tensor.dim(1), tensor.dim(3), true, true};
+  return layout_of(tensor, what, num_heads, attention_columns(context.attributes(), i));
 }
 
 // The cache after this step: past and new keys (or values) back to back, [batch, heads, sequence, size].
@@ -223,7 +230,7 @@ void flex_attention(KernelContext& context) {
   const Tensor& k = context.input(1);
   const Tensor& v = context.input(2);
   Attention a;
-  a.q = layout_of(q, "Q", 0), a.k = layout_of(k, "K", 0), a.v = layout_of(v, "V", 0);
+  a.q = layout_of(q, "Q", 0, {}), a.k = layout_of(k, "K", 0, {}), a.v = layout_of(v, "V", 0, {});
   a.scale = attributes.get_float("scale", default_scale(a.q.size));
   a.keys = k, a.values = v;
   complete_attention(a);
@@ -236,6 +243,11 @@ std::span<const int64_t> attention_columns(const AttributeSet& attributes, size_
   constexpr size_t kOperands = 3;
   const std::span<const int64_t> columns = attributes.ints("columns");
   return columns.size() == 2 * kOperands ? columns.subspan(2 * i, 2) : std::span<const int64_t>();
+}
+
+bool is_sequence_first(const AttributeSet& attributes, size_t i) {
+  const std::span<const int64_t> flags = attributes.ints("sequence_first");
+  return i < flags.size() && flags[i] != 0;
 }
 
 Attention read_attention(KernelContext& context) {
@@ -254,9 +266,9 @@ Attention read_attention(KernelContext& context) {
   }
   Attention a;
   const int64_t q_heads = attributes.get_int("q_num_heads", 0), kv_heads = attributes.get_int("kv_num_heads", 0);
-  a.q = layout_of(q, "Q", q_heads, attention_columns(attributes, 0));
-  a.k = layout_of(k, "K", kv_heads, attention_columns(attributes, 1));
-  a.v = layout_of(v, "V", kv_heads, attention_columns(attributes, 2));
+  a.q = layout_of(context, 0, "Q", q_heads);
+  a.k = layout_of(context, 1, "K", kv_heads);
+  a.v = layout_of(context, 2, "V", kv_heads);
   a.scale = attributes.get_float("scale", default_scale(a.q.size));
   a.softcap = attributes.get_float("softcap", 0);
   int64_t shown = attributes.get_int("qk_matmul_output_mode", 0);
@@ -273,7 +285,7 @@ Attention read_attention(KernelContext& context) {
     const Tensor present_value = append_to_cache(context, 2, past_value, v, a.v, "value");
     if (past_key) {
       a.keys = present_key, a.values = present_value;
-      a.k = layout_of(a.keys, "past key", 0), a.v = layout_of(a.values, "past value", 0);
+      a.k = layout_of(a.keys, "past key", 0, {}), a.v = layout_of(a.values, "past value", 0, {});
       a.bias.offsets.assign(a.q.batch, past_key->dim(2));
     }
   }
@@ -289,6 +301,7 @@ Attention read_attention(KernelContext& context) {
     }
   }
   complete_attention(a);
+  if (q.rank() == 4) a.y.packed = a.y.split = is_sequence_first(attributes, 3);
   if (const Tensor* mask = context.optional_input(3)) a.bias.set_mask(context, *mask, {a.q.batch, a.q.heads, a.q.sequence});
   return a;
 }

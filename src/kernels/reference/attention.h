@@ -12,10 +12,15 @@ namespace anfora::kernels {
 struct HeadLayout {
   int64_t batch = 0, heads = 0, sequence = 0, size = 0;
   bool packed = false;  // [batch, sequence, heads * size]
+  bool split = false;   // of that, with heads and size as two axes
   // Where that is a part of the columns of a tensor: how many it has, and the first; 0: no others.
   int64_t width = 0, first = 0;
 
-  Shape shape() const { return packed ? Shape{batch, sequence, heads * size} : Shape{batch, heads, sequence, size}; }
+  Shape shape() const {
+    return split    ? Shape{batch, sequence, heads, size}
+           : packed ? Shape{batch, sequence, heads * size}
+                    : Shape{batch, heads, sequence, size};
+  }
   template <class T>
   MatrixView<T> head(T* data, int64_t b, int64_t h) const {
     const int64_t row = width == 0 ? heads * size : width;
@@ -94,6 +99,9 @@ struct Attention {
 
 // Of LoweredAttention: the columns of Q, K or V, the first and the one behind the last; empty where there is no such attribute.
 std::span<const int64_t> attention_columns(const AttributeSet& attributes, size_t i);
+
+// Of LoweredAttention: whether Q, K, V or Y (3), of four axes, is [batch, sequence, heads, size].
+bool is_sequence_first(const AttributeSet& attributes, size_t i);
 
 // Reads the operands and attributes of Attention, and writes the outputs that are caches. Throws TypeMismatch or InvalidModel for what does
 // not go together.
