@@ -100,6 +100,28 @@ def loss(op):
     return generate
 
 
+def attention(rng):
+    b, queries, keys, groups = rng.randint(1, 3), rng.choice([1, 3, 9, 40]), rng.choice([1, 5, 33, 70]), rng.randint(1, 2)
+    heads, size, value_size = groups * rng.randint(1, 3), rng.choice([3, 8, 16, 20]), rng.choice([8, 20])
+    past = rng.choice([0, 0, 7])
+    is_packed = rng.random() < 0.5
+    by_heads = lambda count, length, width: reals(rng, (b, length, count * width) if is_packed else (b, count, length, width))
+    inputs = [by_heads(heads, queries, size), by_heads(groups, keys, size), by_heads(groups, keys, value_size)]
+    attributes = {"q_num_heads": heads, "kv_num_heads": groups} if is_packed else {}
+    if rng.random() < 0.4:
+        attributes["is_causal"] = 1
+    if rng.random() < 0.3:
+        attributes["softcap"] = 2.0
+    if rng.random() < 0.3:
+        attributes["scale"] = 0.4
+    rows = rng.choice([(), (1, 1), (b, heads), (b, 1)]) + (queries, past + keys)
+    mask = rng.choice([None, "float32", "bool"])
+    inputs.append(mask and (data(rng, rows, "bool") | (np.arange(past + keys) == 0) if mask == "bool" else reals(rng, rows)))
+    if past:
+        inputs += [reals(rng, (b, groups, past, size)), reals(rng, (b, groups, past, value_size))]
+    return Case("Attention", inputs, attributes, outputs=3 if past else 1, opset=23)
+
+
 NUMBERS = ["float32", "float64", "int32", "int64"]
 GENERATORS = {
     **{op: reduce(op, NUMBERS) for op in ("ReduceSum", "ReduceProd", "ReduceL1")},
@@ -110,6 +132,7 @@ GENERATORS = {
     **{op: along_axis(op, FLOATS) for op in ("Softmax", "LogSoftmax")},
     "Hardmax": along_axis("Hardmax", ["float32", "float64"]),
     "LpNormalization": lp_normalization,
+    "Attention": attention,
     "LayerNormalization": layer_normalization,
     "BatchNormalization": batch_normalization,
     "InstanceNormalization": instance_normalization,

@@ -40,7 +40,7 @@ import text
 from case import Case
 
 onnxruntime.set_default_logger_severity(4)
-OPSETS = [helper.make_opsetid("", 21), helper.make_opsetid("ai.onnx.ml", 4), helper.make_opsetid("com.microsoft", 1)]
+OTHER_OPSETS = [helper.make_opsetid("ai.onnx.ml", 4), helper.make_opsetid("com.microsoft", 1)]
 
 
 # How ONNX Runtime says that it lacks a kernel, rather than that the application is wrong.
@@ -61,7 +61,7 @@ def model_of(case, static):
     constants = [numpy_helper.from_array(given[i], f"x{i}") for i in case.constants if i in given]
     outputs = [onnx.ValueInfoProto(name=f"y{i}") for i in range(case.outputs)]
     graph = helper.make_graph([node], "differential", inputs, outputs, constants)
-    return helper.make_model(graph, opset_imports=OPSETS, ir_version=10)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", case.opset), *OTHER_OPSETS], ir_version=10)
 
 
 def feeds_of(case):

@@ -235,7 +235,7 @@ class AttentionKernel : public PreparedKernel {
   // What a thread writes to.
   struct Memory {
     Scratch<float> scores, panels, rest_of_keys;
-    Scratch<Bias::Range> seen;       // of the rows of a unit: the keys
+    Scratch<Bias::Range> seen;  // of the rows of a unit: the keys
     // By row, for each strip and for one, up to a whole vector. Maxima have a vector for each row.
     Scratch<float> largest, sums;
     Scratch<float> maxima, bases, decays, factors;
