@@ -59,6 +59,12 @@ def left_early(x, n):
     return (x * x).sum()
 
 
+def until_small(x, limit):
+    while (x * x).sum() > limit:
+        x = x * 0.7 + 0.01 * np.sin(x)
+    return x.sum()
+
+
 def closure(x):
     def scaled(v):
         return v * np.tanh(x)
@@ -152,7 +158,8 @@ class Gradients(unittest.TestCase):
 
     def test_checkpoints(self):
         x = np.array([0.3, -0.5, 0.9])
-        for function, *arguments in ((while_loop, x, 9), (nested_loops, x, 4), (left_early, x, 10), (rows, x), (number, 0.9, 7)):
+        for function, *arguments in ((while_loop, x, 9), (nested_loops, x, 4), (left_early, x, 10), (rows, x), (number, 0.9, 7),
+                                      *((until_small, x, limit) for limit in (2.0, 1.0, 0.1, 1e-9))):
             for checkpoints in (1, 3):
                 with self.subTest(function.__name__, checkpoints=checkpoints):
                     value, gradient = anfora.value_and_grad(function, checkpoints=checkpoints)(*arguments)

@@ -11,12 +11,16 @@
 // loop, so are the positions of the forward loop: iterations are repeated as seldom as is possible. With t the least number for which
 // β(s, t) = (s + t)! / (s! t!) ≥ n, there are t · n − β(s + 1, t − 1) runs of an iteration, the n − 1 first ones among them.
 //
-// Else the forward loop takes a snapshot of every d-th state, on half of the places. When these are full, it drops every second one, and d
-// doubles. So d ≤ 4n / s at the end, and what lies between two of them is repeated with the other half of the places: no iteration more
-// than t times, β(⌈s / 2⌉, t) ≥ 4n / s.
+// Else each state becomes a snapshot, of level 0. Once all places are taken, the last one goes that a later one of a higher level makes
+// dispensable; where there is none, the state at hand takes the place of the one before it, one level higher: Q. Wang, P. Moin and
+// G. Iaccarino, "Minimal repetition dynamic checkpointing algorithm for unsteady adjoint calculation", 2009. So no iteration is repeated more
+// often than where the number is known. Up to n = β(s, 2), and at each n = β(s, t), there are not more runs in all, either: P. Stumm and
+// A. Walther, "New algorithms for optimal online checkpointing", 2010.
 //
 // The state at hand, from which the next iteration is computed, is not one of the s.
 #include <fmt/format.h>
+
+#include <limits>
 
 #include "ir/clone.h"
 #include "passes/differentiate/differentiation.h"
@@ -66,68 +70,85 @@ Node* Differentiation::steps_ahead(Graph* graph, Node* length, Node* num_snapsho
   return call_of_library(graph, "steps_ahead", arguments);
 }
 
-// Parameters: those of the loop, the number of iterations, the position of the next snapshot, the trip count or else the distance of snapshots,
-// and the sequences, of positions and of states. Returns all of them at the end.
-Graph* Differentiation::make_snapshot_loop(const LoopForm& loop, Graph* step, const Mask& changes, bool is_count_known) {
+// By what the forward loop chooses snapshots, where it is entered: the position of the next one, and the trip count. Where that is not known: how
+// many snapshots are dispensable, the place of the last one, the level of the one behind it, and the levels of those before that stay.
+std::vector<Node*> Differentiation::first_plan(Graph* graph, Node* trip_count) {
+  if (trip_count) return {module_.scalar<int64_t>(0), trip_count};
+  Node* no_levels = build_.empty_sequence(graph, module_.context().tensor_type(DType::I64, Shape()));
+  return {module_.scalar<int64_t>(0), module_.scalar<int64_t>(-1), module_.scalar(std::numeric_limits<int64_t>::max()), no_levels};
+}
+
+// The plan and the sequences after an iteration, of one that takes a snapshot at each planned position.
+Apply* Differentiation::take_planned(Graph* graph, const Iteration& at) {
+  Graph* take = module_.make_graph(fmt::format("{}.take", graph->name()), graph);
+  Graph* skip = module_.make_graph(fmt::format("{}.skip", graph->name()), graph);
+  std::vector<Node*> taken = {nullptr, at.plan[1]};
+  for (size_t i = 0; i < at.snapshot.size(); ++i) taken.push_back(applied(module_, take, "SequenceInsert", {at.sequences[i], at.snapshot[i]}));
+  Node* length = applied(module_, take, "Sub", {at.plan[1], at.position()});
+  Node* ahead = steps_ahead(take, length, applied(module_, take, "SequenceLength", {taken[2]}));
+  taken[0] = applied(module_, take, "Add", {at.position(), ahead});
+  module_.set_result(take, build_.tuple(take, taken));
+  std::vector<Node*> skipped(at.plan.begin(), at.plan.end());
+  skipped.insert(skipped.end(), at.sequences.begin(), at.sequences.end());
+  module_.set_result(skip, build_.tuple(skip, skipped));
+  Node* is_time = build_.apply(graph, "Equal", {at.position(), at.plan[0]});
+  return module_.call(graph, module_.make_switch(graph, is_time, take->value(), skip->value()), {});
+}
+
+// The same of one that always takes a snapshot, where all places are taken instead of another one.
+Apply* Differentiation::take_always(Graph* graph, const Iteration& at) {
+  Node *num_dispensable = at.plan[0], *place = at.plan[1], *level = at.plan[2], *levels = at.plan[3];
+  Node *one = module_.scalar<int64_t>(1), *last = module_.scalar<int64_t>(-1);
+  auto branch = [&](Graph* outer, std::string_view name) { return module_.make_graph(fmt::format("{}.{}", graph->name(), name), outer); };
+  auto finish = [&](Graph* made, std::vector<Node*> results, Node* replaced) {
+    for (size_t i = 0; i < at.snapshot.size(); ++i) {
+      Node* sequence = replaced ? applied(module_, made, "SequenceErase", {at.sequences[i], replaced}) : at.sequences[i];
+      results.push_back(applied(module_, made, "SequenceInsert", {sequence, at.snapshot[i]}));
+    }
+    module_.set_result(made, build_.tuple(made, results));
+  };
+  Graph *replace = branch(graph, "replace"), *other = branch(graph, "other"), *raise = branch(other, "raise"), *add = branch(other, "add");
+  finish(replace, {applied(module_, replace, "Sub", {num_dispensable, one}), applied(module_, replace, "Sub", {place, one}), level, levels}, place);
+  finish(add, {at.plan.begin(), at.plan.end()}, nullptr);
+  Node* behind = applied(module_, raise, "Sub", {module_.scalar(checkpoints_ - 1), place});
+  Node* arguments[] = {levels, level, behind};
+  Node* raised = call_of_library(raise, "raised", arguments);
+  finish(raise, {module_.tuple_item(raise, raised, 0), module_.scalar(checkpoints_ - 1), module_.tuple_item(raise, raised, 1),
+                 module_.tuple_item(raise, raised, 2)}, last);
+  Node* is_full = applied(module_, other, "Greater", {at.position(), module_.scalar(checkpoints_)});
+  module_.set_result(other, module_.call(other, module_.make_switch(other, is_full, raise->value(), add->value()), {}));
+  Node* any = build_.apply(graph, "Greater", {num_dispensable, module_.scalar<int64_t>(0)});
+  return module_.call(graph, module_.make_switch(graph, any, replace->value(), other->value()), {});
+}
+
+// Parameters: those of the loop, the number of iterations, the plan, and the sequences, of positions and of states. Returns all of them at the end.
+Graph* Differentiation::make_snapshot_loop(const LoopForm& loop, Graph* step, const Mask& changes, std::span<const Type* const> plan,
+                                           bool is_count_known) {
   Graph* made = module_.make_graph(fmt::format("{}.forward", loop.header->name()));
   const Type* integer = module_.context().tensor_type(DType::I64, Shape());
   const size_t n = loop.header->parameters().size();
   for (const Parameter* p : loop.header->parameters()) module_.add_parameter(made, p->type(), p->name());
   Parameter* count = module_.add_parameter(made, integer, "iterations");
-  Parameter* next = module_.add_parameter(made, integer, "next");
-  Parameter* plan = module_.add_parameter(made, integer, is_count_known ? "count" : "distance");
-  const size_t first = made->parameters().size();
-  module_.add_parameter(made, module_.context().sequence_type(integer), "positions");
+  for (const Type* type : plan) module_.add_parameter(made, type);
+  std::vector<Node*> snapshot = {count};
   for (size_t i = 0; i < n; ++i) {
-    if (changes[i]) module_.add_parameter(made, module_.context().sequence_type(loop.header->parameter(i)->type()));
+    if (changes[i]) snapshot.push_back(made->parameter(i));
   }
+  for (Node* item : snapshot) module_.add_parameter(made, module_.context().sequence_type(item->type()));
   const std::vector<Node*> own(made->parameters().begin(), made->parameters().end());
-  const std::span<Node* const> sequences = std::span(own).subspan(first);
   const Header header = copy_header(loop, made);
   Graph* again = module_.make_graph(fmt::format("{}.again", made->name()), made);
   Graph* done = module_.make_graph(fmt::format("{}.done", made->name()), made);
   module_.set_result(done, build_.tuple(done, own));
 
-  // The next position, the distance, and the sequences.
-  Graph* take = module_.make_graph(fmt::format("{}.take", made->name()), again);
-  Graph* skip = module_.make_graph(fmt::format("{}.skip", made->name()), again);
-  module_.set_result(skip, build_.tuple(skip, std::span(own).subspan(n + 1)));
-  std::vector<Node*> pushed = {applied(module_, take, "SequenceInsert", {sequences[0], count})};
-  for (size_t i = 0; i < n; ++i) {
-    if (changes[i]) pushed.push_back(applied(module_, take, "SequenceInsert", {sequences[pushed.size()], own[i]}));
-  }
-  Node* num_snapshots = applied(module_, take, "SequenceLength", {pushed[0]});
-  if (is_count_known) {
-    Node* ahead = steps_ahead(take, applied(module_, take, "Sub", {plan, count}), num_snapshots);
-    pushed.insert(pushed.begin(), {applied(module_, take, "Add", {count, ahead}), plan});
-  } else {
-    Graph* thin = module_.make_graph(fmt::format("{}.thin", made->name()), take);
-    Graph* keep = module_.make_graph(fmt::format("{}.keep", made->name()), take);
-    std::vector<Node*> kept = {plan}, thinned = {applied(module_, thin, "Mul", {plan, module_.scalar<int64_t>(2)})};
-    for (size_t i = 0; i < pushed.size(); ++i) {
-      kept.push_back(pushed[i]);
-      Node* arguments[] = {pushed[i], module_.scalar<int64_t>(0), build_.empty_sequence(thin, sequences[i]->type()->element())};
-      thinned.push_back(call_of_library(thin, "every_second", arguments));
-    }
-    module_.set_result(thin, build_.tuple(thin, thinned));
-    module_.set_result(keep, build_.tuple(keep, kept));
-    const int64_t places = std::max<int64_t>(checkpoints_ / 2, 1);
-    Node* is_full = applied(module_, take, "Greater", {num_snapshots, module_.scalar(places)});
-    Apply* chosen = module_.call(take, module_.make_switch(take, is_full, thin->value(), keep->value()), {});
-    for (size_t i = 0; i < kept.size(); ++i) kept[i] = module_.tuple_item(take, chosen, i);
-    Node* passed = applied(module_, take, "Add", {applied(module_, take, "Div", {count, kept[0]}), module_.scalar<int64_t>(1)});
-    pushed = {applied(module_, take, "Mul", {passed, kept[0]})};
-    pushed.insert(pushed.end(), kept.begin(), kept.end());
-  }
-  module_.set_result(take, build_.tuple(take, pushed));
-
-  Node* is_time = build_.apply(again, "Equal", {count, next});
-  Apply* taken = module_.call(again, module_.make_switch(again, is_time, take->value(), skip->value()), {});
+  const auto kept = std::span(own).subspan(n + 1);
+  const Iteration at{kept.first(plan.size()), kept.subspan(plan.size()), snapshot};
+  Apply* taken = is_count_known ? take_planned(again, at) : take_always(again, at);
   Apply* stepped = build_.call(again, step->value(), std::span(own).first(n), nullptr);
   std::vector<Node*> arguments;
   for (size_t i = 0; i < n; ++i) arguments.push_back(module_.tuple_item(again, stepped, i));
   arguments.push_back(build_.apply(again, "Add", {count, module_.scalar<int64_t>(1)}));
-  for (size_t i = n + 1; i < own.size(); ++i) arguments.push_back(module_.tuple_item(again, taken, i - n - 1));
+  for (size_t i = 0; i < kept.size(); ++i) arguments.push_back(module_.tuple_item(again, taken, i));
   module_.set_result(again, module_.call(again, made->value(), arguments));
   Node *yes = again->value(), *no = done->value();
   if (!loop.goes_on_when) std::swap(yes, no);

@@ -130,7 +130,17 @@ class Differentiation : rewrite::Sensitivities {
   ir::Node* trip_count(const LoopForm& loop, const ir::Graph& step, const ir::Apply& entry);
   ir::Node* call_of_library(ir::Graph* graph, std::string_view function, std::span<ir::Node* const> arguments);
   ir::Node* steps_ahead(ir::Graph* graph, ir::Node* length, ir::Node* num_snapshots);
-  ir::Graph* make_snapshot_loop(const LoopForm& loop, ir::Graph* step, const Mask& changes, bool is_count_known);
+  // Of a loop that takes snapshots, at an iteration.
+  struct Iteration {
+    std::span<ir::Node* const> plan, sequences;
+    std::span<ir::Node* const> snapshot;  // what goes onto the sequences: the position, and what of the state changes
+    ir::Node* position() const { return snapshot[0]; }
+  };
+  std::vector<ir::Node*> first_plan(ir::Graph* graph, ir::Node* trip_count);
+  ir::Apply* take_planned(ir::Graph* graph, const Iteration& at);
+  ir::Apply* take_always(ir::Graph* graph, const Iteration& at);
+  ir::Graph* make_snapshot_loop(const LoopForm& loop, ir::Graph* step, const Mask& changes, std::span<const ir::Type* const> plan,
+                                bool is_count_known);
   ir::Graph* make_replay_loop(ir::Graph* step);
   ir::Graph* make_restart_loop(ir::Graph* step, const Pair& pair, const Mask& changes, std::span<const ir::Type* const> sequences,
                                std::span<const Leaf> leaves);

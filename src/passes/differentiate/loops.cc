@@ -136,9 +136,10 @@ void Differentiation::visit_loop(Body& body, Apply& node, const LoopForm& loop, 
   std::vector<const Type*> last;  // what the loop ends with
   size_t first;
   if (has_snapshots) {
-    forward = make_snapshot_loop(loop, step, is_pushed, count != nullptr);
-    arguments.insert(arguments.end(), {module_.scalar<int64_t>(0), count ? count : module_.scalar<int64_t>(1)});
+    const std::vector<Node*> plan = first_plan(graph, count);
+    arguments.insert(arguments.end(), plan.begin(), plan.end());
     first = arguments.size();
+    forward = make_snapshot_loop(loop, step, is_pushed, types_of(plan), count != nullptr);
     for (const Parameter* p : forward->parameters()) last.push_back(p->type());
     for (size_t i = first; i < last.size(); ++i) arguments.push_back(build_.empty_sequence(graph, last[i]->element()));
   } else {
