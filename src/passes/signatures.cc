@@ -25,7 +25,7 @@
 //                          chosen by them. Functions that are mutually recursive with it, and that nothing else uses, are nested in it
 //                          before, and copied with it.
 //   - common-result        an item of the result that is one and the same value outside of the function is read from there.
-//   - unused-result        an item that no call reads is not returned.
+//   - unused-result        an item that no call reads is not returned. A single item is returned without a tuple.
 //
 // The parameters and arguments that are not read any more are dead code (dce.cc). Parameters need to know all calls of the
 // function; results, in addition, of all functions whose result may be that of the same call: branches of a Switch, and what
@@ -240,13 +240,17 @@ class Signatures {
   // Parameters ------------------------------------------------------------------------------------------------------
   void simplify_parameters(Graph& graph) {
     boost::unordered_flat_map<const Node*, std::vector<Parameter*>> by_first_argument;
+    const std::vector<Apply*>& calls = callers_.at(&graph).calls;
+    auto is_entry = [&](const Apply* call) { return !call->graph()->is_inside(&graph); };
+    const auto entry = std::ranges::find_if(calls, is_entry);
+    const Apply& first = entry == calls.end() ? *calls[0] : **entry;
     for (Parameter* parameter : graph.parameters()) {
       if (!parameter->has_uses()) continue;
       if (Node* value = only_argument(*parameter)) {
         if (make_visible(graph, value)) replace(kInvariant, *parameter, value);
         continue;
       }
-      std::vector<Parameter*>& alike = by_first_argument[callers_.at(&graph).calls[0]->input(parameter->index() + 1)];
+      std::vector<Parameter*>& alike = by_first_argument[first.input(parameter->index() + 1)];
       auto equal = std::ranges::find_if(alike, [&](Parameter* other) { return are_equal(*parameter, *other); });
       if (equal == alike.end()) {
         alike.push_back(parameter);
@@ -389,8 +393,8 @@ class Signatures {
         if (use.user->has_uses()) live[index_of(*use.user)] = true;
       }
     }
-    if (std::ranges::count(live, true) > 0 && std::ranges::count(live, false) > 0)
-      keep_items(family, bases, calls, live);
+    const auto num_live = std::ranges::count(live, true);
+    if (num_live > 0 && (num_live < std::ssize(live) || num_live == 1)) keep_items(family, bases, calls, live);
   }
   static size_t index_of(const Apply& item) { return static_cast<size_t>(item.attributes().require_int("index")); }
 
@@ -454,7 +458,7 @@ class Signatures {
                                fmt::format("{} of {} results are read", kept.size(), live.size()));
       call->set_type(without(call->type(), kept));
       read_again(*call, kept);
-      changes_ += live.size() - kept.size();
+      ++changes_;
     }
   }
 
