@@ -53,9 +53,12 @@ class DonationPlanner {
 
   Donation run() {
     donation_.memory_of.assign(draft_.value_types.size(), Donation::kNone);
-    if (draft_.steps.empty() || draft_.steps.back().opcode != Opcode::Return) return std::move(donation_);
     find_donors();
-    if (donors_.empty()) return std::move(donation_);
+    if (donors_.empty() || draft_.steps.empty()) return std::move(donation_);
+    if (draft_.steps.back().opcode != Opcode::Return) {
+      match_results_of_tail_call();
+      return std::move(donation_);
+    }
     read_steps();
     const std::vector<Operand>& results = draft_.steps.back().operands;
     donation_.result_of.assign(results.size(), Donation::kNone);
@@ -64,6 +67,7 @@ class DonationPlanner {
       for (size_t r = 0; r < results.size(); ++r) match_origin(r, results[r], is_certain);
     }
     for (size_t r = 0; r < results.size(); ++r) match_any(r, results[r]);
+    for (size_t r = 0; r < results.size(); ++r) match_result_of_call(r, results[r]);
     return std::move(donation_);
   }
 
@@ -176,6 +180,28 @@ class DonationPlanner {
       return !is_kept_[d] && has_as_many_bytes(d, *origin, true) && last_read_[d] < writer_[*origin];
     });
     if (donor != donors_.end()) take(r, *donor, {*origin});
+  }
+
+  // What a function returns, a loop for instance, is moved to the argument's memory at the end of the run: whoever reads that has done so.
+  void match_moved(size_t r, const ir::Type* type) {
+    const std::optional<Dim> bytes = bytes_of(dims_, type);
+    auto has_as_many = [&](Value donor) { return provably_equal(*bytes, *bytes_of(dims_, draft_.value_types[donor])); };
+    const auto donor = bytes ? std::ranges::find_if(donors_, has_as_many) : donors_.end();
+    if (donor != donors_.end()) take(r, *donor, {});
+  }
+
+  void match_result_of_call(size_t r, Operand result) {
+    if (result < 0 || donation_.result_of[r] != Donation::kNone) return;
+    const Value origin = viewed_[static_cast<Value>(result)];
+    if (origin == Draft::kConstant || origin < draft_.num_arguments || writer_[origin] != kNoStep) return;
+    match_moved(r, draft_.value_types[origin]);
+  }
+
+  void match_results_of_tail_call() {
+    const ir::Type* type = draft_.graph->result()->type();
+    const bool has_several = type->is_tuple();
+    donation_.result_of.assign(has_several ? type->elements().size() : 1, Donation::kNone);
+    for (size_t r = 0; r < donation_.result_of.size(); ++r) match_moved(r, has_several ? type->element(r) : type);
   }
 
   void take(size_t r, Value donor, const std::vector<Value>& values) {

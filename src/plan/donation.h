@@ -7,7 +7,7 @@
 // A result may lie in an argument's memory if it has as many bytes (where only the run tells, and it has not, the kernel allocates), a kernel writes it, and nobody reads the argument afterwards:
 // the kernel itself may, where its operator is declared in-place. Where a result comes of an argument by such operators alone
 // (0.9 * m + 0.1 * g), the values between lie there as well. Results are matched with what they come of first, then with what is left,
-// both in order. XLA calls this input-output aliasing.
+// both in order. XLA calls this input-output aliasing. What a function returns, a loop for instance, is moved there when the run ends.
 #pragma once
 
 #include <vector>
@@ -20,7 +20,7 @@ struct Donation {
   static constexpr Value kNone = UINT32_MAX;
   // By value that a kernel writes: the argument in whose memory it lies, or kNone.
   std::vector<Value> memory_of;
-  // By result: the argument in whose memory it lies, or which it is; or kNone. Empty where a tail call returns.
+  // By result: the argument in whose memory it lies or ends, or which it is; or kNone. Empty where none is given away.
   std::vector<Value> result_of;
 };
 

@@ -57,6 +57,23 @@ std::optional<Error> find_missing_kernel(const Program& program) {
   return std::nullopt;
 }
 
+// Moves result i, which a function has computed elsewhere, to the donated memory that it may have; not while a later result may lie there.
+void move_to_donated(std::span<Datum> results, size_t i, const Tensor& donated) {
+  if (!results[i].is_tensor()) return;
+  const Tensor from = results[i].tensor();
+  const auto* begin = static_cast<const std::byte*>(donated.raw());
+  auto may_lie_there = [&](const Datum& other) {
+    if (!other.is_tensor()) return !other.is_none();
+    const auto* raw = static_cast<const std::byte*>(other.tensor().raw());
+    return raw < begin + donated.bytes() && begin < raw + other.tensor().bytes();
+  };
+  if (from.raw() == donated.raw() || from.dtype() == DType::String || from.bytes() != donated.bytes()) return;
+  if (std::ranges::any_of(results.subspan(i + 1), may_lie_there)) return;
+  void* to = const_cast<void*>(donated.raw());
+  std::memmove(to, from.raw(), from.bytes());
+  results[i] = Tensor::view(from.dtype(), from.shape(), to, donated.owner());
+}
+
 // Moves a result to the caller, into the memory that `output` has if it is a tensor. `donated`: whose memory the result may have; null: it
 // has its own.
 void deliver(Datum result, Datum& output, const ValueSpec& spec, const Datum* donated) {
@@ -190,6 +207,7 @@ void Executable::run(std::span<const Datum> inputs, std::span<Datum> outputs, co
   });
   for (size_t i = 0; i < outputs.size(); ++i) {
     const std::optional<size_t> input = donated_input(i);
+    if (input && !outputs[i].is_tensor()) move_to_donated(runner->results, i, runner->arguments.data[*input]->tensor());
     deliver(std::move(runner->results[i]), outputs[i], signature_.outputs[i],
             input ? runner->arguments.data[*input] : nullptr);
   }

@@ -33,6 +33,54 @@ def test_donated_array_comes_back(compiled):
     assert descend(p=given, g=given.copy(), rate=0.5) is given  # by name
 
 
+def test_results_of_loops_lie_in_donated_arrays():
+    @anfora.jit(donate=("p", "m"))
+    def descend(p, m, n):
+        for _ in range(n):
+            m = 0.5 * m + p
+            p = p - 0.25 * m
+        return p, m
+
+    def expected(p, m, n):
+        for _ in range(n):
+            m = 0.5 * m + p
+            p = p - 0.25 * m
+        return p, m
+
+    p, m = np.ones((3, 4)), np.full((3, 4), 2.0)
+    for n in (3, 0, 1, 7):
+        before = expected(p.copy(), m.copy(), n)
+        after = descend(p, m, n)
+        assert after[0] is p and after[1] is m
+        same(before[0], p)
+        same(before[1], m)
+
+
+def test_results_of_loops_that_are_swapped_arguments():
+    @anfora.jit(donate=("p", "q"))
+    def swapped(p, q, n):
+        for _ in range(n):
+            p, q = q, p
+        return p, q
+
+    for n in (0, 1, 2, 3):
+        p, q = np.full(5, 1.0), np.full(5, 2.0)
+        a, b = swapped(p, q, n)
+        same((2.0, 1.0) if n % 2 else (1.0, 2.0), (a[0], b[0]))
+
+
+def test_a_single_result_of_a_loop():
+    @anfora.jit(donate=0)
+    def doubled(p, n):
+        while n > 0:
+            p, n = p * 2, n - 1
+        return p
+
+    p = np.ones(6, np.float32)
+    assert doubled(p, 3) is p and doubled(p, 0) is p
+    same(np.full(6, 8, np.float32), p)
+
+
 @pytest.mark.parametrize("donate", [0, "tree", (0,), ["tree", 1]])
 def test_donated_trees(donate):
     @dataclasses.dataclass
