@@ -92,8 +92,10 @@ std::shared_ptr<const rewrite::RuleSet> rules_after_differentiation();
 std::shared_ptr<const rewrite::RuleSet> lowering_rules();
 // The files of rules/ that are no simplification: each the rules of the pass of that name.
 inline constexpr std::string_view kOnnxRuntimeAttention = "onnxruntime-attention";  // also of `onnxruntime`
+inline constexpr std::string_view kGates = "gates";                                 // also of `recurrence`
 inline constexpr std::string_view kRulesOfPasses[] = {
-    "onnxruntime", kOnnxRuntimeAttention, "caches", "epilogue", "gradient-kernels", "layers", "parallel", "quantized", "split", "weights"};
+    "onnxruntime", kOnnxRuntimeAttention, "caches", "epilogue", kGates, "gradient-kernels", "layers", "parallel", "quantized", "recurrence", "split",
+    "weights"};
 // The rules of those passes.
 std::shared_ptr<const rewrite::RuleSet> rules_of_passes();
 // Whether that pass makes an operator of ONNX Runtime of an application.

@@ -21,12 +21,10 @@ namespace {
 class RuleParser : TermParser {
  public:
   RuleParser(Context& context, std::string_view text, std::string_view file, OperatorClasses& classes,
-             OperatorWeights& weights, std::set<std::string_view> names, std::deque<Equation>& equations,
-             bool has_results = true)
+             OperatorWeights& weights, std::set<std::string_view> names, std::deque<Equation>& equations)
       : TermParser(context, text, file, classes),
         weights_(weights),
         equations_(equations),
-        has_results_(has_results),
         names_(std::move(names)) {}
 
   // Statement by statement: a statement begins a line, and the lines after it that begin with a blank belong to it.
@@ -143,10 +141,6 @@ class RuleParser : TermParser {
     }
     in_pattern_ = false;
     if (is_group) group(equation);
-    if (!has_results_) {
-      equations_.push_back(std::move(equation));
-      return;
-    }
     cursor_.expect("=>", "between pattern and result");
     do {
       equation.results.push_back(term());
@@ -283,7 +277,6 @@ class RuleParser : TermParser {
 
   OperatorWeights& weights_;
   std::deque<Equation>& equations_;
-  const bool has_results_;            // false: what is read are patterns
   std::set<std::string_view> names_;  // of all rules
   size_t line_ = 1, counted_ = 0;     // see line_of()
 };
@@ -293,12 +286,6 @@ class RuleParser : TermParser {
 void parse_rules(Context& context, std::string_view text, std::string_view file, OperatorClasses& classes,
                  OperatorWeights& weights, const std::set<std::string_view>& taken, std::deque<Equation>& equations) {
   RuleParser(context, text, file, classes, weights, taken, equations).file();
-}
-
-void parse_patterns(Context& context, std::string_view text, std::string_view file, std::deque<Equation>& patterns) {
-  OperatorClasses classes;
-  OperatorWeights weights;
-  RuleParser(context, text, file, classes, weights, {}, patterns, /*has_results=*/false).file();
 }
 
 }  // namespace anfora::rewrite

@@ -16,7 +16,5 @@ using OperatorWeights = boost::unordered_flat_map<const ir::Operator*, int>;
 // "file:line:column".
 void parse_rules(ir::Context& context, std::string_view text, std::string_view file, OperatorClasses& classes,
                  OperatorWeights& weights, const std::set<std::string_view>& taken, std::deque<Equation>& equations);
-// Reads classes and patterns, rules that end before their "=>".
-void parse_patterns(ir::Context& context, std::string_view text, std::string_view file, std::deque<Equation>& patterns);
 
 }  // namespace anfora::rewrite
