@@ -6,7 +6,6 @@
 //     Slice(x, [0], [9223372036854775807], [-1])   Slice(x, [0], [8], [2])              where that axis has size 8
 //     Add(1.0, x)                                  Add(x, 1.0)
 //     Dropout:2(x), whose mask nobody reads        Dropout(x)
-//     QuantizeLinear(x, [0.5]){axis = 0}           QuantizeLinear(x, 0.5)
 //
 // An attribute that is its operator's default is left out, and one that is not but means the same as the default becomes
 // it: Softmax over the last axis has no attribute. Nothing is added to the graph, and a second run finds nothing to do.
@@ -17,9 +16,9 @@
 #include <optional>
 
 #include "ir/order.h"
+#include "ir/queries.h"
 #include "passes/pass.h"
 #include "passes/permutation.h"
-#include "rewrite/match.h"
 #include "support/integers.h"
 
 namespace anfora::passes {
@@ -138,52 +137,37 @@ class Canonicalizer {
 
   // Operands --------------------------------------------------------------------------------------------------
   void operands(Apply& node) {
-    const std::string& op = node.op().name;
     if (node.num_inputs() == 2 && node.op().commutative) return constant_last(node);
-    if (op == "QuantizeLinear" || op == "DequantizeLinear") return quantization(node);
     auto rank = node.num_inputs() > 0 ? known_rank(node.input(0)) : std::nullopt;
     if (!rank) return;
-    if (op == "Slice") return slice(node, *rank);
-    if (op == "Pad") return pad(node, *rank);
-    bool is_reduction = op.starts_with("Reduce") && node.op().inputs.size() > 1 && node.op().inputs[1].name == "axes";
-    bool inserts = op == "Unsqueeze";
-    if (!is_reduction && !inserts && op != "Squeeze") return;
-    auto axes = integers(node, 1);
-    if (!axes) return;
-    if (axes->empty() && is_reduction && node.attributes().get_int("noop_with_empty_axes", 0) == 0) {
-      return rebuild(node, std::array{node.input(0)});  // no axes are all axes
-    }
-    int counted = inserts ? *rank + static_cast<int>(axes->size()) : *rank;
-    Integers canonical;
-    for (int64_t axis : *axes) canonical.push_back(from_front(axis, counted));
-    std::ranges::sort(canonical);
-    set_integers(node, 1, *axes, canonical);
+    if (node.is("Slice")) return slice(node, *rank);
+    axes(node, *rank);
   }
 
   void constant_last(Apply& node) {
     Node *first = node.input(0), *second = node.input(1);
-    if (!constant_tensor(first) || constant_tensor(second)) return;
-    module_.set_operand(&node, 0, second);
-    module_.set_operand(&node, 1, first);
-    changed(node, kOperand);
+    if (constant_tensor(first) && !constant_tensor(second)) set_operands(node, std::array{second, first});
   }
 
-  // One scale, and one zero point, are those of the whole tensor, and no axis tells them apart.
-  void quantization(Apply& node) {
-    if (node.attributes().get_int("block_size", 0) != 0) return;
-    for (size_t i : {1u, 2u}) {
-      const Tensor* t = node.has_input(i) ? constant_tensor(node.input(i)) : nullptr;
-      if (node.has_input(i) && (!t || t->size() != 1 || t->rank() > 1)) return;
+  // Axes of 64 bits that count from the front, of the operand or the result, whichever has more. They rise where nothing else is listed in
+  // their order, as pads are.
+  void axes(Apply& node, int rank) {
+    const auto& inputs = node.op().inputs;
+    const auto place = static_cast<size_t>(std::ranges::find(inputs, "axes", &Formal::name) - inputs.begin());
+    const auto axes = place < inputs.size() ? integers(node, place) : std::nullopt;
+    if (!axes) return;
+    const AttributeValue* keeps = attribute_or_default(node, "noop_with_empty_axes");
+    if (axes->empty() && keeps && identical(*keeps, int64_t{0})) {
+      return set_operands(node, std::array{node.input(0)});  // no axes are all axes
     }
-    for (size_t i : {1u, 2u}) {
-      if (!node.has_input(i) || constant_tensor(node.input(i))->rank() == 0) continue;
-      const Node* vector = node.input(i);
-      module_.set_operand(&node, i, module_.constant(constant_tensor(vector)->reshaped({}), vector->name()));
-      changed(node, kOperand);
-    }
-    if (!node.attributes().has("axis")) return;
-    module_.set_attributes(&node, node.attributes().without("axis"));
-    changed(node, kAttribute);
+    const int counted = std::max(rank, known_rank(&node).value_or(rank));
+    Integers canonical;
+    for (int64_t axis : *axes) canonical.push_back(from_front(axis, counted));
+    if (place == 1) std::ranges::sort(canonical);
+    boost::container::small_vector<Node*, 4> operands;
+    for (const Use& use : node.operands()) operands.push_back(use.node);
+    operands[place] = index_constant(canonical, DType::I64);
+    set_operands(node, operands);
   }
 
   // Axes that are written out and count from the front; starts and ends within the axis, where its size is known; no
@@ -206,38 +190,24 @@ class Canonicalizer {
       from[i] = std::clamp<int64_t>(from[i] < 0 ? from[i] + *size : from[i], 0, *size);
       to[i] = std::clamp<int64_t>(to[i] < 0 ? to[i] + *size : to[i], from[i], std::max(from[i], *size));
     }
-    set_integers(node, 1, *starts, from);
-    set_integers(node, 2, *ends, to);
-    bool unit_steps = std::ranges::all_of(*steps, [](int64_t step) { return step == 1; });
-    bool drops_steps = node.has_input(4) && unit_steps;
-    if (node.has_input(3)) set_integers(node, 3, *axes, along);
-    if (!node.has_input(3) || drops_steps) rebuild_slice(node, along, drops_steps);
-  }
-
-  // Axes of 64 bits, as pads are, that count from the front. ONNX takes axes of 32 bits, and its own inference does not.
-  void pad(Apply& node, int rank) {
-    auto axes = integers(node, 3);
-    if (!axes) return;
-    Integers canonical;
-    for (int64_t axis : *axes) canonical.push_back(from_front(axis, rank));
-    if (*axes == canonical && constant_tensor(node.input(3))->dtype() == DType::I64) return;
-    module_.set_operand(&node, 3, index_constant(canonical, DType::I64));
-    changed(node, kOperand);
+    const DType dtype = constant_tensor(node.input(1))->dtype();
+    boost::container::small_vector<Node*, 5> operands{node.input(0)};
+    for (const Integers* list : {&from, &to, &along}) operands.push_back(index_constant(*list, dtype));
+    if (std::ranges::count(*steps, 1) < std::ssize(*steps)) operands.push_back(node.input(4));
+    set_operands(node, operands);
   }
 
   // An application has as many operands as it was made with.
-  void rebuild_slice(Apply& node, const Integers& axes, bool drops_steps) {
-    boost::container::small_vector<Node*, 5> inputs = {node.input(0), node.input(1), node.input(2)};
-    inputs.push_back(node.has_input(3) ? node.input(3) : index_constant(axes, constant_tensor(node.input(1))->dtype()));
-    if (node.has_input(4) && !drops_steps) inputs.push_back(node.input(4));
-    rebuild(node, inputs);
-  }
-
-  void rebuild(Apply& node, std::span<Node* const> inputs) {
-    Apply* made =
-        module_.apply_interned(node.graph(), node.op(), inputs, &node.attributes(), 1, node.location(), node.name());
-    made->set_type(node.type());
+  void set_operands(Apply& node, std::span<Node* const> operands) {
+    if (std::ranges::equal(node.operands(), operands, {}, &Use::node)) return;
     changed(node, kOperand);
+    if (node.num_inputs() == operands.size()) {
+      for (size_t i = 0; i < operands.size(); ++i) module_.set_operand(&node, i, operands[i]);
+      return;
+    }
+    Apply* made =
+        module_.apply_interned(node.graph(), node.op(), operands, &node.attributes(), 1, node.location(), node.name());
+    made->set_type(node.type());
     module_.replace(&node, made);
     module_.erase(&node);
   }
@@ -246,13 +216,6 @@ class Canonicalizer {
     if (dtype == DType::I64) return module_.constant(Tensor::vector<int64_t>(values));
     std::vector<int32_t> narrow(values.begin(), values.end());
     return module_.constant(Tensor::vector<int32_t>(narrow));
-  }
-
-  void set_integers(Apply& node, size_t input, const Integers& before, const Integers& after) {
-    if (before == after) return;
-    DType dtype = constant_tensor(node.input(input))->dtype();
-    module_.set_operand(&node, input, index_constant(after, dtype));
-    changed(node, kOperand);
   }
 
   PassContext& context_;
