@@ -23,12 +23,11 @@
 #include <string>
 #include <vector>
 
-#include "analysis/infer.h"
 #include "ir/order.h"
+#include "ir/queries.h"
 #include "passes/origins.h"
 #include "passes/pass.h"
 #include "passes/permutation.h"
-#include "support/integers.h"
 
 namespace anfora::passes {
 
@@ -46,14 +45,11 @@ constexpr size_t kMostParts = 8;
 // There are 26 letters; a few are for axes that are summed over.
 constexpr int kMostAxes = 20;
 
-bool is_ranked(const Node* node) { return node->type() && node->type()->is_tensor() && node->type()->has_rank(); }
-
-// Axes from the front; empty when they are not known.
-std::optional<std::vector<int64_t>> axes_of(const Apply& node, int rank) {
-  auto axes = node.has_input(1) ? integers_of(constant_tensor(node.input(1))) : std::nullopt;
-  if (!axes || axes->empty()) return std::nullopt;
-  for (int64_t& axis : *axes) axis += axis < 0 ? rank : 0;
-  std::ranges::sort(*axes);
+// Rising, from the front; empty when they are not known.
+std::vector<int64_t> axes_of(const Apply& node, int rank) {
+  auto axes = constant_integers(node, 1).value_or(std::vector<int64_t>());
+  for (int64_t& axis : axes) axis += axis < 0 ? rank : 0;
+  std::ranges::sort(axes);
   return axes;
 }
 
@@ -63,8 +59,8 @@ class Equation {
 
   // False: the tree is no Einsum.
   bool read(const Apply& root) {
-    if (!is_ranked(&root) || root.type()->rank() > kMostAxes) return false;
-    for (int axis = 0; axis < root.type()->rank(); ++axis) result_ += next_letter_++;
+    if (rank_of(&root) < 0 || rank_of(&root) > kMostAxes) return false;
+    for (int axis = 0; axis < rank_of(&root); ++axis) result_ += next_letter_++;
     return read(root, root, result_) && has_one_size_a_letter();
   }
 
@@ -82,7 +78,7 @@ class Equation {
     if (++num_parts_ > kMostParts) return false;
     auto descend = [&](size_t i, const std::string& of_operand) {
       Node* operand = part.input(i);
-      if (!is_ranked(operand) || operand->type()->rank() != static_cast<int>(of_operand.size())) return false;
+      if (rank_of(operand) != static_cast<int>(of_operand.size())) return false;
       if (is_part(*operand, root)) {
         const size_t parts = num_parts_, operands = operands_.size();
         const char letter = next_letter_;
@@ -103,29 +99,28 @@ class Equation {
       return descend(0, before);
     }
     if (part.is("Unsqueeze")) {
-      auto axes = axes_of(part, static_cast<int>(rank));
-      if (!axes) return false;
+      const auto axes = axes_of(part, static_cast<int>(rank));
       std::string before;
       for (size_t i = 0; i < rank; ++i) {
-        if (!std::ranges::count(*axes, static_cast<int64_t>(i))) before += letters[i];
+        if (!std::ranges::count(axes, static_cast<int64_t>(i))) before += letters[i];
       }
       return descend(0, before);
     }
     if (part.is("ReduceSum")) {
-      if (part.attributes().get_int("keepdims", 1) != 0 || !is_ranked(part.input(0))) return false;
-      auto axes = axes_of(part, part.input(0)->type()->rank());
-      if (!axes) return false;
+      const int before_sum = rank_of(part.input(0));
+      if (part.attributes().get_int("keepdims", 1) != 0 || before_sum < 0) return false;
       std::string before = letters;
-      for (int64_t axis : *axes) before.insert(before.begin() + axis, next_letter_++);
+      for (int64_t axis : axes_of(part, before_sum)) before.insert(before.begin() + axis, next_letter_++);
       return descend(0, before);
     }
-    const bool is_product = part.is("Mul") || part.is("MatMul");
-    if (!is_product || !is_ranked(part.input(0)) || !is_ranked(part.input(1))) return false;
-    auto rank_of = [&](size_t i) { return static_cast<size_t>(part.input(i)->type()->rank()); };
+    // Of MatMul, vectors are none of batches of matrices.
+    const int least = part.is("Mul") ? 0 : 2;
+    if ((least == 2 && !part.is("MatMul")) || rank_of(part.input(0)) < least || rank_of(part.input(1)) < least) return false;
     // The last of these letters, as many as an operand has axes.
-    auto last = [&](size_t i, const std::string& all) { return all.substr(all.size() - rank_of(i)); };
+    auto last = [&](size_t i, const std::string& all) {
+      return all.substr(all.size() - static_cast<size_t>(rank_of(part.input(i))));
+    };
     if (part.is("Mul")) return descend(0, last(0, letters)) && descend(1, last(1, letters));
-    if (rank_of(0) < 2 || rank_of(1) < 2) return false;
     const char summed = next_letter_++;
     const std::string batch = letters.substr(0, rank - 2);
     return descend(0, last(0, batch + letters[rank - 2] + summed)) &&
