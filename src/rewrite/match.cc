@@ -9,6 +9,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "ir/module.h"
 #include "ir/queries.h"
@@ -82,7 +83,7 @@ class Matcher {
   }
 
   bool variable(const Term& t, Node* node, Continue next) {
-    if (!node) return t.optional && next();
+    if (!node) return t.optional && absent(t, next);
     if (t.in_list) {
       Nodes& list = match_.lists[static_cast<size_t>(t.slot)];
       list.push_back(node);
@@ -91,10 +92,20 @@ class Matcher {
       return false;
     }
     Node*& bound = match_.nodes[static_cast<size_t>(t.slot)];
-    if (bound) return bound == node && next();
+    if (bound || match_.absent[static_cast<size_t>(t.slot)]) return bound == node && next();
     bound = node;
     if (next()) return true;
     bound = nullptr;
+    return false;
+  }
+  // An operand that is left out is left out at every place of its variable.
+  bool absent(const Term& t, Continue next) {
+    if (t.in_list) return next();
+    const auto slot = static_cast<size_t>(t.slot);
+    if (match_.nodes[slot]) return false;
+    const bool before = std::exchange(match_.absent[slot], true);
+    if (next()) return true;
+    match_.absent[slot] = before;
     return false;
   }
 

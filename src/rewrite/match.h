@@ -18,12 +18,14 @@ struct SlotCounts {
 struct Match {
   explicit Match(const SlotCounts& counts)
       : nodes(counts.nodes),
+        absent(counts.nodes),
         lists(counts.lists),
         quantities(counts.quantities),
         operators(counts.operators),
         attribute_sets(counts.attribute_sets) {}
 
   boost::container::small_vector<ir::Node*, 8> nodes;  // null: not bound, or an optional operand that is absent
+  boost::container::small_vector<bool, 8> absent;      // the latter
   boost::container::small_vector<Nodes, 1> lists;
   boost::container::small_vector<Quantity, 4> quantities;
   boost::container::small_vector<const ir::Operator*, 1> operators;
