@@ -143,11 +143,12 @@ class GroupBuilder {
       rows_.back() = place_in_row(i, b_.multiply(row, operands_[i].stride));
     }
     for (size_t p = 0; p < passes_.size(); ++p) build_pass(static_cast<int>(p));
-    std::vector<std::pair<size_t, Value>> numbers;
+    std::vector<Store> numbers;
     for (size_t i = 0; i < code_.outputs.size(); ++i) {
-      if (code_.outputs[i].is_of_row) numbers.emplace_back(i, stored(i, number_of_row(value(code_.outputs[i].value))));
+      if (code_.outputs[i].is_of_row)
+        numbers.push_back({i, rows_[code_.inputs.size() + i], stored(i, number_of_row(value(code_.outputs[i].value)))});
     }
-    for (auto [output, number] : numbers) store(output, rows_[code_.inputs.size() + output], number);
+    store(numbers);
   }
 
   struct Pass {
@@ -239,13 +240,12 @@ class GroupBuilder {
       if (mask != kNone) x = b_.select(mask, x, b_.constant(neutral(kind)));
       next.push_back(combined(kind, carried[i], x));
     }
-    // Stores in a row: the memory of one may be what another reads (lower_to_llvm.cc).
-    std::vector<Value> results, places;
+    std::vector<Store> results;
     for (size_t i : outputs) {
-      results.push_back(stored(i, tile(vectors, value(code_.outputs[i].value))));
-      places.push_back(place_in_row(code_.inputs.size() + i, at));
+      const Value result = stored(i, tile(vectors, value(code_.outputs[i].value)));
+      results.push_back({i, place_in_row(code_.inputs.size() + i, at), result});
     }
-    for (size_t i = 0; i < results.size(); ++i) store(outputs[i], places[i], results[i], mask);
+    store(results, mask);
     return next;
   }
 
@@ -307,10 +307,18 @@ class GroupBuilder {
     const DType type = code_.outputs[output].dtype;
     return type == DType::F32 || type == DType::Bool ? x : math_.integer_of(x);
   }
-  void store(size_t output, Value to, Value x, Value mask = kNone) {
-    const DType type = code_.outputs[output].dtype;
-    const bool has_bytes = type == DType::I8 || type == DType::U8;
-    b_.store(to, b_.integer(0), x, mask, has_bytes ? in_memory(type) : InMemory::Word);
+  struct Store {
+    size_t output;
+    Value to, x;
+  };
+  // In a row: the memory of one may be what another reads (lower_to_llvm.cc).
+  void store(std::span<const Store> stores, Value mask = kNone) {
+    const Value no_rows = b_.integer(0);
+    for (const Store& store : stores) {
+      const DType type = code_.outputs[store.output].dtype;
+      const bool has_bytes = type == DType::I8 || type == DType::U8;
+      b_.store(store.to, no_rows, store.x, mask, has_bytes ? in_memory(type) : InMemory::Word);
+    }
   }
   Value place_in_buffer(int buffer, Value at) {
     const Value row = b_.multiply(parameters_[kBufferStride], b_.integer(buffer));

@@ -493,6 +493,31 @@ TEST(Groups, MayWriteOverWhatTheySum) {
   }
 }
 
+// Results that lie where operands do, each of which the other reads.
+TEST(Groups, MayExchangeWhatTheyRead) {
+  for (Isa isa : isas_here()) {
+    SCOPED_TRACE(kernels::generated::describe(isa).name);
+    constexpr int64_t kLength = 131;
+    const GroupFunction group = group_function({.isa = isa,
+                                                .inputs = {{true}, {true}},
+                                                .statements = {"%1 * 2", "%0 + 1"},
+                                                .outputs = {{2, false}, {3, false}}});
+    const MachineCode code = compile({&group.function, 1}, isa);
+    Tensor x = random_tensor({kLength}, 1), y = random_tensor({kLength}, 2);
+    const Tensor x_before = x.clone(), y_before = y.clone();
+    std::vector<int64_t> arguments(kGroupArguments + 8);
+    arguments[kRows] = 1;
+    set_row_arguments(arguments.data(), kLength, kernels::generated::describe(isa).lanes);
+    arguments[kGroupArguments] = arguments[kGroupArguments + 4] = address(x);
+    arguments[kGroupArguments + 2] = arguments[kGroupArguments + 6] = address(y);
+    ExecutableCode::map(code)->entry(code.entries[0])(arguments.data());
+    for (int64_t i = 0; i < kLength; ++i) {
+      EXPECT_EQ(x.data<float>()[i], 2 * y_before.data<float>()[i]);
+      EXPECT_EQ(y.data<float>()[i], x_before.data<float>()[i] + 1);
+    }
+  }
+}
+
 // Elementary functions, over floats of all magnitudes.
 struct Elementary {
   const char* name;
