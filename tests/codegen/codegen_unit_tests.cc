@@ -299,7 +299,7 @@ Tensor random_bytes(DType dtype, const Dims& shape, unsigned seed) {
 TEST(GeneratedProduct, Integers) {
   for (DType left : {DType::U8, DType::I8}) {
     for (DType right : {DType::U8, DType::I8}) {
-      for (const auto& [rows, depth, columns] : {std::array<int64_t, 3>{1, 5, 20}, {7, 64, 33}, {29, 1031, 130}}) {
+      for (const auto& [rows, depth, columns] : {std::array<int64_t, 3>{1, 5, 20}, {5, 9, 1}, {7, 64, 33}, {29, 1031, 130}}) {
         SCOPED_TRACE(fmt::format("{} by {}: {}x{}x{}", anfora::name(left), anfora::name(right), rows, depth, columns));
         const Tensor a = random_bytes(left, {rows, depth}, 1), b = random_bytes(right, {depth, columns}, 2);
         const Tensor zero_of_a = random_bytes(left, {}, 3), zero_of_b = random_bytes(right, {1}, 4),
@@ -328,7 +328,7 @@ TEST(GeneratedProduct, IntegerConvolutions) {
   for (const Case& c : {Case{{2, 7, 6, 5}, {17, 5, 1, 1}, last}, Case{{1, 9, 8, 3}, {20, 3, 3, 3}, last.with("pads", Dims{1, 1, 1, 1})},
                         Case{{2, 9, 8, 16}, {33, 16, 3, 2}, last.with("strides", Dims{2, 1}).with("pads", Dims{0, 2, 3, 1})},
                         Case{{1, 9, 11, 6}, {18, 6, 3, 3}, last.with("dilations", Dims{2, 3}).with("auto_pad", std::string("SAME_UPPER"))},
-                        Case{{2, 12, 4}, {16, 4, 5}, last}, Case{{1, 4, 5, 6, 2}, {16, 2, 2, 3, 2}, last.with("pads", Dims{1, 1, 1, 0, 1, 0})}}) {
+                        Case{{2, 12, 4}, {3, 4, 5}, last}, Case{{1, 4, 5, 6, 2}, {16, 2, 2, 3, 2}, last.with("pads", Dims{1, 1, 1, 0, 1, 0})}}) {
     for (const auto& [left, right] : {std::pair(DType::U8, DType::I8), std::pair(DType::I8, DType::U8)}) {
       SCOPED_TRACE(fmt::format("{} by {}", fmt::join(c.x, "x"), fmt::join(c.w, "x")));
       const Tensor x = random_bytes(left, c.x, 1), w = random_bytes(right, c.w, 2), zero_of_x = random_bytes(left, {}, 3),

@@ -1,0 +1,200 @@
+#include "kernels/generated/product_layout.h"
+
+#include <algorithm>
+#include <array>
+
+#include "kernels/generated/convolution_rows.h"
+#include "support/mapped_file.h"
+#include "support/parallel.h"
+
+namespace anfora::kernels::generated {
+namespace {
+
+// Of the layout of code; another generator's is not taken.
+constexpr int64_t kCodeVersion = 3;
+
+// Columns below which the last panel would be mostly empty. Nobody else computes products of integers fast.
+constexpr int64_t kFewestColumns = 16;
+
+// How many of the rows at that distance fall into the same set of the first-level cache, at most.
+int rows_in_one_set(int64_t stride, int rows) {
+  constexpr int64_t kSets = 64;
+  std::array<int, kSets> count{};
+  for (int row = 0; row < rows; ++row) ++count[static_cast<size_t>(row * stride / kLineElements % kSets)];
+  return *std::ranges::max_element(count);
+}
+
+// The distance of rows that the code is made for: as they lie in a dense matrix, unless they would drive each other out of the cache.
+int64_t row_stride(int64_t depth, const Tile& tile) {
+  constexpr int kWaysForRows = 6;  // of 8; the rest is for the panel that streams through
+  if (rows_in_one_set(depth, tile.rows) <= kWaysForRows) return depth;
+  const int64_t lines = (depth + kLineElements - 1) / kLineElements;
+  return (lines | 1) * kLineElements;  // an odd number of lines spreads them over all sets
+}
+
+bool read_addends(const KernelData& data, int64_t columns, Epilogue& epilogue) {
+  for (size_t i = 2; i < std::min<size_t>(data.inputs.size(), 4); ++i) {
+    const InputDescription& input = data.input(i);
+    if (!input.present) continue;
+    if (input.dtype != DType::F32 || !input.shape || input.shape->empty() || input.shape->back() != columns)
+      return false;
+    const auto leading = std::span(*input.shape).first(input.shape->size() - 1);
+    const bool is_row = std::ranges::all_of(leading, [](int64_t extent) { return extent == 1; });
+    epilogue.addends[i - 2] = is_row ? Addend::Row : Addend::Tile;
+  }
+  return true;
+}
+
+bool is_byte(DType dtype) { return dtype == DType::I8 || dtype == DType::U8; }
+
+// Whether none, one, or one for each column.
+bool is_row_of_weights(const InputDescription& input, int64_t columns) {
+  if (!input.present) return true;
+  if (!input.is_static()) return false;
+  const int64_t count = element_count(*input.shape);
+  return count == 1 || (count == columns && input.shape->back() == columns);
+}
+
+// The zero points and scales; false where there is no code for such.
+bool read_integer_operands(const KernelData& data, ProductLayout& layout) {
+  const InputDescription &zero_of_b = data.input(kZeroOfB), &scales = data.input(kScales);
+  layout.integers.a = data.input(0).dtype, layout.integers.b = data.input(1).dtype;
+  if (!is_byte(layout.integers.a) || !is_byte(layout.integers.b)) return false;
+  const bool has_one_zero = is_row_of_weights(data.input(kZeroOfA), 1);
+  if (!has_one_zero || !is_row_of_weights(zero_of_b, layout.columns) || !is_row_of_weights(scales, layout.columns)) return false;
+  if (zero_of_b.present && !zero_of_b.constant.defined()) return false;
+  bool has_zeros = layout.integers.taken_from_b() != 0;
+  for (int64_t i = 0; zero_of_b.present && i < zero_of_b.constant.size(); ++i)
+    has_zeros = has_zeros || byte_element(zero_of_b.constant, i) != 0;
+  layout.code.has_column_zeros = has_zeros;
+  const InputDescription &scale_of_y = data.input(kScaleOfY), &zero_of_y = data.input(kZeroOfY);
+  if (!is_row_of_weights(scale_of_y, 1) || !is_row_of_weights(zero_of_y, 1)) return false;
+  if (scale_of_y.present && !scales.present) return false;
+  if (scale_of_y.present) layout.code.result = zero_of_y.present ? zero_of_y.dtype : DType::U8;
+  if (scales.present) layout.code.scale = element_count(*scales.shape) == 1 ? Scale::One : Scale::Columns;
+  return true;
+}
+
+Tensor pack_floats(const Tensor& tensor, const StridedOperand& matrix, const ProductLayout& layout) {
+  const int64_t width = layout.code.panel_columns(), depth = layout.code.depth;
+  Tensor packed = Tensor::allocate(DType::F32, Shape{layout.panels(), depth, width});
+  const float* from = tensor.data<float>().data();
+  float* to = packed.data<float>().data();
+  constexpr int64_t kWork = 1 << 16;
+  parallel_for(layout.panels(), grain_of(kWork, depth * width), [&](int64_t begin, int64_t end) {
+    for (int64_t panel = begin; panel < end; ++panel) {
+      const int64_t columns = std::min(width, layout.columns - panel * width);
+      for (int64_t k = 0; k < depth; ++k) {
+        float* row = to + (panel * depth + k) * width;
+        const float* source = from + k * matrix.strides[0] + panel * width * matrix.strides[1];
+        for (int64_t n = 0; n < columns; ++n) row[n] = source[n * matrix.strides[1]];
+        std::fill(row + columns, row + width, 0.0f);
+      }
+    }
+  });
+  drop_mapped_pages(tensor.raw(), tensor.bytes());
+  return packed;
+}
+
+Tensor unpack_floats(const Tensor& packed, const Shape& shape, const StridedOperand& matrix, const ProductLayout& layout) {
+  Tensor tensor = Tensor::allocate(DType::F32, shape);
+  const int64_t width = layout.code.panel_columns(), depth = layout.code.depth;
+  const float* from = packed.data<float>().data();
+  float* to = tensor.data<float>().data();
+  for (int64_t k = 0; k < depth; ++k) {
+    for (int64_t n = 0; n < layout.columns; ++n)
+      to[k * matrix.strides[0] + n * matrix.strides[1]] = from[(n / width * depth + k) * width + n % width];
+  }
+  return tensor;
+}
+
+}  // namespace
+
+std::vector<int64_t> ProductLayout::of_weights() const {
+  return {depth, columns, code.panel_columns(), static_cast<int64_t>(code.factors)};
+}
+std::vector<int64_t> ProductLayout::of_code() const {
+  std::vector<int64_t> numbers = code.numbers();
+  numbers.insert(numbers.begin(), kCodeVersion);
+  return numbers;
+}
+
+const PackedConstant* find_packed(const KernelData& data, PackedNumber number) {
+  auto found = std::ranges::find(data.packed, size_t{number}, &PackedConstant::number);
+  return found == data.packed.end() ? nullptr : &*found;
+}
+
+std::optional<StridedOperand> weights_matrix(const KernelData& data, const ProductAttributes& attributes) {
+  const InputDescription& weights = data.input(1);
+  if (!weights.constant.defined()) return std::nullopt;
+  const Shape& shape = weights.constant.shape();
+  if (data.op == kIntegerConvolution) {
+    if (!ConvolutionRows::is_product(data.attributes, shape)) return std::nullopt;
+    return StridedOperand::dense(Shape{element_count(shape) / std::max<int64_t>(shape[0], 1), shape[0]});
+  }
+  const std::span<const int64_t> permutation = attributes.permutation_b();
+  if (shape.size() < 2 || (!permutation.empty() && permutation.size() != shape.size())) return std::nullopt;
+  StridedOperand matrix = StridedOperand::dense(shape, permutation);
+  while (matrix.rank() > 2) {
+    if (matrix.dims[0] != 1) return std::nullopt;
+    matrix.erase(0);
+  }
+  return matrix;
+}
+
+std::optional<ProductLayout> lay_out_product(const KernelData& data, const ProductAttributes& attributes) {
+  const bool is_integer = data.op == kIntegerProduct || data.op == kIntegerConvolution;
+  if (!is_integer && (data.input(0).dtype != DType::F32 || data.input(1).dtype != DType::F32)) return std::nullopt;
+  const std::optional<StridedOperand> weights = weights_matrix(data, attributes);
+  if (!weights || weights->dims[0] < 1 || weights->dims[1] < (is_integer ? 1 : kFewestColumns)) return std::nullopt;
+  const auto permutation = attributes.permutation_y();
+  if (!permutation.empty() && permutation.back() + 1 != std::ssize(permutation)) return std::nullopt;
+
+  ProductLayout layout;
+  layout.depth = weights->dims[0];
+  layout.columns = weights->dims[1];
+  ProductCode& code = layout.code;
+  code.epilogue.scale = attributes.alpha();
+  if (!read_activation(data.attributes, code.epilogue)) return std::nullopt;
+  if (!read_addends(data, layout.columns, code.epilogue)) return std::nullopt;
+  const PackedConstant* known = find_packed(data, kCode);
+  constexpr size_t kIsa = 1, kFactors = 2;
+  code.isa = known && known->layout.size() > kIsa ? static_cast<Isa>(known->layout[kIsa]) : best_isa();
+  if (code.isa > Isa::Avx512) return std::nullopt;
+  if (is_integer) {
+    code.factors = known && known->layout.size() > kFactors ? static_cast<Factors>(known->layout[kFactors]) : best_factors(code.isa);
+    if (code.factors != Factors::Bytes && code.factors != Factors::Halves) return std::nullopt;
+    layout.integers.factors = code.factors;
+    if (!read_integer_operands(data, layout)) return std::nullopt;
+  }
+  code.tile = product_tile(code.isa, layout.columns);
+  code.depth = is_integer ? layout.integers.words(layout.depth) : layout.depth;
+  code.block = product_block(code.depth);
+  code.a_stride = row_stride(code.depth, code.tile);
+  // Where masks cost nothing, integers have them always: so more layers share code.
+  code.has_edge = layout.columns % code.panel_columns() != 0 || (is_integer && describe(code.isa).has_masks);
+  return layout;
+}
+
+void pack_weights(KernelData& data, const StridedOperand& matrix, const ProductLayout& layout) {
+  const Tensor& weights = data.input(1).constant;
+  if (!layout.code.is_integer()) {
+    data.packed.push_back({kWeights, layout.of_weights(), pack_floats(weights, matrix, layout)});
+    return;
+  }
+  auto [words, columns] =
+      layout.integers.pack_weights(data.op == kIntegerConvolution ? weights_as_matrix(weights) : weights, matrix,
+                                   data.input(kZeroOfB).constant, layout.code.panel_columns());
+  data.packed.push_back({kWeights, layout.of_weights(), std::move(words)});
+  data.packed.push_back({kColumnData, layout.of_weights(), std::move(columns)});
+}
+
+Tensor unpack_weights(const KernelData& data, const StridedOperand& matrix, const ProductLayout& layout) {
+  const Tensor& panels = find_packed(data, kWeights)->elements;
+  const Shape& shape = data.input(1).constant.shape();
+  if (!layout.code.is_integer()) return unpack_floats(panels, shape, matrix, layout);
+  if (data.op == kIntegerProduct) return layout.integers.unpack_weights(panels, shape, matrix);
+  return weights_of_matrix(layout.integers.unpack_weights(panels, matrix.dims, matrix), shape);
+}
+
+}  // namespace anfora::kernels::generated

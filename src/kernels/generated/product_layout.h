@@ -1,0 +1,46 @@
+// What is decided of a product before it runs: its code, and the weights that it reads, in panels.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "kernels/generated/integer_operands.h"
+#include "kernels/generated/product_code.h"
+#include "kernels/prepared.h"
+#include "kernels/strided_product.h"
+
+namespace anfora::kernels::generated {
+
+// The operators whose operands are integers.
+inline constexpr std::string_view kIntegerProduct = "LoweredMatMulInteger", kIntegerConvolution = "LoweredConvInteger";
+// Inputs behind the addends, of those.
+enum IntegerInput : uint8_t { kZeroOfA = 4, kZeroOfB, kScales, kScaleOfY, kZeroOfY };
+
+inline constexpr int64_t kLineElements = 16;  // f32 of a cache line
+
+// Constants of a kernel's data.
+enum PackedNumber : uint8_t { kWeights, kCode, kColumnData };
+const PackedConstant* find_packed(const KernelData& data, PackedNumber number);
+
+struct ProductLayout {
+  ProductCode code;
+  int64_t depth = 0, columns = 0;  // of the weights
+  IntegerOperands integers;
+  int64_t panels() const { return (columns + code.panel_columns() - 1) / code.panel_columns(); }
+  // As numbers, which packed weights and packed code have.
+  std::vector<int64_t> of_weights() const;
+  std::vector<int64_t> of_code() const;
+};
+
+// Nothing where no code can be generated for the operands; code that the data has decides for which processor.
+std::optional<ProductLayout> lay_out_product(const KernelData& data, const ProductAttributes& attributes);
+
+// The weights as a matrix, whatever the axes of the tensor; empty where there is one for each of a batch.
+std::optional<StridedOperand> weights_matrix(const KernelData& data, const ProductAttributes& attributes);
+// Adds them to the data in panels, and what integers need of their columns.
+void pack_weights(KernelData& data, const StridedOperand& matrix, const ProductLayout& layout);
+// The tensor again, of the panels.
+Tensor unpack_weights(const KernelData& data, const StridedOperand& matrix, const ProductLayout& layout);
+
+}  // namespace anfora::kernels::generated
