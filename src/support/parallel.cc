@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <typeinfo>
 #include <vector>
@@ -55,12 +56,57 @@ tbb::task_arena& arena_of(int threads) {
   return arena.compare_exchange_strong(other, made.get()) ? *made.release() : *other;
 }
 
-// The arena of a single thread is that thread's own: in a shared one, callers would wait for each other. It lends no thread to anybody.
-tbb::task_arena& arena_for(int threads) {
-  if (threads != 1) return arena_of(threads);
-  thread_local tbb::task_arena own(1);
-  return own;
-}
+// Arenas of a single thread, for one caller at a time: in a shared one, callers would wait for each other. They lend no thread to anybody.
+// A new one comes with one for each thread, so that a thread that comes late finds one.
+class SingleArenas {
+ public:
+  tbb::task_arena* take() {
+    std::lock_guard lock(mutex_);
+    if (free_.empty()) add(std::max(thread_count(), 1));
+    tbb::task_arena* arena = free_.back();
+    free_.pop_back();
+    return arena;
+  }
+  void give_back(tbb::task_arena* arena) {
+    std::lock_guard lock(mutex_);
+    free_.push_back(arena);
+  }
+
+ private:
+  void add(int count) {
+    made_ += static_cast<size_t>(count);
+    free_.reserve(made_);  // giving back must not fail
+    for (int i = 0; i < count; ++i) {
+      auto arena = std::make_unique<tbb::task_arena>(1);
+      arena->execute([] {});  // makes what an arena makes when it is first used
+      free_.push_back(arena.release());
+    }
+  }
+
+  std::mutex mutex_;
+  std::vector<tbb::task_arena*> free_;
+  size_t made_ = 0;
+};
+
+// The arena that the caller's work is to run in, as long as this lives.
+class CallersArena {
+ public:
+  explicit CallersArena(int threads) : is_single_(threads == 1), arena_(is_single_ ? singles().take() : &arena_of(threads)) {}
+  CallersArena(const CallersArena&) = delete;
+  ~CallersArena() {
+    if (is_single_) singles().give_back(arena_);
+  }
+  tbb::task_arena& operator*() const { return *arena_; }
+
+ private:
+  static SingleArenas& singles() {
+    static auto& all = *new SingleArenas;
+    return all;
+  }
+
+  bool is_single_;
+  tbb::task_arena* arena_;
+};
 
 // oneTBB starts threads when they are first needed, and throws a plain runtime_error where the system gives none.
 template <class Work>
@@ -96,7 +142,10 @@ void with_threads(int threads, void* state, void (*body)(void* state)) {
   const AwaitedWork awaited{&cancellation};
   // More than there are CPUs would only be asked for, and told about on standard error.
   const int most = tbb::info::default_concurrency();
-  on_threads([&] { arena_for(std::clamp(threads, 0, most)).execute(work); });
+  on_threads([&] {
+    const CallersArena arena(std::clamp(threads, 0, most));
+    (*arena).execute(work);
+  });
 }
 
 void parallel_ranges(int64_t count, int64_t grain, void* state, RangeBody body) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <mutex>
 #include <new>
+#include <utility>
 
 #include "anfora/error.h"
 #include "support/aligned_bytes.h"
@@ -23,18 +24,24 @@ struct alignas(64) Block {
 };
 constexpr int kSmallestExponent = 10, kExponents = 48;
 
+// What the calling thread has, by exponent. For the alignment see parallel.cc.
+alignas(16) thread_local std::array<int, kExponents> taken{};
+
 class Blocks {
  public:
   Block* take(int exponent) {
+    const auto list = static_cast<size_t>(exponent);
+    const int of_thread = ++taken.at(list), threads = thread_count();
     std::lock_guard lock(mutex_);
-    if (!free_.at(static_cast<size_t>(exponent))) add(exponent, thread_count());
-    Block*& first = free_[static_cast<size_t>(exponent)];
-    Block* block = first;
-    first = block->next;
-    return block;
+    // Another thread may give back what this one has counted.
+    const int wanted = std::min(of_thread, ++in_use_[list]) * threads;
+    if (!free_[list] || made_[list] < wanted) add(exponent, std::max(wanted - made_[list], 1));
+    return std::exchange(free_[list], free_[list]->next);
   }
   void give_back(Block* block) {
+    --taken[static_cast<size_t>(block->exponent)];
     std::lock_guard lock(mutex_);
+    --in_use_[static_cast<size_t>(block->exponent)];
     push(block);
   }
 
@@ -49,14 +56,19 @@ class Blocks {
     const size_t bytes = size_t{1} << exponent;
     for (int i = 0; i < count; ++i) {
       AlignedBytes memory = allocate_bytes(sizeof(Block) + bytes);
-      if (!memory && i > 0) return;
-      if (!memory) throw Error(ErrorCode::ResourceExhausted, fmt::format("cannot allocate {} bytes for a kernel", bytes));
+      if (!memory && free_[static_cast<size_t>(exponent)]) return;
+      if (!memory) {
+        --taken[static_cast<size_t>(exponent)], --in_use_[static_cast<size_t>(exponent)];
+        throw Error(ErrorCode::ResourceExhausted, fmt::format("cannot allocate {} bytes for a kernel", bytes));
+      }
       push(new (memory.release()) Block{nullptr, exponent});
+      ++made_[static_cast<size_t>(exponent)];
     }
   }
 
   std::mutex mutex_;
   std::array<Block*, kExponents> free_{};
+  std::array<int, kExponents> made_{}, in_use_{};
 };
 
 // Lives as long as the process: threads may still be on the way out.

@@ -1,6 +1,6 @@
 // Memory for the body of a parallel loop, where each thread needs some of its own, and for containers that grow: blocks that later users
-// take again. A new block comes with one for each other thread, so that a thread that comes late, as on a busy machine, finds one.
-// Outside of loops a kernel has its workspace.
+// take again. There are as many for each thread as one of them ever had, so that a thread that comes late, as on a busy machine, finds
+// them. Outside of loops a kernel has its workspace.
 #pragma once
 
 #include <algorithm>

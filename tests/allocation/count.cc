@@ -5,10 +5,13 @@
 #include <execinfo.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <span>
+#include <string_view>
 
-// oneDNN copies the arguments of each execution, which is its own affair.
+// oneDNN copies the arguments of each execution, and some of its loops allocate in the threads that run them, which is its own affair.
 static thread_local bool is_in_onednn = false;
 
 extern "C" dnnl_status_t DNNL_API dnnl_primitive_execute(const_dnnl_primitive_t primitive, dnnl_stream_t stream, int count,
@@ -36,15 +39,28 @@ constexpr int kMostPrinted = 40, kDeepest = 24;
 std::atomic<bool> is_counting = false;
 std::atomic<size_t> allocations = 0;
 
+// Whether oneDNN has called what has called count().
+bool is_for_onednn(std::span<void* const> callers) {
+  constexpr size_t kOwn = 2;  // count() and malloc()
+  for (void* caller : callers.subspan(std::min(kOwn, callers.size()))) {
+    Dl_info info;
+    const std::string_view library = dladdr(caller, &info) != 0 && info.dli_fname ? info.dli_fname : "";
+    if (library.find("libstdc++") == std::string_view::npos) return library.find("libdnnl") != std::string_view::npos;
+  }
+  return false;
+}
+
 void count() {
   if (is_in_onednn || !is_counting.load(std::memory_order_relaxed)) return;
   static thread_local bool is_printing = false;
   if (is_printing) return;  // what backtrace() itself takes
-  if (++allocations > kMostPrinted) return;
   is_printing = true;
   void* callers[kDeepest];
-  backtrace_symbols_fd(callers, backtrace(callers, kDeepest), STDERR_FILENO);
-  [[maybe_unused]] ssize_t written = write(STDERR_FILENO, "\n", 1);
+  const int depth = backtrace(callers, kDeepest);
+  if (!is_for_onednn(std::span(callers).first(static_cast<size_t>(depth))) && ++allocations <= kMostPrinted) {
+    backtrace_symbols_fd(callers, depth, STDERR_FILENO);
+    [[maybe_unused]] ssize_t written = write(STDERR_FILENO, "\n", 1);
+  }
   is_printing = false;
 }
 

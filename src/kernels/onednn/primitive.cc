@@ -36,7 +36,7 @@ const dnnl::engine& cpu() {
 }
 
 dnnl::stream& stream() {
-  thread_local dnnl::stream stream(cpu());
+  static auto& stream = *new dnnl::stream(cpu());
   return stream;
 }
 

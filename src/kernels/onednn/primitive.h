@@ -26,7 +26,7 @@ using dnnl::memory;
 using Arguments = std::unordered_map<int, memory>;
 
 const dnnl::engine& cpu();
-// The calling thread's stream.
+// The stream of all threads: on a CPU it has no state, and runs a primitive in the thread that executes it.
 dnnl::stream& stream();
 
 // Empty for dtypes that oneDNN has no name for, or that this processor computes on slowly or not at all.
@@ -50,7 +50,7 @@ inline memory handle(const memory::desc& desc) { return memory(desc, cpu(), DNNL
 inline memory owned(const memory::desc& desc) { return memory(desc, cpu()); }
 inline void point(memory& m, const Tensor& tensor) { m.set_data_handle(const_cast<void*>(tensor.raw())); }
 
-// Runs on the calling thread's stream.
+// Runs in the calling thread, and those of its arena.
 void execute(const dnnl::primitive& primitive, const Arguments& arguments);
 
 // A copy from one layout to another.
