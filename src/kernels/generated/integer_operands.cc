@@ -38,14 +38,6 @@ void pack_panels(const Element* from, const StridedOperand& matrix, int32_t offs
   });
 }
 
-}  // namespace
-
-Factors best_factors(Isa isa) { return has_byte_dots(isa) ? Factors::Bytes : Factors::Halves; }
-
-int32_t byte_element(const Tensor& tensor, int64_t i) {
-  return tensor.dtype() == DType::I8 ? tensor.data<int8_t>()[i] : tensor.data<uint8_t>()[i];
-}
-
 // Calls f(the parts of a row).
 template <class F>
 auto with_parts(Factors factors, auto* row, const F& f) {
@@ -53,6 +45,14 @@ auto with_parts(Factors factors, auto* row, const F& f) {
   using Byte = std::conditional_t<kIsConst, const uint8_t, uint8_t>;
   using Half = std::conditional_t<kIsConst, const int16_t, int16_t>;
   return factors == Factors::Bytes ? f(static_cast<Byte*>(row)) : f(static_cast<Half*>(row));
+}
+
+}  // namespace
+
+Factors best_factors(Isa isa) { return has_byte_dots(isa) ? Factors::Bytes : Factors::Halves; }
+
+int32_t byte_element(const Tensor& tensor, int64_t i) {
+  return tensor.dtype() == DType::I8 ? tensor.data<int8_t>()[i] : tensor.data<uint8_t>()[i];
 }
 
 void IntegerOperands::pack(const std::byte* from, int64_t count, int64_t step, void* row, int64_t at) const {

@@ -31,11 +31,11 @@ struct IntegerOperands {
   // Σ a' of a row.
   int32_t sum(const void* row, int64_t count) const;
 
-  // `zero_points`: none, one, or one a column.
   struct Weights {
     Tensor words;    // B' in panels: i32[panels, words, width]
     Tensor columns;  // i32[2, columns of the panels]: Σ b' and Zᵇ
   };
+  // `zero_points`: none, one, or one a column.
   Weights pack_weights(const Tensor& tensor, const StridedOperand& matrix, const Tensor& zero_points,
                        int64_t width) const;
   // The tensor again.
