@@ -10,6 +10,19 @@ Value multiply_add(Builder& builder, const IsaDescription& isa, Value a, Value b
   return VectorMath(builder, isa).fma(a, b, c);
 }
 
+Value finish_tile(Builder& builder, const IsaDescription& isa, const kernels::generated::Epilogue& epilogue, Value tile,
+                  std::span<const AddendAt, 2> addends, Value mask) {
+  using kernels::generated::Addend;
+  if (epilogue.scale != 1) tile = builder.multiply(tile, builder.constant(epilogue.scale));
+  for (size_t i = 0; i < epilogue.addends.size(); ++i) {
+    if (epilogue.addends[i] == Addend::None) continue;
+    Type type = builder.type(tile);
+    if (epilogue.addends[i] == Addend::Row) type.rows = 1;
+    tile = builder.add(tile, builder.load(type, addends[i].pointer, addends[i].row_stride, mask));
+  }
+  return activate(builder, isa, epilogue, tile);
+}
+
 Value activate(Builder& builder, const IsaDescription& isa, const kernels::generated::Epilogue& epilogue, Value x) {
   const Terms terms = parse_statements(1, std::array{activation_statement(epilogue)});
   VectorMath math(builder, isa);

@@ -9,6 +9,14 @@ namespace anfora::codegen {
 // a · b + c: with one rounding where the processor has that.
 Value multiply_add(Builder& builder, const IsaDescription& isa, Value a, Value b, Value c);
 
+// What is added to a tile: where it lies from the tile's first element on, and the distance of its rows.
+struct AddendAt {
+  Value pointer, row_stride;
+};
+// The epilogue of a tile of f32, as kernels/generated/epilogue.h says.
+Value finish_tile(Builder& builder, const IsaDescription& isa, const kernels::generated::Epilogue& epilogue, Value tile,
+                  std::span<const AddendAt, 2> addends, Value mask);
+
 // Elementwise of a tile of f32.
 Value activate(Builder& builder, const IsaDescription& isa, const kernels::generated::Epilogue& epilogue, Value x);
 

@@ -6,10 +6,12 @@
 #include <new>
 
 #include "codegen/attention.h"
+#include "codegen/depthwise.h"
 #include "codegen/group.h"
 #include "codegen/machine_code.h"
 #include "codegen/product.h"
 #include "kernels/generated/attention.h"
+#include "kernels/generated/depthwise.h"
 #include "kernels/generated/group.h"
 #include "kernels/generated/product.h"
 
@@ -67,6 +69,26 @@ MachineCode attention_code(const kernels::generated::AttentionCode& code,
   return place->second;
 }
 
+MachineCode depthwise_code(const kernels::generated::DepthwiseCode& code,
+                           std::span<const kernels::generated::DepthwiseEntry> entries) {
+  using Kind = kernels::generated::DepthwiseEntry::Kind;
+  static std::mutex mutex;
+  static auto& known = *new std::map<std::vector<int64_t>, MachineCode>;
+  std::vector<int64_t> key = code.numbers();
+  for (const auto& entry : entries) key.insert(key.end(), {static_cast<int64_t>(entry.kind), entry.rows});
+  std::lock_guard lock(mutex);
+  auto [place, is_new] = known.try_emplace(std::move(key));
+  if (is_new) {
+    std::vector<Function> functions;
+    for (const auto& entry : entries) {
+      functions.push_back(entry.kind == Kind::Expansion ? product_function(code.expansion, entry.rows)
+                                                        : depthwise_function(code, entry.rows));
+    }
+    place->second = compile(functions, code.isa);
+  }
+  return place->second;
+}
+
 // Whether there is as much memory as LLVM may take: it ends the program where it gets none.
 bool can_compile() {
   constexpr size_t kEnough = size_t{64} << 20;
@@ -88,6 +110,10 @@ const kernels::PreparedRegistry& generating_kernels() {
         return generate_product(data);
       });
     }
+    all.add(kernels::generated::kExpansionDepthwise, "generated:depthwise",
+            [](kernels::KernelData& data) -> std::unique_ptr<kernels::PreparedKernel> {
+              return can_compile() ? kernels::generated::prepare_depthwise(data, depthwise_code) : nullptr;
+            });
     all.add("Group", "generated:group", [](kernels::KernelData& data) -> std::unique_ptr<kernels::PreparedKernel> {
       return can_compile() ? kernels::generated::prepare_group(data, group_code) : nullptr;
     });

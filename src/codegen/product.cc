@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cstddef>
 
 #include "codegen/epilogue.h"
@@ -134,16 +135,12 @@ class ProductBuilder {
     if (code_.is_integer()) tile = without_zero_points(tile, column);
     if (code_.is_integer() && code_.scale == Scale::None) return store(tile, column, mask);
     if (code_.is_integer()) tile = b_.multiply(b_.to_float(tile), scale(column, mask));
-    const Epilogue& epilogue = code_.epilogue;
-    if (epilogue.scale != 1) tile = b_.multiply(tile, b_.constant(epilogue.scale));
-    for (size_t i = 0; i < epilogue.addends.size(); ++i) {
-      if (epilogue.addends[i] == Addend::None) continue;
-      Type type = b_.type(tile);
-      if (epilogue.addends[i] == Addend::Row) type.rows = 1;
-      const Value from = b_.offset(parameters_[kAddend0 + 2 * i], column);
-      tile = b_.add(tile, b_.load(type, from, parameters_[kAddend0Stride + 2 * i], mask));
+    std::array<AddendAt, 2> addends{};
+    for (size_t i = 0; i < addends.size(); ++i) {
+      if (code_.epilogue.addends[i] == Addend::None) continue;
+      addends[i] = {b_.offset(parameters_[kAddend0 + 2 * i], column), parameters_[kAddend0Stride + 2 * i]};
     }
-    store(activate(b_, isa_, epilogue, tile), column, mask);
+    store(finish_tile(b_, isa_, code_.epilogue, tile, addends, mask), column, mask);
   }
 
   void store(Value tile, Value column, Value mask) {

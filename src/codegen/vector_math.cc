@@ -135,20 +135,15 @@ Value VectorMath::log1p_of_fraction(Value x) {
   return b_.add(log(u), b_.divide(b_.subtract(x, b_.subtract(u, one)), u));
 }
 
+// 1 / (1 + e^−x), where 1 + e^−x = (1 + 2^n) + 2^n tail, and what the first sum loses by rounding is added to the second term. All is scaled by
+// 2^−24: then 2^n is normal wherever the result is neither 1 nor 0.
 Value VectorMath::sigmoid(Value x) {
-  const Value one = b_.constant(1), zero = b_.constant(0);
-  const Value t = with_sign(magnitude(x), b_.constant(-1));
+  constexpr int32_t kScale = -24;
+  const Value t = b_.minimum(b_.constant(104.5f), b_.maximum(b_.constant(-70), negate(x)));  // keeps NaN
   const auto [n, tail] = reduce_exponent(t);
-  const Value e = scaled_exponential(t, n, tail);
-  const Value divisor = b_.add(one, e);
-  const Value quotient = b_.divide(b_.select(b_.less(x, zero), e, one), divisor);
-  // Below 0, what rounding has lost of e, relative to it, and of 1 + e is made up for: else it comes to more than 2 units in all.
-  // d(e / (1 + e)) = e / (1 + e) · (de / e − d(1 + e) / (1 + e)), and 1 / (1 + e) = 1 − e / (1 + e).
-  const Value lost_of_e = b_.subtract(tail, b_.subtract(b_.add(one, tail), one));
-  const Value lost_of_divisor = b_.subtract(e, b_.subtract(divisor, one));
-  const Value lost = b_.multiply(b_.subtract(lost_of_e, lost_of_divisor), b_.subtract(one, quotient));
-  const Value below = b_.select(b_.less(x, b_.constant(-104)), zero, fma(quotient, lost, quotient));
-  return b_.select(b_.less(x, zero), below, quotient);
+  const Value power = power_of_two(b_.add(n, b_.bits(kScale))), one = b_.constant(0x1p-24f), sum = b_.add(one, power);
+  const Value lost = b_.subtract(one, b_.subtract(sum, power));
+  return b_.divide(one, b_.add(sum, fma(power, tail, lost)));
 }
 
 Value VectorMath::softplus(Value x) {

@@ -107,6 +107,36 @@ void infer_integer_product(InferenceContext& ctx) {
   ctx.set_tensor(0, dtype, matmul_dims(ctx, *a, *b));
 }
 
+// X, W, B, Z, the weights of the expansion, its bias. The depthwise convolution reads [batch, spatial…, channels of W].
+class ExpandedImage : public ChannelsFirst {
+ public:
+  explicit ExpandedImage(InferenceContext& lowered) : ChannelsFirst(lowered, lowered.context().get_operator("Conv")) {
+    const Type *x = ChannelsFirst::input(0), *expansion = lowered.input(4);
+    if (!x || !x->has_rank() || x->rank() < 2 || !expansion || !expansion->has_rank() || expansion->rank() < 1) return;
+    Dims dims(x->dims().begin(), x->dims().end());
+    dims[1] = expansion->dims()[0];
+    image_ = context().tensor_type(x->dtype(), dims);
+  }
+  const Type* input(size_t i) const override { return i == 0 && image_ ? image_ : ChannelsFirst::input(i); }
+
+ private:
+  const Type* image_ = nullptr;
+};
+
+void infer_expansion_depthwise(InferenceContext& ctx) {
+  ExpandedImage view(ctx);
+  view.op().infer(view);
+}
+
+// Of the depthwise convolution, and of a product for each pixel that it reads.
+double expansion_depthwise_flops(const InferenceContext& ctx) {
+  ExpandedImage view(const_cast<InferenceContext&>(ctx));
+  const Type *image = view.input(0), *expansion = ctx.input(4);
+  if (!image || !image->has_rank() || !expansion || !expansion->has_rank() || expansion->rank() < 2) return view.op().flops(view);
+  const Dim depth = expansion->dims()[1];
+  return view.op().flops(view) + 2 * element_estimate(image) * static_cast<double>(depth.is_constant() ? depth.constant() : 1);
+}
+
 // Twice the output times the inner dimension.
 double product_flops(const InferenceContext& ctx) {
   auto a = ctx.dims(0);
@@ -261,6 +291,26 @@ void declare_lowered(Declarations& declare) {
   for (const char* ints : {"dilations", "kernel_shape", "pads", "strides"})
     convolution.optional_attribute(ints, AttributeKind::Ints);
   with_epilogue(convolution).infer(infer_integer_convolution).flops(flops_as_plain);
+  Declaration depthwise =
+      declare.op("LoweredExpansionDepthwise", 1, "anfora")
+          .doc("activation(Conv(expansion_activation(Conv(X, E, F)), W, B) + Z), where E is [M, C, 1, 1] and the convolution by W depthwise, of M "
+               "groups; X, Z and Y are [batch, spatial…, channels].")
+          .input("X", "T")
+          .input("W", "T")
+          .optional_input("B", "T")
+          .optional_input("Z", "T")
+          .input("E", "T")
+          .optional_input("F", "T")
+          .output("Y", "T")
+          .type("T", kFloats)
+          .attribute("group", 1)
+          .attribute("auto_pad", "NOTSET")
+          .optional_attribute("expansion_activation", AttributeKind::String)
+          .optional_attribute("expansion_activation_alpha", AttributeKind::Float)
+          .optional_attribute("expansion_activation_beta", AttributeKind::Float);
+  for (const char* ints : {"dilations", "kernel_shape", "pads", "strides"})
+    depthwise.optional_attribute(ints, AttributeKind::Ints);
+  with_epilogue(depthwise).infer(infer_expansion_depthwise).flops(expansion_depthwise_flops);
   declare.op("Group", 1, "anfora")
       .doc("The results of `function`, which has no free variables, for the arguments: what one generated kernel computes. Where there is none, "
            "a call.")

@@ -18,6 +18,7 @@
 
 #include "anfora/error.h"
 #include "codegen/attention.h"
+#include "codegen/depthwise.h"
 #include "codegen/group.h"
 #include "codegen/machine_code.h"
 #include "codegen/product.h"
@@ -148,12 +149,36 @@ std::string attention_text(std::istringstream& words) {
   return to_string(function);
 }
 
+// depthwise ISA pixels=N [edge]
+std::string depthwise_text(std::istringstream& words) {
+  std::string isa;
+  words >> isa;
+  DepthwiseCode code{.isa = isa_named(isa), .epilogue = {}, .expansion = {}};
+  constexpr int64_t kChannels = 96;
+  code.tile = product_tile(code.isa, kChannels);
+  code.epilogue = {.addends = {Addend::Row, Addend::None}, .activation = Activation::Relu};
+  int pixels = 0;
+  for (std::string word; words >> word;) {
+    if (word.starts_with("pixels="))
+      pixels = std::stoi(word.substr(word.find('=') + 1));
+    else if (word == "edge")
+      code.has_edge = true;
+    else
+      throw Error(ErrorCode::InvalidArgument, fmt::format("'{}' says nothing of a depthwise convolution", word));
+  }
+  const Function function = depthwise_function(code, pixels);
+  verify(function, kernels::generated::describe(code.isa));
+  compile({&function, 1}, code.isa);
+  return to_string(function);
+}
+
 std::string text_of(const std::string& description) {
   std::istringstream words(description);
   std::string kind;
   words >> kind;
   if (kind == "product") return product_text(words);
   if (kind == "group") return group_text(words);
+  if (kind == "depthwise") return depthwise_text(words);
   if (kind == "attention") return attention_text(words);
   throw Error(ErrorCode::InvalidArgument, fmt::format("no kernel is called '{}'", kind));
 }

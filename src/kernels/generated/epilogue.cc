@@ -42,14 +42,14 @@ const NamedActivation& named(Activation activation) {
 
 }  // namespace
 
-bool read_activation(const AttributeSet& attributes, Epilogue& epilogue) {
-  const std::string name = attributes.get_string("activation", "");
+bool read_activation(const AttributeSet& attributes, Epilogue& epilogue, std::string_view attribute) {
+  const std::string name = attributes.get_string(attribute, "");
   const auto* known =
       std::ranges::find_if(kEpilogueActivations, [&](const auto& activation) { return name == activation.name; });
   if (known == std::end(kEpilogueActivations)) return false;
   epilogue.activation = known->activation;
-  epilogue.alpha = attributes.get_float("activation_alpha", known->alpha);
-  epilogue.beta = attributes.get_float("activation_beta", known->beta);
+  epilogue.alpha = attributes.get_float(fmt::format("{}_alpha", attribute), known->alpha);
+  epilogue.beta = attributes.get_float(fmt::format("{}_beta", attribute), known->beta);
   return true;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/prepared.h"
@@ -43,8 +44,9 @@ struct Epilogue {
   std::vector<int64_t> numbers() const;
 };
 
-// Sets the activation of a lowered operator's attributes; false where no code can be generated for it.
-bool read_activation(const AttributeSet& attributes, Epilogue& epilogue);
+// Sets the activation of a lowered operator's attributes `activation`, `activation_alpha` and `activation_beta`, or those of another name; false
+// where no code can be generated for it.
+bool read_activation(const AttributeSet& attributes, Epilogue& epilogue, std::string_view attribute = "activation");
 
 // What the activation computes of %0, a statement of the language of scalar_forms.h.
 std::string activation_statement(const Epilogue& epilogue);

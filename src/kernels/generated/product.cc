@@ -12,31 +12,22 @@
 // Rows whose distance lets them share few sets of the cache are copied apart first.
 #include "kernels/generated/product.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 
 #include "anfora/error.h"
 #include "kernels/generated/attention.h"
 #include "kernels/generated/convolution_rows.h"
+#include "kernels/generated/depthwise.h"
 #include "kernels/generated/group.h"
 #include "kernels/generated/plan_cache.h"
 #include "kernels/generated/product_layout.h"
+#include "support/cache_size.h"
 #include "support/parallel.h"
 #include "support/scratch.h"
 
 namespace anfora::kernels::generated {
 namespace {
-
-int64_t second_level_cache() {
-  static const int64_t bytes = [] {
-    constexpr int64_t kUsual = 512 << 10;
-    const long known = sysconf(_SC_LEVEL2_CACHE_SIZE);
-    return known > 0 ? int64_t{known} : kUsual;
-  }();
-  return bytes;
-}
 
 // How a product of certain shapes runs.
 struct ProductPlan {
@@ -411,6 +402,7 @@ const PreparedRegistry& generated_kernels() {
     PreparedRegistry all;
     for (std::string_view name : kProducts)
       all.add(name, "generated:product", [](KernelData& data) { return prepare_product(data, nullptr); });
+    all.add(kExpansionDepthwise, "generated:depthwise", [](KernelData& data) { return prepare_depthwise(data, nullptr); });
     all.add("Group", "generated:group", [](KernelData& data) { return prepare_group(data, nullptr); });
     for (const char* name : {"Attention", "LoweredAttention"})
       all.add(name, "generated:attention", [](KernelData& data) { return prepare_attention(data, nullptr); });

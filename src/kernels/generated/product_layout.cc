@@ -24,14 +24,6 @@ int rows_in_one_set(int64_t stride, int rows) {
   return *std::ranges::max_element(count);
 }
 
-// The distance of rows that the code is made for: as they lie in a dense matrix, unless they would drive each other out of the cache.
-int64_t row_stride(int64_t depth, const Tile& tile) {
-  constexpr int kWaysForRows = 6;  // of 8; the rest is for the panel that streams through
-  if (rows_in_one_set(depth, tile.rows) <= kWaysForRows) return depth;
-  const int64_t lines = (depth + kLineElements - 1) / kLineElements;
-  return (lines | 1) * kLineElements;  // an odd number of lines spreads them over all sets
-}
-
 bool read_addends(const KernelData& data, int64_t columns, Epilogue& epilogue) {
   for (size_t i = 2; i < std::min<size_t>(data.inputs.size(), 4); ++i) {
     const InputDescription& input = data.input(i);
@@ -140,6 +132,13 @@ std::optional<StridedOperand> weights_matrix(const KernelData& data, const Produ
     matrix.erase(0);
   }
   return matrix;
+}
+
+int64_t row_stride(int64_t depth, const Tile& tile) {
+  constexpr int kWaysForRows = 6;  // of 8; the rest is for the panel that streams through
+  if (rows_in_one_set(depth, tile.rows) <= kWaysForRows) return depth;
+  const int64_t lines = (depth + kLineElements - 1) / kLineElements;
+  return (lines | 1) * kLineElements;  // an odd number of lines spreads them over all sets
 }
 
 std::optional<ProductLayout> lay_out_product(const KernelData& data, const ProductAttributes& attributes) {

@@ -33,6 +33,9 @@ struct ProductLayout {
   std::vector<int64_t> of_code() const;
 };
 
+// The distance of rows that code is made for: as they lie in a dense matrix, unless they would drive each other out of the cache.
+int64_t row_stride(int64_t depth, const Tile& tile);
+
 // Nothing where no code can be generated for the operands; code that the data has decides for which processor.
 std::optional<ProductLayout> lay_out_product(const KernelData& data, const ProductAttributes& attributes);
 

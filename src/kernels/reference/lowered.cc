@@ -6,6 +6,7 @@
 //   LoweredMatMulInteger                 A, B, C?, Z?, a_zero_point?, b_zero_point?, scale?, y_scale?, y_zero_point?
 //                                        activation(scale · MatMulInteger(A, B, …) + C + Z), or that quantized; without a scale, the product
 //   LoweredConvInteger                   X, W, and the same
+//   LoweredExpansionDepthwise            X, W, B?, Z?, E, F?            activation(Conv(expansion_activation(Conv(X, E) + F), W) + B + Z)
 //   LoweredBatchNormalization            X, scale, B, mean, variance    activation(BatchNormalization(…)), in inference
 //   LoweredMaxPool, LoweredAveragePool   X
 //
@@ -88,11 +89,11 @@ Tensor optional_input(const KernelContext& context, size_t i) {
 
 class FusedActivation {
  public:
-  explicit FusedActivation(const AttributeSet& attributes) {
-    const std::string_view name = attributes.string("activation", "");
+  explicit FusedActivation(const AttributeSet& attributes, const std::string& attribute = "activation") {
+    const std::string_view name = attributes.string(attribute, "");
     if (name.empty()) return;
     AttributeSet own;
-    auto take = [&](const char* from, const char* to, Tensor& bound) {
+    auto take = [&](const std::string& from, const char* to, Tensor& bound) {
       if (!attributes.has(from)) return;
       const float number = attributes.get_float(from, 0);
       if (name == "Clip")
@@ -100,8 +101,8 @@ class FusedActivation {
       else
         own = own.with(to, number);
     };
-    take("activation_alpha", "alpha", low_);
-    take("activation_beta", "beta", high_);
+    take(attribute + "_alpha", "alpha", low_);
+    take(attribute + "_beta", "beta", high_);
     if (name == "GeluTanh") own = own.with("approximate", std::string("tanh"));
     part_.emplace(name == "GeluTanh" ? "Gelu" : name, std::move(own));
   }
@@ -155,6 +156,25 @@ class LoweredConvolution {
  private:
   bool channels_last_;
   Part plain_;
+  Epilogue epilogue_;
+};
+
+// Two convolutions.
+class LoweredExpansionDepthwise {
+ public:
+  explicit LoweredExpansionDepthwise(const AttributeSet& attributes)
+      : depthwise_("Conv", attributes), expansion_activation_(attributes, "expansion_activation"), epilogue_(attributes) {}
+
+  void run(KernelContext& context) const {
+    Tensor x = to_channels_first(context, context.input(0));
+    x = expansion_activation_(context, expansion_(context, {x, context.input(4), optional_input(context, 5)}));
+    Tensor y = depthwise_(context, {x, context.input(1), optional_input(context, 2)});
+    context.set_output(0, epilogue_(context, to_channels_last(context, y), 3));
+  }
+
+ private:
+  Part expansion_{"Conv"}, depthwise_;
+  FusedActivation expansion_activation_;
   Epilogue epilogue_;
 };
 
@@ -264,6 +284,7 @@ void for_each_lowered(const Add& add) {
   add("LoweredConv", std::type_identity<LoweredConvolution<kConv>>());
   add("LoweredConvTranspose", std::type_identity<LoweredConvolution<kConvTranspose>>());
   add("LoweredBatchNormalization", std::type_identity<LoweredBatchNormalization>());
+  add("LoweredExpansionDepthwise", std::type_identity<LoweredExpansionDepthwise>());
   add("LoweredMatMul", std::type_identity<LoweredMatMul>());
   add("LoweredMatMulInteger", std::type_identity<LoweredInteger<kMatMulInteger>>());
   add("LoweredConvInteger", std::type_identity<LoweredInteger<kConvInteger>>());

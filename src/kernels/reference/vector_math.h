@@ -137,9 +137,17 @@ ANFORA_VECTOR_MATH float tanh(float x) {
   return std::copysign(t < 0.625f ? small : large, x);
 }
 
+// 1 / (1 + exp(-x)), where 1 + exp(-x) = (1 + 2^n) + 2^n tail, and what the first sum loses by rounding is added to the second term. All is
+// scaled by 2^-24: then 2^n is normal wherever the result is neither 1 nor 0.
 ANFORA_VECTOR_MATH float sigmoid(float x) {
-  float e = exp_below_overflow(-std::fabs(x));  // in [0, 1]: no overflow on either side
-  return (x >= 0.0f ? 1.0f : e) / (1.0f + e);
+  constexpr float kOne = 0x1p-24f;
+  float t = x > 70.0f ? -70.0f : -x;
+  t = t > 104.5f ? 104.5f : t;  // keeps NaN
+  auto [n, tail] = detail::reduce_exponent(t);
+  float power = detail::power_of_two(n - 24);
+  float sum = kOne + power;
+  float lost = kOne - (sum - power);
+  return kOne / (sum + std::fma(power, tail, lost));
 }
 
 // log(1 + exp(x)).

@@ -1,0 +1,367 @@
+// How a depthwise convolution runs: the channels of a panel after each other, a strip of rows at a time.
+//
+//     input                          rows of the strip, the panel's channels            result
+//     ┌────────────┐    expansion    ┌─────────────────────┐   windows of taps         ┌────────────┐
+//     │ ▓▓▓▓▓▓▓▓▓▓ │  ───────────▶   │ 0 ▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓ 0 │  ─────────────────▶       │ · ▓▓ · · · │
+//     └────────────┘                 └─────────────────────┘                           └────────────┘
+//
+// The strip has the padding of columns, and stays in the second-level cache: what lies between the two convolutions is never written anywhere else
+// (depth-first evaluation). Rows that the next strip reads again are moved to its front.
+#include "kernels/generated/depthwise.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "kernels/generated/product_layout.h"
+#include "kernels/reference/window.h"
+#include "support/cache_size.h"
+#include "support/mapped_file.h"
+#include "support/parallel.h"
+#include "support/scratch.h"
+
+namespace anfora::kernels::generated {
+namespace {
+
+// Of the layout of code; another generator's is not taken.
+constexpr int64_t kDepthwiseVersion = 1;
+
+enum PackedDepthwise : uint8_t { kDepthwiseCode, kFilterPanels, kExpansionPanels };
+
+const PackedConstant* find_part(const KernelData& data, PackedDepthwise number) {
+  auto found = std::ranges::find(data.packed, size_t{number}, &PackedConstant::number);
+  return found == data.packed.end() ? nullptr : &*found;
+}
+
+int64_t address_of(const void* pointer) { return reinterpret_cast<int64_t>(pointer); }
+
+enum DepthwiseInput : uint8_t { kInput, kFilterWeights, kFilterBias, kAddend, kExpansionWeights, kExpansionBias };
+
+// Everything that is known before the run.
+struct DepthwiseLayout {
+  DepthwiseCode code;
+  Window window;
+  int64_t batch = 0, channels = 0, depth = 0;  // depth: channels of the input
+
+  const WindowAxis& rows() const { return window.axes[0]; }
+  const WindowAxis& columns() const { return window.axes[1]; }
+  int64_t panels() const { return ceil_div(channels, code.panel_channels()); }
+  int64_t padding() const { return std::max<int64_t>(columns().pad_begin, 0); }
+  // Pixels of a row of the strip.
+  int64_t pitch() const {
+    const int64_t end = columns().start(columns().output - 1) + columns().reach();
+    return padding() + std::max(end, columns().input);
+  }
+  // Rows of the result that a strip gives, so that it stays in the cache, and the rows that it has.
+  int64_t strip_results() const {
+    constexpr int64_t kShare = 4;
+    const int64_t row_bytes = pitch() * code.panel_channels() * int64_t{sizeof(float)};
+    const int64_t fit = second_level_cache() / kShare / row_bytes - rows().reach();
+    return std::clamp<int64_t>(fit / rows().stride, 1, rows().output);
+  }
+  int64_t strip_rows() const { return std::min((strip_results() - 1) * rows().stride + rows().reach(), rows().input); }
+  Shape result_shape() const { return {batch, rows().output, columns().output, channels}; }
+  std::vector<int64_t> of_panels(int64_t rows_of_panel) const { return {rows_of_panel, channels, code.panel_channels()}; }
+};
+
+bool is_finite(const Tensor& tensor) {
+  return std::ranges::all_of(tensor.data<float>(), [](float weight) { return std::isfinite(weight); });
+}
+
+bool read_bias(const InputDescription& bias, int64_t channels, Epilogue& epilogue) {
+  if (!bias.present) return true;
+  epilogue.addends[0] = Addend::Row;
+  return *bias.shape == Shape{channels};
+}
+
+// A product in panels like the depthwise one's.
+std::optional<ProductCode> lay_out_expansion(const KernelData& data, const DepthwiseLayout& layout) {
+  const InputDescription& weights = data.input(kExpansionWeights);
+  if (!weights.present || *weights.shape != Shape{layout.channels, layout.depth, 1, 1}) return std::nullopt;
+  ProductCode product{.isa = layout.code.isa,
+                      .tile = layout.code.tile,
+                      .depth = layout.depth,
+                      .block = product_block(layout.depth),
+                      .a_stride = row_stride(layout.depth, layout.code.tile),
+                      .has_edge = layout.code.has_edge,
+                      .epilogue = {}};
+  if (product.has_blocks() || product.a_stride != layout.depth) return std::nullopt;
+  if (!read_bias(data.input(kExpansionBias), layout.channels, product.epilogue)) return std::nullopt;
+  if (!read_activation(data.attributes, product.epilogue, "expansion_activation")) return std::nullopt;
+  return product;
+}
+
+std::optional<DepthwiseLayout> lay_out_depthwise(const KernelData& data, Isa isa) {
+  const auto is_known = [](const InputDescription& input) { return !input.present || (input.dtype == DType::F32 && input.is_static()); };
+  if (!std::ranges::all_of(data.inputs, is_known)) return std::nullopt;
+  const Shape &x = *data.input(kInput).shape, &w = *data.input(kFilterWeights).shape;
+  if (x.size() != 4 || w.size() != 4 || element_count(x) == 0 || element_count(w) == 0) return std::nullopt;
+  DepthwiseLayout layout;
+  layout.batch = x[0], layout.channels = w[0], layout.depth = x.back();
+  if (w[1] != 1 || data.attributes.get_int("group", 1) != layout.channels) return std::nullopt;
+  layout.window = read_window(data.attributes, 2, std::span(w).subspan(2));
+  resolve_window(layout.window, std::span(x).subspan(1, 2));
+  if (layout.window.outputs() == 0) return std::nullopt;
+
+  DepthwiseCode& code = layout.code;
+  code.isa = isa;
+  code.tile = product_tile(isa, layout.channels);
+  code.has_edge = layout.channels % code.panel_channels() != 0;
+  if (!read_activation(data.attributes, code.epilogue)) return std::nullopt;
+  if (!read_bias(data.input(kFilterBias), layout.channels, code.epilogue)) return std::nullopt;
+  if (const InputDescription& addend = data.input(kAddend); addend.present) {
+    if (*addend.shape != layout.result_shape()) return std::nullopt;
+    code.epilogue.addends[1] = Addend::Tile;
+  }
+  const std::optional<ProductCode> expansion = lay_out_expansion(data, layout);
+  if (!expansion) return std::nullopt;
+  code.expansion = *expansion;
+  return layout;
+}
+
+// [channels, rows of a panel] as panels[rows][channels of the panel], with zeros behind the last channel.
+Tensor pack_panels(const Tensor& weights, const DepthwiseLayout& layout, int64_t rows_of_panel) {
+  const int64_t width = layout.code.panel_channels();
+  Tensor packed = Tensor::allocate(DType::F32, Shape{layout.panels(), rows_of_panel, width});
+  const float* from = weights.data<float>().data();
+  float* to = packed.data<float>().data();
+  for (int64_t panel = 0; panel < layout.panels(); ++panel) {
+    for (int64_t row = 0; row < rows_of_panel; ++row) {
+      for (int64_t c = 0; c < width; ++c) {
+        const int64_t channel = panel * width + c;
+        *to++ = channel < layout.channels ? from[channel * rows_of_panel + row] : 0.0f;
+      }
+    }
+  }
+  drop_mapped_pages(weights.raw(), weights.bytes());
+  return packed;
+}
+
+class DepthwiseKernel : public PreparedKernel {
+ public:
+  explicit DepthwiseKernel(DepthwiseLayout layout) : layout_(std::move(layout)) {}
+
+  // False where there is no code for it, and none can be made.
+  bool prepare(KernelData& data, DepthwiseGenerator generate) {
+    return find_code(data, generate) && find_panels(data, kFilterPanels, kFilterWeights, layout_.window.taps(), filters_) &&
+           find_panels(data, kExpansionPanels, kExpansionWeights, layout_.depth, expansion_);
+  }
+
+  bool has_packed(size_t i) const override { return i == kFilterWeights || i == kExpansionWeights; }
+
+  void run(KernelContext& context, State*) const override {
+    const Tensor& result = context.allocate_output(0, DType::F32, layout_.result_shape());
+    const int64_t results = layout_.rows().output, images = layout_.batch * layout_.panels();
+    // Where there are few panels, threads share the rows of one; each begins with a strip of its own.
+    constexpr int64_t kTasksPerThread = 2, kFewestRows = 8;
+    const int64_t wanted = thread_count() == 1 ? 1 : ceil_div(kTasksPerThread * thread_count(), images);
+    const int64_t segments = std::clamp<int64_t>(results / kFewestRows, 1, wanted);
+    const int64_t work = layout_.window.outputs() * layout_.window.taps() + layout_.window.inputs() * layout_.depth;
+    constexpr int64_t kWork = 1 << 20;  // multiply-adds; some ten microseconds
+    const int64_t cost = work / segments * layout_.code.panel_channels();
+    parallel_for(images * segments, grain_of(kWork, cost), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t segment = i % segments, panel = i / segments % layout_.panels(), image = i / segments / layout_.panels();
+        PanelRun(*this, context, result, image, panel)
+            .run(results * segment / segments, results * (segment + 1) / segments);
+      }
+    });
+  }
+
+ private:
+  // The channels of one panel, of one image.
+  class PanelRun {
+   public:
+    PanelRun(const DepthwiseKernel& kernel, KernelContext& context, const Tensor& result, int64_t image, int64_t panel)
+        : kernel_(kernel),
+          layout_(kernel.layout_),
+          width_(layout_.code.panel_channels()),
+          row_size_(layout_.pitch() * width_),
+          first_channel_(panel * width_),
+          input_(context.input(kInput).data<float>().data() + image * layout_.window.inputs() * layout_.depth),
+          strip_(static_cast<size_t>(layout_.strip_rows() * row_size_)) {
+      const int64_t left = layout_.channels - first_channel_;
+      clear_padding(left < width_);
+      const int64_t pixels = image * layout_.window.outputs() * layout_.channels + first_channel_;
+      depthwise_[kImageRowStride] = layout_.rows().dilation * row_size_;
+      depthwise_[kTapStride] = layout_.columns().dilation * width_;
+      depthwise_[kPixelStride] = layout_.columns().stride * width_;
+      depthwise_[kTaps] = layout_.columns().kernel;
+      depthwise_[kResult] = address_of(result.data<float>().data() + pixels);
+      depthwise_[kResultStride] = layout_.channels;
+      depthwise_[kChannels] = left;
+      depthwise_[kBias] = address_in(context, kFilterBias, first_channel_);
+      depthwise_[kResidual] = address_in(context, kAddend, pixels);
+      depthwise_[kResidualStride] = layout_.channels;
+      filters_ = kernel.filters_.data<float>().data() + panel * layout_.window.taps() * width_;
+      expansion_[kB] = address_of(kernel.expansion_.data<float>().data() + panel * layout_.depth * width_);
+      expansion_[kYStride] = width_;
+      expansion_[kColumns] = left;
+      expansion_[kAddend0] = address_in(context, kExpansionBias, first_channel_);
+    }
+
+    // Rows [begin, end) of the result.
+    void run(int64_t begin, int64_t end) {
+      const WindowAxis& rows = layout_.rows();
+      int64_t filled = 0;  // the rows [base, filled) are in the strip
+      for (int64_t first = begin, last; first < end; first = last) {
+        last = std::min(first + layout_.strip_results(), end);
+        const int64_t base = std::clamp<int64_t>(rows.start(first), 0, rows.input);
+        const int64_t above = std::clamp<int64_t>(rows.start(last - 1) + rows.reach(), base, rows.input);
+        if (first != begin && base < filled) {
+          std::memmove(strip_.data(), strip_.data() + (base - base_) * row_size_,
+                       static_cast<size_t>((filled - base) * row_size_) * sizeof(float));
+        } else {
+          filled = base;
+        }
+        base_ = base;
+        for (; filled < above; ++filled) expand(filled);
+        for (int64_t row = first; row < last; ++row) convolve(row);
+      }
+    }
+
+   private:
+    static int64_t address_in(KernelContext& context, size_t i, int64_t from) {
+      const Tensor* tensor = context.optional_input(i);
+      return tensor ? address_of(tensor->data<float>().data() + from) : 0;
+    }
+
+    // What is read but never written: padding, and channels of the last panel that the image has not.
+    void clear_padding(bool has_edge) {
+      const int64_t begin = layout_.padding() * width_, end = begin + layout_.columns().input * width_;
+      for (float* row = strip_.begin(); row != strip_.end(); row += row_size_) {
+        std::fill(row, row + begin, 0.0f);
+        if (has_edge) std::fill(row + begin, row + end, 0.0f);
+        std::fill(row + end, row + row_size_, 0.0f);
+      }
+    }
+
+    float* pixels_of(int64_t row) { return strip_.data() + (row - base_) * row_size_ + layout_.padding() * width_; }
+
+    void expand(int64_t row) {
+      const int64_t pixels = layout_.columns().input;
+      const Tiling tiles(pixels, layout_.code.tile);
+      for (int64_t i = 0; i < tiles.count; ++i) {
+        const int64_t pixel = tiles.first_row(i);
+        const int rows = tiles.rows_of(i);
+        expansion_[kA] = address_of(input_ + (row * pixels + pixel) * layout_.depth);
+        expansion_[kY] = address_of(pixels_of(row) + pixel * width_);
+        const bool is_group = layout_.code.expansion.panels_at_once(rows) == 1;
+        expansion_[kGroups] = is_group, expansion_[kRest] = !is_group;
+        kernel_.expansions_[static_cast<size_t>(rows)](expansion_.data());
+      }
+    }
+
+    void convolve(int64_t row) {
+      const WindowAxis &rows = layout_.rows(), &columns = layout_.columns();
+      const WindowAxis::Taps taps = rows.taps_inside(row);
+      const int64_t count = std::max<int64_t>(taps.last - taps.first, 0);
+      std::array<int64_t, kDepthwiseArguments> arguments = depthwise_;
+      arguments[kTapRows] = count;
+      arguments[kFilters] = address_of(filters_ + taps.first * columns.kernel * width_);
+      const int64_t top = count == 0 ? 0 : rows.start(row) + taps.first * rows.dilation - base_;
+      const float* image = strip_.data() + top * row_size_ + (columns.start(0) + layout_.padding()) * width_;
+      const Tiling tiles(columns.output, layout_.code.tile);
+      auto run_tiles = [&](int64_t first, int64_t number, int pixels) {
+        if (number == 0) return;
+        const int64_t pixel = tiles.first_row(first), place = (row * columns.output + pixel) * layout_.channels;
+        arguments[kImage] = address_of(image + pixel * columns.stride * width_);
+        arguments[kTiles] = number;
+        arguments[kResult] = depthwise_[kResult] + place * int64_t{sizeof(float)};
+        arguments[kResidual] = depthwise_[kResidual] + place * int64_t{sizeof(float)};
+        kernel_.depthwise_[static_cast<size_t>(pixels)](arguments.data());
+      };
+      run_tiles(0, tiles.wide, tiles.rows + 1);
+      run_tiles(tiles.wide, tiles.count - tiles.wide, tiles.rows);
+    }
+
+    const DepthwiseKernel& kernel_;
+    const DepthwiseLayout& layout_;
+    int64_t width_, row_size_, first_channel_;  // row_size_: elements
+    const float* input_;
+    const float* filters_ = nullptr;
+    Scratch<float> strip_;
+    int64_t base_ = 0;  // the image's row that is the first of the strip
+    std::array<int64_t, kDepthwiseArguments> depthwise_{};
+    std::array<int64_t, kProductArguments> expansion_{};
+  };
+
+  std::vector<DepthwiseEntry> needed_entries() const {
+    std::vector<DepthwiseEntry> entries;
+    auto add = [&](DepthwiseEntry::Kind kind, int64_t pixels) {
+      const Tiling tiles(pixels, layout_.code.tile);
+      if (tiles.count > tiles.wide) entries.push_back({kind, tiles.rows});
+      if (tiles.wide > 0) entries.push_back({kind, tiles.rows + 1});
+    };
+    add(DepthwiseEntry::Kind::Expansion, layout_.columns().input);
+    add(DepthwiseEntry::Kind::Depthwise, layout_.columns().output);
+    return entries;
+  }
+
+  bool find_code(KernelData& data, DepthwiseGenerator generate) {
+    std::vector<int64_t> layout = layout_.code.numbers();
+    layout.insert(layout.begin(), kDepthwiseVersion);
+    const std::vector<DepthwiseEntry> entries = needed_entries();
+    for (const DepthwiseEntry& entry : entries) {
+      layout.push_back(static_cast<int64_t>(entry.kind));
+      layout.push_back(entry.rows);
+    }
+    const PackedConstant* packed = find_part(data, kDepthwiseCode);
+    if (!packed) {
+      if (!generate) return false;
+      MachineCode code = generate(layout_.code, entries);
+      std::vector<int64_t> numbers = layout;
+      numbers.insert(numbers.end(), code.entries.begin(), code.entries.end());
+      data.packed.push_back({kDepthwiseCode, std::move(numbers), std::move(code.bytes)});
+      packed = &data.packed.back();
+    }
+    if (packed->layout.size() != layout.size() + entries.size() ||
+        !std::ranges::equal(layout, std::span(packed->layout).first(layout.size())))
+      return false;
+    const auto offsets = std::span(packed->layout).subspan(layout.size());
+    code_ = ExecutableCode::map({.isa = layout_.code.isa, .entries = {offsets.begin(), offsets.end()}, .bytes = packed->elements});
+    const size_t most = static_cast<size_t>(layout_.code.tile.rows) + 1;
+    expansions_.assign(most, nullptr), depthwise_.assign(most, nullptr);
+    for (size_t i = 0; i < entries.size(); ++i) {
+      auto& of_kind = entries[i].kind == DepthwiseEntry::Kind::Expansion ? expansions_ : depthwise_;
+      of_kind[static_cast<size_t>(entries[i].rows)] = code_->entry(offsets[i]);
+    }
+    return true;
+  }
+
+  bool find_panels(KernelData& data, PackedDepthwise number, size_t input, int64_t rows, Tensor& panels) const {
+    const std::vector<int64_t> layout = layout_.of_panels(rows);
+    const PackedConstant* packed = find_part(data, number);
+    if (!packed) {
+      const Tensor& weights = data.input(input).constant;
+      // A padding of zeros would make NaN of what is not finite.
+      if (!weights.raw() || (number == kFilterPanels && !is_finite(weights))) return false;
+      data.packed.push_back({number, layout, pack_panels(weights, layout_, rows)});
+      packed = &data.packed.back();
+    }
+    panels = packed->elements;
+    return packed->layout == layout;
+  }
+
+  DepthwiseLayout layout_;
+  Tensor filters_, expansion_;
+  std::shared_ptr<const ExecutableCode> code_;
+  std::vector<EntryPoint> expansions_, depthwise_;  // by number of pixels; null where no row has use for it
+};
+
+}  // namespace
+
+std::unique_ptr<PreparedKernel> prepare_depthwise(KernelData& data, DepthwiseGenerator generate) {
+  constexpr size_t kIsa = 1;
+  Isa isa = best_isa();
+  if (const PackedConstant* code = find_part(data, kDepthwiseCode)) {
+    if (code->layout.size() <= kIsa || code->layout[kIsa] < 0 || code->layout[kIsa] > static_cast<int64_t>(Isa::Avx512)) return nullptr;
+    isa = static_cast<Isa>(code->layout[kIsa]);
+  }
+  std::optional<DepthwiseLayout> layout = lay_out_depthwise(data, isa);
+  if (!layout) return nullptr;
+  auto kernel = std::make_unique<DepthwiseKernel>(std::move(*layout));
+  return kernel->prepare(data, generate) ? std::move(kernel) : nullptr;
+}
+
+}  // namespace anfora::kernels::generated

@@ -1,0 +1,13 @@
+#include "kernels/generated/depthwise_code.h"
+
+namespace anfora::kernels::generated {
+
+std::vector<int64_t> DepthwiseCode::numbers() const {
+  std::vector<int64_t> all{static_cast<int64_t>(isa), tile.rows, tile.vectors, int64_t{has_edge}};
+  auto append = [&](const std::vector<int64_t>& numbers) { all.insert(all.end(), numbers.begin(), numbers.end()); };
+  append(epilogue.numbers());
+  append(expansion.numbers());
+  return all;
+}
+
+}  // namespace anfora::kernels::generated

@@ -1,0 +1,62 @@
+// The code of a depthwise convolution and the pointwise one before it, as what generates it and what runs it agree on.
+//
+//     Y[p, c] = epilogue(Σ_t X[p · stride + t, c] · W[t, c])
+//
+// of some pixels p of a row, for the channels of a panel: a tile of sums in registers, one vector of weights a tap. W lies as panels
+// [panel][tap][channel of the panel]. X are rows of an image of the panel's channels alone, with the padding of columns written out, so that
+// all pixels are alike; rows that lie in the padding are left out.
+//
+// The image is itself the result of a pointwise convolution, the expansion: so code of a product comes with it (product_code.h).
+//
+// Every element is computed in the same way in each entry, as in a product.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <vector>
+
+#include "kernels/generated/product_code.h"
+
+namespace anfora::kernels::generated {
+
+struct DepthwiseCode {
+  Isa isa = Isa::Sse2;
+  Tile tile;              // pixels × vectors of the largest entry
+  bool has_edge = false;  // the last panel has channels that the result has not
+  Epilogue epilogue;
+  ProductCode expansion;  // of the same panels
+
+  // The numbers that the machine code depends on, isa first.
+  std::vector<int64_t> numbers() const;
+  bool operator==(const DepthwiseCode&) const = default;
+  int panel_channels() const { return tile.vectors * describe(isa).lanes; }
+};
+
+struct DepthwiseEntry {
+  enum class Kind : uint8_t { Expansion, Depthwise };
+  Kind kind = Kind::Depthwise;
+  int rows = 0;  // pixels of the tile
+  auto operator<=>(const DepthwiseEntry&) const = default;
+};
+
+// The arguments of a Depthwise entry, in order. Strides count in elements.
+enum DepthwiseArgument : uint8_t {
+  kImage,           // what the first tap reads for the first pixel
+  kImageRowStride,  // from a row of taps to the next
+  kTapStride,       // from a tap to the next
+  kPixelStride,     // from what a pixel reads to the next
+  kTapRows,
+  kTaps,     // of a row
+  kFilters,  // of the panel, from the first tap on
+  kResult,
+  kResultStride,   // from pixel to pixel
+  kTiles,          // that follow each other in the row
+  kChannels,       // that the result has, from the panel's first on
+  kBias,           // addend 0, as in a product
+  kBiasStride,
+  kResidual,       // addend 1
+  kResidualStride,
+  kDepthwiseArguments
+};
+
+}  // namespace anfora::kernels::generated

@@ -1,0 +1,150 @@
+// Depthwise convolutions behind pointwise ones: their code beside the evaluator of the loop IR bit for bit, and beside the reference kernel.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "both_ways.h"
+#include "codegen/depthwise.h"
+#include "codegen/generated_kernels.h"
+#include "kernels/generated/depthwise.h"
+#include "kernels/generated/product.h"
+#include "prepare_kernel.h"
+
+namespace anfora::codegen {
+namespace {
+
+using namespace kernels::generated;
+using Dims = std::vector<int64_t>;
+
+TEST(Depthwise, IsThatOfTheEvaluator) {
+  for (Isa isa : isas_here()) {
+    for (bool has_edge : {false, true}) {
+      for (int pixels : {1, 3}) {
+        SCOPED_TRACE(fmt::format("{}, {} pixels, edge {}", kernels::generated::describe(isa).name, pixels, has_edge));
+        DepthwiseCode code{.isa = isa, .tile = product_tile(isa, 768), .has_edge = has_edge, .epilogue = {}, .expansion = {}};
+        code.epilogue = {.addends = {Addend::Row, Addend::Tile}, .activation = Activation::HardSwish};
+        constexpr int64_t kTiles = 2, kRows = 2, kTapsOfRow = 3, kStep = 2;
+        const int64_t width = code.panel_channels(), channels = has_edge ? width - 3 : width, results = kTiles * pixels,
+                      row = (results * kStep + kTapsOfRow) * width;
+        const Tensor image = random_tensor({kRows, row}, 1), filters = random_tensor({kRows * kTapsOfRow, width}, 2);
+        const Tensor bias = random_tensor({channels}, 3), residual = random_tensor({results, channels}, 4);
+        Tensor y = random_tensor({results, channels}, 5);
+        std::vector<int64_t> arguments(kDepthwiseArguments);
+        arguments[kImage] = address(image), arguments[kFilters] = address(filters);
+        arguments[kBias] = address(bias), arguments[kResidual] = address(residual);
+        arguments[kImageRowStride] = row, arguments[kTapStride] = width, arguments[kPixelStride] = kStep * width;
+        arguments[kTapRows] = kRows, arguments[kTaps] = kTapsOfRow, arguments[kTiles] = kTiles;
+        arguments[kChannels] = arguments[kResultStride] = arguments[kResidualStride] = channels;
+        BothWays both{depthwise_function(code, pixels), isa, {}};
+        for (const Tensor* tensor : {&image, &filters, &bias, &residual})
+          both.regions.push_back({tensor->data<float>().data(), tensor->size()});
+        both.expect_equal(arguments, kResult, y);
+      }
+    }
+  }
+}
+
+struct Case {
+  Dims x;              // batch, height, width, channels
+  int64_t channels;    // of the result
+  Dims kernel;
+  AttributeSet attributes;
+};
+
+struct Prepared {
+  Prepared(const AttributeSet& attributes, std::vector<Tensor> given) : inputs(std::move(given)), data{std::string(kExpansionDepthwise), attributes, {}, 1} {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const bool is_present = inputs[i].defined();
+      data.inputs.push_back({.present = is_present,
+                             .dtype = is_present ? inputs[i].dtype() : DType::Undefined,
+                             .shape = is_present ? std::optional(inputs[i].shape()) : std::nullopt,
+                             .constant = i == 1 || i == 4 ? inputs[i] : Tensor()});
+      datums.push_back(is_present ? Datum(inputs[i]) : Datum());
+    }
+    kernel = generating_kernels().prepare(data);
+  }
+
+  Tensor run(const kernels::PreparedKernel& of) const {
+    std::vector<const Datum*> pointers;
+    for (const Datum& datum : datums) pointers.push_back(&datum);
+    Datum result;
+    kernels::PreparedRun(of).run(data.attributes, pointers, {&result, 1});
+    return result.tensor();
+  }
+
+  std::vector<Tensor> inputs;
+  std::vector<Datum> datums;
+  kernels::KernelData data;
+  std::unique_ptr<kernels::PreparedKernel> kernel;
+};
+
+AttributeSet window(int64_t channels, Dims strides, Dims pads, Dims dilations = {1, 1}) {
+  return {{"group", channels}, {"strides", std::move(strides)}, {"pads", std::move(pads)}, {"dilations", std::move(dilations)}};
+}
+
+class GeneratedDepthwise : public testing::TestWithParam<Case> {};
+
+TEST_P(GeneratedDepthwise, AgreesWithTheReference) {
+  const Case& c = GetParam();
+  const Tensor x = random_tensor(c.x, 1), w = random_tensor({c.channels, 1, c.kernel[0], c.kernel[1]}, 2),
+               b = random_tensor({c.channels}, 3), e = random_tensor({c.channels, c.x.back(), 1, 1}, 4), f = random_tensor({c.channels}, 5), none;
+  const AttributeSet activations = c.attributes.with("activation", std::string("Swish")).with("expansion_activation", std::string("Relu"));
+  const Tensor expected = run_kernel(std::string(kExpansionDepthwise), activations, {x, w, b, none, e, f})[0];
+  const Prepared prepared(activations, {x, w, b, none, e, f});
+  ASSERT_TRUE(prepared.kernel);
+  EXPECT_EQ(prepared.data.implementation, "generated:depthwise");
+  const Tensor result = prepared.run(*prepared.kernel);
+  expect_close(result, expected, 1e-5f);
+  for (int threads : {1, 2, 3})
+    with_threads(threads, [&] { EXPECT_TRUE(Tensor::identical(prepared.run(*prepared.kernel), result)) << threads; });
+  // The data alone says all.
+  kernels::KernelData copied = prepared.data;
+  copied.inputs[1].constant = copied.inputs[4].constant = Tensor();
+  for (kernels::PackedConstant& packed : copied.packed) packed.elements = packed.elements.clone();
+  const auto loaded = generated_kernels().load(copied);
+  ASSERT_TRUE(loaded);
+  EXPECT_TRUE(Tensor::identical(prepared.run(*loaded), result));
+
+  const AttributeSet clipped = c.attributes.with("expansion_activation", std::string("Clip"))
+                                   .with("expansion_activation_alpha", 0.0f)
+                                   .with("expansion_activation_beta", 0.5f);
+  const Tensor z = random_tensor({expected.shape().begin(), expected.shape().end()}, 6);
+  const Prepared residual(clipped, {x, w, none, z, e});
+  ASSERT_TRUE(residual.kernel);
+  expect_close(residual.run(*residual.kernel), run_kernel(std::string(kExpansionDepthwise), clipped, {x, w, none, z, e})[0], 1e-5f);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, GeneratedDepthwise,
+    testing::Values(Case{{1, 7, 9, 5}, 20, {3, 3}, window(20, {1, 1}, {1, 1, 1, 1})},
+                    Case{{2, 12, 12, 8}, 48, {5, 5}, window(48, {2, 2}, {2, 2, 2, 2})},
+                    Case{{1, 40, 33, 16}, 96, {3, 3}, window(96, {1, 1}, {1, 1, 1, 1})},         // several strips
+                    Case{{1, 64, 130, 4}, 70, {3, 5}, window(70, {3, 1}, {0, 4, 2, 0})},
+                    Case{{1, 64, 130, 4}, 16, {1, 1}, window(16, {3, 2}, {0, 0, 0, 0})},         // rows that nobody reads
+                    Case{{1, 11, 10, 3}, 33, {3, 3}, window(33, {1, 1}, {2, 2, 2, 2}, {2, 2})},
+                    Case{{1, 9, 9, 3}, 17, {3, 3}, window(17, {1, 1}, {-1, -2, -1, 0})},         // cropped
+                    Case{{1, 2, 1, 3}, 16, {5, 5}, window(16, {1, 1}, {4, 3, 5, 4})},            // windows without the image
+                    Case{{1, 8, 8, 3}, 24, {4, 3}, {{"group", int64_t{24}}, {"auto_pad", std::string("SAME_LOWER")}}}),
+    [](const auto& info) { return fmt::format("{}", info.index); });
+
+TEST(GeneratedDepthwise, LeavesTheRestToOthers) {
+  const Tensor x = random_tensor({1, 6, 6, 8}, 1), w = random_tensor({16, 1, 3, 3}, 2), e = random_tensor({16, 8, 1, 1}, 3), none;
+  const AttributeSet attributes = window(16, {1, 1}, {1, 1, 1, 1});
+  auto is_generated = [&](const AttributeSet& of, const Tensor& filters, const Tensor& expansion) {
+    const Prepared prepared(of, {x, filters, none, none, expansion});
+    return prepared.data.implementation == "generated:depthwise";
+  };
+  EXPECT_TRUE(is_generated(attributes, w, e));
+  EXPECT_FALSE(is_generated(attributes.with("activation", std::string("Mish")), w, e));
+  EXPECT_FALSE(is_generated(attributes.with("expansion_activation", std::string("Mish")), w, e));
+  EXPECT_FALSE(is_generated(attributes.with("group", int64_t{8}), random_tensor({16, 2, 3, 3}, 2), e));
+  EXPECT_FALSE(is_generated(attributes, w, random_tensor({16, 4, 1, 1}, 3)));
+  Tensor infinite = w.clone();
+  infinite.data<float>()[7] = std::numeric_limits<float>::infinity();
+  EXPECT_FALSE(is_generated(attributes, infinite, e));
+}
+
+}  // namespace
+}  // namespace anfora::codegen
