@@ -24,36 +24,42 @@ class DepthwiseBuilder {
     } kParameters[kDepthwiseArguments] = {
         {"image", Element::Pointer},      {"image_row_stride", Element::Index}, {"tap_stride", Element::Index},
         {"pixel_stride", Element::Index}, {"tap_rows", Element::Index},         {"taps", Element::Index},
-        {"filters", Element::Pointer},    {"result", Element::Pointer},         {"result_stride", Element::Index},
-        {"tiles", Element::Index},        {"channels", Element::Index},         {"bias", Element::Pointer},
-        {"bias_stride", Element::Index},  {"residual", Element::Pointer},       {"residual_stride", Element::Index}};
+        {"filters", Element::Pointer},    {"filter_panel_stride", Element::Index}, {"result", Element::Pointer},
+        {"result_stride", Element::Index}, {"panels", Element::Index},          {"tiles", Element::Index},
+        {"channels", Element::Index},     {"bias", Element::Pointer},           {"bias_stride", Element::Index},
+        {"residual", Element::Pointer},   {"residual_stride", Element::Index}};
     for (const auto& parameter : kParameters) parameters_.push_back(b_.parameter(parameter.name, parameter.element));
   }
 
   Function build() {
-    b_.loop(0, parameters_[kTiles], [&](Value tile) {
-      const Value pixel = b_.multiply(tile, b_.integer(sums_.rows));
-      finish(sum(pixel), pixel);
+    b_.loop(0, parameters_[kPanels], [&](Value panel) {
+      const Value channel = b_.multiply(panel, b_.integer(code_.panel_channels()));
+      const Value filters = at(parameters_[kFilters], panel, kFilterPanelStride);
+      b_.loop(0, parameters_[kTiles], [&](Value tile) {
+        const Value pixel = b_.multiply(tile, b_.integer(sums_.rows));
+        finish(sum(at(kImage, channel, pixel, kPixelStride), filters), channel, pixel);
+      });
     });
     return b_.finish();
   }
 
  private:
-  Value at(DepthwiseArgument base, Value index, DepthwiseArgument stride) {
-    return b_.offset(parameters_[base], b_.multiply(index, parameters_[stride]));
+  Value at(Value base, Value index, DepthwiseArgument stride) {
+    return b_.offset(base, b_.multiply(index, parameters_[stride]));
+  }
+  Value at(DepthwiseArgument base, Value channel, Value index, DepthwiseArgument stride) {
+    return at(b_.offset(parameters_[base], channel), index, stride);
   }
 
-  // Of the pixels from `pixel` on, over all taps.
-  Value sum(Value pixel) {
-    const Value image = at(kImage, pixel, kPixelStride), zero = b_.constant(0);
+  // Over all taps.
+  Value sum(Value image, Value filters) {
+    const Value zero = b_.constant(0);
     auto add_row = [&](Value row, std::span<const Value> sums) {
-      const Value image_row = b_.offset(image, b_.multiply(row, parameters_[kImageRowStride])),
-                  first_tap = b_.multiply(row, parameters_[kTaps]);
+      const Value image_row = at(image, row, kImageRowStride), first_tap = b_.multiply(row, parameters_[kTaps]);
       return b_.loop(0, parameters_[kTaps], 1, {&sums_, 1}, sums, [&](Value tap, std::span<const Value> carried) {
         const Value place = b_.multiply(b_.add(first_tap, tap), b_.integer(code_.panel_channels()));
-        const Value filter = b_.load(row_type(), b_.offset(parameters_[kFilters], place), b_.integer(0));
-        const Value pixels = b_.load(sums_, b_.offset(image_row, b_.multiply(tap, parameters_[kTapStride])),
-                                     parameters_[kPixelStride]);
+        const Value filter = b_.load(row_type(), b_.offset(filters, place), b_.integer(0));
+        const Value pixels = b_.load(sums_, at(image_row, tap, kTapStride), parameters_[kPixelStride]);
         return std::vector{multiply_add(b_, isa_, pixels, filter, carried[0])};
       });
     };
@@ -62,19 +68,19 @@ class DepthwiseBuilder {
 
   Type row_type() const { return {Element::F32, 1, sums_.vectors, sums_.lanes}; }
 
-  void finish(Value sums, Value pixel) {
-    if (!code_.has_edge) return finish(sums, pixel, kNone);
-    const Value left = parameters_[kChannels];
-    auto at_edge = [&] { finish(sums, pixel, b_.columns(sums_.vectors, isa_.lanes, left)); };
+  void finish(Value sums, Value channel, Value pixel) {
+    if (!code_.has_edge) return finish(sums, channel, pixel, kNone);
+    const Value left = b_.subtract(parameters_[kChannels], channel);
+    auto at_edge = [&] { finish(sums, channel, pixel, b_.columns(sums_.vectors, isa_.lanes, left)); };
     if (isa_.has_masks) return at_edge();
-    b_.choose(b_.less(left, b_.integer(code_.panel_channels())), at_edge, [&] { finish(sums, pixel, kNone); });
+    b_.choose(b_.less(left, b_.integer(code_.panel_channels())), at_edge, [&] { finish(sums, channel, pixel, kNone); });
   }
 
-  void finish(Value sums, Value pixel, Value mask) {
+  void finish(Value sums, Value channel, Value pixel, Value mask) {
     const std::array<AddendAt, 2> addends{
-        AddendAt{at(kBias, pixel, kBiasStride), parameters_[kBiasStride]},
-        AddendAt{at(kResidual, pixel, kResidualStride), parameters_[kResidualStride]}};
-    b_.store(at(kResult, pixel, kResultStride), parameters_[kResultStride],
+        AddendAt{at(kBias, channel, pixel, kBiasStride), parameters_[kBiasStride]},
+        AddendAt{at(kResidual, channel, pixel, kResidualStride), parameters_[kResidualStride]}};
+    b_.store(at(kResult, channel, pixel, kResultStride), parameters_[kResultStride],
              finish_tile(b_, isa_, code_.epilogue, sums, addends, mask), mask);
   }
 

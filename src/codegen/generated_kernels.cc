@@ -127,4 +127,9 @@ const kernels::PreparedRegistry& generating_kernels() {
   return registry;
 }
 
+bool pays_here(std::string_view op) {
+  using namespace kernels::generated;
+  return op != kExpansionDepthwise || describe(best_isa()).has_fma;
+}
+
 }  // namespace anfora::codegen

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 
 #include "kernels/prepared.h"
 
@@ -12,5 +13,9 @@ std::unique_ptr<kernels::PreparedKernel> generate_product(kernels::KernelData& d
 
 // Made once; products where their code is expected to be faster than the library's. A kernel's code is data of it from then on: kernels::generated::generated_kernels() runs it without this layer.
 const kernels::PreparedRegistry& generating_kernels();
+
+// Whether the operator is worth making on this processor: that which stands for several others has only generated code, and without multiply-adds
+// the library's kernels of those are faster.
+bool pays_here(std::string_view op);
 
 }  // namespace anfora::codegen

@@ -194,7 +194,10 @@ void prepare(ir::Module& module, const CompileOptions& options) {
   if (options.memory_limit) require_known_sizes(module);
   const pipeline::OptimizeReport report = pipeline::optimize(
       module, {.pipeline = &pipeline::kExecute,
-               .passes = {.math = options.math, .evaluate = fast_evaluator(), .memory_limit = options.memory_limit},
+               .passes = {.math = options.math,
+                          .evaluate = fast_evaluator(),
+                          .has_operator = [](const ir::Apply& node) { return codegen::pays_here(node.op().name); },
+                          .memory_limit = options.memory_limit},
                .save_graphs = options.save_graphs,
                .stages_before = options.stages_before,
                .keep_remarks = options.memory_limit && options.on_note});

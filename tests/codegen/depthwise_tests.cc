@@ -26,15 +26,17 @@ TEST(Depthwise, IsThatOfTheEvaluator) {
         DepthwiseCode code{.isa = isa, .tile = product_tile(isa, 768), .has_edge = has_edge, .epilogue = {}, .expansion = {}};
         code.epilogue = {.addends = {Addend::Row, Addend::Tile}, .activation = Activation::HardSwish};
         constexpr int64_t kTiles = 2, kRows = 2, kTapsOfRow = 3, kStep = 2;
-        const int64_t width = code.panel_channels(), channels = has_edge ? width - 3 : width, results = kTiles * pixels,
-                      row = (results * kStep + kTapsOfRow) * width;
-        const Tensor image = random_tensor({kRows, row}, 1), filters = random_tensor({kRows * kTapsOfRow, width}, 2);
+        constexpr int64_t kPanelCount = 2;
+        const int64_t width = code.panel_channels(), pixel = kPanelCount * width, channels = has_edge ? pixel - 3 : pixel,
+                      results = kTiles * pixels, row = (results * kStep + kTapsOfRow) * pixel;
+        const Tensor image = random_tensor({kRows, row}, 1), filters = random_tensor({kPanelCount, kRows * kTapsOfRow, width}, 2);
         const Tensor bias = random_tensor({channels}, 3), residual = random_tensor({results, channels}, 4);
         Tensor y = random_tensor({results, channels}, 5);
         std::vector<int64_t> arguments(kDepthwiseArguments);
         arguments[kImage] = address(image), arguments[kFilters] = address(filters);
         arguments[kBias] = address(bias), arguments[kResidual] = address(residual);
-        arguments[kImageRowStride] = row, arguments[kTapStride] = width, arguments[kPixelStride] = kStep * width;
+        arguments[kImageRowStride] = row, arguments[kTapStride] = pixel, arguments[kPixelStride] = kStep * pixel;
+        arguments[kPanels] = kPanelCount, arguments[kFilterPanelStride] = kRows * kTapsOfRow * width;
         arguments[kTapRows] = kRows, arguments[kTaps] = kTapsOfRow, arguments[kTiles] = kTiles;
         arguments[kChannels] = arguments[kResultStride] = arguments[kResidualStride] = channels;
         BothWays both{depthwise_function(code, pixels), isa, {}};

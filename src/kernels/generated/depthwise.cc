@@ -1,6 +1,6 @@
-// How a depthwise convolution runs: the channels of a panel after each other, a strip of rows at a time.
+// How a depthwise convolution runs: the channels of some panels after each other, a strip of rows at a time.
 //
-//     input                          rows of the strip, the panel's channels            result
+//     input                          rows of the strip, the panels' channels            result
 //     ┌────────────┐    expansion    ┌─────────────────────┐   windows of taps         ┌────────────┐
 //     │ ▓▓▓▓▓▓▓▓▓▓ │  ───────────▶   │ 0 ▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓ 0 │  ─────────────────▶       │ · ▓▓ · · · │
 //     └────────────┘                 └─────────────────────┘                           └────────────┘
@@ -46,6 +46,19 @@ struct DepthwiseLayout {
   const WindowAxis& rows() const { return window.axes[0]; }
   const WindowAxis& columns() const { return window.axes[1]; }
   int64_t panels() const { return ceil_div(channels, code.panel_channels()); }
+  // Panels that are computed side by side: calls have more to do then, but weights of the expansion must stay in the first-level cache.
+  int64_t panels_at_once() const {
+    constexpr int64_t kChannelsAtOnce = 64, kWeightBytes = 24 << 10;
+    const int64_t panel_bytes = depth * code.panel_channels() * int64_t{sizeof(float)};
+    return std::max<int64_t>(std::min(kChannelsAtOnce / code.panel_channels(), kWeightBytes / panel_bytes), 1);
+  }
+  int64_t blocks() const { return ceil_div(panels(), panels_at_once()); }
+  // Pixels of the expansion's tiles where they go on from row to row of the image, as rows alone would leave much of a tile empty; else 0.
+  int64_t long_tile() const {
+    const int64_t pixels = columns().input, most = code.tile.rows;
+    return 4 * pixels < 3 * most * ceil_div(pixels, most) ? std::min(pixels, most) : 0;
+  }
+  int64_t strip_channels() const { return panels_at_once() * code.panel_channels(); }
   int64_t padding() const { return std::max<int64_t>(columns().pad_begin, 0); }
   // Pixels of a row of the strip.
   int64_t pitch() const {
@@ -55,7 +68,7 @@ struct DepthwiseLayout {
   // Rows of the result that a strip gives, so that it stays in the cache, and the rows that it has.
   int64_t strip_results() const {
     constexpr int64_t kShare = 4;
-    const int64_t row_bytes = pitch() * code.panel_channels() * int64_t{sizeof(float)};
+    const int64_t row_bytes = pitch() * strip_channels() * int64_t{sizeof(float)};
     const int64_t fit = second_level_cache() / kShare / row_bytes - rows().reach();
     return std::clamp<int64_t>(fit / rows().stride, 1, rows().output);
   }
@@ -151,35 +164,37 @@ class DepthwiseKernel : public PreparedKernel {
 
   void run(KernelContext& context, State*) const override {
     const Tensor& result = context.allocate_output(0, DType::F32, layout_.result_shape());
-    const int64_t results = layout_.rows().output, images = layout_.batch * layout_.panels();
-    // Where there are few panels, threads share the rows of one; each begins with a strip of its own.
+    const int64_t results = layout_.rows().output, images = layout_.batch * layout_.blocks();
+    // Where there are few blocks of panels, threads share the rows of one; each begins with a strip of its own.
     constexpr int64_t kTasksPerThread = 2, kFewestRows = 8;
     const int64_t wanted = thread_count() == 1 ? 1 : ceil_div(kTasksPerThread * thread_count(), images);
     const int64_t segments = std::clamp<int64_t>(results / kFewestRows, 1, wanted);
     const int64_t work = layout_.window.outputs() * layout_.window.taps() + layout_.window.inputs() * layout_.depth;
     constexpr int64_t kWork = 1 << 20;  // multiply-adds; some ten microseconds
-    const int64_t cost = work / segments * layout_.code.panel_channels();
+    const int64_t cost = work / segments * layout_.strip_channels();
     parallel_for(images * segments, grain_of(kWork, cost), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const int64_t segment = i % segments, panel = i / segments % layout_.panels(), image = i / segments / layout_.panels();
-        PanelRun(*this, context, result, image, panel)
+        const int64_t segment = i % segments, block = i / segments % layout_.blocks(), image = i / segments / layout_.blocks();
+        BlockRun(*this, context, result, image, block * layout_.panels_at_once())
             .run(results * segment / segments, results * (segment + 1) / segments);
       }
     });
   }
 
  private:
-  // The channels of one panel, of one image.
-  class PanelRun {
+  // The channels of some panels, of one image.
+  class BlockRun {
    public:
-    PanelRun(const DepthwiseKernel& kernel, KernelContext& context, const Tensor& result, int64_t image, int64_t panel)
+    BlockRun(const DepthwiseKernel& kernel, KernelContext& context, const Tensor& result, int64_t image, int64_t panel)
         : kernel_(kernel),
           layout_(kernel.layout_),
-          width_(layout_.code.panel_channels()),
+          panels_(std::min(layout_.panels_at_once(), layout_.panels() - panel)),
+          width_(panels_ * layout_.code.panel_channels()),
           row_size_(layout_.pitch() * width_),
-          first_channel_(panel * width_),
+          first_channel_(panel * layout_.code.panel_channels()),
           input_(context.input(kInput).data<float>().data() + image * layout_.window.inputs() * layout_.depth),
-          strip_(static_cast<size_t>(layout_.strip_rows() * row_size_)) {
+          strip_(static_cast<size_t>(layout_.strip_rows() * row_size_)),
+          expanded_(layout_.long_tile() == 0 ? 0 : static_cast<size_t>(layout_.strip_rows() * layout_.columns().input * width_)) {
       const int64_t left = layout_.channels - first_channel_;
       clear_padding(left < width_);
       const int64_t pixels = image * layout_.window.outputs() * layout_.channels + first_channel_;
@@ -193,8 +208,10 @@ class DepthwiseKernel : public PreparedKernel {
       depthwise_[kBias] = address_in(context, kFilterBias, first_channel_);
       depthwise_[kResidual] = address_in(context, kAddend, pixels);
       depthwise_[kResidualStride] = layout_.channels;
-      filters_ = kernel.filters_.data<float>().data() + panel * layout_.window.taps() * width_;
-      expansion_[kB] = address_of(kernel.expansion_.data<float>().data() + panel * layout_.depth * width_);
+      depthwise_[kPanels] = panels_;
+      depthwise_[kFilterPanelStride] = layout_.window.taps() * layout_.code.panel_channels();
+      filters_ = kernel.filters_.data<float>().data() + panel * depthwise_[kFilterPanelStride];
+      expansion_[kB] = address_of(kernel.expansion_.data<float>().data() + first_channel_ * layout_.depth);
       expansion_[kYStride] = width_;
       expansion_[kColumns] = left;
       expansion_[kAddend0] = address_in(context, kExpansionBias, first_channel_);
@@ -215,7 +232,8 @@ class DepthwiseKernel : public PreparedKernel {
           filled = base;
         }
         base_ = base;
-        for (; filled < above; ++filled) expand(filled);
+        if (filled < above) expand(filled, above);
+        filled = std::max(filled, above);
         for (int64_t row = first; row < last; ++row) convolve(row);
       }
     }
@@ -226,7 +244,7 @@ class DepthwiseKernel : public PreparedKernel {
       return tensor ? address_of(tensor->data<float>().data() + from) : 0;
     }
 
-    // What is read but never written: padding, and channels of the last panel that the image has not.
+    // What is read but never written: padding, and channels of the last panel that there are not.
     void clear_padding(bool has_edge) {
       const int64_t begin = layout_.padding() * width_, end = begin + layout_.columns().input * width_;
       for (float* row = strip_.begin(); row != strip_.end(); row += row_size_) {
@@ -238,18 +256,32 @@ class DepthwiseKernel : public PreparedKernel {
 
     float* pixels_of(int64_t row) { return strip_.data() + (row - base_) * row_size_ + layout_.padding() * width_; }
 
-    void expand(int64_t row) {
-      const int64_t pixels = layout_.columns().input;
-      const Tiling tiles(pixels, layout_.code.tile);
-      for (int64_t i = 0; i < tiles.count; ++i) {
-        const int64_t pixel = tiles.first_row(i);
-        const int rows = tiles.rows_of(i);
-        expansion_[kA] = address_of(input_ + (row * pixels + pixel) * layout_.depth);
-        expansion_[kY] = address_of(pixels_of(row) + pixel * width_);
-        const bool is_group = layout_.code.expansion.panels_at_once(rows) == 1;
-        expansion_[kGroups] = is_group, expansion_[kRest] = !is_group;
-        kernel_.expansions_[static_cast<size_t>(rows)](expansion_.data());
+    // Rows [begin, end) of the input.
+    void expand(int64_t begin, int64_t end) {
+      const int64_t pixels = layout_.columns().input, tile = layout_.long_tile();
+      if (tile == 0) {
+        const Tiling tiles(pixels, layout_.code.tile);
+        for (int64_t row = begin; row < end; ++row) {
+          for (int64_t i = 0; i < tiles.count; ++i)
+            expand(row * pixels + tiles.first_row(i), tiles.rows_of(i), pixels_of(row) + tiles.first_row(i) * width_);
+        }
+        return;
       }
+      const int64_t count = (end - begin) * pixels;
+      for (int64_t i = 0; i < count; i += tile) {
+        const int64_t pixel = std::min(i, count - tile);  // the last tile computes some again
+        expand(begin * pixels + pixel, static_cast<int>(tile), expanded_.data() + pixel * width_);
+      }
+      for (int64_t row = begin; row < end; ++row)
+        std::copy_n(expanded_.data() + (row - begin) * pixels * width_, pixels * width_, pixels_of(row));
+    }
+
+    void expand(int64_t pixel, int count, float* to) {
+      expansion_[kA] = address_of(input_ + pixel * layout_.depth);
+      expansion_[kY] = address_of(to);
+      const int64_t at_once = layout_.code.expansion.panels_at_once(count);
+      expansion_[kGroups] = panels_ / at_once, expansion_[kRest] = panels_ % at_once;
+      kernel_.expansions_[static_cast<size_t>(count)](expansion_.data());
     }
 
     void convolve(int64_t row) {
@@ -258,7 +290,7 @@ class DepthwiseKernel : public PreparedKernel {
       const int64_t count = std::max<int64_t>(taps.last - taps.first, 0);
       std::array<int64_t, kDepthwiseArguments> arguments = depthwise_;
       arguments[kTapRows] = count;
-      arguments[kFilters] = address_of(filters_ + taps.first * columns.kernel * width_);
+      arguments[kFilters] = address_of(filters_ + taps.first * columns.kernel * layout_.code.panel_channels());
       const int64_t top = count == 0 ? 0 : rows.start(row) + taps.first * rows.dilation - base_;
       const float* image = strip_.data() + top * row_size_ + (columns.start(0) + layout_.padding()) * width_;
       const Tiling tiles(columns.output, layout_.code.tile);
@@ -277,10 +309,10 @@ class DepthwiseKernel : public PreparedKernel {
 
     const DepthwiseKernel& kernel_;
     const DepthwiseLayout& layout_;
-    int64_t width_, row_size_, first_channel_;  // row_size_: elements
+    int64_t panels_, width_, row_size_, first_channel_;  // width_: of a pixel; row_size_: elements
     const float* input_;
     const float* filters_ = nullptr;
-    Scratch<float> strip_;
+    Scratch<float> strip_, expanded_;  // expanded_: rows without padding, before they come into the strip
     int64_t base_ = 0;  // the image's row that is the first of the strip
     std::array<int64_t, kDepthwiseArguments> depthwise_{};
     std::array<int64_t, kProductArguments> expansion_{};
@@ -293,7 +325,11 @@ class DepthwiseKernel : public PreparedKernel {
       if (tiles.count > tiles.wide) entries.push_back({kind, tiles.rows});
       if (tiles.wide > 0) entries.push_back({kind, tiles.rows + 1});
     };
-    add(DepthwiseEntry::Kind::Expansion, layout_.columns().input);
+    if (const int64_t tile = layout_.long_tile(); tile > 0) {
+      entries.push_back({DepthwiseEntry::Kind::Expansion, static_cast<int>(tile)});
+    } else {
+      add(DepthwiseEntry::Kind::Expansion, layout_.columns().input);
+    }
     add(DepthwiseEntry::Kind::Depthwise, layout_.columns().output);
     return entries;
   }

@@ -3,7 +3,7 @@
 //     Y[p, c] = epilogue(Σ_t X[p · stride + t, c] · W[t, c])
 //
 // of some pixels p of a row, for the channels of a panel: a tile of sums in registers, one vector of weights a tap. W lies as panels
-// [panel][tap][channel of the panel]. X are rows of an image of the panel's channels alone, with the padding of columns written out, so that
+// [panel][tap][channel of the panel]. X are rows of an image of some panels' channels alone, with the padding of columns written out, so that
 // all pixels are alike; rows that lie in the padding are left out.
 //
 // The image is itself the result of a pointwise convolution, the expansion: so code of a product comes with it (product_code.h).
@@ -47,11 +47,13 @@ enum DepthwiseArgument : uint8_t {
   kPixelStride,     // from what a pixel reads to the next
   kTapRows,
   kTaps,     // of a row
-  kFilters,  // of the panel, from the first tap on
+  kFilters,  // of the first panel, from the first tap on
+  kFilterPanelStride,
   kResult,
-  kResultStride,   // from pixel to pixel
-  kTiles,          // that follow each other in the row
-  kChannels,       // that the result has, from the panel's first on
+  kResultStride,  // from pixel to pixel
+  kPanels,        // that lie side by side
+  kTiles,         // that follow each other in the row
+  kChannels,      // that the result has, from the first panel's first on
   kBias,           // addend 0, as in a product
   kBiasStride,
   kResidual,       // addend 1
