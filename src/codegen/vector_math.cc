@@ -176,17 +176,23 @@ Value VectorMath::erf(Value x) {
   return b_.select(b_.less(t, b_.constant(1)), small, large);
 }
 
+// x / 2 · (1 + erf(x / √2)), where erf(x / √2) / x is a quotient of polynomials in x² (a minimax fit of the relative error). From the bound on it is 1.
 Value VectorMath::gelu(Value x) {
-  constexpr float kRootOfHalf = 0.70710678f;
+  constexpr float kBound = 5.52f;
+  const Value t = b_.minimum(b_.constant(kBound), b_.maximum(b_.constant(-kBound), x));  // keeps NaN
+  const Value z = b_.multiply(t, t);
+  const Value p = polynomial({4.226341233e-8f, 1.260201589e-5f, 3.581559577e-4f, 9.478441440e-3f, 6.997428834e-2f, 7.978845239e-1f}, z);
+  const Value q = polynomial({1.146203203e-6f, 7.627125888e-5f, 1.943764626e-3f, 2.927513979e-2f, 2.543658912e-1f, 1.0f}, z);
+  const Value erf = b_.minimum(b_.constant(1), b_.maximum(b_.constant(-1), b_.divide(b_.multiply(t, p), q)));
   const Value half = b_.multiply(b_.constant(0.5f), x);
-  return b_.multiply(half, b_.add(b_.constant(1), erf(b_.multiply(x, b_.constant(kRootOfHalf)))));
+  return fma(half, erf, half);
 }
 
+// x / 2 · (1 + tanh(u)) = x · sigmoid(2 u).
 Value VectorMath::gelu_tanh(Value x) {
-  constexpr float kRootOfTwoByPi = 0.79788456f, kCubic = 0.044715f;
+  constexpr float kTwiceRootOfTwoByPi = 1.59576912f, kCubic = 0.044715f;
   const Value inner = fma(b_.multiply(b_.constant(kCubic), b_.multiply(x, x)), x, x);
-  const Value half = b_.multiply(b_.constant(0.5f), x);
-  return fma(half, tanh(b_.multiply(b_.constant(kRootOfTwoByPi), inner)), half);
+  return b_.multiply(x, sigmoid(b_.multiply(b_.constant(kTwiceRootOfTwoByPi), inner)));
 }
 
 }  // namespace anfora::codegen

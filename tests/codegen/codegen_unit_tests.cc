@@ -191,6 +191,20 @@ TEST_P(Activations, AreThoseOfTheEvaluatorAndExact) {
     }
   }
 }
+// Where the polynomials have come to their bounds.
+TEST(Codegen, GeluOfLargeNumbersIsExact) {
+  for (Isa isa : isas_here()) {
+    for (Activation activation : {Activation::Gelu, Activation::GeluTanh}) {
+      const IsaDescription& description = kernels::generated::describe(isa);
+      const Tensor x = Tensor::from<float>(Shape{16}, std::vector<float>{6, 7, 8, 10, 20, 100, 1e4f, 1e30f, -15, -16, -17, -20, -40, -100, -1e4f, -1e30f});
+      Tensor y = Tensor::zeros(DType::F32, x.shape());
+      BothWays both{map_function(description, epilogue_of(activation)), isa, {{x.data<float>().data(), x.size()}}};
+      both.expect_equal({address(x), 0, x.size() / description.lanes}, 1, y);
+      for (int64_t i = 0; i < x.size(); ++i)
+        EXPECT_EQ(y.data<float>()[i], std::max(x.data<float>()[i], 0.0f)) << "of " << x.data<float>()[i];
+    }
+  }
+}
 INSTANTIATE_TEST_SUITE_P(All, Activations,
                          testing::Values(Activation::None, Activation::Relu, Activation::LeakyRelu, Activation::Elu,
                                          Activation::Clip, Activation::Sigmoid, Activation::Tanh,
