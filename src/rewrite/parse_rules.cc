@@ -94,10 +94,19 @@ class RuleParser : TermParser {
     Equation unused;  // errors show here, not only where it is used
     rule_ = &unused;
     in_pattern_ = true;
-    std::vector<PatternArgument> arguments;
-    for (size_t i = 0; i < pattern.parameters.size(); ++i)
-      arguments.push_back({{.kind = Term::Kind::Variable, .slot = anonymous()}, true});
-    expand(pattern, std::move(arguments));
+    auto try_out = [&] {
+      std::vector<PatternArgument> arguments;
+      for (const std::string& parameter : pattern.parameters) {
+        const bool is_of_attribute = pattern.of_attributes.contains(parameter);
+        arguments.push_back({{.kind = Term::Kind::Variable, .slot = is_of_attribute ? -1 : anonymous()}, true,
+                             is_of_attribute ? unused.slots.quantities++ : -1});
+      }
+      expand(pattern, std::move(arguments));
+    };
+    of_attributes_.clear();
+    try_out();
+    pattern.of_attributes = of_attributes_;
+    if (!of_attributes_.empty()) try_out();  // with what they are
     in_pattern_ = false;
     cursor_.rewind(end);
     patterns_.emplace(std::move(name), std::move(pattern));

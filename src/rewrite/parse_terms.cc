@@ -76,10 +76,15 @@ Term TermParser::named_result_term(const NamedTerm& result) {
   return t;
 }
 
-std::vector<TermParser::PatternArgument> TermParser::pattern_arguments() {
+std::vector<TermParser::PatternArgument> TermParser::pattern_arguments(const NamedTerm& pattern) {
   std::vector<PatternArgument> arguments;
   cursor_.expect("(", "before the arguments");
   do {
+    const size_t i = arguments.size();
+    if (i < pattern.parameters.size() && pattern.of_attributes.contains(pattern.parameters[i])) {
+      arguments.push_back(attribute_argument());
+      continue;
+    }
     const size_t known = variables_.size();
     const auto outer = pattern_arguments_.find(std::string(peek_word()));
     PatternArgument argument{term(), outer == pattern_arguments_.end() || outer->second.may_be_unbound};
@@ -90,6 +95,26 @@ std::vector<TermParser::PatternArgument> TermParser::pattern_arguments() {
   } while (cursor_.accept(","));
   cursor_.expect(")", "behind the arguments");
   return arguments;
+}
+
+TermParser::PatternArgument TermParser::attribute_argument() {
+  const size_t position = (cursor_.skip_space(), cursor_.position());
+  const std::string name = word("a variable, for an attribute");
+  const auto outer = pattern_arguments_.find(name);
+  const bool is_known = variables_.contains(name), is_parameter = outer != pattern_arguments_.end();
+  if (is_parameter && !is_known) of_attributes_.insert(name);
+  PatternArgument argument{{}, is_parameter ? outer->second.may_be_unbound : is_known, declare(name, Variable::Kind::Quantity, position)};
+  if (cursor_.accept("?")) {
+    optional_.insert(name);
+    argument.may_be_unbound = true;
+  }
+  return argument;
+}
+
+void TermParser::check_no_parameter(const std::string& name, size_t position) const {
+  if (in_pattern_ && pattern_arguments_.contains(name))
+    cursor_.fail_at(position, fmt::format("{} is a parameter, which stands for an operand or one attribute", name),
+                    "give it a name of its own in the pattern");
 }
 
 Term TermParser::named_pattern_term(Variable* around) {
@@ -103,8 +128,8 @@ Term TermParser::named_pattern_term(Variable* around) {
     cursor_.fail_at(position, fmt::format("there is no pattern {}", name),
                     meant.empty() ? "" : fmt::format("did you mean {}?", meant));
   }
-  std::vector<PatternArgument> arguments = pattern_arguments();
   const NamedTerm& pattern = found->second;
+  std::vector<PatternArgument> arguments = pattern_arguments(pattern);
   if (arguments.size() != pattern.parameters.size()) {
     cursor_.fail_at(position,
                     fmt::format("{} takes {} arguments, not {}", name, pattern.parameters.size(), arguments.size()));
@@ -123,6 +148,9 @@ Term TermParser::expand(const NamedTerm& pattern, std::vector<PatternArgument> g
   for (size_t i = 0; i < given.size(); ++i) arguments.emplace(pattern.parameters[i], std::move(given[i]));
   std::swap(arguments, pattern_arguments_);
   auto outer = std::exchange(variables_, {});
+  for (const auto& [parameter, argument] : pattern_arguments_) {
+    if (argument.quantity >= 0) variables_[parameter] = {Variable::Kind::Quantity, argument.quantity};
+  }
   auto outer_mentioned = std::exchange(mentioned_, {});
   Cursor outside = std::exchange(cursor_, Cursor(text_.substr(0, pattern.end), file_));
   cursor_.rewind(pattern.from);
@@ -310,6 +338,8 @@ Term TermParser::variable() {
   size_t position = cursor_.position();
   std::string name = word("a variable");
   if (auto argument = pattern_arguments_.find(name); in_pattern_ && argument != pattern_arguments_.end()) {
+    if (argument->second.quantity >= 0)
+      cursor_.fail_at(position, fmt::format("{} stands for an attribute already", name));
     mentioned_.insert(name);
     count(parts_of(argument->second.term));
     return argument->second.term;
@@ -395,6 +425,7 @@ Term TermParser::class_term() {
     cursor_.fail_at(class_position, fmt::format("there is no class or pattern {}", class_name));
   Term t{.kind = Term::Kind::Apply};
   t.operators = known->second;
+  check_no_parameter(name, position);
   t.operator_slot = declare(name, Variable::Kind::Operator, position);
   arguments(t);
   return t;
@@ -490,6 +521,7 @@ void TermParser::attributes(Term& t) {
     if (cursor_.accept("..")) {
       size_t position = cursor_.position();
       std::string name = word("a name for the other attributes");
+      check_no_parameter(name, position);
       t.rest = in_pattern_ ? declare(name, Variable::Kind::AttributeSet, position) : find(name, position).slot;
     } else {
       t.attributes.push_back(attribute(t));
@@ -518,6 +550,7 @@ AttributeTerm TermParser::attribute(const Term& t) {
   if (in_pattern_ && plain) {
     size_t at = cursor_.position();
     cursor_.advance(name.size());
+    if (pattern_arguments_.contains(name) && !variables_.contains(name)) of_attributes_.insert(name);
     a.binds = declare(name, Variable::Kind::Quantity, at);
   } else {
     a.value = sum();

@@ -20,11 +20,13 @@ class TermParser : protected ExpressionParser {
   struct NamedTerm {
     std::vector<std::string> parameters;
     size_t from, end;
+    std::set<std::string> of_attributes = {};  // parameters that attributes bind
   };
   // What stands for a parameter of a named pattern.
   struct PatternArgument {
     Term term;
-    bool may_be_unbound;  // x?, or no new variable
+    bool may_be_unbound;   // x?, or no new variable
+    int quantity = -1;     // the slot where it is of an attribute
   };
 
   TermParser(ir::Context& context, std::string_view text, std::string_view file, OperatorClasses& classes)
@@ -45,13 +47,17 @@ class TermParser : protected ExpressionParser {
   bool in_pattern_ = true;                               // of it, and not in a result
   std::map<std::string, NamedTerm> patterns_, results_;  // of this file
   std::set<std::string> optional_;                       // variables that are x? somewhere
+  std::set<std::string> of_attributes_;                  // parameters of the pattern that is being defined which attributes bind
 
  private:
   size_t operator_length();
   static int parts_of(const Term& t);
   // NAME(x, V): the term with what variables stand for in the place of its parameters.
   Term named_result_term(const NamedTerm& result);
-  std::vector<PatternArgument> pattern_arguments();
+  std::vector<PatternArgument> pattern_arguments(const NamedTerm& pattern);
+  PatternArgument attribute_argument();
+  // Operators and the attributes that are not named belong to the pattern.
+  void check_no_parameter(const std::string& name, size_t position) const;
   // NAME(s, t): one of its alternatives with the arguments in the place of the parameters. `around`: gets what is around the first.
   Term named_pattern_term(Variable* around = nullptr);
   // The node that a term matches gets a name, whichever of its alternatives it is.

@@ -108,6 +108,42 @@ TEST_F(RuleChoice, NamedPatternsAreChecked) {
   }
 }
 
+TEST_F(RuleChoice, NamedPatternsBindAttributes) {
+  constexpr std::string_view rules = R"(
+pattern sloped(x, a) = LeakyRelu{alpha=a}(x) | Elu{alpha=a}(x)
+pattern negated(x, s) = Neg(sloped(x, s)) | Neg(x)
+
+# the slope alone
+slope: Abs(negated(x, s?)) => LeakyRelu{alpha=or_else(s, 8.0)}(x)  [real, ordered 'once']
+# of one slope
+same: Add(sloped(x, s), sloped(y, s)) => Mul(x, y)  [real, ordered 'once']
+)";
+  auto alpha = [&](std::string_view text) {
+    EXPECT_EQ(apply(rules, text), "LeakyRelu");
+    return module->main()->result()->as_apply()->attributes().get_float("alpha", 0);
+  };
+  EXPECT_EQ(alpha("graph @main(%x: f32[3]) { return Abs(Neg(Elu(%x){alpha=0.25})) }"), 0.25f);
+  EXPECT_EQ(alpha("graph @main(%x: f32[3]) { return Abs(Neg(%x)) }"), 8);
+  EXPECT_EQ(apply(rules, "graph @main(%x: f32[3]) { return Add(LeakyRelu(%x){alpha=0.5}, Elu(%x){alpha=0.5}) }"), "Mul");
+  EXPECT_EQ(apply(rules, "graph @main(%x: f32[3]) { return Add(LeakyRelu(%x){alpha=0.5}, Elu(%x){alpha=0.25}) }"), "Add");
+}
+
+TEST_F(RuleChoice, ParametersOfNamedPatternsHaveOneKind) {
+  auto message = [&](const std::string& rules) -> std::string {
+    try {
+      apply(rules, "graph @main(%x: f32[3]) { return Neg(%x) }");
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_NE(message("pattern p(x, a) = Mul(LeakyRelu{alpha=a}(x), a)\n").find("a stands for an attribute already"), std::string::npos);
+  EXPECT_NE(message("pattern p(x, a) = LeakyRelu{..a}(x)\n").find("a is a parameter"), std::string::npos);
+  EXPECT_NE(message("class c = Neg, Abs\npattern p(x, F) = F:c(x)\n").find("F is a parameter"), std::string::npos);
+  const std::string no_attribute = "pattern p(x, a) = LeakyRelu{alpha=a}(x)\n# of a number\nr: Abs(p(x, 2)) => x  [real]";
+  EXPECT_NE(message(no_attribute).find("a variable, for an attribute"), std::string::npos);
+}
+
 TEST_F(RuleChoice, WhatIsAroundATermIsMadeAgain) {
   constexpr std::string_view rules = R"(
 pattern moved(x) = x | Reshape{..a}(x, _) | Transpose{perm=p}(Reshape{..a}(x, _))
