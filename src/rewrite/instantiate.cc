@@ -256,7 +256,10 @@ Node* Instance::call_at_run(const Apply& node, Frame* frame) {
     auto made = loops_.find(function);
     Graph* loop = made != loops_.end() ? made->second : loop_at_run(*function, operands, frame);
     for (size_t i = 0; i < operands.size(); ++i) {
-      if (!is_invariant(*function, i)) arguments.push_back(value({operands[i].node, frame}));
+      if (is_invariant(*function, i)) continue;
+      const Parameter* parameter = loop->parameter(arguments.size());
+      arguments.push_back(value({operands[i].node, frame}));
+      if (arguments.back()->type() != parameter->type()) varying_.insert(function->parameter(i));
     }
     callee = loop->value();
     if (loop->return_node()) type = loop->result()->type();
@@ -279,23 +282,34 @@ Node* Instance::call_at_run(const Apply& node, Frame* frame) {
   return call;
 }
 
-// The loop that a function is for its invariant arguments. Its parameters have the types of the others until inference finds them.
+// The loop that a function is for its invariant arguments. Its parameters have the types of the others until inference finds them, but for
+// sizes that an iteration changes: choices inside would be made by those of the first one.
 Graph* Instance::loop_at_run(const Graph& function, std::span<const Use> arguments, Frame* frame) {
   Module& module = rewriter_.module();
-  Graph* loop = module.make_graph(function.name(), frame->target);
-  Frame& inside = frames_.emplace_back(Frame{.graph = &function, .target = loop, .operation = frame->op ? frame : frame->operation});
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const Place given{arguments[i].node, frame};
-    if (is_invariant(function, i)) {
-      inside.arguments.push_back(given);
-    } else {
-      Parameter* made = module.add_parameter(loop, value(given)->type(), function.parameter(i)->name());
-      inside.arguments.push_back({made, nullptr});
+  auto num_varying = [&] { return std::ranges::count_if(function.parameters(), [&](const Parameter* p) { return varying_.contains(p); }); };
+  Graph* loop = nullptr;
+  std::ptrdiff_t before;
+  do {
+    before = num_varying();
+    if (loop) module.set_result(loop, module.none());
+    loop = module.make_graph(function.name(), frame->target);
+    Frame& inside = frames_.emplace_back(Frame{.graph = &function, .target = loop, .operation = frame->op ? frame : frame->operation});
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      const Place given{arguments[i].node, frame};
+      if (is_invariant(function, i)) {
+        inside.arguments.push_back(given);
+        continue;
+      }
+      const Parameter* parameter = function.parameter(i);
+      const Type* type = value(given)->type();
+      if (varying_.contains(parameter)) type = analysis::without_sizes(module.context(), type);
+      inside.arguments.push_back({module.add_parameter(loop, type, parameter->name()), nullptr});
     }
-  }
-  loops_.emplace(&function, loop);
-  fill(*loop, inside);
-  loops_.erase(&function);
+    loops_.emplace(&function, loop);
+    fill(*loop, inside);
+    loops_.erase(&function);
+  } while (num_varying() > before);
+  for (const Parameter* parameter : function.parameters()) varying_.erase(parameter);
   rewriter_.inference().forget(*loop);
   return loop;
 }

@@ -20,6 +20,7 @@
 #pragma once
 
 #include <boost/unordered/unordered_flat_map.hpp>
+#include <boost/unordered/unordered_flat_set.hpp>
 #include <deque>
 #include <string_view>
 #include <vector>
@@ -93,6 +94,7 @@ class Instance {
   Rewriter& rewriter_;
   std::deque<Frame> frames_;
   boost::unordered_flat_map<const ir::Graph*, ir::Graph*> loops_;  // while they are made
+  boost::unordered_flat_set<const ir::Parameter*> varying_;        // of their functions: not of the same sizes in each iteration
 };
 
 }  // namespace anfora::rewrite

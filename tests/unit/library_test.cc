@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "analysis/evaluate.h"
 #include "analysis/infer.h"
 #include "anfora/error.h"
 #include "dialects/microsoft/library.h"
@@ -13,6 +14,7 @@
 #include "ir/print.h"
 #include "ir/verify.h"
 #include "ops/registry.h"
+#include "rewrite/instantiate.h"
 
 namespace anfora::ir {
 namespace {
@@ -85,6 +87,36 @@ TEST(Library, ErrorsSayThePlace) {
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("own.ir:3:"), std::string::npos) << error.what();
   }
+}
+
+// In the loop, the size of %all is not the one before the loop, by which choices inside would be made.
+TEST(Library, SizesThatALoopChangesAreNotThoseBeforeIt) {
+  auto context = ops::make_context();
+  const Library::File files[] = {{"own.ir", R"(module { domain = "com.microsoft" }
+
+graph @Gelu(%x) { return call @grown(%x, 0, %x) }
+graph @grown(%x, %i, %all) {
+  return if AtRun(Less(%i, 3)) { return call @grown(%x, Add(%i, 1), Concat(%all, %all){axis=0}) }
+    else { return Mul(%x, CastLike(Gather(Shape(%all), 0), %x)) }
+}
+)"}};
+  Library library(*context, files);
+  auto module = parse(*context, "graph @main(%x: f32[3]) { return com.microsoft::Gelu(%x) }");
+  analysis::Inference inference(*module);
+  inference.run();
+  Apply* root = module->main()->result()->as_apply();
+  rewrite::Rewriter rewriter(*module, inference);
+  rewriter.set_root(*root);
+  rewrite::Instance instance(library, rewriter, *library.find(root->op()), root->attributes());
+  module->replace(root, instance.result());
+  module->erase(root);
+  rewriter.discard_made();
+  verify_or_throw(*module);
+  analysis::infer_types(*module);
+  const std::vector<Datum> inputs{Tensor::from<float>(Shape{3}, std::vector<float>{1, -2, 0})};
+  const Tensor result = analysis::interpret(*module, inputs)[0].tensor();
+  EXPECT_EQ(result.data<float>()[0], 24);
+  EXPECT_EQ(result.data<float>()[1], -48);
 }
 
 }  // namespace
