@@ -113,7 +113,8 @@ void is_inf(KernelContext& context) {
 
 // ---- sine and cosine ----
 
-// Angles that are too large for vector_math.h, infinities and NaN among them, send their block of elements to libm.
+// Angles that are too large for vector_math.h, infinities and NaN among them, go to libm: each by itself, since a sine does not depend on
+// what lies beside it.
 template <bool Cosine>
 void sine_loop(const void*, const void* in, void* out, int64_t n) {
   const float* x = static_cast<const float*>(in);
@@ -127,7 +128,10 @@ void sine_loop(const void*, const void* in, void* out, int64_t n) {
       ANFORA_INDEPENDENT_ITERATIONS
       for (int64_t i = begin; i < end; ++i) y[i] = Cosine ? kernels::cos(x[i]) : kernels::sin(x[i]);
     } else {
-      for (int64_t i = begin; i < end; ++i) y[i] = Cosine ? std::cos(x[i]) : std::sin(x[i]);
+      for (int64_t i = begin; i < end; ++i) {
+        const bool is_small = (std::bit_cast<uint32_t>(x[i]) & 0x7fffffffu) <= kLargest;
+        y[i] = is_small ? (Cosine ? kernels::cos(x[i]) : kernels::sin(x[i])) : (Cosine ? std::cos(x[i]) : std::sin(x[i]));
+      }
     }
   }
 }
