@@ -21,8 +21,8 @@
 #include "analysis/evaluate.h"
 #include "passes/origins.h"
 #include "passes/pass.h"
-#include "passes/repetition.h"
 #include "rewrite/match.h"
+#include "support/repetition.h"
 
 namespace anfora::passes {
 

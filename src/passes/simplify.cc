@@ -5,9 +5,8 @@
 #include "ops/registry.h"
 #include "passes/contraction.h"
 #include "passes/pass.h"
-#include "passes/repetition.h"
 #include "rewrite/compiled_rules.h"
-#include "support/element_types.h"
+#include "support/repetition.h"
 
 namespace anfora::passes {
 
@@ -40,23 +39,6 @@ Node* cancel_views(Rewriter&, Apply& root) {
   return same_tensor_type(&root, root.input(0)) ? root.input(0) : nullptr;
 }
 
-// A constant of which only a part differs from the rest, in an operator that broadcasts: that part.
-//
-//     Add(x: f32[8, 64, 56, 56], c: f32[64, 56, 56])   where c repeats itself along the last two axes: c: f32[64, 1, 1]
-Node* shrink_constants(Rewriter& rewriter, Apply& root) {
-  boost::container::small_vector<Node*, 4> inputs;
-  bool smaller = false;
-  for (const Use& use : root.operands()) {
-    const Tensor* constant = constant_tensor(use.node);
-    auto part = constant ? without_repetition(*constant) : std::nullopt;
-    smaller = smaller || part;
-    inputs.push_back(part ? rewriter.constant(std::move(*part)) : use.node);
-  }
-  if (!smaller) return nullptr;
-  Node* made = rewriter.apply(root.op(), inputs, root.attributes());
-  return same_tensor_type(made, &root) ? made : nullptr;  // a constant may be what makes the result so large
-}
-
 // Rows of a constant by constant indices that repeat themselves: the few rows that there are, expanded. What is larger than its
 // sources is not folded; this is, and who adds it needs no Expand.
 //
@@ -64,13 +46,10 @@ Node* shrink_constants(Rewriter& rewriter, Apply& root) {
 Node* gather_once(Rewriter& rewriter, Apply& root) {
   const Tensor* indices = constant_tensor(root.input(1));
   auto shape = root.type() ? root.type()->static_shape() : std::nullopt;
-  if (!indices || !constant_tensor(root.input(0)) || !shape) return nullptr;
-  auto part = without_repetition(*indices);
+  auto part = indices && constant_tensor(root.input(0)) && shape ? without_repetition(*indices) : std::nullopt;
   if (!part) return nullptr;
-  if (part->rank() == 0) part = part->reshaped(Shape(static_cast<size_t>(indices->rank()), 1));
   Node* rows = rewriter.apply("Gather", {root.input(0), rewriter.constant(std::move(*part))}, root.attributes());
-  const std::vector<int64_t> extents(shape->begin(), shape->end());
-  return rewriter.apply("Expand", {rows, rewriter.constant(Tensor::vector<int64_t>(std::span(extents)))});
+  return rewriter.apply("Expand", {rows, rewriter.integers(*shape)});
 }
 
 // Inference has found which type a function over types is called with.
@@ -94,8 +73,6 @@ Node* call_of_function(Rewriter& rewriter, Apply& root) {
   return results.size() == 1 ? results[0] : rewriter.tuple(results);
 }
 
-constexpr std::string_view kShrinks = "a constant that repeats itself along an axis = its part, broadcast";
-
 constexpr Rule kSimplifyRules[] = {
     {"einsum-in-product", "Einsum", "Einsum(x, y) = a product of both, and views", Promise::Real, plain_contraction},
     {"tuple-item", "TupleGetItem", "item i of (x₀, x₁, …) = xᵢ", Promise::Exact, item_of_tuple},
@@ -103,8 +80,6 @@ constexpr Rule kSimplifyRules[] = {
      cancel_views},
     {"cast-to-known-type", "CastTo", "a conversion to a type that inference knows = a Cast to it", Promise::Exact,
      cast_to_known_type},
-    {"small-constant", "Add Sub Mul Div Pow Min Max Where Equal Less LessOrEqual Greater GreaterOrEqual And Or",
-     kShrinks, Promise::Exact, shrink_constants},
     {"gather-of-repetition", "Gather",
      "rows of a constant by indices that repeat themselves = those by a part, expanded", Promise::Exact, gather_once},
 };

@@ -8,6 +8,7 @@
 #include "rewrite/expression.h"
 #include "support/element_types.h"
 #include "support/integers.h"
+#include "support/repetition.h"
 
 namespace anfora::rewrite {
 namespace {
@@ -324,6 +325,12 @@ Quantity last_axes(const Scope& scope, Arguments a) {
   return axes->front();
 }
 
+Quantity unrepeated(const Scope& scope, Arguments a) {
+  const Tensor* t = constant_tensor(as_node(a[0]));
+  auto part = t ? without_repetition(*t) : std::nullopt;
+  return part ? Quantity(scope.rewriter.constant(std::move(*part))) : NotKnown{};
+}
+
 // What a range does not show is not known: it may hold all the same.
 template <bool (*Shows)(const analysis::ValueRange&)>
 Quantity range_shows(const Scope& scope, Arguments a) {
@@ -636,6 +643,7 @@ constexpr Function kValueFunctions[] = {
     {"const", 1, 1, is_constant, "const(x): a constant tensor; of x..., all of them"},
     {"alike", 2, 2, alike, "alike(c, d): constants of one type, or both left out; of lists, each and each"},
     {"value", 1, 1, value, "value(c): the number that all elements of a constant are"},
+    {"unrepeated", 1, 1, unrepeated, "unrepeated(c): the part of a constant that repeats itself along axes; not known where it does not"},
     {"counts", 1, 1, counts, "counts(c): whether its elements, row by row, are 0, 1, 2, …"},
     {"elements", 1, 1, elements, "elements(x): the list of the elements of a vector, constants or shape arithmetic"},
     {"combinable", 2, 2, combinable, "combinable(c, d): constants, of which one has the shape that both have together"},

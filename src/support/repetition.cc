@@ -1,8 +1,8 @@
-#include "passes/repetition.h"
+#include "support/repetition.h"
 
 #include <cstring>
 
-namespace anfora::passes {
+namespace anfora {
 
 std::optional<Tensor> without_repetition(const Tensor& t) {
   if (t.size() <= 1 || t.dtype() == DType::String) return std::nullopt;
@@ -29,8 +29,7 @@ std::optional<Tensor> without_repetition(const Tensor& t) {
     }
     small = std::move(part);
   }
-  if (small.size() == t.size()) return std::nullopt;
-  return small.size() == 1 ? small.reshaped({}) : small;
+  return small.size() < t.size() ? std::optional(small) : std::nullopt;
 }
 
-}  // namespace anfora::passes
+}  // namespace anfora

@@ -5,10 +5,9 @@
 
 #include "anfora/tensor.h"
 
-namespace anfora::passes {
+namespace anfora {
 
-// A constant that repeats itself along axes, without the repetition: f32[64, 56, 56] as f32[64, 1, 1]; a scalar where all
-// elements are one. Empty: it does not.
+// A constant that repeats itself along axes, without the repetition: f32[64, 56, 56] as f32[64, 1, 1]. Empty: it does not.
 std::optional<Tensor> without_repetition(const Tensor& t);
 
-}  // namespace anfora::passes
+}  // namespace anfora
