@@ -31,13 +31,14 @@ void fields(auto& archive, Is<SlotCounts> auto& s) {
   archive(s.nodes, s.lists, s.quantities, s.operators, s.attribute_sets);
 }
 void fields(auto& archive, Is<Equation::Replaced> auto& r) { archive(r.slot, r.result); }
+void fields(auto& archive, Is<Equation::Beside> auto& b) { archive(b.term, b.through); }
 void fields(auto& archive, Is<Equation::Group> auto& g) {
   archive(g.through, g.depth, g.lists, g.keys, g.condition);
 }
 void fields(auto& archive, Is<Equation> auto& e) {
   archive(e.name, e.theme, e.place, e.doc, e.text, e.on_floats, e.on_others, e.must_pay, e.is_accurate, e.moves_kinks,
-          e.takes_numbers, e.sharpens, e.order, e.slots, e.variables, e.pattern, e.results, e.also, e.group, e.guard,
-          e.guard_text);
+          e.takes_numbers, e.sharpens, e.order, e.slots, e.variables, e.pattern, e.results, e.also, e.beside, e.group,
+          e.guard, e.guard_text);
 }
 
 // The quantities that a text has.

@@ -31,6 +31,9 @@ constexpr size_t kMostTriedBothWays = 64;
 // by piece, each time as a whole, which is not linear either.
 constexpr size_t kMostTakenApart = 512;
 
+// Users of a value that are looked at to find what is beside an application.
+constexpr size_t kMostReaders = 256;
+
 // Constants in exported models are decimal texts of about this precision ("0.79788", "1.4142135"), or values of the
 // narrow type that a model was trained in.
 constexpr double kApproximation = 1e-5;
@@ -356,6 +359,18 @@ class Matcher {
 bool for_each_match(const Term& pattern, Apply& root, Match& match, FunctionRef<Quantity(const Expression&)> evaluate,
                     FunctionRef<bool()> accept) {
   return Matcher(match, evaluate).term(pattern, &root, accept);
+}
+
+bool for_each_reader(const Term& pattern, Node& operand, Match& match, FunctionRef<Quantity(const Expression&)> evaluate,
+                     FunctionRef<bool()> accept) {
+  boost::container::small_vector<Apply*, 8> readers;  // `accept` may add some
+  for (const Use& use : operand.uses()) {
+    if (readers.size() == kMostReaders) return false;
+    const bool is_new = !std::ranges::count(readers, use.user) && !std::ranges::count(match.applications, use.user);
+    if (is_new && use.user->graph() == match.applications.front()->graph()) readers.push_back(use.user);
+  }
+  Matcher matcher(match, evaluate);
+  return std::ranges::any_of(readers, [&](Apply* reader) { return matcher.term(pattern, reader, accept); });
 }
 
 std::optional<double> splat_value(const Node* node) {

@@ -42,6 +42,10 @@ struct Match {
 bool for_each_match(const Term& pattern, ir::Apply& root, Match& match,
                     FunctionRef<Quantity(const Expression&)> evaluate, FunctionRef<bool()> accept);
 
+// The same of the readers of an operand, in the graph of the root and none that has matched; where there are very many, none is tried.
+bool for_each_reader(const Term& pattern, ir::Node& operand, Match& match,
+                     FunctionRef<Quantity(const Expression&)> evaluate, FunctionRef<bool()> accept);
+
 // Whether all elements of a constant are that number: exactly as its type has it, or approximately.
 bool is_splat(const ir::Node* node, double number, bool approximate = false);
 // The one number that all elements of a constant are; empty: they differ, or are no real numbers.

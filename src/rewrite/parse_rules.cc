@@ -148,6 +148,7 @@ class RuleParser : TermParser {
     if (!is_application(equation.pattern)) {
       cursor_.fail_at(equation.pattern.position, "a pattern is an application of an operator");
     }
+    if (!is_group && accept_word("beside")) beside(equation);
     in_pattern_ = false;
     if (is_group) group(equation);
     cursor_.expect("=>", "between pattern and result");
@@ -168,6 +169,19 @@ class RuleParser : TermParser {
     }
     equation.text = on_one_line(text_.substr(start, end - start));
     equations_.push_back(std::move(equation));
+  }
+
+  // beside TERM of x
+  void beside(Equation& equation) {
+    Equation::Beside beside{.term = term()};
+    if (beside.term.kind != Term::Kind::Apply) cursor_.fail_at(beside.term.position, "what is beside is an application");
+    if (!accept_word("of")) cursor_.fail_expected("of: what both have as an operand");
+    const size_t position = (cursor_.skip_space(), cursor_.position());
+    const Variable through = find(word("a variable"), position);
+    beside.through = through.slot;
+    if (through.kind != Variable::Kind::Node || depth_of(equation.pattern, through.slot) == 0 || depth_of(beside.term, through.slot) != 1)
+      cursor_.fail_at(position, "what is beside is found through an operand of both");
+    equation.beside = std::move(beside);
   }
 
   // of x by KEY, … where CONDITION. Behind it, other names of nodes stand for the lists of what all members of the group have there.

@@ -377,9 +377,16 @@ class Engine {
       if (!replacement && refusal.empty()) refusal = std::move(why);
       return replacement != nullptr;
     };
+    auto value = [&](const Expression& e) { return evaluate(e, scope); };
+    auto accept_beside = [&] {
+      Node* shared = match.nodes[static_cast<size_t>(equation.beside->through)];
+      return shared && for_each_reader(equation.beside->term, *shared, match, value, accept);
+    };
     group_.clear();
-    if (!equation.group) {
-      for_each_match(equation.pattern, node, match, [&](const Expression& e) { return evaluate(e, scope); }, accept);
+    if (equation.beside) {
+      for_each_match(equation.pattern, node, match, value, accept_beside);
+    } else if (!equation.group) {
+      for_each_match(equation.pattern, node, match, value, accept);
     } else if (group_ = match_group(equation, node, rewriter_, match); !group_.empty()) {
       match.group_size = group_.size();
       accept();

@@ -39,6 +39,12 @@ struct Equation {
     Term result;
   };
   std::vector<Replaced> also;  // what is replaced together with the root
+  // … beside TERM of x: another application that has x as an operand.
+  struct Beside {
+    Term term;
+    int through = -1;  // the slot of x
+  };
+  std::optional<Beside> beside;
   // all TERM of x by KEYS where CONDITION: the pattern is that of one of several applications, which are replaced together, each by one
   // result of what the rule makes.
   struct Group {

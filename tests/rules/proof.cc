@@ -409,7 +409,7 @@ const Term* find_class(const Term& t) {
 
 Proof prove(const Equation& equation) {
   Proof whole;
-  if (!equation.also.empty() || equation.group) return whole;  // says of the root only
+  if (!equation.also.empty() || equation.beside || equation.group) return whole;  // says of the root only
   const Term* with_class = equation.slots.operators == 1 ? find_class(equation.pattern) : nullptr;
   std::vector<const ir::Operator*> members =
       with_class ? with_class->operators : std::vector<const ir::Operator*>{nullptr};

@@ -102,6 +102,8 @@ TEST_F(RuleChoice, NamedPatternsAreChecked) {
       "pattern p(x) = x | Neg(x)\n# ends?\nr: Abs(V:p(Relu(x))) => V(x)  [real]",
       "# two results for two roots\nr: Abs(n:Neg(x)) => x | Relu(x), n => x  [real, ordered '']",
       "# x is no application\nr: Abs(Neg(x)) => x, y => x  [real, ordered '']",
+      "# y is in one of them\nr: Abs(Neg(x)) beside Relu(y) of y => x  [real]",
+      "# no application\nr: Abs(Neg(x)) beside x of x => x  [real]",
   };
   for (const char* rules : kWrong) {
     EXPECT_THROW(apply(rules, "graph @main(%x: f32[3]) { return Neg(%x) }"), Error) << rules;
@@ -157,6 +159,23 @@ around: Abs(V:moved(Relu(x))) => Neg(V(x))  [real, ordered 'once'] if single_use
   const ir::Apply* moved = module->main()->result()->as_apply()->input(0)->as_apply();
   ASSERT_TRUE(moved->is("Transpose"));
   EXPECT_TRUE(moved->input(0)->as_apply()->input(0)->is_parameter());
+}
+
+TEST_F(RuleChoice, AnotherReaderOfAnOperandMatches) {
+  constexpr std::string_view rules = R"(
+# the other one as a factor
+beside: Abs(Neg(x)) beside n:Relu(x) of x => Mul(n, x)  [real, ordered 'once'] if uses(n) == 1
+)";
+  apply(rules, "graph @main(%x: f32[3]) { return (Abs(Neg(%x)), Relu(%x)) }");
+  EXPECT_TRUE(module->main()->result()->as_apply()->input(0)->as_apply()->is("Mul"));
+  EXPECT_EQ(apply(rules, "graph @main(%x: f32[3]) { return Abs(Neg(%x)) }"), "Abs");
+  apply(rules, "graph @main(%x: f32[3], %y: f32[3]) { return (Abs(Neg(%x)), Relu(%y)) }");
+  EXPECT_TRUE(module->main()->result()->as_apply()->input(0)->as_apply()->is("Abs"));
+  // Each reader is tried until the condition holds.
+  apply(rules, "graph @main(%x: f32[3]) { %r = Relu(%x) %s = Relu(%x) return (Abs(Neg(%x)), %r, %r, %s) }");
+  const ir::Apply* results = module->main()->result()->as_apply();
+  ASSERT_TRUE(results->input(0)->as_apply()->is("Mul"));
+  EXPECT_EQ(results->input(0)->as_apply()->input(0), results->input(3));
 }
 
 constexpr std::string_view kSiblings = R"(
