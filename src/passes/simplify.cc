@@ -19,24 +19,9 @@ using rewrite::Promise;
 using rewrite::Rewriter;
 using rewrite::Rule;
 
-bool same_tensor_type(const Node* a, const Node* b) {
-  return same_shape(*a, *b) && a->type()->dtype() == b->type()->dtype();
-}
-
 Node* item_of_tuple(Rewriter&, Apply& item) {
   Apply* tuple = item.input(0)->as(Primitive::MakeTuple);
   return tuple ? tuple->input(static_cast<size_t>(item.attributes().require_int("index"))) : nullptr;
-}
-
-// A chain of views that ends in the type it started from.
-Node* cancel_views(Rewriter&, Apply& root) {
-  Node* source = root.input(0);
-  while (Apply* view = source->as_apply()) {
-    if (view->op().fusion != FusionKind::View || view->num_outputs() != 1) break;
-    source = view->input(0);
-    if (same_tensor_type(&root, source)) return source;
-  }
-  return same_tensor_type(&root, root.input(0)) ? root.input(0) : nullptr;
 }
 
 // Rows of a constant by constant indices that repeat themselves: the few rows that there are, expanded. What is larger than its
@@ -76,8 +61,6 @@ Node* call_of_function(Rewriter& rewriter, Apply& root) {
 constexpr Rule kSimplifyRules[] = {
     {"einsum-in-product", "Einsum", "Einsum(x, y) = a product of both, and views", Promise::Real, plain_contraction},
     {"tuple-item", "TupleGetItem", "item i of (x₀, x₁, …) = xᵢ", Promise::Exact, item_of_tuple},
-    {"cancel-views", "Reshape Flatten Squeeze Unsqueeze", "a chain of views back to x's shape = x", Promise::Exact,
-     cancel_views},
     {"cast-to-known-type", "CastTo", "a conversion to a type that inference knows = a Cast to it", Promise::Exact,
      cast_to_known_type},
     {"gather-of-repetition", "Gather",
