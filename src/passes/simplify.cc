@@ -37,13 +37,6 @@ Node* gather_once(Rewriter& rewriter, Apply& root) {
   return rewriter.apply("Expand", {rows, rewriter.integers(*shape)});
 }
 
-// Inference has found which type a function over types is called with.
-Node* cast_to_known_type(Rewriter& rewriter, Apply& root) {
-  const Type* type = root.input(1)->type();
-  if (!type || type->kind() != TypeKind::Type || type->element()->dtype() == DType::Undefined) return nullptr;
-  return rewriter.apply("Cast", {root.input(0)}, {{"to", static_cast<int64_t>(type->element()->dtype())}});
-}
-
 Node* call_of_function(Rewriter& rewriter, Apply& root) {
   Node* function = root.input(0);
   boost::container::small_vector<Node*, 8> arguments;
@@ -61,8 +54,6 @@ Node* call_of_function(Rewriter& rewriter, Apply& root) {
 constexpr Rule kSimplifyRules[] = {
     {"einsum-in-product", "Einsum", "Einsum(x, y) = a product of both, and views", Promise::Real, plain_contraction},
     {"tuple-item", "TupleGetItem", "item i of (x₀, x₁, …) = xᵢ", Promise::Exact, item_of_tuple},
-    {"cast-to-known-type", "CastTo", "a conversion to a type that inference knows = a Cast to it", Promise::Exact,
-     cast_to_known_type},
     {"gather-of-repetition", "Gather",
      "rows of a constant by indices that repeat themselves = those by a part, expanded", Promise::Exact, gather_once},
 };

@@ -29,7 +29,9 @@ Quantity elements(const Scope& scope, Arguments a);
 // Types --------------------------------------------------------------------------------------------------------------
 
 Quantity dtype(const Scope&, Arguments a) {
-  const Type* type = tensor_type(a[0]);
+  const Node* node = as_node(a[0]);
+  const Type* given = node ? node->type() : nullptr;
+  const Type* type = given && given->kind() == TypeKind::Type ? given->element() : tensor_type(a[0]);
   return type && type->dtype() != DType::Undefined ? Quantity(static_cast<int64_t>(type->dtype())) : NotKnown{};
 }
 Quantity rank(const Scope&, Arguments a) {
@@ -623,7 +625,7 @@ Quantity uses(const Scope&, Arguments a) {
 }
 
 constexpr Function kValueFunctions[] = {
-    {"dtype", 1, 1, dtype, "dtype(x): its element type; f32, i64, … are constants"},
+    {"dtype", 1, 1, dtype, "dtype(x): its element type, or of a type which that is; f32, i64, … are constants"},
     {"rank", 1, 1, rank, "rank(x): the number of its dimensions"},
     {"shape", 1, 1, shape, "shape(x): the list of its dimensions, which may be symbolic"},
     {"dim", 2, 2, dim, "dim(x, i): dimension i; a negative i counts from the end"},
