@@ -187,10 +187,6 @@ class Contraction {
   const bool is_plain_;
 };
 
-}  // namespace
-
-namespace {
-
 Node* contracted(Rewriter& rewriter, Apply& root, bool is_plain) {
   std::vector<int> ranks;
   for (const Use& use : root.operands()) ranks.push_back(rank_of(use.node));

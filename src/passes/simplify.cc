@@ -72,10 +72,6 @@ size_t run_simplify(PassContext& context) {
   return rewrite::apply_rules(*rules, context.rewriting(), context.inference, context.remarks, kSimplify.name);
 }
 
-}  // namespace
-
-namespace {
-
 using Functions = std::vector<std::span<const Rule>>;
 using Entry = rewrite::CompiledRules::Entry;
 

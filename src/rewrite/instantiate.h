@@ -12,7 +12,8 @@
 // in what is made.
 //
 // What is left to the run, `if AtRun(…)`, becomes functions of the module, and a function that begins so a loop. Its parameters are those
-// arguments that it does not pass on to itself as they are; the others are free variables.
+// arguments that it does not pass on to itself as they are; the others are free variables. A loop is made again where it turns out to change
+// the sizes of an argument.
 //
 // Each call of a function is a frame: the values of its nodes so far, each computed when it is first asked for.
 //
