@@ -106,7 +106,8 @@ const kernels::PreparedRegistry& generating_kernels() {
     kernels::PreparedRegistry all;
     for (std::string_view name : kernels::generated::kProducts) {
       all.add(name, "generated:product", [](kernels::KernelData& data) -> std::unique_ptr<kernels::PreparedKernel> {
-        if (!kernels::generated::prefers_generated_product(data) || !can_compile()) return nullptr;
+        const bool is_named = !data.implementation.empty();
+        if ((!is_named && !kernels::generated::prefers_generated_product(data)) || !can_compile()) return nullptr;
         return generate_product(data);
       });
     }

@@ -3,6 +3,15 @@
 #include <algorithm>
 
 namespace anfora::kernels {
+namespace {
+
+void forget_preparation(KernelData& data) {
+  data.implementation.clear();
+  data.packed.clear();
+  data.workspace_bytes = 0;
+}
+
+}  // namespace
 
 bool InputDescription::is_static() const {
   return shape && std::ranges::none_of(*shape, [](int64_t dim) { return dim < 0; });
@@ -26,13 +35,19 @@ void PreparedRegistry::add(std::string_view op, std::string_view implementation,
 std::unique_ptr<PreparedKernel> PreparedRegistry::prepare(KernelData& data) const {
   for (const Candidate& candidate : std::ranges::equal_range(candidates_, data.op, {}, &Candidate::op)) {
     if (auto kernel = candidate.prepare(data)) {
-      data.implementation = candidate.implementation;
+      if (data.implementation.empty()) data.implementation = candidate.implementation;
       return kernel;
     }
-    data.packed.clear();
-    data.workspace_bytes = 0;
+    forget_preparation(data);
   }
   return nullptr;
+}
+
+std::unique_ptr<PreparedKernel> PreparedRegistry::prepare_as(KernelData& data, std::string_view implementation) const {
+  data.implementation = implementation;
+  auto kernel = load(data);
+  if (!kernel) forget_preparation(data);
+  return kernel;
 }
 
 std::unique_ptr<PreparedKernel> PreparedRegistry::load(KernelData& data) const {

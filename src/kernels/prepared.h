@@ -49,7 +49,7 @@ struct KernelData {
   size_t num_outputs = 1;
 
   // What preparing it adds.
-  std::string implementation;          // "onednn:convolution", "reference"
+  std::string implementation;          // "onednn:convolution", "reference"; set before: asked for, whatever is expected to be faster
   std::vector<PackedConstant> packed;  // grows when a run meets shapes that want another layout
   size_t workspace_bytes = 0;          // that a run takes, when that is known beforehand
 
@@ -87,8 +87,9 @@ class PreparedRun {
   std::unique_ptr<PreparedKernel::State> state_;
 };
 
-// Null when the implementation does not apply. Throws only for what is wrong whatever the implementation is. The data outlives the
-// kernel. What is packed already is taken as it is: so this also makes the kernel of data that was prepared before.
+// Null when the implementation does not apply; and, unless the data names it, where another one is expected to be faster (the cost
+// model). It may name itself more precisely than it is registered. Throws only for what is wrong whatever the implementation is. The data
+// outlives the kernel. What is packed already is taken as it is: so this also makes the kernel of data that was prepared before.
 using PrepareFunction = std::unique_ptr<PreparedKernel> (*)(KernelData& data);
 
 // Operator → implementations, tried in the order in which they were added.
@@ -99,6 +100,8 @@ class PreparedRegistry {
 
   // By the first candidate that applies, which the data then names; null: none does.
   std::unique_ptr<PreparedKernel> prepare(KernelData& data) const;
+  // By that one, whatever is expected to be faster; null, with the data as it was, where it is unknown or does not apply.
+  std::unique_ptr<PreparedKernel> prepare_as(KernelData& data, std::string_view implementation) const;
   // By the one that the data names; null where it is unknown or does not apply, as on another processor.
   std::unique_ptr<PreparedKernel> load(KernelData& data) const;
   // The names of the candidates for an operator, in the order in which they are tried.

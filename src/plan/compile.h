@@ -12,7 +12,9 @@
 // weight back once it is packed, so that there are never two of all.
 #pragma once
 
+#include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "ir/module.h"
@@ -20,6 +22,9 @@
 #include "runtime/executable.h"
 
 namespace anfora::plan {
+
+// Names of implementations, the one to try first first.
+using KernelChoice = std::function<std::vector<std::string>(const kernels::KernelData&)>;
 
 struct CompileOptions {
   int threads = 0;  // 0: one a CPU
@@ -29,7 +34,15 @@ struct CompileOptions {
   bool reference_only = false;
   // Prepared kernels of one's own, before those of oneDNN.
   std::vector<const kernels::PreparedRegistry*> prepared;
+  // The implementations to try first for an application that describe_kernels() lists, by name; called by several threads at once. Where
+  // none of them applies, the first of the registries does that expects to be fast.
+  KernelChoice choice = {};
 };
+
+// The registries that applications find their prepared kernels in, in the order in which they are tried.
+std::vector<const kernels::PreparedRegistry*> registries(const CompileOptions& options);
+// What prepared kernels are told of each application that a run may reach, in no particular order.
+std::vector<kernels::KernelData> describe_kernels(const ir::Module& module);
 
 // Operators without a kernel are no error here but when they are run; Executable::missing_kernels() lists them.
 runtime::Executable compile(const ir::Module& module, const CompileOptions& options = {});

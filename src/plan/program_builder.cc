@@ -54,7 +54,30 @@ void release_elements(Tensor& tensor) {
 // The tensor is the module's, which is used up: nobody looks for its elements any more.
 void release_elements(const ir::Value& constant) { release_elements(const_cast<Tensor&>(constant.tensor())); }
 
+kernels::KernelData describe_kernel(const ir::Apply& node) {
+  kernels::KernelData data{.op = std::string(node.op().qualified), .attributes = node.attributes(), .num_outputs = node.num_outputs()};
+  for (const ir::Use& use : node.operands()) data.inputs.push_back(describe_input(*use.node));
+  return data;
+}
+
 }  // namespace
+
+std::vector<const kernels::PreparedRegistry*> registries(const CompileOptions& options) {
+  std::vector<const kernels::PreparedRegistry*> all = options.prepared;
+  std::ranges::copy(kernels::prepared_kernels(), std::back_inserter(all));
+  return all;
+}
+
+std::vector<kernels::KernelData> describe_kernels(const ir::Module& module) {
+  std::vector<kernels::KernelData> kernels;
+  const ir::ModuleOrder order = ir::topological_order(module);
+  for (const ir::GraphOrder& graph : order.graphs) {
+    for (const ir::Apply* node : graph.nodes) {
+      if (node->primitive() == ir::Primitive::Operation && ir::is_reached(node->type())) kernels.push_back(describe_kernel(*node));
+    }
+  }
+  return kernels;
+}
 
 ProgramBuilder::ProgramBuilder(const ir::Module& module, ir::Module* used_up, const CompileOptions& options)
     : program(std::make_unique<runtime::Program>()),
@@ -210,9 +233,15 @@ bool ProgramBuilder::prepare(const ir::Apply& node, size_t first_operand, runtim
   for (const ir::Use& use : node.operands().subspan(first_operand)) kernel.inputs.push_back(describe_input(*use.node));
   kernel.prepared = kernels::prepare_registered(kernel);
   if (kernel.prepared) return true;
-  std::vector<const kernels::PreparedRegistry*> registries = options_.prepared;
-  std::ranges::copy(kernels::prepared_kernels(), std::back_inserter(registries));
-  for (const kernels::PreparedRegistry* registry : registries) {
+  const std::vector<const kernels::PreparedRegistry*> all = registries(options_);
+  const std::vector<std::string> chosen = options_.choice ? options_.choice(kernel) : std::vector<std::string>();
+  for (const std::string& name : chosen) {
+    for (const kernels::PreparedRegistry* registry : all) {
+      kernel.prepared = registry->prepare_as(kernel, name);
+      if (kernel.prepared) return true;
+    }
+  }
+  for (const kernels::PreparedRegistry* registry : all) {
     kernel.prepared = registry->prepare(kernel);
     if (kernel.prepared) return true;
   }

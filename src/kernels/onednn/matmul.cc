@@ -71,6 +71,21 @@ class MatMul : public ShapedKernel {
   explicit MatMul(KernelData& data)
       : ShapedKernel(data), dtype_(data.input(0).dtype), type_(*data_type(dtype_)), attributes_(data) {}
 
+  // Where all shapes are known, in the form that the data names, or in the best one, which the data then names. Else each shape has the
+  // form that suits it, under the name of matmul. False where that cannot be.
+  bool prepare(KernelData& data) {
+    form_ = form_named(data.implementation);
+    if (!prepare_static()) return false;
+    if (!is_static()) {
+      const bool is_open = form_.value_or(Form::MatMul) == Form::MatMul;
+      form_.reset();
+      return is_open;
+    }
+    form_ = taken_;
+    data.implementation = name_of(taken_);
+    return true;
+  }
+
  protected:
   std::unique_ptr<Instance> make(const Shapes& shapes) const override {
     std::optional<Product> product = attributes_.resolve(shapes);
@@ -79,9 +94,14 @@ class MatMul : public ShapedKernel {
     const Tensor* weights = constant(1);
     const size_t left = !weights && transpose_column(*product) ? 1 : 0;
     const memory::desc given = strided_desc(product->b, type_);
-    std::unique_ptr<MatMulInstance> instance =
-        weights ? choose(*product, shapes) : describe(Form::MatMul, *product, shapes, given, left);
+    std::unique_ptr<MatMulInstance> instance;
+    if (!weights) {
+      if (form_.value_or(Form::MatMul) == Form::MatMul) instance = describe(Form::MatMul, *product, shapes, given, left);
+    } else {
+      instance = form_ ? describe_form(*form_, *product, shapes) : choose(*product, shapes);
+    }
     if (!instance || !is_optimized(instance->chosen)) return nullptr;
+    taken_ = instance->form;
 
     const memory::desc wanted = instance->chosen.query_md(dnnl::query::weights_md);
     if (weights) {
@@ -102,22 +122,32 @@ class MatMul : public ShapedKernel {
   // With constant weights: in the form and with the layout of weights that suits the library best. Weights are packed once:
   // other shapes take a form that reads that layout, or GEMM, which reads the tensor itself.
   std::unique_ptr<MatMulInstance> choose(const Product& product, const Shapes& shapes) const {
-    const memory::desc any = any_layout(product.b.dims, type_), *packed = packed_.last();
-    if (packed && packed->get_dims() != any.get_dims()) packed = nullptr;
-    const size_t rank = product.y.rank();
-    const int64_t rows = product.y.dims[rank - 2], depth = product.b.dims[rank - 2];
+    const int64_t rows = product.y.dims[product.y.rank() - 2], depth = product.b.dims[product.b.rank() - 2];
+    for (Form form : forms_by_preference(rows)) {
+      auto instance = describe_form(form, product, shapes);
+      if (instance && reads_packed(*instance) && is_fast(form, instance->chosen, rows, depth)) return instance;
+    }
+    return describe(Form::MatMul, product, shapes, any_layout(product.b.dims, type_));
+  }
+
+  // With constant weights, in the layout in which they are packed already if the form can read that; null where there is no such form.
+  std::unique_ptr<MatMulInstance> describe_form(Form form, const Product& product, const Shapes& shapes) const {
     const bool has_other_forms = product.a.is_dense_matrix() && product.y.is_dense_matrix() &&
                                  std::ranges::all_of(product.added, &Operand::is_dense_matrix);
-    for (Form form : forms_by_preference(rows)) {
-      if (form != Form::MatMul && !has_other_forms) continue;
-      auto instance = describe(form, product, shapes, any);
-      // The library does not know the weights of its convolutions again by a description of ours.
-      if (packed && instance && as_matrix(form, instance->chosen.query_md(dnnl::query::weights_md)) != *packed) {
-        instance = form == Form::Convolution ? nullptr : describe(form, product, shapes, *packed);
-      }
-      if (instance && is_fast(form, instance->chosen, rows, depth)) return instance;
-    }
-    return describe(Form::MatMul, product, shapes, any);
+    if (form != Form::MatMul && !has_other_forms) return nullptr;
+    auto instance = describe(form, product, shapes, any_layout(product.b.dims, type_));
+    // The library does not know the weights of its convolutions again by a description of ours.
+    if (!instance || form == Form::Convolution || reads_packed(*instance)) return instance;
+    auto with_packed = describe(form, product, shapes, *packed_.last());
+    return with_packed && is_optimized(with_packed->chosen) ? std::move(with_packed) : std::move(instance);
+  }
+
+  // Whether the weights, if there are packed ones of these dimensions, need not be packed again.
+  bool reads_packed(const MatMulInstance& instance) const {
+    const memory::desc* packed = packed_.last();
+    if (!packed || !instance.chosen) return true;
+    const memory::desc wanted = as_matrix(instance.form, instance.chosen.query_md(dnnl::query::weights_md));
+    return packed->get_dims() != wanted.get_dims() || wanted == *packed;
   }
 
   // Everything but the weights and the primitive itself; null when the library has no such activation. `left`: the input that is A.
@@ -159,6 +189,8 @@ class MatMul : public ShapedKernel {
   DType dtype_;
   memory::data_type type_;
   ProductAttributes attributes_;
+  std::optional<Form> form_;               // of all instances; none: each has its own
+  mutable Form taken_ = Form::MatMul;      // by the last instance
   mutable PackedLayouts packed_ = packed_layouts(1);
 };
 
@@ -166,13 +198,22 @@ std::unique_ptr<PreparedKernel> prepare_matmul(KernelData& data) {
   if (!data_type(data.input(0).dtype) || data.input(1).dtype != data.input(0).dtype) return nullptr;
   // A scaled third operand is rare.
   if (data.op == "Gemm" && data.input(2).present && data.attributes.get_float("beta", 1) != 1) return nullptr;
-  return prepare_shaped<MatMul>(data);
+  auto kernel = std::make_unique<MatMul>(data);
+  return kernel->prepare(data) ? std::move(kernel) : nullptr;
+}
+
+// The other forms are tried by the first candidate; by these names they are asked for.
+std::unique_ptr<PreparedKernel> prepare_named_form(KernelData& data) {
+  return data.implementation.empty() ? nullptr : prepare_matmul(data);
 }
 
 }  // namespace
 
 void register_matmul(PreparedRegistry& registry) {
-  for (const char* name : {"MatMul", "Gemm", "LoweredMatMul"}) registry.add(name, "onednn:matmul", prepare_matmul);
+  for (const char* name : {"MatMul", "Gemm", "LoweredMatMul"}) {
+    registry.add(name, name_of(Form::MatMul), prepare_matmul);
+    for (Form form : {Form::Convolution, Form::InnerProduct}) registry.add(name, name_of(form), prepare_named_form);
+  }
 }
 
 }  // namespace anfora::kernels::onednn

@@ -146,6 +146,10 @@ class ShapedKernel : public PreparedKernel {
   virtual bool packs(size_t /*i*/) const { return false; }
 
   const AttributeSet& attributes() const { return data_.attributes; }
+  // The implementation that was chosen; empty as long as it is to be found out whether this one is expected to be fast.
+  std::string_view implementation() const { return data_.implementation; }
+  // Whether an instance was made for shapes that hold in all runs.
+  bool is_static() const { return is_static_; }
   PackedLayouts packed_layouts(size_t number) const { return PackedLayouts(data_.packed, number); }
   // The constant value of input i; null when it is not constant.
   const Tensor* constant(size_t i) const {

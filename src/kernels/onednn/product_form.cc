@@ -1,5 +1,7 @@
 #include "kernels/onednn/product_form.h"
 
+#include <algorithm>
+
 namespace anfora::kernels::onednn {
 namespace {
 
@@ -42,7 +44,18 @@ memory::desc weights(Form form, const memory::desc& matrix) {
   return form == Form::InnerProduct ? transposed : transposed.reshape(spread);
 }
 
+// By form.
+constexpr std::string_view kNames[] = {"onednn:matmul", "onednn:inner_product", "onednn:convolution"};
+
 }  // namespace
+
+std::string_view name_of(Form form) { return kNames[static_cast<size_t>(form)]; }
+
+std::optional<Form> form_named(std::string_view implementation) {
+  const auto found = std::ranges::find(kNames, implementation);
+  if (found == std::end(kNames)) return std::nullopt;
+  return static_cast<Form>(found - std::begin(kNames));
+}
 
 memory::desc activations(Form form, const memory::desc& matrix) {
   if (form == Form::MatMul) return matrix;

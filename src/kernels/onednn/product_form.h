@@ -10,13 +10,19 @@
 // alone, so that a model computes the same bits whenever it is compiled on a machine.
 #pragma once
 
+#include <optional>
 #include <span>
+#include <string_view>
 
 #include "kernels/onednn/primitive.h"
 
 namespace anfora::kernels::onednn {
 
 enum class Form : uint8_t { MatMul, InnerProduct, Convolution };
+
+// As implementations of products are called: "onednn:inner_product".
+std::string_view name_of(Form form);
+std::optional<Form> form_named(std::string_view implementation);
 
 // A dense matrix of activations as the form sees it.
 memory::desc activations(Form form, const memory::desc& matrix);

@@ -471,7 +471,7 @@ class Winograd : public ShapedKernel {
  protected:
   std::unique_ptr<Instance> make(const Shapes& shapes) const override {
     const std::optional<WinogradShape> shape = resolve(shapes);
-    if (!shape || !is_worthwhile(*shape)) return nullptr;
+    if (!shape || (implementation().empty() && !is_worthwhile(*shape))) return nullptr;
     if (shapes.size() > 2 && shapes[2] && *shapes[2] != Shape{shape->K}) return nullptr;
     if (shapes.size() > 3 && shapes[3] && *shapes[3] != Shape{shape->batch, shape->rows, shape->columns, shape->K})
       return nullptr;
