@@ -61,6 +61,14 @@ struct OptimizeReport {
   double seconds = 0;
 };
 
+// How much is measured to choose kernels, inside the model, on inputs that are made up. Seconds, once a shape and machine: what was found is
+// kept in the cache folder (ANFORA_CACHE, else ~/.cache/anfora). Another choice may round differently.
+enum class Tune : uint8_t {
+  Off,   // nothing: a cost model decides
+  Fast,  // the two implementations of each kernel that are expected to be the fastest; at most 5 s and a run
+  Full,  // all of them; at most two minutes and a run
+};
+
 struct CompileOptions {
   int threads = 0;         // of kernels; 0: all processors
   bool optimize = true;    // the graph first
@@ -68,6 +76,7 @@ struct CompileOptions {
   // Inputs whose memory is given away, by name: a run overwrites it, and returns outputs of as many bytes in it where it can, as new
   // parameters in the place of old ones. Their tensors are not to be read afterwards, and share no memory with other inputs.
   std::vector<std::string> donate = {};
+  Tune tune = Tune::Off;
 };
 
 class Executable;

@@ -171,7 +171,7 @@ class Model:
 
     def compile(self, *, threads: int = 0, optimize: bool = True, math: str = "real",
                 save_graphs: str | os.PathLike[str] | None = None, donate: Sequence[str] = (),
-                memory_limit: int | None = None) -> Executable:
+                memory_limit: int | None = None, tune: str = "off") -> Executable:
         """Chooses kernels, packs weights, plans memory.
 
         Args:
@@ -182,11 +182,14 @@ class Model:
             donate: names of inputs that a run may overwrite. Outputs of as many bytes lie in them where they can: the same array is returned.
             memory_limit: bytes of intermediate values and results that there may be at a time by the plan: values are computed again until it
                 fits. What that costs, ``notes`` of the executable say. The sizes of the inputs have to be known.
+            tune: how much is measured to choose kernels, inside the model: "off" (a cost model decides), "fast" (two candidates for each, at most
+                5 s and a run) or "full" (all, at most two minutes and a run). What was found, ``notes`` say, and the cache folder keeps
+                (``ANFORA_CACHE``, else ``~/.cache/anfora``). Another choice may round differently.
 
         Raises:
             ResourceExhaustedError: it does not fit, and what is missing.
         """
-        core = self._core.compile(threads, optimize, math, save_graphs or "", list(donate), memory_limit)
+        core = self._core.compile(threads, optimize, math, save_graphs or "", list(donate), memory_limit, tune)
         return Executable(core, self.inputs, self.outputs)
 
     def __str__(self) -> str:

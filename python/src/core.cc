@@ -333,7 +333,7 @@ class Model {
   std::unique_ptr<driver::Session> compile(int threads, bool optimize, const std::string& math,
                                            const std::filesystem::path& save_graphs,
                                            const std::vector<std::string>& donate, std::optional<int64_t> memory_limit,
-                                           std::vector<std::string>& notes) const {
+                                           const std::string& tune, std::vector<std::string>& notes) const {
     Working working;
     std::lock_guard lock(shared_->mutex);
     auto prepare = [optimized = optimized_](ir::Module& module) {
@@ -348,6 +348,7 @@ class Model {
                                .stages_before = stages_,
                                .donate = donate,
                                .memory_limit = memory_limit,
+                               .tune = driver::tune_named(tune),
                                .on_note = [&notes](const std::string& note) { notes.push_back(note); }});
   }
 
@@ -599,13 +600,14 @@ NB_MODULE(_core, module) {
           "compile",
           [](const Model& model, int threads, bool optimize, const std::string& math,
              const std::filesystem::path& save_graphs, const std::vector<std::string>& donate,
-             std::optional<int64_t> memory_limit) {
+             std::optional<int64_t> memory_limit, const std::string& tune) {
             std::vector<std::string> notes;
-            auto session = model.compile(threads, optimize, math, save_graphs, donate, memory_limit, notes);
+            auto session = model.compile(threads, optimize, math, save_graphs, donate, memory_limit, tune, notes);
             return Executable(std::move(session), std::move(notes));
           },
           nb::arg("threads"), nb::arg("optimize"), nb::arg("math"), nb::arg("save_graphs") = std::filesystem::path(),
-          nb::arg("donate") = std::vector<std::string>(), nb::arg("memory_limit").none() = nb::none());
+          nb::arg("donate") = std::vector<std::string>(), nb::arg("memory_limit").none() = nb::none(),
+          nb::arg("tune") = "off");
 
   bind_symbols(module);
   nb::class_<Tracer>(module, "Tracer", "Records the calls of a function that runs as a model.")

@@ -28,6 +28,7 @@ struct BenchOptions {
   double seconds = 3;
   bool json = false;
   rewrite::Promise math = rewrite::Promise::Real;
+  driver::Tune tune = driver::Tune::Off;
 };
 
 constexpr int kFewestRuns = 3;
@@ -51,7 +52,9 @@ int run_bench(const BenchOptions& options) {
   reset_peak_resident_bytes();
   int64_t memory_before = resident_bytes();
   double start = now();
-  driver::Runnable source(options.model, options.pins, {.threads = options.threads, .math = options.math});
+  driver::Runnable source(
+      options.model, options.pins,
+      {.threads = options.threads, .math = options.math, .tune = options.tune, .on_note = print_note});
   driver::LoadedModel model = source.load();
   driver::require_dims(*model.module, options.dims);
   std::vector<Datum> inputs;
@@ -61,7 +64,8 @@ int run_bench(const BenchOptions& options) {
   } else {
     inputs = driver::in_order(*model.module, driver::read_inputs(*model.module, options.inputs));
   }
-  runtime::Executable executable = source.compile(std::move(model));
+  const bool has_inputs = !options.inputs.empty() || !options.dims.empty();
+  runtime::Executable executable = source.compile(std::move(model), has_inputs ? std::optional(inputs) : std::nullopt);
   double load = now() - start;
 
   // The first run of a shape plans its memory.
@@ -108,6 +112,7 @@ Action add_bench(CLI::App& app) {
   add_dims(*command, options->dims);
   add_pins(*command, options->pins);
   add_math(*command, options->math);
+  add_tune(*command, options->tune);
   command->add_flag("--json", options->json, "print JSON");
   command->footer("Example:\n  anfora bench model.onnx --input in.npz --threads 2 --seconds 5 --json");
   return [options] { return run_bench(*options); };

@@ -32,6 +32,15 @@ void add_target(CLI::App& command, std::string& target) {
       ->check(CLI::IsMember(names));
 }
 
+void add_tune(CLI::App& command, driver::Tune& tune) {
+  command
+      .add_option_function<std::string>(
+          "--tune", [&tune](const std::string& name) { tune = driver::tune_named(name); },
+          "measure kernels inside the model to choose them: off (default: a cost model does), fast (two candidates each, 5 s) or full (all, "
+          "two minutes); what was found is kept in ~/.cache/anfora, or ANFORA_CACHE")
+      ->check(CLI::IsMember({"off", "fast", "full"}));
+}
+
 void add_isa(CLI::App& command) {
   auto limit = [](const std::string& name) { setenv("ANFORA_ISA", name.c_str(), 1); };
   std::vector<std::string> names;

@@ -11,6 +11,7 @@
 
 #include "anfora/error.h"
 #include "driver/pin.h"
+#include "driver/tuning_cache.h"
 #include "rewrite/rule.h"
 
 namespace anfora::cli {
@@ -52,6 +53,8 @@ inline constexpr double kMostSeconds = 1e6;
 inline constexpr uint64_t kMostRuns = 1'000'000;
 
 void add_threads(CLI::App& command, int& threads);
+// --tune off|fast|full, written to `tune`.
+void add_tune(CLI::App& command, driver::Tune& tune);
 // --isa sets ANFORA_ISA, of this process.
 void add_isa(CLI::App& command);
 // --memory-limit, as CompileOptions::memory_limit.

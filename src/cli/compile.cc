@@ -22,6 +22,7 @@ struct CompileOptions {
   bool no_optimize = false;
   rewrite::Promise math = rewrite::Promise::Real;
   std::optional<int64_t> memory_limit;
+  driver::Tune tune = driver::Tune::Off;
 };
 
 int run_compile(const CompileOptions& options) {
@@ -40,6 +41,7 @@ int run_compile(const CompileOptions& options) {
                                                .math = options.math,
                                                .save_graphs = options.save_graphs,
                                                .memory_limit = options.memory_limit,
+                                               .tune = options.tune,
                                                .on_note = [](const std::string& note) { fmt::print("{}\n", note); }});
   runtime::save_artifact(executable, options.output);
   fmt::print("{}: {}, for {}\n", options.output,
@@ -62,6 +64,7 @@ Action add_compile(CLI::App& app) {
   add_isa(*command);
   add_math(*command, options->math);
   add_memory_limit(*command, options->memory_limit);
+  add_tune(*command, options->tune);
   command
       ->add_option("--save-graphs", options->save_graphs,
                    "a folder for the module after each pass, and of a function of Python for what it was before")

@@ -34,6 +34,7 @@ struct RunOptions {
   rewrite::Promise math = rewrite::Promise::Real;
   uint64_t seed = 0;
   int threads = 0;
+  driver::Tune tune = driver::Tune::Off;
 };
 
 // Sequences become NAME.0, NAME.1, …; maps NAME.keys and NAME.values; an absent optional nothing.
@@ -149,7 +150,11 @@ int run_run(const RunOptions& options) {
   files.writes("--output", options.output).writes("--profile", options.profile);
   files.check();
   driver::Runnable source(options.model, options.pins,
-                          {.threads = options.threads, .optimize = !options.no_optimize, .math = options.math});
+                          {.threads = options.threads,
+                           .optimize = !options.no_optimize,
+                           .math = options.math,
+                           .tune = options.tune,
+                           .on_note = print_note});
   driver::LoadedModel model = source.load();
   files.check_loaded();
   const auto parameters = model.module->main()->parameters();
@@ -172,7 +177,10 @@ int run_run(const RunOptions& options) {
     if (!driver::is_compiled(options.model)) warn_if(driver::reload_if_contradicted(model, options.model, given));
   }
   const driver::DeclaredShapes declared(*model.module);
-  runtime::Executable executable = source.compile(std::move(model));
+  std::optional<std::vector<Datum>> tune_inputs;
+  if (!options.random) tune_inputs = driver::in_order(*model.module, given);
+  if (options.random && !options.dims.empty()) tune_inputs = made_up;
+  runtime::Executable executable = source.compile(std::move(model), std::move(tune_inputs));
   if (options.random) made_up = driver::fitting_inputs(executable, std::move(made_up), random, [&] { return source.load(); });
   runtime::Profiler profiler;
   std::vector<Datum> outputs = options.random ? run_once(executable, made_up, options, profiler)
@@ -236,6 +244,7 @@ Action add_run(CLI::App& app) {
                    "a file for a trace of one warm run, for Perfetto; and tables of where the time went")
       ->type_name("FILE");
   add_math(*command, options->math);
+  add_tune(*command, options->tune);
   command->add_flag("--no-optimize", options->no_optimize, "run the graph as it is");
   command->add_flag("--json", options->json, "print JSON");
   command->footer("Example:\n  anfora run model.onnx --input in.npz --output out.npz --profile trace.json");

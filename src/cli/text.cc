@@ -49,6 +49,8 @@ std::string yellow() { return code("\033[33m"); }
 std::string plain() { return code("\033[0m"); }
 driver::Style style() { return {bold(), dim(), green(), red(), plain()}; }
 
+void print_note(const std::string& note) { fmt::print(stderr, "{}\n", note); }
+
 Progress::Progress(std::string what) : what_(std::move(what)), started_ms_(now_ms()) {}
 
 void Progress::update(double fraction, const std::string& step) {

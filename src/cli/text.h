@@ -34,6 +34,9 @@ std::string yellow();
 std::string plain();
 driver::Style style();  // of them all
 
+// What compiling has to say, on standard error: a command's results are on standard output.
+void print_note(const std::string& note);
+
 // A line that overwrites itself on a terminal's standard error once work takes longer than two seconds.
 class Progress {
  public:

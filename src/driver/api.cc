@@ -44,6 +44,15 @@ rewrite::Promise promise_of(Math math) {
   return rewrite::Promise::Real;
 }
 
+driver::Tune of_driver(Tune tune) {
+  switch (tune) {
+    case Tune::Off: break;
+    case Tune::Fast: return driver::Tune::Fast;
+    case Tune::Full: return driver::Tune::Full;
+  }
+  return driver::Tune::Off;
+}
+
 driver::OptimizeOptions of_driver(const OptimizeOptions& options) {
   return {.target = options.target,
           .opset = options.opset,
@@ -148,7 +157,8 @@ Executable Model::compile(const CompileOptions& options) && {
   const driver::CompileOptions how{.threads = options.threads,
                                    .optimize = options.optimize,
                                    .math = promise_of(options.math),
-                                   .donate = options.donate};
+                                   .donate = options.donate,
+                                   .tune = of_driver(options.tune)};
   return Executable(std::unique_ptr<Executable::State>(
       new Executable::State{std::move(inputs), std::move(outputs),
                             driver::Session(std::move(*loaded.module), state->source, std::move(prepare), how)}));

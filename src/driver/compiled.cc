@@ -34,8 +34,8 @@ NamedTypes named_types(ir::Context& context, std::span<const runtime::ValueSpec>
 Runnable::Runnable(std::filesystem::path path, Pins pins, CompileOptions options)
     : path_(std::move(path)), pins_(std::move(pins)), options_(options) {
   if (!is_compiled(path_)) return;
-  if (!pins_.empty() || !options_.optimize) {
-    throw Error(ErrorCode::InvalidArgument, "sizes are fixed, and graphs left as they are, when a model is compiled")
+  if (!pins_.empty() || !options_.optimize || options_.tune != Tune::Off) {
+    throw Error(ErrorCode::InvalidArgument, "sizes are fixed, graphs left as they are, and kernels tuned when a model is compiled")
         .with_hint("give the option to `anfora compile`");
   }
   compiled_ = runtime::load_artifact(path_, {.threads = options_.threads});
@@ -49,7 +49,8 @@ LoadedModel Runnable::load() const {
   return model;
 }
 
-runtime::Executable Runnable::compile(LoadedModel&& loaded) {
+runtime::Executable Runnable::compile(LoadedModel&& loaded, std::optional<std::vector<Datum>> tune_inputs) {
+  options_.tune_inputs = std::move(tune_inputs);
   return compiled_ ? std::move(*compiled_) : compile_model(std::move(loaded), options_);
 }
 

@@ -24,8 +24,8 @@ class Runnable {
 
   // The model, or of a compiled one its interface.
   LoadedModel load() const;
-  // Once.
-  runtime::Executable compile(LoadedModel&& loaded);
+  // Once. `tune_inputs`: see CompileOptions.
+  runtime::Executable compile(LoadedModel&& loaded, std::optional<std::vector<Datum>> tune_inputs = {});
 
  private:
   std::filesystem::path path_;

@@ -14,16 +14,6 @@ bool is_about_operands(const Error& error) {
          (error.code() == ErrorCode::TypeMismatch || error.code() == ErrorCode::InvalidArgument);
 }
 
-// What it prints, it prints once.
-bool has_effects(const ir::Module& module) {
-  for (const ir::Graph* graph : module.graphs()) {
-    for (const ir::Apply* node = graph->first_node(); node; node = node->next_in_graph()) {
-      if (node->op().effect == ir::Effect::State) return true;
-    }
-  }
-  return false;
-}
-
 // What the model as it was written says to the inputs; nothing where it takes them, or fails otherwise.
 std::optional<Error> own_error(const ModelSource& source, std::span<const Datum> inputs,
                                const runtime::RunOptions& options) {
@@ -41,6 +31,15 @@ std::optional<Error> own_error(const ModelSource& source, std::span<const Datum>
 }
 
 }  // namespace
+
+bool has_effects(const ir::Module& module) {
+  for (const ir::Graph* graph : module.graphs()) {
+    for (const ir::Apply* node = graph->first_node(); node; node = node->next_in_graph()) {
+      if (node->op().effect == ir::Effect::State) return true;
+    }
+  }
+  return false;
+}
 
 void run_explained(const runtime::Executable& executable, const ModelSource& source, std::span<const Datum> inputs,
                    std::span<Datum> outputs, const runtime::RunOptions& options) {

@@ -13,6 +13,7 @@
 #include "driver/flops.h"
 #include "driver/gradient.h"
 #include "driver/python_source.h"
+#include "driver/tuner.h"
 #include "frontend/onnx/export.h"
 #include "frontend/onnx/import.h"
 #include "frontend/onnx/lower_search.h"
@@ -212,8 +213,12 @@ CompileOptions with_stages(CompileOptions options, const LoadedModel& model) {
   return options;
 }
 
-plan::CompileOptions with_generated_kernels(const CompileOptions& options) {
-  return {.threads = options.threads, .prepared = {&codegen::generating_kernels()}};
+// For a module that is optimized.
+plan::CompileOptions plan_options(const ir::Module& module, const CompileOptions& options) {
+  plan::CompileOptions how{.threads = options.threads, .prepared = {&codegen::generating_kernels()}};
+  if (options.tune == Tune::Off) return how;
+  how.choice = tune_kernels(module, how, {.tune = options.tune, .inputs = options.tune_inputs, .on_note = options.on_note});
+  return how;
 }
 
 }  // namespace
@@ -237,6 +242,8 @@ int64_t planned_bytes(const runtime::Executable& executable) {
 // What lies between values of an arena counts, too: where that is too much, the values have to fit into less.
 runtime::Executable compile_within_limit(const ir::Module& module, CompileOptions options) {
   constexpr int kMostTries = 4;
+  if (options.tune != Tune::Off)
+    throw Error(ErrorCode::InvalidArgument, "kernels are not tuned under a memory limit").with_hint("choose one of the two");
   const int64_t limit = *options.memory_limit;
   std::vector<std::string> notes;
   const std::function<void(const std::string&)> on_note = options.on_note;
@@ -269,7 +276,7 @@ runtime::Executable compile_within_limit(const ir::Module& module, CompileOption
 runtime::Executable compile_model(LoadedModel& model, const CompileOptions& options) {
   if (options.memory_limit) return compile_within_limit(*model.module, with_stages(options, model));
   prepare(*model.module, with_stages(options, model));
-  return plan::compile(*model.module, with_generated_kernels(options));
+  return plan::compile(*model.module, plan_options(*model.module, options));
 }
 
 runtime::Executable compile_model(LoadedModel&& model, const CompileOptions& options) {
@@ -280,7 +287,8 @@ runtime::Executable compile_model(LoadedModel&& model, const CompileOptions& opt
 runtime::Executable compile_module(ir::Module&& module, const CompileOptions& options) {
   if (options.memory_limit) return compile_within_limit(module, options);
   prepare(module, options);
-  return plan::compile(std::move(module), with_generated_kernels(options));
+  const plan::CompileOptions how = plan_options(module, options);
+  return plan::compile(std::move(module), how);
 }
 
 runtime::Executable compile_as_is(const ir::Module& module, const plan::CompileOptions& options) {

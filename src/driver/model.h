@@ -15,6 +15,7 @@
 
 #include "driver/compare.h"
 #include "driver/target.h"
+#include "driver/tuning_cache.h"
 #include "frontend/onnx/contents.h"
 #include "frontend/onnx/export.h"
 #include "ir/module.h"
@@ -99,7 +100,10 @@ struct CompileOptions {
   // The bytes of intermediate values and results that there may be at a time by the plan, without what kernels need for themselves: values
   // are computed again until it fits, or ResourceExhausted is thrown. The sizes of the inputs have to be known.
   std::optional<int64_t> memory_limit = {};
-  // Told what that came to.
+  // How much is measured to choose kernels (driver/tuner.h), and the inputs to run with meanwhile; none: made up. Not with a memory limit.
+  Tune tune = Tune::Off;
+  std::optional<std::vector<Datum>> tune_inputs = {};
+  // Told what these came to.
   std::function<void(const std::string&)> on_note = {};
 };
 runtime::Executable compile_model(LoadedModel& model, const CompileOptions& options = {});

@@ -11,6 +11,8 @@ Session::Session(ir::Module&& module, ModelSource source, Prepare prepare, const
   DeclaredShapes declared(module);
   compiled_.emplace_back(new Compiled{std::move(declared), compile_module(std::move(module), options_)});
   current_ = compiled_.back().get();
+  options_.on_note = nullptr;  // the caller's, who waits no longer
+  options_.tune_inputs.reset();
 }
 
 Session::Session(runtime::Executable executable)

@@ -47,7 +47,7 @@ class Session {
   const ModelSource source_;
   const bool may_contradict_;  // the types of the text form hold
   const Prepare prepare_;
-  const CompileOptions options_;
+  CompileOptions options_;
   std::mutex mutex_;  // of the following
   std::set<std::string, std::less<>> apart_;
   std::vector<std::unique_ptr<const Compiled>> compiled_;  // all, since a run may still use an older one
