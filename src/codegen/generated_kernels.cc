@@ -115,6 +115,13 @@ const kernels::PreparedRegistry& generating_kernels() {
             [](kernels::KernelData& data) -> std::unique_ptr<kernels::PreparedKernel> {
               return can_compile() ? kernels::generated::prepare_depthwise(data, depthwise_code) : nullptr;
             });
+    for (std::string_view name : kernels::generated::kTiledProducts) {
+      for (const std::string& tile : kernels::generated::names_of_product_tiles()) {
+        all.add_form(name, tile, [](kernels::KernelData& data) -> std::unique_ptr<kernels::PreparedKernel> {
+          return can_compile() ? generate_product(data) : nullptr;
+        });
+      }
+    }
     all.add("Group", "generated:group", [](kernels::KernelData& data) -> std::unique_ptr<kernels::PreparedKernel> {
       return can_compile() ? kernels::generated::prepare_group(data, group_code) : nullptr;
     });

@@ -21,12 +21,14 @@ namespace {
 constexpr double kLeastGain = 0.05, kOfNoise = 2;
 
 struct Effort {
-  double seconds;    // after which no further run begins
-  int fewest_turns;  // that say something
+  double seconds;           // after which no further turn begins
+  double seconds_of_round;  // likewise, of a round, once there were the fewest turns
+  int fewest_turns;         // that say something
   int most_turns;
 };
 Effort effort_of(Tune tune) {
-  constexpr Effort kFast{.seconds = 5, .fewest_turns = 2, .most_turns = 4}, kFull{.seconds = 120, .fewest_turns = 4, .most_turns = 12};
+  constexpr Effort kFast{.seconds = 5, .seconds_of_round = 5, .fewest_turns = 2, .most_turns = 4};
+  constexpr Effort kFull{.seconds = 120, .seconds_of_round = 15, .fewest_turns = 4, .most_turns = 8};
   return tune == Tune::Full ? kFull : kFast;
 }
 // Of a program in a turn: the first ones bring its weights back into the cache.
@@ -107,11 +109,12 @@ Findings find_fastest(const std::vector<KernelKind>& kinds, Tune tune, const Com
   if (tune == Tune::Full) confirm(trials, compare);
   Findings findings{.kernels = {}, .is_complete = true};
   for (auto& [name, trial] : trials) {
-    if (trial.is_known) {
-      findings.kernels.emplace(name, std::move(trial.found));
-    } else {
+    if (!trial.is_known) {
       findings.is_complete = false;
+      if (trial.found.milliseconds.empty()) continue;
+      trial.found.tune = Tune::Fast;  // which does as much
     }
+    findings.kernels.emplace(name, std::move(trial.found));
   }
   return findings;
 }
@@ -206,7 +209,8 @@ class Measurement {
     SmallestTimes expected_times(*expected_, preferences), preferred_times(preferred, preferences);
     preferred.run(inputs_);  // plans its memory
     int turn = 0;
-    for (; turn < effort_.most_turns && !is_over(); ++turn) {
+    const double enough = clock_() + effort_.seconds_of_round;
+    for (; turn < effort_.most_turns && !is_over() && (turn < effort_.fewest_turns || clock_() < enough); ++turn) {
       run(*expected_, expected_times, turn);
       run(preferred, preferred_times, turn);
     }
@@ -243,15 +247,17 @@ struct Kinds {
 
 Kinds kinds_of(const ir::Module& module, const plan::CompileOptions& options) {
   Kinds kinds;
-  const auto registries = plan::registries(options);
+  auto registries = plan::registries(options);
+  std::erase(registries, &kernels::prepared_reference_kernels());  // the slow and simple way
   for (const kernels::KernelData& data : plan::describe_kernels(module)) {
     std::vector<std::string> names;
-    for (const kernels::PreparedRegistry* registry : registries) {
-      if (registry == &kernels::prepared_reference_kernels()) continue;  // the slow and simple way
-      for (std::string_view name : registry->implementations(data.op)) {
+    auto add = [&](const std::vector<std::string_view>& more) {
+      for (std::string_view name : more) {
         if (std::ranges::find(names, name) == names.end()) names.emplace_back(name);
       }
-    }
+    };
+    for (const kernels::PreparedRegistry* registry : registries) add(registry->implementations(data.op));
+    for (const kernels::PreparedRegistry* registry : registries) add(registry->forms(data.op));
     if (names.size() < 2) continue;
     const bool is_static =
         std::ranges::all_of(data.inputs, [](const auto& input) { return !input.present || input.is_static(); });

@@ -51,8 +51,8 @@ struct KernelKind {
 };
 
 struct Findings {
-  TunedKernels kernels;      // of the kinds that are done with
-  bool is_complete = false;  // all are
+  TunedKernels kernels;      // of the kinds that were measured; where time was over before all was, as far as Tune::Fast
+  bool is_complete = false;  // all were, as far as was asked for
 };
 // Finds the fastest implementations.
 Findings find_fastest(const std::vector<KernelKind>& kinds, Tune tune, const Compare& compare);

@@ -28,12 +28,21 @@ void PreparedRun::run(const AttributeSet& attributes, std::span<const Datum* con
 }
 
 void PreparedRegistry::add(std::string_view op, std::string_view implementation, PrepareFunction prepare) {
-  auto at = std::ranges::upper_bound(candidates_, op, {}, &Candidate::op);
-  candidates_.insert(at, Candidate{std::string(op), std::string(implementation), prepare});
+  add({std::string(op), std::string(implementation), prepare, false});
+}
+
+void PreparedRegistry::add_form(std::string_view op, std::string_view implementation, PrepareFunction prepare) {
+  add({std::string(op), std::string(implementation), prepare, true});
+}
+
+void PreparedRegistry::add(Candidate candidate) {
+  auto at = std::ranges::upper_bound(candidates_, candidate.op, {}, &Candidate::op);
+  candidates_.insert(at, std::move(candidate));
 }
 
 std::unique_ptr<PreparedKernel> PreparedRegistry::prepare(KernelData& data) const {
   for (const Candidate& candidate : std::ranges::equal_range(candidates_, data.op, {}, &Candidate::op)) {
+    if (candidate.is_form) continue;
     if (auto kernel = candidate.prepare(data)) {
       if (data.implementation.empty()) data.implementation = candidate.implementation;
       return kernel;
@@ -57,12 +66,16 @@ std::unique_ptr<PreparedKernel> PreparedRegistry::load(KernelData& data) const {
   return nullptr;
 }
 
-std::vector<std::string_view> PreparedRegistry::implementations(std::string_view op) const {
+std::vector<std::string_view> PreparedRegistry::names(std::string_view op, bool of_forms) const {
   std::vector<std::string_view> names;
   for (const Candidate& candidate : std::ranges::equal_range(candidates_, op, {}, &Candidate::op)) {
+    if (candidate.is_form != of_forms) continue;
     if (std::ranges::find(names, candidate.implementation) == names.end()) names.push_back(candidate.implementation);
   }
   return names;
 }
+
+std::vector<std::string_view> PreparedRegistry::implementations(std::string_view op) const { return names(op, false); }
+std::vector<std::string_view> PreparedRegistry::forms(std::string_view op) const { return names(op, true); }
 
 }  // namespace anfora::kernels

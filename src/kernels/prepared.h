@@ -97,6 +97,8 @@ class PreparedRegistry {
  public:
   // `implementation` names the candidate in profiles: "onednn:convolution".
   void add(std::string_view op, std::string_view implementation, PrepareFunction prepare);
+  // A candidate that is only taken where it is asked for by its name: another form of one that is tried.
+  void add_form(std::string_view op, std::string_view implementation, PrepareFunction prepare);
 
   // By the first candidate that applies, which the data then names; null: none does.
   std::unique_ptr<PreparedKernel> prepare(KernelData& data) const;
@@ -106,13 +108,18 @@ class PreparedRegistry {
   std::unique_ptr<PreparedKernel> load(KernelData& data) const;
   // The names of the candidates for an operator, in the order in which they are tried.
   std::vector<std::string_view> implementations(std::string_view op) const;
+  // Those that are only taken by their names.
+  std::vector<std::string_view> forms(std::string_view op) const;
 
  private:
   struct Candidate {
     std::string op;
     std::string implementation;
     PrepareFunction prepare;
+    bool is_form;
   };
+  void add(Candidate candidate);
+  std::vector<std::string_view> names(std::string_view op, bool of_forms) const;
   std::vector<Candidate> candidates_;  // sorted by operator, stable
 };
 

@@ -28,6 +28,21 @@ def test_sources_are_the_same_model(tmp_path: pathlib.Path) -> None:
         np.testing.assert_array_equal(z, np.maximum(y, 0))
 
 
+def test_kernels_are_chosen_by_measuring(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANFORA_CACHE", str(tmp_path / "cache"))
+    model = anfora.load(parse(LINEAR.replace("N, ", "16, ")))
+    x = np.arange(64, dtype=np.float32).reshape(16, 4)
+    expected = model.compile(threads=1)(x)
+    tuned = model.compile(threads=1, tune="full")
+    for got, want in zip(tuned(x), expected, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5)
+    assert tuned.notes[0].startswith("tuned ")
+    assert "measured" not in model.compile(threads=1, tune="fast").notes[0]
+    assert not model.compile(threads=1).notes
+    with pytest.raises(anfora.InvalidArgumentError, match="off, fast or full"):
+        model.compile(tune="much")
+
+
 def test_describes_inputs_outputs_and_nodes() -> None:
     model = anfora.load(parse(LINEAR))
     assert [(i.name, i.type, i.dtype, i.shape) for i in model.inputs] == [("x", "f32[N, 4]", "f32", ["N", 4])]

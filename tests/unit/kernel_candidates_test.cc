@@ -4,7 +4,7 @@
 #include <set>
 
 #include "codegen/generated_kernels.h"
-#include "kernels/generated/isa.h"
+#include "kernels/generated/product_code.h"
 #include "prepare_kernel.h"
 
 namespace anfora {
@@ -28,7 +28,9 @@ std::set<std::string> run_candidates(std::string_view op, const AttributeSet& at
   const Tensor expected = run_kernel(op, attributes, inputs)[0];
   std::set<std::string> applied;
   for (const kernels::PreparedRegistry* registry : {&codegen::generating_kernels(), &kernels::onednn_kernels()}) {
-    for (std::string_view name : registry->implementations(op)) {
+    std::vector<std::string_view> names = registry->implementations(op);
+    std::ranges::copy(registry->forms(op), std::back_inserter(names));
+    for (std::string_view name : names) {
       SCOPED_TRACE(name);
       kernels::KernelData asked = described;
       const auto kernel = registry->prepare_as(asked, name);
@@ -75,6 +77,8 @@ TEST(KernelCandidates, ProductsAgree) {
         SCOPED_TRACE(fmt::format("{} {}x{}x{}", op, rows, weights[0], weights[1]));
         const std::set<std::string> applied = run_candidates(op, attributes, inputs, kTolerance);
         EXPECT_TRUE(applied.contains("generated:product") && applied.contains("onednn:matmul"));
+        const auto num_tiles = std::ranges::count_if(applied, [](const std::string& name) { return name.starts_with("generated:product:"); });
+        EXPECT_EQ(num_tiles, std::ssize(kernels::generated::product_tiles(kernels::generated::best_isa())) - 1);
         EXPECT_TRUE(!has_vectors_of_avx2() || (applied.contains("onednn:inner_product") && applied.contains("onednn:convolution")));
       }
     }

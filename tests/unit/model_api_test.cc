@@ -106,6 +106,16 @@ TEST(ModelApi, CompiledModelsLieInFiles) {
   EXPECT_EQ(code_of([&] { Executable::load(kMlp); }), ErrorCode::InvalidModel);
 }
 
+TEST(ModelApi, TunedModelsComputeTheSame) {
+  const NamedTensors inputs{{"x", Tensor::from<float>(Shape{2, 4}, std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8})}};
+  const Tensor expected = Model::load(kMlp).compile({.threads = 1}).run(inputs).at("y");
+  for (Tune tune : {Tune::Fast, Tune::Full}) {
+    const Tensor y = Model::load(kMlp).compile({.threads = 1, .tune = tune}).run(inputs).at("y");
+    ASSERT_EQ(y.shape(), expected.shape());
+    for (size_t i = 0; i < y.data<float>().size(); ++i) EXPECT_NEAR(y.data<float>()[i], expected.data<float>()[i], 1e-5);
+  }
+}
+
 TEST(ModelApi, OutputsOutliveLaterRunsAndTheExecutable) {
   Tensor first;
   {

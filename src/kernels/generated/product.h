@@ -15,6 +15,8 @@ using ProductGenerator = MachineCode (*)(const ProductCode& code, std::span<cons
 
 // The operators that there is code for.
 inline constexpr std::string_view kProducts[] = {"MatMul", "Gemm", "LoweredMatMul", "LoweredMatMulInteger", "LoweredConvInteger"};
+// Those for which there is also code with other tiles than the expected one, under names_of_product_tiles().
+inline constexpr std::string_view kTiledProducts[] = {"MatMul", "Gemm", "LoweredMatMul"};
 
 // Null where the operator's instance is not a product of f32 or 8-bit integers with constant weights that generated code is made for. Weights and code
 // that the data has already are taken as they are; without a generator, code must be there. Throws as ExecutableCode::map().

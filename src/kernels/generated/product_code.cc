@@ -1,27 +1,63 @@
 #include "kernels/generated/product_code.h"
 
+#include <fmt/format.h>
+
 namespace anfora::kernels::generated {
+namespace {
+
+
+constexpr std::string_view kTiledProduct = "generated:product:";
+
+std::string name_of_tile(const Tile& tile) { return fmt::format("{}{}x{}", kTiledProduct, tile.rows, tile.vectors); }
+
+}  // namespace
 
 // With two loads a cycle, a tile keeps the multipliers busy when it has about twice as many sums as it reads elements of A and
-// vectors of B. Eight rows at most fit into one set of the first-level cache, however far they lie apart. Where the columns are no
-// multiple of three vectors, another tile computes fewer that nobody needs.
-Tile product_tile(Isa isa, int64_t columns) {
+// vectors of B. Eight rows at most fit into one set of the first-level cache, however far they lie apart.
+std::span<const Tile> product_tiles(Isa isa) {
+  static constexpr Tile kSse2[] = {{4, 2}, {2, 4}};  // a product takes a register of its own before it is added
+  static constexpr Tile kAvx2[] = {{6, 2}, {4, 3}};  // 12 sums, the vectors of the panel, 1 element of A
+  static constexpr Tile kAvx512[] = {{8, 3}, {6, 4}, {12, 2}};
   switch (isa) {
-    case Isa::Sse2: return {4, 2};  // a product takes a register of its own before it is added
-    case Isa::Avx2: return {6, 2};  // 12 sums, 2 vectors of the panel, 1 element of A
-    case Isa::Avx512: {
-      constexpr Tile kTiles[] = {{8, 3}, {6, 4}, {12, 2}};  // the best first
-      auto computed = [&](const Tile& tile) {
-        const int64_t width = int64_t{tile.vectors} * describe(isa).lanes;
-        return (columns + width - 1) / width * width;
-      };
-      return *std::ranges::min_element(kTiles, [&](const Tile& a, const Tile& b) {
-        constexpr int64_t kWorthOf = 16;  // by how much the first may compute more
-        return computed(a) + computed(a) / kWorthOf < computed(b);
-      });
-    }
+    case Isa::Sse2: return kSse2;
+    case Isa::Avx2: return kAvx2;
+    case Isa::Avx512: return kAvx512;
   }
   return {};
+}
+
+// Where the columns are no multiple of three vectors, another tile computes fewer that nobody needs.
+Tile product_tile(Isa isa, int64_t columns) {
+  const std::span<const Tile> tiles = product_tiles(isa);
+  if (isa != Isa::Avx512) return tiles[0];
+  auto computed = [&](const Tile& tile) {
+    const int64_t width = int64_t{tile.vectors} * describe(isa).lanes;
+    return (columns + width - 1) / width * width;
+  };
+  return *std::ranges::min_element(tiles, [&](const Tile& a, const Tile& b) {
+    constexpr int64_t kWorthOf = 16;  // by how much the first may compute more
+    return computed(a) + computed(a) / kWorthOf < computed(b);
+  });
+}
+
+std::optional<Tile> tile_named(std::string_view implementation) {
+  for (const IsaDescription& isa : instruction_sets()) {
+    for (const Tile& tile : product_tiles(isa.isa)) {
+      if (implementation == name_of_tile(tile)) return tile;
+    }
+  }
+  return std::nullopt;
+}
+
+std::span<const std::string> names_of_product_tiles() {
+  static const auto& names = *new std::vector<std::string>([] {
+    std::vector<std::string> all;
+    for (const IsaDescription& isa : instruction_sets()) {
+      for (const Tile& tile : product_tiles(isa.isa)) all.push_back(name_of_tile(tile));
+    }
+    return all;
+  }());
+  return names;
 }
 
 std::vector<int64_t> ProductCode::numbers() const {

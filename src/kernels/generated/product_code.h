@@ -24,6 +24,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "anfora/dtype.h"
@@ -128,8 +132,14 @@ struct Quantization {
   int32_t zero_point = 0;
 };
 
-// The tile that suits the registers best, for so many columns.
+// Tiles that fill the registers, the one first that is expected to be the fastest as a rule.
+std::span<const Tile> product_tiles(Isa isa);
+// The one of them that is expected to be the fastest for so many columns.
 Tile product_tile(Isa isa, int64_t columns);
+// The tile that an implementation is called after: "generated:product:6x4"; none: the expected one is meant.
+std::optional<Tile> tile_named(std::string_view implementation);
+// Those names, for all instruction sets.
+std::span<const std::string> names_of_product_tiles();
 // The steps of a block.
 int64_t product_block(int64_t depth);
 

@@ -167,6 +167,11 @@ std::optional<ProductLayout> lay_out_product(const KernelData& data, const Produ
     if (!read_integer_operands(data, layout)) return std::nullopt;
   }
   code.tile = product_tile(code.isa, layout.columns);
+  if (const std::optional<Tile> named = tile_named(data.implementation)) {
+    const auto tiles = product_tiles(code.isa);
+    if (is_integer || *named == code.tile || std::ranges::find(tiles, *named) == tiles.end()) return std::nullopt;
+    code.tile = *named;
+  }
   code.depth = is_integer ? layout.integers.words(layout.depth) : layout.depth;
   code.block = product_block(code.depth);
   code.a_stride = row_stride(code.depth, code.tile);

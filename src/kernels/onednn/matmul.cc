@@ -202,17 +202,12 @@ std::unique_ptr<PreparedKernel> prepare_matmul(KernelData& data) {
   return kernel->prepare(data) ? std::move(kernel) : nullptr;
 }
 
-// The other forms are tried by the first candidate; by these names they are asked for.
-std::unique_ptr<PreparedKernel> prepare_named_form(KernelData& data) {
-  return data.implementation.empty() ? nullptr : prepare_matmul(data);
-}
-
 }  // namespace
 
 void register_matmul(PreparedRegistry& registry) {
   for (const char* name : {"MatMul", "Gemm", "LoweredMatMul"}) {
     registry.add(name, name_of(Form::MatMul), prepare_matmul);
-    for (Form form : {Form::Convolution, Form::InnerProduct}) registry.add(name, name_of(form), prepare_named_form);
+    for (Form form : {Form::Convolution, Form::InnerProduct}) registry.add_form(name, name_of(form), prepare_matmul);
   }
 }
 
