@@ -61,12 +61,12 @@ struct OptimizeReport {
   double seconds = 0;
 };
 
-// How much is measured to choose kernels, inside the model, on inputs that are made up. Seconds, once a shape and machine: what was found is
+// How much is measured to choose kernels, inside the model, on inputs that are made up; once a shape and machine: what was found is
 // kept in the cache folder (ANFORA_CACHE, else ~/.cache/anfora). Another choice may round differently.
 enum class Tune : uint8_t {
   Off,   // nothing: a cost model decides
-  Fast,  // the two implementations of each kernel that are expected to be the fastest; at most 5 s and a run
-  Full,  // all of them; at most two minutes and a run
+  Fast,  // the two implementations of each kernel that are expected to be the fastest: 5 s of runs at most, besides compiling
+  Full,  // all of them: two minutes likewise
 };
 
 struct CompileOptions {

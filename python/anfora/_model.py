@@ -182,8 +182,8 @@ class Model:
             donate: names of inputs that a run may overwrite. Outputs of as many bytes lie in them where they can: the same array is returned.
             memory_limit: bytes of intermediate values and results that there may be at a time by the plan: values are computed again until it
                 fits. What that costs, ``notes`` of the executable say. The sizes of the inputs have to be known.
-            tune: how much is measured to choose kernels, inside the model: "off" (a cost model decides), "fast" (two candidates for each, at most
-                5 s and a run) or "full" (all, at most two minutes and a run). What was found, ``notes`` say, and the cache folder keeps
+            tune: how much is measured to choose kernels, inside the model: "off" (a cost model decides), "fast" (two candidates for each, at
+                most 5 s of runs) or "full" (all, at most two minutes of runs). What was found, ``notes`` say, and the cache folder keeps
                 (``ANFORA_CACHE``, else ``~/.cache/anfora``). Another choice may round differently.
 
         Raises:

@@ -36,8 +36,8 @@ void add_tune(CLI::App& command, driver::Tune& tune) {
   command
       .add_option_function<std::string>(
           "--tune", [&tune](const std::string& name) { tune = driver::tune_named(name); },
-          "measure kernels inside the model to choose them: off (default: a cost model does), fast (two candidates each, 5 s) or full (all, "
-          "two minutes); what was found is kept in ~/.cache/anfora, or ANFORA_CACHE")
+          "measure kernels inside the model to choose them: off (default: a cost model does), fast (two candidates each, 5 s of runs "
+          "at most) or full (all, two minutes); what was found is kept in ~/.cache/anfora, or ANFORA_CACHE")
       ->check(CLI::IsMember({"off", "fast", "full"}));
 }
 

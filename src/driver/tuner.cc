@@ -21,8 +21,8 @@ namespace {
 constexpr double kLeastGain = 0.05, kOfNoise = 2;
 
 struct Effort {
-  double seconds;           // after which no further turn begins
-  double seconds_of_round;  // likewise, of a round, once there were the fewest turns
+  double seconds;           // of all turns, after which no further one begins
+  double seconds_of_round;  // likewise, of those of a round, once there were the fewest
   int fewest_turns;         // that say something
   int most_turns;
 };
@@ -31,8 +31,9 @@ Effort effort_of(Tune tune) {
   constexpr Effort kFull{.seconds = 120, .seconds_of_round = 15, .fewest_turns = 4, .most_turns = 8};
   return tune == Tune::Full ? kFull : kFast;
 }
-// Of a program in a turn: the first ones bring its weights back into the cache.
+// Of a program in a turn: the first one brings its weights back into the cache, where it is so short that they stay there.
 constexpr int kRunsOfTurn = 2;
+constexpr double kLongRun = 0.05;  // seconds
 
 double steady_seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
@@ -172,7 +173,7 @@ class SmallestTimes {
 class Measurement {
  public:
   Measurement(const ir::Module& module, const plan::CompileOptions& options, const TuneOptions& how, std::function<double()> clock)
-      : module_(module), options_(options), effort_(effort_of(how.tune)), clock_(std::move(clock)), end_(clock_() + effort_.seconds) {}
+      : module_(module), options_(options), effort_(effort_of(how.tune)), clock_(std::move(clock)) {}
 
   // Compiles the expected program: what implementations kernels have in it, by kind.
   std::map<std::string, std::string> compile_expected() {
@@ -198,7 +199,7 @@ class Measurement {
     }
   }
 
-  std::optional<PairedTimes> compare(const Preferences& preferences) const {
+  std::optional<PairedTimes> compare(const Preferences& preferences) {
     if (is_over()) return std::nullopt;
     plan::CompileOptions options = options_;
     options.choice = [&](const kernels::KernelData& data) {
@@ -209,23 +210,27 @@ class Measurement {
     SmallestTimes expected_times(*expected_, preferences), preferred_times(preferred, preferences);
     preferred.run(inputs_);  // plans its memory
     int turn = 0;
-    const double enough = clock_() + effort_.seconds_of_round;
-    for (; turn < effort_.most_turns && !is_over() && (turn < effort_.fewest_turns || clock_() < enough); ++turn) {
+    double spent = 0;
+    for (; turn < effort_.most_turns && !is_over() && (turn < effort_.fewest_turns || spent < effort_.seconds_of_round); ++turn) {
+      const double begin = clock_();
       run(*expected_, expected_times, turn);
       run(preferred, preferred_times, turn);
+      spent += clock_() - begin;
+      spent_ += clock_() - begin;
     }
     if (turn < effort_.fewest_turns) return std::nullopt;
     return PairedTimes{expected_times.by_kind(), preferred_times.by_kind()};
   }
 
  private:
-  bool is_over() const { return clock_() >= end_; }
+  bool is_over() const { return spent_ >= effort_.seconds; }
 
   void run(const runtime::Executable& executable, SmallestTimes& times, int turn) const {
     for (int i = 0; i < kRunsOfTurn; ++i) {
       runtime::Profiler profiler;
       executable.run(inputs_, {.profiler = &profiler});
       times.add(profiler, turn);
+      if (profiler.milliseconds() > kLongRun * 1e3) break;
     }
   }
 
@@ -233,7 +238,7 @@ class Measurement {
   const plan::CompileOptions& options_;
   Effort effort_;
   std::function<double()> clock_;
-  double end_;
+  double spent_ = 0;
   std::optional<runtime::Executable> expected_;
   std::vector<Datum> inputs_;
 };
