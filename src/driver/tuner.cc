@@ -64,7 +64,7 @@ void judge(Trial& trial, const KindTime& expected, const KindTime& time) {
   trial.found.taken = time.implementation;
 }
 
-// Those that won have to do so again, beside each other.
+// Those that won have to do so again, beside each other: else an interruption would be enough.
 void confirm(std::map<std::string, Trial>& trials, const Compare& compare) {
   Preferences winners;
   for (const auto& [name, trial] : trials) {
@@ -74,11 +74,9 @@ void confirm(std::map<std::string, Trial>& trials, const Compare& compare) {
   const std::optional<PairedTimes> comparison = compare(winners);
   for (const auto& [name, winner] : winners) {
     Trial& trial = trials.at(name);
-    if (!comparison) {
-      trial.is_known = false;
-    } else if (!wins(comparison->preferred.at(name), comparison->expected.at(name))) {
-      trial.found.taken = trial.found.expected;
-    }
+    const bool wins_again = comparison && wins(comparison->preferred.at(name), comparison->expected.at(name));
+    if (!wins_again) trial.found.taken = trial.found.expected;
+    if (!comparison) trial.is_known = false;
   }
 }
 
@@ -107,12 +105,12 @@ Findings find_fastest(const std::vector<KernelKind>& kinds, Tune tune, const Com
       trial.is_known = !has_run || trial.untried.empty() || tune == Tune::Fast;
     }
   }
-  if (tune == Tune::Full) confirm(trials, compare);
+  confirm(trials, compare);
   Findings findings{.kernels = {}, .is_complete = true};
   for (auto& [name, trial] : trials) {
     if (!trial.is_known) {
       findings.is_complete = false;
-      if (trial.found.milliseconds.empty()) continue;
+      if (tune == Tune::Fast || trial.found.milliseconds.empty()) continue;
       trial.found.tune = Tune::Fast;  // which does as much
     }
     findings.kernels.emplace(name, std::move(trial.found));

@@ -8,7 +8,7 @@
 //     expected              onednn:winograd     onednn:matmul         generated:product     what the cost model chooses
 //     round 1               onednn:convolution  generated:product     onednn:matmul
 //     round 2                                   onednn:convolution    onednn:convolution
-//     again (full)                              generated:product                           those that won, in one program
+//     again                                     generated:product                           those that won, in one program
 //
 // A round runs the expected program and that of the round in turns, so that what else the machine does meets both, and takes of each kernel
 // the smallest time. An implementation wins over the expected one by a margin beyond the noise, which is how far the times of some turns and of

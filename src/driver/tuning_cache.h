@@ -27,7 +27,7 @@ namespace anfora::driver {
 enum class Tune : uint8_t {
   Off,   // nothing: kernels are chosen by the cost model
   Fast,  // the two implementations of each kernel that are expected to be the fastest
-  Full,  // all of them, more often; and once more those that won
+  Full,  // all of them, more often
 };
 std::string_view name_of(Tune tune);
 Tune tune_named(std::string_view name);  // throws InvalidArgument
