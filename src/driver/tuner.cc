@@ -225,7 +225,8 @@ class Measurement {
 
   void run(const runtime::Executable& executable, SmallestTimes& times, int turn) const {
     for (int i = 0; i < kRunsOfTurn; ++i) {
-      runtime::Profiler profiler;
+      using Time = runtime::Profiler::Time;
+      runtime::Profiler profiler(executable.threads() == 1 ? Time::OfThread : Time::Elapsed);
       executable.run(inputs_, {.profiler = &profiler});
       times.add(profiler, turn);
       if (profiler.milliseconds() > kLongRun * 1e3) break;

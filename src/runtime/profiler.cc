@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ctime>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <tuple>
@@ -39,9 +40,16 @@ std::string describe_all(std::span<const Datum* const> data) {
   return text;
 }
 
+Profiler::Clock::time_point Profiler::now() const {
+  if (time_ == Time::Elapsed) return Clock::now();
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return Clock::time_point(std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec));
+}
+
 void Profiler::kernel_ran(const Kernel& kernel, const Origin& origin, Clock::time_point begin, std::string inputs,
                           std::span<const Datum> outputs) {
-  Clock::time_point end = Clock::now();
+  Clock::time_point end = now();
   std::vector<const Datum*> written;
   for (const Datum& datum : outputs) written.push_back(&datum);
   kernels_.push_back({&kernel, &origin, begin, end, std::move(inputs), describe_all(written)});

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,13 +16,18 @@ namespace anfora::runtime {
 class Profiler {
  public:
   using Clock = std::chrono::steady_clock;
+  // What is measured: the time that passes, or the time for which the calling thread runs, which other processes disturb less.
+  enum class Time : uint8_t { Elapsed, OfThread };
+
+  explicit Profiler(Time time = Time::Elapsed) : time_(time) {}
+  Clock::time_point now() const;
 
   // Called by the machine.
   // `inputs` is described before the kernel runs, which may take them over.
   void kernel_ran(const Kernel& kernel, const Origin& origin, Clock::time_point begin, std::string inputs,
                   std::span<const Datum> outputs);
-  void function_entered(const Function& function) { calls_.push_back({Clock::now(), &function}); }
-  void function_left() { calls_.push_back({Clock::now(), nullptr}); }
+  void function_entered(const Function& function) { calls_.push_back({now(), &function}); }
+  void function_left() { calls_.push_back({now(), nullptr}); }
 
   // Time of kernels, the longest first.
   struct Total {
@@ -55,7 +61,8 @@ class Profiler {
   double microseconds(Clock::time_point at) const {
     return std::chrono::duration<double, std::micro>(at - start_).count();
   }
-  Clock::time_point start_ = Clock::now();
+  Time time_;
+  Clock::time_point start_ = now();
   std::vector<KernelEvent> kernels_;
   std::vector<CallEvent> calls_;
 };
