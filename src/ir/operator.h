@@ -57,6 +57,7 @@ enum class Layout : uint8_t {
   Convolution,    // by a lowered operator, which prefers it
   Pool,           // by a lowered operator
   PoolGradient,   // of a lowered operator
+  ConvolutionGradient,  // of a lowered operator, which prefers it, by the weights: they are the same in both
   Normalization,  // by a lowered operator, along the channels
   Concat,         // along another axis; the same holds for what follows
   GlobalPool,     // as a reduction

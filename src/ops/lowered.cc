@@ -227,6 +227,47 @@ void declare_pool_gradient(Declarations& declare) {
   for (const char* ints : {"dilations", "pads", "strides"}) d.optional_attribute(ints, AttributeKind::Ints);
 }
 
+// [channels of dY, channels of X in a group, kernel…].
+void infer_weight_gradient(InferenceContext& ctx) {
+  auto x = ctx.dims(0), dy = ctx.dims(1);
+  const std::vector<int64_t> kernel = ctx.attributes().get_ints("kernel_shape");
+  for (const auto& dims : {x, dy}) {
+    if (dims && dims->size() != kernel.size() + 2) ctx.fail(fmt::format("an operand of rank {} for {} axes", dims->size(), kernel.size()));
+  }
+  const int64_t group = ctx.attribute_int("group");
+  if (group < 1) ctx.fail(fmt::format("{} groups", group));
+  const size_t channels = ctx.attribute_int("channels_last") != 0 ? kernel.size() + 1 : 1;
+  Dims result{dy ? (*dy)[channels] : ctx.unknown(), x ? floor_div((*x)[channels], group) : ctx.unknown()};
+  for (int64_t extent : kernel) result.push_back(ctx.dim(extent));
+  ctx.set_tensor(0, ctx.dtype(0), result);
+}
+
+// As many as of the convolution itself.
+double weight_gradient_flops(const InferenceContext& ctx) {
+  auto dw = ctx.output(0) ? ctx.output(0)->dims() : std::span<const Dim>();
+  const double filters = !dw.empty() && dw[0].is_constant() ? static_cast<double>(dw[0].constant()) : 1;
+  return filters > 0 ? 2 * element_estimate(ctx.input(1)) * element_estimate(ctx.output(0)) / filters : 0;
+}
+
+void declare_weight_gradient(Declarations& declare) {
+  Declaration d = declare.op("LoweredConvWeightGradient", 1, "anfora")
+                      .doc("The gradient of Conv by its weights, where dY is that by its result: each element is the sum of dY times the elements "
+                           "of X that it met. The extents of dY say where windows are; pads at the end do not. With channels_last, X and dY are "
+                           "[batch, spatial…, channels].")
+                      .input("X", "T")
+                      .input("dY", "T")
+                      .output("dW", "T")
+                      .type("T", kFloats)
+                      .attribute("channels_last", 0)
+                      .attribute("group", 1)
+                      .required_attribute("kernel_shape", AttributeKind::Ints)
+                      .infer(infer_weight_gradient)
+                      .flops(weight_gradient_flops)
+                      .layout(Layout::ConvolutionGradient)
+                      .sums();
+  for (const char* ints : {"dilations", "pads", "strides"}) d.optional_attribute(ints, AttributeKind::Ints);
+}
+
 void infer_group(InferenceContext& ctx) {
   if (!ctx.input(0)->is_func()) ctx.fail("the first operand is no function");
   const Type* result = ctx.input(0)->result();
@@ -241,6 +282,7 @@ void declare_lowered(Declarations& declare) {
   declare_pool(declare, "MaxPool");
   declare_pool(declare, "AveragePool");
   declare_pool_gradient(declare);
+  declare_weight_gradient(declare);
   with_epilogue(
       declare.op("LoweredBatchNormalization", 1, "anfora")
           .doc("activation(BatchNormalization(X, scale, B, mean, variance)) in inference; with channels_last, X "

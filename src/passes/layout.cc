@@ -80,6 +80,10 @@ std::optional<int> image_rank(const Node* node) {
   if (!type || !type->is_tensor() || !type->has_rank() || type->rank() < 3 || type->rank() > 5) return std::nullopt;
   return type->rank();
 }
+// Numbers for the channels of images of that rank: [channels, 1, …], without the batch.
+bool is_by_channel(const Type& type, int rank) {
+  return type.rank() == rank - 1 && std::ranges::all_of(type.dims().subspan(1), [](Dim dim) { return dim.is_constant() && dim.constant() == 1; });
+}
 bool is_none(const Node* node) { return node->as_value() && node->as_value()->is_none(); }
 
 class LayoutAssignment {
@@ -124,6 +128,7 @@ class LayoutAssignment {
       f.attributes = f.attributes.with("channels_last", int64_t{1});
     };
     const bool is_f32 = node.input(0)->type()->dtype() == DType::F32;
+    if (node.attributes().get_int("channels_last", 0) != 0) return std::nullopt;
     // The order in which a sum is taken changes its rounding.
     if (node.op().sums && context_.options.math != rewrite::Promise::Real) return std::nullopt;
     switch (node.op().layout) {
@@ -143,6 +148,13 @@ class LayoutAssignment {
         if (!has_rank(node.input(1), f.rank)) return std::nullopt;
         f.operands[1] = Operand::Moved;
         f.attributes = f.attributes.with("channels_last", int64_t{1});
+        return f;
+      case Layout::ConvolutionGradient:
+        if (!is_f32 || !has_rank(node.input(1), f.rank)) return std::nullopt;
+        f.operands[1] = Operand::Moved;
+        f.attributes = f.attributes.with("channels_last", int64_t{1});
+        f.wants_channels_last = true;
+        f.result_moves = false;
         return f;
       case Layout::Normalization: {
         // Its parameters may be of other types than x.
@@ -193,7 +205,7 @@ class LayoutAssignment {
       } else if (type->rank() == *rank) {
         f.operands.push_back(Operand::Moved);
         any_moved = any_moved || !use.node->is_value();
-      } else if (constant_tensor(use.node)) {
+      } else if (constant_tensor(use.node) || is_by_channel(*type, *rank)) {
         f.operands.push_back(Operand::Realigned);
       } else {
         return std::nullopt;
@@ -297,12 +309,22 @@ class LayoutAssignment {
     return place->second;
   }
 
-  // A constant of lower rank with all axes, channels last.
-  Node* realigned(const Tensor& tensor, const Flexible& user) {
-    Shape shape(static_cast<size_t>(user.rank - tensor.rank()), 1);
-    shape.insert(shape.end(), tensor.shape().begin(), tensor.shape().end());
-    return transpose(module_.constant(tensor.reshaped(shape)), to_channels_last(user.rank), user.node->graph(),
-                     user.node->location());
+  // A constant, or numbers for the channels, of lower rank with all axes, channels last.
+  Node* realigned(Node* operand, const Flexible& user) {
+    const size_t missing = static_cast<size_t>(user.rank - operand->type()->rank());
+    Graph* const graph = user.node->graph();
+    Node* whole;
+    if (const Tensor* tensor = constant_tensor(operand)) {
+      Shape shape(missing, 1);
+      shape.insert(shape.end(), tensor->shape().begin(), tensor->shape().end());
+      whole = module_.constant(tensor->reshaped(shape));
+    } else {
+      std::vector<int64_t> axes(missing);
+      std::iota(axes.begin(), axes.end(), 0);
+      Node* inputs[] = {operand, module_.constant(Tensor::vector<int64_t>(axes))};
+      whole = apply(graph, module_.context().get_operator("Unsqueeze"), inputs, {}, user.node->location());
+    }
+    return transpose(whole, to_channels_last(user.rank), graph, user.node->location());
   }
 
   void rebuild(const Flexible& f) {
@@ -311,7 +333,7 @@ class LayoutAssignment {
       Node* operand = i < f.node->num_inputs() ? f.node->input(i) : nullptr;
       switch (f.operands[i]) {
         case Operand::Moved: inputs.push_back(moved(operand, f)); break;
-        case Operand::Realigned: inputs.push_back(realigned(*constant_tensor(operand), f)); break;
+        case Operand::Realigned: inputs.push_back(realigned(operand, f)); break;
         case Operand::Same: inputs.push_back(operand); break;
       }
     }

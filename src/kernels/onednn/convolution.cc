@@ -31,13 +31,13 @@ class ConvolutionInstance : public ShapedKernel::Instance {
   template <class PrimitiveDesc>
   void set_up(const PrimitiveDesc& pd, const memory::desc& x, const memory::desc& y) {
     primitive_ = dnnl::primitive(pd);
-    arguments_[DNNL_ARG_SRC] = read_as(x_ = handle(x), pd.src_desc());
-    arguments_[DNNL_ARG_DST] = written_as(y_ = handle(y), pd.dst_desc());
+    arguments_[DNNL_ARG_SRC] = read_as(x_ = handle(x), pd.src_desc(), before_);
+    arguments_[DNNL_ARG_DST] = written_as(y_ = handle(y), pd.dst_desc(), after_);
     add_scratchpad(pd.scratchpad_desc(), arguments_);
   }
   void set_weights(memory constant) { arguments_[DNNL_ARG_WEIGHTS] = constant; }
   void set_variable_weights(const memory::desc& given, const memory::desc& wanted) {
-    arguments_[DNNL_ARG_WEIGHTS] = read_as(*(w_ = handle(given)), wanted);
+    arguments_[DNNL_ARG_WEIGHTS] = read_as(*(w_ = handle(given)), wanted, before_);
   }
   void set_bias(const memory::desc& desc) { arguments_[DNNL_ARG_BIAS] = *(bias_ = handle(desc)); }
   void set_addend(const memory::desc& desc, AddendBy how) {
@@ -63,22 +63,6 @@ class ConvolutionInstance : public ShapedKernel::Instance {
   }
 
  private:
-  // What the primitive has in the place of a tensor: another object where it wants another layout.
-  memory read_as(const memory& given, const memory::desc& wanted) {
-    if (given.get_desc() == wanted) return given;
-    const memory inside = handle(wanted);
-    place_in_workspace(inside);
-    before_.push_back(make_reorder(given, inside));
-    return inside;
-  }
-  memory written_as(const memory& given, const memory::desc& wanted) {
-    if (given.get_desc() == wanted) return given;
-    const memory inside = handle(wanted);
-    place_in_workspace(inside);
-    after_.push_back(make_reorder(inside, given));
-    return inside;
-  }
-
   dnnl::primitive primitive_;
   Arguments arguments_;
   std::vector<Reorder> before_, after_;

@@ -187,6 +187,22 @@ Reorder ShapedKernel::Instance::make_reorder(const memory& from, const memory& t
   return reorder;
 }
 
+memory ShapedKernel::Instance::read_as(const memory& given, const memory::desc& wanted, std::vector<Reorder>& before) {
+  if (given.get_desc() == wanted) return given;
+  const memory inside = handle(wanted);
+  place_in_workspace(inside);
+  before.push_back(make_reorder(given, inside));
+  return inside;
+}
+
+memory ShapedKernel::Instance::written_as(const memory& given, const memory::desc& wanted, std::vector<Reorder>& after) {
+  if (given.get_desc() == wanted) return given;
+  const memory inside = handle(wanted);
+  place_in_workspace(inside);
+  after.push_back(make_reorder(inside, given));
+  return inside;
+}
+
 void ShapedKernel::Instance::place_in_workspace(const memory& object) {
   placed_.emplace_back(object, placed_bytes_);
   placed_bytes_ += bytes_of(object.get_desc());

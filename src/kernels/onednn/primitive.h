@@ -116,6 +116,10 @@ class ShapedKernel : public PreparedKernel {
     // The scratch memory of a primitive (`desc`) becomes one of its arguments.
     void add_scratchpad(const memory::desc& desc, Arguments& arguments);
     Reorder make_reorder(const memory& from, const memory& to);
+    // What a primitive has in the place of a tensor: another object where it wants another layout, by a reorder that runs ahead of it, or
+    // behind it.
+    memory read_as(const memory& given, const memory::desc& wanted, std::vector<Reorder>& before);
+    memory written_as(const memory& given, const memory::desc& wanted, std::vector<Reorder>& after);
     // An object of its own for what is handed on within execute().
     void place_in_workspace(const memory& object);
 

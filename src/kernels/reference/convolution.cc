@@ -283,6 +283,73 @@ void conv_transpose(KernelContext& context) {
   y.finish();
 }
 
+// The gradient by the weights: the sensitivities, as a matrix [M/group x outputs], times the columns that the convolution multiplied the
+// weights with, transposed. Each block of input channels goes over all images in their order.
+void conv_weight_gradient(KernelContext& context) {
+  const Tensor &x = context.input(0), &dy = context.input(1);
+  const AttributeSet& attributes = context.attributes();
+  const bool channels_last = attributes.get_int("channels_last", 0) != 0;
+  const size_t rank = spatial_dims(x).size();
+  if (dy.rank() != x.rank() || dy.dim(0) != x.dim(0) || dy.dtype() != x.dtype()) {
+    throw Error(ErrorCode::TypeMismatch, fmt::format("a gradient of shape {} for a convolution of an input of shape {}",
+                                                     to_string(dy.shape()), to_string(x.shape())));
+  }
+  Convolution conv;
+  conv.window = read_window(attributes, rank);
+  for (size_t i = 0; i < rank; ++i) {
+    const int axis = static_cast<int>(channels_last ? i + 1 : i + 2);
+    conv.window.axes[i].input = x.dim(axis), conv.window.axes[i].output = dy.dim(axis);
+  }
+  const int channel_axis = channels_last ? static_cast<int>(rank) + 1 : 1;
+  const int64_t in_channels = x.dim(channel_axis), out_channels = dy.dim(channel_axis);
+  conv.batch = x.dim(0);
+  conv.groups = read_group(attributes, "group", in_channels);
+  conv.in_channels = in_channels / conv.groups;
+  conv.out_channels = out_channels / read_group(attributes, "group", out_channels);
+  Tensor wide_x = widen(context, x), wide_dy = widen(context, dy);
+  WideOutput dw(context, 0, x.dtype(), with_channels(out_channels, conv.in_channels, conv.window, &WindowAxis::kernel));
+  const int64_t inputs = conv.window.inputs(), outputs = conv.window.outputs(), taps = conv.window.taps();
+  const int64_t block = std::max<int64_t>(kTransposedRows / taps, 1);
+  const int64_t blocks = (conv.in_channels + block - 1) / block;
+  const int64_t chunk = std::min(std::max(kColumnElements / (block * taps), kFewestChunkOutputs), outputs);
+  dispatch<FloatAccumulators>(wide_x.dtype(), [&]<class T>() {
+    const T* images = wide_x.data<T>().data();
+    const T* sensitivities = wide_dy.data<T>().data();
+    T* to = dw.data<T>();
+    const int64_t work = conv.batch * outputs * block * taps * conv.out_channels;
+    parallel_for(conv.groups * blocks, grain_of(kMultiplyGrain, work), [&](int64_t first, int64_t last) {
+      Scratch<T> columns(static_cast<size_t>(block * taps * chunk)), gathered(channels_last ? static_cast<size_t>(inputs) : 0);
+      for (int64_t unit = first; unit < last; ++unit) {
+        const int64_t group = unit / blocks, begin = unit % blocks * block, count = std::min(block, conv.in_channels - begin);
+        MatrixView<T> sums{to + (group * conv.out_channels * conv.in_channels + begin) * taps, conv.out_channels, count * taps,
+                           conv.in_channels * taps, 1};
+        for (int64_t m = 0; m < sums.rows; ++m) std::fill_n(sums.data + m * sums.row_stride, sums.columns, T{0});
+        auto plane = [&](int64_t image, int64_t channel) {
+          if (!channels_last) return images + (image * in_channels + channel) * inputs;
+          for (int64_t i = 0; i < inputs; ++i) gathered[static_cast<size_t>(i)] = images[(image * inputs + i) * in_channels + channel];
+          return std::as_const(gathered).data();
+        };
+        for (int64_t image = 0; image < conv.batch; ++image) {
+          const int64_t filter = group * conv.out_channels;
+          for (int64_t from = 0; from < outputs; from += chunk) {
+            const int64_t length = std::min(chunk, outputs - from);
+            for (int64_t c = 0; c < count; ++c) {
+              fill_columns(conv.window, plane(image, group * conv.in_channels + begin + c), from, from + length,
+                           columns.data() + c * taps * length);
+            }
+            MatrixView<const T> dy_part{sensitivities + (image * out_channels + filter) * outputs + from, conv.out_channels, length, outputs, 1};
+            if (channels_last) {
+              dy_part = {sensitivities + (image * outputs + from) * out_channels + filter, conv.out_channels, length, 1, out_channels};
+            }
+            multiply(dy_part, matrix<const T>(columns.data(), count * taps, length).transposed(), sums, true);
+          }
+        }
+      }
+    });
+  });
+  dw.finish();
+}
+
 // The value of a plane at a fractional position, linear along each axis, 0 outside.
 template <class T>
 T interpolate(const Window& window, const T* plane, std::span<const T> position) {
@@ -429,6 +496,7 @@ void register_convolution(KernelRegistry& registry) {
   registry.add("Conv", conv);
   registry.add("ConvTranspose", conv_transpose);
   registry.add("DeformConv", deform_conv);
+  registry.add("LoweredConvWeightGradient", conv_weight_gradient);
   registry.add("CausalConvWithState", causal_conv_with_state);
 }
 
