@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "ops/infer_helpers.h"
+#include "ops/infer_window.h"
 #include "ops/registry.h"
 
 namespace anfora::ops {
@@ -230,15 +230,19 @@ void declare_pool_gradient(Declarations& declare) {
 // [channels of dY, channels of X in a group, kernel…].
 void infer_weight_gradient(InferenceContext& ctx) {
   auto x = ctx.dims(0), dy = ctx.dims(1);
-  const std::vector<int64_t> kernel = ctx.attributes().get_ints("kernel_shape");
-  for (const auto& dims : {x, dy}) {
-    if (dims && dims->size() != kernel.size() + 2) ctx.fail(fmt::format("an operand of rank {} for {} axes", dims->size(), kernel.size()));
-  }
+  if (!x || !dy) return ctx.set_unranked(0, ctx.dtype(0));
+  const size_t rank = x->size();
+  if (rank < 3 || dy->size() != rank) ctx.fail(fmt::format("operands of ranks {} and {}", rank, dy->size()));
   const int64_t group = ctx.attribute_int("group");
   if (group < 1) ctx.fail(fmt::format("{} groups", group));
-  const size_t channels = ctx.attribute_int("channels_last") != 0 ? kernel.size() + 1 : 1;
-  Dims result{dy ? (*dy)[channels] : ctx.unknown(), x ? floor_div((*x)[channels], group) : ctx.unknown()};
-  for (int64_t extent : kernel) result.push_back(ctx.dim(extent));
+  const bool channels_last = ctx.attribute_int("channels_last") != 0;
+  const size_t channels = channels_last ? rank - 1 : 1, spatial = channels_last ? 1 : 2;
+  Dims result{(*dy)[channels], floor_div((*x)[channels], group)};
+  const std::vector<int64_t> ones(rank - 2, 1);
+  const kernels::Window window = kernels::read_window(ctx.attributes(), rank - 2, ones);
+  for (size_t i = 0; i + 2 < rank; ++i) {
+    result.push_back(kernels::weight_gradient_kernel(window.axes[i], (*x)[spatial + i], (*dy)[spatial + i]));
+  }
   ctx.set_tensor(0, ctx.dtype(0), result);
 }
 
@@ -252,15 +256,14 @@ double weight_gradient_flops(const InferenceContext& ctx) {
 void declare_weight_gradient(Declarations& declare) {
   Declaration d = declare.op("LoweredConvWeightGradient", 1, "anfora")
                       .doc("The gradient of Conv by its weights, where dY is that by its result: each element is the sum of dY times the elements "
-                           "of X that it met. The extents of dY say where windows are; pads at the end do not. With channels_last, X and dY are "
-                           "[batch, spatial…, channels].")
+                           "of X that it met. The kernel is as large as what pads and strides leave. With channels_last, X and dY are [batch, "
+                           "spatial…, channels].")
                       .input("X", "T")
                       .input("dY", "T")
                       .output("dW", "T")
                       .type("T", kFloats)
                       .attribute("channels_last", 0)
                       .attribute("group", 1)
-                      .required_attribute("kernel_shape", AttributeKind::Ints)
                       .infer(infer_weight_gradient)
                       .flops(weight_gradient_flops)
                       .layout(Layout::ConvolutionGradient)

@@ -12,8 +12,13 @@ struct WeightGradientCase {
   int64_t group = 1;
 
   AttributeSet convolution() const { return {{"strides", strides}, {"pads", pads}, {"dilations", dilations}, {"group", group}}; }
-  AttributeSet gradient() const {
-    return convolution().with("kernel_shape", std::vector<int64_t>(w.begin() + 2, w.end()));
+  // Of what the windows read.
+  AttributeSet gradient(const Tensor& y) const {
+    std::vector<int64_t> read = pads;
+    for (size_t i = 0; i + 2 < x.size(); ++i) {
+      read[x.size() - 2 + i] = (y.shape()[i + 2] - 1) * strides[i] + (w[i + 2] - 1) * dilations[i] + 1 - pads[i] - x[i + 2];
+    }
+    return convolution().with("pads", read);
   }
 };
 
@@ -56,7 +61,7 @@ TEST(ConvWeightGradient, IsTheAdjointOfConv) {
     Tensor v = Tensor::zeros(DType::F64, c.w);
     const Tensor y = run_kernel("Conv", c.convolution(), {x, v})[0];
     const Tensor dy = random_tensor({y.shape().begin(), y.shape().end()}, 2, DType::F64);
-    const Tensor dw = run_kernel("LoweredConvWeightGradient", c.gradient(), {x, dy})[0];
+    const Tensor dw = run_kernel("LoweredConvWeightGradient", c.gradient(y), {x, dy})[0];
     ASSERT_EQ(dw.shape(), v.shape());
     for (size_t i = 0; i < v.data<double>().size(); i += 7) {
       v.data<double>()[i] = 1;
@@ -64,15 +69,14 @@ TEST(ConvWeightGradient, IsTheAdjointOfConv) {
       v.data<double>()[i] = 0;
     }
     const std::vector<int64_t> last = channels_to_last(c.x.size());
-    const Tensor of_last = run_kernel("LoweredConvWeightGradient", c.gradient().with("channels_last", int64_t{1}),
+    const Tensor of_last = run_kernel("LoweredConvWeightGradient", c.gradient(y).with("channels_last", int64_t{1}),
                                       {transposed_by(x, last), transposed_by(dy, last)})[0];
     EXPECT_TRUE(Tensor::identical(of_last, dw));
   }
 }
 
 TEST(ConvWeightGradient, OfNothingIsZero) {
-  const AttributeSet attributes{{"kernel_shape", std::vector<int64_t>{3, 3}}};
-  const Tensor dw = run_kernel("LoweredConvWeightGradient", attributes,
+  const Tensor dw = run_kernel("LoweredConvWeightGradient", {},
                                {Tensor::zeros(DType::F32, Shape{0, 2, 5, 5}), Tensor::zeros(DType::F32, Shape{0, 4, 3, 3})})[0];
   EXPECT_TRUE(Tensor::identical(dw, Tensor::zeros(DType::F32, Shape{4, 2, 3, 3})));
 }
@@ -83,17 +87,17 @@ TEST(OnednnConvWeightGradient, AgreesWithTheReference) {
     const Tensor x = random_tensor({c.x.begin(), c.x.end()}, 1), w = random_tensor({c.w.begin(), c.w.end()}, 2);
     const Tensor y = run_kernel("Conv", c.convolution(), {x, w})[0];
     const Tensor dy = random_tensor({y.shape().begin(), y.shape().end()}, 3);
-    expect_prepared("LoweredConvWeightGradient", c.gradient(), {x, dy}, 2);
-    expect_prepared("LoweredConvWeightGradient", c.gradient(), {x, dy}, 2, true);
+    expect_prepared("LoweredConvWeightGradient", c.gradient(y), {x, dy}, 2);
+    expect_prepared("LoweredConvWeightGradient", c.gradient(y), {x, dy}, 2, true);
     const std::vector<int64_t> last = channels_to_last(c.x.size());
-    const AttributeSet lowered = c.gradient().with("channels_last", int64_t{1});
+    const AttributeSet lowered = c.gradient(y).with("channels_last", int64_t{1});
     expect_prepared("LoweredConvWeightGradient", lowered, {transposed_by(x, last), transposed_by(dy, last)}, 2);
     expect_prepared("LoweredConvWeightGradient", lowered, {transposed_by(x, last), transposed_by(dy, last)}, 2, true);
   }
 }
 
 TEST(OnednnConvWeightGradient, NarrowFloats) {
-  const AttributeSet attributes{{"kernel_shape", std::vector<int64_t>{3, 3}}};
+  const AttributeSet attributes;
   for (DType dtype : {DType::BF16, DType::F16}) {
     const Tensor x = random_tensor({2, 8, 6, 6}, 1, dtype), dy = random_tensor({2, 8, 4, 4}, 2, dtype);
     const Tensor wide_x = run_kernel("Cast", {{"to", int64_t{1}}}, {x})[0], wide_dy = run_kernel("Cast", {{"to", int64_t{1}}}, {dy})[0];

@@ -58,7 +58,7 @@ class WeightGradient : public ShapedKernel {
     const Shape dy = channels_last_ ? channels_first(*shapes[1]) : *shapes[1];
     const int64_t groups = attributes().get_int("group", 1);
     if (dy.size() != x.size() || dy[0] != x[0] || groups < 1 || x[1] % groups != 0 || dy[1] % groups != 0) return nullptr;
-    const Window window = read_window(attributes(), x.size() - 2);
+    const Window window = weight_gradient_window(attributes(), std::span(x).subspan(2), std::span(dy).subspan(2));
     Shape w, result{dy[1], x[1] / groups};
     if (groups > 1) w.push_back(groups);
     w.push_back(dy[1] / groups), w.push_back(x[1] / groups);

@@ -295,11 +295,8 @@ void conv_weight_gradient(KernelContext& context) {
                                                      to_string(dy.shape()), to_string(x.shape())));
   }
   Convolution conv;
-  conv.window = read_window(attributes, rank);
-  for (size_t i = 0; i < rank; ++i) {
-    const int axis = static_cast<int>(channels_last ? i + 1 : i + 2);
-    conv.window.axes[i].input = x.dim(axis), conv.window.axes[i].output = dy.dim(axis);
-  }
+  const size_t first_axis = channels_last ? 1 : 2;
+  conv.window = weight_gradient_window(attributes, std::span(x.shape()).subspan(first_axis, rank), std::span(dy.shape()).subspan(first_axis, rank));
   const int channel_axis = channels_last ? static_cast<int>(rank) + 1 : 1;
   const int64_t in_channels = x.dim(channel_axis), out_channels = dy.dim(channel_axis);
   conv.batch = x.dim(0);

@@ -174,6 +174,20 @@ void transposed_window(Window& window, const AttributeSet& attributes, std::span
   }
 }
 
+Window weight_gradient_window(const AttributeSet& attributes, std::span<const int64_t> x, std::span<const int64_t> dy) {
+  const Shape ones(x.size(), 1);
+  Window window = read_window(attributes, x.size(), ones);
+  for (size_t i = 0; i < x.size(); ++i) {
+    WindowAxis& axis = window.axes[i];
+    axis.input = x[i], axis.output = dy[i];
+    axis.kernel = weight_gradient_kernel(axis, x[i], dy[i]);
+    if (axis.kernel < 1) {
+      throw Error(ErrorCode::TypeMismatch, fmt::format("{} windows do not fit into {} elements along spatial axis {}", dy[i], x[i], i));
+    }
+  }
+  return window;
+}
+
 std::span<const int64_t> spatial_dims(const Tensor& tensor) {
   if (tensor.rank() < 3) {
     throw Error(ErrorCode::TypeMismatch,

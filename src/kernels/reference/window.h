@@ -93,6 +93,14 @@ struct TransposedExtents {
 };
 TransposedExtents read_transposed_extents(const AttributeSet& attributes, size_t spatial_rank);
 
+// Of the gradient of a convolution by its weights, for inputs of extents `x` and results of extents `dy`: the kernel is as large as pads,
+// strides and dilations leave. Throws TypeMismatch when the windows do not fit.
+Window weight_gradient_window(const AttributeSet& attributes, std::span<const int64_t> x, std::span<const int64_t> dy);
+template <class Extent>
+Extent weight_gradient_kernel(const WindowAxis& axis, Extent x, Extent dy) {
+  return floor_div(x - (dy - 1) * axis.stride - 1 + (axis.pad_begin + axis.pad_end), axis.dilation) + 1;
+}
+
 // The dimensions after batch and channels; throws TypeMismatch when there are none.
 std::span<const int64_t> spatial_dims(const Tensor& tensor);
 
