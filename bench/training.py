@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Training steps (network, gradient, Adam) in Anfora, PyTorch and JAX: time, memory, and the losses of 100 steps.
 
-usage: training.py [--torch PYTHON] [--jax PYTHON] [--only mlp|cnn|transformer] [--threads 2]
+usage: training.py [--torch PYTHON] [--jax PYTHON] [--only mlp|cnn|transformer] [--threads 2] [--cpu-time]
 
 Runs with a Python that has the package; PYTHON is one that has the peer. Each framework runs in a process of its own, in f32, from the same
 weights on the same batches. PyTorch's step is compiled (torch.compile); losses are compared with those of eager mode, in f32 and in f64:
-steps enlarge rounding, so that the distance from f64 tells how much of a difference is anybody's.
+steps enlarge rounding, so that the distance from f64 tells how much of a difference is anybody's. With --cpu-time, times are those of all
+threads together, which other processes disturb least; one thread is then what compares.
 """
 import argparse
 import json
@@ -207,16 +208,16 @@ def resident():
         return int(file.read().split()[1]) * resource.getpagesize()
 
 
-def work(framework, name, threads):
+def work(framework, name, threads, clock):
     batches = [batch_of(name, i) for i in range(STEPS)]
     trainer = FRAMEWORKS[framework](name, threads)
     before = resident()
     losses = [trainer.step(*batches[0])]
     times = []
     for batch in batches[1:]:
-        begin = time.perf_counter()
+        begin = clock()
         losses.append(trainer.step(*batch))
-        times.append(1e3 * (time.perf_counter() - begin))
+        times.append(1e3 * (clock() - begin))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     print("row", json.dumps({"time": statistics.median(times), "losses": losses, "memory": (peak - before) / 1e6}))
 
@@ -227,10 +228,11 @@ def main():
     parser.add_argument("--jax", metavar="PYTHON")
     parser.add_argument("--only", default="", metavar="NAME")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--cpu-time", action="store_true")
     parser.add_argument("--work", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.work:
-        return work(*options.work, options.threads)
+        return work(*options.work, options.threads, time.process_time if options.cpu_time else time.perf_counter)
     pythons = {"anfora": sys.executable, "torch": options.torch, "eager": options.torch, "f64": options.torch, "jax": options.jax}
     print(f"{'':14}{'':10}{'ms a step':>11}{'MB':>8}{'last loss':>11}{'differs from eager':>20}{'from f64':>10}  by at most")
     for name in ("mlp", "cnn", "transformer"):
@@ -240,8 +242,8 @@ def main():
         for framework, python in pythons.items():
             if not python:
                 continue
-            done = subprocess.run([python, __file__, "--threads", str(options.threads), "--work", framework, name], capture_output=True, text=True,
-                                  env={**os.environ, "ANFORA_CACHE": "off"})
+            command = [python, __file__, "--threads", str(options.threads), *(["--cpu-time"] if options.cpu_time else []), "--work", framework, name]
+            done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "ANFORA_CACHE": "off"})
             row = [line for line in done.stdout.splitlines() if line.startswith("row ")]
             if row:
                 rows[framework] = json.loads(row[0][4:])
