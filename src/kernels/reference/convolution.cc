@@ -306,6 +306,7 @@ void conv_weight_gradient(KernelContext& context) {
   Tensor wide_x = widen(context, x), wide_dy = widen(context, dy);
   WideOutput dw(context, 0, x.dtype(), with_channels(out_channels, conv.in_channels, conv.window, &WindowAxis::kernel));
   const int64_t inputs = conv.window.inputs(), outputs = conv.window.outputs(), taps = conv.window.taps();
+  if (taps == 0) return dw.finish();
   const int64_t block = std::max<int64_t>(kTransposedRows / taps, 1);
   const int64_t blocks = (conv.in_channels + block - 1) / block;
   const int64_t chunk = std::min(std::max(kColumnElements / (block * taps), kFewestChunkOutputs), outputs);

@@ -181,7 +181,7 @@ Window weight_gradient_window(const AttributeSet& attributes, std::span<const in
     WindowAxis& axis = window.axes[i];
     axis.input = x[i], axis.output = dy[i];
     axis.kernel = weight_gradient_kernel(axis, x[i], dy[i]);
-    if (axis.kernel < 1) {
+    if (axis.kernel < 0) {
       throw Error(ErrorCode::TypeMismatch, fmt::format("{} windows do not fit into {} elements along spatial axis {}", dy[i], x[i], i));
     }
   }
