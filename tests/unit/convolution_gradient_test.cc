@@ -79,6 +79,8 @@ TEST(ConvWeightGradient, OfNothingIsZero) {
   const Tensor dw = run_kernel("LoweredConvWeightGradient", {},
                                {Tensor::zeros(DType::F32, Shape{0, 2, 5, 5}), Tensor::zeros(DType::F32, Shape{0, 4, 3, 3})})[0];
   EXPECT_TRUE(Tensor::identical(dw, Tensor::zeros(DType::F32, Shape{4, 2, 3, 3})));
+  const Tensor none = run_kernel("LoweredConvWeightGradient", {}, {Tensor::zeros(DType::F32, Shape{1, 2, 1}), Tensor::zeros(DType::F32, Shape{1, 4, 2})})[0];
+  EXPECT_EQ(none.shape(), (Shape{4, 2, 0}));
 }
 
 TEST(OnednnConvWeightGradient, AgreesWithTheReference) {
