@@ -33,7 +33,7 @@ const PackedConstant* find_part(const KernelData& data, PackedDepthwise number) 
   return found == data.packed.end() ? nullptr : &*found;
 }
 
-int64_t address_of(const void* pointer) { return reinterpret_cast<int64_t>(pointer); }
+int64_t as_argument(const void* pointer) { return reinterpret_cast<int64_t>(pointer); }
 
 enum DepthwiseInput : uint8_t { kInput, kFilterWeights, kFilterBias, kAddend, kExpansionWeights, kExpansionBias };
 
@@ -133,7 +133,7 @@ std::optional<DepthwiseLayout> lay_out_depthwise(const KernelData& data, Isa isa
 }
 
 // [channels, rows of a panel] as panels[rows][channels of the panel], with zeros behind the last channel.
-Tensor pack_panels(const Tensor& weights, const DepthwiseLayout& layout, int64_t rows_of_panel) {
+Tensor pack_channels(const Tensor& weights, const DepthwiseLayout& layout, int64_t rows_of_panel) {
   const int64_t width = layout.code.panel_channels();
   Tensor packed = Tensor::allocate(DType::F32, Shape{layout.panels(), rows_of_panel, width});
   const float* from = weights.data<float>().data();
@@ -202,7 +202,7 @@ class DepthwiseKernel : public PreparedKernel {
       depthwise_[kTapStride] = layout_.columns().dilation * width_;
       depthwise_[kPixelStride] = layout_.columns().stride * width_;
       depthwise_[kTaps] = layout_.columns().kernel;
-      depthwise_[kResult] = address_of(result.data<float>().data() + pixels);
+      depthwise_[kResult] = as_argument(result.data<float>().data() + pixels);
       depthwise_[kResultStride] = layout_.channels;
       depthwise_[kChannels] = left;
       depthwise_[kBias] = address_in(context, kFilterBias, first_channel_);
@@ -211,7 +211,7 @@ class DepthwiseKernel : public PreparedKernel {
       depthwise_[kPanels] = panels_;
       depthwise_[kFilterPanelStride] = layout_.window.taps() * layout_.code.panel_channels();
       filters_ = kernel.filters_.data<float>().data() + panel * depthwise_[kFilterPanelStride];
-      expansion_[kB] = address_of(kernel.expansion_.data<float>().data() + first_channel_ * layout_.depth);
+      expansion_[kB] = as_argument(kernel.expansion_.data<float>().data() + first_channel_ * layout_.depth);
       expansion_[kYStride] = width_;
       expansion_[kColumns] = left;
       expansion_[kAddend0] = address_in(context, kExpansionBias, first_channel_);
@@ -241,7 +241,7 @@ class DepthwiseKernel : public PreparedKernel {
    private:
     static int64_t address_in(KernelContext& context, size_t i, int64_t from) {
       const Tensor* tensor = context.optional_input(i);
-      return tensor ? address_of(tensor->data<float>().data() + from) : 0;
+      return tensor ? as_argument(tensor->data<float>().data() + from) : 0;
     }
 
     // What is read but never written: padding, and channels of the last panel that there are not.
@@ -277,8 +277,8 @@ class DepthwiseKernel : public PreparedKernel {
     }
 
     void expand(int64_t pixel, int count, float* to) {
-      expansion_[kA] = address_of(input_ + pixel * layout_.depth);
-      expansion_[kY] = address_of(to);
+      expansion_[kA] = as_argument(input_ + pixel * layout_.depth);
+      expansion_[kY] = as_argument(to);
       const int64_t at_once = layout_.code.expansion.panels_at_once(count);
       expansion_[kGroups] = panels_ / at_once, expansion_[kRest] = panels_ % at_once;
       kernel_.expansions_[static_cast<size_t>(count)](expansion_.data());
@@ -290,14 +290,14 @@ class DepthwiseKernel : public PreparedKernel {
       const int64_t count = std::max<int64_t>(taps.last - taps.first, 0);
       std::array<int64_t, kDepthwiseArguments> arguments = depthwise_;
       arguments[kTapRows] = count;
-      arguments[kFilters] = address_of(filters_ + taps.first * columns.kernel * layout_.code.panel_channels());
+      arguments[kFilters] = as_argument(filters_ + taps.first * columns.kernel * layout_.code.panel_channels());
       const int64_t top = count == 0 ? 0 : rows.start(row) + taps.first * rows.dilation - base_;
       const float* image = strip_.data() + top * row_size_ + (columns.start(0) + layout_.padding()) * width_;
       const Tiling tiles(columns.output, layout_.code.tile);
       auto run_tiles = [&](int64_t first, int64_t number, int pixels) {
         if (number == 0) return;
         const int64_t pixel = tiles.first_row(first), place = (row * columns.output + pixel) * layout_.channels;
-        arguments[kImage] = address_of(image + pixel * columns.stride * width_);
+        arguments[kImage] = as_argument(image + pixel * columns.stride * width_);
         arguments[kTiles] = number;
         arguments[kResult] = depthwise_[kResult] + place * int64_t{sizeof(float)};
         arguments[kResidual] = depthwise_[kResidual] + place * int64_t{sizeof(float)};
@@ -372,7 +372,7 @@ class DepthwiseKernel : public PreparedKernel {
       const Tensor& weights = data.input(input).constant;
       // A padding of zeros would make NaN of what is not finite.
       if (!weights.raw() || (number == kFilterPanels && !is_finite(weights))) return false;
-      data.packed.push_back({number, layout, pack_panels(weights, layout_, rows)});
+      data.packed.push_back({number, layout, pack_channels(weights, layout_, rows)});
       packed = &data.packed.back();
     }
     panels = packed->elements;

@@ -53,6 +53,11 @@ bool read_activation(const AttributeSet& attributes, Epilogue& epilogue, std::st
   return true;
 }
 
+bool beats_library(Activation activation) {
+  return activation == Activation::Sigmoid || activation == Activation::Swish || activation == Activation::Gelu ||
+         activation == Activation::GeluTanh;
+}
+
 std::string activation_statement(const Epilogue& epilogue) {
   if (epilogue.activation == Activation::None) return "%0";
   const bool by_tanh = epilogue.activation == Activation::GeluTanh;

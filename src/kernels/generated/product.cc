@@ -384,7 +384,9 @@ bool prefers_generated_product(const KernelData& data) {
   const InputDescription& rows = data.input(0);
   if (!rows.is_static() || data.op == kIntegerProduct || data.op == kIntegerConvolution) return true;
   const std::optional<ProductLayout> layout = lay_out_product(data, ProductAttributes(data));
-  return layout && element_count(*rows.shape) <= kFewRows * layout->code.depth;
+  if (!layout) return false;
+  const bool has_fast_epilogue = describe(layout->code.isa).has_fma && beats_library(layout->code.epilogue.activation);
+  return has_fast_epilogue || element_count(*rows.shape) <= kFewRows * layout->code.depth;
 }
 
 std::unique_ptr<PreparedKernel> prepare_product(KernelData& data, ProductGenerator generate) {
