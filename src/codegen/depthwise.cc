@@ -70,10 +70,8 @@ class DepthwiseBuilder {
 
   void finish(Value sums, Value channel, Value pixel) {
     if (!code_.has_edge) return finish(sums, channel, pixel, kNone);
-    const Value left = b_.subtract(parameters_[kChannels], channel);
-    auto at_edge = [&] { finish(sums, channel, pixel, b_.columns(sums_.vectors, isa_.lanes, left)); };
-    if (isa_.has_masks) return at_edge();
-    b_.choose(b_.less(left, b_.integer(code_.panel_channels())), at_edge, [&] { finish(sums, channel, pixel, kNone); });
+    finish_panel(b_, isa_, sums_.vectors, b_.subtract(parameters_[kChannels], channel),
+                 [&](Value mask) { finish(sums, channel, pixel, mask); });
   }
 
   void finish(Value sums, Value channel, Value pixel, Value mask) {

@@ -23,6 +23,12 @@ Value finish_tile(Builder& builder, const IsaDescription& isa, const kernels::ge
   return activate(builder, isa, epilogue, tile);
 }
 
+void finish_panel(Builder& builder, const IsaDescription& isa, int vectors, Value left, const std::function<void(Value mask)>& finish) {
+  auto at_edge = [&] { finish(builder.columns(vectors, isa.lanes, left)); };
+  if (isa.has_masks) return at_edge();
+  builder.choose(builder.less(left, builder.integer(int64_t{vectors} * isa.lanes)), at_edge, [&] { finish(kNone); });
+}
+
 Value activate(Builder& builder, const IsaDescription& isa, const kernels::generated::Epilogue& epilogue, Value x) {
   const Terms terms = parse_statements(1, std::array{activation_statement(epilogue)});
   VectorMath math(builder, isa);

@@ -1,6 +1,9 @@
 // Epilogues and elementary functions in the loop IR.
 #pragma once
 
+#include <functional>
+#include <span>
+
 #include "codegen/loop_ir.h"
 #include "kernels/generated/epilogue.h"
 
@@ -16,6 +19,9 @@ struct AddendAt {
 // The epilogue of a tile of f32, as kernels/generated/epilogue.h says.
 Value finish_tile(Builder& builder, const IsaDescription& isa, const kernels::generated::Epilogue& epilogue, Value tile,
                   std::span<const AddendAt, 2> addends, Value mask);
+
+// Calls finish(mask) for a panel that has `left` columns or more of the result: without a mask where it is whole.
+void finish_panel(Builder& builder, const IsaDescription& isa, int vectors, Value left, const std::function<void(Value mask)>& finish);
 
 // Elementwise of a tile of f32.
 Value activate(Builder& builder, const IsaDescription& isa, const kernels::generated::Epilogue& epilogue, Value x);

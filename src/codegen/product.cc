@@ -124,11 +124,8 @@ class ProductBuilder {
   // The epilogue, from a column on.
   void finish(Value sums, Value column) {
     if (!code_.has_edge) return finish(sums, column, kNone);
-    const int64_t width = code_.panel_columns();
-    const Value left = b_.subtract(parameters_[kColumns], column);
-    auto at_edge = [&] { finish(sums, column, b_.columns(code_.tile.vectors, isa_.lanes, left)); };
-    if (isa_.has_masks) return at_edge();
-    b_.choose(b_.less(left, b_.integer(width)), at_edge, [&] { finish(sums, column, kNone); });
+    finish_panel(b_, isa_, code_.tile.vectors, b_.subtract(parameters_[kColumns], column),
+                 [&](Value mask) { finish(sums, column, mask); });
   }
 
   void finish(Value tile, Value column, Value mask) {

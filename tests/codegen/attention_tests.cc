@@ -9,7 +9,7 @@
 #include "codegen/attention.h"
 #include "codegen/generated_kernels.h"
 #include "kernels/generated/attention.h"
-#include "kernels/generated/product.h"
+#include "kernels/generated/registry.h"
 #include "prepare_kernel.h"
 
 namespace anfora::codegen {

@@ -16,6 +16,7 @@
 #include "codegen/group.h"
 #include "codegen/product.h"
 #include "kernels/generated/product.h"
+#include "kernels/generated/registry.h"
 #include "prepare_kernel.h"
 
 namespace anfora::codegen {

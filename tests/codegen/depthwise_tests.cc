@@ -9,7 +9,7 @@
 #include "codegen/depthwise.h"
 #include "codegen/generated_kernels.h"
 #include "kernels/generated/depthwise.h"
-#include "kernels/generated/product.h"
+#include "kernels/generated/registry.h"
 #include "prepare_kernel.h"
 
 namespace anfora::codegen {

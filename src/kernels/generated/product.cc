@@ -16,10 +16,7 @@
 #include <cstring>
 
 #include "anfora/error.h"
-#include "kernels/generated/attention.h"
 #include "kernels/generated/convolution_rows.h"
-#include "kernels/generated/depthwise.h"
-#include "kernels/generated/group.h"
 #include "kernels/generated/plan_cache.h"
 #include "kernels/generated/product_layout.h"
 #include "support/cache_size.h"
@@ -397,24 +394,6 @@ std::unique_ptr<PreparedKernel> prepare_product(KernelData& data, ProductGenerat
   StridedOperand matrix = *weights_matrix(data, attributes);
   auto kernel = std::make_unique<GeneratedProduct>(data, std::move(attributes), std::move(*layout), std::move(matrix));
   return kernel->prepare(generate) ? std::move(kernel) : nullptr;
-}
-
-const PreparedRegistry& generated_kernels() {
-  static const PreparedRegistry registry = [] {
-    PreparedRegistry all;
-    for (std::string_view name : kProducts)
-      all.add(name, "generated:product", [](KernelData& data) { return prepare_product(data, nullptr); });
-    all.add(kExpansionDepthwise, "generated:depthwise", [](KernelData& data) { return prepare_depthwise(data, nullptr); });
-    for (std::string_view name : kTiledProducts) {
-      for (const std::string& tile : names_of_product_tiles())
-        all.add_form(name, tile, [](KernelData& data) { return prepare_product(data, nullptr); });
-    }
-    all.add("Group", "generated:group", [](KernelData& data) { return prepare_group(data, nullptr); });
-    for (const char* name : {"Attention", "LoweredAttention"})
-      all.add(name, "generated:attention", [](KernelData& data) { return prepare_attention(data, nullptr); });
-    return all;
-  }();
-  return registry;
 }
 
 }  // namespace anfora::kernels::generated

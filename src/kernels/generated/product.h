@@ -26,7 +26,4 @@ std::unique_ptr<PreparedKernel> prepare_product(KernelData& data, ProductGenerat
 // is not known before the run, so that the library would make a primitive for each. Measured with oneDNN 3.2 by product_bench: with many rows both come within a tenth of the peak.
 bool prefers_generated_product(const KernelData& data);
 
-// What is prepared without a generator, from a file.
-const PreparedRegistry& generated_kernels();
-
 }  // namespace anfora::kernels::generated

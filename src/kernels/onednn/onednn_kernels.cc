@@ -5,7 +5,7 @@
 #include <array>
 #include <dnnl.hpp>
 
-#include "kernels/generated/product.h"
+#include "kernels/generated/registry.h"
 #include "kernels/onednn/families.h"
 #include "kernels/reference/prepared.h"
 
