@@ -75,11 +75,14 @@ class DepthwiseBuilder {
   }
 
   void finish(Value sums, Value channel, Value pixel, Value mask) {
-    const std::array<AddendAt, 2> addends{
-        AddendAt{at(kBias, channel, pixel, kBiasStride), parameters_[kBiasStride]},
-        AddendAt{at(kResidual, channel, pixel, kResidualStride), parameters_[kResidualStride]}};
-    b_.store(at(kResult, channel, pixel, kResultStride), parameters_[kResultStride],
-             finish_tile(b_, isa_, code_.epilogue, sums, addends, mask), mask);
+    store_finished(b_, code_.epilogue, sums, at(kResult, channel, pixel, kResultStride), parameters_[kResultStride], mask,
+                   [&](Value row, Value tile) {
+                  const Value first = b_.add(pixel, row);
+                  const std::array<AddendAt, 2> addends{
+                      AddendAt{at(kBias, channel, first, kBiasStride), parameters_[kBiasStride]},
+                      AddendAt{at(kResidual, channel, first, kResidualStride), parameters_[kResidualStride]}};
+                  return finish_tile(b_, isa_, code_.epilogue, tile, addends, mask);
+                });
   }
 
   const DepthwiseCode& code_;

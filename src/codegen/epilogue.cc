@@ -29,6 +29,20 @@ void finish_panel(Builder& builder, const IsaDescription& isa, int vectors, Valu
   builder.choose(builder.less(left, builder.integer(int64_t{vectors} * isa.lanes)), at_edge, [&] { finish(kNone); });
 }
 
+void store_finished(Builder& builder, const kernels::generated::Epilogue& epilogue, Value sums, Value pointer, Value row_stride, Value mask,
+                    const std::function<Value(Value row, Value tile)>& finish) {
+  Type type = builder.type(sums);
+  if (type.rows == 1 || !is_costly(epilogue.activation))
+    return builder.store(pointer, row_stride, finish(builder.integer(0), sums), mask);
+  builder.store(pointer, row_stride, sums, mask);
+  const Value rows = builder.integer(type.rows);
+  type.rows = 1;
+  builder.loop(0, rows, [&](Value row) {
+    const Value at = builder.offset(pointer, builder.multiply(row, row_stride));
+    builder.store(at, row_stride, finish(row, builder.load(type, at, row_stride, mask)), mask);
+  });
+}
+
 Value activate(Builder& builder, const IsaDescription& isa, const kernels::generated::Epilogue& epilogue, Value x) {
   const Terms terms = parse_statements(1, std::array{activation_statement(epilogue)});
   VectorMath math(builder, isa);

@@ -23,6 +23,10 @@ Value finish_tile(Builder& builder, const IsaDescription& isa, const kernels::ge
 // Calls finish(mask) for a panel that has `left` columns or more of the result: without a mask where it is whole.
 void finish_panel(Builder& builder, const IsaDescription& isa, int vectors, Value left, const std::function<void(Value mask)>& finish);
 
+// Stores finish(row, tile), where `tile` begins at that row of the sums: all at once, or row by row from memory where that is much less code.
+void store_finished(Builder& builder, const kernels::generated::Epilogue& epilogue, Value sums, Value pointer, Value row_stride, Value mask,
+                    const std::function<Value(Value row, Value tile)>& finish);
+
 // Elementwise of a tile of f32.
 Value activate(Builder& builder, const IsaDescription& isa, const kernels::generated::Epilogue& epilogue, Value x);
 

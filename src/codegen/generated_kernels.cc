@@ -69,24 +69,27 @@ MachineCode attention_code(const kernels::generated::AttentionCode& code,
   return place->second;
 }
 
+// Entries that come to the same code share it. Others are compiled at the same time by other threads.
 MachineCode depthwise_code(const kernels::generated::DepthwiseCode& code,
                            std::span<const kernels::generated::DepthwiseEntry> entries) {
   using Kind = kernels::generated::DepthwiseEntry::Kind;
+  struct Shared {
+    std::once_flag once;
+    MachineCode code;
+  };
   static std::mutex mutex;
-  static auto& known = *new std::map<std::vector<int64_t>, MachineCode>;
-  std::vector<int64_t> key = code.numbers();
-  for (const auto& entry : entries) key.insert(key.end(), {static_cast<int64_t>(entry.kind), entry.rows});
-  std::lock_guard lock(mutex);
-  auto [place, is_new] = known.try_emplace(std::move(key));
-  if (is_new) {
-    std::vector<Function> functions;
-    for (const auto& entry : entries) {
-      functions.push_back(entry.kind == Kind::Expansion ? product_function(code.expansion, entry.rows)
-                                                        : depthwise_function(code, entry.rows));
-    }
-    place->second = compile(functions, code.isa);
+  static auto& known = *new std::map<std::pair<Isa, std::string>, Shared>;
+  std::vector<const MachineCode*> parts;
+  for (const auto& entry : entries) {
+    const Function function =
+        entry.kind == Kind::Expansion ? product_function(code.expansion, entry.rows) : depthwise_function(code, entry.rows);
+    std::unique_lock lock(mutex);
+    Shared& shared = known[{code.isa, to_string(function)}];
+    lock.unlock();
+    std::call_once(shared.once, [&] { shared.code = compile({&function, 1}, code.isa); });
+    parts.push_back(&shared.code);
   }
-  return place->second;
+  return joined(parts);
 }
 
 // Whether there is as much memory as LLVM may take: it ends the program where it gets none.

@@ -167,6 +167,22 @@ MachineCode compile(std::span<const Function> functions, Isa isa) {
   return code;
 }
 
+MachineCode joined(std::span<const MachineCode* const> parts) {
+  constexpr int64_t kPartAlignment = 64;
+  MachineCode all{.isa = parts.front()->isa, .entries = {}, .bytes = {}};
+  int64_t size = 0;
+  std::vector<int64_t> begins;
+  for (const MachineCode* part : parts) {
+    begins.push_back((size + kPartAlignment - 1) / kPartAlignment * kPartAlignment);
+    size = begins.back() + part->bytes.size();
+    for (int64_t entry : part->entries) all.entries.push_back(begins.back() + entry);
+  }
+  all.bytes = Tensor::zeros(DType::U8, Shape{size});
+  for (size_t i = 0; i < parts.size(); ++i)
+    std::memcpy(static_cast<std::byte*>(all.bytes.raw()) + begins[i], parts[i]->bytes.raw(), static_cast<size_t>(parts[i]->bytes.size()));
+  return all;
+}
+
 std::string assembly(const Function& function, Isa isa) {
   const llvm::SmallVector<char, 0> text = emit({&function, 1}, isa, llvm::CodeGenFileType::AssemblyFile);
   return std::string(text.begin(), text.end());

@@ -12,6 +12,9 @@ namespace anfora::codegen {
 // One entry a function, in order. Functions are verified first. Many threads may compile at once.
 kernels::generated::MachineCode compile(std::span<const Function> functions, Isa isa);
 
+// The entries of all parts, in order. Code of one instruction set.
+kernels::generated::MachineCode joined(std::span<const kernels::generated::MachineCode* const> parts);
+
 // What compile() makes of a function, for reading.
 std::string assembly(const Function& function, Isa isa);
 

@@ -42,7 +42,7 @@ class ProductBuilder {
                                                                  {"quantization", Element::Pointer},
                                                                  {"a_stride", Element::Index},
                                                                  {"panel_stride", Element::Index}};
-    for (int i = 0; i < (code.is_integer() ? kProductArguments : kFloatArguments); ++i)
+    for (int i = 0; i < (code.takes_sizes() ? kProductArguments : kFloatArguments); ++i)
       parameters_.push_back(b_.parameter(kParameters[i].name, kParameters[i].element));
   }
 
@@ -80,9 +80,8 @@ class ProductBuilder {
       initial.push_back(begin(tile, numbers.back()));
     }
     const std::vector<Type> tiles(static_cast<size_t>(count), tile);
-    const bool has_arguments = code_.is_integer();
-    const Value steps = code_.has_blocks() || has_arguments ? parameters_[kSteps] : b_.integer(code_.depth);
-    const Value a_stride = has_arguments ? parameters_[kAStride] : b_.integer(code_.a_stride);
+        const Value steps = code_.has_blocks() || code_.takes_sizes() ? parameters_[kSteps] : b_.integer(code_.depth);
+    const Value a_stride = code_.takes_sizes() ? parameters_[kAStride] : b_.integer(code_.a_stride);
     const std::vector<Value> sums =
         b_.loop(0, steps, kUnroll, tiles, initial, [&](Value k, std::span<const Value> carried) {
           const Value column =
@@ -99,7 +98,7 @@ class ProductBuilder {
   }
 
   Value panel_offset(Value panel) {
-    if (code_.is_integer()) return b_.multiply(panel, parameters_[kPanelStride]);
+    if (code_.takes_sizes()) return b_.multiply(panel, parameters_[kPanelStride]);
     return multiply(panel, code_.panel_columns() * code_.depth);
   }
 
@@ -137,7 +136,15 @@ class ProductBuilder {
       if (code_.epilogue.addends[i] == Addend::None) continue;
       addends[i] = {b_.offset(parameters_[kAddend0 + 2 * i], column), parameters_[kAddend0Stride + 2 * i]};
     }
-    store(finish_tile(b_, isa_, code_.epilogue, tile, addends, mask), column, mask);
+    if (!code_.has_open_sizes) return store(finish_tile(b_, isa_, code_.epilogue, tile, addends, mask), column, mask);
+    store_finished(b_, code_.epilogue, tile, b_.offset(parameters_[kY], column), parameters_[kYStride], mask, [&](Value row, Value part) {
+      std::array<AddendAt, 2> of_row = addends;
+      for (size_t i = 0; i < of_row.size(); ++i) {
+        if (code_.epilogue.addends[i] != Addend::None)
+          of_row[i].pointer = b_.offset(of_row[i].pointer, b_.multiply(row, of_row[i].row_stride));
+      }
+      return finish_tile(b_, isa_, code_.epilogue, part, of_row, mask);
+    });
   }
 
   void store(Value tile, Value column, Value mask) {

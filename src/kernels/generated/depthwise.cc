@@ -53,10 +53,13 @@ struct DepthwiseLayout {
     return std::max<int64_t>(std::min(kChannelsAtOnce / code.panel_channels(), kWeightBytes / panel_bytes), 1);
   }
   int64_t blocks() const { return ceil_div(panels(), panels_at_once()); }
-  // Pixels of the expansion's tiles where they go on from row to row of the image, as rows alone would leave much of a tile empty; else 0.
-  int64_t long_tile() const {
-    const int64_t pixels = columns().input, most = code.tile.rows;
-    return 4 * pixels < 3 * most * ceil_div(pixels, most) ? std::min(pixels, most) : 0;
+  // Pixels of equal tiles of a row; the last one begins earlier where they do not come out even, and computes some pixels again.
+  int64_t tile_of(int64_t pixels) const { return ceil_div(pixels, ceil_div(pixels, code.tile.rows)); }
+  int64_t result_tile() const { return tile_of(columns().output); }
+  // Tiles of the expansion go on from row to row of the image where rows alone would leave much of a tile empty.
+  bool has_long_tiles() const { return 4 * tile_of(columns().input) < 3 * code.tile.rows; }
+  int64_t expansion_tile() const {
+    return has_long_tiles() ? std::min<int64_t>(columns().input, code.tile.rows) : tile_of(columns().input);
   }
   int64_t strip_channels() const { return panels_at_once() * code.panel_channels(); }
   int64_t padding() const { return std::max<int64_t>(columns().pad_begin, 0); }
@@ -97,6 +100,7 @@ std::optional<ProductCode> lay_out_expansion(const KernelData& data, const Depth
                       .block = product_block(layout.depth),
                       .a_stride = row_stride(layout.depth, layout.code.tile),
                       .has_edge = layout.code.has_edge,
+                      .has_open_sizes = true,
                       .epilogue = {}};
   if (product.has_blocks() || product.a_stride != layout.depth) return std::nullopt;
   if (!read_bias(data.input(kExpansionBias), layout.channels, product.epilogue)) return std::nullopt;
@@ -119,7 +123,8 @@ std::optional<DepthwiseLayout> lay_out_depthwise(const KernelData& data, Isa isa
   DepthwiseCode& code = layout.code;
   code.isa = isa;
   code.tile = product_tile(isa, layout.channels);
-  code.has_edge = layout.channels % code.panel_channels() != 0;
+  // Where masks cost nothing there are always some: so more layers share code.
+  code.has_edge = layout.channels % code.panel_channels() != 0 || describe(isa).has_masks;
   if (!read_activation(data.attributes, code.epilogue)) return std::nullopt;
   if (!read_bias(data.input(kFilterBias), layout.channels, code.epilogue)) return std::nullopt;
   if (const InputDescription& addend = data.input(kAddend); addend.present) {
@@ -194,7 +199,7 @@ class DepthwiseKernel : public PreparedKernel {
           first_channel_(panel * layout_.code.panel_channels()),
           input_(context.input(kInput).data<float>().data() + image * layout_.window.inputs() * layout_.depth),
           strip_(static_cast<size_t>(layout_.strip_rows() * row_size_)),
-          expanded_(layout_.long_tile() == 0 ? 0 : static_cast<size_t>(layout_.strip_rows() * layout_.columns().input * width_)) {
+          expanded_(layout_.has_long_tiles() ? static_cast<size_t>(layout_.strip_rows() * layout_.columns().input * width_) : 0) {
       const int64_t left = layout_.channels - first_channel_;
       clear_padding(left < width_);
       const int64_t pixels = image * layout_.window.outputs() * layout_.channels + first_channel_;
@@ -214,6 +219,10 @@ class DepthwiseKernel : public PreparedKernel {
       expansion_[kB] = as_argument(kernel.expansion_.data<float>().data() + first_channel_ * layout_.depth);
       expansion_[kYStride] = width_;
       expansion_[kColumns] = left;
+      expansion_[kSteps] = expansion_[kAStride] = layout_.depth;
+      const int64_t at_once = layout_.code.expansion.panels_at_once(static_cast<int>(layout_.expansion_tile()));
+      expansion_[kGroups] = panels_ / at_once, expansion_[kRest] = panels_ % at_once;
+      expansion_[kPanelStride] = layout_.depth * layout_.code.panel_channels();
       expansion_[kAddend0] = address_in(context, kExpansionBias, first_channel_);
     }
 
@@ -258,30 +267,24 @@ class DepthwiseKernel : public PreparedKernel {
 
     // Rows [begin, end) of the input.
     void expand(int64_t begin, int64_t end) {
-      const int64_t pixels = layout_.columns().input, tile = layout_.long_tile();
-      if (tile == 0) {
-        const Tiling tiles(pixels, layout_.code.tile);
-        for (int64_t row = begin; row < end; ++row) {
-          for (int64_t i = 0; i < tiles.count; ++i)
-            expand(row * pixels + tiles.first_row(i), tiles.rows_of(i), pixels_of(row) + tiles.first_row(i) * width_);
-        }
+      const int64_t pixels = layout_.columns().input;
+      if (!layout_.has_long_tiles()) {
+        for (int64_t row = begin; row < end; ++row) expand_pixels(row * pixels, pixels, pixels_of(row));
         return;
       }
-      const int64_t count = (end - begin) * pixels;
-      for (int64_t i = 0; i < count; i += tile) {
-        const int64_t pixel = std::min(i, count - tile);  // the last tile computes some again
-        expand(begin * pixels + pixel, static_cast<int>(tile), expanded_.data() + pixel * width_);
-      }
+      expand_pixels(begin * pixels, (end - begin) * pixels, expanded_.data());
       for (int64_t row = begin; row < end; ++row)
         std::copy_n(expanded_.data() + (row - begin) * pixels * width_, pixels * width_, pixels_of(row));
     }
 
-    void expand(int64_t pixel, int count, float* to) {
-      expansion_[kA] = as_argument(input_ + pixel * layout_.depth);
-      expansion_[kY] = as_argument(to);
-      const int64_t at_once = layout_.code.expansion.panels_at_once(count);
-      expansion_[kGroups] = panels_ / at_once, expansion_[kRest] = panels_ % at_once;
-      kernel_.expansions_[static_cast<size_t>(count)](expansion_.data());
+    void expand_pixels(int64_t first, int64_t count, float* to) {
+      const int64_t tile = layout_.expansion_tile();
+      for (int64_t i = 0; i < count; i += tile) {
+        const int64_t pixel = std::min(i, count - tile);
+        expansion_[kA] = as_argument(input_ + (first + pixel) * layout_.depth);
+        expansion_[kY] = as_argument(to + pixel * width_);
+        kernel_.expand_(expansion_.data());
+      }
     }
 
     void convolve(int64_t row) {
@@ -293,18 +296,17 @@ class DepthwiseKernel : public PreparedKernel {
       arguments[kFilters] = as_argument(filters_ + taps.first * columns.kernel * layout_.code.panel_channels());
       const int64_t top = count == 0 ? 0 : rows.start(row) + taps.first * rows.dilation - base_;
       const float* image = strip_.data() + top * row_size_ + (columns.start(0) + layout_.padding()) * width_;
-      const Tiling tiles(columns.output, layout_.code.tile);
-      auto run_tiles = [&](int64_t first, int64_t number, int pixels) {
-        if (number == 0) return;
-        const int64_t pixel = tiles.first_row(first), place = (row * columns.output + pixel) * layout_.channels;
+      const int64_t tile = layout_.result_tile(), rest = columns.output % tile;
+      auto run_tiles = [&](int64_t pixel, int64_t number) {
+        const int64_t place = (row * columns.output + pixel) * layout_.channels;
         arguments[kImage] = as_argument(image + pixel * columns.stride * width_);
         arguments[kTiles] = number;
         arguments[kResult] = depthwise_[kResult] + place * int64_t{sizeof(float)};
         arguments[kResidual] = depthwise_[kResidual] + place * int64_t{sizeof(float)};
-        kernel_.depthwise_[static_cast<size_t>(pixels)](arguments.data());
+        kernel_.convolve_(arguments.data());
       };
-      run_tiles(0, tiles.wide, tiles.rows + 1);
-      run_tiles(tiles.wide, tiles.count - tiles.wide, tiles.rows);
+      run_tiles(0, columns.output / tile);
+      if (rest > 0) run_tiles(columns.output - tile, 1);
     }
 
     const DepthwiseKernel& kernel_;
@@ -318,26 +320,12 @@ class DepthwiseKernel : public PreparedKernel {
     std::array<int64_t, kProductArguments> expansion_{};
   };
 
-  std::vector<DepthwiseEntry> needed_entries() const {
-    std::vector<DepthwiseEntry> entries;
-    auto add = [&](DepthwiseEntry::Kind kind, int64_t pixels) {
-      const Tiling tiles(pixels, layout_.code.tile);
-      if (tiles.count > tiles.wide) entries.push_back({kind, tiles.rows});
-      if (tiles.wide > 0) entries.push_back({kind, tiles.rows + 1});
-    };
-    if (const int64_t tile = layout_.long_tile(); tile > 0) {
-      entries.push_back({DepthwiseEntry::Kind::Expansion, static_cast<int>(tile)});
-    } else {
-      add(DepthwiseEntry::Kind::Expansion, layout_.columns().input);
-    }
-    add(DepthwiseEntry::Kind::Depthwise, layout_.columns().output);
-    return entries;
-  }
-
   bool find_code(KernelData& data, DepthwiseGenerator generate) {
     std::vector<int64_t> layout = layout_.code.numbers();
     layout.insert(layout.begin(), kDepthwiseVersion);
-    const std::vector<DepthwiseEntry> entries = needed_entries();
+    using Kind = DepthwiseEntry::Kind;
+    const std::array entries{DepthwiseEntry{Kind::Expansion, static_cast<int>(layout_.expansion_tile())},
+                             DepthwiseEntry{Kind::Depthwise, static_cast<int>(layout_.result_tile())}};
     for (const DepthwiseEntry& entry : entries) {
       layout.push_back(static_cast<int64_t>(entry.kind));
       layout.push_back(entry.rows);
@@ -356,12 +344,7 @@ class DepthwiseKernel : public PreparedKernel {
       return false;
     const auto offsets = std::span(packed->layout).subspan(layout.size());
     code_ = ExecutableCode::map({.isa = layout_.code.isa, .entries = {offsets.begin(), offsets.end()}, .bytes = packed->elements});
-    const size_t most = static_cast<size_t>(layout_.code.tile.rows) + 1;
-    expansions_.assign(most, nullptr), depthwise_.assign(most, nullptr);
-    for (size_t i = 0; i < entries.size(); ++i) {
-      auto& of_kind = entries[i].kind == DepthwiseEntry::Kind::Expansion ? expansions_ : depthwise_;
-      of_kind[static_cast<size_t>(entries[i].rows)] = code_->entry(offsets[i]);
-    }
+    expand_ = code_->entry(offsets[0]), convolve_ = code_->entry(offsets[1]);
     return true;
   }
 
@@ -382,7 +365,7 @@ class DepthwiseKernel : public PreparedKernel {
   DepthwiseLayout layout_;
   Tensor filters_, expansion_;
   std::shared_ptr<const ExecutableCode> code_;
-  std::vector<EntryPoint> expansions_, depthwise_;  // by number of pixels; null where no row has use for it
+  EntryPoint expand_ = nullptr, convolve_ = nullptr;
 };
 
 }  // namespace

@@ -53,7 +53,7 @@ bool read_activation(const AttributeSet& attributes, Epilogue& epilogue, std::st
   return true;
 }
 
-bool beats_library(Activation activation) {
+bool is_costly(Activation activation) {
   return activation == Activation::Sigmoid || activation == Activation::Swish || activation == Activation::Gelu ||
          activation == Activation::GeluTanh;
 }

@@ -47,8 +47,9 @@ struct Epilogue {
 // Sets the activation of a lowered operator's attributes `activation`, `activation_alpha` and `activation_beta`, or those of another name; false
 // where no code can be generated for it.
 bool read_activation(const AttributeSet& attributes, Epilogue& epilogue, std::string_view attribute = "activation");
-// Whether code for it takes less time than the library's, by more than products differ; measured with oneDNN 3.2 on AVX2 and AVX-512.
-bool beats_library(Activation activation);
+// Whether it takes some twenty instructions or more. Code for these takes less time than the library's, by more than products differ; measured with
+// oneDNN 3.2 on AVX2 and AVX-512.
+bool is_costly(Activation activation);
 
 // What the activation computes of %0, a statement of the language of scalar_forms.h.
 std::string activation_statement(const Epilogue& epilogue);

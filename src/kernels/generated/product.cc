@@ -382,7 +382,7 @@ bool prefers_generated_product(const KernelData& data) {
   if (!rows.is_static() || data.op == kIntegerProduct || data.op == kIntegerConvolution) return true;
   const std::optional<ProductLayout> layout = lay_out_product(data, ProductAttributes(data));
   if (!layout) return false;
-  const bool has_fast_epilogue = describe(layout->code.isa).has_fma && beats_library(layout->code.epilogue.activation);
+  const bool has_fast_epilogue = describe(layout->code.isa).has_fma && is_costly(layout->code.epilogue.activation);
   return has_fast_epilogue || element_count(*rows.shape) <= kFewRows * layout->code.depth;
 }
 

@@ -76,6 +76,7 @@ struct ProductCode {
   int64_t a_stride = 0;   // elements or words from row to row of A
   bool has_edge = false;  // the last panel has columns that the result has not
   Factors factors = Factors::Floats;
+  bool has_open_sizes = false;  // of floats: depth and strides are arguments, as of integers
   bool has_column_zeros = false;  // of integers: not all Zᵇ are 0
   Scale scale = Scale::None;      // of integers; without one there is no epilogue
   DType result = DType::F32;      // I8, U8: quantized behind the epilogue
@@ -85,6 +86,8 @@ struct ProductCode {
   std::vector<int64_t> numbers() const;
   bool is_quantized() const { return result == DType::I8 || result == DType::U8; }
   bool is_integer() const { return factors != Factors::Floats; }
+  // Whether depth and strides are arguments: where many layers have little to do each, and share the code.
+  bool takes_sizes() const { return is_integer() || has_open_sizes; }
   bool operator==(const ProductCode&) const = default;
   bool has_blocks() const { return block < depth; }
   int panel_columns() const { return tile.vectors * describe(isa).lanes; }
@@ -120,8 +123,8 @@ enum ProductArgument : uint8_t {
   kRowTerms,     // Σ a' − K Zᵃ of the rows
   kScale,        // at the first panel's column
   kQuantization,
-  kAStride,      // sizes are arguments, as there are many convolutions with little to do
-  kPanelStride,  // words of a panel
+  kAStride,      // where the code takes sizes
+  kPanelStride,  // elements or words of a panel; likewise
   kProductArguments,
   kFloatArguments = kColumnTerms
 };
