@@ -77,12 +77,12 @@ class DepthwiseBuilder {
   void finish(Value sums, Value channel, Value pixel, Value mask) {
     store_finished(b_, code_.epilogue, sums, at(kResult, channel, pixel, kResultStride), parameters_[kResultStride], mask,
                    [&](Value row, Value tile) {
-                  const Value first = b_.add(pixel, row);
-                  const std::array<AddendAt, 2> addends{
-                      AddendAt{at(kBias, channel, first, kBiasStride), parameters_[kBiasStride]},
-                      AddendAt{at(kResidual, channel, first, kResidualStride), parameters_[kResidualStride]}};
-                  return finish_tile(b_, isa_, code_.epilogue, tile, addends, mask);
-                });
+                     const Value first = b_.add(pixel, row);
+                     const std::array<AddendAt, 2> addends{
+                         AddendAt{at(kBias, channel, first, kBiasStride), parameters_[kBiasStride]},
+                         AddendAt{at(kResidual, channel, first, kResidualStride), parameters_[kResidualStride]}};
+                     return finish_tile(b_, isa_, code_.epilogue, tile, addends, mask);
+                   });
   }
 
   const DepthwiseCode& code_;

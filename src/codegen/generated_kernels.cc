@@ -37,20 +37,24 @@ MachineCode product_code(const ProductCode& code, std::span<const int> rows) {
   return place->second;
 }
 
-// Groups that come to the same code share it. Others are compiled at the same time by other threads.
-kernels::generated::GeneratedGroup group_code(const kernels::generated::GroupCode& code) {
+// Of equal functions once in a process. Others are compiled at the same time by other threads.
+const MachineCode& shared_code(const Function& function, Isa isa) {
   struct Shared {
     std::once_flag once;
     MachineCode code;
   };
   static std::mutex mutex;
   static auto& known = *new std::map<std::pair<Isa, std::string>, Shared>;
-  const GroupFunction group = group_function(code);
   std::unique_lock lock(mutex);
-  Shared& shared = known[{code.isa, to_string(group.function)}];
+  Shared& shared = known[{isa, to_string(function)}];
   lock.unlock();
-  std::call_once(shared.once, [&] { shared.code = compile({&group.function, 1}, code.isa); });
-  return {shared.code, group.buffers};
+  std::call_once(shared.once, [&] { shared.code = compile({&function, 1}, isa); });
+  return shared.code;
+}
+
+kernels::generated::GeneratedGroup group_code(const kernels::generated::GroupCode& code) {
+  const GroupFunction group = group_function(code);
+  return {shared_code(group.function, code.isa), group.buffers};
 }
 
 MachineCode attention_code(const kernels::generated::AttentionCode& code,
@@ -69,25 +73,14 @@ MachineCode attention_code(const kernels::generated::AttentionCode& code,
   return place->second;
 }
 
-// Entries that come to the same code share it. Others are compiled at the same time by other threads.
 MachineCode depthwise_code(const kernels::generated::DepthwiseCode& code,
                            std::span<const kernels::generated::DepthwiseEntry> entries) {
   using Kind = kernels::generated::DepthwiseEntry::Kind;
-  struct Shared {
-    std::once_flag once;
-    MachineCode code;
-  };
-  static std::mutex mutex;
-  static auto& known = *new std::map<std::pair<Isa, std::string>, Shared>;
   std::vector<const MachineCode*> parts;
   for (const auto& entry : entries) {
-    const Function function =
-        entry.kind == Kind::Expansion ? product_function(code.expansion, entry.rows) : depthwise_function(code, entry.rows);
-    std::unique_lock lock(mutex);
-    Shared& shared = known[{code.isa, to_string(function)}];
-    lock.unlock();
-    std::call_once(shared.once, [&] { shared.code = compile({&function, 1}, code.isa); });
-    parts.push_back(&shared.code);
+    const bool is_expansion = entry.kind == Kind::Expansion;
+    parts.push_back(&shared_code(
+        is_expansion ? product_function(code.expansion, entry.rows) : depthwise_function(code, entry.rows), code.isa));
   }
   return joined(parts);
 }

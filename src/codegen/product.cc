@@ -80,7 +80,7 @@ class ProductBuilder {
       initial.push_back(begin(tile, numbers.back()));
     }
     const std::vector<Type> tiles(static_cast<size_t>(count), tile);
-        const Value steps = code_.has_blocks() || code_.takes_sizes() ? parameters_[kSteps] : b_.integer(code_.depth);
+    const Value steps = code_.has_blocks() || code_.takes_sizes() ? parameters_[kSteps] : b_.integer(code_.depth);
     const Value a_stride = code_.takes_sizes() ? parameters_[kAStride] : b_.integer(code_.a_stride);
     const std::vector<Value> sums =
         b_.loop(0, steps, kUnroll, tiles, initial, [&](Value k, std::span<const Value> carried) {

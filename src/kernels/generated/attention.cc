@@ -148,7 +148,6 @@ std::optional<AttentionPlan> plan_attention(const KernelData& data, Isa isa) {
   return plan;
 }
 
-int64_t address_of(const void* pointer) { return reinterpret_cast<int64_t>(pointer); }
 int64_t round_up(int64_t number, int64_t multiple) { return (number + multiple - 1) / multiple * multiple; }
 
 class AttentionKernel : public PreparedKernel {

@@ -28,13 +28,6 @@ constexpr int64_t kDepthwiseVersion = 1;
 
 enum PackedDepthwise : uint8_t { kDepthwiseCode, kFilterPanels, kExpansionPanels };
 
-const PackedConstant* find_part(const KernelData& data, PackedDepthwise number) {
-  auto found = std::ranges::find(data.packed, size_t{number}, &PackedConstant::number);
-  return found == data.packed.end() ? nullptr : &*found;
-}
-
-int64_t as_argument(const void* pointer) { return reinterpret_cast<int64_t>(pointer); }
-
 enum DepthwiseInput : uint8_t { kInput, kFilterWeights, kFilterBias, kAddend, kExpansionWeights, kExpansionBias };
 
 // Everything that is known before the run.
@@ -207,7 +200,7 @@ class DepthwiseKernel : public PreparedKernel {
       depthwise_[kTapStride] = layout_.columns().dilation * width_;
       depthwise_[kPixelStride] = layout_.columns().stride * width_;
       depthwise_[kTaps] = layout_.columns().kernel;
-      depthwise_[kResult] = as_argument(result.data<float>().data() + pixels);
+      depthwise_[kResult] = address_of(result.data<float>().data() + pixels);
       depthwise_[kResultStride] = layout_.channels;
       depthwise_[kChannels] = left;
       depthwise_[kBias] = address_in(context, kFilterBias, first_channel_);
@@ -216,7 +209,7 @@ class DepthwiseKernel : public PreparedKernel {
       depthwise_[kPanels] = panels_;
       depthwise_[kFilterPanelStride] = layout_.window.taps() * layout_.code.panel_channels();
       filters_ = kernel.filters_.data<float>().data() + panel * depthwise_[kFilterPanelStride];
-      expansion_[kB] = as_argument(kernel.expansion_.data<float>().data() + first_channel_ * layout_.depth);
+      expansion_[kB] = address_of(kernel.expansion_.data<float>().data() + first_channel_ * layout_.depth);
       expansion_[kYStride] = width_;
       expansion_[kColumns] = left;
       expansion_[kSteps] = expansion_[kAStride] = layout_.depth;
@@ -250,7 +243,7 @@ class DepthwiseKernel : public PreparedKernel {
    private:
     static int64_t address_in(KernelContext& context, size_t i, int64_t from) {
       const Tensor* tensor = context.optional_input(i);
-      return tensor ? as_argument(tensor->data<float>().data() + from) : 0;
+      return tensor ? address_of(tensor->data<float>().data() + from) : 0;
     }
 
     // What is read but never written: padding, and channels of the last panel that there are not.
@@ -281,8 +274,8 @@ class DepthwiseKernel : public PreparedKernel {
       const int64_t tile = layout_.expansion_tile();
       for (int64_t i = 0; i < count; i += tile) {
         const int64_t pixel = std::min(i, count - tile);
-        expansion_[kA] = as_argument(input_ + (first + pixel) * layout_.depth);
-        expansion_[kY] = as_argument(to + pixel * width_);
+        expansion_[kA] = address_of(input_ + (first + pixel) * layout_.depth);
+        expansion_[kY] = address_of(to + pixel * width_);
         kernel_.expand_(expansion_.data());
       }
     }
@@ -293,13 +286,13 @@ class DepthwiseKernel : public PreparedKernel {
       const int64_t count = std::max<int64_t>(taps.last - taps.first, 0);
       std::array<int64_t, kDepthwiseArguments> arguments = depthwise_;
       arguments[kTapRows] = count;
-      arguments[kFilters] = as_argument(filters_ + taps.first * columns.kernel * layout_.code.panel_channels());
+      arguments[kFilters] = address_of(filters_ + taps.first * columns.kernel * layout_.code.panel_channels());
       const int64_t top = count == 0 ? 0 : rows.start(row) + taps.first * rows.dilation - base_;
       const float* image = strip_.data() + top * row_size_ + (columns.start(0) + layout_.padding()) * width_;
       const int64_t tile = layout_.result_tile(), rest = columns.output % tile;
       auto run_tiles = [&](int64_t pixel, int64_t number) {
         const int64_t place = (row * columns.output + pixel) * layout_.channels;
-        arguments[kImage] = as_argument(image + pixel * columns.stride * width_);
+        arguments[kImage] = address_of(image + pixel * columns.stride * width_);
         arguments[kTiles] = number;
         arguments[kResult] = depthwise_[kResult] + place * int64_t{sizeof(float)};
         arguments[kResidual] = depthwise_[kResidual] + place * int64_t{sizeof(float)};
@@ -330,7 +323,7 @@ class DepthwiseKernel : public PreparedKernel {
       layout.push_back(static_cast<int64_t>(entry.kind));
       layout.push_back(entry.rows);
     }
-    const PackedConstant* packed = find_part(data, kDepthwiseCode);
+    const PackedConstant* packed = find_packed(data, kDepthwiseCode);
     if (!packed) {
       if (!generate) return false;
       MachineCode code = generate(layout_.code, entries);
@@ -350,7 +343,7 @@ class DepthwiseKernel : public PreparedKernel {
 
   bool find_panels(KernelData& data, PackedDepthwise number, size_t input, int64_t rows, Tensor& panels) const {
     const std::vector<int64_t> layout = layout_.of_panels(rows);
-    const PackedConstant* packed = find_part(data, number);
+    const PackedConstant* packed = find_packed(data, number);
     if (!packed) {
       const Tensor& weights = data.input(input).constant;
       // A padding of zeros would make NaN of what is not finite.
@@ -373,7 +366,7 @@ class DepthwiseKernel : public PreparedKernel {
 std::unique_ptr<PreparedKernel> prepare_depthwise(KernelData& data, DepthwiseGenerator generate) {
   constexpr size_t kIsa = 1;
   Isa isa = best_isa();
-  if (const PackedConstant* code = find_part(data, kDepthwiseCode)) {
+  if (const PackedConstant* code = find_packed(data, kDepthwiseCode)) {
     if (code->layout.size() <= kIsa || code->layout[kIsa] < 0 || code->layout[kIsa] > static_cast<int64_t>(Isa::Avx512)) return nullptr;
     isa = static_cast<Isa>(code->layout[kIsa]);
   }

@@ -16,6 +16,9 @@ namespace anfora::kernels::generated {
 
 using EntryPoint = void (*)(const int64_t* arguments);
 
+// An address as an argument.
+inline int64_t address_of(const void* pointer) { return reinterpret_cast<int64_t>(pointer); }
+
 struct MachineCode {
   Isa isa = Isa::Sse2;
   bool has_byte_dots = false;       // it needs more than the instruction set: has_byte_dots(isa)

@@ -210,18 +210,18 @@ class GeneratedProduct : public PreparedKernel {
     Tensor& y = context.allocate_output(0, is_sum ? DType::I32 : layout_.code.result, plan.y_shape);
     std::array<int64_t, kProductArguments> arguments{};
     const Quantization quantization = quantization_of(context);
-    arguments[kQuantization] = address(&quantization);
-    arguments[kY] = address(y.raw());
+    arguments[kQuantization] = address_of(&quantization);
+    arguments[kY] = address_of(y.raw());
     if (is_integer) {
       prepare_integers(context, plan, arguments);
     } else {
       const float* a = context.input(0).data<float>().data();
-      arguments[kA] = address(plan.copies ? copy_rows(context, plan, a) : a);
+      arguments[kA] = address_of(plan.copies ? copy_rows(context, plan, a) : a);
     }
     arguments[kYStride] = plan.y_stride;
     for (size_t i = 0; i < 2; ++i) {
       if (layout_.code.epilogue.addends[i] == Addend::None) continue;
-      arguments[kAddend0 + 2 * i] = address(context.input(2 + i).data<float>().data());
+      arguments[kAddend0 + 2 * i] = address_of(context.input(2 + i).data<float>().data());
       arguments[kAddend0Stride + 2 * i] = plan.addend_strides[i];
     }
     const int64_t panels = layout_.panels(),
@@ -238,7 +238,6 @@ class GeneratedProduct : public PreparedKernel {
     });
   }
 
-  static int64_t address(const void* pointer) { return reinterpret_cast<int64_t>(pointer); }
   static int64_t bytes(int64_t elements) { return elements * int64_t{sizeof(float)}; }
 
   void run_block(const ProductPlan& plan, std::array<int64_t, kProductArguments> arguments, int64_t matrix,
@@ -268,7 +267,7 @@ class GeneratedProduct : public PreparedKernel {
       for (int64_t panel = first_panel; panel < first_panel + count; panel += together) {
         const int64_t column = panel * width;
         arguments[kColumns] = layout_.columns - column;
-        arguments[kB] = address(weights + (panel * depth + k) * width);
+        arguments[kB] = address_of(weights + (panel * depth + k) * width);
         arguments[kColumnTerms] = of_integers[kColumnTerms] + bytes(column);
         arguments[kColumnZeros] = of_integers[kColumnZeros] + bytes(column);
         arguments[kScale] = of_integers[kScale] + (layout_.code.scale == Scale::Columns ? bytes(column) : 0);
@@ -280,7 +279,7 @@ class GeneratedProduct : public PreparedKernel {
           arguments[kAddend0] = addends[0] + bytes(row * plan.addend_strides[0] + column);
           arguments[kAddend1] = addends[1] + bytes(row * plan.addend_strides[1] + column);
           arguments[kRowTerms] = of_integers[kRowTerms] + bytes(matrix * plan.rows + row);
-          arguments[kSums] = address(sums.data() + ((panel - first_panel) * all_rows + row - first_row) * width);
+          arguments[kSums] = address_of(sums.data() + ((panel - first_panel) * all_rows + row - first_row) * width);
           arguments[kGroups] = together / at_once;
           arguments[kRest] = together % at_once;
           entries_[static_cast<size_t>(rows)](arguments.data());
@@ -327,13 +326,13 @@ class GeneratedProduct : public PreparedKernel {
           row_terms[static_cast<size_t>(i)] = integers.sum(row, depth) - static_cast<int32_t>(depth) * zero;
       }
     });
-    arguments[kA] = address(words.data());
+    arguments[kA] = address_of(words.data());
     arguments[kAStride] = stride;
     arguments[kPanelStride] = layout_.code.depth * layout_.code.panel_columns();
-    arguments[kRowTerms] = address(row_terms.data());
-    arguments[kColumnTerms] = address(column_terms.data());
-    arguments[kColumnZeros] = address(column_data + columns);
-    if (layout_.code.scale != Scale::None) arguments[kScale] = address(context.input(kScales).raw());
+    arguments[kRowTerms] = address_of(row_terms.data());
+    arguments[kColumnTerms] = address_of(column_terms.data());
+    arguments[kColumnZeros] = address_of(column_data + columns);
+    if (layout_.code.scale != Scale::None) arguments[kScale] = address_of(context.input(kScales).raw());
   }
 
   const float* copy_rows(KernelContext& context, const ProductPlan& plan, const float* from) const {

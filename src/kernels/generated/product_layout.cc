@@ -111,8 +111,8 @@ std::vector<int64_t> ProductLayout::of_code() const {
   return numbers;
 }
 
-const PackedConstant* find_packed(const KernelData& data, PackedNumber number) {
-  auto found = std::ranges::find(data.packed, size_t{number}, &PackedConstant::number);
+const PackedConstant* find_packed(const KernelData& data, size_t number) {
+  auto found = std::ranges::find(data.packed, number, &PackedConstant::number);
   return found == data.packed.end() ? nullptr : &*found;
 }
 
