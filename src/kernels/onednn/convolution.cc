@@ -31,13 +31,13 @@ class ConvolutionInstance : public ShapedKernel::Instance {
   template <class PrimitiveDesc>
   void set_up(const PrimitiveDesc& pd, const memory::desc& x, const memory::desc& y) {
     primitive_ = dnnl::primitive(pd);
-    arguments_[DNNL_ARG_SRC] = read_as(x_ = handle(x), pd.src_desc(), before_);
-    arguments_[DNNL_ARG_DST] = written_as(y_ = handle(y), pd.dst_desc(), after_);
+    arguments_[DNNL_ARG_SRC] = read_as(x_ = handle(x), pd.src_desc());
+    arguments_[DNNL_ARG_DST] = written_as(y_ = handle(y), pd.dst_desc());
     add_scratchpad(pd.scratchpad_desc(), arguments_);
   }
   void set_weights(memory constant) { arguments_[DNNL_ARG_WEIGHTS] = constant; }
   void set_variable_weights(const memory::desc& given, const memory::desc& wanted) {
-    arguments_[DNNL_ARG_WEIGHTS] = read_as(*(w_ = handle(given)), wanted, before_);
+    arguments_[DNNL_ARG_WEIGHTS] = read_as(*(w_ = handle(given)), wanted);
   }
   void set_bias(const memory::desc& desc) { arguments_[DNNL_ARG_BIAS] = *(bias_ = handle(desc)); }
   void set_addend(const memory::desc& desc, AddendBy how) {
@@ -45,7 +45,7 @@ class ConvolutionInstance : public ShapedKernel::Instance {
     if (how == AddendBy::Operation) {
       arguments_[DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1] = *addend_;
     } else {
-      before_.push_back(make_reorder(*addend_, arguments_[DNNL_ARG_DST]));
+      copy_first(*addend_, arguments_[DNNL_ARG_DST]);
     }
   }
   void set_output(DType dtype, Shape shape) { dtype_ = dtype, shape_ = std::move(shape); }
@@ -57,15 +57,12 @@ class ConvolutionInstance : public ShapedKernel::Instance {
     if (bias_) point(*bias_, context.input(2));
     if (addend_) point(*addend_, context.input(3));
     point(y_, y);
-    for (const Reorder& reorder : before_) reorder.run();
-    onednn::execute(primitive_, arguments_);
-    for (const Reorder& reorder : after_) reorder.run();
+    execute_between(primitive_, arguments_);
   }
 
  private:
   dnnl::primitive primitive_;
   Arguments arguments_;
-  std::vector<Reorder> before_, after_;
   memory x_, y_;
   std::optional<memory> w_, bias_, addend_;
   DType dtype_ = DType::F32;

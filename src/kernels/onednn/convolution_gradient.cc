@@ -18,9 +18,9 @@ class WeightGradientInstance : public ShapedKernel::Instance {
   WeightGradientInstance(const Backward::primitive_desc& pd, const memory::desc& x, const memory::desc& dy, const memory::desc& dw,
                          DType dtype, Shape shape)
       : primitive_(pd), x_(handle(x)), dy_(handle(dy)), dw_(handle(dw)), dtype_(dtype), shape_(std::move(shape)) {
-    arguments_[DNNL_ARG_SRC] = read_as(x_, pd.src_desc(), before_);
-    arguments_[DNNL_ARG_DIFF_DST] = read_as(dy_, pd.diff_dst_desc(), before_);
-    arguments_[DNNL_ARG_DIFF_WEIGHTS] = written_as(dw_, pd.diff_weights_desc(), after_);
+    arguments_[DNNL_ARG_SRC] = read_as(x_, pd.src_desc());
+    arguments_[DNNL_ARG_DIFF_DST] = read_as(dy_, pd.diff_dst_desc());
+    arguments_[DNNL_ARG_DIFF_WEIGHTS] = written_as(dw_, pd.diff_weights_desc());
     add_scratchpad(pd.scratchpad_desc(), arguments_);
   }
 
@@ -29,15 +29,12 @@ class WeightGradientInstance : public ShapedKernel::Instance {
     point(x_, context.input(0));
     point(dy_, context.input(1));
     point(dw_, dw);
-    for (const Reorder& reorder : before_) reorder.run();
-    onednn::execute(primitive_, arguments_);
-    for (const Reorder& reorder : after_) reorder.run();
+    execute_between(primitive_, arguments_);
   }
 
  private:
   dnnl::primitive primitive_;
   Arguments arguments_;
-  std::vector<Reorder> before_, after_;
   memory x_, dy_, dw_;
   DType dtype_;
   Shape shape_;

@@ -187,20 +187,26 @@ Reorder ShapedKernel::Instance::make_reorder(const memory& from, const memory& t
   return reorder;
 }
 
-memory ShapedKernel::Instance::read_as(const memory& given, const memory::desc& wanted, std::vector<Reorder>& before) {
+memory ShapedKernel::Instance::read_as(const memory& given, const memory::desc& wanted) {
   if (given.get_desc() == wanted) return given;
   const memory inside = handle(wanted);
   place_in_workspace(inside);
-  before.push_back(make_reorder(given, inside));
+  copy_first(given, inside);
   return inside;
 }
 
-memory ShapedKernel::Instance::written_as(const memory& given, const memory::desc& wanted, std::vector<Reorder>& after) {
+memory ShapedKernel::Instance::written_as(const memory& given, const memory::desc& wanted) {
   if (given.get_desc() == wanted) return given;
   const memory inside = handle(wanted);
   place_in_workspace(inside);
-  after.push_back(make_reorder(inside, given));
+  after_.push_back(make_reorder(inside, given));
   return inside;
+}
+
+void ShapedKernel::Instance::execute_between(const dnnl::primitive& primitive, const Arguments& arguments) const {
+  for (const Reorder& reorder : before_) reorder.run();
+  onednn::execute(primitive, arguments);
+  for (const Reorder& reorder : after_) reorder.run();
 }
 
 void ShapedKernel::Instance::place_in_workspace(const memory& object) {

@@ -118,8 +118,12 @@ class ShapedKernel : public PreparedKernel {
     Reorder make_reorder(const memory& from, const memory& to);
     // What a primitive has in the place of a tensor: another object where it wants another layout, by a reorder that runs ahead of it, or
     // behind it.
-    memory read_as(const memory& given, const memory::desc& wanted, std::vector<Reorder>& before);
-    memory written_as(const memory& given, const memory::desc& wanted, std::vector<Reorder>& after);
+    memory read_as(const memory& given, const memory::desc& wanted);
+    memory written_as(const memory& given, const memory::desc& wanted);
+    // Ahead of the primitive, what one object holds comes into another.
+    void copy_first(const memory& from, const memory& to) { before_.push_back(make_reorder(from, to)); }
+    // With the reorders around it.
+    void execute_between(const dnnl::primitive& primitive, const Arguments& arguments) const;
     // An object of its own for what is handed on within execute().
     void place_in_workspace(const memory& object);
 
@@ -128,6 +132,7 @@ class ShapedKernel : public PreparedKernel {
     size_t workspace_bytes() const { return scratchpad_bytes_ + placed_bytes_; }
     void use_workspace(void* workspace);
 
+    std::vector<Reorder> before_, after_;
     std::vector<memory> scratchpads_;
     size_t scratchpad_bytes_ = 0;                     // of the largest: primitives run one after another
     std::vector<std::pair<memory, size_t>> placed_;  // with their offsets, behind that
