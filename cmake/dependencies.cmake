@@ -82,6 +82,7 @@ endwhile()
 execute_process(COMMAND ${LLVM_CONFIG} --includedir OUTPUT_VARIABLE llvm_include OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 execute_process(COMMAND ${LLVM_CONFIG} --link-static --libfiles x86codegen x86info x86desc core target mc object support
   OUTPUT_VARIABLE llvm_libraries OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND ${LLVM_CONFIG} --version OUTPUT_VARIABLE ANFORA_LLVM_VERSION OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 separate_arguments(llvm_libraries)
 add_library(llvm::x86 INTERFACE IMPORTED)
 target_include_directories(llvm::x86 SYSTEM INTERFACE ${llvm_include})

@@ -76,6 +76,19 @@ function(anfora_embed_texts layer header function type folder ending)
   anfora_embed_files(${layer} ${header} ${function} ${type} ${folder} ${texts} ${ARGN})
 endfunction()
 
+# anfora_hash_sources(LAYER HEADER FUNCTION VERSION FILE…): FUNCTION of HEADER gives a hash of VERSION and of the files, as they are when
+# the layer's library is built.
+function(anfora_hash_sources layer header function version)
+  set(script ${PROJECT_SOURCE_DIR}/cmake/hash_sources.cmake)
+  string(REGEX REPLACE "::" "_" name ${function})
+  set(output ${PROJECT_BINARY_DIR}/${name}.cc)
+  add_custom_command(OUTPUT ${output}
+    COMMAND ${CMAKE_COMMAND} -P ${script} ${output} ${header} ${function} ${version} ${ARGN}
+    DEPENDS ${ARGN} ${script} VERBATIM)
+  target_sources(anfora_${layer} PRIVATE ${output})
+  set_source_files_properties(${output} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
+
 # anfora_compile_rules(LAYER FOLDER): all FOLDER/*.rules as data, which becomes part of that layer's library.
 function(anfora_compile_rules layer folder)
   file(GLOB rules CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.rules)

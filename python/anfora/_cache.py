@@ -135,7 +135,7 @@ def _make_room(where: pathlib.Path) -> None:
     if _has_made_room:
         return
     _has_made_room = True
-    files = [(entry.stat().st_mtime, entry.stat().st_size, entry.path) for entry in os.scandir(where)]
+    files = [(entry.stat().st_mtime, entry.stat().st_size, entry.path) for entry in os.scandir(where) if entry.is_file()]
     total = sum(size for _, size, _ in files)
     if total <= MOST_BYTES:
         return

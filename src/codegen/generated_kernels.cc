@@ -6,6 +6,7 @@
 #include <new>
 
 #include "codegen/attention.h"
+#include "codegen/code_cache.h"
 #include "codegen/depthwise.h"
 #include "codegen/group.h"
 #include "codegen/machine_code.h"
@@ -20,24 +21,7 @@ namespace {
 
 using kernels::generated::MachineCode;
 
-// Equal layers share their code: it is made once in a process.
-MachineCode product_code(const ProductCode& code, std::span<const int> rows) {
-  static std::mutex mutex;
-  static auto& known = *new std::map<std::vector<int64_t>, MachineCode>;
-  std::vector<int64_t> key = code.numbers();
-  key.insert(key.end(), rows.begin(), rows.end());
-  std::lock_guard lock(mutex);
-  auto [place, is_new] = known.try_emplace(std::move(key));
-  if (is_new) {
-    std::vector<Function> functions;
-    for (int count : rows) functions.push_back(product_function(code, count));
-    place->second = compile(functions, code.isa);
-    place->second.has_byte_dots = code.factors == kernels::generated::Factors::Bytes;
-  }
-  return place->second;
-}
-
-// Of equal functions once in a process. Others are compiled at the same time by other threads.
+// Of equal functions once in a process, and once for later ones (code_cache.h). Others are compiled at the same time by other threads.
 const MachineCode& shared_code(const Function& function, Isa isa) {
   struct Shared {
     std::once_flag once;
@@ -45,11 +29,34 @@ const MachineCode& shared_code(const Function& function, Isa isa) {
   };
   static std::mutex mutex;
   static auto& known = *new std::map<std::pair<Isa, std::string>, Shared>;
+  static const auto& kept = *new CodeCache;
+  std::string text = to_string(function);
   std::unique_lock lock(mutex);
-  Shared& shared = known[{isa, to_string(function)}];
+  Shared& shared = known[{isa, text}];
   lock.unlock();
-  std::call_once(shared.once, [&] { shared.code = compile({&function, 1}, isa); });
+  std::call_once(shared.once, [&] {
+    if (auto found = kept.find(isa, text)) {
+      shared.code = *std::move(found);
+    } else {
+      shared.code = compile({&function, 1}, isa);
+      kept.keep(text, shared.code);
+    }
+  });
   return shared.code;
+}
+
+MachineCode shared_code(std::span<const Function> functions, Isa isa) {
+  std::vector<const MachineCode*> parts;
+  for (const Function& function : functions) parts.push_back(&shared_code(function, isa));
+  return joined(parts);
+}
+
+MachineCode product_code(const ProductCode& code, std::span<const int> rows) {
+  std::vector<Function> functions;
+  for (int count : rows) functions.push_back(product_function(code, count));
+  MachineCode shared = shared_code(functions, code.isa);
+  shared.has_byte_dots = code.factors == kernels::generated::Factors::Bytes;
+  return shared;
 }
 
 kernels::generated::GeneratedGroup group_code(const kernels::generated::GroupCode& code) {
@@ -59,30 +66,18 @@ kernels::generated::GeneratedGroup group_code(const kernels::generated::GroupCod
 
 MachineCode attention_code(const kernels::generated::AttentionCode& code,
                            std::span<const kernels::generated::AttentionEntry> entries) {
-  static std::mutex mutex;
-  static auto& known = *new std::map<std::string, MachineCode>;
   std::vector<Function> functions;
-  std::string text(1, static_cast<char>(code.isa));
-  for (const kernels::generated::AttentionEntry& entry : entries) {
-    functions.push_back(attention_function(code, entry));
-    text += to_string(functions.back());
-  }
-  std::lock_guard lock(mutex);
-  auto [place, is_new] = known.try_emplace(std::move(text));
-  if (is_new) place->second = compile(functions, code.isa);
-  return place->second;
+  for (const kernels::generated::AttentionEntry& entry : entries) functions.push_back(attention_function(code, entry));
+  return shared_code(functions, code.isa);
 }
 
 MachineCode depthwise_code(const kernels::generated::DepthwiseCode& code,
                            std::span<const kernels::generated::DepthwiseEntry> entries) {
   using Kind = kernels::generated::DepthwiseEntry::Kind;
-  std::vector<const MachineCode*> parts;
-  for (const auto& entry : entries) {
-    const bool is_expansion = entry.kind == Kind::Expansion;
-    parts.push_back(&shared_code(
-        is_expansion ? product_function(code.expansion, entry.rows) : depthwise_function(code, entry.rows), code.isa));
-  }
-  return joined(parts);
+  std::vector<Function> functions;
+  for (const auto& entry : entries)
+    functions.push_back(entry.kind == Kind::Expansion ? product_function(code.expansion, entry.rows) : depthwise_function(code, entry.rows));
+  return shared_code(functions, code.isa);
 }
 
 // Whether there is as much memory as LLVM may take: it ends the program where it gets none.

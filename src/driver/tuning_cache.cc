@@ -11,6 +11,7 @@
 #include "kernels/generated/isa.h"
 #include "runtime/artifact.h"
 #include "support/atomic_file.h"
+#include "support/cache_folder.h"
 #include "support/hash.h"
 #include "support/parallel.h"
 
@@ -100,26 +101,11 @@ std::string kind_of(const kernels::KernelData& data) {
   return kind;
 }
 
-TuningCache::TuningCache(int threads) : TuningCache(default_folder(), purpose_of(threads)) {}
+TuningCache::TuningCache(int threads) : TuningCache(cache_folder(), purpose_of(threads)) {}
 
 TuningCache::TuningCache(std::optional<fs::path> folder, std::string purpose) : purpose_(std::move(purpose)) {
   if (!folder) return;
   path_ = *folder / fmt::format("tuning-{:016x}.json", hash_bytes(purpose_.data(), purpose_.size()));
-}
-
-std::optional<fs::path> TuningCache::default_folder() {
-  auto variable = [](const char* name) -> std::string {
-    const char* value = std::getenv(name);
-    return value ? value : "";
-  };
-  if (const std::string named = variable("ANFORA_CACHE"); !named.empty()) {
-    if (named == "off") return std::nullopt;
-    return named;
-  }
-  fs::path base = variable("XDG_CACHE_HOME");
-  if (base.empty() && !variable("HOME").empty()) base = fs::path(variable("HOME")) / ".cache";
-  if (!base.is_absolute()) return std::nullopt;
-  return base / "anfora";
 }
 
 TunedKernels TuningCache::read(const std::function<void(const std::string&)>& warn) const {
@@ -143,7 +129,7 @@ void TuningCache::add(const TunedKernels& kernels, const std::function<void(cons
   TunedKernels all = kernels;
   all.merge(read([](const std::string&) {}));
   try {
-    if (fs::create_directories(path_.parent_path())) fs::permissions(path_.parent_path(), fs::perms::owner_all);
+    make_cache_folder(path_.parent_path());
     AtomicFile file(path_);
     file.write(nlohmann::json({{kFormatKey, kTuningFormat}, {"for", purpose_}}).dump() + "\n");
     size_t count = 0;

@@ -47,13 +47,9 @@ std::string kind_of(const kernels::KernelData& data);
 
 class TuningCache {
  public:
-  // For this processor and that many threads (0: one a CPU), in default_folder().
+  // For this processor and that many threads (0: one a CPU), in cache_folder().
   explicit TuningCache(int threads);
   TuningCache(std::optional<std::filesystem::path> folder, std::string purpose);
-
-  // The folder of compiled functions (python/anfora/_cache.py): what ANFORA_CACHE names, else anfora in XDG_CACHE_HOME or ~/.cache; none
-  // where that is "off" or there is no home.
-  static std::optional<std::filesystem::path> default_folder();
 
   // The file; empty where nothing is kept.
   const std::filesystem::path& path() const { return path_; }
