@@ -8,6 +8,7 @@
 #include "analysis/evaluate.h"
 #include "anfora/error.h"
 #include "kernels/reference/cast.h"
+#include "kernels/reference/weights.h"
 #include "support/element_types.h"
 #include "support/mapped_file.h"
 
@@ -37,6 +38,7 @@ namespace {
 
 // Elements of weights that are folded at a time.
 constexpr int64_t kBlock = 1 << 13;
+constexpr const char* kNotFinite = "a constant would not be finite";
 
 const TypeVariable* find_variable(const Operator& op, std::string_view name) {
   auto found = std::ranges::find(op.variables, name, &TypeVariable::name);
@@ -172,7 +174,7 @@ class Maker {
       const Datum value = by_blocks ? *std::move(by_blocks) : value_of(t.operands[0]);
       if (value.is_none()) return nullptr;
       Tensor rounded = kernels::cast_tensor(value.tensor(), static_cast<DType>(*dtype));
-      if (!is_finite(rounded)) return refuse("a constant would not be finite");
+      if (!by_blocks && !kernels::is_finite(rounded)) return refuse(kNotFinite);
       return scope_.rewriter.constant(std::move(rounded));
     } catch (const Error& error) {
       return refuse(error.message());
@@ -224,23 +226,36 @@ class Maker {
       if (value.is_none()) return std::nullopt;
       operands.push_back(value.tensor());
     }
-    const auto attributes = attributes_of(t, operator_of(t)).value_or(AttributeSet());
+    const Operator& op = operator_of(t);
+    const auto attributes = attributes_of(t, op).value_or(AttributeSet());
     const int64_t rows = large->dim(0), block = std::max<int64_t>(1, kBlock * rows / large->size());
     Tensor result = Tensor::allocate(dtype, large->shape());
+    // What most large weights are multiplied by needs no pass over them in f64.
+    const bool scales = op.name == "Mul" && operands.size() == 2 && large->dtype() == DType::F32 && dtype == DType::F32;
+    const Tensor* factors = scales ? &operands[leaves[0] == large ? 1 : 0] : nullptr;
+    if (factors && !is_one_a_row(*factors, *large)) factors = nullptr;
     for (int64_t row = 0; row < rows; row += block) {
       const int64_t count = std::min(block, rows - row);
-      boost::container::small_vector<Datum, 2> inputs;
-      for (const Tensor& operand : operands) {
-        const bool has_rows = operand.rank() == large->rank() && operand.dim(0) == rows;
-        inputs.push_back(has_rows ? as_f64(rows_of(operand, row, count)) : operand);
-      }
-      const Datum value = evaluated(operator_of(t), attributes, inputs);
       Tensor place = rows_of(result, row, count);
-      if (!std::ranges::equal(value.tensor().shape(), place.shape())) return std::nullopt;
-      kernels::cast_into(value.tensor(), place);
+      if (factors) {
+        kernels::scale_rows(rows_of(*large, row, count), factors->data<double>().subspan(static_cast<size_t>(row)), place);
+      } else {
+        boost::container::small_vector<Datum, 2> inputs;
+        for (const Tensor& operand : operands) {
+          const bool has_rows = operand.rank() == large->rank() && operand.dim(0) == rows;
+          inputs.push_back(has_rows ? as_f64(rows_of(operand, row, count)) : operand);
+        }
+        const Datum value = evaluated(op, attributes, inputs);
+        if (!std::ranges::equal(value.tensor().shape(), place.shape())) return std::nullopt;
+        kernels::cast_into(value.tensor(), place);
+      }
+      if (!kernels::is_finite(place)) throw Error(ErrorCode::InvalidArgument, kNotFinite);
     }
     drop_mapped_pages(large->raw(), large->bytes());
     return result;
+  }
+  static bool is_one_a_row(const Tensor& factors, const Tensor& large) {
+    return factors.dtype() == DType::F64 && factors.rank() == large.rank() && factors.dim(0) == large.dim(0) && factors.size() == large.dim(0);
   }
   static Tensor rows_of(const Tensor& t, int64_t from, int64_t count) {
     Shape shape = t.shape();
@@ -309,12 +324,6 @@ class Maker {
   static Tensor as_f64(const Tensor& tensor) {
     return is_float(tensor.dtype()) ? kernels::cast_tensor(tensor, DType::F64) : tensor;
   }
-  static bool is_finite(const Tensor& tensor) {
-    return !is_float(tensor.dtype()) || dispatch<Floats>(tensor.dtype(), [&]<class T>() {
-      return std::ranges::all_of(tensor.data<T>(), [](T x) { return std::isfinite(static_cast<ComputeType<T>>(x)); });
-    });
-  }
-
   // Applications ------------------------------------------------------------------------------------------------------
 
   const Operator& operator_of(const Term& t) const {

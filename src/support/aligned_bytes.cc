@@ -11,8 +11,8 @@ namespace {
 
 constexpr size_t kCacheLine = 64;  // also the widest vector register
 constexpr size_t kHugePage = size_t{2} << 20;
-// From this size on, what alignment to huge pages wastes is small.
-constexpr size_t kLarge = 2 * kHugePage;
+// From this size on a huge page fits. What lies before an aligned address is not touched.
+constexpr size_t kLarge = kHugePage;
 
 }  // namespace
 

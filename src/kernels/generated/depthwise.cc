@@ -10,10 +10,10 @@
 #include "kernels/generated/depthwise.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "kernels/generated/product_layout.h"
+#include "kernels/reference/weights.h"
 #include "kernels/reference/window.h"
 #include "support/cache_size.h"
 #include "support/mapped_file.h"
@@ -72,10 +72,6 @@ struct DepthwiseLayout {
   Shape result_shape() const { return {batch, rows().output, columns().output, channels}; }
   std::vector<int64_t> of_panels(int64_t rows_of_panel) const { return {rows_of_panel, channels, code.panel_channels()}; }
 };
-
-bool is_finite(const Tensor& tensor) {
-  return std::ranges::all_of(tensor.data<float>(), [](float weight) { return std::isfinite(weight); });
-}
 
 bool read_bias(const InputDescription& bias, int64_t channels, Epilogue& epilogue) {
   if (!bias.present) return true;
