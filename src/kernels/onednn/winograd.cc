@@ -25,6 +25,7 @@
 #include "kernels/onednn/families.h"
 #include "kernels/onednn/primitive.h"
 #include "kernels/onednn/product_form.h"
+#include "kernels/onednn/winograd_transforms.h"
 #include "kernels/reference/window.h"
 #include "support/parallel.h"
 #include "support/scratch.h"
@@ -32,51 +33,8 @@
 namespace anfora::kernels::onednn {
 namespace {
 
-constexpr int64_t kWindow = 3, kTile = 4, kPatch = kTile + kWindow - 1, kMatrices = kPatch * kPatch;
-constexpr float kInner = 0.625f, kOuter = 1.5f;  // the points ±kInner, ±kOuter; 0 and infinity are the others
-
-// Channels at once: half a cache line, of which there are always two. The last ones may overlap those before.
-constexpr int64_t kLanes = 8, kLineElements = 2 * kLanes;
-using Lanes [[gnu::vector_size(kLanes * sizeof(float))]] = float;
-
-Lanes load(const float* from) {
-  Lanes lanes;
-  std::memcpy(&lanes, from, sizeof lanes);
-  return lanes;
-}
-void store(float* to, const Lanes& lanes) { std::memcpy(to, &lanes, sizeof lanes); }
-
-// Calls body(first) for each line of channels.
-template <class Body>
-void for_each_line(int64_t channels, const Body& body) {
-  int64_t first = 0;
-  for (; first + kLineElements <= channels; first += kLineElements) body(first);
-  if (first < channels) body(channels - kLineElements);
-}
-
-// Bᵀ times a column of six, `step` apart: row j has the coefficients of the product of x − p over the points but the j-th.
-void transform_column(const Lanes* d, int step, Lanes* to) {
-  constexpr float a = kInner, b = kOuter, aa = a * a, bb = b * b;
-  const Lanes d0 = d[0], d1 = d[step], d2 = d[2 * step], d3 = d[3 * step], d4 = d[4 * step], d5 = d[5 * step];
-  const Lanes even_a = d4 - bb * d2, odd_a = a * (d3 - bb * d1), even_b = d4 - aa * d2, odd_b = b * (d3 - aa * d1);
-  to[0] = d4 - (aa + bb) * d2 + aa * bb * d0;
-  to[step] = even_a + odd_a;
-  to[2 * step] = even_a - odd_a;
-  to[3 * step] = even_b + odd_b;
-  to[4 * step] = even_b - odd_b;
-  to[5 * step] = d5 - (aa + bb) * d3 + aa * bb * d1;
-}
-
-// Aᵀ times a column of six: row i has the points to the power of i.
-void gather_column(const Lanes* m, int step, Lanes* to, int to_step) {
-  constexpr float a = kInner, b = kOuter, aa = a * a, bb = b * b;
-  const Lanes sum_a = m[step] + m[2 * step], difference_a = m[step] - m[2 * step];
-  const Lanes sum_b = m[3 * step] + m[4 * step], difference_b = m[3 * step] - m[4 * step];
-  to[0] = m[0] + sum_a + sum_b;
-  to[to_step] = a * difference_a + b * difference_b;
-  to[2 * to_step] = aa * sum_a + bb * sum_b;
-  to[3 * to_step] = a * aa * difference_a + b * bb * difference_b + m[5 * step];
-}
+constexpr int64_t kWindow = kWinogradWindow, kTile = kWinogradTile, kPatch = kWinogradPatch, kMatrices = kPatch * kPatch;
+constexpr float kInner = kWinogradInner, kOuter = kWinogradOuter;
 
 // G: row j has the powers of the point, divided by its differences from the others.
 std::array<std::array<double, kWindow>, kPatch> weight_transform() {
@@ -352,67 +310,27 @@ class WinogradInstance : public ShapedKernel::Instance {
         points[static_cast<size_t>(r * kPatch + q)] = is_inside ? from + q * s_.C : zeros_.data();
       }
     }
-    for_each_line(s_.C, [&](int64_t c) {
-      std::array<std::array<Lanes, kMatrices>, 2> whole;
-      for (size_t part = 0; part < 2; ++part) {
-        std::array<Lanes, kMatrices> patch, half;
-        for (size_t i = 0; i < kMatrices; ++i) patch[i] = load(points[i] + c + static_cast<int64_t>(part) * kLanes);
-        for (size_t q = 0; q < kPatch; ++q) transform_column(&patch[q], kPatch, &half[q]);
-        for (size_t r = 0; r < kPatch; ++r) transform_column(&half[r * kPatch], 1, &whole[part][r * kPatch]);
-      }
-      // Both parts of a line at once: the matrices may be at a distance at which their lines drive each other out of the cache.
-      float* row = to + c;
-      for (size_t i = 0; i < kMatrices; ++i) {
-        store(row, whole[0][i]);
-        store(row + kLanes, whole[1][i]);
-        row += block.count * s_.C;
-      }
-    });
+    transforms_.spread(points.data(), s_.C, to, block.count * s_.C);
   }
 
   // The tile of y from its row of each of the products.
   void gather(const Operands& operands, const TileBlock& block, int64_t tile) {
     const auto [image, y, x] = place_of(block.first + tile);
     const float* const from = static_cast<const float*>(block.products.get_data_handle()) + tile * s_.K;
-    const int64_t rows = std::min(kTile, s_.rows - y), columns = std::min(kTile, s_.columns - x);
     const int64_t first = ((image * s_.rows + y) * s_.columns + x) * s_.K;
-    bool is_bounded = true;
-    for_each_line(s_.K, [&](int64_t first_k) {
-      std::array<std::array<Lanes, kMatrices>, 2> whole;
-      const float* line = from + first_k;
-      for (size_t i = 0; i < kMatrices; ++i) {
-        whole[0][i] = load(line);
-        whole[1][i] = load(line + kLanes);
-        line += block.count * s_.K;
-      }
-      for (size_t part = 0; part < 2; ++part) {
-        const int64_t k = first_k + static_cast<int64_t>(part) * kLanes;
-        std::array<Lanes, kTile * kPatch> half;
-        std::array<Lanes, kTile * kTile> result;
-        for (size_t q = 0; q < kPatch; ++q) gather_column(&whole[part][q], kPatch, &half[q], kPatch);
-        for (size_t r = 0; r < kTile; ++r) gather_column(&half[r * kPatch], 1, &result[r * kTile], 1);
-        Lanes nothing{};
-        for (const Lanes& lanes : result) nothing += lanes * 0.0f;
-        for (int64_t lane = 0; lane < kLanes; ++lane) is_bounded = is_bounded && nothing[lane] == 0;
-        for (int64_t r = 0; r < rows; ++r) {
-          for (int64_t q = 0; q < columns; ++q) {
-            finish(operands, first + (r * s_.columns + q) * s_.K + k, k, result[static_cast<size_t>(r * kTile + q)]);
-          }
-        }
-      }
-    });
+    const bool is_bounded = transforms_.gather({.from = from,
+                                                .distance = block.count * s_.K,
+                                                .channels = s_.K,
+                                                .bias = operands.bias,
+                                                .addend = operands.addend ? operands.addend + first : nullptr,
+                                                .y = operands.y + first,
+                                                .rows = std::min(kTile, s_.rows - y),
+                                                .columns = std::min(kTile, s_.columns - x),
+                                                .row_stride = s_.columns * s_.K,
+                                                .low = epilogue_.low,
+                                                .high = epilogue_.high});
     is_unbounded_[static_cast<size_t>(block.first + tile)] = !is_bounded;
     if (!is_bounded) has_unbounded_ = true;
-  }
-
-  // Some channels of a point, from k on: what is added to them, and applied.
-  void finish(const Operands& operands, int64_t at, int64_t k, Lanes value) const {
-    if (operands.bias) value += load(operands.bias + k);
-    if (operands.addend) value += load(operands.addend + at);
-    const Lanes low = Lanes{} + epilogue_.low, high = Lanes{} + epilogue_.high;
-    value = value < low ? low : value;
-    value = value > high ? high : value;
-    store(operands.y + at, value);
   }
 
   void sum_unbounded(const Operands& operands) const {
@@ -434,21 +352,30 @@ class WinogradInstance : public ShapedKernel::Instance {
     const auto [image, y, x] = place_of(tile);
     for (int64_t row = y; row < std::min(y + kTile, s_.rows); ++row) {
       for (int64_t column = x; column < std::min(x + kTile, s_.columns); ++column) {
-        for (int64_t k = 0; k < s_.K; k += kLanes) {
-          const int64_t channel = std::min(k, s_.K - kLanes);
-          Lanes value{};
-          for (int64_t tap = 0; tap < kWindow * kWindow; ++tap) {
-            const int64_t from_row = row - s_.top + tap / kWindow, from_column = column - s_.left + tap % kWindow;
-            if (from_row < 0 || from_row >= s_.height || from_column < 0 || from_column >= s_.width) continue;
-            const float* from = operands.x + ((image * s_.height + from_row) * s_.width + from_column) * s_.C;
-            for (int64_t c = 0; c < s_.C; ++c) value += from[c] * load(weights + (tap * s_.C + c) * s_.K + channel);
+        Scratch<float> sums(static_cast<size_t>(s_.K));
+        std::fill_n(sums.data(), s_.K, 0.0f);
+        for (int64_t tap = 0; tap < kWindow * kWindow; ++tap) {
+          const int64_t from_row = row - s_.top + tap / kWindow, from_column = column - s_.left + tap % kWindow;
+          if (from_row < 0 || from_row >= s_.height || from_column < 0 || from_column >= s_.width) continue;
+          const float* from = operands.x + ((image * s_.height + from_row) * s_.width + from_column) * s_.C;
+          for (int64_t c = 0; c < s_.C; ++c) {
+            const float* line = weights + (tap * s_.C + c) * s_.K;
+            for (int64_t k = 0; k < s_.K; ++k) sums.data()[k] += from[c] * line[k];
           }
-          finish(operands, ((image * s_.rows + row) * s_.columns + column) * s_.K + channel, channel, value);
+        }
+        const int64_t first = ((image * s_.rows + row) * s_.columns + column) * s_.K;
+        for (int64_t k = 0; k < s_.K; ++k) {
+          float value = sums.data()[k];
+          if (operands.bias) value += operands.bias[k];
+          if (operands.addend) value += operands.addend[first + k];
+          value = value < epilogue_.low ? epilogue_.low : value;
+          operands.y[first + k] = value > epilogue_.high ? epilogue_.high : value;
         }
       }
     }
   }
 
+  const WinogradTransforms& transforms_ = winograd_transforms();
   WinogradShape s_;
   std::vector<float> zeros_;  // a point of padding
   WinogradEpilogue epilogue_;
@@ -495,7 +422,7 @@ class Winograd : public ShapedKernel {
   std::optional<WinogradShape> resolve(const Shapes& shapes) const {
     const Shape &x = *shapes[0], &w = *shapes[1];
     if (x.size() != 4 || w.size() != 4 || w[2] != kWindow || w[3] != kWindow || w[1] != x[3]) return std::nullopt;
-    if (w[0] < kLineElements || w[1] < kLineElements || attributes().get_int("group", 1) != 1) return std::nullopt;
+    if (w[0] < kWinogradLine || w[1] < kWinogradLine || attributes().get_int("group", 1) != 1) return std::nullopt;
     Window window = read_window(attributes(), 2, std::span(w).subspan(2));
     resolve_window(window, std::span(x).subspan(1, 2));
     for (const WindowAxis& axis : window.axes) {
