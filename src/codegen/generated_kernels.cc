@@ -76,7 +76,7 @@ MachineCode depthwise_code(const kernels::generated::DepthwiseCode& code,
   using Kind = kernels::generated::DepthwiseEntry::Kind;
   std::vector<Function> functions;
   for (const auto& entry : entries)
-    functions.push_back(entry.kind == Kind::Expansion ? product_function(code.expansion, entry.rows) : depthwise_function(code, entry.rows));
+    functions.push_back(entry.kind == Kind::Expansion ? product_function(*code.expansion, entry.rows) : depthwise_function(code, entry.rows));
   return shared_code(functions, code.isa);
 }
 
@@ -113,6 +113,11 @@ const kernels::PreparedRegistry& generating_kernels() {
         });
       }
     }
+    all.add(kernels::generated::kConvolution, "generated:depthwise", [](kernels::KernelData& data) -> std::unique_ptr<kernels::PreparedKernel> {
+      const bool is_named = !data.implementation.empty();
+      if ((!is_named && !kernels::generated::prefers_generated_depthwise(data)) || !can_compile()) return nullptr;
+      return kernels::generated::prepare_depthwise(data, depthwise_code);
+    });
     all.add("Group", "generated:group", [](kernels::KernelData& data) -> std::unique_ptr<kernels::PreparedKernel> {
       return can_compile() ? kernels::generated::prepare_group(data, group_code) : nullptr;
     });

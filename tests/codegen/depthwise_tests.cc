@@ -1,4 +1,4 @@
-// Depthwise convolutions behind pointwise ones: their code beside the evaluator of the loop IR bit for bit, and beside the reference kernel.
+// Depthwise convolutions, also behind pointwise ones: their code beside the evaluator of the loop IR bit for bit, and beside the reference kernel.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ TEST(Depthwise, IsThatOfTheEvaluator) {
     for (bool has_edge : {false, true}) {
       for (int pixels : {1, 3}) {
         SCOPED_TRACE(fmt::format("{}, {} pixels, edge {}", kernels::generated::describe(isa).name, pixels, has_edge));
-        DepthwiseCode code{.isa = isa, .tile = product_tile(isa, 768), .has_edge = has_edge, .epilogue = {}, .expansion = {}};
+        DepthwiseCode code{.isa = isa, .tile = product_tile(isa, 768), .has_edge = has_edge, .epilogue = {}, .expansion = std::nullopt};
         code.epilogue = {.addends = {Addend::Row, Addend::Tile}, .activation = Activation::HardSwish};
         constexpr int64_t kTiles = 2, kRows = 2, kTapsOfRow = 3, kStep = 2;
         constexpr int64_t kPanelCount = 2;
@@ -56,7 +56,9 @@ struct Case {
 };
 
 struct Prepared {
-  Prepared(const AttributeSet& attributes, std::vector<Tensor> given) : inputs(std::move(given)), data{std::string(kExpansionDepthwise), attributes, {}, 1} {
+  Prepared(const AttributeSet& attributes, std::vector<Tensor> given, std::string_view op = kExpansionDepthwise, std::string_view implementation = "")
+      : inputs(std::move(given)), data{std::string(op), attributes, {}, 1} {
+    data.implementation = implementation;
     for (size_t i = 0; i < inputs.size(); ++i) {
       const bool is_present = inputs[i].defined();
       data.inputs.push_back({.present = is_present,
@@ -85,6 +87,9 @@ struct Prepared {
 AttributeSet window(int64_t channels, Dims strides, Dims pads, Dims dilations = {1, 1}) {
   return {{"group", channels}, {"strides", std::move(strides)}, {"pads", std::move(pads)}, {"dilations", std::move(dilations)}};
 }
+
+// Also where it is not preferred.
+constexpr std::string_view kGenerated = "generated:depthwise";
 
 class GeneratedDepthwise : public testing::TestWithParam<Case> {};
 
@@ -118,6 +123,32 @@ TEST_P(GeneratedDepthwise, AgreesWithTheReference) {
   expect_close(residual.run(*residual.kernel), run_kernel(std::string(kExpansionDepthwise), clipped, {x, w, none, z, e})[0], 1e-5f);
 }
 
+TEST_P(GeneratedDepthwise, AgreesWithTheReferenceWithoutAnExpansion) {
+  const Case& c = GetParam();
+  Dims shape = c.x;
+  shape.back() = c.channels;
+  const Tensor x = random_tensor(shape, 1), w = random_tensor({c.channels, 1, c.kernel[0], c.kernel[1]}, 2), b = random_tensor({c.channels}, 3);
+  const AttributeSet attributes = c.attributes.with("channels_last", int64_t{1}).with("activation", std::string("Swish"));
+  const Tensor expected = run_kernel(std::string(kConvolution), attributes, {x, w, b})[0];
+  const Prepared prepared(attributes, {x, w, b}, kConvolution, kGenerated);
+  ASSERT_TRUE(prepared.kernel);
+  EXPECT_EQ(prepared.data.implementation, "generated:depthwise");
+  const Tensor result = prepared.run(*prepared.kernel);
+  expect_close(result, expected, 1e-5f);
+  for (int threads : {1, 2, 3})
+    with_threads(threads, [&] { EXPECT_TRUE(Tensor::identical(prepared.run(*prepared.kernel), result)) << threads; });
+  kernels::KernelData copied = prepared.data;
+  copied.inputs[1].constant = Tensor();
+  const auto loaded = generated_kernels().load(copied);
+  ASSERT_TRUE(loaded);
+  EXPECT_TRUE(Tensor::identical(prepared.run(*loaded), result));
+
+  const Tensor z = random_tensor({expected.shape().begin(), expected.shape().end()}, 6), none;
+  const Prepared residual(attributes, {x, w, none, z}, kConvolution, kGenerated);
+  ASSERT_TRUE(residual.kernel);
+  expect_close(residual.run(*residual.kernel), run_kernel(std::string(kConvolution), attributes, {x, w, none, z})[0], 1e-5f);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     All, GeneratedDepthwise,
     testing::Values(Case{{1, 7, 9, 5}, 20, {3, 3}, window(20, {1, 1}, {1, 1, 1, 1})},
@@ -143,6 +174,8 @@ TEST(GeneratedDepthwise, LeavesTheRestToOthers) {
   EXPECT_FALSE(is_generated(attributes.with("expansion_activation", std::string("Mish")), w, e));
   EXPECT_FALSE(is_generated(attributes.with("group", int64_t{8}), random_tensor({16, 2, 3, 3}, 2), e));
   EXPECT_FALSE(is_generated(attributes, w, random_tensor({16, 4, 1, 1}, 3)));
+  EXPECT_FALSE(Prepared(attributes, {x, w}, kConvolution).kernel);  // no activation that takes long
+  EXPECT_FALSE(Prepared(attributes.with("activation", std::string("Swish")), {x, w}, kConvolution).kernel);  // channels first
   Tensor infinite = w.clone();
   infinite.data<float>()[7] = std::numeric_limits<float>::infinity();
   EXPECT_FALSE(is_generated(attributes, infinite, e));

@@ -5,6 +5,8 @@
 //     │ ▓▓▓▓▓▓▓▓▓▓ │  ───────────▶   │ 0 ▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓ 0 │  ─────────────────▶       │ · ▓▓ · · · │
 //     └────────────┘                 └─────────────────────┘                           └────────────┘
 //
+// Without an expansion, the channels are copied.
+//
 // The strip has the padding of columns, and stays in the second-level cache: what lies between the two convolutions is never written anywhere else
 // (depth-first evaluation). Rows that the next strip reads again are moved to its front.
 #include "kernels/generated/depthwise.h"
@@ -24,7 +26,7 @@ namespace anfora::kernels::generated {
 namespace {
 
 // Of the layout of code; another generator's is not taken.
-constexpr int64_t kDepthwiseVersion = 1;
+constexpr int64_t kDepthwiseVersion = 2;
 
 enum PackedDepthwise : uint8_t { kDepthwiseCode, kFilterPanels, kExpansionPanels };
 
@@ -36,21 +38,25 @@ struct DepthwiseLayout {
   Window window;
   int64_t batch = 0, channels = 0, depth = 0;  // depth: channels of the input
 
+  bool has_expansion() const { return code.expansion.has_value(); }
+
   const WindowAxis& rows() const { return window.axes[0]; }
   const WindowAxis& columns() const { return window.axes[1]; }
   int64_t panels() const { return ceil_div(channels, code.panel_channels()); }
   // Panels that are computed side by side: calls have more to do then, but weights of the expansion must stay in the first-level cache.
   int64_t panels_at_once() const {
     constexpr int64_t kChannelsAtOnce = 64, kWeightBytes = 24 << 10;
+    const int64_t most = kChannelsAtOnce / code.panel_channels();
+    if (!has_expansion()) return std::max<int64_t>(most, 1);
     const int64_t panel_bytes = depth * code.panel_channels() * int64_t{sizeof(float)};
-    return std::max<int64_t>(std::min(kChannelsAtOnce / code.panel_channels(), kWeightBytes / panel_bytes), 1);
+    return std::max<int64_t>(std::min(most, kWeightBytes / panel_bytes), 1);
   }
   int64_t blocks() const { return ceil_div(panels(), panels_at_once()); }
   // Pixels of equal tiles of a row; the last one begins earlier where they do not come out even, and computes some pixels again.
   int64_t tile_of(int64_t pixels) const { return ceil_div(pixels, ceil_div(pixels, code.tile.rows)); }
   int64_t result_tile() const { return tile_of(columns().output); }
   // Tiles of the expansion go on from row to row of the image where rows alone would leave much of a tile empty.
-  bool has_long_tiles() const { return 4 * tile_of(columns().input) < 3 * code.tile.rows; }
+  bool has_long_tiles() const { return has_expansion() && 4 * tile_of(columns().input) < 3 * code.tile.rows; }
   int64_t expansion_tile() const {
     return has_long_tiles() ? std::min<int64_t>(columns().input, code.tile.rows) : tile_of(columns().input);
   }
@@ -105,6 +111,8 @@ std::optional<DepthwiseLayout> lay_out_depthwise(const KernelData& data, Isa isa
   DepthwiseLayout layout;
   layout.batch = x[0], layout.channels = w[0], layout.depth = x.back();
   if (w[1] != 1 || data.attributes.get_int("group", 1) != layout.channels) return std::nullopt;
+  const bool has_expansion = data.op == kExpansionDepthwise;
+  if (!has_expansion && (layout.depth != layout.channels || data.attributes.get_int("channels_last", 0) == 0)) return std::nullopt;
   layout.window = read_window(data.attributes, 2, std::span(w).subspan(2));
   resolve_window(layout.window, std::span(x).subspan(1, 2));
   if (layout.window.outputs() == 0) return std::nullopt;
@@ -120,10 +128,9 @@ std::optional<DepthwiseLayout> lay_out_depthwise(const KernelData& data, Isa isa
     if (*addend.shape != layout.result_shape()) return std::nullopt;
     code.epilogue.addends[1] = Addend::Tile;
   }
-  const std::optional<ProductCode> expansion = lay_out_expansion(data, layout);
-  if (!expansion) return std::nullopt;
-  code.expansion = *expansion;
-  return layout;
+  if (!has_expansion) return layout;
+  code.expansion = lay_out_expansion(data, layout);
+  return code.expansion ? std::optional(layout) : std::nullopt;
 }
 
 // [channels, rows of a panel] as panels[rows][channels of the panel], with zeros behind the last channel.
@@ -150,8 +157,8 @@ class DepthwiseKernel : public PreparedKernel {
 
   // False where there is no code for it, and none can be made.
   bool prepare(KernelData& data, DepthwiseGenerator generate) {
-    return find_code(data, generate) && find_panels(data, kFilterPanels, kFilterWeights, layout_.window.taps(), filters_) &&
-           find_panels(data, kExpansionPanels, kExpansionWeights, layout_.depth, expansion_);
+    if (!find_code(data, generate) || !find_panels(data, kFilterPanels, kFilterWeights, layout_.window.taps(), filters_)) return false;
+    return !layout_.has_expansion() || find_panels(data, kExpansionPanels, kExpansionWeights, layout_.depth, expansion_);
   }
 
   bool has_packed(size_t i) const override { return i == kFilterWeights || i == kExpansionWeights; }
@@ -163,7 +170,8 @@ class DepthwiseKernel : public PreparedKernel {
     constexpr int64_t kTasksPerThread = 2, kFewestRows = 8;
     const int64_t wanted = thread_count() == 1 ? 1 : ceil_div(kTasksPerThread * thread_count(), images);
     const int64_t segments = std::clamp<int64_t>(results / kFewestRows, 1, wanted);
-    const int64_t work = layout_.window.outputs() * layout_.window.taps() + layout_.window.inputs() * layout_.depth;
+    const int64_t expansion = layout_.has_expansion() ? layout_.window.inputs() * layout_.depth : 0;
+    const int64_t work = layout_.window.outputs() * layout_.window.taps() + expansion;
     constexpr int64_t kWork = 1 << 20;  // multiply-adds; some ten microseconds
     const int64_t cost = work / segments * layout_.strip_channels();
     parallel_for(images * segments, grain_of(kWork, cost), [&](int64_t begin, int64_t end) {
@@ -205,11 +213,12 @@ class DepthwiseKernel : public PreparedKernel {
       depthwise_[kPanels] = panels_;
       depthwise_[kFilterPanelStride] = layout_.window.taps() * layout_.code.panel_channels();
       filters_ = kernel.filters_.data<float>().data() + panel * depthwise_[kFilterPanelStride];
+      if (!layout_.has_expansion()) return;
       expansion_[kB] = address_of(kernel.expansion_.data<float>().data() + first_channel_ * layout_.depth);
       expansion_[kYStride] = width_;
       expansion_[kColumns] = left;
       expansion_[kSteps] = expansion_[kAStride] = layout_.depth;
-      const int64_t at_once = layout_.code.expansion.panels_at_once(static_cast<int>(layout_.expansion_tile()));
+      const int64_t at_once = layout_.code.expansion->panels_at_once(static_cast<int>(layout_.expansion_tile()));
       expansion_[kGroups] = panels_ / at_once, expansion_[kRest] = panels_ % at_once;
       expansion_[kPanelStride] = layout_.depth * layout_.code.panel_channels();
       expansion_[kAddend0] = address_in(context, kExpansionBias, first_channel_);
@@ -230,7 +239,7 @@ class DepthwiseKernel : public PreparedKernel {
           filled = base;
         }
         base_ = base;
-        if (filled < above) expand(filled, above);
+        if (filled < above) fill(filled, above);
         filled = std::max(filled, above);
         for (int64_t row = first; row < last; ++row) convolve(row);
       }
@@ -255,8 +264,16 @@ class DepthwiseKernel : public PreparedKernel {
     float* pixels_of(int64_t row) { return strip_.data() + (row - base_) * row_size_ + layout_.padding() * width_; }
 
     // Rows [begin, end) of the input.
-    void expand(int64_t begin, int64_t end) {
+    void fill(int64_t begin, int64_t end) {
       const int64_t pixels = layout_.columns().input;
+      if (!layout_.has_expansion()) {
+        const int64_t count = std::min(width_, layout_.channels - first_channel_);
+        for (int64_t row = begin; row < end; ++row) {
+          const float* from = input_ + row * pixels * layout_.depth + first_channel_;
+          for (int64_t pixel = 0; pixel < pixels; ++pixel) std::copy_n(from + pixel * layout_.depth, count, pixels_of(row) + pixel * width_);
+        }
+        return;
+      }
       if (!layout_.has_long_tiles()) {
         for (int64_t row = begin; row < end; ++row) expand_pixels(row * pixels, pixels, pixels_of(row));
         return;
@@ -313,8 +330,8 @@ class DepthwiseKernel : public PreparedKernel {
     std::vector<int64_t> layout = layout_.code.numbers();
     layout.insert(layout.begin(), kDepthwiseVersion);
     using Kind = DepthwiseEntry::Kind;
-    const std::array entries{DepthwiseEntry{Kind::Expansion, static_cast<int>(layout_.expansion_tile())},
-                             DepthwiseEntry{Kind::Depthwise, static_cast<int>(layout_.result_tile())}};
+    std::vector<DepthwiseEntry> entries{{Kind::Depthwise, static_cast<int>(layout_.result_tile())}};
+    if (layout_.has_expansion()) entries.push_back({Kind::Expansion, static_cast<int>(layout_.expansion_tile())});
     for (const DepthwiseEntry& entry : entries) {
       layout.push_back(static_cast<int64_t>(entry.kind));
       layout.push_back(entry.rows);
@@ -333,7 +350,8 @@ class DepthwiseKernel : public PreparedKernel {
       return false;
     const auto offsets = std::span(packed->layout).subspan(layout.size());
     code_ = ExecutableCode::map({.isa = layout_.code.isa, .entries = {offsets.begin(), offsets.end()}, .bytes = packed->elements});
-    expand_ = code_->entry(offsets[0]), convolve_ = code_->entry(offsets[1]);
+    convolve_ = code_->entry(offsets[0]);
+    if (layout_.has_expansion()) expand_ = code_->entry(offsets[1]);
     return true;
   }
 
@@ -358,6 +376,12 @@ class DepthwiseKernel : public PreparedKernel {
 };
 
 }  // namespace
+
+bool prefers_generated_depthwise(const KernelData& data) {
+  if (!data.input(kFilterWeights).constant.raw()) return false;
+  const std::optional<DepthwiseLayout> layout = lay_out_depthwise(data, best_isa());
+  return layout && describe(layout->code.isa).has_fma && is_costly(layout->code.epilogue.activation);
+}
 
 std::unique_ptr<PreparedKernel> prepare_depthwise(KernelData& data, DepthwiseGenerator generate) {
   constexpr size_t kIsa = 1;

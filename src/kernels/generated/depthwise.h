@@ -1,4 +1,4 @@
-// A depthwise convolution and the pointwise one before it, by generated code.
+// A depthwise convolution, and the pointwise one that may be before it, by generated code.
 #pragma once
 
 #include <memory>
@@ -14,9 +14,12 @@ namespace anfora::kernels::generated {
 // Makes those entries, in that order.
 using DepthwiseGenerator = MachineCode (*)(const DepthwiseCode& code, std::span<const DepthwiseEntry> entries);
 
-inline constexpr std::string_view kExpansionDepthwise = "LoweredExpansionDepthwise";
+inline constexpr std::string_view kExpansionDepthwise = "LoweredExpansionDepthwise", kConvolution = "LoweredConv";
 
-// Of that operator. Null where sizes are not known, a type is not f32, weights are not constant or not finite, or no code can be generated for an
+// Whether generated code is expected to be faster than a library's for a depthwise LoweredConv.
+bool prefers_generated_depthwise(const KernelData& data);
+
+// Of those operators. Null where a convolution is not depthwise with channels last, sizes are not known, a type is not f32, weights are not constant or not finite, or no code can be generated for an
 // activation. Weights and code that the data has already are taken as they are; without a generator, code must be there. Throws as
 // ExecutableCode::map().
 std::unique_ptr<PreparedKernel> prepare_depthwise(KernelData& data, DepthwiseGenerator generate);

@@ -6,7 +6,8 @@ std::vector<int64_t> DepthwiseCode::numbers() const {
   std::vector<int64_t> all{static_cast<int64_t>(isa), tile.rows, tile.vectors, int64_t{has_edge}};
   auto append = [&](const std::vector<int64_t>& numbers) { all.insert(all.end(), numbers.begin(), numbers.end()); };
   append(epilogue.numbers());
-  append(expansion.numbers());
+  all.push_back(int64_t{expansion.has_value()});
+  if (expansion) append(expansion->numbers());
   return all;
 }
 

@@ -1,4 +1,4 @@
-// The code of a depthwise convolution and the pointwise one before it, as what generates it and what runs it agree on.
+// The code of a depthwise convolution, and the pointwise one that may be before it, as what generates it and what runs it agree on.
 //
 //     Y[p, c] = epilogue(Σ_t X[p · stride + t, c] · W[t, c])
 //
@@ -6,13 +6,14 @@
 // [panel][tap][channel of the panel]. X are rows of an image of some panels' channels alone, with the padding of columns written out, so that
 // all pixels are alike; rows that lie in the padding are left out.
 //
-// The image is itself the result of a pointwise convolution, the expansion: so code of a product comes with it (product_code.h).
+// Where the image is itself the result of a pointwise convolution, the expansion, code of a product comes with it (product_code.h).
 //
 // Every element is computed in the same way in each entry, as in a product.
 #pragma once
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "kernels/generated/product_code.h"
@@ -24,7 +25,7 @@ struct DepthwiseCode {
   Tile tile;              // pixels × vectors of the largest entry
   bool has_edge = false;  // the last panel has channels that the result has not
   Epilogue epilogue;
-  ProductCode expansion;  // of the same panels
+  std::optional<ProductCode> expansion;  // of the same panels
 
   // The numbers that the machine code depends on, isa first.
   std::vector<int64_t> numbers() const;

@@ -12,7 +12,8 @@ const PreparedRegistry& generated_kernels() {
     PreparedRegistry all;
     for (std::string_view name : kProducts)
       all.add(name, "generated:product", [](KernelData& data) { return prepare_product(data, nullptr); });
-    all.add(kExpansionDepthwise, "generated:depthwise", [](KernelData& data) { return prepare_depthwise(data, nullptr); });
+    for (std::string_view name : {kExpansionDepthwise, kConvolution})
+      all.add(name, "generated:depthwise", [](KernelData& data) { return prepare_depthwise(data, nullptr); });
     for (std::string_view name : kTiledProducts) {
       for (const std::string& tile : names_of_product_tiles())
         all.add_form(name, tile, [](KernelData& data) { return prepare_product(data, nullptr); });
