@@ -14,7 +14,7 @@ namespace anfora::kernels::generated {
 // Makes those entries, in that order.
 using DepthwiseGenerator = MachineCode (*)(const DepthwiseCode& code, std::span<const DepthwiseEntry> entries);
 
-inline constexpr std::string_view kExpansionDepthwise = "LoweredExpansionDepthwise", kConvolution = "LoweredConv";
+inline constexpr std::string_view kExpansionDepthwise = "LoweredExpansionDepthwise";
 
 // Whether generated code is expected to be faster than a library's for a depthwise LoweredConv.
 bool prefers_generated_depthwise(const KernelData& data);

@@ -150,10 +150,11 @@ class GeneratedProduct : public PreparedKernel {
   }
 
   std::optional<ProductPlan> make_plan(ProductAttributes::Shapes shapes) const {
-    if (data_.op == kIntegerConvolution) {
+    if (data_.op == kIntegerConvolution || data_.op == kConvolution) {
       std::optional<ConvolutionRows> rows = ConvolutionRows::resolve(data_.attributes, shapes);
       if (!rows) return std::nullopt;
       const StridedProduct product = rows->product(shapes);
+      if (data_.op == kConvolution && !rows->is_pointwise()) return std::nullopt;
       if (rows->is_pointwise()) rows.reset();
       return ProductPlan(std::move(shapes), product, layout_, std::move(rows));
     }
@@ -217,6 +218,10 @@ class GeneratedProduct : public PreparedKernel {
     } else {
       const float* a = context.input(0).data<float>().data();
       arguments[kA] = address_of(plan.copies ? copy_rows(context, plan, a) : a);
+    }
+    if (layout_.code.takes_sizes()) {
+      arguments[kAStride] = layout_.code.a_stride;
+      arguments[kPanelStride] = layout_.code.depth * layout_.code.panel_columns();
     }
     arguments[kYStride] = plan.y_stride;
     for (size_t i = 0; i < 2; ++i) {
@@ -327,8 +332,6 @@ class GeneratedProduct : public PreparedKernel {
       }
     });
     arguments[kA] = address_of(words.data());
-    arguments[kAStride] = stride;
-    arguments[kPanelStride] = layout_.code.depth * layout_.code.panel_columns();
     arguments[kRowTerms] = address_of(row_terms.data());
     arguments[kColumnTerms] = address_of(column_terms.data());
     arguments[kColumnZeros] = address_of(column_data + columns);
@@ -378,7 +381,8 @@ class GeneratedProduct : public PreparedKernel {
 bool prefers_generated_product(const KernelData& data) {
   constexpr int64_t kFewRows = 8;
   const InputDescription& rows = data.input(0);
-  if (!rows.is_static() || data.op == kIntegerProduct || data.op == kIntegerConvolution) return true;
+  if (data.op == kIntegerProduct || data.op == kIntegerConvolution) return true;
+  if (!rows.is_static()) return data.op != kConvolution;
   const std::optional<ProductLayout> layout = lay_out_product(data, ProductAttributes(data));
   if (!layout) return false;
   const bool has_fast_epilogue = describe(layout->code.isa).has_fma && is_costly(layout->code.epilogue.activation);

@@ -1,4 +1,4 @@
-// Products with constant weights, and convolutions of integers, by generated code.
+// Products with constant weights, pointwise convolutions, and all convolutions of integers, by generated code.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace anfora::kernels::generated {
 using ProductGenerator = MachineCode (*)(const ProductCode& code, std::span<const int> rows);
 
 // The operators that there is code for.
-inline constexpr std::string_view kProducts[] = {"MatMul", "Gemm", "LoweredMatMul", "LoweredMatMulInteger", "LoweredConvInteger"};
+inline constexpr std::string_view kProducts[] = {"MatMul", "Gemm", "LoweredMatMul", "LoweredMatMulInteger", "LoweredConvInteger", "LoweredConv"};
 // Those for which there is also code with other tiles than the expected one, under names_of_product_tiles().
 inline constexpr std::string_view kTiledProducts[] = {"MatMul", "Gemm", "LoweredMatMul"};
 

@@ -36,6 +36,8 @@
 
 namespace anfora::kernels::generated {
 
+inline constexpr std::string_view kConvolution = "LoweredConv";
+
 // The registers that sums are kept in: rows × vectors.
 struct Tile {
   int rows = 1, vectors = 1;

@@ -120,6 +120,11 @@ std::optional<StridedOperand> weights_matrix(const KernelData& data, const Produ
   const InputDescription& weights = data.input(1);
   if (!weights.constant.defined()) return std::nullopt;
   const Shape& shape = weights.constant.shape();
+  if (data.op == kConvolution) {
+    const int64_t channels = shape.size() > 2 ? shape[1] : 0;
+    if (!ConvolutionRows::is_product(data.attributes, shape) || element_count(shape) != shape[0] * channels) return std::nullopt;
+    return StridedOperand::dense(Shape{shape[0], channels}, std::array<int64_t, 2>{1, 0});
+  }
   if (data.op == kIntegerConvolution) {
     if (!ConvolutionRows::is_product(data.attributes, shape)) return std::nullopt;
     return StridedOperand::dense(Shape{element_count(shape) / std::max<int64_t>(shape[0], 1), shape[0]});
@@ -172,11 +177,12 @@ std::optional<ProductLayout> lay_out_product(const KernelData& data, const Produ
     if (is_integer || *named == code.tile || std::ranges::find(tiles, *named) == tiles.end()) return std::nullopt;
     code.tile = *named;
   }
+  code.has_open_sizes = data.op == kConvolution;
   code.depth = is_integer ? layout.integers.words(layout.depth) : layout.depth;
   code.block = product_block(code.depth);
   code.a_stride = row_stride(code.depth, code.tile);
-  // Where masks cost nothing, integers have them always: so more layers share code.
-  code.has_edge = layout.columns % code.panel_columns() != 0 || (is_integer && describe(code.isa).has_masks);
+  // Where masks cost nothing, code that takes sizes has them always: so more layers share it.
+  code.has_edge = layout.columns % code.panel_columns() != 0 || (code.takes_sizes() && describe(code.isa).has_masks);
   return layout;
 }
 
