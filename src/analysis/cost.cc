@@ -54,6 +54,8 @@ double estimate_us(Inference& inference, const Apply& node) {
   return constant && node.num_inputs() > 0 ? 0 : run_us(inference, node);
 }
 
+double compute_us(Inference& inference, const Apply& node) { return estimate_flops(inference, node) / kFlopsPerUs; }
+
 double estimate_us(double bytes) { return kOverheadUs + bytes / kBytesPerUs; }
 
 bool is_worth_keeping(Inference& inference, const Apply& node, double bytes) {

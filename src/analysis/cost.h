@@ -14,6 +14,9 @@ double run_us(Inference& inference, const ir::Apply& node);
 // The same of an operator that reads and writes so many bytes, and computes nothing.
 double estimate_us(double bytes);
 
+// What the floating point operations of an application take alone.
+double compute_us(Inference& inference, const ir::Apply& node);
+
 // Floating point operations of an application; symbolic dimensions as above.
 double estimate_flops(Inference& inference, const ir::Apply& node);
 

@@ -1,5 +1,6 @@
 #include "codegen/generated_kernels.h"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -131,9 +132,15 @@ const kernels::PreparedRegistry& generating_kernels() {
   return registry;
 }
 
-bool pays_here(std::string_view op) {
+bool pays_here(std::string_view op, const AttributeSet& attributes, std::span<const int64_t> weights) {
   using namespace kernels::generated;
-  return op != kExpansionDepthwise || describe(best_isa()).has_fma;
+  const bool has_fma = describe(best_isa()).has_fma;
+  if (op == kExpansionDepthwise) return has_fma;
+  Epilogue epilogue;
+  if (op != kConvolution || !has_fma || !read_activation(attributes, epilogue) || !is_costly(epilogue.activation)) return true;
+  const bool is_pointwise = weights.size() > 2 && std::ranges::all_of(weights.subspan(2), [](int64_t extent) { return extent == 1; });
+  const bool is_depthwise = weights.size() == 4 && weights[1] == 1 && attributes.get_int("group", 1) == weights[0];
+  return is_pointwise || is_depthwise;
 }
 
 }  // namespace anfora::codegen

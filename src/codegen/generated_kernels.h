@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string_view>
 
 #include "kernels/prepared.h"
@@ -14,8 +15,9 @@ std::unique_ptr<kernels::PreparedKernel> generate_product(kernels::KernelData& d
 // Made once; products where their code is expected to be faster than the library's. A kernel's code is data of it from then on: kernels::generated::generated_kernels() runs it without this layer.
 const kernels::PreparedRegistry& generating_kernels();
 
-// Whether the operator is worth making on this processor: that which stands for several others has only generated code, and without multiply-adds
-// the library's kernels of those are faster.
-bool pays_here(std::string_view op);
+// Whether an operator that stands for several others is worth making on this processor, by the shape of its weights (−1: not known). Inverted
+// residuals have only generated code, and without multiply-adds the library's kernels of their parts are faster; Swish and the like are
+// faster in a group than in the library's convolutions.
+bool pays_here(std::string_view op, const AttributeSet& attributes, std::span<const int64_t> weights);
 
 }  // namespace anfora::codegen

@@ -9,6 +9,7 @@
 
 #include "anfora/error.h"
 #include "codegen/generated_kernels.h"
+#include "kernels/generated/depthwise.h"
 #include "driver/evaluate.h"
 #include "driver/flops.h"
 #include "driver/gradient.h"
@@ -185,6 +186,17 @@ void require_known_sizes(const ir::Module& module) {
   }
 }
 
+// Of what stands for several operators: see codegen::pays_here(). Under a memory limit nothing is generated.
+bool is_worth_making(const ir::Apply& node, bool generates) {
+  if (!generates) return node.op().name != kernels::generated::kExpansionDepthwise;
+  std::vector<int64_t> weights;
+  const ir::Type* type = node.num_inputs() > 1 && node.has_input(1) ? node.input(1)->type() : nullptr;
+  if (type && type->is_tensor() && type->has_rank()) {
+    for (const ir::Dim& dim : type->dims()) weights.push_back(dim.is_constant() ? dim.constant() : -1);
+  }
+  return codegen::pays_here(node.op().name, node.attributes(), weights);
+}
+
 void prepare(ir::Module& module, const CompileOptions& options) {
   donate(module, options.donate);
   onnx::lower_searches(module);
@@ -197,7 +209,7 @@ void prepare(ir::Module& module, const CompileOptions& options) {
       module, {.pipeline = &pipeline::kExecute,
                .passes = {.math = options.math,
                           .evaluate = fast_evaluator(),
-                          .has_operator = [](const ir::Apply& node) { return codegen::pays_here(node.op().name); },
+                          .has_operator = [generates = !options.memory_limit](const ir::Apply& node) { return is_worth_making(node, generates); },
                           .memory_limit = options.memory_limit},
                .save_graphs = options.save_graphs,
                .stages_before = options.stages_before,

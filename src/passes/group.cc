@@ -22,7 +22,7 @@
 // into the group. Searches for ways are bounded by kMostWayNodes: so the pass takes O(n log n).
 //
 // A group is made where what it saves is worth it (PassOptions::least_group_saving_us). An operator along rows is a group alone, too: code that
-// is made for it keeps the row in registers and the first-level cache.
+// is made for it keeps the row in registers and the first-level cache; and one that takes long to compute.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -81,7 +81,7 @@ class Grouping {
       if (is_member(i)) join_user(i);
     }
     for (uint32_t i = 0; i < nodes_.size(); ++i) {
-      if (places_[i].group == i && (places_[i].members.size() > 1 || places_[i].space.reduces)) make_group(i);
+      if (places_[i].group == i && (places_[i].members.size() > 1 || places_[i].space.reduces || is_costly(i))) make_group(i);
     }
     return changes_;
   }
@@ -287,6 +287,15 @@ class Grouping {
     return std::ranges::any_of(nodes_[i]->uses(), [&](const Use& use) { return !contains(members, use.user); });
   }
 
+  // Whether computing an element takes longer than reading and writing it in the cache: then code with the widest vectors is worth it alone.
+  bool is_costly(uint32_t i) const {
+    constexpr double kCheapFlops = 8;
+    const Type* type = nodes_[i]->type();
+    if (!is_member(i) || !type->is_tensor()) return false;
+    const double elements = analysis::bytes_of(type) / static_cast<double>(element_bytes(type->dtype()));
+    return analysis::estimate_flops(context_.inference, *nodes_[i]) > kCheapFlops * elements;
+  }
+
   // What the group saves, by the cost model.
   double saved_us(const std::vector<uint32_t>& members, std::span<Node* const> arguments,
                   std::span<const uint32_t> results, bool reduces) const {
@@ -295,6 +304,7 @@ class Grouping {
     for (const Node* argument : arguments) bytes += analysis::bytes_of(argument->type());
     for (uint32_t i : results) bytes += analysis::bytes_of(nodes_[i]->type());
     double saved = apart - analysis::estimate_us(bytes);
+    if (members.size() == 1 && !reduces) saved = analysis::compute_us(context_.inference, *nodes_[members[0]]) / 2;
     // Kernels along rows read a row in passes, of which the group saves one.
     if (reduces) saved += analysis::estimate_us(analysis::bytes_of(arguments[0]->type()));
     return saved;

@@ -358,6 +358,56 @@ TEST(GeneratedProduct, IntegerConvolutions) {
   }
 }
 
+TEST(GeneratedProduct, PointwiseConvolutions) {
+  const AttributeSet last{{"channels_last", int64_t{1}}};
+  struct Case {
+    Dims x;
+    int64_t channels;
+  };
+  for (const Case& c : {Case{{2, 7, 6, 5}, 17}, Case{{1, 20, 20, 64}, 48}, Case{{1, 1, 1, 96}, 200}, Case{{1, 9, 16}, 32}, Case{{1, 5, 6, 2100}, 33},
+                        Case{{1, 1, 1, 2100}, 33}}) {
+    Dims kernel(c.x.size(), 1), result = c.x;
+    kernel[0] = result.back() = c.channels, kernel[1] = c.x.back();
+    SCOPED_TRACE(fmt::format("{} by {}", fmt::join(c.x, "x"), fmt::join(kernel, "x")));
+    const Tensor x = random_tensor(c.x, 1), w = random_tensor(kernel, 2), b = random_tensor({c.channels}, 3), z = random_tensor(result, 4), none;
+    const float tolerance = std::max(1e-5f, 16 * std::sqrt(static_cast<float>(c.x.back())) * 0x1p-24f);
+    expect_generated("LoweredConv", last, {x, w}, false, tolerance);
+    expect_generated("LoweredConv", last.with("activation", std::string("Swish")), {x, w, b}, false, tolerance);
+    expect_generated("LoweredConv", last.with("activation", std::string("Relu")), {x, w, none, z}, false, tolerance);
+    expect_generated("LoweredConv", last.with("activation", std::string("Gelu")), {x, w, b, z}, true, tolerance);
+  }
+}
+
+TEST(GeneratedProduct, TakesConvolutionsThatArePointwise) {
+  const Tensor x = random_tensor({1, 20, 20, 32}, 1), w = random_tensor({48, 32, 1, 1}, 2);
+  const AttributeSet swish{{"channels_last", int64_t{1}}, {"activation", std::string("Swish")}};
+  auto is_generated = [&](const AttributeSet& attributes, const Tensor& weights) {
+    kernels::KernelData data{"LoweredConv", attributes, {}, 1};
+    for (const Tensor& tensor : {x, weights})
+      data.inputs.push_back({.present = true, .dtype = tensor.dtype(), .shape = tensor.shape(), .constant = tensor});
+    return generating_kernels().prepare(data) != nullptr;
+  };
+  EXPECT_EQ(is_generated(swish, w), describe(best_isa()).has_fma);
+  EXPECT_FALSE(is_generated(swish.with("activation", std::string("Relu")), w));  // the library is as fast
+  EXPECT_FALSE(is_generated(swish.with("channels_last", int64_t{0}), random_tensor({48, 20, 1, 1}, 2)));
+  EXPECT_FALSE(is_generated(swish.with("strides", Dims{2, 2}), w));
+  EXPECT_FALSE(is_generated(swish.with("pads", Dims{1, 1, 1, 1}), w));
+  EXPECT_FALSE(is_generated(swish, random_tensor({48, 32, 3, 3}, 2)));
+  EXPECT_FALSE(is_generated(swish.with("group", int64_t{2}), random_tensor({48, 16, 1, 1}, 2)));
+}
+
+TEST(Codegen, CostlyActivationsOfWindowsAreLeftToGroups) {
+  const AttributeSet swish{{"channels_last", int64_t{1}}, {"activation", std::string("Swish")}};
+  const bool has_fma = describe(best_isa()).has_fma;
+  EXPECT_EQ(pays_here("LoweredConv", swish, Dims{64, 32, 3, 3}), !has_fma);
+  EXPECT_EQ(pays_here("LoweredConv", swish, {}), !has_fma);
+  EXPECT_TRUE(pays_here("LoweredConv", swish, Dims{64, 32, 1, 1}));
+  EXPECT_TRUE(pays_here("LoweredConv", swish.with("group", int64_t{64}), Dims{64, 1, 3, 3}));
+  EXPECT_TRUE(pays_here("LoweredConv", swish.with("activation", std::string("Relu")), Dims{64, 32, 3, 3}));
+  EXPECT_TRUE(pays_here("LoweredMatMul", swish, Dims{64, 32}));
+  EXPECT_EQ(pays_here("LoweredExpansionDepthwise", {}, {}), has_fma);
+}
+
 TEST(GeneratedProduct, LeavesTheRestToOthers) {
   auto is_generated = [](const AttributeSet& attributes, const Tensor& a, const Tensor& b, const Tensor& c) {
     kernels::KernelData data{"LoweredMatMul", attributes, {}, 1};

@@ -58,7 +58,6 @@ struct Case {
 struct Prepared {
   Prepared(const AttributeSet& attributes, std::vector<Tensor> given, std::string_view op = kExpansionDepthwise, std::string_view implementation = "")
       : inputs(std::move(given)), data{std::string(op), attributes, {}, 1} {
-    data.implementation = implementation;
     for (size_t i = 0; i < inputs.size(); ++i) {
       const bool is_present = inputs[i].defined();
       data.inputs.push_back({.present = is_present,
@@ -67,7 +66,7 @@ struct Prepared {
                              .constant = i == 1 || i == 4 ? inputs[i] : Tensor()});
       datums.push_back(is_present ? Datum(inputs[i]) : Datum());
     }
-    kernel = generating_kernels().prepare(data);
+    kernel = implementation.empty() ? generating_kernels().prepare(data) : generating_kernels().prepare_as(data, implementation);
   }
 
   Tensor run(const kernels::PreparedKernel& of) const {
