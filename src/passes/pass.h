@@ -107,17 +107,6 @@ bool has_attention_kernel(const ir::Apply& node);
 // Whether an operator can give floats, and its declaration has no gradient (ops/gradients.h).
 bool lacks_gradient(const ir::Apply& node);
 
-// Rules that are functions, of sizes that the model's inputs have (shape_rules.cc).
-std::span<const rewrite::Rule> shape_rules();
-// The same, of sums and products as a whole (normal_forms.cc).
-std::span<const rewrite::Rule> normal_form_rules();
-// Factors that vanish in what computes their operand.
-std::span<const rewrite::Rule> factor_rules();
-// The same, of small regions that compute piecewise linear functions (piecewise.cc).
-std::span<const rewrite::Rule> piecewise_rules();
-// The same, of chains that move data (index_maps.cc).
-std::span<const rewrite::Rule> index_map_rules();
-
 class PassContext {
  public:
   PassContext(ir::Module& module, rewrite::Remarks& remarks, const PassOptions& options)

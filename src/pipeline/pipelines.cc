@@ -7,7 +7,7 @@
 
 #include "anfora/error.h"
 
-// One file each, src/passes/….cc.
+// One file or folder each, src/passes/….
 namespace anfora::passes {
 extern const Pass kAttention, kBranches, kCaches, kCanonicalize, kCse, kDce, kDecompose, kDifferentiate, kEinsum, kEpilogue, kExpand, kFold, kGenerate, kGradientKernels, kGroup, kInline,
     kLambdaLift, kLayers, kLayout, kLoops, kOnnxRuntime, kOutline, kParallel, kQuantized, kRecurrence, kRematerialize, kSignatures, kSimplify, kSingleExit, kSplit, kWeights,

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "ir/queries.h"
-#include "passes/pass.h"
 #include "passes/permutation.h"
+#include "passes/simplify/engines.h"
 #include "rewrite/match.h"
 #include "support/integers.h"
 

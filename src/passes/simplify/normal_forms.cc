@@ -19,7 +19,7 @@
 #include <optional>
 
 #include "ir/queries.h"
-#include "passes/pass.h"
+#include "passes/simplify/engines.h"
 #include "rewrite/match.h"
 
 namespace anfora::passes {

@@ -17,7 +17,7 @@
 
 #include "analysis/piecewise.h"
 #include "ir/queries.h"
-#include "passes/pass.h"
+#include "passes/simplify/engines.h"
 #include "rewrite/match.h"
 
 namespace anfora::passes {

@@ -5,6 +5,7 @@
 #include "ops/registry.h"
 #include "passes/contraction.h"
 #include "passes/pass.h"
+#include "passes/simplify/engines.h"
 #include "rewrite/compiled_rules.h"
 #include "support/repetition.h"
 

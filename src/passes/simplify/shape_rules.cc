@@ -7,8 +7,8 @@
 #include <boost/container/small_vector.hpp>
 #include <optional>
 #include <vector>
+#include "passes/simplify/engines.h"
 
-#include "passes/pass.h"
 
 namespace anfora::passes {
 namespace {
