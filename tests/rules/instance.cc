@@ -79,7 +79,7 @@ struct Facts {
   }
   static void add(std::string_view function, OfVariable& facts) {
     auto is = [&](std::initializer_list<std::string_view> names) { return std::ranges::count(names, function) > 0; };
-    facts.constant |= function == "const";
+    facts.constant |= is({"const", "alike"});
     facts.splat |= function == "value";
     facts.vector |= function == "elements";
     facts.positive |= is({"positive", "nonnegative", "nonzero", "lowest"});
@@ -150,8 +150,9 @@ class Maker {
     want.shape = random_shape(draw_, draw_.of(kRanks));
     std::vector<Node*> results{term(equation_.pattern, want)};
     if (equation_.group) add_members(results, want);
+    if (equation_.beside) results.push_back(beside(*equation_.beside));
     for (const auto& replaced : equation_.also) {
-      if (Node* node = match_.nodes[static_cast<size_t>(replaced.slot)]) results.push_back(node);
+      if (Node* node = match_.nodes[static_cast<size_t>(replaced.slot)]) add_results_of(node, results);
     }
     module_->set_result(graph_, results.size() == 1 ? results[0] : module_->make_tuple(graph_, results));
     canonicalize();
@@ -188,6 +189,29 @@ class Maker {
       std::ranges::fill(match_.nodes, nullptr);
       match_.nodes[through] = shared;
       results.push_back(term(equation_.pattern, want));
+    }
+  }
+
+  // A result of an application of the shared operand, as large as what the pattern makes of that.
+  Node* beside(const Equation::Beside& beside) {
+    const Node* shared = match_.nodes[static_cast<size_t>(beside.through)];
+    if (!shared || !shared->has_uses()) throw NoInstance();
+    const size_t num_outputs = operator_of(beside.term).outputs.size(), item = draw_.below(num_outputs);
+    const Type* type = shared->uses().begin()->user->type();
+    if (type && type->is_tuple()) type = type->element(std::min(item, type->elements().size() - 1));
+    auto shape = type && type->is_tensor() ? type->static_shape() : std::nullopt;
+    if (!shape) throw NoInstance();
+    Want want;
+    want.shape = *shape;
+    if (num_outputs < 2) return application(beside.term, want, std::nullopt);
+    return item_of(application(beside.term, want, item), item);
+  }
+
+  // Others may read what is replaced together with the root.
+  void add_results_of(Node* node, std::vector<Node*>& results) {
+    const size_t count = node->type() && node->type()->is_tuple() ? node->type()->elements().size() : 1;
+    for (size_t i = 0; i < count; ++i) {
+      if (draw_.percent(40)) results.push_back(node->type()->is_tuple() ? item_of(node, i) : node);
     }
   }
 
@@ -323,10 +347,15 @@ class Maker {
   // Applications -------------------------------------------------------------------------------------------------
   Node* item(const Term& t, const Want& want) {
     Node* tuple = application(t.operands[0], want, static_cast<size_t>(t.index));
-    Node* result = module_->tuple_item(graph_, tuple, static_cast<size_t>(t.index));
-    if (Apply* apply = result->as_apply(); apply && !apply->type()) inference_.infer(*apply);
+    Node* result = item_of(tuple, static_cast<size_t>(t.index));
     if (t.slot >= 0) match_.nodes[static_cast<size_t>(t.slot)] = result;
     return result;
+  }
+
+  Node* item_of(Node* tuple, size_t index) {
+    Node* item = module_->tuple_item(graph_, tuple, index);
+    if (Apply* apply = item->as_apply(); apply && !apply->type()) inference_.infer(*apply);
+    return item;
   }
 
   const Operator& operator_of(const Term& t) {
@@ -390,11 +419,13 @@ class Maker {
       a.attributes[term.name] = std::move(*value);
     }
     if (t.rest < 0) return;
+    auto [rest, is_new] = rests_.try_emplace(t.rest);
     for (const AttributeDeclaration& declared : a.op.attributes) {
       bool given = a.attributes.contains(declared.name);
-      if (given || (!declared.required && draw_.percent(65))) continue;
-      if (auto value = choose_attribute(a, declared)) a.attributes[declared.name] = std::move(*value);
+      if (!is_new || given || (!declared.required && draw_.percent(65))) continue;
+      if (auto value = choose_attribute(a, declared)) rest->second[declared.name] = std::move(*value);
     }
+    a.attributes.insert(rest->second.begin(), rest->second.end());
   }
 
   static AttributeSet attributes_of(const Application& a) {
@@ -419,7 +450,7 @@ class Maker {
       size_t times = 1;
       if (operand.repeated) {
         bool can_be_none = operand.kind == Term::Kind::Variable;
-        times = draw_.below(3) + (can_be_none ? 0 : 1);
+        times = (is_bare_ ? 0 : draw_.below(3)) + (can_be_none ? 0 : 1);
         std::set<int> slots;
         lists_in(operand, slots);
         for (int slot : slots) {
@@ -428,7 +459,7 @@ class Maker {
       }
       bool bound =
           operand.kind == Term::Kind::Variable && !operand.in_list && match_.nodes[static_cast<size_t>(operand.slot)];
-      bool absent = operand.optional && !bound && (absent_.contains(operand.slot) || draw_.percent(40));
+      bool absent = operand.optional && !bound && (is_bare_ || absent_.contains(operand.slot) || draw_.percent(40));
       if (absent) absent_.insert(operand.slot);
       for (size_t i = 0; i < times; ++i) operands.push_back({absent ? nullptr : &operand, i});
     }
@@ -454,7 +485,11 @@ class Maker {
         operand.allowed = &variable->dtypes;
         bool is_bound = term && term->kind == Term::Kind::Variable && !term->in_list &&
                         match_.nodes[static_cast<size_t>(term->slot)];
-        if (is_bound) types.emplace(type, match_.nodes[static_cast<size_t>(term->slot)]->type()->dtype());
+        if (is_bound) {
+          const Type* bound = match_.nodes[static_cast<size_t>(term->slot)]->type();
+          types.emplace(type, bound->dtype());
+          operand.bound = bound->static_shape();
+        }
       } else if (auto fixed = dtype_from_name(type)) {
         operand.dtype = *fixed;
       }
@@ -493,9 +528,10 @@ class Maker {
     }
     mark_full(t);
     if (nodes.size() == 2 && op.commutative && draw_.percent(50)) std::swap(nodes[0], nodes[1]);
-    Apply* apply = applied(op, nodes, attributes_of(a), item ? num_outputs(a) : 1);
+    const bool is_first = !item && t.any_results && op.outputs.size() > 1 && draw_.percent(50);
+    Apply* apply = applied(op, nodes, attributes_of(a), item || is_first ? num_outputs(a) : 1);
     if (t.slot >= 0) match_.nodes[static_cast<size_t>(t.slot)] = apply;
-    return apply;
+    return is_first ? item_of(apply, 0) : apply;
   }
 
   Node* operand(const Operand& o, const Want& want) {
@@ -566,7 +602,10 @@ class Maker {
   Graph* graph_ = nullptr;
   std::map<size_t, Bounds> bounds_;
   std::set<int> full_lists_, absent_;
+  std::map<int, std::map<std::string, AttributeValue>> rests_;  // what ..a stands for, by its slot
   size_t repetition_ = 0;
+  // No optional operands, so that several applications that become one are alike.
+  const bool is_bare_ = (equation_.beside || !equation_.also.empty()) && draw_.percent(25);
 };
 
 }  // namespace

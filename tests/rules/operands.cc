@@ -115,7 +115,7 @@ bool choose_operands(Application& a) {
   }
   // There is no way back from the result of a layer: what it has comes of the operands, and may not be what is wanted.
   const OperandEntry* layer = find_entry(std::array{layer_operands()}, a.op);
-  if (layer && a.draw.percent(50)) return choose_from_operands(*layer, a);
+  if (layer && a.draw.percent(75)) return choose_from_operands(*layer, a);
   for (Want& want : a.operands) want.shape = a.result;
   return true;
 }

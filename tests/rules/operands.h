@@ -23,6 +23,7 @@ struct Want {
   std::optional<Bounds> bounds;                 // of its elements: indices
   bool is_small = false;                        // it is a number, which makes no result larger
   bool absent = false;                          // an optional operand that is left out
+  std::optional<Shape> bound;                   // of what it is already: the pattern has met it before
   const std::vector<DType>* allowed = nullptr;  // where the element type is not decided yet
 };
 

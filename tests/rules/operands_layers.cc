@@ -10,12 +10,22 @@ namespace {
 
 // Sequences -------------------------------------------------------------------------------------------------------------
 
-// X, W, R, B, sequence_lens, initial_h (, initial_c, P) with so many gates.
+// X, W, R, B, sequence_lens, initial_h (, initial_c, P) with so many gates. X may be there already, and beside another layer the result
+// is as large as its.
 template <int64_t Gates>
 bool recurrent(Application& a) {
   int64_t steps = some(a.draw), batch = some(a.draw), features = some(a.draw), hidden = some(a.draw);
   int64_t directions = get_text(a, "direction") == "bidirectional" ? 2 : 1;
   bool batch_first = a.get_int("layout", 0) != 0;
+  const Shape& wanted = a.result;
+  if (!batch_first && a.item == 0 && a.rank() == 4 && wanted[1] == directions) {
+    steps = wanted[0], batch = wanted[2], hidden = wanted[3];
+  } else if (!batch_first && a.item > 0 && a.rank() == 3 && wanted[0] == directions) {
+    batch = wanted[1], hidden = wanted[2];
+  }
+  if (const auto& rows = a.operands[0].bound; rows && rows->size() == 3) {
+    steps = (*rows)[batch_first ? 1 : 0], batch = (*rows)[batch_first ? 0 : 1], features = (*rows)[2];
+  }
   a.attributes["hidden_size"] = hidden;
   a.operands[0].shape = batch_first ? Shape{batch, steps, features} : Shape{steps, batch, features};
   a.operands[1].shape = {directions, Gates * hidden, features};
@@ -23,7 +33,7 @@ bool recurrent(Application& a) {
   if (a.has(3)) a.operands[3].shape = {directions, 2 * Gates * hidden};
   if (a.has(4)) {
     a.operands[4].shape = {batch};
-    a.operands[4].bounds = Bounds{1, steps};
+    a.operands[4].bounds = Bounds{std::min<int64_t>(1, steps), steps};
     a.operands[4].absent = a.draw.percent(60);
   }
   for (size_t i : {5, 6}) {
