@@ -27,6 +27,7 @@
 #include "ir/clone.h"
 #include "ir/text_file.h"
 #include "pipeline/constness.h"
+#include "pipeline/expand.h"
 #include "support/atomic_file.h"
 
 namespace anfora::cli {

@@ -10,6 +10,7 @@
 #include "driver/model.h"
 #include "ir/clone.h"
 #include "ir/order.h"
+#include "pipeline/expand.h"
 #include "pipeline/pipeline.h"
 
 namespace anfora::driver {

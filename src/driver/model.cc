@@ -24,6 +24,7 @@
 #include "ir/text_file.h"
 #include "ir/verify.h"
 #include "ops/registry.h"
+#include "pipeline/expand.h"
 #include "pipeline/pipeline.h"
 #include "plan/compile.h"
 #include "support/mapped_file.h"

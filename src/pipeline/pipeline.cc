@@ -186,32 +186,4 @@ size_t run_pass(const Pass& pass, ir::Module& module, const passes::PassOptions&
   return changes;
 }
 
-bool has_expansions(const ir::Module& module) {
-  for (const ir::Graph* graph : module.graphs()) {
-    for (const ir::Apply* node = graph->first_node(); node; node = node->next_in_graph()) {
-      if (node->primitive() == ir::Primitive::Operation && node->op().known && node->op().domain.starts_with("com.microsoft"))
-        return true;
-    }
-  }
-  return has_custom_gradients(module);
-}
-
-size_t expand(ir::Module& module) {
-  const size_t changes = has_expansions(module) ? run_pass("expand", module) : 0;
-  return changes + (has_custom_gradients(module) ? forget_gradients(module) : 0);
-}
-
-bool has_custom_gradients(const ir::Module& module) {
-  return std::ranges::any_of(module.graphs(), [](const ir::Graph* graph) {
-    for (const ir::Apply* node = graph->first_node(); node; node = node->next_in_graph()) {
-      if (node->is("StopGradient") || node->is("CustomGradient")) return true;
-    }
-    return false;
-  });
-}
-
-size_t forget_gradients(ir::Module& module) {
-  return run_pass("simplify", module, {.rules = passes::rules_after_differentiation()});
-}
-
 }  // namespace anfora::pipeline

@@ -19,7 +19,7 @@ struct OptimizeOptions {
   // These passes instead, in this order: neighbours that run to a fixpoint in a pipeline do so here, others run once.
   std::vector<const passes::Pass*> only;
   passes::PassOptions passes;
-  bool expand = false;                // operators of ONNX Runtime first of all, see expand()
+  bool expand = false;                // operators of ONNX Runtime first of all, see pipeline/expand.h
   bool verify = false;                // the verifier around every pass; so it is, too, where ANFORA_VERIFY is set
   std::filesystem::path save_graphs;  // a folder for the module after each stage, see GraphSaver; empty: none
   std::vector<TextStage> stages_before;  // which come there first
@@ -55,16 +55,5 @@ inline size_t run_pass(std::string_view name, ir::Module& module, const passes::
 
 // The pipeline of the options. Types are inferred here.
 OptimizeReport optimize(ir::Module& module, const OptimizeOptions& options = {});
-
-// Rewrites operators of ONNX Runtime (domain com.microsoft) into ONNX's, as far as it is known how. Before anything runs, and
-// where a model shall run elsewhere; the optimizer itself leaves them alone, for ONNX Runtime runs them faster than what they
-// stand for. Returns how many there were.
-size_t expand(ir::Module& module);
-// Whether there are any.
-bool has_expansions(const ir::Module& module);
-
-// StopGradient and CustomGradient, which only differentiation reads, become what they compute. `expand` does so, too.
-size_t forget_gradients(ir::Module& module);
-bool has_custom_gradients(const ir::Module& module);
 
 }  // namespace anfora::pipeline

@@ -20,6 +20,7 @@
 #include "ir/parse.h"
 #include "ir/print.h"
 #include "ops/registry.h"
+#include "pipeline/expand.h"
 #include "pipeline/pipeline.h"
 #include "plan/compile.h"
 

@@ -13,6 +13,7 @@
 #include "ir/order.h"
 #include "ir/print.h"
 #include "ir/verify.h"
+#include "pipeline/expand.h"
 #include "pipeline/pipeline.h"
 #include "rules/instance.h"
 #include "support/element_types.h"
