@@ -6,7 +6,6 @@
 
 #include "dialects/onnx/library.h"
 #include "ir/queries.h"
-#include "passes/attention_operands.h"
 #include "passes/insert_function.h"
 
 namespace anfora::passes {
@@ -16,6 +15,8 @@ extern const Pass kAttention;
 namespace {
 
 using namespace ir;
+
+enum AttentionOperand { Query, Key, ValueOf, Mask, PastKey, PastValue };
 
 constexpr std::string_view kInParts = "attention-in-parts";
 constexpr double kMostScores = 1 << 26;  // 256 MB of them in f32

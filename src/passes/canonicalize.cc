@@ -34,17 +34,6 @@ constexpr std::string_view kAttribute = "canonical-attribute";
 constexpr std::string_view kOperand = "canonical-operand";
 constexpr std::string_view kResult = "canonical-result";
 
-std::optional<int> known_rank(const Node* node) {
-  const Type* type = node->type();
-  return type && type->is_tensor() && type->has_rank() ? std::optional(type->rank()) : std::nullopt;
-}
-
-std::optional<Integers> integers(const Apply& node, size_t input) {
-  if (!node.has_input(input)) return std::nullopt;
-  const Tensor* t = constant_tensor(node.input(input));
-  return t && t->rank() == 1 ? integers_of(t) : std::nullopt;
-}
-
 int64_t from_front(int64_t axis, int rank) { return axis < 0 ? axis + rank : axis; }
 
 class Canonicalizer {
@@ -112,9 +101,9 @@ class Canonicalizer {
   // Attributes ------------------------------------------------------------------------------------------------
   void attributes(Apply& node) {
     AttributeSet set = node.attributes();
-    if (auto rank = node.num_inputs() > 0 ? known_rank(node.input(0)) : std::nullopt) {
-      if (node.op().has_axis) set = with_axis_from_front(node, std::move(set), *rank);
-      if (node.is("Transpose") && !set.has("perm")) set = set.with("perm", permutation_of(node, *rank));
+    if (const int rank = node.num_inputs() > 0 ? rank_of(node.input(0)) : -1; rank >= 0) {
+      if (node.op().has_axis) set = with_axis_from_front(node, std::move(set), rank);
+      if (node.is("Transpose") && !set.has("perm")) set = set.with("perm", permutation_of(node, rank));
     }
     for (const AttributeDeclaration& declared : node.op().attributes) {
       const AttributeValue* value = declared.otherwise ? set.find(declared.name) : nullptr;
@@ -138,10 +127,10 @@ class Canonicalizer {
   // Operands --------------------------------------------------------------------------------------------------
   void operands(Apply& node) {
     if (node.num_inputs() == 2 && node.op().commutative) return constant_last(node);
-    auto rank = node.num_inputs() > 0 ? known_rank(node.input(0)) : std::nullopt;
-    if (!rank) return;
-    if (node.is("Slice")) return slice(node, *rank);
-    axes(node, *rank);
+    const int rank = node.num_inputs() > 0 ? rank_of(node.input(0)) : -1;
+    if (rank < 0) return;
+    if (node.is("Slice")) return slice(node, rank);
+    axes(node, rank);
   }
 
   void constant_last(Apply& node) {
@@ -154,13 +143,13 @@ class Canonicalizer {
   void axes(Apply& node, int rank) {
     const auto& inputs = node.op().inputs;
     const auto place = static_cast<size_t>(std::ranges::find(inputs, "axes", &Formal::name) - inputs.begin());
-    const auto axes = place < inputs.size() ? integers(node, place) : std::nullopt;
+    const auto axes = place < inputs.size() ? constant_integers(node, place) : std::nullopt;
     if (!axes) return;
     const AttributeValue* keeps = attribute_or_default(node, "noop_with_empty_axes");
     if (axes->empty() && keeps && identical(*keeps, int64_t{0})) {
       return set_operands(node, std::array{node.input(0)});  // no axes are all axes
     }
-    const int counted = std::max(rank, known_rank(&node).value_or(rank));
+    const int counted = std::max(rank, rank_of(&node));
     Integers canonical;
     for (int64_t axis : *axes) canonical.push_back(from_front(axis, counted));
     if (place == 1) std::ranges::sort(canonical);
@@ -173,14 +162,12 @@ class Canonicalizer {
   // Axes that are written out and count from the front; starts and ends within the axis, where its size is known; no
   // steps that are all 1.
   void slice(Apply& node, int rank) {
-    auto starts = integers(node, 1), ends = integers(node, 2);
-    auto axes =
-        node.has_input(3) ? integers(node, 3) : std::optional(identity(starts ? static_cast<int>(starts->size()) : 0));
-    auto steps = node.has_input(4) ? integers(node, 4) : std::optional(Integers(starts ? starts->size() : 0, 1));
-    if (!starts || !ends || !axes || !steps || axes->size() != starts->size() || ends->size() != starts->size() ||
-        steps->size() != starts->size() || axes->size() > static_cast<size_t>(rank)) {
-      return;
-    }
+    const auto starts = constant_integers(node, 1), ends = constant_integers(node, 2);
+    if (!starts || !ends) return;
+    const size_t count = starts->size();
+    const auto axes = node.has_input(3) ? constant_integers(node, 3) : std::optional(identity(static_cast<int>(count)));
+    const auto steps = node.has_input(4) ? constant_integers(node, 4) : std::optional(Integers(count, 1));
+    if (!axes || !steps || ends->size() != count || axes->size() != count || steps->size() != count || count > static_cast<size_t>(rank)) return;
     Integers from = *starts, to = *ends, along = *axes;
     for (size_t i = 0; i < along.size(); ++i) {
       along[i] = from_front(along[i], rank);

@@ -70,16 +70,8 @@ int64_t moved_axis(int64_t axis, int rank) {
   return axis == 0 ? 0 : axis == 1 ? rank - 1 : axis - 1;
 }
 
-bool has_rank(const Node* node, int rank) {
-  const Type* type = node->type();
-  return type && type->is_tensor() && type->has_rank() && type->rank() == rank;
-}
-// The rank, when the tensor has batch, channels and one to three spatial axes.
-std::optional<int> image_rank(const Node* node) {
-  const Type* type = node->type();
-  if (!type || !type->is_tensor() || !type->has_rank() || type->rank() < 3 || type->rank() > 5) return std::nullopt;
-  return type->rank();
-}
+// Whether a tensor has batch, channels and one to three spatial axes.
+bool is_image(const Node& node) { return rank_of(&node) >= 3 && rank_of(&node) <= 5; }
 // Numbers for the channels of images of that rank: [channels, 1, …], without the batch.
 bool is_by_channel(const Type& type, int rank) {
   return type.rank() == rank - 1 && std::ranges::all_of(type.dims().subspan(1), [](Dim dim) { return dim.is_constant() && dim.constant() == 1; });
@@ -115,12 +107,11 @@ class LayoutAssignment {
   std::optional<Flexible> describe(Apply& node) {
     if (node.primitive() != Primitive::Operation || node.num_outputs() != 1 || node.num_inputs() == 0)
       return std::nullopt;
-    auto rank = image_rank(node.input(0));
     if (node.op().fusion == FusionKind::Elementwise || node.op().fusion == FusionKind::Broadcast) {
       return describe_elementwise(node);
     }
-    if (!rank) return std::nullopt;
-    Flexible f{.node = &node, .rank = *rank, .op = &node.op(), .attributes = node.attributes()};
+    if (!is_image(*node.input(0))) return std::nullopt;
+    Flexible f{.node = &node, .rank = rank_of(node.input(0)), .op = &node.op(), .attributes = node.attributes()};
     f.operands.assign(node.num_inputs(), Operand::Same);
     f.operands[0] = Operand::Moved;
     auto lowered = [&] {
@@ -145,17 +136,15 @@ class LayoutAssignment {
         f.attributes = f.attributes.without("storage_order");
         return f;
       case Layout::PoolGradient:
-        if (!has_rank(node.input(1), f.rank)) return std::nullopt;
+      case Layout::ConvolutionGradient: {
+        const bool is_by_weights = node.op().layout == Layout::ConvolutionGradient;
+        if ((is_by_weights && !is_f32) || rank_of(node.input(1)) != f.rank) return std::nullopt;
         f.operands[1] = Operand::Moved;
         f.attributes = f.attributes.with("channels_last", int64_t{1});
+        f.wants_channels_last = is_by_weights;
+        f.result_moves = !is_by_weights;
         return f;
-      case Layout::ConvolutionGradient:
-        if (!is_f32 || !has_rank(node.input(1), f.rank)) return std::nullopt;
-        f.operands[1] = Operand::Moved;
-        f.attributes = f.attributes.with("channels_last", int64_t{1});
-        f.wants_channels_last = true;
-        f.result_moves = false;
-        return f;
+      }
       case Layout::Normalization: {
         // Its parameters may be of other types than x.
         auto is_of_x = [&](const Use& use) { return use.node->type()->dtype() == DType::F32; };
@@ -168,7 +157,7 @@ class LayoutAssignment {
       case Layout::Concat:
         std::ranges::fill(f.operands, Operand::Moved);
         for (const Use& use : node.operands()) {
-          if (!has_rank(use.node, f.rank)) return std::nullopt;
+          if (rank_of(use.node) != f.rank) return std::nullopt;
         }
         f.attributes = f.attributes.with("axis", moved_axis(node.attributes().require_int("axis"), f.rank));
         return f;
@@ -183,11 +172,11 @@ class LayoutAssignment {
 
   // Every operand broadcasts against the result axis by axis.
   std::optional<Flexible> describe_elementwise(Apply& node) {
-    auto rank = image_rank(&node);
-    if (!rank) return std::nullopt;
+    if (!is_image(node)) return std::nullopt;
+    const int rank = rank_of(&node);
     // Quantization: by one scale.
     const bool has_axis = node.op().find_attribute("axis") != nullptr;
-    Flexible f{.node = &node, .rank = *rank, .op = &node.op(), .attributes = node.attributes()};
+    Flexible f{.node = &node, .rank = rank, .op = &node.op(), .attributes = node.attributes()};
     bool any_moved = false;
     for (const Use& use : node.operands()) {
       const Type* type = use.node->type();
@@ -202,10 +191,10 @@ class LayoutAssignment {
         f.operands.push_back(Operand::Same);
       } else if (has_axis && any_moved) {
         return std::nullopt;
-      } else if (type->rank() == *rank) {
+      } else if (type->rank() == rank) {
         f.operands.push_back(Operand::Moved);
         any_moved = any_moved || !use.node->is_value();
-      } else if (constant_tensor(use.node) || is_by_channel(*type, *rank)) {
+      } else if (constant_tensor(use.node) || is_by_channel(*type, rank)) {
         f.operands.push_back(Operand::Realigned);
       } else {
         return std::nullopt;
@@ -295,18 +284,10 @@ class LayoutAssignment {
 
   // The value with the channels last.
   Node* moved(Node* value, const Flexible& user) {
-    auto [place, is_new] = moved_.try_emplace(value, nullptr);
-    if (is_new) {
-      Graph* graph = value->graph() ? value->graph() : user.node->graph();
-      Node* made = transpose(value, to_channels_last(user.rank), graph, user.node->location());
-      if (!value->graph()) {
-        moved_.erase(value);  // a constant is used in many graphs; equal applications are merged later
-        return made;
-      }
-      moved_[value] = made;
-      return made;
-    }
-    return place->second;
+    auto transposed = [&](Graph* graph) { return transpose(value, to_channels_last(user.rank), graph, user.node->location()); };
+    if (!value->graph()) return transposed(user.node->graph());  // a constant is used in many graphs; equal applications are merged later
+    auto known = moved_.find(value);
+    return known != moved_.end() ? known->second : moved_[value] = transposed(value->graph());
   }
 
   // A constant, or numbers for the channels, of lower rank with all axes, channels last.

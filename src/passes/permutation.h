@@ -25,12 +25,4 @@ inline Permutation permutation_of(const ir::Apply& transpose, int rank) {
   return transpose.attributes().get_ints("perm", std::move(reversed));
 }
 
-// First `inner`, then `outer`.
-inline Permutation composed(const Permutation& inner, const Permutation& outer) {
-  Permutation result;
-  result.reserve(outer.size());
-  for (int64_t axis : outer) result.push_back(inner[static_cast<size_t>(axis)]);
-  return result;
-}
-
 }  // namespace anfora::passes

@@ -26,8 +26,6 @@ using rewrite::Rule;
 
 constexpr int kMostInRow = 6;
 
-std::optional<double> constant_number(const Node* node) { return constant_tensor(node) ? rewrite::splat_value(node) : std::nullopt; }
-
 class Factor {
  public:
   Factor(Rewriter& rewriter, Apply& root) : rewriter_(rewriter), root_(root) {}
@@ -44,7 +42,7 @@ class Factor {
  private:
   std::optional<double> factor_of_root() const {
     if (root_.is("Neg")) return -1;
-    const auto factor = constant_number(root_.input(1));
+    const auto factor = rewrite::splat_value(root_.input(1));
     return root_.is("Div") && factor ? 1 / *factor : factor;
   }
   bool has_type(const Node* node) const { return ranked_type(node) && node->type()->dtype() == root_.type()->dtype(); }
@@ -52,7 +50,7 @@ class Factor {
   // The node times c, with no more operators than it has; null: not known.
   Node* times(Node* node, double c, int depth) {
     if (!has_type(node)) return nullptr;
-    if (constant_tensor(node)) return times(*constant_tensor(node), constant_number(node), c);
+    if (constant_tensor(node)) return times(*constant_tensor(node), rewrite::splat_value(node), c);
     Apply* apply = node->as_apply();
     if (!apply || depth == 0 || apply->primitive() != Primitive::Operation || apply->num_outputs() != 1 || !apply->has_one_use())
       return nullptr;
@@ -60,13 +58,13 @@ class Factor {
     if (apply->is("Neg")) return c == -1 ? apply->input(0) : nullptr;
     if (apply->is("Reciprocal")) return rewriter_.apply("Div", {scalar(c), apply->input(0)});
     if (apply->is("Mul") || apply->is("MatMul")) {
-      if (Node* second = with(1, c)) return constant_number(second) == 1 ? apply->input(0) : rewriter_.apply(apply->op(), {{apply->input(0), second}}, {});
+      if (Node* second = with(1, c)) return rewrite::splat_value(second) == 1 ? apply->input(0) : rewriter_.apply(apply->op(), {{apply->input(0), second}}, {});
       Node* first = with(0, c);
       return first ? rewriter_.apply(apply->op(), {{first, apply->input(1)}}, {}) : nullptr;
     }
     if (apply->is("Div")) {
       if (Node* first = with(0, c)) return rewriter_.apply("Div", {first, apply->input(1)});
-      Node* second = constant_number(apply->input(1)) != 0 ? with(1, 1 / c) : nullptr;  // the sign of a zero matters there
+      Node* second = rewrite::splat_value(apply->input(1)) != 0 ? with(1, 1 / c) : nullptr;  // the sign of a zero matters there
       return second ? rewriter_.apply("Div", {apply->input(0), second}) : nullptr;
     }
     if (c == -1 && apply->is("Sub")) return rewriter_.apply("Sub", {apply->input(1), apply->input(0)});

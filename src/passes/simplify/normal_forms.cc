@@ -73,8 +73,6 @@ class NormalForm {
     if (!std::ranges::count(operators_, node)) operators_.push_back(node);
   }
   int num_operators() const { return static_cast<int>(operators_.size()); }
-  // The number that a constant is made of.
-  static std::optional<double> number(const Node* node) { return constant_tensor(node) ? rewrite::splat_value(node) : std::nullopt; }
 
   void add_term(Node* node, double weight) {
     for (Term& term : terms_) {
@@ -132,7 +130,7 @@ class LinearForm : NormalForm {
 
  private:
   void read(Node* node, const Apply* reader, double weight) {
-    if (auto c = number(node)) {
+    if (auto c = rewrite::splat_value(node)) {
       is_readable_ = is_readable_ && is_moderate(*c);
       constant_ += weight * *c;
       return;
@@ -140,7 +138,7 @@ class LinearForm : NormalForm {
     const Apply* apply = inner(node, reader);
     if (!apply) return add_term(node, weight);
     const bool is_sum = apply->is("Add") || apply->is("Sub"), is_scaled = apply->is("Mul") || apply->is("Div");
-    const auto factor = is_scaled ? number(apply->input(1)) : std::nullopt;
+    const auto factor = is_scaled ? rewrite::splat_value(apply->input(1)) : std::nullopt;
     if (!is_sum && !apply->is("Neg") && (!factor || *factor == 0)) return add_term(node, weight);
     count(apply);
     if (factor) {
@@ -214,7 +212,7 @@ class ProductForm : NormalForm {
 
  private:
   void read(Node* node, const Apply* reader, double exponent) {
-    if (auto c = number(node)) {
+    if (auto c = rewrite::splat_value(node)) {
       is_readable_ = is_readable_ && is_moderate(*c);
       constant_ *= std::pow(std::abs(*c), exponent);
       if (std::signbit(*c) && std::fmod(exponent, 2) != 0) constant_ = -constant_;
@@ -223,7 +221,7 @@ class ProductForm : NormalForm {
     const Apply* apply = inner(node, reader);
     if (!apply) return add_term(node, exponent);
     const bool is_product = apply->is("Mul") || apply->is("Div");
-    const auto power = apply->is("Pow") ? number(apply->input(1)) : std::nullopt;
+    const auto power = apply->is("Pow") ? rewrite::splat_value(apply->input(1)) : std::nullopt;
     const bool is_power = power && *power != 0 && std::abs(*power) <= kMostExponent && std::trunc(*power) == *power;
     if (!is_product && !is_power && !apply->is("Neg") && !apply->is("Reciprocal")) return add_term(node, exponent);
     count(apply);
@@ -320,7 +318,7 @@ Node* known_or_nan(Rewriter& rewriter, Apply& root) {
   }
   if (!quotient) return nullptr;
   Node* x = quotient->input(1);
-  const bool is_zero = constant_tensor(quotient->input(0)) && rewrite::splat_value(quotient->input(0)) == 0;
+  const bool is_zero = rewrite::splat_value(quotient->input(0)) == 0;
   if ((!is_zero && quotient->input(0) != x) || !same_shape(*x, root)) return nullptr;
   const analysis::ValueRange range = rewriter.ordinary_range(&root);
   const bool is_known = range.low == range.high && range.may_be_nan && (range.low == 0 || range.low == 1);
