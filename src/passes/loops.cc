@@ -4,7 +4,6 @@
 //   - outside-results    a loop that gives nothing but values from outside is not run.
 //   - loop-unrolled      how often the body runs is known, and the iterations in a row are not more than the loop is. A test that is
 //                        false at once leaves the values that the loop starts from, whatever the size.
-//   - stacked-items      a sequence that grew by one item an iteration is then a Concat of the items.
 //   - loop-invariant     what an iteration computes from values outside of the loop is computed once, before it.
 //
 // By cost: an iteration is counted without what its known parameters let fold (indices, counters), the loop as Loop or Scan
@@ -50,7 +49,6 @@ using analysis::LoopRun;
 constexpr std::string_view kCollected = "collected-elements";
 constexpr std::string_view kOutside = "outside-results";
 constexpr std::string_view kUnrolled = "loop-unrolled";
-constexpr std::string_view kStacked = "stacked-items";
 constexpr std::string_view kHoisted = "loop-invariant";
 
 // Applications that an unrolled loop may have more than the loop.
@@ -214,8 +212,7 @@ class Loops {
     }
     context_.remarks.applied(kLoops.name, kUnrolled, entry,
                              fmt::format("{} iterations of {} applications", *count, size.unrolled));
-    Graph* into = entry.graph();
-    changed_graphs_.push_back(into);
+    changed_graphs_.push_back(entry.graph());
     size_t first_copy = module_.graphs().size();
     Apply* call = &entry;
     for (size_t i = 0; i <= *count; ++i) {
@@ -228,7 +225,6 @@ class Loops {
       call = i < *count ? result->as_apply() : nullptr;
     }
     erase_unused_copies(first_copy);
-    stack_items(*into);
     ++changes_;
     return true;
   }
@@ -247,37 +243,6 @@ class Loops {
       dead.push_back(graph);
     }
     module_.erase_dead({}, dead);
-  }
-
-  // StackSequence(SequenceInsert(SequenceInsert(SequenceEmpty(), a), b)) = Concat(Unsqueeze(a), Unsqueeze(b))
-  void stack_items(Graph& graph) {
-    std::vector<Apply*> stacks;
-    for (Apply* node = graph.first_node(); node; node = node->next_in_graph()) {
-      if (node->is("StackSequence")) stacks.push_back(node);
-    }
-    for (Apply* stack : stacks) {
-      std::vector<Node*> items;
-      const Apply* sequence = stack->input(0)->as_apply();
-      for (; sequence && sequence->is("SequenceInsert") && !sequence->has_input(2);) {
-        items.push_back(sequence->input(1));
-        sequence = sequence->input(0)->as_apply();
-      }
-      if (items.empty() || !sequence || !sequence->is("SequenceEmpty")) continue;
-      if (stack->attributes().get_int("reverse", 0) == 0) std::ranges::reverse(items);
-      const int64_t axis = stack->attributes().get_int("axis", 0);
-      Node* axes = module_.constant(Tensor::vector<int64_t>(std::array{axis}));
-      auto add = [&](std::string_view op, std::span<Node* const> inputs, const AttributeSet& attributes) {
-        return context_.apply(kLoops.name, kStacked, *stack, op, inputs, attributes);
-      };
-      for (Node*& item : items) item = item ? add("Unsqueeze", std::array{item, axes}, {}) : nullptr;
-      if (std::ranges::count(items, nullptr)) continue;  // what was made is dead
-      Node* result = items.size() == 1 ? items[0] : add("Concat", items, {{"axis", axis}});
-      if (!result) continue;
-      context_.remarks.applied(kLoops.name, kStacked, *stack, fmt::format("{} items", items.size()));
-      module_.replace(stack, result);
-      module_.erase_with_dead_operands(stack);
-      ++changes_;
-    }
   }
 
   // Hoisting --------------------------------------------------------------------------------------------------------
