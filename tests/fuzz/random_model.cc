@@ -583,11 +583,9 @@ class Generator {
   static void forget_collected_shapes(Module& module) {
     for (Graph* graph : module.graphs()) {
       for (Apply* node = graph->first_node(); node; node = node->next_in_graph()) {
-        if (!node->is("StackSequence")) continue;
+        if (!node->is("StackSequence") || !node->attributes().has("shape")) continue;  // of a rule's pattern
         std::vector<int64_t> unknown(node->attributes().get_ints("shape").size(), -1);
-        module.set_attributes(
-            node,
-            {{"axis", int64_t{0}}, {"dtype", node->attributes().require_int("dtype")}, {"shape", std::move(unknown)}});
+        module.set_attributes(node, node->attributes().with("shape", std::move(unknown)));
       }
     }
   }
