@@ -37,6 +37,7 @@
 #include "ir/order.h"
 #include "ir/queries.h"
 #include "passes/pass.h"
+#include "support/union_find.h"
 
 namespace anfora::passes {
 
@@ -59,7 +60,7 @@ constexpr size_t kMostWayNodes = 256;
 class Grouping {
  public:
   Grouping(PassContext& context, Graph& graph, const LargeVector<Apply*>& nodes)
-      : context_(context), module_(context.module), graph_(graph), nodes_(nodes) {
+      : context_(context), module_(context.module), graph_(graph), nodes_(nodes), groups_(nodes.size()) {
     places_.resize(nodes.size());
     for (uint32_t i = 0; i < nodes.size(); ++i) {
       index_.emplace(nodes[i], i);
@@ -67,7 +68,6 @@ class Grouping {
       if (!is_read_elsewhere(*nodes[i])) {
         if (auto space = analysis::group_space(*nodes[i])) place.space = *space;
       }
-      place.group = i;
       place.members = {i};
     }
   }
@@ -81,7 +81,7 @@ class Grouping {
       if (is_member(i)) join_user(i);
     }
     for (uint32_t i = 0; i < nodes_.size(); ++i) {
-      if (places_[i].group == i && (places_[i].members.size() > 1 || places_[i].space.reduces || is_costly(i))) make_group(i);
+      if (groups_.is_representative(i) && (places_[i].members.size() > 1 || places_[i].space.reduces || is_costly(i))) make_group(i);
     }
     return changes_;
   }
@@ -93,8 +93,7 @@ class Grouping {
     uint32_t post_dominator = kNone;  // none: the end
     uint32_t jump = kNone;            // a far ancestor
     uint32_t depth = 0;               // in the tree
-    uint32_t group = 0;               // a member that stands for the group; see find()
-    std::vector<uint32_t> members;    // of that one
+    std::vector<uint32_t> members;    // of the group that it stands for
   };
 
   bool is_member(uint32_t i) const { return places_[i].space.type != nullptr; }
@@ -113,10 +112,8 @@ class Grouping {
     }
   }
 
-  uint32_t find(uint32_t i) {
-    while (places_[i].group != i) i = places_[i].group = places_[places_[i].group].group;
-    return i;
-  }
+  // The member that stands for the group.
+  uint32_t find(uint32_t i) { return static_cast<uint32_t>(groups_.find(i)); }
 
   // Post-dominators -----------------------------------------------------------------------------------------------------
 
@@ -199,7 +196,7 @@ class Grouping {
     if (count_operands(together) > kMostGroupOperands || reads_dropped(together, space)) return false;
     const uint32_t first = groups[0];
     for (uint32_t group : groups) {
-      places_[group].group = first;
+      groups_.unite(first, group);
       places_[group].members.clear();
     }
     places_[first].members = std::move(together);
@@ -386,6 +383,7 @@ class Grouping {
   const LargeVector<Apply*>& nodes_;  // operands before users
   boost::unordered_flat_map<const Node*, uint32_t> index_;
   std::vector<Place> places_;
+  UnionFind groups_;  // of places
   size_t changes_ = 0;
 };
 
