@@ -44,7 +44,6 @@ struct Flexible {
   Apply* node;
   int rank;  // of the tensors that have the layout
   bool wants_channels_last = false;
-  bool changes = false;      // its region does
   bool result_moves = true;  // false: the result is the same in both layouts
   boost::container::small_vector<Operand, 4> operands;
   // The node's operator and attributes, and those operands that are neither moved nor the same, in the other layout.
@@ -92,11 +91,15 @@ class LayoutAssignment {
         }
       }
     }
-    find_regions();
+    UnionFind regions = find_regions();
+    std::vector<bool> is_wanted(nodes_.size(), false);  // by representative
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      if (nodes_[i].wants_channels_last) is_wanted[regions.find(i)] = true;
+    }
     size_t changes = 0;
-    for (const Flexible& node : nodes_) {
-      if (!node.changes) continue;
-      rebuild(node);
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      if (!is_wanted[regions.find(i)]) continue;
+      rebuild(nodes_[i]);
       ++changes;
     }
     return changes;
@@ -251,7 +254,7 @@ class LayoutAssignment {
   }
 
   // Regions -----------------------------------------------------------------------------------------
-  void find_regions() {
+  UnionFind find_regions() const {
     UnionFind regions(nodes_.size());
     for (size_t i = 0; i < nodes_.size(); ++i) {
       for (size_t o = 0; o < nodes_[i].operands.size(); ++o) {
@@ -263,11 +266,7 @@ class LayoutAssignment {
         if (from.result_moves && from.node->graph() == nodes_[i].node->graph()) regions.unite(producer->second, i);
       }
     }
-    std::vector<bool> is_wanted(nodes_.size(), false);  // by representative
-    for (size_t i = 0; i < nodes_.size(); ++i) {
-      if (nodes_[i].wants_channels_last) is_wanted[regions.find(i)] = true;
-    }
-    for (size_t i = 0; i < nodes_.size(); ++i) nodes_[i].changes = is_wanted[regions.find(i)];
+    return regions;
   }
 
   // Rebuilding --------------------------------------------------------------------------------------

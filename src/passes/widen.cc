@@ -37,18 +37,16 @@ class Widening {
       : context_(context), module_(context.module), to_(to), cast_(module_.context().get_operator("Cast")) {}
 
   size_t run() {
-    // Operands first, so that what they are rounded from is known.
-    LargeVector<Apply*> nodes;
-    for (const GraphOrder& graph : topological_order(module_).graphs) {
-      nodes.insert(nodes.end(), graph.nodes.begin(), graph.nodes.end());
-    }
     size_t changes = 0;
-    for (Apply* node : nodes) {
-      if (node->primitive() != Primitive::Operation) continue;
-      if (node->is("Cast")) {
-        changes += skip_rounding(*node);
-      } else if (has_narrow_results(*node) && computes(node->op())) {
-        changes += widen(*node);
+    const ModuleOrder order = topological_order(module_);
+    for (const GraphOrder& graph : order.graphs) {
+      for (Apply* node : graph.nodes) {  // operands first, so that what they are rounded from is known
+        if (node->primitive() != Primitive::Operation) continue;
+        if (node->is("Cast")) {
+          changes += skip_rounding(*node);
+        } else if (has_narrow_results(*node) && computes(node->op())) {
+          changes += widen(*node);
+        }
       }
     }
     return changes;
@@ -62,9 +60,8 @@ class Widening {
   }
 
   bool has_narrow_results(const Apply& node) const {
-    if (node.num_outputs() == 1) return is_narrow(node.type());
-    return node.type() &&
-           std::ranges::any_of(node.type()->elements(), [&](const Type* type) { return is_narrow(type); });
+    if (node.num_outputs() == 1 || !node.type()) return is_narrow(node.type());
+    return std::ranges::any_of(node.type()->elements(), [&](const Type* type) { return is_narrow(type); });
   }
 
   // The result of an application, back in its precision.

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "ir/queries.h"
+#include "passes/expression.h"
 #include "passes/permutation.h"
 #include "passes/simplify/engines.h"
 #include "rewrite/match.h"
@@ -444,14 +445,11 @@ bool is_read_by(const Node* node, const Node* reader) {
 // Whether there is an equal application, with which CSE will merge it. Users are looked at up to a number.
 bool has_twin(const Apply& apply) {
   constexpr int kMostUsers = 16;
-  auto is_operand = [](const Use& a, const Use& b) { return a.node == b.node; };
   int seen = 0;
   for (const Use& use : apply.input(0)->uses()) {
     if (++seen > kMostUsers) break;
     const Apply& other = *use.user;
-    if (&other != &apply && &other.op() == &apply.op() && &other.attributes() == &apply.attributes() &&
-        other.graph() == apply.graph() && other.has_uses() && std::ranges::equal(other.operands(), apply.operands(), is_operand))
-      return true;
+    if (&other != &apply && other.graph() == apply.graph() && other.has_uses() && are_same_expression(other, apply)) return true;
   }
   return false;
 }

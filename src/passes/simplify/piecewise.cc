@@ -56,7 +56,7 @@ bool is_real(const Node* node) { return dtype_of(node) == DType::F32 || dtype_of
 
 // A constant that is one number.
 std::optional<double> number(const Node* node) {
-  auto c = constant_tensor(node) ? rewrite::splat_value(node) : std::nullopt;
+  const auto c = rewrite::splat_value(node);
   return c && analysis::SmallestExpressions::takes(*c) ? c : std::nullopt;
 }
 
