@@ -1,5 +1,6 @@
 // The rules of rules/*.rules, and those that a line cannot say, to a fixpoint together.
 #include <algorithm>
+#include <vector>
 
 #include "ir/queries.h"
 #include "ops/registry.h"
@@ -38,6 +39,39 @@ Node* gather_once(Rewriter& rewriter, Apply& root) {
   return rewriter.apply("Expand", {rows, rewriter.integers(*shape)});
 }
 
+// Items of a list that are copied into a longer one: who reads a sequence each time that it grows would copy as many as there are squared.
+constexpr size_t kMostCopied = 256;
+
+// Items that are inserted one after the other, as one sequence of them; at the last of them, unless others read it in between.
+//
+//     SequenceInsert(SequenceInsert(SequenceEmpty(), x), y)   =   SequenceConstruct(x, y)
+Node* sequence_of_items(Rewriter& rewriter, Apply& root) {
+  auto appends = [](const Apply& apply) { return apply.is("SequenceInsert") && !apply.has_input(2); };
+  if (root.has_one_use() && root.uses().begin()->index() == 0 && appends(*root.uses().begin()->user)) return nullptr;
+  std::vector<Node*> items;  // the last first
+  const Apply* sequence = &root;
+  for (; sequence && appends(*sequence) && (sequence == &root || sequence->has_one_use()); sequence = sequence->input(0)->as_apply())
+    items.push_back(sequence->input(1));
+  if (!sequence) return nullptr;
+  if (sequence->is("SequenceConstruct") && sequence->has_one_use() && sequence->num_inputs() <= kMostCopied) {
+    for (size_t i = sequence->num_inputs(); i-- > 0;) items.push_back(sequence->input(i));
+  } else if (!sequence->is("SequenceEmpty")) {
+    return nullptr;
+  }
+  std::ranges::reverse(items);
+  return rewriter.apply(rewriter.context().get_operator("SequenceConstruct"), items, {});
+}
+
+Node* stack_from_end(Rewriter& rewriter, Apply& root) {
+  const Apply* sequence = root.input(0)->as_apply();
+  if (root.attributes().get_int("reverse", 0) == 0 || !sequence || !sequence->is("SequenceConstruct")) return nullptr;
+  std::vector<Node*> items;
+  for (const Use& use : sequence->operands()) items.push_back(use.node);
+  std::ranges::reverse(items);
+  Node* turned = rewriter.apply(sequence->op(), items, {});
+  return rewriter.apply("StackSequence", {turned}, root.attributes().without("reverse"));
+}
+
 Node* call_of_function(Rewriter& rewriter, Apply& root) {
   Node* function = root.input(0);
   boost::container::small_vector<Node*, 8> arguments;
@@ -57,6 +91,9 @@ constexpr Rule kSimplifyRules[] = {
     {"tuple-item", "TupleGetItem", "item i of (x₀, x₁, …) = xᵢ", Promise::Exact, item_of_tuple},
     {"gather-of-repetition", "Gather",
      "rows of a constant by indices that repeat themselves = those by a part, expanded", Promise::Exact, gather_once},
+    {"sequence-of-items", "SequenceInsert", "items inserted one after the other = the sequence of them", Promise::Exact, sequence_of_items, true},
+    {"stack-from-end", "StackSequence", "items stacked from the last to the first = the last to the first item, stacked", Promise::Exact,
+     stack_from_end, true},
 };
 
 // What only differentiation reads, once nothing is differentiated any more.
