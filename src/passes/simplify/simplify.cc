@@ -40,36 +40,43 @@ Node* gather_once(Rewriter& rewriter, Apply& root) {
 }
 
 // Items of a list that are copied into a longer one: who reads a sequence each time that it grows would copy as many as there are squared.
-constexpr size_t kMostCopied = 256;
+constexpr size_t kMostItemsCopied = 256;
 
-// Items that are inserted one after the other, as one sequence of them; at the last of them, unless others read it in between.
+bool appends(const Apply& apply) { return apply.is("SequenceInsert") && !apply.has_input(2); }
+
+// The items of a sequence that was made of them, or grew by one after the other. Empty: it is not known, or others read it in between.
+std::vector<Node*> items_of(const Node* node) {
+  std::vector<Node*> items;  // the last first
+  const Apply* sequence = node->as_apply();
+  for (; sequence && appends(*sequence) && (sequence == node || sequence->has_one_use()); sequence = sequence->input(0)->as_apply())
+    items.push_back(sequence->input(1));
+  if (!sequence) return {};
+  if (sequence->is("SequenceConstruct") && (sequence == node || (sequence->has_one_use() && sequence->num_inputs() <= kMostItemsCopied))) {
+    for (size_t i = sequence->num_inputs(); i-- > 0;) items.push_back(sequence->input(i));
+  } else if (!sequence->is("SequenceEmpty")) {
+    return {};
+  }
+  std::ranges::reverse(items);
+  return items;
+}
+
+// At the last of those that are inserted one after the other:
 //
 //     SequenceInsert(SequenceInsert(SequenceEmpty(), x), y)   =   SequenceConstruct(x, y)
 Node* sequence_of_items(Rewriter& rewriter, Apply& root) {
-  auto appends = [](const Apply& apply) { return apply.is("SequenceInsert") && !apply.has_input(2); };
   if (root.has_one_use() && root.uses().begin()->index() == 0 && appends(*root.uses().begin()->user)) return nullptr;
-  std::vector<Node*> items;  // the last first
-  const Apply* sequence = &root;
-  for (; sequence && appends(*sequence) && (sequence == &root || sequence->has_one_use()); sequence = sequence->input(0)->as_apply())
-    items.push_back(sequence->input(1));
-  if (!sequence) return nullptr;
-  if (sequence->is("SequenceConstruct") && sequence->has_one_use() && sequence->num_inputs() <= kMostCopied) {
-    for (size_t i = sequence->num_inputs(); i-- > 0;) items.push_back(sequence->input(i));
-  } else if (!sequence->is("SequenceEmpty")) {
-    return nullptr;
-  }
-  std::ranges::reverse(items);
-  return rewriter.apply(rewriter.context().get_operator("SequenceConstruct"), items, {});
+  const std::vector<Node*> items = items_of(&root);
+  return items.empty() ? nullptr : rewriter.apply(rewriter.context().get_operator("SequenceConstruct"), items, {});
 }
 
-Node* stack_from_end(Rewriter& rewriter, Apply& root) {
-  const Apply* sequence = root.input(0)->as_apply();
-  if (root.attributes().get_int("reverse", 0) == 0 || !sequence || !sequence->is("SequenceConstruct")) return nullptr;
-  std::vector<Node*> items;
-  for (const Use& use : sequence->operands()) items.push_back(use.node);
-  std::ranges::reverse(items);
-  Node* turned = rewriter.apply(sequence->op(), items, {});
-  return rewriter.apply("StackSequence", {turned}, root.attributes().without("reverse"));
+// What a loop has collected. No SequenceConstruct comes in between, which older operator sets lack.
+Node* stack_items(Rewriter& rewriter, Apply& root) {
+  std::vector<Node*> items = items_of(root.input(0));
+  if (items.empty()) return nullptr;
+  const int64_t axis = root.attributes().get_int("axis", 0);
+  for (Node*& item : items) item = rewriter.apply("Unsqueeze", {item, rewriter.integers({&axis, 1})});
+  if (root.attributes().get_int("reverse", 0) != 0) std::ranges::reverse(items);
+  return items.size() == 1 ? items[0] : rewriter.apply(rewriter.context().get_operator("Concat"), items, {{"axis", axis}});
 }
 
 Node* call_of_function(Rewriter& rewriter, Apply& root) {
@@ -92,8 +99,7 @@ constexpr Rule kSimplifyRules[] = {
     {"gather-of-repetition", "Gather",
      "rows of a constant by indices that repeat themselves = those by a part, expanded", Promise::Exact, gather_once},
     {"sequence-of-items", "SequenceInsert", "items inserted one after the other = the sequence of them", Promise::Exact, sequence_of_items, true},
-    {"stack-from-end", "StackSequence", "items stacked from the last to the first = the last to the first item, stacked", Promise::Exact,
-     stack_from_end, true},
+    {"stack-items", "StackSequence", "items stacked = Concat of them along a new axis", Promise::Exact, stack_items, true},
 };
 
 // What only differentiation reads, once nothing is differentiated any more.
