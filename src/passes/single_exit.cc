@@ -274,6 +274,7 @@ size_t run_single_exit(PassContext& context) {
     if (!context.has_fuel()) break;
     if (!ExitMerging(context, *graph).run()) continue;
     ++changes;
+    context.inference.forget(*graph);  // recursive functions in it return what it returned
     context.inference.run();
   }
   return changes;
