@@ -72,7 +72,7 @@ def find(key: str, fetch: Any, scope_of: Any, threads: int) -> Entry | None:
     if where is None or not key:
         return None
     for name in _names(key):
-        with contextlib.suppress(OSError, ValueError, LookupError, TypeError, AttributeError, _NotKept, Error):
+        with contextlib.suppress(OSError, ValueError, LookupError, TypeError, AttributeError, ImportError, _NotKept, Error):
             text = (where / f"{name}.json").read_text()
             written = json.loads(text)
             scopes: dict[int, Any] = {}

@@ -6,6 +6,7 @@ import ast
 import builtins
 import dataclasses
 import functools
+import importlib.util
 import inspect
 import json
 import linecache
@@ -158,6 +159,23 @@ class Scope:
             return True, self.globals[name]
         return False, None
 
+    def module(self, name: str) -> tuple[Any, ...] | None:
+        """A module, and the path to it; None: it cannot be imported."""
+        try:
+            full = importlib.util.resolve_name(name, self.globals.get("__package__") or "")
+            return (("import", full),), importlib.import_module(full)
+        except ImportError:
+            return None
+
+    def name_in_module(self, module: str, name: str) -> tuple[Any, ...] | None:
+        found = self.module(module)
+        if found is None:
+            return None
+        path, value = found
+        if hasattr(value, name):
+            return (*path, ("attribute", name)), getattr(value, name)
+        return self.module(f"{path[0][1]}.{name}")
+
 
 def attribute(value: Any, name: str) -> tuple[bool, Any]:
     try:
@@ -262,6 +280,8 @@ def fetch(path: tuple[Any, ...], arguments: tuple[Any, ...], keywords: dict[str,
             value = getattr(value, step[1], None)
         elif kind == "item":
             value = value[step[1]]
+        elif kind == "import":
+            value = sys.modules.get(step[1]) or importlib.import_module(step[1])
         elif kind == "function":
             value = function
         elif kind == "structure":
@@ -360,7 +380,7 @@ class Specialization:
         for path, value in self._guards:
             try:
                 now = fetch(path, arguments, keywords, function)
-            except (LookupError, AttributeError, TypeError):
+            except (LookupError, AttributeError, TypeError, ImportError):
                 now = None
             if now is value:
                 continue
@@ -416,6 +436,8 @@ def path_text(path: tuple[Any, ...]) -> str:
             text += f"[{step[1]!r}]"
         elif step[0] == "value":
             text = f"a {type(step[1]).__name__}"
+        elif step[0] == "import":
+            text = step[1]
         elif step[0] not in ("function", "structure", "orders", "kind", "sizes"):
             text += f"{step[0]} {step[1]}"
     return text

@@ -76,8 +76,15 @@ class LiveGlobals : public python::Globals {
   nb::object scope_;
   Path path_;
 };
+  std::optional<Object> import(const std::string& module) const override { return import_at(scope_.attr("module")(module)); }
+  std::optional<Object> import(const std::string& module, const std::string& name) const override {
+    return import_at(scope_.attr("name_in_module")(module, name));
+  }
 
 // Makes objects of the compiler of those of Python.
+  // Of (its path, value); None where there is nothing.
+  std::optional<Object> import_at(const nb::object& found) const;
+
 class Importer : public python::FunctionCall {
  public:
   Importer(Program& program, nb::tuple arguments, nb::dict keywords, nb::object dims)
@@ -395,6 +402,11 @@ Program empty_program() {
   program.id = next_id++;
   program.model.context = ops::make_context();
   program.model.module = std::make_unique<ir::Module>(*program.model.context);
+std::optional<Object> LiveGlobals::import_at(const nb::object& found) const {
+  if (found.is_none()) return std::nullopt;
+  return importer_.import(nb::borrow(found[1]), nb::cast<nb::tuple>(nb::handle(found[0])), false);
+}
+
   return program;
 }
 

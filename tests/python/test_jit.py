@@ -285,8 +285,8 @@ def with_block(x):
 
 
 def local_import(x):
-    import os
-    return x
+    from numpy import unheard_of
+    return unheard_of(x)
 
 
 def deletion(x):
@@ -388,7 +388,7 @@ WRONG = [
     (ambiguous, r"the truth of bool\[3\] is ambiguous"),
     (tried, "Try is not supported"),
     (with_block, "With is not supported"),
-    (local_import, "Import is not supported"),
+    (local_import, "numpy.unheard_of cannot be imported"),
     (deletion, "Delete is not supported"),
     (undefined, "'y' has no value on the path"),
     (too_large, "the integer 300 does not fit i8"),
@@ -630,3 +630,53 @@ def test_gradients_at_ties():
     for n in (0, 1):
         assert anfora.grad(lambda x, y: np.logaddexp(x, y), n)(0.5, 0.5) == 0.5
     assert anfora.grad(lambda y, x: np.arctan2(y, x))(1.0, 1.0) == pytest.approx(0.5)
+
+
+def test_imports_inside():
+    def names(x):
+        import math as m
+        from numpy import sqrt, ones as filled
+
+        return sqrt(x) + filled(3) * m.pi
+
+    def modules(x):
+        import numpy
+        import numpy.linalg
+
+        def inner(y):
+            return numpy.linalg.norm(y)
+
+        return inner(x) + numpy.pi
+
+    def submodule(x):
+        from numpy import linalg
+        return linalg.norm(x)
+
+    def of_a_branch(x, n):
+        if n > 1:
+            from math import floor
+            n = floor(n / 2)
+        return x * n
+
+    def of_a_program(x):
+        import programs
+        from programs import newton
+        return newton(x), programs.newton(x + 1)
+
+    x = np.arange(3.0) + 1
+    for function, arguments in ((names, (x,)), (modules, (x,)), (submodule, (x,)), (of_a_branch, (x, 7)), (of_a_program, (2.0,))):
+        same(leaves(function(*arguments)), leaves(anfora.jit(function)(*arguments)))
+
+
+def test_imported_functions_are_watched(monkeypatch):
+    import programs
+
+    @anfora.jit
+    def f(x):
+        from programs import newton
+        return newton(x)
+
+    assert f(2.0) == programs.newton(2.0)
+    monkeypatch.setattr(programs, "newton", lambda x: x + 4.0)
+    assert f(2.0) == 6.0
+    assert "programs.newton has changed" in f.explain()

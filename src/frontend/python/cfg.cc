@@ -19,8 +19,6 @@ std::string_view hint_for(const Tree& statement) {
       {"AsyncWith", "call what it does on entry and on exit as functions"},
       {"Delete", "a name that is not read any more needs no del"},
       {"ClassDef", "define the class outside of the function"},
-      {"Import", "import at the top of the file"},
-      {"ImportFrom", "import at the top of the file"},
   };
   auto found = std::ranges::find(kHints, statement.name, &Hint::kind);
   return found == std::end(kHints) ? std::string_view() : found->text;
@@ -88,6 +86,8 @@ class Builder {
       case Kind::AnnAssign:
       case Kind::Expr:
       case Kind::Assert:
+      case Kind::Import:
+      case Kind::ImportFrom:
       case Kind::FunctionDef: return block(current_).steps.push_back({StepKind::Run, &s});
       default: {
         Error error = cfg_.source->error(ErrorCode::Unsupported, s, s.name + " is not supported in a compiled function");
@@ -243,10 +243,6 @@ void for_each_use_at_end(const Block& block, const Visit& visit) {
 }
 void for_each_binding_at_end(const Block& block, const Visit& visit) {
   if (block.tree && block.end != EndKind::HasNext) for_each_binding(*block.tree, visit);
-}
-
-const std::string& bound_name(const Tree& binding) {
-  return binding.is(Kind::Name) ? binding.text("id") : binding.text("name");
 }
 
 }  // namespace anfora::python

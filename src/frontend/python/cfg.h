@@ -61,7 +61,5 @@ void for_each_use(const Step& step, const Visit& visit);
 void for_each_binding(const Step& step, const Visit& visit);
 void for_each_use_at_end(const Block& block, const Visit& visit);
 void for_each_binding_at_end(const Block& block, const Visit& visit);  // by := in a test
-// The name of what a binding binds.
-const std::string& bound_name(const Tree& binding);
 
 }  // namespace anfora::python

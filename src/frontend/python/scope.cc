@@ -50,7 +50,7 @@ std::vector<const Tree*> free_names(const Tree& function) {
         if (statement.is_any({Kind::Global, Kind::Nonlocal})) declared.insert(name);
       }
       for_each_binding(statement, [&](const Tree& name) {
-        bound.insert(name.is(Kind::Name) ? name.text("id") : name.text("name"));
+        bound.insert(bound_name(name));
       });
       for_each_use(statement, use);
     });
@@ -133,7 +133,7 @@ void for_each_binding(const Tree& tree, const Visit& visit) {
     if (tree.child("ctx") && tree.child("ctx")->is_any({Kind::Store, Kind::Del})) visit(tree);
     return;
   }
-  if (tree.is_any({Kind::FunctionDef, Kind::ClassDef})) return visit(tree);
+  if (tree.is_any({Kind::FunctionDef, Kind::ClassDef, Kind::alias})) return visit(tree);
   if (tree.is(Kind::Lambda)) return;
   if (is_comprehension(tree)) {  // := binds outside of it
     std::set<std::string> targets;
@@ -149,6 +149,13 @@ void for_each_binding(const Tree& tree, const Visit& visit) {
     return;
   }
   for_each_part(tree, [&](const Tree& part) { for_each_binding(part, visit); });
+}
+
+std::string bound_name(const Tree& binding) {
+  if (binding.is(Kind::Name)) return binding.text("id");
+  if (!binding.is(Kind::alias)) return binding.text("name");
+  const std::string &name = binding.text("name"), &other = binding.text("asname");
+  return other.empty() ? name.substr(0, name.find('.')) : other;
 }
 
 Scope scope_of(const Source& source, const Tree& function) {
@@ -172,7 +179,7 @@ Scope scope_of(const Source& source, const Tree& function) {
     }
   });
   for_each_statement(body, [&](const Tree& statement) {
-    for_each_binding(statement, [&](const Tree& name) { add(name.is(Kind::Name) ? name.text("id") : name.text("name")); });
+    for_each_binding(statement, [&](const Tree& name) { add(bound_name(name)); });
   });
 
   // What functions inside take, at any depth.

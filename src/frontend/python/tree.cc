@@ -120,6 +120,11 @@ const std::vector<std::string>& Tree::texts(std::string_view field) const {
   return texts ? *texts : kNone;
 }
 
+std::string imported_module(const Tree& import) {
+  const std::string& level = import.text("level");
+  return std::string(level.empty() ? 0 : std::stoul(level), '.') + import.text("module");
+}
+
 std::string_view name_of(Kind kind) {
   return kind == Kind::Other ? std::string_view("?") : kKindNames[static_cast<size_t>(kind)];
 }

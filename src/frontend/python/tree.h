@@ -92,6 +92,8 @@ Source read_source(std::string_view json);
 
 // As Python would write the statement or expression, in one line; of a statement with a body, its head.
 std::string unparse(const Tree& tree);
+// The module of "from … import": "numpy.linalg", "..siblings".
+std::string imported_module(const Tree& import);
 // A function, or another statement, with what is inside of it; each line begins with `indent`.
 std::string unparse_whole(const Tree& tree, const std::string& indent = "");
 // An operator as it is written: "**", "not in".

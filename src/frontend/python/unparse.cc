@@ -73,6 +73,8 @@ class Unparser {
       case Kind::Assert: return "assert " + e("test") + (s.child("msg") ? ", " + e("msg") : "");
       case Kind::Global: return fmt::format("global {}", fmt::join(s.texts("names"), ", "));
       case Kind::Nonlocal: return fmt::format("nonlocal {}", fmt::join(s.texts("names"), ", "));
+      case Kind::Import: return "import " + aliases(s);
+      case Kind::ImportFrom: return fmt::format("from {} import {}", imported_module(s), aliases(s));
       case Kind::Expr: return bare_tuple(*s.child("value"));
       case Kind::Pass: return "pass";
       case Kind::Break: return "break";
@@ -90,6 +92,15 @@ class Unparser {
   std::string joined(const Tree::Trees& items) {
     std::string text;
     for (const Tree* item : items) text += (text.empty() ? "" : ", ") + expression(item, P::Condition);
+    return text;
+  }
+
+  static std::string aliases(const Tree& import) {
+    std::string text;
+    for (const Tree* alias : import.list("names")) {
+      text += (text.empty() ? "" : ", ") + alias->text("name");
+      if (!alias->text("asname").empty()) text += " as " + alias->text("asname");
+    }
     return text;
   }
 

@@ -37,6 +37,10 @@ class LibraryModule : public Globals, public std::enable_shared_from_this<Librar
     closure.globals = shared_from_this();
     return Object{std::make_shared<const Closure>(std::move(closure))};
   }
+  std::optional<Object> import(const std::string& module) const override { return find_module(module); }
+  std::optional<Object> import(const std::string& module, const std::string& name) const override {
+    return find_in_module(module, name);
+  }
 
  private:
   Source source_;

@@ -160,6 +160,7 @@ class Lowering {
   Object comprehension(const Tree& expression);
   Object make_cell(Cell::Kind kind, std::optional<Object> content);
   void bind(const std::string& variable, Object value, const Tree& at);
+  Object imported(const Tree& statement, const Tree& alias);
   std::vector<Object> items_of(const Object& object);  // of what has a known number of them
   Object known_items(const Object& object);
 

@@ -162,3 +162,7 @@ class Globals {
 };
 
 }  // namespace anfora::python
+  // A module by the name that `import` gives it, with dots in front where it is relative; or what has that name in it. Empty, or throws,
+  // as find().
+  virtual std::optional<Object> import(const std::string& module) const = 0;
+  virtual std::optional<Object> import(const std::string& module, const std::string& name) const = 0;

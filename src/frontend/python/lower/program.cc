@@ -34,11 +34,10 @@ class FileGlobals : public Globals, public std::enable_shared_from_this<FileGlob
       const bool is_import = statement->is(Kind::Import), is_from = statement->is(Kind::ImportFrom);
       if (!is_import && !is_from) continue;
       for (const Tree* alias : statement->list("names")) {
+        if (bound_name(*alias) != name) continue;
         const std::string& imported = alias->text("name");
-        const std::string& known_as = alias->text("asname").empty() ? imported : alias->text("asname");
-        if (known_as != name) continue;
-        const std::string module = is_from ? statement->text("module") : imported;
-        auto found = is_from ? find_in_module(module, imported) : find_module(module);
+        const std::string module = is_from ? imported_module(*statement) : alias->text("asname").empty() ? name : imported;
+        auto found = is_from ? import(module, imported) : import(module);
         if (!found)
           throw source_.error(ErrorCode::Unsupported, *statement,
                               fmt::format("{} cannot be compiled", is_from ? module + "." + imported : module));
@@ -46,6 +45,10 @@ class FileGlobals : public Globals, public std::enable_shared_from_this<FileGlob
       }
     }
     return std::nullopt;
+  }
+  std::optional<Object> import(const std::string& module) const override { return find_module(module); }
+  std::optional<Object> import(const std::string& module, const std::string& name) const override {
+    return find_in_module(module, name);
   }
 
  private:

@@ -59,10 +59,33 @@ void Lowering::statement(const Tree& s) {
     case Kind::Expr: return void(evaluate(*s.child("value")));
     case Kind::Assert: return assert_true(s);
     case Kind::FunctionDef: return bind(s.text("name"), make_closure(s), s);
+    case Kind::Import:
+    case Kind::ImportFrom:
+      for (const Tree* alias : s.list("names")) bind(bound_name(*alias), imported(s, *alias), *alias);
+      return;
     default:
       emit_.fail(ErrorCode::Unsupported, fmt::format("{} is not supported in a compiled function", s.name),
                  "docs/language.md says what a function may hold");
   }
+}
+
+Object Lowering::imported(const Tree& s, const Tree& alias) {
+  emit_.set_place({activation_->closure.source, &alias});
+  const Globals& globals = *activation_->closure.globals;
+  const bool is_from = s.is(Kind::ImportFrom);
+  const std::string& name = alias.text("name");
+  const std::string module = is_from ? imported_module(s) : name;
+  if (is_from && name == "*") {
+    emit_.fail(ErrorCode::Unsupported, "the names that * imports cannot be told in a function",
+               "import the names that the function uses");
+  }
+  std::optional<Object> found = is_from ? globals.import(module, name) : globals.import(module);
+  if (found && !is_from && alias.text("asname").empty()) found = globals.import(bound_name(alias));
+  if (!found) {
+    emit_.fail(ErrorCode::NotFound, fmt::format("{} cannot be imported", is_from ? module + "." + name : name),
+               "docs/language.md lists the modules that the compiler knows");
+  }
+  return *found;
 }
 
 void Lowering::bind(const std::string& variable, Object value, const Tree& at) {
