@@ -54,7 +54,7 @@ def describe(value: Any) -> tuple[Any, ...]:
     """What a value is to the compiler: a kind, and what belongs to it."""
     if isinstance(value, types.FunctionType) and hasattr(value, "_anfora_name"):
         return "builtin", "anfora", value._anfora_name
-    if hasattr(value, "_described"):  # anfora.grad(f), a function with a gradient of its own
+    if hasattr(type(value), "_described"):  # anfora.grad(f), a function with a gradient of its own
         return tuple(value._described())
     if isinstance(value, (bool, int, float)) and not isinstance(value, np.generic):
         number = "bool[]" if isinstance(value, bool) else "i64[]" if isinstance(value, int) else "f64[]"
@@ -199,6 +199,8 @@ def fields(value: Any) -> list[str]:
 
 
 def called(value: Any) -> str:
+    if inspect.isbuiltin(value) and isinstance(value.__self__, types.ModuleType):
+        return f"{value.__self__.__name__}.{value.__name__}"
     return value.__name__ if isinstance(value, (type, types.ModuleType)) else type(value).__name__
 
 
@@ -278,10 +280,10 @@ def fetch(path: tuple[Any, ...], arguments: tuple[Any, ...], keywords: dict[str,
             value = step[1].find(step[2])[1]
         elif kind == "attribute":
             value = getattr(value, step[1], None)
-        elif kind == "item":
-            value = value[step[1]]
         elif kind == "import":
             value = sys.modules.get(step[1]) or importlib.import_module(step[1])
+        elif kind == "item":
+            value = value[step[1]]
         elif kind == "function":
             value = function
         elif kind == "structure":
@@ -434,10 +436,10 @@ def path_text(path: tuple[Any, ...]) -> str:
             text += f".{step[1]}"
         elif step[0] == "item":
             text += f"[{step[1]!r}]"
-        elif step[0] == "value":
-            text = f"a {type(step[1]).__name__}"
         elif step[0] == "import":
             text = step[1]
+        elif step[0] == "value":
+            text = f"a {type(step[1]).__name__}"
         elif step[0] not in ("function", "structure", "orders", "kind", "sizes"):
             text += f"{step[0]} {step[1]}"
     return text

@@ -57,6 +57,12 @@ class LiveObject : public python::Live {
     return nb::cast<std::vector<std::string>>(tools().attr("fields")(object_));
   }
 
+  const void* identity() const override { return object_.ptr(); }
+  bool is_equal_by_identity() const override {
+    const bool is_type = PyType_Check(object_.ptr());
+    return is_type || Py_TYPE(object_.ptr())->tp_richcompare == PyBaseObject_Type.tp_richcompare;
+  }
+
   nb::handle object() const { return object_; }
 
  private:
@@ -70,21 +76,21 @@ class LiveGlobals : public python::Globals {
   LiveGlobals(Importer& importer, nb::object scope, Path path)
       : importer_(importer), scope_(std::move(scope)), path_(std::move(path)) {}
   std::optional<Object> find(const std::string& name) const override;
-
- private:
-  Importer& importer_;
-  nb::object scope_;
-  Path path_;
-};
   std::optional<Object> import(const std::string& module) const override { return import_at(scope_.attr("module")(module)); }
   std::optional<Object> import(const std::string& module, const std::string& name) const override {
     return import_at(scope_.attr("name_in_module")(module, name));
   }
 
-// Makes objects of the compiler of those of Python.
+ private:
   // Of (its path, value); None where there is nothing.
   std::optional<Object> import_at(const nb::object& found) const;
 
+  Importer& importer_;
+  nb::object scope_;
+  Path path_;
+};
+
+// Makes objects of the compiler of those of Python.
 class Importer : public python::FunctionCall {
  public:
   Importer(Program& program, nb::tuple arguments, nb::dict keywords, nb::object dims)
@@ -396,17 +402,17 @@ std::optional<Object> LiveGlobals::find(const std::string& name) const {
   return importer_.import(nb::borrow(found[1]), nb::make_tuple(nb::make_tuple("variable", scope_, name)), false);
 }
 
+std::optional<Object> LiveGlobals::import_at(const nb::object& found) const {
+  if (found.is_none()) return std::nullopt;
+  return importer_.import(nb::borrow(found[1]), nb::cast<nb::tuple>(nb::handle(found[0])), false);
+}
+
 Program empty_program() {
   static std::atomic<uint64_t> next_id = 1;
   Program program;
   program.id = next_id++;
   program.model.context = ops::make_context();
   program.model.module = std::make_unique<ir::Module>(*program.model.context);
-std::optional<Object> LiveGlobals::import_at(const nb::object& found) const {
-  if (found.is_none()) return std::nullopt;
-  return importer_.import(nb::borrow(found[1]), nb::cast<nb::tuple>(nb::handle(found[0])), false);
-}
-
   return program;
 }
 

@@ -1,8 +1,10 @@
 """anfora.jit: compiled functions beside CPython with numpy."""
 import dataclasses
+import enum
 import math
 import operator
 import re
+import unittest.mock
 
 import numpy as np
 import onnxruntime
@@ -101,6 +103,7 @@ def test_sizes_that_must_be_known():
     assert "other sizes, which the function needs to know" in first_and_rest.explain()
 
 
+COMPLEX = 1 + 2j
 WEIGHT = np.ones((2, 2))
 SCALE = 2.0
 
@@ -289,6 +292,22 @@ def local_import(x):
     return unheard_of(x)
 
 
+def identity_of_ints(x, n=3):
+    return int(x.sum()) is n
+
+
+def equality_of_objects(x):
+    return x if COMPLEX == 1 + 2j else x + 1
+
+
+def base_of_int(x):
+    return x + int("10", base=2)
+
+
+def output_of_clip(x):
+    return np.clip(x, 0, 1, x)
+
+
 def deletion(x):
     y = x
     del y
@@ -389,6 +408,10 @@ WRONG = [
     (tried, "Try is not supported"),
     (with_block, "With is not supported"),
     (local_import, "numpy.unheard_of cannot be imported"),
+    (equality_of_objects, "what == means for complex cannot be compiled"),
+    (base_of_int, "int\\(\\) has no argument 'base'"),
+    (output_of_clip, "clip\\(\\) takes 3 arguments, 4 are given"),
+    (identity_of_ints, "whether one int is another cannot be told"),
     (deletion, "Delete is not supported"),
     (undefined, "'y' has no value on the path"),
     (too_large, "the integer 300 does not fit i8"),
@@ -680,3 +703,90 @@ def test_imported_functions_are_watched(monkeypatch):
     monkeypatch.setattr(programs, "newton", lambda x: x + 4.0)
     assert f(2.0) == 6.0
     assert "programs.newton has changed" in f.explain()
+
+
+def test_identity_of_numbers():
+    def f(a, n, x):
+        return a is True, a is not False, n is True, x is True, a is None, (n > 3) is a
+
+    for arguments in ((True, 1, 2.5), (False, 7, 1.0)):
+        assert anfora.jit(f)(*arguments) == f(*arguments)
+
+
+def test_items_of_tuples_by_a_number_of_the_run():
+    def f(i):
+        rows = ((1, 2.5, True), (3, 4.5, False), (5, 6.5, True))
+        return (7, 8, 9)[i], rows[i], rows[i][0]
+
+    for i in (0, 2, -1):
+        got = anfora.jit(f)(i)
+        assert got == f(i)
+        assert [type(v) for v in leaves(got)] == [type(v) for v in leaves(f(i))]
+
+
+@pytest.mark.parametrize("dtype", ("int8", "int16", "int32", "int64"))
+def test_division_and_shifts_at_the_ends_of_integers(dtype):
+    def f(x, y, n):
+        return x // y, x >> n, x >> 31, x >> 63, x >> 1
+
+    ends = np.iinfo(dtype)
+    x = np.array([ends.min, ends.min + 1, -1, 0, 1, ends.max], dtype)
+    y = np.array([ends.max, 3, 2, -3, -1, ends.min], dtype) if dtype != "int64" else np.array([2, 1, 2, -3, -1, 3], dtype)
+    for n in (0, 3, 7, 15, 31, 62, 63, 70):
+        shift = np.full(6, min(n, 127), dtype)
+        same(leaves(f(x, y, shift)), leaves(anfora.jit(f)(x, y, shift)))
+
+
+def test_linspace_takes_types_of_its_ends():
+    def f(a, b, rows):
+        return (np.linspace(a, 3, 5), np.linspace(-393, 5, 7, endpoint=False, dtype=np.int32), np.linspace(a, b, 4), np.linspace(rows, rows + 1, 3),
+                np.linspace(0, 1, 4, dtype="float"), np.linspace(2, 2, 1))
+
+    arguments = np.float32(1), np.float64(2.5), np.arange(3.0)
+    same(leaves(f(*arguments)), leaves(anfora.jit(f)(*arguments)))
+
+
+def test_arguments_of_makers():
+    def f(x):
+        return (np.array(x, order="F"), np.array([1, 2], ndmin=3), np.array([1, 2], dtype="float"), np.zeros((2, 3), order="F"), np.full_like(x, 2, shape=(4,)),
+                np.where(x > 1), x.copy(order="C"), np.size(x, 1), np.linalg.norm(np.array([3, 4], np.int8)), np.linalg.norm(x > 1))
+
+    x = np.arange(6.0).reshape(2, 3)
+    same(leaves(f(x)), leaves(anfora.jit(f)(x)))
+
+
+def test_more_of_math():
+    def f(x, y):
+        return (math.asinh(x), math.acosh(x + 1), math.atanh(x / 9), math.atan2(x, y), math.copysign(x, y), math.degrees(x), math.radians(x),
+                math.ldexp(x, 3), math.lcm(12, 18), round(7, 1), round(15, 1) + 0, round(-1234, -2))
+
+    got = anfora.jit(f)(1.25, -0.5)
+    assert got == pytest.approx(f(1.25, -0.5))
+    assert [type(v) for v in got] == [type(v) for v in f(1.25, -0.5)]
+
+
+def test_floor_division_by_infinity():
+    def f(x, y):
+        return x // y, x % y
+
+    x, y = np.array([1.0, -1.0, 0.0, 7.5, -7.5, np.inf, 5.0]), np.array([-np.inf, np.inf, -np.inf, 2.0, 2.0, 3.0, 0.0])
+    with np.errstate(all="ignore"):
+        same(leaves(f(x, y)), leaves(anfora.jit(f)(x, y)))
+
+
+class Colour(enum.Enum):
+    RED = 1
+    GREEN = 2
+
+
+def test_objects_that_are_one():
+    def f(x, colour):
+        return x + 1 if colour == Colour.RED else x - 1 if colour is not Colour.GREEN else x
+
+    for colour in Colour:
+        assert anfora.jit(f)(3, colour) == f(3, colour)
+
+
+def test_mocks_are_objects():
+    with pytest.raises(anfora.Error):
+        anfora.jit(lambda x: x + 1)(unittest.mock.MagicMock())

@@ -64,7 +64,8 @@ def filter(function, items):
 def round(x, ndigits=None):
     if ndigits is None:
         return int(numpy.rint(x)) if anfora.is_number(x) else numpy.rint(x)
-    return numpy.round(x, ndigits)
+    rounded = numpy.round(x, ndigits)
+    return int(rounded) if anfora.is_number(x) and numpy.is_whole(x) else rounded
 
 
 def sorted(iterable, key=None, reverse=False):

@@ -26,6 +26,14 @@ def erf(x): return ops.Erf(float(x))
 def isnan(x): return numpy.isnan(float(x))
 def isinf(x): return numpy.isinf(float(x))
 def isfinite(x): return numpy.isfinite(float(x))
+def asinh(x): return numpy.arcsinh(float(x))
+def acosh(x): return numpy.arccosh(float(x))
+def atanh(x): return numpy.arctanh(float(x))
+def atan2(y, x): return float(numpy.arctan2(float(y), float(x)))
+def copysign(x, y): return float(numpy.copysign(float(x), float(y)))
+def degrees(x): return numpy.degrees(float(x))
+def radians(x): return numpy.radians(float(x))
+def ldexp(x, i): return float(x) * 2.0 ** i
 def hypot(x, y): return numpy.sqrt(float(x) * float(x) + float(y) * float(y))
 
 
@@ -34,6 +42,10 @@ def gcd(a, b):
     while b != 0:
         a, b = b, a % b
     return a
+
+
+def lcm(a, b):
+    return 0 if a == 0 or b == 0 else abs(a // gcd(a, b) * b)
 
 
 def factorial(n):

@@ -1,7 +1,7 @@
 """numpy's linear algebra: matrices along the last two axes, those before are a batch."""
 
 
-def floats(a): return anfora.as_tensor(anfora.as_float(a))
+def floats(a): return anfora.cast(a, numpy.float64) if numpy.is_whole(a) else anfora.as_tensor(a)
 def epsilon(a): return 1.1920928955078125e-07 if a.dtype == numpy.float32 else 0.0009765625 if a.dtype == numpy.float16 else 2.220446049250313e-16
 
 

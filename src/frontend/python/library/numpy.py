@@ -81,7 +81,10 @@ def trunc(x): return x if is_whole(x) else copysign(ops.Floor(ops.Abs(x)), x)
 def round(x, decimals=0):
     if decimals == 0:
         return x if is_whole(x) else rint(x)
-    return rint(x * 10.0 ** decimals) / 10.0 ** decimals
+    if is_whole(x) and decimals > 0:
+        return x
+    rounded = rint(x * 10.0 ** decimals) / 10.0 ** decimals
+    return anfora.cast(rounded, anfora.as_tensor(x).dtype) if is_whole(x) else rounded
 
 
 def bits_of(x):
@@ -181,12 +184,14 @@ def left_shift(x, y): return x << y
 def right_shift(x, y): return x >> y
 
 
-def where(condition, x, y):
+def where(condition, x=None, y=None):
+    if x is None and y is None:
+        return nonzero(condition)
     x, y = anfora.promote(x, y)
     return ops.Where(anfora.cast(condition, numpy.bool_), x, y)
 
 
-def clip(a, a_min=None, a_max=None, min=None, max=None):
+def clip(a, a_min=None, a_max=None, *, min=None, max=None):
     a_min = min if a_min is None else a_min
     a_max = max if a_max is None else a_max
     if a_min is not None:
@@ -382,7 +387,9 @@ def shape(a): return a.shape
 def ndim(a): return 0 if anfora.is_number(a) else a.ndim
 
 
-def size(a):
+def size(a, axis=None):
+    if axis is not None:
+        return a.shape[axis]
     number = 1
     for n in a.shape:
         number = number * n
@@ -642,18 +649,24 @@ def nonzero(a):
 
 # Making tensors ----------------------------------------------------------------------------------------------------
 
-def full(shape, fill_value, dtype=None, device=None):
+def full(shape, fill_value, dtype=None, order=None, device=None):
     value = anfora.as_tensor(fill_value) if dtype is None else anfora.cast(fill_value, dtype)
     return ops.Expand(value, anfora.shape_of(shape))
 
 
-def zeros(shape, dtype=None, device=None): return full(shape, 0, numpy.float64 if dtype is None else dtype)
-def ones(shape, dtype=None, device=None): return full(shape, 1, numpy.float64 if dtype is None else dtype)
-def empty(shape, dtype=None, device=None): return full(shape, 0, numpy.float64 if dtype is None else dtype)
-def zeros_like(a, dtype=None, device=None): return full(a.shape, 0, a.dtype if dtype is None else dtype)
-def ones_like(a, dtype=None, device=None): return full(a.shape, 1, a.dtype if dtype is None else dtype)
-def empty_like(a, dtype=None, device=None): return zeros_like(a, dtype)
-def full_like(a, fill_value, dtype=None, device=None): return full(a.shape, fill_value, a.dtype if dtype is None else dtype)
+def zeros(shape, dtype=None, order=None, device=None): return full(shape, 0, numpy.float64 if dtype is None else dtype)
+def ones(shape, dtype=None, order=None, device=None): return full(shape, 1, numpy.float64 if dtype is None else dtype)
+def empty(shape, dtype=None, order=None, device=None): return full(shape, 0, numpy.float64 if dtype is None else dtype)
+
+
+def full_like(a, fill_value, dtype=None, order=None, subok=True, shape=None, device=None):
+    a = anfora.as_tensor(a)
+    return full(a.shape if shape is None else shape, fill_value, a.dtype if dtype is None else dtype)
+
+
+def zeros_like(a, dtype=None, order=None, subok=True, shape=None, device=None): return full_like(a, 0, dtype, None, True, shape)
+def ones_like(a, dtype=None, order=None, subok=True, shape=None, device=None): return full_like(a, 1, dtype, None, True, shape)
+def empty_like(a, dtype=None, order=None, subok=True, shape=None, device=None): return full_like(a, 0, dtype, None, True, shape)
 
 
 def arange(start, stop=None, step=1, dtype=None, device=None):
@@ -666,10 +679,15 @@ def arange(start, stop=None, step=1, dtype=None, device=None):
 
 def linspace(start, stop, num=50, endpoint=True, dtype=None, device=None):
     intervals = num - 1 if endpoint else num
-    points = start + arange(num) * ((stop - start) / (1 if intervals == 0 else intervals))
+    step = (stop - start) / (1 if intervals == 0 else intervals)
+    counter = reshape(arange(num), (-1,) + (1,) * ndim(step))
+    points = start + anfora.cast(counter, numpy.float64 if anfora.is_number(step) else step.dtype) * step
     if endpoint and num > 1:
-        points = where(arange(num) == num - 1, stop, points)
-    return points if dtype is None else anfora.cast(points, dtype)
+        points = where(counter == num - 1, stop, points)
+    if dtype is None:
+        return points
+    made = zeros(1, dtype)
+    return anfora.cast(floor(points) if is_whole(made) and made.dtype != numpy.bool_ else points, dtype)
 
 
 def eye(N, M=None, k=0, dtype=None, device=None):
@@ -680,13 +698,21 @@ def eye(N, M=None, k=0, dtype=None, device=None):
 def identity(n, dtype=None): return eye(n, None, 0, dtype)
 
 
-def asarray(a, dtype=None):
+# A tensor is a value: there is nothing to copy, and `order` says nothing of it.
+def asarray(a, dtype=None, order=None, copy=None):
     return anfora.as_tensor(a) if dtype is None else anfora.cast(a, dtype)
 
 
-def array(a, dtype=None): return asarray(a, dtype)
+def ascontiguousarray(a, dtype=None): return atleast_1d(asarray(a, dtype))
+
+
+def array(a, dtype=None, copy=True, order=None, ndmin=0):
+    made = asarray(a, dtype)
+    return reshape(made, (1,) * (ndmin - made.ndim) + made.shape) if ndmin > made.ndim else made
+
+
 def astype(x, dtype, copy=True, device=None): return anfora.cast(x, dtype)
-def copy(a): return ops.Identity(a)
+def copy(a, order=None): return ops.Identity(a)
 def tril(a, k=0): return ops.Trilu(a, anfora.as_tensor(k), upper=0)
 def triu(a, k=0): return ops.Trilu(a, anfora.as_tensor(k), upper=1)
 

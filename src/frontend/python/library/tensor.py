@@ -15,7 +15,7 @@ def argmin(self, axis=None, keepdims=False): return numpy.argmin(self, axis, kee
 def cumsum(self, axis=None): return numpy.cumsum(self, axis)
 def argsort(self, axis=-1): return numpy.argsort(self, axis)
 def astype(self, dtype): return anfora.cast(self, dtype)
-def copy(self): return numpy.copy(self)
+def copy(self, order='C'): return numpy.copy(self)
 def dot(self, other): return numpy.dot(self, other)
 def clip(self, min=None, max=None): return numpy.clip(self, min, max)
 def round(self, decimals=0): return numpy.round(self, decimals)

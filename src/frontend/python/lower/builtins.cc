@@ -360,7 +360,22 @@ Object Lowering::length(const Object& object) {
 Object Lowering::item(const Object& object, const Object& index) {
   if (const Items* tuple = object.tuple()) {
     if (integer_of(index)) return tuple->items[static_cast<size_t>(known_index(index, tuple->items.size()))];
-    return {Array{emit_.op("Gather", {emit_.tensor(known_items(object)), emit_.tensor(index)})}};  // items that stack
+    const std::vector<Object>& items = tuple->items;
+    const Items* first = items.empty() ? nullptr : items[0].tuple();
+    const bool are_alike = first && std::ranges::all_of(items, [&](const Object& other) {
+                             return other.tuple() && other.tuple()->items.size() == first->items.size();
+                           });
+    if (are_alike) {  // the item of each place
+      std::vector<Object> parts;
+      for (size_t k = 0; k < first->items.size(); ++k) {
+        std::vector<Object> column;
+        for (const Object& row : items) column.push_back(row.tuple()->items[k]);
+        parts.push_back(item(make_tuple(std::move(column)), index));
+      }
+      return make_tuple(std::move(parts), first->names, first->type);
+    }
+    const bool are_numbers = std::ranges::all_of(items, Emitter::is_number);
+    return {Array{emit_.op("Gather", {emit_.tensor(known_items(object)), emit_.tensor(index)}), are_numbers}};  // items that stack
   }
   if (const auto* array = object.as<Array>()) {
     if (array->node->type()->is_tensor()) return {Array{emit_.op("Gather", {array->node, emit_.tensor(index)})}};
@@ -468,8 +483,25 @@ Object Lowering::derivative_of(const Object& function, const Object& argnums, bo
   return {std::move(made)};
 }
 
+namespace {
+
+bool takes_keyword(std::string_view function, std::string_view keyword) {
+  static constexpr std::pair<std::string_view, std::string_view> kKeywords[] = {
+      {"anfora.grad", "argnums"},           {"anfora.grad", "checkpoints"}, {"anfora.value_and_grad", "argnums"},
+      {"anfora.value_and_grad", "checkpoints"}, {"enumerate", "start"},
+  };
+  return function == "dict" || function == "print" || std::ranges::count(kKeywords, std::pair(function, keyword)) > 0;
+}
+
+}  // namespace
+
 Object Lowering::call_builtin(const std::string& name, Arguments arguments) {
   if (name.starts_with("anfora.ops.")) return call_operator(name.substr(11), std::move(arguments));
+  for (const auto& [keyword, value] : arguments.named) {
+    if (!takes_keyword(name, keyword))
+      emit_.fail(ErrorCode::InvalidArgument, fmt::format("{}() has no argument '{}'", name, keyword),
+                 "docs/language.md says what there is");
+  }
   std::vector<Object>& given = arguments.positional;
   auto need = [&](size_t least, size_t most) {
     if (given.size() < least || given.size() > most) {
@@ -619,7 +651,10 @@ Object Lowering::call_builtin(const std::string& name, Arguments arguments) {
   if (name == "anfora.as_tensor") return need(1, 1), Object{Array{emit_.tensor(as_array(given[0]))}};
   if (name == "anfora.is_number") return need(1, 1), Object{Constant{Emitter::is_number(given[0])}};
   if (name == "anfora.shape_of") return need(1, 1), Object{Array{emit_.vector(shape_numbers(given[0]))}};
-  if (name == "anfora.fail") emit_.fail(ErrorCode::Unsupported, text_of(given.at(0)).value_or("this is not supported"));
+  if (name == "anfora.fail") {
+    emit_.fail(ErrorCode::Unsupported, text_of(given.at(0)).value_or("this is not supported"),
+               "docs/language.md says what is, and anfora.ops has each operator");
+  }
   emit_.fail(ErrorCode::Unsupported, fmt::format("{} cannot be called in a compiled function", name),
              "call it before, and pass what it gives");
 }
@@ -632,7 +667,9 @@ DType Lowering::dtype_of(const Object& object) {
     if (builtin->name == "bool") return DType::Bool;
   }
   if (auto text = text_of(object)) {
-    if (auto found = find_in_module("numpy", *text == "bool" ? "bool_" : *text); found && found->is<DTypeObject>())
+    static const std::map<std::string, std::string> kOther = {{"bool", "bool_"}, {"int", "int64"}, {"float", "float64"}, {"complex", "complex128"}};
+    const auto other = kOther.find(*text);
+    if (auto found = find_in_module("numpy", other == kOther.end() ? *text : other->second); found && found->is<DTypeObject>())
       return found->as<DTypeObject>()->dtype;
   }
   emit_.fail(ErrorCode::TypeMismatch, fmt::format("{} is no element type", describe(object)),

@@ -237,17 +237,39 @@ std::string_view logical_operator(Kind op) {
 Node* Emitter::remainder(Node* a, Node* b) {
   const DType dtype = a->type()->dtype();
   if (is_integer(dtype)) return op("Mod", {a, b});
-  Node* zero = constant({0.0}, dtype);
   Node* rest = op("Mod", {a, b}, {{"fmod", 1}});  // has the sign of a
+  return op("Where", {is_of_other_sign(rest, b), op("Add", {rest, b}), rest});
+}
+
+// Of floats: whether a division by b that leaves this rounds up where it rounds toward zero.
+Node* Emitter::is_of_other_sign(Node* rest, Node* b) {
+  Node* zero = constant({0.0}, b->type()->dtype());
   Node* differs = op("Xor", {op("Less", {rest, zero}), op("Less", {b, zero})});
-  return op("Where", {op("And", {differs, op("Not", {op("Equal", {rest, zero})})}), op("Add", {rest, b}), rest});
+  return op("And", {differs, op("Not", {op("Equal", {rest, zero})})});
 }
 
 Node* Emitter::floor_divide(Node* a, Node* b) {
   const DType dtype = a->type()->dtype();
+  if (is_integer(dtype) && !is_unsigned_integer(dtype) && dtype != DType::I64)  // a - a % b may have one bit more
+    return cast(floor_divide(cast(a, DType::I64), cast(b, DType::I64)), dtype);
   if (is_integer(dtype)) return op("Div", {op("Sub", {a, op("Mod", {a, b})}), b});
-  Node* exact = op("Round", {op("Div", {op("Sub", {a, remainder(a, b)}), b})});
-  return op("Where", {op("Equal", {b, constant({0.0}, dtype)}), op("Div", {a, b}), exact});
+  Node *zero = constant({0.0}, dtype), *one = constant({1.0}, dtype);
+  Node* rest = op("Mod", {a, b}, {{"fmod", 1}});
+  Node* toward_zero = op("Round", {op("Div", {op("Sub", {a, rest}), b})});
+  Node* floor = op("Where", {is_of_other_sign(rest, b), op("Sub", {toward_zero, one}), toward_zero});
+  return op("Where", {op("Equal", {b, zero}), op("Div", {a, b}), floor});
+}
+
+// As a division by a power of two: by 2⁶² at most, and what is left of that by 2, which any other bit changes no more.
+Node* Emitter::shift_right(Node* a, Node* by, std::optional<int64_t> known) {
+  constexpr int64_t kMost = 62;
+  const DType dtype = a->type()->dtype();
+  if (dtype != DType::I64) return cast(shift_right(cast(a, DType::I64), cast(by, DType::I64), known), dtype);
+  Node *two = constant({Integer(2)}, dtype), *most = constant({Integer(kMost)}, dtype);
+  if (known && *known <= kMost) return floor_divide(a, op("Pow", {two, by}));
+  Node* part = floor_divide(a, op("Pow", {two, known ? most : op("Min", {by, most})}));
+  Node* whole = floor_divide(part, two);
+  return known ? whole : op("Where", {op("Greater", {by, most}), whole, part});
 }
 
 // Of two integers, exactly, where CPython leaves it to the running program.
@@ -339,7 +361,7 @@ Object Emitter::binary(Kind kind, const Object& a, const Object& b) {
       return made(op("Mul", {x, op("Pow", {constant({Integer(2)}, type), y})}));
     case Kind::RShift:
       if (!is_main_integer(type)) return made(op("BitShift", {x, y}, {{"direction", "RIGHT"}}));
-      return made(floor_divide(x, op("Pow", {constant({Integer(2)}, type), y})));
+      return made(shift_right(x, y, integer_of(b)));
     default: return made(op(arithmetic_operator(kind), {x, y}));
   }
 }

@@ -86,6 +86,8 @@ class Emitter {
  private:
   std::optional<Integer> exact_integer(Kind op, const Constant& a, const Constant& b) const;
   ir::Node* computed_in(DType other, DType type, std::string_view operation, ir::Node* x, ir::Node* y);
+  ir::Node* is_of_other_sign(ir::Node* rest, ir::Node* b);
+  ir::Node* shift_right(ir::Node* a, ir::Node* by, std::optional<int64_t> known);
   ir::Node* floor_divide(ir::Node* a, ir::Node* b);
   ir::Node* remainder(ir::Node* a, ir::Node* b);
 

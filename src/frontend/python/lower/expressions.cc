@@ -174,6 +174,12 @@ Object Lowering::chain(const Tree& e, size_t first, const Object& left) {
 Object Lowering::compare(Kind op, const Object& left, const Object& right) {
   if (op == Kind::Is || op == Kind::IsNot) {
     const bool is_same = left.is_none() || right.is_none() ? left.is_none() == right.is_none() : !differs(left, right);
+    const bool are_numbers = Emitter::is_number(left) && Emitter::is_number(right);
+    if (!is_same && are_numbers && (left.is<Array>() || right.is<Array>()) && describe(left) == describe(right)) {
+      if (emit_.dtype(left) == DType::Bool) return emit_.compare(op == Kind::Is ? Kind::Eq : Kind::NotEq, left, right);
+      emit_.fail(ErrorCode::Unsupported, fmt::format("whether one {} is another cannot be told in a compiled function", describe(left)),
+                 fmt::format("{} compares values", op == Kind::Is ? "==" : "!="));
+    }
     return {Constant{is_same == (op == Kind::Is)}};
   }
   if (op == Kind::In || op == Kind::NotIn) {
@@ -195,8 +201,18 @@ Object Lowering::compare(Kind op, const Object& left, const Object& right) {
   if (const auto* a = left.as<DTypeObject>(); a && right.is<DTypeObject>() && (op == Kind::Eq || op == Kind::NotEq)) {
     return {Constant{(a->dtype == right.as<DTypeObject>()->dtype) == (op == Kind::Eq)}};
   }
+  const bool is_equality = op == Kind::Eq || op == Kind::NotEq;
+  if (is_equality && !left.is_none() && !right.is_none() && (left.live() || right.live())) {
+    for (const Object* object : {&left, &right}) {
+      if (object->live() && !object->live()->is_equal_by_identity()) {
+        emit_.fail(ErrorCode::Unsupported, fmt::format("what == means for {} cannot be compiled", describe(*object)),
+                   "compare numbers, texts, tensors, or what has no __eq__ of its own");
+      }
+    }
+    return {Constant{differs(left, right) == (op == Kind::NotEq)}};
+  }
   const bool are_sequences = (left.tuple() || left.is<Cell>()) && (right.tuple() || right.is<Cell>());
-  if (are_sequences && (op == Kind::Eq || op == Kind::NotEq)) {
+  if (are_sequences && is_equality) {
     const std::vector<Object> a = items_of(left), b = items_of(right);
     Object equal{Constant{a.size() == b.size()}};
     for (size_t i = 0; i < a.size() && a.size() == b.size(); ++i)

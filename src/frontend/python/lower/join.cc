@@ -156,7 +156,7 @@ bool Lowering::differs(const Object& a, const Object& b) {
     return method->self != b.as<Method>()->self || method->name != b.as<Method>()->name;
   if (const auto* derivative = a.as<Derivative>()) return derivative->function != b.as<Derivative>()->function;
   if (const auto* custom = a.as<CustomGradient>()) return custom->function != b.as<CustomGradient>()->function;
-  if (a.live()) return a.live() != b.live();
+  if (a.live()) return a.live()->identity() != b.live()->identity();
   return true;
 }
 

@@ -38,6 +38,10 @@ class Live {
   virtual std::optional<Object> overload(std::span<const std::string> types) const = 0;
   // Of a class whose instances are tuples with names, the names; else none.
   virtual std::vector<std::string> fields() const = 0;
+  // The same of two that are one object.
+  virtual const void* identity() const = 0;
+  // Whether == says the same: its class does not define it otherwise.
+  virtual bool is_equal_by_identity() const = 0;
 };
 struct Items {  // of a tuple
   std::vector<Object> items;
@@ -159,10 +163,10 @@ class Globals {
   virtual ~Globals() = default;
   // Empty where nothing has that name. Throws Unsupported for what cannot be compiled.
   virtual std::optional<Object> find(const std::string& name) const = 0;
-};
-
-}  // namespace anfora::python
   // A module by the name that `import` gives it, with dots in front where it is relative; or what has that name in it. Empty, or throws,
   // as find().
   virtual std::optional<Object> import(const std::string& module) const = 0;
   virtual std::optional<Object> import(const std::string& module, const std::string& name) const = 0;
+};
+
+}  // namespace anfora::python

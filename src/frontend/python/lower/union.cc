@@ -199,18 +199,21 @@ const Type* Lowering::Union::item_type(const Object& item, const std::vector<Obj
 void Lowering::Union::differ(const std::vector<Object>& objects) {
   size_t other = 1;
   while (other + 1 < objects.size() && describe(objects[other]) == describe(objects[0])) ++other;
+  other = std::min(other, objects.size() - 1);
+  const bool are_alike = describe(objects[0]) == describe(objects[other]);
+  const bool is_another = are_alike && !is_list && !text_of(objects[0]);
   auto told = [&](size_t i) {
     const Tree* at = i < bound_at.size() ? bound_at[i] : nullptr;
     const Items* list = is_list ? objects[i].tuple() : nullptr;
-    const std::string kind = list ? fmt::format("list of {}", list->items.size()) : describe(objects[i]);
+    const auto* text = objects[i].constant<std::u32string>();
+    const std::string kind = list   ? fmt::format("list of {}", list->items.size())
+                             : text ? repr({*text})
+                                    : describe(objects[i]);
     return at ? fmt::format("{} (line {})", kind, at->position.line) : kind;
   };
   emit_.fail(ErrorCode::TypeMismatch,
-             fmt::format("{} is {} on one path to here, {} on another", name, told(0),
-                         told(std::min(other, objects.size() - 1))),
-             describe(objects[0]) == describe(objects[std::min(other, objects.size() - 1)])
-                 ? "which of them must not depend on what is only known when it runs"
-                 : "give it one type on all paths");
+             fmt::format("{} is {} on one path to here, {}{} on another", name, told(0), is_another ? "another " : "", told(other)),
+             are_alike ? "which of them must not depend on what is only known when it runs" : "give it one type on all paths");
 }
 
 }  // namespace anfora::python
