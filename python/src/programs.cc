@@ -9,6 +9,7 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 #include "anfora/error.h"
@@ -175,6 +176,7 @@ class Importer : public python::FunctionCall {
 
   python::Arguments arguments(python::Lowering& lowering, ir::Builder& main) override {
     lowering_ = &lowering, main_ = &main;
+    for (const auto& [closure, told, path] : std::exchange(awaited_, {})) import_defaults(*closure, told, path);
     python::Arguments given;
     size_t i = 0;
     for (nb::handle argument : arguments_)
@@ -298,10 +300,20 @@ class Importer : public python::FunctionCall {
     python::Tree* tree = source->root->list("body")[0];
     if (tree->is(python::Kind::Expr)) tree = tree->child("value");
     sources_.push_back(source);
-    python::Closure closure;
-    closure.source = source.get();
-    closure.function = tree;
-    closure.globals = std::make_shared<LiveGlobals>(*this, nb::borrow(told[2]), path);
+    auto closure = std::make_shared<python::Closure>();
+    closure->source = source.get();
+    closure->function = tree;
+    closure->globals = std::make_shared<LiveGlobals>(*this, nb::borrow(told[2]), path);
+    if (main_) {
+      import_defaults(*closure, told, path);
+    } else {
+      awaited_.emplace_back(closure, told, path);
+    }
+    return {std::shared_ptr<const python::Closure>(std::move(closure))};
+  }
+
+  // Of the function that is called first these are known before there is a graph; tensors among them are parameters of that.
+  void import_defaults(python::Closure& closure, const nb::tuple& told, const Path& path) {
     for (auto [field, parts] : {std::pair{3, &closure.defaults}, std::pair{4, &closure.keyword_defaults}}) {
       python::Items items;
       size_t i = 0;
@@ -318,7 +330,6 @@ class Importer : public python::FunctionCall {
           "self", std::make_shared<const Object>(
                       import(self, Path(path + nb::make_tuple(nb::make_tuple("attribute", "__self__"))), false)));
     }
-    return {std::make_shared<const python::Closure>(std::move(closure))};
   }
 
   static Object constant(nb::handle value) {
@@ -375,6 +386,7 @@ class Importer : public python::FunctionCall {
   nb::dict keywords_;
   nb::object dims_;  // see lower_program()
   ir::Builder* main_ = nullptr;
+  std::vector<std::tuple<std::shared_ptr<python::Closure>, nb::tuple, Path>> awaited_;
   python::Lowering* lowering_ = nullptr;
   std::vector<std::shared_ptr<python::Source>> sources_;
   std::map<PyObject*, Object> functions_;  // each is one, wherever it is found

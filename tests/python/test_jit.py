@@ -4,6 +4,7 @@ import enum
 import math
 import operator
 import re
+import typing
 import unittest.mock
 
 import numpy as np
@@ -790,3 +791,23 @@ def test_objects_that_are_one():
 def test_mocks_are_objects():
     with pytest.raises(anfora.Error):
         anfora.jit(lambda x: x + 1)(unittest.mock.MagicMock())
+
+
+class Affine(typing.NamedTuple):
+    weights: np.ndarray
+    table: dict
+
+    def apply(self, x):
+        return x @ self.weights + self.table["offset"]
+
+
+def test_defaults_that_are_tensors_and_dicts():
+    def f(x, scale=np.full(3, 2.0), *, table={"offset": np.arange(3.0)}):
+        return x * scale + table["offset"]
+
+    compiled, x = anfora.jit(f), np.ones(3)
+    same(f(x), compiled(x))
+    same(f(x, x), compiled(x, x))
+    same(f(x, table={"offset": x}), compiled(x, table={"offset": x}))
+    affine = Affine(np.eye(3), {"offset": 2.0})
+    same(affine.apply(x), anfora.jit(affine.apply)(x))
