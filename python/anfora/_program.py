@@ -399,6 +399,9 @@ class Specialization:
         try:
             outputs = self.executable._run(arrays)
         except Error as error:
+            for path, value in zip(self.inputs, inputs):
+                if type(value) is int and not -2**63 <= value < 2**63:
+                    raise InvalidArgumentError(f"{path_text(path)} is {value}, which has more than 64 bits", hint="integers have 64 bits; a float may be as large") from None
             functions = [plain_function(value) for _, value in self._guards] + [plain_function(function)]
             told = ", ".join(f"{path_text(path)}: {tensor_type(a, True)}" for path, a in zip(self.inputs, arrays))
             raise with_excerpt(self._named(error), error.hint or f"the inputs were {told}", [f.__code__.co_filename for f in functions if f is not None]) from None

@@ -269,6 +269,10 @@ class Importer : public python::FunctionCall {
       const auto dims = nb::cast<std::vector<std::string>>(nb::handle(dims_)[path]);
       type = fmt::format("{}[{}]", type.substr(0, type.find('[')), fmt::join(dims, ", "));
     }
+    if (const std::string element = type.substr(0, type.find('[')); !dtype_from_name(element)) {
+      throw Error(ErrorCode::Unsupported, fmt::format("tensors of {} cannot be compiled", element))
+          .with_hint("those of booleans, integers, floats and complex numbers can");
+    }
     program_.inputs.append(path);
     return main_->parameter(type, fmt::format("input_{}", index));
   }

@@ -811,3 +811,28 @@ def test_defaults_that_are_tensors_and_dicts():
     same(f(x, table={"offset": x}), compiled(x, table={"offset": x}))
     affine = Affine(np.eye(3), {"offset": 2.0})
     same(affine.apply(x), anfora.jit(affine.apply)(x))
+
+
+def test_lists_of_what_a_run_counts():
+    def f(n, x):
+        squares = list(range(n))
+        squares.append(7)
+        total = 0
+        for i in squares:
+            total += i * i
+        return total, len(squares), list(x)[0] + operator.rshift(n, 1) + operator.truth(n)
+
+    compiled = anfora.jit(f)
+    for n in (3, 0, 50):
+        same(f(n, np.arange(4.0)), compiled(n, np.arange(4.0)))
+
+
+@pytest.mark.parametrize("argument, message", (
+    (2**64 - 1, "argument 0 is 18446744073709551615, which has more than 64 bits"), (-2**70, "has more than 64 bits"),
+    (np.array(["a"]), "tensors of str32 cannot be compiled"), (np.array([1], "M8[s]"), "tensors of datetime64 cannot be compiled"),
+    (np.zeros(2, [("a", "i4")]), "tensors of void32 cannot be compiled"),
+))
+def test_arguments_that_are_no_tensors_or_numbers(argument, message):
+    with pytest.raises(anfora.Error, match=message) as caught:
+        anfora.jit(lambda x: x + 1)(argument)
+    assert caught.value.hint

@@ -1,4 +1,4 @@
-"""Derivatives made of anfora.grad, which is the compiler's own: python/anfora/_grad.py says what each returns."""
+"""Derivatives made of anfora.grad, which is the compiler's own: python/anfora/_grad.py says what each returns. And list()."""
 
 
 def inner_product(tree, other):
@@ -54,3 +54,8 @@ def jacobian(function, argnum=0):
 
 
 def hessian(function, argnum=0): return jacobian(anfora.grad(function, argnum), argnum)
+
+
+def list_of(items):
+    """list(items), where a run decides how many there are."""
+    return [item for item in items]

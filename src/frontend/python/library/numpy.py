@@ -87,6 +87,9 @@ def round(x, decimals=0):
     return anfora.cast(rounded, anfora.as_tensor(x).dtype) if is_whole(x) else rounded
 
 
+def around(a, decimals=0): return round(a, decimals)
+
+
 def bits_of(x):
     """Of a float, as an integer of as many."""
     return ops.BitCast(x, to=numpy.int64 if x.dtype == numpy.float64 else numpy.int32 if x.dtype == numpy.float32 else numpy.int16)

@@ -22,5 +22,11 @@ def or_(a, b): return a | b
 def xor(a, b): return a ^ b
 def invert(a): return ~a
 def not_(a): return not a
+def truth(a): return bool(a)
+def is_(a, b): return a is b
+def is_not(a, b): return a is not b
+def contains(a, b): return b in a
+def lshift(a, b): return a << b
+def rshift(a, b): return a >> b
 def getitem(a, b): return a[b]
 def itemgetter(item): return lambda a: a[item]

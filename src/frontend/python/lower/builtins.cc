@@ -588,6 +588,11 @@ Object Lowering::call_builtin(const std::string& name, Arguments arguments) {
     need(0, 1);
     const auto* cell = given.empty() ? nullptr : given[0].as<Cell>();
     if (cell && cell->kind == Cell::Kind::List) return make_cell(Cell::Kind::List, content(*cell));
+    const Object iterable = given.empty() ? make_tuple({}) : iterated(given[0]);
+    const auto* array = iterable.as<Array>();
+    const bool is_counted = iterable.is<Iterable>() || (array && !array->is_number && emit_.rank(array->node) > 0);
+    if (is_counted && !integer_of(length(iterable)))
+      return call(*find_in_library("anfora", "list_of"), {.positional = {given[0]}, .named = {}});
     return new_list(given.empty() ? std::vector<Object>() : items_of(given[0]));
   }
   if (name == "dict") {
