@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/unordered/unordered_flat_set.hpp>
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -86,6 +87,14 @@ Numbers numbers_in(const Datum& datum) {
   return worst;
 }
 
+bool has_zero(const Datum& datum) {
+  using Any = Join<Join<Floats, Float8s>, TypeList<Float8E8M0, Float4E2M1, Float6E2M3, Float6E3M2>>;
+  if (!datum.is_tensor() || !is_float(datum.tensor().dtype())) return false;
+  return dispatch<Any>(datum.tensor().dtype(), [&]<class T>() {
+    return std::ranges::any_of(datum.tensor().data<T>(), [](T x) { return static_cast<double>(x) == 0; });
+  });
+}
+
 struct Run {
   std::vector<Datum> inputs, outputs;
   Numbers numbers = Numbers::Ordinary;  // the worst that come up
@@ -156,14 +165,21 @@ class Checker {
     }
   }
 
-  // The run, and what numbers come up in it.
+  // The run, and what numbers come up in it. Division by zero shows in its result, except where that is an integer.
   static Run watched(const Module& module, const std::vector<Datum>& inputs) {
     Run made{inputs, {}};
-    for (const Value* value : module.constants()) {
-      if (value->has_uses()) made.numbers = std::max(made.numbers, numbers_in(value->tensor()));
-    }
-    made.outputs = analysis::interpret(module, inputs, kSeedOfOperators, [&](const Node&, const Datum& value) {
+    boost::unordered_flat_set<const Node*> with_zeros;
+    auto note = [&](const Node& node, const Datum& value) {
       made.numbers = std::max(made.numbers, numbers_in(value));
+      if (has_zero(value)) with_zeros.insert(&node);
+    };
+    for (const Value* value : module.constants()) {
+      if (value->has_uses()) note(*value, value->tensor());
+    }
+    made.outputs = analysis::interpret(module, inputs, kSeedOfOperators, [&](const Node& node, const Datum& value) {
+      note(node, value);
+      const Apply* apply = node.as_apply();
+      if (apply && apply->is("QuantizeLinear") && with_zeros.contains(apply->input(1))) made.numbers = Numbers::Any;
     });
     return made;
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/unordered/unordered_flat_set.hpp>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -22,6 +23,7 @@ namespace {
 constexpr int64_t kMostElements = 4096;
 constexpr size_t kMostInputs = 8;
 constexpr size_t kMostSizesTried = 8;
+constexpr int64_t kLargestSize = 8;  // that an input says
 // Magnitudes beyond these leave nothing but rounding of what is added to them.
 constexpr double kLarge = 1e4, kLargeHalf = 200;
 
@@ -243,6 +245,26 @@ Node* Grower::sizes(const Want& want) {
   return parts.size() == 1 ? parts[0] : apply("Concat", parts, {{"axis", int64_t{0}}});
 }
 
+// What somebody takes for sizes stays small in each run: inputs that it is computed from are bounded. Without that, a window
+// of an input's size has 2^30 elements where the input has a large one.
+void Grower::keep_small(Node* sizes) {
+  boost::unordered_flat_set<const Node*> seen = {sizes};
+  std::vector<Node*> pending = {sizes};
+  while (!pending.empty()) {
+    Node* node = pending.back();
+    pending.pop_back();
+    const Parameter* parameter = node->as_parameter();
+    if (parameter && parameter->graph() == module_->main() && parameter->type()->is_tensor() &&
+        !is_sub_byte(parameter->type()->dtype())) {
+      bounds_.try_emplace(parameter->index(), Bounds{0, kLargestSize});
+    }
+    if (!node->is_apply()) continue;
+    for (const Use& use : node->as_apply()->operands()) {
+      if (seen.insert(use.node).second) pending.push_back(use.node);
+    }
+  }
+}
+
 // Another value as it is wanted: cast, reshaped, stretched, or cut to size.
 Node* Grower::adapted(const Want& want) {
   DType dtype = dtype_for(want);
@@ -282,7 +304,11 @@ Node* Grower::operand(const Want& want, int depth) {
   for (Node* node : scope_) {
     if (fits(sample(node), want)) found.push_back(node);
   }
-  if (!found.empty() && draw_.percent(90)) return found[late_index(found.size())];
+  if (!found.empty() && draw_.percent(90)) {
+    Node* known = found[late_index(found.size())];
+    if (want.values) keep_small(known);
+    return known;
+  }
   if (want.values) return sizes(want);
   if (!want.bounds && depth < 2 && draw_.percent(50)) {
     if (Node* made = adapted(want)) return made;

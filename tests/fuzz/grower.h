@@ -113,6 +113,7 @@ class Grower {
   DType dtype_for(const Want& want);
   ir::Node* leaf(const Want& want, size_t chance_of_input);
   ir::Node* sizes(const Want& want);
+  void keep_small(ir::Node* sizes);
   ir::Node* adapted(const Want& want);
   bool is_acceptable(const ir::Operator& op, const std::vector<Datum>& operands, const std::vector<Datum>& results);
   void check_type(const ir::Apply& node, const Datum& value);
