@@ -9,7 +9,8 @@
 //
 // Of two, labels of both that are still needed are a batch, those that are not are contracted; what one has alone is a row or a column.
 //
-// Simplification does so where views and one product are enough; the rest is for differentiation (decompose.cc).
+// Simplification does so where views and one product are enough. Of what is left, a program that runs has two operands as matrices, whose product has
+// faster kernels (the pass `contraction`); the rest is for differentiation (decompose.cc).
 #include "passes/contraction.h"
 
 #include <algorithm>
@@ -20,8 +21,11 @@
 #include "ir/queries.h"
 #include "kernels/reference/einsum_equation.h"
 #include "passes/insert_function.h"
+#include "passes/pass.h"
 
 namespace anfora::passes {
+
+extern const Pass kContraction;
 
 using namespace ir;
 using rewrite::Rewriter;
@@ -40,17 +44,23 @@ bool has(const Labels& labels, int label) { return std::ranges::count(labels, la
 int64_t axis_of_label(const Labels& labels, int label) { return std::ranges::find(labels, label) - labels.begin(); }
 void append(Labels& to, const Labels& labels) { to.insert(to.end(), labels.begin(), labels.end()); }
 
+// What is refused.
+enum class Allowed : uint8_t {
+  Plain,   // diagonals, axes that would be merged into one, and sizes that are not shown to agree
+  Merged,  // the last only
+  All,     // nothing
+};
+
 class Contraction {
  public:
-  // `is_plain`: no axes are merged into one, and sizes are shown to agree; else the rewrite is refused.
-  Contraction(Rewriter& rewriter, int num_broadcast, bool is_plain)
-      : rewriter_(rewriter), num_broadcast_(num_broadcast), is_plain_(is_plain) {}
+  Contraction(Rewriter& rewriter, int num_broadcast, Allowed allowed)
+      : rewriter_(rewriter), num_broadcast_(num_broadcast), allowed_(allowed) {}
 
   // A label that occurs twice: the second axis is left where it has the index of the first.
   Labelled diagonal(Labelled x) {
     for (size_t i = 0; i < x.labels.size(); ++i) {
       while (std::ranges::count(x.labels, x.labels[i]) > 1) {
-        if (is_plain_) throw rewrite::Refusal{"it is of a diagonal"};
+        if (allowed_ == Allowed::Plain) throw rewrite::Refusal{"it is of a diagonal"};
         const auto second = std::find(x.labels.begin() + static_cast<ptrdiff_t>(i) + 1, x.labels.end(), x.labels[i]);
         const auto j = static_cast<size_t>(second - x.labels.begin());
         auto positions = [&](size_t axis) {
@@ -90,7 +100,7 @@ class Contraction {
     };
     a = reduced(a, needed_with(b.labels));
     b = reduced(b, needed_with(a.labels));
-    if (is_plain_ && std::ranges::any_of(a.labels, [&](int label) { return has(b.labels, label) && !is_one_size(a, b, label); }))
+    if (allowed_ != Allowed::All && std::ranges::any_of(a.labels, [&](int label) { return has(b.labels, label) && !is_one_size(a, b, label); }))
       throw rewrite::Refusal{"sizes of axes are not shown to be equal"};
     Labels batch, rows, columns, contracted;
     for (int label : a.labels) (!has(b.labels, label) ? rows : has(needed, label) ? batch : contracted).push_back(label);
@@ -172,7 +182,7 @@ class Contraction {
     append(all, second);
     Node* value = ordered(x, all);
     if (first.size() == 1 && second.size() == 1) return value;
-    if (is_plain_) throw rewrite::Refusal{"several axes would become one"};
+    if (allowed_ == Allowed::Plain) throw rewrite::Refusal{"several axes would become one"};
     return rewriter_.apply("Reshape", {value, concatenated({sizes(x, batch), size(x, first), size(x, second)})}, {{"allowzero", int64_t{1}}});
   }
   // … and back. A batch is as large as that of both, of which one may be 1.
@@ -184,15 +194,15 @@ class Contraction {
 
   Rewriter& rewriter_;
   const int num_broadcast_;
-  const bool is_plain_;
+  const Allowed allowed_;
 };
 
-Node* contracted(Rewriter& rewriter, Apply& root, bool is_plain) {
+Node* contracted(Rewriter& rewriter, Apply& root, Allowed allowed) {
   std::vector<int> ranks;
   for (const Use& use : root.operands()) ranks.push_back(rank_of(use.node));
   if (!is_typed(root) || std::ranges::count(ranks, -1)) return nullptr;
   const auto equation = kernels::parse_einsum(root.attributes().get_string("equation", ""), ranks);
-  Contraction parts(rewriter, equation.ellipsis_rank, is_plain);
+  Contraction parts(rewriter, equation.ellipsis_rank, allowed);
   std::vector<Labelled> terms;
   for (size_t i = 0; i < ranks.size(); ++i) terms.push_back(parts.diagonal({root.input(i), equation.inputs[i]}));
   Labelled result = terms[0];
@@ -205,12 +215,29 @@ Node* contracted(Rewriter& rewriter, Apply& root, bool is_plain) {
   return parts.ordered(result, equation.output);
 }
 
+// Of more operands the kernel of Einsum takes the pairs in the order that costs least.
+Node* contraction_of_two(Rewriter& rewriter, Apply& root) {
+  return root.num_inputs() <= 2 ? contracted(rewriter, root, Allowed::Merged) : nullptr;
+}
+
+constexpr rewrite::Rule kProductsOfTwo[] = {
+    {"einsum-in-matrices", "Einsum", "Einsum(x, y) = a product of matrices", rewrite::Promise::Real, contraction_of_two},
+};
+
+size_t run_contraction(PassContext& context) {
+  rewrite::RewriteOptions options = context.rewriting();
+  options.define_roots = true;
+  return rewrite::apply_rules(kProductsOfTwo, options, context.inference, context.remarks, kContraction.name);
+}
+
 }  // namespace
 
-Node* contraction(Rewriter& rewriter, Apply& root) { return contracted(rewriter, root, false); }
+const Pass kContraction{"contraction", "Einsum as products", "axes merged, for the kernels of products", run_contraction};
+
+Node* contraction(Rewriter& rewriter, Apply& root) { return contracted(rewriter, root, Allowed::All); }
 
 Node* plain_contraction(Rewriter& rewriter, Apply& root) {
-  return root.num_inputs() <= 2 ? contracted(rewriter, root, true) : nullptr;
+  return root.num_inputs() <= 2 ? contracted(rewriter, root, Allowed::Plain) : nullptr;
 }
 
 }  // namespace anfora::passes

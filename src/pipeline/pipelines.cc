@@ -9,7 +9,7 @@
 
 // One file or folder each, src/passes/….
 namespace anfora::passes {
-extern const Pass kAttention, kBranches, kCaches, kCanonicalize, kCse, kDce, kDecompose, kDifferentiate, kEinsum, kEpilogue, kExpand, kFold, kGenerate, kGradientKernels, kGroup, kInline,
+extern const Pass kAttention, kBranches, kCaches, kCanonicalize, kContraction, kCse, kDce, kDecompose, kDifferentiate, kEinsum, kEpilogue, kExpand, kFold, kGenerate, kGradientKernels, kGroup, kInline,
     kLambdaLift, kLayers, kLayout, kLoops, kOnnxRuntime, kOutline, kParallel, kQuantized, kRecurrence, kRematerialize, kSignatures, kSimplify, kSingleExit, kSplit, kWeights,
     kWiden, kWidenSingle;
 }
@@ -58,6 +58,10 @@ constexpr Stage kWriteForOnnxRuntime{.name = "onnxruntime", .passes = kOnnxRunti
 constexpr const Pass* kExpandPasses[] = {&passes::kExpand, &passes::kAttention};
 constexpr Stage kExpand{.name = "expand", .passes = kExpandPasses};
 
+// Shapes are folded, and transposes go into the products.
+constexpr const Pass* kContractionPasses[] = {&passes::kContraction};
+constexpr Stage kContraction{.name = "products", .passes = kContractionPasses, .on_change = &kSimplify};
+
 // What the operators of differentiation read is then not computed any more.
 constexpr const Pass* kGradientKernelPasses[] = {&passes::kGradientKernels};
 constexpr Stage kGradientKernels{.name = "gradients", .passes = kGradientKernelPasses, .on_change = &kSimplify};
@@ -92,7 +96,7 @@ constexpr Stage kDifferentiate{.name = "differentiate", .passes = kDifferentiate
 constexpr const Stage* kStoreStages[] = {&kPrepareLoops, &kSimplify, &kAppendToCaches, &kMergeParallel, &kFinish};
 constexpr const Stage* kOnnxRuntimeStages[] = {&kPrepareLoops, &kSimplify, &kWriteForOnnxRuntime, &kAppendToCaches, &kMergeParallel,
                                                &kFinishForOnnxRuntime};
-constexpr const Stage* kExecuteStages[] = {&kExpand, &kSimplify, &kGradientKernels, &kWiden, &kLowering};
+constexpr const Stage* kExecuteStages[] = {&kExpand, &kSimplify, &kContraction, &kGradientKernels, &kWiden, &kLowering};
 constexpr const Stage* kLowerStages[] = {&kWiden, &kLowering};
 constexpr const Stage* kGradientStages[] = {&kDecompose, &kPrepareLoops, &kSimplifyDifferentiable, &kDifferentiate};
 
@@ -129,6 +133,7 @@ constexpr Constraint kOrder[] = {
     {"caches", "parallel", "products in front of an Attention are packed once the heads are split inside"},
     {"parallel", "split", "slices of merged products tile them"},
     {"simplify", "einsum", "what of the parts pays is known when they are simple"},
+    {"simplify", "contraction", "an Einsum that is one product and views becomes that"},
     {"simplify", "generate", "folding makes the constants, and would make them again"},
     {"generate", "outline", "a constant that is made is code that may repeat"},
     {"onnxruntime", "fold", "operands of its operators are computed of constants"},
