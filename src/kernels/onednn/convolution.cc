@@ -19,6 +19,14 @@ struct ConvolutionShape {
   Shape x, y, w;
   memory::dims strides, dilations, pad_begin, pad_end;
   int64_t groups = 1;
+
+  bool is_depthwise() const { return groups > 1 && groups == x[1] && groups == y[1]; }
+  // An axis of one element, the innermost one.
+  void add_axis() {
+    for (Shape* shape : {&x, &y, &w}) shape->push_back(1);
+    strides.push_back(1);
+    for (memory::dims* list : {&dilations, &pad_begin, &pad_end}) list->push_back(0);
+  }
 };
 
 // How Z is added: by a post-operation, the first one, that reads it beside; or by the primitive to what the result holds already,
@@ -82,9 +90,12 @@ class Convolution : public ShapedKernel {
   std::unique_ptr<Instance> make(const Shapes& shapes) const override {
     auto shape = resolve(shapes);
     if (!shape) return nullptr;
+    const Shape result = channels_last_ ? channels_at_the_end(shape->y) : shape->y;
     bool has_bias = shapes.size() > 2 && shapes[2].has_value(), has_addend = shapes.size() > 3 && shapes[3].has_value();
     if (has_bias && *shapes[2] != Shape{shape->y[1]}) return nullptr;
-    if (has_addend && *shapes[3] != (channels_last_ ? channels_at_the_end(shape->y) : shape->y)) return nullptr;
+    if (has_addend && *shapes[3] != result) return nullptr;
+    // The library's kernels of depthwise convolutions know images only; of rows it takes them for products of blocks of channels.
+    if (!transposed_ && shape->x.size() == 3 && shape->is_depthwise()) shape->add_axis();
 
     const memory::desc x = activations(shape->x), y = activations(shape->y), weights = given_weights(*shape);
     const memory::desc bias = has_bias ? dense(*shapes[2], type_) : memory::desc();
@@ -118,7 +129,7 @@ class Convolution : public ShapedKernel {
       instance->set_variable_weights(weights, wanted);
     }
     if (has_bias) instance->set_bias(bias);
-    instance->set_output(dtype_, channels_last_ ? channels_at_the_end(shape->y) : shape->y);
+    instance->set_output(dtype_, result);
     return instance;
   }
 
