@@ -208,6 +208,22 @@ void declare_pool(Declarations& declare, const char* name) {
   for (const char* ints : {"dilations", "pads", "strides"}) d.optional_attribute(ints, AttributeKind::Ints);
 }
 
+// Of groups of channels, or of each channel.
+Declaration declare_normalization(Declarations& declare, const char* name) {
+  return declare.op(fmt::format("{}{}", kPrefix, name), 1, "anfora")
+      .doc(fmt::format("{}; with channels_last, X and Y are [batch, spatial…, channels].", name))
+      .input("X", "T")
+      .input("scale", "T")
+      .input("B", "T")
+      .output("Y", "T")
+      .type("T", kFloats)
+      .attribute("channels_last", 0)
+      .attribute("epsilon", 1e-5f)
+      .infer(infer_as_plain)
+      .flops(flops_as_plain)
+      .in_place();
+}
+
 // The gradient has the type of X.
 void declare_pool_gradient(Declarations& declare) {
   Declaration d = declare.op("LoweredMaxPoolGradient", 1, "anfora")
@@ -284,6 +300,8 @@ void declare_lowered(Declarations& declare) {
   declare_convolution_like(declare, "ConvTranspose");
   declare_pool(declare, "MaxPool");
   declare_pool(declare, "AveragePool");
+  declare_normalization(declare, "InstanceNormalization");
+  declare_normalization(declare, "GroupNormalization").required_attribute("num_groups", AttributeKind::Int);
   declare_pool_gradient(declare);
   declare_weight_gradient(declare);
   with_epilogue(

@@ -106,7 +106,7 @@ void declare_normalization(Declarations& declare) {
       .infer(infer_over_channels)
       .flops(channel_normalization_flops)
       .in_place()
-      .widens().total();
+      .widens().layout(Layout::Normalization).sums().total();
   declare.op("GroupNormalization", 21)
       .doc("Each group of channels of each instance normalized, then scaled and shifted by channel.")
       .input("X", "T")
@@ -120,7 +120,7 @@ void declare_normalization(Declarations& declare) {
       .infer(infer_over_channels)
       .flops(channel_normalization_flops)
       .in_place()
-      .widens().total();
+      .widens().layout(Layout::Normalization).sums().total();
   declare.op("LayerNormalization", 17)
       .doc("The dimensions from the axis on normalized to mean 0 and variance 1, then scaled and shifted.")
       .input("X", "T")

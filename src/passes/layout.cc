@@ -154,7 +154,7 @@ class LayoutAssignment {
         if (!std::ranges::all_of(node.operands(), is_of_x) || node.attributes().get_int("training_mode", 0) != 0)
           return std::nullopt;
         lowered();
-        f.attributes = f.attributes.without("training_mode").without("momentum");
+        f.attributes = f.attributes.without("training_mode").without("momentum").without("stash_type");
         return f;
       }
       case Layout::Concat:

@@ -157,13 +157,23 @@ void check_groups(DType dtype, const std::vector<int64_t>& inner, int64_t groups
   }
   const bool instance = groups == 6;
   const AttributeSet attributes = instance ? AttributeSet{} : AttributeSet{{"num_groups", groups}};
-  expect_close(run_kernel(instance ? "InstanceNormalization" : "GroupNormalization", attributes, {x, scale, bias})[0],
-               want);
+  const std::string op = instance ? "InstanceNormalization" : "GroupNormalization";
+  expect_close(run_kernel(op, attributes, {x, scale, bias})[0], want);
+
+  std::vector<int64_t> to_last{0}, to_first{0, static_cast<int64_t>(shape.size()) - 1};
+  for (size_t axis = 2; axis < shape.size(); ++axis) {
+    to_last.push_back(static_cast<int64_t>(axis));
+    to_first.push_back(static_cast<int64_t>(axis) - 1);
+  }
+  to_last.push_back(1);
+  const Tensor last = run_kernel("Transpose", {{"perm", to_last}}, {x})[0];
+  const Tensor y = run_kernel("Lowered" + op, attributes.with("channels_last", int64_t{1}), {last, scale, bias})[0];
+  expect_close(run_kernel("Transpose", {{"perm", to_first}}, {y})[0], want);
 }
 
 TEST(GroupNormalization, ShortAndLongChannels) {
   for (DType dtype : kFloatTypes) {
-    for (const std::vector<int64_t>& inner : {std::vector<int64_t>{}, {3}, {2, 5}, {4, 4}, {3, 3, 3}}) {
+    for (const std::vector<int64_t>& inner : {std::vector<int64_t>{}, {3}, {2, 5}, {4, 4}, {3, 3, 3}, {9, 15}}) {
       for (int64_t groups : {1, 2, 3}) check_groups(dtype, inner, groups);
     }
   }

@@ -145,6 +145,8 @@ void register_normalization(KernelRegistry& registry) {
   registry.add("RMSNormalization", rms_normalization);
   registry.add("InstanceNormalization", instance_normalization);
   registry.add("GroupNormalization", group_normalization);
+  registry.add("LoweredInstanceNormalization", lowered_instance_normalization);
+  registry.add("LoweredGroupNormalization", lowered_group_normalization);
   registry.add("BatchNormalization", batch_normalization);
   registry.add("MeanVarianceNormalization", mean_variance_normalization);
   registry.add("LRN", lrn);

@@ -10,6 +10,8 @@ void layer_normalization(KernelContext& context);
 void rms_normalization(KernelContext& context);
 void instance_normalization(KernelContext& context);
 void group_normalization(KernelContext& context);
+void lowered_instance_normalization(KernelContext& context);
+void lowered_group_normalization(KernelContext& context);
 
 // batch_normalization.cc: statistics that are given, or along any axes.
 void batch_normalization(KernelContext& context);

@@ -3,12 +3,15 @@
 //   LayerNormalization, RMSNormalization   a row: the dimensions from the axis on; scale and bias by element of the row
 //   GroupNormalization                     a row: a group of channels of an instance; scale and bias by channel
 //   InstanceNormalization                  the same with a channel a group
+//   LoweredGroupNormalization, LoweredInstanceNormalization   the same of [batch, spatial…, channels], where a group is a few
+//                                          elements of each position: sums are taken channel by channel, then of the groups
 //
 //   y = (x - center) * factor * scale + bias
 //
 // with the statistics folded in double and rounded once. stash_type only asks for at least the precision of f32 in the
 // first stage, and everything here has it, so that narrow floats are rounded once, at the end.
 #include <cmath>
+#include <optional>
 
 #include "kernels/reference/arguments.h"
 #include "kernels/reference/cast.h"
@@ -166,6 +169,125 @@ void instance_normalization(KernelContext& context) {
 
 void group_normalization(KernelContext& context) {
   normalize_groups(context, context.attributes().require_int("num_groups"));
+}
+
+namespace {
+
+// Positions whose channels are summed up together, whatever the number of threads.
+constexpr int64_t kPositionsOfBlock = 64;
+
+class ChannelsLast {
+ public:
+  ChannelsLast(KernelContext& context, const Tensor& x, int64_t groups)
+      : context_(context), batch_(x.dim(0)), channels_(x.dim(x.rank() - 1)), positions_(extent(x.shape(), 1, x.rank() - 1)), groups_(groups),
+        blocks_((positions_ + kPositionsOfBlock - 1) / kPositionsOfBlock) {}
+
+  template <class T>
+  void normalize(const T* x, T* y, double epsilon) {
+    const std::span<T> scale = channel_values<T>(context_, context_.input(1), channels_);
+    const std::span<T> bias = channel_values<T>(context_, context_.input(2), channels_);
+    const auto size = static_cast<size_t>(batch_ * channels_);
+    const std::span<double> sums = context_.workspace_of<double>(size * static_cast<size_t>(blocks_));
+    const std::span<double> means = context_.workspace_of<double>(size);
+    const std::span<T> centers = context_.workspace_of<T>(size), factors = context_.workspace_of<T>(size);
+    for_each_block([&](int64_t block, int64_t first, int64_t count, int64_t) {
+      double* sum = sums.data() + block * channels_;
+      std::fill_n(sum, channels_, 0);
+      for (int64_t i = 0; i < count; ++i) {
+        const T* row = x + first + i * channels_;
+        ANFORA_INDEPENDENT_ITERATIONS
+        for (int64_t c = 0; c < channels_; ++c) sum[c] += row[c];
+      }
+    });
+    for_each_group(sums, [&](int64_t n, int64_t c, double mean) {
+      means[n * channels_ + c] = mean;
+      centers[n * channels_ + c] = static_cast<T>(mean);
+    });
+    for_each_block([&](int64_t block, int64_t first, int64_t count, int64_t n) {
+      double* sum = sums.data() + block * channels_;
+      const double* mean = means.data() + n * channels_;
+      std::fill_n(sum, channels_, 0);
+      for (int64_t i = 0; i < count; ++i) {
+        const T* row = x + first + i * channels_;
+        ANFORA_INDEPENDENT_ITERATIONS
+        for (int64_t c = 0; c < channels_; ++c) {
+          const double deviation = row[c] - mean[c];
+          sum[c] += deviation * deviation;
+        }
+      }
+    });
+    for_each_group(sums, [&](int64_t n, int64_t c, double variance) {
+      factors[n * channels_ + c] = static_cast<T>(inverse_deviation(variance, epsilon) * static_cast<double>(scale[c]));
+    });
+    for_each_block([&](int64_t, int64_t first, int64_t count, int64_t n) {
+      const T *center = centers.data() + n * channels_, *factor = factors.data() + n * channels_;
+      for (int64_t i = 0; i < count; ++i) {
+        const T* from = x + first + i * channels_;
+        T* to = y + first + i * channels_;
+        ANFORA_INDEPENDENT_ITERATIONS
+        for (int64_t c = 0; c < channels_; ++c) to[c] = (from[c] - center[c]) * factor[c] + bias[c];
+      }
+    });
+  }
+
+ private:
+  // body(block, its first element, its positions, its instance)
+  template <class Body>
+  void for_each_block(Body&& body) const {
+    parallel_for(batch_ * blocks_, grain_of(kElementwiseGrain, channels_ * kPositionsOfBlock), [&](int64_t begin, int64_t end) {
+      for (int64_t block = begin; block < end; ++block) {
+        const int64_t n = block / blocks_, position = block % blocks_ * kPositionsOfBlock;
+        body(block, (n * positions_ + position) * channels_, std::min(kPositionsOfBlock, positions_ - position), n);
+      }
+    });
+  }
+
+  // body(instance, channel, the mean of its group): of sums, by block and channel.
+  template <class Body>
+  void for_each_group(std::span<const double> sums, Body&& body) const {
+    const int64_t size = channels_ / groups_;
+    for (int64_t n = 0; n < batch_; ++n) {
+      for (int64_t first = 0; first < channels_; first += size) {
+        double sum = 0;
+        for (int64_t block = n * blocks_; block < (n + 1) * blocks_; ++block) {
+          for (int64_t c = first; c < first + size; ++c) sum += sums[static_cast<size_t>(block * channels_ + c)];
+        }
+        for (int64_t c = first; c < first + size; ++c) body(n, c, sum / static_cast<double>(size * positions_));
+      }
+    }
+  }
+
+  KernelContext& context_;
+  const int64_t batch_, channels_, positions_, groups_, blocks_;
+};
+
+// Without groups, each channel is one.
+void normalize_channels_last(KernelContext& context, std::optional<int64_t> given_groups) {
+  const Tensor& in = context.input(0);
+  if (in.rank() < 2) refuse("shape {} has no batch and channel axis", to_string(in.shape()));
+  const int64_t channels = in.dim(in.rank() - 1), groups = given_groups.value_or(channels);
+  if (given_groups && (groups < 1 || channels % groups != 0)) refuse("{} channels do not divide into {} groups", channels, groups);
+  Tensor& out = context.allocate_output(0, in.dtype(), in.shape());
+  if (in.size() == 0) return;
+  const double epsilon = context.attributes().get_float("epsilon", 1e-5f);
+  dispatch<WideFloats>(compute_dtype(in.dtype()), [&]<class T>() {
+    const Tensor x = cast_tensor(context, in, dtype_of<T>);
+    Tensor y = out.dtype() == x.dtype() ? out : context.temporary(x.dtype(), in.shape());
+    ChannelsLast(context, x, groups).normalize(x.data<T>().data(), y.data<T>().data(), epsilon);
+    if (y.raw() != out.raw()) cast_into(y, out);
+  });
+}
+
+bool are_channels_last(const KernelContext& context) { return context.attributes().get_int("channels_last", 0) != 0; }
+
+}  // namespace
+
+void lowered_instance_normalization(KernelContext& context) {
+  are_channels_last(context) ? normalize_channels_last(context, std::nullopt) : instance_normalization(context);
+}
+
+void lowered_group_normalization(KernelContext& context) {
+  are_channels_last(context) ? normalize_channels_last(context, context.attributes().require_int("num_groups")) : group_normalization(context);
 }
 
 }  // namespace anfora::kernels
