@@ -36,6 +36,8 @@ constexpr double kMostSeconds = 15;
 // The same where the model runs already, but gives no number: without an element, or only NaN.
 constexpr int kMostTriesForNumbers = 40;
 constexpr double kMostSecondsForNumbers = 2;
+// What one value may take in a try of other sizes than the plain ones: pixels that attend to each other are soon too many.
+constexpr double kMostBytes = 0.25e9;
 
 // Sizes that occur: small ones, of images, of sequences and embeddings, mel bins, a second of sound.
 constexpr int64_t kCommonSizes[] = {1,   3,   4,   5,   8,   16,  24,  32,   48,   64,    80,   96,
@@ -135,7 +137,7 @@ struct Guess {
 
 // How far a guess comes.
 struct Outcome {
-  enum class Stage : uint8_t { Refused, Failed, Empty, Fits } stage = Stage::Refused;
+  enum class Stage : uint8_t { TooLarge, Refused, Failed, Empty, Fits } stage = Stage::Refused;
   size_t at = 0;  // the node that failed, in the module's order
   const Apply* node = nullptr;
   std::string message;  // where and what
@@ -261,6 +263,7 @@ class Search {
     ++tries_;
     const RandomInputs inputs = inputs_of(guess);
     Outcome outcome = infer(guess);
+    if (outcome.stage == Outcome::Stage::TooLarge) return outcome;
     // What is refused inside of a function may be a branch that no run takes.
     if (outcome.stage == Outcome::Stage::Refused && outcome.node && outcome.node->graph() == module_.main())
       return outcome;
@@ -270,24 +273,39 @@ class Search {
       outcome.stage = std::ranges::all_of(outcome.outputs, has_number) ? Outcome::Stage::Fits : Outcome::Stage::Empty;
     } catch (const Error& error) {
       if (error.code() == ErrorCode::Unsupported) throw;
+      if (error.code() == ErrorCode::ResourceExhausted) outcome.stage = Outcome::Stage::TooLarge;
       blame(error, outcome);
     }
     return outcome;
   }
 
-  // Whether the sizes can be typed.
+  // Whether the sizes can be typed, and no value is too large.
   Outcome infer(const Guess& guess) const {
     Outcome outcome{.stage = Outcome::Stage::Failed};
     if (guess.sizes.empty()) return outcome;
     SizeByName sizes = guess.sizes;
     sizes.insert(given_.dims.begin(), given_.dims.end());
     try {
-      pin_dims(*clone(module_), sizes);
+      const std::unique_ptr<Module> pinned = clone(module_);
+      pin_dims(*pinned, sizes);
+      if (tries_ > 1 && has_large_value(*pinned)) outcome.stage = Outcome::Stage::TooLarge;
     } catch (const Error& error) {
       outcome.stage = Outcome::Stage::Refused;
       blame(error, outcome);
     }
     return outcome;
+  }
+
+  static bool has_large_value(const Module& module) {
+    auto is_large = [](const Node* node) {
+      const Type* type = node->type();
+      const auto shape = type && type->is_tensor() && type->has_rank() ? type->static_shape() : std::nullopt;
+      if (!shape) return false;
+      double bytes = element_bits(type->dtype()) / 8.0;
+      for (int64_t extent : *shape) bytes *= static_cast<double>(extent);
+      return bytes > kMostBytes;
+    };
+    return std::ranges::any_of(module.main()->parameters(), is_large) || std::ranges::any_of(topological_order(*module.main()), is_large);
   }
 
   void blame(const Error& error, Outcome& outcome) const {

@@ -80,6 +80,17 @@ TEST_F(FitTest, WhatDoesNotFitSaysWhatToTry) {
   EXPECT_NE(found.suggestion.find("--dim width="), std::string::npos) << found.suggestion;
 }
 
+// Running out of memory is not coming further.
+TEST_F(FitTest, SizesWithLargeValuesAreNotTried) {
+  Fit found = fit(R"(
+      graph @main(%x: f32[n]) {
+        %rows = Reshape(%x, [-1, 16000])
+        return (%rows, Mul(Mul(Reshape(%x, [-1, 1, 1]), Reshape(%x, [-1, 1])), %x))
+      })");
+  EXPECT_FALSE(found.fits);
+  EXPECT_NE(found.failure.find("Reshape"), std::string::npos) << found.failure;
+}
+
 TEST_F(FitTest, PinnedShapesReachEveryType) {
   module = ir::parse(*context, "graph @main(%x: f32[n, 4], %y: f32[m, n]) { return MatMul(%y, Relu(%x)) }");
   analysis::infer_types(*module);
