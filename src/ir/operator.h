@@ -64,6 +64,7 @@ enum class Layout : uint8_t {
   Reduction,
   Pad,
   Slice,
+  Resize,         // of other axes
 };
 
 // Whether its elements are whole numbers, infinities or NaNs.

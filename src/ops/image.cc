@@ -178,7 +178,7 @@ void declare_image(Declarations& declare) {
       .optional_attribute("axes", AttributeKind::Ints)
       .infer(infer_resize)
       .flops(resize_flops)
-      .widens().total();
+      .widens().layout(Layout::Resize).sums().total();
   declare.op("GridSample", 22)
       .doc("Samples the input at the places that the grid holds, in coordinates from -1 to 1.")
       .input("X", "T1")

@@ -168,6 +168,7 @@ class LayoutAssignment {
       case Layout::Reduction: return describe_reduction(std::move(f));
       case Layout::Pad: return describe_pad(std::move(f));
       case Layout::Slice: return describe_slice(std::move(f));
+      case Layout::Resize: return describe_resize(std::move(f));
       case Layout::None: return std::nullopt;
     }
     return std::nullopt;
@@ -250,6 +251,18 @@ class LayoutAssignment {
     if (!axes || constant_tensor(f.node->input(3))->dtype() != DType::I64) return std::nullopt;
     for (int64_t& axis : *axes) axis = moved_axis(axis, f.rank);
     f.constants.emplace_back(3, Tensor::vector<int64_t>(*axes));
+    return f;
+  }
+
+  // Scales, sizes and the region are in the order of the axes.
+  std::optional<Flexible> describe_resize(Flexible f) {
+    std::vector<int64_t> axes = f.attributes.get_ints("axes");
+    if (axes.empty()) {
+      axes.resize(static_cast<size_t>(f.rank));
+      std::iota(axes.begin(), axes.end(), 0);
+    }
+    for (int64_t& axis : axes) axis = moved_axis(axis, f.rank);
+    f.attributes = f.attributes.with("axes", axes);
     return f;
   }
 
