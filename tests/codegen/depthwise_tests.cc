@@ -90,6 +90,18 @@ AttributeSet window(int64_t channels, Dims strides, Dims pads, Dims dilations = 
 // Also where it is not preferred.
 constexpr std::string_view kGenerated = "generated:depthwise";
 
+// By any number of threads, and from the data alone.
+void expect_the_same_again(const Prepared& prepared, const Tensor& result) {
+  for (int threads : {1, 2, 3})
+    with_threads(threads, [&] { EXPECT_TRUE(Tensor::identical(prepared.run(*prepared.kernel), result)) << threads; });
+  kernels::KernelData copied = prepared.data;
+  for (kernels::InputDescription& input : copied.inputs) input.constant = Tensor();
+  for (kernels::PackedConstant& packed : copied.packed) packed.elements = packed.elements.clone();
+  const auto loaded = generated_kernels().load(copied);
+  ASSERT_TRUE(loaded);
+  EXPECT_TRUE(Tensor::identical(prepared.run(*loaded), result));
+}
+
 class GeneratedDepthwise : public testing::TestWithParam<Case> {};
 
 TEST_P(GeneratedDepthwise, AgreesWithTheReference) {
@@ -103,15 +115,7 @@ TEST_P(GeneratedDepthwise, AgreesWithTheReference) {
   EXPECT_EQ(prepared.data.implementation, "generated:depthwise");
   const Tensor result = prepared.run(*prepared.kernel);
   expect_close(result, expected, 1e-5f);
-  for (int threads : {1, 2, 3})
-    with_threads(threads, [&] { EXPECT_TRUE(Tensor::identical(prepared.run(*prepared.kernel), result)) << threads; });
-  // The data alone says all.
-  kernels::KernelData copied = prepared.data;
-  copied.inputs[1].constant = copied.inputs[4].constant = Tensor();
-  for (kernels::PackedConstant& packed : copied.packed) packed.elements = packed.elements.clone();
-  const auto loaded = generated_kernels().load(copied);
-  ASSERT_TRUE(loaded);
-  EXPECT_TRUE(Tensor::identical(prepared.run(*loaded), result));
+  expect_the_same_again(prepared, result);
 
   const AttributeSet clipped = c.attributes.with("expansion_activation", std::string("Clip"))
                                    .with("expansion_activation_alpha", 0.0f)
@@ -134,13 +138,7 @@ TEST_P(GeneratedDepthwise, AgreesWithTheReferenceWithoutAnExpansion) {
   EXPECT_EQ(prepared.data.implementation, "generated:depthwise");
   const Tensor result = prepared.run(*prepared.kernel);
   expect_close(result, expected, 1e-5f);
-  for (int threads : {1, 2, 3})
-    with_threads(threads, [&] { EXPECT_TRUE(Tensor::identical(prepared.run(*prepared.kernel), result)) << threads; });
-  kernels::KernelData copied = prepared.data;
-  copied.inputs[1].constant = Tensor();
-  const auto loaded = generated_kernels().load(copied);
-  ASSERT_TRUE(loaded);
-  EXPECT_TRUE(Tensor::identical(prepared.run(*loaded), result));
+  expect_the_same_again(prepared, result);
 
   const Tensor z = random_tensor({expected.shape().begin(), expected.shape().end()}, 6), none;
   const Prepared residual(attributes, {x, w, none, z}, kConvolution, kGenerated);
