@@ -69,15 +69,7 @@ void check_operand_types(const Operator& op, const Apply& node) {
 
 void check_arity(const Operator& op, const Apply& node) {
   if (!op.known) return;
-  size_t least = 0, most = op.inputs.size();
-  for (size_t i = 0; i < op.inputs.size(); ++i) {
-    const Formal& formal = op.inputs[i];
-    if (formal.arity == Formal::Arity::Required) least = i + 1;
-    if (formal.arity == Formal::Arity::Variadic) {
-      least = std::max(least, i + static_cast<size_t>(formal.at_least));
-      most = SIZE_MAX;
-    }
-  }
+  const auto [least, most] = arity_of(op.inputs);
   size_t given = node.num_inputs();
   if (given < least || given > most) {
     throw Error(ErrorCode::InvalidModel,

@@ -9,11 +9,13 @@
 #include "codegen/attention.h"
 #include "codegen/code_cache.h"
 #include "codegen/depthwise.h"
+#include "codegen/gather.h"
 #include "codegen/group.h"
 #include "codegen/machine_code.h"
 #include "codegen/product.h"
 #include "kernels/generated/attention.h"
 #include "kernels/generated/depthwise.h"
+#include "kernels/generated/gathered_rows.h"
 #include "kernels/generated/group.h"
 #include "kernels/generated/product.h"
 
@@ -54,7 +56,8 @@ MachineCode shared_code(std::span<const Function> functions, Isa isa) {
 
 MachineCode product_code(const ProductCode& code, std::span<const int> rows) {
   std::vector<Function> functions;
-  for (int count : rows) functions.push_back(product_function(code, count));
+  for (int count : rows)
+    functions.push_back(count == kernels::generated::kGatherEntry ? gather_function(*code.gather, code.isa) : product_function(code, count));
   MachineCode shared = shared_code(functions, code.isa);
   shared.has_byte_dots = code.factors == kernels::generated::Factors::Bytes;
   return shared;
@@ -135,7 +138,7 @@ const kernels::PreparedRegistry& generating_kernels() {
 bool pays_here(std::string_view op, const AttributeSet& attributes, std::span<const int64_t> weights) {
   using namespace kernels::generated;
   const bool has_fma = describe(best_isa()).has_fma;
-  if (op == kExpansionDepthwise) return has_fma;
+  if (op == kExpansionDepthwise || op == kPointwise) return has_fma;
   Epilogue epilogue;
   if (op != kConvolution || !has_fma || !read_activation(attributes, epilogue) || !is_costly(epilogue.activation)) return true;
   const bool is_pointwise = weights.size() > 2 && std::ranges::all_of(weights.subspan(2), [](int64_t extent) { return extent == 1; });

@@ -82,6 +82,21 @@ struct Formal {  // of an input or output
   int at_least = 1;  // of a variadic
 };
 
+// How many operands or results such a list allows. Optional ones at its end may be left out, also in front of a variadic without any.
+struct Arity {
+  size_t least = 0, most = 0;
+};
+inline Arity arity_of(const std::vector<Formal>& formals) {
+  Arity arity{0, formals.size()};
+  for (size_t i = 0; i < formals.size(); ++i) {
+    if (formals[i].arity == Formal::Arity::Required) arity.least = i + 1;
+    if (formals[i].arity != Formal::Arity::Variadic) continue;
+    if (formals[i].at_least > 0) arity.least = i + static_cast<size_t>(formals[i].at_least);
+    arity.most = SIZE_MAX;
+  }
+  return arity;
+}
+
 struct AttributeDeclaration {
   enum class Kind : uint8_t { Int, Float, String, Tensor, Ints, Floats, Strings, Tensors, Type, Any };
   std::string name;

@@ -35,22 +35,6 @@ bool has_kind(const AttributeValue& value, AttributeDeclaration::Kind kind) {
   return true;
 }
 
-// How many operands or results a list of formals allows.
-struct Count {
-  size_t least = 0, most = 0;
-};
-Count count_of(const std::vector<Formal>& formals) {
-  Count count{0, formals.size()};
-  for (size_t i = 0; i < formals.size(); ++i) {
-    if (formals[i].arity == Formal::Arity::Required) count.least = i + 1;
-    if (formals[i].arity == Formal::Arity::Variadic) {
-      count.least = std::max(count.least, i + static_cast<size_t>(formals[i].at_least));
-      count.most = SIZE_MAX;
-    }
-  }
-  return count;
-}
-
 class Verifier {
  public:
   explicit Verifier(const Module& module)
@@ -404,7 +388,7 @@ class Verifier {
   void check_declaration(const Apply& node) {
     const Operator& op = node.op();
     if (!op.known) return;
-    Count inputs = count_of(op.inputs), outputs = count_of(op.outputs);
+    const Arity inputs = arity_of(op.inputs), outputs = arity_of(op.outputs);
     if (node.num_inputs() < inputs.least || node.num_inputs() > inputs.most) {
       report(Invariant::Declarations, node, "{} operands, {} takes {} {}", node.num_inputs(), op.qualified,
              node.num_inputs() < inputs.least ? "at least" : "at most",

@@ -137,6 +137,36 @@ double expansion_depthwise_flops(const InferenceContext& ctx) {
   return view.op().flops(view) + 2 * element_estimate(image) * static_cast<double>(depth.is_constant() ? depth.constant() : 1);
 }
 
+// X, W, B, Z, S, T, more of X: Conv reads [batch, spatial…, the channels of all].
+class JoinedImage : public ChannelsFirst {
+ public:
+  explicit JoinedImage(InferenceContext& lowered) : ChannelsFirst(lowered, lowered.context().get_operator("Conv")) {
+    constexpr size_t kMore = 6;
+    const Type* x = ChannelsFirst::input(0);
+    if (!x || !x->has_rank() || x->rank() < 2) return;
+    Dims dims(x->dims().begin(), x->dims().end());
+    for (size_t i = kMore; i < lowered.num_inputs(); ++i) {
+      const Type* more = lowered.input(i);
+      dims[1] = more && more->has_rank() && more->rank() == x->rank() ? dims[1] + more->dims().back() : lowered.fresh_dim(i);
+    }
+    image_ = context().tensor_type(x->dtype(), dims);
+  }
+  const Type* input(size_t i) const override { return i == 0 && image_ ? image_ : ChannelsFirst::input(i); }
+
+ private:
+  const Type* image_ = nullptr;
+};
+
+void infer_pointwise(InferenceContext& ctx) {
+  JoinedImage view(ctx);
+  view.op().infer(view);
+}
+
+double pointwise_flops(const InferenceContext& ctx) {
+  JoinedImage view(const_cast<InferenceContext&>(ctx));
+  return view.op().flops(view);
+}
+
 // Twice the output times the inner dimension.
 double product_flops(const InferenceContext& ctx) {
   auto a = ctx.dims(0);
@@ -374,6 +404,23 @@ void declare_lowered(Declarations& declare) {
   for (const char* ints : {"dilations", "kernel_shape", "pads", "strides"})
     depthwise.optional_attribute(ints, AttributeKind::Ints);
   with_epilogue(depthwise).infer(infer_expansion_depthwise).flops(expansion_depthwise_flops);
+  Declaration pointwise =
+      declare.op("LoweredPointwise", 1, "anfora")
+          .doc("activation(Conv(input_activation(Concat(X, …) · S + T), W, B) + Z), where W is [M, C, 1, …] and Concat joins channels; X, Z and Y are "
+               "[batch, spatial…, channels], S is [C] or [batch, 1…, C], T is [C].")
+          .input("X", "T")
+          .input("W", "T")
+          .optional_input("B", "T")
+          .optional_input("Z", "T")
+          .optional_input("S", "T")
+          .optional_input("T", "T")
+          .variadic_input("more X", "T", 0)
+          .output("Y", "T")
+          .type("T", kFloats)
+          .optional_attribute("input_activation", AttributeKind::String)
+          .optional_attribute("input_activation_alpha", AttributeKind::Float)
+          .optional_attribute("input_activation_beta", AttributeKind::Float);
+  with_epilogue(pointwise).infer(infer_pointwise).flops(pointwise_flops);
   declare.op("Group", 1, "anfora")
       .doc("The results of `function`, which has no free variables, for the arguments: what one generated kernel computes. Where there is none, "
            "a call.")

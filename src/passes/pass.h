@@ -94,7 +94,7 @@ std::shared_ptr<const rewrite::RuleSet> lowering_rules();
 inline constexpr std::string_view kOnnxRuntimeAttention = "onnxruntime-attention";  // also of `onnxruntime`
 inline constexpr std::string_view kGates = "gates";                                 // also of `recurrence`
 inline constexpr std::string_view kRulesOfPasses[] = {
-    "onnxruntime", kOnnxRuntimeAttention, "caches", "epilogue", kGates, "gradient-kernels", "layers", "parallel", "quantized", "recurrence", "split",
+    "onnxruntime", kOnnxRuntimeAttention, "caches", "epilogue", kGates, "gradient-kernels", "layers", "parallel", "prologue", "quantized", "recurrence", "split",
     "weights"};
 // The rules of those passes.
 std::shared_ptr<const rewrite::RuleSet> rules_of_passes();

@@ -3,7 +3,7 @@
 
 namespace anfora::passes {
 
-extern const Pass kCaches, kEpilogue, kGradientKernels, kLayers, kParallel, kQuantized, kSplit, kWeights;
+extern const Pass kCaches, kEpilogue, kGradientKernels, kLayers, kParallel, kPrologue, kQuantized, kSplit, kWeights;
 
 namespace {
 
@@ -28,6 +28,7 @@ const Pass kGradientKernels{"gradient-kernels", "kernels of gradients",
 const Pass kLayers{"layers", "states and directions", "initial states, directions and axes of recurrent layers",
                    run_rules<kLayers>};
 const Pass kParallel{"parallel", "horizontal fusion", "products of one value become one product", run_rules<kParallel>};
+const Pass kPrologue{"prologue", "prologues", "what a pointwise convolution reads is made on the way", run_rules<kPrologue>};
 const Pass kQuantized{"quantized", "integer products", "what is multiplied of quantized numbers is multiplied as integers", run_rules<kQuantized>};
 const Pass kSplit{"split", "slices to Split", "slices that tile an axis become one Split", run_rules<kSplit>};
 const Pass kWeights{"weights", "conv + batch norm, mul, add", "fold scales and offsets into weights",

@@ -10,7 +10,7 @@
 // One file or folder each, src/passes/….
 namespace anfora::passes {
 extern const Pass kAttention, kBranches, kCaches, kCanonicalize, kContraction, kCse, kDce, kDecompose, kDifferentiate, kEinsum, kEpilogue, kExpand, kFold, kGenerate, kGradientKernels, kGroup, kInline,
-    kLambdaLift, kLayers, kLayout, kLoops, kOnnxRuntime, kOutline, kParallel, kQuantized, kRecurrence, kRematerialize, kSignatures, kSimplify, kSingleExit, kSplit, kWeights,
+    kLambdaLift, kLayers, kLayout, kLoops, kOnnxRuntime, kOutline, kParallel, kPrologue, kQuantized, kRecurrence, kRematerialize, kSignatures, kSimplify, kSingleExit, kSplit, kWeights,
     kWiden, kWidenSingle;
 }
 
@@ -76,7 +76,7 @@ constexpr Stage kWiden{.name = "widen", .passes = kWidenPasses, .on_change = &kF
 // where nobody else uses the value in between, not even a dead node. What is computed again is decided at the end.
 constexpr const Pass* kLoweringPasses[] = {
     &passes::kQuantized, &passes::kLayout,   &passes::kQuantized, &passes::kFold,     &passes::kSimplify, &passes::kFold,          &passes::kCse,
-    &passes::kDce, &passes::kEpilogue, &passes::kDce, &passes::kRematerialize, &passes::kGroup,
+    &passes::kDce, &passes::kEpilogue, &passes::kPrologue, &passes::kDce, &passes::kRematerialize, &passes::kGroup,
 };
 constexpr Stage kLowering{.name = "lower", .passes = kLoweringPasses, .rules = passes::lowering_rules, .folds_dequantized = true};
 
@@ -141,6 +141,9 @@ constexpr Constraint kOrder[] = {
     {"layout", "simplify", "transposes around a layout cancel"},
     {"layout", "quantized", "convolutions of integers have their channels last"},
     {"dce", "epilogue", "a dead user keeps an epilogue from its product"},
+    {"epilogue", "prologue", "an expansion goes into its depthwise convolution, and what a convolution takes is known"},
+    {"prologue", "rematerialize", "what is made on the way is not kept"},
+    {"prologue", "group", "what is made on the way is no group"},
     {"epilogue", "rematerialize", "what is fused is not kept"},
     {"epilogue", "group", "what a product takes is not written to memory at all"},
     {"rematerialize", "group", "what is computed again may be so in the group that reads it"},

@@ -9,7 +9,8 @@
 //       ▼    │ 2 │ 5 │ 8 │ │
 //            ├───┼───┼───┤ ┘
 //
-// Rows whose distance lets them share few sets of the cache are copied apart first.
+// Rows whose distance lets them share few sets of the cache are copied apart first. Rows that are gathered (gathered_rows.h) are so for a block,
+// and then serve all panels: threads divide the blocks alone.
 #include "kernels/generated/product.h"
 
 #include <algorithm>
@@ -17,6 +18,7 @@
 
 #include "anfora/error.h"
 #include "kernels/generated/convolution_rows.h"
+#include "kernels/generated/gathered_rows.h"
 #include "kernels/generated/plan_cache.h"
 #include "kernels/generated/product_layout.h"
 #include "support/cache_size.h"
@@ -35,9 +37,10 @@ struct ProductPlan {
   };
 
   ProductPlan(ProductAttributes::Shapes of, const StridedProduct& product, const ProductLayout& layout,
-              std::optional<ConvolutionRows> windows = {})
+              std::optional<ConvolutionRows> windows = {}, std::optional<GatheredRows> several = {})
       : shapes(std::move(of)),
         convolution(std::move(windows)),
+        gathered(several),
         y_shape(product.y_shape),
         rows(product.y.dims[product.y.rank() - 2]),
         tiling(rows, layout.code.tile) {
@@ -45,7 +48,7 @@ struct ProductPlan {
     a_stride = product.a.strides[rank - 2];
     a_step = product.a.strides[rank - 1];
     y_stride = product.y.strides[rank - 2];
-    copies = layout.code.is_integer() || a_step != 1 || (a_stride != layout.code.a_stride && rows > 1);
+    copies = !gathered && (layout.code.is_integer() || a_step != 1 || (a_stride != layout.code.a_stride && rows > 1));
     const size_t given = product.added.size();
     for (size_t i = 0, next = 0; i < 2 && next < given; ++i) {
       if (layout.code.epilogue.addends[i] == Addend::None) continue;
@@ -55,7 +58,7 @@ struct ProductPlan {
 
     // A block is what stays in the cache beside a panel, but no less than makes reading the panel worthwhile.
     constexpr int64_t kFewestTiles = 4;
-    const int64_t bytes = layout.code.tile.rows * layout.code.block * int64_t{sizeof(float)};
+    const int64_t bytes = layout.code.tile.rows * (gathered ? layout.code.a_stride : layout.code.block) * int64_t{sizeof(float)};
     tiles_of_block = std::max(second_level_cache() / 2 / bytes, kFewestTiles);
     const int64_t blocks = (tiling.count + tiles_of_block - 1) / tiles_of_block;
     tiles_of_block = (tiling.count + blocks - 1) / blocks;
@@ -73,6 +76,7 @@ struct ProductPlan {
 
   ProductAttributes::Shapes shapes;
   std::optional<ConvolutionRows> convolution;
+  std::optional<GatheredRows> gathered;
   Shape y_shape;
   int64_t rows = 0;
   Tiling tiling;
@@ -158,6 +162,12 @@ class GeneratedProduct : public PreparedKernel {
       if (rows->is_pointwise()) rows.reset();
       return ProductPlan(std::move(shapes), product, layout_, std::move(rows));
     }
+    if (data_.op == kPointwise) {
+      std::optional<GatheredRows> rows = GatheredRows::resolve(shapes);
+      if (!rows) return std::nullopt;
+      const StridedProduct product = rows->product(shapes);
+      return ProductPlan(std::move(shapes), product, layout_, {}, std::move(rows));
+    }
     const std::optional<StridedProduct> product = attributes_.resolve(shapes);
     if (!product) return std::nullopt;
     return ProductPlan(std::move(shapes), *product, layout_);
@@ -174,6 +184,7 @@ class GeneratedProduct : public PreparedKernel {
             !known || i == known->tiling.rows || (known->tiling.wide > 0 && i == known->tiling.rows + 1);
         if (is_used) rows.push_back(i);
       }
+      if (layout_.code.gather) rows.push_back(kGatherEntry);
       MachineCode code = generate(layout_.code, rows);
       std::vector<int64_t> layout = expected;
       for (size_t i = 0; i < rows.size(); ++i) {
@@ -215,7 +226,7 @@ class GeneratedProduct : public PreparedKernel {
     arguments[kY] = address_of(y.raw());
     if (is_integer) {
       prepare_integers(context, plan, arguments);
-    } else {
+    } else if (!plan.gathered) {
       const float* a = context.input(0).data<float>().data();
       arguments[kA] = address_of(plan.copies ? copy_rows(context, plan, a) : a);
     }
@@ -229,27 +240,46 @@ class GeneratedProduct : public PreparedKernel {
       arguments[kAddend0 + 2 * i] = address_of(context.input(2 + i).data<float>().data());
       arguments[kAddend0Stride + 2 * i] = plan.addend_strides[i];
     }
+    if (plan.gathered) return run_gathered(context, plan, arguments);
     const int64_t panels = layout_.panels(),
                   blocks = (plan.tiling.count + plan.tiles_of_block - 1) / plan.tiles_of_block;
     const int64_t cost = std::min(plan.rows, plan.tiles_of_block * layout_.code.tile.rows) * layout_.code.depth *
                          layout_.code.panel_columns();
-    constexpr int64_t kWork = 1 << 20;  // multiply-adds; some ten microseconds
     parallel_for(std::ssize(plan.matrices) * blocks * panels, grain_of(kWork, cost), [&](int64_t begin, int64_t end) {
       while (begin < end) {  // what lies in one block of one matrix at a time
         const int64_t block = begin / panels, first = begin % panels, count = std::min(panels - first, end - begin);
-        run_block(plan, arguments, block / blocks, block % blocks, first, count);
+        const int64_t tile = block % blocks * plan.tiles_of_block;
+        run_block(plan, arguments, block / blocks, tile, std::min(tile + plan.tiles_of_block, plan.tiling.count), first, count);
         begin += count;
       }
     });
   }
 
+  // Of one matrix, as pointwise convolutions are.
+  void run_gathered(KernelContext& context, const ProductPlan& plan, const std::array<int64_t, kProductArguments>& arguments) const {
+    const int64_t tiles = plan.tiling.count, stride = layout_.code.a_stride;
+    const int64_t blocks = std::max(ceil_div(tiles, plan.tiles_of_block), std::min<int64_t>(thread_count(), tiles));
+    const int64_t cost = plan.rows / blocks * layout_.code.depth * layout_.columns;
+    parallel_for(blocks, grain_of(kWork, cost), [&](int64_t begin, int64_t end) {
+      for (int64_t block = begin; block < end; ++block) {
+        const int64_t first_tile = tiles * block / blocks, last_tile = tiles * (block + 1) / blocks;
+        const int64_t row = plan.tiling.first_row(first_tile), rows = plan.tiling.first_row(last_tile) - row;
+        Scratch<float> gathered(static_cast<size_t>(rows * stride));
+        plan.gathered->gather(entries_[kGatherEntry], layout_.code.isa, context, row, rows, gathered.data(), stride);
+        std::array<int64_t, kProductArguments> of_block = arguments;
+        of_block[kA] = address_of(gathered.data()) - bytes(row * stride);
+        run_block(plan, of_block, 0, first_tile, last_tile, 0, layout_.panels());
+      }
+    });
+  }
+
+  static constexpr int64_t kWork = 1 << 20;  // multiply-adds; some ten microseconds
+
   static int64_t bytes(int64_t elements) { return elements * int64_t{sizeof(float)}; }
 
   void run_block(const ProductPlan& plan, std::array<int64_t, kProductArguments> arguments, int64_t matrix,
-                 int64_t block, int64_t first_panel, int64_t count) const {
+                 int64_t first_tile, int64_t last_tile, int64_t first_panel, int64_t count) const {
     const ProductPlan::Matrices& at = plan.matrices[static_cast<size_t>(matrix)];
-    const int64_t first_tile = block * plan.tiles_of_block,
-                  last_tile = std::min(first_tile + plan.tiles_of_block, plan.tiling.count);
     const int64_t width = layout_.code.panel_columns(), a_stride = layout_.code.a_stride;
     const int64_t a = arguments[kA] + bytes(plan.copies ? matrix * plan.rows * a_stride : at.a),
                   y_bytes = static_cast<int64_t>(element_bytes(layout_.code.result)),
@@ -381,7 +411,7 @@ class GeneratedProduct : public PreparedKernel {
 bool prefers_generated_product(const KernelData& data) {
   constexpr int64_t kFewRows = 8;
   const InputDescription& rows = data.input(0);
-  if (data.op == kIntegerProduct || data.op == kIntegerConvolution) return true;
+  if (data.op == kIntegerProduct || data.op == kIntegerConvolution || data.op == kPointwise) return true;
   if (!rows.is_static()) return data.op != kConvolution;
   const std::optional<ProductLayout> layout = lay_out_product(data, ProductAttributes(data));
   if (!layout) return false;

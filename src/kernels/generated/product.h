@@ -10,11 +10,11 @@
 
 namespace anfora::kernels::generated {
 
-// Makes the entries for those numbers of rows, in that order.
+// Makes the entries for those numbers of rows, or kGatherEntry, in that order.
 using ProductGenerator = MachineCode (*)(const ProductCode& code, std::span<const int> rows);
 
 // The operators that there is code for.
-inline constexpr std::string_view kProducts[] = {"MatMul", "Gemm", "LoweredMatMul", "LoweredMatMulInteger", "LoweredConvInteger", "LoweredConv"};
+inline constexpr std::string_view kProducts[] = {"MatMul", "Gemm", "LoweredMatMul", "LoweredMatMulInteger", "LoweredConvInteger", "LoweredConv", "LoweredPointwise"};
 // Those for which there is also code with other tiles than the expected one, under names_of_product_tiles().
 inline constexpr std::string_view kTiledProducts[] = {"MatMul", "Gemm", "LoweredMatMul"};
 

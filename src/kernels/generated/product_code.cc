@@ -17,7 +17,7 @@ std::string name_of_tile(const Tile& tile) { return fmt::format("{}{}x{}", kTile
 std::span<const Tile> product_tiles(Isa isa) {
   static constexpr Tile kSse2[] = {{4, 2}, {2, 4}};  // a product takes a register of its own before it is added
   static constexpr Tile kAvx2[] = {{6, 2}, {4, 3}};  // 12 sums, the vectors of the panel, 1 element of A
-  static constexpr Tile kAvx512[] = {{8, 3}, {6, 4}, {12, 2}};
+  static constexpr Tile kAvx512[] = {{8, 3}, {6, 4}, {12, 2}, {12, 1}};
   switch (isa) {
     case Isa::Sse2: return kSse2;
     case Isa::Avx2: return kAvx2;
@@ -68,6 +68,10 @@ std::vector<int64_t> ProductCode::numbers() const {
   const std::vector<int64_t>& own = is_integer() ? of_integers : of_floats;
   all.insert(all.end(), own.begin(), own.end());
   all.insert(all.end(), last.begin(), last.end());
+  if (gather) {
+    const std::vector<int64_t> of_gather = gather->numbers();
+    all.insert(all.end(), of_gather.begin(), of_gather.end());
+  }
   return all;
 }
 

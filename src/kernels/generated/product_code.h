@@ -32,6 +32,7 @@
 
 #include "anfora/dtype.h"
 #include "kernels/generated/epilogue.h"
+#include "kernels/generated/gather_code.h"
 #include "kernels/generated/isa.h"
 
 namespace anfora::kernels::generated {
@@ -83,6 +84,7 @@ struct ProductCode {
   Scale scale = Scale::None;      // of integers; without one there is no epilogue
   DType result = DType::F32;      // I8, U8: quantized behind the epilogue
   Epilogue epilogue;
+  std::optional<GatherCode> gather;  // of floats: rows of A are gathered, tile by tile
 
   // The numbers that the machine code depends on, isa and factors first.
   std::vector<int64_t> numbers() const;
@@ -99,6 +101,9 @@ struct ProductCode {
     return std::clamp(kSumsInFlight / (rows * tile.vectors), 1, kMost);
   }
 };
+
+// Among the entries, which have the numbers of their rows: the code that gathers rows.
+inline constexpr int kGatherEntry = 0;
 
 // The arguments of an entry, in order. Strides count in elements.
 enum ProductArgument : uint8_t {

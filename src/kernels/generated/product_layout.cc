@@ -4,6 +4,7 @@
 #include <array>
 
 #include "kernels/generated/convolution_rows.h"
+#include "kernels/generated/gathered_rows.h"
 #include "support/mapped_file.h"
 #include "support/parallel.h"
 
@@ -120,9 +121,10 @@ std::optional<StridedOperand> weights_matrix(const KernelData& data, const Produ
   const InputDescription& weights = data.input(1);
   if (!weights.constant.defined()) return std::nullopt;
   const Shape& shape = weights.constant.shape();
-  if (data.op == kConvolution) {
+  if (data.op == kConvolution || data.op == kPointwise) {
     const int64_t channels = shape.size() > 2 ? shape[1] : 0;
-    if (!ConvolutionRows::is_product(data.attributes, shape) || element_count(shape) != shape[0] * channels) return std::nullopt;
+    if (data.op == kConvolution && !ConvolutionRows::is_product(data.attributes, shape)) return std::nullopt;
+    if (element_count(shape) != shape[0] * channels) return std::nullopt;
     return StridedOperand::dense(Shape{shape[0], channels}, std::array<int64_t, 2>{1, 0});
   }
   if (data.op == kIntegerConvolution) {
@@ -177,7 +179,11 @@ std::optional<ProductLayout> lay_out_product(const KernelData& data, const Produ
     if (is_integer || *named == code.tile || std::ranges::find(tiles, *named) == tiles.end()) return std::nullopt;
     code.tile = *named;
   }
-  code.has_open_sizes = data.op == kConvolution;
+  if (data.op == kPointwise) {
+    code.gather = GatheredRows::code(data);
+    if (!code.gather) return std::nullopt;
+  }
+  code.has_open_sizes = data.op == kConvolution || data.op == kPointwise;
   code.depth = is_integer ? layout.integers.words(layout.depth) : layout.depth;
   code.block = product_block(code.depth);
   code.a_stride = row_stride(code.depth, code.tile);

@@ -7,6 +7,7 @@
 //                                        activation(scale · MatMulInteger(A, B, …) + C + Z), or that quantized; without a scale, the product
 //   LoweredConvInteger                   X, W, and the same
 //   LoweredExpansionDepthwise            X, W, B?, Z?, E, F?            activation(Conv(expansion_activation(Conv(X, E) + F), W) + B + Z)
+//   LoweredPointwise                     X, W, B?, Z?, S?, T?, more X…      activation(Conv(input_activation(Concat(X, …) · S + T), W) + B + Z)
 //   LoweredBatchNormalization            X, scale, B, mean, variance    activation(BatchNormalization(…)), in inference
 //   LoweredMaxPool, LoweredAveragePool   X
 //
@@ -178,6 +179,28 @@ class LoweredExpansionDepthwise {
   Epilogue epilogue_;
 };
 
+// A convolution of what is joined, scaled, shifted and activated.
+class LoweredPointwise {
+ public:
+  explicit LoweredPointwise(const AttributeSet& attributes) : input_activation_(attributes, "input_activation"), epilogue_(attributes) {}
+
+  void run(KernelContext& context) const {
+    constexpr size_t kScale = 4, kShift = 5, kMore = 6;
+    Tensor x = context.input(0);
+    for (size_t i = kMore; i < context.num_inputs(); ++i) x = concat_(context, {x, context.input(i)});
+    if (const Tensor* scale = context.optional_input(kScale)) x = multiply_(context, {x, *scale});
+    if (const Tensor* shift = context.optional_input(kShift)) x = add_(context, {x, *shift});
+    x = to_channels_first(context, input_activation_(context, x));
+    Tensor y = convolution_(context, {x, context.input(1), optional_input(context, 2)});
+    context.set_output(0, epilogue_(context, to_channels_last(context, y), 3));
+  }
+
+ private:
+  Part concat_{"Concat", AttributeSet().with("axis", int64_t{-1})}, multiply_{"Mul"}, add_{"Add"}, convolution_{"Conv"};
+  FusedActivation input_activation_;
+  Epilogue epilogue_;
+};
+
 template <const char* const& Op>
 class LoweredPool {
  public:
@@ -285,6 +308,7 @@ void for_each_lowered(const Add& add) {
   add("LoweredConvTranspose", std::type_identity<LoweredConvolution<kConvTranspose>>());
   add("LoweredBatchNormalization", std::type_identity<LoweredBatchNormalization>());
   add("LoweredExpansionDepthwise", std::type_identity<LoweredExpansionDepthwise>());
+  add("LoweredPointwise", std::type_identity<LoweredPointwise>());
   add("LoweredMatMul", std::type_identity<LoweredMatMul>());
   add("LoweredMatMulInteger", std::type_identity<LoweredInteger<kMatMulInteger>>());
   add("LoweredConvInteger", std::type_identity<LoweredInteger<kConvInteger>>());
