@@ -135,10 +135,14 @@ const kernels::PreparedRegistry& generating_kernels() {
   return registry;
 }
 
+bool has_only_generated_code(std::string_view op) {
+  return op == kernels::generated::kExpansionDepthwise || op == kernels::generated::kPointwise;
+}
+
 bool pays_here(std::string_view op, const AttributeSet& attributes, std::span<const int64_t> weights) {
   using namespace kernels::generated;
   const bool has_fma = describe(best_isa()).has_fma;
-  if (op == kExpansionDepthwise || op == kPointwise) return has_fma;
+  if (has_only_generated_code(op)) return has_fma;
   Epilogue epilogue;
   if (op != kConvolution || !has_fma || !read_activation(attributes, epilogue) || !is_costly(epilogue.activation)) return true;
   const bool is_pointwise = weights.size() > 2 && std::ranges::all_of(weights.subspan(2), [](int64_t extent) { return extent == 1; });

@@ -15,9 +15,12 @@ std::unique_ptr<kernels::PreparedKernel> generate_product(kernels::KernelData& d
 // Made once; products where their code is expected to be faster than the library's. A kernel's code is data of it from then on: kernels::generated::generated_kernels() runs it without this layer.
 const kernels::PreparedRegistry& generating_kernels();
 
-// Whether an operator that stands for several others is worth making on this processor, by the shape of its weights (−1: not known). Inverted
-// residuals have only generated code, and without multiply-adds the library's kernels of their parts are faster; Swish and the like are
-// faster in a group than in the library's convolutions.
+// Operators that stand for several others, and that no library has.
+bool has_only_generated_code(std::string_view op);
+
+// Whether an operator that stands for several others is worth making on this processor, by the shape of its weights (−1: not known). Where there
+// is only generated code, and no multiply-adds, the library's kernels of the parts are faster; Swish and the like are faster in a group than in
+// the library's convolutions.
 bool pays_here(std::string_view op, const AttributeSet& attributes, std::span<const int64_t> weights);
 
 }  // namespace anfora::codegen

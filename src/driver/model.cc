@@ -9,7 +9,6 @@
 
 #include "anfora/error.h"
 #include "codegen/generated_kernels.h"
-#include "kernels/generated/depthwise.h"
 #include "driver/evaluate.h"
 #include "driver/flops.h"
 #include "driver/gradient.h"
@@ -189,7 +188,7 @@ void require_known_sizes(const ir::Module& module) {
 
 // Of what stands for several operators: see codegen::pays_here(). Under a memory limit nothing is generated.
 bool is_worth_making(const ir::Apply& node, bool generates) {
-  if (!generates) return node.op().name != kernels::generated::kExpansionDepthwise;
+  if (!generates) return !codegen::has_only_generated_code(node.op().name);
   std::vector<int64_t> weights;
   const ir::Type* type = node.num_inputs() > 1 && node.has_input(1) ? node.input(1)->type() : nullptr;
   if (type && type->is_tensor() && type->has_rank()) {

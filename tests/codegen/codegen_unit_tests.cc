@@ -405,7 +405,7 @@ TEST(Codegen, CostlyActivationsOfWindowsAreLeftToGroups) {
   EXPECT_TRUE(pays_here("LoweredConv", swish.with("group", int64_t{64}), Dims{64, 1, 3, 3}));
   EXPECT_TRUE(pays_here("LoweredConv", swish.with("activation", std::string("Relu")), Dims{64, 32, 3, 3}));
   EXPECT_TRUE(pays_here("LoweredMatMul", swish, Dims{64, 32}));
-  EXPECT_EQ(pays_here("LoweredExpansionDepthwise", {}, {}), has_fma);
+  for (const char* op : {"LoweredExpansionDepthwise", "LoweredPointwise"}) EXPECT_EQ(pays_here(op, {}, {}), has_fma);
 }
 
 TEST(GeneratedProduct, LeavesTheRestToOthers) {

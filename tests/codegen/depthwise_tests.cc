@@ -7,10 +7,8 @@
 
 #include "both_ways.h"
 #include "codegen/depthwise.h"
-#include "codegen/generated_kernels.h"
 #include "kernels/generated/depthwise.h"
-#include "kernels/generated/registry.h"
-#include "prepare_kernel.h"
+#include "prepared.h"
 
 namespace anfora::codegen {
 namespace {
@@ -55,52 +53,12 @@ struct Case {
   AttributeSet attributes;
 };
 
-struct Prepared {
-  Prepared(const AttributeSet& attributes, std::vector<Tensor> given, std::string_view op = kExpansionDepthwise, std::string_view implementation = "")
-      : inputs(std::move(given)), data{std::string(op), attributes, {}, 1} {
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      const bool is_present = inputs[i].defined();
-      data.inputs.push_back({.present = is_present,
-                             .dtype = is_present ? inputs[i].dtype() : DType::Undefined,
-                             .shape = is_present ? std::optional(inputs[i].shape()) : std::nullopt,
-                             .constant = i == 1 || i == 4 ? inputs[i] : Tensor()});
-      datums.push_back(is_present ? Datum(inputs[i]) : Datum());
-    }
-    kernel = implementation.empty() ? generating_kernels().prepare(data) : generating_kernels().prepare_as(data, implementation);
-  }
-
-  Tensor run(const kernels::PreparedKernel& of) const {
-    std::vector<const Datum*> pointers;
-    for (const Datum& datum : datums) pointers.push_back(&datum);
-    Datum result;
-    kernels::PreparedRun(of).run(data.attributes, pointers, {&result, 1});
-    return result.tensor();
-  }
-
-  std::vector<Tensor> inputs;
-  std::vector<Datum> datums;
-  kernels::KernelData data;
-  std::unique_ptr<kernels::PreparedKernel> kernel;
-};
-
 AttributeSet window(int64_t channels, Dims strides, Dims pads, Dims dilations = {1, 1}) {
   return {{"group", channels}, {"strides", std::move(strides)}, {"pads", std::move(pads)}, {"dilations", std::move(dilations)}};
 }
 
 // Also where it is not preferred.
 constexpr std::string_view kGenerated = "generated:depthwise";
-
-// By any number of threads, and from the data alone.
-void expect_the_same_again(const Prepared& prepared, const Tensor& result) {
-  for (int threads : {1, 2, 3})
-    with_threads(threads, [&] { EXPECT_TRUE(Tensor::identical(prepared.run(*prepared.kernel), result)) << threads; });
-  kernels::KernelData copied = prepared.data;
-  for (kernels::InputDescription& input : copied.inputs) input.constant = Tensor();
-  for (kernels::PackedConstant& packed : copied.packed) packed.elements = packed.elements.clone();
-  const auto loaded = generated_kernels().load(copied);
-  ASSERT_TRUE(loaded);
-  EXPECT_TRUE(Tensor::identical(prepared.run(*loaded), result));
-}
 
 class GeneratedDepthwise : public testing::TestWithParam<Case> {};
 
@@ -110,7 +68,7 @@ TEST_P(GeneratedDepthwise, AgreesWithTheReference) {
                b = random_tensor({c.channels}, 3), e = random_tensor({c.channels, c.x.back(), 1, 1}, 4), f = random_tensor({c.channels}, 5), none;
   const AttributeSet activations = c.attributes.with("activation", std::string("Swish")).with("expansion_activation", std::string("Relu"));
   const Tensor expected = run_kernel(std::string(kExpansionDepthwise), activations, {x, w, b, none, e, f})[0];
-  const Prepared prepared(activations, {x, w, b, none, e, f});
+  const Prepared prepared(kExpansionDepthwise, activations, {x, w, b, none, e, f});
   ASSERT_TRUE(prepared.kernel);
   EXPECT_EQ(prepared.data.implementation, "generated:depthwise");
   const Tensor result = prepared.run(*prepared.kernel);
@@ -121,7 +79,7 @@ TEST_P(GeneratedDepthwise, AgreesWithTheReference) {
                                    .with("expansion_activation_alpha", 0.0f)
                                    .with("expansion_activation_beta", 0.5f);
   const Tensor z = random_tensor({expected.shape().begin(), expected.shape().end()}, 6);
-  const Prepared residual(clipped, {x, w, none, z, e});
+  const Prepared residual(kExpansionDepthwise, clipped, {x, w, none, z, e});
   ASSERT_TRUE(residual.kernel);
   expect_close(residual.run(*residual.kernel), run_kernel(std::string(kExpansionDepthwise), clipped, {x, w, none, z, e})[0], 1e-5f);
 }
@@ -133,7 +91,7 @@ TEST_P(GeneratedDepthwise, AgreesWithTheReferenceWithoutAnExpansion) {
   const Tensor x = random_tensor(shape, 1), w = random_tensor({c.channels, 1, c.kernel[0], c.kernel[1]}, 2), b = random_tensor({c.channels}, 3);
   const AttributeSet attributes = c.attributes.with("channels_last", int64_t{1}).with("activation", std::string("Swish"));
   const Tensor expected = run_kernel(std::string(kConvolution), attributes, {x, w, b})[0];
-  const Prepared prepared(attributes, {x, w, b}, kConvolution, kGenerated);
+  const Prepared prepared(kConvolution, attributes, {x, w, b}, kGenerated);
   ASSERT_TRUE(prepared.kernel);
   EXPECT_EQ(prepared.data.implementation, "generated:depthwise");
   const Tensor result = prepared.run(*prepared.kernel);
@@ -141,7 +99,7 @@ TEST_P(GeneratedDepthwise, AgreesWithTheReferenceWithoutAnExpansion) {
   expect_the_same_again(prepared, result);
 
   const Tensor z = random_tensor({expected.shape().begin(), expected.shape().end()}, 6), none;
-  const Prepared residual(attributes, {x, w, none, z}, kConvolution, kGenerated);
+  const Prepared residual(kConvolution, attributes, {x, w, none, z}, kGenerated);
   ASSERT_TRUE(residual.kernel);
   expect_close(residual.run(*residual.kernel), run_kernel(std::string(kConvolution), attributes, {x, w, none, z})[0], 1e-5f);
 }
@@ -163,7 +121,7 @@ TEST(GeneratedDepthwise, LeavesTheRestToOthers) {
   const Tensor x = random_tensor({1, 6, 6, 8}, 1), w = random_tensor({16, 1, 3, 3}, 2), e = random_tensor({16, 8, 1, 1}, 3), none;
   const AttributeSet attributes = window(16, {1, 1}, {1, 1, 1, 1});
   auto is_generated = [&](const AttributeSet& of, const Tensor& filters, const Tensor& expansion) {
-    const Prepared prepared(of, {x, filters, none, none, expansion});
+    const Prepared prepared(kExpansionDepthwise, of, {x, filters, none, none, expansion});
     return prepared.data.implementation == "generated:depthwise";
   };
   EXPECT_TRUE(is_generated(attributes, w, e));
@@ -171,8 +129,8 @@ TEST(GeneratedDepthwise, LeavesTheRestToOthers) {
   EXPECT_FALSE(is_generated(attributes.with("expansion_activation", std::string("Mish")), w, e));
   EXPECT_FALSE(is_generated(attributes.with("group", int64_t{8}), random_tensor({16, 2, 3, 3}, 2), e));
   EXPECT_FALSE(is_generated(attributes, w, random_tensor({16, 4, 1, 1}, 3)));
-  EXPECT_FALSE(Prepared(attributes, {x, w}, kConvolution).kernel);  // no activation that takes long
-  EXPECT_FALSE(Prepared(attributes.with("activation", std::string("Swish")), {x, w}, kConvolution).kernel);  // channels first
+  EXPECT_FALSE(Prepared(kConvolution, attributes, {x, w}).kernel);  // no activation that takes long
+  EXPECT_FALSE(Prepared(kConvolution, attributes.with("activation", std::string("Swish")), {x, w}).kernel);  // channels first
   Tensor infinite = w.clone();
   infinite.data<float>()[7] = std::numeric_limits<float>::infinity();
   EXPECT_FALSE(is_generated(attributes, infinite, e));

@@ -243,8 +243,10 @@ class GeneratedProduct : public PreparedKernel {
     if (plan.gathered) return run_gathered(context, plan, arguments);
     const int64_t panels = layout_.panels(),
                   blocks = (plan.tiling.count + plan.tiles_of_block - 1) / plan.tiles_of_block;
-    const int64_t cost = std::min(plan.rows, plan.tiles_of_block * layout_.code.tile.rows) * layout_.code.depth *
-                         layout_.code.panel_columns();
+    // Reading weights takes as long as multiplying so many rows by them.
+    constexpr int64_t kRowsOfReading = 8;
+    const int64_t cost = std::clamp(plan.rows, kRowsOfReading, std::max(kRowsOfReading, plan.tiles_of_block * layout_.code.tile.rows)) *
+                         layout_.code.depth * layout_.code.panel_columns();
     parallel_for(std::ssize(plan.matrices) * blocks * panels, grain_of(kWork, cost), [&](int64_t begin, int64_t end) {
       while (begin < end) {  // what lies in one block of one matrix at a time
         const int64_t block = begin / panels, first = begin % panels, count = std::min(panels - first, end - begin);

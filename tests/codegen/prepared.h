@@ -1,0 +1,61 @@
+// Kernels of generated code, made of constant weights, beside the reference kernel.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "codegen/generated_kernels.h"
+#include "kernels/generated/registry.h"
+#include "prepare_kernel.h"
+
+namespace anfora::codegen {
+
+// A generated kernel of an operator, weights being inputs 1 and 4.
+struct Prepared {
+  Prepared(std::string_view op, const AttributeSet& attributes, std::vector<Tensor> given, std::string_view implementation = "")
+      : inputs(std::move(given)), data{std::string(op), attributes, {}, 1} {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const bool is_present = inputs[i].defined();
+      data.inputs.push_back({.present = is_present,
+                             .dtype = is_present ? inputs[i].dtype() : DType::Undefined,
+                             .shape = is_present ? std::optional(inputs[i].shape()) : std::nullopt,
+                             .constant = i == 1 || i == 4 ? inputs[i] : Tensor()});
+      datums.push_back(is_present ? Datum(inputs[i]) : Datum());
+    }
+    kernel = implementation.empty() ? generating_kernels().prepare(data) : generating_kernels().prepare_as(data, implementation);
+  }
+
+  Tensor run(const kernels::PreparedKernel& of) const {
+    std::vector<const Datum*> pointers;
+    for (const Datum& datum : datums) pointers.push_back(&datum);
+    Datum result;
+    kernels::PreparedRun(of).run(data.attributes, pointers, {&result, 1});
+    return result.tensor();
+  }
+
+  std::vector<Tensor> inputs;
+  std::vector<Datum> datums;
+  kernels::KernelData data;
+  std::unique_ptr<kernels::PreparedKernel> kernel;
+};
+
+// By any number of threads, and from the data alone.
+inline void expect_the_same_again(const Prepared& prepared, const Tensor& result) {
+  for (int threads : {1, 2, 3})
+    with_threads(threads, [&] { EXPECT_TRUE(Tensor::identical(prepared.run(*prepared.kernel), result)) << threads; });
+  kernels::KernelData copied = prepared.data;
+  for (size_t i = 0; i < copied.inputs.size(); ++i) {
+    Tensor& constant = copied.inputs[i].constant;
+    if (prepared.kernel->has_packed(i)) constant = Tensor::view(constant.dtype(), constant.shape(), nullptr, nullptr);
+  }
+  for (kernels::PackedConstant& packed : copied.packed) packed.elements = packed.elements.clone();
+  const auto loaded = kernels::generated::generated_kernels().load(copied);
+  ASSERT_TRUE(loaded);
+  EXPECT_TRUE(Tensor::identical(prepared.run(*loaded), result));
+}
+
+}  // namespace anfora::codegen
