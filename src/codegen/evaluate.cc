@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "anfora/error.h"
+#include "support/element_types.h"
 
 namespace anfora::codegen {
 namespace {
@@ -166,6 +167,9 @@ class Evaluator {
           if (is_off) return;
           if (bytes_in_memory(node) == 4) {
             result[i] = from_float(*access<float>(address, false));
+          } else if (bytes_in_memory(node) == 2) {
+            const bool is_half = node.number == static_cast<int64_t>(InMemory::Half);
+            result[i] = from_float(is_half ? static_cast<float>(*access<Float16>(address, false)) : static_cast<float>(*access<BFloat16>(address, false)));
           } else {
             const uint8_t byte = *access<uint8_t>(address, false);
             const bool is_signed = node.number == static_cast<int64_t>(InMemory::SignedByte);

@@ -139,6 +139,8 @@ bool has_only_generated_code(std::string_view op) {
   return op == kernels::generated::kExpansionDepthwise || op == kernels::generated::kPointwise;
 }
 
+bool reads_weights(DType dtype) { return kernels::generated::reads_weights(best_isa(), dtype); }
+
 bool pays_here(std::string_view op, const AttributeSet& attributes, std::span<const int64_t> weights) {
   using namespace kernels::generated;
   const bool has_fma = describe(best_isa()).has_fma;

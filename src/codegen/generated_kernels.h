@@ -18,6 +18,9 @@ const kernels::PreparedRegistry& generating_kernels();
 // Operators that stand for several others, and that no library has.
 bool has_only_generated_code(std::string_view op);
 
+// Whether products read constant weights of that type beside f32.
+bool reads_weights(DType dtype);
+
 // Whether an operator that stands for several others is worth making on this processor, by the shape of its weights (−1: not known). Where there
 // is only generated code, and no multiply-adds, the library's kernels of the parts are faster; Swish and the like are faster in a group than in
 // the library's convolutions.

@@ -87,8 +87,8 @@ enum class Op : uint8_t {
   If,       // mask; two blocks, of which one runs and yields
 };
 
-// What an i32 is in memory: a word, or a byte, to which a store drops the others.
-enum class InMemory : uint8_t { Word, UnsignedByte, SignedByte };
+// What an element is in memory: a word; an i32 a byte, to which a store drops the others; an f32 that is loaded also f16 or bf16.
+enum class InMemory : uint8_t { Word, UnsignedByte, SignedByte, Half, BFloat };
 
 using Value = int32_t;  // the number of a node in its function
 inline constexpr Value kNone = -1;
@@ -111,8 +111,15 @@ struct Node {
 
 // Bytes of an element in memory.
 inline int64_t bytes_in_memory(const Node& node) {
-  const bool is_word = node.type.element != Element::Mask && node.number == static_cast<int64_t>(InMemory::Word);
-  return is_word ? 4 : 1;
+  if (node.type.element == Element::Mask) return 1;
+  switch (static_cast<InMemory>(node.number)) {
+    case InMemory::Word: return 4;
+    case InMemory::UnsignedByte:
+    case InMemory::SignedByte: return 1;
+    case InMemory::Half:
+    case InMemory::BFloat: return 2;
+  }
+  return 4;
 }
 
 struct Parameter {

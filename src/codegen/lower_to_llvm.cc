@@ -88,7 +88,7 @@ class Lowering {
   }
 
   llvm::Value* address(const Node& memory, int row, int vector) {
-    llvm::Type* in_memory = bytes_in_memory(memory) == 1 ? b_.getInt8Ty() : b_.getFloatTy();
+    llvm::Type* in_memory = b_.getIntNTy(static_cast<unsigned>(8 * bytes_in_memory(memory)));
     llvm::Value* base = single(memory.operands[0]);
     if (row > 0) {
       llvm::Value* distance = b_.CreateMul(b_.getInt64(static_cast<uint64_t>(row)), single(memory.operands[1]));
@@ -108,11 +108,11 @@ class Lowering {
       case Op::Bits: return b_.getInt32(static_cast<uint32_t>(n.number));
       case Op::Float: return llvm::ConstantFP::get(b_.getFloatTy(), static_cast<double>(n.scalar));
       case Op::Offset:
-        return b_.CreateGEP(n.number == 1 ? b_.getInt8Ty() : b_.getFloatTy(), single(n.operands[0]),
-                            single(n.operands[1]));
+        return b_.CreateGEP(b_.getIntNTy(static_cast<unsigned>(8 * n.number)), single(n.operands[0]), single(n.operands[1]));
       case Op::Load: {
         llvm::Value* from = address(n, row, vector);
         if (bytes_in_memory(n) == 1) return load_bytes(n, from, vector);
+        if (bytes_in_memory(n) == 2) return load_narrow(n, from);
         if (n.operands.size() == 2) return b_.CreateAlignedLoad(element_type(n.type), from, llvm::Align(4));
         return b_.CreateMaskedLoad(element_type(n.type), from, llvm::Align(4), element(n.operands[2], 0, vector, lanes),
                                    llvm::Constant::getNullValue(element_type(n.type)));
@@ -173,6 +173,18 @@ class Lowering {
     if (n.type.element == Element::Mask) return b_.CreateICmpNE(loaded, zeros);
     const bool is_signed = n.number == static_cast<int64_t>(InMemory::SignedByte);
     return is_signed ? b_.CreateSExt(loaded, element_type(n.type)) : b_.CreateZExt(loaded, element_type(n.type));
+  }
+
+  // f16 or bf16, whose bits are the upper half of those of f32.
+  llvm::Value* load_narrow(const Node& n, llvm::Value* from) {
+    auto lanes_of = [&](llvm::Type* one) {
+      return n.type.lanes == 1 ? one : llvm::FixedVectorType::get(one, static_cast<unsigned>(n.type.lanes));
+    };
+    const bool is_half = n.number == static_cast<int64_t>(InMemory::Half);
+    llvm::Value* loaded = b_.CreateAlignedLoad(lanes_of(is_half ? b_.getHalfTy() : b_.getInt16Ty()), from, llvm::Align(2));
+    if (is_half) return b_.CreateFPExt(loaded, element_type(n.type));
+    constexpr uint64_t kBits = 16;
+    return b_.CreateBitCast(b_.CreateShl(b_.CreateZExt(loaded, lanes_of(b_.getInt32Ty())), kBits), element_type(n.type));
   }
 
   llvm::Value* arithmetic(Op op, bool is_float, llvm::Value* a, llvm::Value* b) {

@@ -114,6 +114,8 @@ class Printer {
       case InMemory::Word: return "";
       case InMemory::UnsignedByte: return "u8 ";
       case InMemory::SignedByte: return "i8 ";
+      case InMemory::Half: return "f16 ";
+      case InMemory::BFloat: return "bf16 ";
     }
     return "? ";
   }

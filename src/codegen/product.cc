@@ -76,7 +76,7 @@ class ProductBuilder {
     std::vector<Value> numbers, first, initial;
     for (int i = 0; i < count; ++i) {
       numbers.push_back(i == 0 ? panel : b_.add(panel, b_.integer(i)));
-      first.push_back(b_.offset(parameters_[kB], panel_offset(numbers.back())));
+      first.push_back(b_.offset(parameters_[kB], panel_offset(numbers.back()), weight_bytes()));
       initial.push_back(begin(tile, numbers.back()));
     }
     const std::vector<Type> tiles(static_cast<size_t>(count), tile);
@@ -89,12 +89,18 @@ class ProductBuilder {
           std::vector<Value> next;
           for (size_t i = 0; i < first.size(); ++i) {
             const Value row = b_.load({element(), 1, code_.tile.vectors, isa_.lanes},
-                                      b_.offset(first[i], multiply(k, width)), b_.integer(0));
+                                      b_.offset(first[i], multiply(k, width), weight_bytes()), b_.integer(0), kNone, weights_in_memory());
             next.push_back(multiply_add(column, row, carried[i]));
           }
           return next;
         });
     for (size_t i = 0; i < sums.size(); ++i) end(sums[i], numbers[i]);
+  }
+
+  int64_t weight_bytes() const { return code_.is_integer() ? 4 : static_cast<int64_t>(element_bytes(code_.weights)); }
+  InMemory weights_in_memory() const {
+    if (!code_.has_narrow_weights()) return InMemory::Word;
+    return code_.weights == DType::F16 ? InMemory::Half : InMemory::BFloat;
   }
 
   Value panel_offset(Value panel) {

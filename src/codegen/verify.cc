@@ -83,7 +83,7 @@ class Verifier {
       case Op::Offset:
         expect_count(value, 2, 2);
         expect(value, node.operands[0], Element::Pointer);
-        if (node.number != 1 && node.number != 4) fail(value, "of elements of {} bytes", node.number);
+        if (node.number != 1 && node.number != 2 && node.number != 4) fail(value, "of elements of {} bytes", node.number);
         return expect(value, node.operands[1], Element::Index);
       case Op::Load: expect_count(value, 2, 3); return check_memory(value, node, 2);
       case Op::Store:
@@ -109,9 +109,10 @@ class Verifier {
     const bool is_row_of_mask = node.type.element == Element::Mask && node.type.rows == 1 && node.type.vectors == 1;
     const bool is_words = node.type.element == Element::F32 || node.type.element == Element::I32;
     if (!is_words && !is_row_of_mask) fail(value, "memory holds f32, i32, and single rows of masks");
-    const bool has_bytes = node.number == static_cast<int64_t>(InMemory::UnsignedByte) ||
-                           node.number == static_cast<int64_t>(InMemory::SignedByte);
-    if (node.number != 0 && !(has_bytes && node.type.element == Element::I32)) fail(value, "bytes of {}", to_string(node.type));
+    const int64_t bytes = bytes_in_memory(node);
+    if (bytes == 1 && node.type.element == Element::F32) fail(value, "bytes of {}", to_string(node.type));
+    const bool is_narrow_load = node.op == Op::Load && node.type.element == Element::F32 && node.operands.size() <= mask;
+    if (bytes == 2 && !is_narrow_load) fail(value, "half precision but in loads of f32 without a mask");
     if (node.type.lanes == 1 && node.type.vectors != 1) fail(value, "a row of single elements");
     if (node.operands.size() <= mask) return;
     expect(value, node.operands[mask], Element::Mask);

@@ -188,9 +188,13 @@ void require_known_sizes(const ir::Module& module) {
 
 // Of what stands for several operators: see codegen::pays_here(). Under a memory limit nothing is generated.
 bool is_worth_making(const ir::Apply& node, bool generates) {
-  if (!generates) return !codegen::has_only_generated_code(node.op().name);
+  if (!generates && codegen::has_only_generated_code(node.op().name)) return false;
   std::vector<int64_t> weights;
   const ir::Type* type = node.num_inputs() > 1 && node.has_input(1) ? node.input(1)->type() : nullptr;
+  const ir::Type* first = node.num_inputs() > 1 && node.has_input(0) ? node.input(0)->type() : nullptr;
+  if (node.is("LoweredMatMul") && type && first && type->is_tensor() && first->is_tensor() && type->dtype() != first->dtype())
+    return generates && codegen::reads_weights(type->dtype());
+  if (!generates) return true;
   if (type && type->is_tensor() && type->has_rank()) {
     for (const ir::Dim& dim : type->dims()) weights.push_back(dim.is_constant() ? dim.constant() : -1);
   }
@@ -208,6 +212,7 @@ void prepare(ir::Module& module, const CompileOptions& options) {
   const pipeline::OptimizeReport report = pipeline::optimize(
       module, {.pipeline = &pipeline::kExecute,
                .passes = {.math = options.math,
+                          .reads_weights = options.memory_limit ? nullptr : codegen::reads_weights,
                           .evaluate = fast_evaluator(),
                           .has_operator = [generates = !options.memory_limit](const ir::Apply& node) { return is_worth_making(node, generates); },
                           .memory_limit = options.memory_limit},

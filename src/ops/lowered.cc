@@ -352,13 +352,14 @@ void declare_lowered(Declarations& declare) {
       .in_place();
   with_epilogue(declare.op("LoweredMatMul", 1, "anfora")
                     .doc("activation(alpha · A · B + C + Z), where A, B and the result are first transposed as the "
-                         "attributes say.")
+                         "attributes say, and B is converted to the type of A.")
                     .input("A", "T")
-                    .input("B", "T")
+                    .input("B", "T2")
                     .optional_input("C", "T")
                     .optional_input("Z", "T")
                     .output("Y", "T")
                     .type("T", kFloats)
+                    .type("T2", kFloats)
                     .attribute("alpha", 1.0f)
                     .optional_attribute("perm_a", AttributeKind::Ints)
                     .optional_attribute("perm_b", AttributeKind::Ints)

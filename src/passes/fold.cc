@@ -106,6 +106,7 @@ class Folder {
 
   bool is_kept(const Apply& node) const {
     if (node.is("DequantizeLinear") && keeps_quantized(node)) return true;
+    if (node.is("Cast") && keeps_narrow(node)) return true;
     if (context_.options.fold_transposed_weights || !node.is("Transpose")) return false;
     const Tensor* weights = constant_tensor(node.input(0));
     if (!weights || weights->dtype() != DType::F32 || weights->rank() != 2) return false;
@@ -113,6 +114,20 @@ class Folder {
       const Type* left = use.user->num_inputs() == 2 ? use.user->input(0)->type() : nullptr;
       return use.user->is("MatMul") && use.index() == 1 && !constant_tensor(use.user->input(0)) && left &&
              left->is_tensor() && left->has_rank() && left->rank() > 1;
+    });
+  }
+
+  // Weights of half precision take half the memory, and half the time to read. Few columns have no kernel that reads them.
+  bool keeps_narrow(const Apply& node) const {
+    constexpr int64_t kFewestColumns = 16;
+    const Tensor* weights = context_.options.reads_weights ? constant_tensor(node.input(0)) : nullptr;
+    if (!weights || weights->rank() != 2 || std::min(weights->dim(0), weights->dim(1)) < kFewestColumns) return false;
+    const Type* type = node.type();
+    const bool is_narrow = weights->dtype() == DType::F16 || weights->dtype() == DType::BF16;
+    if (!is_narrow || !type->is_tensor() || type->dtype() != DType::F32 || !context_.options.reads_weights(weights->dtype())) return false;
+    auto is_factor = [](const Use& use) { return use.index() == 1 && use.user->op().fusion == FusionKind::Anchor; };
+    return std::ranges::all_of(node.uses(), [&](const Use& use) {
+      return is_factor(use) || (use.user->is("Transpose") && std::ranges::all_of(use.user->uses(), is_factor));
     });
   }
 

@@ -39,6 +39,8 @@ struct PassOptions {
   // `quantized` looks for.
   enum class FoldDequantized : uint8_t { None, ButFactors, All };
   FoldDequantized fold_dequantized = FoldDequantized::None;
+  // Whether kernels of products read constant weights of that type beside f32, so that their conversion is not computed. Null: they do not.
+  bool (*reads_weights)(DType dtype) = nullptr;
   // What folding may still compute, over all runs of passes; null: each context has a budget of its own.
   std::shared_ptr<analysis::FoldBudget> fold_budget;
   // Whether rewrites may count on folding, since it runs after them.

@@ -84,6 +84,7 @@ class Optimization {
     if (stopped_) return;
     if (stage.is_written) set_operators(nullptr);
     if (stage.folds_dequantized) pass_options_.fold_dequantized = passes::PassOptions::FoldDequantized::All;
+    if (stage.folds_conversions) pass_options_.reads_weights = nullptr;
     pass_options_.rules = stage.rules ? stage.rules() : rules_;
     if (!options_.passes.fold_budget) pass_options_.fold_budget = std::make_shared<analysis::FoldBudget>(module_);
     if (report_.passes.empty() || stage.to_fixpoint) {

@@ -73,12 +73,16 @@ constexpr const Pass* kWidenPasses[] = {&passes::kWiden};
 constexpr Stage kWiden{.name = "widen", .passes = kWidenPasses, .on_change = &kFoldWidened};
 
 // Operators that quantize become parts before layouts are chosen, and parts become products of integers behind. The layout pass leaves dead nodes and transposes that cancel or fold, the rules arithmetic of constants; an epilogue is fused only
-// where nobody else uses the value in between, not even a dead node. What is computed again is decided at the end.
+// where nobody else uses the value in between, not even a dead node.
 constexpr const Pass* kLoweringPasses[] = {
     &passes::kQuantized, &passes::kLayout,   &passes::kQuantized, &passes::kFold,     &passes::kSimplify, &passes::kFold,          &passes::kCse,
-    &passes::kDce, &passes::kEpilogue, &passes::kPrologue, &passes::kDce, &passes::kRematerialize, &passes::kGroup,
+    &passes::kDce, &passes::kEpilogue, &passes::kPrologue, &passes::kDce,
 };
 constexpr Stage kLowering{.name = "lower", .passes = kLoweringPasses, .rules = passes::lowering_rules, .folds_dequantized = true};
+
+// Weights are as the kernels read them. What is computed again is decided at the end.
+constexpr const Pass* kGroupingPasses[] = {&passes::kFold, &passes::kRematerialize, &passes::kGroup};
+constexpr Stage kGrouping{.name = "group", .passes = kGroupingPasses, .folds_conversions = true};
 
 // What has no gradient itself. Attention is decomposed as other operators are.
 constexpr const Pass* kDecomposePasses[] = {&passes::kExpand, &passes::kDecompose};
@@ -96,8 +100,8 @@ constexpr Stage kDifferentiate{.name = "differentiate", .passes = kDifferentiate
 constexpr const Stage* kStoreStages[] = {&kPrepareLoops, &kSimplify, &kAppendToCaches, &kMergeParallel, &kFinish};
 constexpr const Stage* kOnnxRuntimeStages[] = {&kPrepareLoops, &kSimplify, &kWriteForOnnxRuntime, &kAppendToCaches, &kMergeParallel,
                                                &kFinishForOnnxRuntime};
-constexpr const Stage* kExecuteStages[] = {&kExpand, &kSimplify, &kContraction, &kGradientKernels, &kWiden, &kLowering};
-constexpr const Stage* kLowerStages[] = {&kWiden, &kLowering};
+constexpr const Stage* kExecuteStages[] = {&kExpand, &kSimplify, &kContraction, &kGradientKernels, &kWiden, &kLowering, &kGrouping};
+constexpr const Stage* kLowerStages[] = {&kWiden, &kLowering, &kGrouping};
 constexpr const Stage* kGradientStages[] = {&kDecompose, &kPrepareLoops, &kSimplifyDifferentiable, &kDifferentiate};
 
 // The parts of rotations, and of attention that is not generated code, are faster than their kernels.

@@ -23,6 +23,8 @@ struct Stage {
   bool is_written = false;
   // From here on all weights are dequantized that still are not multiplied as integers.
   bool folds_dequantized = false;
+  // From here on all weights are converted that no kernel reads as they are (PassOptions::reads_weights).
+  bool folds_conversions = false;
 };
 
 struct Pipeline {

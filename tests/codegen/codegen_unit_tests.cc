@@ -17,7 +17,7 @@
 #include "codegen/product.h"
 #include "kernels/generated/product.h"
 #include "kernels/generated/registry.h"
-#include "prepare_kernel.h"
+#include "prepared.h"
 
 namespace anfora::codegen {
 namespace {
@@ -30,21 +30,24 @@ TEST(Codegen, ProductsAreThoseOfTheEvaluator) {
     for (int rows : {1, 2, 3, tile.rows}) {
       for (int64_t depth : {1, 7}) {
         for (bool has_edge : {false, true}) {
-          for (Activation activation : {Activation::None, Activation::Gelu}) {
-            SCOPED_TRACE(fmt::format("{} {} rows, depth {}, edge {}", kernels::generated::describe(isa).name, rows,
-                                     depth, has_edge));
+          for (auto [activation, weights] : {std::pair(Activation::None, DType::F32), std::pair(Activation::Gelu, DType::F32),
+                                             std::pair(Activation::None, DType::F16), std::pair(Activation::None, DType::BF16)}) {
+            if (!kernels::generated::reads_weights(isa, weights)) continue;
+            SCOPED_TRACE(fmt::format("{} {} rows, depth {}, edge {}, weights {}", kernels::generated::describe(isa).name, rows,
+                                     depth, has_edge, name(weights)));
             ProductCode code{.isa = isa,
                              .tile = tile,
                              .depth = depth,
                              .block = depth,
                              .a_stride = depth + 2,
                              .has_edge = has_edge,
+                             .weights = weights,
                              .epilogue = {}};
             code.epilogue = {.scale = 0.5f, .addends = {Addend::Row, Addend::Tile}, .activation = activation};
             const int at_once = code.panels_at_once(rows);
             const int64_t width = code.panel_columns(), panels = at_once + 1,
                           columns = panels * width - (has_edge ? width - 3 : 0);
-            const Tensor a = random_tensor({rows, depth + 2}, 1), b = random_tensor({panels, depth, width}, 2);
+            const Tensor a = random_tensor({rows, depth + 2}, 1), b = random_tensor({panels, depth, width}, 2, weights);
             const Tensor c = random_tensor({columns}, 3), z = random_tensor({rows, columns}, 4);
             Tensor y = random_tensor({rows, columns}, 5);
             std::vector<int64_t> arguments(kProductArguments);
@@ -54,7 +57,7 @@ TEST(Codegen, ProductsAreThoseOfTheEvaluator) {
             arguments[kAddend0] = address(c), arguments[kAddend1] = address(z);
             BothWays both{product_function(code, rows), isa, {}};
             for (const Tensor* tensor : {&a, &b, &c, &z})
-              both.regions.push_back({tensor->data<float>().data(), tensor->size()});
+              both.regions.push_back({static_cast<const float*>(tensor->raw()), static_cast<int64_t>(tensor->bytes() / sizeof(float))});
             both.expect_equal(arguments, kY, y);
           }
         }
@@ -285,6 +288,27 @@ TEST(GeneratedProduct, Gemm) {
       for (const Dims& c : {Dims{20}, Dims{1, 20}, Dims{6, 20}})
         expect_generated("Gemm", attributes, {a, b, random_tensor(c, 3)});
     }
+  }
+}
+
+// Bit for bit the product with the same weights in f32.
+TEST(GeneratedProduct, WeightsOfHalfPrecision) {
+  for (DType dtype : {DType::F16, DType::BF16}) {
+    if (!reads_weights(dtype)) continue;
+    for (const Dims& shape : {Dims{7, 17}, Dims{64, 200}, Dims{2100, 48}}) {
+      for (int64_t rows : {1, 3, 40}) {
+        SCOPED_TRACE(fmt::format("{} by {}, {}", rows, fmt::join(shape, "x"), name(dtype)));
+        const Tensor a = random_tensor({rows, shape[0]}, 1), w = random_tensor(shape, 2, dtype), c = random_tensor({shape[1]}, 3);
+        const float tolerance = std::max(1e-5f, 16 * std::sqrt(static_cast<float>(shape[0])) * 0x1p-24f);
+        expect_generated("LoweredMatMul", {{"activation", std::string("Relu")}}, {a, w, c}, false, tolerance);
+        expect_generated("LoweredMatMul", {}, {a, w}, true, tolerance);
+        auto product = [&](const Tensor& weights) { return Prepared("LoweredMatMul", {}, {a, weights, c}, "generated:product"); };
+        const Prepared narrow = product(w), wide = product(run_kernel("Cast", {{"to", int64_t{1}}}, {w})[0]);
+        EXPECT_TRUE(Tensor::identical(narrow.run(*narrow.kernel), wide.run(*wide.kernel)));
+      }
+    }
+    const Tensor a = random_tensor({5, 16}, 1), w = random_tensor({40, 16}, 2, dtype);
+    expect_generated("LoweredMatMul", {{"perm_b", Dims{1, 0}}}, {a, w});
   }
 }
 

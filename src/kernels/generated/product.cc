@@ -289,7 +289,8 @@ class GeneratedProduct : public PreparedKernel {
     const std::array<int64_t, 2> addends{arguments[kAddend0] + bytes(at.addends[0]),
                                          arguments[kAddend1] + bytes(at.addends[1])};
     const std::array<int64_t, kProductArguments> of_integers = arguments;
-    const auto* const weights = static_cast<const float*>(weights_.raw());
+    const auto* const weights = static_cast<const std::byte*>(weights_.raw());
+    const int64_t weight_bytes = layout_.code.has_narrow_weights() ? 2 : 4;
     // Where there is one tile, all panels at once, and all of their depth, as nobody reads them again.
     const bool is_alone = last_tile - first_tile == 1;
     const int64_t together = is_alone ? count : 1, depth = layout_.code.depth,
@@ -304,7 +305,7 @@ class GeneratedProduct : public PreparedKernel {
       for (int64_t panel = first_panel; panel < first_panel + count; panel += together) {
         const int64_t column = panel * width;
         arguments[kColumns] = layout_.columns - column;
-        arguments[kB] = address_of(weights + (panel * depth + k) * width);
+        arguments[kB] = address_of(weights + (panel * depth + k) * width * weight_bytes);
         arguments[kColumnTerms] = of_integers[kColumnTerms] + bytes(column);
         arguments[kColumnZeros] = of_integers[kColumnZeros] + bytes(column);
         arguments[kScale] = of_integers[kScale] + (layout_.code.scale == Scale::Columns ? bytes(column) : 0);
@@ -414,6 +415,7 @@ bool prefers_generated_product(const KernelData& data) {
   constexpr int64_t kFewRows = 8;
   const InputDescription& rows = data.input(0);
   if (data.op == kIntegerProduct || data.op == kIntegerConvolution || data.op == kPointwise) return true;
+  if (data.input(1).dtype != rows.dtype) return true;  // half precision, which no library reads beside f32
   if (!rows.is_static()) return data.op != kConvolution;
   const std::optional<ProductLayout> layout = lay_out_product(data, ProductAttributes(data));
   if (!layout) return false;

@@ -68,11 +68,17 @@ std::vector<int64_t> ProductCode::numbers() const {
   const std::vector<int64_t>& own = is_integer() ? of_integers : of_floats;
   all.insert(all.end(), own.begin(), own.end());
   all.insert(all.end(), last.begin(), last.end());
+  if (has_narrow_weights()) all.push_back(static_cast<int64_t>(weights));
   if (gather) {
     const std::vector<int64_t> of_gather = gather->numbers();
     all.insert(all.end(), of_gather.begin(), of_gather.end());
   }
   return all;
+}
+
+bool reads_weights(Isa isa, DType dtype) {
+  // What converts f16 came before the rest of AVX2, and is part of x86-64-v3.
+  return dtype == DType::F32 || dtype == DType::BF16 || (dtype == DType::F16 && isa != Isa::Sse2);
 }
 
 int64_t product_block(int64_t depth) {

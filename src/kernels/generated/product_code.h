@@ -79,6 +79,7 @@ struct ProductCode {
   int64_t a_stride = 0;   // elements or words from row to row of A
   bool has_edge = false;  // the last panel has columns that the result has not
   Factors factors = Factors::Floats;
+  DType weights = DType::F32;  // of floats: what B' is in memory; F16 and BF16 are converted as they are read
   bool has_open_sizes = false;  // of floats: depth and strides are arguments, as of integers
   bool has_column_zeros = false;  // of integers: not all Zᵇ are 0
   Scale scale = Scale::None;      // of integers; without one there is no epilogue
@@ -89,6 +90,7 @@ struct ProductCode {
   // The numbers that the machine code depends on, isa and factors first.
   std::vector<int64_t> numbers() const;
   bool is_quantized() const { return result == DType::I8 || result == DType::U8; }
+  bool has_narrow_weights() const { return weights != DType::F32; }
   bool is_integer() const { return factors != Factors::Floats; }
   // Whether depth and strides are arguments: where many layers have little to do each, and share the code.
   bool takes_sizes() const { return is_integer() || has_open_sizes; }
@@ -141,6 +143,9 @@ struct Quantization {
   float scale = 1, lowest = 0, highest = 0;
   int32_t zero_point = 0;
 };
+
+// Whether there is code that reads weights of f32, or of a type that it converts to f32.
+bool reads_weights(Isa isa, DType dtype);
 
 // Tiles that fill the registers, the one first that is expected to be the fastest as a rule.
 std::span<const Tile> product_tiles(Isa isa);

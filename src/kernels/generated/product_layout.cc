@@ -12,7 +12,7 @@ namespace anfora::kernels::generated {
 namespace {
 
 // Of the layout of code; another generator's is not taken.
-constexpr int64_t kCodeVersion = 3;
+constexpr int64_t kCodeVersion = 4;
 
 // Columns below which the last panel would be mostly empty. Nobody else computes products of integers fast.
 constexpr int64_t kFewestColumns = 16;
@@ -68,20 +68,22 @@ bool read_integer_operands(const KernelData& data, ProductLayout& layout) {
   return true;
 }
 
-Tensor pack_floats(const Tensor& tensor, const StridedOperand& matrix, const ProductLayout& layout) {
+// Elements of 4 or 2 bytes, which nobody computes with.
+template <class Element>
+Tensor pack_elements(const Tensor& tensor, const StridedOperand& matrix, const ProductLayout& layout) {
   const int64_t width = layout.code.panel_columns(), depth = layout.code.depth;
-  Tensor packed = Tensor::allocate(DType::F32, Shape{layout.panels(), depth, width});
-  const float* from = tensor.data<float>().data();
-  float* to = packed.data<float>().data();
+  Tensor packed = Tensor::allocate(tensor.dtype(), Shape{layout.panels(), depth, width});
+  const auto* from = static_cast<const Element*>(tensor.raw());
+  auto* to = static_cast<Element*>(packed.raw());
   constexpr int64_t kWork = 1 << 16;
   parallel_for(layout.panels(), grain_of(kWork, depth * width), [&](int64_t begin, int64_t end) {
     for (int64_t panel = begin; panel < end; ++panel) {
       const int64_t columns = std::min(width, layout.columns - panel * width);
       for (int64_t k = 0; k < depth; ++k) {
-        float* row = to + (panel * depth + k) * width;
-        const float* source = from + k * matrix.strides[0] + panel * width * matrix.strides[1];
+        Element* row = to + (panel * depth + k) * width;
+        const Element* source = from + k * matrix.strides[0] + panel * width * matrix.strides[1];
         for (int64_t n = 0; n < columns; ++n) row[n] = source[n * matrix.strides[1]];
-        std::fill(row + columns, row + width, 0.0f);
+        std::fill(row + columns, row + width, Element{});
       }
     }
   });
@@ -89,11 +91,12 @@ Tensor pack_floats(const Tensor& tensor, const StridedOperand& matrix, const Pro
   return packed;
 }
 
-Tensor unpack_floats(const Tensor& packed, const Shape& shape, const StridedOperand& matrix, const ProductLayout& layout) {
-  Tensor tensor = Tensor::allocate(DType::F32, shape);
+template <class Element>
+Tensor unpack_elements(const Tensor& packed, const Shape& shape, const StridedOperand& matrix, const ProductLayout& layout) {
+  Tensor tensor = Tensor::allocate(packed.dtype(), shape);
   const int64_t width = layout.code.panel_columns(), depth = layout.code.depth;
-  const float* from = packed.data<float>().data();
-  float* to = tensor.data<float>().data();
+  const auto* from = static_cast<const Element*>(packed.raw());
+  auto* to = static_cast<Element*>(tensor.raw());
   for (int64_t k = 0; k < depth; ++k) {
     for (int64_t n = 0; n < layout.columns; ++n)
       to[k * matrix.strides[0] + n * matrix.strides[1]] = from[(n / width * depth + k) * width + n % width];
@@ -104,7 +107,7 @@ Tensor unpack_floats(const Tensor& packed, const Shape& shape, const StridedOper
 }  // namespace
 
 std::vector<int64_t> ProductLayout::of_weights() const {
-  return {depth, columns, code.panel_columns(), static_cast<int64_t>(code.factors)};
+  return {depth, columns, code.panel_columns(), static_cast<int64_t>(code.factors), static_cast<int64_t>(code.weights)};
 }
 std::vector<int64_t> ProductLayout::of_code() const {
   std::vector<int64_t> numbers = code.numbers();
@@ -150,7 +153,7 @@ int64_t row_stride(int64_t depth, const Tile& tile) {
 
 std::optional<ProductLayout> lay_out_product(const KernelData& data, const ProductAttributes& attributes) {
   const bool is_integer = data.op == kIntegerProduct || data.op == kIntegerConvolution;
-  if (!is_integer && (data.input(0).dtype != DType::F32 || data.input(1).dtype != DType::F32)) return std::nullopt;
+  if (!is_integer && data.input(0).dtype != DType::F32) return std::nullopt;
   const std::optional<StridedOperand> weights = weights_matrix(data, attributes);
   if (!weights || weights->dims[0] < 1 || weights->dims[1] < (is_integer ? 1 : kFewestColumns)) return std::nullopt;
   const auto permutation = attributes.permutation_y();
@@ -167,6 +170,10 @@ std::optional<ProductLayout> lay_out_product(const KernelData& data, const Produ
   constexpr size_t kIsa = 1, kFactors = 2;
   code.isa = known && known->layout.size() > kIsa ? static_cast<Isa>(known->layout[kIsa]) : best_isa();
   if (code.isa > Isa::Avx512) return std::nullopt;
+  if (!is_integer) {
+    code.weights = data.input(1).dtype;
+    if (!reads_weights(code.isa, code.weights)) return std::nullopt;
+  }
   if (is_integer) {
     code.factors = known && known->layout.size() > kFactors ? static_cast<Factors>(known->layout[kFactors]) : best_factors(code.isa);
     if (code.factors != Factors::Bytes && code.factors != Factors::Halves) return std::nullopt;
@@ -195,7 +202,8 @@ std::optional<ProductLayout> lay_out_product(const KernelData& data, const Produ
 void pack_weights(KernelData& data, const StridedOperand& matrix, const ProductLayout& layout) {
   const Tensor& weights = data.input(1).constant;
   if (!layout.code.is_integer()) {
-    data.packed.push_back({kWeights, layout.of_weights(), pack_floats(weights, matrix, layout)});
+    auto* const pack = layout.code.has_narrow_weights() ? &pack_elements<uint16_t> : &pack_elements<float>;
+    data.packed.push_back({kWeights, layout.of_weights(), pack(weights, matrix, layout)});
     return;
   }
   auto [words, columns] =
@@ -208,7 +216,10 @@ void pack_weights(KernelData& data, const StridedOperand& matrix, const ProductL
 Tensor unpack_weights(const KernelData& data, const StridedOperand& matrix, const ProductLayout& layout) {
   const Tensor& panels = find_packed(data, kWeights)->elements;
   const Shape& shape = data.input(1).constant.shape();
-  if (!layout.code.is_integer()) return unpack_floats(panels, shape, matrix, layout);
+  if (!layout.code.is_integer()) {
+    auto* const unpack = layout.code.has_narrow_weights() ? &unpack_elements<uint16_t> : &unpack_elements<float>;
+    return unpack(panels, shape, matrix, layout);
+  }
   if (data.op == kIntegerProduct) return layout.integers.unpack_weights(panels, shape, matrix);
   return weights_of_matrix(layout.integers.unpack_weights(panels, matrix.dims, matrix), shape);
 }

@@ -249,8 +249,8 @@ class LoweredMatMul {
   }
 
   void run(KernelContext& context) const {
-    Tensor y =
-        product_(context, {in_order(context, context.input(0), perm_a_), in_order(context, context.input(1), perm_b_)});
+    const Tensor b = cast_tensor(context, context.input(1), context.input(0).dtype());
+    Tensor y = product_(context, {in_order(context, context.input(0), perm_a_), in_order(context, b, perm_b_)});
     if (factor_.defined()) y = multiply_(context, {y, cast_tensor(context, factor_, y.dtype())});
     if (const Tensor* c = context.optional_input(2)) y = add_(context, {y, *c});
     context.set_output(0, in_order(context, epilogue_(context, std::move(y), 3), perm_y_));
