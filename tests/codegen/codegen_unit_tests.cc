@@ -367,7 +367,10 @@ TEST(GeneratedProduct, IntegerConvolutions) {
   for (const Case& c : {Case{{2, 7, 6, 5}, {17, 5, 1, 1}, last}, Case{{1, 9, 8, 3}, {20, 3, 3, 3}, last.with("pads", Dims{1, 1, 1, 1})},
                         Case{{2, 9, 8, 16}, {33, 16, 3, 2}, last.with("strides", Dims{2, 1}).with("pads", Dims{0, 2, 3, 1})},
                         Case{{1, 9, 11, 6}, {18, 6, 3, 3}, last.with("dilations", Dims{2, 3}).with("auto_pad", std::string("SAME_UPPER"))},
-                        Case{{2, 12, 4}, {3, 4, 5}, last}, Case{{1, 4, 5, 6, 2}, {16, 2, 2, 3, 2}, last.with("pads", Dims{1, 1, 1, 0, 1, 0})}}) {
+                        Case{{2, 12, 4}, {3, 4, 5}, last}, Case{{2, 5, 7, 8}, {20, 8, 1, 1}, last},
+                        Case{{1, 9, 9, 3}, {17, 3, 3, 3}, last.with("pads", Dims{-1, -2, -1, 1})},
+                        Case{{1, 9, 8, 3}, {20, 3, 2, 2}, last.with("strides", Dims{2, 2}).with("pads", Dims{1, 0, 0, 1})},
+                        Case{{1, 2, 1, 20}, {16, 20, 5, 5}, last.with("pads", Dims{4, 3, 5, 4})}, Case{{1, 4, 5, 6, 2}, {16, 2, 2, 3, 2}, last.with("pads", Dims{1, 1, 1, 0, 1, 0})}}) {
     for (const auto& [left, right] : {std::pair(DType::U8, DType::I8), std::pair(DType::I8, DType::U8)}) {
       SCOPED_TRACE(fmt::format("{} by {}", fmt::join(c.x, "x"), fmt::join(c.w, "x")));
       const Tensor x = random_bytes(left, c.x, 1), w = random_bytes(right, c.w, 2), zero_of_x = random_bytes(left, {}, 3),

@@ -1,7 +1,10 @@
 #include "kernels/generated/convolution_rows.h"
 
 #include <algorithm>
-#include <numeric>
+#include <cstring>
+
+#include "support/parallel.h"
+#include "support/scratch.h"
 
 namespace anfora::kernels::generated {
 namespace {
@@ -15,6 +18,18 @@ void for_each_weight(const Shape& shape, const F& f) {
       for (int64_t tap = 0; tap < taps; ++tap) f((n * channels + c) * taps + tap, (tap * channels + c) * columns + n);
     }
   }
+}
+
+// memcpy() of a few bytes as a rule: the last piece overlaps the one before.
+void copy_run(const std::byte* from, int64_t count, std::byte* to) {
+  auto copy = [&]<size_t Piece>() {
+    constexpr auto kPiece = static_cast<int64_t>(Piece);
+    for (int64_t i = 0; i + kPiece < count; i += kPiece) std::memcpy(to + i, from + i, Piece);
+    std::memcpy(to + count - kPiece, from + count - kPiece, Piece);
+  };
+  if (count >= 32) return copy.operator()<32>();
+  if (count >= 8) return copy.operator()<8>();
+  for (int64_t i = 0; i < count; ++i) to[i] = from[i];
 }
 
 }  // namespace
@@ -121,6 +136,85 @@ void ConvolutionRows::pack(const IntegerOperands& integers, const std::byte* x, 
     }
   }
   integers.finish_row(to, at);
+}
+
+int64_t ConvolutionRows::extended_parts() const {
+  int64_t steps = 1, pixels = batch_;
+  for (const WindowAxis& axis : window_.axes) {
+    steps *= axis.stride;
+    pixels *= extent(axis);
+  }
+  return window_.taps() > steps ? pixels * channels_ : 0;
+}
+
+void ConvolutionRows::extend(const IntegerOperands& integers, const std::byte* x, int32_t padding, void* to) const {
+  const int64_t width = pixels_of_line() * channels_, lines = extended_parts() / width;
+  const WindowAxis& last = window_.axes.back();
+  const int64_t before = std::clamp<int64_t>(-last.start(0), 0, pixels_of_line()),
+                end = std::clamp<int64_t>(last.input - last.start(0), before, pixels_of_line());
+  constexpr int64_t kWork = 1 << 16;
+  parallel_for(lines, grain_of(kWork, width), [&](int64_t first_line, int64_t end_line) {
+    for (int64_t line = first_line; line < end_line; ++line) {
+      int64_t from = 0, left = line, size = 1;  // `from`: the line of x
+      bool is_inside = true;
+      for (size_t axis = window_.rank() - 1; axis-- > 0;) {
+        const WindowAxis& of = window_.axes[axis];
+        const int64_t place = left % extent(of) + of.start(0);
+        is_inside = is_inside && place >= 0 && place < of.input;
+        from += place * size;
+        left /= extent(of), size *= of.input;
+      }
+      from += left * size;
+      const int64_t at = line * width;
+      if (!is_inside) {
+        integers.fill(padding, width, to, at);
+        continue;
+      }
+      integers.fill(padding, before * channels_, to, at);
+      const std::byte* pixels = x + (from * last.input + last.start(0) + before) * channels_;
+      integers.pack(pixels, (end - before) * channels_, 1, to, at + before * channels_);
+      integers.fill(padding, (pixels_of_line() - end) * channels_, to, at + end * channels_);
+    }
+  });
+}
+
+void ConvolutionRows::pack_extended(const IntegerOperands& integers, const void* extended, int64_t begin, int64_t end, std::byte* to,
+                                    int64_t row_bytes) const {
+  const size_t rank = window_.rank();
+  const WindowAxis& last = window_.axes.back();
+  const int64_t pixel_bytes = channels_ * integers.part_bytes();
+  // Taps of the last axis lie side by side where they are not apart.
+  const int64_t taps_of_run = last.dilation == 1 ? last.kernel : 1, run_bytes = taps_of_run * pixel_bytes;
+  const int64_t runs = window_.taps() / taps_of_run, runs_of_line = last.kernel / taps_of_run;
+  Scratch<int64_t> distances(static_cast<size_t>(runs));  // of the runs from the window's first tap, in bytes
+  for (int64_t run = 0; run < runs; ++run) {
+    int64_t left = run / runs_of_line, size = pixels_of_line(), pixel = run % runs_of_line * last.dilation;
+    for (size_t axis = rank - 1; axis-- > 0;) {
+      const WindowAxis& of = window_.axes[axis];
+      pixel += left % of.kernel * of.dilation * size;
+      left /= of.kernel, size *= extent(of);
+    }
+    distances[static_cast<size_t>(run)] = pixel * pixel_bytes;
+  }
+  while (begin < end) {  // a line of the result at a time
+    int64_t left = begin / last.output, size = pixels_of_line(), pixel = begin % last.output * last.stride;
+    const int64_t count = std::min(end - begin, last.output - begin % last.output);
+    for (size_t axis = rank - 1; axis-- > 0;) {
+      const WindowAxis& of = window_.axes[axis];
+      pixel += left % of.output * of.stride * size;
+      left /= of.output, size *= extent(of);
+    }
+    const std::byte* from = static_cast<const std::byte*>(extended) + (left * size + pixel) * pixel_bytes;
+    for (int64_t i = 0; i < count; ++i, from += last.stride * pixel_bytes, to += row_bytes) {
+      std::byte* row = to;
+      for (int64_t distance : distances) {
+        copy_run(from + distance, run_bytes, row);
+        row += run_bytes;
+      }
+      std::fill(row, to + integers.words(window_.taps() * channels_) * int64_t{sizeof(int32_t)}, std::byte{0});
+    }
+    begin += count;
+  }
 }
 
 }  // namespace anfora::kernels::generated

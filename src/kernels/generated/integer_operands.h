@@ -19,10 +19,14 @@ struct IntegerOperands {
   DType a = DType::U8, b = DType::I8;  // each I8 or U8
 
   int64_t parts() const { return factors == Factors::Bytes ? 4 : 2; }
+  int64_t part_bytes() const { return 4 / parts(); }
   int64_t words(int64_t count) const { return (count + parts() - 1) / parts(); }
   // cᵃ and cᵇ: so that parts of A have no sign, and those of B have one.
   int32_t added_to_a() const { return factors == Factors::Bytes && a == DType::I8 ? 128 : 0; }
   int32_t taken_from_b() const { return factors == Factors::Bytes && b == DType::U8 ? 128 : 0; }
+
+  // Whether parts of A are its elements.
+  bool has_parts_of_a() const { return factors == Factors::Bytes && added_to_a() == 0; }
 
   // A row of A: `count` elements that lie `step` apart, or that have a value, become parts from number `at` on; zeros fill the last word.
   void pack(const std::byte* from, int64_t count, int64_t step, void* row, int64_t at) const;

@@ -48,13 +48,22 @@ struct ProductPlan {
     a_stride = product.a.strides[rank - 2];
     a_step = product.a.strides[rank - 1];
     y_stride = product.y.strides[rank - 2];
-    copies = !gathered && (layout.code.is_integer() || a_step != 1 || (a_stride != layout.code.a_stride && rows > 1));
     const size_t given = product.added.size();
     for (size_t i = 0, next = 0; i < 2 && next < given; ++i) {
       if (layout.code.epilogue.addends[i] == Addend::None) continue;
       addend_strides[i] = step(product.added[next++], rank - 2);
     }
     add_matrices(product, layout, {}, 0);
+    has_dense_rows = a_step == 1 && (rows == 1 || a_stride == layout.depth);
+    for (size_t i = 0; i < matrices.size(); ++i)
+      has_dense_rows = has_dense_rows && matrices[i].a == static_cast<int64_t>(i) * rows * layout.depth;
+    if (layout.code.is_integer()) {
+      has_dense_rows = has_dense_rows && !convolution && layout.depth == layout.code.a_stride * layout.integers.parts();
+      copies = !has_dense_rows || !layout.integers.has_parts_of_a();
+      extended_parts = convolution ? convolution->extended_parts() : 0;
+    } else {
+      copies = !gathered && (a_step != 1 || (a_stride != layout.code.a_stride && rows > 1));
+    }
 
     // A block is what stays in the cache beside a panel, but no less than makes reading the panel worthwhile.
     constexpr int64_t kFewestTiles = 4;
@@ -69,7 +78,7 @@ struct ProductPlan {
     if (!layout.code.is_integer()) return words * int64_t{sizeof(float)};
     const int64_t columns = layout.panels() * layout.code.panel_columns();
     int64_t lines = 0;  // each array begins with a line of its own
-    for (int64_t elements : {words, all_rows(), columns}) lines += (elements + kLineElements - 1) / kLineElements;
+    for (int64_t elements : {words, all_rows(), columns, layout.integers.words(extended_parts)}) lines += (elements + kLineElements - 1) / kLineElements;
     return lines * kLineElements * int64_t{sizeof(float)};
   }
   int64_t all_rows() const { return std::ssize(matrices) * rows; }
@@ -82,7 +91,9 @@ struct ProductPlan {
   Tiling tiling;
   int64_t a_stride = 0, a_step = 0, y_stride = 0;
   std::array<int64_t, 2> addend_strides{};
-  bool copies = false;  // rows of A to where the code expects them
+  bool copies = false;          // rows of A to where the code expects them
+  bool has_dense_rows = false;  // of integers: that become words one behind the other
+  int64_t extended_parts = 0;   // of the image of a convolution of integers, with its padding
   int64_t tiles_of_block = 1;
   std::vector<Matrices> matrices;
 
@@ -283,7 +294,8 @@ class GeneratedProduct : public PreparedKernel {
                  int64_t first_tile, int64_t last_tile, int64_t first_panel, int64_t count) const {
     const ProductPlan::Matrices& at = plan.matrices[static_cast<size_t>(matrix)];
     const int64_t width = layout_.code.panel_columns(), a_stride = layout_.code.a_stride;
-    const int64_t a = arguments[kA] + bytes(plan.copies ? matrix * plan.rows * a_stride : at.a),
+    const bool has_own_rows = plan.copies || layout_.code.is_integer();
+    const int64_t a = arguments[kA] + bytes(has_own_rows ? matrix * plan.rows * a_stride : at.a),
                   y_bytes = static_cast<int64_t>(element_bytes(layout_.code.result)),
                   y = arguments[kY] + at.y * y_bytes;
     const std::array<int64_t, 2> addends{arguments[kAddend0] + bytes(at.addends[0]),
@@ -341,30 +353,39 @@ class GeneratedProduct : public PreparedKernel {
     const IntegerOperands& integers = layout_.integers;
     const int64_t depth = layout_.depth, stride = layout_.code.a_stride, rows = plan.all_rows(),
                   columns = columns_.dim(1);
-    const std::span<int32_t> words = context.workspace_of<int32_t>(static_cast<size_t>(rows * stride));
+    const auto* from = static_cast<const std::byte*>(context.input(0).raw());
     const std::span<int32_t> row_terms = context.workspace_of<int32_t>(static_cast<size_t>(rows));
     const std::span<int32_t> column_terms = context.workspace_of<int32_t>(static_cast<size_t>(columns));
+    const std::span<int32_t> words = context.workspace_of<int32_t>(plan.copies ? static_cast<size_t>(rows * stride) : 0);
+    const std::span<int32_t> extended = context.workspace_of<int32_t>(static_cast<size_t>(integers.words(plan.extended_parts)));
     const Tensor* zero_point = context.optional_input(kZeroOfA);
     const int32_t zero_of_a = zero_point ? byte_element(*zero_point, 0) : 0, zero = zero_of_a + integers.added_to_a();
     const int32_t* column_data = columns_.data<int32_t>().data();
     for (int64_t n = 0; n < columns; ++n) column_terms[static_cast<size_t>(n)] = zero * column_data[n];
-    const auto* from = static_cast<const std::byte*>(context.input(0).raw());
+    if (!extended.empty()) plan.convolution->extend(integers, from, zero_of_a, extended.data());
+    const std::byte* const a = plan.copies ? reinterpret_cast<const std::byte*>(words.data()) : from;
+    auto pack_row = [&](int64_t i) {
+      int32_t* row = words.data() + i * stride;
+      if (plan.convolution) return plan.convolution->pack(integers, from, i, zero_of_a, row);
+      const ProductPlan::Matrices& matrix = plan.matrices[static_cast<size_t>(i / plan.rows)];
+      integers.pack(from + matrix.a + i % plan.rows * plan.a_stride, depth, plan.a_step, row, 0);
+      integers.finish_row(row, depth);
+    };
     constexpr int64_t kWork = 1 << 16;
     parallel_for(rows, grain_of(kWork, depth), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        int32_t* row = words.data() + i * stride;
-        if (plan.convolution) {
-          plan.convolution->pack(integers, from, i, zero_of_a, row);
-        } else {
-          const ProductPlan::Matrices& matrix = plan.matrices[static_cast<size_t>(i / plan.rows)];
-          integers.pack(from + matrix.a + i % plan.rows * plan.a_stride, depth, plan.a_step, row, 0);
-          integers.finish_row(row, depth);
-        }
-        if (layout_.code.has_column_zeros)
-          row_terms[static_cast<size_t>(i)] = integers.sum(row, depth) - static_cast<int32_t>(depth) * zero;
+      if (plan.copies && plan.has_dense_rows) {
+        integers.pack(from + begin * depth, (end - begin) * depth, 1, words.data(), begin * depth);
+      } else if (!extended.empty()) {
+        auto* to = reinterpret_cast<std::byte*>(words.data() + begin * stride);
+        plan.convolution->pack_extended(integers, extended.data(), begin, end, to, bytes(stride));
+      } else if (plan.copies) {
+        for (int64_t i = begin; i < end; ++i) pack_row(i);
       }
+      if (!layout_.code.has_column_zeros) return;
+      for (int64_t i = begin; i < end; ++i)
+        row_terms[static_cast<size_t>(i)] = integers.sum(a + bytes(i * stride), depth) - static_cast<int32_t>(depth) * zero;
     });
-    arguments[kA] = address_of(words.data());
+    arguments[kA] = address_of(a);
     arguments[kRowTerms] = address_of(row_terms.data());
     arguments[kColumnTerms] = address_of(column_terms.data());
     arguments[kColumnZeros] = address_of(column_data + columns);
