@@ -610,6 +610,46 @@ TEST(Groups, MayExchangeWhatTheyRead) {
   }
 }
 
+// What depends on bytes alone is looked up where there are many: the same as is computed of few.
+TEST(Groups, LookUpWhatDependsOnBytes) {
+  for (DType type : {DType::I8, DType::U8}) {
+    const int64_t lowest = type == DType::I8 ? -128 : 0;
+    const AttributeSet attributes{
+        {"rank", int64_t{1}},
+        {"axes", Dims{1, 0}},
+        {"statements", std::vector<std::string>{"(%0 - 3) * %1", "%2 * sigmoid(%2)", fmt::format("round(larger(smaller(%3, {}), {}))", lowest + 255, lowest),
+                                                fmt::format("round(larger(smaller(-%2, {}), {}))", lowest + 255, lowest)}},
+        {"outputs", Dims{4, 5}},
+        {"output_axes", Dims{1, 1}},
+        {"output_types", Dims{static_cast<int64_t>(type), static_cast<int64_t>(type)}},
+        {"output_ranks", Dims{1, 1}}};
+    const Tensor scale = Tensor::scalar(0.75f);
+    kernels::KernelData data{"Group", attributes, {}, 2};
+    data.inputs.resize(2);
+    data.inputs[0] = {.present = true, .dtype = type, .shape = std::nullopt, .constant = {}};
+    data.inputs[1] = {.present = true, .dtype = DType::F32, .shape = Shape{}, .constant = {}};
+    const auto kernel = generating_kernels().prepare(data);
+    ASSERT_TRUE(kernel);
+    auto run = [&](const Tensor& x) {
+      const Datum values[] = {Datum(x), Datum(scale)};
+      const Datum* pointers[] = {&values[0], &values[1]};
+      std::array<Datum, 2> results;
+      kernels::PreparedRun(*kernel).run(attributes, pointers, results);
+      return std::array{results[0].tensor(), results[1].tensor()};
+    };
+    constexpr int64_t kFew = 300, kTimes = 31;
+    const Tensor x = random_bytes(type, {kFew * kTimes}, 1);
+    const auto at_once = run(x);
+    for (int64_t i = 0; i < kTimes; ++i) {
+      auto part_of = [&](Tensor tensor) {
+        return Tensor::view(type, Shape{kFew}, static_cast<std::byte*>(tensor.raw()) + i * kFew, nullptr);
+      };
+      const auto part = run(part_of(x).clone());
+      for (size_t k = 0; k < part.size(); ++k) EXPECT_TRUE(Tensor::identical(part_of(at_once[k]), part[k])) << name(type) << " " << i << " " << k;
+    }
+  }
+}
+
 // Elementary functions, over floats of all magnitudes.
 struct Elementary {
   const char* name;

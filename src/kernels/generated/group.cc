@@ -3,14 +3,21 @@
 //
 //     f32[4, 8, 64] + f32[64]          rows of 64, 32 of them
 //     f32[4, 8, 64] + f32[4, 8, 64]    one row of 2048, in parts
+//
+// What depends on one tensor of bytes alone and gives bytes, as an activation between DequantizeLinear and QuantizeLinear, is computed of the 256
+// bytes that there are, and looked up.
 #include "kernels/generated/group.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <numeric>
+#include <optional>
+#include <tuple>
 
 #include "anfora/error.h"
+#include "kernels/generated/byte_table.h"
 #include "kernels/generated/plan_cache.h"
 #include "kernels/input_shapes.h"
 #include "kernels/reference/broadcast.h"
@@ -66,6 +73,19 @@ struct GroupDescription {
     }
     group.output_ranks.assign(output_ranks.begin(), output_ranks.end());
     return group;
+  }
+
+  // The input of bytes that alone decides what the outputs are, bytes as well, element by element.
+  std::optional<size_t> only_input() const {
+    auto is_byte = [](DType dtype) { return dtype == DType::I8 || dtype == DType::U8; };
+    std::optional<size_t> found;
+    for (size_t i = 0; i < num_inputs(); ++i) {
+      if (std::ranges::count(axes[i], 0) == std::ssize(axes[i])) continue;
+      if (found || !is_byte(code.inputs[i].dtype)) return std::nullopt;
+      found = i;
+    }
+    const bool gives_bytes = std::ranges::all_of(code.outputs, [&](const GroupCode::Output& output) { return is_byte(output.dtype) && !output.is_of_row; });
+    return reduces || !gives_bytes ? std::nullopt : found;
   }
 };
 
@@ -143,7 +163,7 @@ struct GroupPlan {
 
 class GroupKernel : public PreparedKernel {
  public:
-  GroupKernel(KernelData& data, GroupDescription group) : data_(data), group_(std::move(group)) {}
+  GroupKernel(KernelData& data, GroupDescription group) : data_(data), group_(std::move(group)), only_input_(group_.only_input()) {}
 
   // False where there is no code for it, and none can be made.
   bool prepare(GroupGenerator generate) {
@@ -179,7 +199,8 @@ class GroupKernel : public PreparedKernel {
       first[num_inputs + i] = address(context.allocate_output(i, group_.code.outputs[i].dtype, plan.outputs[i]).raw());
     }
     if (plan.rows == 0 || (plan.row_elements == 0 && !has_outputs_of_rows())) return;
-    run(plan, first);
+    constexpr int64_t kWorthTables = 4 * std::tuple_size_v<ByteTable>;
+    only_input_ && plan.rows == 1 && plan.row_elements >= kWorthTables ? run_by_tables(plan, first) : run(plan, first);
   }
 
  private:
@@ -227,6 +248,30 @@ class GroupKernel : public PreparedKernel {
   }
   static constexpr int64_t kLane = 16;
 
+  void run_by_tables(const GroupPlan& plan, const std::array<int64_t, kMostGroupOperands>& first) const {
+    const size_t count = plan.outputs.size();
+    ByteTable all;
+    std::iota(all.begin(), all.end(), uint8_t{0});
+    std::array<ByteTable, kMostGroupOperands> tables;
+    std::array<int64_t, kMostGroupOperands> of_tables = first;
+    of_tables[*only_input_] = address(all.data());
+    for (size_t i = 0; i < count; ++i) of_tables[group_.num_inputs() + i] = address(tables[i].data());
+    Scratch<float> buffers(static_cast<size_t>(buffers_) * all.size());
+    run_rows(plan, of_tables, 0, 1, 0, std::ssize(all), {address(buffers.data()), std::ssize(all)});
+    const auto* from = reinterpret_cast<const uint8_t*>(first[*only_input_]);
+    constexpr int64_t kWork = 1 << 16;  // bytes that are worth a thread
+    parallel_for(plan.row_elements, kWork, [&](int64_t begin, int64_t end) {
+      constexpr int64_t kBlock = 1 << 12;  // copied where there are several outputs: one may lie where the input does
+      for (; begin < end; begin += kBlock) {
+        std::array<uint8_t, kBlock> block;
+        const int64_t size = std::min(kBlock, end - begin);
+        const uint8_t* bytes = count == 1 ? from + begin : std::copy_n(from + begin, size, block.data()) - size;
+        for (size_t i = 0; i < count; ++i)
+          look_up(tables[i], bytes, size, reinterpret_cast<uint8_t*>(first[group_.num_inputs() + i]) + begin);
+      }
+    });
+  }
+
   struct Buffers {
     int64_t first, stride;
   };
@@ -256,6 +301,7 @@ class GroupKernel : public PreparedKernel {
 
   KernelData& data_;
   GroupDescription group_;
+  std::optional<size_t> only_input_;
   int64_t buffers_ = 0;
   std::shared_ptr<const ExecutableCode> code_;
   EntryPoint entry_ = nullptr;
