@@ -218,7 +218,7 @@ INSTANTIATE_TEST_SUITE_P(All, Activations,
 
 // Prepares, releases the weights, runs on several numbers of threads, and loads again without a generator.
 void expect_generated(std::string_view op, const AttributeSet& attributes, const std::vector<Tensor>& inputs,
-                      bool open_shapes = false, float tolerance = 1e-5f) {
+                      bool open_shapes = false, float tolerance = 1e-5f, bool has_constant_weights = true) {
   kernels::KernelData data{std::string(op), attributes, {}, 1};
   std::vector<Datum> values;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -228,15 +228,17 @@ void expect_generated(std::string_view op, const AttributeSet& attributes, const
     values.push_back(inputs[i].defined() ? Datum(inputs[i]) : Datum());
     if (inputs[i].defined()) input.shape = inputs[i].shape();
     if (open_shapes && i != 1 && input.shape && !input.shape->empty()) std::fill(input.shape->begin(), input.shape->end() - 1, -1);
-    if (i == 1 || i == 5) input.constant = inputs[i];  // of integers, the zero points of the weights
+    if (has_constant_weights && (i == 1 || i == 5)) input.constant = inputs[i];  // of integers, the zero points of the weights
   }
   const auto kernel = generate_product(data);
   ASSERT_TRUE(kernel) << op;
   data.implementation = "generated:product";
   const Tensor expected = run_kernel(op, attributes, inputs, 1)[0];
-  ASSERT_TRUE(kernel->has_packed(1));
-  values[1] = Tensor::view(inputs[1].dtype(), inputs[1].shape(), nullptr, nullptr);
-  data.inputs[1].constant = values[1].tensor();
+  ASSERT_EQ(kernel->has_packed(1), has_constant_weights);
+  if (has_constant_weights) {
+    values[1] = Tensor::view(inputs[1].dtype(), inputs[1].shape(), nullptr, nullptr);
+    data.inputs[1].constant = values[1].tensor();
+  }
   std::vector<const Datum*> pointers;
   for (const Datum& value : values) pointers.push_back(&value);
   auto run = [&](const kernels::PreparedKernel& prepared) {
@@ -353,6 +355,27 @@ TEST(GeneratedProduct, Integers) {
           for (bool open_shapes : {false, true})
             expect_generated("LoweredMatMulInteger", attributes, {a, b, c, z, zero_of_a, zeros_of_b, scale}, open_shapes, 0);
         }
+      }
+    }
+  }
+}
+
+TEST(GeneratedProduct, IntegersThatAreNoConstants) {
+  struct Case {
+    Dims a, b;
+  };
+  for (const Case& c : {Case{{1, 5}, {5, 20}}, Case{{3, 4, 29, 31}, {3, 4, 31, 130}}, Case{{3, 1, 7, 64}, {1, 2, 64, 33}}, Case{{2, 6, 1040}, {1040, 16}},
+                        Case{{7, 12}, {2, 12, 50}}}) {
+    for (DType left : {DType::U8, DType::I8}) {
+      for (DType right : {DType::U8, DType::I8}) {
+        SCOPED_TRACE(fmt::format("{} {} by {} {}", anfora::name(left), fmt::join(c.a, "x"), anfora::name(right), fmt::join(c.b, "x")));
+        const Tensor a = random_bytes(left, c.a, 1), b = random_bytes(right, c.b, 2), zero_of_a = random_bytes(left, {}, 3),
+                     zero_of_b = random_bytes(right, {}, 4), zeros_of_b = random_bytes(right, {c.b.back()}, 5), none;
+        for (const Tensor& from_b : {none, zero_of_b, zeros_of_b})
+          expect_generated("LoweredMatMulInteger", {}, {a, b, none, none, zero_of_a, from_b}, false, 0, false);
+        const Tensor scale = Tensor::scalar(0.01f), scale_of_y = Tensor::scalar(7.5f), zero_of_y = random_bytes(left, {}, 7);
+        for (bool open_shapes : {false, true})
+          expect_generated("LoweredMatMulInteger", {}, {a, b, none, none, zero_of_a, zero_of_b, scale, scale_of_y, zero_of_y}, open_shapes, 0, false);
       }
     }
   }

@@ -18,24 +18,30 @@ void pack_parts(const std::byte* from, int64_t count, int64_t step, Part* to, in
   }
 }
 
-// Panels of words, and the sums of their columns.
+// A panel of words, and the sums of its columns; zeros where there are no elements.
 template <class Element, class Part>
-void pack_panels(const Element* from, const StridedOperand& matrix, int32_t offset, int64_t width, int64_t words, Part* to,
-                 int32_t* sums) {
-  constexpr int64_t kParts = 4 / sizeof(Part), kWork = 1 << 16;
-  const int64_t depth = matrix.dims[0], columns = matrix.dims[1], panels = (columns + width - 1) / width;
-  parallel_for(panels, grain_of(kWork, depth * width), [&](int64_t begin, int64_t end) {
-    for (int64_t panel = begin; panel < end; ++panel) {
-      const int64_t first = panel * width, count = std::min(width, columns - first);
-      for (int64_t k = 0; k < depth; ++k) {
-        const Element* row = from + k * matrix.strides[0] + first * matrix.strides[1];
-        Part* parts = to + (panel * words + k / kParts) * width * kParts + k % kParts;
-        for (int64_t n = 0; n < count; ++n) {
-          sums[first + n] += parts[n * kParts] = static_cast<Part>(row[n * matrix.strides[1]] - offset);
-        }
+void pack_panel_of(const Element* from, const StridedOperand& matrix, int32_t offset, int64_t panel, int64_t width, uint32_t* words,
+                   int32_t* sums) {
+  constexpr int64_t kParts = 4 / sizeof(Part);
+  const int64_t depth = matrix.dims[0], first = panel * width, count = std::min(width, matrix.dims[1] - first);
+  std::fill_n(sums, width, 0);
+  for (int64_t k = 0; k < depth; k += kParts, words += width) {
+    std::fill_n(words, width, 0);
+    for (int64_t part = 0; part < std::min(kParts, depth - k); ++part) {
+      const Element* row = from + (k + part) * matrix.strides[0] + first * matrix.strides[1];
+      const auto place = static_cast<int>(part * 8 * int64_t{sizeof(Part)});
+      auto add = [&](int64_t n, Element element) {
+        const int32_t value = element - offset;
+        sums[n] += value;
+        words[n] |= static_cast<uint32_t>(static_cast<std::make_unsigned_t<Part>>(value)) << place;
+      };
+      if (matrix.strides[1] == 1) {
+        for (int64_t n = 0; n < count; ++n) add(n, row[n]);
+      } else {
+        for (int64_t n = 0; n < count; ++n) add(n, row[n * matrix.strides[1]]);
       }
     }
-  });
+  }
 }
 
 // Calls f(the parts of a row).
@@ -82,23 +88,34 @@ int32_t IntegerOperands::sum(const void* row, int64_t count) const {
   });
 }
 
+void IntegerOperands::pack_panel(const std::byte* from, const StridedOperand& matrix, int64_t panel, int64_t width, int32_t* words,
+                                 int32_t* sums) const {
+  auto* to = reinterpret_cast<uint32_t*>(words);
+  auto pack = [&]<class Part>(std::type_identity<Part>) {
+    b == DType::I8 ? pack_panel_of<int8_t, Part>(reinterpret_cast<const int8_t*>(from), matrix, taken_from_b(), panel, width, to, sums)
+                   : pack_panel_of<uint8_t, Part>(reinterpret_cast<const uint8_t*>(from), matrix, taken_from_b(), panel, width, to, sums);
+  };
+  factors == Factors::Bytes ? pack(std::type_identity<int8_t>()) : pack(std::type_identity<int16_t>());
+}
+
+void IntegerOperands::zeros_of_columns(const Tensor* zero_points, int64_t columns, int32_t* zeros) const {
+  const bool is_one = zero_points && zero_points->size() == 1;
+  for (int64_t n = 0; n < columns; ++n) zeros[n] = (zero_points ? byte_element(*zero_points, is_one ? 0 : n) : 0) - taken_from_b();
+}
+
 IntegerOperands::Weights IntegerOperands::pack_weights(const Tensor& tensor, const StridedOperand& matrix,
                                                        const Tensor& zero_points, int64_t width) const {
   const int64_t columns = matrix.dims[1], panels = (columns + width - 1) / width, steps = words(matrix.dims[0]);
-  Weights weights{Tensor::zeros(DType::I32, Shape{panels, steps, width}),
+  Weights weights{Tensor::allocate(DType::I32, Shape{panels, steps, width}),
                   Tensor::zeros(DType::I32, Shape{2, panels * width})};
-  int32_t *sums = weights.columns.data<int32_t>().data(), *zeros = sums + panels * width;
-  auto pack = [&]<class Part>(Part* to) {
-    b == DType::I8
-        ? pack_panels(tensor.data<int8_t>().data(), matrix, taken_from_b(), width, steps, to, sums)
-        : pack_panels(tensor.data<uint8_t>().data(), matrix, taken_from_b(), width, steps, to, sums);
-  };
-  void* to = weights.words.raw();
-  factors == Factors::Bytes ? pack(static_cast<int8_t*>(to)) : pack(static_cast<int16_t*>(to));
-  for (int64_t n = 0; n < columns; ++n) {
-    const bool is_one = zero_points.defined() && zero_points.size() == 1;
-    zeros[n] = (zero_points.defined() ? byte_element(zero_points, is_one ? 0 : n) : 0) - taken_from_b();
-  }
+  int32_t *words = weights.words.data<int32_t>().data(), *sums = weights.columns.data<int32_t>().data();
+  constexpr int64_t kWork = 1 << 16;
+  parallel_for(panels, grain_of(kWork, matrix.dims[0] * width), [&](int64_t begin, int64_t end) {
+    for (int64_t panel = begin; panel < end; ++panel) {
+      pack_panel(static_cast<const std::byte*>(tensor.raw()), matrix, panel, width, words + panel * steps * width, sums + panel * width);
+    }
+  });
+  zeros_of_columns(zero_points.defined() ? &zero_points : nullptr, columns, sums + panels * width);
   return weights;
 }
 

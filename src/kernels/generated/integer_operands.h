@@ -35,11 +35,16 @@ struct IntegerOperands {
   // Σ a' of a row.
   int32_t sum(const void* row, int64_t count) const;
 
+  // A panel of B' of so many columns, words(K) of them, and Σ b' of each.
+  void pack_panel(const std::byte* from, const StridedOperand& matrix, int64_t panel, int64_t width, int32_t* words, int32_t* sums) const;
+  // Zᵇ of each column. Zero points: none, one, or one a column.
+  void zeros_of_columns(const Tensor* zero_points, int64_t columns, int32_t* zeros) const;
+
   struct Weights {
     Tensor words;    // B' in panels: i32[panels, words, width]
     Tensor columns;  // i32[2, columns of the panels]: Σ b' and Zᵇ
   };
-  // `zero_points`: none, one, or one a column.
+  // All panels. Without zero points: an undefined tensor.
   Weights pack_weights(const Tensor& tensor, const StridedOperand& matrix, const Tensor& zero_points,
                        int64_t width) const;
   // The tensor again.

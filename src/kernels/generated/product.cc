@@ -32,7 +32,7 @@ namespace {
 struct ProductPlan {
   // Where the matrices of one of a batch begin.
   struct Matrices {
-    int64_t a, y;
+    int64_t a, b, y;  // b: the number of the weights' matrix
     std::array<int64_t, 2> addends;
   };
 
@@ -54,6 +54,10 @@ struct ProductPlan {
       addend_strides[i] = step(product.added[next++], rank - 2);
     }
     add_matrices(product, layout, {}, 0);
+    for (Matrices& at : matrices) {
+      at.b /= layout.depth * layout.columns;
+      weights = std::max(weights, at.b + 1);
+    }
     has_dense_rows = a_step == 1 && (rows == 1 || a_stride == layout.depth);
     for (size_t i = 0; i < matrices.size(); ++i)
       has_dense_rows = has_dense_rows && matrices[i].a == static_cast<int64_t>(i) * rows * layout.depth;
@@ -73,12 +77,12 @@ struct ProductPlan {
     tiles_of_block = (tiling.count + blocks - 1) / blocks;
   }
 
-  int64_t workspace_bytes(const ProductLayout& layout) const {
+  int64_t workspace_bytes(const ProductLayout& layout, bool packs_weights) const {
     const int64_t words = copies ? all_rows() * layout.code.a_stride : 0;
     if (!layout.code.is_integer()) return words * int64_t{sizeof(float)};
-    const int64_t columns = layout.panels() * layout.code.panel_columns();
+    const int64_t columns = layout.panels() * layout.code.panel_columns(), packed = packs_weights ? weights * layout.matrix_words() : 0;
     int64_t lines = 0;  // each array begins with a line of its own
-    for (int64_t elements : {words, all_rows(), columns, layout.integers.words(extended_parts)}) lines += (elements + kLineElements - 1) / kLineElements;
+    for (int64_t elements : {words, all_rows(), weights * columns, layout.integers.words(extended_parts), packed, packs_weights ? columns : 0}) lines += (elements + kLineElements - 1) / kLineElements;
     return lines * kLineElements * int64_t{sizeof(float)};
   }
   int64_t all_rows() const { return std::ssize(matrices) * rows; }
@@ -95,6 +99,7 @@ struct ProductPlan {
   bool has_dense_rows = false;  // of integers: that become words one behind the other
   int64_t extended_parts = 0;   // of the image of a convolution of integers, with its padding
   int64_t tiles_of_block = 1;
+  int64_t weights = 1;  // matrices of them
   std::vector<Matrices> matrices;
 
  private:
@@ -107,6 +112,7 @@ struct ProductPlan {
     for (int64_t i = 0; i < product.y.dims[axis]; ++i) {
       add_matrices(product, layout, at, axis + 1);
       at.a += step(product.a, axis);
+      at.b += step(product.b, axis);
       at.y += step(product.y, axis);
       for (size_t k = 0, next = 0; k < 2 && next < product.added.size(); ++k) {
         if (layout.code.epilogue.addends[k] != Addend::None) at.addends[k] += step(product.added[next++], axis);
@@ -118,14 +124,19 @@ struct ProductPlan {
 class GeneratedProduct : public PreparedKernel {
  public:
   GeneratedProduct(KernelData& data, ProductAttributes attributes, ProductLayout layout, StridedOperand matrix)
-      : data_(data), attributes_(std::move(attributes)), layout_(std::move(layout)), matrix_(std::move(matrix)) {}
+      : data_(data),
+        attributes_(std::move(attributes)),
+        layout_(std::move(layout)),
+        matrix_(std::move(matrix)),
+        has_constant_weights_(data.input(1).constant.defined()) {}
 
   // False where there is no code for it, and none can be made.
   bool prepare(ProductGenerator generate) {
     std::optional<ProductPlan> known = plan_of_known_shapes();
     if (!known && is_static()) return false;
     if (!find_code(known, generate)) return false;
-    if (known) data_.workspace_bytes = static_cast<size_t>(known->workspace_bytes(layout_));
+    if (known) data_.workspace_bytes = static_cast<size_t>(known->workspace_bytes(layout_, !has_constant_weights_));
+    if (!has_constant_weights_) return true;
     const PackedConstant* packed = find_packed(data_, kWeights);
     if (packed && packed->layout != layout_.of_weights()) return false;
     const Tensor& weights = data_.input(1).constant;
@@ -140,7 +151,7 @@ class GeneratedProduct : public PreparedKernel {
   }
 
   std::unique_ptr<State> make_state() const override { return std::make_unique<Plans>(); }
-  bool has_packed(size_t i) const override { return i == 1; }
+  bool has_packed(size_t i) const override { return i == 1 && has_constant_weights_; }
 
   void run(KernelContext& context, State* state) const override {
     const ProductPlan* plan = find_plan(context, static_cast<Plans&>(*state));
@@ -180,7 +191,7 @@ class GeneratedProduct : public PreparedKernel {
       return ProductPlan(std::move(shapes), product, layout_, {}, std::move(rows));
     }
     const std::optional<StridedProduct> product = attributes_.resolve(shapes);
-    if (!product) return std::nullopt;
+    if (!product || product->b.dims[product->b.rank() - 2] != layout_.depth || product->b.dims.back() != layout_.columns) return std::nullopt;
     return ProductPlan(std::move(shapes), *product, layout_);
   }
 
@@ -235,6 +246,7 @@ class GeneratedProduct : public PreparedKernel {
     const Quantization quantization = quantization_of(context);
     arguments[kQuantization] = address_of(&quantization);
     arguments[kY] = address_of(y.raw());
+    arguments[kB] = address_of(weights_.raw());
     if (is_integer) {
       prepare_integers(context, plan, arguments);
     } else if (!plan.gathered) {
@@ -301,7 +313,8 @@ class GeneratedProduct : public PreparedKernel {
     const std::array<int64_t, 2> addends{arguments[kAddend0] + bytes(at.addends[0]),
                                          arguments[kAddend1] + bytes(at.addends[1])};
     const std::array<int64_t, kProductArguments> of_integers = arguments;
-    const auto* const weights = static_cast<const std::byte*>(weights_.raw());
+    const int64_t weights = arguments[kB] + bytes(at.b * layout_.matrix_words()),
+                  column_terms = arguments[kColumnTerms] + bytes(at.b * layout_.panels() * width);
     const int64_t weight_bytes = layout_.code.has_narrow_weights() ? 2 : 4;
     // Where there is one tile, all panels at once, and all of their depth, as nobody reads them again.
     const bool is_alone = last_tile - first_tile == 1;
@@ -317,8 +330,8 @@ class GeneratedProduct : public PreparedKernel {
       for (int64_t panel = first_panel; panel < first_panel + count; panel += together) {
         const int64_t column = panel * width;
         arguments[kColumns] = layout_.columns - column;
-        arguments[kB] = address_of(weights + (panel * depth + k) * width * weight_bytes);
-        arguments[kColumnTerms] = of_integers[kColumnTerms] + bytes(column);
+        arguments[kB] = weights + (panel * depth + k) * width * weight_bytes;
+        arguments[kColumnTerms] = column_terms + bytes(column);
         arguments[kColumnZeros] = of_integers[kColumnZeros] + bytes(column);
         arguments[kScale] = of_integers[kScale] + (layout_.code.scale == Scale::Columns ? bytes(column) : 0);
         for (int64_t tile = first_tile; tile < last_tile; ++tile) {
@@ -352,16 +365,21 @@ class GeneratedProduct : public PreparedKernel {
                         std::array<int64_t, kProductArguments>& arguments) const {
     const IntegerOperands& integers = layout_.integers;
     const int64_t depth = layout_.depth, stride = layout_.code.a_stride, rows = plan.all_rows(),
-                  columns = columns_.dim(1);
+                  columns = layout_.panels() * layout_.code.panel_columns();
     const auto* from = static_cast<const std::byte*>(context.input(0).raw());
     const std::span<int32_t> row_terms = context.workspace_of<int32_t>(static_cast<size_t>(rows));
-    const std::span<int32_t> column_terms = context.workspace_of<int32_t>(static_cast<size_t>(columns));
+    const std::span<int32_t> column_terms = context.workspace_of<int32_t>(static_cast<size_t>(plan.weights * columns));
     const std::span<int32_t> words = context.workspace_of<int32_t>(plan.copies ? static_cast<size_t>(rows * stride) : 0);
     const std::span<int32_t> extended = context.workspace_of<int32_t>(static_cast<size_t>(integers.words(plan.extended_parts)));
     const Tensor* zero_point = context.optional_input(kZeroOfA);
     const int32_t zero_of_a = zero_point ? byte_element(*zero_point, 0) : 0, zero = zero_of_a + integers.added_to_a();
-    const int32_t* column_data = columns_.data<int32_t>().data();
-    for (int64_t n = 0; n < columns; ++n) column_terms[static_cast<size_t>(n)] = zero * column_data[n];
+    if (has_constant_weights_) {
+      const int32_t* sums = columns_.data<int32_t>().data();
+      for (int64_t n = 0; n < columns; ++n) column_terms[static_cast<size_t>(n)] = zero * sums[n];
+      arguments[kColumnZeros] = address_of(sums + columns);
+    } else {
+      pack_matrices(context, plan, zero, column_terms, arguments);
+    }
     if (!extended.empty()) plan.convolution->extend(integers, from, zero_of_a, extended.data());
     const std::byte* const a = plan.copies ? reinterpret_cast<const std::byte*>(words.data()) : from;
     auto pack_row = [&](int64_t i) {
@@ -388,8 +406,28 @@ class GeneratedProduct : public PreparedKernel {
     arguments[kA] = address_of(a);
     arguments[kRowTerms] = address_of(row_terms.data());
     arguments[kColumnTerms] = address_of(column_terms.data());
-    arguments[kColumnZeros] = address_of(column_data + columns);
     if (layout_.code.scale != Scale::None) arguments[kScale] = address_of(context.input(kScales).raw());
+  }
+
+  // Weights that are no constant.
+  void pack_matrices(KernelContext& context, const ProductPlan& plan, int32_t zero, std::span<int32_t> column_terms,
+                     std::array<int64_t, kProductArguments>& arguments) const {
+    const int64_t panels = layout_.panels(), width = layout_.code.panel_columns(), panel_words = layout_.code.depth * width;
+    const std::span<int32_t> words = context.workspace_of<int32_t>(static_cast<size_t>(plan.weights * layout_.matrix_words()));
+    const std::span<int32_t> zeros = context.workspace_of<int32_t>(static_cast<size_t>(panels * width));
+    const auto* from = static_cast<const std::byte*>(context.input(1).raw());
+    constexpr int64_t kWork = 1 << 16;
+    parallel_for(plan.weights * panels, grain_of(kWork, layout_.depth * width), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        int32_t* sums = column_terms.data() + i * width;
+        layout_.integers.pack_panel(from + i / panels * layout_.depth * layout_.columns, matrix_, i % panels, width, words.data() + i * panel_words, sums);
+        for (int64_t n = 0; n < width; ++n) sums[n] *= zero;
+      }
+    });
+    layout_.integers.zeros_of_columns(context.optional_input(kZeroOfB), layout_.columns, zeros.data());
+    std::fill(zeros.begin() + layout_.columns, zeros.end(), 0);
+    arguments[kB] = address_of(words.data());
+    arguments[kColumnZeros] = address_of(zeros.data());
   }
 
   const float* copy_rows(KernelContext& context, const ProductPlan& plan, const float* from) const {
@@ -412,7 +450,7 @@ class GeneratedProduct : public PreparedKernel {
 
   // What does not fit, or is empty: the reference kernel has words for it. It reads the weights as they were.
   void run_reference(KernelContext& context) const {
-    const Datum weights(unpack_weights(data_, matrix_, layout_));
+    const Datum weights = has_constant_weights_ ? Datum(unpack_weights(data_, matrix_, layout_)) : context.input_datum(1);
     std::vector<const Datum*> inputs;
     for (size_t i = 0; i < context.num_inputs(); ++i) inputs.push_back(i == 1 ? &weights : &context.input_datum(i));
     Datum result;
@@ -425,7 +463,8 @@ class GeneratedProduct : public PreparedKernel {
   ProductAttributes attributes_;
   ProductLayout layout_;
   StridedOperand matrix_;
-  Tensor weights_, columns_;
+  bool has_constant_weights_;
+  Tensor weights_, columns_;  // of constant weights
   std::shared_ptr<const ExecutableCode> code_;
   std::vector<EntryPoint> entries_;  // by number of rows; null where no shape has use for it
 };

@@ -55,9 +55,10 @@ bool read_integer_operands(const KernelData& data, ProductLayout& layout) {
   if (!is_byte(layout.integers.a) || !is_byte(layout.integers.b)) return false;
   const bool has_one_zero = is_row_of_weights(data.input(kZeroOfA), 1);
   if (!has_one_zero || !is_row_of_weights(zero_of_b, layout.columns) || !is_row_of_weights(scales, layout.columns)) return false;
-  if (zero_of_b.present && !zero_of_b.constant.defined()) return false;
-  bool has_zeros = layout.integers.taken_from_b() != 0;
-  for (int64_t i = 0; zero_of_b.present && i < zero_of_b.constant.size(); ++i)
+  const bool has_constant_zeros = !zero_of_b.present || zero_of_b.constant.defined();
+  if (!has_constant_zeros && data.input(1).constant.defined()) return false;
+  bool has_zeros = layout.integers.taken_from_b() != 0 || !has_constant_zeros;
+  for (int64_t i = 0; !has_zeros && zero_of_b.present && i < zero_of_b.constant.size(); ++i)
     has_zeros = has_zeros || byte_element(zero_of_b.constant, i) != 0;
   layout.code.has_column_zeros = has_zeros;
   const InputDescription &scale_of_y = data.input(kScaleOfY), &zero_of_y = data.input(kZeroOfY);
@@ -122,7 +123,10 @@ const PackedConstant* find_packed(const KernelData& data, size_t number) {
 
 std::optional<StridedOperand> weights_matrix(const KernelData& data, const ProductAttributes& attributes) {
   const InputDescription& weights = data.input(1);
-  if (!weights.constant.defined()) return std::nullopt;
+  if (!weights.constant.defined()) {
+    if (data.op != kIntegerProduct || !weights.is_static() || weights.shape->size() < 2) return std::nullopt;
+    return StridedOperand::dense(Shape(weights.shape->end() - 2, weights.shape->end()));
+  }
   const Shape& shape = weights.constant.shape();
   if (data.op == kConvolution || data.op == kPointwise) {
     const int64_t channels = shape.size() > 2 ? shape[1] : 0;

@@ -29,6 +29,7 @@ struct ProductLayout {
   int64_t depth = 0, columns = 0;  // of the weights
   IntegerOperands integers;
   int64_t panels() const { return (columns + code.panel_columns() - 1) / code.panel_columns(); }
+  int64_t matrix_words() const { return panels() * code.depth * code.panel_columns(); }  // of the weights in panels: words, or elements
   // As numbers, which packed weights and packed code have.
   std::vector<int64_t> of_weights() const;
   std::vector<int64_t> of_code() const;
@@ -40,7 +41,8 @@ int64_t row_stride(int64_t depth, const Tile& tile);
 // Nothing where no code can be generated for the operands; code that the data has decides for which processor.
 std::optional<ProductLayout> lay_out_product(const KernelData& data, const ProductAttributes& attributes);
 
-// The weights as a matrix, whatever the axes of the tensor; empty where there is one for each of a batch.
+// The weights as a matrix, whatever the axes of the tensor; empty where there is one for each of a batch. Of integers that are no constant: each of
+// the matrices.
 std::optional<StridedOperand> weights_matrix(const KernelData& data, const ProductAttributes& attributes);
 // Adds them to the data in panels, and what integers need of their columns.
 void pack_weights(KernelData& data, const StridedOperand& matrix, const ProductLayout& layout);
