@@ -1,6 +1,7 @@
 #include "codegen/epilogue.h"
 
 #include <array>
+#include <cstddef>
 
 #include "codegen/expression.h"
 
@@ -41,6 +42,21 @@ void store_finished(Builder& builder, const kernels::generated::Epilogue& epilog
     const Value at = builder.offset(pointer, builder.multiply(row, row_stride));
     builder.store(at, row_stride, finish(row, builder.load(type, at, row_stride, mask)), mask);
   });
+}
+
+void store_as(Builder& builder, const IsaDescription& isa, DType dtype, Value pointer, Value index, Value row_stride, Value tile, Value mask,
+              Value quantization) {
+  using kernels::generated::Quantization;
+  if (dtype == DType::F32) return builder.store(builder.offset(pointer, index), row_stride, tile, mask);
+  auto number = [&](size_t offset, Element element) {
+    return builder.load({element}, builder.offset(quantization, builder.integer(static_cast<int64_t>(offset)), 1), builder.integer(0));
+  };
+  tile = builder.divide(tile, number(offsetof(Quantization, scale), Element::F32));
+  tile = builder.maximum(tile, number(offsetof(Quantization, lowest), Element::F32));
+  tile = builder.minimum(tile, number(offsetof(Quantization, highest), Element::F32));
+  tile = builder.add(VectorMath(builder, isa).integer_of(tile), number(offsetof(Quantization, zero_point), Element::I32));
+  const InMemory as = dtype == DType::I8 ? InMemory::SignedByte : InMemory::UnsignedByte;
+  builder.store(builder.offset(pointer, index, 1), row_stride, tile, mask, as);
 }
 
 Value activate(Builder& builder, const IsaDescription& isa, const kernels::generated::Epilogue& epilogue, Value x) {

@@ -6,6 +6,7 @@
 
 #include "codegen/loop_ir.h"
 #include "kernels/generated/epilogue.h"
+#include "kernels/generated/product_code.h"
 
 namespace anfora::codegen {
 
@@ -26,6 +27,11 @@ void finish_panel(Builder& builder, const IsaDescription& isa, int vectors, Valu
 // Stores finish(row, tile), where `tile` begins at that row of the sums: all at once, or row by row from memory where that is much less code.
 void store_finished(Builder& builder, const kernels::generated::Epilogue& epilogue, Value sums, Value pointer, Value row_stride, Value mask,
                     const std::function<Value(Value row, Value tile)>& finish);
+
+// Stores a tile of f32 as elements of that type: integers of 8 bits are quantized as the Quantization at that address says (product_code.h), where NaN
+// becomes the lowest. `index`: elements from the pointer on.
+void store_as(Builder& builder, const IsaDescription& isa, DType dtype, Value pointer, Value index, Value row_stride, Value tile, Value mask,
+              Value quantization);
 
 // Elementwise of a tile of f32.
 Value activate(Builder& builder, const IsaDescription& isa, const kernels::generated::Epilogue& epilogue, Value x);

@@ -18,6 +18,7 @@
 #include "kernels/generated/gathered_rows.h"
 #include "kernels/generated/group.h"
 #include "kernels/generated/product.h"
+#include "kernels/generated/product_layout.h"
 
 namespace anfora::codegen {
 namespace {
@@ -121,6 +122,9 @@ const kernels::PreparedRegistry& generating_kernels() {
       const bool is_named = !data.implementation.empty();
       if ((!is_named && !kernels::generated::prefers_generated_depthwise(data)) || !can_compile()) return nullptr;
       return kernels::generated::prepare_depthwise(data, depthwise_code);
+    });
+    all.add(kernels::generated::kIntegerConvolution, "generated:depthwise", [](kernels::KernelData& data) -> std::unique_ptr<kernels::PreparedKernel> {
+      return can_compile() ? kernels::generated::prepare_integer_depthwise(data, depthwise_code) : nullptr;
     });
     all.add("Group", "generated:group", [](kernels::KernelData& data) -> std::unique_ptr<kernels::PreparedKernel> {
       return can_compile() ? kernels::generated::prepare_group(data, group_code) : nullptr;

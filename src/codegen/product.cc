@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cstddef>
 
 #include "codegen/epilogue.h"
-#include "codegen/vector_math.h"
 
 namespace anfora::codegen {
 namespace {
@@ -154,23 +152,8 @@ class ProductBuilder {
   }
 
   void store(Value tile, Value column, Value mask) {
-    if (code_.is_quantized()) {
-      const InMemory as = code_.result == DType::I8 ? InMemory::SignedByte : InMemory::UnsignedByte;
-      b_.store(b_.offset(parameters_[kY], column, 1), parameters_[kYStride], quantized(tile), mask, as);
-    } else {
-      b_.store(b_.offset(parameters_[kY], column), parameters_[kYStride], tile, mask);
-    }
-  }
-
-  // As kernels/generated/product_code.h says. NaN becomes the lowest.
-  Value quantized(Value tile) {
-    auto number = [&](size_t offset, Element element) {
-      return b_.load({element}, b_.offset(parameters_[kQuantization], b_.integer(static_cast<int64_t>(offset)), 1), b_.integer(0));
-    };
-    tile = b_.divide(tile, number(offsetof(Quantization, scale), Element::F32));
-    tile = b_.maximum(tile, number(offsetof(Quantization, lowest), Element::F32));
-    tile = b_.minimum(tile, number(offsetof(Quantization, highest), Element::F32));
-    return b_.add(VectorMath(b_, isa_).integer_of(tile), number(offsetof(Quantization, zero_point), Element::I32));
+    if (!code_.is_quantized()) return b_.store(b_.offset(parameters_[kY], column), parameters_[kYStride], tile, mask);
+    store_as(b_, isa_, code_.result, parameters_[kY], column, parameters_[kYStride], tile, mask, parameters_[kQuantization]);
   }
 
   // Of all columns of the panel, also where the result has no more.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <random>
 #include <vector>
 
 #include "codegen/evaluate.h"
@@ -48,6 +49,13 @@ struct BothWays {
     }
   }
 };
+
+inline Tensor random_bytes(DType dtype, const std::vector<int64_t>& shape, unsigned seed) {
+  Tensor tensor = Tensor::allocate(dtype, shape);
+  std::mt19937 random(seed);
+  std::generate_n(static_cast<uint8_t*>(tensor.raw()), tensor.size(), [&] { return static_cast<uint8_t>(random()); });
+  return tensor;
+}
 
 inline int64_t address(const Tensor& tensor) { return reinterpret_cast<int64_t>(tensor.raw()); }
 

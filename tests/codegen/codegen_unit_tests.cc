@@ -329,13 +329,6 @@ TEST(GeneratedProduct, PermutedOperandsAndAddends) {
   expect_generated("LoweredMatMul", transposed, {random_tensor({3, 16, 20}, 7), random_tensor({24, 16}, 8), c});
 }
 
-Tensor random_bytes(DType dtype, const Dims& shape, unsigned seed) {
-  Tensor tensor = Tensor::allocate(dtype, Shape(shape.begin(), shape.end()));
-  std::mt19937 random(seed);
-  std::generate_n(static_cast<uint8_t*>(tensor.raw()), tensor.size(), [&] { return static_cast<uint8_t>(random()); });
-  return tensor;
-}
-
 // Exactly, whatever the signs and zero points: also where pairs of products would not fit into 16 bits.
 TEST(GeneratedProduct, Integers) {
   for (DType left : {DType::U8, DType::I8}) {

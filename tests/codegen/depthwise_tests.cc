@@ -8,6 +8,7 @@
 #include "both_ways.h"
 #include "codegen/depthwise.h"
 #include "kernels/generated/depthwise.h"
+#include "kernels/generated/product_layout.h"
 #include "prepared.h"
 
 namespace anfora::codegen {
@@ -42,6 +43,40 @@ TEST(Depthwise, IsThatOfTheEvaluator) {
           both.regions.push_back({tensor->data<float>().data(), tensor->size()});
         both.expect_equal(arguments, kResult, y);
       }
+    }
+  }
+}
+
+TEST(Depthwise, OfIntegersIsThatOfTheEvaluator) {
+  for (Isa isa : isas_here()) {
+    for (const auto& [image_type, result_type] : {std::pair(DType::I8, DType::U8), {DType::U8, DType::I8}, {DType::U8, DType::F32}}) {
+      SCOPED_TRACE(fmt::format("{}, {} to {}", kernels::generated::describe(isa).name, name(image_type), name(result_type)));
+      constexpr int kPixels = 3;
+      const DepthwiseCode code{.isa = isa, .tile = {kPixels, 2}, .has_edge = true, .image = image_type, .scale = Scale::Columns, .result = result_type,
+                               .epilogue = {.addends = {Addend::Row, Addend::None}, .activation = Activation::HardSwish}, .expansion = {}};
+      constexpr int64_t kPanelCount = 2, kRows = 2, kTapsOfRow = 3, kTiles = 2, kResults = kTiles * kPixels, kFourBytes = 4;
+      const int64_t width = code.panel_channels(), pixel = kPanelCount * width, channels = pixel - 3, row = (kResults + kTapsOfRow) * pixel;
+      const Tensor image = random_bytes(image_type, {kRows * row}, 1), filters = Tensor::zeros(DType::I32, Shape{kPanelCount * kRows * kTapsOfRow * width});
+      const Tensor weights = random_bytes(DType::I8, {filters.size()}, 2), bias = random_tensor({channels}, 3), scales = random_tensor({channels}, 4);
+      Tensor words = filters.clone(), terms = Tensor::zeros(DType::I32, Shape{pixel});
+      for (int64_t i = 0; i < words.size(); ++i) words.data<int32_t>()[i] = static_cast<uint16_t>(weights.data<int8_t>()[i]);
+      for (int64_t i = 0; i < pixel; ++i) terms.data<int32_t>()[i] = static_cast<int32_t>(i * 1000 - 7);
+      const int32_t lowest = result_type == DType::I8 ? -128 : 0;
+      const Quantization quantization{50.5f, static_cast<float>(lowest - 5), static_cast<float>(lowest + 250), 5};
+      Tensor y = Tensor::zeros(DType::F32, Shape{kResults * channels});  // of bytes as well
+      std::vector<int64_t> arguments(kDepthwiseArguments);
+      arguments[kImage] = address(image), arguments[kFilters] = address(words), arguments[kBias] = address(bias);
+      arguments[kImageRowStride] = row, arguments[kTapStride] = arguments[kPixelStride] = pixel;
+      arguments[kPanels] = kPanelCount, arguments[kFilterPanelStride] = kRows * kTapsOfRow * width;
+      arguments[kTapRows] = kRows, arguments[kTaps] = kTapsOfRow, arguments[kTiles] = kTiles;
+      arguments[kChannels] = arguments[kResultStride] = channels;
+      arguments[kZeroTerms] = address(terms), arguments[kDepthwiseScale] = address(scales);
+      arguments[kDepthwiseQuantization] = reinterpret_cast<int64_t>(&quantization);
+      BothWays both{depthwise_function(code, kPixels), isa, {}};
+      for (const Tensor& tensor : {image, words, terms, bias, scales})
+        both.regions.push_back({static_cast<const float*>(tensor.raw()), static_cast<int64_t>(tensor.bytes()) / kFourBytes});
+      both.regions.push_back({&quantization.scale, sizeof(quantization) / kFourBytes});
+      both.expect_equal(arguments, kResult, y);
     }
   }
 }
@@ -102,6 +137,34 @@ TEST_P(GeneratedDepthwise, AgreesWithTheReferenceWithoutAnExpansion) {
   const Prepared residual(kConvolution, attributes, {x, w, none, z}, kGenerated);
   ASSERT_TRUE(residual.kernel);
   expect_close(residual.run(*residual.kernel), run_kernel(std::string(kConvolution), attributes, {x, w, none, z})[0], 1e-5f);
+}
+
+// Exactly, whatever the signs and zero points.
+TEST_P(GeneratedDepthwise, OfIntegersIsThatOfTheReference) {
+  const Case& c = GetParam();
+  Dims shape = c.x;
+  shape.back() = c.channels;
+  const AttributeSet attributes = c.attributes.with("channels_last", int64_t{1}).with("activation", std::string("Relu"));
+  const std::string op(kIntegerConvolution);
+  for (DType left : {DType::U8, DType::I8}) {
+    for (DType right : {DType::U8, DType::I8}) {
+      const Tensor x = random_bytes(left, shape, 1), w = random_bytes(right, {c.channels, 1, c.kernel[0], c.kernel[1]}, 2), b = random_tensor({c.channels}, 3),
+                   zero_of_x = random_bytes(left, {}, 4), zero_of_w = random_bytes(right, {}, 5), zeros_of_w = random_bytes(right, {c.channels}, 5),
+                   scales = random_tensor({c.channels}, 6), scale = Tensor::scalar(0.01f), scale_of_y = Tensor::scalar(37.5f), none;
+      const Tensor plain = run_kernel(op, attributes, {x, w, none, none, none, none, scale})[0];
+      const Tensor z = random_tensor({plain.shape().begin(), plain.shape().end()}, 7);
+      for (const std::vector<Tensor>& inputs :
+           {std::vector<Tensor>{x, w, none, none, none, none, scale}, {x, w, b, z, zero_of_x, zero_of_w, scales},
+            {x, w, b, none, zero_of_x, zeros_of_w, scales, scale_of_y, random_bytes(left, {}, 8)}, {x, w, none, z, zero_of_x, zeros_of_w, scale, scale_of_y}}) {
+        const Prepared prepared(op, attributes, inputs);
+        ASSERT_TRUE(prepared.kernel);
+        EXPECT_EQ(prepared.data.implementation, "generated:depthwise");
+        const Tensor result = prepared.run(*prepared.kernel);
+        EXPECT_TRUE(Tensor::identical(result, run_kernel(op, attributes, inputs)[0])) << name(left) << " by " << name(right) << ", " << inputs.size();
+        expect_the_same_again(prepared, result);
+      }
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -14,7 +14,7 @@
 
 namespace anfora::codegen {
 
-// A generated kernel of an operator, weights being inputs 1 and 4.
+// A generated kernel of an operator: inputs 1, 4 and 5 are known, as weights and their zero points are.
 struct Prepared {
   Prepared(std::string_view op, const AttributeSet& attributes, std::vector<Tensor> given, std::string_view implementation = "")
       : inputs(std::move(given)), data{std::string(op), attributes, {}, 1} {
@@ -23,7 +23,7 @@ struct Prepared {
       data.inputs.push_back({.present = is_present,
                              .dtype = is_present ? inputs[i].dtype() : DType::Undefined,
                              .shape = is_present ? std::optional(inputs[i].shape()) : std::nullopt,
-                             .constant = i == 1 || i == 4 ? inputs[i] : Tensor()});
+                             .constant = i == 1 || i == 4 || i == 5 ? inputs[i] : Tensor()});
       datums.push_back(is_present ? Datum(inputs[i]) : Datum());
     }
     kernel = implementation.empty() ? generating_kernels().prepare(data) : generating_kernels().prepare_as(data, implementation);

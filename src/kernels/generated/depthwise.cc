@@ -26,7 +26,7 @@ namespace anfora::kernels::generated {
 namespace {
 
 // Of the layout of code; another generator's is not taken.
-constexpr int64_t kDepthwiseVersion = 2;
+constexpr int64_t kDepthwiseVersion = 3;
 
 enum PackedDepthwise : uint8_t { kDepthwiseCode, kFilterPanels, kExpansionPanels };
 

@@ -24,4 +24,8 @@ bool prefers_generated_depthwise(const KernelData& data);
 // ExecutableCode::map().
 std::unique_ptr<PreparedKernel> prepare_depthwise(KernelData& data, DepthwiseGenerator generate);
 
+// Of LoweredConvInteger, exactly. Null where the convolution is not depthwise over two axes with channels last, has no scale, weights or their
+// zero points are no constants, or no code can be generated for an activation.
+std::unique_ptr<PreparedKernel> prepare_integer_depthwise(KernelData& data, DepthwiseGenerator generate);
+
 }  // namespace anfora::kernels::generated

@@ -8,6 +8,9 @@
 //
 // Where the image is itself the result of a pointwise convolution, the expansion, code of a product comes with it (product_code.h).
 //
+// Images of integers are of 8 bits, their filters words: a weight less its zero point as a half, and another half of zeros. Sums are exact, and go
+// through the steps of a product's: z Σ W[t, c] is taken off, for the zero point z of the image.
+//
 // Every element is computed in the same way in each entry, as in a product.
 #pragma once
 
@@ -24,12 +27,16 @@ struct DepthwiseCode {
   Isa isa = Isa::Sse2;
   Tile tile;              // pixels × vectors of the largest entry
   bool has_edge = false;  // the last panel has channels that the result has not
+  DType image = DType::F32;   // or I8, U8
+  Scale scale = Scale::None;  // of integers, which have one
+  DType result = DType::F32;  // of integers: I8, U8 as well
   Epilogue epilogue;
-  std::optional<ProductCode> expansion;  // of the same panels
+  std::optional<ProductCode> expansion;  // of the same panels; not of integers
 
   // The numbers that the machine code depends on, isa first.
   std::vector<int64_t> numbers() const;
   bool operator==(const DepthwiseCode&) const = default;
+  bool is_integer() const { return image != DType::F32; }
   int panel_channels() const { return tile.vectors * describe(isa).lanes; }
 };
 
@@ -59,7 +66,12 @@ enum DepthwiseArgument : uint8_t {
   kBiasStride,
   kResidual,       // addend 1
   kResidualStride,
-  kDepthwiseArguments
+  // Of integers only.
+  kZeroTerms,  // what is taken off the sums of each channel of all panels
+  kDepthwiseScale,
+  kDepthwiseQuantization,
+  kDepthwiseArguments,
+  kFloatDepthwiseArguments = kZeroTerms
 };
 
 }  // namespace anfora::kernels::generated

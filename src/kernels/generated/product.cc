@@ -243,7 +243,7 @@ class GeneratedProduct : public PreparedKernel {
     const bool is_sum = is_integer && layout_.code.scale == Scale::None;
     Tensor& y = context.allocate_output(0, is_sum ? DType::I32 : layout_.code.result, plan.y_shape);
     std::array<int64_t, kProductArguments> arguments{};
-    const Quantization quantization = quantization_of(context);
+    const Quantization quantization = quantization_of(context, layout_.code.result);
     arguments[kQuantization] = address_of(&quantization);
     arguments[kY] = address_of(y.raw());
     arguments[kB] = address_of(weights_.raw());
@@ -349,15 +349,6 @@ class GeneratedProduct : public PreparedKernel {
         }
       }
     }
-  }
-
-  Quantization quantization_of(KernelContext& context) const {
-    if (!layout_.code.is_quantized()) return {};
-    const Tensor* zero_point = context.optional_input(kZeroOfY);
-    const int32_t zero = zero_point ? byte_element(*zero_point, 0) : 0;
-    const bool is_signed = layout_.code.result == DType::I8;
-    return {context.input(kScaleOfY).data<float>()[0], static_cast<float>((is_signed ? -128 : 0) - zero),
-            static_cast<float>((is_signed ? 127 : 255) - zero), zero};
   }
 
   // Rows of A as words, and what the sums of them have too much.

@@ -25,6 +25,8 @@ int rows_in_one_set(int64_t stride, int rows) {
   return *std::ranges::max_element(count);
 }
 
+}  // namespace
+
 bool read_addends(const KernelData& data, int64_t columns, Epilogue& epilogue) {
   for (size_t i = 2; i < std::min<size_t>(data.inputs.size(), 4); ++i) {
     const InputDescription& input = data.input(i);
@@ -38,6 +40,8 @@ bool read_addends(const KernelData& data, int64_t columns, Epilogue& epilogue) {
   return true;
 }
 
+namespace {
+
 bool is_byte(DType dtype) { return dtype == DType::I8 || dtype == DType::U8; }
 
 // Whether none, one, or one for each column.
@@ -48,24 +52,44 @@ bool is_row_of_weights(const InputDescription& input, int64_t columns) {
   return count == 1 || (count == columns && input.shape->back() == columns);
 }
 
-// The zero points and scales; false where there is no code for such.
-bool read_integer_operands(const KernelData& data, ProductLayout& layout) {
+}  // namespace
+
+std::optional<IntegerOperation> read_integers(const KernelData& data, int64_t columns) {
   const InputDescription &zero_of_b = data.input(kZeroOfB), &scales = data.input(kScales);
-  layout.integers.a = data.input(0).dtype, layout.integers.b = data.input(1).dtype;
-  if (!is_byte(layout.integers.a) || !is_byte(layout.integers.b)) return false;
+  IntegerOperation operation{.a = data.input(0).dtype, .b = data.input(1).dtype};
+  if (!is_byte(operation.a) || !is_byte(operation.b)) return std::nullopt;
   const bool has_one_zero = is_row_of_weights(data.input(kZeroOfA), 1);
-  if (!has_one_zero || !is_row_of_weights(zero_of_b, layout.columns) || !is_row_of_weights(scales, layout.columns)) return false;
+  if (!has_one_zero || !is_row_of_weights(zero_of_b, columns) || !is_row_of_weights(scales, columns)) return std::nullopt;
+  const InputDescription &scale_of_y = data.input(kScaleOfY), &zero_of_y = data.input(kZeroOfY);
+  if (!is_row_of_weights(scale_of_y, 1) || !is_row_of_weights(zero_of_y, 1)) return std::nullopt;
+  if (scale_of_y.present && !scales.present) return std::nullopt;
+  if (scale_of_y.present) operation.result = zero_of_y.present ? zero_of_y.dtype : DType::U8;
+  if (scales.present) operation.scale = element_count(*scales.shape) == 1 ? Scale::One : Scale::Columns;
+  return operation;
+}
+
+Quantization quantization_of(const KernelContext& context, DType result) {
+  if (!is_byte(result)) return {};
+  const Tensor* zero_point = context.optional_input(kZeroOfY);
+  const int32_t zero = zero_point ? byte_element(*zero_point, 0) : 0, lowest = result == DType::I8 ? -128 : 0;
+  return {context.input(kScaleOfY).data<float>()[0], static_cast<float>(lowest - zero), static_cast<float>(lowest + 255 - zero), zero};
+}
+
+namespace {
+
+// False where there is no code for such.
+bool read_integer_operands(const KernelData& data, ProductLayout& layout) {
+  const std::optional<IntegerOperation> operation = read_integers(data, layout.columns);
+  if (!operation) return false;
+  layout.integers.a = operation->a, layout.integers.b = operation->b;
+  layout.code.scale = operation->scale, layout.code.result = operation->result;
+  const InputDescription& zero_of_b = data.input(kZeroOfB);
   const bool has_constant_zeros = !zero_of_b.present || zero_of_b.constant.defined();
   if (!has_constant_zeros && data.input(1).constant.defined()) return false;
   bool has_zeros = layout.integers.taken_from_b() != 0 || !has_constant_zeros;
   for (int64_t i = 0; !has_zeros && zero_of_b.present && i < zero_of_b.constant.size(); ++i)
-    has_zeros = has_zeros || byte_element(zero_of_b.constant, i) != 0;
+    has_zeros = byte_element(zero_of_b.constant, i) != 0;
   layout.code.has_column_zeros = has_zeros;
-  const InputDescription &scale_of_y = data.input(kScaleOfY), &zero_of_y = data.input(kZeroOfY);
-  if (!is_row_of_weights(scale_of_y, 1) || !is_row_of_weights(zero_of_y, 1)) return false;
-  if (scale_of_y.present && !scales.present) return false;
-  if (scale_of_y.present) layout.code.result = zero_of_y.present ? zero_of_y.dtype : DType::U8;
-  if (scales.present) layout.code.scale = element_count(*scales.shape) == 1 ? Scale::One : Scale::Columns;
   return true;
 }
 

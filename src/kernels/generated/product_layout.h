@@ -17,6 +17,19 @@ inline constexpr std::string_view kIntegerProduct = "LoweredMatMulInteger", kInt
 // Inputs behind the addends, of those.
 enum IntegerInput : uint8_t { kZeroOfA = 4, kZeroOfB, kScales, kScaleOfY, kZeroOfY };
 
+// What such an operator does with sums of products, as far as it is known before the run.
+struct IntegerOperation {
+  DType a = DType::U8, b = DType::I8;
+  Scale scale = Scale::None;
+  DType result = DType::F32;  // I8, U8: quantized
+};
+// Nothing where there is no code for the operands, of which zero points and scales are one or one for each column.
+std::optional<IntegerOperation> read_integers(const KernelData& data, int64_t columns);
+// By the inputs of a run.
+Quantization quantization_of(const KernelContext& context, DType result);
+// Inputs 2 and 3; false where there is no code for them.
+bool read_addends(const KernelData& data, int64_t columns, Epilogue& epilogue);
+
 inline constexpr int64_t kLineElements = 16;  // f32 of a cache line
 
 // Constants of a kernel's data.

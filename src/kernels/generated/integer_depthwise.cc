@@ -1,0 +1,271 @@
+// How a depthwise convolution of integers runs: some rows of the result at a time, all their channels. What their windows see is copied with its
+// padding, which is the zero point, so that all pixels are alike.
+//
+//     image                     rows of a block                              result
+//     ┌────────────┐    copy    ┌─────────────────┐   windows of taps      ┌────────────┐
+//     │ ▓▓▓▓▓▓▓▓▓▓ │  ───────▶  │ z ▓▓▓▓▓▓▓▓▓▓▓ z │  ─────────────────▶    │ · ▓▓ · · · │
+//     └────────────┘            └─────────────────┘                        └────────────┘
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/generated/depthwise.h"
+#include "kernels/generated/integer_operands.h"
+#include "kernels/generated/plan_cache.h"
+#include "kernels/generated/product_layout.h"
+#include "kernels/reference/window.h"
+#include "kernels/registered.h"
+#include "support/cache_size.h"
+#include "support/parallel.h"
+#include "support/scratch.h"
+
+namespace anfora::kernels::generated {
+namespace {
+
+// Of the layout of code and filters; another generator's are not taken.
+constexpr int64_t kIntegerDepthwiseVersion = 1;
+
+enum PackedIntegerDepthwise : uint8_t { kIntegerDepthwiseCode, kFilterWords, kFilterSums };
+
+constexpr size_t kAddedImage = 3;
+
+// Pixels of equal tiles of a row; the last one begins earlier where they do not come out even, and computes some pixels again.
+int64_t tile_of(int64_t pixels, const Tile& largest) { return ceil_div(pixels, ceil_div(pixels, largest.rows)); }
+
+// Half of the registers are sums: conversions take what is left. Panels are single vectors, as loads of the image are most of the work: a panel that is
+// not full would waste them. Rows of images tend to be multiples of seven pixels.
+Tile tile_of_integers(Isa isa) { return {describe(isa).registers > 16 ? 14 : 7, 1}; }
+
+struct IntegerDepthwisePlan {
+  InputShapes shapes;
+  Window window;
+  int64_t batch = 0, channels = 0;
+
+  // Nothing where the shapes do not fit, which the reference kernel has words for, or there is nothing to compute.
+  static std::optional<IntegerDepthwisePlan> make(const AttributeSet& attributes, InputShapes shapes, const Shape& weights, bool adds_image) {
+    const Shape& x = *shapes[0];
+    if (x.size() != 4 || x.back() != weights[0] || element_count(x) == 0) return std::nullopt;
+    IntegerDepthwisePlan plan{.shapes = {}, .window = read_window(attributes, 2, std::span(weights).subspan(2)), .batch = x[0], .channels = x.back()};
+    resolve_window(plan.window, std::span(x).subspan(1, 2));
+    if (plan.window.outputs() == 0 || (adds_image && *shapes[kAddedImage] != plan.result_shape())) return std::nullopt;
+    plan.shapes = std::move(shapes);
+    return plan;
+  }
+
+  const WindowAxis& rows() const { return window.axes[0]; }
+  const WindowAxis& columns() const { return window.axes[1]; }
+  Shape result_shape() const { return {batch, rows().output, columns().output, channels}; }
+  // Pixels of a row with its padding.
+  int64_t pitch() const { return (columns().output - 1) * columns().stride + columns().reach(); }
+  int64_t row_bytes() const { return pitch() * channels; }
+  int64_t rows_seen(int64_t results) const { return (results - 1) * rows().stride + rows().reach(); }
+  // Rows of the result whose windows stay in the cache; few enough for all threads to have some.
+  int64_t rows_of_block() const {
+    constexpr int64_t kShare = 4;
+    const int64_t fit = (second_level_cache() / kShare / row_bytes() - rows().reach()) / rows().stride;
+    return std::clamp<int64_t>(fit, 1, ceil_div(rows().output, thread_count()));
+  }
+};
+
+class IntegerDepthwise : public PreparedKernel {
+ public:
+  IntegerDepthwise(KernelData& data, DepthwiseCode code) : data_(data), code_(std::move(code)), weights_(*data.input(1).shape) {}
+
+  // False where there is no code for it, and none can be made.
+  bool prepare(DepthwiseGenerator generate) {
+    if (!find_code(generate)) return false;
+    const std::vector<int64_t> layout{kIntegerDepthwiseVersion, weights_[0], taps(), code_.panel_channels()};
+    if (!find_packed(data_, kFilterWords)) {
+      const Tensor &weights = data_.input(1).constant, &zeros = data_.input(kZeroOfB).constant;
+      if (!weights.raw() || (data_.input(kZeroOfB).present && !zeros.defined())) return false;
+      pack_filters(weights, zeros, layout);
+    }
+    const PackedConstant *words = find_packed(data_, kFilterWords), *sums = find_packed(data_, kFilterSums);
+    if (words->layout != layout || !sums || sums->layout != layout) return false;
+    words_ = words->elements, sums_ = sums->elements;
+    data_.workspace_bytes = static_cast<size_t>(sums_.size()) * sizeof(int32_t);
+    return true;
+  }
+
+  std::unique_ptr<State> make_state() const override { return std::make_unique<Plans>(); }
+
+  void run(KernelContext& context, State* state) const override {
+    PlanCache<IntegerDepthwisePlan>& plans = static_cast<Plans&>(*state).plans;
+    const IntegerDepthwisePlan* plan = plans.find(context);
+    if (!plan) {
+      auto made = IntegerDepthwisePlan::make(data_.attributes, input_shapes(context), weights_, code_.epilogue.addends[1] == Addend::Tile);
+      if (!made) return reference_kernels().find(data_.op)(context);
+      plan = &plans.add(*std::move(made));
+    }
+    run(context, *plan);
+  }
+
+ private:
+  struct Plans : State {
+    PlanCache<IntegerDepthwisePlan> plans;
+  };
+
+  int64_t taps() const { return weights_[2] * weights_[3]; }
+
+  void run(KernelContext& context, const IntegerDepthwisePlan& plan) const {
+    const Tensor& result = context.allocate_output(0, code_.result, plan.result_shape());
+    const Tensor* zero_point = context.optional_input(kZeroOfA);
+    const int32_t zero = zero_point ? byte_element(*zero_point, 0) : 0;
+    const std::span<int32_t> zero_terms = context.workspace_of<int32_t>(static_cast<size_t>(sums_.size()));
+    std::ranges::transform(sums_.data<int32_t>(), zero_terms.begin(), [&](int32_t sum) { return zero * sum; });
+    const Quantization quantization = quantization_of(context, code_.result);
+    auto address_in = [&](size_t i) {
+      const Tensor* tensor = context.optional_input(i);
+      return tensor ? address_of(tensor->raw()) : 0;
+    };
+    const WindowAxis &rows = plan.rows(), &columns = plan.columns();
+    std::array<int64_t, kDepthwiseArguments> arguments{};
+    arguments[kImageRowStride] = rows.dilation * plan.row_bytes();
+    arguments[kTapStride] = columns.dilation * plan.channels;
+    arguments[kPixelStride] = columns.stride * plan.channels;
+    arguments[kTapRows] = rows.kernel, arguments[kTaps] = columns.kernel;
+    arguments[kFilters] = address_of(words_.raw());
+    arguments[kFilterPanelStride] = taps() * code_.panel_channels();
+    arguments[kResult] = address_of(result.raw());
+    arguments[kResultStride] = arguments[kChannels] = plan.channels;
+    arguments[kPanels] = ceil_div(plan.channels, code_.panel_channels());
+    arguments[kBias] = address_in(2);
+    arguments[kResidual] = address_in(kAddedImage);
+    arguments[kResidualStride] = code_.epilogue.addends[1] == Addend::Tile ? plan.channels : 0;
+    arguments[kZeroTerms] = address_of(zero_terms.data());
+    arguments[kDepthwiseScale] = address_in(kScales);
+    arguments[kDepthwiseQuantization] = address_of(&quantization);
+
+    const auto* x = static_cast<const std::byte*>(context.input(0).raw());
+    const int64_t block = plan.rows_of_block(), blocks = ceil_div(rows.output, block);
+    constexpr int64_t kWork = 1 << 20;  // multiply-adds; some ten microseconds
+    parallel_for(plan.batch * blocks, grain_of(kWork, block * columns.output * plan.channels * taps()), [&](int64_t begin, int64_t end) {
+      // Behind the last pixel, vectors are read whole.
+      Scratch<std::byte> seen(static_cast<size_t>(plan.rows_seen(block) * plan.row_bytes() + code_.panel_channels()));
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t first = i % blocks * block, count = std::min(block, rows.output - first);
+        copy_rows(plan, x + i / blocks * plan.window.inputs() * plan.channels, rows.start(first), plan.rows_seen(count), static_cast<std::byte>(zero),
+                  seen.data());
+        for (int64_t row = 0; row < count; ++row)
+          convolve(plan, arguments, seen.data() + row * rows.stride * plan.row_bytes(), i / blocks * rows.output + first + row);
+      }
+    });
+  }
+
+  // `count` rows of an image from row `first` on, which may be padding.
+  static void copy_rows(const IntegerDepthwisePlan& plan, const std::byte* image, int64_t first, int64_t count, std::byte padding, std::byte* to) {
+    const int64_t start = plan.columns().start(0), before = std::clamp<int64_t>(-start, 0, plan.pitch()),
+                  end = std::clamp<int64_t>(plan.columns().input - start, before, plan.pitch());
+    for (int64_t row = first; row < first + count; ++row, to += plan.row_bytes()) {
+      const bool is_inside = row >= 0 && row < plan.rows().input;
+      const int64_t inside = is_inside ? (end - before) * plan.channels : 0, left = is_inside ? before * plan.channels : 0;
+      std::fill_n(to, left, padding);
+      if (inside > 0) std::memcpy(to + left, image + (row * plan.columns().input + start + before) * plan.channels, static_cast<size_t>(inside));
+      std::fill(to + left + inside, to + plan.row_bytes(), padding);
+    }
+  }
+
+  // A row of the result, by number among those of all images.
+  void convolve(const IntegerDepthwisePlan& plan, std::array<int64_t, kDepthwiseArguments> arguments, const std::byte* seen, int64_t row) const {
+    const int64_t pixels = plan.columns().output, tile = tile_of(pixels, code_.tile), rest = pixels % tile;
+    const EntryPoint entry = entries_[static_cast<size_t>(tile)];
+    const int64_t result = arguments[kResult], residual = arguments[kResidual];
+    auto run_tiles = [&](int64_t pixel, int64_t count) {
+      const int64_t place = (row * pixels + pixel) * plan.channels;
+      arguments[kImage] = address_of(seen + pixel * plan.columns().stride * plan.channels);
+      arguments[kTiles] = count;
+      arguments[kResult] = result + place * static_cast<int64_t>(element_bytes(code_.result));
+      arguments[kResidual] = residual + (arguments[kResidualStride] == 0 ? 0 : place * int64_t{sizeof(float)});
+      entry(arguments.data());
+    };
+    run_tiles(0, pixels / tile);
+    if (rest > 0) run_tiles(pixels - tile, 1);
+  }
+
+  bool find_code(DepthwiseGenerator generate) {
+    std::vector<int64_t> expected = code_.numbers();
+    expected.insert(expected.begin(), kIntegerDepthwiseVersion);
+    const PackedConstant* packed = find_packed(data_, kIntegerDepthwiseCode);
+    if (!packed) {
+      if (!generate) return false;
+      std::vector<DepthwiseEntry> entries;
+      const int64_t known = known_pixels();
+      for (int rows = 1; rows <= code_.tile.rows; ++rows) {
+        if (known == 0 || rows == tile_of(known, code_.tile)) entries.push_back({DepthwiseEntry::Kind::Depthwise, rows});
+      }
+      MachineCode code = generate(code_, entries);
+      std::vector<int64_t> numbers = expected;
+      for (size_t i = 0; i < entries.size(); ++i) {
+        numbers.push_back(entries[i].rows);
+        numbers.push_back(code.entries[i]);
+      }
+      data_.packed.push_back({kIntegerDepthwiseCode, std::move(numbers), std::move(code.bytes)});
+      packed = &data_.packed.back();
+    }
+    if (packed->layout.size() < expected.size() || !std::ranges::equal(expected, std::span(packed->layout).first(expected.size()))) return false;
+    const auto entries = std::span(packed->layout).subspan(expected.size());
+    MachineCode code{.isa = code_.isa, .entries = {}, .bytes = packed->elements};
+    for (size_t i = 1; i < entries.size(); i += 2) code.entries.push_back(entries[i]);
+    executable_ = ExecutableCode::map(code);
+    entries_.assign(static_cast<size_t>(code_.tile.rows) + 1, nullptr);
+    for (size_t i = 0; i + 1 < entries.size(); i += 2) entries_.at(static_cast<size_t>(entries[i])) = executable_->entry(entries[i + 1]);
+    return true;
+  }
+
+  // Of a row of the result; 0: only a run shows.
+  int64_t known_pixels() const {
+    if (!data_.input(0).is_static() || (data_.input(kAddedImage).present && !data_.input(kAddedImage).is_static())) return 0;
+    InputShapes shapes;
+    for (const InputDescription& input : data_.inputs) shapes.push_back(input.present ? input.shape : std::nullopt);
+    const auto plan = IntegerDepthwisePlan::make(data_.attributes, std::move(shapes), weights_, code_.epilogue.addends[1] == Addend::Tile);
+    return plan ? plan->columns().output : 0;
+  }
+
+  // As words in panels[tap][channel of the panel], which have the weight less its zero point as the lower half; zeros behind the last channel.
+  void pack_filters(const Tensor& weights, const Tensor& zeros, const std::vector<int64_t>& layout) {
+    const int64_t channels = weights_[0], width = code_.panel_channels(), panels = ceil_div(channels, width);
+    Tensor words = Tensor::zeros(DType::I32, Shape{panels, taps(), width}), sums = Tensor::zeros(DType::I32, Shape{panels * width});
+    for (int64_t channel = 0; channel < channels; ++channel) {
+      const int32_t zero = zeros.defined() ? byte_element(zeros, zeros.size() == 1 ? 0 : channel) : 0;
+      for (int64_t tap = 0; tap < taps(); ++tap) {
+        const int32_t weight = byte_element(weights, channel * taps() + tap) - zero;
+        words.data<int32_t>()[(channel / width * taps() + tap) * width + channel % width] = static_cast<uint16_t>(weight);
+        sums.data<int32_t>()[channel] += weight;
+      }
+    }
+    data_.packed.push_back({kFilterWords, layout, std::move(words)});
+    data_.packed.push_back({kFilterSums, layout, std::move(sums)});
+  }
+
+  KernelData& data_;
+  DepthwiseCode code_;
+  Shape weights_;
+  Tensor words_, sums_;
+  std::shared_ptr<const ExecutableCode> executable_;
+  std::vector<EntryPoint> entries_;  // by number of pixels; null where no shape has use for it
+};
+
+}  // namespace
+
+std::unique_ptr<PreparedKernel> prepare_integer_depthwise(KernelData& data, DepthwiseGenerator generate) {
+  const InputDescription &x = data.input(0), &weights = data.input(1);
+  if (!weights.present || !weights.is_static() || weights.shape->size() != 4 || element_count(*weights.shape) == 0) return nullptr;
+  if (!x.shape || x.shape->size() != 4 || data.attributes.get_int("channels_last", 0) == 0) return nullptr;
+  const int64_t channels = (*weights.shape)[0];
+  if ((*weights.shape)[1] != 1 || data.attributes.get_int("group", 1) != channels) return nullptr;
+  const std::optional<IntegerOperation> operation = read_integers(data, channels);
+  if (!operation || operation->scale == Scale::None) return nullptr;
+  constexpr size_t kIsa = 1;
+  DepthwiseCode code{.isa = best_isa(), .image = operation->a, .scale = operation->scale, .result = operation->result, .epilogue = {}, .expansion = {}};
+  if (const PackedConstant* known = find_packed(data, kIntegerDepthwiseCode)) {
+    if (known->layout.size() <= kIsa || known->layout[kIsa] < 0 || known->layout[kIsa] > static_cast<int64_t>(Isa::Avx512)) return nullptr;
+    code.isa = static_cast<Isa>(known->layout[kIsa]);
+  }
+  code.tile = tile_of_integers(code.isa);
+  code.has_edge = channels % code.panel_channels() != 0 || describe(code.isa).has_masks;
+  if (!read_activation(data.attributes, code.epilogue) || !read_addends(data, channels, code.epilogue)) return nullptr;
+  if (code.epilogue.addends[0] == Addend::Tile) return nullptr;
+  auto kernel = std::make_unique<IntegerDepthwise>(data, std::move(code));
+  return kernel->prepare(generate) ? std::move(kernel) : nullptr;
+}
+
+}  // namespace anfora::kernels::generated
