@@ -222,12 +222,12 @@ void declare_convolution_like(Declarations& declare, const char* name) {
   with_epilogue(d);
 }
 
-void declare_pool(Declarations& declare, const char* name) {
+void declare_pool(Declarations& declare, const char* name, const std::vector<DType>& types) {
   Declaration d = declare.op(fmt::format("{}{}", kPrefix, name), 1, "anfora")
                       .doc(fmt::format("{}; with channels_last, X and Y are [batch, spatial…, channels].", name))
                       .input("X", "T")
                       .output("Y", "T")
-                      .type("T", kFloats)
+                      .type("T", types)
                       .attribute("channels_last", 0)
                       .attribute("auto_pad", "NOTSET")
                       .attribute("ceil_mode", 0)
@@ -328,8 +328,8 @@ void infer_group(InferenceContext& ctx) {
 void declare_lowered(Declarations& declare) {
   declare_convolution_like(declare, "Conv");
   declare_convolution_like(declare, "ConvTranspose");
-  declare_pool(declare, "MaxPool");
-  declare_pool(declare, "AveragePool");
+  declare_pool(declare, "MaxPool", kFloats | std::vector{DType::I8, DType::U8});
+  declare_pool(declare, "AveragePool", kFloats);
   declare_normalization(declare, "InstanceNormalization");
   declare_normalization(declare, "GroupNormalization").required_attribute("num_groups", AttributeKind::Int);
   declare_pool_gradient(declare);

@@ -121,7 +121,8 @@ class LayoutAssignment {
       f.op = &module_.context().get_operator("Lowered" + node.op().name);
       f.attributes = f.attributes.with("channels_last", int64_t{1});
     };
-    const bool is_f32 = node.input(0)->type()->dtype() == DType::F32;
+    const DType dtype = node.input(0)->type()->dtype();
+    const bool is_f32 = dtype == DType::F32;
     if (node.attributes().get_int("channels_last", 0) != 0) return std::nullopt;
     // The order in which a sum is taken changes its rounding.
     if (node.op().sums && context_.options.math != rewrite::Promise::Real) return std::nullopt;
@@ -134,7 +135,7 @@ class LayoutAssignment {
         f.wants_channels_last = true;
         return f;
       case Layout::Pool:
-        if (!is_f32 || node.attributes().get_int("storage_order", 0) != 0) return std::nullopt;
+        if ((!is_f32 && dtype != DType::I8 && dtype != DType::U8) || node.attributes().get_int("storage_order", 0) != 0) return std::nullopt;
         lowered();
         f.attributes = f.attributes.without("storage_order");
         return f;

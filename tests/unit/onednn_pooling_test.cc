@@ -5,6 +5,16 @@ namespace {
 
 using Dims = std::vector<int64_t>;
 
+TEST(OnednnPooling, OfBytesIsTheReference) {
+  for (DType type : {DType::I8, DType::U8}) {
+    Tensor x = Tensor::allocate(type, Shape{2, 9, 8, 17});
+    for (int64_t i = 0; i < x.size(); ++i) static_cast<uint8_t*>(x.raw())[i] = static_cast<uint8_t>(i * 37 + i / 5);
+    const AttributeSet attributes{
+        {"kernel_shape", Dims{3, 2}}, {"strides", Dims{2, 1}}, {"pads", Dims{1, 1, 1, 0}}, {"channels_last", int64_t{1}}};
+    expect_prepared("LoweredMaxPool", attributes, {x}, 1, false, 0);
+  }
+}
+
 TEST(OnednnPooling, AgreesWithTheReference) {
   struct Case {
     Dims x, kernel, strides, pads;

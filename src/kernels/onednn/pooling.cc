@@ -41,7 +41,15 @@ class Pooling : public ShapedKernel {
         average_(data.op.ends_with("AveragePool")),
         channels_last_(data.attributes.get_int("channels_last", 0) != 0),
         dtype_(data.input(0).dtype),
-        type_(*data_type(dtype_)) {}
+        type_(*type_of_elements(data)) {}
+
+  // Of bytes, only the largest.
+  static std::optional<memory::data_type> type_of_elements(const KernelData& data) {
+    const DType dtype = data.input(0).dtype;
+    const bool is_byte = dtype == DType::I8 || dtype == DType::U8;
+    if (is_byte && data.op.ends_with("MaxPool")) return dtype == DType::I8 ? memory::data_type::s8 : memory::data_type::u8;
+    return data_type(dtype);
+  }
 
  protected:
   std::unique_ptr<Instance> make(const Shapes& shapes) const override {
@@ -84,7 +92,7 @@ class Pooling : public ShapedKernel {
 };
 
 std::unique_ptr<PreparedKernel> prepare_pooling(KernelData& data) {
-  if (!data_type(data.input(0).dtype) || data.num_outputs != 1) return nullptr;
+  if (!Pooling::type_of_elements(data) || data.num_outputs != 1) return nullptr;
   return prepare_shaped<Pooling>(data);
 }
 
