@@ -21,6 +21,12 @@
 // Where others read an operator's result as well, it joins the group of a user as a further result, if no way leads from those others back
 // into the group. Searches for ways are bounded by kMostWayNodes: so the pass takes O(n log n).
 //
+// What is quantized inside of a group ends it where the rest depends on these bytes alone and gives bytes: the kernel of such a group computes what the
+// 256 of them give, and looks elements up.
+//
+//     %1 = QuantizeLinear(Add(%x, %b))          one group
+//     %2 = QuantizeLinear(Gelu(DequantizeLinear(%1)))   another, of %1
+//
 // A group is made where what it saves is worth it (PassOptions::least_group_saving_us). An operator along rows is a group alone, too: code that
 // is made for it keeps the row in registers and the first-level cache; and one that takes long to compute.
 #include <fmt/format.h>
@@ -81,7 +87,7 @@ class Grouping {
       if (is_member(i)) join_user(i);
     }
     for (uint32_t i = 0; i < nodes_.size(); ++i) {
-      if (groups_.is_representative(i) && (places_[i].members.size() > 1 || places_[i].space.reduces || is_costly(i))) make_group(i);
+      if (groups_.is_representative(i) && (places_[i].members.size() > 1 || places_[i].space.reduces || is_costly(i))) make_groups(i);
     }
     return changes_;
   }
@@ -307,10 +313,59 @@ class Grouping {
     return saved;
   }
 
-  void make_group(uint32_t group) {
+  // Or an operand that is absent.
+  static bool is_number(const Node* node) {
+    if (node->as_value() && node->as_value()->is_none()) return true;
+    const Type* type = node->type();
+    return type && type->is_tensor() && type->has_rank() &&
+           std::ranges::all_of(type->dims(), [](const Dim& dim) { return dim.is_constant() && dim.constant() == 1; });
+  }
+  static bool is_of_bytes(const Node* node) {
+    const Type* type = node->type();
+    return type && type->is_tensor() && (type->dtype() == DType::I8 || type->dtype() == DType::U8);
+  }
+
+  // Those of the members that depend on `bytes` alone, and on numbers, where the results among them are bytes and they take longer than looking these
+  // up; else none.
+  std::vector<uint32_t> function_of(const Node* bytes, const std::vector<uint32_t>& members) const {
+    constexpr double kFewFlops = 16;
+    std::vector<uint32_t> found;
+    double flops = 0;
+    for (uint32_t i : members) {
+      const Apply& node = *nodes_[i];
+      auto is_inside = [&](const Use& use) { return use.node == bytes || contains(found, use.node); };
+      if (std::ranges::none_of(node.operands(), is_inside)) continue;
+      const bool is_function = std::ranges::all_of(node.operands(), [&](const Use& use) { return is_inside(use) || is_number(use.node); });
+      if (!is_function || !node.type()->is_tensor() || (is_result(i, members) && !is_of_bytes(&node))) return {};
+      found.push_back(i);
+      flops += analysis::estimate_flops(context_.inference, node);
+    }
+    const double elements = analysis::bytes_of(bytes->type());
+    return flops > kFewFlops * elements ? found : std::vector<uint32_t>();
+  }
+
+  // One, or two where the second looks up.
+  void make_groups(uint32_t group) {
     std::vector<uint32_t> members = places_[group].members;
     const bool reduces = places_[group].space.reduces;
     std::ranges::sort(members);  // operands before users
+    auto functions_of = [&](const Node* node) {
+      return is_of_bytes(node) && !is_number(node) ? function_of(node, members) : std::vector<uint32_t>();
+    };
+    for (const Use& use : nodes_[members[0]]->operands()) {
+      if (functions_of(use.node).size() == members.size()) return make_group(members, reduces);
+    }
+    for (uint32_t i : members) {
+      const std::vector<uint32_t> rest = functions_of(nodes_[i]);
+      if (rest.empty()) continue;
+      std::erase_if(members, [&](uint32_t member) { return std::ranges::count(rest, member) > 0; });
+      make_group(members, reduces);
+      return make_group(rest, false);
+    }
+    make_group(members, reduces);
+  }
+
+  void make_group(const std::vector<uint32_t>& members, bool reduces) {
     std::vector<Node*> arguments;
     std::vector<uint32_t> results;
     for (uint32_t i : members) {
