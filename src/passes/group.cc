@@ -58,8 +58,8 @@ constexpr std::string_view kGrouped = "group";
 
 // Members of a group: as many as leave most of what is computed in registers, and compile in some milliseconds.
 constexpr size_t kMostGroupMembers = 32;
-// Inputs and results, which take an address register or two each.
-constexpr size_t kMostGroupOperands = 12;
+// Inputs and results. Those that are no numbers take an address register or two each.
+constexpr size_t kMostGroupOperands = 16, kMostGroupTensors = 12;
 // Nodes that one search for a way visits.
 constexpr size_t kMostWayNodes = 256;
 
@@ -199,7 +199,7 @@ class Grouping {
     std::vector<uint32_t> together;
     for (uint32_t group : groups)
       together.insert(together.end(), places_[group].members.begin(), places_[group].members.end());
-    if (count_operands(together) > kMostGroupOperands || reads_dropped(together, space)) return false;
+    if (has_too_many_operands(together) || reads_dropped(together, space)) return false;
     const uint32_t first = groups[0];
     for (uint32_t group : groups) {
       groups_.unite(first, group);
@@ -254,8 +254,8 @@ class Grouping {
     return is_lost || leads;
   }
 
-  // Operands from outside and results.
-  size_t count_operands(const std::vector<uint32_t>& members) const {
+  // From outside, and results.
+  bool has_too_many_operands(const std::vector<uint32_t>& members) const {
     boost::unordered_flat_set<const Node*> inputs;
     size_t results = 0;
     for (uint32_t i : members) {
@@ -264,7 +264,8 @@ class Grouping {
       }
       results += is_result(i, members);
     }
-    return inputs.size() + results;
+    const auto numbers = static_cast<size_t>(std::ranges::count_if(inputs, is_number));
+    return inputs.size() + results > kMostGroupOperands || inputs.size() - numbers + results > kMostGroupTensors;
   }
   // Whether a member reads sums whose axis has gone: they are numbers of rows in the space, and of other axes to their reader.
   bool reads_dropped(const std::vector<uint32_t>& members, const GroupSpace& space) const {
