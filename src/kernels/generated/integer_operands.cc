@@ -18,6 +18,21 @@ void pack_parts(const std::byte* from, int64_t count, int64_t step, Part* to, in
   }
 }
 
+// Words of as many rows as they have parts, and what these add to the sums of their columns.
+template <class Element, class Part>
+void pack_rows(const Element* __restrict row, int64_t stride, int32_t offset, int64_t count, uint32_t* __restrict words, int32_t* __restrict sums) {
+  constexpr int kParts = 4 / sizeof(Part), kBits = 8 * sizeof(Part);
+  for (int64_t n = 0; n < count; ++n) {
+    auto add = [&](int part) {
+      const int32_t value = row[part * stride + n] - offset;
+      sums[n] += value;
+      return static_cast<uint32_t>(static_cast<std::make_unsigned_t<Part>>(value)) << (part * kBits);
+    };
+    words[n] = add(0) | add(1);
+    if constexpr (kParts == 4) words[n] |= add(2) | add(3);
+  }
+}
+
 // A panel of words, and the sums of its columns; zeros where there are no elements.
 template <class Element, class Part>
 void pack_panel_of(const Element* from, const StridedOperand& matrix, int32_t offset, int64_t panel, int64_t width, uint32_t* words,
@@ -26,6 +41,11 @@ void pack_panel_of(const Element* from, const StridedOperand& matrix, int32_t of
   const int64_t depth = matrix.dims[0], first = panel * width, count = std::min(width, matrix.dims[1] - first);
   std::fill_n(sums, width, 0);
   for (int64_t k = 0; k < depth; k += kParts, words += width) {
+    if (matrix.strides[1] == 1 && depth - k >= kParts) {
+      pack_rows<Element, Part>(from + k * matrix.strides[0] + first, matrix.strides[0], offset, count, words, sums);
+      std::fill(words + count, words + width, 0);
+      continue;
+    }
     std::fill_n(words, width, 0);
     for (int64_t part = 0; part < std::min(kParts, depth - k); ++part) {
       const Element* row = from + (k + part) * matrix.strides[0] + first * matrix.strides[1];
@@ -35,11 +55,7 @@ void pack_panel_of(const Element* from, const StridedOperand& matrix, int32_t of
         sums[n] += value;
         words[n] |= static_cast<uint32_t>(static_cast<std::make_unsigned_t<Part>>(value)) << place;
       };
-      if (matrix.strides[1] == 1) {
-        for (int64_t n = 0; n < count; ++n) add(n, row[n]);
-      } else {
-        for (int64_t n = 0; n < count; ++n) add(n, row[n * matrix.strides[1]]);
-      }
+      for (int64_t n = 0; n < count; ++n) add(n, row[n * matrix.strides[1]]);
     }
   }
 }
