@@ -28,6 +28,7 @@ void copy_run(const std::byte* from, int64_t count, std::byte* to) {
     std::memcpy(to + count - kPiece, from + count - kPiece, Piece);
   };
   if (count >= 32) return copy.operator()<32>();
+  if (count >= 16) return copy.operator()<16>();
   if (count >= 8) return copy.operator()<8>();
   for (int64_t i = 0; i < count; ++i) to[i] = from[i];
 }
