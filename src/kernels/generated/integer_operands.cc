@@ -20,7 +20,7 @@ void pack_parts(const std::byte* from, int64_t count, int64_t step, Part* to, in
 
 // Words of as many rows as they have parts, and what these add to the sums of their columns.
 template <class Element, class Part>
-void pack_rows(const Element* __restrict row, int64_t stride, int32_t offset, int64_t count, uint32_t* __restrict words, int32_t* __restrict sums) {
+void pack_row_of_words(const Element* __restrict row, int64_t stride, int32_t offset, int64_t count, uint32_t* __restrict words, int32_t* __restrict sums) {
   constexpr int kParts = 4 / sizeof(Part), kBits = 8 * sizeof(Part);
   for (int64_t n = 0; n < count; ++n) {
     auto add = [&](int part) {
@@ -42,7 +42,7 @@ void pack_panel_of(const Element* from, const StridedOperand& matrix, int32_t of
   std::fill_n(sums, width, 0);
   for (int64_t k = 0; k < depth; k += kParts, words += width) {
     if (matrix.strides[1] == 1 && depth - k >= kParts) {
-      pack_rows<Element, Part>(from + k * matrix.strides[0] + first, matrix.strides[0], offset, count, words, sums);
+      pack_row_of_words<Element, Part>(from + k * matrix.strides[0] + first, matrix.strides[0], offset, count, words, sums);
       std::fill(words + count, words + width, 0);
       continue;
     }
