@@ -62,8 +62,7 @@ double compute(Op op, double a, double b, double c) {
     case Op::Or: return std::max(a, b);
     case Op::Xor: return a != b;
     case Op::Not: return 1 - a;
-    case Op::Leaf:
-    case Op::Constant: break;
+    default: break;  // no step of an expression computes it
   }
   return kNaN;
 }
@@ -188,6 +187,7 @@ std::optional<Pieces> pieces_of(const Expression& expression) {
       case Op::Or:
       case Op::Xor:
       case Op::Not: copy(truths); break;
+      default: return std::nullopt;  // expressions have none
     }
     if (own.size() > kMostPieces || pieces.hyperplanes.size() > kMostHyperplanes) return std::nullopt;
   }

@@ -22,15 +22,13 @@
 #include <string>
 #include <vector>
 
+#include "ir/operator.h"
+
 namespace anfora::analysis {
 
 class PiecewiseExpression {
  public:
-  enum class Op : uint8_t {
-    Leaf, Constant,
-    Add, Sub, Mul, Min, Max, Neg, Abs, Relu, Sign, Clip, Where, Number,        // of numbers; Number: of a condition, 1 or 0
-    Less, LessOrEqual, Equal, Truth, And, Or, Xor, Not,  // of conditions; Truth: whether a number is not 0
-  };
+  using Op = ir::PiecewiseOp;
   // A leaf, a constant, or an operator applied to earlier steps. The last step is the result.
   struct Step {
     Op op;

@@ -120,6 +120,7 @@ std::vector<std::string> facts_of(const Operator& op) {
                                     {op.keeps_sign, "keeps the sign"},
                                     {op.mirror == op.name, "odd"},
                                     {op.scales, "scales"},
+                                    {op.keeps_nan, "NaN of NaN"},
                                     {op.whole == ir::Whole::Always, "whole"},
                                     {op.whole == ir::Whole::OfWhole, "whole of whole"},
                                     {op.total, "finite of finite"},

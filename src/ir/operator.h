@@ -67,6 +67,35 @@ enum class Layout : uint8_t {
   Resize,         // of other axes
 };
 
+// How it takes the elements of operand 0 by a list of places along each axis (passes/simplify/index_maps.cc).
+enum class Movement : uint8_t {
+  None,         // not so
+  Permutation,  // of the axes
+  Slice,
+  Gather,
+  Pad,
+  Repetition,  // of what lies along an axis
+};
+
+// What a reduction makes no difference of.
+enum class Reduces : uint8_t {
+  Nothing,  // it is none
+  Order,    // of the elements
+  Zeros,    // nor of how many zeros are among them
+  Repeats,  // nor of how often each is among them
+};
+
+// Functions of numbers and conditions that are linear piece by piece: those that an operator may be, and the steps that expressions have
+// besides (analysis/piecewise.h).
+enum class PiecewiseOp : uint8_t {
+  None,  // it is none of them
+  Add, Sub, Mul, Min, Max, Neg, Abs, Relu, Sign, Clip, Where,
+  Less, LessOrEqual, Equal, And, Or, Xor, Not,
+  Div, LeakyRelu, Greater, GreaterOrEqual, Cast,  // in expressions by others
+  Leaf, Constant,                                 // of expressions alone
+  Number, Truth,                                  // what Cast is: of a condition 1 or 0, of a number whether it is not 0
+};
+
 // Whether its elements are whole numbers, infinities or NaNs.
 enum class Whole : uint8_t {
   NotKnown,
@@ -158,6 +187,10 @@ struct Operator {
   std::string mirror;           // the operator g with f(−x) = −g(x), of the same operands; empty: none
   bool keeps_sign = false;      // a function of one operand that is below, at and above 0 where that is
   Whole whole = Whole::NotKnown;
+  bool keeps_nan = false;       // of floats: its element is a NaN where an operand's is one
+  PiecewiseOp piecewise = PiecewiseOp::None;
+  Movement movement = Movement::None;
+  Reduces reduces = Reduces::Nothing;
   Fails fails = Fails::OnAnything;
   Layout layout = Layout::None;
 

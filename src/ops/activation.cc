@@ -51,11 +51,11 @@ Declaration along_axis(Declarations& declare, const char* name, const char* doc)
 
 void declare_activation(Declarations& declare) {
   unary(declare, "Relu", 14, "max(x, 0).", kSignedNumbers).flops(flops_per_element<1>)
-      .range(range_of_relu).rising().at_least_operand().whole(Whole::OfWhole).scales();
+      .range(range_of_relu).rising().at_least_operand().whole(Whole::OfWhole).scales().keeps_nan().piecewise(PiecewiseOp::Relu);
   unary(declare, "LeakyRelu", 16, "x where x ≥ 0, else alpha · x.")
       .attribute("alpha", 0.01f)
       .flops(flops_per_element<2>)
-      .total();
+      .total().keeps_nan().piecewise(PiecewiseOp::LeakyRelu);
   declare.op("PRelu", 16)
       .doc("x where x ≥ 0, else slope · x; the slope broadcasts to X.")
       .input("X", "T")
@@ -79,7 +79,7 @@ void declare_activation(Declarations& declare) {
       .flops(flops_per_element<kElu + 2>)
       .total();
   unary(declare, "Sigmoid", 13, "1 / (1 + exp(−x)).").flops(flops_per_element<kSigmoid>)
-      .range(range_of_sigmoid).rising();
+      .range(range_of_sigmoid).rising().keeps_nan();
   unary(declare, "HardSigmoid", 22, "alpha · x + beta, clipped to [0, 1].")
       .attribute("alpha", 0.2f)
       .attribute("beta", 0.5f)
@@ -88,9 +88,9 @@ void declare_activation(Declarations& declare) {
   unary(declare, "HardSwish", 22, "x · HardSigmoid(x) with alpha 1/6, beta 1/2.").flops(flops_per_element<kHardSwish>)
       .total();
   unary(declare, "Softplus", 22, "log(1 + exp(x)).").flops(flops_per_element<kSoftplus>)
-      .range(range_of_softplus).rising();
+      .range(range_of_softplus).rising().keeps_nan();
   unary(declare, "Softsign", 22, "x / (1 + |x|).").flops(flops_per_element<3>)
-      .range(range_from_minus_one_to_one).total().rising().keeps_sign().odd();
+      .range(range_from_minus_one_to_one).total().rising().keeps_sign().odd().keeps_nan();
   unary(declare, "ThresholdedRelu", 22, "x where x > alpha, else 0.")
       .attribute("alpha", 1.0f)
       .flops(flops_per_element<2>);

@@ -73,14 +73,14 @@ Declaration variadic(Declarations& declare, const char* name, const char* output
 
 void declare_arithmetic(Declarations& declare) {
   binary(declare, "Add", 14, "A + B. Integers wrap around.", kNumbers).infer(infer_index_arithmetic<sum>)
-      .commutative().associative().range(range_of_sum).total().whole(Whole::OfWhole).odd().scales();
+      .commutative().associative().range(range_of_sum).total().whole(Whole::OfWhole).odd().scales().keeps_nan().piecewise(PiecewiseOp::Add);
   binary(declare, "Sub", 14, "A − B. Integers wrap around.", kNumbers).infer(infer_index_arithmetic<difference>)
-      .range(range_of_difference).total().whole(Whole::OfWhole).odd().scales();
+      .range(range_of_difference).total().whole(Whole::OfWhole).odd().scales().keeps_nan().piecewise(PiecewiseOp::Sub);
   binary(declare, "Mul", 14, "A · B. Integers wrap around.", kNumbers).infer(infer_index_arithmetic<product>)
-      .commutative().associative().range(range_of_product).total().whole(Whole::OfWhole);
+      .commutative().associative().range(range_of_product).total().whole(Whole::OfWhole).keeps_nan().piecewise(PiecewiseOp::Mul);
   binary(declare, "Div", 14, "A / B; integers truncate towards zero, and a zero divisor is an error.", kNumbers)
       .infer(infer_index_arithmetic<quotient>)
-      .fails(Fails::OnZero).range(range_of_quotient);
+      .fails(Fails::OnZero).range(range_of_quotient).keeps_nan().piecewise(PiecewiseOp::Div);
   binary(declare, "Mod", 28, "The remainder of A / B: with the sign of B, or with fmod=1 with the sign of A.", kNumbers)
       .attribute("fmod", 0)
       .infer(infer_index_arithmetic<remainder>)
@@ -99,10 +99,10 @@ void declare_arithmetic(Declarations& declare) {
       .range(range_of_power);
   variadic(declare, "Max", "max", "The largest of the inputs' elements; NaN if any is NaN.", kNumbers)
       .infer(infer_extremum<ir::max>)
-      .commutative().associative().range(range_of_maximum).whole(Whole::OfWhole).mirror("Min").scales();
+      .commutative().associative().range(range_of_maximum).whole(Whole::OfWhole).mirror("Min").scales().keeps_nan().piecewise(PiecewiseOp::Max);
   variadic(declare, "Min", "min", "The smallest of the inputs' elements; NaN if any is NaN.", kNumbers)
       .infer(infer_extremum<ir::min>)
-      .commutative().associative().range(range_of_minimum).whole(Whole::OfWhole).mirror("Max").scales();
+      .commutative().associative().range(range_of_minimum).whole(Whole::OfWhole).mirror("Max").scales().keeps_nan().piecewise(PiecewiseOp::Min);
   variadic(declare, "Sum", "sum", "The sum of the inputs.", kFloats)
       .commutative().total().odd().scales();
   variadic(declare, "Mean", "mean", "The mean of the inputs.", kFloats).flops(mean_flops)

@@ -88,7 +88,7 @@ void declare_cast(Declarations& declare) {
       .flops(flops_per_element<1>)
       .fusion(FusionKind::Elementwise)
       .in_place()
-      .widens(false).range(range_of_cast).whole(Whole::OfWhole);
+      .widens(false).range(range_of_cast).whole(Whole::OfWhole).piecewise(PiecewiseOp::Cast);
   declare.op("CastLike", 25)
       .doc("The elements converted to the type of the second input.")
       .input("input", "T1")

@@ -105,6 +105,10 @@ Declaration& Declaration::keeps_sign() { return op_.keeps_sign = true, *this; }
 Declaration& Declaration::scales() { return op_.scales = true, *this; }
 Declaration& Declaration::mirror(std::string other) { return op_.mirror = std::move(other), *this; }
 Declaration& Declaration::odd() { return mirror(op_.name); }
+Declaration& Declaration::keeps_nan() { return op_.keeps_nan = true, *this; }
+Declaration& Declaration::piecewise(PiecewiseOp function) { return op_.piecewise = function, *this; }
+Declaration& Declaration::movement(Movement kind) { return op_.movement = kind, *this; }
+Declaration& Declaration::reduces(Reduces what) { return op_.reduces = what, *this; }
 Declaration& Declaration::whole(Whole when) { return op_.whole = when, *this; }
 Declaration& Declaration::fails(Fails on) { return op_.fails = on, *this; }
 Declaration& Declaration::layout(Layout role) { return op_.layout = role, *this; }

@@ -28,6 +28,9 @@ using ir::Effect;
 using ir::Fails;
 using ir::FusionKind;
 using ir::Layout;
+using ir::Movement;
+using ir::PiecewiseOp;
+using ir::Reduces;
 using ir::Whole;
 using AttributeKind = ir::AttributeDeclaration::Kind;
 
@@ -89,6 +92,10 @@ class Declaration {
   Declaration& scales();
   Declaration& mirror(std::string other);
   Declaration& odd();  // its own mirror
+  Declaration& keeps_nan();
+  Declaration& piecewise(PiecewiseOp function);
+  Declaration& movement(Movement kind);
+  Declaration& reduces(Reduces what);
   Declaration& whole(Whole when);
   Declaration& fails(Fails on);
   Declaration& layout(Layout role);

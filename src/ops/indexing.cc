@@ -87,7 +87,7 @@ void declare_indexing(Declarations& declare) {
       .attribute("axis", 0)
       .infer(infer_gather)
       .fusion(FusionKind::Injective)
-      .axis().takes_elements();
+      .axis().takes_elements().movement(Movement::Gather);
   declare.op("GatherElements", 13)
       .doc("For each index: the element at its own coordinates but the index along the axis.")
       .input("data", "T")

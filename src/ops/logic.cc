@@ -74,11 +74,11 @@ Declaration comparison(Declarations& declare, const char* name, int since, const
 void declare_logic(Declarations& declare) {
   const std::vector<DType> boolean = {DType::Bool};
   comparison(declare, "And", 7, "A and B.", boolean).in_place({0, 1}).infer(infer_tracked_comparison<both>)
-      .commutative().associative().range(range_of_and);
+      .commutative().associative().range(range_of_and).piecewise(PiecewiseOp::And);
   comparison(declare, "Or", 7, "A or B.", boolean).in_place({0, 1}).infer(infer_tracked_comparison<either>)
-      .commutative().associative().range(range_of_or);
+      .commutative().associative().range(range_of_or).piecewise(PiecewiseOp::Or);
   comparison(declare, "Xor", 7, "Whether exactly one of A and B holds.", boolean).in_place({0, 1})
-      .commutative().associative();
+      .commutative().associative().piecewise(PiecewiseOp::Xor);
   declare.op("Not", 1)
       .doc("The negation of X.")
       .input("X", "T")
@@ -88,20 +88,20 @@ void declare_logic(Declarations& declare) {
       .flops(flops_per_element<1>)
       .fusion(FusionKind::Elementwise)
       .in_place()
-      .range(range_of_not);
+      .range(range_of_not).piecewise(PiecewiseOp::Not);
   comparison(declare, "Equal", 19, "Whether A = B; NaN equals nothing.",
              kNumbers | boolean | std::vector{DType::String})
       .infer(infer_tracked_comparison<equal>)
-      .commutative().range(range_of_equal);
+      .commutative().range(range_of_equal).piecewise(PiecewiseOp::Equal);
   comparison(declare, "Less", 13, "Whether A < B.", kNumbers).infer(infer_tracked_comparison<less>)
-      .range(range_of_less);
+      .range(range_of_less).piecewise(PiecewiseOp::Less);
   comparison(declare, "LessOrEqual", 16, "Whether A ≤ B.", kNumbers).infer(infer_tracked_comparison<less_or_equal>)
-      .range(range_of_less_or_equal);
+      .range(range_of_less_or_equal).piecewise(PiecewiseOp::LessOrEqual);
   comparison(declare, "Greater", 13, "Whether A > B.", kNumbers).infer(infer_tracked_comparison<greater>)
-      .range(range_of_greater);
+      .range(range_of_greater).piecewise(PiecewiseOp::Greater);
   comparison(declare, "GreaterOrEqual", 16, "Whether A ≥ B.", kNumbers)
       .infer(infer_tracked_comparison<greater_or_equal>)
-      .range(range_of_greater_or_equal);
+      .range(range_of_greater_or_equal).piecewise(PiecewiseOp::GreaterOrEqual);
   declare.op("Where", 16)
       .doc("X where the condition holds, else Y; all three broadcast.")
       .input("condition", "B")
@@ -114,7 +114,7 @@ void declare_logic(Declarations& declare) {
       .flops(flops_per_element<1>)
       .fusion(FusionKind::Broadcast)
       .in_place({1, 2})
-      .widens(false).range(range_of_choice).whole(Whole::OfWhole).odd().scales();
+      .widens(false).range(range_of_choice).whole(Whole::OfWhole).odd().scales().piecewise(PiecewiseOp::Where);
 }
 
 }  // namespace anfora::ops

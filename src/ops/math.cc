@@ -52,24 +52,24 @@ double clip_flops(const InferenceContext& ctx) {
 
 void declare_math(Declarations& declare) {
   unary(declare, "Abs", 13, "|x|.", kNumbers).infer(infer_abs)
-      .range(range_of_magnitude).total().at_least_operand().whole(Whole::OfWhole);
+      .range(range_of_magnitude).total().at_least_operand().whole(Whole::OfWhole).keeps_nan().piecewise(PiecewiseOp::Abs);
   unary(declare, "Neg", 13, "−x.", kSignedNumbers).infer(infer_neg)
-      .range(range_of_negation).total().whole(Whole::OfWhole);
+      .range(range_of_negation).total().whole(Whole::OfWhole).keeps_nan().piecewise(PiecewiseOp::Neg);
   unary(declare, "Sign", 13, "−1, 0 or 1; NaN for NaN.", kNumbers)
-      .range(range_of_sign).rising().keeps_sign().whole(Whole::Always).odd();
+      .range(range_of_sign).rising().keeps_sign().whole(Whole::Always).odd().keeps_nan().piecewise(PiecewiseOp::Sign);
   unary(declare, "Ceil", 13, "The least integer not below x.")
-      .range(range_of_ceiling).rising().at_least_operand().whole(Whole::Always).mirror("Floor");
+      .range(range_of_ceiling).rising().at_least_operand().whole(Whole::Always).mirror("Floor").keeps_nan();
   unary(declare, "Floor", 13, "The greatest integer not above x.")
-      .range(range_of_floor).rising().at_most_operand().whole(Whole::Always).mirror("Ceil");
+      .range(range_of_floor).rising().at_most_operand().whole(Whole::Always).mirror("Ceil").keeps_nan();
   unary(declare, "Round", 22, "The nearest integer, halves to even.")
-      .range(range_of_rounding).rising().whole(Whole::Always).odd();
+      .range(range_of_rounding).rising().whole(Whole::Always).odd().keeps_nan();
   unary(declare, "Sqrt", 13, "The square root; NaN below zero.")
-      .range(range_of_square_root).rising();
+      .range(range_of_square_root).rising().keeps_nan();
   unary(declare, "Reciprocal", 13, "1 / x.")
-      .range(range_of_reciprocal);
+      .range(range_of_reciprocal).keeps_nan();
   // The operations that one evaluation of a polynomial, with argument reduction, comes to.
   auto transcendental = [&](const char* name, int since, const char* doc) {
-    return unary(declare, name, since, doc).flops(flops_per_element<kTranscendental>);
+    return unary(declare, name, since, doc).flops(flops_per_element<kTranscendental>).keeps_nan();
   };
   transcendental("Exp", 13, "e to the power x.").range(range_of_exponential).rising().at_least_operand();
   transcendental("Log", 13, "The natural logarithm.").range(range_of_logarithm).rising();
@@ -119,7 +119,7 @@ void declare_math(Declarations& declare) {
       .flops(clip_flops)
       .fusion(FusionKind::Elementwise)
       .in_place()
-      .range(range_of_clip).whole(Whole::OfWhole);
+      .range(range_of_clip).whole(Whole::OfWhole).piecewise(PiecewiseOp::Clip);
 }
 
 }  // namespace anfora::ops

@@ -59,7 +59,7 @@ void declare_padding(Declarations& declare) {
       .attribute("mode", "constant")
       .infer(infer_pad)
       .fusion(FusionKind::Injective)
-      .layout(Layout::Pad).total();
+      .layout(Layout::Pad).total().movement(Movement::Pad);
   declare.op("CenterCropPad", 18)
       .doc("Crops or pads with zeros to the given sizes, about the center.")
       .input("input_data", "T")

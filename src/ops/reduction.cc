@@ -68,7 +68,8 @@ void infer_arg(InferenceContext& ctx) {
   ctx.set_tensor(0, DType::I64, {result.data(), result.size()});
 }
 
-Declaration reduce(Declarations& declare, const char* name, int since, const char* doc, std::vector<DType> dtypes) {
+Declaration reduce(Declarations& declare, const char* name, int since, const char* doc, std::vector<DType> dtypes,
+                   Reduces reduces) {
   return declare.op(name, since)
       .doc(doc)
       .input("data", "T")
@@ -79,7 +80,8 @@ Declaration reduce(Declarations& declare, const char* name, int since, const cha
       .attribute("noop_with_empty_axes", 0)
       .infer(infer_reduce)
       .flops(flops_per_input_element<1>)
-      .fusion(FusionKind::Reduction);
+      .fusion(FusionKind::Reduction)
+      .reduces(reduces);
 }
 
 Declaration arg(Declarations& declare, const char* name, const char* doc) {
@@ -101,28 +103,28 @@ Declaration arg(Declarations& declare, const char* name, const char* doc) {
 void declare_reduction(Declarations& declare) {
   const std::vector<DType> wide = kFloats | std::vector{DType::I32, DType::I64, DType::U32, DType::U64};
   const std::vector<DType> ordered = wide | std::vector{DType::I8, DType::U8, DType::Bool};
-  reduce(declare, "ReduceSum", 13, "The sum along the axes.", wide).infer(infer_tracked_reduce<added>)
+  reduce(declare, "ReduceSum", 13, "The sum along the axes.", wide, Reduces::Zeros).infer(infer_tracked_reduce<added>)
       .layout(Layout::Reduction).sums().range(range_of_reduced_sum).total().odd().scales();
-  reduce(declare, "ReduceMean", 18, "The mean along the axes.", wide)
+  reduce(declare, "ReduceMean", 18, "The mean along the axes.", wide, Reduces::Order)
       .layout(Layout::Reduction).sums().range(range_of_mean).odd().scales();
-  reduce(declare, "ReduceProd", 18, "The product along the axes.", wide).infer(infer_tracked_reduce<times>)
+  reduce(declare, "ReduceProd", 18, "The product along the axes.", wide, Reduces::Order).infer(infer_tracked_reduce<times>)
       .total();
-  reduce(declare, "ReduceMax", 20, "The largest element along the axes; NaN if any is NaN.", ordered)
+  reduce(declare, "ReduceMax", 20, "The largest element along the axes; NaN if any is NaN.", ordered, Reduces::Repeats)
       .infer(infer_tracked_reduce<ir::max>)
       .layout(Layout::Reduction).range(range_of_largest).mirror("ReduceMin").scales();
-  reduce(declare, "ReduceMin", 20, "The smallest element along the axes; NaN if any is NaN.", ordered)
+  reduce(declare, "ReduceMin", 20, "The smallest element along the axes; NaN if any is NaN.", ordered, Reduces::Repeats)
       .infer(infer_tracked_reduce<ir::min>)
       .layout(Layout::Reduction).range(range_of_smallest).mirror("ReduceMax").scales();
-  reduce(declare, "ReduceL1", 18, "The sum of absolute values along the axes.", wide).flops(flops_per_input_element<2>)
+  reduce(declare, "ReduceL1", 18, "The sum of absolute values along the axes.", wide, Reduces::Zeros).flops(flops_per_input_element<2>)
       .range(range_of_magnitudes).total();
-  reduce(declare, "ReduceL2", 18, "The square root of the sum of squares along the axes.", wide)
+  reduce(declare, "ReduceL2", 18, "The square root of the sum of squares along the axes.", wide, Reduces::Zeros)
       .flops(flops_per_input_element<2>)
       .range(range_of_magnitudes).total();
-  reduce(declare, "ReduceSumSquare", 18, "The sum of squares along the axes.", wide).flops(flops_per_input_element<2>)
+  reduce(declare, "ReduceSumSquare", 18, "The sum of squares along the axes.", wide, Reduces::Zeros).flops(flops_per_input_element<2>)
       .range(range_of_magnitudes).total();
   // Operator sets below 28 have the next two of integers as well, rounded towards zero.
-  reduce(declare, "ReduceLogSum", 28, "The logarithm of the sum along the axes.", wide);
-  reduce(declare, "ReduceLogSumExp", 28, "The logarithm of the sum of exponentials along the axes.", wide)
+  reduce(declare, "ReduceLogSum", 28, "The logarithm of the sum along the axes.", wide, Reduces::Zeros);
+  reduce(declare, "ReduceLogSumExp", 28, "The logarithm of the sum of exponentials along the axes.", wide, Reduces::Order)
       .flops(flops_per_input_element<15>)
       .total();
   arg(declare, "ArgMax", "Where the largest element along the axis is: the first one, or the last.")

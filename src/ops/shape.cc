@@ -513,7 +513,7 @@ void declare_shape(Declarations& declare) {
       .optional_attribute("perm", AttributeKind::Ints)
       .infer(infer_transpose)
       .fusion(FusionKind::Injective)
-      .takes_elements().fails(Fails::Never);
+      .takes_elements().fails(Fails::Never).movement(Movement::Permutation);
   declare.op("DepthToSpace", 28)
       .doc("Moves blocks of channels into squares of pixels.")
       .input("input", "T")
@@ -542,7 +542,7 @@ void declare_shape(Declarations& declare) {
       .type("T", kPlainDTypes)
       .infer(infer_expand)
       .fusion(FusionKind::Broadcast)
-      .widens(false).takes_elements().fails(Fails::OnShape);
+      .widens(false).takes_elements().fails(Fails::OnShape).movement(Movement::Repetition);
   declare.op("Tile", 13)
       .doc("The input repeated along each axis.")
       .input("input", "T")
@@ -551,7 +551,7 @@ void declare_shape(Declarations& declare) {
       .type("T", kPlainDTypes)
       .infer(infer_tile)
       .fusion(FusionKind::Injective)
-      .takes_elements();
+      .takes_elements().movement(Movement::Repetition);
   declare.op("Concat", 13)
       .doc("The inputs one after the other along an axis.")
       .variadic_input("inputs", "T")
@@ -584,7 +584,7 @@ void declare_shape(Declarations& declare) {
       .type("Tind", {DType::I32, DType::I64})
       .infer(infer_slice)
       .fusion(FusionKind::Injective)
-      .takes_elements().layout(Layout::Slice);
+      .takes_elements().layout(Layout::Slice).movement(Movement::Slice);
   declare.op("ReverseSequence", 28)
       .doc("Reverses the first sequence_lens[i] entries along the time axis of each batch entry i.")
       .input("input", "T")

@@ -92,9 +92,18 @@ class Rewriter {
   std::vector<ir::Apply*> made_;
 };
 
+// The operators of which a rule's root is one: their qualified names, "Add Sub", or a fact of their declarations.
+struct Roots {
+  constexpr Roots(const char* names) : names(names) {}
+  constexpr Roots(bool (*are)(const ir::Operator&)) : are(are) {}
+
+  std::string_view names;
+  bool (*are)(const ir::Operator&) = nullptr;
+};
+
 struct Rule {
   std::string_view name;      // "unit-mul"
-  std::string_view roots;     // qualified operators of which the root is one: "Add Sub"
+  Roots roots;
   std::string_view equation;  // "x · 1 = x"
   Promise promise;
   ir::Node* (*apply)(Rewriter&, ir::Apply& root);

@@ -22,6 +22,22 @@ Promise promise_of(const Equation& equation, std::span<ir::Apply* const> matched
   return floats ? equation.on_floats : equation.on_others;
 }
 
+namespace {
+
+std::vector<const ir::Operator*> operators_of(const Roots& roots, const ir::Context& context) {
+  std::vector<const ir::Operator*> operators;
+  if (roots.are) {
+    operators = context.operators();
+    std::erase_if(operators, [&](const ir::Operator* op) { return !roots.are(*op); });
+  }
+  for (auto name : std::views::split(roots.names, ' ')) {
+    operators.push_back(&context.get_operator(std::string_view(name.begin(), name.end())));
+  }
+  return operators;
+}
+
+}  // namespace
+
 RuleSet::RuleSet(ir::Context& context) : context_(context) {}
 RuleSet::~RuleSet() = default;
 
@@ -64,9 +80,7 @@ void RuleSet::add(const RuleSet& other) {
 void RuleSet::add(std::span<const Rule> rules) {
   for (const Rule& rule : rules) {
     functions_.push_back(&rule);
-    for (auto root : std::views::split(rule.roots, ' ')) {
-      by_operator_[&context_.get_operator(std::string_view(root.begin(), root.end()))].push_back(&rule);
-    }
+    for (const ir::Operator* op : operators_of(rule.roots, context_)) by_operator_[op].push_back(&rule);
   }
 }
 

@@ -7,6 +7,13 @@
 
 namespace anfora::passes {
 
+inline bool is_sum(const ir::Operator& op) { return op.piecewise == ir::PiecewiseOp::Add || op.piecewise == ir::PiecewiseOp::Sub; }
+// In each operand, where the others are constants.
+inline bool is_linear(const ir::Operator& op) {
+  using enum ir::PiecewiseOp;
+  return is_sum(op) || op.piecewise == Neg || op.piecewise == Mul || op.piecewise == Div;
+}
+
 // Of sizes that the model's inputs have.
 std::span<const rewrite::Rule> shape_rules();
 // Of sums and products as a whole.

@@ -114,6 +114,13 @@ std::optional<IndexMap> along_axes(const Apply& node, const Integers& axes, List
   return map;
 }
 
+IndexMap map_of_permutation(const Apply& node) {
+  IndexMap map = IndexMap::identity(node.input(0));
+  const Permutation permutation = permutation_of(node, node.input(0)->type()->rank());
+  for (size_t i = 0; i < permutation.size(); ++i) map.axes[i].from = permutation[i];
+  return map;
+}
+
 std::optional<IndexMap> map_of_slice(const Apply& node) {
   auto starts = constant_integers(node, 1), ends = constant_integers(node, 2), axes = constant_integers(node, 3);
   auto steps = node.has_input(4) ? constant_integers(node, 4) : std::optional(Integers(starts ? starts->size() : 0, 1));
@@ -274,18 +281,16 @@ std::vector<IndexMap> parts_of_concat(const Apply& concat, int depth) {
 
 std::optional<IndexMap> map_of(const Apply& node, int depth) {
   if (node.primitive() == Primitive::TupleGetItem) return map_of_part(node);
-  if (node.primitive() != Primitive::Operation || node.num_outputs() != 1 || !node.op().domain.empty()) return std::nullopt;
+  if (node.primitive() != Primitive::Operation || node.num_outputs() != 1) return std::nullopt;
   if (node.num_inputs() == 0 || !ranked_type(&node) || !ranked_type(node.input(0))) return std::nullopt;
-  if (node.is("Transpose")) {
-    IndexMap map = IndexMap::identity(node.input(0));
-    const Permutation permutation = permutation_of(node, node.input(0)->type()->rank());
-    for (size_t i = 0; i < permutation.size(); ++i) map.axes[i].from = permutation[i];
-    return map;
+  switch (node.op().movement) {
+    case Movement::Permutation: return map_of_permutation(node);
+    case Movement::Slice: return map_of_slice(node);
+    case Movement::Gather: return map_of_gather(node);
+    case Movement::Pad: return map_of_pad(node);
+    case Movement::Repetition: return map_of_repetition(node);
+    case Movement::None: break;
   }
-  if (node.is("Slice")) return map_of_slice(node);
-  if (node.is("Gather")) return map_of_gather(node);
-  if (node.is("Pad")) return map_of_pad(node);
-  if (node.is("Expand") || node.is("Tile")) return map_of_repetition(node);
   if (!node.is("Concat") || depth == 0) return std::nullopt;
   std::vector<IndexMap> parts = parts_of_concat(node, depth - 1);
   return parts.size() == 1 ? std::optional(std::move(parts.front())) : std::nullopt;
@@ -535,8 +540,7 @@ Node* reduce_moved(Rewriter& rewriter, Apply& root) {
   const Type* type = ranked_type(root.input(0));
   auto axes = constant_integers(root, 1);
   if (!type || !axes || axes->empty() || root.attributes().get_int("keepdims", 1) == 0) return nullptr;
-  const bool is_extremum = root.is("ReduceMax") || root.is("ReduceMin");
-  const bool ignores_zeros = !is_extremum && !root.is("ReduceMean") && !root.is("ReduceProd");
+  const bool ignores_repeats = root.op().reduces == Reduces::Repeats, ignores_zeros = root.op().reduces == Reduces::Zeros;
   const IndexMap map = deepest_map(root.input(0), 2);
   if ((map.padding && (*map.padding != 0 || !ignores_zeros)) || map.source == root.input(0) || !ranked_type(map.source)) return nullptr;
   IndexMap chosen = IndexMap::identity(map.source), moved = map;  // before and after
@@ -549,7 +553,7 @@ Node* reduce_moved(Rewriter& rewriter, Apply& root) {
     if (!index || !size) return nullptr;
     std::ranges::sort(*index);
     if (ignores_zeros) std::erase(*index, kPadding);
-    if (is_extremum) index->erase(std::unique(index->begin(), index->end()), index->end());
+    if (ignores_repeats) index->erase(std::unique(index->begin(), index->end()), index->end());
     if (index->empty()) return nullptr;
     if (*index != counted(0, *size)) chosen.axes[static_cast<size_t>(from)].index = std::move(index);
     moved.axes[static_cast<size_t>(axis)].index = std::nullopt;
@@ -618,13 +622,16 @@ constexpr std::string_view kMovement = "a chain of Slice, Gather, Transpose, …
 constexpr std::string_view kConcat = "parts of one value put together = a part of it";
 constexpr std::string_view kReduction = "a reduction does not depend on the order of what it reduces";
 
+bool is_movement(const Operator& op) { return op.movement != Movement::None; }
+bool is_movement_or_part(const Operator& op) { return is_movement(op) || op.primitive == Primitive::TupleGetItem; }
+bool is_reduction(const Operator& op) { return op.reduces != Reduces::Nothing; }
+
 constexpr Rule kIndexMaps[] = {
-    {"shorter-movement", "Slice Gather Transpose Pad Expand Tile TupleGetItem", kMovement, Promise::Exact, shorten_movement},
-    {"move-operands", "Slice Gather Transpose Expand", "what is moved of f(x, y) = f of what is moved of x and y", Promise::Exact, move_operands},
+    {"shorter-movement", is_movement_or_part, kMovement, Promise::Exact, shorten_movement},
+    {"move-operands", is_movement, "what is moved of f(x, y) = f of what is moved of x and y", Promise::Exact, move_operands},
     {"only-part", "TupleGetItem", "a Split of which one part is read = a Slice", Promise::Exact, slice_of_split},
     {"concat-of-parts", "Concat", kConcat, Promise::Exact, shorten_concat},
-    {"reduce-moved", "ReduceMax ReduceMin", kReduction, Promise::Exact, reduce_moved},
-    {"reduce-moved", "ReduceSum ReduceMean ReduceProd ReduceL1 ReduceL2 ReduceSumSquare", kReduction, Promise::Real, reduce_moved},
+    {"reduce-moved", is_reduction, kReduction, Promise::Real, reduce_moved},
 };
 
 }  // namespace

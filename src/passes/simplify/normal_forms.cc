@@ -333,11 +333,16 @@ Node* known_or_nan(Rewriter& rewriter, Apply& root) {
 constexpr std::string_view kSum = "a sum of multiples = the same with fewer operators";
 constexpr std::string_view kProduct = "a product of powers = the same with fewer operators";
 constexpr std::string_view kKnownOrNan = "f(0 / x), f(x / x) = 0 / x or x / x, where it is a NaN or the number that this is";
+
+bool is_factor(const Operator& op) { return is_linear(op) && !is_sum(op); }
+bool is_product_or_quotient(const Operator& op) { return is_factor(op) || op.name == "Reciprocal"; }
+// A power is a number beside a NaN only where its range tells.
+bool may_be_known_or_nan(const Operator& op) { return op.range && (op.keeps_nan || op.name == "Pow"); }
+
 constexpr Rule kNormalForms[] = {
-    {"shorter-sum", "Add Sub Neg Mul Div", kSum, Promise::Real, shorten_sum},
-    {"shorter-product", "Mul Div Reciprocal Neg", kProduct, Promise::Real, shorten_product},
-    {"known-or-nan", "Add Sub Mul Div Neg Abs Relu Sign Sqrt Reciprocal Exp Log Tanh Sigmoid Ceil Floor Pow Min Max", kKnownOrNan, Promise::Real,
-     known_or_nan},
+    {"shorter-sum", is_linear, kSum, Promise::Real, shorten_sum},
+    {"shorter-product", is_product_or_quotient, kProduct, Promise::Real, shorten_product},
+    {"known-or-nan", may_be_known_or_nan, kKnownOrNan, Promise::Real, known_or_nan},
 };
 
 }  // namespace

@@ -11,7 +11,6 @@
 // lose others. A region of up to kMostInRegion is tried as a whole and with only the operators that are nearest to its root.
 #include <algorithm>
 #include <boost/container/small_vector.hpp>
-#include <boost/unordered/unordered_flat_map.hpp>
 #include <cmath>
 #include <optional>
 
@@ -35,21 +34,6 @@ constexpr size_t kMostInRegion = 6;
 // Bounds of leaves are rounded outwards to whole numbers up to this, so that more regions are alike.
 constexpr double kMostBound = 4;
 
-struct Reading {
-  std::string_view name;  // of the operator
-  Op op;
-  bool is_swapped = false;  // Greater(a, b) is Less(b, a)
-};
-constexpr Reading kReadings[] = {
-    {"Add", Op::Add}, {"Sub", Op::Sub}, {"Mul", Op::Mul}, {"Min", Op::Min}, {"Max", Op::Max}, {"Neg", Op::Neg},
-    {"Abs", Op::Abs}, {"Relu", Op::Relu}, {"Sign", Op::Sign}, {"Clip", Op::Clip}, {"Where", Op::Where},
-    {"Cast", Op::Number}, {"Cast", Op::Truth}, {"Less", Op::Less}, {"Greater", Op::Less, true}, {"LessOrEqual", Op::LessOrEqual},
-    {"GreaterOrEqual", Op::LessOrEqual, true}, {"Equal", Op::Equal}, {"And", Op::And}, {"Or", Op::Or}, {"Xor", Op::Xor},
-    {"Not", Op::Not}, {"Div", Op::Mul}, {"LeakyRelu", Op::Max},
-};
-constexpr std::string_view kRoots =
-    "Add Sub Mul Div Min Max Neg Abs Relu Sign Clip Where Cast Less Greater LessOrEqual GreaterOrEqual Equal And Or Xor Not LeakyRelu";
-
 DType dtype_of(const Node* node) { return node->type() && node->type()->is_tensor() ? node->type()->dtype() : DType::Undefined; }
 bool is_condition(const Node* node) { return dtype_of(node) == DType::Bool; }
 bool is_real(const Node* node) { return dtype_of(node) == DType::F32 || dtype_of(node) == DType::F64; }
@@ -60,20 +44,13 @@ std::optional<double> number(const Node* node) {
   return c && analysis::SmallestExpressions::takes(*c) ? c : std::nullopt;
 }
 
-const Reading* reading_of(const Apply& apply) {
-  if (apply.primitive() != Primitive::Operation || !apply.op().domain.empty()) return nullptr;
-  static const auto kByName = [] {  // of two of a name, the first
-    boost::unordered_flat_map<std::string_view, const Reading*> readings;
-    for (const Reading& reading : kReadings) readings.emplace(reading.name, &reading);
-    return readings;
-  }();
-  auto found = kByName.find(apply.op().name);
-  if (found == kByName.end() || apply.num_inputs() == 0) return nullptr;
-  const Reading* reading = found->second;
-  if (reading->op != Op::Number) return reading;
+// Which function the application is; of Cast, in which direction.
+Op function_of(const Apply& apply) {
+  const Op op = apply.op().piecewise;
+  if (op == Op::None || apply.num_inputs() == 0) return Op::None;
+  if (op != Op::Cast) return op;
   const bool from = is_condition(apply.input(0)), to = is_condition(&apply);
-  if (from == to) return nullptr;
-  return to ? reading + 1 : reading;
+  return from == to ? Op::None : to ? Op::Truth : Op::Number;
 }
 
 class Region {
@@ -104,10 +81,10 @@ class Region {
  private:
   // Whether the operator may be within: of operands of its shape, or of one number.
   bool takes(const Apply& apply) {
-    const Reading* reading = reading_of(apply);
-    if (!reading || !same_shape(apply, root_)) return false;
+    const Op op = function_of(apply);
+    if (op == Op::None || !same_shape(apply, root_)) return false;
     if (!is_condition(&apply) && !has_type(&apply)) return false;
-    bool has_bounds = reading->op != Op::Clip || (apply.has_input(1) || apply.has_input(2));
+    bool has_bounds = op != Op::Clip || (apply.has_input(1) || apply.has_input(2));
     size_t varying = 0;
     for (const Use& use : apply.operands()) {
       const Value* value = use.node->as_value();
@@ -116,13 +93,13 @@ class Region {
       if (number(use.node)) continue;
       if (constant_tensor(use.node) || !same_shape(*use.node, root_)) return false;
       ++varying;
-      has_bounds = has_bounds && (reading->op != Op::Clip || varying == 1);
+      has_bounds = has_bounds && (op != Op::Clip || varying == 1);
     }
-    if (apply.is("LeakyRelu")) return analysis::SmallestExpressions::takes(slope_of(apply));
-    if (apply.is("Div")) return varying == 1 && number(apply.input(1)).value_or(0) != 0;
-    if (reading->op == Op::Mul) return varying == 1 || std::ranges::any_of(apply.operands(), [](const Use& u) { return is_step(u.node); });
-    if (apply.num_inputs() != 2 && (reading->op == Op::Min || reading->op == Op::Max)) return false;
-    if (reading->op == Op::Clip && apply.has_input(1) && apply.has_input(2) && has_bounds) {
+    if (op == Op::LeakyRelu) return analysis::SmallestExpressions::takes(slope_of(apply));
+    if (op == Op::Div) return varying == 1 && number(apply.input(1)).value_or(0) != 0;
+    if (op == Op::Mul) return varying == 1 || std::ranges::any_of(apply.operands(), [](const Use& u) { return is_step(u.node); });
+    if (apply.num_inputs() != 2 && (op == Op::Min || op == Op::Max)) return false;
+    if (op == Op::Clip && apply.has_input(1) && apply.has_input(2) && has_bounds) {
       auto low = number(apply.input(1)), high = number(apply.input(2));
       return low && high && *low <= *high && varying == 1;
     }
@@ -133,8 +110,9 @@ class Region {
   static bool is_step(const Node* node) {
     const Apply* apply = node->as_apply();
     if (!apply) return false;
-    if (apply->is("Where")) return number(apply->input(1)) && number(apply->input(2));
-    return apply->is("Sign") || (apply->is("Cast") && is_condition(apply->input(0)));
+    const Op op = function_of(*apply);
+    if (op == Op::Where) return number(apply->input(1)) && number(apply->input(2));
+    return op == Op::Sign || op == Op::Number;
   }
   bool has_type(const Node* node) {
     if (!is_real(node)) return false;
@@ -144,7 +122,7 @@ class Region {
 
   // The inner operators as steps. A sum of multiples is left to normal forms; a single operator may be told by the range of a leaf.
   bool read() {
-    if (std::ranges::all_of(inner_, is_linear)) return false;
+    if (std::ranges::all_of(inner_, [](const Apply* apply) { return is_linear(apply->op()); })) return false;
     leaves_.clear();
     expression_ = {};
     for (const Apply* apply : inner_) {
@@ -169,10 +147,6 @@ class Region {
     places_.clear();
     step_of(&root_);
     return true;
-  }
-  static bool is_linear(const Apply* apply) {
-    const Op op = reading_of(*apply)->op;
-    return op == Op::Add || op == Op::Sub || op == Op::Neg || op == Op::Mul;
   }
   bool is_inner(const Node* node) const { return std::ranges::count(inner_, node) > 0; }
 
@@ -203,28 +177,34 @@ class Region {
     return place;
   }
   Step as_step(Apply& apply) {
-    const Reading& reading = *reading_of(apply);
-    Step step{reading.op, {}, is_condition(&apply)};
+    Step step{function_of(apply), {}, is_condition(&apply)};
     const uint8_t first = step_of(apply.input(0));
     step.operands[0] = first;
-    if (reading.op == Op::Clip && !(apply.has_input(1) && apply.has_input(2))) {
-      step.op = apply.has_input(1) ? Op::Max : Op::Min;
-      step.operands[1] = step_of(apply.input(apply.has_input(1) ? 1 : 2));
-      return step;
-    }
-    if (apply.is("LeakyRelu")) {  // max(x, slope · x), or the smaller one
-      const double slope = slope_of(apply);
-      const uint8_t factor = constant(slope, false);
-      step.operands[1] = put({Op::Mul, {first, factor}});
-      if (slope > 1) step.op = Op::Min;
-      return step;
-    }
-    if (apply.is("Div")) {
-      step.operands[1] = constant(1 / *number(apply.input(1)), false);
-      return step;
+    switch (step.op) {
+      case Op::LeakyRelu: {  // max(x, slope · x), or the smaller one
+        const double slope = slope_of(apply);
+        const uint8_t factor = constant(slope, false);
+        step.op = slope > 1 ? Op::Min : Op::Max;
+        step.operands[1] = put({Op::Mul, {first, factor}});
+        return step;
+      }
+      case Op::Div:
+        step.op = Op::Mul;
+        step.operands[1] = constant(1 / *number(apply.input(1)), false);
+        return step;
+      case Op::Greater:
+      case Op::GreaterOrEqual:
+        step.op = step.op == Op::Greater ? Op::Less : Op::LessOrEqual;
+        step.operands = {step_of(apply.input(1)), first};
+        return step;
+      case Op::Clip:
+        if (apply.has_input(1) && apply.has_input(2)) break;
+        step.op = apply.has_input(1) ? Op::Max : Op::Min;
+        step.operands[1] = step_of(apply.input(apply.has_input(1) ? 1 : 2));
+        return step;
+      default: break;
     }
     for (size_t i = 1; i < apply.num_inputs(); ++i) step.operands[i] = step_of(apply.input(i));
-    if (reading.is_swapped) std::swap(step.operands[0], step.operands[1]);
     return step;
   }
 
@@ -250,13 +230,17 @@ class Region {
   }
   Node* application(const Step& step, std::span<Node* const> nodes) {
     boost::container::small_vector<Node*, 3> operands;
-    const Reading& reading = *std::ranges::find(kReadings, step.op, &Reading::op);
     const size_t arity = step.op == Op::Clip || step.op == Op::Where ? 3 : is_unary(step.op) ? 1 : 2;
     for (size_t i = 0; i < arity; ++i) operands.push_back(nodes[step.operands[i]]);
     AttributeSet attributes;
     if (step.op == Op::Number) attributes = attributes.with("to", static_cast<int64_t>(dtype_));
     if (step.op == Op::Truth) attributes = attributes.with("to", static_cast<int64_t>(DType::Bool));
-    return rewriter_.apply(rewriter_.context().get_operator(reading.name), operands, attributes);
+    return rewriter_.apply(operator_of(step.op), operands, attributes);
+  }
+  const Operator& operator_of(Op function) const {
+    const Op declared = function == Op::Number || function == Op::Truth ? Op::Cast : function;
+    const auto operators = rewriter_.context().operators();
+    return **std::ranges::find(operators, declared, &Operator::piecewise);
   }
   static bool is_unary(Op op) {
     constexpr Op kUnary[] = {Op::Neg, Op::Abs, Op::Relu, Op::Sign, Op::Number, Op::Truth, Op::Not};
@@ -274,8 +258,10 @@ class Region {
 
 Node* shorten_region(Rewriter& rewriter, Apply& root) { return Region(rewriter, root).shortened(); }
 
+bool is_piecewise(const Operator& op) { return op.piecewise != Op::None; }
+
 constexpr Rule kPiecewise[] = {
-    {"shorter-region", kRoots, "a piecewise linear function = the same with fewer operators", Promise::Real, shorten_region},
+    {"shorter-region", is_piecewise, "a piecewise linear function = the same with fewer operators", Promise::Real, shorten_region},
 };
 
 }  // namespace
