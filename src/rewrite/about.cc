@@ -143,12 +143,15 @@ Quantity reduced_axes(const Scope& scope, Arguments a) {
   return axes;
 }
 
-Quantity widens(const Scope&, Arguments a) {
+Quantity widens(const Scope& scope, Arguments a) {
   const Type* type = tensor_type(a[0]);
   auto from = type ? std::optional(static_cast<int64_t>(type->dtype())) : as_integer(a[0]);
   auto to = as_integer(a[1]);
   if (!from || !to || *from == 0) return NotKnown{};
-  return is_widening(static_cast<DType>(*from), static_cast<DType>(*to));
+  if (is_widening(static_cast<DType>(*from), static_cast<DType>(*to))) return true;
+  if (!type || !is_integer(type->dtype())) return false;
+  const analysis::ValueRange range = scope.rewriter.range(as_node(a[0]));
+  return has_integers(static_cast<DType>(*to), range.low, range.high);
 }
 
 // The dimensions of the first are those of the list, ones in front not counted: it broadcasts like a tensor of that shape.
@@ -641,7 +644,7 @@ constexpr Function kValueFunctions[] = {
     {"either_covers", 2, 2, either_covers, "either_covers(x, y): one of them has the shape that both have together"},
     {"reduced_axes", 1, 1, reduced_axes,
      "reduced_axes(n): the axes that a Reduce… reduces, from the front, in rising order"},
-    {"widens", 2, 2, widens, "widens(x, t): every value of x's element type, or of that type, is one of type t"},
+    {"widens", 2, 2, widens, "widens(x, t): every value of the element type x, or that the node x may have, is one of type t"},
     {"const", 1, 1, is_constant, "const(x): a constant tensor; of x..., all of them"},
     {"alike", 2, 2, alike, "alike(c, d): constants of one type, or both left out; of lists, each and each"},
     {"value", 1, 1, value, "value(c): the number that all elements of a constant are"},

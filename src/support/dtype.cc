@@ -1,9 +1,11 @@
 #include "anfora/dtype.h"
 
 #include <array>
+#include <cmath>
 #include <string>
 
 #include "support/element_types.h"
+#include "support/integers.h"
 
 namespace anfora {
 namespace {
@@ -81,18 +83,12 @@ void throw_unsupported_dtype(DType dtype) {
 
 bool is_widening(DType from, DType to) {
   if (from == to) return true;
-  // Bits of the significand; integers of so many are exact.
-  const int digits = to == DType::F16    ? 11
-                     : to == DType::BF16 ? 8
-                     : to == DType::F32  ? 24
-                     : to == DType::F64  ? 53
-                                         : 0;
-  if (from == DType::Bool) return is_integer(to) || digits > 0;
-  const int bits = element_bits(from);
-  if (is_integer(from) && is_integer(to)) {
-    return element_bits(to) > bits && (is_signed_integer(to) || !is_signed_integer(from));
+  if (from == DType::Bool) return has_integers(to, 0, 1);
+  if (is_integer(from)) {
+    const bool is_signed = is_signed_integer(from);
+    const double end = std::ldexp(1, element_bits(from) - (is_signed ? 1 : 0));
+    return has_integers(to, is_signed ? -end : 0, end - 1);
   }
-  if (is_integer(from)) return bits - (is_signed_integer(from) ? 1 : 0) <= digits;
   if (from == DType::F16 || from == DType::BF16) return to == DType::F32 || to == DType::F64;
   return from == DType::F32 && to == DType::F64;
 }

@@ -14,4 +14,7 @@ std::optional<std::vector<int64_t>> integers_of(const Tensor* tensor);
 // The element of a tensor that has one.
 std::optional<int64_t> integer_of(const Tensor* tensor);
 
+// Whether all whole numbers between the two are numbers of the type. Of fp8, nothing is said.
+bool has_integers(DType dtype, double low, double high);
+
 }  // namespace anfora

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <memory>
 
+#include "analysis/cost.h"
+#include "analysis/infer.h"
 #include "anfora/error.h"
 #include "ir/clone.h"
 #include "ir/isomorphic.h"
@@ -40,6 +42,7 @@ std::shared_ptr<RuleSet> rules_without(const RuleSet& all, Context& context, con
 struct Result {
   std::unique_ptr<Module> module;
   int operators = 0;
+  double us = 0;       // of computing, by estimate
   bool fired = false;  // the rule
 };
 
@@ -51,8 +54,13 @@ Result optimized(const Module& module, const std::shared_ptr<RuleSet>& rules, Pr
   const auto statistics = pipeline::optimize(*result.module, options).remarks.statistics();
   auto found = statistics.find(name);
   result.fired = found != statistics.end() && found->second.fired > 0;
+  analysis::Inference inference(*result.module);
   for (const GraphOrder& graph : topological_order(*result.module).graphs) {
-    result.operators += static_cast<int>(std::ranges::count(graph.nodes, Primitive::Operation, &Apply::primitive));
+    for (const Apply* node : graph.nodes) {
+      if (node->primitive() != Primitive::Operation) continue;
+      ++result.operators;
+      result.us += analysis::compute_us(inference, *node);
+    }
   }
   return result;
 }
@@ -79,7 +87,8 @@ Redundancy find_need(const Equation& equation, const RuleSet& all, Context& cont
         if (!best.fired) continue;
         ++found.instances;
         const Result rest = optimized(*instance->module, others, math, equation.name);
-        if (rest.operators < best.operators || isomorphic(*rest.module, *best.module)) continue;
+        const bool is_better = rest.operators < best.operators && rest.us <= best.us;
+        if (is_better || isomorphic(*rest.module, *best.module)) continue;
         found.needed_by = fmt::format("for --math {}:\n{}becomes\n{}not\n{}", rewrite::to_string(math), show(*instance->module), show(*rest.module), show(*best.module));
         return found;
       } catch (const Error&) {  // an instance that does not compile shows nothing

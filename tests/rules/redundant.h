@@ -10,7 +10,7 @@ namespace anfora::rules {
 
 struct Redundancy {
   int instances = 0;      // where the rule fired
-  std::string needed_by;  // a module that ends otherwise without it, and with no fewer operators; empty: none does
+  std::string needed_by;  // a module that ends otherwise without it, and with no fewer operators, or more to compute; empty: none does
 };
 
 // Optimizes random instances of the equation with all rules but those of the names in `without`, and with all but these and the
