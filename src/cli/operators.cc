@@ -159,6 +159,17 @@ Sets of element types: *floats* f16 bf16 f32 f64; *signed integers* i8 to i64, *
 bool and string; *float8* the four 8-bit floats; *all* every element type.
 )";
 
+// Without line breaks and indentation.
+std::string without_breaks(std::string_view text) {
+  std::string line;
+  for (char c : text) {
+    const bool is_space = c == ' ' || c == '\n';
+    if (!is_space) line += c;
+    else if (!line.empty() && line.back() != ' ') line += ' ';
+  }
+  return line;
+}
+
 void print_operators_markdown(ir::Context& context) {
   const ir::Library library(context, microsoft::library_files());
   const ir::Library parts(context, onnx_parts::library_files());
@@ -182,7 +193,9 @@ void print_operators_markdown(ir::Context& context) {
       }
       if (!variables.empty()) fmt::print("- types: {}\n", joined(variables, "; "));
       if (const auto facts = facts_of(*op); !facts.empty()) fmt::print("- facts: {}\n", joined(facts));
-      if (const ir::Graph* function = library.find(*op)) {
+      if (!op->meaning.empty()) {
+        fmt::print("- meaning: `{}`\n", without_breaks(op->meaning));
+      } else if (const ir::Graph* function = library.find(*op)) {
         const std::string_view file = function->return_node()->location()->file;
         fmt::print("- meaning: `@{}` in [{}](../src/dialects/microsoft/{})\n", function->name(), file, file);
       }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/unordered/unordered_flat_set.hpp>
 #include <cctype>
 #include <string>
 
@@ -19,16 +20,35 @@ size_t parameters_of_gradient(const Operator& op) {
   return op.inputs.size() + (is_variadic ? 1 : 0) + 2 * op.outputs.size();
 }
 
+// Of the operators whose functions a file has, as its header says.
+std::string_view domain_of(const Library::File& file) {
+  constexpr std::string_view kDomain = "domain = \"";
+  const std::string_view header = file.text.substr(0, file.text.find("graph @"));
+  const size_t at = header.find(kDomain);
+  if (at == std::string_view::npos) return {};
+  const std::string_view domain = header.substr(at + kDomain.size());
+  return domain.substr(0, domain.find('"'));
+}
+
 }  // namespace
 
 Library::Library(Context& context, std::span<const File> files, Of of) : context_(context), of_(of) {
   auto shared = std::ranges::find(files, "shared.ir", &File::name);
   shared_ = shared == files.end() ? nullptr : &*shared;
-  for (const File& file : files) index(file);
+  boost::unordered_flat_set<std::string_view> domains;
+  for (const File& file : files) {
+    const std::string_view domain = domain_of(file);
+    index(file, domain);
+    if (&file != shared_) domains.insert(domain);
+  }
+  std::vector<const Operator*> operators = of == Of::Meanings ? context.operators() : std::vector<const Operator*>();
+  std::erase_if(operators, [&](const Operator* op) { return op->meaning.empty() || !domains.contains(op->domain); });
+  for (const Operator* op : operators) declared_.push_back({op->qualified, op->meaning});
+  for (size_t i = 0; i < declared_.size(); ++i) index(declared_[i], operators[i]->domain);
 }
 
 // Functions begin at the beginning of a line.
-void Library::index(const File& file) {
+void Library::index(const File& file, std::string_view domain) {
   constexpr std::string_view kBegin = "graph @";
   auto next_from = [&](size_t at) {
     for (at = file.text.find(kBegin, at); at != 0 && at != std::string_view::npos && file.text[at - 1] != '\n';)
@@ -39,12 +59,6 @@ void Library::index(const File& file) {
   std::string_view& header = headers_[&file];
   header = file.text.substr(0, begin);
   line = static_cast<size_t>(std::ranges::count(header, '\n'));
-  constexpr std::string_view kDomain = "domain = \"";
-  std::string_view domain;
-  if (const size_t at = header.find(kDomain); at != std::string_view::npos) {
-    domain = header.substr(at + kDomain.size());
-    domain = domain.substr(0, domain.find('"'));
-  }
   while (begin != std::string_view::npos) {
     const size_t end = next_from(begin + 1);
     Function function{.file = &file, .name = {}, .text = file.text.substr(begin, end - begin), .line = line};

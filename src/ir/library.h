@@ -11,6 +11,8 @@
 // `unreachable "the reason"`. They are decided where the function is inserted, but for `if AtRun(%condition)`, which stays one; a
 // function that begins so and calls itself is a loop of the module. Graphs of other names are for those of the file to call; those of `shared.ir` are in all.
 //
+// A short meaning is said in the operator's declaration instead (`means`, ops/declare.h), which is read as a file of its own.
+//
 // `rewrite::Instance` inserts a function in the place of an application.
 #pragma once
 
@@ -64,7 +66,7 @@ class Library {
     const Graph* graph = nullptr;
   };
   using Place = size_t;  // in functions_
-  void index(const File& file);
+  void index(const File& file, std::string_view domain);
   const Graph* read(Function& function) const;
   // The function of that name that one of the file means: its own, else a shared one.
   const Function* resolve(const File* from, std::string_view name) const;
@@ -72,6 +74,7 @@ class Library {
   Context& context_;
   Of of_;
   const File* shared_ = nullptr;
+  std::vector<File> declared_;  // what declarations say, by operators
   boost::unordered_flat_map<const File*, std::string_view> headers_;  // what stands before the functions
   mutable std::vector<Function> functions_;
   boost::unordered_flat_map<std::string_view, std::vector<Place>> by_name_;

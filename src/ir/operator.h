@@ -171,6 +171,8 @@ struct Operator {
   // Inputs whose memory output 0 may take over, element for element, when nobody else needs it and it has as many bytes.
   std::vector<int> in_place;
   std::string kernel;  // name of the reference kernel; empty: there is none
+  // What it means, as functions in the text form, the first of its own name (ir/library.h); empty: a library may say it.
+  std::string_view meaning;
 
   bool commutative = false;  // f(a, b) = f(b, a)
   bool associative = false;  // f(f(a, b), c) = f(a, f(b, c)), as far as numbers are not rounded

@@ -113,6 +113,7 @@ Declaration& Declaration::whole(Whole when) { return op_.whole = when, *this; }
 Declaration& Declaration::fails(Fails on) { return op_.fails = on, *this; }
 Declaration& Declaration::layout(Layout role) { return op_.layout = role, *this; }
 Declaration& Declaration::kernel(std::string name) { return op_.kernel = std::move(name), *this; }
+Declaration& Declaration::means(std::string_view functions) { return op_.meaning = functions, no_kernel(); }
 Declaration& Declaration::no_kernel() { return op_.kernel.clear(), *this; }
 
 Declaration Declarations::op(std::string name, int since, std::string domain) {

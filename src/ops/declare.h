@@ -101,6 +101,7 @@ class Declaration {
   Declaration& layout(Layout role);
   Declaration& kernel(std::string name);  // of another name than the operator's
   Declaration& no_kernel();               // there is none: running it is an error
+  Declaration& means(std::string_view functions);  // of other operators, in the text form; the text stays where it is
 
  private:
   ir::Operator& op_;
