@@ -201,6 +201,14 @@ def matmul_nbits(rng):
                    {"N": n, "K": k, "bits": bits, "block_size": block}, constants=(1, 2, 3), rtol=1e-3, atol=1e-3)
 
 
+def matmul_bnb4(rng):
+    block = rng.choice([16, 32, 64])
+    n, k = rng.randint(1, 5), rng.choice([8, 16, 40, 64])
+    packed = np.array([rng.randint(0, 255) for _ in range(-(-n * k // 2))], np.uint8)
+    return contrib("MatMulBnb4", [reals(rng, (rng.randint(1, 3), k)), packed, reals(rng, (-(-n * k // block),), low=0.01, high=0.1)],
+                   {"N": n, "K": k, "block_size": block, "quant_type": rng.randint(0, 1)}, constants=(1, 2), rtol=1e-4, atol=1e-5)
+
+
 def grouped_attention(rng):
     b, s, groups, size = sizes(rng)
     heads = groups * rng.randint(1, 3)
@@ -502,6 +510,7 @@ GENERATORS = {
     "com.microsoft.FusedGemm": fused_gemm,
     "com.microsoft.FusedConv": fused_convolution,
     "com.microsoft.MatMulNBits": matmul_nbits,
+    "com.microsoft.MatMulBnb4": matmul_bnb4,
     "com.microsoft.QuantizeLinear": quantize("QuantizeLinear"),
     "com.microsoft.DequantizeLinear": quantize("DequantizeLinear"),
     "com.microsoft.QLinearAdd": quantized_binary("QLinearAdd"),

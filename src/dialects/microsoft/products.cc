@@ -124,6 +124,41 @@ void declare_microsoft_products(Declarations& declare) {
       .attribute("accuracy_level", 0)
       .attribute("weight_prepacked", 0)
       .infer(infer_matmul_nbits);
+  contrib(declare, "MatMulBnb4", "A · Bᵀ, where B is N rows of K numbers of 4 bits in bitsandbytes' tables FP4 or NF4, one behind the other, "
+                                 "with the largest absolute value of each block.")
+      .input("A", "T")
+      .input("B", "u8")
+      .input("absmax", "T")
+      .output("Y", "T")
+      .type("T", kFloats)
+      .required_attribute("K", AttributeKind::Int)
+      .required_attribute("N", AttributeKind::Int)
+      .required_attribute("block_size", AttributeKind::Int)
+      .required_attribute("quant_type", AttributeKind::Int)
+      .attribute("training_mode", 0)
+      .attribute("transB", 1)
+      .infer(infer_matmul_nbits)
+      .means(R"(
+graph @MatMulBnb4(%a, %b, %absmax) {
+  %table = if Equal($quant_type, 0) {
+      return f32[16] [0.0, 0.005208333333, 0.66666667, 1.0, 0.33333333, 0.5, 0.16666667, 0.25,
+                      -0.0, -0.005208333333, -0.66666667, -1.0, -0.33333333, -0.5, -0.16666667, -0.25]
+    } else if Equal($quant_type, 1) {
+      return f32[16] [-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635, -0.18477343022823334,
+                      -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224,
+                      0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0]
+    } else { return unreachable "the table is FP4 or NF4" }
+  %pairs = Reshape(%b, [-1, 1])
+  %first = BitShift(%pairs, CastLike(4, %b)){direction="RIGHT"}
+  %second = BitwiseAnd(%pairs, CastLike(15, %b))
+  %places = Cast(Reshape(Concat(%first, %second){axis=1}, [-1])){to=6}
+  %scales = Reshape(Expand(Reshape(%absmax, [-1, 1]), Concat([1], call @vector($block_size)){axis=0}), [-1])
+  %count = call @vector(Mul($N, $K))
+  %numbers = Mul(Slice(Gather(CastLike(%table, %a), %places), [0], %count), Slice(%scales, [0], %count))
+  %rows = Reshape(%numbers, Concat(call @vector($N), call @vector($K)){axis=0})
+  return if call @is_true($transB) { return MatMul(%a, Transpose(%rows){perm=[1, 0]}) }
+    else { return unreachable "the weights are not rows" }
+})");
 }
 
 }  // namespace anfora::ops
