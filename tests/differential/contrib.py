@@ -487,10 +487,16 @@ def distances(rng):
                    {"metric": rng.choice(["euclidean", "sqeuclidean"])})
 
 
+def warping(rng):
+    dims = (*rng.choice([(), (1,)]), rng.randint(1, 6), rng.randint(1, 6))
+    return contrib("DynamicTimeWarping", [reals(rng, dims) if rng.random() < 0.5 else data(rng, dims) // 20])
+
+
 GENERATORS = {
     "com.microsoft.Tokenizer": tokenizer,
     "com.microsoft.MurmurHash3": murmur_hash,
     "com.microsoft.CDist": distances,
+    "com.microsoft.DynamicTimeWarping": warping,
     "com.microsoft.Gelu": elementwise("Gelu", None),
     "com.microsoft.BiasGelu": elementwise("BiasGelu", "always"),
     "com.microsoft.FastGelu": elementwise("FastGelu", "sometimes"),

@@ -44,6 +44,8 @@ double distances_flops(const InferenceContext& ctx) {
   return 3 * element_estimate(ctx.output(0)) * static_cast<double>((*a)[1].as_constant().value_or(1));
 }
 
+void infer_warping(InferenceContext& ctx) { ctx.set_tensor(0, DType::I32, Dims{ctx.dim(2), ctx.fresh_dim()}); }
+
 }  // namespace
 
 void declare_microsoft_ml(Declarations& declare) {
@@ -77,6 +79,15 @@ void declare_microsoft_ml(Declarations& declare) {
       .attribute("metric", "sqeuclidean")
       .infer(infer_distances)
       .flops(distances_flops);
+  declare.op("DynamicTimeWarping", 1, kContribDomain)
+      .doc("The places, row and column, of the cheapest way through a matrix of costs, from the first element to the last, by steps of one "
+           "row, one column, or both. Whisper finds the times of words so.")
+      .input("input", "F")
+      .output("output", "I")
+      .type("F", {DType::F32})
+      .type("I", {DType::I32})
+      .infer(infer_warping)
+      .flops(flops_per_input_element<3>);
 }
 
 }  // namespace anfora::ops

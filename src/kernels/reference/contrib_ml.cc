@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <memory>
 
 #include "kernels/reference/arguments.h"
@@ -212,12 +213,58 @@ void distances(KernelContext& context) {
   });
 }
 
+// DynamicTimeWarping ---------------------------------------------------------------------------------
+
+// H. Sakoe and S. Chiba, 1978. Of ways that cost the same, the one along the row, unless another is cheaper than both others.
+void warping(KernelContext& context) {
+  const Tensor& costs = context.input(0);
+  const int rank = costs.rank();
+  if (rank < 2 || rank > 3 || (rank == 3 && costs.dim(0) != 1)) refuse("costs of shape {}; one matrix is expected", to_string(costs.shape()));
+  const auto rows = static_cast<size_t>(costs.dim(rank - 2)), columns = static_cast<size_t>(costs.dim(rank - 1));
+  enum class Step : uint8_t { Both, Row, Column };
+  // Of ways that end in a place; the first row and column are in front of the matrix.
+  std::span<Step> last = context.workspace_of<Step>((rows + 1) * (columns + 1));
+  std::span<float> above = context.workspace_of<float>(columns + 1), here = context.workspace_of<float>(columns + 1);
+  const float* cost = costs.data<float>().data();
+  std::ranges::fill(above, std::numeric_limits<float>::infinity());
+  std::ranges::fill(last.first(columns + 1), Step::Column);
+  above[0] = 0;
+  for (size_t i = 1; i <= rows; ++i) {
+    Step* steps = last.data() + i * (columns + 1);
+    steps[0] = Step::Row;
+    here[0] = std::numeric_limits<float>::infinity();
+    for (size_t j = 1; j <= columns; ++j) {
+      const float both = above[j - 1], row = above[j], column = here[j - 1];
+      steps[j] = both < row && both < column ? Step::Both : row < both && row < column ? Step::Row : Step::Column;
+      here[j] = *cost++ + (steps[j] == Step::Both ? both : steps[j] == Step::Row ? row : column);
+    }
+    std::swap(above, here);
+  }
+
+  std::span<int32_t> way = context.workspace_of<int32_t>(2 * (rows + columns));  // from its end
+  size_t length = 0;
+  for (size_t i = rows, j = columns; i > 0 || j > 0; ++length) {
+    way[2 * length] = static_cast<int32_t>(i) - 1;
+    way[2 * length + 1] = static_cast<int32_t>(j) - 1;
+    const Step step = last[i * (columns + 1) + j];
+    i -= step != Step::Column;
+    j -= step != Step::Row;
+  }
+  Tensor& output = context.allocate_output(0, DType::I32, Shape{2, static_cast<int64_t>(length)});
+  int32_t* to = output.data<int32_t>().data();
+  for (size_t k = 0; k < length; ++k) {
+    to[k] = way[2 * (length - 1 - k)];
+    to[length + k] = way[2 * (length - 1 - k) + 1];
+  }
+}
+
 }  // namespace
 
 void register_contrib_ml(KernelRegistry& registry) {
   registry.add("com.microsoft::Tokenizer", tokenizer);
   registry.add("com.microsoft::MurmurHash3", murmur_hash3);
   registry.add("com.microsoft::CDist", distances);
+  registry.add("com.microsoft::DynamicTimeWarping", warping);
 }
 
 }  // namespace anfora::kernels
