@@ -10,7 +10,7 @@
 // One file or folder each, src/passes/….
 namespace anfora::passes {
 extern const Pass kAttention, kBranches, kCaches, kCanonicalize, kContraction, kCse, kDce, kDecompose, kDifferentiate, kEinsum, kEpilogue, kExpand, kFold, kGenerate, kGradientKernels, kGroup, kInline,
-    kLambdaLift, kLayers, kLayout, kLoops, kOnnxRuntime, kOutline, kParallel, kPrologue, kQuantized, kRecurrence, kRematerialize, kSignatures, kSimplify, kSingleExit, kSplit, kWeights,
+    kLambdaLift, kLayers, kLayout, kLoops, kNarrow, kOnnxRuntime, kOutline, kParallel, kPrologue, kQuantized, kRecurrence, kRematerialize, kSignatures, kSimplify, kSingleExit, kSplit, kWeights,
     kWiden, kWidenSingle;
 }
 
@@ -185,7 +185,7 @@ std::span<const Pass* const> all_passes() {
         if (!std::ranges::count(all, pass)) all.push_back(pass);
       }
     }
-    all.insert(all.end(), {&passes::kLambdaLift, &passes::kWidenSingle});
+    all.insert(all.end(), {&passes::kLambdaLift, &passes::kNarrow, &passes::kWidenSingle});
     return all;
   }();
   return kAll;
