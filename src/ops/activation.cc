@@ -12,7 +12,7 @@ void infer_prelu(InferenceContext& ctx) {
   if (slope->size() > x->size()) ctx.fail("the slope has more dimensions than the input");
   for (size_t i = 0; i < slope->size(); ++i) {
     const Dim from = (*slope)[i], to = (*x)[x->size() - slope->size() + i];
-    if (from.as_constant() != 1 && provably_different(from, to)) {
+    if (provably_different(from, ctx.dim(1)) && provably_different(from, to)) {
       ctx.fail("the slope's shape does not broadcast to the input's");
     }
   }
