@@ -386,6 +386,7 @@ std::optional<double> splat_value(const Node* node) {
   return dispatch<Numbers>(t->dtype(), [&]<class T>() -> std::optional<double> {
     auto values = t->data<T>();
     double first = static_cast<double>(static_cast<ComputeType<T>>(values[0]));
+    if (is_integer(t->dtype()) && std::abs(first) > 0x1p53) return std::nullopt;  // not exact
     bool same = std::ranges::all_of(values, [&](T x) {
       double wide = static_cast<double>(static_cast<ComputeType<T>>(x));
       return wide == first && std::signbit(wide) == std::signbit(first);
