@@ -109,10 +109,11 @@ void Differentiation::make_pair(Pair& pair, std::span<Graph* const> callees, con
     std::vector<Node*> results;
     for (Leaf leaf : pair.results) results.push_back(sensitivity_or_zero(body, body.forward->parameter(leaf.value), leaf.leaf));
     module_.set_result(body.backward, build_.tuple(body.backward, results));
-    // A loop passes on what stays the same once.
+    // A loop passes on what stays the same once, and computes counters.
     Mask is_free(active.size(), !pair.is_closure);
     for (size_t i = 0; is_complete && i < is_free.size(); ++i) {
-      is_free[i] = body.forward->result()->as_apply()->input(i) == body.forward->parameter(i);
+      const Parameter& parameter = *body.forward->parameter(i);
+      is_free[i] = body.forward->result()->as_apply()->input(i) == &parameter || increment_of(*body.forward, parameter) != 0;
     }
     choose_residuals(body, is_free, is_complete || pair.is_closure);
   }

@@ -176,7 +176,13 @@ void Differentiation::visit_loop(Body& body, Apply& node, const LoopForm& loop, 
   for (size_t i = 0; i < n; ++i) {
     if (reads[i] && !is_pushed[i]) given.push_back(node.input(i + 1));
   }
-  for (Leaf leaf : leaves) given.push_back(sensitivity_or_zero(body, ends[leaf.value], leaf.leaf));
+  for (Leaf leaf : leaves) {
+    Node* known = sensitivity(body, ends[leaf.value], leaf.leaf);
+    // What the loop passes on has its sizes before it, too: so zeros need nothing that it returns.
+    const bool is_passed_on = step->result()->as_apply()->input(leaf.value) == step->parameter(leaf.value);
+    Node* sized = is_passed_on ? node.input(leaf.value + 1) : ends[leaf.value];
+    given.push_back(known ? known : zero(body.backward, build_.leaf_of(body.forward, sized, leaf.leaf)));
+  }
   Apply* returned = build_.call(body.backward, backward->value(), given, node.location());
   returned->set_type(type_of_results(pair, node));
   for (size_t k = 0; k < leaves.size(); ++k) {
