@@ -76,6 +76,8 @@ def describe(value: Any) -> tuple[Any, ...]:
         return "list", value
     if isinstance(value, dict):
         return ("dict",)
+    if isinstance(value, (set, frozenset)):
+        return "set", set_items(value)
     if isinstance(value, types.ModuleType):
         return ("module", value.__name__) if value.__name__ in _MODULES else ("object",)
     if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
@@ -184,10 +186,17 @@ def attribute(value: Any, name: str) -> tuple[bool, Any]:
         return False, None
 
 
+def set_items(value: set[Any] | frozenset[Any]) -> list[Any]:
+    """In an order that is the same in every process."""
+    return sorted(value, key=repr)
+
+
 def structure(value: Any) -> tuple[Any, ...]:
     """What of a container is not in its items."""
     if isinstance(value, dict):
         return type(value), *value
+    if isinstance(value, (set, frozenset)):
+        return type(value), *set_items(value)
     return (type(value), len(value)) if isinstance(value, (tuple, list)) else (type(value),)
 
 

@@ -140,6 +140,10 @@ class Importer : public python::FunctionCall {
       if (!is_argument) guard_structure(path, value);
       return callers(lowering_->new_dict(std::move(pairs)));
     }
+    if (kind == "set") {
+      guard_structure(path, value);
+      return lowering_->make_set(set_items(nb::cast<nb::list>(told[1])));
+    }
     if (kind == "fields") {
       std::vector<Object> items;
       auto names = nb::cast<std::vector<std::string>>(told[1]);
@@ -250,12 +254,18 @@ class Importer : public python::FunctionCall {
     guard(Path(path + nb::make_tuple(nb::make_tuple("kind"))), tools().attr("kind_of")(value));
     if (!dims_.is_none()) guard(Path(path + nb::make_tuple(nb::make_tuple("sizes"))), tools().attr("sizes_of")(value));
   }
-  static Object key_of(nb::handle key) {
+  static Object key_of(nb::handle key, std::string_view container = "dict") {
     const std::string kind = nb::cast<std::string>(tools().attr("describe")(key)[nb::int_(0)]);
     if (kind == "number" || kind == "constant") return constant(key);
-    throw Error(ErrorCode::Unsupported, fmt::format("a dict with a {} as a key cannot be compiled",
-                                                    nb::cast<std::string>(tools().attr("called")(key))))
+    const auto called = nb::cast<std::string>(tools().attr("called")(key));
+    throw Error(ErrorCode::Unsupported, fmt::format("a {} with a {} as a key cannot be compiled", container, called))
         .with_hint("use texts and numbers as keys");
+  }
+  // Of a set, also of one that is an argument: constants, which a guard watches.
+  static std::vector<Object> set_items(const nb::list& values) {
+    std::vector<Object> items;
+    for (nb::handle value : values) items.push_back(key_of(value, "set"));
+    return items;
   }
 
   ir::Node* input(const nb::tuple& told, const Path& path) {

@@ -366,6 +366,26 @@ def set_of(x):
     return {x}
 
 
+def order_of_set(x):
+    return [item * x for item in {1, 2}]
+
+
+def size_of_set(x):
+    return len({float(x[0]), float(x[1])})
+
+
+def complex_number(x):
+    return x.sum() * 2j
+
+
+def shift_by_negative(x):
+    return int(x[0]) << -1
+
+
+def nothing_to_compare(x):
+    return max([])
+
+
 def yielded(x):
     yield x
 
@@ -425,7 +445,12 @@ WRONG = [
     (endless, "never returns: each of its paths calls itself"),
     (zero_division, "division by zero"),
     (text_of_value, "a text that depends on values of the run"),
-    (set_of, "Set is not supported"),
+    (set_of, "a set cannot hold a f64"),
+    (order_of_set, "the order of the items of a set"),
+    (size_of_set, "which items of this set are equal is only known when it runs"),
+    (complex_number, "complex numbers of Python are not supported"),
+    (shift_by_negative, "the number of bits to shift by is negative"),
+    (nothing_to_compare, r"max\(\) of an empty sequence"),
     (yielded, "Yield is not supported"),
     (global_write, "the global variable 'SCALE' cannot be assigned"),
     (attribute_write, "assigning to x.name is not supported"),
@@ -640,12 +665,65 @@ def test_sorted_and_operator():
     assert (value, names, numbers) == f(1.0, {"b": 2.0, "c": 3.0, "a": 5.0}) == (9.0, ["c", "b", "a"], [1, 2, 3])
 
 
+def test_sorted_by_what_a_run_computes():
+    def f(a, b, c):
+        pairs = sorted([(a, 1), (b, 2), (c, 3)], key=lambda pair: abs(pair[0]))
+        items = [a, b, c]
+        items.sort(key=lambda item: item % 2, reverse=True)
+        return sorted((a, b, c), reverse=True), pairs, items, sorted([c / 2, 0.5])
+
+    for arguments in ((3, -4, 1), (2, 2, 2), (-1, 5, 0)):
+        same(leaves(f(*arguments)), leaves(anfora.jit(f)(*arguments)))
+    x = np.array([3.0, -1.0, 2.0])
+    by_size = anfora.jit(lambda x: sorted(x, key=lambda item: -item * item))
+    np.testing.assert_array_equal(by_size(x), [3.0, 2.0, -1.0])
+
+
+def test_extremes_by_a_key_and_of_nothing():
+    def f(a, b):
+        return max(a, b, key=lambda v: -v), min([a, b], key=abs), max((), default=a), min([], default=-1), max([a, b], default=0)
+
+    for arguments in ((2, -1), (-3, 4)):
+        assert anfora.jit(f)(*arguments) == f(*arguments)
+
+
+NAMES, SMALL = {"relu", "tanh"}, frozenset((1, 2, 3))
+
+
+def test_sets(monkeypatch):
+    def f(n, name, chosen):
+        known, total = {1, 2} | {3}, 0
+        for i in range(n):
+            if i in known and i not in {2, 7}:
+                total += i
+            if i in {n - 1, 4}:
+                total += 100
+        return (total, name in NAMES, n in SMALL, n in chosen, len({v % 3 for v in range(7)}), known == SMALL, known & {2, 9} <= {2},
+                sorted(known - {1} ^ {5}), sum({n, n}), {1} < {1, 2} and {1} != {2} and bool(set()) is False, isinstance(known, set))
+
+    compiled = anfora.jit(f)
+    for n in (0, 3, 10):
+        assert compiled(n, "tanh", {5, 10}) == f(n, "tanh", {5, 10})
+    assert compiled(3, "gelu", {3}) == f(3, "gelu", {3})  # other sets, another compilation
+    monkeypatch.setitem(globals(), "NAMES", {"gelu"})
+    assert compiled(3, "gelu", {3}) == f(3, "gelu", {3})
+
+
+def test_types():
+    def f(x, y, a):
+        kinds = type(x) is float, type(y) == int, type(y) in (float, str), type(a) is np.ndarray, type((x, y)) != list, type({}) == dict
+        return kinds, type(x).__name__, x * 2 if type(x) == type(1.5) else y
+
+    arguments = 1.5, 2, np.ones(3)
+    assert anfora.jit(f)(*arguments) == f(*arguments)
+
+
 def test_dicts_of_pairs():
     def f(x):
         d = dict([("a", x)], b=2 * x)
         d.update(c=3 * x)
         d.update({"a": 4 * x})
-        return d
+        return d | {"c": x, "e": 1}
 
     same(f(1.5), anfora.jit(f)(1.5))
 

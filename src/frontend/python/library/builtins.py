@@ -10,44 +10,46 @@ def pow(a, b, modulus=None):
 
 
 def sum(items, start=0):
-    for item in items:
+    for item in anfora.unordered(items):
         start = start + item
     return start
 
 
-def min(first, *rest):
-    if len(rest) == 0:
-        least = first[0]
-        for item in first:
+def min(first, *rest, key=None, default=...):
+    items = (first, *rest) if rest else anfora.unordered(first)
+    if anfora.is_known(len(items)) and len(items) == 0:
+        return anfora.fail("min() of an empty sequence") if default is ... else default
+    least = items[0]
+    for item in items:
+        if key is None:
             least = item if item < least else least
-        return least
-    least = first
-    for item in rest:
-        least = item if item < least else least
+        else:
+            least = item if key(item) < key(least) else least
     return least
 
 
-def max(first, *rest):
-    if len(rest) == 0:
-        most = first[0]
-        for item in first:
+def max(first, *rest, key=None, default=...):
+    items = (first, *rest) if rest else anfora.unordered(first)
+    if anfora.is_known(len(items)) and len(items) == 0:
+        return anfora.fail("max() of an empty sequence") if default is ... else default
+    most = items[0]
+    for item in items:
+        if key is None:
             most = item if item > most else most
-        return most
-    most = first
-    for item in rest:
-        most = item if item > most else most
+        else:
+            most = item if key(item) > key(most) else most
     return most
 
 
 def any(items):
-    for item in items:
+    for item in anfora.unordered(items):
         if item:
             return True
     return False
 
 
 def all(items):
-    for item in items:
+    for item in anfora.unordered(items):
         if not item:
             return False
     return True
@@ -69,9 +71,24 @@ def round(x, ndigits=None):
 
 
 def sorted(iterable, key=None, reverse=False):
-    ordered, keys = [], []
-    for item in iterable:
-        its = item if key is None else key(item)
-        place = len([k for k in keys if not (its > k if reverse else its < k)])
-        ordered, keys = ordered[:place] + [item] + ordered[place:], keys[:place] + [its] + keys[place:]
+    if isinstance(iterable, numpy.ndarray):
+        keys = iterable if key is None else numpy.stack([key(item) for item in iterable])
+        return list(iterable[numpy.argsort(keys, descending=reverse)])
+    items = list(anfora.unordered(iterable))
+    keys = items if key is None else [key(item) for item in items]
+    if not anfora.is_known(tuple(keys)):
+        order = numpy.argsort(numpy.stack(keys), descending=reverse)
+        columns = anfora.tree_map(lambda *leaves: numpy.stack(leaves), *items)
+        return [anfora.tree_map(lambda leaf, column: item_of(leaf, column[order[i]]), items[0], columns) for i in range(len(items))]
+    ordered, found = [], []
+    for item, its in zip(items, keys):
+        place = len([k for k in found if not (its > k if reverse else its < k)])
+        ordered, found = ordered[:place] + [item] + ordered[place:], found[:place] + [its] + found[place:]
     return ordered
+
+
+def item_of(like, x):
+    """An item of a tensor, as a number where these were numbers."""
+    if not anfora.is_number(like):
+        return x
+    return bool(x) if x.dtype == numpy.bool_ else int(x) if numpy.is_whole(x) else float(x)

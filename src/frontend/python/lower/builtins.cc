@@ -60,7 +60,8 @@ std::optional<Object> find_in_library(std::string_view file, const std::string& 
 
 constexpr std::string_view kFunctions[] = {"len",   "range", "zip",     "enumerate", "reversed", "int",
                                            "float", "bool",  "tuple",   "list",      "dict",     "isinstance",
-                                           "print", "str",   "getattr", "object",    "slice",    "hasattr"};
+                                           "print", "str",   "getattr", "object",    "slice",    "hasattr",
+                                           "set",   "type",  "frozenset"};
 constexpr std::string_view kModules[] = {"numpy",  "math",      "anfora",       "anfora.ops", "numpy.linalg",
                                          "typing", "functools", "operator", "numpy.fft"};
 // `numpy.r_[index]` is r___getitem__(index) of the library.
@@ -68,7 +69,7 @@ constexpr const char* kGetItem = "__getitem__";
 // What the library is written with.
 constexpr std::string_view kTransformations[] = {"grad", "value_and_grad", "tree_map", "stop_gradient", "custom_gradient"};
 constexpr std::string_view kIntrinsics[] = {"promote",   "as_float", "cast", "as_tensor",   "shape_of",
-                                            "is_number", "ops",      "fail", "result_float"};
+                                            "is_number", "ops",      "fail", "result_float", "is_known", "unordered"};
 
 }  // namespace
 
@@ -123,6 +124,7 @@ std::optional<Object> find_tensor_method(const std::string& name) { return find_
 
 Object Lowering::attribute(const Object& object, const std::string& name) {
   if (const auto* builtin = object.as<Builtin>()) {
+    if (name == "__name__") return make_text(builtin->name.substr(builtin->name.rfind('.') + 1));
     if (auto found = find_in_module(builtin->name, name)) return *found;
     emit_.fail(ErrorCode::Unsupported, fmt::format("{} has no '{}' that can be compiled", builtin->name, name),
                "docs/language.md lists what is there");
@@ -158,7 +160,7 @@ Object Lowering::attribute(const Object& object, const std::string& name) {
   }
   const bool is_list = object.is<Cell>() || (array && !array->node->type()->is_tensor());
   static constexpr std::string_view kListMethods[] = {"append",  "extend", "insert", "pop",  "copy",
-                                                      "reverse", "clear",  "index",  "count"};
+                                                      "reverse", "clear",  "index",  "count", "sort"};
   static constexpr std::string_view kDictMethods[] = {"get",    "items", "keys", "values",
                                                       "update", "pop",   "copy", "setdefault"};
   const auto* cell = object.as<Cell>();
@@ -207,8 +209,9 @@ Object Lowering::call_method(const Method& method, Arguments arguments) {
     return call(*find_tensor_method(method.name), std::move(arguments));
   }
   const std::vector<Object>& given = arguments.positional;
-  auto need = [&](size_t least, size_t most) {
-    if (given.size() < least || given.size() > most || !arguments.named.empty()) {
+  auto need = [&](size_t least, size_t most, std::span<const std::string_view> names = {}) {
+    const bool are_named = std::ranges::all_of(arguments.named, [&](const auto& entry) { return std::ranges::count(names, entry.first) > 0; });
+    if (given.size() < least || given.size() > most || !are_named) {
       emit_.fail(ErrorCode::InvalidArgument,
                  fmt::format("{}() takes {} argument{}", method.name, most, most == 1 ? "" : "s"));
     }
@@ -249,6 +252,14 @@ Object Lowering::call_method(const Method& method, Arguments arguments) {
     return make_tuple(std::move(items));
   }
   if (method.name == "copy") return make_cell(Cell::Kind::List, held);
+  if (method.name == "sort") {
+    constexpr std::string_view kNames[] = {"key", "reverse"};
+    need(0, 0, kNames);
+    arguments.positional = {*method.self};
+    const Object ordered = content(*call(*find_builtin("sorted"), std::move(arguments)).as<Cell>());
+    here_.store[cell->id] = ordered;
+    return none;
+  }
   if (!held.tuple()) {  // a sequence
     Node* sequence = held.as<Array>()->node;
     const bool are_numbers = held.as<Array>()->is_number;
@@ -324,6 +335,7 @@ Node* Lowering::list_item(Node* sequence, const Object& value) {
 
 Object Lowering::length(const Object& object) {
   if (const Items* tuple = object.tuple()) return make_integer(static_cast<int64_t>(tuple->items.size()));
+  if (const auto* set = object.as<SetObject>()) return make_integer(static_cast<int64_t>(distinct_items(*set).size()));
   if (const auto* cell = object.as<Cell>()) {
     const Object& held = content(*cell);
     if (!held.tuple()) return length(held);
@@ -416,10 +428,28 @@ bool is_instance(const Object& object, const Object& type) {
   if (builtin->name == "numpy.ndarray") return object.is<Array>() && !object.as<Array>()->is_number;
   if (builtin->name == "tuple") return object.tuple() != nullptr;
   if (builtin->name == "int") return kind == "int" || kind == "bool";
+  if (builtin->name == "set" || builtin->name == "frozenset") return object.is<SetObject>();
   return kind == builtin->name;
 }
 
+// Whether a run decides nothing of it.
+bool is_known(const Object& object) {
+  if (const Items* tuple = object.tuple()) return std::ranges::all_of(tuple->items, is_known);
+  return !object.is<Array>();
+}
+
 }  // namespace
+
+Object Lowering::type_of(const Object& object) {
+  if (object.is<SetObject>()) return {Builtin{"set"}};
+  if (const Items* tuple = object.tuple()) return tuple->type ? Object{tuple->type} : Object{Builtin{"tuple"}};
+  const auto* array = object.as<Array>();
+  if (array && !array->is_number && array->node->type()->is_tensor() && emit_.rank(array->node) > 0) return {Builtin{"numpy.ndarray"}};
+  constexpr std::string_view kTypes[] = {"bool", "int", "float", "str", "list", "dict"};
+  const std::string kind = describe(object);
+  if (std::ranges::count(kTypes, kind)) return {Builtin{kind}};
+  emit_.fail(ErrorCode::Unsupported, fmt::format("type() of {} is not supported", kind), "isinstance(x, …) asks for a type");
+}
 
 void Lowering::print(const Arguments& arguments) {
   if (!arguments.named.empty()) {
@@ -601,6 +631,11 @@ Object Lowering::call_builtin(const std::string& name, Arguments arguments) {
     update_dict(dict, arguments);
     return dict;
   }
+  if (name == "set" || name == "frozenset") {
+    need(0, 1);
+    return given.empty() ? make_set({}) : given[0].is<SetObject>() ? given[0] : make_set(items_of(given[0]));
+  }
+  if (name == "type") return need(1, 1), type_of(given[0]);
   if (name == "isinstance") return need(2, 2), Object{Constant{is_instance(given[0], given[1])}};
   if (name == "print") return print(arguments), Object{Constant{NoneValue()}};
   if (name == "str" && given.size() == 1 && given[0].is<Constant>()) return make_text(str(*given[0].as<Constant>()));
@@ -654,6 +689,12 @@ Object Lowering::call_builtin(const std::string& name, Arguments arguments) {
     return {Array{emit_.tensor(as_array(given[0]), dtype_of(given[1]))}};
   }
   if (name == "anfora.as_tensor") return need(1, 1), Object{Array{emit_.tensor(as_array(given[0]))}};
+  if (name == "anfora.is_known") return need(1, 1), Object{Constant{is_known(given[0])}};
+  if (name == "anfora.unordered") {  // what is computed of all items, in any order
+    need(1, 1);
+    const auto* set = given[0].as<SetObject>();
+    return set ? make_tuple(distinct_items(*set)) : given[0];
+  }
   if (name == "anfora.is_number") return need(1, 1), Object{Constant{Emitter::is_number(given[0])}};
   if (name == "anfora.shape_of") return need(1, 1), Object{Array{emit_.vector(shape_numbers(given[0]))}};
   if (name == "anfora.fail") {

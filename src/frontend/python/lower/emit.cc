@@ -325,6 +325,12 @@ Object Emitter::binary(Kind kind, const Object& a, const Object& b) {
     fail(ErrorCode::TypeMismatch, fmt::format("{} {} {} is not defined", describe(a), symbol_of(kind), describe(b)),
          hint);
   };
+  for (const Object* object : {&a, &b}) {
+    if (describe(*object) == "complex") {
+      fail(ErrorCode::Unsupported, "complex numbers of Python are not supported in a compiled function",
+           "compute real and imaginary parts, or with an array of numpy.complex128");
+    }
+  }
   if (!is_numeric(a) || !is_numeric(b)) {
     refuse(a.is_none() || b.is_none()        ? "test for None before: if x is not None"
            : text_of(a) && kind == Kind::Mod ? "format numbers that only a run knows after the call"
@@ -357,6 +363,8 @@ Object Emitter::binary(Kind kind, const Object& a, const Object& b) {
     case Kind::Pow: return made(computed_in(DType::I64, type, "Pow", x, y));
     case Kind::MatMult: return made(computed_in(DType::I32, type, "MatMul", x, y));
     case Kind::LShift:
+      if (const auto by = integer_of(b); by && *by < 0)
+        fail(ErrorCode::InvalidArgument, "the number of bits to shift by is negative", "shift the other way");
       if (!is_main_integer(type)) return made(op("BitShift", {x, y}, {{"direction", "LEFT"}}));
       return made(op("Mul", {x, op("Pow", {constant({Integer(2)}, type), y})}));
     case Kind::RShift:

@@ -23,7 +23,13 @@ Object Lowering::evaluate(const Tree& e) {
 
 Object Lowering::evaluate_here(const Tree& e) {
   switch (e.kind) {
-    case Kind::Constant: return make_constant(e.constant);
+    case Kind::Constant:
+      if (e.constant.is<FrozenSet>()) {
+        std::vector<Object> items;
+        for (const Constant& item : e.constant.as<FrozenSet>().items) items.push_back(make_constant(item));
+        return make_set(items);
+      }
+      return make_constant(e.constant);
     case Kind::Name: return name(e);
     case Kind::BinOp: {
       const Object left = evaluate(*e.child("left")), right = evaluate(*e.child("right"));
@@ -68,6 +74,7 @@ Object Lowering::evaluate_here(const Tree& e) {
     }
     case Kind::Tuple: return make_tuple(elements(e));
     case Kind::List: return new_list(elements(e));
+    case Kind::Set: return make_set(elements(e));
     case Kind::Dict: {
       const Object dict = make_cell(Cell::Kind::Dict, make_tuple({}));
       const Tree::Trees &keys = e.list("keys"), &values = e.list("values");
@@ -89,11 +96,11 @@ Object Lowering::evaluate_here(const Tree& e) {
     case Kind::ListComp:
     case Kind::GeneratorExp:
     case Kind::DictComp: return comprehension(e);
+    case Kind::SetComp: return make_set(items_of(comprehension(e)));
     default:
       emit_.fail(ErrorCode::Unsupported, fmt::format("{} is not supported in a compiled function", e.name),
-                 e.is(Kind::Set)               ? "use a tuple or a list"
-                 : e.name.starts_with("Yield") ? "append to a list, and return that"
-                                               : "docs/language.md says what a function may hold");
+                 e.name.starts_with("Yield") ? "append to a list, and return that"
+                                             : "docs/language.md says what a function may hold");
   }
 }
 
@@ -159,6 +166,7 @@ Object Lowering::truth(const Object& object) {
     if (items.tuple()) return {Constant{!items.tuple()->items.empty()}};
     return compare(Kind::Gt, length(object), make_integer(0));
   }
+  if (const auto* set = object.as<SetObject>()) return {Constant{!set->items->items.empty()}};
   return emit_.truth(object);
 }
 
@@ -186,22 +194,16 @@ Object Lowering::compare(Kind op, const Object& left, const Object& right) {
     if (auto text = text_of(left), whole = text_of(right); text && whole) {
       return {Constant{(whole->find(*text) != std::string::npos) == (op == Kind::In)}};
     }
-    Object found{Constant{false}};
-    for (const Object& item : items_of(right)) {
-      const Object is_equal = truth(compare(Kind::Eq, left, item));
-      if (const bool* known = is_equal.constant<bool>()) {
-        if (*known) found = {Constant{true}};
-      } else if (!found.constant<bool>() || !*found.constant<bool>()) {
-        found = found.constant<bool>() ? is_equal : emit_.binary(Kind::BitOr, found, is_equal);
-      }
-      if (found.constant<bool>() && *found.constant<bool>()) break;
-    }
+    const auto* set = right.as<SetObject>();
+    const Object found = member(left, set ? set->items->items : items_of(right));
     return op == Kind::In ? found : emit_.unary(Kind::Not, found);
   }
   if (const auto* a = left.as<DTypeObject>(); a && right.is<DTypeObject>() && (op == Kind::Eq || op == Kind::NotEq)) {
     return {Constant{(a->dtype == right.as<DTypeObject>()->dtype) == (op == Kind::Eq)}};
   }
+  if (auto result = compare_sets(op, left, right)) return *result;
   const bool is_equality = op == Kind::Eq || op == Kind::NotEq;
+  if (is_equality && left.is<Builtin>() && right.is<Builtin>()) return {Constant{differs(left, right) == (op == Kind::NotEq)}};  // types
   if (is_equality && !left.is_none() && !right.is_none() && (left.live() || right.live())) {
     for (const Object* object : {&left, &right}) {
       if (object->live() && !object->live()->is_equal_by_identity()) {
@@ -225,7 +227,14 @@ Object Lowering::compare(Kind op, const Object& left, const Object& right) {
 }
 
 Object Lowering::binary(Kind op, const Object& left, const Object& right) {
+  if (auto result = combine_sets(op, left, right)) return *result;
   const auto *a = left.as<Cell>(), *b = right.as<Cell>();
+  const bool are_dicts = a && b && a->kind == Cell::Kind::Dict && b->kind == Cell::Kind::Dict;
+  if (op == Kind::BitOr && are_dicts) {
+    const Object united = make_cell(Cell::Kind::Dict, content(*a));
+    update_dict(united, {.positional = {right}, .named = {}});
+    return united;
+  }
   const bool is_list = (a && a->kind == Cell::Kind::List) || (b && b->kind == Cell::Kind::List);
   const bool with_tensor = left.is<Array>() || right.is<Array>();
   if (with_tensor && (left.tuple() || right.tuple() || is_list)) {  // as numpy takes nested lists for arrays

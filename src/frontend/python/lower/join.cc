@@ -144,6 +144,8 @@ bool Lowering::differs(const Object& a, const Object& b) {
   if (a.value.index() != b.value.index()) return true;
   if (const auto* array = a.as<Array>()) return !(*array == *b.as<Array>());
   if (const auto* constant = a.as<Constant>()) return repr(*constant) != repr(*b.as<Constant>());
+  if (const auto* set = a.as<SetObject>())
+    return differs({set->items}, {b.as<SetObject>()->items});
   if (const Items* items = a.tuple()) {
     return !std::ranges::equal(items->items, b.tuple()->items,
                                [](const Object& x, const Object& y) { return !differs(x, y); });

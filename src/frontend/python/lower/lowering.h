@@ -42,6 +42,7 @@ class Lowering {
   // Goes on in a function of the IR.
   void begin(ir::Graph* graph) { here_ = {.graph = graph}, emit_.set_graph(graph); }
   // A list of these items; a dict of these keys and values in turn.
+  Object make_set(const std::vector<Object>& items);
   Object new_list(std::vector<Object> items) { return make_cell(Cell::Kind::List, make_tuple(std::move(items))); }
   Object new_dict(std::vector<Object> pairs) { return make_cell(Cell::Kind::Dict, make_tuple(std::move(pairs))); }
   // What a call gives. Throws Unreached where it never returns.
@@ -154,6 +155,12 @@ class Lowering {
   Object chain(const Tree& expression, size_t first, const Object& left);
   Object compare(Kind op, const Object& left, const Object& right);
   Object binary(Kind op, const Object& left, const Object& right);
+  std::optional<bool> known_member(const Object& wanted, const std::vector<Object>& items);
+  Object member(const Object& wanted, const std::vector<Object>& items);
+  const std::vector<Object>& distinct_items(const SetObject& set);
+  bool holds_all(const SetObject& set, const SetObject& others);
+  std::optional<Object> compare_sets(Kind op, const Object& left, const Object& right);  // empty: these are no sets
+  std::optional<Object> combine_sets(Kind op, const Object& left, const Object& right);
   Object call_expression(const Tree& expression);
   Object make_closure(const Tree& function);
   Object formatted(const Tree& expression);
@@ -214,6 +221,7 @@ class Lowering {
   Object number_of_text(const std::string& type, const std::string& text) const;
   Object call_operator(const std::string& name, Arguments arguments);
   ir::Node* list_item(ir::Node* sequence, const Object& value);
+  Object type_of(const Object& object);
   void print(const Arguments& arguments);
   DType dtype_of(const Object& object);
   std::vector<Object> shape_numbers(const Object& object);

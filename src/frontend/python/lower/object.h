@@ -56,6 +56,11 @@ struct Cell {
   size_t id = 0;
   friend bool operator==(const Cell&, const Cell&) = default;
 };
+// A set, which is not written to. Items may be equal where only a run knows whether they are.
+struct SetObject {
+  std::shared_ptr<const Items> items;
+  bool is_distinct = true;  // all are known to differ
+};
 struct SliceObject {
   std::shared_ptr<const Items> parts;  // start, stop, step
 };
@@ -102,7 +107,7 @@ struct CustomGradient {
 struct Object {
   using Value = std::variant<Constant, Array, std::shared_ptr<const Items>, Cell, SliceObject, Iterable,
                              std::shared_ptr<const Closure>, Builtin, Method, DTypeObject, Derivative,
-                             CustomGradient, std::shared_ptr<const Live>>;
+                             CustomGradient, std::shared_ptr<const Live>, SetObject>;
   Value value;
 
   template <class T>

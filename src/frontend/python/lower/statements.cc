@@ -366,6 +366,10 @@ Object Lowering::iterated(const Object& object) {
     for (size_t i = 0; i < items.tuple()->items.size(); i += 2) keys.push_back(items.tuple()->items[i]);
     return make_tuple(std::move(keys));
   }
+  if (const auto* set = object.as<SetObject>()) {
+    if (distinct_items(*set).size() < 2) return {set->items};
+    emit_.fail(ErrorCode::Unsupported, "the order of the items of a set is not supported", "go over sorted(…), or a tuple");
+  }
   if (const auto* iterable = object.as<Iterable>(); iterable && iterable->kind != Iterable::Kind::Range) {
     std::vector<Object> parts;
     const bool has_start = iterable->kind == Iterable::Kind::Enumerate;

@@ -101,6 +101,10 @@ Object Lowering::Union::unite(const std::vector<Object>& objects) {
     }
     return {Iterable{iterable->kind, parts(objects, [](const Object& o) { return o.as<Iterable>()->parts.get(); })}};
   }
+  if (first.is<SetObject>()) {
+    const bool is_distinct = std::ranges::all_of(objects, [](const Object& o) { return o.as<SetObject>()->is_distinct; });
+    return {SetObject{parts(objects, [](const Object& o) { return o.as<SetObject>()->items.get(); }), is_distinct}};
+  }
   for (const Object& o : objects) {
     if (!is_same(first, o)) differ(objects);
   }
