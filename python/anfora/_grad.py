@@ -22,7 +22,7 @@ Path = tuple[tuple[Any, ...], ...]
 
 
 def outputs_of(spec: Any) -> list[int]:
-    """The outputs of a module that a result is rebuilt of, see rebuild()."""
+    """The outputs of a module that a result is rebuilt of."""
     if spec[0] in ("array", "number"):
         return [spec[1]]
     if spec[0] == "constant":

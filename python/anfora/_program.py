@@ -310,23 +310,52 @@ def fetch(path: tuple[Any, ...], arguments: tuple[Any, ...], keywords: dict[str,
     return value
 
 
-def rebuild(spec: tuple[Any, ...], outputs: list[Any]) -> Any:
-    """What a function returns, of the outputs of its module."""
-    kind = spec[0]
-    if kind == "array":
-        return outputs[spec[1]]
-    if kind == "number":
-        return outputs[spec[1]].item()
-    if kind == "numbers":
-        return [item.item() for item in outputs[spec[1]]]
-    if kind == "constant":
-        return spec[1]
-    if kind == "dict":
-        return {key: rebuild(item, outputs) for key, item in spec[1]}
-    if kind == "fields":
-        return spec[1](*(rebuild(item, outputs) for item in spec[2]))
-    items = [rebuild(item, outputs) for item in spec[1]]
-    return items if kind == "list" else tuple(items)
+class _Code:
+    """An expression that is written for a specialization, and run at each call: one frame of Python in the place of one a step."""
+
+    def __init__(self) -> None:
+        self._held: list[Any] = []
+
+    def constant(self, value: Any) -> str:
+        self._held.append(value)
+        return f"held_{len(self._held) - 1}"
+
+    def function(self, parameters: str, expression: str) -> Any:
+        return eval(f"lambda {parameters}: {expression}", {f"held_{i}": value for i, value in enumerate(self._held)})
+
+    def fetched(self, path: tuple[Any, ...]) -> str:
+        """What fetch() gives."""
+        text = ""
+        for kind, *step in path:
+            if kind == "argument":
+                text = f"arguments[{step[0]}]"
+            elif kind == "keyword":
+                text = f"keywords[{step[0]!r}]"
+            elif kind == "attribute":
+                text = f"getattr({text}, {step[0]!r}, None)"
+            elif kind == "item":
+                text = f"{text}[{self.constant(step[0])}]"
+            else:
+                return f"{self.constant(fetch)}({self.constant(path)}, arguments, keywords, function)"
+        return text
+
+    def rebuilt(self, spec: tuple[Any, ...]) -> str:
+        """What a function returns, of the outputs of its module."""
+        kind = spec[0]
+        if kind == "array":
+            return f"outputs[{spec[1]}]"
+        if kind == "number":
+            return f"outputs[{spec[1]}].item()"
+        if kind == "numbers":
+            return f"[item.item() for item in outputs[{spec[1]}]]"
+        if kind == "constant":
+            return self.constant(spec[1])
+        if kind == "dict":
+            return "{" + ", ".join(f"{self.constant(key)}: {self.rebuilt(item)}" for key, item in spec[1]) + "}"
+        if kind == "fields":
+            return f"{self.constant(spec[1])}({', '.join(map(self.rebuilt, spec[2]))})"
+        items = "".join(f"{self.rebuilt(item)}, " for item in spec[1])
+        return f"[{items}]" if kind == "list" else f"({items})"
 
 
 def _is_among(path: tuple[Any, ...], donate: frozenset[int | str]) -> bool:
@@ -364,7 +393,18 @@ class Specialization:
         direct = [path[0][1] if len(path) == 1 and path[0][0] == "argument" else None for path in self.inputs]
         # Where all inputs are arguments themselves, in order, nothing has to be looked up.
         self._is_direct = direct == list(range(len(arguments))) and not keywords
-        self._is_array = self.result[0] == "array" and len(self.executable.outputs) == 1
+        code = _Code()
+        self._fetch = code.function("arguments, keywords, function", f"[{', '.join(map(code.fetched, self.inputs))}]")
+        self._rebuild = code.function("outputs", code.rebuilt(self.result))
+        self._run = known.executable.run if self._is_plain(arguments, keywords, function) else self.executable._run
+
+    def _is_plain(self, arguments: tuple[Any, ...], keywords: dict[str, Any], function: Any) -> bool:
+        """Whether all inputs and outputs are arrays of numpy as the extension module takes and gives them. Others of these kinds are, too."""
+        from ._values import has_array
+
+        inputs = [fetch(path, arguments, keywords, function) for path in self.inputs]
+        of_numpy = all(isinstance(value, (np.ndarray, bool, int, float)) and np.asarray(value).dtype.isnative for value in inputs)
+        return of_numpy and all(has_array(info.type) for info in (*self.executable.inputs, *self.executable.outputs))
 
     def variant(self) -> tuple[Any, ...]:
         """What is compiled of a function, other than it itself."""
@@ -390,6 +430,8 @@ class Specialization:
         """What has changed since it was compiled; empty: nothing."""
         for path, value in self._guards:
             try:
+                if len(path) == 1 and path[0][0] == "variable" and path[0][1].find(path[0][2])[1] is value:  # nearly always
+                    continue
                 now = fetch(path, arguments, keywords, function)
             except (LookupError, AttributeError, TypeError, ImportError):
                 now = None
@@ -403,10 +445,10 @@ class Specialization:
         return ""
 
     def __call__(self, arguments: tuple[Any, ...], keywords: dict[str, Any], function: Any) -> Any:
-        inputs = arguments if self._is_direct else [fetch(path, arguments, keywords, function) for path in self.inputs]
-        arrays = [v if isinstance(v, np.ndarray) else np.asarray(v) for v in inputs]
+        inputs = arguments if self._is_direct else self._fetch(arguments, keywords, function)
+        arrays = [v if type(v) is np.ndarray else np.asarray(v) for v in inputs]
         try:
-            outputs = self.executable._run(arrays)
+            outputs = self._run(arrays)
         except Error as error:
             for path, value in zip(self.inputs, inputs):
                 if type(value) is int and not -2**63 <= value < 2**63:
@@ -417,7 +459,7 @@ class Specialization:
         for i in self._donated:
             if hasattr(inputs[i], "_give_away"):
                 inputs[i]._give_away()
-        return outputs[0] if self._is_array else rebuild(self.result, outputs)
+        return self._rebuild(outputs)
 
     def _named(self, error: Error) -> Error:
         """With the arguments as the function calls them in the place of the names of inputs."""
@@ -473,9 +515,9 @@ def kind_of(value: Any, of_object: Callable[[Any], Any] = id, of_shape: Callable
     if isinstance(value, (bool, int, float)):
         return type(value)
     if isinstance(value, (tuple, list)):
-        return (type(value), *(kind_of(item, of_object, of_shape) for item in value))
+        return (type(value), *[kind_of(item, of_object, of_shape) for item in value])
     if isinstance(value, dict):
-        return (dict, *((key, kind_of(item, of_object, of_shape)) for key, item in value.items()))
+        return (dict, *[(key, kind_of(item, of_object, of_shape)) for key, item in value.items()])
     if value is None or isinstance(value, str):
         return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -552,7 +594,8 @@ class Jitted:
         return self._find(arguments, keywords)(arguments, keywords, self.function)
 
     def _find(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Specialization:
-        call = tuple([kind_of(argument, id, _whole) for argument in arguments]), kind_of(keywords, id, _whole) if keywords else None
+        call = (tuple([(value.dtype, value.shape) if type(value) is np.ndarray else kind_of(value, id, _whole) for value in arguments]),
+                kind_of(keywords, id, _whole) if keywords else None)
         latest = self._latest.get(call)
         if latest is None or latest.holds(arguments, keywords, self.function):
             latest = self._find_or_make(arguments, keywords)

@@ -65,6 +65,11 @@ def numpy_dtype(dtype: str) -> np.dtype[Any]:
     return narrow
 
 
+def has_array(type: str) -> bool:
+    """Whether values of a type, such as ``"f32[N, 3]"``, are arrays to numpy itself."""
+    return type.partition("[")[0] in _NATIVE
+
+
 def element_type(dtype: np.dtype[Any]) -> str:
     """The inverse of :func:`numpy_dtype`.
 
