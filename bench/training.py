@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Training steps (network, gradient, Adam) in Anfora, PyTorch and JAX: time, memory, and the losses of 100 steps.
 
-usage: training.py [--torch PYTHON] [--jax PYTHON] [--only mlp|cnn|transformer] [--threads 2] [--cpu-time]
+usage: training.py [--torch PYTHON] [--jax PYTHON] [--only mlp|cnn|transformer|lstm] [--threads 2] [--cpu-time]
 
 Runs with a Python that has the package; PYTHON is one that has the peer. Each framework runs in a process of its own, in f32, from the same
 weights on the same batches. PyTorch's step is compiled (torch.compile); losses are compared with those of eager mode, in f32 and in f64:
@@ -22,6 +22,7 @@ import numpy
 
 STEPS, RATE = 100, 1e-3
 WIDTH, HEADS, LAYERS, LENGTH, CHARACTERS = 64, 4, 2, 64, 96
+TURNS, FEATURES, HIDDEN = 32, 64, 128  # of the LSTM
 
 
 def weights_of(name):
@@ -35,6 +36,8 @@ def weights_of(name):
         return [normal(128, 512), normal(512, 512), normal(512, 10), *(numpy.zeros(n, numpy.float32) for n in (512, 512, 10))]
     if name == "cnn":
         return [normal(16, 1, 3, 3), normal(32, 16, 3, 3), normal(32 * 7 * 7, 10), *(numpy.zeros(n, numpy.float32) for n in (16, 32, 10))]
+    if name == "lstm":
+        return [normal(FEATURES, 4 * HIDDEN), normal(HIDDEN, 4 * HIDDEN), normal(HIDDEN, 10), *(numpy.zeros(n, numpy.float32) for n in (4 * HIDDEN, 10))]
     weights = [normal(CHARACTERS, WIDTH), normal(LENGTH, WIDTH), normal(WIDTH, CHARACTERS)]
     for _ in range(LAYERS):
         weights += [normal(WIDTH, WIDTH) for _ in range(4)] + [normal(WIDTH, 4 * WIDTH), normal(4 * WIDTH, WIDTH)]
@@ -46,12 +49,12 @@ def batch_of(name, step):
     if name == "transformer":
         text = (numpy.arange(LENGTH + 1) * random.integers(1, 9, (32, 1)) + random.integers(0, CHARACTERS, (32, 1))) % CHARACTERS
         return text[:, :-1].copy(), text[:, 1:].copy()
-    shape = (64, 128) if name == "mlp" else (64, 1, 28, 28)
+    shape = {"mlp": (64, 128), "cnn": (64, 1, 28, 28), "lstm": (64, TURNS, FEATURES)}[name]
     x = random.standard_normal(shape).astype(numpy.float32)
     return x, (x.reshape(64, -1)[:, :10]).argmax(1)
 
 
-def networks(np, conv, pool, softmax, cross_entropy):
+def networks(np, conv, pool, softmax, cross_entropy, last_of_lstm):
     """The losses, in the functions of numpy and what it has not."""
     def mlp(p, x, y):
         x = np.maximum(np.matmul(x, p[0]) + p[3], 0)
@@ -81,7 +84,10 @@ def networks(np, conv, pool, softmax, cross_entropy):
             x = x + np.matmul(np.maximum(np.matmul(normalized(x), up), 0), down)
         return cross_entropy(np.reshape(np.matmul(normalized(x), p[2]), (32 * LENGTH, CHARACTERS)), np.reshape(y, (32 * LENGTH,)))
 
-    return dict(mlp=mlp, cnn=cnn, transformer=transformer)
+    def lstm(p, x, y):
+        return cross_entropy(np.matmul(last_of_lstm(x, p[0], p[1], p[3]), p[2]) + p[4], y)
+
+    return dict(mlp=mlp, cnn=cnn, transformer=transformer, lstm=lstm)
 
 
 class Anfora:
@@ -100,7 +106,19 @@ class Anfora:
         def cross_entropy(x, y):
             return anfora.ops.SoftmaxCrossEntropyLoss(x, y)
 
-        loss_of = networks(numpy, conv, pool, softmax, cross_entropy)[name]
+        def sigmoid(x):
+            return 1 / (1 + numpy.exp(-x))
+
+        def last_of_lstm(x, w, u, b):
+            h = c = numpy.zeros((64, HIDDEN), dtype=numpy.float32)
+            for t in range(TURNS):
+                gates = numpy.matmul(x[:, t], w) + numpy.matmul(h, u) + b
+                i, f, g, o = (gates[:, k * HIDDEN:(k + 1) * HIDDEN] for k in range(4))
+                c = sigmoid(f) * c + sigmoid(i) * numpy.tanh(g)
+                h = sigmoid(o) * numpy.tanh(c)
+            return h
+
+        loss_of = networks(numpy, conv, pool, softmax, cross_entropy, last_of_lstm)[name]
         optimizer = anfora.optimizers.Adam(RATE)
 
         def step(p, state, x, y):
@@ -132,7 +150,17 @@ class Jax:
         def cross_entropy(x, y):
             return -np.mean(np.take_along_axis(nn.log_softmax(x), y[:, None], 1))
 
-        loss_of = networks(np, conv, pool, nn.softmax, cross_entropy)[name]
+        def last_of_lstm(x, w, u, b):
+            def turn(state, x):
+                h, c = state
+                i, f, g, o = np.split(x @ w + h @ u + b, 4, 1)
+                c = nn.sigmoid(f) * c + nn.sigmoid(i) * np.tanh(g)
+                return (nn.sigmoid(o) * np.tanh(c), c), None
+
+            zeros = np.zeros((64, HIDDEN), np.float32)
+            return lax.scan(turn, (zeros, zeros), np.swapaxes(x, 0, 1))[0][0]
+
+        loss_of = networks(np, conv, pool, nn.softmax, cross_entropy, last_of_lstm)[name]
 
         def step(p, m, v, t, x, y):
             loss, g = jax.value_and_grad(loss_of)(p, x, y)
@@ -173,7 +201,12 @@ class Torch:
         def conv(x, w, b):
             return functional.conv2d(x, w, b, padding=1)
 
-        loss_of = networks(Numpy, conv, lambda x: functional.max_pool2d(x, 2), lambda x: functional.softmax(x, -1), functional.cross_entropy)[name]
+        def last_of_lstm(x, w, u, b):  # PyTorch's own layer
+            zeros = torch.zeros(1, 64, HIDDEN, dtype=self.dtype)
+            return torch.lstm(x, (zeros, zeros), [w.T, u.T, b, torch.zeros_like(b)], True, 1, 0.0, True, False, True)[1][0]
+
+        loss_of = networks(Numpy, conv, lambda x: functional.max_pool2d(x, 2), lambda x: functional.softmax(x, -1), functional.cross_entropy,
+                           last_of_lstm)[name]
         self.torch = torch
         self.loss_of = torch.compile(loss_of) if self.is_compiled else loss_of
         self.p = [torch.tensor(w, dtype=self.dtype, requires_grad=True) for w in weights_of(name)]
@@ -235,7 +268,7 @@ def main():
         return work(*options.work, options.threads, time.process_time if options.cpu_time else time.perf_counter)
     pythons = {"anfora": sys.executable, "torch": options.torch, "eager": options.torch, "f64": options.torch, "jax": options.jax}
     print(f"{'':14}{'':10}{'ms a step':>11}{'MB':>8}{'last loss':>11}{'differs from eager':>20}{'from f64':>10}  by at most")
-    for name in ("mlp", "cnn", "transformer"):
+    for name in ("mlp", "cnn", "transformer", "lstm"):
         if options.only not in name:
             continue
         rows = {}
