@@ -29,6 +29,7 @@
 #include "analysis/evaluate.h"
 #include "ir/order.h"
 #include "ops/registry.h"
+#include "passes/narrow_weights.h"
 #include "passes/pass.h"
 #include "support/union_find.h"
 
@@ -117,18 +118,12 @@ class Folder {
     });
   }
 
-  // Weights of half precision take half the memory, and half the time to read. Few columns have no kernel that reads them.
+  // Weights of half precision take half the memory, and half the time to read.
   bool keeps_narrow(const Apply& node) const {
-    constexpr int64_t kFewestColumns = 16;
-    const Tensor* weights = context_.options.reads_weights ? constant_tensor(node.input(0)) : nullptr;
-    if (!weights || weights->rank() != 2 || std::min(weights->dim(0), weights->dim(1)) < kFewestColumns) return false;
+    const Tensor* weights = constant_tensor(node.input(0));
     const Type* type = node.type();
-    const bool is_narrow = weights->dtype() == DType::F16 || weights->dtype() == DType::BF16;
-    if (!is_narrow || !type->is_tensor() || type->dtype() != DType::F32 || !context_.options.reads_weights(weights->dtype())) return false;
-    auto is_factor = [](const Use& use) { return use.index() == 1 && use.user->op().fusion == FusionKind::Anchor; };
-    return std::ranges::all_of(node.uses(), [&](const Use& use) {
-      return is_factor(use) || (use.user->is("Transpose") && std::ranges::all_of(use.user->uses(), is_factor));
-    });
+    if (!weights || !type->is_tensor() || type->dtype() != DType::F32) return false;
+    return is_read_narrow(node, weights->shape(), weights->dtype(), context_.options);
   }
 
   bool keeps_quantized(const Apply& node) const {

@@ -10,7 +10,7 @@
 // One file or folder each, src/passes/….
 namespace anfora::passes {
 extern const Pass kAttention, kBranches, kCaches, kCanonicalize, kContraction, kCse, kDce, kDecompose, kDifferentiate, kEinsum, kEpilogue, kExpand, kFold, kGenerate, kGradientKernels, kGroup, kInline,
-    kLambdaLift, kLayers, kLayout, kLoops, kNarrow, kOnnxRuntime, kOutline, kParallel, kPrologue, kQuantized, kRecurrence, kRematerialize, kSignatures, kSimplify, kSingleExit, kSplit, kWeights,
+    kLambdaLift, kLayers, kLayout, kLoops, kNarrow, kNarrowFactors, kOnnxRuntime, kOutline, kParallel, kPrologue, kQuantized, kRecurrence, kRematerialize, kSignatures, kSimplify, kSingleExit, kSplit, kWeights,
     kWiden, kWidenSingle;
 }
 
@@ -75,7 +75,7 @@ constexpr Stage kWiden{.name = "widen", .passes = kWidenPasses, .on_change = &kF
 // Operators that quantize become parts before layouts are chosen, and parts become products of integers behind. The layout pass leaves dead nodes and transposes that cancel or fold, the rules arithmetic of constants; an epilogue is fused only
 // where nobody else uses the value in between, not even a dead node.
 constexpr const Pass* kLoweringPasses[] = {
-    &passes::kQuantized, &passes::kLayout,   &passes::kQuantized, &passes::kFold,     &passes::kSimplify, &passes::kFold,          &passes::kCse,
+    &passes::kNarrowFactors, &passes::kQuantized, &passes::kLayout,   &passes::kQuantized, &passes::kFold,     &passes::kSimplify, &passes::kFold,          &passes::kCse,
     &passes::kDce, &passes::kEpilogue, &passes::kPrologue, &passes::kDce,
 };
 constexpr Stage kLowering{.name = "lower", .passes = kLoweringPasses, .rules = passes::lowering_rules, .folds_dequantized = true};
@@ -142,6 +142,8 @@ constexpr Constraint kOrder[] = {
     {"generate", "outline", "a constant that is made is code that may repeat"},
     {"onnxruntime", "fold", "operands of its operators are computed of constants"},
     {"widen", "layout", "layouts are chosen for the types that kernels compute in"},
+    {"widen", "narrow-factors", "a model of half precision has such weights already"},
+    {"narrow-factors", "prologue", "a product takes the conversion of its weights in"},
     {"layout", "simplify", "transposes around a layout cancel"},
     {"layout", "quantized", "convolutions of integers have their channels last"},
     {"dce", "epilogue", "a dead user keeps an epilogue from its product"},
