@@ -211,6 +211,7 @@ void Executable::run(std::span<const Datum> inputs, std::span<Datum> outputs, co
     deliver(std::move(runner->results[i]), outputs[i], signature_.outputs[i],
             input ? runner->arguments.data[*input] : nullptr);
   }
+  runner->machine.results_were_given();
 }
 
 std::optional<size_t> Executable::donated_input(size_t output) const {

@@ -47,6 +47,9 @@ class Machine {
   void run(std::span<const Datum* const> arguments, std::span<const Datum> given, std::span<Datum> results,
            const Options& options);
 
+  // The memory of as many results as were given away since the last call serves again when nobody has them any more.
+  void results_were_given() { workspace_.blocks().end_giving(); }
+
   // Of the blocks that lie in no arena.
   size_t block_bytes() const { return workspace_.blocks().bytes(); }
   // The layout of a function's arena under the symbols of its latest run; null when it never ran.

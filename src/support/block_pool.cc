@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <mutex>
+#include <utility>
 
 #include "anfora/error.h"
 #include "support/aligned_bytes.h"
@@ -15,6 +17,8 @@ namespace {
 constexpr size_t kReferenceCountBytes = 64;
 
 constexpr size_t kSmallestBlock = 64;
+// From here on the system clears pages for longer than a lock takes.
+constexpr size_t kLargeBlock = size_t{256} << 10;
 
 // A tensor that grows a little each time, such as a cache of keys and values, is to find a block that still holds it: capacities
 // are the next eighth of a power of two.
@@ -31,7 +35,43 @@ struct BlockPool::Block {
   size_t capacity;
   size_t number;  // in blocks_
   AlignedBytes memory;
+  std::shared_ptr<Returns> returns{};  // of the pool that gave it away, if it is large
   alignas(std::max_align_t) std::byte reference_count[kReferenceCountBytes] = {};
+};
+
+// Blocks that were given away, and that nobody has any more.
+class BlockPool::Returns {
+ public:
+  // Deletes the block, or keeps it for the pool.
+  void put(std::unique_ptr<Block> block) {
+    std::lock_guard lock(mutex_);
+    if (bytes_ + block->capacity > most_bytes_) return;
+    bytes_ += block->capacity;
+    blocks_.push_back(std::move(block));
+  }
+  // The smallest that holds so much, and is no larger than `most`; null: none.
+  std::unique_ptr<Block> take(size_t bytes, size_t most) {
+    std::lock_guard lock(mutex_);
+    auto found = blocks_.end();
+    for (auto at = blocks_.begin(); at != blocks_.end(); ++at) {
+      const size_t capacity = (*at)->capacity;
+      if (capacity >= bytes && capacity <= most && (found == blocks_.end() || capacity < (*found)->capacity)) found = at;
+    }
+    if (found == blocks_.end()) return nullptr;
+    std::unique_ptr<Block> block = std::move(*found);
+    blocks_.erase(found);
+    bytes_ -= block->capacity;
+    return block;
+  }
+  void keep_at_most(size_t bytes) {
+    std::lock_guard lock(mutex_);
+    for (most_bytes_ = bytes; bytes_ > most_bytes_; blocks_.pop_back()) bytes_ -= blocks_.back()->capacity;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Block>> blocks_;
+  size_t bytes_ = 0, most_bytes_ = 0;
 };
 
 // The "deleter" of a handle: the block is given back with its reference count, not before.
@@ -53,19 +93,19 @@ struct BlockPool::PlaceInBlock {
     return reinterpret_cast<T*>(block->reference_count);
   }
   void deallocate(T*, size_t) {
-    if (block->pool) {
-      block->pool->give_back(block);
-    } else {
-      delete block;
-    }
+    if (block->pool) return block->pool->give_back(block);
+    std::unique_ptr<Block> own(block);
+    if (const std::shared_ptr<Returns> returns = std::move(own->returns)) returns->put(std::move(own));
   }
   bool operator==(const PlaceInBlock&) const = default;
 
   Block* block;
 };
 
+BlockPool::BlockPool() : returns_(std::make_shared<Returns>()) {}
 BlockPool::~BlockPool() {
   trim();
+  returns_->keep_at_most(0);
   for (Block* block : blocks_) block->pool = nullptr;
 }
 
@@ -84,8 +124,24 @@ void BlockPool::give_away(const Tensor& tensor) {
   const KeepBlock* kept = std::get_deleter<KeepBlock>(tensor.owner());
   if (!kept || !kept->block->pool) return;
   BlockPool& pool = *kept->block->pool;
-  pool.bytes_in_use_ -= kept->block->capacity;
-  pool.disown(*kept->block);
+  Block& block = *kept->block;
+  pool.bytes_in_use_ -= block.capacity;
+  pool.disown(block);
+  if (block.capacity < kLargeBlock) return;
+  block.returns = pool.returns_;
+  pool.given_bytes_ += block.capacity;
+}
+
+void BlockPool::end_giving() {
+  if (given_bytes_ > 0) returns_->keep_at_most(std::exchange(given_bytes_, 0));
+}
+
+void BlockPool::own(Block& block) {
+  block.pool = this;
+  block.number = blocks_.size();
+  blocks_.push_back(&block);
+  bytes_ += block.capacity;
+  free_.reserve(blocks_.capacity());  // giving back must not fail
 }
 
 void BlockPool::disown(Block& block) {
@@ -104,14 +160,15 @@ BlockPool::Block* BlockPool::take(size_t bytes) {
     block = *fits;
     free_.erase(fits);
   } else {
-    make_room(wanted);
-    AlignedBytes memory = allocate_bytes(wanted);
-    if (!memory) throw Error(ErrorCode::ResourceExhausted, fmt::format("cannot allocate {} bytes for a tensor", bytes));
-    auto made = std::make_unique<Block>(this, wanted, blocks_.size(), std::move(memory));
-    blocks_.push_back(made.get());
-    bytes_ += wanted;
+    std::unique_ptr<Block> made = wanted >= kLargeBlock ? returns_->take(bytes, 2 * wanted) : nullptr;
+    if (!made) {
+      make_room(wanted);
+      AlignedBytes memory = allocate_bytes(wanted);
+      if (!memory) throw Error(ErrorCode::ResourceExhausted, fmt::format("cannot allocate {} bytes for a tensor", bytes));
+      made = std::make_unique<Block>(nullptr, wanted, size_t{0}, std::move(memory));
+    }
+    own(*made);
     block = made.release();
-    free_.reserve(blocks_.capacity());  // giving back must not fail
   }
   bytes_in_use_ += block->capacity;
   most_in_use_ = std::max(most_in_use_, bytes_in_use_);
@@ -137,6 +194,7 @@ void BlockPool::free_largest() {
 
 void BlockPool::trim() {
   while (!free_.empty()) free_largest();
+  returns_->keep_at_most(0);
   most_in_use_ = bytes_in_use_;
 }
 

@@ -6,6 +6,9 @@
 // a sequence, would keep the blocks of large ones. Where there is none, free blocks make room for a new one, so that a pool has at
 // most twice of what was once in use at a time.
 //
+// What is given away leaves the pool. When its last handle goes, on whatever thread, a large block waits for the pool to take it again:
+// the system would clear its pages anew for each run's results. As much waits as was given away at once, and no longer than the pool lives.
+//
 // For one thread at a time, handles included, but for what was given away. A block holds its tensor's reference count as well.
 #pragma once
 
@@ -20,7 +23,7 @@ namespace anfora {
 
 class BlockPool {
  public:
-  BlockPool() = default;
+  BlockPool();
   BlockPool(const BlockPool&) = delete;
   ~BlockPool();
 
@@ -28,6 +31,8 @@ class BlockPool {
   Tensor allocate(DType dtype, std::span<const int64_t> shape);
   // From now on the tensor may be used, and freed, by any thread; others than those of a pool may be anyway.
   static void give_away(const Tensor& tensor);
+  // What was given away since the last call is what is given away at once.
+  void end_giving();
 
   // Frees the blocks that no tensor has.
   void trim();
@@ -37,11 +42,13 @@ class BlockPool {
  private:
   struct Block;
   struct KeepBlock;
+  class Returns;
   template <class T>
   struct PlaceInBlock;
 
   Block* take(size_t bytes);
   void give_back(Block* block);
+  void own(Block& block);
   void disown(Block& block);
   void make_room(size_t bytes);
   void free_largest();
@@ -50,6 +57,8 @@ class BlockPool {
   std::vector<Block*> free_;    // of them, by capacity
   size_t bytes_ = 0;            // of all blocks
   size_t bytes_in_use_ = 0, most_in_use_ = 0;
+  std::shared_ptr<Returns> returns_;
+  size_t given_bytes_ = 0;  // in large blocks, since end_giving()
 };
 
 }  // namespace anfora

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <latch>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -73,6 +74,31 @@ TEST(BlockPool, ATensorMayOutliveIt) {
   pool.reset();
   std::ranges::fill(kept.data<uint8_t>(), uint8_t{7});
   EXPECT_EQ(kept.data<uint8_t>()[99], 7);
+}
+
+TEST(BlockPool, LargeResultsAreTakenAgain) {
+  constexpr int64_t kLarge = 1 << 20;
+  auto pool = std::make_unique<BlockPool>();
+  auto give = [&] {
+    std::vector<Tensor> given{bytes(*pool, kLarge), bytes(*pool, kLarge), bytes(*pool, 100)};
+    for (const Tensor& tensor : given) BlockPool::give_away(tensor);
+    pool->end_giving();
+    return given;
+  };
+  std::vector<Tensor> kept = give(), latest = give();
+  auto addresses = [](const std::vector<Tensor>& tensors) { return std::set{tensors[0].raw(), tensors[1].raw()}; };
+  const std::set before = addresses(latest);
+  std::thread([freed = std::move(latest)]() mutable { freed.clear(); }).join();
+  std::vector<Tensor> again = give();
+  EXPECT_EQ(addresses(again), before);
+  // No more waits than is given at once.
+  again.clear();
+  kept.clear();
+  std::vector<Tensor> more = give(), yet_more = give();
+  EXPECT_EQ(pool->bytes(), 0);
+  pool.reset();
+  std::ranges::fill(more[0].data<uint8_t>(), uint8_t{7});
+  more.clear();
 }
 
 TEST(Scratch, IsTakenAgain) {

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
+#include <limits>
 
 #include "anfora/error.h"
 #include "both_ways.h"
@@ -273,6 +274,30 @@ std::vector<AttentionCase> attention_cases() {
   }
   infinite.inputs[3].data<float>()[850] = -1e30f;
   cases.push_back(infinite);
+  // Row i sees keys up to i + 300; of the last rows one is hidden as a whole, which hides nothing, one sees keys in the middle.
+  auto mask_of_numbers = [](float hidden) {
+    AttentionCase c = attention_case("keys that numbers hide", {}, {{1, 4, 60, 16}, {1, 2, 450, 16}, {1, 2, 450, 16}, {60, 450}});
+    std::span<float> mask = c.inputs[3].data<float>();
+    for (int64_t row = 0; row < 60; ++row) {
+      for (int64_t key = 0; key < 450; ++key) {
+        const bool is_seen = row == 58 ? false : row == 59 ? key > 200 && key < 203 : key <= row + 300;
+        mask[static_cast<size_t>(row * 450 + key)] = is_seen   ? static_cast<float>(key % 3)
+                                                            : row == 58 ? std::max(hidden, -10000.0f)  // of less, f32 keeps no score
+                                                                        : hidden;
+      }
+    }
+    return c;
+  };
+  for (float hidden : {-10000.0f, -1e9f, std::numeric_limits<float>::lowest()}) cases.push_back(mask_of_numbers(hidden));
+  // What 4000 bounds no more hides nothing: the lowest score is the largest of its row.
+  AttentionCase large = mask_of_numbers(-10000.0f);
+  std::ranges::fill(large.inputs[0].data<float>(), 100.0f);
+  for (int64_t head = 0; head < 2; ++head) {
+    std::span<float> keys = large.inputs[1].data<float>().subspan(static_cast<size_t>(head * 450 * 16), 450 * 16);
+    std::ranges::fill(keys.first(440 * 16), -50.0f);
+    std::ranges::fill(keys.subspan(440 * 16), 50.0f);
+  }
+  cases.push_back(large);
   AttentionCase padded = attention_case("padding", causal, {{2, 2, 20, 8}, {2, 2, 40, 8}, {2, 2, 40, 8}, {}, {}, {}});
   padded.inputs.push_back(make_tensor<int64_t>({2}, {40, 7}));
   cases.push_back(padded);
@@ -351,6 +376,26 @@ TEST(AttentionKernel, NotANumber) {
   Datum y;
   kernels::PreparedRun(*kernel).run({}, pointers, {&y, 1});
   for (size_t i = 0; i < 48; ++i) EXPECT_EQ(std::isnan(y.tensor().data<float>()[i]), i / 8 == 1 || i / 8 == 2) << i;
+}
+
+// A probability of 0 times what is no number is none: values that finite biases hide count where they are not finite.
+TEST(AttentionKernel, FiniteBiasesHideFiniteValuesOnly) {
+  AttentionCase c = attention_case("", {}, {{1, 1, 20, 8}, {1, 1, 40, 8}, {1, 1, 40, 8}, {20, 40}});
+  std::ranges::fill(c.inputs[3].data<float>(), -1e9f);
+  for (size_t row = 0; row < 20; ++row) c.inputs[3].data<float>()[row * 40] = 0;
+  c.inputs[2].data<float>()[39 * 8] = INFINITY;
+  kernels::KernelData data{"Attention", {}, {}, 1};
+  std::vector<Datum> datums(c.inputs.begin(), c.inputs.end());
+  std::vector<const Datum*> pointers;
+  for (const Datum& datum : datums) {
+    data.inputs.push_back({.present = true, .dtype = DType::F32, .shape = datum.tensor().shape(), .constant = {}});
+    pointers.push_back(&datum);
+  }
+  const auto kernel = generating_kernels().prepare(data);
+  ASSERT_TRUE(kernel);
+  Datum y;
+  kernels::PreparedRun(*kernel).run({}, pointers, {&y, 1});
+  for (size_t i = 0; i < 160; ++i) EXPECT_EQ(std::isnan(y.tensor().data<float>()[i]), i % 8 == 0) << i;
 }
 
 TEST(AttentionKernel, LeavesTheRestToOthers) {

@@ -16,7 +16,9 @@
 #include <array>
 #include <cstring>
 #include <set>
+#include <utility>
 
+#include "kernels/generated/hidden_keys.h"
 #include "kernels/reference/attention.h"
 #include "support/parallel.h"
 #include "support/scratch.h"
@@ -235,6 +237,7 @@ class AttentionKernel : public PreparedKernel {
   struct Memory {
     Scratch<float> scores, panels, rest_of_keys;
     Scratch<Bias::Range> seen;  // of the rows of a unit: the keys
+    std::array<int64_t, 5> seen_by{-1};  // what `seen` depends on: heads may share a mask
     // By row, for each strip and for one, up to a whole vector. Maxima have a vector for each row.
     Scratch<float> largest, sums;
     Scratch<float> maxima, bases, decays, factors;
@@ -270,7 +273,7 @@ class AttentionKernel : public PreparedKernel {
       const int64_t count = run_.strips.first_row(last) - first_row_;
       std::ranges::fill(memory_.largest, -std::numeric_limits<float>::infinity());
       std::ranges::fill(memory_.sums, 0.0f);
-      for (int64_t i = 0; i < count; ++i) memory_.seen.data()[i] = a_.bias.visible(b_, position(first_row_ + i));
+      find_seen(count);
       const Bias::Range all = seen_by(first_row_, count);
       const int64_t size = kernel_.block_keys();
       for (int64_t strip = first; strip < last; ++strip) {
@@ -294,6 +297,24 @@ class AttentionKernel : public PreparedKernel {
       return head;
     }
     int64_t position(int64_t row) const { return row % a_.q.sequence; }
+    // Of the mask, the first element for a row.
+    int64_t mask_row(int64_t row) const { return a_.bias.mask_row(b_, first_head_ + row / a_.q.sequence, position(row)); }
+
+    // Few rows read keys and values once: nothing is won by reading them before.
+    void find_seen(int64_t count) {
+      const Tensor& mask = a_.bias.mask();
+      const bool has_mask = mask.defined(), has_numbers = has_mask && mask.dtype() == DType::F32 && !run_.rows.are_few();
+      auto of_unit = [&](auto rows) { return decltype(rows){rows.data + first_row_ * rows.row_stride, count, rows.columns, rows.row_stride}; };
+      const bool scores_are_small = has_numbers && has_small_scores(of_unit(q_), k_, v_, a_.scale);
+      const int64_t last_row = first_row_ + count - 1;
+      const std::array<int64_t, 5> seen_by{b_, first_row_, has_mask ? mask_row(first_row_) : 0, has_mask ? mask_row(last_row) : 0, scores_are_small};
+      if (std::exchange(memory_.seen_by, seen_by) == seen_by) return;
+      for (int64_t row = first_row_; row <= last_row; ++row) {
+        Bias::Range range = a_.bias.visible(b_, position(row));
+        if (has_mask) range = seen_through(mask, mask_row(row), range, scores_are_small);
+        memory_.seen.data()[row - first_row_] = range;
+      }
+    }
     const Bias::Range& seen(int64_t row) const { return memory_.seen.data()[row - first_row_]; }
 
     // All keys between the first and the last that one of the rows sees.
@@ -413,10 +434,8 @@ class AttentionKernel : public PreparedKernel {
         arguments[P::kAll] = (last - first + lanes - 1) / lanes;
         arguments[P::kElements] = last - first;
         if (mask.defined()) {
-          const int64_t head = first_head_ + (row + i) / a_.q.sequence;
           const auto bytes = static_cast<int64_t>(element_bytes(mask.dtype()));
-          arguments[P::kBias] = address_of(mask.raw()) +
-                                (a_.bias.mask_row(b_, head, position(row + i)) + first) * bytes;
+          arguments[P::kBias] = address_of(mask.raw()) + (mask_row(row + i) + first) * bytes;
         }
         arguments[P::kMaxima] = address_of(memory_.maxima.data() + i * lanes);
         kernel_.bias_(arguments.data());
