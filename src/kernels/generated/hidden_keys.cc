@@ -14,13 +14,13 @@ constexpr float kLargestScore = 4000;
 // kLargestBias. A lower bias rounds by less than a millionth of itself.
 constexpr float kFar = 8192, kLargestBias = 1e6f;
 
-constexpr size_t kLanes = 16;  // independent sums and maxima, for the compiler to keep in vectors
+constexpr size_t kStrands = 16;  // independent sums and maxima, which the compiler keeps in vectors
 
 float sum_of_squares(const float* row, int64_t count) {
-  std::array<float, kLanes> sums{};
+  std::array<float, kStrands> sums{};
   int64_t i = 0;
-  for (; i + int64_t{kLanes} <= count; i += kLanes) {
-    for (size_t lane = 0; lane < kLanes; ++lane) sums[lane] += row[i + static_cast<int64_t>(lane)] * row[i + static_cast<int64_t>(lane)];
+  for (; i + int64_t{kStrands} <= count; i += kStrands) {
+    for (size_t lane = 0; lane < kStrands; ++lane) sums[lane] += row[i + static_cast<int64_t>(lane)] * row[i + static_cast<int64_t>(lane)];
   }
   for (; i < count; ++i) sums[0] += row[i] * row[i];
   float sum = 0;
@@ -40,11 +40,11 @@ float largest_square(MatrixView<const float> rows) {
 }
 
 float largest_of(const float* biases, int64_t count) {
-  std::array<float, kLanes> largest;
+  std::array<float, kStrands> largest;
   largest.fill(-kInfinity);
   int64_t i = 0;
-  for (; i + int64_t{kLanes} <= count; i += kLanes) {
-    for (size_t lane = 0; lane < kLanes; ++lane) largest[lane] = std::max(largest[lane], biases[i + static_cast<int64_t>(lane)]);
+  for (; i + int64_t{kStrands} <= count; i += kStrands) {
+    for (size_t lane = 0; lane < kStrands; ++lane) largest[lane] = std::max(largest[lane], biases[i + static_cast<int64_t>(lane)]);
   }
   for (; i < count; ++i) largest[0] = std::max(largest[0], biases[i]);
   return *std::ranges::max_element(largest);
