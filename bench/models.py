@@ -145,6 +145,40 @@ def lstm_language_model():
     return LstmLanguageModel(), {"input_ids": torch.randint(0, 10000, (1, TOKENS))}, ["logits"]
 
 
+def double_convolution(inputs, outputs):
+    """Two convolutions of 3×3 windows, each normalized."""
+    steps = []
+    for channels in (inputs, outputs):
+        steps += [torch.nn.Conv2d(channels, outputs, 3, padding=1, bias=False), torch.nn.BatchNorm2d(outputs), torch.nn.ReLU()]
+    return torch.nn.Sequential(*steps)
+
+
+class UNet(torch.nn.Module):
+    """Ronneberger et al., U-Net: Convolutional Networks for Biomedical Image Segmentation (2015), with padded convolutions."""
+
+    def __init__(self, channels=(32, 64, 128, 256, 512)):
+        super().__init__()
+        levels = list(zip(channels, channels[1:]))
+        self.first = double_convolution(3, channels[0])
+        self.down = torch.nn.ModuleList(double_convolution(above, below) for above, below in levels)
+        self.up = torch.nn.ModuleList(torch.nn.ConvTranspose2d(below, above, 2, stride=2) for above, below in reversed(levels))
+        self.merge = torch.nn.ModuleList(double_convolution(2 * above, above) for above, _ in reversed(levels))
+        self.head = torch.nn.Conv2d(channels[0], 1, 1)
+
+    def forward(self, image):
+        skipped = [self.first(image)]
+        for down in self.down:
+            skipped.append(down(torch.nn.functional.max_pool2d(skipped[-1], 2)))
+        result = skipped.pop()
+        for up, merge in zip(self.up, self.merge):
+            result = merge(torch.cat([up(result), skipped.pop()], dim=1))
+        return torch.sigmoid(self.head(result))
+
+
+def unet():
+    return UNet(), {"image": torch.randn(1, 3, 256, 256)}, ["mask"]
+
+
 MODELS = {
     "resnet50": from_torchvision("resnet50"),
     "mobilenet_v3_large": from_torchvision("mobilenet_v3_large"),
@@ -153,8 +187,10 @@ MODELS = {
     "convnext_tiny": from_timm("convnext_tiny"),
     "inception_v3": from_torchvision("inception_v3", size=299, init_weights=True),
     "squeezenet1_1": from_torchvision("squeezenet1_1"),
+    "unet": unet,
     "vit_b_16": from_torchvision("vit_b_16"),
     "swin_t": from_torchvision("swin_t"),
+    "mixer_b16": from_timm("mixer_b16_224"),
     "bert_base": bert_base,
     "gpt2_small": gpt2_small,
     "llama_8x512": llama_8x512,

@@ -37,7 +37,8 @@ struct AwaitedWork {
   ~AwaitedWork() { __tsan_acquire(what); }
 };
 
-// Ranges that each thread gets on average, so that a slow one does not hold up the others.
+// Ranges that each thread gets on average, so that a slow one does not hold up the others; more where they would have an item or two,
+// as some would be twice as long as others.
 constexpr int64_t kRangesOfAThread = 4;
 
 // Nested loops run on the thread that meets them. It would otherwise take up ranges of the outer loop while it waits.
@@ -155,7 +156,8 @@ void parallel_ranges(int64_t count, int64_t grain, void* state, RangeBody body) 
   int64_t threads = thread_count();
   grain = std::max<int64_t>(grain, 1);
   if (count < 2 * grain || threads <= 1 || in_range) return body(state, 0, count);
-  int64_t ranges = std::min(count / grain, threads * kRangesOfAThread);
+  int64_t ranges = count / grain;
+  if (ranges > 2 * threads * kRangesOfAThread) ranges = threads * kRangesOfAThread;
   auto range = [&](int64_t i) {
     __tsan_acquire(&ranges);
     if (cancellation && cancellation->is_cancelled()) throw Cancelled();

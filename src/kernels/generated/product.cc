@@ -283,7 +283,8 @@ class GeneratedProduct : public PreparedKernel {
   // Of one matrix, as pointwise convolutions are.
   void run_gathered(KernelContext& context, const ProductPlan& plan, const std::array<int64_t, kProductArguments>& arguments) const {
     const int64_t tiles = plan.tiling.count, stride = layout_.code.a_stride;
-    const int64_t blocks = std::max(ceil_div(tiles, plan.tiles_of_block), std::min<int64_t>(thread_count(), tiles));
+    const int64_t threads = thread_count(), rounds = ceil_div(ceil_div(tiles, plan.tiles_of_block), threads);
+    const int64_t blocks = std::min(rounds * threads, tiles);
     const int64_t cost = plan.rows / blocks * layout_.code.depth * layout_.columns;
     parallel_for(blocks, grain_of(kWork, cost), [&](int64_t begin, int64_t end) {
       for (int64_t block = begin; block < end; ++block) {

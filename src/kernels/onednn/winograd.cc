@@ -194,7 +194,7 @@ class WinogradInstance : public ShapedKernel::Instance {
     is_shared_ = tiles < threads * kFewestTiles;
     if (!is_shared_) {
       const int64_t rounds = ((tiles + most - 1) / most + threads - 1) / threads;
-      num_blocks_ = std::min(rounds * threads, tiles / kFewestTiles);
+      num_blocks_ = std::min(rounds, tiles / kFewestTiles / threads) * threads;
     }
     auto describe = [&] {
       product_ =
