@@ -202,6 +202,7 @@ BATCH, SEQUENCE = {0: "batch"}, {0: "batch", 1: "sequence"}
 DYNAMIC = {
     "resnet50_dynamic": ("resnet50", {"image": BATCH}),
     "bert_base_dynamic": ("bert_base", {"input_ids": SEQUENCE, "attention_mask": SEQUENCE}),
+    "llama_8x512_dynamic": ("llama_8x512", {"input_ids": SEQUENCE, "attention_mask": SEQUENCE}),
     "gpt2_small_past_dynamic": ("gpt2_small_past", {"input_ids": SEQUENCE, "attention_mask": {0: "batch", 1: "total"},
                                                     "past": {0: "batch", 2: "past"}}),
 }

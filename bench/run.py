@@ -101,7 +101,7 @@ def measure_rounds(model, inputs, anfora, options, progress, found=None):
 
 
 def median(result, run_time, key):
-    values = [figures[run_time][key] for figures in result["rounds"] if run_time in figures]
+    values = [figures[run_time][key] for figures in result["rounds"] if key in figures.get(run_time, {})]
     return statistics.median(values) if values else None
 
 

@@ -85,10 +85,12 @@ int run_bench(const BenchOptions& options) {
   }
   const double median = median_of(times), least = times[0] * 1e3;
   int64_t added = peak_resident_bytes() - memory_before;
+  const runtime::MemoryReport memory = executable.memory();
   if (options.json) {
     nlohmann::json json = {
         {"median_ms", median},       {"min_ms", least},      {"cpu_ms", median_of(cpu_times)}, {"load_s", load},
-        {"peak_added_bytes", added}, {"runs", times.size()}, {"threads", options.threads}};
+        {"peak_added_bytes", added}, {"arena_bytes", memory.arena_bytes}, {"arena_lower_bound", memory.arena_lower_bound},
+        {"runs", times.size()},      {"threads", options.threads}};
     fmt::print("{}\n", json.dump());
   } else {
     fmt::print("median {:.3f} ms, fastest {:.3f} ms of {} runs; loaded in {:.2f} s; peak memory {}\n", median, least,

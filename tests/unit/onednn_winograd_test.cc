@@ -67,6 +67,25 @@ TEST(OnednnWinograd, AgreesWithTheReference) {
   }
 }
 
+// Of sizes that only a run knows: images for which it pays, others that the library convolves itself, and none.
+TEST(OnednnWinograd, ChoosesForTheSizesOfARun) {
+  const Tensor w = random_tensor({32, 32, 3, 3}, 2), b = random_tensor({32}, 3);
+  const AttributeSet attributes{{"channels_last", int64_t{1}}, {"pads", std::vector<int64_t>{1, 1, 1, 1}}};
+  kernels::KernelData data{"LoweredConv", attributes, {}, 1};
+  data.inputs = {{true, DType::F32, Shape{-1, -1, -1, 32}, {}}, {true, DType::F32, w.shape(), w}, {true, DType::F32, b.shape(), b}};
+  const auto kernel = kernels::onednn_kernels().prepare(data);
+  ASSERT_EQ(data.implementation, "onednn:winograd");
+  kernels::PreparedRun prepared(*kernel);
+  for (const std::vector<int64_t>& shape : std::vector<std::vector<int64_t>>{{1, 56, 56, 32}, {2, 4, 4, 32}, {3, 30, 29, 32}, {0, 56, 56, 32}, {1, 1, 1, 32}, {1, 56, 56, 32}}) {
+    const Tensor x = random_tensor(shape, 1);
+    const std::array given = {Datum(x), Datum(w), Datum(b)};
+    const std::vector<const Datum*> inputs{&given[0], &given[1], &given[2]};
+    std::vector<Datum> results(1);
+    prepared.run(attributes, inputs, results);
+    expect_close(results[0].tensor(), run_kernel("LoweredConv", attributes, {x, w, b})[0], kWinogradTolerance);
+  }
+}
+
 // What is finite by the definition stays finite, whatever its neighbours are.
 TEST(OnednnWinograd, InfinityAndNanStayWhereTheyAre) {
   for (const WinogradCase& c : kWinogradCases) {

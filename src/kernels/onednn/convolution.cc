@@ -86,7 +86,6 @@ class Convolution : public ShapedKernel {
         dtype_(data.input(0).dtype),
         type_(*data_type(dtype_)) {}
 
- protected:
   std::unique_ptr<Instance> make(const Shapes& shapes) const override {
     auto shape = resolve(shapes);
     if (!shape) return nullptr;
@@ -133,6 +132,7 @@ class Convolution : public ShapedKernel {
     return instance;
   }
 
+ protected:
   bool packs(size_t i) const override { return i == 1 && packed_.replaces_tensor(); }
 
  private:
@@ -211,6 +211,8 @@ std::unique_ptr<PreparedKernel> prepare_convolution(KernelData& data) {
 }
 
 }  // namespace
+
+std::unique_ptr<ShapedKernel> direct_convolution(KernelData& data) { return std::make_unique<ForwardConvolution>(data); }
 
 void register_convolution(PreparedRegistry& registry) {
   for (const char* name : {"Conv", "LoweredConv"}) {

@@ -1,6 +1,8 @@
 // The families of oneDNN kernels, one file each.
 #pragma once
 
+#include <memory>
+
 #include "kernels/prepared.h"
 
 namespace anfora::kernels::onednn {
@@ -10,5 +12,9 @@ namespace anfora::kernels::onednn {
 #define ANFORA_DECLARE_FAMILY(family) void register_##family(PreparedRegistry& registry);
 ANFORA_ONEDNN_FAMILIES(ANFORA_DECLARE_FAMILY)
 #undef ANFORA_DECLARE_FAMILY
+
+// Conv and LoweredConv by the library's primitives.
+class ShapedKernel;
+std::unique_ptr<ShapedKernel> direct_convolution(KernelData& data);
 
 }  // namespace anfora::kernels::onednn

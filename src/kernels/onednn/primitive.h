@@ -145,12 +145,12 @@ class ShapedKernel : public PreparedKernel {
   bool has_packed(size_t i) const final { return is_static_ && constant(i) && packs(i); }
   // Makes the instance for the shapes known now. False when oneDNN does not apply to them.
   bool prepare_static();
-
- protected:
   // The shapes of the inputs; an omitted one has none.
   using Shapes = InputShapes;
   // One call at a time: what it packs is shared by all states.
   virtual std::unique_ptr<Instance> make(const Shapes& shapes) const = 0;
+
+ protected:
   // Whether instances for the shapes so far read a packed copy of constant i, and others could be made from it.
   virtual bool packs(size_t /*i*/) const { return false; }
 

@@ -140,6 +140,14 @@ bool is_worthwhile(const WinogradShape& s) {
   return transformed < 0.9 * direct;
 }
 
+// Whether windows are of 3×3 points beside one another, one at each point, of all channels; `weights` are [K, C, rows, columns].
+bool has_winograd_window(const AttributeSet& attributes, const Shape& weights) {
+  if (weights.size() != 4 || weights[2] != kWindow || weights[3] != kWindow || attributes.get_int("group", 1) != 1) return false;
+  if (weights[0] < kWinogradLine || weights[1] < kWinogradLine) return false;
+  const Window window = read_window(attributes, 2, std::span(weights).subspan(2));
+  return std::ranges::all_of(window.axes, [](const WindowAxis& axis) { return axis.stride == 1 && axis.dilation == 1; });
+}
+
 // The 36 products of a number of tiles with the weights.
 struct WinogradProduct {
   dnnl::matmul::primitive_desc pd;
@@ -148,8 +156,9 @@ struct WinogradProduct {
   WinogradProduct() = default;
   WinogradProduct(const WinogradShape& s, int64_t tiles, const memory::desc& weights)
       : pd(cpu(), dense(Shape{kMatrices, tiles, s.C}, memory::data_type::f32), weights,
-           dense(Shape{kMatrices, tiles, s.K}, memory::data_type::f32), own_scratchpad()),
-        primitive(pd) {}
+           dense(Shape{kMatrices, tiles, s.K}, memory::data_type::f32), own_scratchpad(), true) {
+    if (pd) primitive = dnnl::matmul(pd);
+  }
 };
 
 // Tiles from `first` on, and the operands of their product.
@@ -184,7 +193,8 @@ struct WinogradEpilogue {
 
 class WinogradInstance : public ShapedKernel::Instance {
  public:
-  WinogradInstance(const WinogradShape& shape, const WinogradEpilogue& epilogue)
+  // `packed`: the layout of transformed weights that are there already, if any are.
+  WinogradInstance(const WinogradShape& shape, const WinogradEpilogue& epilogue, const memory::desc* packed)
       : s_(shape), zeros_(static_cast<size_t>(shape.C)), epilogue_(epilogue) {
     // What a block takes of the second-level cache, beside the weights that stream through it.
     constexpr int64_t kBlockBytes = 512 << 10;
@@ -197,8 +207,9 @@ class WinogradInstance : public ShapedKernel::Instance {
       num_blocks_ = std::min(rounds, tiles / kFewestTiles / threads) * threads;
     }
     auto describe = [&] {
-      product_ =
-          WinogradProduct(s_, tiles / num_blocks_, any_layout(Shape{kMatrices, s_.C, s_.K}, memory::data_type::f32));
+      if (packed) product_ = WinogradProduct(s_, tiles / num_blocks_, *packed);
+      if (!is_optimized(product_.pd))
+        product_ = WinogradProduct(s_, tiles / num_blocks_, any_layout(Shape{kMatrices, s_.C, s_.K}, memory::data_type::f32));
       if (tiles % num_blocks_ > 0) larger_product_ = WinogradProduct(s_, tiles / num_blocks_ + 1, weights_layout());
     };
     is_shared_ ? describe() : with_threads(1, describe);
@@ -393,12 +404,15 @@ class WinogradInstance : public ShapedKernel::Instance {
 
 class Winograd : public ShapedKernel {
  public:
-  explicit Winograd(KernelData& data) : ShapedKernel(data) {}
+  explicit Winograd(KernelData& data) : ShapedKernel(data) {
+    if (!std::ranges::all_of(data.inputs, [](const InputDescription& input) { return !input.present || input.is_static(); }))
+      other_ = direct_convolution(data);
+  }
 
- protected:
   std::unique_ptr<Instance> make(const Shapes& shapes) const override {
     const std::optional<WinogradShape> shape = resolve(shapes);
-    if (!shape || (implementation().empty() && !is_worthwhile(*shape))) return nullptr;
+    const bool was_chosen = !implementation().empty() && !other_;
+    if (!shape || (!was_chosen && !is_worthwhile(*shape))) return other_ ? other_->make(shapes) : nullptr;
     if (shapes.size() > 2 && shapes[2] && *shapes[2] != Shape{shape->K}) return nullptr;
     if (shapes.size() > 3 && shapes[3] && *shapes[3] != Shape{shape->batch, shape->rows, shape->columns, shape->K})
       return nullptr;
@@ -406,7 +420,7 @@ class Winograd : public ShapedKernel {
     if (!append_activation(operations, attributes())) return nullptr;
     WinogradEpilogue epilogue;
     const bool is_bound = read_bounds(epilogue);
-    auto instance = std::make_unique<WinogradInstance>(*shape, epilogue);
+    auto instance = std::make_unique<WinogradInstance>(*shape, epilogue, packed_.last());
     const memory::desc plain = dense(Shape{kMatrices, shape->C, shape->K}, memory::data_type::f32);
     const Tensor& weights = *constant(1);
     auto transformed = [&] { return weights.raw() ? transformed_weights(weights) : Tensor(); };
@@ -415,19 +429,16 @@ class Winograd : public ShapedKernel {
     return instance;
   }
 
+ protected:
   bool packs(size_t i) const override { return i == 1 && packed_.replaces_tensor(); }
 
  private:
   // Empty where the window is another, the operands do not fit, or there is nothing to compute.
   std::optional<WinogradShape> resolve(const Shapes& shapes) const {
     const Shape &x = *shapes[0], &w = *shapes[1];
-    if (x.size() != 4 || w.size() != 4 || w[2] != kWindow || w[3] != kWindow || w[1] != x[3]) return std::nullopt;
-    if (w[0] < kWinogradLine || w[1] < kWinogradLine || attributes().get_int("group", 1) != 1) return std::nullopt;
+    if (x.size() != 4 || w[1] != x[3]) return std::nullopt;
     Window window = read_window(attributes(), 2, std::span(w).subspan(2));
     resolve_window(window, std::span(x).subspan(1, 2));
-    for (const WindowAxis& axis : window.axes) {
-      if (axis.stride != 1 || axis.dilation != 1) return std::nullopt;
-    }
     const WindowAxis &down = window.axes[0], &across = window.axes[1];
     if (x[0] * down.output * across.output * w[0] * w[1] == 0) return std::nullopt;
     return WinogradShape{.batch = x[0],
@@ -452,6 +463,8 @@ class Winograd : public ShapedKernel {
     return name.empty() || name == "Relu" || name == "Clip";
   }
 
+  // Of sizes that only a run knows: where the transforms do not pay.
+  std::unique_ptr<ShapedKernel> other_;
   mutable PackedLayouts packed_ = packed_layouts(1);
 };
 
@@ -459,10 +472,7 @@ std::unique_ptr<PreparedKernel> prepare_winograd(KernelData& data) {
   const AttributeSet& attributes = data.attributes;
   if (attributes.get_int("channels_last", 0) == 0 || attributes.get_int("direct", 0) != 0) return nullptr;
   if (data.input(0).dtype != DType::F32 || !data.input(1).constant.defined()) return nullptr;
-  // Other shapes than those known now might not be worth it, or have another window.
-  for (const InputDescription& input : data.inputs) {
-    if (input.present && !input.is_static()) return nullptr;
-  }
+  if (!has_winograd_window(attributes, data.input(1).constant.shape())) return nullptr;
   return prepare_shaped<Winograd>(data);
 }
 
