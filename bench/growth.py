@@ -112,15 +112,13 @@ def busy():
 
 @contextlib.contextmanager
 def neighbour():
-    """A process with a busy thread for each CPU."""
-    others = [multiprocessing.Process(target=busy, daemon=True) for _ in range(os.cpu_count())]
-    for other in others:
-        other.start()
+    """A process that keeps one CPU busy."""
+    other = multiprocessing.Process(target=busy, daemon=True)
+    other.start()
     try:
         yield
     finally:
-        for other in others:
-            other.terminate()
+        other.terminate()
 
 
 def beside_neighbour(anfora, options):
