@@ -28,6 +28,8 @@ double time_us(Inference& inference, const Apply& node) {
 
 double estimate_flops(Inference& inference, const Apply& node) { return FlopCounter(inference, {}, kAssumedDim).of(node); }
 
+double memory_of(const Apply& node) { return node.op().in_file ? 0 : bytes_of(node.type()); }
+
 double bytes_of(const Type* type) {
   if (!type) return 0;
   if (type->is_tuple()) {

@@ -23,6 +23,9 @@ double estimate_flops(Inference& inference, const ir::Apply& node);
 // Bytes of a value of that type, also of a tuple; symbolic dimensions as above. What has no known rank counts nothing.
 double bytes_of(const ir::Type* type);
 
+// Bytes of memory that the results of an application take; nothing where they lie in a file.
+double memory_of(const ir::Apply& node);
+
 // Whether it is better to keep `bytes` of memory than to compute the application once more: so it is for all but what makes
 // a large result of nearly nothing (Expand, ConstantOfShape, a Cast of bools), which costs hardly more time than to
 // write it.

@@ -36,7 +36,7 @@ MemoryProfile::MemoryProfile(const GraphOrder& graph, const FreeVariables& captu
       owner_of_[node->id()] = owner(node->input(0));
     } else if (node->primitive() == Primitive::Operation || node->primitive() == Primitive::Call) {
       owner_of_[node->id()] = static_cast<uint32_t>(owners_.size());
-      owners_.push_back({node, bytes_of(node->type()), 2 * step + 1, 2 * step + 1, {}});
+      owners_.push_back({node, memory_of(*node), 2 * step + 1, 2 * step + 1, {}});
     }
   }
   build();

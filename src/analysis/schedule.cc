@@ -86,7 +86,7 @@ class Scheduling {
     if (is_view) {
       owner_of_[node.id()] = owner_of_[node.input(0)->id()];
     } else if (is_operation || node.primitive() == Primitive::Call) {
-      step.taken = bytes_of(node.type());
+      step.taken = memory_of(node);
       own(node, step.taken);
     }
     const bool fails = node.type() && !node.type()->reason().empty();

@@ -178,6 +178,7 @@ struct Operator {
   bool associative = false;  // f(f(a, b), c) = f(a, f(b, c)), as far as numbers are not rounded
   bool has_axis = false;     // `axis` counts the axes of operand 0, from the end where it is negative
   bool takes_elements = false;  // each element of a result is one of operand 0
+  bool in_file = false;         // its result lies in a file, not in memory that a plan counts
   bool calls = false;           // operand 0, a function, with the operands behind those that are functions
   bool sums = false;            // its result is rounded otherwise where elements come in another order
   bool widens = false;          // computes with half precision in f32, as kernels do

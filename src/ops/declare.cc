@@ -99,6 +99,7 @@ Declaration& Declaration::sums() { return op_.sums = true, *this; }
 Declaration& Declaration::widens(bool does) { return op_.widens = does, *this; }
 Declaration& Declaration::total() { return op_.total = true, *this; }
 Declaration& Declaration::rising() { return op_.rising = true, *this; }
+Declaration& Declaration::in_file() { return op_.in_file = true, *this; }
 Declaration& Declaration::at_least_operand() { return op_.at_least_operand = true, *this; }
 Declaration& Declaration::at_most_operand() { return op_.at_most_operand = true, *this; }
 Declaration& Declaration::keeps_sign() { return op_.keeps_sign = true, *this; }

@@ -86,6 +86,7 @@ class Declaration {
   Declaration& widens(bool does = true);
   Declaration& total();
   Declaration& rising();
+  Declaration& in_file();
   Declaration& at_least_operand();
   Declaration& at_most_operand();
   Declaration& keeps_sign();

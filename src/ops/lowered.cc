@@ -433,6 +433,13 @@ void declare_lowered(Declarations& declare) {
       .infer(infer_group)
       .calls()
       .no_kernel();
+  declare.op("Offload", 1, "anfora")
+      .doc("Its input, in a temporary file, whose pages the system brings back as they are read: for what a memory limit leaves no room for.")
+      .input("X", "T")
+      .output("Y", "T")
+      .type("T", kNumbers | kFloat8s | std::vector{DType::Bool})
+      .infer(infer_same_type)
+      .in_file();
 }
 
 }  // namespace anfora::ops

@@ -14,7 +14,8 @@
 //
 // Under a memory limit (PassOptions::memory_limit) it goes on with values that take long to compute, until the plan fits: gradient
 // checkpointing, chosen by the profile. Of the values alive at the peak, that one goes whose bytes come for the least time; operands that
-// have gone by then are computed again with it. Of functions, each has memory of its own, and the largest ones are lowered first.
+// have gone by then are computed again with it. Instead of being computed again, a value may lie in a file meanwhile (`Offload`), where that
+// takes less time, or nothing else helps. Of functions, each has memory of its own, and the largest ones are lowered first.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -35,7 +36,7 @@ namespace {
 
 using namespace ir;
 
-constexpr std::string_view kCopied = "rematerialize";
+constexpr std::string_view kCopied = "rematerialize", kOffloaded = "offload";
 
 // Values that are tried, and applications that are visited in trying.
 constexpr size_t kMostTries = 64, kMostVisited = 2'000'000;
@@ -44,6 +45,9 @@ constexpr double kLeastSaving = 1.0 / 64;
 // Under a limit: values that are tried at one peak, applications that are computed again with one, and copies for each application of the
 // graph.
 constexpr size_t kMostTriesAtPeak = 128, kLongestChain = 64, kMostCopies = 4;
+// What a file takes: bytes that a disk of today writes or reads in a microsecond, as the memory may be needed before they are read again; and
+// for the file itself.
+constexpr double kFileBytesPerUs = 500, kFileUs = 50;
 
 class Rematerialization {
  public:
@@ -122,11 +126,26 @@ class Rematerialization {
   // Copies the chain, the last of which is the value, and lets the users behind the gap read the copies.
   Copy repeat(const analysis::MemoryProfile::Gap& gap, std::vector<Apply*> chain) {
     Copy made{gap.node, nullptr};
+    chain.insert(chain.end(), gap.views.begin(), gap.views.end());
+    copy_chain(gap, chain, made);
+    return made;
+  }
+
+  // The same with a copy of the value that lies in a file.
+  Copy offload(const analysis::MemoryProfile::Gap& gap) {
+    Copy made{gap.node, module_.apply(gap.node->graph(), module_.context().get_operator("Offload"), {gap.node}, {}, 1,
+                                      gap.node->location(), gap.node->name())};
+    made.copy->set_type(gap.node->type());
+    made.all.emplace_back(gap.node, made.copy);
+    copy_chain(gap, gap.views, made);
+    return made;
+  }
+
+  void copy_chain(const analysis::MemoryProfile::Gap& gap, std::span<Apply* const> chain, Copy& made) {
     auto image_of = [&](Node* node) {
       const auto found = std::ranges::find(made.all, node, &std::pair<Apply*, Apply*>::first);
       return found == made.all.end() ? node : found->second;
     };
-    chain.insert(chain.end(), gap.views.begin(), gap.views.end());
     for (Apply* node : chain) {
       boost::container::small_vector<Node*, 4> inputs;
       for (const Use& use : node->operands()) inputs.push_back(image_of(use.node));
@@ -142,7 +161,6 @@ class Rematerialization {
         if (read && (read == gap.node || std::ranges::count(gap.views, read))) module_.set_operand(user, i, image_of(read));
       }
     }
-    return made;
   }
 
   void take_back(const Copy& copy) {
@@ -173,6 +191,7 @@ class Rematerialization {
     analysis::MemoryProfile profile = profile_of(graph);
     const double before = profile.peak();
     double us = 0;
+    offloaded_ = 0;
     const size_t most = kMostCopies * graph.num_nodes();
     size_t copies = 0;
     while (profile.peak() > limit && copies < most) {
@@ -185,23 +204,25 @@ class Rematerialization {
       context_.remarks.applied(
           kRematerialize.name, kCopied, *graph.return_node(),
           fmt::format(
-              "{} applications are computed again, {:.0f} us by estimate; the planned peak of @{} goes from {:.0f} "
-              "to {:.0f} bytes for the memory limit",
-              copies, us, graph.name(), before, profile.peak()));
+              "{} applications are computed again, {} values lie in files, {:.0f} us by estimate; the planned peak of @{} goes from "
+              "{:.0f} to {:.0f} bytes for the memory limit",
+              copies - offloaded_, offloaded_, us, graph.name(), before, profile.peak()));
     }
     return profile.peak();
   }
 
   struct Choice {
     analysis::MemoryProfile::Gap gap;
-    const Apply* first;  // of the users behind the gap
+    const Apply* first;  // of the users behind the gap; null: the value is offloaded
     double us;
   };
 
-  // Computes a value again that is alive at the peak. Returns the number of copies; the profile is that of the graph with them.
+  // Computes a value again that is alive at the peak, or offloads it. Returns the number of copies; the profile is that of the graph with
+  // them.
   size_t lower_at_peak(const Graph& graph, analysis::MemoryProfile& profile, double& us) {
     std::vector<Choice> choices;
     for (auto& gap : profile.gaps_at_peak()) {
+      if (may_offload(gap)) choices.push_back({gap, nullptr, kFileUs + 2 * gap.bytes / kFileBytesPerUs});
       if (!is_repeatable(*gap.node)) continue;
       const Apply* first =
           *std::ranges::min_element(gap.later, {}, [&](const Apply* user) { return profile.step(*user); });
@@ -216,12 +237,13 @@ class Rematerialization {
     for (size_t i = 0; i < std::min(choices.size(), kMostTriesAtPeak); ++i) {
       const Choice& choice = choices[i];
       std::vector<Apply*> chain;
-      find_chain(*choice.gap.node, *choice.first, profile, chain);
-      const Copy made = repeat(choice.gap, std::move(chain));
+      if (choice.first) find_chain(*choice.gap.node, *choice.first, profile, chain);
+      const Copy made = choice.first ? repeat(choice.gap, std::move(chain)) : offload(choice.gap);
       analysis::MemoryProfile next = profile_of(graph);
       if (next.peak() <= profile.peak() && next.level(*peak) < profile.peak()) {
+        if (!choice.first) ++offloaded_;
         context_.remarks.applied(
-            kRematerialize.name, kCopied, *choice.gap.node,
+            kRematerialize.name, choice.first ? kCopied : kOffloaded, *choice.gap.node,
             fmt::format("{:.0f} bytes less at {} for {:.0f} us", choice.gap.bytes, describe(*peak), choice.us));
         profile = std::move(next);
         us += choice.us;
@@ -230,6 +252,15 @@ class Rematerialization {
       take_back(made);
     }
     return 0;
+  }
+
+  // What is handed on, as a result or to a function, is in memory anyway.
+  static bool may_offload(const analysis::MemoryProfile::Gap& gap) {
+    const Type* type = gap.node->type();
+    if (!type || !type->is_tensor() || gap.node->op().in_file) return false;
+    const DType dtype = type->dtype();
+    if ((!is_float(dtype) && !is_integer(dtype) && dtype != DType::Bool) || is_sub_byte(dtype)) return false;
+    return std::ranges::all_of(gap.later, [](const Apply* user) { return user->primitive() == Primitive::Operation; });
   }
 
   static bool is_repeatable(const Apply& node) {
@@ -271,6 +302,7 @@ class Rematerialization {
   PassContext& context_;
   Module& module_;
   size_t visited_ = 0;
+  size_t offloaded_ = 0;  // of the graph that is being lowered
   size_t changes_ = 0;
 };
 

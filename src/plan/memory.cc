@@ -111,7 +111,7 @@ class MemoryPlanner {
   // Gives value v, which step s writes and which is no view, a buffer if it can have one.
   void place(uint32_t s, Value v) {
     Class& members = classes_[v];
-    if (members.escapes || members.is_carried) return;
+    if (members.escapes || members.is_carried || draft_.steps[s].node->op().in_file) return;
     members.bytes = bytes_of(dims_, draft_.value_types[v]);
     if (!members.bytes) return;
     runtime::SizeExpression bytes = symbols_.lower(*members.bytes);

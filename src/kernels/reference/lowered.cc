@@ -15,6 +15,7 @@
 // With channels_last = 1 the tensors (not the weights) are [batch, spatial…, channels]. `activation` is the name of an
 // operator, "GeluTanh" that of Gelu{approximate = tanh}; activation_alpha and activation_beta are its parameters.
 #include <array>
+#include <memory>
 #include <numeric>
 
 #include "kernels/reference/accumulate.h"
@@ -23,6 +24,7 @@
 #include "kernels/reference/families.h"
 #include "kernels/reference/prepared.h"
 #include "kernels/reference/strided_copy.h"
+#include "support/file_memory.h"
 
 namespace anfora::kernels {
 namespace {
@@ -316,9 +318,17 @@ void for_each_lowered(const Add& add) {
   add("LoweredAveragePool", std::type_identity<LoweredPool<kAveragePool>>());
 }
 
+void offload(KernelContext& context) {
+  const Tensor& x = context.input(0);
+  std::shared_ptr<void> memory = copy_into_file({static_cast<const std::byte*>(x.raw()), x.bytes()});
+  void* const data = memory.get();
+  context.set_output(0, Tensor::view(x.dtype(), x.shape(), data, std::move(memory)));
+}
+
 }  // namespace
 
 void register_lowered(KernelRegistry& registry) {
+  registry.add("Offload", offload);
   for_each_lowered(
       [&]<class Lowered>(std::string_view op, std::type_identity<Lowered>) { registry.add(op, run_operation<Lowered>); });
 }
