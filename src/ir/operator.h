@@ -13,6 +13,7 @@
 namespace anfora::ops {
 class InferenceContext;
 class RangeContext;
+struct ChannelsLast;
 }
 
 namespace anfora::ir {
@@ -49,22 +50,6 @@ enum class Fails : uint8_t {
   OnShape,     // a shape in operand 1
   OnZero,      // an integer divisor in operand 1
   Never,
-};
-
-// How it is computed where images lie in memory with their channels last (passes/layout.cc).
-enum class Layout : uint8_t {
-  None,           // not at all
-  Convolution,    // by a lowered operator, which prefers it
-  Pool,           // by a lowered operator
-  PoolGradient,   // of a lowered operator
-  ConvolutionGradient,  // of a lowered operator, which prefers it, by the weights: they are the same in both
-  Normalization,  // by a lowered operator, along the channels
-  Concat,         // along another axis; the same holds for what follows
-  GlobalPool,     // as a reduction
-  Reduction,
-  Pad,
-  Slice,
-  Resize,         // of other axes
 };
 
 // How it takes the elements of operand 0 by a list of places along each axis (passes/simplify/index_maps.cc).
@@ -166,6 +151,8 @@ struct Operator {
   double (*flops)(const ops::InferenceContext&) = nullptr;
   // Bounds of output 0's elements from those of the inputs; see ops/ranges.h. Null: what the facts below say.
   ValueRange (*range)(ops::RangeContext&) = nullptr;
+  // How it is computed where images lie in memory with their channels last; see ops/layouts.h. Null: not at all, or elementwise.
+  bool (*layout)(ops::ChannelsLast&) = nullptr;
   FusionKind fusion = FusionKind::Opaque;
   Effect effect = Effect::Pure;
   // Inputs whose memory output 0 may take over, element for element, when nobody else needs it and it has as many bytes.
@@ -195,9 +182,9 @@ struct Operator {
   Movement movement = Movement::None;
   Reduces reduces = Reduces::Nothing;
   Fails fails = Fails::OnAnything;
-  Layout layout = Layout::None;
 
   const AttributeDeclaration* find_attribute(std::string_view attribute_name) const;
+  std::optional<size_t> find_input(std::string_view input_name) const;
 };
 
 }  // namespace anfora::ir

@@ -20,6 +20,11 @@ const AttributeDeclaration* Operator::find_attribute(std::string_view attribute_
   return nullptr;
 }
 
+std::optional<size_t> Operator::find_input(std::string_view input_name) const {
+  const auto found = std::ranges::find(inputs, input_name, &Formal::name);
+  return found != inputs.end() ? std::optional(static_cast<size_t>(found - inputs.begin())) : std::nullopt;
+}
+
 OperatorTable::OperatorTable() {
   auto declare_primitive = [&](Primitive primitive, const char* name, const char* doc,
                                std::vector<AttributeDeclaration> attributes = {}) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/infer_window.h"
+#include "ops/layouts.h"
 #include "ops/registry.h"
 
 namespace anfora::ops {
@@ -122,7 +123,7 @@ void declare_convolution(Declarations& declare) {
       .attribute("auto_pad", "NOTSET")
       .infer(infer_convolution)
       .flops(convolution_flops)
-      .layout(Layout::Convolution);
+      .layout(channels_last_convolution);
   convolution(declare, "ConvTranspose", 22)
       .doc("The adjoint of Conv: each input element adds its kernel to the output.")
       .input("X", "T")
@@ -134,7 +135,7 @@ void declare_convolution(Declarations& declare) {
       .optional_attribute("output_shape", AttributeKind::Ints)
       .infer(infer_conv_transpose)
       .flops(conv_transpose_flops)
-      .layout(Layout::Convolution);
+      .layout(channels_last_convolution);
   convolution(declare, "DeformConv", 22)
       .doc("Conv whose taps read the input at places shifted by `offset`, interpolated linearly, times `mask`.")
       .input("X", "T")

@@ -112,7 +112,7 @@ Declaration& Declaration::movement(Movement kind) { return op_.movement = kind, 
 Declaration& Declaration::reduces(Reduces what) { return op_.reduces = what, *this; }
 Declaration& Declaration::whole(Whole when) { return op_.whole = when, *this; }
 Declaration& Declaration::fails(Fails on) { return op_.fails = on, *this; }
-Declaration& Declaration::layout(Layout role) { return op_.layout = role, *this; }
+Declaration& Declaration::layout(bool (*function)(ChannelsLast&)) { return op_.layout = function, *this; }
 Declaration& Declaration::kernel(std::string name) { return op_.kernel = std::move(name), *this; }
 Declaration& Declaration::means(std::string_view functions) { return op_.meaning = functions, no_kernel(); }
 Declaration& Declaration::no_kernel() { return op_.kernel.clear(), *this; }

@@ -27,7 +27,6 @@ namespace anfora::ops {
 using ir::Effect;
 using ir::Fails;
 using ir::FusionKind;
-using ir::Layout;
 using ir::Movement;
 using ir::PiecewiseOp;
 using ir::Reduces;
@@ -99,7 +98,7 @@ class Declaration {
   Declaration& reduces(Reduces what);
   Declaration& whole(Whole when);
   Declaration& fails(Fails on);
-  Declaration& layout(Layout role);
+  Declaration& layout(bool (*function)(ChannelsLast&));
   Declaration& kernel(std::string name);  // of another name than the operator's
   Declaration& no_kernel();               // there is none: running it is an error
   Declaration& means(std::string_view functions);  // of other operators, in the text form; the text stays where it is

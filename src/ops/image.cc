@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "ops/infer_helpers.h"
+#include "ops/layouts.h"
 #include "ops/registry.h"
 #include "support/element_types.h"
 
@@ -178,7 +179,7 @@ void declare_image(Declarations& declare) {
       .optional_attribute("axes", AttributeKind::Ints)
       .infer(infer_resize)
       .flops(resize_flops)
-      .widens().layout(Layout::Resize).sums().total();
+      .widens().layout(along_moved_axes).sums().total();
   declare.op("GridSample", 22)
       .doc("Samples the input at the places that the grid holds, in coordinates from -1 to 1.")
       .input("X", "T1")

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ops/infer_window.h"
+#include "ops/layouts.h"
 #include "ops/registry.h"
 
 namespace anfora::ops {
@@ -269,7 +270,7 @@ void declare_pool_gradient(Declarations& declare) {
                       .required_attribute("kernel_shape", AttributeKind::Ints)
                       .infer(infer_same_type)
                       .flops(flops_per_element<2>)
-                      .layout(Layout::PoolGradient);
+                      .layout(channels_last_pool_gradient);
   for (const char* ints : {"dilations", "pads", "strides"}) d.optional_attribute(ints, AttributeKind::Ints);
 }
 
@@ -312,7 +313,7 @@ void declare_weight_gradient(Declarations& declare) {
                       .attribute("group", 1)
                       .infer(infer_weight_gradient)
                       .flops(weight_gradient_flops)
-                      .layout(Layout::ConvolutionGradient)
+                      .layout(channels_last_weight_gradient)
                       .sums();
   for (const char* ints : {"dilations", "pads", "strides"}) d.optional_attribute(ints, AttributeKind::Ints);
 }

@@ -2,6 +2,7 @@
 
 #include "ops/elementary.h"
 #include "ops/infer_helpers.h"
+#include "ops/layouts.h"
 #include "ops/registry.h"
 
 namespace anfora::ops {
@@ -94,7 +95,7 @@ void declare_normalization(Declarations& declare) {
       .infer(infer_batch_normalization)
       .flops(flops_per_element<2>)
       .in_place()
-      .widens().layout(Layout::Normalization).total();
+      .widens().layout(channels_last_normalization).total();
   declare.op("InstanceNormalization", 22)
       .doc("Each channel of each instance normalized to mean 0 and variance 1, then scaled and shifted.")
       .input("input", "T")
@@ -106,7 +107,7 @@ void declare_normalization(Declarations& declare) {
       .infer(infer_over_channels)
       .flops(channel_normalization_flops)
       .in_place()
-      .widens().layout(Layout::Normalization).sums().total();
+      .widens().layout(channels_last_normalization).sums().total();
   declare.op("GroupNormalization", 21)
       .doc("Each group of channels of each instance normalized, then scaled and shifted by channel.")
       .input("X", "T")
@@ -120,7 +121,7 @@ void declare_normalization(Declarations& declare) {
       .infer(infer_over_channels)
       .flops(channel_normalization_flops)
       .in_place()
-      .widens().layout(Layout::Normalization).sums().total();
+      .widens().layout(channels_last_normalization).sums().total();
   declare.op("LayerNormalization", 17)
       .doc("The dimensions from the axis on normalized to mean 0 and variance 1, then scaled and shifted.")
       .input("X", "T")

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ops/infer_helpers.h"
+#include "ops/layouts.h"
 #include "ops/registry.h"
 
 namespace anfora::ops {
@@ -59,7 +60,7 @@ void declare_padding(Declarations& declare) {
       .attribute("mode", "constant")
       .infer(infer_pad)
       .fusion(FusionKind::Injective)
-      .layout(Layout::Pad).total().movement(Movement::Pad);
+      .layout(channels_last_pad).total().movement(Movement::Pad);
   declare.op("CenterCropPad", 18)
       .doc("Crops or pads with zeros to the given sizes, about the center.")
       .input("input_data", "T")

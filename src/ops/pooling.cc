@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "ops/infer_window.h"
+#include "ops/layouts.h"
 #include "ops/registry.h"
 
 namespace anfora::ops {
@@ -90,18 +91,18 @@ Declaration global_pool(Declarations& declare, const char* name, const char* doc
 void declare_pooling(Declarations& declare) {
   sliding_pool(declare, "AveragePool", "The mean of each window, over the input alone or with the padding.", kFloats)
       .attribute("count_include_pad", 0)
-      .widens().layout(Layout::Pool).total();
+      .widens().layout(channels_last_pool).total();
   sliding_pool(declare, "MaxPool", "The largest element of each window, and where it is.",
                kFloats | std::vector{DType::I8, DType::U8})
       .optional_output("Indices", "i64")
       .attribute("storage_order", 0)
-      .widens().layout(Layout::Pool).range(range_of_largest).total();
+      .widens().layout(channels_last_pool).range(range_of_largest).total();
   sliding_pool(declare, "LpPool", "The norm of order p of each window.", kFloats).attribute("p", 2)
       .widens();
   global_pool(declare, "GlobalAveragePool", "The mean of each channel.")
-      .widens().layout(Layout::GlobalPool).sums().range(range_of_mean);
+      .widens().layout(channels_last_global_pool).sums().range(range_of_mean);
   global_pool(declare, "GlobalMaxPool", "The largest element of each channel.")
-      .widens().layout(Layout::GlobalPool).range(range_of_largest);
+      .widens().layout(channels_last_global_pool).range(range_of_largest);
   global_pool(declare, "GlobalLpPool", "The norm of order p of each channel.").attribute("p", 2)
       .widens();
   pool(declare, "MaxUnpool", "Zeros, but for the elements of X where the indices of a MaxPool say.", kFloats)

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "ops/infer_helpers.h"
+#include "ops/layouts.h"
 #include "ops/registry.h"
 
 namespace anfora::ops {
@@ -104,17 +105,17 @@ void declare_reduction(Declarations& declare) {
   const std::vector<DType> wide = kFloats | std::vector{DType::I32, DType::I64, DType::U32, DType::U64};
   const std::vector<DType> ordered = wide | std::vector{DType::I8, DType::U8, DType::Bool};
   reduce(declare, "ReduceSum", 13, "The sum along the axes.", wide, Reduces::Zeros).infer(infer_tracked_reduce<added>)
-      .layout(Layout::Reduction).sums().range(range_of_reduced_sum).total().odd().scales();
+      .layout(channels_last_reduction).sums().range(range_of_reduced_sum).total().odd().scales();
   reduce(declare, "ReduceMean", 18, "The mean along the axes.", wide, Reduces::Order)
-      .layout(Layout::Reduction).sums().range(range_of_mean).odd().scales();
+      .layout(channels_last_reduction).sums().range(range_of_mean).odd().scales();
   reduce(declare, "ReduceProd", 18, "The product along the axes.", wide, Reduces::Order).infer(infer_tracked_reduce<times>)
       .total();
   reduce(declare, "ReduceMax", 20, "The largest element along the axes; NaN if any is NaN.", ordered, Reduces::Repeats)
       .infer(infer_tracked_reduce<ir::max>)
-      .layout(Layout::Reduction).range(range_of_largest).mirror("ReduceMin").scales();
+      .layout(channels_last_reduction).range(range_of_largest).mirror("ReduceMin").scales();
   reduce(declare, "ReduceMin", 20, "The smallest element along the axes; NaN if any is NaN.", ordered, Reduces::Repeats)
       .infer(infer_tracked_reduce<ir::min>)
-      .layout(Layout::Reduction).range(range_of_smallest).mirror("ReduceMax").scales();
+      .layout(channels_last_reduction).range(range_of_smallest).mirror("ReduceMax").scales();
   reduce(declare, "ReduceL1", 18, "The sum of absolute values along the axes.", wide, Reduces::Zeros).flops(flops_per_input_element<2>)
       .range(range_of_magnitudes).total();
   reduce(declare, "ReduceL2", 18, "The square root of the sum of squares along the axes.", wide, Reduces::Zeros)

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "ops/infer_helpers.h"
+#include "ops/layouts.h"
 #include "ops/registry.h"
 #include "support/integers.h"
 
@@ -560,7 +561,7 @@ void declare_shape(Declarations& declare) {
       .required_attribute("axis", AttributeKind::Int)
       .infer(infer_concat)
       .fusion(FusionKind::Injective)
-      .axis().fails(Fails::Never).layout(Layout::Concat).range(range_of_all_inputs).whole(Whole::OfWhole).odd().scales();
+      .axis().fails(Fails::Never).layout(channels_last_concat).range(range_of_all_inputs).whole(Whole::OfWhole).odd().scales();
   declare.op("Split", 18)
       .doc("Cuts the input along an axis into parts of the given sizes, or into equal ones.")
       .input("input", "T")
@@ -584,7 +585,7 @@ void declare_shape(Declarations& declare) {
       .type("Tind", {DType::I32, DType::I64})
       .infer(infer_slice)
       .fusion(FusionKind::Injective)
-      .takes_elements().layout(Layout::Slice).movement(Movement::Slice);
+      .takes_elements().layout(along_moved_axes).movement(Movement::Slice);
   declare.op("ReverseSequence", 28)
       .doc("Reverses the first sequence_lens[i] entries along the time axis of each batch entry i.")
       .input("input", "T")

@@ -103,7 +103,7 @@ class Canonicalizer {
     AttributeSet set = node.attributes();
     if (const int rank = node.num_inputs() > 0 ? rank_of(node.input(0)) : -1; rank >= 0) {
       if (node.op().has_axis) set = with_axis_from_front(node, std::move(set), rank);
-      if (node.is("Transpose") && !set.has("perm")) set = set.with("perm", permutation_of(node, rank));
+      if (node.op().movement == Movement::Permutation && !set.has("perm")) set = set.with("perm", permutation_of(node, rank));
     }
     for (const AttributeDeclaration& declared : node.op().attributes) {
       const AttributeValue* value = declared.otherwise ? set.find(declared.name) : nullptr;
@@ -129,7 +129,7 @@ class Canonicalizer {
     if (node.num_inputs() == 2 && node.op().commutative) return constant_last(node);
     const int rank = node.num_inputs() > 0 ? rank_of(node.input(0)) : -1;
     if (rank < 0) return;
-    if (node.is("Slice")) return slice(node, rank);
+    if (node.op().movement == Movement::Slice) return slice(node, rank);
     axes(node, rank);
   }
 
@@ -141,9 +141,8 @@ class Canonicalizer {
   // Axes of 64 bits that count from the front, of the operand or the result, whichever has more. They rise where nothing else is listed in
   // their order, as pads are.
   void axes(Apply& node, int rank) {
-    const auto& inputs = node.op().inputs;
-    const auto place = static_cast<size_t>(std::ranges::find(inputs, "axes", &Formal::name) - inputs.begin());
-    const auto axes = place < inputs.size() ? constant_integers(node, place) : std::nullopt;
+    const size_t place = node.op().find_input("axes").value_or(node.num_inputs());
+    const auto axes = constant_integers(node, place);
     if (!axes) return;
     const AttributeValue* keeps = attribute_or_default(node, "noop_with_empty_axes");
     if (axes->empty() && keeps && identical(*keeps, int64_t{0})) {

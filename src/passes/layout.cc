@@ -10,7 +10,7 @@
 //
 //      x ─▶ Transpose ─▶ [ Conv ─▶ Relu ─▶ Conv ─▶ Add ─▶ ReduceMean ] ─▶ Transpose ─▶ y
 //
-// A node is *flexible* when there is a version of it for the other layout. Flexible nodes that hand each other tensors
+// A node is *flexible* when its declaration has a version for the other layout (ops/layouts.h). Flexible nodes that hand each other tensors
 // are one region (union-find); a region changes its layout when it holds a convolution. Transposes that meet at the
 // borders are cancelled by the simplifier, those of constants folded. Linear in the number of uses.
 #include <algorithm>
@@ -20,6 +20,7 @@
 
 #include "ir/order.h"
 #include "ir/queries.h"
+#include "ops/layouts.h"
 #include "passes/pass.h"
 #include "support/integers.h"
 #include "support/union_find.h"
@@ -32,42 +33,8 @@ namespace {
 
 using namespace ir;
 
-// What becomes of an operand in the other layout.
-enum class Operand : uint8_t {
-  Moved,      // has the layout
-  Realigned,  // broadcasts against it: is given all axes, then moved
-  Same,       // weights, attributes, scalars
-};
-
-// A flexible node.
-struct Flexible {
-  Apply* node;
-  int rank;  // of the tensors that have the layout
-  bool wants_channels_last = false;
-  bool result_moves = true;  // false: the result is the same in both layouts
-  boost::container::small_vector<Operand, 4> operands;
-  // The node's operator and attributes, and those operands that are neither moved nor the same, in the other layout.
-  const Operator* op = nullptr;
-  AttributeSet attributes;
-  boost::container::small_vector<std::pair<size_t, Tensor>, 2> constants;
-};
-
-std::vector<int64_t> to_channels_last(int rank) {
-  std::vector<int64_t> permutation{0};
-  for (int axis = 2; axis < rank; ++axis) permutation.push_back(axis);
-  permutation.push_back(1);
-  return permutation;
-}
-std::vector<int64_t> to_channels_first(int rank) {
-  std::vector<int64_t> permutation{0, rank - 1};
-  for (int axis = 1; axis < rank - 1; ++axis) permutation.push_back(axis);
-  return permutation;
-}
-// Where an axis of [batch, channels, spatial…] is with the channels last; negative axes count from the end.
-int64_t moved_axis(int64_t axis, int rank) {
-  if (axis < 0) axis += rank;
-  return axis == 0 ? 0 : axis == 1 ? rank - 1 : axis - 1;
-}
+using ops::ChannelsLast;
+using Operand = ChannelsLast::Operand;
 
 // Whether a tensor has batch, channels and one to three spatial axes.
 bool is_image(const Node& node) { return rank_of(&node) >= 3 && rank_of(&node) <= 5; }
@@ -79,13 +46,14 @@ bool is_none(const Node* node) { return node->as_value() && node->as_value()->is
 
 class LayoutAssignment {
  public:
-  explicit LayoutAssignment(PassContext& context) : module_(context.module), context_(context) {}
+  explicit LayoutAssignment(PassContext& context)
+      : module_(context.module), context_(context), may_round_(context.options.math == rewrite::Promise::Real) {}
 
   size_t run() {
     ModuleOrder order = topological_order(module_);
     for (const GraphOrder& graph : order.graphs) {
       for (Apply* node : graph.nodes) {
-        if (std::optional<Flexible> flexible = describe(*node)) {
+        if (std::optional<ChannelsLast> flexible = describe(*node)) {
           index_.emplace(node, nodes_.size());
           nodes_.push_back(std::move(*flexible));
         }
@@ -94,7 +62,7 @@ class LayoutAssignment {
     UnionFind regions = find_regions();
     std::vector<bool> is_wanted(nodes_.size(), false);  // by representative
     for (size_t i = 0; i < nodes_.size(); ++i) {
-      if (nodes_[i].wants_channels_last) is_wanted[regions.find(i)] = true;
+      if (nodes_[i].is_preferred) is_wanted[regions.find(i)] = true;
     }
     size_t changes = 0;
     for (size_t i = 0; i < nodes_.size(); ++i) {
@@ -107,164 +75,53 @@ class LayoutAssignment {
 
  private:
   // Which nodes are flexible ------------------------------------------------------------------------
-  std::optional<Flexible> describe(Apply& node) {
+  std::optional<ChannelsLast> describe(Apply& node) const {
     if (node.primitive() != Primitive::Operation || node.num_outputs() != 1 || node.num_inputs() == 0)
       return std::nullopt;
     if (node.op().fusion == FusionKind::Elementwise || node.op().fusion == FusionKind::Broadcast) {
       return describe_elementwise(node);
     }
-    if (!is_image(*node.input(0))) return std::nullopt;
-    Flexible f{.node = &node, .rank = rank_of(node.input(0)), .op = &node.op(), .attributes = node.attributes()};
-    f.operands.assign(node.num_inputs(), Operand::Same);
-    f.operands[0] = Operand::Moved;
-    auto lowered = [&] {
-      f.op = &module_.context().get_operator("Lowered" + node.op().name);
-      f.attributes = f.attributes.with("channels_last", int64_t{1});
-    };
-    const DType dtype = node.input(0)->type()->dtype();
-    const bool is_f32 = dtype == DType::F32;
-    if (node.attributes().get_int("channels_last", 0) != 0) return std::nullopt;
+    if (!node.op().layout || !is_image(*node.input(0)) || node.attributes().get_int("channels_last", 0) != 0) return std::nullopt;
     // The order in which a sum is taken changes its rounding.
-    if (node.op().sums && context_.options.math != rewrite::Promise::Real) return std::nullopt;
-    switch (node.op().layout) {
-      case Layout::Convolution:
-        if (!is_f32) return std::nullopt;
-        lowered();
-        // Kernels that transform a convolution compute what equals it over the reals.
-        if (context_.options.math != rewrite::Promise::Real) f.attributes = f.attributes.with("direct", int64_t{1});
-        f.wants_channels_last = true;
-        return f;
-      case Layout::Pool:
-        if ((!is_f32 && dtype != DType::I8 && dtype != DType::U8) || node.attributes().get_int("storage_order", 0) != 0) return std::nullopt;
-        lowered();
-        f.attributes = f.attributes.without("storage_order");
-        return f;
-      case Layout::PoolGradient:
-      case Layout::ConvolutionGradient: {
-        const bool is_by_weights = node.op().layout == Layout::ConvolutionGradient;
-        if ((is_by_weights && !is_f32) || rank_of(node.input(1)) != f.rank) return std::nullopt;
-        f.operands[1] = Operand::Moved;
-        f.attributes = f.attributes.with("channels_last", int64_t{1});
-        f.wants_channels_last = is_by_weights;
-        f.result_moves = !is_by_weights;
-        return f;
-      }
-      case Layout::Normalization: {
-        // Its parameters may be of other types than x.
-        auto is_of_x = [&](const Use& use) { return use.node->type()->dtype() == DType::F32; };
-        if (!std::ranges::all_of(node.operands(), is_of_x) || node.attributes().get_int("training_mode", 0) != 0)
-          return std::nullopt;
-        lowered();
-        f.attributes = f.attributes.without("training_mode").without("momentum").without("stash_type");
-        return f;
-      }
-      case Layout::Concat:
-        std::ranges::fill(f.operands, Operand::Moved);
-        for (const Use& use : node.operands()) {
-          if (rank_of(use.node) != f.rank) return std::nullopt;
-        }
-        f.attributes = f.attributes.with("axis", moved_axis(node.attributes().require_int("axis"), f.rank));
-        return f;
-      case Layout::GlobalPool: return describe_global_pool(std::move(f));
-      case Layout::Reduction: return describe_reduction(std::move(f));
-      case Layout::Pad: return describe_pad(std::move(f));
-      case Layout::Slice: return describe_slice(std::move(f));
-      case Layout::Resize: return describe_resize(std::move(f));
-      case Layout::None: return std::nullopt;
-    }
-    return std::nullopt;
+    if (node.op().sums && !may_round_) return std::nullopt;
+    ChannelsLast form(node, rank_of(node.input(0)));
+    if (!node.op().layout(form)) return std::nullopt;
+    // Kernels that transform a convolution compute what equals it over the reals.
+    if (form.op->find_attribute("direct") && !may_round_) form.attributes = form.attributes.with("direct", int64_t{1});
+    return form;
   }
 
   // Every operand broadcasts against the result axis by axis.
-  std::optional<Flexible> describe_elementwise(Apply& node) {
+  static std::optional<ChannelsLast> describe_elementwise(Apply& node) {
     if (!is_image(node)) return std::nullopt;
     const int rank = rank_of(&node);
     // Quantization: by one scale.
     const bool has_axis = node.op().find_attribute("axis") != nullptr;
-    Flexible f{.node = &node, .rank = rank, .op = &node.op(), .attributes = node.attributes()};
+    ChannelsLast f(node, rank);
     bool any_moved = false;
     for (const Use& use : node.operands()) {
       const Type* type = use.node->type();
       if (is_none(use.node)) {
-        f.operands.push_back(Operand::Same);
+        f.operands[use.index()] = Operand::Same;
         continue;
       }
       if (!type || !type->is_tensor() || !type->has_rank()) return std::nullopt;
       const bool is_byte = type->dtype() == DType::I8 || type->dtype() == DType::U8;
       if (!is_float(type->dtype()) && type->dtype() != DType::Bool && !is_byte) return std::nullopt;
       if (type->rank() == 0 || (type->rank() == 1 && type->dim(0).is_constant() && type->dim(0).constant() == 1)) {
-        f.operands.push_back(Operand::Same);
+        f.operands[use.index()] = Operand::Same;
       } else if (has_axis && any_moved) {
         return std::nullopt;
       } else if (type->rank() == rank) {
-        f.operands.push_back(Operand::Moved);
+        f.operands[use.index()] = Operand::Moved;
         any_moved = any_moved || !use.node->is_value();
       } else if (constant_tensor(use.node) || is_by_channel(*type, rank)) {
-        f.operands.push_back(Operand::Realigned);
+        f.operands[use.index()] = Operand::Realigned;
       } else {
         return std::nullopt;
       }
     }
     return any_moved ? std::optional(std::move(f)) : std::nullopt;
-  }
-
-  std::optional<Flexible> describe_global_pool(Flexible f) {
-    f.op = &module_.context().get_operator(f.node->op().sums ? "ReduceMean" : "ReduceMax");
-    f.attributes = {{"keepdims", int64_t{1}}};
-    std::vector<int64_t> axes(static_cast<size_t>(f.rank) - 2);
-    std::iota(axes.begin(), axes.end(), 1);
-    f.operands.push_back(Operand::Same);
-    f.constants.emplace_back(1, Tensor::vector<int64_t>(axes));
-    return f;
-  }
-
-  std::optional<Flexible> describe_reduction(Flexible f) {
-    auto axes = constant_integers(*f.node, 1);
-    if (!axes || axes->empty()) return std::nullopt;
-    for (int64_t& axis : *axes) axis = moved_axis(axis, f.rank);
-    std::ranges::sort(*axes);
-    if (f.node->attributes().get_int("keepdims", 1) == 0) {
-      // What is left must be in the same order in both layouts: no channels, or nothing but them and the batch.
-      bool no_channels = axes->back() == f.rank - 1;
-      int64_t spatial = std::ranges::count_if(*axes, [&](int64_t axis) { return axis > 0 && axis < f.rank - 1; });
-      if (!no_channels && spatial != f.rank - 2) return std::nullopt;
-      f.result_moves = false;
-    }
-    f.constants.emplace_back(1, Tensor::vector<int64_t>(*axes));
-    return f;
-  }
-
-  std::optional<Flexible> describe_pad(Flexible f) {
-    auto pads = constant_integers(*f.node, 1);
-    size_t rank = static_cast<size_t>(f.rank);
-    if (!pads || pads->size() != 2 * rank || f.node->has_input(3)) return std::nullopt;
-    std::vector<int64_t> moved;
-    for (size_t side : {size_t{0}, rank}) {
-      for (int64_t axis : to_channels_last(f.rank)) moved.push_back((*pads)[side + static_cast<size_t>(axis)]);
-    }
-    f.constants.emplace_back(1, Tensor::vector<int64_t>(moved));
-    return f;
-  }
-
-  std::optional<Flexible> describe_slice(Flexible f) {
-    auto axes = constant_integers(*f.node, 3);
-    // All indices of a Slice have one type.
-    if (!axes || constant_tensor(f.node->input(3))->dtype() != DType::I64) return std::nullopt;
-    for (int64_t& axis : *axes) axis = moved_axis(axis, f.rank);
-    f.constants.emplace_back(3, Tensor::vector<int64_t>(*axes));
-    return f;
-  }
-
-  // Scales, sizes and the region are in the order of the axes.
-  std::optional<Flexible> describe_resize(Flexible f) {
-    std::vector<int64_t> axes = f.attributes.get_ints("axes");
-    if (axes.empty()) {
-      axes.resize(static_cast<size_t>(f.rank));
-      std::iota(axes.begin(), axes.end(), 0);
-    }
-    for (int64_t& axis : axes) axis = moved_axis(axis, f.rank);
-    f.attributes = f.attributes.with("axes", axes);
-    return f;
   }
 
   // Regions -----------------------------------------------------------------------------------------
@@ -275,7 +132,7 @@ class LayoutAssignment {
         if (nodes_[i].operands[o] != Operand::Moved) continue;
         auto producer = index_.find(nodes_[i].node->input(o));
         if (producer == index_.end()) continue;
-        const Flexible& from = nodes_[producer->second];
+        const ChannelsLast& from = nodes_[producer->second];
         // A value of another graph is a border: graphs are not ordered among each other.
         if (from.result_moves && from.node->graph() == nodes_[i].node->graph()) regions.unite(producer->second, i);
       }
@@ -296,15 +153,15 @@ class LayoutAssignment {
   }
 
   // The value with the channels last.
-  Node* moved(Node* value, const Flexible& user) {
-    auto transposed = [&](Graph* graph) { return transpose(value, to_channels_last(user.rank), graph, user.node->location()); };
+  Node* moved(Node* value, const ChannelsLast& user) {
+    auto transposed = [&](Graph* graph) { return transpose(value, ops::to_channels_last(user.rank), graph, user.node->location()); };
     if (!value->graph()) return transposed(user.node->graph());  // a constant is used in many graphs; equal applications are merged later
     auto known = moved_.find(value);
     return known != moved_.end() ? known->second : moved_[value] = transposed(value->graph());
   }
 
   // A constant, or numbers for the channels, of lower rank with all axes, channels last.
-  Node* realigned(Node* operand, const Flexible& user) {
+  Node* realigned(Node* operand, const ChannelsLast& user) {
     const size_t missing = static_cast<size_t>(user.rank - operand->type()->rank());
     Graph* const graph = user.node->graph();
     Node* whole;
@@ -318,10 +175,10 @@ class LayoutAssignment {
       Node* inputs[] = {operand, module_.constant(Tensor::vector<int64_t>(axes))};
       whole = apply(graph, module_.context().get_operator("Unsqueeze"), inputs, {}, user.node->location());
     }
-    return transpose(whole, to_channels_last(user.rank), graph, user.node->location());
+    return transpose(whole, ops::to_channels_last(user.rank), graph, user.node->location());
   }
 
-  void rebuild(const Flexible& f) {
+  void rebuild(const ChannelsLast& f) {
     boost::container::small_vector<Node*, 4> inputs;
     for (size_t i = 0; i < f.operands.size(); ++i) {
       Node* operand = i < f.node->num_inputs() ? f.node->input(i) : nullptr;
@@ -335,7 +192,7 @@ class LayoutAssignment {
     Apply* made = apply(f.node->graph(), *f.op, inputs, f.attributes, f.node->location(), f.node->name());
     Node* replacement = made;
     if (f.result_moves) {
-      replacement = transpose(made, to_channels_first(f.rank), f.node->graph(), f.node->location());
+      replacement = transpose(made, ops::to_channels_first(f.rank), f.node->graph(), f.node->location());
       moved_[replacement] = made;  // what other regions take it for
     }
     context_.remarks.applied(kLayout.name, "channels-last", *f.node);
@@ -344,7 +201,8 @@ class LayoutAssignment {
 
   Module& module_;
   PassContext& context_;
-  std::vector<Flexible> nodes_;
+  const bool may_round_;
+  std::vector<ChannelsLast> nodes_;
   boost::unordered_flat_map<const Node*, size_t> index_;  // into nodes_
   boost::unordered_flat_map<const Node*, Node*> moved_;   // the channels-last version of a value
 };

@@ -387,12 +387,11 @@ Object Lowering::call_operator(const std::string& name, Arguments arguments) {
       static_cast<size_t>(std::ranges::count(op->outputs, ir::Formal::Arity::Required, &ir::Formal::arity));
   for (auto& [key, given] : arguments.named) {
     const Object value = known_items(given);
-    auto input = std::ranges::find(op->inputs, key, &ir::Formal::name);
+    const std::optional<size_t> input = op->find_input(key);
     auto attribute = std::ranges::find(op->attributes, key, &ir::AttributeDeclaration::name);
-    if (input != op->inputs.end()) {
-      const auto i = static_cast<size_t>(input - op->inputs.begin());
-      if (operands.size() <= i) operands.resize(i + 1);
-      operands[i] = value;
+    if (input) {
+      if (operands.size() <= *input) operands.resize(*input + 1);
+      operands[*input] = value;
     } else if (attribute != op->attributes.end()) {
       if (value.is_none()) continue;
       auto converted = attribute_of(value, attribute->kind);
