@@ -1,5 +1,6 @@
 // Operands are ordered and main is given, so that a walk from main's result over both modules at once pairs every node
-// with the only one it could be equal to. What is paired once must stay paired, in both directions.
+// with the only one it could be equal to. What is paired once must stay paired, in both directions. Two functions of one module are walked
+// from their results, and what is around them is paired with itself.
 #include "ir/isomorphic.h"
 
 #include <fmt/format.h>
@@ -14,10 +15,21 @@ class Pairing {
  public:
   Pairing(const Module& a, const Module& b, const Comparison& comparison) : a_(a), b_(b), comparison_(comparison) {}
 
-  std::string run() {
+  std::string of_modules() {
     if (!a_.main() || !b_.main()) return a_.main() == b_.main() ? "" : "only one module has a main graph";
     if (comparison_.interface && a_.output_names() != b_.output_names()) return "the names of the results differ";
-    pair_graphs(*a_.main(), *b_.main());
+    return of_graphs(*a_.main(), *b_.main());
+  }
+
+  std::string of_functions(const Graph& f, const Graph& g) {
+    if (f.parent() != g.parent()) return "the functions are in different places";
+    function_ = &f;
+    return of_graphs(f, g);
+  }
+
+ private:
+  std::string of_graphs(const Graph& x, const Graph& y) {
+    pair_graphs(x, y);
     while (difference_.empty() && !pending_.empty()) {
       auto [x, y] = pending_.back();
       pending_.pop_back();
@@ -26,7 +38,6 @@ class Pairing {
     return difference_;
   }
 
- private:
   template <class... Args>
   bool differ(fmt::format_string<Args...> format, Args&&... args) {
     if (difference_.empty()) difference_ = fmt::format(format, std::forward<Args>(args)...);
@@ -46,8 +57,9 @@ class Pairing {
   bool pair_graphs(const Graph& x, const Graph& y) {
     auto what = [&] { return fmt::format("@{}", x.name()); };
     if (!pair<Graph>(&x, &y, graphs_, graphs_back_, what)) return difference_.empty();
-    if (!x.parent() != !y.parent()) return differ("{}: nested on one side only", what());
-    if (x.parent() && !pair_graphs(*x.parent(), *y.parent())) return false;
+    const bool is_function = &x == function_;
+    if (!is_function && !x.parent() != !y.parent()) return differ("{}: nested on one side only", what());
+    if (!is_function && x.parent() && !pair_graphs(*x.parent(), *y.parent())) return false;
     if (x.parameters().size() != y.parameters().size()) {
       return differ("{}: {} parameters against {}", what(), x.parameters().size(), y.parameters().size());
     }
@@ -77,12 +89,18 @@ class Pairing {
     return !comparison_.types || !x || !y || x == y || (&a_.context() != &b_.context() && to_string(x) == to_string(y));
   }
 
+  bool is_around(const Node& x) const {
+    const Graph* graph = constant_function(&x) ? constant_function(&x) : x.graph();
+    return function_ && graph && !graph->is_inside(function_);
+  }
+
   void compare_operands(const Apply& x, const Apply& y) {
     for (size_t i = 0; i < x.num_inputs() && difference_.empty(); ++i) compare(*x.input(i), *y.input(i), i, x);
   }
 
   bool compare(const Node& x, const Node& y, size_t index, const Apply& user) {
     auto what = [&] { return fmt::format("@{}: operand {} of {}", user.graph()->name(), index, describe(user)); };
+    if (is_around(x)) return &x == &y || differ("{}: {} against {}", what(), describe(x), describe(y));
     if (x.kind() != y.kind()) return differ("{}: {} against {}", what(), describe(x), describe(y));
     if (!same_type(x.type(), y.type())) {
       return differ("{}: {} against {}", what(), to_string(x.type()), to_string(y.type()));
@@ -121,6 +139,7 @@ class Pairing {
 
   const Module &a_, &b_;
   const Comparison comparison_;
+  const Graph* function_ = nullptr;  // what is compared, where it is not the modules
   std::string difference_;
   boost::unordered_flat_map<const Node*, const Node*> nodes_, nodes_back_;
   boost::unordered_flat_map<const Graph*, const Graph*> graphs_, graphs_back_;
@@ -130,7 +149,9 @@ class Pairing {
 }  // namespace
 
 std::string difference(const Module& a, const Module& b, const Comparison& comparison) {
-  return Pairing(a, b, comparison).run();
+  return Pairing(a, b, comparison).of_modules();
 }
+
+bool isomorphic(const Graph& f, const Graph& g) { return Pairing(f.module(), g.module(), {}).of_functions(f, g).empty(); }
 
 }  // namespace anfora::ir

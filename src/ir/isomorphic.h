@@ -1,5 +1,5 @@
-// Structural equality of modules, for tests: the same graphs of the same nodes, up to names, ids and order of creation.
-// Sharing counts: Add(f, f) of one node f is not Add(f, g) of two equal ones. Only what main depends on is compared.
+// Structural equality: the same graphs of the same nodes, up to names, ids and order of creation. Sharing counts: Add(f, f) of one node f
+// is not Add(f, g) of two equal ones. Only what the results depend on is compared.
 #pragma once
 
 #include <string>
@@ -21,5 +21,8 @@ std::string difference(const Module& a, const Module& b, const Comparison& compa
 inline bool isomorphic(const Module& a, const Module& b, const Comparison& comparison = {}) {
   return difference(a, b, comparison).empty();
 }
+
+// Of two functions of one module. Equal ones stand in the same graph and read the same values from around them.
+bool isomorphic(const Graph& f, const Graph& g);
 
 }  // namespace anfora::ir

@@ -32,6 +32,7 @@
 #include "analysis/calls.h"
 #include "analysis/cost.h"
 #include "analysis/memory_profile.h"
+#include "ir/isomorphic.h"
 #include "ir/order.h"
 #include "passes/expression.h"
 #include "passes/pass.h"
@@ -228,8 +229,6 @@ class Merging {
   }
 
   // Functions -------------------------------------------------------------------------------------------------------
-  using Nodes = boost::unordered_flat_map<const Graph*, std::span<Apply* const>>;
-
   // Whether two functions are one, for all that is hashed: operators and attributes in order, and what is read from outside.
   static uint64_t hash_of(const Graph& graph, std::span<Apply* const> nodes) {
     uint64_t h = hash_combine(graph.parameters().size(), hash_pointer(graph.parent()));
@@ -245,8 +244,6 @@ class Merging {
   }
 
   void merge_functions(std::span<const GraphOrder* const> graphs) {
-    Nodes nodes;
-    for (const GraphOrder* graph : graphs) nodes.emplace(graph->graph, graph->nodes);
     boost::unordered_flat_map<uint64_t, std::vector<Graph*>> by_hash;
     boost::unordered_flat_set<const Graph*> gone;
     for (const GraphOrder* entry : graphs) {  // outer ones first
@@ -257,7 +254,7 @@ class Merging {
       }
       std::vector<Graph*>& alike = by_hash[hash_of(*graph, entry->nodes)];
       auto same = std::ranges::find_if(
-          alike, [&](Graph* other) { return are_used_alike(*other, *graph) && are_equal(nodes, *other, *graph); });
+          alike, [&](Graph* other) { return are_used_alike(*other, *graph) && isomorphic(*other, *graph); });
       if (same == alike.end()) {
         alike.push_back(graph);
         continue;
@@ -292,47 +289,6 @@ class Merging {
         return std::ranges::equal(x->operands().subspan(1), y->operands().subspan(1), {}, &Use::node, &Use::node);
       });
     });
-  }
-
-  // Node by node; the order of nodes depends on nothing but the structure.
-  static bool are_equal(const Nodes& nodes, const Graph& f, const Graph& g) {
-    boost::unordered_flat_map<const Node*, const Node*> image;  // of what is in f
-    std::vector<std::pair<const Graph*, const Graph*>> pending;
-    auto pair = [&](const Graph& a, const Graph& b) {
-      if (a.parameters().size() != b.parameters().size()) return false;
-      image.emplace(a.value(), b.value());
-      for (size_t i = 0; i < a.parameters().size(); ++i) {
-        if (a.parameter(i)->type() != b.parameter(i)->type()) return false;
-        image.emplace(a.parameter(i), b.parameter(i));
-      }
-      pending.emplace_back(&a, &b);
-      return true;
-    };
-    auto same_operand = [&](const Node* x, const Node* y) {
-      if (auto known = image.find(x); known != image.end()) return known->second == y;
-      const Graph *a = constant_function(x), *b = constant_function(y);
-      if (a && b && a->is_inside(&f) && b->is_inside(&g)) return pair(*a, *b);
-      return x == y;
-    };
-    if (!pair(f, g)) return false;
-    for (size_t next = 0; next < pending.size(); ++next) {
-      auto [a, b] = pending[next];
-      auto in_a = nodes.find(a), in_b = nodes.find(b);
-      if (in_a == nodes.end() || in_b == nodes.end()) return false;
-      auto y = in_b->second.begin();
-      for (const Apply* x : in_a->second) {
-        if (x->is_erased()) continue;
-        while (y != in_b->second.end() && (*y)->is_erased()) ++y;
-        if (y == in_b->second.end()) return false;
-        bool same = &x->op() == &(*y)->op() && &x->attributes() == &(*y)->attributes() &&
-                    x->num_outputs() == (*y)->num_outputs() && x->num_inputs() == (*y)->num_inputs();
-        for (size_t i = 0; same && i < x->num_inputs(); ++i) same = same_operand(x->input(i), (*y)->input(i));
-        if (!same) return false;
-        image.emplace(x, *y++);
-      }
-      if (std::any_of(y, in_b->second.end(), [](const Apply* rest) { return !rest->is_erased(); })) return false;
-    }
-    return true;
   }
 
   PassContext& context_;
