@@ -37,8 +37,9 @@ wheel: ## the Python package as a wheel that brings everything: dist/
 	@scripts/bootstrap --wheel
 	@scripts/wheel
 
-docs: build ## write the generated documents anew: docs/ops.md, docs/rules.md
+docs: build ## write the generated documents anew: docs/ops.md, docs/passes.md, docs/rules.md
 	@$(BUILD)/anfora operators --markdown > docs/ops.md
+	@$(BUILD)/anfora passes --markdown > docs/passes.md
 	@$(BUILD)/tests/rules/rules_test --table $(BUILD)/tests/rules/rules-checked.tsv > /dev/null
 	@tests/docs/rules.sh --write $(BUILD)/anfora docs $(BUILD)/tests/rules/rules-checked.tsv
 

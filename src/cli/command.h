@@ -68,6 +68,7 @@ Action add_run(CLI::App& app);
 Action add_bench(CLI::App& app);
 Action add_verify(CLI::App& app);
 Action add_operators(CLI::App& app);
+Action add_passes(CLI::App& app);
 Action add_reduce(CLI::App& app);
 Action add_rules(CLI::App& app);
 Action add_explain(CLI::App& app);

@@ -141,7 +141,7 @@ int anfora::cli::run_command_line(int argc, char** argv) {
   cli::Action chosen;
   for (cli::Action (*add)(CLI::App&) :
        {cli::add_info, cli::add_dump, cli::add_opt, cli::add_run, cli::add_bench, cli::add_verify, cli::add_reduce,
-        cli::add_operators, cli::add_rules, cli::add_explain, cli::add_diff, cli::add_cfg, cli::add_grad, cli::add_compile}) {
+        cli::add_operators, cli::add_passes, cli::add_rules, cli::add_explain, cli::add_diff, cli::add_cfg, cli::add_grad, cli::add_compile}) {
     size_t before = app.get_subcommands({}).size();
     cli::Action action = add(app);
     CLI::App* command = app.get_subcommands({})[before];

@@ -208,6 +208,6 @@ size_t run_inline(PassContext& context) { return context.module.graphs().size() 
 
 }  // namespace
 
-const Pass kInline{"inline", "inlining", "inline function bodies", run_inline};
+const Pass kInline{"inline", "inlining", "inline functions that are called once, and small ones", run_inline};
 
 }  // namespace anfora::passes

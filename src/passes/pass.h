@@ -5,6 +5,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <source_location>
 #include <span>
 #include <string>
 #include <string_view>
@@ -142,6 +143,7 @@ struct Pass {
   std::string_view doc;         // what a report calls its work: "constant folding"
   std::string_view note;        // … and adds for who does not know it: "shapes and casts known before the run"
   size_t (*run)(PassContext&);  // returns the number of changes
+  std::source_location where = std::source_location::current();
 };
 // Each is a constant of its file; the lists of pipeline/pipelines.cc name them.
 

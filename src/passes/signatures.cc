@@ -515,6 +515,6 @@ size_t run_signatures(PassContext& context) { return Signatures(context).run(); 
 
 }  // namespace
 
-const Pass kSignatures{"signatures", "signatures", "drop unused parameters and results of functions", run_signatures};
+const Pass kSignatures{"signatures", "signatures", "specialize functions, capture invariant parameters, drop unused results", run_signatures};
 
 }  // namespace anfora::passes

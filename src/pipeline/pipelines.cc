@@ -109,9 +109,6 @@ bool has_faster_parts(const ir::Apply& node) {
   return node.is("RotaryEmbedding") || (node.is("Attention") && !passes::has_attention_kernel(node));
 }
 
-struct Constraint {
-  std::string_view before, after, reason;
-};
 constexpr Constraint kOrder[] = {
     {"expand", "attention", "operators of ONNX Runtime expand to Attention"},
     {"attention", "simplify", "the parts are simplified as any other code"},
@@ -161,7 +158,7 @@ std::vector<const Pass*> flattened(const Pipeline& pipeline) {
   return list;
 }
 
-// Whether some run of `after` comes behind the first one of `before`; also where one of them does not occur.
+// Also where one of the two does not occur.
 bool keeps(const Constraint& constraint, std::span<const Pass* const> list) {
   auto before = std::ranges::find(list, constraint.before, &Pass::name);
   auto after = std::ranges::find(list.rbegin(), list.rend(), constraint.after, &Pass::name);
@@ -179,10 +176,17 @@ const Pipeline kGradient{
     .name = "gradient", .stages = kGradientStages, .is_stored = false, .avoids = passes::lacks_gradient};
 const Pipeline kLower{.name = "lower", .stages = kLowerStages, .is_stored = false};
 
+std::span<const Pipeline* const> all_pipelines() {
+  static constexpr const Pipeline* kAll[] = {&kStore, &kOnnxRuntime, &kExecute, &kLower, &kGradient};
+  return kAll;
+}
+
+std::span<const Constraint> order_of_passes() { return kOrder; }
+
 std::span<const Pass* const> all_passes() {
   static const std::vector<const Pass*> kAll = [] {
     std::vector<const Pass*> all;
-    for (const Pipeline* pipeline : {&kStore, &kOnnxRuntime, &kExecute, &kGradient}) {
+    for (const Pipeline* pipeline : all_pipelines()) {
       for (const Pass* pass : flattened(*pipeline)) {
         if (!std::ranges::count(all, pass)) all.push_back(pass);
       }

@@ -44,6 +44,7 @@ extern const Pipeline kExecute;      // to run here, from what was read to what 
 extern const Pipeline kLower;        // the end of it, on a module that is optimized
 extern const Pipeline kGradient;     // to the gradients of a result, see passes/differentiate/; to be optimized
 
+std::span<const Pipeline* const> all_pipelines();
 // All passes that occur in a pipeline, each once, and those that checks alone run.
 std::span<const passes::Pass* const> all_passes();
 const passes::Pass* find_pass(std::string_view name);  // null when there is none
@@ -51,7 +52,12 @@ const passes::Pass& get_pass(std::string_view name);   // throws Internal when t
 // Whether it is a pass that runs to a fixpoint with others, on what ONNX can express.
 bool is_canonicalizing(const passes::Pass& pass);
 
-// Throws Internal, with the reason, where a pipeline has two passes in an order that they must not have.
+// In a pipeline that has both, some run of `after` comes behind the first one of `before`.
+struct Constraint {
+  std::string_view before, after, reason;
+};
+std::span<const Constraint> order_of_passes();
+// Throws Internal, with the reason, where a pipeline does not keep them.
 void check_order(const Pipeline& pipeline);
 
 }  // namespace anfora::pipeline

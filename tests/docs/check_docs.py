@@ -5,7 +5,7 @@ usage: check_docs.py [--bless] SOURCE BUILD [PAGE…]
   --bless   write what the commands print into the pages
 
 Each page is tried in a scratch copy of the sources, in which build/ has the programs of BUILD. README.md beside this file says
-what is done with which block. Generated pages (ops.md, rules.md, pass-tests.md) have tests of their own.
+what is done with which block. Generated pages (ops.md, passes.md, rules.md, pass-tests.md) have tests of their own.
 """
 import argparse
 import pathlib
@@ -19,7 +19,7 @@ import tempfile
 import snippets
 from pages import Page
 
-GENERATED = {"ops.md", "rules.md", "pass-tests.md"}
+GENERATED = {"ops.md", "passes.md", "rules.md", "pass-tests.md"}
 COPIED = ("CMakeLists.txt", "CMakePresets.json", "Makefile", "README.md", "bench", "cmake", "docs", "examples", "include", "rules",
           "scripts", "src", "tests", "tools")
 # What a command starts with, in a block or in the text.
