@@ -10,8 +10,8 @@
 //     %3 = Sub(%1, %2)         →       %3' = Sub(%1, %2);  %3 = Mul(%3', RandomUniformLike(%3'){low=1 − 4u, high=1 + 4u})
 //
 // What an element moves then is its noise. Elements of both models are equal when they differ by no more than the tolerance
-// of their type plus a multiple of the noise of both. An integer, a bool, or a shape that moves at all is not decided by the
-// model. This comes in only where the plain comparison has found a difference, and each time that it does is counted.
+// of their type plus a multiple of the noise of both. An integer, a bool, a string or a shape that moves at all is not decided by the
+// model; of a string that is a numeral, what Cast makes of a float, the number may differ by as much as it moves. This comes in only where the plain comparison has found a difference, and each time that it does is counted.
 #pragma once
 
 #include <string>
