@@ -2,7 +2,7 @@
 //
 //     call_overhead bench/add.ir 200000 1        model, calls a round, threads
 //
-// Prints one line of JSON: microseconds a call of the public and of the inner interface, with outputs given or new.
+// Sizes that only a run knows are 1. Prints one line of JSON: microseconds a call of the public and of the inner interface, with outputs given or new.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -10,6 +10,7 @@
 #include <limits>
 #include <vector>
 
+#include "anfora/error.h"
 #include "anfora/model.h"
 #include "driver/model.h"
 
@@ -34,7 +35,7 @@ double measure(int calls, Call&& call) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   if (argc < 2) return std::fprintf(stderr, "usage: call_overhead model [calls [threads]]\n"), 2;
   const int calls = argc > 2 ? std::atoi(argv[2]) : 200'000;
   const int threads = argc > 3 ? std::atoi(argv[3]) : 1;
@@ -43,7 +44,9 @@ int main(int argc, char** argv) {
   anfora::NamedTensors inputs, outputs;
   std::vector<Datum> data;
   for (const anfora::ValueInfo& input : model.inputs()) {
-    data.push_back(inputs[input.name] = anfora::Tensor::zeros(input.dtype, input.shape));
+    anfora::Shape shape = input.shape;
+    std::ranges::replace(shape, anfora::kUnknownSize, 1);
+    data.push_back(inputs[input.name] = anfora::Tensor::zeros(input.dtype, shape));
   }
   const anfora::Executable executable = std::move(model).compile({.threads = threads});
   outputs = executable.run(inputs);
@@ -57,4 +60,6 @@ int main(int argc, char** argv) {
   std::printf(R"({"threads": %d, "given": %.3f, "new": %.3f, "inner_given": %.3f, "inner_new": %.3f})" "\n", threads, given,
               fresh, inner_given, inner_fresh);
   return 0;
+} catch (const anfora::Error& error) {
+  return std::fprintf(stderr, "call_overhead: %s\n", error.what()), 1;
 }
