@@ -119,12 +119,26 @@ void Cloner::copy_node(const Apply& node) {
     graph->return_node()->set_location(module_.inlined(node.location(), inlined_at_));
     return;
   }
-  boost::container::small_vector<Node*, 8> inputs;
-  for (const Use& use : node.operands()) inputs.push_back(image_of(use.node));
-  Apply* image = module_.apply_interned(graph, node.op(), {inputs.data(), inputs.size()}, &node.attributes(),
-                                        node.num_outputs(), module_.inlined(node.location(), inlined_at_), node.name());
-  image->set_type(node.type());
+  Apply* image = copy_of(module_, node, graph, operands_of(node, [&](Node* operand) { return image_of(operand); }));
+  image->set_location(module_.inlined(node.location(), inlined_at_));
   images_.emplace(&node, image);
+}
+
+Operands operands_of(const Apply& node) {
+  return operands_of(node, [](Node* operand) { return operand; });
+}
+
+Apply* copy_of(Module& module, const Apply& node, Graph* graph, std::span<Node* const> operands) {
+  Apply* copy = module.apply_interned(graph, node.op(), operands, &node.attributes(), node.num_outputs(), node.location(), node.name());
+  copy->set_type(node.type());
+  return copy;
+}
+
+Apply* with_operands(Module& module, Apply& node, std::span<Node* const> operands) {
+  Apply* made = copy_of(module, node, node.graph(), operands);
+  module.replace(&node, made);
+  module.erase(&node);
+  return made;
 }
 
 Graph* Cloner::copy(const Graph& graph, Graph* parent, std::string_view name) {
@@ -274,18 +288,16 @@ class Transfer {
 
   void copy_node(const Apply& node) {
     Graph* graph = image_of(node.graph());
-    boost::container::small_vector<Node*, 8> inputs;
-    for (const Use& use : node.operands()) inputs.push_back(image_of(use.node));
+    const Operands inputs = operands_of(node, [&](Node* operand) { return image_of(operand); });
     Apply* made;
     if (node.primitive() == Primitive::Return) {
       to_.set_result(graph, inputs[0]);
       made = graph->return_node();
-      made->set_location(location_of(node.location()));
+      made->set_type(node.type());
     } else {
-      made = to_.apply_interned(graph, node.op(), {inputs.data(), inputs.size()}, &node.attributes(), node.num_outputs(),
-                                location_of(node.location()), node.name());
+      made = copy_of(to_, node, graph, inputs);
     }
-    made->set_type(node.type());
+    made->set_location(location_of(node.location()));
     images_[node.id()] = made;
   }
 

@@ -16,6 +16,7 @@
 // another signature, and the reference stays with the original: only the first round is specialized.
 #pragma once
 
+#include <boost/container/small_vector.hpp>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <memory>
 #include <span>
@@ -76,6 +77,20 @@ Lifted lift(Module& module, const Graph& graph);
 
 // The function as one of another module of the same context, with those that it uses; it is at the top level.
 Graph* import(Module& into, const Graph& function);
+
+// The operands of an application; those that `image` gives for them.
+using Operands = boost::container::small_vector<Node*, 8>;
+Operands operands_of(const Apply& node);
+template <class F>
+Operands operands_of(const Apply& node, F&& image) {
+  Operands operands;
+  for (const Use& use : node.operands()) operands.push_back(image(use.node));
+  return operands;
+}
+// The same application of these operands, in a graph. It has the type, the location and the name of the original.
+Apply* copy_of(Module& module, const Apply& node, Graph* graph, std::span<Node* const> operands);
+// The same in the place of the original.
+Apply* with_operands(Module& module, Apply& node, std::span<Node* const> operands);
 
 // A copy of everything, what is dead included, that shares only the context and the bytes of the constants.
 std::unique_ptr<Module> clone(const Module& module);

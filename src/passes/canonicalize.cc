@@ -15,6 +15,7 @@
 #include <limits>
 #include <optional>
 
+#include "ir/clone.h"
 #include "ir/order.h"
 #include "ir/queries.h"
 #include "passes/pass.h"
@@ -78,10 +79,8 @@ class Canonicalizer {
     while (kept > num_read && may_lack_result(node.op(), kept - 1)) --kept;
     if (kept == node.num_outputs()) return &node;
 
-    boost::container::small_vector<Node*, 8> inputs;
-    for (const Use& use : node.operands()) inputs.push_back(use.node);
-    Apply* made = module_.apply_interned(node.graph(), node.op(), {inputs.data(), inputs.size()}, &node.attributes(),
-                                         kept, node.location(), kept == 1 ? name : node.name());
+    Apply* made = module_.apply_interned(node.graph(), node.op(), operands_of(node), &node.attributes(), kept, node.location(),
+                                         kept == 1 ? name : node.name());
     if (const Type* type = node.type(); type && type->is_tuple())
       made->set_type(kept == 1 ? type->element(0) : module_.context().tuple_type(type->elements().first(kept)));
     changed(node, kResult);
@@ -152,8 +151,7 @@ class Canonicalizer {
     Integers canonical;
     for (int64_t axis : *axes) canonical.push_back(from_front(axis, counted));
     if (place == 1) std::ranges::sort(canonical);
-    boost::container::small_vector<Node*, 4> operands;
-    for (const Use& use : node.operands()) operands.push_back(use.node);
+    Operands operands = operands_of(node);
     operands[place] = index_constant(canonical, DType::I64);
     set_operands(node, operands);
   }
@@ -187,15 +185,8 @@ class Canonicalizer {
   void set_operands(Apply& node, std::span<Node* const> operands) {
     if (std::ranges::equal(node.operands(), operands, {}, &Use::node)) return;
     changed(node, kOperand);
-    if (node.num_inputs() == operands.size()) {
-      for (size_t i = 0; i < operands.size(); ++i) module_.set_operand(&node, i, operands[i]);
-      return;
-    }
-    Apply* made =
-        module_.apply_interned(node.graph(), node.op(), operands, &node.attributes(), 1, node.location(), node.name());
-    made->set_type(node.type());
-    module_.replace(&node, made);
-    module_.erase(&node);
+    if (node.num_inputs() != operands.size()) return (void)with_operands(module_, node, operands);
+    for (size_t i = 0; i < operands.size(); ++i) module_.set_operand(&node, i, operands[i]);
   }
 
   Value* index_constant(const Integers& values, DType dtype) {

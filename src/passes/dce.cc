@@ -14,12 +14,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/container/small_vector.hpp>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <utility>
 #include <vector>
 
 #include "analysis/calls.h"
+#include "ir/clone.h"
 #include "passes/pass.h"
 #include "support/union_find.h"
 
@@ -144,16 +144,11 @@ class DeadCode {
         if (node->id() >= live_.size() || !live_[node->id()] || node->primitive() != Primitive::Call) continue;
         Signature* signature = callee_signature(*node);
         if (!signature) continue;
-        boost::container::small_vector<Node*, 8> inputs{node->input(0)};
+        Operands inputs{node->input(0)};
         for (size_t i = 1; i < node->num_inputs(); ++i) {
           if (signature->live[i - 1]) inputs.push_back(node->input(i));
         }
-        if (inputs.size() == node->num_inputs()) continue;
-        Apply* call = module_.apply_interned(graph, node->op(), {inputs.data(), inputs.size()}, &node->attributes(), 1,
-                                             node->location(), node->name());
-        call->set_type(node->type());
-        module_.replace(node, call);
-        module_.erase(node);
+        if (inputs.size() < node->num_inputs()) with_operands(module_, *node, inputs);
       }
     }
   }

@@ -40,6 +40,7 @@
 
 #include "analysis/cost.h"
 #include "analysis/group_space.h"
+#include "ir/clone.h"
 #include "ir/order.h"
 #include "ir/queries.h"
 #include "passes/pass.h"
@@ -386,15 +387,11 @@ class Grouping {
     std::vector<Apply*> dead;
     for (uint32_t i : members) {
       const Apply& node = *nodes_[i];
-      boost::container::small_vector<Node*, 4> inputs;
-      for (const Use& use : node.operands()) {
-        auto image = images.find(use.node);
-        inputs.push_back(image == images.end() ? use.node : image->second);
-      }
-      Apply* copy = module_.apply_interned(function, node.op(), {inputs.data(), inputs.size()}, &node.attributes(), 1,
-                                           node.location(), node.name());
-      copy->set_type(node.type());
-      images.emplace(&node, copy);
+      const Operands inputs = operands_of(node, [&](Node* operand) {
+        const auto image = images.find(operand);
+        return image == images.end() ? operand : image->second;
+      });
+      images.emplace(&node, copy_of(module_, node, function, inputs));
       dead.push_back(nodes_[i]);
     }
     replace(*function, arguments, results, images);

@@ -262,18 +262,13 @@ class LambdaLifting {
   void pass_variables(Apply& call) {
     const analysis::Callees callees = analysis::known_callees(call);
     if (callees.empty() || !is_lifted(callees[0])) return;
-    boost::container::small_vector<Node*, 8> inputs;
-    for (const Use& use : call.operands()) inputs.push_back(use.node);
+    Operands inputs = operands_of(call);
     for (Node* variable : group_of(callees[0]).variables) {
       Node* seen = seen_from(call.graph(), variable);
       const auto replaced = replaced_.find(seen);  // a variable may itself be such a call
       inputs.push_back(replaced == replaced_.end() ? seen : replaced->second);
     }
-    Apply* made = module_.apply_interned(call.graph(), call.op(), inputs, &call.attributes(), call.num_outputs(), call.location(), call.name());
-    made->set_type(call.type());
-    module_.replace(&call, made);
-    module_.erase(&call);
-    replaced_.emplace(&call, made);
+    replaced_.emplace(&call, with_operands(module_, call, inputs));
   }
 
   void lift(Graph& graph) {

@@ -19,13 +19,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/container/small_vector.hpp>
 #include <vector>
 
 #include "analysis/cost.h"
 #include "analysis/memory_profile.h"
 #include "analysis/schedule.h"
 #include "anfora/error.h"
+#include "ir/clone.h"
 #include "passes/pass.h"
 
 namespace anfora::passes {
@@ -147,11 +147,7 @@ class Rematerialization {
       return found == made.all.end() ? node : found->second;
     };
     for (Apply* node : chain) {
-      boost::container::small_vector<Node*, 4> inputs;
-      for (const Use& use : node->operands()) inputs.push_back(image_of(use.node));
-      Apply* copy = module_.apply_interned(node->graph(), node->op(), {inputs.data(), inputs.size()},
-                                           &node->attributes(), 1, node->location(), node->name());
-      copy->set_type(node->type());
+      Apply* copy = copy_of(module_, *node, node->graph(), operands_of(*node, image_of));
       made.all.emplace_back(node, copy);
       if (node == gap.node) made.copy = copy;
     }

@@ -13,10 +13,10 @@
 //
 // The same from f32 to f64 tells how far from the exact results a model is, which is what a check may want to know.
 #include <algorithm>
-#include <boost/container/small_vector.hpp>
 #include <boost/unordered/unordered_flat_set.hpp>
 #include <vector>
 
+#include "ir/clone.h"
 #include "ir/order.h"
 #include "passes/pass.h"
 #include "rewrite/admission.h"
@@ -101,10 +101,7 @@ class Widening {
   }
 
   size_t widen(Apply& node) {
-    boost::container::small_vector<Node*, 4> inputs;
-    for (const Use& use : node.operands()) inputs.push_back(widened(use.node, node));
-    Apply* made = module_.apply(node.graph(), node.op(), {inputs.data(), inputs.size()}, node.attributes(),
-                                node.num_outputs(), node.location(), node.name());
+    Apply* made = copy_of(module_, node, node.graph(), operands_of(node, [&](Node* operand) { return widened(operand, node); }));
     if (!rewrite::why_not_typed(context_.inference, *made).empty()) {  // not every operator takes f64
       module_.erase_with_dead_operands(made);
       return 0;

@@ -93,4 +93,16 @@ Node* Builder::empty_sequence(Graph* graph, const Type* element) {
   return apply(graph, "SequenceErase", {apply(graph, "SequenceConstruct", {empty(graph, element)})});
 }
 
+Graph* Builder::loop(Graph* header, Node* test, bool goes_on_when, Graph* again, std::span<Node* const> next, Graph* done) {
+  module_.set_result(again, module_.call(again, header->value(), next));
+  Node *yes = again->value(), *no = done->value();
+  if (!goes_on_when) std::swap(yes, no);
+  module_.set_result(header, module_.call(header, module_.make_switch(header, test, yes, no), {}));
+  return header;
+}
+
+Graph* Builder::loop(Graph* header, Node* left, Graph* again, std::span<Node* const> next, Graph* done) {
+  return loop(header, apply(header, "Greater", {left, module_.scalar<int64_t>(0)}), true, again, next, done);
+}
+
 }  // namespace anfora::passes

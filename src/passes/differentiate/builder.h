@@ -33,6 +33,10 @@ class Builder {
   const ir::Type* or_empty(const ir::Type* type);
   // A sequence without items, which knows the type of what will be in it.
   ir::Node* empty_sequence(ir::Graph* graph, const ir::Type* element);
+  // Closes a loop, and returns it: its header goes on, when the test is so, to a graph that calls it for the next iteration.
+  ir::Graph* loop(ir::Graph* header, ir::Node* test, bool goes_on_when, ir::Graph* again, std::span<ir::Node* const> next, ir::Graph* done);
+  // One that goes on as long as some iterations are left.
+  ir::Graph* loop(ir::Graph* header, ir::Node* left, ir::Graph* again, std::span<ir::Node* const> next, ir::Graph* done);
 
  private:
   ir::Module& module_;

@@ -149,11 +149,7 @@ Graph* Differentiation::make_snapshot_loop(const LoopForm& loop, Graph* step, co
   for (size_t i = 0; i < n; ++i) arguments.push_back(module_.tuple_item(again, stepped, i));
   arguments.push_back(build_.apply(again, "Add", {count, module_.scalar<int64_t>(1)}));
   for (size_t i = 0; i < kept.size(); ++i) arguments.push_back(module_.tuple_item(again, taken, i));
-  module_.set_result(again, module_.call(again, made->value(), arguments));
-  Node *yes = again->value(), *no = done->value();
-  if (!loop.goes_on_when) std::swap(yes, no);
-  module_.set_result(made, module_.call(made, module_.make_switch(made, header.test, yes, no), {}));
-  return made;
+  return build_.loop(made, header.test, loop.goes_on_when, again, arguments, done);
 }
 
 // Parameters: those of an iteration, and how many there are to be run. Returns the first ones as they are then.
@@ -169,10 +165,7 @@ Graph* Differentiation::make_replay_loop(Graph* step) {
   std::vector<Node*> next;
   for (size_t i = 0; i < state.size(); ++i) next.push_back(module_.tuple_item(again, stepped, i));
   next.push_back(build_.apply(again, "Sub", {left, module_.scalar<int64_t>(1)}));
-  module_.set_result(again, module_.call(again, made->value(), next));
-  Node* goes_on = build_.apply(made, "Greater", {left, module_.scalar<int64_t>(0)});
-  module_.set_result(made, module_.call(made, module_.make_switch(made, goes_on, again->value(), done->value()), {}));
-  return made;
+  return build_.loop(made, left, again, next, done);
 }
 
 // Parameters: the number of iterations that are left, the sequences, what the iterations have in common, and the sensitivities, which it
@@ -235,10 +228,7 @@ Graph* Differentiation::make_restart_loop(Graph* step, const Pair& pair, const M
   for (size_t i = 0; i <= sequences.size(); ++i) next.push_back(module_.tuple_item(again, moved, i));
   next.insert(next.end(), own.begin() + static_cast<std::ptrdiff_t>(sequences.size()) + 1, own.begin() + static_cast<std::ptrdiff_t>(first));
   for (size_t k = 0; k < leaves.size(); ++k) next.push_back(module_.tuple_item(again, moved, sequences.size() + 1 + k));
-  module_.set_result(again, module_.call(again, made->value(), next));
-  Node* goes_on = build_.apply(made, "Greater", {left, module_.scalar<int64_t>(0)});
-  module_.set_result(made, module_.call(made, module_.make_switch(made, goes_on, again->value(), done->value()), {}));
-  return made;
+  return build_.loop(made, left, again, next, done);
 }
 
 }  // namespace anfora::passes::reverse

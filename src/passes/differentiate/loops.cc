@@ -227,11 +227,7 @@ Graph* Differentiation::make_forward_loop(const LoopForm& loop, const Pair& pair
       next.push_back(applied("SequenceInsert", {room, item}));
     }
   }
-  module_.set_result(again, module_.call(again, made->value(), next));
-  Node *yes = again->value(), *no = done->value();
-  if (!loop.goes_on_when) std::swap(yes, no);
-  module_.set_result(made, module_.call(made, module_.make_switch(made, header.test, yes, no), {}));
-  return made;
+  return build_.loop(made, header.test, loop.goes_on_when, again, next, done);
 }
 
 // Parameters: the number of iterations that are left, the items of iterations, what the iterations have in common, and the sensitivities, which it
@@ -278,10 +274,7 @@ Graph* Differentiation::make_backward_loop(const Graph& step, const Pair& pair, 
   Apply* stepped = build_.call(again, pair.backward[0]->value(), arguments, nullptr);
   for (size_t i = next.size(); i < first; ++i) next.push_back(own[i]);
   for (size_t k = 0; k < leaves.size(); ++k) next.push_back(module_.tuple_item(again, stepped, k));
-  module_.set_result(again, module_.call(again, made->value(), next));
-  Node* goes_on = build_.apply(made, "Greater", {left, module_.scalar<int64_t>(0)});
-  module_.set_result(made, module_.call(made, module_.make_switch(made, goes_on, again->value(), done->value()), {}));
-  return made;
+  return build_.loop(made, left, again, next, done);
 }
 
 }  // namespace anfora::passes::reverse

@@ -214,8 +214,7 @@ void Differentiation::apply_gradient(Body& body, Apply& node, const Graph& funct
   // The gradient takes the place of a copy of the node in the backward graph, whose operands it reads.
   std::vector<Node*> arguments;
   for (const Use& use : node.operands()) arguments.push_back(use.node);
-  Apply* place = module_.apply_interned(body.backward, op, arguments, &node.attributes(), node.num_outputs(), node.location());
-  place->set_type(node.type());
+  Apply* place = copy_of(module_, node, body.backward, arguments);
   const size_t num_operands = function.parameters().size() - 2 * op.outputs.size() - (so_far ? 1 : 0);
   arguments.resize(num_operands, module_.none());
   add_results(body, node, leaves, arguments);

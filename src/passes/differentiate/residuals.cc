@@ -140,7 +140,7 @@ class Partition {
     if (is_given(node)) {
       image = primal_.contains(node) ? in_forward(node) : node;
     } else if (!primal_.contains(node)) {
-      image = copy(*apply, backward_, [&](Node* operand) { return in_backward(operand); });
+      image = copy_of(module_, *apply, &backward_, operands_of(*apply, [&](Node* operand) { return in_backward(operand); }));
     }
     return images_[node] = image;
   }
@@ -148,15 +148,8 @@ class Partition {
   Node* in_forward(Node* node) {
     if (!primal_.contains(node)) return node;
     if (auto known = forward_images_.find(node); known != forward_images_.end()) return known->second;
-    return forward_images_[node] = copy(*node->as_apply(), forward_, [&](Node* operand) { return in_forward(operand); });
-  }
-  template <class F>
-  Apply* copy(const Apply& node, Graph& into, F&& image_of) {
-    std::vector<Node*> inputs;
-    for (const Use& use : node.operands()) inputs.push_back(image_of(use.node));
-    Apply* made = module_.apply_interned(&into, node.op(), inputs, &node.attributes(), node.num_outputs(), node.location());
-    made->set_type(node.type());
-    return made;
+    const Apply& apply = *node->as_apply();
+    return forward_images_[node] = copy_of(module_, apply, &forward_, operands_of(apply, [&](Node* operand) { return in_forward(operand); }));
   }
 
   Module& module_;
