@@ -85,10 +85,7 @@ class Generation {
       if (value->tensor().bytes() <= kGeneratorBytes) continue;
       by_size_[value->tensor().size()].push_back(value);
       const bool is_shared = !elements_.insert(value->tensor().raw()).second;
-      // What is made is made in main: a function of its own does not see it.
-      auto sees_main = [&](const Use& use) { return use.user->graph()->is_inside(module_.main()); };
-      if ((value->id() >= first_id || is_shared) && std::ranges::all_of(value->uses(), sees_main))
-        made_.push_back(value);
+      if ((value->id() >= first_id || is_shared) && context_.is_only_in_main(*value)) made_.push_back(value);
     }
   }
 
@@ -180,16 +177,7 @@ class Generation {
     boost::container::small_vector<Node*, 4> operands;
     if (recipe.source) operands.push_back(recipe.source);
     for (const Tensor& operand : recipe.operands) operands.push_back(module_.constant(operand));
-    Apply* made = module_.apply(module_.main(), module_.context().get_operator(recipe.op),
-                                std::span<Node* const>(operands.data(), operands.size()), recipe.attributes);
-    made->set_type(recipe.value->type());
-    if (const auto& has_operator = context_.options.has_operator; has_operator && !has_operator(*made)) {
-      module_.erase(made);
-      return false;
-    }
-    module_.replace(recipe.value, made);
-    context_.applied(kGenerate.name, "generated-constant", *made);
-    return true;
+    return context_.compute(kGenerate.name, "generated-constant", *recipe.value, recipe.op, operands, recipe.attributes);
   }
 
   PassContext& context_;

@@ -68,27 +68,17 @@ std::optional<Tensor> smallest(const Value& weights, const Operator& cast, MayBe
 size_t narrow_weights(PassContext& context, const Pass& pass, int64_t least_saved, MayBe may_be) {
   Module& module = context.module;
   const Operator& cast = module.context().get_operator("Cast");
-  // The Cast is made in main, which a function of its own does not see.
-  auto sees_main = [&](const Use& use) { return use.user->graph()->is_inside(module.main()); };
   std::vector<Value*> weights;
   for (Value* value : module.constants()) {
     const bool is_large = value->tensor().dtype() == DType::F32 && static_cast<int64_t>(value->tensor().bytes() / 2) > least_saved;
-    if (is_large && value->has_uses() && std::ranges::all_of(value->uses(), sees_main)) weights.push_back(value);
+    if (is_large && value->has_uses() && context.is_only_in_main(*value)) weights.push_back(value);
   }
   size_t changes = 0;
   for (Value* weight : weights) {
     const auto narrow = smallest(*weight, cast, may_be);
     if (!narrow || !context.has_fuel()) continue;
     Node* source = module.constant(*narrow);
-    Apply* made = module.apply(module.main(), cast, {&source, 1}, casting_to(DType::F32));
-    made->set_type(weight->type());
-    if (const auto& has_operator = context.options.has_operator; has_operator && !has_operator(*made)) {
-      module.erase(made);
-      continue;
-    }
-    module.replace(weight, made);
-    context.applied(pass.name, "narrow-weight", *made);
-    ++changes;
+    changes += context.compute(pass.name, "narrow-weight", *weight, cast.name, {&source, 1}, casting_to(DType::F32));
   }
   return changes;
 }

@@ -1,5 +1,7 @@
 #include "passes/pass.h"
 
+#include <algorithm>
+
 #include "passes/origins.h"
 #include "rewrite/admission.h"
 
@@ -16,6 +18,20 @@ Apply* PassContext::apply(std::string_view pass, std::string_view rule, const Ap
   module.erase(made);
   remarks.refused(pass, rule, old, std::move(why));
   return nullptr;
+}
+
+bool PassContext::is_only_in_main(const Value& constant) const {
+  return std::ranges::all_of(constant.uses(), [&](const Use& use) { return use.user->graph()->is_inside(module.main()); });
+}
+
+bool PassContext::compute(std::string_view pass, std::string_view rule, Value& constant, std::string_view op,
+                          std::span<Node* const> inputs, const AttributeSet& attributes) {
+  Apply* made = module.apply(module.main(), module.context().get_operator(op), inputs, attributes);
+  made->set_type(constant.type());
+  if (!is_writable(*made)) return module.erase(made), false;
+  module.replace(&constant, made);
+  applied(pass, rule, *made);
+  return true;
 }
 
 rewrite::Remark* PassContext::applied(std::string_view pass, std::string_view rule, const Node& node,

@@ -124,6 +124,15 @@ class PassContext {
   ir::Apply* apply(std::string_view pass, std::string_view rule, const ir::Apply& old, std::string_view op,
                    std::span<ir::Node* const> inputs, const AttributeSet& attributes = {});
 
+  // Whether the operator set to be written has an application as it is.
+  bool is_writable(const ir::Apply& node) const { return !options.has_operator || options.has_operator(node); }
+
+  // Whether a constant may be what main computes: a function of its own does not see that.
+  bool is_only_in_main(const ir::Value& constant) const;
+  // Lets main compute it. False: that cannot be written.
+  bool compute(std::string_view pass, std::string_view rule, ir::Value& constant, std::string_view op,
+               std::span<ir::Node* const> inputs, const AttributeSet& attributes);
+
   // What a pass that has no rules for the engine asks before each of its rewrites, and tells behind it.
   bool has_fuel() const { return !options.fuel || *options.fuel > 0; }
   rewrite::Remark* applied(std::string_view pass, std::string_view rule, const ir::Node& node, std::string message = {});

@@ -177,7 +177,7 @@ class Cell {
     for (const LoopStep::State& state : step_.states()) {
       const Apply* layer = layer_of(state);
       Apply* made = layer ? around(*layer) : nullptr;
-      if (!made || (context_.options.has_operator && !context_.options.has_operator(*made)) || !is_apart()) continue;
+      if (!made || !context_.is_writable(*made) || !is_apart()) continue;
       for (std::string_view rule : rules) context_.remarks.applied(kRecurrence.name, rule, *new_state_);
       replace(*made);
       return true;
