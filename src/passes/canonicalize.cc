@@ -185,8 +185,11 @@ class Canonicalizer {
   void set_operands(Apply& node, std::span<Node* const> operands) {
     if (std::ranges::equal(node.operands(), operands, {}, &Use::node)) return;
     changed(node, kOperand);
-    if (node.num_inputs() != operands.size()) return (void)with_operands(module_, node, operands);
-    for (size_t i = 0; i < operands.size(); ++i) module_.set_operand(&node, i, operands[i]);
+    if (node.num_inputs() == operands.size()) {
+      for (size_t i = 0; i < operands.size(); ++i) module_.set_operand(&node, i, operands[i]);
+    } else {
+      with_operands(module_, node, operands);
+    }
   }
 
   Value* index_constant(const Integers& values, DType dtype) {
