@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+
 #include "ir/parse.h"
 #include "ops/registry.h"
 
@@ -58,6 +61,41 @@ TEST(Isomorphic, ComparesFunctions) {
   std::string swapped(loop);
   swapped.replace(swapped.find("@g, @h"), 6, "@h, @g");
   EXPECT_NE(differ(loop, swapped), "");
+}
+
+// Whether @f and @g of a module are one.
+bool are_one(std::string_view functions) {
+  auto context = ops::make_context();
+  auto module = parse(*context, functions);
+  auto named = [&](std::string_view name) { return *std::ranges::find(module->graphs(), name, &Graph::name); };
+  return isomorphic(*named("f"), *named("g"));
+}
+
+TEST(Isomorphic, FunctionsReadTheSameFromAroundThem) {
+  constexpr std::string_view kMain = R"(
+    graph @main(%x: f32[2], %c: bool[]) {
+      %e = Exp(%x)
+      %n = Neg(%x)
+      return Add(call Switch(%c, @f, @g)(), Add(%e, %n))
+    }
+    graph @f() in @main { return Relu(%e) }
+)";
+  EXPECT_TRUE(are_one(std::string(kMain) + "graph @g() in @main { return Relu(%e) }"));
+  EXPECT_FALSE(are_one(std::string(kMain) + "graph @g() in @main { return Relu(%n) }"));
+  EXPECT_FALSE(are_one(std::string(kMain) + "graph @g() in @main { return %e }"));
+}
+
+TEST(Isomorphic, FunctionsThatCallThemselves) {
+  constexpr std::string_view kMain = R"(
+    graph @main(%x: f32[2], %n: i64[]) { return Add(call @f(%x, %n), call @g(%x, %n)) }
+    graph @f(%x: f32[2], %n: i64[]) { return call Switch(Greater(%n, 0), @again, @done)() }
+    graph @again() in @f { return call @f(Relu(%x), Sub(%n, 1)) }
+    graph @done() in @f { return %x }
+    graph @g(%y: f32[2], %m: i64[]) { return call Switch(Greater(%m, 0), @more, @end)() }
+    graph @end() in @g { return %y }
+)";
+  EXPECT_TRUE(are_one(std::string(kMain) + "graph @more() in @g { return call @g(Relu(%y), Sub(%m, 1)) }"));
+  EXPECT_FALSE(are_one(std::string(kMain) + "graph @more() in @g { return call @f(Relu(%y), Sub(%m, 1)) }"));
 }
 
 }  // namespace
