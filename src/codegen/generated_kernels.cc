@@ -55,10 +55,16 @@ MachineCode shared_code(std::span<const Function> functions, Isa isa) {
   return joined(parts);
 }
 
+Function function_of_entry(const ProductCode& code, int entry) {
+  using namespace kernels::generated;
+  if (entry == kGatherEntry) return gather_function(*code.gather, code.isa);
+  if (entry == kDequantizeEntry) return dequantizing_function(code);
+  return entry > 0 ? product_function(code, entry) : product_function(code.dequantized(), rows_of_dequantized(entry));
+}
+
 MachineCode product_code(const ProductCode& code, std::span<const int> rows) {
   std::vector<Function> functions;
-  for (int count : rows)
-    functions.push_back(count == kernels::generated::kGatherEntry ? gather_function(*code.gather, code.isa) : product_function(code, count));
+  for (int count : rows) functions.push_back(function_of_entry(code, count));
   MachineCode shared = shared_code(functions, code.isa);
   shared.has_byte_dots = code.factors == kernels::generated::Factors::Bytes;
   return shared;
@@ -140,7 +146,7 @@ const kernels::PreparedRegistry& generating_kernels() {
 }
 
 bool has_only_generated_code(std::string_view op) {
-  return op == kernels::generated::kExpansionDepthwise || op == kernels::generated::kPointwise;
+  return op == kernels::generated::kExpansionDepthwise || op == kernels::generated::kPointwise || op == kernels::generated::kDequantizedProduct;
 }
 
 bool reads_weights(DType dtype) { return kernels::generated::reads_weights(best_isa(), dtype); }

@@ -16,8 +16,8 @@ constexpr int kUnroll = 1;
 
 class ProductBuilder {
  public:
-  ProductBuilder(const ProductCode& code, int rows)
-      : code_(code), isa_(describe(code.isa)), rows_(rows), b_(fmt::format("product_{}", rows)) {
+  ProductBuilder(const ProductCode& code, int rows, std::string name)
+      : code_(code), isa_(describe(code.isa)), rows_(rows), b_(std::move(name)) {
     static const Parameter kParameters[kProductArguments] = {{"a", Element::Pointer},
                                                                  {"b", Element::Pointer},
                                                                  {"y", Element::Pointer},
@@ -40,7 +40,7 @@ class ProductBuilder {
                                                                  {"quantization", Element::Pointer},
                                                                  {"a_stride", Element::Index},
                                                                  {"panel_stride", Element::Index}};
-    for (int i = 0; i < (code.takes_sizes() ? kProductArguments : kFloatArguments); ++i)
+    for (int i = 0; i < (code.takes_sizes() || code.has_few_bits() ? kProductArguments : kFloatArguments); ++i)
       parameters_.push_back(b_.parameter(kParameters[i].name, kParameters[i].element));
   }
 
@@ -54,7 +54,69 @@ class ProductBuilder {
     return b_.finish();
   }
 
+  Function build_dequantization() {
+    const PanelOfFewBits panel{.words = parameters_[kB], .scales = parameters_[kScale], .zeros = parameters_[kColumnZeros]};
+    b_.loop(0, parameters_[kSteps], [&](Value word) {
+      const Value to = b_.offset(parameters_[kY], multiply(word, code_.steps_of_word() * code_.panel_columns()));
+      for_each_step(word, {&panel, 1}, b_.integer(0), {}, {}, [&](Value step, std::span<const Value> weights, std::span<const Value>) {
+        b_.store(b_.offset(to, multiply(step, code_.panel_columns())), b_.integer(0), weights[0]);
+        return std::vector<Value>();
+      });
+    });
+    return b_.finish();
+  }
+
  private:
+  // Pointers to the weights of a panel, the scales and the zero points.
+  struct PanelOfFewBits {
+    Value words, scales, zeros;
+  };
+
+  Type row_type(Element element) const { return {element, 1, code_.tile.vectors, isa_.lanes}; }
+
+  // body(step of the word, its row of each panel in f32, carried) gives the values to carry on. The scales are those of a block.
+  using StepBody = std::function<std::vector<Value>(Value step, std::span<const Value> weights, std::span<const Value> carried)>;
+  std::vector<Value> for_each_step(Value word, std::span<const PanelOfFewBits> panels, Value block, std::span<const Type> types,
+                                   std::span<const Value> initial, const StepBody& body) {
+    const bool is_word = code_.steps_of_word() > 1;
+    std::vector<Value> scales, zeros, words;
+    for (const PanelOfFewBits& panel : panels) {
+      const Value at = multiply(block, code_.panel_columns());
+      scales.push_back(b_.load(row_type(Element::F32), b_.offset(panel.scales, at), b_.integer(0)));
+      if (code_.has_zeros) zeros.push_back(b_.load(row_type(Element::I32), b_.offset(panel.zeros, at, 1), b_.integer(0), kNone, InMemory::SignedByte));
+      words.push_back(b_.load(row_type(Element::I32), b_.offset(panel.words, multiply(word, code_.panel_columns()), is_word ? 4 : 1), b_.integer(0),
+                              kNone, is_word ? InMemory::Word : InMemory::SignedByte));
+    }
+    auto dequantized = [&](Value q, size_t i) {
+      return b_.multiply(b_.to_float(code_.has_zeros ? b_.subtract(q, zeros[i]) : q), scales[i]);
+    };
+    if (!is_word) {
+      std::vector<Value> weights;
+      for (size_t i = 0; i < panels.size(); ++i) weights.push_back(dequantized(words[i], i));
+      return body(b_.integer(0), weights, initial);
+    }
+    // What comes next is in the highest bits.
+    constexpr int kWordBits = 32;
+    const int bits = kWordBits / static_cast<int>(code_.steps_of_word());
+    std::vector<Type> all_types(panels.size(), row_type(Element::I32));
+    std::vector<Value> all_initial = words;
+    all_types.insert(all_types.end(), types.begin(), types.end());
+    all_initial.insert(all_initial.end(), initial.begin(), initial.end());
+    std::vector<Value> results = b_.loop(
+        0, b_.integer(code_.steps_of_word()), static_cast<int>(code_.steps_of_word()), all_types, all_initial, [&](Value step, std::span<const Value> carried) {
+          std::vector<Value> next, weights;
+          for (size_t i = 0; i < panels.size(); ++i) {
+            weights.push_back(dequantized(b_.binary(Op::ShiftRight, carried[i], b_.bits(kWordBits - bits)), i));
+            next.push_back(b_.binary(Op::ShiftLeft, carried[i], b_.bits(bits)));
+          }
+          const std::vector<Value> own = body(step, weights, carried.subspan(panels.size()));
+          next.insert(next.end(), own.begin(), own.end());
+          return next;
+        });
+    results.erase(results.begin(), results.begin() + std::ssize(panels));
+    return results;
+  }
+
   Element element() const { return code_.is_integer() ? Element::I32 : Element::F32; }
   Value zero() { return code_.is_integer() ? b_.bits(0) : b_.constant(0); }
   Value multiply_add(Value a, Value b, Value c) {
@@ -69,35 +131,62 @@ class ProductBuilder {
 
   // `count` panels from number `panel` on, side by side.
   void panels(Value panel, int count) {
-    const int64_t width = code_.panel_columns();
     const Type tile{element(), rows_, code_.tile.vectors, isa_.lanes};
-    std::vector<Value> numbers, first, initial;
+    std::vector<Value> numbers, initial;
     for (int i = 0; i < count; ++i) {
       numbers.push_back(i == 0 ? panel : b_.add(panel, b_.integer(i)));
-      first.push_back(b_.offset(parameters_[kB], panel_offset(numbers.back()), weight_bytes()));
       initial.push_back(begin(tile, numbers.back()));
     }
     const std::vector<Type> tiles(static_cast<size_t>(count), tile);
+    const std::vector<Value> sums = code_.has_few_bits() ? sums_of_few_bits(numbers, tiles, initial) : sums_of(numbers, tiles, initial);
+    for (size_t i = 0; i < sums.size(); ++i) end(sums[i], numbers[i]);
+  }
+
+  std::vector<Value> sums_of(std::span<const Value> numbers, std::span<const Type> tiles, std::span<const Value> initial) {
+    const int64_t width = code_.panel_columns();
+    std::vector<Value> first;
+    for (Value number : numbers) first.push_back(b_.offset(parameters_[kB], panel_offset(number), weight_bytes()));
     const Value steps = code_.has_blocks() || code_.takes_sizes() ? parameters_[kSteps] : b_.integer(code_.depth);
     const Value a_stride = code_.takes_sizes() ? parameters_[kAStride] : b_.integer(code_.a_stride);
-    const std::vector<Value> sums =
-        b_.loop(0, steps, kUnroll, tiles, initial, [&](Value k, std::span<const Value> carried) {
-          const Value column =
-              b_.load({element(), rows_}, b_.offset(parameters_[kA], k), a_stride);
+    return b_.loop(0, steps, kUnroll, tiles, initial, [&](Value k, std::span<const Value> carried) {
+      const Value column = b_.load({element(), rows_}, b_.offset(parameters_[kA], k), a_stride);
+      std::vector<Value> next;
+      for (size_t i = 0; i < first.size(); ++i) {
+        const Value row = b_.load(row_type(element()), b_.offset(first[i], multiply(k, width), weight_bytes()), b_.integer(0), kNone, weights_in_memory());
+        next.push_back(multiply_add(column, row, carried[i]));
+      }
+      return next;
+    });
+  }
+
+  std::vector<Value> sums_of_few_bits(std::span<const Value> numbers, std::span<const Type> tiles, std::span<const Value> initial) {
+    const int64_t blocks = code_.scale_blocks(), scales = blocks * code_.panel_columns(), steps = code_.steps_of_word(),
+                  words = code_.depth / steps, words_of_block = std::min(words, code_.scale_block / steps);
+    std::vector<PanelOfFewBits> panels;
+    for (Value number : numbers) {
+      panels.push_back({.words = b_.offset(parameters_[kB], multiply(number, code_.weight_bytes(code_.depth)), 1),
+                        .scales = b_.offset(parameters_[kScale], multiply(number, scales)),
+                        .zeros = code_.has_zeros ? b_.offset(parameters_[kColumnZeros], multiply(number, scales), 1) : kNone});
+    }
+    return b_.loop(0, b_.integer(blocks), kUnroll, tiles, initial, [&](Value block, std::span<const Value> before) {
+      const Value first = multiply(block, words_of_block);
+      Value count = b_.integer(words_of_block);
+      if (words % words_of_block != 0) count = b_.minimum(count, b_.subtract(b_.integer(words), first));
+      return b_.loop(0, count, kUnroll, tiles, before, [&](Value i, std::span<const Value> carried) {
+        const Value word = b_.add(first, i), a = b_.offset(parameters_[kA], multiply(word, steps));
+        return for_each_step(word, panels, block, tiles, carried, [&](Value step, std::span<const Value> weights, std::span<const Value> so_far) {
+          const Value column = b_.load({Element::F32, rows_}, b_.offset(a, step), b_.integer(code_.a_stride));
           std::vector<Value> next;
-          for (size_t i = 0; i < first.size(); ++i) {
-            const Value row = b_.load({element(), 1, code_.tile.vectors, isa_.lanes},
-                                      b_.offset(first[i], multiply(k, width), weight_bytes()), b_.integer(0), kNone, weights_in_memory());
-            next.push_back(multiply_add(column, row, carried[i]));
-          }
+          for (size_t p = 0; p < weights.size(); ++p) next.push_back(multiply_add(column, weights[p], so_far[p]));
           return next;
         });
-    for (size_t i = 0; i < sums.size(); ++i) end(sums[i], numbers[i]);
+      });
+    });
   }
 
   int64_t weight_bytes() const { return code_.is_integer() ? 4 : static_cast<int64_t>(element_bytes(code_.weights)); }
   InMemory weights_in_memory() const {
-    if (!code_.has_narrow_weights()) return InMemory::Word;
+    if (!code_.has_half_weights()) return InMemory::Word;
     return code_.weights == DType::F16 ? InMemory::Half : InMemory::BFloat;
   }
 
@@ -106,7 +195,7 @@ class ProductBuilder {
     return multiply(panel, code_.panel_columns() * code_.depth);
   }
 
-  Value sums_of(Value panel) {
+  Value kept_sums(Value panel) {
     return b_.offset(parameters_[kSums], multiply(panel, int64_t{rows_} * code_.panel_columns()));
   }
 
@@ -114,14 +203,14 @@ class ProductBuilder {
     if (!code_.has_blocks()) return zero();
     return b_.choose(
         b_.less(b_.integer(0), parameters_[kIsFirst]), tile, [&] { return zero(); },
-        [&] { return b_.load(tile, sums_of(panel), b_.integer(code_.panel_columns())); });
+        [&] { return b_.load(tile, kept_sums(panel), b_.integer(code_.panel_columns())); });
   }
 
   void end(Value sums, Value panel) {
     auto finish_here = [&] { finish(sums, multiply(panel, code_.panel_columns())); };
     if (!code_.has_blocks()) return finish_here();
     b_.choose(b_.less(b_.integer(0), parameters_[kIsLast]), finish_here,
-              [&] { b_.store(sums_of(panel), b_.integer(code_.panel_columns()), sums); });
+              [&] { b_.store(kept_sums(panel), b_.integer(code_.panel_columns()), sums); });
   }
 
   // The epilogue, from a column on.
@@ -183,6 +272,8 @@ class ProductBuilder {
 
 }  // namespace
 
-Function product_function(const ProductCode& code, int rows) { return ProductBuilder(code, rows).build(); }
+Function product_function(const ProductCode& code, int rows) { return ProductBuilder(code, rows, fmt::format("product_{}", rows)).build(); }
+
+Function dequantizing_function(const ProductCode& code) { return ProductBuilder(code, 1, "dequantized_panel").build_dequantization(); }
 
 }  // namespace anfora::codegen

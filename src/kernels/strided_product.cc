@@ -104,7 +104,7 @@ ProductAttributes::ProductAttributes(const KernelData& data) : alpha_(data.attri
   if (data.op == "Gemm") {
     if (data.attributes.get_int("transA", 0) != 0) permutation_a_ = {1, 0};
     if (data.attributes.get_int("transB", 0) != 0) permutation_b_ = {1, 0};
-  } else if (data.op == "LoweredMatMul") {
+  } else if (data.op == "LoweredMatMul" || data.op == "LoweredMatMulDequantized") {
     permutation_a_ = data.attributes.get_ints("perm_a");
     permutation_b_ = data.attributes.get_ints("perm_b");
     permutation_y_ = data.attributes.get_ints("perm_y");

@@ -367,6 +367,25 @@ void declare_lowered(Declarations& declare) {
                     .optional_attribute("perm_y", AttributeKind::Ints)
                     .infer(infer_product)
                     .flops(product_flops));
+  with_epilogue(declare.op("LoweredMatMulDequantized", 1, "anfora")
+                    .doc("activation(alpha · A · DequantizeLinear(B, scales, zero_points) + C + Z), where A, the dequantized B and the result are "
+                         "transposed as the attributes say; axis and block_size are those of DequantizeLinear.")
+                    .input("A", "f32")
+                    .input("B", "T")
+                    .optional_input("C", "f32")
+                    .optional_input("Z", "f32")
+                    .input("scales", "f32")
+                    .optional_input("zero_points", "T")
+                    .output("Y", "f32")
+                    .type("T", {DType::I4, DType::U4, DType::I8, DType::U8})
+                    .attribute("alpha", 1.0f)
+                    .attribute("axis", 1)
+                    .attribute("block_size", 0)
+                    .optional_attribute("perm_a", AttributeKind::Ints)
+                    .optional_attribute("perm_b", AttributeKind::Ints)
+                    .optional_attribute("perm_y", AttributeKind::Ints)
+                    .infer(infer_product)
+                    .flops(product_flops));
   with_epilogue(with_integer_operands(
       declare.op("LoweredMatMulInteger", 1, "anfora")
           .doc("activation(scale · (A − a_zero_point)(B − b_zero_point) + C + Z), where the product is computed in i32 and converted to f32; "

@@ -106,7 +106,7 @@ class Folder {
   }
 
   bool is_kept(const Apply& node) const {
-    if (node.is("DequantizeLinear") && keeps_quantized(node)) return true;
+    if (node.is("DequantizeLinear") && (keeps_quantized(node) || keeps_narrow(node))) return true;
     if (node.is("Cast") && keeps_narrow(node)) return true;
     if (context_.options.fold_transposed_weights || !node.is("Transpose")) return false;
     const Tensor* weights = constant_tensor(node.input(0));
@@ -118,12 +118,14 @@ class Folder {
     });
   }
 
-  // Weights of half precision take half the memory, and half the time to read.
+  // Weights of half precision, or of fewer bits with scales, take less memory, and less time to read.
   bool keeps_narrow(const Apply& node) const {
-    const Tensor* weights = constant_tensor(node.input(0));
-    const Type* type = node.type();
-    if (!weights || !type->is_tensor() || type->dtype() != DType::F32) return false;
-    return is_read_narrow(node, weights->shape(), weights->dtype(), context_.options);
+    const Type *weights = node.input(0)->type(), *type = node.type();
+    if (!type->is_tensor() || type->dtype() != DType::F32) return false;
+    const bool has_scales = weights->dtype() != DType::F16 && weights->dtype() != DType::BF16;
+    if (has_scales != node.is("DequantizeLinear")) return false;
+    const auto shape = weights->static_shape();
+    return shape && is_read_narrow(node, *shape, weights->dtype(), context_.options);
   }
 
   bool keeps_quantized(const Apply& node) const {

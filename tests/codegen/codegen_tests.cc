@@ -65,7 +65,11 @@ std::string product_text(std::istringstream& words) {
     else if (key == "factors")
       code.factors = value == "bytes" ? Factors::Bytes : Factors::Halves;
     else if (key == "zeros")
-      code.has_column_zeros = true;
+      code.has_column_zeros = code.has_zeros = true;
+    else if (key == "bits")
+      code.weights = value == "4" ? DType::I4 : DType::I8;
+    else if (key == "scale_block")
+      code.scale_block = std::stoll(value);
     else if (key == "columns_scaled")
       code.scale = Scale::Columns;
     else if (key == "scale")

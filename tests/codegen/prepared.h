@@ -14,9 +14,9 @@
 
 namespace anfora::codegen {
 
-// A generated kernel of an operator: inputs 1, 4 and 5 are known, as weights and their zero points are.
+// A generated kernel of an operator: inputs 1, 4 and 5 are known, as weights, their scales and zero points are.
 struct Prepared {
-  Prepared(std::string_view op, const AttributeSet& attributes, std::vector<Tensor> given, std::string_view implementation = "")
+  Prepared(std::string_view op, const AttributeSet& attributes, std::vector<Tensor> given, std::string_view implementation = "", bool has_open_rows = false)
       : inputs(std::move(given)), data{std::string(op), attributes, {}, 1} {
     for (size_t i = 0; i < inputs.size(); ++i) {
       const bool is_present = inputs[i].defined();
@@ -26,6 +26,7 @@ struct Prepared {
                              .constant = i == 1 || i == 4 || i == 5 ? inputs[i] : Tensor()});
       datums.push_back(is_present ? Datum(inputs[i]) : Datum());
     }
+    if (has_open_rows) data.inputs[0].shape->front() = -1;
     kernel = implementation.empty() ? generating_kernels().prepare(data) : generating_kernels().prepare_as(data, implementation);
   }
 

@@ -1,4 +1,4 @@
-// Weights of half precision stay as they are where kernels of products read them, and are converted otherwise.
+// Weights of half precision, and of few bits with scales, stay as they are where kernels of products read them, and are converted otherwise.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,17 +25,32 @@ constexpr std::string_view kNarrow = R"(
     return (MatMul(%0, %v), Gemm(%0, %u){transB=1}, Add(MatMul(%x, %s), MatMul(%s, %s)))
   })";
 
+// Three products, of which the last two have scales that no generated code reads, and too few columns.
+constexpr std::string_view kQuantized = R"(
+  graph @main(%x: f32[N, 32]) {
+    %w = const u4[48, 32] 3
+    %s = const f32[48, 2] 0.25
+    %v = const i8[48, 48] 5
+    %t = const f32[48] 0.5
+    %u = const i8[48, 8] 7
+    %0 = MatMul(%x, Transpose(DequantizeLinear(%w, %s){block_size=16}){perm=[1, 0]})
+    %1 = MatMul(Relu(%0), DequantizeLinear(%v, %t){axis=0})
+    return MatMul(Relu(%1), DequantizeLinear(%u, 0.5))
+  })";
+
 // The element types of constants that products read.
-std::vector<DType> weights_of_products(bool (*reads_weights)(DType)) {
+std::vector<DType> weights_of_products(bool (*reads_weights)(DType), std::string_view text = kNarrow) {
   const auto context = ops::make_context();
-  auto module = ir::parse(*context, kNarrow);
+  auto module = ir::parse(*context, text);
   analysis::infer_types(*module);
   optimize(*module, {.pipeline = &kExecute, .passes = {.reads_weights = reads_weights}});
   std::vector<DType> types;
   for (const ir::GraphOrder& graph : ir::topological_order(*module).graphs) {
     for (const ir::Apply* node : graph.nodes) {
       EXPECT_FALSE(node->is("Cast") && node->input(0)->as_value()) << "a constant is converted in each run";
-      const ir::Value* weights = node->is("LoweredMatMul") ? node->input(1)->as_value() : nullptr;
+      EXPECT_FALSE(node->is("DequantizeLinear")) << "a constant is dequantized in each run";
+      const bool is_product = node->is("LoweredMatMul") || node->is("LoweredMatMulDequantized");
+      const ir::Value* weights = is_product ? node->input(1)->as_value() : nullptr;
       if (weights) types.push_back(weights->tensor().dtype());
     }
   }
@@ -50,6 +65,12 @@ TEST(NarrowWeights, AreReadAsTheyAre) {
 TEST(NarrowWeights, AreConvertedForOtherKernels) {
   for (auto* reads : {static_cast<bool (*)(DType)>(nullptr), +[](DType dtype) { return dtype == DType::BF16; }})
     EXPECT_EQ(weights_of_products(reads), std::vector(4, DType::F32));
+}
+
+TEST(NarrowWeights, OfFewBitsAreReadAsTheyAre) {
+  EXPECT_EQ(weights_of_products([](DType dtype) { return dtype == DType::U4 || dtype == DType::I8; }, kQuantized),
+            (std::vector{DType::F32, DType::F32, DType::U4}));
+  for (DType dtype : weights_of_products(nullptr, kQuantized)) EXPECT_EQ(dtype, DType::F32);
 }
 
 }  // namespace

@@ -9,6 +9,8 @@
 //       ▼    │ 2 │ 5 │ 8 │ │
 //            ├───┼───┼───┤ ┘
 //
+// Weights of few bits are dequantized in the loop over k where one tile has all rows; else for some steps of a panel before the tiles of a block.
+//
 // Rows whose distance lets them share few sets of the cache are copied apart first. Rows that are gathered (gathered_rows.h) are so for a block,
 // and then serve all panels: threads divide the blocks alone.
 #include "kernels/generated/product.h"
@@ -18,6 +20,7 @@
 
 #include "anfora/error.h"
 #include "kernels/generated/convolution_rows.h"
+#include "kernels/generated/few_bits.h"
 #include "kernels/generated/gathered_rows.h"
 #include "kernels/generated/plan_cache.h"
 #include "kernels/generated/product_layout.h"
@@ -143,6 +146,12 @@ class GeneratedProduct : public PreparedKernel {
     if (!packed && !weights.raw()) return false;
     if (!packed) pack_weights(data_, matrix_, layout_);
     weights_ = find_packed(data_, kWeights)->elements;
+    if (layout_.code.has_few_bits()) {
+      const PackedConstant *scales = find_packed(data_, kWeightScales), *zeros = find_packed(data_, kWeightZeros);
+      if (!scales || scales->layout != layout_.of_weights()) return false;
+      scales_ = scales->elements;
+      if (zeros) zeros_ = zeros->elements;
+    }
     if (!layout_.code.is_integer()) return true;
     const PackedConstant* columns = find_packed(data_, kColumnData);
     if (!columns) return false;
@@ -151,7 +160,9 @@ class GeneratedProduct : public PreparedKernel {
   }
 
   std::unique_ptr<State> make_state() const override { return std::make_unique<Plans>(); }
-  bool has_packed(size_t i) const override { return i == 1 && has_constant_weights_; }
+  bool has_packed(size_t i) const override {
+    return (i == 1 && has_constant_weights_) || (layout_.code.has_few_bits() && (i == kScalesOfB || i == kZerosOfB));
+  }
 
   void run(KernelContext& context, State* state) const override {
     const ProductPlan* plan = find_plan(context, static_cast<Plans&>(*state));
@@ -200,13 +211,7 @@ class GeneratedProduct : public PreparedKernel {
     const PackedConstant* packed = find_packed(data_, kCode);
     if (!packed) {
       if (!generate) return false;
-      std::vector<int> rows;
-      for (int i = 1; i <= layout_.code.tile.rows; ++i) {
-        const bool is_used =
-            !known || i == known->tiling.rows || (known->tiling.wide > 0 && i == known->tiling.rows + 1);
-        if (is_used) rows.push_back(i);
-      }
-      if (layout_.code.gather) rows.push_back(kGatherEntry);
+      const std::vector<int> rows = used_entries(known);
       MachineCode code = generate(layout_.code, rows);
       std::vector<int64_t> layout = expected;
       for (size_t i = 0; i < rows.size(); ++i) {
@@ -226,10 +231,46 @@ class GeneratedProduct : public PreparedKernel {
     const auto entries = std::span(packed->layout).subspan(expected.size());
     for (size_t i = 1; i < entries.size(); i += 2) code.entries.push_back(entries[i]);
     code_ = ExecutableCode::map(code);
-    entries_.assign(static_cast<size_t>(layout_.code.tile.rows) + 1, nullptr);
+    first_entry_ = entry_of_dequantized(layout_.code.tile.rows);
+    entries_.assign(static_cast<size_t>(layout_.code.tile.rows - first_entry_) + 1, nullptr);
     for (size_t i = 0; i + 1 < entries.size(); i += 2)
-      entries_.at(static_cast<size_t>(entries[i])) = code_->entry(entries[i + 1]);
+      entries_.at(static_cast<size_t>(entries[i] - first_entry_)) = code_->entry(entries[i + 1]);
     return true;
+  }
+  EntryPoint entry(int number) const { return entries_[static_cast<size_t>(number - first_entry_)]; }
+
+  std::vector<int> used_entries(const std::optional<ProductPlan>& known) const {
+    const ProductCode& code = layout_.code;
+    const int most = code.tile.rows, fewest_of_many = (most + 1) / 2;  // of a tile where one is not enough
+    auto is_used = [&](int rows) { return !known || rows == known->tiling.rows || (known->tiling.wide > 0 && rows == known->tiling.rows + 1); };
+    std::vector<int> entries;
+    for (int rows = 1; rows <= most; ++rows) {
+      if (is_used(rows) && (!known || !dequantizes_before(*known))) entries.push_back(rows);
+      if (is_used(rows) && code.has_few_bits() && (known ? dequantizes_before(*known) : rows >= fewest_of_many)) entries.push_back(entry_of_dequantized(rows));
+    }
+    if (code.has_few_bits() && (!known || dequantizes_before(*known))) entries.push_back(kDequantizeEntry);
+    if (code.gather) entries.push_back(kGatherEntry);
+    return entries;
+  }
+
+  bool dequantizes_before(const ProductPlan& plan) const { return layout_.code.has_few_bits() && plan.tiling.count > 1; }
+
+  // Some steps of a panel, from step k on.
+  void dequantize(int64_t panel, int64_t k, int64_t steps, float* to) const {
+    const ProductCode& code = layout_.code;
+    const int64_t width = code.panel_columns();
+    std::array<int64_t, kProductArguments> arguments{};
+    for (const int64_t end = k + steps; k < end;) {
+      const int64_t block = k / code.scale_block, behind = std::min(end, (block + 1) * code.scale_block), scales = (panel * code.scale_blocks() + block) * width;
+      arguments[kB] = address_of(weights_.raw()) + panel * code.weight_bytes(code.depth) + code.weight_bytes(k);
+      arguments[kY] = address_of(to);
+      arguments[kSteps] = (behind - k) / code.steps_of_word();
+      arguments[kScale] = address_of(scales_.raw()) + bytes(scales);
+      arguments[kColumnZeros] = code.has_zeros ? address_of(zeros_.raw()) + scales : 0;
+      entry(kDequantizeEntry)(arguments.data());
+      to += (behind - k) * width;
+      k = behind;
+    }
   }
 
   const ProductPlan* find_plan(KernelContext& context, Plans& state) const {
@@ -291,7 +332,7 @@ class GeneratedProduct : public PreparedKernel {
         const int64_t first_tile = tiles * block / blocks, last_tile = tiles * (block + 1) / blocks;
         const int64_t row = plan.tiling.first_row(first_tile), rows = plan.tiling.first_row(last_tile) - row;
         Scratch<float> gathered(static_cast<size_t>(rows * stride));
-        plan.gathered->gather(entries_[kGatherEntry], layout_.code.isa, context, row, rows, gathered.data(), stride);
+        plan.gathered->gather(entry(kGatherEntry), layout_.code.isa, context, row, rows, gathered.data(), stride);
         std::array<int64_t, kProductArguments> of_block = arguments;
         of_block[kA] = address_of(gathered.data()) - bytes(row * stride);
         run_block(plan, of_block, 0, first_tile, last_tile, 0, layout_.panels());
@@ -316,14 +357,15 @@ class GeneratedProduct : public PreparedKernel {
     const std::array<int64_t, kProductArguments> of_integers = arguments;
     const int64_t weights = arguments[kB] + bytes(at.b * layout_.matrix_words()),
                   column_terms = arguments[kColumnTerms] + bytes(at.b * layout_.panels() * width);
-    const int64_t weight_bytes = layout_.code.has_narrow_weights() ? 2 : 4;
+    const bool dequantizes = dequantizes_before(plan);
     // Where there is one tile, all panels at once, and all of their depth, as nobody reads them again.
-    const bool is_alone = last_tile - first_tile == 1;
+    const bool is_alone = last_tile - first_tile == 1 && !dequantizes;
     const int64_t together = is_alone ? count : 1, depth = layout_.code.depth,
                   block_depth = is_alone ? depth : layout_.code.block;
     const int64_t first_row = plan.tiling.first_row(first_tile);
     const int64_t all_rows = plan.tiling.first_row(last_tile) - first_row;
     Scratch<float> sums(block_depth < depth ? static_cast<size_t>(all_rows * count * width) : 0);
+    Scratch<float> dequantized(dequantizes ? static_cast<size_t>(block_depth * width) : 0);
     for (int64_t k = 0; k < depth; k += block_depth) {
       arguments[kSteps] = std::min(block_depth, depth - k);
       arguments[kIsFirst] = k == 0;
@@ -331,10 +373,18 @@ class GeneratedProduct : public PreparedKernel {
       for (int64_t panel = first_panel; panel < first_panel + count; panel += together) {
         const int64_t column = panel * width;
         arguments[kColumns] = layout_.columns - column;
-        arguments[kB] = weights + (panel * depth + k) * width * weight_bytes;
+        arguments[kB] = weights + panel * layout_.code.weight_bytes(depth) + layout_.code.weight_bytes(k);
         arguments[kColumnTerms] = column_terms + bytes(column);
         arguments[kColumnZeros] = of_integers[kColumnZeros] + bytes(column);
         arguments[kScale] = of_integers[kScale] + (layout_.code.scale == Scale::Columns ? bytes(column) : 0);
+        if (dequantizes) {
+          dequantize(panel, k, arguments[kSteps], dequantized.data());
+          arguments[kB] = address_of(dequantized.data());
+        } else if (layout_.code.has_few_bits()) {
+          const int64_t scales = column * layout_.code.scale_blocks();
+          arguments[kScale] = address_of(scales_.raw()) + bytes(scales);
+          arguments[kColumnZeros] = layout_.code.has_zeros ? address_of(zeros_.raw()) + scales : 0;
+        }
         for (int64_t tile = first_tile; tile < last_tile; ++tile) {
           const int64_t row = plan.tiling.first_row(tile);
           const int rows = plan.tiling.rows_of(tile), at_once = layout_.code.panels_at_once(rows);
@@ -346,7 +396,7 @@ class GeneratedProduct : public PreparedKernel {
           arguments[kSums] = address_of(sums.data() + ((panel - first_panel) * all_rows + row - first_row) * width);
           arguments[kGroups] = together / at_once;
           arguments[kRest] = together % at_once;
-          entries_[static_cast<size_t>(rows)](arguments.data());
+          entry(dequantizes ? entry_of_dequantized(rows) : rows)(arguments.data());
         }
       }
     }
@@ -442,9 +492,17 @@ class GeneratedProduct : public PreparedKernel {
 
   // What does not fit, or is empty: the reference kernel has words for it. It reads the weights as they were.
   void run_reference(KernelContext& context) const {
-    const Datum weights = has_constant_weights_ ? Datum(unpack_weights(data_, matrix_, layout_)) : context.input_datum(1);
+    std::array<Datum, 3> packed;  // weights; of few bits: scales and zero points
+    if (layout_.code.has_few_bits()) {
+      std::ranges::transform(unpack_few_bits(data_, matrix_, layout_), packed.begin(), [](const Tensor& tensor) { return tensor.defined() ? Datum(tensor) : Datum(); });
+    } else {
+      packed[0] = has_constant_weights_ ? Datum(unpack_weights(data_, matrix_, layout_)) : context.input_datum(1);
+    }
     std::vector<const Datum*> inputs;
-    for (size_t i = 0; i < context.num_inputs(); ++i) inputs.push_back(i == 1 ? &weights : &context.input_datum(i));
+    for (size_t i = 0; i < context.num_inputs(); ++i) {
+      const bool is_of_few_bits = layout_.code.has_few_bits() && i >= kScalesOfB;
+      inputs.push_back(i == 1 ? &packed[0] : is_of_few_bits ? &packed[i - kScalesOfB + 1] : &context.input_datum(i));
+    }
     Datum result;
     KernelContext inner = context.inner(context.attributes(), inputs, {&result, 1});
     reference_kernels().find(data_.op)(inner);
@@ -457,8 +515,10 @@ class GeneratedProduct : public PreparedKernel {
   StridedOperand matrix_;
   bool has_constant_weights_;
   Tensor weights_, columns_;  // of constant weights
+  Tensor scales_, zeros_;     // of those of few bits
   std::shared_ptr<const ExecutableCode> code_;
-  std::vector<EntryPoint> entries_;  // by number of rows; null where no shape has use for it
+  std::vector<EntryPoint> entries_;  // by number, from first_entry_ on; null where no shape has use for it
+  int first_entry_ = 0;
 };
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace anfora::kernels::generated {
 using ProductGenerator = MachineCode (*)(const ProductCode& code, std::span<const int> rows);
 
 // The operators that there is code for.
-inline constexpr std::string_view kProducts[] = {"MatMul", "Gemm", "LoweredMatMul", "LoweredMatMulInteger", "LoweredConvInteger", "LoweredConv", "LoweredPointwise"};
+inline constexpr std::string_view kProducts[] = {"MatMul", "Gemm", "LoweredMatMul", "LoweredMatMulInteger", "LoweredConvInteger", "LoweredConv", "LoweredPointwise", "LoweredMatMulDequantized"};
 // Those for which there is also code with other tiles than the expected one, under names_of_product_tiles().
 inline constexpr std::string_view kTiledProducts[] = {"MatMul", "Gemm", "LoweredMatMul"};
 

@@ -68,7 +68,8 @@ std::vector<int64_t> ProductCode::numbers() const {
   const std::vector<int64_t>& own = is_integer() ? of_integers : of_floats;
   all.insert(all.end(), own.begin(), own.end());
   all.insert(all.end(), last.begin(), last.end());
-  if (has_narrow_weights()) all.push_back(static_cast<int64_t>(weights));
+  if (weights != DType::F32) all.push_back(static_cast<int64_t>(weights));
+  if (has_few_bits()) all.insert(all.end(), {scale_block, int64_t{has_zeros}});
   if (gather) {
     const std::vector<int64_t> of_gather = gather->numbers();
     all.insert(all.end(), of_gather.begin(), of_gather.end());
@@ -78,7 +79,23 @@ std::vector<int64_t> ProductCode::numbers() const {
 
 bool reads_weights(Isa isa, DType dtype) {
   // What converts f16 came before the rest of AVX2, and is part of x86-64-v3.
-  return dtype == DType::F32 || dtype == DType::BF16 || (dtype == DType::F16 && isa != Isa::Sse2);
+  return dtype == DType::F32 || dtype == DType::BF16 || (dtype == DType::F16 && isa != Isa::Sse2) || is_of_few_bits(dtype);
+}
+
+bool is_of_few_bits(DType dtype) {
+  return dtype == DType::I4 || dtype == DType::U4 || dtype == DType::I8 || dtype == DType::U8;
+}
+
+int64_t ProductCode::weight_bytes(int64_t steps) const {
+  constexpr int64_t kWord = 4;
+  const int64_t element = is_integer() || weights == DType::I4 ? kWord : static_cast<int64_t>(element_bytes(weights));
+  return steps / steps_of_word() * panel_columns() * element;
+}
+
+ProductCode ProductCode::dequantized() const {
+  ProductCode code = *this;
+  code.weights = DType::F32, code.scale_block = 0, code.has_zeros = false;
+  return code;
 }
 
 int64_t product_block(int64_t depth) {

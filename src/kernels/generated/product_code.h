@@ -14,6 +14,12 @@
 //
 // Every element is computed in the same way in each entry: so results do not depend on how work is split among threads.
 //
+// Weights of few bits, w = (q − z) · s, lie in the panels as signed numbers: of 4 bits by words of eight steps, the first step in the highest bits, or
+// of 8 bits. Where one tile has all rows they are dequantized in the loop over k; else some steps of a panel at a time into the cache, for all tiles,
+// which then multiply by f32. Either rounds as DequantizeLinear does, so the sums are those of the weights in f32.
+//
+//     scales, zero points:  [panel][block of k][lane of the panel]
+//
 // Products of integers of 8 bits are exact. Their operands are words: k counts words of A and B', whose parts are multiplied and added to
 // a sum of 32 bits. What an element of A is packed with, a' = a + cᵃ, and of B, b' = b − cᵇ, follows from what the instruction takes;
 // with the zero points Zᵃ = zᵃ + cᵃ and Zᵇ = zᵇ − cᵇ
@@ -79,7 +85,9 @@ struct ProductCode {
   int64_t a_stride = 0;   // elements or words from row to row of A
   bool has_edge = false;  // the last panel has columns that the result has not
   Factors factors = Factors::Floats;
-  DType weights = DType::F32;  // of floats: what B' is in memory; F16 and BF16 are converted as they are read
+  DType weights = DType::F32;  // of floats: what B' is in memory; F16 and BF16 are converted as they are read, I4 and I8 dequantized
+  int64_t scale_block = 0;     // of few bits: steps over k that share a scale
+  bool has_zeros = false;      // of few bits: with zero points of 8 bits; else all are 0
   bool has_open_sizes = false;  // of floats: depth and strides are arguments, as of integers
   bool has_column_zeros = false;  // of integers: not all Zᵇ are 0
   Scale scale = Scale::None;      // of integers; without one there is no epilogue
@@ -90,22 +98,35 @@ struct ProductCode {
   // The numbers that the machine code depends on, isa and factors first.
   std::vector<int64_t> numbers() const;
   bool is_quantized() const { return result == DType::I8 || result == DType::U8; }
-  bool has_narrow_weights() const { return weights != DType::F32; }
+  bool has_half_weights() const { return weights == DType::F16 || weights == DType::BF16; }
+  bool has_few_bits() const { return weights == DType::I4 || weights == DType::I8; }
+  // Steps that a word of weights holds; 1: each is an element of its own.
+  int64_t steps_of_word() const { return weights == DType::I4 ? 8 : 1; }
+  int64_t scale_blocks() const { return (depth + scale_block - 1) / scale_block; }
+  // Bytes of so many steps of a panel.
+  int64_t weight_bytes(int64_t steps) const;
+  // The same product by weights that have been dequantized.
+  ProductCode dequantized() const;
   bool is_integer() const { return factors != Factors::Floats; }
   // Whether depth and strides are arguments: where many layers have little to do each, and share the code.
   bool takes_sizes() const { return is_integer() || has_open_sizes; }
   bool operator==(const ProductCode&) const = default;
-  bool has_blocks() const { return block < depth; }
+  // What dequantizes in its loop has all rows in one tile, and takes all steps at once.
+  bool has_blocks() const { return block < depth && !has_few_bits(); }
   int panel_columns() const { return tile.vectors * describe(isa).lanes; }
   // Panels that an entry for so few rows works on side by side, as sums of one would wait for each other.
   int panels_at_once(int rows) const {
-    constexpr int kMost = 4, kSumsInFlight = 12;
-    return std::clamp(kSumsInFlight / (rows * tile.vectors), 1, kMost);
+    constexpr int kMost = 4, kSumsInFlight = 12, kSumsOfFewBits = 6;  // which take registers and time to dequantize
+    return std::clamp((has_few_bits() ? kSumsOfFewBits : kSumsInFlight) / (rows * tile.vectors), 1, kMost);
   }
 };
 
 // Among the entries, which have the numbers of their rows: the code that gathers rows.
 inline constexpr int kGatherEntry = 0;
+// The code that dequantizes weights, and below it those of dequantized().
+inline constexpr int kDequantizeEntry = -1;
+constexpr int entry_of_dequantized(int rows) { return kDequantizeEntry - rows; }
+constexpr int rows_of_dequantized(int entry) { return kDequantizeEntry - entry; }
 
 // The arguments of an entry, in order. Strides count in elements.
 enum ProductArgument : uint8_t {
@@ -126,11 +147,11 @@ enum ProductArgument : uint8_t {
   kSteps,
   kIsFirst,
   kIsLast,
-  // Of integers only.
+  // Of integers and few bits only.
   kColumnTerms,  // Zᵃ Σ b' of the columns of all panels, from the first on
-  kColumnZeros,  // Zᵇ, likewise
+  kColumnZeros,  // Zᵇ, likewise; of few bits: zero points, from the first panel on
   kRowTerms,     // Σ a' − K Zᵃ of the rows
-  kScale,        // at the first panel's column
+  kScale,        // at the first panel's column; of few bits: scales, from the first panel on
   kQuantization,
   kAStride,      // where the code takes sizes
   kPanelStride,  // elements or words of a panel; likewise
@@ -144,8 +165,11 @@ struct Quantization {
   int32_t zero_point = 0;
 };
 
-// Whether there is code that reads weights of f32, or of a type that it converts to f32.
+// Whether there is code that reads weights of f32, or of a type that it converts to f32; integers with scales.
 bool reads_weights(Isa isa, DType dtype);
+
+// Weights of 4 and 8 bits, which have scales.
+bool is_of_few_bits(DType dtype);
 
 // Tiles that fill the registers, the one first that is expected to be the fastest as a rule.
 std::span<const Tile> product_tiles(Isa isa);

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "kernels/generated/convolution_rows.h"
+#include "kernels/generated/few_bits.h"
 #include "kernels/generated/gathered_rows.h"
 #include "support/mapped_file.h"
 #include "support/parallel.h"
@@ -132,7 +133,7 @@ Tensor unpack_elements(const Tensor& packed, const Shape& shape, const StridedOp
 }  // namespace
 
 std::vector<int64_t> ProductLayout::of_weights() const {
-  return {depth, columns, code.panel_columns(), static_cast<int64_t>(code.factors), static_cast<int64_t>(code.weights)};
+  return {depth, columns, code.panel_columns(), static_cast<int64_t>(code.factors), static_cast<int64_t>(code.weights), code.scale_block};
 }
 std::vector<int64_t> ProductLayout::of_code() const {
   std::vector<int64_t> numbers = code.numbers();
@@ -200,7 +201,7 @@ std::optional<ProductLayout> lay_out_product(const KernelData& data, const Produ
   if (code.isa > Isa::Avx512) return std::nullopt;
   if (!is_integer) {
     code.weights = data.input(1).dtype;
-    if (!reads_weights(code.isa, code.weights)) return std::nullopt;
+    if (!reads_weights(code.isa, code.weights) || is_of_few_bits(code.weights) != (data.op == kDequantizedProduct)) return std::nullopt;
   }
   if (is_integer) {
     code.factors = known && known->layout.size() > kFactors ? static_cast<Factors>(known->layout[kFactors]) : best_factors(code.isa);
@@ -221,6 +222,7 @@ std::optional<ProductLayout> lay_out_product(const KernelData& data, const Produ
   code.has_open_sizes = data.op == kConvolution || data.op == kPointwise;
   code.depth = is_integer ? layout.integers.words(layout.depth) : layout.depth;
   code.block = product_block(code.depth);
+  if (is_of_few_bits(code.weights) && !read_few_bits(data, *weights, code)) return std::nullopt;
   code.a_stride = row_stride(code.depth, code.tile);
   // Where masks cost nothing, code that takes sizes has them always: so more layers share it.
   code.has_edge = layout.columns % code.panel_columns() != 0 || (code.takes_sizes() && describe(code.isa).has_masks);
@@ -229,8 +231,9 @@ std::optional<ProductLayout> lay_out_product(const KernelData& data, const Produ
 
 void pack_weights(KernelData& data, const StridedOperand& matrix, const ProductLayout& layout) {
   const Tensor& weights = data.input(1).constant;
+  if (layout.code.has_few_bits()) return pack_few_bits(data, matrix, layout);
   if (!layout.code.is_integer()) {
-    auto* const pack = layout.code.has_narrow_weights() ? &pack_elements<uint16_t> : &pack_elements<float>;
+    auto* const pack = layout.code.has_half_weights() ? &pack_elements<uint16_t> : &pack_elements<float>;
     data.packed.push_back({kWeights, layout.of_weights(), pack(weights, matrix, layout)});
     return;
   }
@@ -245,7 +248,7 @@ Tensor unpack_weights(const KernelData& data, const StridedOperand& matrix, cons
   const Tensor& panels = find_packed(data, kWeights)->elements;
   const Shape& shape = data.input(1).constant.shape();
   if (!layout.code.is_integer()) {
-    auto* const unpack = layout.code.has_narrow_weights() ? &unpack_elements<uint16_t> : &unpack_elements<float>;
+    auto* const unpack = layout.code.has_half_weights() ? &unpack_elements<uint16_t> : &unpack_elements<float>;
     return unpack(panels, shape, matrix, layout);
   }
   if (data.op == kIntegerProduct) return layout.integers.unpack_weights(panels, shape, matrix);

@@ -14,7 +14,11 @@ namespace anfora::kernels::generated {
 
 // The operators whose operands are integers.
 inline constexpr std::string_view kIntegerProduct = "LoweredMatMulInteger", kIntegerConvolution = "LoweredConvInteger";
-// Inputs behind the addends, of those.
+// That of weights of few bits.
+inline constexpr std::string_view kDequantizedProduct = "LoweredMatMulDequantized";
+// Inputs behind its addends.
+enum DequantizedInput : uint8_t { kScalesOfB = 4, kZerosOfB };
+// Inputs behind the addends, of integers.
 enum IntegerInput : uint8_t { kZeroOfA = 4, kZeroOfB, kScales, kScaleOfY, kZeroOfY };
 
 // What such an operator does with sums of products, as far as it is known before the run.
@@ -33,7 +37,7 @@ bool read_addends(const KernelData& data, int64_t columns, Epilogue& epilogue);
 inline constexpr int64_t kLineElements = 16;  // f32 of a cache line
 
 // Constants of a kernel's data.
-enum PackedNumber : uint8_t { kWeights, kCode, kColumnData };
+enum PackedNumber : uint8_t { kWeights, kCode, kColumnData, kWeightScales, kWeightZeros };
 // Null where there is none of that number.
 const PackedConstant* find_packed(const KernelData& data, size_t number);
 

@@ -3,6 +3,7 @@
 //
 //   LoweredConv, LoweredConvTranspose    X, W, B?, Z?       activation(Conv(X, W) + B + Z)
 //   LoweredMatMul                        A, B, C?, Z?       activation(alpha A' B' + C + Z)'; perm_a, perm_b, perm_y
+//   LoweredMatMulDequantized             A, B, C?, Z?, scales, zero_points?      the same, where B is dequantized first
 //   LoweredMatMulInteger                 A, B, C?, Z?, a_zero_point?, b_zero_point?, scale?, y_scale?, y_zero_point?
 //                                        activation(scale · MatMulInteger(A, B, …) + C + Z), or that quantized; without a scale, the product
 //   LoweredConvInteger                   X, W, and the same
@@ -250,8 +251,10 @@ class LoweredMatMul {
     if (const float alpha = attributes.get_float("alpha", 1); alpha != 1) factor_ = Tensor::scalar(alpha);
   }
 
-  void run(KernelContext& context) const {
-    const Tensor b = cast_tensor(context, context.input(1), context.input(0).dtype());
+  void run(KernelContext& context) const { run(context, cast_tensor(context, context.input(1), context.input(0).dtype())); }
+
+  // With that in place of B.
+  void run(KernelContext& context, const Tensor& b) const {
     Tensor y = product_(context, {in_order(context, context.input(0), perm_a_), in_order(context, b, perm_b_)});
     if (factor_.defined()) y = multiply_(context, {y, cast_tensor(context, factor_, y.dtype())});
     if (const Tensor* c = context.optional_input(2)) y = add_(context, {y, *c});
@@ -267,6 +270,19 @@ class LoweredMatMul {
   Tensor factor_;  // undefined: 1
   Part product_{"MatMul"}, multiply_{"Mul"}, add_{"Add"};
   Epilogue epilogue_;
+};
+
+class LoweredMatMulDequantized {
+ public:
+  explicit LoweredMatMulDequantized(const AttributeSet& attributes) : dequantize_("DequantizeLinear", attributes), product_(attributes) {}
+
+  void run(KernelContext& context) const {
+    product_.run(context, dequantize_(context, {context.input(1), context.input(4), optional_input(context, 5)}));
+  }
+
+ private:
+  Part dequantize_;
+  LoweredMatMul product_;
 };
 
 // A product or a convolution of integers.
@@ -312,6 +328,7 @@ void for_each_lowered(const Add& add) {
   add("LoweredExpansionDepthwise", std::type_identity<LoweredExpansionDepthwise>());
   add("LoweredPointwise", std::type_identity<LoweredPointwise>());
   add("LoweredMatMul", std::type_identity<LoweredMatMul>());
+  add("LoweredMatMulDequantized", std::type_identity<LoweredMatMulDequantized>());
   add("LoweredMatMulInteger", std::type_identity<LoweredInteger<kMatMulInteger>>());
   add("LoweredConvInteger", std::type_identity<LoweredInteger<kConvInteger>>());
   add("LoweredMaxPool", std::type_identity<LoweredPool<kMaxPool>>());
