@@ -318,6 +318,11 @@ void declare_weight_gradient(Declarations& declare) {
   for (const char* ints : {"dilations", "pads", "strides"}) d.optional_attribute(ints, AttributeKind::Ints);
 }
 
+void infer_dynamic_scale(InferenceContext& ctx) {
+  ctx.set_tensor(0, DType::F32, Dims{});
+  ctx.set_tensor(1, DType::U8, Dims{});
+}
+
 void infer_group(InferenceContext& ctx) {
   if (!ctx.input(0)->is_func()) ctx.fail("the first operand is no function");
   const Type* result = ctx.input(0)->result();
@@ -367,6 +372,13 @@ void declare_lowered(Declarations& declare) {
                     .optional_attribute("perm_y", AttributeKind::Ints)
                     .infer(infer_product)
                     .flops(product_flops));
+  declare.op("LoweredDynamicScale", 1, "anfora")
+      .doc("The scale and the zero point of DynamicQuantizeLinear(X).")
+      .input("X", "f32")
+      .output("scale", "f32")
+      .output("zero_point", "u8")
+      .infer(infer_dynamic_scale)
+      .flops(flops_per_input_element<2>);
   with_epilogue(declare.op("LoweredMatMulDequantized", 1, "anfora")
                     .doc("activation(alpha · A · DequantizeLinear(B, scales, zero_points) + C + Z), where A, the dequantized B and the result are "
                          "transposed as the attributes say; axis and block_size are those of DequantizeLinear.")

@@ -28,7 +28,7 @@
 //     %2 = QuantizeLinear(Gelu(DequantizeLinear(%1)))   another, of %1
 //
 // A group is made where what it saves is worth it (PassOptions::least_group_saving_us). An operator along rows is a group alone, too: code that
-// is made for it keeps the row in registers and the first-level cache; and one that takes long to compute.
+// is made for it keeps the row in registers and the first-level cache; one that takes long to compute; and one that quantizes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -292,13 +292,14 @@ class Grouping {
     return std::ranges::any_of(nodes_[i]->uses(), [&](const Use& use) { return !contains(members, use.user); });
   }
 
-  // Whether computing an element takes longer than reading and writing it in the cache: then code with the widest vectors is worth it alone.
+  // Whether computing an element takes longer than reading and writing it in the cache, or it becomes a byte: then code with the widest vectors is
+  // worth it alone.
   bool is_costly(uint32_t i) const {
     constexpr double kCheapFlops = 8;
     const Type* type = nodes_[i]->type();
     if (!is_member(i) || !type->is_tensor()) return false;
     const double elements = analysis::bytes_of(type) / static_cast<double>(element_bytes(type->dtype()));
-    return analysis::estimate_flops(context_.inference, *nodes_[i]) > kCheapFlops * elements;
+    return is_of_bytes(nodes_[i]) || analysis::estimate_flops(context_.inference, *nodes_[i]) > kCheapFlops * elements;
   }
 
   // What the group saves, by the cost model.

@@ -13,6 +13,7 @@
 //
 // Products take the shifted operands, x − zero point, as i32 to the kernels of MatMul and Conv.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -253,20 +254,46 @@ void dequantize_linear(KernelContext& context) {
   });
 }
 
+constexpr float kLevels = 255;
+
+struct DynamicScale {
+  float scale, zero;
+};
+
+// Of the range of the elements and 0.
+DynamicScale dynamic_scale(const Tensor& x) {
+  const float* values = x.data<float>().data();
+  constexpr int64_t kParts = 64, kLeast = 1 << 13;
+  const int64_t parts = std::clamp(x.size() / kLeast, int64_t{1}, kParts), length = (x.size() + parts - 1) / parts;
+  std::array<float, kParts> lowest{}, highest{};
+  parallel_for(parts, grain_of(kElementwiseGrain, length), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t first = i * length, count = std::min(length, x.size() - first);
+      if (count <= 0) continue;
+      lowest[static_cast<size_t>(i)] = fold_row<float>(values + first, count, MinFold{});
+      highest[static_cast<size_t>(i)] = fold_row<float>(values + first, count, MaxFold{});
+    }
+  });
+  const float low = std::min(0.0f, fold_row<float>(lowest.data(), parts, MinFold{})), high = std::max(0.0f, fold_row<float>(highest.data(), parts, MaxFold{}));
+  const float scale = (high == low ? 1.0f : high - low) / kLevels;
+  const float zero = -low / scale;  // NaN where the scale vanishes, or is infinite as the range is
+  return {scale, zero > 0 ? std::nearbyint(std::min(zero, kLevels)) : 0};
+}
+
+void set_dynamic_scale(KernelContext& context, size_t output, const DynamicScale& given) {
+  context.allocate_output(output, DType::F32, {}).data<float>()[0] = given.scale;
+  context.allocate_output(output + 1, DType::U8, {}).data<uint8_t>()[0] = static_cast<uint8_t>(given.zero);
+}
+
+void lowered_dynamic_scale(KernelContext& context) { set_dynamic_scale(context, 0, dynamic_scale(context.input(0))); }
+
 void dynamic_quantize_linear(KernelContext& context) {
   const Tensor& x = context.input(0);
   const float* values = x.data<float>().data();
-  float low = 0, high = 0;  // the range includes 0
-  if (x.size() > 0) {
-    low = std::min(0.0f, fold_row<float>(values, x.size(), MinFold{}));
-    high = std::max(0.0f, fold_row<float>(values, x.size(), MaxFold{}));
-  }
-  constexpr float kLevels = 255;
-  const float scale = (high == low ? 1.0f : high - low) / kLevels;
-  const float zero = std::nearbyint(std::clamp(-low / scale, 0.0f, kLevels));
+  const DynamicScale given = dynamic_scale(x);
+  const float scale = given.scale, zero = given.zero;
   Tensor& out = context.allocate_output(0, DType::U8, x.shape());
-  context.allocate_output(1, DType::F32, {}).data<float>()[0] = scale;
-  context.allocate_output(2, DType::U8, {}).data<uint8_t>()[0] = static_cast<uint8_t>(zero);
+  set_dynamic_scale(context, 1, given);
   uint8_t* quantized = out.data<uint8_t>().data();
   parallel_for(x.size(), kElementwiseGrain, [&](int64_t begin, int64_t end) {
     float block[kFloatBlock];
@@ -413,6 +440,7 @@ void register_quantization(KernelRegistry& registry) {
   registry.add("QuantizeLinear", quantize_linear);
   registry.add("DequantizeLinear", dequantize_linear);
   registry.add("DynamicQuantizeLinear", dynamic_quantize_linear);
+  registry.add("LoweredDynamicScale", lowered_dynamic_scale);
   registry.add("MatMulInteger", matmul_integer);
   registry.add("QLinearMatMul", qlinear_matmul);
   registry.add("ConvInteger", conv_integer);
