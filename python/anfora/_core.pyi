@@ -227,6 +227,7 @@ class Model:
         arguments: tuple[Any, ...],
         keywords: dict[str, Any],
         dims: dict[tuple[Any, ...], list[str]] | None,
+        sizes: dict[str, int],
         keeps_stages: bool = ...,
     ) -> tuple[Model, tuple[Any, ...], list[tuple[Any, ...]], list[tuple[tuple[Any, ...], Any]]]:
         """A function lowered for these arguments; how its outputs become its result, paths to its inputs, what it holds for."""

@@ -20,7 +20,7 @@ import numpy as np
 
 from . import _cache, _core, _modes
 from ._errors import Error, InvalidArgumentError, UnsupportedError
-from ._sizes import Sizes, shapes_of
+from ._sizes import Sizes, Within, is_within, shapes_of
 
 # The writer of trees is the compiler's, which runs it in a Python of its own for files.
 tree_as_json: Any = types.ModuleType("anfora.tree_as_json")
@@ -303,6 +303,8 @@ def fetch(path: tuple[Any, ...], arguments: tuple[Any, ...], keywords: dict[str,
             value = kind_of(value)
         elif kind == "sizes":
             value = sizes_of(value)
+        elif kind == "within":
+            value = is_within(value.shape, *step[1:])
         elif kind == "default":
             value = inspect.unwrap(value).__defaults__[step[1]]
         else:
@@ -388,7 +390,8 @@ class Specialization:
             _cache.keep(key, known)
         self.executable = Executable(known.executable, known.executable.inputs, known.executable.outputs)
         self.result, self.inputs, self.sizes = known.result, known.inputs, sizes
-        self._guards = [(path, value) for path, value in known.guards if path != (("function",),)]
+        self._guards = [(path, value) for path, value in known.guards if path != (("function",),) and path[-1][0] != "within"]
+        self._assumed = [Within(path) for path, _ in known.guards if path[-1][0] == "within"]
         self._donated = [i for i, path in enumerate(self.inputs) if _is_among(path, donate)]
         direct = [path[0][1] if len(path) == 1 and path[0][0] == "argument" else None for path in self.inputs]
         # Where all inputs are arguments themselves, in order, nothing has to be looked up.
@@ -424,7 +427,14 @@ class Specialization:
             raise with_excerpt(error, error.hint) from None
 
     def lower(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], sizes: Sizes) -> tuple[Any, ...]:
-        return _core.Model.from_function(function, arguments, keywords, sizes.names(), bool(self._save_graphs))
+        return _core.Model.from_function(function, arguments, keywords, sizes.names(), sizes.first, bool(self._save_graphs))
+
+    def outside(self, shapes: dict[tuple[Any, ...], tuple[int, ...]]) -> str:
+        """A size that is none of those that the function was compiled for; empty: none is."""
+        for assumed in self._assumed:
+            if not assumed.holds(shapes):
+                return f"{path_text(assumed.path)} has {shapes[assumed.path][assumed.axis]} along axis {assumed.axis}, not {assumed}"
+        return ""
 
     def holds(self, arguments: tuple[Any, ...], keywords: dict[str, Any], function: Any) -> str:
         """What has changed since it was compiled; empty: nothing."""
@@ -494,7 +504,7 @@ def path_text(path: tuple[Any, ...]) -> str:
             text = step[1]
         elif step[0] == "value":
             text = f"a {type(step[1]).__name__}"
-        elif step[0] not in ("function", "structure", "orders", "kind", "sizes"):
+        elif step[0] not in ("function", "structure", "orders", "kind", "sizes", "within"):
             text += f"{step[0]} {step[1]}"
     return text
 
@@ -567,8 +577,9 @@ _MOST_CALLS = 1024  # of which the specialization is known without looking at si
 class Jitted:
     """A function that is compiled when it is called, once for each kind of arguments: element types, ranks, structure.
 
-    Numbers and sizes are values: another one compiles nothing. What the function reads from around it is watched; tensors among it are
-    inputs, so that they may change.
+    Numbers and sizes are values: another one compiles nothing, but for a size that was assumed to be as in the first call, since slices and
+    constants of the function depend on it: then once more. What the function reads from around it is watched; tensors among it are inputs, so
+    that they may change.
     """
 
     _runs_function = True  # what is compiled is the function, and no derivative of it
@@ -605,10 +616,13 @@ class Jitted:
         return latest
 
     def _find_or_make(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Specialization:
-        kinds, shapes, changed = kind_of((arguments, keywords)), shapes_of(arguments, keywords), ""
+        kinds, shapes, changed, outside = kind_of((arguments, keywords)), shapes_of(arguments, keywords), "", ""
         alike = self._known.setdefault(kinds, [])
         for known in alike:
-            if known.sizes.fits(shapes):
+            if not known.sizes.fits(shapes):
+                continue
+            outside = outside or known.outside(shapes)
+            if not known.outside(shapes):
                 changed = known.holds(arguments, keywords, self.function)
                 if not changed:
                     return known
@@ -617,13 +631,15 @@ class Jitted:
             if self._memory_limit is not None:
                 made = self._specialize(arguments, keywords, Sizes.exactly(shapes))
             else:
-                made = self._specialize(arguments, keywords, Sizes.alike(shapes, met))
+                made = self._specialize(arguments, keywords, Sizes.alike(shapes, met, not outside))
         except Error:  # with the sizes known it may be another matter; else that error is the one to see
             if self._memory_limit is not None:
                 raise
             made = self._specialize(arguments, keywords, Sizes.exactly(shapes))
         if changed:
             reason = f"{changed} has changed"
+        elif outside:
+            reason = f"a size that was assumed is another one: {outside}"
         elif alike:
             reason = "other sizes, which the memory limit is for" if self._memory_limit is not None else \
                 "other sizes, which the function needs to know" if made.sizes.is_exact else "sizes that were equal, or 1, and are not"

@@ -570,11 +570,11 @@ NB_MODULE(_core, module) {
       .def_static("from_bytes", &Model::from_bytes, nb::arg("bytes"), nb::arg("folder") = std::filesystem::path())
       .def_static(
           "from_function",
-          [](nb::object function, nb::tuple arguments, nb::dict keywords, nb::object dims, bool keeps_stages) {
-            return parts_of(lower_program(std::move(function), std::move(arguments), std::move(keywords),
-                                          std::move(dims), keeps_stages));
+          [](nb::object function, nb::tuple arguments, nb::dict keywords, nb::object dims, nb::dict sizes, bool keeps_stages) {
+            return parts_of(lower_program(std::move(function), std::move(arguments), std::move(keywords), std::move(dims),
+                                          std::move(sizes), keeps_stages));
           },
-          nb::arg("function"), nb::arg("arguments"), nb::arg("keywords"), nb::arg("dims").none(),
+          nb::arg("function"), nb::arg("arguments"), nb::arg("keywords"), nb::arg("dims").none(), nb::arg("sizes"),
           nb::arg("keeps_stages") = false)
       .def("copy", &Model::copy)
       .def_prop_ro("inputs", &Model::inputs)

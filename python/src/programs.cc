@@ -97,6 +97,25 @@ class Importer : public python::FunctionCall {
   Importer(Program& program, nb::tuple arguments, nb::dict keywords, nb::object dims)
       : program_(program), arguments_(std::move(arguments)), keywords_(std::move(keywords)), dims_(std::move(dims)) {}
 
+  // Sizes that are known to lie in a range, by their names; what else is assumed while the function is lowered.
+  void assume(const python::SizeAssumptions::Ranges& known, python::SizeAssumptions& assumptions) {
+    known_sizes_ = &known, assumptions_ = &assumptions;
+  }
+
+  void guard_sizes() {
+    for (const auto& [name, range] : *known_sizes_) {
+      for (auto [path, names] : nb::cast<nb::dict>(dims_)) {
+        const auto of_axes = nb::cast<std::vector<std::string>>(names);
+        const auto found = std::ranges::find(of_axes, name);
+        if (found == of_axes.end()) continue;
+        const nb::object most = range.high < ir::Range::kHighest ? nb::object(nb::int_(range.high)) : nb::none();
+        const nb::tuple within = nb::make_tuple("within", found - of_axes.begin(), range.low, most);
+        program_.guards.append(nb::make_tuple(Path(nb::cast<Path>(path) + nb::make_tuple(within)), true));
+        break;
+      }
+    }
+  }
+
   // Of a value: as an argument, numbers are inputs; else constants, which guards watch.
   Object import(nb::object value, Path path, bool is_argument) {
     const nb::tuple told = nb::cast<nb::tuple>(tools().attr("describe")(value));
@@ -180,6 +199,7 @@ class Importer : public python::FunctionCall {
 
   python::Arguments arguments(python::Lowering& lowering, ir::Builder& main) override {
     lowering_ = &lowering, main_ = &main;
+    lowering.emitter().set_assumptions(assumptions_);
     for (const auto& [closure, told, path] : std::exchange(awaited_, {})) import_defaults(*closure, told, path);
     python::Arguments given;
     size_t i = 0;
@@ -276,7 +296,8 @@ class Importer : public python::FunctionCall {
       for (size_t at = type.find('?'), axis = 0; at != std::string::npos; at = type.find('?', at), ++axis)
         type.replace(at, 1, fmt::format("n{}_{}", index, axis));
     } else if (!is_of_value(path) && nb::cast<nb::dict>(dims_).contains(path)) {
-      const auto dims = nb::cast<std::vector<std::string>>(nb::handle(dims_)[path]);
+      auto dims = nb::cast<std::vector<std::string>>(nb::handle(dims_)[path]);
+      for (std::string& dim : dims) set_range(dim);
       type = fmt::format("{}[{}]", type.substr(0, type.find('[')), fmt::join(dims, ", "));
     }
     if (const std::string element = type.substr(0, type.find('[')); !dtype_from_name(element)) {
@@ -285,6 +306,19 @@ class Importer : public python::FunctionCall {
     }
     program_.inputs.append(path);
     return main_->parameter(type, fmt::format("input_{}", index));
+  }
+
+  // The symbol has the range from here on. A single size is that.
+  void set_range(std::string& dim) {
+    if (!known_sizes_) return;
+    const auto found = known_sizes_->find(dim);
+    if (found == known_sizes_->end()) return;
+    const ir::Range range = found->second;
+    if (range.low == range.high) {
+      dim = std::to_string(range.low);
+    } else {
+      lowering_->emitter().module().context().dims().symbol(dim, range);
+    }
   }
 
   // A tensor that a trace came across: an input, for it may be written to later; a number of numpy's is a constant.
@@ -399,6 +433,8 @@ class Importer : public python::FunctionCall {
   nb::tuple arguments_;
   nb::dict keywords_;
   nb::object dims_;  // see lower_program()
+  const python::SizeAssumptions::Ranges* known_sizes_ = nullptr;
+  python::SizeAssumptions* assumptions_ = nullptr;
   ir::Builder* main_ = nullptr;
   std::vector<std::tuple<std::shared_ptr<python::Closure>, nb::tuple, Path>> awaited_;
   python::Lowering* lowering_ = nullptr;
@@ -444,15 +480,27 @@ Program empty_program() {
 
 }  // namespace
 
-Program lower_program(nb::object function, nb::tuple arguments, nb::dict keywords, nb::object dims, bool keeps_stages) {
-  Program program = empty_program();
-  program.name = nb::cast<std::string>(tools().attr("place_of")(function));
-  Importer importer(program, std::move(arguments), std::move(keywords), std::move(dims));
-  const Object object = importer.import_function(std::move(function));
-  python::SourceStages stages;
-  python::lower_function(*program.model.module, object, importer, keeps_stages ? &stages : nullptr);
-  if (keeps_stages) program.model.stages = driver::text_stages(stages);
-  return program;
+Program lower_program(nb::object function, nb::tuple arguments, nb::dict keywords, nb::object dims, nb::dict sizes, bool keeps_stages) {
+  std::map<std::string, int64_t, std::less<>> now;
+  for (auto [name, size] : sizes) now.emplace(nb::cast<std::string>(name), nb::cast<int64_t>(size));
+  python::SizeAssumptions::Ranges known;
+  for (;;) {
+    Program program = empty_program();
+    program.name = nb::cast<std::string>(tools().attr("place_of")(function));
+    Importer importer(program, arguments, keywords, dims);
+    python::SizeAssumptions assumptions(now);
+    importer.assume(known, assumptions);
+    const Object object = importer.import_function(function);
+    python::SourceStages stages;
+    python::lower_function(*program.model.module, object, importer, keeps_stages ? &stages : nullptr);
+    if (!assumptions.ranges().empty()) {  // from the start, then
+      for (const auto& [name, range] : assumptions.ranges()) known.insert_or_assign(name, range);
+      continue;
+    }
+    importer.guard_sizes();
+    if (keeps_stages) program.model.stages = driver::text_stages(stages);
+    return program;
+  }
 }
 
 // Tracing ------------------------------------------------------------------------------------------------------------

@@ -23,8 +23,9 @@ struct Program {
 
 // Lowers a function for arguments of these types. `dims`: names or sizes of the dimensions of tensors, a list by the path of each; those of
 // others are what they are now, which guards watch. None: each dimension has a name of its own, n0_1 of input 0's axis 1.
-// `keeps_stages`: what was made on the way is in the model, see pipeline::TextStage.
-Program lower_program(nb::object function, nb::tuple arguments, nb::dict keywords, nb::object dims, bool keeps_stages);
+// `sizes`: by the names of dimensions, what they are now, by which sizes may be assumed to lie in a range that the guards watch:
+// (path, "within", axis, least, most). `keeps_stages`: what was made on the way is in the model, see pipeline::TextStage.
+Program lower_program(nb::object function, nb::tuple arguments, nb::dict keywords, nb::object dims, nb::dict sizes, bool keeps_stages);
 
 // Records calls, made one after another by a Python function that runs, as a module. Values of the module are Symbols, which `wrap`
 // makes the values of Python that the function works with.

@@ -107,6 +107,23 @@ def test_what_a_function_depends_on(folder: pathlib.Path) -> None:
     assert run(folder, PROGRAM.replace("np.arange(4.0)", "np.arange(4, dtype=np.float32)"))[1] == [MADE, KEPT, KEPT, KEPT]
 
 
+def test_sizes_that_were_assumed(folder: pathlib.Path) -> None:
+    program = """
+import sys
+import anfora
+import numpy as np
+
+f = anfora.jit(lambda x: x[:3] * 2)
+print(f(np.ones(int(sys.argv[1]))))
+print(f.explain(), file=sys.stderr)
+"""
+    assert run(folder, program, "4") == ("[2. 2. 2.]\n", [MADE])
+    assert run(folder, program, "7") == ("[2. 2. 2.]\n", [KEPT])
+    assert run(folder, program, "2") == ("[2. 2.]\n", [MADE])
+    assert run(folder, program, "2") == ("[2. 2.]\n", [KEPT])
+    assert run(folder, program, "9") == ("[2. 2. 2.]\n", [KEPT])
+
+
 def test_derivatives_are_told_apart(folder: pathlib.Path) -> None:
     program = """
 import anfora

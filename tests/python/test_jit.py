@@ -545,6 +545,42 @@ def test_sizes_that_are_alike():
         f(np.ones(3), np.ones(5))
 
 
+def causes(f):
+    return [line.partition("): ")[2] for line in f.explain().splitlines()]
+
+
+def test_sizes_that_are_assumed():
+    def ends(p):
+        return p["w"][:, :4], p["w"][:, -2:].sum()
+
+    f = anfora.jit(ends)
+    for columns in (8, 9, 4):
+        p = {"w": np.arange(3.0 * columns).reshape(3, columns)}
+        same(ends(p), f(p))
+    assert causes(f) == ["the first call"]
+    assert f.lower(p).outputs[0].shape == ["n0", 4]
+    for columns in (1, 3, 0, 7):
+        p = {"w": np.arange(3.0 * columns).reshape(3, columns)}
+        same(ends(p), f(p))
+    assert causes(f) == ["the first call", "a size that was assumed is another one: argument 0['w'] has 1 along axis 1, not 4 or more"]
+
+
+def test_sizes_of_constants_are_assumed():
+    table = np.arange(12.0).reshape(3, 4)
+
+    def f(x, y):
+        return x + np.arange(3.0), y @ table
+
+    compiled = anfora.jit(f)
+    same(f(np.ones(3), np.ones((5, 3))), compiled(np.ones(3), np.ones((5, 3))))
+    assert [info.shape for info in compiled.lower(np.ones(3), np.ones((5, 3))).inputs[:2]] == [[3], ["n1", 3]]
+    same(f(np.ones(1), np.ones((2, 3))), compiled(np.ones(1), np.ones((2, 3))))  # broadcast
+    same(f(np.ones(3), np.ones((2, 3))), compiled(np.ones(3), np.ones((2, 3))))
+    assert len(causes(compiled)) == 2
+    with pytest.raises(anfora.Error):
+        compiled(np.ones(3), np.ones((2, 4)))
+
+
 def test_gradients_inside():
     def square_sum(p, x):
         return ((p["w"] @ x + p["b"][0]) ** 2).sum()

@@ -41,6 +41,7 @@ Node* Emitter::apply(std::string_view op, std::span<Node* const> inputs, const A
                      size_t num_outputs) {
   ir::Apply* node =
       module_.apply(graph_, module_.context().get_operator(op), inputs, attributes, num_outputs, location());
+  if (assumptions_) assumptions_->consider(*node);
   try {
     inference_.infer(*node);
   } catch (const Error& error) {

@@ -9,6 +9,7 @@
 
 #include "analysis/infer.h"
 #include "frontend/python/lower/object.h"
+#include "frontend/python/lower/size_assumptions.h"
 #include "ir/builder.h"
 #include "ir/module.h"
 
@@ -35,6 +36,8 @@ class Emitter {
   void set_place(Place place);
   [[noreturn]] void fail(ErrorCode code, std::string_view message, std::string_view hint = {}) const;
   const ir::Location* location();
+  // Sizes that are symbols may be assumed to be what makes types simpler. Without, nothing is.
+  void set_assumptions(SizeAssumptions* assumptions) { assumptions_ = assumptions; }
 
   // An application of a declared operator, typed. What its declaration refuses is an error at this place.
   ir::Node* apply(std::string_view op, std::span<ir::Node* const> inputs, const AttributeSet& attributes,
@@ -94,6 +97,7 @@ class Emitter {
   ir::Module& module_;
   analysis::Inference inference_;
   ir::Graph* graph_ = nullptr;
+  SizeAssumptions* assumptions_ = nullptr;
   Place place_;
   const Tree* located_ = nullptr;
   const ir::Location* location_ = nullptr;
