@@ -371,6 +371,7 @@ void Inference::run() {
 }
 
 void Inference::forget(Graph& function) {
+  for (auto& [where, known] : functions_) std::erase_if(known, [&](const Graph* graph) { return graph->is_inside(&function); });
   for (Graph* graph : module_.graphs()) {
     if (!graph->is_inside(&function)) continue;
     for (Parameter* parameter : graph->parameters()) joined_.erase(parameter);

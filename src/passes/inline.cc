@@ -11,6 +11,11 @@
 // A function that is used once is moved, not copied, callers first, so that each application moves once, to where it
 // stays. Then the small ones are copied, callees first, so that a body is in its final form when it is copied: what is
 // written in all is at most kMostCopied applications for each call that there was.
+//
+// A closure that only hands its arguments on to a function that it captures is that function (eta reduction), where it is a value: in a
+// tuple, or as an argument or result.
+//
+//     (%y, @f)   graph @f(%a) { return call %g(%a) }         →      (%y, %g)
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -35,6 +40,7 @@ using namespace ir;
 
 constexpr std::string_view kCall = "inline-call";
 constexpr std::string_view kBranch = "known-callee";
+constexpr std::string_view kEta = "eta-reduced";
 
 // Applications of a body, nested functions included, up to which it is copied to each of several calls. A layer of a
 // transformer, written as a function of the model, has some 50 to 150.
@@ -54,6 +60,9 @@ class Inliner {
     }
     for (Graph* graph : calls_.graphs) {
       if (!unused_.contains(graph)) copy_callees(*graph);
+    }
+    for (Graph* graph : calls_.graphs) {
+      if (!unused_.contains(graph)) reduce(*graph);
     }
     if (!unused_.empty()) erase_unused();
     return changes_;
@@ -179,6 +188,35 @@ class Inliner {
       }
     }
     return size;
+  }
+
+  // The function that a closure hands its arguments on to, if that is all it does.
+  static Node* forwarded(const Graph& graph) {
+    const Apply* call = graph.return_node() ? graph.result()->as(Primitive::Call) : nullptr;
+    if (!call || call->graph() != &graph || call->num_inputs() != graph.parameters().size() + 1) return nullptr;
+    for (size_t i = 0; i < graph.parameters().size(); ++i) {
+      if (call->input(i + 1) != graph.parameter(i)) return nullptr;
+    }
+    Node* callee = call->input(0);
+    return callee->graph() && !callee->graph()->is_inside(&graph) ? callee : nullptr;
+  }
+
+  void reduce(Graph& closure) {
+    Node* function = forwarded(closure);
+    if (!function) return;
+    std::vector<const Use*> values;
+    for (const Use& use : closure.value()->uses()) {
+      const Primitive user = use.user->primitive();
+      if (user == Primitive::MakeTuple || user == Primitive::Return || (user == Primitive::Call && use.index() > 0)) values.push_back(&use);
+    }
+    for (const Use* use : values) {
+      context_.remarks.applied(kInline.name, kEta, *use->user, fmt::format("@{}", closure.name()));
+      module_.set_operand(use->user, use->index(), function);
+      ++changes_;
+    }
+    if (values.empty()) return;
+    context_.inference.forget(closure);
+    if (!closure.value()->has_uses()) unused_.insert(&closure);
   }
 
   // Functions without a use left, with those still nested in them. They would be dead code, but their uses of outer nodes

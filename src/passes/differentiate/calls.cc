@@ -28,7 +28,7 @@ void Differentiation::visit_call(Body& body, Apply& node, std::span<Node* const>
   }
   const Pair& pair = pair_of({callees.begin(), callees.end()}, active, matters, false);
   const Forward forward = call_forward(node, pair);
-  Apply* returned = call_backward(body.backward, node, pair, forward, sensitivities);
+  Node* returned = call_backward(body.backward, node, pair, forward, sensitivities);
   for (size_t k = 0; k < pair.results.size(); ++k) {
     add(body, node.input(pair.results[k].value + 1), pair.results[k].leaf, build_.item(body.backward, returned, k));
   }
@@ -39,7 +39,7 @@ void Differentiation::visit_call(Body& body, Apply& node, std::span<Node* const>
 const Type* Differentiation::type_of_results(const Pair& pair, const Apply& node) {
   std::vector<const Type*> types;
   for (Leaf leaf : pair.results) types.push_back(leaf_types(node.input(leaf.value + 1)->type())[leaf.leaf]);
-  return module_.context().tuple_type(types);
+  return pair.is_single() ? types[0] : module_.context().tuple_type(types);
 }
 
 // One of the functions, as the call chooses.
@@ -64,8 +64,8 @@ Differentiation::Forward Differentiation::call_forward(const Apply& node, const 
   return forward;
 }
 
-Apply* Differentiation::call_backward(Graph* graph, const Apply& node, const Pair& pair, const Forward& forward,
-                                      std::span<Node* const> sensitivities) {
+Node* Differentiation::call_backward(Graph* graph, const Apply& node, const Pair& pair, const Forward& forward,
+                                     std::span<Node* const> sensitivities) {
   Node* backward = forward.closure;
   std::vector<Node*> arguments;
   if (!pair.is_closure) {
@@ -76,7 +76,9 @@ Apply* Differentiation::call_backward(Graph* graph, const Apply& node, const Pai
   arguments.insert(arguments.end(), sensitivities.begin(), sensitivities.end());
   Apply* returned = build_.call(graph, backward, arguments, node.location());
   returned->set_type(type_of_results(pair, node));
-  return returned;
+  if (!pair.is_single()) return returned;
+  Node* only[] = {returned};
+  return build_.tuple(graph, only);
 }
 
 // Functions ------------------------------------------------------------------------------------------------------------
@@ -120,6 +122,7 @@ void Differentiation::make_pair(Pair& pair, std::span<Graph* const> callees, con
   if (!pair.is_closure) lift_backward(pair, bodies);
   if (pair.is_closure) {
     for (Body& body : bodies) {
+      if (pair.is_single()) module_.set_result(body.backward, body.backward->result()->as_apply()->input(0));
       Node* items[] = {body.forward->result(), body.backward->value()};
       module_.set_result(body.forward, module_.make_tuple(body.forward, items));
       pair.backward.push_back(body.backward);

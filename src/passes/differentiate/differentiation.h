@@ -51,6 +51,8 @@ struct Pair {
   std::vector<const ir::Type*> residuals = {};
   Mask reads = {};                            // which arguments the backward functions take part in
   std::vector<Leaf> results = {};             // what they return: sensitivities of these
+  // Closures, whose signature no later pass changes, return a single sensitivity without a tuple.
+  bool is_single() const { return is_closure && results.size() == 1; }
 };
 
 class Differentiation : rewrite::Sensitivities {
@@ -95,9 +97,9 @@ class Differentiation : rewrite::Sensitivities {
   };
   void visit_call(Body& body, ir::Apply& node, std::span<ir::Node* const> leaves);
   Forward call_forward(const ir::Apply& node, const Pair& pair);
-  // The sensitivities of arguments that the pair returns, for those of the results that matter.
-  ir::Apply* call_backward(ir::Graph* graph, const ir::Apply& node, const Pair& pair, const Forward& forward,
-                           std::span<ir::Node* const> sensitivities);
+  // The tuple of sensitivities of arguments that the pair returns, for those of the results that matter.
+  ir::Node* call_backward(ir::Graph* graph, const ir::Apply& node, const Pair& pair, const Forward& forward,
+                          std::span<ir::Node* const> sensitivities);
   void visit_custom_gradient(Body& body, ir::Apply& node, std::span<ir::Node* const> leaves);
   ir::Node* chosen(ir::Graph* graph, const ir::Apply& node, std::span<ir::Graph* const> functions);
   const ir::Type* type_of_results(const Pair& pair, const ir::Apply& node);

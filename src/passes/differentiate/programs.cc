@@ -30,7 +30,7 @@ void Differentiation::replace(Apply& gradient) {
   const Pair& pair = pair_of({function}, active, matters, false);
   const Forward forward = call_forward(*call, pair);
   Node* ones = build_.filled_like(graph, build_.leaf_of(graph, forward.result, 0), 1);
-  Apply* returned = call_backward(graph, *call, pair, forward, {&ones, 1});
+  Node* returned = call_backward(graph, *call, pair, forward, {&ones, 1});
 
   std::vector<Node*> results;
   if (call->type()->is_tuple()) {

@@ -79,6 +79,19 @@ Node* stack_items(Rewriter& rewriter, Apply& root) {
   return items.size() == 1 ? items[0] : rewriter.apply(rewriter.context().get_operator("Concat"), items, {{"axis", axis}});
 }
 
+// Of what a call returns: a function that ends so ends in the call. Main keeps a tuple, which names its outputs.
+Node* tuple_of_items(Rewriter& rewriter, Apply& root) {
+  const Apply* first = root.num_inputs() > 0 ? root.input(0)->as(Primitive::TupleGetItem) : nullptr;
+  Apply* whole = first ? first->input(0)->as(Primitive::Call) : nullptr;
+  if (!whole || root.graph() == rewriter.module().main()) return nullptr;
+  if (!whole->type() || !whole->type()->is_tuple() || whole->type()->elements().size() != root.num_inputs()) return nullptr;
+  for (size_t i = 0; i < root.num_inputs(); ++i) {
+    const Apply* item = root.input(i)->as(Primitive::TupleGetItem);
+    if (!item || item->input(0) != whole || item->attributes().require_int("index") != static_cast<int64_t>(i)) return nullptr;
+  }
+  return whole;
+}
+
 Node* call_of_function(Rewriter& rewriter, Apply& root) {
   Node* function = root.input(0);
   boost::container::small_vector<Node*, 8> arguments;
@@ -96,6 +109,7 @@ Node* call_of_function(Rewriter& rewriter, Apply& root) {
 constexpr Rule kSimplifyRules[] = {
     {"einsum-in-product", "Einsum", "Einsum(x, y) = a product of both, and views", Promise::Real, plain_contraction},
     {"tuple-item", "TupleGetItem", "item i of (x₀, x₁, …) = xᵢ", Promise::Exact, item_of_tuple},
+    {"items-of-call", "MakeTuple", "(t₀, t₁, …) of all items of a call's result t = t", Promise::Exact, tuple_of_items},
     {"gather-of-repetition", "Gather",
      "rows of a constant by indices that repeat themselves = those by a part, expanded", Promise::Exact, gather_once},
     {"sequence-of-items", "SequenceInsert", "items inserted one after the other = the sequence of them", Promise::Exact, sequence_of_items, true},
