@@ -927,6 +927,50 @@ def test_defaults_that_are_tensors_and_dicts():
     same(affine.apply(x), anfora.jit(affine.apply)(x))
 
 
+def test_lists_that_grow_as_arrays():
+    def numbers(n):
+        found = []
+        for i in range(n):
+            found.append(i * 7 % 5)
+        return np.array(found, np.float32), np.asarray(found) * 2, np.sort(np.array(found)), found[1:3], found[::-1], found[:-1]
+
+    def in_order(n):
+        found = []
+        for i in range(n):
+            found.append(i * 7 % 5 + 0.5)
+        found.sort(reverse=True)
+        return found, sorted(found), sorted(found, key=lambda v: (v - 2) ** 2)
+
+    def rows(n, x):
+        found = []
+        for i in range(n):
+            found.append(x * i)
+        return np.array(found), np.stack(found), np.stack(found, 1).sum(0)
+
+    for n in (6, 3, 1):
+        for function, arguments in ((numbers, ()), (in_order, ()), (rows, (np.arange(3.0),)), (rows, (np.ones((2, 3)),))):
+            same(function(n, *arguments), anfora.jit(function)(n, *arguments))
+    same(in_order(0), anfora.jit(in_order)(0))
+    assert anfora.jit(rows)(0, np.ones((2, 3)))[0].size == 0
+
+    def loss(x, n):
+        found = []
+        for i in range(n):
+            found.append(x[i] * x[i])
+        return (np.array(found) * np.arange(n)).sum()
+
+    same(np.array([0.0, 2, 8, 0]), anfora.grad(loss)(np.arange(4.0), 3))
+
+    def part(n, x):
+        found = []
+        for i in range(n):
+            found.append(x * i)
+        return found[1:]
+
+    with pytest.raises(anfora.UnsupportedError, match="slice of a list of tensors"):
+        anfora.jit(part)(3, np.ones(2))
+
+
 def test_lists_of_what_a_run_counts():
     def f(n, x):
         squares = list(range(n))

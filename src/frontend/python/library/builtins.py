@@ -74,6 +74,9 @@ def sorted(iterable, key=None, reverse=False):
     if isinstance(iterable, numpy.ndarray):
         keys = iterable if key is None else numpy.stack([key(item) for item in iterable])
         return list(iterable[numpy.argsort(keys, descending=reverse)])
+    if isinstance(iterable, list) and not anfora.is_known(len(iterable)):
+        keys = iterable if key is None else [key(item) for item in iterable]
+        return [item_of(iterable[0], item) for item in numpy.stack(iterable)[numpy.argsort(numpy.stack(keys), descending=reverse)]]
     items = list(anfora.unordered(iterable))
     keys = items if key is None else [key(item) for item in items]
     if not anfora.is_known(tuple(keys)):

@@ -469,6 +469,8 @@ def meshgrid(*arrays, indexing="xy"):
 
 
 def stack(arrays, axis=0):
+    if not anfora.is_known(len(arrays)):
+        return moveaxis(asarray(arrays), 0, axis)
     return ops.Concat(*[expand_dims(a, axis) for a in anfora.promote(*arrays)], axis=axis)
 
 

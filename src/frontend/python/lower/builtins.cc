@@ -170,7 +170,9 @@ Object Lowering::attribute(const Object& object, const std::string& name) {
                              : Emitter::is_numeric(object) && find_tensor_method(name);
   if (!has)
     emit_.fail(ErrorCode::Unsupported, fmt::format("{} has no '{}' that can be compiled", describe(object), name),
-               object.is_none() ? "test for None before" : "docs/language.md lists the methods");
+               object.is_none()           ? "test for None before"
+               : object.is<SetObject>() ? "sets are not changed: s = s | {x} in the place of s.add(x)"
+                                        : "docs/language.md lists the methods");
   return {Method{std::make_shared<const Object>(object), name}};
 }
 

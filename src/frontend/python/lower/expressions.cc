@@ -266,12 +266,32 @@ Object Lowering::as_array(const Object& object) {
   return {Array{emit_.tensor(known_items(object))}};
 }
 
-// Lists as tuples, at any depth.
+// Lists as tuples, at any depth; as tensors where a run decides their length.
 Object Lowering::known_items(const Object& object) {
   if (!object.tuple() && !object.is<Cell>()) return object;
+  if (ir::Node* sequence = sequence_of(object)) return {Array{stacked(sequence)}};
   std::vector<Object> items;
   for (const Object& item : items_of(object)) items.push_back(known_items(item));
   return make_tuple(std::move(items));
+}
+
+// Of a list whose length a run decides; else null.
+ir::Node* Lowering::sequence_of(const Object& object) {
+  const auto* cell = object.as<Cell>();
+  const auto* array = cell && cell->kind == Cell::Kind::List ? content(*cell).as<Array>() : nullptr;
+  return array && !array->node->type()->is_tensor() ? array->node : nullptr;
+}
+
+// The items along a new first axis; of none, a tensor of their type without elements.
+ir::Node* Lowering::stacked(ir::Node* sequence) {
+  const ir::Type* item = sequence->type()->element();
+  if (!item || !item->is_tensor() || !item->has_rank()) {
+    emit_.fail(ErrorCode::Unsupported, "the items of this list, whose length is only known when it runs, may have any rank",
+               "items of one rank make a tensor");
+  }
+  std::vector<int64_t> shape;
+  for (ir::Dim dim : item->dims()) shape.push_back(dim.as_constant().value_or(-1));
+  return emit_.op("StackSequence", {sequence}, {{"dtype", static_cast<int64_t>(item->dtype())}, {"shape", std::move(shape)}});
 }
 
 std::vector<Object> Lowering::items_of(const Object& object) {

@@ -170,6 +170,9 @@ class Lowering {
   Object imported(const Tree& statement, const Tree& alias);
   std::vector<Object> items_of(const Object& object);  // of what has a known number of them
   Object known_items(const Object& object);
+  ir::Node* sequence_of(const Object& object);
+  ir::Node* stacked(ir::Node* sequence);
+  Object part_of_list(const Object& list, const Object& slice);
 
   // Subscripts
   Object subscript(const Object& object, const Object& index);

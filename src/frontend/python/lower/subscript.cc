@@ -50,7 +50,7 @@ Object Lowering::subscript(const Object& object, const Object& index) {
           fmt::format("the dict has no such key{}", index.is<Constant>() ? ": " + repr(*index.as<Constant>()) : ""),
           "get() takes another value for a key that is not there");
     }
-    if (!items.tuple()) return item(items, index);
+    if (!items.tuple()) return index.is<SliceObject>() ? part_of_list(items, index) : item(items, index);
     Object found = subscript(items, index);
     return index.is<SliceObject>() ? new_list(found.tuple()->items) : found;
   }
@@ -85,6 +85,18 @@ Object Lowering::subscript(const Object& object, const Object& index) {
     emit_.fail(ErrorCode::TypeMismatch, fmt::format("{} has no items", describe(object)), kItems);
   if (array->node->type()->kind() == ir::TypeKind::Sequence) return item(object, index);
   return tensor_subscript(array->node, index);
+}
+
+// Of a list whose length a run decides: of numbers, since the items of others may differ in size.
+Object Lowering::part_of_list(const Object& list, const Object& slice) {
+  const auto& items = *list.as<Array>();
+  if (emit_.rank(stacked(items.node)) != 1) {
+    emit_.fail(ErrorCode::Unsupported, "a slice of a list of tensors whose length is only known when it runs is not supported",
+               "numpy.stack() makes a tensor of it; a comprehension takes items one by one");
+  }
+  Node* part = tensor_subscript(stacked(items.node), slice).as<Array>()->node;
+  Node* split = emit_.op("SplitToSequence", {part}, {{"axis", 0}, {"keepdims", 0}});
+  return make_cell(Cell::Kind::List, Object{Array{split, items.is_number}});
 }
 
 // One entry for each axis and each new one: an integer, a slice, None, or a tensor of positions.
