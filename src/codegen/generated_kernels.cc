@@ -19,6 +19,7 @@
 #include "kernels/generated/group.h"
 #include "kernels/generated/product.h"
 #include "kernels/generated/product_layout.h"
+#include "kernels/generated/recurrent.h"
 
 namespace anfora::codegen {
 namespace {
@@ -138,6 +139,12 @@ const kernels::PreparedRegistry& generating_kernels() {
     for (const char* name : {"Attention", "LoweredAttention"}) {
       all.add(name, "generated:attention", [](kernels::KernelData& data) -> std::unique_ptr<kernels::PreparedKernel> {
         return can_compile() ? kernels::generated::prepare_attention(data, attention_code) : nullptr;
+      });
+    }
+    for (const char* name : {"RNN", "LSTM", "GRU"}) {
+      all.add(name, "generated:recurrent", [](kernels::KernelData& data) -> std::unique_ptr<kernels::PreparedKernel> {
+        const bool is_named = !data.implementation.empty(), is_expected_faster = describe(best_isa()).has_fma;
+        return (is_named || is_expected_faster) && can_compile() ? kernels::generated::prepare_recurrent(data, {product_code, group_code}) : nullptr;
       });
     }
     return all;

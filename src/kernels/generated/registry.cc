@@ -5,6 +5,7 @@
 #include "kernels/generated/group.h"
 #include "kernels/generated/product.h"
 #include "kernels/generated/product_layout.h"
+#include "kernels/generated/recurrent.h"
 
 namespace anfora::kernels::generated {
 
@@ -23,6 +24,8 @@ const PreparedRegistry& generated_kernels() {
     all.add("Group", "generated:group", [](KernelData& data) { return prepare_group(data, nullptr); });
     for (const char* name : {"Attention", "LoweredAttention"})
       all.add(name, "generated:attention", [](KernelData& data) { return prepare_attention(data, nullptr); });
+    for (const char* name : {"RNN", "LSTM", "GRU"})
+      all.add(name, "generated:recurrent", [](KernelData& data) { return prepare_recurrent(data, {}); });
     return all;
   }();
   return registry;

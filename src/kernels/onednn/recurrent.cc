@@ -4,25 +4,22 @@
 // wants them as i, f, c, o, and packs them for its steps. The two biases are added up, but for the gate of GRU whose
 // reset is applied after the product (linear_before_reset), which keeps them apart.
 #include <algorithm>
-#include <cctype>
 
 #include "kernels/onednn/families.h"
 #include "kernels/onednn/primitive.h"
+#include "kernels/recurrent_layer.h"
 
 namespace anfora::kernels::onednn {
 namespace {
 
-enum class Cell : uint8_t { Vanilla, Lstm, Gru, ResetAfterGru };
+using Cell = RecurrentLayer::Cell;
 
-enum Input : size_t { kX, kW, kR, kBias, kLengths, kInitialH, kInitialC, kPeepholes };
-
-int64_t gates_of(Cell cell) { return cell == Cell::Vanilla ? 1 : cell == Cell::Lstm ? 4 : 3; }
-int64_t biases_of(Cell cell) { return cell == Cell::ResetAfterGru ? 4 : gates_of(cell); }
+int64_t biases_of(const RecurrentLayer& layer) { return layer.cell == Cell::ResetAfterGru ? 4 : layer.gates(); }
 
 // The library's gate g is ONNX's gate order[g].
-std::span<const int64_t> gate_order(Cell cell) {
+std::span<const int64_t> gate_order(const RecurrentLayer& layer) {
   static constexpr int64_t kLstm[] = {0, 2, 3, 1}, kAsTheyAre[] = {0, 1, 2};
-  return cell == Cell::Lstm ? std::span(kLstm) : std::span(kAsTheyAre).first(static_cast<size_t>(gates_of(cell)));
+  return layer.cell == Cell::Lstm ? std::span(kLstm) : std::span(kAsTheyAre).first(static_cast<size_t>(layer.gates()));
 }
 
 struct Sizes {
@@ -87,8 +84,7 @@ class RecurrentInstance : public ShapedKernel::Instance {
 
 class Recurrent : public ShapedKernel {
  public:
-  Recurrent(KernelData& data, Cell cell, dnnl::algorithm activation)
-      : ShapedKernel(data), cell_(cell), activation_(activation), num_outputs_(data.num_outputs) {}
+  Recurrent(KernelData& data, const RecurrentLayer& layer) : ShapedKernel(data), layer_(layer), num_outputs_(data.num_outputs) {}
 
  protected:
   std::unique_ptr<Instance> make(const Shapes& shapes) const override {
@@ -96,14 +92,14 @@ class Recurrent : public ShapedKernel {
     const Shape& x = *shapes[kX];
     if (x.size() != 3 || w.rank() != 3 || r.rank() != 3 || x[2] != w.dim(2)) return nullptr;
     const Sizes sizes{x[0], x[1], x[2], r.dim(2), w.dim(0)};
-    const int64_t width = gates_of(cell_) * sizes.hidden;
+    const int64_t width = layer_.gates() * sizes.hidden;
     if (w.dim(1) != width || r.dim(0) != sizes.directions || r.dim(1) != width || element_count(x) == 0) return nullptr;
     const Shape state{sizes.directions, sizes.batch, sizes.hidden};
     auto present = [&](size_t i) { return i < shapes.size() && shapes[i].has_value(); };
     if (present(kBias) && *shapes[kBias] != Shape{sizes.directions, 2 * width}) return nullptr;
     if (present(kInitialH) && *shapes[kInitialH] != state) return nullptr;
     if (present(kInitialC) && *shapes[kInitialC] != state) return nullptr;
-    if (cell_ == Cell::Lstm && present(kInitialC) != present(kInitialH)) return nullptr;
+    if (layer_.cell == Cell::Lstm && present(kInitialC) != present(kInitialH)) return nullptr;
     std::vector<Direction> directions;
     for (int64_t d = 0; d < sizes.directions; ++d) {
       auto direction = make_direction(sizes, d, present(kInitialH));
@@ -121,18 +117,17 @@ class Recurrent : public ShapedKernel {
 
   std::optional<Direction> make_direction(const Sizes& sizes, int64_t d, bool has_initial_state) const {
     const auto f32 = memory::data_type::f32;
-    const int64_t gates = gates_of(cell_), hidden = sizes.hidden;
+    const int64_t gates = layer_.gates(), hidden = sizes.hidden;
     const Shape weights_shape{1, 1, sizes.inputs, gates, hidden}, iteration_shape{1, 1, hidden, gates, hidden};
     const memory::desc x = dense(Shape{sizes.steps, sizes.batch, sizes.inputs}, f32);
     const memory::desc y = dense(Shape{sizes.steps, sizes.batch, hidden}, f32);
     const memory::desc state = dense(Shape{1, 1, sizes.batch, hidden}, f32);
-    const memory::desc bias = dense(Shape{1, 1, biases_of(cell_), hidden}, f32);
+    const memory::desc bias = dense(Shape{1, 1, biases_of(layer_), hidden}, f32);
     const memory::desc initial = has_initial_state ? state : memory::desc();
     const memory::desc last = num_outputs_ > 1 ? state : memory::desc();
     const memory::desc any_layer = any_layout(weights_shape, f32), any_iteration = any_layout(iteration_shape, f32);
-    const bool reverse = d == 1 || attributes().get_string("direction", "forward") == "reverse";
     const auto order =
-        reverse ? dnnl::rnn_direction::unidirectional_right2left : dnnl::rnn_direction::unidirectional_left2right;
+        layer_.goes_backwards(d) ? dnnl::rnn_direction::unidirectional_right2left : dnnl::rnn_direction::unidirectional_left2right;
     const auto inference = dnnl::prop_kind::forward_inference;
 
     Direction direction;
@@ -144,9 +139,9 @@ class Recurrent : public ShapedKernel {
       direction.primitive = dnnl::primitive(pd);
       direction.scratchpad = pd.scratchpad_desc();
     };
-    switch (cell_) {
+    switch (layer_.cell) {
       case Cell::Vanilla:
-        take(dnnl::vanilla_rnn_forward::primitive_desc(cpu(), inference, activation_, order, x, initial, any_layer,
+        take(dnnl::vanilla_rnn_forward::primitive_desc(cpu(), inference, activation(), order, x, initial, any_layer,
                                                        any_iteration, bias, y, last, own_scratchpad(), true));
         break;
       case Cell::Lstm:
@@ -186,7 +181,7 @@ class Recurrent : public ShapedKernel {
     operand(DNNL_ARG_DST_LAYER, direction.y, y, sizes.directions > 1);
     operand(DNNL_ARG_SRC_ITER, direction.initial_h, initial, false);
     operand(DNNL_ARG_DST_ITER, direction.last_h, last, false);
-    if (cell_ == Cell::Lstm) {
+    if (layer_.cell == Cell::Lstm) {
       operand(DNNL_ARG_SRC_ITER_C, direction.initial_c, initial, false);
       operand(DNNL_ARG_DST_ITER_C, direction.last_c, last, num_outputs_ < 3);
     }
@@ -198,26 +193,26 @@ class Recurrent : public ShapedKernel {
 
   // Direction d of W or R with its gates in the library's order.
   Tensor ordered_weights(const Tensor& all, int64_t d) const {
-    const int64_t gates = gates_of(cell_), gate = all.dim(1) / gates * all.dim(2);
+    const int64_t gates = layer_.gates(), gate = all.dim(1) / gates * all.dim(2);
     Tensor result = Tensor::allocate(DType::F32, Shape{all.dim(1), all.dim(2)});
     const float* from = all.data<float>().data() + d * gates * gate;
     float* to = result.data<float>().data();
-    for (int64_t source : gate_order(cell_)) to = std::copy_n(from + source * gate, gate, to);
+    for (int64_t source : gate_order(layer_)) to = std::copy_n(from + source * gate, gate, to);
     return result;
   }
 
   memory make_bias(const memory::desc& desc, int64_t d, int64_t hidden) const {
     memory result = owned(desc);
     float* to = static_cast<float*>(result.get_data_handle());
-    std::fill_n(to, biases_of(cell_) * hidden, 0.0f);
+    std::fill_n(to, biases_of(layer_) * hidden, 0.0f);
     const Tensor* given = constant(kBias);
     if (!given) return result;
-    const int64_t gates = gates_of(cell_);
+    const int64_t gates = layer_.gates();
     const float* of_inputs = given->data<float>().data() + d * 2 * gates * hidden;
     const float* of_state = of_inputs + gates * hidden;
     for (int64_t g = 0; g < gates; ++g) {
-      const int64_t source = gate_order(cell_)[static_cast<size_t>(g)];
-      const bool apart = cell_ == Cell::ResetAfterGru && g == 2;
+      const int64_t source = gate_order(layer_)[static_cast<size_t>(g)];
+      const bool apart = layer_.cell == Cell::ResetAfterGru && g == 2;
       for (int64_t i = 0; i < hidden; ++i) {
         to[g * hidden + i] = of_inputs[source * hidden + i] + (apart ? 0 : of_state[source * hidden + i]);
         if (apart) to[(g + 1) * hidden + i] = of_state[source * hidden + i];
@@ -226,59 +221,22 @@ class Recurrent : public ShapedKernel {
     return result;
   }
 
-  Cell cell_;
-  dnnl::algorithm activation_;
+  dnnl::algorithm activation() const {
+    switch (layer_.activation) {
+      case RecurrentLayer::Function::Relu: return dnnl::algorithm::eltwise_relu;
+      case RecurrentLayer::Function::Sigmoid: return dnnl::algorithm::eltwise_logistic;
+      default: return dnnl::algorithm::eltwise_tanh;
+    }
+  }
+
+  RecurrentLayer layer_;
   size_t num_outputs_;
   mutable std::vector<Packed> packed_;  // by direction
 };
 
-// The activation of a vanilla RNN; nothing for what no primitive computes.
-std::optional<dnnl::algorithm> vanilla_activation(const std::string& name) {
-  if (name == "tanh") return dnnl::algorithm::eltwise_tanh;
-  if (name == "relu") return dnnl::algorithm::eltwise_relu;
-  if (name == "sigmoid") return dnnl::algorithm::eltwise_logistic;
-  return std::nullopt;
-}
-
-// Whether the activations are those named, for each direction.
-bool has_activations(const AttributeSet& attributes, std::vector<std::string> usual) {
-  std::vector<std::string> names = attributes.get_strings("activations");
-  for (std::string& name : names) {
-    std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
-  }
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (names[i] != usual[i % usual.size()]) return false;
-  }
-  return true;
-}
-
 std::unique_ptr<PreparedKernel> prepare_recurrent(KernelData& data) {
-  const AttributeSet& attributes = data.attributes;
-  for (size_t i : {kX, kW, kR}) {
-    if (data.input(i).dtype != DType::F32 || (i != kX && !data.input(i).constant.defined())) return nullptr;
-  }
-  if (data.input(kBias).present && !data.input(kBias).constant.defined()) return nullptr;
-  if (data.input(kLengths).present || data.input(kPeepholes).present) return nullptr;
-  if (attributes.has("clip") || attributes.get_int("layout", 0) != 0 || attributes.get_int("input_forget", 0) != 0) {
-    return nullptr;
-  }
-  Cell cell = Cell::Vanilla;
-  dnnl::algorithm activation = dnnl::algorithm::eltwise_tanh;
-  if (data.op == "RNN") {
-    std::vector<std::string> names = attributes.get_strings("activations");
-    std::string name = names.empty() ? "tanh" : names[0];
-    std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
-    auto known = vanilla_activation(name);
-    if (!known || !has_activations(attributes, {name})) return nullptr;
-    activation = *known;
-  } else if (data.op == "LSTM") {
-    cell = Cell::Lstm;
-    if (!has_activations(attributes, {"sigmoid", "tanh", "tanh"})) return nullptr;
-  } else {
-    cell = attributes.get_int("linear_before_reset", 0) != 0 ? Cell::ResetAfterGru : Cell::Gru;
-    if (!has_activations(attributes, {"sigmoid", "tanh"})) return nullptr;
-  }
-  return prepare_shaped<Recurrent>(data, cell, activation);
+  const std::optional<RecurrentLayer> layer = read_recurrent_layer(data);
+  return layer ? prepare_shaped<Recurrent>(data, *layer) : nullptr;
 }
 
 }  // namespace

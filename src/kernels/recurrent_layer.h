@@ -1,0 +1,29 @@
+// RNN, LSTM and GRU as their implementations with constant weights see them: with the usual activations, all sequences of one length.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "kernels/prepared.h"
+
+namespace anfora::kernels {
+
+enum RecurrentInput : size_t { kX, kW, kR, kBias, kLengths, kInitialH, kInitialC, kPeepholes };
+
+struct RecurrentLayer {
+  enum class Cell : uint8_t { Vanilla, Lstm, Gru, ResetAfterGru };  // the last: linear_before_reset
+  enum class Function : uint8_t { Tanh, Relu, Sigmoid };
+
+  Cell cell = Cell::Vanilla;
+  Function activation = Function::Tanh;  // of a vanilla RNN
+  bool reverse = false;                  // the only direction
+
+  // Rows of W and R are [gates · hidden]; LSTM's gates are i, o, f, c, GRU's z, r, h.
+  int64_t gates() const { return cell == Cell::Vanilla ? 1 : cell == Cell::Lstm ? 4 : 3; }
+  bool goes_backwards(int64_t direction) const { return reverse || direction == 1; }
+};
+
+// Nothing where weights are not constant, or the operator asks for more than such a layer.
+std::optional<RecurrentLayer> read_recurrent_layer(const KernelData& data);
+
+}  // namespace anfora::kernels
