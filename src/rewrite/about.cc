@@ -418,14 +418,42 @@ Quantity whole(const Scope& scope, Arguments a) {
   return are_whole(as_node(a[0]), kDeepest) ? Quantity(true) : NotKnown{};
 }
 
+// Whether the signs of all operands decide the sign of the result, or their zeros its zeros.
+bool follows_operands(const Apply& x, Keeps kept) {
+  if (x.op().movement != Movement::None || x.is("Concat")) return true;
+  if (kept == Keeps::Zeros || !is_float_dtype(x.type()->dtype())) return false;
+  return x.is("Mul") || x.is("Div") || x.is("Min") || x.is("Max");
+}
+
+// Where others read what x is computed from, nothing is won.
+Node* source_of(Rewriter& rewriter, Node* x, Keeps kept, int depth) {
+  Apply* apply = x->as_apply();
+  while (apply) {
+    Node* next = without_scaling(rewriter, *apply, kept);
+    if (!next) break;
+    x = next;
+    apply = x->as_apply();
+  }
+  if (!apply || depth == 0 || apply->primitive() != Primitive::Operation || apply->num_outputs() != 1 || !apply->has_one_use() || !ranked_type(Quantity(apply)) ||
+      !follows_operands(*apply, kept))
+    return x;
+  boost::container::small_vector<Node*, 4> operands;
+  bool differs = false;
+  for (const Use& use : apply->operands()) {
+    const bool is_number = use.node && ranked_type(Quantity(use.node)) && use.node->type()->dtype() == apply->type()->dtype();
+    Node* operand = is_number ? source_of(rewriter, use.node, kept, depth - 1) : use.node;
+    const bool fits = operand == use.node || have_same_shape(operand->type(), use.node->type()) == true;
+    operands.push_back(fits ? operand : use.node);
+    differs = differs || operands.back() != use.node;
+  }
+  return differs ? rewriter.apply(apply->op(), operands, apply->attributes()) : x;
+}
+
 template <Keeps kept>
 Quantity source(const Scope& scope, Arguments a) {
-  Node *source = as_node(a[0]), *start = source;
-  while (Apply* apply = source ? source->as_apply() : nullptr) {
-    Node* next = without_scaling(scope.rewriter, *apply, kept);
-    if (!next) break;
-    source = next;
-  }
+  constexpr int kDeepest = 4;
+  Node* start = as_node(a[0]);
+  Node* source = start ? source_of(scope.rewriter, start, kept, kDeepest) : nullptr;
   return source != start ? Quantity(source) : NotKnown{};
 }
 
@@ -680,7 +708,7 @@ constexpr Function kValueFunctions[] = {
      "finite and nothing overflows"},
     {"whole", 1, 1, whole, "whole(x): all elements are whole numbers (infinities and NaNs not counted)"},
     {"sign_source", 1, 1, source<Keeps::Sign>,
-     "sign_source(x): what x is computed from that has the same sign: y of y · 2, max(y, −1), tanh(y)"},
+     "sign_source(x): what x is computed from that has the same sign: y of y · 2, max(y, −1), tanh(y), and y · z of tanh(y) · z"},
     {"zero_source", 1, 1, source<Keeps::Zeros>,
      "zero_source(x): what x is computed from that is 0 where x is: y of y · y, −y, |y|"},
     {"like", 2, 2, like, "like(number, x): the number as a scalar constant of x's element type"},
