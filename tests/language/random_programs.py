@@ -3,7 +3,7 @@
 usage: random_programs.py [--count N] [--seed S] [--keep FOLDER] [--gradients]
 
 A program has integers, floats, tensors and lists of integers, nested if, while and for, break, continue, early return, functions with captured
-and nonlocal variables, and item assignment. Results agree: integers and booleans exactly, floats to 1e-9. What is refused counts and is shown;
+and nonlocal variables, generators, and item assignment. Results agree: integers and booleans exactly, floats to 1e-9. What is refused counts and is shown;
 what differs, or fails in another way, is kept as a file.
 
 With --gradients the derivatives of the floats and tensors by x and each element of a are compared with central differences of the program in
@@ -28,6 +28,7 @@ class Writer:
 
     def __init__(self, rng):
         self.rng, self.lines, self.depth, self.loops, self.names = rng, [], 1, 0, 0
+        self.generators = []
         self.scopes = [{"int": ["n"], "float": ["x"], "tensor": ["a"], "list": []}]
 
     def line(self, text):
@@ -179,8 +180,12 @@ class Writer:
             self.line(f"while {name} > 0{r.choice(['', ' and ' + self.test(1)])}:")
             self.line_in(f"{name} -= 1")
             self.loop(None, begun=True)
-        elif choice < .98 and self.depth == 1:
+        elif choice < .965 and self.depth == 1:
             self.function()
+        elif choice < .98 and self.depth == 1:
+            self.generator()
+        elif choice < .99 and self.generators:
+            self.consume()
         elif self.loops and r.random() < .5:
             self.line(f"if {self.test()}:")
             self.line_in(r.choice(["break", "continue"]))
@@ -227,6 +232,91 @@ class Writer:
             result = self.fresh("i")
             self.line(f"{result} = {name}({self.int(1)}{self.rng.choice(['', ', 5', ', v=' + self.int(2)])})")
             self.scopes[-1]["int"].append(result)
+
+    def generator(self):
+        """A generator of integers, with a variable that it changes."""
+        r = self.rng
+        name, count = self.fresh("g"), self.fresh("i")
+        self.line(f"{count} = {self.int(1)}")
+        self.line(f"def {name}(u, v=2):")
+        self.scopes.append({kind: list(names) for kind, names in self.scopes[-1].items()})
+        self.scopes[-1]["int"] += [count, "u", "v"]
+        self.depth += 1
+        self.line(f"nonlocal {count}")
+        for _ in range(r.randint(1, 2)):
+            loop = r.random()
+            if loop < .35:
+                self.line("for j in range(abs(u) % 4):")
+            elif loop < .7:
+                self.line("j = abs(u) % 5")
+                self.line("while j > 0:")
+                self.line_in("j -= 1")
+            elif loop < .85 and self.generators:
+                self.line(f"for j in {r.choice(self.generators)}({self.int(2)}):")
+            else:
+                self.line(f"if {self.test()}:")
+                self.line_in("j = v")
+                self.line("else:")
+                self.line_in("j = u")
+                self.line("if v < 9:")
+            self.depth += 1
+            self.scopes[-1]["int"].append("j")
+            for _ in range(r.randint(1, 3)):
+                kind = r.random()
+                if kind < .5:
+                    self.line(f"yield {self.tamed('int', self.int(1))}")
+                elif kind < .65:
+                    self.line(f"if {self.test(1)}:")
+                    self.line_in(f"yield {self.int(2)} % 7")
+                elif kind < .75:
+                    self.line(f"if {self.test(1)}:")
+                    self.line_in("return")
+                elif kind < .85:
+                    self.line(f"{count} = ({count} + j * v) % 1009")
+                else:
+                    self.line(f"yield from ({self.int(2)} % 5, j % 3)")
+            self.line("yield j % 11")
+            self.depth -= 1
+            self.scopes[-1]["int"].remove("j")
+        self.depth -= 1
+        self.scopes.pop()
+        self.scopes[-1]["int"].append(count)
+        self.generators.append(name)
+        self.consume()
+
+    def consume(self):
+        r = self.rng
+        items = f"{r.choice(self.generators)}({self.int(1)}{r.choice(['', ', 5', ', v=' + self.int(2) + ' % 6'])})"
+        name, kind = self.fresh("k"), r.random()
+        if kind < .35:
+            self.line(f"for {name} in {items}:")
+            self.loop(name)
+            if r.random() < .2:
+                self.line("else:")
+                self.block()
+        elif kind < .45:
+            self.line(f"for {name}, {name}_ in enumerate({items}):")
+            self.line_in(f"{self.some('int')} += {name} * {name}_ % 13")
+            self.loop(name)
+        elif kind < .6:
+            other = r.choice([f"range({self.int(2)} % 6)", "a", f"{r.choice(self.generators)}({self.int(2)})"])
+            pair = r.choice([f"{items}, {other}", f"{other}, {items}"])
+            self.line(f"for {name}, {name}_ in zip({pair}):")
+            self.line_in(f"{self.some('float')} += float({name} * {name}_)")
+        elif kind < .7:
+            self.line(f"{name} = sum({items}) % 1009")
+            self.scopes[-1]["int"].append(name)
+        elif kind < .8:
+            self.line(f"{name} = sum({name} * {self.int(2)} % 9 for {name} in {items} if {name} % 3 != 1) % 1009")
+            self.scopes[-1]["int"].append(name)
+        elif kind < .9:
+            self.line(f"{name} = next({items}, {self.int(2)}) % 1009")
+            self.scopes[-1]["int"].append(name)
+        else:
+            self.line(f"{name} = {items}")
+            self.line(f"{self.some('float')} += float(next({name}, 3))")
+            self.line(f"{name} = int(any({name} > {self.int(2)} for {name} in {items}))")
+            self.scopes[-1]["int"].append(name)
 
     def result(self):
         return f"int({self.int()}), float({self.float()}), {self.tensor()} + 0.0"

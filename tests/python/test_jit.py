@@ -451,7 +451,7 @@ WRONG = [
     (complex_number, "complex numbers of Python are not supported"),
     (shift_by_negative, "the number of bits to shift by is negative"),
     (nothing_to_compare, r"max\(\) of an empty sequence"),
-    (yielded, "Yield is not supported"),
+    (yielded, "generator cannot be returned"),
     (global_write, "the global variable 'SCALE' cannot be assigned"),
     (attribute_write, "assigning to x.name is not supported"),
     (no_number, r"f64\[3\] \+ str is not defined"),

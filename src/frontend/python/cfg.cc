@@ -1,6 +1,12 @@
 #include "frontend/python/cfg.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <map>
+#include <set>
+
+#include "frontend/python/dataflow.h"
 
 namespace anfora::python {
 namespace {
@@ -17,11 +23,48 @@ std::string_view hint_for(const Tree& statement) {
       {"AsyncFunctionDef", "write it as def"},
       {"AsyncFor", "write it as for"},
       {"AsyncWith", "call what it does on entry and on exit as functions"},
-      {"Delete", "a name that is not read any more needs no del"},
       {"ClassDef", "define the class outside of the function"},
   };
   auto found = std::ranges::find(kHints, statement.name, &Hint::kind);
   return found == std::end(kHints) ? std::string_view() : found->text;
+}
+
+// Keeps what the entry reaches, in reverse postorder.
+void order_blocks(Cfg& cfg) {
+  std::vector<int> postorder;
+  auto block = [&](int i) -> Block& { return cfg.blocks[static_cast<size_t>(i)]; };
+  std::vector<bool> seen(cfg.blocks.size());
+  std::vector<std::pair<int, size_t>> stack{{0, 0}};
+  seen[0] = true;
+  while (!stack.empty()) {
+    auto& [at, next] = stack.back();
+    std::vector<int> to = block(at).successors();
+    std::ranges::reverse(to);  // so that `then` comes first
+    if (next == to.size()) {
+      postorder.push_back(at);
+      stack.pop_back();
+      continue;
+    }
+    const int successor = to[next++];
+    if (seen[static_cast<size_t>(successor)]) continue;
+    seen[static_cast<size_t>(successor)] = true;
+    stack.emplace_back(successor, 0);
+  }
+  std::vector<int> place(cfg.blocks.size(), -1);
+  std::vector<Block> ordered;
+  for (auto at = postorder.rbegin(); at != postorder.rend(); ++at) {
+    place[static_cast<size_t>(*at)] = static_cast<int>(ordered.size());
+    ordered.push_back(std::move(block(*at)));
+  }
+  for (Block& b : ordered) {
+    if (b.then >= 0) b.then = place[static_cast<size_t>(b.then)];
+    if (b.otherwise >= 0) b.otherwise = place[static_cast<size_t>(b.otherwise)];
+  }
+  cfg.blocks = std::move(ordered);
+  for (Block& b : cfg.blocks) b.predecessors.clear();
+  for (size_t i = 0; i < cfg.blocks.size(); ++i) {
+    for (int to : block(static_cast<int>(i)).successors()) block(to).predecessors.push_back(static_cast<int>(i));
+  }
 }
 
 class Builder {
@@ -33,8 +76,14 @@ class Builder {
     body(cfg_.function->list("body"));
     finish(EndKind::Return, nullptr);
     skip_empty_blocks();
-    order();
+    order_blocks(cfg_);
     merge_chains();
+    for (Block& b : cfg_.blocks) {
+      if (b.end == EndKind::Yield) b.resumed = b.then;
+      for (const Step& step : b.steps) {
+        if (step.kind == StepKind::Iterate) cfg_.iterators.push_back(step.tree);
+      }
+    }
   }
 
  private:
@@ -82,9 +131,10 @@ class Builder {
       case Kind::Global:
       case Kind::Nonlocal: return;
       case Kind::Assign:
-      case Kind::AugAssign:
       case Kind::AnnAssign:
-      case Kind::Expr:
+      case Kind::Expr: return simple(s);
+      case Kind::AugAssign:
+      case Kind::Delete:
       case Kind::Assert:
       case Kind::Import:
       case Kind::ImportFrom:
@@ -95,6 +145,17 @@ class Builder {
         throw error;
       }
     }
+  }
+
+  // x = yield v: yields v, then x is None.
+  void simple(const Tree& s) {
+    if (const Tree* value = s.child("value"); value && value->is(Kind::Yield)) {
+      const int after = add();
+      finish(EndKind::Yield, value, after);
+      current_ = after;
+      if (s.is(Kind::Expr)) return;
+    }
+    block(current_).steps.push_back({StepKind::Run, &s});
   }
 
   void choice(const Tree& s) {
@@ -161,44 +222,7 @@ class Builder {
         next.then = next.otherwise = -1;
       }
     }
-    order();
-  }
-
-  // Keeps what the entry reaches, in reverse postorder.
-  void order() {
-    std::vector<int> postorder;
-    std::vector<bool> seen(cfg_.blocks.size());
-    std::vector<std::pair<int, size_t>> stack{{0, 0}};
-    seen[0] = true;
-    while (!stack.empty()) {
-      auto& [at, next] = stack.back();
-      std::vector<int> to = block(at).successors();
-      std::ranges::reverse(to);  // so that `then` comes first
-      if (next == to.size()) {
-        postorder.push_back(at);
-        stack.pop_back();
-        continue;
-      }
-      const int successor = to[next++];
-      if (seen[static_cast<size_t>(successor)]) continue;
-      seen[static_cast<size_t>(successor)] = true;
-      stack.emplace_back(successor, 0);
-    }
-    std::vector<int> place(cfg_.blocks.size(), -1);
-    std::vector<Block> ordered;
-    for (auto at = postorder.rbegin(); at != postorder.rend(); ++at) {
-      place[static_cast<size_t>(*at)] = static_cast<int>(ordered.size());
-      ordered.push_back(std::move(block(*at)));
-    }
-    for (Block& b : ordered) {
-      if (b.then >= 0) b.then = place[static_cast<size_t>(b.then)];
-      if (b.otherwise >= 0) b.otherwise = place[static_cast<size_t>(b.otherwise)];
-    }
-    cfg_.blocks = std::move(ordered);
-    for (Block& b : cfg_.blocks) b.predecessors.clear();
-    for (size_t i = 0; i < cfg_.blocks.size(); ++i) {
-      for (int to : block(static_cast<int>(i)).successors()) block(to).predecessors.push_back(static_cast<int>(i));
-    }
+    order_blocks(cfg_);
   }
 
   Cfg& cfg_;
@@ -215,11 +239,85 @@ std::vector<int> Block::successors() const {
   return to;
 }
 
-Cfg build_cfg(const Source& source, const Tree& function) {
+namespace {
+
+// `yield from items` is `for item in items: yield item`.
+void expand_delegations(Source& source, const Tree& function) {
+  std::vector<Tree*> found;
+  for_each_own(function, [&](const Tree& tree) {
+    if (tree.is(Kind::Expr) && tree.child("value")->is(Kind::YieldFrom)) found.push_back(const_cast<Tree*>(&tree));
+  });
+  const std::string item = ".item";
+  for (Tree* statement : found) {
+    const Position& at = statement->position;
+    auto name = [&](Kind context) {
+      Tree* made = source.make(Kind::Name, at);
+      made->fields = {{"id", item}, {"ctx", source.make(context, at)}};
+      return made;
+    };
+    Tree *yield = source.make(Kind::Yield, at), *step = source.make(Kind::Expr, at);
+    yield->fields = {{"value", name(Kind::Load)}};
+    step->fields = {{"value", yield}};
+    Tree* items = statement->child("value")->child("value");
+    statement->kind = Kind::For;
+    statement->name = name_of(Kind::For);
+    statement->fields = {
+        {"target", name(Kind::Store)}, {"iter", items}, {"body", Tree::Trees{step}}, {"orelse", Tree::Trees{}}};
+  }
+}
+
+void require_plain_yields(const Source& source, const Tree& function) {
+  std::set<const Tree*> plain;
+  for_each_own(function, [&](const Tree& tree) {
+    if (tree.is_any({Kind::Expr, Kind::Assign, Kind::AnnAssign})) plain.insert(tree.child("value"));
+    if (!tree.is(Kind::YieldFrom) && (!tree.is(Kind::Yield) || plain.contains(&tree))) return;
+    throw source.error(ErrorCode::Unsupported, tree, fmt::format("{} inside of an expression is not supported", unparse(tree)))
+        .with_hint("write it as a statement of its own");
+  });
+}
+
+}  // namespace
+
+Cfg build_cfg(Source& source, const Tree& function) {
   if (!function.is(Kind::FunctionDef)) throw source.error(ErrorCode::InvalidArgument, function, "only a function has control flow");
-  Cfg cfg{.source = &source, .function = &function, .scope = scope_of(source, function)};
+  expand_delegations(source, function);
+  require_plain_yields(source, function);
+  Cfg cfg{.source = &source, .function = &function, .scope = scope_of(source, function), .blocks = {}, .iterators = {}};
   Builder(cfg).build();
   return cfg;
+}
+
+// With the loops around the block from the inside out, L₀ ⊂ L₁ ⊂ …, a copy of the blocks for each: copy k runs the rest of the turn of Lₖ
+// that the generator is in, with all turns of the loops inside. What leads to the header of Lₖ, or out of it, goes on in copy k + 1. So the
+// graph stays reducible: no loop is entered but at its header.
+Cfg resumed_cfg(const Cfg& cfg, size_t at, bool one_item) {
+  std::vector<const NaturalLoop*> around;
+  const std::map<size_t, NaturalLoop> loops = find_natural_loops(cfg);
+  for (const auto& [header, loop] : loops) {
+    if (std::ranges::count(loop.blocks, at)) around.push_back(&loop);
+  }
+  std::ranges::sort(around, {}, [](const NaturalLoop* loop) { return loop->blocks.size(); });
+  using Place = std::pair<size_t, size_t>;  // a block, and which copy
+  std::map<Place, int> places;
+  std::vector<Place> worklist;
+  auto go_to = [&](size_t block, size_t copy) {
+    while (copy < around.size() && (block == around[copy]->header || !std::ranges::count(around[copy]->blocks, block))) ++copy;
+    auto [place, is_new] = places.emplace(Place{block, copy}, static_cast<int>(places.size()));
+    if (is_new) worklist.emplace_back(block, copy);
+    return place->second;
+  };
+  Cfg rest{.source = cfg.source, .function = cfg.function, .scope = cfg.scope, .blocks = {}, .iterators = cfg.iterators};
+  go_to(at, 0);
+  for (size_t next = 0; next < worklist.size(); ++next) {
+    const auto [from, copy] = worklist[next];
+    Block block = cfg.blocks[from];
+    if (block.end == EndKind::Yield && one_item) block.then = -1;
+    if (block.then >= 0) block.then = go_to(static_cast<size_t>(block.then), copy);
+    if (block.otherwise >= 0) block.otherwise = go_to(static_cast<size_t>(block.otherwise), copy);
+    rest.blocks.push_back(std::move(block));
+  }
+  order_blocks(rest);
+  return rest;
 }
 
 void for_each_use(const Step& step, const Visit& visit) {

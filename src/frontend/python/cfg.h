@@ -33,6 +33,7 @@ enum class EndKind : uint8_t {
   Branch,   // on the value of an expression
   HasNext,  // of a For: `then` where its iterator has another item
   Return,   // tree: the Return, or null at the end of the body
+  Yield,    // tree: the expression; what asks for the next item goes on with `then`
   Raise,
 };
 
@@ -40,6 +41,7 @@ struct Block {
   std::vector<Step> steps;
   EndKind end = EndKind::Return;
   const Tree* tree = nullptr;             // the test of a Branch, the For of a HasNext, the statement of Return and Raise
+  int resumed = -1;                       // of a Yield: its `then` in the function as it is written
   int then = -1, otherwise = -1;          // by index; −1: none
   std::vector<int> predecessors;          // in order of index
 
@@ -51,10 +53,16 @@ struct Cfg {
   const Tree* function = nullptr;
   Scope scope;
   std::vector<Block> blocks;  // the first is the entry
+  std::vector<const Tree*> iterators;  // the `for` statements
 };
 
-// Of a FunctionDef. Throws Unsupported, with the place and what to write instead, for statements that are not there yet.
-Cfg build_cfg(const Source& source, const Tree& function);
+// Of a FunctionDef. Throws Unsupported, with the place and what to write instead, for statements that are not there yet. `yield from`
+// becomes a loop in the tree.
+Cfg build_cfg(Source& source, const Tree& function);
+
+// A generator that stands before a block. Loops around that block are there twice: the rest of the turn that it is in, and all that
+// follow. `one_item`: a yield ends the run; else it goes on.
+Cfg resumed_cfg(const Cfg& cfg, size_t at, bool one_item);
 
 // What a step or an end reads and binds, in the order in which it does.
 void for_each_use(const Step& step, const Visit& visit);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
+#include <set>
 
 namespace anfora::python {
 namespace {
@@ -194,6 +195,33 @@ std::vector<size_t> find_dominators(const Cfg& cfg) {
     }
   }
   return dominator;
+}
+
+std::map<size_t, NaturalLoop> find_natural_loops(const Cfg& cfg) {
+  const std::vector<size_t> dominators = find_dominators(cfg);
+  auto dominates = [&](size_t a, size_t b) {
+    while (b > a) b = dominators[b];
+    return a == b;
+  };
+  std::map<size_t, std::set<size_t>> members;
+  for (size_t b = 0; b < cfg.blocks.size(); ++b) {
+    for (int to : cfg.blocks[b].successors()) {
+      const auto header = static_cast<size_t>(to);
+      if (!dominates(header, b)) continue;
+      std::set<size_t>& inside = members[header];
+      inside.insert(header);
+      std::vector<size_t> worklist{b};
+      while (!worklist.empty()) {
+        const size_t at = worklist.back();
+        worklist.pop_back();
+        if (!inside.insert(at).second) continue;
+        for (int p : cfg.blocks[at].predecessors) worklist.push_back(static_cast<size_t>(p));
+      }
+    }
+  }
+  std::map<size_t, NaturalLoop> loops;
+  for (auto& [header, inside] : members) loops[header] = {header, {inside.begin(), inside.end()}};
+  return loops;
 }
 
 namespace {

@@ -54,6 +54,13 @@ LiveVariables find_live_variables(const Cfg& cfg);
 // Harvey and Kennedy, A simple, fast dominance algorithm (2001).
 std::vector<size_t> find_dominators(const Cfg& cfg);
 
+struct NaturalLoop {
+  size_t header = 0;
+  std::vector<size_t> blocks;  // the header first, in reverse postorder
+};
+// By header: what reaches a block without going through it, where that block dominates all of them.
+std::map<size_t, NaturalLoop> find_natural_loops(const Cfg& cfg);
+
 // Throws InvalidModel where a variable is read that has no value on some path from the entry: with the place, and the lines that path
 // goes through. A variable that a function inside takes is not checked, for what counts is when that one is called.
 void require_defined(const Cfg& cfg, const ReachingDefinitions& definitions);

@@ -34,6 +34,7 @@ std::vector<Line> lines_of(const Block& block) {
     case EndKind::Return:
       lines.push_back(block.tree ? Line{unparse(*block.tree), block.tree->position.line} : Line{"return", 0});
       break;
+    case EndKind::Yield: lines.push_back({unparse(*block.tree), block.tree->position.line}); break;
     case EndKind::Raise: lines.push_back({unparse(*block.tree), block.tree->position.line}); break;
   }
   return lines;

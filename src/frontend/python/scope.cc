@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 namespace anfora::python {
 namespace {
@@ -36,10 +37,16 @@ void for_each_statement(const Tree::Trees& body, F&& f) {
   }
 }
 
-// The names that a function takes from the scopes around it.
+void visit_later_parts(const Tree& generator, const Visit& visit);
+
+// The names that a function, or a generator expression behind its first iterable, takes from the scopes around it.
 std::vector<const Tree*> free_names(const Tree& function) {
   std::set<std::string> bound, declared;
   std::vector<const Tree*> used;
+  if (function.is(Kind::GeneratorExp)) {
+    visit_later_parts(function, [&](const Tree& name) { used.push_back(&name); });
+    return used;
+  }
   for_each_parameter(function, [&](const Tree& arg) { bound.insert(arg.text("arg")); });
   auto use = [&](const Tree& name) { used.push_back(&name); };
   if (function.is(Kind::Lambda)) {
@@ -78,7 +85,7 @@ void for_each_part(const Tree& tree, F&& f) {
 }
 
 // A comprehension is a scope of its own, but its first iterable is evaluated outside of it.
-void visit_comprehension(const Tree& tree, const Visit& visit) {
+void visit_later_parts(const Tree& tree, const Visit& visit) {
   std::set<std::string> targets;
   for (const Tree* part : tree.list("generators")) {
     for_each_binding(*part->child("target"), [&](const Tree& name) { targets.insert(name.text("id")); });
@@ -88,7 +95,7 @@ void visit_comprehension(const Tree& tree, const Visit& visit) {
   };
   bool is_first = true;
   for (const Tree* part : tree.list("generators")) {
-    for_each_use(*part->child("iter"), is_first ? visit : Visit(outside));
+    if (!is_first) for_each_use(*part->child("iter"), outside);
     for (const Tree* test : part->list("ifs")) for_each_use(*test, outside);
     is_first = false;
   }
@@ -97,7 +104,41 @@ void visit_comprehension(const Tree& tree, const Visit& visit) {
   }
 }
 
+void visit_comprehension(const Tree& tree, const Visit& visit) {
+  for_each_use(*tree.list("generators")[0]->child("iter"), visit);
+  visit_later_parts(tree, visit);
+}
+
+// The variables that have one value as long as the function runs.
+std::set<std::string> bound_once(const Tree& function) {
+  std::map<std::string, int> times;
+  for_each_parameter(function, [&](const Tree& arg) { ++times[arg.text("arg")]; });
+  std::function<void(const Tree::Trees&, int)> visit = [&](const Tree::Trees& body, int turns) {
+    for (const Tree* statement : body) {
+      if (!statement) continue;
+      const int inside = statement->is_any({Kind::For, Kind::While}) ? 2 : turns;
+      for_each_binding(*statement, [&](const Tree& name) { times[bound_name(name)] += inside; });
+      if (statement->is_any({Kind::FunctionDef, Kind::ClassDef})) continue;
+      for (std::string_view list : {"body", "orelse", "finalbody"}) visit(statement->list(list), inside);
+    }
+  };
+  visit(function.list("body"), 1);
+  std::set<std::string> once;
+  for (const auto& [name, count] : times) {
+    if (count == 1) once.insert(name);
+  }
+  return once;
+}
+
 }  // namespace
+
+void for_each_own(const Tree& function, const std::function<void(const Tree&)>& visit) {
+  std::function<void(const Tree&)> enter = [&](const Tree& tree) {
+    visit(tree);
+    if (!is_function(tree) && !tree.is(Kind::ClassDef)) for_each_child(tree, enter);
+  };
+  for (const Tree* statement : function.list("body")) enter(*statement);
+}
 
 bool Scope::is_local(std::string_view name) const { return std::ranges::count(locals, name) > 0; }
 
@@ -182,7 +223,12 @@ Scope scope_of(const Source& source, const Tree& function) {
     for_each_binding(statement, [&](const Tree& name) { add(bound_name(name)); });
   });
 
-  // What functions inside take, at any depth.
+  for_each_own(function, [&](const Tree& tree) {
+    scope.is_generator = scope.is_generator || tree.is_any({Kind::Yield, Kind::YieldFrom});
+  });
+
+  // What functions inside take, at any depth. Of a variable that keeps its value, a generator expression has a copy.
+  const std::set<std::string> constant = bound_once(function);
   std::function<void(const Tree&)> find_functions = [&](const Tree& tree) {
     if (is_function(tree)) {
       for (const Tree* name : free_names(tree)) {
@@ -196,6 +242,12 @@ Scope scope_of(const Source& source, const Tree& function) {
           scope.rebound.insert(name);
         }
       });
+    }
+    if (tree.is(Kind::GeneratorExp)) {
+      for (const Tree* name : free_names(tree)) {
+        const std::string& id = name->text("id");
+        if (scope.is_local(id) && !constant.contains(id)) scope.captured.insert(id);
+      }
     }
     for_each_child(tree, find_functions);
   };

@@ -16,12 +16,16 @@ struct Scope {
   std::set<std::string> globals, nonlocals;  // as declared
   std::set<std::string> captured;            // locals that a function inside reads or rebinds
   std::set<std::string> rebound;             // those of them that one declares nonlocal
+  bool is_generator = false;                 // it yields
 
   bool is_local(std::string_view name) const;
 };
 
 // Of a FunctionDef or Lambda. Throws InvalidModel where declarations contradict each other.
 Scope scope_of(const Source& source, const Tree& function);
+
+// Calls visit(tree) for a function's statements and the expressions in them, but for what functions inside hold.
+void for_each_own(const Tree& function, const std::function<void(const Tree&)>& visit);
 
 using Visit = std::function<void(const Tree& name)>;
 // The names that an expression, or a statement without its body, reads in the scope it stands in: not the targets of a

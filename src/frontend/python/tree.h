@@ -23,7 +23,7 @@ namespace anfora::python {
   X(Module) X(FunctionDef) X(ClassDef) X(Return) X(Delete) X(Assign) X(AugAssign) X(AnnAssign) X(For) X(While) X(If)   \
   X(Raise) X(Assert) X(Import) X(ImportFrom) X(Global) X(Nonlocal) X(Expr) X(Pass) X(Break) X(Continue)                \
   X(BoolOp) X(NamedExpr) X(BinOp) X(UnaryOp) X(Lambda) X(IfExp) X(Dict) X(Set) X(ListComp) X(SetComp) X(DictComp)      \
-  X(GeneratorExp) X(Compare) X(Call) X(FormattedValue) X(JoinedStr) X(Constant) X(Attribute) X(Subscript) X(Starred)   \
+  X(GeneratorExp) X(Yield) X(YieldFrom) X(Compare) X(Call) X(FormattedValue) X(JoinedStr) X(Constant) X(Attribute) X(Subscript) X(Starred)   \
   X(Name) X(List) X(Tuple) X(Slice)                                                                                    \
   X(And) X(Or) X(Add) X(Sub) X(Mult) X(MatMult) X(Div) X(Mod) X(Pow) X(LShift) X(RShift) X(BitOr) X(BitXor) X(BitAnd)  \
   X(FloorDiv) X(Invert) X(Not) X(UAdd) X(USub) X(Eq) X(NotEq) X(Lt) X(LtE) X(Gt) X(GtE) X(Is) X(IsNot) X(In) X(NotIn)  \

@@ -75,7 +75,7 @@ class Unparser {
       case Kind::Nonlocal: return fmt::format("nonlocal {}", fmt::join(s.texts("names"), ", "));
       case Kind::Import: return "import " + aliases(s);
       case Kind::ImportFrom: return fmt::format("from {} import {}", imported_module(s), aliases(s));
-      case Kind::Expr: return bare_tuple(*s.child("value"));
+      case Kind::Expr: return s.child("value")->is(Kind::Yield) ? yielded(*s.child("value")) : bare_tuple(*s.child("value"));
       case Kind::Pass: return "pass";
       case Kind::Break: return "break";
       case Kind::Continue: return "continue";
@@ -103,6 +103,8 @@ class Unparser {
     }
     return text;
   }
+
+  std::string yielded(const Tree& yield) { return yield.child("value") ? "yield " + bare_tuple(*yield.child("value")) : "yield"; }
 
   std::string bare_tuple(const Tree& tree) {
     if (!tree.is(Kind::Tuple) || tree.list("elts").empty()) return expression(&tree);
@@ -242,6 +244,8 @@ class Unparser {
         }
         return {fmt::format("{{{}}}", text)};
       }
+      case Kind::Yield: return {fmt::format("({})", yielded(t))};
+      case Kind::YieldFrom: return {fmt::format("(yield from {})", e("value", P::Condition))};
       case Kind::ListComp: return {comprehension(t, "[", e("elt", P::Condition), "]")};
       case Kind::SetComp: return {comprehension(t, "{", e("elt", P::Condition), "}")};
       case Kind::GeneratorExp: return {comprehension(t, "(", e("elt", P::Condition), ")")};

@@ -1,4 +1,4 @@
-"""Derivatives made of anfora.grad, which is the compiler's own: python/anfora/_grad.py says what each returns. And list()."""
+"""Derivatives made of anfora.grad, which is the compiler's own: python/anfora/_grad.py says what each returns. And list() and `in`."""
 
 
 def inner_product(tree, other):
@@ -59,3 +59,11 @@ def hessian(function, argnum=0): return jacobian(anfora.grad(function, argnum), 
 def list_of(items):
     """list(items), where a run decides how many there are."""
     return [item for item in items]
+
+
+def contains(items, wanted):
+    """wanted in items, where only a run knows how many there are."""
+    for item in items:
+        if item == wanted:
+            return True
+    return False

@@ -16,7 +16,7 @@ def sum(items, start=0):
 
 
 def min(first, *rest, key=None, default=...):
-    items = (first, *rest) if rest else anfora.unordered(first)
+    items = (first, *rest) if rest else list(first) if anfora.is_generator(first) else anfora.unordered(first)
     if anfora.is_known(len(items)) and len(items) == 0:
         return anfora.fail("min() of an empty sequence") if default is ... else default
     least = items[0]
@@ -29,7 +29,7 @@ def min(first, *rest, key=None, default=...):
 
 
 def max(first, *rest, key=None, default=...):
-    items = (first, *rest) if rest else anfora.unordered(first)
+    items = (first, *rest) if rest else list(first) if anfora.is_generator(first) else anfora.unordered(first)
     if anfora.is_known(len(items)) and len(items) == 0:
         return anfora.fail("max() of an empty sequence") if default is ... else default
     most = items[0]
@@ -56,11 +56,37 @@ def all(items):
 
 
 def map(function, *iterables):
-    return [function(*items) for items in zip(*iterables)]
+    return (function(*items) for items in zip(*iterables))
 
 
 def filter(function, items):
-    return [item for item in items if (item if function is None else function(item))]
+    return (item for item in items if (item if function is None else function(item)))
+
+
+def iterate(items):
+    for item in items:
+        yield item
+
+
+def enumerate_of(items, start=0):
+    place = start
+    for item in items:
+        yield place, item
+        place += 1
+
+
+def zip_of(first, *rest):
+    """zip() where one of them is a generator."""
+    others = [iter(items) for items in rest]
+    for item in first:
+        row = (item,)
+        for items in others:
+            for other in items:
+                row = (*row, other)
+                break
+            else:
+                return
+        yield row
 
 
 def round(x, ndigits=None):
@@ -71,6 +97,8 @@ def round(x, ndigits=None):
 
 
 def sorted(iterable, key=None, reverse=False):
+    if anfora.is_generator(iterable):
+        iterable = list(iterable)
     if isinstance(iterable, numpy.ndarray):
         keys = iterable if key is None else numpy.stack([key(item) for item in iterable])
         return list(iterable[numpy.argsort(keys, descending=reverse)])

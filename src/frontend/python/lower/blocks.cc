@@ -25,85 +25,79 @@ void for_each_updated(const Tree& target, F&& f) {
 
 }  // namespace
 
-Lowering::Activation::Activation(const Closure& callee, Cfg& graph)
-    : closure(callee), cfg(graph), live(find_live_variables(graph)) {
-  for (const Block& block : cfg.blocks) {
-    for (const Step& step : block.steps) {
-      if (step.kind == StepKind::Iterate) iterators.push_back(step.tree);
-    }
-  }
-  // Natural loops: what reaches a header without going through it.
-  const std::vector<size_t> dominators = find_dominators(cfg);
-  auto dominates = [&](size_t a, size_t b) {
-    while (b > a) b = dominators[b];
-    return a == b;
-  };
-  std::map<size_t, std::set<size_t>> members;
-  for (size_t b = 0; b < cfg.blocks.size(); ++b) {
-    for (int to : cfg.blocks[b].successors()) {
-      const auto header = static_cast<size_t>(to);
-      if (!dominates(header, b)) continue;
-      std::set<size_t>& inside = members[header];
-      inside.insert(header);
-      std::vector<size_t> worklist{b};
-      while (!worklist.empty()) {
-        const size_t at = worklist.back();
-        worklist.pop_back();
-        if (!inside.insert(at).second) continue;
-        for (int p : cfg.blocks[at].predecessors) worklist.push_back(static_cast<size_t>(p));
-      }
-    }
-  }
-  for (auto& [header, inside] : members) loops[header] = {header, {inside.begin(), inside.end()}};
-
+Lowering::Activation::Activation(const Closure& callee, const Cfg& graph, const std::vector<Set>* resumed_slots)
+    : closure(callee), cfg(graph), live(find_live_variables(graph)), loops(find_natural_loops(graph)) {
   const size_t variables = cfg.scope.locals.size();
+  Set always(result_slot() + 1);
+  for (size_t v = 0; v < variables; ++v) {
+    if (cfg.scope.captured.contains(cfg.scope.locals[v])) always.set(v);
+  }
+  // Iterators live as variables do: begun by Iterate, read where they have another item.
+  std::vector<Set> read, begun;
   for (size_t b = 0; b < cfg.blocks.size(); ++b) {
-    Set slots = live.live_in(b);
-    slots.resize(result_slot() + 1);
-    for (size_t v = 0; v < variables; ++v) {
-      if (cfg.scope.captured.contains(cfg.scope.locals[v])) slots.set(v);
+    const Block& block = cfg.blocks[b];
+    read.push_back(live.ue_var[b]), begun.push_back(live.var_kill[b]);
+    for (Set* set : {&read[b], &begun[b]}) set->resize(result_slot() + 1);
+    auto set_iterator = [&](Set& set, const Tree& loop) { set.set(iterator_slot(loop)).set(iterator_slot(loop) + 1); };
+    for (const Step& step : block.steps) {
+      if (step.kind == StepKind::Iterate) set_iterator(begun[b], *step.tree);
+      if (step.kind == StepKind::Next) set_iterator(read[b], *step.tree);
     }
-    for (const Tree* iterator : iterators) {
+    if (block.end == EndKind::HasNext && !begun[b].test(iterator_slot(*block.tree))) set_iterator(read[b], *block.tree);
+  }
+  live_slots.assign(cfg.blocks.size(), always);
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (size_t b = cfg.blocks.size(); b-- > 0;) {
       const Block& block = cfg.blocks[b];
-      auto is_next = [&](const Step& s) { return s.kind == StepKind::Next && s.tree == iterator; };
-      bool is_live =
-          (block.end == EndKind::HasNext && block.tree == iterator) || std::ranges::any_of(block.steps, is_next);
-      for (const auto& [header, loop] : loops) {
-        const Block& head = cfg.blocks[header];
-        is_live =
-            is_live || (head.end == EndKind::HasNext && head.tree == iterator && std::ranges::count(loop.blocks, b));
-      }
-      if (is_live) slots.set(iterator_slot(*iterator)).set(iterator_slot(*iterator) + 1);
+      Set out(result_slot() + 1);
+      for (int to : block.successors()) out |= live_slots[static_cast<size_t>(to)];
+      if (block.end == EndKind::Yield && block.then < 0) out |= resumed_slots->at(static_cast<size_t>(block.resumed));
+      out = always | read[b] | (out - begun[b]);
+      changed = changed || out != live_slots[b];
+      live_slots[b] = std::move(out);
     }
-    live_slots.push_back(std::move(slots));
   }
 }
 
-Object Lowering::run(const Closure& closure, std::vector<Local> locals, Cfg& cfg) {
-  Activation activation(closure, cfg);
+bool Lowering::Activation::reads_again(size_t slot) const {
+  if (slot >= cfg.scope.locals.size()) return true;
+  const Block& here = cfg.blocks[block];
+  Set later = live.live_out[block];
+  std::map<std::string, size_t> uses;
+  auto use = [&](const Tree& name) { ++uses[name.text("id")]; };
+  for (size_t i = step + 1; i < here.steps.size(); ++i) for_each_use(here.steps[i], use);
+  if (step < here.steps.size()) for_each_use_at_end(here, use);
+  const std::string& name = cfg.scope.locals[slot];
+  if (later.test(slot) || uses.contains(name) || cfg.scope.captured.contains(name)) return true;
+  step < here.steps.size() ? for_each_use(here.steps[step], use) : for_each_use_at_end(here, use);
+  return uses[name] > 1;
+}
+
+void Lowering::prepare(Activation& activation) const {
   activation.caller = activation_;
   activation.depth = activation_ ? activation_->depth + 1 : 0;
   constexpr int kMostNested = 200;
   if (activation.depth > kMostNested)
     emit_.fail(ErrorCode::ResourceExhausted, fmt::format("calls are nested more than {} deep", kMostNested),
                "a function that calls itself with other functions or texts each time cannot be compiled");
+  activation.takes_apart = activation.closure.function->text("name") == kComprehension;
+}
+
+Object Lowering::run(const Closure& closure, std::vector<Local> locals, const Cfg& cfg) {
+  Activation activation(closure, cfg);
+  prepare(activation);
   activation.root = here_.graph;
-  locals.resize(activation.result_slot() + 1);
+  locals.resize(activation.slots());
   activation.saved = std::exchange(here_.locals, std::move(locals));
   for (size_t i = 0; i < cfg.scope.locals.size(); ++i) {
     if (cfg.scope.captured.contains(cfg.scope.locals[i]))
       here_.locals[i].object = make_cell(Cell::Kind::Variable, std::move(here_.locals[i].object));
   }
   const Emitter::Place place = emit_.place();
-  activation_ = &activation;
-  struct Restore {
-    Lowering& lowering;
-    Activation* activation;
-    ~Restore() { lowering.activation_ = activation; }
-  };
   std::optional<Object> result;
   {
-    const Restore restore{*this, activation.caller};
+    const Entered entered(*this, activation);
     go_to(0);
     std::vector<size_t> all(cfg.blocks.size());
     for (size_t b = 0; b < all.size(); ++b) all[b] = b;
@@ -111,10 +105,10 @@ Object Lowering::run(const Closure& closure, std::vector<Local> locals, Cfg& cfg
     std::vector<State> returns = std::move(activation.edges[kReturn]);
     activation.edges.clear();
     if (!returns.empty()) {
-      Set live(activation.result_slot() + 1);
+      Set live(activation.slots());
       live.set(activation.result_slot());
       enter_block(std::move(returns), &live, activation.root, closure.function->position.line);
-      result = std::move(here_.locals.back().object);
+      result = std::move(here_.locals[activation.result_slot()].object);
     }
   }
   here_.locals = std::move(activation.saved);
@@ -126,7 +120,7 @@ Object Lowering::run(const Closure& closure, std::vector<Local> locals, Cfg& cfg
 // Blocks in reverse postorder: all that lead to a block are lowered before it, but for the ends of a loop's turns.
 void Lowering::process(const std::vector<size_t>& blocks, std::optional<size_t> header, ir::Graph* root) {
   Activation& at = *activation_;
-  ir::Graph* outer = std::exchange(at.root, root);
+  const InRegion inside(at, root);
   std::set<size_t> done;
   for (size_t b : blocks) {
     if (done.contains(b)) continue;
@@ -149,28 +143,36 @@ void Lowering::process(const std::vector<size_t>& blocks, std::optional<size_t> 
       lower_block(b);
     }
   }
-  at.root = outer;
 }
 
 void Lowering::lower_block(size_t b) {
   Activation& at = *activation_;
   const Block& block = at.cfg.blocks[b];
   try {
-    for (const Step& step : block.steps) this->step(step);
+    at.block = b, at.step = 0;
+    for (const Step& step : block.steps) this->step(step), ++at.step;
     if (block.tree)
       emit_.set_place({at.closure.source, block.end == EndKind::HasNext ? block.tree->child("target") : block.tree});
     switch (block.end) {
       case EndKind::Jump: return go_to(block.then);
       case EndKind::Branch:
       case EndKind::HasNext: {
+        const Generator* generator = block.end == EndKind::HasNext ? fed_generator(*block.tree) : nullptr;
+        if (generator && !at.loops.contains(b) && !is_held(*generator, *block.tree)) return feed(b);
+        if (generator) return next_or_end(b, *generator);
         const Object condition = block.end == EndKind::Branch ? evaluate(*block.tree) : has_next(*block.tree);
         return branch(condition, [&] { go_to(block.then); }, [&] { go_to(block.otherwise); });
       }
       case EndKind::Return: {
         const Tree* value = block.tree ? block.tree->child("value") : nullptr;
         Object result = value ? evaluate(*value) : Object{Constant{NoneValue()}};
-        here_.locals.back() = {std::move(result), block.tree};
+        here_.locals[at.result_slot()] = {std::move(result), block.tree};
         return go_to(kReturn);
+      }
+      case EndKind::Yield: {
+        const Tree* value = block.tree->child("value");
+        at.take(value ? evaluate(*value) : Object{Constant{NoneValue()}}, block);
+        return go_to(block.then);
       }
       case EndKind::Raise: {
         const Tree* exception = block.tree->child("exc");
@@ -188,54 +190,88 @@ void Lowering::lower_loop(size_t header) {
   Activation& at = *activation_;
   const Block& head = at.cfg.blocks[header];
   const std::vector<size_t>& blocks = at.loops.at(header).blocks;
+  const Generator* generator = head.end == EndKind::HasNext ? fed_generator(*head.tree) : nullptr;
+  if (generator && !is_held(*generator, *head.tree)) return feed(header);
   if (head.end == EndKind::HasNext && has_known_items(*here_.locals[at.iterator_slot(*head.tree)].object))
     return unroll(header, blocks);
   constexpr int64_t kMostItems = 32, kMostTurns = 256;
   const std::optional<int64_t> turns = known_turns(head, here_);
   // Lists of known length can be taken apart.
-  if (turns && *turns <= kMostItems && at.closure.function->text("name") == kComprehension)
-    return unroll(header, blocks);
-  if (!turns || *turns > kMostTurns) return lower_turns(header, std::move(here_));
+  if (turns && *turns <= kMostItems && at.takes_apart) return unroll(header, blocks);
   const State entry = here_;
-  const auto open = at.edges;
+  const auto open = open_edges();
   const Emitter::Place place = emit_.place();
   ir::Graph* root = at.root;
-  try {
-    lower_turns(header, std::move(here_));
-  } catch (const Error&) {  // axes and functions that depend on the turn, for instance
-    at.edges = open;
+  auto restart = [&](State state) {
+    reopen(open);
     at.root = root;
-    set_state(entry);
+    set_state(std::move(state));
     emit_.set_place(place);
-    unroll(header, blocks);
+  };
+  constexpr int kMostPeeled = 4;
+  State first = entry;
+  for (int peeled = 0;; ++peeled) {
+    try {
+      return lower_turns(header, std::move(first), peeled < kMostPeeled);
+    } catch (const PositionFound&) {
+      restart(entry);
+    } catch (const Error&) {  // axes and functions that depend on the turn, for instance
+      if (!turns || *turns > kMostTurns) throw;
+      restart(entry);
+      return unroll(header, blocks);
+    }
+    for (int turn = 0; turn <= peeled; ++turn) {
+      if (!this->turn(header, blocks)) return;
+    }
+    first = std::move(here_);
   }
 }
 
-void Lowering::lower_turns(size_t header, State entry) {
-  Activation& at = *activation_;
-  const NaturalLoop& loop = at.loops.at(header);
-  const Block& head = at.cfg.blocks[header];
+std::vector<std::map<int, std::vector<Lowering::State>>> Lowering::open_edges() const {
+  std::vector<std::map<int, std::vector<State>>> edges;
+  for (const Activation* function : running_) edges.push_back(function->edges);
+  return edges;
+}
 
-  // What the loop assigns may change from turn to turn.
-  Changes changes{.slots = Set(entry.locals.size())};
-  for (size_t b : loop.blocks) {
-    const Set& killed = at.live.var_kill[b];
-    for (size_t v = killed.find_first(); v != Set::npos; v = killed.find_next(v)) changes.slots.set(v);
-    const Block& block = at.cfg.blocks[b];
+void Lowering::reopen(const std::vector<std::map<int, std::vector<State>>>& edges) {
+  for (size_t i = 0; i < edges.size(); ++i) running_[i]->edges = edges[i];
+}
+
+// What some blocks of a function assign. Where it yields, so does the body of the loop that it feeds.
+void Lowering::add_changes(const Activation& function, const std::vector<size_t>& blocks, size_t first_slot,
+                           Changes& changes) const {
+  for (size_t b : blocks) {
+    const Set& killed = function.live.var_kill[b];
+    for (size_t v = killed.find_first(); v != Set::npos; v = killed.find_next(v)) changes.slots.set(first_slot + v);
+    const Block& block = function.cfg.blocks[b];
     auto update = [&](const std::string& variable) {
-      const std::vector<std::string>& names = at.cfg.scope.locals;
+      const std::vector<std::string>& names = function.cfg.scope.locals;
       const auto slot = static_cast<size_t>(std::ranges::find(names, variable) - names.begin());
-      if (slot < names.size()) changes.slots.set(slot);
+      if (slot < names.size()) changes.slots.set(first_slot + slot);
     };
     for (const Step& step : block.steps) {
       if (const Tree* target = step.kind == StepKind::Iterate ? nullptr : step.tree->child("target"))
         for_each_updated(*target, update);
       for (const Tree* target : step.tree->list("targets")) for_each_updated(*target, update);
     }
-    if (block.end == EndKind::HasNext) changes.slots.set(at.iterator_slot(*block.tree) + 1);
+    if (block.end == EndKind::HasNext) changes.slots.set(first_slot + function.iterator_slot(*block.tree) + 1);
+    if (block.end != EndKind::Yield || !function.fed_header) continue;
+    const Activation& consumer = *function.caller;
+    if (auto loop = consumer.loops.find(*function.fed_header); loop != consumer.loops.end())
+      add_changes(consumer, loop->second.blocks, first_slot + function.slots(), changes);
   }
+}
 
-  const auto open = at.edges;
+void Lowering::lower_turns(size_t header, State entry, bool peels) {
+  Activation& at = *activation_;
+  const NaturalLoop& loop = at.loops.at(header);
+  const Block& head = at.cfg.blocks[header];
+
+  // What the loop assigns may change from turn to turn.
+  Changes changes{.slots = Set(entry.locals.size())};
+  add_changes(at, loop.blocks, 0, changes);
+
+  const auto open = open_edges();
   const Tree* tree = head.tree ? head.tree : at.closure.function;
   const std::string name = fmt::format("{}.loop{}", at.closure.function->text("name"), tree->position.line);
   std::vector<State> turns{entry};  // the states that enter the header, for their types
@@ -249,7 +285,10 @@ void Lowering::lower_turns(size_t header, State entry) {
     ir::Graph* graph = emit_.module().make_graph(name, entry.graph);
     const std::vector<Leaf> leaves = begin_loop(graph, turns, changes);
     const State inside = here_;
-    lower_block(header);
+    {
+      const InRegion region(at, graph);
+      lower_block(header);
+    }
     process(loop.blocks, header, graph);
 
     std::vector<State> ends = std::move(at.edges[static_cast<int>(header)]);
@@ -264,6 +303,8 @@ void Lowering::lower_turns(size_t header, State entry) {
         auto before = inside.store.find(id);
         const bool is_first_effect = id == 0 && before == inside.store.end();
         if (before == inside.store.end() ? !is_first_effect : !differs(before->second, content)) continue;
+        const Suspended *was = is_first_effect ? nullptr : before->second.suspended(), *is = content.suspended();
+        if (peels && was && is && was->block != is->block) throw PositionFound();
         is_again = changes.cells.insert(id).second || is_again;
       }
       seen.push_back(end);
@@ -275,7 +316,7 @@ void Lowering::lower_turns(size_t header, State entry) {
     }
     std::vector<Leaf> joined = is_again ? std::vector<Leaf>() : loop_leaves(entry.graph, seen, changes);
     if (is_again || !std::ranges::equal(leaves, joined, &Leaf::is_like)) {
-      at.edges = open;
+      reopen(open);
       seen[0] = entry;
       turns = std::move(seen);
       continue;
@@ -287,7 +328,7 @@ void Lowering::lower_turns(size_t header, State entry) {
       for (const Leaf& leaf : joined) values.push_back(convert(leaf.sources[e], leaf));
       emit_.module().set_result(from, emit_.module().call(from, graph->value(), values));
       for (const ir::Graph* inside = from; inside->is_inside(graph); inside = inside->parent())
-        at.leaving.insert(inside);
+        leaving_.insert(inside);
     }
     return;
   }
@@ -301,17 +342,23 @@ std::optional<int64_t> Lowering::known_turns(const Block& head, const State& ent
 
 // A `for` over what has a known number of items, which may have different types: a turn for each.
 void Lowering::unroll(size_t header, const std::vector<size_t>& blocks) {
+  while (turn(header, blocks)) {
+  }
+}
+
+// A turn in the place where the loop stands; whether another may follow.
+bool Lowering::turn(size_t header, const std::vector<size_t>& blocks) {
   Activation& at = *activation_;
   ir::Graph* root = at.root;
-  for (;;) {
-    lower_block(header);
-    process(blocks, header, root);
-    auto found = at.edges.find(static_cast<int>(header));
-    if (found == at.edges.end() || found->second.empty()) return;
-    std::vector<State> edges = std::move(found->second);
-    at.edges.erase(found);
-    enter_block(std::move(edges), &at.live_slots[header], root, at.cfg.blocks[header].tree->position.line);
-  }
+  lower_block(header);
+  process(blocks, header, root);
+  auto found = at.edges.find(static_cast<int>(header));
+  if (found == at.edges.end() || found->second.empty()) return false;
+  std::vector<State> edges = std::move(found->second);
+  at.edges.erase(found);
+  const Tree* head = at.cfg.blocks[header].tree;
+  enter_block(std::move(edges), &at.live_slots[header], root, (head ? head : at.closure.function)->position.line);
+  return true;
 }
 
 }  // namespace anfora::python

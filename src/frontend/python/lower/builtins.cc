@@ -61,7 +61,7 @@ std::optional<Object> find_in_library(std::string_view file, const std::string& 
 constexpr std::string_view kFunctions[] = {"len",   "range", "zip",     "enumerate", "reversed", "int",
                                            "float", "bool",  "tuple",   "list",      "dict",     "isinstance",
                                            "print", "str",   "getattr", "object",    "slice",    "hasattr",
-                                           "set",   "type",  "frozenset"};
+                                           "set",   "type",  "frozenset", "iter",     "next"};
 constexpr std::string_view kModules[] = {"numpy",  "math",      "anfora",       "anfora.ops", "numpy.linalg",
                                          "typing", "functools", "operator", "numpy.fft"};
 // `numpy.r_[index]` is r___getitem__(index) of the library.
@@ -69,7 +69,8 @@ constexpr const char* kGetItem = "__getitem__";
 // What the library is written with.
 constexpr std::string_view kTransformations[] = {"grad", "value_and_grad", "tree_map", "stop_gradient", "custom_gradient"};
 constexpr std::string_view kIntrinsics[] = {"promote",   "as_float", "cast", "as_tensor",   "shape_of",
-                                            "is_number", "ops",      "fail", "result_float", "is_known", "unordered"};
+                                            "is_number", "ops",      "fail", "result_float", "is_known", "unordered",
+                                            "is_generator"};
 
 }  // namespace
 
@@ -171,6 +172,7 @@ Object Lowering::attribute(const Object& object, const std::string& name) {
   if (!has)
     emit_.fail(ErrorCode::Unsupported, fmt::format("{} has no '{}' that can be compiled", describe(object), name),
                object.is_none()           ? "test for None before"
+               : object.is<Generator>() ? "a generator gives items to for, next(), and what takes what has items"
                : object.is<SetObject>() ? "sets are not changed: s = s | {x} in the place of s.add(x)"
                                         : "docs/language.md lists the methods");
   return {Method{std::make_shared<const Object>(object), name}};
@@ -592,9 +594,20 @@ Object Lowering::call_builtin(const std::string& name, Arguments arguments) {
                  "it counts up by a positive one, down by a negative one");
     return iterable(Iterable::Kind::Range, {start, stop, step});
   }
-  if (name == "zip") return need(1, SIZE_MAX), iterable(Iterable::Kind::Zip, given);
+  if (name == "zip") {
+    need(0, SIZE_MAX);
+    if (given.empty()) return make_tuple({});
+    if (std::ranges::any_of(given, &Object::is<Generator>)) return call(*find_in_library("builtins", "zip_of"), std::move(arguments));
+    return iterable(Iterable::Kind::Zip, given);
+  }
+  if (name == "iter") {
+    need(1, 1);
+    return given[0].is<Generator>() ? given[0] : call(*find_in_library("builtins", "iterate"), std::move(arguments));
+  }
+  if (name == "next") return need(1, 2), next(given);
   if (name == "enumerate") {
     need(1, 2);
+    if (given[0].is<Generator>()) return call(*find_in_library("builtins", "enumerate_of"), std::move(arguments));
     const Object* start = keyword("start");
     return iterable(Iterable::Kind::Enumerate, {given[0], given.size() > 1 ? given[1]
                                                           : start          ? *start
@@ -620,11 +633,12 @@ Object Lowering::call_builtin(const std::string& name, Arguments arguments) {
     need(0, 1);
     const auto* cell = given.empty() ? nullptr : given[0].as<Cell>();
     if (cell && cell->kind == Cell::Kind::List) return make_cell(Cell::Kind::List, content(*cell));
+    if (!given.empty() && given[0].is<Generator>()) return list_of(given[0]);
     const Object iterable = given.empty() ? make_tuple({}) : iterated(given[0]);
     const auto* array = iterable.as<Array>();
     const bool is_counted = iterable.is<Iterable>() || (array && !array->is_number && emit_.rank(array->node) > 0);
     if (is_counted && !integer_of(length(iterable)))
-      return call(*find_in_library("anfora", "list_of"), {.positional = {given[0]}, .named = {}});
+      return list_of(given[0]);
     return new_list(given.empty() ? std::vector<Object>() : items_of(given[0]));
   }
   if (name == "dict") {
@@ -697,6 +711,7 @@ Object Lowering::call_builtin(const std::string& name, Arguments arguments) {
     const auto* set = given[0].as<SetObject>();
     return set ? make_tuple(distinct_items(*set)) : given[0];
   }
+  if (name == "anfora.is_generator") return need(1, 1), Object{Constant{given[0].is<Generator>()}};
   if (name == "anfora.is_number") return need(1, 1), Object{Constant{Emitter::is_number(given[0])}};
   if (name == "anfora.shape_of") return need(1, 1), Object{Array{emit_.vector(shape_numbers(given[0]))}};
   if (name == "anfora.fail") {

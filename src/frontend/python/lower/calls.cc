@@ -84,7 +84,7 @@ std::string name_of(const Closure& closure) {
 
 }  // namespace
 
-Cfg& Lowering::cfg_of(const Closure& closure) {
+const Cfg& Lowering::cfg_of(const Closure& closure) {
   std::unique_ptr<Cfg>& known = cfgs_[closure.function];
   if (known) return *known;
   if (!closure.function->is(Kind::Lambda)) {
@@ -191,8 +191,9 @@ std::vector<Lowering::Local> Lowering::bind_arguments(const Closure& closure, co
 }
 
 Object Lowering::call_closure(const Closure& closure, Arguments arguments) {
-  Cfg& cfg = cfg_of(closure);
+  const Cfg& cfg = cfg_of(closure);
   std::vector<Local> locals = bind_arguments(closure, cfg, std::move(arguments));
+  if (cfg.scope.is_generator) return make_generator(closure, std::move(locals));
   if (recursive_.contains(closure.function)) {
     if (auto known = call_known(closure, locals)) return *known;
     return call_recursive(closure, std::move(locals), cfg);
@@ -226,7 +227,7 @@ std::vector<Lowering::Local> Lowering::unite_arguments(Union& all, std::span<con
   return united;
 }
 
-Object Lowering::call_recursive(const Closure& closure, std::vector<Local> locals, Cfg& cfg) {
+Object Lowering::call_recursive(const Closure& closure, std::vector<Local> locals, const Cfg& cfg) {
   Recursion recursion{.closure = &closure, .arguments = {locals}};
   const State before = here_;
   const Emitter::Place place = emit_.place();

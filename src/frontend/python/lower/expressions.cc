@@ -92,6 +92,7 @@ Object Lowering::evaluate_here(const Tree& e) {
       return dict;
     }
     case Kind::Lambda: return make_closure(e);
+    case Kind::Yield: return {Constant{NoneValue()}};  // it has yielded, as the end of the block before
     case Kind::JoinedStr: return formatted(e);
     case Kind::ListComp:
     case Kind::GeneratorExp:
@@ -99,8 +100,7 @@ Object Lowering::evaluate_here(const Tree& e) {
     case Kind::SetComp: return make_set(items_of(comprehension(e)));
     default:
       emit_.fail(ErrorCode::Unsupported, fmt::format("{} is not supported in a compiled function", e.name),
-                 e.name.starts_with("Yield") ? "append to a list, and return that"
-                                             : "docs/language.md says what a function may hold");
+                 "docs/language.md says what a function may hold");
   }
 }
 
@@ -195,6 +195,10 @@ Object Lowering::compare(Kind op, const Object& left, const Object& right) {
       return {Constant{(whole->find(*text) != std::string::npos) == (op == Kind::In)}};
     }
     const auto* set = right.as<SetObject>();
+    if (right.is<Generator>() || sequence_of(right)) {
+      const Object found = call(*find_in_module("anfora", "contains"), {.positional = {right, left}, .named = {}});
+      return op == Kind::In ? found : emit_.unary(Kind::Not, found);
+    }
     const Object found = member(left, set ? set->items->items : items_of(right));
     return op == Kind::In ? found : emit_.unary(Kind::Not, found);
   }
@@ -295,6 +299,7 @@ ir::Node* Lowering::stacked(ir::Node* sequence) {
 }
 
 std::vector<Object> Lowering::items_of(const Object& object) {
+  if (object.is<Generator>()) return items_of(list_of(object));
   const Object iterable = iterated(object);
   if (const Items* tuple = iterable.tuple()) return tuple->items;
   const auto* array = iterable.as<Array>();
@@ -368,6 +373,7 @@ Tree* make_name(Source& source, const std::string& id, Kind context, const Posit
 }
 
 // def NAME(.0): .result = []; for TARGET in .0: if TEST: .result.append(ELEMENT); return .result
+// Of a generator expression: def NAME(.0): for TARGET in .0: if TEST: yield ELEMENT
 Tree* comprehension_function(Source& source, const Tree& e) {
   const Position& at = e.position;
   const std::string result = ".result", first = ".0";
@@ -382,6 +388,8 @@ Tree* comprehension_function(Source& source, const Tree& e) {
                                                {"slice", e.child("key")},
                                                {"ctx", source.make(Kind::Store, at)}});
     step = statement(Kind::Assign, {{"targets", Tree::Trees{target}}, {"value", e.child("value")}});
+  } else if (e.is(Kind::GeneratorExp)) {
+    step = statement(Kind::Expr, {{"value", statement(Kind::Yield, {{"value", e.child("elt")}})}});
   } else {
     Tree* append = statement(Kind::Attribute, {{"value", make_name(source, result, Kind::Load, at)},
                                                {"attr", std::string("append")},
@@ -406,6 +414,7 @@ Tree* comprehension_function(Source& source, const Tree& e) {
   Tree* begin =
       statement(Kind::Assign, {{"targets", Tree::Trees{make_name(source, result, Kind::Store, at)}}, {"value", empty}});
   Tree* end = statement(Kind::Return, {{"value", make_name(source, result, Kind::Load, at)}});
+  const Tree::Trees body = e.is(Kind::GeneratorExp) ? Tree::Trees{step} : Tree::Trees{begin, step, end};
   Tree* parameter = statement(Kind::arg, {{"arg", first}});
   Tree* arguments = statement(Kind::arguments, {{"posonlyargs", Tree::Trees{}},
                                                 {"args", Tree::Trees{parameter}},
@@ -414,7 +423,7 @@ Tree* comprehension_function(Source& source, const Tree& e) {
                                                 {"defaults", Tree::Trees{}}});
   return statement(Kind::FunctionDef, {{"name", std::string(kComprehension)},
                                        {"args", arguments},
-                                       {"body", Tree::Trees{begin, step, end}},
+                                       {"body", body},
                                        {"decorator_list", Tree::Trees{}}});
 }
 
@@ -430,10 +439,12 @@ Object Lowering::comprehension(const Tree& e) {
   made->globals = activation_->closure.globals;
   made->captured = activation_->closure.captured;
   const Scope& scope = activation_->cfg.scope;
+  std::set<std::string> used;
+  for_each_use(*function, [&](const Tree& name) { used.insert(name.text("id")); });
   for (size_t i = 0; i < scope.locals.size(); ++i) {
     made->captured.erase(scope.locals[i]);
     const Local& local = here_.locals[i];
-    if (!local.object) continue;
+    if (!local.object || !used.contains(scope.locals[i])) continue;
     const bool is_shared = scope.captured.contains(scope.locals[i]);
     made->captured[scope.locals[i]] =
         is_shared ? *local.object->as<Cell>() : *make_cell(Cell::Kind::Variable, *local.object).as<Cell>();

@@ -55,19 +55,28 @@ std::vector<Node*> Lowering::results_of(Node* call, std::span<const Leaf> leaves
   return results;
 }
 
-void Lowering::go_to(int block, State state) { activation_->edges[block].push_back(std::move(state)); }
+void Lowering::go_to(int block, State state) {
+  for (const Activation::Fed& loop : activation_->fed) {
+    if (block >= 0 && std::ranges::count(*loop.blocks, static_cast<size_t>(block))) continue;
+    state.locals.resize(loop.slots);
+    break;
+  }
+  activation_->edges[block].push_back(std::move(state));
+}
 
 void Lowering::drop_dead(State& state, const Set* live) const {
-  for (size_t i = 0; live && i < state.locals.size(); ++i) {
+  for (size_t i = 0; live && i < std::min(live->size(), state.locals.size()); ++i) {
     if (!live->test(i)) state.locals[i] = {};
   }
 }
 
 // Whether no other path is open in a graph and those below.
 bool Lowering::is_settled(const ir::Graph* graph) const {
-  for (const auto& [target, open] : activation_->edges) {
-    for (const State& state : open) {
-      if (state.graph->is_inside(graph)) return false;
+  for (const Activation* function : running_) {
+    for (const auto& [target, open] : function->edges) {
+      for (const State& state : open) {
+        if (state.graph->is_inside(graph)) return false;
+      }
     }
   }
   return true;
@@ -117,11 +126,18 @@ std::optional<Object> Lowering::unite_slot(Union& all, std::span<const State> st
     objects.push_back(*local.object);
     all.bound_at.push_back(local.bound_at);
   }
-  const std::vector<std::string>& names = activation_->cfg.scope.locals;
-  all.name = slot < names.size()                   ? fmt::format("'{}'", names[slot])
-             : slot + 1 == states[0].locals.size() ? "the result"
-                                                   : "what the loop goes over";
+  all.name = slot_name(slot);
   return all.unite(objects);
+}
+
+// As messages call what is in a slot: those of a generator stand before those of the loop that it feeds.
+std::string Lowering::slot_name(size_t slot) const {
+  const Activation* function = activation_;
+  for (; function->fed_header && slot >= function->slots(); function = function->caller) slot -= function->slots();
+  const std::vector<std::string>& names = function->cfg.scope.locals;
+  return slot < names.size()               ? fmt::format("'{}'", names[slot])
+         : slot >= function->result_slot() ? "the result"
+                                           : "what the loop goes over";
 }
 
 // The same of the content of a cell.
@@ -151,6 +167,14 @@ bool Lowering::differs(const Object& a, const Object& b) {
                                [](const Object& x, const Object& y) { return !differs(x, y); });
   }
   if (const auto* cell = a.as<Cell>()) return !(*cell == *b.as<Cell>());
+  if (const auto* generator = a.as<Generator>()) return !(*generator == *b.as<Generator>());
+  if (const Suspended* suspended = a.suspended()) {
+    const Suspended& other = *b.suspended();
+    return suspended->block != other.block ||
+           !std::ranges::equal(suspended->variables, other.variables, [](const auto& x, const auto& y) {
+             return x.has_value() == y.has_value() && (!x || !differs(*x, *y));
+           });
+  }
   if (const auto* dtype = a.as<DTypeObject>()) return dtype->dtype != b.as<DTypeObject>()->dtype;
   if (const auto* builtin = a.as<Builtin>()) return builtin->name != b.as<Builtin>()->name;
   if (const Closure* closure = a.closure()) return closure != b.closure();
@@ -174,7 +198,7 @@ ir::Graph* Lowering::meeting_point(std::span<const State> edges) {
 ir::Graph* Lowering::outermost_settled(ir::Graph* graph, const ir::Graph* root) const {
   ir::Graph* outermost = nullptr;
   for (; is_settled(graph); graph = graph->parent()) {
-    if (!activation_->leaving.contains(graph)) outermost = graph;
+    if (!leaving_.contains(graph)) outermost = graph;
     if (graph == root) break;
   }
   return outermost;
@@ -246,7 +270,7 @@ void Lowering::join(ir::Graph* into, std::vector<State> edges) {
     Node* result = is_new ? emit_.module().call(edges[e].graph, into->value(), values) : result_of(values);
     emit_.module().set_result(edges[e].graph, result);
     for (ir::Graph* from = edges[e].graph; is_new && from != into->parent(); from = from->parent())
-      activation_->leaving.insert(from);
+      leaving_.insert(from);
   }
   for (const State& state : raising) {
     emit_.set_graph(state.graph);

@@ -18,6 +18,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "frontend/python/cfg.h"
@@ -73,10 +74,14 @@ class Lowering {
     std::map<size_t, Object> store;  // the content of cells; that of 0 is the token of effects
   };
   struct Activation;
+  class Entered;
+  class InRegion;
   struct Recursion;
   struct RecursionFound {
     const Closure* closure;
   };
+  // A generator stands elsewhere after a turn of a loop than before.
+  struct PositionFound {};
 
   // Leaves: the tensors and numbers in which states that join may differ.
   struct Leaf {
@@ -92,7 +97,8 @@ class Lowering {
   };
 
   // Control flow (blocks.cc, join.cc)
-  Object run(const Closure& closure, std::vector<Local> locals, Cfg& cfg);
+  Object run(const Closure& closure, std::vector<Local> locals, const Cfg& cfg);
+  void prepare(Activation& activation) const;
   void process(const std::vector<size_t>& blocks, std::optional<size_t> header, ir::Graph* root);
   void lower_block(size_t block);
   void lower_loop(size_t header);
@@ -104,7 +110,12 @@ class Lowering {
   static bool differs(const Object& a, const Object& b);
   static bool has_known_items(const Object& iterable);
   std::optional<int64_t> known_turns(const Block& head, const State& entry) const;
-  void lower_turns(size_t header, State entry);
+  void lower_turns(size_t header, State entry, bool peels = false);
+  void add_changes(const Activation& function, const std::vector<size_t>& blocks, size_t first_slot, Changes& changes) const;
+  bool turn(size_t header, const std::vector<size_t>& blocks);
+  std::vector<std::map<int, std::vector<State>>> open_edges() const;
+  void reopen(const std::vector<std::map<int, std::vector<State>>>& edges);
+  std::string slot_name(size_t slot) const;
   void unroll(size_t header, const std::vector<size_t>& blocks);
   void enter_block(std::vector<State> edges, const Set* live, ir::Graph* root, int line);
   void go_to(int block) { go_to(block, std::move(here_)); }
@@ -122,6 +133,23 @@ class Lowering {
   std::vector<ir::Node*> results_of(ir::Node* call, std::span<const Leaf> leaves);
   void set_state(State state) { here_ = std::move(state), emit_.set_graph(here_.graph); }
   void drop_dead(State& state, const Set* live) const;
+
+  // Generators (generators.cc)
+  Object make_generator(const Closure& closure, std::vector<Local> locals);
+  static bool begins_with_loop(const Block& entry, const Cfg& cfg, const Suspended& start);
+  std::vector<std::optional<Object>> variables_at(int block, const Activation& producer);
+  const Generator* fed_generator(const Tree& loop) const;
+  bool is_held(const Generator& generator, const Tree& loop) const;
+  bool refers(const Object& object, const Generator& generator) const;
+  const Cfg& resumed(const Suspended& generator, bool one_item);
+  const std::vector<Set>& live_slots_of(const Closure& closure);
+  void begin_generator(Activation& producer, const Suspended& generator);
+  void feed(size_t header);
+  void feed_body(Activation& producer, const Object& value, size_t header);
+  void resume(const Generator& generator, const std::function<void(Object item)>& on_item, const std::function<void()>& on_end);
+  void next_or_end(size_t block, const Generator& generator);
+  Object next(const std::vector<Object>& arguments);
+  Object list_of(const Object& iterable);
 
   // Statements
   void step(const Step& step);
@@ -211,7 +239,7 @@ class Lowering {
   std::string structure(const Object& tree, bool of_sensitivities);
   using LeafMap = std::function<Object(std::span<const Object> leaves)>;
   Object map_trees(std::span<const Object> trees, const LeafMap& leaf);
-  Object call_recursive(const Closure& closure, std::vector<Local> locals, Cfg& cfg);
+  Object call_recursive(const Closure& closure, std::vector<Local> locals, const Cfg& cfg);
   std::vector<Local> unite_arguments(Union& all, std::span<const std::vector<Local>> calls, const Cfg& cfg);
   Object call_with(Recursion& recursion, const std::vector<Local>& locals, const Cfg& cfg);
   std::optional<Object> call_known(const Closure& closure, const std::vector<Local>& locals);
@@ -231,14 +259,20 @@ class Lowering {
   Object shape(ir::Node* tensor);
   Object length(const Object& object);
   Object item(const Object& object, const Object& index);
-  Cfg& cfg_of(const Closure& closure);
+  const Cfg& cfg_of(const Closure& closure);
 
   Emitter emit_;
   State here_;
   Activation* activation_ = nullptr;
+  std::vector<Activation*> running_;  // the callers, and generators that wait while a loop takes what they yield
+  // Functions that return what one outside of them returns: a loop around, a place where paths join.
+  std::set<const ir::Graph*> leaving_;
   Recursion* recursion_ = nullptr;   // the innermost that is being lowered
   std::set<const Tree*> recursive_;  // functions that call themselves
   std::map<const Tree*, std::unique_ptr<Cfg>> cfgs_;
+  // Generators that stand before a block: one item of them, or all.
+  std::map<std::tuple<const Tree*, int, bool>, std::unique_ptr<Cfg>> resumed_;
+  std::map<const Tree*, std::vector<Set>> live_slots_;
   std::map<const Tree*, Tree*> comprehensions_;  // the functions that they are
   const Closure* globals_of_ = nullptr;          // where no function is being lowered
   std::vector<State> dead_ends_;                 // paths that raise, in functions that do not return yet

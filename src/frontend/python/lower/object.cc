@@ -64,6 +64,9 @@ std::string describe(const Object& object) {
   if (const auto* cell = object.as<Cell>()) return cell->kind == Cell::Kind::Dict ? "dict" : "list";
   if (object.is<SliceObject>()) return "slice";
   if (object.is<SetObject>()) return "set";
+  if (object.is<Generator>()) return "generator";
+  if (const Suspended* suspended = object.suspended())
+    return fmt::format("a generator of {}", suspended->closure->function->text("name"));
   if (const auto* iterable = object.as<Iterable>()) {
     static constexpr std::array<std::string_view, 4> kKinds = {"range", "zip", "enumerate", "reversed"};
     return std::string(kKinds[static_cast<size_t>(iterable->kind)]);

@@ -88,6 +88,18 @@ struct Method {
   std::shared_ptr<const Object> self;
   std::string name;
 };
+// What a function that yields returned. Where it stands is part of the state, as the content of a cell is.
+struct Generator {
+  size_t id = 0;
+  friend bool operator==(const Generator&, const Generator&) = default;
+};
+// The content: a generator that stands before a block of its function, with the variables that live there.
+struct Suspended {
+  static constexpr int kFinished = -1, kUnknown = -2;  // as the block; unknown: where it stands depends on the run
+  std::shared_ptr<const Closure> closure;
+  int block = 0;
+  std::vector<std::optional<Object>> variables;
+};
 struct DTypeObject {
   DType dtype;
 };
@@ -107,7 +119,8 @@ struct CustomGradient {
 struct Object {
   using Value = std::variant<Constant, Array, std::shared_ptr<const Items>, Cell, SliceObject, Iterable,
                              std::shared_ptr<const Closure>, Builtin, Method, DTypeObject, Derivative,
-                             CustomGradient, std::shared_ptr<const Live>, SetObject>;
+                             CustomGradient, std::shared_ptr<const Live>, SetObject, Generator,
+                             std::shared_ptr<const Suspended>>;
   Value value;
 
   template <class T>
@@ -129,6 +142,10 @@ struct Object {
   const Closure* closure() const {
     const auto* closure = std::get_if<std::shared_ptr<const Closure>>(&value);
     return closure ? closure->get() : nullptr;
+  }
+  const Suspended* suspended() const {
+    const auto* suspended = std::get_if<std::shared_ptr<const Suspended>>(&value);
+    return suspended ? suspended->get() : nullptr;
   }
   // The constant of that kind, or null.
   template <class T>

@@ -243,6 +243,11 @@ bool Lowering::shows(const Object& object, const std::set<const Node*>& memory) 
     return !is_scalar(array->node) &&
            std::ranges::any_of(memory_of(array->node), [&](const Node* base) { return memory.contains(base); });
   }
+  if (const Suspended* generator = object.suspended()) {
+    return std::ranges::any_of(generator->variables, [&](const std::optional<Object>& variable) {
+      return variable && shows(*variable, memory);
+    });
+  }
   const Items* tuple = object.tuple();
   return tuple && std::ranges::any_of(tuple->items, [&](const Object& item) { return shows(item, memory); });
 }
@@ -279,6 +284,9 @@ void Lowering::require_unshared(const Tree& target, const Object& object) {
   for (size_t i = 0; i < names.size(); ++i) {
     if (root->is(Kind::Name) && names[i] == root->text("id")) continue;
     if (here_.locals[i].object && shows(*here_.locals[i].object, base)) refuse(fmt::format("'{}'", names[i]));
+  }
+  for (size_t i = activation_->slots(); i < here_.locals.size(); ++i) {
+    if (here_.locals[i].object && shows(*here_.locals[i].object, base)) refuse("a variable of a generator, or of what goes over it,");
   }
   for (const Activation* outer = activation_; outer; outer = outer->caller) {
     for (const Local& local : outer->saved) {
@@ -353,6 +361,12 @@ void Lowering::begin_iteration(const Tree& loop) {
   const Object iterable = iterated(evaluate(*loop.child("iter")));
   emit_.set_place({activation_->closure.source, loop.child("iter")});
   const size_t slot = activation_->iterator_slot(loop);
+  if (iterable.is<Generator>()) {
+    const Object none{Constant{NoneValue()}};
+    here_.locals[slot] = {make_tuple({iterable, none}), &loop};
+    here_.locals[slot + 1] = {none, &loop};
+    return;
+  }
   here_.locals[slot] = {make_tuple({iterable, length(iterable)}), &loop};
   here_.locals[slot + 1] = {make_integer(0), &loop};
 }
@@ -406,6 +420,11 @@ Object Lowering::has_next(const Tree& loop) {
 void Lowering::next_item(const Tree& loop) {
   const size_t slot = activation_->iterator_slot(loop);
   emit_.set_place({activation_->closure.source, loop.child("target")});
+  if (fed_generator(loop)) {
+    Object item = std::move(*here_.locals[slot + 1].object);
+    here_.locals[slot + 1].object = Object{Constant{NoneValue()}};
+    return assign(*loop.child("target"), std::move(item));
+  }
   const Object index = *here_.locals[slot + 1].object;
   const Object value = item(here_.locals[slot].object->tuple()->items[0], index);
   here_.locals[slot + 1].object = binary(Kind::Add, index, make_integer(1));

@@ -28,6 +28,7 @@ int number_level(DType dtype) { return dtype == DType::Bool ? 0 : dtype == DType
 
 bool is_same(const Object& a, const Object& b) {
   if (const auto* cell = a.as<Cell>()) return *cell == *b.as<Cell>();
+  if (const auto* generator = a.as<Generator>()) return *generator == *b.as<Generator>();
   if (const auto* builtin = a.as<Builtin>()) return builtin->name == b.as<Builtin>()->name;
   if (const auto* dtype = a.as<DTypeObject>()) return dtype->dtype == b.as<DTypeObject>()->dtype;
   if (a.live()) return a.live() == b.live();
@@ -92,6 +93,7 @@ Object Lowering::Union::unite(const std::vector<Object>& objects) {
     if (is_list) return sequence(objects);
     differ(objects);
   }
+  if (first.suspended()) return suspended(objects);
   if (first.is<SliceObject>()) {
     return {SliceObject{parts(objects, [](const Object& o) { return o.as<SliceObject>()->parts.get(); })}};
   }
@@ -109,6 +111,25 @@ Object Lowering::Union::unite(const std::vector<Object>& objects) {
     if (!is_same(first, o)) differ(objects);
   }
   return first;
+}
+
+// One that stands elsewhere on each path may not be asked for items any more.
+Object Lowering::Union::suspended(const std::vector<Object>& objects) {
+  const Suspended& first = *objects[0].suspended();
+  Suspended united{.closure = first.closure, .block = first.block, .variables = {}};
+  for (const Object& o : objects) {
+    if (o.suspended()->block != first.block) united.block = Suspended::kUnknown;
+  }
+  for (size_t i = 0; i < first.variables.size() && united.block >= 0; ++i) {
+    std::vector<Object> at_i;
+    for (const Object& o : objects) {
+      if (const std::optional<Object>& variable = o.suspended()->variables[i]) at_i.push_back(*variable);
+    }
+    const bool was_list = std::exchange(is_list, false);
+    united.variables.push_back(at_i.size() == objects.size() ? std::optional(unite(at_i)) : std::nullopt);
+    is_list = was_list;
+  }
+  return {std::make_shared<const Suspended>(std::move(united))};
 }
 
 Object Lowering::Union::leaf(const std::vector<Object>& objects, const Type* type, bool is_number) {

@@ -27,6 +27,7 @@ class Lowering::Union {
   std::shared_ptr<const Items> parts(const std::vector<Object>& objects, F&& items);
   Object leaf(const std::vector<Object>& objects, const ir::Type* type, bool is_number);
   bool agree(const std::vector<Object>& objects) const;
+  Object suspended(const std::vector<Object>& objects);
   Object number_or_tensor(const std::vector<Object>& objects);
   Object sequence(const std::vector<Object>& objects);
   const ir::Type* item_type(const Object& item, const std::vector<Object>& objects);
