@@ -26,8 +26,9 @@ from ._sizes import Sizes, Within, is_within, shapes_of
 tree_as_json: Any = types.ModuleType("anfora.tree_as_json")
 exec(compile(_core.tree_as_json, "tree_as_json.py", "exec"), tree_as_json.__dict__)
 
-_MODULES = {"numpy", "numpy.linalg", "numpy.fft", "math", "operator", "functools", "anfora", "anfora.ops",
+_MODULES = {"numpy", "numpy.linalg", "numpy.fft", "math", "operator", "functools", "itertools", "collections", "anfora", "anfora.ops",
             "anfora.numpy", "anfora.numpy.linalg", "anfora.numpy.fft"}
+_COLLECTIONS = {"defaultdict", "deque", "Counter", "OrderedDict", "namedtuple"}
 _NAMES = {"bool": "bool", "float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "complex64": "c64", "complex128": "c128"}
 
 
@@ -86,8 +87,10 @@ def describe(value: Any) -> tuple[Any, ...]:
         return "builtin", "numpy", value.__name__
     module = getattr(value, "__module__", None) or ""
     module = module.removeprefix("anfora.").lstrip("_")  # the functions of operator are those of _operator
-    if module.split(".")[0] in ("numpy", "math", "operator") and callable(value) and hasattr(value, "__name__"):
+    if module.split(".")[0] in ("numpy", "math", "operator", "functools", "itertools") and callable(value) and hasattr(value, "__name__"):
         return "builtin", module if module in _MODULES else module.split(".")[0], value.__name__
+    if module == "collections" and getattr(value, "__name__", "") in _COLLECTIONS:
+        return "builtin", module, value.__name__
     if isinstance(value, type) or inspect.isbuiltin(value):
         name = getattr(value, "__name__", "")
         if getattr(builtins, name, None) is value:

@@ -310,8 +310,7 @@ def output_of_clip(x):
 
 
 def deletion(x):
-    y = x
-    del y
+    del x[0]
     return x
 
 
@@ -433,7 +432,7 @@ WRONG = [
     (base_of_int, "int\\(\\) has no argument 'base'"),
     (output_of_clip, "clip\\(\\) takes 3 arguments, 4 are given"),
     (identity_of_ints, "whether one int is another cannot be told"),
-    (deletion, "Delete is not supported"),
+    (deletion, r"del x\[0\] is not supported"),
     (undefined, "'y' has no value on the path"),
     (too_large, "the integer 300 does not fit i8"),
     (bad_index, "there is no item 5 of 2"),

@@ -200,7 +200,7 @@ def fmt(x):
 
 def del_item(x):
     d = {'a': 1}
-    del d['a']
+    del d['b']
     return x
 
 
@@ -367,7 +367,7 @@ WRONG = [
     (const_assign, 'items of tuple of 2 cannot be assigned'),
     (str_method, "str has no 'frob' that can be compiled"),
     (fmt, 'str % f64[] is not defined'),
-    (del_item, 'Delete is not supported in a compiled function'),
+    (del_item, "the dict has no such key: 'b'"),
     (walrus_comp, "the name 'z' is not defined"),
     (np_unknown_kw, "sum() has no argument 'wrong'"),
     (np_dtype, 'str is no element type'),

@@ -123,3 +123,25 @@ def item_of(like, x):
     if not anfora.is_number(like):
         return x
     return bool(x) if x.dtype == numpy.bool_ else int(x) if numpy.is_whole(x) else float(x)
+
+
+def index_of(items, wanted):
+    for place, item in enumerate(items):
+        if item == wanted:
+            return place
+    raise ValueError
+
+
+def count_of(items, wanted):
+    found = 0
+    for item in items:
+        found += 1 if item == wanted else 0
+    return found
+
+
+def remove_from(items, wanted):
+    for place, item in enumerate(items):
+        if item == wanted:
+            del items[place]
+            return
+    raise ValueError

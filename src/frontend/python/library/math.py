@@ -53,3 +53,40 @@ def factorial(n):
     for i in range(2, n + 1):
         product = product * i
     return product
+
+
+def prod(iterable, *, start=1):
+    product = start
+    for item in iterable:
+        product = product * item
+    return product
+
+
+def perm(n, k=None):
+    product = 1
+    for i in range(n if k is None else k):
+        product = product * (n - i)
+    return product
+
+
+def comb(n, k):
+    result = 1
+    for i in range(k):
+        result = result * (n - i) // (i + 1)
+    return result
+
+
+def isqrt(n):
+    root = int(numpy.sqrt(float(n)))
+    while root * root > n:
+        root -= 1
+    while (root + 1) * (root + 1) <= n:
+        root += 1
+    return root
+
+
+def dist(p, q): return sqrt(sum([(a - b) * (a - b) for a, b in zip(p, q)]))
+
+
+def isclose(a, b, *, rel_tol=1e-9, abs_tol=0.0):
+    return a == b or (isfinite(a) and isfinite(b) and abs(a - b) <= max(rel_tol * max(abs(a), abs(b)), abs_tol))

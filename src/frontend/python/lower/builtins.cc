@@ -63,7 +63,8 @@ constexpr std::string_view kFunctions[] = {"len",   "range", "zip",     "enumera
                                            "print", "str",   "getattr", "object",    "slice",    "hasattr",
                                            "set",   "type",  "frozenset", "iter",     "next"};
 constexpr std::string_view kModules[] = {"numpy",  "math",      "anfora",       "anfora.ops", "numpy.linalg",
-                                         "typing", "functools", "operator", "numpy.fft"};
+                                         "typing", "functools", "operator", "numpy.fft", "itertools", "collections"};
+constexpr std::string_view kCollections[] = {"namedtuple", "deque", "defaultdict", "OrderedDict", "Counter"};
 // `numpy.r_[index]` is r___getitem__(index) of the library.
 constexpr const char* kGetItem = "__getitem__";
 // What the library is written with.
@@ -87,6 +88,7 @@ std::optional<Object> find_module(const std::string& name) {
 
 std::optional<Object> find_in_module(const std::string& module, const std::string& name) {
   if (module == "anfora.ops") return Object{Builtin{"anfora.ops." + name}};
+  if (module == "collections" && std::ranges::count(kCollections, name)) return Object{Builtin{"collections." + name}};
   if (module == "anfora" && (std::ranges::count(kIntrinsics, name) || std::ranges::count(kTransformations, name)))
     return Object{Builtin{"anfora." + name}};
   const std::string inner = module + "." + name;
@@ -123,12 +125,22 @@ std::optional<Object> find_tensor_method(const std::string& name) { return find_
 
 // Attributes ---------------------------------------------------------------------------------------------------------
 
+namespace {
+
+constexpr std::string_view kDequeMethods[] = {"appendleft", "popleft", "extendleft", "rotate"};
+constexpr std::string_view kNamedTupleMethods[] = {"_replace", "_asdict"};
+
+}  // namespace
+
 Object Lowering::attribute(const Object& object, const std::string& name) {
   if (const auto* builtin = object.as<Builtin>()) {
     if (name == "__name__") return make_text(builtin->name.substr(builtin->name.rfind('.') + 1));
     if (auto found = find_in_module(builtin->name, name)) return *found;
     emit_.fail(ErrorCode::Unsupported, fmt::format("{} has no '{}' that can be compiled", builtin->name, name),
                "docs/language.md lists what is there");
+  }
+  if (const Closure* closure = object.closure(); closure && closure->source->is_library) {  // chain.from_iterable
+    if (auto found = closure->globals->find(fmt::format("{}_{}", closure->function->text("name"), name))) return *found;
   }
   if (const auto* slice = object.as<SliceObject>()) {
     constexpr std::string_view kParts[] = {"start", "stop", "step"};
@@ -138,6 +150,8 @@ Object Lowering::attribute(const Object& object, const std::string& name) {
   if (const Items* tuple = object.tuple()) {
     auto found = std::ranges::find(tuple->names, name);
     if (found != tuple->names.end()) return tuple->items[static_cast<size_t>(found - tuple->names.begin())];
+    if (!tuple->names.empty() && std::ranges::count(kNamedTupleMethods, name)) return {Method{std::make_shared<const Object>(object), name}};
+    if (name == "index" || name == "count") return {Method{std::make_shared<const Object>(object), name}};
   }
   if (const Live* live = object.live()) {
     if (auto found = live->attribute(name)) return *found;
@@ -159,21 +173,35 @@ Object Lowering::attribute(const Object& object, const std::string& name) {
     if (name == "dtype") return {DTypeObject{node->type()->dtype()}};
     if (name == "T" || name == "size") return call(*find_tensor_method(name), {.positional = {object}, .named = {}});
   }
+  static constexpr std::string_view kSetMethods[] = {
+      "add",   "discard",  "remove", "pop",        "clear",      "copy",       "update", "union", "intersection", "intersection_update",
+      "difference", "difference_update", "symmetric_difference", "symmetric_difference_update", "issubset", "issuperset", "isdisjoint"};
+  static constexpr std::string_view kFrozenMethods[] = {"copy",     "union",      "intersection", "difference", "symmetric_difference",
+                                                        "issubset", "issuperset", "isdisjoint"};
   const bool is_list = object.is<Cell>() || (array && !array->node->type()->is_tensor());
   static constexpr std::string_view kListMethods[] = {"append",  "extend", "insert", "pop",  "copy",
-                                                      "reverse", "clear",  "index",  "count", "sort"};
+                                                      "reverse", "clear",  "index",  "count", "sort", "remove"};
   static constexpr std::string_view kDictMethods[] = {"get",    "items", "keys", "values",
-                                                      "update", "pop",   "copy", "setdefault"};
+                                                      "update", "pop",   "copy", "setdefault", "clear", "popitem"};
   const auto* cell = object.as<Cell>();
   const bool is_dict = cell && cell->kind == Cell::Kind::Dict;
-  const bool has = is_dict   ? std::ranges::count(kDictMethods, name)
+  const auto collection = cell ? collections_.find(cell->id) : collections_.end();
+  const std::string type = collection == collections_.end() ? "" : collection->second.type;
+  const bool has_more = type == "deque"         ? std::ranges::count(kDequeMethods, name) > 0
+                        : type == "OrderedDict" ? name == "move_to_end"
+                                                : type == "Counter" && (name == "most_common" || name == "total");
+  const bool has = has_more      ? true
+                   : object.constant<std::u32string>() ? has_text_method(name)
+                   : set_of(object)
+                       ? std::ranges::count(cell ? std::span<const std::string_view>(kSetMethods) : kFrozenMethods, name) > 0
+                   : is_dict ? std::ranges::count(kDictMethods, name)
                    : is_list ? std::ranges::count(kListMethods, name)
                              : Emitter::is_numeric(object) && find_tensor_method(name);
   if (!has)
     emit_.fail(ErrorCode::Unsupported, fmt::format("{} has no '{}' that can be compiled", describe(object), name),
                object.is_none()           ? "test for None before"
                : object.is<Generator>() ? "a generator gives items to for, next(), and what takes what has items"
-               : object.is<SetObject>() ? "sets are not changed: s = s | {x} in the place of s.add(x)"
+               : object.is<SetObject>() ? "a frozenset, and a set of the caller, are not changed: take a copy, set(…)"
                                         : "docs/language.md lists the methods");
   return {Method{std::make_shared<const Object>(object), name}};
 }
@@ -208,6 +236,30 @@ void Lowering::update_dict(const Object& dict, const Arguments& with) {
 
 Object Lowering::call_method(const Method& method, Arguments arguments) {
   const auto* cell = method.self->as<Cell>();
+  if (const auto* text = method.self->constant<std::u32string>()) return call_text_method(*text, method.name, arguments);
+  if (set_of(*method.self)) {
+    if (!arguments.named.empty()) emit_.fail(ErrorCode::InvalidArgument, fmt::format("{}() of a set takes no keywords", method.name));
+    if (auto result = call_set_method(*method.self, method.name, arguments.positional)) return *result;
+  }
+  if (const Items* tuple = method.self->tuple()) {
+    if (method.name == "_asdict") {
+      const Object dict = new_dict({});
+      for (size_t i = 0; i < tuple->names.size(); ++i) here_.store[dict.as<Cell>()->id] = with_item(dict, make_text(tuple->names[i]), tuple->items[i]);
+      return dict;
+    }
+    if (method.name == "_replace") {
+      Items changed = *tuple;
+      for (auto& [name, value] : arguments.named) {
+        const auto field = std::ranges::find(changed.names, name);
+        if (field == changed.names.end())
+          emit_.fail(ErrorCode::InvalidArgument, fmt::format("{} has no field '{}'", describe(*method.self), name));
+        changed.items[static_cast<size_t>(field - changed.names.begin())] = std::move(value);
+      }
+      return {std::make_shared<const Items>(std::move(changed))};
+    }
+    arguments.positional.insert(arguments.positional.begin(), *method.self);
+    return call(*find_builtin(method.name + "_of"), std::move(arguments));
+  }
   if (!cell) {
     arguments.positional.insert(arguments.positional.begin(), *method.self);
     return call(*find_tensor_method(method.name), std::move(arguments));
@@ -227,8 +279,32 @@ Object Lowering::call_method(const Method& method, Arguments arguments) {
   Object& kept = here_.store[cell->id];
   if (cell->kind == Cell::Kind::Dict) {
     const std::vector<Object>& pairs = held.tuple()->items;
-    if (method.name == "copy") return make_cell(Cell::Kind::Dict, held);
+    const auto collection = collections_.find(cell->id);
+    const bool is_counter = collection != collections_.end() && collection->second.type == "Counter";
+    if (method.name == "copy") return copy_of(*cell);
+    if (method.name == "update" && is_counter && !given.empty()) return count_items(*method.self, given[0]), none;
     if (method.name == "update") return update_dict(*method.self, arguments), none;
+    if (method.name == "clear") return kept = make_tuple({}), none;
+    if (method.name == "most_common" || method.name == "total") {
+      arguments.positional.insert(arguments.positional.begin(), *method.self);
+      return call(*find_in_library("collections", method.name), std::move(arguments));
+    }
+    if (method.name == "popitem") {
+      need(0, 0);
+      if (pairs.empty()) emit_.fail(ErrorCode::InvalidArgument, "popitem() of an empty dict", "test for items before: if d");
+      kept = make_tuple({pairs.begin(), pairs.end() - 2});
+      return make_tuple({pairs[pairs.size() - 2], pairs.back()});
+    }
+    if (method.name == "move_to_end") {
+      need(1, 1);
+      const Object value = subscript(*method.self, given[0]);
+      std::vector<Object> rest;
+      for (size_t i = 0; i < pairs.size(); i += 2) {
+        if (differs(pairs[i], given[0])) rest.insert(rest.end(), {pairs[i], pairs[i + 1]});
+      }
+      rest.insert(rest.end(), {given[0], value});
+      return here_.store[cell->id] = make_tuple(std::move(rest)), none;
+    }
     if (method.name == "get" || method.name == "pop" || method.name == "setdefault") {
       need(1, 2);
       for (size_t i = 0; i < pairs.size(); i += 2) {
@@ -255,7 +331,21 @@ Object Lowering::call_method(const Method& method, Arguments arguments) {
     }
     return make_tuple(std::move(items));
   }
-  if (method.name == "copy") return make_cell(Cell::Kind::List, held);
+  if (method.name == "copy") return copy_of(*cell);
+  if (std::ranges::count(kDequeMethods, method.name)) {
+    if (auto result = call_deque_method(*cell, method.name, given)) return *result;
+  }
+  if (collections_.contains(cell->id) && (method.name == "append" || method.name == "extend")) {
+    Method plain{std::make_shared<const Object>(make_cell(Cell::Kind::List, held)), method.name};
+    call_method(plain, std::move(arguments));
+    here_.store[cell->id] = content(*plain.self->as<Cell>());
+    return shorten(*cell, true), none;
+  }
+  if (method.name == "index" || method.name == "count" || method.name == "remove") {
+    need(1, 1);
+    const std::string_view function = method.name == "index" ? "index_of" : method.name == "count" ? "count_of" : "remove_from";
+    return call(*find_builtin(std::string(function)), {.positional = {*method.self, given[0]}, .named = {}});
+  }
   if (method.name == "sort") {
     constexpr std::string_view kNames[] = {"key", "reverse"};
     need(0, 0, kNames);
@@ -432,7 +522,7 @@ bool is_instance(const Object& object, const Object& type) {
   if (builtin->name == "numpy.ndarray") return object.is<Array>() && !object.as<Array>()->is_number;
   if (builtin->name == "tuple") return object.tuple() != nullptr;
   if (builtin->name == "int") return kind == "int" || kind == "bool";
-  if (builtin->name == "set" || builtin->name == "frozenset") return object.is<SetObject>();
+  if (builtin->name == "set" || builtin->name == "frozenset") return object.is<SetObject>() || kind == builtin->name;
   return kind == builtin->name;
 }
 
@@ -449,7 +539,7 @@ Object Lowering::type_of(const Object& object) {
   if (const Items* tuple = object.tuple()) return tuple->type ? Object{tuple->type} : Object{Builtin{"tuple"}};
   const auto* array = object.as<Array>();
   if (array && !array->is_number && array->node->type()->is_tensor() && emit_.rank(array->node) > 0) return {Builtin{"numpy.ndarray"}};
-  constexpr std::string_view kTypes[] = {"bool", "int", "float", "str", "list", "dict"};
+  constexpr std::string_view kTypes[] = {"bool", "int", "float", "str", "list", "dict", "set"};
   const std::string kind = describe(object);
   if (std::ranges::count(kTypes, kind)) return {Builtin{kind}};
   emit_.fail(ErrorCode::Unsupported, fmt::format("type() of {} is not supported", kind), "isinstance(x, …) asks for a type");
@@ -524,13 +614,14 @@ bool takes_keyword(std::string_view function, std::string_view keyword) {
       {"anfora.grad", "argnums"},           {"anfora.grad", "checkpoints"}, {"anfora.value_and_grad", "argnums"},
       {"anfora.value_and_grad", "checkpoints"}, {"enumerate", "start"},
   };
-  return function == "dict" || function == "print" || std::ranges::count(kKeywords, std::pair(function, keyword)) > 0;
+  return function == "dict" || function == "print" || function.starts_with("collections.") || std::ranges::count(kKeywords, std::pair(function, keyword)) > 0;
 }
 
 }  // namespace
 
 Object Lowering::call_builtin(const std::string& name, Arguments arguments) {
   if (name.starts_with("anfora.ops.")) return call_operator(name.substr(11), std::move(arguments));
+  if (name.starts_with("collections.")) return make_collection(name.substr(12), std::move(arguments));
   for (const auto& [keyword, value] : arguments.named) {
     if (!takes_keyword(name, keyword))
       emit_.fail(ErrorCode::InvalidArgument, fmt::format("{}() has no argument '{}'", name, keyword),
@@ -649,7 +740,9 @@ Object Lowering::call_builtin(const std::string& name, Arguments arguments) {
   }
   if (name == "set" || name == "frozenset") {
     need(0, 1);
-    return given.empty() ? make_set({}) : given[0].is<SetObject>() ? given[0] : make_set(items_of(given[0]));
+    const SetObject* set = given.empty() ? nullptr : set_of(given[0]);
+    const Object items = set ? Object{*set} : make_set(given.empty() ? std::vector<Object>() : items_of(given[0]));
+    return name == "set" ? make_cell(Cell::Kind::Set, items) : items;
   }
   if (name == "type") return need(1, 1), type_of(given[0]);
   if (name == "isinstance") return need(2, 2), Object{Constant{is_instance(given[0], given[1])}};
@@ -708,8 +801,10 @@ Object Lowering::call_builtin(const std::string& name, Arguments arguments) {
   if (name == "anfora.is_known") return need(1, 1), Object{Constant{is_known(given[0])}};
   if (name == "anfora.unordered") {  // what is computed of all items, in any order
     need(1, 1);
-    const auto* set = given[0].as<SetObject>();
-    return set ? make_tuple(distinct_items(*set)) : given[0];
+    const SetObject* set = set_of(given[0]);
+    const auto* cell = given[0].as<Cell>();
+    const bool is_dict = cell && cell->kind == Cell::Kind::Dict;
+    return set ? make_tuple(distinct_items(*set)) : is_dict ? iterated(given[0]) : given[0];
   }
   if (name == "anfora.is_generator") return need(1, 1), Object{Constant{given[0].is<Generator>()}};
   if (name == "anfora.is_number") return need(1, 1), Object{Constant{Emitter::is_number(given[0])}};

@@ -74,7 +74,7 @@ Object Lowering::evaluate_here(const Tree& e) {
     }
     case Kind::Tuple: return make_tuple(elements(e));
     case Kind::List: return new_list(elements(e));
-    case Kind::Set: return make_set(elements(e));
+    case Kind::Set: return make_cell(Cell::Kind::Set, make_set(elements(e)));
     case Kind::Dict: {
       const Object dict = make_cell(Cell::Kind::Dict, make_tuple({}));
       const Tree::Trees &keys = e.list("keys"), &values = e.list("values");
@@ -97,7 +97,7 @@ Object Lowering::evaluate_here(const Tree& e) {
     case Kind::ListComp:
     case Kind::GeneratorExp:
     case Kind::DictComp: return comprehension(e);
-    case Kind::SetComp: return make_set(items_of(comprehension(e)));
+    case Kind::SetComp: return make_cell(Cell::Kind::Set, make_set(items_of(comprehension(e))));
     default:
       emit_.fail(ErrorCode::Unsupported, fmt::format("{} is not supported in a compiled function", e.name),
                  "docs/language.md says what a function may hold");
@@ -161,12 +161,12 @@ Object Lowering::boolean(const Tree& e, size_t first) {
 }
 
 Object Lowering::truth(const Object& object) {
+  if (const SetObject* set = set_of(object)) return {Constant{!set->items->items.empty()}};
   if (const auto* cell = object.as<Cell>()) {
     const Object& items = content(*cell);
     if (items.tuple()) return {Constant{!items.tuple()->items.empty()}};
     return compare(Kind::Gt, length(object), make_integer(0));
   }
-  if (const auto* set = object.as<SetObject>()) return {Constant{!set->items->items.empty()}};
   return emit_.truth(object);
 }
 
@@ -194,7 +194,7 @@ Object Lowering::compare(Kind op, const Object& left, const Object& right) {
     if (auto text = text_of(left), whole = text_of(right); text && whole) {
       return {Constant{(whole->find(*text) != std::string::npos) == (op == Kind::In)}};
     }
-    const auto* set = right.as<SetObject>();
+    const SetObject* set = set_of(right);
     if (right.is<Generator>() || sequence_of(right)) {
       const Object found = call(*find_in_module("anfora", "contains"), {.positional = {right, left}, .named = {}});
       return op == Kind::In ? found : emit_.unary(Kind::Not, found);
@@ -217,6 +217,22 @@ Object Lowering::compare(Kind op, const Object& left, const Object& right) {
     }
     return {Constant{differs(left, right) == (op == Kind::NotEq)}};
   }
+  const auto *left_cell = left.as<Cell>(), *right_cell = right.as<Cell>();
+  const bool is_dict = left_cell && left_cell->kind == Cell::Kind::Dict, other_is_dict = right_cell && right_cell->kind == Cell::Kind::Dict;
+  if (is_equality && (is_dict || other_is_dict)) {
+    Object equal{Constant{is_dict && other_is_dict && integer_of(length(left)) == integer_of(length(right))}};
+    if (*equal.constant<bool>()) {
+      const std::vector<Object> pairs = content(*left_cell).tuple()->items, others = content(*right_cell).tuple()->items;
+      for (size_t i = 0; i < pairs.size(); i += 2) {
+        Object is_there{Constant{false}};
+        for (size_t k = 0; k < others.size(); k += 2) {
+          if (!differs(pairs[i], others[k])) is_there = truth(compare(Kind::Eq, pairs[i + 1], others[k + 1]));
+        }
+        equal = emit_.binary(Kind::BitAnd, equal, is_there);
+      }
+    }
+    return op == Kind::Eq ? equal : emit_.unary(Kind::Not, equal);
+  }
   const bool are_sequences = (left.tuple() || left.is<Cell>()) && (right.tuple() || right.is<Cell>());
   if (are_sequences && is_equality) {
     const std::vector<Object> a = items_of(left), b = items_of(right);
@@ -224,6 +240,21 @@ Object Lowering::compare(Kind op, const Object& left, const Object& right) {
     for (size_t i = 0; i < a.size() && a.size() == b.size(); ++i)
       equal = emit_.binary(Kind::BitAnd, equal, truth(compare(Kind::Eq, a[i], b[i])));
     return op == Kind::Eq ? equal : emit_.unary(Kind::Not, equal);
+  }
+  const bool is_order = op == Kind::Lt || op == Kind::LtE || op == Kind::Gt || op == Kind::GtE;
+  const bool are_lists = left_cell && right_cell && left_cell->kind == Cell::Kind::List && right_cell->kind == Cell::Kind::List;
+  const bool are_alike = (left.tuple() && right.tuple()) || are_lists;
+  if (is_order && are_alike) {  // the first items that differ decide, else the lengths
+    const std::vector<Object> a = items_of(left), b = items_of(right);
+    const size_t common = std::min(a.size(), b.size());
+    Object result = compare(op, make_integer(static_cast<int64_t>(a.size())), make_integer(static_cast<int64_t>(b.size())));
+    for (size_t i = common; i-- > 0;) {
+      const Object is_equal = truth(compare(Kind::Eq, a[i], b[i]));
+      if (const bool* known = is_equal.constant<bool>(); known && *known) continue;
+      const Object own = truth(compare(op == Kind::LtE ? Kind::Lt : op == Kind::GtE ? Kind::Gt : op, a[i], b[i]));
+      result = emit_.binary(Kind::BitOr, own, emit_.binary(Kind::BitAnd, is_equal, result));
+    }
+    return result;
   }
   if (left.tuple() && right.is<Array>()) return emit_.compare(op, {Array{emit_.tensor(left)}}, right);
   if (right.tuple() && left.is<Array>()) return emit_.compare(op, left, {Array{emit_.tensor(right)}});
@@ -245,7 +276,8 @@ Object Lowering::binary(Kind op, const Object& left, const Object& right) {
     const bool is_count = op == Kind::Mult && (emit_.is_number(left) || emit_.is_number(right));
     if (!is_count) return emit_.binary(op, as_array(left), as_array(right));
   }
-  if (op == Kind::Add && ((left.tuple() && right.tuple()) || (a && b))) {
+  const bool are_lists = a && b && a->kind == Cell::Kind::List && b->kind == Cell::Kind::List;
+  if (op == Kind::Add && ((left.tuple() && right.tuple()) || are_lists)) {
     std::vector<Object> items = items_of(left);
     for (Object& item : items_of(right)) items.push_back(std::move(item));
     return is_list ? new_list(std::move(items)) : make_tuple(std::move(items));

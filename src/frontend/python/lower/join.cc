@@ -293,7 +293,7 @@ void Lowering::join(ir::Graph* into, std::vector<State> edges) {
 // The two ways are functions that are called last.
 void Lowering::branch(const Object& condition, const std::function<void()>& then,
                       const std::function<void()>& otherwise) {
-  const Object truth = emit_.truth(condition);
+  const Object truth = this->truth(condition);
   if (const bool* known = truth.constant<bool>()) return *known ? then() : otherwise();
   const State before = here_;
   const Emitter::Place place = emit_.place();
@@ -319,7 +319,7 @@ void Lowering::branch(const Object& condition, const std::function<void()>& then
 
 Object Lowering::choose(const Object& condition, const std::function<Object()>& then,
                         const std::function<Object()>& otherwise) {
-  const Object truth = emit_.truth(condition);
+  const Object truth = this->truth(condition);
   if (const bool* known = truth.constant<bool>()) return *known ? then() : otherwise();
   ir::Graph* graph = here_.graph;
   std::vector<State> ends;

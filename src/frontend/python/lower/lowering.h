@@ -160,6 +160,7 @@ class Lowering {
   Object evaluate_target(const Tree& target);
   void require_unshared(const Tree& target, const Object& object);
   void require_own(const Cell& cell) const;
+  void remove(const Tree& target);
   std::set<const ir::Node*> memory_of(const ir::Node* node) const;
   bool shows(const Object& object, const std::set<const ir::Node*>& memory) const;
   const Cell* variable_cell(const std::string& variable) const;
@@ -185,6 +186,8 @@ class Lowering {
   Object binary(Kind op, const Object& left, const Object& right);
   std::optional<bool> known_member(const Object& wanted, const std::vector<Object>& items);
   Object member(const Object& wanted, const std::vector<Object>& items);
+  const SetObject* set_of(const Object& object) const;  // null: it is no set
+  std::optional<Object> call_set_method(const Object& set, const std::string& name, const std::vector<Object>& given);
   const std::vector<Object>& distinct_items(const SetObject& set);
   bool holds_all(const SetObject& set, const SetObject& others);
   std::optional<Object> compare_sets(Kind op, const Object& left, const Object& right);  // empty: these are no sets
@@ -246,6 +249,14 @@ class Lowering {
   std::vector<Local> bind_arguments(const Closure& closure, const Cfg& cfg, Arguments arguments);
   Object attribute(const Object& object, const std::string& name);
   Object call_method(const Method& method, Arguments arguments);
+  static bool has_text_method(const std::string& name);
+  Object call_text_method(const std::u32string& text, const std::string& name, const Arguments& arguments);
+  Object make_collection(const std::string& name, Arguments arguments);
+  std::optional<Object> missing_item(const Object& dict, const Object& key);
+  void count_items(const Object& counter, const Object& items);
+  std::optional<Object> call_deque_method(const Cell& deque, const std::string& name, const std::vector<Object>& given);
+  void shorten(const Cell& deque, bool at_front);
+  Object copy_of(const Cell& cell);
   void update_dict(const Object& dict, const Arguments& with);
   Object call_builtin(const std::string& name, Arguments arguments);
   Object derivative_of(const Object& function, const Object& argnums, bool has_value, const Object* checkpoints);
@@ -277,6 +288,13 @@ class Lowering {
   const Closure* globals_of_ = nullptr;          // where no function is being lowered
   std::vector<State> dead_ends_;                 // paths that raise, in functions that do not return yet
   size_t next_cell_ = 1;
+  // Dicts and lists of Python's module collections, by cell.
+  struct Collection {
+    std::string type;                // "defaultdict"
+    std::optional<Object> missing;   // called for what is at a key that is not there
+    std::optional<int64_t> longest;  // a deque holds no more
+  };
+  std::map<size_t, Collection> collections_;
   // Tensors of which a joined one may be any, by what the join made.
   std::map<const ir::Node*, std::vector<const ir::Node*>> joined_from_;
   std::set<const ir::Node*> callers_tensors_;

@@ -61,7 +61,9 @@ std::string describe(const Object& object) {
   if (const Items* tuple = object.tuple())
     return tuple->type ? tuple->type->describe() : fmt::format("tuple of {}", tuple->items.size());
   if (const Live* live = object.live()) return live->describe();
-  if (const auto* cell = object.as<Cell>()) return cell->kind == Cell::Kind::Dict ? "dict" : "list";
+  if (const auto* cell = object.as<Cell>()) {
+    return cell->kind == Cell::Kind::Dict ? "dict" : cell->kind == Cell::Kind::Set ? "set" : "list";
+  }
   if (object.is<SliceObject>()) return "slice";
   if (object.is<SetObject>()) return "set";
   if (object.is<Generator>()) return "generator";

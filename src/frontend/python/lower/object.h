@@ -48,15 +48,15 @@ struct Items {  // of a tuple
   std::vector<std::string> names;    // of a tuple with names for its items, those …
   std::shared_ptr<const Live> type;  // … and its class
 };
-// A place that may be written to while others look at it: a list, a dict, a variable that a function inside captures. Its content is
-// part of the state at each point of the program.
+// A place that may be written to while others look at it: a list, a dict, a set, a variable that a function inside captures. Its content
+// is part of the state at each point of the program.
 struct Cell {
-  enum class Kind : uint8_t { Variable, List, Dict };
+  enum class Kind : uint8_t { Variable, List, Dict, Set };
   Kind kind = Kind::Variable;
   size_t id = 0;
   friend bool operator==(const Cell&, const Cell&) = default;
 };
-// A set, which is not written to. Items may be equal where only a run knows whether they are.
+// The content of a set, or a frozenset. Items may be equal where only a run knows whether they are.
 struct SetObject {
   std::shared_ptr<const Items> items;
   bool is_distinct = true;  // all are known to differ

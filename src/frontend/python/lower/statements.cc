@@ -58,6 +58,9 @@ void Lowering::statement(const Tree& s) {
     case Kind::AugAssign: return augmented_assignment(s);
     case Kind::Expr: return void(evaluate(*s.child("value")));
     case Kind::Assert: return assert_true(s);
+    case Kind::Delete:
+      for (const Tree* target : s.list("targets")) remove(*target);
+      return;
     case Kind::FunctionDef: return bind(s.text("name"), make_closure(s), s);
     case Kind::Import:
     case Kind::ImportFrom:
@@ -141,6 +144,60 @@ void Lowering::assign(const Tree& target, Object value) {
   }
 }
 
+// del x, del x[i]
+void Lowering::remove(const Tree& target) {
+  const Scope& scope = activation_->cfg.scope;
+  if (target.is(Kind::Name) && scope.is_local(target.text("id"))) {
+    const auto slot = static_cast<size_t>(std::ranges::find(scope.locals, target.text("id")) - scope.locals.begin());
+    Local& local = here_.locals[slot];
+    if (scope.captured.contains(target.text("id"))) {
+      here_.store.erase(local.object->as<Cell>()->id);
+    } else {
+      local = {};
+    }
+    return;
+  }
+  const bool is_item = target.is(Kind::Subscript);
+  const Object object = is_item ? evaluate(*target.child("value")) : Object{Constant{NoneValue()}};
+  const auto* cell = object.as<Cell>();
+  if (!cell || set_of(object)) {
+    emit_.fail(ErrorCode::Unsupported, fmt::format("del {} is not supported in a compiled function", unparse(target)),
+               "items of lists and dicts, and local variables, can be deleted");
+  }
+  const Object index = evaluate(*target.child("slice"));
+  emit_.set_place({activation_->closure.source, &target});
+  require_own(*cell);
+  const Object held = content(*cell);
+  if (!held.tuple()) {
+    if (index.is<SliceObject>()) {
+      emit_.fail(ErrorCode::Unsupported, "a part of a list whose length is only known when it runs cannot be deleted",
+                 "make a list of what is left: a[:i] + a[j:]");
+    }
+    Node* rest = emit_.op("SequenceErase", {held.as<Array>()->node, emit_.tensor(index)});
+    here_.store[cell->id] = {Array{rest, held.as<Array>()->is_number}};
+    return;
+  }
+  const std::vector<Object>& items = held.tuple()->items;
+  std::vector<Object> kept;
+  if (cell->kind == Cell::Kind::Dict) {
+    subscript(object, index);  // says that it is not there
+    for (size_t i = 0; i < items.size(); i += 2) {
+      if (differs(items[i], index)) kept.insert(kept.end(), {items[i], items[i + 1]});
+    }
+  } else {
+    std::vector<Object> positions;
+    for (size_t i = 0; i < items.size(); ++i) positions.push_back(make_integer(static_cast<int64_t>(i)));
+    const Object deleted =
+        index.is<SliceObject>() ? subscript(make_tuple(positions), index) : make_integer(known_index(index, items.size()));
+    for (size_t i = 0; i < items.size(); ++i) {
+      const bool is_deleted = deleted.tuple() ? known_member(positions[i], deleted.tuple()->items).value_or(false)
+                                              : integer_of(deleted) == static_cast<int64_t>(i);
+      if (!is_deleted) kept.push_back(items[i]);
+    }
+  }
+  here_.store[cell->id] = make_tuple(std::move(kept));
+}
+
 void Lowering::unpack(const Tree& target, const Object& value) {
   const Tree::Trees& targets = target.list("elts");
   const std::vector<Object> items = items_of(value);
@@ -178,6 +235,11 @@ void Lowering::augmented_assignment(const Tree& s) {
     return;
   }
   Object result = binary(op, old, value);
+  if (const auto* cell = old.as<Cell>(); cell && cell->kind != Cell::Kind::List && result.is<Cell>()) {  // s |= t
+    require_own(*cell);
+    here_.store[cell->id] = content(*result.as<Cell>());
+    return;
+  }
   const auto* array = old.as<Array>();
   if (array && !array->is_number && result.is<Array>() &&
       emit_.dtype(result) != emit_.dtype(old)) {  // numpy keeps the array
@@ -260,7 +322,7 @@ void Lowering::set_callers(const Object& object) {
 // What the caller has stays as it is, since a graph has no way to change it; that must not go unnoticed either.
 void Lowering::require_own(const Cell& cell) const {
   if (!callers_cells_.contains(cell.id)) return;
-  const std::string_view kind = cell.kind == Cell::Kind::Dict ? "dict" : "list";
+  const std::string kind = describe({cell});
   emit_.fail(ErrorCode::Unsupported, fmt::format("this would change a {} that the caller holds", kind),
              fmt::format("change a copy, {}(…), and return it", kind));
 }
@@ -328,6 +390,12 @@ Object Lowering::after_effects(Object object) {
     for (const Object& item : tuple->items) items.items.push_back(after_effects(item));
     return {std::make_shared<const Items>(std::move(items))};
   }
+  if (const auto* cell = object.as<Cell>()) {
+    if (cell->kind != Cell::Kind::Dict) return make_cell(cell->kind, after_effects(content(*cell)));
+    std::vector<Object> pairs = content(*cell).tuple()->items;
+    for (size_t i = 1; i < pairs.size(); i += 2) pairs[i] = after_effects(pairs[i]);
+    return new_dict(std::move(pairs));
+  }
   return object;
 }
 
@@ -339,7 +407,7 @@ void Lowering::assert_true(const Tree& s) {
   if (told) {
     if (auto text = text_of(evaluate(*told))) message = *text;
   }
-  const Object truth = emit_.truth(condition);
+  const Object truth = this->truth(condition);
   if (const bool* known = truth.constant<bool>()) {
     if (!*known) raise(message);
     return;
@@ -373,16 +441,16 @@ void Lowering::begin_iteration(const Tree& loop) {
 
 // What a `for` goes over, as it is now.
 Object Lowering::iterated(const Object& object) {
+  if (const SetObject* set = set_of(object)) {
+    if (distinct_items(*set).size() < 2) return {set->items};
+    emit_.fail(ErrorCode::Unsupported, "the order of the items of a set is not supported", "go over sorted(…), or a tuple");
+  }
   if (const auto* cell = object.as<Cell>()) {
     const Object& items = content(*cell);
     if (cell->kind == Cell::Kind::List) return items;
     std::vector<Object> keys;
     for (size_t i = 0; i < items.tuple()->items.size(); i += 2) keys.push_back(items.tuple()->items[i]);
     return make_tuple(std::move(keys));
-  }
-  if (const auto* set = object.as<SetObject>()) {
-    if (distinct_items(*set).size() < 2) return {set->items};
-    emit_.fail(ErrorCode::Unsupported, "the order of the items of a set is not supported", "go over sorted(…), or a tuple");
   }
   if (const auto* iterable = object.as<Iterable>(); iterable && iterable->kind != Iterable::Kind::Range) {
     std::vector<Object> parts;

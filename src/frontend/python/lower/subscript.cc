@@ -45,11 +45,13 @@ Object Lowering::subscript(const Object& object, const Object& index) {
       for (size_t i = 0; i < pairs.size(); i += 2) {
         if (!differs(pairs[i], index)) return pairs[i + 1];
       }
+      if (auto made = missing_item(object, index)) return *made;
       emit_.fail(
           ErrorCode::InvalidArgument,
           fmt::format("the dict has no such key{}", index.is<Constant>() ? ": " + repr(*index.as<Constant>()) : ""),
           "get() takes another value for a key that is not there");
     }
+    if (set_of(object)) emit_.fail(ErrorCode::TypeMismatch, "a set has no order, and no items by position", "sorted(…) makes a list of it");
     if (!items.tuple()) return index.is<SliceObject>() ? part_of_list(items, index) : item(items, index);
     Object found = subscript(items, index);
     return index.is<SliceObject>() ? new_list(found.tuple()->items) : found;
@@ -278,6 +280,7 @@ Object Lowering::with_item(const Object& object, const Object& index, const Obje
       pairs[at + 1] = value;
       return make_tuple(std::move(pairs));
     }
+    if (set_of(object)) emit_.fail(ErrorCode::TypeMismatch, "items of a set cannot be assigned", "add() and discard() change it");
     if (!held.tuple()) {
       Node* sequence = held.as<Array>()->node;
       Node* position = emit_.tensor(index);
@@ -288,6 +291,27 @@ Object Lowering::with_item(const Object& object, const Object& index, const Obje
                     held.as<Array>()->is_number && Emitter::is_number(value)}};
     }
     std::vector<Object> items = held.tuple()->items;
+    if (index.is<SliceObject>()) {
+      std::vector<Object> positions;
+      for (size_t i = 0; i < items.size(); ++i) positions.push_back(make_integer(static_cast<int64_t>(i)));
+      const Object chosen = subscript(make_tuple(positions), index);
+      const std::vector<Object>& places = chosen.tuple()->items;
+      const std::vector<Object> values = items_of(value);
+      const Object& step = index.as<SliceObject>()->parts->items[2];
+      if (step.is_none() || integer_of(step) == 1) {
+        const auto size = static_cast<int64_t>(items.size());
+        const int64_t start = integer_of(index.as<SliceObject>()->parts->items[0]).value_or(0);
+        const auto begin = items.begin() + std::clamp<int64_t>(start < 0 ? start + size : start, 0, size);
+        items.insert(items.erase(begin, begin + static_cast<std::ptrdiff_t>(places.size())), values.begin(), values.end());
+        return make_tuple(std::move(items));
+      }
+      if (values.size() != places.size()) {
+        emit_.fail(ErrorCode::InvalidArgument, fmt::format("{} values for {} items", values.size(), places.size()),
+                   "a part with a step keeps its length");
+      }
+      for (size_t i = 0; i < places.size(); ++i) items[static_cast<size_t>(*integer_of(places[i]))] = values[i];
+      return make_tuple(std::move(items));
+    }
     items[static_cast<size_t>(known_index(index, items.size()))] = value;
     return make_tuple(std::move(items));
   }

@@ -231,7 +231,9 @@ void Lowering::Union::differ(const std::vector<Object>& objects) {
     const Tree* at = i < bound_at.size() ? bound_at[i] : nullptr;
     const Items* list = is_list ? objects[i].tuple() : nullptr;
     const auto* text = objects[i].constant<std::u32string>();
+    const auto* set = objects[i].as<SetObject>();
     const std::string kind = list   ? fmt::format("list of {}", list->items.size())
+                             : set  ? fmt::format("set of {}", set->items->items.size())
                              : text ? repr({*text})
                                     : describe(objects[i]);
     return at ? fmt::format("{} (line {})", kind, at->position.line) : kind;

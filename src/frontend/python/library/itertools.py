@@ -1,0 +1,185 @@
+"""Functions of Python's module itertools: generators, as there."""
+
+
+def count(start=0, step=1):
+    n = start
+    while True:
+        yield n
+        n = n + step
+
+
+def cycle(items):
+    kept = list(items) if anfora.is_generator(items) else items
+    while len(kept) > 0:
+        yield from kept
+
+
+def repeat(object, times=None):
+    if times is None:
+        while True:
+            yield object
+    else:
+        for _ in range(times):
+            yield object
+
+
+def running(total, items, function):
+    yield total
+    for item in items:
+        total = total + item if function is None else function(total, item)
+        yield total
+
+
+def accumulate(iterable, func=None, *, initial=None):
+    if initial is not None:
+        yield from running(initial, iterable, func)
+    elif isinstance(iterable, (list, tuple, numpy.ndarray)):
+        if len(iterable) > 0:
+            yield from running(iterable[0], iterable[1:], func)
+    else:
+        items = iter(iterable)
+        for first in items:
+            yield from running(first, items, func)
+            break
+
+
+def chain(*iterables):
+    for items in iterables:
+        yield from items
+
+
+def chain_from_iterable(iterables):
+    for items in iterables:
+        yield from items
+
+
+def pairwise(iterable):
+    if isinstance(iterable, (list, tuple, numpy.ndarray)):
+        yield from zip(iterable, iterable[1:])
+    else:
+        items = iter(iterable)
+        for previous in items:
+            for item in items:
+                yield previous, item
+                previous = item
+
+
+def islice(iterable, *bounds):
+    start, stop, step = slice_bounds(*bounds)
+    if stop == 0:
+        return
+    for place, item in enumerate(iterable):
+        if place >= start and (place - start) % step == 0:
+            yield item
+        if stop is not None and place + 1 >= stop:
+            return
+
+
+def slice_bounds(first, *rest):
+    if len(rest) == 0:
+        return 0, first, 1
+    step = rest[1] if len(rest) > 1 else None
+    return (0 if first is None else first), rest[0], (1 if step is None else step)
+
+
+def takewhile(predicate, iterable):
+    for item in iterable:
+        if not predicate(item):
+            break
+        yield item
+
+
+def dropwhile(predicate, iterable):
+    drops = True
+    for item in iterable:
+        drops = drops and predicate(item)
+        if not drops:
+            yield item
+
+
+def filterfalse(predicate, iterable):
+    for item in iterable:
+        if not (item if predicate is None else predicate(item)):
+            yield item
+
+
+def compress(data, selectors):
+    for item, selected in zip(data, selectors):
+        if selected:
+            yield item
+
+
+def starmap(function, iterable):
+    for arguments in iterable:
+        yield function(*arguments)
+
+
+def product(*iterables, repeat=1):
+    pools = [list(items) if anfora.is_generator(items) else items for items in iterables]
+    yield from product_of(tuple(pools * repeat))
+
+
+def product_of(pools):
+    if len(pools) == 0:
+        yield ()
+    else:
+        for item in pools[0]:
+            for rest in product_of(pools[1:]):
+                yield (item, *rest)
+
+
+def combinations(iterable, r):
+    yield from combinations_of(tuple(iterable), r)
+
+
+def combinations_of(pool, r):
+    if r == 0:
+        yield ()
+    else:
+        for i in tuple(range(len(pool) - r + 1)):
+            for rest in combinations_of(pool[i + 1:], r - 1):
+                yield (pool[i], *rest)
+
+
+def combinations_with_replacement(iterable, r):
+    yield from multisets_of(tuple(iterable), r)
+
+
+def multisets_of(pool, r):
+    if r == 0:
+        yield ()
+    else:
+        for i in tuple(range(len(pool))):
+            for rest in multisets_of(pool[i:], r - 1):
+                yield (pool[i], *rest)
+
+
+def permutations(iterable, r=None):
+    pool = tuple(iterable)
+    yield from permutations_of(pool, len(pool) if r is None else r)
+
+
+def permutations_of(pool, r):
+    if r == 0:
+        yield ()
+    else:
+        for i in tuple(range(len(pool))):
+            for rest in permutations_of(pool[:i] + pool[i + 1:], r - 1):
+                yield (pool[i], *rest)
+
+
+def zip_longest(*iterables, fillvalue=None):
+    pools = [tuple(items) for items in iterables]
+    for i in tuple(range(max([len(pool) for pool in pools], default=0))):
+        yield tuple([pool[i] if i < len(pool) else fillvalue for pool in pools])
+
+
+def batched(iterable, n):
+    batch = ()
+    for item in iterable:
+        batch = (*batch, item)
+        if len(batch) == n:
+            yield batch
+            batch = ()
+    if len(batch) > 0:
+        yield batch
