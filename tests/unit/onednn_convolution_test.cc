@@ -67,6 +67,21 @@ TEST(OnednnConvolution, Transposed) {
   }
 }
 
+// More input channels and taps than are summed at once: bias, addend and activation come after the last of them.
+TEST(OnednnConvolution, TransposedWithLongSums) {
+  const AttributeSet attributes = geometry({2, 2}, {1, 1, 1, 1}, {1, 1}, 1).with("channels_last", int64_t{1});
+  const Tensor x = random_tensor({1, 4, 4, 512}, 1), w = random_tensor({512, 48, 4, 4}, 2), b = random_tensor({48}, 3);
+  const Tensor z = random_tensor({1, 8, 8, 48}, 4);
+  for (const Tensor& bias : {b, Tensor()}) {
+    for (const Tensor& addend : {z, Tensor()}) {
+      for (const char* activation : {"", "Relu", "Swish"}) {
+        expect_prepared("LoweredConvTranspose", *activation ? attributes.with("activation", std::string(activation)) : attributes,
+                        {x, w, bias, addend}, 1, false, 1e-4f);
+      }
+    }
+  }
+}
+
 TEST(OnednnConvolution, EveryActivation) {
   Tensor x = random_tensor({1, 5, 5, 8}, 1), w = random_tensor({16, 8, 3, 3}, 2);
   AttributeSet attributes{{"channels_last", int64_t{1}}};

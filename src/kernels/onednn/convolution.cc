@@ -5,6 +5,7 @@
 // added and an activation. Where the layouts of the implementation and of the tensors differ, the data is reordered on
 // the way in and out.
 #include <algorithm>
+#include <cstring>
 
 #include "kernels/onednn/epilogue.h"
 #include "kernels/onednn/families.h"
@@ -33,6 +34,19 @@ struct ConvolutionShape {
 // a copy of Z. The latter is what implementations by GEMM can do, which some channel counts are left with.
 enum class AddendBy : uint8_t { Operation, Sum };
 
+// Version 3.2 of the library adds bias and activation of strided transposed convolutions to partial sums as well, where it takes input channels
+// and taps in several batches, of a size that it keeps to itself. So they are another primitive there.
+bool ends_partial_sums(const dnnl::primitive_desc& pd) {
+  return pd && std::string_view(pd.impl_info_str()).find("brgconv_strided") != std::string_view::npos;
+}
+
+// A bias, as it is broadcast to activations.
+memory::desc of_channels(const memory::desc& activations) {
+  memory::dims dims(activations.get_dims().size(), 1);
+  dims[1] = activations.get_dims()[1];
+  return dense(dims, activations.get_data_type());
+}
+
 // One primitive, the memory objects around it, and the reorders before and behind it.
 class ConvolutionInstance : public ShapedKernel::Instance {
  public:
@@ -48,10 +62,25 @@ class ConvolutionInstance : public ShapedKernel::Instance {
     arguments_[DNNL_ARG_WEIGHTS] = read_as(*(w_ = handle(given)), wanted);
   }
   void set_bias(const memory::desc& desc) { arguments_[DNNL_ARG_BIAS] = *(bias_ = handle(desc)); }
+  // Bias and post-operations as another primitive, behind the first: a sum with `channels`, a bias or zeros.
+  bool set_epilogue(const memory::desc& channels, bool has_bias, const dnnl::primitive_attr& attr) {
+    const memory y = arguments_.at(DNNL_ARG_DST);
+    const dnnl::binary::primitive_desc pd(cpu(), dnnl::algorithm::binary_add, y.get_desc(), channels, y.get_desc(), attr, true);
+    if (!is_optimized(pd)) return false;
+    const memory added = has_bias ? handle(channels) : owned(channels);
+    if (has_bias) {
+      bias_ = added;
+    } else {
+      std::memset(added.get_data_handle(), 0, channels.get_size());
+    }
+    epilogue_ = {pd, {{DNNL_ARG_SRC_0, y}, {DNNL_ARG_SRC_1, added}, {DNNL_ARG_DST, y}}};
+    add_scratchpad(pd.scratchpad_desc(), epilogue_->arguments);
+    return true;
+  }
   void set_addend(const memory::desc& desc, AddendBy how) {
     addend_ = handle(desc);
     if (how == AddendBy::Operation) {
-      arguments_[DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1] = *addend_;
+      (epilogue_ ? epilogue_->arguments : arguments_)[DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1] = *addend_;
     } else {
       copy_first(*addend_, arguments_[DNNL_ARG_DST]);
     }
@@ -65,12 +94,13 @@ class ConvolutionInstance : public ShapedKernel::Instance {
     if (bias_) point(*bias_, context.input(2));
     if (addend_) point(*addend_, context.input(3));
     point(y_, y);
-    execute_between(primitive_, arguments_);
+    execute_between(primitive_, arguments_, epilogue_ ? &*epilogue_ : nullptr);
   }
 
  private:
   dnnl::primitive primitive_;
   Arguments arguments_;
+  std::optional<Step> epilogue_;
   memory x_, y_;
   std::optional<memory> w_, bias_, addend_;
   DType dtype_ = DType::F32;
@@ -98,7 +128,7 @@ class Convolution : public ShapedKernel {
 
     const memory::desc x = activations(shape->x), y = activations(shape->y), weights = given_weights(*shape);
     const memory::desc bias = has_bias ? dense(*shapes[2], type_) : memory::desc();
-    auto instance = std::make_unique<ConvolutionInstance>();
+    std::unique_ptr<ConvolutionInstance> instance;
     memory::desc wanted;
     auto set_up = [&]<class Primitive>(dnnl::algorithm direct, AddendBy how) {
       dnnl::post_ops operations;
@@ -108,11 +138,19 @@ class Convolution : public ShapedKernel {
       dnnl::primitive_attr attr = own_scratchpad();
       attr.set_post_ops(operations);
       const memory::desc any_weights(weights.get_dims(), type_, memory::format_tag::any);
-      typename Primitive::primitive_desc pd(
-          cpu(), dnnl::prop_kind::forward_inference, direct, primitive_layout(x, *shape), any_weights, bias,
-          primitive_layout(y, *shape), shape->strides, shape->dilations, shape->pad_begin, shape->pad_end, attr, true);
+      auto description = [&](const memory::desc& added, const dnnl::primitive_attr& how_it_ends) {
+        return typename Primitive::primitive_desc(
+            cpu(), dnnl::prop_kind::forward_inference, direct, primitive_layout(x, *shape), any_weights, added,
+            primitive_layout(y, *shape), shape->strides, shape->dilations, shape->pad_begin, shape->pad_end, how_it_ends, true);
+      };
+      auto pd = description(bias, attr);
+      const bool ends_apart = ends_partial_sums(pd) && (has_bias || operations.len() > 0);
+      if (ends_apart) pd = description(memory::desc(), own_scratchpad());
       if (!is_optimized(pd)) return false;
+      instance = std::make_unique<ConvolutionInstance>();
       instance->set_up(pd, x, y);
+      if (ends_apart && (how == AddendBy::Sum || !instance->set_epilogue(of_channels(y), has_bias, attr))) return false;
+      if (has_bias && !ends_apart) instance->set_bias(bias);
       if (has_addend) instance->set_addend(y, how);
       wanted = pd.weights_desc();
       return true;
@@ -127,7 +165,6 @@ class Convolution : public ShapedKernel {
     } else {
       instance->set_variable_weights(weights, wanted);
     }
-    if (has_bias) instance->set_bias(bias);
     instance->set_output(dtype_, result);
     return instance;
   }

@@ -180,9 +180,9 @@ void ShapedKernel::Instance::add_scratchpad(const memory::desc& desc, Arguments&
   scratchpads_.push_back(arguments[DNNL_ARG_SCRATCHPAD] = handle(desc));
 }
 
-Reorder ShapedKernel::Instance::make_reorder(const memory& from, const memory& to) {
+Step ShapedKernel::Instance::make_reorder(const memory& from, const memory& to) {
   const dnnl::reorder::primitive_desc pd(from, to, own_scratchpad());
-  Reorder reorder{dnnl::reorder(pd), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}};
+  Step reorder{dnnl::reorder(pd), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}};
   add_scratchpad(pd.scratchpad_desc(), reorder.arguments);
   return reorder;
 }
@@ -203,10 +203,11 @@ memory ShapedKernel::Instance::written_as(const memory& given, const memory::des
   return inside;
 }
 
-void ShapedKernel::Instance::execute_between(const dnnl::primitive& primitive, const Arguments& arguments) const {
-  for (const Reorder& reorder : before_) reorder.run();
+void ShapedKernel::Instance::execute_between(const dnnl::primitive& primitive, const Arguments& arguments, const Step* next) const {
+  for (const Step& step : before_) step.run();
   onednn::execute(primitive, arguments);
-  for (const Reorder& reorder : after_) reorder.run();
+  if (next) next->run();
+  for (const Step& step : after_) step.run();
 }
 
 void ShapedKernel::Instance::place_in_workspace(const memory& object) {

@@ -53,9 +53,9 @@ inline void point(memory& m, const Tensor& tensor) { m.set_data_handle(const_cas
 // Runs in the calling thread, and those of its arena.
 void execute(const dnnl::primitive& primitive, const Arguments& arguments);
 
-// A copy from one layout to another.
-struct Reorder {
-  dnnl::reorder primitive;
+// A primitive that runs ahead of another one, or behind it.
+struct Step {
+  dnnl::primitive primitive;
   Arguments arguments;
   void run() const { execute(primitive, arguments); }
 };
@@ -115,15 +115,15 @@ class ShapedKernel : public PreparedKernel {
    protected:
     // The scratch memory of a primitive (`desc`) becomes one of its arguments.
     void add_scratchpad(const memory::desc& desc, Arguments& arguments);
-    Reorder make_reorder(const memory& from, const memory& to);
+    Step make_reorder(const memory& from, const memory& to);
     // What a primitive has in the place of a tensor: another object where it wants another layout, by a reorder that runs ahead of it, or
     // behind it.
     memory read_as(const memory& given, const memory::desc& wanted);
     memory written_as(const memory& given, const memory::desc& wanted);
     // Ahead of the primitive, what one object holds comes into another.
     void copy_first(const memory& from, const memory& to) { before_.push_back(make_reorder(from, to)); }
-    // With the reorders around it.
-    void execute_between(const dnnl::primitive& primitive, const Arguments& arguments) const;
+    // With the reorders around it, and what follows it on its result.
+    void execute_between(const dnnl::primitive& primitive, const Arguments& arguments, const Step* next = nullptr) const;
     // An object of its own for what is handed on within execute().
     void place_in_workspace(const memory& object);
 
@@ -132,7 +132,7 @@ class ShapedKernel : public PreparedKernel {
     size_t workspace_bytes() const { return scratchpad_bytes_ + placed_bytes_; }
     void use_workspace(void* workspace);
 
-    std::vector<Reorder> before_, after_;
+    std::vector<Step> before_, after_;
     std::vector<memory> scratchpads_;
     size_t scratchpad_bytes_ = 0;                     // of the largest: primitives run one after another
     std::vector<std::pair<memory, size_t>> placed_;  // with their offsets, behind that
