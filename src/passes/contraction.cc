@@ -1,5 +1,5 @@
-// An Einsum in parts. Each operand carries the labels of its axes; from left to right two become one, until a tensor with the labels of the
-// result is left:
+// An Einsum in parts. Each operand carries the labels of its axes; two become one, in the order that takes the fewest multiplications where sizes are
+// known, else from left to right, until a tensor with the labels of the result is left:
 //
 //     Einsum("iib,bj,jk->ik", x, y, z)
 //
@@ -9,12 +9,14 @@
 //
 // Of two, labels of both that are still needed are a batch, those that are not are contracted; what one has alone is a row or a column.
 //
-// Simplification does so where views and one product are enough. Of what is left, a program that runs has two operands as matrices, whose product has
-// faster kernels (the pass `contraction`); the rest is for differentiation (decompose.cc).
+// Simplification does so where views and one product are enough. Of what is left, a program that runs has pairs of operands as matrices, whose product has
+// faster kernels (the pass `contraction`); differentiation takes all apart (decompose.cc).
 #include "passes/contraction.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -197,6 +199,81 @@ class Contraction {
   const Allowed allowed_;
 };
 
+// Which operands become one before others: the order with the fewest multiplications, by dynamic programming over sets of operands; from left to
+// right where sizes are not known. O(3^n) for n operands.
+class ContractionOrder {
+ public:
+  using Set = uint32_t;  // of operands, by bits
+
+  ContractionOrder(std::span<const Labelled> terms, const kernels::EinsumEquation& equation) : terms_(terms) {
+    for (Set set = 0; set < Set{1} << terms.size(); ++set) first_part_.push_back(set & ~std::bit_floor(set));
+    const bool is_known = std::ranges::all_of(terms, [](const Labelled& term) { return term.value->type()->is_static(); });
+    if (is_known && terms.size() <= kMostOrdered && equation.label_count <= 64) search(equation);
+  }
+
+  // One of two parts, whose product is that of the set.
+  Set first_part(Set set) const { return first_part_[set]; }
+
+ private:
+  using LabelSet = uint64_t;
+  static constexpr size_t kMostOrdered = 8;
+
+  static LabelSet set_of(const Labels& labels) {
+    LabelSet set = 0;
+    for (int label : labels) set |= LabelSet{1} << label;
+    return set;
+  }
+
+  void search(const kernels::EinsumEquation& equation) {
+    std::vector<double> sizes(static_cast<size_t>(equation.label_count), 1);
+    for (const Labelled& term : terms_) {
+      for (size_t axis = 0; axis < term.labels.size(); ++axis) {
+        double& size = sizes[static_cast<size_t>(term.labels[axis])];
+        size = std::max(size, static_cast<double>(extent_of(term.value, static_cast<int>(axis))));
+      }
+    }
+    auto of_operands = [&](Set set) {
+      LabelSet labels = 0;
+      for (size_t i = 0; i < terms_.size(); ++i) labels |= set >> i & 1 ? set_of(terms_[i].labels) : 0;
+      return labels;
+    };
+    const Set all = static_cast<Set>(first_part_.size() - 1);
+    std::vector<double> cost(first_part_.size(), 0);
+    std::vector<LabelSet> left(first_part_.size());  // of the product of a set
+    for (Set set = 1; set <= all; ++set) {
+      left[set] = of_operands(set) & (set_of(equation.output) | of_operands(all & ~set));
+      if (std::has_single_bit(set)) continue;
+      auto cost_of = [&](Set part) {
+        double multiplications = 1;
+        for (LabelSet labels = left[part] | left[set & ~part]; labels != 0; labels &= labels - 1) multiplications *= sizes[static_cast<size_t>(std::countr_zero(labels))];
+        return cost[part] + cost[set & ~part] + multiplications;
+      };
+      cost[set] = cost_of(first_part_[set]);
+      const Set lowest = set & ~(set - 1);
+      for (Set part = (set - 1) & set; part != 0; part = (part - 1) & set) {
+        if (!(part & lowest) || cost_of(part) >= cost[set]) continue;
+        cost[set] = cost_of(part);
+        first_part_[set] = part;
+      }
+    }
+  }
+
+  std::span<const Labelled> terms_;
+  std::vector<Set> first_part_;
+};
+
+// Of some of the operands.
+Labelled product_of(ContractionOrder::Set set, const ContractionOrder& order, Contraction& parts, std::span<const Labelled> terms, const Labels& output) {
+  if (std::has_single_bit(set)) return terms[static_cast<size_t>(std::countr_zero(set))];
+  const ContractionOrder::Set first = order.first_part(set);
+  Labels needed = output;
+  for (size_t i = 0; i < terms.size(); ++i) {
+    if (!(set >> i & 1)) append(needed, terms[i].labels);
+  }
+  const Labelled a = product_of(first, order, parts, terms, output), b = product_of(set & ~first, order, parts, terms, output);
+  return parts.product(a, b, needed);
+}
+
 Node* contracted(Rewriter& rewriter, Apply& root, Allowed allowed) {
   std::vector<int> ranks;
   for (const Use& use : root.operands()) ranks.push_back(rank_of(use.node));
@@ -205,29 +282,29 @@ Node* contracted(Rewriter& rewriter, Apply& root, Allowed allowed) {
   Contraction parts(rewriter, equation.ellipsis_rank, allowed);
   std::vector<Labelled> terms;
   for (size_t i = 0; i < ranks.size(); ++i) terms.push_back(parts.diagonal({root.input(i), equation.inputs[i]}));
-  Labelled result = terms[0];
-  for (size_t i = 1; i < terms.size(); ++i) {
-    Labels needed = equation.output;
-    for (size_t k = i + 1; k < terms.size(); ++k) append(needed, terms[k].labels);
-    result = parts.product(result, terms[i], needed);
-  }
+  const auto all = static_cast<ContractionOrder::Set>((1 << terms.size()) - 1);
+  Labelled result = product_of(all, ContractionOrder(terms, equation), parts, terms, equation.output);
   result = parts.reduced(result, equation.output);
   return parts.ordered(result, equation.output);
 }
 
-// Of more operands the kernel of Einsum takes the pairs in the order that costs least.
-Node* contraction_of_two(Rewriter& rewriter, Apply& root) {
-  return root.num_inputs() <= 2 ? contracted(rewriter, root, Allowed::Merged) : nullptr;
+// Of more operands, whose sizes only a run shows, the kernel of Einsum chooses the order.
+Node* contraction_in_matrices(Rewriter& rewriter, Apply& root) {
+  const bool has_order = root.num_inputs() <= 2 || std::ranges::all_of(root.operands(), [](const Use& use) {
+    const Type* type = ranked_type(use.node);
+    return type && type->is_static();
+  });
+  return has_order ? contracted(rewriter, root, Allowed::Merged) : nullptr;
 }
 
-constexpr rewrite::Rule kProductsOfTwo[] = {
-    {"einsum-in-matrices", "Einsum", "Einsum(x, y) = a product of matrices", rewrite::Promise::Real, contraction_of_two},
+constexpr rewrite::Rule kProducts[] = {
+    {"einsum-in-matrices", "Einsum", "Einsum(x…) = products of matrices", rewrite::Promise::Real, contraction_in_matrices},
 };
 
 size_t run_contraction(PassContext& context) {
   rewrite::RewriteOptions options = context.rewriting();
   options.define_roots = true;
-  return rewrite::apply_rules(kProductsOfTwo, options, context.inference, context.remarks, kContraction.name);
+  return rewrite::apply_rules(kProducts, options, context.inference, context.remarks, kContraction.name);
 }
 
 }  // namespace
