@@ -63,6 +63,9 @@ TEST(OnednnMatMul, PermutedOperands) {
   Tensor weights = random_tensor({2, 4, 10, 12}, 6);
   AttributeSet context{{"perm_b", Dims{0, 2, 1, 3}}, {"perm_y", Dims{0, 2, 1, 3}}};
   expect_prepared("LoweredMatMul", context, {weights, v}, 2);
+  // Queries that are added lie as the product does without its transpose.
+  expect_prepared("LoweredMatMul", context, {weights, v, Tensor(), random_tensor({2, 4, 10, 16}, 5)}, 2);
+  expect_prepared("LoweredMatMul", context.with("alpha", 0.5f), {weights, v, Tensor(), random_tensor({2, 4, 10, 16}, 5)}, 2);
   // Rows that are a batch of matrices of one row.
   AttributeSet rows{{"perm_a", Dims{1, 0, 2}}};
   expect_prepared("LoweredMatMul", rows, {random_tensor({1, 20, 16}, 7), random_tensor({16, 24}, 8)}, 1);

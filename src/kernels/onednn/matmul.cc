@@ -47,8 +47,11 @@ class MatMulInstance : public ShapedKernel::Instance {
     Tensor& y = context.allocate_output(0, dtype, y_shape);
     for (auto& [input, memory] : inputs) point(memory, context.input(input));
     point(result, y);
-    onednn::execute(primitive, arguments);
+    execute_between(primitive, arguments);
   }
+
+  // What the primitive writes, of that layout, for a result of another one.
+  memory write_as(const memory::desc& y, const memory::desc& made) { return written_as(result = handle(y), made); }
 
   // Once the primitive is chosen.
   void complete() {
@@ -96,7 +99,11 @@ class MatMul : public ShapedKernel {
     const memory::desc given = strided_desc(product->b, type_);
     std::unique_ptr<MatMulInstance> instance;
     if (!weights) {
-      if (form_.value_or(Form::MatMul) == Form::MatMul) instance = describe(Form::MatMul, *product, shapes, given, left);
+      if (form_.value_or(Form::MatMul) == Form::MatMul) {
+        instance = describe(Form::MatMul, *product, shapes, given, left);
+        // The library's fast implementations add nothing to a transposed result.
+        if (instance && !is_optimized(instance->chosen)) instance = describe(Form::MatMul, *product, shapes, given, left, true);
+      }
     } else {
       instance = form_ ? describe_form(*form_, *product, shapes) : choose(*product, shapes);
     }
@@ -151,8 +158,9 @@ class MatMul : public ShapedKernel {
   }
 
   // Everything but the weights and the primitive itself; null when the library has no such activation. `left`: the input that is A.
-  std::unique_ptr<MatMulInstance> describe(Form form, const Product& product, const Shapes& shapes,
-                                           const memory::desc& b, size_t left = 0) const {
+  // `moves`: a dense result is brought into its layout afterwards.
+  std::unique_ptr<MatMulInstance> describe(Form form, const Product& product, const Shapes& shapes, const memory::desc& b,
+                                           size_t left = 0, bool moves = false) const {
     auto instance = std::make_unique<MatMulInstance>();
     instance->form = form;
     auto view = [&](const Operand& operand) { return activations(form, strided_desc(operand, type_)); };
@@ -180,9 +188,10 @@ class MatMul : public ShapedKernel {
     if (!append_activation(operations, attributes())) return nullptr;
     dnnl::primitive_attr attr = own_scratchpad();
     attr.set_post_ops(operations);
-    instance->chosen = onednn::describe(form, a, b, bias, y, attr);
+    const memory::desc made = moves ? dense(product.y.dims, type_) : y;
+    instance->chosen = onednn::describe(form, a, b, bias, made, attr);
     instance->inputs.emplace_back(left, instance->arguments[DNNL_ARG_SRC] = handle(a));
-    instance->arguments[DNNL_ARG_DST] = instance->result = handle(y);
+    instance->arguments[DNNL_ARG_DST] = instance->write_as(y, made);
     return instance;
   }
 
