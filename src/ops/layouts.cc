@@ -136,6 +136,13 @@ bool channels_last_concat(ChannelsLast& form) {
   return std::ranges::all_of(form.node->operands(), [&](const Use& use) { return rank_of(use.node) == form.rank; });
 }
 
+bool channels_last_split(ChannelsLast& form) {
+  const int64_t axis = moved_axis(form.attributes.get_int("axis", 0), form.rank);
+  form.attributes = axis == 0 ? form.attributes.without("axis") : form.attributes.with("axis", axis);
+  form.all_results_move = true;
+  return true;
+}
+
 bool channels_last_pad(ChannelsLast& form) {
   const auto pads = constant_integers(*form.node, 1);
   const auto rank = static_cast<size_t>(form.rank);

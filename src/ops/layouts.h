@@ -31,6 +31,7 @@ struct ChannelsLast {
   int rank;                   // of the tensors that have the layout
   bool is_preferred = false;  // it is faster so
   bool result_moves = true;   // false: the result is the same in both layouts
+  bool all_results_move = false;  // also those behind the first; else there must be one
   boost::container::small_vector<Operand, 4> operands;
   const ir::Operator* op;
   AttributeSet attributes;
@@ -51,5 +52,6 @@ bool channels_last_reduction(ChannelsLast& form);
 bool channels_last_normalization(ChannelsLast& form);
 bool channels_last_concat(ChannelsLast& form);
 bool channels_last_pad(ChannelsLast& form);
+bool channels_last_split(ChannelsLast& form);
 
 }  // namespace anfora::ops

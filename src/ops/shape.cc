@@ -572,7 +572,7 @@ void declare_shape(Declarations& declare) {
       .optional_attribute("num_outputs", AttributeKind::Int)
       .infer(infer_split)
       .fusion(FusionKind::Injective)
-      .axis().takes_elements().total();
+      .layout(channels_last_split).axis().takes_elements().total();
   declare.op("Slice", 13)
       .doc("The elements from start to end, exclusive, by step, along each of the given axes, as in numpy.")
       .input("data", "T")

@@ -42,6 +42,14 @@ bool is_image(const Node& node) { return rank_of(&node) >= 3 && rank_of(&node) <
 bool is_by_channel(const Type& type, int rank) {
   return type.rank() == rank - 1 && std::ranges::all_of(type.dims().subspan(1), [](Dim dim) { return dim.is_constant() && dim.constant() == 1; });
 }
+bool is_elementwise(const Operator& op) { return op.fusion == FusionKind::Elementwise || op.fusion == FusionKind::Broadcast; }
+// Whether a use takes one result of several.
+bool is_item(const Use& use) { return use.user->primitive() == Primitive::TupleGetItem; }
+// What a value is a result of.
+const Node* producer_of(const Node* value) {
+  const Apply* item = value->as_apply();
+  return item && item->primitive() == Primitive::TupleGetItem ? item->input(0) : value;
+}
 bool is_none(const Node* node) { return node->as_value() && node->as_value()->is_none(); }
 
 class LayoutAssignment {
@@ -76,16 +84,14 @@ class LayoutAssignment {
  private:
   // Which nodes are flexible ------------------------------------------------------------------------
   std::optional<ChannelsLast> describe(Apply& node) const {
-    if (node.primitive() != Primitive::Operation || node.num_outputs() != 1 || node.num_inputs() == 0)
-      return std::nullopt;
-    if (node.op().fusion == FusionKind::Elementwise || node.op().fusion == FusionKind::Broadcast) {
-      return describe_elementwise(node);
-    }
+    if (node.primitive() != Primitive::Operation || node.num_inputs() == 0) return std::nullopt;
+    if (node.num_outputs() == 1 && is_elementwise(node.op())) return describe_elementwise(node);
     if (!node.op().layout || !is_image(*node.input(0)) || node.attributes().get_int("channels_last", 0) != 0) return std::nullopt;
     // The order in which a sum is taken changes its rounding.
     if (node.op().sums && !may_round_) return std::nullopt;
     ChannelsLast form(node, rank_of(node.input(0)));
     if (!node.op().layout(form)) return std::nullopt;
+    if (node.num_outputs() != 1 && !(form.all_results_move && std::ranges::all_of(node.uses(), is_item))) return std::nullopt;
     // Kernels that transform a convolution compute what equals it over the reals.
     if (form.op->find_attribute("direct") && !may_round_) form.attributes = form.attributes.with("direct", int64_t{1});
     return form;
@@ -130,7 +136,7 @@ class LayoutAssignment {
     for (size_t i = 0; i < nodes_.size(); ++i) {
       for (size_t o = 0; o < nodes_[i].operands.size(); ++o) {
         if (nodes_[i].operands[o] != Operand::Moved) continue;
-        auto producer = index_.find(nodes_[i].node->input(o));
+        auto producer = index_.find(producer_of(nodes_[i].node->input(o)));
         if (producer == index_.end()) continue;
         const ChannelsLast& from = nodes_[producer->second];
         // A value of another graph is a border: graphs are not ordered among each other.
@@ -142,8 +148,8 @@ class LayoutAssignment {
 
   // Rebuilding --------------------------------------------------------------------------------------
   Apply* apply(Graph* graph, const Operator& op, std::span<Node* const> inputs, const AttributeSet& attributes,
-               const Location* location, std::string_view name = {}) {
-    Apply* made = module_.apply(graph, op, inputs, attributes, 1, location, name);
+               const Location* location, std::string_view name = {}, size_t num_outputs = 1) {
+    Apply* made = module_.apply(graph, op, inputs, attributes, num_outputs, location, name);
     context_.inference.infer(*made);
     return made;
   }
@@ -189,14 +195,25 @@ class LayoutAssignment {
       }
     }
     for (const auto& [i, tensor] : f.constants) inputs[i] = module_.constant(tensor);
-    Apply* made = apply(f.node->graph(), *f.op, inputs, f.attributes, f.node->location(), f.node->name());
+    Apply* made = apply(f.node->graph(), *f.op, inputs, f.attributes, f.node->location(), f.node->name(), f.node->num_outputs());
+    context_.remarks.applied(kLayout.name, "channels-last", *f.node);
+    if (f.node->num_outputs() == 1) return replace(f, f.node, made);
+    boost::container::small_vector<Apply*, 4> items;
+    for (const Use& use : f.node->uses()) items.push_back(use.user);
+    for (Apply* item : items) {
+      Node* image = module_.tuple_item(made->graph(), made, static_cast<size_t>(item->attributes().require_int("index")));
+      context_.inference.infer(*image->as_apply());
+      replace(f, item, image);
+    }
+  }
+
+  void replace(const ChannelsLast& f, Node* result, Node* made) {
     Node* replacement = made;
     if (f.result_moves) {
       replacement = transpose(made, ops::to_channels_first(f.rank), f.node->graph(), f.node->location());
       moved_[replacement] = made;  // what other regions take it for
     }
-    context_.remarks.applied(kLayout.name, "channels-last", *f.node);
-    module_.replace(f.node, replacement);
+    module_.replace(result, replacement);
   }
 
   Module& module_;
