@@ -17,18 +17,33 @@ namespace anfora::kernels {
 namespace {
 
 // TopK selects among integers that hold an element's key above the complement of its index: the largest of them are
-// the largest elements, of equal ones the first. For the smallest elements the key is complemented.
+// the largest elements, of equal ones the first. For the smallest elements the key is complemented. Those that may be among the k largest
+// are collected, and reduced to the k largest when there is no more room.
+constexpr int64_t kTopCandidates = 64;  // besides twice as many as wanted
+
 template <class Packed, class T>
 void top_k_line(const T* from, int64_t stride, int64_t n, int64_t k, bool largest, std::span<Packed> packed,
                 T* values, int64_t* indices, int64_t out_stride) {
   constexpr int index_bits = 8 * sizeof(Packed) / 2;
   constexpr Packed index_mask = (Packed{1} << index_bits) - 1;
+  const auto capacity = static_cast<int64_t>(packed.size());
+  int64_t count = 0;
+  Packed least = 0;  // of the k largest so far; below all that is packed
+  auto keep_largest = [&] {
+    if (count <= k) return;
+    std::nth_element(packed.begin(), packed.begin() + k - 1, packed.begin() + count, std::greater<>{});
+    least = packed[k - 1];
+    count = k;
+  };
   for (int64_t i = 0; i < n; ++i) {
     OrderKey<T> key = order_key(from[i * stride]);
     if (!largest) key = ~key;
-    packed[i] = (static_cast<Packed>(key) << index_bits) | (index_mask - static_cast<Packed>(i));
+    const Packed next = (static_cast<Packed>(key) << index_bits) | (index_mask - static_cast<Packed>(i));
+    if (next <= least) continue;
+    packed[count++] = next;
+    if (count == capacity) keep_largest();
   }
-  if (k < n) std::nth_element(packed.begin(), packed.begin() + k, packed.end(), std::greater<>{});
+  keep_largest();
   std::sort(packed.begin(), packed.begin() + k, std::greater<>{});
   for (int64_t i = 0; i < k; ++i) {
     int64_t index = static_cast<int64_t>(index_mask - (packed[i] & index_mask));
@@ -56,7 +71,7 @@ void top_k(KernelContext& context) {
     T* to = values.data<T>().data();
     int64_t* positions = indices.data<int64_t>().data();
     parallel_for(lines, std::max<int64_t>(1, 4096 / n), [&](int64_t begin, int64_t end) {
-      Scratch<Packed> packed(static_cast<size_t>(n));
+      Scratch<Packed> packed(static_cast<size_t>(std::min(n, kTopCandidates + 2 * k)));
       for (int64_t line = begin; line < end; ++line) {
         int64_t source = line / inner * n * inner + line % inner, target = line / inner * k * inner + line % inner;
         top_k_line<Packed>(from + source, inner, n, k, largest, {packed.data(), packed.size()}, to + target, positions + target, inner);

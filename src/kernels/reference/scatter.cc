@@ -8,6 +8,7 @@
 #include "kernels/reference/families.h"
 #include "kernels/reference/offsets.h"
 #include "kernels/reference/strided_copy.h"
+#include "kernels/reference/vectorize.h"
 #include "support/element_types.h"
 #include "support/scratch.h"
 
@@ -27,29 +28,36 @@ Reduction reduction_of(const KernelContext& context) {
 }
 
 // Integers wrap around, booleans are the two-element lattice, NaN wins a comparison.
-template <class T>
-T combine(Reduction reduction, T old, T update) {
+template <Reduction kReduction, class T>
+T combine(T old, T update) {
+  constexpr bool kIsAdd = kReduction == Reduction::Add, kIsMax = kReduction == Reduction::Max;
   if constexpr (std::is_same_v<T, bool>) {
-    return reduction == Reduction::Add || reduction == Reduction::Max ? old || update : old && update;
+    return kIsAdd || kIsMax ? old || update : old && update;
   } else if constexpr (std::is_integral_v<T>) {
-    switch (reduction) {
-      case Reduction::Add: return static_cast<T>(static_cast<uint64_t>(old) + static_cast<uint64_t>(update));
-      case Reduction::Multiply: return static_cast<T>(static_cast<uint64_t>(old) * static_cast<uint64_t>(update));
-      case Reduction::Max: return std::max(old, update);
-      default: return std::min(old, update);
-    }
+    if constexpr (kIsAdd) return static_cast<T>(static_cast<uint64_t>(old) + static_cast<uint64_t>(update));
+    if constexpr (kReduction == Reduction::Multiply) return static_cast<T>(static_cast<uint64_t>(old) * static_cast<uint64_t>(update));
+    return kIsMax ? std::max(old, update) : std::min(old, update);
   } else {
     using C = ComputeType<T>;
     C a = static_cast<C>(old), b = static_cast<C>(update);
-    if (reduction == Reduction::Add) return static_cast<T>(a + b);
-    if (reduction == Reduction::Multiply) return static_cast<T>(a * b);
+    if constexpr (kIsAdd) return static_cast<T>(a + b);
+    if constexpr (kReduction == Reduction::Multiply) return static_cast<T>(a * b);
     if constexpr (std::is_floating_point_v<C>) {
       if (std::isnan(a)) return old;
       if (std::isnan(b)) return update;
-      return (reduction == Reduction::Max) == (a < b) ? update : old;
+      return kIsMax == (a < b) ? update : old;
     } else {
       refuse("complex numbers have no order");
     }
+  }
+}
+
+template <Reduction kReduction, class T>
+void combine_runs(T* target, std::span<const int64_t> offsets, int64_t run, const T* source) {
+  for (int64_t offset : offsets) {
+    ANFORA_INDEPENDENT_ITERATIONS
+    for (int64_t k = 0; k < run; ++k) target[offset + k] = combine<kReduction>(target[offset + k], source[k]);
+    source += run;
   }
 }
 
@@ -66,11 +74,11 @@ void scatter_runs(Tensor& output, std::span<const int64_t> offsets, int64_t run,
   dispatch<Join<Numbers, Join<Complexes, TypeList<bool>>>>(output.dtype(), [&]<class T>() {
     const T* source = updates.data<T>().data();
     T* target = output.data<T>().data();
-    for (size_t i = 0; i < offsets.size(); ++i) {
-      for (int64_t k = 0; k < run; ++k) {
-        T& element = target[offsets[i] + k];
-        element = combine(reduction, element, source[static_cast<int64_t>(i) * run + k]);
-      }
+    switch (reduction) {
+      case Reduction::Add: return combine_runs<Reduction::Add>(target, offsets, run, source);
+      case Reduction::Multiply: return combine_runs<Reduction::Multiply>(target, offsets, run, source);
+      case Reduction::Max: return combine_runs<Reduction::Max>(target, offsets, run, source);
+      default: return combine_runs<Reduction::Min>(target, offsets, run, source);
     }
   });
 }
