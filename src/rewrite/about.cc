@@ -422,7 +422,7 @@ Quantity whole(const Scope& scope, Arguments a) {
 bool follows_operands(const Apply& x, Keeps kept) {
   if (x.op().movement != Movement::None || x.is("Concat")) return true;
   if (kept == Keeps::Zeros || !is_float_dtype(x.type()->dtype())) return false;
-  return x.is("Mul") || x.is("Div") || x.is("Min") || x.is("Max");
+  return x.is("Mul") || x.is("Div") || x.op().piecewise == PiecewiseOp::Min || x.op().piecewise == PiecewiseOp::Max;
 }
 
 // Where others read what x is computed from, nothing is won.
