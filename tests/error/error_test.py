@@ -628,7 +628,7 @@ class BadInput(unittest.TestCase):
                                     helper.make_node("Transpose", ["s"], ["y"])], inputs=[float_input("x", [600, 600])],
                                    initializers=[rows]))
         ends = set()
-        for megabytes in range(60, 260, 10):
+        for megabytes in range(60, 200, 3):
             limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
             with self.subTest(megabytes=megabytes):
                 if self.anfora("--version", preexec_fn=limit).returncode != 0:
