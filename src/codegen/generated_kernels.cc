@@ -14,6 +14,7 @@
 #include "codegen/machine_code.h"
 #include "codegen/product.h"
 #include "kernels/generated/attention.h"
+#include "kernels/generated/convolution_rows.h"
 #include "kernels/generated/depthwise.h"
 #include "kernels/generated/gathered_rows.h"
 #include "kernels/generated/group.h"
@@ -164,9 +165,10 @@ bool pays_here(std::string_view op, const AttributeSet& attributes, std::span<co
   if (has_only_generated_code(op)) return has_fma;
   Epilogue epilogue;
   if (op != kConvolution || !has_fma || !read_activation(attributes, epilogue) || !is_costly(epilogue.activation)) return true;
-  const bool is_pointwise = weights.size() > 2 && std::ranges::all_of(weights.subspan(2), [](int64_t extent) { return extent == 1; });
-  const bool is_depthwise = weights.size() == 4 && weights[1] == 1 && attributes.get_int("group", 1) == weights[0];
-  return is_pointwise || is_depthwise;
+  if (weights.size() < 3) return false;
+  const int64_t groups = attributes.get_int("group", 1);
+  const bool is_depthwise = weights.size() == 4 && weights[1] == 1 && groups == weights[0];
+  return is_depthwise || (groups == 1 && !has_winograd_window(attributes, Shape(weights.begin(), weights.end())));
 }
 
 }  // namespace anfora::codegen

@@ -39,8 +39,11 @@ class ProductBuilder {
                                                                  {"scale", Element::Pointer},
                                                                  {"quantization", Element::Pointer},
                                                                  {"a_stride", Element::Index},
-                                                                 {"panel_stride", Element::Index}};
-    for (int i = 0; i < (code.takes_sizes() || code.has_few_bits() ? kProductArguments : kFloatArguments); ++i)
+                                                                 {"panel_stride", Element::Index},
+                                                                 {"lines", Element::Index},
+                                                                 {"line_stride", Element::Index}};
+    const int count = code.has_windows ? kProductArguments : code.takes_sizes() || code.has_few_bits() ? kWindowArguments : kFloatArguments;
+    for (int i = 0; i < count; ++i)
       parameters_.push_back(b_.parameter(kParameters[i].name, kParameters[i].element));
   }
 
@@ -147,9 +150,21 @@ class ProductBuilder {
     std::vector<Value> first;
     for (Value number : numbers) first.push_back(b_.offset(parameters_[kB], panel_offset(number), weight_bytes()));
     const Value steps = code_.has_blocks() || code_.takes_sizes() ? parameters_[kSteps] : b_.integer(code_.depth);
+    if (!code_.has_windows) return sums_of_line(parameters_[kA], first, steps, tiles, initial);
+    return b_.loop(0, parameters_[kLines], kUnroll, tiles, initial, [&](Value line, std::span<const Value> carried) {
+      const Value weights = multiply(b_.multiply(line, steps), width);
+      std::vector<Value> of_line;
+      for (Value panel : first) of_line.push_back(b_.offset(panel, weights, weight_bytes()));
+      return sums_of_line(b_.offset(parameters_[kA], b_.multiply(line, parameters_[kLineStride])), of_line, steps, tiles, carried);
+    });
+  }
+
+  // Over `steps` elements of each row of A that lie side by side. `first`: the panels.
+  std::vector<Value> sums_of_line(Value a, std::span<const Value> first, Value steps, std::span<const Type> tiles, std::span<const Value> initial) {
+    const int64_t width = code_.panel_columns();
     const Value a_stride = code_.takes_sizes() ? parameters_[kAStride] : b_.integer(code_.a_stride);
     return b_.loop(0, steps, kUnroll, tiles, initial, [&](Value k, std::span<const Value> carried) {
-      const Value column = b_.load({element(), rows_}, b_.offset(parameters_[kA], k), a_stride);
+      const Value column = b_.load({element(), rows_}, b_.offset(a, k), a_stride);
       std::vector<Value> next;
       for (size_t i = 0; i < first.size(); ++i) {
         const Value row = b_.load(row_type(element()), b_.offset(first[i], multiply(k, width), weight_bytes()), b_.integer(0), kNone, weights_in_memory());

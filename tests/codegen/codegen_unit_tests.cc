@@ -421,7 +421,40 @@ TEST(GeneratedProduct, PointwiseConvolutions) {
   }
 }
 
-TEST(GeneratedProduct, TakesConvolutionsThatArePointwise) {
+TEST(GeneratedProduct, ConvolutionsOfWindows) {
+  struct Case {
+    Dims x, w;
+    AttributeSet attributes;
+  };
+  const AttributeSet last{{"channels_last", int64_t{1}}};
+  const Dims ones{1, 1, 1, 1}, twos{2, 2};
+  for (const Case& c :
+       {Case{{1, 9, 8, 3}, {20, 3, 3, 3}, last.with("pads", ones)}, Case{{2, 9, 8, 16}, {33, 16, 3, 2}, last.with("strides", Dims{2, 1}).with("pads", Dims{0, 2, 3, 1})},
+        Case{{2, 7, 7, 520}, {96, 520, 3, 3}, last.with("pads", ones)}, Case{{1, 30, 31, 3}, {64, 3, 7, 7}, last.with("strides", twos).with("pads", Dims{3, 3, 3, 3})},
+        // Images that are larger than the cache, with padding and without; lines of one pixel.
+        Case{{2, 80, 81, 48}, {40, 48, 3, 3}, last.with("strides", twos).with("pads", ones)}, Case{{1, 90, 77, 48}, {24, 48, 5, 1}, last},
+        Case{{3, 200, 2, 480}, {16, 480, 3, 3}, last.with("strides", twos).with("pads", ones)},
+        // Windows that are gathered: taps apart, other numbers of axes; in blocks.
+        Case{{1, 9, 11, 6}, {18, 6, 3, 3}, last.with("dilations", Dims{2, 3}).with("auto_pad", std::string("SAME_UPPER"))},
+        Case{{1, 90, 91, 32}, {32, 32, 3, 3}, last.with("dilations", twos).with("pads", Dims{2, 2, 2, 2})},
+        Case{{2, 12, 4}, {17, 4, 5}, last}, Case{{1, 4, 5, 6, 2}, {16, 2, 2, 3, 2}, last.with("pads", Dims{1, 1, 1, 0, 1, 0})},
+        Case{{1, 9, 8, 20}, {24, 20, 1, 1}, last.with("strides", twos)}, Case{{1, 9, 8, 20}, {24, 20, 1, 1}, last.with("pads", ones)},
+        // Rows apart, padding that cuts, windows that see padding alone.
+        Case{{1, 12, 11, 6}, {18, 6, 3, 3}, last.with("dilations", Dims{3, 1}).with("pads", ones)},
+        Case{{1, 9, 9, 3}, {17, 3, 3, 3}, last.with("pads", Dims{-1, -2, -1, 1})}, Case{{1, 9, 9, 3}, {17, 3, 3, 3}, last.with("pads", Dims{-1, -2, -1, -1})},
+        Case{{1, 2, 1, 20}, {16, 20, 5, 5}, last.with("pads", Dims{4, 3, 5, 4})}}) {
+    SCOPED_TRACE(fmt::format("{} by {}", fmt::join(c.x, "x"), fmt::join(c.w, "x")));
+    const Tensor x = random_tensor(c.x, 1), w = random_tensor(c.w, 2), b = random_tensor({c.w[0]}, 3), none;
+    const Shape result = run_kernel("LoweredConv", c.attributes, {x, w}, 1)[0].shape();
+    const Tensor z = random_tensor(Dims(result.begin(), result.end()), 4);
+    const float tolerance = std::max(1e-5f, 16 * std::sqrt(static_cast<float>(w.size() / c.w[0])) * 0x1p-24f);
+    expect_generated("LoweredConv", c.attributes, {x, w}, false, tolerance);
+    expect_generated("LoweredConv", c.attributes.with("activation", std::string("Swish")), {x, w, b}, false, tolerance);
+    expect_generated("LoweredConv", c.attributes.with("activation", std::string("Relu")), {x, w, b, z}, true, tolerance);
+  }
+}
+
+TEST(GeneratedProduct, TakesConvolutionsWithCostlyActivations) {
   const Tensor x = random_tensor({1, 20, 20, 32}, 1), w = random_tensor({48, 32, 1, 1}, 2);
   const AttributeSet swish{{"channels_last", int64_t{1}}, {"activation", std::string("Swish")}};
   auto is_generated = [&](const AttributeSet& attributes, const Tensor& weights) {
@@ -433,18 +466,19 @@ TEST(GeneratedProduct, TakesConvolutionsThatArePointwise) {
   EXPECT_EQ(is_generated(swish, w), describe(best_isa()).has_fma);
   EXPECT_FALSE(is_generated(swish.with("activation", std::string("Relu")), w));  // the library is as fast
   EXPECT_FALSE(is_generated(swish.with("channels_last", int64_t{0}), random_tensor({48, 20, 1, 1}, 2)));
-  EXPECT_FALSE(is_generated(swish.with("strides", Dims{2, 2}), w));
-  EXPECT_FALSE(is_generated(swish.with("pads", Dims{1, 1, 1, 1}), w));
-  EXPECT_FALSE(is_generated(swish, random_tensor({48, 32, 3, 3}, 2)));
+  EXPECT_EQ(is_generated(swish.with("strides", Dims{2, 2}), random_tensor({48, 32, 3, 3}, 2)), describe(best_isa()).has_fma);
+  EXPECT_FALSE(is_generated(swish, random_tensor({48, 32, 3, 3}, 2)));  // Winograd's transform does it
   EXPECT_FALSE(is_generated(swish.with("group", int64_t{2}), random_tensor({48, 16, 1, 1}, 2)));
 }
 
-TEST(Codegen, CostlyActivationsOfWindowsAreLeftToGroups) {
+TEST(Codegen, CostlyActivationsBehindWinogradsTransformAreLeftToGroups) {
   const AttributeSet swish{{"channels_last", int64_t{1}}, {"activation", std::string("Swish")}};
   const bool has_fma = describe(best_isa()).has_fma;
   EXPECT_EQ(pays_here("LoweredConv", swish, Dims{64, 32, 3, 3}), !has_fma);
   EXPECT_EQ(pays_here("LoweredConv", swish, {}), !has_fma);
+  EXPECT_EQ(pays_here("LoweredConv", swish.with("group", int64_t{2}), Dims{64, 32, 5, 5}), !has_fma);
   EXPECT_TRUE(pays_here("LoweredConv", swish, Dims{64, 32, 1, 1}));
+  EXPECT_TRUE(pays_here("LoweredConv", swish.with("strides", Dims{2, 2}), Dims{64, 32, 3, 3}));
   EXPECT_TRUE(pays_here("LoweredConv", swish.with("group", int64_t{64}), Dims{64, 1, 3, 3}));
   EXPECT_TRUE(pays_here("LoweredConv", swish.with("activation", std::string("Relu")), Dims{64, 32, 3, 3}));
   EXPECT_TRUE(pays_here("LoweredMatMul", swish, Dims{64, 32}));

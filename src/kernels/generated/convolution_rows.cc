@@ -56,6 +56,14 @@ bool ConvolutionRows::is_product(const AttributeSet& attributes, const Shape& we
   return attributes.get_int("channels_last", 0) != 0 && attributes.get_int("group", 1) == 1 && weights.size() > 2;
 }
 
+bool has_winograd_window(const AttributeSet& attributes, const Shape& weights) {
+  constexpr int64_t kWindow = 3, kFewestChannels = 16;
+  if (weights.size() != 4 || weights[2] != kWindow || weights[3] != kWindow || attributes.get_int("group", 1) != 1) return false;
+  if (weights[0] < kFewestChannels || weights[1] < kFewestChannels || attributes.get_int("direct", 0) != 0) return false;
+  const Window window = read_window(attributes, 2, std::span(weights).subspan(2));
+  return std::ranges::all_of(window.axes, [](const WindowAxis& axis) { return axis.stride == 1 && axis.dilation == 1; });
+}
+
 std::optional<ConvolutionRows> ConvolutionRows::resolve(const AttributeSet& attributes, const InputShapes& shapes) {
   if (shapes.size() < 2 || !shapes[0] || !shapes[1]) return std::nullopt;
   const Shape &x = *shapes[0], &w = *shapes[1];
@@ -91,8 +99,8 @@ bool ConvolutionRows::is_pointwise() const {
   });
 }
 
-void ConvolutionRows::pack(const IntegerOperands& integers, const std::byte* x, int64_t i, int32_t padding,
-                           void* to) const {
+template <class Fill, class Copy>
+void ConvolutionRows::walk(int64_t i, const Fill& fill, const Copy& copy) const {
   const size_t rank = window_.rank();
   const WindowAxis& last = window_.axes.back();
   boost::container::small_vector<int64_t, 3> starts(rank), taps(rank, 0);
@@ -100,11 +108,8 @@ void ConvolutionRows::pack(const IntegerOperands& integers, const std::byte* x, 
     starts[axis] = window_.axes[axis].start(i % window_.axes[axis].output);
     i /= window_.axes[axis].output;
   }
-  int64_t at = 0;  // in parts
-  auto fill = [&](int64_t pixels) {
-    if (pixels == 0) return;
-    integers.fill(padding, pixels * channels_, to, at);
-    at += pixels * channels_;
+  auto fill_pixels = [&](int64_t pixels) {
+    if (pixels > 0) fill(pixels * channels_);
   };
   // Taps of the last axis that see the input; they lie side by side where they are not apart.
   auto taps_before = [&](int64_t distance) { return last.dilation == 1 ? distance : ceil_div(distance, last.dilation); };
@@ -120,23 +125,77 @@ void ConvolutionRows::pack(const IntegerOperands& integers, const std::byte* x, 
       pixel = pixel * window_.axes[axis].input + place;
     }
     if (!is_inside) {
-      fill(last.kernel);
+      fill_pixels(last.kernel);
     } else {
-      fill(first_inside);
+      fill_pixels(first_inside);
       const int64_t run = last.dilation == 1 ? end_inside - first_inside : 1;
-      for (int64_t tap = first_inside; tap < end_inside; tap += run) {
-        const int64_t from = (pixel * last.input + starts.back() + tap * last.dilation) * channels_;
-        integers.pack(x + from, run * channels_, 1, to, at);
-        at += run * channels_;
-      }
-      fill(last.kernel - end_inside);
+      for (int64_t tap = first_inside; tap < end_inside; tap += run)
+        copy((pixel * last.input + starts.back() + tap * last.dilation) * channels_, run * channels_);
+      fill_pixels(last.kernel - end_inside);
     }
     for (size_t axis = rank - 1; axis-- > 0;) {
       if (++taps[axis] < window_.axes[axis].kernel) break;
       taps[axis] = 0;
     }
   }
+}
+
+void ConvolutionRows::pack(const IntegerOperands& integers, const std::byte* x, int64_t i, int32_t padding, void* to) const {
+  int64_t at = 0;  // in parts
+  const auto fill = [&](int64_t count) {
+    integers.fill(padding, count, to, at);
+    at += count;
+  };
+  const auto copy = [&](int64_t from, int64_t count) {
+    integers.pack(x + from, count, 1, to, at);
+    at += count;
+  };
+  walk(i, fill, copy);
   integers.finish_row(to, at);
+}
+
+void ConvolutionRows::gather(const float* x, int64_t first, int64_t count, float* to, int64_t stride) const {
+  for (int64_t i = first; i < first + count; ++i, to += stride) {
+    float* at = to;
+    const auto fill = [&](int64_t elements) { at = std::fill_n(at, elements, 0.0f); };
+    const auto copy = [&](int64_t from, int64_t elements) {
+      copy_run(reinterpret_cast<const std::byte*>(x + from), elements * int64_t{sizeof(float)}, reinterpret_cast<std::byte*>(at));
+      at += elements;
+    };
+    walk(i, fill, copy);
+  }
+}
+
+std::optional<ConvolutionRows::Lines> ConvolutionRows::lines() const {
+  if (window_.rank() != 2 || window_.axes.back().dilation != 1) return std::nullopt;
+  const WindowAxis &down = window_.axes[0], &across = window_.axes[1];
+  auto sees_padding = [](const WindowAxis& axis) { return axis.start(0) < 0 || axis.start(axis.output - 1) + axis.reach() > axis.input; };
+  Lines lines{.count = down.kernel, .steps = across.kernel * channels_, .pixel = across.stride * channels_, .rows = down.output, .step = down.stride, .reach = down.reach()};
+  lines.is_extended = sees_padding(down) || sees_padding(across);
+  lines.pitch = (lines.is_extended ? extent(across) : across.input) * channels_;
+  lines.image_lines = lines.is_extended ? extent(down) : down.input;
+  lines.apart = down.dilation * lines.pitch;
+  return lines;
+}
+
+int64_t ConvolutionRows::first_window() const {
+  return (window_.axes[0].start(0) * window_.axes[1].input + window_.axes[1].start(0)) * channels_;
+}
+
+void ConvolutionRows::extend(const float* x, int64_t first, int64_t count, float* to) const {
+  const WindowAxis &down = window_.axes[0], &across = window_.axes[1];
+  const int64_t width = extent(across) * channels_, height = extent(down);
+  const int64_t before = std::clamp<int64_t>(-across.start(0), 0, extent(across)), end = std::clamp<int64_t>(across.input - across.start(0), before, extent(across));
+  for (int64_t line = first; line < first + count; ++line, to += width) {
+    const int64_t place = line % height + down.start(0);
+    if (place < 0 || place >= down.input) {
+      std::fill_n(to, width, 0.0f);
+      continue;
+    }
+    const float* from = x + ((line / height * down.input + place) * across.input + across.start(0) + before) * channels_;
+    float* const inside = std::fill_n(to, before * channels_, 0.0f);
+    std::fill(std::copy_n(from, (end - before) * channels_, inside), to + width, 0.0f);
+  }
 }
 
 int64_t ConvolutionRows::extended_parts() const {

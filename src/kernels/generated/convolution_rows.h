@@ -29,8 +29,31 @@ class ConvolutionRows {
   StridedProduct product(const InputShapes& shapes) const;
   // Whether rows of A are those of x.
   bool is_pointwise() const;
-  // Row `i` of x, where padding has that value.
+  // Row `i` of x as integers, where padding has that value.
   void pack(const IntegerOperands& integers, const std::byte* x, int64_t i, int32_t padding, void* to) const;
+
+  // Rows [first, first + count) of x to `to`, where padding is 0.
+  void gather(const float* x, int64_t first, int64_t count, float* to, int64_t stride) const;
+
+  // How windows of two axes lie in an image: each as lines of `steps` elements side by side. Nothing for other windows.
+  struct Lines {
+    int64_t count = 0, steps = 0;  // of a window
+    int64_t apart = 0;             // elements from one to the next
+    int64_t pixel = 0;             // elements from a window to the next one of its row of y
+    int64_t pitch = 0;             // elements of a line of the image
+    int64_t image_lines = 0;       // of an image
+    int64_t rows = 0, step = 0;    // of an image of y; lines of x from a row of y to the next
+    int64_t reach = 0;             // lines that a window goes over
+    bool is_extended = false;      // the image is one with its padding
+
+    // The first line that row `row` of y sees, of all images.
+    int64_t first_line(int64_t row) const { return row / rows * image_lines + row % rows * step; }
+  };
+  std::optional<Lines> lines() const;
+  // Lines [first, first + count) of all images with their padding, which is 0.
+  void extend(const float* x, int64_t first, int64_t count, float* to) const;
+  // Where the first window begins in an image that has no padding, in elements.
+  int64_t first_window() const;
 
   // Parts of the image with all that windows see of its padding; 0 where they do not overlap.
   int64_t extended_parts() const;
@@ -39,6 +62,9 @@ class ConvolutionRows {
   void pack_extended(const IntegerOperands& integers, const void* extended, int64_t begin, int64_t end, std::byte* to, int64_t row_bytes) const;
 
  private:
+  // Row `i` in runs: fill(count) for elements of padding, copy(from, count) for those of the input.
+  template <class Fill, class Copy>
+  void walk(int64_t i, const Fill& fill, const Copy& copy) const;
   // Pixels of the last axis.
   int64_t pixels_of_line() const { return extent(window_.axes.back()); }
   static int64_t extent(const WindowAxis& axis) { return axis.start(axis.output - 1) - axis.start(0) + axis.reach(); }
@@ -46,6 +72,10 @@ class ConvolutionRows {
   int64_t batch_ = 0, channels_ = 0, columns_ = 0;
   Window window_;
 };
+
+// Whether windows are of 3×3 points beside one another, one at each point, of all channels, which Winograd's transform computes with a quarter of the
+// multiplications; `weights` are [out, channels, rows, columns].
+bool has_winograd_window(const AttributeSet& attributes, const Shape& weights);
 
 // The weights as bytes[taps… · channels, out], and back.
 Tensor weights_as_matrix(const Tensor& weights);

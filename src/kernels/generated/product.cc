@@ -13,6 +13,10 @@
 //
 // Rows whose distance lets them share few sets of the cache are copied apart first. Rows that are gathered (gathered_rows.h) are so for a block,
 // and then serve all panels: threads divide the blocks alone.
+//
+// The rows of a convolution are windows. Those of two axes are read where they lie in the image, line by line, and tiles do not go on from one row
+// of the result to the next. An image with padding is copied with it: as a whole where it fits into the cache, else what a block of tiles sees.
+// Other windows are gathered.
 #include "kernels/generated/product.h"
 
 #include <algorithm>
@@ -45,8 +49,9 @@ struct ProductPlan {
         convolution(std::move(windows)),
         gathered(several),
         y_shape(product.y_shape),
+        lines(convolution && layout.code.has_windows ? convolution->lines() : std::nullopt),
         rows(product.y.dims[product.y.rank() - 2]),
-        tiling(rows, layout.code.tile) {
+        tiling(lines ? Tiling(product.y_shape[2], layout.code.tile, rows / product.y_shape[2]) : Tiling(rows, layout.code.tile)) {
     const size_t rank = product.y.rank();
     a_stride = product.a.strides[rank - 2];
     a_step = product.a.strides[rank - 1];
@@ -69,19 +74,30 @@ struct ProductPlan {
       copies = !has_dense_rows || !layout.integers.has_parts_of_a();
       extended_parts = convolution ? convolution->extended_parts() : 0;
     } else {
-      copies = !gathered && (a_step != 1 || (a_stride != layout.code.a_stride && rows > 1));
+      copies = !gathered && !convolution && (a_step != 1 || (a_stride != layout.code.a_stride && rows > 1));
     }
 
     // A block is what stays in the cache beside a panel, but no less than makes reading the panel worthwhile.
     constexpr int64_t kFewestTiles = 4;
-    const int64_t bytes = layout.code.tile.rows * (gathered ? layout.code.a_stride : layout.code.block) * int64_t{sizeof(float)};
+    const bool has_windows = convolution && !layout.code.is_integer();
+    // Windows of a small image are gathered, or the image is extended by its padding, all at once: so that threads may share the panels.
+    if (has_windows) {
+      copied = lines ? (lines->is_extended ? product.y_shape[0] * lines->image_lines * lines->pitch : 0) : rows * layout.code.a_stride;
+      copies = copied > 0 && copied * int64_t{sizeof(float)} <= second_level_cache();
+    } else if (copies) {
+      copied = all_rows() * layout.code.a_stride;
+    }
+    gathers_blocks = gathered || (has_windows && copied > 0 && !copies);
+    int64_t row_elements = layout.code.block;
+    if (gathers_blocks) row_elements = lines ? lines->step * lines->pitch / tiling.rows_of_line + 1 : layout.code.a_stride;
+    const int64_t bytes = layout.code.tile.rows * row_elements * int64_t{sizeof(float)};
     tiles_of_block = std::max(second_level_cache() / 2 / bytes, kFewestTiles);
     const int64_t blocks = (tiling.count + tiles_of_block - 1) / tiles_of_block;
     tiles_of_block = (tiling.count + blocks - 1) / blocks;
   }
 
   int64_t workspace_bytes(const ProductLayout& layout, bool packs_weights) const {
-    const int64_t words = copies ? all_rows() * layout.code.a_stride : 0;
+    const int64_t words = copies ? copied : 0;
     if (!layout.code.is_integer()) return words * int64_t{sizeof(float)};
     const int64_t columns = layout.panels() * layout.code.panel_columns(), packed = packs_weights ? weights * layout.matrix_words() : 0;
     int64_t lines = 0;  // each array begins with a line of its own
@@ -94,10 +110,13 @@ struct ProductPlan {
   std::optional<ConvolutionRows> convolution;
   std::optional<GatheredRows> gathered;
   Shape y_shape;
+  std::optional<ConvolutionRows::Lines> lines;  // of windows that are read where they lie
   int64_t rows = 0;
   Tiling tiling;
   int64_t a_stride = 0, a_step = 0, y_stride = 0;
   std::array<int64_t, 2> addend_strides{};
+  bool gathers_blocks = false;  // of rows, by `gathered` or `convolution`
+  int64_t copied = 0;           // elements or words
   bool copies = false;          // rows of A to where the code expects them
   bool has_dense_rows = false;  // of integers: that become words one behind the other
   int64_t extended_parts = 0;   // of the image of a convolution of integers, with its padding
@@ -191,7 +210,6 @@ class GeneratedProduct : public PreparedKernel {
       std::optional<ConvolutionRows> rows = ConvolutionRows::resolve(data_.attributes, shapes);
       if (!rows) return std::nullopt;
       const StridedProduct product = rows->product(shapes);
-      if (data_.op == kConvolution && !rows->is_pointwise()) return std::nullopt;
       if (rows->is_pointwise()) rows.reset();
       return ProductPlan(std::move(shapes), product, layout_, std::move(rows));
     }
@@ -290,12 +308,14 @@ class GeneratedProduct : public PreparedKernel {
     arguments[kB] = address_of(weights_.raw());
     if (is_integer) {
       prepare_integers(context, plan, arguments);
-    } else if (!plan.gathered) {
+    } else if (!plan.gathers_blocks) {
       const float* a = context.input(0).data<float>().data();
+      if (plan.lines && !plan.copies) a += plan.convolution->first_window();
       arguments[kA] = address_of(plan.copies ? copy_rows(context, plan, a) : a);
     }
     if (layout_.code.takes_sizes()) {
-      arguments[kAStride] = layout_.code.a_stride;
+      arguments[kAStride] = plan.lines ? plan.lines->pixel : layout_.code.a_stride;
+      arguments[kLines] = 1;
       arguments[kPanelStride] = layout_.code.depth * layout_.code.panel_columns();
     }
     arguments[kYStride] = plan.y_stride;
@@ -304,7 +324,7 @@ class GeneratedProduct : public PreparedKernel {
       arguments[kAddend0 + 2 * i] = address_of(context.input(2 + i).data<float>().data());
       arguments[kAddend0Stride + 2 * i] = plan.addend_strides[i];
     }
-    if (plan.gathered) return run_gathered(context, plan, arguments);
+    if (plan.gathers_blocks) return run_gathered(context, plan, arguments);
     const int64_t panels = layout_.panels(),
                   blocks = (plan.tiling.count + plan.tiles_of_block - 1) / plan.tiles_of_block;
     // Reading weights takes as long as multiplying so many rows by them.
@@ -331,10 +351,22 @@ class GeneratedProduct : public PreparedKernel {
       for (int64_t block = begin; block < end; ++block) {
         const int64_t first_tile = tiles * block / blocks, last_tile = tiles * (block + 1) / blocks;
         const int64_t row = plan.tiling.first_row(first_tile), rows = plan.tiling.first_row(last_tile) - row;
-        Scratch<float> gathered(static_cast<size_t>(rows * stride));
-        plan.gathered->gather(entry(kGatherEntry), layout_.code.isa, context, row, rows, gathered.data(), stride);
+        int64_t first = row * stride, count = rows * stride;  // elements
+        if (plan.lines) {
+          const int64_t first_line = plan.lines->first_line(plan.tiling.line_of(first_tile));
+          first = first_line * plan.lines->pitch;
+          count = (plan.lines->first_line(plan.tiling.line_of(last_tile - 1)) + plan.lines->reach - first_line) * plan.lines->pitch;
+        }
+        Scratch<float> gathered(static_cast<size_t>(count));
+        if (plan.gathered) {
+          plan.gathered->gather(entry(kGatherEntry), layout_.code.isa, context, row, rows, gathered.data(), stride);
+        } else if (plan.lines) {
+          plan.convolution->extend(context.input(0).data<float>().data(), first / plan.lines->pitch, count / plan.lines->pitch, gathered.data());
+        } else {
+          plan.convolution->gather(context.input(0).data<float>().data(), row, rows, gathered.data(), stride);
+        }
         std::array<int64_t, kProductArguments> of_block = arguments;
-        of_block[kA] = address_of(gathered.data()) - bytes(row * stride);
+        of_block[kA] = address_of(gathered.data()) - bytes(first);
         run_block(plan, of_block, 0, first_tile, last_tile, 0, layout_.panels());
       }
     });
@@ -366,8 +398,14 @@ class GeneratedProduct : public PreparedKernel {
     const int64_t all_rows = plan.tiling.first_row(last_tile) - first_row;
     Scratch<float> sums(block_depth < depth ? static_cast<size_t>(all_rows * count * width) : 0);
     Scratch<float> dequantized(dequantizes ? static_cast<size_t>(block_depth * width) : 0);
+    const ConvolutionRows::Lines* lines = plan.lines ? &*plan.lines : nullptr;
     for (int64_t k = 0; k < depth; k += block_depth) {
       arguments[kSteps] = std::min(block_depth, depth - k);
+      if (lines) {
+        arguments[kLines] = arguments[kSteps] / lines->steps;
+        arguments[kLineStride] = lines->apart;
+        arguments[kSteps] = lines->steps;
+      }
       arguments[kIsFirst] = k == 0;
       arguments[kIsLast] = k + block_depth >= depth;
       for (int64_t panel = first_panel; panel < first_panel + count; panel += together) {
@@ -388,7 +426,8 @@ class GeneratedProduct : public PreparedKernel {
         for (int64_t tile = first_tile; tile < last_tile; ++tile) {
           const int64_t row = plan.tiling.first_row(tile);
           const int rows = plan.tiling.rows_of(tile), at_once = layout_.code.panels_at_once(rows);
-          arguments[kA] = a + bytes(row * a_stride + k);
+          arguments[kA] = a + bytes(lines ? lines->first_line(plan.tiling.line_of(tile)) * lines->pitch + plan.tiling.first_row_of_line(tile) * lines->pixel + k / lines->steps * lines->apart
+                                          : row * a_stride + k);
           arguments[kY] = y + (row * plan.y_stride + column) * y_bytes;
           arguments[kAddend0] = addends[0] + bytes(row * plan.addend_strides[0] + column);
           arguments[kAddend1] = addends[1] + bytes(row * plan.addend_strides[1] + column);
@@ -475,9 +514,15 @@ class GeneratedProduct : public PreparedKernel {
   const float* copy_rows(KernelContext& context, const ProductPlan& plan, const float* from) const {
     const int64_t depth = layout_.code.depth, stride = layout_.code.a_stride,
                   rows = std::ssize(plan.matrices) * plan.rows;
-    auto* to = static_cast<float*>(context.workspace(static_cast<size_t>(bytes(rows * stride))));
+    auto* to = static_cast<float*>(context.workspace(static_cast<size_t>(bytes(plan.copied))));
     constexpr int64_t kWork = 1 << 14;
+    if (plan.lines) {
+      const int64_t pitch = plan.lines->pitch;
+      parallel_for(plan.copied / pitch, grain_of(kWork, pitch), [&](int64_t begin, int64_t end) { plan.convolution->extend(from, begin, end - begin, to + begin * pitch); });
+      return to;
+    }
     parallel_for(rows, grain_of(kWork, depth), [&](int64_t begin, int64_t end) {
+      if (plan.convolution) return plan.convolution->gather(from, begin, end - begin, to + begin * stride, stride);
       for (int64_t i = begin; i < end; ++i) {
         const float* row = from + plan.matrices[static_cast<size_t>(i / plan.rows)].a + i % plan.rows * plan.a_stride;
         if (plan.a_step == 1) {
@@ -531,8 +576,9 @@ bool prefers_generated_product(const KernelData& data) {
   if (!rows.is_static()) return data.op != kConvolution;
   const std::optional<ProductLayout> layout = lay_out_product(data, ProductAttributes(data));
   if (!layout) return false;
+  if (data.op == kConvolution && has_winograd_window(data.attributes, data.input(1).constant.shape())) return false;
   const bool has_fast_epilogue = describe(layout->code.isa).has_fma && is_costly(layout->code.epilogue.activation);
-  return has_fast_epilogue || element_count(*rows.shape) <= kFewRows * layout->code.depth;
+  return has_fast_epilogue || element_count(*rows.shape) <= kFewRows * (layout->depth / layout->taps);
 }
 
 std::unique_ptr<PreparedKernel> prepare_product(KernelData& data, ProductGenerator generate) {

@@ -53,13 +53,22 @@ struct Tile {
 
 // Rows of equal tiles, but for one: `wide` tiles of rows + 1 come first.
 struct Tiling {
-  int64_t count = 0, wide = 0;
+  int64_t count_of_line = 0, count = 0, wide = 0;
   int rows = 0;
+  int64_t rows_of_line = 0;
 
-  Tiling(int64_t total, const Tile& tile)
-      : count((total + tile.rows - 1) / tile.rows), wide(total % count), rows(static_cast<int>(total / count)) {}
-  int64_t first_row(int64_t i) const { return i * rows + std::min(i, wide); }
-  int rows_of(int64_t i) const { return rows + (i < wide ? 1 : 0); }
+  // The same for each of some lines of `total` rows.
+  Tiling(int64_t total, const Tile& tile, int64_t lines = 1)
+      : count_of_line((total + tile.rows - 1) / tile.rows),
+        count(lines * count_of_line),
+        wide(total % count_of_line),
+        rows(static_cast<int>(total / count_of_line)),
+        rows_of_line(total) {}
+  int64_t line_of(int64_t i) const { return i / count_of_line; }
+  // In the line; of all.
+  int64_t first_row_of_line(int64_t i) const { return i % count_of_line * rows + std::min(i % count_of_line, wide); }
+  int64_t first_row(int64_t i) const { return line_of(i) * rows_of_line + first_row_of_line(i); }
+  int rows_of(int64_t i) const { return rows + (i % count_of_line < wide ? 1 : 0); }
 };
 
 // What is multiplied in a step: elements, or the parts of a word.
@@ -89,6 +98,7 @@ struct ProductCode {
   int64_t scale_block = 0;     // of few bits: steps over k that share a scale
   bool has_zeros = false;      // of few bits: with zero points of 8 bits; else all are 0
   bool has_open_sizes = false;  // of floats: depth and strides are arguments, as of integers
+  bool has_windows = false;     // of floats: the sum goes over some lines, each of so many steps, which lie apart in A
   bool has_column_zeros = false;  // of integers: not all Zᵇ are 0
   Scale scale = Scale::None;      // of integers; without one there is no epilogue
   DType result = DType::F32;      // I8, U8: quantized behind the epilogue
@@ -155,7 +165,11 @@ enum ProductArgument : uint8_t {
   kQuantization,
   kAStride,      // where the code takes sizes
   kPanelStride,  // elements or words of a panel; likewise
+  // Of windows only.
+  kLines,       // each of kSteps
+  kLineStride,  // elements of A from line to line
   kProductArguments,
+  kWindowArguments = kLines,
   kFloatArguments = kColumnTerms
 };
 

@@ -13,7 +13,7 @@ namespace anfora::kernels::generated {
 namespace {
 
 // Of the layout of code; another generator's is not taken.
-constexpr int64_t kCodeVersion = 4;
+constexpr int64_t kCodeVersion = 5;
 
 // Columns below which the last panel would be mostly empty. Nobody else computes products of integers fast.
 constexpr int64_t kFewestColumns = 16;
@@ -24,6 +24,13 @@ int rows_in_one_set(int64_t stride, int rows) {
   std::array<int, kSets> count{};
   for (int row = 0; row < rows; ++row) ++count[static_cast<size_t>(row * stride / kLineElements % kSets)];
   return *std::ranges::max_element(count);
+}
+
+// As product_block(), whole lines of windows.
+int64_t block_of_lines(int64_t depth, const Shape& weights) {
+  const int64_t line = weights.back() * weights[1], lines = depth / line, of_block = std::max<int64_t>(product_block(depth) / line, 1);
+  const int64_t blocks = (lines + of_block - 1) / of_block;
+  return (lines + blocks - 1) / blocks * line;
 }
 
 }  // namespace
@@ -107,7 +114,7 @@ Tensor pack_elements(const Tensor& tensor, const StridedOperand& matrix, const P
       const int64_t columns = std::min(width, layout.columns - panel * width);
       for (int64_t k = 0; k < depth; ++k) {
         Element* row = to + (panel * depth + k) * width;
-        const Element* source = from + k * matrix.strides[0] + panel * width * matrix.strides[1];
+        const Element* source = from + layout.step_offset(matrix, k) + panel * width * matrix.strides[1];
         for (int64_t n = 0; n < columns; ++n) row[n] = source[n * matrix.strides[1]];
         std::fill(row + columns, row + width, Element{});
       }
@@ -125,7 +132,7 @@ Tensor unpack_elements(const Tensor& packed, const Shape& shape, const StridedOp
   auto* to = static_cast<Element*>(tensor.raw());
   for (int64_t k = 0; k < depth; ++k) {
     for (int64_t n = 0; n < layout.columns; ++n)
-      to[k * matrix.strides[0] + n * matrix.strides[1]] = from[(n / width * depth + k) * width + n % width];
+      to[layout.step_offset(matrix, k) + n * matrix.strides[1]] = from[(n / width * depth + k) * width + n % width];
   }
   return tensor;
 }
@@ -156,8 +163,8 @@ std::optional<StridedOperand> weights_matrix(const KernelData& data, const Produ
   if (data.op == kConvolution || data.op == kPointwise) {
     const int64_t channels = shape.size() > 2 ? shape[1] : 0;
     if (data.op == kConvolution && !ConvolutionRows::is_product(data.attributes, shape)) return std::nullopt;
-    if (element_count(shape) != shape[0] * channels) return std::nullopt;
-    return StridedOperand::dense(Shape{shape[0], channels}, std::array<int64_t, 2>{1, 0});
+    if (channels == 0 || (data.op == kPointwise && element_count(shape) != shape[0] * channels)) return std::nullopt;
+    return StridedOperand::dense(Shape{shape[0], element_count(shape) / shape[0]}, std::array<int64_t, 2>{1, 0});
   }
   if (data.op == kIntegerConvolution) {
     if (!ConvolutionRows::is_product(data.attributes, shape)) return std::nullopt;
@@ -191,6 +198,7 @@ std::optional<ProductLayout> lay_out_product(const KernelData& data, const Produ
   ProductLayout layout;
   layout.depth = weights->dims[0];
   layout.columns = weights->dims[1];
+  if (data.op == kConvolution) layout.taps = layout.depth / data.input(1).constant.dim(1);
   ProductCode& code = layout.code;
   code.epilogue.scale = attributes.alpha();
   if (!read_activation(data.attributes, code.epilogue)) return std::nullopt;
@@ -224,6 +232,8 @@ std::optional<ProductLayout> lay_out_product(const KernelData& data, const Produ
   code.block = product_block(code.depth);
   if (is_of_few_bits(code.weights) && !read_few_bits(data, *weights, code)) return std::nullopt;
   code.a_stride = row_stride(code.depth, code.tile);
+  code.has_windows = layout.taps > 1;
+  if (code.has_windows) code.block = block_of_lines(layout.depth, data.input(1).constant.shape());
   // Where masks cost nothing, code that takes sizes has them always: so more layers share it.
   code.has_edge = layout.columns % code.panel_columns() != 0 || (code.takes_sizes() && describe(code.isa).has_masks);
   return layout;

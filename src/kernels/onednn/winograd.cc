@@ -21,6 +21,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "kernels/generated/convolution_rows.h"
 #include "kernels/onednn/epilogue.h"
 #include "kernels/onednn/families.h"
 #include "kernels/onednn/primitive.h"
@@ -138,14 +139,6 @@ bool is_worthwhile(const WinogradShape& s) {
   const double direct = kWindow * kWindow * C * K * (points + kOfWeight);
   const double transformed = kMatrices * (C * K * (tiles + kOfWeight) + kOfTransform * tiles * (C + K));
   return transformed < 0.9 * direct;
-}
-
-// Whether windows are of 3×3 points beside one another, one at each point, of all channels; `weights` are [K, C, rows, columns].
-bool has_winograd_window(const AttributeSet& attributes, const Shape& weights) {
-  if (weights.size() != 4 || weights[2] != kWindow || weights[3] != kWindow || attributes.get_int("group", 1) != 1) return false;
-  if (weights[0] < kWinogradLine || weights[1] < kWinogradLine) return false;
-  const Window window = read_window(attributes, 2, std::span(weights).subspan(2));
-  return std::ranges::all_of(window.axes, [](const WindowAxis& axis) { return axis.stride == 1 && axis.dilation == 1; });
 }
 
 // The 36 products of a number of tiles with the weights.
@@ -472,7 +465,7 @@ std::unique_ptr<PreparedKernel> prepare_winograd(KernelData& data) {
   const AttributeSet& attributes = data.attributes;
   if (attributes.get_int("channels_last", 0) == 0 || attributes.get_int("direct", 0) != 0) return nullptr;
   if (data.input(0).dtype != DType::F32 || !data.input(1).constant.defined()) return nullptr;
-  if (!has_winograd_window(attributes, data.input(1).constant.shape())) return nullptr;
+  if (!generated::has_winograd_window(attributes, data.input(1).constant.shape())) return nullptr;
   return prepare_shaped<Winograd>(data);
 }
 
