@@ -1,14 +1,16 @@
 // An operator of the program's own: declared, computed, and used by a model.
 //
-//     operators examples/models/scaled_add.ir
+//     operators examples/models/scaled_add.ir [scaled_add.anf]
+//
+// The second file is the compiled model, for a program like compiled.cc.
 #include <anfora/model.h>
 #include <anfora/operator.h>
 
 #include <cstdio>
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: operators MODEL.ir\n");
+  if (argc != 2 && argc != 3) {
+    std::fprintf(stderr, "usage: operators MODEL.ir [MODEL.anf]\n");
     return 2;
   }
   try {
@@ -28,6 +30,7 @@ int main(int argc, char** argv) {
     anfora::Model model = anfora::Model::load(argv[1]);
     model.optimize();
     const anfora::Executable executable = std::move(model).compile();
+    if (argc == 3) executable.save(argv[2]);
     const anfora::Tensor x = anfora::Tensor::from<float>(anfora::Shape{1, 4}, std::vector<float>{1, 2, 3, 4});
     const anfora::Tensor y = anfora::Tensor::from<float>(anfora::Shape{1, 4}, std::vector<float>{1, -1, 1, -1});
     for (const auto& [name, tensor] : executable.run({{"x", x}, {"y", y}})) {

@@ -12,27 +12,13 @@
 // Models that use the operator (here: ScaledAdd of the domain "my") are loaded, typed, optimized and run from then on.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <functional>
 #include <map>
-#include <span>
 #include <string>
-#include <string_view>
-#include <variant>
-#include <vector>
 
 #include "anfora/error.h"
-#include "anfora/tensor.h"
-
-namespace anfora::kernels {
-class KernelContext;
-}
+#include "anfora/kernel.h"
 
 namespace [[gnu::visibility("default")]] anfora {
-
-// An attribute's default, which says its kind, too.
-using AttributeDefault = std::variant<int64_t, float, std::string, std::vector<int64_t>, std::vector<float>>;
 
 struct OperatorDeclaration {
   std::string name;  // "domain::Name"
@@ -46,40 +32,5 @@ struct OperatorDeclaration {
 
 // Throws InvalidArgument where there is such an operator, and where a part of the declaration is malformed.
 void register_operator(const OperatorDeclaration& declaration);
-
-// One invocation of a kernel. What it refers to is there until the kernel returns.
-class KernelCall {
- public:
-  size_t num_inputs() const;
-  const Tensor& input(size_t i) const;  // throws InvalidArgument where there is none
-  size_t num_outputs() const;
-  // Memory for a result, not initialized. Every result is made once.
-  Tensor& output(size_t i, DType dtype, std::span<const int64_t> shape);
-
-  // Attributes, with their defaults. Throw InvalidArgument where there is none of that kind.
-  int64_t integer(std::string_view attribute) const;
-  float number(std::string_view attribute) const;
-  std::string text(std::string_view attribute) const;
-  std::vector<int64_t> integers(std::string_view attribute) const;
-  std::vector<float> numbers(std::string_view attribute) const;
-  AttributeDefault attribute(std::string_view attribute) const;
-
- private:
-  friend struct OperatorKernel;
-  using Defaults = std::map<std::string, AttributeDefault, std::less<>>;
-  KernelCall(kernels::KernelContext& context, const Defaults& defaults);
-  template <class T>
-  T get(std::string_view attribute) const;
-
-  kernels::KernelContext& context_;
-  const Defaults& defaults_;
-  std::vector<const Tensor*> outputs_;
-};
-
-using Kernel = std::function<void(KernelCall&)>;
-
-// How an operator is computed: one of yours, or one of Anfora's, whose own kernels it is preferred to. Several threads may run it at once. The
-// latest one holds for what is compiled from then on; after an empty one, Anfora's own do. Throws NotFound where there is no such operator.
-void register_kernel(std::string_view name, Kernel kernel);
 
 }  // namespace anfora

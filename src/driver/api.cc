@@ -1,19 +1,12 @@
-// The public API (include/anfora/model.h) over the driver: only values of public types cross it.
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <algorithm>
-#include <boost/container/small_vector.hpp>
+// The public API for models (include/anfora/model.h) over the driver: only values of public types cross it.
 #include <chrono>
 
 #include "anfora/model.h"
-#include "driver/compiled.h"
 #include "driver/interface.h"
 #include "driver/optimize.h"
 #include "driver/session.h"
 #include "ir/readable.h"
-#include "ops/registry.h"
-#include "support/nearest.h"
+#include "runtime/public_executable.h"
 
 namespace anfora {
 namespace {
@@ -61,13 +54,8 @@ driver::OptimizeOptions of_driver(const OptimizeOptions& options) {
           .rules = options.rules};
 }
 
-Error moved_from(const char* what) {
-  return Error(ErrorCode::InvalidArgument, fmt::format("this {} was moved from", what))
-      .with_hint("compile() consumes a model");
-}
-
-void require_threads(int threads) {
-  if (threads < 0) throw Error(ErrorCode::InvalidArgument, fmt::format("{} is no number of threads", threads));
+Error moved_from() {
+  return Error(ErrorCode::InvalidArgument, "this model was moved from").with_hint("compile() consumes a model");
 }
 
 }  // namespace
@@ -77,11 +65,6 @@ struct Model::State {
   driver::LoadedModel loaded;
   driver::ModelSource source;
   std::vector<driver::OptimizeOptions> optimized;
-};
-
-struct Executable::State {
-  std::vector<ValueInfo> inputs, outputs;
-  driver::Session session;
 };
 
 Model::Model(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -105,7 +88,7 @@ Model Model::load(std::span<const std::byte> bytes, std::shared_ptr<void> owner)
 }
 
 Model::State& Model::state() const {
-  if (!state_) throw moved_from("model");
+  if (!state_) throw moved_from();
   return *state_;
 }
 
@@ -145,8 +128,8 @@ void Model::save(const std::filesystem::path& path, const std::string& opset) co
 }
 
 Executable Model::compile(const CompileOptions& options) && {
-  if (!state_) throw moved_from("model");
-  require_threads(options.threads);
+  if (!state_) throw moved_from();
+  runtime::require_threads(options.threads);
   std::unique_ptr<State> state = std::move(state_);
   driver::LoadedModel loaded = std::move(state->loaded);
   std::vector<ValueInfo> inputs = describe(driver::inputs_of(*loaded.module));
@@ -159,84 +142,9 @@ Executable Model::compile(const CompileOptions& options) && {
                                    .math = promise_of(options.math),
                                    .donate = options.donate,
                                    .tune = of_driver(options.tune)};
+  auto session = std::make_unique<driver::Session>(std::move(*loaded.module), state->source, std::move(prepare), how);
   return Executable(std::unique_ptr<Executable::State>(
-      new Executable::State{std::move(inputs), std::move(outputs),
-                            driver::Session(std::move(*loaded.module), state->source, std::move(prepare), how)}));
+      new Executable::State{std::move(inputs), std::move(outputs), std::move(session)}));
 }
-
-Executable Executable::load(const std::filesystem::path& path, int threads) {
-  require_threads(threads);
-  runtime::Executable compiled = runtime::load_artifact(path, {.threads = threads});
-  const std::unique_ptr<ir::Context> context = ops::make_context();
-  std::vector<ValueInfo> inputs = describe(driver::named_types(*context, compiled.inputs()));
-  std::vector<ValueInfo> outputs = describe(driver::named_types(*context, compiled.outputs()));
-  return Executable(std::unique_ptr<Executable::State>(
-      new Executable::State{std::move(inputs), std::move(outputs), driver::Session(std::move(compiled))}));
-}
-
-void Executable::save(const std::filesystem::path& path) const {
-  runtime::save_artifact(state().session.executable(), path);
-}
-
-Executable::Executable(std::unique_ptr<State> state) : state_(std::move(state)) {}
-Executable::Executable(Executable&&) noexcept = default;
-Executable& Executable::operator=(Executable&&) noexcept = default;
-Executable::~Executable() = default;
-
-std::vector<ValueInfo> Executable::inputs() const { return state().inputs; }
-std::vector<ValueInfo> Executable::outputs() const { return state().outputs; }
-
-Executable::State& Executable::state() const {
-  if (!state_) throw moved_from("executable");
-  return *state_;
-}
-
-namespace {
-
-// As many as models have as a rule: a run allocates none.
-using Data = boost::container::small_vector<Datum, 16>;
-
-// By position; None for what is not given.
-Data in_order(const NamedTensors& tensors, const std::vector<ValueInfo>& infos, const char* what) {
-  Data data(infos.size());
-  size_t known = 0;
-  for (size_t i = 0; i < infos.size(); ++i) {
-    auto given = tensors.find(infos[i].name);
-    if (given == tensors.end()) continue;
-    data[i] = given->second;
-    ++known;
-  }
-  if (known == tensors.size()) return data;
-  std::vector<std::string> names;
-  for (const ValueInfo& info : infos) names.push_back(info.name);
-  auto unknown = std::ranges::find_if(
-      tensors, [&](const auto& tensor) { return std::ranges::find(names, tensor.first) == names.end(); });
-  throw unknown_name(what, unknown->first, names);
-}
-
-}  // namespace
-
-NamedTensors Executable::run(const NamedTensors& inputs) const {
-  State& from = state();
-  Data results(from.outputs.size());
-  from.session.run(in_order(inputs, from.inputs, "input"), results);
-  NamedTensors outputs;
-  for (size_t i = 0; i < results.size(); ++i) {
-    const ValueInfo& info = from.outputs[i];
-    if (!results[i].is_tensor()) {
-      throw Error(ErrorCode::Unsupported, fmt::format("output '{}' is {}, not a tensor", info.name, info.type));
-    }
-    outputs.emplace(info.name, std::move(results[i].tensor()));
-  }
-  return outputs;
-}
-
-void Executable::run(const NamedTensors& inputs, const NamedTensors& outputs) const {
-  State& from = state();
-  Data results = in_order(outputs, from.outputs, "output");
-  from.session.run(in_order(inputs, from.inputs, "input"), results);
-}
-
-const char* version() { return ANFORA_VERSION; }
 
 }  // namespace anfora

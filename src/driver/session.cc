@@ -15,12 +15,6 @@ Session::Session(ir::Module&& module, ModelSource source, Prepare prepare, const
   options_.tune_inputs.reset();
 }
 
-Session::Session(runtime::Executable executable)
-    : source_(std::filesystem::path()), may_contradict_(false), compiled_(), current_(nullptr) {
-  compiled_.emplace_back(new Compiled{DeclaredShapes(), std::move(executable)});
-  current_ = compiled_.back().get();
-}
-
 const Session::Compiled& Session::compile_apart(const Contradiction& found) {
   std::lock_guard lock(mutex_);
   const size_t known = apart_.size();

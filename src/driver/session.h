@@ -16,23 +16,24 @@
 
 #include "driver/declared_shapes.h"
 #include "driver/model.h"
+#include "runtime/runnable_program.h"
 
 namespace anfora::driver {
 
-class Session {
+class Session : public runtime::RunnableProgram {
  public:
   // What was done to the module since it was read: done again where the model is read again.
   using Prepare = std::function<void(ir::Module&)>;
 
   // Consumes the module, but not its context, which is needed no more afterwards.
   Session(ir::Module&& module, ModelSource source, Prepare prepare, const CompileOptions& options = {});
-  // Of a model that is compiled already: the names of its dimensions hold.
-  explicit Session(runtime::Executable executable);
 
-  const runtime::Executable& executable() const { return current_.load(std::memory_order_acquire)->executable; }
+  const runtime::Executable& executable() const override {
+    return current_.load(std::memory_order_acquire)->executable;
+  }
   // Inputs and outputs by position, as runtime::Executable::run() takes them. Errors of kernels are those of the model as it was
   // written.
-  void run(std::span<const Datum> inputs, std::span<Datum> outputs, const runtime::RunOptions& options = {});
+  void run(std::span<const Datum> inputs, std::span<Datum> outputs, const runtime::RunOptions& options = {}) override;
   std::vector<Datum> run(std::vector<Datum> inputs, const runtime::RunOptions& options = {});
   // Inputs by name.
   std::vector<Datum> run(runtime::NamedData inputs, const runtime::RunOptions& options = {});

@@ -143,7 +143,7 @@ struct Operator {
   std::vector<AttributeDeclaration> attributes;
   std::vector<TypeVariable> variables;
 
-  // Of a caller's own: the types, as ops/signature.h has it; else empty.
+  // Of a caller's own: the types, as kernels/operator_signature.h has it; else empty.
   std::string signature;
   // Types of the outputs from those of the inputs; see ops/inference.h. Null: unknown outputs.
   void (*infer)(ops::InferenceContext&) = nullptr;

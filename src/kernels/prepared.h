@@ -47,6 +47,8 @@ struct KernelData {
   AttributeSet attributes;
   std::vector<InputDescription> inputs;  // trailing omitted inputs may be missing
   size_t num_outputs = 1;
+  // Of one that a registered kernel computes (anfora/kernel.h): the operator's types, by which results are checked; may be empty.
+  std::string signature;
 
   // What preparing it adds.
   std::string implementation;          // "onednn:convolution", "reference"; set before: asked for, whatever is expected to be faster

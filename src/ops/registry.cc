@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "anfora/error.h"
+#include "kernels/registered.h"
 
 namespace anfora::ops {
 
@@ -24,6 +25,14 @@ ir::OperatorTable& table() {
   }();
   return *all;
 }
+
+// A kernel may be registered before anything else asks for an operator.
+std::string qualified_name(std::string_view name) {
+  if (const ir::Operator* op = table().find(name)) return op->qualified;
+  throw Error(ErrorCode::NotFound, fmt::format("there is no operator {}", name))
+      .with_hint("register_operator() declares one");
+}
+[[maybe_unused]] const bool qualifies_names = (kernels::qualify_operators_by(qualified_name), true);
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 #include "plan/compile.h"
 
 #include "anfora/error.h"
+#include "ir/readable.h"
 #include "plan/emit.h"
 #include "plan/lower.h"
 #include "plan/program_builder.h"
@@ -26,14 +27,18 @@ runtime::Structure structure_of(const ir::Type* type) {
 runtime::ValueSpec describe_value(std::string name, const ir::Type* type, FunctionSymbols& symbols) {
   runtime::ValueSpec spec;
   spec.name = std::move(name);
-  spec.type = type ? to_string(type) : "any[*]";
+  spec.type = type ? ir::readable(type) : "any[*]";
   spec.is_tensor = !type || type->is_tensor();
   spec.structure = structure_of(type);
   if (!type || !type->is_tensor()) return spec;
   spec.dtype = type->dtype();
   if (type->has_rank()) {
     spec.dims.emplace();
-    for (ir::Dim dim : type->dims()) spec.dims->push_back(symbols.lower(dim));
+    for (ir::Dim dim : type->dims()) {
+      spec.dims->push_back(symbols.lower(dim));
+      const bool has_name = dim.is_symbol() && !ir::is_generated(dim.symbol_name());
+      spec.sizes.emplace_back(has_name ? dim.symbol_name() : "");
+    }
   }
   return spec;
 }

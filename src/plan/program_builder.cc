@@ -231,8 +231,15 @@ uint32_t ProgramBuilder::add_failure(std::string_view reason) {
 // False where no implementation applies.
 bool ProgramBuilder::prepare(const ir::Apply& node, size_t first_operand, runtime::Kernel& kernel) const {
   for (const ir::Use& use : node.operands().subspan(first_operand)) kernel.inputs.push_back(describe_input(*use.node));
-  kernel.prepared = kernels::prepare_registered(kernel);
-  if (kernel.prepared) return true;
+  if (kernels::is_registered(kernel.op)) {
+    for (const ir::AttributeDeclaration& attribute : node.op().attributes) {
+      if (attribute.otherwise && !kernel.attributes.has(attribute.name))
+        kernel.attributes = kernel.attributes.with(attribute.name, *attribute.otherwise);
+    }
+    kernel.signature = node.op().signature;
+    kernel.prepared = kernels::prepare_registered(kernel);
+    if (kernel.prepared) return true;
+  }
   const std::vector<const kernels::PreparedRegistry*> all = registries(options_);
   const std::vector<std::string> chosen = options_.choice ? options_.choice(kernel) : std::vector<std::string>();
   for (const std::string& name : chosen) {

@@ -214,8 +214,8 @@ static void serialize(A& archive, Origin& origin) {
 }
 template <class A>
 static void serialize(A& archive, Kernel& kernel) {
-  archive(kernel.op, kernel.attributes, kernel.inputs, kernel.num_outputs, kernel.implementation, kernel.packed,
-          kernel.workspace_bytes, kernel.reference_name, kernel.reusable);
+  archive(kernel.op, kernel.attributes, kernel.inputs, kernel.num_outputs, kernel.signature, kernel.implementation,
+          kernel.packed, kernel.workspace_bytes, kernel.reference_name, kernel.reusable);
 }
 template <class A>
 static void serialize(A& archive, SymbolSource& source) {
@@ -255,7 +255,8 @@ static void load(cereal::BinaryInputArchive& archive, Structure& structure) {
 }
 template <class A>
 static void serialize(A& archive, ValueSpec& spec) {
-  archive(spec.name, spec.type, spec.is_tensor, spec.structure, spec.dtype, spec.dims, spec.otherwise, spec.is_donated);
+  archive(spec.name, spec.type, spec.sizes, spec.is_tensor, spec.structure, spec.dtype, spec.dims, spec.otherwise,
+          spec.is_donated);
 }
 template <class A>
 static void serialize(A& archive, Signature::Symbol& symbol) {
@@ -269,7 +270,7 @@ static void serialize(A& archive, Signature& signature) {
 namespace {
 
 constexpr char kMagic[8] = {'\x7f', 'A', 'N', 'F', 'O', 'R', 'A', '\n'};
-constexpr uint32_t kFormat = 3;
+constexpr uint32_t kFormat = 4;
 
 struct Header {
   char magic[8] = {};

@@ -83,9 +83,10 @@ void check_input(const Signature& signature, size_t index, const Arguments& argu
             fmt::format("{} is {} by input '{}'", symbol.name, symbols[s], signature.inputs[symbol.input].name));
       }
     }
-    throw wrong_input(spec, given,
-                      fmt::format("dimension {} must be {}{}{}", axis, *wanted, reasons.empty() ? "" : ": ",
-                                  fmt::join(reasons, ", ")));
+    throw wrong_input(
+        spec, given,
+        fmt::format("dimension {} must be {}{}{}{}", axis, *wanted, reasons.empty() ? "" : ": ",
+                    fmt::join(reasons, ", "), reasons.empty() ? "" : "; a compiled model takes one size for a name"));
   }
 }
 

@@ -27,6 +27,7 @@ struct Structure {
 struct ValueSpec {
   std::string name;
   std::string type;                // as people write it: "f32[N, 128]"
+  std::vector<std::string> sizes;  // of a tensor with a rank, the names of its sizes: "N", or empty
   bool is_tensor = true;           // false: a sequence, map or optional
   Structure structure;             // of that
   DType dtype = DType::Undefined;  // Undefined: any

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # usage: check.sh BUILD SOURCE GENERATOR
-# Installs to a new folder, moves it, and from there builds and runs examples/cpp with find_package(anfora).
+# Installs to a new folder, moves it, and from there builds and runs examples/cpp with find_package(anfora); and so the component
+# `runtime` alone, with what of examples/cpp needs no compiler.
 # The environment has no LD_LIBRARY_PATH: the libraries have to find each other by themselves.
 set -euo pipefail
 build=$1 source=$2 generator=$3
@@ -8,19 +9,51 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 unset LD_LIBRARY_PATH
 
-cmake --install "$build" --prefix "$scratch/first" >"$scratch/install.log" || { cat "$scratch/install.log"; exit 1; }
-mv "$scratch/first" "$scratch/moved"
-if grep -rlI "$build" "$scratch/moved"; then
-  echo "these installed files name the build folder"
-  exit 1
-fi
+# install_to NAME [argument of cmake --install…]
+install_to() {
+  local name=$1; shift
+  cmake --install "$build" --prefix "$scratch/first" "$@" >"$scratch/install.log" || { cat "$scratch/install.log"; exit 1; }
+  mv "$scratch/first" "$scratch/$name"
+  if grep -rlI "$build" "$scratch/$name"; then
+    echo "these installed files name the build folder"
+    exit 1
+  fi
+}
 
+# build_example FOLDER INSTALLED BUILT
+build_example() {
+  cmake -S "$source/examples/$1" -B "$scratch/$3" -G "$generator" -DCMAKE_PREFIX_PATH="$scratch/$2" \
+    -DCMAKE_BUILD_TYPE=Release >"$scratch/configure.log" || { cat "$scratch/configure.log"; exit 1; }
+  cmake --build "$scratch/$3"
+}
+
+# expect TEXT COMMAND…
+expect() {
+  local expected=$1 output; shift
+  output=$("$@")
+  echo "$output"
+  grep -qF "$expected" <<<"$output"
+}
+
+install_to moved
 "$scratch/moved/bin/anfora" --version
-cmake -S "$source/examples/cpp" -B "$scratch/example" -G "$generator" -DCMAKE_PREFIX_PATH="$scratch/moved" \
-  -DCMAKE_BUILD_TYPE=Release >"$scratch/configure.log" || { cat "$scratch/configure.log"; exit 1; }
-cmake --build "$scratch/example"
-output=$("$scratch/example/example" "$source/examples/models/mlp.onnx")
-echo "$output"
-grep -qF 'output y: f32[1x3] 0.196758 0.311161 0.492081' <<<"$output"
-output=$("$scratch/example/operators" "$source/examples/models/scaled_add.ir")
-grep -qF 'output positive: 3 0 5 2' <<<"$output"
+build_example cpp moved example
+expect 'output y: f32[1x3] 0.196758 0.311161 0.492081' "$scratch/example/example" "$source/examples/models/mlp.onnx"
+expect 'output positive: 3 0 5 2' "$scratch/example/operators" "$source/examples/models/scaled_add.ir" "$scratch/scaled_add.anf"
+
+# Without the compiler.
+(cd "$scratch" && moved/bin/anfora compile "$source/examples/models/mlp.onnx" -o mlp.anf)
+install_to alone --component runtime
+build_example cpp alone example_cpp
+[ ! -e "$scratch/example_cpp/example" ]
+expect 'output y: f32[1x3] 0.196758 0.311161 0.492081' "$scratch/example_cpp/compiled" "$scratch/mlp.anf"
+expect 'output positive: f32[1x4] 3 3 3 3' "$scratch/example_cpp/compiled" "$scratch/scaled_add.anf"
+if "$scratch/example_cpp/compiled" "$source/examples/models/mlp.onnx" 2>"$scratch/error"; then exit 1; fi
+grep -qF 'this is no compiled model' "$scratch/error"
+libdir=$(dirname "$(find "$scratch/alone" -name libanfora_runtime.so)")
+for file in "$scratch"/example_cpp/compiled "$libdir"/libanfora_runtime.so; do
+  if ldd "$file" | grep -E 'LLVM|libanfora\.so'; then
+    echo "$file needs the compiler"
+    exit 1
+  fi
+done

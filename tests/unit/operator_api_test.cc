@@ -6,6 +6,7 @@
 
 #include "anfora/model.h"
 #include "anfora/operator.h"
+#include "support/temporary_files.h"
 
 namespace anfora {
 namespace {
@@ -67,6 +68,27 @@ TEST(OperatorApi, RefusesWhatIsWrong) {
   register_kernel("unit::Once", [](KernelCall& call) { call.output(0, DType::I8, Shape{}); });
   const Executable executable = model_of("graph @main(%x: f32[N, 4]) { %y = unit::Once(%x) return %y }").compile();
   EXPECT_NE(complaint_of([&] { executable.run({{"x", row({1, 2, 3, 4})}}); }).find("the kernel gives i8"), std::string::npos);
+}
+
+TEST(OperatorApi, CompiledModelsHaveAttributesAndTypesOfTheirOwn) {
+  register_operator({.name = "unit::Scale", .signature = "(x: T[...]) -> T[...]", .attributes = {{"scale", 2.0f}}});
+  register_kernel("unit::Scale", [](KernelCall& call) {
+    const std::span<float> y = call.output(0, DType::F32, call.input(0).shape()).data<float>();
+    std::ranges::transform(call.input(0).data<float>(), y.begin(), [&](float x) { return x * call.number("scale"); });
+  });
+  const TemporaryFile file(temporary_name(std::filesystem::path(testing::TempDir()) / "operators.anf"));
+  model_of("graph @main(%x: f32[N, 2]) { %y = unit::Scale(%x) return %y }").compile().save(file.path());
+  register_kernel("unit::Scale", {});
+  EXPECT_EQ(complaint_of([&] { Executable::load(file.path()); }), "no kernel is registered for unit::Scale");
+
+  // What a process without the declaration knows of it, the file says.
+  register_kernel("unit::Scale", [](KernelCall& call) { call.output(0, DType::F32, call.input(0).shape()).data<float>()[0] = call.number("scale"); });
+  const Executable loaded = Executable::load(file.path());
+  EXPECT_EQ(loaded.outputs()[0].type, "f32[N, 2]");
+  EXPECT_EQ(loaded.run({{"x", row({1, 3})}}).begin()->second.data<float>()[0], 2.0f);
+  register_kernel("unit::Scale", [](KernelCall& call) { call.output(0, DType::I8, call.input(0).shape()); });
+  const Executable wrong = Executable::load(file.path());
+  EXPECT_NE(complaint_of([&] { wrong.run({{"x", row({1, 3})}}); }).find("the kernel gives i8"), std::string::npos);
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ TEST_F(PlanTest, InputsAreChecked) {
   EXPECT_EQ(error({{"pixels", Tensor::zeros(DType::F32, Shape{3, 4})}, {"weights", weights}}),
             "input 'pixels' is f32[3x4], the model takes f32[N, 2] (dimension 1 must be 2)");
   EXPECT_EQ(error({{"pixels", good}, {"weights", Tensor::zeros(DType::F32, Shape{4})}}),
-            "input 'weights' is f32[4], the model takes f32[N] (dimension 0 must be 3: N is 3 by input 'pixels')");
+            "input 'weights' is f32[4], the model takes f32[N] (dimension 0 must be 3: N is 3 by input 'pixels'; a compiled model takes one size for a name)");
   EXPECT_EQ(message_of([&] { model.run({good, weights, good}); }), "3 inputs given, the model takes 2");
 }
 
