@@ -40,7 +40,7 @@ install(TARGETS anfora_runtime_library EXPORT anforaRuntimeTargets LIBRARY COMPO
 install(TARGETS anfora EXPORT anforaTargets)
 install(TARGETS anfora_cli)
 # What a program that runs compiled models includes, and what it may besides.
-set(runtime_headers cancellation dtype error executable kernel tensor version)
+set(runtime_headers cancellation dtype error executable kernel runtime tensor version)
 list(TRANSFORM runtime_headers REPLACE "(.+)" "include/anfora/\\1.h")
 install(FILES ${runtime_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/anfora COMPONENT runtime)
 install(FILES include/anfora/model.h include/anfora/operator.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/anfora)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: check.sh BUILD SOURCE GENERATOR
 # Installs to a new folder, moves it, and from there builds and runs examples/cpp with find_package(anfora); and so the component
-# `runtime` alone, with what of examples/cpp needs no compiler.
+# `runtime` alone, with examples/c and what of examples/cpp needs no compiler.
 # The environment has no LD_LIBRARY_PATH: the libraries have to find each other by themselves.
 set -euo pipefail
 build=$1 source=$2 generator=$3
@@ -44,16 +44,23 @@ expect 'output positive: 3 0 5 2' "$scratch/example/operators" "$source/examples
 # Without the compiler.
 (cd "$scratch" && moved/bin/anfora compile "$source/examples/models/mlp.onnx" -o mlp.anf)
 install_to alone --component runtime
+build_example c alone example_c
 build_example cpp alone example_cpp
 [ ! -e "$scratch/example_cpp/example" ]
+expect 'output y: f32[N, 3] 0.196758 0.311161 0.492081' "$scratch/example_c/example" "$scratch/mlp.anf"
 expect 'output y: f32[1x3] 0.196758 0.311161 0.492081' "$scratch/example_cpp/compiled" "$scratch/mlp.anf"
 expect 'output positive: f32[1x4] 3 3 3 3' "$scratch/example_cpp/compiled" "$scratch/scaled_add.anf"
-if "$scratch/example_cpp/compiled" "$source/examples/models/mlp.onnx" 2>"$scratch/error"; then exit 1; fi
+if "$scratch/example_c/example" "$source/examples/models/mlp.onnx" 2>"$scratch/error"; then exit 1; fi
 grep -qF 'this is no compiled model' "$scratch/error"
 libdir=$(dirname "$(find "$scratch/alone" -name libanfora_runtime.so)")
-for file in "$scratch"/example_cpp/compiled "$libdir"/libanfora_runtime.so; do
+for file in "$scratch"/example_c/example "$scratch"/example_cpp/compiled "$libdir"/libanfora_runtime.so; do
   if ldd "$file" | grep -E 'LLVM|libanfora\.so'; then
     echo "$file needs the compiler"
     exit 1
   fi
 done
+if command -v pkg-config >/dev/null; then
+  read -ra flags <<<"$(PKG_CONFIG_PATH=$libdir/pkgconfig pkg-config --cflags --libs anfora-runtime)"
+  cc -std=c99 "$source/examples/c/main.c" -o "$scratch/by_pkg_config" "${flags[@]}" -Wl,-rpath,"$libdir"
+  expect 'output y: f32[N, 3] 0.196758 0.311161 0.492081' "$scratch/by_pkg_config" "$scratch/mlp.anf"
+fi
