@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import _core
+from . import _core, _runtime
 from ._errors import Error
 
 MOST_BYTES = 256 << 20  # of the folder; the entries used longest ago make room
@@ -34,7 +34,7 @@ Path = tuple[Any, ...]  # to a value, see programs.cc
 
 
 class Entry(NamedTuple):
-    executable: _core.Executable
+    executable: _runtime.Executable
     result: Any
     inputs: list[Path]
     guards: list[tuple[Path, Any]]
@@ -60,7 +60,7 @@ def key_of(function: Any, kinds: Any, options: tuple[Any, ...]) -> str:
     if folder() is None:
         return ""
     try:
-        known = [_core.artifact_origin, _build(), sys.version, token(function), token(kinds), token(options)]
+        known = [_runtime.artifact_origin, _build(), sys.version, token(function), token(kinds), token(options)]
     except _NotKept:
         return ""
     return hashlib.sha256(json.dumps(known).encode()).hexdigest()[:32]
@@ -89,7 +89,7 @@ def find(key: str, fetch: Any, scope_of: Any, threads: int) -> Entry | None:
                 result = _result_from(written["result"])
                 inputs = [_path_from(steps, scopes) for steps in written["inputs"]]
                 program = where / _program_name(key, text)
-                executable = _core.Executable.load(str(program), threads)
+                executable = _runtime.Executable.load(str(program), threads)
                 os.utime(where / f"{name}.json")
                 os.utime(program)
                 return Entry(executable, result, inputs, guards)
@@ -147,9 +147,9 @@ def _make_room(where: pathlib.Path) -> None:
 
 
 def _build() -> list[int]:
-    """This build of the compiler."""
-    status = os.stat(_core.__file__)
-    return [status.st_size, status.st_mtime_ns]
+    """This build of the compiler and of the runtime library."""
+    files = map(os.stat, (_core.__file__, _runtime.library_file))
+    return [number for status in files for number in (status.st_size, status.st_mtime_ns)]
 
 
 # Values -------------------------------------------------------------------------------------------------------------

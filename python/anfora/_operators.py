@@ -1,20 +1,14 @@
-"""Operators of one's own, and kernels for them that are written in Python."""
+"""Operators of one's own. How they are computed: _kernels.py, whose names are checked where the compiler is loaded, as here."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from . import _core
+from ._kernels import register_kernel
 from ._tensor import Function
-from ._values import to_core, to_numpy
 
-
-# Compiled models may run a kernel after another one was registered.
-_kernels: list[Callable[..., Any]] = []
+__all__ = ["register_kernel", "register_operator"]
 
 
 def register_operator(name: str, signature: str, *, doc: str = "", **attributes: Any) -> Any:
@@ -42,28 +36,3 @@ def register_operator(name: str, signature: str, *, doc: str = "", **attributes:
     """
     _core.register_operator(name, signature, attributes, doc)
     return Function("anfora.ops", name, [])
-
-
-def register_kernel(name: str) -> Callable[[Any], Any]:
-    """Registers how an operator is computed, one's own or another: a function of arrays, with the attributes by name, that gives an
-    array, or a tuple of several. The latest one holds for what is compiled from then on; after ``register_kernel(name)(None)``, Anfora's own do.
-
-    Raises:
-        NotFoundError: there is no such operator.
-    """
-
-    def register(function: Callable[..., Any] | None) -> Callable[..., Any] | None:
-        if function is None:
-            _core.register_kernel(name, None, [])
-            return None
-
-        def run(operands: tuple[Any, ...], attributes: dict[str, Any]) -> list[Any]:
-            results = function(*map(to_numpy, operands), **attributes)
-            return [to_core(np.ascontiguousarray(result)) for result in (results if isinstance(results, tuple) else (results,))]
-
-        named = [p.name for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY]
-        _kernels.append(run)
-        _core.register_kernel(name, run, named)
-        return function
-
-    return register

@@ -375,7 +375,8 @@ class Specialization:
     def __init__(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], sizes: Sizes, math: str, threads: int,
                  save_graphs: str = "", donate: frozenset[int | str] = frozenset(), memory_limit: int | None = None) -> None:
         """`donate`: positions and names of arguments that a call may overwrite."""
-        from ._model import Executable, Model
+        from ._executable import Executable
+        from ._model import Model
 
         kinds = kind_of((arguments, keywords), _named_type), sizes.key()
         options = math, threads, self.variant(), tuple(sorted(map(str, donate))), memory_limit

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _core
+from . import _runtime
 from ._errors import InvalidArgumentError
 
 # Anfora's element types by the names of ml_dtypes.
@@ -95,22 +95,22 @@ def to_core(value: Any, type: str = "") -> Any:
         if value.dtype in _BY_DTYPE:
             return value
         if value.dtype.kind in "OUST":
-            return _core.Value.from_strings([_text(item) for item in value.ravel().tolist()], list(value.shape))
+            return _runtime.Value.from_strings([_text(item) for item in value.ravel().tolist()], list(value.shape))
         narrow = _NARROW.get(value.dtype.name)
         if narrow:
-            return _core.Value.from_bits(_bits(value, narrow), narrow)
+            return _runtime.Value.from_bits(_bits(value, narrow), narrow)
         return value.astype(value.dtype.newbyteorder("="))
-    if value is None or isinstance(value, _core.Value) or hasattr(value, "__dlpack__"):
+    if value is None or isinstance(value, _runtime.Value) or hasattr(value, "__dlpack__"):
         return value
     if type.startswith("opt("):
         return to_core(value, type[4:-1])
     if isinstance(value, dict):
         keys, values = type[4:-1].split(", ", 1) if type.startswith("map(") else ("", "")
-        return _core.Value.from_map(_from_objects(list(value), keys), _from_objects(list(value.values()), values))
+        return _runtime.Value.from_map(_from_objects(list(value), keys), _from_objects(list(value.values()), values))
     if type.startswith("seq(") or (not type and _is_sequence(value)):
         if isinstance(value, str) or not isinstance(value, Iterable):
             raise InvalidArgumentError(f"a {builtins.type(value).__name__} does not make {type}", hint="give a list")
-        return _core.Value.from_items([to_core(item, type[4:-1]) for item in value])
+        return _runtime.Value.from_items([to_core(item, type[4:-1]) for item in value])
     return _from_objects(value, type)
 
 
@@ -153,7 +153,7 @@ def _text(item: Any) -> Any:
 
 def to_numpy(value: Any) -> Any:
     """A value of the extension module as arrays, lists, dictionaries and None."""
-    if not isinstance(value, _core.Value):
+    if not isinstance(value, _runtime.Value):
         return value
     if value.kind == "tensor":
         if value.dtype == "string":

@@ -1,4 +1,4 @@
-// anfora._core: models and executables as Python sees them. What a person calls is in the Python files of this folder.
+// anfora._core: models as Python sees them. What a person calls is in the Python files of this folder.
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/filesystem.h>
@@ -16,12 +16,9 @@
 #include <variant>
 
 #include "analysis/infer.h"
-#include "anfora/cancellation.h"
 #include "anfora/error.h"
-#include "anfora/version.h"
 #include "cli/command_line.h"
 #include "driver/agreement.h"
-#include "driver/compiled.h"
 #include "driver/diff.h"
 #include "driver/explain.h"
 #include "driver/flops.h"
@@ -30,6 +27,7 @@
 #include "driver/optimize.h"
 #include "driver/session.h"
 #include "driver/why_not.h"
+#include "executable.h"
 #include "frontend/python/lower/library.h"
 #include "frontend/python/parser.h"
 #include "ir/clone.h"
@@ -40,54 +38,14 @@
 #include "ops/registry.h"
 #include "programs.h"
 #include "reports.h"
-#include "values.h"
 
 namespace anfora::bindings {
 namespace {
-
-// While it is there, work that this thread does lets other threads of Python run, and ends soon after Ctrl-C, or after `asked`,
-// which may be null, was cancelled.
-class Working {
- public:
-  explicit Working(const Cancellation* asked = nullptr)
-      : asked_(asked),
-        is_main_(is_main_thread()),
-        cancellation_(asked || is_main_ ? std::function<bool()>([this] { return is_to_end(); }) : nullptr),
-        scope_(cancellation_) {}
-
- private:
-  bool is_to_end() const { return (asked_ && asked_->is_cancelled()) || (is_main_ && has_signal()); }
-  static bool is_main_thread() {
-    static const unsigned long main = PyThread_get_thread_ident();  // of the import
-    return PyThread_get_thread_ident() == main;
-  }
-  // Short work is not made to wait for other threads of Python.
-  bool has_signal() const {
-    constexpr std::chrono::milliseconds kShort{20};
-    if (std::chrono::steady_clock::now() - begun_ < kShort) return false;
-    nb::gil_scoped_acquire gil;
-    if (PyErr_CheckSignals() != 0) throw nb::python_error();
-    return false;
-  }
-
-  const Cancellation* asked_;
-  const bool is_main_;
-  const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
-  Cancellation cancellation_;
-  CancellationScope scope_;
-  nb::gil_scoped_release released_;
-};
 
 // What models that came from one share: types and names are interned in the context, by one thread at a time.
 struct Shared {
   std::unique_ptr<ir::Context> context;
   std::mutex mutex;
-};
-
-struct ValueInfo {
-  std::string name, type, dtype;  // dtype: "f32"; empty for what is no tensor, "any"
-  nb::object shape;               // a list of sizes, names and None; None where not even the rank is known
-  bool is_optional = false;
 };
 
 nb::object shape_of(const ir::Type* type) {
@@ -383,112 +341,6 @@ class Model {
   std::vector<pipeline::TextStage> stages_;         // what it was before
 };
 
-class Executable {
- public:
-  explicit Executable(std::unique_ptr<driver::Session> session, std::vector<std::string> notes = {})
-      : session_(std::move(session)), notes_(std::move(notes)) {}
-
-  static Executable load(const std::filesystem::path& path, int threads) {
-    Working working;
-    return Executable(std::make_unique<driver::Session>(runtime::load_artifact(path, {.threads = threads})));
-  }
-  void save(const std::filesystem::path& path) const {
-    Working working;
-    runtime::save_artifact(session_->executable(), path);
-  }
-  std::vector<ValueInfo> inputs() const { return describe_all(session_->executable().inputs()); }
-  std::vector<ValueInfo> outputs() const { return describe_all(session_->executable().outputs()); }
-
-  // Appends what each kernel did to `events`, where that is a list. An output that is an array in `given` is written there.
-  nb::list run(nb::sequence inputs, int threads, std::optional<uint64_t> seed, const Cancellation* cancellation,
-               std::optional<nb::list> events, std::optional<nb::list> given) {
-    std::span<const runtime::ValueSpec> specs = session_->executable().inputs();
-    std::vector<Datum> data;
-    data.reserve(specs.size());
-    for (nb::handle input : inputs) {
-      const runtime::ValueSpec* spec = data.size() < specs.size() ? &specs[data.size()] : nullptr;
-      if (spec && spec->is_donated) require_writable(input, spec->name.c_str());
-      data.push_back(to_datum(input, spec ? spec->name.c_str() : ""));
-    }
-    std::span<const runtime::ValueSpec> output_specs = session_->executable().outputs();
-    std::vector<Datum> results(output_specs.size());
-    auto is_given = [&](size_t i) { return given && i < given->size() && !(*given)[i].is_none(); };
-    for (size_t i = 0; i < results.size(); ++i) {
-      if (is_given(i)) results[i] = to_datum((*given)[i], output_specs[i].name.c_str());
-    }
-    runtime::Profiler profiler;
-    {
-      Working working(cancellation);
-      session_->run(data, results, {.threads = threads, .profiler = events ? &profiler : nullptr, .seed = seed});
-    }
-    for (const auto& event : profiler.kernels()) events->append(describe(event));
-    nb::list outputs;
-    for (size_t i = 0; i < results.size(); ++i) {
-      const nb::object donated = is_given(i) ? nb::object((*given)[i]) : donated_array(i, results[i], inputs, data);
-      outputs.append(donated.is_valid() ? donated : to_python(std::move(results[i])));
-    }
-    return outputs;
-  }
-
-  nb::dict memory() const {
-    const runtime::MemoryReport report = session_->executable().memory();
-    nb::dict result;
-    result["arena"] = report.arena_bytes;
-    result["arena_lower_bound"] = report.arena_lower_bound;
-    result["callee_arenas"] = report.callee_arena_bytes;
-    result["blocks"] = report.block_bytes;
-    result["constants"] = report.constant_bytes;
-    result["donated_results"] = static_cast<int64_t>(report.donated_results);
-    return result;
-  }
-  std::vector<std::string> missing_kernels() const { return session_->executable().missing_kernels(); }
-  const std::vector<std::string>& notes() const { return notes_; }
-
- private:
-  // The array among the inputs that has become result i, if there is one.
-  nb::object donated_array(size_t i, const Datum& result, const nb::sequence& inputs,
-                           const std::vector<Datum>& data) const {
-    const std::optional<size_t> input = session_->executable().donated_input(i);
-    if (!input || *input >= data.size() || !data[*input].is_tensor() || !result.is_tensor()) return {};
-    const Tensor &was = data[*input].tensor(), &is = result.tensor();
-    const bool is_same = was.raw() == is.raw() && was.dtype() == is.dtype() && was.shape() == is.shape();
-    nb::object array = inputs[*input];
-    return is_same && is_array_on(array, is) ? array : nb::object();
-  }
-  static std::vector<ValueInfo> describe_all(std::span<const runtime::ValueSpec> values) {
-    const std::unique_ptr<ir::Context> context = ops::make_context();
-    std::vector<ValueInfo> infos;
-    for (const auto& [name, type] : driver::named_types(*context, values))
-      infos.push_back(bindings::describe(name, type));
-    for (size_t i = 0; i < infos.size(); ++i) infos[i].is_optional = values[i].otherwise.has_value();
-    return infos;
-  }
-  // (operator, implementation, node, location, nanoseconds on time.monotonic_ns(), nanoseconds, inputs, outputs)
-  static nb::tuple describe(const runtime::Profiler::KernelEvent& event) {
-    auto nanoseconds = [](auto duration) {
-      return std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count();
-    };
-    return nb::make_tuple(std::string(event.kernel->op), std::string(event.kernel->implementation), event.origin->node,
-                          event.origin->location, nanoseconds(event.begin.time_since_epoch()),
-                          nanoseconds(event.end - event.begin), event.inputs, event.outputs);
-  }
-
-  std::unique_ptr<driver::Session> session_;
-  std::vector<std::string> notes_;  // of the compilation
-};
-
-// Errors become exceptions of anfora._errors, which have message, node, location and hint as attributes.
-void translate(const std::exception_ptr& thrown, void*) {
-  try {
-    std::rethrow_exception(thrown);
-  } catch (const Error& error) {
-    nb::object made = nb::module_::import_("anfora._errors")
-                          .attr("make")(static_cast<int>(error.code()), error.message(), error.node(), error.location(),
-                                        error.hint(), error.excerpt());
-    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
-  }
-}
-
 void init_options(driver::OptimizeOptions* self, const std::variant<int64_t, std::string>& opset,
                   const std::string& target, const std::string& math, bool assume_finite, bool expand, bool outline,
                   std::optional<int64_t> fold_limit, std::vector<std::string> passes,
@@ -528,31 +380,15 @@ int run_command_line(std::vector<std::string> arguments) {
 }  // namespace
 
 NB_MODULE(_core, module) {
-  nb::register_exception_translator(translate);
-  nb::exception<Cancelled>(module, "Cancelled").doc() = "A run ended because its Cancellation asked for it.";
-  nb::class_<Cancellation>(module, "Cancellation", "Ends the runs that it was given to, from any thread.")
-      .def(nb::init<>())
-      .def("cancel", &Cancellation::cancel)
-      .def_prop_ro("is_cancelled", &Cancellation::is_cancelled);
-  bind_values(module);
+  nb::module_::import_("anfora._runtime");  // values, executables and exceptions
   bind_reports(module);
   bind_operators(module);
   module.def("run_command_line", run_command_line, nb::arg("arguments"));
-  module.attr("version") = version();
-  module.attr("artifact_origin") = runtime::artifact_origin();
   nb::dict library;
   for (const python::LibraryTree& tree : python::library_trees())
     library[std::string(tree.name.substr(0, tree.name.rfind(".py"))).c_str()] = std::string(tree.text);
   module.attr("library") = library;
   module.attr("tree_as_json") = std::string(python::parser_files()[0].text);
-
-  nb::class_<ValueInfo>(module, "ValueInfo", "An input or an output of a model.")
-      .def_ro("name", &ValueInfo::name)
-      .def_ro("type", &ValueInfo::type, "As people write it: 'f32[N, 128]', 'seq(f32[?])'.")
-      .def_ro("dtype", &ValueInfo::dtype, "Of a tensor: 'f32'; 'any', or empty for what is no tensor.")
-      .def_ro("shape", &ValueInfo::shape, "Sizes, names of sizes, and None; None where the rank is not known.")
-      .def_ro("is_optional", &ValueInfo::is_optional, "Whether it has a default.")
-      .def("__repr__", [](const ValueInfo& v) { return fmt::format("<{}: {}>", v.name, v.type); });
 
   const driver::OptimizeOptions defaults;
   nb::class_<driver::OptimizeOptions>(module, "OptimizeOptions")
@@ -619,18 +455,6 @@ NB_MODULE(_core, module) {
       .def(
           "finish", [](Tracer& tracer, nb::object result) { return parts_of(tracer.finish(std::move(result))); },
           nb::arg("result").none());
-
-  nb::class_<Executable>(module, "Executable")
-      .def_static("load", &Executable::load, nb::arg("path"), nb::arg("threads"))
-      .def("save", &Executable::save, nb::arg("path"))
-      .def_prop_ro("inputs", &Executable::inputs)
-      .def_prop_ro("outputs", &Executable::outputs)
-      .def("run", &Executable::run, nb::arg("inputs"), nb::arg("threads") = 0, nb::arg("seed").none() = nb::none(),
-           nb::arg("cancellation").none() = nb::none(), nb::arg("events").none() = nb::none(),
-           nb::arg("given").none() = nb::none())
-      .def("memory", &Executable::memory)
-      .def_prop_ro("notes", &Executable::notes)
-      .def("missing_kernels", &Executable::missing_kernels);
 }
 
 }  // namespace anfora::bindings

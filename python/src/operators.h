@@ -1,10 +1,12 @@
-// Operators and kernels that are written in Python.
+// Operators that a program in Python declares.
 #pragma once
 
 #include <nanobind/nanobind.h>
 
 namespace anfora::bindings {
 
-void bind_operators(nanobind::module_& module);
+namespace nb = nanobind;
+
+void bind_operators(nb::module_& module);
 
 }  // namespace anfora::bindings

@@ -125,10 +125,6 @@ nb::object to_array(Tensor tensor, nb::dlpack::dtype native) {
   return nb::ndarray<nb::numpy>(data, shape.size(), shape.data(), owner, nullptr, native).cast();
 }
 
-struct Value {
-  Datum datum;
-};
-
 const Tensor& tensor_of(const Value& value) { return value.datum.tensor(); }
 
 std::string kind_of(const Value& value) {

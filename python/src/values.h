@@ -21,7 +21,11 @@ bool is_array_on(nb::handle array, const Tensor& tensor);
 // A tensor of an element type that numpy has becomes an array that owns the tensor's memory; None none; the rest a `Value`.
 nb::object to_python(Datum datum);
 
-// Class `Value`: what has no array of its own, such as strings, sequences, maps and narrow floats.
+// What has no array of its own, such as strings, sequences, maps and narrow floats.
+struct Value {
+  Datum datum;
+};
+// The class `Value`; of anfora._runtime.
 void bind_values(nb::module_& module);
 
 }  // namespace anfora::bindings

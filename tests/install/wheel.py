@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The wheel of dist/ in an environment of its own: a program of five lines and the command, with no variable set.
+"""The wheel of dist/ in an environment of its own: two programs of a few lines and the command, with no variable set.
 
 usage: wheel.py SOURCE
 
@@ -18,6 +18,13 @@ run = anfora.optimize(MODEL).compile()
 y = run(numpy.ones((1, 4), numpy.float32))
 assert y.shape == (1, 3), y.shape
 assert "site-packages" in anfora.__file__, anfora.__file__
+run.save("mlp.anf")
+"""
+RUNS_COMPILED = """
+import sys, numpy
+from anfora import runtime
+assert runtime.load("mlp.anf")(numpy.ones((1, 4), numpy.float32)).shape == (1, 3)
+assert "anfora._core" not in sys.modules
 """
 
 
@@ -54,6 +61,7 @@ def main():
         run(folder / "bin/python", "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", wheel)
         model = source / "examples/models/mlp.onnx"
         run(folder / "bin/python", "-c", PROGRAM.replace("MODEL", repr(str(model))))
+        run(folder / "bin/python", "-c", RUNS_COMPILED)
         run(folder / "bin/anfora", "opt", model, "-o", "small.onnx")
 
 

@@ -1,4 +1,4 @@
-"""`_core.pyi`, which is written by hand, is in step with the extension module."""
+"""`_core.pyi` and `_runtime.pyi`, which are written by hand, are in step with the extension modules."""
 
 from __future__ import annotations
 
@@ -8,26 +8,36 @@ import pathlib
 import re
 import subprocess
 import sys
+import types
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 import anfora
+import anfora._core
+import anfora._runtime
 
-STUB = pathlib.Path(anfora.__file__).with_name("_core.pyi")
+FOLDER = pathlib.Path(anfora.__file__).parent
+MODULES = (anfora._core, anfora._runtime)
 
 #: What mypy.stubtest, which knows no nanobind, finds odd about every class and function of it.
 NANOBIND = re.compile(r"metaclass differs$|__init__ is inconsistent, stub does not have \*args|is not a function$|"
                       r"stub is a staticmethod but runtime is not$")
 
 
-def test_names_are_those_of_the_module(tmp_path: pathlib.Path) -> None:
-    command = [sys.executable, "-m", "mypy.stubtest", "anfora._core", "--concise", "--ignore-disjoint-bases"]
-    environment = os.environ | {"PYTHONPATH": str(STUB.parents[1])}
+@pytest.mark.parametrize(("module", "known"), [("anfora._core", "Model"), ("anfora._runtime", "Executable")])
+def test_names_are_those_of_the_module(tmp_path: pathlib.Path, module: str, known: str) -> None:
+    command = [sys.executable, "-m", "mypy.stubtest", module, "--concise", "--ignore-disjoint-bases"]
+    environment = os.environ | {"PYTHONPATH": str(FOLDER.parent)}
     found = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert "anfora._core.Model" in found.stdout, found.stderr
+    assert f"{module}.{known}" in found.stdout, found.stderr
     assert [line for line in found.stdout.splitlines() if not NANOBIND.search(line)] == []
+
+
+def stub_of(module: types.ModuleType) -> list[ast.stmt]:
+    name = module.__name__.rpartition(".")[2]
+    return ast.parse((FOLDER / f"{name}.pyi").read_text(encoding="utf-8")).body
 
 
 def functions(body: list[ast.stmt], owner: Any) -> Iterator[tuple[ast.FunctionDef, Any]]:
@@ -50,7 +60,7 @@ def parameters(function: ast.FunctionDef) -> list[str]:
 
 @pytest.mark.parametrize(("said", "has"), [
     pytest.param(said, has, id=said.name)
-    for said, has in functions(ast.parse(STUB.read_text(encoding="utf-8")).body, anfora._core) if hasattr(has, "__nb_signature__")
+    for module in MODULES for said, has in functions(stub_of(module), module) if hasattr(has, "__nb_signature__")
 ])
 def test_parameters_are_those_of_the_module(said: ast.FunctionDef, has: Any) -> None:
     signature = re.sub(r"ndarray\[.*?\]", "ndarray", has.__nb_signature__[0][0])

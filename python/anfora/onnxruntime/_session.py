@@ -18,7 +18,7 @@ import numpy as np
 
 import anfora
 
-from .. import _core
+from .. import _core, _runtime
 from . import _process
 from ._errors import Fail, InvalidArgument, ModelLoadCanceled, NotImplemented, of_load, of_run
 from ._options import GraphOptimizationLevel, RunOptions, SessionOptions
@@ -85,7 +85,7 @@ class _Profile:
         self._add("Session", name, begin_ns, time.monotonic_ns() - begin_ns, {})
 
     def add_kernels(self, events: Iterable[tuple[str, str, str, str, int, int, str, str]]) -> None:
-        """What the kernels of a run did, as :meth:`_core.Executable.run` tells it."""
+        """What the kernels of a run did, as :meth:`_runtime.Executable.run` tells it."""
         for op, implementation, node, location, begin_ns, duration_ns, inputs, outputs in events:
             args = {
                 "op_name": op,
@@ -169,7 +169,7 @@ class InferenceSession:
         if self._profile:
             self._profile.add("session_initialization", begin)
 
-        def describe(info: _core.ValueInfo) -> NodeArg:
+        def describe(info: _runtime.ValueInfo) -> NodeArg:
             return NodeArg(info.name, type_name(info.type), info.shape or [])
 
         self._inputs = [describe(info) for info in model.inputs]
