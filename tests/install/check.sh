@@ -59,6 +59,14 @@ for file in "$scratch"/example_c/example "$scratch"/example_cpp/compiled "$libdi
     exit 1
   fi
 done
+if grep -q '^CMAKE_BUILD_TYPE:STRING=Release' "$build/CMakeCache.txt" && grep -q '^ANFORA_SANITIZE:STRING=$' "$build/CMakeCache.txt"; then
+  strip -o "$scratch/small.so" "$libdir/libanfora_runtime.so"
+  size=$(stat -c %s "$scratch/small.so")
+  if [ "$size" -gt 4000000 ]; then
+    echo "libanfora_runtime.so has $size bytes, without symbols: docs/performance.md promises 4 MB"
+    exit 1
+  fi
+fi
 if command -v pkg-config >/dev/null; then
   read -ra flags <<<"$(PKG_CONFIG_PATH=$libdir/pkgconfig pkg-config --cflags --libs anfora-runtime)"
   cc -std=c99 "$source/examples/c/main.c" -o "$scratch/by_pkg_config" "${flags[@]}" -Wl,-rpath,"$libdir"
