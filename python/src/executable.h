@@ -31,7 +31,9 @@ class Working {
  private:
   bool is_to_end() const { return (asked_ && asked_->is_cancelled()) || (is_main_ && has_signal()); }
   static bool is_main_thread() {
-    static const unsigned long main = PyThread_get_thread_ident();  // of the import
+    // Whichever thread came here first: modules are imported when they are needed.
+    static const auto main =
+        nb::cast<unsigned long>(nb::module_::import_("threading").attr("main_thread")().attr("ident"));
     return PyThread_get_thread_ident() == main;
   }
   // Short work is not made to wait for other threads of Python.

@@ -134,3 +134,39 @@ def test_every_public_name_is_there() -> None:
     assert set(anfora.__all__) <= set(dir(anfora))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         anfora.nothing
+
+
+def test_ctrl_c_ends_a_run_after_another_thread_began(tmp_path: pathlib.Path) -> None:
+    """The first run, and the import before it, are of a thread that gets no signals."""
+    endless = tmp_path / "endless.ir"
+    endless.write_text(
+        "graph @main(%x: i64[]) { return call @loop(%x) }\n"
+        "graph @loop(%i) { return call Switch(Less(%i, 0), @done, @more)() }\n"
+        "graph @more() in @loop { return call @loop(Add(%i, 1)) }\n"
+        "graph @done() in @loop { return %i }\n"
+    )
+    told = run_apart(
+        """
+        import signal, sys, threading
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+        def first():
+            import anfora, numpy as np
+            global run
+            run = anfora.load(sys.argv[1]).compile()
+            run(np.array(-1))
+
+        thread = threading.Thread(target=first)
+        thread.start()
+        thread.join()
+        timer = threading.Timer(0.3, lambda: signal.pthread_kill(threading.main_thread().ident, signal.SIGINT))
+        timer.start()
+        import numpy as np
+        try:
+            run(np.array(1))
+        except KeyboardInterrupt:
+            print("interrupted")
+        """,
+        endless,
+    )
+    assert told == "interrupted\n"

@@ -18,7 +18,7 @@ import numpy as np
 
 import anfora
 
-from .. import _core, _runtime
+from .. import _runtime
 from . import _process
 from ._errors import Fail, InvalidArgument, ModelLoadCanceled, NotImplemented, of_load, of_run
 from ._options import GraphOptimizationLevel, RunOptions, SessionOptions
