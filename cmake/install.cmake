@@ -19,8 +19,10 @@ function(anfora_add_library target name part)
   target_include_directories(${target} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                                                  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_compile_features(${target} INTERFACE cxx_std_20)
-  # A sanitizer's own functions are in the program.
-  target_link_options(${target} PRIVATE -Wl,--gc-sections -Wl,--as-needed $<$<NOT:$<BOOL:${ANFORA_SANITIZE}>>:-Wl,-z,defs>)
+  target_link_options(${target} PRIVATE -Wl,--gc-sections -Wl,--as-needed)
+  if(NOT ANFORA_SANITIZE)  # whose own functions are in the program
+    target_link_options(${target} PRIVATE -Wl,-z,defs)
+  endif()
   target_link_libraries(${target} PRIVATE ${libraries} PUBLIC Boost::headers)
   set_target_properties(${target} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
                                              INSTALL_RPATH "$ORIGIN")

@@ -1,8 +1,12 @@
 // The public API for C: include/anfora/runtime.h.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <fstream>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "anfora/model.h"
 #include "anfora/runtime.h"
@@ -129,6 +133,33 @@ TEST_F(CApi, RefusesTensorsThatDoNotFit) {
   EXPECT_EQ(anfora_run(model, inputs, 2, made, 2), ANFORA_INVALID_ARGUMENT);
   EXPECT_STREQ(anfora_error_hint(), "convert it to f32");
   EXPECT_EQ(made[0].owner, nullptr);
+}
+
+TEST_F(CApi, ManyThreadsRunOneModel) {
+  load("graph @main(%x: f32[N]) { return Relu(%x) }");
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong = 0;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 200; ++i) {
+        const int64_t shape[] = {1 + (t + i) % 5};
+        std::vector<float> x(static_cast<size_t>(shape[0]), static_cast<float>(t));
+        const anfora_tensor input = {ANFORA_F32, 1, shape, x.data(), nullptr},
+                            bad = {ANFORA_F64, 1, shape, x.data(), nullptr};
+        anfora_tensor output = {};
+        if (anfora_run(model, &input, 1, &output, 1) != ANFORA_OK) ++wrong;
+        if (output.shape[0] != shape[0] ||
+            static_cast<const float*>(output.data)[shape[0] - 1] != static_cast<float>(t))
+          ++wrong;
+        anfora_release(&output);
+        // Each thread has an error of its own.
+        if (anfora_run(model, &bad, 1, &output, 1) != ANFORA_INVALID_ARGUMENT) ++wrong;
+        if (std::string(anfora_error_message()).find(fmt::format("f64[{}]", shape[0])) == std::string::npos) ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
 }
 
 }  // namespace
