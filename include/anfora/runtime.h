@@ -24,8 +24,15 @@ extern "C" {
 #pragma GCC visibility push(default)
 #endif
 
+/* To C++, too, a number that is none of the names is one to refuse, and no undefined behaviour. */
+#ifdef __cplusplus
+#define ANFORA_AN_INT : int
+#else
+#define ANFORA_AN_INT
+#endif
+
 /* What a function returns. */
-typedef enum anfora_status {
+typedef enum anfora_status ANFORA_AN_INT {
   ANFORA_OK = 0,
   ANFORA_INVALID_ARGUMENT,   /* the caller's fault: a wrong position, type or shape, a null pointer */
   ANFORA_INVALID_MODEL,      /* the file is damaged */
@@ -38,7 +45,7 @@ typedef enum anfora_status {
 } anfora_status;
 
 /* Element types, with the numbers of ONNX. Elements narrower than a byte take one byte each. */
-typedef enum anfora_type {
+typedef enum anfora_type ANFORA_AN_INT {
   ANFORA_UNDEFINED = 0, /* of an input or output: any, or no tensor; of a tensor: an input that is left out */
   ANFORA_F32 = 1,
   ANFORA_U8 = 2,
