@@ -6,6 +6,7 @@
 
 #include "anfora/error.h"
 #include "kernels/registered.h"
+#include "support/same_version.h"
 
 namespace anfora::ops {
 
@@ -33,6 +34,8 @@ std::string qualified_name(std::string_view name) {
       .with_hint("register_operator() declares one");
 }
 [[maybe_unused]] const bool qualifies_names = (kernels::qualify_operators_by(qualified_name), true);
+
+[[gnu::used, gnu::retain]] const char* const* const of_same_version = &ANFORA_INTERNALS;
 
 }  // namespace
 
