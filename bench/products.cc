@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "codegen/generated_kernels.h"
-#include "codegen/machine_code.h"
+#include "codegen/roofline.h"
 #include "kernels/onednn/onednn_kernels.h"
 #include "kernels/onednn/product_form.h"
 #include "support/parallel.h"
@@ -126,40 +126,6 @@ std::function<void()> primitive_of(onednn::Form form, const ProductSize& size, c
   };
 }
 
-// Fused multiply-adds of registers, in chains that do not wait for each other.
-Candidate peak(int threads) {
-  using namespace codegen;
-  const IsaDescription& isa = generated::describe(generated::best_isa());
-  constexpr int64_t kSteps = 100000;
-  const int chains = isa.registers - 4;
-  Builder b("peak");
-  const Value memory = b.parameter("memory", Element::Pointer), zero = b.integer(0);
-  const Value x = b.load({Element::F32, 1, 1, isa.lanes}, memory, zero);
-  const Type type{Element::F32, chains, 1, isa.lanes};
-  const Value start = b.load({Element::F32, chains, 1, isa.lanes}, memory, b.integer(isa.lanes));
-  const auto sums =
-      b.loop(0, b.integer(kSteps), 1, std::array{type}, std::array{start}, [&](Value, std::span<const Value> sum) {
-        return std::vector{isa.has_fma ? b.fma(x, x, sum[0]) : b.add(b.multiply(x, x), sum[0])};
-      });
-  b.store(memory, b.integer(isa.lanes), sums[0]);
-  const Function function = b.finish();
-  const generated::MachineCode code = compile({&function, 1}, isa.isa);
-  auto mapped = generated::ExecutableCode::map(code);
-  const double flops = 2.0 * chains * isa.lanes * kSteps * threads;
-  return {"peak",
-          flops,
-          [=] {
-            parallel_for(threads, 1, [&](int64_t begin, int64_t end) {
-              for (int64_t i = begin; i < end; ++i) {
-                alignas(64) float memory[64 * 16] = {};
-                const int64_t argument = reinterpret_cast<int64_t>(memory);
-                mapped->entry(code.entries[0])(&argument);
-              }
-            });
-          },
-          {}};
-}
-
 double median(std::vector<double> values) {
   std::ranges::nth_element(values, values.begin() + std::ssize(values) / 2);
   return values[values.size() / 2];
@@ -176,7 +142,8 @@ void make_cold() {
 void measure(const ProductSize& size, const Options& options) {
   const Tensor weights = random({size.depth, size.columns});
   Prepared generated(all_generated(), size, weights), onednn(onednn_kernels(), size, weights);
-  std::vector<Candidate> candidates{peak(thread_count())};
+  const codegen::RateLoop peak = codegen::multiply_adds();
+  std::vector<Candidate> candidates{{"peak", peak.amount, [&] { peak.run(); }, {}}};
   auto add = [&](const char* name, std::function<void()> run) {
     if (run) candidates.push_back({name, size.flops(), std::move(run), {}});
   };
