@@ -10,6 +10,7 @@
 #include "cli/text.h"
 #include "driver/compiled.h"
 #include "driver/interface.h"
+#include "driver/layouts.h"
 #include "driver/model.h"
 #include "ir/readable.h"
 
@@ -20,24 +21,55 @@ struct InfoOptions {
   std::string model;
   driver::Pins pins;
   driver::SizeByName dims;
-  bool json = false;
+  bool compiled = false, json = false;
 };
 
 constexpr size_t kMostOperatorsShown = 12;
+
+std::map<std::string, size_t> implementations_of(const runtime::Executable& executable) {
+  std::map<std::string, size_t> implementations;
+  for (const auto& kernel : executable.program().kernels) ++implementations[kernel->implementation];
+  return implementations;
+}
+
+// The kernels of a compiled model, and the layouts of its images.
+void add_compiled(nlohmann::ordered_json& json, const runtime::Executable& executable) {
+  const driver::LayoutSummary layouts = driver::summarize_layouts(executable);
+  json["functions"] = executable.program().functions.size();
+  json["kernels"] = implementations_of(executable);
+  json["layouts"] = {{"transposes", layouts.transposes},
+                     {"transposed_bytes", layouts.bytes},
+                     {"transposes_of_unknown_size", layouts.unsized},
+                     {"image_operators", layouts.images},
+                     {"channels_last", layouts.channels_last}};
+}
+
+void print_compiled(const runtime::Executable& executable) {
+  std::string kernels;
+  for (const auto& [name, count] : implementations_of(executable))
+    kernels += fmt::format("{}{} {}", kernels.empty() ? "" : ", ", count, name);
+  fmt::print("  kernels {}{}\n", executable.program().kernels.size(),
+             kernels.empty() ? "" : fmt::format(" ({})", kernels));
+  const driver::LayoutSummary layouts = driver::summarize_layouts(executable);
+  std::string text = counted(layouts.transposes, "transpose");
+  if (layouts.transposes > layouts.unsized) text += fmt::format(" of {}", human_bytes(static_cast<int64_t>(layouts.bytes)));
+  if (layouts.unsized > 0) text += fmt::format(", {} of unknown size", layouts.unsized);
+  if (layouts.images > 0) {
+    text += fmt::format("; {} of {} convolutions and poolings with their channels last", layouts.channels_last,
+                        layouts.images);
+  }
+  fmt::print("  layouts {}\n", text);
+}
 
 // Of a compiled model. Reads all of it, to see that it is whole.
 int run_info_of_compiled(const InfoOptions& options) {
   const runtime::Executable executable = runtime::load_artifact(options.model, {.check_elements = true});
   const int64_t bytes = static_cast<int64_t>(std::filesystem::file_size(options.model));
-  const runtime::Program& program = executable.program();
-  std::map<std::string, size_t> implementations;
-  for (const auto& kernel : program.kernels) ++implementations[kernel->implementation];
   if (options.json) {
     nlohmann::ordered_json json = {{"model", options.model},
                                    {"compiled_for", runtime::artifact_origin()},
-                                   {"bytes", bytes},
-                                   {"functions", program.functions.size()},
-                                   {"kernels", implementations}};
+                                   {"bytes", bytes}};
+    add_compiled(json, executable);
     for (const runtime::ValueSpec& input : executable.inputs()) json["inputs"][input.name] = input.type;
     for (const runtime::ValueSpec& output : executable.outputs()) json["outputs"][output.name] = output.type;
     json["missing_kernels"] = executable.missing_kernels();
@@ -48,10 +80,7 @@ int run_info_of_compiled(const InfoOptions& options) {
   for (const runtime::ValueSpec& input : executable.inputs()) fmt::print("  input   {}: {}\n", input.name, input.type);
   for (const runtime::ValueSpec& output : executable.outputs())
     fmt::print("  output  {}: {}\n", output.name, output.type);
-  std::string kernels;
-  for (const auto& [name, count] : implementations)
-    kernels += fmt::format("{}{} {}", kernels.empty() ? "" : ", ", count, name);
-  fmt::print("  kernels {}{}\n", program.kernels.size(), kernels.empty() ? "" : fmt::format(" ({})", kernels));
+  print_compiled(executable);
   fmt::print("  file    {}, unchanged since it was written\n", human_bytes(bytes));
   for (const std::string& missing : executable.missing_kernels())
     fmt::print("  {}no kernel{} for {}\n", red(), plain(), missing);
@@ -91,6 +120,7 @@ int run_info(const InfoOptions& options) {
       json["peak_bytes_lower_bound"] = memory.arena_lower_bound;
     }
     json["missing_kernels"] = executable.missing_kernels();
+    if (options.compiled) add_compiled(json["compiled"], driver::compile_model(std::move(model)));
     print_json(stdout, json);
     return kSuccess;
   }
@@ -127,6 +157,7 @@ int run_info(const InfoOptions& options) {
   }
   for (const std::string& missing : executable.missing_kernels())
     fmt::print("  {}no kernel{} for {}\n", red(), plain(), missing);
+  if (options.compiled) print_compiled(driver::compile_model(std::move(model)));
   return kSuccess;
 }
 
@@ -140,6 +171,7 @@ Action add_info(CLI::App& app) {
       ->type_name("FILE");
   add_dims(*command, options->dims);
   add_pins(*command, options->pins);
+  command->add_flag("--compiled", options->compiled, "compile the model, and count its kernels and changes of layout too");
   command->add_flag("--json", options->json, "print JSON");
   command->footer("Example:\n  anfora info resnet50.onnx");
   return [options] { return run_info(*options); };

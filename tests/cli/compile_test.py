@@ -80,6 +80,22 @@ class Compile(Case):
         (self.folder / "m.anf").write_bytes((self.folder / "m.anf").read_bytes()[:-1])
         self.assertIn("m.anf: the file is cut off", self.anfora("info", "m.anf", code=3).stderr)
 
+    def test_layouts_are_counted(self):
+        """Images go in and out with their channels first: two transposes, whose bytes only static sizes tell."""
+        nodes = [helper.make_node("Conv", ["x", "w"], ["a"], pads=[1] * 4), helper.make_node("MaxPool", ["a"], ["b"], kernel_shape=[2, 2]),
+                 helper.make_node("Conv", ["b", "v"], ["y"], pads=[1] * 4)]
+        weights = [constant("w", np.ones((16, 32, 3, 3), np.float32)), constant("v", np.ones((16, 16, 3, 3), np.float32))]
+        self.save("conv.onnx", model(nodes, [tensor("x", ["N", 32, 14, 14])], [tensor("y", None)], weights))
+        for dims, size in (("N=2", 4 * 2 * (32 * 14 * 14 + 16 * 13 * 13)), (None, 0)):
+            more = ["--dim", dims] if dims else []
+            layouts = json.loads(self.anfora("info", "conv.onnx", "--compiled", "--json", *more).stdout)["compiled"]["layouts"]
+            self.assertEqual(layouts, {"transposes": 2, "transposed_bytes": size, "transposes_of_unknown_size": 0 if dims else 2,
+                                       "image_operators": 3, "channels_last": 3})
+        self.anfora("compile", "conv.onnx", "-o", "conv.anf")
+        for arguments in (["conv.anf"], ["conv.onnx", "--compiled"]):
+            self.assertRegex(self.anfora("info", *arguments).stdout,
+                             r"layouts 2 transposes, 2 of unknown size; 3 of 3 convolutions and poolings with their channels last\n")
+
 
 if __name__ == "__main__":
     unittest.main()
