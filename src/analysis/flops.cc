@@ -12,6 +12,37 @@ namespace anfora::analysis {
 using namespace ir;
 using ops::Dims;
 
+namespace {
+
+// Types alone, as a declaration sees them.
+class TypesOnly : public ops::InferenceContext {
+ public:
+  TypesOnly(ir::Context& context, const Operator& op, const AttributeSet& attributes, std::span<const Type* const> inputs,
+            std::span<const Type* const> outputs)
+      : ops::InferenceContext(context, op, attributes), inputs_(inputs), outputs_(outputs) {}
+
+  size_t num_inputs() const override { return inputs_.size(); }
+  size_t num_outputs() const override { return outputs_.size(); }
+  const Type* input(size_t i) const override { return i < inputs_.size() ? inputs_[i] : context().none_type(); }
+  const Type* output(size_t i) const override { return i < outputs_.size() ? outputs_[i] : context().none_type(); }
+  const Tensor* constant(size_t) const override { return nullptr; }
+  std::optional<Dims> elements(size_t) const override { return std::nullopt; }
+  // Only inference sets anything.
+  void set_output(size_t, const Type*) override {}
+  void set_elements(size_t, Dims) override {}
+  Dim fresh_dim(size_t) override { return unknown(); }
+
+ private:
+  std::span<const Type* const> inputs_, outputs_;
+};
+
+}  // namespace
+
+double flops_of(ir::Context& context, const Operator& op, const AttributeSet& attributes, std::span<const Type* const> inputs,
+                std::span<const Type* const> outputs) {
+  return op.flops ? op.flops(TypesOnly(context, op, attributes, inputs, outputs)) : 0;
+}
+
 // An application as its declaration sees it, with sizes.
 class FlopCounter::Context : public ops::InferenceContext {
  public:

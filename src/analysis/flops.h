@@ -15,6 +15,10 @@
 
 namespace anfora::analysis {
 
+// Of one application of an operator to tensors of these types, all of whose sizes are known; without elements of them.
+double flops_of(ir::Context& context, const ir::Operator& op, const AttributeSet& attributes, std::span<const ir::Type* const> inputs,
+                std::span<const ir::Type* const> outputs);
+
 class FlopCounter {
  public:
   // `size_of` gives sizes of symbols; what it does not know is `otherwise`.

@@ -15,6 +15,7 @@
 #include "cli/output.h"
 #include "cli/text.h"
 #include "driver/compiled.h"
+#include "driver/counted_work.h"
 #include "driver/declared_shapes.h"
 #include "driver/explained_run.h"
 #include "driver/fit.h"
@@ -64,15 +65,36 @@ struct Column {
   std::string (*text)(const runtime::Profiler::Total&);
 };
 
+// Operations, bytes, their rates, and the share of the roofline; dashes for what is not known.
+std::string work_columns(const runtime::Profiler::Total& total) {
+  const double seconds = 1e-3 * total.milliseconds;
+  auto rate = [&](double amount) { return seconds > 0 ? fmt::format("{:.1f}", 1e-9 * amount / seconds) : "-"; };
+  return fmt::format("{:>9} {:>9.2f} {:>8} {:>8} {:>6}",
+                     total.work.flops ? fmt::format("{:.2f}", 1e-6 * *total.work.flops) : "-", 1e-6 * total.work.bytes,
+                     total.work.flops ? rate(*total.work.flops) : "-", rate(total.work.bytes),
+                     total.has_share() ? fmt::format("{:.1f}", 100 * total.share()) : "-");
+}
+
+// What a rate is beside.
+std::string describe(const kernels::Roofline& roofline) {
+  return fmt::format("roofline: {:.1f} GFLOP/s; {:.1f} GB/s from a cache, {:.1f} GB/s from memory",
+                     1e-9 * roofline.flops_per_second, 1e-9 * roofline.readings.front().bytes_per_second,
+                     1e-9 * roofline.readings.back().bytes_per_second);
+}
+
+nlohmann::ordered_json work_json(const runtime::Profiler::Total& total) {
+  nlohmann::ordered_json json = {{"flops", nullptr}, {"bytes", total.work.bytes}, {"share_of_roofline", nullptr}};
+  if (total.work.flops) json["flops"] = *total.work.flops;
+  if (total.has_share()) json["share_of_roofline"] = total.share();
+  return json;
+}
+
 void print_totals(std::FILE* to, std::span<const Column> columns, std::vector<runtime::Profiler::Total> totals) {
   double all = 0;
   for (const auto& total : totals) all += total.milliseconds;
   runtime::Profiler::Total others;
   const size_t shown = totals.size() > kRowsShown ? kRowsShown - 1 : totals.size();
-  for (size_t i = shown; i < totals.size(); ++i) {
-    others.calls += totals[i].calls;
-    others.milliseconds += totals[i].milliseconds;
-  }
+  for (size_t i = shown; i < totals.size(); ++i) others.add(totals[i]);
   const size_t num_others = totals.size() - shown;
   totals.resize(shown);
   std::vector<size_t> widths;
@@ -87,13 +109,14 @@ void print_totals(std::FILE* to, std::span<const Column> columns, std::vector<ru
     fmt::print(to, "{}\n", numbers);
   };
   auto numbers = [&](const runtime::Profiler::Total& total) {
-    return fmt::format("{:>7} {:>10.3f} {:>6.1f}", total.calls, total.milliseconds,
-                       all > 0 ? 100 * total.milliseconds / all : 0);
+    return fmt::format("{:>7} {:>10.3f} {:>6.1f} {}", total.calls, total.milliseconds,
+                       all > 0 ? 100 * total.milliseconds / all : 0, work_columns(total));
   };
   std::vector<std::string> texts;
   for (const Column& column : columns) texts.emplace_back(column.heading);
   fmt::print(to, "{}", dim());
-  print_row(texts, fmt::format("{:>7} {:>10} {:>6}{}", "calls", "ms", "%", plain()));
+  print_row(texts, fmt::format("{:>7} {:>10} {:>6} {:>9} {:>9} {:>8} {:>8} {:>6}{}", "calls", "ms", "%", "MFLOP", "MB", "GFLOP/s",
+                               "GB/s", "roof%", plain()));
   for (const auto& total : totals) {
     texts.clear();
     for (const Column& column : columns) texts.push_back(column.text(total));
@@ -105,19 +128,36 @@ void print_totals(std::FILE* to, std::span<const Column> columns, std::vector<ru
   print_row(texts, numbers(others));
 }
 
+runtime::Profiler::Total sum_of(std::span<const runtime::Profiler::Total> totals) {
+  runtime::Profiler::Total sum;
+  for (const auto& total : totals) sum.add(total);
+  return sum;
+}
+
+nlohmann::ordered_json roofline_json(const kernels::Roofline& roofline) {
+  nlohmann::ordered_json json = {{"flops_per_second", roofline.flops_per_second},
+                                 {"reading", nlohmann::ordered_json::array()}};
+  for (const auto& reading : roofline.readings) {
+    json["reading"].push_back({{"bytes", reading.bytes}, {"bytes_per_second", reading.bytes_per_second}});
+  }
+  return json;
+}
+
 void print_profile(std::FILE* to, const runtime::Profiler& profiler) {
   static constexpr Column kOperator{"operator", [](const auto& total) { return total.op; }};
   static constexpr Column kKernel{"kernel", [](const auto& total) { return total.implementation; }};
   static constexpr Column kNode{"slowest nodes", [](const auto& total) { return total.node; }};
   const auto by_operator = profiler.totals();
-  double in_kernels = 0;
-  size_t calls = 0;
-  for (const auto& total : by_operator) {
-    in_kernels += total.milliseconds;
-    calls += total.calls;
+  const runtime::Profiler::Total all = sum_of(by_operator);
+  fmt::print(to, "one warm run: {:.3f} ms, {:.3f} ms of it in {}\n", profiler.milliseconds(), all.milliseconds,
+             counted(all.calls, "kernel call"));
+  fmt::print(to, "{}, {:.2f} MB in kernels", all.work.flops ? human_flops(*all.work.flops) : "FLOP unknown",
+             1e-6 * all.work.bytes);
+  if (all.has_share()) {
+    fmt::print(to, ": {:.1f} GFLOP/s, {:.1f}% of the roofline", 1e-6 * *all.work.flops / all.milliseconds,
+               100 * all.share());
   }
-  fmt::print(to, "one warm run: {:.3f} ms, {:.3f} ms of it in {}\n\n", profiler.milliseconds(), in_kernels,
-             counted(calls, "kernel call"));
+  fmt::print(to, "\n{}\n\n", describe(profiler.roofline()));
   const Column by[] = {kOperator, kKernel}, nodes[] = {kNode, kOperator, kKernel};
   print_totals(to, by, by_operator);
   fmt::print(to, "\n");
@@ -131,6 +171,7 @@ nlohmann::ordered_json totals_json(const std::vector<runtime::Profiler::Total>& 
                     {"kernel", total.implementation},
                     {"calls", total.calls},
                     {"milliseconds", total.milliseconds}});
+    json.back().update(work_json(total));
     if (!total.node.empty()) json.back()["node"] = total.node;
   }
   return json;
@@ -183,6 +224,9 @@ int run_run(const RunOptions& options) {
   runtime::Executable executable = source.compile(std::move(model), std::move(tune_inputs));
   if (options.random) made_up = driver::fitting_inputs(executable, std::move(made_up), random, [&] { return source.load(); });
   runtime::Profiler profiler;
+  if (!options.profile.empty()) {
+    profiler = runtime::Profiler(driver::count_work(), driver::roofline_of_machine(executable.threads(), print_note));
+  }
   std::vector<Datum> outputs = options.random ? run_once(executable, made_up, options, profiler)
                                               : run_once(executable, given, options, profiler);
   if (!options.profile.empty()) profiler.write_trace(options.profile);
@@ -207,8 +251,10 @@ int run_run(const RunOptions& options) {
     if (!options.profile.empty()) {
       json["profile"] = {{"trace", options.profile},
                          {"milliseconds", profiler.milliseconds()},
+                         {"roofline", roofline_json(profiler.roofline())},
                          {"by_operator", totals_json(profiler.totals())},
                          {"by_node", totals_json(profiler.totals_by_node())}};
+      json["profile"].update(work_json(sum_of(profiler.totals())));
     }
     print_json(messages, json);
     return kSuccess;

@@ -36,14 +36,6 @@ std::string processor() {
   return "";
 }
 
-std::string purpose_of(int threads) {
-  int count = 0;
-  with_threads(threads, [&] { count = thread_count(); });
-  const auto generated = kernels::generated::describe(kernels::generated::best_isa()).name;
-  return fmt::format("{}, generated {}, {}, {}", runtime::artifact_origin(), generated, processor(),
-                     counted(static_cast<size_t>(count), "thread"));
-}
-
 struct AttributeText {
   std::string operator()(int64_t number) const { return fmt::to_string(number); }
   std::string operator()(float number) const { return fmt::to_string(number); }
@@ -84,6 +76,14 @@ std::pair<std::string, TunedKernel> parse_line(const std::string& line) {
 
 }  // namespace
 
+std::string purpose_of_tuning(int threads) {
+  int count = 0;
+  with_threads(threads, [&] { count = thread_count(); });
+  const auto generated = kernels::generated::describe(kernels::generated::best_isa()).name;
+  return fmt::format("{}, generated {}, {}, {}", runtime::artifact_origin(), generated, processor(),
+                     counted(static_cast<size_t>(count), "thread"));
+}
+
 std::string_view name_of(Tune tune) { return kTuneNames[static_cast<size_t>(tune)]; }
 
 Tune tune_named(std::string_view name) {
@@ -101,7 +101,7 @@ std::string kind_of(const kernels::KernelData& data) {
   return kind;
 }
 
-TuningCache::TuningCache(int threads) : TuningCache(cache_folder(), purpose_of(threads)) {}
+TuningCache::TuningCache(int threads) : TuningCache(cache_folder(), purpose_of_tuning(threads)) {}
 
 TuningCache::TuningCache(std::optional<fs::path> folder, std::string purpose) : purpose_(std::move(purpose)) {
   if (!folder) return;

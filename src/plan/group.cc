@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <boost/unordered/unordered_flat_map.hpp>
 
+#include "analysis/cost.h"
+#include "analysis/flops.h"
 #include "analysis/group_space.h"
 #include "ir/order.h"
 #include "support/element_types.h"
@@ -116,5 +118,30 @@ class GroupWriter {
 }  // namespace
 
 std::optional<AttributeSet> group_attributes(const ir::Graph& function) { return GroupWriter(function).run(); }
+
+double flops_per_element(const ir::Graph& function) {
+  Context& context = function.module().context();
+  auto sized = [&](const Type* type) {
+    if (!type->is_tensor() || type->is_static()) return type;
+    std::vector<Dim> dims;
+    for (Dim dim : type->dims()) {
+      dims.push_back(dim.is_constant() ? dim : context.dims().constant(analysis::kAssumedDim));
+    }
+    return context.tensor_type(type->dtype(), dims);
+  };
+  double flops = 0, elements = 1;
+  for (const Apply* node : topological_order(function)) {
+    if (node->primitive() != Primitive::Operation) continue;
+    std::vector<const Type*> inputs;
+    for (const Use& use : node->operands()) inputs.push_back(sized(use.node->type()));
+    const Type* output = sized(node->type());
+    flops += analysis::flops_of(context, node->op(), node->attributes(), inputs, std::span(&output, 1));
+    const Type* space = sized(analysis::group_space(*node)->type);
+    double own = 1;
+    for (Dim dim : space->dims()) own *= static_cast<double>(dim.constant());
+    elements = std::max(elements, own);
+  }
+  return flops / elements;
+}
 
 }  // namespace anfora::plan

@@ -113,6 +113,7 @@ void ProgramBuilder::add_groups() {
       groups.back().kernel->op = node->op().qualified;
       groups.back().kernel->num_outputs = node->num_outputs();
       groups.back().kernel->attributes = std::move(*attributes);
+      groups.back().kernel->flops_per_element = flops_per_element(*function);
     }
   }
   with_threads(options_.threads, [&] {

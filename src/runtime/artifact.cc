@@ -214,8 +214,8 @@ static void serialize(A& archive, Origin& origin) {
 }
 template <class A>
 static void serialize(A& archive, Kernel& kernel) {
-  archive(kernel.op, kernel.attributes, kernel.inputs, kernel.num_outputs, kernel.signature, kernel.implementation,
-          kernel.packed, kernel.workspace_bytes, kernel.reference_name, kernel.reusable);
+  archive(kernel.op, kernel.attributes, kernel.inputs, kernel.num_outputs, kernel.signature, kernel.implementation, kernel.packed,
+          kernel.workspace_bytes, kernel.reference_name, kernel.reusable, kernel.flops_per_element);
 }
 template <class A>
 static void serialize(A& archive, SymbolSource& source) {

@@ -447,7 +447,7 @@ void Machine::run_kernel(Frame& frame, const Instruction& instruction, const Opt
     }
   };
   if (options.profiler) {
-    std::string described = describe_all(inputs);
+    Profiler::Inputs described(inputs);
     Profiler::Clock::time_point begin = options.profiler->now();
     invoke();
     options.profiler->kernel_ran(kernel, frame.function.origins[frame.next - 1], begin, std::move(described), outputs);

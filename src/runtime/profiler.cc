@@ -47,20 +47,57 @@ Profiler::Clock::time_point Profiler::now() const {
   return Clock::time_point(std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec));
 }
 
-void Profiler::kernel_ran(const Kernel& kernel, const Origin& origin, Clock::time_point begin, std::string inputs,
+double OperandType::bytes() const {
+  if (dtype == DType::Undefined || dtype == DType::String) return 0;
+  return static_cast<double>(element_count(shape)) * static_cast<double>(element_bytes(dtype));
+}
+
+namespace {
+
+std::vector<OperandType> types_of(std::span<const Datum* const> data) {
+  std::vector<OperandType> types;
+  for (const Datum* datum : data) {
+    OperandType& type = types.emplace_back();
+    if (datum->is_tensor()) type = {datum->tensor().dtype(), datum->tensor().shape()};
+  }
+  return types;
+}
+
+}  // namespace
+
+Profiler::Inputs::Inputs(std::span<const Datum* const> inputs) : text(describe_all(inputs)), types(types_of(inputs)) {}
+
+void Profiler::kernel_ran(const Kernel& kernel, const Origin& origin, Clock::time_point begin, Inputs inputs,
                           std::span<const Datum> outputs) {
   Clock::time_point end = now();
   std::vector<const Datum*> written;
   for (const Datum& datum : outputs) written.push_back(&datum);
-  kernels_.push_back({&kernel, &origin, begin, end, std::move(inputs), describe_all(written)});
+  kernels_.push_back({&kernel, &origin, begin, end, std::move(inputs.text), describe_all(written), {}});
+  if (count_) kernels_.back().work = count_(kernel, inputs.types, types_of(written));
+}
+
+void Profiler::Total::add(const Total& other) {
+  calls += other.calls;
+  milliseconds += other.milliseconds;
+  work.flops = work.flops && other.work.flops ? std::optional(*work.flops + *other.work.flops) : std::nullopt;
+  work.bytes += other.work.bytes;
+  least_milliseconds += other.least_milliseconds;
+}
+
+Profiler::Total Profiler::total_of(const KernelEvent& event) const {
+  Total total;
+  total.calls = 1;
+  total.milliseconds = std::chrono::duration<double, std::milli>(event.end - event.begin).count();
+  if (!count_) return total;
+  total.work = event.work;
+  total.least_milliseconds = 1e3 * roofline_.least_seconds(event.work.flops.value_or(0), event.work.bytes);
+  return total;
 }
 
 std::vector<Profiler::Total> Profiler::totals() const {
   std::map<std::pair<std::string_view, std::string_view>, Total> by_op;
   for (const KernelEvent& event : kernels_) {
-    Total& total = by_op[{event.kernel->op, event.kernel->implementation}];
-    ++total.calls;
-    total.milliseconds += std::chrono::duration<double, std::milli>(event.end - event.begin).count();
+    by_op[{event.kernel->op, event.kernel->implementation}].add(total_of(event));
   }
   std::vector<Total> totals;
   for (auto& [key, total] : by_op) {
@@ -76,12 +113,12 @@ std::vector<Profiler::Total> Profiler::totals_by_node() const {
   std::map<std::tuple<std::string_view, std::string_view, std::string_view>, Total> by_node;
   for (const KernelEvent& event : kernels_) {
     Total& total = by_node[{event.origin->location, event.origin->node, event.kernel->op}];
-    if (total.calls++ == 0) {
+    if (total.calls == 0) {
       total.op = event.kernel->op;
       total.implementation = event.kernel->implementation;
       total.node = event.origin->location.empty() ? event.origin->node : event.origin->location;
     }
-    total.milliseconds += std::chrono::duration<double, std::milli>(event.end - event.begin).count();
+    total.add(total_of(event));
   }
   std::vector<Total> totals;
   for (auto& [key, total] : by_node) totals.push_back(std::move(total));
@@ -116,13 +153,21 @@ void Profiler::write_trace(const std::string& path) const {
   }
   for (const KernelEvent& event : kernels_) {
     double begin = microseconds(event.begin);
+    std::string work;
+    if (count_) {
+      const Total total = total_of(event);
+      work += fmt::format(R"(,"bytes":{:.0f})", total.work.bytes);
+      if (total.work.flops) work += fmt::format(R"(,"flops":{:.0f})", *total.work.flops);
+      if (total.has_share()) work += fmt::format(R"(,"share_of_roofline":{:.4f})", total.share());
+    }
     file.write(
         fmt::format(",\n"
                     R"({{"name":{},"cat":"kernel","ph":"X","ts":{:.3f},"dur":{:.3f},"pid":1,"tid":1,"args":{{)"
-                    R"("node":{},"location":{},"implementation":{},"inputs":{},"outputs":{}}}}})",
+                    R"("node":{},"location":{},"implementation":{},"inputs":{},"outputs":{}{}}}}})",
                     json_string(event.kernel->op), begin, microseconds(event.end) - begin,
                     json_string(event.origin->node), json_string(event.origin->location),
-                    json_string(event.kernel->implementation), json_string(event.inputs), json_string(event.outputs)));
+                    json_string(event.kernel->implementation), json_string(event.inputs), json_string(event.outputs),
+                    work));
   }
   file.write("\n]}\n");
   file.commit();

@@ -61,6 +61,8 @@ struct Kernel : kernels::KernelData {
   std::string reference_name;                         // by which it is found in a registry
   // Operands whose memory output 0 may take over if, when it comes to run, nobody else holds it.
   std::vector<uint8_t> reusable;
+  // Of a group: floating point operations for each element of what its inputs broadcast to.
+  double flops_per_element = 0;
 
   bool is_missing() const { return !prepared && !reference; }
   bool is_prepared_by_name() const { return implementation != "reference" && implementation != "none"; }
