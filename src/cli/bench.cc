@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/text.h"
 #include "driver/compiled.h"
+#include "driver/counted_work.h"
 #include "driver/explained_run.h"
 #include "driver/fit.h"
 #include "driver/inputs.h"
@@ -40,6 +41,16 @@ double cpu_time() {
   timespec time{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// Of one more run; nothing where it is not known of some kernel.
+std::optional<double> flops_of_run(runtime::Executable& executable, std::span<const Datum> inputs,
+                                   const kernels::Roofline& roofline) {
+  runtime::Profiler profiler(driver::count_work(), roofline);
+  executable.run(std::vector<Datum>(inputs.begin(), inputs.end()), {.profiler = &profiler});
+  runtime::Profiler::Total total;
+  for (const auto& by_operator : profiler.totals()) total.add(by_operator);
+  return total.work.flops;
 }
 
 // In milliseconds.
@@ -86,15 +97,28 @@ int run_bench(const BenchOptions& options) {
   const double median = median_of(times), least = times[0] * 1e3;
   int64_t added = peak_resident_bytes() - memory_before;
   const runtime::MemoryReport memory = executable.memory();
+  const kernels::Roofline roofline = driver::roofline_of_machine(executable.threads(), print_note);
+  const std::optional<double> flops = flops_of_run(executable, inputs, roofline);
+  const double rate = flops.value_or(0) / (median * 1e-3);
   if (options.json) {
     nlohmann::json json = {
         {"median_ms", median},       {"min_ms", least},      {"cpu_ms", median_of(cpu_times)}, {"load_s", load},
         {"peak_added_bytes", added}, {"arena_bytes", memory.arena_bytes}, {"arena_lower_bound", memory.arena_lower_bound},
         {"runs", times.size()},      {"threads", options.threads}};
+    json["peak_flops_per_second"] = roofline.flops_per_second;
+    json["flops"] = flops ? nlohmann::json(*flops) : nlohmann::json();
+    json["flops_per_second"] = flops ? nlohmann::json(rate) : nlohmann::json();
+    json["share_of_peak"] = flops ? nlohmann::json(rate / roofline.flops_per_second) : nlohmann::json();
     fmt::print("{}\n", json.dump());
   } else {
     fmt::print("median {:.3f} ms, fastest {:.3f} ms of {} runs; loaded in {:.2f} s; peak memory {}\n", median, least,
                times.size(), load, human_bytes(added));
+    if (flops) {
+      fmt::print("{} a run, {:.1f} GFLOP/s: {:.1f}% of the peak of {:.1f} GFLOP/s\n", human_flops(*flops), 1e-9 * rate,
+                 100 * rate / roofline.flops_per_second, 1e-9 * roofline.flops_per_second);
+    } else {
+      fmt::print("FLOP unknown: some operators do not say what they take\n");
+    }
   }
   return kSuccess;
 }

@@ -28,7 +28,9 @@ class Compile(Case):
         one, other = np.load(self.folder / "m.onnx.npz")["y"], np.load(self.folder / "m.anf.npz")["y"]
         np.testing.assert_array_equal(one, other)
         self.anfora("run", "m.anf", "--random", "--dim", "N=5")
-        self.assertIn("median_ms", json.loads(self.anfora("bench", "m.anf", "--seconds", "0", "--json").stdout))
+        measured = json.loads(self.anfora("bench", "m.anf", "--seconds", "0", "--json").stdout)
+        self.assertAlmostEqual(measured["flops_per_second"] / (measured["flops"] / measured["median_ms"] * 1e3), 1)
+        self.assertAlmostEqual(measured["share_of_peak"] * measured["peak_flops_per_second"] / measured["flops_per_second"], 1)
         self.assertIn("unchanged since it was written", self.anfora("info", "m.anf").stdout)
         self.assertEqual(json.loads(self.anfora("info", "m.anf", "--json").stdout)["inputs"], {"x": "f32[N, 8]"})
 
