@@ -14,7 +14,7 @@ namespace anfora::driver {
 // (Gather, Slice) no more of it than it gives. Operators without a declaration take an unknown number of operations.
 runtime::CountWork count_work();
 
-// Of this processor, its instruction set and that many threads (0: one a CPU). Measured in 0.2 s when it is first asked for, and kept in
+// Of this processor, its instruction set and that many threads (0: one a CPU). Measured in 0.2 s when it is asked for the first five times, of which the best is kept in
 // cache_folder(), unless other processes disturbed it, of which `warn` is told. A file that cannot be written is no error; `warn` is told, too.
 kernels::Roofline roofline_of_machine(int threads, const std::function<void(const std::string&)>& warn);
 

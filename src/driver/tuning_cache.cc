@@ -76,12 +76,11 @@ std::pair<std::string, TunedKernel> parse_line(const std::string& line) {
 
 }  // namespace
 
-std::string purpose_of_tuning(int threads) {
+std::string describe_generated_code(int threads) {
   int count = 0;
   with_threads(threads, [&] { count = thread_count(); });
   const auto generated = kernels::generated::describe(kernels::generated::best_isa()).name;
-  return fmt::format("{}, generated {}, {}, {}", runtime::artifact_origin(), generated, processor(),
-                     counted(static_cast<size_t>(count), "thread"));
+  return fmt::format("generated {}, {}, {}", generated, processor(), counted(static_cast<size_t>(count), "thread"));
 }
 
 std::string_view name_of(Tune tune) { return kTuneNames[static_cast<size_t>(tune)]; }
@@ -101,7 +100,7 @@ std::string kind_of(const kernels::KernelData& data) {
   return kind;
 }
 
-TuningCache::TuningCache(int threads) : TuningCache(cache_folder(), purpose_of_tuning(threads)) {}
+TuningCache::TuningCache(int threads) : TuningCache(cache_folder(), fmt::format("{}, {}", runtime::artifact_origin(), describe_generated_code(threads))) {}
 
 TuningCache::TuningCache(std::optional<fs::path> folder, std::string purpose) : purpose_(std::move(purpose)) {
   if (!folder) return;

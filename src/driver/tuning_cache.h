@@ -45,8 +45,8 @@ using TunedKernels = std::map<std::string, TunedKernel, std::less<>>;  // by kin
 // "LoweredMatMul(f32[128x768], const f32[768x3072]) activation=Gelu".
 std::string kind_of(const kernels::KernelData& data);
 
-// What measurements hold for: this version, processor, instruction sets, and that many threads (0: one a CPU).
-std::string purpose_of_tuning(int threads);
+// What measurements of generated code hold for: its instruction set, this processor, and that many threads (0: one a CPU).
+std::string describe_generated_code(int threads);
 
 class TuningCache {
  public:
