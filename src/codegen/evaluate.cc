@@ -221,6 +221,7 @@ class Evaluator {
           result.push_back(of_lanes(node.op, {row, row + size}));
         return;
       }
+      case Op::AnyOfLanes: result = {std::ranges::any_of(at(node.operands[0]), [](int64_t lane) { return lane != 0; })}; return;
       default: return elementwise(node, result);
     }
   }

@@ -34,6 +34,9 @@ constexpr ScalarFunction kFunctions[] = {
     {"larger", 2, false, [](Builder&, VectorMath& m, Arguments x) { return m.larger(x[0], x[1]); }},
     {"smaller", 2, false, [](Builder&, VectorMath& m, Arguments x) { return m.smaller(x[0], x[1]); }},
     {"round", 1, false, [](Builder&, VectorMath& m, Arguments x) { return m.round(x[0]); }},
+    {"nearest", 1, false, [](Builder&, VectorMath& m, Arguments x) { return m.nearest(x[0]); }},
+    {"floor", 1, false, [](Builder&, VectorMath& m, Arguments x) { return m.floor(x[0]); }},
+    {"ceil", 1, false, [](Builder&, VectorMath& m, Arguments x) { return m.ceil(x[0]); }},
     {"is_nan", 1, false, [](Builder&, VectorMath& m, Arguments x) { return m.is_nan(x[0]); }},
     {"sqrt", 1, true, [](Builder& b, VectorMath&, Arguments x) { return b.square_root(x[0]); }},
     {"exp", 1, true, [](Builder&, VectorMath& m, Arguments x) { return m.exp(x[0]); }},
@@ -46,6 +49,9 @@ constexpr ScalarFunction kFunctions[] = {
     {"erf", 1, true, [](Builder&, VectorMath& m, Arguments x) { return m.erf(x[0]); }},
     {"gelu", 1, true, [](Builder&, VectorMath& m, Arguments x) { return m.gelu(x[0]); }},
     {"gelu_tanh", 1, true, [](Builder&, VectorMath& m, Arguments x) { return m.gelu_tanh(x[0]); }},
+    {"sin", 1, true, [](Builder&, VectorMath& m, Arguments x) { return m.sin(x[0]); }},
+    {"cos", 1, true, [](Builder&, VectorMath& m, Arguments x) { return m.cos(x[0]); }},
+    {"pow", 2, true, [](Builder&, VectorMath& m, Arguments x) { return m.pow(x[0], x[1]); }},
 };
 
 const ScalarFunction* find_function(std::string_view name) {
@@ -262,9 +268,29 @@ class StatementParser {
     if (name == "row_max") return reduce(Kind::Largest);
     if (name == "row_min") return reduce(Kind::Smallest);
     if (name == "row_mean") return apply("/", {reduce(Kind::Sum), add({.kind = Kind::RowSize, .operands = {}})});
+    if (name == "pow" && operands.size() == 2 && terms_.all[static_cast<size_t>(operands[1])].kind == Kind::Number) {
+      if (auto power = simple_power(operands[0], terms_.all[static_cast<size_t>(operands[1])].number())) return *power;
+    }
     const ScalarFunction* function = find_function(name);
     if (!function || function->arity != operands.size()) fail(fmt::format("no function '{}' of so many", name));
     return apply(name, std::move(operands));
+  }
+
+  // x^y of a y for which some operations stay within 2 units in the last place.
+  std::optional<int> simple_power(int x, float y) {
+    if (y == 1) return x;
+    if (y == 2) return apply("*", {x, x});
+    if (y == 3) return apply("*", {apply("*", {x, x}), x});
+    if (y == 4) return apply("*", {apply("*", {x, x}), apply("*", {x, x})});
+    const int inverse = apply("/", {number(1), x});
+    if (y == -1) return inverse;
+    if (y == -2) return apply("*", {inverse, inverse});
+    // As pow has them: +0 for −0, infinity for −infinity.
+    constexpr float kInfinite = std::numeric_limits<float>::infinity();
+    const int root = apply("?", {apply("==", {x, number(-kInfinite)}), number(kInfinite), apply("+", {apply("sqrt", {x}), number(0)})});
+    if (y == 0.5f) return root;
+    if (y == -0.5f) return apply("/", {number(1), root});
+    return std::nullopt;
   }
 
   float literal() {

@@ -74,12 +74,13 @@ enum class Op : uint8_t {
   SumOfLanes,
   LargestOfLanes,
   SmallestOfLanes,
+  AnyOfLanes,  // mask[1x1xlanes] → mask: whether one is on
   Select,           // mask, a, b
   And,
   Or,
   Xor,  // i32, masks
   ShiftLeft,
-  ShiftRight,  // i32; shifts by a Bits, to the right with the sign
+  ShiftRight,  // i32; by 0 to 31 bits, to the right with the sign
   AsBits,
   AsFloat,  // f32 ↔ i32, the same bits
   ToFloat,  // i32 → f32, the nearest

@@ -128,6 +128,11 @@ class Lowering {
       case Op::SmallestOfLanes:
         if (node(n.operands[0]).type.rows > 1) return of_rows(n.op, n.operands[0]);
         return of_lanes(n.op, element(n.operands[0], 0, 0, node(n.operands[0]).type.lanes));
+      case Op::AnyOfLanes: {
+        const auto lanes_of = static_cast<unsigned>(node(n.operands[0]).type.lanes);
+        llvm::Value* mask = element(n.operands[0], 0, 0, node(n.operands[0]).type.lanes);
+        return b_.CreateIsNotNull(b_.CreateBitCast(mask, b_.getIntNTy(lanes_of)));
+      }
       case Op::DotBytes: return dot_bytes(lanes, operand(0), operand(1), operand(2));
       case Op::DotHalves: return b_.CreateAdd(operand(2), sum_of_halves(lanes, operand(0), operand(1)));
       case Op::ToFloat: return b_.CreateSIToFP(operand(0), element_type(n.type));

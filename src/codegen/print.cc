@@ -37,6 +37,7 @@ std::string_view name(Op op) {
     case Op::SumOfLanes: return "sum_of_lanes";
     case Op::LargestOfLanes: return "largest_of_lanes";
     case Op::SmallestOfLanes: return "smallest_of_lanes";
+    case Op::AnyOfLanes: return "any_of_lanes";
     case Op::Select: return "select";
     case Op::And: return "and";
     case Op::Or: return "or";

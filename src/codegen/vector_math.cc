@@ -54,6 +54,17 @@ Value VectorMath::integer_of(Value x) {
   const Value shift = b_.constant(kShift);
   return b_.subtract(b_.as_bits(b_.add(x, shift)), b_.as_bits(shift));
 }
+// What is added to the magnitude leaves no digits behind the point. From 2²³ on, there are none.
+Value VectorMath::nearest(Value x) {
+  const Value bound = b_.constant(0x1p23f), size = magnitude(x);
+  const Value rounded = b_.subtract(b_.add(size, bound), bound);
+  return b_.select(b_.less(size, bound), with_sign(rounded, x), x);
+}
+Value VectorMath::floor(Value x) {
+  const Value rounded = nearest(x);
+  return b_.select(b_.less(x, rounded), b_.subtract(rounded, b_.constant(1)), rounded);
+}
+Value VectorMath::ceil(Value x) { return negate(floor(negate(x))); }
 Value VectorMath::is_nan(Value x) { return negation(b_.binary(Op::Equal, x, x)); }
 
 VectorMath::Reduced VectorMath::reduce_exponent(Value x) {
@@ -62,9 +73,13 @@ VectorMath::Reduced VectorMath::reduce_exponent(Value x) {
   const Value n = b_.subtract(shifted, shift);
   Value r = fma(n, b_.constant(-kLn2High), x);
   r = fma(n, b_.constant(-kLn2Low), r);
-  const Value p = polynomial({1.395060215e-3f, 8.368953131e-3f, 4.166620597e-2f, 1.666651815e-1f, 0.5f}, r);
   const Value low = b_.subtract(b_.as_bits(shifted), b_.as_bits(shift));
-  return {low, fma(p, b_.multiply(r, r), r)};
+  return {low, exp_tail(r)};
+}
+
+Value VectorMath::exp_tail(Value r) {
+  const Value p = polynomial({1.395060215e-3f, 8.368953131e-3f, 4.166620597e-2f, 1.666651815e-1f, 0.5f}, r);
+  return fma(p, b_.multiply(r, r), r);
 }
 
 Value VectorMath::power_of_two(Value n) {

@@ -27,6 +27,10 @@ class VectorMath {
   Value negation(Value mask);
   // The nearest integer, ties to even; for |x| < 2²².
   Value round(Value x);
+  // The same of every x, as the next two: they keep NaN, infinities and the sign of zeros.
+  Value nearest(Value x);
+  Value floor(Value x);
+  Value ceil(Value x);
   // The same as an i32.
   Value integer_of(Value x);
 
@@ -41,6 +45,11 @@ class VectorMath {
   Value erf(Value x);
   Value gelu(Value x);
   Value gelu_tanh(Value x);
+  // For every x; angles beyond kLargestAngle take a branch (vector_sine.cc).
+  Value sin(Value x);
+  Value cos(Value x);
+  // C's pow, with all of its special cases (vector_power.cc).
+  Value pow(Value x, Value y);
 
  private:
   Value polynomial(std::initializer_list<float> coefficients, Value x);
@@ -52,7 +61,21 @@ class VectorMath {
   Value power_of_two(Value n);
   Value scaled_exponential(Value x, Value n, Value tail);
   Value exp_of_small(Value x);  // for |x| ≤ 87
+  Value exp_tail(Value r);       // exp(r) − 1 for |r| ≤ ln 2 / 2
   Value log1p_of_fraction(Value x);
+
+  Value sine(Value x, int quarters);          // of |x| and so many quarters of a turn
+  Value sine_of_near(Value x, int quarters);  // for 0 ≤ x ≤ kLargestAngle
+  Value sine_of_far(Value x, int quarters);   // for x beyond it
+  Value sine_of_rest(Value r, Value quarter);
+  Value high_product(Value a, Value b);  // i32: the upper 32 bits of a · b, both without sign, a < 2²⁴
+
+  struct Pair {  // high + low: some 45 bits
+    Value high, low;
+  };
+  Pair exact_product(Value a, Value b);
+  Pair exact_sum(Value a, Value b);  // for |a| ≥ |b|, or a = 0
+  Pair log2(Value x);                // of x > 0
 
   Builder& b_;
   const IsaDescription& isa_;

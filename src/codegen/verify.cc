@@ -209,6 +209,10 @@ class Verifier {
         if (result != Type{Element::F32, 1, 1, isa_.lanes}) fail(value, "of {}", to_string(result));
         result.lanes = 1;
         break;
+      case Op::AnyOfLanes:
+        if (result != Type{Element::Mask, 1, 1, isa_.lanes}) fail(value, "of {}", to_string(result));
+        result.lanes = 1;
+        break;
       case Op::Less: result.element = Element::Mask; break;
       case Op::AsBits: result.element = Element::I32; break;
       case Op::AsFloat: result.element = Element::F32; break;

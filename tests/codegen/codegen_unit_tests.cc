@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <random>
 
 #include "anfora/error.h"
@@ -571,6 +572,7 @@ TEST(Groups, AreThoseOfTheEvaluator) {
       {"%0 + %1 * %2", "%3 < 0 ? 0.5 : smaller(larger(%3, %1), -%0)"},
       {"e = exp_of_negative(%0 - row_max(%0 + %1)); e / row_sum(e)", "%3 * %2 - row_min(%3)"},
       {"d = %0 - row_mean(%0); d / sqrt(row_mean(d * d) + 1e-05)", "row_sum(%2) + row_size"},
+      {"sin(%0) * cos(100000 * %2)", "pow(abs(%0), 7 * %2) + floor(%1) * ceil(%0) - nearest(%2)"},
   };
   for (Isa isa : isas_here()) {
     const int64_t lanes = kernels::generated::describe(isa).lanes;
@@ -768,8 +770,107 @@ INSTANTIATE_TEST_SUITE_P(
         Elementary{"softplus", [](double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }},
         Elementary{"tanh", [](double x) { return std::tanh(x); }},
         Elementary{"erf", [](double x) { return std::erf(x); }},
-        Elementary{"sqrt", [](double x) { return std::sqrt(x); }}),
+        Elementary{"sqrt", [](double x) { return std::sqrt(x); }},
+        Elementary{"nearest", [](double x) { return std::nearbyint(x); }},
+        Elementary{"floor", [](double x) { return std::floor(x); }},
+        Elementary{"ceil", [](double x) { return std::ceil(x); }},
+        Elementary{"sin", [](double x) { return std::sin(x); }},
+        Elementary{"cos", [](double x) { return std::cos(x); }}),
     [](const auto& test) { return std::string(test.param.name); });
+
+// Runs one statement over inputs that vary along one row: as the evaluator does, in the first kMostEvaluated elements.
+Tensor run_statement(Isa isa, const std::string& statement, const std::vector<Tensor>& inputs) {
+  constexpr int64_t kMostEvaluated = 1 << 12;
+  const GroupFunction group = group_function({.isa = isa,
+                                              .inputs = std::vector<GroupCode::Input>(inputs.size(), {true}),
+                                              .statements = {statement},
+                                              .outputs = {{static_cast<int>(inputs.size()), false}}});
+  const int64_t size = inputs[0].size();
+  Tensor y = Tensor::zeros(DType::F32, inputs[0].shape());
+  std::vector<int64_t> arguments(kGroupArguments + 2 * inputs.size() + 2);
+  arguments[kRows] = 1;
+  const size_t result = kGroupArguments + 2 * inputs.size();
+  BothWays both{group.function, isa, {}};
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    arguments[kGroupArguments + 2 * i] = address(inputs[i]);
+    both.regions.push_back({inputs[i].data<float>().data(), size});
+  }
+  set_row_arguments(arguments.data(), std::min(size, kMostEvaluated), kernels::generated::describe(isa).lanes);
+  both.expect_equal(arguments, result, y);
+  set_row_arguments(arguments.data(), size, kernels::generated::describe(isa).lanes);
+  arguments[result] = address(y);
+  const MachineCode code = compile({&group.function, 1}, isa);
+  ExecutableCode::map(code)->entry(code.entries[0])(arguments.data());
+  return y;
+}
+
+TEST(Codegen, SinesAreThoseOfTheEvaluator) {
+  std::vector<float> values{0.0f, -0.0f, INFINITY, -INFINITY, NAN};
+  for (uint64_t bits = 0; bits <= UINT32_MAX; bits += 1299709) values.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
+  const Tensor x = Tensor::from<float>(Shape{std::ssize(values)}, values);
+  for (Isa isa : isas_here()) {
+    for (const char* statement : {"sin(%0)", "cos(%0)", "nearest(%0)", "floor(%0)", "ceil(%0)"}) {
+      SCOPED_TRACE(fmt::format("{} {}", statement, kernels::generated::describe(isa).name));
+      run_statement(isa, statement, {x});
+    }
+  }
+}
+
+void expect_power(Isa isa, const std::string& statement, const std::vector<Tensor>& inputs, const std::function<double(int64_t)>& exact) {
+  SCOPED_TRACE(fmt::format("{} {}", statement, kernels::generated::describe(isa).name));
+  const Tensor y = run_statement(isa, statement, inputs);
+  double worst = 0;
+  int64_t worst_at = 0;
+  for (int64_t i = 0; i < y.size(); ++i) {
+    const float got = y.data<float>()[i];
+    const double expected = exact(i);
+    const auto rounded = static_cast<float>(expected);
+    const float base = inputs[0].data<float>()[i];
+    if (std::isnan(rounded) || std::isinf(rounded) || std::isinf(got)) {
+      const bool is_same = std::isnan(rounded) ? std::isnan(got) : got == rounded;
+      EXPECT_TRUE(is_same || std::fabs(expected) > 3.4028e38) << i << ", of " << base << ": " << got << ", not " << rounded;
+      continue;
+    }
+    EXPECT_EQ(std::signbit(got), std::signbit(rounded)) << i << ", of " << base << ": " << got << ", not " << rounded;
+    const double error = std::fabs(got - expected) / unit_in_last_place(expected);
+    if (error > worst) worst = error, worst_at = i;
+  }
+  if (std::getenv("ANFORA_SHOW_ULPS")) fmt::print("{:20} {:8} {:.3f}\n", statement, kernels::generated::describe(isa).name, worst);
+  EXPECT_LE(worst, 2.0) << worst_at << ", of " << inputs[0].data<float>()[worst_at];
+}
+
+TEST(Codegen, PowersAreWithinTwoUnitsInTheLastPlace) {
+  // Special values with each other, then floats of all bits, and bases with exponents that leave the power finite.
+  std::vector<float> special{0, 1, 2, 3, 0.5f, 1.5f, 1e-40f, 1e38f, 16777215, 16777216, 8388607, 4194303.5f, 0.33333334f, 0.99999994f, 1.0000001f, INFINITY, NAN};
+  for (size_t i = 0, count = special.size(); i < count; ++i) special.push_back(-special[i]);
+  std::vector<float> bases, exponents;
+  for (float base : special) {
+    for (float exponent : special) bases.push_back(base), exponents.push_back(exponent);
+  }
+  std::mt19937 random(1);
+  for (int i = 0; i < 300000; ++i) {
+    bases.push_back(std::bit_cast<float>(static_cast<uint32_t>(random())));
+    exponents.push_back(std::bit_cast<float>(static_cast<uint32_t>(random())));
+  }
+  std::uniform_real_distribution<float> logs(-150, 128), near_one(-0.3f, 0.3f), magnitudes(-126, 127);
+  for (int i = 0; i < 600000; ++i) {
+    bases.push_back(std::exp2(i % 2 == 0 ? magnitudes(random) : near_one(random)));
+    exponents.push_back(logs(random) / std::log2(bases.back()));
+  }
+  const Tensor x = Tensor::from<float>(Shape{std::ssize(bases)}, bases), y = Tensor::from<float>(x.shape(), exponents);
+  for (Isa isa : isas_here())
+    expect_power(isa, "pow(%0, %1)", {x, y}, [&](int64_t i) { return std::pow(double{x.data<float>()[i]}, double{y.data<float>()[i]}); });
+}
+
+TEST(Codegen, SimplePowersAreWithinTwoUnitsInTheLastPlace) {
+  std::vector<float> values{0.0f, -0.0f, INFINITY, -INFINITY, NAN};
+  for (uint64_t bits = 0; bits <= UINT32_MAX; bits += 99991) values.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
+  const Tensor x = Tensor::from<float>(Shape{std::ssize(values)}, values);
+  for (Isa isa : isas_here()) {
+    for (float exponent : {0.0f, 1.0f, 2.0f, 3.0f, 4.0f, 5.0f, -1.0f, -2.0f, -3.0f, 0.5f, -0.5f, 1.5f, 0.25f})
+      expect_power(isa, fmt::format("pow(%0, ({}))", exponent), {x}, [&](int64_t i) { return std::pow(double{x.data<float>()[i]}, double{exponent}); });
+  }
+}
 
 }  // namespace
 }  // namespace anfora::codegen
