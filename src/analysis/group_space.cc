@@ -5,6 +5,7 @@
 #include "ir/module.h"
 #include "ir/queries.h"
 #include "kernels/generated/group_code.h"
+#include "ops/inference.h"
 
 namespace anfora::analysis {
 
@@ -23,6 +24,17 @@ bool is_along_last(const Apply& node, const ops::ScalarForm& form) {
   if (form.along == ops::Along::Axis) return axis_of(node, static_cast<int>(rank)) == rank - 1;
   const auto axes = constant_integers(node, 1);
   return axes && axes->size() == 1 && ((*axes)[0] == rank - 1 || (*axes)[0] == -1);
+}
+
+// Whether the application is of integers that shapes may be made of: inference follows the elements of such vectors, and would not in a group.
+bool may_be_of_shapes(const Apply& node) {
+  const Type* result = node.type();
+  if (result->rank() > 1 || (result->rank() == 1 && result->dim(0).as_constant().value_or(INT64_MAX) > int64_t{ops::kMostTrackedElements}))
+    return false;
+  auto is_integer = [](const Type* type) {
+    return type && type->is_tensor() && (type->dtype() == DType::I32 || type->dtype() == DType::I64);
+  };
+  return is_integer(result) || std::ranges::any_of(node.operands(), [&](const Use& use) { return is_integer(use.node->type()); });
 }
 
 // Whether a is b but for a last axis of 1.
@@ -60,7 +72,7 @@ std::optional<GroupSpace> GroupSpace::joined(const GroupSpace& a, const GroupSpa
 std::optional<GroupSpace> group_space(const Apply& node) {
   if (node.primitive() != Primitive::Operation || node.num_inputs() == 0) return std::nullopt;
   const ops::ScalarForm* form = ops::scalar_form(node);
-  if (!form || !is_generated_type(node.type())) return std::nullopt;
+  if (!form || !is_generated_type(node.type()) || may_be_of_shapes(node)) return std::nullopt;
   const bool reduces = form->along != ops::Along::Elements;
   if (reduces && !is_along_last(node, *form)) return std::nullopt;
   const Type* type = reduces ? node.input(0)->type() : node.type();

@@ -19,7 +19,7 @@ struct GroupSpace {
   static std::optional<GroupSpace> joined(const GroupSpace& a, const GroupSpace& b);
 };
 
-// Of one application that code can be generated for: one with a scalar form (kernels/generated/scalar_forms.h) of f32, whose operands are not repeated in a
+// Of one application that code can be generated for: one with a scalar form (kernels/generated/scalar_forms.h), whose operands are not repeated in a
 // way that only a run shows.
 std::optional<GroupSpace> group_space(const ir::Apply& node);
 

@@ -13,7 +13,7 @@
 namespace anfora::codegen {
 namespace {
 
-// The elements of a tile by row, vector and lane: numbers of an index or pointer, else 32 bits each; a mask has 0 and 1.
+// The elements of a tile by row, vector and lane: numbers of an index, a pointer or an i64, else 32 bits each; a mask has 0 and 1.
 using Elements = std::vector<int64_t>;
 
 float as_float(int64_t element) { return std::bit_cast<float>(static_cast<uint32_t>(element)); }
@@ -89,6 +89,35 @@ int64_t of_lanes(Op op, Elements lanes) {
   return lanes[0];
 }
 
+// Out of range, and of NaN: the least.
+template <class Int>
+Int truncated(float x) {
+  constexpr auto kBound = -static_cast<float>(std::numeric_limits<Int>::min());
+  return x >= -kBound && x < kBound ? static_cast<Int>(x) : std::numeric_limits<Int>::min();
+}
+
+int64_t compute_long(Op op, int64_t x, int64_t y) {
+  const auto a = static_cast<uint64_t>(x), b = static_cast<uint64_t>(y);
+  switch (op) {
+    case Op::Add: return static_cast<int64_t>(a + b);
+    case Op::Subtract: return static_cast<int64_t>(a - b);
+    case Op::Multiply: return static_cast<int64_t>(a * b);
+    case Op::Minimum: return std::min(x, y);
+    case Op::Maximum: return std::max(x, y);
+    case Op::Less: return x < y;
+    case Op::LessOrEqual: return x <= y;
+    case Op::Equal: return x == y;
+    case Op::ToFloat: return from_float(static_cast<float>(x));
+    default: throw Error(ErrorCode::Internal, fmt::format("loop IR: {} of i64", name(op)));
+  }
+}
+
+int64_t to_integer(Element from, Element to, int64_t x) {
+  if (from == Element::F32) return to == Element::I32 ? from_int(truncated<int32_t>(as_float(x))) : truncated<int64_t>(as_float(x));
+  const int64_t number = from == Element::I32 ? static_cast<int32_t>(x) : x;
+  return to == Element::I32 ? from_int(static_cast<int32_t>(number)) : number;
+}
+
 int64_t compute_int(Op op, int64_t x, int64_t y, int64_t z) {
   const auto a = static_cast<uint32_t>(x), b = static_cast<uint32_t>(y);
   switch (op) {
@@ -101,6 +130,10 @@ int64_t compute_int(Op op, int64_t x, int64_t y, int64_t z) {
     case Op::ShiftLeft: return a << b;
     case Op::ShiftRight: return from_int(static_cast<int32_t>(a) >> b);
     case Op::Less: return static_cast<int32_t>(a) < static_cast<int32_t>(b);
+    case Op::LessOrEqual: return static_cast<int32_t>(a) <= static_cast<int32_t>(b);
+    case Op::Equal: return a == b;
+    case Op::Minimum: return from_int(std::min(static_cast<int32_t>(a), static_cast<int32_t>(b)));
+    case Op::Maximum: return from_int(std::max(static_cast<int32_t>(a), static_cast<int32_t>(b)));
     case Op::DotBytes: return dot<uint8_t, int8_t>(x, y, z);
     case Op::DotHalves: return dot<int16_t, int16_t>(x, y, z);
     case Op::ToFloat: return from_float(static_cast<float>(static_cast<int32_t>(a)));
@@ -153,7 +186,7 @@ class Evaluator {
     switch (node.op) {
       case Op::Parameter: result = {arguments_[static_cast<size_t>(node.number)]}; return;
       case Op::Integer: result = {node.number}; return;
-      case Op::Bits: result = {from_int(static_cast<int32_t>(node.number))}; return;
+      case Op::Bits: result = {node.type.element == Element::I64 ? node.number : from_int(static_cast<int32_t>(node.number))}; return;
       case Op::Float: result = {from_float(node.scalar)}; return;
       case Op::Item: return;
       case Op::Result:
@@ -165,7 +198,9 @@ class Evaluator {
         result.assign(count(node.type), 0);
         for_each_element(node, 2, [&](size_t i, int64_t address, bool is_off) {
           if (is_off) return;
-          if (bytes_in_memory(node) == 4) {
+          if (bytes_in_memory(node) == 8) {
+            result[i] = *access<int64_t>(address, false);
+          } else if (bytes_in_memory(node) == 4) {
             result[i] = from_float(*access<float>(address, false));
           } else if (bytes_in_memory(node) == 2) {
             const bool is_half = node.number == static_cast<int64_t>(InMemory::Half);
@@ -185,6 +220,8 @@ class Evaluator {
           if (is_off) return;
           if (bytes_in_memory(node) == 1)
             *access<uint8_t>(address, true) = static_cast<uint8_t>(tile[i]);
+          else if (bytes_in_memory(node) == 8)
+            *access<int64_t>(address, true) = tile[i];
           else
             *access<float>(address, true) = as_float(tile[i]);
         });
@@ -254,9 +291,12 @@ class Evaluator {
         result[i] = x[0] != 0 ? x[1] : x[2];
       } else if (node.op == Op::AsBits || node.op == Op::AsFloat) {
         result[i] = x[0];
+      } else if (node.op == Op::ToInteger) {
+        result[i] = to_integer(element, node.type.element, x[0]);
       } else {
         const bool is_int = element == Element::I32 || element == Element::Mask;
         result[i] = element == Element::F32 ? compute_float(node.op, as_float(x[0]), as_float(x[1]), as_float(x[2]))
+                    : element == Element::I64 ? compute_long(node.op, x[0], x[1])
                     : is_int                ? compute_int(node.op, x[0], x[1], x[2])
                                             : compute_index(node.op, x[0], x[1]);
       }

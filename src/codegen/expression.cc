@@ -23,12 +23,20 @@ constexpr ScalarFunction kFunctions[] = {
     {"/", 2, false, [](Builder& b, VectorMath&, Arguments x) { return b.divide(x[0], x[1]); }},
     {"<", 2, false, [](Builder& b, VectorMath&, Arguments x) { return b.less(x[0], x[1]); }},
     {"<=", 2, false, [](Builder& b, VectorMath&, Arguments x) { return b.binary(Op::LessOrEqual, x[0], x[1]); }},
-    {"==", 2, false, [](Builder& b, VectorMath&, Arguments x) { return b.binary(Op::Equal, x[0], x[1]); }},
+    {"==", 2, false,
+     [](Builder& b, VectorMath& m, Arguments x) {
+       const bool is_mask = b.type(x[0]).element == Element::Mask;
+       return is_mask ? m.negation(b.binary(Op::Xor, x[0], x[1])) : b.binary(Op::Equal, x[0], x[1]);
+     }},
     {"&&", 2, false, [](Builder& b, VectorMath&, Arguments x) { return b.binary(Op::And, x[0], x[1]); }},
     {"||", 2, false, [](Builder& b, VectorMath&, Arguments x) { return b.binary(Op::Or, x[0], x[1]); }},
     {"!", 1, false, [](Builder&, VectorMath& m, Arguments x) { return m.negation(x[0]); }},
-    {"?", 3, false, [](Builder& b, VectorMath&, Arguments x) { return b.select(x[0], x[1], x[2]); }},
+    {"?", 3, false, [](Builder&, VectorMath& m, Arguments x) { return m.choice(x[0], x[1], x[2]); }},
     {"neg", 1, false, [](Builder&, VectorMath& m, Arguments x) { return m.negate(x[0]); }},
+    {"f32", 1, false, [](Builder&, VectorMath& m, Arguments x) { return m.converted(x[0], Element::F32); }},
+    {"i32", 1, false, [](Builder&, VectorMath& m, Arguments x) { return m.converted(x[0], Element::I32); }},
+    {"i64", 1, false, [](Builder&, VectorMath& m, Arguments x) { return m.converted(x[0], Element::I64); }},
+    {"bool", 1, false, [](Builder&, VectorMath& m, Arguments x) { return m.converted(x[0], Element::Mask); }},
     {"fma", 3, false, [](Builder&, VectorMath& m, Arguments x) { return m.fma(x[0], x[1], x[2]); }},
     {"abs", 1, false, [](Builder&, VectorMath& m, Arguments x) { return m.magnitude(x[0]); }},
     {"larger", 2, false, [](Builder&, VectorMath& m, Arguments x) { return m.larger(x[0], x[1]); }},
@@ -103,19 +111,19 @@ class StatementParser {
   int number(float value) {
     return add({.kind = Kind::Number, .bits = std::bit_cast<uint32_t>(value), .operands = {}});
   }
+  bool is_float(int term) const {
+    const Term& of = terms_.all[static_cast<size_t>(term)];
+    return of.kind == Kind::Number && of.element == Element::F32;
+  }
   int apply(std::string_view name, std::vector<int> operands) {
-    const bool is_constant =
-        std::ranges::all_of(operands, [&](int o) { return terms_.all[static_cast<size_t>(o)].kind == Kind::Number; });
+    const bool is_constant = std::ranges::all_of(operands, [&](int o) { return is_float(o); });
     if (is_constant) {
       const float a = terms_.all[static_cast<size_t>(operands[0])].number(),
                   b = terms_.all[static_cast<size_t>(operands.back())].number();
       if (auto value = fold(name, a, b)) return number(*value);
     }
     // As alpha is by default.
-    const auto is_one = [&](int o) {
-      const Term& term = terms_.all[static_cast<size_t>(o)];
-      return term.kind == Kind::Number && term.number() == 1;
-    };
+    const auto is_one = [&](int o) { return is_float(o) && terms_.all[static_cast<size_t>(o)].number() == 1; };
     if (name == "*" && is_one(operands[0])) return operands[1];
     if ((name == "*" || name == "/") && is_one(operands[1])) return operands[0];
     return add({.kind = Kind::Apply, .function = find_function(name), .operands = std::move(operands)});
@@ -238,6 +246,7 @@ class StatementParser {
       at_ = end + 1;
       return {-1, std::move(text)};
     }
+    if (accept("#")) return {integer(), {}};
     if (accept("%")) {
       const auto value = static_cast<size_t>(literal());
       if (value >= terms_.values.size()) fail("no such value");
@@ -268,7 +277,7 @@ class StatementParser {
     if (name == "row_max") return reduce(Kind::Largest);
     if (name == "row_min") return reduce(Kind::Smallest);
     if (name == "row_mean") return apply("/", {reduce(Kind::Sum), add({.kind = Kind::RowSize, .operands = {}})});
-    if (name == "pow" && operands.size() == 2 && terms_.all[static_cast<size_t>(operands[1])].kind == Kind::Number) {
+    if (name == "pow" && operands.size() == 2 && is_float(operands[1])) {
       if (auto power = simple_power(operands[0], terms_.all[static_cast<size_t>(operands[1])].number())) return *power;
     }
     const ScalarFunction* function = find_function(name);
@@ -291,6 +300,17 @@ class StatementParser {
     if (y == 0.5f) return root;
     if (y == -0.5f) return apply("/", {number(1), root});
     return std::nullopt;
+  }
+
+  // -1i or -1l, of i32 or i64.
+  int integer() {
+    int64_t value = 0;
+    const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
+    if (error != std::errc()) fail("no integer");
+    at_ = static_cast<size_t>(end - text_.data());
+    const bool is_long = accept("l");
+    if (!is_long) expect("i");
+    return add({.kind = Kind::Number, .bits = value, .element = is_long ? Element::I64 : Element::I32, .operands = {}});
   }
 
   float literal() {

@@ -32,12 +32,13 @@ struct Term {
     Smallest,
   };
   Kind kind = Kind::Number;
-  uint32_t bits = 0;  // of a Number, an f32
+  int64_t bits = 0;  // of a Number
+  Element element = Element::F32;
   int input = 0;
   const ScalarFunction* function = nullptr;  // of Apply
   std::vector<int> operands;
 
-  float number() const { return std::bit_cast<float>(bits); }
+  float number() const { return std::bit_cast<float>(static_cast<uint32_t>(bits)); }  // of an f32
   bool is_reduction() const { return kind >= Kind::Sum; }
   auto operator<=>(const Term&) const = default;
 };

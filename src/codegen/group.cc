@@ -256,6 +256,14 @@ class GroupBuilder {
     std::map<int, Value> known;
   };
 
+  Value number(int t) {
+    switch (term(t).element) {
+      case Element::I32: return b_.bits(static_cast<int32_t>(term(t).bits));
+      case Element::I64: return b_.long_bits(term(t).bits);
+      default: return b_.constant(term(t).number());
+    }
+  }
+
   // As a vector.
   Value tile(Vectors& vectors, int t) {
     const Value x = element(vectors, t);
@@ -266,7 +274,7 @@ class GroupBuilder {
   }
 
   Value element(Vectors& vectors, int t) {
-    if (term(t).kind == Kind::Number) return b_.constant(term(t).number());
+    if (term(t).kind == Kind::Number) return number(t);
     const Facts& f = facts(t);
     if (!f.varies) return row_values_.at(t);
     if (auto known = vectors.known.find(t); known != vectors.known.end()) return known->second;
@@ -294,18 +302,20 @@ class GroupBuilder {
   }
   static InMemory in_memory(DType dtype) { return dtype == DType::I8 ? InMemory::SignedByte : InMemory::UnsignedByte; }
 
-  // Integers as f32.
+  // Bytes as f32.
   Value load(size_t input, int lanes, Value from, Value mask = kNone) {
     const DType type = dtype(input);
     const Value no_rows = b_.integer(0);
     if (type == DType::F32) return b_.load({Element::F32, 1, 1, lanes}, from, no_rows, mask);
     if (type == DType::Bool) return b_.load({Element::Mask, 1, 1, lanes}, from, no_rows, mask);
+    if (type == DType::I32) return b_.load({Element::I32, 1, 1, lanes}, from, no_rows, mask);
+    if (type == DType::I64) return b_.load({Element::I64, 1, 1, lanes}, from, no_rows, mask);
     return b_.to_float(b_.load({Element::I32, 1, 1, lanes}, from, no_rows, mask, in_memory(type)));
   }
   // What is stored of a result, and how.
   Value stored(size_t output, Value x) {
     const DType type = code_.outputs[output].dtype;
-    return type == DType::F32 || type == DType::Bool ? x : math_.integer_of(x);
+    return type == DType::I8 || type == DType::U8 ? math_.integer_of(x) : x;
   }
   struct Store {
     size_t output;
@@ -339,7 +349,7 @@ class GroupBuilder {
 
   // A term that does not change along the row, single.
   Value number_of_row(int t) {
-    if (term(t).kind == Kind::Number) return b_.constant(term(t).number());
+    if (term(t).kind == Kind::Number) return number(t);
     if (auto known = row_values_.find(t); known != row_values_.end()) return known->second;
     const Type single{Element::F32};
     Value made = kNone;

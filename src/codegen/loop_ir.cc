@@ -55,6 +55,7 @@ Value Builder::integer(int64_t number) {
 }
 Value Builder::constant(float number) { return append({.op = Op::Float, .type = {Element::F32}, .scalar = number}); }
 Value Builder::bits(int32_t number) { return append({.op = Op::Bits, .type = {Element::I32}, .number = number}); }
+Value Builder::long_bits(int64_t number) { return append({.op = Op::Bits, .type = {Element::I64}, .number = number}); }
 
 Value Builder::offset(Value pointer, Value index, int64_t element_bytes) {
   return append({.op = Op::Offset, .type = {Element::Pointer}, .operands = {pointer, index}, .number = element_bytes});
@@ -126,6 +127,12 @@ Value Builder::to_float(Value a) {
   Type result = type(a);
   result.element = Element::F32;
   return append({.op = Op::ToFloat, .type = result, .operands = {a}});
+}
+
+Value Builder::to_integer(Value a, Element element) {
+  Type result = type(a);
+  result.element = element;
+  return append({.op = Op::ToInteger, .type = result, .operands = {a}});
 }
 
 std::vector<Value> Builder::loop(int64_t begin, Value end, int unroll, std::span<const Type> types,

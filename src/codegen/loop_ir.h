@@ -33,7 +33,7 @@ namespace anfora::codegen {
 using kernels::generated::Isa;
 using kernels::generated::IsaDescription;
 
-enum class Element : uint8_t { Index, Pointer, F32, I32, Mask };
+enum class Element : uint8_t { Index, Pointer, F32, I32, I64, Mask };
 
 struct Type {
   Element element = Element::F32;
@@ -41,14 +41,16 @@ struct Type {
 
   bool operator==(const Type&) const = default;
   bool is_single() const { return rows == 1 && vectors == 1 && lanes == 1; }
-  int registers() const { return element == Element::F32 || element == Element::I32 ? rows * vectors : 0; }
+  int registers() const {
+    return element == Element::F32 || element == Element::I32 ? rows * vectors : element == Element::I64 ? 2 * rows * vectors : 0;
+  }
 };
 
 enum class Op : uint8_t {
   Parameter,  // by number
   Integer,    // an index
   Float,      // f32[1x1x1]
-  Bits,       // i32[1x1x1]
+  Bits,       // i32[1x1x1] or i64[1x1x1]
   Item,       // of the loop: 0 its counter, then what it carries; inside of it
   Result,     // by number: what a loop carried, what an `if` yields; behind it
   Offset,     // pointer, index → pointer; number: bytes of an element
@@ -61,13 +63,13 @@ enum class Op : uint8_t {
   Multiply,
   Divide,
   Minimum,
-  Maximum,  // index, f32; i32 but for the last three. Minimum: a < b ? a : b
+  Maximum,  // index, f32; i32 and i64 but for Divide. Minimum: a < b ? a : b
   Fma,      // a · b + c with one rounding
   DotBytes,   // i32 a, b, c: c + Σ of the products of their four bytes, of a without sign, of b with
   DotHalves,  // the same of two halves, both with sign
   Less,     // → mask; of indices: single
   LessOrEqual,
-  Equal,       // f32 → mask; false of NaN, as Less
+  Equal,       // f32, i32, i64 → mask; false of NaN, as Less
   SquareRoot,  // f32
   Transpose,   // f32[lanes x 1 x lanes]: rows become columns
   // f32[1x1xlanes] → f32[1x1x1]: halves are combined until one element is left. f32[lanes x 1 x lanes] → f32[1x1xlanes]: each row
@@ -83,12 +85,13 @@ enum class Op : uint8_t {
   ShiftRight,  // i32; by 0 to 31 bits, to the right with the sign
   AsBits,
   AsFloat,  // f32 ↔ i32, the same bits
-  ToFloat,  // i32 → f32, the nearest
+  ToFloat,  // i32, i64 → f32, the nearest
+  ToInteger,  // f32 → i32 or i64, truncated, the least integer where it does not fit; i32 → i64; i64 → i32, the low bits
   For,      // begin, end, initial values…; a block with items, whose yields are carried on
   If,       // mask; two blocks, of which one runs and yields
 };
 
-// What an element is in memory: a word; an i32 a byte, to which a store drops the others; an f32 that is loaded also f16 or bf16.
+// What an element is in memory: a word, or two of an i64; an i32 a byte, to which a store drops the others; an f32 that is loaded also f16 or bf16.
 enum class InMemory : uint8_t { Word, UnsignedByte, SignedByte, Half, BFloat };
 
 using Value = int32_t;  // the number of a node in its function
@@ -113,6 +116,7 @@ struct Node {
 // Bytes of an element in memory.
 inline int64_t bytes_in_memory(const Node& node) {
   if (node.type.element == Element::Mask) return 1;
+  if (node.type.element == Element::I64) return 8;
   switch (static_cast<InMemory>(node.number)) {
     case InMemory::Word: return 4;
     case InMemory::UnsignedByte:
@@ -147,6 +151,7 @@ class Builder {
   Value integer(int64_t number);
   Value constant(float number);
   Value bits(int32_t number);
+  Value long_bits(int64_t number);
 
   Value offset(Value pointer, Value index, int64_t element_bytes = 4);
   Value load(Type type, Value pointer, Value row_stride, Value mask = kNone, InMemory as = InMemory::Word);
@@ -173,6 +178,7 @@ class Builder {
   Value as_bits(Value a);
   Value as_float(Value a);
   Value to_float(Value a);
+  Value to_integer(Value a, Element element);
 
   // body(counter, carried) gives the values to carry on. An initial value that is single stands for a tile of type `carried`.
   using LoopBody = std::function<std::vector<Value>(Value counter, std::span<const Value> carried)>;

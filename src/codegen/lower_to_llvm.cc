@@ -59,6 +59,7 @@ class Lowering {
       case Element::Pointer: single = b_.getPtrTy(); break;
       case Element::F32: single = b_.getFloatTy(); break;
       case Element::I32: single = b_.getInt32Ty(); break;
+      case Element::I64: single = b_.getInt64Ty(); break;
       case Element::Mask: single = b_.getInt1Ty(); break;
     }
     return type.lanes == 1 ? single : llvm::FixedVectorType::get(single, static_cast<unsigned>(type.lanes));
@@ -105,7 +106,8 @@ class Lowering {
     switch (n.op) {
       case Op::Parameter: return arguments_[static_cast<size_t>(n.number)];
       case Op::Integer: return b_.getInt64(static_cast<uint64_t>(n.number));
-      case Op::Bits: return b_.getInt32(static_cast<uint32_t>(n.number));
+      case Op::Bits:
+        return n.type.element == Element::I64 ? b_.getInt64(static_cast<uint64_t>(n.number)) : b_.getInt32(static_cast<uint32_t>(n.number));
       case Op::Float: return llvm::ConstantFP::get(b_.getFloatTy(), static_cast<double>(n.scalar));
       case Op::Offset:
         return b_.CreateGEP(b_.getIntNTy(static_cast<unsigned>(8 * n.number)), single(n.operands[0]), single(n.operands[1]));
@@ -136,6 +138,7 @@ class Lowering {
       case Op::DotBytes: return dot_bytes(lanes, operand(0), operand(1), operand(2));
       case Op::DotHalves: return b_.CreateAdd(operand(2), sum_of_halves(lanes, operand(0), operand(1)));
       case Op::ToFloat: return b_.CreateSIToFP(operand(0), element_type(n.type));
+      case Op::ToInteger: return to_integer(node(n.operands[0]).type.element, n.type, operand(0));
       case Op::AsBits:
       case Op::AsFloat: return b_.CreateBitCast(operand(0), element_type(n.type));
       case Op::And: return b_.CreateAnd(operand(0), operand(1));
@@ -145,6 +148,19 @@ class Lowering {
       case Op::ShiftRight: return b_.CreateAShr(operand(0), operand(1));
       default: return arithmetic(n.op, node(n.operands[0]).type.element == Element::F32, operand(0), operand(1));
     }
+  }
+
+  // What does not fit is replaced before the instruction, whose result for it LLVM leaves open.
+  llvm::Value* to_integer(Element from, const Type& to, llvm::Value* x) {
+    llvm::Type* type = element_type(to);
+    if (from != Element::F32) return b_.CreateSExtOrTrunc(x, type);
+    const bool is_long = to.element == Element::I64;
+    const double bound = is_long ? 0x1p63 : 0x1p31;
+    auto constant = [&](double value) { return llvm::ConstantFP::get(x->getType(), value); };
+    llvm::Value* fits = b_.CreateAnd(b_.CreateFCmpOGE(x, constant(-bound)), b_.CreateFCmpOLT(x, constant(bound)));
+    llvm::Value* truncated = b_.CreateFPToSI(b_.CreateSelect(fits, x, constant(0)), type);
+    const int64_t least = is_long ? INT64_MIN : int64_t{INT32_MIN};
+    return b_.CreateSelect(fits, truncated, llvm::ConstantInt::get(type, static_cast<uint64_t>(least), true));
   }
 
   llvm::Value* dot_bytes(int lanes, llvm::Value* a, llvm::Value* b, llvm::Value* c) {
@@ -199,8 +215,8 @@ class Lowering {
       case Op::Multiply: return is_float ? b_.CreateFMul(a, b) : b_.CreateMul(a, b);
       case Op::Divide: return b_.CreateFDiv(a, b);
       case Op::Less: return is_float ? b_.CreateFCmpOLT(a, b) : b_.CreateICmpSLT(a, b);
-      case Op::LessOrEqual: return b_.CreateFCmpOLE(a, b);
-      case Op::Equal: return b_.CreateFCmpOEQ(a, b);
+      case Op::LessOrEqual: return is_float ? b_.CreateFCmpOLE(a, b) : b_.CreateICmpSLE(a, b);
+      case Op::Equal: return is_float ? b_.CreateFCmpOEQ(a, b) : b_.CreateICmpEQ(a, b);
       case Op::Minimum: return b_.CreateSelect(arithmetic(Op::Less, is_float, a, b), a, b);
       case Op::Maximum: return b_.CreateSelect(is_float ? b_.CreateFCmpOGT(a, b) : b_.CreateICmpSGT(a, b), a, b);
       default: throw Error(ErrorCode::Internal, "loop IR: no code for " + std::string(name(op)));

@@ -47,6 +47,7 @@ std::string_view name(Op op) {
     case Op::AsBits: return "as_bits";
     case Op::AsFloat: return "as_float";
     case Op::ToFloat: return "to_float";
+    case Op::ToInteger: return "to_integer";
     case Op::For: return "for";
     case Op::If: return "if";
   }
@@ -61,6 +62,7 @@ std::string_view name(Element element) {
     case Element::Pointer: return "pointer";
     case Element::F32: return "f32";
     case Element::I32: return "i32";
+    case Element::I64: return "i64";
     case Element::Mask: return "mask";
   }
   return "?";
@@ -99,7 +101,9 @@ class Printer {
     switch (node.op) {
       case Op::Parameter: return "%" + function_.parameters[static_cast<size_t>(node.number)].name;
       case Op::Integer: return fmt::format("{}", node.number);
-      case Op::Bits: return fmt::format("{:#x}", static_cast<uint32_t>(node.number));
+      case Op::Bits:
+        return node.type.element == Element::I64 ? fmt::format("{}l", node.number)
+                                                 : fmt::format("{:#x}", static_cast<uint32_t>(node.number));
       case Op::Float: return fmt::format("{}f", node.scalar);
       case Op::Result: return fmt::format("%{}.{}", node.operands[0], node.number);
       default: return fmt::format("%{}", value);
@@ -143,7 +147,7 @@ class Printer {
       case Op::Result: return;
       case Op::Offset:
         return line("%{} = offset {}, {}{} : pointer", value, use(node.operands[0]), use(node.operands[1]),
-                    node.number == 1 ? " bytes" : "");
+                    node.number == 1 ? " bytes" : node.number == 8 ? " longs" : "");
       case Op::Load:
         return line("%{} = load {} {}{} rows {}{}", value, to_string(node.type), in_memory(node), use(node.operands[0]),
                     use(node.operands[1]), masked(node, 2));

@@ -24,19 +24,46 @@ Value VectorMath::polynomial(std::initializer_list<float> coefficients, Value x)
   return p;
 }
 
-Value VectorMath::negate(Value x) { return b_.as_float(b_.binary(Op::Xor, b_.as_bits(x), b_.bits(kSign))); }
-Value VectorMath::magnitude(Value x) { return b_.as_float(b_.binary(Op::And, b_.as_bits(x), b_.bits(~kSign))); }
+bool VectorMath::is_integer(Value x) const { return b_.type(x).element == Element::I32 || b_.type(x).element == Element::I64; }
+Value VectorMath::number(Element element, int value) {
+  return element == Element::I64   ? b_.long_bits(value)
+         : element == Element::I32 ? b_.bits(value)
+                                   : b_.constant(static_cast<float>(value));
+}
+
+Value VectorMath::choice(Value mask, Value a, Value b) {
+  if (b_.type(a).element != Element::Mask) return b_.select(mask, a, b);
+  return b_.binary(Op::Or, b_.binary(Op::And, mask, a), b_.binary(Op::And, negation(mask), b));
+}
+Value VectorMath::converted(Value x, Element element) {
+  const Element from = b_.type(x).element;
+  if (from == element) return x;
+  if (from == Element::Mask) return b_.select(x, number(element, 1), number(element, 0));
+  if (element == Element::Mask) return negation(b_.binary(Op::Equal, x, number(from, 0)));
+  return element == Element::F32 ? b_.to_float(x) : b_.to_integer(x, element);
+}
+
+Value VectorMath::negate(Value x) {
+  if (is_integer(x)) return b_.subtract(number(b_.type(x).element, 0), x);
+  return b_.as_float(b_.binary(Op::Xor, b_.as_bits(x), b_.bits(kSign)));
+}
+Value VectorMath::magnitude(Value x) {
+  if (is_integer(x)) return b_.maximum(x, negate(x));
+  return b_.as_float(b_.binary(Op::And, b_.as_bits(x), b_.bits(~kSign)));
+}
 Value VectorMath::with_sign(Value x, Value of) {
   const Value sign = b_.binary(Op::And, b_.as_bits(of), b_.bits(kSign));
   return b_.as_float(b_.binary(Op::Or, b_.as_bits(x), sign));
 }
 
 Value VectorMath::larger(Value a, Value b) {
+  if (is_integer(a)) return b_.maximum(a, b);
   const Value both = b_.as_float(b_.binary(Op::And, b_.as_bits(a), b_.as_bits(b)));  // of 0 and −0: 0
   const Value chosen = b_.select(b_.binary(Op::Equal, a, b), both, b);
   return b_.select(b_.binary(Op::Or, b_.less(b, a), is_nan(a)), a, chosen);
 }
 Value VectorMath::smaller(Value a, Value b) {
+  if (is_integer(a)) return b_.minimum(a, b);
   const Value either = b_.as_float(b_.binary(Op::Or, b_.as_bits(a), b_.as_bits(b)));  // of 0 and −0: −0
   const Value chosen = b_.select(b_.binary(Op::Equal, a, b), either, b);
   return b_.select(b_.binary(Op::Or, b_.less(a, b), is_nan(a)), a, chosen);

@@ -16,15 +16,20 @@ class VectorMath {
   Value fma(Value a, Value b, Value c);
   Value fma(Value a, Value b, float c) { return fma(a, b, b_.constant(c)); }
 
+  // Of integers as well, where they wrap.
   Value negate(Value x);
   Value magnitude(Value x);
   // A number that is not negative, with the sign of another.
   Value with_sign(Value x, Value of);
-  // NaN where one is; −0 is smaller than 0.
+  // NaN where one is; −0 is smaller than 0. Of integers as well.
   Value larger(Value a, Value b);
   Value smaller(Value a, Value b);
   Value is_nan(Value x);
   Value negation(Value mask);
+  // The second where the mask is on, else the third; also of masks.
+  Value choice(Value mask, Value a, Value b);
+  // As an element of f32, i32, i64 or mask: a number that is not 0 is on.
+  Value converted(Value x, Element element);
   // The nearest integer, ties to even; for |x| < 2²².
   Value round(Value x);
   // The same of every x, as the next two: they keep NaN, infinities and the sign of zeros.
@@ -52,6 +57,8 @@ class VectorMath {
   Value pow(Value x, Value y);
 
  private:
+  bool is_integer(Value x) const;
+  Value number(Element element, int value);
   Value polynomial(std::initializer_list<float> coefficients, Value x);
   struct Reduced {
     Value n;     // i32, the integer next to x / ln 2

@@ -51,6 +51,7 @@ class Verifier {
       fail(user, "%{} is not defined here", value);
   }
 
+  static bool is_integer(Element element) { return element == Element::I32 || element == Element::I64; }
   const Type& type(Value value) const { return function_.node(value).type; }
   void expect(Value user, Value operand, Element element) const {
     if (type(operand).element != element) fail(user, "%{} is {}", operand, to_string(type(operand)));
@@ -83,7 +84,7 @@ class Verifier {
       case Op::Offset:
         expect_count(value, 2, 2);
         expect(value, node.operands[0], Element::Pointer);
-        if (node.number != 1 && node.number != 2 && node.number != 4) fail(value, "of elements of {} bytes", node.number);
+        if (node.number != 1 && node.number != 2 && node.number != 4 && node.number != 8) fail(value, "of elements of {} bytes", node.number);
         return expect(value, node.operands[1], Element::Index);
       case Op::Load: expect_count(value, 2, 3); return check_memory(value, node, 2);
       case Op::Store:
@@ -107,9 +108,10 @@ class Verifier {
     expect(value, node.operands[0], Element::Pointer);
     expect(value, node.operands[1], Element::Index);
     const bool is_row_of_mask = node.type.element == Element::Mask && node.type.rows == 1 && node.type.vectors == 1;
-    const bool is_words = node.type.element == Element::F32 || node.type.element == Element::I32;
-    if (!is_words && !is_row_of_mask) fail(value, "memory holds f32, i32, and single rows of masks");
+    const bool is_words = node.type.element == Element::F32 || is_integer(node.type.element);
+    if (!is_words && !is_row_of_mask) fail(value, "memory holds f32, i32, i64, and single rows of masks");
     const int64_t bytes = bytes_in_memory(node);
+    if (bytes == 8 && node.number != static_cast<int64_t>(InMemory::Word)) fail(value, "narrow elements of {}", to_string(node.type));
     if (bytes == 1 && node.type.element == Element::F32) fail(value, "bytes of {}", to_string(node.type));
     const bool is_narrow_load = node.op == Op::Load && node.type.element == Element::F32 && node.operands.size() <= mask;
     if (bytes == 2 && !is_narrow_load) fail(value, "half precision but in loads of f32 without a mask");
@@ -190,7 +192,7 @@ class Verifier {
         break;
       case Op::LessOrEqual:
       case Op::Equal:
-        if (element != Element::F32) fail(value, "of {}", to_string(result));
+        if (element != Element::F32 && !is_integer(element)) fail(value, "of {}", to_string(result));
         result.element = Element::Mask;
         break;
       case Op::SquareRoot:
@@ -216,11 +218,17 @@ class Verifier {
       case Op::Less: result.element = Element::Mask; break;
       case Op::AsBits: result.element = Element::I32; break;
       case Op::AsFloat: result.element = Element::F32; break;
+      case Op::ToInteger:
+        if ((element != Element::F32 && !is_integer(element)) || !is_integer(node.type.element)) fail(value, "of {}", to_string(result));
+        result.element = node.type.element;
+        break;
       case Op::ToFloat:
+        if (!is_integer(element)) fail(value, "of {}", to_string(result));
+        result.element = Element::F32;
+        break;
       case Op::DotBytes:
       case Op::DotHalves:
         if (element != Element::I32) fail(value, "of {}", to_string(result));
-        if (node.op == Op::ToFloat) result.element = Element::F32;
         break;
       default: break;
     }

@@ -29,6 +29,8 @@ std::string text_of_number(const Tensor& tensor) {
     case DType::Bool: return tensor.data<bool>()[0] ? "true" : "false";
     case DType::I8: return fmt::format("({})", tensor.data<int8_t>()[0]);
     case DType::U8: return fmt::format("({})", tensor.data<uint8_t>()[0]);
+    case DType::I32: return fmt::format("#{}i", tensor.data<int32_t>()[0]);
+    case DType::I64: return fmt::format("#{}l", tensor.data<int64_t>()[0]);
     default: return fmt::format("({})", tensor.data<float>()[0]);
   }
 }

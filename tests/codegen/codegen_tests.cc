@@ -93,12 +93,14 @@ std::string product_text(std::istringstream& words) {
   return to_string(function);
 }
 
-// f32, or what the last letter says: bool, i8, u8.
+// f32, or what the last letter says: bool, i8, u8, i32 (word), i64 (long).
 DType dtype_of(std::string_view item) {
+  if (item.ends_with('w')) return DType::I32;
+  if (item.ends_with('l')) return DType::I64;
   return item.ends_with('b') ? DType::Bool : item.ends_with('i') ? DType::I8 : item.ends_with('u') ? DType::U8 : DType::F32;
 }
 
-// group ISA varies=1[biu],0[biu],… outputs=NUMBER[r][biu],… | STATEMENT | …
+// group ISA varies=1[biuwl],0[biuwl],… outputs=NUMBER[r][biuwl],… | STATEMENT | …
 std::string group_text(std::istringstream& words) {
   std::string isa, word;
   words >> isa;

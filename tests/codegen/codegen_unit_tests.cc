@@ -607,6 +607,86 @@ TEST(Groups, AreThoseOfTheEvaluator) {
   }
 }
 
+// Exact, whatever the bits are: integers wrap, and floats that do not fit become the least integer.
+TEST(Groups, ComputeIntegersAsTheEvaluator) {
+  const std::vector<std::string> statements{
+      "i64(%1) + %2 * %3 - #-7l",                                 // %4, i64
+      "larger(abs(%1), -%1) * #3i - smaller(%1, i32(%2))",        // %5, i32
+      "f32(%2) + f32(%1)",                                        // %6, f32
+      "i64(%0)",                                                  // %7, i64
+      "i32(%0)",                                                  // %8, i32
+      "bool(%0) == (%2 < %3) || %1 == #0i && !(#2l <= larger(%2, %3))",  // %9, bool
+      "%9 ? %4 : i64(%9) + i64(f32(%9))",                         // %10, i64
+      "%9 ? bool(%1) : bool(%2)",                                 // %11, bool
+  };
+  const std::vector<GroupCode::Output> outputs{{4, false, DType::I64}, {5, false, DType::I32},  {6, false, DType::F32},
+                                               {7, false, DType::I64}, {8, false, DType::I32},  {9, false, DType::Bool},
+                                               {10, false, DType::I64}, {11, false, DType::Bool}};
+  constexpr int64_t kRowsOfIt = 3, kLength = 37, kCount = kRowsOfIt * kLength, kSlot = kCount * 8;
+  auto filled = [](DType dtype, int64_t count, unsigned seed) {
+    Tensor tensor = Tensor::zeros(dtype, Shape{count});
+    std::mt19937 random(seed);
+    auto* bytes = static_cast<uint8_t*>(tensor.raw());
+    for (size_t i = 0; i < tensor.bytes(); ++i) bytes[i] = static_cast<uint8_t>(random());
+    return tensor;
+  };
+  Tensor x = filled(DType::F32, kCount, 1);
+  const std::vector<float> special{0, -0.0f, NAN, INFINITY, -INFINITY, 2147483648.0f, -2147483648.0f, 0x1p63f, -0x1p63f, 2147483520.0f, -1.99f, 0.99f};
+  std::ranges::copy(special, x.data<float>().begin());
+  Tensor i = filled(DType::I32, kCount, 2), l = filled(DType::I64, kCount, 3);
+  i.data<int32_t>()[0] = INT32_MIN, i.data<int32_t>()[1] = 0, i.data<int32_t>()[2] = -1;
+  l.data<int64_t>()[0] = INT64_MIN, l.data<int64_t>()[1] = 0, l.data<int64_t>()[2] = INT64_MAX;
+  for (int64_t k = 3; k < kCount; k += 2) l.data<int64_t>()[k] >>= k % 64;  // of all magnitudes
+  const Tensor number = filled(DType::I64, kRowsOfIt, 4);
+  for (Isa isa : isas_here()) {
+    SCOPED_TRACE(kernels::generated::describe(isa).name);
+    const GroupFunction group = group_function({.isa = isa,
+                                                .inputs = {{true, DType::F32}, {true, DType::I32}, {true, DType::I64}, {false, DType::I64}},
+                                                .statements = statements,
+                                                .outputs = outputs});
+    const MachineCode code = compile({&group.function, 1}, isa);
+    std::array<Tensor, 2> results;
+    for (Tensor& memory : results) {
+      memory = Tensor::zeros(DType::U8, Shape{kSlot * std::ssize(outputs)});
+      std::vector<int64_t> arguments(kGroupArguments + 2 * (4 + outputs.size()));
+      arguments[kRows] = kRowsOfIt;
+      set_row_arguments(arguments.data(), kLength, kernels::generated::describe(isa).lanes);
+      int64_t* operands = arguments.data() + kGroupArguments;
+      for (const Tensor* input : std::initializer_list<const Tensor*>{&x, &i, &l, &number}) {
+        *operands++ = address(*input);
+        *operands++ = input == &number ? 1 : kLength;
+      }
+      for (size_t k = 0; k < outputs.size(); ++k) {
+        *operands++ = address(memory) + static_cast<int64_t>(k) * kSlot;
+        *operands++ = kLength;
+      }
+      auto region = [](const Tensor& of, bool is_written = false) {
+        return Region{static_cast<const float*>(of.raw()), static_cast<int64_t>(of.bytes() / sizeof(float)), is_written};
+      };
+      const std::array regions{region(x), region(i), region(l), region(number), region(memory, true)};
+      if (&memory == &results[0])
+        evaluate(group.function, arguments, regions);
+      else
+        ExecutableCode::map(code)->entry(code.entries[0])(arguments.data());
+    }
+    for (size_t k = 0; k < outputs.size(); ++k) {
+      const size_t begin = k * kSlot, bytes = kCount * element_bytes(outputs[k].dtype);
+      const auto *evaluated = static_cast<const uint8_t*>(results[0].raw()) + begin, *computed = static_cast<const uint8_t*>(results[1].raw()) + begin;
+      EXPECT_TRUE(std::equal(evaluated, evaluated + bytes, computed)) << statements[k];
+    }
+    // As C++ has them.
+    const auto* sums = reinterpret_cast<const int64_t*>(results[1].raw());
+    const auto* truncated = reinterpret_cast<const int32_t*>(static_cast<const uint8_t*>(results[1].raw()) + 4 * kSlot);
+    for (int64_t k = 0; k < kCount; ++k) {
+      const auto factor = static_cast<uint64_t>(number.data<int64_t>()[k / kLength]);
+      EXPECT_EQ(static_cast<uint64_t>(sums[k]),
+                static_cast<uint64_t>(int64_t{i.data<int32_t>()[k]}) + static_cast<uint64_t>(l.data<int64_t>()[k]) * factor + 7);
+      const float at = x.data<float>()[k];
+      EXPECT_EQ(truncated[k], at >= -0x1p31f && at < 0x1p31f ? static_cast<int32_t>(at) : INT32_MIN) << at;
+    }
+  }
+}
+
 // A result that lies where an operand does, which only a sum and another result read.
 TEST(Groups, MayWriteOverWhatTheySum) {
   for (Isa isa : isas_here()) {

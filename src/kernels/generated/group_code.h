@@ -26,13 +26,13 @@ struct GroupCode {
   struct Output {
     int value = 0;           // by number
     bool is_of_row = false;  // one element a row
-    DType dtype = DType::F32;  // or Bool, I8, U8
+    DType dtype = DType::F32;  // or another of a group
     bool operator==(const Output&) const = default;
   };
   Isa isa = Isa::Sse2;
   struct Input {
     bool varies = false;       // its element changes along a row
-    DType dtype = DType::F32;  // or Bool, I8, U8
+    DType dtype = DType::F32;  // or another of a group
     bool operator==(const Input&) const = default;
   };
   std::vector<Input> inputs;
@@ -42,9 +42,17 @@ struct GroupCode {
   bool operator==(const GroupCode&) const = default;
 };
 
-// What a group may read and write; integers are f32 inside of it.
+// What a group may read and write; bytes are f32 inside of it.
 inline bool is_group_dtype(DType dtype) {
-  return dtype == DType::F32 || dtype == DType::Bool || dtype == DType::I8 || dtype == DType::U8;
+  switch (dtype) {
+    case DType::F32:
+    case DType::I32:
+    case DType::I64:
+    case DType::Bool:
+    case DType::I8:
+    case DType::U8: return true;
+    default: return false;
+  }
 }
 
 // The arguments of an entry, in order; strides count in elements. Then the address of the first row and the stride of rows for each input
