@@ -27,6 +27,9 @@
 //     %1 = QuantizeLinear(Add(%x, %b))          one group
 //     %2 = QuantizeLinear(Gelu(DequantizeLinear(%1)))   another, of %1
 //
+// What Slice, Split and Transpose give to a group alone is read where it lies (analysis/group_view.h): they become part of the function, but are no
+// members, as they compute nothing.
+//
 // A group is made where what it saves is worth it (PassOptions::least_group_saving_us). An operator along rows is a group alone, too: code that
 // is made for it keeps the row in registers and the first-level cache; one that takes long to compute; and one that quantizes.
 #include <fmt/format.h>
@@ -40,6 +43,7 @@
 
 #include "analysis/cost.h"
 #include "analysis/group_space.h"
+#include "analysis/group_view.h"
 #include "ir/clone.h"
 #include "ir/order.h"
 #include "ir/queries.h"
@@ -54,6 +58,7 @@ namespace {
 
 using namespace ir;
 using analysis::GroupSpace;
+using analysis::GroupView;
 
 constexpr std::string_view kGrouped = "group";
 
@@ -296,10 +301,22 @@ class Grouping {
   // worth it alone.
   bool is_costly(uint32_t i) const {
     constexpr double kCheapFlops = 8;
+    if (!is_member(i) || !nodes_[i]->type()->is_tensor()) return false;
     const Type* type = nodes_[i]->type();
-    if (!is_member(i) || !type->is_tensor()) return false;
     const double elements = analysis::bytes_of(type) / static_cast<double>(element_bytes(type->dtype()));
     return is_of_bytes(nodes_[i]) || analysis::estimate_flops(context_.inference, *nodes_[i]) > kCheapFlops * elements;
+  }
+
+  // The part of a tensor that an argument is, where the group reads it in place: no one else reads it, nor another part of the same Split.
+  std::optional<GroupView> part_of(const Node* argument, const std::vector<uint32_t>& members) const {
+    auto is_read_inside = [&](const Node& node) {
+      return std::ranges::all_of(node.uses(), [&](const Use& use) { return contains(members, use.user); });
+    };
+    std::optional<GroupView> part = analysis::group_view(*argument);
+    if (!part || constant_tensor(part->base) || !is_read_inside(*argument)) return std::nullopt;
+    const bool is_item = part->cut != argument;
+    const bool has_others = is_item && !std::ranges::all_of(part->cut->uses(), [&](const Use& use) { return is_read_inside(*use.user); });
+    return has_others ? std::nullopt : std::move(part);
   }
 
   // What the group saves, by the cost model.
@@ -307,7 +324,10 @@ class Grouping {
                   std::span<const uint32_t> results, bool reduces) const {
     double apart = 0, bytes = 0;
     for (uint32_t i : members) apart += analysis::run_us(context_.inference, *nodes_[i]);
-    for (const Node* argument : arguments) bytes += analysis::bytes_of(argument->type());
+    for (const Node* argument : arguments) {
+      bytes += analysis::bytes_of(argument->type());
+      if (part_of(argument, members)) apart += analysis::estimate_us(2 * analysis::bytes_of(argument->type()));
+    }
     for (uint32_t i : results) bytes += analysis::bytes_of(nodes_[i]->type());
     double saved = apart - analysis::estimate_us(bytes);
     if (members.size() == 1 && !reduces) saved = analysis::compute_us(context_.inference, *nodes_[members[0]]) / 2;
@@ -383,9 +403,16 @@ class Grouping {
       return;
     Graph* function = module_.make_graph("group");
     boost::unordered_flat_map<const Node*, Node*> images;
-    for (Node* argument : arguments)
-      images.emplace(argument, module_.add_parameter(function, argument->type(), argument->name()));
+    std::vector<Apply*> cut;  // what is read in place, which no one reads any more
     std::vector<Apply*> dead;
+    for (Node*& argument : arguments) {
+      const std::optional<GroupView> part = part_of(argument, members);
+      Node* base = part ? part->base : argument;
+      Node* parameter = module_.add_parameter(function, base->type(), base->name());
+      images.emplace(argument, part ? cut_inside(*part, *argument, *function, parameter) : parameter);
+      if (part) cut.push_back(argument->as_apply());
+      argument = base;
+    }
     for (uint32_t i : members) {
       const Apply& node = *nodes_[i];
       const Operands inputs = operands_of(node, [&](Node* operand) {
@@ -398,7 +425,19 @@ class Grouping {
     replace(*function, arguments, results, images);
     context_.applied(kGroup.name, kGrouped, *nodes_[members.back()], fmt::format("{} applications", members.size()));
     module_.erase_dead(dead, {});
+    for (Apply* part : cut) module_.erase_with_dead_operands(part);
     ++changes_;
+  }
+
+  // The same part of a parameter, in the group's function.
+  Node* cut_inside(const GroupView& part, const Node& argument, Graph& function, Node* parameter) {
+    Operands operands = operands_of(*part.cut, [](Node* operand) { return operand; });
+    operands[0] = parameter;
+    Node* made = copy_of(module_, *part.cut, &function, operands);
+    if (part.cut == &argument) return made;
+    made = module_.tuple_item(&function, made, static_cast<size_t>(argument.as_apply()->attributes().require_int("index")));
+    made->set_type(argument.type());
+    return made;
   }
 
   void replace(Graph& function, std::span<Node* const> arguments, std::span<const uint32_t> results,

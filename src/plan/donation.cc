@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "analysis/group_space.h"
+#include "analysis/group_view.h"
 #include "plan/retention.h"
 #include "plan/sizes.h"
 
@@ -27,10 +28,13 @@ bool may_overwrite(const Step& step, size_t i, const std::vector<Value>& viewed)
 }
 
 std::vector<int> in_place_operands(const Step& step) {
-  if (!analysis::function_of_group(*step.node)) return step.node->op().in_place;
+  const ir::Graph* function = analysis::function_of_group(*step.node);
+  if (!function) return step.node->op().in_place;
   std::vector<int> operands;
   const ir::Type* type = step.node->num_outputs() == 1 ? step.node->type() : step.node->type()->element(0);
   for (size_t i = 1; i < step.node->num_inputs(); ++i) {
+    const ir::Parameter& parameter = *function->parameters()[i - 1];
+    if (&analysis::read_of(parameter) != &parameter) continue;  // a part of it, in another order
     const ir::Type* other = step.node->input(i)->type();
     if (other && other->is_tensor() && other->dtype() == type->dtype() && analysis::is_same_shape(other, type))
       operands.push_back(static_cast<int>(i) - 1);

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <boost/unordered/unordered_flat_map.hpp>
+#include <boost/unordered/unordered_flat_set.hpp>
 
 #include "analysis/cost.h"
 #include "analysis/flops.h"
 #include "analysis/group_space.h"
+#include "analysis/group_view.h"
 #include "ir/order.h"
 #include "support/element_types.h"
 
@@ -41,10 +43,21 @@ class GroupWriter {
 
   std::optional<AttributeSet> run() {
     const LargeVector<Apply*> nodes = topological_order(function_);
-    for (const Parameter* parameter : function_.parameters()) define(*parameter);
+    boost::unordered_flat_set<const Node*> cut;  // what is read in place, and the operators that it is of
+    std::vector<int64_t> views;
+    for (const Parameter* parameter : function_.parameters()) {
+      const Node& read = analysis::read_of(*parameter);
+      if (&read != parameter) {
+        const analysis::GroupView view = *analysis::group_view(read);
+        cut.insert({&read, view.cut});
+        views.insert(views.end(), {std::ssize(numbers_), std::ssize(view.axes)});
+        for (const auto& axis : view.axes) views.insert(views.end(), {axis.from, axis.begin, axis.size});
+      }
+      define(read);
+    }
     std::optional<analysis::GroupSpace> space;
     for (const Apply* node : nodes) {
-      if (node->primitive() != Primitive::Operation) continue;
+      if (node->primitive() != Primitive::Operation || cut.contains(node)) continue;
       const auto own = analysis::group_space(*node);
       space = !own ? std::nullopt : space ? analysis::GroupSpace::joined(*space, *own) : own;
       if (!space || !add_statement(*node)) return std::nullopt;
@@ -54,10 +67,10 @@ class GroupWriter {
       // Sums whose axis has gone are numbers of rows here, and of other axes to who reads them.
       const bool is_read = std::ranges::any_of(
           node->uses(), [](const Use& use) { return use.user->primitive() == Primitive::Operation; });
-      if (is_read && node->type()->rank() < space->type->rank()) return std::nullopt;
+      if (is_read && !cut.contains(node) && node->type()->rank() < space->type->rank()) return std::nullopt;
     }
     std::vector<int64_t> axes, output_axes, output_ranks, output_types, outputs;
-    for (const Parameter* parameter : function_.parameters()) append_axes(parameter->type(), space->type, axes);
+    for (const Parameter* parameter : function_.parameters()) append_axes(analysis::read_of(*parameter).type(), space->type, axes);
     const Apply* tuple = function_.result()->as(Primitive::MakeTuple);
     std::vector<const Node*> results;
     if (tuple) {
@@ -82,6 +95,7 @@ class GroupWriter {
     return AttributeSet({{"rank", int64_t{space->type->rank()}},
                          {"reduces", int64_t{space->reduces ? 1 : 0}},
                          {"axes", std::move(axes)},
+                         {"views", std::move(views)},
                          {"statements", std::move(statements_)},
                          {"outputs", std::move(outputs)},
                          {"output_axes", std::move(output_axes)},

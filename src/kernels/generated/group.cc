@@ -36,6 +36,11 @@ struct GroupDescription {
   bool reduces = false;
   std::vector<std::vector<uint8_t>> axes;  // by operand, inputs first: whether it walks along the axis
   std::vector<int64_t> output_ranks;
+  // Of an input that is read in part: by axis of the part, the axis of the input, where it begins there, and its size, or −1 for all of it.
+  struct Part {
+    int64_t from, begin, size;
+  };
+  std::vector<std::vector<Part>> parts;  // by input; none where it is read as it is
   GroupCode code;
 
   size_t num_inputs() const { return code.inputs.size(); }
@@ -63,6 +68,7 @@ struct GroupDescription {
       if (!is_group_dtype(data.inputs[i].dtype)) return std::nullopt;
       group.code.inputs.push_back({group.axes[i].back() != 0, data.inputs[i].dtype});
     }
+    if (!group.read_parts(attributes.ints("views"))) return std::nullopt;
     for (const std::string& statement : attributes.strings("statements")) group.code.statements.push_back(statement);
     for (size_t i = 0; i < outputs.size(); ++i) {
       const auto dtype = static_cast<DType>(output_types[i]);
@@ -75,13 +81,31 @@ struct GroupDescription {
     return group;
   }
 
+  // The number of an input, how many axes it has, and of each of them three numbers; then the next.
+  bool read_parts(std::span<const int64_t> views) {
+    parts.resize(num_inputs());
+    while (!views.empty()) {
+      if (views.size() < 2 || views[0] < 0 || views[0] >= std::ssize(parts) || views[1] < 1 || views[1] > static_cast<int64_t>(rank) ||
+          std::ssize(views) - 2 < 3 * views[1])
+        return false;
+      std::vector<Part>& of = parts[static_cast<size_t>(views[0])];
+      for (int64_t axis = 0; axis < views[1]; ++axis) {
+        const auto numbers = views.subspan(static_cast<size_t>(2 + 3 * axis), 3);
+        if (numbers[0] < 0 || numbers[0] >= views[1] || numbers[1] < 0 || numbers[2] < -1) return false;
+        of.push_back({numbers[0], numbers[1], numbers[2]});
+      }
+      views = views.subspan(static_cast<size_t>(2 + 3 * views[1]));
+    }
+    return true;
+  }
+
   // The input of bytes that alone decides what the outputs are, bytes as well, element by element.
   std::optional<size_t> only_input() const {
     auto is_byte = [](DType dtype) { return dtype == DType::I8 || dtype == DType::U8; };
     std::optional<size_t> found;
     for (size_t i = 0; i < num_inputs(); ++i) {
       if (std::ranges::count(axes[i], 0) == std::ssize(axes[i])) continue;
-      if (found || !is_byte(code.inputs[i].dtype)) return std::nullopt;
+      if (found || !is_byte(code.inputs[i].dtype) || !parts[i].empty()) return std::nullopt;
       found = i;
     }
     const bool gives_bytes = std::ranges::all_of(code.outputs, [&](const GroupCode::Output& output) { return is_byte(output.dtype) && !output.is_of_row; });
@@ -96,9 +120,11 @@ struct GroupPlan {
   int64_t row_elements = 1, rows = 1;  // of the row's axis, and of all others together
   Shape sizes;                         // of the axes in front of the row's, as far as they are not one
   std::vector<Shape> strides;          // by operand, of those axes
+  std::vector<int64_t> begins;         // by operand, the first element
 
   GroupPlan(InputShapes of, const GroupDescription& group) : shapes(std::move(of)) {
-    const Shape space = space_of(group);
+    const InputShapes read = shapes_read(group);
+    const Shape space = space_of(group, read);
     for (size_t i = 0; i < group.code.outputs.size(); ++i) {
       const std::vector<uint8_t>& axes = group.axes[group.num_inputs() + i];
       Shape shape;
@@ -110,23 +136,57 @@ struct GroupPlan {
   }
 
  private:
-  Shape space_of(const GroupDescription& group) const {
+  [[noreturn]] static void fail(size_t input) {
+    throw Error(ErrorCode::TypeMismatch, fmt::format("input {} of a group is not of the shape that was inferred", input));
+  }
+
+  // Of the parts, where only a part is read.
+  InputShapes shapes_read(const GroupDescription& group) const {
+    InputShapes read = shapes;
+    for (size_t i = 0; i < group.num_inputs(); ++i) {
+      if (group.parts[i].empty()) continue;
+      if (!shapes[i] || shapes[i]->size() != group.parts[i].size()) fail(i);
+      for (size_t axis = 0; axis < group.parts[i].size(); ++axis) {
+        const auto [from, begin, size] = group.parts[i][axis];
+        const int64_t extent = (*shapes[i])[static_cast<size_t>(from)];
+        if (size >= 0 && begin + size > extent) fail(i);
+        (*read[i])[axis] = size >= 0 ? size : extent;
+      }
+    }
+    return read;
+  }
+
+  Shape space_of(const GroupDescription& group, const InputShapes& read) const {
     Shape space(group.rank, 1);
     for (size_t i = 0; i < group.num_inputs(); ++i) {
-      if (shapes[i]) space = broadcast_shape(space, *shapes[i]);
+      if (read[i]) space = broadcast_shape(space, *read[i]);
     }
     for (size_t i = 0; i < group.num_inputs(); ++i) {
-      bool is_expected = space.size() == group.rank && shapes[i] && shapes[i]->size() <= group.rank;
+      bool is_expected = space.size() == group.rank && read[i] && read[i]->size() <= group.rank;
       for (size_t axis = 0; is_expected && axis < group.rank; ++axis) {
-        const size_t missing = group.rank - shapes[i]->size();
-        const int64_t size = axis < missing ? 1 : (*shapes[i])[axis - missing];
+        const size_t missing = group.rank - read[i]->size();
+        const int64_t size = axis < missing ? 1 : (*read[i])[axis - missing];
         is_expected = size == (group.axes[i][axis] ? space[axis] : 1);
       }
-      if (!is_expected)
-        throw Error(ErrorCode::TypeMismatch,
-                    fmt::format("input {} of a group is not of the shape that was inferred", i));
+      if (!is_expected) fail(i);
     }
     return space;
+  }
+
+  // The strides of a part's axes in its tensor, by axis of the space.
+  void read_part(const std::vector<GroupDescription::Part>& part, const Shape& shape, const std::vector<uint8_t>& axes, Shape& steps, int64_t& begin) {
+    Shape dense(shape.size());
+    int64_t stride = 1;
+    for (size_t axis = shape.size(); axis-- > 0;) {
+      dense[axis] = stride;
+      stride *= shape[axis];
+    }
+    const size_t missing = axes.size() - shape.size();
+    for (size_t axis = 0; axis < part.size(); ++axis) {
+      const int64_t of_axis = dense[static_cast<size_t>(part[axis].from)];
+      begin += part[axis].begin * of_axis;
+      steps[missing + axis] = axes[missing + axis] ? of_axis : 0;
+    }
   }
 
   void merge_axes(const Shape& space, const GroupDescription& group) {
@@ -140,8 +200,16 @@ struct GroupPlan {
         if (group.axes[i][axis]) stride *= space[axis];
       }
     }
+    begins.resize(num_operands);
+    for (size_t i = 0; i < group.num_inputs(); ++i) {
+      if (!group.parts[i].empty()) read_part(group.parts[i], *shapes[i], group.axes[i], dense[i], begins[i]);
+    }
+    // Whether each operand goes on along an axis where it ends along the other.
     auto is_alike = [&](size_t axis, size_t other) {
-      return std::ranges::all_of(group.axes, [&](const auto& axes) { return axes[axis] == axes[other]; });
+      for (size_t i = 0; i < num_operands; ++i) {
+        if (group.axes[i][axis] != group.axes[i][other] || dense[i][axis] != dense[i][other] * space[other]) return false;
+      }
+      return true;
     };
     row_elements = space.back();
     size_t last = group.rank - 1;  // of the axes that were merged last
@@ -288,7 +356,7 @@ class GroupKernel : public PreparedKernel {
     arguments[kBufferStride] = buffers.stride;
     for (size_t i = 0; i < group_.axes.size(); ++i) {
       const Shape& strides = plan.strides[i];
-      int64_t offset = group_.axes[i].back() ? at : 0, rest = row;
+      int64_t offset = plan.begins[i] + (group_.axes[i].back() ? at : 0), rest = row;
       for (size_t axis = plan.sizes.size(); axis-- > 0;) {
         offset += rest % plan.sizes[axis] * strides[axis];
         rest /= plan.sizes[axis];

@@ -2,9 +2,11 @@
 //
 // The attributes of such a kernel, for a space of `rank` axes:
 //     axes          for each input, for each axis: 1 where the input walks along it, 0 where it is repeated
+//     views         for each input of which only a part is read: its number and that of its axes; for each axis of the part, the axis of the input,
+//                   where the part begins there, and its size, or -1 for all of it. The last axis stays the last
 //     statements    what is computed, see group_code.h
 //     outputs       numbers of values; output_axes: as axes; output_ranks: how many axes are left, of which the first are the space's;
-//                   output_bools: 1 for bool, 0 for f32
+//                   output_types: of elements
 //     reduces       1 where something is summed along the last axis
 #pragma once
 
