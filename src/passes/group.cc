@@ -31,7 +31,7 @@
 // members, as they compute nothing.
 //
 // A group is made where what it saves is worth it (PassOptions::least_group_saving_us). An operator along rows is a group alone, too: code that
-// is made for it keeps the row in registers and the first-level cache; one that takes long to compute; and one that quantizes.
+// is made for it keeps the row in registers and the first-level cache; one that takes long to compute; one that quantizes; and one that reads a part in place.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -93,7 +93,7 @@ class Grouping {
       if (is_member(i)) join_user(i);
     }
     for (uint32_t i = 0; i < nodes_.size(); ++i) {
-      if (groups_.is_representative(i) && (places_[i].members.size() > 1 || places_[i].space.reduces || is_costly(i))) make_groups(i);
+      if (groups_.is_representative(i) && (places_[i].members.size() > 1 || places_[i].space.reduces || is_costly(i) || reads_part(i))) make_groups(i);
     }
     return changes_;
   }
@@ -319,21 +319,25 @@ class Grouping {
     return has_others ? std::nullopt : std::move(part);
   }
 
+  bool reads_part(uint32_t i) const {
+    return is_member(i) && std::ranges::any_of(nodes_[i]->operands(), [&](const Use& use) { return part_of(use.node, {i}).has_value(); });
+  }
+
   // What the group saves, by the cost model.
   double saved_us(const std::vector<uint32_t>& members, std::span<Node* const> arguments,
                   std::span<const uint32_t> results, bool reduces) const {
-    double apart = 0, bytes = 0;
+    double apart = 0, bytes = 0, copies = 0;
     for (uint32_t i : members) apart += analysis::run_us(context_.inference, *nodes_[i]);
     for (const Node* argument : arguments) {
       bytes += analysis::bytes_of(argument->type());
-      if (part_of(argument, members)) apart += analysis::estimate_us(2 * analysis::bytes_of(argument->type()));
+      if (part_of(argument, members)) copies += analysis::estimate_us(2 * analysis::bytes_of(argument->type()));
     }
     for (uint32_t i : results) bytes += analysis::bytes_of(nodes_[i]->type());
     double saved = apart - analysis::estimate_us(bytes);
     if (members.size() == 1 && !reduces) saved = analysis::compute_us(context_.inference, *nodes_[members[0]]) / 2;
     // Kernels along rows read a row in passes, of which the group saves one.
     if (reduces) saved += analysis::estimate_us(analysis::bytes_of(arguments[0]->type()));
-    return saved;
+    return saved + copies;
   }
 
   // Or an operand that is absent.
