@@ -742,6 +742,46 @@ TEST(Groups, MayExchangeWhatTheyRead) {
   }
 }
 
+// A part of each row, with the first two axes exchanged, added to a dense operand: the same on any number of threads; a tensor that is too small
+// for the part is refused.
+TEST(Groups, ReadPartsInPlace) {
+  constexpr int64_t kA = 70, kB = 50, kC = 96, kBegin = 5, kPart = 40;
+  const AttributeSet attributes{{"rank", int64_t{3}},
+                                {"axes", Dims{1, 1, 1, 1, 1, 1}},
+                                {"views", Dims{0, 3, 1, 0, -1, 0, 0, -1, 2, kBegin, kPart}},
+                                {"statements", std::vector<std::string>{"%0 + 2 * %1"}},
+                                {"outputs", Dims{2}},
+                                {"output_axes", Dims{1, 1, 1}},
+                                {"output_types", Dims{static_cast<int64_t>(DType::F32)}},
+                                {"output_ranks", Dims{3}}};
+  kernels::KernelData data{"Group", attributes, {}, 1};
+  data.inputs.resize(2);
+  for (kernels::InputDescription& input : data.inputs) input = {.present = true, .dtype = DType::F32, .shape = std::nullopt, .constant = {}};
+  const auto kernel = generating_kernels().prepare(data);
+  ASSERT_TRUE(kernel);
+  auto run = [&](const Tensor& x, const Tensor& y) {
+    const Datum values[] = {Datum(x), Datum(y)};
+    const Datum* pointers[] = {&values[0], &values[1]};
+    Datum result;
+    kernels::PreparedRun(*kernel).run(attributes, pointers, {&result, 1});
+    return result.tensor();
+  };
+  const Tensor x = random_tensor({kA, kB, kC}, 1), y = random_tensor({kB, kA, kPart}, 2);
+  const Tensor result = run(x, y);
+  ASSERT_EQ(result.shape(), (Shape{kB, kA, kPart}));
+  for (int64_t i = 0; i < result.size(); ++i) {
+    const int64_t b = i / (kA * kPart), a = i / kPart % kA, c = i % kPart;
+    ASSERT_EQ(result.data<float>()[i], x.data<float>()[(a * kB + b) * kC + kBegin + c] + 2 * y.data<float>()[i]) << i;
+  }
+  with_threads(1, [&] { EXPECT_TRUE(Tensor::identical(run(x, y), result)); });
+  try {
+    run(random_tensor({kA, kB, kBegin + kPart - 1}, 1), y);
+    FAIL() << "a part beyond the end";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "input 0 of a group is not of the shape that was inferred");
+  }
+}
+
 // What depends on bytes alone is looked up where there are many: the same as is computed of few.
 TEST(Groups, LookUpWhatDependsOnBytes) {
   for (DType type : {DType::I8, DType::U8}) {
