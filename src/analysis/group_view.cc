@@ -73,13 +73,20 @@ std::optional<GroupView> group_view(const Node& node) {
   if (!type || !base || type->rank() != base->rank() || type->rank() == 0 || !kernels::generated::is_group_dtype(type->dtype()) ||
       extent_of(&node, -1) < kLeastRow)
     return std::nullopt;
+  // What it has besides goes into the function as it is.
+  for (size_t i = 1; i < cut->num_inputs(); ++i) {
+    if (!cut->input(i)->as_value()) return std::nullopt;
+  }
   GroupView view{.cut = cut, .base = cut->input(0), .axes = {}};
   for (int i = 0; i < type->rank(); ++i) view.axes.push_back({.from = i});
   const Movement movement = cut->op().movement;
-  const bool is_cut = item                                 ? cut->is("Split") && cut_split(*cut, static_cast<size_t>(item->attributes().require_int("index")), view.axes)
-                      : movement == Movement::Slice        ? cut_slice(*cut, view.axes)
-                      : movement == Movement::Permutation ? permute(*cut, view.axes)
-                                                           : false;
+  bool is_cut = false;
+  if (item)
+    is_cut = cut->is("Split") && cut_split(*cut, static_cast<size_t>(item->attributes().require_int("index")), view.axes);
+  else if (movement == Movement::Slice)
+    is_cut = cut_slice(*cut, view.axes);
+  else if (movement == Movement::Permutation)
+    is_cut = permute(*cut, view.axes);
   return is_cut ? std::optional(std::move(view)) : std::nullopt;
 }
 

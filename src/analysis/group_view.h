@@ -15,7 +15,7 @@ namespace anfora::analysis {
 
 struct GroupView {
   const ir::Apply* cut = nullptr;  // the operator
-  ir::Node* base = nullptr;  // its operand
+  ir::Node* base = nullptr;        // its operand
   // By axis of the part: that of the base, where it begins there, and how long it is if not as long as that.
   struct Axis {
     int64_t from = 0, begin = 0, size = kWhole;

@@ -1,5 +1,5 @@
-// x^y = 2^(y log₂ x). As the exponent may be as large as 128, its logarithm takes some 32 bits: it is a sum of two floats, of which products and sums
-// are exact (Dekker 1971). With m in [√3/2, √3) and c = 1 or 1.5, whichever is nearer by quotient:
+// x^y = 2^(y log₂ x). As the exponent may be as large as 128, the logarithm takes some 32 bits: it is a sum of two floats, of which products and
+// sums are exact (Dekker 1971). With m in [√3/2, √3) and c = 1 or 1.5, whichever is nearer by quotient:
 //
 //     x = 2^e m     log₂ x = e + log₂ c + 2 / ln 2 · artanh s,  s = (m − c) / (m + c),  |s| ≤ 0.101
 //     artanh s = s + s³/3 + s⁵/5 + …

@@ -18,7 +18,7 @@ std::string text_of(const AttributeValue& value) {
   throw Error(ErrorCode::Internal, "an attribute that no scalar form may name");
 }
 
-// Whether operands of a form may be of a type, where none was before, or that one.
+// Whether a form takes operands of that type where it declares neither bool nor bytes.
 bool is_of(kernels::generated::Over over, DType dtype) {
   using kernels::generated::Over;
   if (dtype == DType::F32) return true;

@@ -31,7 +31,8 @@
 // members, as they compute nothing.
 //
 // A group is made where what it saves is worth it (PassOptions::least_group_saving_us). An operator along rows is a group alone, too: code that
-// is made for it keeps the row in registers and the first-level cache; one that takes long to compute; one that quantizes; and one that reads a part in place.
+// is made for it keeps the row in registers and the first-level cache; one that takes long to compute; one that quantizes; and one that reads a
+// part in place.
 #include <fmt/format.h>
 
 #include <algorithm>

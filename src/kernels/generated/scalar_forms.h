@@ -6,9 +6,9 @@
 //
 // An expression is over the names of the operator's inputs and attributes; omitted inputs are `none`, and `x ?? y` is y where x is. There are
 // + − * / and comparisons, && || !, c ? x : y, numbers, `infinity`, `nan`, strings for attributes of text ('tanh'), locals (d = …; …), and
-// functions; `lowest` and `highest` are the limits of the result's type, `result_type` its name as a string. Integers are
-// written #-1i (i32) and #-1l (i64), and wrap; f32(x), i32(x), i64(x) and bool(x) convert. Where there is any number of inputs, the form is of two. Functions of a row (row_sum, row_mean, row_max, row_min, row_size) are along the last axis: such an operator has this form only
-// where it works along that one.
+// functions; `lowest` and `highest` are the limits of the result's type, `result_type` is its name as a string. Integers are written #-1i (i32)
+// and #-1l (i64), and wrap; f32(x), i32(x), i64(x) and bool(x) convert. Where there is any number of inputs, the form is of two. Functions of a
+// row (row_sum, row_mean, row_max, row_min, row_size) are along the last axis: such an operator has this form only where it works along that one.
 #pragma once
 
 #include <cstdint>
