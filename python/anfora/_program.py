@@ -210,6 +210,12 @@ def fields(value: Any) -> list[str]:
     return list(getattr(value, "_fields", ()))
 
 
+def type_named(name: str) -> type:
+    """"int", "collections.deque"."""
+    module, _, attribute = name.rpartition(".")
+    return getattr(importlib.import_module(module or "builtins"), attribute)
+
+
 def called(value: Any) -> str:
     if inspect.isbuiltin(value) and isinstance(value.__self__, types.ModuleType):
         return f"{value.__self__.__name__}.{value.__name__}"

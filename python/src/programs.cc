@@ -57,7 +57,11 @@ class LiveObject : public python::Live {
   std::vector<std::string> fields() const override {
     return nb::cast<std::vector<std::string>>(tools().attr("fields")(object_));
   }
-
+  bool is_a(const python::Live& type) const override;
+  bool is_a(std::string_view type) const override { return is_instance_of(type_named(type)); }
+  bool is_base_of(std::string_view type) const override {
+    return PyType_Check(object_.ptr()) && is_true(PyObject_IsSubclass(type_named(type).ptr(), object_.ptr()));
+  }
   const void* identity() const override { return object_.ptr(); }
   bool is_equal_by_identity() const override {
     const bool is_type = PyType_Check(object_.ptr());
@@ -67,10 +71,26 @@ class LiveObject : public python::Live {
   nb::handle object() const { return object_; }
 
  private:
+  static nb::object type_named(std::string_view name) { return tools().attr("type_named")(nb::str(name.data(), name.size())); }
+  static bool is_true(int answer) {
+    if (answer < 0) throw nb::python_error();
+    return answer > 0;
+  }
+  bool is_instance_of(nb::handle type) const {
+    if (!PyType_Check(type.ptr())) return false;
+    return is_true(PyType_Check(object_.ptr()) ? PyObject_IsSubclass(object_.ptr(), type.ptr())
+                                               : PyObject_IsInstance(object_.ptr(), type.ptr()));
+  }
+
   Importer& importer_;
   nb::object object_;
   Path path_;
 };
+
+bool LiveObject::is_a(const python::Live& type) const {
+  const auto* live = dynamic_cast<const LiveObject*>(&type);
+  return live && is_instance_of(live->object_);
+}
 
 class LiveGlobals : public python::Globals {
  public:

@@ -1,8 +1,10 @@
 """Sets, dicts and what Python's modules collections, functools and itertools have, in compiled functions as in CPython."""
 
+import dataclasses
 import functools
 import itertools
 import math
+import numbers
 import operator
 import re
 from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
@@ -19,6 +21,15 @@ import anfora
 
 X = np.array([0.5, -1.25, 2.0, 3.5])
 Point: Any = namedtuple("Point", "x y")
+
+
+@dataclasses.dataclass
+class Shape:
+    side: Any
+
+
+class Square(Shape):
+    pass
 
 
 class Pair(namedtuple("Pair", ["a", "b"])):
@@ -402,3 +413,40 @@ def test_wrong_program(function: Callable[..., Any], message: str) -> None:
         anfora.jit(function)(X)
     assert re.search(message, caught.value.message), caught.value.message
     assert caught.value.hint and "^" in str(caught.value)
+
+
+def kinds(x: Any) -> Any:
+    values = [deque([1]), Counter("aab"), OrderedDict(a=1), defaultdict(int), {1}, {}, [1], (1,), Point(x, 1), Pair(1, 2), Shape(x), Square(x), x, True, 2, 2.5,
+              "a", range(3), slice(3)]
+    types = [deque, Counter, dict, OrderedDict, set, list, tuple, Point, Pair, Shape, Square, np.ndarray, bool, int, float, str, range, slice, object,
+             numbers.Number, numbers.Integral, (list, tuple)]
+    return tuple([isinstance(value, kind) for kind in types for value in values])
+
+
+def test_isinstance() -> None:
+    assert anfora.jit(kinds)(X) == kinds(X)
+
+
+def sorted_deque(x: Any) -> Any:
+    items: Any = deque()
+    for i in range(len(x)):
+        items.append(x[i])
+    return sorted(items)[0], sorted(deque([3, 1, 2]))
+
+
+def test_sorted_deque() -> None:
+    assert anfora.jit(sorted_deque)(X) == sorted_deque(X)
+
+
+def calls_iterate(x: Any) -> Any:
+    return iterate(x)  # type: ignore[name-defined] # noqa: F821
+
+
+def calls_index_of(x: Any) -> Any:
+    return _index_of([1], 1) + x  # type: ignore[name-defined] # noqa: F821
+
+
+@pytest.mark.parametrize("function, name", [(calls_iterate, "iterate"), (calls_index_of, "_index_of")])
+def test_functions_of_the_library_are_its_own(function: Callable[..., Any], name: str) -> None:
+    with pytest.raises(anfora.Error, match=f"the name '{name}' is not defined"):
+        anfora.jit(function)(X)

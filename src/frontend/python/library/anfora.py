@@ -1,7 +1,7 @@
 """Derivatives made of anfora.grad, which is the compiler's own: python/anfora/_grad.py says what each returns. And list() and `in`."""
 
 
-def inner_product(tree, other):
+def _inner_product(tree, other):
     parts = []
     anfora.tree_map(lambda a, b: None if a is None or b is None else parts.append(numpy.sum(a * b)), tree, other)
     total = 0.0
@@ -13,7 +13,7 @@ def inner_product(tree, other):
 def vjp(function, *primals):
     def pullback(sensitivities):
         def weighted(*arguments):
-            return inner_product(function(*arguments), sensitivities)
+            return _inner_product(function(*arguments), sensitivities)
 
         return anfora.grad(weighted, tuple(range(len(primals))))(*primals)
 
@@ -25,12 +25,12 @@ def jvp(function, primals, tangents):
     value, pullback = vjp(function, *primals)
 
     def along(sensitivities):
-        return inner_product(pullback(sensitivities), tuple(tangents))
+        return _inner_product(pullback(sensitivities), tuple(tangents))
 
     return value, anfora.grad(along)(anfora.tree_map(lambda y: y * 0, value))
 
 
-def unit(i, like): return (numpy.arange(like.size) == i).astype(like.dtype).reshape(like.shape)
+def _unit(i, like): return (numpy.arange(like.size) == i).astype(like.dtype).reshape(like.shape)
 
 
 def jacobian(function, argnum=0):
@@ -44,10 +44,10 @@ def jacobian(function, argnum=0):
         matrix = numpy.zeros((y.size, x.size), y.dtype)
         if y.size <= x.size:
             for i in range(y.size):
-                matrix[i] = pullback(unit(i, y))[0].reshape(-1)
+                matrix[i] = pullback(_unit(i, y))[0].reshape(-1)
         else:
             for i in range(x.size):
-                matrix[:, i] = jvp(by_argument, (x,), (unit(i, x),))[1].reshape(-1)
+                matrix[:, i] = jvp(by_argument, (x,), (_unit(i, x),))[1].reshape(-1)
         return matrix.reshape(y.shape + x.shape)
 
     return of_arguments
@@ -56,12 +56,12 @@ def jacobian(function, argnum=0):
 def hessian(function, argnum=0): return jacobian(anfora.grad(function, argnum), argnum)
 
 
-def list_of(items):
+def _list_of(items):
     """list(items), where a run decides how many there are."""
     return [item for item in items]
 
 
-def contains(items, wanted):
+def _contains(items, wanted):
     """wanted in items, where only a run knows how many there are."""
     for item in items:
         if item == wanted:

@@ -63,19 +63,19 @@ def filter(function, items):
     return (item for item in items if (item if function is None else function(item)))
 
 
-def iterate(items):
+def _iterate(items):
     for item in items:
         yield item
 
 
-def enumerate_of(items, start=0):
+def _enumerate_of(items, start=0):
     place = start
     for item in items:
         yield place, item
         place += 1
 
 
-def zip_of(first, *rest):
+def _zip_of(first, *rest):
     """zip() where one of them is a generator."""
     others = [iter(items) for items in rest]
     for item in first:
@@ -93,7 +93,7 @@ def round(x, ndigits=None):
     if ndigits is None:
         return int(numpy.rint(x)) if anfora.is_number(x) else numpy.rint(x)
     rounded = numpy.round(x, ndigits)
-    return int(rounded) if anfora.is_number(x) and numpy.is_whole(x) else rounded
+    return int(rounded) if anfora.is_number(x) and numpy._is_whole(x) else rounded
 
 
 def sorted(iterable, key=None, reverse=False):
@@ -102,15 +102,15 @@ def sorted(iterable, key=None, reverse=False):
     if isinstance(iterable, numpy.ndarray):
         keys = iterable if key is None else numpy.stack([key(item) for item in iterable])
         return list(iterable[numpy.argsort(keys, descending=reverse)])
-    if isinstance(iterable, list) and not anfora.is_known(len(iterable)):
+    if isinstance(iterable, (list, collections.deque)) and not anfora.is_known(len(iterable)):
         keys = iterable if key is None else [key(item) for item in iterable]
-        return [item_of(iterable[0], item) for item in numpy.stack(iterable)[numpy.argsort(numpy.stack(keys), descending=reverse)]]
+        return [_item_of(iterable[0], item) for item in numpy.stack(iterable)[numpy.argsort(numpy.stack(keys), descending=reverse)]]
     items = list(anfora.unordered(iterable))
     keys = items if key is None else [key(item) for item in items]
     if not anfora.is_known(tuple(keys)):
         order = numpy.argsort(numpy.stack(keys), descending=reverse)
         columns = anfora.tree_map(lambda *leaves: numpy.stack(leaves), *items)
-        return [anfora.tree_map(lambda leaf, column: item_of(leaf, column[order[i]]), items[0], columns) for i in range(len(items))]
+        return [anfora.tree_map(lambda leaf, column: _item_of(leaf, column[order[i]]), items[0], columns) for i in range(len(items))]
     ordered, found = [], []
     for item, its in zip(items, keys):
         place = len([k for k in found if not (its > k if reverse else its < k)])
@@ -118,28 +118,28 @@ def sorted(iterable, key=None, reverse=False):
     return ordered
 
 
-def item_of(like, x):
+def _item_of(like, x):
     """An item of a tensor, as a number where these were numbers."""
     if not anfora.is_number(like):
         return x
-    return bool(x) if x.dtype == numpy.bool_ else int(x) if numpy.is_whole(x) else float(x)
+    return bool(x) if x.dtype == numpy.bool_ else int(x) if numpy._is_whole(x) else float(x)
 
 
-def index_of(items, wanted):
+def _index_of(items, wanted):
     for place, item in enumerate(items):
         if item == wanted:
             return place
     raise ValueError
 
 
-def count_of(items, wanted):
+def _count_of(items, wanted):
     found = 0
     for item in items:
         found += 1 if item == wanted else 0
     return found
 
 
-def remove_from(items, wanted):
+def _remove_from(items, wanted):
     for place, item in enumerate(items):
         if item == wanted:
             del items[place]

@@ -1,8 +1,8 @@
 """Methods of Counter."""
 
 
-def most_common(counts, n=None):
+def _most_common(counts, n=None):
     return sorted(counts.items(), key=lambda pair: pair[1], reverse=True)[:n]
 
 
-def total(counts): return sum(counts.values())
+def _total(counts): return sum(counts.values())

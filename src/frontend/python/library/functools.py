@@ -3,14 +3,14 @@
 
 def reduce(function, iterable, *initial):
     if len(initial) > 0:
-        return folded(function, iterable, initial[0])
+        return _folded(function, iterable, initial[0])
     if isinstance(iterable, (list, tuple, numpy.ndarray)):
-        return folded(function, iterable[1:], iterable[0])
+        return _folded(function, iterable[1:], iterable[0])
     items = iter(iterable)
-    return folded(function, items, next(items))
+    return _folded(function, items, next(items))
 
 
-def folded(function, items, value):
+def _folded(function, items, value):
     for item in items:
         value = function(value, item)
     return value

@@ -23,7 +23,7 @@ def repeat(object, times=None):
             yield object
 
 
-def running(total, items, function):
+def _running(total, items, function):
     yield total
     for item in items:
         total = total + item if function is None else function(total, item)
@@ -32,14 +32,14 @@ def running(total, items, function):
 
 def accumulate(iterable, func=None, *, initial=None):
     if initial is not None:
-        yield from running(initial, iterable, func)
+        yield from _running(initial, iterable, func)
     elif isinstance(iterable, (list, tuple, numpy.ndarray)):
         if len(iterable) > 0:
-            yield from running(iterable[0], iterable[1:], func)
+            yield from _running(iterable[0], iterable[1:], func)
     else:
         items = iter(iterable)
         for first in items:
-            yield from running(first, items, func)
+            yield from _running(first, items, func)
             break
 
 
@@ -48,7 +48,7 @@ def chain(*iterables):
         yield from items
 
 
-def chain_from_iterable(iterables):
+def _chain_from_iterable(iterables):
     for items in iterables:
         yield from items
 
@@ -65,7 +65,7 @@ def pairwise(iterable):
 
 
 def islice(iterable, *bounds):
-    start, stop, step = slice_bounds(*bounds)
+    start, stop, step = _slice_bounds(*bounds)
     if stop == 0:
         return
     for place, item in enumerate(iterable):
@@ -75,7 +75,7 @@ def islice(iterable, *bounds):
             return
 
 
-def slice_bounds(first, *rest):
+def _slice_bounds(first, *rest):
     if len(rest) == 0:
         return 0, first, 1
     step = rest[1] if len(rest) > 1 else None
@@ -116,55 +116,55 @@ def starmap(function, iterable):
 
 def product(*iterables, repeat=1):
     pools = [list(items) if anfora.is_generator(items) else items for items in iterables]
-    yield from product_of(tuple(pools * repeat))
+    yield from _product_of(tuple(pools * repeat))
 
 
-def product_of(pools):
+def _product_of(pools):
     if len(pools) == 0:
         yield ()
     else:
         for item in pools[0]:
-            for rest in product_of(pools[1:]):
+            for rest in _product_of(pools[1:]):
                 yield (item, *rest)
 
 
 def combinations(iterable, r):
-    yield from combinations_of(tuple(iterable), r)
+    yield from _combinations_of(tuple(iterable), r)
 
 
-def combinations_of(pool, r):
+def _combinations_of(pool, r):
     if r == 0:
         yield ()
     else:
         for i in tuple(range(len(pool) - r + 1)):
-            for rest in combinations_of(pool[i + 1:], r - 1):
+            for rest in _combinations_of(pool[i + 1:], r - 1):
                 yield (pool[i], *rest)
 
 
 def combinations_with_replacement(iterable, r):
-    yield from multisets_of(tuple(iterable), r)
+    yield from _multisets_of(tuple(iterable), r)
 
 
-def multisets_of(pool, r):
+def _multisets_of(pool, r):
     if r == 0:
         yield ()
     else:
         for i in tuple(range(len(pool))):
-            for rest in multisets_of(pool[i:], r - 1):
+            for rest in _multisets_of(pool[i:], r - 1):
                 yield (pool[i], *rest)
 
 
 def permutations(iterable, r=None):
     pool = tuple(iterable)
-    yield from permutations_of(pool, len(pool) if r is None else r)
+    yield from _permutations_of(pool, len(pool) if r is None else r)
 
 
-def permutations_of(pool, r):
+def _permutations_of(pool, r):
     if r == 0:
         yield ()
     else:
         for i in tuple(range(len(pool))):
-            for rest in permutations_of(pool[:i] + pool[i + 1:], r - 1):
+            for rest in _permutations_of(pool[:i] + pool[i + 1:], r - 1):
                 yield (pool[i], *rest)
 
 

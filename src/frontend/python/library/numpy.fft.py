@@ -1,16 +1,16 @@
 """What numpy's module of Fourier transforms has for real numbers. ops.DFT transforms, numbers being pairs along the last axis."""
 
 
-def axes_to_shift(x, axes): return tuple(range(x.ndim)) if axes is None else numpy.each_of(axes)
+def _axes_to_shift(x, axes): return tuple(range(x.ndim)) if axes is None else numpy._each_of(axes)
 
 
 def fftshift(x, axes=None):
-    axes = axes_to_shift(x, axes)
+    axes = _axes_to_shift(x, axes)
     return numpy.roll(x, tuple([x.shape[axis] // 2 for axis in axes]), axes)
 
 
 def ifftshift(x, axes=None):
-    axes = axes_to_shift(x, axes)
+    axes = _axes_to_shift(x, axes)
     return numpy.roll(x, tuple([-(x.shape[axis] // 2) for axis in axes]), axes)
 
 

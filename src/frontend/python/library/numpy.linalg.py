@@ -1,8 +1,8 @@
 """numpy's linear algebra: matrices along the last two axes, those before are a batch."""
 
 
-def floats(a): return anfora.cast(a, numpy.float64) if numpy.is_whole(a) else anfora.as_tensor(a)
-def epsilon(a): return 1.1920928955078125e-07 if a.dtype == numpy.float32 else 0.0009765625 if a.dtype == numpy.float16 else 2.220446049250313e-16
+def _floats(a): return anfora.cast(a, numpy.float64) if numpy._is_whole(a) else anfora.as_tensor(a)
+def _epsilon(a): return 1.1920928955078125e-07 if a.dtype == numpy.float32 else 0.0009765625 if a.dtype == numpy.float16 else 2.220446049250313e-16
 
 
 # Products and parts ------------------------------------------------------------------------------------------------
@@ -35,31 +35,31 @@ def matrix_power(a, n):
 
 # Systems -----------------------------------------------------------------------------------------------------------
 
-def det(a): return ops.Det(floats(a))
-def slogdet(a): return ops.SlogDet(floats(a), outputs=2)
+def det(a): return ops.Det(_floats(a))
+def slogdet(a): return ops.SlogDet(_floats(a), outputs=2)
 
 
 def solve(a, b):
-    a, b = anfora.promote(floats(a), floats(b))
+    a, b = anfora.promote(_floats(a), _floats(b))
     return ops.Squeeze(ops.Solve(a, b[:, None]), (-1,)) if numpy.ndim(b) == 1 else ops.Solve(a, b)
 
 
 def inv(a):
-    a = floats(a)
+    a = _floats(a)
     return ops.Solve(a, numpy.eye(a.shape[-1], dtype=a.dtype))
 
 
 def pinv(a, rcond=None, rtol=None):
-    a = floats(a)
+    a = _floats(a)
     if rcond is None:
         rcond = 1e-15 if rtol is None else rtol
     return ops.PseudoInverse(a, rcond=rcond)
 
 
 def lstsq(a, b, rcond=None):
-    a, b = anfora.promote(floats(a), floats(b))
+    a, b = anfora.promote(_floats(a), _floats(b))
     m, n = a.shape[0], a.shape[1]
-    cutoff = epsilon(a) * (m if m > n else n) if rcond is None or rcond < 0 else rcond
+    cutoff = _epsilon(a) * (m if m > n else n) if rcond is None or rcond < 0 else rcond
     x = ops.PseudoInverse(a, rcond=cutoff) @ b
     s = svdvals(a)
     rank = anfora.cast(numpy.count_nonzero(s > cutoff * s[0]), numpy.int32)
@@ -72,27 +72,27 @@ def lstsq(a, b, rcond=None):
 # Factorizations ----------------------------------------------------------------------------------------------------
 
 def cholesky(a, upper=False):
-    a = floats(a)
+    a = _floats(a)
     return matrix_transpose(ops.Cholesky(matrix_transpose(a))) if upper else ops.Cholesky(a)
 
 
 def qr(a, mode="reduced"):
     if mode != "reduced" and mode != "complete" and mode != "r":
         anfora.fail("numpy.linalg.qr is supported with mode='reduced', 'complete' and 'r'")
-    q, r = ops.QR(floats(a), full_matrices=mode == "complete", outputs=2)
+    q, r = ops.QR(_floats(a), full_matrices=mode == "complete", outputs=2)
     return r if mode == "r" else (q, r)
 
 
-def lower_of(a, UPLO): return matrix_transpose(floats(a)) if UPLO == "U" or UPLO == "u" else floats(a)
-def eigh(a, UPLO="L"): return ops.Eigh(lower_of(a, UPLO), outputs=2)
-def eigvalsh(a, UPLO="L"): return ops.Eigh(lower_of(a, UPLO))
-def svdvals(x): return ops.SVD(floats(x))
+def _lower_of(a, UPLO): return matrix_transpose(_floats(a)) if UPLO == "U" or UPLO == "u" else _floats(a)
+def eigh(a, UPLO="L"): return ops.Eigh(_lower_of(a, UPLO), outputs=2)
+def eigvalsh(a, UPLO="L"): return ops.Eigh(_lower_of(a, UPLO))
+def svdvals(x): return ops.SVD(_floats(x))
 
 
 def svd(a, full_matrices=True, compute_uv=True):
     if not compute_uv:
         return svdvals(a)
-    s, u, vh = ops.SVD(floats(a), full_matrices=full_matrices, outputs=3)
+    s, u, vh = ops.SVD(_floats(a), full_matrices=full_matrices, outputs=3)
     return u, s, vh
 
 
@@ -100,29 +100,29 @@ def matrix_rank(A, tol=None, rtol=None):
     s = svdvals(A)
     if tol is None:
         m, n = A.shape[-2], A.shape[-1]
-        tol = numpy.max(s, -1, True) * ((m if m > n else n) * epsilon(s) if rtol is None else rtol)
+        tol = numpy.max(s, -1, True) * ((m if m > n else n) * _epsilon(s) if rtol is None else rtol)
     return numpy.count_nonzero(s > tol, -1)
 
 
 # Norms -------------------------------------------------------------------------------------------------------------
 
 def norm(x, ord=None, axis=None, keepdims=False):
-    x = floats(x)
+    x = _floats(x)
     if ord is None:
-        return numpy.length(x, axis, keepdims)
-    axes = numpy.each_of(tuple(range(x.ndim)) if axis is None else axis)
+        return numpy._length(x, axis, keepdims)
+    axes = numpy._each_of(tuple(range(x.ndim)) if axis is None else axis)
     if len(axes) == 1:
-        return norm_of(x, ord, axes, keepdims)
+        return _norm_of(x, ord, axes, keepdims)
     if len(axes) != 2:
         anfora.fail("a norm of this order is of vectors and matrices")
-    return norm_of_matrices(x, ord, axes, keepdims)
+    return _norm_of_matrices(x, ord, axes, keepdims)
 
 
-def vector_norm(x, axis=None, keepdims=False, ord=2): return norm_of(numpy.ravel(x) if axis is None else x, ord, axis, keepdims)
-def matrix_norm(x, keepdims=False, ord="fro"): return norm_of_matrices(floats(x), ord, (-2, -1), keepdims)
+def vector_norm(x, axis=None, keepdims=False, ord=2): return _norm_of(numpy.ravel(x) if axis is None else x, ord, axis, keepdims)
+def matrix_norm(x, keepdims=False, ord="fro"): return _norm_of_matrices(_floats(x), ord, (-2, -1), keepdims)
 
 
-def norm_of(x, ord, axis, keepdims):
+def _norm_of(x, ord, axis, keepdims):
     if ord == numpy.inf:
         return numpy.max(numpy.abs(x), axis, keepdims)
     if ord == -numpy.inf:
@@ -132,13 +132,13 @@ def norm_of(x, ord, axis, keepdims):
     if ord == 1:
         return numpy.sum(numpy.abs(x), axis, None, keepdims)
     if ord == 2:
-        return numpy.length(x, axis, keepdims)
+        return numpy._length(x, axis, keepdims)
     return numpy.sum(numpy.abs(x) ** ord, axis, None, keepdims) ** (1 / ord)
 
 
-def norm_of_matrices(x, ord, axes, keepdims):
+def _norm_of_matrices(x, ord, axes, keepdims):
     if ord == "fro":
-        return numpy.length(x, axes, keepdims)
+        return numpy._length(x, axes, keepdims)
     if ord == "nuc" or ord == 2 or ord == -2:
         s = svdvals(numpy.moveaxis(x, axes, (-2, -1)))
         length = numpy.sum(s, -1) if ord == "nuc" else numpy.max(s, -1) if ord == 2 else numpy.min(s, -1)

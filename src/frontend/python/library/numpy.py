@@ -48,8 +48,8 @@ def arccosh(x): return ops.Acosh(anfora.as_float(x))
 def acosh(x): return ops.Acosh(anfora.as_float(x))
 def arctanh(x): return ops.Atanh(anfora.as_float(x))
 def atanh(x): return ops.Atanh(anfora.as_float(x))
-def floor(x): return x if is_whole(x) else ops.Floor(x)
-def ceil(x): return x if is_whole(x) else ops.Ceil(x)
+def floor(x): return x if _is_whole(x) else ops.Floor(x)
+def ceil(x): return x if _is_whole(x) else ops.Ceil(x)
 def rint(x): return ops.Round(anfora.as_float(x))
 def isnan(x): return ops.IsNaN(anfora.as_float(x))
 def isinf(x): return ops.IsInf(anfora.as_float(x))
@@ -70,47 +70,47 @@ def log1p(x):
     return where(abs(x) < 0.5, 2 * ops.Atanh(small / (2 + small)), ops.Log(1 + x))
 
 
-def is_whole(x):
+def _is_whole(x):
     x = anfora.as_tensor(x)
-    return not is_floating(x) and x.dtype != numpy.complex64 and x.dtype != numpy.complex128
+    return not _is_floating(x) and x.dtype != numpy.complex64 and x.dtype != numpy.complex128
 
 
-def trunc(x): return x if is_whole(x) else copysign(ops.Floor(ops.Abs(x)), x)
+def trunc(x): return x if _is_whole(x) else copysign(ops.Floor(ops.Abs(x)), x)
 
 
 def round(x, decimals=0):
     if decimals == 0:
-        return x if is_whole(x) else rint(x)
-    if is_whole(x) and decimals > 0:
+        return x if _is_whole(x) else rint(x)
+    if _is_whole(x) and decimals > 0:
         return x
     rounded = rint(x * 10.0 ** decimals) / 10.0 ** decimals
-    return anfora.cast(rounded, anfora.as_tensor(x).dtype) if is_whole(x) else rounded
+    return anfora.cast(rounded, anfora.as_tensor(x).dtype) if _is_whole(x) else rounded
 
 
 def around(a, decimals=0): return round(a, decimals)
 
 
-def bits_of(x):
+def _bits_of(x):
     """Of a float, as an integer of as many."""
     return ops.BitCast(x, to=numpy.int64 if x.dtype == numpy.float64 else numpy.int32 if x.dtype == numpy.float32 else numpy.int16)
 
 
-def float_tensors(x, y):
+def _float_tensors(x, y):
     x, y = anfora.promote(anfora.as_float(x), anfora.as_float(y))
     return anfora.as_tensor(x), anfora.as_tensor(y)
 
 
-def signbit(x): return bits_of(anfora.as_tensor(anfora.as_float(x))) < 0
+def signbit(x): return _bits_of(anfora.as_tensor(anfora.as_float(x))) < 0
 
 
 def copysign(x, y):
-    x, y = float_tensors(x, y)
+    x, y = _float_tensors(x, y)
     return ops.Where(signbit(y), -ops.Abs(x), ops.Abs(x))
 
 
 def nextafter(x, y):
-    x, y = float_tensors(x, y)
-    bits = bits_of(x)
+    x, y = _float_tensors(x, y)
+    bits = _bits_of(x)
     smallest = copysign(ops.BitCast(ones_like(bits), to=x.dtype), y)
     next = where(x == 0, smallest, ops.BitCast(bits + where((x < y) == (x > 0), ones_like(bits), -ones_like(bits)), to=x.dtype))
     return where(ops.Or(isnan(x), isnan(y)), x + y, where(x == y, y, next))
@@ -120,7 +120,7 @@ def atan2(y, x): return arctan2(y, x)
 
 
 def arctan2(y, x):
-    y, x = float_tensors(y, x)
+    y, x = _float_tensors(y, x)
     rise, run = ops.Abs(y), ops.Abs(x)
     # Equal infinities and zeros have no quotient.
     without = ops.And(rise == run, ops.Or(rise == 0, isinf(rise)))
@@ -130,7 +130,7 @@ def arctan2(y, x):
 
 
 def logaddexp(x, y):
-    x, y = float_tensors(x, y)
+    x, y = _float_tensors(x, y)
     larger = maximum(x, y)
     return where(x == y, (x + y) / 2 + 0.6931471805599453, larger + log1p(ops.Exp(-ops.Abs(x - y))))
 
@@ -209,29 +209,29 @@ def isclose(a, b, rtol=1e-5, atol=1e-8): return abs(a - b) <= atol + rtol * abs(
 def allclose(a, b, rtol=1e-5, atol=1e-8): return all(isclose(a, b, rtol, atol))
 
 
-def largest(x): return 3.4028234663852886e38 if x.dtype == numpy.float32 else 65504.0 if x.dtype == numpy.float16 else 1.7976931348623157e308
+def _largest(x): return 3.4028234663852886e38 if x.dtype == numpy.float32 else 65504.0 if x.dtype == numpy.float16 else 1.7976931348623157e308
 
 
 def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
-    if is_whole(x):
+    if _is_whole(x):
         return x
     x = anfora.as_tensor(x)
-    most, least = largest(x) if posinf is None else posinf, -largest(x) if neginf is None else neginf
+    most, least = _largest(x) if posinf is None else posinf, -_largest(x) if neginf is None else neginf
     return where(isnan(x), nan, where(isinf(x), where(x > 0, most, least), x))
 
 
 # Reductions --------------------------------------------------------------------------------------------------------
 
-def axes_of(axis):
+def _axes_of(axis):
     if axis is None:
         return None
     return anfora.shape_of(axis)
 
 
-def is_empty(axis): return isinstance(axis, tuple) and len(axis) == 0
+def _is_empty(axis): return isinstance(axis, tuple) and len(axis) == 0
 
 
-def of_integers(a):
+def _of_integers(a):
     """What a sum or product is computed in: at least 64 bits for integers."""
     a = anfora.as_tensor(a)
     if a.dtype == numpy.bool_ or a.dtype == numpy.int32 or a.dtype == numpy.int16 or a.dtype == numpy.int8:
@@ -242,27 +242,27 @@ def of_integers(a):
 
 
 def sum(a, axis=None, dtype=None, keepdims=False):
-    a = of_integers(a) if dtype is None else anfora.cast(a, dtype)
-    return a if is_empty(axis) else ops.ReduceSum(a, axes_of(axis), keepdims=keepdims)
+    a = _of_integers(a) if dtype is None else anfora.cast(a, dtype)
+    return a if _is_empty(axis) else ops.ReduceSum(a, _axes_of(axis), keepdims=keepdims)
 
 
 def prod(a, axis=None, dtype=None, keepdims=False):
-    a = of_integers(a) if dtype is None else anfora.cast(a, dtype)
-    return a if is_empty(axis) else ops.ReduceProd(a, axes_of(axis), keepdims=keepdims)
+    a = _of_integers(a) if dtype is None else anfora.cast(a, dtype)
+    return a if _is_empty(axis) else ops.ReduceProd(a, _axes_of(axis), keepdims=keepdims)
 
 
 def mean(a, axis=None, keepdims=False):
     a = anfora.as_tensor(a)
-    if a.dtype == numpy.bool_ or not is_floating(a):
+    if a.dtype == numpy.bool_ or not _is_floating(a):
         a = anfora.cast(a, numpy.float64)
-    return a if is_empty(axis) else ops.ReduceMean(a, axes_of(axis), keepdims=keepdims)
+    return a if _is_empty(axis) else ops.ReduceMean(a, _axes_of(axis), keepdims=keepdims)
 
 
-def is_floating(a):
+def _is_floating(a):
     return a.dtype == numpy.float64 or a.dtype == numpy.float32 or a.dtype == numpy.float16
 
 
-def count(a, axis):
+def _count(a, axis):
     """How many elements a reduction over these axes takes together."""
     if axis is None:
         return size(a)
@@ -275,24 +275,24 @@ def count(a, axis):
 def var(a, axis=None, ddof=0, keepdims=False, correction=None):
     ddof = ddof if correction is None else correction
     a = anfora.as_tensor(a)
-    a = a if is_floating(a) else anfora.cast(a, numpy.float64)
+    a = a if _is_floating(a) else anfora.cast(a, numpy.float64)
     centred = a - mean(a, axis, True)
-    return sum(centred * centred, axis, None, keepdims) / (count(a, axis) - ddof)
+    return sum(centred * centred, axis, None, keepdims) / (_count(a, axis) - ddof)
 
 
 def std(a, axis=None, ddof=0, keepdims=False, correction=None):
     ddof = ddof if correction is None else correction
     a = anfora.as_tensor(a)
-    a = a if is_floating(a) else anfora.cast(a, numpy.float64)
-    return length(a - mean(a, axis, True), axis, keepdims) / sqrt(count(a, axis) - ddof)
+    a = a if _is_floating(a) else anfora.cast(a, numpy.float64)
+    return _length(a - mean(a, axis, True), axis, keepdims) / sqrt(_count(a, axis) - ddof)
 
 
-def length(a, axis, keepdims):
+def _length(a, axis, keepdims):
     """The Euclidean norm, whose gradient at 0 is 0."""
-    return abs(a) if is_empty(axis) else ops.ReduceL2(a, axes_of(axis), keepdims=keepdims)
+    return abs(a) if _is_empty(axis) else ops.ReduceL2(a, _axes_of(axis), keepdims=keepdims)
 
 
-def of_32_bits(a):
+def _of_32_bits(a):
     """Integers of 16 bits are no type of ONNX's reductions."""
     return anfora.cast(a, numpy.int32) if a.dtype == numpy.int16 or a.dtype == numpy.uint16 else a
 
@@ -301,14 +301,14 @@ def max(a, axis=None, keepdims=False):
     a = anfora.as_tensor(a)
     if a.dtype == numpy.bool_:
         return any(a, axis, keepdims)
-    return a if is_empty(axis) else anfora.cast(ops.ReduceMax(of_32_bits(a), axes_of(axis), keepdims=keepdims), a.dtype)
+    return a if _is_empty(axis) else anfora.cast(ops.ReduceMax(_of_32_bits(a), _axes_of(axis), keepdims=keepdims), a.dtype)
 
 
 def min(a, axis=None, keepdims=False):
     a = anfora.as_tensor(a)
     if a.dtype == numpy.bool_:
         return all(a, axis, keepdims)
-    return a if is_empty(axis) else anfora.cast(ops.ReduceMin(of_32_bits(a), axes_of(axis), keepdims=keepdims), a.dtype)
+    return a if _is_empty(axis) else anfora.cast(ops.ReduceMin(_of_32_bits(a), _axes_of(axis), keepdims=keepdims), a.dtype)
 
 
 def amax(a, axis=None, keepdims=False): return max(a, axis, keepdims)
@@ -318,12 +318,12 @@ def ptp(a, axis=None): return max(a, axis) - min(a, axis)
 
 def any(a, axis=None, keepdims=False):
     truth = anfora.cast(anfora.cast(a, numpy.bool_), numpy.uint8)  # the largest of none is 0
-    return anfora.cast(truth if is_empty(axis) else ops.ReduceMax(truth, axes_of(axis), keepdims=keepdims), numpy.bool_)
+    return anfora.cast(truth if _is_empty(axis) else ops.ReduceMax(truth, _axes_of(axis), keepdims=keepdims), numpy.bool_)
 
 
 def all(a, axis=None, keepdims=False):
     truth = anfora.cast(anfora.cast(a, numpy.bool_), numpy.int32)
-    return anfora.cast(truth if is_empty(axis) else ops.ReduceMin(truth, axes_of(axis), keepdims=keepdims), numpy.bool_)
+    return anfora.cast(truth if _is_empty(axis) else ops.ReduceMin(truth, _axes_of(axis), keepdims=keepdims), numpy.bool_)
 
 
 def count_nonzero(a, axis=None, keepdims=False): return sum(anfora.cast(anfora.cast(a, numpy.bool_), numpy.int64), axis, None, keepdims)
@@ -344,14 +344,14 @@ def argmin(a, axis=None, keepdims=False):
 
 
 def cumsum(a, axis=None):
-    a = of_integers(a)
+    a = _of_integers(a)
     if axis is None:
         return ops.CumSum(ops.Reshape(a, (-1,)), anfora.as_tensor(0))
     return ops.CumSum(a, anfora.as_tensor(axis))
 
 
-def cumulative(a, axis, dtype):
-    a = of_integers(a) if dtype is None else anfora.cast(a, dtype)
+def _cumulative(a, axis, dtype):
+    a = _of_integers(a) if dtype is None else anfora.cast(a, dtype)
     if axis is not None:
         return a, axis
     if ndim(a) != 1:
@@ -360,19 +360,19 @@ def cumulative(a, axis, dtype):
 
 
 def cumulative_sum(x, axis=None, dtype=None, include_initial=False):
-    x, axis = cumulative(x, axis, dtype)
+    x, axis = _cumulative(x, axis, dtype)
     sums = ops.CumSum(x, anfora.as_tensor(axis))
     return concatenate([zeros_like(sum(x, axis, None, True)), sums], axis) if include_initial else sums
 
 
 def cumulative_prod(x, axis=None, dtype=None, include_initial=False):
-    x, axis = cumulative(x, axis, dtype)
+    x, axis = _cumulative(x, axis, dtype)
     products = ops.CumProd(x, anfora.as_tensor(axis))
     return concatenate([ones_like(sum(x, axis, None, True)), products], axis) if include_initial else products
 
 
 def cumprod(a, axis=None):
-    a = of_integers(a)
+    a = _of_integers(a)
     if axis is None:
         return ops.CumProd(ops.Reshape(a, (-1,)), anfora.as_tensor(0))
     return ops.CumProd(a, anfora.as_tensor(axis))
@@ -402,7 +402,7 @@ def size(a, axis=None):
 def reshape(a, shape, copy=None): return ops.Reshape(a, anfora.shape_of(shape), allowzero=1)
 def ravel(a): return ops.Reshape(a, (-1,))
 def expand_dims(a, axis): return ops.Unsqueeze(a, anfora.shape_of(axis))
-def squeeze(a, axis=None): return ops.Squeeze(a, axes_of(axis))
+def squeeze(a, axis=None): return ops.Squeeze(a, _axes_of(axis))
 def broadcast_to(a, shape): return ops.Expand(a, anfora.shape_of(shape))
 def atleast_1d(a): return reshape(a, 1) if ndim(a) == 0 else a
 def atleast_2d(a): return reshape(a, (1, -1)) if ndim(a) <= 1 else a
@@ -423,18 +423,18 @@ def swapaxes(a, axis1, axis2):
     return ops.Transpose(a, perm=perm)
 
 
-def each_of(axes): return axes if isinstance(axes, tuple) else (axes,)
+def _each_of(axes): return axes if isinstance(axes, tuple) else (axes,)
 
 
 def moveaxis(a, source, destination):
-    sources = [one % a.ndim for one in each_of(source)]
-    destinations = [one % a.ndim for one in each_of(destination)]
+    sources = [one % a.ndim for one in _each_of(source)]
+    destinations = [one % a.ndim for one in _each_of(destination)]
     rest = [i for i in range(a.ndim) if i not in sources]
-    perm = [sources[place_of(i, destinations)] if i in destinations else rest[i - len([d for d in destinations if d < i])] for i in range(a.ndim)]
+    perm = [sources[_place_of(i, destinations)] if i in destinations else rest[i - len([d for d in destinations if d < i])] for i in range(a.ndim)]
     return ops.Transpose(a, perm=perm)
 
 
-def place_of(item, items): return [i for i in range(len(items)) if items[i] == item][0]
+def _place_of(item, items): return [i for i in range(len(items)) if items[i] == item][0]
 
 
 def unstack(x, axis=0):
@@ -479,28 +479,28 @@ def vstack(arrays): return concatenate([atleast_2d(a) for a in arrays], 0)
 def row_stack(arrays): return vstack(arrays)
 def dstack(arrays): return concatenate([atleast_3d(a) for a in arrays], 2)
 def column_stack(arrays): return concatenate([atleast_2d(a).T if ndim(a) <= 1 else a for a in arrays], 1)
-def r___getitem__(index): return concatenate([atleast_1d(ranged(item)) for item in each_of(index)], 0)
-def c___getitem__(index): return concatenate([column(ranged(item)) for item in each_of(index)], -1)
-def ranged(item): return arange(item.start or 0, item.stop, item.step or 1) if isinstance(item, slice) else item
-def column(a): return expand_dims(atleast_1d(a), 1) if ndim(a) <= 1 else a
+def _r___getitem__(index): return concatenate([atleast_1d(_ranged(item)) for item in _each_of(index)], 0)
+def _c___getitem__(index): return concatenate([_column(_ranged(item)) for item in _each_of(index)], -1)
+def _ranged(item): return arange(item.start or 0, item.stop, item.step or 1) if isinstance(item, slice) else item
+def _column(a): return expand_dims(atleast_1d(a), 1) if ndim(a) <= 1 else a
 def append(arr, values, axis=None): return concatenate((asarray(arr), asarray(values)), axis)
 
 
 def split(ary, indices_or_sections, axis=0):
     if isinstance(indices_or_sections, int):
         part = ary.shape[axis] // indices_or_sections
-        return parts(ary, [i * part for i in range(indices_or_sections + 1)], axis)
-    return parts(ary, [0] + [i for i in indices_or_sections] + [ary.shape[axis]], axis)
+        return _parts(ary, [i * part for i in range(indices_or_sections + 1)], axis)
+    return _parts(ary, [0] + [i for i in indices_or_sections] + [ary.shape[axis]], axis)
 
 
 def array_split(ary, indices_or_sections, axis=0):
     if isinstance(indices_or_sections, int):
         part, rest = ary.shape[axis] // indices_or_sections, ary.shape[axis] % indices_or_sections
-        return parts(ary, [i * part + (i if i < rest else rest) for i in range(indices_or_sections + 1)], axis)
+        return _parts(ary, [i * part + (i if i < rest else rest) for i in range(indices_or_sections + 1)], axis)
     return split(ary, indices_or_sections, axis)
 
 
-def parts(a, bounds, axis):
+def _parts(a, bounds, axis):
     return [ops.Slice(a, anfora.shape_of((bounds[i],)), anfora.shape_of((bounds[i + 1],)), (axis,)) for i in range(len(bounds) - 1)]
 
 
@@ -525,14 +525,14 @@ def rollaxis(a, axis, start=0):
 
 
 def flip(a, axis=None):
-    for one in (range(a.ndim) if axis is None else each_of(axis)):
+    for one in (range(a.ndim) if axis is None else _each_of(axis)):
         a = ops.Slice(a, (-1,), (-9223372036854775807,), (one,), (-1,))
     return a
 
 
 def roll(a, shift, axis=None):
     rolled = ravel(a) if axis is None else a
-    shifts, axes = each_of(shift), each_of(0 if axis is None else axis)
+    shifts, axes = _each_of(shift), _each_of(0 if axis is None else axis)
     for i in range(len(axes)):
         n = rolled.shape[axes[i]]
         rolled = ops.Gather(rolled, (arange(n) - shifts[i if len(shifts) > 1 else 0]) % n, axis=axes[i])
@@ -552,7 +552,7 @@ def repeat(a, repeats, axis=None):
 
 
 def tile(a, reps):
-    reps = each_of(reps)
+    reps = _each_of(reps)
     a = expand_dims(a, tuple(range(len(reps) - ndim(a)))) if len(reps) > ndim(a) else a
     return ops.Tile(a, anfora.shape_of(tuple([1 for _ in range(ndim(a) - len(reps))]) + reps))
 
@@ -578,12 +578,12 @@ def diff(a, n=1, axis=-1, prepend=None, append=None):
 
 
 def gradient(f, *spacing, axis=None):
-    axes = tuple(range(f.ndim)) if axis is None else each_of(axis)
-    slopes = [slope(f, spacing[i if len(spacing) > 1 else 0] if len(spacing) > 0 else 1.0, axes[i]) for i in range(len(axes))]
+    axes = tuple(range(f.ndim)) if axis is None else _each_of(axis)
+    slopes = [_slope(f, spacing[i if len(spacing) > 1 else 0] if len(spacing) > 0 else 1.0, axes[i]) for i in range(len(axes))]
     return slopes[0] if len(axes) == 1 else tuple(slopes)
 
 
-def slope(f, step, axis):
+def _slope(f, step, axis):
     """Central differences, and one-sided ones at the ends."""
     if not anfora.is_number(step) and ndim(step) > 0:
         anfora.fail("numpy.gradient is supported with equal distances")
@@ -592,15 +592,15 @@ def slope(f, step, axis):
     return moveaxis(concatenate((f[..., 1:2] - f[..., :1], inner, f[..., -1:] - f[..., -2:-1]), -1), -1, axis) / step
 
 
-def sorted_by(a, axis, descending):
+def _sorted_by(a, axis, descending):
     """The elements in order, and where they were; equal ones keep their order."""
     ordered = anfora.cast(a, numpy.uint8) if a.dtype == numpy.bool_ else a
     values, positions = ops.TopK(ordered, anfora.shape_of(a.shape[axis]), axis=axis, largest=descending, outputs=2)
     return anfora.cast(values, a.dtype), positions
 
 
-def sort(a, axis=-1, descending=False, stable=True): return sorted_by(a, axis, descending)[0]
-def argsort(a, axis=-1, descending=False, stable=True): return sorted_by(a, axis, descending)[1]
+def sort(a, axis=-1, descending=False, stable=True): return _sorted_by(a, axis, descending)[0]
+def argsort(a, axis=-1, descending=False, stable=True): return _sorted_by(a, axis, descending)[1]
 
 
 def searchsorted(a, v, side="left", sorter=None):
@@ -692,7 +692,7 @@ def linspace(start, stop, num=50, endpoint=True, dtype=None, device=None):
     if dtype is None:
         return points
     made = zeros(1, dtype)
-    return anfora.cast(floor(points) if is_whole(made) and made.dtype != numpy.bool_ else points, dtype)
+    return anfora.cast(floor(points) if _is_whole(made) and made.dtype != numpy.bool_ else points, dtype)
 
 
 def eye(N, M=None, k=0, dtype=None, device=None):
@@ -736,10 +736,10 @@ def diagonal(a, offset=0, axis1=0, axis2=1):
     below, right = (0, offset) if offset >= 0 else (-offset, 0)
     rows, columns = a.shape[-2] - below, a.shape[-1] - right
     at = arange(rows if rows < columns else columns)
-    return ops.Squeeze(ops.GatherElements(ops.Gather(a, at + below, axis=-2), expand_to(at[:, None] + right, a, at), axis=-1), (-1,))
+    return ops.Squeeze(ops.GatherElements(ops.Gather(a, at + below, axis=-2), _expand_to(at[:, None] + right, a, at), axis=-1), (-1,))
 
 
-def expand_to(indices, a, at): return ops.Expand(indices, anfora.shape_of(tuple([a.shape[i] for i in range(a.ndim - 2)] + [at.shape[0], 1])))
+def _expand_to(indices, a, at): return ops.Expand(indices, anfora.shape_of(tuple([a.shape[i] for i in range(a.ndim - 2)] + [at.shape[0], 1])))
 def trace(a, offset=0, axis1=0, axis2=1): return sum(diagonal(a, offset, axis1, axis2), -1)
 
 
@@ -779,15 +779,15 @@ def einsum(subscripts, *operands):
     if isinstance(subscripts, str):
         return ops.Einsum(*anfora.promote(*operands), equation=subscripts)
     given = (subscripts,) + operands  # each operand before the numbers of its axes, at the end those of the result
-    equation = letters(given[1])
+    equation = _letters(given[1])
     for i in range(3, len(given), 2):
-        equation = equation + "," + letters(given[i])
+        equation = equation + "," + _letters(given[i])
     if len(given) % 2 == 1:
-        equation = equation + "->" + letters(given[-1])
+        equation = equation + "->" + _letters(given[-1])
     return ops.Einsum(*anfora.promote(*[given[i] for i in range(0, len(given) - 1, 2)]), equation=equation)
 
 
-def letters(axes):
+def _letters(axes):
     text = ""
     for axis in axes:
         text = text + ("..." if axis is ... else "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"[axis])
@@ -796,13 +796,14 @@ def letters(axes):
 
 def tensordot(a, b, axes=2):
     if isinstance(axes, tuple):
-        ours, theirs = [one % a.ndim for one in each_of(axes[0])], [one % b.ndim for one in each_of(axes[1])]
+        ours, theirs = [one % a.ndim for one in _each_of(axes[0])], [one % b.ndim for one in _each_of(axes[1])]
     else:
         ours, theirs = list(range(a.ndim - axes, a.ndim)), list(range(axes))
     kept = [i for i in range(a.ndim) if i not in ours]
     others = [i for i in range(b.ndim) if i not in theirs]
-    n = count(a, tuple(ours))
-    rows, columns = reshape(transpose(a, kept + ours), (count(a, tuple(kept)), n)), reshape(transpose(b, theirs + others), (n, count(b, tuple(others))))
+    n = _count(a, tuple(ours))
+    rows = reshape(transpose(a, kept + ours), (_count(a, tuple(kept)), n))
+    columns = reshape(transpose(b, theirs + others), (n, _count(b, tuple(others))))
     return reshape(rows @ columns, tuple([a.shape[i] for i in kept] + [b.shape[i] for i in others]))
 
 

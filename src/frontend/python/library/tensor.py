@@ -29,7 +29,7 @@ def trace(self): return numpy.trace(self)
 def nonzero(self): return numpy.nonzero(self)
 def size(self): return numpy.size(self)
 def T(self): return numpy.transpose(self)
-def item(self): return float(self) if numpy.is_floating(self) else (bool(self) if self.dtype == numpy.bool_ else int(self))
+def item(self): return float(self) if numpy._is_floating(self) else (bool(self) if self.dtype == numpy.bool_ else int(self))
 
 
 def reshape(self, *shape):

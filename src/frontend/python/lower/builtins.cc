@@ -1,431 +1,17 @@
+// Functions that Python brings along.
 #include "frontend/python/lower/builtins.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
-#include <limits>
-#include <mutex>
-#include <numbers>
 
 #include "anfora/error.h"
-#include "frontend/python/lower/library.h"
 #include "frontend/python/lower/lowering.h"
 
 namespace anfora::python {
 
 using ir::Node;
-
-// Names --------------------------------------------------------------------------------------------------------------
-
-namespace {
-
-// A file of the library, read when it is first asked for.
-class LibraryModule : public Globals, public std::enable_shared_from_this<LibraryModule> {
- public:
-  explicit LibraryModule(std::string_view json) : source_(read_source(json)) { source_.is_library = true; }
-
-  std::optional<Object> find(const std::string& name) const override {
-    if (name == "ops") return find_module("anfora.ops");
-    if (name == "numpy" || name == "anfora") return find_module(name);
-    const Tree* function = source_.find_definition(name);
-    if (!function) return std::nullopt;
-    Closure closure;
-    closure.source = const_cast<Source*>(&source_);
-    closure.function = function;
-    closure.globals = shared_from_this();
-    return Object{std::make_shared<const Closure>(std::move(closure))};
-  }
-  std::optional<Object> import(const std::string& module) const override { return find_module(module); }
-  std::optional<Object> import(const std::string& module, const std::string& name) const override {
-    return find_in_module(module, name);
-  }
-
- private:
-  Source source_;
-};
-
-std::optional<Object> find_in_library(std::string_view file, const std::string& name) {
-  // Lowering rewrites trees as it goes: each thread has its own.
-  thread_local std::map<std::string, std::shared_ptr<const LibraryModule>, std::less<>> modules;
-  auto known = modules.find(file);
-  if (known == modules.end()) {
-    auto text = std::ranges::find(library_trees(), fmt::format("{}.py.json", file), &LibraryTree::name);
-    if (text == library_trees().end()) return std::nullopt;
-    known = modules.emplace(file, std::make_shared<const LibraryModule>(text->text)).first;
-  }
-  return known->second->find(name);
-}
-
-constexpr std::string_view kFunctions[] = {"len",   "range", "zip",     "enumerate", "reversed", "int",
-                                           "float", "bool",  "tuple",   "list",      "dict",     "isinstance",
-                                           "print", "str",   "getattr", "object",    "slice",    "hasattr",
-                                           "set",   "type",  "frozenset", "iter",     "next"};
-constexpr std::string_view kModules[] = {"numpy",  "math",      "anfora",       "anfora.ops", "numpy.linalg",
-                                         "typing", "functools", "operator", "numpy.fft", "itertools", "collections"};
-constexpr std::string_view kCollections[] = {"namedtuple", "deque", "defaultdict", "OrderedDict", "Counter"};
-// `numpy.r_[index]` is r___getitem__(index) of the library.
-constexpr const char* kGetItem = "__getitem__";
-// What the library is written with.
-constexpr std::string_view kTransformations[] = {"grad", "value_and_grad", "tree_map", "stop_gradient", "custom_gradient"};
-constexpr std::string_view kIntrinsics[] = {"promote",   "as_float", "cast", "as_tensor",   "shape_of",
-                                            "is_number", "ops",      "fail", "result_float", "is_known", "unordered",
-                                            "is_generator"};
-
-}  // namespace
-
-std::optional<Object> find_builtin(const std::string& name) {
-  if (std::ranges::count(kFunctions, name)) return Object{Builtin{name}};
-  return find_in_library("builtins", name);
-}
-
-std::optional<Object> find_module(const std::string& name) {
-  if (name.starts_with("anfora.numpy")) return find_module(name.substr(std::string_view("anfora.").size()));
-  if (!std::ranges::count(kModules, name)) return std::nullopt;
-  return Object{Builtin{name}};
-}
-
-std::optional<Object> find_in_module(const std::string& module, const std::string& name) {
-  if (module == "anfora.ops") return Object{Builtin{"anfora.ops." + name}};
-  if (module == "collections" && std::ranges::count(kCollections, name)) return Object{Builtin{"collections." + name}};
-  if (module == "anfora" && (std::ranges::count(kIntrinsics, name) || std::ranges::count(kTransformations, name)))
-    return Object{Builtin{"anfora." + name}};
-  const std::string inner = module + "." + name;
-  if (auto found = find_module(inner)) return found;
-  if (module == "numpy" || module == "math") {
-    static const std::map<std::string, double> kNumbers = {{"pi", std::numbers::pi},
-                                                           {"e", std::numbers::e},
-                                                           {"inf", std::numeric_limits<double>::infinity()},
-                                                           {"nan", std::nan("")},
-                                                           {"tau", 2 * std::numbers::pi}};
-    if (auto number = kNumbers.find(name); number != kNumbers.end()) return Object{Constant{number->second}};
-  }
-  if (module == "numpy") {
-    static const std::map<std::string, DType> kTypes = {
-        {"float64", DType::F64},   {"float32", DType::F32},    {"float16", DType::F16}, {"int64", DType::I64},
-        {"int32", DType::I32},     {"int16", DType::I16},      {"int8", DType::I8},     {"uint64", DType::U64},
-        {"uint32", DType::U32},    {"uint16", DType::U16},     {"uint8", DType::U8},    {"bool_", DType::Bool},
-        {"double", DType::F64},    {"single", DType::F32},     {"half", DType::F16},    {"intp", DType::I64},
-        {"complex64", DType::C64}, {"complex128", DType::C128}};
-    if (auto type = kTypes.find(name); type != kTypes.end()) return Object{DTypeObject{type->second}};
-    if (name == "newaxis") return Object{Constant{NoneValue()}};
-    if (name == "ndarray") return Object{Builtin{"numpy.ndarray"}};
-  }
-  if (find_in_library(module, name + kGetItem)) return Object{Builtin{inner}};
-  return find_in_library(module, name);
-}
-
-std::optional<Object> find_subscript(const std::string& object) {
-  const size_t dot = object.rfind('.');
-  return dot == std::string::npos ? std::nullopt : find_in_library(object.substr(0, dot), object.substr(dot + 1) + kGetItem);
-}
-
-std::optional<Object> find_tensor_method(const std::string& name) { return find_in_library("tensor", name); }
-
-// Attributes ---------------------------------------------------------------------------------------------------------
-
-namespace {
-
-constexpr std::string_view kDequeMethods[] = {"appendleft", "popleft", "extendleft", "rotate"};
-constexpr std::string_view kNamedTupleMethods[] = {"_replace", "_asdict"};
-
-}  // namespace
-
-Object Lowering::attribute(const Object& object, const std::string& name) {
-  if (const auto* builtin = object.as<Builtin>()) {
-    if (name == "__name__") return make_text(builtin->name.substr(builtin->name.rfind('.') + 1));
-    if (auto found = find_in_module(builtin->name, name)) return *found;
-    emit_.fail(ErrorCode::Unsupported, fmt::format("{} has no '{}' that can be compiled", builtin->name, name),
-               "docs/language.md lists what is there");
-  }
-  if (const Closure* closure = object.closure(); closure && closure->source->is_library) {  // chain.from_iterable
-    if (auto found = closure->globals->find(fmt::format("{}_{}", closure->function->text("name"), name))) return *found;
-  }
-  if (const auto* slice = object.as<SliceObject>()) {
-    constexpr std::string_view kParts[] = {"start", "stop", "step"};
-    const auto* found = std::ranges::find(kParts, name);
-    if (found != std::end(kParts)) return slice->parts->items[static_cast<size_t>(found - kParts)];
-  }
-  if (const Items* tuple = object.tuple()) {
-    auto found = std::ranges::find(tuple->names, name);
-    if (found != tuple->names.end()) return tuple->items[static_cast<size_t>(found - tuple->names.begin())];
-    if (!tuple->names.empty() && std::ranges::count(kNamedTupleMethods, name)) return {Method{std::make_shared<const Object>(object), name}};
-    if (name == "index" || name == "count") return {Method{std::make_shared<const Object>(object), name}};
-  }
-  if (const Live* live = object.live()) {
-    if (auto found = live->attribute(name)) return *found;
-    emit_.fail(ErrorCode::NotFound, fmt::format("{} has no '{}'", live->describe(), name),
-               "the object that runs now is meant");
-  }
-  if (const Items* tuple = object.tuple(); tuple && tuple->type) {  // a method
-    if (auto found = tuple->type->attribute(name); found && found->closure()) {
-      Closure bound = *found->closure();
-      bound.bound.emplace_back("self", std::make_shared<const Object>(object));
-      return {std::make_shared<const Closure>(std::move(bound))};
-    }
-  }
-  const auto* array = object.as<Array>();
-  if (array && array->node->type()->is_tensor()) {
-    Node* node = array->node;
-    if (name == "shape") return shape(node);
-    if (name == "ndim") return make_integer(emit_.rank(node));
-    if (name == "dtype") return {DTypeObject{node->type()->dtype()}};
-    if (name == "T" || name == "size") return call(*find_tensor_method(name), {.positional = {object}, .named = {}});
-  }
-  static constexpr std::string_view kSetMethods[] = {
-      "add",   "discard",  "remove", "pop",        "clear",      "copy",       "update", "union", "intersection", "intersection_update",
-      "difference", "difference_update", "symmetric_difference", "symmetric_difference_update", "issubset", "issuperset", "isdisjoint"};
-  static constexpr std::string_view kFrozenMethods[] = {"copy",     "union",      "intersection", "difference", "symmetric_difference",
-                                                        "issubset", "issuperset", "isdisjoint"};
-  const bool is_list = object.is<Cell>() || (array && !array->node->type()->is_tensor());
-  static constexpr std::string_view kListMethods[] = {"append",  "extend", "insert", "pop",  "copy",
-                                                      "reverse", "clear",  "index",  "count", "sort", "remove"};
-  static constexpr std::string_view kDictMethods[] = {"get",    "items", "keys", "values",
-                                                      "update", "pop",   "copy", "setdefault", "clear", "popitem"};
-  const auto* cell = object.as<Cell>();
-  const bool is_dict = cell && cell->kind == Cell::Kind::Dict;
-  const auto collection = cell ? collections_.find(cell->id) : collections_.end();
-  const std::string type = collection == collections_.end() ? "" : collection->second.type;
-  const bool has_more = type == "deque"         ? std::ranges::count(kDequeMethods, name) > 0
-                        : type == "OrderedDict" ? name == "move_to_end"
-                                                : type == "Counter" && (name == "most_common" || name == "total");
-  const bool has = has_more      ? true
-                   : object.constant<std::u32string>() ? has_text_method(name)
-                   : set_of(object)
-                       ? std::ranges::count(cell ? std::span<const std::string_view>(kSetMethods) : kFrozenMethods, name) > 0
-                   : is_dict ? std::ranges::count(kDictMethods, name)
-                   : is_list ? std::ranges::count(kListMethods, name)
-                             : Emitter::is_numeric(object) && find_tensor_method(name);
-  if (!has)
-    emit_.fail(ErrorCode::Unsupported, fmt::format("{} has no '{}' that can be compiled", describe(object), name),
-               object.is_none()           ? "test for None before"
-               : object.is<Generator>() ? "a generator gives items to for, next(), and what takes what has items"
-               : object.is<SetObject>() ? "a frozenset, and a set of the caller, are not changed: take a copy, set(…)"
-                                        : "docs/language.md lists the methods");
-  return {Method{std::make_shared<const Object>(object), name}};
-}
-
-Object Lowering::shape(Node* tensor) {
-  std::vector<Object> sizes;
-  for (int axis = 0; axis < emit_.rank(tensor); ++axis) sizes.push_back(emit_.size(tensor, axis));
-  return make_tuple(std::move(sizes));
-}
-
-// dict.update(): with what dict(…) takes, another dict or pairs, and names.
-void Lowering::update_dict(const Object& dict, const Arguments& with) {
-  auto put = [&](const Object& key, const Object& value) {
-    here_.store[dict.as<Cell>()->id] = with_item(dict, key, value);
-  };
-  for (const Object& others : with.positional) {
-    if (const auto* cell = others.as<Cell>(); cell && cell->kind == Cell::Kind::Dict) {
-      const std::vector<Object> pairs = content(*cell).tuple()->items;
-      for (size_t i = 0; i < pairs.size(); i += 2) put(pairs[i], pairs[i + 1]);
-      continue;
-    }
-    for (const Object& pair : items_of(others)) {
-      const std::vector<Object> parts = items_of(pair);
-      if (parts.size() != 2) {
-        emit_.fail(ErrorCode::TypeMismatch, fmt::format("a dict of {}", describe(pair)), "it is made of pairs: dict([(key, value)])");
-      }
-      put(parts[0], parts[1]);
-    }
-  }
-  for (const auto& [key, value] : with.named) put(make_text(key), value);
-}
-
-Object Lowering::call_method(const Method& method, Arguments arguments) {
-  const auto* cell = method.self->as<Cell>();
-  if (const auto* text = method.self->constant<std::u32string>()) return call_text_method(*text, method.name, arguments);
-  if (set_of(*method.self)) {
-    if (!arguments.named.empty()) emit_.fail(ErrorCode::InvalidArgument, fmt::format("{}() of a set takes no keywords", method.name));
-    if (auto result = call_set_method(*method.self, method.name, arguments.positional)) return *result;
-  }
-  if (const Items* tuple = method.self->tuple()) {
-    if (method.name == "_asdict") {
-      const Object dict = new_dict({});
-      for (size_t i = 0; i < tuple->names.size(); ++i) here_.store[dict.as<Cell>()->id] = with_item(dict, make_text(tuple->names[i]), tuple->items[i]);
-      return dict;
-    }
-    if (method.name == "_replace") {
-      Items changed = *tuple;
-      for (auto& [name, value] : arguments.named) {
-        const auto field = std::ranges::find(changed.names, name);
-        if (field == changed.names.end())
-          emit_.fail(ErrorCode::InvalidArgument, fmt::format("{} has no field '{}'", describe(*method.self), name));
-        changed.items[static_cast<size_t>(field - changed.names.begin())] = std::move(value);
-      }
-      return {std::make_shared<const Items>(std::move(changed))};
-    }
-    arguments.positional.insert(arguments.positional.begin(), *method.self);
-    return call(*find_builtin(method.name + "_of"), std::move(arguments));
-  }
-  if (!cell) {
-    arguments.positional.insert(arguments.positional.begin(), *method.self);
-    return call(*find_tensor_method(method.name), std::move(arguments));
-  }
-  const std::vector<Object>& given = arguments.positional;
-  auto need = [&](size_t least, size_t most, std::span<const std::string_view> names = {}) {
-    const bool are_named = std::ranges::all_of(arguments.named, [&](const auto& entry) { return std::ranges::count(names, entry.first) > 0; });
-    if (given.size() < least || given.size() > most || !are_named) {
-      emit_.fail(ErrorCode::InvalidArgument,
-                 fmt::format("{}() takes {} argument{}", method.name, most, most == 1 ? "" : "s"));
-    }
-  };
-  const Object none{Constant{NoneValue()}};
-  const Object held = content(*cell);
-  static constexpr std::string_view kReading[] = {"copy", "get", "keys", "values", "items"};
-  if (!std::ranges::count(kReading, method.name)) require_own(*cell);
-  Object& kept = here_.store[cell->id];
-  if (cell->kind == Cell::Kind::Dict) {
-    const std::vector<Object>& pairs = held.tuple()->items;
-    const auto collection = collections_.find(cell->id);
-    const bool is_counter = collection != collections_.end() && collection->second.type == "Counter";
-    if (method.name == "copy") return copy_of(*cell);
-    if (method.name == "update" && is_counter && !given.empty()) return count_items(*method.self, given[0]), none;
-    if (method.name == "update") return update_dict(*method.self, arguments), none;
-    if (method.name == "clear") return kept = make_tuple({}), none;
-    if (method.name == "most_common" || method.name == "total") {
-      arguments.positional.insert(arguments.positional.begin(), *method.self);
-      return call(*find_in_library("collections", method.name), std::move(arguments));
-    }
-    if (method.name == "popitem") {
-      need(0, 0);
-      if (pairs.empty()) emit_.fail(ErrorCode::InvalidArgument, "popitem() of an empty dict", "test for items before: if d");
-      kept = make_tuple({pairs.begin(), pairs.end() - 2});
-      return make_tuple({pairs[pairs.size() - 2], pairs.back()});
-    }
-    if (method.name == "move_to_end") {
-      need(1, 1);
-      const Object value = subscript(*method.self, given[0]);
-      std::vector<Object> rest;
-      for (size_t i = 0; i < pairs.size(); i += 2) {
-        if (differs(pairs[i], given[0])) rest.insert(rest.end(), {pairs[i], pairs[i + 1]});
-      }
-      rest.insert(rest.end(), {given[0], value});
-      return here_.store[cell->id] = make_tuple(std::move(rest)), none;
-    }
-    if (method.name == "get" || method.name == "pop" || method.name == "setdefault") {
-      need(1, 2);
-      for (size_t i = 0; i < pairs.size(); i += 2) {
-        if (differs(pairs[i], given[0])) continue;
-        const Object value = pairs[i + 1];
-        if (method.name == "pop") {
-          std::vector<Object> rest = pairs;
-          rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(i), rest.begin() + static_cast<std::ptrdiff_t>(i) + 2);
-          kept = make_tuple(std::move(rest));
-        }
-        return value;
-      }
-      if (method.name == "pop" && given.size() == 1)
-        return subscript(*method.self, given[0]);  // says that it is not there
-      const Object value = given.size() > 1 ? given[1] : none;
-      if (method.name == "setdefault") here_.store[cell->id] = with_item(*method.self, given[0], value);
-      return value;
-    }
-    std::vector<Object> items;
-    for (size_t i = 0; i < pairs.size(); i += 2) {
-      items.push_back(method.name == "keys"     ? pairs[i]
-                      : method.name == "values" ? pairs[i + 1]
-                                                : make_tuple({pairs[i], pairs[i + 1]}));
-    }
-    return make_tuple(std::move(items));
-  }
-  if (method.name == "copy") return copy_of(*cell);
-  if (std::ranges::count(kDequeMethods, method.name)) {
-    if (auto result = call_deque_method(*cell, method.name, given)) return *result;
-  }
-  if (collections_.contains(cell->id) && (method.name == "append" || method.name == "extend")) {
-    Method plain{std::make_shared<const Object>(make_cell(Cell::Kind::List, held)), method.name};
-    call_method(plain, std::move(arguments));
-    here_.store[cell->id] = content(*plain.self->as<Cell>());
-    return shorten(*cell, true), none;
-  }
-  if (method.name == "index" || method.name == "count" || method.name == "remove") {
-    need(1, 1);
-    const std::string_view function = method.name == "index" ? "index_of" : method.name == "count" ? "count_of" : "remove_from";
-    return call(*find_builtin(std::string(function)), {.positional = {*method.self, given[0]}, .named = {}});
-  }
-  if (method.name == "sort") {
-    constexpr std::string_view kNames[] = {"key", "reverse"};
-    need(0, 0, kNames);
-    arguments.positional = {*method.self};
-    const Object ordered = content(*call(*find_builtin("sorted"), std::move(arguments)).as<Cell>());
-    here_.store[cell->id] = ordered;
-    return none;
-  }
-  if (!held.tuple()) {  // a sequence
-    Node* sequence = held.as<Array>()->node;
-    const bool are_numbers = held.as<Array>()->is_number;
-    if (method.name == "append" || method.name == "insert") {
-      need(method.name == "append" ? 1 : 2, method.name == "append" ? 1 : 2);
-      Node* item = list_item(sequence, given.back());
-      Node* longer = method.name == "append" ? emit_.op("SequenceInsert", {sequence, item})
-                                             : emit_.op("SequenceInsert", {sequence, item, emit_.tensor(given[0])});
-      kept = {Array{longer, are_numbers && Emitter::is_number(given.back())}};
-      return none;
-    }
-    if (method.name == "pop") {
-      need(0, 1);
-      Node* position = given.empty() ? emit_.integer(-1) : emit_.tensor(given[0]);
-      const Object item{Array{emit_.op("SequenceAt", {sequence, position}), are_numbers}};
-      kept = {Array{emit_.op("SequenceErase", {sequence, position}), are_numbers}};
-      return item;
-    }
-    if (method.name == "clear") return kept = make_tuple({}), none;
-    emit_.fail(ErrorCode::Unsupported,
-               fmt::format("{}() of a list whose length is only known when it runs is not supported", method.name),
-               "append, insert, pop and clear are");
-  }
-  std::vector<Object> items = held.tuple()->items;
-  if (method.name == "append") {
-    need(1, 1);
-    items.push_back(given[0]);
-  } else if (method.name == "extend") {
-    need(1, 1);
-    for (Object& item : items_of(given[0])) items.push_back(std::move(item));
-  } else if (method.name == "insert") {
-    need(2, 2);
-    const auto at = integer_of(given[0]);
-    if (!at)
-      emit_.fail(ErrorCode::Unsupported, "where it is inserted must be known to the compiler",
-                 "append() takes no position");
-    const auto size = static_cast<int64_t>(items.size());
-    items.insert(items.begin() + std::clamp(*at < 0 ? *at + size : *at, int64_t{0}, size), given[1]);
-  } else if (method.name == "pop") {
-    need(0, 1);
-    const auto at = known_index(given.empty() ? make_integer(-1) : given[0], items.size());
-    const Object item = items[static_cast<size_t>(at)];
-    items.erase(items.begin() + at);
-    kept = make_tuple(std::move(items));
-    return item;
-  } else if (method.name == "reverse") {
-    std::ranges::reverse(items);
-  } else if (method.name == "clear") {
-    items.clear();
-  } else {
-    emit_.fail(ErrorCode::Unsupported,
-               fmt::format("{}() of a list is not supported in a compiled function", method.name),
-               "append, extend, insert, pop, reverse, clear and copy are; sorted(…) gives a sorted one");
-  }
-  kept = make_tuple(std::move(items));
-  return none;
-}
-
-// A value as an item of a list whose length a run decides; its items are of one element type.
-Node* Lowering::list_item(Node* sequence, const Object& value) {
-  const DType dtype = sequence->type()->element()->dtype();
-  const Object item = as_array(value);
-  if (emit_.dtype(item) != dtype) {
-    emit_.fail(ErrorCode::TypeMismatch,
-               fmt::format("{} in a list of {}, whose length is only known when it runs", describe(value),
-                           anfora::name(dtype)),
-               "such a list has items of one type: float(…), int(…) or astype() convert");
-  }
-  return emit_.tensor(item);
-}
-
-// Functions ----------------------------------------------------------------------------------------------------------
 
 Object Lowering::length(const Object& object) {
   if (const Items* tuple = object.tuple()) return make_integer(static_cast<int64_t>(tuple->items.size()));
@@ -505,9 +91,19 @@ Object Lowering::item(const Object& object, const Object& index) {
   return make_tuple(std::move(items));
 }
 
-namespace {
+// Of a value that is an instance of one of Python's own types, or numpy's, that type: "int", "numpy.ndarray"; else "".
+std::string Lowering::builtin_type_of(const Object& object) const {
+  if (const auto* array = object.as<Array>(); array && !array->is_number && array->node->type()->is_tensor()) return "numpy.ndarray";
+  if (const auto* cell = object.as<Cell>()) {
+    if (auto collection = collections_.find(cell->id); collection != collections_.end()) return "collections." + collection->second.type;
+  }
+  if (const Items* tuple = object.tuple()) return tuple->type ? "" : "tuple";
+  static constexpr std::string_view kTypes[] = {"bool", "int", "float", "complex", "str", "bytes", "list", "dict", "set", "range", "slice"};
+  std::string kind = object.is<Array>() && !Emitter::is_number(object) ? "list" : describe(object);
+  return std::ranges::count(kTypes, kind) ? kind : "";
+}
 
-bool is_instance(const Object& object, const Object& type) {
+bool Lowering::is_instance(const Object& object, const Object& type) const {
   if (const Items* any = type.tuple()) {
     return std::ranges::any_of(any->items, [&](const Object& one) { return is_instance(object, one); });
   }
@@ -516,15 +112,21 @@ bool is_instance(const Object& object, const Object& type) {
     return array && !array->is_number && array->node->type()->dtype() == dtype->dtype &&
            array->node->type()->has_rank() && array->node->type()->rank() == 0;
   }
+  const Live* own = object.tuple() && object.tuple()->type ? object.tuple()->type.get() : object.live();
+  const std::string kind = own ? "" : builtin_type_of(object);
+  if (const Live* live = type.live()) return own ? own->is_a(*live) : !kind.empty() && live->is_base_of(kind);
   const auto* builtin = type.as<Builtin>();
-  const std::string kind = describe(object);
   if (!builtin) return false;
-  if (builtin->name == "numpy.ndarray") return object.is<Array>() && !object.as<Array>()->is_number;
-  if (builtin->name == "tuple") return object.tuple() != nullptr;
-  if (builtin->name == "int") return kind == "int" || kind == "bool";
-  if (builtin->name == "set" || builtin->name == "frozenset") return object.is<SetObject>() || kind == builtin->name;
-  return kind == builtin->name;
+  const std::string& name = builtin->name;
+  if (name == "object") return true;
+  if (own) return own->is_a(name);
+  if (name == "set" || name == "frozenset") return object.is<SetObject>() || kind == name;
+  if (name == "int") return kind == "int" || kind == "bool";
+  const bool is_dict = kind.starts_with("collections.") && kind != "collections.deque";
+  return kind == name || (name == "dict" && is_dict);
 }
+
+namespace {
 
 // Whether a run decides nothing of it.
 bool is_known(const Object& object) {
@@ -537,12 +139,10 @@ bool is_known(const Object& object) {
 Object Lowering::type_of(const Object& object) {
   if (object.is<SetObject>()) return {Builtin{"set"}};
   if (const Items* tuple = object.tuple()) return tuple->type ? Object{tuple->type} : Object{Builtin{"tuple"}};
-  const auto* array = object.as<Array>();
-  if (array && !array->is_number && array->node->type()->is_tensor() && emit_.rank(array->node) > 0) return {Builtin{"numpy.ndarray"}};
-  constexpr std::string_view kTypes[] = {"bool", "int", "float", "str", "list", "dict", "set"};
-  const std::string kind = describe(object);
-  if (std::ranges::count(kTypes, kind)) return {Builtin{kind}};
-  emit_.fail(ErrorCode::Unsupported, fmt::format("type() of {} is not supported", kind), "isinstance(x, …) asks for a type");
+  const std::string kind = builtin_type_of(object);
+  const bool is_scalar = kind == "numpy.ndarray" && emit_.rank(object.as<Array>()->node) == 0;
+  if (!kind.empty() && !is_scalar) return {Builtin{kind}};
+  emit_.fail(ErrorCode::Unsupported, fmt::format("type() of {} is not supported", describe(object)), "isinstance(x, …) asks for a type");
 }
 
 void Lowering::print(const Arguments& arguments) {
@@ -688,17 +288,17 @@ Object Lowering::call_builtin(const std::string& name, Arguments arguments) {
   if (name == "zip") {
     need(0, SIZE_MAX);
     if (given.empty()) return make_tuple({});
-    if (std::ranges::any_of(given, &Object::is<Generator>)) return call(*find_in_library("builtins", "zip_of"), std::move(arguments));
+    if (std::ranges::any_of(given, &Object::is<Generator>)) return call(*find_in_library("builtins", "_zip_of"), std::move(arguments));
     return iterable(Iterable::Kind::Zip, given);
   }
   if (name == "iter") {
     need(1, 1);
-    return given[0].is<Generator>() ? given[0] : call(*find_in_library("builtins", "iterate"), std::move(arguments));
+    return given[0].is<Generator>() ? given[0] : call(*find_in_library("builtins", "_iterate"), std::move(arguments));
   }
   if (name == "next") return need(1, 2), next(given);
   if (name == "enumerate") {
     need(1, 2);
-    if (given[0].is<Generator>()) return call(*find_in_library("builtins", "enumerate_of"), std::move(arguments));
+    if (given[0].is<Generator>()) return call(*find_in_library("builtins", "_enumerate_of"), std::move(arguments));
     const Object* start = keyword("start");
     return iterable(Iterable::Kind::Enumerate, {given[0], given.size() > 1 ? given[1]
                                                           : start          ? *start

@@ -18,6 +18,9 @@ class NamedTuple : public Live {
   std::optional<Object> attribute(const std::string&) const override { return std::nullopt; }
   std::optional<Object> overload(std::span<const std::string>) const override { return std::nullopt; }
   std::vector<std::string> fields() const override { return fields_; }
+  bool is_a(const Live& type) const override { return type.identity() == this; }
+  bool is_a(std::string_view type) const override { return type == "tuple"; }
+  bool is_base_of(std::string_view) const override { return false; }
   const void* identity() const override { return this; }
   bool is_equal_by_identity() const override { return true; }
 

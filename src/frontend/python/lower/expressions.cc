@@ -196,7 +196,7 @@ Object Lowering::compare(Kind op, const Object& left, const Object& right) {
     }
     const SetObject* set = set_of(right);
     if (right.is<Generator>() || sequence_of(right)) {
-      const Object found = call(*find_in_module("anfora", "contains"), {.positional = {right, left}, .named = {}});
+      const Object found = call(*find_in_library("anfora", "_contains"), {.positional = {right, left}, .named = {}});
       return op == Kind::In ? found : emit_.unary(Kind::Not, found);
     }
     const Object found = member(left, set ? set->items->items : items_of(right));

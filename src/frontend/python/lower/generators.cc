@@ -316,7 +316,7 @@ Object Lowering::next(const std::vector<Object>& arguments) {
 }
 
 Object Lowering::list_of(const Object& iterable) {
-  return call(*find_in_module("anfora", "list_of"), {.positional = {iterable}, .named = {}});
+  return call(*find_in_library("anfora", "_list_of"), {.positional = {iterable}, .named = {}});
 }
 
 }  // namespace anfora::python

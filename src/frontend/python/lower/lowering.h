@@ -264,6 +264,8 @@ class Lowering {
   Object call_operator(const std::string& name, Arguments arguments);
   ir::Node* list_item(ir::Node* sequence, const Object& value);
   Object type_of(const Object& object);
+  std::string builtin_type_of(const Object& object) const;
+  bool is_instance(const Object& object, const Object& type) const;
   void print(const Arguments& arguments);
   DType dtype_of(const Object& object);
   std::vector<Object> shape_numbers(const Object& object);

@@ -38,6 +38,11 @@ class Live {
   virtual std::optional<Object> overload(std::span<const std::string> types) const = 0;
   // Of a class whose instances are tuples with names, the names; else none.
   virtual std::vector<std::string> fields() const = 0;
+  // Of a class, whether it is that one or derives from it; of another object, whether its class does. Types of Python by name: "tuple".
+  virtual bool is_a(const Live& type) const = 0;
+  virtual bool is_a(std::string_view type) const = 0;
+  // Of a class, whether instances of that type of Python are instances of it: numbers.Number is a base of "int".
+  virtual bool is_base_of(std::string_view type) const = 0;
   // The same of two that are one object.
   virtual const void* identity() const = 0;
   // Whether == says the same: its class does not define it otherwise.
