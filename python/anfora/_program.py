@@ -213,7 +213,8 @@ def fields(value: Any) -> list[str]:
 def type_named(name: str) -> type:
     """"int", "collections.deque"."""
     module, _, attribute = name.rpartition(".")
-    return getattr(importlib.import_module(module or "builtins"), attribute)
+    found: type = getattr(importlib.import_module(module or "builtins"), attribute)
+    return found
 
 
 def called(value: Any) -> str:

@@ -2,7 +2,7 @@
 
 usage: random_programs.py [--count N] [--seed S] [--keep FOLDER] [--gradients]
 
-A program has integers, floats, tensors and lists of integers, nested if, while and for, break, continue, early return, functions with captured
+A program has integers, floats, tensors and lists of integers, nested if, match, while and for, break, continue, early return, functions with captured
 and nonlocal variables, generators, and item assignment. Results agree: integers and booleans exactly, floats to 1e-9. What is refused counts and is shown;
 what differs, or fails in another way, is kept as a file.
 
@@ -152,6 +152,8 @@ class Writer:
             name = self.fresh("l")
             self.line(f"{name} = [{self.int(2)}, {self.int(2)}]")
             self.scopes[-1]["list"].append(name)
+        elif choice < .73:
+            self.match()
         elif choice < .82:
             self.line(f"if {self.test()}:")
             self.block()
@@ -215,6 +217,43 @@ class Writer:
         self.block()
         self.loops -= 1
         self.scopes.pop()
+
+    def case(self, pattern, **names):
+        """A case with its block, in which the pattern's names stand for more: of int, float, tensor, list."""
+        self.scopes.append({kind: names_of + names.get(kind, []) for kind, names_of in self.scopes[-1].items()})
+        guard = f" if {self.test(1)}" if self.rng.random() < .25 else ""
+        self.depth += 1
+        self.line(f"case {pattern}{guard}:")
+        self.block()
+        self.depth -= 1
+        self.scopes.pop()
+
+    def match(self):
+        r = self.rng
+        name, other, rest = self.fresh("m"), self.fresh("m"), self.fresh("l")
+        kind = r.random()
+        if kind < .4:
+            self.line(f"match {self.int(1)} % 7:")
+            self.case(str(r.randint(0, 3)))
+            self.case(r.choice([f"{r.randint(1, 5)} | {r.randint(1, 5)} as {name}", f"int({name})"]), int=[name])
+            if r.random() < .5:
+                return self.case(name, int=[name])
+        elif kind < .75 or not self.scopes[-1]["list"]:
+            self.line(f"match ({self.int(2)} % 3, {self.float(2)}, {self.tensor(2)}):")
+            self.case(f"({r.randint(0, 2)}, {name}, {other})", float=[name], tensor=[other])
+            self.case(f"[{name}, 0.5, _] | (1 | {r.choice([0, 2])} as {name}, _, _)", int=[name])
+            self.case(f"[{name}, *_, {other}]", int=[name], tensor=[other])
+            self.case(f"({name}, *{rest}) as {other}", int=[name])
+            self.line(f"    case {other}:")
+            self.line_in(f"    {self.some('float')} += {other}[1] * {other}[0] + len({other})")
+            return
+        else:
+            self.line(f"match {self.some('list')}:")
+            self.case("[]" if r.random() < .5 else f"[{r.randint(-2, 2)}]")
+            self.case(f"[{name}, {other}]", int=[name, other])
+            self.case(f"[{name}, *{rest}, {other}]", int=[name, other])
+        if r.random() < .4:
+            self.case("_")
 
     def function(self):
         """A closure over an integer that it changes, and over a tensor."""

@@ -418,7 +418,7 @@ def test_wrong_program(function: Callable[..., Any], message: str) -> None:
 def kinds(x: Any) -> Any:
     values = [deque([1]), Counter("aab"), OrderedDict(a=1), defaultdict(int), {1}, {}, [1], (1,), Point(x, 1), Pair(1, 2), Shape(x), Square(x), x, True, 2, 2.5,
               "a", range(3), slice(3)]
-    types = [deque, Counter, dict, OrderedDict, set, list, tuple, Point, Pair, Shape, Square, np.ndarray, bool, int, float, str, range, slice, object,
+    types: Any = [deque, Counter, dict, OrderedDict, set, list, tuple, Point, Pair, Shape, Square, np.ndarray, bool, int, float, str, range, slice, object,
              numbers.Number, numbers.Integral, (list, tuple)]
     return tuple([isinstance(value, kind) for kind in types for value in values])
 

@@ -30,10 +30,31 @@ def lambda_default(x):
     return (lambda a, b: a)(x)
 
 
-def match_it(x):
-    match 3:
-        case 3:
+def match_tensor(x):
+    match x:
+        case 1.0:
             return x
+
+
+def match_function(x):
+    match x:
+        case match_tensor():
+            return x
+
+
+def match_too_many(x):
+    match 3:
+        case int(a, b):
+            return x * a
+
+
+def match_without_value(x):
+    match int(x[0]):
+        case 1:
+            y = x
+        case 7 | 8:
+            y = x + 1
+    return y
 
 
 def class_inside(x):
@@ -333,7 +354,10 @@ WRONG = [
     (separated_indices, "an integer and a tensor as indices with slices between them"),
     (async_f, 'AsyncFunctionDef is not supported in a compiled function'),
     (lambda_default, "the lambda needs a value for 'b'"),
-    (match_it, 'Match is not supported in a compiled function'),
+    (match_tensor, 'the truth of bool[3] is ambiguous'),
+    (match_function, 'function match_tensor is no class'),
+    (match_too_many, 'int() takes 1 patterns by position, 2 are given'),
+    (match_without_value, "'y' has no value on the path through line"),
     (class_inside, 'ClassDef is not supported in a compiled function'),
     (recursion_forever, 'g() never returns: each of its paths calls itself'),
     (wrong_axis, 'ReduceSum: axis 3 is out of range for rank 1'),

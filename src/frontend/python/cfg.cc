@@ -19,7 +19,6 @@ std::string_view hint_for(const Tree& statement) {
       {"Try", "test for the condition before, with if"},
       {"TryStar", "test for the condition before, with if"},
       {"With", "call what it does on entry and on exit as functions"},
-      {"Match", "write it as if and elif"},
       {"AsyncFunctionDef", "write it as def"},
       {"AsyncFor", "write it as for"},
       {"AsyncWith", "call what it does on entry and on exit as functions"},
@@ -121,6 +120,7 @@ class Builder {
   void statement(const Tree& s) {
     switch (s.kind) {
       case Kind::If: return choice(s);
+      case Kind::Match: return match(s);
       case Kind::While:
       case Kind::For: return loop(s);
       case Kind::Return: return finish(EndKind::Return, &s);
@@ -170,6 +170,34 @@ class Builder {
       jump(after);
     }
     current_ = after;
+  }
+
+  // The cases are tested one after the other. A guard sees the names that its pattern has bound.
+  void match(const Tree& s) {
+    statement(*s.child("entry"));
+    const int after = add();
+    for (const Tree* part : s.list("cases")) {
+      const int inside = add(), next = add();
+      const Tree* test = part->child("test");
+      always_matches(*test->child("pattern")) ? jump(inside) : finish(EndKind::Branch, test, inside, next);
+      current_ = inside;
+      if (const Tree* bound = part->child("bound")) block(current_).steps.push_back({StepKind::Run, bound});
+      if (const Tree* guard = part->child("guard")) {
+        const int guarded = add();
+        branch(guard, guarded, next);
+        current_ = guarded;
+      }
+      body(part->list("body"));
+      jump(after);
+      current_ = next;
+    }
+    jump(after);
+    current_ = after;
+  }
+
+  static bool always_matches(const Tree& pattern) {
+    if (pattern.is(Kind::MatchAs)) return !pattern.child("pattern") || always_matches(*pattern.child("pattern"));
+    return pattern.is(Kind::MatchOr) && always_matches(*pattern.list("patterns").back());
   }
 
   // The `else` of a loop runs where the loop ends without a break.
@@ -266,6 +294,45 @@ void expand_delegations(Source& source, const Tree& function) {
   }
 }
 
+// Of `match value: case pattern: …` the parts that blocks are made of:
+//
+//     entry            .subject7 = value
+//     test of a case   whether .subject7 has the form of the pattern
+//     bound            the names in the pattern become parts of .subject7; null: there are none
+void expand_matches(Source& source, const Tree& function) {
+  for_each_own(function, [&](const Tree& tree) {
+    if (!tree.is(Kind::Match) || tree.child("entry")) return;
+    Tree& match = const_cast<Tree&>(tree);
+    const std::string subject = fmt::format(".subject{}", match.position.line);
+    auto name = [&](Kind context, const Position& at) {
+      Tree* made = source.make(Kind::Name, at);
+      made->fields = {{"id", subject}, {"ctx", source.make(context, at)}};
+      return made;
+    };
+    Tree* value = match.child("subject");
+    Tree* entry = source.make(Kind::Assign, value->position);
+    entry->fields = {{"targets", Tree::Trees{name(Kind::Store, value->position)}}, {"value", value}};
+    for (Tree* part : match.list("cases")) {
+      Tree *pattern = part->child("pattern"), *guard = part->child("guard");
+      const Position& at = pattern->position;
+      auto of_subject = [&](Kind kind) {
+        Tree* made = source.make(kind, at);
+        made->fields = {{"subject", name(Kind::Load, at)}, {"pattern", pattern}};
+        return made;
+      };
+      bool has_names = false;
+      for_each_binding(*pattern, [&](const Tree&) { has_names = true; });
+      const Tree::Trees body = part->list("body");
+      part->position = at;
+      part->fields = {{"test", of_subject(Kind::MatchTest)}, {"body", body}};
+      if (guard) part->fields.emplace_back("guard", guard);
+      if (has_names) part->fields.emplace_back("bound", of_subject(Kind::MatchBind));
+    }
+    const Tree::Trees cases = match.list("cases");
+    match.fields = {{"entry", entry}, {"cases", cases}};
+  });
+}
+
 void require_plain_yields(const Source& source, const Tree& function) {
   std::set<const Tree*> plain;
   for_each_own(function, [&](const Tree& tree) {
@@ -281,6 +348,7 @@ void require_plain_yields(const Source& source, const Tree& function) {
 Cfg build_cfg(Source& source, const Tree& function) {
   if (!function.is(Kind::FunctionDef)) throw source.error(ErrorCode::InvalidArgument, function, "only a function has control flow");
   expand_delegations(source, function);
+  expand_matches(source, function);
   require_plain_yields(source, function);
   Cfg cfg{.source = &source, .function = &function, .scope = scope_of(source, function), .blocks = {}, .iterators = {}};
   Builder(cfg).build();

@@ -208,8 +208,7 @@ std::map<std::string, Constant> module_constants(const Source& source) {
       for (const std::string& name : statement->texts("names")) assigned[name].times += 2;
       const bool is_scope = statement->is_any({Kind::FunctionDef, Kind::ClassDef});
       if (is_scope) continue;
-      for (std::string_view list : {"body", "orelse", "finalbody"}) visit(statement->list(list), false);
-      for (const Tree* handler : statement->list("handlers")) visit(handler->list("body"), false);
+      for_each_body(*statement, [&](const Tree::Trees& inside) { visit(inside, false); });
     }
   };
   visit(source.root->list("body"), true);

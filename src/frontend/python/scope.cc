@@ -32,8 +32,8 @@ void for_each_statement(const Tree::Trees& body, F&& f) {
     if (!statement) continue;
     f(*statement);
     if (statement->is_any({Kind::FunctionDef, Kind::ClassDef})) continue;
-    for (std::string_view list : {"body", "orelse", "finalbody"}) for_each_statement(statement->list(list), f);
-    for (const Tree* handler : statement->list("handlers")) for_each_statement(handler->list("body"), f);
+    for_each_body(*statement, [&](const Tree::Trees& inside) { for_each_statement(inside, f); });
+    for (const Tree* part : statement->list("cases")) f(*part);  // its pattern binds names
   }
 }
 
@@ -74,7 +74,7 @@ template <class F>
 void for_each_part(const Tree& tree, F&& f) {
   for (const auto& [field, value] : tree.fields) {
     if (field == "body" && !tree.is_any({Kind::IfExp, Kind::Lambda})) continue;
-    if ((field == "orelse" && !tree.is(Kind::IfExp)) || field == "finalbody" || field == "handlers") continue;
+    if ((field == "orelse" && !tree.is(Kind::IfExp)) || field == "finalbody" || field == "handlers" || field == "cases") continue;
     if (Tree* const* one = std::get_if<Tree*>(&value); one && *one) f(**one);
     if (const auto* many = std::get_if<Tree::Trees>(&value)) {
       for (const Tree* item : *many) {
@@ -119,7 +119,9 @@ std::set<std::string> bound_once(const Tree& function) {
       const int inside = statement->is_any({Kind::For, Kind::While}) ? 2 : turns;
       for_each_binding(*statement, [&](const Tree& name) { times[bound_name(name)] += inside; });
       if (statement->is_any({Kind::FunctionDef, Kind::ClassDef})) continue;
-      for (std::string_view list : {"body", "orelse", "finalbody"}) visit(statement->list(list), inside);
+      for_each_body(*statement, [&](const Tree::Trees& statements) { visit(statements, inside); });
+      for (const Tree* part : statement->list("cases"))
+        for_each_binding(*part, [&](const Tree& name) { times[bound_name(name)] += inside; });
     }
   };
   visit(function.list("body"), 1);
@@ -175,7 +177,8 @@ void for_each_binding(const Tree& tree, const Visit& visit) {
     return;
   }
   if (tree.is_any({Kind::FunctionDef, Kind::ClassDef, Kind::alias})) return visit(tree);
-  if (tree.is(Kind::Lambda)) return;
+  if (tree.is_any({Kind::Lambda, Kind::MatchTest})) return;
+  if (tree.is_any({Kind::MatchAs, Kind::MatchStar, Kind::MatchMapping}) && !bound_name(tree).empty()) visit(tree);
   if (is_comprehension(tree)) {  // := binds outside of it
     std::set<std::string> targets;
     for (const Tree* part : tree.list("generators")) {
@@ -194,6 +197,7 @@ void for_each_binding(const Tree& tree, const Visit& visit) {
 
 std::string bound_name(const Tree& binding) {
   if (binding.is(Kind::Name)) return binding.text("id");
+  if (binding.is(Kind::MatchMapping)) return binding.text("rest");
   if (!binding.is(Kind::alias)) return binding.text("name");
   const std::string &name = binding.text("name"), &other = binding.text("asname");
   return other.empty() ? name.substr(0, name.find('.')) : other;

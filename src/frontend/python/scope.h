@@ -31,7 +31,7 @@ using Visit = std::function<void(const Tree& name)>;
 // The names that an expression, or a statement without its body, reads in the scope it stands in: not the targets of a
 // comprehension, but what a function inside takes from here, once where the function is made.
 void for_each_use(const Tree& tree, const Visit& visit);
-// What binds names there, also by :=: a Name, the FunctionDef or ClassDef of that name, the alias of an import.
+// What binds names there, also by :=: a Name, the FunctionDef or ClassDef of that name, the alias of an import, the pattern.
 void for_each_binding(const Tree& tree, const Visit& visit);
 // The name that it binds: of "import a.b" it is a.
 std::string bound_name(const Tree& binding);

@@ -62,7 +62,7 @@ class Reader {
     made->name = name;
     for (const auto& [field, value] : json.items()) {
       if (field == "_" || field == "at") continue;
-      if (made->is(Kind::Constant) && field == "value") {
+      if (made->is_any({Kind::Constant, Kind::MatchSingleton}) && field == "value") {
         made->constant = read_constant(value);
       } else {
         made->fields.emplace_back(field, this->field(value));

@@ -18,13 +18,16 @@
 
 namespace anfora::python {
 
-// What the compiler looks at; every other kind is Other, and known by its name alone.
+// What the compiler looks at; every other kind is Other, and known by its name alone. MatchTest and MatchBind are its own: whether a value has
+// the form that a pattern says, and binding the pattern's names to its parts (cfg.h).
 #define ANFORA_PYTHON_KINDS(X)                                                                                         \
   X(Module) X(FunctionDef) X(ClassDef) X(Return) X(Delete) X(Assign) X(AugAssign) X(AnnAssign) X(For) X(While) X(If)   \
   X(Raise) X(Assert) X(Import) X(ImportFrom) X(Global) X(Nonlocal) X(Expr) X(Pass) X(Break) X(Continue)                \
   X(BoolOp) X(NamedExpr) X(BinOp) X(UnaryOp) X(Lambda) X(IfExp) X(Dict) X(Set) X(ListComp) X(SetComp) X(DictComp)      \
   X(GeneratorExp) X(Yield) X(YieldFrom) X(Compare) X(Call) X(FormattedValue) X(JoinedStr) X(Constant) X(Attribute) X(Subscript) X(Starred)   \
   X(Name) X(List) X(Tuple) X(Slice)                                                                                    \
+  X(Match) X(match_case) X(MatchTest) X(MatchBind)                                                                     \
+  X(MatchValue) X(MatchSingleton) X(MatchSequence) X(MatchMapping) X(MatchClass) X(MatchStar) X(MatchAs) X(MatchOr)    \
   X(And) X(Or) X(Add) X(Sub) X(Mult) X(MatMult) X(Div) X(Mod) X(Pow) X(LShift) X(RShift) X(BitOr) X(BitXor) X(BitAnd)  \
   X(FloorDiv) X(Invert) X(Not) X(UAdd) X(USub) X(Eq) X(NotEq) X(Lt) X(LtE) X(Gt) X(GtE) X(Is) X(IsNot) X(In) X(NotIn)  \
   X(Load) X(Store) X(Del) X(comprehension) X(arguments) X(arg) X(keyword) X(alias)
@@ -49,7 +52,7 @@ struct Tree {
   std::string name;  // of the kind
   Position position;
   std::vector<std::pair<std::string, Field>> fields;
-  python::Constant constant;  // of a Constant
+  python::Constant constant;  // of a Constant, a MatchSingleton
 
   bool is(Kind k) const { return kind == k; }
   bool is_any(std::initializer_list<Kind> kinds) const;
@@ -109,6 +112,15 @@ void for_each_child(const Tree& tree, Visit&& visit) {
         if (item) visit(*item);
       }
     }
+  }
+}
+
+// Calls visit(statements) for each body of a statement: of if and else, of each case.
+template <class Visit>
+void for_each_body(const Tree& statement, Visit&& visit) {
+  for (std::string_view list : {"body", "orelse", "finalbody"}) visit(statement.list(list));
+  for (std::string_view parts : {"handlers", "cases"}) {
+    for (const Tree* part : statement.list(parts)) visit(part->list("body"));
   }
 }
 

@@ -46,7 +46,7 @@ class Writer:
             written["at"] = [node.lineno, self.column(node.lineno, node.col_offset),
                              node.end_lineno, self.column(node.end_lineno, node.end_col_offset)]
         for name, value in ast.iter_fields(node):
-            if isinstance(node, ast.Constant) and name == "value":
+            if isinstance(node, (ast.Constant, ast.MatchSingleton)) and name == "value":
                 written[name] = constant(value)
             elif not (isinstance(node, ast.Constant) and name == "kind") and name != "type_comment" and value is not None:
                 written[name] = self.field(value)

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "frontend/python/scope.h"
 #include "frontend/python/tree.h"
 
 namespace anfora::python {
@@ -79,6 +80,17 @@ class Unparser {
       case Kind::Pass: return "pass";
       case Kind::Break: return "break";
       case Kind::Continue: return "continue";
+      case Kind::Match: return fmt::format("match {}:", bare_tuple(*(s.child("entry") ? s.child("entry")->child("value") : s.child("subject"))));
+      case Kind::match_case: {
+        const Tree* pattern = s.child("test") ? s.child("test")->child("pattern") : s.child("pattern");
+        return fmt::format("case {}{}{}:", expression(pattern), s.child("guard") ? " if " : "", e("guard"));
+      }
+      case Kind::MatchTest: return "case " + e("pattern");
+      case Kind::MatchBind: {
+        std::vector<std::string> names;
+        for_each_binding(s, [&](const Tree& name) { names.push_back(bound_name(name)); });
+        return fmt::format("{} of {}", fmt::join(names, ", "), e("subject"));
+      }
       default: return expression(&s);
     }
   }
@@ -250,6 +262,35 @@ class Unparser {
       case Kind::SetComp: return {comprehension(t, "{", e("elt", P::Condition), "}")};
       case Kind::GeneratorExp: return {comprehension(t, "(", e("elt", P::Condition), ")")};
       case Kind::DictComp: return {comprehension(t, "{", e("key", P::Condition) + ": " + e("value", P::Condition), "}")};
+      case Kind::MatchValue: return {e("value")};
+      case Kind::MatchSingleton: return {repr(t.constant)};
+      case Kind::MatchSequence: return {fmt::format("[{}]", joined(t.list("patterns")))};
+      case Kind::MatchStar: return {"*" + (t.text("name").empty() ? "_" : t.text("name"))};
+      case Kind::MatchMapping: {
+        std::string text;
+        for (size_t i = 0; i < t.list("keys").size(); ++i) {
+          text += fmt::format("{}{}: {}", i > 0 ? ", " : "", expression(t.list("keys")[i]), expression(t.list("patterns")[i]));
+        }
+        if (!t.text("rest").empty()) text += fmt::format("{}**{}", text.empty() ? "" : ", ", t.text("rest"));
+        return {fmt::format("{{{}}}", text)};
+      }
+      case Kind::MatchClass: {
+        std::string text = joined(t.list("patterns"));
+        for (size_t i = 0; i < t.list("kwd_patterns").size(); ++i) {
+          text += fmt::format("{}{}={}", text.empty() ? "" : ", ", t.texts("kwd_attrs")[i], expression(t.list("kwd_patterns")[i]));
+        }
+        return {fmt::format("{}({})", e("cls"), text)};
+      }
+      case Kind::MatchAs: {
+        const std::string name = t.text("name").empty() ? "_" : t.text("name");
+        if (!t.child("pattern")) return {name};
+        return {fmt::format("{} as {}", e("pattern", P::Or), name), P::Lowest};
+      }
+      case Kind::MatchOr: {
+        std::string text;
+        for (const Tree* choice : t.list("patterns")) text += (text.empty() ? "" : " | ") + expression(choice, P::Xor);
+        return {text, P::Or};
+      }
       case Kind::JoinedStr: {
         const std::string text = f_string(t);
         return {fmt::format("f{0}{1}{0}", text.find('\'') == std::string::npos ? '\'' : '"', text)};
@@ -267,6 +308,7 @@ std::string unparse_whole(const Tree& tree, const std::string& indent) {
   std::string text = indent + unparse(tree) + "\n";
   if (tree.is(Kind::Lambda)) return text;
   const std::string inside = indent + "    ";
+  for (const Tree* part : tree.list("cases")) text += unparse_whole(*part, inside);
   for (const Tree* statement : tree.list("body")) text += unparse_whole(*statement, inside);
   if (tree.list("orelse").empty()) return text;
   text += indent + "else:\n";

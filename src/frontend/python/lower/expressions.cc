@@ -92,6 +92,7 @@ Object Lowering::evaluate_here(const Tree& e) {
       return dict;
     }
     case Kind::Lambda: return make_closure(e);
+    case Kind::MatchTest: return matches(*e.child("pattern"), evaluate(*e.child("subject")));
     case Kind::Yield: return {Constant{NoneValue()}};  // it has yielded, as the end of the block before
     case Kind::JoinedStr: return formatted(e);
     case Kind::ListComp:

@@ -173,6 +173,18 @@ class Lowering {
   ir::Node* token();
   void set_token(ir::Node* token) { here_.store[0] = {Array{token}}; }
 
+  // Patterns (patterns.cc)
+  using Captures = std::vector<std::pair<const Tree*, Object>>;  // what binds the name, and to what
+  Object matches(const Tree& pattern, const Object& subject);
+  void capture(const Tree& pattern, const Object& subject, Captures& captures);
+  Object all_hold(std::span<const std::function<Object()>> tests);
+  bool counts_as_sequence(const Object& object) const;
+  using Parts = std::vector<std::pair<const Tree*, std::function<Object()>>>;  // patterns inside of one, and what each is about
+  Parts parts_of_sequence(const Tree& pattern, const Object& subject);
+  Parts parts_of_mapping(const Tree& pattern, const Object& subject);
+  std::optional<Parts> parts_of_instance(const Tree& pattern, const Object& subject);
+  Object rest_of_sequence(const Tree& pattern, const Object& subject);
+
   // Expressions
   Object evaluate(const Tree& expression);
   Object evaluate_here(const Tree& expression);

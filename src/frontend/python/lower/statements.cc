@@ -61,6 +61,12 @@ void Lowering::statement(const Tree& s) {
     case Kind::Delete:
       for (const Tree* target : s.list("targets")) remove(*target);
       return;
+    case Kind::MatchBind: {
+      Captures captures;
+      capture(*s.child("pattern"), evaluate(*s.child("subject")), captures);
+      for (auto& [pattern, value] : captures) bind(bound_name(*pattern), std::move(value), *pattern);
+      return;
+    }
     case Kind::FunctionDef: return bind(s.text("name"), make_closure(s), s);
     case Kind::Import:
     case Kind::ImportFrom:
