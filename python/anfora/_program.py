@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import dataclasses
 import functools
 import importlib.util
@@ -26,7 +27,7 @@ from ._sizes import Sizes, Within, is_within, shapes_of
 tree_as_json: Any = types.ModuleType("anfora.tree_as_json")
 exec(compile(_core.tree_as_json, "tree_as_json.py", "exec"), tree_as_json.__dict__)
 
-_MODULES = {"numpy", "numpy.linalg", "numpy.fft", "math", "operator", "functools", "itertools", "collections", "anfora", "anfora.ops",
+_MODULES = {"numpy", "numpy.linalg", "numpy.fft", "math", "operator", "functools", "itertools", "collections", "contextlib", "anfora", "anfora.ops",
             "anfora.numpy", "anfora.numpy.linalg", "anfora.numpy.fft"}
 _COLLECTIONS = {"defaultdict", "deque", "Counter", "OrderedDict", "namedtuple"}
 _NAMES = {"bool": "bool", "float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "complex64": "c64", "complex128": "c128"}
@@ -90,6 +91,8 @@ def describe(value: Any) -> tuple[Any, ...]:
     if module.split(".")[0] in ("numpy", "math", "operator", "functools", "itertools") and callable(value) and hasattr(value, "__name__"):
         return "builtin", module if module in _MODULES else module.split(".")[0], value.__name__
     if module == "collections" and getattr(value, "__name__", "") in _COLLECTIONS:
+        return "builtin", module, value.__name__
+    if value is contextlib.nullcontext or value is np.errstate:
         return "builtin", module, value.__name__
     if isinstance(value, type) or inspect.isbuiltin(value):
         name = getattr(value, "__name__", "")

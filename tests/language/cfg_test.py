@@ -184,12 +184,12 @@ class CfgTest(unittest.TestCase):
 
     def test_unsupported(self):
         self.refuse(
-            "def f(x):\n    with open(x) as é:\n        return é\n",
+            "def f(x):\n    class é: y = x\n    return é.y\n",
             """\
-            anfora: program.py:2:5: With is not supported in a compiled function
-                with open(x) as é:
-                ^
-              hint: call what it does on entry and on exit as functions
+            anfora: program.py:2:5: ClassDef is not supported in a compiled function
+                class é: y = x
+                ^^^^^^^^^^^^^^
+              hint: define the class outside of the function
             """,
             code=4,
         )

@@ -2,7 +2,7 @@
 
 usage: random_programs.py [--count N] [--seed S] [--keep FOLDER] [--gradients]
 
-A program has integers, floats, tensors and lists of integers, nested if, match, while and for, break, continue, early return, functions with captured
+A program has integers, floats, tensors and lists of integers, nested if, match, while, for, try and with, break, continue, early return, functions with captured
 and nonlocal variables, generators, and item assignment. Results agree: integers and booleans exactly, floats to 1e-9. What is refused counts and is shown;
 what differs, or fails in another way, is kept as a file.
 
@@ -154,6 +154,8 @@ class Writer:
             self.scopes[-1]["list"].append(name)
         elif choice < .73:
             self.match()
+        elif choice < .755:
+            self.attempt()
         elif choice < .82:
             self.line(f"if {self.test()}:")
             self.block()
@@ -216,6 +218,38 @@ class Writer:
         self.loops += 1
         self.block()
         self.loops -= 1
+        self.scopes.pop()
+
+    def attempt(self):
+        """A try whose body may raise, a with, or both."""
+        r = self.rng
+        self.line("try:")
+        self.block()
+        error = r.choice(["ValueError", "KeyError", "Wrong"])
+        handled = r.random() < .8
+        if handled:
+            self.line_in(f"if {self.test(1)}:")
+            self.line_in(f"    raise {error}{r.choice(['', '(n)'])}")
+            if r.random() < .3:
+                self.line_in("with contextlib.nullcontext():")
+                self.line_in(f"    {self.some('int')} += 1")
+                self.line_in(f"    if {self.test(1)}:")
+                self.line_in("        " + (r.choice(["break", "continue"]) if self.loops else f"raise {error}"))
+            self.line(f"except {r.choice([error, {'KeyError': 'LookupError'}.get(error, error), f'(IndexError, {error})'])}:")
+            self.block()
+            if r.random() < .3:
+                self.line("else:")
+                self.block()
+        if not handled or r.random() < .4:
+            self.line("finally:")
+            self.assignments()
+
+    def assignments(self):
+        self.scopes.append({kind: list(names) for kind, names in self.scopes[-1].items()})
+        self.depth += 1
+        for _ in range(self.rng.randint(1, 2)):
+            self.assign()
+        self.depth -= 1
         self.scopes.pop()
 
     def case(self, pattern, **names):
@@ -365,7 +399,7 @@ class Writer:
         for _ in range(self.rng.randint(3, 8)):
             self.statement()
         self.line(f"return {self.result()}")
-        return "import numpy as np\n\n\ndef f(n, x, a):\n" + "\n".join(self.lines) + "\n"
+        return "import contextlib\n\nimport numpy as np\n\n\nclass Wrong(Exception):\n    pass\n\n\ndef f(n, x, a):\n" + "\n".join(self.lines) + "\n"
 
 
 class Gradients:

@@ -278,9 +278,10 @@ def ambiguous(x):
 
 def tried(x):
     try:
-        return x
-    except ValueError:
-        return -x
+        y = x
+    except* ValueError:
+        y = -x
+    return y
 
 
 def with_block(x):
@@ -425,8 +426,8 @@ WRONG = [
     (two_functions, "which of them must not depend|on one path to here"),
     (shared_memory, "shares its memory with 'x'"),
     (ambiguous, r"the truth of bool\[3\] is ambiguous"),
-    (tried, "Try is not supported"),
-    (with_block, "With is not supported"),
+    (tried, "TryStar is not supported"),
+    (with_block, "the name 'open' is not defined"),
     (local_import, "numpy.unheard_of cannot be imported"),
     (equality_of_objects, "what == means for complex cannot be compiled"),
     (base_of_int, "int\\(\\) has no argument 'base'"),

@@ -322,11 +322,54 @@ def nonlocal_missing(x):
     return g()
 
 
-def try_finally(x):
+def except_of_a_division(x):
+    n = int(x[0])
     try:
+        return x * (1 / n)
+    except ZeroDivisionError:
         return x
-    finally:
-        pass
+
+
+def except_of_a_call(x):
+
+    def g(y):
+        assert y.sum() > 0
+        return y
+    try:
+        return g(x)
+    except Exception:
+        return x
+
+
+def except_of_unrelated_classes(x):
+    try:
+        if x.sum() > 0:
+            raise Counter
+    except ValueError:
+        return x
+
+
+def with_tensor(x):
+    with x as y:
+        return y
+
+
+def with_a_file(x):
+    with open('a') as file:
+        return x
+
+
+def with_errors_of_numpy(x):
+    with np.errstate(divide='raise'):
+        return x / 0
+
+
+def yield_in_with(x):
+
+    def g():
+        with np.errstate(divide='ignore'):
+            yield x
+    return sum(g())
 
 
 def einsum_bad(x):
@@ -413,7 +456,13 @@ WRONG = [
     (keyword_twice, "g() gets 'a' twice"),
     (positional_only, "g() has no argument 'a'"),
     (nonlocal_missing, "the name 'q' is not defined"),
-    (try_finally, 'Try is not supported in a compiled function'),
+    (except_of_a_division, 'the ZeroDivisionError that is raised here would be caught in line'),
+    (except_of_a_call, 'the AssertionError that is raised here would be caught in line'),
+    (except_of_unrelated_classes, "whether 'except ValueError' takes this cannot be told"),
+    (with_tensor, "f64[3] has no '__enter__' that can be compiled"),
+    (with_a_file, "the name 'open' is not defined"),
+    (with_errors_of_numpy, "errstate(divide=…) is not supported but for 'ignore' and 'warn'"),
+    (yield_in_with, 'yield in a try or with is not supported'),
     (einsum_bad, "Einsum: operand 0 of 'ij,jk->ik' does not fit a tensor of rank 1"),
     (stack_mixed, 'cannot concatenate shapes 1x3 and 1x2 along axis 0'),
     (bitand, 'f64[3] & int is not defined'),

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "frontend/python/dataflow.h"
+#include "frontend/python/exits.h"
 
 namespace anfora::python {
 namespace {
@@ -16,9 +18,7 @@ std::string_view hint_for(const Tree& statement) {
     std::string_view kind, text;
   };
   static constexpr Hint kHints[] = {
-      {"Try", "test for the condition before, with if"},
       {"TryStar", "test for the condition before, with if"},
-      {"With", "call what it does on entry and on exit as functions"},
       {"AsyncFunctionDef", "write it as def"},
       {"AsyncFor", "write it as for"},
       {"AsyncWith", "call what it does on entry and on exit as functions"},
@@ -100,9 +100,10 @@ class Builder {
   void finish(EndKind end, const Tree* tree, int then = -1, int otherwise = -1) {
     if (current_ < 0) return;
     Block& b = block(current_);
-    b.end = end, b.tree = tree, b.then = then, b.otherwise = otherwise;
+    b.end = end, b.tree = tree, b.then = then, b.otherwise = otherwise, b.guard = guard_;
     current_ = -1;
   }
+  void add_step(StepKind kind, const Tree& tree) { block(current_).steps.push_back({kind, &tree, guard_}); }
   void jump(int to) { finish(EndKind::Jump, nullptr, to); }
   // On a constant only one way is taken.
   void branch(const Tree* test, int then, int otherwise) {
@@ -138,7 +139,23 @@ class Builder {
       case Kind::Assert:
       case Kind::Import:
       case Kind::ImportFrom:
-      case Kind::FunctionDef: return block(current_).steps.push_back({StepKind::Run, &s});
+      case Kind::FunctionDef: return add_step(StepKind::Run, s);
+      case Kind::Region: {
+        const int behind = add();
+        labels_[s.text("label")] = behind;
+        body(s.list("body"));
+        jump(behind);
+        current_ = behind;
+        return;
+      }
+      case Kind::Leave: return jump(labels_.at(s.text("label")));
+      case Kind::Guarded: {
+        const Tree* outer = std::exchange(guard_, &s);
+        cfg_.outer_guards[&s] = outer;
+        body(s.list("body"));
+        guard_ = outer;
+        return;
+      }
       default: {
         Error error = cfg_.source->error(ErrorCode::Unsupported, s, s.name + " is not supported in a compiled function");
         if (std::string_view hint = hint_for(s); !hint.empty()) error.with_hint(std::string(hint));
@@ -155,7 +172,7 @@ class Builder {
       current_ = after;
       if (s.is(Kind::Expr)) return;
     }
-    block(current_).steps.push_back({StepKind::Run, &s});
+    add_step(StepKind::Run, s);
   }
 
   void choice(const Tree& s) {
@@ -181,7 +198,7 @@ class Builder {
       const Tree* test = part->child("test");
       always_matches(*test->child("pattern")) ? jump(inside) : finish(EndKind::Branch, test, inside, next);
       current_ = inside;
-      if (const Tree* bound = part->child("bound")) block(current_).steps.push_back({StepKind::Run, bound});
+      if (const Tree* bound = part->child("bound")) add_step(StepKind::Run, *bound);
       if (const Tree* guard = part->child("guard")) {
         const int guarded = add();
         branch(guard, guarded, next);
@@ -203,14 +220,14 @@ class Builder {
   // The `else` of a loop runs where the loop ends without a break.
   void loop(const Tree& s) {
     const bool is_for = s.is(Kind::For);
-    if (is_for) block(current_).steps.push_back({StepKind::Iterate, &s});
+    if (is_for) add_step(StepKind::Iterate, s);
     const int header = add(), inside = add(), exhausted = s.list("orelse").empty() ? -1 : add(), after = add();
     jump(header);
     current_ = header;
     const int without = exhausted < 0 ? after : exhausted;
     is_for ? finish(EndKind::HasNext, &s, inside, without) : branch(s.child("test"), inside, without);
     current_ = inside;
-    if (is_for) block(current_).steps.push_back({StepKind::Next, &s});
+    if (is_for) add_step(StepKind::Next, s);
     loops_.push_back({header, after});
     body(s.list("body"));
     loops_.pop_back();
@@ -246,7 +263,7 @@ class Builder {
         Block& next = block(b->then);
         if (next.predecessors.size() != 1) break;
         b->steps.insert(b->steps.end(), next.steps.begin(), next.steps.end());
-        b->end = next.end, b->tree = next.tree, b->then = next.then, b->otherwise = next.otherwise;
+        b->end = next.end, b->tree = next.tree, b->then = next.then, b->otherwise = next.otherwise, b->guard = next.guard;
         next.then = next.otherwise = -1;
       }
     }
@@ -256,6 +273,8 @@ class Builder {
   Cfg& cfg_;
   int current_ = -1;  // −1: no path reaches this place
   std::vector<LoopTargets> loops_;
+  std::map<std::string, int> labels_;  // of regions: the blocks behind them
+  const Tree* guard_ = nullptr;
 };
 
 }  // namespace
@@ -347,10 +366,11 @@ void require_plain_yields(const Source& source, const Tree& function) {
 
 Cfg build_cfg(Source& source, const Tree& function) {
   if (!function.is(Kind::FunctionDef)) throw source.error(ErrorCode::InvalidArgument, function, "only a function has control flow");
+  expand_exits(source, function);
   expand_delegations(source, function);
   expand_matches(source, function);
   require_plain_yields(source, function);
-  Cfg cfg{.source = &source, .function = &function, .scope = scope_of(source, function), .blocks = {}, .iterators = {}};
+  Cfg cfg{.source = &source, .function = &function, .scope = scope_of(source, function), .blocks = {}, .iterators = {}, .outer_guards = {}};
   Builder(cfg).build();
   return cfg;
 }
@@ -374,7 +394,7 @@ Cfg resumed_cfg(const Cfg& cfg, size_t at, bool one_item) {
     if (is_new) worklist.emplace_back(block, copy);
     return place->second;
   };
-  Cfg rest{.source = cfg.source, .function = cfg.function, .scope = cfg.scope, .blocks = {}, .iterators = cfg.iterators};
+  Cfg rest{.source = cfg.source, .function = cfg.function, .scope = cfg.scope, .blocks = {}, .iterators = cfg.iterators, .outer_guards = cfg.outer_guards};
   go_to(at, 0);
   for (size_t next = 0; next < worklist.size(); ++next) {
     const auto [from, copy] = worklist[next];

@@ -9,6 +9,7 @@
 // Blocks that no path reaches are left out. They stand in reverse postorder: a block comes before those that it dominates.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ enum class StepKind : uint8_t {
 struct Step {
   StepKind kind = StepKind::Run;
   const Tree* tree = nullptr;
+  const Tree* guard = nullptr;  // the Guarded around it
 };
 
 enum class EndKind : uint8_t {
@@ -41,6 +43,7 @@ struct Block {
   std::vector<Step> steps;
   EndKind end = EndKind::Return;
   const Tree* tree = nullptr;             // the test of a Branch, the For of a HasNext, the statement of Return and Raise
+  const Tree* guard = nullptr;            // of the end: the Guarded around it
   int resumed = -1;                       // of a Yield: its `then` in the function as it is written
   int then = -1, otherwise = -1;          // by index; −1: none
   std::vector<int> predecessors;          // in order of index
@@ -54,10 +57,11 @@ struct Cfg {
   Scope scope;
   std::vector<Block> blocks;  // the first is the entry
   std::vector<const Tree*> iterators;  // the `for` statements
+  std::map<const Tree*, const Tree*> outer_guards;  // of each Guarded, the one around it, or null
 };
 
 // Of a FunctionDef. Throws Unsupported, with the place and what to write instead, for statements that are not there yet. `yield from`
-// becomes a loop in the tree.
+// becomes a loop in the tree, `try` and `with` become what exits.h says.
 Cfg build_cfg(Source& source, const Tree& function);
 
 // A generator that stands before a block. Loops around that block are there twice: the rest of the turn that it is in, and all that

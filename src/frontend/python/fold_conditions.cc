@@ -231,7 +231,7 @@ class ConditionFolder {
 
 bool is_droppable(const Tree& t) {
   if (t.is_any({Kind::Other, Kind::Store, Kind::Del, Kind::FunctionDef, Kind::ClassDef, Kind::Lambda, Kind::ListComp, Kind::SetComp, Kind::DictComp,
-                Kind::GeneratorExp, Kind::Yield, Kind::YieldFrom, Kind::Import, Kind::ImportFrom, Kind::Global, Kind::Nonlocal, Kind::AnnAssign, Kind::NamedExpr, Kind::Match})) {
+                Kind::GeneratorExp, Kind::Yield, Kind::YieldFrom, Kind::Import, Kind::ImportFrom, Kind::Global, Kind::Nonlocal, Kind::AnnAssign, Kind::NamedExpr, Kind::Match, Kind::Try, Kind::With})) {
     return false;
   }
   bool result = true;

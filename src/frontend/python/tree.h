@@ -19,13 +19,14 @@
 namespace anfora::python {
 
 // What the compiler looks at; every other kind is Other, and known by its name alone. MatchTest and MatchBind are its own: whether a value has
-// the form that a pattern says, and binding the pattern's names to its parts (cfg.h).
+// the form that a pattern says, and binding the pattern's names to its parts (cfg.cc); and so are those from Region to ContextExit (exits.h).
 #define ANFORA_PYTHON_KINDS(X)                                                                                         \
   X(Module) X(FunctionDef) X(ClassDef) X(Return) X(Delete) X(Assign) X(AugAssign) X(AnnAssign) X(For) X(While) X(If)   \
   X(Raise) X(Assert) X(Import) X(ImportFrom) X(Global) X(Nonlocal) X(Expr) X(Pass) X(Break) X(Continue)                \
   X(BoolOp) X(NamedExpr) X(BinOp) X(UnaryOp) X(Lambda) X(IfExp) X(Dict) X(Set) X(ListComp) X(SetComp) X(DictComp)      \
   X(GeneratorExp) X(Yield) X(YieldFrom) X(Compare) X(Call) X(FormattedValue) X(JoinedStr) X(Constant) X(Attribute) X(Subscript) X(Starred)   \
   X(Name) X(List) X(Tuple) X(Slice)                                                                                    \
+  X(Try) X(With) X(Region) X(Leave) X(Guarded) X(ContextEnter) X(ContextExit)                                          \
   X(Match) X(match_case) X(MatchTest) X(MatchBind)                                                                     \
   X(MatchValue) X(MatchSingleton) X(MatchSequence) X(MatchMapping) X(MatchClass) X(MatchStar) X(MatchAs) X(MatchOr)    \
   X(And) X(Or) X(Add) X(Sub) X(Mult) X(MatMult) X(Div) X(Mod) X(Pow) X(LShift) X(RShift) X(BitOr) X(BitXor) X(BitAnd)  \

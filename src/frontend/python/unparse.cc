@@ -85,6 +85,11 @@ class Unparser {
         const Tree* pattern = s.child("test") ? s.child("test")->child("pattern") : s.child("pattern");
         return fmt::format("case {}{}{}:", expression(pattern), s.child("guard") ? " if " : "", e("guard"));
       }
+      case Kind::Region: return fmt::format("region {}:", s.text("label"));
+      case Kind::Leave: return fmt::format("leave {}", s.text("label"));
+      case Kind::Guarded:
+      case Kind::Try: return "try:";
+      case Kind::With: return "with …:";
       case Kind::MatchTest: return "case " + e("pattern");
       case Kind::MatchBind: {
         std::vector<std::string> names;
@@ -262,6 +267,8 @@ class Unparser {
       case Kind::SetComp: return {comprehension(t, "{", e("elt", P::Condition), "}")};
       case Kind::GeneratorExp: return {comprehension(t, "(", e("elt", P::Condition), ")")};
       case Kind::DictComp: return {comprehension(t, "{", e("key", P::Condition) + ": " + e("value", P::Condition), "}")};
+      case Kind::ContextEnter: return {e("manager") + ".__enter__()"};
+      case Kind::ContextExit: return {e("manager") + ".__exit__()"};
       case Kind::MatchValue: return {e("value")};
       case Kind::MatchSingleton: return {repr(t.constant)};
       case Kind::MatchSequence: return {fmt::format("[{}]", joined(t.list("patterns")))};

@@ -37,6 +37,7 @@ struct Lowering::Activation {
   };
   std::vector<Fed> fed;
   size_t block = 0, step = 0;  // where it is
+  const Tree* guard = nullptr;  // the Guarded around that
   bool takes_apart = false;  // makes a list, of known length if it is short
 
   // Each `for` has two slots behind the variables: what it goes over, and where it is.

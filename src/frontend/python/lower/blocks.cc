@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "anfora/error.h"
+#include "frontend/python/exits.h"
 #include "frontend/python/lower/activation.h"
 
 namespace anfora::python {
@@ -150,7 +151,8 @@ void Lowering::lower_block(size_t b) {
   const Block& block = at.cfg.blocks[b];
   try {
     at.block = b, at.step = 0;
-    for (const Step& step : block.steps) this->step(step), ++at.step;
+    for (const Step& step : block.steps) at.guard = step.guard, this->step(step), ++at.step;
+    at.guard = block.guard;
     if (block.tree)
       emit_.set_place({at.closure.source, block.end == EndKind::HasNext ? block.tree->child("target") : block.tree});
     switch (block.end) {
@@ -175,6 +177,7 @@ void Lowering::lower_block(size_t b) {
         return go_to(block.then);
       }
       case EndKind::Raise: {
+        require_uncaught(raised_class(*block.tree));
         const Tree* exception = block.tree->child("exc");
         raise(exception ? unparse(*exception) : "raise");
       }

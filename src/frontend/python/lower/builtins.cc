@@ -221,6 +221,7 @@ bool takes_keyword(std::string_view function, std::string_view keyword) {
 
 Object Lowering::call_builtin(const std::string& name, Arguments arguments) {
   if (name.starts_with("anfora.ops.")) return call_operator(name.substr(11), std::move(arguments));
+  if (name == "contextlib.nullcontext" || name == "numpy.errstate") return make_context(name, arguments);
   if (name.starts_with("collections.")) return make_collection(name.substr(12), std::move(arguments));
   for (const auto& [keyword, value] : arguments.named) {
     if (!takes_keyword(name, keyword))
@@ -312,6 +313,10 @@ Object Lowering::call_builtin(const std::string& name, Arguments arguments) {
     if (name == "bool") return truth(given[0]);
     if (auto text = text_of(given[0]); text && name != "bool") return number_of_text(name, *text);
     if (name == "int" && integer_of(given[0])) return make_integer(*integer_of(given[0]));
+    if (name == "int" && Emitter::is_numeric(given[0]) && is_float(emit_.dtype(given[0]))) {  // of a NaN, an infinity
+      require_uncaught("ValueError");
+      require_uncaught("OverflowError");
+    }
     if (const double* known = given[0].constant<double>(); known && name == "float") return given[0];
     if (auto text = text_of(given[0]); text && name == "float") return {Constant{std::stod(*text)}};  // "inf"
     Node* node = emit_.tensor(given[0], name == "int" ? DType::I64 : DType::F64);

@@ -92,6 +92,8 @@ Object Lowering::evaluate_here(const Tree& e) {
       return dict;
     }
     case Kind::Lambda: return make_closure(e);
+    case Kind::ContextEnter: return enter_context(evaluate(*e.child("manager")));
+    case Kind::ContextExit: return exit_context(evaluate(*e.child("manager")), !e.text("raises").empty());
     case Kind::MatchTest: return matches(*e.child("pattern"), evaluate(*e.child("subject")));
     case Kind::Yield: return {Constant{NoneValue()}};  // it has yielded, as the end of the block before
     case Kind::JoinedStr: return formatted(e);
@@ -263,6 +265,11 @@ Object Lowering::compare(Kind op, const Object& left, const Object& right) {
 }
 
 Object Lowering::binary(Kind op, const Object& left, const Object& right) {
+  const bool is_quotient = op == Kind::Div || op == Kind::FloorDiv || op == Kind::Mod;
+  if (((is_quotient && right.is<Array>()) || op == Kind::Pow) && Emitter::is_number(left) && Emitter::is_number(right)) {
+    require_uncaught("ZeroDivisionError");
+    if (op == Kind::Pow) require_uncaught("OverflowError");
+  }
   if (auto result = combine_sets(op, left, right)) return *result;
   const auto *a = left.as<Cell>(), *b = right.as<Cell>();
   const bool are_dicts = a && b && a->kind == Cell::Kind::Dict && b->kind == Cell::Kind::Dict;

@@ -169,6 +169,7 @@ class Lowering {
   Object has_next(const Tree& loop);
   void next_item(const Tree& loop);
   void assert_true(const Tree& statement);
+  void require_uncaught(const std::string& exception) const;
   [[noreturn]] void raise(std::string_view message);
   ir::Node* token();
   void set_token(ir::Node* token) { here_.store[0] = {Array{token}}; }
@@ -207,6 +208,9 @@ class Lowering {
   Object call_expression(const Tree& expression);
   Object make_closure(const Tree& function);
   Object formatted(const Tree& expression);
+  Object make_context(const std::string& name, const Arguments& arguments);
+  Object enter_context(const Object& manager);
+  Object exit_context(const Object& manager, bool raises);
   Object comprehension(const Tree& expression);
   Object make_cell(Cell::Kind kind, std::optional<Object> content);
   void bind(const std::string& variable, Object value, const Tree& at);

@@ -60,7 +60,7 @@ constexpr std::string_view kFunctions[] = {"len",   "range", "zip",     "enumera
                                            "print", "str",   "getattr", "object",    "slice",    "hasattr",
                                            "set",   "type",  "frozenset", "iter",     "next"};
 constexpr std::string_view kModules[] = {"numpy",  "math",      "anfora",       "anfora.ops", "numpy.linalg",
-                                         "typing", "functools", "operator", "numpy.fft", "itertools", "collections"};
+                                         "typing", "functools", "operator", "numpy.fft", "itertools", "collections", "contextlib"};
 constexpr std::string_view kCollections[] = {"namedtuple", "deque", "defaultdict", "OrderedDict", "Counter"};
 // `numpy.r_[index]` is _r___getitem__(index) of the library.
 std::string getitem_of(const std::string& object) { return fmt::format("_{}__getitem__", object); }
@@ -91,6 +91,7 @@ std::optional<Object> find_in_module(const std::string& module, const std::strin
   if (module == "collections" && std::ranges::count(kCollections, name)) return Object{Builtin{"collections." + name}};
   if (module == "anfora" && (std::ranges::count(kTransformations, name) || (asks == Asks::Library && std::ranges::count(kIntrinsics, name))))
     return Object{Builtin{"anfora." + name}};
+  if (module == "contextlib" && name == "nullcontext") return Object{Builtin{"contextlib.nullcontext"}};
   const std::string inner = module + "." + name;
   if (auto found = find_module(inner)) return found;
   if (module == "numpy" || module == "math") {
@@ -110,6 +111,7 @@ std::optional<Object> find_in_module(const std::string& module, const std::strin
         {"complex64", DType::C64}, {"complex128", DType::C128}};
     if (auto type = kTypes.find(name); type != kTypes.end()) return Object{DTypeObject{type->second}};
     if (name == "newaxis") return Object{Constant{NoneValue()}};
+    if (name == "errstate") return Object{Builtin{"numpy.errstate"}};
     if (name == "ndarray") return Object{Builtin{"numpy.ndarray"}};
   }
   if (find_in_library(module, getitem_of(name))) return Object{Builtin{inner}};

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "anfora/error.h"
+#include "frontend/python/exits.h"
 #include "frontend/python/lower/activation.h"
 
 namespace anfora::python {
@@ -414,11 +415,26 @@ void Lowering::assert_true(const Tree& s) {
     if (auto text = text_of(evaluate(*told))) message = *text;
   }
   const Object truth = this->truth(condition);
-  if (const bool* known = truth.constant<bool>()) {
-    if (!*known) raise(message);
-    return;
-  }
+  const bool* known = truth.constant<bool>();
+  if (known && *known) return;
+  require_uncaught("AssertionError");
+  if (known) raise(message);
   set_token(emit_.op("Assert", {token(), emit_.tensor(truth)}, {{"message", message.c_str()}}));
+}
+
+// Only what the body of a try itself raises goes to its handlers; what functions and operations in it raise must not be theirs.
+void Lowering::require_uncaught(const std::string& exception) const {
+  for (const Activation* function : running_) {
+    for (const Tree* guard = function->guard; guard; guard = function->cfg.outer_guards.at(guard)) {
+      for (const Tree* type : guard->list("types")) {
+        if (catches(type, exception) == Catches::No) continue;
+        emit_.fail(ErrorCode::Unsupported,
+                   fmt::format("{} that is raised here would be caught in line {}", exception.empty() ? "the exception" : "the " + exception,
+                               (type ? type : guard)->position.line),
+                   "a try of a compiled function catches what its own body raises; test for the condition before, with if");
+      }
+    }
+  }
 }
 
 // A run that gets here ends by this error. The path ends, too, but the function it is in still returns something, behind the error.
