@@ -314,7 +314,32 @@ def with_tuple_made_inside(x: Any) -> Any:
     return p.u * p.v, p._replace(u=2.0).u, p.index(x[1])
 
 
-PROGRAMS = [with_set_add, with_set_ior, with_set_remove, with_seen, with_dict_methods, with_del_list, with_del_slice, with_order,
+def with_groups(x: Any) -> Any:
+    digits = 0
+    for k, g in itertools.groupby([1, 1, 2, 2, 2, 3, 1]):
+        digits = digits * 10 + k * len(list(g))
+    by_place = 0
+    for k, g in itertools.groupby(range(int(x[3] * 3)), key=lambda i: i // 3):
+        by_place = by_place * 3 + k + sum(g)
+    total = 0.0
+    for is_large, values in itertools.groupby(x, lambda v: v > 0.7):
+        for v in values:
+            total = total + v * (2 if is_large else 1)
+    return digits, by_place, total, {k: len(list(g)) for k, g in itertools.groupby("aab")}
+
+
+def with_groups_that_are_over(x: Any) -> Any:
+    groups = list(itertools.groupby([1, 1, 2]))
+    total, old = 0, None
+    for k, g in itertools.groupby([1, 1, 2, 2, 2]):
+        if old is not None:
+            total += len(list(old)) * 100
+        total += next(g)
+        old = g
+    return len(groups), [len(list(g)) for k, g in groups], total
+
+
+PROGRAMS = [with_groups, with_groups_that_are_over, with_set_add, with_set_ior, with_set_remove, with_seen, with_dict_methods, with_del_list, with_del_slice, with_order,
             with_sort_pairs, with_defaultdict, with_counter, with_deque, with_deque_max, with_deque_queue, with_namedtuple, with_reduce,
             with_partial, with_accumulate, with_product, with_chain, with_pairwise, with_islice, with_combi, with_repeat_cycle,
             with_takewhile, with_starmap, with_count, with_dict_of_lists, with_dict_counts, with_dict_loop, with_dict_comp_filter,

@@ -273,7 +273,33 @@ def mutation(x: Any, n: Any) -> Any:
     return y, np.array(grown)
 
 
-PROGRAMS = [over_while, break_and_else, returns_from_the_loop, returns_from_the_generator, several_yields, nested, chained, taken_apart,
+def sent_values(x: Any, n: Any) -> Any:
+    def totals() -> Any:
+        total = 0
+        while True:
+            more = yield total
+            total += more
+
+    g = totals()
+    next(g)
+    for i in range(n):
+        g.send(i)
+    g.send(100)
+    return x * g.send(7)
+
+
+def sent_and_asked(x: Any, n: Any) -> Any:
+    def g() -> Any:
+        a = yield x
+        b = yield a * 2 if a is not None else x
+        yield b
+
+    h = g()
+    first, second = h.send(None), h.send(n)
+    return first + second, next(h) is None
+
+
+PROGRAMS = [sent_values, sent_and_asked, over_while, break_and_else, returns_from_the_loop, returns_from_the_generator, several_yields, nested, chained, taken_apart,
             as_a_list, zipped, enumerated, asked_by_next, asked_in_a_loop, in_pairs, delegated, recursive, shared_variables, late_variables,
             without_end, stops_early, functions_of_items, value_of_yield, mutation]
 
@@ -332,9 +358,17 @@ def test_loop_stays_one() -> None:
     assert anfora.jit(f)(1_000_000) == 500_000_500_000
 
 
-def sent(x: Any) -> Any:
-    g = count_down(3)
-    return g.send(None)  # type: ignore[attr-defined]
+def sent_too_early(x: Any) -> Any:
+    return count_down(3).send(5)  # type: ignore[attr-defined]
+
+
+def sent_to_another(x: Any) -> Any:
+    def g() -> Any:
+        yield from (x, 2, 3)
+
+    h = g()
+    next(h)
+    return h.send(5)
 
 
 def amid_an_expression(x: Any) -> Any:
@@ -371,7 +405,8 @@ def too_deep(x: Any) -> Any:
 
 
 WRONG = [
-    (sent, "generator has no 'send'"),
+    (sent_too_early, "a value is sent to a generator that has not come to a yield"),
+    (sent_to_another, "send\\(\\) to a generator with a 'yield from' is not supported"),
     (amid_an_expression, "inside of an expression is not supported"),
     (next_of_a_list, "next\\(\\) of list"),
     (unknown_place, "how far a generator of two_yields has come is only known when it runs"),

@@ -294,7 +294,7 @@ void expand_delegations(Source& source, const Tree& function) {
   for_each_own(function, [&](const Tree& tree) {
     if (tree.is(Kind::Expr) && tree.child("value")->is(Kind::YieldFrom)) found.push_back(const_cast<Tree*>(&tree));
   });
-  const std::string item = ".item";
+  const std::string item(kDelegated);
   for (Tree* statement : found) {
     const Position& at = statement->position;
     auto name = [&](Kind context) {

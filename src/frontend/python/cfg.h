@@ -11,6 +11,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "frontend/python/scope.h"
@@ -59,6 +60,8 @@ struct Cfg {
   std::vector<const Tree*> iterators;  // the `for` statements
   std::map<const Tree*, const Tree*> outer_guards;  // of each Guarded, the one around it, or null
 };
+
+constexpr std::string_view kDelegated = ".item";  // the variable that `yield from` yields
 
 // Of a FunctionDef. Throws Unsupported, with the place and what to write instead, for statements that are not there yet. `yield from`
 // becomes a loop in the tree, `try` and `with` become what exits.h says.

@@ -82,6 +82,31 @@ def _slice_bounds(first, *rest):
     return (0 if first is None else first), rest[0], (1 if step is None else step)
 
 
+def groupby(iterable, key=None):
+    items, turn = iter(iterable), 0
+
+    def members(own):
+        for item in group:
+            if own != turn:  # the next group has begun
+                return
+            yield item
+
+    for item in items:
+        current, group = item if key is None else key(item), [item]
+        break
+    else:
+        return
+    for item in items:
+        own = item if key is None else key(item)
+        if own != current:
+            yield current, members(turn)
+            current, turn = own, turn + 1
+            group.clear()
+        group.append(item)
+    yield current, members(turn)
+    turn += 1
+
+
 def takewhile(predicate, iterable):
     for item in iterable:
         if not predicate(item):

@@ -29,6 +29,7 @@ struct Lowering::Activation {
 
   // Of a generator: what takes what it yields. It goes on when that returns.
   std::function<void(const Object& value, const Block& yield)> take;
+  std::optional<Object> sent;        // what the yield where it stood gives, if not None
   std::optional<size_t> fed_header;  // the loop of the caller whose body does
   // Loops that generators feed, from the outside in. Their bodies have the generators' variables behind their own.
   struct Fed {

@@ -95,7 +95,7 @@ Object Lowering::evaluate_here(const Tree& e) {
     case Kind::ContextEnter: return enter_context(evaluate(*e.child("manager")));
     case Kind::ContextExit: return exit_context(evaluate(*e.child("manager")), !e.text("raises").empty());
     case Kind::MatchTest: return matches(*e.child("pattern"), evaluate(*e.child("subject")));
-    case Kind::Yield: return {Constant{NoneValue()}};  // it has yielded, as the end of the block before
+    case Kind::Yield: return activation_->sent.value_or(Object{Constant{NoneValue()}});  // it has yielded, as the end of the block before
     case Kind::JoinedStr: return formatted(e);
     case Kind::ListComp:
     case Kind::GeneratorExp:

@@ -230,13 +230,14 @@ void Lowering::feed_body(Activation& producer, const Object& item, size_t header
 
 // Runs a generator to its next yield: on the paths that come to one, on_item() takes the item, on those that return on_end() goes on.
 void Lowering::resume(const Generator& generator, const std::function<void(Object item)>& on_item,
-                      const std::function<void()>& on_end) {
+                      const std::function<void()>& on_end, std::optional<Object> sent) {
   Activation& consumer = *activation_;
   const Suspended start = *here_.store.at(generator.id).suspended();
   if (start.block == Suspended::kFinished) return on_end();
   here_.store[generator.id] = {standing(start, Suspended::kUnknown)};
   Activation producer(*start.closure, resumed({start.closure, std::max(start.block, 0), {}}, true), &live_slots_of(*start.closure));
   prepare(producer);
+  producer.sent = std::move(sent);
   producer.takes_apart = producer.takes_apart || consumer.takes_apart;
   producer.take = [&](const Object& item, const Block& yield) {
     Suspended stands{.closure = start.closure, .block = yield.resumed, .variables = variables_at(yield.resumed, producer)};
@@ -285,7 +286,19 @@ void Lowering::next_or_end(size_t block, const Generator& generator) {
       [&] { go_to(head.otherwise); });
 }
 
-Object Lowering::next(const std::vector<Object>& arguments) {
+// g.send(value): the yield where it stands gives the value.
+Object Lowering::send(const Object& generator, const Object& value) {
+  const Suspended& stands = *here_.store.at(generator.as<Generator>()->id).suspended();
+  if (!value.is_none() && stands.block == 0) {
+    emit_.fail(ErrorCode::InvalidArgument, "a value is sent to a generator that has not come to a yield", "next(g) runs it to its first one");
+  }
+  if (!value.is_none() && stands.block != Suspended::kFinished && cfg_of(*stands.closure).scope.is_local(kDelegated)) {
+    emit_.fail(ErrorCode::Unsupported, "send() to a generator with a 'yield from' is not supported", "write a loop with a yield: for item in items: yield item");
+  }
+  return next({generator}, value);
+}
+
+Object Lowering::next(const std::vector<Object>& arguments, std::optional<Object> sent) {
   const auto* generator = arguments[0].as<Generator>();
   if (!generator || !activation_) {
     emit_.fail(ErrorCode::TypeMismatch, fmt::format("next() of {}", describe(arguments[0])),
@@ -304,7 +317,7 @@ Object Lowering::next(const std::vector<Object>& arguments) {
       raise("StopIteration");
     } catch (const Unreached&) {
     }
-  });
+  }, std::move(sent));
   std::vector<State> ends = std::move(function.edges[kJoined]);
   function.edges.erase(kJoined);
   if (ends.empty()) throw Unreached();

@@ -146,9 +146,11 @@ class Lowering {
   void begin_generator(Activation& producer, const Suspended& generator);
   void feed(size_t header);
   void feed_body(Activation& producer, const Object& value, size_t header);
-  void resume(const Generator& generator, const std::function<void(Object item)>& on_item, const std::function<void()>& on_end);
+  void resume(const Generator& generator, const std::function<void(Object item)>& on_item, const std::function<void()>& on_end,
+              std::optional<Object> sent = std::nullopt);
   void next_or_end(size_t block, const Generator& generator);
-  Object next(const std::vector<Object>& arguments);
+  Object next(const std::vector<Object>& arguments, std::optional<Object> sent = std::nullopt);
+  Object send(const Object& generator, const Object& value);
   Object list_of(const Object& iterable);
 
   // Statements

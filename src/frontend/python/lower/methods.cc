@@ -40,6 +40,7 @@ Object Lowering::attribute(const Object& object, const std::string& name) {
     if (!tuple->names.empty() && std::ranges::count(kNamedTupleMethods, name)) return {Method{std::make_shared<const Object>(object), name}};
     if (name == "index" || name == "count") return {Method{std::make_shared<const Object>(object), name}};
   }
+  if (object.is<Generator>() && name == "send") return {Method{std::make_shared<const Object>(object), name}};
   if (const Live* live = object.live()) {
     if (auto found = live->attribute(name)) return *found;
     emit_.fail(ErrorCode::NotFound, fmt::format("{} has no '{}'", live->describe(), name),
@@ -124,6 +125,10 @@ void Lowering::update_dict(const Object& dict, const Arguments& with) {
 Object Lowering::call_method(const Method& method, Arguments arguments) {
   const auto* cell = method.self->as<Cell>();
   if (const auto* text = method.self->constant<std::u32string>()) return call_text_method(*text, method.name, arguments);
+  if (method.self->is<Generator>()) {
+    if (arguments.positional.size() != 1 || !arguments.named.empty()) emit_.fail(ErrorCode::InvalidArgument, "send() takes 1 argument");
+    return send(*method.self, arguments.positional[0]);
+  }
   if (set_of(*method.self)) {
     if (!arguments.named.empty()) emit_.fail(ErrorCode::InvalidArgument, fmt::format("{}() of a set takes no keywords", method.name));
     if (auto result = call_set_method(*method.self, method.name, arguments.positional)) return *result;
