@@ -77,6 +77,68 @@ class CfgTest(unittest.TestCase):
             "--as-written",
         )
 
+    def test_match(self):
+        self.check(
+            """\
+            def f(x):
+                match x:
+                    case 0 | 1 as k if k > y:
+                        return k
+                    case [a, *rest]:
+                        x = a
+                return x
+            """,
+            """
+            B0 .subject2 = x
+            case 0 | 1 as k? → B1 | B3
+            B1 k of .subject2
+            k > y? → B2 | B3
+            B2 return k
+            B3 case [a, *rest]? → B4 | B5
+            B4 a, rest of .subject2
+            x = a → B5
+            B5 return x
+            """,
+            "--as-written",
+        )
+
+    def test_try_and_with(self):
+        self.check(
+            """\
+            def f(x):
+                for i in x:
+                    try:
+                        if i < 0:
+                            raise KeyError(i)
+                        with g(i) as y:
+                            if y:
+                                break
+                    except LookupError:
+                        return i + 1
+                    finally:
+                        print(i)
+                return x
+            """,
+            """
+            B0 iter(x) → B1
+            B1 another item? → B2 | B7
+            B2 i = next
+            i < 0? → B3 | B4
+            B3 .returned10 = i + 1
+            print(i)
+            return .returned10
+            B4 .manager6_18 = g(i)
+            y = .manager6_18.__enter__()
+            y? → B5 | B6
+            B5 .manager6_18.__exit__()
+            print(i) → B7
+            B6 .manager6_18.__exit__()
+            print(i) → B1
+            B7 return x
+            """,
+            "--as-written",
+        )
+
     def test_what_no_path_reaches(self):
         self.check("def f(x):\n    return x\n    x = 2\n    return x\n", "B0 return x")
 
