@@ -171,6 +171,15 @@ def classes(n: Any, x: Any) -> Any:
     return total
 
 
+def equality_of_instances(n: Any, x: Any) -> Any:
+    pairs = (Pair(n, 1), Twin(n, 1), (n, 1), Named(n, 1))
+    total = 0
+    for i, a in enumerate(pairs):
+        for k, b in enumerate(pairs):
+            total = total * 2 + int(a == b) + (i if a in (b, 2) else 0) + (k if a != b else 0)
+    return x * total
+
+
 def in_a_loop(n: Any, x: Any) -> Any:
     s = 0
     for i in range(n):
@@ -232,7 +241,7 @@ def failed_cases_keep_what_they_have_bound(n: Any, x: Any) -> Any:
     return x * k
 
 
-RIGHT = [literals, names_of_constants, singletons, sequences, names_of_choices, lists_that_a_run_makes, arrays_and_texts_are_no_sequences, classes, in_a_loop,
+RIGHT = [literals, names_of_constants, singletons, sequences, names_of_choices, lists_that_a_run_makes, arrays_and_texts_are_no_sequences, classes, equality_of_instances, in_a_loop,
          no_case_fits, in_a_generator, names_that_a_function_captures, failed_cases_keep_what_they_have_bound]
 
 
@@ -293,6 +302,15 @@ def value_on_some_paths(x: Any) -> Any:
     return y
 
 
+def two_classes(x: Any) -> Any:
+    either = Pair(x, x) if x[0] > 0 else Twin(x, x)
+    match either:
+        case Twin():
+            return x
+        case Pair():
+            return x * 2
+
+
 def two_types(x: Any) -> Any:
     match int(x[0]):
         case 1:
@@ -309,6 +327,7 @@ WRONG = [
     (too_many_parts, "Pair\\(\\) takes 2 patterns by position, 3 are given"),
     (too_many_parts_of_a_number, "int\\(\\) takes 1 patterns by position, 2 are given"),
     (value_on_some_paths, "'y' has no value on the path through lines"),
+    (two_classes, "Pair.* on one path to here, .*Twin.* on another"),
     (two_types, "'y' is f64\\[3\\] \\(line [0-9]+\\) on one path to here, tuple of 2"),
 ]
 

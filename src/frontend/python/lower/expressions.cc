@@ -237,6 +237,7 @@ Object Lowering::compare(Kind op, const Object& left, const Object& right) {
     return op == Kind::Eq ? equal : emit_.unary(Kind::Not, equal);
   }
   const bool are_sequences = (left.tuple() || left.is<Cell>()) && (right.tuple() || right.is<Cell>());
+  if (left.tuple() && right.tuple() && is_equality && class_of(*left.tuple()) != class_of(*right.tuple())) return {Constant{op == Kind::NotEq}};
   if (are_sequences && is_equality) {
     const std::vector<Object> a = items_of(left), b = items_of(right);
     Object equal{Constant{a.size() == b.size()}};

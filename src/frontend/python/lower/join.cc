@@ -163,7 +163,8 @@ bool Lowering::differs(const Object& a, const Object& b) {
   if (const auto* set = a.as<SetObject>())
     return differs({set->items}, {b.as<SetObject>()->items});
   if (const Items* items = a.tuple()) {
-    return !std::ranges::equal(items->items, b.tuple()->items,
+    return class_of(*items) != class_of(*b.tuple()) ||
+           !std::ranges::equal(items->items, b.tuple()->items,
                                [](const Object& x, const Object& y) { return !differs(x, y); });
   }
   if (const auto* cell = a.as<Cell>()) return !(*cell == *b.as<Cell>());

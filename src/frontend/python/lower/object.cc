@@ -51,6 +51,8 @@ std::string_view type_name(const Constant& constant) {
 
 }  // namespace
 
+const void* class_of(const Items& items) { return !items.type || items.type->is_a("tuple") ? nullptr : items.type->identity(); }
+
 std::string describe(const Object& object) {
   if (const auto* constant = object.as<Constant>()) return std::string(type_name(*constant));
   if (const auto* array = object.as<Array>()) {

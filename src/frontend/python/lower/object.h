@@ -161,6 +161,9 @@ struct Object {
   bool is_none() const { return constant<NoneValue>() != nullptr; }
 };
 
+// Of a tuple, named or not, null; of an instance of another class, what is the same for all of that class. These are never equal to tuples.
+const void* class_of(const Items& items);
+
 Object make_tuple(std::vector<Object> items, std::vector<std::string> names = {},
                   std::shared_ptr<const Live> type = nullptr);
 Object make_integer(int64_t value);

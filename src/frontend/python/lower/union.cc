@@ -89,6 +89,8 @@ Object Lowering::Union::unite(const std::vector<Object>& objects) {
   if (first.tuple()) {
     const bool same_size = std::ranges::all_of(
         objects, [&](const Object& o) { return o.tuple()->items.size() == first.tuple()->items.size(); });
+    const auto identity = [](const Object& o) { return o.tuple()->type ? o.tuple()->type->identity() : nullptr; };
+    if (!std::ranges::all_of(objects, [&](const Object& o) { return identity(o) == identity(first); })) differ(objects);
     if (same_size) return {parts(objects, [](const Object& o) { return o.tuple(); })};
     if (is_list) return sequence(objects);
     differ(objects);
