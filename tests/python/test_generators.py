@@ -299,7 +299,49 @@ def sent_and_asked(x: Any, n: Any) -> Any:
     return first + second, next(h) is None
 
 
-PROGRAMS = [sent_values, sent_and_asked, over_while, break_and_else, returns_from_the_loop, returns_from_the_generator, several_yields, nested, chained, taken_apart,
+def after_a_break(x: Any, n: Any) -> Any:
+    g = two_yields(n)
+    for v in g:
+        if v > 2:
+            break
+    return x * next(g, 77)
+
+
+def asked_on_some_paths(x: Any, n: Any) -> Any:
+    g, total = two_yields(n), 0
+    if n > 1:
+        next(g)
+    if n > 2:
+        next(g)
+        next(g)
+    for v in g:
+        total = total * 3 + v
+    return x * total
+
+
+def asked_in_some_turns(x: Any, n: Any) -> Any:
+    g, total = two_yields(n + 2), 0
+    for i in range(n):
+        total = total * 2 + next(g)
+        if i % 3 == 0:
+            total += next(g)
+    return x * (total + sum(g))
+
+
+def items_on_some_paths(x: Any, n: Any) -> Any:
+    def g() -> Iterator[Any]:
+        for v in x:
+            yield v
+            yield v * 2
+
+    h = g()
+    first = next(h)
+    if n > 2:
+        first = first + next(h)
+    return first + next(h), sum(list(h))
+
+
+PROGRAMS = [after_a_break, asked_on_some_paths, asked_in_some_turns, items_on_some_paths, sent_values, sent_and_asked, over_while, break_and_else, returns_from_the_loop, returns_from_the_generator, several_yields, nested, chained, taken_apart,
             as_a_list, zipped, enumerated, asked_by_next, asked_in_a_loop, in_pairs, delegated, recursive, shared_variables, late_variables,
             without_end, stops_early, functions_of_items, value_of_yield, mutation]
 
@@ -383,10 +425,14 @@ def next_of_a_list(x: Any) -> Any:
 
 
 def unknown_place(x: Any) -> Any:
-    g = two_yields(x[0])
-    for v in g:
-        if v > x[1]:
-            break
+    def doubled() -> Iterator[Any]:
+        y = x * 2
+        yield y
+        yield y + 1
+
+    g = doubled()
+    if x[0] > 0:
+        next(g)
     return next(g)
 
 
@@ -409,7 +455,7 @@ WRONG = [
     (sent_to_another, "send\\(\\) to a generator with a 'yield from' is not supported"),
     (amid_an_expression, "inside of an expression is not supported"),
     (next_of_a_list, "next\\(\\) of list"),
-    (unknown_place, "how far a generator of two_yields has come is only known when it runs"),
+    (unknown_place, "how far a generator of doubled has come is only known when it runs"),
     (one_of_two, "is generator .* on one path to here, another generator .* on another"),
     (too_deep, "nested more than 200 deep"),
 ]

@@ -13,7 +13,9 @@
 //
 // next(), and a loop over a generator that others see too, run it to its next yield (resume()): on a copy of its control flow graph that
 // begins where it stands, and ends at yields (resumed_cfg). What it needs from there on is kept in the state, as the content of a list is.
-// A loop whose turns move a generator from one yield to another is peeled until the generator is at the same one before and after a turn.
+// A loop whose turns move a generator from one yield to another is peeled until the generator is at the same one before and after a turn. Where
+// that is not so, and where other paths meet that left it at different yields, the number of the block is a value of the run, and what asks for
+// an item branches on it (by_position()).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -42,13 +44,13 @@ std::vector<size_t> all_blocks(const Cfg& cfg) {
 }
 
 std::shared_ptr<const Suspended> standing(const Suspended& generator, int block) {
-  return std::make_shared<const Suspended>(Suspended{generator.closure, block, {}});
+  return std::make_shared<const Suspended>(Suspended{generator.closure, block, {}, {}, nullptr});
 }
 
 }  // namespace
 
 Object Lowering::make_generator(const Closure& closure, std::vector<Local> locals) {
-  Suspended start{.closure = std::make_shared<const Closure>(closure), .block = 0, .variables = {}};
+  Suspended start{.closure = std::make_shared<const Closure>(closure), .block = 0, .variables = {}, .several = {}, .which = nullptr};
   for (Local& local : locals) start.variables.push_back(std::move(local.object));
   const Block& entry = cfg_of(closure).blocks[0];
   if (begins_with_loop(entry, cfg_of(closure), start)) {
@@ -128,6 +130,8 @@ bool Lowering::refers(const Object& object, const Generator& generator) const {
   if (const Closure* closure = object.closure())
     return std::ranges::any_of(closure->bound, [&](const auto& bound) { return refers(*bound.second, generator); });
   const Suspended* suspended = object.suspended();
+  if (suspended && std::ranges::any_of(suspended->several, [&](const Suspended& one) { return refers({std::make_shared<const Suspended>(one)}, generator); }))
+    return true;
   return suspended && std::ranges::any_of(suspended->variables, [&](const std::optional<Object>& variable) {
            return variable && refers(*variable, generator);
          });
@@ -146,6 +150,21 @@ const std::vector<Set>& Lowering::live_slots_of(const Closure& closure) {
   if (known == live_slots_.end())
     known = live_slots_.emplace(closure.function, Activation(closure, cfg_of(closure)).live_slots).first;
   return known->second;
+}
+
+// Goes on once for each block where the generator may stand, on the path where it does.
+void Lowering::by_position(const Generator& generator, const std::function<void()>& go_on) {
+  const Suspended start = *here_.store.at(generator.id).suspended();
+  std::function<void(size_t)> from = [&](size_t i) {
+    auto stands_here = [&] {
+      here_.store[generator.id] = {std::make_shared<const Suspended>(start.several[i])};
+      const InRegion inside(*activation_, here_.graph);
+      go_on();
+    };
+    if (i + 1 == start.several.size()) return stands_here();
+    branch(compare(Kind::Eq, *start.which, make_integer(start.several[i].block)), stands_here, [&] { from(i + 1); });
+  };
+  from(0);
 }
 
 void Lowering::begin_generator(Activation& producer, const Suspended& generator) {
@@ -169,9 +188,10 @@ void Lowering::feed(size_t header) {
   const Block& head = consumer.cfg.blocks[header];
   const Generator generator = *fed_generator(*head.tree);
   const Suspended start = *here_.store.at(generator.id).suspended();
+  if (start.block == Suspended::kSeveral) return by_position(generator, [&] { feed(header); });
   if (start.block == Suspended::kFinished) return go_to(head.otherwise);
   here_.store[generator.id] = {standing(start, Suspended::kUnknown)};
-  Activation producer(*start.closure, resumed({start.closure, std::max(start.block, 0), {}}, false));
+  Activation producer(*start.closure, resumed({start.closure, std::max(start.block, 0), {}, {}, nullptr}, false));
   prepare(producer);
   producer.fed_header = header;
   producer.takes_apart = producer.takes_apart || consumer.takes_apart;
@@ -233,14 +253,15 @@ void Lowering::resume(const Generator& generator, const std::function<void(Objec
                       const std::function<void()>& on_end, std::optional<Object> sent) {
   Activation& consumer = *activation_;
   const Suspended start = *here_.store.at(generator.id).suspended();
+  if (start.block == Suspended::kSeveral) return by_position(generator, [&] { resume(generator, on_item, on_end, sent); });
   if (start.block == Suspended::kFinished) return on_end();
   here_.store[generator.id] = {standing(start, Suspended::kUnknown)};
-  Activation producer(*start.closure, resumed({start.closure, std::max(start.block, 0), {}}, true), &live_slots_of(*start.closure));
+  Activation producer(*start.closure, resumed({start.closure, std::max(start.block, 0), {}, {}, nullptr}, true), &live_slots_of(*start.closure));
   prepare(producer);
   producer.sent = std::move(sent);
   producer.takes_apart = producer.takes_apart || consumer.takes_apart;
   producer.take = [&](const Object& item, const Block& yield) {
-    Suspended stands{.closure = start.closure, .block = yield.resumed, .variables = variables_at(yield.resumed, producer)};
+    Suspended stands{.closure = start.closure, .block = yield.resumed, .variables = variables_at(yield.resumed, producer), .several = {}, .which = nullptr};
     here_.store[generator.id] = {std::make_shared<const Suspended>(std::move(stands))};
     here_.locals[producer.result_slot()] = {item, yield.tree};
     go_to(kYielded);

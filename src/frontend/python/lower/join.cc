@@ -171,6 +171,12 @@ bool Lowering::differs(const Object& a, const Object& b) {
   if (const auto* generator = a.as<Generator>()) return !(*generator == *b.as<Generator>());
   if (const Suspended* suspended = a.suspended()) {
     const Suspended& other = *b.suspended();
+    const bool has_several = suspended->block == Suspended::kSeveral && other.block == Suspended::kSeveral;
+    if (has_several && differs(*suspended->which, *other.which)) return true;
+    auto may_differ = [](const Suspended& x, const Suspended& y) {
+      return differs({std::make_shared<const Suspended>(x)}, {std::make_shared<const Suspended>(y)});
+    };
+    if (has_several && !std::ranges::equal(suspended->several, other.several, std::not_fn(may_differ))) return true;
     return suspended->block != other.block ||
            !std::ranges::equal(suspended->variables, other.variables, [](const auto& x, const auto& y) {
              return x.has_value() == y.has_value() && (!x || !differs(*x, *y));

@@ -143,6 +143,7 @@ class Lowering {
   bool refers(const Object& object, const Generator& generator) const;
   const Cfg& resumed(const Suspended& generator, bool one_item);
   const std::vector<Set>& live_slots_of(const Closure& closure);
+  void by_position(const Generator& generator, const std::function<void()>& go_on);
   void begin_generator(Activation& producer, const Suspended& generator);
   void feed(size_t header);
   void feed_body(Activation& producer, const Object& value, size_t header);

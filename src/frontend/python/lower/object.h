@@ -98,12 +98,15 @@ struct Generator {
   size_t id = 0;
   friend bool operator==(const Generator&, const Generator&) = default;
 };
-// The content: a generator that stands before a block of its function, with the variables that live there.
+// The content: a generator that stands before a block of its function, with the variables that live there. Where a run decides which of several
+// blocks that is, `which` is its number.
 struct Suspended {
-  static constexpr int kFinished = -1, kUnknown = -2;  // as the block; unknown: where it stands depends on the run
+  static constexpr int kFinished = -1, kUnknown = -2, kSeveral = -3;  // as the block; unknown: it cannot be asked for items
   std::shared_ptr<const Closure> closure;
   int block = 0;
   std::vector<std::optional<Object>> variables;
+  std::vector<Suspended> several;
+  std::shared_ptr<const Object> which;
 };
 struct DTypeObject {
   DType dtype;

@@ -313,6 +313,7 @@ bool Lowering::shows(const Object& object, const std::set<const Node*>& memory) 
            std::ranges::any_of(memory_of(array->node), [&](const Node* base) { return memory.contains(base); });
   }
   if (const Suspended* generator = object.suspended()) {
+    if (std::ranges::any_of(generator->several, [&](const Suspended& one) { return shows({std::make_shared<const Suspended>(one)}, memory); })) return true;
     return std::ranges::any_of(generator->variables, [&](const std::optional<Object>& variable) {
       return variable && shows(*variable, memory);
     });

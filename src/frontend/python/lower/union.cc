@@ -115,13 +115,11 @@ Object Lowering::Union::unite(const std::vector<Object>& objects) {
   return first;
 }
 
-// One that stands elsewhere on each path may not be asked for items any more.
 Object Lowering::Union::suspended(const std::vector<Object>& objects) {
   const Suspended& first = *objects[0].suspended();
-  Suspended united{.closure = first.closure, .block = first.block, .variables = {}};
-  for (const Object& o : objects) {
-    if (o.suspended()->block != first.block) united.block = Suspended::kUnknown;
-  }
+  Suspended united{.closure = first.closure, .block = first.block, .variables = {}, .several = {}, .which = nullptr};
+  const bool is_one = std::ranges::all_of(objects, [&](const Object& o) { return o.suspended()->block == first.block; });
+  if (!is_one || first.block == Suspended::kSeveral) return at_several_blocks(objects);
   for (size_t i = 0; i < first.variables.size() && united.block >= 0; ++i) {
     std::vector<Object> at_i;
     for (const Object& o : objects) {
@@ -132,6 +130,75 @@ Object Lowering::Union::suspended(const std::vector<Object>& objects) {
     is_list = was_list;
   }
   return {std::make_shared<const Suspended>(std::move(united))};
+}
+
+// One that stands elsewhere on each path. On a path that leads to one block, the variables of the others are anything of their kind. Where there is
+// nothing of that kind, it may not be asked for items any more.
+Object Lowering::Union::at_several_blocks(const std::vector<Object>& objects) {
+  const std::shared_ptr<const Closure>& closure = objects[0].suspended()->closure;
+  const Object unknown{std::make_shared<const Suspended>(Suspended{closure, Suspended::kUnknown, {}, {}, nullptr})};
+  std::vector<std::map<int, const Suspended*>> places;  // of each object
+  std::set<int> blocks;
+  std::vector<Object> numbers;
+  for (const Object& o : objects) {
+    const Suspended& own = *o.suspended();
+    if (own.block == Suspended::kUnknown) return unknown;
+    std::map<int, const Suspended*>& at = places.emplace_back();
+    for (const Suspended& one : own.several) at[one.block] = &one;
+    if (own.block != Suspended::kSeveral) at[own.block] = &own;
+    for (const auto& [block, one] : at) blocks.insert(block);
+    numbers.push_back(own.which ? *own.which : make_integer(own.block));
+  }
+  Suspended united{.closure = closure, .block = Suspended::kSeveral, .variables = {}, .several = {}, .which = nullptr};
+  const bool was_list = std::exchange(is_list, false);
+  for (const int block : blocks) {
+    Suspended one{.closure = closure, .block = block, .variables = {}, .several = {}, .which = nullptr};
+    const auto holder = std::ranges::find_if(places, [&](const auto& at) { return at.contains(block); });
+    const std::vector<std::optional<Object>>& known = holder->at(block)->variables;
+    for (size_t i = 0; i < known.size(); ++i) {
+      std::vector<Object> at_i;
+      bool lives = true;
+      for (const auto& at : places) {
+        const auto own = at.find(block);
+        std::optional<Object> value = own != at.end() ? own->second->variables[i] : std::nullopt;
+        if (own == at.end() && known[i]) value = placeholder(*known[i]);
+        if (own == at.end() && known[i] && !value) return unknown;
+        lives = lives && value;
+        if (value) at_i.push_back(std::move(*value));
+      }
+      one.variables.push_back(lives ? std::optional(unite(at_i)) : std::nullopt);
+    }
+    united.several.push_back(std::move(one));
+  }
+  united.which = std::make_shared<const Object>(unite(numbers));
+  is_list = was_list;
+  return {std::make_shared<const Suspended>(std::move(united))};
+}
+
+// What may stand for an object on a path where nobody reads it; empty: nothing is there.
+std::optional<Object> Lowering::Union::placeholder(const Object& like) const {
+  if (Emitter::is_number(like) && like.is<Array>()) {
+    const DType dtype = emit_.dtype(like);
+    return dtype == DType::Bool ? Object{Constant{false}} : dtype == DType::F64 ? Object{Constant{0.0}} : make_integer(0);
+  }
+  const bool is_scalar = like.is<Array>() && !is_sequence(like) && like.as<Array>()->node->type()->has_rank() && emit_.rank(like.as<Array>()->node) == 0;
+  if (is_scalar) return Object{Array{emit_.tensor(make_integer(0), emit_.dtype(like))}};
+  if (const auto* array = like.as<Array>()) return is_visible(array->node, graph_) ? std::optional(like) : std::nullopt;
+  auto of_parts = [&](const Items& items) -> std::shared_ptr<const Items> {
+    Items made{.items = {}, .names = items.names, .type = items.type};
+    for (const Object& item : items.items) {
+      std::optional<Object> part = placeholder(item);
+      if (!part) return nullptr;
+      made.items.push_back(std::move(*part));
+    }
+    return std::make_shared<const Items>(std::move(made));
+  };
+  const auto* iterable = like.as<Iterable>();
+  const auto* slice = like.as<SliceObject>();
+  if (!like.tuple() && !iterable && !slice) return like;
+  const std::shared_ptr<const Items> made = of_parts(iterable ? *iterable->parts : slice ? *slice->parts : *like.tuple());
+  if (!made) return std::nullopt;
+  return iterable ? Object{Iterable{iterable->kind, made}} : slice ? Object{SliceObject{made}} : Object{made};
 }
 
 Object Lowering::Union::leaf(const std::vector<Object>& objects, const Type* type, bool is_number) {

@@ -28,6 +28,8 @@ class Lowering::Union {
   Object leaf(const std::vector<Object>& objects, const ir::Type* type, bool is_number);
   bool agree(const std::vector<Object>& objects) const;
   Object suspended(const std::vector<Object>& objects);
+  Object at_several_blocks(const std::vector<Object>& objects);
+  std::optional<Object> placeholder(const Object& like) const;
   Object number_or_tensor(const std::vector<Object>& objects);
   Object sequence(const std::vector<Object>& objects);
   const ir::Type* item_type(const Object& item, const std::vector<Object>& objects);
