@@ -18,6 +18,7 @@
 
 #include "anfora/error.h"
 #include "support/cancellation.h"
+#include "support/processors.h"
 
 // ThreadSanitizer does not see how oneTBB, which is not compiled for it, hands work to a thread and waits for it: these tell it.
 #ifdef __SANITIZE_THREAD__
@@ -52,7 +53,7 @@ tbb::task_arena& arena_of(int threads) {
   static auto& arenas = *new Arenas(static_cast<size_t>(tbb::info::default_concurrency()) + 1);
   std::atomic<tbb::task_arena*>& arena = arenas[static_cast<size_t>(threads)];
   if (tbb::task_arena* made = arena.load(std::memory_order_acquire)) return *made;
-  auto made = std::make_unique<tbb::task_arena>(threads > 0 ? threads : int{tbb::task_arena::automatic});
+  auto made = std::make_unique<tbb::task_arena>(threads);
   tbb::task_arena* other = nullptr;
   return arena.compare_exchange_strong(other, made.get()) ? *made.release() : *other;
 }
@@ -144,7 +145,7 @@ void with_threads(int threads, void* state, void (*body)(void* state)) {
   // More than there are CPUs would only be asked for, and told about on standard error.
   const int most = tbb::info::default_concurrency();
   on_threads([&] {
-    const CallersArena arena(std::clamp(threads, 0, most));
+    const CallersArena arena(std::clamp(threads > 0 ? threads : usable_processors(), 1, most));
     (*arena).execute(work);
   });
 }

@@ -19,7 +19,7 @@ void parallel_ranges(int64_t count, int64_t grain, void* state, RangeBody body);
 void with_threads(int threads, void* state, void (*body)(void* state));
 }  // namespace detail
 
-// Calls body(), in which parallel_for() and oneDNN use `threads` threads, the calling one among them; 0: one a CPU.
+// Calls body(), in which parallel_for() and oneDNN use `threads` threads, the calling one among them; 0: usable_processors().
 // An exception is rethrown here.
 template <class Body>
 void with_threads(int threads, Body&& body) {
