@@ -41,7 +41,7 @@ std::optional<RecurrentLayer> read_recurrent_layer(const KernelData& data) {
   for (size_t i : {kX, kW, kR}) {
     if (data.input(i).dtype != DType::F32 || (i != kX && !data.input(i).constant.defined())) return std::nullopt;
   }
-  if (data.input(kBias).present && !data.input(kBias).constant.defined()) return std::nullopt;
+  if (data.input(kBiases).present && !data.input(kBiases).constant.defined()) return std::nullopt;
   if (data.input(kLengths).present || data.input(kPeepholes).present) return std::nullopt;
   if (attributes.has("clip") || attributes.get_int("layout", 0) != 0 || attributes.get_int("input_forget", 0) != 0) return std::nullopt;
   RecurrentLayer layer{.reverse = attributes.get_string("direction", "forward") == "reverse"};

@@ -8,7 +8,7 @@
 
 namespace anfora::kernels {
 
-enum RecurrentInput : size_t { kX, kW, kR, kBias, kLengths, kInitialH, kInitialC, kPeepholes };
+enum RecurrentInput : size_t { kX, kW, kR, kBiases, kLengths, kInitialH, kInitialC, kPeepholes };
 
 struct RecurrentLayer {
   enum class Cell : uint8_t { Vanilla, Lstm, Gru, ResetAfterGru };  // the last: linear_before_reset

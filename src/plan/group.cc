@@ -148,11 +148,13 @@ double flops_per_element(const ir::Graph& function) {
   double flops = 0, elements = 1;
   for (const Apply* node : topological_order(function)) {
     if (node->primitive() != Primitive::Operation) continue;
+    const auto iterated = analysis::group_space(*node);
+    if (!iterated) continue;  // reads a part of an operand in place
     std::vector<const Type*> inputs;
     for (const Use& use : node->operands()) inputs.push_back(sized(use.node->type()));
     const Type* output = sized(node->type());
     flops += analysis::flops_of(context, node->op(), node->attributes(), inputs, std::span(&output, 1));
-    const Type* space = sized(analysis::group_space(*node)->type);
+    const Type* space = sized(iterated->type);
     double own = 1;
     for (Dim dim : space->dims()) own *= static_cast<double>(dim.constant());
     elements = std::max(elements, own);

@@ -127,7 +127,7 @@ class RecurrentKernel : public PreparedKernel {
     const Shape &w = data.input(kW).constant.shape(), &r = data.input(kR).constant.shape();
     if (w.size() != 3 || r.size() != 3 || r[2] == 0 || w[2] == 0 || r[0] != w[0]) return false;
     const int64_t width = layer.gates() * r[2];
-    const InputDescription& bias = data.input(kBias);
+    const InputDescription& bias = data.input(kBiases);
     return w[1] == width && r[1] == width && (!bias.present || bias.constant.shape() == Shape{w[0], 2 * width});
   }
 
@@ -397,7 +397,7 @@ class RecurrentKernel : public PreparedKernel {
 
   // What ONNX adds to the products by W and by R is added to the former, but for what the reset gate scales.
   void add_biases() {
-    const Tensor& given = data_.input(kBias).constant;
+    const Tensor& given = data_.input(kBiases).constant;
     const int64_t width = gates() * hidden_;
     const bool is_apart = layer_.cell == Cell::ResetAfterGru;
     if (is_apart) reset_bias_.assign(static_cast<size_t>(directions_ * hidden_), 0.0f);

@@ -96,7 +96,7 @@ class Recurrent : public ShapedKernel {
     if (w.dim(1) != width || r.dim(0) != sizes.directions || r.dim(1) != width || element_count(x) == 0) return nullptr;
     const Shape state{sizes.directions, sizes.batch, sizes.hidden};
     auto present = [&](size_t i) { return i < shapes.size() && shapes[i].has_value(); };
-    if (present(kBias) && *shapes[kBias] != Shape{sizes.directions, 2 * width}) return nullptr;
+    if (present(kBiases) && *shapes[kBiases] != Shape{sizes.directions, 2 * width}) return nullptr;
     if (present(kInitialH) && *shapes[kInitialH] != state) return nullptr;
     if (present(kInitialC) && *shapes[kInitialC] != state) return nullptr;
     if (layer_.cell == Cell::Lstm && present(kInitialC) != present(kInitialH)) return nullptr;
@@ -205,7 +205,7 @@ class Recurrent : public ShapedKernel {
     memory result = owned(desc);
     float* to = static_cast<float*>(result.get_data_handle());
     std::fill_n(to, biases_of(layer_) * hidden, 0.0f);
-    const Tensor* given = constant(kBias);
+    const Tensor* given = constant(kBiases);
     if (!given) return result;
     const int64_t gates = layer_.gates();
     const float* of_inputs = given->data<float>().data() + d * 2 * gates * hidden;
