@@ -170,7 +170,7 @@ std::optional<ConvolutionRows::Lines> ConvolutionRows::lines() const {
   if (window_.rank() != 2 || window_.axes.back().dilation != 1) return std::nullopt;
   const WindowAxis &down = window_.axes[0], &across = window_.axes[1];
   auto sees_padding = [](const WindowAxis& axis) { return axis.start(0) < 0 || axis.start(axis.output - 1) + axis.reach() > axis.input; };
-  Lines lines{.count = down.kernel, .steps = across.kernel * channels_, .pixel = across.stride * channels_, .rows = down.output, .step = down.stride, .reach = down.reach()};
+  Lines lines{.steps = across.kernel * channels_, .pixel = across.stride * channels_, .rows = down.output, .step = down.stride, .reach = down.reach()};
   lines.is_extended = sees_padding(down) || sees_padding(across);
   lines.pitch = (lines.is_extended ? extent(across) : across.input) * channels_;
   lines.image_lines = lines.is_extended ? extent(down) : down.input;
@@ -182,20 +182,30 @@ int64_t ConvolutionRows::first_window() const {
   return (window_.axes[0].start(0) * window_.axes[1].input + window_.axes[1].start(0)) * channels_;
 }
 
-void ConvolutionRows::extend(const float* x, int64_t first, int64_t count, float* to) const {
-  const WindowAxis &down = window_.axes[0], &across = window_.axes[1];
-  const int64_t width = extent(across) * channels_, height = extent(down);
-  const int64_t before = std::clamp<int64_t>(-across.start(0), 0, extent(across)), end = std::clamp<int64_t>(across.input - across.start(0), before, extent(across));
-  for (int64_t line = first; line < first + count; ++line, to += width) {
-    const int64_t place = line % height + down.start(0);
-    if (place < 0 || place >= down.input) {
-      std::fill_n(to, width, 0.0f);
-      continue;
-    }
-    const float* from = x + ((line / height * down.input + place) * across.input + across.start(0) + before) * channels_;
-    float* const inside = std::fill_n(to, before * channels_, 0.0f);
-    std::fill(std::copy_n(from, (end - before) * channels_, inside), to + width, 0.0f);
+template <class Fill, class Copy>
+void ConvolutionRows::walk_line(int64_t line, const Fill& fill, const Copy& copy) const {
+  const WindowAxis& last = window_.axes.back();
+  const int64_t before = std::clamp<int64_t>(-last.start(0), 0, pixels_of_line()),
+                end = std::clamp<int64_t>(last.input - last.start(0), before, pixels_of_line());
+  int64_t from = 0, size = 1;  // `from`: the line of x
+  bool is_inside = true;
+  for (size_t axis = window_.rank() - 1; axis-- > 0;) {
+    const WindowAxis& of = window_.axes[axis];
+    const int64_t place = line % extent(of) + of.start(0);
+    is_inside = is_inside && place >= 0 && place < of.input;
+    from += place * size;
+    line /= extent(of), size *= of.input;
   }
+  from += line * size;
+  if (!is_inside) return fill(pixels_of_line() * channels_);
+  fill(before * channels_);
+  copy((from * last.input + last.start(0) + before) * channels_, (end - before) * channels_);
+  fill((pixels_of_line() - end) * channels_);
+}
+
+void ConvolutionRows::extend(const float* x, int64_t first, int64_t count, float* to) const {
+  for (int64_t line = first; line < first + count; ++line)
+    walk_line(line, [&](int64_t elements) { to = std::fill_n(to, elements, 0.0f); }, [&](int64_t from, int64_t elements) { to = std::copy_n(x + from, elements, to); });
 }
 
 int64_t ConvolutionRows::extended_parts() const {
@@ -209,32 +219,18 @@ int64_t ConvolutionRows::extended_parts() const {
 
 void ConvolutionRows::extend(const IntegerOperands& integers, const std::byte* x, int32_t padding, void* to) const {
   const int64_t width = pixels_of_line() * channels_, lines = extended_parts() / width;
-  const WindowAxis& last = window_.axes.back();
-  const int64_t before = std::clamp<int64_t>(-last.start(0), 0, pixels_of_line()),
-                end = std::clamp<int64_t>(last.input - last.start(0), before, pixels_of_line());
   constexpr int64_t kWork = 1 << 16;
   parallel_for(lines, grain_of(kWork, width), [&](int64_t first_line, int64_t end_line) {
-    for (int64_t line = first_line; line < end_line; ++line) {
-      int64_t from = 0, left = line, size = 1;  // `from`: the line of x
-      bool is_inside = true;
-      for (size_t axis = window_.rank() - 1; axis-- > 0;) {
-        const WindowAxis& of = window_.axes[axis];
-        const int64_t place = left % extent(of) + of.start(0);
-        is_inside = is_inside && place >= 0 && place < of.input;
-        from += place * size;
-        left /= extent(of), size *= of.input;
-      }
-      from += left * size;
-      const int64_t at = line * width;
-      if (!is_inside) {
-        integers.fill(padding, width, to, at);
-        continue;
-      }
-      integers.fill(padding, before * channels_, to, at);
-      const std::byte* pixels = x + (from * last.input + last.start(0) + before) * channels_;
-      integers.pack(pixels, (end - before) * channels_, 1, to, at + before * channels_);
-      integers.fill(padding, (pixels_of_line() - end) * channels_, to, at + end * channels_);
-    }
+    int64_t at = first_line * width;  // in parts
+    const auto fill = [&](int64_t count) {
+      integers.fill(padding, count, to, at);
+      at += count;
+    };
+    const auto copy = [&](int64_t from, int64_t count) {
+      integers.pack(x + from, count, 1, to, at);
+      at += count;
+    };
+    for (int64_t line = first_line; line < end_line; ++line) walk_line(line, fill, copy);
   });
 }
 

@@ -37,7 +37,7 @@ class ConvolutionRows {
 
   // How windows of two axes lie in an image: each as lines of `steps` elements side by side. Nothing for other windows.
   struct Lines {
-    int64_t count = 0, steps = 0;  // of a window
+    int64_t steps = 0;             // elements of a line of a window
     int64_t apart = 0;             // elements from one to the next
     int64_t pixel = 0;             // elements from a window to the next one of its row of y
     int64_t pitch = 0;             // elements of a line of the image
@@ -48,6 +48,8 @@ class ConvolutionRows {
 
     // The first line that row `row` of y sees, of all images.
     int64_t first_line(int64_t row) const { return row / rows * image_lines + row % rows * step; }
+    // Where step k of a window begins, a line's first one: of the window at a place of row `row` of y.
+    int64_t offset(int64_t row, int64_t place, int64_t k) const { return first_line(row) * pitch + place * pixel + k / steps * apart; }
   };
   std::optional<Lines> lines() const;
   // Lines [first, first + count) of all images with their padding, which is 0.
@@ -65,6 +67,9 @@ class ConvolutionRows {
   // Row `i` in runs: fill(count) for elements of padding, copy(from, count) for those of the input.
   template <class Fill, class Copy>
   void walk(int64_t i, const Fill& fill, const Copy& copy) const;
+  // The same of a line of the images with their padding.
+  template <class Fill, class Copy>
+  void walk_line(int64_t line, const Fill& fill, const Copy& copy) const;
   // Pixels of the last axis.
   int64_t pixels_of_line() const { return extent(window_.axes.back()); }
   static int64_t extent(const WindowAxis& axis) { return axis.start(axis.output - 1) - axis.start(0) + axis.reach(); }

@@ -426,8 +426,7 @@ class GeneratedProduct : public PreparedKernel {
         for (int64_t tile = first_tile; tile < last_tile; ++tile) {
           const int64_t row = plan.tiling.first_row(tile);
           const int rows = plan.tiling.rows_of(tile), at_once = layout_.code.panels_at_once(rows);
-          arguments[kA] = a + bytes(lines ? lines->first_line(plan.tiling.line_of(tile)) * lines->pitch + plan.tiling.first_row_of_line(tile) * lines->pixel + k / lines->steps * lines->apart
-                                          : row * a_stride + k);
+          arguments[kA] = a + bytes(lines ? lines->offset(plan.tiling.line_of(tile), plan.tiling.first_row_of_line(tile), k) : row * a_stride + k);
           arguments[kY] = y + (row * plan.y_stride + column) * y_bytes;
           arguments[kAddend0] = addends[0] + bytes(row * plan.addend_strides[0] + column);
           arguments[kAddend1] = addends[1] + bytes(row * plan.addend_strides[1] + column);

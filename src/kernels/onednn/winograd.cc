@@ -463,7 +463,7 @@ class Winograd : public ShapedKernel {
 
 std::unique_ptr<PreparedKernel> prepare_winograd(KernelData& data) {
   const AttributeSet& attributes = data.attributes;
-  if (attributes.get_int("channels_last", 0) == 0 || attributes.get_int("direct", 0) != 0) return nullptr;
+  if (attributes.get_int("channels_last", 0) == 0) return nullptr;
   if (data.input(0).dtype != DType::F32 || !data.input(1).constant.defined()) return nullptr;
   if (!generated::has_winograd_window(attributes, data.input(1).constant.shape())) return nullptr;
   return prepare_shaped<Winograd>(data);
