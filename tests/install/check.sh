@@ -42,7 +42,9 @@ expect 'output y: f32[1x3] 0.196758 0.311161 0.492081' "$scratch/example/example
 expect 'output positive: 3 0 5 2' "$scratch/example/operators" "$source/examples/models/scaled_add.ir" "$scratch/scaled_add.anf"
 
 # The libraries are of one version, or the loader says so.
-if ! nm -D --undefined-only "$(find "$scratch/moved" -name libanfora.so)" | grep -q "internals_of_$("$scratch/moved/bin/anfora" --version | grep -oE '[0-9]+\.[0-9]+\.[0-9]+' | head -1 | tr . _)"; then
+version=$("$scratch/moved/bin/anfora" --version | sed -n 's/^anfora //p')
+nm -D --undefined-only "$(find "$scratch/moved" -name libanfora.so)" >"$scratch/undefined"
+if ! grep -qF "internals_of_${version//./_}" "$scratch/undefined"; then
   echo "libanfora.so takes a libanfora_runtime.so of another version"
   exit 1
 fi
