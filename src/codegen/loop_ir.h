@@ -56,7 +56,7 @@ enum class Op : uint8_t {
   Offset,     // pointer, index → pointer; number: bytes of an element
   Load,       // pointer, stride of rows, mask? → tile; other lanes are 0. Of a mask: bytes, on where they are not 0. number: InMemory
   Store,      // pointer, stride of rows, tile, mask?; a mask as bytes of 0 and 1. number: InMemory, of which the sign does not matter
-  Prefetch,   // pointer
+  Prefetch,   // pointer: its line comes into the second-level cache
   Columns,    // index n → mask[1 x vectors x lanes]: the first n lanes
   Add,
   Subtract,

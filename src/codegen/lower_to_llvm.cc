@@ -319,9 +319,9 @@ class Lowering {
           break;
         }
         case Op::Prefetch:
-          // For reading, into all levels of the cache, of data.
+          // For reading, into the second-level cache, of data.
           b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
-                             {single(n.operands[0]), b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
+                             {single(n.operands[0]), b_.getInt32(0), b_.getInt32(2), b_.getInt32(1)});
           break;
         case Op::For: loop(value, n); break;
         case Op::If: choose(value, n); break;

@@ -41,8 +41,14 @@ class ProductBuilder {
                                                                  {"a_stride", Element::Index},
                                                                  {"panel_stride", Element::Index},
                                                                  {"lines", Element::Index},
-                                                                 {"line_stride", Element::Index}};
-    const int count = code.has_windows ? kProductArguments : code.takes_sizes() || code.has_few_bits() ? kWindowArguments : kFloatArguments;
+                                                                 {"line_stride", Element::Index},
+                                                                 {"ahead", Element::Pointer},
+                                                                 {"fetches", Element::Index},
+                                                                 {"lines_of_fetch", Element::Index}};
+    const int count = code.fetches_ahead                             ? kProductArguments
+                      : code.has_windows                             ? kWindowArguments
+                      : code.takes_sizes() || code.has_few_bits() ? kSizeArguments
+                                                                     : kFloatArguments;
     for (int i = 0; i < count; ++i)
       parameters_.push_back(b_.parameter(kParameters[i].name, kParameters[i].element));
   }
@@ -150,25 +156,45 @@ class ProductBuilder {
     std::vector<Value> first;
     for (Value number : numbers) first.push_back(b_.offset(parameters_[kB], panel_offset(number), weight_bytes()));
     const Value steps = code_.has_blocks() || code_.takes_sizes() ? parameters_[kSteps] : b_.integer(code_.depth);
-    if (!code_.has_windows) return sums_of_line(parameters_[kA], first, steps, tiles, initial);
+    const Value ahead = parameters_[kAhead];
+    if (!code_.has_windows) return sums_of_line(parameters_[kA], first, steps, ahead, tiles, initial);
     return b_.loop(0, parameters_[kLines], kUnroll, tiles, initial, [&](Value line, std::span<const Value> carried) {
       const Value weights = multiply(b_.multiply(line, steps), width);
       std::vector<Value> of_line;
       for (Value panel : first) of_line.push_back(b_.offset(panel, weights, weight_bytes()));
-      return sums_of_line(b_.offset(parameters_[kA], b_.multiply(line, parameters_[kLineStride])), of_line, steps, tiles, carried);
+      const Value of_ahead = code_.fetches_ahead ? after_fetches(ahead, b_.multiply(line, parameters_[kFetches])) : ahead;
+      return sums_of_line(b_.offset(parameters_[kA], b_.multiply(line, parameters_[kLineStride])), of_line, steps, of_ahead, tiles, carried);
     });
   }
 
   // Over `steps` elements of each row of A that lie side by side. `first`: the panels.
-  std::vector<Value> sums_of_line(Value a, std::span<const Value> first, Value steps, std::span<const Type> tiles, std::span<const Value> initial) {
+  std::vector<Value> sums_of_line(Value a, std::span<const Value> first, Value steps, Value ahead, std::span<const Type> tiles, std::span<const Value> initial) {
+    if (!code_.fetches_ahead) return sums_of_steps(a, first, kNone, steps, tiles, initial);
+    const Value fetches = parameters_[kFetches];
+    const std::vector<Value> so_far = b_.loop(0, fetches, kUnroll, tiles, initial, [&](Value i, std::span<const Value> carried) {
+      const Value from = after_fetches(ahead, i);
+      b_.loop(0, parameters_[kLinesOfFetch], [&](Value line) { b_.prefetch(b_.offset(from, multiply(line, kCacheLineBytes), 1)); });
+      return sums_of_steps(a, first, multiply(i, kStepsOfFetch), b_.integer(kStepsOfFetch), tiles, carried);
+    });
+    const Value done = multiply(fetches, kStepsOfFetch);
+    return sums_of_steps(a, first, done, b_.subtract(steps, done), tiles, so_far);
+  }
+
+  Value after_fetches(Value ahead, Value count) {
+    return b_.offset(ahead, multiply(b_.multiply(count, parameters_[kLinesOfFetch]), kCacheLineBytes), 1);
+  }
+
+  // The steps from number `begin` on; kNone: from the first.
+  std::vector<Value> sums_of_steps(Value a, std::span<const Value> first, Value begin, Value steps, std::span<const Type> tiles, std::span<const Value> initial) {
     const int64_t width = code_.panel_columns();
     const Value a_stride = code_.takes_sizes() ? parameters_[kAStride] : b_.integer(code_.a_stride);
-    return b_.loop(0, steps, kUnroll, tiles, initial, [&](Value k, std::span<const Value> carried) {
+    return b_.loop(0, steps, kUnroll, tiles, initial, [&](Value i, std::span<const Value> carried) {
+      const Value k = begin == kNone ? i : b_.add(begin, i);
       const Value column = b_.load({element(), rows_}, b_.offset(a, k), a_stride);
       std::vector<Value> next;
-      for (size_t i = 0; i < first.size(); ++i) {
-        const Value row = b_.load(row_type(element()), b_.offset(first[i], multiply(k, width), weight_bytes()), b_.integer(0), kNone, weights_in_memory());
-        next.push_back(multiply_add(column, row, carried[i]));
+      for (size_t p = 0; p < first.size(); ++p) {
+        const Value row = b_.load(row_type(element()), b_.offset(first[p], multiply(k, width), weight_bytes()), b_.integer(0), kNone, weights_in_memory());
+        next.push_back(multiply_add(column, row, carried[p]));
       }
       return next;
     });

@@ -64,6 +64,8 @@ std::string product_text(std::istringstream& words) {
       code.has_edge = true;
     else if (key == "factors")
       code.factors = value == "bytes" ? Factors::Bytes : Factors::Halves;
+    else if (key == "fetches")
+      code.fetches_ahead = true;
     else if (key == "windows")
       code.has_windows = code.has_open_sizes = true;
     else if (key == "zeros")

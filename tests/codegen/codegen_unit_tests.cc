@@ -29,7 +29,7 @@ TEST(Codegen, ProductsAreThoseOfTheEvaluator) {
   for (Isa isa : isas_here()) {
     const Tile tile = product_tile(isa, 768);
     for (int rows : {1, 2, 3, tile.rows}) {
-      for (int64_t depth : {1, 7}) {
+      for (int64_t depth : {int64_t{1}, int64_t{7}, 2 * kStepsOfFetch + 3}) {
         for (bool has_edge : {false, true}) {
           for (auto [activation, weights] : {std::pair(Activation::None, DType::F32), std::pair(Activation::Gelu, DType::F32),
                                              std::pair(Activation::None, DType::F16), std::pair(Activation::None, DType::BF16)}) {
@@ -43,7 +43,8 @@ TEST(Codegen, ProductsAreThoseOfTheEvaluator) {
                              .a_stride = depth + 2,
                              .has_edge = has_edge,
                              .weights = weights,
-                             .epilogue = {}};
+                             .epilogue = {},
+                             .fetches_ahead = depth > kStepsOfFetch};
             code.epilogue = {.scale = 0.5f, .addends = {Addend::Row, Addend::Tile}, .activation = activation};
             const int at_once = code.panels_at_once(rows);
             const int64_t width = code.panel_columns(), panels = at_once + 1,
@@ -56,6 +57,7 @@ TEST(Codegen, ProductsAreThoseOfTheEvaluator) {
             arguments[kYStride] = arguments[kAddend1Stride] = arguments[kColumns] = columns;
             arguments[kGroups] = panels / at_once, arguments[kRest] = panels % at_once;
             arguments[kAddend0] = address(c), arguments[kAddend1] = address(z);
+            arguments[kAhead] = address(b), arguments[kFetches] = depth / kStepsOfFetch, arguments[kLinesOfFetch] = 2;
             BothWays both{product_function(code, rows), isa, {}};
             for (const Tensor* tensor : {&a, &b, &c, &z})
               both.regions.push_back({static_cast<const float*>(tensor->raw()), static_cast<int64_t>(tensor->bytes() / sizeof(float))});

@@ -143,6 +143,30 @@ struct ProductPlan {
   }
 };
 
+// What the tiles of a panel fetch of the next one: each a part of it, a few lines of the cache at a time.
+class Fetches {
+ public:
+  Fetches() = default;
+  // `steps` of each of some lines of windows, from `next` on.
+  Fetches(int64_t next, int64_t steps, int64_t lines, const ProductCode& code, int64_t tiles)
+      : next_(next), bytes_(code.weight_bytes(steps * lines)), of_line_(steps / kStepsOfFetch) {
+    const int64_t of_all_tiles = of_line_ * lines * tiles;
+    if (of_all_tiles == 0) return;
+    lines_ = ceil_div(bytes_, kCacheLineBytes * of_all_tiles);
+    bytes_of_tile_ = of_line_ * lines * lines_ * kCacheLineBytes;
+  }
+
+  void give(int64_t tile, std::array<int64_t, kProductArguments>& arguments) const {
+    const int64_t begin = tile * bytes_of_tile_;
+    arguments[kAhead] = next_ + begin;
+    arguments[kFetches] = begin < bytes_ ? of_line_ : 0;
+    arguments[kLinesOfFetch] = lines_;
+  }
+
+ private:
+  int64_t next_ = 0, bytes_ = 0, of_line_ = 0, lines_ = 0, bytes_of_tile_ = 0;
+};
+
 class GeneratedProduct : public PreparedKernel {
  public:
   GeneratedProduct(KernelData& data, ProductAttributes attributes, ProductLayout layout, StridedOperand matrix)
@@ -392,6 +416,8 @@ class GeneratedProduct : public PreparedKernel {
     const bool dequantizes = dequantizes_before(plan);
     // Where there is one tile, all panels at once, and all of their depth, as nobody reads them again.
     const bool is_alone = last_tile - first_tile == 1 && !dequantizes;
+    // Few weights stay in the second-level cache from block to block.
+    const bool fetches_ahead = layout_.code.fetches_ahead && !is_alone && layout_.panels() * layout_.code.weight_bytes(layout_.code.depth) > second_level_cache() / 2;
     const int64_t together = is_alone ? count : 1, depth = layout_.code.depth,
                   block_depth = is_alone ? depth : layout_.code.block;
     const int64_t first_row = plan.tiling.first_row(first_tile);
@@ -423,6 +449,9 @@ class GeneratedProduct : public PreparedKernel {
           arguments[kScale] = address_of(scales_.raw()) + bytes(scales);
           arguments[kColumnZeros] = layout_.code.has_zeros ? address_of(zeros_.raw()) + scales : 0;
         }
+        Fetches fetches;
+        if (fetches_ahead && panel + 1 < layout_.panels())
+          fetches = Fetches(arguments[kB] + layout_.code.weight_bytes(depth), arguments[kSteps], lines ? arguments[kLines] : 1, layout_.code, last_tile - first_tile);
         for (int64_t tile = first_tile; tile < last_tile; ++tile) {
           const int64_t row = plan.tiling.first_row(tile);
           const int rows = plan.tiling.rows_of(tile), at_once = layout_.code.panels_at_once(rows);
@@ -432,6 +461,7 @@ class GeneratedProduct : public PreparedKernel {
           arguments[kAddend1] = addends[1] + bytes(row * plan.addend_strides[1] + column);
           arguments[kRowTerms] = of_integers[kRowTerms] + bytes(matrix * plan.rows + row);
           arguments[kSums] = address_of(sums.data() + ((panel - first_panel) * all_rows + row - first_row) * width);
+          fetches.give(tile - first_tile, arguments);
           arguments[kGroups] = together / at_once;
           arguments[kRest] = together % at_once;
           entry(dequantizes ? entry_of_dequantized(rows) : rows)(arguments.data());
@@ -576,6 +606,8 @@ bool prefers_generated_product(const KernelData& data) {
   const std::optional<ProductLayout> layout = lay_out_product(data, ProductAttributes(data));
   if (!layout) return false;
   if (data.op == kConvolution && has_winograd_window(data.attributes, data.input(1).constant.shape())) return false;
+  // oneDNN 3.2's products by AVX2 wait for weights from memory.
+  if (layout->code.isa == Isa::Avx2 && data.op != kConvolution) return true;
   const bool has_fast_epilogue = describe(layout->code.isa).has_fma && is_costly(layout->code.epilogue.activation);
   return has_fast_epilogue || element_count(*rows.shape) <= kFewRows * (layout->depth / layout->taps);
 }

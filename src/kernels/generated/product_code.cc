@@ -69,6 +69,7 @@ std::vector<int64_t> ProductCode::numbers() const {
   all.insert(all.end(), own.begin(), own.end());
   all.insert(all.end(), last.begin(), last.end());
   if (weights != DType::F32) all.push_back(static_cast<int64_t>(weights));
+  if (fetches_ahead) all.push_back(kStepsOfFetch);
   if (has_few_bits()) all.insert(all.end(), {scale_block, int64_t{has_zeros}});
   if (gather) {
     const std::vector<int64_t> of_gather = gather->numbers();

@@ -104,6 +104,9 @@ struct ProductCode {
   DType result = DType::F32;      // I8, U8: quantized behind the epilogue
   Epilogue epilogue;
   std::optional<GatherCode> gather;  // of floats: rows of A are gathered, tile by tile
+  // Whether an entry fetches weights of the next panel into the second-level cache meanwhile: where several tiles share a panel. The processor's own
+  // prefetching starts anew on each page, and in a model weights come from memory.
+  bool fetches_ahead = false;
 
   // The numbers that the machine code depends on, isa and factors first.
   std::vector<int64_t> numbers() const;
@@ -130,6 +133,10 @@ struct ProductCode {
     return std::clamp((has_few_bits() ? kSumsOfFewBits : kSumsInFlight) / (rows * tile.vectors), 1, kMost);
   }
 };
+
+// Steps over k between two fetches.
+inline constexpr int64_t kStepsOfFetch = 16;
+inline constexpr int64_t kCacheLineBytes = 64;
 
 // Among the entries, which have the numbers of their rows: the code that gathers rows.
 inline constexpr int kGatherEntry = 0;
@@ -168,8 +175,13 @@ enum ProductArgument : uint8_t {
   // Of windows only.
   kLines,       // each of kSteps
   kLineStride,  // elements of A from line to line
+  // With fetches_ahead: lines of the cache from kAhead on, so many in each of the first kFetches · kStepsOfFetch steps (of windows: of each line).
+  kAhead,
+  kFetches,
+  kLinesOfFetch,
   kProductArguments,
-  kWindowArguments = kLines,
+  kWindowArguments = kAhead,
+  kSizeArguments = kLines,
   kFloatArguments = kColumnTerms
 };
 

@@ -13,7 +13,7 @@ namespace anfora::kernels::generated {
 namespace {
 
 // Of the layout of code; another generator's is not taken.
-constexpr int64_t kCodeVersion = 5;
+constexpr int64_t kCodeVersion = 6;
 
 // Columns below which the last panel would be mostly empty. Nobody else computes products of integers fast.
 constexpr int64_t kFewestColumns = 16;
@@ -234,6 +234,9 @@ std::optional<ProductLayout> lay_out_product(const KernelData& data, const Produ
   code.a_stride = row_stride(code.depth, code.tile);
   code.has_windows = layout.taps > 1;
   if (code.has_windows) code.block = block_of_lines(layout.depth, data.input(1).constant.shape());
+  const InputDescription& rows = data.input(0);
+  const bool has_one_tile = data.op == "MatMul" && rows.is_static() && element_count(*rows.shape) <= code.tile.rows * layout.depth;
+  code.fetches_ahead = !code.has_few_bits() && !has_one_tile;
   // Where masks cost nothing, code that takes sizes has them always: so more layers share it.
   code.has_edge = layout.columns % code.panel_columns() != 0 || (code.takes_sizes() && describe(code.isa).has_masks);
   return layout;
