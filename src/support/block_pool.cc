@@ -27,6 +27,11 @@ size_t capacity_for(size_t bytes) {
   const size_t step = std::bit_floor(bytes) / 8;
   return (bytes + step - 1) / step * step;
 }
+// Capacities in order: 0 for kSmallestBlock.
+size_t index_of_capacity(size_t capacity) {
+  const size_t power = std::bit_floor(capacity);
+  return 8 * static_cast<size_t>(std::countr_zero(power) - std::countr_zero(kSmallestBlock)) + (capacity - power) / (power / 8);
+}
 
 }  // namespace
 
@@ -35,6 +40,7 @@ struct BlockPool::Block {
   size_t capacity;
   size_t number;  // in blocks_
   AlignedBytes memory;
+  Block* next = nullptr;  // that is free, and has the same capacity
   std::shared_ptr<Returns> returns{};  // of the pool that gave it away, if it is large
   alignas(std::max_align_t) std::byte reference_count[kReferenceCountBytes] = {};
 };
@@ -141,7 +147,6 @@ void BlockPool::own(Block& block) {
   block.number = blocks_.size();
   blocks_.push_back(&block);
   bytes_ += block.capacity;
-  free_.reserve(blocks_.capacity());  // giving back must not fail
 }
 
 void BlockPool::disown(Block& block) {
@@ -155,11 +160,9 @@ void BlockPool::disown(Block& block) {
 BlockPool::Block* BlockPool::take(size_t bytes) {
   const size_t wanted = capacity_for(bytes);
   Block* block = nullptr;
-  if (auto fits = std::ranges::lower_bound(free_, bytes, {}, &Block::capacity);
-      fits != free_.end() && (*fits)->capacity <= 2 * wanted) {
-    block = *fits;
-    free_.erase(fits);
-  } else {
+  const size_t last = std::min(index_of_capacity(2 * wanted), largest_free_);
+  for (size_t i = index_of_capacity(wanted); i <= last && !block; ++i) block = take_free(i);
+  if (!block) {
     std::unique_ptr<Block> made = wanted >= kLargeBlock ? returns_->take(bytes, 2 * wanted) : nullptr;
     if (!made) {
       make_room(wanted);
@@ -177,23 +180,34 @@ BlockPool::Block* BlockPool::take(size_t bytes) {
 
 void BlockPool::give_back(Block* block) {
   bytes_in_use_ -= block->capacity;
-  free_.insert(std::ranges::upper_bound(free_, block->capacity, {}, &Block::capacity), block);
+  const size_t i = index_of_capacity(block->capacity);
+  block->next = std::exchange(free_[i], block);
+  largest_free_ = std::max(largest_free_, i);
+}
+
+// Null: none is free.
+BlockPool::Block* BlockPool::take_free(size_t of) {
+  Block* block = free_[of];
+  if (block) free_[of] = std::exchange(block->next, nullptr);
+  return block;
 }
 
 void BlockPool::make_room(size_t bytes) {
   const size_t most = 2 * std::max(most_in_use_, bytes_in_use_ + bytes);
-  while (bytes_ + bytes > most && !free_.empty()) free_largest();
+  while (bytes_ + bytes > most && free_largest()) continue;
 }
 
-void BlockPool::free_largest() {
-  Block* block = free_.back();
-  free_.pop_back();
+bool BlockPool::free_largest() {
+  while (largest_free_ > 0 && !free_[largest_free_]) --largest_free_;
+  Block* block = take_free(largest_free_);
+  if (!block) return false;
   disown(*block);
   delete block;
+  return true;
 }
 
 void BlockPool::trim() {
-  while (!free_.empty()) free_largest();
+  while (free_largest()) continue;
   returns_->keep_at_most(0);
   most_in_use_ = bytes_in_use_;
 }

@@ -3,7 +3,8 @@
 // does, allocates nothing after a few times. Two blocks take turns for a value that a loop carries.
 //
 // A tensor gets the smallest free block that holds it, unless that is twice as large: small tensors that live long, such as those of
-// a sequence, would keep the blocks of large ones. Where there is none, free blocks make room for a new one, so that a pool has at
+// a sequence, would keep the blocks of large ones. Free blocks are in a list for each capacity, the last one given back in front, so that
+// taking and giving back are constant time however many a loop has left behind. Where there is none, free blocks make room for a new one, so that a pool has at
 // most twice of what was once in use at a time.
 //
 // What is given away leaves the pool. When its last handle goes, on whatever thread, a large block waits for the pool to take it again:
@@ -12,6 +13,7 @@
 // For one thread at a time, handles included, but for what was given away. A block holds its tensor's reference count as well.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -48,14 +50,17 @@ class BlockPool {
 
   Block* take(size_t bytes);
   void give_back(Block* block);
+  Block* take_free(size_t of);
   void own(Block& block);
   void disown(Block& block);
   void make_room(size_t bytes);
-  void free_largest();
+  bool free_largest();  // false: there is none
 
   std::vector<Block*> blocks_;  // all
-  std::vector<Block*> free_;    // of them, by capacity
-  size_t bytes_ = 0;            // of all blocks
+  static constexpr size_t kCapacities = 8 * 58;
+  std::array<Block*, kCapacities> free_{};  // by capacity, the first of a list
+  size_t largest_free_ = 0;                 // no list behind it has a block
+  size_t bytes_ = 0;                        // of all blocks
   size_t bytes_in_use_ = 0, most_in_use_ = 0;
   std::shared_ptr<Returns> returns_;
   size_t given_bytes_ = 0;  // in large blocks, since end_giving()

@@ -39,6 +39,20 @@ TEST(BlockPool, TakesTheSmallestThatFits) {
   EXPECT_NE(bytes(pool, 2'000).raw(), small);
 }
 
+TEST(BlockPool, TakesWhatCameBackLast) {
+  BlockPool pool;
+  std::vector<Tensor> kept;
+  for (int i = 0; i < 1000; ++i) kept.push_back(bytes(pool, i % 2 ? 60 : 100));
+  const void* memory[] = {kept[1].raw(), kept[3].raw()};
+  Tensor last = kept[3], before = kept[1];
+  kept.clear();
+  before = Tensor();
+  last = Tensor();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(bytes(pool, 60).raw(), memory[1]);
+  last = bytes(pool, 60);
+  EXPECT_EQ(bytes(pool, 60).raw(), memory[0]);
+}
+
 TEST(BlockPool, HasAtMostTwiceWhatWasOnceInUse) {
   BlockPool pool;
   for (int64_t size = 1; size < 10'000; ++size) bytes(pool, size);
