@@ -286,7 +286,7 @@ void Lowering::lower_turns(size_t header, State entry, bool peels) {
     emit_.set_place({at.closure.source, tree});
     set_state(entry);
     ir::Graph* graph = emit_.module().make_graph(name, entry.graph);
-    const std::vector<Leaf> leaves = begin_loop(graph, turns, changes);
+    const auto [leaves, merged] = begin_loop(graph, turns, changes);
     const State inside = here_;
     {
       const InRegion region(at, graph);
@@ -303,6 +303,7 @@ void Lowering::lower_turns(size_t header, State entry, bool peels) {
     std::vector<State> seen{entry};
     for (State& end : ends) {
       for (const auto& [id, content] : end.store) {
+        if (merged.contains(id)) continue;
         auto before = inside.store.find(id);
         const bool is_first_effect = id == 0 && before == inside.store.end();
         if (before == inside.store.end() ? !is_first_effect : !differs(before->second, content)) continue;
@@ -321,6 +322,8 @@ void Lowering::lower_turns(size_t header, State entry, bool peels) {
     if (is_again || !std::ranges::equal(leaves, joined, &Leaf::is_like)) {
       reopen(open);
       seen[0] = entry;
+      const bool has_functions = std::ranges::any_of(joined, [](const Leaf& leaf) { return !leaf.functions.empty(); });
+      if (has_functions) seen.insert(seen.end(), turns.begin() + 1, turns.end());
       turns = std::move(seen);
       continue;
     }

@@ -27,6 +27,7 @@ struct Lowering::Recursion {
 
 Object Lowering::call(const Object& callee, Arguments arguments) {
   if (const Closure* closure = callee.closure()) return call_closure(*closure, std::move(arguments));
+  if (const Choice* choice = callee.choice()) return call_choice(*choice, arguments);
   if (const auto* method = callee.as<Method>()) return call_method(*method, std::move(arguments));
   if (const auto* builtin = callee.as<Builtin>()) return call_builtin(builtin->name, std::move(arguments));
   if (const auto* derivative = callee.as<Derivative>()) return call_derivative(*derivative, std::move(arguments));
@@ -236,11 +237,11 @@ Object Lowering::call_recursive(const Closure& closure, std::vector<Local> local
   const State before = here_;
   const Emitter::Place place = emit_.place();
   auto types_of = [](const std::vector<Leaf>& leaves) {
-    std::vector<std::pair<const ir::Type*, bool>> types;
-    for (const Leaf& leaf : leaves) types.emplace_back(leaf.type, leaf.is_number);
+    std::vector<std::tuple<const ir::Type*, bool, std::vector<int64_t>>> types;
+    for (const Leaf& leaf : leaves) types.emplace_back(leaf.type, leaf.is_number, leaf.functions);
     return types;
   };
-  std::vector<std::pair<const ir::Type*, bool>> result_types;
+  decltype(types_of({})) result_types;
   constexpr int kMostAttempts = 16;
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
     recursion.graph = emit_.module().make_graph(closure.function->text("name"), before.graph);
@@ -318,7 +319,7 @@ Object Lowering::call_with(Recursion& recursion, const std::vector<Local>& local
   calls.push_back(locals);
   Union arguments(*this, here_.graph);
   unite_arguments(arguments, calls, cfg);
-  if (!std::ranges::equal(arguments.leaves, recursion.parameters, &Leaf::is_like)) {
+  if (!std::ranges::equal(recursion.parameters, arguments.leaves, &Leaf::is_like)) {
     recursion.is_again = true;
     recursion.arguments.push_back(calls.back());
   }

@@ -185,6 +185,14 @@ Object Lowering::chain(const Tree& e, size_t first, const Object& left) {
 Object Lowering::compare(Kind op, const Object& left, const Object& right) {
   if (op == Kind::Is || op == Kind::IsNot) {
     const bool is_same = left.is_none() || right.is_none() ? left.is_none() == right.is_none() : !differs(left, right);
+    for (const Object* object : {&left, &right}) {
+      if (!left.is_none() && !right.is_none() && object->is<Cell>() && frozen_cells_.contains(object->as<Cell>()->id))
+        emit_.fail(ErrorCode::Unsupported, fmt::format("whether this {} is another one is decided by the run", describe(*object)), "== compares items");
+    }
+    if ((left.choice() || right.choice()) && is_function(left) && is_function(right)) {
+      auto number = [&](const Object& function) { return function.choice() ? *function.choice()->which : make_integer(function_number(function)); };
+      return compare(op == Kind::Is ? Kind::Eq : Kind::NotEq, number(left), number(right));
+    }
     const bool are_numbers = Emitter::is_number(left) && Emitter::is_number(right);
     if (!is_same && are_numbers && (left.is<Array>() || right.is<Array>()) && describe(left) == describe(right)) {
       if (emit_.dtype(left) == DType::Bool) return emit_.compare(op == Kind::Is ? Kind::Eq : Kind::NotEq, left, right);

@@ -91,8 +91,7 @@ std::vector<Lowering::Leaf> Lowering::loop_leaves(ir::Graph* outside, std::span<
 }
 
 // The state at the beginning of a turn: what changes are the parameters of the loop's function.
-std::vector<Lowering::Leaf> Lowering::begin_loop(ir::Graph* graph, std::span<const State> turns,
-                                                 const Changes& changes) {
+Lowering::LoopStart Lowering::begin_loop(ir::Graph* graph, std::span<const State> turns, const Changes& changes) {
   Union all(*this, graph->parent());
   unite_turns(all, turns, changes);
   std::vector<Node*> parameters;
@@ -101,19 +100,38 @@ std::vector<Lowering::Leaf> Lowering::begin_loop(ir::Graph* graph, std::span<con
   State state = unite_turns(all, turns, changes);
   state.graph = graph;
   set_state(std::move(state));
-  return all.leaves;
+  return {all.leaves, all.merged()};
 }
 
 Lowering::State Lowering::unite_turns(Union& all, std::span<const State> turns, const Changes& changes) {
   State state = turns[0];
   all.is_forced = true;
+  std::set<size_t> others = cells_of_callers(&state);
+  for (size_t i = 0; i < state.locals.size(); ++i) {
+    if (state.locals[i].object && !(i < changes.slots.size() && changes.slots.test(i))) add_cells(*state.locals[i].object, &state, others);
+  }
+  for (size_t id : changes.cells) others.erase(id);
+  all.merge_cells(turns, std::move(others));
   for (size_t i = changes.slots.find_first(); i != Set::npos; i = changes.slots.find_next(i)) {
     state.locals[i].object = unite_slot(all, turns, i);
   }
   for (size_t id : changes.cells) {
     if (auto united = unite_cell(all, turns, id)) state.store[id] = std::move(*united);
   }
+  all.unite_contents(state);
   return state;
+}
+
+// The lists and dicts that the functions refer to which wait for what is lowered now.
+std::set<size_t> Lowering::cells_of_callers(const State* through) const {
+  std::set<size_t> cells;
+  for (const Activation* function : running_) {
+    for (const Local& local : function->saved) {
+      if (local.object) add_cells(*local.object, through, cells);
+    }
+    for (const auto& [name, captured] : function->closure.captured) add_cells({captured}, through, cells);
+  }
+  return cells;
 }
 
 // What a variable is in several states; none where it has no value in one of them.
@@ -150,9 +168,10 @@ std::optional<Object> Lowering::unite_cell(Union& all, std::span<const State> st
   }
   all.bound_at.clear();
   all.name = "a list or variable that others see";
-  all.is_list = true;
+  all.is_dict = dicts_.contains(id);
+  all.is_list = !all.is_dict;
   Object united = all.unite(objects);
-  all.is_list = false;
+  all.is_list = all.is_dict = false;
   return united;
 }
 
@@ -182,6 +201,7 @@ bool Lowering::differs(const Object& a, const Object& b) {
              return x.has_value() == y.has_value() && (!x || !differs(*x, *y));
            });
   }
+  if (const Choice* choice = a.choice()) return choice->numbers != b.choice()->numbers || differs(*choice->which, *b.choice()->which);
   if (const auto* dtype = a.as<DTypeObject>()) return dtype->dtype != b.as<DTypeObject>()->dtype;
   if (const auto* builtin = a.as<Builtin>()) return builtin->name != b.as<Builtin>()->name;
   if (const Closure* closure = a.closure()) return closure != b.closure();
@@ -254,6 +274,7 @@ void Lowering::join(ir::Graph* into, std::vector<State> edges) {
       if (auto united = unite_cell(union_, edges, id)) joined.store[id] = std::move(*united);
     }
     union_.is_forced = false;
+    union_.unite_contents(joined);
   };
   // The token of effects begins where one path has one.
   if (!raising.empty() || std::ranges::any_of(edges, [](const State& s) { return s.store.contains(0); })) {
@@ -263,6 +284,7 @@ void Lowering::join(ir::Graph* into, std::vector<State> edges) {
       state = std::move(here_);
     }
   }
+  union_.merge_cells(edges, cells_of_callers(nullptr));
   unite_all();
 
   std::vector<Node*> nodes;

@@ -12,6 +12,7 @@
 // Loops are lowered again where the types at their end widen those at their beginning, until both agree: the lattice has few levels.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -88,7 +89,11 @@ class Lowering {
     std::vector<Object> sources;  // one of each state
     const ir::Type* type = nullptr;
     bool is_number = false;
-    bool is_like(const Leaf& other) const { return type == other.type && is_number == other.is_number; }
+    std::vector<int64_t> functions;  // which of them a number may stand for
+    // Whether it may take what the other one takes.
+    bool is_like(const Leaf& other) const {
+      return type == other.type && is_number == other.is_number && std::ranges::includes(functions, other.functions);
+    }
   };
   class Union;
   struct Changes {  // in a loop
@@ -103,8 +108,14 @@ class Lowering {
   void lower_block(size_t block);
   void lower_loop(size_t header);
   std::vector<Leaf> loop_leaves(ir::Graph* outside, std::span<const State> turns, const Changes& changes);
-  std::vector<Leaf> begin_loop(ir::Graph* graph, std::span<const State> turns, const Changes& changes);
+  struct LoopStart {
+    std::vector<Leaf> leaves;
+    std::set<size_t> merged;  // lists and dicts that are other ones from turn to turn
+  };
+  LoopStart begin_loop(ir::Graph* graph, std::span<const State> turns, const Changes& changes);
   State unite_turns(Union& all, std::span<const State> turns, const Changes& changes);
+  void add_cells(const Object& object, const State* through, std::set<size_t>& cells) const;
+  std::set<size_t> cells_of_callers(const State* through) const;
   std::optional<Object> unite_slot(Union& all, std::span<const State> states, size_t slot) const;
   std::optional<Object> unite_cell(Union& all, std::span<const State> states, size_t id) const;
   static bool differs(const Object& a, const Object& b);
@@ -228,6 +239,9 @@ class Lowering {
   Object subscript(const Object& object, const Object& index);
   Object tensor_subscript(ir::Node* tensor, const Object& index);
   void require_adjacent(std::span<const Object> index);
+  static bool are_run_keys(const std::vector<Object>& pairs, const Object& key);
+  std::optional<Object> item_by_run_key(const std::vector<Object>& pairs, const Object& key);
+  Object function_at(std::vector<Object> functions, const Object& index);
   Object with_item(const Object& object, const Object& index, const Object& value);
   ir::Node* indexed(ir::Node* tensor, std::span<const Object> index);
   std::vector<Object> expanded_index(ir::Node* tensor, const Object& index);
@@ -237,6 +251,10 @@ class Lowering {
   // Calls, attributes and what is built in
   std::optional<Object> overload(const Live& callee, const Arguments& arguments);
   Object call_closure(const Closure& closure, Arguments arguments);
+  int64_t function_number(const Object& function);
+  Object call_choice(const Choice& choice, const Arguments& arguments, size_t first = 0);
+  Object item_by_number(const std::vector<Object>& numbers, const std::vector<Object>& items, const Object& number,
+                        const std::function<Object()>& otherwise, size_t first = 0);
   Object call_derivative(const Derivative& derivative, Arguments arguments);
   Object call_custom_gradient(const CustomGradient& custom, const Arguments& arguments);
   Object stop_gradient(const Object& tree);
@@ -309,6 +327,7 @@ class Lowering {
   const Closure* globals_of_ = nullptr;          // where no function is being lowered
   std::vector<State> dead_ends_;                 // paths that raise, in functions that do not return yet
   size_t next_cell_ = 1;
+  std::set<size_t> dicts_;  // those of the cells that are
   // Dicts and lists of Python's module collections, by cell.
   struct Collection {
     std::string type;                // "defaultdict"
@@ -320,6 +339,9 @@ class Lowering {
   std::map<const ir::Node*, std::vector<const ir::Node*>> joined_from_;
   std::set<const ir::Node*> callers_tensors_;
   std::set<size_t> callers_cells_;
+  // Lists and dicts that may be one and the same, or not, as the run goes: they keep their items.
+  std::set<size_t> frozen_cells_;
+  std::vector<Object> functions_;  // by number
 };
 
 }  // namespace anfora::python

@@ -37,6 +37,11 @@ const Closure* written_function(const Object& object) {
   return object.closure();
 }
 
+bool is_function(const Object& object) {
+  return object.closure() || object.choice() || object.is<Builtin>() || object.is<Method>() || object.is<Derivative>() ||
+         object.is<CustomGradient>();
+}
+
 bool is_known_number(const Object& object) {
   return object.constant<bool>() || object.constant<Integer>() || object.constant<double>();
 }
@@ -79,6 +84,7 @@ std::string describe(const Object& object) {
     return closure->function->is(Kind::Lambda) ? "a lambda"
                                                : fmt::format("function {}", closure->function->text("name"));
   }
+  if (object.choice()) return "a function that a run chooses";
   if (const auto* builtin = object.as<Builtin>()) return builtin->name;
   if (const auto* derivative = object.as<Derivative>()) return "the gradient of " + describe(*derivative->function);
   if (const auto* custom = object.as<CustomGradient>()) return describe(*custom->function);

@@ -108,6 +108,12 @@ struct Suspended {
   std::vector<Suspended> several;
   std::shared_ptr<const Object> which;
 };
+// One of several functions, as a run decides. Each function has a number in a program.
+struct Choice {
+  std::vector<int64_t> numbers;            // ascending
+  std::shared_ptr<const Items> functions;  // of these numbers
+  std::shared_ptr<const Object> which;     // the number of the one that it is
+};
 struct DTypeObject {
   DType dtype;
 };
@@ -128,7 +134,7 @@ struct Object {
   using Value = std::variant<Constant, Array, std::shared_ptr<const Items>, Cell, SliceObject, Iterable,
                              std::shared_ptr<const Closure>, Builtin, Method, DTypeObject, Derivative,
                              CustomGradient, std::shared_ptr<const Live>, SetObject, Generator,
-                             std::shared_ptr<const Suspended>>;
+                             std::shared_ptr<const Suspended>, std::shared_ptr<const Choice>>;
   Value value;
 
   template <class T>
@@ -155,6 +161,10 @@ struct Object {
     const auto* suspended = std::get_if<std::shared_ptr<const Suspended>>(&value);
     return suspended ? suspended->get() : nullptr;
   }
+  const Choice* choice() const {
+    const auto* choice = std::get_if<std::shared_ptr<const Choice>>(&value);
+    return choice ? choice->get() : nullptr;
+  }
   // The constant of that kind, or null.
   template <class T>
   const T* constant() const {
@@ -163,6 +173,9 @@ struct Object {
   }
   bool is_none() const { return constant<NoneValue>() != nullptr; }
 };
+
+// Whether a run may decide that it is this function and not another.
+bool is_function(const Object& object);
 
 // Of a tuple, named or not, null; of an instance of another class, what is the same for all of that class. These are never equal to tuples.
 const void* class_of(const Items& items);

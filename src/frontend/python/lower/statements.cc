@@ -28,6 +28,7 @@ const Object& Lowering::content(const Cell& cell) const {
 
 Object Lowering::make_cell(Cell::Kind kind, std::optional<Object> content) {
   const Cell cell{kind, next_cell_++};
+  if (kind == Cell::Kind::Dict) dicts_.insert(cell.id);
   if (content) here_.store[cell.id] = std::move(*content);
   return {cell};
 }
@@ -329,6 +330,11 @@ void Lowering::set_callers(const Object& object) {
 
 // What the caller has stays as it is, since a graph has no way to change it; that must not go unnoticed either.
 void Lowering::require_own(const Cell& cell) const {
+  if (frozen_cells_.contains(cell.id)) {
+    const std::string frozen = describe({cell});
+    emit_.fail(ErrorCode::Unsupported, fmt::format("this would change a {} that may be another variable's, too, as the run decides", frozen),
+               fmt::format("choose a copy, {}(…), where the paths part", frozen));
+  }
   if (!callers_cells_.contains(cell.id)) return;
   const std::string kind = describe({cell});
   emit_.fail(ErrorCode::Unsupported, fmt::format("this would change a {} that the caller holds", kind),

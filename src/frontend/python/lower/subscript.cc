@@ -45,6 +45,7 @@ Object Lowering::subscript(const Object& object, const Object& index) {
       for (size_t i = 0; i < pairs.size(); i += 2) {
         if (!differs(pairs[i], index)) return pairs[i + 1];
       }
+      if (auto found = item_by_run_key(pairs, index)) return *found;
       if (auto made = missing_item(object, index)) return *made;
       emit_.fail(
           ErrorCode::InvalidArgument,
@@ -58,7 +59,10 @@ Object Lowering::subscript(const Object& object, const Object& index) {
   }
   if (const Items* tuple = object.tuple()) {
     const auto* slice = index.as<SliceObject>();
-    if (!slice && !integer_of(index) && Emitter::is_numeric(index)) return item(object, index);
+    if (!slice && !integer_of(index) && Emitter::is_numeric(index)) {
+      const bool has_functions = !tuple->items.empty() && std::ranges::all_of(tuple->items, is_function);
+      return has_functions ? function_at(tuple->items, index) : item(object, index);
+    }
     if (!slice) return tuple->items[static_cast<size_t>(known_index(index, tuple->items.size()))];
     std::vector<Constant> positions, bounds;
     for (size_t i = 0; i < tuple->items.size(); ++i) positions.push_back({Integer(i)});
@@ -271,6 +275,14 @@ Object Lowering::with_item(const Object& object, const Object& index, const Obje
     const Object& held = content(*cell);
     if (cell->kind == Cell::Kind::Dict) {
       std::vector<Object> pairs = held.tuple()->items;
+      if (are_run_keys(pairs, index)) {
+        for (size_t i = 0; i < pairs.size(); i += 2) {
+          const Object old = pairs[i + 1];
+          pairs[i + 1] = choose(compare(Kind::Eq, index, pairs[i]), [&] { return value; }, [&] { return old; });
+        }
+        item_by_run_key(pairs, index);
+        return make_tuple(std::move(pairs));
+      }
       size_t at = 0;
       while (at < pairs.size() && differs(pairs[at], index)) at += 2;
       if (!index.is<Constant>() && !index.tuple())

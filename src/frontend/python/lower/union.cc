@@ -26,7 +26,16 @@ bool is_visible(const Node* node, const ir::Graph* graph) { return !node->graph(
 
 int number_level(DType dtype) { return dtype == DType::Bool ? 0 : dtype == DType::F64 ? 2 : 1; }
 
+DType promoted_number(DType number, DType tensor) {
+  const bool fits = number == DType::Bool || (number == DType::I64 && tensor != DType::Bool) ||
+                    (number == DType::F64 && is_float(tensor));
+  return fits ? tensor : number;
+}
+
+}  // namespace
+
 bool is_same(const Object& a, const Object& b) {
+  if (a.value.index() != b.value.index()) return false;
   if (const auto* cell = a.as<Cell>()) return *cell == *b.as<Cell>();
   if (const auto* generator = a.as<Generator>()) return *generator == *b.as<Generator>();
   if (const auto* builtin = a.as<Builtin>()) return builtin->name == b.as<Builtin>()->name;
@@ -43,14 +52,6 @@ bool is_same(const Object& a, const Object& b) {
   return false;
 }
 
-DType promoted_number(DType number, DType tensor) {
-  const bool fits = number == DType::Bool || (number == DType::I64 && tensor != DType::Bool) ||
-                    (number == DType::F64 && is_float(tensor));
-  return fits ? tensor : number;
-}
-
-}  // namespace
-
 bool is_sequence(const Object& object) {
   const auto* array = object.as<Array>();
   return array && array->node->type() && array->node->type()->kind() == ir::TypeKind::Sequence;
@@ -65,9 +66,14 @@ std::shared_ptr<const Items> Lowering::Union::parts(const std::vector<Object>& o
       if (items(o)->items.size() != items(objects[0])->items.size()) differ(objects);
       at_i.push_back(items(o)->items[i]);
     }
-    const bool was_list = std::exchange(is_list, false);
-    united.items.push_back(unite(at_i));
-    is_list = was_list;
+    const bool was_list = std::exchange(is_list, false), was_dict = std::exchange(is_dict, false);
+    if (was_dict && i % 2 == 0 && std::ranges::all_of(at_i, is_known_number)) {
+      if (!agree(at_i)) differ(objects);
+      united.items.push_back(at_i[0]);
+    } else {
+      united.items.push_back(unite(at_i));
+    }
+    is_list = was_list, is_dict = was_dict;
   }
   return std::make_shared<const Items>(std::move(united));
 }
@@ -79,7 +85,10 @@ Object Lowering::Union::unite(const std::vector<Object>& objects) {
   if (std::ranges::any_of(objects, is_sequence)) return sequence(objects);
   const bool same_kind =
       std::ranges::all_of(objects, [&](const Object& o) { return o.value.index() == first.value.index(); });
+  const bool is_one = std::ranges::all_of(objects, [&](const Object& o) { return is_same(first, o); });
+  if (!is_one && std::ranges::all_of(objects, is_function)) return first.closure() && same_kind ? closure(objects) : choice(objects);
   if (!same_kind) differ(objects);
+  if (first.is<Cell>()) return cell(objects);
   if (const auto* constant = first.as<Constant>()) {
     for (const Object& o : objects) {
       if (repr(*o.as<Constant>()) != repr(*constant)) differ(objects);
@@ -109,9 +118,7 @@ Object Lowering::Union::unite(const std::vector<Object>& objects) {
     const bool is_distinct = std::ranges::all_of(objects, [](const Object& o) { return o.as<SetObject>()->is_distinct; });
     return {SetObject{parts(objects, [](const Object& o) { return o.as<SetObject>()->items.get(); }), is_distinct}};
   }
-  for (const Object& o : objects) {
-    if (!is_same(first, o)) differ(objects);
-  }
+  if (!is_one) differ(objects);
   return first;
 }
 
@@ -263,18 +270,25 @@ Object Lowering::Union::sequence(const std::vector<Object>& objects) {
   if (!is_forced && std::ranges::all_of(objects, is_sequence) && agree(objects)) return objects[0];
   const Type* element = nullptr;
   bool are_numbers = true;
+  bool has_sequence = false;
   auto add = [&](const Type* type) {
+    const bool are_tuples = are_numbers && !has_sequence && element && element->rank() == 0 && type->rank() == 0;
+    if (are_tuples && type->dtype() != element->dtype()) {  // numbers, an int among floats
+      if (number_level(type->dtype()) > number_level(element->dtype())) element = type;
+      return;
+    }
     if (element && type->dtype() != element->dtype()) differ(objects);
     element = element ? joined_tensor(emit_.module().context(), element, type) : type;
   };
   for (const Object& o : objects) {
     if (is_sequence(o)) {
+      has_sequence = true;
       add(o.as<Array>()->node->type()->element());
       are_numbers = are_numbers && o.as<Array>()->is_number;
     } else if (o.tuple()) {
       for (const Object& item : o.tuple()->items) {
-        add(item_type(item, objects));
         are_numbers = are_numbers && Emitter::is_number(item);
+        add(item_type(item, objects));
       }
     } else {
       differ(objects);

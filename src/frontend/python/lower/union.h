@@ -17,8 +17,14 @@ class Lowering::Union {
   std::vector<const Tree*> bound_at;  // by state
   bool is_forced = false;             // every tensor and number is a leaf, also those that agree
   bool is_list = false;               // the content of a list, which is a sequence where its length differs
+  bool is_dict = false;               // the content of a dict, whose keys stay known
 
   Object unite(const std::vector<Object>& objects);
+  // Lists and dicts may be others in each of these states: they become new ones. `others`: those that something refers to which is not united.
+  void merge_cells(std::span<const State> states, std::set<size_t> others);
+  // The content of the new ones. Comes after all else is united.
+  void unite_contents(State& united);
+  std::set<size_t> merged() const;
   // Begins the second pass.
   void substitute(std::span<ir::Node* const> nodes);
 
@@ -30,6 +36,10 @@ class Lowering::Union {
   Object suspended(const std::vector<Object>& objects);
   Object at_several_blocks(const std::vector<Object>& objects);
   std::optional<Object> placeholder(const Object& like) const;
+  Object cell(const std::vector<Object>& objects);
+  void freeze(const std::vector<size_t>& ids);
+  Object closure(const std::vector<Object>& objects);
+  Object choice(const std::vector<Object>& objects);
   Object number_or_tensor(const std::vector<Object>& objects);
   Object sequence(const std::vector<Object>& objects);
   const ir::Type* item_type(const Object& item, const std::vector<Object>& objects);
@@ -41,7 +51,17 @@ class Lowering::Union {
   std::span<ir::Node* const> nodes_;
   size_t next_ = 0;
   bool has_nodes_ = false;
+
+  std::span<const State> states_;
+  std::set<size_t> others_;
+  std::map<std::pair<size_t, size_t>, std::vector<size_t>> united_with_;  // by state and cell: those of all states
+  std::map<std::vector<size_t>, Cell> merged_;
+  std::vector<std::vector<size_t>> merged_order_;
+  std::vector<size_t> kept_;  // cells that not all states have, of functions that a run chooses
 };
+
+// The same object, of those that the compiler tells by what they are and not by what is in them.
+bool is_same(const Object& a, const Object& b);
 
 // A list whose length a run decides; one of known length is a tuple in its cell.
 bool is_sequence(const Object& object);
