@@ -256,7 +256,7 @@ def _functions(file: str, text: str) -> dict[tuple[int, str], list[ast.FunctionD
 def _json_of(code: types.CodeType) -> str:
     lines = linecache.getlines(code.co_filename)
     if not lines:
-        raise UnsupportedError(f"there is no source of {code.co_name}()", location=code.co_filename,
+        raise UnsupportedError(f"there is no source of {code.co_name}() in {code.co_filename}",
                                hint="define it in a file, a notebook, or Python's interactive mode from 3.13 on")
     text = "".join(lines)
     nodes = _functions(code.co_filename, text).get((code.co_firstlineno, code.co_name), [])

@@ -211,7 +211,8 @@ class Importer : public python::FunctionCall {
                        : module == "tensor" ? python::find_tensor_method(name)
                                             : python::find_in_module(module, name))
         return *found;
-      throw Error(ErrorCode::Unsupported, fmt::format("{}.{} cannot be compiled", module, name));
+      throw Error(ErrorCode::Unsupported, fmt::format("{}.{} cannot be compiled", module, name))
+          .with_hint("docs/language.md lists what can; call it before, and pass what it gives");
     }
     if (kind == "dtype") return {python::DTypeObject{*dtype_from_name(nb::cast<std::string>(told[1]))}};
     return {std::shared_ptr<const python::Live>(live(std::move(value), path))};
@@ -406,7 +407,7 @@ class Importer : public python::FunctionCall {
     if (object == Py_None) return {Constant{python::NoneValue()}};
     if (object == Py_Ellipsis) return {Constant{python::EllipsisValue()}};
     if (PyBool_Check(object)) return {Constant{object == Py_True}};
-    if (PyLong_Check(object)) return {Constant{python::Integer(nb::cast<std::string>(nb::str(value)))}};
+    if (PyLong_Check(object)) return {Constant{python::Integer(nb::cast<std::string>(nb::str(nb::int_(value))))}};  // also of an enumeration
     if (PyFloat_Check(object)) return {Constant{PyFloat_AsDouble(object)}};
     return python::make_text(nb::cast<std::string>(value));
   }

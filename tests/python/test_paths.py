@@ -167,7 +167,35 @@ def counts(c: Any) -> Any:
     return d, d[(c + 6) % 3]
 
 
-FUNCTIONS = [new_lists, lists_of_two_lengths, ints_among_floats, new_dicts, chosen_list, two_names, nested_lists, two_functions, two_lambdas, one_text,
+def text_of_a_list(c: Any) -> Any:
+    signs = ["+", "-", "", "*"]
+    x = 3
+    for k in range(c + 5):
+        sign = signs[k % 4]
+        if sign == "+":
+            x += 2
+        elif sign != "-" and bool(sign):
+            x *= 3
+        elif not sign:
+            x -= 7
+    return x, signs[c + 1] in ("-", "*"), {"+": 1, "-": 2, "": 3, "*": 4}[signs[c + 1]], isinstance(signs[c], str)
+
+
+def matched_text(c: Any) -> Any:
+    match ["-", "+", "*"][c]:
+        case "+":
+            return 1
+        case "*":
+            return 2
+    return 3
+
+
+def get_by_a_number(c: Any) -> Any:
+    d = {1: 10, 2: 20}
+    return d.get(c, -1), c in d, d.get(c + 1, 0)
+
+
+FUNCTIONS = [text_of_a_list, matched_text, get_by_a_number, new_lists, lists_of_two_lengths, ints_among_floats, new_dicts, chosen_list, two_names, nested_lists, two_functions, two_lambdas, one_text,
              function_of_a_loop, table_of_functions, dict_of_functions, same_function, recursive_or_not, counts]
 LOOPS = [next_row, best_so_far, swapped_lists, next_state, sorted_or_shifted, functions_in_turn]
 
@@ -198,9 +226,31 @@ def identity(c: Any) -> Any:
     return best is a
 
 
+def key_of_a_run(c: Any) -> Any:
+    d = {(1, 0): 5}
+    d[(c, 0)] = 7
+    return d[(1, 0)]
+
+
+def get_by_a_tuple(c: Any) -> Any:
+    return {(1, 0): 5}.get((c, 0), 1)
+
+
+def popped_by_a_number(c: Any) -> Any:
+    d = {1: 5}
+    return d.pop(c, 3), len(d)
+
+
+def deleted_by_a_number(c: Any) -> Any:
+    d = {1: 5}
+    del d[c]
+    return len(d)
+
+
 @pytest.mark.parametrize("function, message", [
-    (changes_one_of_two, "would change a list that may be another variable's"), (changes_what_may_be_two, "would change a list that may be"),
-    (identity, "whether this list is another one")], ids=lambda value: getattr(value, "__name__", None))
+    (key_of_a_run, "the keys of a dict must be known"), (get_by_a_tuple, "the keys of a dict must be known"),
+    (popped_by_a_number, "the keys of a dict must be known"), (deleted_by_a_number, "the keys of a dict must be known"), (changes_one_of_two, "would change a list that may be another variable's"),
+    (changes_what_may_be_two, "would change a list that may be"), (identity, "whether this list is another one")], ids=lambda value: getattr(value, "__name__", None))
 def test_refused_path(function: Callable[..., Any], message: str) -> None:
     expect_refusal(function, message, 1)
 

@@ -93,7 +93,10 @@ Object Lowering::item(const Object& object, const Object& index) {
 
 // Of a value that is an instance of one of Python's own types, or numpy's, that type: "int", "numpy.ndarray"; else "".
 std::string Lowering::builtin_type_of(const Object& object) const {
-  if (const auto* array = object.as<Array>(); array && !array->is_number && array->node->type()->is_tensor()) return "numpy.ndarray";
+  if (const auto* array = object.as<Array>(); array && !array->is_number && array->node->type()->is_tensor()) {
+    const ir::Type* type = array->node->type();
+    return type->dtype() == DType::String && type->has_rank() && type->rank() == 0 ? "str" : "numpy.ndarray";
+  }
   if (const auto* cell = object.as<Cell>()) {
     if (auto collection = collections_.find(cell->id); collection != collections_.end()) return "collections." + collection->second.type;
   }
@@ -125,16 +128,6 @@ bool Lowering::is_instance(const Object& object, const Object& type) const {
   const bool is_dict = kind.starts_with("collections.") && kind != "collections.deque";
   return kind == name || (name == "dict" && is_dict);
 }
-
-namespace {
-
-// Whether a run decides nothing of it.
-bool is_known(const Object& object) {
-  if (const Items* tuple = object.tuple()) return std::ranges::all_of(tuple->items, is_known);
-  return !object.is<Array>();
-}
-
-}  // namespace
 
 Object Lowering::type_of(const Object& object) {
   if (object.is<SetObject>()) return {Builtin{"set"}};
@@ -232,7 +225,8 @@ Object Lowering::call_builtin(const std::string& name, Arguments arguments) {
   auto need = [&](size_t least, size_t most) {
     if (given.size() < least || given.size() > most) {
       emit_.fail(ErrorCode::InvalidArgument,
-                 fmt::format("{}() takes {} argument{}, {} are given", name, most, most == 1 ? "" : "s", given.size()));
+                 fmt::format("{}() takes {} argument{}, {} are given", name, most, most == 1 ? "" : "s", given.size()),
+               "others that CPython takes are not supported");
     }
   };
   auto keyword = [&](std::string_view key) -> const Object* {

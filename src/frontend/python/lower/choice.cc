@@ -1,6 +1,7 @@
 // Functions, and items of lists and dicts, of which a run decides which one is meant.
 #include <algorithm>
 
+#include "anfora/error.h"
 #include "frontend/python/lower/union.h"
 
 namespace anfora::python {
@@ -30,20 +31,29 @@ Object Lowering::item_by_number(const std::vector<Object>& numbers, const std::v
 
 // Whether only a run knows which of these keys it is.
 bool Lowering::are_run_keys(const std::vector<Object>& pairs, const Object& key) {
-  if (!Emitter::is_number(key) || is_known_number(key) || pairs.empty()) return false;
+  const auto* array = key.as<Array>();
+  if (!array || pairs.empty()) return false;
+  const ir::Type* type = array->node->type();
+  const bool is_text = type->is_tensor() && type->has_rank() && type->rank() == 0 && type->dtype() == DType::String;
+  if (!array->is_number && !is_text) return false;
   for (size_t i = 0; i < pairs.size(); i += 2) {
-    if (!is_known_number(pairs[i])) return false;
+    if (is_text ? !text_of(pairs[i]) : !is_known_number(pairs[i])) return false;
   }
   return true;
 }
 
-// Empty: the key is known, or the keys are no numbers.
-std::optional<Object> Lowering::item_by_run_key(const std::vector<Object>& pairs, const Object& key) {
-  if (!are_run_keys(pairs, key)) return std::nullopt;
-  require_uncaught("KeyError");
+// Empty: the compiler knows the key, or can compare it with none.
+std::optional<Object> Lowering::item_by_run_key(const std::vector<Object>& pairs, const Object& key, const std::function<Object()>& otherwise) {
+  if (is_known(key) || pairs.empty()) return std::nullopt;
+  if (!are_run_keys(pairs, key)) require_known_key(key);
   std::vector<Object> keys, items;
   for (size_t i = 0; i < pairs.size(); i += 2) keys.push_back(pairs[i]), items.push_back(pairs[i + 1]);
-  return item_by_number(keys, items, key, [&]() -> Object { raise("the dict has no such key, and a run cannot add one"); });
+  return item_by_number(keys, items, key, otherwise);
+}
+
+void Lowering::require_known_key(const Object& key) const {
+  if (is_known(key)) return;
+  emit_.fail(ErrorCode::Unsupported, "the keys of a dict must be known to the compiler", "a tensor takes the place of a dict with integers as keys");
 }
 
 Object Lowering::function_at(std::vector<Object> functions, const Object& index) {

@@ -35,7 +35,8 @@ Object Lowering::make_collection(const std::string& name, Arguments arguments) {
   std::vector<Object>& given = arguments.positional;
   auto need = [&](size_t least, size_t most) {
     if (given.size() >= least && given.size() <= most) return;
-    emit_.fail(ErrorCode::InvalidArgument, fmt::format("{}() takes {} arguments, {} are given", name, most, given.size()));
+    emit_.fail(ErrorCode::InvalidArgument, fmt::format("{}() takes {} arguments, {} are given", name, most, given.size()),
+               "others that CPython takes are not supported");
   };
   if (name == "namedtuple") {
     need(2, 2);

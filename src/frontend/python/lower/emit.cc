@@ -379,6 +379,12 @@ Object Emitter::compare(Kind kind, const Object& a, const Object& b) {
   if (a.is<Constant>() && b.is<Constant>()) {
     if (auto folded = python::compare(kind, *a.as<Constant>(), *b.as<Constant>())) return {Constant{*folded}};
   }
+  auto is_text = [&](const Object& o) { return text_of(o) || (o.is<Array>() && o.as<Array>()->node->type()->is_tensor() && dtype(o) == DType::String); };
+  if (is_text(a) && is_text(b) && (kind == Kind::Eq || kind == Kind::NotEq)) {  // one that a run chooses
+    Node* equal = op("Equal", {tensor(a), tensor(b)});
+    if (kind == Kind::NotEq) equal = op("Not", {equal});
+    return rank(equal) == 0 ? number(equal) : Object{Array{equal}};
+  }
   if (!is_numeric(a) || !is_numeric(b)) {
     if (kind == Kind::Eq || kind == Kind::NotEq)
       return {Constant{kind == Kind::NotEq}};  // what is of different kinds is not equal
@@ -444,6 +450,7 @@ Object Emitter::truth(const Object& object) {
   }
   if (!type->has_rank() || type->rank() > 0) node = op("Reshape", {node, integers(std::span<const int64_t>())});
   const DType dtype = type->dtype();
+  if (dtype == DType::String) return number(op("Not", {op("Equal", {node, module_.constant(Tensor::scalar(std::string()))})}));
   if (dtype != DType::Bool) node = op("Not", {op("Equal", {node, constant({Integer(0)}, dtype)})});
   return number(node);
 }

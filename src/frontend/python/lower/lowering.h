@@ -240,7 +240,8 @@ class Lowering {
   Object tensor_subscript(ir::Node* tensor, const Object& index);
   void require_adjacent(std::span<const Object> index);
   static bool are_run_keys(const std::vector<Object>& pairs, const Object& key);
-  std::optional<Object> item_by_run_key(const std::vector<Object>& pairs, const Object& key);
+  std::optional<Object> item_by_run_key(const std::vector<Object>& pairs, const Object& key, const std::function<Object()>& otherwise);
+  void require_known_key(const Object& key) const;
   Object function_at(std::vector<Object> functions, const Object& index);
   Object with_item(const Object& object, const Object& index, const Object& value);
   ir::Node* indexed(ir::Node* tensor, std::span<const Object> index);

@@ -161,7 +161,8 @@ Object Lowering::call_method(const Method& method, Arguments arguments) {
     const bool are_named = std::ranges::all_of(arguments.named, [&](const auto& entry) { return std::ranges::count(names, entry.first) > 0; });
     if (given.size() < least || given.size() > most || !are_named) {
       emit_.fail(ErrorCode::InvalidArgument,
-                 fmt::format("{}() takes {} argument{}", method.name, most, most == 1 ? "" : "s"));
+                 fmt::format("{}() takes {} argument{}", method.name, most, most == 1 ? "" : "s"),
+               "others that CPython takes are not supported");
     }
   };
   const Object none{Constant{NoneValue()}};
@@ -199,6 +200,8 @@ Object Lowering::call_method(const Method& method, Arguments arguments) {
     }
     if (method.name == "get" || method.name == "pop" || method.name == "setdefault") {
       need(1, 2);
+      if (method.name != "get") require_known_key(given[0]);
+      if (auto found = item_by_run_key(pairs, given[0], [&] { return given.size() > 1 ? given[1] : none; })) return *found;
       for (size_t i = 0; i < pairs.size(); i += 2) {
         if (differs(pairs[i], given[0])) continue;
         const Object value = pairs[i + 1];

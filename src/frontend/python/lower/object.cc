@@ -42,6 +42,12 @@ bool is_function(const Object& object) {
          object.is<CustomGradient>();
 }
 
+// Whether a run decides nothing of it.
+bool is_known(const Object& object) {
+  if (const Items* tuple = object.tuple()) return std::ranges::all_of(tuple->items, is_known);
+  return !object.is<Array>();
+}
+
 bool is_known_number(const Object& object) {
   return object.constant<bool>() || object.constant<Integer>() || object.constant<double>();
 }

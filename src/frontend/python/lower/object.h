@@ -194,6 +194,8 @@ const Closure* written_function(const Object& object);
 std::optional<std::string> text_of(const Object& object);
 // An int, or True or False as 1 and 0, where it fits 64 bits.
 std::optional<int64_t> integer_of(const Object& object);
+// Whether a run decides nothing of it.
+bool is_known(const Object& object);
 // Whether it is a number that the compiler knows: bool, int or float.
 bool is_known_number(const Object& object);
 

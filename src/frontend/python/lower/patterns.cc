@@ -27,7 +27,7 @@ Object Lowering::matches(const Tree& pattern, const Object& subject) {
     case Kind::MatchSingleton: return compare(Kind::Is, subject, make_constant(pattern.constant));
     case Kind::MatchValue: {
       const Object value = evaluate(*pattern.child("value"));
-      const bool are_texts = text_of(subject) && text_of(value);
+      const bool are_texts = (text_of(subject) || builtin_type_of(subject) == "str") && text_of(value);
       const bool are_numbers = Emitter::is_numeric(subject) && Emitter::is_numeric(value);
       if (!are_texts && !are_numbers && (text_of(value) || Emitter::is_number(value)) && !subject.live()) return never;
       return truth(compare(Kind::Eq, subject, value));

@@ -115,7 +115,8 @@ std::optional<Object> Lowering::call_set_method(const Object& set, const std::st
   auto as_set = [&](const Object& items) { return set_of(items) ? Object{*set_of(items)} : make_set(items_of(items)); };
   auto need = [&](size_t least, size_t most) {
     if (given.size() >= least && given.size() <= most) return;
-    emit_.fail(ErrorCode::InvalidArgument, fmt::format("{}() takes {} argument{}", name, most, most == 1 ? "" : "s"));
+    emit_.fail(ErrorCode::InvalidArgument, fmt::format("{}() takes {} argument{}", name, most, most == 1 ? "" : "s"),
+               "others that CPython takes are not supported");
   };
   struct Combination {
     std::string_view name, update;

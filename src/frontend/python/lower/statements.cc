@@ -188,6 +188,7 @@ void Lowering::remove(const Tree& target) {
   const std::vector<Object>& items = held.tuple()->items;
   std::vector<Object> kept;
   if (cell->kind == Cell::Kind::Dict) {
+    require_known_key(index);
     subscript(object, index);  // says that it is not there
     for (size_t i = 0; i < items.size(); i += 2) {
       if (differs(items[i], index)) kept.insert(kept.end(), {items[i], items[i + 1]});

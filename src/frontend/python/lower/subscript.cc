@@ -45,7 +45,11 @@ Object Lowering::subscript(const Object& object, const Object& index) {
       for (size_t i = 0; i < pairs.size(); i += 2) {
         if (!differs(pairs[i], index)) return pairs[i + 1];
       }
-      if (auto found = item_by_run_key(pairs, index)) return *found;
+      const auto missing = [&]() -> Object {
+        require_uncaught("KeyError");
+        raise("the dict has no such key, and a run cannot add one");
+      };
+      if (auto found = item_by_run_key(pairs, index, missing)) return *found;
       if (auto made = missing_item(object, index)) return *made;
       emit_.fail(
           ErrorCode::InvalidArgument,
@@ -280,14 +284,12 @@ Object Lowering::with_item(const Object& object, const Object& index, const Obje
           const Object old = pairs[i + 1];
           pairs[i + 1] = choose(compare(Kind::Eq, index, pairs[i]), [&] { return value; }, [&] { return old; });
         }
-        item_by_run_key(pairs, index);
+        subscript(object, index);  // a key that is not there is an error of the run
         return make_tuple(std::move(pairs));
       }
       size_t at = 0;
       while (at < pairs.size() && differs(pairs[at], index)) at += 2;
-      if (!index.is<Constant>() && !index.tuple())
-        emit_.fail(ErrorCode::Unsupported, "the keys of a dict must be known to the compiler",
-                   "a tensor takes the place of a dict with integers as keys");
+      require_known_key(index);
       if (at == pairs.size()) pairs.insert(pairs.end(), {index, value});
       pairs[at + 1] = value;
       return make_tuple(std::move(pairs));

@@ -257,6 +257,7 @@ Object Lowering::Union::number_or_tensor(const std::vector<Object>& objects) {
   }
   const Type* type = nullptr;
   for (const Object& o : objects) {
+    if (Emitter::is_number(o) && dtype == DType::String) differ(objects);
     if (Emitter::is_number(o) && promoted_number(emit_.dtype(o), dtype) != dtype) differ(objects);
     const auto* array = o.as<Array>();
     const Type* own =
