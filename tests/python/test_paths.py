@@ -32,7 +32,7 @@ def ints_among_floats(c: Any) -> Any:
 
 
 def new_dicts(c: Any) -> Any:
-    d = {"a": 1, "b": [c]} if c > 0 else {"a": 2, "b": [2 * c]}
+    d: Any = {"a": 1, "b": [c]} if c > 0 else {"a": 2, "b": [2 * c]}
     d["a"] += 1
     return d
 
@@ -86,7 +86,7 @@ def swapped_lists(n: Any) -> Any:
 
 
 def next_state(n: Any) -> Any:
-    state = {"a": 0, "b": [1, 2]}
+    state: Any = {"a": 0, "b": [1, 2]}
     for i in range(n):
         state = {"a": state["a"] + 1, "b": [state["b"][1], state["b"][0] + i]}
     return state
@@ -111,7 +111,7 @@ def two_functions(c: Any) -> Any:
 
 def two_lambdas(c: Any) -> Any:
     k = 2
-    f = (lambda x: x + k) if c > 0 else (lambda x: x * k)
+    f: Any = (lambda x: x + k) if c > 0 else (lambda x: x * k)
     k = 5
     return f(3)
 
@@ -132,7 +132,8 @@ def function_of_a_loop(c: Any) -> Any:
 
 
 def functions_in_turn(n: Any) -> Any:
-    first, second, third = times(2), (lambda x: x - 1), abs
+    functions: Any = times(2), (lambda x: x - 1), abs
+    first, second, third = functions
     for _ in range(n):
         first, second, third = second, third, first
     return first(-7), second(-7), third(-7)
@@ -156,7 +157,7 @@ def recursive_or_not(c: Any) -> Any:
     def doubled(v: Any) -> Any:
         return v if v > 10 else doubled(v * 2)
 
-    f = doubled if c > 1 else (lambda v: v)
+    f: Any = doubled if c > 1 else (lambda v: v)
     return f(1)
 
 
