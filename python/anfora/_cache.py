@@ -12,6 +12,7 @@ Environment: ANFORA_CACHE names the folder, else it is anfora in XDG_CACHE_HOME 
 from __future__ import annotations
 
 import contextlib
+import enum
 import hashlib
 import importlib
 import json
@@ -77,10 +78,11 @@ def find(key: str, fetch: Any, scope_of: Any, threads: int) -> Entry | None:
             written = json.loads(text)
             scopes: dict[int, Any] = {}
             guards = []
+            tokens = _Tokens()
             for i, (steps, expected) in enumerate(written["guards"]):
                 path = _path_from(steps, scopes)
                 value = fetch(path)
-                if _as_json(token(value)) != expected:
+                if _as_json(tokens.of(value)) != expected:
                     break
                 if expected[0] == "function":
                     scopes[i] = scope_of(value)
@@ -103,8 +105,9 @@ def keep(key: str, entry: Entry) -> None:
         return
     with contextlib.suppress(OSError, _NotKept, Error):
         functions = {id(_plain_function(value)): i for i, (_, value) in enumerate(entry.guards) if _plain_function(value)}
+        tokens = _Tokens()
         written = json.dumps({
-            "guards": [[_path_to(path, functions), token(value)] for path, value in entry.guards],
+            "guards": [[_path_to(path, functions), tokens.of(value)] for path, value in entry.guards],
             "inputs": [_path_to(path, functions) for path in entry.inputs],
             "result": _result_to(entry.result),
         })
@@ -160,6 +163,8 @@ def token(value: Any) -> list[Any]:
     function = _plain_function(value)
     if function is not None:
         return ["function", _digest(function.__code__)]
+    if isinstance(value, enum.Enum):
+        return ["member", *_name_of(type(value)), repr(value)]
     if value is None or value is ... or isinstance(value, (bool, int, float, str)):
         return ["value", type(value).__name__, repr(value)]
     if isinstance(value, tuple):
@@ -175,6 +180,17 @@ def token(value: Any) -> list[Any]:
     if hasattr(value, "__name__") and callable(value):
         return ["named", getattr(value, "__module__", None) or "", value.__name__]
     return ["object", type(value).__module__, type(value).__qualname__]  # what is read of it has guards of its own
+
+
+class _Tokens:
+    """Tokens of guards. Those of objects tell, too, which of them are one: a function may have asked that."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[int, int] = {}
+
+    def of(self, value: Any) -> list[Any]:
+        found = token(value)
+        return [*found, self._numbers.setdefault(id(value), len(self._numbers))] if found[0] == "object" else found
 
 
 def _plain_function(value: Any) -> types.FunctionType | None:

@@ -124,6 +124,41 @@ print(f.explain(), file=sys.stderr)
     assert run(folder, program, "9") == ("[2. 2. 2.]\n", [KEPT])
 
 
+def test_objects_are_told_apart(folder: pathlib.Path) -> None:
+    program = """
+import enum
+import sys
+import anfora
+
+
+class Colour(enum.Enum):
+    RED = 1
+    GREEN = 2
+
+
+class Thing:
+    pass
+
+
+def warmer(x, colour):
+    return x + 1 if colour is Colour.RED else x - 1
+
+
+def alike(x, one, other):
+    return x + 1 if one is other else x - 1
+
+
+a, b = Thing(), Thing()
+calls = [(warmer, Colour.RED), (warmer, Colour.GREEN), (alike, a, a), (alike, a, b)]
+for function, *things in calls:
+    compiled = anfora.jit(function)
+    print(compiled(3, *things))
+    print(compiled.explain(), file=sys.stderr)
+"""
+    assert run(folder, program) == ("4\n2\n4\n2\n", [MADE] * 4)
+    assert run(folder, program) == ("4\n2\n4\n2\n", [KEPT] * 4)
+
+
 def test_derivatives_are_told_apart(folder: pathlib.Path) -> None:
     program = """
 import anfora
