@@ -18,26 +18,6 @@ def every_way(function):
     yield lambda *arguments: np.asarray(function(*map(anfora.Tensor, arguments)))
 
 
-# Effects --------------------------------------------------------------------------------------------------------------
-
-
-def checked(x):
-    if x < 0:
-        raise ValueError("x is negative")
-    assert x < 10
-    return x ** 3
-
-
-def test_gradients_of_functions_that_check():
-    assert anfora.grad(checked)(2.0) == 12
-    assert anfora.grad(anfora.grad(checked))(2.0) == 12
-    assert anfora.jit(lambda x: anfora.grad(checked)(x) + x)(2.0) == 14
-    value, gradient = anfora.value_and_grad(lambda x: checked(x) * checked(2 * x))(1.0)
-    assert (value, gradient) == (8, 48)
-    with pytest.raises(anfora.Error, match="x is negative"):
-        anfora.grad(checked)(-1.0)
-
-
 # stop_gradient --------------------------------------------------------------------------------------------------------
 
 

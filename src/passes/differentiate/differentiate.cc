@@ -95,15 +95,11 @@ void Differentiation::run(size_t of) {
   walk(body);
   std::vector<Node*> all;
   for (const Use& use : kept->operands()) all.push_back(use.node);
-  // What happens before the result, such as an Assert, does before its gradients.
-  const Apply* result_of = kept->input(of)->as_apply();
-  Node* token = result_of && result_of->is("Depend") ? result_of->input(1) : nullptr;
   auto& names = module_.output_names();
   auto& declared = module_.metadata().output_types;
   for (size_t i : by) {
     Parameter* p = main.parameter(i);
     all.push_back(sensitivity_or_zero(body, p, 0));
-    if (token) all.back() = build_.apply(&main, "Depend", {all.back(), token});
     if (!names.empty()) names.push_back(name_of_gradient(names, *p));
     if (!declared.empty()) declared.push_back(nullptr);
   }
