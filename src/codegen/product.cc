@@ -156,7 +156,7 @@ class ProductBuilder {
     std::vector<Value> first;
     for (Value number : numbers) first.push_back(b_.offset(parameters_[kB], panel_offset(number), weight_bytes()));
     const Value steps = code_.has_blocks() || code_.takes_sizes() ? parameters_[kSteps] : b_.integer(code_.depth);
-    const Value ahead = parameters_[kAhead];
+    const Value ahead = code_.fetches_ahead ? parameters_[kAhead] : kNone;
     if (!code_.has_windows) return sums_of_line(parameters_[kA], first, steps, ahead, tiles, initial);
     return b_.loop(0, parameters_[kLines], kUnroll, tiles, initial, [&](Value line, std::span<const Value> carried) {
       const Value weights = multiply(b_.multiply(line, steps), width);
