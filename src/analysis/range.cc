@@ -47,6 +47,44 @@ ValueRange of_constant(const Tensor& t, const Type* type) {
   });
 }
 
+// What has the values of a node: of a parameter, the argument of the one application that its function has.
+struct Source {
+  const Node* node;
+  bool varies = false;  // it is differentiated by: what holds of its values has to hold of those close to them, too
+};
+
+Source argument_of(const Node* node) {
+  const Parameter* parameter = node->as_parameter();
+  if (!parameter || parameter->graph() == parameter->graph()->module().main()) return {nullptr};
+  const auto uses = parameter->graph()->value()->uses();
+  if (uses.empty() || std::next(uses.begin()) != uses.end() || (*uses.begin()).index() != 0) return {nullptr};
+  const Apply& user = *(*uses.begin()).user;
+  const size_t i = parameter->index();
+  if (user.primitive() == Primitive::Call) return {i + 1 < user.num_inputs() ? user.input(i + 1) : nullptr};
+  if (user.primitive() != Primitive::Operation || !user.op().calls) return {nullptr};
+  size_t first = 1;  // behind the functions
+  while (first < user.num_inputs() && constant_function(user.input(first))) ++first;
+  if (first + i >= user.num_inputs()) return {nullptr};
+  return {user.input(first + i), static_cast<int64_t>(i) < user.attributes().get_int("count", 0)};
+}
+
+Source source_of(const Node* node) {
+  constexpr int kMostFunctions = 64;  // around it; those that only use each other have no end
+  Source source{node};
+  for (int i = 0; i < kMostFunctions; ++i) {
+    const Source next = argument_of(source.node);
+    if (!next.node) return source;
+    source = {next.node, source.varies || next.varies};
+  }
+  return {node};
+}
+
+// Of values close to some in a range: they are finite where those are, and no more is known.
+ValueRange close_to(const ValueRange& range, const Type* type) {
+  if (range.may_be_nan || !range.is_finite() || !ops::holds_floats(type)) return ops::range_of_type(type);
+  return ops::finite_range(type);
+}
+
 }  // namespace
 
 // What an operator asks about one application, at some depth below the value in question.
@@ -65,6 +103,7 @@ void RangeAnalysis::visit_operands(const Node* node) {
   std::vector<std::pair<const Apply*, size_t>> stack;
   boost::unordered_flat_set<const Node*> seen;
   auto push = [&](const Node* next) {
+    if (next) next = source_of(next).node;
     const Apply* apply = next ? next->as_apply() : nullptr;
     const bool computes =
         apply && (apply->primitive() == Primitive::Operation || apply->primitive() == Primitive::TupleGetItem);
@@ -89,6 +128,10 @@ ValueRange* RangeAnalysis::find(const Node* node) {
 
 ValueRange RangeAnalysis::visit(const Node* node, int depth) {
   if (!node || !node->type()) return {};
+  if (const Source source = source_of(node); source.node != node) {
+    const ValueRange range = visit(source.node, depth);
+    return source.varies ? close_to(range, node->type()) : range;
+  }
   if (const ValueRange* known = find(node)) return *known;
   ValueRange result = ops::range_of_type(node->type());
   if (const Tensor* constant = constant_tensor(node)) {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <utility>
 
 #include "analysis/infer.h"
 #include "anfora/error.h"
@@ -61,17 +63,22 @@ void differentiate(Module& module, size_t of, std::vector<size_t> by, int64_t ch
   pipeline::optimize(module, how);
 }
 
+static int64_t num_gradients(const Module& module) {
+  int64_t count = 0;
+  for (const Graph* graph : module.graphs()) {
+    for (const Apply* node = graph->first_node(); node; node = node->next_in_graph()) count += node->is("Gradient");
+  }
+  return count;
+}
+
+// The innermost first: what is made of them is simplified before it is differentiated.
 void lower_gradients(Module& module) {
-  const bool has_gradients = std::ranges::any_of(module.graphs(), [](const Graph* graph) {
-    for (const Apply* node = graph->first_node(); node; node = node->next_in_graph()) {
-      if (node->is("Gradient")) return true;
-    }
-    return false;
-  });
-  if (!has_gradients) return;
   pipeline::OptimizeOptions how{.pipeline = &pipeline::kGradient};
   how.passes.gradient.of = std::nullopt;
-  pipeline::optimize(module, how);
+  for (int64_t left = num_gradients(module), before = INT64_MAX; left > 0 && left < before;) {
+    pipeline::optimize(module, how);
+    before = std::exchange(left, num_gradients(module));
+  }
 }
 
 namespace {

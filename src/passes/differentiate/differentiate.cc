@@ -29,11 +29,13 @@
 //
 // Functions are lambda-lifted first, so that a call hands over all that its function reads.
 //
-// A Gradient, which a program takes of a function of its own, becomes calls of the two functions; the innermost come first, so that what is
+// A Gradient, which a program takes of a function of its own, becomes the body of that function with the gradients behind its results, as main
+// has them: so there are no residuals, and the same is made as where the function is main. The innermost come first, so that what is
 // differentiated is ordinary code.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/unordered/unordered_flat_set.hpp>
 
 #include "anfora/error.h"
 #include "ir/order.h"
@@ -69,38 +71,41 @@ Differentiation::Differentiation(PassContext& context, int64_t checkpoints)
       library_(module_.context(), ops::gradient_files(), Library::Of::Gradients),
       calls_(topological_order(module_)) {}
 
-void Differentiation::run(size_t of) {
-  Graph& main = *module_.main();
+std::vector<Node*> Differentiation::with_gradients(Graph& graph, size_t of, std::span<const size_t> by) {
   std::vector<Node*> results;
-  const bool is_tuple = main.result()->type()->is_tuple();
-  const size_t num_results = is_tuple ? main.result()->type()->elements().size() : 1;
-  for (size_t i = 0; i < num_results; ++i) results.push_back(is_tuple ? build_.item(&main, main.result(), i) : main.result());
+  const bool is_tuple = graph.result()->type()->is_tuple();
+  const size_t num_results = is_tuple ? graph.result()->type()->elements().size() : 1;
+  for (size_t i = 0; i < num_results; ++i) results.push_back(is_tuple ? build_.item(&graph, graph.result(), i) : graph.result());
   if (!is_float_tensor(results[of]->type())) {
     throw Error(ErrorCode::InvalidArgument, fmt::format("the result is {}, and only floats have derivatives", to_string(results[of]->type())));
   }
+  Body body{&graph, &graph};
+  for (size_t i : by) body.varied.insert(graph.parameter(i));
+  // The walk replaces calls by what is made of them; the tuple keeps track.
+  Apply* kept = module_.make_tuple(&graph, results);
+  kept->set_type(module_.context().tuple_type(types_of(results)));
+  module_.set_result(&graph, kept);
+  prepare(body);
+  if (body.varied.contains(kept->input(of))) add(body, kept->input(of), 0, build_.filled_like(&graph, kept->input(of), 1));
+  walk(body);
+  std::vector<Node*> all;
+  for (const Use& use : kept->operands()) all.push_back(use.node);
+  for (size_t i : by) all.push_back(sensitivity_or_zero(body, graph.parameter(i), 0));
+  return all;
+}
+
+void Differentiation::run(size_t of) {
+  Graph& main = *module_.main();
   std::vector<size_t> by;
   for (const Parameter* p : main.parameters()) {
     if (is_float_tensor(p->type())) by.push_back(p->index());
   }
   if (context_.options.gradient.by) by = *context_.options.gradient.by;
-
-  Body body{&main, &main};
-  for (size_t i : by) body.varied.insert(main.parameter(i));
-  // The walk over main replaces calls by what is made of them; the tuple keeps track.
-  Apply* kept = module_.make_tuple(&main, results);
-  kept->set_type(module_.context().tuple_type(types_of(results)));
-  module_.set_result(&main, kept);
-  prepare(body);
-  if (body.varied.contains(kept->input(of))) add(body, kept->input(of), 0, build_.filled_like(&main, kept->input(of), 1));
-  walk(body);
-  std::vector<Node*> all;
-  for (const Use& use : kept->operands()) all.push_back(use.node);
+  const std::vector<Node*> all = with_gradients(main, of, by);
   auto& names = module_.output_names();
   auto& declared = module_.metadata().output_types;
   for (size_t i : by) {
-    Parameter* p = main.parameter(i);
-    all.push_back(sensitivity_or_zero(body, p, 0));
-    if (!names.empty()) names.push_back(name_of_gradient(names, *p));
+    if (!names.empty()) names.push_back(name_of_gradient(names, *main.parameter(i)));
     if (!declared.empty()) declared.push_back(nullptr);
   }
   Apply* result = module_.make_tuple(&main, all);
@@ -127,21 +132,35 @@ void erase_unused(Module& module) {
   module.erase_dead(nodes, graphs);
 }
 
-// The one whose function has none in it.
-Apply* innermost_gradient(Module& module) {
+// Those whose functions have none in them: how many there are, and one of them.
+struct Innermost {
+  Apply* gradient = nullptr;
+  size_t count = 0;
+};
+Innermost innermost_gradients(Module& module) {
   const ModuleOrder order = topological_order(module);
   const analysis::CallOrder calls(order);
+  boost::unordered_flat_set<const Graph*> have_some;  // in them, or in what they use
+  Innermost found;
   for (const Graph* graph : calls.graphs) {
     const auto body = std::ranges::find(order.graphs, graph, &GraphOrder::graph);
-    const auto found = std::ranges::find_if(body->nodes, [](const Apply* node) { return node->is("Gradient"); });
-    if (found == body->nodes.end()) continue;
-    if (calls.component(constant_function((*found)->input(0))) == calls.component(graph)) {
-      reverse::refuse_gradient(**found, "a function that differentiates itself has no gradient",
-                               "give the recursive function the derivative as an argument");
+    bool has_some = false;
+    for (Apply* node : body->nodes) {
+      const bool is_outer = std::ranges::any_of(
+          node->operands(), [&](const Use& use) { return constant_function(use.node) && have_some.contains(constant_function(use.node)); });
+      has_some = has_some || is_outer || node->is("Gradient");
+      if (!node->is("Gradient")) continue;
+      if (calls.component(constant_function(node->input(0))) == calls.component(graph)) {
+        reverse::refuse_gradient(*node, "a function that differentiates itself has no gradient",
+                                 "give the recursive function the derivative as an argument");
+      }
+      if (is_outer) continue;
+      if (!found.gradient) found.gradient = node;
+      ++found.count;
     }
-    return *found;
+    if (has_some) have_some.insert(graph);
   }
-  return nullptr;
+  return found;
 }
 
 size_t run_differentiate(PassContext& context) {
@@ -155,12 +174,16 @@ size_t run_differentiate(PassContext& context) {
     ++changes;
   };
   lift();
-  while (Apply* gradient = innermost_gradient(context.module)) {
-    reverse::Differentiation(context, gradient->attributes().get_int("checkpoints", 0)).replace(*gradient);
+  const PassOptions::Gradient& options = context.options.gradient;
+  // Those around them wait for the next run, until what is made here is simplified; if it is main's turn, for nothing.
+  Innermost innermost = innermost_gradients(context.module);
+  for (size_t left = innermost.count; innermost.gradient && (left > 0 || options.of); left -= left > 0) {
+    Apply& gradient = *innermost.gradient;
+    reverse::Differentiation(context, gradient.attributes().get_int("checkpoints", 0)).replace(gradient);
     clean();
     lift();
+    innermost = innermost_gradients(context.module);
   }
-  const PassOptions::Gradient& options = context.options.gradient;
   if (options.of) {
     reverse::Differentiation(context, options.checkpoints).run(*options.of);
     clean();

@@ -65,6 +65,9 @@ class Differentiation : rewrite::Sensitivities {
   void replace(ir::Apply& gradient);
 
  private:
+  // The results of a graph, which is differentiated in place, and the gradients of one of them by these parameters.
+  std::vector<ir::Node*> with_gradients(ir::Graph& graph, size_t of, std::span<const size_t> by);
+
   // Sensitivities.
   void add(Body& body, ir::Node* node, size_t leaf, ir::Node* sensitivity);
   ir::Node* sum(ir::Graph* graph, ir::Node* a, ir::Node* b);

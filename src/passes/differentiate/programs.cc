@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
+#include "ir/clone.h"
 #include "ir/queries.h"
 #include "passes/differentiate/differentiation.h"
 
@@ -10,43 +12,37 @@ namespace anfora::passes::reverse {
 
 using namespace ir;
 
+// The body of the function with the gradients behind its results, as main has them, stands where the Gradient was: what it does not read of
+// them is not there.
 void Differentiation::replace(Apply& gradient) {
-  Graph* graph = gradient.graph();
   Graph* function = constant_function(gradient.input(0));
-  const auto count = static_cast<size_t>(gradient.attributes().require_int("count"));
+  Graph* graph = module_.make_graph(fmt::format("{}.gradient", function->name()));
+  Cloner cloner(module_);
+  cloner.bind(function->value(), function->value());  // what recursion goes on with
+  for (Parameter* p : function->parameters()) cloner.bind(p, module_.add_parameter(graph, p->type(), p->name()));
+  module_.set_result(graph, cloner.splice(*function, graph));
+
+  std::vector<size_t> by(static_cast<size_t>(gradient.attributes().require_int("count")));
+  std::iota(by.begin(), by.end(), size_t{0});
+  if (const Type* result = leaf_types(graph->result()->type())[0]; !is_float_tensor(result)) {
+    refuse_gradient(gradient, fmt::format("the result is {}, and only floats have derivatives", to_string(result)));
+  }
+  module_.set_result(graph, build_.tuple(graph, with_gradients(*graph, 0, by)));
   std::vector<Node*> arguments;
   for (const Use& use : gradient.operands().subspan(1)) arguments.push_back(use.node);
-  Apply* call = build_.call(graph, function->value(), arguments, gradient.location());
-  call->set_type(function->result()->type());
-
-  Mask active(arguments.size());
-  std::fill_n(active.begin(), count, true);
-  Mask matters(leaf_types(call->type()).size());
-  matters[0] = true;
-  if (!is_float_tensor(leaf_types(call->type())[0])) {
-    refuse_gradient(gradient,
-                    fmt::format("the result is {}, and only floats have derivatives", to_string(call->type())));
-  }
-  const Pair& pair = pair_of({function}, active, matters, false);
-  const Forward forward = call_forward(*call, pair);
-  Node* ones = build_.filled_like(graph, build_.leaf_of(graph, forward.result, 0), 1);
-  Node* returned = call_backward(graph, *call, pair, forward, {&ones, 1});
-
-  std::vector<Node*> results;
-  if (call->type()->is_tuple()) {
-    for (size_t i = 0; i < call->type()->elements().size(); ++i)
-      results.push_back(build_.item(graph, forward.result, i));
-  } else {
-    results.push_back(forward.result);
-  }
-  for (size_t i = 0; i < count; ++i) {
-    const auto found = std::ranges::find(pair.results, Leaf{i, 0});
-    const auto k = static_cast<size_t>(found - pair.results.begin());
-    results.push_back(found == pair.results.end() ? zero(graph, arguments[i]) : build_.item(graph, returned, k));
-  }
-  module_.erase(call);
-  module_.replace(&gradient, build_.tuple(graph, results));
+  Apply* call = build_.call(gradient.graph(), graph->value(), arguments, gradient.location());
+  call->set_type(graph->result()->type());
+  module_.replace(&gradient, call);
   module_.erase(&gradient);
+  const Apply* results = inline_call(module_, call, *graph)->as(Primitive::MakeTuple);
+  std::vector<Apply*> items;
+  for (const Use& use : results->uses()) {
+    if (use.user->primitive() == Primitive::TupleGetItem) items.push_back(use.user);
+  }
+  for (Apply* item : items) {
+    module_.replace(item, results->input(static_cast<size_t>(item->attributes().require_int("index"))));
+    module_.erase(item);
+  }
 }
 
 // The application stays for what differentiates its results again. The residuals are those of one more call, in which they are ordinary
