@@ -5,6 +5,7 @@
 //     ReduceMean{keepdims = 1}(x, [-1, 1])         ReduceMean(x, [1, 2])
 //     Slice(x, [0], [9223372036854775807], [-1])   Slice(x, [0], [8], [2])              where that axis has size 8
 //     Add(1.0, x)                                  Add(x, 1.0)
+//     Mul(x, [[2.0]])                              Mul(x, 2.0)                       where x has two dimensions or more
 //     Dropout:2(x), whose mask nobody reads        Dropout(x)
 //
 // An attribute that is its operator's default is left out, and one that is not but means the same as the default becomes
@@ -125,6 +126,7 @@ class Canonicalizer {
 
   // Operands --------------------------------------------------------------------------------------------------
   void operands(Apply& node) {
+    if (node.op().fusion == FusionKind::Broadcast && node.op().movement == Movement::None) scalars(node);
     if (node.num_inputs() == 2 && node.op().commutative) return constant_last(node);
     const int rank = node.num_inputs() > 0 ? rank_of(node.input(0)) : -1;
     if (rank < 0) return;
@@ -135,6 +137,21 @@ class Canonicalizer {
   void constant_last(Apply& node) {
     Node *first = node.input(0), *second = node.input(1);
     if (constant_tensor(first) && !constant_tensor(second)) set_operands(node, std::array{second, first});
+  }
+
+  // A constant of one element is a scalar where another operand has its rank.
+  void scalars(Apply& node) {
+    Operands operands = operands_of(node);
+    int rank = 0;
+    for (const Node* operand : operands) {
+      if (!constant_tensor(operand)) rank = std::max(rank, rank_of(operand));
+    }
+    for (Node*& operand : operands) {
+      const Tensor* constant = constant_tensor(operand);
+      if (!constant || constant->size() != 1 || constant->rank() == 0 || constant->rank() > rank) continue;
+      operand = module_.constant(constant->reshaped({}));
+    }
+    set_operands(node, operands);
   }
 
   // Axes of 64 bits that count from the front, of the operand or the result, whichever has more. They rise where nothing else is listed in
