@@ -172,6 +172,12 @@ def of_numpy(name: str, module: str = "numpy") -> Function:
     return functions[name]
 
 
+def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    if method != "__call__" or options:
+        return NotImplemented
+    return of_numpy(ufunc.__name__)(*inputs)
+
+
 # Tensors ------------------------------------------------------------------------------------------------------------
 
 Operator = Callable[[Any, Any], Any]
@@ -378,9 +384,7 @@ class Tensor(Arithmetic):
         return namespace
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        if method != "__call__" or options:
-            return NotImplemented
-        return of_numpy(ufunc.__name__)(*inputs)
+        return apply_ufunc(ufunc, method, inputs, options)
 
     def __array_function__(self, function: Any, types: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         return of_numpy(function.__name__, function.__module__)(*arguments, **keywords)
@@ -434,6 +438,9 @@ class Number(Arithmetic):
 
     def __float__(self) -> float:
         return float(self.known())
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        return apply_ufunc(ufunc, method, inputs, options)
 
     def __hash__(self) -> int:
         return hash(self.known())

@@ -66,14 +66,14 @@ class Tracing:
 
     records = True
 
-    def __init__(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], sizes: Sizes) -> None:
+    def __init__(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], sizes: Sizes, assumed: _core.AssumedSizes) -> None:
         self._call = sizes, arguments, keywords, function
         are_arguments = [True]
 
         def wrap(symbol: _core.Symbol) -> Any:  # without self: the extension's objects are no part of Python's search for cycles
             return Number(symbol, symbol.text) if symbol.is_number else Tensor(symbol, are_arguments[0])
 
-        self.core = _core.Tracer(wrap, place_of(function), arguments, keywords, sizes.names())
+        self.core = _core.Tracer(wrap, place_of(function), arguments, keywords, sizes.names(), assumed)
         self.arguments = self.core.arguments
         are_arguments[0] = False
         self.seen: dict[str, Any] = {}  # what Python saw of sizes and numbers
@@ -112,15 +112,20 @@ class TracedSpecialization(Specialization):
     follows_from_source = False
 
     def lower(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], sizes: Sizes) -> tuple[Any, ...]:
-        tracing = Tracing(function, arguments, keywords, sizes)
-        positional, named = tracing.arguments
-        outer = _modes.current.set(tracing)
-        try:
-            result = function(*positional, **named)
-        finally:
-            _modes.current.reset(outer)
+        assumed = _core.AssumedSizes(sizes.first)
+        while True:
+            tracing = Tracing(function, arguments, keywords, sizes, assumed)
+            positional, named = tracing.arguments
+            outer = _modes.current.set(tracing)
+            try:
+                result = function(*positional, **named)
+            finally:
+                _modes.current.reset(outer)
+            made: tuple[Any, ...] = tracing.core.finish(result)
+            if assumed.are_settled():
+                break
         self._seen = [(text, compile(text, "<size>", "eval"), value) for text, value in tracing.seen.items()]
-        return tracing.core.finish(result)
+        return made
 
     def holds(self, arguments: tuple[Any, ...], keywords: dict[str, Any], function: Any) -> str:
         changed = super().holds(arguments, keywords, function)

@@ -31,6 +31,7 @@
 #include "frontend/python/lower/library.h"
 #include "frontend/python/parser.h"
 #include "ir/clone.h"
+#include "ir/isomorphic.h"
 #include "ir/print.h"
 #include "ir/readable.h"
 #include "ir/verify.h"
@@ -270,6 +271,12 @@ class Model {
     return driver::diff(*module_, *other.module_);
   }
 
+  // The first one, up to names; empty: there is none.
+  std::string structural_difference(const Model& other) const {
+    const Locked locked(*this, other);
+    return ir::difference(*module_, *other.module_, {.interface = false});
+  }
+
   nb::dict verify(const Model& other, int runs, uint64_t seed, const std::string& promise) const {
     driver::Agreement agreement;
     {
@@ -431,6 +438,7 @@ NB_MODULE(_core, module) {
       .def("explain", &Model::explain, nb::arg("options"), nb::keep_alive<0, 1>())
       .def("why_not", &Model::why_not, nb::arg("rule"), nb::arg("options"))
       .def("diff", &Model::diff, nb::arg("other"))
+      .def("structural_difference", &Model::structural_difference, nb::arg("other"))
       .def("verify", &Model::verify, nb::arg("other"), nb::arg("runs"), nb::arg("seed"), nb::arg("promise"))
       .def(
           "compile",
@@ -447,8 +455,9 @@ NB_MODULE(_core, module) {
 
   bind_symbols(module);
   nb::class_<Tracer>(module, "Tracer", "Records the calls of a function that runs as a model.")
-      .def(nb::init<nb::object, const std::string&, nb::tuple, nb::dict, nb::object>(), nb::arg("wrap"),
-           nb::arg("name"), nb::arg("arguments"), nb::arg("keywords"), nb::arg("dims").none())
+      .def(nb::init<nb::object, const std::string&, nb::tuple, nb::dict, nb::object, AssumedSizes*>(), nb::arg("wrap"),
+           nb::arg("name"), nb::arg("arguments"), nb::arg("keywords"), nb::arg("dims").none(),
+           nb::arg("sizes").none() = nb::none(), nb::keep_alive<1, 7>())
       .def_prop_ro("arguments", &Tracer::arguments)
       .def_prop_ro("inputs", &Tracer::inputs)
       .def("call", &Tracer::call, nb::arg("function"), nb::arg("arguments"), nb::arg("keywords"), nb::arg("place"))

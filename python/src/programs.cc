@@ -117,13 +117,12 @@ class Importer : public python::FunctionCall {
   Importer(Program& program, nb::tuple arguments, nb::dict keywords, nb::object dims)
       : program_(program), arguments_(std::move(arguments)), keywords_(std::move(keywords)), dims_(std::move(dims)) {}
 
-  // Sizes that are known to lie in a range, by their names; what else is assumed while the function is lowered.
-  void assume(const python::SizeAssumptions::Ranges& known, python::SizeAssumptions& assumptions) {
-    known_sizes_ = &known, assumptions_ = &assumptions;
-  }
+  // What is known of sizes, and what else is assumed while the function is lowered.
+  void assume(AssumedSizes& sizes) { sizes_ = &sizes; }
 
   void guard_sizes() {
-    for (const auto& [name, range] : *known_sizes_) {
+    if (!sizes_) return;
+    for (const auto& [name, range] : sizes_->known()) {
       for (auto [path, names] : nb::cast<nb::dict>(dims_)) {
         const auto of_axes = nb::cast<std::vector<std::string>>(names);
         const auto found = std::ranges::find(of_axes, name);
@@ -220,7 +219,7 @@ class Importer : public python::FunctionCall {
 
   python::Arguments arguments(python::Lowering& lowering, ir::Builder& main) override {
     lowering_ = &lowering, main_ = &main;
-    lowering.emitter().set_assumptions(assumptions_);
+    if (sizes_) lowering.emitter().set_assumptions(&sizes_->assumptions());
     for (const auto& [closure, told, path] : std::exchange(awaited_, {})) import_defaults(*closure, told, path);
     python::Arguments given;
     size_t i = 0;
@@ -331,9 +330,9 @@ class Importer : public python::FunctionCall {
 
   // The symbol has the range from here on. A single size is that.
   void set_range(std::string& dim) {
-    if (!known_sizes_) return;
-    const auto found = known_sizes_->find(dim);
-    if (found == known_sizes_->end()) return;
+    if (!sizes_) return;
+    const auto found = sizes_->known().find(dim);
+    if (found == sizes_->known().end()) return;
     const ir::Range range = found->second;
     if (range.low == range.high) {
       dim = std::to_string(range.low);
@@ -454,8 +453,7 @@ class Importer : public python::FunctionCall {
   nb::tuple arguments_;
   nb::dict keywords_;
   nb::object dims_;  // see lower_program()
-  const python::SizeAssumptions::Ranges* known_sizes_ = nullptr;
-  python::SizeAssumptions* assumptions_ = nullptr;
+  AssumedSizes* sizes_ = nullptr;
   ir::Builder* main_ = nullptr;
   std::vector<std::tuple<std::shared_ptr<python::Closure>, nb::tuple, Path>> awaited_;
   python::Lowering* lowering_ = nullptr;
@@ -501,23 +499,29 @@ Program empty_program() {
 
 }  // namespace
 
+AssumedSizes::AssumedSizes(const nb::dict& sizes) {
+  for (auto [name, size] : sizes) now_.emplace(nb::cast<std::string>(name), nb::cast<int64_t>(size));
+  assumptions_.emplace(now_);
+}
+
+bool AssumedSizes::are_settled() {
+  const bool is_settled = assumptions_->ranges().empty();
+  for (const auto& [name, range] : assumptions_->ranges()) known_.insert_or_assign(name, range);
+  assumptions_.emplace(now_);
+  return is_settled;
+}
+
 Program lower_program(nb::object function, nb::tuple arguments, nb::dict keywords, nb::object dims, nb::dict sizes, bool keeps_stages) {
-  std::map<std::string, int64_t, std::less<>> now;
-  for (auto [name, size] : sizes) now.emplace(nb::cast<std::string>(name), nb::cast<int64_t>(size));
-  python::SizeAssumptions::Ranges known;
+  AssumedSizes assumed(sizes);
   for (;;) {
     Program program = empty_program();
     program.name = nb::cast<std::string>(tools().attr("place_of")(function));
     Importer importer(program, arguments, keywords, dims);
-    python::SizeAssumptions assumptions(now);
-    importer.assume(known, assumptions);
+    importer.assume(assumed);
     const Object object = importer.import_function(function);
     python::SourceStages stages;
     python::lower_function(*program.model.module, object, importer, keeps_stages ? &stages : nullptr);
-    if (!assumptions.ranges().empty()) {  // from the start, then
-      for (const auto& [name, range] : assumptions.ranges()) known.insert_or_assign(name, range);
-      continue;
-    }
+    if (!assumed.are_settled()) continue;
     importer.guard_sizes();
     if (keeps_stages) program.model.stages = driver::text_stages(stages);
     return program;
@@ -542,12 +546,13 @@ std::string size_text(const analysis::Inference& inference, const ir::Node* node
 }  // namespace
 
 struct Tracer::State {
-  State(nb::object wrap, std::string name, nb::tuple arguments, nb::dict keywords, nb::object dims)
+  State(nb::object wrap, std::string name, nb::tuple arguments, nb::dict keywords, nb::object dims, AssumedSizes* sizes)
       : wrap(std::move(wrap)),
         program(named(std::move(name))),
         main(*program.model.module, graph_name(program.name)),
         lowering(*program.model.module),
         importer(program, std::move(arguments), std::move(keywords), std::move(dims)) {
+    if (sizes) importer.assume(*sizes);
     lowering.begin(main.graph());
     set_place(nb::make_tuple("", 0, 0, 0, 0));
     given = importer.arguments(lowering, main);
@@ -632,9 +637,8 @@ struct Tracer::State {
   std::map<std::string, std::unique_ptr<python::Source>> sources;
 };
 
-Tracer::Tracer(nb::object wrap, const std::string& name, nb::tuple arguments, nb::dict keywords, nb::object dims)
-    : state_(
-          std::make_unique<State>(std::move(wrap), name, std::move(arguments), std::move(keywords), std::move(dims))) {}
+Tracer::Tracer(nb::object wrap, const std::string& name, nb::tuple arguments, nb::dict keywords, nb::object dims, AssumedSizes* sizes)
+    : state_(std::make_unique<State>(std::move(wrap), name, std::move(arguments), std::move(keywords), std::move(dims), sizes)) {}
 Tracer::~Tracer() = default;
 
 nb::tuple Tracer::arguments() {
@@ -667,10 +671,14 @@ Program Tracer::finish(nb::object result) {
   python::Lowering& lowering = state_->lowering;
   const Object object = lowering.after_effects(state_->import(result));
   python::set_results(lowering, state_->importer.results(lowering, object));
+  state_->importer.guard_sizes();
   return std::move(state_->program);
 }
 
 void bind_symbols(nb::module_& module) {
+  nb::class_<AssumedSizes>(module, "AssumedSizes", "What a function is compiled for of sizes that are symbols.")
+      .def(nb::init<const nb::dict&>(), nb::arg("sizes"))
+      .def("are_settled", &AssumedSizes::are_settled);
   nb::class_<Symbol>(module, "Symbol", "A value of a module that is being made.")
       .def_ro("is_number", &Symbol::is_number)
       .def_ro("type", &Symbol::type)

@@ -3,10 +3,15 @@
 
 #include <nanobind/nanobind.h>
 
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "driver/model.h"
+#include "frontend/python/lower/size_assumptions.h"
 
 namespace anfora::bindings {
 
@@ -21,6 +26,24 @@ struct Program {
   nb::list guards;    // (path, object): what the module holds for
 };
 
+// What a function is compiled for of sizes that are symbols, by their names. It is lowered, or traced, again until that assumes no more: so the
+// types of its arguments say what was assumed, from the start.
+class AssumedSizes {
+ public:
+  // `sizes`: what they are in the call at hand.
+  explicit AssumedSizes(const nb::dict& sizes);
+  // What was assumed before, and what is assumed now.
+  const python::SizeAssumptions::Ranges& known() const { return known_; }
+  python::SizeAssumptions& assumptions() { return *assumptions_; }
+  // Whether nothing was assumed now; what was is known from here on.
+  bool are_settled();
+
+ private:
+  std::map<std::string, int64_t, std::less<>> now_;
+  python::SizeAssumptions::Ranges known_;
+  std::optional<python::SizeAssumptions> assumptions_;
+};
+
 // Lowers a function for arguments of these types. `dims`: names or sizes of the dimensions of tensors, a list by the path of each; those of
 // others are what they are now, which guards watch. None: each dimension has a name of its own, n0_1 of input 0's axis 1.
 // `sizes`: by the names of dimensions, what they are now, by which sizes may be assumed to lie in a range that the guards watch:
@@ -31,7 +54,8 @@ Program lower_program(nb::object function, nb::tuple arguments, nb::dict keyword
 // makes the values of Python that the function works with.
 class Tracer {
  public:
-  Tracer(nb::object wrap, const std::string& name, nb::tuple arguments, nb::dict keywords, nb::object dims);
+  // `sizes`: outlives it; null: nothing is assumed.
+  Tracer(nb::object wrap, const std::string& name, nb::tuple arguments, nb::dict keywords, nb::object dims, AssumedSizes* sizes);
   ~Tracer();
   nb::tuple arguments();    // (positional, by name)
   nb::list inputs() const;  // paths to the inputs so far

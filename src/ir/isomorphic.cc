@@ -5,8 +5,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/unordered/unordered_flat_map.hpp>
+#include <cctype>
+#include <string_view>
 #include <vector>
+
+#include "ir/readable.h"
 
 namespace anfora::ir {
 namespace {
@@ -85,8 +90,31 @@ class Pairing {
     return true;
   }
 
-  bool same_type(const Type* x, const Type* y) const {
-    return !comparison_.types || !x || !y || x == y || (&a_.context() != &b_.context() && to_string(x) == to_string(y));
+  bool same_type(const Type* x, const Type* y) {
+    return !comparison_.types || !x || !y || x == y || (&a_.context() != &b_.context() && same_text(to_string(x), to_string(y)));
+  }
+
+  // Of two types, up to the names of the symbols that inference made.
+  bool same_text(std::string_view x, std::string_view y) {
+    for (;;) {
+      const std::string_view word = next_word(x), other = next_word(y);
+      if (word.empty() || other.empty()) return word.empty() && other.empty();
+      if (is_generated(word) && is_generated(other)) {
+        const auto image = symbols_.try_emplace(std::string(word), other).first;
+        const auto source = symbols_back_.try_emplace(std::string(other), word).first;
+        if (image->second != other || source->second != word) return false;
+      } else if (word != other) {
+        return false;
+      }
+    }
+  }
+  static std::string_view next_word(std::string_view& text) {
+    const auto is_letter = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+    size_t length = static_cast<size_t>(std::ranges::find_if_not(text, is_letter) - text.begin());
+    if (length == 0 && !text.empty()) length = 1;
+    const std::string_view word = text.substr(0, length);
+    text.remove_prefix(length);
+    return word;
   }
 
   bool is_around(const Node& x) const {
@@ -143,6 +171,7 @@ class Pairing {
   std::string difference_;
   boost::unordered_flat_map<const Node*, const Node*> nodes_, nodes_back_;
   boost::unordered_flat_map<const Graph*, const Graph*> graphs_, graphs_back_;
+  boost::unordered_flat_map<std::string, std::string> symbols_, symbols_back_;  // that inference made
   std::vector<std::pair<const Apply*, const Apply*>> pending_;
 };
 
