@@ -270,6 +270,10 @@ def _result_to(spec: Any) -> Any:
         return [kind, [[key, _result_to(item)] for key, item in spec[1]]]
     if kind == "fields":
         return [kind, _name_of(spec[1]), [_result_to(item) for item in spec[2]]]
+    if kind == "instance":
+        return [kind, spec[1], _name_of(spec[2]), spec[3], [_result_to(item) for item in spec[4]]]
+    if kind == "same":
+        return list(spec)
     return [kind, [_result_to(item) for item in spec[1]]]
 
 
@@ -281,6 +285,8 @@ def _result_from(written: Any) -> Any:
         return kind, [(key, _result_from(item)) for key, item in written[1]]
     if kind == "fields":
         return kind, _type_named(*written[1]), [_result_from(item) for item in written[2]]
+    if kind == "instance":
+        return kind, written[1], _type_named(*written[2]), written[3], [_result_from(item) for item in written[4]]
     if kind in ("tuple", "list"):
         return kind, [_result_from(item) for item in written[1]]
     return tuple(written)

@@ -69,6 +69,8 @@ def steps_of(spec: Any, path: Path) -> list[tuple[int, Path]]:
     if spec[0] == "fields":
         names = getattr(spec[1], "_fields", None) or [field.name for field in dataclasses.fields(spec[1])]
         return [found for name, item in zip(names, spec[2]) for found in steps_of(item, (*path, ("attribute", name)))]
+    if spec[0] == "instance":
+        return [found for name, item in zip(spec[3], spec[4]) for found in steps_of(item, (*path, ("attribute", name)))]
     if spec[0] in ("tuple", "list"):
         return [found for i, item in enumerate(spec[1]) for found in steps_of(item, (*path, ("item", i)))]
     return []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import ast
 import builtins
 import contextlib
@@ -15,7 +16,7 @@ import os
 import re
 import sys
 import types
-from typing import Any, Callable, Sequence, overload
+from typing import Any, Callable, Generic, NamedTuple, Protocol, Sequence, overload
 
 import numpy as np
 
@@ -94,6 +95,8 @@ def describe(value: Any) -> tuple[Any, ...]:
         return "builtin", module, value.__name__
     if value is contextlib.nullcontext or value is np.errstate:
         return "builtin", module, value.__name__
+    if value is NotImplemented:
+        return "builtin", "builtins", "NotImplemented"
     if isinstance(value, type) or inspect.isbuiltin(value):
         name = getattr(value, "__name__", "")
         if getattr(builtins, name, None) is value:
@@ -211,6 +214,78 @@ def fields(value: Any) -> list[str]:
     if isinstance(value, type) and dataclasses.is_dataclass(value):
         return [field.name for field in dataclasses.fields(value)]
     return list(getattr(value, "_fields", ()))
+
+
+class Member(NamedTuple):
+    """What a class defines, and the path to it from the class."""
+
+    kind: str
+    path: tuple[Any, ...]
+    value: Any
+    setter_path: tuple[Any, ...] = ()
+    setter: Any = None
+
+
+_OBJECTS_OWN = (object, abc.ABC, Generic, Protocol)
+
+
+def member(owner: type, name: str, after: type | None) -> Member | None:
+    """What a class, or the first of its bases, has by a name; `after`: of the bases behind that one."""
+    bases = owner.__mro__
+    first = bases.index(after) + 1 if after in bases else 0
+    place = next((i for i in range(first, len(bases)) if name in vars(bases[i])), None)
+    if place is None or bases[place] in _OBJECTS_OWN or not _is_written(bases[place]):
+        return None
+    raw = vars(bases[place])[name]
+    path = (("attribute", name),) if first == 0 else (("attribute", "__mro__"), ("item", place), ("attribute", name))
+    if isinstance(raw, property):
+        return Member("property", (*path, ("attribute", "fget")), raw.fget, (*path, ("attribute", "fset")), raw.fset)
+    if isinstance(raw, functools.cached_property):
+        return Member("cached_property", (*path, ("attribute", "func")), raw.func)
+    if isinstance(raw, classmethod):
+        return Member("classmethod", (*path, ("attribute", "__func__")), raw.__func__)
+    if isinstance(raw, staticmethod):
+        return Member("value", path, raw.__func__)
+    if isinstance(raw, types.FunctionType):  # that of a dataclass is made of its fields
+        return None if raw.__code__.co_filename == "<string>" else Member("method", path, raw)
+    if isinstance(raw, Jitted):
+        return Member("method", path, raw)
+    if isinstance(raw, types.MemberDescriptorType):  # of __slots__
+        return None
+    if hasattr(type(raw), "__get__") and not isinstance(raw, (type, types.BuiltinFunctionType)):
+        return Member("descriptor", path, type(raw).__name__)
+    return Member("value", path, raw)
+
+
+def _is_written(owner: type) -> bool:
+    """Whether a class is written in Python."""
+    return bool(owner.__flags__ & 1 << 9)
+
+
+def why_no_instances(owner: type) -> str:
+    """Of a class of which a compiled function can make no instances; empty: it can."""
+    reason = ""
+    for base in owner.__mro__:
+        if base in _OBJECTS_OWN:
+            continue
+        refused = [name for name in ("__getattr__", "__getattribute__", "__setattr__", "__delattr__") if name in vars(base)]
+        if not _is_written(base):
+            reason = f"derives from {base.__name__}"
+        elif refused:
+            reason = f"defines {refused[0]}, which a compiled function does not call"
+        elif type(base) not in (type, abc.ABCMeta, type(Protocol)):
+            reason = f"has the metaclass {type(base).__name__}"
+    if not reason and owner.__new__ is not object.__new__ and not issubclass(owner, Generic):
+        reason = "defines __new__, which a compiled function does not call"
+    return reason
+
+
+def made(owner: type, names: Sequence[str], values: Sequence[Any]) -> Any:
+    """An instance with these attributes, for which __init__ has run in the compiled function."""
+    instance = object.__new__(owner)
+    for name, value in zip(names, values):
+        object.__setattr__(instance, name, value)
+    return instance
 
 
 def type_named(name: str) -> type:
@@ -369,6 +444,10 @@ class _Code:
             return "{" + ", ".join(f"{self.constant(key)}: {self.rebuilt(item)}" for key, item in spec[1]) + "}"
         if kind == "fields":
             return f"{self.constant(spec[1])}({', '.join(map(self.rebuilt, spec[2]))})"
+        if kind == "instance":
+            return f"(made_{spec[1]} := {self.constant(made)}({self.constant(spec[2])}, {self.constant(spec[3])}, [{', '.join(map(self.rebuilt, spec[4]))}]))"
+        if kind == "same":
+            return f"made_{spec[1]}"
         items = "".join(f"{self.rebuilt(item)}, " for item in spec[1])
         return f"[{items}]" if kind == "list" else f"({items})"
 

@@ -68,6 +68,10 @@ class LiveObject : public python::Live {
     return is_type || Py_TYPE(object_.ptr())->tp_richcompare == PyBaseObject_Type.tp_richcompare;
   }
 
+  std::shared_ptr<const python::Live> type() const override;
+  std::optional<python::Member> member(const std::string& name, const python::Live* after) const override;
+  void require_instances() const override;
+
   nb::handle object() const { return object_; }
 
  private:
@@ -413,6 +417,7 @@ class Importer : public python::FunctionCall {
 
   // ("array", i), ("number", i), ("numbers", i), ("constant", value), ("tuple" | "list", [items]), ("dict", [(key, item)]), ("fields", class, [items])
   nb::object export_(python::Lowering& lowering, const Object& object, std::vector<ir::Node*>& nodes) {
+    if (const python::Cell* instance = object.instance()) return export_instance(lowering, *instance, nodes);
     if (const auto* cell = object.as<python::Cell>()) {
       const Object held = lowering.content(*cell);
       const bool is_dict = cell->kind == python::Cell::Kind::Dict;
@@ -449,6 +454,34 @@ class Importer : public python::FunctionCall {
                             "return tensors, numbers, texts, and tuples, lists and dicts of them");
   }
 
+  // ("instance", number, class, names, [items]); the same one again is ("same", number).
+  nb::object export_instance(python::Lowering& lowering, const python::Cell& instance, std::vector<ir::Node*>& nodes) {
+    const auto [number, is_new] = exported_.try_emplace(instance.id, Exported{exported_.size(), false});
+    auto refuse = [&](std::string_view what, std::string_view hint) {
+      lowering.emitter().fail(ErrorCode::Unsupported, fmt::format("{} {}", instance.type->describe(), what), hint);
+    };
+    if (!is_new && !number->second.is_whole) refuse("holds itself, and cannot be returned from a compiled function", "return its parts");
+    if (!is_new) return nb::make_tuple("same", number->second.number);
+    const auto* type = dynamic_cast<const LiveObject*>(instance.type.get());
+    if (!type) refuse("is a class of the compiled function, and its instances cannot be returned", "define the class outside, or return the attributes");
+    const Object attributes = lowering.content(instance);
+    nb::list names, parts;
+    for (size_t i = 0; i < attributes.tuple()->items.size(); ++i) {
+      const std::string& name = attributes.tuple()->names[i];
+      if (python::is_no_value(attributes.tuple()->items[i]))
+        refuse(fmt::format("has the attribute '{}' on some paths alone, and cannot be returned", name), "give it a value in __init__");
+      names.append(name);
+      parts.append(export_(lowering, attributes.tuple()->items[i], nodes));
+    }
+    exported_.at(instance.id).is_whole = true;
+    return nb::make_tuple("instance", number->second.number, type->object(), names, parts);
+  }
+
+  struct Exported {
+    size_t number;
+    bool is_whole;
+  };
+  std::map<size_t, Exported> exported_;  // instances, by cell
   Program& program_;
   nb::tuple arguments_;
   nb::dict keywords_;
@@ -467,6 +500,42 @@ std::optional<Object> LiveObject::attribute(const std::string& name) const {
   const nb::tuple found = nb::cast<nb::tuple>(tools().attr("attribute")(object_, name));
   if (!nb::cast<bool>(found[0])) return std::nullopt;
   return importer_.import(nb::borrow(found[1]), Path(path_ + nb::make_tuple(nb::make_tuple("attribute", name))), false);
+}
+
+std::shared_ptr<const python::Live> LiveObject::type() const {
+  if (PyType_Check(object_.ptr())) return nullptr;
+  return std::make_shared<LiveObject>(importer_, nb::borrow(object_.type()), Path(path_ + nb::make_tuple(step("attribute", nb::str("__class__")))));
+}
+
+std::optional<python::Member> LiveObject::member(const std::string& name, const python::Live* after) const {
+  if (!PyType_Check(object_.ptr())) return std::nullopt;
+  const auto* behind = dynamic_cast<const LiveObject*>(after);
+  const nb::object found = tools().attr("member")(object_, name, behind ? nb::object(behind->object_) : nb::none());
+  if (found.is_none()) return std::nullopt;
+  auto part = [&](const char* steps, const char* value) {
+    return importer_.import(nb::object(found.attr(value)), Path(path_ + nb::cast<nb::tuple>(found.attr(steps))), false);
+  };
+  using Kind = python::Member::Kind;
+  const auto kind = nb::cast<std::string>(found.attr("kind"));
+  if (kind == "descriptor") {
+    throw Error(ErrorCode::Unsupported, fmt::format("{}.{} is a {}, which is not supported", describe(), name, nb::cast<std::string>(found.attr("value"))))
+        .with_hint("methods, properties and plain values are");
+  }
+  python::Member made{.kind = kind == "method"            ? Kind::Method
+                              : kind == "classmethod"     ? Kind::ClassMethod
+                              : kind == "property"        ? Kind::Property
+                              : kind == "cached_property" ? Kind::CachedProperty
+                                                          : Kind::Value,
+                      .object = part("path", "value")};
+  if (!found.attr("setter").is_none()) made.setter = part("setter_path", "setter");
+  return made;
+}
+
+void LiveObject::require_instances() const {
+  if (const auto reason = nb::cast<std::string>(tools().attr("why_no_instances")(object_)); !reason.empty()) {
+    throw Error(ErrorCode::Unsupported, fmt::format("{} cannot be called in a compiled function: it {}", describe(), reason))
+        .with_hint("make the instance before, and pass it");
+  }
 }
 
 std::optional<Object> LiveObject::overload(std::span<const std::string> types) const {
@@ -591,6 +660,9 @@ struct Tracer::State {
                                   array->is_number ? size_text(lowering.emitter().inference(), array->node) : "",
                                   array->is_number}));
     }
+    if (object.instance())
+      lowering.emitter().fail(ErrorCode::Unsupported, fmt::format("an instance of {} cannot leave a traced function", python::describe(object)),
+                              "return its attributes");
     const auto* cell = object.as<python::Cell>();
     if (const Object held = cell ? lowering.content(*cell) : object; const python::Items* items = held.tuple()) {
       if (cell && cell->kind == python::Cell::Kind::Dict) {

@@ -453,7 +453,7 @@ WRONG = [
     (nothing_to_compare, r"max\(\) of an empty sequence"),
     (yielded, "generator cannot be returned"),
     (global_write, "the global variable 'SCALE' cannot be assigned"),
-    (attribute_write, "assigning to x.name is not supported"),
+    (attribute_write, "the attribute .name. of f64"),
     (no_number, r"f64\[3\] \+ str is not defined"),
     (order_of_texts, "have no order"),
     (int32_plus_float, "cannot hold the f64"),

@@ -22,7 +22,6 @@ std::string_view hint_for(const Tree& statement) {
       {"AsyncFunctionDef", "write it as def"},
       {"AsyncFor", "write it as for"},
       {"AsyncWith", "call what it does on entry and on exit as functions"},
-      {"ClassDef", "define the class outside of the function"},
   };
   auto found = std::ranges::find(kHints, statement.name, &Hint::kind);
   return found == std::end(kHints) ? std::string_view() : found->text;
@@ -139,7 +138,8 @@ class Builder {
       case Kind::Assert:
       case Kind::Import:
       case Kind::ImportFrom:
-      case Kind::FunctionDef: return add_step(StepKind::Run, s);
+      case Kind::FunctionDef:
+      case Kind::ClassDef: return add_step(StepKind::Run, s);
       case Kind::Region: {
         const int behind = add();
         labels_[s.text("label")] = behind;

@@ -109,6 +109,19 @@ void visit_comprehension(const Tree& tree, const Visit& visit) {
   visit_later_parts(tree, visit);
 }
 
+// The body of a class sees the names that it has bound before; the functions in it do not.
+void visit_class(const Tree& tree, const Visit& visit) {
+  for_each_part(tree, [&](const Tree& part) { for_each_use(part, visit); });
+  std::set<std::string> bound;
+  auto outside = [&](const Tree& name) {
+    if (!bound.contains(name.text("id"))) visit(name);
+  };
+  for (const Tree* statement : tree.list("body")) {
+    statement->is(Kind::FunctionDef) ? for_each_use(*statement, visit) : for_each_use(*statement, outside);
+    for_each_binding(*statement, [&](const Tree& name) { bound.insert(bound_name(name)); });
+  }
+}
+
 // The variables that have one value as long as the function runs.
 std::set<std::string> bound_once(const Tree& function) {
   std::map<std::string, int> times;
@@ -161,6 +174,7 @@ void for_each_use(const Tree& tree, const Visit& visit) {
     for (const Tree* name : free_names(tree)) visit(*name);
     return;
   }
+  if (tree.is(Kind::ClassDef)) return visit_class(tree, visit);
   if (tree.is(Kind::AugAssign) && tree.child("target")->is(Kind::Name)) visit(*tree.child("target"));  // it is read first
   if (tree.is(Kind::AnnAssign)) {  // what annotates a local is not evaluated
     for (std::string_view field : {"value", "target"}) {

@@ -33,6 +33,13 @@ Lowering::Activation::Activation(const Closure& callee, const Cfg& graph, const 
   for (size_t v = 0; v < variables; ++v) {
     if (cfg.scope.captured.contains(cfg.scope.locals[v])) always.set(v);
   }
+  auto use = [&](const Tree& name) {
+    if (name.text("id") == "super" && variables > 0) always.set(0);  // super() reads the first parameter
+  };
+  for (const Block& block : cfg.blocks) {
+    for (const Step& step : block.steps) for_each_use(step, use);
+    for_each_use_at_end(block, use);
+  }
   // Iterators live as variables do: begun by Iterate, read where they have another item.
   std::vector<Set> read, begun;
   for (size_t b = 0; b < cfg.blocks.size(); ++b) {

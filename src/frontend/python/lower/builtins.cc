@@ -14,6 +14,9 @@ namespace anfora::python {
 using ir::Node;
 
 Object Lowering::length(const Object& object) {
+  if (written_class(object)) {
+    if (auto size = require_special(object, "__len__", {}, "len()")) return *size;
+  }
   if (const Items* tuple = object.tuple()) return make_integer(static_cast<int64_t>(tuple->items.size()));
   if (const auto* set = object.as<SetObject>()) return make_integer(static_cast<int64_t>(distinct_items(*set).size()));
   if (const auto* cell = object.as<Cell>()) {
@@ -100,7 +103,8 @@ std::string Lowering::builtin_type_of(const Object& object) const {
   if (const auto* cell = object.as<Cell>()) {
     if (auto collection = collections_.find(cell->id); collection != collections_.end()) return "collections." + collection->second.type;
   }
-  if (const Items* tuple = object.tuple()) return tuple->type ? "" : "tuple";
+  if (written_class(object)) return "";
+  if (object.tuple()) return "tuple";
   static constexpr std::string_view kTypes[] = {"bool", "int", "float", "complex", "str", "bytes", "list", "dict", "set", "range", "slice"};
   std::string kind = object.is<Array>() && !Emitter::is_number(object) ? "list" : describe(object);
   return std::ranges::count(kTypes, kind) ? kind : "";
@@ -115,7 +119,8 @@ bool Lowering::is_instance(const Object& object, const Object& type) const {
     return array && !array->is_number && array->node->type()->dtype() == dtype->dtype &&
            array->node->type()->has_rank() && array->node->type()->rank() == 0;
   }
-  const Live* own = object.tuple() && object.tuple()->type ? object.tuple()->type.get() : object.live();
+  const std::shared_ptr<const Live> instance_of = written_class(object);
+  const Live* own = instance_of ? instance_of.get() : object.live();
   const std::string kind = own ? "" : builtin_type_of(object);
   if (const Live* live = type.live()) return own ? own->is_a(*live) : !kind.empty() && live->is_base_of(kind);
   const auto* builtin = type.as<Builtin>();
@@ -130,8 +135,9 @@ bool Lowering::is_instance(const Object& object, const Object& type) const {
 }
 
 Object Lowering::type_of(const Object& object) {
+  if (const auto type = written_class(object)) return {type};
   if (object.is<SetObject>()) return {Builtin{"set"}};
-  if (const Items* tuple = object.tuple()) return tuple->type ? Object{tuple->type} : Object{Builtin{"tuple"}};
+  if (object.tuple()) return {Builtin{"tuple"}};
   const std::string kind = builtin_type_of(object);
   const bool is_scalar = kind == "numpy.ndarray" && emit_.rank(object.as<Array>()->node) == 0;
   if (!kind.empty() && !is_scalar) return {Builtin{kind}};
@@ -145,7 +151,10 @@ void Lowering::print(const Arguments& arguments) {
   }
   std::string text;
   auto add = [&](const std::string& more) { text += (text.empty() ? "" : " ") + more; };
-  for (const Object& argument : arguments.positional) {
+  for (const Object& given : arguments.positional) {
+    const Object argument = text_of_instance(given).value_or(given);
+    if (argument.instance())
+      emit_.fail(ErrorCode::Unsupported, fmt::format("print() of {}, which has no __str__", describe(argument)), "print its attributes");
     if (argument.is<Constant>()) {
       add(str(*argument.as<Constant>()));
       continue;
@@ -221,7 +230,14 @@ Object Lowering::call_builtin(const std::string& name, Arguments arguments) {
       emit_.fail(ErrorCode::InvalidArgument, fmt::format("{}() has no argument '{}'", name, keyword),
                  "docs/language.md says what there is");
   }
+  if (name == "super") return super(arguments.positional);
+  if (auto result = builtin_by_method(name, arguments)) return *result;
   std::vector<Object>& given = arguments.positional;
+  static constexpr std::string_view kIterating[] = {"zip", "enumerate", "list", "tuple", "iter", "set", "frozenset", "anfora.unordered"};
+  for (Object& object : given) {
+    const auto items = std::ranges::count(kIterating, name) ? iterator_of(object) : std::nullopt;
+    if (items) object = *items;
+  }
   auto need = [&](size_t least, size_t most) {
     if (given.size() < least || given.size() > most) {
       emit_.fail(ErrorCode::InvalidArgument,
@@ -347,7 +363,19 @@ Object Lowering::call_builtin(const std::string& name, Arguments arguments) {
   if (name == "isinstance") return need(2, 2), Object{Constant{is_instance(given[0], given[1])}};
   if (name == "print") return print(arguments), Object{Constant{NoneValue()}};
   if (name == "str" && given.size() == 1 && given[0].is<Constant>()) return make_text(str(*given[0].as<Constant>()));
-  if (name == "getattr" && given.size() == 2 && text_of(given[1])) return attribute(given[0], *text_of(given[1]));
+  const std::string attribute_name = given.size() > 1 ? text_of(given[1]).value_or("") : "";
+  if (name == "getattr" && given.size() == 2 && !attribute_name.empty()) return attribute(given[0], attribute_name);
+  if ((name == "getattr" || name == "hasattr") && !attribute_name.empty() && written_class(given[0])) {
+    need(2, name == "getattr" ? 3 : 2);
+    const Live* live = given[0].live();
+    const auto found = live ? live->attribute(attribute_name) : find_attribute_of(given[0], attribute_name);
+    return name == "hasattr" ? Object{Constant{found.has_value()}} : found.value_or(given.back());
+  }
+  if (name == "setattr" && !attribute_name.empty()) {
+    need(3, 3);
+    set_attribute(given[0], attribute_name, given[2]);
+    return {Constant{NoneValue()}};
+  }
   if (name == "slice") {
     need(1, 3);
     const Object none{Constant{NoneValue()}};

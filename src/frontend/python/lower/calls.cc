@@ -37,8 +37,9 @@ Object Lowering::call(const Object& callee, Arguments arguments) {
   }
   if (const auto* live = std::get_if<std::shared_ptr<const Live>>(&callee.value)) {
     if (auto chosen = overload(**live, arguments)) return call(*chosen, std::move(arguments));
-    if (auto method = (*live)->attribute("__call__"); method && method->closure())
-      return call(*method, std::move(arguments));
+    if ((*live)->type()) {
+      if (auto method = (*live)->attribute("__call__"); method && method->closure()) return call(*method, std::move(arguments));
+    }
     if (const std::vector<std::string> names = (*live)->fields(); !names.empty()) {
       std::vector<Object> items = std::move(arguments.positional);
       for (size_t i = items.size(); i < names.size(); ++i) {
@@ -56,7 +57,9 @@ Object Lowering::call(const Object& callee, Arguments arguments) {
         emit_.fail(ErrorCode::InvalidArgument, fmt::format("{} has {} fields", (*live)->describe(), names.size()));
       return make_tuple(std::move(items), names, *live);
     }
+    if (!(*live)->type()) return instantiate(*live, std::move(arguments));
   }
+  if (const auto method = special(callee, "__call__")) return call(*method, std::move(arguments));
   emit_.fail(ErrorCode::TypeMismatch, fmt::format("{} cannot be called", describe(callee)),
              "only functions, classes of dataclasses and methods can");
 }
@@ -74,9 +77,13 @@ std::optional<Object> Lowering::overload(const Live& callee, const Arguments& ar
 
 namespace {
 
-// The same function of the same surroundings; two closures of one text are different ones.
+// The same function of the same surroundings; two closures of one text are different ones, and so are the methods of two instances.
 bool is_same_function(const Closure& a, const Closure& b) {
-  return a.function == b.function && a.captured == b.captured;
+  const bool same_instances = std::ranges::equal(a.bound, b.bound, [](const auto& x, const auto& y) {
+    const Cell *own = x.second->instance(), *other = y.second->instance();
+    return (!own && !other) || (own && other && *own == *other);
+  });
+  return a.function == b.function && a.captured == b.captured && same_instances;
 }
 
 std::string name_of(const Closure& closure) {
@@ -195,6 +202,9 @@ Object Lowering::call_closure(const Closure& closure, Arguments arguments) {
   if (closure.source->is_library && closure.source->file.ends_with("math.py")) {  // outside of its domain, where a NaN is returned here
     require_uncaught("ValueError");
     require_uncaught("OverflowError");
+  }
+  if (closure.source->is_library && closure.source->file.ends_with("builtins.py")) {
+    if (auto result = builtin_by_method(closure.function->text("name"), arguments)) return *result;
   }
   const Cfg& cfg = cfg_of(closure);
   std::vector<Local> locals = bind_arguments(closure, cfg, std::move(arguments));
@@ -336,6 +346,9 @@ Object Lowering::call_with(Recursion& recursion, const std::vector<Local>& local
 }
 
 void Lowering::flatten(const Object& object, std::vector<Node*>& nodes) {
+  if (object.instance()) {
+    emit_.fail(ErrorCode::Unsupported, fmt::format("an instance of {} cannot be returned", describe(object)), "return its attributes, as a tuple");
+  }
   if (const auto* cell = object.as<Cell>()) return flatten(content(*cell), nodes);
   if (const Items* tuple = object.tuple()) {
     for (const Object& item : tuple->items) flatten(item, nodes);

@@ -41,6 +41,7 @@ Object Lowering::evaluate_here(const Tree& e) {
         const Object truth = this->truth(operand);
         return emit_.unary(Kind::Not, truth);
       }
+      if (auto result = unary_by_method(e.child("op")->kind, operand)) return *result;
       return emit_.unary(e.child("op")->kind, operand);
     }
     case Kind::BoolOp: return boolean(e, 0);
@@ -122,6 +123,10 @@ std::vector<Object> Lowering::elements(const Tree& display) {
 Object Lowering::name(const Tree& e) {
   const std::string& id = e.text("id");
   const Closure* closure = activation_ ? &activation_->closure : globals_of_;
+  if (class_body_ && class_body_->function == activation_) {
+    const auto own = std::ranges::find(*class_body_->members, id, [](const auto& entry) { return entry.first; });
+    if (own != class_body_->members->end()) return own->second.object;
+  }
   if (activation_) {
     const Scope& scope = activation_->cfg.scope;
     if (scope.is_local(id)) {
@@ -164,6 +169,9 @@ Object Lowering::boolean(const Tree& e, size_t first) {
 }
 
 Object Lowering::truth(const Object& object) {
+  if (const auto method = special(object, "__bool__")) return truth(call(*method, {}));
+  if (const auto method = special(object, "__len__")) return compare(Kind::NotEq, call(*method, {}), make_integer(0));
+  if (object.instance()) return {Constant{true}};
   if (const SetObject* set = set_of(object)) return {Constant{!set->items->items.empty()}};
   if (const auto* cell = object.as<Cell>()) {
     const Object& items = content(*cell);
@@ -205,6 +213,11 @@ Object Lowering::compare(Kind op, const Object& left, const Object& right) {
     if (auto text = text_of(left), whole = text_of(right); text && whole) {
       return {Constant{(whole->find(*text) != std::string::npos) == (op == Kind::In)}};
     }
+    if (const auto method = special(right, "__contains__")) {
+      const Object found = truth(call(*method, {.positional = {left}, .named = {}}));
+      return op == Kind::In ? found : emit_.unary(Kind::Not, found);
+    }
+    if (const auto items = iterator_of(right)) return compare(op, left, *items);
     const SetObject* set = set_of(right);
     if (right.is<Generator>() || sequence_of(right)) {
       const Object found = call(*find_in_library("anfora", "_contains"), {.positional = {right, left}, .named = {}});
@@ -213,6 +226,7 @@ Object Lowering::compare(Kind op, const Object& left, const Object& right) {
     const Object found = member(left, set ? set->items->items : items_of(right));
     return op == Kind::In ? found : emit_.unary(Kind::Not, found);
   }
+  if (auto result = by_methods(op, left, right)) return *result;
   if (const auto* a = left.as<DTypeObject>(); a && right.is<DTypeObject>() && (op == Kind::Eq || op == Kind::NotEq)) {
     return {Constant{(a->dtype == right.as<DTypeObject>()->dtype) == (op == Kind::Eq)}};
   }
@@ -274,6 +288,7 @@ Object Lowering::compare(Kind op, const Object& left, const Object& right) {
 }
 
 Object Lowering::binary(Kind op, const Object& left, const Object& right) {
+  if (auto result = by_methods(op, left, right)) return *result;
   const bool is_quotient = op == Kind::Div || op == Kind::FloorDiv || op == Kind::Mod;
   if (((is_quotient && right.is<Array>()) || op == Kind::Pow) && Emitter::is_number(left) && Emitter::is_number(right)) {
     require_uncaught("ZeroDivisionError");
@@ -350,6 +365,7 @@ ir::Node* Lowering::stacked(ir::Node* sequence) {
 std::vector<Object> Lowering::items_of(const Object& object) {
   if (object.is<Generator>()) return items_of(list_of(object));
   const Object iterable = iterated(object);
+  if (iterable.is<Generator>()) return items_of(iterable);
   if (const Items* tuple = iterable.tuple()) return tuple->items;
   const auto* array = iterable.as<Array>();
   if (array && array->node->type()->is_tensor() && !array->is_number && emit_.rank(array->node) == 0) {
@@ -372,7 +388,8 @@ std::vector<Object> Lowering::items_of(const Object& object) {
 Object Lowering::formatted(const Tree& e) {
   std::string text;
   for (const Tree* part : e.list("values")) {
-    const Object value = evaluate(part->is(Kind::FormattedValue) ? *part->child("value") : *part);
+    Object value = evaluate(part->is(Kind::FormattedValue) ? *part->child("value") : *part);
+    if (const auto shown = text_of_instance(value); shown && !part->child("format_spec")) value = *shown;
     if (auto known = text_of(value)) {
       text += *known;
     } else if (value.is<Constant>() && !part->child("format_spec")) {
@@ -386,6 +403,14 @@ Object Lowering::formatted(const Tree& e) {
 }
 
 Object Lowering::make_closure(const Tree& function) {
+  Object object = undecorated(function);
+  const Tree::Trees& decorators = function.list("decorator_list");
+  for (auto d = decorators.rbegin(); d != decorators.rend(); ++d)
+    object = call(evaluate(**d), {.positional = {std::move(object)}, .named = {}});
+  return object;
+}
+
+Object Lowering::undecorated(const Tree& function) {
   auto made = std::make_shared<Closure>();
   made->source = activation_->closure.source;
   made->function = &function;
@@ -405,11 +430,7 @@ Object Lowering::make_closure(const Tree& function) {
   }
   made->defaults = std::make_shared<const Items>(std::move(defaults));
   made->keyword_defaults = std::make_shared<const Items>(std::move(keyword_defaults));
-  Object object{std::shared_ptr<const Closure>(std::move(made))};
-  const Tree::Trees& decorators = function.list("decorator_list");
-  for (auto d = decorators.rbegin(); d != decorators.rend(); ++d)
-    object = call(evaluate(**d), {.positional = {std::move(object)}, .named = {}});
-  return object;
+  return {std::shared_ptr<const Closure>(std::move(made))};
 }
 
 namespace {

@@ -168,10 +168,10 @@ std::optional<Object> Lowering::unite_cell(Union& all, std::span<const State> st
   }
   all.bound_at.clear();
   all.name = "a list or variable that others see";
-  all.is_dict = dicts_.contains(id);
-  all.is_list = !all.is_dict;
+  const auto kind = cell_kinds_.find(id);
+  if (kind != cell_kinds_.end()) all.held_in = kind->second;
   Object united = all.unite(objects);
-  all.is_list = all.is_dict = false;
+  all.held_in = std::nullopt;
   return united;
 }
 
@@ -182,7 +182,7 @@ bool Lowering::differs(const Object& a, const Object& b) {
   if (const auto* set = a.as<SetObject>())
     return differs({set->items}, {b.as<SetObject>()->items});
   if (const Items* items = a.tuple()) {
-    return class_of(*items) != class_of(*b.tuple()) ||
+    return class_of(*items) != class_of(*b.tuple()) || items->names != b.tuple()->names ||
            !std::ranges::equal(items->items, b.tuple()->items,
                                [](const Object& x, const Object& y) { return !differs(x, y); });
   }
@@ -210,6 +210,7 @@ bool Lowering::differs(const Object& a, const Object& b) {
   if (const auto* derivative = a.as<Derivative>()) return derivative->function != b.as<Derivative>()->function;
   if (const auto* custom = a.as<CustomGradient>()) return custom->function != b.as<CustomGradient>()->function;
   if (a.live()) return a.live()->identity() != b.live()->identity();
+  if (const auto* super = a.as<Super>()) return super->type != b.as<Super>()->type || differs(*super->self, *b.as<Super>()->self);
   return true;
 }
 

@@ -22,6 +22,7 @@
 #include <tuple>
 #include <vector>
 
+#include "anfora/error.h"
 #include "frontend/python/cfg.h"
 #include "frontend/python/dataflow.h"
 #include "frontend/python/lower/emit.h"
@@ -171,7 +172,7 @@ class Lowering {
   void assign(const Tree& target, Object value);
   void unpack(const Tree& target, const Object& value);
   void augmented_assignment(const Tree& statement);
-  Object evaluate_target(const Tree& target);
+  void assign_item(const Tree& target, const Object& object, const Object& index, const Object& value);
   void require_unshared(const Tree& target, const Object& object);
   void require_own(const Cell& cell) const;
   void remove(const Tree& target);
@@ -185,8 +186,40 @@ class Lowering {
   void assert_true(const Tree& statement);
   void require_uncaught(const std::string& exception) const;
   [[noreturn]] void raise(std::string_view message);
+  Object after_effects(Object object, std::map<size_t, Object>& instances);
   ir::Node* token();
   void set_token(ir::Node* token) { here_.store[0] = {Array{token}}; }
+
+  // Classes (classes.cc)
+  // An error of what knows no place gets this one.
+  template <class F>
+  auto at_place(F&& f) const {
+    try {
+      return f();
+    } catch (const Error& error) {
+      if (!error.location().empty()) throw;
+      emit_.fail(error.code(), error.message(), error.hint());
+    }
+  }
+  Object instantiate(const std::shared_ptr<const Live>& type, Arguments arguments);
+  Object bound(const Member& member, const std::string& name, const Object& self, const std::shared_ptr<const Live>& type);
+  std::optional<Object> special(const Object& object, const std::string& name);
+  std::optional<Object> find_attribute_of(const Object& object, const std::string& name);
+  void put_attribute(const Cell& instance, const std::string& name, Object value);
+  void set_attribute(const Object& object, const std::string& name, Object value);
+  void remove_attribute(const Object& object, const std::string& name);
+  Object super(const std::vector<Object>& given);
+  Object make_class(const Tree& statement);
+  Member method(const Tree& function, const Cell& own_class, const std::vector<std::pair<std::string, Member>>& members);
+
+  // Methods that stand for operators (special_methods.cc)
+  std::optional<Object> by_methods(Kind op, const Object& left, const Object& right);
+  std::optional<Object> in_place_by_method(Kind op, const Object& target, const Object& value);
+  std::optional<Object> unary_by_method(Kind op, const Object& operand);
+  std::optional<Object> require_special(const Object& object, const std::string& name, std::vector<Object> arguments, std::string_view what);
+  std::optional<Object> builtin_by_method(const std::string& name, const Arguments& arguments);
+  std::optional<Object> text_of_instance(const Object& object);
+  std::optional<Object> iterator_of(const Object& object);
 
   // Patterns (patterns.cc)
   using Captures = std::vector<std::pair<const Tree*, Object>>;  // what binds the name, and to what
@@ -221,12 +254,13 @@ class Lowering {
   std::optional<Object> combine_sets(Kind op, const Object& left, const Object& right);
   Object call_expression(const Tree& expression);
   Object make_closure(const Tree& function);
+  Object undecorated(const Tree& function);
   Object formatted(const Tree& expression);
   Object make_context(const std::string& name, const Arguments& arguments);
   Object enter_context(const Object& manager);
   Object exit_context(const Object& manager, bool raises);
   Object comprehension(const Tree& expression);
-  Object make_cell(Cell::Kind kind, std::optional<Object> content);
+  Object make_cell(Cell::Kind kind, std::optional<Object> content, std::shared_ptr<const Live> type = nullptr);
   void bind(const std::string& variable, Object value, const Tree& at);
   Object imported(const Tree& statement, const Tree& alias);
   std::vector<Object> items_of(const Object& object);  // of what has a known number of them
@@ -327,8 +361,14 @@ class Lowering {
   std::map<const Tree*, Tree*> comprehensions_;  // the functions that they are
   const Closure* globals_of_ = nullptr;          // where no function is being lowered
   std::vector<State> dead_ends_;                 // paths that raise, in functions that do not return yet
+  // The class statement that is evaluated: the names in its body, which the functions in it do not see.
+  struct ClassBody {
+    const Activation* function;
+    const std::vector<std::pair<std::string, Member>>* members;
+  };
+  const ClassBody* class_body_ = nullptr;
   size_t next_cell_ = 1;
-  std::set<size_t> dicts_;  // those of the cells that are
+  std::map<size_t, Cell::Kind> cell_kinds_;
   // Dicts and lists of Python's module collections, by cell.
   struct Collection {
     std::string type;                // "defaultdict"

@@ -19,6 +19,17 @@ constexpr std::string_view kNamedTupleMethods[] = {"_replace", "_asdict"};
 }  // namespace
 
 Object Lowering::attribute(const Object& object, const std::string& name) {
+  if (const Items* tuple = object.tuple()) {
+    if (const Object* field = find_attribute(*tuple, name)) return *field;
+    const bool is_tuple = !tuple->type || tuple->type->is_a("tuple");
+    if (is_tuple && !tuple->names.empty() && std::ranges::count(kNamedTupleMethods, name)) return {Method{std::make_shared<const Object>(object), name}};
+    if (is_tuple && (name == "index" || name == "count")) return {Method{std::make_shared<const Object>(object), name}};
+  }
+  if (auto found = find_attribute_of(object, name)) return *found;
+  if (object.instance() || object.is<Super>()) {
+    emit_.fail(ErrorCode::NotFound, fmt::format("{} has no attribute '{}'", describe(object), name),
+               "assign it in __init__, or define it in the class");
+  }
   if (const auto* builtin = object.as<Builtin>()) {
     if (name == "__name__") return make_text(builtin->name.substr(builtin->name.rfind('.') + 1));
     const bool is_library = activation_ && activation_->closure.source->is_library;
@@ -34,24 +45,11 @@ Object Lowering::attribute(const Object& object, const std::string& name) {
     const auto* found = std::ranges::find(kParts, name);
     if (found != std::end(kParts)) return slice->parts->items[static_cast<size_t>(found - kParts)];
   }
-  if (const Items* tuple = object.tuple()) {
-    auto found = std::ranges::find(tuple->names, name);
-    if (found != tuple->names.end()) return tuple->items[static_cast<size_t>(found - tuple->names.begin())];
-    if (!tuple->names.empty() && std::ranges::count(kNamedTupleMethods, name)) return {Method{std::make_shared<const Object>(object), name}};
-    if (name == "index" || name == "count") return {Method{std::make_shared<const Object>(object), name}};
-  }
   if (object.is<Generator>() && name == "send") return {Method{std::make_shared<const Object>(object), name}};
   if (const Live* live = object.live()) {
-    if (auto found = live->attribute(name)) return *found;
+    if (auto found = at_place([&] { return live->attribute(name); })) return *found;
     emit_.fail(ErrorCode::NotFound, fmt::format("{} has no '{}'", live->describe(), name),
                "the object that runs now is meant");
-  }
-  if (const Items* tuple = object.tuple(); tuple && tuple->type) {  // a method
-    if (auto found = tuple->type->attribute(name); found && found->closure()) {
-      Closure bound = *found->closure();
-      bound.bound.emplace_back("self", std::make_shared<const Object>(object));
-      return {std::make_shared<const Closure>(std::move(bound))};
-    }
   }
   const auto* array = object.as<Array>();
   if (array && array->node->type()->is_tensor()) {
@@ -125,6 +123,11 @@ void Lowering::update_dict(const Object& dict, const Arguments& with) {
 Object Lowering::call_method(const Method& method, Arguments arguments) {
   const auto* cell = method.self->as<Cell>();
   if (const auto* text = method.self->constant<std::u32string>()) return call_text_method(*text, method.name, arguments);
+  if (method.self->instance()) {  // super().__init__(), where no class above defines it
+    if (!arguments.positional.empty() || !arguments.named.empty())
+      emit_.fail(ErrorCode::InvalidArgument, fmt::format("{}() of object takes no arguments", method.name));
+    return {Constant{NoneValue()}};
+  }
   if (method.self->is<Generator>()) {
     if (arguments.positional.size() != 1 || !arguments.named.empty()) emit_.fail(ErrorCode::InvalidArgument, "send() takes 1 argument");
     return send(*method.self, arguments.positional[0]);

@@ -58,7 +58,8 @@ namespace {
 constexpr std::string_view kFunctions[] = {"len",   "range", "zip",     "enumerate", "reversed", "int",
                                            "float", "bool",  "tuple",   "list",      "dict",     "isinstance",
                                            "print", "str",   "getattr", "object",    "slice",    "hasattr",
-                                           "set",   "type",  "frozenset", "iter",     "next"};
+                                           "set",   "type",  "frozenset", "iter",     "next",     "super",
+                                           "setattr", "NotImplemented"};
 constexpr std::string_view kModules[] = {"numpy",  "math",      "anfora",       "anfora.ops", "numpy.linalg",
                                          "typing", "functools", "operator", "numpy.fft", "itertools", "collections", "contextlib"};
 constexpr std::string_view kCollections[] = {"namedtuple", "deque", "defaultdict", "OrderedDict", "Counter"};

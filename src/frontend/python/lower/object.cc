@@ -4,6 +4,8 @@
 
 #include <array>
 
+#include "anfora/error.h"
+
 namespace anfora::python {
 
 Object make_tuple(std::vector<Object> items, std::vector<std::string> names, std::shared_ptr<const Live> type) {
@@ -64,6 +66,29 @@ std::string_view type_name(const Constant& constant) {
 
 const void* class_of(const Items& items) { return !items.type || items.type->is_a("tuple") ? nullptr : items.type->identity(); }
 
+std::optional<Member> Live::member(const std::string&, const Live*) const { return std::nullopt; }
+void Live::require_instances() const {
+  throw Error(ErrorCode::Unsupported, fmt::format("{} cannot be called in a compiled function", describe()))
+      .with_hint("functions, and classes that are written in Python, can");
+}
+
+std::shared_ptr<const Live> written_class(const Object& object) {
+  if (const Cell* instance = object.instance()) return instance->type;
+  if (const Items* tuple = object.tuple()) return tuple->type;
+  return object.live() ? object.live()->type() : nullptr;
+}
+
+const Object* find_attribute(const Items& attributes, std::string_view name) {
+  const auto found = std::ranges::find(attributes.names, name);
+  return found == attributes.names.end() ? nullptr : &attributes.items[static_cast<size_t>(found - attributes.names.begin())];
+}
+
+namespace {
+constexpr std::string_view kNoValue = "no value";
+}
+Object no_value() { return {Builtin{std::string(kNoValue)}}; }
+bool is_no_value(const Object& object) { return object.is<Builtin>() && object.as<Builtin>()->name == kNoValue; }
+
 std::string describe(const Object& object) {
   if (const auto* constant = object.as<Constant>()) return std::string(type_name(*constant));
   if (const auto* array = object.as<Array>()) {
@@ -74,6 +99,8 @@ std::string describe(const Object& object) {
   if (const Items* tuple = object.tuple())
     return tuple->type ? tuple->type->describe() : fmt::format("tuple of {}", tuple->items.size());
   if (const Live* live = object.live()) return live->describe();
+  if (const Cell* instance = object.instance()) return instance->type->describe();
+  if (object.is<Super>()) return "super()";
   if (const auto* cell = object.as<Cell>()) {
     return cell->kind == Cell::Kind::Dict ? "dict" : cell->kind == Cell::Kind::Set ? "set" : "list";
   }

@@ -26,7 +26,9 @@ struct Array {
   bool is_number = false;  // of a sequence: its items are
   friend bool operator==(const Array&, const Array&) = default;
 };
-// An object of the Python that runs the compiler: an instance, a class. Its attributes are looked up when the program asks for them.
+struct Member;
+// An object of the Python that runs the compiler: an instance, a class. Its attributes are looked up when the program asks for them. Also a
+// class that the program itself defines.
 class Live {
  public:
   virtual ~Live() = default;
@@ -47,6 +49,13 @@ class Live {
   virtual const void* identity() const = 0;
   // Whether == says the same: its class does not define it otherwise.
   virtual bool is_equal_by_identity() const = 0;
+  // Of an instance, its class; null: it is a class itself, or its class is not written in Python.
+  virtual std::shared_ptr<const Live> type() const { return nullptr; }
+  // Of a class, what it or the first base that has it defines by that name; `after`: of the bases behind that one. Empty where no class that
+  // is written in Python does. Throws Unsupported.
+  virtual std::optional<Member> member(const std::string& name, const Live* after = nullptr) const;
+  // Throws Unsupported, saying why, where instances of the class cannot be made in a compiled function.
+  virtual void require_instances() const;
 };
 struct Items {  // of a tuple
   std::vector<Object> items;
@@ -56,10 +65,11 @@ struct Items {  // of a tuple
 // A place that may be written to while others look at it: a list, a dict, a set, a variable that a function inside captures. Its content
 // is part of the state at each point of the program.
 struct Cell {
-  enum class Kind : uint8_t { Variable, List, Dict, Set };
+  enum class Kind : uint8_t { Variable, List, Dict, Set, Instance };
   Kind kind = Kind::Variable;
   size_t id = 0;
-  friend bool operator==(const Cell&, const Cell&) = default;
+  std::shared_ptr<const Live> type = nullptr;  // of an Instance: its class. Its content are its attributes, by name
+  friend bool operator==(const Cell& a, const Cell& b) { return a.kind == b.kind && a.id == b.id; }
 };
 // The content of a set, or a frozenset. Items may be equal where only a run knows whether they are.
 struct SetObject {
@@ -92,6 +102,11 @@ struct Builtin {
 struct Method {
   std::shared_ptr<const Object> self;
   std::string name;
+};
+// super() in a method: the attributes of `self` that the bases behind a class of it define.
+struct Super {
+  std::shared_ptr<const Live> type;
+  std::shared_ptr<const Object> self;
 };
 // What a function that yields returned. Where it stands is part of the state, as the content of a cell is.
 struct Generator {
@@ -134,7 +149,7 @@ struct Object {
   using Value = std::variant<Constant, Array, std::shared_ptr<const Items>, Cell, SliceObject, Iterable,
                              std::shared_ptr<const Closure>, Builtin, Method, DTypeObject, Derivative,
                              CustomGradient, std::shared_ptr<const Live>, SetObject, Generator,
-                             std::shared_ptr<const Suspended>, std::shared_ptr<const Choice>>;
+                             std::shared_ptr<const Suspended>, std::shared_ptr<const Choice>, Super>;
   Value value;
 
   template <class T>
@@ -172,7 +187,29 @@ struct Object {
     return constant ? std::get_if<T>(&constant->value) : nullptr;
   }
   bool is_none() const { return constant<NoneValue>() != nullptr; }
+  // An instance of a class that is written in Python, which the program made; or null.
+  const Cell* instance() const {
+    const auto* cell = std::get_if<Cell>(&value);
+    return cell && cell->kind == Cell::Kind::Instance ? cell : nullptr;
+  }
 };
+
+// What a class defines, and how an instance takes it: as it is; bound to the instance, or to its class; by a call of a getter, each time or
+// once.
+struct Member {
+  enum class Kind : uint8_t { Value, Method, ClassMethod, Property, CachedProperty };
+  Kind kind = Kind::Value;
+  Object object;
+  std::optional<Object> setter = std::nullopt;
+};
+
+// The class of an instance, where that is written in Python; else null.
+std::shared_ptr<const Live> written_class(const Object& object);
+// Of an instance's attributes, the one of that name; null: there is none.
+const Object* find_attribute(const Items& attributes, std::string_view name);
+// What an attribute is that has a value on some of the paths to here, and none on others.
+Object no_value();
+bool is_no_value(const Object& object);
 
 // Whether a run may decide that it is this function and not another.
 bool is_function(const Object& object);

@@ -26,9 +26,9 @@ const Object& Lowering::content(const Cell& cell) const {
   return found->second;
 }
 
-Object Lowering::make_cell(Cell::Kind kind, std::optional<Object> content) {
-  const Cell cell{kind, next_cell_++};
-  if (kind == Cell::Kind::Dict) dicts_.insert(cell.id);
+Object Lowering::make_cell(Cell::Kind kind, std::optional<Object> content, std::shared_ptr<const Live> type) {
+  const Cell cell{kind, next_cell_++, std::move(type)};
+  cell_kinds_[cell.id] = kind;
   if (content) here_.store[cell.id] = std::move(*content);
   return {cell};
 }
@@ -70,6 +70,7 @@ void Lowering::statement(const Tree& s) {
       return;
     }
     case Kind::FunctionDef: return bind(s.text("name"), make_closure(s), s);
+    case Kind::ClassDef: return bind(s.text("name"), make_class(s), s);
     case Kind::Import:
     case Kind::ImportFrom:
       for (const Tree* alias : s.list("names")) bind(bound_name(*alias), imported(s, *alias), *alias);
@@ -130,20 +131,13 @@ void Lowering::assign(const Tree& target, Object value) {
     case Kind::Tuple:
     case Kind::List: return unpack(target, value);
     case Kind::Subscript: {
-      const Tree& base = *target.child("value");
-      const Object object = evaluate(base), index = evaluate(*target.child("slice"));
+      const Object object = evaluate(*target.child("value")), index = evaluate(*target.child("slice"));
+      return assign_item(target, object, index, value);
+    }
+    case Kind::Attribute: {
+      const Object object = evaluate(*target.child("value"));
       emit_.set_place({activation_->closure.source, &target});
-      if (const auto* cell = object.as<Cell>()) {
-        require_own(*cell);
-        here_.store[cell->id] = with_item(object, index, value);
-        return;
-      }
-      if (!object.is<Array>()) {
-        emit_.fail(ErrorCode::TypeMismatch, fmt::format("items of {} cannot be assigned", describe(object)),
-                   object.tuple() ? "a list can be changed" : "items of tensors, lists and dicts can");
-      }
-      require_unshared(base, object);
-      return assign(base, with_item(object, index, value));
+      return set_attribute(object, target.text("attr"), std::move(value));
     }
     default:
       emit_.fail(ErrorCode::Unsupported,
@@ -152,7 +146,24 @@ void Lowering::assign(const Tree& target, Object value) {
   }
 }
 
-// del x, del x[i]
+void Lowering::assign_item(const Tree& target, const Object& object, const Object& index, const Object& value) {
+  const Tree& base = *target.child("value");
+  emit_.set_place({activation_->closure.source, &target});
+  if (require_special(object, "__setitem__", {index, value}, "assigning items")) return;
+  if (const auto* cell = object.as<Cell>()) {
+    require_own(*cell);
+    here_.store[cell->id] = with_item(object, index, value);
+    return;
+  }
+  if (!object.is<Array>()) {
+    emit_.fail(ErrorCode::TypeMismatch, fmt::format("items of {} cannot be assigned", describe(object)),
+               object.tuple() ? "a list can be changed" : "items of tensors, lists and dicts can");
+  }
+  require_unshared(base, object);
+  assign(base, with_item(object, index, value));
+}
+
+// del x, del x[i], del x.a
 void Lowering::remove(const Tree& target) {
   const Scope& scope = activation_->cfg.scope;
   if (target.is(Kind::Name) && scope.is_local(target.text("id"))) {
@@ -166,7 +177,12 @@ void Lowering::remove(const Tree& target) {
     return;
   }
   const bool is_item = target.is(Kind::Subscript);
-  const Object object = is_item ? evaluate(*target.child("value")) : Object{Constant{NoneValue()}};
+  const Object object = is_item || target.is(Kind::Attribute) ? evaluate(*target.child("value")) : Object{Constant{NoneValue()}};
+  if (target.is(Kind::Attribute)) return remove_attribute(object, target.text("attr"));
+  if (object.instance() || (is_item && written_class(object) && special(object, "__delitem__"))) {
+    require_special(object, "__delitem__", {evaluate(*target.child("slice"))}, "deleting items");
+    return;
+  }
   const auto* cell = object.as<Cell>();
   if (!cell || set_of(object)) {
     emit_.fail(ErrorCode::Unsupported, fmt::format("del {} is not supported in a compiled function", unparse(target)),
@@ -231,10 +247,20 @@ void Lowering::unpack(const Tree& target, const Object& value) {
 
 void Lowering::augmented_assignment(const Tree& s) {
   const Tree& target = *s.child("target");
-  Object old = target.is(Kind::Name) ? name(target) : evaluate_target(target);
+  const Object none{Constant{NoneValue()}};
+  const bool is_item = target.is(Kind::Subscript);
+  const Object object = target.is(Kind::Name) ? none : evaluate(*target.child("value"));
+  const Object index = is_item ? evaluate(*target.child("slice")) : none;
+  emit_.set_place({activation_->closure.source, &target});
+  const Object old = target.is(Kind::Name) ? name(target) : is_item ? subscript(object, index) : attribute(object, target.text("attr"));
+  auto put = [&](Object value) {
+    if (target.is(Kind::Name)) return assign(target, std::move(value));
+    is_item ? assign_item(target, object, index, value) : set_attribute(object, target.text("attr"), std::move(value));
+  };
   const Object value = evaluate(*s.child("value"));
   emit_.set_place({activation_->closure.source, &s});
   const Kind op = s.child("op")->kind;
+  if (auto changed = in_place_by_method(op, old, value)) return put(std::move(*changed));
   if (const auto* cell = old.as<Cell>();
       cell && op == Kind::Add && is_list_of_known_length(*cell, content(*cell))) {  // in place
     require_own(*cell);
@@ -244,7 +270,8 @@ void Lowering::augmented_assignment(const Tree& s) {
     return;
   }
   Object result = binary(op, old, value);
-  if (const auto* cell = old.as<Cell>(); cell && cell->kind != Cell::Kind::List && result.is<Cell>()) {  // s |= t
+  const auto* cell = old.as<Cell>();
+  if (cell && cell->kind != Cell::Kind::List && cell->kind != Cell::Kind::Instance && result.is<Cell>()) {  // s |= t
     require_own(*cell);
     here_.store[cell->id] = content(*result.as<Cell>());
     return;
@@ -260,15 +287,8 @@ void Lowering::augmented_assignment(const Tree& s) {
     }
     result = {Array{emit_.cast(result.as<Array>()->node, emit_.dtype(old))}};
   }
-  if (array && !array->is_number && target.is(Kind::Name)) require_unshared(target, old);
-  assign(target, std::move(result));
-}
-
-Object Lowering::evaluate_target(const Tree& target) {
-  if (!target.is(Kind::Subscript)) return evaluate(target);
-  const Object object = evaluate(*target.child("value")), index = evaluate(*target.child("slice"));
-  emit_.set_place({activation_->closure.source, &target});
-  return subscript(object, index);
+  if (array && !array->is_number && !is_item) require_unshared(target, old);
+  put(std::move(result));
 }
 
 namespace {
@@ -370,9 +390,16 @@ void Lowering::require_unshared(const Tree& target, const Object& object) {
       if (local.object && shows(*local.object, base)) refuse("a variable of the calling function");
     }
   }
+  const Cell* own = root->is(Kind::Name) ? variable_cell(root->text("id")) : nullptr;
+  std::optional<Object> holder;
+  if (root->is(Kind::Attribute)) holder = evaluate(*root->child("value"));
   for (const auto& [id, content] : here_.store) {
-    const Cell* own = root->is(Kind::Name) ? variable_cell(root->text("id")) : nullptr;
-    if (id != 0 && !(own && own->id == id) && shows(content, base)) refuse("a list or variable of another function");
+    if (id == 0 || (own && own->id == id)) continue;
+    const Items* attributes = holder && holder->instance() && holder->instance()->id == id ? content.tuple() : nullptr;
+    if (!attributes && shows(content, base)) refuse("an object, list or variable of another function");
+    for (size_t i = 0; attributes && i < attributes->items.size(); ++i) {
+      if (attributes->names[i] != root->text("attr") && shows(attributes->items[i], base)) refuse(fmt::format("the attribute '{}'", attributes->names[i]));
+    }
   }
 }
 
@@ -395,20 +422,34 @@ Node* Lowering::token() {
 }
 
 Object Lowering::after_effects(Object object) {
+  std::map<size_t, Object> instances;
+  return after_effects(std::move(object), instances);
+}
+
+Object Lowering::after_effects(Object object, std::map<size_t, Object>& instances) {
   auto found = here_.store.find(0);
   if (found == here_.store.end()) return object;
   Node* last = found->second.as<Array>()->node;
   if (const auto* array = object.as<Array>()) return {Array{emit_.op("Depend", {array->node, last}), array->is_number}};
-  if (is_known_number(object)) return after_effects({Array{emit_.tensor(object), true}});
+  if (is_known_number(object)) return after_effects({Array{emit_.tensor(object), true}}, instances);
   if (const Items* tuple = object.tuple()) {
     Items items{.items = {}, .names = tuple->names, .type = tuple->type};
-    for (const Object& item : tuple->items) items.items.push_back(after_effects(item));
+    for (const Object& item : tuple->items) items.items.push_back(after_effects(item, instances));
     return {std::make_shared<const Items>(std::move(items))};
   }
   if (const auto* cell = object.as<Cell>()) {
-    if (cell->kind != Cell::Kind::Dict) return make_cell(cell->kind, after_effects(content(*cell)));
+    if (cell->kind == Cell::Kind::Instance) {  // it may be one that is met again
+      auto [made, is_new] = instances.try_emplace(cell->id);
+      if (!is_new) return made->second;
+      made->second = make_cell(cell->kind, std::nullopt, cell->type);
+      const Cell later = *made->second.as<Cell>();
+      Object attributes = after_effects(content(*cell), instances);
+      here_.store[later.id] = std::move(attributes);
+      return {later};
+    }
+    if (cell->kind != Cell::Kind::Dict) return make_cell(cell->kind, after_effects(content(*cell), instances));
     std::vector<Object> pairs = content(*cell).tuple()->items;
-    for (size_t i = 1; i < pairs.size(); i += 2) pairs[i] = after_effects(pairs[i]);
+    for (size_t i = 1; i < pairs.size(); i += 2) pairs[i] = after_effects(pairs[i], instances);
     return new_dict(std::move(pairs));
   }
   return object;
@@ -471,6 +512,7 @@ void Lowering::begin_iteration(const Tree& loop) {
 
 // What a `for` goes over, as it is now.
 Object Lowering::iterated(const Object& object) {
+  if (const auto items = iterator_of(object)) return iterated(*items);
   if (const SetObject* set = set_of(object)) {
     if (distinct_items(*set).size() < 2) return {set->items};
     emit_.fail(ErrorCode::Unsupported, "the order of the items of a set is not supported", "go over sorted(…), or a tuple");

@@ -38,6 +38,9 @@ int64_t Lowering::known_index(const Object& index, size_t size) {
 }
 
 Object Lowering::subscript(const Object& object, const Object& index) {
+  if (written_class(object)) {
+    if (auto item = require_special(object, "__getitem__", {index}, "an item")) return *item;
+  }
   if (const auto* cell = object.as<Cell>()) {
     const Object& items = content(*cell);
     if (cell->kind == Cell::Kind::Dict) {

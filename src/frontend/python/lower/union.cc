@@ -40,7 +40,8 @@ bool is_same(const Object& a, const Object& b) {
   if (const auto* generator = a.as<Generator>()) return *generator == *b.as<Generator>();
   if (const auto* builtin = a.as<Builtin>()) return builtin->name == b.as<Builtin>()->name;
   if (const auto* dtype = a.as<DTypeObject>()) return dtype->dtype == b.as<DTypeObject>()->dtype;
-  if (a.live()) return a.live() == b.live();
+  if (a.live()) return a.live()->identity() == b.live()->identity();
+  if (const auto* super = a.as<Super>()) return super->self == b.as<Super>()->self && super->type == b.as<Super>()->type;
   if (const auto* method = a.as<Method>()) return method->self == b.as<Method>()->self && method->name == b.as<Method>()->name;
   if (const auto* derivative = a.as<Derivative>()) return derivative->function == b.as<Derivative>()->function;
   if (const auto* custom = a.as<CustomGradient>()) return custom->function == b.as<CustomGradient>()->function;
@@ -66,16 +67,41 @@ std::shared_ptr<const Items> Lowering::Union::parts(const std::vector<Object>& o
       if (items(o)->items.size() != items(objects[0])->items.size()) differ(objects);
       at_i.push_back(items(o)->items[i]);
     }
-    const bool was_list = std::exchange(is_list, false), was_dict = std::exchange(is_dict, false);
-    if (was_dict && i % 2 == 0 && std::ranges::all_of(at_i, is_known_number)) {
+    const auto holder = std::exchange(held_in, std::nullopt);
+    if (holder == Cell::Kind::Dict && i % 2 == 0 && std::ranges::all_of(at_i, is_known_number)) {
       if (!agree(at_i)) differ(objects);
       united.items.push_back(at_i[0]);
     } else {
       united.items.push_back(unite(at_i));
     }
-    is_list = was_list, is_dict = was_dict;
+    held_in = holder;
   }
   return std::make_shared<const Items>(std::move(united));
+}
+
+// Of an instance. An attribute that a path has not assigned is the class's there, if that has one.
+Object Lowering::Union::attributes(const std::vector<Object>& objects) {
+  const auto holder = std::exchange(held_in, std::nullopt);
+  const std::string whole = name;
+  Items united{.items = {}, .names = {}, .type = objects[0].tuple()->type};
+  for (const Object& o : objects) {
+    for (const std::string& attribute : o.tuple()->names) {
+      if (!std::ranges::count(united.names, attribute)) united.names.push_back(attribute);
+    }
+  }
+  for (const std::string& attribute : united.names) {
+    std::vector<Object> values;
+    for (const Object& o : objects) {
+      const Object* own = find_attribute(*o.tuple(), attribute);
+      const auto otherwise = own ? std::nullopt : united.type->member(attribute);
+      if (own && !is_no_value(*own)) values.push_back(*own);
+      if (otherwise && otherwise->kind == Member::Kind::Value) values.push_back(otherwise->object);
+    }
+    name = fmt::format("the attribute '{}'", attribute);
+    united.items.push_back(values.size() == objects.size() ? unite(values) : no_value());
+  }
+  name = whole, held_in = holder;
+  return {std::make_shared<const Items>(std::move(united))};
 }
 
 Object Lowering::Union::unite(const std::vector<Object>& objects) {
@@ -95,13 +121,14 @@ Object Lowering::Union::unite(const std::vector<Object>& objects) {
     }
     return first;
   }
+  if (held_in == Cell::Kind::Instance) return attributes(objects);
   if (first.tuple()) {
     const bool same_size = std::ranges::all_of(
         objects, [&](const Object& o) { return o.tuple()->items.size() == first.tuple()->items.size(); });
     const auto identity = [](const Object& o) { return o.tuple()->type ? o.tuple()->type->identity() : nullptr; };
     if (!std::ranges::all_of(objects, [&](const Object& o) { return identity(o) == identity(first); })) differ(objects);
     if (same_size) return {parts(objects, [](const Object& o) { return o.tuple(); })};
-    if (is_list) return sequence(objects);
+    if (held_in == Cell::Kind::List) return sequence(objects);
     differ(objects);
   }
   if (first.suspended()) return suspended(objects);
@@ -132,9 +159,9 @@ Object Lowering::Union::suspended(const std::vector<Object>& objects) {
     for (const Object& o : objects) {
       if (const std::optional<Object>& variable = o.suspended()->variables[i]) at_i.push_back(*variable);
     }
-    const bool was_list = std::exchange(is_list, false);
+    const auto holder = std::exchange(held_in, std::nullopt);
     united.variables.push_back(at_i.size() == objects.size() ? std::optional(unite(at_i)) : std::nullopt);
-    is_list = was_list;
+    held_in = holder;
   }
   return {std::make_shared<const Suspended>(std::move(united))};
 }
@@ -157,7 +184,7 @@ Object Lowering::Union::at_several_blocks(const std::vector<Object>& objects) {
     numbers.push_back(own.which ? *own.which : make_integer(own.block));
   }
   Suspended united{.closure = closure, .block = Suspended::kSeveral, .variables = {}, .several = {}, .which = nullptr};
-  const bool was_list = std::exchange(is_list, false);
+  const auto holder = std::exchange(held_in, std::nullopt);
   for (const int block : blocks) {
     Suspended one{.closure = closure, .block = block, .variables = {}, .several = {}, .which = nullptr};
     const auto holder = std::ranges::find_if(places, [&](const auto& at) { return at.contains(block); });
@@ -178,7 +205,7 @@ Object Lowering::Union::at_several_blocks(const std::vector<Object>& objects) {
     united.several.push_back(std::move(one));
   }
   united.which = std::make_shared<const Object>(unite(numbers));
-  is_list = was_list;
+  held_in = holder;
   return {std::make_shared<const Suspended>(std::move(united))};
 }
 
@@ -310,10 +337,10 @@ void Lowering::Union::differ(const std::vector<Object>& objects) {
   while (other + 1 < objects.size() && describe(objects[other]) == describe(objects[0])) ++other;
   other = std::min(other, objects.size() - 1);
   const bool are_alike = describe(objects[0]) == describe(objects[other]);
-  const bool is_another = are_alike && !is_list && !text_of(objects[0]);
+  const bool is_another = are_alike && held_in != Cell::Kind::List && !text_of(objects[0]) && !objects[0].is<SetObject>();
   auto told = [&](size_t i) {
     const Tree* at = i < bound_at.size() ? bound_at[i] : nullptr;
-    const Items* list = is_list ? objects[i].tuple() : nullptr;
+    const Items* list = held_in == Cell::Kind::List ? objects[i].tuple() : nullptr;
     const auto* text = objects[i].constant<std::u32string>();
     const auto* set = objects[i].as<SetObject>();
     const std::string kind = list   ? fmt::format("list of {}", list->items.size())

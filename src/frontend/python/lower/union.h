@@ -16,8 +16,9 @@ class Lowering::Union {
   std::string name;                   // of the variable, for messages
   std::vector<const Tree*> bound_at;  // by state
   bool is_forced = false;             // every tensor and number is a leaf, also those that agree
-  bool is_list = false;               // the content of a list, which is a sequence where its length differs
-  bool is_dict = false;               // the content of a dict, whose keys stay known
+  // Whose content it is: of a list, which is a sequence where its length differs; of a dict, whose keys stay known; of an instance, whose
+  // attributes have names.
+  std::optional<Cell::Kind> held_in;
 
   Object unite(const std::vector<Object>& objects);
   // Lists and dicts may be others in each of these states: they become new ones. `others`: those that something refers to which is not united.
@@ -31,6 +32,7 @@ class Lowering::Union {
  private:
   template <class F>
   std::shared_ptr<const Items> parts(const std::vector<Object>& objects, F&& items);
+  Object attributes(const std::vector<Object>& objects);
   Object leaf(const std::vector<Object>& objects, const ir::Type* type, bool is_number);
   bool agree(const std::vector<Object>& objects) const;
   Object suspended(const std::vector<Object>& objects);

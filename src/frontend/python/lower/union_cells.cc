@@ -31,7 +31,8 @@ Object Lowering::Union::cell(const std::vector<Object>& objects) {
   const Cell first = *objects[0].as<Cell>();
   std::vector<size_t> ids;
   for (const Object& o : objects) {
-    if (o.as<Cell>()->kind != first.kind) differ(objects);
+    const Cell& other = *o.as<Cell>();
+    if (other.kind != first.kind || (first.type && other.type->identity() != first.type->identity())) differ(objects);
     ids.push_back(o.as<Cell>()->id);
   }
   const bool is_one = std::ranges::all_of(ids, [&](size_t id) { return id == first.id; });
@@ -51,7 +52,7 @@ Object Lowering::Union::cell(const std::vector<Object>& objects) {
     for (size_t i = 0; i < ids.size(); ++i) {
       if (!has(states_[i], ids[i])) differ(objects);
     }
-    merged_[ids] = *lowering_.make_cell(first.kind, std::nullopt).as<Cell>();
+    merged_[ids] = *lowering_.make_cell(first.kind, std::nullopt, first.type).as<Cell>();
     merged_order_.push_back(ids);
     auto& collections = lowering_.collections_;
     auto type_of = [&](size_t id) { return collections.contains(id) ? collections.at(id).type : ""; };
@@ -70,16 +71,15 @@ Object Lowering::Union::cell(const std::vector<Object>& objects) {
 
 void Lowering::Union::unite_contents(State& united) {
   bound_at.clear();
-  name = "a list, dict or variable";
+  name = "a list, dict, object or variable";
   for (size_t k = 0, kept = 0; k < merged_order_.size() || kept < kept_.size();) {  // both grow
     std::vector<Object> objects;
     if (k < merged_order_.size()) {
       const std::vector<size_t> ids = merged_order_[k++];
       for (size_t i = 0; i < ids.size(); ++i) objects.push_back(states_[i].store.at(ids[i]));
-      is_list = merged_[ids].kind == Cell::Kind::List;
-      is_dict = merged_[ids].kind == Cell::Kind::Dict;
+      held_in = merged_[ids].kind;
       united.store[merged_[ids].id] = unite(objects);
-      is_list = is_dict = false;
+      held_in = std::nullopt;
       continue;
     }
     const size_t id = kept_[kept++];
@@ -91,7 +91,9 @@ void Lowering::Union::unite_contents(State& united) {
       if (!content) differ({holder->store.at(id)});
       objects.push_back(std::move(*content));
     }
+    held_in = lowering_.cell_kinds_.contains(id) ? std::optional(lowering_.cell_kinds_.at(id)) : std::nullopt;
     united.store[id] = unite(objects);
+    held_in = std::nullopt;
   }
 }
 
@@ -161,6 +163,7 @@ void Lowering::add_cells(const Object& object, const State* through, std::set<si
   if (const auto* items = std::get_if<std::shared_ptr<const Items>>(&object.value)) add_items(*items);
   if (const auto* iterable = object.as<Iterable>()) add_items(iterable->parts);
   if (const auto* method = object.as<Method>()) add_cells(*method->self, through, cells);
+  if (const auto* super = object.as<Super>()) add_cells(*super->self, through, cells);
   if (const Choice* choice = object.choice()) add_items(choice->functions);
   const Suspended* suspended = object.suspended();
   const Closure* closure = suspended ? suspended->closure.get() : object.closure();
