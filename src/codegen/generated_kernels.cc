@@ -101,6 +101,8 @@ bool can_compile() {
 
 }  // namespace
 
+kernels::generated::ProductGenerator product_generator() { return can_compile() ? product_code : nullptr; }
+
 std::unique_ptr<kernels::PreparedKernel> generate_product(kernels::KernelData& data) {
   return kernels::generated::prepare_product(data, product_code);
 }

@@ -5,12 +5,16 @@
 #include <span>
 #include <string_view>
 
+#include "kernels/generated/product.h"
 #include "kernels/prepared.h"
 
 namespace anfora::codegen {
 
 // Of a product, whatever is faster: null where prepare_product() is.
 std::unique_ptr<kernels::PreparedKernel> generate_product(kernels::KernelData& data);
+
+// Null where there is not as much memory as compiling may take.
+kernels::generated::ProductGenerator product_generator();
 
 // Made once; products where their code is expected to be faster than the library's. A kernel's code is data of it from then on: kernels::generated::generated_kernels() runs it without this layer.
 const kernels::PreparedRegistry& generating_kernels();

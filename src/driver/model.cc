@@ -12,6 +12,7 @@
 #include "driver/evaluate.h"
 #include "driver/flops.h"
 #include "driver/gradient.h"
+#include "driver/kernels.h"
 #include "driver/python_source.h"
 #include "driver/tuner.h"
 #include "frontend/onnx/export.h"
@@ -232,7 +233,7 @@ CompileOptions with_stages(CompileOptions options, const LoadedModel& model) {
 
 // For a module that is optimized.
 plan::CompileOptions plan_options(const ir::Module& module, const CompileOptions& options) {
-  plan::CompileOptions how{.threads = options.threads, .prepared = {&codegen::generating_kernels()}};
+  plan::CompileOptions how{.threads = options.threads, .prepared = generating_kernels()};
   if (options.tune == Tune::Off) return how;
   how.choice = tune_kernels(module, how, {.tune = options.tune, .inputs = options.tune_inputs, .on_note = options.on_note});
   return how;

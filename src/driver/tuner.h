@@ -5,7 +5,7 @@
 // tried at once, each in its next implementation:
 //
 //                           Conv A              MatMul B              MatMul C
-//     expected              onednn:winograd     onednn:matmul         generated:product     what the cost model chooses
+//     expected              generated:winograd  onednn:matmul         generated:product     what the cost model chooses
 //     round 1               onednn:convolution  generated:product     onednn:matmul
 //     round 2                                   onednn:convolution    onednn:convolution
 //     again                                     generated:product                           those that won, in one program

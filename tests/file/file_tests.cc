@@ -12,9 +12,9 @@
 #include "analysis/evaluate.h"
 #include "analysis/verify_types.h"
 #include "anfora/error.h"
-#include "codegen/generated_kernels.h"
 #include "driver/compare.h"
 #include "driver/inputs.h"
+#include "driver/kernels.h"
 #include "ir/clone.h"
 #include "ir/isomorphic.h"
 #include "ir/parse.h"
@@ -237,7 +237,7 @@ std::string compare_results(const ir::Module& before, const ir::Module& after, b
     if (!difference.empty()) return fmt::format("{} {}", kind, difference);
     if (edge) break;
     got = outcome_of([&] {
-      if (!executable) executable = plan::compile(*lowered, {.prepared = {&codegen::generating_kernels()}});
+      if (!executable) executable = plan::compile(*lowered, {.prepared = generating_kernels()});
       return executable->run(inputs, {.seed = kSeed});
     });
     if (want.error.empty() || got.error.empty()) difference = compare(got, want, tolerance);  // messages may differ

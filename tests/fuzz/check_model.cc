@@ -11,7 +11,7 @@
 #include "analysis/evaluate.h"
 #include "analysis/verify_types.h"
 #include "anfora/error.h"
-#include "codegen/generated_kernels.h"
+#include "driver/kernels.h"
 #include "driver/npz.h"
 #include "driver/reduce.h"
 #include "frontend/onnx/export.h"
@@ -335,7 +335,7 @@ class Checker {
       // However small a group is.
       pipeline::optimize(*lowered, {.pipeline = &pipeline::kLower, .passes = {.least_group_saving_us = kAnySaving}});
       runtime::Executable executable =
-          plan::compile(*lowered, {.threads = 1, .prepared = {&codegen::generating_kernels()}});
+          plan::compile(*lowered, {.threads = 1, .prepared = generating_kernels()});
       for (const Run& made : runs_) {
         std::vector<Datum> got = executable.run(made.inputs, {.seed = kSeedOfOperators});
         Agreement agreement = compare(after, got, *before_, made, Promise::Real);

@@ -1,3 +1,5 @@
+#include "codegen/generated_kernels.h"
+#include "kernels/onednn/winograd.h"
 #include "prepare_kernel.h"
 
 namespace anfora {
@@ -21,10 +23,22 @@ Tensor random_weights(const WinogradCase& c) { return random_tensor({c.channels,
 
 AttributeSet attributes_of(const WinogradCase& c) { return {{"channels_last", int64_t{1}}, {"pads", c.pads}}; }
 
+// The transform with generated products, then the library's.
+const kernels::PreparedRegistry& registry() {
+  static const kernels::PreparedRegistry all = [] {
+    kernels::PreparedRegistry made;
+    made.add("LoweredConv", "generated:winograd",
+             [](kernels::KernelData& data) { return kernels::onednn::prepare_winograd(data, codegen::product_generator()); });
+    made.add("LoweredConv", "onednn:convolution", [](kernels::KernelData& data) { return kernels::onednn_kernels().prepare(data); });
+    return made;
+  }();
+  return all;
+}
+
 std::string implementation_of(const AttributeSet& attributes, const Tensor& x, const Tensor& w) {
   kernels::KernelData data{
       "LoweredConv", attributes, {{true, DType::F32, x.shape(), {}}, {true, DType::F32, w.shape(), w}}, 1};
-  return kernels::onednn_kernels().prepare(data) ? data.implementation : "";
+  return registry().prepare(data) ? data.implementation : "";
 }
 
 Tensor run_prepared(const AttributeSet& attributes, const Tensor& x, const Tensor& w, const Tensor& b) {
@@ -35,7 +49,7 @@ Tensor run_prepared(const AttributeSet& attributes, const Tensor& x, const Tenso
     data.inputs.push_back({tensor.defined(), tensor.dtype(), tensor.shape(), is_constant ? tensor : Tensor()});
     values.push_back(tensor.defined() ? Datum(tensor) : Datum());
   }
-  const auto kernel = kernels::onednn_kernels().prepare(data);
+  const auto kernel = registry().prepare(data);
   kernels::PreparedRun prepared(*kernel);
   const std::vector<const Datum*> inputs{&values[0], &values[1], &values[2]};
   std::vector<Datum> results(1);
@@ -50,20 +64,20 @@ TEST(OnednnWinograd, AgreesWithTheReference) {
   for (const WinogradCase& c : kWinogradCases) {
     const Tensor x = random_tensor(c.x, 1), w = random_weights(c), b = random_tensor({c.channels}, 3);
     const AttributeSet attributes = attributes_of(c);
-    ASSERT_EQ(implementation_of(attributes, x, w), "onednn:winograd");
+    ASSERT_EQ(implementation_of(attributes, x, w), "generated:winograd");
     const Tensor y = run_kernel("LoweredConv", attributes, {x, w})[0];
     const Tensor z = random_tensor({y.shape().begin(), y.shape().end()}, 4);
-    expect_prepared("LoweredConv", attributes, {x, w}, 1, false, kWinogradTolerance);
-    expect_prepared("LoweredConv", attributes, {x, w, b}, 1, false, kWinogradTolerance);
+    expect_prepared("LoweredConv", attributes, {x, w}, 1, false, kWinogradTolerance, 1, registry());
+    expect_prepared("LoweredConv", attributes, {x, w, b}, 1, false, kWinogradTolerance, 1, registry());
     expect_prepared("LoweredConv", attributes.with("activation", std::string("Relu")), {x, w, b, z}, Constants{1, 2},
-                    false, kWinogradTolerance);
+                    false, kWinogradTolerance, 1, registry());
     expect_prepared("LoweredConv", attributes.with("activation", std::string("Swish")), {x, w, Tensor(), z},
-                    Constants{1}, false, kWinogradTolerance);
+                    Constants{1}, false, kWinogradTolerance, 1, registry());
     expect_prepared("LoweredConv",
                     attributes.with("activation", std::string("Clip"))
                         .with("activation_alpha", -0.5f)
                         .with("activation_beta", 1.5f),
-                    {x, w, b}, 1, false, kWinogradTolerance);
+                    {x, w, b}, 1, false, kWinogradTolerance, 1, registry());
   }
 }
 
@@ -73,8 +87,8 @@ TEST(OnednnWinograd, ChoosesForTheSizesOfARun) {
   const AttributeSet attributes{{"channels_last", int64_t{1}}, {"pads", std::vector<int64_t>{1, 1, 1, 1}}};
   kernels::KernelData data{"LoweredConv", attributes, {}, 1};
   data.inputs = {{true, DType::F32, Shape{-1, -1, -1, 32}, {}}, {true, DType::F32, w.shape(), w}, {true, DType::F32, b.shape(), b}};
-  const auto kernel = kernels::onednn_kernels().prepare(data);
-  ASSERT_EQ(data.implementation, "onednn:winograd");
+  const auto kernel = registry().prepare(data);
+  ASSERT_EQ(data.implementation, "generated:winograd");
   kernels::PreparedRun prepared(*kernel);
   for (const std::vector<int64_t>& shape : std::vector<std::vector<int64_t>>{{1, 56, 56, 32}, {2, 4, 4, 32}, {3, 30, 29, 32}, {0, 56, 56, 32}, {1, 1, 1, 32}, {1, 56, 56, 32}}) {
     const Tensor x = random_tensor(shape, 1);

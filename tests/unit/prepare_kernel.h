@@ -57,10 +57,10 @@ class Constants {
 
 // Expects a prepared kernel to exist for these inputs and to agree with the reference kernel. With `open_shapes`
 // nothing is known of the inputs that are no constants but their types. Runs twice, to see what is kept between calls, and
-// again without the constants that the kernel lets go of.
+// again without the constants that the kernel lets go of. What another registry prepares, the library's loads.
 inline void expect_prepared(std::string_view op, const AttributeSet& attributes, const std::vector<Tensor>& inputs,
                             Constants constants, bool open_shapes = false, float tolerance = 1e-5f,
-                            size_t outputs = 1) {
+                            size_t outputs = 1, const kernels::PreparedRegistry& registry = kernels::onednn_kernels()) {
   std::vector<kernels::InputDescription> descriptions;
   std::vector<Datum> data;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -73,7 +73,7 @@ inline void expect_prepared(std::string_view op, const AttributeSet& attributes,
     data.push_back(inputs[i].defined() ? Datum(inputs[i]) : Datum());
   }
   kernels::KernelData kernel_data{std::string(op), attributes, descriptions, outputs};
-  const auto kernel = kernels::onednn_kernels().prepare(kernel_data);
+  const auto kernel = registry.prepare(kernel_data);
   ASSERT_TRUE(kernel) << op;
   kernels::PreparedRun prepared(*kernel);
   std::vector<const Datum*> pointers;

@@ -24,6 +24,7 @@
 
 #include "anfora/error.h"
 #include "kernels/generated/convolution_rows.h"
+#include "kernels/generated/fetches.h"
 #include "kernels/generated/few_bits.h"
 #include "kernels/generated/gathered_rows.h"
 #include "kernels/generated/plan_cache.h"
@@ -142,30 +143,6 @@ struct ProductPlan {
       }
     }
   }
-};
-
-// What the tiles of a panel fetch of the next one: each a part of it, a few lines of the cache at a time.
-class Fetches {
- public:
-  Fetches() = default;
-  // `steps` of each of some lines of windows, from `next` on.
-  Fetches(int64_t next, int64_t steps, int64_t lines, const ProductCode& code, int64_t tiles)
-      : next_(next), bytes_(code.weight_bytes(steps * lines)), of_line_(steps / kStepsOfFetch) {
-    const int64_t of_all_tiles = of_line_ * lines * tiles;
-    if (of_all_tiles == 0) return;
-    lines_ = ceil_div(bytes_, kCacheLineBytes * of_all_tiles);
-    bytes_of_tile_ = of_line_ * lines * lines_ * kCacheLineBytes;
-  }
-
-  void give(int64_t tile, std::array<int64_t, kProductArguments>& arguments) const {
-    const int64_t begin = tile * bytes_of_tile_;
-    arguments[kAhead] = next_ + begin;
-    arguments[kFetches] = begin < bytes_ ? of_line_ : 0;
-    arguments[kLinesOfFetch] = lines_;
-  }
-
- private:
-  int64_t next_ = 0, bytes_ = 0, of_line_ = 0, lines_ = 0, bytes_of_tile_ = 0;
 };
 
 class GeneratedProduct : public PreparedKernel {

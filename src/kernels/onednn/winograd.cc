@@ -7,7 +7,8 @@
 //      x ──Bᵀ·B──▶ 36 × [tiles, C] ── × [C, K] ──▶ 36 × [tiles, K] ──Aᵀ·A──▶ y        36 multiplications for 16 points, not 144
 //
 // The three steps are done for a block of tiles at a time, so that what lies between them stays in a thread's second-level cache.
-// Few tiles are one block, of which each thread does a part in each step.
+// Few tiles are one block, of which each thread does a part in each step. The products are by generated code (panel_products.h), whose
+// tiles of rows divide the blocks: a library's product of 36 small matrices took up to twice as long.
 //
 // Toom and Cook's construction gives the matrices for any five points beside infinity. Those here, 0, ±5/8 and ±3/2, keep the
 // largest error within four times that of the direct sum; 0, ±1 and ±2, which Lavin and Gray take ("Fast algorithms for convolutional
@@ -15,24 +16,33 @@
 //
 // The result equals the direct sum over the reals only; a lowered operator with `direct` asks for the sum itself. Where an input is
 // infinite or NaN, all of a tile would be NaN: such tiles are computed again, as sums, with weights that the transformed ones tell.
+#include "kernels/onednn/winograd.h"
+
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <optional>
+#include <vector>
 
 #include "kernels/generated/convolution_rows.h"
+#include "kernels/generated/panel_products.h"
+#include "kernels/generated/product_layout.h"
 #include "kernels/onednn/epilogue.h"
 #include "kernels/onednn/families.h"
 #include "kernels/onednn/primitive.h"
-#include "kernels/onednn/product_form.h"
 #include "kernels/onednn/winograd_transforms.h"
 #include "kernels/reference/window.h"
+#include "support/cache_size.h"
+#include "support/mapped_file.h"
 #include "support/parallel.h"
 #include "support/scratch.h"
 
 namespace anfora::kernels::onednn {
 namespace {
+
+using generated::PanelProducts;
 
 constexpr int64_t kWindow = kWinogradWindow, kTile = kWinogradTile, kPatch = kWinogradPatch, kMatrices = kPatch * kPatch;
 constexpr float kInner = kWinogradInner, kOuter = kWinogradOuter;
@@ -50,11 +60,12 @@ std::array<std::array<double, kWindow>, kPatch> weight_transform() {
   return rows;
 }
 
-// W, [K, C, 3, 3], as the matrices [36, C, K].
-Tensor transformed_weights(const Tensor& weights) {
+// W, [K, C, 3, 3], as the 36 matrices [C, K] in panels.
+Tensor transformed_weights(const Tensor& weights, const PanelProducts& form) {
   const int64_t K = weights.dim(0), C = weights.dim(1);
   const auto rows = weight_transform();
-  Tensor result = Tensor::allocate(DType::F32, Shape{kMatrices, C, K});
+  Tensor result = Tensor::allocate(DType::F32, Shape{form.elements()});
+  const bool has_edge = K % form.width() != 0;
   const float* from = weights.data<float>().data();
   float* to = result.data<float>().data();
   // By squares of channels, whose weights and lines of the matrices stay in the cache.
@@ -79,7 +90,13 @@ Tensor transformed_weights(const Tensor& weights) {
         for (size_t k = 0; k < kSide; ++k) {
           sums[k] = static_cast<float>(rows[j][0] * row[0][k] + rows[j][1] * row[1][k] + rows[j][2] * row[2][k]);
         }
-        std::copy_n(sums.begin(), count, to + (static_cast<int64_t>(i * kPatch + j) * C + c) * K + first_k);
+        for (int64_t k = 0; k < count;) {
+          const int64_t lane = (first_k + k) % form.width(), of_panel = std::min(count - k, form.width() - lane);
+          float* place = to + form.element_of(static_cast<int64_t>(i * kPatch + j), c, first_k + k);
+          std::copy_n(sums.begin() + k, of_panel, place);
+          k += of_panel;
+          if (has_edge && first_k + k == K) std::fill_n(place + of_panel, form.width() - lane - of_panel, 0.0f);
+        }
       }
     }
   };
@@ -95,12 +112,11 @@ Tensor transformed_weights(const Tensor& weights) {
 
 // W again, [9, C, K], from the matrices. Point 0 has the first weight of a column times a factor, infinity the third, and the difference
 // between kInner and -kInner the second.
-Tensor recovered_weights(const Tensor& matrices) {
+Tensor recovered_weights(const float* from, const PanelProducts& form) {
   constexpr double inner = kInner, outer = kOuter;
   constexpr double kFirst = inner * inner * outer * outer, kSecond = inner * (inner * inner - outer * outer);
-  const int64_t C = matrices.dim(1), K = matrices.dim(2);
+  const int64_t C = form.depth(), K = form.columns();
   Tensor result = Tensor::allocate(DType::F32, Shape{kWindow * kWindow, C, K});
-  const float* from = matrices.data<float>().data();
   float* to = result.data<float>().data();
   for (int64_t i = 0; i < C * K; ++i) {
     auto recover = [](auto&& u) {
@@ -109,7 +125,7 @@ Tensor recovered_weights(const Tensor& matrices) {
     std::array<std::array<double, kWindow>, kPatch> rows;
     for (int64_t r = 0; r < kPatch; ++r) {
       rows[static_cast<size_t>(r)] =
-          recover([&](int64_t q) { return static_cast<double>(from[(r * kPatch + q) * C * K + i]); });
+          recover([&](int64_t q) { return static_cast<double>(from[form.element_of(r * kPatch + q, i / K, i % K)]); });
     }
     for (size_t q = 0; q < kWindow; ++q) {
       const auto column = recover([&](int64_t r) { return rows[static_cast<size_t>(r)][q]; });
@@ -141,42 +157,9 @@ bool is_worthwhile(const WinogradShape& s) {
   return transformed < 0.9 * direct;
 }
 
-// The 36 products of a number of tiles with the weights.
-struct WinogradProduct {
-  dnnl::matmul::primitive_desc pd;
-  dnnl::matmul primitive;
-
-  WinogradProduct() = default;
-  WinogradProduct(const WinogradShape& s, int64_t tiles, const memory::desc& weights)
-      : pd(cpu(), dense(Shape{kMatrices, tiles, s.C}, memory::data_type::f32), weights,
-           dense(Shape{kMatrices, tiles, s.K}, memory::data_type::f32), own_scratchpad(), true) {
-    if (pd) primitive = dnnl::matmul(pd);
-  }
-};
-
-// Tiles from `first` on, and the operands of their product.
+// Tiles from `first` on.
 struct TileBlock {
   int64_t first, count;
-  const WinogradProduct* product;
-  memory transformed, products, scratch;
-  Arguments arguments;
-
-  TileBlock(int64_t begin, int64_t end, const WinogradProduct& of_block, const memory& weights)
-      : first(begin),
-        count(end - begin),
-        product(&of_block),
-        transformed(handle(of_block.pd.src_desc())),
-        products(handle(of_block.pd.dst_desc())),
-        scratch(handle(of_block.pd.scratchpad_desc())),
-        arguments{{DNNL_ARG_SRC, transformed},
-                  {DNNL_ARG_WEIGHTS, weights},
-                  {DNNL_ARG_DST, products},
-                  {DNNL_ARG_SCRATCHPAD, scratch}} {}
-
-  void multiply() const {
-    onednn::execute(product->primitive, arguments);
-    stream().wait();
-  }
 };
 
 // What is added to the result and applied to it before it is stored.
@@ -186,48 +169,27 @@ struct WinogradEpilogue {
 
 class WinogradInstance : public ShapedKernel::Instance {
  public:
-  // `packed`: the layout of transformed weights that are there already, if any are.
-  WinogradInstance(const WinogradShape& shape, const WinogradEpilogue& epilogue, const memory::desc* packed)
-      : s_(shape), zeros_(static_cast<size_t>(shape.C)), epilogue_(epilogue) {
-    // What a block takes of the second-level cache, beside the weights that stream through it.
-    constexpr int64_t kBlockBytes = 512 << 10;
-    const int64_t bytes_of_tile = kMatrices * (s_.C + s_.K) * int64_t{sizeof(float)};
-    const int64_t tiles = s_.tiles(), threads = thread_count(),
-                  most = std::max(kBlockBytes / bytes_of_tile, kFewestTiles);
+  WinogradInstance(const WinogradShape& shape, const WinogradEpilogue& epilogue, const PanelProducts& products, const Tensor& weights)
+      : s_(shape), zeros_(static_cast<size_t>(shape.C)), epilogue_(epilogue), products_(products), weights_(weights) {
+    const int64_t tiles = s_.tiles(), threads = thread_count(), unit = products.rows_of_tile(), units = (tiles + unit - 1) / unit;
+    // Of what a block takes of the second-level cache, beside the weights that stream through it.
+    const int64_t bytes_of_tile = kMatrices * (products.a_stride() + products.y_stride()) * int64_t{sizeof(float)};
+    const int64_t most = std::max(second_level_cache() / bytes_of_tile, kFewestTiles);
     is_shared_ = tiles < threads * kFewestTiles;
+    int64_t blocks = 1;
     if (!is_shared_) {
       const int64_t rounds = ((tiles + most - 1) / most + threads - 1) / threads;
-      num_blocks_ = std::min(rounds, tiles / kFewestTiles / threads) * threads;
+      blocks = std::min(rounds, tiles / kFewestTiles / threads) * threads;
     }
-    auto describe = [&] {
-      if (packed) product_ = WinogradProduct(s_, tiles / num_blocks_, *packed);
-      if (!is_optimized(product_.pd))
-        product_ = WinogradProduct(s_, tiles / num_blocks_, any_layout(Shape{kMatrices, s_.C, s_.K}, memory::data_type::f32));
-      if (tiles % num_blocks_ > 0) larger_product_ = WinogradProduct(s_, tiles / num_blocks_ + 1, weights_layout());
-    };
-    is_shared_ ? describe() : with_threads(1, describe);
+    // Whole tiles of the code but for the last block.
+    for (int64_t i = 0; i < blocks; ++i) {
+      const int64_t first = units * i / blocks * unit, next = std::min(units * (i + 1) / blocks * unit, tiles);
+      if (first < next) blocks_.push_back({first, next - first});
+      most_tiles_ = std::max(most_tiles_, next - first);
+    }
+    is_unbounded_.resize(static_cast<size_t>(tiles));
   }
 
-  // The layout of the transformed weights that the products want.
-  memory::desc weights_layout() const { return product_.pd.weights_desc(); }
-  void set_weights(const memory& weights) {
-    is_unbounded_.resize(static_cast<size_t>(s_.tiles()));
-    const int64_t larger = s_.tiles() % num_blocks_;
-    int64_t first = 0;
-    for (int64_t i = 0; i < num_blocks_; ++i) {
-      const int64_t next = s_.tiles() / num_blocks_ * (i + 1) + std::min(i + 1, larger);
-      blocks_.emplace_back(first, next, i < larger ? larger_product_ : product_, weights);
-      first = next;
-    }
-    // Of the first block, which is as large as any.
-    transformed_bytes_ = blocks_[0].transformed.get_desc().get_size();
-    products_bytes_ = blocks_[0].products.get_desc().get_size();
-    scratch_bytes_ =
-        std::max(blocks_.front().scratch.get_desc().get_size(), blocks_.back().scratch.get_desc().get_size());
-    if (!is_shared_) return;
-    for (const memory& object : {blocks_[0].transformed, blocks_[0].products, blocks_[0].scratch})
-      place_in_workspace(object);
-  }
   void set_activation(const dnnl::post_ops& operations) {
     const dnnl::primitive_attr none = own_scratchpad();
     dnnl::algorithm algorithm{};
@@ -264,18 +226,35 @@ class WinogradInstance : public ShapedKernel::Instance {
     float* y = nullptr;
   };
 
+  // What lies between the steps. Matrices are an odd number of lines apart, so that a tile's rows of them share no set of the cache.
+  class Between {
+   public:
+    Between(const PanelProducts& products, int64_t tiles)
+        : a_distance(odd_lines(tiles * products.a_stride())),
+          y_distance(odd_lines(tiles * products.y_stride())),
+          transformed_(static_cast<size_t>(kMatrices * a_distance)),
+          products_(static_cast<size_t>(kMatrices * y_distance)) {}
+    float* transformed() { return transformed_.data(); }
+    float* products() { return products_.data(); }
+    const int64_t a_distance, y_distance;
+
+   private:
+    static int64_t odd_lines(int64_t elements) {
+      constexpr int64_t kLine = generated::kLineElements;
+      return ((elements + kLine - 1) / kLine | 1) * kLine;
+    }
+    Scratch<float> transformed_, products_;
+  };
+
   // Each block by one thread.
   void run_blocks(const Operands& operands) {
-    parallel_for(num_blocks_, 1, [&](int64_t begin, int64_t end) {
-      Scratch<std::byte> transformed(transformed_bytes_), products(products_bytes_), scratch(scratch_bytes_);
+    parallel_for(std::ssize(blocks_), 1, [&](int64_t begin, int64_t end) {
+      Between between(products_, most_tiles_);
       for (int64_t i = begin; i < end; ++i) {
-        TileBlock& block = blocks_[static_cast<size_t>(i)];
-        block.transformed.set_data_handle(transformed.data());
-        block.products.set_data_handle(products.data());
-        block.scratch.set_data_handle(scratch.data());
-        for (int64_t tile = 0; tile < block.count; ++tile) transform(operands, block, tile);
-        with_threads(1, [&] { block.multiply(); });  // the primitive is made for one
-        for (int64_t tile = 0; tile < block.count; ++tile) gather(operands, block, tile);
+        const TileBlock& block = blocks_[static_cast<size_t>(i)];
+        for (int64_t tile = 0; tile < block.count; ++tile) transform(operands, block, tile, between);
+        multiply(block, between, 0, products_.all_panels());
+        for (int64_t tile = 0; tile < block.count; ++tile) gather(operands, block, tile, between);
       }
     });
   }
@@ -283,13 +262,24 @@ class WinogradInstance : public ShapedKernel::Instance {
   // The only block by all threads.
   void run_together(const Operands& operands) {
     const TileBlock& block = blocks_[0];
+    Between between(products_, block.count);
     parallel_for(block.count, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t tile = begin; tile < end; ++tile) transform(operands, block, tile);
+      for (int64_t tile = begin; tile < end; ++tile) transform(operands, block, tile, between);
     });
-    block.multiply();
+    parallel_for(products_.all_panels(), 1, [&](int64_t begin, int64_t end) { multiply(block, between, begin, end); });
     parallel_for(block.count, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t tile = begin; tile < end; ++tile) gather(operands, block, tile);
+      for (int64_t tile = begin; tile < end; ++tile) gather(operands, block, tile, between);
     });
+  }
+
+  void multiply(const TileBlock& block, Between& between, int64_t first_panel, int64_t last_panel) const {
+    products_.multiply({.weights = weights_.data<float>().data(),
+                        .a = between.transformed(),
+                        .y = between.products(),
+                        .rows = block.count,
+                        .a_distance = between.a_distance,
+                        .y_distance = between.y_distance},
+                       first_panel, last_panel);
   }
 
   struct Place {
@@ -301,9 +291,8 @@ class WinogradInstance : public ShapedKernel::Instance {
   }
 
   // The patch of a tile to its row of each of the matrices.
-  void transform(const Operands& operands, const TileBlock& block, int64_t tile) const {
+  void transform(const Operands& operands, const TileBlock& block, int64_t tile, Between& between) const {
     const auto [image, y, x] = place_of(block.first + tile);
-    float* const to = static_cast<float*>(block.transformed.get_data_handle()) + tile * s_.C;
     std::array<const float*, kMatrices> points;
     for (int64_t r = 0; r < kPatch; ++r) {
       const int64_t row = y - s_.top + r;
@@ -314,16 +303,15 @@ class WinogradInstance : public ShapedKernel::Instance {
         points[static_cast<size_t>(r * kPatch + q)] = is_inside ? from + q * s_.C : zeros_.data();
       }
     }
-    transforms_.spread(points.data(), s_.C, to, block.count * s_.C);
+    transforms_.spread(points.data(), s_.C, between.transformed() + tile * products_.a_stride(), between.a_distance);
   }
 
   // The tile of y from its row of each of the products.
-  void gather(const Operands& operands, const TileBlock& block, int64_t tile) {
+  void gather(const Operands& operands, const TileBlock& block, int64_t tile, Between& between) {
     const auto [image, y, x] = place_of(block.first + tile);
-    const float* const from = static_cast<const float*>(block.products.get_data_handle()) + tile * s_.K;
     const int64_t first = ((image * s_.rows + y) * s_.columns + x) * s_.K;
-    const bool is_bounded = transforms_.gather({.from = from,
-                                                .distance = block.count * s_.K,
+    const bool is_bounded = transforms_.gather({.from = between.products() + tile * products_.y_stride(),
+                                                .distance = between.y_distance,
                                                 .channels = s_.K,
                                                 .bias = operands.bias,
                                                 .addend = operands.addend ? operands.addend + first : nullptr,
@@ -338,12 +326,7 @@ class WinogradInstance : public ShapedKernel::Instance {
   }
 
   void sum_unbounded(const Operands& operands) const {
-    memory packed = blocks_[0].arguments.at(DNNL_ARG_WEIGHTS);
-    Tensor matrices = Tensor::allocate(DType::F32, Shape{kMatrices, s_.C, s_.K});
-    memory plain(dense(matrices.shape(), memory::data_type::f32), cpu(), matrices.raw());
-    dnnl::reorder(packed, plain).execute(stream(), packed, plain);
-    stream().wait();
-    const Tensor weights = recovered_weights(matrices);
+    const Tensor weights = recovered_weights(weights_.data<float>().data(), products_);
     parallel_for(s_.tiles(), 1, [&](int64_t begin, int64_t end) {
       for (int64_t tile = begin; tile < end; ++tile) {
         if (is_unbounded_[static_cast<size_t>(tile)]) sum(operands, tile, weights.data<float>().data());
@@ -383,11 +366,11 @@ class WinogradInstance : public ShapedKernel::Instance {
   WinogradShape s_;
   std::vector<float> zeros_;  // a point of padding
   WinogradEpilogue epilogue_;
+  const PanelProducts& products_;
+  Tensor weights_;
   bool is_shared_ = false;  // all threads work on the only block
-  int64_t num_blocks_ = 1;
-  WinogradProduct product_, larger_product_;  // the first blocks have one tile more than the others
   std::vector<TileBlock> blocks_;
-  size_t transformed_bytes_ = 0, products_bytes_ = 0, scratch_bytes_ = 0;
+  int64_t most_tiles_ = 0;  // of a block
   std::vector<uint8_t> is_unbounded_;  // by tile: some of its results are infinite or NaN
   std::atomic<bool> has_unbounded_ = false;
   memory y_;
@@ -395,17 +378,34 @@ class WinogradInstance : public ShapedKernel::Instance {
   Arguments activation_arguments_;
 };
 
+// Among the constants of the data, where the direct convolution has its weights as well.
+enum PackedWinograd : uint8_t { kTransformedWeights = 2, kProductCode };
+
 class Winograd : public ShapedKernel {
  public:
-  explicit Winograd(KernelData& data) : ShapedKernel(data) {
+  explicit Winograd(KernelData& data) : ShapedKernel(data), data_(data) {
     if (!std::ranges::all_of(data.inputs, [](const InputDescription& input) { return !input.present || input.is_static(); }))
       other_ = direct_convolution(data);
   }
 
+  // False where it does not pay for the shapes known now, or there is no code.
+  bool prepare(generated::ProductGenerator generate) {
+    const Shape& weights = data_.input(1).constant.shape();
+    int64_t fewest_tiles = std::numeric_limits<int64_t>::max();
+    if (!other_) {
+      Shapes shapes;
+      for (const InputDescription& input : data_.inputs) shapes.push_back(input.present ? input.shape : std::nullopt);
+      const std::optional<WinogradShape> shape = applicable(shapes);
+      if (!shape) return false;
+      fewest_tiles = shape->tiles();
+    }
+    products_ = PanelProducts::prepare(data_, kProductCode, kMatrices, weights[1], weights[0], fewest_tiles, generate);
+    return products_ && prepare_static();
+  }
+
   std::unique_ptr<Instance> make(const Shapes& shapes) const override {
-    const std::optional<WinogradShape> shape = resolve(shapes);
-    const bool was_chosen = !implementation().empty() && !other_;
-    if (!shape || (!was_chosen && !is_worthwhile(*shape))) return other_ ? other_->make(shapes) : nullptr;
+    const std::optional<WinogradShape> shape = applicable(shapes);
+    if (!shape) return other_ ? other_->make(shapes) : nullptr;
     if (shapes.size() > 2 && shapes[2] && *shapes[2] != Shape{shape->K}) return nullptr;
     if (shapes.size() > 3 && shapes[3] && *shapes[3] != Shape{shape->batch, shape->rows, shape->columns, shape->K})
       return nullptr;
@@ -413,19 +413,38 @@ class Winograd : public ShapedKernel {
     if (!append_activation(operations, attributes())) return nullptr;
     WinogradEpilogue epilogue;
     const bool is_bound = read_bounds(epilogue);
-    auto instance = std::make_unique<WinogradInstance>(*shape, epilogue, packed_.last());
-    const memory::desc plain = dense(Shape{kMatrices, shape->C, shape->K}, memory::data_type::f32);
-    const Tensor& weights = *constant(1);
-    auto transformed = [&] { return weights.raw() ? transformed_weights(weights) : Tensor(); };
-    instance->set_weights(packed_.get(transformed, plain, instance->weights_layout()));
+    const Tensor* panels = find_panels();
+    if (!panels) return nullptr;
+    auto instance = std::make_unique<WinogradInstance>(*shape, epilogue, *products_, *panels);
     if (!is_bound) instance->set_activation(operations);
     return instance;
   }
 
  protected:
-  bool packs(size_t i) const override { return i == 1 && packed_.replaces_tensor(); }
+  bool packs(size_t i) const override { return i == 1; }
 
  private:
+  // Null where the tensor is gone and its panels are of another form.
+  const Tensor* find_panels() const {
+    const PackedConstant* packed = generated::find_packed(data_, kTransformedWeights);
+    const std::vector<int64_t> layout = products_->layout_of_weights();
+    if (!packed) {
+      const Tensor& weights = *constant(1);
+      if (!weights.raw()) return nullptr;
+      data_.packed.push_back({kTransformedWeights, layout, transformed_weights(weights, *products_)});
+      drop_mapped_pages(weights.raw(), weights.bytes());
+      packed = &data_.packed.back();
+    }
+    return packed->layout == layout ? &packed->elements : nullptr;
+  }
+
+  // Empty also where it does not pay, unless it was asked for.
+  std::optional<WinogradShape> applicable(const Shapes& shapes) const {
+    const bool was_chosen = !implementation().empty() && !other_;
+    const std::optional<WinogradShape> shape = resolve(shapes);
+    return shape && (was_chosen || is_worthwhile(*shape)) ? shape : std::nullopt;
+  }
+
   // Empty where the window is another, the operands do not fit, or there is nothing to compute.
   std::optional<WinogradShape> resolve(const Shapes& shapes) const {
     const Shape &x = *shapes[0], &w = *shapes[1];
@@ -458,19 +477,23 @@ class Winograd : public ShapedKernel {
 
   // Of sizes that only a run knows: where the transforms do not pay.
   std::unique_ptr<ShapedKernel> other_;
-  mutable PackedLayouts packed_ = packed_layouts(1);
+  std::optional<PanelProducts> products_;
+  KernelData& data_;
 };
 
-std::unique_ptr<PreparedKernel> prepare_winograd(KernelData& data) {
+}  // namespace
+
+std::unique_ptr<PreparedKernel> prepare_winograd(KernelData& data, generated::ProductGenerator generate) {
   const AttributeSet& attributes = data.attributes;
   if (attributes.get_int("channels_last", 0) == 0) return nullptr;
   if (data.input(0).dtype != DType::F32 || !data.input(1).constant.defined()) return nullptr;
   if (!generated::has_winograd_window(attributes, data.input(1).constant.shape())) return nullptr;
-  return prepare_shaped<Winograd>(data);
+  auto kernel = std::make_unique<Winograd>(data);
+  return kernel->prepare(generate) ? std::move(kernel) : nullptr;
 }
 
-}  // namespace
-
-void register_winograd(PreparedRegistry& registry) { registry.add("LoweredConv", "onednn:winograd", prepare_winograd); }
+void register_winograd(PreparedRegistry& registry) {
+  registry.add("LoweredConv", "generated:winograd", [](KernelData& data) { return prepare_winograd(data, nullptr); });
+}
 
 }  // namespace anfora::kernels::onednn

@@ -15,7 +15,7 @@ struct Operator {
   Kind kind;
   std::string_view name, reflected;
 };
-constexpr Operator kOperators[] = {
+constexpr Operator kMethodsOfOperators[] = {
     {Kind::Add, "add", "radd"},       {Kind::Sub, "sub", "rsub"},       {Kind::Mult, "mul", "rmul"},   {Kind::MatMult, "matmul", "rmatmul"},
     {Kind::Div, "truediv", "rtruediv"}, {Kind::FloorDiv, "floordiv", "rfloordiv"}, {Kind::Mod, "mod", "rmod"}, {Kind::Pow, "pow", "rpow"},
     {Kind::LShift, "lshift", "rlshift"}, {Kind::RShift, "rshift", "rrshift"}, {Kind::BitAnd, "and", "rand"}, {Kind::BitOr, "or", "ror"},
@@ -23,7 +23,7 @@ constexpr Operator kOperators[] = {
     {Kind::Gt, "gt", "lt"},           {Kind::LtE, "le", "ge"},          {Kind::GtE, "ge", "le"},       {Kind::USub, "neg", ""},
     {Kind::UAdd, "pos", ""},          {Kind::Invert, "invert", ""},
 };
-const Operator& operator_of(Kind kind) { return *std::ranges::find(kOperators, kind, &Operator::kind); }
+const Operator& operator_of(Kind kind) { return *std::ranges::find(kMethodsOfOperators, kind, &Operator::kind); }
 std::string method_name(std::string_view name) { return fmt::format("__{}__", name); }
 
 constexpr const char* kNotImplemented = "NotImplemented";
