@@ -270,7 +270,7 @@ class ProductBuilder {
       if (code_.epilogue.addends[i] == Addend::None) continue;
       addends[i] = {b_.offset(parameters_[kAddend0 + 2 * i], column), parameters_[kAddend0Stride + 2 * i]};
     }
-    if (!code_.has_open_sizes) return store(finish_tile(b_, isa_, code_.epilogue, tile, addends, mask), column, mask);
+    if (code_.is_quantized() || !is_costly(code_.epilogue.activation)) return store(finish_tile(b_, isa_, code_.epilogue, tile, addends, mask), column, mask);
     store_finished(b_, code_.epilogue, tile, b_.offset(parameters_[kY], column), parameters_[kYStride], mask, [&](Value row, Value part) {
       std::array<AddendAt, 2> of_row = addends;
       for (size_t i = 0; i < of_row.size(); ++i) {

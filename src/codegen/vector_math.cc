@@ -100,8 +100,7 @@ VectorMath::Reduced VectorMath::reduce_exponent(Value x) {
   const Value n = b_.subtract(shifted, shift);
   Value r = fma(n, b_.constant(-kLn2High), x);
   r = fma(n, b_.constant(-kLn2Low), r);
-  const Value low = b_.subtract(b_.as_bits(shifted), b_.as_bits(shift));
-  return {low, exp_tail(r)};
+  return {b_.as_bits(shifted), exp_tail(r)};
 }
 
 Value VectorMath::exp_tail(Value r) {
@@ -109,9 +108,10 @@ Value VectorMath::exp_tail(Value r) {
   return fma(p, b_.multiply(r, r), r);
 }
 
-Value VectorMath::power_of_two(Value n) {
+// Bits above the exponent's are shifted out.
+Value VectorMath::power_of_two(Value n, int32_t more) {
   constexpr int32_t kBias = 127, kMantissa = 23;
-  return b_.as_float(b_.binary(Op::ShiftLeft, b_.add(n, b_.bits(kBias)), b_.bits(kMantissa)));
+  return b_.as_float(b_.binary(Op::ShiftLeft, b_.add(n, b_.bits(kBias + more)), b_.bits(kMantissa)));
 }
 
 Value VectorMath::exp_of_small(Value x) {
@@ -125,8 +125,8 @@ Value VectorMath::exp_of_negative_normal(Value x) {
 }
 
 Value VectorMath::exp_below_overflow(Value x) {
-  const auto [n, tail] = reduce_exponent(x);
-  return scaled_exponential(x, n, tail);
+  const auto [shifted, tail] = reduce_exponent(x);
+  return scaled_exponential(x, b_.subtract(shifted, b_.as_bits(b_.constant(kShift))), tail);
 }
 
 // 2^n in two factors, as the result may be subnormal.
@@ -143,7 +143,7 @@ Value VectorMath::exp(Value x) {
 
 Value VectorMath::expm1(Value x) {
   const auto [n, tail] = reduce_exponent(x);
-  const Value scale = power_of_two(b_.subtract(n, b_.bits(1)));
+  const Value scale = power_of_two(n, -1);
   const Value halved = fma(scale, tail, b_.subtract(scale, b_.constant(0.5f)));
   const Value result = b_.multiply(b_.constant(2), halved);
   return b_.select(b_.less(x, b_.constant(-20)), b_.constant(-1), result);
@@ -177,15 +177,13 @@ Value VectorMath::log1p_of_fraction(Value x) {
   return b_.add(log(u), b_.divide(b_.subtract(x, b_.subtract(u, one)), u));
 }
 
-// 1 / (1 + e^−x), where 1 + e^−x = (1 + 2^n) + 2^n tail, and what the first sum loses by rounding is added to the second term. All is scaled by
-// 2^−24: then 2^n is normal wherever the result is neither 1 nor 0.
+// 1 / (1 + e^−x), where 1 + e^−x = (1 + 2^n tail) + 2^n. All is scaled by 2^−24: then 2^n is normal wherever the result is neither 1 nor 0.
 Value VectorMath::sigmoid(Value x) {
   constexpr int32_t kScale = -24;
-  const Value t = b_.minimum(b_.constant(104.5f), b_.maximum(b_.constant(-70), negate(x)));  // keeps NaN
-  const auto [n, tail] = reduce_exponent(t);
-  const Value power = power_of_two(b_.add(n, b_.bits(kScale))), one = b_.constant(0x1p-24f), sum = b_.add(one, power);
-  const Value lost = b_.subtract(one, b_.subtract(sum, power));
-  return b_.divide(one, b_.add(sum, fma(power, tail, lost)));
+  const Value bounded = b_.minimum(b_.constant(70), b_.maximum(b_.constant(-104.5f), x));  // keeps NaN
+  const auto [n, tail] = reduce_exponent(negate(bounded));
+  const Value power = power_of_two(n, kScale), one = b_.constant(0x1p-24f);
+  return b_.divide(one, b_.add(fma(power, tail, one), power));
 }
 
 Value VectorMath::softplus(Value x) {

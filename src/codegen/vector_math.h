@@ -61,11 +61,11 @@ class VectorMath {
   Value number(Element element, int value);
   Value polynomial(std::initializer_list<float> coefficients, Value x);
   struct Reduced {
-    Value n;     // i32, the integer next to x / ln 2
+    Value n;     // i32, the integer next to x / ln 2, in its lower nine bits
     Value tail;  // exp(r) − 1 for the rest r = x − n ln 2
   };
   Reduced reduce_exponent(Value x);
-  Value power_of_two(Value n);
+  Value power_of_two(Value n, int32_t more = 0);  // 2^(n + more), by the lower nine bits of n
   Value scaled_exponential(Value x, Value n, Value tail);
   Value exp_of_small(Value x);  // for |x| ≤ 87
   Value exp_tail(Value r);       // exp(r) − 1 for |r| ≤ ln 2 / 2
