@@ -528,29 +528,37 @@ class Verifier {
 
   // What a value needs before it can be computed: its operands, and for a function the variables that are free in it
   // (that is what making a closure reads). Recursion is no cycle: a body is computed when it is called.
-  // Who reads a token and gives none on, as Depend, has no effect of its own.
-  static bool consumes_token(const Apply& user) {
+  // Who reads a token and gives none on, as Depend, has no effect of its own; nor has a call whose functions do not read it.
+  static bool consumes_token(const Use& use) {
+    const Apply& user = *use.user;
+    if (user.primitive() == Primitive::Call) return use.index() == 0 || !is_argument_unread(user, use.index() - 1);
     return user.primitive() != Primitive::Operation || user.op().effect == Effect::State;
+  }
+  static bool is_argument_unread(const Apply& call, size_t argument) {
+    const Node* callee = call.input(0);
+    const Apply* choice = callee->as_apply() ? callee->as_apply()->as(Primitive::Switch) : nullptr;
+    auto is_unread = [&](const Node* function) {
+      const Graph* graph = constant_function(function);
+      return graph && argument < graph->parameters().size() && !graph->parameter(argument)->has_uses();
+    };
+    return choice ? is_unread(choice->input(1)) && is_unread(choice->input(2)) : is_unread(callee);
   }
 
   void check_tokens() {
-    std::optional<boost::unordered_flat_set<const Graph*>> reached;
+    std::optional<ModuleOrder> live;
     for (const Node* node : by_id_) {
       if (!node || !node->type() || node->type()->kind() != TypeKind::State) continue;
-      if (!reached) {
-        reached.emplace();
-        for (const GraphOrder& each : topological_order(module_).graphs) reached->insert(each.graph);
-      }
-      check_token(*node, *reached);
+      if (!live) live = topological_order(module_);
+      check_token(*node, *live);
     }
   }
 
-  // One consumer in its own graph, or one in each function that reads it: of the branches of a choice only one is taken. Functions that
-  // nothing leads to any more, as the other branch of a choice that was folded, do not count.
-  void check_token(const Node& token, const boost::unordered_flat_set<const Graph*>& reached) {
+  // One consumer in its own graph, or one in each function that reads it: of the branches of a choice only one is taken. What no result
+  // depends on, as the other branch of a choice that was folded, does not count.
+  void check_token(const Node& token, const ModuleOrder& live) {
     boost::unordered_flat_map<const Graph*, int> consumers;
     for (const Use& use : token.uses()) {
-      if (consumes_token(*use.user) && reached.contains(use.user->graph())) ++consumers[use.user->graph()];
+      if (live.contains(*use.user) && consumes_token(use)) ++consumers[use.user->graph()];
     }
     const bool has_own = consumers.contains(token.graph());
     for (const auto& [graph, count] : consumers) {

@@ -10,7 +10,7 @@
 //     graph @done() in @loop { return %x }                                    }
 //
 // A result that some exits return as a parameter of the loop is that parameter, set by the others; any other result is a parameter of its
-// own, which begins as zeros. Inlining puts @turn into @again.
+// own, which begins as zeros; a token that the loop reads from around it begins as that. Inlining puts @turn into @again.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -169,6 +169,29 @@ class ExitMerging {
       shape.push_back(type.dim(axis).as_constant().value_or(0));
     return module_.constant(Tensor::zeros(type.dtype(), shape));
   }
+  // The token from around the loop that is read in it, as by what raises an error there; null: none, or several.
+  Node* captured_token() const {
+    Node* token = nullptr;
+    for (const Graph* graph : module_.graphs()) {
+      if (!graph->is_inside(&loop_)) continue;
+      for (const Apply* node = graph->first_node(); node; node = node->next_in_graph()) {
+        for (const Use& use : node->operands()) {
+          const Type* type = use.node->type();
+          if (!type || type->kind() != TypeKind::State || use.node == token || use.node->graph()->is_inside(&loop_)) continue;
+          if (token) return nullptr;
+          token = use.node;
+        }
+      }
+    }
+    return token;
+  }
+  void replace_in_loop(const Node& node, Node* by) {
+    std::vector<std::pair<Apply*, size_t>> uses;
+    for (const Use& use : node.uses()) {
+      if (use.user->graph()->is_inside(&loop_)) uses.emplace_back(use.user, use.index());
+    }
+    for (auto [user, operand] : uses) module_.set_operand(user, operand, by);
+  }
   Node* typed(Apply* node) {
     context_.inference.infer(*node);
     return node;
@@ -186,6 +209,10 @@ class ExitMerging {
     for (const Parameter* p : parameters) carried.push_back(module_.add_parameter(header, p->type(), p->name()));
     for (const Place& place : places_)
       own.push_back(place.parameter ? nullptr : module_.add_parameter(header, place.type));
+    // The loop hands it on from turn to turn, so that it has one consumer.
+    Node* token = captured_token();
+    const auto last_effect = std::ranges::find_if(own, [](const Node* result) { return result && result->type()->kind() == TypeKind::State; });
+    if (token && last_effect != own.end()) replace_in_loop(*token, *last_effect);
     module_.set_result(header,
                        module_.call(header, module_.make_switch(header, go, again->value(), leave->value()), {}));
 
@@ -233,8 +260,10 @@ class ExitMerging {
     for (Apply* entry : entries_) {
       std::vector<Node*> first{module_.scalar(true)};
       for (const Use& use : entry->operands().subspan(1)) first.push_back(use.node);
-      for (const Place& place : places_) {
-        if (!place.parameter) first.push_back(beginning(entry->graph(), *place.type));
+      for (size_t k = 0; k < places_.size(); ++k) {
+        if (places_[k].parameter) continue;
+        const bool is_token = token && own.begin() + static_cast<std::ptrdiff_t>(k) == last_effect;
+        first.push_back(is_token ? token : beginning(entry->graph(), *places_[k].type));
       }
       Apply* made = module_.call(entry->graph(), header->value(), first);
       made->set_type(entry->type());

@@ -59,6 +59,22 @@ def left_early(x, n):
     return (x * x).sum()
 
 
+def searched(x, n):
+    i = 0
+    while i < n:
+        i = i + 1
+        if i % 3 == 0:
+            continue
+        x = x * 0.9999 + 0.0001
+        if x > 50:
+            return x * 3
+        if x < -50:
+            break
+    else:
+        x = x * 2
+    return x
+
+
 def until_small(x, limit):
     while (x * x).sum() > limit:
         x = x * 0.7 + 0.01 * np.sin(x)
@@ -149,6 +165,11 @@ class Gradients(unittest.TestCase):
 
     def test_million_iterations(self):
         self.assertAlmostEqual(anfora.grad(slow)(0.9, 1_000_000), difference(slow, 0.9, 1_000_000), 6)
+
+    def test_loops_that_end_at_several_places(self):
+        for x, n in ((1.3, 30), (51.0, 30), (-52.0, 30), (2.0, 100_000)):
+            self.assertAlmostEqual(anfora.grad(searched)(x, n), difference(searched, x, n), 5)
+        self.assertNotIn("func(f64", anfora.grad(searched).lower(2.0, 30).optimize()._core.text())
 
     def test_higher_orders(self):
         derivative = lambda v: np.sin(v) * v  # noqa: E731

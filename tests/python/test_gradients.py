@@ -1,5 +1,6 @@
 """anfora.stop_gradient, anfora.custom_gradient, and gradients that are taken inside of compiled functions."""
 import math
+import pathlib
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from test_jit import same
 import anfora
 
 X = np.array([0.5, -1.0, 2.0])
+LINES = pathlib.Path(__file__).read_text(encoding="utf-8").splitlines()
 
 
 def every_way(function):
@@ -16,6 +18,109 @@ def every_way(function):
     yield anfora.jit(function)
     yield anfora.trace(function)
     yield lambda *arguments: np.asarray(function(*map(anfora.Tensor, arguments)))
+
+
+# Effects --------------------------------------------------------------------------------------------------------------
+
+
+def checked(x, n):
+    if x < 0:
+        raise ValueError("x is negative")
+    assert x < 10, "x is too large"
+    return x ** 3
+
+
+def checked_in_a_loop(x, n):
+    i = 0
+    while i < n:
+        assert x < 100, "x grew"
+        x = x * 1.1 + x * x * 0.01
+        i += 1
+    return x
+
+
+def raised_in_a_loop(x, n):
+    for i in range(n):
+        if i % 3 == 2:
+            continue
+        if x > 60:
+            raise ValueError("x is above 60")
+        if x > 20:
+            return x * 3
+        if x < -50:
+            break
+        x = x * 1.2 + x * x * 0.01
+    else:
+        x = x * x
+    return x
+
+
+def checked_by_functions(x, n):
+    def squared(y):
+        assert y < 30, "y is too large"
+        return y * y
+
+    for i in range(n):
+        x = squared(x) * 0.5 + x * 0.1 if i % 2 == 0 else checked(x * 0.5, n)
+    return x
+
+
+def difference(f, x, n, order=1):
+    h = 1e-6 if order == 1 else 1e-4
+    return (f(x + h, n) - f(x - h, n)) / (2 * h) if order == 1 else (f(x + h, n) - 2 * f(x, n) + f(x - h, n)) / h ** 2
+
+
+def derivatives(f):
+    """Each with the coefficients of the function's value and its first and second derivative that it gives."""
+    yield anfora.grad(f), (0, 1, 0)
+    yield anfora.grad(f, checkpoints=3), (0, 1, 0)
+    yield lambda x, n: sum(anfora.value_and_grad(f)(x, n)), (1, 1, 0)
+    yield anfora.grad(anfora.grad(f)), (0, 0, 1)
+    yield lambda x, n: np.asarray(anfora.vjp(lambda x: f(x, n), x)[1](2.0)[0]), (0, 2, 0)
+    yield lambda x, n: np.asarray(anfora.jvp(lambda x: f(x, n), (x,), (2.0,))[1]), (0, 2, 0)
+    yield lambda x, n: np.asarray(anfora.hessian(lambda x: f(x, n))(x)), (0, 0, 1)
+    yield anfora.jit(lambda x, n: anfora.grad(f)(x, n)), (0, 1, 0)
+    yield anfora.jit(lambda x, n: anfora.grad(anfora.grad(f))(x, n)), (0, 0, 1)
+    yield anfora.jit(lambda x, n: anfora.jvp(lambda x: f(x, n), (x,), (2.0,))[1]), (0, 2, 0)
+    yield anfora.jit(lambda x, n: anfora.vjp(lambda x: f(x, n), x)[1](2.0)[0]), (0, 2, 0)
+
+
+@pytest.mark.parametrize("function, held, failed, message, written", [
+    (checked, [(2.0, 0)], (-1.0, 0), "x is negative", 'raise ValueError("x is negative")'),
+    (checked, [(2.0, 0)], (11.0, 0), "x is too large", "assert x < 10"),
+    (checked_in_a_loop, [(2.0, 5), (2.0, 0)], (90.0, 30), "x grew", "assert x < 100"),
+    (raised_in_a_loop, [(2.0, 5), (2.0, 30), (-60.0, 5)], (70.0, 5), "x is above 60", 'raise ValueError("x is above 60")'),
+    (checked_by_functions, [(1.0, 4)], (50.0, 4), "y is too large", "assert y < 30"),
+    (checked_by_functions, [(1.0, 4)], (-7.0, 4), "x is too large", "assert x < 10"),
+])
+def test_gradients_of_functions_that_check(function, held, failed, message, written):
+    for derivative, (value, first, second) in derivatives(function):
+        for x, n in held:
+            expected = value * function(x, n) + first * difference(function, x, n) + second * difference(function, x, n, order=2)
+            assert derivative(x, n) == pytest.approx(expected, 1e-3 if second else 1e-6, 1e-4 if second else 1e-6)
+        with pytest.raises(anfora.Error, match=message) as raised:
+            derivative(*failed)
+        number = [line.strip().startswith(written) for line in LINES].index(True) + 1
+        assert f"test_gradients.py:{number}:" in str(raised.value)
+
+
+def test_gradients_of_what_checks_twice():
+    for f in (checked, checked_in_a_loop, raised_in_a_loop, checked_by_functions):
+        twice = lambda x, n: f(x, n) * f(x + 1, n)  # noqa: E731
+        for way in (anfora.grad(twice), anfora.jit(lambda x, n: anfora.grad(twice)(x, n))):
+            assert way(1.5, 4) == pytest.approx(difference(twice, 1.5, 4), 1e-6)
+
+
+def test_what_is_printed_is_printed_once(capfd):
+    def printed(x, n):
+        for i in range(n):
+            print("turn", i)
+            x = x * x
+        return x
+
+    for way in (anfora.grad(printed), anfora.grad(printed, checkpoints=2)):
+        assert way(1.5, 3) == 8 * 1.5 ** 7
+        assert capfd.readouterr().err.splitlines() == [f"turn: i64[] {i}" for i in range(3)]
 
 
 # stop_gradient --------------------------------------------------------------------------------------------------------

@@ -284,7 +284,17 @@ TEST_F(VerifyTest, Tokens) {
   Node* last = module.call(main, choice, {});
   module.set_result(main, module.apply(main, context->get_operator("Depend"), {sum, last}));
   expect_valid();  // one of the two branches is taken
-  token(main, "Assert", {start, module.scalar(true)});
+  Apply* again = token(main, "Assert", {start, module.scalar(true)});
+  expect_valid();  // no result depends on it
+  Graph* unread = module.make_graph("unread");
+  module.add_parameter(unread, context->state_type());
+  module.set_result(unread, module.scalar(1.0F));
+  Node* given[] = {start};
+  Node* called = module.call(main, unread->value(), given);
+  Node* product = module.apply(main, context->get_operator("Mul"), {main->result(), called});
+  module.set_result(main, product);
+  expect_valid();  // the function does not read it
+  module.set_result(main, module.apply(main, context->get_operator("Depend"), {product, again}));
   expect(Invariant::Tokens, "the token has more than one consumer");
 }
 

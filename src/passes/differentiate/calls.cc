@@ -70,7 +70,8 @@ Node* Differentiation::call_backward(Graph* graph, const Apply& node, const Pair
   std::vector<Node*> arguments;
   if (!pair.is_closure) {
     backward = chosen(graph, node, pair.backward);
-    for (size_t i = 1; i < node.num_inputs(); ++i) arguments.push_back(node.input(i));
+    // What is not read is not handed over: a token is the forward call's alone (invariant 18).
+    for (size_t i = 0; i < pair.reads.size(); ++i) arguments.push_back(pair.reads[i] ? node.input(i + 1) : module_.none());
     arguments.insert(arguments.end(), forward.residuals.begin(), forward.residuals.end());
   }
   arguments.insert(arguments.end(), sensitivities.begin(), sensitivities.end());

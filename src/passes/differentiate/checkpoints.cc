@@ -177,7 +177,7 @@ Graph* Differentiation::make_restart_loop(Graph* step, const Pair& pair, const M
   for (const Type* type : sequences) module_.add_parameter(made, type);
   std::vector<Node*> state(step->parameters().size());
   for (const Parameter* p : step->parameters()) {
-    if (!changes[p->index()]) state[p->index()] = module_.add_parameter(made, p->type(), p->name());
+    if (!changes[p->index()] && !is_token(p->type())) state[p->index()] = module_.add_parameter(made, p->type(), p->name());
   }
   const size_t first = made->parameters().size();
   for (Leaf leaf : leaves) module_.add_parameter(made, leaf_types(step->parameter(leaf.value)->type())[leaf.leaf]);
@@ -192,6 +192,7 @@ Graph* Differentiation::make_restart_loop(Graph* step, const Pair& pair, const M
   Node* last = build_.apply(again, "Sub", {left, module_.scalar<int64_t>(1)});
   for (size_t i = 0, at = 1; i < state.size(); ++i) {
     if (changes[i]) state[i] = build_.apply(again, "SequenceAt", {stacks[at++], top});
+    if (is_token(step->parameter(i)->type())) state[i] = build_.apply(again, "InitialState", {});  // of effects that no result depends on
   }
   // Both give the number of iterations, the sequences, and the sensitivities.
   Graph* back = module_.make_graph(fmt::format("{}.back", made->name()), again);

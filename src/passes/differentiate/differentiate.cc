@@ -90,7 +90,15 @@ std::vector<Node*> Differentiation::with_gradients(Graph& graph, size_t of, std:
   walk(body);
   std::vector<Node*> all;
   for (const Use& use : kept->operands()) all.push_back(use.node);
-  for (size_t i : by) all.push_back(sensitivity_or_zero(body, graph.parameter(i), 0));
+  // What happens before the result, such as an Assert, happens before its gradients.
+  std::vector<Node*> tokens;
+  for (const Apply* node : topological_order(graph)) {
+    if (node->is("Depend") && body.sensitivities.contains(node) && !std::ranges::count(tokens, node->input(1))) tokens.push_back(node->input(1));
+  }
+  for (size_t i : by) {
+    all.push_back(sensitivity_or_zero(body, graph.parameter(i), 0));
+    for (Node* token : tokens) all.back() = build_.apply(&graph, "Depend", {all.back(), token});
+  }
   return all;
 }
 

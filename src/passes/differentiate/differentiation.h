@@ -91,6 +91,7 @@ class Differentiation : rewrite::Sensitivities {
   void settle(Body& body, ir::Node* node);
   void visit_operation(Body& body, ir::Apply& node);
   void apply_gradient(Body& body, ir::Apply& node, const ir::Graph& function, ir::Node* so_far);
+  ir::Apply* with_all_results(Body& body, ir::Apply& node);
   void add_results(Body& body, ir::Apply& node, std::span<ir::Node* const> leaves, std::vector<ir::Node*>& arguments);
 
   // Calls.

@@ -18,6 +18,7 @@ inline std::vector<const ir::Type*> leaf_types(const ir::Type* type) {
   return leaves;
 }
 
+inline bool is_token(const ir::Type* type) { return type && type->kind() == ir::TypeKind::State; }
 inline bool is_float_tensor(const ir::Type* type) {
   if (!type || !type->is_tensor()) return false;
   const DType dtype = type->dtype();

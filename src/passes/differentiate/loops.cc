@@ -119,7 +119,8 @@ void Differentiation::visit_loop(Body& body, Apply& node, const LoopForm& loop, 
   Mask reads(n), is_pushed(n);
   std::vector<int64_t> increments(n);
   for (size_t i = 0; i < n; ++i) {
-    reads[i] = has_snapshots || pair.reads[i];
+    // What happened on the way does not happen again.
+    reads[i] = pair.reads[i] || (has_snapshots && !is_token(step->parameter(i)->type()));
     is_pushed[i] = reads[i] && step->result()->as_apply()->input(i) != step->parameter(i);
     // A counter is computed of where it began.
     if (!has_snapshots && is_pushed[i]) increments[i] = increment_of(*step, *step->parameter(i));

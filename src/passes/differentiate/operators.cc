@@ -220,23 +220,48 @@ void Differentiation::apply_gradient(Body& body, Apply& node, const Graph& funct
   add_results(body, node, leaves, arguments);
   if (so_far) arguments.push_back(so_far);
   rewriter_.set_root(*place);
+  std::vector<std::pair<size_t, Node*>> made;  // by operand
   try {
     rewrite::Instance gradient(rewriter_, function, arguments, *this);
     for (size_t i = 0; i < std::min(num_operands, node.num_inputs()); ++i) {
-      if (!body.varied.contains(node.input(i)) || !has_derivative(node, i)) continue;
-      Node* made = num_operands == 1 ? gradient.value() : gradient.item(i);
-      // More is known of it than inference finds where it is a sequence.
-      if (made->is_apply() && !node.input(i)->type()->is_tensor()) made->set_type(node.input(i)->type());
-      if (so_far && i == 0) {
-        body.sensitivities[node.input(0)] = {made};
-      } else {
-        add(body, node.input(i), 0, made);
-      }
+      if (body.varied.contains(node.input(i)) && has_derivative(node, i))
+        made.emplace_back(i, num_operands == 1 ? gradient.value() : gradient.item(i));
     }
   } catch (const rewrite::Refusal& refusal) {
+    module_.erase(place);
+    if (Apply* whole = with_all_results(body, node)) return apply_gradient(body, *whole, function, so_far);
     refuse_gradient(node, fmt::format("{} has no gradient here: {}", op.qualified, refusal.why));
   }
   module_.erase(place);
+  for (auto [i, sensitivity] : made) {
+    // More is known of it than inference finds where it is a sequence.
+    if (sensitivity->is_apply() && !node.input(i)->type()->is_tensor()) sensitivity->set_type(node.input(i)->type());
+    if (so_far && i == 0) {
+      body.sensitivities[node.input(0)] = {sensitivity};
+    } else {
+      add(body, node.input(i), 0, sensitivity);
+    }
+  }
+}
+
+// Puts the application with all results in the place of one that leaves some out, which its gradient may read: the mask of a Dropout. Null:
+// it has them.
+Apply* Differentiation::with_all_results(Body& body, Apply& node) {
+  const auto& outputs = node.op().outputs;
+  if (node.num_outputs() == outputs.size() || outputs.back().arity == Formal::Arity::Variadic) return nullptr;
+  std::vector<Node*> operands;
+  for (const Use& use : node.operands()) operands.push_back(use.node);
+  Apply* whole = module_.apply_interned(node.graph(), node.op(), operands, &node.attributes(), outputs.size(), node.location());
+  context_.inference.infer(*whole);
+  std::vector<Node*> leaves = body.sensitivities.at(&node);
+  leaves.resize(outputs.size());
+  body.sensitivities[whole] = std::move(leaves);
+  Node* same = node.num_outputs() == 1 ? build_.item(node.graph(), whole, 0) : whole;
+  body.varied.insert(whole);
+  body.varied.insert(same);
+  module_.replace(&node, same);
+  module_.erase(&node);
+  return whole;
 }
 
 // The results of an operator, then the sensitivities.
