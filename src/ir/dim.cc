@@ -26,6 +26,8 @@ constexpr size_t kMostFactors = 64;
 // Symbols, constants and operations of an expression when it is written out. What a deep model computes of its sizes, layer by
 // layer, is unknown beyond: nothing that goes through an expression goes deeper, or takes longer.
 constexpr uint32_t kMostParts = 1024;
+// Nested min and max that are looked into for which of two expressions is larger.
+constexpr int kMostLevels = 2;
 
 struct Monomial {
   int64_t coefficient;
@@ -148,6 +150,25 @@ struct DimBuilder {
   DimTable& table;
   DimTable::Impl& impl = *table.impl_;
 
+  // min(a, b) + max(a + d, b + d) = a + b + d: what two slices have that part an axis, as the size of the axis.
+  std::optional<Dim> without_extrema(const Polynomial& p) {
+    auto is = [](const Monomial& m, Kind kind) { return m.factors.size() == 1 && m.factors[0]->kind == kind; };
+    for (const Monomial& smaller : p.terms) {
+      if (!is(smaller, Kind::Min)) continue;
+      for (const Monomial& larger : p.terms) {
+        if (!is(larger, Kind::Max) || larger.coefficient != smaller.coefficient) continue;
+        const Dim a(smaller.factors[0]->left), b(smaller.factors[0]->right), c(larger.factors[0]->left), d(larger.factors[0]->right);
+        if (c - a != d - b && c - b != d - a) continue;
+        Polynomial rest{p.constant, {}};
+        for (const Monomial& m : p.terms) {
+          if (&m != &smaller && &m != &larger) rest.terms.push_back(m);
+        }
+        return sum(rest) + (c - a == d - b ? b + c : a + c) * smaller.coefficient;
+      }
+    }
+    return std::nullopt;
+  }
+
   uint32_t parts_of(const DimExpr* e) const { return impl.parts[e->id]; }
 
   DimExpr* fresh(Kind kind, Range range, uint32_t parts = 1) {
@@ -172,6 +193,7 @@ struct DimBuilder {
     if (p.constant == 0 && p.terms.size() == 1 && p.terms[0].coefficient == 1 && p.terms[0].factors.size() == 1) {
       return Dim(p.terms[0].factors[0]);
     }
+    if (auto simpler = without_extrema(p)) return *simpler;
     uint64_t h = hash_combine(static_cast<uint64_t>(Kind::Sum), static_cast<uint64_t>(p.constant));
     for (const Monomial& m : p.terms) {
       h = hash_combine(h, static_cast<uint64_t>(m.coefficient));
@@ -385,14 +407,26 @@ Dim mod(Dim a, Dim b) {
   return DimBuilder{table}.binary(Kind::Mod, a, b, {0, std::max<int64_t>(b.range().high - 1, 0)});
 }
 
+// Whether a ≥ b, also where all or one of the operands of min and max decide.
+static bool at_least(Dim a, Dim b, int levels = kMostLevels) {
+  if ((a - b).range().low >= 0) return true;
+  if (levels == 0) return false;
+  const DimExpr *x = a.expr(), *y = b.expr();
+  auto of_left = [&](const DimExpr* part) { return at_least(Dim(part), b, levels - 1); };
+  auto of_right = [&](const DimExpr* part) { return at_least(a, Dim(part), levels - 1); };
+  return (x->kind == Kind::Min && of_left(x->left) && of_left(x->right)) ||
+         (x->kind == Kind::Max && (of_left(x->left) || of_left(x->right))) ||
+         (y->kind == Kind::Max && of_right(y->left) && of_right(y->right)) ||
+         (y->kind == Kind::Min && (of_right(y->left) || of_right(y->right)));
+}
+
 template <class Choose>
 static Dim extremum(Kind kind, Dim a, Dim b, Choose choose) {
   DimTable& table = a.table();
   if (a.is_unknown() || b.is_unknown()) return table.unknown();
   if (a == b) return a;
-  Range difference = (a - b).range();
-  if (difference.low >= 0) return kind == Kind::Max ? a : b;
-  if (difference.high <= 0) return kind == Kind::Max ? b : a;
+  if (at_least(a, b)) return kind == Kind::Max ? a : b;
+  if (at_least(b, a)) return kind == Kind::Max ? b : a;
   if (before(b.expr(), a.expr())) std::swap(a, b);
   return DimBuilder{table}.binary(kind, a, b,
                                   {choose(a.range().low, b.range().low), choose(a.range().high, b.range().high)});

@@ -270,6 +270,8 @@ void infer_concat(InferenceContext& ctx) {
     if (dtype == DType::Undefined) dtype = ctx.dtype(i);
     auto more = ctx.dims(i);
     auto more_elements = ctx.elements(i);
+    const auto length = more && more->size() == 1 ? (*more)[0].as_constant() : std::nullopt;
+    if (elements && length && !more_elements && std::in_range<uint8_t>(*length)) more_elements = Dims(static_cast<size_t>(*length), ctx.unknown());
     if (elements && more_elements && more && more->size() == 1) {
       elements->insert(elements->end(), more_elements->begin(), more_elements->end());
     } else {
@@ -294,7 +296,8 @@ void infer_concat(InferenceContext& ctx) {
   const int axis = ctx.normalize_axis(ctx.attribute_int("axis"), static_cast<int>(dims->size()));
   if (!ranked) (*dims)[axis] = ctx.unknown();
   ctx.set_tensor(0, dtype, *dims);
-  if (elements && ranked) ctx.set_elements(0, *elements);
+  const bool is_any_known = elements && !std::ranges::all_of(*elements, &Dim::is_unknown);
+  if (ranked && is_any_known) ctx.set_elements(0, *elements);
 }
 
 // As many as an application can have outputs.

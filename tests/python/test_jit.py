@@ -994,3 +994,20 @@ def test_arguments_that_are_no_tensors_or_numbers(argument, message):
     with pytest.raises(anfora.Error, match=message) as caught:
         anfora.jit(lambda x: x + 1)(argument)
     assert caught.value.hint
+
+
+def test_rolls_by_any_number():
+    x = np.arange(12, dtype=np.float32)
+    for f in (lambda x, n: np.roll(x, n), lambda x, n: np.roll(x, 1) - np.roll(x, -1) + np.roll(x, 5), lambda x, n: np.roll(x.reshape(-1, 2), (n, 3), axis=(0, -1))):
+        compiled = anfora.jit(f)
+        for given in (x, x[:4], x[:2], x[:0]):
+            for n in (0, 1, -1, 3, -77):
+                np.testing.assert_array_equal(compiled(given, n), f(given, n))
+    gradient = anfora.grad(lambda x: np.sum(np.roll(x, 1) * x * x))
+    np.testing.assert_allclose(gradient(x), 2 * x * np.roll(x, 1) + np.roll(x * x, -1))
+    assert gradient.lower(x).optimize()._core.text().count(" = ") <= 14  # neither sums of padded parts nor computed bounds
+
+
+def test_slices_of_operators_may_count_axes_from_the_back():
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    np.testing.assert_array_equal(anfora.jit(lambda x: anfora.ops.Slice(x, (1,), (3,), (-1,)))(x), x[:, 1:3])

@@ -35,6 +35,15 @@ TEST(Dim, RangesDecide) {
   EXPECT_EQ(mod(n, t.constant(9)), n);
 }
 
+TEST(Dim, SmallerAndLargerMeet) {
+  DimTable t;
+  Dim n = t.symbol("N"), m = t.symbol("M"), rest = max(t.constant(0), n - m);
+  EXPECT_EQ(min(n, max(t.constant(0), n - 1)), max(t.constant(0), n - 1));  // 0 and N − 1 are at most N
+  EXPECT_EQ(min(n, m) + rest, n);
+  EXPECT_EQ(n - min(n, m) * 2 - rest * 2, n * -1);
+  EXPECT_NE(min(n, m) + rest * 2, n);
+}
+
 TEST(Dim, UnknownAndOverflow) {
   DimTable t;
   EXPECT_TRUE((t.unknown() + 1).is_unknown());

@@ -85,18 +85,14 @@ Node* Differentiation::room_for_items(const Apply& entry, Node* count, const Typ
   Node* at_least_none = build_.apply(graph, "Max", {count, module_.scalar<int64_t>(0)});
   Node* rows = build_.apply(graph, "Unsqueeze", {at_least_none, module_.constant(Tensor::vector<int64_t>(std::vector<int64_t>{0}))});
   const Tensor zero = Tensor::zeros(item->dtype(), Shape{1});
-  if (item->rank() == 0) return build_.apply(graph, "ConstantOfShape", {rows}, {{"value", zero}});
-  // As often as there are iterations, a row of zeros, whose sizes the type then has.
-  std::vector<Node*> sizes = {module_.constant(Tensor::vector<int64_t>(std::vector<int64_t>{1}))};
+  std::vector<Node*> sizes = {rows};
   for (Dim dim : item->dims()) {
     sizes.push_back(size_at_entry(entry, dim));
     if (!sizes.back()) return build_.empty_sequence(graph, item);
   }
   Apply* shape = module_.apply(graph, module_.context().get_operator("Concat"), sizes, {{"axis", 0}});
   context_.inference.infer(*shape);
-  Node* row = build_.apply(graph, "ConstantOfShape", {shape}, {{"value", zero}});
-  Node* indices = build_.apply(graph, "ConstantOfShape", {rows}, {{"value", Tensor::zeros(DType::I64, Shape{1})}});
-  return build_.apply(graph, "Gather", {row, indices});
+  return build_.apply(graph, "ConstantOfShape", {shape}, {{"value", zero}});
 }
 
 void Differentiation::visit_loop(Body& body, Apply& node, const LoopForm& loop, std::span<Node* const> sensitivities) {

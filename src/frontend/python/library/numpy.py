@@ -534,8 +534,10 @@ def roll(a, shift, axis=None):
     rolled = ravel(a) if axis is None else a
     shifts, axes = _each_of(shift), _each_of(0 if axis is None else axis)
     for i in range(len(axes)):
-        n = rolled.shape[axes[i]]
-        rolled = ops.Gather(rolled, (arange(n) - shifts[i if len(shifts) > 1 else 0]) % n, axis=axes[i])
+        by = shifts[i if len(shifts) > 1 else 0]
+        by_one = anfora.is_known(by) and -1 <= by <= 1
+        start = anfora.shape_of((-by if by_one else -by % maximum(rolled.shape[axes[i]], 1),))
+        rolled = ops.Concat(ops.Slice(rolled, start, (9223372036854775807,), (axes[i],)), ops.Slice(rolled, (0,), start, (axes[i],)), axis=axes[i])
     return reshape(rolled, a.shape)
 
 

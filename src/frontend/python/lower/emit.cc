@@ -141,6 +141,8 @@ Node* Emitter::tensor(const Object& object) {
   if (auto text = text_of(object)) return module_.constant(Tensor::scalar(*text));
   if (const Items* tuple = object.tuple()) {
     if (tuple->items.empty()) return module_.constant(Tensor::zeros(DType::F64, Shape{0}));
+    if (std::ranges::all_of(tuple->items, [&](const Object& item) { return is_known_number(item) && dtype(item) == DType::I64; }))
+      return vector(tuple->items);
     std::vector<Node*> rows;
     DType common = DType::Undefined;
     bool are_numbers = true;

@@ -29,9 +29,11 @@ void SizeAssumptions::consider_slice(const Apply& slice) {
   if (!axes || axes->dtype() != DType::I64 || !type) return;
   for (size_t bound : {1, 2}) {
     const Tensor* known = constant_tensor(slice.input(bound));
-    if (!known || known->dtype() != DType::I64) continue;
+    if (!known || known->dtype() != DType::I64 || known->size() != axes->size()) continue;
     for (size_t i = 0; i < static_cast<size_t>(axes->size()); ++i) {
-      const int64_t at = known->data<int64_t>()[i], axis = axes->data<int64_t>()[i];
+      const int64_t at = known->data<int64_t>()[i], listed = axes->data<int64_t>()[i];
+      const int64_t axis = listed < 0 ? listed + type->rank() : listed;
+      if (axis < 0 || axis >= type->rank()) return;  // which inference refuses
       if (at > Range::kLowest && at < Range::kHighest) assume_at_least(type->dims()[static_cast<size_t>(axis)], std::abs(at));
     }
   }
