@@ -7,6 +7,7 @@
 
 #include "analysis/cost.h"
 #include "analysis/memory_profile.h"
+#include "analysis/update_order.h"
 
 namespace anfora::analysis {
 
@@ -142,13 +143,17 @@ class Scheduling {
   LargeVector<Apply*> order_;
 };
 
-}  // namespace
-
-LargeVector<Apply*> schedule(const GraphOrder& graph, const FreeVariables& captured) {
+LargeVector<Apply*> in_little_memory(const GraphOrder& graph, const FreeVariables& captured) {
   if (graph.nodes.size() > kMostNodes) return graph.nodes;
   GraphOrder other{.graph = graph.graph, .nodes = Scheduling(graph, captured).run(), .dead = {}};
   const double before = MemoryProfile(graph, captured).peak(), after = MemoryProfile(other, captured).peak();
   return after < before * (1 - kLeastSaving) ? std::move(other.nodes) : graph.nodes;
+}
+
+}  // namespace
+
+LargeVector<Apply*> schedule(const GraphOrder& graph, const FreeVariables& captured) {
+  return order_updates(in_little_memory(graph, captured), captured);
 }
 
 }  // namespace anfora::analysis

@@ -10,7 +10,7 @@
 // Greedy list scheduling over that walk: as soon as an application can be executed and the memory that it frees is not less than what
 // it takes, it is; else the next of the walk. The level after a step is so never higher than without it. Both orders are measured
 // (memory_profile.h), and the walk is kept unless the other needs less. O(n log n). What draws random numbers, has effects or calls a
-// function stays where it is.
+// function stays where it is. Readers of a value then come before the operators that may overwrite it (update_order.h).
 #pragma once
 
 #include "ir/order.h"

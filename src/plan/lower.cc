@@ -24,15 +24,6 @@ bool is_only_called(const Apply& choice) {
   });
 }
 
-// Whether the operator may do its work in the memory of an operand that others read, too. Then it waits until its result is needed: most
-// of them have read it by then.
-bool is_update(const Apply& node) {
-  if (node.primitive() != Primitive::Operation || node.num_outputs() != 1 || node.num_inputs() == 0 || !node.type()) return false;
-  const bool is_sequence = node.type()->kind() == ir::TypeKind::Sequence;
-  const bool overwrites = node.op().fusion == ir::FusionKind::Opaque && std::ranges::count(node.op().in_place, 0);
-  return (is_sequence || overwrites) && std::ranges::distance(node.input(0)->uses()) > 1;
-}
-
 class Lowering {
  public:
   Lowering(const ir::GraphOrder& order, ProgramBuilder& program) : order_(order), program_(program) {
@@ -48,11 +39,7 @@ class Lowering {
         add_step(Opcode::Fail, nullptr, {}).target = program_.add_failure(node->type()->reason());
         break;
       }
-      if (is_update(*node)) {
-        waiting_.emplace(node, node);
-      } else {
-        lower_node(*node);
-      }
+      lower_node(*node);
     }
     return std::move(draft_);
   }
@@ -98,11 +85,7 @@ class Lowering {
       if (program_.captures(function).empty()) return program_.constant_closure(function);
     }
     if (auto known = values_.find(node); known != values_.end()) return known->second;
-    if (auto waiting = waiting_.find(node); waiting != waiting_.end()) {
-      Apply& update = *waiting->second;
-      waiting_.erase(waiting);
-      lower_operation(update);
-    } else if (const Graph* function = constant_function(node)) {
+    if (const Graph* function = constant_function(node)) {
       std::vector<Operand> captured = operands_of(program_.captures(function), user);
       Step& step = add_step(Opcode::MakeClosure, user, std::move(captured));
       step.target = program_.function_index(function);
@@ -238,7 +221,6 @@ class Lowering {
   Draft draft_;
   boost::unordered_flat_map<const Node*, Operand> values_;
   boost::unordered_flat_map<const Node*, std::vector<Operand>> items_;  // of tuples
-  boost::unordered_flat_map<const Node*, Apply*> waiting_;  // updates, until they are needed
 };
 
 }  // namespace

@@ -400,6 +400,27 @@ def test_gradients_of_what_prints_and_appends(capfd):
         f(-np.ones(2))
 
 
+def test_gradients_of_long_loops_over_a_list():
+    def f(x, n):
+        values, total = [x], x * 0
+        for _ in range(n):
+            values.append(np.sin(values[-1]) + x)
+            total = total + values[-1] * values[-1]
+        return total.sum()
+
+    def by_hand(x, n):
+        values = [x]
+        for _ in range(n):
+            values.append(np.sin(values[-1]) + x)
+        slope, result = np.zeros_like(x), np.zeros_like(x)
+        for before, value in zip(values[-2::-1], values[:0:-1]):
+            slope = slope + 2 * value
+            result, slope = result + slope, slope * np.cos(before)
+        return result + slope
+
+    np.testing.assert_allclose(anfora.grad(f)(X, 2000), by_hand(X, 2000), rtol=1e-9)
+
+
 def test_gradients_with_checkpoints_inside():
     def f(x, n):
         for _ in range(n):

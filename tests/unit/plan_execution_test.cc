@@ -74,6 +74,20 @@ TEST_F(PlanTest, ViewsShareTheMemoryOfWhatTheyView) {
   EXPECT_EQ(model.memory().arena_bytes, 128);
 }
 
+TEST_F(PlanTest, SequencesThatChangeAreNotCopied) {
+  Node* x = parameter(main, DType::F32, {dim(2)}, "x");
+  Node* last = module.constant(Tensor::scalar<int64_t>(-1));
+  Node* s = op(main, "SequenceConstruct", {x, op(main, "Neg", {x})});
+  Node* rest = op(main, "SequenceErase", {s, last});
+  auto model = finish(op(main, "Sub", {op(main, "SequenceAt", {rest, last}), op(main, "SequenceAt", {s, last})}));
+  EXPECT_EQ(floats(run(model, {vector({1, 2})})[0]), (Vector{2, 4}));
+  const runtime::Function& function = model.program().functions[model.program().main];
+  const auto erase = std::ranges::find_if(function.origins, [](const auto& origin) { return origin.node.find("SequenceErase") != std::string::npos; });
+  ASSERT_NE(erase, function.origins.end());
+  const auto index = static_cast<size_t>(erase - function.origins.begin());
+  EXPECT_TRUE(function.last_uses[function.code[index].first_operand]);
+}
+
 TEST_F(PlanTest, SeveralResults) {
   Node* x = parameter(main, DType::F32, {dim(4)}, "x");
   ir::Apply* split = op(main, "Split", {x}, {{"num_outputs", int64_t{2}}}, 2);

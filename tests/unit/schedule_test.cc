@@ -80,5 +80,40 @@ TEST_F(Schedule, WhatDrawsStays) {
   EXPECT_EQ(names, (std::vector<std::string>{"b", "a"}));
 }
 
+// Where SequenceErase is the last one to read %s, it copies nothing.
+TEST_F(Schedule, ReadersComeBeforeUpdates) {
+  const auto names = order_of(R"(graph @main(%s: seq(f32[4]), %x: f32[4]) {
+    %rest = SequenceErase(%s, -1)
+    %left = SequenceLength(%rest)
+    %top = SequenceAt(%s, Sub(-1, Mul(%left, 0)))
+    %first = SequenceAt(%s, Neg(0))
+    return MakeTuple(%left, %rest, Add(%first, %x), %top)
+  })");
+  EXPECT_EQ(names, (std::vector<std::string>{"first", "rest", "left", "top"}));
+}
+
+// %a's reader needs %b's update, and the other way round: one of them copies.
+TEST_F(Schedule, ReadersAndUpdatesThatCross) {
+  const auto names = order_of(R"(graph @main(%a: seq(f32[4]), %b: seq(f32[4])) {
+    %c = SequenceErase(%a, -1)
+    %d = SequenceErase(%b, -1)
+    %i = SequenceAt(%a, SequenceLength(%d))
+    %j = SequenceAt(%b, SequenceLength(%c))
+    return MakeTuple(%c, %d, %i, %j)
+  })");
+  EXPECT_EQ(names, (std::vector<std::string>{"c", "j", "d", "i"}));
+}
+
+TEST_F(Schedule, UpdatesOfOneValueComeAfterItsReaders) {
+  const auto names = order_of(R"(graph @main(%s: seq(f32[4]), %x: f32[4]) {
+    %a = SequenceErase(%s, -1)
+    %b = SequenceInsert(%s, %x)
+    %n = SequenceLength(%a)
+    %at = SequenceAt(%s, 0)
+    return MakeTuple(%n, %b, %at)
+  })");
+  EXPECT_EQ(names, (std::vector<std::string>{"at", "a", "n", "b"}));
+}
+
 }  // namespace
 }  // namespace anfora::analysis
