@@ -246,12 +246,12 @@ class CfgTest(unittest.TestCase):
 
     def test_unsupported(self):
         self.refuse(
-            "def f(x):\n    class é: y = x\n    return é.y\n",
+            "def f(x):\n    async def é(y): return y\n    return x\n",
             """\
-            anfora: program.py:2:5: ClassDef is not supported in a compiled function
-                class é: y = x
-                ^^^^^^^^^^^^^^
-              hint: define the class outside of the function
+            anfora: program.py:2:5: AsyncFunctionDef is not supported in a compiled function
+                async def é(y): return y
+                ^^^^^^^^^^^^^^^^^^^^^^^^
+              hint: write it as def
             """,
             code=4,
         )
