@@ -275,14 +275,14 @@ def why_no_instances(owner: type) -> str:
             reason = f"defines {refused[0]}, which a compiled function does not call"
         elif type(base) not in (type, abc.ABCMeta, type(Protocol)):
             reason = f"has the metaclass {type(base).__name__}"
-    if not reason and owner.__new__ is not object.__new__ and not issubclass(owner, Generic):
+    if not reason and getattr(owner, "__new__") is not object.__new__ and not issubclass(owner, Generic):
         reason = "defines __new__, which a compiled function does not call"
     return reason
 
 
 def made(owner: type, names: Sequence[str], values: Sequence[Any]) -> Any:
     """An instance with these attributes, for which __init__ has run in the compiled function."""
-    instance = object.__new__(owner)
+    instance: Any = object.__new__(owner)
     for name, value in zip(names, values):
         object.__setattr__(instance, name, value)
     return instance
