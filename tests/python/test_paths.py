@@ -148,6 +148,33 @@ def dict_of_functions(c: Any) -> Any:
     return {-1: np.sin, 1: np.cos, 2: np.tan}[c](0.5)
 
 
+def defaults_of_one_text(c: Any) -> Any:
+    functions: Any = [lambda x, k=k: x * k for k in (1, 2.5, c)]
+    named: Any = [lambda x, *, k=k, of=(k, [k + 1]): x * k + of[0] * of[1][0] for k in (1, 2, 4)]
+    return functions[c](3), named[c](3), functions[c](3, 7)
+
+
+def defaults_of_two_texts(c: Any) -> Any:
+    if c > 0:
+        f = lambda x, k=np.sin(c): x * k
+    else:
+        f = lambda x, k=c + 7: x + k
+    functions: Any = [lambda x: x]
+    for k in (4, 5):
+        functions.append(lambda x, k=k: x * k)
+    return f(2), functions[c](3), functions[c - 1](3)
+
+
+def defaults_in_turn(n: Any) -> Any:
+    f: Any = lambda x, k=2: x * k
+    for i in range(n):
+        if i % 2:
+            f = lambda x, k=i * n: x * k + i
+        else:
+            f = lambda x, k=n: x - k
+    return f(3)
+
+
 def same_function(c: Any) -> Any:
     f = abs if c > 0 else times
     return f is abs, f is times, f is not max
@@ -197,8 +224,8 @@ def get_by_a_number(c: Any) -> Any:
 
 
 FUNCTIONS = [text_of_a_list, matched_text, get_by_a_number, new_lists, lists_of_two_lengths, ints_among_floats, new_dicts, chosen_list, two_names, nested_lists, two_functions, two_lambdas, one_text,
-             function_of_a_loop, table_of_functions, dict_of_functions, same_function, recursive_or_not, counts]
-LOOPS = [next_row, best_so_far, swapped_lists, next_state, sorted_or_shifted, functions_in_turn]
+             function_of_a_loop, table_of_functions, dict_of_functions, defaults_of_one_text, defaults_of_two_texts, same_function, recursive_or_not, counts]
+LOOPS = [next_row, best_so_far, swapped_lists, next_state, sorted_or_shifted, functions_in_turn, defaults_in_turn]
 
 
 @pytest.mark.parametrize("function, argument", [(f, c) for f in FUNCTIONS for c in (-1, 1, 2)] + [(f, n) for f in LOOPS for n in (0, 1, 2, 5)],

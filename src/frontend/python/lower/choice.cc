@@ -7,7 +7,7 @@
 namespace anfora::python {
 
 int64_t Lowering::function_number(const Object& function) {
-  auto found = std::ranges::find_if(functions_, [&](const Object& known) { return is_same(known, function); });
+  auto found = std::ranges::find_if(functions_, [&](const Object& known) { return is_same_but_for_defaults(known, function); });
   if (found == functions_.end()) found = functions_.insert(functions_.end(), function);
   return found - functions_.begin();
 }

@@ -32,6 +32,22 @@ DType promoted_number(DType number, DType tensor) {
   return fits ? tensor : number;
 }
 
+// The values of parameters that a call leaves out.
+bool are_same(const std::shared_ptr<const Items>& a, const std::shared_ptr<const Items>& b) {
+  if (a == b) return true;
+  if (!a || !b) return false;
+  return std::ranges::equal(a->items, b->items, [](const Object& x, const Object& y) {
+    if (x.value.index() != y.value.index()) return false;
+    if (const auto* array = x.as<Array>()) return *array == *y.as<Array>();
+    if (const auto* constant = x.as<Constant>()) return repr(*constant) == repr(*y.as<Constant>());
+    if (const auto* items = x.as<std::shared_ptr<const Items>>()) {
+      const auto& others = *y.as<std::shared_ptr<const Items>>();
+      return (*items)->type == others->type && are_same(*items, others);
+    }
+    return is_same(x, y);
+  });
+}
+
 }  // namespace
 
 bool is_same(const Object& a, const Object& b) {
@@ -46,11 +62,16 @@ bool is_same(const Object& a, const Object& b) {
   if (const auto* derivative = a.as<Derivative>()) return derivative->function == b.as<Derivative>()->function;
   if (const auto* custom = a.as<CustomGradient>()) return custom->function == b.as<CustomGradient>()->function;
   if (const Closure* closure = a.closure()) {
-    return closure == b.closure() ||
-           (closure->function == b.closure()->function && closure->captured == b.closure()->captured &&
-            closure->bound.empty() && b.closure()->bound.empty());
+    return is_same_but_for_defaults(a, b) && are_same(closure->defaults, b.closure()->defaults) &&
+           are_same(closure->keyword_defaults, b.closure()->keyword_defaults);
   }
   return false;
+}
+
+bool is_same_but_for_defaults(const Object& a, const Object& b) {
+  if (!a.closure() || !b.closure()) return is_same(a, b);
+  const Closure &one = *a.closure(), &other = *b.closure();
+  return &one == &other || (one.function == other.function && one.captured == other.captured && one.bound.empty() && other.bound.empty());
 }
 
 bool is_sequence(const Object& object) {

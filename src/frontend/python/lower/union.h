@@ -42,6 +42,7 @@ class Lowering::Union {
   void freeze(const std::vector<size_t>& ids);
   Object closure(const std::vector<Object>& objects);
   Object choice(const std::vector<Object>& objects);
+  Object with_defaults(const std::vector<std::optional<Object>>& functions);
   Object number_or_tensor(const std::vector<Object>& objects);
   Object sequence(const std::vector<Object>& objects);
   const ir::Type* item_type(const Object& item, const std::vector<Object>& objects);
@@ -64,6 +65,8 @@ class Lowering::Union {
 
 // The same object, of those that the compiler tells by what they are and not by what is in them.
 bool is_same(const Object& a, const Object& b);
+// The same function, but for the values of parameters that a call leaves out.
+bool is_same_but_for_defaults(const Object& a, const Object& b);
 
 // A list whose length a run decides; one of known length is a tuple in its cell.
 bool is_sequence(const Object& object);

@@ -125,20 +125,24 @@ Object Lowering::Union::closure(const std::vector<Object>& objects) {
 }
 
 Object Lowering::Union::choice(const std::vector<Object>& objects) {
-  std::map<int64_t, Object> functions;
+  std::map<int64_t, std::vector<std::optional<Object>>> functions;  // by object: what it is there
   std::vector<Object> numbers;
-  for (const Object& o : objects) {
-    const Choice* choice = o.choice();
-    if (!choice) functions.emplace(lowering_.function_number(o), o);
-    for (size_t i = 0; choice && i < choice->numbers.size(); ++i) functions.emplace(choice->numbers[i], choice->functions->items[i]);
-    numbers.push_back(choice ? *choice->which : make_integer(lowering_.function_number(o)));
+  for (size_t i = 0; i < objects.size(); ++i) {
+    auto add = [&](int64_t number, const Object& function) {
+      auto& found = functions.try_emplace(number, objects.size()).first->second[i];
+      if (!found) found = function;
+    };
+    const Choice* choice = objects[i].choice();
+    if (!choice) add(lowering_.function_number(objects[i]), objects[i]);
+    for (size_t k = 0; choice && k < choice->numbers.size(); ++k) add(choice->numbers[k], choice->functions->items[k]);
+    numbers.push_back(choice ? *choice->which : make_integer(lowering_.function_number(objects[i])));
   }
   Choice united;
   Items items;
-  for (const auto& [number, function] : functions) {
+  for (const auto& [number, at] : functions) {
     united.numbers.push_back(number);
-    items.items.push_back(function);
-    if (const Closure* closure = function.closure()) {
+    items.items.push_back(with_defaults(at));
+    if (const Closure* closure = items.items.back().closure()) {
       for (const auto& [variable, captured] : closure->captured) cell(std::vector<Object>(objects.size(), Object{captured}));
     }
   }
@@ -147,6 +151,30 @@ Object Lowering::Union::choice(const std::vector<Object>& objects) {
   united.which = std::make_shared<const Object>(number_or_tensor(numbers));
   if (leaves.size() > first) leaves[first].functions = united.numbers;
   return {std::make_shared<const Choice>(std::move(united))};
+}
+
+// The function that some of the paths have, with the values of its parameters that a call leaves out; the other paths have any.
+Object Lowering::Union::with_defaults(const std::vector<std::optional<Object>>& functions) {
+  const Object& first = **std::ranges::find_if(functions, [](const auto& function) { return function.has_value(); });
+  if (!first.closure()) return first;
+  Closure united = *first.closure();
+  for (const auto field : {&Closure::defaults, &Closure::keyword_defaults}) {
+    if (!(united.*field)) continue;
+    Items items = *(united.*field);
+    for (size_t k = 0; k < items.items.size(); ++k) {
+      std::vector<Object> present, values;
+      for (const auto& function : functions) {
+        if (function) present.push_back((function->closure()->*field)->items[k]);
+      }
+      if (!is_forced && std::ranges::all_of(present, Emitter::is_numeric) && agree(present)) continue;
+      const std::optional<Object> other = placeholder(present[0]);
+      if (!other) differ({present[0]});
+      for (const auto& function : functions) values.push_back(function ? (function->closure()->*field)->items[k] : *other);
+      items.items[k] = unite(values);
+    }
+    united.*field = std::make_shared<const Items>(std::move(items));
+  }
+  return {std::make_shared<const Closure>(std::move(united))};
 }
 
 // The lists and dicts that an object refers to; `through`: also those in their content there.
