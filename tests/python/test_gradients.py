@@ -437,6 +437,89 @@ def test_a_gradient_in_the_surroundings_compiles_once():
     assert f.explain().count("\n") == 0
 
 
+# Functions that a run chooses -------------------------------------------------------------------------------------------
+
+
+def square(x):
+    return x * x
+
+
+def twice_sine(x):
+    return np.sin(x) * 2
+
+
+def half_exponential(x):
+    return np.exp(x * 0.5)
+
+
+FUNCTIONS = [square, twice_sine, half_exponential]
+NAMED = dict(zip("abc", FUNCTIONS))
+SLOPES = [lambda x: 2 * x, lambda x: 2 * np.cos(x), lambda x: 0.5 * np.exp(0.5 * x)]
+CURVATURES = [lambda x: 2 + 0 * x, lambda x: -2 * np.sin(x), lambda x: 0.25 * np.exp(0.5 * x)]
+
+
+def chosen(x, i):
+    return FUNCTIONS[i](x).sum()
+
+
+@pytest.mark.parametrize("i", range(3))
+def test_gradients_of_functions_out_of_a_list_or_dict(i):
+    at = np.array(i)
+    np.testing.assert_allclose(anfora.grad(chosen)(X, at), SLOPES[i](X), rtol=1e-14)
+    value, gradient = anfora.value_and_grad(chosen)(X, at)
+    np.testing.assert_allclose(value, FUNCTIONS[i](X).sum(), rtol=1e-14)
+    np.testing.assert_allclose(gradient, SLOPES[i](X), rtol=1e-14)
+    np.testing.assert_allclose(anfora.grad(lambda x, i: anfora.grad(chosen)(x, i).sum())(X, at), CURVATURES[i](X), rtol=1e-14)
+    np.testing.assert_allclose(anfora.jit(lambda x, i: anfora.grad(chosen)(x, i))(X, at), SLOPES[i](X), rtol=1e-14)
+    np.testing.assert_allclose(anfora.grad(lambda x, key: NAMED[key](x))(0.7, "abc"[i]), SLOPES[i](0.7), rtol=1e-14)
+
+
+@pytest.mark.parametrize("i", range(3))
+def test_gradients_by_what_chosen_functions_captured(i):
+    def f(x, i, w):
+        return [lambda x: x * w, lambda x: x * w * w, lambda x: np.sin(x * w)][i](x)
+
+    def with_defaults(x, i, w):
+        return [lambda x, w=k * w: np.sin(x * w) for k in (1, 2, 3)][i](x)
+
+    x, w, k = 0.7, 1.3, i + 1
+    by_hand = [(w, x), (w * w, 2 * x * w), (w * np.cos(x * w), x * np.cos(x * w))][i]
+    np.testing.assert_allclose(anfora.grad(f, (0, 2))(x, np.array(i), w), by_hand, rtol=1e-14)
+    np.testing.assert_allclose(anfora.grad(with_defaults, (0, 2))(x, np.array(i), w), np.array([w, x]) * k * np.cos(k * x * w), rtol=1e-14)
+
+
+@pytest.mark.parametrize("n", [0, 1, 4, 7])
+def test_gradients_of_loops_over_chosen_functions(n):
+    def by_index(x, n):
+        for i in range(n):
+            x = FUNCTIONS[i % 3](x)
+        return x
+
+    def by_variable(x, n):
+        function = square
+        for i in range(n):
+            x = function(x)
+            function = FUNCTIONS[(i + 1) % 3]
+        return x
+
+    def slope(x):
+        result = 1.0
+        for i in range(n):
+            result, x = result * SLOPES[i % 3](x), FUNCTIONS[i % 3](x)
+        return result
+
+    at, x, step = np.array(n), 0.7, 1e-5
+    for f in by_index, by_variable:
+        np.testing.assert_allclose(anfora.grad(f)(x, at), slope(x), rtol=1e-13)
+        np.testing.assert_allclose(anfora.grad(f, checkpoints=2)(x, at), slope(x), rtol=1e-13)
+        np.testing.assert_allclose(anfora.grad(anfora.grad(f))(x, at), (slope(x + step) - slope(x - step)) / (2 * step), rtol=1e-5)
+
+
+def test_gradients_of_an_index_out_of_range():
+    with pytest.raises(anfora.InvalidArgumentError, match="the index is out of range"):
+        anfora.grad(chosen)(X, np.array(3))
+
+
 # Every stage on disk --------------------------------------------------------------------------------------------------
 
 
