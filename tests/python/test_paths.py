@@ -155,6 +155,7 @@ def defaults_of_one_text(c: Any) -> Any:
 
 
 def defaults_of_two_texts(c: Any) -> Any:
+    f: Any
     if c > 0:
         f = lambda x, k=np.sin(c): x * k
     else:
