@@ -80,6 +80,7 @@ class UpdateOrder {
   // A value that is updated.
   struct Group {
     std::vector<uint32_t> updates;
+    uint32_t last_reader = kNone;   // while they are found
     uint32_t left = 0;              // readers that are not scheduled
     std::vector<uint32_t> readers;  // in the order of the list schedule
     size_t num_visited = 0;         // of the readers
@@ -93,7 +94,7 @@ class UpdateOrder {
   void read(const Node& node, uint32_t s, const boost::unordered_flat_map<const Node*, uint32_t>& step_of) {
     if (const auto from = step_of.find(&node); from != step_of.end()) need(from->second, s);
     const auto group = group_of_.find(&node);
-    if (group == group_of_.end() || steps_[s].updates == group->second || std::ranges::count(steps_[s].reads, group->second)) return;
+    if (group == group_of_.end() || steps_[s].updates == group->second || std::exchange(groups_[group->second].last_reader, s) == s) return;
     steps_[s].reads.push_back(static_cast<uint32_t>(group->second));
     ++groups_[group->second].left;
   }

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/generated/product_code.h"
+#include "kernels/reference/window.h"
 
 namespace anfora::kernels::generated {
 
@@ -16,8 +17,7 @@ class Fetches {
       : next_(next), bytes_(code.weight_bytes(steps * lines)), of_line_(steps / kStepsOfFetch) {
     const int64_t of_all_tiles = of_line_ * lines * tiles;
     if (of_all_tiles == 0) return;
-    const int64_t at_once = kCacheLineBytes * of_all_tiles;
-    lines_ = (bytes_ + at_once - 1) / at_once;
+    lines_ = ceil_div(bytes_, kCacheLineBytes * of_all_tiles);
     bytes_of_tile_ = of_line_ * lines * lines_ * kCacheLineBytes;
   }
 

@@ -2,48 +2,34 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "kernels/generated/fetches.h"
 #include "kernels/generated/product_layout.h"
 #include "support/cache_size.h"
 
 namespace anfora::kernels::generated {
-namespace {
-
-constexpr int64_t kVersion = 1;
-constexpr size_t kNumbers = 2;  // version and instruction set; then rows and offset of each entry
-
-}  // namespace
 
 std::optional<PanelProducts> PanelProducts::prepare(KernelData& data, size_t number, int64_t matrices, int64_t depth, int64_t columns,
                                                     int64_t fewest_rows, ProductGenerator generate) {
+  constexpr int64_t kVersion = 1;
   const PackedConstant* packed = find_packed(data, number);
-  if (packed && (packed->layout.size() < kNumbers || packed->layout[0] != kVersion || packed->layout[1] < 0 ||
-                 packed->layout[1] > static_cast<int64_t>(Isa::Avx512)))
-    return std::nullopt;
-  if (!packed && !generate) return std::nullopt;
-  const Isa isa = packed ? static_cast<Isa>(packed->layout[1]) : best_isa();
-  const Tile tile = product_tile(isa, columns);
+  const std::optional<Isa> isa = TileEntries::isa_of(packed, kVersion);
+  if (!isa || (!packed && !generate)) return std::nullopt;
+  const Tile tile = product_tile(*isa, columns);
   PanelProducts products;
   products.matrices_ = matrices, products.columns_ = columns;
-  products.code_ = {.isa = isa, .tile = tile, .depth = depth, .block = depth, .a_stride = row_stride(depth, tile), .has_open_sizes = true, .epilogue = {}, .fetches_ahead = true};
+  products.code_ = {.isa = *isa, .tile = tile, .depth = depth, .block = depth, .a_stride = row_stride(depth, tile), .has_open_sizes = true, .epilogue = {}, .fetches_ahead = true};
   if (!packed) {
     // Tiles of equal rows have half of the largest, where there are as many rows as that.
     std::vector<int> rows;
     for (int64_t i = std::min<int64_t>((tile.rows + 1) / 2, fewest_rows); i <= tile.rows; ++i) rows.push_back(static_cast<int>(i));
-    MachineCode code = generate(products.code_, rows);
-    std::vector<int64_t> layout{kVersion, static_cast<int64_t>(isa)};
-    for (size_t i = 0; i < rows.size(); ++i) layout.insert(layout.end(), {rows[i], code.entries[i]});
-    data.packed.push_back({number, std::move(layout), std::move(code.bytes)});
+    data.packed.push_back(TileEntries::packed(number, kVersion, rows, generate(products.code_, rows)));
     packed = &data.packed.back();
   }
-  products.entries_.assign(static_cast<size_t>(tile.rows) + 1, nullptr);
-  const std::span<const int64_t> entries = std::span(packed->layout).subspan(kNumbers);
-  for (size_t i = 0; i + 1 < entries.size(); i += 2) {
-    if (entries[i] < 1 || entries[i] > tile.rows) return std::nullopt;
-    products.mapped_.push_back(ExecutableCode::map({.isa = isa, .entries = {entries[i + 1]}, .bytes = packed->elements}));
-    products.entries_[static_cast<size_t>(entries[i])] = products.mapped_.back()->entry(entries[i + 1]);
-  }
+  std::optional<TileEntries> entries = TileEntries::map(*packed, tile.rows);
+  if (!entries) return std::nullopt;
+  products.entries_ = std::move(*entries);
   return products;
 }
 
@@ -71,7 +57,7 @@ void PanelProducts::multiply(const Operands& operands, int64_t first_panel, int6
       arguments[kGroups] = 1 / at_once;
       arguments[kRest] = 1 % at_once;
       fetches.give(tile, arguments);
-      entries_[static_cast<size_t>(rows)](arguments.data());
+      entries_[rows](arguments.data());
     }
   }
 }

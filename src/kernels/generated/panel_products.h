@@ -6,12 +6,11 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "kernels/generated/product.h"
+#include "kernels/generated/tile_entries.h"
 
 namespace anfora::kernels::generated {
 
@@ -53,8 +52,7 @@ class PanelProducts {
 
   ProductCode code_;
   int64_t matrices_ = 0, columns_ = 0;
-  std::vector<std::shared_ptr<const ExecutableCode>> mapped_;
-  std::vector<EntryPoint> entries_;  // by rows
+  TileEntries entries_;
 };
 
 }  // namespace anfora::kernels::generated

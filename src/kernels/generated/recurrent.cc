@@ -26,6 +26,7 @@
 
 #include "anfora/error.h"
 #include "kernels/generated/product_layout.h"
+#include "kernels/generated/tile_entries.h"
 #include "kernels/recurrent_layer.h"
 #include "support/integers.h"
 #include "support/mapped_file.h"
@@ -290,7 +291,7 @@ class RecurrentKernel : public PreparedKernel {
           arguments[kY] = address_of(memory.sums + first_row * row + column);
           arguments[kGroups] = count / together;
           arguments[kRest] = count % together;
-          kernel_.entries_[static_cast<size_t>(rows)](arguments.data());
+          kernel_.entries_[rows](arguments.data());
         }
       }
     }
@@ -416,41 +417,29 @@ class RecurrentKernel : public PreparedKernel {
   // The entries for the rows of a batch, and a cell's for each phase.
   bool find_code(const RecurrentGenerators& generators) {
     const PackedConstant* packed = find_packed(data_, kStepCode);
-    constexpr size_t kNumbers = 2;  // version and instruction set, then rows and offsets of entries
-    if (packed && (packed->layout.size() < kNumbers || packed->layout[0] != kRecurrentVersion || packed->layout[1] < 0 ||
-                   packed->layout[1] > static_cast<int64_t>(Isa::Avx512)))
-      return false;
-    const Isa isa = packed ? static_cast<Isa>(packed->layout[1]) : best_isa();
-    code_ = {.isa = isa, .tile = product_tile(isa, hidden_), .depth = hidden_, .block = hidden_, .a_stride = hidden_, .has_open_sizes = true, .epilogue = {}};
+    const std::optional<Isa> isa = TileEntries::isa_of(packed, kRecurrentVersion);
+    if (!isa) return false;
+    code_ = {.isa = *isa, .tile = product_tile(*isa, hidden_), .depth = hidden_, .block = hidden_, .a_stride = hidden_, .has_open_sizes = true, .epilogue = {}};
     if (!packed) {
       if (!generators.product || !generators.cell) return false;
       const std::vector<int> rows = used_rows();
-      MachineCode code = generators.product(code_, rows);
-      std::vector<int64_t> layout{kRecurrentVersion, static_cast<int64_t>(isa)};
-      for (size_t i = 0; i < rows.size(); ++i) layout.insert(layout.end(), {rows[i], code.entries[i]});
-      data_.packed.push_back({kStepCode, std::move(layout), std::move(code.bytes)});
+      data_.packed.push_back(TileEntries::packed(kStepCode, kRecurrentVersion, rows, generators.product(code_, rows)));
       for (size_t i = 0; i < phases_.size(); ++i) {
-        GeneratedGroup cell = generators.cell(cell_code(phases_[i], isa));
+        GeneratedGroup cell = generators.cell(cell_code(phases_[i], *isa));
         data_.packed.push_back({kFirstCellCode + i, {cell.code.entries.at(0)}, std::move(cell.code.bytes)});
       }
       packed = find_packed(data_, kStepCode);
     }
-    entries_.assign(static_cast<size_t>(code_.tile.rows) + 1, nullptr);
-    const std::span<const int64_t> entries = std::span(packed->layout).subspan(kNumbers);
-    for (size_t i = 0; i + 1 < entries.size(); i += 2) {
-      if (entries[i] < 1 || entries[i] > code_.tile.rows) return false;
-      entries_[static_cast<size_t>(entries[i])] = map(isa, packed->elements, entries[i + 1]);
-    }
+    std::optional<TileEntries> entries = TileEntries::map(*packed, code_.tile.rows);
+    if (!entries) return false;
+    entries_ = std::move(*entries);
     for (size_t i = 0; i < phases_.size(); ++i) {
       const PackedConstant* cell = find_packed(data_, kFirstCellCode + i);
       if (!cell || cell->layout.size() != 1) return false;
-      cells_.push_back(map(isa, cell->elements, cell->layout[0]));
+      mapped_.push_back(ExecutableCode::map({.isa = *isa, .entries = {cell->layout[0]}, .bytes = cell->elements}));
+      cells_.push_back(mapped_.back()->entry(cell->layout[0]));
     }
     return true;
-  }
-  EntryPoint map(Isa isa, const Tensor& bytes, int64_t entry) {
-    mapped_.push_back(ExecutableCode::map({.isa = isa, .entries = {entry}, .bytes = bytes}));
-    return mapped_.back()->entry(entry);
   }
 
   // Those of tiles of the batch; all where the batch is not known.
@@ -525,8 +514,8 @@ class RecurrentKernel : public PreparedKernel {
   KernelData input_data_;
   std::unique_ptr<PreparedKernel> input_product_;
   std::vector<std::shared_ptr<const ExecutableCode>> mapped_;
-  std::vector<EntryPoint> entries_;  // by rows
-  std::vector<EntryPoint> cells_;    // by phase
+  TileEntries entries_;
+  std::vector<EntryPoint> cells_;  // by phase
 };
 
 }  // namespace
