@@ -79,7 +79,8 @@ llvm::TargetMachine& target_machine(Isa isa) {
   return *machine;
 }
 
-llvm::SmallVector<char, 0> emit(std::span<const Function> functions, Isa isa, llvm::CodeGenFileType type) {
+// An object file.
+llvm::SmallVector<char, 0> emit(std::span<const Function> functions, Isa isa) {
   const IsaDescription& description = kernels::generated::describe(isa);
   llvm::TargetMachine& machine = target_machine(isa);
   llvm::LLVMContext context;
@@ -93,7 +94,7 @@ llvm::SmallVector<char, 0> emit(std::span<const Function> functions, Isa isa, ll
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
   llvm::legacy::PassManager passes;
-  if (machine.addPassesToEmitFile(passes, stream, nullptr, type)) fail("no such output");
+  if (machine.addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::ObjectFile)) fail("no such output");
   passes.run(module);
   return bytes;
 }
@@ -157,7 +158,7 @@ class Linker {
 }  // namespace
 
 MachineCode compile(std::span<const Function> functions, Isa isa) {
-  const llvm::SmallVector<char, 0> object = emit(functions, isa, llvm::CodeGenFileType::ObjectFile);
+  const llvm::SmallVector<char, 0> object = emit(functions, isa);
   const llvm::MemoryBufferRef buffer(llvm::StringRef(object.data(), object.size()), "generated code");
   const auto file = take(llvm::object::ObjectFile::createELFObjectFile(buffer));
   const Linker linker(*file);
@@ -181,11 +182,6 @@ MachineCode joined(std::span<const MachineCode* const> parts) {
   for (size_t i = 0; i < parts.size(); ++i)
     std::memcpy(static_cast<std::byte*>(all.bytes.raw()) + begins[i], parts[i]->bytes.raw(), static_cast<size_t>(parts[i]->bytes.size()));
   return all;
-}
-
-std::string assembly(const Function& function, Isa isa) {
-  const llvm::SmallVector<char, 0> text = emit({&function, 1}, isa, llvm::CodeGenFileType::AssemblyFile);
-  return std::string(text.begin(), text.end());
 }
 
 }  // namespace anfora::codegen

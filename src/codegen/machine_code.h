@@ -2,7 +2,6 @@
 #pragma once
 
 #include <span>
-#include <string>
 
 #include "codegen/loop_ir.h"
 #include "kernels/generated/machine_code.h"
@@ -14,8 +13,5 @@ kernels::generated::MachineCode compile(std::span<const Function> functions, Isa
 
 // The entries of all parts, in order. Code of one instruction set.
 kernels::generated::MachineCode joined(std::span<const kernels::generated::MachineCode* const> parts);
-
-// What compile() makes of a function, for reading.
-std::string assembly(const Function& function, Isa isa);
 
 }  // namespace anfora::codegen

@@ -52,6 +52,11 @@ void infer_non_zero(InferenceContext& ctx) {
   ctx.set_tensor(0, DType::I64, Dims{rank ? ctx.dim(*rank) : ctx.unknown(), ctx.fresh_dim()});
 }
 
+void infer_running(InferenceContext& ctx) {
+  require_scalar(ctx, 1);
+  infer_same_type(ctx);
+}
+
 double sort_flops(const InferenceContext& ctx) {
   double elements = element_estimate(ctx.input(0));
   return elements * std::log2(std::max(elements, 2.0));
@@ -102,7 +107,7 @@ void declare_ordering(Declarations& declare) {
       .type("T2", {DType::I32, DType::I64})
       .attribute("exclusive", 0)
       .attribute("reverse", 0)
-      .infer(infer_same_type)
+      .infer(infer_running)
       .flops(flops_per_element<1>)
       .in_place()
       .widens().total();
@@ -115,7 +120,7 @@ void declare_ordering(Declarations& declare) {
       .type("T2", {DType::I32, DType::I64})
       .attribute("exclusive", 0)
       .attribute("reverse", 0)
-      .infer(infer_same_type)
+      .infer(infer_running)
       .flops(flops_per_element<1>)
       .in_place();
 }

@@ -28,11 +28,11 @@ def float_input(name, shape):
     return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
 
 
-def model_of(nodes, inputs=None, outputs=None, initializers=(), **more):
+def model_of(nodes, inputs=None, outputs=None, initializers=(), opset=17, **more):
     """A model that is checked by nobody: x: f32[2, 3] to y unless said otherwise."""
     graph = helper.make_graph(
         nodes, "g", inputs or [float_input("x", [2, 3])], outputs or [float_input("y", None)], list(initializers))
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9, **more)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9, **more)
 
 
 def sound_model():
@@ -197,6 +197,13 @@ class BadInput(unittest.TestCase):
         bounds = numpy_helper.from_array(np.zeros(3, np.float32), "low")
         self.assert_refused(model_of([helper.make_node("Clip", ["x", "low"], ["y"])], initializers=[bounds]),
                             "input 1 is to be a scalar", "f32[3]")
+
+    def test_vector_for_an_axis(self):
+        axes = numpy_helper.from_array(np.array([0, 0]), "axes")
+        for op in ("CumSum", "CumProd"):
+            with self.subTest(op):
+                self.assert_refused(model_of([helper.make_node(op, ["x", "axes"], ["y"])], initializers=[axes], opset=26),
+                                    "input 1 is to be a scalar", "i64[2]")
 
     def test_negative_size_to_expand_to(self):
         shape = numpy_helper.from_array(np.array([2, -3]), "shape")

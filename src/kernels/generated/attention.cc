@@ -508,14 +508,9 @@ class AttentionKernel : public PreparedKernel {
 }  // namespace
 
 std::unique_ptr<PreparedKernel> prepare_attention(KernelData& data, AttentionGenerator generate) {
-  constexpr size_t kIsa = 1;
-  Isa isa = best_isa();
-  if (!data.packed.empty()) {
-    const std::vector<int64_t>& layout = data.packed.front().layout;
-    if (layout.size() <= kIsa || layout[kIsa] < 0 || layout[kIsa] > static_cast<int64_t>(Isa::Avx512)) return nullptr;
-    isa = static_cast<Isa>(layout[kIsa]);
-  }
-  std::optional<AttentionPlan> plan = plan_attention(data, isa);
+  const std::optional<Isa> isa = data.packed.empty() ? best_isa() : isa_of(data.packed.front().layout);
+  if (!isa) return nullptr;
+  std::optional<AttentionPlan> plan = plan_attention(data, *isa);
   if (!plan) return nullptr;
   auto kernel = std::make_unique<AttentionKernel>(std::move(*plan));
   return kernel->prepare(data, generate) ? std::move(kernel) : nullptr;

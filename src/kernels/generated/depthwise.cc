@@ -384,13 +384,10 @@ bool prefers_generated_depthwise(const KernelData& data) {
 }
 
 std::unique_ptr<PreparedKernel> prepare_depthwise(KernelData& data, DepthwiseGenerator generate) {
-  constexpr size_t kIsa = 1;
-  Isa isa = best_isa();
-  if (const PackedConstant* code = find_packed(data, kDepthwiseCode)) {
-    if (code->layout.size() <= kIsa || code->layout[kIsa] < 0 || code->layout[kIsa] > static_cast<int64_t>(Isa::Avx512)) return nullptr;
-    isa = static_cast<Isa>(code->layout[kIsa]);
-  }
-  std::optional<DepthwiseLayout> layout = lay_out_depthwise(data, isa);
+  const PackedConstant* code = find_packed(data, kDepthwiseCode);
+  const std::optional<Isa> isa = code ? isa_of(code->layout) : best_isa();
+  if (!isa) return nullptr;
+  std::optional<DepthwiseLayout> layout = lay_out_depthwise(data, *isa);
   if (!layout) return nullptr;
   auto kernel = std::make_unique<DepthwiseKernel>(std::move(*layout));
   return kernel->prepare(data, generate) ? std::move(kernel) : nullptr;

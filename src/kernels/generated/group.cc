@@ -246,10 +246,9 @@ class GroupKernel : public PreparedKernel {
     }
     const PackedConstant& packed = data_.packed.front();
     constexpr size_t kNumbers = 4;
-    if (packed.layout.size() != kNumbers || packed.layout[0] != kGroupCodeVersion || packed.layout[1] < 0 ||
-        packed.layout[1] > static_cast<int64_t>(Isa::Avx512) || packed.layout[2] < 0)
-      return false;
-    group_.code.isa = static_cast<Isa>(packed.layout[1]);
+    const std::optional<Isa> isa = isa_of(packed.layout);
+    if (!isa || packed.layout.size() != kNumbers || packed.layout[0] != kGroupCodeVersion || packed.layout[2] < 0) return false;
+    group_.code.isa = *isa;
     buffers_ = packed.layout[2];
     code_ = ExecutableCode::map({.isa = group_.code.isa, .entries = {packed.layout[3]}, .bytes = packed.elements});
     entry_ = code_->entry(packed.layout[3]);

@@ -254,12 +254,10 @@ std::unique_ptr<PreparedKernel> prepare_integer_depthwise(KernelData& data, Dept
   if ((*weights.shape)[1] != 1 || data.attributes.get_int("group", 1) != channels) return nullptr;
   const std::optional<IntegerOperation> operation = read_integers(data, channels);
   if (!operation || operation->scale == Scale::None) return nullptr;
-  constexpr size_t kIsa = 1;
-  DepthwiseCode code{.isa = best_isa(), .image = operation->a, .scale = operation->scale, .result = operation->result, .epilogue = {}, .expansion = {}};
-  if (const PackedConstant* known = find_packed(data, kIntegerDepthwiseCode)) {
-    if (known->layout.size() <= kIsa || known->layout[kIsa] < 0 || known->layout[kIsa] > static_cast<int64_t>(Isa::Avx512)) return nullptr;
-    code.isa = static_cast<Isa>(known->layout[kIsa]);
-  }
+  const PackedConstant* known = find_packed(data, kIntegerDepthwiseCode);
+  const std::optional<Isa> isa = known ? isa_of(known->layout) : best_isa();
+  if (!isa) return nullptr;
+  DepthwiseCode code{.isa = *isa, .image = operation->a, .scale = operation->scale, .result = operation->result, .epilogue = {}, .expansion = {}};
   code.tile = tile_of_integers(code.isa);
   code.has_edge = channels % code.panel_channels() != 0 || describe(code.isa).has_masks;
   if (!read_activation(data.attributes, code.epilogue) || !read_addends(data, channels, code.epilogue)) return nullptr;

@@ -51,9 +51,15 @@ bool limits_byte_dots(std::string_view name) {
 const IsaDescription& describe(Isa isa) { return kInstructionSets[static_cast<size_t>(isa)]; }
 std::span<const IsaDescription> instruction_sets() { return kInstructionSets; }
 
+std::optional<Isa> isa_of(std::span<const int64_t> layout) {
+  constexpr size_t kIsa = 1;
+  if (layout.size() <= kIsa || layout[kIsa] < 0 || layout[kIsa] >= std::ssize(kInstructionSets)) return std::nullopt;
+  return static_cast<Isa>(layout[kIsa]);
+}
+
 std::optional<Isa> limit_beyond_onednn() {
   const char *name = std::getenv("ANFORA_ISA"), *other = std::getenv("ONEDNN_MAX_CPU_ISA");
-  if (!name) return std::nullopt;
+  if (!name || !*name) return std::nullopt;
   const Isa limit = limit_named(name);
   return other && limit_of_onednn(other) <= limit ? std::nullopt : std::optional(limit);
 }

@@ -22,9 +22,11 @@ struct IsaDescription {
 
 const IsaDescription& describe(Isa isa);
 std::span<const IsaDescription> instruction_sets();  // slowest first
+// What packed code is for: the second number of its layout. Empty where that is none.
+std::optional<Isa> isa_of(std::span<const int64_t> layout);
 
 // The best one that this processor has, or the best below a limit: what ANFORA_ISA names, or ONEDNN_MAX_CPU_ISA in oneDNN's terms.
-// Read once. Throws InvalidArgument where ANFORA_ISA names none.
+// Read once. Throws InvalidArgument where ANFORA_ISA names none; an empty one limits nothing.
 Isa best_isa();
 // What ANFORA_ISA names, where it limits more than ONEDNN_MAX_CPU_ISA does: oneDNN does not know of it.
 std::optional<Isa> limit_beyond_onednn();

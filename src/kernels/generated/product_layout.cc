@@ -204,9 +204,10 @@ std::optional<ProductLayout> lay_out_product(const KernelData& data, const Produ
   if (!read_activation(data.attributes, code.epilogue)) return std::nullopt;
   if (!read_addends(data, layout.columns, code.epilogue)) return std::nullopt;
   const PackedConstant* known = find_packed(data, kCode);
-  constexpr size_t kIsa = 1, kFactors = 2;
-  code.isa = known && known->layout.size() > kIsa ? static_cast<Isa>(known->layout[kIsa]) : best_isa();
-  if (code.isa > Isa::Avx512) return std::nullopt;
+  constexpr size_t kFactors = 2;
+  const std::optional<Isa> isa = known ? isa_of(known->layout) : best_isa();
+  if (!isa) return std::nullopt;
+  code.isa = *isa;
   if (!is_integer) {
     code.weights = data.input(1).dtype;
     if (!reads_weights(code.isa, code.weights) || is_of_few_bits(code.weights) != (data.op == kDequantizedProduct)) return std::nullopt;

@@ -11,10 +11,7 @@ enum Number : uint8_t { kVersion, kIsa, kNumbers };  // of the layout; then rows
 
 std::optional<Isa> TileEntries::isa_of(const PackedConstant* code, int64_t version) {
   if (!code) return best_isa();
-  const std::vector<int64_t>& layout = code->layout;
-  if (layout.size() < kNumbers || layout[kVersion] != version || layout[kIsa] < 0 || layout[kIsa] > static_cast<int64_t>(Isa::Avx512))
-    return std::nullopt;
-  return static_cast<Isa>(layout[kIsa]);
+  return !code->layout.empty() && code->layout[kVersion] == version ? generated::isa_of(code->layout) : std::nullopt;
 }
 
 PackedConstant TileEntries::packed(size_t number, int64_t version, std::span<const int> rows, MachineCode code) {
