@@ -1,9 +1,13 @@
 #include "kernels/recurrent_layer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <string>
 #include <vector>
+
+#include "anfora/error.h"
 
 namespace anfora::kernels {
 namespace {
@@ -42,9 +46,9 @@ std::optional<RecurrentLayer> read_recurrent_layer(const KernelData& data) {
     if (data.input(i).dtype != DType::F32 || (i != kX && !data.input(i).constant.defined())) return std::nullopt;
   }
   if (data.input(kBiases).present && !data.input(kBiases).constant.defined()) return std::nullopt;
-  if (data.input(kLengths).present || data.input(kPeepholes).present) return std::nullopt;
+  if (data.input(kPeepholes).present) return std::nullopt;
   if (attributes.has("clip") || attributes.get_int("layout", 0) != 0 || attributes.get_int("input_forget", 0) != 0) return std::nullopt;
-  RecurrentLayer layer{.reverse = attributes.get_string("direction", "forward") == "reverse"};
+  RecurrentLayer layer{.reverse = attributes.get_string("direction", "forward") == "reverse", .has_lengths = data.input(kLengths).present};
   std::vector<std::string> usual{"sigmoid", "tanh"};
   if (data.op == "RNN") {
     usual = {activations_of(attributes, {"tanh"})[0]};
@@ -59,6 +63,20 @@ std::optional<RecurrentLayer> read_recurrent_layer(const KernelData& data) {
   }
   if (!are_all(activations_of(attributes, usual), usual)) return std::nullopt;
   return layer;
+}
+
+std::span<const int32_t> read_sequence_lengths(const KernelContext& context, int64_t steps, int64_t batch) {
+  const Tensor* tensor = context.optional_input(kLengths);
+  if (!tensor) return {};
+  if (tensor->dtype() != DType::I32 || tensor->shape() != Shape{batch}) {
+    throw Error(ErrorCode::TypeMismatch,
+                fmt::format("sequence_lens is {}[{}], expected i32[{}]", name(tensor->dtype()), to_string(tensor->shape()), batch));
+  }
+  const std::span<const int32_t> lengths = tensor->data<int32_t>();
+  for (int32_t length : lengths) {
+    if (length < 0 || length > steps) throw Error(ErrorCode::InvalidArgument, fmt::format("a sequence of length {} in {} steps", length, steps));
+  }
+  return lengths;
 }
 
 }  // namespace anfora::kernels

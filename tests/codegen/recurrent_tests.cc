@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "prepared.h"
 
 namespace anfora::codegen {
@@ -21,7 +23,7 @@ struct Sizes {
 
 // Inputs 1 to 3 are constants, as weights and biases are.
 struct Layer {
-  Layer(const Operator& of, const Sizes& sizes, const std::string& direction, bool has_bias, bool has_state)
+  Layer(const Operator& of, const Sizes& sizes, const std::string& direction, bool has_bias, bool has_state, const Tensor& lengths = {})
       : attributes(of.attributes.with("direction", direction).with("hidden_size", sizes.hidden)) {
     const int64_t directions = direction == "bidirectional" ? 2 : 1, width = of.gates * sizes.hidden;
     const Dims state{directions, sizes.batch, sizes.hidden};
@@ -29,7 +31,7 @@ struct Layer {
     Tensor r = random_tensor({directions, width, sizes.hidden}, 3);
     for (float& element : r.data<float>()) element *= scale;
     inputs = {random_tensor({sizes.steps, sizes.batch, sizes.inputs}, 1), random_tensor({directions, width, sizes.inputs}, 2), r,
-              has_bias ? random_tensor({directions, 2 * width}, 4) : Tensor(), Tensor(), has_state ? random_tensor(state, 5) : Tensor()};
+              has_bias ? random_tensor({directions, 2 * width}, 4) : Tensor(), lengths, has_state ? random_tensor(state, 5) : Tensor()};
     if (of.op == "LSTM") inputs.push_back(has_state ? random_tensor(state, 6) : Tensor());
     data = {of.op, attributes, {}, of.op == "LSTM" ? size_t{3} : size_t{2}};
     for (size_t i = 0; i < inputs.size(); ++i) {
@@ -62,10 +64,10 @@ void expect_same(const std::vector<Tensor>& results, const std::vector<Tensor>& 
   for (size_t i = 0; i < results.size(); ++i) EXPECT_TRUE(Tensor::identical(results[i], expected[i])) << "output " << i;
 }
 
-void check(const Operator& of, const Sizes& sizes, const std::string& direction, bool has_bias, bool has_state) {
-  SCOPED_TRACE(fmt::format("{} {}, {} steps of {} × {}, {} units, bias {}, state {}", of.op, direction, sizes.steps, sizes.batch,
-                           sizes.inputs, sizes.hidden, has_bias, has_state));
-  Layer layer(of, sizes, direction, has_bias, has_state);
+void check(const Operator& of, const Sizes& sizes, const std::string& direction, bool has_bias, bool has_state, const Tensor& lengths = {}) {
+  SCOPED_TRACE(fmt::format("{} {}, {} steps of {} × {}, {} units, bias {}, state {}, lengths {}", of.op, direction, sizes.steps, sizes.batch,
+                           sizes.inputs, sizes.hidden, has_bias, has_state, lengths.defined()));
+  Layer layer(of, sizes, direction, has_bias, has_state, lengths);
   const std::vector<Tensor> expected = run_kernel(of.op, layer.attributes, layer.inputs, layer.data.num_outputs);
   kernels::KernelData open = layer.data;
   const auto kernel = generating_kernels().prepare_as(layer.data, "generated:recurrent");
@@ -125,6 +127,16 @@ TEST(GeneratedRecurrent, IsDividedAmongThreads) {
   }
 }
 
+TEST(GeneratedRecurrent, EndsWithEachSequence) {
+  for (const Operator& of : operators()) {
+    for (const char* direction : {"forward", "reverse", "bidirectional"}) {
+      check(of, {5, 4, 12, 20}, direction, true, true, Tensor::vector<int32_t>(std::to_array<int32_t>({5, 0, 3, 1})));
+      check(of, {3, 1, 7, 16}, direction, false, false, Tensor::vector<int32_t>(std::to_array<int32_t>({3})));
+    }
+    check(of, {9, 2, 40, 300}, "bidirectional", true, true, Tensor::vector<int32_t>(std::to_array<int32_t>({2, 8})));
+  }
+}
+
 TEST(GeneratedRecurrent, MayHaveNothingToDo) {
   for (const Operator& of : operators()) {
     for (const Sizes& sizes : {Sizes{0, 2, 5, 16}, Sizes{3, 0, 5, 16}}) {
@@ -143,6 +155,11 @@ TEST(GeneratedRecurrent, SaysWhatDoesNotFit) {
   layer.data.inputs[0].shape.reset(), layer.data.inputs[5].shape.reset();
   const auto kernel = generating_kernels().prepare_as(layer.data, "generated:recurrent");
   ASSERT_TRUE(kernel);
+  for (const Tensor& lengths : {Tensor::vector<int32_t>(std::to_array<int32_t>({1, 4})), Tensor::vector<int32_t>(std::to_array<int32_t>({-1, 2})), Tensor::vector<int32_t>(std::to_array<int32_t>({1})), Tensor::vector<int64_t>(std::to_array<int64_t>({1, 2}))}) {
+    layer.inputs[4] = lengths;
+    EXPECT_THROW(layer.run(*kernel), Error);
+  }
+  layer.inputs[4] = {};
   layer.inputs[5] = random_tensor({1, 3, 16}, 7);
   EXPECT_THROW(layer.run(*kernel), Error);
   layer.inputs[0] = random_tensor({3, 2, 6}, 7);

@@ -10,6 +10,9 @@
 //
 //     step 0   panels ─▶        step 1   ◀─ panels        step 2   panels ─▶
 //
+// A step behind the end of a sequence leaves the state as it was, in both directions: what is computed there is overwritten by the state before, and
+// Y becomes zero in the end.
+//
 // A part of a step, the units of one thread, is claimed by whoever comes first where its own thread is late (a busy machine); nobody waits for what nobody
 // has begun.
 #include "kernels/generated/recurrent.h"
@@ -174,6 +177,7 @@ class RecurrentKernel : public PreparedKernel {
           context_(context),
           sizes_(kernel.sizes_of(context.input(kX))),
           rows_(sizes_.batch * kernel.hidden_),
+          lengths_(read_sequence_lengths(context, sizes_.steps, sizes_.batch)),
           tiling_(std::max<int64_t>(sizes_.batch, 1), kernel.code_.tile) {
       const Shape shape{sizes_.steps, kernel.directions_, sizes_.batch, kernel.hidden_};
       y_ = context.allocate_output(0, DType::F32, shape).data<float>().data();
@@ -198,6 +202,9 @@ class RecurrentKernel : public PreparedKernel {
         for (int64_t d = 0; d < kernel_.directions_; ++d, to += rows_)
           std::copy_n(output == 1 ? state_before(d, sizes_.steps) : cell_state(d, sizes_.steps), rows_, to);
       }
+      for_each_ended(0, sizes_.steps, [&](int64_t time, int64_t b) {
+        for (int64_t d = 0; d < kernel_.directions_; ++d) std::fill_n(y_ + (time * kernel_.directions_ + d) * rows_ + b * kernel_.hidden_, kernel_.hidden_, 0.0f);
+      });
     }
 
    private:
@@ -262,7 +269,31 @@ class RecurrentKernel : public PreparedKernel {
       const auto phase = static_cast<size_t>(round % std::ssize(kernel_.phases_));
       const int64_t first = kernel_.panels_of_gate() * part / parts_, last = kernel_.panels_of_gate() * (part + 1) / parts_;
       multiply(d, step, kernel_.phases_[phase], first, last);
-      compute_cell(d, step, phase, first * kernel_.code_.panel_columns(), std::min(last * kernel_.code_.panel_columns(), kernel_.hidden_));
+      const int64_t first_unit = first * kernel_.code_.panel_columns(), last_unit = std::min(last * kernel_.code_.panel_columns(), kernel_.hidden_);
+      compute_cell(d, step, phase, first_unit, last_unit);
+      if (phase + 1 == kernel_.phases_.size()) keep_states(d, step, first_unit, last_unit);
+    }
+
+    // Calls f(time, sequence) for the times in [begin, end) behind the end of a sequence.
+    template <class F>
+    void for_each_ended(int64_t begin, int64_t end, const F& f) const {
+      for (size_t b = 0; b < lengths_.size(); ++b) {
+        for (int64_t time = std::max<int64_t>(begin, lengths_[b]); time < end; ++time) f(time, static_cast<int64_t>(b));
+      }
+    }
+
+    // Some units of the sequences that have ended.
+    void keep_states(int64_t d, int64_t step, int64_t first, int64_t last) {
+      const int64_t time = time_of(d, step);
+      auto keep = [&](const CellOperand& operand, int64_t b) {
+        const auto [before, row] = rows_of(d, step, operand, false);
+        float* to = const_cast<float*>(rows_of(d, step, operand, true).first);
+        std::copy(before + b * row + first, before + b * row + last, to + b * row + first);
+      };
+      for_each_ended(time, time + 1, [&](int64_t, int64_t b) {
+        keep({CellOperand::State}, b);
+        if (kernel_.layer_.cell == Cell::Lstm) keep({CellOperand::CellState}, b);
+      });
     }
 
     // Sums of some panels of each gate, as many at a time as the code takes side by side.
@@ -359,6 +390,7 @@ class RecurrentKernel : public PreparedKernel {
     KernelContext& context_;
     RecurrentSizes sizes_;
     int64_t rows_;  // elements of a state
+    std::span<const int32_t> lengths_;
     Tiling tiling_;
     int64_t parts_ = 1;
     float* y_ = nullptr;

@@ -236,7 +236,7 @@ class Recurrent : public ShapedKernel {
 
 std::unique_ptr<PreparedKernel> prepare_recurrent(KernelData& data) {
   const std::optional<RecurrentLayer> layer = read_recurrent_layer(data);
-  return layer ? prepare_shaped<Recurrent>(data, *layer) : nullptr;
+  return layer && !layer->has_lengths ? prepare_shaped<Recurrent>(data, *layer) : nullptr;
 }
 
 }  // namespace

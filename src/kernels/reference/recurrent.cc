@@ -12,6 +12,7 @@
 #include <optional>
 #include <string_view>
 
+#include "kernels/recurrent_layer.h"
 #include "kernels/reference/accumulate.h"
 #include "kernels/reference/families.h"
 #include "kernels/reference/gemm.h"
@@ -175,16 +176,7 @@ Layer read_layer(KernelContext& context, int64_t gates, std::initializer_list<st
     layer.bias = widen(context, *bias);
   }
   layer.lengths = context.workspace_of<int64_t>(static_cast<size_t>(layer.batch), layer.steps);
-  if (const Tensor* lengths = context.optional_input(4)) {
-    check(*lengths, "sequence_lens", {layer.batch}, DType::I32);
-    for (int64_t b = 0; b < layer.batch; ++b) {
-      layer.lengths[b] = lengths->data<int32_t>()[b];
-      if (layer.lengths[b] < 0 || layer.lengths[b] > layer.steps) {
-        throw Error(ErrorCode::InvalidArgument,
-                    fmt::format("a sequence of length {} in {} steps", layer.lengths[b], layer.steps));
-      }
-    }
-  }
+  std::ranges::copy(read_sequence_lengths(context, layer.steps, layer.batch), layer.lengths.begin());
   return layer;
 }
 
