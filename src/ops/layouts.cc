@@ -83,6 +83,13 @@ bool channels_last_convolution(ChannelsLast& form) {
   return dtype_of(form) == DType::F32;
 }
 
+// As long as it adds nothing.
+bool channels_last_integer_convolution(ChannelsLast& form) {
+  form.attributes = form.attributes.with("channels_last", int64_t{1});
+  form.is_preferred = true;
+  return !form.node->has_input(2) && !form.node->has_input(3);
+}
+
 // The gradient is of the weights: it is the same in both layouts.
 bool channels_last_weight_gradient(ChannelsLast& form) {
   form.is_preferred = true;

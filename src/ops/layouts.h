@@ -44,6 +44,7 @@ std::vector<int64_t> to_channels_first(int rank);
 
 bool along_moved_axes(ChannelsLast& form);  // lists its axes, in an operand or an attribute, by default all
 bool channels_last_convolution(ChannelsLast& form);
+bool channels_last_integer_convolution(ChannelsLast& form);
 bool channels_last_weight_gradient(ChannelsLast& form);
 bool channels_last_pool(ChannelsLast& form);
 bool channels_last_pool_gradient(ChannelsLast& form);

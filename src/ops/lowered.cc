@@ -96,7 +96,10 @@ DType integer_result(const InferenceContext& ctx) {
 }
 
 void infer_integer_convolution(InferenceContext& ctx) {
-  if (ctx.attribute_int("channels_last") == 0) ctx.fail("the channels are not last");
+  if (ctx.attribute_int("channels_last") == 0) {
+    if (ctx.has_input(2) || ctx.has_input(3) || ctx.has_input(6)) ctx.fail("the channels are not last, so nothing is done with the sums");
+    return plain_operator(ctx).infer(ctx);
+  }
   ChannelsFirst view(ctx, plain_operator(ctx), integer_result(ctx));
   plain_operator(ctx).infer(view);
 }
@@ -409,14 +412,14 @@ void declare_lowered(Declarations& declare) {
   Declaration convolution = with_integer_operands(
       declare.op("LoweredConvInteger", 1, "anfora")
           .doc("activation(scale · ConvInteger(X, W, a_zero_point, b_zero_point) + C + Z), where the convolution is computed in i32 and converted to "
-               "f32; without a scale, the convolution itself. The scale is one number, or one for each channel. With y_scale, the result is quantized. X, Z and Y are "
-               "[batch, spatial…, channels].")
+               "f32; without a scale, the convolution itself. With channels_last, X, Z and Y are [batch, spatial…, channels]. The scale is one number, or "
+               "one for each of the last dimension. With y_scale, the result is quantized.")
           .input("X", "T1")
           .input("W", "T2"));
   convolution.attribute("channels_last", 0).attribute("group", 1).attribute("auto_pad", "NOTSET");
   for (const char* ints : {"dilations", "kernel_shape", "pads", "strides"})
     convolution.optional_attribute(ints, AttributeKind::Ints);
-  with_epilogue(convolution).infer(infer_integer_convolution).flops(flops_as_plain);
+  with_epilogue(convolution).infer(infer_integer_convolution).flops(flops_as_plain).layout(channels_last_integer_convolution);
   Declaration depthwise =
       declare.op("LoweredExpansionDepthwise", 1, "anfora")
           .doc("activation(Conv(expansion_activation(Conv(X, E, F)), W, B) + Z), where E is [M, C, 1, 1] and the convolution by W depthwise, of M "

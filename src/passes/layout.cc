@@ -112,8 +112,9 @@ class LayoutAssignment {
         continue;
       }
       if (!type || !type->is_tensor() || !type->has_rank()) return std::nullopt;
-      const bool is_byte = type->dtype() == DType::I8 || type->dtype() == DType::U8;
-      if (!is_float(type->dtype()) && type->dtype() != DType::Bool && !is_byte) return std::nullopt;
+      const DType dtype = type->dtype();
+      const bool is_integer = dtype == DType::I8 || dtype == DType::U8 || dtype == DType::I32;  // quantized numbers, and sums of their products
+      if (!is_float(dtype) && dtype != DType::Bool && !is_integer) return std::nullopt;
       if (type->rank() == 0 || (type->rank() == 1 && type->dim(0).is_constant() && type->dim(0).constant() == 1)) {
         f.operands[use.index()] = Operand::Same;
       } else if (has_axis && any_moved) {
