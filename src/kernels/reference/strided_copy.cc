@@ -98,34 +98,47 @@ struct StringUnit {
   }
 };
 
-// A square block of units, as many a side as fit a register of 16 bytes.
+// A block of units: as many rows as fit 16 bytes, twice as many columns. A register holds two columns side by side, so that all moves stay within its halves.
 template <int64_t N>
 struct Block {
   using SmallUnit = std::conditional_t<N == 1, uint8_t, uint16_t>;
   using Unit = std::conditional_t<N <= 2, SmallUnit, std::conditional_t<N == 4, uint32_t, uint64_t>>;
-  static constexpr int side = 16 / N;
-  using Row = Vector<Unit, side>;
+  static constexpr int rows = 16 / N, columns = 2 * rows;
+  using Column = Vector<Unit, rows>;
+  using Pair = Vector<Unit, columns>;
 
-  // Units of the lower (upper) halves of a and b, in turn.
-  template <bool Upper>
-  static Row interleave(const Row& a, const Row& b) {
-    return [&]<int... I>(std::integer_sequence<int, I...>) {
-      return __builtin_shufflevector(a, b, (I % 2 * side + I / 2 + (Upper ? side / 2 : 0))...);
-    }(std::make_integer_sequence<int, side>{});
+  static Pair load(const char* first, const char* second) {
+    Column a, b;
+    std::memcpy(&a, first, sizeof(a));
+    std::memcpy(&b, second, sizeof(b));
+    return [&]<int... I>(std::integer_sequence<int, I...>) { return __builtin_shufflevector(a, b, I...); }(std::make_integer_sequence<int, columns>{});
   }
 
-  // Interleaving the rows with those half the block further on, again and again, is what transposes it.
+  // Units of the lower (upper) quarters of a and b, in turn, in each half.
+  template <bool Upper>
+  static Pair interleave(const Pair& a, const Pair& b) {
+    return [&]<int... I>(std::integer_sequence<int, I...>) {
+      return __builtin_shufflevector(a, b, (I / rows * rows + I % 2 * columns + I % rows / 2 + (Upper ? rows / 2 : 0))...);
+    }(std::make_integer_sequence<int, columns>{});
+  }
+
+  // Interleaving the columns with those half the block further on, again and again, is what transposes it.
   static void transpose(char* to, int64_t to_row, const char* from, int64_t from_column) {
-    std::array<Row, side> rows, next;
-    for (int i = 0; i < side; ++i) std::memcpy(&rows[i], from + i * from_column, sizeof(Row));
-    for (int step = 1; step < side; step *= 2) {
-      for (int i = 0; i < side / 2; ++i) {
-        next[2 * i] = interleave<false>(rows[i], rows[i + side / 2]);
-        next[2 * i + 1] = interleave<true>(rows[i], rows[i + side / 2]);
+    Pair pairs[rows], next[rows];
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; ++i) pairs[i] = load(from + i * from_column, from + (i + rows) * from_column);
+#pragma GCC unroll 4
+    for (int step = 1; step < rows; step *= 2) {
+#pragma GCC unroll 8
+      for (int i = 0; i < rows / 2; ++i) {
+        next[2 * i] = interleave<false>(pairs[i], pairs[i + rows / 2]);
+        next[2 * i + 1] = interleave<true>(pairs[i], pairs[i + rows / 2]);
       }
-      rows = next;
+#pragma GCC unroll 16
+      for (int i = 0; i < rows; ++i) pairs[i] = next[i];
     }
-    for (int i = 0; i < side; ++i) std::memcpy(to + i * to_row, &rows[i], sizeof(Row));
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; ++i) std::memcpy(to + i * to_row, &pairs[i], sizeof(Pair));
   }
 };
 
@@ -137,8 +150,8 @@ template <int64_t N>
 void transpose_tile(char* to, int64_t to_row, const char* from, int64_t from_column) {
   constexpr int64_t size = kTile<N>;
   if constexpr (N < 16) {
-    for (int64_t r = 0; r < size; r += Block<N>::side) {
-      for (int64_t c = 0; c < size; c += Block<N>::side) {
+    for (int64_t r = 0; r < size; r += Block<N>::rows) {
+      for (int64_t c = 0; c < size; c += Block<N>::columns) {
         Block<N>::transpose(to + r * to_row + c * N, to_row, from + c * from_column + r * N, from_column);
       }
     }
