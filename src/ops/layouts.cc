@@ -150,6 +150,13 @@ bool channels_last_split(ChannelsLast& form) {
   return true;
 }
 
+bool channels_last_depth_to_space(ChannelsLast& form) {
+  const int64_t block = form.attributes.require_int("blocksize");
+  form.lower();
+  form.attributes = {{"blocks", std::vector{block, block}}, {"mode", form.attributes.get_string("mode", "DCR")}};
+  return true;
+}
+
 bool channels_last_pad(ChannelsLast& form) {
   const auto pads = constant_integers(*form.node, 1);
   const auto rank = static_cast<size_t>(form.rank);

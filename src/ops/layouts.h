@@ -54,5 +54,6 @@ bool channels_last_normalization(ChannelsLast& form);
 bool channels_last_concat(ChannelsLast& form);
 bool channels_last_pad(ChannelsLast& form);
 bool channels_last_split(ChannelsLast& form);
+bool channels_last_depth_to_space(ChannelsLast& form);
 
 }  // namespace anfora::ops

@@ -321,6 +321,19 @@ void declare_weight_gradient(Declarations& declare) {
   for (const char* ints : {"dilations", "pads", "strides"}) d.optional_attribute(ints, AttributeKind::Ints);
 }
 
+void infer_lowered_depth_to_space(InferenceContext& ctx) {
+  const std::vector<int64_t> blocks = ctx.attributes().get_ints("blocks");
+  if (blocks.size() != 2 || blocks[0] < 1 || blocks[1] < 1) ctx.fail("`blocks` are not two positive numbers");
+  auto x = ctx.dims(0);
+  if (!x) return ctx.set_unranked(0, ctx.dtype(0));
+  if (x->size() != 4) ctx.fail(fmt::format("X is of rank {}, not 4", x->size()));
+  const int64_t pixels = blocks[0] * blocks[1];
+  if (auto channels = (*x)[3].as_constant(); channels && *channels % pixels != 0) {
+    ctx.fail(fmt::format("{} channels do not divide into blocks of {} pixels", *channels, pixels));
+  }
+  ctx.set_tensor(0, ctx.dtype(0), Dims{(*x)[0], (*x)[1] * ctx.dim(blocks[0]), (*x)[2] * ctx.dim(blocks[1]), floor_div((*x)[3], pixels)});
+}
+
 void infer_dynamic_scale(InferenceContext& ctx) {
   ctx.set_tensor(0, DType::F32, Dims{});
   ctx.set_tensor(1, DType::U8, Dims{});
@@ -375,6 +388,16 @@ void declare_lowered(Declarations& declare) {
                     .optional_attribute("perm_y", AttributeKind::Ints)
                     .infer(infer_product)
                     .flops(product_flops));
+  declare.op("LoweredDepthToSpace", 1, "anfora")
+      .doc("DepthToSpace by blocks of rows and columns, which need not be as many; X and Y are [batch, rows, columns, channels].")
+      .input("X", "T")
+      .output("Y", "T")
+      .type("T", kPlainDTypes)
+      .required_attribute("blocks", AttributeKind::Ints)
+      .attribute("mode", "DCR")
+      .infer(infer_lowered_depth_to_space)
+      .fusion(FusionKind::Injective)
+      .takes_elements();
   declare.op("LoweredDynamicScale", 1, "anfora")
       .doc("The scale and the zero point of DynamicQuantizeLinear(X).")
       .input("X", "f32")

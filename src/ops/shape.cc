@@ -527,7 +527,8 @@ void declare_shape(Declarations& declare) {
       .attribute("mode", "DCR")
       .infer(infer_depth_to_space)
       .fusion(FusionKind::Injective)
-      .takes_elements();
+      .takes_elements()
+      .layout(channels_last_depth_to_space);
   declare.op("SpaceToDepth", 28)
       .doc("Moves squares of pixels into blocks of channels.")
       .input("input", "T")

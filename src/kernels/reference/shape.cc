@@ -140,9 +140,16 @@ void transpose(KernelContext& context) {
   permute(data, data.shape(), perm, context.allocate_output(0, data.dtype(), shape));
 }
 
+// Mode DCR of those that move blocks of channels.
+bool is_depth_first(const KernelContext& context) {
+  const std::string_view mode = context.attributes().string("mode", "DCR");
+  if (mode != "DCR" && mode != "CRD") refuse("mode is '{}'; DCR and CRD exist", mode);
+  return mode == "DCR";
+}
+
 struct Blocks {
   int64_t n, c, h, w, size;
-  bool depth_first;  // mode DCR
+  bool depth_first;
 };
 
 Blocks blocks_of(KernelContext& context) {
@@ -150,9 +157,7 @@ Blocks blocks_of(KernelContext& context) {
   if (data.rank() != 4) refuse("expected an input of rank 4, got {}", data.rank());
   int64_t size = context.attributes().require_int("blocksize");
   if (size < 1 || size > (int64_t{1} << 30)) refuse("blocksize is {}", size);
-  const std::string_view mode = context.attributes().string("mode", "DCR");
-  if (mode != "DCR" && mode != "CRD") refuse("mode is '{}'; DCR and CRD exist", mode);
-  return {data.dim(0), data.dim(1), data.dim(2), data.dim(3), size, mode == "DCR"};
+  return {data.dim(0), data.dim(1), data.dim(2), data.dim(3), size, is_depth_first(context)};
 }
 
 void depth_to_space(KernelContext& context) {
@@ -164,6 +169,18 @@ void depth_to_space(KernelContext& context) {
       context.allocate_output(0, data.dtype(), Shape{n, depth, checked_multiply(h, b), checked_multiply(w, b)});
   if (depth_first) return permute(data, Shape{n, b, b, depth, h, w}, Shape{0, 3, 4, 1, 5, 2}, output);
   permute(data, Shape{n, depth, b, b, h, w}, Shape{0, 1, 4, 2, 5, 3}, output);
+}
+
+void lowered_depth_to_space(KernelContext& context) {
+  const Tensor& data = context.input(0);
+  const std::vector<int64_t> blocks = context.attributes().get_ints("blocks");
+  if (blocks.size() != 2 || data.rank() != 4) refuse("{} blocks of an image of rank {}", blocks.size(), data.rank());
+  const int64_t n = data.dim(0), h = data.dim(1), w = data.dim(2), c = data.dim(3), rows = blocks[0], columns = blocks[1];
+  if (rows < 1 || columns < 1 || c % (rows * columns) != 0) refuse("{} channels do not divide into blocks of {} x {}", c, rows, columns);
+  const int64_t depth = c / (rows * columns);
+  Tensor& output = context.allocate_output(0, data.dtype(), Shape{n, checked_multiply(h, rows), checked_multiply(w, columns), depth});
+  if (is_depth_first(context)) return permute(data, Shape{n, h, w, rows, columns, depth}, Shape{0, 1, 3, 2, 4, 5}, output);
+  permute(data, Shape{n, h, w, depth, rows, columns}, Shape{0, 1, 4, 2, 5, 3}, output);
 }
 
 void space_to_depth(KernelContext& context) {
@@ -319,6 +336,7 @@ void register_shape(KernelRegistry& registry) {
   registry.add("Size", size_of);
   registry.add("Transpose", transpose);
   registry.add("DepthToSpace", depth_to_space);
+  registry.add("LoweredDepthToSpace", lowered_depth_to_space);
   registry.add("SpaceToDepth", space_to_depth);
   registry.add("Expand", expand);
   registry.add("Tile", tile);
