@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/container/small_vector.hpp>
 #include <numeric>
+#include <optional>
 
 #include "kernels/generated/isa.h"
 #include "support/mapped_file.h"
@@ -114,6 +115,15 @@ std::vector<int64_t> numbers_of(const memory::desc& desc) {
   return numbers;
 }
 
+// The description with these numbers, of which the library has no constructor: one of its named layouts.
+std::optional<memory::desc> description_of(const std::vector<int64_t>& numbers, const memory::desc& plain) {
+  for (int tag = dnnl_format_tag_any + 1; tag < dnnl_format_tag_last; ++tag) {
+    const memory::desc desc(plain.get_dims(), plain.get_data_type(), static_cast<memory::format_tag>(tag), /*allow_empty=*/true);
+    if (desc && numbers_of(desc) == numbers) return desc;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 memory PackedLayouts::get(const Tensor& tensor, const memory::desc& plain, const memory::desc& wanted) {
@@ -142,6 +152,16 @@ const memory* PackedLayouts::find(const memory::desc& wanted) {
   return &known_.emplace_back(wanted, object, stored->elements).object;
 }
 
+std::optional<memory> PackedLayouts::stored(const memory::desc& plain) const {
+  for (const PackedConstant& packed : *packed_) {
+    if (packed.number != number_) continue;
+    if (const auto desc = description_of(packed.layout, plain)) {
+      return memory(*desc, cpu(), const_cast<void*>(packed.elements.raw()));
+    }
+  }
+  return std::nullopt;
+}
+
 memory PackedLayouts::pack(const Tensor& tensor, const memory::desc& plain, const memory::desc& wanted) {
   Tensor elements = Tensor::allocate(DType::U8, Shape{static_cast<int64_t>(wanted.get_size())});
   memory packed(wanted, cpu(), elements.raw());
@@ -151,6 +171,8 @@ memory PackedLayouts::pack(const Tensor& tensor, const memory::desc& plain, cons
     reorder_once(original, packed);
   } else if (!known_.empty()) {
     reorder_once(known_.back().object, packed);
+  } else if (std::optional<memory> other = stored(plain)) {
+    reorder_once(*other, packed);
   } else {
     throw Error(ErrorCode::Unsupported, "weights are packed in another layout than this processor wants");
   }

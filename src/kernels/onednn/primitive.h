@@ -90,6 +90,8 @@ class PackedLayouts {
     Tensor elements;
   };
   const memory* find(const memory::desc& wanted);
+  // A packed copy in whatever layout: of a compiled model that another number of threads was compiled for.
+  std::optional<memory> stored(const memory::desc& plain) const;
   memory pack(const Tensor& tensor, const memory::desc& plain, const memory::desc& wanted);
 
   std::vector<PackedConstant>* packed_;
