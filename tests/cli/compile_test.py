@@ -98,6 +98,21 @@ class Compile(Case):
             self.assertRegex(self.anfora("info", *arguments).stdout,
                              r"layouts 2 transposes, 2 of unknown size; 3 of 3 convolutions and poolings with their channels last\n")
 
+    def test_pixels_become_tokens_without_a_copy(self):
+        """What a convolution gives lies pixel by pixel already: what is left is the transpose of the image that goes in."""
+        split = [helper.make_node("Relu", ["a"], ["b"]), helper.make_node("Reshape", ["b", "parts"], ["c"]),
+                 helper.make_node("ReduceSumSquare", ["c", "one"], ["d"], keepdims=0),
+                 helper.make_node("Slice", ["d", "from", "to", "height"], ["e"]), helper.make_node("Transpose", ["e"], ["y"], perm=[0, 2, 3, 1])]
+        merge = [helper.make_node("Reshape", ["a", "tokens"], ["b"]), helper.make_node("Transpose", ["b"], ["y"], perm=[0, 2, 1])]
+        weights = [constant(name, np.array(values, np.int64)) for name, values in {
+            "parts": [0, 2, 8, 14, 14], "one": [1], "from": [0], "to": [7], "height": [2], "tokens": [0, 16, -1]}.items()]
+        weights.append(constant("w", np.ones((16, 32, 3, 3), np.float32)))
+        convolution = helper.make_node("Conv", ["x", "w"], ["a"], pads=[1] * 4)
+        for nodes in (split, merge):
+            self.save("conv.onnx", model([convolution, *nodes], [tensor("x", ["N", 32, 14, 14])], [tensor("y", None)], weights))
+            layouts = json.loads(self.anfora("info", "conv.onnx", "--compiled", "--json").stdout)["compiled"]["layouts"]
+            self.assertEqual(layouts["transposes"], 1)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -183,7 +183,7 @@ std::shared_ptr<const rewrite::RuleSet> rules_after_differentiation() {
 }
 
 std::shared_ptr<const rewrite::RuleSet> lowering_rules() {
-  static const auto rules = built_in_rules({"no-ops", "views"}, {kSimplifyRules, kForgetGradients});
+  static const auto rules = built_in_rules({"no-ops", "views", "layout"}, {kSimplifyRules, kForgetGradients});
   return rules;
 }
 
