@@ -91,13 +91,13 @@ std::shared_ptr<const rewrite::RuleSet> standard_rules(ir::Context& context, std
 std::shared_ptr<const rewrite::RuleSet> differentiable_rules();
 // Those that drop what only differentiation reads: StopGradient, CustomGradient.
 std::shared_ptr<const rewrite::RuleSet> rules_after_differentiation();
-// Of the standard ones, those that only take away: layouts are chosen, and rules that move transposes would undo that.
+// Of the standard ones, those that only take away, and those that move the transposes around a layout to where they cancel.
 std::shared_ptr<const rewrite::RuleSet> lowering_rules();
 // The files of rules/ that are no simplification: each the rules of the pass of that name.
 inline constexpr std::string_view kOnnxRuntimeAttention = "onnxruntime-attention";  // also of `onnxruntime`
 inline constexpr std::string_view kGates = "gates";                                 // also of `recurrence`
 inline constexpr std::string_view kRulesOfPasses[] = {
-    "onnxruntime", kOnnxRuntimeAttention, "caches", "epilogue", kGates, "gradient-kernels", "layers", "parallel", "prologue", "quantized", "recurrence", "split",
+    "onnxruntime", kOnnxRuntimeAttention, "caches", "epilogue", kGates, "gradient-kernels", "layers", "normalizations", "parallel", "prologue", "quantized", "recurrence", "split",
     "weights"};
 // The rules of those passes.
 std::shared_ptr<const rewrite::RuleSet> rules_of_passes();

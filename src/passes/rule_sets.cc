@@ -3,7 +3,7 @@
 
 namespace anfora::passes {
 
-extern const Pass kCaches, kEpilogue, kGradientKernels, kLayers, kParallel, kPrologue, kQuantized, kSplit, kWeights;
+extern const Pass kCaches, kEpilogue, kGradientKernels, kLayers, kNormalizations, kParallel, kPrologue, kQuantized, kSplit, kWeights;
 
 namespace {
 
@@ -27,6 +27,7 @@ const Pass kGradientKernels{"gradient-kernels", "kernels of gradients",
                             "what differentiation makes, as operators with kernels", run_rules<kGradientKernels>};
 const Pass kLayers{"layers", "states and directions", "initial states, directions and axes of recurrent layers",
                    run_rules<kLayers>};
+const Pass kNormalizations{"normalizations", "normalizations", "batch normalization as arithmetic, which joins groups", run_rules<kNormalizations>};
 const Pass kParallel{"parallel", "horizontal fusion", "products of one value become one product", run_rules<kParallel>};
 const Pass kPrologue{"prologue", "prologues", "what a pointwise convolution reads is made on the way", run_rules<kPrologue>};
 const Pass kQuantized{"quantized", "integer products", "what is multiplied of quantized numbers is multiplied as integers", run_rules<kQuantized>};

@@ -262,11 +262,40 @@ ColumnBlocks column_blocks_of(KernelContext& context) {
   return b;
 }
 
+// The elements at one place of the blocks that lie side by side along the last axis: the i-th comes to `offset` + i · stride, and those from
+// `first` to `end` lie in the image.
+struct ColumnRow {
+  int64_t offset, first, end;
+};
+
+std::vector<ColumnRow> column_rows_of(const ColumnBlocks& b) {
+  const size_t last = b.image.size() - 1;
+  const Shape strides = dense_strides(b.image);
+  const int64_t outer = element_count(b.count) / std::max<int64_t>(b.count[last], 1);
+  std::vector<ColumnRow> rows;
+  rows.reserve(static_cast<size_t>(element_count(b.block) * outer));
+  for (int64_t place = 0; place < element_count(b.block); ++place) {
+    const int64_t shift = place % b.block[last] * b.dilations[last] - b.pads[last], stride = b.strides[last];
+    const int64_t first = shift < 0 ? (-shift + stride - 1) / stride : 0;
+    const int64_t end = shift < b.image[last] ? std::min(b.count[last], (b.image[last] - 1 - shift) / stride + 1) : 0;
+    for (int64_t block = 0; block < outer; ++block) {
+      ColumnRow row{shift, first, end};
+      int64_t in_place = place / b.block[last], in_block = block;
+      for (size_t d = last; d-- > 0; in_place /= b.block[d], in_block /= b.count[d]) {
+        const int64_t at = in_block % b.count[d] * b.strides[d] + in_place % b.block[d] * b.dilations[d] - b.pads[d];
+        if (at < 0 || at >= b.image[d]) row.end = 0;
+        row.offset += at * strides[d];
+      }
+      rows.push_back(row);
+    }
+  }
+  return rows;
+}
+
 // Each block is added to the image where it was cut out: the transpose of cutting.
 void col2im(KernelContext& context) {
   const Tensor& columns = context.input(0);
   const ColumnBlocks b = column_blocks_of(context);
-  const int axes = static_cast<int>(b.image.size());
   const int64_t block_size = element_count(b.block), count = element_count(b.count);
   if (columns.rank() != 3 || columns.dim(1) % block_size != 0 || columns.dim(2) != count) {
     refuse("columns of shape {} for {} blocks of {}", to_string(columns.shape()), count, block_size);
@@ -275,8 +304,9 @@ void col2im(KernelContext& context) {
   Shape shape{columns.dim(0), channels};
   shape.insert(shape.end(), b.image.begin(), b.image.end());
   Tensor& output = context.allocate_output(0, columns.dtype(), shape);
-  const int64_t pixels = element_count(b.image);
-  const Shape strides = dense_strides(b.image);
+  if (output.size() == 0) return;
+  const int64_t pixels = element_count(b.image), blocks = b.count.back(), stride = b.strides.back();
+  const std::vector<ColumnRow> rows = column_rows_of(b);
   dispatch<Join<Numbers, Complexes>>(columns.dtype(), [&]<class T>() {
     using C = ComputeType<T>;
     const T* from = columns.data<T>().data();
@@ -286,16 +316,10 @@ void col2im(KernelContext& context) {
                    ScratchVector<C> image(static_cast<size_t>(pixels));
                    for (int64_t c = begin; c < end; ++c) {
                      std::ranges::fill(image, C{});
-                     for (int64_t entry = 0; entry < block_size * count; ++entry) {
-                       int64_t in_block = entry / count, block = entry % count, offset = 0;
-                       bool inside = true;
-                       for (int d = axes - 1; d >= 0; in_block /= b.block[d], block /= b.count[d], --d) {
-                         const int64_t at =
-                             block % b.count[d] * b.strides[d] + in_block % b.block[d] * b.dilations[d] - b.pads[d];
-                         inside = inside && at >= 0 && at < b.image[d];
-                         offset += at * strides[d];
-                       }
-                       if (inside) image[offset] += static_cast<C>(from[c * block_size * count + entry]);
+                     for (int64_t row = 0; row < std::ssize(rows); ++row) {
+                       const ColumnRow& r = rows[static_cast<size_t>(row)];
+                       const T* elements = from + (c * std::ssize(rows) + row) * blocks;
+                       for (int64_t i = r.first; i < r.end; ++i) image[r.offset + i * stride] += static_cast<C>(elements[i]);
                      }
                      std::ranges::transform(image, to + c * pixels, [](C value) { return static_cast<T>(value); });
                    }
