@@ -18,12 +18,25 @@ using ir::Node;
 struct Lowering::Recursion {
   const Closure* closure = nullptr;
   ir::Graph* graph = nullptr;
-  std::vector<std::vector<Local>> arguments;  // of its calls, for their types
+  std::vector<State> calls;  // their arguments, and what is in the cells, for the types
+  std::set<size_t> cells;    // whose content it changes: further parameters and results
   std::vector<Leaf> parameters;
-  std::optional<Object> result;  // of the lowering before this one, for its type
+  std::optional<Object> result;        // of the lowering before this one, for its type
+  std::map<size_t, Object> contents;  // the same of the cells
   bool is_again = false;
   Recursion* outer = nullptr;
 };
+
+namespace {
+
+// Whether there is, or may be, a tensor that others see the memory of.
+bool holds_tensor(const Object& object) {
+  if (const auto* array = object.as<Array>()) return !array->is_number;
+  if (const auto* set = object.as<SetObject>()) return holds_tensor({set->items});
+  return object.suspended() || (object.tuple() && std::ranges::any_of(object.tuple()->items, holds_tensor));
+}
+
+}  // namespace
 
 Object Lowering::call(const Object& callee, Arguments arguments) {
   if (const Closure* closure = callee.closure()) return call_closure(*closure, std::move(arguments));
@@ -229,23 +242,33 @@ Object Lowering::call_closure(const Closure& closure, Arguments arguments) {
   }
 }
 
-std::vector<Lowering::Local> Lowering::unite_arguments(Union& all, std::span<const std::vector<Local>> calls,
-                                                       const Cfg& cfg) {
+// What a recursive function is called with: the arguments, and what is in the cells that it changes.
+Lowering::State Lowering::unite_calls(Union& all, std::span<const State> calls, const std::set<size_t>& cells, const Cfg& cfg) {
   all.is_forced = true;
-  std::vector<Local> united(calls[0].size());
-  for (size_t i = 0; i < united.size(); ++i) {
+  State united{.graph = nullptr, .locals = std::vector<Local>(calls[0].locals.size()), .store = {}};
+  for (size_t i = 0; i < united.locals.size(); ++i) {
     std::vector<Object> objects;
-    for (const auto& call : calls) objects.push_back(*call[i].object);
+    for (const State& call : calls) objects.push_back(*call.locals[i].object);
     all.name = fmt::format("the argument '{}'", cfg.scope.parameters[i]);
-    united[i] = {all.unite(objects), calls[0][i].bound_at};
+    united.locals[i] = {all.unite(objects), calls[0].locals[i].bound_at};
   }
+  for (size_t id : cells) united.store[id] = *unite_cell(all, calls, id);
+  return united;
+}
+
+// What it returns, and leaves in these cells.
+Lowering::Returned Lowering::unite_returned(Union& all, const Returned& one) {
+  all.is_forced = true, all.name = "the result";
+  Returned united{.result = all.unite({one.result}), .contents = {}};
+  const State state{.graph = nullptr, .locals = {}, .store = one.contents};
+  for (const auto& [id, content] : one.contents) united.contents[id] = *unite_cell(all, {&state, 1}, id);
   return united;
 }
 
 Object Lowering::call_recursive(const Closure& closure, std::vector<Local> locals, const Cfg& cfg) {
-  Recursion recursion{.closure = &closure, .arguments = {locals}};
-  const State before = here_;
+  State before = here_;
   const Emitter::Place place = emit_.place();
+  Recursion recursion{.closure = &closure, .calls = {{.graph = nullptr, .locals = locals, .store = before.store}}};
   auto types_of = [](const std::vector<Leaf>& leaves) {
     std::vector<std::tuple<const ir::Type*, bool, std::vector<int64_t>>> types;
     for (const Leaf& leaf : leaves) types.emplace_back(leaf.type, leaf.is_number, leaf.functions);
@@ -255,17 +278,22 @@ Object Lowering::call_recursive(const Closure& closure, std::vector<Local> local
   constexpr int kMostAttempts = 16;
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
     recursion.graph = emit_.module().make_graph(closure.function->text("name"), before.graph);
+    for (State& call : recursion.calls) {
+      for (size_t id : recursion.cells) call.store.try_emplace(id, before.store.at(id));
+    }
     Union parameters(*this, before.graph);
-    unite_arguments(parameters, recursion.arguments, cfg);
+    unite_calls(parameters, recursion.calls, recursion.cells, cfg);
     recursion.parameters = parameters.leaves;
     std::vector<Node*> nodes;
     for (const Leaf& leaf : parameters.leaves)
       nodes.push_back(emit_.module().add_parameter(recursion.graph, leaf.type));
     parameters.substitute(nodes);
-    std::vector<Local> inside = unite_arguments(parameters, recursion.arguments, cfg);
+    State inside = unite_calls(parameters, recursion.calls, recursion.cells, cfg);
     recursion.is_again = false;
+    inside.store.insert(before.store.begin(), before.store.end());  // of the others
+    const std::map<size_t, Object> contents = inside.store;
 
-    set_state({.graph = recursion.graph, .locals = {}, .store = before.store});
+    set_state({.graph = recursion.graph, .locals = {}, .store = std::move(inside.store)});
     std::optional<Object> result;
     {
       recursion.outer = std::exchange(recursion_, &recursion);
@@ -275,7 +303,7 @@ Object Lowering::call_recursive(const Closure& closure, std::vector<Local> local
         ~Restore() { lowering.recursion_ = outer; }
       } restore{*this, recursion.outer};
       try {
-        result = run(closure, std::move(inside), cfg);
+        result = run(closure, std::move(inside.locals), cfg);
       } catch (const Unreached&) {
       }
     }
@@ -284,26 +312,31 @@ Object Lowering::call_recursive(const Closure& closure, std::vector<Local> local
       emit_.fail(ErrorCode::InvalidModel,
                  fmt::format("{} never returns: each of its paths calls itself", name_of(closure)),
                  "a path that returns without the call ends the recursion");
-    for (const auto& [id, content] : here_.store) {
-      auto old = before.store.find(id);
-      if (id == 0 ? old == before.store.end() || differs(old->second, content)
-                  : old != before.store.end() && differs(old->second, content)) {
-        emit_.fail(
-            ErrorCode::Unsupported,
-            fmt::format("the recursive function {} prints, asserts, or changes what others see", name_of(closure)),
-            "return the new value");
+    const bool is_first = !recursion.result;
+    if (add_changed_cells(recursion, contents) > 0) {
+      recursion.is_again = true;
+      if (recursion.cells.contains(0)) {
+        const State after = std::exchange(here_, before);
+        emit_.set_graph(before.graph);
+        token();
+        before = std::exchange(here_, after);
+        emit_.set_graph(here_.graph);
       }
     }
-    Union returned(*this, before.graph);
-    returned.is_forced = true, returned.name = "the result";
-    returned.unite({*result});
+    Returned returned{.result = std::move(*result), .contents = {}};
+    for (size_t id : recursion.cells) {
+      if (id == 0) token();
+      returned.contents[id] = here_.store.at(id);
+    }
+    Union leaves(*this, before.graph);
+    unite_returned(leaves, returned);
     std::vector<Node*> values;
-    for (const Leaf& leaf : returned.leaves) values.push_back(convert(leaf.sources[0], leaf));
+    for (const Leaf& leaf : leaves.leaves) values.push_back(convert(leaf.sources[0], leaf));
     emit_.module().set_result(here_.graph, result_of(values));
-    auto types = types_of(returned.leaves);
-    const bool rests = !recursion.is_again && types == result_types;
+    auto types = types_of(leaves.leaves);
+    const bool rests = !is_first && !recursion.is_again && types == result_types;
     result_types = std::move(types);
-    recursion.result = std::move(result);
+    recursion.result = std::move(returned.result), recursion.contents = std::move(returned.contents);
     if (!rests) continue;
 
     set_state(before);
@@ -312,6 +345,24 @@ Object Lowering::call_recursive(const Closure& closure, std::vector<Local> local
   emit_.fail(ErrorCode::TypeMismatch,
              fmt::format("the types in the recursive function {} do not come to rest", name_of(closure)),
              "give arguments and result one type in each call");
+}
+
+// Adds the cells of others whose content a lowering has changed; how many there are. Lists of numbers, and numbers, are passed through the
+// calls. What shares its memory with a tensor would not be seen to.
+size_t Lowering::add_changed_cells(Recursion& recursion, const std::map<size_t, Object>& before) {
+  size_t count = 0;
+  for (const auto& [id, content] : here_.store) {
+    const auto old = before.find(id);
+    const bool is_changed = old == before.end() ? id == 0 : differs(old->second, content);
+    if (!is_changed || !recursion.cells.insert(id).second) continue;
+    ++count;
+    if (id != 0 && (holds_tensor(content) || holds_tensor(old->second))) {
+      emit_.fail(ErrorCode::Unsupported,
+                 fmt::format("the recursive function {} changes {}, which others see", name_of(*recursion.closure), describe(old->second)),
+                 "return the new value");
+    }
+  }
+  return count;
 }
 
 // A call of a function that is being lowered.
@@ -325,24 +376,27 @@ std::optional<Object> Lowering::call_known(const Closure& closure, const std::ve
 
 // Where the arguments widen what the function takes, it is to be lowered again.
 Object Lowering::call_with(Recursion& recursion, const std::vector<Local>& locals, const Cfg& cfg) {
-  std::vector<std::vector<Local>> calls = recursion.arguments;
-  calls.push_back(locals);
+  if (recursion.cells.contains(0)) token();
+  std::vector<State> calls = recursion.calls;
+  calls.push_back({.graph = nullptr, .locals = locals, .store = here_.store});
   Union arguments(*this, here_.graph);
-  unite_arguments(arguments, calls, cfg);
+  unite_calls(arguments, calls, recursion.cells, cfg);
   if (!std::ranges::equal(recursion.parameters, arguments.leaves, &Leaf::is_like)) {
     recursion.is_again = true;
-    recursion.arguments.push_back(calls.back());
+    recursion.calls.push_back(calls.back());
   }
   if (!recursion.result) throw Unreached();
   std::vector<Node*> values;
   for (const Leaf& leaf : arguments.leaves) values.push_back(convert(leaf.sources.back(), leaf));
   Node* call = emit_.module().call(here_.graph, recursion.graph->value(), values);
-  Union result(*this, here_.graph);
-  result.is_forced = true, result.name = "the result";
-  result.unite({*recursion.result});
-  const std::vector<Node*> nodes = results_of(call, result.leaves);
-  result.substitute(nodes);
-  return result.unite({*recursion.result});
+  const Returned like{.result = *recursion.result, .contents = recursion.contents};
+  Union leaves(*this, here_.graph);
+  unite_returned(leaves, like);
+  const std::vector<Node*> nodes = results_of(call, leaves.leaves);
+  leaves.substitute(nodes);
+  Returned returned = unite_returned(leaves, like);
+  for (auto& [id, content] : returned.contents) here_.store[id] = std::move(content);
+  return returned.result;
 }
 
 void Lowering::flatten(const Object& object, std::vector<Node*>& nodes) {

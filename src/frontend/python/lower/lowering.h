@@ -315,7 +315,13 @@ class Lowering {
   using LeafMap = std::function<Object(std::span<const Object> leaves)>;
   Object map_trees(std::span<const Object> trees, const LeafMap& leaf);
   Object call_recursive(const Closure& closure, std::vector<Local> locals, const Cfg& cfg);
-  std::vector<Local> unite_arguments(Union& all, std::span<const std::vector<Local>> calls, const Cfg& cfg);
+  State unite_calls(Union& all, std::span<const State> calls, const std::set<size_t>& cells, const Cfg& cfg);
+  struct Returned {
+    Object result;
+    std::map<size_t, Object> contents;  // of cells
+  };
+  Returned unite_returned(Union& all, const Returned& one);
+  size_t add_changed_cells(Recursion& recursion, const std::map<size_t, Object>& before);
   Object call_with(Recursion& recursion, const std::vector<Local>& locals, const Cfg& cfg);
   std::optional<Object> call_known(const Closure& closure, const std::vector<Local>& locals);
   std::vector<Local> bind_arguments(const Closure& closure, const Cfg& cfg, Arguments arguments);
