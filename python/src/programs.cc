@@ -443,7 +443,9 @@ class Importer : public python::FunctionCall {
     if (const auto* array = object.as<python::Array>()) {
       nodes.push_back(array->node);
       const bool is_sequence = !array->node->type()->is_tensor();
-      return nb::make_tuple(!array->is_number ? "array" : is_sequence ? "numbers" : "number", nodes.size() - 1);
+      const ir::Type* item = is_sequence ? array->node->type()->element() : array->node->type();
+      const bool is_text = item->is_tensor() && item->dtype() == DType::String && item->has_rank() && item->rank() == 0;
+      return nb::make_tuple(!array->is_number && !is_text ? "array" : is_sequence ? "numbers" : "number", nodes.size() - 1);
     }
     if (const auto* live = dynamic_cast<const LiveObject*>(object.live()))
       return nb::make_tuple("constant", live->object());

@@ -142,6 +142,10 @@ def list_times(x):
     return [1, 2] * 1.5
 
 
+def tuple_times(x):
+    return (0,) * int(x[0])
+
+
 def while_tensor(x):
     while x > 0:
         x = x - 1
@@ -419,7 +423,8 @@ WRONG = [
     (unpack_tensor, 'int has no items'),
     (star_twice, 'int has no items'),
     (dict_order, 'dict and dict have no order'),
-    (list_times, 'how often a list is repeated must be known to the compiler'),
+    (list_times, 'a list cannot be repeated float times'),
+    (tuple_times, 'how often a tuple of 1 is repeated must be known to the compiler'),
     (while_tensor, 'the truth of bool[3] is ambiguous'),
     (for_number, 'int has no length'),
     (range_float, 'range() takes integers, not float'),

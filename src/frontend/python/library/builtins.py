@@ -125,6 +125,17 @@ def _item_of(like, x):
     return bool(x) if x.dtype == numpy.bool_ else int(x) if numpy._is_whole(x) else float(x)
 
 
+def _joined(first, second):
+    joined = [item for item in first]
+    _extend(joined, second)
+    return joined
+
+
+def _extend(items, more):
+    for item in list(more):
+        items.append(item)
+
+
 def _index_of(items, wanted):
     for place, item in enumerate(items):
         if item == wanted:

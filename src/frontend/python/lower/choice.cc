@@ -33,11 +33,10 @@ Object Lowering::item_by_number(const std::vector<Object>& numbers, const std::v
 bool Lowering::are_run_keys(const std::vector<Object>& pairs, const Object& key) {
   const auto* array = key.as<Array>();
   if (!array || pairs.empty()) return false;
-  const ir::Type* type = array->node->type();
-  const bool is_text = type->is_tensor() && type->has_rank() && type->rank() == 0 && type->dtype() == DType::String;
-  if (!array->is_number && !is_text) return false;
+  const bool are_texts = is_text(key);
+  if (!array->is_number && !are_texts) return false;
   for (size_t i = 0; i < pairs.size(); i += 2) {
-    if (is_text ? !text_of(pairs[i]) : !is_known_number(pairs[i])) return false;
+    if (are_texts ? !text_of(pairs[i]) : !is_known_number(pairs[i])) return false;
   }
   return true;
 }

@@ -324,6 +324,7 @@ Object Emitter::binary(Kind kind, const Object& a, const Object& b) {
       fail(ErrorCode::InvalidArgument, "division by zero", "the divisor is 0 whatever the arguments are");
     if (auto exact = exact_integer(kind, *a.as<Constant>(), right)) return {Constant{*exact}};
   }
+  if (kind == Kind::Add && is_text(a) && is_text(b)) return {Array{op("StringConcat", {tensor(a), tensor(b)})}};
   auto refuse = [&](std::string_view hint) {
     fail(ErrorCode::TypeMismatch, fmt::format("{} {} {} is not defined", describe(a), symbol_of(kind), describe(b)),
          hint);

@@ -309,6 +309,9 @@ Object Lowering::binary(Kind op, const Object& left, const Object& right) {
     if (!is_count) return emit_.binary(op, as_array(left), as_array(right));
   }
   const bool are_lists = a && b && a->kind == Cell::Kind::List && b->kind == Cell::Kind::List;
+  if (op == Kind::Add && are_lists && (sequence_of(left) || sequence_of(right))) {
+    return call(*find_in_library("builtins", "_joined"), {.positional = {left, right}, .named = {}});
+  }
   if (op == Kind::Add && ((left.tuple() && right.tuple()) || are_lists)) {
     std::vector<Object> items = items_of(left);
     for (Object& item : items_of(right)) items.push_back(std::move(item));
@@ -316,10 +319,9 @@ Object Lowering::binary(Kind op, const Object& left, const Object& right) {
   }
   const Object& repeated = left.tuple() || a ? left : right;
   if (op == Kind::Mult && (repeated.tuple() || is_list)) {
-    const auto times = integer_of(&repeated == &left ? right : left);
-    if (!times)
-      emit_.fail(ErrorCode::Unsupported, "how often a list is repeated must be known to the compiler",
-                 "numpy.full(n, value) makes a tensor of any size");
+    const Object& count = &repeated == &left ? right : left;
+    const auto times = integer_of(count);
+    if (!times || sequence_of(repeated)) return repeated_list(repeated, count);
     std::vector<Object> items;
     for (int64_t i = 0; i < *times; ++i) {
       for (Object& item : items_of(repeated)) items.push_back(std::move(item));
@@ -327,6 +329,51 @@ Object Lowering::binary(Kind op, const Object& left, const Object& right) {
     return is_list ? new_list(std::move(items)) : make_tuple(std::move(items));
   }
   return emit_.binary(op, left, right);
+}
+
+// [0] * n of an n that only a run knows, or of a list of such a length.
+Object Lowering::repeated_list(const Object& list, const Object& times) {
+  if (!emit_.is_number(times) || is_float(emit_.dtype(times))) {
+    emit_.fail(ErrorCode::TypeMismatch, fmt::format("a list cannot be repeated {} times", describe(times)), "int(…) makes a whole number");
+  }
+  const auto* cell = list.as<Cell>();
+  if (!cell || !(sequence_of(list) || are_alike_values(content(*cell)))) {
+    emit_.fail(ErrorCode::Unsupported, fmt::format("how often a {} is repeated must be known to the compiler", describe(list)),
+               "a list of numbers, or of tensors of one shape, may be repeated as often as a run says");
+  }
+  const bool are_numbers = holds_numbers(content(*cell));
+  Node* items = as_array(list).as<Array>()->node;
+  std::vector<Object> repeats(static_cast<size_t>(emit_.rank(items)), make_integer(1));
+  repeats[0] = {Array{emit_.op("Max", {emit_.tensor(times, DType::I64), emit_.integer(0)}), true}};
+  return {make_cell(Cell::Kind::List, Object{Array{unstacked(emit_.op("Tile", {items, emit_.vector(repeats)})), are_numbers}})};
+}
+
+// Whether a list's content is of numbers of Python alone.
+bool Lowering::holds_numbers(const Object& content) {
+  return content.tuple() ? std::ranges::all_of(content.tuple()->items, [](const Object& item) { return Emitter::is_number(item); })
+                         : content.as<Array>()->is_number;
+}
+
+// Whether these are numbers, or tensors of one shape and type: some at least, which a sequence may hold.
+bool Lowering::are_alike_values(const Object& content) {
+  const Items* items = content.tuple();
+  if (!items || items->items.empty()) return false;
+  if (holds_numbers(content)) return true;
+  const auto* first = items->items[0].as<Array>();
+  return first && std::ranges::all_of(items->items, [&](const Object& item) {
+    const auto* array = item.as<Array>();
+    return array && array->node->type() == first->node->type() && array->node->type()->is_tensor() && array->node->type()->static_shape();
+  });
+}
+
+// The parts of a tensor along its first axis, as a list whose length a run decides holds them.
+Node* Lowering::unstacked(Node* tensor) { return emit_.op("SplitToSequence", {tensor}, {{"axis", 0}, {"keepdims", 0}}); }
+
+// The content of a list whose items a run chooses among; as it is where it holds other things than numbers and tensors.
+Object Lowering::as_sequence(const Object& list) {
+  const Object& held = content(*list.as<Cell>());
+  if (!are_alike_values(held)) return held;
+  return {Array{unstacked(as_array(list).as<Array>()->node), holds_numbers(held)}};
 }
 
 Object Lowering::as_array(const Object& object) {
@@ -386,20 +433,25 @@ std::vector<Object> Lowering::items_of(const Object& object) {
 }
 
 Object Lowering::formatted(const Tree& e) {
-  std::string text;
+  Object text = make_text("");
   for (const Tree* part : e.list("values")) {
     Object value = evaluate(part->is(Kind::FormattedValue) ? *part->child("value") : *part);
-    if (const auto shown = text_of_instance(value); shown && !part->child("format_spec")) value = *shown;
-    if (auto known = text_of(value)) {
-      text += *known;
-    } else if (value.is<Constant>() && !part->child("format_spec")) {
-      text += str(*value.as<Constant>());
-    } else {
+    const bool is_field = part->is(Kind::FormattedValue);
+    const bool is_repr = is_field && part->text("conversion") == std::to_string(int{'r'});
+    const bool is_plain = !is_field || (!part->child("format_spec") && part->text("conversion") != std::to_string(int{'a'}));
+    if (const auto shown = text_of_instance(value); shown && is_plain && !is_repr) value = *shown;
+    if (const auto* constant = value.as<Constant>(); constant && is_plain) value = make_text(is_repr ? repr(*constant) : str(*constant));
+    if (!is_plain && value.is<Constant>()) {
+      emit_.fail(ErrorCode::Unsupported, fmt::format("the format of {} is not supported in a compiled function", describe(value)),
+                 "format it before the call");
+    }
+    if (!is_plain || !is_text(value) || (is_repr && !value.is<Constant>())) {
       emit_.fail(ErrorCode::Unsupported, "a text that depends on values of the run is not supported",
                  "print(a, b) writes several values");
     }
+    text = text_of(text) == "" ? value : emit_.binary(Kind::Add, text, value);
   }
-  return make_text(text);
+  return text;
 }
 
 Object Lowering::make_closure(const Tree& function) {

@@ -267,6 +267,11 @@ class Lowering {
   Object known_items(const Object& object);
   ir::Node* sequence_of(const Object& object);
   ir::Node* stacked(ir::Node* sequence);
+  ir::Node* unstacked(ir::Node* tensor);
+  Object as_sequence(const Object& list);
+  Object repeated_list(const Object& list, const Object& times);
+  static bool holds_numbers(const Object& content);
+  static bool are_alike_values(const Object& content);
   Object part_of_list(const Object& list, const Object& slice);
 
   // Subscripts
@@ -278,6 +283,7 @@ class Lowering {
   void require_known_key(const Object& key) const;
   Object function_at(std::vector<Object> functions, const Object& index);
   Object with_item(const Object& object, const Object& index, const Object& value);
+  ir::Node* place_in(ir::Node* sequence, const Object& index);
   ir::Node* indexed(ir::Node* tensor, std::span<const Object> index);
   std::vector<Object> expanded_index(ir::Node* tensor, const Object& index);
   static int broadcast_rank(std::span<ir::Node* const> tensors);

@@ -252,9 +252,15 @@ Object Lowering::call_method(const Method& method, Arguments arguments) {
     here_.store[cell->id] = ordered;
     return none;
   }
-  if (!held.tuple()) {  // a sequence
-    Node* sequence = held.as<Array>()->node;
-    const bool are_numbers = held.as<Array>()->is_number;
+  if (method.name == "extend" && cell->kind == Cell::Kind::List && (!held.tuple() || (given.size() == 1 && sequence_of(given[0])))) {
+    need(1, 1);
+    return call(*find_in_library("builtins", "_extend"), {.positional = {*method.self, given[0]}, .named = {}});
+  }
+  const bool chooses = (method.name == "pop" || method.name == "insert") && !given.empty() && !integer_of(given[0]) && Emitter::is_numeric(given[0]);
+  const Object items_to_choose = chooses && cell->kind == Cell::Kind::List ? as_sequence(*method.self) : held;
+  if (const auto* array = items_to_choose.as<Array>()) {  // a sequence
+    Node* sequence = array->node;
+    const bool are_numbers = array->is_number;
     if (method.name == "append" || method.name == "insert") {
       need(method.name == "append" ? 1 : 2, method.name == "append" ? 1 : 2);
       Node* item = list_item(sequence, given.back());
@@ -314,7 +320,10 @@ Object Lowering::call_method(const Method& method, Arguments arguments) {
 Node* Lowering::list_item(Node* sequence, const Object& value) {
   const DType dtype = sequence->type()->element()->dtype();
   const Object item = as_array(value);
-  if (emit_.dtype(item) != dtype) {
+  const DType own = emit_.dtype(item);
+  const bool is_widened = Emitter::is_number(item) && ((dtype == DType::F64 && !is_float(own)) || (dtype == DType::I64 && own == DType::Bool));
+  if (is_widened) return emit_.tensor(item, dtype);
+  if (own != dtype) {
     emit_.fail(ErrorCode::TypeMismatch,
                fmt::format("{} in a list of {}, whose length is only known when it runs", describe(value),
                            anfora::name(dtype)),

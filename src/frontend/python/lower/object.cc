@@ -26,6 +26,12 @@ std::optional<std::string> text_of(const Object& object) {
   return text ? std::optional(utf8(*text)) : std::nullopt;
 }
 
+bool is_text(const Object& object) {
+  const auto* array = object.as<Array>();
+  const ir::Type* type = array ? array->node->type() : nullptr;
+  return text_of(object) || (type && type->is_tensor() && type->dtype() == DType::String && type->has_rank() && type->rank() == 0);
+}
+
 std::optional<int64_t> integer_of(const Object& object) {
   if (const bool* truth = object.constant<bool>()) return *truth;
   const Integer* integer = object.constant<Integer>();

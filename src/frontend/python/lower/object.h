@@ -229,6 +229,8 @@ const Closure* written_function(const Object& object);
 
 // The text of a str, in UTF-8; empty where it is none.
 std::optional<std::string> text_of(const Object& object);
+// Whether it is a str: one that the compiler knows, or one that a run chooses.
+bool is_text(const Object& object);
 // An int, or True or False as 1 and 0, where it fits 64 bits.
 std::optional<int64_t> integer_of(const Object& object);
 // Whether a run decides nothing of it.

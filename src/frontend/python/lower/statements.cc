@@ -11,14 +11,6 @@ namespace anfora::python {
 
 using ir::Node;
 
-namespace {
-
-bool is_list_of_known_length(const Cell& cell, const Object& content) {
-  return cell.kind == Cell::Kind::List && content.tuple();
-}
-
-}  // namespace
-
 const Object& Lowering::content(const Cell& cell) const {
   auto found = here_.store.find(cell.id);
   if (found == here_.store.end())
@@ -116,13 +108,16 @@ void Lowering::bind(const std::string& variable, Object value, const Tree& at) {
     here_.store[found->second.id] = std::move(value);
     return;
   }
-  const auto slot = static_cast<size_t>(std::ranges::find(scope.locals, variable) - scope.locals.begin());
-  Local& local = here_.locals[slot];
-  if (scope.captured.contains(variable)) {
-    here_.store[local.object->as<Cell>()->id] = std::move(value);
-  } else {
-    local = {std::move(value), &at};
+  if (const Cell* cell = variable_cell(variable)) {  // x[i] = v changes that of a function around, too
+    here_.store[cell->id] = std::move(value);
+    return;
   }
+  if (!scope.is_local(variable)) {
+    emit_.fail(ErrorCode::Unsupported, fmt::format("the global variable '{}' cannot be changed in a compiled function", variable),
+               "copy it before, and return the copy");
+  }
+  const auto slot = static_cast<size_t>(std::ranges::find(scope.locals, variable) - scope.locals.begin());
+  here_.locals[slot] = {std::move(value), &at};
 }
 
 void Lowering::assign(const Tree& target, Object value) {
@@ -191,7 +186,8 @@ void Lowering::remove(const Tree& target) {
   const Object index = evaluate(*target.child("slice"));
   emit_.set_place({activation_->closure.source, &target});
   require_own(*cell);
-  const Object held = content(*cell);
+  const bool is_choice = cell->kind == Cell::Kind::List && !integer_of(index) && Emitter::is_numeric(index);
+  const Object held = is_choice ? as_sequence(object) : content(*cell);
   if (!held.tuple()) {
     if (index.is<SliceObject>()) {
       emit_.fail(ErrorCode::Unsupported, "a part of a list whose length is only known when it runs cannot be deleted",
@@ -261,9 +257,12 @@ void Lowering::augmented_assignment(const Tree& s) {
   emit_.set_place({activation_->closure.source, &s});
   const Kind op = s.child("op")->kind;
   if (auto changed = in_place_by_method(op, old, value)) return put(std::move(*changed));
-  if (const auto* cell = old.as<Cell>();
-      cell && op == Kind::Add && is_list_of_known_length(*cell, content(*cell))) {  // in place
+  if (const auto* cell = old.as<Cell>(); cell && cell->kind == Cell::Kind::List && op == Kind::Add) {  // in place
     require_own(*cell);
+    if (!content(*cell).tuple() || sequence_of(value)) {
+      call(*find_in_library("builtins", "_extend"), {.positional = {old, value}, .named = {}});
+      return;
+    }
     std::vector<Object> items = items_of(old);
     for (Object& item : items_of(value)) items.push_back(std::move(item));
     here_.store[cell->id] = make_tuple(std::move(items));

@@ -108,8 +108,7 @@ Object Lowering::part_of_list(const Object& list, const Object& slice) {
                "numpy.stack() makes a tensor of it; a comprehension takes items one by one");
   }
   Node* part = tensor_subscript(stacked(items.node), slice).as<Array>()->node;
-  Node* split = emit_.op("SplitToSequence", {part}, {{"axis", 0}, {"keepdims", 0}});
-  return make_cell(Cell::Kind::List, Object{Array{split, items.is_number}});
+  return make_cell(Cell::Kind::List, Object{Array{unstacked(part), items.is_number}});
 }
 
 // One entry for each axis and each new one: an integer, a slice, None, or a tensor of positions.
@@ -277,9 +276,20 @@ int Lowering::broadcast_rank(std::span<Node* const> tensors) {
 }
 
 // The object with one item, or a part, replaced.
+// The same place counted from the front, whatever is erased.
+Node* Lowering::place_in(Node* sequence, const Object& index) {
+  const auto known = integer_of(index);
+  Node* place = emit_.tensor(index, DType::I64);
+  if (known && *known >= 0) return place;
+  Node* from_end = emit_.op("Add", {place, emit_.op("SequenceLength", {sequence})});
+  if (known) return from_end;
+  return emit_.op("Where", {emit_.op("Less", {place, emit_.integer(0)}), from_end, place});
+}
+
 Object Lowering::with_item(const Object& object, const Object& index, const Object& value) {
   if (const auto* cell = object.as<Cell>()) {
-    const Object& held = content(*cell);
+    const bool is_choice = cell->kind == Cell::Kind::List && !integer_of(index) && Emitter::is_numeric(index);
+    const Object held = is_choice ? as_sequence(object) : content(*cell);
     if (cell->kind == Cell::Kind::Dict) {
       std::vector<Object> pairs = held.tuple()->items;
       if (are_run_keys(pairs, index)) {
@@ -300,11 +310,9 @@ Object Lowering::with_item(const Object& object, const Object& index, const Obje
     if (set_of(object)) emit_.fail(ErrorCode::TypeMismatch, "items of a set cannot be assigned", "add() and discard() change it");
     if (!held.tuple()) {
       Node* sequence = held.as<Array>()->node;
-      Node* position = emit_.tensor(index);
       Node* item = list_item(sequence, value);
-      // Behind the old one, so that the last of a list may be replaced, too.
-      Node* removed = emit_.op("SequenceErase", {sequence, position});
-      return {Array{emit_.op("SequenceInsert", {removed, item, position}),
+      Node* removed = emit_.op("SequenceErase", {sequence, emit_.tensor(index)});
+      return {Array{emit_.op("SequenceInsert", {removed, item, place_in(sequence, index)}),
                     held.as<Array>()->is_number && Emitter::is_number(value)}};
     }
     std::vector<Object> items = held.tuple()->items;

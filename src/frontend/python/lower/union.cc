@@ -130,6 +130,7 @@ Object Lowering::Union::unite(const std::vector<Object>& objects) {
   if (std::ranges::all_of(objects, Emitter::is_numeric) && !std::ranges::any_of(objects, is_sequence))
     return number_or_tensor(objects);
   if (std::ranges::any_of(objects, is_sequence)) return sequence(objects);
+  if (std::ranges::all_of(objects, is_text)) return text(objects);
   const bool same_kind =
       std::ranges::all_of(objects, [&](const Object& o) { return o.value.index() == first.value.index(); });
   const bool is_one = std::ranges::all_of(objects, [&](const Object& o) { return is_same(first, o); });
@@ -284,6 +285,13 @@ bool Lowering::Union::agree(const std::vector<Object>& objects) const {
   return std::ranges::all_of(objects, [&](const Object& o) {
     return o.is<Constant>() && repr(*o.as<Constant>()) == repr(*first.as<Constant>());
   });
+}
+
+// Which of several texts it is may be a value of the run.
+Object Lowering::Union::text(const std::vector<Object>& objects) {
+  const bool is_known = text_of(objects[0]).has_value();
+  if ((is_known || !is_forced) && agree(objects)) return objects[0];
+  return leaf(objects, emit_.module().context().tensor_type(DType::String, std::span<const ir::Dim>()), false);
 }
 
 Object Lowering::Union::number_or_tensor(const std::vector<Object>& objects) {

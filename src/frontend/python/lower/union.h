@@ -43,6 +43,7 @@ class Lowering::Union {
   Object closure(const std::vector<Object>& objects);
   Object choice(const std::vector<Object>& objects);
   Object with_defaults(const std::vector<std::optional<Object>>& functions);
+  Object text(const std::vector<Object>& objects);
   Object number_or_tensor(const std::vector<Object>& objects);
   Object sequence(const std::vector<Object>& objects);
   const ir::Type* item_type(const Object& item, const std::vector<Object>& objects);
