@@ -147,6 +147,15 @@ void declare_sequence(Declarations& declare) {
       .type("S", kAnyType)
       .type("I", index_types)
       .infer(infer_erase);
+  declare.op("SequenceReplace", 1, "anfora")
+      .doc("The sequence with another item at the position; negative ones count from the end.")
+      .input("input_sequence", "S")
+      .input("tensor", "T")
+      .input("position", "i64")
+      .output("output_sequence", "S")
+      .type("S", kAnyType)
+      .type("T", kAnyType)
+      .infer(infer_insert);
   declare.op("SequenceLength", 11)
       .doc("The number of items.")
       .input("input_sequence", "S")

@@ -2,8 +2,8 @@
 
 usage: random_programs.py [--count N] [--seed S] [--keep FOLDER] [--gradients]
 
-A program has integers, floats, tensors and lists of integers, nested if, match, while, for, try and with, break, continue, early return, functions with captured
-and nonlocal variables, generators, and item assignment. Results agree: integers and booleans exactly, floats to 1e-9. What is refused counts and is shown;
+A program has integers, floats, tensors, texts and lists of integers, nested if, match, while, for, try and with, break, continue, early return, functions with captured
+and nonlocal variables, generators, recursion, and item assignment. Results agree: integers and booleans exactly, floats to 1e-9. What is refused counts and is shown;
 what differs, or fails in another way, is kept as a file.
 
 With --gradients the derivatives of the floats and tensors by x and each element of a are compared with central differences of the program in
@@ -29,7 +29,7 @@ class Writer:
     def __init__(self, rng):
         self.rng, self.lines, self.depth, self.loops, self.names = rng, [], 1, 0, 0
         self.generators = []
-        self.scopes = [{"int": ["n"], "float": ["x"], "tensor": ["a"], "list": []}]
+        self.scopes = [{"int": ["n"], "float": ["x"], "tensor": ["a"], "list": [], "text": []}]
 
     def line(self, text):
         self.lines.append("    " * self.depth + text)
@@ -60,7 +60,7 @@ class Writer:
             return f"{r.choice(['min', 'max'])}({self.int(depth + 1)}, {self.int(depth + 1)})"
         if choice < .94 and self.scopes[-1]["list"]:
             name = self.some("list")
-            return r.choice([f"len({name})", f"int({name}[{r.choice([0, -1])}])"])
+            return r.choice([f"len({name})", f"int({name}[{r.choice([0, -1])}])", f"{name}[{self.int(2)} % len({name})]"])
         if choice < .97:
             return f"abs({self.int(depth + 1)})"
         return f"int({self.test(depth + 1)})"
@@ -112,8 +112,19 @@ class Writer:
             return f"(not {self.test(depth + 1)})"
         if choice < .35:
             return f"({self.int(2)} {r.choice(['<', '<='])} {self.int(2)} < {self.int(2)})"
+        if choice < .45 and self.scopes[-1]["text"]:
+            return f"({self.some('text')} {r.choice(['==', '!='])} {self.text(1)})"
         kind = self.int if choice < .7 else self.float
         return f"({kind(2)} {r.choice(['<', '<=', '>', '>=', '==', '!='])} {kind(2)})"
+
+    def text(self, depth=0):
+        r = self.rng
+        choice = r.random()
+        if depth > 1 or choice < .5:
+            return self.some("text") if self.scopes[-1]["text"] and r.random() < .6 else r.choice(['"p"', '"q"', '"pq"'])
+        if choice < .8:
+            return f"({self.text(depth + 1)} if {self.test(2)} else {self.text(depth + 1)})"
+        return f"({self.text(2)} + {self.text(2)})"
 
     # Statements -----------------------------------------------------------------------------------------------------
 
@@ -147,11 +158,17 @@ class Writer:
             self.line(f"{name}[{self.int(2)} % 3] {r.choice(['=', '+='])} {self.float(2)}")
             self.scopes[-1]["tensor"].append(name)
         elif choice < .66 and self.scopes[-1]["list"]:
-            self.line(f"{self.some('list')}.append({self.int(1)})")
+            self.change_list(self.some("list"))
         elif choice < .69 and self.loops == 0:
             name = self.fresh("l")
-            self.line(f"{name} = [{self.int(2)}, {self.int(2)}]")
+            self.line(f"{name} = " + r.choice([f"[{self.int(2)}, {self.int(2)}]", f"[{self.int(2)}] * (abs({self.int(2)}) % 4 + 1)"]))
             self.scopes[-1]["list"].append(name)
+        elif choice < .705 and self.scopes[-1]["text"]:
+            self.line(f"{self.some('text')} = {self.text()}")
+        elif choice < .71:
+            name = self.fresh("s")
+            self.line(f"{name} = {self.text()}")
+            self.scopes[-1]["text"].append(name)
         elif choice < .73:
             self.match()
         elif choice < .755:
@@ -184,8 +201,10 @@ class Writer:
             self.line(f"while {name} > 0{r.choice(['', ' and ' + self.test(1)])}:")
             self.line_in(f"{name} -= 1")
             self.loop(None, begun=True)
-        elif choice < .965 and self.depth == 1:
+        elif choice < .96 and self.depth == 1:
             self.function()
+        elif choice < .965 and self.depth == 1:
+            self.recursion()
         elif choice < .98 and self.depth == 1:
             self.generator()
         elif choice < .99 and self.generators:
@@ -196,6 +215,22 @@ class Writer:
         else:
             self.line(f"if {self.test()}:")
             self.line_in(f"return {self.result()}")
+
+    def change_list(self, name):
+        r = self.rng
+        choice = r.random()
+        if choice < .3:
+            self.line(f"{name}.append({self.int(1)})")
+        elif choice < .6:
+            self.line(f"{name}[{self.int(2)} % len({name})] {r.choice(['=', '+='])} {self.int(2)}")
+        elif choice < .75:
+            self.line(f"{name}[{r.choice([0, -1])}] {r.choice(['=', '-='])} {self.int(2)}")
+        elif choice < .85:
+            self.line(f"{name} += [{self.int(2)}] * (abs({self.int(2)}) % 3)")
+        elif choice < .92:
+            self.line(f"{name}.insert({self.int(2)} % len({name}), {self.int(2)})")
+        else:
+            self.line(f"{name}.extend([{self.int(2)} for _ in range({self.int(2)} % 3)])")
 
     def line_in(self, text):
         self.depth += 1
@@ -305,6 +340,27 @@ class Writer:
             result = self.fresh("i")
             self.line(f"{result} = {name}({self.int(1)}{self.rng.choice(['', ', 5', ', v=' + self.int(2)])})")
             self.scopes[-1]["int"].append(result)
+
+    def recursion(self):
+        """A recursive function that changes an integer, and a list, outside."""
+        r = self.rng
+        name, count = self.fresh("g"), self.fresh("i")
+        self.line(f"{count} = {self.int(1)} % 1009")
+        self.line(f"def {name}(u):")
+        self.line_in(f"nonlocal {count}")
+        self.line_in(f"if u <= {r.randint(0, 1)}:")
+        self.line_in(f"    return {self.int(2)} % 97")
+        if r.random() < .7:
+            self.line_in(f"{count} = ({count} * {r.choice([1, 2])} + u) % 1009")
+        if self.scopes[-1]["list"] and r.random() < .7:
+            self.depth += 1
+            self.change_list(self.some("list"))
+            self.depth -= 1
+        self.line_in(f"return ({name}(u - 1) + {r.choice(['u', count, f'{name}(u - 2)'])}) % 97")
+        self.scopes[-1]["int"].append(count)
+        result = self.fresh("i")
+        self.line(f"{result} = {name}({self.int(1)} % 6)")
+        self.scopes[-1]["int"].append(result)
 
     def generator(self):
         """A generator of integers, with a variable that it changes."""

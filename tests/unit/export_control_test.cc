@@ -166,6 +166,17 @@ graph @done() in @scan {
             "  v1_1 = Identity(v1)\n");
 }
 
+TEST_F(ExportControl, ReplacedItem) {
+  EXPECT_EQ(sketch(module("graph @main(%s: seq(f32[2]), %x: f32[2], %i: i64[]) { return anfora::SequenceReplace(%s, %x, %i) }", R"("y")")),
+            "(s, x, i) -> y\n"
+            "SequenceLength_1 = SequenceLength(s)\n"
+            "Add_1 = Add(i, SequenceLength_1)\n"
+            "Less_1 = Less(i, constant_1)\n"
+            "Where_1 = Where(Less_1, Add_1, i)\n"
+            "SequenceErase_1 = SequenceErase(s, i)\n"
+            "y = SequenceInsert(SequenceErase_1, x, Where_1)\n");
+}
+
 TEST_F(ExportControl, LocalFunctions) {
   EXPECT_EQ(sketch(module(R"(
 graph @main(%x: f32[2]) {

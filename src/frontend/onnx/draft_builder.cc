@@ -382,6 +382,7 @@ DraftBuilder::Binding DraftBuilder::emit_operation(const ir::Apply* apply, Draft
   const ir::Operator& op = apply->op();
   if (op.domain == "anfora") {
     if (op.name == "StackSequence") return emit_stack_sequence(apply, place);
+    if (op.name == "SequenceReplace") return emit_sequence_replace(apply, place);
     throw Error(ErrorCode::Unsupported, fmt::format("operator {} has no ONNX form", op.qualified))
         .with_hint(std::string(why_not_onnx(*apply)));
   }
@@ -465,6 +466,28 @@ DraftBuilder::Binding DraftBuilder::emit_stack_sequence(const ir::Apply* apply, 
   ValueId reversed = draft_->make_value(&place, apply->name(), apply->type(), apply);
   add_node(place, "Slice", operands, {&reversed, 1}, apply);
   return value_binding(reversed);
+}
+
+// SequenceInsert(SequenceErase(s, i), x, i < 0 ? i + length : i)
+DraftBuilder::Binding DraftBuilder::emit_sequence_replace(const ir::Apply* apply, DraftGraph& place) {
+  const ValueId sequence = demand_value(apply->input(0)), item = demand_value(apply->input(1)), position = demand_value(apply->input(2));
+  ir::Context& context = module_.context();
+  const ir::Type* index = apply->input(2)->type();
+  auto emit = [&](std::string_view op, std::initializer_list<ValueId> operands, const ir::Type* type) {
+    const ValueId made = draft_->make_value(&place, {}, type, apply);
+    add_node(place, op, {operands.begin(), operands.size()}, {&made, 1}, apply);
+    return made;
+  };
+  const ir::Type* truth = context.tensor_type(DType::Bool, index->dims());
+  const ValueId zero = draft_->make_constant(top_, Tensor::scalar<int64_t>(0));
+  const ValueId from_end = emit("Add", {position, emit("SequenceLength", {sequence}, index)}, index);
+  const ValueId from_front = emit("Where", {emit("Less", {position, zero}, truth), from_end, position}, index);
+  const ValueId rest = emit("SequenceErase", {sequence, position}, apply->input(0)->type());
+  const ValueId replaced = draft_->make_value(&place, apply->name(), apply->type(), apply);
+  const ValueId operands[] = {rest, item, from_front};
+  DraftNode& node = add_node(place, "SequenceInsert", operands, {&replaced, 1}, apply);
+  if (apply->location()) node.name = apply->location()->name;
+  return value_binding(replaced);
 }
 
 DraftGraph* DraftBuilder::make_subgraph(const ir::Graph* body, std::string_view otherwise, DraftGraph& place) {

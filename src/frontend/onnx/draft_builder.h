@@ -99,6 +99,7 @@ class DraftBuilder {
   Binding emit_operation(const ir::Apply* apply, DraftGraph& place);
   ValueIds take_captures(const ir::Apply* apply, DraftGraph& place, ValueIds& inputs);
   Binding emit_stack_sequence(const ir::Apply* apply, DraftGraph& place);
+  Binding emit_sequence_replace(const ir::Apply* apply, DraftGraph& place);
   void name_items(const ir::Apply* apply, Binding result);
 
   // The graph that `body` becomes, under the name that the source gave it.

@@ -268,11 +268,11 @@ struct ColumnRow {
   int64_t offset, first, end;
 };
 
-std::vector<ColumnRow> column_rows_of(const ColumnBlocks& b) {
+ScratchVector<ColumnRow> column_rows_of(const ColumnBlocks& b) {
   const size_t last = b.image.size() - 1;
   const Shape strides = dense_strides(b.image);
   const int64_t outer = element_count(b.count) / std::max<int64_t>(b.count[last], 1);
-  std::vector<ColumnRow> rows;
+  ScratchVector<ColumnRow> rows;
   rows.reserve(static_cast<size_t>(element_count(b.block) * outer));
   for (int64_t place = 0; place < element_count(b.block); ++place) {
     const int64_t shift = place % b.block[last] * b.dilations[last] - b.pads[last], stride = b.strides[last];
@@ -306,7 +306,7 @@ void col2im(KernelContext& context) {
   Tensor& output = context.allocate_output(0, columns.dtype(), shape);
   if (output.size() == 0) return;
   const int64_t pixels = element_count(b.image), blocks = b.count.back(), stride = b.strides.back();
-  const std::vector<ColumnRow> rows = column_rows_of(b);
+  const ScratchVector<ColumnRow> rows = column_rows_of(b);
   dispatch<Join<Numbers, Complexes>>(columns.dtype(), [&]<class T>() {
     using C = ComputeType<T>;
     const T* from = columns.data<T>().data();

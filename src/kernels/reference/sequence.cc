@@ -40,6 +40,12 @@ void sequence_insert(KernelContext& context) {
   context.set_output(0, Datum::sequence(std::move(items)));
 }
 
+void sequence_replace(KernelContext& context) {
+  std::vector<Datum> items = context.take_input(0).take_items();
+  items[static_cast<size_t>(normalize_index(integer(context.input(2)), std::ssize(items)))] = context.input_datum(1);
+  context.set_output(0, Datum::sequence(std::move(items)));
+}
+
 void sequence_erase(KernelContext& context) {
   std::vector<Datum> items = context.take_input(0).take_items();
   const Tensor* given = context.optional_input(1);
@@ -131,6 +137,7 @@ void register_sequence(KernelRegistry& registry) {
   registry.add("SequenceAt", sequence_at);
   registry.add("SequenceInsert", sequence_insert);
   registry.add("SequenceErase", sequence_erase);
+  registry.add("SequenceReplace", sequence_replace);
   registry.add("ConcatFromSequence", concat_from_sequence);
   registry.add("SplitToSequence", split_to_sequence);
   registry.add("Optional", optional);

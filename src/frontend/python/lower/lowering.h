@@ -283,7 +283,6 @@ class Lowering {
   void require_known_key(const Object& key) const;
   Object function_at(std::vector<Object> functions, const Object& index);
   Object with_item(const Object& object, const Object& index, const Object& value);
-  ir::Node* place_in(ir::Node* sequence, const Object& index);
   ir::Node* indexed(ir::Node* tensor, std::span<const Object> index);
   std::vector<Object> expanded_index(ir::Node* tensor, const Object& index);
   static int broadcast_rank(std::span<ir::Node* const> tensors);

@@ -276,16 +276,6 @@ int Lowering::broadcast_rank(std::span<Node* const> tensors) {
 }
 
 // The object with one item, or a part, replaced.
-// The same place counted from the front, whatever is erased.
-Node* Lowering::place_in(Node* sequence, const Object& index) {
-  const auto known = integer_of(index);
-  Node* place = emit_.tensor(index, DType::I64);
-  if (known && *known >= 0) return place;
-  Node* from_end = emit_.op("Add", {place, emit_.op("SequenceLength", {sequence})});
-  if (known) return from_end;
-  return emit_.op("Where", {emit_.op("Less", {place, emit_.integer(0)}), from_end, place});
-}
-
 Object Lowering::with_item(const Object& object, const Object& index, const Object& value) {
   if (const auto* cell = object.as<Cell>()) {
     const bool is_choice = cell->kind == Cell::Kind::List && !integer_of(index) && Emitter::is_numeric(index);
@@ -311,8 +301,7 @@ Object Lowering::with_item(const Object& object, const Object& index, const Obje
     if (!held.tuple()) {
       Node* sequence = held.as<Array>()->node;
       Node* item = list_item(sequence, value);
-      Node* removed = emit_.op("SequenceErase", {sequence, emit_.tensor(index)});
-      return {Array{emit_.op("SequenceInsert", {removed, item, place_in(sequence, index)}),
+      return {Array{emit_.op("SequenceReplace", {sequence, item, emit_.tensor(index)}),
                     held.as<Array>()->is_number && Emitter::is_number(value)}};
     }
     std::vector<Object> items = held.tuple()->items;
