@@ -262,11 +262,17 @@ def _is_written(owner: type) -> bool:
     return bool(owner.__flags__ & 1 << 9)
 
 
+# Those that hold what they are called with, and nothing else.
+_PLAIN_EXCEPTIONS = (BaseException, Exception, ArithmeticError, FloatingPointError, OverflowError, ZeroDivisionError, AssertionError,
+                     BufferError, EOFError, LookupError, IndexError, KeyError, MemoryError, ReferenceError, RuntimeError,
+                     NotImplementedError, RecursionError, TypeError, ValueError)
+
+
 def why_no_instances(owner: type) -> str:
     """Of a class of which a compiled function can make no instances; empty: it can."""
     reason = ""
     for base in owner.__mro__:
-        if base in _OBJECTS_OWN:
+        if base in _OBJECTS_OWN or base in _PLAIN_EXCEPTIONS:
             continue
         refused = [name for name in ("__getattr__", "__getattribute__", "__setattr__", "__delattr__") if name in vars(base)]
         if not _is_written(base):
@@ -275,14 +281,14 @@ def why_no_instances(owner: type) -> str:
             reason = f"defines {refused[0]}, which a compiled function does not call"
         elif type(base) not in (type, abc.ABCMeta, type(Protocol)):
             reason = f"has the metaclass {type(base).__name__}"
-    if not reason and getattr(owner, "__new__") is not object.__new__ and not issubclass(owner, Generic):
+    if not reason and any("__new__" in vars(base) for base in owner.__mro__ if base not in (*_OBJECTS_OWN, *_PLAIN_EXCEPTIONS)):
         reason = "defines __new__, which a compiled function does not call"
     return reason
 
 
-def made(owner: type, names: Sequence[str], values: Sequence[Any]) -> Any:
+def made(owner: Any, names: Sequence[str], values: Sequence[Any]) -> Any:
     """An instance with these attributes, for which __init__ has run in the compiled function."""
-    instance: Any = object.__new__(owner)
+    instance: Any = owner.__new__(owner)
     for name, value in zip(names, values):
         object.__setattr__(instance, name, value)
     return instance

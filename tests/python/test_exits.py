@@ -185,6 +185,104 @@ RIGHT = [contexts_without_effect, own_context, ways_out_of_a_context, nested_fin
          continue_in_a_handler, return_in_finally, own_class, constants_differ_between_the_ways_out]
 
 
+class CodedError(OwnError):
+    def __init__(self, code: Any, why: str = "unknown") -> None:
+        super().__init__(why)
+        self.code = code
+
+    def described(self) -> str:
+        return f"coded: {self}"
+
+
+def exception_as_a_value(n: Any) -> Any:
+    try:
+        if n > 4:
+            raise ValueError("large")
+        if n < 0:
+            raise ValueError("negative")
+        return "fine", 0, False, False
+    except (ValueError, KeyError) as error:
+        return f"{error}!", len(error.args), isinstance(error, ValueError), isinstance(error, LookupError)
+
+
+def exception_with_a_number(n: Any) -> Any:
+    total = 0
+    for i in range(abs(n)):
+        try:
+            if i % 2:
+                raise OwnError(i, "odd")
+            total += 1
+        except OwnError as error:
+            total += error.args[0] * 10 if error.args[1] == "odd" else 100
+    return total
+
+
+def exception_with_attributes(n: Any) -> Any:
+    log = []
+    try:
+        try:
+            if n > 3:
+                raise CodedError(n * 2)
+            if n > 1:
+                raise CodedError(n, "small")
+            log.append(0)
+        finally:
+            n += 1
+    except CodedError as error:
+        error.code += 1
+        return error.code, str(error), error.described(), error.args, n
+    return 0, "", "", ("",), n
+
+
+def failed_assertion(n: Any) -> Any:
+    try:
+        assert n > 3, "not enough"
+    except AssertionError as error:
+        return str(error).startswith("not enough"), len(error.args)
+    return False, 0
+
+
+def key_error(n: Any) -> Any:
+    try:
+        raise KeyError("a key" if n > 2 else "none")
+    except KeyError as error:
+        return error.args[0]
+
+
+def exception_of_a_class_inside(n: Any) -> Any:
+    class Mine(ValueError):
+        pass
+
+    kept = ValueError("kept")
+    try:
+        if n > 2:
+            raise Mine("mine")
+        return str(kept), isinstance(kept, Exception)
+    except Mine as error:
+        return str(error), isinstance(error, ArithmeticError)
+
+
+@pytest.mark.parametrize("function", [exception_as_a_value, exception_with_a_number, exception_with_attributes, failed_assertion, key_error,
+                                      exception_of_a_class_inside], ids=lambda f: f.__name__)
+def test_exceptions_as_values(function: Callable[..., Any]) -> None:
+    compiled = anfora.jit(function)
+    for n in NUMBERS:
+        assert compiled(n) == function(n)
+
+
+def test_gradient_through_an_exception() -> None:
+    def loss(x: Any) -> Any:
+        try:
+            if x > 1:
+                raise CodedError(x * x)
+            return x
+        except CodedError as error:
+            return error.code * 3
+
+    assert anfora.grad(loss)(2.0) == 12.0
+    assert anfora.grad(loss)(0.5) == 1.0
+
+
 @pytest.mark.parametrize("function", RIGHT, ids=lambda f: f.__name__)
 @np.errstate(divide="ignore")
 def test_ways_out(function: Callable[..., Any]) -> None:
@@ -280,13 +378,20 @@ def exception_passes_a_context(n: Any, x: Any) -> Any:
     return x
 
 
-def exception_as_a_value(n: Any, x: Any) -> Any:
+def exceptions_of_two_classes(n: Any, x: Any) -> Any:
     try:
         if n > 2:
             raise ValueError("three")
+        raise KeyError("two")
+    except Exception as error:
+        return x + len(error.args)
+
+
+def text_of_a_number(n: Any, x: Any) -> Any:
+    try:
+        raise ValueError(n)
     except ValueError as error:
         return x + len(str(error))
-    return x
 
 
 def yield_in_a_try(n: Any, x: Any) -> Any:
@@ -316,7 +421,8 @@ WRONG = [
     (integer_of_a_float, "the ValueError that is raised here would be caught"),
     (classes_of_the_program, "whether 'except ValueError' takes this cannot be told"),
     (exception_passes_a_context, "this exception would pass the __exit__ of Scale"),
-    (exception_as_a_value, "'error' has no value here"),
+    (exceptions_of_two_classes, "'error' is ValueError .* on one path to here, KeyError"),
+    (text_of_a_number, "a text that depends on values of the run"),
     (yield_in_a_try, "yield in a try or with is not supported"),
     (tensor_as_a_context, "f64\\[3\\] has no '__enter__'"),
     (errors_that_numpy_should_raise, "errstate\\(all=…\\) is not supported but for 'ignore' and 'warn'"),

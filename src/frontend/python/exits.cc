@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "frontend/python/scope.h"
 
@@ -56,6 +57,17 @@ const Exception* python_exception(std::string_view name) {
   return found == std::end(kExceptions) ? nullptr : found;
 }
 
+// Whether a name is read in these statements, functions inside of them included.
+bool reads(const Tree::Trees& statements, const std::string& name) {
+  const std::function<bool(const Tree&)> is_read = [&](const Tree& tree) {
+    if (tree.is(Kind::Name) && tree.text("id") == name) return !tree.child("ctx")->is(Kind::Store);
+    bool found = false;
+    for_each_child(tree, [&](const Tree& child) { found = found || is_read(child); });
+    return found;
+  };
+  return std::ranges::any_of(statements, [&](const Tree* statement) { return is_read(*statement); });
+}
+
 class Expander {
  public:
   explicit Expander(Source& source) : source_(source) {}
@@ -73,7 +85,8 @@ class Expander {
     Tree::Trees body = {};             // of a finally
     std::string manager = {};          // the variable of a context
     Tree::Trees types = {};            // of handlers, null for all; …
-    std::vector<std::string> labels = {};  // … and the regions whose end they stand behind
+    std::vector<std::string> labels = {};  // … the regions whose end they stand behind …
+    std::vector<std::string> names = {};   // … and the variables in which they read the exception; empty: in none
   };
   using K = Frame::Kind;
 
@@ -141,7 +154,9 @@ class Expander {
       case Kind::Assert: {
         constexpr const char* kRaised = "AssertionError";
         if (!handler_of(kRaised, s)) break;
-        Tree* raise = make(Kind::Raise, s, {{"exc", name(kRaised, Kind::Load, s)}});
+        Tree* raised = name(kRaised, Kind::Load, s);
+        if (Tree* message = s.child("msg")) raised = make(Kind::Call, s, {{"func", raised}, {"args", Tree::Trees{message}}, {"keywords", Tree::Trees{}}});
+        Tree* raise = make(Kind::Raise, s, {{"exc", raised}});
         Tree::Trees failed;
         expand_raise(*raise, kRaised, failed);
         Tree* test = make(Kind::UnaryOp, *s.child("test"), {{"op", source_.make(Kind::Not, s.position)}, {"operand", s.child("test")}});
@@ -199,7 +214,7 @@ class Expander {
   // The frame whose handlers take an exception, and the label of the handler.
   struct Handler {
     size_t frame;
-    std::string label;
+    std::string label, name;
   };
   std::optional<Handler> handler_of(const std::string& exception, const Tree& at) const {
     for (size_t f = frames_.size(); f-- > 0;) {
@@ -211,7 +226,7 @@ class Expander {
                      fmt::format("whether 'except {}' takes this cannot be told", frames_[f].types[h] ? unparse(*frames_[f].types[h]) : ""))
               .with_hint("raise and except the same class, or classes of Python");
         }
-        if (answer == Catches::Yes) return Handler{f, frames_[f].labels[h]};
+        if (answer == Catches::Yes) return Handler{f, frames_[f].labels[h], frames_[f].names[h]};
       }
     }
     return std::nullopt;
@@ -219,8 +234,19 @@ class Expander {
 
   void expand_raise(Tree& s, const std::string& exception, Tree::Trees& out) {
     const std::optional<Handler> handler = handler_of(exception, s);
+    const bool is_read = handler && !handler->name.empty();
+    const std::string raised = fmt::format(".raised{}_{}", s.position.line, s.position.column);
+    if (is_read) out.push_back(assignment(raised, made_exception(s)));  // before what stands on the way
     leave_frames(handler ? handler->frame + 1 : 0, true, s, out);
+    if (is_read) out.push_back(assignment(handler->name, name(raised, Kind::Load, s)));
     out.push_back(handler ? leave(handler->label, s) : &s);
+  }
+
+  // A class is called without arguments.
+  Tree* made_exception(Tree& raise) {
+    Tree* exception = raise.child("exc");
+    if (!exception->is_any({Kind::Name, Kind::Attribute})) return exception;
+    return make(Kind::Call, *exception, {{"func", exception}, {"args", Tree::Trees{}}, {"keywords", Tree::Trees{}}});
   }
 
   void expand_try(Tree& s, Tree::Trees& out) {
@@ -232,7 +258,9 @@ class Expander {
       const std::string behind = next_label();
       Frame handlers{.kind = K::Handlers};
       for (const Tree* handler : s.list("handlers")) {
+        const std::string& bound = handler->text("name");
         handlers.types.push_back(handler->child("type"));
+        handlers.names.push_back(!bound.empty() && reads(handler->list("body"), bound) ? bound : "");
         handlers.labels.push_back(next_label());
       }
       frames_.push_back(handlers);
@@ -245,11 +273,11 @@ class Expander {
         const Tree& handler = *s.list("handlers")[h];
         Tree* region = make(Kind::Region, handler, {{"label", handlers.labels[h]}, {"body", inside}});
         inside = {region};
-        if (const std::string& bound = handler.text("name"); !bound.empty()) {  // it has no value that a program could use
+        const std::string& bound = handler.text("name");
+        if (!bound.empty() && handlers.names[h].empty())  // nobody reads it
           inside.push_back(assignment(bound, source_.make_constant({NoneValue()}, handler.position)));
-          inside.push_back(make(Kind::Delete, handler, {{"targets", Tree::Trees{name(bound, Kind::Del, handler)}}}));
-        }
         std::ranges::copy(rewritten(handler.list("body")), std::back_inserter(inside));
+        if (!bound.empty()) inside.push_back(make(Kind::Delete, handler, {{"targets", Tree::Trees{name(bound, Kind::Del, handler)}}}));
         inside.push_back(leave(behind, handler));
       }
       out.push_back(make(Kind::Region, s, {{"label", behind}, {"body", inside}}));
@@ -284,6 +312,11 @@ class Expander {
 };
 
 }  // namespace
+
+std::optional<std::string> base_of_exception(std::string_view name) {
+  const Exception* exception = python_exception(name);
+  return exception ? std::optional(std::string(exception->base)) : std::nullopt;
+}
 
 std::string raised_class(const Tree& raise) {
   const Tree* exception = raise.child("exc");

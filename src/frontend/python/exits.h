@@ -17,7 +17,9 @@
 //         print("end")
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "frontend/python/tree.h"
 
@@ -31,6 +33,8 @@ enum class Catches : uint8_t { No, Yes, Unknown };
 // Whether `except TYPE` takes an exception of a class by name. `type`: null takes all. Of classes of a program only the name is known, and
 // that they derive from Exception. "": any class.
 Catches catches(const Tree* type, const std::string& exception);
+// Of an exception of Python, by name, the class that it derives from; "": none. Empty: there is no such exception.
+std::optional<std::string> base_of_exception(std::string_view name);
 // The class that a statement raises; "": not known.
 std::string raised_class(const Tree& raise);
 

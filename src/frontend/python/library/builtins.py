@@ -125,6 +125,20 @@ def _item_of(like, x):
     return bool(x) if x.dtype == numpy.bool_ else int(x) if numpy._is_whole(x) else float(x)
 
 
+def _init_exception(self, *args):
+    self.args = args
+
+
+def _text_of_exception(self):
+    if len(self.args) < 2:
+        return f"{self.args[0]}" if self.args else ""
+    return str(self.args)
+
+
+def _text_of_key_error(self):
+    return f"{self.args[0]!r}" if len(self.args) == 1 else _text_of_exception(self)
+
+
 def _joined(first, second):
     joined = [item for item in first]
     _extend(joined, second)

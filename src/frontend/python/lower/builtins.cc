@@ -122,6 +122,8 @@ bool Lowering::is_instance(const Object& object, const Object& type) const {
   const std::shared_ptr<const Live> instance_of = written_class(object);
   const Live* own = instance_of ? instance_of.get() : object.live();
   const std::string kind = own ? "" : builtin_type_of(object);
+  if (const auto* exception = dynamic_cast<const ProgramClass*>(type.live()); exception && exception->is_python())
+    return own && own->is_a(exception->describe());
   if (const Live* live = type.live()) return own ? own->is_a(*live) : !kind.empty() && live->is_base_of(kind);
   const auto* builtin = type.as<Builtin>();
   if (!builtin) return false;
@@ -362,6 +364,7 @@ Object Lowering::call_builtin(const std::string& name, Arguments arguments) {
   if (name == "type") return need(1, 1), type_of(given[0]);
   if (name == "isinstance") return need(2, 2), Object{Constant{is_instance(given[0], given[1])}};
   if (name == "print") return print(arguments), Object{Constant{NoneValue()}};
+  if (name == "str" && given.size() == 1 && is_text(given[0])) return given[0];
   if (name == "str" && given.size() == 1 && given[0].is<Constant>()) return make_text(str(*given[0].as<Constant>()));
   const std::string attribute_name = given.size() > 1 ? text_of(given[1]).value_or("") : "";
   if (name == "getattr" && given.size() == 2 && !attribute_name.empty()) return attribute(given[0], attribute_name);

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "anfora/error.h"
+#include "frontend/python/exits.h"
 #include "frontend/python/lower/activation.h"
 #include "frontend/python/lower/builtins.h"
 
@@ -35,7 +36,7 @@ std::optional<Object> ProgramClass::attribute(const std::string& name) const {
 }
 
 bool ProgramClass::is_a(const Live& type) const { return type.identity() == this || (base_ && base_->is_a(type)); }
-bool ProgramClass::is_a(std::string_view type) const { return base_ && base_->is_a(type); }
+bool ProgramClass::is_a(std::string_view type) const { return (is_python_ && name_ == type) || (base_ && base_->is_a(type)); }
 
 std::optional<Member> ProgramClass::member(const std::string& name, const Live* after) const {
   if (!after) {
@@ -55,9 +56,32 @@ void ProgramClass::require_instances() const {
   if (base_) base_->require_instances();
 }
 
+// An exception of Python's own by name; null: there is none.
+std::shared_ptr<const Live> Lowering::exception_class(const std::string& name) {
+  const auto base = base_of_exception(name);
+  if (!base) return nullptr;
+  std::shared_ptr<const ProgramClass>& made = exceptions_[name];
+  if (made) return made;
+  const auto type = std::make_shared<ProgramClass>(name, base->empty() ? nullptr : exception_class(*base), true);
+  auto define = [&](const char* method, const char* function) {
+    type->members.emplace_back(method, Member{.kind = Member::Kind::Method, .object = *find_in_library("builtins", function)});
+  };
+  if (base->empty()) define("__init__", "_init_exception"), define("__str__", "_text_of_exception");
+  if (name == "KeyError") define("__str__", "_text_of_key_error");
+  return made = type;
+}
+
+// What the class of an object defines by a name, or a base of it behind `after`. Of what derives from an exception, also what Python defines.
+std::optional<Member> Lowering::member_of(const Live& type, const std::string& name, const Live* after) {
+  auto found = at_place([&] { return type.member(name, after); });
+  if (found || !type.is_a("BaseException")) return found;
+  return exception_class(type.is_a("KeyError") ? "KeyError" : "BaseException")->member(name);
+}
+
 Object Lowering::instantiate(const std::shared_ptr<const Live>& type, Arguments arguments) {
   at_place([&] { type->require_instances(); });
   const Object instance = make_cell(Cell::Kind::Instance, make_tuple({}, {}, type), type);
+  if (type->is_a("BaseException")) put_attribute(*instance.instance(), "args", make_tuple(arguments.positional));
   if (const auto init = special(instance, "__init__")) {
     const Object result = call(*init, std::move(arguments));
     if (!result.is_none())
@@ -91,7 +115,7 @@ Object Lowering::bound(const Member& member, const std::string& name, const Obje
 // A method such as __len__, bound; empty: its class defines none.
 std::optional<Object> Lowering::special(const Object& object, const std::string& name) {
   const std::shared_ptr<const Live> type = written_class(object);
-  const auto member = type ? at_place([&] { return type->member(name); }) : std::nullopt;
+  const auto member = type ? member_of(*type, name) : std::nullopt;
   if (!member || member->kind != Member::Kind::Method) return std::nullopt;
   return bound(*member, name, object, type);
 }
@@ -101,7 +125,7 @@ std::optional<Object> Lowering::find_attribute_of(const Object& object, const st
     const auto* live = std::get_if<std::shared_ptr<const Live>>(&super->self->value);
     std::shared_ptr<const Live> type = written_class(*super->self);
     if (!type && live) type = *live;
-    const auto member = at_place([&] { return type->member(name, super->type.get()); });
+    const auto member = member_of(*type, name, super->type.get());
     if (member) return bound(*member, name, *super->self, type);
     if (name == "__init__") return Object{Method{super->self, name}};
     return std::nullopt;
@@ -110,7 +134,7 @@ std::optional<Object> Lowering::find_attribute_of(const Object& object, const st
   if (!type) return std::nullopt;
   if (name == kOwnClass) return Object{type};
   if (object.live()) return std::nullopt;  // the running Python answers
-  const auto member = at_place([&] { return type->member(name); });
+  const auto member = member_of(*type, name);
   if (member && member->kind == Member::Kind::Property) return bound(*member, name, object, type);
   if (const Cell* instance = object.instance()) {
     if (const Object* own = find_attribute(*content(*instance).tuple(), name)) {

@@ -10,8 +10,9 @@ inline constexpr std::string_view kRefusedMethods[] = {"__new__", "__getattr__",
 
 class ProgramClass : public Live, public std::enable_shared_from_this<ProgramClass> {
  public:
-  // `base`: null where it has none but object.
-  ProgramClass(std::string name, std::shared_ptr<const Live> base) : name_(std::move(name)), base_(std::move(base)) {}
+  // `base`: null where it has none but object. `is_python`: it is an exception of Python's own.
+  ProgramClass(std::string name, std::shared_ptr<const Live> base, bool is_python = false)
+      : name_(std::move(name)), base_(std::move(base)), is_python_(is_python) {}
 
   std::string describe() const override { return name_; }
   std::optional<Object> attribute(const std::string& name) const override;
@@ -25,11 +26,14 @@ class ProgramClass : public Live, public std::enable_shared_from_this<ProgramCla
   std::optional<Member> member(const std::string& name, const Live* after) const override;
   void require_instances() const override;
 
+  bool is_python() const { return is_python_; }
+
   std::vector<std::pair<std::string, Member>> members;
 
  private:
   std::string name_;
   std::shared_ptr<const Live> base_;
+  bool is_python_;
 };
 
 }  // namespace anfora::python

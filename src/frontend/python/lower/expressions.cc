@@ -153,6 +153,7 @@ Object Lowering::name(const Tree& e) {
     if (auto found = closure->globals->find(id)) return *found;
   }
   if (auto builtin = find_builtin(id)) return *builtin;
+  if (auto exception = exception_class(id)) return {std::move(exception)};
   emit_.fail(ErrorCode::NotFound, fmt::format("the name '{}' is not defined", id),
              "define it before the call; of Python's own functions, docs/language.md lists those that can be compiled");
 }

@@ -25,6 +25,7 @@
 #include "anfora/error.h"
 #include "frontend/python/cfg.h"
 #include "frontend/python/dataflow.h"
+#include "frontend/python/lower/classes.h"
 #include "frontend/python/lower/emit.h"
 #include "frontend/python/lower/object.h"
 #include "ir/clone.h"
@@ -202,6 +203,8 @@ class Lowering {
     }
   }
   Object instantiate(const std::shared_ptr<const Live>& type, Arguments arguments);
+  std::shared_ptr<const Live> exception_class(const std::string& name);
+  std::optional<Member> member_of(const Live& type, const std::string& name, const Live* after = nullptr);
   Object bound(const Member& member, const std::string& name, const Object& self, const std::shared_ptr<const Live>& type);
   std::optional<Object> special(const Object& object, const std::string& name);
   std::optional<Object> find_attribute_of(const Object& object, const std::string& name);
@@ -378,6 +381,7 @@ class Lowering {
     const std::vector<std::pair<std::string, Member>>* members;
   };
   const ClassBody* class_body_ = nullptr;
+  std::map<std::string, std::shared_ptr<const ProgramClass>> exceptions_;  // of Python's own, by name
   size_t next_cell_ = 1;
   std::map<size_t, Cell::Kind> cell_kinds_;
   // Dicts and lists of Python's module collections, by cell.
