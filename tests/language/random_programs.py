@@ -216,7 +216,8 @@ class Writer:
             self.line(f"if {self.test()}:")
             self.line_in(f"return {self.result()}")
 
-    def change_list(self, name):
+    def change_list(self, name, is_own=True):
+        """Where it is not the function's own, += would make it a variable of the function."""
         r = self.rng
         choice = r.random()
         if choice < .3:
@@ -225,7 +226,7 @@ class Writer:
             self.line(f"{name}[{self.int(2)} % len({name})] {r.choice(['=', '+='])} {self.int(2)}")
         elif choice < .75:
             self.line(f"{name}[{r.choice([0, -1])}] {r.choice(['=', '-='])} {self.int(2)}")
-        elif choice < .85:
+        elif choice < .85 and is_own:
             self.line(f"{name} += [{self.int(2)}] * (abs({self.int(2)}) % 3)")
         elif choice < .92:
             self.line(f"{name}.insert({self.int(2)} % len({name}), {self.int(2)})")
@@ -354,7 +355,7 @@ class Writer:
             self.line_in(f"{count} = ({count} * {r.choice([1, 2])} + u) % 1009")
         if self.scopes[-1]["list"] and r.random() < .7:
             self.depth += 1
-            self.change_list(self.some("list"))
+            self.change_list(self.some("list"), is_own=False)
             self.depth -= 1
         self.line_in(f"return ({name}(u - 1) + {r.choice(['u', count, f'{name}(u - 2)'])}) % 97")
         self.scopes[-1]["int"].append(count)
